@@ -1,0 +1,55 @@
+// Package facts holds the recorded conditions of a run: whatever could make two results incomparable.
+//
+// Facts are an ordered set of named strings, so that a reader of another version can show what it does not know. The
+// values are found by the environments; this package only names, carries and compares them.
+package facts
+
+import (
+	"maps"
+	"slices"
+)
+
+// Facts maps a fact's name to its value. A fact that could not be found out is absent, never empty.
+type Facts map[string]string
+
+// Names of the facts that every environment records where it can.
+const (
+	Kernel         = "kernel"          // uname -r
+	Architecture   = "architecture"    // GOARCH
+	CPUModel       = "cpu.model"       // from /proc/cpuinfo
+	CPUs           = "cpu.count"       // usable by this process
+	Governor       = "cpu.governor"    // cpufreq policy, absent in most virtual machines
+	Virtualization = "virtualization"  // "none" or the hypervisor
+	Clocksource    = "clocksource"     // tsc, kvm-clock, ...
+	Mitigations    = "cpu.mitigations" // kernel command line
+	IRQAccounting  = "cpu.irq_time"    // "apart" or "in task": is interrupt time outside a task's CPU clock
+	Placement      = "lab.cpu"         // one or split, with the CPUs
+	NIC            = "lab.nic"         // wire or ideal
+	MTU            = "lab.mtu"
+	Congestion     = "tcp.congestion"
+	Iptables       = "iptables"
+	Version        = "cnibench"
+	LoadAverage    = "load_average" // when the run began
+	IdleBusy       = "idle.busy"    // busy share of the CPUs of the path before the run
+)
+
+// Names returns the names in order.
+func (f Facts) Names() []string { return slices.Sorted(maps.Keys(f)) }
+
+// Differ returns the names whose values differ between f and g, in order; a missing value differs from a present one.
+func (f Facts) Differ(g Facts) []string {
+	all := maps.Clone(f)
+	if all == nil {
+		all = Facts{}
+	}
+	maps.Copy(all, g)
+	var names []string
+	for _, n := range all.Names() {
+		a, inF := f[n]
+		b, inG := g[n]
+		if a != b || inF != inG {
+			names = append(names, n)
+		}
+	}
+	return names
+}

@@ -1,0 +1,167 @@
+// Package netns makes network namespaces that are owned by a file descriptor and never named in the file system, and
+// is the one door through which code enters them.
+//
+// A namespace made here dies, with every link, route and rule in it, when its last descriptor is closed and the last
+// process in it has gone: exit is cleanup, also by kill -9. Pass namespaces, handles and sockets around; there is no
+// "current namespace" outside Do.
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// NS is a network namespace held by a descriptor. The zero value is no namespace; make one with New or Current.
+type NS struct{ f *os.File }
+
+// threadNS is the namespace of the calling thread; /proc/self would be the main thread's.
+const threadNS = "/proc/thread-self/ns/net"
+
+// New makes an empty namespace with its loopback down. It needs CAP_SYS_ADMIN in the user namespace.
+func New() (*NS, error) {
+	var ns *NS
+	err := onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("unshare", err)
+		}
+		f, err := os.Open(threadNS)
+		if err != nil {
+			return err
+		}
+		ns = &NS{f: f}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make network namespace: %w", err)
+	}
+	return ns, nil
+}
+
+// Current returns the namespace of the calling thread.
+func Current() (*NS, error) {
+	f, err := os.Open(threadNS)
+	if err != nil {
+		return nil, fmt.Errorf("open own network namespace: %w", err)
+	}
+	return &NS{f: f}, nil
+}
+
+// FD returns the descriptor, valid until Close.
+func (n *NS) FD() int { return int(n.f.Fd()) }
+
+// Inode identifies the namespace on this machine while it lives.
+func (n *NS) Inode() (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(n.FD(), &st); err != nil {
+		return 0, os.NewSyscallError("fstat", err)
+	}
+	return st.Ino, nil
+}
+
+// Close drops the descriptor; the namespace goes when no process is left in it.
+func (n *NS) Close() error {
+	if n == nil || n.f == nil {
+		return nil
+	}
+	return n.f.Close()
+}
+
+// Do runs fn on a thread that is inside n. fn must not start goroutines that expect to be inside. Sockets that fn
+// makes stay in n for life and may be used from any thread; files under /proc/sys/net and /proc/thread-self/net
+// that fn opens are n's.
+func (n *NS) Do(fn func() error) error {
+	return onThread(func() error {
+		if err := unix.Setns(n.FD(), unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		return fn()
+	})
+}
+
+// onThread runs fn on a thread of its own. The thread is never unlocked, so the runtime destroys it when the
+// goroutine ends: a thread that has been in another namespace is poisoned for everybody else.
+func onThread(fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		// A panic in fn must reach the caller as an error: the goroutine is not the caller's.
+		defer func() {
+			if r := recover(); r != nil {
+				done <- fmt.Errorf("panic in namespace: %v", r)
+			}
+		}()
+		done <- fn()
+	}()
+	return <-done
+}
+
+// Starter starts processes inside namespaces from one thread that lives as long as the program, so that a parent-death
+// signal (which the kernel sends when the starting *thread* ends) means the death of the program. A nil *NS leaves the
+// process where the program is.
+type Starter struct{ jobs chan job }
+
+type job struct {
+	ns   *NS
+	cmd  *exec.Cmd
+	done chan error
+}
+
+// ErrStarterClosed is returned by Start after Close.
+var ErrStarterClosed = errors.New("starter is closed")
+
+// NewStarter starts the thread. Close it only when its processes may be killed.
+func NewStarter() *Starter {
+	s := &Starter{jobs: make(chan job)}
+	go s.loop()
+	return s
+}
+
+// Start starts cmd inside ns; the process gets SIGKILL when this program dies. The caller waits for cmd.
+func (s *Starter) Start(ns *NS, cmd *exec.Cmd) error {
+	j := job{ns: ns, cmd: cmd, done: make(chan error, 1)}
+	s.jobs <- j
+	return <-j.done
+}
+
+// Close ends the thread, and with it every process that it started and that still runs.
+func (s *Starter) Close() { close(s.jobs) }
+
+func (s *Starter) loop() {
+	runtime.LockOSThread() // never unlocked: the thread changes namespaces
+	home, err := Current()
+	for j := range s.jobs {
+		if err != nil {
+			j.done <- err
+			continue
+		}
+		j.done <- startIn(home, j.ns, j.cmd)
+	}
+	if err == nil {
+		// Nothing can be done about a failing close, and the thread ends here anyway.
+		_ = home.Close()
+	}
+}
+
+func startIn(home, ns *NS, cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &unix.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = unix.SIGKILL
+	if ns != nil {
+		if err := unix.Setns(ns.FD(), unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+	}
+	err := cmd.Start()
+	if ns != nil {
+		if back := unix.Setns(home.FD(), unix.CLONE_NEWNET); back != nil && err == nil {
+			err = os.NewSyscallError("setns back", back)
+		}
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+// Package metric is the catalogue of everything that cnibench reports: name, unit, direction, definition and source.
+//
+// It is one table. Report headings, the direction of a verdict and docs/glossary.md are generated from it, so a metric
+// that is not here cannot be reported. Values are in base units: bit/s, 1/s, ns, ns per unit of work, ratios; scaling
+// is done when a number is shown (package unit), never in a name.
+package metric
+
+// Better says which direction of a metric is an improvement.
+type Better int
+
+const (
+	// Neither means that the metric describes and is not judged.
+	Neither Better = iota
+	// Lower means that a smaller value is better.
+	Lower
+	// Higher means that a larger value is better.
+	Higher
+)
+
+// Metric describes one reported quantity.
+type Metric struct {
+	// Name is the identifier used in files and flags, for example "rtt.p99".
+	Name string
+	// Title is the heading in a report.
+	Title string
+	// Unit is the base unit: "bit/s", "1/s", "ns", "ratio", "1/GB", "ns/transaction", "ns/KB", "ns/packet", "B".
+	// ServiceDemand's depends on the workload: see UnitFor.
+	Unit string
+	// Better is the direction of improvement.
+	Better Better
+	// Headline is true for the metrics that a report shows without being asked.
+	Headline bool
+	// Definition says in one sentence what the number means.
+	Definition string
+	// Source is where the term comes from.
+	Source string
+}
+
+// Names of the metrics that code refers to.
+const (
+	ServiceDemand   = "service_demand"
+	Goodput         = "goodput"
+	OfferedLoad     = "offered_load"
+	TransactionRate = "transaction_rate"
+	PacketRate      = "packet_rate"
+	FrameLossRate   = "frame_loss_rate"
+	Jitter          = "jitter"
+	RetransmitsPerG = "retransmits_per_gb"
+	RTT             = "rtt"          // family: rtt.min, rtt.mean, rtt.p50 ...
+	ConnectTime     = "connect_time" // family: connect_time.min ...
+	ErrorRate       = "error_rate"
+	CPUUtilization  = "cpu_utilization"
+	SoftIRQShare    = "softirq_share"
+	Memory          = "memory"
+	PDV             = "pdv"
+	ClientCPU       = "cpu.client"
+	ServerCPU       = "cpu.server"
+	KernelCPU       = "cpu.ksoftirqd"
+)
+
+// catalogue is in the order in which a report shows its tables: service demand first, then rates, then times.
+var catalogue = []Metric{
+	{Name: ServiceDemand, Title: "service demand", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "CPU time of both ends and of the kernel between them for one unit of work: a transaction, a KB (1000 B) of TCP payload, a UDP packet.",
+		Source:     "netperf manual, service demand"},
+	{Name: Goodput, Title: "goodput", Unit: "bit/s", Better: Higher, Headline: true,
+		Definition: "Payload accepted by the receiving application per second of its window.", Source: "RFC 2647 3.17"},
+	{Name: TransactionRate, Title: "transaction rate", Unit: "1/s", Better: Higher, Headline: true,
+		Definition: "Request-response exchanges completed per second; for crr each with a connection of its own.", Source: "netperf manual, TCP_RR and TCP_CRR"},
+	{Name: PacketRate, Title: "packet rate", Unit: "1/s", Better: Higher, Headline: true,
+		Definition: "Datagrams accepted by the receiving application per second of its window.", Source: "RFC 2544 26.1"},
+	{Name: OfferedLoad, Title: "offered load", Unit: "bit/s", Better: Neither,
+		Definition: "Payload that left the sender per second of its window.", Source: "RFC 2285 3.5.2"},
+	{Name: FrameLossRate, Title: "frame loss rate", Unit: "ratio", Better: Lower, Headline: true,
+		Definition: "Share of offered datagrams that were not delivered, at the stated offered load.", Source: "RFC 1242 3.6"},
+	{Name: "rtt.p50", Title: "round-trip time, median", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Half of the round trips took at most this long.", Source: "RFC 2681; RFC 8219 7.2 typical latency"},
+	{Name: "rtt.p90", Title: "round-trip time, 90th percentile", Unit: "ns", Better: Lower,
+		Definition: "Nine of ten round trips took at most this long.", Source: "RFC 2681"},
+	{Name: "rtt.p99", Title: "round-trip time, 99th percentile", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "99 of 100 round trips took at most this long.", Source: "RFC 2681"},
+	{Name: "rtt.p99.9", Title: "round-trip time, 99.9th percentile", Unit: "ns", Better: Lower,
+		Definition: "999 of 1000 round trips took at most this long.", Source: "RFC 8219 7.2 worst-case latency"},
+	{Name: "rtt.min", Title: "round-trip time, minimum", Unit: "ns", Better: Lower, Definition: "The shortest round trip of the window.", Source: "RFC 2681"},
+	{Name: "rtt.mean", Title: "round-trip time, mean", Unit: "ns", Better: Lower, Definition: "The arithmetic mean of the round trips.", Source: "RFC 2681"},
+	{Name: "rtt.stddev", Title: "round-trip time, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the round trips.", Source: "netperf manual, STDDEV_LATENCY"},
+	{Name: "rtt.max", Title: "round-trip time, maximum", Unit: "ns", Better: Lower, Definition: "The longest round trip of the window.", Source: "RFC 2681"},
+	{Name: "connect_time.p50", Title: "connect time, median", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Half of the TCP connects returned within this time.", Source: "RFC 9411 4.3.3.1 time to connect"},
+	{Name: "connect_time.p90", Title: "connect time, 90th percentile", Unit: "ns", Better: Lower, Definition: "Nine of ten TCP connects returned within this time.", Source: "RFC 9411"},
+	{Name: "connect_time.p99", Title: "connect time, 99th percentile", Unit: "ns", Better: Lower, Definition: "99 of 100 TCP connects returned within this time.", Source: "RFC 9411"},
+	{Name: "connect_time.min", Title: "connect time, minimum", Unit: "ns", Better: Lower, Definition: "The fastest TCP connect of the window.", Source: "RFC 9411"},
+	{Name: "connect_time.mean", Title: "connect time, mean", Unit: "ns", Better: Lower, Definition: "The arithmetic mean of the connect times.", Source: "RFC 9411"},
+	{Name: "connect_time.stddev", Title: "connect time, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the connect times.", Source: "RFC 9411"},
+	{Name: "connect_time.max", Title: "connect time, maximum", Unit: "ns", Better: Lower, Definition: "The slowest TCP connect of the window.", Source: "RFC 9411"},
+	{Name: Jitter, Title: "jitter", Unit: "ns", Better: Lower,
+		Definition: "Smoothed difference of the transit times of neighbouring datagrams.", Source: "RFC 3550 6.4.1"},
+	{Name: PDV, Title: "packet delay variation, 99.9th percentile", Unit: "ns", Better: Lower,
+		Definition: "99.9th percentile of one-way transit time less its minimum in the window.", Source: "RFC 5481 4.2; RFC 8219 7.3.1"},
+	{Name: RetransmitsPerG, Title: "retransmitted segments per GB", Unit: "1/GB", Better: Lower,
+		Definition: "TCP segments sent again, per 10^9 bytes of goodput.", Source: "RFC 6349 3.3, put per byte so that a faster path is not blamed"},
+	{Name: ErrorRate, Title: "error rate", Unit: "ratio", Better: Lower,
+		Definition: "Share of attempted units of work that failed or timed out; the kinds are in the record.", Source: "netperf manual"},
+	{Name: ClientCPU, Title: "CPU time of the client per unit of work", Unit: "ns", Better: Lower, Definition: "The part of service demand charged to the client's threads.", Source: "netperf manual, local service demand"},
+	{Name: ServerCPU, Title: "CPU time of the server per unit of work", Unit: "ns", Better: Lower, Definition: "The part of service demand charged to the server's threads.", Source: "netperf manual, remote service demand"},
+	{Name: KernelCPU, Title: "CPU time of ksoftirqd per unit of work", Unit: "ns", Better: Lower, Definition: "The part of service demand charged to ksoftirqd, and to interrupts where the kernel accounts them apart.", Source: "docs/method.md"},
+	{Name: CPUUtilization, Title: "CPU utilization, idle run subtracted", Unit: "ratio", Better: Neither,
+		Definition: "Busy share of the CPUs of the path in the window less the busy share measured before the run.", Source: "netperf manual, CPU utilization"},
+	{Name: SoftIRQShare, Title: "share of busy time in softirq", Unit: "ratio", Better: Neither,
+		Definition: "Ticks accounted to softirq and irq over all busy ticks of the CPUs of the path.", Source: "proc(5), /proc/stat"},
+	{Name: Memory, Title: "memory of the endpoint", Unit: "B", Better: Neither, Definition: "Resident memory of the two load processes.", Source: "proc(5), statm"},
+}
+
+var byName = func() map[string]Metric {
+	m := make(map[string]Metric, len(catalogue))
+	for _, c := range catalogue {
+		m[c.Name] = c
+	}
+	return m
+}()
+
+// All returns the catalogue in report order.
+func All() []Metric { return append([]Metric(nil), catalogue...) }
+
+// Lookup returns the metric called name.
+func Lookup(name string) (Metric, bool) {
+	m, ok := byName[name]
+	return m, ok
+}
+
+// UnitFor returns the unit of metric name for a workload whose unit of work is work ("transaction", "KB", "packet").
+// Metrics of CPU time per unit of work carry the unit of work in their unit; all others ignore it.
+func UnitFor(name, work string) string {
+	switch name {
+	case ServiceDemand, ClientCPU, ServerCPU, KernelCPU:
+		return "ns/" + work
+	}
+	return byName[name].Unit
+}

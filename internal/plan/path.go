@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Role says what stands at one end of a path.
+type Role string
+
+const (
+	// Host is the node's own network stack (on Kubernetes: a host-network pod).
+	Host Role = "host"
+	// Pod is a pod with an address of its own.
+	Pod Role = "pod"
+	// Service is a ClusterIP Service in front of one pod.
+	Service Role = "service"
+	// NodePort is a NodePort Service, entered at the first node.
+	NodePort Role = "nodeport"
+	// External is a host outside the cluster.
+	External Role = "external"
+	// Self is the client's own pod, reached through its Service (hairpin).
+	Self Role = "self"
+)
+
+// Locality says where the far end is, seen from the near end.
+type Locality string
+
+const (
+	// SameNode and CrossNode place the two ends of a direct path.
+	SameNode  Locality = "same-node"
+	CrossNode Locality = "cross-node"
+	// Local and Remote place the endpoint behind a Service relative to the client (or to the node that is entered).
+	Local  Locality = "local"
+	Remote Locality = "remote"
+	// Anywhere is for paths that have one form only.
+	Anywhere Locality = ""
+)
+
+// Path is from where to where traffic goes. The zero value is no path.
+type Path struct {
+	From, To Role
+	Locality Locality
+}
+
+// Paths lists every path in report order.
+var Paths = []Path{
+	{Host, Host, CrossNode},
+	{Host, Host, SameNode},
+	{Pod, Host, SameNode},
+	{Pod, Host, CrossNode},
+	{Host, Pod, SameNode},
+	{Host, Pod, CrossNode},
+	{Pod, Pod, SameNode},
+	{Pod, Pod, CrossNode},
+	{Host, Service, Local},
+	{Host, Service, Remote},
+	{Pod, Service, Local},
+	{Pod, Service, Remote},
+	{External, NodePort, Local},
+	{External, NodePort, Remote},
+	{Pod, External, Anywhere},
+	{Pod, Self, Anywhere},
+}
+
+// NinePaths are the nine test cases of the article that examples/nine-paths.yaml repeats, in its order.
+var NinePaths = []Path{
+	{Host, Host, CrossNode},
+	{Pod, Host, SameNode},
+	{Pod, Host, CrossNode},
+	{Pod, Pod, SameNode},
+	{Pod, Pod, CrossNode},
+	{Host, Service, Local},
+	{Host, Service, Remote},
+	{Pod, Service, Local},
+	{Pod, Service, Remote},
+}
+
+// String returns the name used everywhere, for example "pod-to-pod/cross-node".
+func (p Path) String() string {
+	s := string(p.From) + "-to-" + string(p.To)
+	if p.Locality != Anywhere {
+		s += "/" + string(p.Locality)
+	}
+	return s
+}
+
+// ParsePath reads a path's name. The error names near misses.
+func ParsePath(s string) (Path, error) {
+	for _, p := range Paths {
+		if p.String() == s {
+			return p, nil
+		}
+	}
+	names := make([]string, 0, len(Paths))
+	for _, p := range Paths {
+		if strings.HasPrefix(p.String(), s+"/") {
+			names = append(names, p.String())
+		}
+	}
+	if len(names) > 0 {
+		return Path{}, fmt.Errorf("path %q has several forms: %s", s, strings.Join(names, ", "))
+	}
+	return Path{}, fmt.Errorf("unknown path %q%s", s, suggest(s, pathNames()))
+}
+
+func pathNames() []string {
+	names := make([]string, len(Paths))
+	for i, p := range Paths {
+		names[i] = p.String()
+	}
+	return names
+}
+
+// MarshalText and UnmarshalText make a path one word in JSON and YAML.
+func (p Path) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (p *Path) UnmarshalText(b []byte) error {
+	q, err := ParsePath(string(b))
+	if err != nil {
+		return err
+	}
+	*p = q
+	return nil
+}

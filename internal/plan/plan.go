@@ -1,0 +1,82 @@
+// Package plan says what is to be measured: profiles, paths and workloads, expanded into cases and put into a seeded
+// order in which what is compared stands close together in time.
+//
+// It is plain data: no handles, no state, nothing found out. Read Plan, Case and Cases. Durations are time.Duration,
+// sizes bytes, rates bit/s of payload.
+package plan
+
+import "time"
+
+// APIVersion is the version of plan files that this package reads.
+const APIVersion = "cnibench/v1"
+
+// Plan is one experiment.
+type Plan struct {
+	// Name is free text for reports; (optional).
+	Name string `json:"name,omitempty"`
+	// Environment is "lab" (default) or "kubernetes".
+	Environment string `json:"environment"`
+	// Profiles are names of package profile; the baseline is added if it is missing.
+	Profiles []string `json:"profiles"`
+	Paths    []Path   `json:"paths"`
+	// Workloads are normalized.
+	Workloads []Workload `json:"workloads"`
+	// Baseline is the profile that every comparison stands on; default "raw" in the lab.
+	Baseline string `json:"baseline"`
+	// Twin measures the baseline a second time as a profile of its own (name + TwinSuffix), which gives the noise
+	// floor. Default true.
+	Twin bool `json:"twin"`
+	// Repetitions is how often each case is measured at least; 1 to 1000.
+	Repetitions int `json:"repetitions"`
+	// MaxRepetitions bounds the repetitions that Precision may add; 0 means Repetitions.
+	MaxRepetitions int `json:"max_repetitions,omitempty"`
+	// Precision is the wanted half-width of every headline interval relative to its median, for example 0.05;
+	// 0 means that Repetitions alone decides.
+	Precision float64 `json:"precision,omitempty"`
+	// Budget bounds the wall time of the whole run; 0 is none. Trials that are not started by then are not measured.
+	Budget time.Duration `json:"budget,omitempty"`
+	// Duration is the measurement window of each trial, Warmup what is discarded before it.
+	Duration time.Duration `json:"duration"`
+	Warmup   time.Duration `json:"warmup"`
+	// Seed makes the order repeatable.
+	Seed uint64 `json:"seed"`
+	Lab  Lab    `json:"lab"`
+}
+
+// TwinSuffix marks the second instance of the baseline profile.
+const TwinSuffix = "~twin"
+
+// Lab has the conditions of the embedded lab.
+type Lab struct {
+	// Nodes is the number of nodes of each profile, 2 to 16; PodsPerNode 2 to 250.
+	Nodes       int `json:"nodes"`
+	PodsPerNode int `json:"pods_per_node"`
+	// NIC is "wire" (segmentation off on every veth end) or "ideal" (super-packets cross).
+	NIC string `json:"nic"`
+	// CPU is "one" (both ends and all softirq work on one CPU), "split" (each node owns CPUs), or "auto".
+	CPU string `json:"cpu"`
+	// MTU is that of the switch and the node NICs, 1280 to 9000, default 1500.
+	MTU int `json:"mtu"`
+	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
+	LineRate float64 `json:"line_rate,omitempty"`
+	// Services is how many Services each profile carries besides the two that are measured; 0 to 10000.
+	Services int `json:"services,omitempty"`
+	// Iptables is "auto", "nft" or "legacy".
+	Iptables string `json:"iptables"`
+}
+
+// Case is one cell of the experiment: a profile on a path under a workload.
+type Case struct {
+	Profile  string   `json:"profile"`
+	Path     Path     `json:"path"`
+	Workload Workload `json:"workload"`
+}
+
+// Key identifies the case in files and tables: "profile path workload".
+func (c Case) Key() string { return c.Profile + " " + c.Path.String() + " " + c.Workload.String() }
+
+// Trial is one execution of a case: the case and its repetition, counted from 1.
+type Trial struct {
+	Case
+	Repetition int `json:"repetition"`
+}

@@ -1,0 +1,100 @@
+// Package sample holds what one end of a trial saw, as values: counters, a latency histogram, rows per interval, and
+// the snapshots taken at the window's edges.
+//
+// Nothing here measures and nothing judges. Read Observation first, then Histogram and Interval. Times are nanoseconds
+// on the clock of the side that observed; the two sides' clocks are never compared.
+package sample
+
+// Observation is what one side of one trial saw between the edges of its own window.
+type Observation struct {
+	// Side is "client" or "server".
+	Side string `json:"side"`
+	// ElapsedNs is the length of the window as this side's monotonic clock saw it, in ns; always > 0.
+	ElapsedNs int64 `json:"elapsed_ns"`
+	// Operations counts completed units: transactions of rr and crr, echoes of ping, send or receive calls of stream.
+	Operations uint64 `json:"operations"`
+	// BytesSent and BytesReceived count payload at the socket.
+	BytesSent     uint64 `json:"bytes_sent"`
+	BytesReceived uint64 `json:"bytes_received"`
+	// Errors counts failures by kind: "timeout", "connection refused", "reset", "no port", ... Absent means none.
+	Errors map[string]uint64 `json:"errors,omitempty"`
+	// RTT is the distribution of round-trip times (rr, crr: from before connect to after the response; ping).
+	RTT *Histogram `json:"rtt,omitempty"`
+	// Connect is the distribution of connect times (crr).
+	Connect *Histogram `json:"connect,omitempty"`
+	// Transit is the distribution of one-way transit times above their minimum (UDP stream, receiver): RFC 5481 PDV.
+	Transit *Histogram `json:"transit,omitempty"`
+	// Intervals has one row per reporting interval of the window, in order; warm-up rows are marked.
+	Intervals []Interval `json:"intervals,omitempty"`
+	// CPU is the CPU time of this side within the window.
+	CPU CPUTime `json:"cpu"`
+	// TCP sums TCP_INFO over this side's flows at the window's edges (absent for UDP, ICMP and the server of crr).
+	TCP *TCPInfo `json:"tcp,omitempty"`
+	// Datagrams counts what became of a UDP stream's datagrams (receiver).
+	Datagrams *Datagrams `json:"datagrams,omitempty"`
+	// Host is what the machine's own counters did between the edges of the window, as far as this side can see them.
+	Host *HostDelta `json:"host,omitempty"`
+}
+
+// Interval is one row of progress. Time is relative to the start of the window, negative in the warm-up.
+type Interval struct {
+	StartNs    int64  `json:"start_ns"`
+	EndNs      int64  `json:"end_ns"`
+	Operations uint64 `json:"operations"`
+	Bytes      uint64 `json:"bytes"`
+	Warmup     bool   `json:"warmup,omitempty"`
+}
+
+// CPUTime is CPU time within the window in ns.
+type CPUTime struct {
+	// ThreadsNs is the CPU clock of the load threads: what the workload itself used, with the softirq work that the
+	// kernel ran on its back (see docs/method.md for kernels that account interrupts apart).
+	ThreadsNs int64 `json:"threads_ns"`
+	// ProcessNs is the CPU clock of the whole agent process; the difference to ThreadsNs is the meter's own cost.
+	ProcessNs int64 `json:"process_ns"`
+}
+
+// TCPInfo is the change of TCP_INFO over the window, summed over flows, and the state at its end.
+type TCPInfo struct {
+	Retransmits uint64 `json:"retransmits"`
+	SegmentsOut uint64 `json:"segments_out"`
+	SegmentsIn  uint64 `json:"segments_in"`
+	// CwndSegments, RTTNs and RTTVarNs are means over flows at the window's end; MSSBytes is of the first flow.
+	CwndSegments uint64 `json:"cwnd_segments"`
+	RTTNs        int64  `json:"rtt_ns"`
+	RTTVarNs     int64  `json:"rttvar_ns"`
+	MSSBytes     uint32 `json:"mss_bytes"`
+	// Congestion is the algorithm in force on the first flow, read back from the socket.
+	Congestion string `json:"congestion"`
+}
+
+// Datagrams is the receiver's account of a UDP stream, by sequence numbers, for the window.
+type Datagrams struct {
+	// Expected is the span of sequence numbers that belong to the window; Lost = Expected - distinct Received.
+	Expected   uint64 `json:"expected"`
+	Received   uint64 `json:"received"`
+	Lost       uint64 `json:"lost"`
+	Reordered  uint64 `json:"reordered"`
+	Duplicates uint64 `json:"duplicates"`
+	// JitterNs is RFC 3550's estimator at the end of the window, mean over flows.
+	JitterNs float64 `json:"jitter_ns"`
+}
+
+// HostDelta is the change of the kernel's counters over the window.
+type HostDelta struct {
+	// CPUs maps a CPU number to the change of its line in /proc/stat, in ns by mode ("user", "system", "softirq"...).
+	CPUs map[int]map[string]int64 `json:"cpus,omitempty"`
+	// KsoftirqdNs is the CPU time of ksoftirqd on the CPUs of the path.
+	KsoftirqdNs int64 `json:"ksoftirqd_ns"`
+	// SoftnetDropped and SoftnetSqueezed are the changes of /proc/net/softnet_stat, all CPUs (machine-wide).
+	SoftnetDropped  uint64 `json:"softnet_dropped"`
+	SoftnetSqueezed uint64 `json:"softnet_squeezed"`
+	// SNMP has the changes of /proc/net/snmp and netstat that are not zero, "Tcp.RetransSegs" (this namespace).
+	SNMP map[string]int64 `json:"snmp,omitempty"`
+	// Devices has the changes of device counters that are not zero, "eth0.tx_dropped" (this namespace).
+	Devices map[string]int64 `json:"devices,omitempty"`
+	// MemoryBytes is the resident memory of the agent at the end of the window.
+	MemoryBytes uint64 `json:"memory_bytes"`
+	// NodeMemoryUsedBytes is MemTotal - MemAvailable at the end of the window.
+	NodeMemoryUsedBytes uint64 `json:"node_memory_used_bytes"`
+}

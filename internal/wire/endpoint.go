@@ -1,0 +1,31 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// Endpoint is one end of a path, where an agent runs.
+type Endpoint struct {
+	// Name is unique in the environment, for example "canal/node-1/pod-2"; agents are kept by it between trials.
+	Name string
+	// Address is what the peer dials: for a path to a Service, the Service's. Port likewise.
+	Address string
+	Port    int
+	// ListenPort is what a server at this endpoint binds to (behind a Service: the target port).
+	ListenPort int
+	// CPUs are the CPUs for the load threads of this endpoint.
+	CPUs []int
+	// Start begins an agent there and returns its stdin and stdout as one stream. Closing the stream ends the agent.
+	Start func(context.Context) (io.ReadWriteCloser, error)
+}
+
+// NotServedError says that a profile has no such path, which is a fact about it and not a failure.
+type NotServedError struct {
+	Profile, Path, Reason string
+}
+
+func (e *NotServedError) Error() string {
+	return fmt.Sprintf("profile %q does not serve %s: %s", e.Profile, e.Path, e.Reason)
+}
