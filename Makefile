@@ -1,0 +1,41 @@
+# cnibench: make demo measures, make test tests.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
+
+.PHONY: build demo test bench lint generate cover clean deps
+
+build: ## the static binary bin/cnibench
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
+
+deps: ## install what the lab needs and this machine lacks
+	sh scripts/deps.sh run
+
+demo: deps build ## measure every dataplane that this machine can build; result.jsonl and report.md
+	@[ ! -e result.jsonl ] || mv -f result.jsonl result.jsonl.old
+	$(SUDO) bin/cnibench run -o result.jsonl
+	bin/cnibench report -f markdown result.jsonl > report.md
+	@echo "result.jsonl has every trial, report.md the comparison" >&2
+
+test: ## everything, kernel included; counts and names what was skipped
+	sh scripts/deps.sh test
+	sh scripts/test.sh
+
+bench: build ## the load engine against iperf3, netperf and plain C, interleaved; writes docs/bench.md
+	sh scripts/deps.sh bench
+	$(SUDO) bin/cnibench bench > docs/bench.md.new
+	mv docs/bench.md.new docs/bench.md
+
+lint: ## go vet and staticcheck, for Linux and for the portable core on darwin
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	GOOS=darwin GOARCH=arm64 go vet . ./internal/cli ./internal/run ./internal/report/... ./internal/compare ./internal/plan
+
+generate: ## generated documents
+	go generate ./...
+
+cover: ## coverage of the pure packages
+	go test -coverprofile=coverage.out ./internal/... && go tool cover -func=coverage.out | tail -1
+
+clean:
+	rm -rf bin coverage.out

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/cnibench/cnibench"
+
+// rule forbids imports or calls in a part of the tree. ARCHITECTURE.md lists the same rules; the two change together.
+type rule struct {
+	name string
+	why  string
+	// in says which files the rule governs, by path relative to the module's root.
+	in func(file string) bool
+	// imports are import paths that are forbidden there; a trailing "/" or "..." forbids everything below.
+	imports []string
+	// calls are "package.Name" selectors that are forbidden there.
+	calls []string
+}
+
+func under(dirs ...string) func(string) bool {
+	return func(file string) bool {
+		for _, d := range dirs {
+			if strings.HasPrefix(file, d+"/") {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func outside(dirs ...string) func(string) bool {
+	in := under(dirs...)
+	return func(file string) bool { return !in(file) }
+}
+
+var linuxOnly = []string{"internal/kernel", "internal/load", "internal/agent", "internal/lab", "internal/bench"}
+
+var rules = []rule{
+	{
+		name: "portable core",
+		why:  "a laptop can drive a cluster, compare and render; cli reaches the lab through its _linux.go files only",
+		in: func(f string) bool {
+			return outside(linuxOnly...)(f) && !strings.HasSuffix(f, "_linux.go")
+		},
+		imports: []string{
+			module + "/internal/kernel/", module + "/internal/load/", module + "/internal/agent/", module + "/internal/lab/",
+			module + "/internal/bench/",
+		},
+	},
+	{
+		name: "one door to the kernel",
+		why:  "one place to audit privilege, one place to handle EINTR, ENOBUFS and old kernels",
+		in:   outside("internal/kernel"),
+		imports: []string{
+			"golang.org/x/sys/", "github.com/vishvananda/netlink/", "github.com/vishvananda/netns/",
+			"github.com/google/nftables/", "github.com/mdlayher/netlink/", "github.com/cilium/ebpf/",
+		},
+	},
+	{
+		name:    "kubernetes only in kube",
+		why:     "client-go is eight times the rest of the binary; a build with the lab alone stays possible",
+		in:      outside("internal/kube"),
+		imports: []string{"k8s.io/"},
+	},
+	{
+		name:    "exit, arguments, environment and logging only in cli",
+		why:     "functions stay testable, and failures unwind and clean up",
+		in:      outside("internal/cli", "internal/tool"),
+		imports: []string{"flag", "log"},
+		calls:   []string{"os.Exit", "os.Args", "os.Getenv", "os.LookupEnv"},
+	},
+	{
+		name:  "nobody sleeps",
+		why:   "a sleep is a guess at when something will be true; wait for the thing, with a context",
+		in:    func(string) bool { return true },
+		calls: []string{"time.Sleep"},
+	},
+	{
+		name:    "environments stand alone",
+		why:     "a third environment is a new package, not an edit; only cli knows more than one",
+		in:      under("internal/lab", "internal/kube"),
+		imports: []string{module + "/internal/run/", module + "/internal/cli/"},
+	},
+	{
+		name:    "lab does not know kube",
+		why:     "the same",
+		in:      under("internal/lab"),
+		imports: []string{module + "/internal/kube/"},
+	},
+	{
+		name: "a number is decided once",
+		why:  "renderers write a document and compute nothing; judgement does not know how it is shown",
+		in:   under("internal/stat", "internal/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/csv"),
+		imports: []string{
+			module + "/internal/run/", module + "/internal/wire/", "os",
+		},
+	},
+	{
+		name:    "stat knows numbers only",
+		why:     "statistics that know where a number came from start to favour it",
+		in:      under("internal/stat"),
+		imports: []string{module + "/internal/"},
+	},
+	{
+		name:    "the meter is not the load",
+		why:     "no logging and no shared locks where the load runs",
+		in:      under("internal/load", "internal/kernel/sock"),
+		imports: []string{"log/slog", "fmt.Print"},
+	},
+	{
+		name:    "vocabulary stands on the standard library",
+		why:     "every package may use these words, so they may use nobody",
+		in:      under("internal/unit", "internal/metric", "internal/profile", "internal/hint"),
+		imports: []string{module + "/internal/", "github.com/", "golang.org/x/"},
+	},
+	{
+		name:    "no test hooks in the product",
+		why:     "what only a test needs lives in a _test.go file or a *test package",
+		in:      func(f string) bool { return !strings.Contains(filepath.Dir(f), "test") && !under("internal/gold")(f) },
+		imports: []string{"testing", module + "/internal/gold", "github.com/google/go-cmp/", "github.com/rogpeppe/go-internal/"},
+	},
+}
+
+// exempt names the calls that a rule allows, with the reason. An entry that no longer matches anything is a failure.
+var exempt = map[string]string{
+	"main.go os.Exit": "the shim",
+	"main.go os.Args": "the shim",
+}
+
+func TestArchitecture(t *testing.T) {
+	used := map[string]bool{}
+	for _, file := range sources(t) {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range violations(file, f) {
+			key := file + " " + v.what
+			if _, ok := exempt[key]; ok {
+				used[key] = true
+				continue
+			}
+			t.Errorf("%s: uses %s, against rule %q: %s", file, v.what, v.rule.name, v.rule.why)
+		}
+	}
+	for key := range exempt {
+		if !used[key] {
+			t.Errorf("exemption %q is not needed any more", key)
+		}
+	}
+}
+
+// TestRulesBite proves that each rule can fail: a file that breaks it, at a place that it governs, is caught.
+func TestRulesBite(t *testing.T) {
+	places := []string{"internal/run/x.go", "internal/lab/x.go", "internal/stat/x.go", "internal/load/x.go", "internal/unit/x.go", "internal/kube/x.go"}
+	for _, r := range rules {
+		var sources []string
+		for _, path := range r.imports {
+			sources = append(sources, "package x\nimport _ "+strconv.Quote(strings.TrimSuffix(path, "/")))
+		}
+		for _, call := range r.calls {
+			pkg, _, _ := strings.Cut(call, ".")
+			sources = append(sources, "package x\nimport "+strconv.Quote(pkg)+"\nvar _ = "+call)
+		}
+		for _, src := range sources {
+			f, err := parser.ParseFile(token.NewFileSet(), "x.go", src, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			caught := false
+			for _, place := range places {
+				for _, v := range violations(place, f) {
+					caught = caught || v.rule.name == r.name
+				}
+			}
+			if !caught {
+				t.Errorf("rule %q does not catch:\n%s", r.name, src)
+			}
+		}
+	}
+}
+
+type violation struct {
+	rule rule
+	what string
+}
+
+func violations(file string, f *ast.File) []violation {
+	var found []violation
+	for _, r := range rules {
+		if !r.in(file) {
+			continue
+		}
+		for _, spec := range f.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err == nil && forbidden(r.imports, path) {
+				found = append(found, violation{r, path})
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			id, ok := sel.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			for _, c := range r.calls {
+				if c == id.Name+"."+sel.Sel.Name {
+					found = append(found, violation{r, c})
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func forbidden(list []string, path string) bool {
+	for _, bad := range list {
+		if path == strings.TrimSuffix(bad, "/") || strings.HasSuffix(bad, "/") && strings.HasPrefix(path, bad) {
+			return true
+		}
+	}
+	return false
+}
+
+// sources returns every Go file of the product: no tests, nothing generated.
+func sources(t *testing.T) []string {
+	var files []string
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != "." && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("found %d source files; the walk is broken", len(files))
+	}
+	return files
+}
+
+// TestPackageDocs asks for one package comment in every package.
+func TestPackageDocs(t *testing.T) {
+	documented := map[string]int{}
+	for _, file := range sources(t) {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Dir(file)
+		documented[dir] += 0
+		if f.Doc != nil {
+			documented[dir]++
+		}
+	}
+	for dir, n := range documented {
+		if n != 1 {
+			t.Errorf("%s has %d package comments, want 1", dir, n)
+		}
+	}
+}
+
+// budget of a function and a file, in lines.
+const (
+	maxFunction = 100
+	maxFile     = 600
+	maxParams   = 5
+)
+
+// TestBudget keeps functions, files and signatures small enough to be read.
+func TestBudget(t *testing.T) {
+	for _, file := range sources(t) {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.HasPrefix(src, []byte("// Code generated")) {
+			continue
+		}
+		if n := bytes.Count(src, []byte("\n")); n > maxFile {
+			t.Errorf("%s has %d lines, more than %d: it has two subjects", file, n, maxFile)
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, src, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1; n > maxFunction {
+				t.Errorf("%s: %s has %d lines, more than %d", file, fn.Name.Name, n, maxFunction)
+			}
+			if n := fn.Type.Params.NumFields(); n > maxParams {
+				t.Errorf("%s: %s has %d parameters, more than %d", file, fn.Name.Name, n, maxParams)
+			}
+		}
+	}
+}
+
+// TestFormatted makes gofmt a test.
+func TestFormatted(t *testing.T) {
+	out, err := exec.Command("gofmt", "-l", "main.go", "arch_test.go", "internal").CombinedOutput()
+	if err != nil {
+		t.Fatalf("gofmt: %v\n%s", err, out)
+	}
+	if len(out) > 0 {
+		t.Errorf("not formatted:\n%s", out)
+	}
+}

@@ -1,0 +1,117 @@
+// Command testsum reads the output of `go test -json` and closes it with what a reader needs: the output of what
+// failed, every skipped test with its reason, and one line of counts. It exits 1 when anything failed or nothing ran.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// event is one line of `go test -json`.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+	Elapsed                                   float64
+}
+
+// tally is what the stream said so far.
+type tally struct {
+	passed, failed int
+	skipped        []string
+	output         map[string][]string
+	failures       []string
+}
+
+func main() {
+	t := tally{output: map[string][]string{}}
+	if err := t.read(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "testsum:", err)
+		os.Exit(1)
+	}
+	t.close(os.Stdout)
+	if t.failed > 0 || t.passed == 0 {
+		os.Exit(1)
+	}
+}
+
+func (t *tally) read(r io.Reader, w io.Writer) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Fprintln(w, lines.Text()) // a build error, or a tool's own words
+			continue
+		}
+		t.add(e, w)
+	}
+	return lines.Err()
+}
+
+func (t *tally) add(e event, w io.Writer) {
+	if e.Package == "" {
+		e.Package = e.ImportPath // build events name the package so
+	}
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "output", "build-output":
+		t.output[key] = append(t.output[key], e.Output)
+	case "build-fail":
+		t.fail(key)
+	case "pass":
+		if e.Test != "" {
+			t.passed++
+		} else {
+			fmt.Fprintf(w, "ok    %s  %.1fs\n", e.Package, e.Elapsed)
+		}
+		delete(t.output, key)
+	case "skip":
+		if e.Test != "" {
+			t.skipped = append(t.skipped, key+": "+reason(t.output[key]))
+		}
+		delete(t.output, key)
+	case "fail":
+		if e.Test == "" {
+			fmt.Fprintf(w, "FAIL  %s  %.1fs\n", e.Package, e.Elapsed)
+		}
+		t.fail(key)
+	}
+}
+
+func (t *tally) fail(key string) {
+	// A package fails because a test in it failed; it counts by itself only when no test did (a build error, a panic).
+	pkg, test, _ := strings.Cut(key, " ")
+	if test == "" && slices.ContainsFunc(t.failures, func(f string) bool { return strings.HasPrefix(f, pkg+" ") }) {
+		return
+	}
+	t.failed++
+	t.failures = append(t.failures, key)
+}
+
+func (t *tally) close(w io.Writer) {
+	for _, key := range t.failures {
+		fmt.Fprintf(w, "\n--- FAIL: %s\n%s", key, strings.Join(t.output[key], ""))
+	}
+	if len(t.skipped) > 0 {
+		fmt.Fprintf(w, "\nskipped:\n")
+		for _, s := range t.skipped {
+			fmt.Fprintln(w, "  "+s)
+		}
+	}
+	fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", t.passed, t.failed, len(t.skipped))
+}
+
+// reason is the last line that the test printed before the runner's own.
+func reason(output []string) string {
+	for _, line := range slices.Backward(output) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "--- SKIP") && !strings.HasPrefix(line, "=== ") {
+			return line
+		}
+	}
+	return "no reason given"
+}

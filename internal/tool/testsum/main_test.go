@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func run(lines ...string) (tally, string) {
+	t := tally{output: map[string][]string{}}
+	var out strings.Builder
+	_ = t.read(strings.NewReader(strings.Join(lines, "\n")), &out)
+	t.close(&out)
+	return t, out.String()
+}
+
+func TestSkipsAreNamedWithTheirReason(t *testing.T) {
+	got, out := run(
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:5: the kernel has no ipvlan\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"--- SKIP: TestA (0.00s)\n"}`,
+		`{"Action":"skip","Package":"p","Test":"TestA"}`,
+		`{"Action":"pass","Package":"p","Test":"TestB"}`,
+		`{"Action":"pass","Package":"p"}`)
+	if got.passed != 1 || got.failed != 0 || len(got.skipped) != 1 {
+		t.Errorf("tally %+v", got)
+	}
+	if !strings.Contains(out, "p TestA: a_test.go:5: the kernel has no ipvlan") || !strings.HasSuffix(out, "\n1 passed, 0 failed, 1 skipped\n") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
+func TestFailuresAreShownOnce(t *testing.T) {
+	got, out := run(
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"    got 1, want 2\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestA"}`,
+		`{"Action":"fail","Package":"p"}`)
+	if got.failed != 1 || strings.Count(out, "got 1, want 2") != 1 {
+		t.Errorf("tally %+v, output:\n%s", got, out)
+	}
+}
+
+func TestABrokenBuildFails(t *testing.T) {
+	got, out := run(
+		`{"ImportPath":"p","Action":"build-output","Output":"x.go:1: undefined: y\n"}`,
+		`{"ImportPath":"p","Action":"build-fail"}`,
+		`{"Action":"fail","Package":"p","Elapsed":0,"FailedBuild":"p"}`)
+	if got.failed == 0 || !strings.Contains(out, "undefined: y") {
+		t.Errorf("tally %+v, output:\n%s", got, out)
+	}
+}

@@ -1,0 +1,51 @@
+#!/bin/sh
+# Installs what is missing to build cnibench and to raise the lab, with the distribution's own package manager.
+# Says what it does; does nothing when nothing is missing.
+#
+#   scripts/deps.sh run     what `make demo` needs
+#   scripts/deps.sh test    what `make test` needs besides
+set -eu
+want=${1:-run}
+
+have() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ]; }
+
+missing=""
+need() { # need PROGRAM DEBIAN-PACKAGE FEDORA-PACKAGE
+	have "$1" || missing="$missing $2:$3"
+}
+
+need go golang-go golang
+need iptables-restore iptables iptables-nft
+need ipset ipset ipset
+if [ "$want" = test ]; then
+	need ip iproute2 iproute
+	need strace strace strace
+	need gcc gcc gcc
+fi
+if [ "$want" = bench ]; then
+	need strace strace strace
+	need gcc gcc gcc
+	need iperf3 iperf3 iperf3
+fi
+[ -n "$missing" ] || exit 0
+
+sudo=""
+if [ "$(id -u)" -ne 0 ]; then
+	if have sudo; then sudo=sudo; else
+		echo "missing:$missing; run as root or install them" >&2
+		exit 1
+	fi
+fi
+if have apt-get; then
+	packages=$(for m in $missing; do echo "${m%%:*}"; done)
+	echo "installing with apt-get:" $packages >&2
+	$sudo apt-get update -q
+	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -qy --no-install-recommends $packages
+elif have dnf; then
+	packages=$(for m in $missing; do echo "${m##*:}"; done)
+	echo "installing with dnf:" $packages >&2
+	$sudo dnf install -qy $packages
+else
+	echo "missing, and no apt-get or dnf to install it with:$missing" >&2
+	exit 1
+fi

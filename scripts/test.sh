@@ -1,0 +1,31 @@
+#!/bin/sh
+# Runs every test and closes with counts; what was skipped is named with its reason.
+# Kernel tests need network namespaces: as root they run as they are, otherwise in a user namespace where the kernel
+# allows one, otherwise they skip and say so.
+set -eu
+cd "$(dirname "$0")/.."
+
+enter=""
+if [ "$(id -u)" -ne 0 ]; then
+	if unshare -Urnm true 2>/dev/null; then
+		enter="unshare -Urnm"
+		echo "not root: kernel tests run in a user namespace" >&2
+	else
+		echo "not root, and no user namespaces: kernel tests will be skipped" >&2
+	fi
+fi
+
+go vet ./...
+mkdir -p bin
+go build -o bin/testsum ./internal/tool/testsum
+
+# The race detector needs a C compiler; it watches the packages in which goroutines meet.
+race="./internal/wire/... ./internal/run/... ./internal/agent/... ./internal/load/... ./internal/kernel/netns/..."
+{
+	$enter go test -json -timeout 15m ./... || true
+	if command -v cc >/dev/null 2>&1; then
+		CGO_ENABLED=1 $enter go test -json -race -short -timeout 15m $race || true
+	else
+		echo "no C compiler: the race detector did not run" >&2
+	fi
+} | bin/testsum
