@@ -1,6 +1,14 @@
 package plan
 
-import "strconv"
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// MaxRate bounds a rate in bit/s.
+const MaxRate = 1e12
 
 // formatRate writes a rate in bit/s the way the command line reads it: "1G", "250M", "1500".
 func formatRate(r float64) string {
@@ -9,8 +17,43 @@ func formatRate(r float64) string {
 		size   float64
 	}{{"G", 1e9}, {"M", 1e6}, {"K", 1e3}} {
 		if r >= u.size {
-			return strconv.FormatFloat(r/u.size, 'g', -1, 64) + u.letter
+			return strconv.FormatFloat(r/u.size, 'f', -1, 64) + u.letter
 		}
 	}
-	return strconv.FormatFloat(r, 'g', -1, 64)
+	return strconv.FormatFloat(r, 'f', -1, 64)
+}
+
+// ParseRate reads a rate in bit/s: a number, with a suffix K, M, G or T for powers of 1000 if wanted ("1G", "2.5M",
+// "1500"). The result is whole bit/s from 0 to MaxRate.
+func ParseRate(s string) (float64, error) {
+	digits, scale := s, 1.0
+	if s != "" {
+		if i := strings.IndexByte("kKmMgGtT", s[len(s)-1]); i >= 0 {
+			digits, scale = s[:len(s)-1], []float64{1e3, 1e6, 1e9, 1e12}[i/2]
+		}
+	}
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil || strings.ContainsAny(digits, "xXpP_") {
+		return 0, fmt.Errorf("%q is not a rate: want bit/s such as 1G, 250M or 1500", s)
+	}
+	v = math.Round(v * scale)
+	if !(v >= 0 && v <= MaxRate) {
+		return 0, fmt.Errorf("rate %q is out of range: want 0 to 1T bit/s", s)
+	}
+	return v, nil
+}
+
+// parseSize reads a number of bytes: digits, with a suffix Ki or Mi for powers of 1024 if wanted.
+func parseSize(s string) (int, error) {
+	digits, shift := s, 0
+	if d, ok := strings.CutSuffix(s, "Ki"); ok {
+		digits, shift = d, 10
+	} else if d, ok := strings.CutSuffix(s, "Mi"); ok {
+		digits, shift = d, 20
+	}
+	v, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a size: want bytes such as 1024, 128Ki or 1Mi", s)
+	}
+	return int(v) << shift, nil
 }

@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// Bounds of a plan's fields.
+const (
+	MaxRepetitionsLimit = 1000
+	MinWindow           = time.Millisecond
+	MaxWindow           = time.Hour
+	MaxNodes            = 16
+	MaxPodsPerNode      = 250
+	MaxServices         = 10000
+)
+
+// What Fit does when a plan leaves the window open.
+const (
+	// ShortestFit and LongestFit bound the window that is chosen.
+	ShortestFit = 60 * time.Millisecond
+	LongestFit  = time.Second
+	// fitShare is the part of the budget that windows shall take; the rest is for raising the lab, warm-ups and the
+	// time between trials. A plan that may add repetitions keeps half of it for them.
+	fitShare          = 0.78
+	fitSharePrecision = 0.4
+	// betweenTrials is what a trial costs besides its warm-up and window.
+	betweenTrials = 6 * time.Millisecond
+)
+
+// Default returns the plan that every other one starts from: each key that a plan file or a command line leaves out
+// has the value given here.
+func Default() Plan {
+	return Plan{
+		Environment: "lab",
+		Profiles:    profile.InLab(),
+		Paths:       append([]Path(nil), NinePaths...),
+		Workloads: []Workload{
+			Workload{Kind: Stream}.Normalize(),
+			Workload{Kind: RR}.Normalize(),
+			Workload{Kind: CRR}.Normalize(),
+		},
+		Baseline:    profile.Raw,
+		Twin:        true,
+		Repetitions: 5,
+		Warmup:      20 * time.Millisecond,
+		Lab: Lab{
+			Nodes: 2, PodsPerNode: 2, NIC: "wire", CPU: "auto", MTU: 1500, Iptables: "auto",
+		},
+	}
+}
+
+// Presets are the names that Preset knows.
+var Presets = []string{"quick", "standard"}
+
+// Preset returns a plan by name: "quick" measures every lab profile on the nine paths within four minutes, "standard"
+// takes half an hour and goes on until the intervals are within 5 % or the time is up.
+func Preset(name string) (Plan, bool) {
+	p := Default()
+	p.Name = name
+	switch name {
+	case "quick":
+		p.Budget = 4 * time.Minute
+	case "standard":
+		p.Repetitions, p.MaxRepetitions, p.Precision = 10, 60, 0.05
+		p.Budget = 30 * time.Minute
+	default:
+		return Plan{}, false
+	}
+	return p, true
+}
+
+// Fit returns p with its window chosen, if p leaves it open: as long as the budget allows for this number of cases,
+// between ShortestFit and LongestFit.
+func (p Plan) Fit(cases int) Plan {
+	if p.Duration != 0 {
+		return p
+	}
+	p.Duration = LongestFit
+	if trials := cases * p.Repetitions; p.Budget > 0 && trials > 0 {
+		share := fitShare
+		if p.MaxRepetitions > p.Repetitions {
+			share = fitSharePrecision
+		}
+		each := time.Duration(float64(p.Budget) * share / float64(trials))
+		p.Duration = min(max(each, ShortestFit), LongestFit).Round(time.Millisecond)
+	}
+	return p
+}
+
+// Expected is about how long the measurement of this number of cases takes with the least number of repetitions. The
+// plan has its window.
+func (p Plan) Expected(cases int) time.Duration {
+	return time.Duration(cases*p.Repetitions) * p.TrialTime()
+}
+
+// TrialTime is about how long one trial takes. The plan has its window.
+func (p Plan) TrialTime() time.Duration { return p.Warmup + p.Duration + betweenTrials }

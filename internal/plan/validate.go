@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// maxCases bounds the expansion, so that a slip in an axis is an error and not an hour of memory.
+const maxCases = 100_000
+
+// Validate returns everything that is wrong with p as Faults, or nil.
+func (p Plan) Validate() error {
+	var fs Faults
+	fs.oneOf("environment", p.Environment, "lab", "kubernetes")
+	fs.validProfiles(p)
+	if len(p.Paths) == 0 {
+		fs.add("paths", "none is given")
+	}
+	for i, path := range p.Paths {
+		if slices.Index(p.Paths, path) != i {
+			fs.add("paths", "%s is given twice", path)
+		}
+	}
+	if len(p.Workloads) == 0 {
+		fs.add("workloads", "none is given")
+	}
+	for i, w := range p.Workloads {
+		if err := w.Validate(); err != nil {
+			fs.add("workloads", "%s", err)
+		}
+		if slices.Index(p.Workloads, w) != i {
+			fs.add("workloads", "%s is given twice", w)
+		}
+	}
+	fs.validNumbers(p)
+	fs.validLab(p.Lab)
+	if n := len(p.Measured()) * len(p.Paths) * len(p.Workloads); n > maxCases {
+		fs.add("workloads", "the plan has %d cases, more than %d", n, maxCases)
+	}
+	return fs.asError()
+}
+
+func (fs *Faults) validProfiles(p Plan) {
+	if len(p.Profiles) == 0 {
+		fs.add("profiles", "none is given")
+	}
+	for i, name := range p.Profiles {
+		if slices.Index(p.Profiles, name) != i {
+			fs.add("profiles", "%s is given twice", name)
+			continue
+		}
+		fs.validProfile("profiles", name)
+	}
+	if p.Baseline == "" {
+		fs.add("baseline", "none is given")
+		return
+	}
+	fs.validProfile("baseline", p.Baseline)
+}
+
+func (fs *Faults) validProfile(field, name string) {
+	if _, ok := profile.Lookup(name); ok {
+		return
+	}
+	var names []string
+	for _, q := range profile.All() {
+		names = append(names, q.Name)
+	}
+	fs.add(field, "unknown profile %q%s", name, suggest(name, names))
+}
+
+func (fs *Faults) validNumbers(p Plan) {
+	fs.within("repetitions", p.Repetitions, 1, MaxRepetitionsLimit)
+	if p.MaxRepetitions != 0 {
+		fs.within("maxRepetitions", p.MaxRepetitions, 1, MaxRepetitionsLimit)
+		if p.MaxRepetitions < p.Repetitions {
+			fs.add("maxRepetitions", "%d is less than the %d repetitions", p.MaxRepetitions, p.Repetitions)
+		}
+		if p.Precision == 0 && p.MaxRepetitions > p.Repetitions {
+			fs.add("maxRepetitions", "has no meaning without precision")
+		}
+	}
+	if math.IsNaN(p.Precision) || p.Precision < 0 || p.Precision >= 1 {
+		fs.add("precision", "%v is out of range: want more than 0 and less than 1, for example 0.05 for 5 %%", p.Precision)
+	}
+	if p.Duration != 0 {
+		fs.duration("duration", p.Duration, MinWindow, MaxWindow)
+	}
+	fs.duration("warmup", p.Warmup, 0, MaxWindow)
+	if p.Budget < 0 {
+		fs.add("budget", "%s is negative", p.Budget)
+	} else if p.Budget > 0 && p.Budget < p.TrialTime() {
+		fs.add("budget", "%s is less than one trial takes (%s)", p.Budget, p.TrialTime())
+	}
+}
+
+func (fs *Faults) validLab(l Lab) {
+	fs.within("lab.nodes", l.Nodes, 2, MaxNodes)
+	fs.within("lab.podsPerNode", l.PodsPerNode, 2, MaxPodsPerNode)
+	fs.oneOf("lab.nic", l.NIC, "wire", "ideal")
+	fs.oneOf("lab.cpu", l.CPU, "auto", "one", "split")
+	fs.within("lab.mtu", l.MTU, 1280, 9000)
+	if !(l.LineRate >= 0 && l.LineRate <= MaxRate) || l.LineRate > 0 && l.LineRate < 1e5 {
+		fs.add("lab.lineRate", "%s is out of range: want 100K to 1T bit/s, or 0 for none", formatRate(l.LineRate))
+	}
+	fs.within("lab.services", l.Services, 0, MaxServices)
+	fs.oneOf("lab.iptables", l.Iptables, "auto", "nft", "legacy")
+}
+
+func (fs *Faults) within(field string, v, low, high int) {
+	if v < low || v > high {
+		fs.add(field, "%d is out of range: want %d to %d", v, low, high)
+	}
+}
+
+func (fs *Faults) duration(field string, v, low, high time.Duration) {
+	if v < low || v > high {
+		fs.add(field, "%s is out of range: want %s to %s", v, low, high)
+	}
+}
+
+func (fs *Faults) oneOf(field, v string, allowed ...string) {
+	if !slices.Contains(allowed, v) {
+		fs.add(field, "%q is not one of %s%s", v, strings.Join(allowed, ", "), suggest(v, allowed))
+	}
+}
+
+// Notes are remarks on a valid plan that its author may want to act on. The plan has its window.
+func (p Plan) Notes(cases int) []string {
+	var notes []string
+	if all := p.Expected(cases); p.Budget > 0 && all > p.Budget {
+		whole := int(p.Budget / max(time.Duration(cases)*p.TrialTime(), 1))
+		notes = append(notes, fmt.Sprintf("%d repetitions of %d cases need about %s, more than the budget of %s: about %d will be whole",
+			p.Repetitions, cases, all.Round(time.Second), p.Budget, whole))
+	}
+	if p.Repetitions < 5 && p.MaxRepetitions < 5 {
+		notes = append(notes, fmt.Sprintf("with %d repetitions no comparison can be decided; take 5 or more", p.Repetitions))
+	}
+	return notes
+}
