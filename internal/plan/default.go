@@ -71,6 +71,15 @@ func Preset(name string) (Plan, bool) {
 	return p, true
 }
 
+// Settle returns p with what follows from its other fields: a precision without a bound on the repetitions may take
+// ten times as many.
+func (p Plan) Settle() Plan {
+	if p.Precision > 0 && p.MaxRepetitions == 0 {
+		p.MaxRepetitions = min(max(10*p.Repetitions, 1), MaxRepetitionsLimit)
+	}
+	return p
+}
+
 // Fit returns p with its window chosen, if p leaves it open: as long as the budget allows for this number of cases,
 // between ShortestFit and LongestFit.
 func (p Plan) Fit(cases int) Plan {

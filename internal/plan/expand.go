@@ -2,7 +2,9 @@ package plan
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strings"
 )
 
 // Measured returns the profiles that are measured: the baseline first, its twin next to it, then the others in the
@@ -52,4 +54,17 @@ func (p Plan) Order(repetition int) []Case {
 		order = append(order, g...)
 	}
 	return order
+}
+
+// Differ returns the names of the fields in which two plans differ, as their JSON form calls them, in order.
+func Differ(p, q Plan) []string {
+	a, b := reflect.ValueOf(p), reflect.ValueOf(q)
+	var names []string
+	for i := range a.NumField() {
+		if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	return names
 }

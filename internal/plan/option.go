@@ -56,24 +56,21 @@ var options = []option{
 // Kinds are the workloads in report order.
 var Kinds = []Kind{Stream, RR, CRR, Ping}
 
-func findOption(name string, of func(option) string) (option, bool) {
+func findOption(word string) (option, bool) {
 	for _, o := range options {
-		if of(o) == name {
+		if o.word == word {
 			return o, true
 		}
 	}
 	return option{}, false
 }
 
-func byKey(o option) string  { return o.key }
-func byWord(o option) string { return o.word }
-
-// names returns the options of a kind under the naming that of gives.
-func optionNames(k Kind, of func(option) string) []string {
+// optionWords returns the command line's names of the options of a kind.
+func optionWords(k Kind) []string {
 	var names []string
 	for _, o := range options {
 		if slices.Contains(o.kinds, k) {
-			names = append(names, of(o))
+			names = append(names, o.word)
 		}
 	}
 	return names
@@ -128,9 +125,9 @@ func (w *Workload) setPart(part string, given map[string]bool) error {
 	case part == "reverse":
 		value = "true"
 	}
-	o, ok := findOption(word, byWord)
+	o, ok := findOption(word)
 	if !ok {
-		return fmt.Errorf("unknown option %q%s", word, suggest(word, optionNames(w.Kind, byWord)))
+		return fmt.Errorf("unknown option %q%s", word, suggest(word, optionWords(w.Kind)))
 	}
 	if given[o.key] {
 		return fmt.Errorf("%s is given twice", word)
@@ -157,7 +154,7 @@ func (w Workload) check(given map[string]bool) error {
 		switch {
 		case !given[o.key]:
 		case !slices.Contains(o.kinds, w.Kind):
-			errs = append(errs, fmt.Errorf("%s has no %s (it has %s)", w.Kind, o.word, strings.Join(optionNames(w.Kind, byWord), ", ")))
+			errs = append(errs, fmt.Errorf("%s has no %s (it has %s)", w.Kind, o.word, strings.Join(optionWords(w.Kind), ", ")))
 		case o.proto != "" && n.Protocol != o.proto:
 			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.word, o.proto, n.Protocol))
 		}
@@ -280,3 +277,21 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	return d, nil
 }
+
+// About says in a few words what a workload sends.
+func (k Kind) About() string {
+	switch k {
+	case Stream:
+		return "bulk data, TCP or UDP"
+	case RR:
+		return "requests and responses over standing flows"
+	case CRR:
+		return "a connection for each request and response"
+	case Ping:
+		return "ICMP echoes"
+	}
+	return "nothing known"
+}
+
+// Options returns the names of the options that the command line's form of a workload takes, as one line.
+func (k Kind) Options() string { return strings.Join(optionWords(k), ", ") }

@@ -4,7 +4,7 @@ import "fmt"
 
 // suggest returns `, did you mean "x"?` for the closest of names, or "" when none is near.
 func suggest(s string, names []string) string {
-	best, at := 4, ""
+	best, at := min(4, len(s)/2+1), "" // a word of which most is wrong is not a slip
 	for _, n := range names {
 		if d := distance(s, n); d < best {
 			best, at = d, n

@@ -1,0 +1,212 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/gold"
+)
+
+func small() Plan {
+	p := Default()
+	p.Profiles = []string{"host", "canal"}
+	p.Paths = p.Paths[:3]
+	p.Workloads = p.Workloads[:2]
+	p.Seed = 7
+	return p
+}
+
+func TestOrderGolden(t *testing.T) {
+	var b strings.Builder
+	for rep := 1; rep <= 2; rep++ {
+		for _, c := range small().Order(rep) {
+			fmt.Fprintf(&b, "%d %s\n", rep, c.Key())
+		}
+	}
+	gold.Check(t, "order.golden", []byte(b.String()))
+}
+
+// TestOrderKeepsComparedTogether is the property that the method stands on: within one repetition every group of equal
+// path and workload is contiguous, nothing is lost, and neither groups nor profiles stand in the same order each time.
+func TestOrderKeepsComparedTogether(t *testing.T) {
+	p := small()
+	firsts := map[string]bool{}
+	for rep := 1; rep <= 40; rep++ {
+		order := p.Order(rep)
+		if got, want := keysOf(order), keysOf(p.Cases()); !slices.Equal(got, want) {
+			t.Fatalf("repetition %d has not each case once: %v", rep, got)
+		}
+		size := len(p.Measured())
+		for group := range slices.Chunk(order, size) {
+			for _, c := range group {
+				if c.Path != group[0].Path || c.Workload != group[0].Workload {
+					t.Fatalf("repetition %d: %s stands in the group of %s", rep, c.Key(), group[0].Key())
+				}
+			}
+		}
+		firsts[order[0].Key()] = true
+		if again := p.Order(rep); !slices.Equal(again, order) {
+			t.Fatalf("repetition %d has two orders", rep)
+		}
+	}
+	if len(firsts) < 10 {
+		t.Errorf("40 repetitions began with only %d different cases: %v", len(firsts), firsts)
+	}
+	q := p
+	q.Seed++
+	if slices.Equal(q.Order(1), p.Order(1)) {
+		t.Error("another seed gives the same order")
+	}
+}
+
+func keysOf(cases []Case) []string {
+	keys := make([]string, len(cases))
+	for i, c := range cases {
+		keys[i] = c.Key()
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func TestMeasured(t *testing.T) {
+	for _, tt := range []struct {
+		profiles []string
+		baseline string
+		twin     bool
+		want     []string
+	}{
+		{[]string{"canal"}, "raw", true, []string{"raw", "raw~twin", "canal"}},
+		{[]string{"canal"}, "raw", false, []string{"raw", "canal"}},
+		{[]string{"canal", "raw", "host"}, "raw", true, []string{"raw", "raw~twin", "canal", "host"}},
+		{[]string{"canal", "host"}, "host", true, []string{"host", "host~twin", "canal"}},
+	} {
+		p := Plan{Profiles: tt.profiles, Baseline: tt.baseline, Twin: tt.twin}
+		if got := p.Measured(); !slices.Equal(got, tt.want) {
+			t.Errorf("%v on %s: got %v, want %v", tt.profiles, tt.baseline, got, tt.want)
+		}
+	}
+}
+
+func TestPresetsAreValidAndFit(t *testing.T) {
+	for _, name := range Presets {
+		p, ok := Preset(name)
+		if !ok {
+			t.Fatalf("no preset %s", name)
+		}
+		if err := p.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		cases := len(p.Cases())
+		p = p.Fit(cases)
+		if p.Duration < ShortestFit || p.Duration > LongestFit {
+			t.Errorf("%s: window %s", name, p.Duration)
+		}
+		if all := p.Expected(cases); all > p.Budget {
+			t.Errorf("%s: %d cases with windows of %s take %s, more than %s", name, cases, p.Duration, all, p.Budget)
+		}
+		if notes := p.Notes(cases); len(notes) > 0 {
+			t.Errorf("%s: %v", name, notes)
+		}
+	}
+	if _, ok := Preset("fast"); ok {
+		t.Error("there is a preset fast")
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, tt := range []struct {
+		duration, budget time.Duration
+		cases            int
+		want             time.Duration
+	}{
+		{0, 0, 100, LongestFit},
+		{0, time.Minute, 0, LongestFit},
+		{0, time.Second, 1000, ShortestFit},
+		{0, time.Hour, 1, LongestFit},
+		{3 * time.Second, time.Second, 1000, 3 * time.Second},
+		{0, 100 * time.Second, 100, 156 * time.Millisecond},
+	} {
+		p := Default()
+		p.Duration, p.Budget = tt.duration, tt.budget
+		if got := p.Fit(tt.cases).Duration; got != tt.want {
+			t.Errorf("budget %s, %d cases: window %s, want %s", tt.budget, tt.cases, got, tt.want)
+		}
+	}
+}
+
+func TestNotes(t *testing.T) {
+	p := Default()
+	p.Duration, p.Budget = time.Second, 10*time.Second
+	notes := p.Notes(5)
+	if len(notes) != 1 || !strings.Contains(notes[0], "more than the budget of 10s: about 1 will be whole") {
+		t.Errorf("got %q", notes)
+	}
+	p = Default()
+	p.Repetitions = 2
+	if notes := p.Fit(1).Notes(1); len(notes) != 1 || !strings.Contains(notes[0], "no comparison can be decided") {
+		t.Errorf("got %q", notes)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(*Plan)
+		want  string
+	}{
+		{"environment", func(p *Plan) { p.Environment = "labb" }, `environment: "labb" is not one of lab, kubernetes, did you mean "lab"?`},
+		{"profile", func(p *Plan) { p.Profiles = []string{"calico-vxlam"} }, `profiles: unknown profile "calico-vxlam", did you mean "calico-vxlan"?`},
+		{"no profile", func(p *Plan) { p.Profiles = nil }, "profiles: none is given"},
+		{"profile twice", func(p *Plan) { p.Profiles = []string{"host", "host"} }, "profiles: host is given twice"},
+		{"baseline", func(p *Plan) { p.Baseline = "x" }, `baseline: unknown profile "x"`},
+		{"no baseline", func(p *Plan) { p.Baseline = "" }, "baseline: none is given"},
+		{"no path", func(p *Plan) { p.Paths = nil }, "paths: none is given"},
+		{"path twice", func(p *Plan) { p.Paths = append(p.Paths, p.Paths[0]) }, "paths: host-to-host/cross-node is given twice"},
+		{"no workload", func(p *Plan) { p.Workloads = nil }, "workloads: none is given"},
+		{"workload", func(p *Plan) { p.Workloads = []Workload{{Kind: "x"}} }, `workloads: unknown workload "x"`},
+		{"flows", func(p *Plan) { p.Workloads = []Workload{{Kind: RR, Flows: 5000}} }, "flows: 5000 is out of range"},
+		{"repetitions", func(p *Plan) { p.Repetitions = 0 }, "repetitions: 0 is out of range: want 1 to 1000"},
+		{"max below", func(p *Plan) { p.Precision, p.MaxRepetitions = 0.1, 2 }, "maxRepetitions: 2 is less than the 5 repetitions"},
+		{"max alone", func(p *Plan) { p.MaxRepetitions = 20 }, "maxRepetitions: has no meaning without precision"},
+		{"precision", func(p *Plan) { p.Precision = 5 }, "precision: 5 is out of range"},
+		{"duration", func(p *Plan) { p.Duration = -time.Second }, "duration: -1s is out of range"},
+		{"warmup", func(p *Plan) { p.Warmup = -1 }, "warmup: -1ns is out of range"},
+		{"budget", func(p *Plan) { p.Budget = -1 }, "budget: -1ns is negative"},
+		{"tiny budget", func(p *Plan) { p.Duration, p.Budget = 10*time.Second, time.Second }, "budget: 1s is less than one trial takes (10.026s)"},
+		{"nodes", func(p *Plan) { p.Lab.Nodes = 1 }, "lab.nodes: 1 is out of range: want 2 to 16"},
+		{"pods", func(p *Plan) { p.Lab.PodsPerNode = 251 }, "lab.podsPerNode: 251 is out of range"},
+		{"nic", func(p *Plan) { p.Lab.NIC = "wired" }, `lab.nic: "wired" is not one of wire, ideal, did you mean "wire"?`},
+		{"cpu", func(p *Plan) { p.Lab.CPU = "two" }, `lab.cpu: "two" is not one of`},
+		{"mtu", func(p *Plan) { p.Lab.MTU = 500 }, "lab.mtu: 500 is out of range: want 1280 to 9000"},
+		{"line rate", func(p *Plan) { p.Lab.LineRate = 5 }, "lab.lineRate: 5 is out of range"},
+		{"services", func(p *Plan) { p.Lab.Services = -1 }, "lab.services: -1 is out of range"},
+		{"iptables", func(p *Plan) { p.Lab.Iptables = "nftables" }, `lab.iptables: "nftables" is not one of auto, nft, legacy`},
+	} {
+		p := Default()
+		tt.spoil(&p)
+		err := p.Validate()
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		}
+		if err != nil && strings.Count(err.Error(), "\n") > 0 {
+			t.Errorf("%s: one mistake gives several faults:\n%v", tt.name, err)
+		}
+	}
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDiffer(t *testing.T) {
+	p, q := Default(), Default()
+	if got := Differ(p, q); got != nil {
+		t.Errorf("equal plans differ in %v", got)
+	}
+	q.Seed, q.Lab.MTU, q.MaxRepetitions = 1, 9000, 3
+	if got := strings.Join(Differ(p, q), " "); got != "max_repetitions seed lab" {
+		t.Errorf("got %s", got)
+	}
+}

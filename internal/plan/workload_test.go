@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseWorkload(t *testing.T) {
+	for _, tt := range []struct {
+		in, want string // want is the canonical name
+	}{
+		{"rr", "rr"},
+		{" stream ", "stream"},
+		{"stream(tcp)", "stream"},
+		{"stream(udp)", "stream(udp)"},
+		{"stream(protocol=udp, rate=1G)", "stream(udp,rate=1G)"},
+		{"stream(rate=1000M,udp)", "stream(udp,rate=1G)"},
+		{"stream(udp,rate=0)", "stream(udp)"},
+		{"stream(message=128Ki)", "stream"},
+		{"stream(message=1024,reverse)", "stream(message=1024,reverse)"},
+		{"stream(mode=trunc,congestion=bbr,flows=4)", "stream(flows=4,mode=trunc,congestion=bbr)"},
+		{"rr(udp,request=1024,response=16)", "rr(udp,request=1024)"},
+		{"crr(close=fin)", "crr(close=fin)"},
+		{"ping(interval=10ms)", "ping(interval=10ms)"},
+		{"ping(icmp)", "ping"},
+	} {
+		w, err := ParseWorkload(tt.in)
+		if err != nil {
+			t.Errorf("%s: %v", tt.in, err)
+			continue
+		}
+		if w.String() != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.in, w, tt.want)
+		}
+		if w != w.Normalize() {
+			t.Errorf("%s: not normalized: %+v", tt.in, w)
+		}
+	}
+}
+
+func TestParseWorkloadRefuses(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                          `unknown workload ""`,
+		"rrr":                       `did you mean "rr"?`,
+		"rr(":                       "lacks its closing parenthesis",
+		"rr()":                      `unknown option ""`,
+		"rr(flows)":                 `"" is not a whole number`,
+		"rr(flows=0)":               "0 is out of range: want 1 to 1024",
+		"rr(flows=1,flows=2)":       "flows is given twice",
+		"rr(requst=1)":              `unknown option "requst", did you mean "request"?`,
+		"rr(message=10)":            "rr has no message",
+		"rr(request=2Mi)":           "out of range",
+		"rr(udp,request=1)":         "request 1 is out of range for udp: want 16 to 65507",
+		"rr(udp,congestion=cubic)":  "congestion is for tcp, and this is udp",
+		"rr(icmp)":                  "rr runs over tcp or udp, not icmp",
+		"crr(udp)":                  "crr runs over tcp, not udp",
+		"crr(close=maybe)":          `"maybe" is not one of rst, fin`,
+		"ping(tcp)":                 "ping runs over icmp, not tcp",
+		"ping(interval=2m)":         "want 0 to 1m",
+		"stream(udp,mode=copy)":     "mode is for tcp, and this is udp",
+		"stream(rate=1G)":           "rate is for udp, and this is tcp",
+		"stream(udp,rate=2T)":       "out of range",
+		"stream(udp,rate=-1)":       "out of range",
+		"stream(udp,rate=NaN)":      "out of range",
+		"stream(udp,message=65508)": "out of range for udp",
+		"stream(congestion=CUBIC!)": "is not a congestion control",
+		"stream(reverse=maybe)":     "is not true or false",
+	} {
+		_, err := ParseWorkload(in)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", in, err, want)
+		}
+	}
+}
+
+// TestWorkloadRoundTrip draws valid workloads and reads their names back.
+func TestWorkloadRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pick := func(s ...string) string { return s[r.IntN(len(s))] }
+	for range 5000 {
+		w := Workload{
+			Kind: Kinds[r.IntN(len(Kinds))], Protocol: []Protocol{TCP, UDP}[r.IntN(2)],
+			Flows: 1 + r.IntN(MaxFlows), MessageSize: MinDatagram + r.IntN(MaxDatagram-MinDatagram),
+			Rate: float64(r.Int64N(MaxRate)), Reverse: r.IntN(2) == 0, Mode: pick("copy", "sendfile", "trunc"),
+			RequestSize: MinDatagram + r.IntN(60000), ResponseSize: MinDatagram + r.IntN(60000), Close: pick("rst", "fin"),
+			Interval: time.Duration(r.Int64N(int64(time.Minute))), Congestion: pick("cubic", "reno", "bbr"),
+		}.Normalize()
+		q, err := ParseWorkload(w.String())
+		if err != nil || q != w {
+			t.Fatalf("%s: got %+v (%v), want %+v", w, q, err, w)
+		}
+	}
+}
+
+func TestParseWorkloads(t *testing.T) {
+	got, err := ParseWorkloads("stream,rr(flows=2,request=3), crr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, w := range got {
+		names = append(names, w.String())
+	}
+	if s := strings.Join(names, " "); s != "stream rr(flows=2,request=3) crr" {
+		t.Errorf("got %s", s)
+	}
+	for _, bad := range []string{"", "rr,", "rr,,crr", "rr(flows=2"} {
+		if _, err := ParseWorkloads(bad); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
+
+func TestParseRate(t *testing.T) {
+	for in, want := range map[string]float64{"1500": 1500, "1k": 1e3, "2.5M": 2.5e6, "10G": 1e10, "1T": 1e12, "0": 0} {
+		if got, err := ParseRate(in); err != nil || got != want {
+			t.Errorf("%s: got %v, %v", in, got, err)
+		}
+	}
+	for _, bad := range []string{"", "G", "1GB", "0x10", "1_000", "Inf", "-1"} {
+		if v, err := ParseRate(bad); err == nil {
+			t.Errorf("%q is read as %v", bad, v)
+		}
+	}
+}
+
+func FuzzParseWorkload(f *testing.F) {
+	for _, s := range []string{"rr", "stream(udp,rate=1G,flows=4)", "crr(close=fin)", "ping(interval=1s)", "rr(", "stream(message=1Mi)", "stream(udp,rate=1.0000001K)"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		w, err := ParseWorkload(s)
+		if err != nil {
+			return
+		}
+		q, err := ParseWorkload(w.String())
+		if err != nil || q != w {
+			t.Fatalf("%q gives %s, which gives %+v, %v", s, w, q, err)
+		}
+		if err := w.Validate(); err != nil {
+			t.Fatalf("%q is read and not valid: %v", s, err)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxAxis bounds what the lists of one workload expand to.
+const maxAxis = 1000
+
+// workloads reads the list of workloads. An item is a name ("rr"), the command line's form ("stream(udp,rate=1G)") or
+// a mapping of one kind to its settings, of which each may be a list: then the workload stands for every combination.
+func (d *decoder) workloads(at *[]Workload) func(string, *yaml.Node) {
+	return func(field string, n *yaml.Node) {
+		*at = nil
+		seen := map[Workload]bool{}
+		d.list(field, n, func(item *yaml.Node) {
+			for _, w := range d.workload(field, item) {
+				if seen[w] {
+					d.fault(item, field, "%s is given twice", w)
+					continue
+				}
+				seen[w] = true
+				*at = append(*at, w)
+			}
+		})
+	}
+}
+
+func (d *decoder) workload(field string, n *yaml.Node) []Workload {
+	if n.Kind == yaml.ScalarNode {
+		w, err := ParseWorkload(n.Value)
+		if err != nil {
+			d.fault(n, field, "%s", oneLine(err))
+			return nil
+		}
+		return []Workload{w}
+	}
+	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
+		d.fault(n, field, "want one workload for each item, such as \"rr\" or \"rr: {flows: 8}\"")
+		return nil
+	}
+	kind, err := parseKind(n.Content[0].Value)
+	if err != nil {
+		d.fault(n.Content[0], field, "%s", err)
+		return nil
+	}
+	value := resolve(n.Content[1])
+	if value.Tag == "!!null" {
+		return []Workload{Workload{Kind: kind}.Normalize()}
+	}
+	return d.expand(kind, field+"."+string(kind), value)
+}
+
+// axis is one setting of a workload with the values that it takes.
+type axis struct {
+	option option
+	values []*yaml.Node
+}
+
+// expand reads the settings of a workload and returns every combination.
+func (d *decoder) expand(kind Kind, field string, n *yaml.Node) []Workload {
+	before := len(d.faults)
+	axes := map[string]axis{}
+	known := keys{}
+	for _, o := range options {
+		if !slices.Contains(o.kinds, kind) {
+			continue
+		}
+		known[o.key] = func(field string, n *yaml.Node) {
+			if n.Kind != yaml.SequenceNode {
+				axes[o.key] = axis{o, []*yaml.Node{n}}
+				return
+			}
+			if len(n.Content) == 0 {
+				d.fault(n, field, "the list is empty")
+			}
+			axes[o.key] = axis{o, n.Content}
+		}
+	}
+	d.mapping(n, field+".", known)
+	combinations := []Workload{{Kind: kind}}
+	given := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(axes)) {
+		given[key] = true
+		combinations = d.multiply(combinations, field, axes[key])
+		if len(combinations) > maxAxis {
+			d.fault(n, field, "expands to more than %d workloads", maxAxis)
+			return nil
+		}
+	}
+	if len(d.faults) > before {
+		return nil
+	}
+	for i, w := range combinations {
+		if err := w.check(given); err != nil {
+			d.fault(n, field, "%s", oneLine(err))
+			return nil
+		}
+		combinations[i] = w.Normalize()
+	}
+	return combinations
+}
+
+// multiply returns each workload with each value of the axis.
+func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workload {
+	field += "." + a.option.key
+	var texts []string
+	for _, n := range a.values {
+		s, ok := d.scalar(field, n)
+		if !ok {
+			continue
+		}
+		// The value is tried once, so that a wrong one is one fault and not one for each combination.
+		if err := a.option.set(&Workload{Kind: workloads[0].Kind}, s); err != nil {
+			d.fault(n, field, "%s", err)
+			continue
+		}
+		texts = append(texts, s)
+	}
+	var product []Workload
+	for _, w := range workloads {
+		for _, s := range texts {
+			q := w
+			_ = a.option.set(&q, s) // it was read without error above
+			product = append(product, q)
+			if len(product) > maxAxis {
+				return product
+			}
+		}
+	}
+	if product == nil {
+		return workloads // every value was a fault; go on and find the others
+	}
+	return product
+}
+
+// oneLine joins the lines of an error that holds several.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// ParseWorkloads reads a list of workloads in the command line's form, separated by commas outside parentheses.
+func ParseWorkloads(s string) ([]Workload, error) {
+	var list []Workload
+	depth, start := 0, 0
+	for i := 0; i <= len(s); i++ {
+		if i < len(s) {
+			switch s[i] {
+			case '(':
+				depth++
+				continue
+			case ')':
+				depth--
+				continue
+			}
+			if s[i] != ',' || depth > 0 {
+				continue
+			}
+		}
+		w, err := ParseWorkload(s[start:i])
+		if err != nil {
+			return nil, fmt.Errorf("%s", oneLine(err))
+		}
+		list = append(list, w)
+		start = i + 1
+	}
+	return list, nil
+}
