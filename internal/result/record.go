@@ -45,9 +45,16 @@ const (
 	Failed = "failed"
 )
 
+// Types of a record.
+const (
+	TypeTrial = "trial"
+	TypeEnd   = "end"
+)
+
 // Record is one line after the header: a trial, finished or failed.
 type Record struct {
-	// Type is "trial" or "end"; the last line of a finished run is an "end".
+	// Type is "trial" or "end". Each invocation that could finish in order closes with an "end", so a file that was
+	// resumed may have several; the last one counts.
 	Type string `json:"type"`
 	plan.Trial
 	Status  string    `json:"status"`

@@ -1,8 +1,14 @@
 package sample
 
 import (
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -78,10 +84,47 @@ func (h *Histogram) UnmarshalJSON(b []byte) (err error) {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return fmt.Errorf("decode histogram: %w", err)
 	}
+	if err := checkLayout(s); err != nil {
+		return fmt.Errorf("decode histogram: %w", err)
+	}
 	d, err := hdr.Decode([]byte(s))
 	if err != nil {
 		return fmt.Errorf("decode histogram: %w", err)
 	}
 	h.h = d
 	return nil
+}
+
+// The V2 compressed encoding is a cookie and a length of four bytes each, then deflated: cookie, payload length,
+// normalizing offset and significant figures of four bytes each, lowest and highest value of eight, a ratio of eight.
+const (
+	envelopeSize  = 8
+	headerSize    = 40
+	figuresAt     = 12
+	lowestValueAt = 16
+	highestAt     = 24
+)
+
+// checkLayout reads the header of an encoded histogram and refuses one that is wider or finer than ours: the decoder
+// would allocate what it asks for.
+func checkLayout(s string) error {
+	r := base64.NewDecoder(base64.StdEncoding, strings.NewReader(s))
+	if _, err := io.CopyN(io.Discard, r, envelopeSize); err != nil {
+		return errors.New("it is shorter than its envelope")
+	}
+	z, err := zlib.NewReader(r)
+	if err != nil {
+		return err
+	}
+	var head [headerSize]byte
+	if _, err := io.ReadFull(z, head[:]); err != nil {
+		return fmt.Errorf("read its header: %w", err)
+	}
+	digits := binary.BigEndian.Uint32(head[figuresAt:])
+	lowest, highest := binary.BigEndian.Uint64(head[lowestValueAt:]), binary.BigEndian.Uint64(head[highestAt:])
+	if digits > figures || lowest > maxLatencyNs || highest > maxLatencyNs {
+		return fmt.Errorf("its layout (%d figures, %d to %d) is beyond ours (%d figures, %d to %d)",
+			digits, lowest, highest, figures, minLatencyNs, int64(maxLatencyNs))
+	}
+	return z.Close()
 }

@@ -84,8 +84,8 @@ type Datagrams struct {
 type HostDelta struct {
 	// CPUs maps a CPU number to the change of its line in /proc/stat, in ns by mode ("user", "system", "softirq"...).
 	CPUs map[int]map[string]int64 `json:"cpus,omitempty"`
-	// KsoftirqdNs is the CPU time of ksoftirqd on the CPUs of the path.
-	KsoftirqdNs int64 `json:"ksoftirqd_ns"`
+	// KsoftirqdNs is the CPU time of ksoftirqd on the CPUs of CPUs; absent where it cannot be seen (in a container).
+	KsoftirqdNs *int64 `json:"ksoftirqd_ns,omitempty"`
 	// SoftnetDropped and SoftnetSqueezed are the changes of /proc/net/softnet_stat, all CPUs (machine-wide).
 	SoftnetDropped  uint64 `json:"softnet_dropped"`
 	SoftnetSqueezed uint64 `json:"softnet_squeezed"`
