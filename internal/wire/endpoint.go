@@ -17,7 +17,9 @@ type Endpoint struct {
 	ListenPort int
 	// CPUs are the CPUs for the load threads of this endpoint.
 	CPUs []int
-	// Start begins an agent there and returns its stdin and stdout as one stream. Closing the stream ends the agent.
+	// Start begins an agent there and returns its stdin and stdout as one stream. Closing the stream ends the agent
+	// and any Read under way. A stream that has a method LastWords() string says by it what the agent wrote to its
+	// standard error at last.
 	Start func(context.Context) (io.ReadWriteCloser, error)
 }
 

@@ -13,7 +13,10 @@
 //	start     ->              both sides warm up, then measure, each by its own clock
 //	          <- heartbeat    each second
 //	          <- done         the observation; or error, with a kind
-//	cancel    ->              at any moment: give up the trial, answer error "cancelled"
+//	cancel    ->              at any moment: give up the trial, answer error "cancelled"; after done: let go
+//
+// A server's window ends first, and its client still has operations under way. So after its done a server keeps its
+// sockets and serves on, until cancel (send it when the client is done, too), the next prepare, or the end of input.
 //
 // End of input ends the agent at once, whatever it is doing: that is how nothing survives a killed controller.
 package wire
@@ -65,14 +68,15 @@ type Hello struct {
 	PID     int    `json:"pid"`
 }
 
-// Sides of a trial.
+// Sides of a trial, as Prepare.Side and Observation.Side have them.
 const (
-	Server = "server"
-	Client = "client"
+	SideServer = "server"
+	SideClient = "client"
 )
 
 // Prepare asks for one side of a trial.
 type Prepare struct {
+	// Side is SideServer or SideClient.
 	Side     string        `json:"side"`
 	Workload plan.Workload `json:"workload"`
 	// Address is what the client dials, or what the server binds to ("" is any); without port.

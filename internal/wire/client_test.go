@@ -1,0 +1,253 @@
+package wire_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/wire/wiretest"
+)
+
+func dial(t *testing.T, start func(context.Context) (io.ReadWriteCloser, error)) *wire.Client {
+	t.Helper()
+	c, err := wire.Dial(t.Context(), wire.Endpoint{Name: "lab/pod", Start: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// begin brings a trial to the point where Wait is next.
+func begin(t *testing.T, c *wire.Client, p wire.Prepare) wire.Ready {
+	t.Helper()
+	ready, err := c.Prepare(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return ready
+}
+
+func wantKind(t *testing.T, err error, kind string) {
+	t.Helper()
+	var e *wire.Error
+	if !errors.As(err, &e) || e.Kind != kind {
+		t.Errorf("got %v, want kind %q", err, kind)
+	} else if !strings.Contains(err.Error(), "lab/pod") {
+		t.Errorf("%q does not name the endpoint", err)
+	}
+}
+
+func seen(operations uint64) *sample.Observation {
+	return &sample.Observation{Side: wire.SideClient, ElapsedNs: 1, Operations: operations}
+}
+
+func TestTrialsInTurn(t *testing.T) {
+	n := uint64(0)
+	c := dial(t, wiretest.Agent(func(p wire.Prepare) (*sample.Observation, *wire.Error) {
+		n++
+		if n == 2 {
+			return nil, &wire.Error{Kind: "timeout", Message: "no reply"}
+		}
+		return seen(n), nil
+	}))
+	if c.Hello().Program != "wiretest" {
+		t.Errorf("hello is %+v", c.Hello())
+	}
+	for i := uint64(1); i <= 3; i++ {
+		ready := begin(t, c, wire.Prepare{Side: wire.SideServer})
+		if ready.Port != wiretest.Port {
+			t.Errorf("server listens at %d", ready.Port)
+		}
+		o, err := c.Wait(t.Context())
+		switch {
+		case i == 2:
+			wantKind(t, err, "timeout")
+		case err != nil:
+			t.Fatal(err)
+		case o.Operations != i:
+			t.Errorf("trial %d saw %d operations", i, o.Operations)
+		}
+	}
+}
+
+func TestRefusedPrepare(t *testing.T) {
+	c := dial(t, wiretest.Fake{
+		Prepare: func(wire.Prepare) *wire.Error {
+			return &wire.Error{Kind: "connection refused", Message: "nobody there"}
+		},
+	}.Start)
+	_, err := c.Prepare(t.Context(), wire.Prepare{Side: wire.SideClient})
+	wantKind(t, err, "connection refused")
+}
+
+func TestDeathTellsItsLastWords(t *testing.T) {
+	c := dial(t, wiretest.Agent(func(wire.Prepare) (*sample.Observation, *wire.Error) { return nil, wiretest.Die }))
+	begin(t, c, wire.Prepare{Side: wire.SideClient})
+	_, err := c.Wait(t.Context())
+	wantKind(t, err, wire.KindGone)
+	if !strings.Contains(err.Error(), wiretest.LastWords) {
+		t.Errorf("%q leaves out the agent's last words", err)
+	}
+	if _, err = c.Prepare(t.Context(), wire.Prepare{Side: wire.SideClient}); err == nil {
+		t.Error("a dead agent takes another trial")
+	}
+	wantKind(t, err, wire.KindGone)
+}
+
+// TestSilenceIsNoticed has an agent that beats for many times the limit, and one that stops.
+func TestSilenceIsNoticed(t *testing.T) {
+	release := make(chan struct{})
+	c := dial(t, wiretest.Agent(func(p wire.Prepare) (*sample.Observation, *wire.Error) {
+		if p.Port == 1 {
+			<-release
+			return seen(1), nil
+		}
+		return nil, wiretest.Silence
+	}))
+	c.HeartbeatLimit = 15 * wiretest.Beat
+	begin(t, c, wire.Prepare{Side: wire.SideClient, Port: 1})
+	time.AfterFunc(2*c.HeartbeatLimit, func() { close(release) })
+	if _, err := c.Wait(t.Context()); err != nil {
+		t.Errorf("an agent that beats was given up: %v", err)
+	}
+	begin(t, c, wire.Prepare{Side: wire.SideClient, Port: 2})
+	_, err := c.Wait(t.Context())
+	wantKind(t, err, wire.KindLost)
+}
+
+// TestLateAnswer lets the answer to a cancelled trial come after the next trial began.
+func TestLateAnswer(t *testing.T) {
+	ours, theirs := net.Pipe()
+	c := dialPipe(t, ours, theirs)
+	d, enc := wire.NewDecoder(theirs), wire.NewEncoder(theirs)
+	agent := make(chan error, 1)
+	go func() {
+		agent <- func() error {
+			say := func(m wire.Message) { _ = enc.Encode(m) }
+			for {
+				m, err := d.Decode()
+				if err != nil {
+					return err
+				}
+				switch {
+				case m.Type == wire.TypePrepare && m.Trial == 2:
+					say(wire.Message{Type: wire.TypeDone, Trial: 1, Done: seen(1)})
+					say(wire.Message{Type: wire.TypeError, Trial: 1, Error: &wire.Error{Kind: wire.KindCancelled}})
+					fallthrough
+				case m.Type == wire.TypePrepare:
+					say(wire.Message{Type: wire.TypeReady, Trial: m.Trial, Ready: &wire.Ready{}})
+				case m.Type == wire.TypeStart && m.Trial == 2:
+					say(wire.Message{Type: wire.TypeDone, Trial: 1, Done: seen(1)})
+					say(wire.Message{Type: wire.TypeDone, Trial: 2, Done: seen(2)})
+				}
+			}
+		}()
+	}()
+	begin(t, c, wire.Prepare{Side: wire.SideClient})
+	if err := c.Cancel(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Wait(t.Context())
+	wantKind(t, err, wire.KindCancelled)
+	begin(t, c, wire.Prepare{Side: wire.SideClient})
+	o, err := c.Wait(t.Context())
+	if err != nil || o.Operations != 2 {
+		t.Errorf("second trial: %+v, %v", o, err)
+	}
+	c.Close()
+	if err := <-agent; !errors.Is(err, io.EOF) {
+		t.Errorf("closing the client gives the agent %v, want io.EOF", err)
+	}
+}
+
+func dialPipe(t *testing.T, ours, theirs net.Conn) *wire.Client {
+	t.Helper()
+	go func() {
+		_ = wire.NewEncoder(theirs).Encode(wire.Message{Type: wire.TypeHello, Hello: &wire.Hello{Version: wire.Version}})
+	}()
+	return dial(t, func(context.Context) (io.ReadWriteCloser, error) { return ours, nil })
+}
+
+// TestCancelFreesWait cancels from another goroutine while the agent is in mid-trial.
+func TestCancelFreesWait(t *testing.T) {
+	running := make(chan struct{})
+	c := dial(t, wiretest.Agent(func(wire.Prepare) (*sample.Observation, *wire.Error) {
+		close(running)
+		select {}
+	}))
+	begin(t, c, wire.Prepare{Side: wire.SideClient})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		<-running
+		if err := c.Cancel(); err != nil {
+			t.Error(err)
+		}
+		if err := c.Cancel(); err != nil {
+			t.Errorf("second Cancel: %v", err)
+		}
+	})
+	_, err := c.Wait(t.Context())
+	wantKind(t, err, wire.KindCancelled)
+	wg.Wait()
+}
+
+func TestContextEndsWait(t *testing.T) {
+	c := dial(t, wiretest.Agent(func(wire.Prepare) (*sample.Observation, *wire.Error) { select {} }))
+	begin(t, c, wire.Prepare{Side: wire.SideClient})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDialFailures(t *testing.T) {
+	broken := errors.New("exec: no such file")
+	pipe := func(line string) func(context.Context) (io.ReadWriteCloser, error) {
+		return func(context.Context) (io.ReadWriteCloser, error) {
+			ours, theirs := net.Pipe()
+			go func() {
+				_, _ = io.WriteString(theirs, line)
+				theirs.Close()
+			}()
+			return ours, nil
+		}
+	}
+	for name, c := range map[string]struct {
+		start func(context.Context) (io.ReadWriteCloser, error)
+		kind  string
+	}{
+		"does not start": {func(context.Context) (io.ReadWriteCloser, error) { return nil, broken }, wire.KindStart},
+		"other version":  {wiretest.Fake{Hello: &wire.Hello{Version: wire.Version + 1}}.Start, wire.KindVersion},
+		"ends at once":   {pipe(""), wire.KindGone},
+		"no agent":       {pipe("bash: cnibench: not found\n"), wire.KindProtocol},
+	} {
+		_, err := wire.Dial(t.Context(), wire.Endpoint{Name: "lab/pod", Start: c.start})
+		t.Log(name+":", err)
+		wantKind(t, err, c.kind)
+		if c.kind == wire.KindStart && !errors.Is(err, broken) {
+			t.Errorf("%s: the cause is lost in %v", name, err)
+		}
+	}
+}
+
+// TestHangingAgentHoldsNobody writes to an agent that reads nothing.
+func TestHangingAgentHoldsNobody(t *testing.T) {
+	ours, theirs := net.Pipe()
+	c := dialPipe(t, ours, theirs)
+	c.HeartbeatLimit = 50 * time.Millisecond
+	_, err := c.Prepare(t.Context(), wire.Prepare{Side: wire.SideClient})
+	wantKind(t, err, wire.KindLost)
+	theirs.Close()
+}
