@@ -1,0 +1,48 @@
+package ipt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// IPSet is the ipset program.
+type IPSet struct {
+	// Version is as the program prints it, for example "7.17".
+	Version string
+	path    string
+}
+
+// FindIPSet returns the ipset program of this machine.
+func FindIPSet(ctx context.Context) (*IPSet, error) {
+	path, err := lookPath("ipset")
+	if err != nil {
+		return nil, hint.With(fmt.Errorf("ipset: %w", ErrMissing), "install it: apt-get install ipset, or dnf install ipset")
+	}
+	version, _, err := versionOf(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return &IPSet{Version: version, path: path}, nil
+}
+
+// Restore makes the sets and members that sets describes, in the format of ipset save, inside ns. Those that exist
+// already are left as they are. A refusal is a *RestoreError.
+func (s *IPSet) Restore(ctx context.Context, ns *netns.NS, sets string) error {
+	return run(ctx, ns, command{cmd: exec.CommandContext(ctx, s.path, "restore", "-exist"), input: sets})
+}
+
+// Save returns all sets of ns as ipset save prints them.
+func (s *IPSet) Save(ctx context.Context, ns *netns.NS) (string, error) {
+	c := command{cmd: exec.CommandContext(ctx, s.path, "save")}
+	var out bytes.Buffer
+	c.cmd.Stdout = &out
+	if err := run(ctx, ns, c); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,231 @@
+package ipt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Flavor says which kernel subsystem iptables programs.
+type Flavor string
+
+// The flavours. Auto is only for asking: a Tool never has it.
+const (
+	Auto   Flavor = "auto"
+	NFT    Flavor = "nft"
+	Legacy Flavor = "legacy"
+)
+
+// ErrMissing is wrapped by errors about programs that are not installed.
+var ErrMissing = errors.New("not installed")
+
+// Tool is one flavour of iptables on this machine.
+type Tool struct {
+	// Flavor is NFT or Legacy.
+	Flavor Flavor
+	// Version is as the program prints it, for example "1.8.9".
+	Version       string
+	restore, save string
+}
+
+// Name is flavour and version for people, for example "iptables-nft 1.8.9".
+func (t *Tool) Name() string { return "iptables-" + string(t.Flavor) + " " + t.Version }
+
+// Find returns the tool of the flavour asked for. With Auto it is the nft flavour when that can load a NAT rule in a
+// new namespace, else legacy. It needs the right to make namespaces.
+func Find(ctx context.Context, flavor Flavor) (*Tool, error) {
+	switch flavor {
+	case NFT, Legacy:
+		return find(ctx, flavor)
+	case Auto, "":
+		return findWorking(ctx)
+	}
+	return nil, fmt.Errorf("iptables flavour %q is none of auto, nft, legacy", flavor)
+}
+
+func findWorking(ctx context.Context) (*Tool, error) {
+	var errs []error
+	for _, flavor := range []Flavor{NFT, Legacy} {
+		t, err := find(ctx, flavor)
+		if err == nil {
+			err = t.works(ctx)
+		}
+		if err == nil {
+			return t, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("no flavour of iptables works: %w", errors.Join(errs...))
+}
+
+func (t *Tool) works(ctx context.Context) error {
+	ns, err := netns.New()
+	if err != nil {
+		return err
+	}
+	// The namespace is empty; a failing close of it is nobody's loss.
+	defer func() { _ = ns.Close() }()
+	return t.Restore(ctx, ns, "*nat\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n")
+}
+
+const installIPTables = "install it: apt-get install iptables (Debian, Ubuntu), dnf install iptables-nft or iptables-legacy (Fedora)"
+
+// find looks for the program under the name of the flavour, then for a plain iptables-restore that says it is of it.
+func find(ctx context.Context, flavor Flavor) (*Tool, error) {
+	for _, name := range []string{"iptables-" + string(flavor) + "-restore", "iptables-restore"} {
+		path, err := lookPath(name)
+		if err != nil {
+			continue
+		}
+		version, is, err := versionOf(ctx, path)
+		if err != nil || is != flavor {
+			continue
+		}
+		save := strings.TrimSuffix(path, "restore") + "save"
+		return &Tool{Flavor: flavor, Version: version, restore: path, save: save}, nil
+	}
+	err := fmt.Errorf("iptables of the %s flavour (iptables-%s-restore): %w", flavor, flavor, ErrMissing)
+	return nil, hint.With(err, installIPTables)
+}
+
+// sbin is searched besides PATH: an ordinary user's PATH often lacks it.
+var sbin = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"}
+
+func lookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	for _, dir := range sbin {
+		if p, sbinErr := exec.LookPath(filepath.Join(dir, name)); sbinErr == nil {
+			return p, nil
+		}
+	}
+	return "", err
+}
+
+var versionText = regexp.MustCompile(`v(\d[\w.]*)(?: \((nf_tables|legacy)\))?`)
+
+func versionOf(ctx context.Context, path string) (version string, flavor Flavor, err error) {
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("%s --version: %w", path, err)
+	}
+	m := versionText.FindStringSubmatch(string(out))
+	if m == nil {
+		return "", "", fmt.Errorf("%s --version says %q, which has no version in it", path, out)
+	}
+	flavor = Legacy // versions before 1.8 know no other and do not say
+	if m[2] == "nf_tables" {
+		flavor = NFT
+	}
+	return m[1], flavor, nil
+}
+
+// Restore replaces, inside ns, the tables that rules names by what rules says, with one run of iptables-restore. rules
+// is in the format of iptables-save. A refusal is a *RestoreError; what was committed before the refused table stays.
+func (t *Tool) Restore(ctx context.Context, ns *netns.NS, rules string) error {
+	return run(ctx, ns, t.command(ctx, t.restore, rules))
+}
+
+// Merge is Restore without the replacing: chains that rules declares are emptied first, the built-in ones are not, and
+// what rules does not mention stays. It is how kube-proxy updates a few services.
+func (t *Tool) Merge(ctx context.Context, ns *netns.NS, rules string) error {
+	return run(ctx, ns, t.command(ctx, t.restore, rules, "--noflush"))
+}
+
+// Save returns the rules of one table of ns with their counters, as iptables-save -c prints them; all tables when
+// table is "".
+func (t *Tool) Save(ctx context.Context, ns *netns.NS, table string) (string, error) {
+	args := []string{"-c"}
+	if table != "" {
+		args = append(args, "-t", table)
+	}
+	c := t.command(ctx, t.save, "", args...)
+	var out bytes.Buffer
+	c.cmd.Stdout = &out
+	if err := run(ctx, ns, c); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// Counters returns the rules of a chain in ns from the top, each with what has matched it.
+func (t *Tool) Counters(ctx context.Context, ns *netns.NS, table, chain string) ([]Counter, error) {
+	text, err := t.Save(ctx, ns, table)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := ParseSave(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, saved := range tables {
+		if c, ok := saved.Chain(chain); ok && saved.Name == table {
+			return c.Rules, nil
+		}
+	}
+	return nil, fmt.Errorf("table %s has no chain %s", table, chain)
+}
+
+// command is a program ready to run, with what it reads kept for error messages.
+type command struct {
+	cmd   *exec.Cmd
+	input string
+	// ownLock gives the program a lock file of its own.
+	ownLock bool
+}
+
+func (t *Tool) command(ctx context.Context, path, input string, args ...string) command {
+	if t.Flavor == Legacy && path == t.restore {
+		// Before 1.8.8 the lock file could not be chosen; then it is better to wait for the host's than to fail.
+		args = append(args, "--wait")
+	}
+	return command{cmd: exec.CommandContext(ctx, path, args...), input: input, ownLock: t.Flavor == Legacy}
+}
+
+// run runs c inside ns and waits for it. The thread that starts the program lives until the program has ended, so the
+// parent-death signal means the death of this program.
+func run(ctx context.Context, ns *netns.NS, c command) error {
+	if c.ownLock {
+		lock, err := lockFile()
+		if err != nil {
+			return err
+		}
+		// It is memory of this process only.
+		defer func() { _ = lock.Close() }()
+		c.cmd.ExtraFiles = []*os.File{lock}
+		c.cmd.Env = append(c.cmd.Environ(), "XTABLES_LOCKFILE=/proc/self/fd/3")
+	}
+	var stderr bytes.Buffer
+	c.cmd.Stdin, c.cmd.Stderr = strings.NewReader(c.input), &stderr
+	c.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	err := ns.Do(c.cmd.Run)
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", c.cmd.Path, context.Cause(ctx))
+	}
+	if err != nil {
+		return refused(c.cmd.Path, c.input, stderr.String(), err)
+	}
+	return nil
+}
+
+// lockFile returns an anonymous file for the program to lock.
+func lockFile() (*os.File, error) {
+	fd, err := unix.MemfdCreate("xtables.lock", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	return os.NewFile(uintptr(fd), "xtables.lock"), nil
+}

@@ -1,0 +1,291 @@
+package ipt
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+func newNS(t *testing.T) *netns.NS {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes network namespaces")
+	}
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := ns.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return ns
+}
+
+// eachFlavor runs test with every flavour that the machine has.
+func eachFlavor(t *testing.T, test func(t *testing.T, tool *Tool)) {
+	for _, flavor := range []Flavor{NFT, Legacy} {
+		t.Run(string(flavor), func(t *testing.T) {
+			tool, err := Find(t.Context(), flavor)
+			if errors.Is(err, ErrMissing) {
+				t.Skipf("no iptables of this flavour: %v", err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, tool)
+		})
+	}
+}
+
+func TestFind(t *testing.T) {
+	eachFlavor(t, func(t *testing.T, tool *Tool) {
+		if !strings.HasPrefix(tool.Name(), "iptables-"+string(tool.Flavor)+" 1.") {
+			t.Errorf("the tool calls itself %q", tool.Name())
+		}
+	})
+	if _, err := Find(t.Context(), "bpf"); err == nil || !strings.Contains(err.Error(), `"bpf"`) {
+		t.Errorf("an unknown flavour: %v", err)
+	}
+}
+
+func TestAutoWorks(t *testing.T) {
+	ns := newNS(t)
+	tool, err := Find(t.Context(), Auto)
+	if errors.Is(err, ErrMissing) {
+		t.Skipf("no iptables: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tool.Restore(t.Context(), ns, "*nat\n-A OUTPUT -j RETURN\nCOMMIT\n"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMissingProgramHasAHint(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	old := sbin
+	sbin = nil
+	defer func() { sbin = old }()
+	for name, find := range map[string]func() error{
+		"nft":    func() error { _, err := Find(context.Background(), NFT); return err },
+		"auto":   func() error { _, err := Find(context.Background(), Auto); return err },
+		"ipset":  func() error { _, err := FindIPSet(context.Background()); return err },
+		"legacy": func() error { _, err := Find(context.Background(), Legacy); return err },
+	} {
+		err := find()
+		if !errors.Is(err, ErrMissing) || !strings.Contains(hint.Of(err), "apt-get install") {
+			t.Errorf("%s: error %v with hint %q", name, err, hint.Of(err))
+		}
+	}
+}
+
+func TestRestoreReplacesAndMergeAdds(t *testing.T) {
+	eachFlavor(t, func(t *testing.T, tool *Tool) {
+		ns := newNS(t)
+		const rules = "*filter\n:FORWARD DROP [0:0]\n:X - [0:0]\n-A FORWARD -j X\n-A X -s 192.0.2.1/32 -j ACCEPT\nCOMMIT\n"
+		for range 2 {
+			if err := tool.Restore(t.Context(), ns, rules); err != nil {
+				t.Fatal(err)
+			}
+		}
+		count := func(chain string) int {
+			t.Helper()
+			c, err := tool.Counters(t.Context(), ns, "filter", chain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(c)
+		}
+		if f, x := count("FORWARD"), count("X"); f != 1 || x != 1 {
+			t.Errorf("after two loads FORWARD has %d rules and X %d, want 1 and 1", f, x)
+		}
+		if err := tool.Merge(t.Context(), ns, "*filter\n:X - [0:0]\n-A X -j DROP\n-A X -j DROP\nCOMMIT\n"); err != nil {
+			t.Fatal(err)
+		}
+		if f, x := count("FORWARD"), count("X"); f != 1 || x != 2 {
+			t.Errorf("after a merge FORWARD has %d rules and X %d, want 1 and 2", f, x)
+		}
+		if _, err := tool.Counters(t.Context(), ns, "filter", "NOWHERE"); err == nil {
+			t.Error("a chain that is not there has counters")
+		}
+	})
+}
+
+// TestNamespacesAreApart loads different rules into two namespaces at once, many times.
+func TestNamespacesAreApart(t *testing.T) {
+	eachFlavor(t, func(t *testing.T, tool *Tool) {
+		var wg sync.WaitGroup
+		for _, name := range []string{"ONE", "TWO", "THREE"} {
+			ns := newNS(t)
+			wg.Go(func() {
+				for range 5 {
+					if err := tool.Restore(t.Context(), ns, "*filter\n:"+name+" - [0:0]\n-A FORWARD -j "+name+"\nCOMMIT\n"); err != nil {
+						t.Error(err)
+					}
+				}
+				text, err := tool.Save(t.Context(), ns, "")
+				if err != nil {
+					t.Error(err)
+				}
+				for _, other := range []string{"ONE", "TWO", "THREE"} {
+					if strings.Contains(text, ":"+other+" ") != (other == name) {
+						t.Errorf("namespace of %s holds %s: %v", name, other, other != name)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestRefusalsNameTheLine(t *testing.T) {
+	eachFlavor(t, func(t *testing.T, tool *Tool) {
+		ns := newNS(t)
+		err := tool.Restore(t.Context(), ns, "*filter\n-A FORWARD -j ACCEPT\n-A FORWARD -m bogus -j DROP\nCOMMIT\n")
+		var refusal *RestoreError
+		if !errors.As(err, &refusal) || refusal.Line != 3 || refusal.Text != "-A FORWARD -m bogus -j DROP" || !strings.Contains(refusal.Output, "bogus") {
+			t.Errorf("an unknown match: %v", err)
+		}
+		if err := tool.Restore(t.Context(), ns, "*filter\n-A FORWARD -j NOWHERE\nCOMMIT\n"); !errors.As(err, &refusal) || refusal.Line == 0 {
+			t.Errorf("an unknown chain: %v", err)
+		}
+	})
+}
+
+func TestIPSet(t *testing.T) {
+	ns := newNS(t)
+	sets, err := FindIPSet(t.Context())
+	if errors.Is(err, ErrMissing) {
+		t.Skipf("no ipset: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "create a hash:net family inet\nadd a 192.0.2.0/24\n"
+	for range 2 { // the second load finds everything there
+		if err := sets.Restore(t.Context(), ns, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := sets.Save(t.Context(), ns)
+	if err != nil || !strings.Contains(got, "add a 192.0.2.0/24") {
+		t.Errorf("saved %q, %v", got, err)
+	}
+	var refusal *RestoreError
+	if err := sets.Restore(t.Context(), ns, "create b hash:net\nadd c 192.0.2.0/24\n"); !errors.As(err, &refusal) || refusal.Text != "add c 192.0.2.0/24" {
+		t.Errorf("a set that is not there: %v", err)
+	}
+	other := newNS(t)
+	if got, err := sets.Save(t.Context(), other); err != nil || got != "" {
+		t.Errorf("another namespace has sets %q, %v", got, err)
+	}
+}
+
+// TestOwnLock proves that no run waits for another's lock: each holds its own exclusively while the others run.
+func TestOwnLock(t *testing.T) {
+	if _, err := exec.LookPath("flock"); err != nil {
+		t.Skipf("needs the flock program: %v", err)
+	}
+	dir := t.TempDir()
+	script := filepath.Join(dir, "restore")
+	// Holds its lock until it can read the end of a pipe that the test closes when all are running.
+	text := "#!/bin/sh\nexec 9<>\"$XTABLES_LOCKFILE\" && flock -n 9 && echo >>" + dir + "/held && cat " + dir + "/gate\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	gate := filepath.Join(dir, "gate")
+	if err := exec.Command("mkfifo", gate).Run(); err != nil {
+		t.Fatal(err)
+	}
+	ns := newNS(t)
+	tool := &Tool{Flavor: Legacy, restore: script}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if err := tool.Restore(t.Context(), ns, ""); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for held := 0; held < 3; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of 3 hold their lock", held)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "held"))
+		if err == nil {
+			held = strings.Count(string(b), "\n")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	open, err := os.OpenFile(gate, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := open.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+}
+
+// TestLegacyObeysTheLockVariable: what TestOwnLock shows is of use only if the real program looks at the variable.
+func TestLegacyObeysTheLockVariable(t *testing.T) {
+	ns := newNS(t)
+	tool, err := Find(t.Context(), Legacy)
+	if errors.Is(err, ErrMissing) {
+		t.Skipf("no legacy flavour: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(tool.restore)
+	cmd.Env = append(cmd.Environ(), "XTABLES_LOCKFILE="+t.TempDir()+"/no/such/directory")
+	cmd.Stdin = strings.NewReader("*filter\nCOMMIT\n")
+	if err := ns.Do(cmd.Run); err == nil {
+		t.Errorf("%s took a lock elsewhere than where it was told", tool.Name())
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ns := newNS(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the user has had enough")
+	cancel(why)
+	tool := &Tool{Flavor: NFT, restore: "/bin/cat"}
+	if err := tool.Restore(ctx, ns, ""); !errors.Is(err, why) {
+		t.Errorf("got %v, want %v", err, why)
+	}
+}
+
+func TestLacks(t *testing.T) {
+	newNS(t) // for the skip
+	eachFlavor(t, func(t *testing.T, tool *Tool) {
+		lacks, err := tool.Lacks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range lacks {
+			t.Logf("this machine: %v", l)
+			if l.Without == "" || l.Remedy == "" || l.Err == nil {
+				t.Errorf("%+v does not explain itself", l)
+			}
+		}
+	})
+	// A program that refuses everything lacks everything, each thing under its own name.
+	lacks, err := (&Tool{Flavor: NFT, restore: "/bin/false"}).Lacks(t.Context())
+	if err != nil || len(lacks) != len(features) {
+		t.Errorf("%d lacks, want %d: %v", len(lacks), len(features), err)
+	}
+}

@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/lab/ruleset"
+)
+
+const established = "-m conntrack --ctstate RELATED,ESTABLISHED"
+
+func isSet(mark string) string   { return "-m mark --mark " + mark + "/" + mark }
+func isClear(mark string) string { return "-m mark --mark 0x0/" + mark }
+
+func inSet(set, side string) string    { return "-m set --match-set " + set + " " + side }
+func notInSet(set, side string) string { return "-m set ! --match-set " + set + " " + side }
+
+// chain writes rules in Felix's form: each bears a comment with a hash of all rules up to it, by which Felix sees on
+// reading the tables whether a chain is still its own. Comments are matches, and legacy iptables runs them.
+type chain struct {
+	*ruleset.Chain
+	table *ruleset.Table
+	// seen is the signature of the rule above; text the comment for the next rule.
+	seen, text string
+}
+
+// at declares a chain and returns it for writing.
+func at(t *ruleset.Table, name string) *chain {
+	return &chain{Chain: t.Chain(name), table: t, seen: name}
+}
+
+// note sets a comment in words for the next rule.
+func (c *chain) note(text string) *chain {
+	c.text = ` -m comment --comment "` + text + `"`
+	return c
+}
+
+// to appends a rule that leads to a target with its options.
+func (c *chain) to(target string, matches ...string) *chain { return c.rule("-j "+target, matches) }
+
+// jump appends a rule that calls a chain, and declares that chain.
+func (c *chain) jump(name string, matches ...string) *chain {
+	c.table.Chain(name)
+	return c.rule("-j "+name, matches)
+}
+
+// follow appends a rule that goes to a chain for good, and declares that chain.
+func (c *chain) follow(name string, matches ...string) *chain {
+	c.table.Chain(name)
+	return c.rule("-g "+name, matches)
+}
+
+func (c *chain) rule(target string, matches []string) *chain {
+	action := strings.Join(append(matches, target), " ")
+	c.seen = digest(c.seen+c.text+action, 16)
+	c.Append(signedAs(c.seen, c.text, action))
+	c.text = ""
+	return c
+}
+
+// signed returns a rule for a built-in chain.
+func signed(chain, text, action string) string {
+	return signedAs(digest(chain+text+action, 16), text, action)
+}
+
+func signedAs(signature, text, action string) string {
+	return `-m comment --comment "cali:` + signature + `"` + text + " " + action
+}
+
+// digest returns n characters, at most 43, that stand for text.
+func digest(text string, n int) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:n]
+}
+
+// Names of Calico's sets: "4" for IPv4, "0" for the main copy.
+const (
+	setMasqPools = "cali40masq-ipam-pools"
+	setAllPools  = "cali40all-ipam-pools"
+	setVXLANNet  = "cali40all-vxlan-net"
+	setThisHost  = "cali40this-host"
+	setDSCP      = "cali40dscp-src-net"
+)
+
+// sets returns the sets as ipset restore input. Felix makes them of type hash:net, that of single addresses hash:ip.
+func (f *felix) sets() string {
+	var b strings.Builder
+	prefixes := func(name string, members []netip.Prefix) {
+		fmt.Fprintf(&b, "create %s hash:net family inet maxelem 1048576\n", name)
+		for _, p := range members {
+			fmt.Fprintf(&b, "add %s %s\n", name, p.Masked())
+		}
+	}
+	addresses := func(name string, members []netip.Addr) {
+		fmt.Fprintf(&b, "create %s hash:ip family inet maxelem 1048576\n", name)
+		for _, a := range members {
+			fmt.Fprintf(&b, "add %s %s\n", name, a)
+		}
+	}
+	prefixes(setAllPools, f.c.Pools)
+	if f.c.NATOutgoing {
+		prefixes(setMasqPools, f.c.Pools)
+	}
+	if f.c.VXLAN {
+		prefixes(setVXLANNet, hosts(f.c.Peers))
+	}
+	addresses(setThisHost, f.c.NodeAddrs)
+	prefixes(setDSCP, nil)
+	for i := range f.c.Policies + f.c.PoliciesUnselected {
+		for _, d := range []direction{egress, ingress} {
+			prefixes(policySet(d, i), f.peersOf(i))
+		}
+	}
+	return b.String()
+}
+
+// peersOf returns whom policy i allows: everybody (a set cannot hold a prefix of 0 bits, so by halves), or one address
+// of a range that is kept for documentation and that nobody has.
+func (f *felix) peersOf(i int) []netip.Prefix {
+	if f.allowsAll(i) {
+		return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1")}
+	}
+	return hosts([]netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})})
+}
+
+func hosts(addrs []netip.Addr) []netip.Prefix {
+	var out []netip.Prefix
+	for _, a := range addrs {
+		out = append(out, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return out
+}

@@ -1,0 +1,90 @@
+// Package policy writes the rules by which flannel and Calico forward, police and masquerade a node's traffic, with the
+// default policy: everything is allowed, and every packet still walks the chains. It is text in, text out; package
+// kernel/ipt loads the result.
+//
+//	node := policy.Node{
+//		Services: &service.Config{...},         // kubelet and kube-proxy
+//		Flannel:  &policy.FlannelConfig{...},   // nil unless flannel or canal
+//		Calico: &policy.CalicoConfig{           // nil unless Calico or canal
+//			Endpoints: []policy.Endpoint{{Device: "cali0a1b2c3d4e5", Addr: podAddr}},
+//			VXLAN:     true,
+//			NodeAddrs: []netip.Addr{nodeAddr, tunnelAddr}, Peers: []netip.Addr{otherNode},
+//			Pools:     []netip.Prefix{clusterCIDR}, NATOutgoing: true,
+//		},
+//	}
+//	if err := node.Validate(); err != nil { ... }
+//	rules, sets := node.Render()            // sets for ipset restore, to be loaded before rules; "" without Calico
+//
+// The profiles are settings of it:
+//
+//	flannel         Flannel
+//	canal           Flannel, Calico without VXLAN, Pools and NATOutgoing: flannel encapsulates and masquerades
+//	calico-vxlan    Calico with VXLAN, Pools, NATOutgoing
+//	calico-underlay Calico without VXLAN, with Pools, NATOutgoing
+//
+// What a forwarded packet of a Calico node meets, in this order (each box a chain that a built-in chain jumps to; "wl"
+// is a workload, a pod):
+//
+//	raw PREROUTING     cali-PREROUTING        marks cleared, outer VXLAN untracked, pods' source addresses checked
+//	mangle PREROUTING  cali-PREROUTING        established: accepted
+//	nat PREROUTING     cali-PREROUTING, KUBE-SERVICES
+//	filter FORWARD     cali-FORWARD           from-wl-dispatch ─► cali-fw-X, to-wl-dispatch ─► cali-tw-Y;
+//	                                          established packets are accepted there and go no further
+//	                   KUBE-*, FLANNEL-FWD, then Calico's tail: what policy marked is accepted
+//	mangle POSTROUTING cali-POSTROUTING
+//	nat POSTROUTING    KUBE-POSTROUTING, FLANNEL-POSTRTG, cali-POSTROUTING
+package policy
+
+import (
+	"errors"
+
+	"github.com/cnibench/cnibench/internal/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/lab/service"
+)
+
+// Node is everything that programs the netfilter tables of one node. A nil part is not installed.
+type Node struct {
+	Services *service.Config
+	Flannel  *FlannelConfig
+	Calico   *CalicoConfig
+}
+
+// Validate returns everything in n that cannot be rendered, joined.
+func (n Node) Validate() error {
+	var errs []error
+	if n.Services != nil {
+		errs = append(errs, n.Services.Validate())
+	}
+	if n.Flannel != nil {
+		errs = append(errs, n.Flannel.Validate())
+	}
+	if n.Calico != nil {
+		errs = append(errs, n.Calico.Validate())
+	}
+	return errors.Join(errs...)
+}
+
+// Ruleset returns the node's rules in the order in which they stand on a running node, and the sets that they name.
+//
+// kubelet and kube-proxy come first and insert at the top; flannel appends; Calico, which keeps its jumps above
+// everybody else's, comes last and appends only what must stay behind the others.
+func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
+	rules = ruleset.New()
+	if n.Services != nil {
+		service.AddKubelet(rules)
+		service.Add(rules, *n.Services)
+	}
+	if n.Flannel != nil {
+		AddFlannel(rules, *n.Flannel)
+	}
+	if n.Calico != nil {
+		sets = AddCalico(rules, *n.Calico)
+	}
+	return rules, sets
+}
+
+// Render returns the node's rules as one iptables-restore input, and the sets as ipset restore input.
+func (n Node) Render() (rules, sets string) {
+	r, sets := n.Ruleset()
+	return r.String(), sets
+}

@@ -1,0 +1,179 @@
+// Package ruleset collects iptables rules from several generators and renders them as one iptables-restore input.
+//
+// A Kubernetes node's rules come from programs that do not know of each other: kubelet, kube-proxy, flannel, Calico.
+// Each puts its own chains into the tables and hangs them into the built-in chains, some at the top (Insert), some at
+// the end (Append). What a packet walks is the result of that order, so it is kept here as it happens on a node:
+//
+//	node := ruleset.New()
+//	service.AddKubelet(node)           // each generator in the order in which the program starts on a node
+//	service.Add(node, services)
+//	policy.AddFlannel(node, flannel)
+//	policy.AddCalico(node, calico)
+//	err := tool.Restore(ctx, ns, node.String())
+//
+// The text is deterministic: tables in the order in which a packet meets them, built-in chains first, then the other
+// chains as they were declared, then the rules chain by chain.
+package ruleset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Names of the four tables of IPv4 iptables that a node uses, in the order in which a packet meets them.
+const (
+	Raw    = "raw"
+	Mangle = "mangle"
+	NAT    = "nat"
+	Filter = "filter"
+)
+
+// MaxChainName is the longest name of a chain in bytes that iptables takes.
+const MaxChainName = 28
+
+// builtin lists the tables in rendering order, with the chains that the kernel hooks.
+var builtin = []struct {
+	table  string
+	chains []string
+}{
+	{Raw, []string{"PREROUTING", "OUTPUT"}},
+	{Mangle, []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}},
+	{NAT, []string{"PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"}},
+	{Filter, []string{"INPUT", "FORWARD", "OUTPUT"}},
+}
+
+// Ruleset is the netfilter state of one node. Make one with New; it is not for concurrent use.
+type Ruleset struct{ tables []*Table }
+
+// New returns a ruleset with the four tables, their built-in chains empty and with policy ACCEPT.
+func New() *Ruleset {
+	r := &Ruleset{}
+	for _, b := range builtin {
+		t := &Table{Name: b.table, byName: map[string]*Chain{}}
+		for _, name := range b.chains {
+			t.Chain(name).Builtin = true
+		}
+		r.tables = append(r.tables, t)
+	}
+	return r
+}
+
+// Table returns the table called name, one of Raw, Mangle, NAT and Filter. Another name is a programming error and
+// panics.
+func (r *Ruleset) Table(name string) *Table {
+	for _, t := range r.tables {
+		if t.Name == name {
+			return t
+		}
+	}
+	panic(fmt.Sprintf("ruleset: no table %q", name))
+}
+
+// Tables returns the four tables in rendering order.
+func (r *Ruleset) Tables() []*Table { return slices.Clone(r.tables) }
+
+// Table is one iptables table.
+type Table struct {
+	// Name is one of Raw, Mangle, NAT and Filter.
+	Name   string
+	chains []*Chain
+	byName map[string]*Chain
+}
+
+// Chain returns the chain called name and declares it when it is not there yet. Declaring twice is the same as once,
+// so that two generators may share a chain.
+func (t *Table) Chain(name string) *Chain {
+	if c, ok := t.byName[name]; ok {
+		return c
+	}
+	c := &Chain{Name: name}
+	t.byName[name] = c
+	t.chains = append(t.chains, c)
+	return c
+}
+
+// Chains returns the chains in the order in which they were declared, the built-in ones first.
+func (t *Table) Chains() []*Chain { return slices.Clone(t.chains) }
+
+// Chain is a list of rules.
+type Chain struct {
+	// Name is at most MaxChainName bytes.
+	Name string
+	// Builtin is true for the chains that the kernel calls.
+	Builtin bool
+	// top holds the inserted rules, the last inserted last, so that inserting costs the same for a long chain.
+	top, rules []string
+}
+
+// Append adds rules at the end, in the order given. A rule is what follows "-A chain" on an iptables command line.
+func (c *Chain) Append(rules ...string) *Chain {
+	c.rules = append(c.rules, rules...)
+	return c
+}
+
+// Insert puts one rule at the top, above everything inserted earlier, as "iptables -I chain 1" does.
+func (c *Chain) Insert(rule string) *Chain {
+	c.top = append(c.top, rule)
+	return c
+}
+
+// Rules returns the rules from the top.
+func (c *Chain) Rules() []string {
+	out := make([]string, 0, len(c.top)+len(c.rules))
+	for i := len(c.top) - 1; i >= 0; i-- {
+		out = append(out, c.top[i])
+	}
+	return append(out, c.rules...)
+}
+
+// String renders one iptables-restore input. A table in which nobody put anything is left out, and so is a built-in
+// chain without rules: with the nft flavour naming it would hook it, which costs every packet something that the node
+// does not pay.
+func (r *Ruleset) String() string {
+	var b strings.Builder
+	for _, t := range r.tables {
+		t.render(&b)
+	}
+	return b.String()
+}
+
+func (t *Table) empty() bool {
+	return !slices.ContainsFunc(t.chains, func(c *Chain) bool {
+		return !c.Builtin || len(c.top)+len(c.rules) > 0
+	})
+}
+
+func (t *Table) render(b *strings.Builder) {
+	if t.empty() {
+		return
+	}
+	b.WriteString("*" + t.Name + "\n")
+	for _, c := range t.chains {
+		policy := "-"
+		if c.Builtin {
+			if len(c.top)+len(c.rules) == 0 {
+				continue
+			}
+			policy = "ACCEPT"
+		}
+		b.WriteString(":" + c.Name + " " + policy + " [0:0]\n")
+	}
+	for _, c := range t.chains {
+		for i := len(c.top) - 1; i >= 0; i-- {
+			c.renderRule(b, c.top[i])
+		}
+		for _, rule := range c.rules {
+			c.renderRule(b, rule)
+		}
+	}
+	b.WriteString("COMMIT\n")
+}
+
+func (c *Chain) renderRule(b *strings.Builder, rule string) {
+	b.WriteString("-A ")
+	b.WriteString(c.Name)
+	b.WriteByte(' ')
+	b.WriteString(rule)
+	b.WriteByte('\n')
+}

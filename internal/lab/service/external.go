@@ -1,0 +1,63 @@
+package service
+
+import (
+	"slices"
+	"strings"
+)
+
+// external writes the ways in from outside the cluster: node port and load balancer addresses.
+func (p *proxy) external(s Service) {
+	name := s.portName()
+	entry := s.ExternalChain()
+	if len(s.SourceRanges) > 0 && len(s.LoadBalancerIPs) > 0 {
+		entry = p.firewall(s)
+	}
+	for _, ip := range s.LoadBalancerIPs {
+		p.nat.Chain(ChainServices).Append(comment(name+" loadbalancer IP") + s.at(ip) + "-j " + entry)
+	}
+	if s.NodePort != 0 {
+		p.nat.Chain(ChainNodePorts).Append(comment(name) + s.atNodePort() + "-j " + s.ExternalChain())
+	}
+	if s.ExternalTrafficPolicyLocal {
+		p.externalLocal(s)
+		return
+	}
+	p.nat.Chain(s.ExternalChain()).Append(
+		comment("masquerade traffic for "+name+" external destinations")+"-j "+ChainMarkMasq,
+		"-j "+s.ServiceChain(),
+	)
+}
+
+// externalLocal writes the external chain of a service with traffic policy Local. Pods and the node itself may use every
+// endpoint; everybody else only those of this node, and then keeps the source address.
+func (p *proxy) externalLocal(s Service) {
+	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
+	if p.c.ClusterCIDR.IsValid() {
+		chain.Append("-s " + p.c.ClusterCIDR.Masked().String() + " " + comment("pod traffic for "+name+" external destinations") + "-j " + s.ServiceChain())
+	}
+	chain.Append(
+		comment("masquerade LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+ChainMarkMasq,
+		comment("route LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+s.ServiceChain(),
+	)
+	local := slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Local })
+	if len(local) == 0 {
+		p.closed(s, comment(name+" has no local endpoints"), "DROP")
+		return
+	}
+	chain.Append("-j " + s.LocalChain())
+	p.share(p.nat.Chain(s.LocalChain()), s, local)
+}
+
+// firewall writes KUBE-FW-x and returns its name: who is in a source range goes on, everybody else is dropped in table
+// filter, where dropping is allowed.
+func (p *proxy) firewall(s Service) string {
+	name, chain := s.portName(), p.nat.Chain(s.FirewallChain())
+	for _, r := range s.SourceRanges {
+		chain.Append("-s " + r.Masked().String() + " " + comment(name+" loadbalancer IP") + "-j " + s.ExternalChain())
+	}
+	chain.Append(strings.TrimSpace(comment("other traffic to " + name + " will be dropped by " + ChainProxyFirewall)))
+	for _, ip := range s.LoadBalancerIPs {
+		p.filter.Chain(ChainProxyFirewall).Append(comment(name+" traffic not accepted by "+chain.Name) + s.at(ip) + "-j DROP")
+	}
+	return chain.Name
+}

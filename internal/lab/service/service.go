@@ -1,0 +1,152 @@
+// Package service writes the rules by which a node serves Kubernetes Services: those of kube-proxy in iptables mode and
+// the few that kubelet adds. It is text in, text out; package kernel/ipt loads the result.
+//
+//	cfg := service.Config{
+//		ClusterCIDR: netip.MustParsePrefix("10.42.0.0/16"),
+//		Services: []service.Service{{
+//			Namespace: "bench", Name: "web", PortName: "http", Protocol: "tcp",
+//			VIP: netip.MustParseAddr("10.43.0.10"), Port: 80, NodePort: 30080,
+//			Endpoints: []service.Endpoint{{Addr: netip.MustParseAddrPort("10.42.0.2:8080"), Local: true}},
+//		}},
+//	}
+//	if err := cfg.Validate(); err != nil { ... }
+//	rules := service.Iptables(cfg) // a whole iptables-restore input; or service.Add(node, cfg) beside other generators
+//
+// How a packet for a Service walks, all in table nat and only for the first packet of a connection:
+//
+//	PREROUTING, OUTPUT ─► KUBE-SERVICES ─► KUBE-SVC-x ─► KUBE-SEP-y: DNAT        by cluster address
+//	                          │ last rule, address of the node
+//	                          └─► KUBE-NODEPORTS ─► KUBE-EXT-x ─► KUBE-SVC-x     traffic policy Cluster, masqueraded
+//	                                                     └──────► KUBE-SVL-x     traffic policy Local, source kept
+//	POSTROUTING ─► KUBE-POSTROUTING: masquerades what bears mark 0x4000
+//
+// Chain names are kube-proxy's own: a prefix and 16 characters of base32 of a SHA-256 over service, port and protocol
+// (and endpoint). The comments are kept too, and left out where kube-proxy leaves them out (above 1,000 endpoints): they
+// cost memory, loading time and with the legacy flavour a match for every packet.
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+)
+
+// Config is what one node's kube-proxy knows.
+type Config struct {
+	// ClusterCIDR holds all pod addresses: by it kube-proxy tells a pod's traffic from the rest. The zero prefix means
+	// that it cannot tell, and then leaves out the rules that depend on it.
+	ClusterCIDR netip.Prefix
+	// Services are rendered in the order given. On a node their order is accidental; here it is the caller's, because
+	// the position of a service is what its first packet pays for.
+	Services []Service
+	// MasqueradeAll masquerades all traffic to cluster addresses.
+	MasqueradeAll bool
+	// NoLocalhostNodePorts withholds node ports from 127.0.0.0/8; kube-proxy's default is to serve them.
+	NoLocalhostNodePorts bool
+}
+
+// Service is one port of a Service.
+type Service struct {
+	// Namespace, Name and PortName are DNS labels; PortName may be empty.
+	Namespace, Name, PortName string
+	// Protocol is "tcp", "udp" or "sctp".
+	Protocol string
+	// VIP is the cluster address, IPv4.
+	VIP netip.Addr
+	// Port is the port at VIP; NodePort the one at every node, 0 for none.
+	Port, NodePort uint16
+	// ExternalTrafficPolicyLocal keeps traffic from outside at endpoints of the node that it reaches, unmasqueraded.
+	ExternalTrafficPolicyLocal bool
+	// SessionAffinity sends a client address to the endpoint that it used in the last three hours.
+	SessionAffinity bool
+	// Endpoints may be empty: then the service refuses.
+	Endpoints []Endpoint
+	// LoadBalancerIPs are addresses outside the cluster that the node also answers for.
+	LoadBalancerIPs []netip.Addr
+	// SourceRanges limits who may use LoadBalancerIPs; empty for everybody.
+	SourceRanges []netip.Prefix
+}
+
+// Endpoint is one backend.
+type Endpoint struct {
+	Addr netip.AddrPort
+	// Local says that the backend is on this node.
+	Local bool
+}
+
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// Validate returns everything in c that cannot be rendered or that iptables would refuse, joined.
+func (c Config) Validate() error {
+	var errs []error
+	if c.ClusterCIDR.IsValid() && !c.ClusterCIDR.Addr().Is4() {
+		errs = append(errs, fmt.Errorf("cluster CIDR %v is not IPv4", c.ClusterCIDR))
+	}
+	names, vips, nodePorts := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	once := func(seen map[string]bool, what, key string) {
+		if seen[key] {
+			errs = append(errs, fmt.Errorf("%s %s is used by two services", what, key))
+		}
+		seen[key] = true
+	}
+	for _, s := range c.Services {
+		for _, err := range s.problems() {
+			errs = append(errs, fmt.Errorf("service %s: %w", s.portName(), err))
+		}
+		once(names, "name", s.portName()+"/"+s.Protocol)
+		once(vips, "address", fmt.Sprintf("%s:%d/%s", s.VIP, s.Port, s.Protocol))
+		if s.NodePort != 0 {
+			once(nodePorts, "node port", fmt.Sprintf("%d/%s", s.NodePort, s.Protocol))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s Service) problems() []error {
+	var errs []error
+	if !label.MatchString(s.Namespace) || !label.MatchString(s.Name) || s.PortName != "" && !label.MatchString(s.PortName) {
+		errs = append(errs, errors.New("namespace, name and port name must be DNS labels of lower-case letters, digits and dashes"))
+	}
+	if s.Protocol != "tcp" && s.Protocol != "udp" && s.Protocol != "sctp" {
+		errs = append(errs, fmt.Errorf("protocol %q is none of tcp, udp, sctp", s.Protocol))
+	}
+	if !s.VIP.Is4() || s.Port == 0 {
+		errs = append(errs, fmt.Errorf("address %v port %d: need an IPv4 address and a port", s.VIP, s.Port))
+	}
+	seen := map[netip.AddrPort]bool{}
+	for _, e := range s.Endpoints {
+		if !e.Addr.Addr().Is4() || e.Addr.Port() == 0 {
+			errs = append(errs, fmt.Errorf("endpoint %v: need an IPv4 address and a port", e.Addr))
+		}
+		if seen[e.Addr] {
+			errs = append(errs, fmt.Errorf("endpoint %v is listed twice", e.Addr))
+		}
+		seen[e.Addr] = true
+	}
+	for _, a := range s.LoadBalancerIPs {
+		if !a.Is4() {
+			errs = append(errs, fmt.Errorf("load balancer address %v is not IPv4", a))
+		}
+	}
+	for _, p := range s.SourceRanges {
+		if !p.IsValid() || !p.Addr().Is4() {
+			errs = append(errs, fmt.Errorf("source range %v is not an IPv4 prefix", p))
+		}
+	}
+	return errs
+}
+
+// Sysctls returns the settings that kube-proxy and kubelet make and that a network namespace has of its own, by path
+// below /proc/sys. What they set for the whole machine (the size of the conntrack table) is left alone.
+func Sysctls(c Config) map[string]string {
+	s := map[string]string{
+		"net/ipv4/ip_forward":                                "1",
+		"net/netfilter/nf_conntrack_tcp_timeout_established": "86400",
+		"net/netfilter/nf_conntrack_tcp_timeout_close_wait":  "3600",
+	}
+	if !c.NoLocalhostNodePorts {
+		s["net/ipv4/conf/all/route_localnet"] = "1"
+	}
+	return s
+}
