@@ -1,0 +1,246 @@
+package capture
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// snapLength is how much of a frame is kept: two sets of headers with options, Ethernet to TCP, and VXLAN between.
+const snapLength = 256
+
+// defaultBuffer holds about a thousand frames of an ordinary MTU, which the kernel counts with its own overhead.
+const defaultBuffer = 8 << 20
+
+// Options say what is captured. The zero value takes every device of the namespace.
+type Options struct {
+	// Device is the name of the one device to listen on; "" for all, also those that appear later.
+	Device string
+	// Buffer is the number of bytes that the kernel may keep until they are read; 0 for 8 MiB. It bounds a capture:
+	// frames beyond it are lost, and counted.
+	Buffer int
+}
+
+// Capture is an open packet socket. Its methods must not be called at the same time.
+type Capture struct {
+	ns   *netns.NS
+	file *os.File
+	raw  syscall.RawConn
+	// names maps the index of a device to its name.
+	names map[int]string
+	buf   [snapLength]byte
+}
+
+// LostError says that the socket's buffer overflowed, so that what was read is not all that crossed the wire.
+type LostError struct{ Frames int }
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("capture lost %d frames: its buffer was full", e.Frames)
+}
+
+// Open begins to capture in ns, which the caller keeps open until Close. It needs CAP_NET_RAW there. Frames that cross a
+// device after Open returned are seen; a frame between two devices of the namespace is seen on each.
+func Open(ns *netns.NS, o Options) (*Capture, error) {
+	c := &Capture{ns: ns, names: map[int]string{}}
+	err := ns.Do(func() error {
+		index, err := 0, error(nil)
+		if o.Device != "" {
+			device, err := net.InterfaceByName(o.Device)
+			if err != nil {
+				return err
+			}
+			index = device.Index
+			c.names[index] = o.Device
+		}
+		c.file, err = packetSocket(index, o.Buffer)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("capture on %s: %w", describe(o.Device), err)
+	}
+	if c.raw, err = c.file.SyscallConn(); err != nil {
+		return nil, errors.Join(fmt.Errorf("capture on %s: %w", describe(o.Device), err), c.file.Close())
+	}
+	return c, nil
+}
+
+func describe(device string) string {
+	if device == "" {
+		return "all devices"
+	}
+	return device
+}
+
+// packetSocket makes a socket that sees every frame of the device with that index, 0 for all devices.
+func packetSocket(index, buffer int) (*os.File, error) {
+	if buffer == 0 {
+		buffer = defaultBuffer
+	}
+	// Protocol 0 sees nothing until bind names one: no frame of another device slips in before.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	file := os.NewFile(uintptr(fd), "packet socket")
+	// The forced size needs CAP_NET_ADMIN over the machine; without, the limit of net.core.rmem_max applies.
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer) != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer); err != nil {
+			return nil, errors.Join(os.NewSyscallError("setsockopt SO_RCVBUF", err), file.Close())
+		}
+	}
+	address := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: index}
+	if err := unix.Bind(fd, address); err != nil {
+		return nil, errors.Join(os.NewSyscallError("bind", err), file.Close())
+	}
+	return file, nil
+}
+
+// networkOrder turns a number into the one whose bytes in memory are big-endian.
+func networkOrder(v uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
+}
+
+// Drain returns the frames that have crossed so far and were not returned before, in order, without waiting. When the
+// buffer overflowed the error is a *LostError, and the frames that were kept are returned with it.
+func (c *Capture) Drain() ([]Frame, error) {
+	var frames []Frame
+	for {
+		f, err := c.next(false)
+		if errors.Is(err, unix.EAGAIN) {
+			return frames, c.lost()
+		}
+		if err != nil {
+			return frames, err
+		}
+		frames = append(frames, f)
+	}
+}
+
+// Until waits for a frame that want accepts, until ctx is done. It returns every frame read up to there, the wanted one
+// last. If ctx ended first, the error wraps its cause.
+func (c *Capture) Until(ctx context.Context, want func(Frame) bool) ([]Frame, error) {
+	if err := c.file.SetReadDeadline(time.Time{}); err != nil {
+		return nil, fmt.Errorf("set the deadline of a capture: %w", err)
+	}
+	// The end of ctx wakes the reader by a deadline in the past. The next call must not find that deadline, so this one
+	// does not return before the function has ended.
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(woken)
+		_ = c.file.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed file, and that wakes the reader too
+	})
+	defer func() {
+		if !stop() {
+			<-woken
+		}
+	}()
+	var frames []Frame
+	for {
+		f, err := c.next(true)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return frames, errors.Join(fmt.Errorf("wait for a frame: %w", context.Cause(ctx)), c.lost())
+		}
+		if err != nil {
+			return frames, err
+		}
+		frames = append(frames, f)
+		if want(f) {
+			return frames, c.lost()
+		}
+	}
+}
+
+// Close ends the capture. Frames that were not read are dropped.
+func (c *Capture) Close() error { return c.file.Close() }
+
+// next reads one frame. When none is queued it waits, or returns EAGAIN.
+func (c *Capture) next(wait bool) (Frame, error) {
+	var n int
+	var from unix.Sockaddr
+	var err error
+	receive := func(fd uintptr) bool {
+		for {
+			// MSG_TRUNC makes the kernel return the true length of a frame that is longer than the buffer.
+			n, from, err = unix.Recvfrom(int(fd), c.buf[:], unix.MSG_TRUNC|unix.MSG_DONTWAIT)
+			if !errors.Is(err, unix.EINTR) {
+				return !errors.Is(err, unix.EAGAIN)
+			}
+		}
+	}
+	var failed error
+	if wait {
+		failed = c.raw.Read(receive)
+	} else {
+		failed = c.raw.Control(func(fd uintptr) { receive(fd) })
+	}
+	if failed != nil {
+		return Frame{}, fmt.Errorf("read a captured frame: %w", failed)
+	}
+	if err != nil {
+		return Frame{}, fmt.Errorf("read a captured frame: %w", os.NewSyscallError("recvfrom", err))
+	}
+	return c.decode(n, from), nil
+}
+
+// decode takes the frame of n bytes in the buffer apart, in the way of the device that it crossed.
+func (c *Capture) decode(n int, from unix.Sockaddr) Frame {
+	b := c.buf[:min(n, len(c.buf))]
+	link, ok := from.(*unix.SockaddrLinklayer)
+	if !ok {
+		return Decode(b, n)
+	}
+	var f Frame
+	switch link.Hatype {
+	case unix.ARPHRD_ETHER, unix.ARPHRD_LOOPBACK:
+		f = Decode(b, n)
+	default:
+		f = DecodeIP(b, n)
+	}
+	f.Device = c.name(link.Ifindex)
+	f.Outgoing = link.Pkttype == unix.PACKET_OUTGOING
+	return f
+}
+
+// name returns the name of a device, or its index when it has gone.
+func (c *Capture) name(index int) string {
+	if _, known := c.names[index]; !known {
+		err := c.ns.Do(func() error {
+			device, err := net.InterfaceByIndex(index)
+			if err == nil {
+				c.names[index] = device.Name
+			}
+			return err
+		})
+		if err != nil {
+			c.names[index] = fmt.Sprintf("#%d", index)
+		}
+	}
+	return c.names[index]
+}
+
+// lost asks the kernel how many frames did not fit since the last time.
+func (c *Capture) lost() error {
+	var stats *unix.TpacketStats
+	var err error
+	failed := c.raw.Control(func(fd uintptr) {
+		stats, err = unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	})
+	switch {
+	case failed != nil:
+		return fmt.Errorf("count lost frames: %w", failed)
+	case err != nil:
+		return fmt.Errorf("count lost frames: %w", os.NewSyscallError("getsockopt PACKET_STATISTICS", err))
+	case stats.Drops > 0:
+		return &LostError{Frames: int(stats.Drops)}
+	}
+	return nil
+}

@@ -1,0 +1,330 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Frame is one frame, as far as it could be understood. A header that is absent, cut short or of an unknown kind is
+// nil; so is everything behind it.
+type Frame struct {
+	// Device is the name of the device that the frame crossed, "" if Decode was called directly.
+	Device string
+	// Outgoing is true for a frame that the device's namespace sends, false for one that it receives.
+	Outgoing bool
+	// Length is the number of bytes with the link header, also when only the first of them were kept. It exceeds the
+	// device's MTU plus 14 for a super-frame whose segmentation is left to a later device.
+	Length int
+
+	Ethernet *Ethernet
+	ARP      *ARP
+	IP       *IP
+	UDP      *UDP
+	TCP      *TCP
+	ICMP     *ICMP
+	VXLAN    *VXLAN
+	// Inner is the frame inside VXLAN, or the packet inside IP in IP (which has no Ethernet header).
+	Inner *Frame
+}
+
+// Ethernet is a link header.
+type Ethernet struct {
+	Source, Destination net.HardwareAddr
+	// Type is the EtherType, for example 0x0800.
+	Type uint16
+}
+
+// ARP is an address resolution message for IPv4.
+type ARP struct {
+	// Operation is 1 for a request, 2 for a reply.
+	Operation            uint16
+	SenderMAC, TargetMAC net.HardwareAddr
+	Sender, Target       netip.Addr
+}
+
+// IP is the header of an IPv4 or IPv6 packet.
+type IP struct {
+	Source, Destination netip.Addr
+	// Protocol is that of the payload: 6 TCP, 17 UDP, 1 ICMP, 4 IP in IP. For IPv6 it is the next header.
+	Protocol uint8
+	// TTL is the hop limit for IPv6.
+	TTL uint8
+	// Length is the packet's own statement of its size: with header for IPv4, payload only for IPv6. A super-packet
+	// above 65535 bytes states 0.
+	Length int
+	// Fragment is true for any part of a fragmented packet; Offset is that part's position in bytes.
+	Fragment     bool
+	Offset       int
+	DontFragment bool
+}
+
+// UDP is a datagram header.
+type UDP struct{ SourcePort, DestinationPort uint16 }
+
+// TCP is a segment header.
+type TCP struct {
+	SourcePort, DestinationPort uint16
+	SYN, ACK, FIN, RST          bool
+}
+
+// ICMP is the type and code of an ICMP or ICMPv6 message.
+type ICMP struct{ Type, Code uint8 }
+
+// VXLAN is a tunnel header.
+type VXLAN struct{ VNI uint32 }
+
+const (
+	etherIPv4 = 0x0800
+	etherARP  = 0x0806
+	etherIPv6 = 0x86dd
+
+	protocolICMP   = 1
+	protocolIPIP   = 4
+	protocolTCP    = 6
+	protocolUDP    = 17
+	protocolICMPv6 = 58
+
+	ethernetLength = 14
+
+	// maxDepth bounds the tunnels within tunnels that are followed.
+	maxDepth = 4
+)
+
+// vxlanPorts are the destination ports taken for VXLAN: the one assigned by IANA and the one that Linux had before.
+var vxlanPorts = []uint16{4789, 8472}
+
+// Decode takes the first bytes of an Ethernet frame of length bytes apart. It never fails: what cannot be read is
+// absent from the Frame. A length below len(b) is taken for len(b).
+func Decode(b []byte, length int) Frame {
+	f := Frame{Length: max(length, len(b))}
+	decoder{missing: f.Length - len(b), depth: maxDepth}.ethernet(&f, b)
+	return f
+}
+
+// DecodeIP is Decode for a device without link headers, such as an IP tunnel.
+func DecodeIP(b []byte, length int) Frame {
+	f := Frame{Length: max(length, len(b))}
+	decoder{missing: f.Length - len(b), depth: maxDepth}.ip(&f, b)
+	return f
+}
+
+// decoder reads one layer after the other. Each method takes the bytes from its header to the end of what was kept.
+type decoder struct {
+	// missing counts the bytes behind the last one that was kept; they are missing from every inner frame too.
+	missing int
+	// depth is how many more tunnels are followed.
+	depth int
+}
+
+func (d decoder) ethernet(f *Frame, b []byte) {
+	if len(b) < ethernetLength {
+		return
+	}
+	f.Ethernet = &Ethernet{
+		Destination: bytes.Clone(b[0:6]),
+		Source:      bytes.Clone(b[6:12]),
+		Type:        binary.BigEndian.Uint16(b[12:14]),
+	}
+	b = b[ethernetLength:]
+	switch f.Ethernet.Type {
+	case etherARP:
+		f.ARP = arp(b)
+	case etherIPv4, etherIPv6:
+		d.ip(f, b)
+	}
+}
+
+func arp(b []byte) *ARP {
+	// Hardware type Ethernet, protocol type IPv4, address lengths 6 and 4: nothing else is in use here.
+	if len(b) < 28 || binary.BigEndian.Uint16(b) != 1 || binary.BigEndian.Uint16(b[2:]) != etherIPv4 || b[4] != 6 || b[5] != 4 {
+		return nil
+	}
+	return &ARP{
+		Operation: binary.BigEndian.Uint16(b[6:]),
+		SenderMAC: bytes.Clone(b[8:14]),
+		Sender:    netip.AddrFrom4([4]byte(b[14:18])),
+		TargetMAC: bytes.Clone(b[18:24]),
+		Target:    netip.AddrFrom4([4]byte(b[24:28])),
+	}
+}
+
+func (d decoder) ip(f *Frame, b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	switch b[0] >> 4 {
+	case 4:
+		d.ipv4(f, b)
+	case 6:
+		d.ipv6(f, b)
+	}
+}
+
+func (d decoder) ipv4(f *Frame, b []byte) {
+	if len(b) < 20 {
+		return
+	}
+	header := int(b[0]&0x0f) * 4
+	if header < 20 {
+		return
+	}
+	fragment := binary.BigEndian.Uint16(b[6:])
+	f.IP = &IP{
+		Source:       netip.AddrFrom4([4]byte(b[12:16])),
+		Destination:  netip.AddrFrom4([4]byte(b[16:20])),
+		Protocol:     b[9],
+		TTL:          b[8],
+		Length:       int(binary.BigEndian.Uint16(b[2:])),
+		DontFragment: fragment&0x4000 != 0,
+		Fragment:     fragment&0x3fff != 0,
+		Offset:       int(fragment&0x1fff) * 8,
+	}
+	// Only a packet's first part carries the header of its payload.
+	if f.IP.Offset == 0 && len(b) >= header {
+		d.transport(f, b[header:])
+	}
+}
+
+func (d decoder) ipv6(f *Frame, b []byte) {
+	if len(b) < 40 {
+		return
+	}
+	f.IP = &IP{
+		Source:       netip.AddrFrom16([16]byte(b[8:24])),
+		Destination:  netip.AddrFrom16([16]byte(b[24:40])),
+		Protocol:     b[6],
+		TTL:          b[7],
+		Length:       int(binary.BigEndian.Uint16(b[4:])),
+		DontFragment: true,
+	}
+	d.transport(f, b[40:])
+}
+
+func (d decoder) transport(f *Frame, b []byte) {
+	switch f.IP.Protocol {
+	case protocolICMP, protocolICMPv6:
+		if len(b) >= 2 {
+			f.ICMP = &ICMP{Type: b[0], Code: b[1]}
+		}
+	case protocolTCP:
+		f.TCP = tcp(b)
+	case protocolUDP:
+		d.udp(f, b)
+	case protocolIPIP:
+		if f.Inner = d.inner(b); f.Inner != nil {
+			d.under().ip(f.Inner, b)
+		}
+	}
+}
+
+func tcp(b []byte) *TCP {
+	if len(b) < 14 {
+		return nil
+	}
+	flags := b[13]
+	return &TCP{
+		SourcePort:      binary.BigEndian.Uint16(b),
+		DestinationPort: binary.BigEndian.Uint16(b[2:]),
+		FIN:             flags&0x01 != 0,
+		SYN:             flags&0x02 != 0,
+		RST:             flags&0x04 != 0,
+		ACK:             flags&0x10 != 0,
+	}
+}
+
+func (d decoder) udp(f *Frame, b []byte) {
+	if len(b) < 8 {
+		return
+	}
+	f.UDP = &UDP{SourcePort: binary.BigEndian.Uint16(b), DestinationPort: binary.BigEndian.Uint16(b[2:])}
+	b = b[8:]
+	// The I flag says that there is a VNI; without it the datagram only shares a port with VXLAN.
+	if !slices.Contains(vxlanPorts, f.UDP.DestinationPort) || len(b) < 8 || b[0]&0x08 == 0 {
+		return
+	}
+	f.VXLAN = &VXLAN{VNI: binary.BigEndian.Uint32(b[4:]) >> 8}
+	b = b[8:]
+	if f.Inner = d.inner(b); f.Inner != nil {
+		d.under().ethernet(f.Inner, b)
+	}
+}
+
+// inner makes the frame that starts with b inside a tunnel, nil if nothing of it was kept or the tunnels go too deep.
+func (d decoder) inner(b []byte) *Frame {
+	if d.depth == 0 || len(b) == 0 {
+		return nil
+	}
+	return &Frame{Length: len(b) + d.missing}
+}
+
+func (d decoder) under() decoder { return decoder{missing: d.missing, depth: d.depth - 1} }
+
+// Innermost returns the frame inside all tunnels, which is f itself when there is none.
+func (f *Frame) Innermost() *Frame {
+	for f.Inner != nil {
+		f = f.Inner
+	}
+	return f
+}
+
+// Ports returns the source and destination port of TCP or UDP, zeros for anything else.
+func (f *Frame) Ports() (source, destination uint16) {
+	switch {
+	case f.TCP != nil:
+		return f.TCP.SourcePort, f.TCP.DestinationPort
+	case f.UDP != nil:
+		return f.UDP.SourcePort, f.UDP.DestinationPort
+	}
+	return 0, 0
+}
+
+// String describes f in one line, outermost header first, for example
+// "eth0 out 124: 10.0.0.1 > 10.0.0.2 udp 40000 > 4789 vni 4096 [10.1.0.2 > 10.1.1.2 ttl 63 tcp 5000 > 80]".
+func (f *Frame) String() string {
+	var b strings.Builder
+	if f.Device != "" {
+		direction := "in"
+		if f.Outgoing {
+			direction = "out"
+		}
+		fmt.Fprintf(&b, "%s %s %d: ", f.Device, direction, f.Length)
+	}
+	f.headers(&b)
+	return b.String()
+}
+
+func (f *Frame) headers(b *strings.Builder) {
+	switch {
+	case f.ARP != nil && f.ARP.Operation == 1:
+		fmt.Fprintf(b, "arp who has %s, tell %s", f.ARP.Target, f.ARP.Sender)
+	case f.ARP != nil:
+		fmt.Fprintf(b, "arp %s is at %s", f.ARP.Sender, f.ARP.SenderMAC)
+	case f.IP != nil:
+		fmt.Fprintf(b, "%s > %s ttl %d", f.IP.Source, f.IP.Destination, f.IP.TTL)
+	case f.Ethernet != nil:
+		fmt.Fprintf(b, "%s > %s type %#04x", f.Ethernet.Source, f.Ethernet.Destination, f.Ethernet.Type)
+	default:
+		b.WriteString("unreadable")
+	}
+	switch {
+	case f.TCP != nil:
+		fmt.Fprintf(b, " tcp %d > %d", f.TCP.SourcePort, f.TCP.DestinationPort)
+	case f.UDP != nil:
+		fmt.Fprintf(b, " udp %d > %d", f.UDP.SourcePort, f.UDP.DestinationPort)
+	case f.ICMP != nil:
+		fmt.Fprintf(b, " icmp %d/%d", f.ICMP.Type, f.ICMP.Code)
+	}
+	if f.VXLAN != nil {
+		fmt.Fprintf(b, " vni %d", f.VXLAN.VNI)
+	}
+	if f.Inner != nil {
+		b.WriteString(" [")
+		f.Inner.headers(b)
+		b.WriteString("]")
+	}
+}

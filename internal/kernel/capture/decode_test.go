@@ -1,0 +1,206 @@
+package capture
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// The builders below write the headers byte by byte from the RFCs and share nothing with the decoder.
+
+var (
+	macA = []byte{2, 0, 0, 0, 0, 0xa}
+	macB = []byte{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
+	ipA  = netip.MustParseAddr("10.0.0.1")
+	ipB  = netip.MustParseAddr("10.0.1.2")
+)
+
+func eth(typ uint16, payload []byte) []byte {
+	return slices.Concat(macB, macA, binary.BigEndian.AppendUint16(nil, typ), payload)
+}
+
+type v4 struct {
+	proto, ttl byte
+	frag       uint16
+	options    []byte
+}
+
+func (h v4) packet(payload []byte) []byte {
+	n := 20 + len(h.options)
+	b := []byte{0x40 | byte(n/4), 0}
+	b = binary.BigEndian.AppendUint16(b, uint16(n+len(payload)))
+	b = append(b, 0, 1)
+	b = binary.BigEndian.AppendUint16(b, h.frag)
+	b = append(b, h.ttl, h.proto, 0, 0)
+	return slices.Concat(b, ipA.AsSlice(), ipB.AsSlice(), h.options, payload)
+}
+
+func udpHeader(src, dst uint16, payload []byte) []byte {
+	b := binary.BigEndian.AppendUint16(nil, src)
+	b = binary.BigEndian.AppendUint16(b, dst)
+	b = binary.BigEndian.AppendUint16(b, uint16(8+len(payload)))
+	return slices.Concat(b, []byte{0, 0}, payload)
+}
+
+func tcpHeader(src, dst uint16, flags byte) []byte {
+	b := binary.BigEndian.AppendUint16(nil, src)
+	b = binary.BigEndian.AppendUint16(b, dst)
+	return append(b, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0)
+}
+
+func vxlanHeader(flags byte, vni uint32, inner []byte) []byte {
+	return slices.Concat([]byte{flags, 0, 0, 0}, binary.BigEndian.AppendUint32(nil, vni<<8), inner)
+}
+
+func arpMessage(op uint16) []byte {
+	b := []byte{0, 1, 8, 0, 6, 4}
+	b = binary.BigEndian.AppendUint16(b, op)
+	return slices.Concat(b, macA, ipA.AsSlice(), macB, ipB.AsSlice())
+}
+
+func v6Packet(next byte, payload []byte) []byte {
+	b := []byte{0x60, 0, 0, 0, 0, byte(len(payload)), next, 61}
+	return slices.Concat(b, netip.MustParseAddr("fd00::1").AsSlice(), netip.MustParseAddr("fd00::2").AsSlice(), payload)
+}
+
+func TestDecode(t *testing.T) {
+	ether := func(typ uint16) *Ethernet { return &Ethernet{Source: macA, Destination: macB, Type: typ} }
+	ip := func(proto, ttl uint8, length int) *IP {
+		return &IP{Source: ipA, Destination: ipB, Protocol: proto, TTL: ttl, Length: length}
+	}
+	innerFrame := eth(0x0800, v4{proto: 6, ttl: 63}.packet(tcpHeader(5000, 80, 0x12)))
+	inner := &Frame{
+		Length: len(innerFrame), Ethernet: ether(0x0800), IP: ip(6, 63, 40),
+		TCP: &TCP{SourcePort: 5000, DestinationPort: 80, SYN: true, ACK: true},
+	}
+	vxlan := func(port uint16, flags byte) []byte {
+		return eth(0x0800, v4{proto: 17, ttl: 64}.packet(udpHeader(41000, port, vxlanHeader(flags, 4096, innerFrame))))
+	}
+	fragmented := ip(17, 64, 28)
+	fragmented.Fragment = true
+	later := ip(17, 64, 28)
+	later.Fragment, later.Offset = true, 1480
+	whole := ip(17, 64, 28)
+	whole.DontFragment = true
+	datagram := udpHeader(1, 2, nil)
+
+	for _, tc := range []struct {
+		name  string
+		bytes []byte
+		want  Frame
+	}{
+		{"nothing", nil, Frame{}},
+		{"cut Ethernet", eth(0x0800, nil)[:13], Frame{Length: 13}},
+		{"unknown type", eth(0x88cc, []byte{1}), Frame{Length: 15, Ethernet: ether(0x88cc)}},
+		{"ARP reply", eth(0x0806, arpMessage(2)), Frame{Length: 42, Ethernet: ether(0x0806), ARP: &ARP{Operation: 2, SenderMAC: macA, Sender: ipA, TargetMAC: macB, Target: ipB}}},
+		{"cut ARP", eth(0x0806, arpMessage(2)[:27]), Frame{Length: 41, Ethernet: ether(0x0806)}},
+		{"UDP", eth(0x0800, v4{proto: 17, ttl: 64, frag: 0x4000}.packet(datagram)), Frame{Length: 42, Ethernet: ether(0x0800), IP: whole, UDP: &UDP{1, 2}}},
+		{"first fragment", eth(0x0800, v4{proto: 17, ttl: 64, frag: 0x2000}.packet(datagram)), Frame{Length: 42, Ethernet: ether(0x0800), IP: fragmented, UDP: &UDP{1, 2}}},
+		{"later fragment", eth(0x0800, v4{proto: 17, ttl: 64, frag: 185}.packet(datagram)), Frame{Length: 42, Ethernet: ether(0x0800), IP: later}},
+		{"IP options", eth(0x0800, v4{proto: 1, ttl: 9, options: make([]byte, 12)}.packet([]byte{8, 0})), Frame{Length: 48, Ethernet: ether(0x0800), IP: ip(1, 9, 34), ICMP: &ICMP{8, 0}}},
+		{"header length below 20", eth(0x0800, append([]byte{0x44}, make([]byte, 30)...)), Frame{Length: 45, Ethernet: ether(0x0800)}},
+		{"options cut", eth(0x0800, v4{proto: 17, ttl: 9, options: make([]byte, 40)}.packet(nil)[:30]), Frame{Length: 44, Ethernet: ether(0x0800), IP: ip(17, 9, 60)}},
+		{"cut TCP", eth(0x0800, v4{proto: 6, ttl: 64}.packet(tcpHeader(1, 2, 0)[:13])), Frame{Length: 47, Ethernet: ether(0x0800), IP: ip(6, 64, 33)}},
+		{"VXLAN", vxlan(4789, 8), Frame{Length: 104, Ethernet: ether(0x0800), IP: ip(17, 64, 90), UDP: &UDP{41000, 4789}, VXLAN: &VXLAN{4096}, Inner: inner}},
+		{"VXLAN, old port", vxlan(8472, 8), Frame{Length: 104, Ethernet: ether(0x0800), IP: ip(17, 64, 90), UDP: &UDP{41000, 8472}, VXLAN: &VXLAN{4096}, Inner: inner}},
+		{"VXLAN without a VNI", vxlan(4789, 0), Frame{Length: 104, Ethernet: ether(0x0800), IP: ip(17, 64, 90), UDP: &UDP{41000, 4789}}},
+		{"VXLAN on another port", vxlan(4790, 8), Frame{Length: 104, Ethernet: ether(0x0800), IP: ip(17, 64, 90), UDP: &UDP{41000, 4790}}},
+		{"IP in IP", eth(0x0800, v4{proto: 4, ttl: 64}.packet(v4{proto: 17, ttl: 63}.packet(datagram))), Frame{
+			Length: 62, Ethernet: ether(0x0800), IP: ip(4, 64, 48),
+			Inner: &Frame{Length: 28, IP: ip(17, 63, 28), UDP: &UDP{1, 2}},
+		}},
+		{"IPv6", eth(0x86dd, v6Packet(17, datagram)), Frame{Length: 62, Ethernet: ether(0x86dd), UDP: &UDP{1, 2}, IP: &IP{
+			Source: netip.MustParseAddr("fd00::1"), Destination: netip.MustParseAddr("fd00::2"), Protocol: 17, TTL: 61, Length: 8, DontFragment: true,
+		}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := Decode(tc.bytes, len(tc.bytes))
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("want -, got +:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestInnerLengthOfACutFrame: the length of the frame in a tunnel must come from the length of the frame on the wire,
+// not from what was kept of it.
+func TestInnerLengthOfACutFrame(t *testing.T) {
+	inner := eth(0x0800, v4{proto: 6, ttl: 63}.packet(append(tcpHeader(1, 2, 0x10), make([]byte, 1400)...)))
+	outer := eth(0x0800, v4{proto: 17, ttl: 64}.packet(udpHeader(1, 4789, vxlanHeader(8, 1, inner))))
+	got := Decode(outer[:snapLength], len(outer))
+	if got.Length != len(outer) || got.Inner == nil || got.Inner.Length != len(inner) || got.Inner.TCP == nil {
+		t.Errorf("cut frame of %d bytes around one of %d decodes as %s", len(outer), len(inner), &got)
+	}
+}
+
+func TestTunnelsAreFollowedToADepth(t *testing.T) {
+	b := v4{proto: 17, ttl: 1}.packet(udpHeader(1, 2, nil))
+	for range maxDepth + 3 {
+		b = v4{proto: 4, ttl: 64}.packet(b)
+	}
+	f := DecodeIP(b, len(b))
+	depth := 0
+	for at := &f; at.Inner != nil; at = at.Inner {
+		depth++
+	}
+	if depth != maxDepth {
+		t.Errorf("followed %d tunnels, want %d", depth, maxDepth)
+	}
+}
+
+func TestString(t *testing.T) {
+	inner := eth(0x0800, v4{proto: 6, ttl: 63}.packet(tcpHeader(5000, 80, 2)))
+	outer := eth(0x0800, v4{proto: 17, ttl: 64}.packet(udpHeader(41000, 4789, vxlanHeader(8, 4096, inner))))
+	f := Decode(outer, len(outer))
+	f.Device, f.Outgoing = "eth0", true
+	want := "eth0 out 104: 10.0.0.1 > 10.0.1.2 ttl 64 udp 41000 > 4789 vni 4096 [10.0.0.1 > 10.0.1.2 ttl 63 tcp 5000 > 80]"
+	if got := f.String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	request := Decode(eth(0x0806, arpMessage(1)), 42)
+	if got, want := request.String(), "arp who has 10.0.1.2, tell 10.0.0.1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// FuzzDecode holds the decoder to being total, and to inventing nothing: a header is never reported from a shorter cut
+// of the same bytes and then withdrawn when more of them are there.
+func FuzzDecode(f *testing.F) {
+	inner := eth(0x0800, v4{proto: 6, ttl: 63}.packet(tcpHeader(5000, 80, 2)))
+	f.Add(eth(0x0800, v4{proto: 17, ttl: 64}.packet(udpHeader(1, 4789, vxlanHeader(8, 4096, inner)))), 1514)
+	f.Add(eth(0x0800, v4{proto: 4, ttl: 64}.packet(v4{proto: 17}.packet(udpHeader(1, 8472, nil)))), 0)
+	f.Add(eth(0x0806, arpMessage(1)), -1)
+	f.Add(eth(0x86dd, v6Packet(58, []byte{128, 0})), 62)
+	f.Add([]byte{}, 0)
+	f.Fuzz(func(t *testing.T, b []byte, length int) {
+		for _, decode := range []func([]byte, int) Frame{Decode, DecodeIP} {
+			whole := decode(b, length)
+			if whole.Length < len(b) {
+				t.Fatalf("%d bytes decode to a frame of %d", len(b), whole.Length)
+			}
+			depth := 0
+			for at := &whole; at.Inner != nil; at = at.Inner {
+				if depth++; depth > maxDepth || at.Inner.Length >= at.Length || at.Inner.Length < 0 {
+					t.Fatalf("depth %d, inner length %d in %d", depth, at.Inner.Length, at.Length)
+				}
+			}
+			_ = whole.String()
+			cut := decode(b[:len(b)/2], length)
+			for at, of := &cut, &whole; at != nil; at, of = at.Inner, of.Inner {
+				if of == nil || withdrawn(at, of) {
+					t.Fatalf("half of %x decodes to %s, the whole to %s", b, &cut, &whole)
+				}
+			}
+		}
+	})
+}
+
+func withdrawn(cut, whole *Frame) bool {
+	return cut.Ethernet != nil && whole.Ethernet == nil || cut.IP != nil && whole.IP == nil ||
+		cut.UDP != nil && whole.UDP == nil || cut.TCP != nil && whole.TCP == nil ||
+		cut.VXLAN != nil && whole.VXLAN == nil || cut.ARP != nil && whole.ARP == nil
+}

@@ -1,0 +1,114 @@
+package conntrack
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/mdlayher/netlink"
+)
+
+// Attribute numbers of ctnetlink, from include/uapi/linux/netfilter/nfnetlink_conntrack.h.
+const (
+	attrTupleOriginal = 1
+	attrTupleReply    = 2
+	attrStatus        = 3
+	attrTimeout       = 7
+	attrMark          = 8
+
+	attrTupleIP    = 1
+	attrTupleProto = 2
+
+	attrIPv4Source      = 1
+	attrIPv4Destination = 2
+	attrIPv6Source      = 3
+	attrIPv6Destination = 4
+
+	attrProtoNumber          = 1
+	attrProtoSourcePort      = 2
+	attrProtoDestinationPort = 3
+)
+
+// headerLength is that of struct nfgenmsg, which precedes the attributes.
+const headerLength = 4
+
+// decode reads one message of a dump, without its netlink header.
+func decode(b []byte) (Entry, error) {
+	var e Entry
+	if len(b) < headerLength {
+		return e, fmt.Errorf("conntrack message of %d bytes has no header", len(b))
+	}
+	d, err := netlink.NewAttributeDecoder(b[headerLength:])
+	if err != nil {
+		return e, fmt.Errorf("conntrack message: %w", err)
+	}
+	d.ByteOrder = binary.BigEndian
+	for d.Next() {
+		switch d.Type() {
+		case attrTupleOriginal:
+			d.Nested(e.Original.decode)
+		case attrTupleReply:
+			d.Nested(e.Reply.decode)
+		case attrStatus:
+			e.Status = Status(d.Uint32())
+		case attrTimeout:
+			e.Timeout = time.Duration(d.Uint32()) * time.Second
+		case attrMark:
+			e.Mark = d.Uint32()
+		}
+	}
+	if err := d.Err(); err != nil {
+		return Entry{}, fmt.Errorf("conntrack message: %w", err)
+	}
+	return e, nil
+}
+
+func (t *Tuple) decode(d *netlink.AttributeDecoder) error {
+	for d.Next() {
+		switch d.Type() {
+		case attrTupleIP:
+			d.Nested(t.decodeAddresses)
+		case attrTupleProto:
+			d.Nested(t.decodeProtocol)
+		}
+	}
+	return nil // the decoder keeps its error, and its owner asks for it
+}
+
+func (t *Tuple) decodeAddresses(d *netlink.AttributeDecoder) error {
+	for d.Next() {
+		switch d.Type() {
+		case attrIPv4Source, attrIPv6Source:
+			d.Do(address(&t.Source))
+		case attrIPv4Destination, attrIPv6Destination:
+			d.Do(address(&t.Destination))
+		}
+	}
+	return nil
+}
+
+func address(to *netip.Addr) func([]byte) error {
+	return func(b []byte) error {
+		a, ok := netip.AddrFromSlice(b)
+		if !ok {
+			return fmt.Errorf("address of %d bytes", len(b))
+		}
+		*to = a
+		return nil
+	}
+}
+
+func (t *Tuple) decodeProtocol(d *netlink.AttributeDecoder) error {
+	for d.Next() {
+		switch d.Type() {
+		case attrProtoNumber:
+			t.Protocol = d.Uint8()
+		case attrProtoSourcePort:
+			t.SourcePort = d.Uint16()
+		case attrProtoDestinationPort:
+			t.DestinationPort = d.Uint16()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package conntrack
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Protocols as numbers, as tuples carry them.
+const (
+	ICMP = 1
+	IPIP = 4
+	TCP  = 6
+	UDP  = 17
+)
+
+// Tuple is what identifies one direction of a connection. Ports are 0 for a protocol without.
+type Tuple struct {
+	Source, Destination         netip.Addr
+	SourcePort, DestinationPort uint16
+	Protocol                    uint8
+}
+
+// Mirror returns the tuple of the untranslated answer to t.
+func (t Tuple) Mirror() Tuple {
+	return Tuple{
+		Source: t.Destination, Destination: t.Source,
+		SourcePort: t.DestinationPort, DestinationPort: t.SourcePort,
+		Protocol: t.Protocol,
+	}
+}
+
+// String returns t in the form "6 10.0.0.1:40000 > 10.0.0.2:80".
+func (t Tuple) String() string {
+	return fmt.Sprintf("%d %s > %s", t.Protocol, netip.AddrPortFrom(t.Source, t.SourcePort), netip.AddrPortFrom(t.Destination, t.DestinationPort))
+}
+
+// Status is the kernel's set of ip_conntrack_status bits.
+type Status uint32
+
+// The bits that matter here, with the kernel's values.
+const (
+	SeenReply Status = 1 << 1
+	Assured   Status = 1 << 2
+	Confirmed Status = 1 << 3
+	// SourceNAT and DestinationNAT say which end of the original direction is translated.
+	SourceNAT      Status = 1 << 4
+	DestinationNAT Status = 1 << 5
+)
+
+// Entry is one tracked connection.
+type Entry struct {
+	// Original is the direction of the first packet as that packet came in; Reply is how its answer is expected, so
+	// that Reply.Source is where the packet really went and Reply.Destination whom the far end sees.
+	Original, Reply Tuple
+	Status          Status
+	Mark            uint32
+	// Timeout is how much longer the entry lives without traffic, in whole seconds.
+	Timeout time.Duration
+}
+
+// Unreplied says that no packet of the reply direction was seen.
+func (e Entry) Unreplied() bool { return e.Status&SeenReply == 0 }
+
+// Translated says that an address or port of the connection is rewritten.
+func (e Entry) Translated() bool { return e.Reply != e.Original.Mirror() }
+
+// String returns e in one line, in the manner of conntrack(8).
+func (e Entry) String() string {
+	s := e.Original.String()
+	if e.Unreplied() {
+		s += " [UNREPLIED]"
+	}
+	s += " reply " + e.Reply.String()
+	if e.Status&Assured != 0 {
+		s += " [ASSURED]"
+	}
+	return s
+}
+
+// Query describes tuples. A zero field takes anything.
+type Query struct {
+	Protocol                    uint8
+	Source, Destination         netip.Addr
+	SourcePort, DestinationPort uint16
+}
+
+// Matches says whether q describes t.
+func (q Query) Matches(t Tuple) bool {
+	return (q.Protocol == 0 || q.Protocol == t.Protocol) &&
+		(!q.Source.IsValid() || q.Source == t.Source) &&
+		(!q.Destination.IsValid() || q.Destination == t.Destination) &&
+		(q.SourcePort == 0 || q.SourcePort == t.SourcePort) &&
+		(q.DestinationPort == 0 || q.DestinationPort == t.DestinationPort)
+}
+
+// Select returns the entries whose original tuple q describes, in the order given.
+func Select(entries []Entry, q Query) []Entry {
+	var found []Entry
+	for _, e := range entries {
+		if q.Matches(e.Original) {
+			found = append(found, e)
+		}
+	}
+	return found
+}

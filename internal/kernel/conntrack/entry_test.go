@@ -1,0 +1,133 @@
+package conntrack
+
+import (
+	"encoding/hex"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	pod     = netip.MustParseAddr("10.244.0.2")
+	vip     = netip.MustParseAddr("10.96.0.10")
+	backend = netip.MustParseAddr("10.244.1.2")
+)
+
+func dnat() Entry {
+	return Entry{
+		Original: Tuple{Source: pod, Destination: vip, SourcePort: 40000, DestinationPort: 80, Protocol: TCP},
+		Reply:    Tuple{Source: backend, Destination: pod, SourcePort: 8080, DestinationPort: 40000, Protocol: TCP},
+		Status:   SeenReply | Assured | Confirmed | DestinationNAT,
+	}
+}
+
+func TestEntryPredicates(t *testing.T) {
+	e := dnat()
+	if e.Unreplied() || !e.Translated() {
+		t.Errorf("%s: unreplied %v, translated %v", e, e.Unreplied(), e.Translated())
+	}
+	e.Reply, e.Status = e.Original.Mirror(), Confirmed
+	if !e.Unreplied() || e.Translated() {
+		t.Errorf("%s: unreplied %v, translated %v", e, e.Unreplied(), e.Translated())
+	}
+	if e.Original.Mirror().Mirror() != e.Original {
+		t.Error("a tuple mirrored twice is another")
+	}
+}
+
+func TestEntryString(t *testing.T) {
+	e := dnat()
+	if got, want := e.String(), "6 10.244.0.2:40000 > 10.96.0.10:80 reply 6 10.244.1.2:8080 > 10.244.0.2:40000 [ASSURED]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	e.Status = 0
+	if !strings.Contains(e.String(), "[UNREPLIED]") {
+		t.Errorf("%s does not say that it was not replied to", e)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	other := dnat()
+	other.Original.Protocol = UDP
+	list := []Entry{dnat(), other}
+	for _, tc := range []struct {
+		name string
+		q    Query
+		want int
+	}{
+		{"anything", Query{}, 2},
+		{"protocol", Query{Protocol: UDP}, 1},
+		{"source", Query{Source: pod}, 2},
+		{"another source", Query{Source: backend}, 0},
+		{"destination", Query{Destination: vip}, 2},
+		{"another destination", Query{Destination: backend}, 0},
+		{"source port", Query{SourcePort: 40000}, 2},
+		{"another source port", Query{SourcePort: 40001}, 0},
+		{"destination port", Query{DestinationPort: 80}, 2},
+		{"the reply's port", Query{DestinationPort: 8080}, 0},
+		{"all together", Query{TCP, pod, vip, 40000, 80}, 1},
+	} {
+		if got := Select(list, tc.q); len(got) != tc.want {
+			t.Errorf("%s: %d entries, want %d", tc.name, len(got), tc.want)
+		}
+	}
+}
+
+// message is a dump message put together by hand: attribute length and type in host order (little-endian here), values
+// in network order, 0x80 in the type's upper byte for nested.
+const message = "02000000" + // nfgenmsg: AF_INET
+	"34000180" + "14000180" + "080001000af40002" + "080002000a60000a" + // original: addresses
+	"1c000280" + "0500010006000000" + "060002009c400000" + "0600030000500000" + // original: tcp 40000 > 80
+	"34000280" + "14000180" + "080001000af40102" + "080002000af40002" +
+	"1c000280" + "0500010006000000" + "060002001f900000" + "060003009c400000" +
+	"080003000000002e" + // status: seen reply, assured, confirmed, destination NAT
+	"080007000000012c" + // timeout 300
+	"0800080000004000" // mark
+
+func fromHex(t testing.TB, s string) []byte {
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestDecode(t *testing.T) {
+	want := dnat()
+	want.Timeout, want.Mark = 300*time.Second, 0x4000
+	got, err := decode(fromHex(t, message))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestDecodeRefusesBrokenMessages(t *testing.T) {
+	whole := fromHex(t, message)
+	for name, b := range map[string][]byte{
+		"no header":        whole[:3],
+		"cut attribute":    whole[:len(whole)-2],
+		"address of 3":     fromHex(t, "02000000"+"10000180"+"0c000180"+"070001000af40000"),
+		"status of 1 byte": fromHex(t, "02000000"+"0500030001000000"),
+	} {
+		if e, err := decode(b); err == nil {
+			t.Errorf("%s: decoded to %s", name, e)
+		}
+	}
+}
+
+// FuzzDecode holds the decoder to being total: an error or an entry, and no entry beside an error.
+func FuzzDecode(f *testing.F) {
+	f.Add(fromHex(f, message))
+	f.Add([]byte{2, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := decode(b)
+		if err != nil && e != (Entry{}) {
+			t.Errorf("error %v beside %s", err, e)
+		}
+		_ = e.String()
+	})
+}

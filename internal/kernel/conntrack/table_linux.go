@@ -1,0 +1,86 @@
+package conntrack
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Message types of ctnetlink; the upper byte is the subsystem of nfnetlink.
+const (
+	subsystem     = unix.NFNL_SUBSYS_CTNETLINK << 8
+	messageGet    = subsystem | 1
+	messageDelete = subsystem | 2
+)
+
+// maxDumps bounds how often a dump that the kernel reports as inconsistent is begun anew.
+const maxDumps = 5
+
+// List returns the entries of ns, of IPv4 and IPv6, in no particular order. It needs CAP_NET_ADMIN there.
+func List(ns *netns.NS) ([]Entry, error) {
+	c, err := dial(ns)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := dump(c)
+	return entries, errors.Join(err, c.Close())
+}
+
+func dump(c *netlink.Conn) ([]Entry, error) {
+	var messages []netlink.Message
+	var err error
+	for range maxDumps {
+		// EINTR is how the kernel says that the table changed under the dump and entries may be missing.
+		if messages, err = c.Execute(request(messageGet, netlink.Request|netlink.Dump)); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list connection tracking entries: %w", err)
+	}
+	entries := make([]Entry, 0, len(messages))
+	for _, m := range messages {
+		e, err := decode(m.Data)
+		if err != nil {
+			return nil, fmt.Errorf("list connection tracking entries: %w", err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// Flush removes every entry of ns. It needs CAP_NET_ADMIN there.
+func Flush(ns *netns.NS) error {
+	c, err := dial(ns)
+	if err != nil {
+		return err
+	}
+	if _, err = c.Execute(request(messageDelete, netlink.Request|netlink.Acknowledge)); err != nil {
+		err = fmt.Errorf("flush connection tracking entries: %w", err)
+	}
+	return errors.Join(err, c.Close())
+}
+
+func dial(ns *netns.NS) (*netlink.Conn, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: ns.FD()})
+	if errors.Is(err, unix.EPROTONOSUPPORT) {
+		err = hint.With(err, "load the kernel module nf_conntrack_netlink, or use a kernel with CONFIG_NF_CT_NETLINK")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reach the connection tracking table: %w", err)
+	}
+	return c, nil
+}
+
+// request is a message without attributes: every entry of every address family.
+func request(kind netlink.HeaderType, flags netlink.HeaderFlags) netlink.Message {
+	return netlink.Message{
+		Header: netlink.Header{Type: kind, Flags: flags},
+		Data:   []byte{unix.AF_UNSPEC, unix.NFNETLINK_V0, 0, 0},
+	}
+}
