@@ -1,0 +1,91 @@
+package compare
+
+import (
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// Comparison is a cell beside that of the baseline.
+type Comparison struct {
+	Key
+	Baseline string
+	// BaselinePath is the path of the baseline's cell where it is not Path: a profile without pods of its own has
+	// host-to-host/cross-node only, which then stands in. The zero Path otherwise.
+	BaselinePath plan.Path
+	// Effect has the ratio of the cell to the baseline with its interval, and the p value, not adjusted for the number
+	// of comparisons.
+	stat.Effect
+	// Floor is the noise floor as a share: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
+	Floor float64
+	// Verdict is None for metrics that describe and are not judged.
+	Verdict Verdict
+	// Need is about how many more repetitions would decide an inconclusive verdict; 0 if it is not, or cannot be said.
+	Need int
+}
+
+// zero is the path that stands in for those that a profile without pods does not have.
+var zero = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
+
+// againstBaseline compares c with the baseline's cell; false if there is nothing to compare.
+func (a *Analysis) againstBaseline(c *Cell) (Comparison, bool) {
+	if c.Profile == a.Baseline {
+		return Comparison{}, false
+	}
+	key := c.Key
+	key.Profile = a.Baseline
+	base, ok := a.at[key]
+	if !ok && standsIn(a.Baseline) && !a.Served(a.Baseline, c.Path) {
+		key.Path = zero
+		base, ok = a.at[key]
+	}
+	if !ok || base.N == 0 || c.N == 0 {
+		return Comparison{}, false
+	}
+	return a.compare(c, base), true
+}
+
+// standsIn says whether a profile's host-to-host cell may be the baseline of other paths. It may for the two that are
+// the floor under every dataplane; between two dataplanes it would compare a path with none.
+func standsIn(name string) bool { return name == profile.Raw || name == profile.Host }
+
+// compare sets c beside base.
+func (a *Analysis) compare(c, base *Cell) Comparison {
+	out := Comparison{Key: c.Key, Baseline: base.Profile, Effect: effect(c, base, a.Confidence)}
+	if base.Path != c.Path {
+		out.BaselinePath = base.Path
+	}
+	out.Floor = minFloor
+	if f, ok := a.floor[floorKey{c.Workload, c.Metric}]; ok {
+		out.Floor = f.Share
+	}
+	out.Verdict = a.judge(c, base, out)
+	if out.Verdict == Inconclusive {
+		out.Need = need(out.Effect, out.Floor)
+	}
+	return out
+}
+
+// effect picks the test by the number of repetitions that both cells finished, then compares.
+func effect(c, base *Cell, confidence float64) stat.Effect {
+	if a, b := pairs(c.Samples, base.Samples); stat.UsePaired(len(a)) {
+		return stat.Paired(a, b, confidence)
+	}
+	return stat.Unpaired(c.Values(), base.Values(), confidence)
+}
+
+// pairs returns the values of the repetitions that both have; both are in the order of repetition.
+func pairs(x, y []Sample) (a, b []float64) {
+	for len(x) > 0 && len(y) > 0 {
+		switch {
+		case x[0].Repetition < y[0].Repetition:
+			x = x[1:]
+		case x[0].Repetition > y[0].Repetition:
+			y = y[1:]
+		default:
+			a, b = append(a, x[0].Value), append(b, y[0].Value)
+			x, y = x[1:], y[1:]
+		}
+	}
+	return a, b
+}

@@ -1,0 +1,53 @@
+package compare
+
+import (
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Table is the cut of an analysis at one workload and one metric.
+type Table struct {
+	Workload plan.Workload
+	Metric   string
+	Unit     string
+	// Baseline is the profile that the comparisons stand on.
+	Baseline string
+	// Profiles are the columns, Paths the rows; Rows[i][j] is where they meet.
+	Profiles []string
+	Paths    []plan.Path
+	Rows     [][]Entry
+	// Floor is the noise floor of the table.
+	Floor Floor
+}
+
+// Entry is one place in a table. Cell is nil where nothing was tried (not served, or not measured: the header of the
+// result knows), Comparison nil where there is nothing to compare with.
+type Entry struct {
+	Cell       *Cell
+	Comparison *Comparison
+}
+
+// Table cuts out the table of one workload and metric; false if it has no cell.
+func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
+	t := Table{Workload: w, Metric: name, Baseline: a.Baseline, Profiles: a.Profiles, Paths: a.Paths, Floor: a.floor[floorKey{w, name}]}
+	for range t.Paths {
+		t.Rows = append(t.Rows, make([]Entry, len(t.Profiles)))
+	}
+	at := map[Key]*Entry{}
+	for i, path := range t.Paths {
+		for j, p := range t.Profiles {
+			at[Key{p, path, w, name}] = &t.Rows[i][j]
+		}
+	}
+	found := false
+	for i := range a.Cells {
+		if e := at[a.Cells[i].Key]; e != nil {
+			e.Cell, t.Unit, found = &a.Cells[i], a.Cells[i].Unit, true
+		}
+	}
+	for i := range a.Comparisons {
+		if e := at[a.Comparisons[i].Key]; e != nil {
+			e.Comparison = &a.Comparisons[i]
+		}
+	}
+	return t, found
+}

@@ -1,0 +1,262 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Options choose what a report shows; the zero value shows the headline metrics against the plan's baseline.
+type Options struct {
+	// Metrics names the metrics to show; nil shows the headline metrics. (optional)
+	Metrics []string
+	// Baseline is the profile to compare with; "" takes the plan's. (optional)
+	Baseline string
+	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
+	Confidence float64
+}
+
+// Build makes the report of a result. The error, about an option that the result cannot serve, carries a hint.
+func Build(h result.Header, recs []result.Record, o Options) (Document, error) {
+	metrics, err := shown(o.Metrics)
+	if err != nil {
+		return Document{}, err
+	}
+	a, err := compare.Analyse(h, recs, compare.Options{Baseline: o.Baseline, Confidence: o.Confidence})
+	if err != nil {
+		return Document{}, err
+	}
+	b := &builder{header: h, analysis: a, notes: footnotes{at: map[string]int{}}, kinds: map[Kind]bool{}}
+	d := Document{Analysis: a, Run: runOf(h, recs), Facts: h.Facts, Profiles: h.Profiles}
+	d.Title = title(d.Run)
+	cut := b.cut(metrics)
+	b.notes.collect(cut)
+	for _, m := range metrics {
+		if s, ok := b.section(m, cut); ok {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+	d.Answer = b.answer(cut, metrics)
+	d.Legend = b.legend(cut)
+	d.Footnotes = b.notes.text()
+	d.Lists = b.lists(d.Run)
+	return d, nil
+}
+
+// shown returns the metrics to show, in report order.
+func shown(names []string) ([]metric.Metric, error) {
+	var out []metric.Metric
+	for _, n := range names {
+		if _, ok := metric.Lookup(n); !ok {
+			return nil, hint.With(fmt.Errorf("unknown metric %q", n), "`cnibench list metrics` names those that there are")
+		}
+	}
+	for _, m := range metric.All() {
+		if names == nil && m.Headline || slices.Contains(names, m.Name) {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+func title(r Run) string {
+	what := "cnibench"
+	if r.Origin != "" {
+		what = unit.Clean(r.Origin)
+	}
+	if r.Name != "" {
+		what += " " + unit.Clean(r.Name)
+	}
+	if r.Environment != "" {
+		what += ", " + unit.Clean(r.Environment)
+	}
+	if !r.Created.IsZero() {
+		what += ", " + r.Created.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return what
+}
+
+// builder has what the parts of a document are made from.
+type builder struct {
+	header   result.Header
+	analysis *compare.Analysis
+	notes    footnotes
+	// kinds are those of the entries written so far.
+	kinds map[Kind]bool
+}
+
+// cut returns the tables of the metrics that have any cell, by metric, then workload.
+func (b *builder) cut(metrics []metric.Metric) []compare.Table {
+	var out []compare.Table
+	for _, m := range metrics {
+		for _, w := range b.analysis.Workloads {
+			if t, ok := b.analysis.Table(w, m.Name); ok {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+// section is the tables of one metric.
+func (b *builder) section(m metric.Metric, cut []compare.Table) (Section, bool) {
+	s := Section{Heading: strings.ToUpper(m.Title[:1]) + m.Title[1:]}
+	direction := map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}[m.Better]
+	s.Notes = []string{m.Definition + direction}
+	for _, t := range cut {
+		if t.Metric == m.Name {
+			s.Tables = append(s.Tables, b.table(m, t))
+		}
+	}
+	return s, len(s.Tables) > 0
+}
+
+// table writes out one table in one unit.
+func (b *builder) table(m metric.Metric, t compare.Table) Table {
+	scale := scaleOf(t)
+	out := Table{Title: m.Title + ", " + t.Workload.String(), Unit: scale.Unit}
+	columns := b.columns(t)
+	for _, j := range columns {
+		out.Columns = append(out.Columns, unit.Clean(t.Profiles[j]))
+	}
+	for i, path := range t.Paths {
+		row := Row{Label: path.String(), Short: shortPath(path)}
+		for _, j := range columns {
+			e := b.entry(t.Rows[i][j], t.Profiles[j], path, scale)
+			b.kinds[e.Kind] = true
+			row.Entries = append(row.Entries, e)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	out.Notes = b.tableNotes(t, columns, scale)
+	return out
+}
+
+// scaleOf is the one scale of a table.
+func scaleOf(t compare.Table) unit.Scale {
+	var medians []float64
+	for _, row := range t.Rows {
+		for _, e := range row {
+			if e.Cell != nil {
+				medians = append(medians, e.Cell.Median)
+			}
+		}
+	}
+	return unit.Common(t.Unit, medians...)
+}
+
+// columns returns the profiles that get a column: all that were not skipped, but for a baseline that has only the one
+// cell that stands in on all paths. That one is named below the table instead of filling a column with nothing.
+func (b *builder) columns(t compare.Table) []int {
+	var out []int
+	for j, p := range t.Profiles {
+		if p == t.Baseline && len(t.Profiles) > 1 && len(t.Paths) > 1 && served(t, j) == 1 && stoodIn(t) {
+			continue
+		}
+		if b.skipped(p) && served(t, j) == 0 {
+			continue
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// served counts the cells of column j.
+func served(t compare.Table, j int) (n int) {
+	for _, row := range t.Rows {
+		if row[j].Cell != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// stoodIn says whether the baseline's cell was taken for another path anywhere in t.
+func stoodIn(t compare.Table) bool {
+	for _, row := range t.Rows {
+		for _, e := range row {
+			if e.Comparison != nil && e.Comparison.BaselinePath != (plan.Path{}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (b *builder) profile(name string) (result.Profile, bool) {
+	i := slices.IndexFunc(b.header.Profiles, func(p result.Profile) bool { return p.Name == name })
+	if i < 0 {
+		return result.Profile{}, false
+	}
+	return b.header.Profiles[i], true
+}
+
+func (b *builder) skipped(name string) bool {
+	p, ok := b.profile(name)
+	return ok && p.Skipped != ""
+}
+
+var marks = map[compare.Verdict]Mark{
+	compare.Better: Better, compare.Worse: Worse, compare.Same: Same, compare.Inconclusive: NoClaim,
+}
+
+// entry writes out one place of a table.
+func (b *builder) entry(e compare.Entry, name string, path plan.Path, scale unit.Scale) Entry {
+	c := e.Cell
+	switch {
+	case c == nil:
+		if p, ok := b.profile(name); ok && p.NotServed[path.String()] != "" {
+			return Entry{Kind: NotServed, Text: unit.Absent, Short: unit.Absent}
+		}
+		return Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m"}
+	case c.N == 0 && c.Failed > 0:
+		return Entry{
+			Kind: Failed, Text: fmt.Sprintf("failed (%d of %d)", c.Failed, c.Failed), Short: fmt.Sprintf("failed %d/%d", c.Failed, c.Failed),
+			Notes: b.notes.of(c),
+		}
+	case c.N == 0:
+		return Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m", Notes: b.notes.of(c)}
+	}
+	out := Entry{Value: scale.Format(c.Median), Spread: spread(c), Notes: b.notes.of(c)}
+	if x := e.Comparison; x != nil {
+		out.Mark = marks[x.Verdict]
+		// No claim, no number: a ratio beside "~" would be read all the same. A ratio over zero has none.
+		if out.Mark != NoClaim && !math.IsNaN(x.Ratio) {
+			out.Ratio = unit.Ratio(x.Ratio)
+		}
+	}
+	return out
+}
+
+// spread writes the longer arm of the interval, "" if one value stands alone.
+func spread(c *compare.Cell) string {
+	if h := c.HalfWidth(); !math.IsNaN(h) {
+		return "±" + unit.Percent(h)
+	}
+	return ""
+}
+
+var shortRoles = map[plan.Role]string{plan.Service: "svc", plan.External: "ext"}
+
+// shortPath names a path in few columns: "pod-svc remote".
+func shortPath(p plan.Path) string {
+	short := func(r plan.Role) string {
+		if s, ok := shortRoles[r]; ok {
+			return s
+		}
+		return string(r)
+	}
+	s := short(p.From) + "-" + short(p.To)
+	if p.Locality != plan.Anywhere {
+		s += " " + strings.TrimSuffix(string(p.Locality), "-node")
+	}
+	return s
+}

@@ -1,0 +1,140 @@
+// Package report decides what a reader is told about a run, and in which order: the answer in a few lines, one table
+// per workload and metric, then the doubts, the conditions and how to repeat it.
+//
+// Build turns a result file's header and records into a Document. It asks package compare for every number and
+// verdict and never claims more than the verdicts do. The packages below this one write a Document in one format each
+// and compute nothing; what differs between them is layout. Document.Sections is for people: text, ready to print,
+// with the control characters of a stranger's file taken out. Document.Analysis and Document.Run are the same as
+// values, in base units, for formats that programs read.
+package report
+
+import (
+	"time"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Document is a report before it has a format.
+type Document struct {
+	Title string
+	// Answer is what the run says in a few lines.
+	Answer []string
+	// Sections are the tables, one section per metric.
+	Sections []Section
+	// Lists are what follows the tables: profiles left out, paths not served, the run, the conditions.
+	Lists []List
+	// Legend says how to read a table; Footnotes are numbered from 1, as Entry.Notes refers to them.
+	Legend    []string
+	Footnotes []string
+	// Analysis has the cells, comparisons and noise floors that the tables show, and those that they do not.
+	Analysis *compare.Analysis
+	Run      Run
+	Facts    facts.Facts
+	Profiles []result.Profile
+}
+
+// Section is the tables of one metric.
+type Section struct {
+	Heading string
+	// Notes define the metric.
+	Notes  []string
+	Tables []Table
+}
+
+// Table is one metric under one workload: paths down, profiles across. All values share one unit.
+type Table struct {
+	Title   string
+	Unit    string
+	Columns []string
+	Rows    []Row
+	// Notes are about this table: its baseline, its noise floor.
+	Notes []string
+}
+
+// Row is one path. Short is its name where columns are dear.
+type Row struct {
+	Label, Short string
+	Entries      []Entry
+}
+
+// Kind says what an entry is.
+type Kind int
+
+const (
+	// Value has a median.
+	Value Kind = iota
+	// NotServed: the profile has no such path.
+	NotServed
+	// NotMeasured: nothing was tried.
+	NotMeasured
+	// Failed: no trial finished.
+	Failed
+)
+
+// Entry is one place in a table.
+type Entry struct {
+	Kind Kind
+	// Text is what is shown instead of a value, Short the same where columns are dear.
+	Text, Short string
+	// Value is the median in the table's unit; Spread the longer arm of its interval, "±3%", "" if there is none.
+	Value, Spread string
+	// Ratio is to the baseline, "1.52x", and "" where nothing is claimed. Mark is that of the verdict.
+	Ratio string
+	Mark  Mark
+	// Notes are numbers of footnotes.
+	Notes []int
+}
+
+// Mark is the sign of a verdict.
+type Mark string
+
+// The signs. A metric that is not judged has none.
+const (
+	Better  Mark = "+"
+	Worse   Mark = "-"
+	Same    Mark = "="
+	NoClaim Mark = "~"
+)
+
+// List is a heading and its items.
+type List struct {
+	Heading string
+	Items   []Item
+}
+
+// Item is a line of a list; Name may be empty. Code is true for what is to be typed.
+type Item struct {
+	Name, Text string
+	Code       bool
+}
+
+// Run is how the numbers were made.
+type Run struct {
+	Name        string
+	Environment string
+	// Origin is the tool that measured, "" for this one.
+	Origin  string
+	Created time.Time
+	Seed    uint64
+	// Repetitions and MaxRepetitions are those of the plan.
+	Repetitions, MaxRepetitions int
+	// Reason is why it ended ("complete", "precision", "budget", "interrupted"), "unfinished" if the file does not say.
+	Reason string
+	// Trials counts records, Failed those that failed.
+	Trials, Failed int
+	// Wall is the time of the run, Windows the part of it in which was measured. Where the file has no end, Wall is
+	// the sum over trials.
+	Wall, Windows time.Duration
+	// Command repeats the run.
+	Command string
+}
+
+// Share is the share of the wall time that lay in measurement windows, 0 to 1; 0 if the wall time is not known.
+func (r Run) Share() float64 {
+	if r.Wall <= 0 {
+		return 0
+	}
+	return float64(r.Windows) / float64(r.Wall)
+}

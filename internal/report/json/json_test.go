@@ -1,0 +1,139 @@
+package json
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/reporttest"
+)
+
+func render(t *testing.T, r reporttest.Result) []byte {
+	t.Helper()
+	d, err := report.Build(r.Header, r.Records, report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Render(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+var cases = map[string]reporttest.Result{
+	"small": reporttest.Small(10), "one-trial": reporttest.Small(1), "all-failed": reporttest.AllFailed(), "empty": {},
+	"not-numbers": reporttest.NotNumbers(), "hostile": reporttest.Hostile(),
+}
+
+func TestGolden(t *testing.T) {
+	for name, r := range cases {
+		t.Run(name, func(t *testing.T) { gold.Check(t, name+".json", render(t, r)) })
+	}
+}
+
+// The contract, read the way a program would: these keys, these types, in every cell and comparison.
+func TestContract(t *testing.T) {
+	nine := reporttest.NinePaths(5)
+	for name, r := range map[string]reporttest.Result{"nine-paths": nine, "small": cases["small"], "all-failed": cases["all-failed"], "not-numbers": cases["not-numbers"]} {
+		var doc struct {
+			Schema      string
+			Facts       map[string]string
+			Cells       []map[string]any
+			Comparisons []map[string]any
+		}
+		out := render(t, r)
+		if err := json.Unmarshal(out, &doc); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if doc.Schema != "cnibench.report/v1" || doc.Facts == nil || len(doc.Cells) == 0 {
+			t.Errorf("%s: schema %q, facts %v, %d cells", name, doc.Schema, doc.Facts, len(doc.Cells))
+		}
+		cell := map[string]string{
+			"profile": "string", "path": "string", "workload": "string", "metric": "string", "unit": "string", "n": "number",
+			"median": "null", "low": "null", "high": "null", "confidence": "number", "samples": "array", "warnings": "array", "failed": "number",
+		}
+		for _, c := range doc.Cells {
+			hasKeys(t, name+": cell", c, cell)
+			if len(c) != len(cell) {
+				t.Errorf("%s: a cell has %d keys, the contract %d", name, len(c), len(cell))
+			}
+			if n := int(c["n"].(float64)); n != len(c["samples"].([]any)) || (n == 0) != (c["median"] == nil) {
+				t.Errorf("%s: n, samples and median disagree: %v", name, c)
+			}
+		}
+		for _, c := range doc.Comparisons {
+			hasKeys(t, name+": comparison", c, map[string]string{
+				"profile": "string", "baseline": "string", "path": "string", "workload": "string", "metric": "string",
+				"ratio": "null", "low": "null", "high": "null", "p": "number", "verdict": "string",
+			})
+			if v := c["verdict"]; !slices.Contains([]any{"better", "worse", "same", "inconclusive", ""}, v) {
+				t.Errorf("%s: verdict %v", name, v)
+			}
+		}
+		if again := render(t, r); !bytes.Equal(out, again) {
+			t.Errorf("%s: two renderings differ", name)
+		}
+	}
+}
+
+// hasKeys checks that got has every key of want with its type; "null" is a number or null.
+func hasKeys(t *testing.T, what string, got map[string]any, want map[string]string) {
+	t.Helper()
+	for k, typ := range want {
+		v, ok := got[k]
+		kind := "null"
+		if v != nil {
+			kind = map[reflect.Kind]string{reflect.String: "string", reflect.Float64: "number", reflect.Slice: "array", reflect.Map: "object"}[reflect.TypeOf(v).Kind()]
+		}
+		if !ok || kind != typ && !(typ == "null" && kind == "number") {
+			t.Errorf("%s: %s is %s (%v), want %s", what, k, kind, v, typ)
+		}
+	}
+}
+
+// The twin is the noise floor and not a profile.
+func TestTwinIsNoProfile(t *testing.T) {
+	out := render(t, reporttest.NinePaths(5))
+	if bytes.Contains(out, []byte(`{"profile":"raw~twin"`)) {
+		t.Error("the twin has cells")
+	}
+	if !bytes.Contains(out, []byte(`"measured":true`)) {
+		t.Error("no noise floor was measured")
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{1.5: "1.5", math.Inf(1): "null", math.Inf(-1): "null", 0: "0"} {
+		if b, err := json.Marshal(number(v)); err != nil || string(b) != want {
+			t.Errorf("%g: %s, %v", v, b, err)
+		}
+	}
+	if b, _ := json.Marshal(number(math.NaN())); string(b) != "null" {
+		t.Errorf("NaN: %s", b)
+	}
+}
+
+func TestHostileTextIsJSON(t *testing.T) {
+	out := render(t, cases["hostile"])
+	if strings.ContainsRune(string(out), '\x1b') || !json.Valid(out) {
+		t.Error("raw control characters, or no JSON")
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestWriteError(t *testing.T) {
+	if err := Render(full{}, report.Document{}); err == nil {
+		t.Error("a write error is lost")
+	}
+}

@@ -1,0 +1,186 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// lists are what follows the tables.
+func (b *builder) lists(r Run) []List {
+	all := []List{
+		{"Profiles left out", b.leftOut()},
+		{"Paths not served", b.notServed()},
+		{"Imitated by the lab", b.standIns()},
+		{"Run", b.runItems(r)},
+		{"Conditions", b.conditions()},
+	}
+	return slices.DeleteFunc(all, func(l List) bool { return len(l.Items) == 0 })
+}
+
+func (b *builder) leftOut() []Item {
+	var items []Item
+	for _, p := range b.header.Profiles {
+		if p.Skipped != "" {
+			items = append(items, Item{Name: unit.Clean(p.Name), Text: unit.Clean(p.Skipped)})
+		}
+	}
+	return items
+}
+
+// notServed groups the paths of a profile by the reason why it has none.
+func (b *builder) notServed() []Item {
+	var items []Item
+	for _, p := range b.header.Profiles {
+		if strings.HasSuffix(p.Name, plan.TwinSuffix) || p.Skipped != "" {
+			continue
+		}
+		paths := map[string][]string{}
+		var reasons []string
+		for _, path := range b.analysis.Paths {
+			reason := p.NotServed[path.String()]
+			if reason == "" {
+				continue
+			}
+			if paths[reason] == nil {
+				reasons = append(reasons, reason)
+			}
+			paths[reason] = append(paths[reason], path.String())
+		}
+		for _, reason := range reasons {
+			items = append(items, Item{Name: unit.Clean(p.Name), Text: strings.Join(paths[reason], ", ") + ": " + unit.Clean(reason)})
+		}
+	}
+	return items
+}
+
+func (b *builder) standIns() []Item {
+	var items []Item
+	for _, p := range b.header.Profiles {
+		if len(p.StandIn) > 0 && !strings.HasSuffix(p.Name, plan.TwinSuffix) {
+			items = append(items, Item{Name: unit.Clean(p.Name), Text: unit.Clean(strings.Join(p.StandIn, "; "))})
+		}
+	}
+	return items
+}
+
+var reasons = map[string]string{
+	"complete":    "every trial of the plan was measured",
+	"precision":   "it ended with the wanted precision",
+	"budget":      "it ended when the time was up",
+	"interrupted": "it was interrupted",
+	unfinished:    "unfinished: it was killed, or still runs",
+}
+
+func (b *builder) runItems(r Run) []Item {
+	ended, ok := reasons[r.Reason]
+	if !ok {
+		ended = r.Reason
+	}
+	items := []Item{{Name: "trials", Text: fmt.Sprintf("%d, of which %d failed; %s", r.Trials, r.Failed, unit.Clean(ended))}}
+	if r.Wall > 0 {
+		items = append(items, Item{Name: "time", Text: fmt.Sprintf("%s, of which %s (%s) in measurement windows", unit.Duration(r.Wall), unit.Duration(r.Windows), unit.Percent(r.Share()))})
+	}
+	if len(b.analysis.Unknown) > 0 {
+		items = append(items, Item{Name: "left out", Text: unit.Clean("metrics that this version does not know: " + strings.Join(b.analysis.Unknown, ", "))})
+	}
+	items = append(items, Item{Name: "seed", Text: fmt.Sprint(r.Seed)})
+	if r.Command != "" {
+		items = append(items, Item{Name: "repeat", Text: unit.Clean(r.Command), Code: true})
+		if more := unsaid(b.header.Plan); len(more) > 0 {
+			items = append(items, Item{Name: "and with", Text: unit.Clean("the result file's " + strings.Join(more, ", "))})
+		}
+	}
+	return items
+}
+
+func (b *builder) conditions() []Item {
+	var items []Item
+	for _, n := range b.header.Facts.Names() {
+		items = append(items, Item{Name: unit.Clean(n), Text: unit.Clean(b.header.Facts[n])})
+	}
+	return items
+}
+
+// unfinished is the Reason of a run whose file has no end.
+const unfinished = "unfinished"
+
+// runOf sums up how the numbers were made.
+func runOf(h result.Header, recs []result.Record) Run {
+	r := Run{
+		Name: h.Plan.Name, Environment: h.Plan.Environment, Origin: h.Origin, Created: h.Created, Seed: h.Plan.Seed,
+		Repetitions: h.Plan.Repetitions, MaxRepetitions: max(h.Plan.Repetitions, h.Plan.MaxRepetitions), Reason: unfinished,
+	}
+	var wall, windows time.Duration
+	for _, rec := range recs {
+		switch {
+		case rec.Type == result.TypeTrial:
+			r.Trials++
+			wall += time.Duration(rec.WallNs)
+			windows += time.Duration(rec.WindowNs)
+			if rec.Status != result.OK {
+				r.Failed++
+			}
+			r.Reason = unfinished // a resumed run goes on after an end
+		case rec.Type == result.TypeEnd && rec.End != nil:
+			r.Reason = rec.End.Reason
+			r.Wall += time.Duration(rec.End.WallNs)
+			r.Windows += time.Duration(rec.End.WindowNs)
+		}
+	}
+	if r.Wall <= 0 || r.Reason == unfinished {
+		r.Wall, r.Windows = wall, windows
+	}
+	if h.Origin == "" {
+		r.Command = command(h.Plan)
+	}
+	return r
+}
+
+// command writes the command line that repeats a plan, as far as flags can say it.
+func command(p plan.Plan) string {
+	if len(p.Profiles) == 0 || len(p.Paths) == 0 || len(p.Workloads) == 0 {
+		return ""
+	}
+	var paths, workloads []string
+	for _, x := range p.Paths {
+		paths = append(paths, x.String())
+	}
+	for _, w := range p.Workloads {
+		workloads = append(workloads, w.String())
+	}
+	args := []string{
+		"cnibench run", "--env " + quote(p.Environment), "--profiles " + quote(strings.Join(p.Profiles, ",")),
+		"--paths " + quote(strings.Join(paths, ",")), "--workloads " + quote(strings.Join(workloads, ",")),
+		fmt.Sprintf("--repetitions %d --duration %s", p.Repetitions, p.Duration),
+	}
+	if p.Budget > 0 {
+		args = append(args, "--budget "+p.Budget.String())
+	}
+	if p.Precision > 0 {
+		args = append(args, fmt.Sprintf("--precision %g", p.Precision))
+	}
+	return strings.Join(append(args, fmt.Sprintf("--seed %d", p.Seed)), " ")
+}
+
+// unsaid names the settings of p that its command line does not carry and that are not the default.
+func unsaid(p plan.Plan) []string {
+	d := plan.Default()
+	d.Name, d.Environment, d.Profiles, d.Paths, d.Workloads = p.Name, p.Environment, p.Profiles, p.Paths, p.Workloads
+	d.Repetitions, d.Duration, d.Budget, d.Precision, d.Seed = p.Repetitions, p.Duration, p.Budget, p.Precision, p.Seed
+	return plan.Differ(d, p)
+}
+
+// quote makes s one word of a shell command.
+func quote(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=~@%+"
+	if s != "" && strings.Trim(s, plain) == "" && s[0] != '~' {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,125 @@
+// Package markdown writes a report for GitHub: one table per metric and workload, all columns side by side.
+//
+// What comes from a result file is a stranger's text. Everything that Markdown or HTML would act on is escaped, so a
+// profile's name can neither end a table cell nor bring in a tag, a link or an image. Nothing is computed here.
+package markdown
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/report"
+)
+
+// Render writes d.
+func Render(w io.Writer, d report.Document) error {
+	var p page
+	p.line("# %s", escape(d.Title))
+	p.line("")
+	for _, a := range d.Answer {
+		p.line("- %s", escape(a))
+	}
+	for _, s := range d.Sections {
+		p.section(s)
+	}
+	p.legend(d)
+	for _, l := range d.Lists {
+		p.list(l)
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// page collects lines.
+type page struct{ strings.Builder }
+
+func (p *page) line(format string, args ...any) {
+	fmt.Fprintf(p, format, args...)
+	p.WriteByte('\n')
+}
+
+func (p *page) section(s report.Section) {
+	p.line("\n## %s", escape(s.Heading))
+	for _, n := range s.Notes {
+		p.line("\n%s", escape(n))
+	}
+	for _, t := range s.Tables {
+		p.table(t)
+	}
+}
+
+func (p *page) table(t report.Table) {
+	p.line("\n### %s (%s)\n", escape(t.Title), escape(t.Unit))
+	head, rule := "| path |", "|---|"
+	for _, c := range t.Columns {
+		head += " " + escape(c) + " |"
+		rule += "---:|"
+	}
+	p.line("%s", head)
+	p.line("%s", rule)
+	for _, r := range t.Rows {
+		line := "| " + escape(r.Label) + " |"
+		for _, e := range r.Entries {
+			line += " " + entry(e) + " |"
+		}
+		p.line("%s", line)
+	}
+	if len(t.Notes) > 0 {
+		p.line("")
+	}
+	for _, n := range t.Notes {
+		p.line("- %s", escape(n))
+	}
+}
+
+// entry writes the parts that an entry has.
+func entry(e report.Entry) string {
+	if e.Kind != report.Value {
+		return escape(e.Text) + e.Marker()
+	}
+	var parts []string
+	for _, s := range []string{e.Value, e.Spread, e.Ratio + string(e.Mark)} {
+		if s != "" {
+			parts = append(parts, escape(s))
+		}
+	}
+	return strings.Join(parts, " ") + e.Marker()
+}
+
+func (p *page) legend(d report.Document) {
+	if len(d.Legend) > 0 || len(d.Footnotes) > 0 {
+		p.line("\n## How to read this\n")
+	}
+	for _, l := range d.Legend {
+		p.line("- %s", escape(l))
+	}
+	for i, f := range d.Footnotes {
+		p.line("- %s %s", report.Superscript(i+1), escape(f))
+	}
+}
+
+func (p *page) list(l report.List) {
+	p.line("\n## %s\n", escape(l.Heading))
+	for _, i := range l.Items {
+		if !i.Code {
+			p.line("- **%s**: %s", escape(i.Name), escape(i.Text))
+			continue
+		}
+		fence := "```"
+		for strings.Contains(i.Text, fence) {
+			fence += "`"
+		}
+		p.line("- **%s**:\n\n  %s\n  %s\n  %s\n", escape(i.Name), fence, i.Text, fence)
+	}
+}
+
+var escaper = strings.NewReplacer(
+	"&", "&amp;", "<", "&lt;", ">", "&gt;",
+	`\`, `\\`, "`", "\\`", "|", `\|`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "#", `\#`, "!", `\!`, "~", `\~`,
+	// A zero-width joiner would do as well, but the entity survives copying: no link, no mention.
+	"://", "&#58;//", "@", "&#64;",
+)
+
+// escape takes from s all that Markdown or HTML would act on.
+func escape(s string) string { return escaper.Replace(s) }

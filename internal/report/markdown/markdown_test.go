@@ -1,0 +1,104 @@
+package markdown
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/reporttest"
+)
+
+func render(t *testing.T, r reporttest.Result) []byte {
+	t.Helper()
+	d, err := report.Build(r.Header, r.Records, report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Render(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestGolden(t *testing.T) {
+	for name, r := range map[string]reporttest.Result{
+		"nine-paths.md": reporttest.NinePaths(5), "one-trial.md": reporttest.Small(1), "all-failed.md": reporttest.AllFailed(),
+		"empty.md": {}, "hostile.md": reporttest.Hostile(), "not-numbers.md": reporttest.NotNumbers(),
+	} {
+		t.Run(name, func(t *testing.T) { gold.Check(t, name, render(t, r)) })
+	}
+}
+
+// Every row of a table has as many cells as its heading, whatever the names are.
+func TestTablesAreRectangular(t *testing.T) {
+	for _, r := range []reporttest.Result{reporttest.NinePaths(2), reporttest.Hostile(), reporttest.AllFailed()} {
+		width := 0
+		for line := range strings.Lines(string(render(t, r))) {
+			if !strings.HasPrefix(line, "|") {
+				width = 0
+				continue
+			}
+			n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|")
+			if width == 0 {
+				width = n
+			}
+			if n != width {
+				t.Errorf("%d bars in a table of %d: %s", n, width, line)
+			}
+		}
+	}
+}
+
+func TestHostileNamesStayText(t *testing.T) {
+	out := string(render(t, reporttest.Hostile()))
+	for _, bad := range []string{"<script", "\x1b", "evil|`"} {
+		// The command to repeat is in a code block, where only the fence could end it.
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, bad) && !strings.HasPrefix(line, "  cnibench run") {
+				t.Errorf("%q in %q", bad, line)
+			}
+		}
+	}
+	if got, want := escape("![a](https://x) @me <b>&amp; ~~x~~ a_b*c*"), `\!\[a\](https&#58;//x) &#64;me &lt;b&gt;&amp;amp; \~\~x\~\~ a\_b\*c\*`; got != want {
+		t.Errorf("escape: got %s, want %s", got, want)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestWriteError(t *testing.T) {
+	if err := Render(full{}, report.Document{}); err == nil {
+		t.Error("a write error is lost")
+	}
+}
+
+func FuzzEscape(f *testing.F) {
+	f.Add("a|b`c")
+	f.Add(`\|`)
+	f.Fuzz(func(t *testing.T, s string) {
+		e := escape(s)
+		for i, c := range []byte(e) {
+			if strings.IndexByte("<>", c) >= 0 {
+				t.Fatalf("%q: %q", s, e)
+			}
+			if strings.IndexByte("|`*_[]#!~", c) >= 0 {
+				n := 0
+				for j := i - 1; j >= 0 && e[j] == '\\'; j-- {
+					n++
+				}
+				if e[i] == '#' && i > 0 && e[i-1] == '&' {
+					continue // of an entity
+				}
+				if n%2 == 0 {
+					t.Fatalf("%q is not escaped in %q", c, e)
+				}
+			}
+		}
+	})
+}

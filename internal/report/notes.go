@@ -1,0 +1,260 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// tableNotes say what the table's ratios stand on and how finely it can tell.
+func (b *builder) tableNotes(t compare.Table, columns []int, scale unit.Scale) []string {
+	var notes []string
+	at := slices.Index(t.Profiles, t.Baseline)
+	if at >= 0 && !slices.Contains(columns, at) {
+		for i, row := range t.Rows {
+			if c := row[at].Cell; c != nil && c.N > 0 {
+				line := fmt.Sprintf("Baseline of every row: %s %s, %s %s", unit.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit)
+				if s := spread(c); s != "" {
+					line += " " + s
+				}
+				notes = append(notes, line+marker(b.notes.of(c))+".")
+			}
+		}
+	}
+	if compared(t) {
+		notes = append(notes, b.floorNote(t.Floor))
+	}
+	return append(notes, needNote(t)...)
+}
+
+// compared says whether t has any ratio that is judged.
+func compared(t compare.Table) bool {
+	for _, row := range t.Rows {
+		for _, e := range row {
+			if x := e.Comparison; x != nil && x.Verdict != compare.None && !math.IsNaN(x.Ratio) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// floorNote says how large a difference is noise.
+func (b *builder) floorNote(f compare.Floor) string {
+	if !f.Measured {
+		return fmt.Sprintf("Noise floor: not measured (no second instance of the baseline with two repetitions or more); %s assumed.", unit.Percent(f.Share))
+	}
+	x := f.Twins[0]
+	for _, t := range f.Twins {
+		if math.Abs(math.Log(t.Ratio)) > math.Abs(math.Log(x.Ratio)) {
+			x = t
+		}
+	}
+	most := ""
+	if len(f.Twins) > 1 {
+		most = "at most "
+	}
+	return fmt.Sprintf("Noise floor: %s (two instances of one profile differ by %s%s, %s to %s, on %s).",
+		unit.Percent(f.Share), most, unit.Ratio(x.Ratio), unit.Ratio(x.Low), unit.Ratio(x.High), x.Path)
+}
+
+// needNote says what would decide the inconclusive ones.
+func needNote(t compare.Table) []string {
+	low, high, n := math.MaxInt, 0, 0
+	for _, row := range t.Rows {
+		for _, e := range row {
+			if x := e.Comparison; x != nil && x.Verdict == compare.Inconclusive && x.Need > 0 {
+				low, high, n = min(low, x.Need), max(high, x.Need), n+1
+			}
+		}
+	}
+	const many = 1000
+	upper := fmt.Sprint(high)
+	if high > many {
+		upper = fmt.Sprintf("over %d", many)
+	}
+	switch {
+	case n == 0:
+		return nil
+	case low == high || low > many:
+		return []string{fmt.Sprintf("~ inconclusive: about %s more repetitions would decide.", upper)}
+	}
+	return []string{fmt.Sprintf("~ inconclusive: about %d to %s more repetitions would decide.", low, upper)}
+}
+
+// footnotes numbers the doubts about shown cells, one number for each kind of doubt.
+type footnotes struct {
+	ids []string
+	// at is the index of an id; cells how many cells have it; first what the first of them says.
+	at    map[string]int
+	cells []int
+	first []string
+	// all is the number of shown cells.
+	all int
+}
+
+// collect numbers the warnings of the tables in reading order.
+func (f *footnotes) collect(cut []compare.Table) {
+	for _, t := range cut {
+		for _, row := range t.Rows {
+			for _, e := range row {
+				if e.Cell != nil {
+					f.add(e.Cell)
+				}
+			}
+		}
+	}
+}
+
+func (f *footnotes) add(c *compare.Cell) {
+	f.all++
+	for _, w := range c.Warnings {
+		i, ok := f.at[w.ID]
+		if !ok {
+			i = len(f.ids)
+			f.at[w.ID] = i
+			f.ids = append(f.ids, w.ID)
+			f.cells = append(f.cells, 0)
+			f.first = append(f.first, fmt.Sprintf("%s %s %s: %s", c.Profile, c.Path, c.Workload, w.Message))
+		}
+		f.cells[i]++
+	}
+}
+
+// everywhere says whether all shown cells have footnote i; then it is said once and marks nothing.
+func (f *footnotes) everywhere(i int) bool { return f.cells[i] == f.all && f.all > 1 }
+
+// of returns the numbers of c's footnotes.
+func (f *footnotes) of(c *compare.Cell) []int {
+	var ns []int
+	for _, w := range c.Warnings {
+		if i, ok := f.at[w.ID]; ok && !f.everywhere(i) {
+			ns = append(ns, i+1)
+		}
+	}
+	slices.Sort(ns)
+	return slices.Compact(ns)
+}
+
+func (f *footnotes) text() []string {
+	var out []string
+	for i, id := range f.ids {
+		where := fmt.Sprintf("%d of %d cells, first", f.cells[i], f.all)
+		switch {
+		case f.everywhere(i):
+			where = "every cell, first"
+		case f.cells[i] == 1:
+			where = "one cell,"
+		}
+		out = append(out, unit.Clean(fmt.Sprintf("%s, %s %s", id, where, f.first[i])))
+	}
+	return out
+}
+
+// marker writes footnote numbers as superscripts.
+func marker(notes []int) string {
+	const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+	var parts []string
+	for _, n := range notes {
+		parts = append(parts, strings.Map(func(r rune) rune { return []rune(digits)[r-'0'] }, fmt.Sprint(n)))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Marker writes the numbers of an entry's footnotes as superscripts, "¹,²"; "" if there are none.
+func (e Entry) Marker() string { return marker(e.Notes) }
+
+// Superscript writes the number of a footnote.
+func Superscript(n int) string { return marker([]int{n}) }
+
+// legend says how to read the tables of this report.
+func (b *builder) legend(cut []compare.Table) []string {
+	n, tests, coverage := b.sizes(cut)
+	if n == "" {
+		return nil
+	}
+	base := unit.Clean(b.analysis.Baseline)
+	wanted := unit.Percent(b.analysis.Confidence)
+	out := []string{
+		fmt.Sprintf("Each value is the median of %s; ± is the longer arm of its %s interval, which assumes nothing about the noise%s.", n, wanted, coverage),
+	}
+	if len(tests) > 0 {
+		out = append(out,
+			fmt.Sprintf("The ratio is to %s. Marks: + better, - worse, = same (within the noise floor), ~ no claim. A claim needs p <= %.2g and a ratio beyond the floor; p is not adjusted for the number of comparisons.", base, 1-b.analysis.Confidence),
+			"Test: "+strings.Join(tests, "; ")+".")
+	}
+	for _, t := range cut {
+		if stoodIn(t) {
+			out = append(out, fmt.Sprintf("%s has no pods: its %s cell is the baseline of the paths that it lacks, so those ratios hold the whole cost of the path, and one within a node may be below 1.", base, standIn(t)))
+			break
+		}
+	}
+	if b.kinds[NotServed] {
+		out = append(out, unit.Absent+" is a path that the profile does not serve; the reasons are below.")
+	}
+	if b.kinds[NotMeasured] {
+		out = append(out, "n/m was not measured.")
+	}
+	return out
+}
+
+// standIn is the path that stood in.
+func standIn(t compare.Table) plan.Path {
+	for _, row := range t.Rows {
+		for _, e := range row {
+			if e.Comparison != nil && e.Comparison.BaselinePath != (plan.Path{}) {
+				return e.Comparison.BaselinePath
+			}
+		}
+	}
+	return plan.Path{}
+}
+
+// sizes says how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover
+// that are too small for the wanted confidence.
+func (b *builder) sizes(cut []compare.Table) (n string, tests []string, coverage string) {
+	low, high, least := math.MaxInt, 0, 1.0
+	used := map[stat.Test]bool{}
+	for _, t := range cut {
+		for _, row := range t.Rows {
+			for _, e := range row {
+				if e.Cell != nil && e.Cell.N > 0 {
+					low, high, least = min(low, e.Cell.N), max(high, e.Cell.N), min(least, e.Cell.Confidence)
+				}
+				if e.Comparison != nil && e.Comparison.Verdict != compare.None {
+					used[e.Comparison.Test] = true
+				}
+			}
+		}
+	}
+	if high == 0 {
+		return "", nil, ""
+	}
+	switch {
+	case low < high:
+		n = fmt.Sprintf("%d to %d repetitions", low, high)
+	case high == 1:
+		n = "1 repetition"
+	default:
+		n = fmt.Sprintf("%d repetitions", high)
+	}
+	if used[stat.MannWhitney] {
+		tests = append(tests, "Mann-Whitney, and the median of all pairwise ratios, below 7 common repetitions")
+	}
+	if used[stat.SignedRank] {
+		tests = append(tests, "Wilcoxon signed-rank on the trials of each repetition, and its Hodges-Lehmann ratio, from 7 common repetitions on")
+	}
+	switch {
+	case least == 0:
+		coverage = "; with too few repetitions for that it is the range, and one alone has none"
+	case least < b.analysis.Confidence:
+		coverage = fmt.Sprintf("; with too few repetitions for that it is the range, which covers %.4g%% at least", 100*least)
+	}
+	return n, tests, coverage
+}

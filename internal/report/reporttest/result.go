@@ -1,0 +1,204 @@
+// Package reporttest makes results for the tests of reports: synthetic, but with the shape and the size of real ones.
+//
+// Every value follows from a seed, so golden files made from them change only when the code does. It is for tests only.
+package reporttest
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Result is a result file in memory.
+type Result struct {
+	Header  result.Header
+	Records []result.Record
+}
+
+// cost is how many times the CPU time of two empty namespaces a profile takes, on paths of the node and of pods.
+var cost = map[string][2]float64{
+	profile.Raw: {1, 1}, profile.Host: {1.31, 1.31}, "bridge": {1.33, 1.62}, "ptp": {1.32, 1.35}, "flannel-vxlan": {1.33, 1.78},
+	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
+}
+
+// NinePaths is a finished run of every lab profile on nine paths with stream, rr and crr: one profile skipped, two that
+// do not serve every path, some failed trials, some doubts.
+func NinePaths(repetitions int) Result {
+	p := plan.Default()
+	p.Name, p.Seed, p.Repetitions, p.Duration = "nine-paths", 42, repetitions, 300*time.Millisecond
+	p.Profiles = []string{"raw", "host", "bridge", "ptp", "flannel-vxlan", "canal", "calico-vxlan", "calico-underlay", "macvlan"}
+	r := Result{Header: header(p)}
+	rnd := rand.New(rand.NewPCG(p.Seed, 7))
+	at := r.Header.Created
+	for rep := 1; rep <= repetitions; rep++ {
+		drift := 0.04 * rnd.NormFloat64()
+		for _, c := range p.Order(rep) {
+			if !serves(r.Header, c) {
+				continue
+			}
+			t := trial(c, rep, at, rnd, drift)
+			spoil(&t, rep)
+			r.Records = append(r.Records, t)
+			at = at.Add(time.Duration(t.WallNs))
+		}
+	}
+	n := len(r.Records)
+	r.Records = append(r.Records, result.Record{Type: result.TypeEnd, Started: at, Status: result.OK, End: &result.End{
+		Reason: "complete", WallNs: int64(n) * 380e6, WindowNs: int64(n) * 300e6, Trials: n,
+	}})
+	return r
+}
+
+// header describes what stood there.
+func header(p plan.Plan) result.Header {
+	noPods := "two empty namespaces have no pods"
+	noVIP := "the node's stack, and kube-proxy in it, is bypassed"
+	raw := map[string]string{}
+	for _, path := range p.Paths {
+		if path.String() != "host-to-host/cross-node" {
+			raw[path.String()] = noPods
+		}
+	}
+	return result.Header{
+		Schema: result.Schema, Created: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Plan: p,
+		Facts: facts.Facts{
+			facts.Kernel: "6.18.44", facts.Architecture: "amd64", facts.CPUs: "2", facts.Virtualization: "firecracker",
+			facts.Placement: "one, cpu 1", facts.NIC: "wire", facts.MTU: "1500", facts.Congestion: "cubic", facts.LoadAverage: "0.42",
+		},
+		Profiles: []result.Profile{
+			{Name: "raw", Assertions: 4, NotServed: raw}, {Name: "raw" + plan.TwinSuffix, Assertions: 4, NotServed: raw},
+			{Name: "host", Assertions: 6}, {Name: "bridge", Skipped: "the kernel has no br_netfilter"}, {Name: "ptp", Assertions: 12},
+			{Name: "flannel-vxlan", Assertions: 15}, {Name: "canal", Assertions: 21}, {Name: "calico-vxlan", Assertions: 22},
+			{Name: "calico-underlay", Assertions: 20, StandIn: []string{"routes are static instead of BGP's"}},
+			{Name: "macvlan", Assertions: 9, NotServed: map[string]string{
+				"host-to-service/local": noVIP, "host-to-service/remote": noVIP, "pod-to-service/local": noVIP, "pod-to-service/remote": noVIP,
+				"pod-to-host/same-node": "macvlan keeps a pod from its own node",
+			}},
+		},
+	}
+}
+
+func serves(h result.Header, c plan.Case) bool {
+	for _, p := range h.Profiles {
+		if p.Name == c.Profile {
+			return p.Skipped == "" && p.NotServed[c.Path.String()] == ""
+		}
+	}
+	return true
+}
+
+// trial draws one finished trial.
+func trial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float64) result.Record {
+	factor := cost[strings.TrimSuffix(c.Profile, plan.TwinSuffix)]
+	f := factor[0]
+	if c.Path.From == plan.Pod || c.Path.To == plan.Pod {
+		f = factor[1]
+	}
+	if c.Path.To == plan.Service {
+		f += 0.25
+	}
+	if c.Path.Locality == plan.SameNode || c.Path.Locality == plan.Local {
+		f *= 0.8
+	}
+	f *= math.Exp(drift + 0.03*r.NormFloat64())
+	wait := math.Exp(0.06 * r.NormFloat64())
+	m := map[string]float64{metric.SoftIRQShare: 0.4 + 0.02*r.Float64()}
+	switch c.Workload.Kind {
+	case plan.Stream:
+		m[metric.ServiceDemand], m[metric.Goodput] = 216*f, 37e9/f*wait
+		m[metric.RetransmitsPerG] = float64(r.IntN(3))
+	case plan.RR:
+		m[metric.ServiceDemand], m[metric.TransactionRate] = 9272*f, 107340/f*wait
+		m["rtt.p50"], m["rtt.p99"] = 7900*f*wait, 14100*f*wait*wait
+	case plan.CRR:
+		m[metric.ServiceDemand], m[metric.TransactionRate] = 41376*f, 24048/f*wait
+		m["rtt.p50"], m["rtt.p99"], m["connect_time.p50"] = 39000*f*wait, 81000*f*wait*wait, 17000*f*wait
+	}
+	return result.Record{
+		Type: result.TypeTrial, Trial: plan.Trial{Case: c, Repetition: rep}, Status: result.OK, Started: at,
+		WallNs: 330e6, WindowNs: 300e6, Metrics: m,
+	}
+}
+
+// spoil makes some trials fail and some doubtful.
+func spoil(t *result.Record, rep int) {
+	fail := func(kind, message string) {
+		t.Status, t.Metrics = result.Failed, nil
+		t.Error = &result.Failure{Side: "client", Kind: kind, Message: message}
+	}
+	switch key := t.Case.Key(); {
+	case key == "ptp pod-to-service/remote crr":
+		fail("connection refused", "172.20.0.10:80 answered with a reset")
+	case key == "canal pod-to-pod/cross-node rr" && rep == 2:
+		fail("timeout", "no reply for 1s")
+	case key == "calico-vxlan host-to-service/local stream":
+		t.Warnings = []result.Warning{{ID: "softnet", Message: "12 packets dropped in softnet"}}
+	}
+}
+
+// Small is a run of two profiles on one path with rr, of that many repetitions.
+func Small(repetitions int) Result {
+	p := plan.Default()
+	p.Seed, p.Repetitions, p.Duration = 1, repetitions, 500*time.Millisecond
+	p.Profiles = []string{"host", "calico-vxlan"}
+	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
+	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.RR}.Normalize()}
+	p.Baseline = "host"
+	r := Result{Header: result.Header{Schema: result.Schema, Created: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Plan: p, Facts: facts.Facts{facts.Kernel: "6.18.44"}}}
+	rnd := rand.New(rand.NewPCG(p.Seed, 7))
+	for rep := 1; rep <= repetitions; rep++ {
+		for _, c := range p.Order(rep) {
+			r.Records = append(r.Records, trial(c, rep, r.Header.Created, rnd, 0))
+		}
+	}
+	return r
+}
+
+// Hostile is Small with names and messages that try to break out of a terminal, a table or a page.
+func Hostile() Result {
+	r := Small(4)
+	evil := "evil|`x`<script>\x1b[2J\n| a | b |"
+	r.Header.Plan.Name = evil
+	r.Header.Plan.Profiles[1] = evil
+	r.Header.Facts = facts.Facts{evil: evil}
+	r.Header.Profiles = []result.Profile{{Name: "s" + evil, Skipped: evil}, {Name: evil, StandIn: []string{evil}}}
+	for i := range r.Records {
+		if r.Records[i].Profile == "calico-vxlan" {
+			r.Records[i].Profile = evil
+			r.Records[i].Warnings = []result.Warning{{ID: evil, Message: evil}}
+		}
+	}
+	return r
+}
+
+// AllFailed is Small in which no trial finished.
+func AllFailed() Result {
+	r := Small(5)
+	for i := range r.Records {
+		r.Records[i].Status, r.Records[i].Metrics = result.Failed, nil
+		r.Records[i].Error = &result.Failure{Kind: "timeout", Message: "no reply for 1s"}
+	}
+	return r
+}
+
+// NotNumbers is Small with values that are infinite, not a number, zero or negative, which no file can hold but a
+// program may.
+func NotNumbers() Result {
+	r := Small(5)
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, -1}
+	for i := range r.Records {
+		m := r.Records[i].Metrics
+		m[metric.ServiceDemand] = odd[i%len(odd)]
+		m[metric.FrameLossRate] = 0
+		m["rtt.p99"] = math.NaN()
+		m["from_the_future"] = 1
+	}
+	return r
+}

@@ -1,0 +1,313 @@
+// Package text writes a report for a terminal.
+//
+// A table that is wider than the terminal is cut into blocks of columns, each with the names of its rows. If that
+// takes fewer blocks, it is written the short way: without the spread, and with short names of the paths. Nothing is
+// computed here; Render lays out what a report.Document says.
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Options say what the terminal can do; the zero value suits a file.
+type Options struct {
+	// Width is the number of columns; 0 means 80, and less than 40 is taken as 40.
+	Width int
+	// Color allows escape sequences.
+	Color bool
+}
+
+// Render writes d.
+func Render(w io.Writer, d report.Document, o Options) error {
+	if o.Width == 0 {
+		o.Width = 80
+	}
+	p := printer{width: max(40, o.Width), color: o.Color}
+	p.heading(d.Title)
+	for _, l := range d.Answer {
+		p.bullet(l)
+	}
+	short := false
+	for _, s := range d.Sections {
+		short = p.section(s) || short
+	}
+	p.legend(d, short)
+	for _, l := range d.Lists {
+		p.list(l)
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// printer collects lines.
+type printer struct {
+	strings.Builder
+	width int
+	color bool
+}
+
+func (p *printer) line(s string) {
+	p.WriteString(strings.TrimRight(s, " "))
+	p.WriteByte('\n')
+}
+
+// Styles of a terminal.
+const (
+	bold  = "1"
+	dim   = "2"
+	red   = "31"
+	green = "32"
+)
+
+// style wraps s in escape sequences if they are allowed.
+func (p *printer) style(s, code string) string {
+	if !p.color || s == "" || code == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p *printer) heading(s string) {
+	for _, l := range unit.Wrap(s, p.width) {
+		p.line(p.style(l, bold))
+	}
+}
+
+// hang writes text after a lead, further lines below it.
+func (p *printer) hang(lead, text string) {
+	indent := unit.Width(lead)
+	for _, l := range unit.Wrap(text, p.width-indent) {
+		p.line(lead + l)
+		lead = strings.Repeat(" ", indent)
+	}
+}
+
+func (p *printer) bullet(s string) { p.hang("  ", s) }
+
+// section writes the tables of a metric and says whether any was written the short way.
+func (p *printer) section(s report.Section) (short bool) {
+	p.line("")
+	p.heading(s.Heading)
+	for _, n := range s.Notes {
+		p.hang("", n)
+	}
+	for _, t := range s.Tables {
+		short = p.table(t) || short
+	}
+	return short
+}
+
+func (p *printer) legend(d report.Document, short bool) {
+	if len(d.Legend) > 0 || len(d.Footnotes) > 0 {
+		p.line("")
+		p.heading("How to read this")
+	}
+	for _, l := range d.Legend {
+		p.bullet(l)
+	}
+	if short {
+		p.bullet("The terminal is narrow: spreads are left out, and pod-svc remote is pod-to-service/remote, and so on. A wider one shows all.")
+	}
+	for i, f := range d.Footnotes {
+		p.hang("  "+report.Superscript(i+1)+" ", f)
+	}
+}
+
+func (p *printer) list(l report.List) {
+	p.line("")
+	p.heading(l.Heading)
+	name := 0
+	for _, i := range l.Items {
+		name = max(name, min(unit.Width(i.Name), 20))
+	}
+	for _, i := range l.Items {
+		lead := "  " + unit.Left(i.Name, name) + "  "
+		if i.Code {
+			// Not wrapped: it is to be copied.
+			p.line(lead + i.Text)
+			continue
+		}
+		if i.Text == "" {
+			p.line(lead)
+		}
+		p.hang(lead, i.Text)
+	}
+}
+
+// table writes t and says whether it took the short way.
+func (p *printer) table(t report.Table) (short bool) {
+	full, brief := p.layout(t, false), p.layout(t, true)
+	l := full
+	if len(brief.blocks) < len(full.blocks) {
+		l = brief
+	}
+	p.line("")
+	p.heading(fmt.Sprintf("%s (%s)", t.Title, t.Unit))
+	for i, b := range l.blocks {
+		if i > 0 {
+			p.line("")
+		}
+		p.block(l, b)
+	}
+	for _, n := range t.Notes {
+		p.bullet(n)
+	}
+	return l.short
+}
+
+// layout is a table cut to fit.
+type layout struct {
+	short   bool
+	labels  []string
+	columns []column
+	// blocks are half-open ranges of columns that fit side by side.
+	blocks [][2]int
+	label  int
+}
+
+// column is a column ready to be written: its heading in lines and its entries.
+type column struct {
+	heading []string
+	entries []cell
+	width   int
+}
+
+// cell is an entry's text and the styled form of the same width.
+type cell struct{ plain, styled string }
+
+const gap = "  "
+
+// layout writes out every entry of t and cuts the columns into blocks.
+func (p *printer) layout(t report.Table, short bool) layout {
+	l := layout{short: short}
+	for _, r := range t.Rows {
+		label := r.Label
+		if short {
+			label = r.Short
+		}
+		l.labels = append(l.labels, label)
+		l.label = max(l.label, unit.Width(label))
+	}
+	for j, name := range t.Columns {
+		var entries []report.Entry
+		for _, r := range t.Rows {
+			entries = append(entries, r.Entries[j])
+		}
+		l.columns = append(l.columns, p.column(name, entries, short))
+	}
+	for from := 0; from < len(l.columns); {
+		to, used := from, l.label
+		for to < len(l.columns) && (to == from || used+len(gap)+l.columns[to].width <= p.width) {
+			used += len(gap) + l.columns[to].width
+			to++
+		}
+		l.blocks = append(l.blocks, [2]int{from, to})
+		from = to
+	}
+	return l
+}
+
+// column lines up the parts of its entries.
+func (p *printer) column(name string, entries []report.Entry, short bool) column {
+	var value, spread, ratio, note int
+	for _, e := range entries {
+		value, spread, ratio = max(value, unit.Width(e.Value)), max(spread, unit.Width(e.Spread)), max(ratio, unit.Width(e.Ratio+string(e.Mark)))
+		note = max(note, unit.Width(e.Marker()))
+	}
+	c := column{}
+	for _, e := range entries {
+		out := p.entry(e, short, [4]int{value, spread, ratio, note})
+		c.entries = append(c.entries, out)
+		c.width = max(c.width, unit.Width(out.plain))
+	}
+	const narrowest = 8
+	c.heading = wrapName(name, max(c.width, narrowest))
+	for _, h := range c.heading {
+		c.width = max(c.width, unit.Width(h))
+	}
+	return c
+}
+
+// entry writes one entry with its parts padded to the widths of value, spread, ratio with mark, and notes.
+func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
+	if e.Kind != report.Value {
+		s := e.Text
+		if short {
+			s = e.Short
+		}
+		s += e.Marker()
+		styled := p.style(s, dim)
+		if e.Kind == report.Failed {
+			styled = p.style(s, red)
+		}
+		// A dash stands where the values end.
+		pad := strings.Repeat(" ", max(0, widths[0]-unit.Width(s)))
+		return cell{pad + s, pad + styled}
+	}
+	plain := unit.Right(e.Value, widths[0])
+	if !short && widths[1] > 0 {
+		plain += " " + unit.Right(e.Spread, widths[1])
+	}
+	styled := plain
+	if widths[2] > 0 {
+		claim := e.Ratio + string(e.Mark)
+		pad := " " + strings.Repeat(" ", widths[2]-unit.Width(claim))
+		plain += pad + claim
+		styled += pad + p.style(claim, markStyle[e.Mark])
+	}
+	if widths[3] > 0 {
+		note := unit.Left(e.Marker(), widths[3])
+		plain, styled = plain+note, styled+note
+	}
+	return cell{plain, styled}
+}
+
+var markStyle = map[report.Mark]string{report.Better: green, report.Worse: red, report.Same: dim, report.NoClaim: dim}
+
+// wrapName breaks a profile's name behind its hyphens into lines of about width columns.
+func wrapName(name string, width int) []string {
+	var lines []string
+	line := ""
+	for _, part := range strings.SplitAfter(name, "-") {
+		if line != "" && unit.Width(line+part) > width {
+			lines, line = append(lines, line), ""
+		}
+		line += part
+	}
+	return append(lines, unit.Truncate(line, 40))
+}
+
+// block writes some columns side by side.
+func (p *printer) block(l layout, b [2]int) {
+	columns := l.columns[b[0]:b[1]]
+	lines, total := 0, l.label
+	for _, c := range columns {
+		lines = max(lines, len(c.heading))
+		total += len(gap) + c.width
+	}
+	for i := range lines {
+		line := strings.Repeat(" ", l.label)
+		for _, c := range columns {
+			// Headings stand on the rule, not under the ceiling.
+			text := ""
+			if at := i - (lines - len(c.heading)); at >= 0 {
+				text = c.heading[at]
+			}
+			line += gap + unit.Left(text, c.width)
+		}
+		p.line(p.style(strings.TrimRight(line, " "), bold))
+	}
+	p.line(strings.Repeat("─", min(total, max(p.width, l.label))))
+	for i, label := range l.labels {
+		line := unit.Left(label, l.label)
+		for _, c := range columns {
+			line += gap + c.entries[i].styled + strings.Repeat(" ", c.width-unit.Width(c.entries[i].plain))
+		}
+		p.line(line)
+	}
+}

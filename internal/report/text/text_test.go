@@ -1,0 +1,144 @@
+package text
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+func render(t *testing.T, r reporttest.Result, b report.Options, o Options) []byte {
+	t.Helper()
+	d, err := report.Build(r.Header, r.Records, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := Render(&out, d, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestGolden(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		from  reporttest.Result
+		build report.Options
+		opt   Options
+	}{
+		{"nine-paths-80.txt", reporttest.NinePaths(5), report.Options{}, Options{}},
+		{"nine-paths-200.txt", reporttest.NinePaths(8), report.Options{}, Options{Width: 200}},
+		{"nine-paths-host.txt", reporttest.NinePaths(5), report.Options{Baseline: "host", Metrics: []string{"service_demand", "softirq_share"}}, Options{Width: 120}},
+		{"small-color.txt", reporttest.Small(5), report.Options{}, Options{Color: true}},
+		{"one-trial.txt", reporttest.Small(1), report.Options{}, Options{}},
+		{"all-failed.txt", reporttest.AllFailed(), report.Options{}, Options{}},
+		{"not-numbers.txt", reporttest.NotNumbers(), report.Options{}, Options{}},
+		{"hostile.txt", reporttest.Hostile(), report.Options{}, Options{}},
+		{"empty.txt", reporttest.Result{}, report.Options{}, Options{}},
+	} {
+		t.Run(c.name, func(t *testing.T) { gold.Check(t, c.name, render(t, c.from, c.build, c.opt)) })
+	}
+}
+
+// No line is wider than the terminal, but for the command that is to be copied and single words that are longer.
+func TestFits(t *testing.T) {
+	r := reporttest.NinePaths(5)
+	for _, width := range []int{60, 80, 100, 132, 200, 400} {
+		for line := range strings.Lines(string(render(t, r, report.Options{}, Options{Width: width}))) {
+			line = strings.TrimSuffix(line, "\n")
+			if w := unit.Width(line); w > width && !strings.Contains(line, "cnibench run --env") {
+				t.Errorf("width %d: %d columns: %s", width, w, line)
+			}
+		}
+	}
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// Colours change nothing but the colour, and there are none unless asked for.
+func TestColor(t *testing.T) {
+	r := reporttest.NinePaths(5)
+	plain := render(t, r, report.Options{}, Options{Width: 120})
+	colored := render(t, r, report.Options{}, Options{Width: 120, Color: true})
+	if bytes.Contains(plain, []byte("\x1b")) {
+		t.Error("escape sequences without being asked")
+	}
+	if bytes.Equal(plain, colored) {
+		t.Error("no colours though asked for")
+	}
+	if got := escapes.ReplaceAll(colored, nil); !bytes.Equal(got, plain) {
+		t.Error("colours move the text")
+	}
+}
+
+// Every value of the document is on the page, at any width.
+func TestNothingIsLost(t *testing.T) {
+	r := reporttest.NinePaths(5)
+	d, err := report.Build(r.Header, r.Records, report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []int{40, 80, 200} {
+		var b bytes.Buffer
+		if err := Render(&b, d, Options{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		var want int
+		for _, s := range d.Sections {
+			for _, tab := range s.Tables {
+				for _, row := range tab.Rows {
+					for _, e := range row.Entries {
+						if e.Ratio != "" {
+							want++
+						}
+					}
+				}
+			}
+		}
+		if got := len(regexp.MustCompile(`\d\d?x[-+=]`).FindAll(b.Bytes(), -1)); got != want {
+			t.Errorf("width %d: %d ratios on the page, %d in the document", width, got, want)
+		}
+	}
+}
+
+func TestHostileNamesStayText(t *testing.T) {
+	if out := render(t, reporttest.Hostile(), report.Options{}, Options{}); bytes.ContainsAny(out, "\x1b\x00\r\t") {
+		t.Errorf("control characters in %q", out)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestWriteError(t *testing.T) {
+	if err := Render(full{}, report.Document{}, Options{}); err == nil {
+		t.Error("a write error is lost")
+	}
+}
+
+func TestWrapName(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		width int
+		want  string
+	}{
+		{"calico-underlay", 10, "[calico- underlay]"},
+		{"calico-underlay", 15, "[calico-underlay]"},
+		{"raw", 2, "[raw]"},
+		{"", 5, "[]"},
+		{"cilium-native-legacy", 14, "[cilium-native- legacy]"},
+	} {
+		if got := fmt.Sprint(wrapName(c.name, c.width)); got != c.want {
+			t.Errorf("%s in %d: got %s, want %s", c.name, c.width, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// exactTotal bounds the number of values up to which distributions are counted out; beyond it the normal
+// approximation is good to more digits than anyone reads. Counts stay below 2^53, so float64 holds them exactly.
+const exactTotal = 50
+
+// midranks returns twice the rank of every value, ties sharing the mean of their ranks, in the order of xs (doubled,
+// so that they are integers), and whether there are ties.
+func midranks(xs []float64) (doubled []int, tied bool) {
+	order := make([]int, len(xs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch {
+		case xs[i] < xs[j]:
+			return -1
+		case xs[i] > xs[j]:
+			return 1
+		}
+		return 0
+	})
+	doubled = make([]int, len(xs))
+	for i := 0; i < len(order); {
+		j := i
+		for j < len(order) && xs[order[j]] == xs[order[i]] {
+			j++
+		}
+		for _, at := range order[i:j] {
+			doubled[at] = i + 1 + j // twice the mean of ranks i+1 ... j
+		}
+		tied = tied || j-i > 1
+		i = j
+	}
+	return doubled, tied
+}
+
+// mannWhitneyP is the two-sided p value of the rank sum of a among a and b: the share of all ways to deal out the
+// values that are at least as far from the middle.
+func mannWhitneyP(a, b []float64) float64 {
+	n, total := len(a), len(a)+len(b)
+	ranks, tied := midranks(slices.Concat(a, b))
+	sum := 0
+	for _, r := range ranks[:n] {
+		sum += r
+	}
+	middle := n * (total + 1) // twice the expected rank sum
+	switch {
+	case total > exactTotal:
+		return normalP(float64(sum-middle)/2, rankSumVariance(ranks, n))
+	case tied:
+		return twoSided(subsetSums(ranks, n), sum, 2*middle)
+	}
+	// Twice the rank sum less its least value n(n+1) is twice U.
+	return twoSided(uCounts(n, total-n), (sum-n*(n+1))/2, n*(total-n))
+}
+
+// rankSumVariance is the variance of the rank sum of n of the values with these doubled ranks, ties included.
+func rankSumVariance(doubled []int, n int) float64 {
+	total := float64(len(doubled))
+	mean := total + 1
+	var square float64
+	for _, r := range doubled {
+		d := (float64(r) - mean) / 2
+		square += d * d
+	}
+	return float64(n) * (total - float64(n)) / (total * (total - 1)) * square
+}
+
+// signedRankP is the two-sided p value of the ranks of the positive differences; differences of zero are left out.
+func signedRankP(d []float64) float64 {
+	var size []float64
+	var positives []bool
+	for _, x := range d {
+		if x != 0 {
+			size = append(size, math.Abs(x))
+			positives = append(positives, x > 0)
+		}
+	}
+	ranks, _ := midranks(size)
+	sum, all := 0, 0
+	var variance float64
+	for i, r := range ranks {
+		all += r
+		variance += float64(r) * float64(r) / 16
+		if positives[i] {
+			sum += r
+		}
+	}
+	if len(ranks) > exactTotal {
+		return normalP(float64(sum)/2-float64(all)/4, variance)
+	}
+	return twoSided(signSums(ranks), sum, all)
+}
+
+// twoSided returns the share of counts whose place is at least as far from the middle as at is. The middle is given
+// doubled, as it may lie half way between two places.
+func twoSided(counts []float64, at, doubledMiddle int) float64 {
+	distance := max(2*at-doubledMiddle, doubledMiddle-2*at)
+	var far, all float64
+	for i, c := range counts {
+		all += c
+		if max(2*i-doubledMiddle, doubledMiddle-2*i) >= distance {
+			far += c
+		}
+	}
+	return far / all
+}
+
+// normalP is the two-sided p value of a deviation from the mean by the normal approximation, with continuity
+// correction.
+func normalP(deviation, variance float64) float64 {
+	if variance <= 0 {
+		return 1
+	}
+	z := max(0, math.Abs(deviation)-0.5) / math.Sqrt(variance)
+	return math.Erfc(z / math.Sqrt2)
+}
+
+// uCounts returns in how many of the (n+m choose n) orders Mann-Whitney's U has each value 0 ... nm: the coefficients
+// of the Gaussian binomial, built up one factor (1-x^(m+i))/(1-x^i) at a time.
+func uCounts(n, m int) []float64 {
+	c := make([]float64, n*m+1)
+	c[0] = 1
+	for i := 1; i <= n; i++ {
+		for u := len(c) - 1; u >= m+i; u-- {
+			c[u] -= c[u-m-i]
+		}
+		for u := i; u < len(c); u++ {
+			c[u] += c[u-i]
+		}
+	}
+	return c
+}
+
+// wCounts returns in how many of the 2^n sign patterns the signed-rank sum has each value 0 ... n(n+1)/2.
+func wCounts(n int) []float64 {
+	ranks := make([]int, n)
+	for i := range ranks {
+		ranks[i] = i + 1
+	}
+	return signSums(ranks)
+}
+
+// signSums counts the subsets of ranks by their sum.
+func signSums(ranks []int) []float64 {
+	all := 0
+	for _, r := range ranks {
+		all += r
+	}
+	c := make([]float64, all+1)
+	c[0] = 1
+	for _, r := range ranks {
+		for s := all; s >= r; s-- {
+			c[s] += c[s-r]
+		}
+	}
+	return c
+}
+
+// subsetSums counts the subsets of n of the ranks by their sum.
+func subsetSums(ranks []int, n int) []float64 {
+	all := 0
+	for _, r := range ranks {
+		all += r
+	}
+	c := make([][]float64, n+1)
+	for k := range c {
+		c[k] = make([]float64, all+1)
+	}
+	c[0][0] = 1
+	for _, r := range ranks {
+		for k := n; k >= 1; k-- {
+			for s := all; s >= r; s-- {
+				c[k][s] += c[k-1][s-r]
+			}
+		}
+	}
+	return c[n]
+}
+
+// uRank returns which of the nm sorted pairwise ratios, counted from either end, bounds the interval of the wanted
+// confidence, and the coverage of that interval. It is at least 1: the whole range, whatever that covers.
+func uRank(n, m int, confidence float64) (k int, coverage float64) {
+	if n+m > exactTotal {
+		nm := float64(n) * float64(m)
+		return normalRank(nm/2, nm*float64(n+m+1)/12, confidence)
+	}
+	return exactRank(uCounts(n, m), confidence)
+}
+
+// wRank is uRank for the n(n+1)/2 Walsh averages of n pairs.
+func wRank(n int, confidence float64) (k int, coverage float64) {
+	if n > exactTotal {
+		f := float64(n)
+		return normalRank(f*(f+1)/4, f*(f+1)*(2*f+1)/24, confidence)
+	}
+	return exactRank(wCounts(n), confidence)
+}
+
+// exactRank finds the largest k, at least 1, with 1 - 2 P(S < k) >= confidence.
+func exactRank(counts []float64, confidence float64) (k int, coverage float64) {
+	var all float64
+	for _, c := range counts {
+		all += c
+	}
+	k, below := 1, counts[0]
+	// The k-th from one end must not pass the k-th from the other.
+	for 2*(k+1) <= len(counts) && 1-2*(below+counts[k])/all >= confidence {
+		below += counts[k]
+		k++
+	}
+	return k, max(0, 1-2*below/all)
+}
+
+// normalRank is exactRank by the normal approximation.
+func normalRank(mean, variance, confidence float64) (k int, coverage float64) {
+	z := math.Sqrt2 * math.Erfinv(confidence)
+	k = max(1, int(mean-z*math.Sqrt(variance)))
+	return k, math.Erf((mean - float64(k) + 0.5) / math.Sqrt(2*variance))
+}
