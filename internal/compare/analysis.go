@@ -49,6 +49,11 @@ type Analysis struct {
 	// Unknown names metrics of the file that this version does not know; they are left out.
 	Unknown []string
 
+	index
+}
+
+// index finds what an analysis holds, the twin's cells included.
+type index struct {
 	at     map[Key]*Cell
 	served map[place]bool
 	floor  map[floorKey]Floor
@@ -107,8 +112,8 @@ func (a *Analysis) Served(profile string, path plan.Path) bool { return a.served
 
 // axes collects what the plan names and the trials add.
 func (a *Analysis) axes(h result.Header, trials []result.Record) {
-	if a.Baseline != "" {
-		a.Profiles = append(a.Profiles, a.Baseline)
+	if h.Plan.Baseline != "" {
+		a.Profiles = append(a.Profiles, h.Plan.Baseline)
 	}
 	a.Profiles = append(a.Profiles, h.Plan.Profiles...)
 	for _, p := range h.Profiles {
@@ -126,6 +131,9 @@ func (a *Analysis) axes(h result.Header, trials []result.Record) {
 		for name := range t.Metrics {
 			seen[name] = true
 		}
+	}
+	if slices.Contains(a.Profiles, a.Baseline) {
+		a.Profiles = slices.Insert(a.Profiles, 0, a.Baseline)
 	}
 	a.Profiles = slices.DeleteFunc(distinct(a.Profiles), func(p string) bool { return strings.HasSuffix(p, plan.TwinSuffix) })
 	a.Paths, a.Workloads = distinct(a.Paths), distinct(a.Workloads)

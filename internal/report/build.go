@@ -72,11 +72,11 @@ func title(r Run) string {
 	if r.Origin != "" {
 		what = unit.Clean(r.Origin)
 	}
-	if r.Name != "" {
-		what += " " + unit.Clean(r.Name)
+	if r.Plan.Name != "" {
+		what += " " + unit.Clean(r.Plan.Name)
 	}
-	if r.Environment != "" {
-		what += ", " + unit.Clean(r.Environment)
+	if r.Plan.Environment != "" {
+		what += ", " + unit.Clean(r.Plan.Environment)
 	}
 	if !r.Created.IsZero() {
 		what += ", " + r.Created.UTC().Format("2006-01-02 15:04 UTC")

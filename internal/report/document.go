@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/compare"
 	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -112,14 +113,10 @@ type Item struct {
 
 // Run is how the numbers were made.
 type Run struct {
-	Name        string
-	Environment string
+	Plan plan.Plan
 	// Origin is the tool that measured, "" for this one.
 	Origin  string
 	Created time.Time
-	Seed    uint64
-	// Repetitions and MaxRepetitions are those of the plan.
-	Repetitions, MaxRepetitions int
 	// Reason is why it ended ("complete", "precision", "budget", "interrupted"), "unfinished" if the file does not say.
 	Reason string
 	// Trials counts records, Failed those that failed.

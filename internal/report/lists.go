@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,12 +90,9 @@ func (b *builder) runItems(r Run) []Item {
 	if len(b.analysis.Unknown) > 0 {
 		items = append(items, Item{Name: "left out", Text: unit.Clean("metrics that this version does not know: " + strings.Join(b.analysis.Unknown, ", "))})
 	}
-	items = append(items, Item{Name: "seed", Text: fmt.Sprint(r.Seed)})
+	items = append(items, Item{Name: "seed", Text: fmt.Sprint(r.Plan.Seed)})
 	if r.Command != "" {
 		items = append(items, Item{Name: "repeat", Text: unit.Clean(r.Command), Code: true})
-		if more := unsaid(b.header.Plan); len(more) > 0 {
-			items = append(items, Item{Name: "and with", Text: unit.Clean("the result file's " + strings.Join(more, ", "))})
-		}
 	}
 	return items
 }
@@ -112,10 +110,7 @@ const unfinished = "unfinished"
 
 // runOf sums up how the numbers were made.
 func runOf(h result.Header, recs []result.Record) Run {
-	r := Run{
-		Name: h.Plan.Name, Environment: h.Plan.Environment, Origin: h.Origin, Created: h.Created, Seed: h.Plan.Seed,
-		Repetitions: h.Plan.Repetitions, MaxRepetitions: max(h.Plan.Repetitions, h.Plan.MaxRepetitions), Reason: unfinished,
-	}
+	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: unfinished}
 	var wall, windows time.Duration
 	for _, rec := range recs {
 		switch {
@@ -142,7 +137,7 @@ func runOf(h result.Header, recs []result.Record) Run {
 	return r
 }
 
-// command writes the command line that repeats a plan, as far as flags can say it.
+// command writes the command line that repeats a plan: what a run always has, then whatever is not the default.
 func command(p plan.Plan) string {
 	if len(p.Profiles) == 0 || len(p.Paths) == 0 || len(p.Workloads) == 0 {
 		return ""
@@ -154,26 +149,37 @@ func command(p plan.Plan) string {
 	for _, w := range p.Workloads {
 		workloads = append(workloads, w.String())
 	}
-	args := []string{
-		"cnibench run", "--env " + quote(p.Environment), "--profiles " + quote(strings.Join(p.Profiles, ",")),
-		"--paths " + quote(strings.Join(paths, ",")), "--workloads " + quote(strings.Join(workloads, ",")),
-		fmt.Sprintf("--repetitions %d --duration %s", p.Repetitions, p.Duration),
+	line := "cnibench run"
+	add := func(said bool, flag, value string) {
+		if said {
+			line += " --" + flag + " " + quote(value)
+		}
 	}
-	if p.Budget > 0 {
-		args = append(args, "--budget "+p.Budget.String())
-	}
-	if p.Precision > 0 {
-		args = append(args, fmt.Sprintf("--precision %g", p.Precision))
-	}
-	return strings.Join(append(args, fmt.Sprintf("--seed %d", p.Seed)), " ")
-}
-
-// unsaid names the settings of p that its command line does not carry and that are not the default.
-func unsaid(p plan.Plan) []string {
 	d := plan.Default()
-	d.Name, d.Environment, d.Profiles, d.Paths, d.Workloads = p.Name, p.Environment, p.Profiles, p.Paths, p.Workloads
-	d.Repetitions, d.Duration, d.Budget, d.Precision, d.Seed = p.Repetitions, p.Duration, p.Budget, p.Precision, p.Seed
-	return plan.Differ(d, p)
+	add(true, "env", p.Environment)
+	add(true, "profiles", strings.Join(p.Profiles, ","))
+	add(true, "paths", strings.Join(paths, ","))
+	add(true, "workloads", strings.Join(workloads, ","))
+	add(true, "repetitions", fmt.Sprint(p.Repetitions))
+	add(p.MaxRepetitions != 0, "max-repetitions", fmt.Sprint(p.MaxRepetitions))
+	add(p.Precision != 0, "precision", fmt.Sprint(p.Precision))
+	add(true, "duration", p.Duration.String())
+	add(p.Warmup != d.Warmup, "warmup", p.Warmup.String())
+	// The preset that a run starts from has a budget, so that there was none must be said.
+	add(true, "budget", p.Budget.String())
+	add(p.Baseline != d.Baseline, "baseline", p.Baseline)
+	add(p.Lab.Nodes != d.Lab.Nodes, "nodes", fmt.Sprint(p.Lab.Nodes))
+	add(p.Lab.NIC != d.Lab.NIC, "nic", p.Lab.NIC)
+	add(p.Lab.CPU != d.Lab.CPU, "cpu", p.Lab.CPU)
+	add(p.Lab.MTU != d.Lab.MTU, "mtu", fmt.Sprint(p.Lab.MTU))
+	add(p.Lab.LineRate != 0, "line-rate", strconv.FormatFloat(p.Lab.LineRate, 'f', -1, 64))
+	add(p.Lab.Services != 0, "services", fmt.Sprint(p.Lab.Services))
+	add(p.Lab.Iptables != d.Lab.Iptables, "iptables", p.Lab.Iptables)
+	add(true, "seed", fmt.Sprint(p.Seed))
+	if !p.Twin {
+		line += " --no-twin"
+	}
+	return line
 }
 
 // quote makes s one word of a shell command.

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/hint"
 )
 
 // RestoreError is a refusal of iptables-restore or ipset restore.
@@ -50,6 +52,17 @@ func refused(program, input, stderr string, err error) *RestoreError {
 		return e
 	}
 	e.Line, e.Text = n, clip(lines[n-1])
+	return e
+}
+
+const tooLong = "the nft flavour hands all rules of a table over in one message, and without the rights of the machine's root the kernel " +
+	"limits it to net.core.wmem_max: run as root, raise that sysctl, use the legacy flavour, or fewer Services"
+
+// advised joins e to advice where there is some to give.
+func advised(e *RestoreError) error {
+	if strings.Contains(e.Output, "Message too long") {
+		return hint.With(e, tooLong)
+	}
 	return e
 }
 

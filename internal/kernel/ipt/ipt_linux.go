@@ -216,7 +216,7 @@ func run(ctx context.Context, ns *netns.NS, c command) error {
 		return fmt.Errorf("%s: %w", c.cmd.Path, context.Cause(ctx))
 	}
 	if err != nil {
-		return refused(c.cmd.Path, c.input, stderr.String(), err)
+		return advised(refused(c.cmd.Path, c.input, stderr.String(), err))
 	}
 	return nil
 }

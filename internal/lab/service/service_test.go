@@ -271,3 +271,26 @@ func BenchmarkIptables(b *testing.B) {
 		Iptables(c)
 	}
 }
+
+// FuzzNames holds that no name that passes Validate can break out of its place in the rules.
+func FuzzNames(f *testing.F) {
+	f.Add("bench", "web", "http")
+	f.Add("a", "b", "")
+	f.Add("a", `x" -j ACCEPT -m comment --comment "`, "p")
+	f.Add("a\nCOMMIT", "b", "c")
+	f.Fuzz(func(t *testing.T, namespace, name, port string) {
+		c := every()
+		s := &c.Services[0]
+		s.Namespace, s.Name, s.PortName = namespace, name, port
+		if c.Validate() != nil {
+			return
+		}
+		before, after := every(), render(c)
+		if err := after.Check(); err != nil {
+			t.Error(err)
+		}
+		if got, want := strings.Count(after.String(), "\n"), strings.Count(Iptables(before), "\n"); got != want {
+			t.Errorf("%d lines, want %d whatever the names", got, want)
+		}
+	})
+}

@@ -142,8 +142,9 @@ func Render(w io.Writer, d report.Document) error {
 
 func runOf(r report.Run, baseline string) run {
 	return run{
-		Name: r.Name, Environment: r.Environment, Origin: r.Origin, Created: r.Created, Seed: r.Seed, Baseline: baseline,
-		Repetitions: r.Repetitions, MaxRepetitions: r.MaxRepetitions, Reason: r.Reason, Trials: r.Trials, Failed: r.Failed,
+		Name: r.Plan.Name, Environment: r.Plan.Environment, Origin: r.Origin, Created: r.Created, Seed: r.Plan.Seed, Baseline: baseline,
+		Repetitions: r.Plan.Repetitions, MaxRepetitions: max(r.Plan.Repetitions, r.Plan.MaxRepetitions),
+		Reason: r.Reason, Trials: r.Trials, Failed: r.Failed,
 		WallSeconds: r.Wall.Seconds(), WindowSeconds: r.Windows.Seconds(), Command: r.Command,
 	}
 }

@@ -137,3 +137,35 @@ func TestWriteError(t *testing.T) {
 		t.Error("a write error is lost")
 	}
 }
+
+// Whatever a result holds, what comes out is JSON without an infinity in it, and never a panic.
+func FuzzRender(f *testing.F) {
+	f.Add(uint8(5), []byte{1, 2, 3, 0, 255, 254}, "calico-vxlan")
+	f.Add(uint8(0), []byte{}, "")
+	f.Add(uint8(9), []byte{255, 253, 252}, "raw~twin")
+	f.Fuzz(func(t *testing.T, repetitions uint8, values []byte, name string) {
+		r := reporttest.Small(int(repetitions % 12))
+		for i := range r.Records {
+			if len(values) == 0 {
+				break
+			}
+			switch v := values[i%len(values)]; v {
+			case 255:
+				r.Records[i].Metrics["service_demand"] = math.NaN()
+			case 254:
+				r.Records[i].Status = "failed"
+			case 253:
+				r.Records[i].Profile = name
+			case 252:
+				r.Records[i].Metrics["rtt.p50"] = math.MaxFloat64
+			case 251:
+				r.Records[i].Metrics["rtt.p50"] = math.SmallestNonzeroFloat64
+			default:
+				r.Records[i].Metrics["service_demand"] = float64(v) - 100
+			}
+		}
+		if out := render(t, r); !json.Valid(out) || bytes.Contains(out, []byte("NaN")) {
+			t.Fatalf("%s", out)
+		}
+	})
+}

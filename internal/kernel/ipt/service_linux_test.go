@@ -1,0 +1,169 @@
+package ipt_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/ipt"
+	"github.com/cnibench/cnibench/internal/lab/policy"
+	"github.com/cnibench/cnibench/internal/lab/service"
+)
+
+func services() *service.Config {
+	local, far, sticky := svc("local", 15, "a"), svc("far", 16, ""), svc("sticky", 17, "abc")
+	local.ExternalTrafficPolicyLocal, far.ExternalTrafficPolicyLocal, sticky.SessionAffinity = true, true, true
+	far.Endpoints = []service.Endpoint{{Addr: netip.MustParseAddrPort("10.42.9.9:8080")}}
+	return &service.Config{ClusterCIDR: cluster, Services: []service.Service{
+		svc("one", 10, "a"), svc("self", 11, "b"), svc("closed", 12, ""), svc("three", 13, "abc"), svc("routed", 14, "d"), local, far, sticky,
+	}}
+}
+
+// TestServices holds what a backend sees on every way to a Service.
+func TestServices(t *testing.T) {
+	eachWorld(t, func(t *testing.T, w *world) {
+		w.load(t, policy.Node{Services: services()})
+		tests := []struct {
+			way      string
+			from     string
+			to       string
+			sees, is string
+		}{
+			{"pod to cluster address: source kept", "b", "10.43.0.10:80", podIP["b"], "a"},
+			{"pod to cluster address, routed backend: source kept", "b", "10.43.0.14:80", podIP["b"], "d"},
+			{"pod to itself through the service: masqueraded", "b", "10.43.0.11:80", nodeIP, "b"},
+			{"node to cluster address: the node's", "node", "10.43.0.10:80", nodeIP, "a"},
+			{"node to cluster address, backend behind a device with an address: masqueraded to it", "node", "10.43.0.14:80", gatewayIP, "d"},
+			{"outside to node port: masqueraded", "client", nodeIP + ":30010", nodeIP, "a"},
+			{"outside to node port, device with an address: masqueraded to it", "client", nodeIP + ":30014", gatewayIP, "d"},
+			{"outside to node port, policy Local: source kept", "client", nodeIP + ":30015", clientIP, "a"},
+			{"pod to node port, policy Local: source kept", "b", nodeIP + ":30015", podIP["b"], "a"},
+			{"node to its own node port, policy Local: masqueraded", "node", nodeIP + ":30015", nodeIP, "a"},
+			{"pod to pod, no service: source kept", "a", podIP["b"] + ":8080", podIP["a"], "b"},
+			{"pod to outside: nobody masquerades without a CNI", "a", clientIP + ":8080", podIP["a"], "client"},
+		}
+		for _, tt := range tests {
+			sees, is, err := ask(w.at(tt.from), tt.to, patient)
+			if err != nil || sees != tt.sees || is != tt.is {
+				t.Errorf("%s: %s to %s: %q sees %q, %v; want %q to see %q", tt.way, tt.from, tt.to, is, sees, err, tt.is, tt.sees)
+			}
+		}
+	})
+}
+
+func TestNobodyThere(t *testing.T) {
+	eachWorld(t, func(t *testing.T, w *world) {
+		w.load(t, policy.Node{Services: services()})
+		for _, way := range [][2]string{{"a", "10.43.0.12:80"}, {"node", "10.43.0.12:80"}, {"client", nodeIP + ":30012"}, {"a", nodeIP + ":30012"}} {
+			if _, _, err := ask(w.at(way[0]), way[1], patient); !isRefused(err) {
+				t.Errorf("%s to %s, a service without endpoints: %v, want refused", way[0], way[1], err)
+			}
+		}
+		// Policy Local and no endpoint here: silence, so that a load balancer tries another node.
+		if _, _, err := ask(w.client, nodeIP+":30016", hasty); !isTimeout(err) {
+			t.Errorf("a node port without local endpoints: %v, want no answer", err)
+		}
+		rules, err := w.tool.Counters(t.Context(), w.node, "filter", service.ChainExternalServices)
+		must(t, err)
+		for _, r := range rules {
+			if strings.Contains(r.Rule, "no local endpoints") && r.Packets == 0 {
+				t.Errorf("nothing was dropped by %q", r.Rule)
+			}
+		}
+	})
+}
+
+// TestShares counts who answers 300 connections. The bound on chi-squared with 2 degrees of freedom is passed by chance
+// once in two million runs.
+func TestShares(t *testing.T) {
+	const n, bound = 300, 29.0
+	eachWorld(t, func(t *testing.T, w *world) {
+		w.load(t, policy.Node{Services: services()})
+		got := map[string]float64{}
+		for range n {
+			_, is, err := ask(w.pods["d"], "10.43.0.13:80", patient)
+			must(t, err)
+			got[is]++
+		}
+		chi := 0.0
+		for _, pod := range []string{"a", "b", "c"} {
+			d := got[pod] - n/3
+			chi += d * d / (n / 3)
+		}
+		t.Logf("shares %v, chi-squared %.1f", got, chi)
+		if chi > bound || len(got) != 3 {
+			t.Errorf("shares %v: chi-squared %.1f is above %.1f", got, chi, bound)
+		}
+	})
+}
+
+func TestAffinity(t *testing.T) {
+	eachWorld(t, func(t *testing.T, w *world) {
+		w.load(t, policy.Node{Services: services()})
+		_, first, err := ask(w.pods["d"], "10.43.0.17:80", patient)
+		must(t, err)
+		for range 20 {
+			if _, is, err := ask(w.pods["d"], "10.43.0.17:80", patient); err != nil || is != first {
+				t.Fatalf("after %s, %s answers: %v", first, is, err)
+			}
+		}
+	})
+}
+
+// TestLoadingTime logs what loading costs; it is a result of the benchmark, not of this test.
+func TestLoadingTime(t *testing.T) {
+	const n = 1000
+	c := service.Config{ClusterCIDR: cluster}
+	for i := range n {
+		s := svc("s"+strings.Repeat("x", i%30)+string(rune('a'+i/30%26))+string(rune('a'+i/780)), 1, "ab")
+		s.VIP, s.NodePort = netip.AddrFrom4([4]byte{10, 43, byte(1 + i>>8), byte(i)}), 0
+		c.Services = append(c.Services, s)
+	}
+	eachWorld(t, func(t *testing.T, w *world) {
+		must(t, c.Validate())
+		rules := service.Iptables(c)
+		start := time.Now()
+		err := w.tool.Restore(t.Context(), w.node, rules)
+		if advice := hint.Of(err); strings.Contains(advice, "wmem_max") {
+			t.Skipf("%d services do not fit: %s", n, advice)
+		}
+		must(t, err)
+		t.Logf("%s: %d services with 2 endpoints each, %d lines, loaded in %v", w.tool.Name(), n, strings.Count(rules, "\n"), time.Since(start).Round(time.Millisecond))
+		last := c.Services[n-1]
+		if _, is, err := ask(w.pods["d"], netip.AddrPortFrom(last.VIP, 80).String(), patient); err != nil || is != "a" && is != "b" {
+			t.Errorf("the last service is answered by %q: %v", is, err)
+		}
+	})
+}
+
+// TestRoundTrip loads what every profile has at once, and compares what the kernel holds with what was asked for.
+func TestRoundTrip(t *testing.T) {
+	eachWorld(t, func(t *testing.T, w *world) {
+		n := policy.Node{Services: services(), Flannel: flannel(), Calico: calico("a", "b", "c")}
+		n.Calico.VXLAN, n.Calico.Policies, n.Calico.PoliciesUnselected = true, 3, 2
+		n.Calico.Pools, n.Calico.NATOutgoing = []netip.Prefix{cluster}, true
+		w.load(t, n)
+		rules, _ := n.Render()
+		want, err := ipt.ParseSave(rules)
+		must(t, err)
+		got := map[string]ipt.SavedTable{}
+		for _, table := range w.save(t) {
+			got[table.Name] = table
+		}
+		for _, table := range want {
+			for _, chain := range table.Chains {
+				held, ok := got[table.Name].Chain(chain.Name)
+				if !ok || targets(held) != targets(chain) {
+					t.Errorf("%s %s leads to\n  %q, asked for\n  %q", table.Name, chain.Name, targets(held), targets(chain))
+				}
+			}
+			for _, chain := range got[table.Name].Chains {
+				if asked, ok := tableOf(want, table.Name).Chain(chain.Name); !ok && len(chain.Rules) > 0 {
+					t.Errorf("%s %s was never asked for: %q", table.Name, chain.Name, targets(asked))
+				}
+			}
+		}
+	})
+}
