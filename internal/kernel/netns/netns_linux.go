@@ -14,6 +14,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
 )
 
 // NS is a network namespace held by a descriptor. The zero value is no namespace; make one with New or Current.
@@ -50,6 +52,10 @@ func Current() (*NS, error) {
 	}
 	return &NS{f: f}, nil
 }
+
+// FromFile returns the namespace that f, for example a descriptor handed over by another process, stands for. It is
+// the owner of f from then on.
+func FromFile(f *os.File) *NS { return &NS{f: f} }
 
 // FD returns the descriptor, valid until Close.
 func (n *NS) FD() int { return int(n.f.Fd()) }
@@ -108,6 +114,7 @@ type Starter struct{ jobs chan job }
 type job struct {
 	ns   *NS
 	cmd  *exec.Cmd
+	cpus []int
 	done chan error
 }
 
@@ -122,8 +129,12 @@ func NewStarter() *Starter {
 }
 
 // Start starts cmd inside ns; the process gets SIGKILL when this program dies. The caller waits for cmd.
-func (s *Starter) Start(ns *NS, cmd *exec.Cmd) error {
-	j := job{ns: ns, cmd: cmd, done: make(chan error, 1)}
+func (s *Starter) Start(ns *NS, cmd *exec.Cmd) error { return s.StartOn(ns, cmd, nil) }
+
+// StartOn is Start with the CPUs on which the process begins; it may move elsewhere by itself. None leaves it where the
+// program may run.
+func (s *Starter) StartOn(ns *NS, cmd *exec.Cmd, cpus []int) error {
+	j := job{ns: ns, cmd: cmd, cpus: cpus, done: make(chan error, 1)}
 	s.jobs <- j
 	return <-j.done
 }
@@ -139,12 +150,28 @@ func (s *Starter) loop() {
 			j.done <- err
 			continue
 		}
-		j.done <- startIn(home, j.ns, j.cmd)
+		j.done <- j.startOn(home)
 	}
 	if err == nil {
 		// Nothing can be done about a failing close, and the thread ends here anyway.
 		_ = home.Close()
 	}
+}
+
+// startOn confines the thread while it starts the process, which inherits that.
+func (j job) startOn(home *NS) error {
+	if len(j.cpus) == 0 {
+		return startIn(home, j.ns, j.cmd)
+	}
+	all, err := affinity.Get()
+	if err != nil {
+		return err
+	}
+	if err := affinity.Set(j.cpus); err != nil {
+		return err
+	}
+	err = startIn(home, j.ns, j.cmd)
+	return errors.Join(err, affinity.Set(all))
 }
 
 func startIn(home, ns *NS, cmd *exec.Cmd) error {

@@ -2,14 +2,19 @@ package netns
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
 )
 
 func fresh(t *testing.T) *NS {
@@ -137,6 +142,41 @@ func TestStarterStartsInsideAndKillsAtItsEnd(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		sleeper.Process.Kill()
 		t.Error("the process outlived its starter")
+	}
+}
+
+func TestStartOnConfinesTheProcessAlone(t *testing.T) {
+	all, err := affinity.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStarter()
+	defer s.Close()
+	allowed := func(cpus []int) string {
+		cmd := exec.Command("sed", "-n", `s/^Cpus_allowed_list:[[:space:]]*//p`, "/proc/self/status")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.StartOn(nil, cmd, cpus); err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(out)
+		if err := errors.Join(err, cmd.Wait()); err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(b))
+	}
+	before := allowed(nil)
+	last := all[len(all)-1]
+	if got := allowed([]int{last}); got != strconv.Itoa(last) {
+		t.Errorf("a process for CPU %d may run on %s", last, got)
+	}
+	if got := allowed(nil); got != before {
+		t.Errorf("the next process may run on %s, want %s", got, before)
+	}
+	if err := s.StartOn(nil, exec.Command("true"), []int{1023}); err == nil && !slices.Contains(all, 1023) {
+		t.Error("a process starts on a CPU that is not there")
 	}
 }
 

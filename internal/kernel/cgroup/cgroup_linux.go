@@ -1,0 +1,271 @@
+// Package cgroup makes groups in the cgroup v2 tree and takes them away again. A group here only says who belongs
+// together (BPF programs and CPU attribution go by it); no controller is switched on, so nothing is limited.
+//
+//	root, err := cgroup.Root()                     // where cgroup v2 is mounted
+//	path := cgroup.Name(root, "cnibench")
+//	tree, err := cgroup.Claim(ctx, path)           // a tree of our own, locked for as long as we live
+//	node, err := tree.Child("canal/node-1")
+//	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, node.FD()
+//	err = cgroup.Remove(ctx, path)
+//
+// A directory in the tree outlives the program that made it, the one thing in a lab that does. So the owner holds a
+// lock on it, which the kernel drops when the owner dies however it dies: Sweep removes trees whose lock is free and
+// leaves those alone that somebody uses, whatever their name says.
+package cgroup
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoMount means that cgroup v2 is not mounted.
+var ErrNoMount = errors.New("cgroup v2 is not mounted")
+
+// Root returns where cgroup v2 is mounted: /sys/fs/cgroup, or beside the v1 controllers on a hybrid machine.
+func Root() (string, error) {
+	b, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return "", err
+	}
+	return rootIn(b)
+}
+
+func rootIn(mounts []byte) (string, error) {
+	lines := bufio.NewScanner(bytes.NewReader(mounts))
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) >= 3 && f[2] == "cgroup2" {
+			return unescape(f[1]), nil
+		}
+	}
+	return "", ErrNoMount
+}
+
+// unescape undoes the octal escapes of blanks in /proc/mounts.
+func unescape(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
+
+// Group is one directory of the tree, held open.
+type Group struct {
+	path string
+	dir  *os.File
+}
+
+// Name returns a path for a tree in root that nobody else uses: <root>/<prefix>-<pid>-<random>.
+func Name(root, prefix string) string {
+	return filepath.Join(root, fmt.Sprintf("%s-%d-%s", prefix, os.Getpid(), rand.Text()[:8]))
+}
+
+// Claim makes the tree at path and locks it. It fails when ctx is done.
+func Claim(ctx context.Context, path string) (*Group, error) {
+	// A sweeper may come between mkdir and lock, take the new tree for a dead one's and remove it; then it is made again.
+	retry := time.NewTicker(time.Millisecond)
+	defer retry.Stop()
+	for {
+		if g, err := claim(path); g != nil || err != nil {
+			return g, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("make cgroup %s: %w", path, ctx.Err())
+		case <-retry.C:
+		}
+	}
+}
+
+// claim is one try; it returns neither a group nor an error when a sweeper was faster.
+func claim(path string) (*Group, error) {
+	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("make cgroup: %w", err)
+	}
+	g, err := open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	locked, err := g.lock()
+	if locked && g.stands() {
+		return g, nil
+	}
+	return nil, errors.Join(err, g.Close())
+}
+
+// stands says whether the directory that g holds is still the one at its path: it may have been removed, and another
+// made, between opening and locking it.
+func (g *Group) stands() bool {
+	mine, err := g.dir.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(g.path)
+	return err == nil && os.SameFile(mine, there)
+}
+
+func open(path string) (*Group, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup: %w", err)
+	}
+	return &Group{path: path, dir: dir}, nil
+}
+
+// lock takes the lock on the directory, if it is free.
+func (g *Group) lock() (bool, error) {
+	err := unix.Flock(int(g.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, os.NewSyscallError("flock", err)
+}
+
+// Child makes the group at name below g, with every group between.
+func (g *Group) Child(name string) (*Group, error) {
+	path := filepath.Join(g.path, name)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("make cgroup: %w", err)
+	}
+	return open(path)
+}
+
+// Path is the directory.
+func (g *Group) Path() string { return g.path }
+
+// FD is the descriptor of the directory, valid until Close.
+func (g *Group) FD() int { return int(g.dir.Fd()) }
+
+// Close drops the descriptor, and the lock of a claimed group with it; the directory stays. A nil group is closed
+// already.
+func (g *Group) Close() error {
+	if g == nil {
+		return nil
+	}
+	return g.dir.Close()
+}
+
+// Processes returns the ids of the processes in g itself, not in the groups below.
+func (g *Group) Processes() ([]int, error) {
+	b, err := os.ReadFile(filepath.Join(g.path, "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, f := range strings.Fields(string(b)) {
+		pid, err := strconv.Atoi(f)
+		if err != nil {
+			return nil, fmt.Errorf("read %s/cgroup.procs: %w", g.path, err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+// Remove kills what still runs in the tree at path, waits until it has gone or ctx is done, and removes the tree. One
+// that is not there is no error.
+func Remove(ctx context.Context, path string) error {
+	if err := write(filepath.Join(path, "cgroup.kill"), "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("kill what runs in %s: %w", path, err)
+	}
+	retry := time.NewTicker(5 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		err := removeTree(path)
+		if err == nil || !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("remove cgroup: %w", errors.Join(err, ctx.Err()))
+		case <-retry.C:
+		}
+	}
+}
+
+// removeTree removes the directories from the leaves up; the files in them are the kernel's.
+func removeTree(path string) error {
+	var dirs []string
+	err := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			dirs = append(dirs, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range slices.Backward(dirs) {
+		if err := unix.Rmdir(d); err != nil && !errors.Is(err, unix.ENOENT) {
+			return &os.PathError{Op: "rmdir", Path: d, Err: err}
+		}
+	}
+	return nil
+}
+
+// Sweep removes every tree <root>/<prefix>-* whose owner has died and returns the paths of those it removed.
+func Sweep(ctx context.Context, root, prefix string) ([]string, error) {
+	paths, err := filepath.Glob(filepath.Join(root, prefix+"-*"))
+	if err != nil {
+		return nil, err
+	}
+	var swept []string
+	var errs []error
+	for _, path := range paths {
+		done, err := sweep(ctx, path)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if done {
+			swept = append(swept, path)
+		}
+	}
+	return swept, errors.Join(errs...)
+}
+
+func sweep(ctx context.Context, path string) (bool, error) {
+	g, err := open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer g.Close()
+	free, err := g.lock()
+	if err != nil || !free || !g.stands() {
+		return false, err
+	}
+	return true, Remove(ctx, path)
+}
+
+func write(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

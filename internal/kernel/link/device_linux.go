@@ -1,0 +1,143 @@
+package link
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Veth is a pair of devices.
+type Veth struct {
+	// Name is the end in the handle's own namespace, Peer the other end.
+	Name, Peer string
+	// MAC and PeerMAC are chosen by the kernel when nil.
+	MAC, PeerMAC net.HardwareAddr
+	// PeerIn is where the other end goes; nil is the same namespace.
+	PeerIn *Handle
+	// MTU is of both ends, in bytes.
+	MTU int
+}
+
+// AddVeth makes a pair; both ends are up.
+func (h *Handle) AddVeth(v Veth) error {
+	far := v.PeerIn
+	dev := netlink.NewVeth(attrs(v.Name, v.MTU, v.MAC))
+	dev.PeerName, dev.PeerHardwareAddr = v.Peer, v.PeerMAC
+	if far == nil {
+		far = h
+	} else {
+		dev.PeerNamespace = netlink.NsFd(far.ns.FD())
+	}
+	if err := h.add(dev); err != nil {
+		return err
+	}
+	return far.Up(v.Peer)
+}
+
+// Bridge is a software switch.
+type Bridge struct {
+	Name string
+	MAC  net.HardwareAddr
+	MTU  int
+	// Ageing is how long it remembers a MAC address, in hundredths of a second; 0 is the kernel's 300 s.
+	Ageing uint32
+	// MulticastSnooping is the kernel's default, and off where nobody would ask for it.
+	MulticastSnooping bool
+}
+
+// AddBridge makes a bridge without spanning tree.
+func (h *Handle) AddBridge(b Bridge) error {
+	dev := &netlink.Bridge{LinkAttrs: attrs(b.Name, b.MTU, b.MAC), MulticastSnooping: &b.MulticastSnooping}
+	if b.Ageing != 0 {
+		dev.AgeingTime = &b.Ageing
+	}
+	return h.add(dev)
+}
+
+// AddPort puts a device into a bridge. hairpin lets a frame leave by the port that it came in by.
+func (h *Handle) AddPort(bridge, port string, hairpin bool) error {
+	master, err := h.indexOf(bridge)
+	if err != nil {
+		return err
+	}
+	l, err := h.stub(port)
+	if err != nil {
+		return err
+	}
+	if err := h.nl.LinkSetMasterByIndex(l, master); err != nil {
+		return fmt.Errorf("put %s into bridge %s: %w", port, bridge, err)
+	}
+	if !hairpin {
+		return nil
+	}
+	if err := h.nl.LinkSetHairpin(l, true); err != nil {
+		return fmt.Errorf("set hairpin on port %s: %w", port, err)
+	}
+	return nil
+}
+
+// VXLAN is a tunnel device whose forwarding entries are all given, none learned.
+type VXLAN struct {
+	Name string
+	MAC  net.HardwareAddr
+	MTU  int
+	// VNI is 24 bits, Port the UDP destination port.
+	VNI, Port int
+	// Parent is the device under it, Local the outer source address.
+	Parent string
+	Local  netip.Addr
+}
+
+// AddVXLAN makes a tunnel device.
+func (h *Handle) AddVXLAN(v VXLAN) error {
+	parent, err := h.indexOf(v.Parent)
+	if err != nil {
+		return err
+	}
+	return h.add(&netlink.Vxlan{
+		LinkAttrs: attrs(v.Name, v.MTU, v.MAC), VxlanId: v.VNI, Port: v.Port, VtepDevIndex: parent, SrcAddr: ip(v.Local),
+	})
+}
+
+// Macvlan is a device with a MAC address of its own on top of another device, in bridge mode.
+type Macvlan struct {
+	Name string
+	MAC  net.HardwareAddr
+	MTU  int
+	// Parent is in the handle's namespace; the new device goes to In.
+	Parent string
+	In     *Handle
+}
+
+// AddMacvlan makes a macvlan device in another namespace.
+func (h *Handle) AddMacvlan(m Macvlan) error {
+	parent, err := h.indexOf(m.Parent)
+	if err != nil {
+		return err
+	}
+	dev := &netlink.Macvlan{LinkAttrs: attrs(m.Name, m.MTU, m.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}
+	dev.ParentIndex = parent
+	dev.Namespace = netlink.NsFd(m.In.ns.FD())
+	if err := h.nl.LinkAdd(dev); err != nil {
+		return explain(dev.Type(), m.Name, err)
+	}
+	return m.In.Up(m.Name)
+}
+
+func attrs(name string, mtu int, mac net.HardwareAddr) netlink.LinkAttrs {
+	a := netlink.NewLinkAttrs()
+	a.Name, a.MTU, a.HardwareAddr, a.Flags = name, mtu, mac, net.FlagUp
+	return a
+}
+
+// add makes a device in the handle's own namespace.
+func (h *Handle) add(dev netlink.Link) error {
+	a := dev.Attrs()
+	if err := h.nl.LinkAdd(dev); err != nil {
+		return explain(dev.Type(), a.Name, err)
+	}
+	h.index[a.Name] = a.Index
+	return nil
+}

@@ -1,0 +1,12 @@
+// Package link makes network devices, addresses, routes and neighbours inside namespaces, sets what a device offloads
+// and how fast it sends, and reads all of it back. It knows netlink and ethtool and nothing of what a device is for.
+//
+//	node, err := link.Open(ns)                       // one netlink socket inside ns; not for concurrent use
+//	err = node.AddVeth(link.Veth{Name: "veth1", Peer: "eth0", PeerIn: pod, MTU: 1500})
+//	err = node.AddRoute(link.Route{To: prefix, Dev: "veth1", LinkScope: true})
+//	err = node.SegmentationOff()                     // every device but lo: each frame pays for itself
+//	err = node.Close()
+//
+// Devices are up when the call that makes them returns. Every error names the device or the entry that it is about,
+// and one that stands for a missing kernel feature carries a hint (package hint).
+package link

@@ -1,0 +1,283 @@
+package link
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// fresh returns a handle in a new namespace.
+func fresh(t *testing.T) *Handle {
+	t.Helper()
+	ns, err := netns.New()
+	if errors.Is(err, os.ErrPermission) {
+		t.Skipf("no right to make a network namespace: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	h, err := Open(ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func device(t *testing.T, h *Handle, name string) Device {
+	t.Helper()
+	all, err := h.Devices()
+	must(t, err)
+	for _, d := range all {
+		if d.Name == name {
+			return d
+		}
+	}
+	t.Fatalf("there is no %s among %+v", name, all)
+	return Device{}
+}
+
+func TestVethReachesIntoAnotherNamespace(t *testing.T) {
+	a, b := fresh(t), fresh(t)
+	mac, peerMAC := net.HardwareAddr{2, 0, 0, 0, 0, 1}, net.HardwareAddr{2, 0, 0, 0, 0, 2}
+	must(t,
+		a.AddVeth(Veth{Name: "near", MAC: mac, Peer: "eth0", PeerMAC: peerMAC, PeerIn: b, MTU: 1450}),
+		a.AddAddress("near", netip.MustParsePrefix("10.1.0.1/24")),
+		b.AddAddress("eth0", netip.MustParsePrefix("10.1.0.2/24")),
+	)
+	near, far := device(t, a, "near"), device(t, b, "eth0")
+	if near.Kind != "veth" || !near.Up || near.MTU != 1450 || near.MAC.String() != mac.String() {
+		t.Errorf("near end %+v", near)
+	}
+	if !far.Up || far.MTU != 1450 || far.MAC.String() != peerMAC.String() || !slices.Equal(far.Addresses, []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24")}) {
+		t.Errorf("far end %+v", far)
+	}
+	must(t, a.AddVeth(Veth{Name: "x", Peer: "y", MTU: 1500}))
+	if !device(t, a, "y").Up {
+		t.Error("a peer in the same namespace is down")
+	}
+	if err := a.AddVeth(Veth{Name: "near", Peer: "z", MTU: 1500}); !errors.Is(err, os.ErrExist) || !strings.Contains(err.Error(), "near") {
+		t.Errorf("a second device of one name: %v", err)
+	}
+}
+
+func TestRoutesComeBackAsTheyWereGiven(t *testing.T) {
+	a, b := fresh(t), fresh(t)
+	must(t, a.AddVeth(Veth{Name: "up0", Peer: "eth0", PeerIn: b, MTU: 1500}), a.AddAddress("up0", netip.MustParsePrefix("10.1.0.1/24")))
+	want := []Route{
+		{To: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr("10.1.0.9"), Dev: "up0", Protocol: ProtocolBoot},
+		{To: netip.MustParsePrefix("10.2.0.0/26"), Via: netip.MustParseAddr("10.9.9.9"), Dev: "up0", OnLink: true, Protocol: ProtocolCalico, MTU: 1450},
+		{To: netip.MustParsePrefix("10.3.0.0/26"), Blackhole: true, Protocol: ProtocolBird},
+		{To: netip.MustParsePrefix("10.4.0.7/32"), Dev: "up0", LinkScope: true, Protocol: ProtocolBoot, Source: netip.MustParseAddr("10.1.0.1")},
+	}
+	for _, r := range want {
+		must(t, a.AddRoute(r))
+	}
+	got, err := a.Routes()
+	must(t, err)
+	slices.SortFunc(got, func(x, y Route) int { return x.To.Addr().Compare(y.To.Addr()) })
+	if !slices.Equal(got, want) {
+		t.Errorf("routes\n%+v, want\n%+v", got, want)
+	}
+	if err := a.AddRoute(want[2]); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a route twice: %v", err)
+	}
+	if err := a.AddRoute(Route{To: want[0].To, Dev: "nowhere"}); err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("a route by no device: %v", err)
+	}
+	must(t, b.AddAddressNoRoute("eth0", netip.MustParsePrefix("10.1.0.2/24")))
+	if err := b.AddRoute(Route{To: netip.MustParsePrefix("10.7.0.0/24"), Via: netip.MustParseAddr("10.1.0.1"), Dev: "eth0"}); err == nil {
+		t.Error("an address without its route makes neighbours all the same")
+	}
+}
+
+func TestTunnelKnowsOnlyWhatItWasTold(t *testing.T) {
+	a, b := fresh(t), fresh(t)
+	mac, remote := net.HardwareAddr{0x66, 0, 0, 0, 0, 1}, net.HardwareAddr{0x66, 0, 0, 0, 0, 2}
+	inner, outer := netip.MustParseAddr("10.5.0.0"), netip.MustParseAddr("10.1.0.2")
+	must(t,
+		a.AddVeth(Veth{Name: "eth0", Peer: "eth0", PeerIn: b, MTU: 1500}),
+		a.AddVXLAN(VXLAN{Name: "vx", MAC: mac, MTU: 1450, VNI: 4096, Port: 4789, Parent: "eth0", Local: netip.MustParseAddr("10.1.0.1")}),
+		a.AddNeighbour("vx", inner, remote),
+		a.AddForwarding("vx", remote, outer),
+	)
+	d := device(t, a, "vx")
+	if d.Kind != "vxlan" || d.VNI != 4096 || d.Port != 4789 || d.Learning || d.MTU != 1450 || d.MAC.String() != mac.String() {
+		t.Errorf("tunnel %+v", d)
+	}
+	neighbours, err := a.Neighbours("vx")
+	must(t, err)
+	forwarding, err := a.Forwarding("vx")
+	must(t, err)
+	for what, list := range map[string][]Neighbour{"neighbours": neighbours, "forwarding": forwarding} {
+		addr := map[string]netip.Addr{"neighbours": inner, "forwarding": outer}[what]
+		if len(list) != 1 || list[0].Addr != addr || list[0].MAC.String() != remote.String() || !list[0].Permanent {
+			t.Errorf("%s %+v, want %v at %v for ever", what, list, remote, addr)
+		}
+	}
+}
+
+func TestBridgeHasItsPorts(t *testing.T) {
+	h := fresh(t)
+	must(t,
+		h.AddBridge(Bridge{Name: "br", MTU: 1450, Ageing: 1000}),
+		h.AddVeth(Veth{Name: "p", Peer: "q", MTU: 1450}),
+		h.AddPort("br", "p", true),
+	)
+	if d := device(t, h, "p"); d.Master != "br" {
+		t.Errorf("port %+v", d)
+	}
+	stub, err := h.stub("p")
+	must(t, err)
+	if info, err := h.nl.LinkGetProtinfo(stub); err != nil || !info.Hairpin {
+		t.Errorf("hairpin of the port: %+v, %v", info, err)
+	}
+	if err := h.AddPort("br", "missing", false); err == nil {
+		t.Error("a port that is no device")
+	}
+}
+
+func TestMacvlanIsInThePodFromTheStart(t *testing.T) {
+	node, far, pod := fresh(t), fresh(t), fresh(t)
+	must(t,
+		node.AddVeth(Veth{Name: "eth0", Peer: "port", PeerIn: far, MTU: 1500}),
+		node.AddMacvlan(Macvlan{Name: "eth0", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 9}, MTU: 1400, Parent: "eth0", In: pod}),
+	)
+	if d := device(t, pod, "eth0"); d.Kind != "macvlan" || !d.Up || d.MTU != 1400 {
+		t.Errorf("pod device %+v", d)
+	}
+	if all, err := node.Devices(); err != nil || len(all) != 2 {
+		t.Errorf("the node has %+v (%v), want lo and eth0", all, err)
+	}
+}
+
+func TestSegmentationGoesOffAndStaysOff(t *testing.T) {
+	h, far, pod := fresh(t), fresh(t), fresh(t)
+	must(t,
+		h.AddVeth(Veth{Name: "eth0", Peer: "x", PeerIn: far, MTU: 1500}),
+		h.AddBridge(Bridge{Name: "br", MTU: 1500}),
+		h.AddVXLAN(VXLAN{Name: "vx", MTU: 1450, VNI: 1, Port: 8472, Parent: "eth0", Local: netip.MustParseAddr("10.1.0.1")}),
+		h.AddMacvlan(Macvlan{Name: "mv", MTU: 1500, Parent: "eth0", In: pod}),
+	)
+	before, err := h.Segmentation("eth0")
+	must(t, err)
+	if !slices.Contains(before, "tx-tcp-segmentation") {
+		t.Fatalf("a fresh veth has %v on: nothing to switch off", before)
+	}
+	for _, at := range []*Handle{h, pod} {
+		must(t, at.SegmentationOff(), at.SegmentationOff()) // twice is as good as once
+		all, err := at.Devices()
+		must(t, err)
+		for _, d := range all {
+			on, err := at.Segmentation(d.Name)
+			must(t, err)
+			if d.Name == Loopback {
+				if !slices.Contains(on, "tx-tcp-segmentation") {
+					t.Errorf("lo was touched: %v", on)
+				}
+			} else if len(on) > 0 && d.GSOMaxSegs != 1 {
+				t.Errorf("%s still has %v on, with up to %d segments", d.Name, on, d.GSOMaxSegs)
+			}
+		}
+	}
+	if on, err := h.Segmentation("eth0"); err != nil || len(on) > 0 {
+		t.Errorf("eth0 still has %v on (%v)", on, err)
+	}
+	if _, err := h.Segmentation("missing"); err == nil {
+		t.Error("a missing device has features")
+	}
+}
+
+func TestFeaturesThatCount(t *testing.T) {
+	for name, want := range map[string]bool{
+		"tx-tcp-segmentation": true, "tx-udp_tnl-csum-segmentation": true, "tx-generic-segmentation": true,
+		"rx-gro": true, "tx-gso-robust": false, "tx-checksum-ip-generic": false, "rx-checksum": false, "tx-scatter-gather": false,
+	} {
+		if segments(name) != want {
+			t.Errorf("segments(%s) = %t", name, !want)
+		}
+	}
+}
+
+func TestShapers(t *testing.T) {
+	h := fresh(t)
+	must(t, h.AddVeth(Veth{Name: "a", Peer: "b", MTU: 1500}))
+	for _, c := range []struct {
+		dev  string
+		rate float64
+		want string
+	}{{"a", 1e9, "tbf"}, {"b", htbFrom, "htb"}} {
+		must(t, h.Shape(c.dev, c.rate))
+		if got, err := h.Shaper(c.dev); err != nil || got != c.want {
+			t.Errorf("%.0f bit/s is kept by %q (%v), want %s", c.rate, got, err, c.want)
+		}
+	}
+	if err := h.Shape("missing", 1e9); err == nil {
+		t.Error("a missing device was shaped")
+	}
+}
+
+func TestSteer(t *testing.T) {
+	h := fresh(t)
+	must(t, h.AddVeth(Veth{Name: "a", Peer: "b", MTU: 1500}))
+	if err := h.Steer([]int{0}); err != nil {
+		if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EIO) {
+			t.Skipf("receive work cannot be steered here: %v", err)
+		}
+		t.Fatal(err)
+	}
+	for _, dev := range []string{"a", "b"} {
+		if got, err := h.Steering(dev); err != nil || got != "1" {
+			t.Errorf("%s is steered to CPUs %q (%v), want 1", dev, got, err)
+		}
+	}
+}
+
+func TestCPUMask(t *testing.T) {
+	for _, c := range []struct {
+		cpus []int
+		want string
+	}{
+		{nil, "0"}, {[]int{0}, "1"}, {[]int{0, 1, 5}, "23"}, {[]int{31}, "80000000"}, {[]int{32}, "1,00000000"},
+		{[]int{0, 64}, "1,00000000,00000001"},
+	} {
+		if got := cpuMask(c.cpus); got != c.want {
+			t.Errorf("cpuMask(%v) = %s, want %s", c.cpus, got, c.want)
+		}
+	}
+	for mask, want := range map[string]string{"00000000,00000003": "3", "0": "0", "00": "0", "1,00000000": "1,00000000"} {
+		if got := trimMask(mask); got != want {
+			t.Errorf("trimMask(%s) = %s, want %s", mask, got, want)
+		}
+	}
+}
+
+func TestMissingKernelFeatureIsExplained(t *testing.T) {
+	err := explain("vxlan", "flannel.1", unix.EOPNOTSUPP)
+	if !errors.Is(err, unix.EOPNOTSUPP) || !strings.Contains(err.Error(), "CONFIG_VXLAN") || !strings.Contains(hint.Of(err), "modprobe vxlan") {
+		t.Errorf("%v (%s)", err, hint.Of(err))
+	}
+	if err := explain("veth", "eth0", unix.EPERM); !strings.Contains(hint.Of(err), "root") {
+		t.Errorf("%v (%s)", err, hint.Of(err))
+	}
+	if err := explain("veth", "eth0", unix.EEXIST); hint.Of(err) != "" || strings.Contains(err.Error(), "CONFIG") {
+		t.Errorf("%v has a hint that does not fit", err)
+	}
+}

@@ -1,0 +1,112 @@
+package link
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Who made a route, as far as the dataplanes that are modelled tell. The numbers are the kernel's.
+const (
+	ProtocolBoot   = unix.RTPROT_BOOT
+	ProtocolBird   = unix.RTPROT_BIRD
+	ProtocolCalico = 80
+)
+
+// AddAddress gives a device an address with its prefix length.
+func (h *Handle) AddAddress(dev string, addr netip.Prefix) error { return h.addAddress(dev, addr, 0) }
+
+// AddAddressNoRoute is AddAddress without the kernel's route to the rest of the prefix.
+func (h *Handle) AddAddressNoRoute(dev string, addr netip.Prefix) error {
+	return h.addAddress(dev, addr, unix.IFA_F_NOPREFIXROUTE)
+}
+
+func (h *Handle) addAddress(dev string, addr netip.Prefix, flags int) error {
+	l, err := h.stub(dev)
+	if err != nil {
+		return err
+	}
+	if err := h.nl.AddrAdd(l, &netlink.Addr{IPNet: ipNet(addr), Flags: flags}); err != nil {
+		return fmt.Errorf("give %s the address %v: %w", dev, addr, err)
+	}
+	return nil
+}
+
+// Route is one entry of the main table.
+type Route struct {
+	// To is the destination; 0.0.0.0/0 is the default route.
+	To netip.Prefix
+	// Via is the next hop, none when invalid.
+	Via netip.Addr
+	// Dev is the device; "" only with Blackhole.
+	Dev string
+	// OnLink takes Via for a neighbour although no route says so; LinkScope says that the destination is one.
+	OnLink, LinkScope bool
+	// Blackhole drops silently what has no longer match.
+	Blackhole bool
+	// Protocol says who made it; 0 is ProtocolBoot.
+	Protocol int
+	// MTU in bytes, 0 for that of the device.
+	MTU int
+	// Source is the preferred source address, none when invalid.
+	Source netip.Addr
+}
+
+// AddRoute adds an entry; one that is there already is an error.
+func (h *Handle) AddRoute(r Route) error {
+	entry := netlink.Route{Dst: ipNet(r.To), Gw: ip(r.Via), Src: ip(r.Source), MTU: r.MTU, Protocol: netlink.RouteProtocol(r.Protocol)}
+	if r.Protocol == 0 {
+		entry.Protocol = ProtocolBoot
+	}
+	if r.OnLink {
+		entry.Flags = int(netlink.FLAG_ONLINK)
+	}
+	if r.LinkScope {
+		entry.Scope = netlink.SCOPE_LINK
+	}
+	if r.Blackhole {
+		entry.Type = unix.RTN_BLACKHOLE
+	} else {
+		i, err := h.indexOf(r.Dev)
+		if err != nil {
+			return err
+		}
+		entry.LinkIndex = i
+	}
+	if err := h.nl.RouteAdd(&entry); err != nil {
+		return fmt.Errorf("add route to %v (via %v dev %s): %w", r.To, r.Via, r.Dev, err)
+	}
+	return nil
+}
+
+// AddNeighbour adds a permanent ARP entry.
+func (h *Handle) AddNeighbour(dev string, addr netip.Addr, mac net.HardwareAddr) error {
+	i, err := h.indexOf(dev)
+	if err != nil {
+		return err
+	}
+	n := netlink.Neigh{LinkIndex: i, Family: unix.AF_INET, State: netlink.NUD_PERMANENT, IP: ip(addr), HardwareAddr: mac}
+	if err := h.nl.NeighSet(&n); err != nil {
+		return fmt.Errorf("add neighbour %v to %s: %w", addr, dev, err)
+	}
+	return nil
+}
+
+// AddForwarding tells a VXLAN device behind which outer address a MAC address is.
+func (h *Handle) AddForwarding(dev string, mac net.HardwareAddr, outer netip.Addr) error {
+	i, err := h.indexOf(dev)
+	if err != nil {
+		return err
+	}
+	n := netlink.Neigh{
+		LinkIndex: i, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF,
+		IP: ip(outer), HardwareAddr: mac,
+	}
+	if err := h.nl.NeighSet(&n); err != nil {
+		return fmt.Errorf("add forwarding entry %v behind %v to %s: %w", mac, outer, dev, err)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package link
+
+import (
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+)
+
+// From this rate on htb keeps nearer to what it is told than tbf, which is exact below.
+const htbFrom = 5e9
+
+// What the shapers may hold back and let through at once.
+const (
+	tbfBurst   = 128 << 10
+	htbBurst   = 1 << 20
+	tbfLatency = 0.010 // seconds of queue before a packet is dropped
+)
+
+// Shape limits what a device sends to rate in bit/s of frames, without preamble and gap.
+func (h *Handle) Shape(dev string, rate float64) error {
+	i, err := h.indexOf(dev)
+	if err != nil {
+		return err
+	}
+	if rate >= htbFrom {
+		err = h.htb(i, rate)
+	} else {
+		err = h.tbf(i, rate)
+	}
+	if err != nil {
+		return fmt.Errorf("limit %s to %.0f bit/s: %w", dev, rate, err)
+	}
+	return nil
+}
+
+func (h *Handle) tbf(index int, rate float64) error {
+	bytes := rate / 8
+	// The kernel wants the burst as the time that it takes to send, in its own ticks.
+	return h.nl.QdiscAdd(&netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       uint64(bytes),
+		Limit:      uint32(bytes*tbfLatency) + tbfBurst,
+		Buffer:     netlink.Xmittime(uint64(bytes), tbfBurst),
+	})
+}
+
+func (h *Handle) htb(index int, rate float64) error {
+	root := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT})
+	root.Defcls = 1
+	if err := h.nl.QdiscAdd(root); err != nil {
+		return err
+	}
+	return h.nl.ClassAdd(netlink.NewHtbClass(
+		netlink.ClassAttrs{LinkIndex: index, Parent: netlink.MakeHandle(1, 0), Handle: netlink.MakeHandle(1, 1)},
+		netlink.HtbClassAttrs{Rate: uint64(rate), Ceil: uint64(rate), Buffer: htbBurst, Cbuffer: htbBurst},
+	))
+}
+
+// Shaper returns the kind of the queueing discipline at the root of a device: "tbf", "htb", "noqueue" and so on.
+func (h *Handle) Shaper(dev string) (string, error) {
+	l, err := h.stub(dev)
+	if err != nil {
+		return "", err
+	}
+	list, err := h.nl.QdiscList(l)
+	if err != nil {
+		return "", fmt.Errorf("list queueing disciplines of %s: %w", dev, err)
+	}
+	for _, q := range list {
+		if q.Attrs().Parent == netlink.HANDLE_ROOT {
+			return q.Type(), nil
+		}
+	}
+	return "", nil
+}

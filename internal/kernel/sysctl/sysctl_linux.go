@@ -1,0 +1,78 @@
+// Package sysctl sets kernel parameters inside a network namespace and makes sure that they took: a write to a
+// parameter that a namespace may not change can succeed and do nothing.
+//
+// Settings are named as below /proc/sys, for example "net/ipv4/ip_forward".
+package sysctl
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Setting is one parameter and the value that it shall have.
+type Setting struct {
+	Name, Value string
+	// IfPresent leaves a parameter alone that this kernel does not have.
+	IfPresent bool
+}
+
+// Set makes every setting true inside ns, in order. A parameter that has the value already is not written.
+func Set(ns *netns.NS, settings []Setting) error {
+	return ns.Do(func() error {
+		for _, s := range settings {
+			if err := set(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Get reads one parameter inside ns.
+func Get(ns *netns.NS, name string) (string, error) {
+	var value string
+	err := ns.Do(func() (err error) {
+		value, err = get(name)
+		return err
+	})
+	return value, err
+}
+
+func set(s Setting) error {
+	before, err := get(s.Name)
+	if errors.Is(err, os.ErrNotExist) && s.IfPresent {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if before == s.Value {
+		return nil
+	}
+	if err := os.WriteFile(file(s.Name), []byte(s.Value), 0); err != nil {
+		return fmt.Errorf("set sysctl %s=%s: %w", s.Name, s.Value, err)
+	}
+	after, err := get(s.Name)
+	if err != nil {
+		return err
+	}
+	if after != s.Value {
+		return fmt.Errorf("set sysctl %s=%s: the kernel took the write and says %q", s.Name, s.Value, after)
+	}
+	return nil
+}
+
+func get(name string) (string, error) {
+	b, err := os.ReadFile(file(name))
+	if err != nil {
+		return "", fmt.Errorf("read sysctl %s: %w", name, err)
+	}
+	return strings.Join(strings.Fields(string(b)), " "), nil
+}
+
+func file(name string) string { return filepath.Join("/proc/sys", name) }

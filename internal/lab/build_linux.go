@@ -1,0 +1,306 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// switchBridge is the name of the bridge in the switch.
+const switchBridge = "br0"
+
+// ageing keeps the switch's knowledge of who is where for a day, in hundredths of a second: an instance that waits for
+// its next trial must not flood its first packets.
+const ageing = 24 * 3600 * 100
+
+// builder makes one instance. Its steps run in the order of build, each on all namespaces.
+type builder struct {
+	lab  *Lab
+	spec Spec
+	inst *Instance
+	// at has a handle in the namespace of each host that has one of its own.
+	at map[*Host]*link.Handle
+}
+
+// build raises one instance. On failure it leaves nothing behind.
+func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
+	b := &builder{lab: l, spec: spec, at: map[*Host]*link.Handle{},
+		inst: &Instance{Name: spec.Name, Profile: spec.Profile, Spec: spec}}
+	defer func() {
+		for _, h := range b.at {
+			h.Close()
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"namespaces", b.namespaces},
+		{"underlay", b.underlay},
+		{"dataplane", b.dataplane},
+		{"NIC model", b.nics},
+		{"rules", b.rules},
+	} {
+		began := time.Now()
+		err := ctx.Err()
+		if err == nil {
+			err = step.do(ctx)
+		}
+		if err != nil {
+			b.inst.close()
+			return nil, fmt.Errorf("profile %q: %s: %w", spec.Name, step.name, err)
+		}
+		l.log.Debug("raised", "profile", spec.Name, "step", step.name, "took", time.Since(began))
+	}
+	return b.inst, nil
+}
+
+// namespaces makes the hosts.
+func (b *builder) namespaces(context.Context) (err error) {
+	i, s := b.inst, b.spec
+	if i.Switch, err = b.host(s.Switch, nil); err != nil {
+		return err
+	}
+	if i.External, err = b.host(s.External, b.lab.place.external); err != nil {
+		return err
+	}
+	for k, n := range s.Nodes {
+		if err := b.node(n, b.lab.place.nodes[k]); err != nil {
+			return err
+		}
+	}
+	for _, svc := range s.Services {
+		out := Service{Name: svc.Name, VIP: svc.VIP, Port: svc.Port, TargetPort: svc.TargetPort, NodePort: svc.NodePort}
+		for _, r := range svc.Backends {
+			out.Backends = append(out.Backends, i.Nodes[r.Node].Pods[r.Pod])
+		}
+		i.Services = append(i.Services, out)
+	}
+	return nil
+}
+
+func (b *builder) host(s HostSpec, cpus []int) (*Host, error) {
+	h := &Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.lab.place.asideOf(cpus)}
+	return h, b.enter(h)
+}
+
+// enter makes the namespace of h, and its loopback and settings like those of any fresh machine.
+func (b *builder) enter(h *Host) error {
+	ns, err := netns.New()
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.Name, err)
+	}
+	h.NS = ns
+	b.inst.owned = append(b.inst.owned, ns)
+	at, err := link.Open(ns)
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.Name, err)
+	}
+	b.at[h] = at
+	if err := sysctl.Set(ns, fresh); err != nil {
+		return fmt.Errorf("%s: %w", h.Name, err)
+	}
+	return at.Up(link.Loopback)
+}
+
+// fresh is what a new namespace gets from the kernel on a machine where nobody has changed anything. IPv4 settings are
+// otherwise taken over from the host, and what the host forwards or filters is no fact about a dataplane. IPv6 is off:
+// this lab is IPv4, and router solicitations are noise.
+var fresh = []sysctl.Setting{
+	{Name: "net/ipv6/conf/all/disable_ipv6", Value: "1", IfPresent: true},
+	{Name: "net/ipv6/conf/default/disable_ipv6", Value: "1", IfPresent: true},
+	{Name: "net/ipv4/ip_forward", Value: "0"},
+	{Name: "net/ipv4/conf/all/rp_filter", Value: "0"},
+	{Name: "net/ipv4/conf/default/rp_filter", Value: "0"},
+	{Name: "net/ipv4/conf/all/arp_ignore", Value: "0"},
+	{Name: "net/ipv4/conf/default/arp_ignore", Value: "0"},
+	{Name: "net/ipv4/conf/all/arp_announce", Value: "0"},
+	{Name: "net/ipv4/conf/default/arp_announce", Value: "0"},
+	{Name: "net/ipv4/conf/all/route_localnet", Value: "0"},
+	{Name: "net/ipv4/conf/default/route_localnet", Value: "0"},
+	{Name: "net/ipv4/conf/all/proxy_arp", Value: "0"},
+	{Name: "net/ipv4/conf/default/proxy_arp", Value: "0"},
+}
+
+func (b *builder) node(s dataplane.Node, cpus []int) error {
+	n := &Node{
+		Host:    Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.lab.place.asideOf(cpus)},
+		PodCIDR: s.PodCIDR, Blocks: s.Blocks, TunnelAddr: s.Tunnel.Addr,
+	}
+	b.inst.Nodes = append(b.inst.Nodes, n)
+	group, err := b.lab.group(b.spec.Name + "/" + s.Name)
+	if err != nil {
+		return err
+	}
+	n.Cgroup, n.group = group, group
+	if err := b.enter(&n.Host); err != nil {
+		return err
+	}
+	for _, p := range s.Pods {
+		pod := &Pod{Host: n.Host, Node: n, HostDevice: p.HostDevice, MAC: p.MAC.String(), HostNetwork: p.HostNetwork}
+		pod.Name, pod.Addr = p.Name, p.Addr.Addr()
+		n.Pods = append(n.Pods, pod)
+		if p.HostNetwork {
+			continue
+		}
+		if err := b.enter(&pod.Host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// underlay connects the nodes and the client outside to the switch.
+func (b *builder) underlay(context.Context) error {
+	at := b.at[b.inst.Switch]
+	if err := sysctl.Set(b.inst.Switch.NS, switchSettings); err != nil {
+		return fmt.Errorf("switch: %w", err)
+	}
+	err := at.AddBridge(link.Bridge{Name: switchBridge, MAC: b.spec.Switch.MAC, MTU: b.spec.Lab.MTU, Ageing: ageing})
+	if err != nil {
+		return fmt.Errorf("switch: %w", err)
+	}
+	if err := at.AddAddress(switchBridge, b.spec.Switch.Addr); err != nil {
+		return fmt.Errorf("switch: %w", err)
+	}
+	if err := b.plug(b.inst.External, b.spec.External); err != nil {
+		return fmt.Errorf("external: %w", err)
+	}
+	for k, n := range b.spec.Nodes {
+		err := b.plug(&b.inst.Nodes[k].Host, HostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC})
+		if err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// switchSettings keep netfilter out of the switch: it stands for hardware.
+var switchSettings = []sysctl.Setting{
+	{Name: "net/bridge/bridge-nf-call-iptables", Value: "0", IfPresent: true},
+	{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "0", IfPresent: true},
+	{Name: "net/bridge/bridge-nf-call-arptables", Value: "0", IfPresent: true},
+}
+
+// plug connects a host to the switch and tells it its neighbours on the underlay.
+func (b *builder) plug(h *Host, s HostSpec) error {
+	at, sw := b.at[h], b.at[b.inst.Switch]
+	err := at.AddVeth(link.Veth{Name: dataplane.NIC, MAC: s.MAC, Peer: s.Name, PeerIn: sw, MTU: b.spec.Lab.MTU})
+	if err != nil {
+		return err
+	}
+	if err := sw.AddPort(switchBridge, s.Name, false); err != nil {
+		return err
+	}
+	if err := at.AddAddress(dataplane.NIC, s.Addr); err != nil {
+		return err
+	}
+	// Without a default route elsewhere a Calico node would not answer its pods' ARP.
+	if err := at.AddRoute(link.Route{To: everywhere, Via: switchAddr, Dev: dataplane.NIC}); err != nil {
+		return err
+	}
+	if err := sw.AddNeighbour(switchBridge, s.Addr.Addr(), s.MAC); err != nil {
+		return err
+	}
+	for _, peer := range b.onUnderlay() {
+		if peer.Name == s.Name {
+			continue
+		}
+		if err := at.AddNeighbour(dataplane.NIC, peer.Addr.Addr(), peer.MAC); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onUnderlay lists who has an address on the underlay by itself.
+func (b *builder) onUnderlay() []HostSpec {
+	all := []HostSpec{b.spec.Switch, b.spec.External}
+	for _, n := range b.spec.Nodes {
+		all = append(all, HostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC})
+	}
+	return all
+}
+
+// dataplane connects the pods.
+func (b *builder) dataplane(context.Context) error {
+	d := b.spec.dataplane
+	for k, n := range b.spec.Nodes {
+		at := b.at[&b.inst.Nodes[k].Host]
+		if err := d.Prepare(n, at); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		for j, p := range n.Pods {
+			if p.HostNetwork {
+				continue
+			}
+			if err := d.AttachPod(n, at, p, b.at[&b.inst.Nodes[k].Pods[j].Host]); err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+		}
+		for _, o := range b.spec.Nodes {
+			if o.Name == n.Name {
+				continue
+			}
+			if err := d.JoinNodes(n, at, o); err != nil {
+				return fmt.Errorf("%s: the way to %s: %w", n.Name, o.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// nics makes all devices behave as the NIC model and the placement say.
+func (b *builder) nics(context.Context) error {
+	for h, at := range b.at {
+		if b.spec.Lab.NIC == "wire" {
+			if err := at.SegmentationOff(); err != nil {
+				return fmt.Errorf("%s: %w", h.Name, err)
+			}
+		}
+		if b.lab.place.mode == "split" && h != b.inst.Switch {
+			if err := at.Steer(h.CPUs); err != nil {
+				b.lab.notSteered(err)
+			}
+		}
+	}
+	if b.spec.Lab.LineRate == 0 {
+		return nil
+	}
+	for _, n := range b.inst.Nodes {
+		if err := b.at[&n.Host].Shape(dataplane.NIC, b.spec.Lab.LineRate); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// rules loads what the node's daemons keep in netfilter. A raw node has no daemons.
+func (b *builder) rules(ctx context.Context) error {
+	if b.spec.Profile.Name == profile.Raw {
+		return nil
+	}
+	for k, n := range b.inst.Nodes {
+		if err := b.lab.netfilter(ctx, n.NS, b.spec, k); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// close drops the namespaces.
+func (i *Instance) close() {
+	for _, ns := range i.owned {
+		_ = ns.Close() // the descriptor is gone whatever it says
+	}
+	i.owned = nil
+	for _, n := range i.Nodes {
+		_ = n.Cgroup.Close()
+	}
+}

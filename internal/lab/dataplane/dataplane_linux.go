@@ -1,0 +1,180 @@
+package dataplane
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/lab/policy"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// NIC is the name of the node's device on the underlay, and of a pod's device in the pod.
+const NIC = "eth0"
+
+// Dataplane is one way to connect pods.
+type Dataplane interface {
+	// Arrange decides what the node with this number, counted from 1, gives to this many pods: it fills in PodCIDR,
+	// Blocks, Tunnel and Pods. The rest of n is set.
+	Arrange(n *Node, number, pods int)
+	// Prepare makes the node's own devices and settings in at.
+	Prepare(n Node, at *link.Handle) error
+	// AttachPod connects the pod, whose namespace is in, to the node, whose namespace is at.
+	AttachPod(n Node, at *link.Handle, p Pod, in *link.Handle) error
+	// JoinNodes teaches from, whose namespace is at, the way to the pods of to.
+	JoinNodes(from Node, at *link.Handle, to Node) error
+	// Rules returns what the dataplane keeps in the netfilter tables of n; others are the rest of the nodes.
+	Rules(n Node, others []Node) policy.Node
+	// NotServed says why there is no traffic on a path, and "" when there is.
+	NotServed(p plan.Path) string
+}
+
+// All lists the dataplanes by the name of their profile.
+var All = []struct {
+	Profile string
+	Dataplane
+}{
+	{"raw", raw{}},
+	{"host", host{}},
+	{"bridge", bridge{}},
+	{"ptp", ptp{}},
+	{"flannel-vxlan", flannel{}},
+	{"canal", canal{}},
+	{"calico-vxlan", calico{vxlan: true}},
+	{"calico-underlay", calico{}},
+	{"macvlan", macvlan{}},
+}
+
+// Lookup returns the dataplane of a profile.
+func Lookup(profile string) (Dataplane, bool) {
+	for _, d := range All {
+		if d.Profile == profile {
+			return d.Dataplane, true
+		}
+	}
+	return nil, false
+}
+
+// Node is the description of one node.
+type Node struct {
+	// Name is, for example, "node-1".
+	Name string
+	// Addr is the address on the underlay with its prefix length, MAC that of the NIC, MTU in bytes.
+	Addr netip.Prefix
+	MAC  net.HardwareAddr
+	MTU  int
+	// Cluster holds the pods of all nodes.
+	Cluster netip.Prefix
+	// PodCIDR holds the pods of this node; not valid when pods have addresses of the underlay.
+	PodCIDR netip.Prefix
+	// Blocks are the parts of PodCIDR that are in use, where addresses are given out in blocks (Calico).
+	Blocks []netip.Prefix
+	// Tunnel has no Device when nothing is encapsulated.
+	Tunnel Tunnel
+	Pods   []Pod
+}
+
+// Tunnel is a node's VXLAN device.
+type Tunnel struct {
+	Device string
+	Addr   netip.Addr
+	MAC    net.HardwareAddr
+	// VNI is the network identifier, Port the UDP destination port, MTU in bytes.
+	VNI, Port, MTU int
+}
+
+// Pod is the description of one pod.
+type Pod struct {
+	// Name is, for example, "node-1/pod-2".
+	Name string
+	// Addr has the prefix length that the pod's device has.
+	Addr netip.Prefix
+	// MAC is that of the pod's device, nil for a host-network pod.
+	MAC net.HardwareAddr
+	// HostDevice is the node's end of the pod's veth, "" when there is none.
+	HostDevice string
+	// HostNetwork pods have no namespace of their own.
+	HostNetwork bool
+	// MTU is of the pod's device in bytes.
+	MTU int
+}
+
+// nothing is embedded by dataplanes that have no use for one of the verbs.
+type nothing struct{}
+
+func (nothing) Prepare(Node, *link.Handle) error                      { return nil }
+func (nothing) AttachPod(Node, *link.Handle, Pod, *link.Handle) error { return nil }
+func (nothing) JoinNodes(Node, *link.Handle, Node) error              { return nil }
+func (nothing) Rules(Node, []Node) policy.Node                        { return policy.Node{} }
+func (nothing) NotServed(plan.Path) string                            { return "" }
+
+// firstPod is the last byte of the first pod's address where the gateway has the first of the node's range.
+const firstPod = 2
+
+// subnet is the /24 of the cluster's /16 that belongs to a node.
+func subnet(cluster netip.Prefix, number int) netip.Prefix {
+	b := cluster.Masked().Addr().As4()
+	b[2] = byte(number)
+	return netip.PrefixFrom(netip.AddrFrom4(b), 24)
+}
+
+// nth returns the address that is n above the first of p.
+func nth(p netip.Prefix, n int) netip.Addr {
+	b := p.Masked().Addr().As4()
+	b[3] += byte(n)
+	return netip.AddrFrom4(b)
+}
+
+// gateway is the node's own address in its pod range, where it has one.
+func (n Node) gateway() netip.Addr { return nth(n.PodCIDR, 1) }
+
+// podName returns "node-1/pod-1" and so on.
+func podName(n *Node, i int) string { return n.Name + "/pod-" + strconv.Itoa(i+1) }
+
+// MACOf makes a MAC address of two leading bytes and an IPv4 address, so that it can be told in a capture whose it is.
+func MACOf(first, second byte, a netip.Addr) net.HardwareAddr {
+	b := a.As4()
+	return net.HardwareAddr{first, second, b[0], b[1], b[2], b[3]}
+}
+
+// podMAC is how several plugins derive a pod's MAC address from its IPv4 address.
+func podMAC(a netip.Addr) net.HardwareAddr { return MACOf(0x0a, 0x58, a) }
+
+// tunnelMAC is a stand-in for the random address that a daemon chooses once and announces.
+func tunnelMAC(n *Node) net.HardwareAddr { return MACOf(0x66, 0x00, n.Addr.Addr()) }
+
+// vethName makes a device name from a prefix and as many characters of a hash of the pod's name as there is room for.
+func vethName(prefix, pod string, digits int) string {
+	sum := sha1.Sum([]byte("default." + pod))
+	return prefix + hex.EncodeToString(sum[:])[:digits]
+}
+
+// everywhere is the default route's destination.
+var everywhere = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+
+// single is the prefix that holds a alone.
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// forwarding makes a node pass packets on between its devices.
+func forwarding(at *link.Handle) error {
+	return sysctl.Set(at.NS(), []sysctl.Setting{{Name: "net/ipv4/ip_forward", Value: "1"}})
+}
+
+// announce makes a pod tell its neighbours when its device comes up, as CNI plugins set it.
+func announce(in *link.Handle) error {
+	return sysctl.Set(in.NS(), []sysctl.Setting{{Name: "net/ipv4/conf/" + NIC + "/arp_notify", Value: "1"}})
+}
+
+// run calls steps in order until one fails.
+func run(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

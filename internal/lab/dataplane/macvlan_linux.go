@@ -1,0 +1,56 @@
+package dataplane
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// macvlan gives each pod a device of its own on top of the node's NIC, in bridge mode, and an address of the underlay:
+//
+//	pod eth0 (macvlan) ─ eth0 ── switch ── eth0 ─ (macvlan) eth0 pod
+//
+// The node's stack is not on the way, so neither are its rules. Pods of one node meet inside the driver. A node and its
+// own pods cannot reach each other: what the NIC sends does not come back to it.
+type macvlan struct{ nothing }
+
+func (macvlan) Arrange(n *Node, number, pods int) {
+	for i := range pods {
+		b := n.Addr.Addr().As4()
+		b[2], b[3] = byte(number), byte(firstPod+i)
+		addr := netip.AddrFrom4(b)
+		n.Pods = append(n.Pods, Pod{
+			Name: podName(n, i), Addr: netip.PrefixFrom(addr, n.Addr.Bits()), MAC: podMAC(addr), MTU: n.MTU,
+		})
+	}
+}
+
+func (macvlan) Prepare(_ Node, at *link.Handle) error { return forwarding(at) }
+
+func (macvlan) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
+	return run(
+		func() error {
+			return at.AddMacvlan(link.Macvlan{Name: NIC, MAC: p.MAC, MTU: p.MTU, Parent: NIC, In: in})
+		},
+		func() error { return announce(in) },
+		func() error { return in.AddAddress(NIC, p.Addr) },
+	)
+}
+
+const (
+	ownNode   = "a macvlan device in bridge mode cannot talk to the node that it stands on"
+	noService = "nothing on a macvlan pod's way translates a Service's address: the node's kube-proxy rules are bypassed"
+)
+
+func (macvlan) NotServed(p plan.Path) string {
+	switch {
+	case p.From == plan.Pod && (p.To == plan.Service || p.To == plan.Self):
+		return noService
+	case p.Locality == plan.SameNode && p.From != p.To:
+		return ownNode
+	case p.Locality == plan.Local && p.To != plan.Host:
+		return ownNode + ", and the Service's endpoint is such a device"
+	}
+	return ""
+}

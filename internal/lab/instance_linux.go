@@ -1,0 +1,115 @@
+package lab
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// Instance is one profile that stands, or that could not be raised.
+type Instance struct {
+	// Name is the profile's, with plan.TwinSuffix for a twin.
+	Name    string
+	Profile profile.Profile
+	// Err says why it does not stand; then everything below is empty.
+	Err error
+	// StandIn lists what something else stands in for, in words; nothing in this version.
+	StandIn          []string
+	Switch, External *Host
+	Nodes            []*Node
+	// Services are in the order in which kube-proxy has them.
+	Services []Service
+	// Spec is what it was made from.
+	Spec Spec
+
+	// owned are the namespaces to close.
+	owned []*netns.NS
+}
+
+// Host is a network namespace in which processes can be started.
+type Host struct {
+	// Name is unique in the instance: "node-1", "node-1/pod-2", "switch", "external".
+	Name string
+	NS   *netns.NS
+	// Addr is the host's address: a pod's own, a node's on the underlay.
+	Addr netip.Addr
+	// CPUs are for its load threads.
+	CPUs []int
+
+	// aside is where its processes begin; nil is anywhere.
+	aside []int
+	// group is nil without cgroup v2.
+	group *cgroup.Group
+}
+
+// Node is a host with pods.
+type Node struct {
+	Host
+	// PodCIDR is not valid when pods have addresses of the underlay or of the node.
+	PodCIDR netip.Prefix
+	// Blocks are the parts of PodCIDR that Calico uses.
+	Blocks []netip.Prefix
+	// TunnelAddr is that of the VXLAN device, not valid without one.
+	TunnelAddr netip.Addr
+	Pods       []*Pod
+	// Cgroup holds the node's and its pods' processes; nil without cgroup v2.
+	Cgroup *cgroup.Group
+}
+
+// Pod is a host on a node.
+type Pod struct {
+	Host
+	Node *Node
+	// HostDevice is the node's end of the pod's veth, "" when there is none.
+	HostDevice string
+	// MAC is that of the pod's eth0, "" for a host-network pod.
+	MAC string
+	// HostNetwork pods share NS and address with their node.
+	HostNetwork bool
+}
+
+// Service is a Service that the nodes of an instance know.
+type Service struct {
+	Name string
+	VIP  netip.Addr
+	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
+	Port, TargetPort, NodePort int
+	Backends                   []*Pod
+}
+
+// Service returns the Service called name, nil if there is none.
+func (i *Instance) Service(name string) *Service {
+	for k := range i.Services {
+		if i.Services[k].Name == name {
+			return &i.Services[k]
+		}
+	}
+	return nil
+}
+
+// Host returns the host called name, nil if there is none.
+func (i *Instance) Host(name string) *Host {
+	for _, h := range i.Hosts() {
+		if h.Name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// Hosts returns all hosts: the switch, the client outside, then each node followed by its pods.
+func (i *Instance) Hosts() []*Host {
+	if i.Switch == nil {
+		return nil
+	}
+	all := []*Host{i.Switch, i.External}
+	for _, n := range i.Nodes {
+		all = append(all, &n.Host)
+		for _, p := range n.Pods {
+			all = append(all, &p.Host)
+		}
+	}
+	return all
+}

@@ -1,0 +1,403 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/ipt"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// TestKernelGolden reads back from the kernel what every profile has put into the switch, the first node and its first
+// pod, and compares it with files that were checked against the dataplanes' descriptions.
+func TestKernelGolden(t *testing.T) {
+	l := up(t, plan.Lab{}, profile.InLab()...)
+	for _, i := range standing(t, l) {
+		t.Run(i.Name, func(t *testing.T) {
+			var b bytes.Buffer
+			hosts := []*Host{i.Switch, i.External, &i.Nodes[0].Host}
+			if len(i.Nodes[0].Pods) > 0 && !i.Nodes[0].Pods[0].HostNetwork {
+				hosts = append(hosts, &i.Nodes[0].Pods[0].Host)
+			}
+			for _, h := range hosts {
+				if err := dump(&b, h); err != nil {
+					t.Fatal(err)
+				}
+			}
+			gold.Check(t, "kernel/"+i.Name+".golden", b.Bytes())
+		})
+	}
+}
+
+// dump writes the devices, addresses, routes, permanent neighbours and forwarding entries of a host, and its settings.
+func dump(b *bytes.Buffer, h *Host) error {
+	at, err := link.Open(h.NS)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	fmt.Fprintf(b, "%s\n", h.Name)
+	devices, err := at.Devices()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(devices, func(x, y link.Device) int { return strings.Compare(x.Name, y.Name) })
+	for _, d := range devices {
+		if err := dumpDevice(b, at, d); err != nil {
+			return err
+		}
+	}
+	routes, err := at.Routes()
+	if err != nil {
+		return err
+	}
+	lines := make([]string, len(routes))
+	for k, r := range routes {
+		lines[k] = fmt.Sprintf("\troute %v via %v dev %q protocol %d mtu %d source %v onlink %t link %t blackhole %t\n",
+			r.To, r.Via, r.Dev, r.Protocol, r.MTU, r.Source, r.OnLink, r.LinkScope, r.Blackhole)
+	}
+	slices.Sort(lines)
+	b.WriteString(strings.Join(lines, ""))
+	return dumpSettings(b, h, devices)
+}
+
+func dumpDevice(b *bytes.Buffer, at *link.Handle, d link.Device) error {
+	fmt.Fprintf(b, "\t%s %s MTU %d up %t", d.Name, d.Kind, d.MTU, d.Up)
+	if given(d) {
+		fmt.Fprintf(b, " %v", d.MAC)
+	}
+	if d.Master != "" {
+		fmt.Fprintf(b, " port of %s", d.Master)
+	}
+	if d.Kind == "vxlan" {
+		fmt.Fprintf(b, " VNI %d UDP %d learning %t", d.VNI, d.Port, d.Learning)
+	}
+	fmt.Fprintf(b, " %v\n", d.Addresses)
+	neighbours, err := at.Neighbours(d.Name)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for _, n := range neighbours {
+		if n.Permanent && !n.Addr.IsMulticast() {
+			lines = append(lines, fmt.Sprintf("\t\tneighbour %v %v\n", n.Addr, n.MAC))
+		}
+	}
+	if d.Kind == "vxlan" {
+		entries, err := at.Forwarding(d.Name)
+		if err != nil {
+			return err
+		}
+		for _, n := range entries {
+			lines = append(lines, fmt.Sprintf("\t\tforwarding %v behind %v permanent %t\n", n.MAC, n.Addr, n.Permanent))
+		}
+	}
+	slices.Sort(lines)
+	b.WriteString(strings.Join(lines, ""))
+	return nil
+}
+
+// given says whether the lab chose a device's MAC address; the others are random.
+func given(d link.Device) bool {
+	return d.Kind != "veth" && d.Name != link.Loopback || d.Name == dataplane.NIC || strings.HasPrefix(d.Name, "cali")
+}
+
+// dumpSettings writes the settings that the lab made; a setting of a module that is not there is no fact about it.
+func dumpSettings(b *bytes.Buffer, h *Host, devices []link.Device) error {
+	names := []string{"net/ipv4/ip_forward", "net/ipv4/conf/all/rp_filter", "net/ipv4/conf/all/route_localnet"}
+	if h.Name != "switch" {
+		names = append(names, "net/ipv4/conf/"+dataplane.NIC+"/arp_notify")
+	}
+	for _, d := range devices {
+		if strings.HasPrefix(d.Name, "cali") {
+			conf := "net/ipv4/conf/" + d.Name
+			names = append(names, conf+"/proxy_arp", conf+"/route_localnet", conf+"/forwarding", conf+"/rp_filter",
+				"net/ipv4/neigh/"+d.Name+"/proxy_delay")
+			break
+		}
+	}
+	for _, n := range names {
+		v, err := sysctl.Get(h.NS, n)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "\t%s = %s\n", n, v)
+	}
+	return nil
+}
+
+// TestSettings checks what a node owes to kubelet, kube-proxy and the CNI's daemon, and the switch to nobody.
+func TestSettings(t *testing.T) {
+	l := up(t, plan.Lab{}, "raw", "host", "flannel-vxlan", "calico-underlay")
+	for _, i := range standing(t, l) {
+		kube, acct := "1", "0"
+		if i.Name == "raw" {
+			kube = "0"
+		}
+		if i.Name == "calico-underlay" {
+			acct = "1"
+		}
+		want := map[string]string{"net/ipv4/ip_forward": kube, "net/ipv4/conf/all/route_localnet": kube}
+		if kube == "1" {
+			want["net/bridge/bridge-nf-call-iptables"] = "1"
+			want["net/netfilter/nf_conntrack_tcp_timeout_established"] = "86400"
+			want["net/netfilter/nf_conntrack_tcp_timeout_close_wait"] = "3600"
+			want["net/netfilter/nf_conntrack_acct"] = acct
+		}
+		for _, n := range i.Nodes {
+			checkSettings(t, i, &n.Host, want)
+		}
+		checkSettings(t, i, i.Switch, map[string]string{
+			"net/bridge/bridge-nf-call-iptables": "0", "net/bridge/bridge-nf-call-ip6tables": "0",
+			"net/bridge/bridge-nf-call-arptables": "0", "net/ipv4/ip_forward": "0",
+		})
+		for _, h := range i.Hosts() {
+			checkSettings(t, i, h, map[string]string{"net/ipv6/conf/all/disable_ipv6": "1"})
+		}
+	}
+}
+
+func checkSettings(t *testing.T, i *Instance, h *Host, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		got, err := sysctl.Get(h.NS, name)
+		if errors.Is(err, os.ErrNotExist) {
+			t.Logf("%s %s: this kernel has no %s", i.Name, h.Name, name)
+			continue
+		}
+		if err != nil || got != value {
+			t.Errorf("%s %s: %s is %q (%v), want %s", i.Name, h.Name, name, got, err, value)
+		}
+	}
+}
+
+// TestNotServedIsTrue tries the paths that profiles are said not to serve, with real packets.
+func TestNotServedIsTrue(t *testing.T) {
+	l := up(t, plan.Lab{}, "macvlan", "bridge", "ptp")
+	for _, i := range standing(t, l) {
+		t.Run(i.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, p := range plan.Paths {
+				reason := i.Spec.dataplane.NotServed(p)
+				if reason == "" || p.To == plan.Self {
+					continue
+				}
+				if err := refuses(i, i.Spec.ends(p)); err != nil {
+					t.Errorf("%s is said not to be served (%s): %v", p, reason, err)
+				}
+			}
+		})
+	}
+}
+
+// refuses returns an error when a connection comes about.
+func refuses(i *Instance, e Ends) error {
+	var l net.Listener
+	err := i.Host(e.Server).NS.Do(func() (err error) {
+		l, err = net.Listen("tcp4", fmt.Sprintf(":%d", e.ListenPort))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return i.Host(e.Client).NS.Do(func() error {
+		c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(e.Address, uint16(e.Port)).String(), 500*time.Millisecond)
+		if err != nil {
+			return nil
+		}
+		c.Close()
+		return errors.New("but a connection came about")
+	})
+}
+
+func TestNICModelsAndLineRate(t *testing.T) {
+	profiles := []string{"flannel-vxlan", "macvlan", "calico-vxlan"}
+	for _, c := range []struct {
+		nic     string
+		rate    float64
+		shaper  string
+		cutting bool
+	}{{"wire", 0, "noqueue", true}, {"ideal", 1e9, "tbf", false}, {"ideal", 10e9, "htb", false}} {
+		t.Run(fmt.Sprintf("%s, %.0f bit/s", c.nic, c.rate), func(t *testing.T) {
+			l := up(t, plan.Lab{NIC: c.nic, LineRate: c.rate}, profiles...)
+			for _, i := range standing(t, l) {
+				for _, h := range i.Hosts() {
+					checkCutting(t, i, h, c.cutting)
+				}
+				for _, n := range i.Nodes {
+					at := handle(t, &n.Host)
+					if got, err := at.Shaper(dataplane.NIC); err != nil || got != c.shaper {
+						t.Errorf("%s %s: eth0 is shaped by %q (%v), want %s", i.Name, n.Name, got, err, c.shaper)
+					}
+				}
+			}
+		})
+	}
+}
+
+// checkCutting asserts that no device of h can carry a super-packet, or that all can.
+func checkCutting(t *testing.T, i *Instance, h *Host, want bool) {
+	t.Helper()
+	at := handle(t, h)
+	devices, err := at.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range devices {
+		on, err := at.Segmentation(d.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cuts := len(on) == 0 || d.GSOMaxSegs == 1
+		if cuts != want && d.Name != link.Loopback {
+			t.Errorf("%s %s %s: segmentation on %v, up to %d segments", i.Name, h.Name, d.Name, on, d.GSOMaxSegs)
+		}
+	}
+}
+
+func handle(t *testing.T, h *Host) *link.Handle {
+	t.Helper()
+	at, err := link.Open(h.NS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(at.Close)
+	return at
+}
+
+func TestSplitSteersEachNodeToItsCPUs(t *testing.T) {
+	l := up(t, plan.Lab{CPU: "split"}, "ptp")
+	i := standing(t, l)[0]
+	if reason, ok := strings.CutPrefix(l.Facts()[FactSteering], "off: "); ok {
+		t.Skipf("receive work cannot be steered here: %s", reason)
+	}
+	for _, n := range i.Nodes {
+		var mask uint64
+		for _, c := range n.CPUs {
+			mask |= 1 << c
+		}
+		for _, h := range []*Host{&n.Host, &n.Pods[0].Host} {
+			got, err := handle(t, h).Steering(dataplane.NIC)
+			if want := fmt.Sprintf("%x", mask); err != nil || got != want {
+				t.Errorf("%s: receive work of eth0 goes to CPUs %s (%v), want %s", h.Name, got, err, want)
+			}
+		}
+	}
+}
+
+func TestOneFailureDoesNotDisturbTheOthers(t *testing.T) {
+	l := up(t, plan.Lab{}, "raw", "no-such", "cilium-native", "ptp")
+	for name, says := range map[string]string{"no-such": "no such profile", "cilium-native": "cannot raise it in the lab"} {
+		i := l.Instance(name)
+		if i == nil || i.Err == nil || !strings.Contains(i.Err.Error(), says) {
+			t.Errorf("%s: %+v, want an error that says %q", name, i, says)
+		}
+		if _, _, err := l.Endpoints(name, plan.NinePaths[0]); err == nil {
+			t.Errorf("%s has endpoints", name)
+		}
+	}
+	for _, name := range []string{"raw", "ptp"} {
+		if i := l.Instance(name); i.Err != nil {
+			t.Errorf("%s does not stand: %v", name, i.Err)
+		}
+	}
+	if l.Instance("host") != nil {
+		t.Error("host stands without having been asked for")
+	}
+}
+
+func TestEndpointsOfATwinAreItsOwn(t *testing.T) {
+	l := up(t, plan.Lab{}, "raw", "raw"+plan.TwinSuffix)
+	standing(t, l)
+	p := plan.NinePaths[0]
+	c1, s1, err := l.Endpoints("raw", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c2, s2, err := l.Endpoints("raw~twin", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c1.Name != "raw/node-1" || s1.Name != "raw/node-2" || c2.Name != "raw~twin/node-1" || s2.Name != "raw~twin/node-2" {
+		t.Errorf("names %s %s %s %s", c1.Name, s1.Name, c2.Name, s2.Name)
+	}
+	if s1.Address != "172.18.0.12" || s1.Port != Port || s1.ListenPort != Port || s2.Address != s1.Address {
+		t.Errorf("addresses %+v %+v", s1, s2)
+	}
+	a, err1 := l.Instance("raw").Nodes[0].NS.Inode()
+	b, err2 := l.Instance("raw~twin").Nodes[0].NS.Inode()
+	if err1 != nil || err2 != nil || a == b {
+		t.Errorf("namespaces %d and %d (%v, %v)", a, b, err1, err2)
+	}
+	_, _, err = l.Endpoints("raw", plan.NinePaths[3])
+	if not := (*wire.NotServedError)(nil); !errors.As(err, &not) {
+		t.Errorf("a pod path of raw: %v", err)
+	}
+}
+
+func TestMissingProgramIsToldByProfile(t *testing.T) {
+	l := up(t, plan.Lab{})
+	missing := errors.New("iptables-restore: not installed")
+	l.tools.iptables = func() (*ipt.Tool, error) { return nil, missing }
+	i := l.raise(t.Context(), "host")
+	if !errors.Is(i.Err, missing) || !strings.HasPrefix(i.Err.Error(), `profile "host": rules: node-1: `) {
+		t.Errorf("host without iptables: %v", i.Err)
+	}
+	if i.Nodes != nil || i.Hosts() != nil {
+		t.Errorf("half an instance was left: %+v", i)
+	}
+	l.tools.ipset = func() (*ipt.IPSet, error) { return nil, missing }
+	if i := l.raise(t.Context(), "canal"); !errors.Is(i.Err, missing) {
+		t.Errorf("canal without ipset: %v", i.Err)
+	}
+	raw := l.raise(t.Context(), "raw")
+	if raw.Err != nil {
+		t.Errorf("raw needs no iptables: %v", raw.Err)
+	}
+	raw.close()
+}
+
+func TestUpGivesUpWithItsContext(t *testing.T) {
+	needRights(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := trees(t)
+	if _, err := Up(ctx, []string{"raw", "ptp"}, Options{Program: program}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Up with a dead context: %v", err)
+	}
+	if after := trees(t); len(after) > len(before) {
+		t.Errorf("left %v", after)
+	}
+}
+
+// trees returns the labs' cgroups on this machine.
+func trees(t *testing.T) []string {
+	t.Helper()
+	root, err := cgroup.Root()
+	if err != nil {
+		return nil
+	}
+	found, err := filepath.Glob(filepath.Join(root, treePrefix+"-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

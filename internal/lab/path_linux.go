@@ -1,0 +1,83 @@
+package lab
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// Ends are the two ends of a path in one instance. The client is always on the first node or outside.
+type Ends struct {
+	// Client and Server are names of hosts.
+	Client, Server string
+	// Address and Port are what the client dials, ListenPort what the server binds to.
+	Address          netip.Addr
+	Port, ListenPort int
+}
+
+// Ends returns the ends of a path. The error is a *wire.NotServedError if the profile has no such path.
+func (s Spec) Ends(p plan.Path) (Ends, error) {
+	if reason := s.dataplane.NotServed(p); reason != "" {
+		return Ends{}, s.notServed(p, reason)
+	}
+	if p.To == plan.Self {
+		return Ends{}, s.notServed(p, "no Service of this version's lab has its client as endpoint")
+	}
+	return s.ends(p), nil
+}
+
+// ends is Ends for a path that may not be served.
+func (s Spec) ends(p plan.Path) Ends {
+	e := Ends{Port: Port, ListenPort: Port}
+	switch p.From {
+	case plan.Host:
+		e.Client = s.Nodes[0].Name
+	case plan.Pod:
+		e.Client = s.Nodes[0].Pods[0].Name
+	case plan.External:
+		e.Client = s.External.Name
+	}
+	switch p.To {
+	case plan.Host:
+		n := s.Nodes[far(p)]
+		e.Server, e.Address = n.Name, n.Addr.Addr()
+	case plan.Pod:
+		pod := s.Nodes[far(p)].Pods[1-far(p)]
+		e.Server, e.Address = pod.Name, pod.Addr.Addr()
+	case plan.External:
+		e.Server, e.Address = s.External.Name, s.External.Addr.Addr()
+	case plan.Service, plan.NodePort:
+		s.behindService(&e, p)
+	}
+	return e
+}
+
+// far is the index of the node at the far end.
+func far(p plan.Path) int {
+	if p.Locality == plan.CrossNode || p.Locality == plan.Remote {
+		return 1
+	}
+	return 0
+}
+
+func (s Spec) behindService(e *Ends, p plan.Path) {
+	name := LocalService
+	if far(p) == 1 {
+		name = RemoteService
+	}
+	for _, svc := range s.Services {
+		if svc.Name != name {
+			continue
+		}
+		b := svc.Backends[0]
+		e.Server, e.Address, e.Port, e.ListenPort = s.Nodes[b.Node].Pods[b.Pod].Name, svc.VIP, svc.Port, svc.TargetPort
+		if p.To == plan.NodePort {
+			e.Address, e.Port = s.Nodes[0].Addr.Addr(), svc.NodePort
+		}
+	}
+}
+
+func (s Spec) notServed(p plan.Path, reason string) error {
+	return &wire.NotServedError{Profile: s.Name, Path: p.String(), Reason: reason}
+}

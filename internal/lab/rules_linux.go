@@ -1,0 +1,93 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/lab/policy"
+	"github.com/cnibench/cnibench/internal/lab/service"
+)
+
+var everywhere = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+
+// Netfilter returns what stands in the netfilter tables of the node with this index: kubelet's and kube-proxy's rules
+// with those of the dataplane.
+func (s Spec) Netfilter(node int) policy.Node {
+	n := s.Nodes[node]
+	others := slices.Concat(s.Nodes[:node], s.Nodes[node+1:])
+	rules := s.dataplane.Rules(n, others)
+	rules.Services = &service.Config{ClusterCIDR: clusterCIDR, Services: s.kubeProxy(node)}
+	return rules
+}
+
+// kubeProxy returns the Services as the kube-proxy of a node sees them: one for each protocol.
+func (s Spec) kubeProxy(node int) []service.Service {
+	var out []service.Service
+	for _, svc := range s.Services {
+		e := service.Service{
+			Namespace: "default", Name: svc.Name, PortName: "tcp", Protocol: "tcp",
+			VIP: svc.VIP, Port: uint16(svc.Port), NodePort: uint16(svc.NodePort),
+		}
+		for _, r := range svc.Backends {
+			e.Endpoints = append(e.Endpoints, service.Endpoint{
+				Addr:  netip.AddrPortFrom(s.Nodes[r.Node].Pods[r.Pod].Addr.Addr(), uint16(svc.TargetPort)),
+				Local: r.Node == node,
+			})
+		}
+		out = append(out, e)
+		if svc.UDP {
+			e.PortName, e.Protocol = "udp", "udp"
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// netfilter loads the rules of a node into ns, then the settings that only exist once the rules have brought conntrack
+// with them.
+func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) error {
+	n := s.Netfilter(node)
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	rules, sets := n.Render()
+	if sets != "" {
+		tool, err := l.tools.ipset()
+		if err != nil {
+			return err
+		}
+		if err := tool.Restore(ctx, ns, sets); err != nil {
+			return err
+		}
+	}
+	tool, err := l.tools.iptables()
+	if err != nil {
+		return err
+	}
+	if err := tool.Restore(ctx, ns, rules); err != nil {
+		return err
+	}
+	if err := sysctl.Set(ns, nodeSettings(n)); err != nil {
+		return fmt.Errorf("settings of kube-proxy and its like: %w", err)
+	}
+	return nil
+}
+
+// nodeSettings are those of kubelet, kube-proxy and the dataplane's daemon.
+func nodeSettings(n policy.Node) []sysctl.Setting {
+	// A node of any CNI has it on where it exists: kubelet's checks ask for it.
+	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1", IfPresent: true}}
+	settings := service.Sysctls(*n.Services)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		list = append(list, sysctl.Setting{Name: name, Value: settings[name]})
+	}
+	if n.Calico != nil {
+		list = append(list, sysctl.Setting{Name: "net/netfilter/nf_conntrack_acct", Value: "1"})
+	}
+	return list
+}
