@@ -15,9 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// snapLength is how much of a frame is kept: two sets of headers with options, Ethernet to TCP, and VXLAN between.
-const snapLength = 256
-
 // defaultBuffer holds about a thousand frames of an ordinary MTU, which the kernel counts with its own overhead.
 const defaultBuffer = 8 << 20
 

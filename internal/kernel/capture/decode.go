@@ -95,6 +95,10 @@ const (
 	maxDepth = 4
 )
 
+// snapLength is how much of a frame a capture keeps, in bytes: two sets of headers with options, Ethernet to TCP, and
+// VXLAN between.
+const snapLength = 256
+
 // vxlanPorts are the destination ports taken for VXLAN: the one assigned by IANA and the one that Linux had before.
 var vxlanPorts = []uint16{4789, 8472}
 

@@ -1,0 +1,356 @@
+package selftest
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/kernel/ipt"
+	"github.com/cnibench/cnibench/internal/lab"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// breakage is one thing done to a standing profile, and the assertions that have to notice.
+type breakage struct {
+	name, profile string
+	// nic is "" for wire.
+	nic string
+	// at names hosts; nil is node-1.
+	at []string
+	// script is for sh, with $LOCAL and $REMOTE the addresses of this node and the other, $SUBNET the pods of the
+	// other, $VETH the first pod's device on node-1, $NEAR the second pod there, $VIP the address of the remote Service, $IPTABLES the program.
+	script string
+	// notices are the IDs that must fail.
+	notices []string
+	// holds are IDs that must not: the breakage is one that traffic alone does not show.
+	holds []string
+}
+
+const (
+	cross = "@pod-to-pod/cross-node"
+	same  = "@pod-to-pod/same-node"
+	bare  = "@host-to-host/cross-node"
+)
+
+var bothNodes = []string{"node-1", "node-2"}
+
+// rebuild puts a tunnel of another VNI in the place of flannel.1, complete with everything else.
+const rebuild = `
+	mac=$(ip -o link show flannel.1 | sed 's/.*ether \([^ ]*\).*/\1/')
+	addr=$(ip -o -4 addr show flannel.1 | awk '{print $4}')
+	set -- $(ip neigh show dev flannel.1 nud permanent)
+	ip link del flannel.1
+	ip link add flannel.1 address $mac mtu 1450 type vxlan id 7 dev eth0 local $LOCAL nolearning dstport 8472
+	ip addr add $addr dev flannel.1
+	ip link set flannel.1 up
+	ip neigh add $1 lladdr $3 dev flannel.1 nud permanent
+	bridge fdb add $3 dev flannel.1 dst $REMOTE self permanent
+	ip route add $SUBNET via $1 dev flannel.1 onlink
+`
+
+var breakages = []breakage{
+	{
+		name: "no forwarding entry", profile: "calico-vxlan",
+		script:  `bridge fdb del $(bridge fdb show dev vxlan.calico | awk '/dst/ {print $1; exit}') dev vxlan.calico`,
+		notices: []string{"tunnel.fdb", "exchange" + cross},
+		holds:   []string{"exchange" + same},
+	},
+	{
+		name: "a neighbour that may expire", profile: "canal",
+		script:  `set -- $(ip neigh show dev flannel.1 nud permanent); ip neigh replace $1 lladdr $3 dev flannel.1 nud reachable`,
+		notices: []string{"tunnel.neighbour"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "another VNI", profile: "flannel-vxlan", at: bothNodes, script: rebuild,
+		notices: []string{"wire" + cross, "tunnel.device"},
+		holds:   []string{"exchange" + cross, "route.remote", "tunnel.fdb"},
+	},
+	{
+		name: "a plain route past the tunnel", profile: "canal", at: bothNodes,
+		script:  `ip route replace $SUBNET via $REMOTE dev eth0`,
+		notices: []string{"wire" + cross, "wire.addresses" + cross, "wire.frame" + cross, "conntrack.outer" + cross, "route.remote"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "no NAT rules", profile: "bridge",
+		script:  `$IPTABLES -t nat -F`,
+		notices: []string{"exchange@pod-to-service/remote", "dnat@pod-to-service/remote", "source@host-to-service/local"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "the Service is translated by the wrong node", profile: "ptp",
+		script:  `$IPTABLES -t nat -F; ip route add $VIP via $REMOTE`,
+		notices: []string{"vip@pod-to-service/remote", "dnat@pod-to-service/remote"},
+		holds:   []string{"exchange@pod-to-service/remote", "source@pod-to-service/remote"},
+	},
+	{
+		name: "segmentation on", profile: "raw",
+		script:  `ethtool -K eth0 tso on gso on`,
+		notices: []string{"offload", "wire.limit" + bare},
+		holds:   []string{"exchange" + bare},
+	},
+	{
+		name: "segmentation off in ideal", profile: "raw", nic: "ideal", at: bothNodes,
+		script:  `ethtool -K eth0 tso off gso off`,
+		notices: []string{"wire.limit" + bare},
+	},
+	{
+		name: "outer packets tracked", profile: "calico-vxlan",
+		script:  `$IPTABLES -t raw -F cali-PREROUTING; $IPTABLES -t raw -F cali-OUTPUT`,
+		notices: []string{"conntrack.outer" + cross},
+		holds:   []string{"exchange" + cross, "conntrack.inner" + cross},
+	},
+	{
+		name: "outer packets untracked", profile: "canal", at: bothNodes,
+		script: `$IPTABLES -t raw -I PREROUTING -p udp --dport 8472 -j NOTRACK
+			$IPTABLES -t raw -I OUTPUT -p udp --dport 8472 -j NOTRACK`,
+		notices: []string{"conntrack.outer" + cross},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "inner packets untracked", profile: "calico-underlay",
+		script:  `$IPTABLES -t raw -I PREROUTING -p tcp -j NOTRACK`,
+		notices: []string{"conntrack.inner" + cross, "conntrack.inner" + same},
+	},
+	{
+		name: "no proxy ARP", profile: "calico-underlay",
+		script:  `echo 0 > /proc/sys/net/ipv4/conf/$VETH/proxy_arp`,
+		notices: []string{"proxy_arp", "gateway.mac", "exchange" + cross},
+	},
+	{
+		name: "no blackhole route", profile: "calico-underlay",
+		script:  `ip route del $(ip route show type blackhole | head -n 1)`,
+		notices: []string{"route.blackhole"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "a route of somebody else", profile: "calico-vxlan",
+		script:  `set -- $(ip route show dev vxlan.calico); ip route del $1; ip route add $1 via $3 dev vxlan.calico onlink proto static mtu 1450`,
+		notices: []string{"route.remote"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "everything masqueraded", profile: "ptp",
+		script:  `$IPTABLES -t nat -A POSTROUTING -o eth0 -j MASQUERADE`,
+		notices: []string{"source" + cross, "source@pod-to-host/cross-node", "wire.addresses" + cross},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "iptables does not see the bridge", profile: "bridge",
+		script:  `echo 0 > /proc/sys/net/bridge/bridge-nf-call-iptables`,
+		notices: []string{"bridge.filtering", "conntrack.inner" + same},
+		holds:   []string{"exchange" + same},
+	},
+	{
+		name: "iptables sees the switch", profile: "raw", at: []string{"switch"},
+		script:  `echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables`,
+		notices: []string{"switch.filtering"},
+	},
+	{
+		name: "a pod off its bridge", profile: "flannel-vxlan",
+		script:  `ip link set $VETH nomaster`,
+		notices: []string{"bridge", "exchange" + cross, "exchange" + same},
+	},
+	{
+		name: "a smaller MTU in a pod", profile: "flannel-vxlan", at: []string{"node-1/pod-1"},
+		script: `ip link set eth0 mtu 1400`,
+		// Nothing to see on the wire: the pod fragments, and conntrack on the node puts the parts together again.
+		notices: []string{"mtu"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "another default route in a pod", profile: "bridge", at: []string{"node-1/pod-2"},
+		script:  `ip route replace default dev eth0`,
+		notices: []string{"gateway"},
+		holds:   []string{"exchange" + same},
+	},
+	{
+		name: "policy passed by at the sender", profile: "calico-vxlan",
+		script:  `$IPTABLES -I FORWARD -j ACCEPT`,
+		notices: []string{"policy.egress" + cross},
+		holds:   []string{"exchange" + cross, "policy.ingress" + cross},
+	},
+	{
+		name: "policy passed by at the receiver", profile: "canal", at: []string{"node-2"},
+		script:  `$IPTABLES -I FORWARD -j ACCEPT`,
+		notices: []string{"policy.ingress" + cross},
+		holds:   []string{"exchange" + cross, "policy.egress" + cross},
+	},
+	{
+		name: "one hop too many", profile: "ptp", at: []string{"node-1/pod-1"},
+		script:  `echo 63 > /proc/sys/net/ipv4/ip_default_ttl`,
+		notices: []string{"ttl" + cross, "ttl" + same},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		// The node sees these packets twice, and half of them only at the other node: kube-proxy would drop them.
+		name: "a detour between pods of one node", profile: "ptp", at: bothNodes,
+		script: `$IPTABLES -I FORWARD -j ACCEPT
+			ip rule add iif $VETH to $NEAR lookup 100
+			ip route add $NEAR via $REMOTE table 100`,
+		notices: []string{"wire" + same, "ttl" + same},
+		holds:   []string{"exchange" + same, "wire" + cross},
+	},
+	{
+		name: "a node that does not forward", profile: "ptp", at: []string{"node-2"},
+		script:  `echo 0 > /proc/sys/net/ipv4/ip_forward`,
+		notices: []string{"forwarding", "exchange" + cross},
+		holds:   []string{"exchange" + same},
+	},
+}
+
+// TestBreakageIsNoticed breaks one thing at a time and asks for the assertion that is about it: an assertion that
+// cannot fail proves nothing.
+func TestBreakageIsNoticed(t *testing.T) {
+	program := iptables(t)
+	var crew sync.WaitGroup
+	defer crew.Wait()
+	slots := make(chan struct{}, atOnce)
+	for _, b := range breakages {
+		crew.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			t.Run(b.name, func(t *testing.T) { b.test(t, program) })
+		})
+	}
+}
+
+// atOnce is how many profiles are broken at the same time: most of the time goes by waiting for what does not come.
+const atOnce = 6
+
+func (b breakage) test(t *testing.T, program string) {
+	inst := up(t, plan.Lab{NIC: b.nic}, b.profile).Instances()[0]
+	if inst.Err != nil {
+		t.Fatal(inst.Err)
+	}
+	if b.at == nil {
+		b.at = []string{"node-1"}
+	}
+	for _, name := range b.at {
+		shell(t, inst, inst.Host(name), program, b.script)
+	}
+	expect(t, Run(context.Background(), inst), b.notices, b.holds)
+}
+
+// mistaken are profiles that claim to be others.
+var mistaken = []struct {
+	raised, table string
+	notices       []string
+}{
+	{"host", "raw", []string{"conntrack.inner" + bare}},
+	{"raw", "host", []string{"conntrack.inner" + bare, "exchange@host-to-service/remote"}},
+	{"ptp", "macvlan", []string{"untouched" + cross, "wire.mac" + cross, "refused@pod-to-host/same-node", "refused@pod-to-service/remote", "ttl" + same}},
+	{"ptp", "bridge", []string{"bridge", "gateway.mac", "ttl" + same}},
+	{"bridge", "calico-underlay", []string{"gateway", "proxy_arp", "policy.egress" + cross, "route.blackhole", "source@host-to-pod/same-node"}},
+	{"canal", "calico-vxlan", []string{"wire" + cross, "route.blackhole", "tunnel.device"}},
+	{"calico-vxlan", "calico-underlay", []string{"wire" + cross, "source@external-to-nodeport/remote", "source@host-to-pod/cross-node"}},
+}
+
+// TestEveryKindOfAssertionIsSeenToFail: no kind is left out of the tests in this file.
+func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
+	failing := map[string]bool{}
+	note := func(ids []string) {
+		for _, id := range ids {
+			kind, _, _ := strings.Cut(id, "@")
+			failing[kind] = true
+		}
+	}
+	for _, b := range breakages {
+		note(b.notices)
+	}
+	for _, m := range mistaken {
+		note(m.notices)
+	}
+	for name := range expectations {
+		for id, c := range ids(t, name) {
+			if !failing[c.kind] {
+				t.Errorf("%s of %s: no test makes an assertion of its kind fail", id, name)
+			}
+		}
+	}
+}
+
+// TestAnotherProfileIsNoticed holds a profile against the table of another: the assertions that tell the two apart
+// must fail.
+func TestAnotherProfileIsNoticed(t *testing.T) {
+	for _, tc := range mistaken {
+		t.Run(tc.raised+" as "+tc.table, func(t *testing.T) {
+			t.Parallel()
+			inst := up(t, plan.Lab{}, tc.raised).Instances()[0]
+			if inst.Err != nil {
+				t.Fatal(inst.Err)
+			}
+			expect(t, run(context.Background(), inst, expectations[tc.table]), tc.notices, nil)
+		})
+	}
+}
+
+func expect(t *testing.T, all []Assertion, notices, holds []string) {
+	t.Helper()
+	found := map[string]Assertion{}
+	for _, a := range all {
+		found[a.ID] = a
+	}
+	for _, id := range notices {
+		if a, ok := found[id]; !ok {
+			t.Errorf("nothing asserts %s", id)
+		} else if a.OK {
+			t.Errorf("not noticed: %s", a)
+		}
+	}
+	for _, id := range holds {
+		if a, ok := found[id]; !ok || !a.OK {
+			t.Errorf("must hold: %s: %s", id, a)
+		}
+	}
+	if t.Failed() {
+		for _, a := range Failed(all) {
+			t.Log(a)
+		}
+	}
+}
+
+// iptables is the name of the program that shares its rules with the lab's.
+func iptables(t *testing.T) string {
+	t.Helper()
+	tool, err := ipt.Find(context.Background(), ipt.Auto)
+	if err != nil {
+		t.Skipf("cannot break the lab on purpose: %v", err)
+	}
+	name := "iptables-" + string(tool.Flavor)
+	for _, program := range []string{"ip", "bridge", "ethtool", "awk", "sed", name} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("cannot break the lab on purpose: %v", err)
+		}
+	}
+	return name
+}
+
+// shell runs a script inside a host.
+func shell(t *testing.T, inst *lab.Instance, host *lab.Host, iptables, script string) {
+	t.Helper()
+	here, other := inst.Nodes[0], inst.Nodes[1]
+	if host.Name == other.Name {
+		here, other = other, here
+	}
+	cmd := exec.Command("sh", "-euc", script)
+	cmd.Env = append(cmd.Environ(), "IPTABLES="+iptables, "LOCAL="+here.Addr.String(), "REMOTE="+other.Addr.String())
+	if other.PodCIDR.IsValid() {
+		pods := inst.Nodes[0].Pods
+		cmd.Env = append(cmd.Env, "SUBNET="+other.PodCIDR.String(), "VETH="+pods[0].HostDevice, "NEAR="+pods[1].Addr.String())
+	}
+	if svc := inst.Service(lab.RemoteService); svc != nil {
+		cmd.Env = append(cmd.Env, "VIP="+svc.VIP.String())
+	}
+	var out []byte
+	err := host.NS.Do(func() (err error) {
+		out, err = cmd.CombinedOutput()
+		return err
+	})
+	if err != nil {
+		t.Fatalf("on %s: %v\n%s", host.Name, err, out)
+	}
+}

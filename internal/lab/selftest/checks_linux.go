@@ -1,0 +1,176 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// check is an assertion that is yet to be looked into.
+type check struct {
+	// kind says what is looked at; id is made of it and the path.
+	kind string
+	// path is the zero path for a fact about nodes and pods.
+	path  plan.Path
+	what  string
+	probe func(context.Context, *scene) finding
+}
+
+// finding is what a probe came back with.
+type finding struct {
+	want, got string
+	// within says that got does not equal want and satisfies it all the same, as "1514" does "at most 1514".
+	within bool
+}
+
+// failed is the finding of a probe that could not look.
+func failed(want string, err error) finding { return finding{want: want, got: "error: " + err.Error()} }
+
+func (c check) id() string {
+	if c.path == (plan.Path{}) {
+		return c.kind
+	}
+	return c.kind + "@" + c.path.String()
+}
+
+func (c check) assert(ctx context.Context, s *scene) Assertion {
+	a := Assertion{Profile: s.inst.Name, ID: c.id(), What: c.what}
+	if c.path != (plan.Path{}) {
+		a.Path = c.path.String()
+	}
+	if ctx.Err() != nil {
+		a.Want, a.Got = "time to look", fmt.Sprintf("error: %v", context.Cause(ctx))
+		return a
+	}
+	f := c.probe(ctx, s)
+	a.Want, a.Got, a.OK = f.want, f.got, f.within || f.got == f.want
+	return a
+}
+
+// checks turns a table into checks: facts about nodes and pods first, then path by path in report order. It is pure, so
+// that what would be asserted can be known without a lab.
+func checks(x expectation) []check {
+	list := nodeChecks(x)
+	for _, path := range plan.Paths {
+		if who, ok := x.served[path]; ok {
+			list = append(list, pathChecks(x, path, who)...)
+		}
+	}
+	list = append(list, wireChecks(x)...)
+	for _, path := range x.refused {
+		list = append(list, check{"refused", path, "the path does not work", refused(path)})
+	}
+	// A neighbour is known only after traffic, so the gateway's address comes last.
+	if x.attach != nil && x.attach.gateway != noGateway {
+		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: gatewayMAC(x.attach)})
+	}
+	return list
+}
+
+// pathChecks are those of one path that works.
+func pathChecks(x expectation, path plan.Path, who witness) []check {
+	list := []check{
+		{"exchange", path, "a TCP and a UDP exchange succeed", exchanged(path)},
+		{"source", path, "whom the backend takes for the client", source(path, who)},
+	}
+	switch path.To {
+	case plan.Service, plan.Self, plan.NodePort:
+		list = append(list,
+			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
+			check{"vip", path, "where the Service's own address is seen", vip(path)})
+	}
+	if path != podPodSame && path != podPodCross {
+		return list
+	}
+	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.tracked)})
+	if x.attach != nil {
+		ttl := x.attach.sameTTL
+		if path == podPodCross {
+			ttl = x.attach.crossTTL
+		}
+		list = append(list, check{"ttl", path, "the TTL that is left of 64 at the receiving pod", ttlLeft(path, ttl)})
+	}
+	if path == podPodSame {
+		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, "nothing")})
+	}
+	if x.untouched {
+		list = append(list, check{"untouched", path, "what the nodes' rules count while pods talk", untouched(path)})
+	}
+	return list
+}
+
+// wireChecks are about packets between two nodes.
+func wireChecks(x expectation) []check {
+	path := x.crossPath()
+	list := []check{
+		{"wire", path, "what carries a packet between nodes", carriers(path, x.carrier())},
+		{"wire.addresses", path, "the addresses on the wire, outer before inner", wireAddresses(path, x.tunnel)},
+		{"wire.frame", path, "the frame around the largest packet that a pod may send, in bytes", frameLength(path)},
+		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
+		{"wire.mac", path, "whose MAC address a packet bears on the wire", wireMAC(path)},
+	}
+	if x.attach == nil {
+		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.tracked)})
+	}
+	if x.tunnel != nil {
+		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, x.tunnel)})
+	}
+	if x.policed {
+		list = append(list,
+			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policed(0, "cali-fw-", "cali-pro-")},
+			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policed(1, "cali-tw-", "cali-pri-")})
+	}
+	return list
+}
+
+// carrier is what the switch must see between nodes.
+func (x expectation) carrier() string {
+	if x.tunnel == nil {
+		return "plain"
+	}
+	return fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, x.tunnel.vni)
+}
+
+// nodeChecks are about what stands on nodes and in pods, without traffic.
+func nodeChecks(x expectation) []check {
+	list := []check{
+		{kind: "mtu", what: "the MTU of pods, or of nodes whose pods have no network of their own", probe: podMTU},
+		{kind: "offload", what: "segmentation and aggregation on the devices", probe: offload},
+		{kind: "switch.filtering", what: "bridge-nf-call-iptables in the switch", probe: switchFiltering},
+	}
+	if x.attach != nil {
+		list = append(list, attachChecks(x)...)
+	}
+	if t := x.tunnel; t != nil {
+		list = append(list,
+			check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDevice(t)},
+			check{kind: "tunnel.fdb", what: "forwarding entries of the tunnel device", probe: tunnelForwarding(t)},
+			check{kind: "tunnel.neighbour", what: "ARP entries of the tunnel device", probe: tunnelNeighbours(t)})
+	}
+	if x.blackhole != 0 {
+		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackhole(x.blackhole)})
+	}
+	if x.remote != nil {
+		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: remote(x.remote)})
+	}
+	return list
+}
+
+func attachChecks(x expectation) []check {
+	var list []check
+	if x.attach.gateway != noGateway {
+		list = append(list,
+			check{kind: "gateway", what: "the pods' default route", probe: podGateway(x.attach)},
+			check{kind: "forwarding", what: "ip_forward on the nodes", probe: nodeSysctl("net/ipv4/ip_forward", "1")})
+	}
+	if x.attach.bridge != "" {
+		list = append(list,
+			check{kind: "bridge", what: "the bridge that the pods' devices are ports of", probe: bridgePorts(x.attach.bridge)},
+			check{kind: "bridge.filtering", what: "bridge-nf-call-iptables on the nodes", probe: nodeSysctl("net/bridge/bridge-nf-call-iptables", "1")})
+	}
+	if x.attach.proxyARP {
+		list = append(list, check{kind: "proxy_arp", what: "proxy_arp on the host side of pods", probe: proxyARP})
+	}
+	return list
+}

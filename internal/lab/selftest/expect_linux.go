@@ -1,0 +1,210 @@
+package selftest
+
+import (
+	"maps"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// expectation is what an observer of a profile must find.
+type expectation struct {
+	// tunnel is nil when pods' packets cross the wire as they are.
+	tunnel *tunnel
+	// attach is how a pod hangs on its node; nil when pods have no network of their own.
+	attach *attachment
+	// tracked says whether conntrack follows packets between pods, on every node that they cross.
+	tracked bool
+	// policed says whether Calico's chains of both pods count them.
+	policed bool
+	// untouched says that the nodes' rules count nothing when pods talk.
+	untouched bool
+	// blackhole is who made the route that drops what is left of a node's own pod addresses, 0 for no such route.
+	blackhole int
+	// remote is the route to another node's pods.
+	remote *remoteRoute
+	// served are the paths that work, with whom the far end takes the client for.
+	served map[plan.Path]witness
+	// refused are the paths that must not work.
+	refused []plan.Path
+}
+
+// tunnel is the device that encapsulates, and what its packets look like.
+type tunnel struct {
+	device    string
+	port, vni int
+	// tracked says that the outer packets are tracked too: then in each direction by an entry that no reply reaches.
+	tracked bool
+}
+
+// attachment is the way from a pod's eth0 into its node.
+type attachment struct {
+	// bridge is the node's bridge that holds the pods' devices, "" when there is none.
+	bridge string
+	// gateway is what the pod's default route points at.
+	gateway gateway
+	// sameTTL and crossTTL are what is left of 64 at a pod of the same node and of another.
+	sameTTL, crossTTL int
+	// proxyARP says that the host side answers for any address.
+	proxyARP bool
+	// ownMAC says that the pod's MAC address is the one on the wire.
+	ownMAC bool
+}
+
+type gateway int
+
+const (
+	// noGateway: the pod stands on the node's own network.
+	noGateway gateway = iota
+	// firstAddress: the first address of the node's pod range, held by a device of the node.
+	firstAddress
+	// linkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, held by nobody.
+	linkLocal
+)
+
+// remoteRoute is the shape of the route to the pods of another node.
+type remoteRoute struct {
+	device   string
+	onLink   bool
+	protocol int // 0 for any
+}
+
+// witness is who a backend says that it talks to.
+type witness int
+
+const (
+	// client: the client's own address.
+	client witness = iota
+	// clientNode: the address of the node that the client is on, or that the client entered.
+	clientNode
+	// tunnelEnd: the address of that node's tunnel device.
+	tunnelEnd
+	// gatewayAddress: the first address of that node's pod range.
+	gatewayAddress
+)
+
+// Protocol numbers of routes that daemons make.
+const (
+	protocolBird  = 12
+	protocolFelix = 80
+)
+
+// The paths, by short names that keep the tables below readable.
+var (
+	hostHostSame  = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.SameNode}
+	hostHostCross = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
+	podHostSame   = plan.Path{From: plan.Pod, To: plan.Host, Locality: plan.SameNode}
+	podHostCross  = plan.Path{From: plan.Pod, To: plan.Host, Locality: plan.CrossNode}
+	hostPodSame   = plan.Path{From: plan.Host, To: plan.Pod, Locality: plan.SameNode}
+	hostPodCross  = plan.Path{From: plan.Host, To: plan.Pod, Locality: plan.CrossNode}
+	podPodSame    = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.SameNode}
+	podPodCross   = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	hostSvcLocal  = plan.Path{From: plan.Host, To: plan.Service, Locality: plan.Local}
+	hostSvcRemote = plan.Path{From: plan.Host, To: plan.Service, Locality: plan.Remote}
+	podSvcLocal   = plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Local}
+	podSvcRemote  = plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
+	extPortLocal  = plan.Path{From: plan.External, To: plan.NodePort, Locality: plan.Local}
+	extPortRemote = plan.Path{From: plan.External, To: plan.NodePort, Locality: plan.Remote}
+	podExternal   = plan.Path{From: plan.Pod, To: plan.External}
+	podSelf       = plan.Path{From: plan.Pod, To: plan.Self}
+)
+
+// paths joins tables of served paths; a later one wins.
+func paths(tables ...map[plan.Path]witness) map[plan.Path]witness {
+	served := map[plan.Path]witness{}
+	for _, t := range tables {
+		maps.Copy(served, t)
+	}
+	return served
+}
+
+// direct is the same under every profile with pods behind their node: between pods nobody rewrites the client's
+// address, nor where a pod calls its own node, nor on the way to a Service.
+var direct = map[plan.Path]witness{
+	hostHostSame: client, hostHostCross: client, podHostSame: client,
+	podPodSame: client, podPodCross: client, podSvcLocal: client, podSvcRemote: client,
+}
+
+// entering are the paths on which the source address depends on the device that a packet leaves by, because a node sends
+// of its own accord or masquerades for a Service: near is that address towards a pod of the node, far towards one of
+// another node.
+func entering(near, far witness) map[plan.Path]witness {
+	return map[plan.Path]witness{
+		hostPodSame: near, hostSvcLocal: near, extPortLocal: near,
+		hostPodCross: far, hostSvcRemote: far, extPortRemote: far,
+	}
+}
+
+var (
+	// masqueraded are a pod's ways out of the cluster's range where the node lends its address.
+	masqueraded = map[plan.Path]witness{podHostCross: clientNode, podExternal: clientNode}
+	// unmasqueraded: pods' addresses are known on the underlay, but not to the world outside.
+	unmasqueraded = map[plan.Path]witness{podHostCross: client}
+
+	// A pod reaches itself through its Service only masqueraded, as whoever the node is towards it. The bridge plugin by
+	// itself does not let a frame back out of the port that it came in by.
+	hairpinGateway = map[plan.Path]witness{podSelf: gatewayAddress}
+	hairpinNode    = map[plan.Path]witness{podSelf: clientNode}
+
+	calicoAttach = attachment{gateway: linkLocal, sameTTL: 63, crossTTL: 62, proxyARP: true}
+)
+
+// expectations is keyed by the name of the profile.
+var expectations = map[string]expectation{
+	profile.Raw: {served: map[plan.Path]witness{hostHostSame: client, hostHostCross: client}},
+	profile.Host: {
+		tracked: true,
+		// The pods are the node, so everybody is seen as who he is. What is translated to the node itself goes to INPUT,
+		// and only POSTROUTING masquerades.
+		served: map[plan.Path]witness{
+			hostHostSame: client, hostHostCross: client, podHostSame: client, podHostCross: client, hostPodSame: client, hostPodCross: client,
+			podPodSame: client, podPodCross: client, podExternal: client,
+			hostSvcLocal: client, hostSvcRemote: client, podSvcLocal: client, podSvcRemote: client,
+			extPortLocal: client, extPortRemote: clientNode,
+		},
+	},
+	"bridge": {
+		tracked: true, served: paths(direct, entering(gatewayAddress, clientNode), unmasqueraded),
+		attach: &attachment{bridge: "cni0", gateway: firstAddress, sameTTL: 64, crossTTL: 62},
+		remote: &remoteRoute{device: "eth0"},
+	},
+	"ptp": {
+		tracked: true, served: paths(direct, entering(gatewayAddress, clientNode), hairpinGateway, unmasqueraded),
+		attach: &attachment{gateway: firstAddress, sameTTL: 63, crossTTL: 62},
+		remote: &remoteRoute{device: "eth0"},
+	},
+	"flannel-vxlan": {
+		tracked: true, served: paths(direct, entering(gatewayAddress, tunnelEnd), hairpinGateway, masqueraded),
+		tunnel: &tunnel{device: "flannel.1", port: 8472, vni: 1, tracked: true},
+		attach: &attachment{bridge: "cni0", gateway: firstAddress, sameTTL: 64, crossTTL: 62},
+		remote: &remoteRoute{device: "flannel.1", onLink: true},
+	},
+	"canal": {
+		tracked: true, policed: true, served: paths(direct, entering(clientNode, tunnelEnd), hairpinNode, masqueraded),
+		tunnel: &tunnel{device: "flannel.1", port: 8472, vni: 1, tracked: true},
+		attach: &calicoAttach,
+		remote: &remoteRoute{device: "flannel.1", onLink: true},
+	},
+	"calico-vxlan": {
+		tracked: true, policed: true, served: paths(direct, entering(clientNode, tunnelEnd), hairpinNode, masqueraded),
+		tunnel:    &tunnel{device: "vxlan.calico", port: 4789, vni: 4096},
+		attach:    &calicoAttach,
+		blackhole: protocolFelix,
+		remote:    &remoteRoute{device: "vxlan.calico", onLink: true, protocol: protocolFelix},
+	},
+	"calico-underlay": {
+		tracked: true, policed: true, served: paths(direct, entering(clientNode, clientNode), hairpinNode, masqueraded),
+		attach:    &calicoAttach,
+		blackhole: protocolBird,
+		remote:    &remoteRoute{device: "eth0", protocol: protocolBird},
+	},
+	"macvlan": {
+		untouched: true,
+		served: map[plan.Path]witness{
+			hostHostSame: client, hostHostCross: client, podPodSame: client, podPodCross: client, podHostCross: client, hostPodCross: client, podExternal: client,
+			hostSvcRemote: client, extPortRemote: clientNode,
+		},
+		refused: []plan.Path{podHostSame, hostPodSame, podSvcLocal, podSvcRemote},
+		attach:  &attachment{sameTTL: 64, crossTTL: 64, ownMAC: true},
+	},
+}

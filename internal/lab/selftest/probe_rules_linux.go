@@ -1,0 +1,119 @@
+package selftest
+
+import (
+	"context"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/kernel/ipt"
+	"github.com/cnibench/cnibench/internal/lab"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// policed sends a connection between pods of two nodes and looks at the chain of the one on that node: a new connection
+// walks down to the profile that allows it, everything after that leaves by the first rule.
+func policed(node int, chain, profile string) func(context.Context, *scene) finding {
+	return func(ctx context.Context, s *scene) finding {
+		const want = "new and established packets"
+		pod := s.pod(node, 0)
+		counted, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", podPodCross)
+		if err != nil {
+			return failed(want, err)
+		}
+		fresh, established := false, false
+		for _, c := range counted {
+			if c.place == "filter "+chain+pod.HostDevice {
+				fresh = fresh || strings.Contains(c.rule, profile)
+				established = established || strings.Contains(c.rule, "RELATED,ESTABLISHED") && strings.Contains(c.rule, "ACCEPT")
+			}
+		}
+		switch {
+		case fresh && established:
+			return finding{want: want, got: want}
+		case fresh:
+			return finding{want: want, got: "new packets only"}
+		case established:
+			return finding{want: want, got: "established packets only"}
+		}
+		return finding{want: want, got: "nothing"}
+	}
+}
+
+func untouched(path plan.Path) func(context.Context, *scene) finding {
+	return func(ctx context.Context, s *scene) finding {
+		const want = "nothing"
+		counted, err := s.counting(ctx, s.inst.Nodes, "", path)
+		if err != nil {
+			return failed(want, err)
+		}
+		var places []string
+		for _, c := range counted {
+			places = append(places, c.place)
+		}
+		return finding{want: want, got: set(places, want)}
+	}
+}
+
+// counted is a rule that counted packets.
+type counted struct{ place, rule string }
+
+// counting returns the rules of the nodes that count packets of an exchange on the path.
+func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, path plan.Path) ([]counted, error) {
+	e, err := s.ends(path)
+	if err != nil {
+		return nil, err
+	}
+	before := make([]map[string][]ipt.Counter, len(nodes))
+	for i, n := range nodes {
+		if before[i], err = s.counters(ctx, n, table); err != nil {
+			return nil, err
+		}
+	}
+	if o := s.tcp(ctx, e, question); o.err != nil {
+		return nil, o.err
+	}
+	var list []counted
+	for i, n := range nodes {
+		after, err := s.counters(ctx, n, table)
+		if err != nil {
+			return nil, err
+		}
+		for place, rules := range after {
+			for k, r := range rules {
+				if old := before[i][place]; k >= len(old) || r.Packets != old[k].Packets {
+					list = append(list, counted{place, r.Rule})
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// counters returns what every rule of a node has counted, by table and chain; table is one table's name or "" for all.
+func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[string][]ipt.Counter, error) {
+	if s.tool == nil {
+		tool, err := ipt.Find(ctx, ipt.Flavor(s.inst.Spec.Lab.Iptables))
+		if err != nil {
+			return nil, err
+		}
+		s.tool = tool
+	}
+	text, err := s.tool.Save(ctx, n.NS, table)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := ipt.ParseSave(text)
+	if err != nil {
+		return nil, err
+	}
+	counters := map[string][]ipt.Counter{}
+	for _, t := range tables {
+		for _, c := range t.Chains {
+			rules := append([]ipt.Counter(nil), c.Rules...)
+			if c.Policy != "-" {
+				rules = append(rules, ipt.Counter{Rule: "policy", Packets: c.Packets, Bytes: c.Bytes})
+			}
+			counters[t.Name+" "+c.Name] = rules
+		}
+	}
+	return counters, nil
+}

@@ -1,0 +1,149 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/kernel/capture"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// bulk is the size of the transfer that shows the largest frame, in bytes: enough for a sender to build super-frames.
+const bulk = 256 << 10
+
+// ethernetHeader is what a frame is longer than its packet, in bytes.
+const ethernetHeader = 14
+
+func carriers(path plan.Path, want string) func(context.Context, *scene) finding {
+	return seen(path, always(want), func(_ *scene, t *trial) string {
+		var found []string
+		for _, f := range t.wire {
+			found = append(found, carrier(&f))
+		}
+		return set(found, "nothing")
+	})
+}
+
+// carrier says in what a frame's innermost packet travels.
+func carrier(f *capture.Frame) string {
+	switch {
+	case f.VXLAN != nil:
+		return fmt.Sprintf("vxlan udp %d vni %d", f.UDP.DestinationPort, f.VXLAN.VNI)
+	case f.Inner != nil:
+		return fmt.Sprintf("ip protocol %d", f.IP.Protocol)
+	}
+	return "plain"
+}
+
+func wireAddresses(path plan.Path, tunnel *tunnel) func(context.Context, *scene) finding {
+	return seen(path,
+		func(s *scene, t *trial) string {
+			inner := fmt.Sprintf("%s > %s", t.client.Addr, t.server.Addr)
+			if tunnel == nil {
+				return inner
+			}
+			return fmt.Sprintf("%s > %s, %s", s.inst.Nodes[t.from].Addr, s.inst.Nodes[t.to].Addr, inner)
+		},
+		func(_ *scene, t *trial) string {
+			var found []string
+			for _, f := range t.wire {
+				if t.towards(&f) {
+					found = append(found, addresses(&f))
+				}
+			}
+			return set(found, "nothing")
+		})
+}
+
+func addresses(f *capture.Frame) string {
+	text := fmt.Sprintf("%s > %s", f.IP.Source, f.IP.Destination)
+	if f.Inner != nil && f.Inner.IP != nil {
+		text += ", " + addresses(f.Inner)
+	}
+	return text
+}
+
+// frameLength looks at the one datagram that fills the pod's MTU: on the wire it must fill the underlay's, in one piece.
+func frameLength(path plan.Path) func(context.Context, *scene) finding {
+	return seen(path,
+		func(s *scene, _ *trial) string {
+			return strconv.Itoa(s.fullFrame())
+		},
+		func(_ *scene, t *trial) string {
+			var found []string
+			for _, f := range t.wire {
+				if in := f.Innermost(); in.UDP == nil || !t.towards(&f) {
+					continue
+				}
+				text := strconv.Itoa(f.Length)
+				if f.IP.Fragment || f.Innermost().IP.Fragment {
+					text += " in fragments"
+				}
+				found = append(found, text)
+			}
+			return set(found, "nothing")
+		})
+}
+
+// largestFrame makes a bulk transfer. With the wire model of the NIC no frame may exceed the underlay's MTU; with the
+// ideal one super-frames must cross, or it would be no better than the wire.
+func largestFrame(ctx context.Context, s *scene) finding {
+	limit := s.fullFrame()
+	want := fmt.Sprintf("at most %d", limit)
+	if !s.segmented() {
+		want = fmt.Sprintf("above %d", limit)
+	}
+	t := &trial{}
+	if t.ends, t.err = s.ends(s.crossPath()); t.err != nil {
+		return failed(want, t.err)
+	}
+	if err := s.discard(); err != nil {
+		return failed(want, err)
+	}
+	if t.tcp = s.tcp(ctx, t.ends, bulk); t.tcp.err != nil {
+		return failed(want, t.tcp.err)
+	}
+	frames, err := s.wire.Drain()
+	if err != nil {
+		return failed(want, err)
+	}
+	largest := 0
+	for _, f := range t.own(frames) {
+		largest = max(largest, f.Length)
+	}
+	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (largest <= limit) == s.segmented()}
+}
+
+// wireMAC looks at who sends the frames towards the server: the node, or under macvlan the pod itself.
+func wireMAC(path plan.Path) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		t := s.trials[path]
+		if t == nil || t.err != nil {
+			return failed("the sender's", errNoTraffic)
+		}
+		owner := t.client
+		if s.want.attach == nil || !s.want.attach.ownMAC {
+			owner = &s.inst.Nodes[t.from].Host
+		}
+		d, err := device(owner.NS, nic)
+		if err != nil {
+			return failed("that of "+owner.Name, err)
+		}
+		var found []string
+		for _, f := range t.wire {
+			if t.towards(&f) && f.Ethernet != nil {
+				found = append(found, macOf(f.Ethernet.Source, d.MAC, owner.Name))
+			}
+		}
+		return finding{want: macOf(d.MAC, d.MAC, owner.Name), got: set(found, "nothing")}
+	}
+}
+
+func macOf(mac, known net.HardwareAddr, owner string) string {
+	if mac.String() == known.String() {
+		return fmt.Sprintf("%s (%s)", mac, owner)
+	}
+	return mac.String()
+}

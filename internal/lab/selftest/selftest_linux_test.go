@@ -1,0 +1,124 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/lab"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// up raises profiles under the given conditions.
+func up(t *testing.T, l plan.Lab, profiles ...string) *lab.Lab {
+	t.Helper()
+	ns, err := netns.New()
+	if errors.Is(err, os.ErrPermission) {
+		t.Skipf("no right to make a network namespace: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Close()
+	all, err := lab.Up(context.Background(), profiles, lab.Options{Lab: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := all.Close(ctx); err != nil {
+			t.Errorf("close the lab: %v", err)
+		}
+	})
+	return all
+}
+
+// TestEveryProfileIsWhatItClaims is the point of the package: every profile, under both models of the NIC, and in a lab
+// that differs from the default in everything that an expectation could have taken for granted.
+func TestEveryProfileIsWhatItClaims(t *testing.T) {
+	for name, conditions := range map[string]plan.Lab{
+		"wire":  {NIC: "wire"},
+		"ideal": {NIC: "ideal"},
+		"other": {NIC: "wire", Nodes: 3, PodsPerNode: 3, MTU: 4000, Services: 20, CPU: "split"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instances := up(t, conditions, profile.InLab()...).Instances()
+			results := make([][]Assertion, len(instances))
+			took := make([]time.Duration, len(instances))
+			var wg sync.WaitGroup
+			for i, inst := range instances {
+				wg.Go(func() {
+					began := time.Now()
+					results[i] = Run(context.Background(), inst)
+					took[i] = time.Since(began)
+				})
+			}
+			wg.Wait()
+			for i, all := range results {
+				for _, a := range Failed(all) {
+					t.Error(a)
+				}
+				t.Logf("%s: %d assertions in %s", instances[i].Name, len(all), took[i].Round(time.Millisecond))
+				for _, n := range instances[i].Nodes {
+					// A bridge may speak IGMP at any time.
+					entries, err := conntrack.List(n.NS)
+					for _, protocol := range []uint8{conntrack.TCP, conntrack.UDP} {
+						if left := conntrack.Select(entries, conntrack.Query{Protocol: protocol}); err != nil || len(left) > 0 {
+							t.Errorf("%s: left in conntrack of %s: %v %v", instances[i].Name, n.Name, left, err)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestNothingStaysOpen: a self-test gives every descriptor back, also of a profile that fails.
+func TestNothingStaysOpen(t *testing.T) {
+	instances := up(t, plan.Lab{}, "calico-vxlan", "raw").Instances()
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	Run(context.Background(), instances[0]) // whatever the runtime opens once is open now
+	before := count()
+	Run(context.Background(), instances[0])
+	run(context.Background(), instances[1], expectations["host"])
+	if after := count(); after > before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// TestACancelledRunSaysSo: nothing passes for having been looked at.
+func TestACancelledRunSaysSo(t *testing.T) {
+	inst := up(t, plan.Lab{}, "raw").Instances()[0]
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	all := Run(ctx, inst)
+	if len(all) == 0 || len(Failed(all)) != len(all) {
+		t.Errorf("of %d assertions %d failed", len(all), len(Failed(all)))
+	}
+}
+
+// TestAProfileThatDoesNotStandFails: so does one without a table.
+func TestAProfileThatDoesNotStandFails(t *testing.T) {
+	for _, inst := range []*lab.Instance{
+		{Name: "raw", Err: errors.New("no switch")},
+		{Name: "sriov", Profile: profile.Profile{Name: "sriov"}},
+		{Name: "raw", Profile: profile.Profile{Name: "raw"}},
+	} {
+		if all := Run(context.Background(), inst); len(all) != 1 || all[0].OK || all[0].Got == "" {
+			t.Errorf("%s: %v", inst.Name, all)
+		}
+	}
+}

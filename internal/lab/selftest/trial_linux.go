@@ -1,0 +1,289 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/capture"
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
+	"github.com/cnibench/cnibench/internal/lab"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// question is the size of what a client sends where the size is not part of the proof, in bytes.
+const question = 600
+
+// ends are the two ends of a path.
+type ends struct {
+	client, server *lab.Host
+	// from and to are the indexes of the nodes that they are on, -1 for the external client; a path to a Service has
+	// the backend's.
+	from, to int
+	// dial is what the client calls, listen the port of the server, 0 when both may choose.
+	dial   netip.AddrPort
+	listen uint16
+	// pod is the server if it is a pod with a network of its own.
+	pod *lab.Pod
+}
+
+// ends finds the ends of a path by the lab's convention: everything starts on the first node.
+func (s *scene) ends(p plan.Path) (ends, error) {
+	e := ends{from: 0}
+	if err := s.start(p, &e); err != nil {
+		return e, err
+	}
+	var err error
+	switch p.To {
+	case plan.Host:
+		e.to = far(p)
+		n := s.inst.Nodes[e.to]
+		e.server, e.dial = &n.Host, netip.AddrPortFrom(n.Addr, 0)
+	case plan.Pod:
+		e.to = far(p)
+		err = e.toPod(s.pod(e.to, 1-e.to))
+	case plan.External:
+		e.to = -1
+		if e.server = s.inst.External; e.server == nil {
+			return e, errors.New("the lab has no external host")
+		}
+		e.dial = netip.AddrPortFrom(e.server.Addr, 0)
+	case plan.Service, plan.NodePort, plan.Self:
+		err = s.toService(p, &e)
+	default:
+		err = fmt.Errorf("no way to serve %s", p)
+	}
+	return e, err
+}
+
+// start finds the client.
+func (s *scene) start(p plan.Path, e *ends) error {
+	switch p.From {
+	case plan.Host:
+		e.client = &s.inst.Nodes[0].Host
+	case plan.External:
+		e.from, e.client = -1, s.inst.External
+	case plan.Pod:
+		if pod := s.pod(0, 0); pod != nil {
+			e.client = &pod.Host
+		}
+	}
+	if e.client == nil {
+		return fmt.Errorf("the lab has no client for %s", p)
+	}
+	return nil
+}
+
+// far is the index of the node that a path ends at.
+func far(p plan.Path) int {
+	if p.Locality == plan.CrossNode || p.Locality == plan.Remote {
+		return 1
+	}
+	return 0
+}
+
+func (e *ends) toPod(pod *lab.Pod) error {
+	if pod == nil {
+		return errors.New("the lab has too few pods")
+	}
+	e.server, e.dial = &pod.Host, netip.AddrPortFrom(pod.Addr, 0)
+	if !pod.HostNetwork {
+		e.pod = pod
+	}
+	return nil
+}
+
+func (s *scene) toService(p plan.Path, e *ends) error {
+	name := lab.LocalService
+	if e.to = far(p); e.to == 1 {
+		name = lab.RemoteService
+	}
+	svc := s.inst.Service(name)
+	if svc == nil || len(svc.Backends) != 1 {
+		return fmt.Errorf("the lab has no Service %s with one backend", name)
+	}
+	if err := e.toPod(svc.Backends[0]); err != nil {
+		return err
+	}
+	e.listen = uint16(svc.TargetPort)
+	e.dial = netip.AddrPortFrom(svc.VIP, uint16(svc.Port))
+	switch p.To {
+	case plan.NodePort:
+		e.dial = netip.AddrPortFrom(s.inst.Nodes[0].Addr, uint16(svc.NodePort))
+	case plan.Self:
+		e.client = &svc.Backends[0].Host
+	}
+	return nil
+}
+
+// trial is what was seen of one exchange over TCP and one over UDP.
+type trial struct {
+	ends
+	tcp, udp outcome
+	// wire are the frames of both exchanges that the switch received, backend those that the serving pod received.
+	wire, backend []capture.Frame
+	err           error
+}
+
+// rehearse makes all the traffic of a self-test but the transfers that a single check needs for itself: the paths that
+// work one after the other, so that what is seen belongs to one of them; those that must not work side by side, because
+// each is an idle wait. What conntrack knows is asked once, at the end: to ask costs a walk through the machine's whole
+// table.
+func (s *scene) rehearse(ctx context.Context) {
+	for _, p := range plan.Paths {
+		if _, ok := s.want.served[p]; !ok || ctx.Err() != nil {
+			continue
+		}
+		t := &trial{}
+		s.trials[p] = t
+		if t.ends, t.err = s.ends(p); t.err == nil {
+			t.err = s.run(ctx, t, s.size(p))
+		}
+	}
+	s.tracks, s.untold = s.connections()
+	outcomes := make([]outcome, len(s.want.refused))
+	var wg sync.WaitGroup
+	for i, p := range s.want.refused {
+		wg.Go(func() {
+			e, err := s.ends(p)
+			if err != nil {
+				outcomes[i].err = err
+				return
+			}
+			outcomes[i] = e.exchange(question, impatience).tcp(ctx)
+		})
+	}
+	wg.Wait()
+	for i, p := range s.want.refused {
+		s.refusals[p] = outcomes[i]
+	}
+}
+
+// connections lists what each node tracks.
+func (s *scene) connections() ([][]conntrack.Entry, error) {
+	var all [][]conntrack.Entry
+	for _, n := range s.inst.Nodes {
+		entries, err := conntrack.List(n.NS)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		all = append(all, entries)
+	}
+	return all, nil
+}
+
+// size is what the client sends on a path: between nodes as much as the pod's MTU lets through in one packet, by which
+// the frame on the wire proves the overhead.
+func (s *scene) size(p plan.Path) int {
+	if p == s.crossPath() {
+		return s.podMTU() - ipUDPHeaders
+	}
+	return question
+}
+
+// ipUDPHeaders is the length of an IPv4 and a UDP header.
+const ipUDPHeaders = 28
+
+// crossPath is the path that shows what crosses the wire: between pods, or between hosts where pods have no network.
+func (s *scene) crossPath() plan.Path { return s.want.crossPath() }
+
+func (x expectation) crossPath() plan.Path {
+	if x.attach == nil {
+		return hostHostCross
+	}
+	return podPodCross
+}
+
+func (s *scene) run(ctx context.Context, t *trial, size int) error {
+	if err := s.discard(); err != nil {
+		return err
+	}
+	if t.tcp = s.tcp(ctx, t.ends, size); t.tcp.err != nil {
+		return fmt.Errorf("tcp: %w", t.tcp.err)
+	}
+	if t.udp = s.udp(ctx, t.ends, size); t.udp.err != nil {
+		return fmt.Errorf("udp: %w", t.udp.err)
+	}
+	frames, err := s.wire.Drain()
+	if err != nil {
+		return fmt.Errorf("switch: %w", err)
+	}
+	t.wire = t.own(frames)
+	if c := s.pods[t.pod]; c != nil {
+		if frames, err = c.Drain(); err != nil {
+			return fmt.Errorf("pod %s: %w", t.pod.Name, err)
+		}
+		t.backend = t.own(frames)
+	}
+	return nil
+}
+
+// tcp makes an exchange that should work.
+func (s *scene) tcp(ctx context.Context, e ends, size int) outcome {
+	return s.learn(e.exchange(size, s.patience).tcp(ctx))
+}
+
+func (s *scene) udp(ctx context.Context, e ends, size int) outcome {
+	return s.learn(e.exchange(size, s.patience).udp(ctx))
+}
+
+// learn loses patience with a profile that fails.
+func (s *scene) learn(o outcome) outcome {
+	if o.err != nil {
+		s.patience = weariness
+	}
+	return o
+}
+
+func (e ends) exchange(size int, timeout time.Duration) exchange {
+	return exchange{
+		client: e.client.NS, server: e.server.NS, bind: e.server.Addr, dial: e.dial, listen: e.listen,
+		size: size, timeout: timeout,
+	}
+}
+
+// discard forgets the frames of earlier traffic.
+func (s *scene) discard() error {
+	if _, err := s.wire.Drain(); err != nil {
+		return err
+	}
+	for _, c := range s.pods {
+		if _, err := c.Drain(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own returns the received frames that belong to the exchanges, known by their ports inside all tunnels: translation
+// changes the client's port, but never both the one dialled and the one listened on.
+func (t *trial) own(frames []capture.Frame) []capture.Frame {
+	var own []capture.Frame
+	for _, f := range frames {
+		in := f.Innermost()
+		source, destination := in.Ports()
+		if f.Outgoing || in.IP == nil {
+			continue
+		}
+		for _, o := range []outcome{t.tcp, t.udp} {
+			if o.servedBy(source) || o.servedBy(destination) {
+				own = append(own, f)
+				break
+			}
+		}
+	}
+	return own
+}
+
+func (o outcome) servedBy(port uint16) bool {
+	return port != 0 && (port == o.dialled || port == o.listened)
+}
+
+// towards says whether a frame goes from the client to the server.
+func (t *trial) towards(f *capture.Frame) bool {
+	_, destination := f.Innermost().Ports()
+	return t.tcp.servedBy(destination) || t.udp.servedBy(destination)
+}
