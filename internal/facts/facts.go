@@ -29,8 +29,19 @@ const (
 	Congestion     = "tcp.congestion"
 	Iptables       = "iptables"
 	Version        = "cnibench"
-	LoadAverage    = "load_average" // when the run began
-	IdleBusy       = "idle.busy"    // busy share of the CPUs of the path before the run
+	LoadAverage    = "load_average"           // 1, 5 and 15 minutes, when the run began
+	IdleBusy       = "idle.busy"              // busy share of the CPUs of the path before the run
+	IdleInterrupt  = "idle.interrupt"         // share of their time in interrupts before the run
+	ConntrackMax   = "net.conntrack_max"      // entries, machine-wide
+	Backlog        = "net.netdev_max_backlog" // packets per CPU
+	Qdisc          = "net.default_qdisc"
+	BPFJIT         = "net.bpf_jit" // 0 off, 1 on, 2 on with debugging
+)
+
+// Values of IRQAccounting.
+const (
+	IRQApart  = "apart"
+	IRQInTask = "in task"
 )
 
 // Names returns the names in order.

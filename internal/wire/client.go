@@ -47,6 +47,7 @@ type answers struct {
 	heard     time.Time
 	hello     *Hello
 	ready     *Ready
+	started   bool
 	done      *sample.Observation
 	failed    *Error
 	// gone is why there will be nothing more to hear.
@@ -95,9 +96,15 @@ func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 	return *a.ready, nil
 }
 
-// Start lets the prepared trial run.
+// Start lets the prepared trial run and returns when it does. Start the server first: on a busy machine the way from
+// the controller's word to the agent's deed may take longer than a short window, and the client's traffic has to find
+// the server measuring.
 func (c *Client) Start(ctx context.Context) error {
-	return c.send(ctx, Message{Type: TypeStart, Trial: c.trial()})
+	if err := c.send(ctx, Message{Type: TypeStart, Trial: c.trial()}); err != nil {
+		return err
+	}
+	_, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.started || a.done != nil })
+	return err
 }
 
 // Wait returns what the agent saw, when the trial is over.
@@ -110,8 +117,8 @@ func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
 }
 
 // Cancel gives up the current trial, if there is one; a Wait under way returns KindCancelled at once. The agent answers
-// in its own time, and its answer is dropped. After Wait it makes a server let go of its port, which it otherwise keeps
-// until the next Prepare: cancel the server when the client is done.
+// in its own time, and its answer is dropped. After Wait it makes the agent let go of its sockets, which it otherwise
+// keeps until the next Prepare: cancel both sides when both are done.
 func (c *Client) Cancel() error {
 	c.mu.Lock()
 	trial, skip := c.state.trial, c.state.abandoned || c.state.trial == 0 || c.state.gone != nil
@@ -228,6 +235,8 @@ func (c *Client) take(m Message) {
 		switch m.Type {
 		case TypeReady:
 			c.state.ready = m.Ready
+		case TypeStarted:
+			c.state.started = true
 		case TypeDone:
 			c.state.done = m.Done
 		case TypeError:

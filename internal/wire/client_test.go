@@ -147,7 +147,10 @@ func TestLateAnswer(t *testing.T) {
 					fallthrough
 				case m.Type == wire.TypePrepare:
 					say(wire.Message{Type: wire.TypeReady, Trial: m.Trial, Ready: &wire.Ready{}})
-				case m.Type == wire.TypeStart && m.Trial == 2:
+				case m.Type == wire.TypeStart && m.Trial == 1:
+					say(wire.Message{Type: wire.TypeStarted, Trial: 1})
+				case m.Type == wire.TypeStart:
+					say(wire.Message{Type: wire.TypeStarted, Trial: 2})
 					say(wire.Message{Type: wire.TypeDone, Trial: 1, Done: seen(1)})
 					say(wire.Message{Type: wire.TypeDone, Trial: 2, Done: seen(2)})
 				}

@@ -22,6 +22,7 @@ var conversation = []Message{
 		Address: "10.0.0.1", Port: 5000, CPUs: []int{1}, Window: time.Second, Timeout: time.Second}},
 	{Type: TypeReady, Trial: 1, Ready: &Ready{Port: 5000}},
 	{Type: TypeStart, Trial: 1},
+	{Type: TypeStarted, Trial: 1},
 	{Type: TypeHeartbeat, Trial: 1},
 	{Type: TypeDone, Trial: 1, Done: &sample.Observation{Side: SideClient, ElapsedNs: 1, Errors: map[string]uint64{"reset": 2}}},
 	{Type: TypeCancel, Trial: 2},

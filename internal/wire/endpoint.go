@@ -13,8 +13,11 @@ type Endpoint struct {
 	// Address is what the peer dials: for a path to a Service, the Service's. Port likewise.
 	Address string
 	Port    int
-	// ListenPort is what a server at this endpoint binds to (behind a Service: the target port).
-	ListenPort int
+	// ListenAddress and ListenPort are what a server at this endpoint binds to (behind a Service: the endpoint's own
+	// address and the target port). An empty address is any, from which a UDP reply may leave with an address that
+	// the client did not ask.
+	ListenAddress string
+	ListenPort    int
 	// CPUs are the CPUs for the load threads of this endpoint.
 	CPUs []int
 	// Start begins an agent there and returns its stdin and stdout as one stream. Closing the stream ends the agent

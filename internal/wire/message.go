@@ -10,13 +10,14 @@
 //	          <- hello        version, pid
 //	prepare   ->              side, workload, address, window
 //	          <- ready        listening at port / connected
-//	start     ->              both sides warm up, then measure, each by its own clock
+//	start     ->              the server's first; the client's when the server has
+//	          <- started      warming up, then measuring, each side by its own clock
 //	          <- heartbeat    each second
 //	          <- done         the observation; or error, with a kind
 //	cancel    ->              at any moment: give up the trial, answer error "cancelled"; after done: let go
 //
-// A server's window ends first, and its client still has operations under way. So after its done a server keeps its
-// sockets and serves on, until cancel (send it when the client is done, too), the next prepare, or the end of input.
+// The two windows do not end at the same instant. So after its done a side stops sending, but keeps its sockets, and a
+// server serves on, until cancel (send it when the other side is done, too), the next prepare, or the end of input.
 //
 // End of input ends the agent at once, whatever it is doing: that is how nothing survives a killed controller.
 package wire
@@ -43,6 +44,7 @@ const (
 	TypePrepare   Type = "prepare"
 	TypeReady     Type = "ready"
 	TypeStart     Type = "start"
+	TypeStarted   Type = "started"
 	TypeHeartbeat Type = "heartbeat"
 	TypeDone      Type = "done"
 	TypeError     Type = "error"

@@ -113,6 +113,7 @@ func (a *agent) serve() {
 			prepared = *m.Prepare
 			a.prepare(m.Trial, prepared)
 		case wire.TypeStart:
+			a.say(wire.Message{Type: wire.TypeStarted, Trial: m.Trial})
 			go a.run(m.Trial, prepared)
 		case wire.TypeCancel:
 			a.finish(m.Trial, nil, &wire.Error{Kind: wire.KindCancelled, Message: "cancelled"})

@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/load"
+	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// Kinds of failure that are the agent's own.
+const (
+	kindCPU   = "cpu"
+	kindOther = "other"
+)
+
+// trial is one side of one trial, on a goroutine of its own.
+type trial struct {
+	number uint64
+	say    func(wire.Message) error
+	ctx    context.Context
+	stop   context.CancelFunc
+	start  chan struct{}
+	once   sync.Once
+	// ended is closed when nothing of the trial is left; unsaid may be read after that: why its answer was not written.
+	ended  chan struct{}
+	unsaid error
+	// told is true from when the answer is about to be written, givenUp from cancel on.
+	told, givenUp atomic.Bool
+}
+
+func newTrial(ctx context.Context, number uint64, say func(wire.Message) error) *trial {
+	t := &trial{number: number, say: say, start: make(chan struct{}), ended: make(chan struct{})}
+	t.ctx, t.stop = context.WithCancel(ctx)
+	return t
+}
+
+// begin opens the barrier; a second start changes nothing.
+func (t *trial) begin() { t.once.Do(func() { close(t.start) }) }
+
+// cancel gives the trial up, or lets go of what it keeps after its answer.
+func (t *trial) cancel() {
+	t.givenUp.Store(true)
+	t.stop()
+}
+
+// answered is true when the controller waits for nothing more from this trial.
+func (t *trial) answered() bool { return t.told.Load() }
+
+// over is true when another trial may take its place: it has answered, or was cancelled and is about to.
+func (t *trial) over() bool { return t.told.Load() || t.givenUp.Load() }
+
+// run prepares, waits for the start, measures and answers.
+func (t *trial) run(p wire.Prepare, sampler *proc.Sampler) {
+	defer close(t.ended)
+	l, err := load.Prepare(t.ctx, load.Options{
+		Side: p.Side, Workload: p.Workload, Address: p.Address, Port: p.Port, CPUs: p.CPUs,
+		Warmup: p.Warmup, Window: p.Window, Interval: p.Interval, Timeout: p.Timeout,
+	})
+	if err != nil {
+		t.answer(nil, err)
+		return
+	}
+	if t.unsaid = t.say(wire.Message{Type: wire.TypeReady, Trial: t.number, Ready: &wire.Ready{Port: l.Port()}}); t.unsaid != nil {
+		t.unsaid = errors.Join(t.unsaid, l.Close())
+		return
+	}
+	o, err := t.measure(l, p.CPUs, sampler)
+	if err != nil {
+		// The answer comes after the close, so that the next trial finds ports and CPUs free.
+		_ = l.Close() // what failed first is what counts
+		t.answer(nil, err)
+		return
+	}
+	// The other side may still be in its window, and would take our going for a failure.
+	t.answer(o, nil)
+	<-t.ctx.Done()
+	// What happens to the sockets after the answer concerns nobody.
+	_ = l.Close()
+}
+
+// measure waits at the barrier and runs the load with a snapshot at each edge of its window.
+func (t *trial) measure(l *load.Trial, cpus []int, sampler *proc.Sampler) (*sample.Observation, error) {
+	select {
+	case <-t.start:
+	case <-t.ctx.Done():
+		return nil, t.ctx.Err()
+	}
+	if err := t.say(wire.Message{Type: wire.TypeStarted, Trial: t.number}); err != nil {
+		return nil, err
+	}
+	var edges [2]proc.Snapshot
+	o, err := l.Run(t.ctx, func(end bool) {
+		// What could not be read is absent from the snapshot, and so from the observation: the counters check a trial,
+		// and a container that hides or bends one of them does not spoil what the load has counted itself.
+		snap, _ := sampler.Take(cpus)
+		if end {
+			edges[1] = snap
+		} else {
+			edges[0] = snap
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.Host = proc.Delta(edges[0], edges[1])
+	return o, nil
+}
+
+// answer ends the trial for the controller.
+func (t *trial) answer(o *sample.Observation, err error) {
+	m := wire.Message{Type: wire.TypeDone, Trial: t.number, Done: o}
+	if err != nil {
+		m = wire.Message{Type: wire.TypeError, Trial: t.number, Error: t.failure(err)}
+	}
+	// Said first and noted after, the next prepare could be here before the note.
+	t.told.Store(true)
+	t.unsaid = t.say(m)
+}
+
+// failure puts err into a kind that can be counted.
+func (t *trial) failure(err error) *wire.Error {
+	var known *load.Error
+	switch {
+	case t.ctx.Err() != nil:
+		return &wire.Error{Kind: wire.KindCancelled, Message: "the trial was given up"}
+	case errors.As(err, &known):
+		return &wire.Error{Kind: known.Kind, Message: err.Error()}
+	}
+	return &wire.Error{Kind: kindOther, Message: err.Error()}
+}

@@ -1,0 +1,68 @@
+// Package cpu is arithmetic on CPU time: what a machine's CPUs did by mode, which share of that was work, and what a
+// unit of work cost.
+//
+// It is pure. Times are ns; a share is between 0 and 1. Where there is nothing to divide by, the answer is false, never
+// 0. Read Time, then Share and Demand.
+package cpu
+
+import "math"
+
+// Modes of CPU time, as /proc/stat orders them. Guest time is contained in user, guest_nice in nice.
+const (
+	User      = "user"
+	Nice      = "nice"
+	System    = "system"
+	Idle      = "idle"
+	IOWait    = "iowait"
+	IRQ       = "irq"
+	SoftIRQ   = "softirq"
+	Steal     = "steal"
+	Guest     = "guest"
+	GuestNice = "guest_nice"
+)
+
+// Time is CPU time in ns by mode; a mode that is missing had none.
+type Time map[string]int64
+
+// Sum adds up the CPUs of a machine.
+func Sum[M ~map[string]int64](cpus map[int]M) Time {
+	sum := Time{}
+	for _, modes := range cpus {
+		for mode, ns := range modes {
+			sum[mode] += ns
+		}
+	}
+	return sum
+}
+
+// Busy returns the time in which the CPUs worked for this machine: neither idle nor stolen by a hypervisor.
+func (t Time) Busy() int64 { return t[User] + t[Nice] + t[System] + t[IRQ] + t[SoftIRQ] }
+
+// Interrupts returns the time accounted to hard and soft interrupts, that of ksoftirqd included.
+func (t Time) Interrupts() int64 { return t[IRQ] + t[SoftIRQ] }
+
+// Total returns all time that passed on the CPUs.
+func (t Time) Total() int64 { return t.Busy() + t[Idle] + t[IOWait] + t[Steal] }
+
+// Share returns part / whole, between 0 and 1; false if whole is not positive. Ticks may put part a little outside of
+// whole, which is cut off.
+func Share(part, whole int64) (float64, bool) {
+	if whole <= 0 {
+		return 0, false
+	}
+	return min(max(float64(part)/float64(whole), 0), 1), true
+}
+
+// LessIdle returns what remains of part, a time out of whole, when the share that was seen on the idle machine is taken
+// off; never less than 0.
+func LessIdle(part, whole int64, idleShare float64) int64 {
+	return max(part-int64(math.Round(idleShare*float64(whole))), 0)
+}
+
+// Demand returns ns per unit of work; false without work or without time, which cannot be.
+func Demand(ns int64, units float64) (float64, bool) {
+	if ns <= 0 || !(units > 0) {
+		return 0, false
+	}
+	return float64(ns) / units, true
+}

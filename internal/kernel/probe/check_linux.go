@@ -1,0 +1,117 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// patience bounds one probe.
+const patience = 10 * time.Second
+
+// Check tries each feature called names (none: all that are known) and returns a finding for each, in the order of
+// names. A name that is not known gives a finding that could not tell. Only ctx ends it early.
+func Check(ctx context.Context, names ...string) ([]Finding, error) {
+	if len(names) == 0 {
+		names = Features()
+	}
+	// Without the file there is no family, and the ways out are less precise.
+	osRelease, _ := os.ReadFile("/etc/os-release")
+	m := machine{family: Family(osRelease), release: release()}
+	var findings []Finding
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(requirements, func(r requirement) bool { return r.name == name })
+		if i < 0 {
+			findings = append(findings, requirement{name: name}.unknown("no such feature is known", "one of: "+strings.Join(Features(), ", ")))
+			continue
+		}
+		findings = append(findings, requirements[i].check(ctx, m))
+	}
+	return findings, nil
+}
+
+// check tries r and says what came of it.
+func (r requirement) check(ctx context.Context, m machine) Finding {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if r.program != "" {
+		if _, err := exec.LookPath(r.program); err != nil {
+			return r.lacksProgram(m)
+		}
+	}
+	if try, ok := tries[r.name]; ok {
+		return r.judge(m, inThrowaway(ctx, try))
+	}
+	return r.judge(m, nil)
+}
+
+// inThrowaway runs try on a thread inside a namespace that goes afterwards.
+func inThrowaway(ctx context.Context, try func(context.Context) error) error {
+	ns, err := netns.New()
+	if err != nil {
+		return err
+	}
+	// The namespace goes with all that is in it; a failing close is nobody's loss.
+	defer func() { _ = ns.Close() }()
+	return ns.Do(func() error { return try(ctx) })
+}
+
+// refusals are how a kernel says that it does not have something, apart from lacking rights.
+var refusals = []error{
+	unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOSYS, unix.ENOENT, unix.ENODEV, unix.ENOPROTOOPT, unix.EINVAL,
+}
+
+// judge turns the outcome of trying r into a finding.
+func (r requirement) judge(m machine, err error) Finding {
+	var absent *absentError
+	var refused *programError
+	switch {
+	case err == nil:
+		return Finding{Feature: r.name, About: r.about, Outcome: Yes}
+	case errors.Is(err, os.ErrPermission), errors.As(err, &refused) && refused.rights():
+		return r.unknown(fmt.Sprintf("no right to try: %v", err), "run as root")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return r.unknown(fmt.Sprintf("it took longer than %s", patience), "try again when the machine is less busy")
+	case errors.As(err, &absent), errors.As(err, &refused):
+		return r.lacksKernel(m, err.Error())
+	case slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
+		return r.lacksKernel(m, err.Error())
+	}
+	return r.unknown(err.Error(), "")
+}
+
+// absentError says that something is not there which would be, had the kernel the feature.
+type absentError struct{ what string }
+
+func (e *absentError) Error() string { return e.what + " is not there" }
+
+// programError is a program that was run and failed.
+type programError struct {
+	args   []string
+	output string
+	err    error
+}
+
+func (e *programError) Error() string {
+	return fmt.Sprintf("%s: %v: %s", strings.Join(e.args, " "), e.err, e.output)
+}
+
+func (e *programError) Unwrap() error { return e.err }
+
+// rights is true if it was for lack of rights.
+func (e *programError) rights() bool {
+	return strings.Contains(e.output, "ermission denied") || strings.Contains(e.output, "must be root") ||
+		strings.Contains(e.output, "not permitted")
+}

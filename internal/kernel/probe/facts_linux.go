@@ -1,0 +1,140 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/cpu"
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+)
+
+// Collection says what Collect shall find out.
+type Collection struct {
+	// CPUs are those of the paths to be measured; empty means all that this process may use.
+	CPUs []int
+	// Idle is for how long the load that is not ours is measured; 0 leaves it out.
+	Idle time.Duration
+}
+
+// Collect finds out the conditions of a run on this machine. What cannot be found out is absent. Nothing else of the
+// caller's may run during c.Idle. The facts of the environment (package facts: lab.*, iptables, ...) are for the
+// environment to add.
+func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
+	usable, err := affinity.Get()
+	if err != nil {
+		return nil, err
+	}
+	if len(c.CPUs) == 0 {
+		c.CPUs = usable
+	}
+	f := facts.Facts{facts.Architecture: runtime.GOARCH, facts.CPUs: strconv.Itoa(len(usable))}
+	set := func(name, value string) {
+		if value = strings.TrimSpace(value); value != "" {
+			f[name] = value
+		}
+	}
+	// The load average is read before we add to it.
+	if load, err := proc.Loadavg(); err == nil {
+		set(facts.LoadAverage, fmt.Sprintf("%.2f %.2f %.2f", load[0], load[1], load[2]))
+	}
+	if c.Idle > 0 {
+		idle, err := Idle(ctx, c.CPUs, c.Idle)
+		if err != nil {
+			return nil, err
+		}
+		set(facts.IdleBusy, strconv.FormatFloat(idle.Busy, 'f', 4, 64))
+		set(facts.IdleInterrupt, strconv.FormatFloat(idle.Interrupt, 'f', 4, 64))
+	}
+	hardware(set)
+	for name, file := range map[string]string{
+		facts.Governor:     fmt.Sprintf("/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", c.CPUs[0]),
+		facts.Clocksource:  "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		facts.ConntrackMax: "/proc/sys/net/netfilter/nf_conntrack_max",
+		facts.Backlog:      "/proc/sys/net/core/netdev_max_backlog",
+		facts.Qdisc:        "/proc/sys/net/core/default_qdisc",
+		facts.BPFJIT:       "/proc/sys/net/core/bpf_jit_enable",
+	} {
+		set(name, read(file))
+	}
+	irq, err := IRQTime(ctx, c.CPUs[0])
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	// Without the right to try, the fact is absent like any other that could not be found out.
+	if err == nil {
+		set(facts.IRQAccounting, irq.Verdict)
+	}
+	return f, nil
+}
+
+// hardware sets what the machine is.
+func hardware(set func(name, value string)) {
+	set(facts.Kernel, release())
+	// A file that cannot be read leaves its part of the hints empty.
+	info, _ := proc.ReadCPUInfo()
+	set(facts.CPUModel, info.Model)
+	cmdline := read("/proc/cmdline")
+	set(facts.Virtualization, Virtualization(Hints{
+		Hypervisor: info.Hypervisor, X86: runtime.GOARCH == "amd64" || runtime.GOARCH == "386",
+		Vendor: read("/sys/class/dmi/id/sys_vendor"), Product: read("/sys/class/dmi/id/product_name"),
+		Xen: read("/sys/hypervisor/type"), Clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+		Cmdline: cmdline,
+	}))
+	if cmdline != "" {
+		mitigations, ok := Parameter(cmdline, "mitigations")
+		if !ok {
+			mitigations = "auto"
+		}
+		set(facts.Mitigations, mitigations)
+	}
+}
+
+// read returns a file's text without the space around it, "" if it cannot be read.
+func read(name string) string {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Load is the share (0 to 1) of CPU time that went into work, and into interrupts as a part of that.
+type Load struct{ Busy, Interrupt float64 }
+
+// Idle measures for d what the CPUs do while the caller does nothing.
+func Idle(ctx context.Context, cpus []int, d time.Duration) (Load, error) {
+	before, err := proc.Stat()
+	if err != nil {
+		return Load{}, err
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return Load{}, ctx.Err()
+	}
+	after, err := proc.Stat()
+	if err != nil {
+		return Load{}, err
+	}
+	passed := cpu.Time{}
+	for _, n := range cpus {
+		for mode, ns := range after[n] {
+			passed[mode] += ns - before[n][mode]
+		}
+	}
+	busy, ok := cpu.Share(passed.Busy(), passed.Total())
+	if !ok {
+		return Load{}, fmt.Errorf("measure idle CPUs %v: /proc/stat shows no time passing in %s: measure longer", cpus, d)
+	}
+	interrupt, _ := cpu.Share(passed.Interrupts(), passed.Total())
+	return Load{Busy: busy, Interrupt: interrupt}, nil
+}

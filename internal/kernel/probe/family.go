@@ -1,0 +1,78 @@
+package probe
+
+import (
+	"bufio"
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// Families of Linux distributions, by the program that installs packages.
+const (
+	debian = "apt-get install"
+	fedora = "dnf install"
+	suse   = "zypper install"
+	arch   = "pacman -S"
+	alpine = "apk add"
+)
+
+// Family returns the command that installs packages on the distribution that osRelease (/etc/os-release) describes; ""
+// if it is not known.
+func Family(osRelease []byte) string {
+	var ids []string
+	lines := bufio.NewScanner(bytes.NewReader(osRelease))
+	for lines.Scan() {
+		name, value, ok := strings.Cut(lines.Text(), "=")
+		if ok && (name == "ID" || name == "ID_LIKE") {
+			ids = append(ids, strings.Fields(strings.Trim(value, `"'`))...)
+		}
+	}
+	for _, f := range []struct {
+		ids     []string
+		install string
+	}{
+		{[]string{"debian", "ubuntu"}, debian},
+		{[]string{"fedora", "rhel", "centos"}, fedora},
+		{[]string{"suse", "opensuse", "sles"}, suse},
+		{[]string{"arch"}, arch},
+		{[]string{"alpine"}, alpine},
+	} {
+		if slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(f.ids, id) }) {
+			return f.install
+		}
+	}
+	return ""
+}
+
+// packages are those whose names are not the program's, by program and family.
+var packages = map[string]map[string]string{
+	"conntrack":        {"": "conntrack-tools", debian: "conntrack"},
+	"nft":              {"": "nftables"},
+	"ip":               {"": "iproute2", fedora: "iproute"},
+	"iptables-restore": {"": "iptables", fedora: "iptables-nft"},
+}
+
+// Install says how to get program in a family (Family's answer).
+func Install(program, family string) string {
+	name := program
+	if names, ok := packages[program]; ok {
+		if name = names[family]; name == "" {
+			name = names[""]
+		}
+	}
+	if family == "" {
+		return "install the package that has " + program + ", probably " + name
+	}
+	return family + " " + name
+}
+
+// moreModules says which package has the less common modules of a distribution's kernel, as far as there is one.
+func moreModules(family, release string) string {
+	switch family {
+	case debian:
+		return "on Ubuntu: apt-get install linux-modules-extra-" + release
+	case fedora:
+		return "dnf install kernel-modules-extra"
+	}
+	return ""
+}

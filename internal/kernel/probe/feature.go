@@ -1,0 +1,106 @@
+package probe
+
+import "strings"
+
+// Outcome is the answer of a probe.
+type Outcome int
+
+// The three outcomes. The zero value claims nothing.
+const (
+	Unknown Outcome = iota
+	Yes
+	No
+)
+
+func (o Outcome) String() string {
+	switch o {
+	case Yes:
+		return "yes"
+	case No:
+		return "no"
+	}
+	return "could not tell"
+}
+
+// Finding is what was found out about one feature.
+type Finding struct {
+	// Feature is its name, as profiles have it in their Needs; About says what it is for.
+	Feature, About string
+	Outcome        Outcome
+	// Missing is what is not there, or why it could not be told; "" for Yes.
+	Missing string
+	// WayOut is how to get it: a module, a kernel option, a package; "" for Yes.
+	WayOut string
+}
+
+// requirement is what a feature stands on.
+type requirement struct {
+	name, about string
+	// option and module are of the kernel; program is what must be installed. Each (optional).
+	option, module, program string
+}
+
+// requirements are in the order in which they are shown. tries (try_linux.go) has the probe of each.
+var requirements = []requirement{
+	{name: "netns", about: "network namespaces: nodes and pods of the lab", option: "CONFIG_NET_NS"},
+	{name: "userns", about: "user namespaces: kernel tests without root", option: "CONFIG_USER_NS"},
+	{name: "cgroup2", about: "a cgroup v2 subtree for each node", option: "CONFIG_CGROUPS"},
+	{name: "veth", about: "links between namespaces", option: "CONFIG_VETH", module: "veth"},
+	{name: "bridge", about: "the switch, and bridges on nodes", option: "CONFIG_BRIDGE", module: "bridge"},
+	{name: "br_netfilter", about: "iptables on bridged packets, as kube-proxy asks for", option: "CONFIG_BRIDGE_NETFILTER", module: "br_netfilter"},
+	{name: "vxlan", about: "VXLAN tunnels", option: "CONFIG_VXLAN", module: "vxlan"},
+	{name: "ipip", about: "IPIP tunnels", option: "CONFIG_NET_IPIP", module: "ipip"},
+	{name: "wireguard", about: "WireGuard tunnels", option: "CONFIG_WIREGUARD", module: "wireguard"},
+	{name: "macvlan", about: "pod devices on the node's NIC", option: "CONFIG_MACVLAN", module: "macvlan"},
+	{name: "ipvlan", about: "pod devices that share the node's MAC", option: "CONFIG_IPVLAN", module: "ipvlan"},
+	{name: "netkit", about: "BPF-programmable pod devices", option: "CONFIG_NETKIT", module: "netkit"},
+	{name: "iptables", about: "the iptables programs and their filter table", option: "CONFIG_NF_TABLES and CONFIG_NFT_COMPAT, or CONFIG_IP_NF_IPTABLES", module: "nft_compat", program: "iptables-restore"},
+	{name: "nat", about: "address translation: Services and masquerading", option: "CONFIG_NF_NAT and CONFIG_NETFILTER_XT_TARGET_MASQUERADE", module: "xt_MASQUERADE", program: "iptables-restore"},
+	{name: "conntrack", about: "reading the table of connections", option: "CONFIG_NF_CT_NETLINK", module: "nf_conntrack_netlink"},
+	{name: "nftables", about: "rules as nftables", option: "CONFIG_NF_TABLES", module: "nf_tables"},
+	{name: "ipset", about: "sets of addresses in rules", option: "CONFIG_IP_SET_HASH_NET", module: "ip_set_hash_net", program: "ipset"},
+	{name: "bpf", about: "BPF programs on devices", option: "CONFIG_BPF_SYSCALL"},
+	{name: "clsact", about: "the place of BPF programs on a device", option: "CONFIG_NET_SCH_INGRESS", module: "sch_ingress"},
+	{name: "htb", about: "line rates above some Gbit/s", option: "CONFIG_NET_SCH_HTB", module: "sch_htb"},
+	{name: "tbf", about: "line rates", option: "CONFIG_NET_SCH_TBF", module: "sch_tbf"},
+	{name: "tcpdump", about: "a look at packets by hand", program: "tcpdump"},
+	{name: "iperf3", about: "the comparison of load engines", program: "iperf3"},
+	{name: "netperf", about: "the comparison of load engines", program: "netperf"},
+}
+
+// Features returns the names of all features that Check knows, in the order in which they are shown.
+func Features() []string {
+	var names []string
+	for _, r := range requirements {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// machine is what a way out depends on.
+type machine struct{ family, release string }
+
+// lacksProgram is the finding that the program of r is not installed.
+func (r requirement) lacksProgram(m machine) Finding {
+	return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: "the program " + r.program, WayOut: Install(r.program, m.family)}
+}
+
+// lacksKernel is the finding that the kernel refuses r, in its words.
+func (r requirement) lacksKernel(m machine, said string) Finding {
+	var ways []string
+	if r.module != "" {
+		ways = append(ways, "modprobe "+r.module)
+		if more := moreModules(m.family, m.release); more != "" {
+			ways = append(ways, more)
+		}
+	}
+	if r.option != "" {
+		ways = append(ways, "a kernel with "+r.option)
+	}
+	return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: "the kernel refuses it: " + said, WayOut: strings.Join(ways, "; or ")}
+}
+
+// unknown is the finding that r could not be tried.
+func (r requirement) unknown(why, wayOut string) Finding {
+	return Finding{Feature: r.name, About: r.about, Missing: why, WayOut: wayOut}
+}

@@ -1,0 +1,221 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// needNamespaces skips where none can be made.
+func needNamespaces(t *testing.T) {
+	t.Helper()
+	ns, err := netns.New()
+	if errors.Is(err, os.ErrPermission) {
+		t.Skipf("no right to make a network namespace: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Close()
+}
+
+func links(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		t.Skipf("devices of this namespace cannot be listed: %v", err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestCheckAll probes this machine and wants a whole answer to each question, and nothing left behind.
+func TestCheckAll(t *testing.T) {
+	needNamespaces(t)
+	before := links(t)
+	found, err := Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != len(Features()) {
+		t.Fatalf("%d findings for %d features", len(found), len(Features()))
+	}
+	for i, f := range found {
+		t.Logf("%-13s %-14s %s %s", f.Feature, f.Outcome, f.Missing, f.WayOut)
+		if f.Feature != Features()[i] || f.About == "" {
+			t.Errorf("finding %d is %+v", i, f)
+		}
+		if (f.Outcome == Yes) != (f.Missing == "") || f.Outcome == No && f.WayOut == "" {
+			t.Errorf("%s: %s, missing %q, way out %q", f.Feature, f.Outcome, f.Missing, f.WayOut)
+		}
+	}
+	if after := links(t); !slices.Equal(before, after) {
+		t.Errorf("devices before %v, after %v", before, after)
+	}
+}
+
+// TestCheckAgreesWithUse: what the other tests of this repository stand on is found.
+func TestCheckAgreesWithUse(t *testing.T) {
+	needNamespaces(t)
+	found, err := Check(t.Context(), "netns", "veth", "bridge", "no such thing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found[:3] {
+		if f.Outcome != Yes {
+			t.Errorf("%s: %s: %s", f.Feature, f.Outcome, f.Missing)
+		}
+	}
+	if f := found[3]; f.Outcome != Unknown || !strings.Contains(f.WayOut, "veth") {
+		t.Errorf("of an unknown feature: %+v", f)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Check(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestEveryNeedIsKnown: a profile may only need what can be probed.
+func TestEveryNeedIsKnown(t *testing.T) {
+	for _, p := range profile.All() {
+		for _, need := range p.Needs {
+			if !slices.Contains(Features(), need) {
+				t.Errorf("profile %s needs %q, which no probe knows", p.Name, need)
+			}
+		}
+	}
+}
+
+func TestEveryRequirementIsTried(t *testing.T) {
+	for _, r := range requirements {
+		if _, ok := tries[r.name]; !ok && r.program == "" {
+			t.Errorf("%s has neither a probe nor a program", r.name)
+		}
+	}
+	for name := range tries {
+		if !slices.Contains(Features(), name) {
+			t.Errorf("the probe %s is for no feature", name)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	m := machine{family: debian, release: "6.1"}
+	r := requirement{name: "x", about: "x", option: "CONFIG_X", module: "x"}
+	for name, c := range map[string]struct {
+		err     error
+		outcome Outcome
+		wayOut  string
+	}{
+		"yes":            {nil, Yes, ""},
+		"not supported":  {fmt.Errorf("add: %w", unix.EOPNOTSUPP), No, "modprobe x; or on Ubuntu: apt-get install linux-modules-extra-6.1; or a kernel with CONFIG_X"},
+		"absent":         {&absentError{"/proc/x"}, No, "modprobe x; or on Ubuntu: apt-get install linux-modules-extra-6.1; or a kernel with CONFIG_X"},
+		"no right":       {fmt.Errorf("add: %w", unix.EPERM), Unknown, "run as root"},
+		"program":        {&programError{[]string{"x"}, "No such file or directory", errors.New("exit status 3")}, No, "modprobe x; or on Ubuntu: apt-get install linux-modules-extra-6.1; or a kernel with CONFIG_X"},
+		"program, right": {&programError{[]string{"x"}, "Permission denied (you must be root)", errors.New("exit status 4")}, Unknown, "run as root"},
+		"too slow":       {context.DeadlineExceeded, Unknown, "try again when the machine is less busy"},
+		"anything":       {unix.ENOBUFS, Unknown, ""},
+	} {
+		f := r.judge(m, c.err)
+		if f.Outcome != c.outcome || f.WayOut != c.wayOut || (f.Missing == "") != (c.err == nil) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	r.program = "no-such-program-of-ours"
+	if f := r.check(t.Context(), m); f.Outcome != No || f.WayOut != "apt-get install no-such-program-of-ours" {
+		t.Errorf("without the program: %+v", f)
+	}
+}
+
+// TestIRQTimeAgreesWithConfiguration: a kernel built without the option cannot account interrupts apart.
+func TestIRQTimeAgreesWithConfiguration(t *testing.T) {
+	needNamespaces(t)
+	cpus, err := affinity.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range cpus[:min(len(cpus), 2)] {
+		found, err := IRQTime(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("CPU %d: %q: %s", n, found.Verdict, found.Evidence)
+		if found.Verdict == facts.IRQApart && strings.Contains(found.Evidence, "ACCOUNTING is not set") {
+			t.Errorf("CPU %d: the verdict %q contradicts the configuration", n, found.Verdict)
+		}
+		if found.Evidence == "" {
+			t.Errorf("CPU %d: no evidence", n)
+		}
+	}
+}
+
+func TestCollect(t *testing.T) {
+	f, err := Collect(t.Context(), Collection{Idle: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range f.Names() {
+		t.Logf("%s = %s", name, f[name])
+		if f[name] == "" || strings.TrimSpace(f[name]) != f[name] {
+			t.Errorf("%s is %q", name, f[name])
+		}
+	}
+	for _, name := range []string{facts.Kernel, facts.Architecture, facts.CPUs, facts.LoadAverage, facts.IdleBusy, facts.IdleInterrupt} {
+		if f[name] == "" {
+			t.Errorf("no %s", name)
+		}
+	}
+	for _, name := range []string{facts.IdleBusy, facts.IdleInterrupt} {
+		if v, err := strconv.ParseFloat(f[name], 64); err != nil || v < 0 || v > 1 {
+			t.Errorf("%s is %q", name, f[name])
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Collect(ctx, Collection{Idle: time.Hour}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestIdleSeesLoad: a CPU that spins is busy.
+func TestIdleSeesLoad(t *testing.T) {
+	cpus, err := affinity.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			continue
+		}
+	}()
+	load, err := Idle(t.Context(), cpus, 300*time.Millisecond)
+	cancel()
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One of the CPUs span all the time; on a busy machine others may have taken it from us and still be busy.
+	if want := 0.5 / float64(len(cpus)); load.Busy < want || load.Interrupt > load.Busy {
+		t.Errorf("busy %.2f, interrupts %.2f with one of %d CPUs spinning, want %.2f at least", load.Busy, load.Interrupt, len(cpus), want)
+	}
+}

@@ -1,0 +1,118 @@
+package probe
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/facts"
+)
+
+func TestVerdict(t *testing.T) {
+	const ms = 1_000_000
+	for name, c := range map[string]struct {
+		i    interval
+		want string
+	}{
+		"in task":             {interval{wall: 200 * ms, task: 199 * ms, interrupts: 90 * ms}, facts.IRQInTask},
+		"apart":               {interval{wall: 200 * ms, task: 112 * ms, interrupts: 90 * ms}, facts.IRQApart},
+		"in task, waited":     {interval{wall: 200 * ms, task: 100 * ms, wait: 99 * ms, interrupts: 40 * ms}, facts.IRQInTask},
+		"apart, waited":       {interval{wall: 200 * ms, task: 60 * ms, wait: 90 * ms, interrupts: 50 * ms}, facts.IRQApart},
+		"no interrupts":       {interval{wall: 200 * ms, task: 199 * ms, interrupts: 10 * ms}, ""},
+		"half of it missing":  {interval{wall: 200 * ms, task: 155 * ms, interrupts: 100 * ms}, ""},
+		"taken by hypervisor": {interval{wall: 200 * ms, task: 110 * ms, interrupts: 90 * ms, steal: 40 * ms}, ""},
+		"a little stolen":     {interval{wall: 200 * ms, task: 182 * ms, interrupts: 90 * ms, steal: 17 * ms}, facts.IRQInTask},
+		"nothing":             {interval{}, ""},
+	} {
+		if got := c.i.verdict(); got != c.want {
+			t.Errorf("%s: %q, want %q (%s)", name, got, c.want, c.i)
+		}
+	}
+}
+
+func TestConfigOption(t *testing.T) {
+	const config = "# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HAVE_IRQ_TIME_ACCOUNTING=y\nCONFIG_HZ=250\nCONFIG_VETH=m\n"
+	for option, want := range map[string]string{
+		"CONFIG_IRQ_TIME_ACCOUNTING": "", "CONFIG_HZ": "250", "CONFIG_VETH": "m", "CONFIG_HAVE_IRQ_TIME_ACCOUNTING": "y", "CONFIG": "",
+	} {
+		if got, err := ConfigOption(strings.NewReader(config), option); got != want || err != nil {
+			t.Errorf("%s is %q, %v, want %q", option, got, err, want)
+		}
+	}
+}
+
+func TestInstall(t *testing.T) {
+	for name, c := range map[string]struct{ osRelease, program, want string }{
+		"debian":  {"PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\n", "conntrack", "apt-get install conntrack"},
+		"ubuntu":  {"ID=ubuntu\nID_LIKE=debian\n", "nft", "apt-get install nftables"},
+		"rocky":   {"ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", "conntrack", "dnf install conntrack-tools"},
+		"fedora":  {"ID=fedora\n", "iptables-restore", "dnf install iptables-nft"},
+		"leap":    {"ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\n", "tcpdump", "zypper install tcpdump"},
+		"alpine":  {"ID=alpine\n", "iptables-restore", "apk add iptables"},
+		"unknown": {"NAME=Own\n", "ipset", "install the package that has ipset, probably ipset"},
+	} {
+		if got := Install(c.program, Family([]byte(c.osRelease))); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestVirtualization(t *testing.T) {
+	for name, c := range map[string]struct {
+		h    Hints
+		want string
+	}{
+		"bare":        {Hints{X86: true, Vendor: "Dell Inc.\n", Product: "PowerEdge R650"}, "none"},
+		"no idea":     {Hints{Vendor: "Raspberry Pi"}, ""},
+		"qemu":        {Hints{X86: true, Hypervisor: true, Vendor: "QEMU", Product: "Standard PC (Q35 + ICH9, 2009)"}, "qemu (QEMU Standard PC (Q35 + ICH9, 2009))"},
+		"ec2":         {Hints{X86: true, Hypervisor: true, Vendor: "Amazon EC2", Product: "m6i.large", Clocksource: "kvm-clock"}, "kvm (Amazon EC2 m6i.large)"},
+		"azure":       {Hints{X86: true, Hypervisor: true, Vendor: "Microsoft Corporation", Product: "Virtual Machine"}, "hyper-v (Microsoft Corporation Virtual Machine)"},
+		"surface":     {Hints{X86: true, Vendor: "Microsoft Corporation", Product: "Surface Laptop"}, "none"},
+		"firecracker": {Hints{X86: true, Hypervisor: true, Clocksource: "tsc", Cmdline: "quiet -- --firecracker-init"}, "firecracker"},
+		"nameless":    {Hints{X86: true, Hypervisor: true, Clocksource: "tsc"}, "unknown"},
+		"xen guest":   {Hints{X86: true, Hypervisor: true, Xen: "xen\n"}, "xen"},
+	} {
+		if got := Virtualization(c.h); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestParameter(t *testing.T) {
+	const line = "quiet mitigations=auto,nosmt root=/dev/vda mitigations=off -- mitigations=x"
+	if got, ok := Parameter(line, "mitigations"); got != "off" || !ok {
+		t.Errorf("got %q, %v; the last one before -- counts", got, ok)
+	}
+	if got, ok := Parameter(line, "mitigation"); ok {
+		t.Errorf("a prefix of a name is taken for it: %q", got)
+	}
+}
+
+func TestCgroupMount(t *testing.T) {
+	const v1 = "35 24 0:30 / /sys/fs/cgroup/memory rw,nosuid - cgroup cgroup rw,memory\n"
+	for mountinfo, want := range map[string]string{
+		v1: "",
+		v1 + "36 24 0:31 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw\n": "/sys/fs/cgroup/unified",
+		`36 24 0:31 / /mnt/a\040b rw - cgroup2 none rw`:                                      "/mnt/a b",
+		"": "",
+	} {
+		if got := CgroupMount([]byte(mountinfo)); got != want {
+			t.Errorf("%q: %q, want %q", mountinfo, got, want)
+		}
+	}
+}
+
+func FuzzTexts(f *testing.F) {
+	f.Add("ID=debian\nID_LIKE=\"a b\"", "36 24 0:31 / / rw - cgroup2 none rw", "a=b -- c=d")
+	f.Add("ID=", "-", "=")
+	f.Fuzz(func(t *testing.T, osRelease, mountinfo, cmdline string) {
+		if s := Install("nft", Family([]byte(osRelease))); !strings.Contains(s, "nftables") {
+			t.Errorf("no package in %q", s)
+		}
+		if m := CgroupMount([]byte(mountinfo)); len(m) > len(mountinfo) {
+			t.Errorf("%q is longer than what it was found in", m)
+		}
+		if v, ok := Parameter(cmdline, "a"); ok && !strings.Contains(cmdline, "a="+v) {
+			t.Errorf("%q is not in the line", v)
+		}
+	})
+}

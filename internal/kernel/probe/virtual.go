@@ -1,0 +1,72 @@
+package probe
+
+import "strings"
+
+// Hints are where a machine shows that it is virtual. What could not be read is "".
+type Hints struct {
+	// Hypervisor is the flag of /proc/cpuinfo; X86 says that this architecture would have it.
+	Hypervisor, X86 bool
+	// Vendor and Product are /sys/class/dmi/id/sys_vendor and product_name.
+	Vendor, Product string
+	// Xen is /sys/hypervisor/type; Clocksource the one in use; Cmdline /proc/cmdline.
+	Xen, Clocksource, Cmdline string
+}
+
+// vendors that only virtual machines name, by a part of their name.
+var vendors = []struct{ part, name string }{
+	{"qemu", "qemu"}, {"kvm", "kvm"}, {"vmware", "vmware"}, {"innotek", "virtualbox"}, {"xen", "xen"},
+	{"parallels", "parallels"}, {"bhyve", "bhyve"},
+}
+
+// Virtualization names the hypervisor: "none" on bare metal, "unknown" for one that gives no name, "" if it cannot be
+// told whether there is one. The machine's own product name follows in parentheses where there is one, for example
+// "virtual (Amazon EC2 m6i.large)".
+func Virtualization(h Hints) string {
+	product := strings.TrimSpace(strings.TrimSpace(h.Vendor) + " " + strings.TrimSpace(h.Product))
+	lower := strings.ToLower(product)
+	name := ""
+	for _, v := range vendors {
+		if strings.Contains(lower, v.part) {
+			name = v.name
+			break
+		}
+	}
+	switch {
+	case name != "":
+	case strings.Contains(lower, "microsoft") && strings.Contains(lower, "virtual"):
+		name = "hyper-v"
+	case strings.TrimSpace(h.Xen) != "":
+		name = strings.TrimSpace(h.Xen)
+	case strings.Contains(h.Cmdline, "firecracker"):
+		name = "firecracker"
+	case strings.HasPrefix(h.Clocksource, "kvm-clock"):
+		name = "kvm"
+	case strings.HasPrefix(h.Clocksource, "hyperv"):
+		name = "hyper-v"
+	case h.Hypervisor:
+		name = "unknown"
+	case h.X86:
+		return "none"
+	default:
+		return ""
+	}
+	if product == "" || strings.EqualFold(product, name) {
+		return name
+	}
+	return name + " (" + product + ")"
+}
+
+// Parameter returns the value of a parameter of the kernel's command line; false if it is not there.
+func Parameter(cmdline, name string) (string, bool) {
+	value, found := "", false
+	for _, word := range strings.Fields(cmdline) {
+		// What stands behind -- is for the first process.
+		if word == "--" {
+			break
+		}
+		if v, ok := strings.CutPrefix(word, name+"="); ok {
+			value, found = v, true
+		}
+	}
+	return value, found
+}

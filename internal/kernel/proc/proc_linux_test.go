@@ -1,0 +1,204 @@
+package proc
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/cpu"
+)
+
+// TestTake takes a snapshot of this machine twice and wants counters that exist and do not run backwards.
+func TestTake(t *testing.T) {
+	s, err := NewSampler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.Take(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := s.Take(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(after.CPUs) < runtime.NumCPU() || len(after.Softnet) == 0 || after.MemoryBytes == 0 || after.NodeMemoryUsedBytes == 0 {
+		t.Errorf("snapshot %+v", after)
+	}
+	if _, ok := after.SNMP["Tcp.RetransSegs"]; !ok {
+		t.Error("no Tcp.RetransSegs of snmp")
+	}
+	if _, ok := after.SNMP["TcpExt.TCPOFOQueue"]; !ok {
+		t.Error("no TcpExt.TCPOFOQueue of netstat")
+	}
+	if _, ok := after.Devices["lo.rx_bytes"]; !ok {
+		t.Error("no loopback")
+	}
+	d := Delta(before, after)
+	for n, modes := range d.CPUs {
+		if modes[cpu.User] < 0 || modes[cpu.SoftIRQ] < 0 {
+			t.Errorf("CPU %d ran backwards: %v", n, modes)
+		}
+	}
+	if some, err := s.Take([]int{0}); err != nil || len(some.CPUs) != 1 || len(some.KsoftirqdNs) > 1 {
+		t.Errorf("of CPU 0 alone: %+v, %v", some, err)
+	}
+}
+
+func TestKsoftirqdIsFound(t *testing.T) {
+	if b, err := os.ReadFile("/proc/2/comm"); err != nil || string(b) != "kthreadd\n" {
+		t.Skipf("kernel threads cannot be seen from here: process 2 is %q, %v", b, err)
+	}
+	s, err := NewSampler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := s.Take(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(snap.KsoftirqdNs) < runtime.NumCPU() {
+		t.Errorf("ksoftirqd of %d CPUs, there are %d: %v", len(snap.KsoftirqdNs), runtime.NumCPU(), snap.KsoftirqdNs)
+	}
+	for n, pid := range s.ksoftirqd {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/schedstat")
+		if err != nil {
+			t.Skipf("this kernel keeps no schedstat to compare with: %v", err)
+		}
+		sched, err := ParseSchedstat(b)
+		if err != nil || sched.RunNs < snap.KsoftirqdNs[n] {
+			t.Errorf("ksoftirqd/%d: the clock showed %d, schedstat shows %d later, %v", n, snap.KsoftirqdNs[n], sched.RunNs, err)
+		}
+	}
+}
+
+// TestOnlyKernelThreadsCount: a program that calls itself ksoftirqd is none. The tree stands for /proc.
+func TestOnlyKernelThreadsCount(t *testing.T) {
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		"17/comm": "ksoftirqd/1\n", "17/cmdline": "",
+		"99/comm": "ksoftirqd/0\n", "99/cmdline": "ksoftirqd/0\x00",
+		"50/comm": "kworker/0:1\n", "50/cmdline": "", "self/comm": "ksoftirqd/5\n", "self/cmdline": "",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := findKsoftirqd(root)
+	if err != nil || len(got) != 1 || got[1] != 17 {
+		t.Errorf("found %v, %v, want 17 for CPU 1 alone", got, err)
+	}
+}
+
+// TestClocks: the clock of one thread shows that thread's work, the process's clock all of it.
+func TestClocks(t *testing.T) {
+	type reading struct{ thread, process, self int64 }
+	tids, work, quit := make(chan int), make(chan chan int64), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		tids <- unix.Gettid()
+		for {
+			select {
+			case done := <-work:
+				// Until the thread's own clock says so: no assumption about how long that takes.
+				begin := mustThreadCPU(t, unix.Gettid())
+				for mustThreadCPU(t, unix.Gettid())-begin < 20_000_000 {
+					continue
+				}
+				done <- mustThreadCPU(t, unix.Gettid()) - begin
+			case <-quit:
+				return
+			}
+		}
+	}()
+	defer close(quit)
+	tid := <-tids
+	read := func() (r reading) {
+		r.thread = mustThreadCPU(t, tid)
+		var err error
+		if r.process, err = ProcessCPU(os.Getpid()); err != nil {
+			t.Fatal(err)
+		}
+		if r.self, err = SelfCPU(); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	before := read()
+	done := make(chan int64)
+	work <- done
+	spent := <-done
+	after := read()
+	if d := after.thread - before.thread; d < spent {
+		t.Errorf("the thread spent %d ns, its clock shows %d", spent, d)
+	}
+	if after.process-before.process < spent || after.self-before.self < spent || after.self < after.process {
+		t.Errorf("the process's clock: %+v, then %+v; a thread of it spent %d ns", before, after, spent)
+	}
+	if _, err := ProcessCPU(1 << 22); err == nil {
+		t.Error("a process that cannot be has a clock")
+	}
+}
+
+func mustThreadCPU(t *testing.T, tid int) int64 {
+	ns, err := ThreadCPU(tid)
+	if err != nil {
+		t.Error(err)
+	}
+	return ns
+}
+
+func TestConfineProcess(t *testing.T) {
+	var home unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &home); err != nil {
+		t.Fatal(err)
+	}
+	var all []int
+	for n := range 1024 {
+		if home.IsSet(n) {
+			all = append(all, n)
+		}
+	}
+	if len(all) < 2 {
+		t.Skipf("the machine lends this test the CPUs %v only: nothing to leave", all)
+	}
+	if err := ConfineProcess(all[:1]); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := ConfineProcess(all); err != nil {
+			t.Error(err)
+		}
+	}()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range tasks {
+		tid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var now unix.CPUSet
+		if err := unix.SchedGetaffinity(tid, &now); err == nil && (now.Count() != 1 || !now.IsSet(all[0])) {
+			t.Errorf("thread %d may run on %d CPUs", tid, now.Count())
+		}
+	}
+	if err := ConfineProcess(nil); err == nil {
+		t.Error("confined to no CPU at all")
+	}
+}
+
+func TestUserHz(t *testing.T) {
+	if hz := UserHz(); hz < 1 || hz > 10_000 {
+		t.Errorf("%d ticks per second", hz)
+	}
+}

@@ -1,0 +1,76 @@
+package proc
+
+import (
+	"github.com/cnibench/cnibench/internal/cpu"
+	"github.com/cnibench/cnibench/internal/sample"
+)
+
+// Snapshot is what the kernel's counters said at one moment. A part that could not be seen is nil.
+type Snapshot struct {
+	// CPUs has the CPU lines of /proc/stat.
+	CPUs map[int]cpu.Time
+	// KsoftirqdNs is the CPU time of ksoftirqd by CPU since boot, in ns.
+	KsoftirqdNs map[int]int64
+	Softnet     []Softnet
+	// SNMP has snmp and netstat together, Devices the device counters, both of one network namespace.
+	SNMP, Devices map[string]int64
+	// MemoryBytes is the resident memory of this process, NodeMemoryUsedBytes MemTotal - MemAvailable.
+	MemoryBytes, NodeMemoryUsedBytes uint64
+}
+
+// Delta returns what happened from before to after, which were taken by the same process. Counters that are in one of
+// them only (a device that came or went) are left out.
+func Delta(before, after Snapshot) *sample.HostDelta {
+	d := &sample.HostDelta{
+		SNMP:                changes(before.SNMP, after.SNMP),
+		Devices:             changes(before.Devices, after.Devices),
+		MemoryBytes:         after.MemoryBytes,
+		NodeMemoryUsedBytes: after.NodeMemoryUsedBytes,
+	}
+	for n, m := range after.CPUs {
+		b, ok := before.CPUs[n]
+		if !ok {
+			continue
+		}
+		if d.CPUs == nil {
+			d.CPUs = map[int]map[string]int64{}
+		}
+		d.CPUs[n] = changes(b, m)
+		if d.CPUs[n] == nil {
+			d.CPUs[n] = map[string]int64{}
+		}
+	}
+	for n, a := range after.KsoftirqdNs {
+		if b, ok := before.KsoftirqdNs[n]; ok {
+			if d.KsoftirqdNs == nil {
+				d.KsoftirqdNs = new(int64)
+			}
+			*d.KsoftirqdNs += a - b
+		}
+	}
+	// A CPU that went offline or came online shifts the lines of old kernels; no claim is better than a wrong one.
+	if len(before.Softnet) == len(after.Softnet) {
+		for i, a := range after.Softnet {
+			b := before.Softnet[i]
+			if a.CPU == b.CPU {
+				d.SoftnetDropped += uint64(a.Dropped - b.Dropped)
+				d.SoftnetSqueezed += uint64(a.Squeezed - b.Squeezed)
+			}
+		}
+	}
+	return d
+}
+
+// changes returns after less before where it is not zero, nil if it is zero everywhere.
+func changes(before, after map[string]int64) map[string]int64 {
+	var d map[string]int64
+	for name, a := range after {
+		if b, ok := before[name]; ok && a != b {
+			if d == nil {
+				d = map[string]int64{}
+			}
+			d[name] = a - b
+		}
+	}
+	return d
+}

@@ -1,0 +1,140 @@
+package outcome
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/cpu"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sample"
+)
+
+// spoiled is a sound trial with one thing wrong, or nearly wrong.
+type spoiled struct {
+	id    string
+	says  string // in the message; "" if the check must stay silent
+	kind  string // rr, crr, ping, stream, udp
+	c     Conditions
+	spoil func(w *plan.Workload, c, s *sample.Observation)
+}
+
+var cases = []spoiled{
+	{SoftnetDrop, "3 packets", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host.SoftnetDropped, s.Host.SoftnetDropped = 2, 3 }},
+
+	{DeviceDrop, "server: eth0.rx_errors 1, eth0.tx_dropped 4", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
+		s.Host.Devices = map[string]int64{"eth0.tx_dropped": 4, "eth0.rx_errors": 1, "eth0.rx_bytes": 99}
+	}},
+	{DeviceDrop, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
+		s.Host.Devices = map[string]int64{"eth0.rx_bytes": 99, "eth0.rx_dropped": -1}
+	}},
+
+	{ReceiveBuffer, "server: 5 datagrams", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
+	{ReceiveBuffer, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
+
+	{OfferedLoad, "8e+08 bit/s left the sender, 8.2e+08 were intended", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { w.Rate = 820e6 }},
+	{OfferedLoad, "", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { w.Rate = 810e6 }},
+	{OfferedLoad, "", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { w.Rate = 0 }},
+
+	{Disagree, "transactions", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 18_900 }},
+	{Disagree, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 19_100 }},
+	{Disagree, "", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Operations, s.Operations = 5, 3 }},
+	{Disagree, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.ElapsedNs, s.Operations = 2e9, 40_000 }},
+	{Disagree, "bytes", "stream", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.BytesReceived = 9e8 }},
+	{Disagree, "datagrams", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.BytesReceived = 90e6 }},
+	{Disagree, "", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.BytesReceived, s.Datagrams.Lost = 50e6, 50_000 }},
+	{Disagree, "", "ping", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 0 }},
+
+	{AboveLineRate, "8e+09 bit/s is more", "stream", Conditions{LineRate: 7.8e9}, nil},
+	{AboveLineRate, "", "stream", Conditions{LineRate: 8e9}, nil},
+	// 1448 of 1514 bytes are payload, so that a line of 8.1 Gbit/s carries 7.75.
+	{AboveLineRate, "7.747e+09", "stream", Conditions{LineRate: 8.1e9, NIC: "wire", MTU: 1500}, nil},
+	{AboveLineRate, "", "stream", Conditions{LineRate: 8.1e9, NIC: "ideal", MTU: 1500}, nil},
+	{AboveLineRate, "", "stream", Conditions{NIC: "wire", MTU: 1500}, nil},
+	// 1000 of 1042 bytes: 810 Mbit/s carry 777.
+	{AboveLineRate, "can carry", "udp", Conditions{LineRate: 805e6, NIC: "wire", MTU: 1500}, nil},
+	{AboveLineRate, "", "udp", Conditions{LineRate: 825e6, NIC: "wire", MTU: 1500}, nil},
+
+	{IRQApart, "added from /proc/stat", "rr", Conditions{IRQApart: true}, nil},
+	{IRQApart, "no service demand", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host = nil }},
+
+	{KsoftirqdHidden, "missing", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
+	{KsoftirqdHidden, "", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
+
+	{Errors, "client: reset 1, timeout 7; server: reset 2", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) {
+		c.Errors, s.Errors = map[string]uint64{"timeout": 7, "reset": 1, "no route": 0}, map[string]uint64{"reset": 2}
+	}},
+
+	{Retransmits, "client: 701 of 700000 segments", "stream", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.TCP.Retransmits = 701 }},
+	{Retransmits, "", "stream", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.TCP.Retransmits = 700 }},
+	{Retransmits, "all of the namespace", "crr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.SNMP["Tcp.RetransSegs"] = 101 }},
+	{Retransmits, "", "udp", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.SNMP["Tcp.RetransSegs"] = 101 }},
+
+	{Congestion, "server: congestion control is bbr, cubic was asked for", "stream", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.TCP.Congestion = "bbr" }},
+	{Congestion, "", "stream", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.TCP.Congestion = "" }},
+
+	{MeterHeavy, "client: the meter itself took 12%", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.CPU.ProcessNs = 45e7 }},
+	{MeterHeavy, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) {
+		c.CPU = sample.CPUTime{ThreadsNs: 1e6, ProcessNs: 8e6}
+	}},
+
+	{CPUSteal, "2.0%", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) {
+		c.Host.CPUs[0][cpu.Steal], c.Host.CPUs[0][cpu.Idle] = 2e7, 48e7
+	}},
+	{CPUSteal, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.CPUs[0][cpu.Steal] = 5e6 }},
+
+	{FewSamples, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(9999, 1) }},
+	{FewSamples, "rtt.p99 (10", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(999, 1) }},
+	{FewSamples, "rtt.p50, rtt.p90, rtt.p99 (10", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(3, 1) }},
+	{FewSamples, "", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Transit = times(9999, 1) }},
+
+	{WindowSkew, "1 s, the server's 1.1 s", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.ElapsedNs, s.Operations = 11e8, 22_000 }},
+	{WindowSkew, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.ElapsedNs = 104e7 }},
+}
+
+func sound(kind string) (plan.Workload, *sample.Observation, *sample.Observation) {
+	switch kind {
+	case "stream":
+		return bulk()
+	case "udp":
+		return datagrams()
+	}
+	return exchange(plan.Kind(kind))
+}
+
+func TestWarnings(t *testing.T) {
+	rung := map[string]bool{}
+	for i, c := range cases {
+		w, client, server := sound(c.kind)
+		if c.spoil != nil {
+			c.spoil(&w, client, server)
+		}
+		_, warnings := Derive(w, client, server, c.c)
+		at := slices.IndexFunc(warnings, func(w result.Warning) bool { return w.ID == c.id })
+		switch {
+		case c.says == "" && at >= 0:
+			t.Errorf("case %d, %s: false alarm: %s", i, c.id, warnings[at].Message)
+		case c.says != "" && at < 0:
+			t.Errorf("case %d, %s: silent, want %q", i, c.id, c.says)
+		case c.says != "" && !strings.Contains(warnings[at].Message, c.says):
+			t.Errorf("case %d, %s: says %q, want %q in it", i, c.id, warnings[at].Message, c.says)
+		}
+		rung[c.id] = rung[c.id] || at >= 0
+	}
+	for _, id := range Warnings() {
+		if !rung[id] {
+			t.Errorf("no case rings %s", id)
+		}
+	}
+}
+
+// TestSoundTrialsAreNotDoubted: an alarm that always rings says nothing.
+func TestSoundTrialsAreNotDoubted(t *testing.T) {
+	for _, kind := range []string{"rr", "crr", "ping", "stream", "udp"} {
+		w, client, server := sound(kind)
+		if _, warnings := Derive(w, client, server, Conditions{IdleBusy: 0.02}); len(warnings) != 0 {
+			t.Errorf("%s: %v", kind, warnings)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+// Package outcome turns what the two sides of a trial saw into the numbers that are reported, and into doubts about
+// them.
+//
+//	client, server sample.Observation ──► Derive ──► metrics by name (package metric), warnings
+//
+// It is pure: no clock, no machine, no history; one trial at a time. What was not measured is absent from the metrics,
+// never 0. Every ratio is formed within one side, from counts and times of that side's own window, and only ratios are
+// combined, because the two windows are not the same instant.
+//
+// Read Derive, then demand.go for service demand, and check.go for the doubts. docs/method.md says what each number
+// means.
+package outcome
+
+import (
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sample"
+)
+
+// Conditions are what Derive needs to know of the place where the trial ran. The zero value says that nothing is known.
+type Conditions struct {
+	// LineRate is the rate of every node's NIC in bit/s, 0 if nothing limits it.
+	LineRate float64
+	// MTU is that of the NICs in bytes, 0 if unknown; NIC is "wire" or "ideal", "" if unknown.
+	MTU int
+	NIC string
+	// IdleBusy and IdleInterrupt are shares (0 to 1) of the time of the path's CPUs, measured before the run: busy, and
+	// in interrupts.
+	IdleBusy, IdleInterrupt float64
+	// IRQApart is true where the kernel keeps interrupt time out of the CPU clocks of tasks.
+	IRQApart bool
+	// CPUs are the CPUs of the path; empty means all that the observations speak of.
+	CPUs []int
+}
+
+// FromFacts fills in the Conditions that facts tell; LineRate and CPUs are the caller's to add.
+func FromFacts(f facts.Facts) Conditions {
+	c := Conditions{NIC: f[facts.NIC], IRQApart: f[facts.IRQAccounting] == facts.IRQApart}
+	// A fact that is absent or not a number leaves the zero, which means unknown.
+	c.MTU, _ = strconv.Atoi(f[facts.MTU])
+	c.IdleBusy, _ = strconv.ParseFloat(f[facts.IdleBusy], 64)
+	c.IdleInterrupt, _ = strconv.ParseFloat(f[facts.IdleInterrupt], 64)
+	return c
+}
+
+// trial is what one call of Derive works on.
+type trial struct {
+	w      plan.Workload
+	client *side
+	server *side
+	// sender and receiver are client and server, or the other way round for a reversed stream.
+	sender, receiver *side
+	c                Conditions
+	metrics          map[string]float64
+	// thin names the percentiles that too few values stand behind.
+	thin []string
+}
+
+// Derive computes every metric that the two observations of one trial allow, in base units, and the validity checks
+// that they did not pass. An observation may be nil: what needs it is then absent.
+func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (map[string]float64, []result.Warning) {
+	t := &trial{w: w.Normalize(), c: c, metrics: map[string]float64{}}
+	t.client, t.server = newSide(t.w, client), newSide(t.w, server)
+	t.sender, t.receiver = t.client, t.server
+	if t.w.Reverse {
+		t.sender, t.receiver = t.server, t.client
+	}
+	switch {
+	case t.w.Kind == plan.Stream && t.w.Protocol == plan.UDP:
+		t.stream()
+		t.datagrams()
+	case t.w.Kind == plan.Stream:
+		t.stream()
+		t.retransmits()
+	default:
+		t.transactions()
+	}
+	t.demand()
+	t.utilization()
+	t.memory()
+	return t.metrics, t.check()
+}
+
+// put records a metric, unless there was nothing to divide by.
+func (t *trial) put(name string, value float64, ok bool) {
+	if ok {
+		t.metrics[name] = value
+	}
+}
+
+func (t *trial) stream() {
+	if t.receiver != nil {
+		t.metrics[metric.Goodput] = t.receiver.perSecond(8 * t.receiver.received())
+	}
+}
+
+func (t *trial) retransmits() {
+	if t.sender == nil || t.receiver == nil || t.sender.TCP == nil {
+		return
+	}
+	// Both are rates of their own window; their quotient is per byte.
+	if bytes := t.receiver.perSecond(t.receiver.received()); bytes > 0 {
+		t.metrics[metric.RetransmitsPerG] = t.sender.perSecond(float64(t.sender.TCP.Retransmits)) / bytes * 1e9
+	}
+}
+
+func (t *trial) datagrams() {
+	if t.sender != nil {
+		t.metrics[metric.OfferedLoad] = t.sender.perSecond(8 * t.sender.sent())
+	}
+	if t.receiver == nil {
+		return
+	}
+	t.metrics[metric.PacketRate] = t.receiver.perSecond(t.receiver.received() / float64(t.w.MessageSize))
+	if d := t.receiver.Datagrams; d != nil {
+		if d.Expected > 0 {
+			t.metrics[metric.FrameLossRate] = float64(d.Lost) / float64(d.Expected)
+		}
+		// Jitter is a difference between neighbours, so it takes two.
+		if d.Received > 1 {
+			t.metrics[metric.Jitter] = d.JitterNs
+		}
+	}
+	if h := t.receiver.Transit; h != nil && h.Count() > 0 {
+		t.percentile(metric.PDV, h, 0.999)
+	}
+}
+
+func (t *trial) transactions() {
+	c := t.client
+	if c == nil {
+		return
+	}
+	// The rate of a ping with an interval is what was asked for and no result.
+	if t.w.Interval == 0 {
+		t.metrics[metric.TransactionRate] = c.perSecond(float64(c.Operations))
+	}
+	failed := c.failures()
+	if attempts := float64(c.Operations) + failed; attempts > 0 {
+		t.metrics[metric.ErrorRate] = failed / attempts
+	}
+	t.distribution(metric.RTT, c.RTT)
+	t.distribution(metric.ConnectTime, c.Connect)
+}
+
+func (t *trial) memory() {
+	if t.client == nil || t.server == nil || t.client.Host == nil || t.server.Host == nil {
+		return
+	}
+	a, b := t.client.Host.MemoryBytes, t.server.Host.MemoryBytes
+	t.put(metric.Memory, float64(a)+float64(b), a > 0 && b > 0)
+}
