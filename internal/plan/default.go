@@ -21,10 +21,11 @@ const (
 	// ShortestFit and LongestFit bound the window that is chosen.
 	ShortestFit = 60 * time.Millisecond
 	LongestFit  = time.Second
-	// fitShare is the part of the budget that windows shall take; the rest is for raising the lab, warm-ups and the
-	// time between trials. A plan that may add repetitions keeps half of it for them.
-	fitShare          = 0.78
-	fitSharePrecision = 0.4
+	// fitShare is the part of the budget that windows shall take; the rest is for raising the lab, for warm-ups, for the
+	// time between trials, and for a machine that has other things to do. A plan that may add repetitions keeps half of
+	// it for them.
+	fitShare          = 0.7
+	fitSharePrecision = 0.35
 	// betweenTrials is what a trial costs besides its warm-up and window.
 	betweenTrials = 6 * time.Millisecond
 )

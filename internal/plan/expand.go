@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Measured returns the profiles that are measured: the baseline first, its twin next to it, then the others in the
@@ -25,30 +27,73 @@ func (p Plan) Measured() []string {
 	return names
 }
 
-// Cases returns every case of the plan: paths, within them workloads, within them profiles.
+// ZeroPath is the path of the raw profile, which stands under every path of the others: two empty namespaces have no
+// pods and no Services to tell apart.
+var ZeroPath = Path{Host, Host, CrossNode}
+
+// Cases returns every case of the plan: paths, within them workloads, within them profiles. If raw is the baseline and
+// its path is not among those of the plan, its cases come last.
 func (p Plan) Cases() []Case {
+	var cases []Case
+	for _, g := range p.groups() {
+		cases = append(cases, g...)
+	}
+	return append(cases, p.zeros()...)
+}
+
+// groups returns the cases of each path and workload, without those of zeros.
+func (p Plan) groups() [][]Case {
+	var groups [][]Case
 	profiles := p.Measured()
-	cases := make([]Case, 0, len(p.Paths)*len(p.Workloads)*len(profiles))
 	for _, path := range p.Paths {
 		for _, w := range p.Workloads {
+			var g []Case
 			for _, name := range profiles {
-				cases = append(cases, Case{Profile: name, Path: path, Workload: w})
+				if !isRaw(name) || path.From == Host && path.To == Host {
+					g = append(g, Case{Profile: name, Path: path, Workload: w})
+				}
+			}
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// zeros returns what is measured of raw besides the paths of the plan, so that there is something to compare with.
+func (p Plan) zeros() []Case {
+	if !isRaw(p.Baseline) || slices.Contains(p.Paths, ZeroPath) {
+		return nil
+	}
+	var cases []Case
+	for _, w := range p.Workloads {
+		for _, name := range p.Measured() {
+			if isRaw(name) {
+				cases = append(cases, Case{Profile: name, Path: ZeroPath, Workload: w})
 			}
 		}
 	}
 	return cases
 }
 
+func isRaw(name string) bool { return strings.TrimSuffix(name, TwinSuffix) == profile.Raw }
+
 // Order returns the cases of one repetition, counted from 1, in the order in which they are measured. What is compared
 // stands together: the groups of one path and workload are shuffled, and the profiles are shuffled within each group,
 // so that drift of the machine meets all of them alike. The seed and the repetition decide the order and nothing else.
 func (p Plan) Order(repetition int) []Case {
 	r := rand.New(rand.NewPCG(p.Seed, uint64(repetition)))
-	cases := p.Cases()
-	size := len(p.Measured())
-	groups := slices.Collect(slices.Chunk(cases, max(size, 1)))
+	groups := p.groups()
 	r.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })
-	order := make([]Case, 0, len(cases))
+	// What stands under all groups of a workload is measured among the first of them.
+	for _, z := range p.zeros() {
+		i := slices.IndexFunc(groups, func(g []Case) bool { return len(g) > 0 && g[0].Workload == z.Workload })
+		if i < 0 {
+			groups = append(groups, nil)
+			i = len(groups) - 1
+		}
+		groups[i] = append(groups[i], z)
+	}
+	var order []Case
 	for _, g := range groups {
 		r.Shuffle(len(g), func(i, j int) { g[i], g[j] = g[j], g[i] })
 		order = append(order, g...)

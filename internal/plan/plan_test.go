@@ -33,6 +33,7 @@ func TestOrderGolden(t *testing.T) {
 // path and workload is contiguous, nothing is lost, and neither groups nor profiles stand in the same order each time.
 func TestOrderKeepsComparedTogether(t *testing.T) {
 	p := small()
+	p.Baseline = "host"
 	firsts := map[string]bool{}
 	for rep := 1; rep <= 40; rep++ {
 		order := p.Order(rep)
@@ -59,6 +60,38 @@ func TestOrderKeepsComparedTogether(t *testing.T) {
 	q.Seed++
 	if slices.Equal(q.Order(1), p.Order(1)) {
 		t.Error("another seed gives the same order")
+	}
+}
+
+// TestRawHasOnePath: raw is measured on its own path alone, whatever the paths of the plan, and beside what is compared
+// with it.
+func TestRawHasOnePath(t *testing.T) {
+	p := small()
+	p.Paths = []Path{{Pod, Pod, CrossNode}, {Pod, Service, Remote}}
+	for rep := 1; rep <= 20; rep++ {
+		order := p.Order(rep)
+		if got, want := keysOf(order), keysOf(p.Cases()); !slices.Equal(got, want) {
+			t.Fatalf("repetition %d has not each case once: %v", rep, got)
+		}
+		raws := 0
+		for i, c := range order {
+			if !strings.HasPrefix(c.Profile, "raw") {
+				continue
+			}
+			raws++
+			if c.Path != ZeroPath {
+				t.Errorf("%s is measured", c.Key())
+			}
+			beside := slices.ContainsFunc(order[max(0, i-3):min(len(order), i+4)], func(o Case) bool {
+				return !strings.HasPrefix(o.Profile, "raw") && o.Workload == c.Workload
+			})
+			if !beside {
+				t.Errorf("repetition %d: %s stands alone", rep, c.Key())
+			}
+		}
+		if raws != 4 { // raw and its twin under two workloads
+			t.Errorf("repetition %d has raw %d times", rep, raws)
+		}
 	}
 }
 
@@ -127,7 +160,7 @@ func TestFit(t *testing.T) {
 		{0, time.Second, 1000, ShortestFit},
 		{0, time.Hour, 1, LongestFit},
 		{3 * time.Second, time.Second, 1000, 3 * time.Second},
-		{0, 100 * time.Second, 100, 156 * time.Millisecond},
+		{0, 100 * time.Second, 100, 140 * time.Millisecond},
 	} {
 		p := Default()
 		p.Duration, p.Budget = tt.duration, tt.budget

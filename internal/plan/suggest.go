@@ -1,14 +1,27 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// suggest returns `, did you mean "x"?` for the closest of names, or "" when none is near.
+// suggest returns `, did you mean "x"?` for the closest of names, or those that s is the first word of, or "" when none
+// is near.
 func suggest(s string, names []string) string {
 	best, at := min(4, len(s)/2+1), "" // a word of which most is wrong is not a slip
 	for _, n := range names {
 		if d := distance(s, n); d < best {
 			best, at = d, n
 		}
+	}
+	var longer []string
+	for _, n := range names {
+		if strings.HasPrefix(n, s+"-") {
+			longer = append(longer, n)
+		}
+	}
+	if len(longer) > 0 {
+		return ", did you mean one of " + strings.Join(longer, ", ") + "?"
 	}
 	if at == "" {
 		return ""

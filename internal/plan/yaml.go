@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +41,7 @@ func Parse(name string, r io.Reader) (Plan, error) {
 	for i := range d.faults {
 		d.faults[i].File = name
 	}
+	slices.SortStableFunc(d.faults, func(f, g Fault) int { return cmp.Compare(f.Line, g.Line) })
 	return p, d.faults.asError()
 }
 

@@ -141,6 +141,21 @@ func TestParseAnchors(t *testing.T) {
 	}
 }
 
+// TestPrecisionLetsRepetitionsGoOn: a precision that only the first repetitions may reach would be none.
+func TestPrecisionLetsRepetitionsGoOn(t *testing.T) {
+	for src, want := range map[string]int{
+		"precision: 0.05\nrepetitions: 7":                     70,
+		"precision: 0.05\nrepetitions: 500":                   1000,
+		"precision: 0.05\nrepetitions: 7\nmaxRepetitions: 12": 12,
+		"repetitions: 7":                                      0,
+	} {
+		p, err := Parse("p", strings.NewReader(head+src))
+		if err != nil || p.MaxRepetitions != want {
+			t.Errorf("%q: got %d, %v, want %d", src, p.MaxRepetitions, err, want)
+		}
+	}
+}
+
 func TestParseTooLarge(t *testing.T) {
 	_, err := Parse("p", strings.NewReader(head+strings.Repeat("# padding\n", 200_000)))
 	if err == nil || !strings.Contains(err.Error(), "is larger than") {

@@ -73,6 +73,7 @@ func (b *builder) standIns() []Item {
 var reasons = map[string]string{
 	"complete":    "every trial of the plan was measured",
 	"precision":   "it ended with the wanted precision",
+	"repetitions": "the most repetitions were measured, and some interval is wider than wanted",
 	"budget":      "it ended when the time was up",
 	"interrupted": "it was interrupted",
 	unfinished:    "unfinished: it was killed, or still runs",

@@ -91,7 +91,8 @@ type Warning struct {
 
 // End closes a run.
 type End struct {
-	// Reason is "complete", "precision", "budget" or "interrupted".
+	// Reason is "complete", "precision" (it was reached), "repetitions" (the most were measured, and it was not),
+	// "budget" or "interrupted".
 	Reason string `json:"reason"`
 	// WallNs is the wall time of this invocation, WindowNs the sum of its measurement windows.
 	WallNs   int64 `json:"wall_ns"`

@@ -197,7 +197,7 @@ func TestCreateIsExclusive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(name); err == nil || !strings.Contains(err.Error(), "is there already") || hint.Of(err) == "" {
+	if _, err := Create(name); !errors.Is(err, os.ErrExist) || hint.Of(err) == "" {
 		t.Errorf("second Create: %v", err)
 	}
 	if _, err := OpenResume(name); err == nil || !strings.Contains(err.Error(), "is being written by another cnibench") {

@@ -36,7 +36,7 @@ type Writer struct {
 func Create(name string) (*Writer, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return nil, hint.With(fmt.Errorf("result file %q is there already", name),
+		return nil, hint.With(fmt.Errorf("result file %q: %w", name, os.ErrExist),
 			"go on with it by --resume, replace it by --force, or name another by -o")
 	}
 	if err != nil {

@@ -61,6 +61,8 @@ type IP struct {
 	Fragment     bool
 	Offset       int
 	DontFragment bool
+	// Options are those of an IPv4 header, with their padding; nil if it has none or is cut short.
+	Options []byte
 }
 
 // UDP is a datagram header.
@@ -187,6 +189,9 @@ func (d decoder) ipv4(f *Frame, b []byte) {
 		DontFragment: fragment&0x4000 != 0,
 		Fragment:     fragment&0x3fff != 0,
 		Offset:       int(fragment&0x1fff) * 8,
+	}
+	if header > 20 && len(b) >= header {
+		f.IP.Options = slices.Clone(b[20:header])
 	}
 	// Only a packet's first part carries the header of its payload.
 	if f.IP.Offset == 0 && len(b) >= header {

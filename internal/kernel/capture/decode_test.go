@@ -101,7 +101,7 @@ func TestDecode(t *testing.T) {
 		{"UDP", eth(0x0800, v4{proto: 17, ttl: 64, frag: 0x4000}.packet(datagram)), Frame{Length: 42, Ethernet: ether(0x0800), IP: whole, UDP: &UDP{1, 2}}},
 		{"first fragment", eth(0x0800, v4{proto: 17, ttl: 64, frag: 0x2000}.packet(datagram)), Frame{Length: 42, Ethernet: ether(0x0800), IP: fragmented, UDP: &UDP{1, 2}}},
 		{"later fragment", eth(0x0800, v4{proto: 17, ttl: 64, frag: 185}.packet(datagram)), Frame{Length: 42, Ethernet: ether(0x0800), IP: later}},
-		{"IP options", eth(0x0800, v4{proto: 1, ttl: 9, options: make([]byte, 12)}.packet([]byte{8, 0})), Frame{Length: 48, Ethernet: ether(0x0800), IP: ip(1, 9, 34), ICMP: &ICMP{8, 0}}},
+		{"IP options", eth(0x0800, v4{proto: 1, ttl: 9, options: make([]byte, 12)}.packet([]byte{8, 0})), Frame{Length: 48, Ethernet: ether(0x0800), IP: withOptions(ip(1, 9, 34), make([]byte, 12)), ICMP: &ICMP{8, 0}}},
 		{"header length below 20", eth(0x0800, append([]byte{0x44}, make([]byte, 30)...)), Frame{Length: 45, Ethernet: ether(0x0800)}},
 		{"options cut", eth(0x0800, v4{proto: 17, ttl: 9, options: make([]byte, 40)}.packet(nil)[:30]), Frame{Length: 44, Ethernet: ether(0x0800), IP: ip(17, 9, 60)}},
 		{"cut TCP", eth(0x0800, v4{proto: 6, ttl: 64}.packet(tcpHeader(1, 2, 0)[:13])), Frame{Length: 47, Ethernet: ether(0x0800), IP: ip(6, 64, 33)}},
@@ -128,6 +128,11 @@ func TestDecode(t *testing.T) {
 
 // TestInnerLengthOfACutFrame: the length of the frame in a tunnel must come from the length of the frame on the wire,
 // not from what was kept of it.
+func withOptions(h *IP, options []byte) *IP {
+	h.Options = options
+	return h
+}
+
 func TestInnerLengthOfACutFrame(t *testing.T) {
 	inner := eth(0x0800, v4{proto: 6, ttl: 63}.packet(append(tcpHeader(1, 2, 0x10), make([]byte, 1400)...)))
 	outer := eth(0x0800, v4{proto: 17, ttl: 64}.packet(udpHeader(1, 4789, vxlanHeader(8, 1, inner))))

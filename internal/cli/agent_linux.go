@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/lab"
+)
+
+// agentVerb is the command that the lab starts at an endpoint.
+const agentVerb = "agent"
+
+// hiddenCommands are those that cnibench calls itself with.
+func (p *program) hiddenCommands() []*cobra.Command {
+	return []*cobra.Command{p.agentCommand(), p.janitorCommand()}
+}
+
+func (p *program) agentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: agentVerb, Short: "Run one end of a trial for a controller on stdin and stdout", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// An interrupt at the terminal reaches the whole process group, and it is the controller that decides what
+			// becomes of its agents: it closes their input.
+			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			return agent.Serve(cmd.Context(), p.stdin, p.stdout, buildVersion())
+		},
+	}
+}
+
+func (p *program) janitorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: lab.JanitorVerb + " CGROUP", Short: "Remove a tree of cgroups when stdin ends", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			return lab.Janitor(args[0], p.stdin)
+		},
+	}
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/wire/wiretest"
+)
+
+// TestMain makes the test binary be cnibench when a script calls it, with scripted agents in place of the lab.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"cnibench": func() {
+			p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, raise: raisePretence}
+			os.Exit(p.main(os.Args[1:]))
+		},
+	})
+}
+
+// TestScripts runs testdata/script: whole command lines with their output and exit code.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": wantCode,
+		},
+		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+	})
+}
+
+// wantCode is the script command "code N cnibench ...": it runs the command line and wants this exit code.
+func wantCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N program args")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := "0"
+	if err != nil {
+		got = strings.TrimPrefix(err.Error(), "exit status ")
+	}
+	if got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+// pretence is an environment of scripted agents. The environment variable FAULT lets it go wrong.
+type pretence struct{ plan plan.Plan }
+
+func raisePretence(_ context.Context, p plan.Plan, say func(string, ...any)) (run.Environment, error) {
+	say("raising %d profiles", len(p.Measured()))
+	if os.Getenv("FAULT") == "raise" {
+		return nil, hint.With(fmt.Errorf("the lab needs the right to make network namespaces"), "sudo cnibench, or unshare -Urnm cnibench")
+	}
+	return pretence{p}, nil
+}
+
+func (pretence) Facts(context.Context) (facts.Facts, error) { return facts.Facts{"kernel": "6.1"}, nil }
+func (pretence) Conditions() outcome.Conditions             { return outcome.Conditions{} }
+func (pretence) Close(context.Context) error                { return nil }
+
+func (e pretence) Profiles(context.Context) ([]result.Profile, error) {
+	var list []result.Profile
+	for _, name := range e.plan.Measured() {
+		q := result.Profile{Name: name}
+		if strings.HasPrefix(name, "cilium") {
+			q.Skipped = "not in the lab of this version"
+		}
+		list = append(list, q)
+	}
+	return list, nil
+}
+
+func (e pretence) Endpoints(_ context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error) {
+	if profile == "macvlan" && p.To == plan.Service {
+		return client, server, &wire.NotServedError{Profile: profile, Path: p.String(), Reason: "no kube-proxy on the way"}
+	}
+	start := wiretest.Agent(func(q wire.Prepare) (*sample.Observation, *wire.Error) { return e.trial(profile, q) })
+	at := func(end string) wire.Endpoint {
+		return wire.Endpoint{Name: profile + "/" + end, Address: "10.0.0.1", ListenPort: 7000, Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return start(ctx) }}
+	}
+	return at("a"), at("b"), nil
+}
+
+// trial sees the same each time, and something slower under canal.
+func (pretence) trial(profile string, q wire.Prepare) (*sample.Observation, *wire.Error) {
+	switch {
+	case os.Getenv("FAULT") == profile:
+		return nil, &wire.Error{Kind: "connection refused", Message: "10.0.0.1:7000: connection refused"}
+	case os.Getenv("FAULT") == "interrupt" && profile == "canal" && q.Side == wire.SideClient:
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil || self.Signal(os.Interrupt) != nil {
+			return nil, &wire.Error{Kind: "test", Message: "cannot interrupt myself"}
+		}
+		select {} // until the process ends
+	}
+	o := &sample.Observation{Side: q.Side, ElapsedNs: int64(q.Window), Operations: 10_000, BytesSent: 10_000, BytesReceived: 10_000}
+	o.CPU = sample.CPUTime{ThreadsNs: int64(q.Window) / 2, ProcessNs: int64(q.Window) / 2}
+	if profile == "canal" {
+		o.Operations, o.BytesReceived = 5000, 5000
+	}
+	if q.Side == wire.SideClient && q.Workload.Kind != plan.Stream {
+		o.RTT = sample.NewHistogram()
+		for i := range int64(100) {
+			o.RTT.Record(20_000 + 10*i)
+		}
+	}
+	return o, nil
+}
+
+// TestHelp wants an example and a summary for every command that is not hidden, and no flag without words.
+func TestHelp(t *testing.T) {
+	p := &program{stdout: io.Discard, stderr: io.Discard}
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.Hidden || c.Name() == "completion" || c.Name() == "help" {
+			return
+		}
+		if c.Short == "" || c.Example == "" || !strings.Contains(c.Example, "cnibench ") {
+			t.Errorf("%s lacks a summary or an example", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(p.root())
+}
+
+// TestPlanFlagsNameFields checks the table of flags against the keys of a plan file, by which faults are renamed.
+func TestPlanFlagsNameFields(t *testing.T) {
+	const head = "apiVersion: cnibench/v1\nkind: Plan\n"
+	for _, f := range planFlags {
+		src := head + f.field + ": {}\n"
+		if top, sub, ok := strings.Cut(f.field, "."); ok {
+			src = head + top + ": {" + sub + ": {}}\n"
+		}
+		_, err := plan.Parse("p", strings.NewReader(src))
+		if err == nil || strings.Contains(err.Error(), "unknown key") {
+			t.Errorf("--%s stands for %q, which a plan file does not have: %v", f.name, f.field, err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// complete lets the shell complete the values of a flag, each of a list that is separated by commas.
+func complete(cmd *cobra.Command, flag string, names func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		before, last := "", typed
+		if i := strings.LastIndexByte(typed, ','); i >= 0 {
+			before, last = typed[:i+1], typed[i+1:]
+		}
+		var out []string
+		for _, n := range names() {
+			if strings.HasPrefix(n, last) && !slices.Contains(strings.Split(before, ","), n) {
+				out = append(out, before+n)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic("cli: " + err.Error()) // the flag is not there: a mistake in this package
+	}
+}
+
+func profileNames() []string {
+	var names []string
+	for _, q := range profile.All() {
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+func pathNames() []string {
+	names := make([]string, len(plan.Paths))
+	for i, q := range plan.Paths {
+		names[i] = q.String()
+	}
+	return names
+}
+
+func workloadNames() []string {
+	names := make([]string, len(plan.Kinds))
+	for i, k := range plan.Kinds {
+		names[i] = string(k)
+	}
+	return names
+}

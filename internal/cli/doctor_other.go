@@ -1,0 +1,7 @@
+//go:build !linux
+
+package cli
+
+import "context"
+
+func (p *program) doctor(context.Context) error { return errNotLinux }

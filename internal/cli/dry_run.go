@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// dryRun prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers
+// are upper bounds.
+func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
+	want, err := a.plan.plan(cmd)
+	if err != nil {
+		return err
+	}
+	cases := len(want.Cases())
+	want = want.Fit(cases)
+	if err := writeMatrix(p.stdout, want); err != nil {
+		return err
+	}
+	if a.verbose {
+		fmt.Fprintln(p.stdout, "\nfirst repetition:")
+		for _, c := range want.Order(1) {
+			fmt.Fprintln(p.stdout, c.Key())
+		}
+	}
+	for _, n := range want.Notes(cases) {
+		fmt.Fprintf(p.stderr, "cnibench: %s\n", n)
+	}
+	return nil
+}
+
+func writeMatrix(out io.Writer, p plan.Plan) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(name string, items ...string) {
+		for i, item := range items {
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(w, "%s\t%s\n", name, item)
+		}
+	}
+	profiles, cases := p.Measured(), len(p.Cases())
+	if p.Name != "" {
+		row("plan", p.Name)
+	}
+	row("environment", p.Environment)
+	row("profiles", strings.Join(profiles, ", "))
+	row("baseline", p.Baseline)
+	paths := make([]string, len(p.Paths))
+	for i, q := range p.Paths {
+		paths[i] = q.String()
+	}
+	row("paths", paths...)
+	workloads := make([]string, len(p.Workloads))
+	for i, q := range p.Workloads {
+		workloads[i] = q.String()
+	}
+	row("workloads", workloads...)
+	row("cases", fmt.Sprintf("%d on %d paths under %d workloads", cases, len(p.Paths), len(p.Workloads)))
+	row("trials", fmt.Sprintf("%d repetitions x %d cases = %d", p.Repetitions, cases, p.Repetitions*cases))
+	if p.Precision > 0 {
+		row("precision", fmt.Sprintf("%s, with at most %d repetitions", unit.Percent(p.Precision), p.MaxRepetitions))
+	}
+	row("window", fmt.Sprintf("%s after %s of warm-up", p.Duration, p.Warmup))
+	expected := "about " + p.Expected(cases).Round(time.Second).String()
+	if p.Budget > 0 {
+		expected += ", at most " + p.Budget.String()
+	}
+	row("time", expected)
+	row("seed", fmt.Sprint(p.Seed))
+	return w.Flush()
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/kernel/probe"
+	"github.com/cnibench/cnibench/internal/lab"
+	"github.com/cnibench/cnibench/internal/lab/selftest"
+	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// thisProgram starts another process of this program, wherever its file has gone meanwhile.
+const thisProgram = "/proc/self/exe"
+
+// labEnvironment is the lab as a run sees it: what stands, what proved to be what it claims, under which conditions.
+type labEnvironment struct {
+	lab      *lab.Lab
+	plan     plan.Plan
+	profiles []result.Profile
+	facts    facts.Facts
+}
+
+// raiseLab raises every profile of the plan at the same time and lets each prove on real packets that it is what it
+// claims. One that cannot be raised or fails its test is skipped with the reason.
+func raiseLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (run.Environment, error) {
+	names := p.Measured()
+	say("raising %d profiles", len(names))
+	l, err := lab.Up(ctx, names, lab.Options{Lab: p.Lab, Program: []string{thisProgram, agentVerb}})
+	if err != nil {
+		return nil, err
+	}
+	say("testing %d profiles", len(names))
+	e := &labEnvironment{lab: l, plan: p}
+	for _, tested := range selfTests(ctx, l.Instances()) {
+		e.profiles = append(e.profiles, tested.state())
+	}
+	if e.facts, err = conditionsOf(ctx, l, p); err != nil || ctx.Err() != nil {
+		return nil, takeDown(ctx, l, errors.Join(context.Cause(ctx), err))
+	}
+	return e, nil
+}
+
+// conditionsOf finds the facts of the machine, while the lab stands idle, and of the lab.
+func conditionsOf(ctx context.Context, l *lab.Lab, p plan.Plan) (facts.Facts, error) {
+	f, err := probe.Collect(ctx, probe.Collection{CPUs: cpusOf(l), Idle: idleTime})
+	if err != nil {
+		return nil, fmt.Errorf("find the facts of the machine: %w", err)
+	}
+	maps.Copy(f, l.Facts())
+	f[facts.Version] = buildVersion()
+	var congestion []string
+	for _, w := range p.Workloads {
+		if w.Congestion != "" && !slices.Contains(congestion, w.Congestion) {
+			congestion = append(congestion, w.Congestion)
+		}
+	}
+	if len(congestion) > 0 {
+		f[facts.Congestion] = strings.Join(congestion, ", ")
+	}
+	return f, nil
+}
+
+// tested is an instance and what its self-test found.
+type tested struct {
+	instance   *lab.Instance
+	assertions []selftest.Assertion
+}
+
+// selfTests tests all instances, as many at a time as there are CPUs, and returns them in their order.
+func selfTests(ctx context.Context, instances []*lab.Instance) []tested {
+	all := make([]tested, len(instances))
+	slots := make(chan struct{}, runtime.NumCPU())
+	var wait sync.WaitGroup
+	for i, inst := range instances {
+		all[i].instance = inst
+		wait.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			all[i].assertions = selftest.Run(ctx, inst)
+		})
+	}
+	wait.Wait()
+	return all
+}
+
+// state is what the result file says of a profile.
+func (t tested) state() result.Profile {
+	p := result.Profile{Name: t.instance.Name, StandIn: t.instance.StandIn}
+	if t.instance.Err != nil {
+		p.Skipped = flat(t.instance.Err.Error())
+		return p
+	}
+	bad := selftest.Failed(t.assertions)
+	p.Assertions, p.Failed = len(t.assertions), len(bad)
+	if len(bad) == 0 {
+		return p
+	}
+	const most = 3
+	var reasons []string
+	for _, a := range bad[:min(len(bad), most)] {
+		reasons = append(reasons, fmt.Sprintf("%s: %s: want %s, got %s", a.ID, a.What, a.Want, a.Got))
+	}
+	p.Skipped = fmt.Sprintf("it fails %d of %d assertions of its self-test: %s", len(bad), len(t.assertions), strings.Join(reasons, "; "))
+	return p
+}
+
+func (e *labEnvironment) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
+
+func (e *labEnvironment) Profiles(context.Context) ([]result.Profile, error) {
+	return slices.Clone(e.profiles), nil
+}
+
+func (e *labEnvironment) Endpoints(_ context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error) {
+	return e.lab.Endpoints(profile, p)
+}
+
+// Conditions are those of the whole lab: every node has a NIC of the same rate, every path the same CPUs.
+func (e *labEnvironment) Conditions() outcome.Conditions {
+	c := outcome.FromFacts(e.facts)
+	c.LineRate = e.plan.Lab.LineRate
+	c.CPUs = cpusOf(e.lab)
+	return c
+}
+
+// cpusOf returns the CPUs that load runs on, in order.
+func cpusOf(l *lab.Lab) []int {
+	var cpus []int
+	for _, inst := range l.Instances() {
+		for _, h := range inst.Hosts() {
+			cpus = append(cpus, h.CPUs...)
+		}
+	}
+	slices.Sort(cpus)
+	return slices.Compact(cpus)
+}
+
+func (e *labEnvironment) Close(ctx context.Context) error { return e.lab.Close(ctx) }

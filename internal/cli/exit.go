@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Exit codes.
+const (
+	exitFine         = 0
+	exitFailed       = 1
+	exitUsage        = 2
+	exitWorse        = 3 // a verdict is worse, or a budget is broken, where the user asked for that to count
+	exitInconclusive = 4 // the same for a comparison that could not be decided
+	exitInterrupted  = 130
+)
+
+var errInterrupted = errors.New("interrupted")
+
+// exitError is an error with its exit code. quiet means that everything has been said.
+type exitError struct {
+	code  int
+	quiet bool
+	err   error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks err as a mistake in what was asked for.
+func usage(err error) error { return &exitError{code: exitUsage, err: err} }
+
+// usageOf does the same, and points to the help of cmd.
+func usageOf(cmd *cobra.Command, err error) error {
+	return usage(hint.With(err, "see "+cmd.CommandPath()+" --help"))
+}
+
+// failed is the end of a command that has said what there is to say.
+func failed(code int) error { return &exitError{code: code, quiet: true, err: errors.New("failed")} }
+
+// finish prints err and returns the exit code that it stands for.
+func (p *program) finish(err error) int {
+	if err == nil {
+		return exitFine
+	}
+	code := exitFailed
+	var coded *exitError
+	var faults plan.Faults
+	switch {
+	case errors.As(err, &coded):
+		code = coded.code
+		if coded.quiet {
+			return code
+		}
+	case errors.As(err, &faults):
+		code = exitUsage
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		code = exitInterrupted
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(p.stderr, "cnibench: %s\n", line)
+	}
+	if advice := hint.Of(err); advice != "" {
+		fmt.Fprintf(p.stderr, "hint: %s\n", advice)
+	}
+	return code
+}

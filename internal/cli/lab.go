@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// labArgs are the conditions of a lab that is raised by hand.
+type labArgs struct {
+	plan planArgs
+	name string
+}
+
+// labFlags are the plan flags that matter without a measurement.
+var labFlags = []string{"nodes", "nic", "cpu", "mtu", "line-rate", "services", "iptables"}
+
+func (p *program) labCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "lab", Short: "Raise the lab by hand, test it, look into it",
+		Example: "  sudo cnibench lab test\n  sudo cnibench lab up calico-vxlan",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return usageOf(cmd, fmt.Errorf("lab what?")) },
+	}
+	cmd.AddCommand(p.labTestCommand(), p.labUpCommand(), p.labExecCommand())
+	return cmd
+}
+
+const labTestLong = `Raise profiles and let each prove on real packets that it is what it claims: what is on the wire between nodes,
+which connections are tracked, what source address a backend sees. Prints the table of assertions; the exit code is 1
+if any does not hold or a profile cannot be raised.`
+
+func (p *program) labTestCommand() *cobra.Command {
+	var a labArgs
+	cmd := &cobra.Command{
+		Use: "test", Short: "Let profiles prove that they are what they claim", Long: labTestLong,
+		Example: "  sudo cnibench lab test\n  sudo cnibench lab test --profiles calico-vxlan,macvlan --mtu 9000",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			want, err := a.plan.plan(cmd)
+			if err != nil {
+				return err
+			}
+			return p.labTest(cmd.Context(), want)
+		},
+	}
+	a.plan.declareSome(cmd, append([]string{"profiles"}, labFlags...))
+	return cmd
+}
+
+const labUpLong = `Raise one profile and keep it standing until Ctrl-C or the end of stdin. Prints its topology. Meanwhile
+"cnibench lab exec" runs commands in its nodes and pods from another terminal, so that ip, nft and tcpdump can be
+used there. Nothing is left afterwards.`
+
+func (p *program) labUpCommand() *cobra.Command {
+	var a labArgs
+	cmd := &cobra.Command{
+		Use: "up PROFILE", Short: "Raise a profile and keep it standing", Long: labUpLong,
+		Example: "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return profileNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			want, err := a.plan.plan(cmd)
+			if err != nil {
+				return err
+			}
+			want.Profiles = args
+			if err := want.Validate(); err != nil {
+				return err
+			}
+			if a.name == "" {
+				a.name = args[0]
+			}
+			return p.labUp(cmd.Context(), a.name, want)
+		},
+	}
+	a.plan.declareSome(cmd, labFlags)
+	cmd.Flags().StringVar(&a.name, "name", "", "`name` by which lab exec finds it; the profile's if not given")
+	return cmd
+}
+
+const labExecLong = `Run a command in a node or pod of a lab that stands (cnibench lab up). Its output and exit code pass through.
+Without arguments it prints the places that there are.`
+
+func (p *program) labExecCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "exec [PLACE -- COMMAND...]", Short: "Run a command in a node or pod of a lab that stands", Long: labExecLong,
+		Example: "  sudo cnibench lab exec node-1 -- ip -d link\n  sudo cnibench lab exec switch -- tcpdump -ni any udp port 4789\n  sudo cnibench lab exec --lab second node-1/pod-1 -- ping -c 3 10.244.2.2",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return usageOf(cmd, fmt.Errorf("%s: which command?", args[0]))
+			}
+			return p.labExec(cmd.Context(), name, args)
+		},
+	}
+	cmd.Flags().StringVar(&name, "lab", "", "`name` of the lab, if several stand")
+	return cmd
+}

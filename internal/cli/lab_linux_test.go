@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// binary builds cnibench once; the lab starts its own program again, which the test binary is not.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "cnibench-test")
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "cnibench")
+	out, err := exec.Command("go", "build", "-o", name, "github.com/cnibench/cnibench").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return name, nil
+})
+
+func cnibench(t *testing.T) string {
+	t.Helper()
+	ns, err := netns.New()
+	if err != nil {
+		t.Skipf("needs the right to make network namespaces: %v", err)
+	}
+	if err := ns.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// said is what a command line came to.
+type said struct {
+	stdout, stderr string
+	code           int
+}
+
+func execute(t *testing.T, name string, args ...string) said {
+	t.Helper()
+	var out, story bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdout, cmd.Stderr = &out, &story
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return said{out.String(), story.String(), cmd.ProcessState.ExitCode()}
+}
+
+// leftovers returns the processes of this binary and the cgroups of labs of pid that are still there.
+func leftovers(t *testing.T, name string, pid int) []string {
+	t.Helper()
+	var left []string
+	exes, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, exe := range exes {
+		if target, err := os.Readlink(exe); err == nil && strings.TrimSuffix(target, " (deleted)") == name {
+			left = append(left, filepath.Dir(exe))
+		}
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup/cnibench-%d-*", "/sys/fs/cgroup/*/cnibench-%d-*", "/sys/fs/cgroup/*/*/cnibench-%d-*"} {
+		groups, err := filepath.Glob(fmt.Sprintf(pattern, pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, groups...)
+	}
+	return left
+}
+
+// wantNothing waits until nothing of a lab of pid is left; it fails if that never comes.
+func wantNothing(t *testing.T, name string, pid int) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		left := leftovers(t, name, pid)
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still there: %v", left)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestLabUpAndExec keeps two labs standing and looks into both.
+func TestLabUpAndExec(t *testing.T) {
+	name := cnibench(t)
+	var pids []int
+	ends := map[string]func() said{}
+	for _, lab := range []string{"one", "two"} {
+		var out, story bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), name, "lab", "up", "raw", "--name", "test-"+lab)
+		cmd.Stdout, cmd.Stderr = &out, &story
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, cmd.Process.Pid)
+		ends[lab] = func() said {
+			_ = in.Close()
+			_ = cmd.Wait()
+			return said{out.String(), story.String(), cmd.ProcessState.ExitCode()}
+		}
+	}
+	// A lab answers when it stands.
+	for _, lab := range []string{"test-one", "test-two"} {
+		got := execute(t, name, "lab", "exec", "--lab", lab)
+		for deadline := time.Now().Add(20 * time.Second); got.code != 0 && time.Now().Before(deadline); {
+			time.Sleep(10 * time.Millisecond)
+			got = execute(t, name, "lab", "exec", "--lab", lab)
+		}
+		if got.code != 0 || !strings.Contains(got.stdout, "node-2 ") || !strings.Contains(got.stdout, "172.18.0.12") {
+			t.Fatalf("%s: %+v", lab, got)
+		}
+	}
+	links := func(lab, place string) string {
+		got := execute(t, name, "lab", "exec", "--lab", lab, place, "--", "cat", "/proc/self/net/dev")
+		if got.code != 0 || got.stderr != "" {
+			t.Fatalf("%s %s: %+v", lab, place, got)
+		}
+		return got.stdout
+	}
+	if dev := links("test-one", "node-1"); !strings.Contains(dev, "eth0:") {
+		t.Errorf("node-1 has no eth0:\n%s", dev)
+	}
+	if dev := links("test-two", "switch"); !strings.Contains(dev, "br") {
+		t.Errorf("the switch has no bridge:\n%s", dev)
+	}
+	if got := execute(t, name, "lab", "exec", "--lab", "test-one", "node-1", "--", "sh", "-c", "echo out; echo err >&2; exit 42"); got != (said{"out\n", "err\n", 42}) {
+		t.Errorf("a command's output and exit code do not pass through: %+v", got)
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"exec", "--lab", "test-one", "node-9", "--", "true"}, 1, `there is no "node-9" here; there are switch, external, node-1`},
+		{[]string{"exec", "--lab", "test-one", "node-1", "--", "no-such-program"}, 1, "hint: the lab has the programs of this machine"},
+		{[]string{"exec", "--lab", "test-one", "node-1"}, 2, "node-1: which command?"},
+		{[]string{"exec", "--lab", "test-three", "node-1", "--", "true"}, 1, `no lab called "test-three" stands`},
+		{[]string{"up", "raw", "--name", "test-one"}, 2, `a lab called "test-one" stands already`},
+		{[]string{"up", "raww"}, 2, `unknown profile "raww", did you mean "raw"?`},
+		{[]string{"up"}, 2, "accepts 1 arg"},
+	} {
+		if got := execute(t, name, append([]string{"lab"}, tt.args...)...); got.code != tt.code || !strings.Contains(got.stderr, tt.want) {
+			t.Errorf("%v: got %+v, want code %d and %s", tt.args, got, tt.code, tt.want)
+		}
+	}
+	for lab, end := range ends {
+		if got := end(); got.code != 0 || !strings.HasPrefix(got.stdout, "raw: ") || !strings.Contains(got.stdout, "node-2") {
+			t.Errorf("lab %s ended with %+v", lab, got)
+		}
+	}
+	for _, pid := range pids {
+		wantNothing(t, name, pid)
+	}
+}
+
+func TestLabTest(t *testing.T) {
+	name := cnibench(t)
+	got := execute(t, name, "lab", "test", "--profiles", "raw,macvlan")
+	if got.code != 0 || !strings.Contains(got.stdout, "\nok ") || strings.Contains(got.stdout, "\nFAIL") || !strings.Contains(got.stderr, " 0 failed") {
+		t.Errorf("got code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	// A profile that is not in the lab fails by name and leaves the others alone.
+	got = execute(t, name, "lab", "test", "--profiles", "raw,cilium-vxlan")
+	if got.code != 1 || !strings.Contains(got.stdout, "\nFAIL  cilium-vxlan ") || !strings.Contains(got.stdout, "\nok    raw ") {
+		t.Errorf("got code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// TestKillAndResume kills a run of the real lab at random moments: nothing is left, no finished trial is lost, and a
+// resumed run ends with each trial once, in its order.
+func TestKillAndResume(t *testing.T) {
+	name := cnibench(t)
+	file := filepath.Join(t.TempDir(), "r.jsonl")
+	args := []string{"run", "--profiles", "host,macvlan", "--paths", "pod-to-pod/cross-node", "--workloads", "rr,crr",
+		"--repetitions", "5", "--duration", "60ms", "--warmup", "10ms", "--seed", "9", "--format", "none", "-o", file}
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	kills := 6
+	if testing.Short() {
+		kills = 2
+	}
+	for i := range kills {
+		again := args
+		if _, err := os.Stat(file); err == nil && lines(t, file) > 0 {
+			again = append(again, "--resume")
+		} else if err == nil {
+			again = append(again, "--force") // it was killed before it had a header
+		}
+		cmd := exec.Command(name, again...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pause := time.NewTimer(time.Duration(r.Int64N(int64(3 * time.Second))))
+		done := make(chan error, 1)
+		go func() { done <- cmd.Wait() }()
+		select {
+		case <-pause.C:
+			before := lines(t, file)
+			_ = cmd.Process.Kill() // it may just have ended
+			<-done
+			if after := lines(t, file); after < before {
+				t.Fatalf("kill %d: %d lines became %d", i, before, after)
+			}
+		case <-done:
+		}
+		wantNothing(t, name, cmd.Process.Pid)
+	}
+	if lines(t, file) > 0 {
+		args = append(args, "--resume")
+	} else {
+		args = append(args, "--force")
+	}
+	if got := execute(t, name, args...); got.code != 0 {
+		t.Fatalf("the last round: %+v", got)
+	}
+	c, err := result.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, have []plan.Trial
+	for rep := 1; rep <= c.Header.Plan.Repetitions; rep++ {
+		for _, k := range c.Header.Plan.Order(rep) {
+			want = append(want, plan.Trial{Case: k, Repetition: rep})
+		}
+	}
+	for _, rec := range c.Records {
+		if rec.Type == result.TypeTrial {
+			have = append(have, rec.Trial)
+		}
+	}
+	if d := cmp.Diff(want, have); d != "" {
+		t.Error(d)
+	}
+	got := execute(t, name, "report", "-f", "json", file)
+	var doc struct {
+		Cells       []json.RawMessage `json:"cells"`
+		Comparisons []json.RawMessage `json:"comparisons"`
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &doc); err != nil || len(doc.Cells) == 0 || len(doc.Comparisons) == 0 {
+		t.Errorf("the report has %d cells and %d comparisons: %v", len(doc.Cells), len(doc.Comparisons), err)
+	}
+}
+
+// lines counts the whole lines of a file, 0 if there is none.
+func lines(t *testing.T, file string) int {
+	t.Helper()
+	f, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(b, []byte("\n"))
+}

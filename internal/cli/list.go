@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// listings are the nouns of the list command.
+var listings = []struct {
+	noun, short string
+	write       func(io.Writer)
+}{
+	{"profiles", "CNI dataplanes with their settings", writeProfiles},
+	{"paths", "from where to where traffic can go", writePaths},
+	{"workloads", "what can be sent, with its options", writeWorkloads},
+	{"metrics", "what is reported", writeMetrics},
+}
+
+func (p *program) listCommand() *cobra.Command {
+	list := &cobra.Command{
+		Use:     "list",
+		Short:   "List the profiles, paths, workloads and metrics that there are",
+		Example: "  cnibench list profiles\n  cnibench list metrics",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return usageOf(cmd, fmt.Errorf("list what?")) },
+	}
+	for _, l := range listings {
+		list.AddCommand(&cobra.Command{
+			Use: l.noun, Short: "List " + l.short, Example: "  cnibench list " + l.noun, Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+				l.write(w)
+				return w.Flush()
+			},
+		})
+	}
+	return list
+}
+
+func writeProfiles(w io.Writer) {
+	fmt.Fprintln(w, "NAME\tLAB\tENCAPSULATION\tPOD MTU\tSERVICES\tPOLICY\tWHAT IT IS")
+	for _, q := range profile.All() {
+		lab := "yes"
+		if !q.Lab {
+			lab = "not yet"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s: %s\n", q.Name, lab, q.Encapsulation, q.PodMTU, q.Services, q.Policy, q.Title, q.Summary)
+	}
+}
+
+func writePaths(w io.Writer) {
+	for _, q := range plan.Paths {
+		fmt.Fprintln(w, q)
+	}
+}
+
+func writeWorkloads(w io.Writer) {
+	fmt.Fprintln(w, "NAME\tUNIT OF WORK\tWHAT IT SENDS\tOPTIONS")
+	for _, k := range plan.Kinds {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k, plan.Workload{Kind: k}.Normalize().Work(), k.About(), k.Options())
+	}
+}
+
+func writeMetrics(w io.Writer) {
+	fmt.Fprintln(w, "NAME\tUNIT\tBETTER\tSHOWN\tDEFINITION")
+	for _, m := range metric.All() {
+		shown := "on request"
+		if m.Headline {
+			shown = "always"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.Name, m.Unit, m.Better, shown, m.Definition)
+	}
+}

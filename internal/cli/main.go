@@ -1,0 +1,114 @@
+// Package cli is the command line: one file for each command, and the only place that knows arguments, exit codes,
+// signals, terminals and the process's environment.
+//
+// Main builds the tree of commands and runs one. A command reads its flags into a struct of its own, calls the package
+// that does the work, and prints: the product to stdout, the story to stderr. Errors come back here and are printed
+// once, with their hint, and become an exit code (exit.go). run.go is the command that everything else is about;
+// plan_flags.go turns its flags into a plan; environment_linux.go puts the lab under it.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/run"
+)
+
+// program is one invocation: its streams and the environments that it can raise.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// raise makes the environment of a plan. say is told what takes its time.
+	raise func(ctx context.Context, p plan.Plan, say func(format string, args ...any)) (run.Environment, error)
+	// running is true once a command has its arguments: an error before that is a mistake in using it.
+	running bool
+}
+
+// Main runs the command line args and returns the exit code.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, raise: raiseLab}
+	return p.main(args)
+}
+
+func (p *program) main(args []string) int {
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	root := p.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var coded *exitError
+	if err != nil && !p.running && !errors.As(err, &coded) {
+		err = usage(err)
+	}
+	return p.finish(err)
+}
+
+// interruptible returns a context that the first interrupt cancels; the second ends the program at once, which leaves
+// nothing behind either.
+func interruptible(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		if _, ok := <-signals; !ok {
+			return
+		}
+		cancel(errInterrupted)
+		if _, ok := <-signals; ok {
+			os.Exit(exitInterrupted)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		cancel(nil)
+	}
+}
+
+const rootLong = `cnibench measures what a Kubernetes network costs, compared with another and with two empty namespaces.
+
+Without a cluster it raises a lab: nodes, pods, Services and CNI dataplanes in network namespaces of this machine,
+which are gone when the command ends. It needs root, or a user namespace with the rights of root (unshare -Urnm).`
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "cnibench",
+		Short:         "Measure what a Kubernetes network costs",
+		Long:          rootLong,
+		Example:       "  sudo cnibench run\n  cnibench report -f markdown result.jsonl > report.md\n  cnibench doctor",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageOf(cmd, err)
+	})
+	root.AddCommand(p.runCommand(), p.reportCommand(), p.listCommand(), p.versionCommand(), p.doctorCommand(), p.labCommand())
+	root.AddCommand(p.hiddenCommands()...)
+	p.watch(root)
+	return root
+}
+
+// watch notes when a command begins its work.
+func (p *program) watch(cmd *cobra.Command) {
+	if work := cmd.RunE; work != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			p.running = true
+			return work(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		p.watch(sub)
+	}
+}

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// planFlag is a flag that shapes the plan. field is the key of a plan file that it stands for.
+type planFlag struct {
+	name, field, usage string
+	set                func(p *plan.Plan, text string) error
+}
+
+// planFlags are applied in this order over the plan file or the preset.
+var planFlags = []planFlag{
+	{"env", "environment", "`environment`: lab", func(p *plan.Plan, s string) error { p.Environment = s; return nil }},
+	{"profiles", "profiles", "`names` of profiles, separated by commas (cnibench list profiles)", func(p *plan.Plan, s string) error {
+		p.Profiles = split(s)
+		return nil
+	}},
+	{"paths", "paths", "`names` of paths, separated by commas, or all (cnibench list paths)", setPaths},
+	{"workloads", "workloads", "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)", func(p *plan.Plan, s string) (err error) {
+		p.Workloads, err = plan.ParseWorkloads(s)
+		return err
+	}},
+	{"repetitions", "repetitions", "how `often` each case is measured at least", func(p *plan.Plan, s string) error { return setInt(&p.Repetitions, s) }},
+	{"max-repetitions", "maxRepetitions", "how `often` at most, to reach the precision", func(p *plan.Plan, s string) error { return setInt(&p.MaxRepetitions, s) }},
+	{"precision", "precision", "wanted half-width of the intervals, as a `share` such as 0.05 or 5%", setPrecision},
+	{"duration", "duration", "measurement `window` of each trial, such as 500ms", func(p *plan.Plan, s string) (err error) {
+		p.Duration, err = plan.ParseWindow(s)
+		return err
+	}},
+	{"warmup", "warmup", "`time` that is discarded before each window", func(p *plan.Plan, s string) error { return setDuration(&p.Warmup, s) }},
+	{"budget", "budget", "`time` that the whole run may take, 0 for any", func(p *plan.Plan, s string) error { return setDuration(&p.Budget, s) }},
+	{"seed", "seed", "`number` that decides the order; chosen if not given", func(p *plan.Plan, s string) (err error) {
+		if p.Seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			return fmt.Errorf("%q is not a whole number from 0 to 2^64-1", s)
+		}
+		return nil
+	}},
+	{"baseline", "baseline", "`profile` that the others are compared with", func(p *plan.Plan, s string) error { p.Baseline = s; return nil }},
+	{"nodes", "lab.nodes", "`number` of nodes of each profile", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Nodes, s) }},
+	{"nic", "lab.nic", "node NIC `model`: wire (segmentation off) or ideal (super-packets cross)", func(p *plan.Plan, s string) error { p.Lab.NIC = s; return nil }},
+	{"cpu", "lab.cpu", "CPU `placement`: one, split or auto", func(p *plan.Plan, s string) error { p.Lab.CPU = s; return nil }},
+	{"mtu", "lab.mtu", "`bytes` of the switch's MTU", func(p *plan.Plan, s string) error { return setInt(&p.Lab.MTU, s) }},
+	{"line-rate", "lab.lineRate", "`rate` that each node NIC sends at, such as 1G; 0 is unshaped", func(p *plan.Plan, s string) (err error) {
+		p.Lab.LineRate, err = plan.ParseRate(s)
+		return err
+	}},
+	{"services", "lab.services", "`number` of Services besides the two that are measured", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Services, s) }},
+	{"iptables", "lab.iptables", "iptables `variant`: nft, legacy or auto", func(p *plan.Plan, s string) error { p.Lab.Iptables = s; return nil }},
+}
+
+// planArgs are the flags that say what is measured.
+type planArgs struct {
+	file, preset string
+	noTwin       bool
+	texts        map[string]*string
+	// drawn is true when the seed was drawn, because nobody said one.
+	drawn bool
+}
+
+// values are the words that a flag of a plan can have, for the shell to complete.
+var values = map[string]func() []string{
+	"env":       fixed("lab"),
+	"profiles":  profileNames,
+	"baseline":  profileNames,
+	"paths":     func() []string { return append(pathNames(), "all") },
+	"workloads": workloadNames,
+	"nic":       fixed("wire", "ideal"),
+	"cpu":       fixed("auto", "one", "split"),
+	"iptables":  fixed("auto", "nft", "legacy"),
+}
+
+func fixed(words ...string) func() []string { return func() []string { return words } }
+
+// declare adds all flags that shape a plan to cmd.
+func (a *planArgs) declare(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&a.file, "file", "f", "", "plan `file` (examples/*.yaml)")
+	f.StringVar(&a.preset, "preset", "quick", "`plan` to start from without a file: "+strings.Join(plan.Presets, ", "))
+	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time; there is no noise floor then")
+	cmd.MarkFlagsMutuallyExclusive("file", "preset")
+	complete(cmd, "preset", fixed(plan.Presets...))
+	var all []string
+	for _, p := range planFlags {
+		all = append(all, p.name)
+	}
+	a.declareSome(cmd, all)
+}
+
+// declareSome adds the flags called names to cmd.
+func (a *planArgs) declareSome(cmd *cobra.Command, names []string) {
+	if a.preset == "" {
+		a.preset = plan.Presets[0]
+	}
+	a.texts = map[string]*string{}
+	for _, p := range planFlags {
+		if !slices.Contains(names, p.name) {
+			continue
+		}
+		a.texts[p.name] = cmd.Flags().String(p.name, "", p.usage)
+		if words := values[p.name]; words != nil {
+			complete(cmd, p.name, words)
+		}
+	}
+}
+
+// said says whether any flag that shapes the plan was given.
+func (a *planArgs) said(cmd *cobra.Command) bool {
+	names := []string{"file", "preset", "no-twin"}
+	for _, p := range planFlags {
+		names = append(names, p.name)
+	}
+	for _, n := range names {
+		if cmd.Flags().Changed(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// plan returns the plan that the flags ask for, valid. The error is plan.Faults where the request is wrong.
+func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
+	p, err := a.base(cmd)
+	if err != nil {
+		return p, err
+	}
+	var faults plan.Faults
+	changed := map[string]string{}
+	for _, f := range planFlags {
+		if !cmd.Flags().Changed(f.name) {
+			continue
+		}
+		changed[f.field] = "--" + f.name
+		if err := f.set(&p, *a.texts[f.name]); err != nil {
+			faults = append(faults, plan.Fault{Field: "--" + f.name, Message: err.Error()})
+		}
+	}
+	if a.noTwin {
+		p.Twin = false
+	}
+	// Who says how long and how often says how long it may take in all.
+	if a.file == "" && changed["duration"] != "" && changed["budget"] == "" {
+		p.Budget = 0
+	}
+	if !cmd.Flags().Changed("seed") && p.Seed == 0 {
+		p.Seed, a.drawn = rand.Uint64N(1_000_000_000), true
+	}
+	p = p.Settle()
+	return p, both(faults, p.Validate(), changed)
+}
+
+// base is the plan that the flags are applied to.
+func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, error) {
+	if a.file == "" {
+		p, ok := plan.Preset(a.preset)
+		if !ok {
+			return p, usageOf(cmd, fmt.Errorf("unknown preset %q: want %s", a.preset, strings.Join(plan.Presets, " or ")))
+		}
+		return p, nil
+	}
+	f, err := os.Open(a.file)
+	if err != nil {
+		return plan.Plan{}, usage(fmt.Errorf("open plan: %w", err))
+	}
+	defer f.Close() // it was only read
+	return plan.Parse(a.file, f)
+}
+
+// both joins the faults of flags that could not be read with those that the plan as a whole has. The latter are called
+// by the flag that set the field, and left out where that flag could not be read.
+func both(unread plan.Faults, whole error, changed map[string]string) error {
+	spoiled := map[string]bool{}
+	for _, f := range unread {
+		spoiled[f.Field] = true
+	}
+	var found plan.Faults
+	if !errors.As(whole, &found) && whole != nil {
+		return whole
+	}
+	for _, f := range found {
+		if flag := changed[f.Field]; flag != "" {
+			f.Field = flag
+		}
+		if !spoiled[f.Field] {
+			unread = append(unread, f)
+		}
+	}
+	if len(unread) == 0 {
+		return nil
+	}
+	return unread
+}
+
+func split(s string) []string {
+	var list []string
+	for part := range strings.SplitSeq(s, ",") {
+		list = append(list, strings.TrimSpace(part))
+	}
+	return list
+}
+
+func setPaths(p *plan.Plan, s string) error {
+	p.Paths = nil
+	if s == "all" {
+		p.Paths = append(p.Paths, plan.Paths...)
+		return nil
+	}
+	var wrong []string
+	for _, name := range split(s) {
+		path, err := plan.ParsePath(name)
+		if err != nil {
+			wrong = append(wrong, err.Error())
+			continue
+		}
+		p.Paths = append(p.Paths, path)
+	}
+	if wrong != nil {
+		return fmt.Errorf("%s", strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+func setPrecision(p *plan.Plan, s string) error {
+	digits, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil {
+		return fmt.Errorf("%q is not a share: want a number such as 0.05 or 5%%", s)
+	}
+	if percent {
+		v /= 100
+	}
+	p.Precision = v
+	return nil
+}
+
+func setInt(at *int, s string) error {
+	v, err := strconv.Atoi(s)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number", s)
+	}
+	*at = v
+	return nil
+}
+
+func setDuration(at *time.Duration, s string) error {
+	v, err := time.ParseDuration(s)
+	if s == "0" {
+		v, err = 0, nil
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a duration: want a number with a unit, such as 500ms, 10s or 2m", s)
+	}
+	*at = v
+	return nil
+}

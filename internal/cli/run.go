@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// closing is how long an environment has to be taken down after a run, also one that was interrupted.
+const closing = 30 * time.Second
+
+type runArgs struct {
+	plan    planArgs
+	output  string
+	format  string
+	dryRun  bool
+	resume  bool
+	force   bool
+	verbose bool
+	quiet   bool
+}
+
+const runLong = `Measure a plan and print its report. Without arguments this is every profile that the lab can raise, on nine
+paths, under stream, rr and crr, in about four minutes. Every trial is on the disk before the next begins: a run that
+was killed goes on with --resume.`
+
+const runExample = `  sudo cnibench run
+  sudo cnibench run --profiles calico-vxlan,macvlan --paths pod-to-pod/cross-node --workloads rr,stream
+  sudo cnibench run --workloads 'stream(udp,rate=1G,flows=4)' --repetitions 10 --duration 1s -o udp.jsonl
+  cnibench run -f examples/nine-paths.yaml --dry-run
+  sudo cnibench run --resume -o result.jsonl`
+
+func (p *program) runCommand() *cobra.Command {
+	var a runArgs
+	cmd := &cobra.Command{
+		Use: "run", Short: "Measure a plan and print its report", Long: runLong, Example: runExample, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd, &a) },
+	}
+	a.plan.declare(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`")
+	f.StringVar(&a.format, "format", "text", "`format` of the report at the end: "+strings.Join(formatNames, ", ")+", none")
+	f.StringVar(&a.format, "report", "text", "the same as --format")
+	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
+	f.BoolVar(&a.resume, "resume", false, "go on with the result file where it ends")
+	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
+	cmd.MarkFlagsMutuallyExclusive("resume", "force")
+	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
+	cmd.MarkFlagsMutuallyExclusive("format", "report")
+	formats := func() []string { return append(slices.Clone(formatNames), "none") }
+	complete(cmd, "format", formats)
+	complete(cmd, "report", formats)
+	return cmd
+}
+
+func (p *program) run(cmd *cobra.Command, a *runArgs) error {
+	if a.format != "none" {
+		if err := knownFormat(cmd, a.format); err != nil {
+			return err
+		}
+	}
+	if a.dryRun {
+		return p.dryRun(cmd, a)
+	}
+	began := time.Now()
+	out, resumed, want, err := a.open(cmd)
+	if err != nil {
+		return err
+	}
+	s := p.newStory(a.verbose, a.quiet)
+	if resumed != nil && resumed.Warning != "" {
+		s.note("%s", resumed.Warning)
+	}
+	end, err := p.measure(cmd.Context(), want, out, run.Options{Resumed: resumed, Began: began, Progress: s.event}, s)
+	s.clear()
+	if err := errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if end.Reason == run.Interrupted {
+		return hint.With(&exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; what was measured is in %s", a.output)},
+			"go on with: cnibench run --resume -o "+a.output)
+	}
+	return p.conclude(a, end, s)
+}
+
+// open opens the result file and settles the plan: that of the flags for a new file, that of the file to resume it.
+func (a *runArgs) open(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
+	if a.resume {
+		return a.openResume(cmd)
+	}
+	want, err := a.plan.plan(cmd)
+	if err != nil {
+		return nil, nil, want, err
+	}
+	if a.force {
+		if err := result.Remove(a.output); err != nil {
+			return nil, nil, want, err
+		}
+	}
+	out, err := result.Create(a.output)
+	if errors.Is(err, os.ErrExist) {
+		err = usage(err)
+	}
+	return out, nil, want, err
+}
+
+func (a *runArgs) openResume(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
+	res, err := result.OpenResume(a.output)
+	if err != nil {
+		return nil, nil, plan.Plan{}, usage(err)
+	}
+	was := res.Start.Plan
+	if a.plan.said(cmd) {
+		want, err := a.plan.plan(cmd)
+		if err == nil {
+			// What the first invocation chose by itself is taken from the file.
+			if want.Duration == 0 {
+				want.Duration = was.Duration
+			}
+			if a.plan.drawn {
+				want.Seed = was.Seed
+			}
+			err = usageUnlessNil(res.Start.SamePlan(want))
+		}
+		if err != nil {
+			return nil, nil, was, errors.Join(err, res.Close())
+		}
+	}
+	return res.Writer, res, was, nil
+}
+
+func usageUnlessNil(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usage(err)
+}
+
+// measure raises the environment, runs the plan in it and takes it down again.
+func (p *program) measure(ctx context.Context, want plan.Plan, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
+	if want.Environment != "lab" {
+		return end, usage(hint.With(fmt.Errorf("environment %q is not in this version", want.Environment), "take --env lab"))
+	}
+	env, err := p.raise(ctx, want, s.step)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return end, err
+	}
+	defer func() {
+		// ctx may be over, and what was raised is to be taken down all the same.
+		down, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer stop()
+		err = errors.Join(err, env.Close(down))
+	}()
+	return run.Run(ctx, env, want, out, o)
+}
+
+// conclude prints the report and the last line, and says whether the run was any good.
+func (p *program) conclude(a *runArgs, end result.End, s *story) error {
+	c, err := result.Load(a.output)
+	if err != nil {
+		return err
+	}
+	if a.format != "none" {
+		d, err := report.Build(c.Header, c.Records, report.Options{})
+		if err != nil {
+			return err
+		}
+		if err := formats[a.format](p.stdout, d); err != nil {
+			return err
+		}
+	}
+	share := 0.0
+	if end.WallNs > 0 {
+		share = float64(end.WindowNs) / float64(end.WallNs)
+	}
+	s.last("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s",
+		end.Trials, end.Failed, unit.Duration(time.Duration(end.WallNs)), unit.Percent(share), a.output)
+	return verdictOf(c.Records)
+}
+
+// verdictOf fails a run in which some case has no finished trial: what was asked for is not there.
+func verdictOf(records []result.Record) error {
+	finished := map[plan.Case]bool{}
+	why := map[plan.Case]string{}
+	for _, r := range records {
+		if r.Type != result.TypeTrial {
+			continue
+		}
+		if r.Status == result.OK {
+			finished[r.Case] = true
+		} else if r.Error != nil {
+			why[r.Case] = r.Error.Kind + ": " + r.Error.Message
+		}
+	}
+	var lost []string
+	for k, reason := range why {
+		if !finished[k] {
+			lost = append(lost, k.Key()+": "+reason)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	slices.Sort(lost)
+	const most = 5
+	more := ""
+	if len(lost) > most {
+		more = fmt.Sprintf("\nand %d more", len(lost)-most)
+		lost = lost[:most]
+	}
+	return fmt.Errorf("every trial failed of\n%s%s", strings.Join(lost, "\n"), more)
+}

@@ -1,0 +1,48 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestExamples loads every example, and expects of quick.yaml that it is the default plan.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Parse(filepath.Base(file), f)
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if want := filepath.Base(file); p.Name+".yaml" != want {
+			t.Errorf("%s has the name %q", want, p.Name)
+		}
+		if notes := p.Fit(len(p.Cases())).Notes(len(p.Cases())); len(notes) > 0 {
+			t.Errorf("%s: %v", file, notes)
+		}
+		names = append(names, p.Name)
+		if p.Name == "quick" {
+			quick, _ := Preset("quick")
+			if d := Differ(p, quick); d != nil {
+				t.Errorf("%s is not the preset of its name: it differs in %v", file, d)
+			}
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"calico-dataplanes", "canal-vs-cilium", "kind-calico-cilium", "nine-paths", "quick"}; !slices.Equal(names, want) {
+		t.Errorf("got examples %v, want %v", names, want)
+	}
+}

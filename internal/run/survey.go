@@ -1,0 +1,131 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// ends are the two endpoints of a path under a profile.
+type ends struct{ client, server wire.Endpoint }
+
+// route is a profile on a path.
+type route struct {
+	profile string
+	path    plan.Path
+}
+
+// place is what stands in the environment.
+type place struct {
+	profiles []result.Profile
+	routes   map[route]ends
+	// served are the cases that can be measured.
+	served map[plan.Case]bool
+}
+
+// survey asks env for every profile and path of the plan. It fails if nothing that was asked for can be measured.
+func survey(ctx context.Context, env Environment, p plan.Plan) (place, error) {
+	profiles, err := env.Profiles(ctx)
+	if err != nil {
+		return place{}, fmt.Errorf("find the profiles of the environment: %w", err)
+	}
+	s := place{profiles: profiles, routes: map[route]ends{}, served: map[plan.Case]bool{}}
+	at := map[string]*result.Profile{}
+	for i := range profiles {
+		at[profiles[i].Name] = &profiles[i]
+	}
+	asked := map[route]bool{}
+	for _, r := range routesOf(p) {
+		q := at[strings.TrimSuffix(r.profile, plan.TwinSuffix)]
+		if own, ok := at[r.profile]; ok {
+			q = own
+		}
+		if q == nil || q.Skipped != "" || asked[r] {
+			continue
+		}
+		asked[r] = true
+		if err := s.ask(ctx, env, q, r); err != nil {
+			return place{}, err
+		}
+	}
+	for _, c := range p.Cases() {
+		if _, ok := s.routes[route{c.Profile, c.Path}]; ok {
+			s.served[c] = true
+		}
+	}
+	if !s.serves(p.Profiles) {
+		return place{}, hint.With(fmt.Errorf("nothing can be measured: %s", whyNot(profiles)), "cnibench doctor says what this machine lacks")
+	}
+	return s, nil
+}
+
+// serves says whether there is a case of any of the profiles that were asked for: the baseline alone is nothing.
+func (s *place) serves(profiles []string) bool {
+	for c := range s.served {
+		if slices.Contains(profiles, c.Profile) {
+			return true
+		}
+	}
+	return false
+}
+
+// routesOf returns every profile on every path of the plan, and what cases have besides.
+func routesOf(p plan.Plan) []route {
+	var routes []route
+	for _, name := range p.Measured() {
+		for _, path := range p.Paths {
+			routes = append(routes, route{name, path})
+		}
+	}
+	for _, c := range p.Cases() {
+		routes = append(routes, route{c.Profile, c.Path})
+	}
+	return routes
+}
+
+// ask finds the ends of one route, or why there are none.
+func (s *place) ask(ctx context.Context, env Environment, q *result.Profile, r route) error {
+	client, server, err := env.Endpoints(ctx, r.profile, r.path)
+	var not *wire.NotServedError
+	if errors.As(err, &not) {
+		if q.NotServed == nil {
+			q.NotServed = map[string]string{}
+		}
+		q.NotServed[r.path.String()] = not.Reason
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the ends of %s under profile %q: %w", r.path, r.profile, err)
+	}
+	s.routes[r] = ends{client, server}
+	return nil
+}
+
+// whyNot says for each profile why it is not measured.
+func whyNot(profiles []result.Profile) string {
+	var reasons []string
+	for _, q := range profiles {
+		if strings.HasSuffix(q.Name, plan.TwinSuffix) {
+			continue // it says what its other instance says
+		}
+		if q.Skipped != "" {
+			reasons = append(reasons, q.Name+": "+q.Skipped)
+			continue
+		}
+		for _, path := range slices.Sorted(maps.Keys(q.NotServed)) {
+			reasons = append(reasons, q.Name+" does not serve "+path+": "+q.NotServed[path])
+		}
+	}
+	if len(reasons) == 0 {
+		return "no profile stands there"
+	}
+	return strings.Join(reasons, "; ")
+}
