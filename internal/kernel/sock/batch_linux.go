@@ -1,0 +1,59 @@
+package sock
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Batch is a set of equal datagram buffers for sendmmsg and recvmmsg. It allocates when it is made and never again.
+type Batch struct {
+	headers []header
+	vectors []unix.Iovec
+	memory  []byte
+	size    int
+}
+
+// header mirrors struct mmsghdr.
+type header struct {
+	message unix.Msghdr
+	length  uint32
+}
+
+// NewBatch returns count buffers of size bytes each; both at least 1.
+func NewBatch(count, size int) *Batch {
+	b := &Batch{
+		headers: make([]header, count), vectors: make([]unix.Iovec, count), memory: make([]byte, count*size), size: size,
+	}
+	for i := range b.headers {
+		b.vectors[i].Base = &b.memory[i*size]
+		b.vectors[i].SetLen(size)
+		b.headers[i].message.Iov = &b.vectors[i]
+		b.headers[i].message.SetIovlen(1)
+	}
+	return b
+}
+
+// Cap returns the number of buffers.
+func (b *Batch) Cap() int { return len(b.headers) }
+
+// Buffer returns buffer i whole.
+func (b *Batch) Buffer(i int) []byte { return b.memory[i*b.size : (i+1)*b.size : (i+1)*b.size] }
+
+// Received returns what the last Recv put into buffer i.
+func (b *Batch) Received(i int) []byte { return b.Buffer(i)[:min(int(b.headers[i].length), b.size)] }
+
+// Send sends the first n buffers as n datagrams and returns how many went out. Raw.
+func (b *Batch) Send(fd, n int) (int, syscall.Errno) {
+	done, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.headers[0])), uintptr(n),
+		unix.MSG_NOSIGNAL, 0, 0)
+	return int(done), e
+}
+
+// Recv waits for one datagram, at most SO_RCVTIMEO, and takes as many more as are there. It returns how many. Raw.
+func (b *Batch) Recv(fd int) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.headers[0])),
+		uintptr(len(b.headers)), unix.MSG_WAITFORONE, 0, 0)
+	return int(n), e
+}

@@ -1,0 +1,80 @@
+package sock
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ICMP types of echo, by family.
+const (
+	echoReply4, echoRequest4 = 0, 8
+	echoReply6, echoRequest6 = 129, 128
+)
+
+// Echo is an ICMP socket that is connected to one address and receives echo replies only.
+type Echo struct {
+	FD int
+	// Raw says that the socket sees the replies to every process, with the IP header in front in IPv4: compare the
+	// identifier. Otherwise the kernel chose the identifier and delivers our own replies alone.
+	Raw bool
+	// Request and Reply are the ICMP types.
+	Request, Reply byte
+	// Identifier is the one that the kernel will write, 0 if Raw.
+	Identifier uint16
+}
+
+// OpenEcho opens an unprivileged ICMP socket, or a raw one where the first is not allowed, connected to to (port 0).
+func OpenEcho(to *Addr) (Echo, error) {
+	e := Echo{Request: echoRequest4, Reply: echoReply4}
+	protocol := unix.IPPROTO_ICMP
+	if to.Family() == unix.AF_INET6 {
+		e.Request, e.Reply, protocol = echoRequest6, echoReply6, unix.IPPROTO_ICMPV6
+	}
+	fd, errno := Socket(to.Family(), unix.SOCK_DGRAM, protocol)
+	if errno != 0 {
+		e.Raw = true
+		if fd, errno = Socket(to.Family(), unix.SOCK_RAW, protocol); errno != 0 {
+			return Echo{}, os.NewSyscallError("socket icmp", errno)
+		}
+	}
+	e.FD = fd
+	if err := e.settle(to); err != nil {
+		Close(fd)
+		return Echo{}, err
+	}
+	return e, nil
+}
+
+func (e *Echo) settle(to *Addr) error {
+	if e.Raw {
+		if err := e.filter(to.Family()); err != nil {
+			return err
+		}
+	}
+	if errno := ConnectPolite(e.FD, to); errno != 0 {
+		return os.NewSyscallError("connect icmp", errno)
+	}
+	if e.Raw {
+		return nil
+	}
+	local, err := Local(e.FD)
+	e.Identifier = local.AddrPort().Port()
+	return err
+}
+
+// filter keeps everything but echo replies out of a raw socket.
+func (e *Echo) filter(family int) error {
+	if family == unix.AF_INET6 {
+		f := unix.ICMPv6Filter{}
+		for i := range f.Data {
+			f.Data[i] = ^uint32(0)
+		}
+		f.Data[echoReply6>>5] &^= 1 << (echoReply6 & 31)
+		return os.NewSyscallError("setsockopt ICMPV6_FILTER", unix.SetsockoptICMPv6Filter(e.FD, unix.SOL_ICMPV6, 1, &f))
+	}
+	const icmpFilter = 1
+	pass := ^uint32(1 << echoReply4)
+	return os.NewSyscallError("setsockopt ICMP_FILTER", unix.SetsockoptInt(e.FD, syscall.SOL_RAW, icmpFilter, int(int32(pass))))
+}

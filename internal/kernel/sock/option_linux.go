@@ -1,0 +1,96 @@
+package sock
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// SetTimeouts bounds every blocking call on fd (and a listener's connections) to d; the kernel rounds to its tick.
+func SetTimeouts(fd int, d time.Duration) error {
+	tv := unix.NsecToTimeval(d.Nanoseconds())
+	for _, option := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, option, &tv); err != nil {
+			return os.NewSyscallError("setsockopt timeout", err)
+		}
+	}
+	return nil
+}
+
+// SetNoDelay makes TCP send small segments at once.
+func SetNoDelay(fd int) error {
+	return os.NewSyscallError("setsockopt TCP_NODELAY", unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+}
+
+// SetReuse lets fd bind an address that a closing socket still holds; port also shares it with other sockets that ask
+// for the same, among which the kernel spreads connections.
+func SetReuse(fd int, port bool) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return os.NewSyscallError("setsockopt SO_REUSEADDR", err)
+	}
+	if !port {
+		return nil
+	}
+	return os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+}
+
+// SetDual lets an IPv6 socket take IPv4 too.
+func SetDual(fd int) error {
+	return os.NewSyscallError("setsockopt IPV6_V6ONLY", unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0))
+}
+
+// SetAbort makes Close drop the connection with a reset: no TIME_WAIT, nothing left to send.
+func SetAbort(fd int) error {
+	linger := unix.Linger{Onoff: 1}
+	return os.NewSyscallError("setsockopt SO_LINGER", unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &linger))
+}
+
+// SetReceiveBuffer asks for a receive buffer of size bytes, beyond the system's limit where the process may.
+func SetReceiveBuffer(fd, size int) error {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) == nil {
+		return nil
+	}
+	return os.NewSyscallError("setsockopt SO_RCVBUF", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size))
+}
+
+// SetCongestion chooses the congestion control of a TCP socket. Unknown is ENOENT, not allowed is EPERM.
+func SetCongestion(fd int, name string) error {
+	return os.NewSyscallError("setsockopt TCP_CONGESTION", unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name))
+}
+
+// Congestion returns the congestion control in force on a TCP socket.
+func Congestion(fd int) (string, error) {
+	s, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	if err != nil {
+		return "", os.NewSyscallError("getsockopt TCP_CONGESTION", err)
+	}
+	return strings.TrimRight(s, "\x00"), nil
+}
+
+// Congestions returns the congestion controls that this kernel has loaded.
+func Congestions() ([]string, error) {
+	b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
+	return strings.Fields(string(b)), err
+}
+
+// TCPState is the part of TCP_INFO that a trial keeps. The counters wrap at 2^32.
+type TCPState struct {
+	Retransmits, SegmentsOut, SegmentsIn uint32
+	CwndSegments                         uint32
+	RTT, RTTVar                          time.Duration
+	MSS                                  uint32
+}
+
+// State returns TCP_INFO of fd.
+func State(fd int) (TCPState, error) {
+	i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return TCPState{}, os.NewSyscallError("getsockopt TCP_INFO", err)
+	}
+	return TCPState{
+		Retransmits: i.Total_retrans, SegmentsOut: i.Segs_out, SegmentsIn: i.Segs_in, CwndSegments: i.Snd_cwnd,
+		RTT: time.Duration(i.Rtt) * time.Microsecond, RTTVar: time.Duration(i.Rttvar) * time.Microsecond, MSS: i.Snd_mss,
+	}, nil
+}

@@ -1,0 +1,59 @@
+// Package thread is what a locked OS thread can ask of the kernel about itself: its CPU, its CPU clock, a precise sleep.
+//
+// The caller has locked its goroutine to the thread. Calls are raw in the sense of package sock: no scheduler, no
+// allocation. Times are ns.
+package thread
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pin confines the calling thread to one CPU. The thread must end with its goroutine (never unlock it), or another
+// goroutine would inherit the confinement.
+func Pin(cpu int) error {
+	var set unix.CPUSet
+	set.Set(cpu)
+	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(0, &set))
+}
+
+// SharpTimers sets the slack of the calling thread's timers from the default 50 us to 1 ns.
+func SharpTimers() error {
+	return os.NewSyscallError("prctl PR_SET_TIMERSLACK", unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0))
+}
+
+// ID returns the calling thread's id.
+func ID() int { return unix.Gettid() }
+
+// Kick interrupts the blocking system call that thread id of this process may be in; the call returns EINTR. The signal
+// is SIGURG, which the Go runtime uses for the same purpose and takes as no event. A thread that is gone is no error.
+func Kick(id int) {
+	_ = unix.Tgkill(unix.Getpid(), id, unix.SIGURG)
+}
+
+// CPUTime returns the CPU time that the calling thread has used.
+func CPUTime() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
+
+// ProcessCPUTime returns the CPU time that all threads of the process have used, ended ones included.
+func ProcessCPUTime() int64 { return read(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+// Monotonic returns CLOCK_MONOTONIC, the clock that SleepUntil goes by.
+func Monotonic() int64 { return read(unix.CLOCK_MONOTONIC) }
+
+// SleepUntil sleeps until CLOCK_MONOTONIC shows at; a signal may end it early.
+func SleepUntil(at int64) {
+	ts := unix.NsecToTimespec(max(at, 0))
+	// An early return is the caller's to notice: it looks at the clock again anyway.
+	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME,
+		uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+}
+
+func read(clock int32) int64 {
+	var ts unix.Timespec
+	// The clocks above exist on every Linux; the call cannot fail.
+	_, _, _ = syscall.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&ts)), 0)
+	return ts.Nano()
+}

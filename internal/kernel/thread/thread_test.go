@@ -1,0 +1,81 @@
+package thread
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// onThread runs fn on a locked thread that ends with it.
+func onThread(fn func()) {
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer close(done)
+		fn()
+	}()
+	<-done
+}
+
+func TestPinConfinesThisThreadOnly(t *testing.T) {
+	var before unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	cpu := 0
+	for !before.IsSet(cpu) {
+		cpu++
+	}
+	onThread(func() {
+		if err := Pin(cpu); err != nil {
+			t.Error(err)
+			return
+		}
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() != 1 || !set.IsSet(cpu) {
+			t.Errorf("affinity %v, %v", set, err)
+		}
+	})
+	onThread(func() {
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &set); err != nil || set != before {
+			t.Errorf("another thread has affinity %v, %v", set, err)
+		}
+		if Pin(1023) == nil {
+			t.Error("pinned to a CPU that is not there")
+		}
+	})
+}
+
+func TestClocksCountWork(t *testing.T) {
+	onThread(func() {
+		begin, process, wall := CPUTime(), ProcessCPUTime(), Monotonic()
+		for CPUTime()-begin < int64(5*time.Millisecond) {
+		}
+		used := CPUTime() - begin
+		if p := ProcessCPUTime() - process; p < used/2 {
+			t.Errorf("the process used %d ns, the thread %d", p, used)
+		}
+		if w := Monotonic() - wall; w < int64(5*time.Millisecond) {
+			t.Errorf("%d ns went by while %d ns were used", w, used)
+		}
+	})
+}
+
+func TestSleepUntilDoesNotReturnEarlyAndUsesNoCPU(t *testing.T) {
+	onThread(func() {
+		if err := SharpTimers(); err != nil {
+			t.Error(err)
+		}
+		at, used := Monotonic()+int64(20*time.Millisecond), CPUTime()
+		for Monotonic() < at {
+			SleepUntil(at)
+		}
+		if used = CPUTime() - used; used > int64(10*time.Millisecond) {
+			t.Errorf("sleeping used %d ns of CPU", used)
+		}
+		SleepUntil(-1) // the past returns at once
+	})
+}

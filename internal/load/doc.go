@@ -1,0 +1,50 @@
+// Package load is the load engine: one side of one trial, for every workload.
+//
+// # Life of a trial
+//
+//	Prepare   sockets; the server listens, the client connects its flows and greets, so that on return every flow has
+//	          its thread at both ends and nothing is left to set up
+//	Run       opens the gate and moves the phase on, by this side's own monotonic clock
+//	Close     ends the threads, closes the sockets, gives the runtime its settings back
+//
+// # The state machine that all workloads share
+//
+// One word, the phase, is written by Run alone and read by every load thread before each operation:
+//
+//	warmup ──► window ──► [drain] ──► after ──► stop
+//	                │        │          │         └ Close or cancel: threads leave
+//	                │        │          └ results are frozen; a client's threads leave, a server's serve on, so that
+//	                │        │            the client's last operations are not cut
+//	                │        └ only where datagrams are counted: stragglers of the window may still come in
+//	                └ what counts
+//
+// A thread that finds the phase changed marks the edge: it copies its counters and reads the time and its CPU clock, all
+// at the same instant. So operations, CPU time and the length of the window belong together exactly, on either side,
+// however the two sides' windows lie to each other and whoever was held up. An operation belongs to the window if it was
+// begun in it. A thread that blocks marks when it wakes; while it blocked, neither its counters nor its CPU clock moved.
+// Start the server's Run before the client's; then the server's window ends first and always under load.
+//
+// # Threads
+//
+// Each flow has one OS thread, locked and pinned, which makes raw system calls (package sock) and shares nothing with
+// another but the phase. It takes no lock and allocates nothing. Its counters are alone on their cache lines, and Run
+// reads them for the interval rows. Histograms and ledgers are the thread's own until it has marked the end. The garbage
+// collector rests from Prepare to Close, and GOMAXPROCS is raised by the number of threads, because a raw call that
+// blocks keeps its processor.
+//
+// # Nothing hangs
+//
+// Every blocking call ends within 50 ms by socket timeout and then looks at the phase. The client's connections of crr
+// have no timeouts, because setting them would be a sixth system call per transaction: a watchdog shuts down a socket
+// that has been busy for longer than the timeout.
+//
+// # Normal ends and failures
+//
+// A client's flow is closed by the client. To the server, a flow that goes near or after the end of the window is the
+// normal end; one that goes earlier is a "peer gone". To the client, a server that goes is always a failure. Failures
+// within the window are counted by kind in Observation.Errors; a side that completed nothing, or lost all its flows,
+// returns an *Error.
+//
+// Read engine_linux.go, worker_linux.go, then one workload: rr_linux.go is the plainest. pace.go and ledger.go are the
+// arithmetic of UDP streams, without sockets. Times are ns since Prepare unless said.
+package load

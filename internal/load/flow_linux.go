@@ -1,0 +1,357 @@
+package load
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// A flow of stream and rr begins with a greeting of 16 bytes from the client, which names the flow, and the same bytes
+// back from the server, sent when the flow's thread stands. Over UDP the server answers from a socket of its own that it
+// has connected to the client, so each flow has a socket and a thread at both ends, as with TCP. The greeting of UDP is
+// repeated until answered; the answer is sent three times, and the flow ignores what remains of either.
+const (
+	greetingSize  = 16
+	greetingMagic = 0xcb1be9c800000001 // no sequence number gets there
+	answers       = 3
+)
+
+func greeting(index int) []byte {
+	b := make([]byte, greetingSize)
+	binary.BigEndian.PutUint64(b, greetingMagic)
+	binary.BigEndian.PutUint64(b[8:], uint64(index))
+	return b
+}
+
+// isGreeting says whether a datagram belongs to the setting-up.
+func isGreeting(b []byte) bool {
+	return len(b) == greetingSize && binary.BigEndian.Uint64(b) == greetingMagic
+}
+
+// transport returns the socket type of the workload.
+func (t *Trial) transport() int {
+	if t.o.Workload.Protocol == plan.UDP {
+		return syscall.SOCK_DGRAM
+	}
+	return syscall.SOCK_STREAM
+}
+
+// socket opens a socket of the workload with everything set that a connection should inherit.
+func (t *Trial) socket(family int) (int, error) {
+	fd, e := sock.Socket(family, t.transport(), 0)
+	if e != 0 {
+		return -1, failure("socket", e)
+	}
+	if err := t.settle(fd); err != nil {
+		sock.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func (t *Trial) settle(fd int) error {
+	if err := sock.SetTimeouts(fd, t.bound()); err != nil {
+		return err
+	}
+	if t.transport() == syscall.SOCK_DGRAM {
+		return sock.SetReceiveBuffer(fd, receiveBuffer)
+	}
+	if err := sock.SetNoDelay(fd); err != nil {
+		return err
+	}
+	if t.work.standing {
+		// A server of crr that aborts would take its response back.
+		if err := sock.SetAbort(fd); err != nil {
+			return err
+		}
+	}
+	return setCongestion(fd, t.o.Workload.Congestion)
+}
+
+// setCongestion names the choices when the wanted one is not there.
+func setCongestion(fd int, name string) error {
+	err := sock.SetCongestion(fd, name)
+	if err == nil {
+		return nil
+	}
+	choices := "what this kernel has could not be read"
+	if have, e := sock.Congestions(); e == nil {
+		choices = "this kernel has " + strings.Join(have, ", ")
+	}
+	return &Error{Kind: KindUnsupported, Op: "congestion control " + name, Err: fmt.Errorf("%w; %s", err, choices)}
+}
+
+// connect makes the client's side.
+func (t *Trial) connect(ctx context.Context) error {
+	for i := range t.o.Workload.Flows {
+		fd := -1
+		if t.work.standing {
+			var err error
+			if fd, err = t.dial(ctx, i); err != nil {
+				return err
+			}
+		}
+		if err := t.spawn(i, fd); err != nil {
+			return err
+		}
+	}
+	if t.work.watched {
+		t.roster.tasks.Go(t.watch)
+	}
+	return nil
+}
+
+func (t *Trial) target() sock.Addr {
+	return sock.NewAddr(netip.AddrPortFrom(t.address, uint16(t.port)), sock.Family(t.address))
+}
+
+// dial connects and greets one flow.
+func (t *Trial) dial(ctx context.Context, index int) (int, error) {
+	fd, err := t.socket(sock.Family(t.address))
+	if err != nil {
+		return -1, err
+	}
+	t.own(fd)
+	deadline := t.now() + int64(dialTimeout)
+	to := t.target()
+	for {
+		e := sock.ConnectPolite(fd, &to)
+		if e == 0 || e == syscall.EISCONN {
+			break
+		}
+		if e != syscall.EINPROGRESS && e != syscall.EALREADY && e != syscall.EINTR {
+			return -1, failure("connect", e)
+		}
+		if err := t.patience(ctx, deadline); err != nil {
+			return -1, err
+		}
+	}
+	return fd, t.greet(ctx, fd, index, deadline)
+}
+
+// patience says whether setting up may go on.
+func (t *Trial) patience(ctx context.Context, deadline int64) error {
+	if err := ctx.Err(); err != nil {
+		return &Error{Kind: KindCancelled, Op: "connect", Err: err}
+	}
+	if t.now() > deadline {
+		return &Error{Kind: KindTimeout, Op: "connect", Err: fmt.Errorf("no answer within %v", dialTimeout)}
+	}
+	return nil
+}
+
+// greet sends the greeting and waits for the answer.
+func (t *Trial) greet(ctx context.Context, fd, index int, deadline int64) error {
+	hello, answer := greeting(index), make([]byte, greetingSize)
+	send := true
+	for {
+		if send {
+			if _, e := sock.Send(fd, hello, 0); e != 0 && e != syscall.EINTR {
+				return failure("greet", e)
+			}
+		}
+		n, e := sock.RecvPolite(fd, answer, sock.WaitAll)
+		switch {
+		case e == syscall.EAGAIN || e == syscall.EINTR:
+			// Only a datagram can have been lost.
+			send = t.transport() == syscall.SOCK_DGRAM
+		case e != 0:
+			return failure("greet", e)
+		case n == 0:
+			return &Error{Kind: KindGone, Op: "greet", Err: errors.New("the server closed the flow")}
+		case !slices.Equal(answer[:n], hello):
+			return &Error{Kind: KindProtocol, Op: "greet", Err: errors.New("what answers is no cnibench server")}
+		default:
+			return nil
+		}
+		if err := t.patience(ctx, deadline); err != nil {
+			return err
+		}
+	}
+}
+
+// listen makes the server's side.
+func (t *Trial) listen() error {
+	if t.work.standing {
+		fd, err := t.bind(false)
+		if err != nil {
+			return err
+		}
+		if t.transport() == syscall.SOCK_DGRAM {
+			t.roster.tasks.Go(func() { t.acceptDatagrams(fd) })
+			return nil
+		}
+		t.roster.tasks.Go(func() { t.accept(fd) })
+		return nil
+	}
+	if t.o.Workload.Kind == plan.Ping {
+		return nil // the kernel answers
+	}
+	for i := range t.o.Workload.Flows {
+		fd, err := t.bind(true)
+		if err != nil {
+			return err
+		}
+		if err := t.spawn(i, fd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind opens a socket on the trial's address and port, listening if it is TCP. Later sockets share the first one's port.
+func (t *Trial) bind(share bool) (int, error) {
+	address, family := t.address, syscall.AF_INET6
+	if address.IsValid() {
+		family = sock.Family(address)
+	} else {
+		address = netip.IPv6Unspecified()
+	}
+	fd, err := t.socket(family)
+	if err != nil && !t.address.IsValid() {
+		// A kernel without IPv6: any address is any IPv4 address.
+		address, family = netip.IPv4Unspecified(), syscall.AF_INET
+		fd, err = t.socket(family)
+	}
+	if err != nil {
+		return -1, err
+	}
+	t.own(fd)
+	if address == netip.IPv6Unspecified() {
+		if err := sock.SetDual(fd); err != nil {
+			return -1, err
+		}
+	}
+	if err := sock.SetReuse(fd, share); err != nil {
+		return -1, err
+	}
+	local := sock.NewAddr(netip.AddrPortFrom(address, uint16(t.port)), family)
+	if e := sock.Bind(fd, &local); e != 0 {
+		return -1, failure("bind", e)
+	}
+	if t.transport() == syscall.SOCK_STREAM {
+		if e := sock.Listen(fd, listenBacklog); e != 0 {
+			return -1, failure("listen", e)
+		}
+	}
+	local, err = sock.Local(fd)
+	t.port = int(local.AddrPort().Port())
+	return fd, err
+}
+
+// accept takes the TCP flows of the client.
+func (t *Trial) accept(listener int) {
+	for !t.stopping(stop) {
+		fd, e := sock.AcceptPolite(listener)
+		switch e {
+		case 0:
+			t.own(fd)
+			t.roster.tasks.Go(func() { t.welcome(fd) })
+		case syscall.EAGAIN, syscall.EINTR, syscall.ECONNABORTED:
+		default:
+			if !t.stopping(stop) {
+				t.blame(failure("accept", e))
+			}
+			return
+		}
+	}
+}
+
+// welcome reads the greeting of an accepted flow, starts its thread and answers. Who does not greet is no flow.
+func (t *Trial) welcome(fd int) {
+	hello := make([]byte, greetingSize)
+	deadline := t.now() + int64(dialTimeout)
+	for got := 0; got < greetingSize; {
+		n, e := sock.RecvPolite(fd, hello[got:], 0)
+		if (e != 0 && e != syscall.EAGAIN && e != syscall.EINTR) || (e == 0 && n == 0) {
+			return
+		}
+		if t.stopping(stop) || t.now() > deadline {
+			return
+		}
+		if e == 0 {
+			got += n
+		}
+	}
+	t.adopt(fd, hello, 1)
+}
+
+// adopt starts the thread of a flow that has greeted.
+func (t *Trial) adopt(fd int, hello []byte, copies int) {
+	if !isGreeting(hello) {
+		return
+	}
+	index := int(binary.BigEndian.Uint64(hello[8:]) % plan.MaxFlows)
+	r := &t.roster
+	r.mu.Lock()
+	full := r.joined >= t.o.Workload.Flows
+	if !full {
+		r.joined++
+	}
+	r.mu.Unlock()
+	if full {
+		return
+	}
+	if err := t.spawn(index, fd); err != nil {
+		t.blame(err)
+		return
+	}
+	for range copies {
+		// An answer that does not get out is the client's to miss.
+		_, _ = sock.Send(fd, hello, 0)
+	}
+}
+
+// acceptDatagrams makes a connected socket for each client socket that greets.
+func (t *Trial) acceptDatagrams(listener int) {
+	known := map[netip.AddrPort]bool{}
+	hello := make([]byte, plan.MaxDatagram)
+	for !t.stopping(stop) {
+		n, from, e := sock.RecvFromPolite(listener, hello)
+		if e != 0 || !isGreeting(hello[:n]) || known[from.AddrPort()] || len(known) >= t.o.Workload.Flows {
+			continue
+		}
+		fd, err := t.socket(from.Family())
+		if err == nil {
+			t.own(fd)
+			err = t.attach(fd, listener, &from)
+		}
+		if err != nil {
+			t.blame(err)
+			continue
+		}
+		known[from.AddrPort()] = true
+		t.adopt(fd, hello[:n], answers)
+	}
+}
+
+// attach binds fd to the listener's address and connects it to the client: from then on the kernel prefers it.
+func (t *Trial) attach(fd, listener int, client *sock.Addr) error {
+	local, err := sock.Local(listener)
+	if err != nil {
+		return err
+	}
+	if err := sock.SetReuse(fd, false); err != nil {
+		return err
+	}
+	if local.AddrPort().Addr() == netip.IPv6Unspecified() {
+		if err := sock.SetDual(fd); err != nil {
+			return err
+		}
+	}
+	if e := sock.Bind(fd, &local); e != 0 {
+		return failure("bind", e)
+	}
+	if e := sock.ConnectPolite(fd, client); e != 0 {
+		return failure("connect", e)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package load
+
+import "math"
+
+// memoryBits is how many of the latest sequence numbers a ledger remembers one by one.
+const memoryBits = 1 << 16
+
+// ledger accounts for the datagrams of one flow by their sequence numbers, which count from 0. The span of a window is
+// what lies between the highest number seen when it opened and the highest seen when it closed, so datagrams that are
+// in flight at an edge belong to neither side of it, and what is missing inside the span was lost or is late. Late ones
+// that come in after the window closed still count, until frozen. Further back than memoryBits a late datagram cannot
+// be told from a duplicate and is taken for late.
+type ledger struct {
+	seen        [memoryBits / 64]uint64
+	next        uint64 // one above the highest number seen
+	first, last uint64 // the span, [first, last)
+	received    uint64 // distinct numbers of the span
+	reordered   uint64 // of these, how many came after a higher one
+	duplicates  uint64
+	transit     int64   // of the datagram before, for the jitter
+	floor       int64   // least transit so far
+	jitter      float64 // RFC 3550 6.4.1
+	started     bool
+}
+
+// open begins the window: counters at zero, the past remembered.
+func (l *ledger) open() {
+	l.first, l.last = l.next, math.MaxUint64
+	l.received, l.reordered, l.duplicates = 0, 0, 0
+}
+
+// shut ends the window.
+func (l *ledger) shut() { l.last = l.next }
+
+// arrive notes a datagram.
+func (l *ledger) arrive(seq uint64) {
+	inSpan := seq >= l.first && seq < l.last
+	if seq >= l.next {
+		l.advance(seq)
+		if inSpan {
+			l.received++
+		}
+		return
+	}
+	word, bit := &l.seen[seq%memoryBits/64], uint64(1)<<(seq%64)
+	known := l.next-seq <= memoryBits
+	switch {
+	case !inSpan:
+	case known && *word&bit != 0:
+		l.duplicates++
+	default:
+		l.received++
+		l.reordered++
+	}
+	if known {
+		*word |= bit
+	}
+}
+
+// advance moves the memory up to seq, the new highest number.
+func (l *ledger) advance(seq uint64) {
+	if seq-l.next >= memoryBits {
+		clear(l.seen[:])
+	} else {
+		for s := l.next; s < seq; s++ {
+			l.seen[s%memoryBits/64] &^= 1 << (s % 64)
+		}
+	}
+	l.seen[seq%memoryBits/64] |= 1 << (seq % 64)
+	l.next = seq + 1
+}
+
+// time notes a datagram's transit time (by clocks that need not agree) and returns by how much it exceeds the least
+// transit so far. The least of the warm-up is kept, so that the first values of the window are not too small.
+func (l *ledger) time(transit int64) int64 {
+	if !l.started {
+		l.started, l.floor, l.transit = true, transit, transit
+		return 0
+	}
+	l.jitter += (math.Abs(float64(transit-l.transit)) - l.jitter) / 16
+	l.transit = transit
+	l.floor = min(l.floor, transit)
+	return transit - l.floor
+}
+
+// expected and lost are about the span.
+func (l *ledger) expected() uint64 {
+	if l.last < l.first || l.last == math.MaxUint64 {
+		return 0
+	}
+	return l.last - l.first
+}
+
+func (l *ledger) lost() uint64 { return l.expected() - min(l.expected(), l.received) }

@@ -1,0 +1,151 @@
+package load
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// model is the ledger written down plainly: it remembers everything.
+type model struct {
+	seen                            map[uint64]bool
+	next, first, last               uint64
+	received, reordered, duplicates uint64
+	open, shut                      bool
+}
+
+func (m *model) arrive(seq uint64) {
+	inSpan := m.open && seq >= m.first && (!m.shut || seq < m.last)
+	switch {
+	case !inSpan:
+	case m.seen[seq]:
+		m.duplicates++
+	default:
+		m.received++
+		if seq < m.next {
+			m.reordered++
+		}
+	}
+	m.seen[seq] = true
+	m.next = max(m.next, seq+1)
+}
+
+// play feeds the same arrivals to both: an open after a third, a shut after two thirds.
+func play(arrivals []uint64) (*ledger, *model) {
+	l, m := &ledger{}, &model{seen: map[uint64]bool{}}
+	for i, seq := range arrivals {
+		if i == len(arrivals)/3 {
+			l.open()
+			m.open, m.first = true, m.next
+		}
+		if i == len(arrivals)*2/3 {
+			l.shut()
+			m.shut, m.last = true, m.next
+		}
+		l.arrive(seq)
+		m.arrive(seq)
+	}
+	return l, m
+}
+
+func compare(t *testing.T, l *ledger, m *model) {
+	t.Helper()
+	if l.received != m.received || l.reordered != m.reordered || l.duplicates != m.duplicates {
+		t.Fatalf("received %d reordered %d duplicates %d, want %d %d %d",
+			l.received, l.reordered, l.duplicates, m.received, m.reordered, m.duplicates)
+	}
+	if m.shut && l.expected() != m.last-m.first {
+		t.Fatalf("expected %d, want %d", l.expected(), m.last-m.first)
+	}
+	if l.received+l.lost() != l.expected() && m.shut {
+		t.Fatalf("received %d + lost %d is not expected %d", l.received, l.lost(), l.expected())
+	}
+}
+
+func TestLedgerAgreesWithAModel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		var arrivals []uint64
+		seq := uint64(rng.IntN(10))
+		for range 3000 {
+			switch rng.IntN(20) {
+			case 0: // lost, sometimes many
+				seq += uint64(rng.IntN(300))
+			case 1: // late or twice
+				arrivals = append(arrivals, seq-min(seq, uint64(rng.IntN(50))))
+			}
+			arrivals = append(arrivals, seq)
+			seq++
+		}
+		l, m := play(arrivals)
+		compare(t, l, m)
+	}
+}
+
+func TestLedgerSurvivesAGapBeyondItsMemory(t *testing.T) {
+	l := &ledger{}
+	l.open()
+	l.arrive(0)
+	l.arrive(10 * memoryBits)
+	l.arrive(1)                 // further back than it remembers
+	l.arrive(10*memoryBits - 1) // just before
+	l.arrive(10*memoryBits - 1) // again
+	l.shut()
+	if l.received != 4 || l.reordered != 2 || l.duplicates != 1 || l.lost() != 10*memoryBits+1-4 {
+		t.Errorf("received %d reordered %d duplicates %d lost %d", l.received, l.reordered, l.duplicates, l.lost())
+	}
+}
+
+// TestTailInFlight: what is sent but not yet seen when the window closes is no loss, what a later number jumped over is,
+// and a straggler takes it back.
+func TestTailInFlight(t *testing.T) {
+	l := &ledger{}
+	l.arrive(0)
+	l.open()
+	l.arrive(1)
+	l.arrive(3)
+	l.shut()
+	if l.expected() != 3 || l.lost() != 1 {
+		t.Fatalf("expected %d lost %d, want 3 and 1", l.expected(), l.lost())
+	}
+	l.arrive(4) // belongs to the time after
+	l.arrive(2) // the straggler
+	if l.expected() != 3 || l.lost() != 0 || l.reordered != 1 {
+		t.Errorf("expected %d lost %d reordered %d, want 3, 0, 1", l.expected(), l.lost(), l.reordered)
+	}
+}
+
+func TestJitterIsRFC3550(t *testing.T) {
+	l := &ledger{}
+	for _, transit := range []int64{1000, 1016, 1000} {
+		l.time(transit)
+	}
+	// |D| = 16, 16: 0 + 16/16 = 1, then 1 + (16-1)/16.
+	if want := 1 + 15.0/16; l.jitter != want {
+		t.Errorf("jitter %v, want %v", l.jitter, want)
+	}
+}
+
+func TestTransitIsAboveItsFloor(t *testing.T) {
+	l := &ledger{}
+	for i, c := range []struct{ transit, want int64 }{{-500, 0}, {-400, 100}, {-600, 0}, {-450, 150}} {
+		if got := l.time(c.transit); got != c.want {
+			t.Errorf("value %d: %d above the floor, want %d", i, got, c.want)
+		}
+	}
+}
+
+func FuzzLedger(f *testing.F) {
+	f.Add([]byte{1, 1, 1, 200, 1, 1, 130, 130})
+	f.Add([]byte{255, 255, 0, 0, 1})
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		// Steps near the memory's size would make model and ledger differ by design.
+		arrivals := make([]uint64, 0, len(steps))
+		seq := int64(0)
+		for _, s := range steps[:min(len(steps), 400)] {
+			seq = max(seq+int64(int8(s)), 0)
+			arrivals = append(arrivals, uint64(seq))
+		}
+		l, m := play(arrivals)
+		compare(t, l, m)
+	})
+}

@@ -1,0 +1,45 @@
+package load
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+)
+
+// spare is how many processors are left to everything that is not a load thread.
+const spare = 4
+
+// quiet is the state of the Go runtime that trials of this process share: while any is under way the collector rests
+// and GOMAXPROCS covers all load threads. It is global because what it guards is.
+var quiet struct {
+	sync.Mutex
+	trials, threads       int
+	collector, processors int
+}
+
+// hush makes the runtime quiet for a trial of n threads.
+func hush(n int) {
+	quiet.Lock()
+	defer quiet.Unlock()
+	if quiet.trials == 0 {
+		quiet.processors = runtime.GOMAXPROCS(0)
+		quiet.collector = debug.SetGCPercent(-1)
+	}
+	quiet.trials++
+	quiet.threads += n
+	if want := quiet.threads + spare; runtime.GOMAXPROCS(0) < want {
+		runtime.GOMAXPROCS(want)
+	}
+}
+
+// unhush undoes hush; the last trial restores what was before the first.
+func unhush(n int) {
+	quiet.Lock()
+	defer quiet.Unlock()
+	quiet.trials--
+	quiet.threads -= n
+	if quiet.trials == 0 {
+		runtime.GOMAXPROCS(quiet.processors)
+		debug.SetGCPercent(quiet.collector)
+	}
+}

@@ -1,0 +1,145 @@
+package load
+
+import (
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+)
+
+// Stream over TCP. One system call moves one message; a short count is what the socket took, and the next call starts a
+// new message, as with every tool that measures bulk transfer. Modes: "copy" copies at both ends; "sendfile" sends pages
+// of a file in memory, so the sender does not copy; "trunc" lets the receiver's kernel drop the bytes, so the receiver
+// does not. The last two say how much of the cost is copying, and are not comparable with tools that copy.
+
+// sender sends from a buffer.
+type sender struct{ message []byte }
+
+func openSender(w *worker) error {
+	message := filled(w.trial.o.Workload.MessageSize)
+	if w.trial.o.Workload.Mode != "sendfile" {
+		w.flow = &sender{message}
+		return nil
+	}
+	file, err := sock.MemoryFile(message)
+	if err != nil {
+		return err
+	}
+	w.trial.own(file)
+	w.flow = &fileSender{file: file, size: len(message)}
+	return nil
+}
+
+// filled returns n bytes that no page sharing or compression could make cheap.
+func filled(n int) []byte {
+	b := make([]byte, n)
+	state := uint32(2463534242)
+	for i := range b {
+		state ^= state << 13
+		state ^= state >> 17
+		state ^= state << 5
+		b[i] = byte(state)
+	}
+	return b
+}
+
+func (s *sender) step(w *worker) bool {
+	n, e := sock.Send(w.fd, s.message, 0)
+	if e != 0 {
+		return w.broken(e)
+	}
+	w.count.sent.Add(uint64(n))
+	w.count.operations.Add(1)
+	return true
+}
+
+// fileSender sends from a file in memory.
+type fileSender struct {
+	file, size int
+	offset     int64
+}
+
+func (s *fileSender) step(w *worker) bool {
+	s.offset = 0
+	n, e := sock.SendFile(w.fd, s.file, &s.offset, s.size)
+	if e != 0 {
+		return w.broken(e)
+	}
+	w.count.sent.Add(uint64(n))
+	w.count.operations.Add(1)
+	return true
+}
+
+// receiver receives whatever is there, up to a message.
+type receiver struct {
+	buffer []byte
+	flags  int
+}
+
+func openReceiver(w *worker) error {
+	r := &receiver{buffer: filled(w.trial.o.Workload.MessageSize)}
+	if w.trial.o.Workload.Mode == "trunc" {
+		r.flags = sock.Trunc
+	}
+	w.flow = r
+	return nil
+}
+
+func (r *receiver) step(w *worker) bool {
+	n, e := sock.Recv(w.fd, r.buffer, r.flags)
+	switch {
+	case e != 0:
+		return w.broken(e)
+	case n == 0:
+		return w.die(gone)
+	}
+	w.count.received.Add(uint64(n))
+	w.count.operations.Add(1)
+	return true
+}
+
+// sendAll sends all of b. False: the thread should leave.
+func (w *worker) sendAll(fd int, b []byte) bool {
+	for {
+		n, e := sock.Send(fd, b, 0)
+		if e == 0 && n == len(b) {
+			return true
+		}
+		if e != 0 && !w.broken(e) || w.trial.stopping(w.leaveAt) {
+			return false
+		}
+		if e == 0 {
+			b = b[n:]
+		}
+	}
+}
+
+// recvAll fills b. It counts a timeout once if since is not 0 and the timeout has passed since. False: the thread should
+// leave.
+func (w *worker) recvAll(fd int, b []byte, since int64) bool {
+	for {
+		n, e := sock.Recv(fd, b, sock.WaitAll)
+		if n == len(b) && e == 0 {
+			return true
+		}
+		if !w.shortRecv(n, e) {
+			return false
+		}
+		if since != 0 && w.trial.now()-since > int64(w.trial.o.Timeout) {
+			w.fail(timedOut)
+			since = 0
+		}
+		if e == 0 {
+			b = b[n:]
+		}
+	}
+}
+
+func (w *worker) shortRecv(n int, e syscall.Errno) bool {
+	switch {
+	case e != 0 && !w.broken(e):
+		return false
+	case e == 0 && n == 0:
+		return w.die(gone)
+	}
+	return !w.trial.stopping(w.leaveAt)
+}

@@ -1,0 +1,48 @@
+package load
+
+import (
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// work is how a workload plays one side.
+type work struct {
+	open     func(w *worker) error // gives the worker its flow
+	standing bool                  // flows are connected once, before the trial
+	sends    bool                  // moves data without being asked, so it must wait for Run
+	watched  bool                  // needs the watchdog
+}
+
+// workOf is the list of what the engine can do.
+func workOf(side string, w plan.Workload) (work, error) {
+	if side != wire.SideClient && side != wire.SideServer {
+		return work{}, usage("side %q", side)
+	}
+	client := side == wire.SideClient
+	sender := client != w.Reverse
+	switch {
+	case w.Kind == plan.Stream && w.Protocol == plan.TCP && sender:
+		return work{open: openSender, standing: true, sends: true}, nil
+	case w.Kind == plan.Stream && w.Protocol == plan.TCP:
+		return work{open: openReceiver, standing: true}, nil
+	case w.Kind == plan.Stream && w.Protocol == plan.UDP && sender:
+		return work{open: openDatagramSender, standing: true, sends: true}, nil
+	case w.Kind == plan.Stream && w.Protocol == plan.UDP:
+		return work{open: openDatagramReceiver, standing: true}, nil
+	case w.Kind == plan.RR && w.Protocol == plan.TCP && client:
+		return work{open: openRequester, standing: true}, nil
+	case w.Kind == plan.RR && w.Protocol == plan.TCP:
+		return work{open: openResponder, standing: true}, nil
+	case w.Kind == plan.RR && w.Protocol == plan.UDP && client:
+		return work{open: openDatagramRequester, standing: true}, nil
+	case w.Kind == plan.RR && w.Protocol == plan.UDP:
+		return work{open: openDatagramResponder, standing: true}, nil
+	case w.Kind == plan.CRR && client:
+		return work{open: openConnector, watched: true}, nil
+	case w.Kind == plan.CRR:
+		return work{open: openAcceptor}, nil
+	case w.Kind == plan.Ping:
+		return work{open: openPinger}, nil
+	}
+	return work{}, usage("no workload %q over %q", w.Kind, w.Protocol)
+}
