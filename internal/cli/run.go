@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -21,6 +22,11 @@ import (
 
 // closing is how long an environment has to be taken down after a run, also one that was interrupted.
 const closing = 30 * time.Second
+
+// summary are the metrics of the report at the end of a run; a terminal holds no more. The report command shows all.
+var summary = []string{
+	metric.ServiceDemand, metric.Goodput, metric.TransactionRate, metric.PacketRate, metric.FrameLossRate, metric.RTT + ".p50",
+}
 
 type runArgs struct {
 	plan    planArgs
@@ -85,6 +91,9 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	s := p.newStory(a.verbose, a.quiet)
 	if resumed != nil && resumed.Warning != "" {
 		s.note("%s", resumed.Warning)
+	}
+	for _, n := range want.Fit(len(want.Cases())).Notes(len(want.Cases())) {
+		s.note("%s", n)
 	}
 	end, err := p.measure(cmd.Context(), want, out, run.Options{Resumed: resumed, Began: began, Progress: s.event}, s)
 	s.clear()
@@ -179,7 +188,11 @@ func (p *program) conclude(a *runArgs, end result.End, s *story) error {
 		return err
 	}
 	if a.format != "none" {
-		d, err := report.Build(c.Header, c.Records, report.Options{})
+		var o report.Options
+		if a.format == "text" {
+			o.Metrics = summary
+		}
+		d, err := report.Build(c.Header, c.Records, o)
 		if err != nil {
 			return err
 		}
@@ -191,8 +204,8 @@ func (p *program) conclude(a *runArgs, end result.End, s *story) error {
 	if end.WallNs > 0 {
 		share = float64(end.WindowNs) / float64(end.WallNs)
 	}
-	s.last("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s",
-		end.Trials, end.Failed, unit.Duration(time.Duration(end.WallNs)), unit.Percent(share), a.output)
+	s.last("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s (every metric: cnibench report %s)",
+		end.Trials, end.Failed, unit.Duration(time.Duration(end.WallNs)), unit.Percent(share), a.output, a.output)
 	return verdictOf(c.Records)
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -30,8 +31,10 @@ func TestExamples(t *testing.T) {
 		if want := filepath.Base(file); p.Name+".yaml" != want {
 			t.Errorf("%s has the name %q", want, p.Name)
 		}
-		if notes := p.Fit(len(p.Cases())).Notes(len(p.Cases())); len(notes) > 0 {
-			t.Errorf("%s: %v", file, notes)
+		for _, note := range p.Fit(len(p.Cases())).Notes(len(p.Cases())) {
+			if !strings.Contains(note, "is not measured on") {
+				t.Errorf("%s: %s", file, note)
+			}
 		}
 		names = append(names, p.Name)
 		if p.Name == "quick" {

@@ -47,6 +47,9 @@ func (p Plan) groups() [][]Case {
 	profiles := p.Measured()
 	for _, path := range p.Paths {
 		for _, w := range p.Workloads {
+			if w.Barred(path) != "" {
+				continue
+			}
 			var g []Case
 			for _, name := range profiles {
 				if !isRaw(name) || path.From == Host && path.To == Host {

@@ -36,6 +36,9 @@ func (p Plan) Validate() error {
 		if slices.Index(p.Workloads, w) != i {
 			fs.add("workloads", "%s is given twice", w)
 		}
+		if barred := p.barred(w); len(p.Paths) > 0 && len(barred) == len(p.Paths) {
+			fs.add("workloads", "%s can go over none of the paths: %s", w, w.Barred(p.Paths[0]))
+		}
 	}
 	fs.validNumbers(p)
 	fs.validLab(p.Lab)
@@ -43,6 +46,17 @@ func (p Plan) Validate() error {
 		fs.add("workloads", "the plan has %d cases, more than %d", n, maxCases)
 	}
 	return fs.asError()
+}
+
+// barred returns the paths of the plan that w cannot go over.
+func (p Plan) barred(w Workload) []Path {
+	var barred []Path
+	for _, path := range p.Paths {
+		if w.Barred(path) != "" {
+			barred = append(barred, path)
+		}
+	}
+	return barred
 }
 
 func (fs *Faults) validProfiles(p Plan) {
@@ -138,8 +152,21 @@ func (p Plan) Notes(cases int) []string {
 		notes = append(notes, fmt.Sprintf("%d repetitions of %d cases need about %s, more than the budget of %s: about %d will be whole",
 			p.Repetitions, cases, all.Round(time.Second), p.Budget, whole))
 	}
+	for _, w := range p.Workloads {
+		if barred := p.barred(w); len(barred) > 0 {
+			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, join(barred), w.Barred(barred[0])))
+		}
+	}
 	if p.Repetitions < 5 && p.MaxRepetitions < 5 {
 		notes = append(notes, fmt.Sprintf("with %d repetitions no comparison can be decided; take 5 or more", p.Repetitions))
 	}
 	return notes
+}
+
+func join(paths []Path) string {
+	names := make([]string, len(paths))
+	for i, p := range paths {
+		names[i] = p.String()
+	}
+	return strings.Join(names, ", ")
 }

@@ -135,6 +135,14 @@ func (w Workload) Work() string {
 	return "transaction"
 }
 
+// Barred returns why the workload cannot go over a path whatever the profile, or "".
+func (w Workload) Barred(p Path) string {
+	if w.Kind == Ping && (p.To == Service || p.To == NodePort || p.To == Self) {
+		return "a Service translates TCP and UDP ports; its address answers no ICMP echo"
+	}
+	return ""
+}
+
 // String is the workload's name in files, tables and on the command line: the kind, and in parentheses whatever
 // differs from the default, for example "stream", "stream(udp,rate=1G)", "rr(request=1024,response=1024)".
 // ParseWorkload reads it back.

@@ -144,3 +144,21 @@ func FuzzParseWorkload(f *testing.F) {
 		}
 	})
 }
+
+func TestPingGoesOverNoService(t *testing.T) {
+	p := Default()
+	p.Paths = []Path{{Pod, Pod, CrossNode}, {Pod, Service, Local}}
+	p.Workloads = []Workload{Workload{Kind: Ping}.Normalize(), Workload{Kind: RR}.Normalize()}
+	for _, c := range p.Cases() {
+		if c.Workload.Kind == Ping && c.Path.To == Service {
+			t.Errorf("%s is a case", c.Key())
+		}
+	}
+	if notes := strings.Join(p.Notes(10), "\n"); !strings.Contains(notes, "ping is not measured on pod-to-service/local") {
+		t.Errorf("the notes do not say what is left out: %s", notes)
+	}
+	p.Paths = p.Paths[1:]
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "ping can go over none of the paths") {
+		t.Errorf("a plan that ping cannot serve gives %v", err)
+	}
+}
