@@ -1,0 +1,155 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Side is where on a device a program sits: at packets that come in from its wire, or at those that go out.
+type Side int
+
+// The two sides of a device.
+const (
+	Ingress Side = iota
+	Egress
+)
+
+// String names the side as tc does.
+func (s Side) String() string {
+	if s == Egress {
+		return "egress"
+	}
+	return "ingress"
+}
+
+// Device puts prog on one side of the named device of ns, after the programs that are there. Close takes it off.
+func Device(ns *netns.NS, device string, side Side, prog *ebpf.Program) (io.Closer, error) {
+	var c io.Closer
+	err := ns.Do(func() error {
+		dev, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		c, err = tcx(dev.Index, side, prog)
+		if errors.Is(err, ebpf.ErrNotSupported) {
+			c, err = classic(ns, dev.Index, side, prog)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("attach %s to %s of %s: %w", name(prog), side, device, err)
+	}
+	return c, nil
+}
+
+func tcx(index int, side Side, prog *ebpf.Program) (io.Closer, error) {
+	at := ebpf.AttachTCXIngress
+	if side == Egress {
+		at = ebpf.AttachTCXEgress
+	}
+	l, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: prog, Attach: at})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// classicFilter is a filter on a clsact qdisc, for kernels without tcx.
+type classicFilter struct {
+	ns     *netns.NS
+	filter *netlink.BpfFilter
+}
+
+func classic(ns *netns.NS, index int, side Side, prog *ebpf.Program) (io.Closer, error) {
+	parent := uint32(netlink.HANDLE_MIN_INGRESS)
+	if side == Egress {
+		parent = netlink.HANDLE_MIN_EGRESS
+	}
+	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
+		LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT,
+	}}
+	// Replace, because the other side may have made it already.
+	if err := netlink.QdiscReplace(qdisc); err != nil {
+		return nil, fmt.Errorf("clsact qdisc: %w", err)
+	}
+	f := &netlink.BpfFilter{
+		FilterAttrs: netlink.FilterAttrs{
+			LinkIndex: index, Parent: parent, Handle: 1, Priority: 1, Protocol: 3, // ETH_P_ALL
+		},
+		Fd: prog.FD(), Name: name(prog), DirectAction: true,
+	}
+	if err := netlink.FilterReplace(f); err != nil {
+		return nil, fmt.Errorf("bpf filter: %w", err)
+	}
+	return &classicFilter{ns: ns, filter: f}, nil
+}
+
+// Close takes the filter off; the qdisc stays for the other side, and does nothing.
+func (c *classicFilter) Close() error {
+	return c.ns.Do(func() error {
+		err := netlink.FilterDel(c.filter)
+		var gone netlink.LinkNotFoundError
+		if errors.As(err, &gone) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Cgroup puts prog on a socket hook of the cgroup (v2) at path, for the processes in it and below it.
+func Cgroup(path string, at ebpf.AttachType, prog *ebpf.Program) (io.Closer, error) {
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: path, Attach: at, Program: prog})
+	if err != nil {
+		return nil, fmt.Errorf("attach %s to cgroup %s: %w", name(prog), path, err)
+	}
+	return l, nil
+}
+
+// Load loads a collection. A program that the verifier refuses comes back with its whole log.
+func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (*ebpf.Collection, error) {
+	coll, err := ebpf.NewCollectionWithOptions(spec, opts)
+	var refused *ebpf.VerifierError
+	if errors.As(err, &refused) {
+		return nil, &RefusedError{What: what, Err: err, Log: fmt.Sprintf("%+v", refused)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load %s programs: %w", what, err)
+	}
+	return coll, nil
+}
+
+// RefusedError is a program that the verifier refused. Error is one line; Log has every line of the verifier's.
+type RefusedError struct {
+	What string
+	Err  error
+	Log  string
+}
+
+func (e *RefusedError) Error() string { return fmt.Sprintf("load %s programs: %v", e.What, e.Err) }
+
+// Unwrap returns the cause.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// CloseAll closes in reverse order and joins what failed.
+func CloseAll(list []io.Closer) error {
+	var errs []error
+	for i := len(list) - 1; i >= 0; i-- {
+		errs = append(errs, list[i].Close())
+	}
+	return errors.Join(errs...)
+}
+
+func name(prog *ebpf.Program) string {
+	if i, err := prog.Info(); err == nil && i.Name != "" {
+		return i.Name
+	}
+	return "program"
+}

@@ -1,0 +1,164 @@
+package bpftest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Cgroup makes a cgroup (v2) for the time of the test, or skips it.
+func Cgroup(t *testing.T) string {
+	t.Helper()
+	root := ""
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
+			root = f[1]
+			break
+		}
+	}
+	if root == "" {
+		t.Skip("no cgroup v2 is mounted, socket load balancing has nothing to attach to")
+	}
+	dir, err := os.MkdirTemp(root, "bpftest-")
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		t.Skipf("no right to make a cgroup: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(dir); err != nil {
+			t.Errorf("cgroup stays behind: %v", err)
+		}
+	})
+	return filepath.Clean(dir)
+}
+
+// A Call is what a child process is asked to do, in one line on its standard input.
+type Call struct {
+	Network   string
+	Addr      netip.AddrPort
+	Connected bool // false: UDP by sendto and recvfrom
+}
+
+// RunCall is the child's side: the test binary calls it when it finds itself started by Calls. It prints one line:
+// what the server saw, and whom the socket says it talks to.
+func RunCall() {
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	var c Call
+	var addr string
+	if err == nil {
+		_, err = fmt.Sscan(line, &c.Network, &addr, &c.Connected)
+	}
+	if err == nil {
+		c.Addr, err = netip.ParseAddrPort(addr)
+	}
+	var saw netip.AddrPort
+	var peer string
+	if err == nil {
+		saw, peer, err = c.run()
+	}
+	fmt.Printf("result %v %v %v\n", strings.ReplaceAll(saw.String(), " ", "-"), peer, strings.ReplaceAll(fmt.Sprint(err), "\n", " "))
+}
+
+func (c Call) run() (netip.AddrPort, string, error) {
+	if c.Network == "udp4" && !c.Connected {
+		return c.datagram()
+	}
+	conn, err := net.DialTimeout(c.Network, c.Addr.String(), Patience)
+	if err != nil {
+		return netip.AddrPort{}, "-", err
+	}
+	defer conn.Close()
+	saw, err := Converse(conn, 3000)
+	// RemoteAddr is what Go was told to dial; the kernel's word is asked for.
+	peer := "-"
+	raw, rerr := conn.(syscall.Conn).SyscallConn()
+	if rerr == nil {
+		raw.Control(func(fd uintptr) {
+			if sa, e := syscall.Getpeername(int(fd)); e == nil {
+				if v4, ok := sa.(*syscall.SockaddrInet4); ok {
+					peer = netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), uint16(v4.Port)).String()
+				}
+			}
+		})
+	}
+	return saw, peer, err
+}
+
+func (c Call) datagram() (netip.AddrPort, string, error) {
+	conn, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return netip.AddrPort{}, "-", err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(Patience))
+	var saw netip.AddrPort
+	peer := "-"
+	for range 3 {
+		if _, err := conn.WriteToUDPAddrPort([]byte("x"), c.Addr); err != nil {
+			return saw, peer, err
+		}
+		b := make([]byte, 100)
+		n, from, err := conn.ReadFromUDPAddrPort(b)
+		if err != nil {
+			return saw, peer, err
+		}
+		peer = from.String()
+		first, _, _ := strings.Cut(string(b[:n]), "\n")
+		if saw, err = netip.ParseAddrPort(first); err != nil {
+			return saw, peer, err
+		}
+	}
+	return saw, peer, nil
+}
+
+// Place runs a call in a process of its own: born in the cgroup, then inside the namespace.
+func Place(t *testing.T, s *netns.Starter, ns *netns.NS, cgroup string, c Call) (server, peer, failure string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(cgroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	var out strings.Builder
+	cmd := exec.Command(exe, "-test.run=^TestChild$", "-test.v")
+	cmd.Env = append(os.Environ(), ChildVariable+"=1")
+	cmd.Stdin = strings.NewReader(fmt.Sprintf("%s %s %t\n", c.Network, c.Addr, c.Connected))
+	cmd.Stdout = &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	if err := s.Start(ns, cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("child: %v\n%s", err, out.String())
+	}
+	_, rest, ok := strings.Cut(out.String(), "result ")
+	fields := strings.SplitN(strings.SplitN(rest, "\n", 2)[0], " ", 3)
+	if rest == "" || !ok || len(fields) != 3 {
+		t.Fatalf("child said:\n%s", out.String())
+	}
+	return fields[0], fields[1], fields[2]
+}
+
+// ChildVariable is in the environment of a process that Place started.
+const ChildVariable = "BPFTEST_CHILD"

@@ -1,0 +1,82 @@
+package bpftest
+
+import (
+	"testing"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Watch is a rule in a namespace's forward hook that turns connection tracking on and counts what passes.
+type Watch struct {
+	ns    *netns.NS
+	table *nftables.Table
+	chain *nftables.Chain
+}
+
+// WatchForward installs the rule, which accepts everything.
+func WatchForward(t *testing.T, ns *netns.NS) *Watch {
+	t.Helper()
+	w := &Watch{ns: ns, table: &nftables.Table{Name: "watch", Family: nftables.TableFamilyIPv4}}
+	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.AddTable(w.table)
+	w.chain = c.AddChain(&nftables.Chain{
+		Name: "forward", Table: w.table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookForward,
+		Priority: nftables.ChainPriorityFilter,
+	})
+	c.AddRule(&nftables.Rule{Table: w.table, Chain: w.chain, Exprs: []expr.Any{
+		&expr.Ct{Register: 1, Key: expr.CtKeySTATE}, &expr.Counter{},
+	}})
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Packets is how many packets were forwarded through netfilter.
+func (w *Watch) Packets(t *testing.T) uint64 {
+	t.Helper()
+	c, err := nftables.New(nftables.WithNetNSFd(w.ns.FD()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := c.GetRules(w.table, w.chain)
+	if err != nil || len(rules) != 1 {
+		t.Fatalf("%d rules, %v", len(rules), err)
+	}
+	for _, e := range rules[0].Exprs {
+		if n, ok := e.(*expr.Counter); ok {
+			return n.Packets
+		}
+	}
+	t.Fatal("the rule has no counter")
+	return 0
+}
+
+// Masquerade gives packets that leave ns with the mark the address of the device that they leave by.
+func Masquerade(t *testing.T, ns *netns.NS, mark uint32) {
+	t.Helper()
+	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := c.AddTable(&nftables.Table{Name: "masquerade", Family: nftables.TableFamilyIPv4})
+	chain := c.AddChain(&nftables.Chain{
+		Name: "postrouting", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting,
+		Priority: nftables.ChainPriorityNATSource,
+	})
+	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(mark)},
+		&expr.Masq{},
+	}})
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}

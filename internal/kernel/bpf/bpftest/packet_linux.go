@@ -1,0 +1,155 @@
+package bpftest
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/cilium/ebpf"
+)
+
+// Packet is a frame to be crafted. Zero fields take what an ordinary packet has.
+type Packet struct {
+	Src, Dst         string // IPv4
+	Proto            uint8
+	SrcPort, DstPort uint16
+	Flags            uint8 // TCP; ACK if zero
+	TTL              uint8 // 64 if zero; NoTTL makes it zero
+	NoTTL            bool
+	FragOff          uint16 // flags and offset as in the header
+	ID               uint16
+	Options          []byte // IP options, a multiple of four
+	Payload          int    // bytes behind the transport header
+	Raw              []byte // instead of a transport header and payload
+}
+
+// TCP flags.
+const (
+	FIN = 0x01
+	SYN = 0x02
+	RST = 0x04
+	ACK = 0x10
+)
+
+// With returns a changed copy.
+func (p Packet) With(change func(*Packet)) Packet {
+	change(&p)
+	return p
+}
+
+// Reply is the packet the other way.
+func (p Packet) Reply() Packet {
+	p.Src, p.Dst, p.SrcPort, p.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
+	return p
+}
+
+// Bytes returns the frame, with right checksums.
+func (p Packet) Bytes() []byte {
+	body := p.Raw
+	src, dst := netip.MustParseAddr(p.Src).As4(), netip.MustParseAddr(p.Dst).As4()
+	if body == nil {
+		body = p.transport(src, dst)
+	}
+	ip := make([]byte, 20, 20+len(p.Options))
+	ip[0] = 0x40 | byte(5+len(p.Options)/4)
+	binary.BigEndian.PutUint16(ip[2:], uint16(20+len(p.Options)+len(body)))
+	binary.BigEndian.PutUint16(ip[4:], p.ID)
+	binary.BigEndian.PutUint16(ip[6:], p.FragOff)
+	ip[8] = p.TTL
+	if p.TTL == 0 && !p.NoTTL {
+		ip[8] = 64
+	}
+	ip[9] = p.Proto
+	copy(ip[12:], src[:])
+	copy(ip[16:], dst[:])
+	ip = append(ip, p.Options...)
+	binary.BigEndian.PutUint16(ip[10:], Sum(ip))
+	frame := []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0}
+	return append(append(frame, ip...), body...)
+}
+
+func (p Packet) transport(src, dst [4]byte) []byte {
+	var h []byte
+	at := -1
+	switch p.Proto {
+	case 6:
+		h = make([]byte, 20)
+		h[12], h[13], at = 0x50, p.Flags, 16
+		if p.Flags == 0 {
+			h[13] = ACK
+		}
+	case 17:
+		h = make([]byte, 8)
+		binary.BigEndian.PutUint16(h[4:], uint16(8+p.Payload))
+		at = 6
+	case 1:
+		h = []byte{8, 0, 0, 0, byte(p.SrcPort >> 8), byte(p.SrcPort), 0, 1}
+	default:
+		h = make([]byte, 8)
+	}
+	if at >= 0 {
+		binary.BigEndian.PutUint16(h, p.SrcPort)
+		binary.BigEndian.PutUint16(h[2:], p.DstPort)
+	}
+	h = append(h, make([]byte, p.Payload)...)
+	if at >= 0 {
+		binary.BigEndian.PutUint16(h[at:], Sum(append(pseudo(src, dst, p.Proto, len(h)), h...)))
+	}
+	return h
+}
+
+func pseudo(src, dst [4]byte, proto uint8, length int) []byte {
+	b := append(append([]byte{}, src[:]...), dst[:]...)
+	return binary.BigEndian.AppendUint16(append(b, 0, proto), uint16(length))
+}
+
+// Sum is the Internet checksum of b; over bytes that hold their own checksum it is 0.
+func Sum(b []byte) uint16 {
+	var sum uint32
+	for i := 0; i+1 < len(b); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	if len(b)%2 == 1 {
+		sum += uint32(b[len(b)-1]) << 8
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
+
+// Sums checks the header's and the transport's checksum of an IPv4 frame and says what is wrong, or "".
+func Sums(frame []byte) string {
+	ip := frame[14:]
+	size := int(ip[0]&15) * 4
+	if Sum(ip[:size]) != 0 {
+		return "the IP header's checksum is wrong"
+	}
+	body := ip[size:binary.BigEndian.Uint16(ip[2:])]
+	if proto := ip[9]; proto == 6 || proto == 17 {
+		if Sum(append(pseudo([4]byte(ip[12:16]), [4]byte(ip[16:20]), proto, len(body)), body...)) != 0 {
+			return "the transport checksum is wrong"
+		}
+	}
+	return ""
+}
+
+// ARP is a request of sender for target.
+func ARP(sender, target string) []byte {
+	s, g := netip.MustParseAddr(sender).As4(), netip.MustParseAddr(target).As4()
+	b := []byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1}
+	b = append(b, s[:]...)
+	b = append(b, 0, 0, 0, 0, 0, 0)
+	return append(b, g[:]...)
+}
+
+// Run runs a program once on a frame: its verdict and what became of the frame.
+func Run(t *testing.T, prog *ebpf.Program, frame []byte) (verdict uint32, out []byte) {
+	t.Helper()
+	opts := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Repeat: 1}
+	verdict, err := prog.Run(opts)
+	if err != nil {
+		t.Fatalf("test run: %v", err)
+	}
+	return verdict, opts.DataOut
+}

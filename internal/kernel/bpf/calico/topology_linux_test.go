@@ -1,0 +1,230 @@
+package calico
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
+)
+
+// world is two nodes with two pods and one, and a client outside.
+type world struct {
+	nodes  [2]*bpftest.Node
+	planes [2]*Node
+	pods   [3]*bpftest.Pod // 0 and 1 on the first node
+	client *bpftest.Node
+}
+
+var gateway = netip.MustParseAddr("169.254.1.1")
+
+func poolOf(node int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 20, byte(node + 1), 0}), 24)
+}
+
+func newWorld(t *testing.T, tunnel string, dsr bool) *world {
+	t.Helper()
+	top := bpftest.NewTopology(t)
+	w := &world{client: top.Node(9)}
+	mtu := 1500
+	if tunnel != "" {
+		mtu = 1450
+	}
+	for i := range w.nodes {
+		w.nodes[i] = top.Node(byte(i + 1))
+		if tunnel != "" {
+			w.nodes[i].VXLAN(tunnel, 4789)
+			w.nodes[i].Address(tunnel, netip.PrefixFrom(poolOf(i).Addr(), 32))
+			bpftest.In(t, w.nodes[i].NS, func() error {
+				l, err := netlink.LinkByName(tunnel)
+				if err != nil {
+					return err
+				}
+				return netlink.LinkSetARPOff(l)
+			})
+		}
+	}
+	for i, n := range w.nodes {
+		// The kernel answers for the pods' gateway only if it has a route to it through another device.
+		n.Route(netip.MustParsePrefix("0.0.0.0/0"), w.client.IP, "eth0", 0)
+		if tunnel != "" {
+			n.Route(poolOf(1-i), netip.Addr{}, tunnel, mtu)
+		} else {
+			n.Route(poolOf(1-i), w.nodes[1-i].IP, "eth0", 0)
+		}
+	}
+	for i, node := range []int{0, 0, 1} {
+		n := w.nodes[node]
+		w.pods[i] = n.Pod(netip.AddrFrom4([4]byte{10, 20, byte(node + 1), byte(10 + i)}), gateway, mtu)
+		bpftest.In(t, n.NS, func() error {
+			return errors.Join(bpftest.Sysctl("net/ipv4/conf/"+w.pods[i].Device+"/proxy_arp", "1"),
+				bpftest.Sysctl("net/ipv4/neigh/"+w.pods[i].Device+"/proxy_delay", "0"))
+		})
+		n.Route(netip.PrefixFrom(w.pods[i].IP, 32), netip.Addr{}, w.pods[i].Device, 0)
+	}
+	for i := range w.planes {
+		w.load(t, i, Options{NS: w.nodes[i].NS, NodeIP: w.nodes[i].IP, Wire: "eth0", Tunnel: tunnel, DSR: dsr, Flows: 4096})
+	}
+	return w
+}
+
+func (w *world) load(t *testing.T, i int, o Options) {
+	t.Helper()
+	n, err := Load(o)
+	skipOrFail(t, err)
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.planes[i] = n
+	other := 1 - i
+	remote := Route{Prefix: poolOf(other), Kind: RemoteWorkload, NextHop: w.nodes[other].IP}
+	if o.Tunnel != "" {
+		remote.Kind = Tunneled
+		own := Route{Prefix: netip.PrefixFrom(poolOf(i).Addr(), 32), Kind: LocalHost}
+		if err := n.SetRoute(own); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = errors.Join(n.SetRoute(remote),
+		n.SetRoute(Route{Prefix: netip.PrefixFrom(w.nodes[other].IP, 32), Kind: RemoteHost}))
+	for id, node := range []int{0, 0, 1} {
+		if node == i {
+			err = errors.Join(err, n.AddWorkload(Workload{IP: w.pods[id].IP, Device: w.pods[id].Device}))
+		}
+	}
+	skipOrFail(t, err)
+}
+
+func skipOrFail(t *testing.T, err error) {
+	t.Helper()
+	var refused *attach.RefusedError
+	switch {
+	case err == nil:
+	case errors.As(err, &refused):
+		t.Fatalf("%v\n%s", err, refused.Log)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, ebpf.ErrNotSupported):
+		t.Skipf("eBPF programs cannot be loaded here: %v", err)
+	default:
+		t.Fatal(err)
+	}
+}
+
+// explain prints the counters of a failed test.
+func (w *world) explain(t *testing.T) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	for i, n := range w.planes {
+		list, err := n.Counters()
+		for _, c := range list {
+			if c.Packets > 0 {
+				t.Logf("node %d: %s: %d", i+1, c.Outcome, c.Packets)
+			}
+		}
+		if err != nil {
+			t.Log(err)
+		}
+	}
+}
+
+func TestTraffic(t *testing.T) {
+	for _, tunnel := range []string{"", "vxlan.calico"} {
+		t.Run("tunnel="+tunnel, func(t *testing.T) {
+			w := newWorld(t, tunnel, false)
+			defer w.explain(t)
+			for _, p := range w.pods {
+				bpftest.Serve(t, p.NS, netip.MustParseAddrPort("0.0.0.0:7000"))
+			}
+			for _, n := range w.nodes {
+				bpftest.Serve(t, n.NS, netip.AddrPortFrom(n.IP, 7000))
+			}
+			for _, network := range []string{"tcp4", "udp4"} {
+				for _, pair := range [][2]int{{0, 1}, {1, 0}, {0, 2}, {2, 0}} {
+					from, to := w.pods[pair[0]], w.pods[pair[1]]
+					saw, err := bpftest.Exchange(from.NS, network, netip.AddrPortFrom(to.IP, 7000), 1000)
+					if err != nil || saw.Addr() != from.IP {
+						t.Errorf("%s pod %d to pod %d: server saw %s, %v", network, pair[0], pair[1], saw, err)
+					}
+				}
+				if _, err := bpftest.Exchange(w.pods[0].NS, network, netip.AddrPortFrom(w.nodes[0].IP, 7000), 1000); err != nil {
+					t.Errorf("%s pod to node: %v", network, err)
+				}
+				if _, err := bpftest.Exchange(w.nodes[0].NS, network, netip.AddrPortFrom(w.nodes[1].IP, 7000), 1000); err != nil {
+					t.Errorf("%s node to node: %v", network, err)
+				}
+				for i, p := range w.pods {
+					if _, err := bpftest.Exchange(w.nodes[0].NS, network, netip.AddrPortFrom(p.IP, 7000), 1000); err != nil {
+						t.Errorf("%s node to pod %d: %v", network, i, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestPaths looks at which devices and which parts of the node's stack pod traffic touches.
+func TestPaths(t *testing.T) {
+	for _, tunnel := range []string{"", "vxlan.calico"} {
+		t.Run("tunnel="+tunnel, func(t *testing.T) {
+			w := newWorld(t, tunnel, false)
+			defer w.explain(t)
+			for _, p := range w.pods {
+				bpftest.Serve(t, p.NS, netip.MustParseAddrPort("0.0.0.0:7000"))
+			}
+			watch := bpftest.WatchForward(t, w.nodes[0].NS)
+			door, wire := open(t, w.nodes[0], w.pods[1].Device), open(t, w.nodes[0], "eth0")
+			for _, to := range []int{1, 2} {
+				if _, err := bpftest.Exchange(w.pods[0].NS, "tcp4", netip.AddrPortFrom(w.pods[to].IP, 7000), 5000); err != nil {
+					t.Error(err)
+				}
+			}
+			if n := watch.Packets(t); n != 0 {
+				t.Errorf("%d packets were forwarded by the stack", n)
+			}
+			entries, err := conntrack.List(w.nodes[0].NS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				if e.Original.Source == w.pods[0].IP || e.Original.Destination == w.pods[0].IP {
+					t.Errorf("the kernel tracks %s", e)
+				}
+			}
+			openers := 0
+			for _, f := range drain(t, door) {
+				if f.TCP == nil || !f.Outgoing {
+					continue
+				}
+				if openers++; !f.TCP.SYN {
+					t.Errorf("a packet of an open flow passed the host's end: %s", f.String())
+				}
+			}
+			if openers == 0 {
+				t.Error("the opener did not pass to_workload")
+			}
+			crossed := 0
+			for _, f := range drain(t, wire) {
+				// Devices look for IPv6 neighbours on their own.
+				if f.IP == nil || !f.IP.Source.Is4() {
+					continue
+				}
+				crossed++
+				if tunnel != "" && (f.VXLAN == nil || f.VXLAN.VNI != 4096 || f.UDP.DestinationPort != 4789) || tunnel == "" && f.VXLAN != nil {
+					t.Errorf("on the wire: %s", f.String())
+				}
+			}
+			if crossed == 0 {
+				t.Error("nothing crossed the wire")
+			}
+		})
+	}
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Flows in LRU tables. A packet is looked for as a reply first (its tuple turned round, in the other direction's
+ * entries), then as a packet of a flow in its own direction: a reply costs one lookup, a forward packet two.
+ *
+ *	pod A opens to pod B       entries (A>B, OUT) made at A, (A>B, IN) made at B
+ *	  forward at A: (B>A, IN) misses, (A>B, OUT) hits      forward at B: (B>A, OUT) misses, (A>B, IN) hits
+ *	  reply   at B: (A>B, IN) hits                         reply   at A: (A>B, OUT) hits
+ */
+#ifndef LAB_CILIUM_CONNTRACK_H
+#define LAB_CILIUM_CONNTRACK_H
+
+#include "node.h"
+
+enum ct_status { CT_NEW, CT_ESTABLISHED, CT_REPLY, CT_IS_RELATED, CT_REOPENED };
+
+enum { LIFETIME_TCP = 8000, LIFETIME_SYN = 60, LIFETIME_CLOSE = 10, LIFETIME_OTHER = 60 };
+
+inlined void *ct_map(__u8 proto)
+{
+	if (proto == IPPROTO_TCP)
+		return &cilium_ct4;
+	return &cilium_ct_any4;
+}
+
+inlined void ct_turn(const struct ct_key *t, struct ct_key *turned, __u8 flags)
+{
+	turned->saddr = t->daddr;
+	turned->daddr = t->saddr;
+	turned->sport = t->dport;
+	turned->dport = t->sport;
+	turned->proto = t->proto;
+	turned->flags = flags;
+}
+
+inlined __u32 ct_lifetime(__u8 proto, int syn, int seen_non_syn)
+{
+	if (proto != IPPROTO_TCP)
+		return LIFETIME_OTHER;
+	return syn && !seen_non_syn ? LIFETIME_SYN : LIFETIME_TCP;
+}
+
+/* ct_ports fills in the ports, from the frame, or for a later fragment from what the first one left. Returns 0 or a
+ * drop reason. *l4 becomes 0 where the frame has no transport header.
+ */
+inlined int ct_ports(struct __sk_buff *skb, const struct iphdr *ip, struct ct_key *t, __u32 *l4)
+{
+	struct l4_ports ports = {};
+	struct frag_key key = {};
+	int fragment = is_fragment(ip), first = is_first_fragment(ip);
+
+	key.saddr = ip->saddr;
+	key.daddr = ip->daddr;
+	key.id = ip->id;
+	key.proto = ip->protocol;
+	if (fragment && !first) {
+		struct l4_ports *known = bpf_map_lookup_elem(&cilium_frags4, &key);
+
+		if (!known)
+			return DROP_FRAG_NOT_FOUND;
+		t->sport = known->src;
+		t->dport = known->dst;
+		*l4 = 0;
+		return 0;
+	}
+	if (bpf_skb_load_bytes(skb, *l4, &ports, sizeof(ports)))
+		return DROP_CT_INVALID_HDR;
+	t->sport = ports.src;
+	t->dport = ports.dst;
+	if (fragment)
+		bpf_map_update_elem(&cilium_frags4, &key, &ports, BPF_ANY);
+	return 0;
+}
+
+/* ct_tuple reads the flow of a packet. Returns 0 or a drop reason. */
+inlined int ct_tuple(struct __sk_buff *skb, const struct iphdr *ip, struct ct_key *t, __u32 *l4)
+{
+	struct icmphdr icmp;
+
+	t->saddr = ip->saddr;
+	t->daddr = ip->daddr;
+	t->proto = ip->protocol;
+	t->sport = 0;
+	t->dport = 0;
+	t->flags = 0;
+	*l4 = l4_offset(ip);
+	switch (ip->protocol) {
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+		return ct_ports(skb, ip, t, l4);
+	case IPPROTO_ICMP:
+		if (!is_first_fragment(ip))
+			return DROP_FRAG_NOT_FOUND;
+		if (bpf_skb_load_bytes(skb, *l4, &icmp, sizeof(icmp)))
+			return DROP_CT_INVALID_HDR;
+		switch (icmp.type) {
+		case ICMP_DEST_UNREACH:
+		case ICMP_TIME_EXCEEDED:
+		case ICMP_PARAMETERPROB:
+			t->flags = CT_RELATED;
+			break;
+		case ICMP_ECHO:
+			t->sport = icmp.id;
+			break;
+		case ICMP_ECHOREPLY:
+			t->dport = icmp.id;
+			break;
+		}
+		return 0;
+	}
+	return DROP_CT_UNKNOWN_PROTO;
+}
+
+/* ct_touch is what every packet does to the entry that it hits. tx says that the packet goes in the entry's direction.
+ * Returns false if the flow had ended and the packet opens it anew.
+ */
+inlined int ct_touch(struct __sk_buff *skb, struct ct_entry *e, __u8 proto, __u8 tcp_flags, int tx)
+{
+	__u16 both = CTF_RX_CLOSING | CTF_TX_CLOSING;
+	int syn = proto == IPPROTO_TCP && (tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+	int reopened = 0;
+
+	if (syn && (e->flags & both)) {
+		e->flags &= ~(both | CTF_SEEN_NON_SYN);
+		e->tx_flags_seen = 0;
+		e->rx_flags_seen = 0;
+		reopened = 1;
+	}
+	if (proto == IPPROTO_TCP) {
+		if (!(tcp_flags & TCP_SYN))
+			e->flags |= CTF_SEEN_NON_SYN;
+		if (tx)
+			e->tx_flags_seen |= tcp_flags;
+		else
+			e->rx_flags_seen |= tcp_flags;
+	}
+	if ((e->flags & both) != both)
+		e->lifetime = now_seconds() + ct_lifetime(proto, syn, e->flags & CTF_SEEN_NON_SYN);
+	if (tcp_flags & TCP_RST)
+		e->flags |= both;
+	else if (tcp_flags & TCP_FIN)
+		e->flags |= tx ? CTF_TX_CLOSING : CTF_RX_CLOSING;
+	if ((tcp_flags & (TCP_RST | TCP_FIN)) && (e->flags & both) == both)
+		e->lifetime = now_seconds() + LIFETIME_CLOSE;
+	__sync_fetch_and_add(&e->packets, 1);
+	__sync_fetch_and_add(&e->bytes, skb->len);
+	return !reopened;
+}
+
+/* ct_lookup finds the flow of a packet that leaves (CT_OUT) or enters (CT_IN) and copies its entry to state. */
+inlined int ct_lookup(struct __sk_buff *skb, const struct ct_key *t, __u8 direction, __u32 l4, struct ct_entry *state)
+{
+	void *map = ct_map(t->proto);
+	__u8 related = t->flags & CT_RELATED, tcp_flags = 0;
+	struct ct_key key;
+	struct ct_entry *e;
+
+	if (t->proto == IPPROTO_TCP && l4 &&
+	    bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1))
+		return -DROP_CT_INVALID_HDR;
+	ct_turn(t, &key, (direction == CT_OUT ? CT_IN : CT_OUT) | related);
+	e = bpf_map_lookup_elem(map, &key);
+	if (e) {
+		int live = ct_touch(skb, e, t->proto, tcp_flags, 0);
+
+		*state = *e;
+		if (related)
+			return CT_IS_RELATED;
+		if (live)
+			return CT_REPLY;
+		/* An opener on the tuple of an ended flow in the other direction is a flow of its own. */
+		return CT_NEW;
+	}
+	key = *t;
+	key.flags = direction | related;
+	e = bpf_map_lookup_elem(map, &key);
+	if (!e)
+		return CT_NEW;
+	{
+		int live = ct_touch(skb, e, t->proto, tcp_flags, 1);
+
+		*state = *e;
+		if (related)
+			return CT_IS_RELATED;
+		return live ? CT_ESTABLISHED : CT_REOPENED;
+	}
+}
+
+/* ct_create remembers a flow, and with it the ICMP errors that may come about it. state gives what is not counted. */
+inlined int ct_create(struct __sk_buff *skb, const struct ct_key *t, __u8 direction, const struct ct_entry *state)
+{
+	struct ct_entry e = {};
+	struct ct_key key = *t;
+
+	e.packets = 1;
+	e.bytes = skb->len;
+	e.backend_id = state->backend_id;
+	e.flags = state->flags & (CTF_NODE_PORT | CTF_DSR | CTF_FROM_TUNNEL | CTF_LOOPBACK);
+	e.rev_nat = state->rev_nat;
+	e.nat_addr = state->nat_addr;
+	e.nat_port = state->nat_port;
+	e.src_identity = state->src_identity;
+	e.lifetime = now_seconds() + ct_lifetime(t->proto, 1, 0);
+	if (t->proto == IPPROTO_TCP)
+		e.tx_flags_seen = TCP_SYN;
+	key.flags = direction;
+	if (bpf_map_update_elem(ct_map(t->proto), &key, &e, BPF_ANY))
+		return -DROP_CT_CREATE_FAILED;
+	key.proto = IPPROTO_ICMP;
+	key.sport = 0;
+	key.dport = 0;
+	key.flags = direction | CT_RELATED;
+	if (bpf_map_update_elem(&cilium_ct_any4, &key, &e, BPF_ANY))
+		return -DROP_CT_CREATE_FAILED;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,56 @@
+package cilium
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+var directions = map[uint8]string{1: "ingress", 2: "egress", 3: "service"}
+
+// outcomes are the reasons of maps.h.
+var outcomes = map[uint8]string{
+	0:   "forwarded",
+	132: "source address is not the pod's",
+	133: "denied by policy",
+	134: "malformed packet",
+	135: "transport header is cut off",
+	137: "unknown transport protocol",
+	139: "unknown network protocol",
+	140: "tail call to a program that is not there",
+	141: "packet could not be written",
+	148: "unknown endpoint",
+	155: "flow could not be remembered",
+	157: "fragment without its first",
+	158: "service has no backend",
+	159: "no tunnel key",
+	161: "no free port for source translation",
+	169: "no route",
+	196: "time to live exceeded",
+}
+
+// Counters returns what the programs of the node counted since Load, summed over CPUs, in a fixed order.
+func (n *Node) Counters() ([]Counter, error) {
+	var list []Counter
+	var key hostMetricsKey
+	var perCPU []hostCounter
+	it := n.host.Maps["cilium_metrics"].Iterate()
+	for it.Next(&key, &perCPU) {
+		c := Counter{Direction: directions[key.Direction], Outcome: outcomes[key.Reason], Drop: key.Reason != 0}
+		if c.Outcome == "" {
+			c.Outcome = fmt.Sprintf("reason %d", key.Reason)
+		}
+		for _, v := range perCPU {
+			c.Packets += v.Packets
+			c.Bytes += v.Bytes
+		}
+		list = append(list, c)
+	}
+	if err := it.Err(); err != nil {
+		return nil, fmt.Errorf("cilium dataplane: counters: %w", err)
+	}
+	slices.SortFunc(list, func(a, b Counter) int {
+		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Outcome, b.Outcome))
+	})
+	return list, nil
+}

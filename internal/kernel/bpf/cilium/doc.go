@@ -1,0 +1,48 @@
+// Package cilium is an eBPF dataplane that does, per packet, the work that Cilium 1.20 does: the same hooks, helpers,
+// tail calls and kinds of table lookup. It is written for measuring, from the outside behaviour; it has no agent, and
+// IPv4 only.
+//
+// What an established flow costs, without a service:
+//
+//	                       forward                                    reply
+//	tail calls             from_container > handle_ipv4 > policy      the same
+//	scratch (per CPU)      3                                          3
+//	flow, source side      LRU hash 2 (turned key misses)             1
+//	identity               ipcache LPM 1                              1
+//	policy, source side    LPM 2, policystats per-CPU LRU 1           0
+//	destination            endpoint hash 1                            1
+//	flow, destination      LRU hash 2                                 1
+//	policy, destination    LPM 2, policystats 1                       0
+//	metrics (per CPU)      1 per direction                            1 per direction
+//	last                   redirect_peer | fib_lookup + redirect_neigh | set_tunnel_key + redirect
+//
+// Between nodes the destination's half runs at the other node: in from_netdev (one ipcache lookup more), from_overlay
+// (the identity is the VNI), or, with Legacy, in from_host behind that node's stack. PacketLB adds a service lookup to
+// every packet of a pod, a service flow for those that match, and one tail call.
+//
+// # Raising a node
+//
+// The caller makes namespaces, devices, addresses and routes; this package only what lies in tables and on hooks.
+//
+//  1. Devices in the node: the wire (eth0), the pair cilium_host and cilium_net (veth, no ARP, up, rp_filter 0,
+//     forwarding and accept_local 1; the pods' gateway address as /32 on cilium_host), and for tunnels an external
+//     VXLAN device on port 8472. Routes: the gateway's /32 and the node's own pod prefix via it to cilium_host; other
+//     nodes' prefixes via cilium_host (mtu 1450) with a tunnel, via their node's address on eth0 without.
+//  2. Load: programs on the wire, the overlay and the pair; tables of the node.
+//  3. AddEndpoint for each pod, after its veth pair is there: host end up with rp_filter 0, in the pod its address as
+//     /32, the gateway on the link and the default route via it. The pod's ARP for the gateway is answered by BPF. No
+//     route for the pod's address is needed on the node.
+//  4. SetIPCache for each pod of other nodes (its identity, and the node's address if tunnelled), for the other nodes
+//     themselves (RemoteNode, no tunnel) and their gateways (RemoteNode, tunnelled if the pods are).
+//  5. SetService, SetPolicy, as wanted; AttachCgroup with the cgroup v2 directory that holds the node's and its pods'
+//     processes, for service translation in sockets. One cgroup per node: attached higher up, one node's services
+//     would be all nodes'.
+//  6. Close. Nothing is pinned, so the end of the process does the same.
+//
+// For NodePort, call SetService with each address and port that is served (the node's own address is one), on every
+// node, NodePort set. DSR packets are 8 bytes longer than the client's first: leave room. Counters say what was dropped
+// and why; a run that drops is no measurement.
+//
+// What is left out: IPv6, host firewall, L7 proxy, encryption, bandwidth manager, monitor events, endpoint routes,
+// netkit, XDP, and the collector of ended flows (the tables are LRU; ended flows stay until room is needed).
+package cilium

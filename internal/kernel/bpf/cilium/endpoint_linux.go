@@ -1,0 +1,197 @@
+package cilium
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
+)
+
+// pod is what the kernel holds for one endpoint. The tail-call table has to stay open: the kernel empties it when the
+// last descriptor goes.
+type pod struct {
+	Endpoint
+	link   io.Closer
+	policy *ebpf.Map
+	calls  *ebpf.Map
+}
+
+func (p *pod) close() error {
+	var err error
+	if p.link != nil {
+		err = p.link.Close()
+	}
+	return errors.Join(err, p.policy.Close(), p.calls.Close())
+}
+
+// AddEndpoint loads the programs of a pod, puts them on the host's end of its veth pair and announces its address. The
+// pod's policy is AllowAll until SetPolicy. Different pods may be added at the same time; nothing else may be asked about
+// a pod before its AddEndpoint has returned.
+func (n *Node) AddEndpoint(e Endpoint) error {
+	if err := e.check(); err != nil {
+		return fmt.Errorf("cilium dataplane: endpoint %d: %w", e.ID, err)
+	}
+	p := &pod{Endpoint: e}
+	n.mu.Lock()
+	taken := n.endpoints[e.ID] != nil
+	if !taken {
+		n.endpoints[e.ID] = p
+	}
+	n.mu.Unlock()
+	if taken {
+		return fmt.Errorf("cilium dataplane: endpoint %d is there already", e.ID)
+	}
+	// Not under the lock, so that the pods of a node can be added side by side.
+	if err := n.addEndpoint(p); err != nil {
+		return errors.Join(fmt.Errorf("cilium dataplane: endpoint %d (%s): %w", e.ID, e.IP, err), n.RemoveEndpoint(e.ID))
+	}
+	return nil
+}
+
+func (e Endpoint) check() error {
+	switch {
+	case e.ID == 0 || e.ID == 65535:
+		return errors.New("ID is out of 1 to 65534")
+	case !e.IP.Is4():
+		return fmt.Errorf("address %s is not IPv4", e.IP)
+	case len(e.MAC) != 6:
+		return fmt.Errorf("MAC %q is not six bytes", e.MAC)
+	case e.Identity == Any || e.Identity >= 1<<24:
+		return fmt.Errorf("identity %d is out of 1 to 16777215", e.Identity)
+	}
+	return nil
+}
+
+func (n *Node) addEndpoint(p *pod) error {
+	e := p.Endpoint
+	dev, err := n.device(e.Device)
+	if err != nil {
+		return err
+	}
+	spec := n.lxc.Copy()
+	self := lxcEndpointConfig{Ip: be32(e.IP), Identity: uint32(e.Identity), Ifindex: uint32(dev.Index), Id: e.ID}
+	copy(self.HostMac.Addr[:], dev.HardwareAddr)
+	if err := errors.Join(spec.Variables["self"].Set(self), spec.Variables["node"].Set(n.config)); err != nil {
+		return err
+	}
+	coll, err := attach.Load("cilium endpoint", spec, n.share(spec))
+	if err != nil {
+		return err
+	}
+	defer coll.Close()
+	if err := fillCalls(coll, lxcCalls); err != nil {
+		return err
+	}
+	p.policy, p.calls = coll.DetachMap("cilium_policy"), coll.DetachMap("cilium_calls")
+	if err := p.setPolicy(AllowAll()); err != nil {
+		return err
+	}
+	if err := n.host.Maps["cilium_call_policy"].Put(uint32(e.ID), coll.Programs["policy"]); err != nil {
+		return err
+	}
+	info := hostEndpointInfo{Ifindex: uint32(dev.Index), Id: e.ID, Identity: uint32(e.Identity)}
+	copy(info.Mac.Addr[:], e.MAC)
+	copy(info.NodeMac.Addr[:], dev.HardwareAddr)
+	if err := n.host.Maps["cilium_lxc"].Put(endpointKey(e.IP), info); err != nil {
+		return err
+	}
+	if err := n.SetIPCache(netip.PrefixFrom(e.IP, 32), e.Identity, netip.Addr{}); err != nil {
+		return err
+	}
+	p.link, err = attach.Device(n.opts.NS, e.Device, attach.Ingress, coll.Programs["from_container"])
+	return err
+}
+
+// RemoveEndpoint takes a pod's programs off and forgets its address. A pod that is not there is no error.
+func (n *Node) RemoveEndpoint(id uint16) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.removeEndpoint(id)
+}
+
+func (n *Node) removeEndpoint(id uint16) error {
+	p := n.endpoints[id]
+	if p == nil {
+		return nil
+	}
+	delete(n.endpoints, id)
+	errs := []error{n.DeleteIPCache(netip.PrefixFrom(p.IP, 32)), p.close()}
+	for _, err := range []error{
+		n.host.Maps["cilium_lxc"].Delete(endpointKey(p.IP)), n.host.Maps["cilium_call_policy"].Delete(uint32(id)),
+	} {
+		if !errors.Is(err, ebpf.ErrKeyNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// SetPolicy replaces the policy of an endpoint. Packets of open flows are judged by it too, replies excepted. The
+// table holds 16,384 rules.
+func (n *Node) SetPolicy(id uint16, rules []Rule) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.endpoints[id]
+	if p == nil {
+		return fmt.Errorf("cilium dataplane: no endpoint %d to set a policy for", id)
+	}
+	if err := p.setPolicy(rules); err != nil {
+		return fmt.Errorf("cilium dataplane: policy of endpoint %d: %w", id, err)
+	}
+	return nil
+}
+
+func (p *pod) setPolicy(rules []Rule) error {
+	want := map[lxcPolicyKey]lxcPolicyEntry{}
+	for _, r := range rules {
+		k, e, err := r.entry()
+		if err != nil {
+			return err
+		}
+		want[k] = e
+	}
+	var stale []lxcPolicyKey
+	var k lxcPolicyKey
+	var e lxcPolicyEntry
+	for it := p.policy.Iterate(); it.Next(&k, &e); {
+		if _, ok := want[k]; !ok {
+			stale = append(stale, k)
+		}
+	}
+	// New before old, so that what both allow is never denied in between.
+	for k, e := range want {
+		if err := p.policy.Put(k, e); err != nil {
+			return fmt.Errorf("%d rules: %w", len(want), err)
+		}
+	}
+	for _, k := range stale {
+		if err := p.policy.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is the rule as the kernel's trie has it; policy.h draws the key.
+func (r Rule) entry() (lxcPolicyKey, lxcPolicyEntry, error) {
+	const static = 40
+	if r.Port != 0 && r.Proto == AnyProto {
+		return lxcPolicyKey{}, lxcPolicyEntry{}, fmt.Errorf("rule for port %d names no protocol", r.Port)
+	}
+	bits := 0
+	switch {
+	case r.Port != 0:
+		bits = 24
+	case r.Proto != AnyProto:
+		bits = 8
+	}
+	k := lxcPolicyKey{
+		Prefixlen: static + uint32(bits), Identity: uint32(r.Identity), Egress: flag(r.Egress), Proto: uint8(r.Proto),
+		Dport: be16(r.Port),
+	}
+	return k, lxcPolicyEntry{Deny: flag(r.Deny), Prefixlen: uint8(bits), Precedence: r.Precedence}, nil
+}

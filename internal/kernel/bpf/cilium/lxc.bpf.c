@@ -1,0 +1,326 @@
+//go:build ignore
+
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The programs of one endpoint. They are loaded once per pod, with the pod's own constants, policy and tail calls;
+ * all other tables are the node's.
+ *
+ *	pod                     node's namespace                                another pod, or away
+ *	eth0 ── lxc ingress ─► from_container
+ *	                          │ tail call
+ *	                       ipv4: source check, [service], flow, policy out
+ *	                          │
+ *	                          ├─ local pod: TTL, MACs ─ tail call by endpoint id ─► policy (of that pod):
+ *	                          │                             flow, policy in, redirect_peer ─► its eth0
+ *	                          ├─ tunnel:  set_tunnel_key, redirect ─► cilium_vxlan
+ *	                          ├─ native:  fib_lookup, redirect_neigh ─► eth0
+ *	                          └─ legacy, or the node itself: up the stack
+ */
+#include "lb.h"
+#include "policy.h"
+#include "nodeport.h"
+
+struct endpoint_config {
+	__be32	ip;
+	__u32	identity;
+	__u32	ifindex;
+	__u16	id;
+	struct mac host_mac; /* of the host's end; what the gateway's ARP answer says */
+};
+
+volatile const struct endpoint_config self;
+
+/* 169.254.42.1: who a pod is to itself when a service led it to itself. */
+#define LOOPBACK bpf_htonl(0xa9fe2a01)
+
+enum { CALL_IPV4 = 1, CALL_ARP = 2, CALL_IPV4_CONT = 3, CALL_REVERSE = 4 };
+
+SEC("tc")
+int from_container(struct __sk_buff *skb)
+{
+	clear_cb(skb);
+	switch (skb->protocol) {
+	case bpf_htons(ETH_P_IP):
+		bpf_tail_call(skb, &cilium_calls, CALL_IPV4);
+		return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
+	case bpf_htons(ETH_P_ARP):
+		bpf_tail_call(skb, &cilium_calls, CALL_ARP);
+		return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
+	}
+	return drop(skb, DIR_EGRESS, DROP_UNKNOWN_L3);
+}
+
+/* handle_arp answers for the gateway, which has no device of its own on this wire. */
+SEC("tc")
+int handle_arp(struct __sk_buff *skb)
+{
+	struct mac own, asker;
+	struct arp_ipv4 *arp;
+	struct ethhdr *eth;
+	__be32 target;
+	int i;
+	void *data = header(skb, ETH_HLEN + sizeof(struct arp_ipv4));
+
+	if (!data)
+		return drop(skb, DIR_EGRESS, DROP_INVALID);
+	eth = data;
+	arp = data + ETH_HLEN;
+	if (arp->op != bpf_htons(1) || arp->target_ip != node.gateway)
+		return TC_ACT_OK;
+	/* Byte by byte: a copy that casts volatile away would see the zeros of the source file. */
+	for (i = 0; i < ETH_ALEN; i++)
+		own.addr[i] = self.host_mac.addr[i];
+	__builtin_memcpy(&asker, arp->sender_mac, sizeof(asker));
+	target = arp->target_ip;
+	__builtin_memcpy(eth->dst, &asker, ETH_ALEN);
+	__builtin_memcpy(eth->src, &own, ETH_ALEN);
+	arp->op = bpf_htons(2);
+	__builtin_memcpy(arp->target_mac, &asker, ETH_ALEN);
+	arp->target_ip = arp->sender_ip;
+	__builtin_memcpy(arp->sender_mac, &own, ETH_ALEN);
+	arp->sender_ip = target;
+	count(skb, DIR_EGRESS, FORWARDED);
+	return bpf_redirect(skb->ifindex, 0);
+}
+
+/* packet_lb translates a packet for a service that the pod's socket did not translate. */
+inlined int packet_lb(struct __sk_buff *skb, struct ct_buffer *b)
+{
+	struct lb4_key key = { .address = b->tuple.daddr, .dport = b->tuple.dport, .proto = b->tuple.proto };
+	struct lb4_service *svc;
+	struct lb4_backend *backend;
+	__u16 rev_nat;
+	__u32 id;
+	int ret;
+
+	if (b->tuple.proto == IPPROTO_ICMP)
+		return 0;
+	svc = lb_service(&key, SCOPE_INTERNAL);
+	if (!svc)
+		return 0;
+	rev_nat = svc->rev_nat;
+	id = lb_flow(skb, &key, svc, &b->tuple, b->l4, 0);
+	backend = lb_backend(id);
+	if (!backend)
+		return DROP_NO_SERVICE;
+	b->state.rev_nat = rev_nat;
+	ret = lb_dnat(skb, &b->tuple, b->l4, backend->address, backend->port);
+	if (ret)
+		return -ret;
+	if (backend->address == self.ip) {
+		/* A pod that is its own backend must not see itself as the client, or it would answer itself. */
+		b->state.flags |= CTF_LOOPBACK;
+		ret = lb_snat(skb, &b->tuple, b->l4, LOOPBACK, b->tuple.sport);
+	}
+	return -ret;
+}
+
+inlined int leave(struct __sk_buff *skb, struct ct_buffer *b, const struct ipcache_entry *peer)
+{
+	struct endpoint_info *ep;
+	struct iphdr *ip;
+
+	/* The reply of a pod that is its own backend goes back to itself. */
+	ep = endpoint(node.packet_lb && b->tuple.daddr == LOOPBACK ? self.ip : b->tuple.daddr);
+	if (ep) {
+		if (ep->flags & ENDPOINT_HOST) {
+			count(skb, DIR_EGRESS, FORWARDED);
+			return TC_ACT_OK;
+		}
+		ip = ipv4(skb);
+		if (!ip)
+			return drop(skb, DIR_EGRESS, DROP_INVALID);
+		return deliver(skb, ip, ep, self.identity, DIR_EGRESS);
+	}
+	if (node.tunnel && peer && peer->tunnel)
+		return encapsulate(skb, peer->tunnel, self.identity, DIR_EGRESS);
+	if (node.host_routing)
+		return route(skb, DIR_EGRESS);
+	count(skb, DIR_EGRESS, FORWARDED);
+	return TC_ACT_OK;
+}
+
+/* go_on is the second half of a pod's packet, after its flow is known. */
+inlined int go_on(struct __sk_buff *skb)
+{
+	struct ct_buffer *b;
+	struct ipcache_entry *peer;
+	__u32 zero = 0, identity;
+	int ret;
+
+	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
+	if (!b)
+		return drop(skb, DIR_EGRESS, DROP_INVALID);
+	peer = ipcache(b->tuple.daddr);
+	identity = peer && peer->identity ? peer->identity : ID_WORLD;
+	switch (b->status) {
+	case CT_REPLY:
+		if (b->state.flags & (CTF_NODE_PORT | CTF_DSR)) {
+			bpf_tail_call(skb, &cilium_calls, CALL_REVERSE);
+			return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
+		}
+		break;
+	case CT_IS_RELATED:
+		break;
+	default:
+		ret = policy_verdict(skb, self.id, identity, 1, b->tuple.proto, b->tuple.dport);
+		if (ret && !(b->state.flags & CTF_LOOPBACK))
+			return drop(skb, DIR_EGRESS, ret);
+		if (b->status == CT_NEW) {
+			b->state.src_identity = self.identity;
+			ret = ct_create(skb, &b->tuple, CT_OUT, &b->state);
+			if (ret)
+				return drop(skb, DIR_EGRESS, -ret);
+		}
+	}
+	return leave(skb, b, peer);
+}
+
+SEC("tc")
+int handle_ipv4(struct __sk_buff *skb)
+{
+	struct iphdr *ip = ipv4(skb);
+	struct ct_buffer *b;
+	__u32 zero = 0;
+	int ret;
+
+	if (!ip)
+		return drop(skb, DIR_EGRESS, DROP_INVALID);
+	if (ip->saddr != self.ip)
+		return drop(skb, DIR_EGRESS, DROP_INVALID_SIP);
+	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
+	if (!b)
+		return drop(skb, DIR_EGRESS, DROP_INVALID);
+	__builtin_memset(&b->state, 0, sizeof(b->state));
+	ret = ct_tuple(skb, ip, &b->tuple, &b->l4);
+	if (ret)
+		return drop(skb, DIR_EGRESS, ret);
+	if (node.packet_lb) {
+		ret = packet_lb(skb, b);
+		if (ret)
+			return drop(skb, DIR_EGRESS, ret);
+	}
+	{
+		struct ct_entry found = {};
+		__u16 rev_nat = b->state.rev_nat, flags = b->state.flags;
+
+		ret = ct_lookup(skb, &b->tuple, CT_OUT, b->l4, &found);
+		if (ret < 0)
+			return drop(skb, DIR_EGRESS, -ret);
+		b->status = ret;
+		b->state = found;
+		if (ret == CT_NEW) {
+			/* What a new flow is to remember is what the service stage found, not an old entry. */
+			__builtin_memset(&b->state, 0, sizeof(b->state));
+			b->state.rev_nat = rev_nat;
+			b->state.flags = flags;
+		}
+	}
+	if (!node.packet_lb)
+		return go_on(skb);
+	bpf_tail_call(skb, &cilium_calls, CALL_IPV4_CONT);
+	return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
+}
+
+SEC("tc")
+int handle_ipv4_cont(struct __sk_buff *skb)
+{
+	return go_on(skb);
+}
+
+/* reverse gives the reply of a service client from outside the frontend's address and sends it on its way. */
+SEC("tc")
+int reverse(struct __sk_buff *skb)
+{
+	struct ct_buffer *b;
+	struct ipcache_entry *peer;
+	__u32 zero = 0;
+	int ret;
+
+	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
+	if (!b)
+		return drop(skb, DIR_EGRESS, DROP_INVALID);
+	if (b->state.flags & CTF_DSR)
+		ret = lb_snat(skb, &b->tuple, b->l4, b->state.nat_addr, b->state.nat_port);
+	else
+		ret = lb_reverse(skb, &b->tuple, b->l4, b->state.rev_nat);
+	if (ret)
+		return drop(skb, DIR_EGRESS, -ret);
+	peer = ipcache(b->tuple.daddr);
+	if (node.tunnel && peer && peer->tunnel)
+		return encapsulate(skb, peer->tunnel, self.identity, DIR_EGRESS);
+	/* Passed up the stack the packet would be refused: its source is an address of this node. */
+	return route(skb, DIR_EGRESS);
+}
+
+/* hand_over is the last step into the pod. redirect_peer lands inside its namespace at once, but only from an ingress
+ * hook; else the packet is sent to the host's end, and waits in the backlog for the pod's.
+ */
+inlined int hand_over(struct __sk_buff *skb)
+{
+	if (!node.host_routing || skb->cb[CB_FROM_HOST])
+		return bpf_redirect(self.ifindex, 0);
+	/* A frame out of a tunnel is still addressed to a device of the other node. */
+	if (skb->cb[CB_FROM_TUNNEL])
+		bpf_skb_change_type(skb, PACKET_HOST);
+	return bpf_redirect_peer(self.ifindex, 0);
+}
+
+/* policy guards this pod's door. The sender's program, on whatever device, ends in a tail call to it. */
+SEC("tc")
+int policy(struct __sk_buff *skb)
+{
+	struct iphdr *ip = ipv4(skb);
+	__u32 zero = 0, identity = skb->cb[CB_SRC_IDENTITY];
+	struct ct_buffer *b;
+	struct ct_key tuple = {};
+	struct ct_entry found = {};
+	__u32 l4;
+	int ret, status;
+
+	if (!ip)
+		return drop(skb, DIR_INGRESS, DROP_INVALID);
+	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
+	if (!b)
+		return drop(skb, DIR_INGRESS, DROP_INVALID);
+	ret = ct_tuple(skb, ip, &tuple, &l4);
+	if (ret)
+		return drop(skb, DIR_INGRESS, ret);
+	status = ct_lookup(skb, &tuple, CT_IN, l4, &found);
+	if (status < 0)
+		return drop(skb, DIR_INGRESS, -status);
+	b->state = found;
+	b->tuple = tuple;
+	switch (status) {
+	case CT_REPLY:
+		if (node.packet_lb && b->state.rev_nat) {
+			if (b->state.flags & CTF_LOOPBACK &&
+			    lb_dnat(skb, &tuple, l4, self.ip, tuple.dport))
+				return drop(skb, DIR_INGRESS, DROP_WRITE_ERROR);
+			if (lb_reverse(skb, &tuple, l4, b->state.rev_nat))
+				return drop(skb, DIR_INGRESS, DROP_WRITE_ERROR);
+		}
+		break;
+	case CT_IS_RELATED:
+		break;
+	default:
+		ret = policy_verdict(skb, self.id, identity, 0, tuple.proto, tuple.dport);
+		if (ret && !(node.packet_lb && identity == self.identity && tuple.saddr == LOOPBACK))
+			return drop(skb, DIR_INGRESS, ret);
+		if (status == CT_NEW || (status == CT_REOPENED && node.nodeport)) {
+			struct ct_entry fresh = {};
+
+			fresh.src_identity = identity;
+			if (skb->cb[CB_FROM_TUNNEL])
+				fresh.flags = CTF_FROM_TUNNEL;
+			if (node.nodeport)
+				nodeport_inherit(&tuple, &fresh);
+			ret = ct_create(skb, &tuple, CT_IN, &fresh);
+			if (ret)
+				return drop(skb, DIR_INGRESS, -ret);
+		}
+	}
+	count(skb, DIR_INGRESS, FORWARDED);
+	return hand_over(skb);
+}
+
+char __license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Constants of a load, and what all tc programs of a node do alike: count, drop, look up, deliver, leave the node. */
+#ifndef LAB_CILIUM_NODE_H
+#define LAB_CILIUM_NODE_H
+
+#include "maps.h"
+
+/* The loader writes these before the verifier sees the program, so that branches not taken are not there at all. */
+struct node_config {
+	__be32	node_ip;     /* of eth0 */
+	__be32	gateway;     /* address of cilium_host, the pods' next hop */
+	__be32	native_cidr; /* inside it nothing is masqueraded */
+	__be32	native_mask;
+	__u32	overlay;     /* interface index; 0: there is none */
+	__u8	host_routing;  /* deliver with redirect_peer, leave with redirect_neigh */
+	__u8	tunnel;        /* encapsulate towards other nodes */
+	__u8	masquerade;
+	__u8	packet_lb;     /* translate services packet by packet at the pod */
+	__u8	nodeport;      /* serve frontends for packets from outside */
+	__u8	dsr;
+	__u8	maglev;
+	__u8	pad;
+	__u16	nat_min;       /* host order */
+	__u16	nat_max;
+};
+
+volatile const struct node_config node;
+
+/* Meaning of the words that travel with the packet through tail calls. */
+enum { CB_SRC_IDENTITY = 0, CB_FROM_HOST = 1, CB_FROM_TUNNEL = 2, CB_ARG = 3 };
+
+inlined void clear_cb(struct __sk_buff *skb)
+{
+	skb->cb[0] = 0;
+	skb->cb[1] = 0;
+	skb->cb[2] = 0;
+	skb->cb[3] = 0;
+	skb->cb[4] = 0;
+}
+
+inlined void count(struct __sk_buff *skb, __u8 direction, __u8 reason)
+{
+	struct metrics_key key = { .reason = reason, .direction = direction };
+	struct counter *c = bpf_map_lookup_elem(&cilium_metrics, &key);
+
+	if (c) {
+		c->packets++;
+		c->bytes += skb->len;
+	} else {
+		struct counter first = { .packets = 1, .bytes = skb->len };
+
+		bpf_map_update_elem(&cilium_metrics, &key, &first, BPF_ANY);
+	}
+}
+
+inlined int drop(struct __sk_buff *skb, __u8 direction, __u8 reason)
+{
+	count(skb, direction, reason);
+	return TC_ACT_SHOT;
+}
+
+inlined struct endpoint_info *endpoint(__be32 ip)
+{
+	struct endpoint_key key = { .ip = ip, .family = FAMILY_V4 };
+
+	return bpf_map_lookup_elem(&cilium_lxc, &key);
+}
+
+inlined struct ipcache_entry *ipcache(__be32 ip)
+{
+	struct ipcache_key key = { .prefixlen = IPCACHE_STATIC + 32, .family = FAMILY_V4, .ip = ip };
+
+	return bpf_map_lookup_elem(&cilium_ipcache, &key);
+}
+
+/* identity_of is who an address belongs to; what nobody announced is the world. */
+inlined __u32 identity_of(__be32 ip)
+{
+	struct ipcache_entry *e = ipcache(ip);
+
+	return e && e->identity ? e->identity : ID_WORLD;
+}
+
+/* deliver gives a packet to a pod of this node: as a router would, then on to the program that guards the pod, which
+ * runs in the sender's context and does not return here.
+ */
+inlined int deliver(struct __sk_buff *skb, const struct iphdr *ip, const struct endpoint_info *ep, __u32 identity,
+		    __u8 direction)
+{
+	__u32 id = ep->id;
+
+	if (!dec_ttl(skb, ip))
+		return drop(skb, direction, DROP_TTL_EXCEEDED);
+	set_macs(skb, &ep->mac, &ep->node_mac);
+	count(skb, direction, FORWARDED);
+	skb->cb[CB_SRC_IDENTITY] = identity;
+	bpf_tail_call(skb, &cilium_call_policy, id);
+	return drop(skb, direction, DROP_MISSED_TAIL_CALL);
+}
+
+/* encapsulate sends a packet to another node; the tunnel's id says who the sender is. */
+inlined int encapsulate(struct __sk_buff *skb, __be32 to, __u32 identity, __u8 direction)
+{
+	struct bpf_tunnel_key key = {};
+
+	key.tunnel_id = identity;
+	key.remote_ipv4 = bpf_ntohl(to);
+	key.tunnel_ttl = 64;
+	if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), BPF_F_ZERO_CSUM_TX))
+		return drop(skb, direction, DROP_WRITE_ERROR);
+	count(skb, direction, FORWARDED);
+	return bpf_redirect(node.overlay, 0);
+}
+
+/* route leaves the node by the kernel's table, past its forwarding path: no netfilter, no conntrack. */
+inlined int route(struct __sk_buff *skb, __u8 direction)
+{
+	struct bpf_fib_lookup fib = {};
+	struct bpf_redir_neigh hop = {};
+	struct iphdr *ip = ipv4(skb);
+	long ret;
+
+	if (!ip)
+		return drop(skb, direction, DROP_INVALID);
+	fib.family = AF_INET;
+	fib.ifindex = skb->ingress_ifindex;
+	fib.ipv4_src = ip->saddr;
+	fib.ipv4_dst = ip->daddr;
+	ret = bpf_fib_lookup(skb, &fib, sizeof(fib), BPF_FIB_LOOKUP_SKIP_NEIGH);
+	if (ret == -22)
+		ret = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);
+	if (ret != BPF_FIB_LKUP_RET_SUCCESS && ret != BPF_FIB_LKUP_RET_NO_NEIGH)
+		return drop(skb, direction, DROP_NO_FIB);
+	ip = ipv4(skb);
+	if (!ip)
+		return drop(skb, direction, DROP_INVALID);
+	if (!dec_ttl(skb, ip))
+		return drop(skb, direction, DROP_TTL_EXCEEDED);
+	hop.nh_family = fib.family; /* the lookup rewrites it when the next hop is of another family */
+	hop.ipv4_nh = fib.ipv4_dst;
+	count(skb, direction, FORWARDED);
+	return bpf_redirect_neigh(fib.ifindex, &hop, sizeof(hop), 0);
+}
+
+#endif

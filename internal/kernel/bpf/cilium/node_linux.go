@@ -1,0 +1,262 @@
+package cilium
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
+)
+
+// Node is the dataplane of one node, loaded and attached. Its methods may be called from any goroutine and from any
+// namespace.
+type Node struct {
+	opts   Options
+	config hostNodeConfig
+	host   *ebpf.Collection
+	lxc    *ebpf.CollectionSpec
+	cache  *btf.Cache
+	links  []io.Closer
+
+	mu        sync.Mutex
+	endpoints map[uint16]*pod
+	services  services
+}
+
+// perObject are the tables that each object file has for itself.
+var perObject = map[string]bool{"cilium_calls": true, "cilium_scratch": true, "cilium_policy": true}
+
+// hostCalls and lxcCalls are the slots of the tail calls; the C files number them.
+var (
+	hostCalls = map[uint32]string{
+		1: "handle_netdev", 2: "handle_overlay", 3: "handle_host", 4: "nat_egress", 5: "dsr", 6: "nat_ingress",
+	}
+	lxcCalls = map[uint32]string{1: "handle_ipv4", 2: "handle_arp", 3: "handle_ipv4_cont", 4: "reverse"}
+)
+
+// Load loads the node's programs and puts them on its devices. Close takes everything off; so does the end of the
+// process. An *attach.RefusedError carries the verifier's log.
+func Load(o Options) (*Node, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("cilium dataplane: %w", err)
+	}
+	o.Sizes = o.Sizes.withDefaults()
+	n := &Node{opts: o, cache: btf.NewCache(), endpoints: map[uint16]*pod{}, services: newServices()}
+	if err := n.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cilium dataplane: %w", err), n.Close())
+	}
+	return n, nil
+}
+
+func (n *Node) load() error {
+	if err := n.configure(); err != nil {
+		return err
+	}
+	spec, err := loadHost()
+	if err != nil {
+		return err
+	}
+	if n.lxc, err = loadLxc(); err != nil {
+		return err
+	}
+	n.size(spec)
+	n.size(n.lxc)
+	if err := spec.Variables["node"].Set(n.config); err != nil {
+		return err
+	}
+	if n.host, err = attach.Load("cilium host", spec, ebpf.CollectionOptions{Cache: n.cache}); err != nil {
+		return err
+	}
+	if err := fillCalls(n.host, hostCalls); err != nil {
+		return err
+	}
+	if err := n.SetNodeAddress(n.opts.NodeIP, Host); err != nil {
+		return err
+	}
+	if err := n.SetNodeAddress(n.opts.Gateway, Host); err != nil {
+		return err
+	}
+	return n.attachDevices()
+}
+
+func (n *Node) configure() error {
+	o := n.opts
+	c := hostNodeConfig{
+		NodeIp: be32(o.NodeIP), Gateway: be32(o.Gateway), HostRouting: flag(!o.Legacy), Tunnel: flag(o.Overlay != ""),
+		Masquerade: flag(o.Masquerade.IsValid()), PacketLb: flag(o.PacketLB), Nodeport: flag(o.NodePort != NodePortOff),
+		Dsr: flag(o.NodePort == NodePortDSR), Maglev: flag(o.Maglev), NatMin: 32768, NatMax: 65535,
+	}
+	if o.Masquerade.IsValid() {
+		c.NativeCidr = be32(o.Masquerade.Masked().Addr())
+		c.NativeMask = mask(o.Masquerade.Bits())
+	}
+	if o.Overlay != "" {
+		dev, err := n.device(o.Overlay)
+		if err != nil {
+			return err
+		}
+		c.Overlay = uint32(dev.Index)
+	}
+	n.config = c
+	return nil
+}
+
+// size sets the capacities of a specification's tables; a table that is shared must have the same in each.
+func (n *Node) size(spec *ebpf.CollectionSpec) {
+	s := n.opts.Sizes
+	for name, entries := range map[string]int{
+		"cilium_ct4": s.FlowsTCP, "cilium_ct_any4": s.FlowsAny, "cilium_snat4": s.SNAT, "cilium_policystats": s.Stats,
+		"cilium_lb4_affinity": s.FlowsAny, "cilium_lb4_reverse_sk": s.FlowsAny,
+	} {
+		spec.Maps[name].MaxEntries = uint32(entries)
+	}
+}
+
+func (n *Node) attachDevices() error {
+	o := n.opts
+	type at struct {
+		device string
+		side   attach.Side
+		prog   string
+	}
+	list := []at{
+		{o.Wire, attach.Ingress, "from_netdev"}, {o.Wire, attach.Egress, "to_netdev"},
+		{o.HostDevice, attach.Egress, "from_host"}, {o.HostDevice, attach.Ingress, "to_host"},
+		{o.NetDevice, attach.Ingress, "to_host"},
+	}
+	if o.Overlay != "" {
+		list = append(list, at{o.Overlay, attach.Ingress, "from_overlay"}, at{o.Overlay, attach.Egress, "to_overlay"})
+	}
+	for _, a := range list {
+		c, err := attach.Device(o.NS, a.device, a.side, n.host.Programs[a.prog])
+		if err != nil {
+			return err
+		}
+		n.links = append(n.links, c)
+	}
+	return nil
+}
+
+// AttachCgroup translates services in the sockets of the processes in the cgroup (v2) at path and below it. Sockets
+// that exist already are translated too, from their next call on.
+func (n *Node) AttachCgroup(path string) error {
+	spec, err := loadSock()
+	if err != nil {
+		return err
+	}
+	n.size(spec)
+	if err := spec.Variables["node"].Set(n.config); err != nil {
+		return err
+	}
+	coll, err := attach.Load("cilium socket", spec, n.share(spec))
+	if err != nil {
+		return err
+	}
+	defer coll.Close()
+	for name, at := range map[string]ebpf.AttachType{
+		"connect4": ebpf.AttachCGroupInet4Connect, "sendmsg4": ebpf.AttachCGroupUDP4Sendmsg,
+		"recvmsg4": ebpf.AttachCGroupUDP4Recvmsg, "getpeername4": ebpf.AttachCgroupInet4GetPeername,
+	} {
+		c, err := attach.Cgroup(path, at, coll.Programs[name])
+		if err != nil {
+			return fmt.Errorf("cilium dataplane: %w", err)
+		}
+		n.mu.Lock()
+		n.links = append(n.links, c)
+		n.mu.Unlock()
+	}
+	return nil
+}
+
+// SetIPCache announces who a prefix belongs to, and, with tunnel valid, the node that packets for it are encapsulated
+// to. The longest prefix decides. Prefixes of this node's own pods are announced by AddEndpoint.
+func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) error {
+	if !prefix.Addr().Is4() {
+		return fmt.Errorf("cilium dataplane: announce %s: not an IPv4 prefix", prefix)
+	}
+	e := hostIpcacheEntry{Identity: uint32(id)}
+	if tunnel.Is4() {
+		e.Tunnel = be32(tunnel)
+	}
+	if err := n.host.Maps["cilium_ipcache"].Put(ipcacheKey(prefix), e); err != nil {
+		return fmt.Errorf("cilium dataplane: announce %s: %w", prefix, err)
+	}
+	return nil
+}
+
+// DeleteIPCache takes an announcement back; one that was never made is no error.
+func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
+	err := n.host.Maps["cilium_ipcache"].Delete(ipcacheKey(prefix))
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("cilium dataplane: forget %s: %w", prefix, err)
+	}
+	return nil
+}
+
+// SetNodeAddress says that an address is one of this node's own, beyond NodeIP and Gateway: packets for it go up the
+// stack. It is announced under id.
+func (n *Node) SetNodeAddress(a netip.Addr, id Identity) error {
+	if !a.Is4() {
+		return fmt.Errorf("cilium dataplane: node address %s: not IPv4", a)
+	}
+	const own = 1 // ENDPOINT_HOST
+	if err := n.host.Maps["cilium_lxc"].Put(endpointKey(a), hostEndpointInfo{Flags: own}); err != nil {
+		return fmt.Errorf("cilium dataplane: node address %s: %w", a, err)
+	}
+	return n.SetIPCache(netip.PrefixFrom(a, 32), id, netip.Addr{})
+}
+
+// Close takes every program off and frees the tables.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := attach.CloseAll(n.links)
+	n.links = nil
+	for id, p := range n.endpoints {
+		err = errors.Join(err, p.close())
+		delete(n.endpoints, id)
+	}
+	if n.host != nil {
+		n.host.Close()
+	}
+	return err
+}
+
+// share are the options that make a collection use the node's tables.
+func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
+	common := map[string]*ebpf.Map{}
+	for name, m := range n.host.Maps {
+		if spec.Maps[name] != nil && !perObject[name] && name[0] != '.' {
+			common[name] = m
+		}
+	}
+	return ebpf.CollectionOptions{MapReplacements: maps.Clone(common), Cache: n.cache}
+}
+
+func (n *Node) device(name string) (*net.Interface, error) {
+	var dev *net.Interface
+	err := n.opts.NS.Do(func() (err error) {
+		dev, err = net.InterfaceByName(name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("device %s: %w", name, err)
+	}
+	return dev, nil
+}
+
+func fillCalls(coll *ebpf.Collection, slots map[uint32]string) error {
+	for slot, name := range slots {
+		if err := coll.Maps["cilium_calls"].Put(slot, coll.Programs[name]); err != nil {
+			return fmt.Errorf("tail call %s: %w", name, err)
+		}
+	}
+	return nil
+}

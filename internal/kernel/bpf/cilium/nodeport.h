@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The way in from outside: a packet for a frontend on eth0 is sent to a backend, and its reply is given the frontend's
+ * address back.
+ *
+ *	C ─► A:port            backend on A             backend on B, SNAT              backend on B, DSR
+ *	forward                DNAT; deliver            DNAT, SNAT to A; to B           DNAT, option on the first; to B
+ *	who remembers          A: (C>pod) NODE_PORT     A: (C>pod) NODE_PORT, snat      B: (C>pod) DSR with A:port
+ *	reply                  A at the pod: source     B ─► A: snat back, source       B at the pod: source A:port,
+ *	                       A:port, to C             A:port, to C                    straight to C
+ */
+#ifndef LAB_CILIUM_NODEPORT_H
+#define LAB_CILIUM_NODEPORT_H
+
+#include "lb.h"
+
+/* IPv4 option 26 with the copy bit: it carries the address and port that the client used. */
+struct dsr_option {
+	__u8	type;
+	__u8	len;
+	__be16	port;
+	__be32	addr;
+};
+
+#define DSR_OPTION_TYPE 0x9a
+#define DSR_OPTION_LEN 8
+#define SNAT_TRIES 24
+
+/* nodeport_inherit copies to a pod's new flow what the node's edge has noted about it. */
+inlined void nodeport_inherit(const struct ct_key *t, struct ct_entry *fresh)
+{
+	struct ct_key key = *t;
+	struct ct_entry *e;
+
+	key.flags = CT_OUT;
+	e = bpf_map_lookup_elem(ct_map(t->proto), &key);
+	if (!e || !(e->flags & (CTF_NODE_PORT | CTF_DSR)))
+		return;
+	fresh->flags |= e->flags & (CTF_NODE_PORT | CTF_DSR);
+	fresh->rev_nat = e->rev_nat;
+	fresh->nat_addr = e->nat_addr;
+	fresh->nat_port = e->nat_port;
+}
+
+/* nodeport_note keeps an edge's note about a flow up to date: made on its first packet, made anew when it reopens. */
+inlined int nodeport_note(struct __sk_buff *skb, const struct ct_key *t, __u32 l4, const struct ct_entry *note)
+{
+	struct ct_key key = *t;
+	struct ct_entry *e;
+	__u8 tcp_flags = 0;
+
+	key.flags = CT_OUT;
+	if (t->proto == IPPROTO_TCP && l4)
+		bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
+	e = bpf_map_lookup_elem(ct_map(t->proto), &key);
+	if (e && e->rev_nat == note->rev_nat && e->nat_addr == note->nat_addr && e->nat_port == note->nat_port &&
+	    ct_touch(skb, e, t->proto, tcp_flags, 1))
+		return 0;
+	return ct_create(skb, t, CT_OUT, note);
+}
+
+/* snat_over says that the flow which holds a translated port has ended, so that the port may change hands. */
+static __attribute__((noinline)) int snat_over(const struct ct_key *rev, const struct nat_entry *held)
+{
+	struct ct_key key = {
+		.saddr = held->addr, .sport = held->port, .daddr = rev->saddr, .dport = rev->sport,
+		.proto = rev->proto, .flags = CT_OUT,
+	};
+	struct ct_entry *e = bpf_map_lookup_elem(ct_map(rev->proto), &key);
+	__u16 both = CTF_RX_CLOSING | CTF_TX_CLOSING;
+
+	if (e && e->lifetime >= now_seconds() && (e->flags & both) != both)
+		return 0;
+	bpf_map_delete_elem(&cilium_snat4, &key);
+	return 1;
+}
+
+inlined __u16 snat_clamp(__u32 port)
+{
+	__u32 range = (__u32)node.nat_max - node.nat_min + 1;
+
+	if (port >= node.nat_min && port <= node.nat_max)
+		return port;
+	return node.nat_min + port % range;
+}
+
+/* snat_reserve finds a port for a flow, the client's own if it is free, and notes both directions. */
+inlined int snat_reserve(const struct ct_key *t, __be32 addr, struct nat_entry *to)
+{
+	struct ct_key rev = {
+		.saddr = t->daddr, .daddr = addr, .sport = t->dport, .proto = t->proto, .flags = CT_IN,
+	}, fwd = *t;
+	struct nat_entry back = { .addr = t->saddr, .port = t->sport }, *held;
+	__u32 port = bpf_ntohs(t->sport);
+	int i, taken = 0;
+
+	fwd.flags = CT_OUT;
+	back.created = bpf_ktime_get_ns();
+	for (i = 0; i < SNAT_TRIES && !taken; i++) {
+		if (t->proto == IPPROTO_ICMP)
+			rev.dport = t->sport;
+		else
+			rev.dport = bpf_htons(snat_clamp(port));
+		held = bpf_map_lookup_elem(&cilium_snat4, &rev);
+		if (!held) {
+			taken = !bpf_map_update_elem(&cilium_snat4, &rev, &back, BPF_NOEXIST);
+		} else {
+			struct nat_entry other = *held;
+
+			if ((other.addr == t->saddr && other.port == t->sport) || snat_over(&rev, &other))
+				taken = !bpf_map_update_elem(&cilium_snat4, &rev, &back, BPF_ANY);
+		}
+		port = bpf_get_prandom_u32() & 0xffff;
+	}
+	if (!taken)
+		return -DROP_NAT_NO_MAPPING;
+	to->created = back.created;
+	to->addr = addr;
+	to->port = rev.dport;
+	to->pad = 0;
+	if (bpf_map_update_elem(&cilium_snat4, &fwd, to, BPF_ANY))
+		return -DROP_NAT_NO_MAPPING;
+	return 0;
+}
+
+/* snat_out translates the source of a packet that leaves as one of the node's own. */
+inlined int snat_out(struct __sk_buff *skb, struct ct_key *t, __u32 l4, __be32 addr)
+{
+	struct ct_key fwd = *t;
+	struct nat_entry *known, to = {};
+	int ret;
+
+	fwd.flags = CT_OUT;
+	known = bpf_map_lookup_elem(&cilium_snat4, &fwd);
+	if (known && known->addr == addr) {
+		to = *known;
+	} else {
+		ret = snat_reserve(t, addr, &to);
+		if (ret)
+			return ret;
+	}
+	if (t->proto == IPPROTO_ICMP)
+		return lb_snat(skb, t, 0, to.addr, to.port);
+	return lb_snat(skb, t, l4, to.addr, to.port);
+}
+
+/* snat_back undoes snat_out for a packet that comes back. Returns 0 if it was one, 1 if it was not, or -reason. */
+inlined int snat_back(struct __sk_buff *skb, struct ct_key *t, __u32 l4)
+{
+	struct ct_key key = *t;
+	struct nat_entry *e;
+
+	key.flags = CT_IN;
+	e = bpf_map_lookup_elem(&cilium_snat4, &key);
+	if (!e)
+		return 1;
+	if (t->proto == IPPROTO_ICMP)
+		return lb_dnat(skb, t, 0, e->addr, e->port);
+	return lb_dnat(skb, t, l4, e->addr, e->port);
+}
+
+#endif

@@ -1,0 +1,160 @@
+package cilium
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Identity says who a packet is from, whatever its address: the label under which policy is written, and the VNI on
+// the wire (24 bits).
+type Identity uint32
+
+// The identities that are reserved; pods have others, from 256 by custom.
+const (
+	Any        Identity = 0 // in a Rule: everybody
+	Host       Identity = 1 // the pod's own node
+	World      Identity = 2 // whoever nobody announced
+	RemoteNode Identity = 6
+)
+
+// Proto is a transport protocol by its number in the IP header.
+type Proto uint8
+
+// The protocols that services and rules may name.
+const (
+	AnyProto Proto = 0 // in a Rule
+	TCP      Proto = 6
+	UDP      Proto = 17
+)
+
+// NodePort says whether and how frontends are served to packets that come in on the wire.
+type NodePort int
+
+// The three ways.
+const (
+	NodePortOff  NodePort = iota
+	NodePortSNAT          // a backend elsewhere sees this node; the reply comes back through it
+	NodePortDSR           // a backend elsewhere sees the client and answers it directly
+)
+
+// Options describe a node. The devices must exist when Load is called; their names are looked up in NS.
+type Options struct {
+	NS *netns.NS
+	// NodeIP is the address of Wire; Gateway the one of cilium_host, which is the pods' next hop.
+	NodeIP, Gateway netip.Addr
+	// Wire is the node's network device (eth0).
+	Wire string
+	// Overlay is the external VXLAN device; empty routes natively.
+	Overlay string
+	// HostDevice and NetDevice are the pair cilium_host and cilium_net.
+	HostDevice, NetDevice string
+	// Legacy leaves and enters the node through its stack instead of by redirect_neigh and redirect_peer.
+	Legacy bool
+	// PacketLB translates services packet by packet at the pod's device, for pods that AttachCgroup does not cover.
+	PacketLB bool
+	// Masquerade is the prefix inside which pods keep their address; to the rest of the world they get NodeIP. The
+	// zero prefix masquerades nothing.
+	Masquerade netip.Prefix
+	NodePort   NodePort
+	// Maglev picks backends for packets from outside by a table of 16,381 slots instead of at random.
+	Maglev bool
+	Sizes  Sizes
+}
+
+// Sizes are the capacities of the tables that the kernel allocates whole, in entries; zero takes the default. Flow
+// tables are LRU: full, they forget the flow that was silent longest. Product defaults are in brackets.
+type Sizes struct {
+	FlowsTCP int // 65,536 [524,288]; 150 bytes each
+	FlowsAny int // 32,768 [262,144]
+	SNAT     int // 65,536 [524,288]
+	Stats    int // 4,096 [65,536], per CPU
+}
+
+func (s Sizes) withDefaults() Sizes {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&s.FlowsTCP, 65536}, {&s.FlowsAny, 32768}, {&s.SNAT, 65536}, {&s.Stats, 4096}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	return s
+}
+
+func (o Options) check() error {
+	var errs []error
+	if o.NS == nil {
+		errs = append(errs, errors.New("NS is missing"))
+	}
+	for name, a := range map[string]netip.Addr{"NodeIP": o.NodeIP, "Gateway": o.Gateway} {
+		if !a.Is4() {
+			errs = append(errs, fmt.Errorf("%s is %q, want an IPv4 address", name, a))
+		}
+	}
+	for name, d := range map[string]string{"Wire": o.Wire, "HostDevice": o.HostDevice, "NetDevice": o.NetDevice} {
+		if d == "" {
+			errs = append(errs, fmt.Errorf("%s is not named", name))
+		}
+	}
+	if o.Masquerade.IsValid() && !o.Masquerade.Addr().Is4() {
+		errs = append(errs, fmt.Errorf("prefix %s of Masquerade is not IPv4", o.Masquerade))
+	}
+	if o.NodePort == NodePortDSR && o.Overlay != "" {
+		errs = append(errs, errors.New("a VXLAN tunnel cannot carry the DSR option: route natively or use SNAT"))
+	}
+	return errors.Join(errs...)
+}
+
+// Endpoint is a pod of this node.
+type Endpoint struct {
+	// ID is the pod's slot in the table of policy programs: 1 to 65,534, unique on the node.
+	ID       uint16
+	Identity Identity
+	IP       netip.Addr
+	// Device is the host's end of the pod's veth pair; MAC is the address of the pod's end.
+	Device string
+	MAC    net.HardwareAddr
+}
+
+// Rule is one entry of an endpoint's policy. What no rule allows is denied. Of the rules that match a packet the one
+// with the higher Precedence decides, a denial before a permission, then the narrower.
+type Rule struct {
+	Identity   Identity // of the peer; Any is everybody
+	Egress     bool
+	Proto      Proto  // AnyProto is every protocol
+	Port       uint16 // destination; 0 is every port. Needs Proto
+	Deny       bool
+	Precedence uint32
+}
+
+// AllowAll is the policy of an endpoint that no policy selects.
+func AllowAll() []Rule { return []Rule{{}, {Egress: true}} }
+
+// Service is a frontend and who serves it.
+type Service struct {
+	Frontend netip.AddrPort
+	Proto    Proto
+	Backends []netip.AddrPort
+	// NodePort serves the frontend to packets from the wire. Local restricts those to LocalBackends, the ones of this
+	// node (externalTrafficPolicy Local); clients in the cluster see Backends all the same.
+	NodePort      bool
+	Local         bool
+	LocalBackends []netip.AddrPort
+	// Affinity keeps a client with its backend for this long after its last new flow, in whole seconds; 0 does not.
+	Affinity time.Duration
+}
+
+// Counter is what the programs of a node counted for one direction and one outcome.
+type Counter struct {
+	Direction string // ingress, egress, service
+	Outcome   string // forwarded, or why packets were dropped
+	Drop      bool
+	Packets   uint64
+	Bytes     uint64
+}

@@ -1,0 +1,248 @@
+package cilium
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
+// Flags of a frontend and the scopes, as maps.h has them.
+const (
+	svcAffinity  = 1 << 0
+	svcNodePort  = 1 << 1
+	svcTwoScopes = 1 << 2
+	svcDSR       = 1 << 3
+
+	scopeExternal = 0
+	scopeInternal = 1
+)
+
+// services is what the node knows about its frontends, to hand out numbers and to know what to take away.
+type services struct {
+	known    map[frontend]*service
+	nextID   uint16
+	backends map[backend]*backendRef
+	nextBE   uint32
+}
+
+type frontend struct {
+	addr  netip.AddrPort
+	proto Proto
+}
+
+type backend = frontend
+
+type backendRef struct {
+	id   uint32
+	uses int
+}
+
+type service struct {
+	id     uint16
+	scopes [2][]netip.AddrPort // as programmed, by scope
+}
+
+func newServices() services {
+	return services{known: map[frontend]*service{}, backends: map[backend]*backendRef{}}
+}
+
+// SetService makes a frontend, or changes it. New flows see the new backends at once; flows to a backend that is gone
+// pick another with their next packet.
+func (n *Node) SetService(s Service) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := s.check(); err != nil {
+		return fmt.Errorf("cilium dataplane: service %s: %w", s.Frontend, err)
+	}
+	if err := n.setService(s); err != nil {
+		return fmt.Errorf("cilium dataplane: service %s: %w", s.Frontend, err)
+	}
+	return nil
+}
+
+func (s Service) check() error {
+	if s.Proto != TCP && s.Proto != UDP {
+		return fmt.Errorf("protocol %d is neither TCP nor UDP", s.Proto)
+	}
+	for _, a := range append([]netip.AddrPort{s.Frontend}, append(s.Backends, s.LocalBackends...)...) {
+		if !a.Addr().Is4() || a.Port() == 0 {
+			return fmt.Errorf("%s is not an IPv4 address with a port", a)
+		}
+	}
+	if s.Affinity < 0 || s.Affinity%time.Second != 0 {
+		return fmt.Errorf("affinity of %v is not in whole seconds", s.Affinity)
+	}
+	return nil
+}
+
+func (n *Node) setService(s Service) error {
+	f := frontend{s.Frontend, s.Proto}
+	cur := n.services.known[f]
+	if cur == nil {
+		n.services.nextID++
+		if n.services.nextID == 0 {
+			return errors.New("65,535 services have been made on this node, no number is left")
+		}
+		cur = &service{id: n.services.nextID}
+		n.services.known[f] = cur
+		reverse := hostLb4Frontend{Address: be32(s.Frontend.Addr()), Port: be16(s.Frontend.Port())}
+		if err := n.host.Maps["cilium_lb4_reverse_nat"].Put(cur.id, reverse); err != nil {
+			return err
+		}
+	}
+	old := cur.scopes
+	next := [2][]netip.AddrPort{scopeExternal: s.Backends}
+	if s.Local {
+		next = [2][]netip.AddrPort{scopeExternal: s.LocalBackends, scopeInternal: s.Backends}
+	}
+	cur.scopes = next
+	for _, list := range next {
+		if err := n.hold(list, s.Proto); err != nil {
+			return err
+		}
+	}
+	if n.opts.Maglev && s.NodePort {
+		if err := n.setMaglev(cur.id, next[scopeExternal], s.Proto); err != nil {
+			return err
+		}
+	}
+	for scope := range next {
+		if scope == scopeInternal && !s.Local && old[scope] == nil {
+			continue
+		}
+		if err := n.setScope(s, cur.id, scope, [2][]netip.AddrPort{old[scope], next[scope]}); err != nil {
+			return err
+		}
+	}
+	return n.release(slices.Concat(old[0], old[1]), s.Proto)
+}
+
+// setScope writes one scope of a frontend: its slots first, then the frontend that counts them, then it deletes the
+// slots that nobody counts any more. change is the backends before and after.
+func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrPort) error {
+	m := n.host.Maps["cilium_lb4_services"]
+	was, is := change[0], change[1]
+	for i, b := range is {
+		slot := hostLb4Service{BackendId: n.services.backends[backend{b, s.Proto}].id, RevNat: id}
+		if err := m.Put(lbKey(s, i+1, scope), slot); err != nil {
+			return err
+		}
+	}
+	front := hostLb4Service{Count: uint16(len(is)), RevNat: id, BackendId: uint32(s.Affinity / time.Second)}
+	for bit, on := range map[uint8]bool{
+		svcAffinity: s.Affinity > 0, svcNodePort: s.NodePort, svcTwoScopes: s.Local,
+		svcDSR: n.opts.NodePort == NodePortDSR,
+	} {
+		if on {
+			front.Flags |= bit
+		}
+	}
+	if err := m.Put(lbKey(s, 0, scope), front); err != nil {
+		return err
+	}
+	for i := len(is); i < len(was); i++ {
+		if err := m.Delete(lbKey(s, i+1, scope)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeleteService takes a frontend away. One that is not there is no error.
+func (n *Node) DeleteService(front netip.AddrPort, proto Proto) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	cur := n.services.known[frontend{front, proto}]
+	if cur == nil {
+		return nil
+	}
+	delete(n.services.known, frontend{front, proto})
+	var errs []error
+	gone := func(m string, key any) {
+		if err := n.host.Maps[m].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	s := Service{Frontend: front, Proto: proto}
+	for scope, list := range cur.scopes {
+		gone("cilium_lb4_services", lbKey(s, 0, scope))
+		for i := range list {
+			gone("cilium_lb4_services", lbKey(s, i+1, scope))
+		}
+		errs = append(errs, n.release(list, proto))
+	}
+	gone("cilium_lb4_reverse_nat", cur.id)
+	gone("cilium_lb4_maglev", cur.id)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("cilium dataplane: delete service %s: %w", front, err)
+	}
+	return nil
+}
+
+// hold makes sure that the backends are in the kernel, and counts who names them.
+func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
+	for _, b := range list {
+		ref := n.services.backends[backend{b, proto}]
+		if ref == nil {
+			n.services.nextBE++
+			ref = &backendRef{id: n.services.nextBE}
+			v := hostLb4Backend{Address: be32(b.Addr()), Port: be16(b.Port()), Proto: uint8(proto)}
+			if err := n.host.Maps["cilium_lb4_backends"].Put(ref.id, v); err != nil {
+				return err
+			}
+			n.services.backends[backend{b, proto}] = ref
+		}
+		ref.uses++
+	}
+	return nil
+}
+
+// release deletes the backends that nobody names any more.
+func (n *Node) release(list []netip.AddrPort, proto Proto) error {
+	for _, b := range list {
+		ref := n.services.backends[backend{b, proto}]
+		if ref.uses--; ref.uses > 0 {
+			continue
+		}
+		delete(n.services.backends, backend{b, proto})
+		if err := n.host.Maps["cilium_lb4_backends"].Delete(ref.id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) setMaglev(id uint16, list []netip.AddrPort, proto Proto) error {
+	outer := n.host.Maps["cilium_lb4_maglev"]
+	table := maglevTable(list)
+	if table == nil {
+		if err := outer.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
+		return nil
+	}
+	ids := make([]uint32, maglevSize)
+	for slot, i := range table {
+		ids[slot] = n.services.backends[backend{list[i], proto}].id
+	}
+	inner, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: maglevSize * 4, MaxEntries: 1})
+	if err != nil {
+		return fmt.Errorf("maglev table: %w", err)
+	}
+	defer inner.Close()
+	if err := inner.Put(uint32(0), ids); err != nil {
+		return fmt.Errorf("maglev table: %w", err)
+	}
+	return outer.Put(id, inner)
+}
+
+func lbKey(s Service, slot, scope int) hostLb4Key {
+	return hostLb4Key{
+		Address: be32(s.Frontend.Addr()), Dport: be16(s.Frontend.Port()), Slot: uint16(slot), Proto: uint8(s.Proto),
+		Scope: uint8(scope),
+	}
+}

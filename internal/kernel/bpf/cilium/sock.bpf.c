@@ -1,0 +1,127 @@
+//go:build ignore
+
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Service translation where the address is named, not where the packet is: a service's address never reaches a device.
+ *
+ *	process in the node's cgroup              ─► connect4      service ─► backend, in the socket
+ *	unconnected UDP                           ─► sendmsg4      the same for one datagram
+ *	   its answer                             ─► recvmsg4      backend ─► service, in what recvfrom() says
+ *	getpeername()                             ─► getpeername4  the same
+ */
+#include "lb.h"
+
+#define CONNECT_OK 1
+#define CONNECT_REFUSE 0
+#define EHOSTUNREACH 113
+
+/* sock_backend picks the backend of a socket's service and says in *rev_nat which service it was. Returns 0 if the
+ * address is no service, 1 with *chosen filled in, or -1 for a service that has nobody behind it.
+ */
+inlined int sock_backend(struct bpf_sock_addr *ctx, __u8 proto, struct lb4_backend *chosen, __u16 *rev_nat)
+{
+	struct lb4_key key = { .address = ctx->user_ip4, .dport = (__be16)ctx->user_port, .proto = proto };
+	struct lb4_service *svc = lb_service(&key, SCOPE_INTERNAL);
+	struct lb4_backend *backend;
+	__u64 client = 0;
+	__u32 id;
+
+	if (!svc)
+		return 0;
+	if (svc->flags & SVC_AFFINITY)
+		client = bpf_get_netns_cookie(ctx);
+	id = lb_affine(svc, client, 1);
+	backend = lb_backend(id);
+	if (!backend) {
+		if (!svc->count)
+			return -1;
+		/* A UDP socket keeps its backend across datagrams, a TCP connection happens once. */
+		if (proto == IPPROTO_UDP)
+			id = lb_slot(&key, svc, (__u32)bpf_get_socket_cookie(ctx));
+		else
+			id = lb_random(&key, svc);
+		backend = lb_backend(id);
+		if (!backend)
+			return -1;
+	}
+	lb_remember(svc, client, 1, id);
+	*chosen = *backend;
+	*rev_nat = svc->rev_nat;
+	return 1;
+}
+
+inlined int sock_translate(struct bpf_sock_addr *ctx, __u8 proto, int remember)
+{
+	struct lb4_backend backend = {};
+	struct reverse_sk_key key = {};
+	struct lb4_frontend was = {};
+	__u16 rev_nat = 0;
+	int ret = sock_backend(ctx, proto, &backend, &rev_nat);
+
+	if (!ret)
+		return CONNECT_OK;
+	if (ret < 0) {
+		bpf_set_retval(-EHOSTUNREACH);
+		return CONNECT_REFUSE;
+	}
+	if (remember) {
+		key.cookie = bpf_get_socket_cookie(ctx);
+		key.address = backend.address;
+		key.port = backend.port;
+		was.address = ctx->user_ip4;
+		was.port = (__be16)ctx->user_port;
+		was.pad = rev_nat;
+		bpf_map_update_elem(&cilium_lb4_reverse_sk, &key, &was, BPF_ANY);
+	}
+	ctx->user_ip4 = backend.address;
+	ctx->user_port = backend.port;
+	return CONNECT_OK;
+}
+
+inlined void sock_reverse(struct bpf_sock_addr *ctx)
+{
+	struct reverse_sk_key key = {};
+	struct lb4_frontend *was;
+
+	key.cookie = bpf_get_socket_cookie(ctx);
+	key.address = ctx->user_ip4;
+	key.port = (__be16)ctx->user_port;
+	was = bpf_map_lookup_elem(&cilium_lb4_reverse_sk, &key);
+	if (!was)
+		return;
+	ctx->user_ip4 = was->address;
+	ctx->user_port = was->port;
+}
+
+SEC("cgroup/connect4")
+int connect4(struct bpf_sock_addr *ctx)
+{
+	if (ctx->type == SOCK_STREAM)
+		return sock_translate(ctx, IPPROTO_TCP, 1);
+	if (ctx->type == SOCK_DGRAM)
+		return sock_translate(ctx, IPPROTO_UDP, 1);
+	return CONNECT_OK;
+}
+
+SEC("cgroup/sendmsg4")
+int sendmsg4(struct bpf_sock_addr *ctx)
+{
+	if (ctx->type == SOCK_DGRAM)
+		return sock_translate(ctx, IPPROTO_UDP, 1);
+	return CONNECT_OK;
+}
+
+SEC("cgroup/recvmsg4")
+int recvmsg4(struct bpf_sock_addr *ctx)
+{
+	sock_reverse(ctx);
+	return CONNECT_OK;
+}
+
+SEC("cgroup/getpeername4")
+int getpeername4(struct bpf_sock_addr *ctx)
+{
+	sock_reverse(ctx);
+	return CONNECT_OK;
+}
+
+char __license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,89 @@
+package cilium
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
+	"github.com/cnibench/cnibench/internal/kernel/capture"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// TestChild is the other process of TestSocketLB.
+func TestChild(t *testing.T) {
+	if os.Getenv(bpftest.ChildVariable) == "" {
+		t.Skip("only runs as the child of another test")
+	}
+	bpftest.RunCall()
+}
+
+func TestSocketLB(t *testing.T) {
+	group := bpftest.Cgroup(t)
+	w := newWorld(t, func(*Options) {})
+	starter := netns.NewStarter()
+	t.Cleanup(starter.Close)
+	if err := w.planes[0].AttachCgroup(group); err != nil {
+		skipOrFail(t, err)
+	}
+	bpftest.Serve(t, w.pods[2].NS, netip.MustParseAddrPort("0.0.0.0:7000"))
+	vip := netip.MustParseAddrPort("10.96.0.10:80")
+	empty := netip.MustParseAddrPort("10.96.0.11:80")
+	backend := netip.AddrPortFrom(w.pods[2].IP, 7000)
+	for _, proto := range []Proto{TCP, UDP} {
+		for _, s := range []Service{
+			{Frontend: vip, Proto: proto, Backends: []netip.AddrPort{backend}, Affinity: 10 * time.Second},
+			{Frontend: empty, Proto: proto},
+		} {
+			if err := w.planes[0].SetService(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	seen, err := capture.Open(w.nodes[0].NS, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seen.Close()
+	from := w.pods[0]
+	calls := []bpftest.Call{
+		{Network: "tcp4", Addr: vip, Connected: true},
+		{Network: "udp4", Addr: vip, Connected: true},
+		{Network: "udp4", Addr: vip},
+	}
+	for _, c := range calls {
+		server, peer, failure := bpftest.Place(t, starter, from.NS, group, c)
+		if failure != "<nil>" || !strings.HasPrefix(server, from.IP.String()+":") || peer != vip.String() {
+			t.Errorf("%+v: server saw %s, the socket's peer is %s, %s", c, server, peer, failure)
+		}
+	}
+	frames, err := seen.Drain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(frames) == 0 {
+		t.Error("the capture saw nothing")
+	}
+	for _, f := range frames {
+		if f.IP != nil && (f.IP.Source == vip.Addr() || f.IP.Destination == vip.Addr()) {
+			t.Errorf("the service's address is on a device: %s", f.String())
+		}
+	}
+	c := bpftest.Call{Network: "tcp4", Addr: empty, Connected: true}
+	if _, _, failure := bpftest.Place(t, starter, from.NS, group, c); !strings.Contains(failure, "no route to host") {
+		t.Errorf("a service without backends: %s, want no route to host", failure)
+	}
+	// Taken away, the address is nobody's.
+	if err := w.planes[0].DeleteService(vip, TCP); err != nil {
+		t.Fatal(err)
+	}
+	c.Addr = vip
+	if _, _, failure := bpftest.Place(t, starter, from.NS, group, c); failure == "<nil>" {
+		t.Error("a deleted service still answers")
+	}
+	if n := len(w.planes[0].services.backends); n != 1 {
+		t.Errorf("%d backends are known, want the one of UDP", n)
+	}
+}

@@ -1,0 +1,170 @@
+package cilium
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
+)
+
+// world is two nodes with two pods and one, and a client outside.
+type world struct {
+	nodes  [2]*bpftest.Node
+	planes [2]*Node
+	pods   [3]*bpftest.Pod // 0 and 1 on the first node
+	client *bpftest.Node
+}
+
+// identities of the pods, by index.
+var identities = [3]Identity{1001, 1002, 1003}
+
+func gatewayOf(node int) netip.Addr { return netip.AddrFrom4([4]byte{10, 20, byte(node + 1), 1}) }
+
+func newWorld(t *testing.T, change func(*Options)) *world {
+	t.Helper()
+	top := bpftest.NewTopology(t)
+	w := &world{client: top.Node(9)}
+	var probe Options
+	change(&probe)
+	mtu := 1500
+	if probe.Overlay != "" {
+		mtu = 1450
+	}
+	for i := range w.nodes {
+		w.nodes[i] = top.Node(byte(i + 1))
+		w.nodes[i].Veth("cilium_host", "cilium_net", true)
+		w.nodes[i].Address("cilium_host", netip.PrefixFrom(gatewayOf(i), 32))
+		if probe.Overlay != "" {
+			w.nodes[i].VXLAN(probe.Overlay, 8472)
+		}
+	}
+	for i, n := range w.nodes {
+		other := 1 - i
+		own, theirs := netip.PrefixFrom(gatewayOf(i), 24).Masked(), netip.PrefixFrom(gatewayOf(other), 24).Masked()
+		n.Route(netip.PrefixFrom(gatewayOf(i), 32), netip.Addr{}, "cilium_host", 0)
+		n.Route(own, gatewayOf(i), "cilium_host", 0)
+		if probe.Overlay != "" {
+			n.Route(theirs, gatewayOf(i), "cilium_host", mtu)
+		} else {
+			n.Route(theirs, w.nodes[other].IP, "eth0", 0)
+		}
+	}
+	for i, node := range []int{0, 0, 1} {
+		ip := netip.AddrFrom4([4]byte{10, 20, byte(node + 1), byte(10 + i)})
+		w.pods[i] = w.nodes[node].Pod(ip, gatewayOf(node), mtu)
+	}
+	for i := range w.planes {
+		w.load(t, i, change)
+	}
+	return w
+}
+
+func (w *world) load(t *testing.T, i int, change func(*Options)) {
+	t.Helper()
+	o := Options{
+		NS: w.nodes[i].NS, NodeIP: w.nodes[i].IP, Gateway: gatewayOf(i), Wire: "eth0", HostDevice: "cilium_host",
+		NetDevice: "cilium_net", Sizes: Sizes{FlowsTCP: 4096, FlowsAny: 4096, SNAT: 4096, Stats: 1024},
+	}
+	change(&o)
+	n, err := Load(o)
+	skipOrFail(t, err)
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.planes[i] = n
+	for id, node := range []int{0, 0, 1} {
+		p := w.pods[id]
+		var err error
+		if node == i {
+			err = n.AddEndpoint(Endpoint{ID: uint16(id + 1), Identity: identities[id], IP: p.IP, Device: p.Device, MAC: p.MAC})
+		} else {
+			err = n.SetIPCache(netip.PrefixFrom(p.IP, 32), identities[id], w.tunnelTo(o, node))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := 1 - i
+	if err := errors.Join(
+		n.SetIPCache(netip.PrefixFrom(w.nodes[other].IP, 32), RemoteNode, netip.Addr{}),
+		n.SetIPCache(netip.PrefixFrom(gatewayOf(other), 32), RemoteNode, w.tunnelTo(o, other)),
+	); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) tunnelTo(o Options, node int) netip.Addr {
+	if o.Overlay == "" {
+		return netip.Addr{}
+	}
+	return w.nodes[node].IP
+}
+
+// skipOrFail ends the test: skipped if the right to load programs is missing, failed with the verifier's log else.
+func skipOrFail(t *testing.T, err error) {
+	t.Helper()
+	var refused *attach.RefusedError
+	switch {
+	case err == nil:
+	case errors.As(err, &refused):
+		t.Fatalf("%v\n%s", err, refused.Log)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, ebpf.ErrNotSupported):
+		t.Skipf("eBPF programs cannot be loaded here: %v", err)
+	default:
+		t.Fatal(err)
+	}
+}
+
+// modes are the ways in which packets leave a node.
+var modes = []struct {
+	name   string
+	change func(*Options)
+}{
+	{"native", func(*Options) {}},
+	{"native-legacy", func(o *Options) { o.Legacy = true }},
+	{"vxlan", func(o *Options) { o.Overlay = "cilium_vxlan" }},
+	{"vxlan-legacy", func(o *Options) { o.Overlay = "cilium_vxlan"; o.Legacy = true }},
+	{"native-packet-lb", func(o *Options) { o.PacketLB = true }},
+}
+
+func TestTraffic(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			w := newWorld(t, m.change)
+			at := netip.AddrPortFrom(netip.IPv4Unspecified(), 7000)
+			for _, p := range w.pods {
+				bpftest.Serve(t, p.NS, at)
+			}
+			for _, n := range w.nodes {
+				// Not the wildcard: a datagram's answer would leave from the address of cilium_host.
+				bpftest.Serve(t, n.NS, netip.AddrPortFrom(n.IP, 7000))
+			}
+			defer w.explain(t)
+			for _, network := range []string{"tcp4", "udp4"} {
+				for _, pair := range [][2]int{{0, 1}, {1, 0}, {0, 2}, {2, 0}} {
+					from, to := w.pods[pair[0]], w.pods[pair[1]]
+					saw, err := bpftest.Exchange(from.NS, network, netip.AddrPortFrom(to.IP, 7000), 20000)
+					if err != nil || saw.Addr() != from.IP {
+						t.Errorf("%s pod %d to pod %d: server saw %s, %v", network, pair[0], pair[1], saw, err)
+					}
+				}
+				// Up to the node and down from it.
+				if _, err := bpftest.Exchange(w.pods[0].NS, network, netip.AddrPortFrom(w.nodes[0].IP, 7000), 2000); err != nil {
+					t.Errorf("%s pod to node: %v", network, err)
+				}
+				for i, p := range w.pods {
+					if _, err := bpftest.Exchange(w.nodes[0].NS, network, netip.AddrPortFrom(p.IP, 7000), 2000); err != nil {
+						t.Errorf("%s node to pod %d: %v", network, i, err)
+					}
+				}
+			}
+		})
+	}
+}

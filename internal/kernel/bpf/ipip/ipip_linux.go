@@ -1,0 +1,132 @@
+package ipip
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Options describe one node's end of the tunnels. The devices must exist in NS.
+type Options struct {
+	NS *netns.NS
+	// NodeIP is the outer source, and the only outer destination that is taken in.
+	NodeIP netip.Addr
+	// Wire is the node's network device, Tunnel the one that stands for tunl0.
+	Wire, Tunnel string
+}
+
+// Tunnel is a node's end, attached.
+type Tunnel struct {
+	coll  *ebpf.Collection
+	links []io.Closer
+}
+
+// Counters are what the programs did since Load, in packets.
+type Counters struct {
+	Encapsulated, Decapsulated uint64
+	// Malformed were no IPv4, or cut off; NoPeer had a destination behind no peer; Failed could not be rewritten.
+	Malformed, NoPeer, Failed uint64
+}
+
+// Load loads the programs and attaches them: at the egress of Tunnel and at the ingress of Wire.
+func Load(o Options) (*Tunnel, error) {
+	if o.NS == nil || !o.NodeIP.Is4() {
+		return nil, fmt.Errorf("ipip stand-in: node address %q is not IPv4, or the namespace is missing", o.NodeIP)
+	}
+	t := &Tunnel{}
+	if err := t.load(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("ipip stand-in: %w", err), t.Close())
+	}
+	return t, nil
+}
+
+func (t *Tunnel) load(o Options) error {
+	c := programsTunnelConfig{NodeIp: be32(o.NodeIP)}
+	if err := o.NS.Do(func() error {
+		wire, err := net.InterfaceByName(o.Wire)
+		if err != nil {
+			return fmt.Errorf("device %s: %w", o.Wire, err)
+		}
+		tunnel, err := net.InterfaceByName(o.Tunnel)
+		if err != nil {
+			return fmt.Errorf("device %s: %w", o.Tunnel, err)
+		}
+		c.Wire, c.Tunnel = uint32(wire.Index), uint32(tunnel.Index)
+		copy(c.TunnelMac.Addr[:], tunnel.HardwareAddr)
+		return nil
+	}); err != nil {
+		return err
+	}
+	spec, err := loadPrograms()
+	if err != nil {
+		return err
+	}
+	if err := spec.Variables["config"].Set(c); err != nil {
+		return err
+	}
+	if t.coll, err = attach.Load("ipip", spec, ebpf.CollectionOptions{}); err != nil {
+		return err
+	}
+	for _, a := range []struct {
+		device string
+		side   attach.Side
+		prog   string
+	}{{o.Tunnel, attach.Egress, "encap"}, {o.Wire, attach.Ingress, "decap"}} {
+		l, err := attach.Device(o.NS, a.device, a.side, t.coll.Programs[a.prog])
+		if err != nil {
+			return err
+		}
+		t.links = append(t.links, l)
+	}
+	return nil
+}
+
+// SetPeer says which node the addresses of a prefix are behind. The longest prefix decides.
+func (t *Tunnel) SetPeer(prefix netip.Prefix, node netip.Addr) error {
+	if !prefix.Addr().Is4() || !node.Is4() {
+		return fmt.Errorf("ipip stand-in: peer %s behind %s: not IPv4", prefix, node)
+	}
+	key := programsPeerKey{Prefixlen: uint32(prefix.Bits()), Addr: be32(prefix.Masked().Addr())}
+	if err := t.coll.Maps["ipip_peers"].Put(key, be32(node)); err != nil {
+		return fmt.Errorf("ipip stand-in: peer %s behind %s: %w", prefix, node, err)
+	}
+	return nil
+}
+
+// Counters reads the counters, summed over CPUs.
+func (t *Tunnel) Counters() (Counters, error) {
+	var c Counters
+	for i, field := range []*uint64{&c.Encapsulated, &c.Decapsulated, &c.Malformed, &c.NoPeer, &c.Failed} {
+		var perCPU []uint64
+		if err := t.coll.Maps["ipip_counters"].Lookup(uint32(i), &perCPU); err != nil {
+			return c, fmt.Errorf("ipip stand-in: counters: %w", err)
+		}
+		for _, n := range perCPU {
+			*field += n
+		}
+	}
+	return c, nil
+}
+
+// Close takes the programs off.
+func (t *Tunnel) Close() error {
+	err := attach.CloseAll(t.links)
+	t.links = nil
+	if t.coll != nil {
+		t.coll.Close()
+	}
+	return err
+}
+
+func be32(a netip.Addr) uint32 {
+	b := a.As4()
+	return binary.NativeEndian.Uint32(b[:])
+}
