@@ -32,6 +32,9 @@ type builder struct {
 func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
 	b := &builder{lab: l, spec: spec, at: map[*Host]*link.Handle{},
 		inst: &Instance{Name: spec.Name, Profile: spec.Profile, Spec: spec}}
+	if m := spec.Profile.Model; m != "" {
+		b.inst.StandIn = append(b.inst.StandIn, m)
+	}
 	defer func() {
 		for _, h := range b.at {
 			h.Close()
@@ -231,6 +234,13 @@ func (b *builder) onUnderlay() []HostSpec {
 // dataplane connects the pods.
 func (b *builder) dataplane(context.Context) error {
 	d := b.spec.dataplane
+	attach := d.AttachPod
+	if s, ok := d.(dataplane.Switched); ok {
+		to := dataplane.Switch{At: b.at[b.inst.Switch], Bridge: switchBridge}
+		attach = func(_ dataplane.Node, _ *link.Handle, p dataplane.Pod, in *link.Handle) error {
+			return s.PlugPod(to, p, in)
+		}
+	}
 	for k, n := range b.spec.Nodes {
 		at := b.at[&b.inst.Nodes[k].Host]
 		if err := d.Prepare(n, at); err != nil {
@@ -240,7 +250,7 @@ func (b *builder) dataplane(context.Context) error {
 			if p.HostNetwork {
 				continue
 			}
-			if err := d.AttachPod(n, at, p, b.at[&b.inst.Nodes[k].Pods[j].Host]); err != nil {
+			if err := attach(n, at, p, b.at[&b.inst.Nodes[k].Pods[j].Host]); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
 		}
@@ -273,12 +283,28 @@ func (b *builder) nics(context.Context) error {
 	if b.spec.Lab.LineRate == 0 {
 		return nil
 	}
-	for _, n := range b.inst.Nodes {
-		if err := b.at[&n.Host].Shape(dataplane.NIC, b.spec.Lab.LineRate); err != nil {
-			return fmt.Errorf("%s: %w", n.Name, err)
+	for _, h := range b.senders() {
+		if err := b.at[h].Shape(dataplane.NIC, b.spec.Lab.LineRate); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
 	return nil
+}
+
+// senders are the hosts of nodes and pods that put frames on the wire themselves: a pod that hangs on the switch does
+// not send through its node's NIC.
+func (b *builder) senders() []*Host {
+	_, switched := b.spec.dataplane.(dataplane.Switched)
+	var list []*Host
+	for _, n := range b.inst.Nodes {
+		list = append(list, &n.Host)
+		for _, p := range n.Pods {
+			if switched {
+				list = append(list, &p.Host)
+			}
+		}
+	}
+	return list
 }
 
 // rules loads what the node's daemons keep in netfilter. A raw node has no daemons.

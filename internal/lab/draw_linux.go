@@ -25,7 +25,7 @@ func (s Spec) Draw(w io.Writer) error {
 			if j == len(n.Pods)-1 {
 				twig = "└─"
 			}
-			fmt.Fprintf(&b, "%s %s %s\n", bar, twig, drawPod(p))
+			fmt.Fprintf(&b, "%s %s %s\n", bar, twig, s.drawPod(p))
 		}
 	}
 	for _, svc := range s.Services {
@@ -57,10 +57,13 @@ func drawNode(n dataplane.Node) string {
 	return text
 }
 
-func drawPod(p dataplane.Pod) string {
+func (s Spec) drawPod(p dataplane.Pod) string {
+	_, switched := s.dataplane.(dataplane.Switched)
 	switch {
 	case p.HostNetwork:
 		return p.Name + " on the node's network"
+	case switched:
+		return fmt.Sprintf("%s %v MTU %d, on the switch", p.Name, p.Addr, p.MTU)
 	case p.HostDevice == "":
 		return fmt.Sprintf("%s %v MTU %d", p.Name, p.Addr, p.MTU)
 	}

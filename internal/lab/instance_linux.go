@@ -13,9 +13,10 @@ type Instance struct {
 	// Name is the profile's, with plan.TwinSuffix for a twin.
 	Name    string
 	Profile profile.Profile
-	// Err says why it does not stand; then everything below is empty.
+	// Err says why it does not stand; then everything below is empty. Where the kernel has no device of some kind it
+	// names the build option and is errors.ErrUnsupported.
 	Err error
-	// StandIn lists what something else stands in for, in words; nothing in this version.
+	// StandIn lists what the lab only imitates, and by what, in words: first the profile's Model.
 	StandIn          []string
 	Switch, External *Host
 	Nodes            []*Node
@@ -62,7 +63,7 @@ type Node struct {
 type Pod struct {
 	Host
 	Node *Node
-	// HostDevice is the node's end of the pod's veth, "" when there is none.
+	// HostDevice is the node's end of the pod's veth, "" when the node has none.
 	HostDevice string
 	// MAC is that of the pod's eth0, "" for a host-network pod.
 	MAC string

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -190,13 +191,13 @@ func checkSettings(t *testing.T, i *Instance, h *Host, want map[string]string) {
 
 // TestNotServedIsTrue tries the paths that profiles are said not to serve, with real packets.
 func TestNotServedIsTrue(t *testing.T) {
-	l := up(t, plan.Lab{}, "macvlan", "bridge", "ptp")
+	l := up(t, plan.Lab{}, "macvlan", "bridge", "ptp", "ipvlan", "sriov")
 	for _, i := range standing(t, l) {
 		t.Run(i.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, p := range plan.Paths {
 				reason := i.Spec.dataplane.NotServed(p)
-				if reason == "" || p.To == plan.Self {
+				if reason == "" {
 					continue
 				}
 				if err := refuses(i, i.Spec.ends(p)); err != nil {
@@ -229,7 +230,7 @@ func refuses(i *Instance, e Ends) error {
 }
 
 func TestNICModelsAndLineRate(t *testing.T) {
-	profiles := []string{"flannel-vxlan", "macvlan", "calico-vxlan"}
+	profiles := []string{"flannel-vxlan", "macvlan", "calico-vxlan", "sriov"}
 	for _, c := range []struct {
 		nic     string
 		rate    float64
@@ -246,6 +247,13 @@ func TestNICModelsAndLineRate(t *testing.T) {
 					at := handle(t, &n.Host)
 					if got, err := at.Shaper(dataplane.NIC); err != nil || got != c.shaper {
 						t.Errorf("%s %s: eth0 is shaped by %q (%v), want %s", i.Name, n.Name, got, err, c.shaper)
+					}
+					pod, want := n.Pods[0], "noqueue"
+					if i.Name == "sriov" {
+						want = c.shaper // its wire does not begin at the node
+					}
+					if got, err := handle(t, &pod.Host).Shaper(dataplane.NIC); err != nil || got != want {
+						t.Errorf("%s %s: eth0 is shaped by %q (%v), want %s", i.Name, pod.Name, got, err, want)
 					}
 				}
 			}
@@ -321,6 +329,71 @@ func TestOneFailureDoesNotDisturbTheOthers(t *testing.T) {
 	}
 	if l.Instance("host") != nil {
 		t.Error("host stands without having been asked for")
+	}
+}
+
+// TestWhatTheKernelLacksIsNamed: a profile that needs a missing device says which build option would bring it.
+func TestWhatTheKernelLacksIsNamed(t *testing.T) {
+	l := up(t, plan.Lab{}, "raw", "ipvlan")
+	i := l.Instance("ipvlan")
+	if lacking(t, i.Profile) == "" {
+		t.Skip("this machine lacks nothing that ipvlan needs, so there is nothing to name")
+	}
+	if i.Err == nil {
+		t.Fatal("ipvlan stands without what it needs")
+	}
+	for _, says := range []string{`profile "ipvlan": dataplane: node-1/pod-1: `, "CONFIG_IPVLAN"} {
+		if !strings.Contains(i.Err.Error(), says) {
+			t.Errorf("ipvlan does not stand because of %q, which does not say %q", i.Err, says)
+		}
+	}
+	if !errors.Is(i.Err, errors.ErrUnsupported) || !strings.Contains(hint.Of(i.Err), "modprobe ipvlan") {
+		t.Errorf("%v, hint %q", i.Err, hint.Of(i.Err))
+	}
+	if i := l.Instance("raw"); i.Err != nil {
+		t.Errorf("raw does not stand either: %v", i.Err)
+	}
+}
+
+// TestModelsAreLabelled: what the catalogue calls a model says so where the lab is reported on, and nothing else does.
+func TestModelsAreLabelled(t *testing.T) {
+	l := up(t, plan.Lab{}, "sriov", "ptp")
+	for _, i := range standing(t, l) {
+		var want []string
+		if i.Name == "sriov" {
+			want = []string{i.Profile.Model}
+		}
+		if !slices.Equal(i.StandIn, want) {
+			t.Errorf("%s: stand-in %q, want %q", i.Name, i.StandIn, want)
+		}
+	}
+}
+
+// TestAPodReachesItself: both ends of a path are the same host, each with an agent of its own.
+func TestAPodReachesItself(t *testing.T) {
+	l := up(t, plan.Lab{}, "flannel-host-gw")
+	standing(t, l)
+	c, s, err := l.Endpoints("flannel-host-gw", plan.Path{From: plan.Pod, To: plan.Self})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != s.Name || c.Name != "flannel-host-gw/node-1/pod-1" || s.Address != selfVIP.String() || s.ListenAddress != c.Address {
+		t.Errorf("endpoints %+v, %+v", c, s)
+	}
+	var pids []int
+	for _, e := range []wire.Endpoint{c, s} {
+		stream, err := e.Start(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stream.Close()
+		if got, err := say(stream, "hello"); err != nil || got != "hello\n" {
+			t.Errorf("the agent answers %q, %v", got, err)
+		}
+		pids = append(pids, stream.(*agent).cmd.Process.Pid)
+	}
+	if pids[0] == pids[1] {
+		t.Error("one agent serves both ends")
 	}
 }
 

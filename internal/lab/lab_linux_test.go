@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/wire"
@@ -91,18 +92,36 @@ func needRights(t *testing.T) {
 	}
 }
 
-// standing returns the instances that stand, and skips by name what the machine cannot have.
+// standing returns the instances that stand, and skips by name those that need what this machine lacks.
 func standing(t *testing.T, l *Lab) []*Instance {
 	t.Helper()
 	var list []*Instance
 	for _, i := range l.Instances() {
-		if i.Err != nil {
+		if i.Err == nil {
+			list = append(list, i)
+		} else if missing := lacking(t, i.Profile); missing != "" {
+			t.Run(i.Name, func(t *testing.T) { t.Skipf("%v; lacking %s", i.Err, missing) })
+		} else {
 			t.Errorf("%s does not stand: %v", i.Name, i.Err)
-			continue
 		}
-		list = append(list, i)
 	}
 	return list
+}
+
+// lacking names what a profile needs and this machine does not have; "" when it is all there.
+func lacking(t *testing.T, p profile.Profile) string {
+	t.Helper()
+	findings, err := probe.Check(t.Context(), p.Needs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing []string
+	for _, f := range findings {
+		if f.Outcome == probe.No {
+			missing = append(missing, f.Feature+": "+f.Missing+" ("+f.WayOut+")")
+		}
+	}
+	return strings.Join(missing, "; ")
 }
 
 // connect opens a TCP connection along a path, sends a line and reads it back.

@@ -21,9 +21,6 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 	if reason := s.dataplane.NotServed(p); reason != "" {
 		return Ends{}, s.notServed(p, reason)
 	}
-	if p.To == plan.Self {
-		return Ends{}, s.notServed(p, "no Service of this version's lab has its client as endpoint")
-	}
 	return s.ends(p), nil
 }
 
@@ -47,7 +44,7 @@ func (s Spec) ends(p plan.Path) Ends {
 		e.Server, e.Address = pod.Name, pod.Addr.Addr()
 	case plan.External:
 		e.Server, e.Address = s.External.Name, s.External.Addr.Addr()
-	case plan.Service, plan.NodePort:
+	case plan.Service, plan.NodePort, plan.Self:
 		s.behindService(&e, p)
 	}
 	return e
@@ -61,11 +58,19 @@ func far(p plan.Path) int {
 	return 0
 }
 
-func (s Spec) behindService(e *Ends, p plan.Path) {
-	name := LocalService
-	if far(p) == 1 {
-		name = RemoteService
+// ServiceOf returns the name of the Service that a path leads to; the path must lead to one.
+func ServiceOf(p plan.Path) string {
+	switch {
+	case p.To == plan.Self:
+		return SelfService
+	case far(p) == 1:
+		return RemoteService
 	}
+	return LocalService
+}
+
+func (s Spec) behindService(e *Ends, p plan.Path) {
+	name := ServiceOf(p)
 	for _, svc := range s.Services {
 		if svc.Name != name {
 			continue

@@ -19,6 +19,7 @@ var (
 	clusterCIDR = netip.MustParsePrefix("10.244.0.0/16")
 	localVIP    = netip.MustParseAddr("10.96.100.1")
 	remoteVIP   = netip.MustParseAddr("10.96.100.2")
+	selfVIP     = netip.MustParseAddr("10.96.100.3")
 	firstFiller = netip.MustParseAddr("10.97.0.1")
 )
 
@@ -27,14 +28,16 @@ const (
 	firstNode = 10
 	// Port is where every server listens: in a pod, on a node, behind a Service and at its cluster address.
 	Port = 5201
-	// The node ports of the two measured Services.
-	localNodePort, remoteNodePort = 30201, 30202
+	// The node ports of the measured Services.
+	localNodePort, remoteNodePort, selfNodePort = 30201, 30202, 30203
 )
 
-// The two Services that paths lead to: the endpoint of one is on the client's node, that of the other on the next.
+// The Services that paths lead to: the endpoint of one is on the client's node, that of the second on the next node, and
+// that of the third is the client itself.
 const (
 	LocalService  = "svc-local"
 	RemoteService = "svc-remote"
+	SelfService   = "svc-self"
 )
 
 // Spec describes one instance of a profile, before anything exists.
@@ -161,6 +164,7 @@ func services(s Spec) []ServiceSpec {
 	measured := []ServiceSpec{
 		{Name: LocalService, VIP: localVIP, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
 		{Name: RemoteService, VIP: remoteVIP, NodePort: remoteNodePort, UDP: true, Backends: []PodRef{{1, 0}}},
+		{Name: SelfService, VIP: selfVIP, NodePort: selfNodePort, UDP: true, Backends: []PodRef{{0, 0}}},
 	}
 	var all []ServiceSpec
 	vip := firstFiller

@@ -41,7 +41,7 @@ var catalogue = []Profile{
 	{Name: "calico-vxlan", Title: "Calico, vxlan, iptables", Summary: "routed cali veth with Calico's chains, vxlan.calico VNI 4096 port 4789, outer packets untracked", Encapsulation: "vxlan", Overhead: 50, PodMTU: 1450, Services: "kube-proxy", Policy: "calico-iptables", Needs: []string{"veth", "bridge", "vxlan", "iptables", "nat", "ipset"}, Lab: true},
 	{Name: "calico-underlay", Title: "Calico, no encapsulation, iptables", Summary: "routed cali veth with Calico's chains, pod addresses routed on the underlay", Encapsulation: "none", PodMTU: 1500, Services: "kube-proxy", Policy: "calico-iptables", Needs: []string{"veth", "bridge", "iptables", "nat", "ipset"}, Lab: true},
 	{Name: "macvlan", Title: "macvlan, bridge mode", Summary: "pod device on the node's NIC, the node's stack bypassed", Encapsulation: "none", PodMTU: 1500, Services: "none", Policy: "none", Needs: []string{"veth", "bridge", "macvlan", "iptables", "nat"}, Lab: true},
-	{Name: "flannel-host-gw", Title: "flannel, host-gw", Summary: "cni0 bridge, routes to the other nodes", Encapsulation: "none", PodMTU: 1500, Services: "kube-proxy", Policy: "none"},
+	{Name: "flannel-host-gw", Title: "flannel, host-gw", Summary: "cni0 bridge, routes to the other nodes", Encapsulation: "none", PodMTU: 1500, Services: "kube-proxy", Policy: "none", Needs: []string{"veth", "bridge", "iptables", "nat", "br_netfilter"}, Lab: true},
 	{Name: "flannel-wireguard", Title: "flannel, wireguard", Summary: "cni0 bridge, flannel-wg port 51820", Encapsulation: "wireguard", Overhead: 80, PodMTU: 1420, Services: "kube-proxy", Policy: "none", Needs: []string{"wireguard"}},
 	{Name: "calico-ipip", Title: "Calico, IPIP, iptables", Summary: "routed cali veth with Calico's chains, tunl0", Encapsulation: "ipip", Overhead: 20, PodMTU: 1480, Services: "kube-proxy", Policy: "calico-iptables", Needs: []string{"ipip"}},
 	{Name: "calico-nftables", Title: "Calico, nftables", Summary: "Calico's chains as nftables with verdict maps", Encapsulation: "vxlan", Overhead: 50, PodMTU: 1450, Services: "kube-proxy", Policy: "calico-nftables", Needs: []string{"nftables"}},
@@ -52,8 +52,8 @@ var catalogue = []Profile{
 	{Name: "cilium-native-legacy", Title: "Cilium, native routing, legacy host routing", Summary: "TC programs, through the node's stack", Encapsulation: "none", PodMTU: 1500, Services: "ebpf", Policy: "ebpf", Needs: []string{"bpf"}},
 	{Name: "cilium-netkit", Title: "Cilium, netkit devices", Summary: "netkit programs instead of veth", Encapsulation: "none", PodMTU: 1500, Services: "ebpf", Policy: "ebpf", Needs: []string{"bpf", "netkit"}},
 	{Name: "cilium-native-dsr", Title: "Cilium, native routing, DSR", Summary: "NodePort with the client's address kept and direct replies", Encapsulation: "none", PodMTU: 1500, Services: "ebpf", Policy: "ebpf", Needs: []string{"bpf"}},
-	{Name: "ipvlan", Title: "ipvlan, l2", Summary: "pod device on the node's NIC with the node's MAC", Encapsulation: "none", PodMTU: 1500, Services: "none", Policy: "none", Needs: []string{"ipvlan"}},
-	{Name: "sriov", Title: "SR-IOV (model)", Summary: "a device of its own on the switch", Encapsulation: "none", PodMTU: 1500, Services: "none", Policy: "none", Model: "a veth straight to the switch: no hardware", Needs: []string{"veth", "bridge"}},
+	{Name: "ipvlan", Title: "ipvlan, l2", Summary: "pod device on the node's NIC with the node's MAC", Encapsulation: "none", PodMTU: 1500, Services: "none", Policy: "none", Needs: []string{"veth", "bridge", "ipvlan", "iptables", "nat"}, Lab: true},
+	{Name: "sriov", Title: "SR-IOV (model)", Summary: "a device of its own on the switch", Encapsulation: "none", PodMTU: 1500, Services: "none", Policy: "none", Model: "model, no hardware: a veth straight to the switch stands for the virtual function", Needs: []string{"veth", "bridge", "iptables", "nat"}, Lab: true},
 }
 
 // All returns the catalogue in report order.

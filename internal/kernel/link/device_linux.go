@@ -126,6 +126,30 @@ func (h *Handle) AddMacvlan(m Macvlan) error {
 	return m.In.Up(m.Name)
 }
 
+// IPvlan is a device in l2 mode that shares the MAC address of the device under it, as the plugin of that name makes it.
+type IPvlan struct {
+	Name string
+	MTU  int
+	// Parent is in the handle's namespace; the new device goes to In.
+	Parent string
+	In     *Handle
+}
+
+// AddIPvlan makes an ipvlan device in another namespace.
+func (h *Handle) AddIPvlan(v IPvlan) error {
+	parent, err := h.indexOf(v.Parent)
+	if err != nil {
+		return err
+	}
+	dev := &netlink.IPVlan{LinkAttrs: attrs(v.Name, v.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}
+	dev.ParentIndex = parent
+	dev.Namespace = netlink.NsFd(v.In.ns.FD())
+	if err := h.nl.LinkAdd(dev); err != nil {
+		return explain(dev.Type(), v.Name, err)
+	}
+	return v.In.Up(v.Name)
+}
+
 func attrs(name string, mtu int, mac net.HardwareAddr) netlink.LinkAttrs {
 	a := netlink.NewLinkAttrs()
 	a.Name, a.MTU, a.HardwareAddr, a.Flags = name, mtu, mac, net.FlagUp

@@ -12,7 +12,7 @@ import (
 // Device is what the kernel says about one device.
 type Device struct {
 	Name string
-	// Kind is "veth", "bridge", "vxlan", "macvlan" or "device".
+	// Kind is "veth", "bridge", "vxlan", "macvlan", "ipvlan" or "device".
 	Kind string
 	MTU  int
 	MAC  net.HardwareAddr

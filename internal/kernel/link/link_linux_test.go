@@ -168,6 +168,20 @@ func TestMacvlanIsInThePodFromTheStart(t *testing.T) {
 	}
 }
 
+func TestIPvlanSharesTheMACAddressOfItsParent(t *testing.T) {
+	node, pod := fresh(t), fresh(t)
+	must(t, node.AddVeth(Veth{Name: "eth0", Peer: "port", MTU: 1500}))
+	err := node.AddIPvlan(IPvlan{Name: "eth0", MTU: 1500, Parent: "eth0", In: pod})
+	if errors.Is(err, unix.EOPNOTSUPP) && strings.Contains(err.Error(), "CONFIG_IPVLAN") {
+		t.Skipf("%v", err)
+	}
+	must(t, err)
+	d, parent := device(t, pod, "eth0"), device(t, node, "eth0")
+	if d.Kind != "ipvlan" || d.MTU != 1500 || !d.Up || d.MAC.String() != parent.MAC.String() {
+		t.Errorf("%+v on %+v", d, parent)
+	}
+}
+
 func TestSegmentationGoesOffAndStaysOff(t *testing.T) {
 	h, far, pod := fresh(t), fresh(t), fresh(t)
 	must(t,

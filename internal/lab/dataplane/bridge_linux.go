@@ -97,7 +97,12 @@ func (bridge) JoinNodes(_ Node, at *link.Handle, to Node) error {
 	return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: NIC})
 }
 
-func (bridge) NotServed(p plan.Path) string { return noMasquerade(p) }
+func (bridge) NotServed(p plan.Path) string {
+	if p.To == plan.Self {
+		return "the bridge plugin's default has no hairpin: cni0 does not let a packet out of the port that it came in by"
+	}
+	return noMasquerade(p)
+}
 
 // noMasquerade is the answer of plugins that leave pod addresses as they are.
 func noMasquerade(p plan.Path) string {

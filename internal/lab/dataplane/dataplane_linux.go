@@ -33,6 +33,20 @@ type Dataplane interface {
 	NotServed(p plan.Path) string
 }
 
+// Switched is what a dataplane is besides when its pods hang on the switch, beside their node and not on it. PlugPod is
+// then called in place of AttachPod.
+type Switched interface {
+	// PlugPod connects the pod, whose namespace is in, to the switch.
+	PlugPod(to Switch, p Pod, in *link.Handle) error
+}
+
+// Switch is what the nodes' NICs hang on.
+type Switch struct {
+	// At is a handle in its namespace, Bridge the device whose ports the NICs are.
+	At     *link.Handle
+	Bridge string
+}
+
 // All lists the dataplanes by the name of their profile.
 var All = []struct {
 	Profile string
@@ -47,6 +61,9 @@ var All = []struct {
 	{"calico-vxlan", calico{vxlan: true}},
 	{"calico-underlay", calico{}},
 	{"macvlan", macvlan{}},
+	{"flannel-host-gw", hostGW{}},
+	{"ipvlan", ipvlan{}},
+	{"sriov", sriov{}},
 }
 
 // Lookup returns the dataplane of a profile.
@@ -95,7 +112,7 @@ type Pod struct {
 	Addr netip.Prefix
 	// MAC is that of the pod's device, nil for a host-network pod.
 	MAC net.HardwareAddr
-	// HostDevice is the node's end of the pod's veth, "" when there is none.
+	// HostDevice is the node's end of the pod's veth, "" when the node has none.
 	HostDevice string
 	// HostNetwork pods have no namespace of their own.
 	HostNetwork bool

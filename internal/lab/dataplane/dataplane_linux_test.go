@@ -59,7 +59,7 @@ func TestDeviceNamesHaveTheirForm(t *testing.T) {
 	for d, form := range map[Dataplane]struct {
 		prefix string
 		length int
-	}{bridge{}: {"veth", 12}, ptp{}: {"veth", 12}, flannel{}: {"veth", 12}, canal{}: {"cali", 15}, calico{}: {"cali", 15}} {
+	}{bridge{}: {"veth", 12}, ptp{}: {"veth", 12}, flannel{}: {"veth", 12}, hostGW{}: {"veth", 12}, canal{}: {"cali", 15}, calico{}: {"cali", 15}} {
 		for _, p := range arranged(d, 3).Pods {
 			if len(p.HostDevice) != form.length || p.HostDevice[:4] != form.prefix {
 				t.Errorf("%T: device %q, want %s and %d characters", d, p.HostDevice, form.prefix, form.length)
@@ -69,7 +69,7 @@ func TestDeviceNamesHaveTheirForm(t *testing.T) {
 }
 
 func TestNotServed(t *testing.T) {
-	refused := map[Dataplane]int{host{}: 0, flannel{}: 0, canal{}: 0, calico{}: 0, bridge{}: 1, ptp{}: 1, macvlan{}: 7, raw{}: len(plan.Paths) - 2}
+	refused := map[Dataplane]int{host{}: 0, flannel{}: 0, hostGW{}: 0, canal{}: 0, calico{}: 0, bridge{}: 2, ptp{}: 1, macvlan{}: 7, ipvlan{}: 7, sriov{}: 3, raw{}: len(plan.Paths) - 2}
 	for d, want := range refused {
 		got := 0
 		for _, p := range plan.Paths {
@@ -79,6 +79,19 @@ func TestNotServed(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%T refuses %d paths, want %d", d, got, want)
+		}
+	}
+}
+
+// TestWhoseMACAddress: what tells the three dataplanes on the underlay apart that have no device on the node.
+func TestWhoseMACAddress(t *testing.T) {
+	for d, node := range map[Dataplane]bool{macvlan{}: false, ipvlan{}: true, sriov{}: false} {
+		n := Node{Name: "node-3", Addr: netip.MustParsePrefix("172.18.0.13/16"), MAC: MACOf(2, 0, netip.MustParseAddr("172.18.0.13")), MTU: 1500}
+		d.Arrange(&n, 3, 2)
+		for _, p := range n.Pods {
+			if (p.MAC.String() == n.MAC.String()) != node || p.HostDevice != "" || !n.Addr.Contains(p.Addr.Addr()) {
+				t.Errorf("%T: %+v", d, p)
+			}
 		}
 	}
 }
@@ -95,6 +108,9 @@ func TestRulesNameWhatTheNodeHas(t *testing.T) {
 	}
 	if len(c.Endpoints) != 2 || c.Endpoints[1].Device != n.Pods[1].HostDevice {
 		t.Errorf("endpoints: %+v", c.Endpoints)
+	}
+	if f := (hostGW{}).Rules(arranged(hostGW{}, 2), nil); f.Flannel == nil || f.Calico != nil || !f.Flannel.PodCIDR.IsValid() {
+		t.Errorf("flannel-host-gw: %+v", f)
 	}
 	r = canal{}.Rules(arranged(canal{}, 2), nil)
 	if r.Flannel == nil || r.Calico == nil || r.Calico.VXLAN || r.Calico.NATOutgoing || len(r.Calico.Pools) > 0 {

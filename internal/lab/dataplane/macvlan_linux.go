@@ -15,7 +15,10 @@ import (
 // own pods cannot reach each other: what the NIC sends does not come back to it.
 type macvlan struct{ nothing }
 
-func (macvlan) Arrange(n *Node, number, pods int) {
+func (macvlan) Arrange(n *Node, number, pods int) { arrangeOnUnderlay(n, number, pods) }
+
+// arrangeOnUnderlay gives pods addresses of the nodes' own network.
+func arrangeOnUnderlay(n *Node, number, pods int) {
 	for i := range pods {
 		b := n.Addr.Addr().As4()
 		b[2], b[3] = byte(number), byte(firstPod+i)
@@ -38,15 +41,25 @@ func (macvlan) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error 
 	)
 }
 
-const (
-	ownNode   = "a macvlan device in bridge mode cannot talk to the node that it stands on"
-	noService = "nothing on a macvlan pod's way translates a Service's address: the node's kube-proxy rules are bypassed"
-)
-
 func (macvlan) NotServed(p plan.Path) string {
+	return notServedOnNIC(p, "a macvlan", "a macvlan device in bridge mode cannot talk to the node that it stands on")
+}
+
+// noServices is why a pod of some kind reaches no Service past its node, and "" on other paths.
+func noServices(p plan.Path, kind string) string {
+	if p.From == plan.Pod && (p.To == plan.Service || p.To == plan.Self) {
+		return "nothing on " + kind + " pod's way translates a Service's address: the node's kube-proxy rules are bypassed"
+	}
+	return ""
+}
+
+// notServedOnNIC is what is not served when pods' devices stand on the node's NIC; ownNode says why a node and its own
+// pods cannot talk.
+func notServedOnNIC(p plan.Path, kind, ownNode string) string {
+	if reason := noServices(p, kind); reason != "" {
+		return reason
+	}
 	switch {
-	case p.From == plan.Pod && (p.To == plan.Service || p.To == plan.Self):
-		return noService
 	case p.Locality == plan.SameNode && p.From != p.To:
 		return ownNode
 	case p.Locality == plan.Local && p.To != plan.Host:

@@ -20,7 +20,8 @@ type breakage struct {
 	// at names hosts; nil is node-1.
 	at []string
 	// script is for sh, with $LOCAL and $REMOTE the addresses of this node and the other, $SUBNET the pods of the
-	// other, $VETH the first pod's device on node-1, $NEAR the second pod there, $VIP the address of the remote Service, $IPTABLES the program.
+	// other, $SELF the first pod on node-1 and $VETH its device there, $NEAR the second pod, $VIP the address of the
+	// remote Service, $IPTABLES the program.
 	script string
 	// notices are the IDs that must fail.
 	notices []string
@@ -32,6 +33,7 @@ const (
 	cross = "@pod-to-pod/cross-node"
 	same  = "@pod-to-pod/same-node"
 	bare  = "@host-to-host/cross-node"
+	self  = "@pod-to-self"
 )
 
 var bothNodes = []string{"node-1", "node-2"}
@@ -195,6 +197,85 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + same, "wire" + cross},
 	},
 	{
+		name: "no hairpin", profile: "flannel-vxlan",
+		script:  `bridge link set dev $VETH hairpin off`,
+		notices: []string{"exchange" + self, "source" + self},
+		holds:   []string{"exchange@pod-to-service/local"},
+	},
+	{
+		name: "a hairpin", profile: "bridge",
+		script:  `bridge link set dev $VETH hairpin on`,
+		notices: []string{"refused" + self},
+		holds:   []string{"exchange" + same},
+	},
+	{
+		name: "a hairpin from another address", profile: "ptp",
+		script:  `$IPTABLES -t nat -I POSTROUTING -s $SELF -d $SELF -j SNAT --to-source $LOCAL`,
+		notices: []string{"source" + self},
+		holds:   []string{"exchange" + self, "dnat" + self, "vip" + self},
+	},
+	{
+		name: "a hairpin that nobody masquerades", profile: "calico-underlay",
+		script:  `$IPTABLES -t nat -I POSTROUTING -s $SELF -d $SELF -j ACCEPT`,
+		notices: []string{"exchange" + self},
+		holds:   []string{"exchange@pod-to-service/local"},
+	},
+	{
+		name: "no NAT rules for a host-network pod", profile: "host",
+		script:  `$IPTABLES -t nat -F`,
+		notices: []string{"exchange" + self, "dnat" + self, "source" + self},
+		holds:   []string{"exchange" + bare},
+	},
+	{
+		name: "the other node's pods sought on the link", profile: "flannel-host-gw",
+		script:  `ip route replace $SUBNET dev eth0; ip neigh replace $(echo $SUBNET | sed 's,0/24,2,') lladdr 02:00:00:00:00:99 dev eth0`,
+		notices: []string{"exchange" + cross, "wire" + cross, "ttl" + cross},
+		holds:   []string{"exchange" + same, "exchange" + self},
+	},
+	{
+		name: "a tunnel in place of the route", profile: "flannel-host-gw", at: bothNodes,
+		script: `ip link add vx0 mtu 1450 up type vxlan id 1 dev eth0 local $LOCAL remote $REMOTE dstport 8472
+			ip addr add 192.0.2.${LOCAL##*.}/24 dev vx0
+			ip route replace $SUBNET via 192.0.2.${REMOTE##*.} dev vx0`,
+		notices: []string{"wire" + cross, "wire.addresses" + cross, "wire.frame" + cross, "route.remote"},
+		holds:   []string{"exchange" + same},
+	},
+	{
+		name: "nothing tracked", profile: "flannel-host-gw", at: bothNodes,
+		script:  `$IPTABLES -t raw -I PREROUTING -j NOTRACK`,
+		notices: []string{"conntrack.inner" + cross, "conntrack.inner" + same},
+		holds:   []string{"exchange" + cross, "ttl" + cross, "wire" + cross},
+	},
+	{
+		name: "one hop too many without a tunnel", profile: "flannel-host-gw", at: []string{"node-1/pod-1"},
+		script:  `echo 63 > /proc/sys/net/ipv4/ip_default_ttl`,
+		notices: []string{"ttl" + cross, "ttl" + same},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "a switch that keeps a pod from its node", profile: "sriov", at: []string{"switch"},
+		script:  `for port in node-1 node-1-pod-1; do bridge link set dev $port isolated on; done`,
+		notices: []string{"exchange@pod-to-host/same-node", "wire@pod-to-host/same-node"},
+		holds:   []string{"exchange" + same, "exchange" + cross, "exchange@host-to-pod/same-node"},
+	},
+	{
+		// The node sees one direction only, which kube-proxy would drop, and would tell the pod of the shorter way.
+		name: "a detour by the node", profile: "sriov", at: []string{"node-1", "node-1/pod-1"},
+		script: `for setting in send_redirects accept_redirects; do
+				for device in all eth0; do echo 0 > /proc/sys/net/ipv4/conf/$device/$setting; done
+			done
+			$IPTABLES -I FORWARD -j ACCEPT
+			ip route add $NEAR via $LOCAL || true`,
+		notices: []string{"untouched" + same, "ttl" + same},
+		holds:   []string{"exchange" + same, "untouched" + cross, "ttl" + cross},
+	},
+	{
+		name: "a pod that knows Services", profile: "sriov", at: []string{"node-1/pod-1"},
+		script:  `$IPTABLES -t nat -A OUTPUT -d $VIP -p tcp -j DNAT --to-destination $(echo $REMOTE | sed 's,0[.]12$,2.2,'); ip route add $VIP dev eth0`,
+		notices: []string{"refused@pod-to-service/remote"},
+		holds:   []string{"refused@pod-to-service/local"},
+	},
+	{
 		name: "a node that does not forward", profile: "ptp", at: []string{"node-2"},
 		script:  `echo 0 > /proc/sys/net/ipv4/ip_forward`,
 		notices: []string{"forwarding", "exchange" + cross},
@@ -222,10 +303,7 @@ func TestBreakageIsNoticed(t *testing.T) {
 const atOnce = 6
 
 func (b breakage) test(t *testing.T, program string) {
-	inst := up(t, plan.Lab{NIC: b.nic}, b.profile).Instances()[0]
-	if inst.Err != nil {
-		t.Fatal(inst.Err)
-	}
+	inst := raised(t, plan.Lab{NIC: b.nic}, b.profile)
 	if b.at == nil {
 		b.at = []string{"node-1"}
 	}
@@ -246,6 +324,14 @@ var mistaken = []struct {
 	{"ptp", "bridge", []string{"bridge", "gateway.mac", "ttl" + same}},
 	{"bridge", "calico-underlay", []string{"gateway", "proxy_arp", "policy.egress" + cross, "route.blackhole", "source@host-to-pod/same-node"}},
 	{"canal", "calico-vxlan", []string{"wire" + cross, "route.blackhole", "tunnel.device"}},
+	{"flannel-vxlan", "flannel-host-gw", []string{"wire" + cross, "route.remote", "source@external-to-nodeport/remote", "source@host-to-pod/cross-node"}},
+	{"flannel-host-gw", "flannel-vxlan", []string{"wire" + cross, "tunnel.device", "conntrack.outer" + cross, "route.remote"}},
+	{"bridge", "flannel-host-gw", []string{"exchange" + self, "source@pod-to-host/cross-node", "exchange@pod-to-external"}},
+	{"ptp", "sriov", []string{"untouched" + same, "untouched" + cross, "wire" + same, "wire@pod-to-host/same-node", "wire@host-to-pod/same-node", "wire.mac" + cross, "refused" + self}},
+	{"macvlan", "sriov", []string{"wire" + same, "exchange@pod-to-host/same-node", "exchange@host-to-service/local"}},
+	{"sriov", "macvlan", []string{"wire" + same, "refused@pod-to-host/same-node", "refused@host-to-pod/same-node"}},
+	{"sriov", "ipvlan", []string{"wire" + same, "refused@pod-to-host/same-node", "wire.mac" + cross}},
+	{"ipvlan", "macvlan", []string{"wire.mac" + cross}},
 	{"calico-vxlan", "calico-underlay", []string{"wire" + cross, "source@external-to-nodeport/remote", "source@host-to-pod/cross-node"}},
 }
 
@@ -279,10 +365,7 @@ func TestAnotherProfileIsNoticed(t *testing.T) {
 	for _, tc := range mistaken {
 		t.Run(tc.raised+" as "+tc.table, func(t *testing.T) {
 			t.Parallel()
-			inst := up(t, plan.Lab{}, tc.raised).Instances()[0]
-			if inst.Err != nil {
-				t.Fatal(inst.Err)
-			}
+			inst := raised(t, plan.Lab{}, tc.raised)
 			expect(t, run(context.Background(), inst, expectations[tc.table]), tc.notices, nil)
 		})
 	}
@@ -338,9 +421,11 @@ func shell(t *testing.T, inst *lab.Instance, host *lab.Host, iptables, script st
 	}
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Env = append(cmd.Environ(), "IPTABLES="+iptables, "LOCAL="+here.Addr.String(), "REMOTE="+other.Addr.String())
+	if pods := inst.Nodes[0].Pods; len(pods) > 1 {
+		cmd.Env = append(cmd.Env, "SELF="+pods[0].Addr.String(), "VETH="+pods[0].HostDevice, "NEAR="+pods[1].Addr.String())
+	}
 	if other.PodCIDR.IsValid() {
-		pods := inst.Nodes[0].Pods
-		cmd.Env = append(cmd.Env, "SUBNET="+other.PodCIDR.String(), "VETH="+pods[0].HostDevice, "NEAR="+pods[1].Addr.String())
+		cmd.Env = append(cmd.Env, "SUBNET="+other.PodCIDR.String())
 	}
 	if svc := inst.Service(lab.RemoteService); svc != nil {
 		cmd.Env = append(cmd.Env, "VIP="+svc.VIP.String())

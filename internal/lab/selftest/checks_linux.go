@@ -80,6 +80,9 @@ func pathChecks(x expectation, path plan.Path, who witness) []check {
 			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
 	}
+	if x.switched() && (path == podHostSame || path == hostPodSame) {
+		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, "plain")})
+	}
 	if path != podPodSame && path != podPodCross {
 		return list
 	}
@@ -92,7 +95,11 @@ func pathChecks(x expectation, path plan.Path, who witness) []check {
 		list = append(list, check{"ttl", path, "the TTL that is left of 64 at the receiving pod", ttlLeft(path, ttl)})
 	}
 	if path == podPodSame {
-		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, "nothing")})
+		carried := "nothing"
+		if x.switched() {
+			carried = "plain"
+		}
+		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, carried)})
 	}
 	if x.untouched {
 		list = append(list, check{"untouched", path, "what the nodes' rules count while pods talk", untouched(path)})

@@ -9,7 +9,7 @@
 //	on the wire       what carries a packet between nodes, how long the frame is, whose addresses and MAC it bears
 //	at the receiver   the client's address as the backend sees it, the TTL that is left, no cluster address
 //	in conntrack      which entries exist on which node, for the inner and for the outer packet, and what they translate
-//	in netfilter      which chains count packets, and for macvlan that none does
+//	in netfilter      which chains count packets, and where pods bypass their node that none does
 //	on the nodes      MTU, gateway and its MAC address, routes, neighbours, forwarding entries, sysctls, offloads
 //
 // The flow is: a scene (scene_linux.go) is the profile with captures open. On it every path of the table is tried

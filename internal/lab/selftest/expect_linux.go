@@ -49,7 +49,11 @@ type attachment struct {
 	proxyARP bool
 	// ownMAC says that the pod's MAC address is the one on the wire.
 	ownMAC bool
+	// switched says that the pod hangs on the switch, where its node and the other pods of the node meet it.
+	switched bool
 }
+
+func (x expectation) switched() bool { return x.attach != nil && x.attach.switched }
 
 type gateway int
 
@@ -142,9 +146,19 @@ var (
 	unmasqueraded = map[plan.Path]witness{podHostCross: client}
 
 	// A pod reaches itself through its Service only masqueraded, as whoever the node is towards it. The bridge plugin by
-	// itself does not let a frame back out of the port that it came in by.
+	// itself does not let a frame back out of the port that it came in by. A host-network pod is its node either way.
 	hairpinGateway = map[plan.Path]witness{podSelf: gatewayAddress}
 	hairpinNode    = map[plan.Path]witness{podSelf: clientNode}
+
+	// onUnderlay are the paths of pods with addresses of the underlay, past their node: nothing translates for them, and a
+	// Service is reached through a node only. pastNode are those that this costs, ownNode those between a pod and its
+	// own node, which need more than a device on the node's NIC.
+	onUnderlay = map[plan.Path]witness{
+		hostHostSame: client, hostHostCross: client, podPodSame: client, podPodCross: client, podHostCross: client,
+		hostPodCross: client, podExternal: client, hostSvcRemote: client, extPortRemote: clientNode,
+	}
+	pastNode = []plan.Path{podHostSame, hostPodSame, podSvcLocal, podSvcRemote, podSelf}
+	ownNode  = map[plan.Path]witness{podHostSame: client, hostPodSame: client, hostSvcLocal: client, extPortLocal: clientNode}
 
 	calicoAttach = attachment{gateway: linkLocal, sameTTL: 63, crossTTL: 62, proxyARP: true}
 )
@@ -160,13 +174,14 @@ var expectations = map[string]expectation{
 			hostHostSame: client, hostHostCross: client, podHostSame: client, podHostCross: client, hostPodSame: client, hostPodCross: client,
 			podPodSame: client, podPodCross: client, podExternal: client,
 			hostSvcLocal: client, hostSvcRemote: client, podSvcLocal: client, podSvcRemote: client,
-			extPortLocal: client, extPortRemote: clientNode,
+			extPortLocal: client, extPortRemote: clientNode, podSelf: client,
 		},
 	},
 	"bridge": {
 		tracked: true, served: paths(direct, entering(gatewayAddress, clientNode), unmasqueraded),
-		attach: &attachment{bridge: "cni0", gateway: firstAddress, sameTTL: 64, crossTTL: 62},
-		remote: &remoteRoute{device: "eth0"},
+		refused: []plan.Path{podSelf},
+		attach:  &attachment{bridge: "cni0", gateway: firstAddress, sameTTL: 64, crossTTL: 62},
+		remote:  &remoteRoute{device: "eth0"},
 	},
 	"ptp": {
 		tracked: true, served: paths(direct, entering(gatewayAddress, clientNode), hairpinGateway, unmasqueraded),
@@ -199,12 +214,20 @@ var expectations = map[string]expectation{
 		remote:    &remoteRoute{device: "eth0", protocol: protocolBird},
 	},
 	"macvlan": {
-		untouched: true,
-		served: map[plan.Path]witness{
-			hostHostSame: client, hostHostCross: client, podPodSame: client, podPodCross: client, podHostCross: client, hostPodCross: client, podExternal: client,
-			hostSvcRemote: client, extPortRemote: clientNode,
-		},
-		refused: []plan.Path{podHostSame, hostPodSame, podSvcLocal, podSvcRemote},
-		attach:  &attachment{sameTTL: 64, crossTTL: 64, ownMAC: true},
+		untouched: true, served: onUnderlay, refused: pastNode,
+		attach: &attachment{sameTTL: 64, crossTTL: 64, ownMAC: true},
+	},
+	"flannel-host-gw": {
+		tracked: true, served: paths(direct, entering(gatewayAddress, clientNode), hairpinGateway, masqueraded),
+		attach: &attachment{bridge: "cni0", gateway: firstAddress, sameTTL: 64, crossTTL: 62},
+		remote: &remoteRoute{device: "eth0"},
+	},
+	"ipvlan": {
+		untouched: true, served: onUnderlay, refused: pastNode,
+		attach: &attachment{sameTTL: 64, crossTTL: 64},
+	},
+	"sriov": {
+		untouched: true, served: paths(onUnderlay, ownNode), refused: []plan.Path{podSvcLocal, podSvcRemote, podSelf},
+		attach: &attachment{sameTTL: 64, crossTTL: 64, ownMAC: true, switched: true},
 	},
 }

@@ -116,20 +116,31 @@ func largestFrame(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (largest <= limit) == s.segmented()}
 }
 
-// wireMAC looks at who sends the frames towards the server: the node, or under macvlan the pod itself.
+// wireMAC looks at who sends the frames towards the server: the node, or where pods have an address of their own on the
+// wire the pod itself.
 func wireMAC(path plan.Path) func(context.Context, *scene) finding {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
 		if t == nil || t.err != nil {
 			return failed("the sender's", errNoTraffic)
 		}
+		node := &s.inst.Nodes[t.from].Host
 		owner := t.client
 		if s.want.attach == nil || !s.want.attach.ownMAC {
-			owner = &s.inst.Nodes[t.from].Host
+			owner = node
 		}
 		d, err := device(owner.NS, nic)
 		if err != nil {
 			return failed("that of "+owner.Name, err)
+		}
+		if owner != node {
+			below, err := device(node.NS, nic)
+			if err != nil {
+				return failed("that of "+owner.Name, err)
+			}
+			if below.MAC.String() == d.MAC.String() {
+				return finding{want: owner.Name + "'s own", got: macOf(d.MAC, below.MAC, node.Name)}
+			}
 		}
 		var found []string
 		for _, f := range t.wire {

@@ -76,7 +76,7 @@ func (s *scene) servers() []*lab.Pod {
 	}
 	add(s.pod(0, 1))
 	add(s.pod(1, 0))
-	for _, name := range []string{lab.LocalService, lab.RemoteService} {
+	for _, name := range []string{lab.LocalService, lab.RemoteService, lab.SelfService} {
 		if svc := s.inst.Service(name); svc != nil {
 			add(svc.Backends[0])
 		}

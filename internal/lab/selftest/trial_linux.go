@@ -97,10 +97,8 @@ func (e *ends) toPod(pod *lab.Pod) error {
 }
 
 func (s *scene) toService(p plan.Path, e *ends) error {
-	name := lab.LocalService
-	if e.to = far(p); e.to == 1 {
-		name = lab.RemoteService
-	}
+	name := lab.ServiceOf(p)
+	e.to = far(p)
 	svc := s.inst.Service(name)
 	if svc == nil || len(svc.Backends) != 1 {
 		return fmt.Errorf("the lab has no Service %s with one backend", name)
@@ -110,11 +108,8 @@ func (s *scene) toService(p plan.Path, e *ends) error {
 	}
 	e.listen = uint16(svc.TargetPort)
 	e.dial = netip.AddrPortFrom(svc.VIP, uint16(svc.Port))
-	switch p.To {
-	case plan.NodePort:
+	if p.To == plan.NodePort {
 		e.dial = netip.AddrPortFrom(s.inst.Nodes[0].Addr, uint16(svc.NodePort))
-	case plan.Self:
-		e.client = &svc.Backends[0].Host
 	}
 	return nil
 }

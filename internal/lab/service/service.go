@@ -1,5 +1,6 @@
-// Package service writes the rules by which a node serves Kubernetes Services: those of kube-proxy in iptables mode and
-// the few that kubelet adds. It is text in, text out; package kernel/ipt loads the result.
+// Package service writes the rules by which a node serves Kubernetes Services: those of kube-proxy in iptables mode or in
+// nftables mode, and the few that kubelet adds. It is values in, text or a table out; packages kernel/ipt and kernel/nft
+// load the result.
 //
 //	cfg := service.Config{
 //		ClusterCIDR: netip.MustParsePrefix("10.42.0.0/16"),
@@ -11,8 +12,9 @@
 //	}
 //	if err := cfg.Validate(); err != nil { ... }
 //	rules := service.Iptables(cfg) // a whole iptables-restore input; or service.Add(node, cfg) beside other generators
+//	table := service.NFTables(cfg) // the same in nftables mode
 //
-// How a packet for a Service walks, all in table nat and only for the first packet of a connection:
+// How a packet for a Service walks in iptables mode, all in table nat and only for the first packet of a connection:
 //
 //	PREROUTING, OUTPUT ─► KUBE-SERVICES ─► KUBE-SVC-x ─► KUBE-SEP-y: DNAT        by cluster address
 //	                          │ last rule, address of the node
@@ -20,9 +22,17 @@
 //	                                                     └──────► KUBE-SVL-x     traffic policy Local, source kept
 //	POSTROUTING ─► KUBE-POSTROUTING: masquerades what bears mark 0x4000
 //
-// Chain names are kube-proxy's own: a prefix and 16 characters of base32 of a SHA-256 over service, port and protocol
-// (and endpoint). The comments are kept too, and left out where kube-proxy leaves them out (above 1,000 endpoints): they
-// cost memory, loading time and with the legacy flavour a match for every packet.
+// And in nftables mode, where the way does not grow with the number of Services; the table is kube-proxy's own:
+//
+//	nat-prerouting, nat-output ─► services: map service-ips ─► service-x: DNAT by a map from a random number
+//	                                        map service-nodeports ─► external-x ─► service-x, marked
+//	                                                                     └───────► local-x, source kept
+//	nat-postrouting ─► masquerading: what is marked, and what is in the set hairpin-connections
+//
+// Chain names are kube-proxy's own: in iptables mode a prefix and 16 characters of base32 of a SHA-256 over service, port
+// and protocol (and endpoint), in nftables mode 8 of them and the names themselves. The comments of iptables mode are
+// kept too, and left out where kube-proxy leaves them out (above 1,000 endpoints): they cost memory, loading time and with
+// the legacy flavour a match for every packet.
 package service
 
 import (
@@ -42,8 +52,15 @@ type Config struct {
 	Services []Service
 	// MasqueradeAll masquerades all traffic to cluster addresses.
 	MasqueradeAll bool
-	// NoLocalhostNodePorts withholds node ports from 127.0.0.0/8; kube-proxy's default is to serve them.
+	// NoLocalhostNodePorts withholds node ports from 127.0.0.0/8; kube-proxy's default is to serve them. The nftables
+	// mode never serves them.
 	NoLocalhostNodePorts bool
+	// NodePortAddrs are where the nftables mode serves node ports, by kube-proxy's default the node's primary address
+	// alone; empty for every address of the node.
+	NodePortAddrs []netip.Addr
+	// ServiceCIDR is where cluster addresses come from: the nftables mode drops what goes to one that nobody has. The
+	// zero prefix leaves that out.
+	ServiceCIDR netip.Prefix
 }
 
 // Service is one port of a Service.
@@ -82,6 +99,14 @@ func (c Config) Validate() error {
 	var errs []error
 	if c.ClusterCIDR.IsValid() && !c.ClusterCIDR.Addr().Is4() {
 		errs = append(errs, fmt.Errorf("cluster CIDR %v is not IPv4", c.ClusterCIDR))
+	}
+	if c.ServiceCIDR.IsValid() && !c.ServiceCIDR.Addr().Is4() {
+		errs = append(errs, fmt.Errorf("service CIDR %v is not IPv4", c.ServiceCIDR))
+	}
+	for _, a := range c.NodePortAddrs {
+		if !a.Is4() {
+			errs = append(errs, fmt.Errorf("address %v for node ports is not IPv4", a))
+		}
 	}
 	names, vips, nodePorts := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	once := func(seen map[string]bool, what, key string) {

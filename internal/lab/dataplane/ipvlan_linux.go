@@ -1,0 +1,36 @@
+package dataplane
+
+import (
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// ipvlan gives each pod a device on top of the node's NIC that shares the NIC's MAC address, in l2 mode, and an address
+// of the underlay. The driver tells by the IP address which of the devices a packet is for:
+//
+//	pod eth0 (ipvlan) ─ eth0 ── switch ── eth0 ─ (ipvlan) eth0 pod
+//
+// As under macvlan the node's stack and its rules are not on the way, and pods of one node meet inside the driver. A
+// node and its own pods cannot reach each other: neither sees the other's ARP requests.
+type ipvlan struct{ nothing }
+
+func (ipvlan) Arrange(n *Node, number, pods int) {
+	arrangeOnUnderlay(n, number, pods)
+	for i := range n.Pods {
+		n.Pods[i].MAC = n.MAC
+	}
+}
+
+func (ipvlan) Prepare(_ Node, at *link.Handle) error { return forwarding(at) }
+
+func (ipvlan) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
+	return run(
+		func() error { return at.AddIPvlan(link.IPvlan{Name: NIC, MTU: p.MTU, Parent: NIC, In: in}) },
+		func() error { return announce(in) },
+		func() error { return in.AddAddress(NIC, p.Addr) },
+	)
+}
+
+func (ipvlan) NotServed(p plan.Path) string {
+	return notServedOnNIC(p, "an ipvlan", "an ipvlan device in l2 mode and the node that it stands on do not see each other's ARP requests")
+}

@@ -1,0 +1,303 @@
+package service
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/nft"
+)
+
+// TableNFT is the name of kube-proxy's table in nftables mode.
+const TableNFT = "kube-proxy"
+
+// Names of what in that table does not depend on a service.
+const (
+	MapServiceIPs       = "service-ips"
+	MapServiceNodePorts = "service-nodeports"
+	SetNodePortIPs      = "nodeport-ips"
+	SetClusterIPs       = "cluster-ips"
+	SetHairpin          = "hairpin-connections"
+	MapNoEndpoints      = "no-endpoint-services"
+	MapNoEndpointPorts  = "no-endpoint-nodeports"
+	mapFirewall         = "firewall-ips"
+
+	nftServices      = "services"
+	nftMasquerading  = "masquerading"
+	nftServiceCheck  = "service-endpoints-check"
+	nftNodePortCheck = "nodeport-endpoints-check"
+	nftClusterCheck  = "cluster-ips-check"
+	nftFirewallCheck = "firewall-check"
+	nftReject        = "reject-chain"
+)
+
+// affinityTime is affinitySeconds for the sets.
+const affinityTime = 10800 * time.Second
+
+// masqueradeBit is MasqueradeMark as a number.
+const masqueradeBit = 0x4000
+
+// nftBase are the base chains in the order in which kube-proxy declares them.
+var nftBase = []struct {
+	name string
+	hook nft.Hook
+}{
+	{"filter-prerouting-pre-dnat", nft.Hook{Type: "filter", Hook: "prerouting", Priority: nft.DNATPriority - 10}},
+	{"filter-output-pre-dnat", nft.Hook{Type: "filter", Hook: "output", Priority: nft.DNATPriority - 10}},
+	{"filter-input", nft.Hook{Type: "filter", Hook: "input", Priority: nft.FilterPriority}},
+	{"filter-forward", nft.Hook{Type: "filter", Hook: "forward", Priority: nft.FilterPriority}},
+	{"filter-output", nft.Hook{Type: "filter", Hook: "output", Priority: nft.FilterPriority}},
+	{"nat-prerouting", nft.Hook{Type: "nat", Hook: "prerouting", Priority: nft.DNATPriority}},
+	{"nat-output", nft.Hook{Type: "nat", Hook: "output", Priority: nft.DNATPriority}},
+	{"nat-postrouting", nft.Hook{Type: "nat", Hook: "postrouting", Priority: nft.SNATPriority}},
+}
+
+// nftJumps lead from base chains into the others; those of filters only for new connections.
+var nftJumps = []struct{ from, to string }{
+	{"filter-input", nftNodePortCheck},
+	{"filter-input", nftServiceCheck},
+	{"filter-forward", nftServiceCheck},
+	{"filter-output", nftServiceCheck},
+	{"filter-prerouting-pre-dnat", nftFirewallCheck},
+	{"filter-output-pre-dnat", nftFirewallCheck},
+	{"nat-output", nftServices},
+	{"nat-prerouting", nftServices},
+	{"nat-postrouting", nftMasquerading},
+	{"filter-forward", nftClusterCheck},
+	{"filter-output", nftClusterCheck},
+}
+
+// NFTables returns the table of kube-proxy in nftables mode for one node. c must have passed Validate. kubelet's rules
+// stay in iptables, see AddKubelet.
+func NFTables(c Config) *nft.Table {
+	p := nftProxy{c: c, t: nft.NewTable(nft.IPv4, TableNFT), seen: map[string]bool{}}
+	p.t.Comment = "rules for kube-proxy"
+	p.sets()
+	p.skeleton()
+	for _, s := range c.Services {
+		p.service(s)
+	}
+	return p.t
+}
+
+// nftProxy is one rendering.
+type nftProxy struct {
+	c Config
+	t *nft.Table
+	// seen has what is in the sets that services share: the ports of a Service have one address, and two Services may have
+	// the same endpoint.
+	seen map[string]bool
+}
+
+// once inserts a key into a set if it is not there yet.
+func (p *nftProxy) once(set string, key ...nft.Value) {
+	id := fmt.Sprint(set, key)
+	if !p.seen[id] {
+		p.seen[id] = true
+		p.t.Lookup(set).Insert(key...)
+	}
+}
+
+// byAddr and byPort are what packets are looked up by: where they go to, or only the port.
+var (
+	byAddr = []nft.Field{nft.DestAddr, nft.L4Proto, nft.DestPort}
+	byPort = []nft.Field{nft.L4Proto, nft.DestPort}
+)
+
+func (p *nftProxy) sets() {
+	t := p.t
+	t.Set(SetClusterIPs, nft.Addr).Comment = "Active ClusterIPs"
+	if len(p.c.NodePortAddrs) > 0 {
+		ips := t.Set(SetNodePortIPs, nft.Addr)
+		ips.Comment = "IPs that accept NodePort traffic"
+		for _, a := range p.c.NodePortAddrs {
+			ips.Insert(a)
+		}
+	}
+	t.Map(MapNoEndpoints, nft.Addr, nft.Proto, nft.Port).Comment = "vmap to drop or reject packets to services with no endpoints"
+	t.Map(MapNoEndpointPorts, nft.Proto, nft.Port).Comment = "vmap to drop or reject packets to service nodeports with no endpoints"
+	t.Map(mapFirewall, nft.Addr, nft.Proto, nft.Port).Comment = "destinations that are subject to LoadBalancerSourceRanges"
+	t.Map(MapServiceIPs, nft.Addr, nft.Proto, nft.Port).Comment = "ClusterIP, ExternalIP and LoadBalancer IP traffic"
+	t.Map(MapServiceNodePorts, nft.Proto, nft.Port).Comment = "NodePort traffic"
+	t.Set(SetHairpin, nft.Addr, nft.Addr, nft.Proto, nft.Port).Comment = "service hairpin connections"
+}
+
+// skeleton writes what is there without any service.
+func (p *nftProxy) skeleton() {
+	t := p.t
+	for _, b := range nftBase {
+		t.Base(b.name, b.hook)
+	}
+	for _, j := range nftJumps {
+		t.Chain(j.to)
+		rule := nft.Rule{nft.State(nft.New), nft.Jump(j.to)}
+		if strings.HasPrefix(j.from, "nat-") {
+			rule = rule[1:]
+		}
+		t.Chain(j.from).Add(rule...)
+	}
+	t.Chain(nftMasquerading).
+		Add(nft.MarkSet(masqueradeBit), nft.FlipMark(masqueradeBit), nft.Masquerade).
+		// A pod that reached itself would get its own answer from an address that it did not call.
+		Add(nft.Translated, nft.In(SetHairpin, nft.SourceAddr, nft.DestAddr, nft.L4Proto, nft.DestPort), nft.Masquerade)
+	t.Chain(nftReject).Add(nft.Reject)
+	t.Chain(nftFirewallCheck).Add(nft.VMap(mapFirewall, byAddr...))
+	t.Chain(nftServiceCheck).Add(nft.VMap(MapNoEndpoints, byAddr...))
+	t.Chain(nftNodePortCheck).Add(p.atNode(nft.VMap(MapNoEndpointPorts, byPort...))...)
+	// What still bears a cluster address here was not translated.
+	check := t.Chain(nftClusterCheck).
+		Add(nft.In(SetClusterIPs, nft.DestAddr), nft.Reject, nft.Comment("Reject traffic to invalid ports of ClusterIPs"))
+	if p.c.ServiceCIDR.IsValid() {
+		check.Add(nft.Is(nft.DestAddr, p.c.ServiceCIDR), nft.Drop, nft.Comment("Drop traffic to unallocated ClusterIPs"))
+	}
+	p.services()
+}
+
+// services writes the chain where every new connection is looked up.
+func (p *nftProxy) services() {
+	chain := p.t.Chain(nftServices)
+	toCluster, mark := nft.In(SetClusterIPs, nft.DestAddr), nft.SetMark(masqueradeBit)
+	switch {
+	case p.c.MasqueradeAll:
+		chain.Add(toCluster, mark, nft.Comment("masquerade all clusterIP traffic"))
+	case p.c.ClusterCIDR.IsValid():
+		chain.Add(toCluster, nft.Not(nft.SourceAddr, p.c.ClusterCIDR), mark, nft.Comment("masquerade clusterIP traffic from outside cluster"))
+	}
+	chain.Add(nft.VMap(MapServiceIPs, byAddr...))
+	chain.Add(p.atNode(nft.VMap(MapServiceNodePorts, byPort...))...)
+}
+
+// atNode limits a term to packets to where node ports are served: this mode has none at 127.0.0.0/8.
+func (p *nftProxy) atNode(then nft.Term) nft.Rule {
+	if len(p.c.NodePortAddrs) > 0 {
+		return nft.Rule{nft.In(SetNodePortIPs, nft.DestAddr), then}
+	}
+	return nft.Rule{nft.DestLocal, nft.Not(nft.DestAddr, localhost), then}
+}
+
+var localhost = netip.MustParsePrefix("127.0.0.0/8")
+
+// service writes everything that belongs to s.
+func (p *nftProxy) service(s Service) {
+	p.once(SetClusterIPs, s.VIP)
+	p.guard(s)
+	if len(s.Endpoints) == 0 {
+		p.t.Lookup(MapNoEndpoints).Put(nft.Goto(nftReject), s.keyAt(s.VIP)...)
+		p.closedNFT(s, nft.Goto(nftReject))
+		return
+	}
+	for _, e := range s.Endpoints {
+		if e.Local {
+			a := e.Addr.Addr()
+			p.once(SetHairpin, a, a, nft.L4(s.Protocol), e.Addr.Port())
+		}
+	}
+	ips := p.t.Lookup(MapServiceIPs)
+	ips.Put(nft.Goto(s.nftChain("service")), s.keyAt(s.VIP)...)
+	p.shareNFT(s, "service", s.Endpoints)
+	if s.NodePort == 0 && len(s.LoadBalancerIPs) == 0 {
+		return
+	}
+	external := nft.Goto(s.nftChain("external"))
+	for _, ip := range s.LoadBalancerIPs {
+		ips.Put(external, s.keyAt(ip)...)
+	}
+	if s.NodePort != 0 {
+		p.t.Lookup(MapServiceNodePorts).Put(external, nft.L4(s.Protocol), s.NodePort)
+	}
+	p.externalNFT(s)
+}
+
+func (s Service) keyAt(a netip.Addr) []nft.Value { return []nft.Value{a, nft.L4(s.Protocol), s.Port} }
+
+// externalNFT writes the chain for traffic from outside.
+func (p *nftProxy) externalNFT(s Service) {
+	chain := p.t.Chain(s.nftChain("external"))
+	all := nft.Goto(s.nftChain("service"))
+	if !s.ExternalTrafficPolicyLocal {
+		chain.Add(nft.SetMark(masqueradeBit), nft.Comment("masquerade")).Add(all)
+		return
+	}
+	if p.c.ClusterCIDR.IsValid() {
+		chain.Add(nft.Is(nft.SourceAddr, p.c.ClusterCIDR), all, nft.Comment("short-circuit pod traffic"))
+	}
+	chain.Add(nft.SourceLocal, nft.SetMark(masqueradeBit), nft.Comment("masquerade local traffic")).
+		Add(nft.SourceLocal, all, nft.Comment("short-circuit local traffic"))
+	local := slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Local })
+	if len(local) == 0 {
+		p.closedNFT(s, nft.Drop)
+		return
+	}
+	chain.Add(nft.Goto(s.nftChain("local")))
+	p.shareNFT(s, "local", local)
+}
+
+// shareNFT writes a chain that chooses among endpoints. With session affinity each endpoint has a chain and a set with
+// the clients that it has served; otherwise the choice and the translation are one rule.
+func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
+	chain := p.t.Chain(s.nftChain(kind))
+	tcp := nft.Is(nft.L4Proto, nft.L4(s.Protocol))
+	if !s.SessionAffinity {
+		var to []netip.AddrPort
+		for _, e := range endpoints {
+			to = append(to, e.Addr)
+		}
+		chain.Add(tcp, nft.DNATRandom(to...))
+		return
+	}
+	var names []string
+	for _, e := range endpoints {
+		name, set := s.nftEndpoint("endpoint", e), s.nftEndpoint("affinity", e)
+		names = append(names, name)
+		if own := p.t.Chain(name); len(own.Rules) == 0 {
+			p.t.Set(set, nft.Addr).Timeout = affinityTime
+			own.Add(nft.Update(set, nft.SourceAddr)).Add(tcp, nft.DNAT(e.Addr))
+		}
+		chain.Add(nft.In(set, nft.SourceAddr), nft.Goto(name))
+	}
+	chain.Add(nft.GotoRandom(names...))
+}
+
+// closedNFT says what happens to traffic from outside that nobody here serves.
+func (p *nftProxy) closedNFT(s Service, v nft.Verdict) {
+	for _, ip := range s.LoadBalancerIPs {
+		p.t.Lookup(MapNoEndpoints).Put(v, s.keyAt(ip)...)
+	}
+	if s.NodePort != 0 {
+		p.t.Lookup(MapNoEndpointPorts).Put(v, nft.L4(s.Protocol), s.NodePort)
+	}
+}
+
+// guard limits load balancer addresses to their source ranges, before the destination is translated. kube-proxy has the
+// ranges in an anonymous set; here each is a rule.
+func (p *nftProxy) guard(s Service) {
+	if len(s.SourceRanges) == 0 || len(s.LoadBalancerIPs) == 0 {
+		return
+	}
+	name := s.nftChain("firewall")
+	chain := p.t.Chain(name)
+	for _, r := range s.SourceRanges {
+		chain.Add(nft.Is(nft.SourceAddr, r), nft.Return)
+	}
+	chain.Add(nft.Drop)
+	for _, ip := range s.LoadBalancerIPs {
+		p.t.Lookup(mapFirewall).Put(nft.Goto(name), s.keyAt(ip)...)
+	}
+}
+
+// nftBaseName is hash-namespace/name/protocol/port, as kube-proxy calls a service.
+func (s Service) nftBaseName() string {
+	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName
+	return hash(base)[:8] + "-" + base
+}
+
+// nftChain names a chain of the service: service-x, local-x, external-x or firewall-x.
+func (s Service) nftChain(kind string) string { return kind + "-" + s.nftBaseName() }
+
+// nftEndpoint names the chain or set of one endpoint: endpoint-x or affinity-x.
+func (s Service) nftEndpoint(kind string, e Endpoint) string {
+	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName + "__" + e.Addr.Addr().String() + "/" + port(e.Addr.Port())
+	return kind + "-" + hash(base)[:8] + "-" + base
+}
