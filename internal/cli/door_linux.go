@@ -54,8 +54,47 @@ func openDoor(name string) (*door, error) {
 
 func (d *door) close() { _ = d.Close() } // nothing can be done about it, and the process ends
 
+// rooms are what a door leads to. With several instances the name of a place begins with that of its instance.
+type rooms []*lab.Instance
+
+// host returns the host of a name, or nil.
+func (r rooms) host(name string) *lab.Host {
+	for _, inst := range r {
+		if inst.Err != nil {
+			continue
+		}
+		own := name
+		if len(r) > 1 {
+			var ok bool
+			if own, ok = strings.CutPrefix(name, inst.Name+"/"); !ok {
+				continue
+			}
+		}
+		if h := inst.Host(own); h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// each calls do with the name of every host.
+func (r rooms) each(do func(name string, h *lab.Host)) {
+	for _, inst := range r {
+		if inst.Err != nil {
+			continue
+		}
+		for _, h := range inst.Hosts() {
+			name := h.Name
+			if len(r) > 1 {
+				name = inst.Name + "/" + name
+			}
+			do(name, h)
+		}
+	}
+}
+
 // serve answers until the door is closed.
-func (d *door) serve(inst *lab.Instance) {
+func (d *door) serve(r rooms) {
 	for {
 		c, err := d.AcceptUnix()
 		if err != nil {
@@ -63,13 +102,13 @@ func (d *door) serve(inst *lab.Instance) {
 		}
 		go func() {
 			defer c.Close()
-			_ = reply(c, inst) // who knocked has gone away
+			_ = reply(c, r) // who knocked has gone away
 		}()
 	}
 }
 
 // reply answers one question. Only root and the user who raised the lab may have its namespaces.
-func reply(c *net.UnixConn, inst *lab.Instance) error {
+func reply(c *net.UnixConn, r rooms) error {
 	uid, err := peer(c)
 	if err != nil {
 		return err
@@ -83,11 +122,11 @@ func reply(c *net.UnixConn, inst *lab.Instance) error {
 	case uid != 0 && uid != os.Geteuid():
 		a.Error = "the lab belongs to another user"
 	case q.Place == "":
-		a.Places = places(inst)
+		a.Places = places(r)
 	default:
-		host := inst.Host(q.Place)
+		host := r.host(q.Place)
 		if host == nil {
-			a.Error = fmt.Sprintf("there is no %q here; there are %s", q.Place, strings.Join(names(inst), ", "))
+			a.Error = fmt.Sprintf("there is no %q here; there are %s", q.Place, strings.Join(names(r), ", "))
 			break
 		}
 		rights = syscall.UnixRights(host.NS.FD())
@@ -119,20 +158,16 @@ func peer(c *net.UnixConn) (int, error) {
 	return int(cred.Uid), nil
 }
 
-func names(inst *lab.Instance) []string {
+func names(r rooms) []string {
 	var list []string
-	for _, h := range inst.Hosts() {
-		list = append(list, h.Name)
-	}
+	r.each(func(name string, _ *lab.Host) { list = append(list, name) })
 	return list
 }
 
 // places are the names with their addresses.
-func places(inst *lab.Instance) []string {
+func places(r rooms) []string {
 	var list []string
-	for _, h := range inst.Hosts() {
-		list = append(list, fmt.Sprintf("%-14s %s", h.Name, h.Addr))
-	}
+	r.each(func(name string, h *lab.Host) { list = append(list, fmt.Sprintf("%-14s %s", name, h.Addr)) })
 	return list
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ type labEnvironment struct {
 	plan     plan.Plan
 	profiles []result.Profile
 	facts    facts.Facts
+	// door lets lab exec look into the lab of a run; nil if it could not be opened.
+	door *door
 }
 
 // raiseLab raises every profile of the plan at the same time and lets each prove on real packets that it is what it
@@ -48,6 +51,10 @@ func raiseLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (run.E
 	}
 	if e.facts, err = conditionsOf(ctx, l, p); err != nil || ctx.Err() != nil {
 		return nil, takeDown(ctx, l, errors.Join(context.Cause(ctx), err))
+	}
+	// A run that nobody can look into is still a run.
+	if e.door, err = openDoor(fmt.Sprintf("run-%d", os.Getpid())); err == nil {
+		go e.door.serve(l.Instances())
 	}
 	return e, nil
 }
@@ -146,4 +153,9 @@ func cpusOf(l *lab.Lab) []int {
 	return slices.Compact(cpus)
 }
 
-func (e *labEnvironment) Close(ctx context.Context) error { return e.lab.Close(ctx) }
+func (e *labEnvironment) Close(ctx context.Context) error {
+	if e.door != nil {
+		e.door.close()
+	}
+	return e.lab.Close(ctx)
+}

@@ -39,7 +39,7 @@ type runArgs struct {
 	quiet   bool
 }
 
-const runLong = `Measure a plan and print its report. Without arguments this is every profile that the lab can raise, on nine
+const runLong = `Measure a plan and print its report. Without arguments this is every profile that the lab can raise, on five
 paths, under stream, rr and crr, in about four minutes. Every trial is on the disk before the next begins: a run that
 was killed goes on with --resume.`
 

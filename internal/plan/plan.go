@@ -63,6 +63,9 @@ type Lab struct {
 	Services int `json:"services,omitempty"`
 	// Iptables is "auto", "nft" or "legacy".
 	Iptables string `json:"iptables"`
+	// ServiceProxy is the mode of kube-proxy, "iptables" or "nftables", in the profiles that have it and do not fix its
+	// mode themselves; "" in files of versions that knew iptables alone.
+	ServiceProxy string `json:"service_proxy,omitempty"`
 }
 
 // Case is one cell of the experiment: a profile on a path under a workload.

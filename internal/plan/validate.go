@@ -124,6 +124,9 @@ func (fs *Faults) validLab(l Lab) {
 	}
 	fs.within("lab.services", l.Services, 0, MaxServices)
 	fs.oneOf("lab.iptables", l.Iptables, "auto", "nft", "legacy")
+	if l.ServiceProxy != "" {
+		fs.oneOf("lab.serviceProxy", l.ServiceProxy, "iptables", "nftables")
+	}
 }
 
 func (fs *Faults) within(field string, v, low, high int) {

@@ -37,14 +37,15 @@ func (d *decoder) planKeys(p *Plan) keys {
 
 func (d *decoder) labKeys(l *Lab) keys {
 	return keys{
-		"nodes":       d.whole(&l.Nodes),
-		"podsPerNode": d.whole(&l.PodsPerNode),
-		"nic":         d.text(&l.NIC),
-		"cpu":         d.text(&l.CPU),
-		"mtu":         d.whole(&l.MTU),
-		"lineRate":    readAs(d, &l.LineRate, ParseRate),
-		"services":    d.whole(&l.Services),
-		"iptables":    d.text(&l.Iptables),
+		"nodes":        d.whole(&l.Nodes),
+		"podsPerNode":  d.whole(&l.PodsPerNode),
+		"nic":          d.text(&l.NIC),
+		"cpu":          d.text(&l.CPU),
+		"mtu":          d.whole(&l.MTU),
+		"lineRate":     readAs(d, &l.LineRate, ParseRate),
+		"services":     d.whole(&l.Services),
+		"iptables":     d.text(&l.Iptables),
+		"serviceProxy": d.text(&l.ServiceProxy),
 	}
 }
 
