@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,7 +17,7 @@ const agentVerb = "agent"
 
 // hiddenCommands are those that cnibench calls itself with.
 func (p *program) hiddenCommands() []*cobra.Command {
-	return []*cobra.Command{p.agentCommand(), p.janitorCommand()}
+	return []*cobra.Command{p.agentCommand(), p.janitorCommand(), p.benchCommand()}
 }
 
 func (p *program) agentCommand() *cobra.Command {
@@ -37,6 +38,20 @@ func (p *program) janitorCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			return lab.Janitor(args[0], p.stdin)
+		},
+	}
+}
+
+func (p *program) socketsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: lab.SocketsVerb, Short: "Connect sockets for the lab at the other end of stdin", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			socket, ok := p.stdin.(*os.File)
+			if !ok {
+				return errors.New("stdin is not a socket of a lab")
+			}
+			return lab.ServeSockets(socket)
 		},
 	}
 }

@@ -95,9 +95,11 @@ func sideProcess(t *testing.T, o Options, before ...string) *process {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 	})
-	if p.port = p.read(t).Port; p.port == 0 {
-		t.Fatal("the process did not get ready")
+	ready := p.read(t)
+	if ready.Kind != "" {
+		t.Fatalf("the process did not get ready: %s", ready.Kind)
 	}
+	p.port = ready.Port
 	return p
 }
 

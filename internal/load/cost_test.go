@@ -10,53 +10,79 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// TestNoAllocationPerOperation counts the allocations of the whole process, both sides and Run included, between the
-// edges of the window: a handful, and not one per operation.
+// TestNoAllocationPerOperation counts the allocations of the client's whole process, Run included, between the edges of
+// the window: a handful, and not one per operation. The server is a process, because the counting stops the world, in
+// which a server would not answer.
 func TestNoAllocationPerOperation(t *testing.T) {
 	for _, w := range everyWorkload {
+		t.Run(w.String(), func(t *testing.T) {
+			o := options(w)
+			o.Interval, o.Side = 0, wire.SideServer
+			o.Window *= 2
+			p := sideProcess(t, o)
+			o.Window /= 2
+			o.Port = p.port
+			c := prepare(t, wire.SideClient, o)
+			p.run(t)
+			n, operations := allocations(t, c)
+			t.Logf("%d allocations in %d operations", n, operations)
+			// What is left is Run's and the runtime's own: maps of TCP_INFO, a new thread.
+			if limit := max(200, operations/50); n > limit {
+				t.Errorf("%d allocations in %d operations", n, operations)
+			}
+		})
+	}
+}
+
+// TestServersDoNotAllocate is the same for the server.
+func TestServersDoNotAllocate(t *testing.T) {
+	for _, w := range everyWorkload {
+		if w.Kind == plan.Ping {
+			continue
+		}
 		t.Run(w.String(), func(t *testing.T) {
 			needNamespace(t)
 			o := options(w)
 			o.Interval = 0
-			s, c := pair(t, o)
-			serving := start(t.Context(), s)
-			var before, after runtime.MemStats
-			got, err := c.Run(t.Context(), func(end bool) {
-				if end {
-					runtime.ReadMemStats(&after)
-				} else {
-					runtime.ReadMemStats(&before)
-				}
-			})
-			if err != nil {
-				t.Fatal(err)
+			s := prepare(t, wire.SideServer, o)
+			o.Side, o.Port = wire.SideClient, s.Port()
+			o.Window *= 2
+			p := sideProcess(t, o)
+			p.run(t)
+			n, operations := allocations(t, s)
+			t.Logf("%d allocations in %d operations", n, operations)
+			if limit := max(200, operations/50); n > limit {
+				t.Errorf("%d allocations in %d operations", n, operations)
 			}
-			n := after.Mallocs - before.Mallocs
-			t.Logf("%d allocations in %d operations", n, got.Operations)
-			// What is left is Run's and the runtime's own: maps of TCP_INFO, a new thread.
-			if limit := max(200, got.Operations/50); n > limit {
-				t.Errorf("%d allocations in %d operations", n, got.Operations)
-			}
-			if after.NumGC != before.NumGC {
-				t.Error("the collector ran in the window")
-			}
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			wait(t, serving, 1)
 		})
 	}
+}
+
+// allocations runs a trial and counts what the process allocates in its window.
+func allocations(t *testing.T, trial *Trial) (allocations, operations uint64) {
+	t.Helper()
+	var before, after runtime.MemStats
+	got, err := trial.Run(t.Context(), func(end bool) {
+		if end {
+			runtime.ReadMemStats(&after)
+		} else {
+			runtime.ReadMemStats(&before)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.NumGC != before.NumGC {
+		t.Error("the collector ran in the window")
+	}
+	return after.Mallocs - before.Mallocs, got.Operations
 }
 
 // TestNothingLeaks: after fifty trials of all kinds there are no more descriptors, threads or goroutines than before,
@@ -268,49 +294,4 @@ func callTable(t *testing.T, file string) map[string]uint64 {
 		t.Fatal("strace wrote no table")
 	}
 	return calls
-}
-
-// TestGuardShootsOnlyWhatIsOld: a watchdog strikes at random while a thread opens, uses and closes connections whose
-// descriptor numbers are the same all the time. Only connections older than the deadline may be shut down, and disarm
-// must say which.
-func TestGuardShootsOnlyWhatIsOld(t *testing.T) {
-	needNamespace(t)
-	var g guard
-	var now atomic.Int64
-	var over atomic.Bool
-	var group sync.WaitGroup
-	group.Go(func() {
-		for !over.Load() {
-			g.strike(now.Load() - 100)
-			runtime.Gosched()
-		}
-	})
-	shots := 0
-	for i := range 1000 {
-		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-		must(t, err)
-		old := i%10 == 0
-		g.arm(pair[0], now.Load())
-		if old {
-			now.Add(1000)
-			for g.word.Load()&shot == 0 {
-				runtime.Gosched()
-			}
-		}
-		_, e := sock.Send(pair[0], []byte{1}, 0)
-		late := g.disarm()
-		if late != old || (e != 0) != old {
-			t.Fatalf("connection %d: old %v, shot %v, errno %v", i, old, late, e)
-		}
-		if late {
-			shots++
-		}
-		sock.Close(pair[0])
-		sock.Close(pair[1])
-	}
-	over.Store(true)
-	group.Wait()
-	if shots != 100 {
-		t.Errorf("%d shots", shots)
-	}
 }

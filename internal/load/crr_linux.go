@@ -1,10 +1,7 @@
 package load
 
 import (
-	"runtime"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/sample"
@@ -23,9 +20,8 @@ import (
 // sockets, which inherit it from the listener; the client's have the system's default, as setting it would be another
 // call.
 //
-// The client's connections have no timeouts, so its calls tell the scheduler that they may block (package sock calls
-// them polite, about 50 ns each): a raw call that never returned would keep the runtime from ever stopping the world,
-// and the watchdog from running.
+// A connection has no socket timeouts, which would be more calls; the thread's pulse interrupts what blocks, and the
+// thread gives up an exchange that takes longer than the trial's timeout.
 const peekSize = 16 << 10
 
 // connector is the client.
@@ -53,15 +49,11 @@ func (c *connector) step(w *worker) bool {
 		w.rest()
 		return true
 	}
-	w.guard.arm(fd, w.last)
 	connected, ended, e := c.exchange(w, fd)
-	late := w.guard.disarm()
 	sock.Close(fd)
 	switch {
-	case late && w.trial.stopping(drain):
+	case e == syscall.ECANCELED:
 		// Cut short because the trial is over.
-	case late:
-		w.fail(timedOut)
 	case e != 0:
 		w.fail(classify(e))
 		w.rest()
@@ -76,53 +68,66 @@ func (c *connector) step(w *worker) bool {
 
 // exchange connects and makes one transaction; it returns when the connection stood and when the response was there.
 func (c *connector) exchange(w *worker, fd int) (connected, ended int64, e syscall.Errno) {
-	for e = syscall.EINTR; e == syscall.EINTR || e == syscall.EALREADY; {
-		e = sock.ConnectPolite(fd, &c.to)
-	}
-	if e != 0 && e != syscall.EISCONN {
-		return 0, 0, e
+	for e = sock.Connect(fd, &c.to); e != 0 && e != syscall.EISCONN; e = sock.Connect(fd, &c.to) {
+		if e = w.again(e); e != 0 {
+			return 0, 0, e
+		}
 	}
 	connected = w.trial.now()
 	for rest := c.request; len(rest) > 0; {
-		n, e := sock.SendPolite(fd, rest, 0)
-		if e != 0 && e != syscall.EINTR {
+		n, e := sock.Send(fd, rest, 0)
+		if e = w.again(e); e != 0 {
 			return 0, 0, e
 		}
-		if e == 0 {
-			rest = rest[n:]
-		}
+		rest = rest[max(n, 0):]
 	}
-	if e := c.receive(fd); e != 0 {
+	if e := c.receive(w, fd); e != 0 {
 		return 0, 0, e
 	}
 	return connected, w.trial.now(), 0
 }
 
-func (c *connector) receive(fd int) syscall.Errno {
-	rest, flags := c.response, sock.WaitAll
-	for {
-		part := rest
+// again returns 0 if a call of an exchange that began at last was interrupted and should be repeated, and otherwise why
+// not: the call's own failure, ETIMEDOUT, or ECANCELED when the trial is over.
+func (w *worker) again(e syscall.Errno) syscall.Errno {
+	switch {
+	case e == 0:
+		return 0
+	case e != syscall.EINTR && e != syscall.EALREADY:
+		return e
+	case w.trial.now()-w.last > int64(w.trial.o.Timeout):
+		return syscall.ETIMEDOUT
+	case w.trial.stopping(w.leaveAt):
+		return syscall.ECANCELED
+	}
+	return 0
+}
+
+// receive takes the response and leaves its end unread if the connection is to be reset.
+func (c *connector) receive(w *worker, fd int) syscall.Errno {
+	for rest := c.response; ; {
+		flags, part := sock.WaitAll, rest
 		if c.peek && len(rest) > peekSize {
 			part = rest[:len(rest)-peekSize]
 		} else if c.peek {
 			flags |= sock.Peek
 		}
-		n, e := sock.RecvPolite(fd, part, flags)
+		n, e := sock.Recv(fd, part, flags)
 		switch {
-		case e == syscall.EINTR:
 		case e != 0:
-			return e
+			if e = w.again(e); e != 0 {
+				return e
+			}
 		case n == len(rest):
 			return 0
 		case n == 0:
 			return syscall.EPIPE
 		case flags&sock.Peek == 0:
 			rest = rest[n:]
-		case n < len(rest):
-			// A signal or the end of the connection cut the peek short; looking again tells which: at the end, the same
-			// bytes come at once.
-			if m, e := sock.RecvPolite(fd, part, flags); e == 0 && m == n {
-				return syscall.EPIPE
+		default:
+			// The pulse, or the end of the connection, cut the peek short. Taking what is there for good tells which.
+			if n, e = sock.Recv(fd, part[:n], 0); e == 0 {
+				rest = rest[n:]
 			}
 		}
 	}
@@ -162,21 +167,16 @@ func (a *acceptor) step(w *worker) bool {
 	return true
 }
 
-// serve answers one request. The timeouts of the connection are the listener's.
+// serve answers one request.
 func (a *acceptor) serve(w *worker, fd int) syscall.Errno {
-	var since int64
+	w.last = 0
 	for rest := a.request; len(rest) > 0; {
 		n, e := sock.Recv(fd, rest, sock.WaitAll)
 		switch {
-		case e == syscall.EAGAIN || e == syscall.EINTR:
-			if since == 0 {
-				since = w.trial.now()
-			}
-			if w.trial.stopping(stop) || w.trial.now()-since > int64(w.trial.o.Timeout) {
-				return syscall.ETIMEDOUT
-			}
 		case e != 0:
-			return e
+			if e = a.patience(w, e); e != 0 {
+				return e
+			}
 		case n == 0:
 			return syscall.ECONNRESET
 		default:
@@ -185,80 +185,21 @@ func (a *acceptor) serve(w *worker, fd int) syscall.Errno {
 	}
 	for rest := a.response; len(rest) > 0; {
 		n, e := sock.Send(fd, rest, 0)
-		if e != 0 && (e != syscall.EAGAIN && e != syscall.EINTR || w.trial.stopping(stop)) {
-			return e
+		if e != 0 {
+			if e = a.patience(w, e); e != 0 {
+				return e
+			}
+			continue
 		}
-		if e == 0 {
-			rest = rest[n:]
-		}
+		rest = rest[n:]
 	}
 	return 0
 }
 
-// guard lets the watchdog shut down the connection that a thread is busy with, and no other: descriptor numbers are
-// used again at once. Its word is 0 while no connection is open, and otherwise the descriptor and the flags.
-type guard struct {
-	word  atomic.Uint64
-	since atomic.Int64
-}
-
-const (
-	armed     = 1 << iota // a connection is open
-	held                  // the watchdog is at it, the thread must wait
-	shot                  // it has been shut down
-	guardBits = iota
-)
-
-func (g *guard) arm(fd int, now int64) {
-	g.since.Store(now)
-	g.word.Store(uint64(fd)<<guardBits | armed)
-}
-
-// disarm says whether the connection was shut down.
-func (g *guard) disarm() bool {
-	for {
-		word := g.word.Load()
-		if word&held == 0 && g.word.CompareAndSwap(word, 0) {
-			return word&shot != 0
-		}
-		// Held lasts for one system call of the watchdog, unless the runtime wants to stop the world in between.
-		runtime.Gosched()
+// patience is again for the server, which reads no clock until it has been interrupted once.
+func (a *acceptor) patience(w *worker, e syscall.Errno) syscall.Errno {
+	if w.last == 0 {
+		w.last = w.trial.now()
 	}
-}
-
-// strike shuts the connection down if it has been open since before deadline.
-func (g *guard) strike(deadline int64) {
-	word := g.word.Load()
-	if word&armed == 0 || word&held != 0 || !g.word.CompareAndSwap(word, word|held) {
-		return
-	}
-	// Only now does the word stand still, so only now does since belong to it.
-	if g.since.Load() < deadline {
-		sock.Shutdown(int(word >> guardBits))
-		word |= shot
-	}
-	g.word.Store(word)
-}
-
-// watch is the watchdog. A connect that has not begun when it strikes fails to be shut down; the next strike gets it.
-func (t *Trial) watch() {
-	every := min(max(t.o.Timeout/8, time.Millisecond), tick)
-	timer := time.NewTicker(every)
-	defer timer.Stop()
-	for {
-		select {
-		case <-t.signals.gone:
-			return
-		case <-timer.C:
-		}
-		deadline := t.now() - int64(t.o.Timeout)
-		if t.stopping(drain) {
-			deadline = t.now() - int64(min(t.o.Timeout, tick))
-		}
-		t.roster.mu.Lock()
-		for _, w := range t.roster.workers {
-			w.guard.strike(deadline)
-		}
-		t.roster.mu.Unlock()
-	}
+	return w.again(e)
 }

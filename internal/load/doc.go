@@ -34,9 +34,10 @@
 //
 // # Nothing hangs
 //
-// Every blocking call ends within 50 ms by socket timeout and then looks at the phase. The client's connections of crr
-// have no timeouts, because setting them would be a sixth system call per transaction: a watchdog shuts down a socket
-// that has been busy for longer than the timeout.
+// A pulse (package thread) interrupts every thread's blocking calls each 25 ms, and the thread then looks at the phase.
+// There are no socket timeouts on the way, which cost a timer per blocking call, and none to set on the connections of
+// crr, where setting them would be a sixth system call. Only who must notice a lost packet sooner than the pulse has
+// one: rr over UDP and ping.
 //
 // # Normal ends and failures
 //

@@ -35,7 +35,8 @@ type Options struct {
 }
 
 const (
-	tick             = 50 * time.Millisecond // bound of a blocking call
+	tick             = 25 * time.Millisecond // bound of a blocking call of a load thread
+	setupTick        = 50 * time.Millisecond // bound of a blocking call while setting up
 	dialTimeout      = 3 * time.Second       // bound of setting up one flow
 	defaultTimeout   = time.Second
 	defaultUDPReply  = 50 * time.Millisecond
@@ -205,9 +206,9 @@ func (t *Trial) name() string {
 
 func (t *Trial) now() int64 { return t.clock.now() }
 
-// bound is how long a socket call may block: about a tick, and a whole fraction of the timeout.
+// bound is how long a socket call of a timed workload may block: about a tick, and a whole fraction of the timeout.
 func (t *Trial) bound() time.Duration {
-	return t.o.Timeout / max(1, (t.o.Timeout+tick-1)/tick)
+	return t.o.Timeout / max(1, (t.o.Timeout+setupTick-1)/setupTick)
 }
 
 // stopping says whether a thread that leaves at phase limit should leave.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -58,8 +59,10 @@ func (t *Trial) socket(family int) (int, error) {
 }
 
 func (t *Trial) settle(fd int) error {
-	if err := sock.SetTimeouts(fd, t.bound()); err != nil {
-		return err
+	if t.work.standing {
+		if err := sock.SetTimeouts(fd, setupTick); err != nil {
+			return err
+		}
 	}
 	if t.transport() == syscall.SOCK_DGRAM {
 		return sock.SetReceiveBuffer(fd, receiveBuffer)
@@ -99,14 +102,26 @@ func (t *Trial) connect(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := t.spawn(i, fd); err != nil {
+		if err := t.load(i, fd); err != nil {
 			return err
 		}
 	}
-	if t.work.watched {
-		t.roster.tasks.Go(t.watch)
-	}
 	return nil
+}
+
+// load starts the thread of a flow. It has its pulse, so the timeouts of the setting-up, which cost a timer whenever the
+// socket blocks, are taken off, or made those of the workload.
+func (t *Trial) load(index, fd int) error {
+	if t.work.standing {
+		var timeout time.Duration
+		if t.work.timed {
+			timeout = t.bound()
+		}
+		if err := sock.SetTimeouts(fd, timeout); err != nil {
+			return err
+		}
+	}
+	return t.spawn(index, fd)
 }
 
 func (t *Trial) target() sock.Addr {
@@ -247,9 +262,10 @@ func (t *Trial) bind(share bool) (int, error) {
 	return fd, err
 }
 
-// accept takes the TCP flows of the client.
+// accept takes the TCP flows of the client until all are there. A goroutine that went on waiting would keep the runtime's
+// monitor thread awake during the window.
 func (t *Trial) accept(listener int) {
-	for !t.stopping(stop) {
+	for !t.stopping(stop) && !t.full() {
 		fd, e := sock.AcceptPolite(listener)
 		switch e {
 		case 0:
@@ -284,6 +300,13 @@ func (t *Trial) welcome(fd int) {
 	t.adopt(fd, hello, 1)
 }
 
+// full says whether every flow has its thread, or will have it.
+func (t *Trial) full() bool {
+	t.roster.mu.Lock()
+	defer t.roster.mu.Unlock()
+	return t.roster.joined >= t.o.Workload.Flows
+}
+
 // adopt starts the thread of a flow that has greeted.
 func (t *Trial) adopt(fd int, hello []byte, copies int) {
 	if !isGreeting(hello) {
@@ -300,7 +323,7 @@ func (t *Trial) adopt(fd int, hello []byte, copies int) {
 	if full {
 		return
 	}
-	if err := t.spawn(index, fd); err != nil {
+	if err := t.load(index, fd); err != nil {
 		t.blame(err)
 		return
 	}
@@ -314,7 +337,7 @@ func (t *Trial) adopt(fd int, hello []byte, copies int) {
 func (t *Trial) acceptDatagrams(listener int) {
 	known := map[netip.AddrPort]bool{}
 	hello := make([]byte, plan.MaxDatagram)
-	for !t.stopping(stop) {
+	for !t.stopping(stop) && !t.full() {
 		n, from, e := sock.RecvFromPolite(listener, hello)
 		if e != 0 || !isGreeting(hello[:n]) || known[from.AddrPort()] || len(known) >= t.o.Workload.Flows {
 			continue

@@ -96,7 +96,7 @@ func (r *datagramRequester) step(w *worker) bool {
 			w.last = w.trial.now()
 			return again
 		case now-w.last >= int64(w.trial.o.Timeout)-int64(w.trial.o.Timeout)/20:
-			// The kernel's timeout is the trial's; the tolerance keeps an early wake-up from doubling it.
+			// The tolerance keeps a wake-up that is a little early from doubling the wait.
 			w.fail(timedOut)
 			w.last = now
 			return true

@@ -43,9 +43,9 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	if err := t.pass(ctx, rows, t.o.Warmup); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
-	rows.turn()
 	begin := edge{states: t.states()}
 	edges(false)
+	rows.turn()
 	begin.at, begin.process = t.now(), thread.ProcessCPUTime()
 	t.edges[0].Store(begin.at)
 	t.phase.Store(window)

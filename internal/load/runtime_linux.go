@@ -27,9 +27,8 @@ func hush(n int) {
 	}
 	quiet.trials++
 	quiet.threads += n
-	if want := quiet.threads + spare; runtime.GOMAXPROCS(0) < want {
-		runtime.GOMAXPROCS(want)
-	}
+	// Set even if it is enough: once set, the runtime no longer adapts it by itself, which would stop the world.
+	runtime.GOMAXPROCS(max(quiet.threads+spare, runtime.GOMAXPROCS(0)))
 }
 
 // unhush undoes hush; the last trial restores what was before the first.

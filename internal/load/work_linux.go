@@ -10,7 +10,7 @@ type work struct {
 	open     func(w *worker) error // gives the worker its flow
 	standing bool                  // flows are connected once, before the trial
 	sends    bool                  // moves data without being asked, so it must wait for Run
-	watched  bool                  // needs the watchdog
+	timed    bool                  // its socket has timeouts instead of a pulse
 }
 
 // workOf is the list of what the engine can do.
@@ -34,15 +34,15 @@ func workOf(side string, w plan.Workload) (work, error) {
 	case w.Kind == plan.RR && w.Protocol == plan.TCP:
 		return work{open: openResponder, standing: true}, nil
 	case w.Kind == plan.RR && w.Protocol == plan.UDP && client:
-		return work{open: openDatagramRequester, standing: true}, nil
+		return work{open: openDatagramRequester, standing: true, timed: true}, nil
 	case w.Kind == plan.RR && w.Protocol == plan.UDP:
 		return work{open: openDatagramResponder, standing: true}, nil
 	case w.Kind == plan.CRR && client:
-		return work{open: openConnector, watched: true}, nil
+		return work{open: openConnector}, nil
 	case w.Kind == plan.CRR:
 		return work{open: openAcceptor}, nil
 	case w.Kind == plan.Ping:
-		return work{open: openPinger}, nil
+		return work{open: openPinger, timed: true}, nil
 	}
 	return work{}, usage("no workload %q over %q", w.Kind, w.Protocol)
 }

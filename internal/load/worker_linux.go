@@ -52,13 +52,12 @@ type worker struct {
 	edges [2]tally // where the window begins and ends
 	cause kind     // why the flow was lost
 	hist  distributions
-	guard guard // of the connections of crr
 }
 
 // flow is one workload's part on one thread.
 type flow interface {
-	// step does one operation and returns false if the thread has nothing more to do. It must return within tick, or
-	// within the trial's timeout, when nothing happens.
+	// step does one operation and returns false if the thread has nothing more to do. When nothing happens it returns
+	// at the next pulse.
 	step(w *worker) bool
 }
 
@@ -99,6 +98,14 @@ func (w *worker) main(ready chan<- error) {
 	if err := thread.SharpTimers(); err != nil {
 		ready <- failure("timer slack", err)
 		return
+	}
+	if !t.work.timed {
+		pulse, err := thread.StartPulse(tick)
+		if err != nil {
+			ready <- failure("pulse", err)
+			return
+		}
+		defer pulse.Stop()
 	}
 	ready <- nil
 	if t.o.Side == wire.SideClient || t.work.sends {

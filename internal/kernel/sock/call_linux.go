@@ -24,6 +24,13 @@ func Socket(family, kind, protocol int) (int, syscall.Errno) {
 	return int(fd), e
 }
 
+// Connect connects fd; a TCP connect waits at most SO_SNDTIMEO (then EINPROGRESS; calling again waits on), and minutes
+// without one. Raw.
+func Connect(fd int, to *Addr) syscall.Errno {
+	_, _, e := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw[0])), uintptr(to.size))
+	return e
+}
+
 // Accept takes a connection; it waits at most SO_RCVTIMEO (then EAGAIN). The connection inherits the listener's
 // timeouts, congestion control and TCP_NODELAY. Raw.
 func Accept(fd int) (int, syscall.Errno) {
@@ -64,27 +71,19 @@ func Shutdown(fd int) syscall.Errno {
 	return e
 }
 
-// AcceptPolite is Accept for a goroutine that is no load thread, or for a socket without timeouts.
+// AcceptPolite is Accept for a goroutine that is no load thread.
 func AcceptPolite(fd int) (int, syscall.Errno) {
 	n, _, e := syscall.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
 	return int(n), e
 }
 
-// ConnectPolite connects fd; a TCP connect waits at most SO_SNDTIMEO (then EINPROGRESS; calling again waits on). Without
-// that it may wait for minutes, so there is no raw form.
+// ConnectPolite is Connect for a goroutine that is no load thread.
 func ConnectPolite(fd int, to *Addr) syscall.Errno {
 	_, _, e := syscall.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw[0])), uintptr(to.size))
 	return e
 }
 
-// SendPolite is Send for a socket without timeouts.
-func SendPolite(fd int, b []byte, flags int) (int, syscall.Errno) {
-	n, _, e := syscall.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
-		uintptr(flags|unix.MSG_NOSIGNAL), 0, 0)
-	return int(n), e
-}
-
-// RecvPolite is Recv for a goroutine that is no load thread, or for a socket without timeouts.
+// RecvPolite is Recv for a goroutine that is no load thread.
 func RecvPolite(fd int, b []byte, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.Syscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 		uintptr(flags), 0, 0)
