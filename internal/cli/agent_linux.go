@@ -17,7 +17,7 @@ const agentVerb = "agent"
 
 // hiddenCommands are those that cnibench calls itself with.
 func (p *program) hiddenCommands() []*cobra.Command {
-	return []*cobra.Command{p.agentCommand(), p.janitorCommand(), p.benchCommand()}
+	return []*cobra.Command{p.agentCommand(), p.janitorCommand(), p.socketsCommand(), p.benchCommand()}
 }
 
 func (p *program) agentCommand() *cobra.Command {

@@ -13,7 +13,7 @@ type labArgs struct {
 }
 
 // labFlags are the plan flags that matter without a measurement.
-var labFlags = []string{"nodes", "nic", "cpu", "mtu", "line-rate", "services", "iptables"}
+var labFlags = []string{"nodes", "nic", "cpu", "mtu", "line-rate", "services", "service-proxy", "iptables"}
 
 func (p *program) labCommand() *cobra.Command {
 	cmd := &cobra.Command{

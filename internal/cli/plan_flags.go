@@ -58,6 +58,7 @@ var planFlags = []planFlag{
 		return err
 	}},
 	{"services", "lab.services", "`number` of Services besides the two that are measured", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Services, s) }},
+	{"service-proxy", "lab.serviceProxy", "`mode` of kube-proxy: iptables or nftables", func(p *plan.Plan, s string) error { p.Lab.ServiceProxy = s; return nil }},
 	{"iptables", "lab.iptables", "iptables `variant`: nft, legacy or auto", func(p *plan.Plan, s string) error { p.Lab.Iptables = s; return nil }},
 }
 
@@ -72,14 +73,15 @@ type planArgs struct {
 
 // values are the words that a flag of a plan can have, for the shell to complete.
 var values = map[string]func() []string{
-	"env":       fixed("lab"),
-	"profiles":  profileNames,
-	"baseline":  profileNames,
-	"paths":     func() []string { return append(pathNames(), "all") },
-	"workloads": workloadNames,
-	"nic":       fixed("wire", "ideal"),
-	"cpu":       fixed("auto", "one", "split"),
-	"iptables":  fixed("auto", "nft", "legacy"),
+	"env":           fixed("lab"),
+	"profiles":      profileNames,
+	"baseline":      profileNames,
+	"paths":         func() []string { return append(pathNames(), "all") },
+	"workloads":     workloadNames,
+	"nic":           fixed("wire", "ideal"),
+	"cpu":           fixed("auto", "one", "split"),
+	"iptables":      fixed("auto", "nft", "legacy"),
+	"service-proxy": fixed("iptables", "nftables"),
 }
 
 func fixed(words ...string) func() []string { return func() []string { return words } }

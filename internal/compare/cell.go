@@ -53,6 +53,9 @@ type Warning struct {
 const (
 	// SomeFailed means that the median stands on the survivors of failed trials.
 	SomeFailed = "failed-trials"
+	// Missing means that finished trials have no such number, so that the median stands on the others: as a rule the
+	// slow ones, whose exchanges are too few for a percentile, are the ones that lack it.
+	Missing = "missing-values"
 	// NotFinite means that a value was infinite or not a number and was left out.
 	NotFinite = "not-finite"
 )
@@ -132,11 +135,13 @@ func (a *Analysis) cell(c *attempts, name string, failed int) Cell {
 		Unit:   metric.UnitFor(name, c.Workload.Work()),
 		Failed: failed,
 	}
-	var odd int
+	var odd, missing int
 	for _, t := range c.trials {
 		v, ok := t.Metrics[name]
 		switch {
-		case t.Status != result.OK || !ok:
+		case t.Status != result.OK:
+		case !ok:
+			missing++
 		case math.IsNaN(v) || math.IsInf(v, 0):
 			odd++
 		default:
@@ -148,6 +153,10 @@ func (a *Analysis) cell(c *attempts, name string, failed int) Cell {
 	cell.Warnings = trialWarnings(c.trials)
 	if failed > 0 {
 		cell.Warnings = append(cell.Warnings, Warning{SomeFailed, failureMessage(c.trials, failed), failed})
+	}
+	if missing > 0 {
+		m := fmt.Sprintf("%d of %d finished trials have no such number and are not in the median", missing, len(c.trials)-failed)
+		cell.Warnings = append(cell.Warnings, Warning{Missing, m, missing})
 	}
 	if odd > 0 {
 		cell.Warnings = append(cell.Warnings, Warning{NotFinite, "a value that is not a finite number was left out", odd})

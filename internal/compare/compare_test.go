@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +87,7 @@ func TestVerdicts(t *testing.T) {
 		{"identical and steady", metric.ServiceDemand, []float64{100, 100.1, 99.9, 100, 100}, []float64{100, 99.9, 100, 100.1, 100}, []float64{100, 100, 100, 100, 100}, Same, false},
 		{"apart, but within what twins differ by", metric.ServiceDemand, base, times(1.05), times(1.08), Same, false},
 		{"apart, and beyond what twins differ by", metric.ServiceDemand, base, times(1.10), times(1.08), Worse, false},
+		{"apart, but perhaps beyond what twins differ by", metric.ServiceDemand, base, []float64{102, 103, 104, 140, 150}, times(1.08), Inconclusive, true},
 		{"noise", metric.ServiceDemand, base, noisy, base, Inconclusive, true},
 		{"no loss beside no loss", metric.FrameLossRate, zeros, zeros, zeros, Same, false},
 		{"loss beside none", metric.FrameLossRate, zeros, []float64{.1, .2, .1, .3, .1}, zeros, Worse, false},
@@ -200,6 +202,13 @@ func TestCells(t *testing.T) {
 	if c, ok := a.Cell(Key{"x", podPod, rr, "rtt.p50"}); !ok || c.N != 0 || !slices.ContainsFunc(c.Warnings, func(w Warning) bool { return w.ID == NotFinite }) {
 		t.Errorf("a NaN: %v %+v", ok, c)
 	}
+	// Two of the three finished trials have no median: that it stands on one is said, and only there.
+	for name, want := range map[string]bool{sd: false, "rtt.p50": true} {
+		c, _ := a.Cell(Key{"x", podPod, rr, name})
+		if got := strings.Contains(fmt.Sprint(c.Warnings), "{missing-values 2 of 3 finished trials"); got != want {
+			t.Errorf("%s: warnings %v", name, c.Warnings)
+		}
+	}
 	if len(a.Unknown) != 0 {
 		t.Errorf("unknown: %v", a.Unknown)
 	}
@@ -287,6 +296,9 @@ func TestNeed(t *testing.T) {
 		{"nearly there", e(10, math.Exp(0.1), math.Exp(-0.001), math.Exp(0.2)), 0.01, 1},
 		{"towards same", e(10, 1, math.Exp(-0.2), math.Exp(0.2)), math.Expm1(0.1), 30},
 		{"below the least", e(1, 2, 2, 2), 0.01, 3},
+		{"apart, and nearly whole within the floor", e(10, math.Exp(0.1), math.Exp(0.05), math.Exp(0.25)), math.Expm1(0.2), 1},
+		{"apart, and partly beyond the floor", e(10, math.Exp(0.1), math.Exp(0.05), math.Exp(0.43)), math.Expm1(0.2), 27},
+		{"at the edge of the floor", e(10, 1.5, 1.4, 1.6), 0.5, most - 10},
 		{"unknown", e(9, math.NaN(), math.NaN(), math.NaN()), 0.01, 0},
 	} {
 		if got := need(c.e, c.floor); got != c.want {
@@ -353,5 +365,17 @@ func TestTable(t *testing.T) {
 	}
 	if _, ok := a.Table(rr, metric.Goodput); ok {
 		t.Error("a table of a metric that nobody measured")
+	}
+}
+
+func TestWarningsAreInTheManual(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/method.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{SomeFailed, Missing, NotFinite, stat.Few, stat.Spread, stat.Outlier, stat.Trend} {
+		if !strings.Contains(string(manual), "\n| `"+id+"` |") {
+			t.Errorf("docs/method.md does not say what %s means", id)
+		}
 	}
 }

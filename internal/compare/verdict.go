@@ -19,7 +19,8 @@ const (
 	// Better and Worse: the test rejects, and the ratio lies beyond the noise floor.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// Same: the interval lies within the noise floor, or the test rejects but the ratio lies within it.
+	// Same: the interval, at the wanted confidence, lies within the noise floor. That the ratio alone does is not
+	// enough: what the interval leaves open beyond the floor is not shown to be noise.
 	Same Verdict = "same"
 	// Inconclusive: none of these can be said.
 	Inconclusive Verdict = "inconclusive"
@@ -41,7 +42,7 @@ func (a *Analysis) judge(c, base *Cell, x Comparison) Verdict {
 	switch {
 	case rejects && size > band:
 		return side(m.Better, x.Ratio > 1)
-	case rejects, within && x.Confidence >= a.Confidence:
+	case within && x.Confidence >= a.Confidence:
 		return Same
 	}
 	return Inconclusive
@@ -67,17 +68,27 @@ func side(direction metric.Better, larger bool) Verdict {
 	return Worse
 }
 
-// need estimates how many more repetitions would decide. An interval shrinks with the root of the repetitions; it
-// decides once it is narrower than the ratio's distance from 1, or lies within the floor, whichever comes first.
+// most bounds what need says: a ratio at the very edge of the floor would take any number of repetitions.
+const most = 1_000_000
+
+// need estimates how many more repetitions would decide. An interval shrinks with the root of the repetitions. Where
+// the ratio lies beyond the floor it decides once it is narrower than the ratio's distance from 1, where it lies within,
+// once the whole interval does.
 func need(e stat.Effect, floor float64) int {
 	missing := max(0, stat.MinRepetitions-e.N)
 	half := math.Log(e.High/e.Low) / 2
 	if math.IsNaN(half) {
 		return missing
 	}
-	size := math.Abs(math.Log(e.Ratio))
-	enough := float64(e.N) * math.Pow(half/max(size, math.Log1p(floor)-size), 2)
-	return max(1, missing, int(math.Ceil(enough))-e.N)
+	room := math.Abs(math.Log(e.Ratio))
+	if band := math.Log1p(floor); room <= band {
+		room = band - room
+	}
+	enough := most
+	if x := math.Ceil(float64(e.N) * math.Pow(half/room, 2)); x < most {
+		enough = int(x)
+	}
+	return max(1, missing, enough-e.N)
 }
 
 // Counts is how many comparisons got each verdict.

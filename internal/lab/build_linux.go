@@ -2,7 +2,10 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -31,7 +34,7 @@ type builder struct {
 // build raises one instance. On failure it leaves nothing behind.
 func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
 	b := &builder{lab: l, spec: spec, at: map[*Host]*link.Handle{},
-		inst: &Instance{Name: spec.Name, Profile: spec.Profile, Spec: spec}}
+		inst: &Instance{Name: spec.Name, Profile: spec.Profile, Spec: spec, lab: l}}
 	if m := spec.Profile.Model; m != "" {
 		b.inst.StandIn = append(b.inst.StandIn, m)
 	}
@@ -49,6 +52,7 @@ func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
 		{"dataplane", b.dataplane},
 		{"NIC model", b.nics},
 		{"rules", b.rules},
+		{"programs", b.programs},
 	} {
 		began := time.Now()
 		err := ctx.Err()
@@ -112,6 +116,9 @@ func (b *builder) enter(h *Host) error {
 	return at.Up(link.Loopback)
 }
 
+// sendBuffer is the least, default and largest send buffer of a TCP socket, in bytes.
+const sendBuffer = "4096 16384 1048576"
+
 // fresh is what a new namespace gets from the kernel on a machine where nobody has changed anything. IPv4 settings are
 // otherwise taken over from the host, and what the host forwards or filters is no fact about a dataplane. IPv6 is off:
 // this lab is IPv4, and router solicitations are noise.
@@ -119,6 +126,10 @@ var fresh = []sysctl.Setting{
 	{Name: "net/ipv6/conf/all/disable_ipv6", Value: "1", IfPresent: true},
 	{Name: "net/ipv6/conf/default/disable_ipv6", Value: "1", IfPresent: true},
 	{Name: "net/ipv4/ip_forward", Value: "0"},
+	{Name: "net/ipv4/tcp_rmem", Value: "4096 131072 6291456"},
+	// Not the default of 4 MiB: what one flow may have under way must fit into the receive backlog of a CPU (1000 packets,
+	// and no namespace's to change), or the lab drops what no network would.
+	{Name: "net/ipv4/tcp_wmem", Value: sendBuffer},
 	{Name: "net/ipv4/conf/all/rp_filter", Value: "0"},
 	{Name: "net/ipv4/conf/default/rp_filter", Value: "0"},
 	{Name: "net/ipv4/conf/all/arp_ignore", Value: "0"},
@@ -320,8 +331,52 @@ func (b *builder) rules(ctx context.Context) error {
 	return nil
 }
 
-// close drops the namespaces.
+// programs loads what moves packets by BPF, on all nodes at once.
+func (b *builder) programs(context.Context) error {
+	d, ok := b.spec.dataplane.(dataplane.Programmed)
+	if !ok {
+		return nil
+	}
+	nodes := b.inst.Nodes
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for k, n := range nodes {
+		all.Go(func() {
+			if n.programs, errs[k] = d.Program(b.programming(k)); errs[k] != nil {
+				errs[k] = fmt.Errorf("%s: %w", n.Name, errs[k])
+			}
+		})
+	}
+	all.Wait()
+	for _, n := range nodes {
+		if s := n.programs.StandIn; s != "" && !slices.Contains(b.inst.StandIn, s) {
+			b.inst.StandIn = append(b.inst.StandIn, s)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (b *builder) programming(k int) dataplane.Programming {
+	n, all := b.inst.Nodes[k], b.spec.Nodes
+	p := dataplane.Programming{
+		NS: n.NS, Node: all[k], Others: slices.Concat(all[:k], all[k+1:]), Services: b.spec.kubeProxy(k),
+		NoCgroup: b.lab.groups.failed,
+	}
+	if n.Cgroup != nil {
+		p.Cgroup = n.Cgroup.Path()
+	}
+	return p
+}
+
+// close takes programs off and drops the namespaces.
 func (i *Instance) close() {
+	var programs sync.WaitGroup
+	for _, n := range i.Nodes {
+		if n.programs.Closer != nil {
+			programs.Go(func() { _ = n.programs.Close() }) // what it could not take off goes with its device
+		}
+	}
+	programs.Wait()
 	for _, ns := range i.owned {
 		_ = ns.Close() // the descriptor is gone whatever it says
 	}

@@ -51,7 +51,13 @@ func drawNode(n dataplane.Node) string {
 	if n.PodCIDR.IsValid() {
 		text += fmt.Sprintf(", pods %v", n.PodCIDR)
 	}
-	if t := n.Tunnel; t.Device != "" {
+	switch t := n.Tunnel; {
+	case t.Device == "":
+	case t.Port == 0:
+		text += fmt.Sprintf(", %s %v MTU %d", t.Device, t.Addr, t.MTU)
+	case t.VNI == 0:
+		text += fmt.Sprintf(", %s %v VNI by packet UDP %d MTU %d", t.Device, t.Addr, t.Port, t.MTU)
+	default:
 		text += fmt.Sprintf(", %s %v VNI %d UDP %d MTU %d", t.Device, t.Addr, t.VNI, t.Port, t.MTU)
 	}
 	return text

@@ -16,6 +16,9 @@ const (
 	FactCgroup   = "lab.cgroup"    // "v2", or why processes of a node are in no group
 	FactSteering = "lab.rps"       // is receive work steered to the node's CPUs
 	FactIPSet    = "ipset"
+	FactProxy    = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
+	// FactSendBuffer is the least, default and largest send buffer of a TCP socket in bytes.
+	FactSendBuffer = "lab.tcp_wmem"
 	// FactDefaultCongestion is what a socket gets in the lab that does not choose.
 	FactDefaultCongestion = "tcp.congestion.default"
 )
@@ -33,6 +36,8 @@ func (l *Lab) Facts() facts.Facts {
 		FactLineRate:    "unshaped",
 		FactCgroup:      "v2",
 		FactSteering:    "off",
+		FactProxy:       c.ServiceProxy,
+		FactSendBuffer:  sendBuffer,
 	}
 	if c.LineRate > 0 {
 		f[FactLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -25,6 +26,8 @@ type Instance struct {
 	// Spec is what it was made from.
 	Spec Spec
 
+	// lab is where it stands.
+	lab *Lab
 	// owned are the namespaces to close.
 	owned []*netns.NS
 }
@@ -57,6 +60,18 @@ type Node struct {
 	Pods       []*Pod
 	// Cgroup holds the node's and its pods' processes; nil without cgroup v2.
 	Cgroup *cgroup.Group
+
+	// programs are empty where no BPF programs move packets.
+	programs dataplane.Programs
+}
+
+// Drops returns what the BPF programs of the node dropped since they were loaded, one line for each reason; nothing when
+// there are no programs.
+func (n *Node) Drops() ([]string, error) {
+	if n.programs.Drops == nil {
+		return nil, nil
+	}
+	return n.programs.Drops()
 }
 
 // Pod is a host on a node.

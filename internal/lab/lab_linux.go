@@ -27,7 +27,8 @@ type Options struct {
 	// Log gets the time of each step at debug level; (optional).
 	Log *slog.Logger
 	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word, with
-	// the words JanitorVerb and a path, must call Janitor. Without a program no agents can be started.
+	// the words JanitorVerb and a path, must call Janitor, and with the word SocketsVerb ServeSockets. Without a program no
+	// agents can be started, and no sockets made in a node's cgroup.
 	Program []string
 	// Env is the agents' environment besides what the lab sets; (optional).
 	Env []string
@@ -220,10 +221,13 @@ func (l *Lab) Close(ctx context.Context) error {
 	// What else was started in here dies with the thread that started it.
 	l.starter.Close()
 	err := l.release(ctx)
+	// Side by side, because the kernel waits for every CPU before it lets go of a program.
+	var all sync.WaitGroup
 	for _, i := range l.instances {
 		if i != nil {
-			i.close()
+			all.Go(i.close)
 		}
 	}
+	all.Wait()
 	return err
 }

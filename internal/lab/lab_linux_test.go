@@ -33,6 +33,12 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			os.Exit(0)
+		case SocketsVerb:
+			if err := ServeSockets(os.Stdin); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		case "hold":
 			os.Exit(hold())
 		}
@@ -143,11 +149,14 @@ func connect(i *Instance, e Ends) error {
 		defer c.Close()
 		_, _ = io.Copy(c, c)
 	}()
-	var c net.Conn
-	err = i.Host(e.Client).NS.Do(func() (err error) {
-		c, err = net.DialTimeout("tcp4", netip.AddrPortFrom(e.Address, uint16(e.Port)).String(), 2*time.Second)
+	dialer, err := i.Dialer(i.Host(e.Client))
+	if err != nil {
 		return err
-	})
+	}
+	defer dialer.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	c, err := dialer.Dial(ctx, "tcp4", netip.AddrPortFrom(e.Address, uint16(e.Port)).String())
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,11 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/lab/policy"
 	"github.com/cnibench/cnibench/internal/lab/service"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 var everywhere = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
@@ -21,9 +23,31 @@ func (s Spec) Netfilter(node int) policy.Node {
 	n := s.Nodes[node]
 	others := slices.Concat(s.Nodes[:node], s.Nodes[node+1:])
 	rules := s.dataplane.Rules(n, others)
+	if s.Profile.Services == ebpfServices {
+		rules.Kubelet = true
+		return rules
+	}
 	rules.Services = &service.Config{ClusterCIDR: clusterCIDR, Services: s.kubeProxy(node)}
+	// Felix follows kube-proxy into nftables, so a profile with the one there has both.
+	rules.ProxyNFT = s.Lab.ServiceProxy == serviceProxyNFT || rules.Calico != nil && rules.Calico.NFTables
+	if rules.ProxyNFT {
+		rules.Services.NodePortAddrs, rules.Services.NoLocalhostNodePorts = []netip.Addr{n.Addr.Addr()}, true
+		rules.Services.ServiceCIDR = serviceCIDR
+	}
 	return rules
 }
+
+// ProxyNFT says whether the nodes' kube-proxy is in nftables mode.
+func (s Spec) ProxyNFT() bool { return s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyNFT }
+
+// serviceProxyNFT is plan.Lab.ServiceProxy for kube-proxy in nftables mode.
+const serviceProxyNFT = "nftables"
+
+// serviceCIDR is where Kubernetes takes cluster addresses from by default.
+var serviceCIDR = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96}), 12)
+
+// ebpfServices is what a profile's row says when programs of the dataplane stand in for kube-proxy.
+const ebpfServices = "ebpf"
 
 // kubeProxy returns the Services as the kube-proxy of a node sees them: one for each protocol.
 func (s Spec) kubeProxy(node int) []service.Service {
@@ -72,6 +96,9 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 	if err := tool.Restore(ctx, ns, rules); err != nil {
 		return err
 	}
+	if err := nft.Load(ctx, ns, n.Tables()...); err != nil {
+		return err
+	}
 	if err := sysctl.Set(ns, nodeSettings(n)); err != nil {
 		return fmt.Errorf("settings of kube-proxy and its like: %w", err)
 	}
@@ -82,11 +109,14 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 func nodeSettings(n policy.Node) []sysctl.Setting {
 	// A node of any CNI has it on where it exists: kubelet's checks ask for it.
 	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1", IfPresent: true}}
-	settings := service.Sysctls(*n.Services)
+	var settings map[string]string
+	if n.Services != nil {
+		settings = service.Sysctls(*n.Services)
+	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		list = append(list, sysctl.Setting{Name: name, Value: settings[name]})
 	}
-	if n.Calico != nil {
+	if n.Calico != nil || n.CalicoBPF != nil {
 		list = append(list, sysctl.Setting{Name: "net/netfilter/nf_conntrack_acct", Value: "1"})
 	}
 	return list

@@ -134,6 +134,7 @@ func complete(l plan.Lab) (plan.Lab, error) {
 		{"NIC model", &l.NIC, []string{d.NIC, "ideal"}},
 		{"CPU placement", &l.CPU, []string{d.CPU, "one", "split"}},
 		{"iptables flavour", &l.Iptables, []string{d.Iptables, "nft", "legacy"}},
+		{"service proxy", &l.ServiceProxy, []string{d.ServiceProxy, serviceProxyNFT}},
 	} {
 		if *f.value == "" {
 			*f.value = f.words[0]

@@ -160,7 +160,7 @@ func TestSpecRefuses(t *testing.T) {
 		says string
 	}{
 		{"calcio", plan.Lab{}, `profile "calcio": there is no such profile`},
-		{"cilium-native", plan.Lab{}, `profile "cilium-native": this version cannot raise it in the lab`},
+		{"cilium-netkit", plan.Lab{}, `profile "cilium-netkit": this version cannot raise it in the lab`},
 		{"canal", plan.Lab{Nodes: 17}, "17 nodes: want 2 to 16"},
 		{"canal", plan.Lab{PodsPerNode: 1}, "1 pods per node: want 2 to 250"},
 		{"canal", plan.Lab{MTU: 500}, "500 MTU: want 1280 to 9000"},

@@ -22,6 +22,7 @@ const (
 	Disagree        = "counters-disagree"
 	AboveLineRate   = "above-line-rate"
 	IRQApart        = "irq-apart"
+	IRQUnknown      = "irq-unknown"
 	KsoftirqdHidden = "ksoftirqd-hidden"
 	Errors          = "errors"
 	Retransmits     = "retransmits"
@@ -29,6 +30,8 @@ const (
 	MeterHeavy      = "meter-heavy"
 	CPUSteal        = "cpu-steal"
 	FewSamples      = "few-samples"
+	FewOperations   = "few-operations"
+	IdleSoftIRQ     = "idle-softirq"
 	WindowSkew      = "window-skew"
 )
 
@@ -40,6 +43,8 @@ const (
 	noticeable   = 0.02  // of the window: less CPU time than that disturbs nothing
 	stolen       = 0.01  // of the path's CPU time
 	resent       = 0.001 // of the segments sent
+	// fewest is how many operations of a flow make the one that an edge of the window cuts a small error (5 %).
+	fewest = 20
 	// slack is how many units two counts may differ whatever their size: what is in flight at an edge.
 	slack = 2
 )
@@ -58,6 +63,7 @@ var checks = []check{
 	{Disagree, (*trial).disagree},
 	{AboveLineRate, (*trial).aboveLineRate},
 	{IRQApart, (*trial).irqApart},
+	{IRQUnknown, (*trial).irqUnknown},
 	{KsoftirqdHidden, (*trial).ksoftirqdHidden},
 	{Errors, (*trial).errors},
 	{Retransmits, (*trial).resent},
@@ -65,6 +71,8 @@ var checks = []check{
 	{MeterHeavy, (*trial).meterHeavy},
 	{CPUSteal, (*trial).cpuSteal},
 	{FewSamples, (*trial).fewSamples},
+	{FewOperations, (*trial).fewOperations},
+	{IdleSoftIRQ, (*trial).idleSoftIRQ},
 	{WindowSkew, (*trial).windowSkew},
 }
 
@@ -230,11 +238,37 @@ func (t *trial) irqApart() string {
 	return "this kernel keeps interrupt time out of the CPU clocks of tasks: it is added from /proc/stat, for the whole CPU and in ticks of 10 ms"
 }
 
+func (t *trial) irqUnknown() string {
+	if _, ok := t.metrics[metric.ServiceDemand]; !ok || !t.c.IRQUnknown {
+		return ""
+	}
+	return "it could not be found out whether this kernel keeps interrupt time out of the CPU clocks of tasks: if it does, service demand lacks it"
+}
+
 func (t *trial) ksoftirqdHidden() string {
-	if t.c.IRQApart || t.client == nil || t.client.Host == nil || t.client.Host.KsoftirqdNs != nil {
+	_, demand := t.metrics[metric.ServiceDemand]
+	_, whole := t.metrics[metric.KernelCPU]
+	if t.c.IRQApart || !demand || whole {
 		return ""
 	}
 	return "ksoftirqd cannot be seen from here: what it did is missing from service demand"
+}
+
+// idleSoftIRQ rings where softirq work may find its CPU idle: when another CPU hands it over, or when the timer of a
+// shaper lets packets go. A kernel without interrupt accounting charges such work to no task and not to ksoftirqd.
+func (t *trial) idleSoftIRQ() string {
+	if _, ok := t.metrics[metric.ServiceDemand]; !ok || t.c.IRQApart {
+		return ""
+	}
+	client := t.cpusOf(t.client, nil)
+	n := len(client) + len(t.cpusOf(t.server, client))
+	switch {
+	case n > 1:
+		return fmt.Sprintf("on a path of %d CPUs, softirq work that finds its CPU idle is charged to no task: service demand is a lower bound", n)
+	case t.c.LineRate > 0:
+		return "packets that a shaper lets go on an idle CPU are charged to no task: service demand is a lower bound"
+	}
+	return ""
 }
 
 func (t *trial) errors() string {
@@ -307,6 +341,19 @@ func (t *trial) fewSamples() string {
 		return ""
 	}
 	return fmt.Sprintf("too few values for %s (%d must lie beyond a percentile)", strings.Join(t.thin, ", "), beyond)
+}
+
+func (t *trial) fewOperations() string {
+	if t.w.Interval > 0 {
+		return "" // as few as were asked for
+	}
+	return t.each(func(s *side) string {
+		// The kernel answers an echo, and nobody counts there.
+		if s == t.server && t.w.Kind == plan.Ping || s.Operations >= uint64(fewest*t.w.Flows) {
+			return ""
+		}
+		return fmt.Sprintf("only %d operations: what an edge of the window cuts off weighs in rates and service demand", s.Operations)
+	})
 }
 
 func (t *trial) windowSkew() string {

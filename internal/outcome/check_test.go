@@ -1,11 +1,13 @@
 package outcome
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/cpu"
+	"github.com/cnibench/cnibench/internal/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sample"
@@ -59,8 +61,34 @@ var cases = []spoiled{
 	{IRQApart, "added from /proc/stat", "rr", Conditions{IRQApart: true}, nil},
 	{IRQApart, "no service demand", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host = nil }},
 
+	{IRQUnknown, "could not be found out", "rr", FromFacts(facts.Facts{}), nil},
+	{IRQUnknown, "", "rr", FromFacts(facts.Facts{facts.IRQAccounting: facts.IRQInTask}), nil},
+
 	{KsoftirqdHidden, "missing", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
 	{KsoftirqdHidden, "", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
+
+	{KsoftirqdHidden, "missing", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host, s.Host = nil, nil }},
+	// The server is on a CPU of its own, whose ksoftirqd is hidden.
+	{KsoftirqdHidden, "missing", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
+		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
+		s.Host.KsoftirqdNs = nil
+	}},
+
+	{IdleSoftIRQ, "a path of 2 CPUs", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
+		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
+	}},
+	{IdleSoftIRQ, "", "rr", Conditions{CPUs: []int{0}}, func(_ *plan.Workload, c, s *sample.Observation) {
+		c.Host.CPUs[1], s.Host.CPUs[1] = map[string]int64{cpu.Idle: 1e9}, map[string]int64{cpu.Idle: 1e9}
+	}},
+	{IdleSoftIRQ, "", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, _, s *sample.Observation) {
+		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
+	}},
+	{IdleSoftIRQ, "shaper", "stream", Conditions{LineRate: 1e10}, nil},
+
+	{FewOperations, "server: only 3 operations", "crr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 3 }},
+	{FewOperations, "client: only 39 operations", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) { w.Flows, c.Operations = 2, 39 }},
+	{FewOperations, "", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) { w.Flows, c.Operations = 2, 40 }},
+	{FewOperations, "", "ping", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) { w.Interval, c.Operations = 1e8, 9 }},
 
 	{Errors, "client: reset 1, timeout 7; server: reset 2", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) {
 		c.Errors, s.Errors = map[string]uint64{"timeout": 7, "reset": 1, "no route": 0}, map[string]uint64{"reset": 2}
@@ -135,6 +163,18 @@ func TestSoundTrialsAreNotDoubted(t *testing.T) {
 		w, client, server := sound(kind)
 		if _, warnings := Derive(w, client, server, Conditions{IdleBusy: 0.02}); len(warnings) != 0 {
 			t.Errorf("%s: %v", kind, warnings)
+		}
+	}
+}
+
+func TestWarningsAreInTheManual(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/method.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range Warnings() {
+		if !strings.Contains(string(manual), "\n| `"+id+"` |") {
+			t.Errorf("docs/method.md does not say what %s means", id)
 		}
 	}
 }

@@ -33,13 +33,15 @@ type Conditions struct {
 	IdleBusy, IdleInterrupt float64
 	// IRQApart is true where the kernel keeps interrupt time out of the CPU clocks of tasks.
 	IRQApart bool
+	// IRQUnknown is true where that could not be found out; IRQApart is then false and may be wrong.
+	IRQUnknown bool
 	// CPUs are the CPUs of the path; empty means all that the observations speak of.
 	CPUs []int
 }
 
 // FromFacts fills in the Conditions that facts tell; LineRate and CPUs are the caller's to add.
 func FromFacts(f facts.Facts) Conditions {
-	c := Conditions{NIC: f[facts.NIC], IRQApart: f[facts.IRQAccounting] == facts.IRQApart}
+	c := Conditions{NIC: f[facts.NIC], IRQApart: f[facts.IRQAccounting] == facts.IRQApart, IRQUnknown: f[facts.IRQAccounting] == ""}
 	// A fact that is absent or not a number leaves the zero, which means unknown.
 	c.MTU, _ = strconv.Atoi(f[facts.MTU])
 	c.IdleBusy, _ = strconv.ParseFloat(f[facts.IdleBusy], 64)

@@ -118,8 +118,8 @@ func TestBaselineColumn(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	end := func(reason string, wall, windows int64) result.Record {
-		return result.Record{Type: result.TypeEnd, Status: result.OK, End: &result.End{Reason: reason, WallNs: wall, WindowNs: windows}}
+	end := func(reason string, wall, windows int64, trials int) result.Record {
+		return result.Record{Type: result.TypeEnd, Status: result.OK, End: &result.End{Reason: reason, WallNs: wall, WindowNs: windows, Trials: trials}}
 	}
 	small := reporttest.Small(2) // 6 trials of 330 ms, 300 ms of them in the window
 	for _, c := range []struct {
@@ -130,9 +130,11 @@ func TestRun(t *testing.T) {
 		windows time.Duration
 	}{
 		{"killed", small.Records, "unfinished", 1980 * time.Millisecond, 1800 * time.Millisecond},
-		{"ended", append(slices.Clone(small.Records), end("budget", 3e9, 2e9)), "budget", 3 * time.Second, 2 * time.Second},
-		{"resumed", slices.Concat(small.Records[:3], []result.Record{end("interrupted", 1e9, 9e8)}, small.Records[3:], []result.Record{end("complete", 2e9, 1e9)}), "complete", 3 * time.Second, 1900 * time.Millisecond},
-		{"resumed and killed", slices.Concat(small.Records[:3], []result.Record{end("interrupted", 1e9, 9e8)}, small.Records[3:]), "unfinished", 1980 * time.Millisecond, 1800 * time.Millisecond},
+		{"ended", append(slices.Clone(small.Records), end("budget", 3e9, 2e9, 6)), "budget", 3 * time.Second, 2 * time.Second},
+		{"resumed", slices.Concat(small.Records[:3], []result.Record{end("interrupted", 1e9, 9e8, 3)}, small.Records[3:], []result.Record{end("complete", 2e9, 1e9, 3)}), "complete", 3 * time.Second, 1900 * time.Millisecond},
+		// Four trials of an invocation that left no end, then two of one that did.
+		{"killed and resumed", append(slices.Clone(small.Records), end("complete", 1e9, 6e8, 2)), "complete", 2320 * time.Millisecond, 1800 * time.Millisecond},
+		{"resumed and killed", slices.Concat(small.Records[:3], []result.Record{end("interrupted", 1e9, 9e8, 3)}, small.Records[3:]), "unfinished", 1980 * time.Millisecond, 1800 * time.Millisecond},
 	} {
 		r := build(t, reporttest.Result{Header: small.Header, Records: c.recs}, report.Options{}).Run
 		if r.Reason != c.reason || r.Wall != c.wall || r.Windows != c.windows || r.Trials != 6 {

@@ -109,10 +109,12 @@ func (b *builder) conditions() []Item {
 // unfinished is the Reason of a run whose file has no end.
 const unfinished = "unfinished"
 
-// runOf sums up how the numbers were made.
+// runOf sums up how the numbers were made. An end speaks for the trials of its own invocation, which are the last ones
+// before it; those of an invocation that was killed have none, and count with their own times.
 func runOf(h result.Header, recs []result.Record) Run {
 	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: unfinished}
 	var wall, windows time.Duration
+	var open []result.Record
 	for _, rec := range recs {
 		switch {
 		case rec.Type == result.TypeTrial:
@@ -122,11 +124,17 @@ func runOf(h result.Header, recs []result.Record) Run {
 			if rec.Status != result.OK {
 				r.Failed++
 			}
+			open = append(open, rec)
 			r.Reason = unfinished // a resumed run goes on after an end
 		case rec.Type == result.TypeEnd && rec.End != nil:
 			r.Reason = rec.End.Reason
 			r.Wall += time.Duration(rec.End.WallNs)
 			r.Windows += time.Duration(rec.End.WindowNs)
+			for _, killed := range open[:max(len(open)-rec.End.Trials, 0)] {
+				r.Wall += time.Duration(killed.WallNs)
+				r.Windows += time.Duration(killed.WindowNs)
+			}
+			open = nil
 		}
 	}
 	if r.Wall <= 0 || r.Reason == unfinished {
@@ -176,6 +184,7 @@ func command(p plan.Plan) string {
 	add(p.Lab.LineRate != 0, "line-rate", strconv.FormatFloat(p.Lab.LineRate, 'f', -1, 64))
 	add(p.Lab.Services != 0, "services", fmt.Sprint(p.Lab.Services))
 	add(p.Lab.Iptables != d.Lab.Iptables, "iptables", p.Lab.Iptables)
+	add(p.Lab.ServiceProxy == "nftables", "service-proxy", p.Lab.ServiceProxy)
 	add(true, "seed", fmt.Sprint(p.Seed))
 	if !p.Twin {
 		line += " --no-twin"

@@ -54,7 +54,7 @@ const (
 // Record is one line after the header: a trial, finished or failed.
 type Record struct {
 	// Type is "trial" or "end". Each invocation that could finish in order closes with an "end", so a file that was
-	// resumed may have several; the last one counts.
+	// resumed may have several: the last one's reason counts, and their times add up.
 	Type string `json:"type"`
 	plan.Trial
 	Status  string    `json:"status"`
@@ -71,7 +71,7 @@ type Record struct {
 	// Client and Server are what the two sides saw.
 	Client *sample.Observation `json:"client,omitempty"`
 	Server *sample.Observation `json:"server,omitempty"`
-	// End is set on the last line only.
+	// End is set if Type is "end".
 	End *End `json:"end,omitempty"`
 }
 
@@ -97,6 +97,7 @@ type End struct {
 	// WallNs is the wall time of this invocation, WindowNs the sum of its measurement windows.
 	WallNs   int64 `json:"wall_ns"`
 	WindowNs int64 `json:"window_ns"`
-	Trials   int   `json:"trials"`
-	Failed   int   `json:"failed"`
+	// Trials and Failed count those of this invocation.
+	Trials int `json:"trials"`
+	Failed int `json:"failed"`
 }

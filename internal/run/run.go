@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
@@ -120,7 +121,13 @@ type conductor struct {
 	memory       memory
 	progress     progress
 	windows      time.Duration
+	// changed says which facts of a resumed file's header do not hold any more.
+	changed []string
 }
+
+// ConditionsChanged is the id of the warning on every trial that a resumed run measures under other facts than those in
+// the file's header.
+const ConditionsChanged = "conditions-changed"
 
 // open writes the header of a new file, or checks that the place is still that of the file. It returns the plan with
 // its window chosen.
@@ -146,10 +153,43 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 			c.memory.keep(r)
 		}
 	}
+	if err := c.sameCases(res.Start, p); err != nil {
+		return p, err
+	}
 	for _, name := range changed(res.Start.Facts, found) {
-		c.note("%s was %q when the file was begun and is %q now", name, res.Start.Facts[name], found[name])
+		what := fmt.Sprintf("%s was %q when the file was begun and is %q now", name, res.Start.Facts[name], found[name])
+		c.note("%s", what)
+		c.changed = append(c.changed, what)
 	}
 	return p, nil
+}
+
+// sameCases holds a resumed run to what its header says of each profile. A case that stood there and has trials left to
+// measure must stand there still, or the file would end as complete without them. One that did not is not measured: the
+// header cannot be rewritten, and says why there is nothing of it.
+func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
+	for _, k := range p.Cases() {
+		why := absent(was.Profiles, k)
+		switch {
+		case why != "" && c.survey.served[k]:
+			delete(c.survey.served, k)
+			c.note("%s stays unmeasured: when the file was begun, %s", k.Key(), why)
+		case why == "" && !c.survey.served[k] && c.wants(k, p.Repetitions):
+			return hint.With(fmt.Errorf("%s stood there when the file was begun, and does not now: %s", k.Key(), absent(c.survey.profiles, k)),
+				"resume where it stands again, or begin another file by -o")
+		}
+	}
+	return nil
+}
+
+// wants says whether the file lacks any of the first repetitions of k.
+func (c *conductor) wants(k plan.Case, repetitions int) bool {
+	for rep := 1; rep <= repetitions; rep++ {
+		if !c.memory.had[plan.Trial{Case: k, Repetition: rep}] {
+			return true
+		}
+	}
+	return false
 }
 
 // changed returns the facts that differ and should not: the load of the machine is never twice the same.

@@ -16,7 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/facts"
 	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sample"
@@ -270,6 +272,77 @@ func TestResumeWantsTheSamePlan(t *testing.T) {
 		t.Errorf("got notes %q", notes)
 	}
 }
+
+// A place that changed while a run was killed: what is gone must not end as complete, and what is new has no place in
+// a file whose header says that it was not there.
+func TestResumeHoldsToItsHeader(t *testing.T) {
+	w, p := newWorld("host", "canal", "macvlan"), testPlan("canal", "macvlan")
+	w.profiles[2].Skipped = "no macvlan"
+	name := filepath.Join(t.TempDir(), "r")
+	out, err := result.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := Options{Progress: func(e Event) {
+		if e.Record != nil {
+			cancel()
+		}
+	}}
+	if end, err := Run(ctx, w, p, out, first); err != nil || end.Trials != 1 {
+		t.Fatalf("%+v, %v", end, err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := func() (result.End, error) {
+		res, err := result.OpenResume(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Close()
+		return Run(t.Context(), w, p, res.Writer, Options{Resumed: res})
+	}
+	w.profiles[1].Skipped = "iptables is gone"
+	if end, err := again(); err == nil || !strings.Contains(err.Error(), "canal") || !strings.Contains(err.Error(), "iptables is gone") {
+		t.Errorf("a profile is gone: %+v, %v", end, err)
+	}
+	w.profiles[1].Skipped, w.profiles[2].Skipped = "", ""
+	w.facts = facts.Facts{"kernel": "7", facts.LoadAverage: "9 9 9"}
+	if end, err := again(); err != nil || end.Reason != Complete {
+		t.Errorf("a profile has come: %+v, %v", end, err)
+	}
+	for i, r := range trials(load(t, name)) {
+		// Only the first was measured under what the header says.
+		at := slices.IndexFunc(r.Warnings, func(w result.Warning) bool { return w.ID == ConditionsChanged })
+		if (at >= 0) != (i > 0) || at >= 0 && r.Warnings[at].Message != `kernel was "6" when the file was begun and is "7" now` {
+			t.Errorf("trial %d: warnings %v", i, r.Warnings)
+		}
+		if r.Profile == "macvlan" {
+			t.Errorf("measured %s, which the header calls skipped", r.Key())
+		}
+	}
+	// Nothing is left to measure of what is gone now.
+	w.profiles[1].Skipped = "iptables is gone"
+	if end, err := again(); err != nil || end.Reason != Complete || end.Trials != 0 {
+		t.Errorf("a complete run: %+v, %v", end, err)
+	}
+}
+
+// What stays within a node may be faster than its NIC.
+func TestLineRateIsOfTheWire(t *testing.T) {
+	c := &conductor{env: limited{newWorld()}}
+	for _, p := range plan.Paths {
+		wire := p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.From == plan.External || p.To == plan.External
+		if got := c.conditions(p).LineRate; (got > 0) != wire {
+			t.Errorf("%s: line rate %g", p, got)
+		}
+	}
+}
+
+type limited struct{ *world }
+
+func (limited) Conditions() outcome.Conditions { return outcome.Conditions{LineRate: 1e9} }
 
 func TestBudget(t *testing.T) {
 	w, p := newWorld("host", "canal"), testPlan("canal")

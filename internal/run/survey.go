@@ -44,9 +44,9 @@ func survey(ctx context.Context, env Environment, p plan.Plan) (place, error) {
 	}
 	asked := map[route]bool{}
 	for _, r := range routesOf(p) {
-		q := at[strings.TrimSuffix(r.profile, plan.TwinSuffix)]
-		if own, ok := at[r.profile]; ok {
-			q = own
+		q := at[r.profile]
+		if q == nil {
+			q = at[strings.TrimSuffix(r.profile, plan.TwinSuffix)]
 		}
 		if q == nil || q.Skipped != "" || asked[r] {
 			continue
@@ -128,4 +128,23 @@ func whyNot(profiles []result.Profile) string {
 		return "no profile stands there"
 	}
 	return strings.Join(reasons, "; ")
+}
+
+// absent returns why profiles have no such case, "" if they have it. A twin that is not among them is as its other
+// instance is.
+func absent(profiles []result.Profile, k plan.Case) string {
+	named := func(name string) int {
+		return slices.IndexFunc(profiles, func(q result.Profile) bool { return q.Name == name })
+	}
+	i := named(k.Profile)
+	if i < 0 {
+		i = named(strings.TrimSuffix(k.Profile, plan.TwinSuffix))
+	}
+	if i < 0 {
+		return "no such profile was there"
+	}
+	if profiles[i].Skipped != "" {
+		return profiles[i].Skipped
+	}
+	return profiles[i].NotServed[k.Path.String()]
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/outcome"
@@ -57,8 +58,20 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	c.agents.release(nameS)
 	rec.Client, rec.Server = client, server
 	rec.WindowNs = client.ElapsedNs
-	rec.Metrics, rec.Warnings = outcome.Derive(t.Workload, client, server, c.env.Conditions())
+	rec.Metrics, rec.Warnings = outcome.Derive(t.Workload, client, server, c.conditions(t.Path))
+	if len(c.changed) > 0 {
+		rec.Warnings = append(rec.Warnings, result.Warning{ID: ConditionsChanged, Message: strings.Join(c.changed, "; ")})
+	}
 	return rec, true
+}
+
+// conditions are those of the environment on one path: what stays within a node passes no NIC, and no line rate.
+func (c *conductor) conditions(p plan.Path) outcome.Conditions {
+	x := c.env.Conditions()
+	if p.From != plan.External && (p.Locality == plan.SameNode || p.Locality == plan.Local || p.To == plan.Self) {
+		x.LineRate = 0
+	}
+	return x
 }
 
 // measure runs one workload between two ends.

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -18,6 +19,8 @@ type Veth struct {
 	PeerIn *Handle
 	// MTU is of both ends, in bytes.
 	MTU int
+	// NoARP makes both ends take every address for their neighbour's, without asking.
+	NoARP bool
 }
 
 // AddVeth makes a pair; both ends are up.
@@ -33,7 +36,23 @@ func (h *Handle) AddVeth(v Veth) error {
 	if err := h.add(dev); err != nil {
 		return err
 	}
+	if v.NoARP {
+		if err := errors.Join(h.noARP(v.Name), far.noARP(v.Peer)); err != nil {
+			return err
+		}
+	}
 	return far.Up(v.Peer)
+}
+
+func (h *Handle) noARP(dev string) error {
+	l, err := h.stub(dev)
+	if err != nil {
+		return err
+	}
+	if err := h.nl.LinkSetARPOff(l); err != nil {
+		return fmt.Errorf("switch ARP of %s off: %w", dev, err)
+	}
+	return nil
 }
 
 // Bridge is a software switch.
@@ -88,6 +107,40 @@ type VXLAN struct {
 	// Parent is the device under it, Local the outer source address.
 	Parent string
 	Local  netip.Addr
+}
+
+// ExternalVXLAN is a tunnel device that takes VNI and outer addresses from each packet's metadata, which BPF programs
+// set.
+type ExternalVXLAN struct {
+	Name string
+	MAC  net.HardwareAddr
+	MTU  int
+	// Port is the UDP destination port.
+	Port int
+}
+
+// AddExternalVXLAN makes such a device. A namespace can have one for each port.
+func (h *Handle) AddExternalVXLAN(v ExternalVXLAN) error {
+	return h.add(&netlink.Vxlan{LinkAttrs: attrs(v.Name, v.MTU, v.MAC), FlowBased: true, Port: v.Port})
+}
+
+// IPIP is a tunnel device that finds the outer destination as the next hop of each packet's route.
+type IPIP struct {
+	Name string
+	MTU  int
+}
+
+// AddIPIP makes such a device, or takes the one of that name which the kernel gives to every namespace. Where the kernel
+// has none, the error is errors.ErrUnsupported.
+func (h *Handle) AddIPIP(t IPIP) error {
+	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
+		h.index[t.Name] = l.Attrs().Index
+		if err := h.nl.LinkSetMTU(l, t.MTU); err != nil {
+			return fmt.Errorf("set MTU of %s to %d: %w", t.Name, t.MTU, err)
+		}
+		return h.Up(t.Name)
+	}
+	return h.add(&netlink.Iptun{LinkAttrs: attrs(t.Name, t.MTU, nil), PMtuDisc: 1})
 }
 
 // AddVXLAN makes a tunnel device.

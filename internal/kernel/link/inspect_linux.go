@@ -24,6 +24,8 @@ type Device struct {
 	// VNI, Port and Learning are of a VXLAN device.
 	VNI, Port int
 	Learning  bool
+	// External says that a VXLAN device takes VNI and addresses from each packet's metadata.
+	External bool
 	// GSOMaxSegs is how many segments a super-packet may have.
 	GSOMaxSegs int
 }
@@ -44,7 +46,7 @@ func (h *Handle) Devices() ([]Device, error) {
 		d := Device{Name: a.Name, Kind: l.Type(), MTU: a.MTU, MAC: a.HardwareAddr, Up: a.Flags&net.FlagUp != 0,
 			Master: names[a.MasterIndex], GSOMaxSegs: int(a.GSOMaxSegs)}
 		if v, ok := l.(*netlink.Vxlan); ok {
-			d.VNI, d.Port, d.Learning = v.VxlanId, v.Port, v.Learning
+			d.VNI, d.Port, d.Learning, d.External = v.VxlanId, v.Port, v.Learning, v.FlowBased
 		}
 		addrs, err := h.nl.AddrList(l, unix.AF_INET)
 		if err != nil {

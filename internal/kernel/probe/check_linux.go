@@ -77,9 +77,12 @@ var refusals = []error{
 func (r requirement) judge(m machine, err error) Finding {
 	var absent *absentError
 	var refused *programError
+	var right *rightError
 	switch {
 	case err == nil:
 		return Finding{Feature: r.name, About: r.about, Outcome: Yes}
+	case errors.As(err, &right):
+		return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: right.Error(), WayOut: "run as root, outside of any user namespace"}
 	case errors.Is(err, os.ErrPermission), errors.As(err, &refused) && refused.rights():
 		return r.unknown(fmt.Sprintf("no right to try: %v", err), "run as root")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -5,14 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
@@ -33,9 +29,7 @@ var tries = map[string]func(context.Context) error{
 	"vxlan": func(context.Context) error {
 		return add(&netlink.Vxlan{LinkAttrs: named("probe-vx"), VxlanId: 1, Port: 8472})
 	},
-	"ipip": func(context.Context) error {
-		return add(&netlink.Iptun{LinkAttrs: named("probe-ip"), Local: net.IPv4(192, 0, 2, 1), Remote: net.IPv4(192, 0, 2, 2)})
-	},
+	"ipip":      func(context.Context) error { return addIPIP() },
 	"wireguard": func(context.Context) error { return add(&netlink.Wireguard{LinkAttrs: named("probe-wg")}) },
 	"macvlan": onVeth(func(parent int) error {
 		return add(&netlink.Macvlan{LinkAttrs: child("probe-mv", parent), Mode: netlink.MACVLAN_MODE_BRIDGE})
@@ -58,8 +52,12 @@ var tries = map[string]func(context.Context) error{
 	"ipset": func(ctx context.Context) error {
 		return run(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
 	},
-	"bpf":    func(context.Context) error { return loadProgram() },
-	"clsact": onVeth(func(index int) error { return addQdisc(clsact(index)) }),
+	"bpf":         func(context.Context) error { return loadProgram() },
+	"bpf-tc":      onVeth(func(int) error { return tryDevicePrograms() }),
+	"bpf-cgroup":  tryCgroupProgram,
+	"ipip-tunnel": tryIPIP,
+	"tcx":         onVeth(tryTCX),
+	"clsact":      onVeth(func(index int) error { return addQdisc(clsact(index)) }),
 	"htb": onVeth(func(index int) error {
 		return addQdisc(netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}))
 	}),
@@ -184,44 +182,6 @@ func tryUserNamespace(ctx context.Context) error {
 // idMap maps root inside to id outside.
 func idMap(id int) []syscall.SysProcIDMap {
 	return []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
-}
-
-// tryCgroup makes a cgroup where this process may, and removes it.
-func tryCgroup(context.Context) error {
-	b, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return err
-	}
-	root := CgroupMount(b)
-	if root == "" {
-		return &absentError{what: "a mounted cgroup v2 hierarchy"}
-	}
-	dir := filepath.Join(root, fmt.Sprintf("cnibench-probe-%d", os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	return os.Remove(dir)
-}
-
-// loadProgram loads the shortest program that the verifier accepts: r0 = 0; exit.
-func loadProgram() error {
-	instructions := [2]uint64{0xb7, 0x95}
-	license := []byte("GPL\x00")
-	attr := struct {
-		kind, count           uint32
-		instructions, license uint64
-		rest                  [96]byte
-	}{
-		kind: unix.BPF_PROG_TYPE_SCHED_CLS, count: uint32(len(instructions)),
-		instructions: uint64(uintptr(unsafe.Pointer(&instructions[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0]))),
-	}
-	fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
-	runtime.KeepAlive(&instructions)
-	runtime.KeepAlive(license)
-	if errno != 0 {
-		return os.NewSyscallError("bpf PROG_LOAD", errno)
-	}
-	return unix.Close(int(fd))
 }
 
 // restore loads rules into the thread's namespace.

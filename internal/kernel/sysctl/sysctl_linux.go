@@ -51,7 +51,9 @@ func set(s Setting) error {
 	if err != nil {
 		return err
 	}
-	if before == s.Value {
+	// The kernel puts tabs between several values.
+	want := strings.Join(strings.Fields(s.Value), " ")
+	if before == want {
 		return nil
 	}
 	if err := os.WriteFile(file(s.Name), []byte(s.Value), 0); err != nil {
@@ -61,7 +63,7 @@ func set(s Setting) error {
 	if err != nil {
 		return err
 	}
-	if after != s.Value {
+	if after != want {
 		return fmt.Errorf("set sysctl %s=%s: the kernel took the write and says %q", s.Name, s.Value, after)
 	}
 	return nil

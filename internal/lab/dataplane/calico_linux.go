@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/lab/policy"
 )
 
-// calico is Calico with its iptables dataplane, over VXLAN or without encapsulation:
+// calico is Calico with its iptables or its nftables dataplane, over VXLAN or without encapsulation:
 //
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ vxlan.calico ─ UDP 4789 ─ eth0 ── switch ── ...
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ eth0 ── switch ── ...
@@ -19,7 +19,8 @@ import (
 // through the node's stack.
 type calico struct {
 	nothing
-	vxlan bool
+	// vxlan is with encapsulation; nft has the chains, and kube-proxy's with them, in nftables.
+	vxlan, nft bool
 }
 
 const (
@@ -127,7 +128,7 @@ func (c calico) JoinNodes(from Node, at *link.Handle, to Node) error {
 
 func (c calico) Rules(n Node, others []Node) policy.Node {
 	rules := felix(n, others)
-	rules.VXLAN = c.vxlan
+	rules.VXLAN, rules.NFTables = c.vxlan, c.nft
 	rules.Pools, rules.NATOutgoing = []netip.Prefix{n.Cluster}, true
 	return policy.Node{Calico: rules}
 }

@@ -64,6 +64,14 @@ var All = []struct {
 	{"flannel-host-gw", hostGW{}},
 	{"ipvlan", ipvlan{}},
 	{"sriov", sriov{}},
+	{"calico-nftables", calico{vxlan: true, nft: true}},
+	{"cilium-native", ciliumPlane{}},
+	{"cilium-vxlan", ciliumPlane{overlay: true}},
+	{"cilium-native-legacy", ciliumPlane{legacy: true}},
+	{"cilium-native-dsr", ciliumPlane{dsr: true}},
+	{"calico-ebpf", calicoBPF{}},
+	{"calico-ebpf-dsr", calicoBPF{dsr: true}},
+	{"calico-ipip", calicoIPIP{}},
 }
 
 // Lookup returns the dataplane of a profile.
@@ -95,12 +103,14 @@ type Node struct {
 	Pods   []Pod
 }
 
-// Tunnel is a node's VXLAN device.
+// Tunnel is a node's device that encapsulates.
 type Tunnel struct {
 	Device string
-	Addr   netip.Addr
-	MAC    net.HardwareAddr
-	// VNI is the network identifier, Port the UDP destination port, MTU in bytes.
+	// Addr is the address from which the node itself sends into it.
+	Addr netip.Addr
+	MAC  net.HardwareAddr
+	// VNI is the network identifier, 0 when each packet has its own; Port the UDP destination port, 0 without UDP; MTU
+	// that of the packets through it, in bytes.
 	VNI, Port, MTU int
 }
 
@@ -116,7 +126,7 @@ type Pod struct {
 	HostDevice string
 	// HostNetwork pods have no namespace of their own.
 	HostNetwork bool
-	// MTU is of the pod's device in bytes.
+	// MTU is of the pod's device, or of its default route where that is less, in bytes.
 	MTU int
 }
 

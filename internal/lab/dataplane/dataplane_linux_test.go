@@ -1,8 +1,10 @@
 package dataplane
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/plan"
@@ -59,9 +61,10 @@ func TestDeviceNamesHaveTheirForm(t *testing.T) {
 	for d, form := range map[Dataplane]struct {
 		prefix string
 		length int
-	}{bridge{}: {"veth", 12}, ptp{}: {"veth", 12}, flannel{}: {"veth", 12}, hostGW{}: {"veth", 12}, canal{}: {"cali", 15}, calico{}: {"cali", 15}} {
+	}{bridge{}: {"veth", 12}, ptp{}: {"veth", 12}, flannel{}: {"veth", 12}, hostGW{}: {"veth", 12}, canal{}: {"cali", 15}, calico{}: {"cali", 15},
+		calicoBPF{}: {"cali", 15}, calicoIPIP{}: {"cali", 15}, ciliumPlane{}: {"lxc", 15}, ciliumPlane{overlay: true}: {"lxc", 15}} {
 		for _, p := range arranged(d, 3).Pods {
-			if len(p.HostDevice) != form.length || p.HostDevice[:4] != form.prefix {
+			if len(p.HostDevice) != form.length || !strings.HasPrefix(p.HostDevice, form.prefix) {
 				t.Errorf("%T: device %q, want %s and %d characters", d, p.HostDevice, form.prefix, form.length)
 			}
 		}
@@ -69,7 +72,7 @@ func TestDeviceNamesHaveTheirForm(t *testing.T) {
 }
 
 func TestNotServed(t *testing.T) {
-	refused := map[Dataplane]int{host{}: 0, flannel{}: 0, hostGW{}: 0, canal{}: 0, calico{}: 0, bridge{}: 2, ptp{}: 1, macvlan{}: 7, ipvlan{}: 7, sriov{}: 3, raw{}: len(plan.Paths) - 2}
+	refused := map[Dataplane]int{host{}: 0, flannel{}: 0, hostGW{}: 0, canal{}: 0, calico{}: 0, ciliumPlane{}: 0, calicoIPIP{}: 0, calicoBPF{}: 1, bridge{}: 2, ptp{}: 1, macvlan{}: 7, ipvlan{}: 7, sriov{}: 3, raw{}: len(plan.Paths) - 2}
 	for d, want := range refused {
 		got := 0
 		for _, p := range plan.Paths {
@@ -115,5 +118,44 @@ func TestRulesNameWhatTheNodeHas(t *testing.T) {
 	r = canal{}.Rules(arranged(canal{}, 2), nil)
 	if r.Flannel == nil || r.Calico == nil || r.Calico.VXLAN || r.Calico.NATOutgoing || len(r.Calico.Pools) > 0 {
 		t.Errorf("canal: %+v", r)
+	}
+}
+
+// TestIdentitiesAreThoseOfACluster: the greatest lab's pods have identities of their own, in the range that Cilium has for
+// a cluster.
+func TestIdentitiesAreThoseOfACluster(t *testing.T) {
+	seen := map[int]netip.Addr{}
+	for number := 1; number <= plan.MaxNodes; number++ {
+		n := Node{Name: "node", Addr: netip.MustParsePrefix("172.18.0.13/16"), MTU: 1500, Cluster: netip.MustParsePrefix("10.244.0.0/16")}
+		ciliumPlane{}.Arrange(&n, number, plan.MaxPodsPerNode)
+		for _, p := range n.Pods {
+			id := Identity(p.Addr.Addr())
+			if other, taken := seen[id]; taken || id < 256 || id > 65535 {
+				t.Fatalf("%v has identity %d, as has %v", p.Addr, id, other)
+			}
+			seen[id] = p.Addr.Addr()
+		}
+	}
+}
+
+func TestProgrammedNodesHaveNoKubeProxy(t *testing.T) {
+	for _, d := range All {
+		p, _ := profile.Lookup(d.Profile)
+		_, programmed := d.Dataplane.(Programmed)
+		r := d.Rules(arranged(d.Dataplane, 2), nil)
+		if (p.Services == "ebpf") != (r.Cilium != nil || r.CalicoBPF != nil) || p.Services == "ebpf" && !programmed {
+			t.Errorf("%s: Services by %s, programmed %v, rules %+v", d.Profile, p.Services, programmed, r)
+		}
+	}
+}
+
+// TestNoCgroupIsSaid: without the node's cgroup nothing is loaded, and the reason is handed on.
+func TestNoCgroupIsSaid(t *testing.T) {
+	reason := errors.New("not mounted here")
+	for _, d := range []Programmed{ciliumPlane{}, calicoBPF{}} {
+		_, err := d.Program(Programming{NoCgroup: reason})
+		if !errors.Is(err, reason) || !strings.Contains(err.Error(), "cgroup (v2)") {
+			t.Errorf("%T: %v", d, err)
+		}
 	}
 }

@@ -16,7 +16,9 @@ type CalicoConfig struct {
 	// VXLAN is true when Calico encapsulates. Then outer packets are untracked and taken from Peers only, and traffic
 	// into TunnelDevice bears its address.
 	VXLAN bool
-	// TunnelDevice is "vxlan.calico" when empty.
+	// IPIP is the same with IP in IP, whose outer packets are tracked.
+	IPIP bool
+	// TunnelDevice is "vxlan.calico" when empty, or "tunl0" with IPIP.
 	TunnelDevice string
 	// NodeAddrs are the addresses of this node, Peers those of the other nodes on the underlay.
 	NodeAddrs, Peers []netip.Addr
@@ -30,6 +32,8 @@ type CalicoConfig struct {
 	// traffic, the others match nothing, so a new connection walks them all. PoliciesUnselected are in the tables
 	// and in no pod's path.
 	Policies, PoliciesUnselected int
+	// NFTables has Felix program nftables instead of iptables and IP sets.
+	NFTables bool
 }
 
 // Endpoint is a pod of the node.
@@ -108,7 +112,10 @@ func (c CalicoConfig) namespace() string {
 }
 
 func (c CalicoConfig) tunnel() string {
-	if c.TunnelDevice == "" {
+	switch {
+	case c.TunnelDevice == "" && c.IPIP:
+		return "tunl0"
+	case c.TunnelDevice == "":
 		return "vxlan.calico"
 	}
 	return c.TunnelDevice
@@ -198,7 +205,7 @@ func (f *felix) natChains() {
 	at(t, "cali-PREROUTING").jump("cali-fip-dnat")
 	at(t, "cali-OUTPUT").jump("cali-fip-dnat")
 	post := at(t, "cali-POSTROUTING").jump("cali-fip-snat").jump("cali-nat-outgoing")
-	if f.c.VXLAN {
+	if f.c.VXLAN || f.c.IPIP {
 		// A process of the node that called a service has an address chosen before the DNAT sent it into the tunnel.
 		post.to("MASQUERADE --random-fully", "-o "+f.c.tunnel(), "-m addrtype ! --src-type LOCAL --limit-iface-out", "-m addrtype --src-type LOCAL")
 	}
@@ -229,6 +236,10 @@ func (f *felix) filterForward() {
 func (f *felix) filterInput() {
 	t := f.filter
 	in := at(t, "cali-INPUT")
+	if f.c.IPIP {
+		in.note("Allow IPIP packets from Calico hosts").to("ACCEPT", "-p 4", inSet(setHostsNet, "src"), "-m addrtype --dst-type LOCAL")
+		in.note("Drop IPIP packets from non-Calico hosts").to("DROP", "-p 4")
+	}
 	if f.c.VXLAN {
 		port := "-p udp -m multiport --dports " + vxlanPort
 		in.note("Allow IPv4 VXLAN packets from allowed hosts").to("ACCEPT", port, inSet(setVXLANNet, "src"), "-m addrtype --dst-type LOCAL")
@@ -251,6 +262,10 @@ func (f *felix) filterOutput() {
 		to("ACCEPT", isSet(markAccept)).
 		// What the node sends to its own pods is never policed.
 		to("RETURN", "-o cali+")
+	if f.c.IPIP {
+		out.note("Allow IPIP packets to other Calico hosts").
+			to("ACCEPT", "-p 4", inSet(setHostsNet, "dst"), "-m addrtype --src-type LOCAL")
+	}
 	if f.c.VXLAN {
 		out.note("Allow IPv4 VXLAN packets to other allowed hosts").
 			to("ACCEPT", "-p udp -m multiport --dports "+vxlanPort, "-m addrtype --src-type LOCAL", inSet(setVXLANNet, "dst"))

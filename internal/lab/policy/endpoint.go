@@ -85,7 +85,7 @@ func (f *felix) endpoint(e Endpoint, d direction) {
 		}
 		chain.note("End of tier default. Drop if no policies passed packet").to("DROP", isClear(markPass))
 	}
-	for _, profile := range f.profileNames() {
+	for _, profile := range f.c.profileNames() {
 		chain.jump(profileChain(d, profile))
 		chain.note("Return if profile accepted").to("RETURN", isSet(markAccept))
 	}
@@ -93,8 +93,8 @@ func (f *felix) endpoint(e Endpoint, d direction) {
 }
 
 // profileNames are the profiles of a pod: its namespace's, and its service account's, which is empty and never reached.
-func (f *felix) profileNames() []string {
-	return []string{"kns." + f.c.namespace(), "ksa." + f.c.namespace() + ".default"}
+func (c CalicoConfig) profileNames() []string {
+	return []string{"kns." + c.namespace(), "ksa." + c.namespace() + ".default"}
 }
 
 // profileChain names the chain of a profile; a name that is too long for a chain is shortened to a hash.
@@ -111,7 +111,7 @@ func (f *felix) profiles() {
 		return
 	}
 	for _, d := range []direction{egress, ingress} {
-		names := f.profileNames()
+		names := f.c.profileNames()
 		at(f.filter, profileChain(d, names[0])).
 			note("Profile "+names[0]+" "+d.word).to("MARK --set-xmark "+markAccept+"/"+markAccept).
 			to("RETURN", isSet(markAccept))
@@ -134,7 +134,7 @@ func (f *felix) policies() {
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range []direction{egress, ingress} {
 			match := []string{inSet(policySet(d, i), d.peer)}
-			if !f.allowsAll(i) {
+			if !f.c.allowsAll(i) {
 				match = append([]string{"-p tcp"}, append(match, "-m multiport --dports 1024:65535")...)
 			}
 			at(f.filter, policyChain(d, i)).
@@ -146,4 +146,4 @@ func (f *felix) policies() {
 }
 
 // allowsAll says that policy i is the last of those that select the pods.
-func (f *felix) allowsAll(i int) bool { return i == f.c.Policies-1 }
+func (c CalicoConfig) allowsAll(i int) bool { return i == c.Policies-1 }

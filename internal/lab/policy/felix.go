@@ -81,6 +81,7 @@ const (
 	setMasqPools = "cali40masq-ipam-pools"
 	setAllPools  = "cali40all-ipam-pools"
 	setVXLANNet  = "cali40all-vxlan-net"
+	setHostsNet  = "cali40all-hosts-net"
 	setThisHost  = "cali40this-host"
 	setDSCP      = "cali40dscp-src-net"
 )
@@ -107,11 +108,14 @@ func (f *felix) sets() string {
 	if f.c.VXLAN {
 		prefixes(setVXLANNet, hosts(f.c.Peers))
 	}
+	if f.c.IPIP {
+		prefixes(setHostsNet, hosts(f.c.Peers))
+	}
 	addresses(setThisHost, f.c.NodeAddrs)
 	prefixes(setDSCP, nil)
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range []direction{egress, ingress} {
-			prefixes(policySet(d, i), f.peersOf(i))
+			prefixes(policySet(d, i), f.c.peersOf(i))
 		}
 	}
 	return b.String()
@@ -119,8 +123,8 @@ func (f *felix) sets() string {
 
 // peersOf returns whom policy i allows: everybody (a set cannot hold a prefix of 0 bits, so by halves), or one address
 // of a range that is kept for documentation and that nobody has.
-func (f *felix) peersOf(i int) []netip.Prefix {
-	if f.allowsAll(i) {
+func (c CalicoConfig) peersOf(i int) []netip.Prefix {
+	if c.allowsAll(i) {
 		return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1")}
 	}
 	return hosts([]netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})})

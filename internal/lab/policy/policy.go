@@ -1,6 +1,6 @@
 // Package policy writes the rules by which flannel and Calico forward, police and masquerade a node's traffic, with the
-// default policy: everything is allowed, and every packet still walks the chains. It is text in, text out; package
-// kernel/ipt loads the result.
+// default policy: everything is allowed, and every packet still walks the chains. It is values in, text or tables out;
+// packages kernel/ipt and kernel/nft load the result.
 //
 //	node := policy.Node{
 //		Services: &service.Config{...},         // kubelet and kube-proxy
@@ -14,6 +14,7 @@
 //	}
 //	if err := node.Validate(); err != nil { ... }
 //	rules, sets := node.Render()            // sets for ipset restore, to be loaded before rules; "" without Calico
+//	tables := node.Tables()                 // what ProxyNFT and CalicoConfig.NFTables move into nftables
 //
 // The profiles are settings of it:
 //
@@ -21,6 +22,10 @@
 //	canal           Flannel, Calico without VXLAN, Pools and NATOutgoing: flannel encapsulates and masquerades
 //	calico-vxlan    Calico with VXLAN, Pools, NATOutgoing
 //	calico-underlay Calico without VXLAN, with Pools, NATOutgoing
+//	calico-nftables as calico-vxlan with NFTables, and ProxyNFT
+//	calico-ipip     Calico with IPIP, Pools, NATOutgoing
+//	cilium-*        Cilium and Kubelet, without Services: BPF programs serve them
+//	calico-ebpf*    CalicoBPF and Kubelet, without Services
 //
 // What a forwarded packet of a Calico node meets, in this order (each box a chain that a built-in chain jumps to; "wl"
 // is a workload, a pod):
@@ -38,6 +43,7 @@ package policy
 import (
 	"errors"
 
+	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/lab/ruleset"
 	"github.com/cnibench/cnibench/internal/lab/service"
 )
@@ -47,6 +53,13 @@ type Node struct {
 	Services *service.Config
 	Flannel  *FlannelConfig
 	Calico   *CalicoConfig
+	// ProxyNFT has kube-proxy program nftables. kubelet's rules are in iptables all the same, and so are flannel's.
+	ProxyNFT bool
+	// Kubelet has kubelet's rules where there is no kube-proxy, whose Services are nil then.
+	Kubelet bool
+	// Cilium and CalicoBPF are what dataplanes of BPF programs leave in iptables.
+	Cilium    *CiliumConfig
+	CalicoBPF *CalicoBPFConfig
 }
 
 // Validate returns everything in n that cannot be rendered, joined.
@@ -61,29 +74,55 @@ func (n Node) Validate() error {
 	if n.Calico != nil {
 		errs = append(errs, n.Calico.Validate())
 	}
+	if n.CalicoBPF != nil {
+		errs = append(errs, n.CalicoBPF.Validate())
+	}
 	return errors.Join(errs...)
 }
 
-// Ruleset returns the node's rules in the order in which they stand on a running node, and the sets that they name.
+// Ruleset returns the node's iptables rules in the order in which they stand on a running node, and the sets that they
+// name.
 //
 // kubelet and kube-proxy come first and insert at the top; flannel appends; Calico, which keeps its jumps above
 // everybody else's, comes last and appends only what must stay behind the others.
 func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	rules = ruleset.New()
-	if n.Services != nil {
+	if n.Services != nil || n.Kubelet {
 		service.AddKubelet(rules)
+	}
+	if n.Services != nil && !n.ProxyNFT {
 		service.Add(rules, *n.Services)
+	}
+	if n.Cilium != nil {
+		AddCilium(rules, *n.Cilium)
+	}
+	if n.CalicoBPF != nil {
+		AddCalicoBPF(rules, *n.CalicoBPF)
 	}
 	if n.Flannel != nil {
 		AddFlannel(rules, *n.Flannel)
 	}
-	if n.Calico != nil {
+	if n.Calico != nil && !n.Calico.NFTables {
 		sets = AddCalico(rules, *n.Calico)
 	}
 	return rules, sets
 }
 
-// Render returns the node's rules as one iptables-restore input, and the sets as ipset restore input.
+// Tables returns the node's own nftables tables in the order in which they come to be on a running node: kube-proxy's,
+// then Calico's. Of two base chains with the same hook and priority the later runs first, so Calico polices a packet
+// before kube-proxy looks for Services without endpoints, as in iptables.
+func (n Node) Tables() []*nft.Table {
+	var tables []*nft.Table
+	if n.Services != nil && n.ProxyNFT {
+		tables = append(tables, service.NFTables(*n.Services))
+	}
+	if n.Calico != nil && n.Calico.NFTables {
+		tables = append(tables, CalicoNFT(*n.Calico))
+	}
+	return tables
+}
+
+// Render returns the node's iptables rules as one iptables-restore input, and the sets as ipset restore input.
 func (n Node) Render() (rules, sets string) {
 	r, sets := n.Ruleset()
 	return r.String(), sets

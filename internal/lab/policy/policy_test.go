@@ -60,6 +60,16 @@ var profiles = map[string]func(node int) Node{
 		c.NATOutgoing, c.Pools = true, []netip.Prefix{cluster}
 		return Node{Services: services(node), Calico: c}
 	},
+	"calico-ipip": func(node int) Node {
+		c := calico(node)
+		c.IPIP, c.NATOutgoing, c.Pools = true, true, []netip.Prefix{cluster}
+		return Node{Services: services(node), Calico: c}
+	},
+	"calico-ebpf": func(node int) Node {
+		return Node{Kubelet: true, CalicoBPF: &CalicoBPFConfig{Endpoints: pods[node], VXLAN: true}}
+	},
+	"cilium-native": func(int) Node { return Node{Kubelet: true, Cilium: &CiliumConfig{}} },
+	"cilium-vxlan":  func(int) Node { return Node{Kubelet: true, Cilium: &CiliumConfig{VXLAN: true}} },
 	"calico-policies": func(node int) Node {
 		c := calico(node)
 		c.Policies, c.PoliciesUnselected = 3, 2

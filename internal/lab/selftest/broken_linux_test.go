@@ -34,6 +34,7 @@ const (
 	same  = "@pod-to-pod/same-node"
 	bare  = "@host-to-host/cross-node"
 	self  = "@pod-to-self"
+	entry = "@external-to-nodeport/remote"
 )
 
 var bothNodes = []string{"node-1", "node-2"}
@@ -276,6 +277,90 @@ var breakages = []breakage{
 		holds:   []string{"refused@pod-to-service/local"},
 	},
 	{
+		name: "outer packets tracked by nftables", profile: "calico-nftables",
+		script:  `nft flush chain ip calico raw-cali-PREROUTING; nft flush chain ip calico raw-cali-OUTPUT`,
+		notices: []string{"conntrack.outer" + cross},
+		holds:   []string{"exchange" + cross, "conntrack.inner" + cross},
+	},
+	{
+		name: "nftables policy passed by at the sender", profile: "calico-nftables",
+		script:  `nft insert rule ip calico filter-FORWARD accept`,
+		notices: []string{"policy.egress" + cross},
+		holds:   []string{"exchange" + cross, "policy.ingress" + cross},
+	},
+	{
+		name: "nftables policy passed by at the receiver", profile: "calico-nftables", at: []string{"node-2"},
+		script:  `nft insert rule ip calico filter-FORWARD accept`,
+		notices: []string{"policy.ingress" + cross},
+		holds:   []string{"exchange" + cross, "policy.egress" + cross},
+	},
+	{
+		name: "no way to a pod in the verdict map", profile: "calico-nftables",
+		script:  `nft flush map ip calico filter-cali-from-wl-dispatch`,
+		notices: []string{"exchange" + cross, "exchange" + same, "policy.egress" + cross},
+		holds:   []string{"exchange@host-to-pod/cross-node", "services.nft"},
+	},
+	{
+		name: "no cluster address in the map", profile: "calico-nftables",
+		script:  `nft flush map ip kube-proxy service-ips`,
+		notices: []string{"services.nft", "exchange@pod-to-service/remote", "dnat@pod-to-service/remote"},
+		holds:   []string{"exchange" + cross, "exchange@external-to-nodeport/remote"},
+	},
+	{
+		name: "node ports at no address", profile: "calico-nftables",
+		script:  `nft flush set ip kube-proxy nodeport-ips`,
+		notices: []string{"exchange@external-to-nodeport/local", "exchange@external-to-nodeport/remote"},
+		holds:   []string{"services.nft", "exchange@pod-to-service/remote"},
+	},
+	{
+		name: "nftables masquerades nothing", profile: "calico-nftables",
+		script:  `nft flush chain ip kube-proxy masquerading`,
+		notices: []string{"source@external-to-nodeport/local", "exchange" + self},
+		holds:   []string{"exchange@external-to-nodeport/local", "source@pod-to-service/remote"},
+	},
+	{
+		name: "a kube-proxy of the other mode besides", profile: "calico-nftables",
+		script:  `$IPTABLES -t nat -N KUBE-SVC-LEFTOVER`,
+		notices: []string{"services.nft"},
+		holds:   []string{"exchange@pod-to-service/remote"},
+	},
+	{
+		name: "a pod that speaks with another's address", profile: "cilium-native", at: []string{"node-1/pod-1"},
+		script:  `ip addr add 192.0.2.9/32 dev eth0; ip route replace $(ip route show default) src 192.0.2.9`,
+		notices: []string{"drops", "exchange" + cross},
+		holds:   []string{"exchange@host-to-pod/cross-node", "exchange@external-to-nodeport/remote"},
+	},
+	{
+		name: "a pod that speaks with another's address at Calico", profile: "calico-ebpf", at: []string{"node-1/pod-1"},
+		script:  `ip addr add 192.0.2.9/32 dev eth0; ip route replace $(ip route show default) src 192.0.2.9`,
+		notices: []string{"drops", "exchange" + cross},
+		holds:   []string{"exchange@host-to-pod/cross-node", "exchange@external-to-nodeport/remote"},
+	},
+	{
+		name: "a route with the MTU of the device", profile: "cilium-vxlan", at: []string{"node-1/pod-1"},
+		script:  `ip route replace $(ip route show default | sed 's/ mtu .*//')`,
+		notices: []string{"mtu.route"},
+		holds:   []string{"exchange" + cross, "mtu"},
+	},
+	{
+		// Nothing to notice: the programs at eth0 are asked first.
+		name: "a node port in iptables too", profile: "cilium-native",
+		script: `$IPTABLES -t nat -I PREROUTING -i eth0 -p tcp --dport 30201 -j DNAT --to-destination $NEAR:5201`,
+		holds:  []string{"dnat@external-to-nodeport/local", "source@external-to-nodeport/local"},
+	},
+	{
+		name: "a neighbour on Cilium's tunnel", profile: "cilium-vxlan",
+		script:  `ip neigh add 192.0.2.1 lladdr 02:00:00:00:00:99 dev cilium_vxlan nud permanent; bridge fdb add 02:00:00:00:00:99 dev cilium_vxlan dst $REMOTE self permanent`,
+		notices: []string{"tunnel.fdb", "tunnel.neighbour"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "a plain route past tunl0", profile: "calico-ipip", at: bothNodes,
+		script:  `ip route replace $SUBNET via $REMOTE dev eth0 proto bird; for block in $(ip route show dev tunl0 | cut -d' ' -f1); do ip route del $block dev tunl0; done`,
+		notices: []string{"wire" + cross, "wire.addresses" + cross, "wire.frame" + cross, "route.remote"},
+		holds:   []string{"exchange" + cross, "tunnel.device"},
+	},
+	{
 		name: "a node that does not forward", profile: "ptp", at: []string{"node-2"},
 		script:  `echo 0 > /proc/sys/net/ipv4/ip_forward`,
 		notices: []string{"forwarding", "exchange" + cross},
@@ -303,6 +388,9 @@ func TestBreakageIsNoticed(t *testing.T) {
 const atOnce = 6
 
 func (b breakage) test(t *testing.T, program string) {
+	if _, err := exec.LookPath("nft"); err != nil && strings.Contains(b.script, "nft ") {
+		t.Skipf("cannot break nftables on purpose: %v", err)
+	}
 	inst := raised(t, plan.Lab{NIC: b.nic}, b.profile)
 	if b.at == nil {
 		b.at = []string{"node-1"}
@@ -323,6 +411,17 @@ var mistaken = []struct {
 	{"ptp", "macvlan", []string{"untouched" + cross, "wire.mac" + cross, "refused@pod-to-host/same-node", "refused@pod-to-service/remote", "ttl" + same}},
 	{"ptp", "bridge", []string{"bridge", "gateway.mac", "ttl" + same}},
 	{"bridge", "calico-underlay", []string{"gateway", "proxy_arp", "policy.egress" + cross, "route.blackhole", "source@host-to-pod/same-node"}},
+	{"calico-vxlan", "calico-nftables", []string{"services.nft", "policy.egress" + cross, "policy.ingress" + cross}},
+	{"calico-nftables", "calico-vxlan", []string{"policy.egress" + cross, "policy.ingress" + cross}},
+	{"cilium-native-legacy", "cilium-native", []string{"doorstep" + same, "doorstep" + cross, "forward" + cross, "ttl" + cross, "conntrack.inner" + cross, "untouched" + cross}},
+	{"cilium-native", "cilium-native-legacy", []string{"doorstep" + same, "forward" + cross, "conntrack.inner" + cross}},
+	{"cilium-native", "cilium-native-dsr", []string{"way" + entry, "option" + entry, "source" + entry}},
+	{"cilium-native-dsr", "cilium-native", []string{"way" + entry, "option" + entry, "source" + entry}},
+	{"cilium-native", "cilium-vxlan", []string{"wire" + cross, "tunnel.device", "mtu.route", "route.remote", "way" + entry, "source@host-to-pod/cross-node"}},
+	{"calico-ebpf", "calico-ebpf-dsr", []string{"way" + entry}},
+	{"calico-ebpf-dsr", "calico-ebpf", []string{"way" + entry}},
+	{"calico-vxlan", "calico-ebpf", []string{"doorstep" + same, "doorstep" + cross, "forward" + cross, "tunnel.device", "tunnel.fdb", "conntrack.inner" + cross, "dnat@pod-to-service/remote", "vip@pod-to-service/remote", "source" + entry}},
+	{"calico-vxlan", "calico-ipip", []string{"wire" + cross, "tunnel.device", "route.remote"}},
 	{"canal", "calico-vxlan", []string{"wire" + cross, "route.blackhole", "tunnel.device"}},
 	{"flannel-vxlan", "flannel-host-gw", []string{"wire" + cross, "route.remote", "source@external-to-nodeport/remote", "source@host-to-pod/cross-node"}},
 	{"flannel-host-gw", "flannel-vxlan", []string{"wire" + cross, "tunnel.device", "conntrack.outer" + cross, "route.remote"}},

@@ -65,6 +65,10 @@ func checks(x expectation) []check {
 	if x.attach != nil && x.attach.gateway != noGateway {
 		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: gatewayMAC(x.attach)})
 	}
+	// And the programs have dropped what they will only after all traffic.
+	if x.bpf != nil {
+		list = append(list, check{kind: "drops", what: "what the nodes' programs dropped of all this", probe: drops})
+	}
 	return list
 }
 
@@ -72,10 +76,12 @@ func checks(x expectation) []check {
 func pathChecks(x expectation, path plan.Path, who witness) []check {
 	list := []check{
 		{"exchange", path, "a TCP and a UDP exchange succeed", exchanged(path)},
-		{"source", path, "whom the backend takes for the client", source(path, who)},
+		{"source", path, "whom the backend takes for the client", source(path, x.witnesses(path, who))},
 	}
-	switch path.To {
-	case plan.Service, plan.Self, plan.NodePort:
+	switch {
+	case x.bpf != nil:
+		list = append(list, programChecks(x, path)...)
+	case path.To == plan.Service, path.To == plan.Self, path.To == plan.NodePort:
 		list = append(list,
 			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
@@ -86,7 +92,7 @@ func pathChecks(x expectation, path plan.Path, who witness) []check {
 	if path != podPodSame && path != podPodCross {
 		return list
 	}
-	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.tracked)})
+	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.tracked || x.trackedBetween && path == podPodCross)})
 	if x.attach != nil {
 		ttl := x.attach.sameTTL
 		if path == podPodCross {
@@ -111,7 +117,7 @@ func pathChecks(x expectation, path plan.Path, who witness) []check {
 func wireChecks(x expectation) []check {
 	path := x.crossPath()
 	list := []check{
-		{"wire", path, "what carries a packet between nodes", carriers(path, x.carrier())},
+		{"wire", path, "what carries a packet between nodes", between(path, x)},
 		{"wire.addresses", path, "the addresses on the wire, outer before inner", wireAddresses(path, x.tunnel)},
 		{"wire.frame", path, "the frame around the largest packet that a pod may send, in bytes", frameLength(path)},
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
@@ -120,7 +126,7 @@ func wireChecks(x expectation) []check {
 	if x.attach == nil {
 		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.tracked)})
 	}
-	if x.tunnel != nil {
+	if x.tunnel != nil && !x.tunnel.ipip {
 		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, x.tunnel)})
 	}
 	if x.policed {
@@ -133,8 +139,11 @@ func wireChecks(x expectation) []check {
 
 // carrier is what the switch must see between nodes.
 func (x expectation) carrier() string {
-	if x.tunnel == nil {
+	switch {
+	case x.tunnel == nil:
 		return "plain"
+	case x.tunnel.ipip:
+		return "ip protocol 4"
 	}
 	return fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, x.tunnel.vni)
 }
@@ -150,10 +159,18 @@ func nodeChecks(x expectation) []check {
 		list = append(list, attachChecks(x)...)
 	}
 	if t := x.tunnel; t != nil {
-		list = append(list,
-			check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDevice(t)},
-			check{kind: "tunnel.fdb", what: "forwarding entries of the tunnel device", probe: tunnelForwarding(t)},
-			check{kind: "tunnel.neighbour", what: "ARP entries of the tunnel device", probe: tunnelNeighbours(t)})
+		list = append(list, check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDevice(t)})
+		if !t.ipip {
+			list = append(list,
+				check{kind: "tunnel.fdb", what: "forwarding entries of the tunnel device", probe: tunnelForwarding(t)},
+				check{kind: "tunnel.neighbour", what: "ARP entries of the tunnel device", probe: tunnelNeighbours(t)})
+		}
+		if t.routed {
+			list = append(list, check{kind: "mtu.route", what: "the MTU of the pods' default route", probe: routeMTU})
+		}
+	}
+	if x.nft || x.proxyNFT {
+		list = append(list, check{kind: "services.nft", what: "the ports of Services that kube-proxy serves, by nftables and by iptables", probe: proxyNFT})
 	}
 	if x.blackhole != 0 {
 		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackhole(x.blackhole)})
@@ -162,6 +179,14 @@ func nodeChecks(x expectation) []check {
 		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: remote(x.remote)})
 	}
 	return list
+}
+
+// witnesses are who is seen on a path, over TCP and over UDP.
+func (x expectation) witnesses(path plan.Path, who witness) [2]witness {
+	if udp, ok := x.datagrams[path]; ok {
+		return [2]witness{who, udp}
+	}
+	return [2]witness{who, who}
 }
 
 func attachChecks(x expectation) []check {

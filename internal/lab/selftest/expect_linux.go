@@ -13,18 +13,26 @@ type expectation struct {
 	tunnel *tunnel
 	// attach is how a pod hangs on its node; nil when pods have no network of their own.
 	attach *attachment
-	// tracked says whether conntrack follows packets between pods, on every node that they cross.
-	tracked bool
+	// bpf is what programs do with packets, nil where there are none.
+	bpf *programmed
+	// tracked says whether conntrack follows packets between pods, on every node that they cross; trackedBetween that it
+	// follows those between nodes alone.
+	tracked, trackedBetween bool
 	// policed says whether Calico's chains of both pods count them.
 	policed bool
+	// nft says that Calico's chains and kube-proxy's stand in nftables, and nothing of them in iptables.
+	nft bool
+	// proxyNFT says the same of kube-proxy's alone. No table has it: it is a condition that a lab is raised under.
+	proxyNFT bool
 	// untouched says that the nodes' rules count nothing when pods talk.
 	untouched bool
 	// blackhole is who made the route that drops what is left of a node's own pod addresses, 0 for no such route.
 	blackhole int
 	// remote is the route to another node's pods.
 	remote *remoteRoute
-	// served are the paths that work, with whom the far end takes the client for.
-	served map[plan.Path]witness
+	// served are the paths that work, with whom the far end takes the client for; datagrams are those on which UDP shows
+	// somebody else than TCP does.
+	served, datagrams map[plan.Path]witness
 	// refused are the paths that must not work.
 	refused []plan.Path
 }
@@ -35,6 +43,11 @@ type tunnel struct {
 	port, vni int
 	// tracked says that the outer packets are tracked too: then in each direction by an entry that no reply reaches.
 	tracked bool
+	// ipip says that it is IP in IP, without port and VNI.
+	ipip bool
+	// external says that VNI and addresses come with each packet; identity that the VNI is the sending pod's, and routed
+	// that the device has the MTU of the underlay, and no neighbours: routes leave the room.
+	external, identity, routed bool
 }
 
 // attachment is the way from a pod's eth0 into its node.
@@ -207,6 +220,14 @@ var expectations = map[string]expectation{
 		blackhole: protocolFelix,
 		remote:    &remoteRoute{device: "vxlan.calico", onLink: true, protocol: protocolFelix},
 	},
+	// Where the chains stand is all that differs from calico-vxlan.
+	"calico-nftables": {
+		tracked: true, policed: true, nft: true, served: paths(direct, entering(clientNode, tunnelEnd), hairpinNode, masqueraded),
+		tunnel:    &tunnel{device: "vxlan.calico", port: 4789, vni: 4096},
+		attach:    &calicoAttach,
+		blackhole: protocolFelix,
+		remote:    &remoteRoute{device: "vxlan.calico", onLink: true, protocol: protocolFelix},
+	},
 	"calico-underlay": {
 		tracked: true, policed: true, served: paths(direct, entering(clientNode, clientNode), hairpinNode, masqueraded),
 		attach:    &calicoAttach,
@@ -229,5 +250,67 @@ var expectations = map[string]expectation{
 	"sriov": {
 		untouched: true, served: paths(onUnderlay, ownNode), refused: []plan.Path{podSvcLocal, podSvcRemote, podSelf},
 		attach: &attachment{sameTTL: 64, crossTTL: 64, ownMAC: true, switched: true},
+	},
+	"calico-ipip": {
+		tracked: true, policed: true, served: paths(direct, entering(clientNode, tunnelEnd), hairpinNode, masqueraded),
+		tunnel:    &tunnel{device: "tunl0", ipip: true},
+		attach:    &calicoAttach,
+		blackhole: protocolBird,
+		remote:    &remoteRoute{device: "tunl0", onLink: true, protocol: protocolBird},
+	},
+	"calico-ebpf": {
+		served: calicoBPFPaths, datagrams: calicoBPFDatagrams, tunnel: calicoBPFTunnel, attach: &calicoBPFAttach,
+		blackhole: protocolFelix,
+		remote:    &remoteRoute{device: "vxlan.calico", onLink: true, protocol: protocolFelix},
+		bpf: &programmed{
+			vip: "udp beside the client", doorstep: openers, option: "none",
+			entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-1 plain, node-2 vxlan udp 4789 vni 13242816",
+		},
+	},
+	"calico-ebpf-dsr": {
+		served: calicoBPFPaths, datagrams: calicoBPFDatagrams, tunnel: calicoBPFTunnel, attach: &calicoBPFAttach,
+		blackhole: protocolFelix,
+		remote:    &remoteRoute{device: "vxlan.calico", onLink: true, protocol: protocolFelix},
+		bpf: &programmed{
+			vip: "udp beside the client", doorstep: openers, option: "none",
+			entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-2 plain",
+		},
+	},
+	"cilium-vxlan": {
+		// A node has no way to a pod of another but the tunnel, so what leaves it for a node bears the node's address.
+		served: paths(bySockets(gatewayAddress, gatewayAddress, gatewayAddress), masqueraded),
+		attach: &attachment{gateway: firstAddress, sameTTL: 63, crossTTL: 63},
+		tunnel: &tunnel{device: "cilium_vxlan", port: 8472, external: true, identity: true, routed: true},
+		remote: &remoteRoute{device: "cilium_host"},
+		bpf: &programmed{
+			vip: "nowhere", doorstep: peerOnly, option: "none",
+			entered: "there external plain, node-1 vxlan udp 8472 vni 2; back node-1 plain, node-2 vxlan udp 8472 vni BACKEND",
+		},
+	},
+	"cilium-native": {
+		untouched: true, served: bySockets(gatewayAddress, clientNode, clientNode), attach: &ciliumAttach,
+		remote: &remoteRoute{device: "eth0"},
+		bpf: &programmed{
+			vip: "nowhere", doorstep: peerOnly, option: "none",
+			entered: "there external plain, node-1 plain; back node-1 plain, node-2 plain",
+		},
+	},
+	"cilium-native-legacy": {
+		trackedBetween: true, served: bySockets(gatewayAddress, clientNode, clientNode),
+		// Two stacks forward, and the delivery to the pod counts as a hop too.
+		attach: &attachment{gateway: firstAddress, sameTTL: 63, crossTTL: 61},
+		remote: &remoteRoute{device: "eth0"},
+		bpf: &programmed{
+			vip: "nowhere", doorstep: allOfIt, forwards: true, option: "none",
+			entered: "there external plain, node-1 plain; back node-1 plain, node-2 plain",
+		},
+	},
+	"cilium-native-dsr": {
+		untouched: true, served: bySockets(gatewayAddress, clientNode, client), attach: &ciliumAttach,
+		remote: &remoteRoute{device: "eth0"},
+		bpf: &programmed{
+			vip: "nowhere", doorstep: peerOnly, option: "tcp syn, udp",
+			entered: "there external plain, node-1 plain; back node-2 plain",
+		},
 	},
 }

@@ -47,11 +47,14 @@ func TestEveryLabProfileHasATable(t *testing.T) {
 func TestTablesAgreeWithTheCatalogue(t *testing.T) {
 	for name, x := range expectations {
 		p, _ := profile.Lookup(name)
-		if (p.Encapsulation == "vxlan") != (x.tunnel != nil) {
+		if (p.Encapsulation != "none") != (x.tunnel != nil) || x.tunnel != nil && (p.Encapsulation == "ipip") != x.tunnel.ipip {
 			t.Errorf("%s: encapsulation %s, expected tunnel %v", name, p.Encapsulation, x.tunnel)
 		}
-		if (p.Policy == "calico-iptables") != x.policed {
+		if (p.Policy == "calico-iptables" || p.Policy == "calico-nftables") != x.policed {
 			t.Errorf("%s: policy engine %s, chains expected to count: %v", name, p.Policy, x.policed)
+		}
+		if (p.Services == "ebpf") != (x.bpf != nil) {
+			t.Errorf("%s: Services by %s, programs expected: %v", name, p.Services, x.bpf != nil)
 		}
 		if x.tracked && x.untouched {
 			t.Errorf("%s: tracked, and no rule counts", name)

@@ -60,6 +60,9 @@ func switchFiltering(_ context.Context, s *scene) finding {
 
 func podMTU(_ context.Context, s *scene) finding {
 	want := strconv.Itoa(s.podMTU())
+	if t := s.want.tunnel; t != nil && t.routed {
+		want = strconv.Itoa(s.inst.Spec.Lab.MTU)
+	}
 	look := func(ns *netns.NS) (string, error) {
 		d, err := device(ns, nic)
 		return strconv.Itoa(d.MTU), err
@@ -197,9 +200,22 @@ func bridgePorts(bridge string) func(context.Context, *scene) finding {
 func tunnelDevice(t *tunnel) func(context.Context, *scene) finding {
 	return func(_ context.Context, s *scene) finding {
 		describe := func(d link.Device) string {
+			switch {
+			case d.Kind != "vxlan":
+				return fmt.Sprintf("%s %s mtu %d", d.Kind, d.Name, d.MTU)
+			case d.External:
+				return fmt.Sprintf("%s %s mtu %d external port %d", d.Kind, d.Name, d.MTU, d.Port)
+			}
 			return fmt.Sprintf("%s %s mtu %d vni %d port %d learning %v", d.Kind, d.Name, d.MTU, d.VNI, d.Port, d.Learning)
 		}
-		want := describe(link.Device{Kind: "vxlan", Name: t.device, MTU: s.podMTU(), VNI: t.vni, Port: t.port})
+		model := link.Device{Kind: "vxlan", Name: t.device, MTU: s.podMTU(), VNI: t.vni, Port: t.port, External: t.external}
+		if t.routed {
+			model.MTU = s.inst.Spec.Lab.MTU
+		}
+		if t.ipip {
+			model.Kind = s.ipipKind()
+		}
+		want := describe(model)
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 			d, err := device(n.NS, t.device)
 			return describe(d), err
@@ -209,10 +225,16 @@ func tunnelDevice(t *tunnel) func(context.Context, *scene) finding {
 
 // tunnelForwarding wants one permanent entry for each other node, and tunnelNeighbours the same of the ARP table.
 func tunnelForwarding(t *tunnel) func(context.Context, *scene) finding {
+	if t.external {
+		return noForwarding(t)
+	}
 	return tunnelEntries(t, (*link.Handle).Forwarding, func(n *lab.Node) netip.Addr { return n.Addr })
 }
 
 func tunnelNeighbours(t *tunnel) func(context.Context, *scene) finding {
+	if t.routed {
+		return noNeighbours(t)
+	}
 	return tunnelEntries(t, (*link.Handle).Neighbours, func(n *lab.Node) netip.Addr { return n.TunnelAddr })
 }
 

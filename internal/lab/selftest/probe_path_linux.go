@@ -74,16 +74,18 @@ func refused(path plan.Path) func(context.Context, *scene) finding {
 	}
 }
 
-// source compares the peer that the server saw, over both protocols.
-func source(path plan.Path, who witness) func(context.Context, *scene) finding {
+// source compares the peer that the server saw, over both protocols; who has TCP's and UDP's.
+func source(path plan.Path, who [2]witness) func(context.Context, *scene) finding {
+	describe := func(s *scene, tcp, udp netip.Addr) string {
+		if tcp != udp {
+			return fmt.Sprintf("tcp %s, udp %s", s.who(tcp), s.who(udp))
+		}
+		return s.who(tcp)
+	}
 	return seen(path,
-		func(s *scene, t *trial) string { return s.who(s.witness(t, who)) },
+		func(s *scene, t *trial) string { return describe(s, s.witness(t, who[0]), s.witness(t, who[1])) },
 		func(s *scene, t *trial) string {
-			tcp, udp := t.tcp.seen.Addr().Unmap(), t.udp.seen.Addr().Unmap()
-			if tcp != udp {
-				return fmt.Sprintf("tcp %s, udp %s", s.who(tcp), s.who(udp))
-			}
-			return s.who(tcp)
+			return describe(s, t.tcp.seen.Addr().Unmap(), t.udp.seen.Addr().Unmap())
 		})
 }
 
@@ -104,22 +106,23 @@ func (s *scene) witness(t *trial, who witness) netip.Addr {
 
 // translation wants one node to know where the address that the client called leads, and no other to.
 func translation(path plan.Path) func(context.Context, *scene) finding {
-	return tracked(path,
-		func(s *scene, t *trial) string {
-			real := netip.AddrPortFrom(t.server.Addr, t.listen)
-			return fmt.Sprintf("%s: %s is %s", s.inst.Nodes[max(t.from, 0)].Name, t.dial, real)
-		},
-		func(s *scene, t *trial) string {
-			var found []string
-			q := conntrack.Query{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
-			for i, entries := range s.tracks {
-				for _, e := range conntrack.Select(entries, q) {
-					real := netip.AddrPortFrom(e.Reply.Source, e.Reply.SourcePort)
-					found = append(found, fmt.Sprintf("%s: %s is %s", s.inst.Nodes[i].Name, t.dial, real))
-				}
-			}
-			return set(found, "none")
-		})
+	return tracked(path, func(s *scene, t *trial) string {
+		real := netip.AddrPortFrom(t.server.Addr, t.listen)
+		return fmt.Sprintf("%s: %s is %s", s.inst.Nodes[max(t.from, 0)].Name, t.dial, real)
+	}, translations)
+}
+
+// translations are all that the nodes know of the address that the client called.
+func translations(s *scene, t *trial) string {
+	var found []string
+	q := conntrack.Query{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
+	for i, entries := range s.tracks {
+		for _, e := range conntrack.Select(entries, q) {
+			real := netip.AddrPortFrom(e.Reply.Source, e.Reply.SourcePort)
+			found = append(found, fmt.Sprintf("%s: %s is %s", s.inst.Nodes[i].Name, t.dial, real))
+		}
+	}
+	return set(found, "none")
 }
 
 // vip wants the address that the client called to be gone before the wire and before the backend. On the wire a node's

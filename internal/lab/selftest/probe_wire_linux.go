@@ -17,13 +17,16 @@ const bulk = 256 << 10
 const ethernetHeader = 14
 
 func carriers(path plan.Path, want string) func(context.Context, *scene) finding {
-	return seen(path, always(want), func(_ *scene, t *trial) string {
-		var found []string
-		for _, f := range t.wire {
-			found = append(found, carrier(&f))
-		}
-		return set(found, "nothing")
-	})
+	return seen(path, always(want), carried)
+}
+
+// carried is in what the packets of a trial crossed the wire.
+func carried(_ *scene, t *trial) string {
+	var found []string
+	for _, f := range t.wire {
+		found = append(found, carrier(&f))
+	}
+	return set(found, "nothing")
 }
 
 // carrier says in what a frame's innermost packet travels.

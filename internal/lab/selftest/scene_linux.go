@@ -27,6 +27,10 @@ type scene struct {
 	wire *capture.Capture
 	// pods see what reaches those that serve; a pod of the host network is not among them.
 	pods map[*lab.Pod]*capture.Capture
+	// nodes see every device of the first two nodes, where programs move packets; nil otherwise.
+	nodes []*capture.Capture
+	// dialers make connections where the clients are.
+	dialers map[*lab.Host]*lab.Dialer
 	// trials are the paths that should work, refusals those that should not.
 	trials   map[plan.Path]*trial
 	refusals map[plan.Path]outcome
@@ -46,7 +50,7 @@ func open(inst *lab.Instance, want expectation) (*scene, error) {
 	}
 	s := &scene{
 		inst: inst, want: want, patience: patience,
-		pods: map[*lab.Pod]*capture.Capture{}, trials: map[plan.Path]*trial{}, refusals: map[plan.Path]outcome{},
+		pods: map[*lab.Pod]*capture.Capture{}, dialers: map[*lab.Host]*lab.Dialer{}, trials: map[plan.Path]*trial{}, refusals: map[plan.Path]outcome{},
 	}
 	if err := s.flush(); err != nil {
 		return nil, err
@@ -61,7 +65,40 @@ func open(inst *lab.Instance, want expectation) (*scene, error) {
 			return nil, errors.Join(fmt.Errorf("pod %s: %w", p.Name, err), s.close())
 		}
 	}
+	if err := errors.Join(s.watchNodes(), s.openDialers()); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	return s, nil
+}
+
+func (s *scene) watchNodes() error {
+	if s.want.bpf == nil {
+		return nil
+	}
+	for _, n := range s.inst.Nodes[:2] {
+		c, err := capture.Open(n.NS, capture.Options{})
+		if err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		s.nodes = append(s.nodes, c)
+	}
+	return nil
+}
+
+// openDialers makes a dialer for everybody who is a client.
+func (s *scene) openDialers() error {
+	hosts := []*lab.Host{&s.inst.Nodes[0].Host, s.inst.External}
+	if pod := s.pod(0, 0); pod != nil {
+		hosts = append(hosts, &pod.Host)
+	}
+	for _, h := range hosts {
+		d, err := s.inst.Dialer(h)
+		if err != nil {
+			return err
+		}
+		s.dialers[h] = d
+	}
+	return nil
 }
 
 // servers are the pods of a network of their own that some path ends at, each once.
@@ -73,6 +110,9 @@ func (s *scene) servers() []*lab.Pod {
 			seen[p] = true
 			pods = append(pods, p)
 		}
+	}
+	if s.want.bpf != nil {
+		add(s.pod(0, 0)) // the client, on whose device no Service may be seen
 	}
 	add(s.pod(0, 1))
 	add(s.pod(1, 0))
@@ -108,12 +148,15 @@ func (s *scene) allPods() []*lab.Pod {
 // close forgets the connections and ends the captures. The kernel lets a grace period pass for each packet socket that
 // it closes, so they are closed side by side.
 func (s *scene) close() error {
-	captures := []*capture.Capture{s.wire}
+	captures := append([]*capture.Capture{s.wire}, s.nodes...)
 	for _, c := range s.pods {
 		captures = append(captures, c)
 	}
 	errs := make([]error, len(captures)+1)
 	var wg sync.WaitGroup
+	for _, d := range s.dialers {
+		wg.Go(func() { _ = d.Close() }) // its process is of no more use, however it ends
+	}
 	for i, c := range captures {
 		wg.Go(func() { errs[i] = c.Close() })
 	}

@@ -53,6 +53,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if !ok {
 		return broken(inst, "known", "there is a table of expectations for it", errors.New("there is none"))
 	}
+	want.proxyNFT = inst.Spec.ProxyNFT()
 	return run(ctx, inst, want)
 }
 

@@ -28,7 +28,7 @@ func up(t *testing.T, l plan.Lab, profiles ...string) *lab.Lab {
 		t.Fatal(err)
 	}
 	ns.Close()
-	all, err := lab.Up(context.Background(), profiles, lab.Options{Lab: l})
+	all, err := lab.Up(context.Background(), profiles, lab.Options{Lab: l, Program: program})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +77,7 @@ func TestEveryProfileIsWhatItClaims(t *testing.T) {
 	for name, conditions := range map[string]plan.Lab{
 		"wire":  {NIC: "wire"},
 		"ideal": {NIC: "ideal"},
+		"proxy": {NIC: "wire", Services: 6, ServiceProxy: "nftables"},
 		"other": {NIC: "wire", Nodes: 3, PodsPerNode: 3, MTU: 4000, Services: 20, CPU: "split"},
 	} {
 		t.Run(name, func(t *testing.T) {

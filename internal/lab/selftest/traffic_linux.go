@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/lab"
 )
 
 const (
@@ -26,9 +27,10 @@ const (
 // answer is what a server sends back, in bytes.
 const answer = 100
 
-// exchange is one question and answer between two namespaces.
+// exchange is one question and answer between two hosts.
 type exchange struct {
-	client, server *netns.NS
+	client *lab.Dialer
+	server *netns.NS
 	// bind is the server's own address: a server on any address would answer over UDP from that of the device that the
 	// answer leaves by.
 	bind netip.Addr
@@ -114,11 +116,7 @@ func (x exchange) serve(ctx context.Context, l net.Listener) outcome {
 
 // call is the client's end over TCP. It returns its own address.
 func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, err error) {
-	var conn net.Conn
-	err = x.client.Do(func() (err error) {
-		conn, err = new(net.Dialer).DialContext(ctx, "tcp4", netip.AddrPortFrom(x.dial.Addr(), port).String())
-		return err
-	})
+	conn, err := x.client.Dial(ctx, "tcp4", netip.AddrPortFrom(x.dial.Addr(), port).String())
 	if err != nil {
 		return local, err
 	}
@@ -138,7 +136,7 @@ func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, 
 
 // udp runs the exchange with one datagram in each direction.
 func (x exchange) udp(ctx context.Context) outcome {
-	var server, client *net.UDPConn
+	var server *net.UDPConn
 	err := x.server.Do(func() (err error) {
 		server, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.bind, x.listen)))
 		return err
@@ -148,10 +146,9 @@ func (x exchange) udp(ctx context.Context) outcome {
 	}
 	defer closeQuietly(server)
 	out := x.ports(server.LocalAddr())
-	err = x.client.Do(func() (err error) {
-		client, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.dial.Addr(), out.dialled)))
-		return err
-	})
+	ctx, cancel := context.WithTimeout(ctx, x.timeout)
+	defer cancel()
+	client, err := x.client.Dial(ctx, "udp4", netip.AddrPortFrom(x.dial.Addr(), out.dialled).String())
 	if err != nil {
 		out.err = err
 		return out
@@ -162,7 +159,7 @@ func (x exchange) udp(ctx context.Context) outcome {
 	return out
 }
 
-func (x exchange) datagrams(ctx context.Context, client, server *net.UDPConn) (seen netip.AddrPort, err error) {
+func (x exchange) datagrams(ctx context.Context, client net.Conn, server *net.UDPConn) (seen netip.AddrPort, err error) {
 	deadline := time.Now().Add(x.timeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -120,7 +121,11 @@ type trial struct {
 	tcp, udp outcome
 	// wire are the frames of both exchanges that the switch received, backend those that the serving pod received.
 	wire, backend []capture.Frame
-	err           error
+	// near are the frames at the client's pod, nodes those on all devices of the first two nodes, in both directions; both
+	// only where programs move packets.
+	near  []capture.Frame
+	nodes [][]capture.Frame
+	err   error
 }
 
 // rehearse makes all the traffic of a self-test but the transfers that a single check needs for itself: the paths that
@@ -148,7 +153,7 @@ func (s *scene) rehearse(ctx context.Context) {
 				outcomes[i].err = err
 				return
 			}
-			outcomes[i] = e.exchange(question, impatience).tcp(ctx)
+			outcomes[i] = s.exchange(e, question, impatience).tcp(ctx)
 		})
 	}
 	wg.Wait()
@@ -213,16 +218,36 @@ func (s *scene) run(ctx context.Context, t *trial, size int) error {
 		}
 		t.backend = t.own(frames)
 	}
+	return s.collectNodes(t)
+}
+
+// collectNodes adds to a trial what was seen on the nodes and at the client.
+func (s *scene) collectNodes(t *trial) error {
+	for i, c := range s.nodes {
+		frames, err := c.Drain()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.inst.Nodes[i].Name, err)
+		}
+		t.nodes = append(t.nodes, t.mine(frames))
+	}
+	pod := s.pod(0, 0)
+	if c := s.pods[pod]; c != nil && t.client == &pod.Host && t.pod != pod {
+		frames, err := c.Drain()
+		if err != nil {
+			return fmt.Errorf("pod %s: %w", pod.Name, err)
+		}
+		t.near = t.mine(frames)
+	}
 	return nil
 }
 
 // tcp makes an exchange that should work.
 func (s *scene) tcp(ctx context.Context, e ends, size int) outcome {
-	return s.learn(e.exchange(size, s.patience).tcp(ctx))
+	return s.learn(s.exchange(e, size, s.patience).tcp(ctx))
 }
 
 func (s *scene) udp(ctx context.Context, e ends, size int) outcome {
-	return s.learn(e.exchange(size, s.patience).udp(ctx))
+	return s.learn(s.exchange(e, size, s.patience).udp(ctx))
 }
 
 // learn loses patience with a profile that fails.
@@ -233,9 +258,9 @@ func (s *scene) learn(o outcome) outcome {
 	return o
 }
 
-func (e ends) exchange(size int, timeout time.Duration) exchange {
+func (s *scene) exchange(e ends, size int, timeout time.Duration) exchange {
 	return exchange{
-		client: e.client.NS, server: e.server.NS, bind: e.server.Addr, dial: e.dial, listen: e.listen,
+		client: s.dialers[e.client], server: e.server.NS, bind: e.server.Addr, dial: e.dial, listen: e.listen,
 		size: size, timeout: timeout,
 	}
 }
@@ -250,17 +275,27 @@ func (s *scene) discard() error {
 			return err
 		}
 	}
+	for _, c := range s.nodes {
+		if _, err := c.Drain(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // own returns the received frames that belong to the exchanges, known by their ports inside all tunnels: translation
 // changes the client's port, but never both the one dialled and the one listened on.
 func (t *trial) own(frames []capture.Frame) []capture.Frame {
+	return slices.DeleteFunc(t.mine(frames), func(f capture.Frame) bool { return f.Outgoing })
+}
+
+// mine is own with the frames that were sent.
+func (t *trial) mine(frames []capture.Frame) []capture.Frame {
 	var own []capture.Frame
 	for _, f := range frames {
 		in := f.Innermost()
 		source, destination := in.Ports()
-		if f.Outgoing || in.IP == nil {
+		if in.IP == nil {
 			continue
 		}
 		for _, o := range []outcome{t.tcp, t.udp} {

@@ -158,7 +158,8 @@ inlined int forward(struct __sk_buff *skb, struct state *st, int kind)
 		count(PASSED_IN);
 		return bpf_redirect(st->iface.tunnel, 0);
 	}
-	if (kind == FROM_WORKLOAD && !(st->route_flags & (ROUTE_IN_POOL | ROUTE_HOST)) && st->nat != NAT_SNAT) {
+	/* Whoever called the pod from outside the pools is answered as the pod. */
+	if (kind == FROM_WORKLOAD && !(st->route_flags & ROUTE_IN_POOL) && !(st->fwd_flags & LEG_OPENER) && st->nat != NAT_SNAT) {
 		from = route_of(st->src);
 		if (from && from->flags & ROUTE_NAT_OUT) {
 			skb->mark = MARK_NAT_OUT;

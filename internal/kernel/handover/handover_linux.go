@@ -1,0 +1,250 @@
+package handover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// request is what the client asks for; it is one message.
+type request struct {
+	ID      uint64
+	Network string
+	Address string
+	// Timeout bounds the dialling.
+	Timeout time.Duration
+}
+
+// reply is what comes back, with the socket as ancillary data unless Error says why there is none.
+type reply struct {
+	ID    uint64
+	Error string
+}
+
+// maxMessage is more than a request or a reply takes, in bytes.
+const maxMessage = 4096
+
+// Pair makes the two ends of a connection. far is for the other process; the caller closes it when that is started.
+func Pair() (near, far *os.File, err error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "handover"), os.NewFile(uintptr(fds[1]), "handover"), nil
+}
+
+// unixConn turns an end into a connection; f is closed either way.
+func unixConn(f *os.File) (*net.UnixConn, error) {
+	c, err := net.FileConn(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("handover: %w", err)
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("handover: %T is no unix socket", c), c.Close())
+	}
+	return u, nil
+}
+
+// Serve connects what the other end asks for, several at the same time, until that end is closed. f is closed.
+func Serve(f *os.File) error {
+	conn, err := unixConn(f)
+	if err != nil {
+		return err
+	}
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer conn.Close()
+	buf := make([]byte, maxMessage)
+	for {
+		n, err := conn.Read(buf)
+		if errors.Is(err, io.EOF) || n == 0 && err == nil || errors.Is(err, syscall.ECONNRESET) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("handover: %w", err)
+		}
+		var r request
+		if err := json.Unmarshal(buf[:n], &r); err != nil {
+			return fmt.Errorf("handover: a request that is none: %w", err)
+		}
+		busy.Go(func() { r.serve(conn) })
+	}
+}
+
+// serve answers one request. An answer that cannot be given has nobody left to take it.
+func (r request) serve(to *net.UnixConn) {
+	socket, err := r.dial()
+	answer := reply{ID: r.ID}
+	var rights []byte
+	if err != nil {
+		answer.Error = err.Error()
+	} else {
+		defer socket.Close()
+		rights = syscall.UnixRights(int(socket.Fd()))
+	}
+	b, err := json.Marshal(answer)
+	if err != nil {
+		return
+	}
+	_, _, _ = to.WriteMsgUnix(b, rights, nil)
+}
+
+// dial returns the connected socket.
+func (r request) dial() (*os.File, error) {
+	c, err := (&net.Dialer{Timeout: r.Timeout}).Dial(r.Network, r.Address)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	f, ok := c.(interface{ File() (*os.File, error) })
+	if !ok {
+		return nil, fmt.Errorf("%s has no descriptor", r.Network)
+	}
+	return f.File()
+}
+
+// Client asks for sockets. Its methods may be called at the same time.
+type Client struct {
+	conn *net.UnixConn
+
+	mu sync.Mutex
+	// next is the last ID given out; waiting has who waits for which.
+	next    uint64
+	waiting map[uint64]chan answered
+	// ended is why nothing more will come, nil as long as something may.
+	ended error
+}
+
+type answered struct {
+	conn net.Conn
+	err  error
+}
+
+// NewClient returns the client at this end of a pair. f is closed.
+func NewClient(f *os.File) (*Client, error) {
+	conn, err := unixConn(f)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{conn: conn, waiting: map[uint64]chan answered{}}
+	go c.receive()
+	return c, nil
+}
+
+// Dial connects like net.Dialer. ctx bounds it; one without a deadline gives up after ten seconds.
+func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	r := request{Network: network, Address: address, Timeout: 10 * time.Second}
+	if d, ok := ctx.Deadline(); ok {
+		r.Timeout = time.Until(d)
+	}
+	answer, err := c.ask(&r)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-answer:
+		return a.conn, a.err
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	delete(c.waiting, r.ID)
+	c.mu.Unlock()
+	select {
+	case a := <-answer: // it came in the meantime
+		return a.conn, a.err
+	default:
+		return nil, fmt.Errorf("dial %s %s: %w", network, address, context.Cause(ctx))
+	}
+}
+
+// ask sends the request and returns where the answer will be.
+func (c *Client) ask(r *request) (chan answered, error) {
+	answer := make(chan answered, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended != nil {
+		return nil, c.ended
+	}
+	c.next++
+	r.ID = c.next
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.conn.Write(b); err != nil {
+		return nil, fmt.Errorf("handover: %w", err)
+	}
+	c.waiting[r.ID] = answer
+	return answer, nil
+}
+
+// receive hands answers to who waits for them.
+func (c *Client) receive() {
+	buf, oob := make([]byte, maxMessage), make([]byte, syscall.CmsgSpace(4))
+	for {
+		n, k, _, _, err := c.conn.ReadMsgUnix(buf, oob)
+		if err == nil && n == 0 {
+			err = io.EOF
+		}
+		if err != nil {
+			c.fail(fmt.Errorf("the process that connects sockets has ended: %w", err))
+			return
+		}
+		var r reply
+		a := answered{}
+		if a.err = json.Unmarshal(buf[:n], &r); a.err == nil {
+			a.conn, a.err = r.take(oob[:k])
+		}
+		c.mu.Lock()
+		to := c.waiting[r.ID]
+		delete(c.waiting, r.ID)
+		if to != nil {
+			to <- a
+		}
+		c.mu.Unlock()
+		if to == nil && a.conn != nil {
+			_ = a.conn.Close() // nobody waits any more
+		}
+	}
+}
+
+// take makes a connection of the socket that came with the reply.
+func (r reply) take(oob []byte) (net.Conn, error) {
+	if r.Error != "" {
+		return nil, errors.New(r.Error)
+	}
+	messages, err := syscall.ParseSocketControlMessage(oob)
+	if err != nil || len(messages) != 1 {
+		return nil, fmt.Errorf("handover: %d ancillary messages, want one: %w", len(messages), err)
+	}
+	fds, err := syscall.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, fmt.Errorf("handover: %d sockets, want one: %w", len(fds), err)
+	}
+	syscall.CloseOnExec(fds[0])
+	f := os.NewFile(uintptr(fds[0]), "socket")
+	conn, err := net.FileConn(f)
+	return conn, errors.Join(err, f.Close())
+}
+
+// fail tells everybody who waits, and who will ask, that nothing more comes.
+func (c *Client) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = err
+	for id, to := range c.waiting {
+		to <- answered{err: err}
+		delete(c.waiting, id)
+	}
+}
+
+// Close ends the connection, and with it the other end's Serve. Sockets that were handed over stay.
+func (c *Client) Close() error { return c.conn.Close() }

@@ -1,0 +1,306 @@
+package nft
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// batch is a transaction as it grows: netlink messages one after the other.
+type batch struct {
+	buf []byte
+	// sequence is the number of the last message; start is that of the one that begins the batch.
+	sequence, start uint32
+	// about says of every message after the beginning what it is about, in words when called.
+	about []func() string
+	// last is where the last message begins in buf.
+	last int
+}
+
+// limit is how large a transaction may grow before it is sent, in bytes: what the default buffer of a socket holds with
+// room to spare. part is the same for the list of elements in one message, whose length has 16 bits.
+const (
+	limit = 160 << 10
+	part  = 48 << 10
+)
+
+func (b *batch) empty() bool { return len(b.about) == 0 }
+
+// begin starts a message of the nftables subsystem.
+func (b *batch) begin(kind, flags uint16, family Family, about func() string) {
+	if b.empty() {
+		b.buf = b.buf[:0]
+		b.header(unix.NFNL_MSG_BATCH_BEGIN, 0, 0)
+		binary.BigEndian.PutUint16(b.buf[len(b.buf)-2:], unix.NFNL_SUBSYS_NFTABLES)
+		b.start = b.sequence
+		b.end()
+	}
+	b.about = append(b.about, about)
+	b.header(unix.NFNL_SUBSYS_NFTABLES<<8|kind, flags, nfproto(family))
+}
+
+// header appends a netlink header and that of netfilter's part of it.
+func (b *batch) header(kind, flags uint16, family byte) {
+	b.sequence++
+	b.last = len(b.buf)
+	b.buf = append(b.buf, make([]byte, unix.NLMSG_HDRLEN+4)...)
+	h := b.buf[b.last:]
+	binary.NativeEndian.PutUint16(h[4:], kind)
+	binary.NativeEndian.PutUint16(h[6:], flags|unix.NLM_F_REQUEST)
+	binary.NativeEndian.PutUint32(h[8:], b.sequence)
+	h[unix.NLMSG_HDRLEN] = family
+	h[unix.NLMSG_HDRLEN+1] = unix.NFNETLINK_V0
+}
+
+// end completes the message that begin began.
+func (b *batch) end() {
+	binary.NativeEndian.PutUint32(b.buf[b.last:], uint32(len(b.buf)-b.last))
+}
+
+// finish completes the transaction, asks for an answer to its last message, and returns it.
+func (b *batch) finish() []byte {
+	flags := b.buf[b.last+6:]
+	binary.NativeEndian.PutUint16(flags, binary.NativeEndian.Uint16(flags)|unix.NLM_F_ACK)
+	b.header(unix.NFNL_MSG_BATCH_END, 0, 0)
+	binary.BigEndian.PutUint16(b.buf[len(b.buf)-2:], unix.NFNL_SUBSYS_NFTABLES)
+	b.end()
+	return b.buf
+}
+
+// subject says what the message with this number is about.
+func (b *batch) subject(sequence uint32) string {
+	i := int(sequence) - int(b.start) - 1
+	if i < 0 || i >= len(b.about) {
+		return "the transaction"
+	}
+	return b.about[i]()
+}
+
+func nfproto(f Family) byte {
+	if f == IPv6 {
+		return unix.NFPROTO_IPV6
+	}
+	return unix.NFPROTO_IPV4
+}
+
+// Attributes are appended to a message that is being built. Their lengths are multiples of four with zeros at the end.
+
+func (b *batch) bytes(kind uint16, data []byte) {
+	at := b.nest(kind)
+	b.buf = append(b.buf, data...)
+	b.close(at)
+}
+
+func (b *batch) text(kind uint16, s string) {
+	at := b.nest(kind)
+	b.buf = append(b.buf, s...)
+	b.buf = append(b.buf, 0)
+	b.close(at)
+}
+
+func (b *batch) number(kind uint16, v uint32) { b.bytes(kind, binary.BigEndian.AppendUint32(nil, v)) }
+
+// nest begins an attribute, close ends it.
+func (b *batch) nest(kind uint16) (at int) {
+	at = len(b.buf)
+	b.buf = append(b.buf, 0, 0, 0, 0)
+	binary.NativeEndian.PutUint16(b.buf[at+2:], kind)
+	return at
+}
+
+func (b *batch) close(at int) {
+	binary.NativeEndian.PutUint16(b.buf[at:], uint16(len(b.buf)-at))
+	b.buf = append(b.buf, make([]byte, padded(len(b.buf))-len(b.buf))...)
+}
+
+const nested = unix.NLA_F_NESTED
+
+// The kernel's numbers of hooks.
+var hooks = map[string]uint32{
+	"prerouting": unix.NF_INET_PRE_ROUTING, "input": unix.NF_INET_LOCAL_IN, "forward": unix.NF_INET_FORWARD,
+	"output": unix.NF_INET_LOCAL_OUT, "postrouting": unix.NF_INET_POST_ROUTING,
+}
+
+// Comments of tables and rules are their user data's first kind; those of sets the eighth.
+const (
+	udataComment    = 0
+	udataSetComment = 7
+	udataByteOrder  = 0
+)
+
+// udata is one piece of user data: kind, length, value.
+func udata(kind byte, value []byte) []byte {
+	return append([]byte{kind, byte(len(value))}, value...)
+}
+
+func (b *batch) table(t *Table) {
+	b.begin(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, t.Family, func() string { return "table " + t.Name })
+	b.text(unix.NFTA_TABLE_NAME, t.Name)
+	if t.Comment != "" {
+		b.bytes(tableUserData, udata(udataComment, append([]byte(t.Comment), 0)))
+	}
+	b.end()
+}
+
+// policyAccept is NF_ACCEPT.
+const policyAccept = 1
+
+// tableUserData is NFTA_TABLE_USERDATA.
+const tableUserData = 6
+
+func (b *batch) chain(t *Table, c *Chain) {
+	b.begin(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, t.Family, func() string { return "chain " + c.Name })
+	b.text(unix.NFTA_CHAIN_TABLE, t.Name)
+	b.text(unix.NFTA_CHAIN_NAME, c.Name)
+	if h := c.Hook; h != nil {
+		at := b.nest(unix.NFTA_CHAIN_HOOK | nested)
+		b.number(unix.NFTA_HOOK_HOOKNUM, hooks[h.Hook])
+		b.number(unix.NFTA_HOOK_PRIORITY, uint32(int32(h.Priority)))
+		b.close(at)
+		b.number(unix.NFTA_CHAIN_POLICY, policyAccept)
+		b.text(unix.NFTA_CHAIN_TYPE, h.Type)
+	}
+	b.end()
+}
+
+// set declares a set without its elements.
+func (b *batch) set(t *Table, s *Set, id uint32) {
+	length, magic := keyShape(s.Key, t.Family)
+	var flags uint32
+	if s.Map {
+		flags |= unix.NFT_SET_MAP
+	}
+	if s.Interval {
+		flags |= unix.NFT_SET_INTERVAL
+	}
+	if s.Timeout > 0 {
+		flags |= unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL
+	}
+	b.begin(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, t.Family, func() string { return "set " + s.Name })
+	b.text(unix.NFTA_SET_TABLE, t.Name)
+	b.text(unix.NFTA_SET_NAME, s.Name)
+	b.number(unix.NFTA_SET_FLAGS, flags)
+	b.number(unix.NFTA_SET_KEY_TYPE, magic)
+	b.number(unix.NFTA_SET_KEY_LEN, uint32(length))
+	if s.Map {
+		b.number(unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
+	}
+	if s.Timeout > 0 {
+		b.bytes(unix.NFTA_SET_TIMEOUT, binary.BigEndian.AppendUint64(nil, uint64(s.Timeout.Milliseconds())))
+	}
+	b.number(unix.NFTA_SET_ID, id)
+	b.setUserData(s)
+	b.end()
+}
+
+// setUserData tells nft in which byte order to print keys, and the comment.
+func (b *batch) setUserData(s *Set) {
+	order := uint32(2) // that of the network
+	if s.Key[0] == Device {
+		order = 1 // that of the machine
+	}
+	data := udata(udataByteOrder, native(order))
+	if s.Comment != "" {
+		data = append(data, udata(udataSetComment, append([]byte(s.Comment), 0))...)
+	}
+	b.bytes(unix.NFTA_SET_USERDATA, data)
+}
+
+// The types of what an anonymous map is keyed by, as nft numbers them.
+const integerMagic = 4
+
+// anonymous declares the map of a choice, complete.
+func (b *batch) anonymous(t *Table, c choice, name string, id uint32) {
+	about := func() string { return "a choice by chance" }
+	size := len(c.values) + len(c.verdicts)
+	b.begin(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, t.Family, about)
+	b.text(unix.NFTA_SET_TABLE, t.Name)
+	b.text(unix.NFTA_SET_NAME, name)
+	b.number(unix.NFTA_SET_FLAGS, unix.NFT_SET_ANONYMOUS|unix.NFT_SET_CONSTANT|unix.NFT_SET_MAP)
+	b.number(unix.NFTA_SET_KEY_TYPE, integerMagic)
+	b.number(unix.NFTA_SET_KEY_LEN, 4)
+	if c.data > 0 {
+		b.number(unix.NFTA_SET_DATA_TYPE, c.magic)
+		b.number(unix.NFTA_SET_DATA_LEN, uint32(c.data))
+	} else {
+		b.number(unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
+	}
+	b.number(unix.NFTA_SET_ID, id)
+	at := b.nest(unix.NFTA_SET_DESC | nested)
+	b.number(unix.NFTA_SET_DESC_SIZE, uint32(size))
+	b.close(at)
+	b.bytes(unix.NFTA_SET_USERDATA, udata(udataByteOrder, native(1)))
+	b.end()
+	for i := 0; i < size; {
+		i += b.elements(t, name, id, size-i, func(k int) {
+			b.key(native(uint32(i + k)))
+			if c.data > 0 {
+				at := b.nest(unix.NFTA_SET_ELEM_DATA | nested)
+				b.bytes(unix.NFTA_DATA_VALUE, c.values[i+k])
+				b.close(at)
+			} else {
+				b.verdict(c.verdicts[i+k])
+			}
+		})
+	}
+}
+
+// elements adds up to n elements to a set by one message and returns how many it took: one is what element appends. id
+// is 0 for a set of an earlier transaction.
+func (b *batch) elements(t *Table, set string, id uint32, n int, element func(int)) int {
+	b.begin(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE, t.Family, func() string { return "elements of set " + set })
+	b.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
+	// By its number the kernel finds a set of this transaction at once; by name it walks through all sets of the table.
+	if id != 0 {
+		b.number(unix.NFTA_SET_ELEM_LIST_SET_ID, id)
+	} else {
+		b.text(unix.NFTA_SET_ELEM_LIST_SET, set)
+	}
+	list := b.nest(unix.NFTA_SET_ELEM_LIST_ELEMENTS | nested)
+	done := 0
+	for ; done < n && len(b.buf)-list < part; done++ {
+		at := b.nest(unix.NFTA_LIST_ELEM | nested)
+		element(done)
+		b.close(at)
+	}
+	b.close(list)
+	b.end()
+	return done
+}
+
+func (b *batch) key(key []byte) {
+	at := b.nest(unix.NFTA_SET_ELEM_KEY | nested)
+	b.bytes(unix.NFTA_DATA_VALUE, key)
+	b.close(at)
+}
+
+func (b *batch) verdict(v Verdict) {
+	data := b.nest(unix.NFTA_SET_ELEM_DATA | nested)
+	at := b.nest(unix.NFTA_DATA_VERDICT | nested)
+	b.number(unix.NFTA_VERDICT_CODE, uint32(int32(kinds[v.kind])))
+	if v.chain != "" {
+		b.text(unix.NFTA_VERDICT_CHAIN, v.chain)
+	}
+	b.close(at)
+	b.close(data)
+}
+
+func (b *batch) rule(t *Table, c *Chain, i int, marshalled [][]byte, comment string) {
+	b.begin(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, t.Family, func() string {
+		return fmt.Sprintf("chain %s, rule %d, %q", c.Name, i+1, c.Rules[i].text(t.Family))
+	})
+	b.text(unix.NFTA_RULE_TABLE, t.Name)
+	b.text(unix.NFTA_RULE_CHAIN, c.Name)
+	list := b.nest(unix.NFTA_RULE_EXPRESSIONS | nested)
+	for _, m := range marshalled {
+		at := b.nest(unix.NFTA_LIST_ELEM | nested)
+		b.buf = append(b.buf, m...)
+		b.close(at)
+	}
+	b.close(list)
+	if comment != "" {
+		b.bytes(unix.NFTA_RULE_USERDATA, udata(udataComment, append([]byte(comment), 0)))
+	}
+	b.end()
+}

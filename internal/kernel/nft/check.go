@@ -1,0 +1,209 @@
+package nft
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Check finds what the kernel would refuse or silently get wrong: names that are too long, verdicts that lead to chains
+// and lookups in sets that nobody declared, keys of the wrong shape. It returns all findings joined.
+func (t *Table) Check() error {
+	var errs []error
+	for _, s := range t.sets {
+		if err := t.checkSet(s); err != nil {
+			errs = append(errs, fmt.Errorf("table %s: set %s: %w", t.Name, s.Name, err))
+		}
+	}
+	for _, c := range t.chains {
+		if !goodName(c.Name) {
+			errs = append(errs, fmt.Errorf("table %s: chain name %q is empty, longer than %d bytes or not printable", t.Name, c.Name, MaxName))
+		}
+		for i, r := range c.Rules {
+			for _, term := range r {
+				if err := t.checkTerm(term); err != nil {
+					errs = append(errs, fmt.Errorf("table %s: chain %s: rule %d, %q: %w", t.Name, c.Name, i+1, r.text(t.Family), err))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func goodName(name string) bool {
+	bad := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"{};:@%`, r) }
+	return name != "" && len(name) <= MaxName && !strings.ContainsFunc(name, bad)
+}
+
+func (t *Table) checkSet(s *Set) error {
+	switch {
+	case !goodName(s.Name):
+		return fmt.Errorf("the name is empty, longer than %d bytes or not printable", MaxName)
+	case len(s.Key) == 0 || s.Interval && len(s.Key) > 1:
+		return fmt.Errorf("a key of %d parts", len(s.Key))
+	}
+	if p, q, bad := overlap(s); bad {
+		return fmt.Errorf("the prefixes %v and %v overlap", p, q)
+	}
+	for _, e := range s.Elements {
+		if len(e.Key) != len(s.Key) {
+			return fmt.Errorf("element %q does not have %d parts", e.text(t.Family), len(s.Key))
+		}
+		for i, v := range e.Key {
+			if err := t.checkValue(s.Key[i], v); err != nil {
+				return err
+			}
+			if _, isPrefix := v.(netip.Prefix); isPrefix != s.Interval {
+				return fmt.Errorf("element %q: prefixes are for interval sets, and these hold nothing else", e.text(t.Family))
+			}
+		}
+		if s.Map != (e.Verdict != Verdict{}) {
+			return fmt.Errorf("element %q: maps have verdicts, sets have none", e.text(t.Family))
+		}
+		if err := t.checkTerm(e.Verdict); err != nil {
+			return fmt.Errorf("element %q: %w", e.text(t.Family), err)
+		}
+	}
+	return nil
+}
+
+// overlap finds two prefixes of an interval set that overlap. Of prefixes in ascending order, two neighbours do if any do.
+func overlap(s *Set) (p, q netip.Prefix, found bool) {
+	var list []netip.Prefix
+	for _, e := range s.Elements {
+		if p, ok := e.Key[0].(netip.Prefix); ok && p.IsValid() {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b netip.Prefix) int {
+		if c := a.Masked().Addr().Compare(b.Masked().Addr()); c != 0 {
+			return c
+		}
+		return a.Bits() - b.Bits()
+	})
+	for i := 1; i < len(list); i++ {
+		if list[i-1].Overlaps(list[i]) {
+			return list[i-1], list[i], true
+		}
+	}
+	return p, q, false
+}
+
+func (t *Table) checkValue(typ Type, v Value) error {
+	ok := false
+	switch v := v.(type) {
+	case netip.Addr:
+		ok = typ == Addr && v.IsValid() && v.Is4() == (t.Family == IPv4)
+	case netip.Prefix:
+		ok = typ == Addr && v.IsValid() && v.Addr().Is4() == (t.Family == IPv4)
+	case L4:
+		_, known := protocols[v]
+		ok = typ == Proto && known
+	case uint16:
+		ok = typ == Port
+	case string:
+		ok = typ == Device && v != "" && len(v) < 16
+	}
+	if !ok {
+		return fmt.Errorf("%s is no value of type %s", valueText(v), typ.name(t.Family))
+	}
+	return nil
+}
+
+func (t *Table) checkTerm(term Term) error {
+	for _, c := range leadsTo(term) {
+		to := t.chainOf[c]
+		if to == nil || to.Hook != nil {
+			return fmt.Errorf("leads to %q, which is no declared chain to jump to", c)
+		}
+	}
+	switch term := term.(type) {
+	case compare:
+		return t.checkValue(fields[term.field].typ, term.value)
+	case lookup:
+		return t.checkLookup(term.set, term.key, term.way)
+	case update:
+		return t.checkLookup(term.set, []Field{term.of}, false)
+	case comment:
+		if len(term) > MaxComment || strings.ContainsAny(string(term), "\"\n\x00") {
+			return fmt.Errorf("comment of %d bytes, more than %d, or with a quote or line break", len(term), MaxComment)
+		}
+	case dnat:
+		for _, to := range term.to {
+			if err := t.checkValue(Addr, to.Addr()); err != nil {
+				return err
+			}
+		}
+		if len(term.to) == 0 {
+			return errors.New("nothing to translate to")
+		}
+	}
+	return nil
+}
+
+func (t *Table) checkLookup(set string, key []Field, way bool) error {
+	s := t.setOf[set]
+	if s == nil || s.Map != way {
+		return fmt.Errorf("looks into %q, which is no declared set or map", set)
+	}
+	var types []Type
+	for _, f := range key {
+		types = append(types, fields[f].typ)
+	}
+	if !slices.Equal(types, s.Key) {
+		return fmt.Errorf("the key does not fit %q", set)
+	}
+	return nil
+}
+
+// leadsTo are the chains that a term may send a packet to, without those of maps.
+func leadsTo(term Term) []string {
+	switch term := term.(type) {
+	case Verdict:
+		if term.chain != "" {
+			return []string{term.chain}
+		}
+	case gotoRandom:
+		return term
+	}
+	return nil
+}
+
+// Unreachable returns the names of the chains that no base chain leads to, directly, through others or through maps, in
+// the order of their declaration.
+func (t *Table) Unreachable() []string {
+	seen := map[string]bool{}
+	for _, c := range t.chains {
+		if c.Hook != nil {
+			t.walk(c, seen)
+		}
+	}
+	var out []string
+	for _, c := range t.chains {
+		if !seen[c.Name] {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+func (t *Table) walk(c *Chain, seen map[string]bool) {
+	if c == nil || seen[c.Name] {
+		return
+	}
+	seen[c.Name] = true
+	for _, r := range c.Rules {
+		for _, term := range r {
+			for _, to := range leadsTo(term) {
+				t.walk(t.chainOf[to], seen)
+			}
+			if l, ok := term.(lookup); ok && l.way && t.setOf[l.set] != nil {
+				for _, e := range t.setOf[l.set].Elements {
+					t.walk(t.chainOf[e.Verdict.chain], seen)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package nft
+
+import (
+	"fmt"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Counter is a rule of the kernel that counts, with what has reached its counter.
+type Counter struct {
+	// Chain is the name of the rule's chain, Index its place there from 0.
+	Chain string
+	Index int
+	// Comment is the rule's, Verdict what ends it, for example "goto web"; "" when the packet goes on.
+	Comment, Verdict string
+	Packets, Bytes   uint64
+}
+
+// Counters returns the rules of a table in ns that have a counter, chain by chain. A table that is not there has none.
+func Counters(ns *netns.NS, f Family, table string) ([]Counter, error) {
+	var all []Counter
+	err := reading(ns, f, table, func(c *nftables.Conn, chains []*nftables.Chain) error {
+		for _, chain := range chains {
+			rules, err := c.GetRules(chain.Table, chain)
+			if err != nil {
+				return fmt.Errorf("chain %s: %w", chain.Name, err)
+			}
+			for i, r := range rules {
+				if k, ok := counterOf(r); ok {
+					k.Chain, k.Index = chain.Name, i
+					all = append(all, k)
+				}
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Elements returns how many elements a set or map in ns holds.
+func Elements(ns *netns.NS, f Family, table, set string) (int, error) {
+	n := 0
+	err := reading(ns, f, table, func(c *nftables.Conn, _ []*nftables.Chain) error {
+		t := &nftables.Table{Name: table, Family: nftables.TableFamily(nfproto(f))}
+		list, err := c.GetSetElements(&nftables.Set{Table: t, Name: set})
+		n = len(list)
+		return err
+	})
+	return n, err
+}
+
+// reading hands fn a connection and the chains of a table.
+func reading(ns *netns.NS, f Family, table string, fn func(*nftables.Conn, []*nftables.Chain) error) error {
+	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()), nftables.AsLasting())
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	// Nothing is pending on it.
+	defer func() { _ = c.CloseLasting() }()
+	list, err := c.ListChainsOfTableFamily(nftables.TableFamily(nfproto(f)))
+	var chains []*nftables.Chain
+	for _, chain := range list {
+		if chain.Table.Name == table {
+			chains = append(chains, chain)
+		}
+	}
+	if err == nil {
+		err = fn(c, chains)
+	}
+	if err != nil {
+		return fmt.Errorf("nftables: read table %s: %w", table, err)
+	}
+	return nil
+}
+
+func counterOf(r *nftables.Rule) (k Counter, ok bool) {
+	for _, e := range r.Exprs {
+		switch e := e.(type) {
+		case *expr.Counter:
+			k.Packets, k.Bytes, ok = e.Packets, e.Bytes, true
+		case *expr.Verdict:
+			for name, kind := range kinds {
+				if kind == e.Kind {
+					k.Verdict = Verdict{name, e.Chain}.text("")
+				}
+			}
+		}
+	}
+	k.Comment, _ = userdata.GetString(r.UserData, userdata.TypeComment)
+	return k, ok
+}

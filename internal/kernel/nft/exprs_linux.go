@@ -1,0 +1,246 @@
+package nft
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// firstReg is the first of the sixteen registers of four bytes; values that are longer take several.
+const firstReg = unix.NFT_REG32_00
+
+// exprs turns a rule into the kernel's expressions. Choices by chance need a map of their own, which anonymous makes and
+// whose name and number it returns.
+type exprs struct {
+	family    Family
+	anonymous func(choice) (name string, id uint32)
+	list      []expr.Any
+	// comment is the rule's, "" for none.
+	comment string
+}
+
+// choice is an anonymous map from numbers to what may be chosen: an address and port, or a verdict.
+type choice struct {
+	// data is the length of what is chosen in bytes, magic nft's number of its type; 0 for verdicts.
+	data     int
+	magic    uint32
+	values   [][]byte
+	verdicts []Verdict
+}
+
+func (e *exprs) add(list ...expr.Any) { e.list = append(e.list, list...) }
+
+// rule encodes all terms of r.
+func (e *exprs) rule(r Rule) error {
+	for _, t := range r {
+		if err := e.term(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *exprs) term(t Term) error {
+	switch t := t.(type) {
+	case compare:
+		e.compare(t)
+	case portsFrom:
+		e.load(DestPort, firstReg)
+		e.add(&expr.Cmp{Op: expr.CmpOpGte, Register: firstReg, Data: valueBytes(t.low)},
+			&expr.Cmp{Op: expr.CmpOpLte, Register: firstReg, Data: valueBytes(uint16(65535))})
+	case lookup:
+		e.lookup(t)
+	case markIs, markTo, State, status:
+		e.state(t)
+	case fib, noReversePath:
+		e.fib(t)
+	case simple:
+		e.simple(t)
+	case dnat:
+		e.dnat(t)
+	case gotoRandom:
+		e.gotoRandom(t)
+	case update:
+		e.load(t.of, firstReg)
+		e.add(&expr.Dynset{SrcRegKey: firstReg, SetName: t.set, Operation: unix.NFT_DYNSET_OP_UPDATE})
+	case Verdict:
+		e.add(t.expr())
+	case comment:
+		e.comment = string(t)
+	default:
+		return fmt.Errorf("no expression for %T", t)
+	}
+	return nil
+}
+
+// load reads a field into the registers from reg on.
+func (e *exprs) load(f Field, reg uint32) {
+	offset, length := map[Field]uint32{SourceAddr: 12, DestAddr: 16}[f], uint32(4)
+	if e.family == IPv6 {
+		offset, length = map[Field]uint32{SourceAddr: 8, DestAddr: 24}[f], 16
+	}
+	switch f {
+	case SourceAddr, DestAddr:
+		e.add(&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length})
+	case DestPort:
+		e.add(&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
+	case L4Proto:
+		e.add(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg})
+	case InDevice:
+		e.add(&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: reg})
+	case OutDevice:
+		e.add(&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: reg})
+	}
+}
+
+func (e *exprs) compare(c compare) {
+	op := expr.CmpOpEq
+	if c.not {
+		op = expr.CmpOpNeq
+	}
+	e.load(c.field, firstReg)
+	data := valueBytes(c.value)
+	switch v := c.value.(type) {
+	case netip.Prefix:
+		data = e.prefix(v)
+	case string:
+		if n := len(v); n > 0 && v[n-1] == '*' {
+			data = []byte(v[:n-1])
+		}
+	}
+	e.add(&expr.Cmp{Op: op, Register: firstReg, Data: data})
+}
+
+// prefix reduces the address that was just loaded to its part in p, and returns what to compare it with. Like nft it
+// loads no more than whole bytes where p ends at one.
+func (e *exprs) prefix(p netip.Prefix) []byte {
+	network := p.Masked().Addr().AsSlice()
+	if n := p.Bits() / 8; n > 0 && p.Bits()%8 == 0 {
+		e.list[len(e.list)-1].(*expr.Payload).Len = uint32(n)
+		return network[:n]
+	}
+	m := mask(p)
+	e.add(&expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: uint32(len(m)), Mask: m, Xor: make([]byte, len(m))})
+	return network
+}
+
+func (e *exprs) lookup(l lookup) {
+	reg := uint32(firstReg)
+	for _, f := range l.key {
+		e.load(f, reg)
+		reg += uint32(padded(fields[f].typ.size(e.family)) / 4)
+	}
+	// A map's verdict goes into register 0, which the kernel acts upon.
+	e.add(&expr.Lookup{SourceRegister: firstReg, SetName: l.set, IsDestRegSet: l.way, Invert: l.not})
+}
+
+func native(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
+
+// bits is the register with mask & v ^ x.
+func bits(v, x uint32) expr.Any {
+	return &expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: 4, Mask: native(v), Xor: native(x)}
+}
+
+// translated is the bit of a connection's status that says that its destination was translated.
+const translated = 1 << 5
+
+func (e *exprs) state(t Term) {
+	zero := native(0)
+	switch t := t.(type) {
+	case markIs:
+		op := expr.CmpOpEq
+		if t.set {
+			op = expr.CmpOpNeq
+		}
+		e.add(&expr.Meta{Key: expr.MetaKeyMARK, Register: firstReg}, bits(t.bits, 0), &expr.Cmp{Op: op, Register: firstReg, Data: zero})
+	case markTo:
+		e.add(&expr.Meta{Key: expr.MetaKeyMARK, Register: firstReg}, bits(t.mask, t.xor),
+			&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: firstReg})
+	case State:
+		e.add(&expr.Ct{Key: expr.CtKeySTATE, Register: firstReg}, bits(uint32(t), 0), &expr.Cmp{Op: expr.CmpOpNeq, Register: firstReg, Data: zero})
+	case status:
+		e.add(&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg})
+		if t.not {
+			e.add(&expr.Cmp{Op: expr.CmpOpNeq, Register: firstReg, Data: native(translated)})
+			return
+		}
+		e.add(bits(translated, 0), &expr.Cmp{Op: expr.CmpOpNeq, Register: firstReg, Data: zero})
+	}
+}
+
+func (e *exprs) fib(t Term) {
+	f, ok := t.(fib)
+	if !ok {
+		e.add(&expr.Fib{Register: firstReg, ResultOIF: true, FlagSADDR: true, FlagMARK: true, FlagIIF: true},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: firstReg, Data: native(0)})
+		return
+	}
+	op := expr.CmpOpEq
+	if f.not {
+		op = expr.CmpOpNeq
+	}
+	e.add(&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: f.of == SourceAddr, FlagDADDR: f.of == DestAddr, FlagOIF: f.oif},
+		&expr.Cmp{Op: op, Register: firstReg, Data: native(unix.RTN_LOCAL)})
+}
+
+func (e *exprs) simple(s simple) {
+	switch s {
+	case Count:
+		e.add(&expr.Counter{})
+	case Untrack:
+		e.add(&expr.Notrack{})
+	case Masquerade:
+		e.add(&expr.Masq{FullyRandom: true})
+	case Reject:
+		code := uint8(3) // ICMP: port unreachable
+		if e.family == IPv6 {
+			code = 4
+		}
+		e.add(&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: code})
+	}
+}
+
+func (e *exprs) dnat(d dnat) {
+	family, words := uint32(unix.NFPROTO_IPV4), uint32(1)
+	if e.family == IPv6 {
+		family, words = unix.NFPROTO_IPV6, 4
+	}
+	if d.direct {
+		words = 4
+		e.add(&expr.Immediate{Register: firstReg, Data: d.to[0].Addr().AsSlice()},
+			&expr.Immediate{Register: firstReg + words, Data: valueBytes(d.to[0].Port())})
+	} else {
+		length, magic := keyShape([]Type{Addr, Port}, e.family)
+		c := choice{data: length, magic: magic}
+		for _, to := range d.to {
+			c.values = append(c.values, keyBytes([]Value{to.Addr(), to.Port()}))
+		}
+		e.choose(c, firstReg)
+	}
+	e.add(&expr.NAT{Type: expr.NATTypeDestNAT, Family: family, RegAddrMin: firstReg, RegProtoMin: firstReg + words})
+}
+
+func (e *exprs) gotoRandom(chains gotoRandom) {
+	var c choice
+	for _, name := range chains {
+		c.verdicts = append(c.verdicts, Goto(name))
+	}
+	e.choose(c, unix.NFT_REG_VERDICT)
+}
+
+// choose draws a number and puts what belongs to it into reg.
+func (e *exprs) choose(c choice, reg uint32) {
+	name, id := e.anonymous(c)
+	e.add(&expr.Numgen{Register: firstReg, Modulus: uint32(len(c.values) + len(c.verdicts)), Type: unix.NFT_NG_RANDOM},
+		&expr.Lookup{SourceRegister: firstReg, DestRegister: reg, IsDestRegSet: true, SetName: name, SetID: id})
+}
+
+// kinds are the kernel's numbers of the verdicts.
+var kinds = map[string]expr.VerdictKind{
+	"accept": expr.VerdictAccept, "drop": expr.VerdictDrop, "return": expr.VerdictReturn, "jump": expr.VerdictJump, "goto": expr.VerdictGoto,
+}
+
+func (v Verdict) expr() *expr.Verdict { return &expr.Verdict{Kind: kinds[v.kind], Chain: v.chain} }

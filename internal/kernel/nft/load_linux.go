@@ -1,0 +1,309 @@
+package nft
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// RefusedError is a refusal of the kernel.
+type RefusedError struct {
+	// Table is the name of the table, Subject says what of it was refused.
+	Table, Subject string
+	// Reason is what the kernel said besides the number, "" when it said nothing.
+	Reason string
+	Err    error
+}
+
+func (e *RefusedError) Error() string {
+	text := fmt.Sprintf("nftables: table %s: %s: %v", e.Table, e.Subject, e.Err)
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
+}
+
+// Unwrap returns the kernel's number for the refusal.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Load programs tables into ns, one after the other. It needs CAP_NET_ADMIN in the user namespace that owns ns. What
+// stands there already under the same names is added to. A refusal is a *RefusedError; transactions before it stay.
+func Load(ctx context.Context, ns *netns.NS, tables ...*Table) error {
+	s, err := dial(ns)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	for _, t := range tables {
+		if err := t.Check(); err != nil {
+			return err
+		}
+		l := &loader{ctx: ctx, socket: s, table: t}
+		if err := l.load(); err != nil {
+			return advised(err)
+		}
+	}
+	return nil
+}
+
+// advised adds advice where there is some.
+func advised(err error) error {
+	switch {
+	case errors.Is(err, unix.EMSGSIZE):
+		return hint.With(err, "one transaction is larger than the socket's buffer, which without the rights of the machine's root "+
+			"net.core.wmem_max limits: run as root, or raise that sysctl")
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPROTONOSUPPORT):
+		return hint.With(err, "the kernel lacks a part of nftables: look for CONFIG_NF_TABLES, CONFIG_NF_TABLES_IPV4, CONFIG_NFT_NAT, "+
+			"CONFIG_NFT_MASQ, CONFIG_NFT_CT, CONFIG_NFT_NUMGEN, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_REJECT (modules nf_tables, nft_*)")
+	}
+	return err
+}
+
+// loader programs one table.
+type loader struct {
+	ctx    context.Context
+	socket *socket
+	table  *Table
+	batch  batch
+	// id is the number of the last set.
+	id uint32
+}
+
+// load sends declarations first: rules and elements name sets and chains.
+func (l *loader) load() error {
+	t := l.table
+	l.batch.table(t)
+	for _, s := range t.sets {
+		l.id++
+		l.batch.set(t, s, l.id)
+		if err := l.sendIfFull(); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.chains {
+		l.batch.chain(t, c)
+		if err := l.sendIfFull(); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.chains {
+		for i := range c.Rules {
+			if err := l.rule(c, i); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range t.sets {
+		if err := l.elements(s); err != nil {
+			return err
+		}
+	}
+	return l.send()
+}
+
+func (l *loader) rule(c *Chain, i int) error {
+	e := exprs{family: l.table.Family, anonymous: func(c choice) (string, uint32) {
+		l.id++
+		name := "__map" + strconv.FormatUint(uint64(l.id), 10)
+		l.batch.anonymous(l.table, c, name, l.id)
+		return name, l.id
+	}}
+	if err := e.rule(c.Rules[i]); err != nil {
+		return err
+	}
+	var marshalled [][]byte
+	for _, x := range e.list {
+		m, err := expr.Marshal(nfproto(l.table.Family), x)
+		if err != nil {
+			return fmt.Errorf("chain %s, rule %d: %w", c.Name, i+1, err)
+		}
+		marshalled = append(marshalled, m)
+	}
+	l.batch.rule(l.table, c, i, marshalled, e.comment)
+	return l.sendIfFull()
+}
+
+func (l *loader) elements(s *Set) error {
+	n, element := len(s.Elements), func(i int) {
+		l.batch.key(keyBytes(s.Elements[i].Key))
+		if s.Map {
+			l.batch.verdict(s.Elements[i].Verdict)
+		}
+	}
+	if s.Interval {
+		edges := edgesOf(s.Elements)
+		n, element = len(edges), func(i int) {
+			if edges[i].end {
+				l.batch.number(unix.NFTA_SET_ELEM_FLAGS, unix.NFT_SET_ELEM_INTERVAL_END)
+			}
+			l.batch.key(edges[i].at.AsSlice())
+		}
+	}
+	for done := 0; done < n; {
+		done += l.batch.elements(l.table, s.Name, 0, n-done, func(i int) { element(done + i) })
+		if err := l.sendIfFull(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// edge is where a prefix begins, or the first address after it.
+type edge struct {
+	at  netip.Addr
+	end bool
+}
+
+// edgesOf returns the edges of prefixes that do not overlap, ascending: in another order the kernel takes neighbours for
+// overlaps. A prefix that reaches up to the last address has no end.
+func edgesOf(list []Element) []edge {
+	var sorted []netip.Prefix
+	for _, e := range list {
+		sorted = append(sorted, e.Key[0].(netip.Prefix).Masked())
+	}
+	slices.SortFunc(sorted, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	var edges []edge
+	for _, p := range sorted {
+		edges = append(edges, edge{at: p.Addr()})
+		if end := after(p); end.IsValid() {
+			edges = append(edges, edge{at: end, end: true})
+		}
+	}
+	return edges
+}
+
+func (l *loader) sendIfFull() error {
+	if len(l.batch.buf) < limit {
+		return nil
+	}
+	return l.send()
+}
+
+// send commits what the batch holds.
+func (l *loader) send() error {
+	if err := l.ctx.Err(); err != nil {
+		return fmt.Errorf("nftables: table %s: %w", l.table.Name, context.Cause(l.ctx))
+	}
+	b := &l.batch
+	if b.empty() {
+		return nil
+	}
+	last := b.sequence
+	refusal, err := l.socket.commit(b.finish(), b.start, last)
+	if err != nil {
+		return fmt.Errorf("nftables: table %s: %w", l.table.Name, err)
+	}
+	if refusal != nil {
+		return &RefusedError{Table: l.table.Name, Subject: b.subject(refusal.sequence), Reason: refusal.text, Err: refusal.number}
+	}
+	b.about = b.about[:0]
+	b.buf = b.buf[:0]
+	return nil
+}
+
+// socket is a netlink socket in a namespace.
+type socket struct{ fd int }
+
+// buffers is what the socket's buffers are asked to hold, in bytes.
+const buffers = 8 << 20
+
+func dial(ns *netns.NS) (*socket, error) {
+	s := &socket{}
+	err := ns.Do(func() (err error) {
+		s.fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+		return os.NewSyscallError("socket", err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nftables: %w", err)
+	}
+	// Larger buffers are the root's of the machine; without them transactions must fit the default.
+	for _, force := range []int{unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE} {
+		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, force, buffers)
+	}
+	// Reasons in words are a courtesy of kernels since 4.12.
+	_ = unix.SetsockoptInt(s.fd, unix.SOL_NETLINK, unix.NETLINK_EXT_ACK, 1)
+	_ = unix.SetsockoptInt(s.fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1)
+	if err := unix.Bind(s.fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		s.close()
+		return nil, fmt.Errorf("nftables: %w", os.NewSyscallError("bind", err))
+	}
+	return s, nil
+}
+
+// close closes the socket; there is nothing left to lose on it.
+func (s *socket) close() { _ = unix.Close(s.fd) }
+
+// refusal is the kernel's answer to one message.
+type refusal struct {
+	sequence uint32
+	number   unix.Errno
+	text     string
+}
+
+// commit sends a transaction and waits for its outcome: the answer to its last message, or a refusal of it as a whole,
+// which bears the number of its first. The first refusal is enough: one undoes all.
+func (s *socket) commit(transaction []byte, first, last uint32) (*refusal, error) {
+	if err := unix.Sendto(s.fd, transaction, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, os.NewSyscallError("sendto", err)
+	}
+	buf := make([]byte, 64<<10)
+	for {
+		n, _, err := unix.Recvfrom(s.fd, buf, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, os.NewSyscallError("recvfrom", err)
+		}
+		for rest := buf[:n]; len(rest) >= unix.NLMSG_HDRLEN; {
+			length := int(binary.NativeEndian.Uint32(rest))
+			if length < unix.NLMSG_HDRLEN || length > len(rest) {
+				return nil, fmt.Errorf("an answer of %d bytes in %d", length, len(rest))
+			}
+			r, ok := parse(rest[:length])
+			if ok && r.number != 0 {
+				return &r, nil
+			}
+			if ok && r.sequence == last {
+				return nil, nil
+			}
+			rest = rest[min(padded(length), len(rest)):]
+		}
+	}
+}
+
+// parse reads an answer; others than those are not ok.
+func parse(m []byte) (r refusal, ok bool) {
+	body := m[unix.NLMSG_HDRLEN:]
+	if binary.NativeEndian.Uint16(m[4:]) != unix.NLMSG_ERROR || len(body) < 4+unix.NLMSG_HDRLEN {
+		return r, false
+	}
+	r.number = unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+	r.sequence = binary.NativeEndian.Uint32(body[4+8:])
+	if binary.NativeEndian.Uint16(m[6:])&unix.NLM_F_ACK_TLVS == 0 {
+		return r, true
+	}
+	for rest := body[4+unix.NLMSG_HDRLEN:]; len(rest) >= 4; {
+		length := int(binary.NativeEndian.Uint16(rest))
+		if length < 4 || length > len(rest) {
+			break
+		}
+		if binary.NativeEndian.Uint16(rest[2:]) == unix.NLMSGERR_ATTR_MSG {
+			r.text = strings.TrimRight(string(rest[4:length]), "\x00")
+		}
+		rest = rest[min(padded(length), len(rest)):]
+	}
+	return r, true
+}

@@ -1,0 +1,170 @@
+package nft
+
+import (
+	"slices"
+	"time"
+)
+
+// Family is the address family of a table.
+type Family string
+
+// The families.
+const (
+	IPv4 Family = "ip"
+	IPv6 Family = "ip6"
+)
+
+// Priorities of base chains: the lower comes first. Of two with the same priority the one registered last comes first.
+const (
+	RawPriority    = -300
+	ManglePriority = -150
+	DNATPriority   = -100
+	FilterPriority = 0
+	SNATPriority   = 100
+)
+
+// MaxName is the longest name of a chain, set or table in bytes; MaxComment the longest comment.
+const (
+	MaxName    = 255
+	MaxComment = 127
+)
+
+// Table is one nftables table. Make one with NewTable; it is not for concurrent use.
+type Table struct {
+	Family Family
+	Name   string
+	// Comment is for people; (optional).
+	Comment string
+	sets    []*Set
+	chains  []*Chain
+	setOf   map[string]*Set
+	chainOf map[string]*Chain
+}
+
+// NewTable returns an empty table.
+func NewTable(f Family, name string) *Table {
+	return &Table{Family: f, Name: name, setOf: map[string]*Set{}, chainOf: map[string]*Chain{}}
+}
+
+// Chains returns the chains in the order in which they were declared.
+func (t *Table) Chains() []*Chain { return slices.Clone(t.chains) }
+
+// Sets returns the sets and maps in the order in which they were declared.
+func (t *Table) Sets() []*Set { return slices.Clone(t.sets) }
+
+// Hook says where the kernel calls a base chain.
+type Hook struct {
+	// Type is "filter", "nat" or "route".
+	Type string
+	// Hook is "prerouting", "input", "forward", "output" or "postrouting".
+	Hook     string
+	Priority int
+}
+
+// Chain is a list of rules.
+type Chain struct {
+	Name string
+	// Hook is nil for a chain that is only jumped to.
+	Hook  *Hook
+	Rules []Rule
+}
+
+// Rule is a list of terms. A packet leaves it at the first match that fails, or with a verdict.
+type Rule []Term
+
+// Base declares a chain that the kernel calls, with policy accept. Declaring it again changes its hook.
+func (t *Table) Base(name string, h Hook) *Chain {
+	c := t.Chain(name)
+	c.Hook = &h
+	return c
+}
+
+// Chain returns the chain called name and declares it when it is not there yet.
+func (t *Table) Chain(name string) *Chain {
+	if c, ok := t.chainOf[name]; ok {
+		return c
+	}
+	c := &Chain{Name: name}
+	t.chainOf[name] = c
+	t.chains = append(t.chains, c)
+	return c
+}
+
+// Add appends a rule.
+func (c *Chain) Add(terms ...Term) *Chain {
+	c.Rules = append(c.Rules, terms)
+	return c
+}
+
+// Set is a set of keys, or with Map a map from keys to verdicts.
+type Set struct {
+	Name    string
+	Comment string
+	// Key has the types of the parts of a key.
+	Key []Type
+	Map bool
+	// Interval sets hold prefixes; their key has one part.
+	Interval bool
+	// Timeout is how long an element lives that a packet has put in; 0 for a set that packets do not change.
+	Timeout  time.Duration
+	Elements []Element
+}
+
+// Element is one element of a set.
+type Element struct {
+	// Key has a value for each part of the set's key.
+	Key []Value
+	// Verdict is what a map holds; the zero Verdict in a set.
+	Verdict Verdict
+}
+
+// Type is the type of a part of a key.
+type Type int
+
+// The types, with the Go type of their values.
+const (
+	// Addr is an address of the table's family: netip.Addr, or netip.Prefix in an interval set.
+	Addr Type = iota
+	// Proto is a transport protocol: L4.
+	Proto
+	// Port is a transport port: uint16.
+	Port
+	// Device is the name of a network device: string.
+	Device
+)
+
+// Value is a netip.Addr, a netip.Prefix, an L4, a uint16 (a port) or a string (the name of a device; in a match it may
+// end in an asterisk).
+type Value any
+
+// L4 is a transport protocol: "tcp", "udp", "sctp", or "4" for IP in IP.
+type L4 string
+
+// Set declares a set with a key of these types, or returns the one of that name.
+func (t *Table) Set(name string, key ...Type) *Set {
+	if s, ok := t.setOf[name]; ok {
+		return s
+	}
+	s := &Set{Name: name, Key: key}
+	t.setOf[name] = s
+	t.sets = append(t.sets, s)
+	return s
+}
+
+// Map declares a verdict map with a key of these types, or returns the one of that name.
+func (t *Table) Map(name string, key ...Type) *Set {
+	s := t.Set(name, key...)
+	s.Map = true
+	return s
+}
+
+// Lookup returns the set or map called name, nil if there is none.
+func (t *Table) Lookup(name string) *Set { return t.setOf[name] }
+
+// Put adds an element to a map.
+func (s *Set) Put(v Verdict, key ...Value) {
+	s.Elements = append(s.Elements, Element{Key: key, Verdict: v})
+}
+
+// Insert adds an element to a set.
+func (s *Set) Insert(key ...Value) { s.Elements = append(s.Elements, Element{Key: key}) }

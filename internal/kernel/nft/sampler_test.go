@@ -1,0 +1,54 @@
+package nft
+
+import (
+	"net/netip"
+	"time"
+)
+
+// sampler is a table that uses everything once.
+func sampler() *Table {
+	return samplerOf(IPv4, netip.MustParsePrefix("192.0.2.0/24"))
+}
+
+// samplerOf is sampler for a family, with addresses from net.
+func samplerOf(f Family, net netip.Prefix) *Table {
+	one := net.Addr().Next()
+	two := one.Next()
+	at := func(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 80) }
+	t := NewTable(f, "sampler")
+	t.Comment = "everything once"
+	t.Set("addrs", Addr).Insert(one)
+	t.Set("hairpin", Addr, Addr, Proto, Port).Insert(one, one, L4("tcp"), uint16(80))
+	nets := t.Set("nets", Addr)
+	nets.Interval, nets.Comment = true, "an interval"
+	nets.Insert(netip.PrefixFrom(two, two.BitLen()))
+	nets.Insert(netip.PrefixFrom(one, one.BitLen()))
+	recent := t.Set("seen", Addr)
+	recent.Timeout = 3 * time.Hour
+	t.Map("services", Addr, Proto, Port).Put(Goto("web"), one, L4("udp"), uint16(53))
+	devices := t.Map("by-device", Device)
+	devices.Put(Jump("refusal"), "eth0")
+	devices.Put(Drop, "eth1")
+	web, choice, refuse := t.Chain("web"), t.Chain("choice"), t.Chain("refusal")
+	web.Add(Is(L4Proto, L4("tcp")), DNATRandom(at(one), at(two)))
+	choice.Add(Update("seen", SourceAddr), Is(L4Proto, L4("tcp")), DNAT(at(two)))
+	refuse.Add(Reject)
+	t.Base("raw-in", Hook{"filter", "prerouting", RawPriority}).
+		Add(Is(L4Proto, L4("udp")), Is(DestPort, uint16(4789)), Count, Untrack, Comment("a tunnel")).
+		Add(NoReversePath, Count, Drop).
+		Add(State(Established|Related), Accept).
+		Add(Is(InDevice, "cali*"), SetMark(0x80000)).
+		Add(Not(SourceAddr, net), MarkSet(0x4000), ClearMark(0x1f0000)).
+		Add(Is(InDevice, "lo"), MarkClear(0x4000), FlipMark(0x4000), Return)
+	t.Base("nat-in", Hook{"nat", "prerouting", DNATPriority}).
+		Add(VMap("services", DestAddr, L4Proto, DestPort)).
+		Add(In("seen", SourceAddr), Goto("choice")).
+		Add(NotIn("addrs", DestAddr), SourceLocal, DestLocal, GotoRandom("web", "choice"))
+	t.Base("filter-fwd", Hook{"filter", "forward", FilterPriority}).
+		Add(VMap("by-device", OutDevice)).
+		Add(Is(L4Proto, L4("tcp")), PortsFrom(1024), In("nets", SourceAddr), Jump("refusal"))
+	t.Base("nat-out", Hook{"nat", "postrouting", SNATPriority}).
+		Add(Translated, In("hairpin", SourceAddr, DestAddr, L4Proto, DestPort), Masquerade).
+		Add(Is(OutDevice, "tunnel"), NotJustTranslated, SourceNotLocalTo, Masquerade)
+	return t
+}

@@ -1,0 +1,345 @@
+package nft
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Term is a part of a rule. The functions of this package that return one are all there are.
+type Term interface {
+	// text is the term in the language of nft.
+	text(Family) string
+}
+
+// Field is something of a packet that can be compared or looked up.
+type Field int
+
+// The fields.
+const (
+	SourceAddr Field = iota
+	DestAddr
+	L4Proto
+	DestPort
+	InDevice
+	OutDevice
+)
+
+// fields has the name of each field, without the family's prefix, and its type.
+var fields = [...]struct {
+	name string
+	typ  Type
+}{
+	SourceAddr: {"saddr", Addr}, DestAddr: {"daddr", Addr},
+	L4Proto: {"meta l4proto", Proto}, DestPort: {"th dport", Port},
+	InDevice: {"iifname", Device}, OutDevice: {"oifname", Device},
+}
+
+func (f Field) text(family Family) string {
+	if fields[f].typ == Addr {
+		return string(family) + " " + fields[f].name
+	}
+	return fields[f].name
+}
+
+func joined(list []Field, family Family) string {
+	var parts []string
+	for _, f := range list {
+		parts = append(parts, f.text(family))
+	}
+	return strings.Join(parts, " . ")
+}
+
+// compare is a field compared with a constant.
+type compare struct {
+	field Field
+	value Value
+	not   bool
+}
+
+// Is matches packets whose field has the value.
+func Is(f Field, v Value) Term { return compare{field: f, value: v} }
+
+// Not matches the other packets.
+func Not(f Field, v Value) Term { return compare{field: f, value: v, not: true} }
+
+func (c compare) text(family Family) string {
+	op := " "
+	if c.not {
+		op = " != "
+	}
+	return c.field.text(family) + op + valueText(c.value)
+}
+
+// portsFrom matches destination ports from low on.
+type portsFrom struct{ low uint16 }
+
+// PortsFrom matches packets to a port from low to 65535.
+func PortsFrom(low uint16) Term { return portsFrom{low} }
+
+func (p portsFrom) text(Family) string { return fmt.Sprintf("th dport %d-65535", p.low) }
+
+// lookup is a key looked up in a set or map.
+type lookup struct {
+	key      []Field
+	set      string
+	not, way bool
+}
+
+// In matches packets whose fields together are a key in the set.
+func In(set string, key ...Field) Term { return lookup{key: key, set: set} }
+
+// NotIn matches the other packets.
+func NotIn(set string, key ...Field) Term { return lookup{key: key, set: set, not: true} }
+
+// VMap has the verdict that the map holds for the fields, and goes on when it holds none.
+func VMap(set string, key ...Field) Term { return lookup{key: key, set: set, way: true} }
+
+func (l lookup) text(family Family) string {
+	op := " @"
+	switch {
+	case l.way:
+		op = " vmap @"
+	case l.not:
+		op = " != @"
+	}
+	return joined(l.key, family) + op + l.set
+}
+
+// markIs is a test of bits of the packet mark.
+type markIs struct {
+	bits uint32
+	set  bool
+}
+
+// MarkSet matches packets with one of the bits of the mark set; MarkClear those with none.
+func MarkSet(bits uint32) Term { return markIs{bits, true} }
+
+// MarkClear matches packets with none of the bits of the mark set.
+func MarkClear(bits uint32) Term { return markIs{bits, false} }
+
+func (m markIs) text(Family) string {
+	op := "=="
+	if m.set {
+		op = "!="
+	}
+	return fmt.Sprintf("meta mark & 0x%08x %s 0x00000000", m.bits, op)
+}
+
+// markTo is mark & mask ^ xor.
+type markTo struct{ mask, xor uint32 }
+
+// SetMark sets bits of the mark, ClearMark clears them, FlipMark turns them over.
+func SetMark(bits uint32) Term { return markTo{^bits, bits} }
+
+// ClearMark clears bits of the mark.
+func ClearMark(bits uint32) Term { return markTo{^bits, 0} }
+
+// FlipMark turns bits of the mark over.
+func FlipMark(bits uint32) Term { return markTo{^uint32(0), bits} }
+
+func (m markTo) text(Family) string {
+	switch {
+	case m.xor == 0:
+		return fmt.Sprintf("meta mark set meta mark & 0x%08x", m.mask)
+	case m.mask == ^uint32(0):
+		return fmt.Sprintf("meta mark set meta mark ^ 0x%08x", m.xor)
+	}
+	return fmt.Sprintf("meta mark set meta mark | 0x%08x", m.xor)
+}
+
+// State is a set of states of a packet's connection.
+type State uint32
+
+// The states, as the kernel numbers them.
+const (
+	Invalid     State = 1
+	Established State = 2
+	Related     State = 4
+	New         State = 8
+)
+
+func (s State) text(Family) string {
+	var names []string
+	for _, n := range []struct {
+		state State
+		name  string
+	}{{Invalid, "invalid"}, {Established, "established"}, {Related, "related"}, {New, "new"}} {
+		if s&n.state != 0 {
+			names = append(names, n.name)
+		}
+	}
+	return "ct state " + strings.Join(names, ",")
+}
+
+// status is the comparison with the status bit of a destination translation.
+type status struct{ not bool }
+
+var (
+	// Translated matches packets of connections whose destination was translated.
+	Translated Term = status{}
+	// NotJustTranslated is nft's "ct status != dnat", which does not say what it seems to: it compares the whole status
+	// word, and as that has other bits too it nearly always matches. Felix writes it.
+	NotJustTranslated Term = status{not: true}
+)
+
+func (s status) text(Family) string {
+	if s.not {
+		return "ct status != dnat"
+	}
+	return "ct status dnat"
+}
+
+// fib is a question to the routing table.
+type fib struct {
+	// of is what is asked for.
+	of Field
+	// oif limits the question to the device that the packet leaves by.
+	oif, not bool
+}
+
+var (
+	// SourceLocal matches packets from an address of this machine, SourceNotLocalTo those whose source is no address of
+	// the device that they leave by, DestLocal those to this machine.
+	SourceLocal      Term = fib{of: SourceAddr}
+	SourceNotLocalTo Term = fib{of: SourceAddr, oif: true, not: true}
+	DestLocal        Term = fib{of: DestAddr}
+)
+
+func (f fib) text(Family) string {
+	out := "fib " + fields[f.of].name
+	if f.oif {
+		out += " . oif"
+	}
+	if f.not {
+		return out + " type != local"
+	}
+	return out + " type local"
+}
+
+type noReversePath struct{}
+
+// NoReversePath matches packets to whose source no route leads out by the device that they came in by.
+var NoReversePath Term = noReversePath{}
+
+func (noReversePath) text(Family) string { return "fib saddr . mark . iif oif 0" }
+
+type simple string
+
+// Statements without a parameter.
+const (
+	// Count counts packets and bytes.
+	Count simple = "counter"
+	// Untrack keeps the packet out of conntrack.
+	Untrack simple = "notrack"
+	// Masquerade gives the connection the address of the device that it leaves by, and a random port.
+	Masquerade simple = "masquerade fully-random"
+	// Reject refuses with an ICMP message that the port cannot be reached.
+	Reject simple = "reject"
+)
+
+func (s simple) text(Family) string { return string(s) }
+
+// dnat translates the destination to one of several, chosen by chance.
+type dnat struct {
+	to []netip.AddrPort
+	// direct says that there is one and nothing to choose.
+	direct bool
+}
+
+// DNAT translates the destination.
+func DNAT(to netip.AddrPort) Term { return dnat{to: []netip.AddrPort{to}, direct: true} }
+
+// DNATRandom translates the destination to one of the given, each with the same probability.
+func DNATRandom(to ...netip.AddrPort) Term { return dnat{to: to} }
+
+func (d dnat) text(family Family) string {
+	if d.direct {
+		return "dnat to " + d.to[0].String()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "dnat %s addr . port to numgen random mod %d map { ", family, len(d.to))
+	for i, a := range d.to {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%d : %s . %d", i, a.Addr(), a.Port())
+	}
+	b.WriteString(" }")
+	return b.String()
+}
+
+type gotoRandom []string
+
+// GotoRandom goes to one of the chains, each with the same probability.
+func GotoRandom(chains ...string) Term { return gotoRandom(chains) }
+
+func (g gotoRandom) text(Family) string {
+	var parts []string
+	for i, c := range g {
+		parts = append(parts, fmt.Sprintf("%d : goto %s", i, c))
+	}
+	return fmt.Sprintf("numgen random mod %d vmap { %s }", len(g), strings.Join(parts, ", "))
+}
+
+type update struct {
+	set string
+	of  Field
+}
+
+// Update puts the field into the set, or begins its time there anew.
+func Update(set string, of Field) Term { return update{set, of} }
+
+func (u update) text(family Family) string {
+	return "update @" + u.set + " { " + u.of.text(family) + " }"
+}
+
+// Verdict ends a rule: Accept, Drop, Return, or what Jump and Goto return.
+type Verdict struct {
+	kind  string
+	chain string
+}
+
+// The verdicts without a chain.
+var (
+	Accept = Verdict{kind: "accept"}
+	Drop   = Verdict{kind: "drop"}
+	Return = Verdict{kind: "return"}
+)
+
+// Jump calls a chain.
+func Jump(chain string) Verdict { return Verdict{"jump", chain} }
+
+// Goto goes to a chain for good: at its end the packet is where it would be at the end of this one.
+func Goto(chain string) Verdict { return Verdict{"goto", chain} }
+
+func (v Verdict) text(Family) string {
+	if v.chain == "" {
+		return v.kind
+	}
+	return v.kind + " " + v.chain
+}
+
+type comment string
+
+// Comment is for people, at most MaxComment bytes. It comes last in a rule.
+func Comment(text string) Term { return comment(text) }
+
+func (c comment) text(Family) string { return `comment "` + string(c) + `"` }
+
+func valueText(v Value) string {
+	switch v := v.(type) {
+	case netip.Addr:
+		return v.String()
+	case netip.Prefix:
+		return v.Masked().String()
+	case L4:
+		return string(v)
+	case uint16:
+		return strconv.Itoa(int(v))
+	case string:
+		return strconv.Quote(v)
+	}
+	return fmt.Sprintf("%%!%T", v)
+}

@@ -1,0 +1,78 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/lab/service"
+)
+
+// Programmed is what a dataplane is besides when BPF programs move its packets.
+type Programmed interface {
+	// Program loads the programs of one node and puts them on its devices, which are all there by then. Different nodes
+	// are programmed at the same time.
+	Program(p Programming) (Programs, error)
+}
+
+// Programming is what the programs of a node are made from.
+type Programming struct {
+	NS   *netns.NS
+	Node Node
+	// Others are the rest of the nodes.
+	Others []Node
+	// Services are those that the node serves, one for each protocol.
+	Services []service.Service
+	// Cgroup is the directory of the cgroup (v2) that holds the processes of the node and its pods; "" when there is
+	// none, and NoCgroup says why.
+	Cgroup   string
+	NoCgroup error
+}
+
+// Programs are those of one node. They last until Close, or until this process ends: nothing is pinned.
+type Programs struct {
+	io.Closer
+	// Drops returns what the programs dropped since they were loaded: one line for each reason, none when there is no
+	// loss.
+	Drops func() ([]string, error)
+	// StandIn says what the programs stand for that the kernel lacks, "" for nothing.
+	StandIn string
+}
+
+// sockets returns the cgroup in whose sockets Services are translated, or why that cannot be.
+func (p Programming) sockets() (string, error) {
+	if p.Cgroup != "" {
+		return p.Cgroup, nil
+	}
+	err := p.NoCgroup
+	if err == nil {
+		err = errors.New("the node has none")
+	}
+	return "", hint.With(fmt.Errorf("Services are translated in the sockets of a node's cgroup (v2), and there is no cgroup: %w", err),
+		"mount cgroup v2 and run as root: mount -t cgroup2 none /sys/fs/cgroup/unified")
+}
+
+// backends are the endpoints of a Service, those of this node apart from the others.
+func backends(s service.Service) (local, remote []netip.AddrPort) {
+	for _, e := range s.Endpoints {
+		if e.Local {
+			local = append(local, e.Addr)
+		} else {
+			remote = append(remote, e.Addr)
+		}
+	}
+	return local, remote
+}
+
+// frontends are where a Service is served: its own address, and its node port at every node.
+func (p Programming) frontends(s service.Service) (vip netip.AddrPort, nodePorts []netip.AddrPort) {
+	if s.NodePort != 0 {
+		for _, n := range append([]Node{p.Node}, p.Others...) {
+			nodePorts = append(nodePorts, netip.AddrPortFrom(n.Addr.Addr(), s.NodePort))
+		}
+	}
+	return netip.AddrPortFrom(s.VIP, s.Port), nodePorts
+}

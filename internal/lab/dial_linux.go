@@ -1,0 +1,76 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+
+	"github.com/cnibench/cnibench/internal/kernel/handover"
+)
+
+// SocketsVerb is the word on the program's command line that must lead to ServeSockets.
+const SocketsVerb = "sockets"
+
+// ServeSockets makes and connects sockets for the lab at the other end of stdin, until that is closed.
+func ServeSockets(stdin *os.File) error { return handover.Serve(stdin) }
+
+// Dialer makes connections as a process of one host does: in its namespace and, where Services are translated in the
+// sockets of a node's cgroup, from there.
+type Dialer struct {
+	host   *Host
+	client *handover.Client // nil when the namespace alone is enough
+	cmd    *exec.Cmd
+	stderr *tail
+}
+
+// Dialer returns a dialer of a host. The caller closes it; closing the lab ends it too. Without cgroup v2, or without a
+// program to start, its connections have the host's namespace and no cgroup.
+func (i *Instance) Dialer(h *Host) (*Dialer, error) {
+	d := &Dialer{host: h}
+	if h.group == nil || len(i.lab.options.Program) == 0 {
+		return d, nil
+	}
+	near, far, err := handover.Pair()
+	if err != nil {
+		return nil, err
+	}
+	d.cmd, d.stderr = exec.Command(i.lab.options.Program[0], SocketsVerb), &tail{}
+	d.cmd.Env, d.cmd.Stdin, d.cmd.Stderr = []string{}, far, d.stderr
+	err = errors.Join(i.lab.start(h, d.cmd, nil), far.Close())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start a process to connect from %s: %w", h.Name, err), near.Close())
+	}
+	if d.client, err = handover.NewClient(near); err != nil {
+		return nil, errors.Join(err, d.cmd.Process.Kill(), d.cmd.Wait())
+	}
+	return d, nil
+}
+
+// Dial connects like net.Dialer. ctx bounds the connecting.
+func (d *Dialer) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	if d.client != nil {
+		if conn, err = d.client.Dial(ctx, network, address); err != nil && d.stderr.String() != "" {
+			err = fmt.Errorf("%w: %s", err, d.stderr.String())
+		}
+		return conn, err
+	}
+	err = d.host.NS.Do(func() error {
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// Close ends the process; connections stay. A nil dialer is closed already.
+func (d *Dialer) Close() error {
+	if d == nil || d.client == nil {
+		return nil
+	}
+	err := d.client.Close()
+	_ = d.cmd.Process.Kill() // it may have gone already
+	_ = d.cmd.Wait()         // how it ended is of no interest: it was killed
+	return err
+}
