@@ -336,8 +336,8 @@ func TestSplitSteersEachNodeToItsCPUs(t *testing.T) {
 }
 
 func TestOneFailureDoesNotDisturbTheOthers(t *testing.T) {
-	l := up(t, plan.Lab{}, "raw", "no-such", "cilium-native", "ptp")
-	for name, says := range map[string]string{"no-such": "no such profile", "cilium-native": "cannot raise it in the lab"} {
+	l := up(t, plan.Lab{}, "raw", "no-such", "cilium-netkit", "ptp")
+	for name, says := range map[string]string{"no-such": "no such profile", "cilium-netkit": "cannot raise it in the lab"} {
 		i := l.Instance(name)
 		if i == nil || i.Err == nil || !strings.Contains(i.Err.Error(), says) {
 			t.Errorf("%s: %+v, want an error that says %q", name, i, says)

@@ -38,7 +38,9 @@ func (s Spec) Netfilter(node int) policy.Node {
 }
 
 // ProxyNFT says whether the nodes' kube-proxy is in nftables mode.
-func (s Spec) ProxyNFT() bool { return s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyNFT }
+func (s Spec) ProxyNFT() bool {
+	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyNFT
+}
 
 // serviceProxyNFT is plan.Lab.ServiceProxy for kube-proxy in nftables mode.
 const serviceProxyNFT = "nftables"

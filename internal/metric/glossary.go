@@ -27,7 +27,7 @@ var Terms = []Term{
 	{"baseline", "the profile that a comparison stands on; raw in the lab", "benchstat"},
 	{"raw", "two empty network namespaces on a switch: no netfilter, no BPF", "cnibench"},
 	{"verdict", "better, worse, same or inconclusive", "cnibench"},
-	{"noise floor", "how far a profile differs from a second instance of itself; a smaller difference is called same", "cnibench"},
+	{"noise floor", "how far a profile differs from a second instance of itself; a difference whose whole interval is smaller is called same", "cnibench"},
 	{"warm-up", "time at the start of a trial that is discarded", "hyperfine; iperf3 --omit"},
 	{"window", "the part of a trial that is counted, by the clock of each side", "cnibench"},
 	{"intended load, offered load", "what was asked to be sent, and what left the sender", "RFC 2285 3.5"},

@@ -87,13 +87,19 @@ func (p Plan) Order(repetition int) []Case {
 	r := rand.New(rand.NewPCG(p.Seed, uint64(repetition)))
 	groups := p.groups()
 	r.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })
-	// What stands under all groups of a workload is measured among the first of them.
+	// What stands under all groups of a workload is measured among one of them, drawn anew: always the first would give
+	// drift within a repetition a direction.
 	for _, z := range p.zeros() {
-		i := slices.IndexFunc(groups, func(g []Case) bool { return len(g) > 0 && g[0].Workload == z.Workload })
-		if i < 0 {
-			groups = append(groups, nil)
-			i = len(groups) - 1
+		var like []int
+		for i, g := range groups {
+			if len(g) > 0 && g[0].Workload == z.Workload {
+				like = append(like, i)
+			}
 		}
+		if len(like) == 0 {
+			groups, like = append(groups, nil), []int{len(groups)}
+		}
+		i := like[r.IntN(len(like))]
 		groups[i] = append(groups[i], z)
 	}
 	var order []Case

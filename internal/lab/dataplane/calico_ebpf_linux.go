@@ -23,10 +23,7 @@ import (
 //
 // A node port leads to another node unchanged in VXLAN of a VNI of its own. The reply comes back the same way, or with DSR
 // goes straight to the client.
-type calicoBPF struct {
-	nothing
-	dsr bool
-}
+type calicoBPF struct{ dsr bool }
 
 // The pair by which a node's own datagrams reach a Service.
 const (
@@ -54,7 +51,9 @@ func (calicoBPF) Prepare(n Node, at *link.Handle) error {
 			return at.AddExternalVXLAN(link.ExternalVXLAN{Name: t.Device, MAC: t.MAC, MTU: t.MTU, Port: t.Port})
 		},
 		func() error { return at.AddAddress(t.Device, single(t.Addr)) },
-		func() error { return at.AddVeth(link.Veth{Name: serviceIn, Peer: serviceOut, PeerMAC: serviceMAC(n), MTU: t.MTU, NoARP: true}) },
+		func() error {
+			return at.AddVeth(link.Veth{Name: serviceIn, Peer: serviceOut, PeerMAC: serviceMAC(n), MTU: t.MTU, NoARP: true})
+		},
 		func() error { return at.AddRoute(link.Route{To: single(linkLocal), Dev: serviceIn, LinkScope: true}) },
 		func() error { return at.AddNeighbour(serviceIn, linkLocal, serviceMAC(n)) },
 		func() error {

@@ -51,7 +51,7 @@ func (p Programming) sockets() (string, error) {
 	if err == nil {
 		err = errors.New("the node has none")
 	}
-	return "", hint.With(fmt.Errorf("Services are translated in the sockets of a node's cgroup (v2), and there is no cgroup: %w", err),
+	return "", hint.With(fmt.Errorf("the node has no cgroup (v2), in whose sockets Services are translated: %w", err),
 		"mount cgroup v2 and run as root: mount -t cgroup2 none /sys/fs/cgroup/unified")
 }
 

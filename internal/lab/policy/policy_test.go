@@ -181,7 +181,11 @@ func TestOnlyVXLANTouchesVXLAN(t *testing.T) {
 		n := build(0)
 		rules, sets := n.Render()
 		vxlan := n.Calico != nil && n.Calico.VXLAN
-		for _, mark := range []string{"NOTRACK", "-o vxlan.calico", "cali40all-vxlan-net"} {
+		untracked := vxlan || n.CalicoBPF != nil && n.CalicoBPF.VXLAN || n.Cilium != nil && n.Cilium.VXLAN
+		if strings.Contains(rules, "NOTRACK") != untracked {
+			t.Errorf("%s: rules contain NOTRACK: %v", name, !untracked)
+		}
+		for _, mark := range []string{"-o vxlan.calico", "cali40all-vxlan-net"} {
 			if strings.Contains(rules, mark) != vxlan {
 				t.Errorf("%s: rules contain %q: %v", name, mark, !vxlan)
 			}
