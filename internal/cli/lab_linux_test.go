@@ -194,8 +194,8 @@ func TestLabTest(t *testing.T) {
 		t.Errorf("got code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	// A profile that is not in the lab fails by name and leaves the others alone.
-	got = execute(t, name, "lab", "test", "--profiles", "raw,cilium-vxlan")
-	if got.code != 1 || !strings.Contains(got.stdout, "\nFAIL  cilium-vxlan ") || !strings.Contains(got.stdout, "\nok    raw ") {
+	got = execute(t, name, "lab", "test", "--profiles", "raw,cilium-netkit")
+	if got.code != 1 || !strings.Contains(got.stdout, "\nFAIL  cilium-netkit ") || !strings.Contains(got.stdout, "\nok    raw ") {
 		t.Errorf("got code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,10 +134,18 @@ func lacking(t *testing.T, p profile.Profile) string {
 // connect opens a TCP connection along a path, sends a line and reads it back.
 func connect(i *Instance, e Ends) error {
 	var listener net.Listener
-	err := i.Host(e.Server).NS.Do(func() (err error) {
-		listener, err = net.Listen("tcp4", fmt.Sprintf(":%d", e.ListenPort))
-		return err
-	})
+	var err error
+	// A process that another test is starting holds a copy of the listener of the path before for a moment.
+	for range 200 {
+		err = i.Host(e.Server).NS.Do(func() (err error) {
+			listener, err = net.Listen("tcp4", fmt.Sprintf(":%d", e.ListenPort))
+			return err
+		})
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 	if err != nil {
 		return err
 	}

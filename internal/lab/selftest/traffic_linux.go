@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -59,9 +60,11 @@ func (x exchange) tcp(ctx context.Context) outcome {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
 	var l net.Listener
-	err := x.server.Do(func() (err error) {
-		l, err = new(net.ListenConfig).Listen(ctx, "tcp4", netip.AddrPortFrom(x.bind, x.listen).String())
-		return err
+	err := bound(ctx, func() error {
+		return x.server.Do(func() (err error) {
+			l, err = new(net.ListenConfig).Listen(ctx, "tcp4", netip.AddrPortFrom(x.bind, x.listen).String())
+			return err
+		})
 	})
 	if err != nil {
 		return outcome{err: fmt.Errorf("listen: %w", err)}
@@ -77,6 +80,24 @@ func (x exchange) tcp(ctx context.Context) outcome {
 		out.err = server.err
 	}
 	return out
+}
+
+// bound repeats bind while the port is in use, until ctx ends: a process that is being started elsewhere in this program
+// holds copies of all descriptors until it has become another program, also of a listener that was just closed.
+func bound(ctx context.Context, bind func() error) error {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for {
+		err := bind()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-again.C:
+		}
+	}
 }
 
 // ports completes x with the port that the system chose.
@@ -136,18 +157,20 @@ func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, 
 
 // udp runs the exchange with one datagram in each direction.
 func (x exchange) udp(ctx context.Context) outcome {
+	ctx, cancel := context.WithTimeout(ctx, x.timeout)
+	defer cancel()
 	var server *net.UDPConn
-	err := x.server.Do(func() (err error) {
-		server, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.bind, x.listen)))
-		return err
+	err := bound(ctx, func() error {
+		return x.server.Do(func() (err error) {
+			server, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.bind, x.listen)))
+			return err
+		})
 	})
 	if err != nil {
 		return outcome{err: fmt.Errorf("listen: %w", err)}
 	}
 	defer closeQuietly(server)
 	out := x.ports(server.LocalAddr())
-	ctx, cancel := context.WithTimeout(ctx, x.timeout)
-	defer cancel()
 	client, err := x.client.Dial(ctx, "udp4", netip.AddrPortFrom(x.dial.Addr(), out.dialled).String())
 	if err != nil {
 		out.err = err
