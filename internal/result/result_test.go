@@ -336,3 +336,29 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+func TestAnEmptyFileIsTakenOver(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "r.jsonl")
+	if err := os.WriteFile(name, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenResume(name); err == nil || !strings.Contains(err.Error(), "killed before it had begun") {
+		t.Errorf("resuming an empty file: %v", err)
+	}
+	w, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(name); err == nil {
+		t.Error("two writers at one file")
+	}
+	if err := w.Header(Header{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(name); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a file with a header was taken over: %v", err)
+	}
+}

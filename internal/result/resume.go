@@ -43,6 +43,9 @@ func resume(f *os.File, name string) (*Resumed, error) {
 	if err := lock(f, name); err != nil {
 		return nil, err
 	}
+	if st, err := f.Stat(); err == nil && st.Size() == 0 {
+		return nil, hint.With(fmt.Errorf("result file %q is empty: the run was killed before it had begun", name), "leave out --resume to begin in it")
+	}
 	r, err := NewReader(f, name)
 	if err != nil {
 		return nil, err

@@ -32,21 +32,47 @@ type Writer struct {
 }
 
 // Create makes the result file called name, for this process alone. It fails if there is such a file, so that no
-// result is ever overwritten.
+// result is ever overwritten; one that a killed run left before its first line holds none, and is taken over.
 func Create(name string) (*Writer, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return nil, hint.With(fmt.Errorf("result file %q: %w", name, os.ErrExist),
-			"go on with it by --resume, replace it by --force, or name another by -o")
+		return takeOver(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create result file: %w", err)
 	}
+	return begin(f, name)
+}
+
+func begin(f *os.File, name string) (*Writer, error) {
 	if err := lock(f, name); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	w := NewWriter(f, name)
 	w.fresh = true
+	return w, nil
+}
+
+// takeOver begins in the file called name if nothing has been written to it.
+func takeOver(name string) (*Writer, error) {
+	exists := hint.With(fmt.Errorf("result file %q: %w", name, os.ErrExist),
+		"go on with it by --resume, replace it by --force, or name another by -o")
+	st, err := os.Stat(name)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > 0 {
+		return nil, exists
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, exists
+	}
+	w, err := begin(f, name)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", err, os.ErrExist)
+	}
+	// Under the lock nobody else can have begun in the meantime.
+	if st, err := f.Stat(); err != nil || st.Size() > 0 {
+		return nil, errors.Join(exists, f.Close())
+	}
 	return w, nil
 }
 

@@ -17,7 +17,7 @@ import (
 // TestChild is the other process of TestConnect.
 func TestChild(t *testing.T) {
 	if os.Getenv(bpftest.ChildVariable) == "" {
-		t.Skip("only runs as the child of another test")
+		return // there is nothing to test in this process
 	}
 	bpftest.RunCall()
 }

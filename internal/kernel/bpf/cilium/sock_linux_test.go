@@ -15,7 +15,7 @@ import (
 // TestChild is the other process of TestSocketLB.
 func TestChild(t *testing.T) {
 	if os.Getenv(bpftest.ChildVariable) == "" {
-		t.Skip("only runs as the child of another test")
+		return // there is nothing to test in this process
 	}
 	bpftest.RunCall()
 }
