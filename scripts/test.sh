@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs every test and closes with counts; what was skipped is named with its reason.
 # Kernel tests need network namespaces: as root they run as they are, otherwise in a user namespace where the kernel
-# allows one, otherwise they skip and say so.
+# allows one, otherwise they skip and say so. Nothing comes from the cache: the kernel is part of what is tested.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -22,9 +22,9 @@ go build -o bin/testsum ./internal/tool/testsum
 # The race detector needs a C compiler; it watches the packages in which goroutines meet.
 race="./internal/wire/... ./internal/run/... ./internal/agent/... ./internal/load/... ./internal/kernel/netns/..."
 {
-	$enter go test -json -timeout 15m ./... || true
+	$enter go test -json -count=1 -timeout 15m ./... || true
 	if command -v cc >/dev/null 2>&1; then
-		CGO_ENABLED=1 $enter go test -json -race -short -timeout 15m $race || true
+		CGO_ENABLED=1 $enter go test -json -count=1 -race -short -timeout 15m $race || true
 	else
 		echo "no C compiler: the race detector did not run" >&2
 	fi
