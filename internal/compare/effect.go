@@ -24,9 +24,6 @@ type Comparison struct {
 	Need int
 }
 
-// zero is the path that stands in for those that a profile without pods does not have.
-var zero = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
-
 // againstBaseline compares c with the baseline's cell; false if there is nothing to compare.
 func (a *Analysis) againstBaseline(c *Cell) (Comparison, bool) {
 	if c.Profile == a.Baseline {
@@ -36,7 +33,7 @@ func (a *Analysis) againstBaseline(c *Cell) (Comparison, bool) {
 	key.Profile = a.Baseline
 	base, ok := a.at[key]
 	if !ok && standsIn(a.Baseline) && !a.Served(a.Baseline, c.Path) {
-		key.Path = zero
+		key.Path = plan.ZeroPath
 		base, ok = a.at[key]
 	}
 	if !ok || base.N == 0 || c.N == 0 {
