@@ -59,6 +59,10 @@ var planFlags = []planFlag{
 	}},
 	{"services", "lab.services", "`number` of Services besides the two that are measured", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Services, s) }},
 	{"service-proxy", "lab.serviceProxy", "`mode` of kube-proxy: iptables or nftables", func(p *plan.Plan, s string) error { p.Lab.ServiceProxy = s; return nil }},
+	{"family", "lab.family", "`version` of IP: 4 or 6", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Family, s) }},
+	{"traffic-policy", "lab.trafficPolicy", "`externalTrafficPolicy` of the measured Services: Cluster or Local", func(p *plan.Plan, s string) error { p.Lab.TrafficPolicy = s; return nil }},
+	{"policies", "lab.policies", "`number` of NetworkPolicies that select every pod", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Policies, s) }},
+	{"policies-unselected", "lab.policiesUnselected", "`number` of NetworkPolicies that select no pod", func(p *plan.Plan, s string) error { return setInt(&p.Lab.PoliciesUnselected, s) }},
 	{"iptables", "lab.iptables", "iptables `variant`: nft, legacy or auto", func(p *plan.Plan, s string) error { p.Lab.Iptables = s; return nil }},
 }
 
@@ -73,15 +77,17 @@ type planArgs struct {
 
 // values are the words that a flag of a plan can have, for the shell to complete.
 var values = map[string]func() []string{
-	"env":           fixed("lab"),
-	"profiles":      profileNames,
-	"baseline":      profileNames,
-	"paths":         func() []string { return append(pathNames(), "all") },
-	"workloads":     workloadNames,
-	"nic":           fixed("wire", "ideal"),
-	"cpu":           fixed("auto", "one", "split"),
-	"iptables":      fixed("auto", "nft", "legacy"),
-	"service-proxy": fixed("iptables", "nftables"),
+	"env":            fixed("lab"),
+	"profiles":       profileNames,
+	"baseline":       profileNames,
+	"paths":          func() []string { return append(pathNames(), "all") },
+	"workloads":      workloadNames,
+	"nic":            fixed("wire", "ideal"),
+	"cpu":            fixed("auto", "one", "split"),
+	"iptables":       fixed("auto", "nft", "legacy"),
+	"service-proxy":  fixed("iptables", "nftables"),
+	"family":         fixed("4", "6"),
+	"traffic-policy": fixed("Cluster", "Local"),
 }
 
 func fixed(words ...string) func() []string { return func() []string { return words } }

@@ -56,17 +56,22 @@ const (
 	ClientCPU       = "cpu.client"
 	ServerCPU       = "cpu.server"
 	KernelCPU       = "cpu.ksoftirqd"
+	RequestRate     = "request_rate"
+	ResponseTime    = "response_time" // family: response_time.min ...
+	Transferred     = "transferred"
 )
 
 // catalogue is in the order in which a report shows its tables: service demand first, then rates, then times.
 var catalogue = []Metric{
 	{Name: ServiceDemand, Title: "service demand", Unit: "ns", Better: Lower, Headline: true,
-		Definition: "CPU time of both ends and of the kernel between them for one unit of work: a transaction, a KB (1000 B) of TCP payload, a UDP packet.",
+		Definition: "CPU time of both ends and of the kernel between them for one unit of work: a transaction, an HTTP request, a KB (1000 B) of TCP payload, a UDP packet.",
 		Source:     "netperf manual, service demand"},
 	{Name: Goodput, Title: "goodput", Unit: "bit/s", Better: Higher, Headline: true,
 		Definition: "Payload accepted by the receiving application per second of its window.", Source: "RFC 2647 3.17"},
 	{Name: TransactionRate, Title: "transaction rate", Unit: "1/s", Better: Higher, Headline: true,
 		Definition: "Request-response exchanges completed per second; for crr each with a connection of its own.", Source: "netperf manual, TCP_RR and TCP_CRR"},
+	{Name: RequestRate, Title: "request rate", Unit: "1/s", Better: Higher, Headline: true,
+		Definition: "HTTP requests answered with the expected status per second.", Source: "RFC 9411 7.3.3.2"},
 	{Name: PacketRate, Title: "packet rate", Unit: "1/s", Better: Higher, Headline: true,
 		Definition: "Datagrams accepted by the receiving application per second of its window.", Source: "RFC 2544 26.1"},
 	{Name: OfferedLoad, Title: "offered load", Unit: "bit/s", Better: Neither,
@@ -93,6 +98,16 @@ var catalogue = []Metric{
 	{Name: "connect_time.mean", Title: "connect time, mean", Unit: "ns", Better: Lower, Definition: "The arithmetic mean of the connect times.", Source: "RFC 9411"},
 	{Name: "connect_time.stddev", Title: "connect time, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the connect times.", Source: "RFC 9411"},
 	{Name: "connect_time.max", Title: "connect time, maximum", Unit: "ns", Better: Lower, Definition: "The slowest TCP connect of the window.", Source: "RFC 9411"},
+	{Name: "response_time.p50", Title: "response time, median", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Half of the HTTP responses were whole within this time after the request was sent (closed loop) or due (open loop).", Source: "RFC 9411 4.3.3.1 time to last byte"},
+	{Name: "response_time.p90", Title: "response time, 90th percentile", Unit: "ns", Better: Lower, Definition: "Nine of ten HTTP responses took at most this long.", Source: "RFC 9411"},
+	{Name: "response_time.p99", Title: "response time, 99th percentile", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "99 of 100 HTTP responses took at most this long.", Source: "RFC 9411"},
+	{Name: "response_time.p99.9", Title: "response time, 99.9th percentile", Unit: "ns", Better: Lower, Definition: "999 of 1000 HTTP responses took at most this long.", Source: "RFC 9411"},
+	{Name: "response_time.min", Title: "response time, minimum", Unit: "ns", Better: Lower, Definition: "The fastest HTTP response of the window.", Source: "RFC 9411"},
+	{Name: "response_time.mean", Title: "response time, mean", Unit: "ns", Better: Lower, Definition: "The arithmetic mean of the response times.", Source: "RFC 9411"},
+	{Name: "response_time.stddev", Title: "response time, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the response times.", Source: "wrk, latency Stdev"},
+	{Name: "response_time.max", Title: "response time, maximum", Unit: "ns", Better: Lower, Definition: "The slowest HTTP response of the window.", Source: "RFC 9411"},
 	{Name: Jitter, Title: "jitter", Unit: "ns", Better: Lower,
 		Definition: "Smoothed difference of the transit times of neighbouring datagrams.", Source: "RFC 3550 6.4.1"},
 	{Name: PDV, Title: "packet delay variation, 99.9th percentile", Unit: "ns", Better: Lower,
@@ -108,6 +123,7 @@ var catalogue = []Metric{
 		Definition: "Busy share of the CPUs of the path in the window less the busy share measured before the run.", Source: "netperf manual, CPU utilization"},
 	{Name: SoftIRQShare, Title: "share of busy time in softirq", Unit: "ratio", Better: Neither,
 		Definition: "Ticks accounted to softirq and irq over all busy ticks of the CPUs of the path.", Source: "proc(5), /proc/stat"},
+	{Name: Transferred, Title: "payload transferred", Unit: "B", Better: Neither, Definition: "Payload that the receiver took in the whole window; goodput is this by the window's length.", Source: "iperf3, Transfer"},
 	{Name: Memory, Title: "memory of the endpoint", Unit: "B", Better: Neither, Definition: "Resident memory of the two load processes.", Source: "proc(5), statm"},
 }
 

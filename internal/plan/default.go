@@ -14,6 +14,7 @@ const (
 	MaxNodes            = 16
 	MaxPodsPerNode      = 250
 	MaxServices         = 10000
+	MaxPolicies         = 1000
 )
 
 // What Fit does when a plan leaves the window open.
@@ -48,6 +49,7 @@ func Default() Plan {
 		Warmup:      20 * time.Millisecond,
 		Lab: Lab{
 			Nodes: 2, PodsPerNode: 2, NIC: "wire", CPU: "auto", MTU: 1500, Iptables: "auto", ServiceProxy: "iptables",
+			Family: 4, TrafficPolicy: "Cluster",
 		},
 	}
 }

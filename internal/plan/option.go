@@ -21,7 +21,7 @@ type option struct {
 }
 
 var options = []option{
-	{key: "protocol", word: "protocol", kinds: []Kind{Stream, RR, CRR, Ping}, set: setProtocol},
+	{key: "protocol", word: "protocol", kinds: []Kind{Stream, RR, CRR, Ping, HTTP}, set: setProtocol},
 	{key: "flows", word: "flows", kinds: []Kind{Stream, RR, CRR, Ping}, set: func(w *Workload, s string) error {
 		return setInt(&w.Flows, s, 1, MaxFlows)
 	}},
@@ -35,7 +35,7 @@ var options = []option{
 	{key: "requestSize", word: "request", kinds: []Kind{RR, CRR}, set: func(w *Workload, s string) error {
 		return setSize(&w.RequestSize, s, MaxRequest)
 	}},
-	{key: "responseSize", word: "response", kinds: []Kind{RR, CRR}, set: func(w *Workload, s string) error {
+	{key: "responseSize", word: "response", kinds: []Kind{RR, CRR, HTTP}, set: func(w *Workload, s string) error {
 		return setSize(&w.ResponseSize, s, MaxRequest)
 	}},
 	{key: "mode", word: "mode", kinds: []Kind{Stream}, proto: TCP, set: func(w *Workload, s string) error {
@@ -44,8 +44,17 @@ var options = []option{
 	{key: "close", word: "close", kinds: []Kind{CRR}, set: func(w *Workload, s string) error {
 		return setWord(&w.Close, s, "rst", "fin")
 	}},
+	{key: "threads", word: "threads", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
+		return setInt(&w.Threads, s, 1, MaxThreads)
+	}},
+	{key: "connections", word: "connections", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
+		return setInt(&w.Connections, s, 1, MaxConnections)
+	}},
+	{key: "connection", word: "connection", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
+		return setWord(&w.Connection, s, "keep-alive", "close")
+	}},
 	{key: "interval", word: "interval", kinds: []Kind{Ping}, set: setInterval},
-	{key: "congestion", word: "congestion", kinds: []Kind{Stream, RR, CRR}, proto: TCP, set: setCongestion},
+	{key: "congestion", word: "congestion", kinds: []Kind{Stream, RR, CRR, HTTP}, proto: TCP, set: setCongestion},
 	{key: "reverse", word: "reverse", kinds: []Kind{Stream}, set: func(w *Workload, s string) error {
 		v, err := parseBool(s)
 		w.Reverse = v
@@ -54,7 +63,7 @@ var options = []option{
 }
 
 // Kinds are the workloads in report order.
-var Kinds = []Kind{Stream, RR, CRR, Ping}
+var Kinds = []Kind{Stream, RR, CRR, Ping, HTTP}
 
 func findOption(word string) (option, bool) {
 	for _, o := range options {
@@ -178,6 +187,8 @@ func (w Workload) checkSizes() error {
 	case w.Kind == RR && w.Protocol == UDP:
 		bound("request", w.RequestSize, MinDatagram, MaxDatagram)
 		bound("response", w.ResponseSize, MinDatagram, MaxDatagram)
+	case w.Kind == HTTP && w.Connections < w.Threads:
+		errs = append(errs, fmt.Errorf("connections %d are fewer than the %d threads: want one for each thread at least", w.Connections, w.Threads))
 	}
 	return errors.Join(errs...)
 }
@@ -289,6 +300,8 @@ func (k Kind) About() string {
 		return "a connection for each request and response"
 	case Ping:
 		return "ICMP echoes"
+	case HTTP:
+		return "HTTP/1.1 requests"
 	}
 	return "nothing known"
 }

@@ -66,6 +66,15 @@ type Lab struct {
 	// ServiceProxy is the mode of kube-proxy, "iptables" or "nftables", in the profiles that have it and do not fix its
 	// mode themselves; "" in files of versions that knew iptables alone.
 	ServiceProxy string `json:"service_proxy,omitempty"`
+	// Family is the version of IP that nodes, pods and Services use, 4 or 6; 0 in files of versions that knew 4 alone.
+	Family int `json:"family,omitempty"`
+	// TrafficPolicy is the externalTrafficPolicy of the measured Services: "Cluster" (default; "" in older files) or
+	// "Local", under which a node hands outside traffic to its own endpoints alone and keeps the client's address.
+	TrafficPolicy string `json:"traffic_policy,omitempty"`
+	// Policies is how many NetworkPolicies select every pod and allow the measured traffic with their last rule,
+	// PoliciesUnselected how many exist and select none; 0 to MaxPolicies each.
+	Policies           int `json:"policies,omitempty"`
+	PoliciesUnselected int `json:"policies_unselected,omitempty"`
 }
 
 // Case is one cell of the experiment: a profile on a path under a workload.

@@ -127,6 +127,14 @@ func (fs *Faults) validLab(l Lab) {
 	if l.ServiceProxy != "" {
 		fs.oneOf("lab.serviceProxy", l.ServiceProxy, "iptables", "nftables")
 	}
+	if l.Family != 0 && l.Family != 4 && l.Family != 6 {
+		fs.add("lab.family", "%d is not 4 or 6", l.Family)
+	}
+	if l.TrafficPolicy != "" {
+		fs.oneOf("lab.trafficPolicy", l.TrafficPolicy, "Cluster", "Local")
+	}
+	fs.within("lab.policies", l.Policies, 0, MaxPolicies)
+	fs.within("lab.policiesUnselected", l.PoliciesUnselected, 0, MaxPolicies)
 }
 
 func (fs *Faults) within(field string, v, low, high int) {

@@ -18,6 +18,8 @@ const (
 	CRR Kind = "crr"
 	// Ping is ICMP echo.
 	Ping Kind = "ping"
+	// HTTP is requests of HTTP/1.1, one under way on each connection.
+	HTTP Kind = "http"
 )
 
 // Protocol is the transport under a workload.
@@ -48,13 +50,21 @@ type Workload struct {
 	// "trunc" (copy on send, MSG_TRUNC on receive).
 	Mode string `json:"mode,omitempty"`
 	// RequestSize and ResponseSize are the payloads of rr and crr in bytes; 1 to 1 MiB (UDP 16 to 65507), default 1
-	// for TCP and 16 for UDP, which carries a sequence number.
+	// for TCP and 16 for UDP, which carries a sequence number. http has a ResponseSize alone, that of the body, default
+	// DefaultBody.
 	RequestSize  int `json:"request_size,omitempty"`
 	ResponseSize int `json:"response_size,omitempty"`
 	// Close is how the client of crr ends a connection: "rst" (default, leaves no TIME_WAIT) or "fin".
 	Close string `json:"close,omitempty"`
 	// Interval is the time between echoes of ping; 0 sends the next when the reply has come.
 	Interval time.Duration `json:"interval,omitempty"`
+	// Threads and Connections are those of the client of http, the connections spread evenly over the threads; 1 to 64
+	// (default 2) and Threads to 4096 (default 10), which are the defaults of wrk.
+	Threads     int `json:"threads,omitempty"`
+	Connections int `json:"connections,omitempty"`
+	// Connection is what an http client does after a response: "keep-alive" (default) or "close", a connection for each
+	// request.
+	Connection string `json:"connection,omitempty"`
 	// Congestion is the TCP congestion control asked of every socket; default "cubic".
 	Congestion string `json:"congestion,omitempty"`
 }
@@ -69,6 +79,11 @@ const (
 	MaxMessage           = 16 << 20
 	MaxRequest           = 1 << 20
 	MaxFlows             = 1024
+	MaxThreads           = 64
+	MaxConnections       = 4096
+	DefaultThreads       = 2
+	DefaultConnections   = 10
+	DefaultBody          = 1024
 	DefaultCongestion    = "cubic"
 )
 
@@ -106,6 +121,13 @@ func (w Workload) Normalize() Workload {
 		n.Protocol = ICMP
 		n.MessageSize = orInt(w.MessageSize, DefaultPingPayload)
 		n.Interval = w.Interval
+	case HTTP:
+		n.Protocol, n.Flows = TCP, 1
+		n.Threads = orInt(w.Threads, DefaultThreads)
+		n.Connections = orInt(w.Connections, max(DefaultConnections, n.Threads))
+		n.Connection = orString(w.Connection, "keep-alive")
+		n.ResponseSize = orInt(w.ResponseSize, DefaultBody)
+		n.Congestion = orString(w.Congestion, DefaultCongestion)
 	}
 	return n
 }
@@ -124,13 +146,17 @@ func orString(v, d string) string {
 	return v
 }
 
-// Work is the unit of work of the workload, the denominator of its service demand: "transaction", "KB" or "packet".
+// Work is the unit of work of the workload, the denominator of its service demand: "transaction", "request", "KB" or
+// "packet".
 func (w Workload) Work() string {
 	switch {
 	case w.Kind == Stream && w.Protocol == UDP:
 		return "packet"
 	case w.Kind == Stream:
 		return "KB"
+	}
+	if w.Kind == HTTP {
+		return "request"
 	}
 	return "transaction"
 }
@@ -163,6 +189,9 @@ func (w Workload) String() string {
 	add(n.ResponseSize != d.ResponseSize, "response=%d", n.ResponseSize)
 	add(n.Mode != d.Mode, "mode=%s", n.Mode)
 	add(n.Close != d.Close, "close=%s", n.Close)
+	add(n.Threads != d.Threads, "threads=%d", n.Threads)
+	add(n.Connections != d.Connections, "connections=%d", n.Connections)
+	add(n.Connection != d.Connection, "connection=%s", n.Connection)
 	add(n.Interval != d.Interval, "interval=%s", n.Interval)
 	add(n.Congestion != d.Congestion, "congestion=%s", n.Congestion)
 	if n.Reverse {

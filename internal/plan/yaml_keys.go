@@ -37,15 +37,19 @@ func (d *decoder) planKeys(p *Plan) keys {
 
 func (d *decoder) labKeys(l *Lab) keys {
 	return keys{
-		"nodes":        d.whole(&l.Nodes),
-		"podsPerNode":  d.whole(&l.PodsPerNode),
-		"nic":          d.text(&l.NIC),
-		"cpu":          d.text(&l.CPU),
-		"mtu":          d.whole(&l.MTU),
-		"lineRate":     readAs(d, &l.LineRate, ParseRate),
-		"services":     d.whole(&l.Services),
-		"iptables":     d.text(&l.Iptables),
-		"serviceProxy": d.text(&l.ServiceProxy),
+		"nodes":              d.whole(&l.Nodes),
+		"podsPerNode":        d.whole(&l.PodsPerNode),
+		"nic":                d.text(&l.NIC),
+		"cpu":                d.text(&l.CPU),
+		"mtu":                d.whole(&l.MTU),
+		"lineRate":           readAs(d, &l.LineRate, ParseRate),
+		"services":           d.whole(&l.Services),
+		"iptables":           d.text(&l.Iptables),
+		"serviceProxy":       d.text(&l.ServiceProxy),
+		"family":             d.whole(&l.Family),
+		"trafficPolicy":      d.text(&l.TrafficPolicy),
+		"policies":           d.whole(&l.Policies),
+		"policiesUnselected": d.whole(&l.PoliciesUnselected),
 	}
 }
 
