@@ -50,7 +50,8 @@ type ARP struct {
 // IP is the header of an IPv4 or IPv6 packet.
 type IP struct {
 	Source, Destination netip.Addr
-	// Protocol is that of the payload: 6 TCP, 17 UDP, 1 ICMP, 4 IP in IP. For IPv6 it is the next header.
+	// Protocol is that of the payload: 6 TCP, 17 UDP, 1 ICMP, 58 ICMPv6, 4 IP in IP. For IPv6 it is what follows the
+	// extension headers, as far as those were kept.
 	Protocol uint8
 	// TTL is the hop limit for IPv6.
 	TTL uint8
@@ -61,7 +62,8 @@ type IP struct {
 	Fragment     bool
 	Offset       int
 	DontFragment bool
-	// Options are those of an IPv4 header, with their padding; nil if it has none or is cut short.
+	// Options are those of an IPv4 header, or of IPv6's header of destination options, with their padding; nil if there
+	// are none or they are cut short.
 	Options []byte
 }
 
@@ -90,6 +92,12 @@ const (
 	protocolTCP    = 6
 	protocolUDP    = 17
 	protocolICMPv6 = 58
+
+	// IPv6 extension headers.
+	extensionHopByHop    = 0
+	extensionRouting     = 43
+	extensionFragment    = 44
+	extensionDestination = 60
 
 	ethernetLength = 14
 
@@ -211,7 +219,41 @@ func (d decoder) ipv6(f *Frame, b []byte) {
 		Length:       int(binary.BigEndian.Uint16(b[4:])),
 		DontFragment: true,
 	}
-	d.transport(f, b[40:])
+	if b = f.IP.extensions(b[40:]); b != nil {
+		d.transport(f, b)
+	}
+}
+
+// extensions reads IPv6's extension headers from b on and returns what follows them, nil if that was not kept or is not
+// the beginning of the payload. Each header but that of fragments says its length.
+func (ip *IP) extensions(b []byte) []byte {
+	for {
+		length := 8
+		switch ip.Protocol {
+		case extensionHopByHop, extensionRouting, extensionDestination:
+			if len(b) < length {
+				return nil
+			}
+			length += int(b[1]) * 8
+		case extensionFragment:
+			if len(b) < length {
+				return nil
+			}
+			ip.Fragment, ip.Offset = true, int(binary.BigEndian.Uint16(b[2:])&^7)
+		default:
+			return b
+		}
+		if len(b) < length {
+			return nil
+		}
+		if ip.Protocol == extensionDestination {
+			ip.Options = slices.Clone(b[2:length])
+		}
+		ip.Protocol, b = b[0], b[length:]
+		if ip.Offset > 0 {
+			return nil
+		}
+	}
 }
 
 func (d decoder) transport(f *Frame, b []byte) {

@@ -67,6 +67,16 @@ func v6Packet(next byte, payload []byte) []byte {
 	return slices.Concat(b, netip.MustParseAddr("fd00::1").AsSlice(), netip.MustParseAddr("fd00::2").AsSlice(), payload)
 }
 
+// extension is an IPv6 extension header of 8 bytes and as many more as rest has, which must be a multiple of 8 and 6.
+func extension(next byte, rest []byte, payload []byte) []byte {
+	return slices.Concat([]byte{next, byte((len(rest) - 6) / 8)}, rest, payload)
+}
+
+// fragmentHeader is that of a part at an offset, with more to come.
+func fragmentHeader(next byte, offset uint16, payload []byte) []byte {
+	return slices.Concat([]byte{next, 0}, binary.BigEndian.AppendUint16(nil, offset|1), []byte{0, 0, 0, 7}, payload)
+}
+
 func TestDecode(t *testing.T) {
 	ether := func(typ uint16) *Ethernet { return &Ethernet{Source: macA, Destination: macB, Type: typ} }
 	ip := func(proto, ttl uint8, length int) *IP {
@@ -87,6 +97,19 @@ func TestDecode(t *testing.T) {
 	whole := ip(17, 64, 28)
 	whole.DontFragment = true
 	datagram := udpHeader(1, 2, nil)
+	ip6 := func(proto uint8, length int) *IP {
+		return &IP{
+			Source: netip.MustParseAddr("fd00::1"), Destination: netip.MustParseAddr("fd00::2"), Protocol: proto, TTL: 61,
+			Length: length, DontFragment: true,
+		}
+	}
+	part := func(length, offset int) *IP {
+		h := ip6(17, length)
+		h.Fragment, h.Offset = true, offset
+		return h
+	}
+	ether6 := &Ethernet{Source: macA, Destination: macB, Type: 0x86dd}
+	dsr := []byte{0x1b, 18, 4: 9, 21: 7}
 
 	for _, tc := range []struct {
 		name  string
@@ -113,9 +136,20 @@ func TestDecode(t *testing.T) {
 			Length: 62, Ethernet: ether(0x0800), IP: ip(4, 64, 48),
 			Inner: &Frame{Length: 28, IP: ip(17, 63, 28), UDP: &UDP{1, 2}},
 		}},
-		{"IPv6", eth(0x86dd, v6Packet(17, datagram)), Frame{Length: 62, Ethernet: ether(0x86dd), UDP: &UDP{1, 2}, IP: &IP{
-			Source: netip.MustParseAddr("fd00::1"), Destination: netip.MustParseAddr("fd00::2"), Protocol: 17, TTL: 61, Length: 8, DontFragment: true,
-		}}},
+		{"IPv6", eth(0x86dd, v6Packet(17, datagram)), Frame{Length: 62, Ethernet: ether6, UDP: &UDP{1, 2}, IP: ip6(17, 8)}},
+		{"ICMPv6", eth(0x86dd, v6Packet(58, []byte{135, 0, 1, 2})), Frame{Length: 58, Ethernet: ether6, ICMP: &ICMP{135, 0}, IP: ip6(58, 4)}},
+		{"multicast listener report", eth(0x86dd, v6Packet(0, extension(58, make([]byte, 6), []byte{143, 0}))), Frame{Length: 64, Ethernet: ether6, ICMP: &ICMP{143, 0}, IP: ip6(58, 10)}},
+		{"destination options", eth(0x86dd, v6Packet(60, extension(17, dsr, datagram))), Frame{Length: 86, Ethernet: ether6, UDP: &UDP{1, 2}, IP: withOptions(ip6(17, 32), dsr)}},
+		{"destination options cut", eth(0x86dd, v6Packet(60, extension(17, dsr, nil)[:20])), Frame{Length: 74, Ethernet: ether6, IP: ip6(60, 20)}},
+		{"several extensions", eth(0x86dd, v6Packet(0, extension(43, make([]byte, 6), extension(60, make([]byte, 6), extension(6, make([]byte, 6), tcpHeader(5, 6, 2)))))), Frame{
+			Length: 98, Ethernet: ether6, TCP: &TCP{SourcePort: 5, DestinationPort: 6, SYN: true}, IP: withOptions(ip6(6, 44), make([]byte, 6)),
+		}},
+		{"first IPv6 fragment", eth(0x86dd, v6Packet(44, fragmentHeader(17, 0, datagram))), Frame{Length: 70, Ethernet: ether6, UDP: &UDP{1, 2}, IP: part(16, 0)}},
+		{"later IPv6 fragment", eth(0x86dd, v6Packet(44, fragmentHeader(17, 1432, datagram))), Frame{Length: 70, Ethernet: ether6, IP: part(16, 1432)}},
+		{"no extension header kept", eth(0x86dd, v6Packet(0, nil)), Frame{Length: 54, Ethernet: ether6, IP: ip6(0, 0)}},
+		{"VXLAN over IPv6", eth(0x86dd, v6Packet(17, udpHeader(41000, 8472, vxlanHeader(8, 4096, innerFrame)))), Frame{
+			Length: 124, Ethernet: ether6, UDP: &UDP{41000, 8472}, VXLAN: &VXLAN{4096}, Inner: inner, IP: ip6(17, 70),
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := Decode(tc.bytes, len(tc.bytes))
@@ -180,6 +214,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(eth(0x0800, v4{proto: 4, ttl: 64}.packet(v4{proto: 17}.packet(udpHeader(1, 8472, nil)))), 0)
 	f.Add(eth(0x0806, arpMessage(1)), -1)
 	f.Add(eth(0x86dd, v6Packet(58, []byte{128, 0})), 62)
+	f.Add(eth(0x86dd, v6Packet(0, extension(44, make([]byte, 6), fragmentHeader(60, 0, extension(17, make([]byte, 14), udpHeader(1, 4789, vxlanHeader(8, 1, inner))))))), 0)
 	f.Add([]byte{}, 0)
 	f.Fuzz(func(t *testing.T, b []byte, length int) {
 		for _, decode := range []func([]byte, int) Frame{Decode, DecodeIP} {

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
@@ -34,13 +35,13 @@ func (s Side) String() string {
 func Device(ns *netns.NS, device string, side Side, prog *ebpf.Program) (io.Closer, error) {
 	var c io.Closer
 	err := ns.Do(func() error {
-		dev, err := net.InterfaceByName(device)
+		at, err := index(device)
 		if err != nil {
 			return err
 		}
-		c, err = tcx(dev.Index, side, prog)
+		c, err = tcx(at, side, prog)
 		if errors.Is(err, ebpf.ErrNotSupported) {
-			c, err = classic(ns, dev.Index, side, prog)
+			c, err = classic(ns, at, side, prog)
 		}
 		return err
 	})
@@ -48,6 +49,37 @@ func Device(ns *netns.NS, device string, side Side, prog *ebpf.Program) (io.Clos
 		return nil, fmt.Errorf("attach %s to %s of %s: %w", name(prog), side, device, err)
 	}
 	return c, nil
+}
+
+// Index returns the index of the named device of ns.
+func Index(ns *netns.NS, device string) (int, error) {
+	at := 0
+	err := ns.Do(func() (err error) {
+		at, err = index(device)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("device %s: %w", device, err)
+	}
+	return at, nil
+}
+
+// index asks by ioctl: netlink, and net.InterfaceByName with it, would wait for the kernel's one lock over all devices,
+// which each program that is being put on a device holds for a grace period of RCU.
+func index(device string) (int, error) {
+	req, err := unix.NewIfreq(device)
+	if err != nil {
+		return 0, err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, req); err != nil {
+		return 0, os.NewSyscallError("ioctl SIOCGIFINDEX", err)
+	}
+	return int(req.Uint32()), nil
 }
 
 func tcx(index int, side Side, prog *ebpf.Program) (io.Closer, error) {

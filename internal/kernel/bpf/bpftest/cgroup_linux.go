@@ -77,7 +77,7 @@ func RunCall() {
 }
 
 func (c Call) run() (netip.AddrPort, string, error) {
-	if c.Network == "udp4" && !c.Connected {
+	if strings.HasPrefix(c.Network, "udp") && !c.Connected {
 		return c.datagram()
 	}
 	conn, err := net.DialTimeout(c.Network, c.Addr.String(), Patience)
@@ -92,8 +92,11 @@ func (c Call) run() (netip.AddrPort, string, error) {
 	if rerr == nil {
 		raw.Control(func(fd uintptr) {
 			if sa, e := syscall.Getpeername(int(fd)); e == nil {
-				if v4, ok := sa.(*syscall.SockaddrInet4); ok {
-					peer = netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), uint16(v4.Port)).String()
+				switch sa := sa.(type) {
+				case *syscall.SockaddrInet4:
+					peer = netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port)).String()
+				case *syscall.SockaddrInet6:
+					peer = netip.AddrPortFrom(netip.AddrFrom16(sa.Addr), uint16(sa.Port)).String()
 				}
 			}
 		})
@@ -102,7 +105,7 @@ func (c Call) run() (netip.AddrPort, string, error) {
 }
 
 func (c Call) datagram() (netip.AddrPort, string, error) {
-	conn, err := net.ListenUDP("udp4", nil)
+	conn, err := net.ListenUDP(c.Network, nil)
 	if err != nil {
 		return netip.AddrPort{}, "-", err
 	}

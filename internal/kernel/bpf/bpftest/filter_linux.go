@@ -20,7 +20,7 @@ type Watch struct {
 // WatchForward installs the rule, which accepts everything.
 func WatchForward(t *testing.T, ns *netns.NS) *Watch {
 	t.Helper()
-	w := &Watch{ns: ns, table: &nftables.Table{Name: "watch", Family: nftables.TableFamilyIPv4}}
+	w := &Watch{ns: ns, table: &nftables.Table{Name: "watch", Family: nftables.TableFamilyINet}}
 	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()))
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func Masquerade(t *testing.T, ns *netns.NS, mark uint32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := c.AddTable(&nftables.Table{Name: "masquerade", Family: nftables.TableFamilyIPv4})
+	table := c.AddTable(&nftables.Table{Name: "masquerade", Family: nftables.TableFamilyINet})
 	chain := c.AddChain(&nftables.Chain{
 		Name: "postrouting", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting,
 		Priority: nftables.ChainPriorityNATSource,

@@ -10,15 +10,16 @@ import (
 
 // Packet is a frame to be crafted. Zero fields take what an ordinary packet has.
 type Packet struct {
-	Src, Dst         string // IPv4
+	Src, Dst         string // IPv4 or IPv6
 	Proto            uint8
 	SrcPort, DstPort uint16
 	Flags            uint8 // TCP; ACK if zero
 	TTL              uint8 // 64 if zero; NoTTL makes it zero
 	NoTTL            bool
-	FragOff          uint16 // flags and offset as in the header
+	FragOff          uint16 // IPv4: flags and offset as in the header
 	ID               uint16
-	Options          []byte // IP options, a multiple of four
+	Options          []byte // IPv4: options, a multiple of four; IPv6: extension headers, of which the first is Next
+	Next             uint8  // IPv6: the protocol of Options
 	Payload          int    // bytes behind the transport header
 	Raw              []byte // instead of a transport header and payload
 }
@@ -46,9 +47,12 @@ func (p Packet) Reply() Packet {
 // Bytes returns the frame, with right checksums.
 func (p Packet) Bytes() []byte {
 	body := p.Raw
-	src, dst := netip.MustParseAddr(p.Src).As4(), netip.MustParseAddr(p.Dst).As4()
+	src, dst := netip.MustParseAddr(p.Src), netip.MustParseAddr(p.Dst)
 	if body == nil {
 		body = p.transport(src, dst)
+	}
+	if src.Is6() {
+		return p.bytes6(src, dst, body)
 	}
 	ip := make([]byte, 20, 20+len(p.Options))
 	ip[0] = 0x40 | byte(5+len(p.Options)/4)
@@ -60,15 +64,29 @@ func (p Packet) Bytes() []byte {
 		ip[8] = 64
 	}
 	ip[9] = p.Proto
-	copy(ip[12:], src[:])
-	copy(ip[16:], dst[:])
+	copy(ip[12:], src.AsSlice())
+	copy(ip[16:], dst.AsSlice())
 	ip = append(ip, p.Options...)
 	binary.BigEndian.PutUint16(ip[10:], Sum(ip))
 	frame := []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0}
 	return append(append(frame, ip...), body...)
 }
 
-func (p Packet) transport(src, dst [4]byte) []byte {
+func (p Packet) bytes6(src, dst netip.Addr, body []byte) []byte {
+	frame := []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd}
+	frame = binary.BigEndian.AppendUint16(append(frame, 0x60, 0, 0, 0), uint16(len(p.Options)+len(body)))
+	next, hops := p.Proto, p.TTL
+	if p.Options != nil {
+		next = p.Next
+	}
+	if hops == 0 && !p.NoTTL {
+		hops = 64
+	}
+	frame = append(append(append(frame, next, hops), src.AsSlice()...), dst.AsSlice()...)
+	return append(append(frame, p.Options...), body...)
+}
+
+func (p Packet) transport(src, dst netip.Addr) []byte {
 	var h []byte
 	at := -1
 	switch p.Proto {
@@ -84,6 +102,11 @@ func (p Packet) transport(src, dst [4]byte) []byte {
 		at = 6
 	case 1:
 		h = []byte{8, 0, 0, 0, byte(p.SrcPort >> 8), byte(p.SrcPort), 0, 1}
+	case 58:
+		h = []byte{128, 0, 0, 0, byte(p.SrcPort >> 8), byte(p.SrcPort), 0, 1}
+		h = append(h, make([]byte, p.Payload)...)
+		binary.BigEndian.PutUint16(h[2:], Sum(append(pseudo(src, dst, p.Proto, len(h)), h...)))
+		return h
 	default:
 		h = make([]byte, 8)
 	}
@@ -98,8 +121,11 @@ func (p Packet) transport(src, dst [4]byte) []byte {
 	return h
 }
 
-func pseudo(src, dst [4]byte, proto uint8, length int) []byte {
-	b := append(append([]byte{}, src[:]...), dst[:]...)
+func pseudo(src, dst netip.Addr, proto uint8, length int) []byte {
+	b := append(src.AsSlice(), dst.AsSlice()...)
+	if src.Is6() {
+		return append(binary.BigEndian.AppendUint32(b, uint32(length)), 0, 0, 0, proto)
+	}
 	return binary.BigEndian.AppendUint16(append(b, 0, proto), uint16(length))
 }
 
@@ -118,16 +144,27 @@ func Sum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// Sums checks the header's and the transport's checksum of an IPv4 frame and says what is wrong, or "".
+// Sums checks the header's and the transport's checksum of an IPv4 frame and says what is wrong, or "". Of an IPv6 frame
+// without extension headers, which has no checksum of the header, it checks the transport's.
 func Sums(frame []byte) string {
 	ip := frame[14:]
+	if ip[0]>>4 == 6 {
+		body := ip[40 : 40+int(binary.BigEndian.Uint16(ip[4:]))]
+		src, dst := netip.AddrFrom16([16]byte(ip[8:24])), netip.AddrFrom16([16]byte(ip[24:40]))
+		if proto := ip[6]; proto == 6 || proto == 17 || proto == 58 {
+			if Sum(append(pseudo(src, dst, proto, len(body)), body...)) != 0 {
+				return "the transport checksum is wrong"
+			}
+		}
+		return ""
+	}
 	size := int(ip[0]&15) * 4
 	if Sum(ip[:size]) != 0 {
 		return "the IP header's checksum is wrong"
 	}
 	body := ip[size:binary.BigEndian.Uint16(ip[2:])]
 	if proto := ip[9]; proto == 6 || proto == 17 {
-		if Sum(append(pseudo([4]byte(ip[12:16]), [4]byte(ip[16:20]), proto, len(body)), body...)) != 0 {
+		if Sum(append(pseudo(netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20])), proto, len(body)), body...)) != 0 {
 			return "the transport checksum is wrong"
 		}
 	}

@@ -8,6 +8,8 @@
 //	 │    │        │
 //	pods 10.20.1.x, 10.20.2.x; /32, gateway by the dataplane
 //
+// With IPv6 the switch is fd00:10:10::/64, nodes have the same last number, pods are /128.
+//
 // Namespaces live as long as the test.
 package bpftest
 
@@ -27,6 +29,7 @@ import (
 // Topology is the switch and what hangs on it.
 type Topology struct {
 	t      *testing.T
+	v6     bool
 	Switch *netns.NS
 }
 
@@ -63,7 +66,15 @@ func NewTopology(t *testing.T) *Topology {
 	return top
 }
 
-// NewNS makes a namespace with lo up, or skips the test.
+// NewTopology6 makes a switch whose nodes and pods have IPv6 addresses.
+func NewTopology6(t *testing.T) *Topology {
+	t.Helper()
+	top := NewTopology(t)
+	top.v6 = true
+	return top
+}
+
+// NewNS makes a namespace with lo up, or skips the test. IPv6 addresses there are usable at once.
 func NewNS(t *testing.T) *netns.NS {
 	t.Helper()
 	ns, err := netns.New()
@@ -75,6 +86,8 @@ func NewNS(t *testing.T) *netns.NS {
 	}
 	t.Cleanup(func() { ns.Close() })
 	In(t, ns, func() error {
+		// Nobody else is on these links; absent where the kernel has no IPv6.
+		_, _ = Sysctl("net/ipv6/conf/all/accept_dad", "0"), Sysctl("net/ipv6/conf/default/accept_dad", "0")
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
 			return err
@@ -97,6 +110,10 @@ func In(t *testing.T, ns *netns.NS, fn func() error) {
 func (top *Topology) Node(last byte) *Node {
 	top.t.Helper()
 	n := &Node{t: top.t, NS: NewNS(top.t), IP: netip.AddrFrom4([4]byte{10, 10, 0, last})}
+	bits := 24
+	if top.v6 {
+		n.IP, bits = netip.AddrFrom16([16]byte{0: 0xfd, 3: 0x10, 5: 0x10, 15: last}), 64
+	}
 	port := fmt.Sprintf("p%d", last)
 	In(top.t, top.Switch, func() error {
 		if err := veth(port, "eth0", n.NS); err != nil {
@@ -105,8 +122,11 @@ func (top *Topology) Node(last byte) *Node {
 		return enslave(port)
 	})
 	In(top.t, n.NS, func() error {
-		mac, err := address("eth0", netip.PrefixFrom(n.IP, 24))
+		mac, err := address("eth0", netip.PrefixFrom(n.IP, bits))
 		n.MAC = mac
+		if top.v6 {
+			err = errors.Join(err, Sysctl("net/ipv6/conf/all/forwarding", "1"))
+		}
 		return errors.Join(err, Sysctl("net/ipv4/ip_forward", "1"), Sysctl("net/ipv4/conf/all/rp_filter", "0"),
 			Sysctl("net/ipv4/conf/default/rp_filter", "0"), Sysctl("net/ipv4/conf/eth0/rp_filter", "0"),
 			Sysctl("net/ipv4/conf/all/accept_local", "1"))
@@ -114,7 +134,7 @@ func (top *Topology) Node(last byte) *Node {
 	return n
 }
 
-// Pod adds a pod: its address as /32, the gateway on the link, and everything else behind it.
+// Pod adds a pod: its address as /32 or /128, the gateway on the link, and everything else behind it.
 func (n *Node) Pod(ip, gateway netip.Addr, mtu int) *Pod {
 	n.t.Helper()
 	p := &Pod{NS: NewNS(n.t), IP: ip, Device: fmt.Sprintf("lxc%d", len(n.Pods)+1)}
@@ -122,14 +142,14 @@ func (n *Node) Pod(ip, gateway netip.Addr, mtu int) *Pod {
 		return errors.Join(veth(p.Device, "eth0", p.NS), Sysctl("net/ipv4/conf/"+p.Device+"/rp_filter", "0"))
 	})
 	In(n.t, p.NS, func() (err error) {
-		if p.MAC, err = address("eth0", netip.PrefixFrom(ip, 32)); err != nil {
+		if p.MAC, err = address("eth0", netip.PrefixFrom(ip, ip.BitLen())); err != nil {
 			return err
 		}
 		dev, err := netlink.LinkByName("eth0")
 		if err != nil {
 			return err
 		}
-		link := &netlink.Route{LinkIndex: dev.Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: prefix(netip.PrefixFrom(gateway, 32))}
+		link := &netlink.Route{LinkIndex: dev.Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: prefix(netip.PrefixFrom(gateway, gateway.BitLen()))}
 		all := &netlink.Route{LinkIndex: dev.Attrs().Index, Gw: gateway.AsSlice(), MTU: mtu}
 		return errors.Join(netlink.RouteAdd(link), netlink.RouteAdd(all))
 	})
@@ -243,5 +263,5 @@ func address(device string, p netip.Prefix) (net.HardwareAddr, error) {
 }
 
 func prefix(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

@@ -22,15 +22,19 @@ type Server struct {
 	udp net.PacketConn
 }
 
-// Serve starts a server inside ns, for the time of the test.
+// Serve starts a server inside ns, for the time of the test. It is reached by the address family of at.
 func Serve(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	t.Helper()
 	s := &Server{}
+	family := "4"
+	if at.Addr().Is6() {
+		family = "6"
+	}
 	In(t, ns, func() (err error) {
-		if s.tcp, err = net.Listen("tcp4", at.String()); err != nil {
+		if s.tcp, err = net.Listen("tcp"+family, at.String()); err != nil {
 			return err
 		}
-		s.udp, err = net.ListenPacket("udp4", at.String())
+		s.udp, err = net.ListenPacket("udp"+family, at.String())
 		return err
 	})
 	t.Cleanup(func() { s.tcp.Close(); s.udp.Close() })
@@ -63,7 +67,7 @@ func (s *Server) serveUDP() {
 	}
 }
 
-// Exchange sends size random bytes over network (tcp4 or udp4) from ns to the server at addr, and wants them back.
+// Exchange sends size random bytes over network (tcp4, tcp6, udp4 or udp6) from ns to the server at addr, and wants them back.
 // It returns the address that the server saw.
 func Exchange(ns *netns.NS, network string, addr netip.AddrPort, size int) (netip.AddrPort, error) {
 	var c net.Conn

@@ -1,6 +1,6 @@
 // Package calico is an eBPF dataplane that does, per packet, the work that Calico 3.32 does in eBPF mode: the same hooks,
 // helpers, tail calls and kinds of table lookup. It is written for measuring, from the outside behaviour; it has no
-// agent, and IPv4 only.
+// agent. A node handles IPv4 or IPv6, as its address is; the programs are compiled for each.
 //
 // What an established flow costs, without a service:
 //
@@ -14,6 +14,12 @@
 // A new flow adds a frontend LPM lookup and a backend hash lookup, routes LPM 2 (source, destination), the generated
 // policy program, and one flow entry (two behind a service). Every TCP SYN is judged by policy again.
 //
+// A pod that is the backend which it was given for its own question (pod-to-self) would drop a packet from its own
+// address. Such a flow is translated, marked 0x3600000 and handed up; netfilter masquerades it on the way back to the
+// pod, so that its answer returns to the node, where conntrack and then to_workload put both addresses right. As in the
+// product this is for what is translated in packets, which is UDP: a TCP connection that connect() turned to the pod
+// itself stays inside the pod.
+//
 // # Raising a node
 //
 // The caller makes namespaces, devices, addresses and routes; this package only what lies in tables and on hooks.
@@ -21,25 +27,40 @@
 //  1. Devices in the node: the wire (eth0) with a default route; for tunnels an external VXLAN device on port 4789
 //     with an address from the node's block, and routes for the other nodes' blocks to it (mtu 1450) with the ARP
 //     entries they need. Pods: veth pair, host end up with rp_filter 0 and proxy_arp 1, a /32 route to it; in the pod
-//     the address as /32, 169.254.1.1 on the link and the default route via it.
+//     the address as /32, 169.254.1.1 on the link and the default route via it. With IPv6: /128, and the default route via
+//     the link-local address of the host end (fe80::ecee:eeff:feee:eeee for the MAC ee:ee:ee:ee:ee:ee), which answers for
+//     itself; route mtu 1430; forwarding 1 on every device.
 //  2. Load: programs on the wire and the tunnel device; tables of the node.
 //  3. AddWorkload for each pod.
 //  4. SetRoute: LocalHost for each further address of the node (the tunnel device's), RemoteHost for each other node,
 //     Tunneled or RemoteWorkload with NextHop for each other node's block, Pool for what is not masqueraded.
 //  5. SetService, SetIPSet, SetPolicy, as wanted; AttachCgroup with the cgroup v2 directory that holds the node's and
 //     its pods' processes, for TCP services. UDP services of pods are translated on the pod's device.
-//  6. The rules of netfilter that remain: accept what carries 0x3000000, masquerade 0x3800000 (pods with NATOutgoing),
-//     do not track VXLAN.
+//  6. The rules of netfilter that remain: accept what carries 0x3000000, masquerade 0x3800000 (pods with NATOutgoing) and
+//     0x3600000 (pods to themselves), do not track VXLAN.
 //  7. Close. Nothing is pinned, so the end of the process does the same.
 //
 // For NodePort, call SetService with each node's address and port on all nodes, the backends of the node itself as
-// Local. The tunnel between nodes takes 50 bytes: the client's path must have an MTU of 1450 or the wire one of 1550,
-// or full packets are dropped and counted.
+// Local. The tunnel between nodes takes 50 bytes, with IPv6 70: the client's path must have an MTU of 1450 (1430) or the
+// wire one of 1550 (1570), or full packets are dropped and counted.
 //
-// What is left out: IPv6, host endpoints' policy, XDP, the ICMP error for packets too big for the tunnel, a pod's UDP to a
-// service that only it serves, fragments after the first from pods, and the collector of ended flows.
+// What keeps an IPv6 link (neighbour and router discovery, multicast listeners) passes every hook as it is; on the
+// node's own devices so does all that is sent to a link-local address.
+//
+// # Closing
+//
+// To put a program on a device or take it off, the kernel waits for a grace period of RCU (some 15 ms) with the lock
+// over all devices held, so a pod costs two of them and doing it from many threads gains nothing. Off a device that is
+// gone already there is nothing to wait for.
+//
+// What is left out: both families at once, host endpoints' policy, XDP, UDP in sendmsg() and recvmsg() (off in the
+// product's default too), IPv4 addresses in IPv6 sockets, the ICMP error for packets too big for the tunnel, the
+// translation of addresses inside ICMP errors, fragments after the first from pods, and the collector of ended flows.
 package calico
 
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux mains main.bpf.c -- -I../include -Wall -Werror -mcpu=v3
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux preamble preamble.bpf.c -- -I../include -Wall -Werror -mcpu=v3
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux connect connect.bpf.c -- -I../include -Wall -Werror -mcpu=v3
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux -no-global-types mains main.bpf.c -- -I../include -Wall -Werror -mcpu=v3
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux -no-global-types mains6 main.bpf.c -- -I../include -Wall -Werror -mcpu=v3 -DIPVER6
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux -no-global-types preamble preamble.bpf.c -- -I../include -Wall -Werror -mcpu=v3
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux -no-global-types preamble6 preamble.bpf.c -- -I../include -Wall -Werror -mcpu=v3 -DIPVER6
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux -no-global-types connect connect.bpf.c -- -I../include -Wall -Werror -mcpu=v3
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -tags linux -no-global-types connect6 connect.bpf.c -- -I../include -Wall -Werror -mcpu=v3 -DIPVER6

@@ -8,18 +8,19 @@
 
 #include "state.h"
 
-inlined int lower(__be32 src, __be32 dst, __be16 sport, __be16 dport)
+inlined int lower(const addr_t *src, const addr_t *dst, __be16 sport, __be16 dport)
 {
-	return src < dst || (src == dst && sport < dport);
+	return same(src, dst) ? sport < dport : below(src, dst);
 }
 
-inlined void ct_key_of(struct ct_key *k, __u8 proto, __be32 src, __be32 dst, __be16 sport, __be16 dport)
+inlined void ct_key_of(struct ct_key *k, __u8 proto, const addr_t *src, const addr_t *dst, __be16 sport,
+		       __be16 dport)
 {
 	int first = lower(src, dst, sport, dport);
 
 	k->proto = proto;
-	k->addr_a = first ? src : dst;
-	k->addr_b = first ? dst : src;
+	k->addr_a = first ? *src : *dst;
+	k->addr_b = first ? *dst : *src;
 	k->port_a = first ? sport : dport;
 	k->port_b = first ? dport : sport;
 }
@@ -55,23 +56,24 @@ inlined int ct_find(struct __sk_buff *skb, struct state *st, int kind)
 	struct ct_key k = {};
 	int first;
 
-	ct_key_of(&k, st->proto, st->src, st->dst, st->sport, st->dport);
-	v = bpf_map_lookup_elem(&cali_v4_ct, &k);
+	ct_key_of(&k, st->proto, &st->src, &st->dst, st->sport, st->dport);
+	v = bpf_map_lookup_elem(&MAP(ct), &k);
 	if (!v)
 		return CT_NEW;
 	v->last_seen = bpf_ktime_get_ns();
-	first = lower(st->src, st->dst, st->sport, st->dport);
+	first = lower(&st->src, &st->dst, st->sport, st->dport);
 	if (v->type == CT_NAT_FWD) {
 		struct ct_key rev = *ct_rev(v);
 
-		v = bpf_map_lookup_elem(&cali_v4_ct, &rev);
+		v = bpf_map_lookup_elem(&MAP(ct), &rev);
 		if (!v || v->type != CT_NAT_REV)
 			return CT_NEW;
 		v->last_seen = bpf_ktime_get_ns();
-		first = rev.addr_a == st->src && rev.port_a == st->sport;
+		st->nat_flags = v->flags & CTV_SELF;
+		first = same(&rev.addr_a, &st->src) && rev.port_a == st->sport;
 		/* An answer that has its frontend's address back already is left alone. */
-		if (!first && !(rev.addr_b == st->src && rev.port_b == st->sport)) {
-			first = rev.addr_b == st->dst && rev.port_b == st->dport;
+		if (!first && !(same(&rev.addr_b, &st->src) && rev.port_b == st->sport)) {
+			first = same(&rev.addr_b, &st->dst) && rev.port_b == st->dport;
 		} else {
 			st->nat = NAT_DNAT;
 			st->nat_ip = first ? rev.addr_b : rev.addr_a;
@@ -118,16 +120,16 @@ inlined int ct_approve(struct __sk_buff *skb, const struct state *st, int kind)
 	struct ct_value *v;
 	int first, egress = is_egress(kind);
 
-	ct_key_of(&k, st->proto, st->src, st->dst, st->sport, st->dport);
-	v = bpf_map_lookup_elem(&cali_v4_ct, &k);
+	ct_key_of(&k, st->proto, &st->src, &st->dst, st->sport, st->dport);
+	v = bpf_map_lookup_elem(&MAP(ct), &k);
 	if (v && v->type == CT_NAT_FWD) {
 		k = *ct_rev(v);
-		v = bpf_map_lookup_elem(&cali_v4_ct, &k);
+		v = bpf_map_lookup_elem(&MAP(ct), &k);
 		if (!v)
 			return -1;
-		first = (k.addr_a == st->src && k.port_a == st->sport) || (k.addr_b == st->dst && k.port_b == st->dport);
+		first = (same(&k.addr_a, &st->src) && k.port_a == st->sport) || (same(&k.addr_b, &st->dst) && k.port_b == st->dport);
 	} else {
-		first = lower(st->src, st->dst, st->sport, st->dport);
+		first = lower(&st->src, &st->dst, st->sport, st->dport);
 	}
 	if (!v)
 		return -1;
@@ -140,10 +142,10 @@ inlined int ct_create(struct __sk_buff *skb, const struct state *st, int kind, _
 {
 	struct ct_value v = {}, fwd = {};
 	struct ct_key k = {}, client = {};
-	int first = lower(st->src, st->dst, st->sport, st->dport), egress = is_egress(kind);
+	int first = lower(&st->src, &st->dst, st->sport, st->dport), egress = is_egress(kind);
 	struct leg leg = { .bytes = skb->len, .packets = 1, .flags = LEG_OPENER };
 
-	ct_key_of(&k, st->proto, st->src, st->dst, st->sport, st->dport);
+	ct_key_of(&k, st->proto, &st->src, &st->dst, st->sport, st->dport);
 	v.last_seen = bpf_ktime_get_ns();
 	v.flags = flags;
 	if (st->tcp_flags & TCP_SYN)
@@ -168,11 +170,11 @@ inlined int ct_create(struct __sk_buff *skb, const struct state *st, int kind, _
 		fwd.type = CT_NAT_FWD;
 		fwd.last_seen = v.last_seen;
 		*ct_rev(&fwd) = k;
-		ct_key_of(&client, st->proto, st->src, st->orig_dst, st->sport, st->orig_dport);
-		if (bpf_map_update_elem(&cali_v4_ct, &client, &fwd, BPF_ANY))
+		ct_key_of(&client, st->proto, &st->src, &st->orig_dst, st->sport, st->orig_dport);
+		if (bpf_map_update_elem(&MAP(ct), &client, &fwd, BPF_ANY))
 			return -1;
 	}
-	return bpf_map_update_elem(&cali_v4_ct, &k, &v, BPF_ANY) ? -1 : 0;
+	return bpf_map_update_elem(&MAP(ct), &k, &v, BPF_ANY) ? -1 : 0;
 }
 
 #endif

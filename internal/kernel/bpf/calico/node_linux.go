@@ -1,11 +1,9 @@
 package calico
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"sync"
 
@@ -51,6 +49,7 @@ const (
 // namespace.
 type Node struct {
 	opts   Options
+	family *family
 	tunnel uint32
 	mains  *ebpf.Collection
 	entry  *ebpf.CollectionSpec
@@ -79,7 +78,7 @@ func Load(o Options) (*Node, error) {
 		return nil, fmt.Errorf("calico dataplane: %w", err)
 	}
 	n := &Node{
-		opts: o, cache: btf.NewCache(), workloads: map[string]*workload{}, next: jumpPolicy,
+		opts: o, family: familyOf(o.NodeIP), cache: btf.NewCache(), workloads: map[string]*workload{}, next: jumpPolicy,
 		services: map[frontend]*service{},
 	}
 	if err := n.load(); err != nil {
@@ -89,12 +88,12 @@ func Load(o Options) (*Node, error) {
 }
 
 func (n *Node) load() error {
-	spec, err := loadMains()
+	spec, err := n.family.mains()
 	if err != nil {
 		return err
 	}
 	n.size(spec)
-	if n.entry, err = loadPreamble(); err != nil {
+	if n.entry, err = n.family.preamble(); err != nil {
 		return err
 	}
 	n.size(n.entry)
@@ -104,15 +103,15 @@ func (n *Node) load() error {
 	if err := n.fillJumps(); err != nil {
 		return err
 	}
-	if err := n.SetRoute(Route{Prefix: netip.PrefixFrom(n.opts.NodeIP, 32), Kind: LocalHost}); err != nil {
+	if err := n.SetRoute(Route{Prefix: single(n.opts.NodeIP), Kind: LocalHost}); err != nil {
 		return err
 	}
 	if n.opts.Tunnel != "" {
-		dev, err := n.device(n.opts.Tunnel)
+		dev, err := attach.Index(n.opts.NS, n.opts.Tunnel)
 		if err != nil {
 			return err
 		}
-		n.tunnel = uint32(dev.Index)
+		n.tunnel = uint32(dev)
 		if err := n.enter(&n.links, n.opts.Tunnel, fromTunnel, 0); err != nil {
 			return err
 		}
@@ -137,10 +136,10 @@ func (n *Node) size(spec *ebpf.CollectionSpec) {
 		flows = 65536
 	}
 	// connect.bpf.c has no flows, but shares the header that declares them.
-	if m := spec.Maps["cali_v4_ct"]; m != nil {
+	if m := spec.Maps[n.family.tables+"ct"]; m != nil {
 		m.MaxEntries = uint32(flows)
 	}
-	spec.Maps["cali_v4_nat_aff"].MaxEntries = uint32(flows)
+	spec.Maps[n.family.tables+"nat_aff"].MaxEntries = uint32(flows)
 }
 
 func (n *Node) fillJumps() error {
@@ -161,11 +160,8 @@ func (n *Node) fillJumps() error {
 // enter puts a preamble with the constants of one device and side in front of the programs of its kind.
 func (n *Node) enter(links *[]io.Closer, device string, k kind, policy uint32) error {
 	spec := n.entry.Copy()
-	c := preambleIfaceConfig{HostIp: be32(n.opts.NodeIP), Tunnel: n.tunnel, Policy: policy, Kind: uint8(k)}
-	if n.opts.DSR {
-		c.Dsr = 1
-	}
-	if err := spec.Variables["iface"].Set(c); err != nil {
+	c := ifaceConfig{host: n.opts.NodeIP, tunnel: n.tunnel, policy: policy, kind: k, dsr: n.opts.DSR}
+	if err := spec.Variables["iface"].Set(c.encode()); err != nil {
 		return err
 	}
 	coll, err := attach.Load("calico preamble", spec, n.share(spec))
@@ -200,8 +196,8 @@ func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 func (n *Node) AddWorkload(w Workload) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !w.IP.Is4() {
-		return fmt.Errorf("calico dataplane: workload %s: not an IPv4 address", w.IP)
+	if !n.family.has(w.IP) {
+		return fmt.Errorf("calico dataplane: workload %s: not an %s address, as the node's is", w.IP, n.family.name)
 	}
 	if n.workloads[w.Device] != nil {
 		return fmt.Errorf("calico dataplane: workload %s: device %s has one already", w.IP, w.Device)
@@ -213,7 +209,7 @@ func (n *Node) AddWorkload(w Workload) error {
 }
 
 func (n *Node) addWorkload(w Workload) error {
-	dev, err := n.device(w.Device)
+	dev, err := attach.Index(n.opts.NS, w.Device)
 	if err != nil {
 		return err
 	}
@@ -228,11 +224,12 @@ func (n *Node) addWorkload(w Workload) error {
 	if err := n.setPolicy(added, Policy{}); err != nil {
 		return err
 	}
-	r := mainsRouteValue{Flags: routeWorkload | routeLocal | routeInPool, Ifindex: uint32(dev.Index)}
+	flags := uint32(routeWorkload | routeLocal | routeInPool)
 	if w.NATOutgoing {
-		r.Flags |= routeNATOut
+		flags |= routeNATOut
 	}
-	if err := n.mains.Maps["cali_v4_routes"].Put(routeKey(netip.PrefixFrom(w.IP, 32)), r); err != nil {
+	r := n.family.routeValue(flags, netip.Addr{}, uint32(dev))
+	if err := n.table("routes").Put(routeKey(single(w.IP)), r); err != nil {
 		return err
 	}
 	if err := n.enter(&added.links, w.Device, fromWorkload, added.egress); err != nil {
@@ -267,7 +264,7 @@ func (n *Node) removeWorkload(device string) error {
 		return nil
 	}
 	delete(n.workloads, device)
-	errs := []error{attach.CloseAll(w.links), gone(n.mains.Maps["cali_v4_routes"].Delete(routeKey(netip.PrefixFrom(w.IP, 32))))}
+	errs := []error{attach.CloseAll(w.links), gone(n.table("routes").Delete(routeKey(single(w.IP))))}
 	for _, s := range []uint32{w.ingress, w.egress} {
 		if s != 0 {
 			errs = append(errs, gone(n.mains.Maps["cali_jump"].Delete(s)))
@@ -279,29 +276,30 @@ func (n *Node) removeWorkload(device string) error {
 
 // SetRoute announces what is behind a prefix; the longest decides.
 func (n *Node) SetRoute(r Route) error {
-	v := mainsRouteValue{}
+	flags := uint32(0)
 	switch r.Kind {
 	case RemoteWorkload:
-		v.Flags = routeWorkload | routeInPool
+		flags = routeWorkload | routeInPool
 	case Tunneled:
-		v.Flags = routeWorkload | routeInPool | routeTunneled
+		flags = routeWorkload | routeInPool | routeTunneled
 		if n.opts.Tunnel == "" {
 			return fmt.Errorf("calico dataplane: route %s: the node has no tunnel device", r.Prefix)
 		}
 	case LocalHost:
-		v.Flags = routeHost | routeLocal
+		flags = routeHost | routeLocal
 	case RemoteHost:
-		v.Flags = routeHost
+		flags = routeHost
 	case Pool:
-		v.Flags = routeInPool
+		flags = routeInPool
 	}
-	if !r.Prefix.Addr().Is4() || (r.Kind <= Tunneled && !r.NextHop.Is4()) {
-		return fmt.Errorf("calico dataplane: route %s by %s: not IPv4", r.Prefix, r.NextHop)
+	hop := r.Kind <= Tunneled
+	if !n.family.has(r.Prefix.Addr()) || hop && !n.family.has(r.NextHop) {
+		return fmt.Errorf("calico dataplane: route %s by %s: not %s, as the node is", r.Prefix, r.NextHop, n.family.name)
 	}
-	if r.NextHop.Is4() {
-		v.NextHop = be32(r.NextHop)
+	if !hop {
+		r.NextHop = netip.Addr{}
 	}
-	if err := n.mains.Maps["cali_v4_routes"].Put(routeKey(r.Prefix), v); err != nil {
+	if err := n.table("routes").Put(routeKey(r.Prefix), n.family.routeValue(flags, r.NextHop, 0)); err != nil {
 		return fmt.Errorf("calico dataplane: route %s: %w", r.Prefix, err)
 	}
 	return nil
@@ -309,7 +307,7 @@ func (n *Node) SetRoute(r Route) error {
 
 // AttachCgroup translates TCP services in connect() for the processes in the cgroup (v2) at path and below it.
 func (n *Node) AttachCgroup(path string) error {
-	spec, err := loadConnect()
+	spec, err := n.family.connect()
 	if err != nil {
 		return err
 	}
@@ -319,7 +317,7 @@ func (n *Node) AttachCgroup(path string) error {
 		return err
 	}
 	defer coll.Close()
-	l, err := attach.Cgroup(path, ebpf.AttachCGroupInet4Connect, coll.Programs["connect4"])
+	l, err := attach.Cgroup(path, n.family.connectAt, coll.Programs[n.family.connectName])
 	if err != nil {
 		return fmt.Errorf("calico dataplane: %w", err)
 	}
@@ -369,18 +367,6 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-func (n *Node) device(name string) (*net.Interface, error) {
-	var dev *net.Interface
-	err := n.opts.NS.Do(func() (err error) {
-		dev, err = net.InterfaceByName(name)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("device %s: %w", name, err)
-	}
-	return dev, nil
-}
-
 // gone turns "was not there" into success.
 func gone(err error) error {
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -389,15 +375,8 @@ func gone(err error) error {
 	return err
 }
 
-func routeKey(p netip.Prefix) mainsRouteKey {
-	return mainsRouteKey{Prefixlen: uint32(p.Bits()), Addr: be32(p.Masked().Addr())}
-}
+// table is one of the family's own tables.
+func (n *Node) table(name string) *ebpf.Map { return n.mains.Maps[n.family.tables+name] }
 
-func be32(a netip.Addr) uint32 {
-	b := a.As4()
-	return binary.NativeEndian.Uint32(b[:])
-}
-
-func be16(port uint16) uint16 {
-	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
-}
+// single is the prefix of one address.
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -20,28 +20,21 @@ struct vxlanhdr {
 };
 
 struct wrapper {
-	struct iphdr	ip;
+	ip_t		ip;
 	struct udphdr	udp;
 	struct vxlanhdr	vxlan;
 	struct ethhdr	eth;
 } __attribute__((packed));
 
-_Static_assert(sizeof(struct wrapper) == 50, "what VXLAN takes");
+_Static_assert(sizeof(struct wrapper) == sizeof(ip_t) + 30, "what VXLAN takes");
 
-inlined __sum16 header_sum(const struct iphdr *ip)
-{
-	__u64 sum = bpf_csum_diff(0, 0, (__be32 *)ip, sizeof(*ip), 0);
-
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return ~sum;
-}
-
-/* wrap puts the packet into VXLAN towards another node and sends it there. */
-inlined int wrap(struct __sk_buff *skb, const struct state *st, __be32 node)
+/* wrap puts the packet into VXLAN towards another node and sends it there. The outer datagram has no checksum: only
+ * the other node's program reads it.
+ */
+inlined int wrap(struct __sk_buff *skb, const struct state *st, const addr_t *node)
 {
 	struct wrapper w = {};
-	struct iphdr *ip = ipv4(skb), outer = {};
+	ip_t *ip = ip_header(skb);
 	struct bpf_fib_lookup fib = {};
 	struct bpf_redir_neigh hop = {};
 	__u16 inner;
@@ -49,36 +42,25 @@ inlined int wrap(struct __sk_buff *skb, const struct state *st, __be32 node)
 
 	if (!ip)
 		return drop(DROP_MALFORMED);
-	if (!dec_ttl(skb, ip))
+	if (!take_hop(skb, ip))
 		return drop(DROP_TTL);
-	ip = ipv4(skb);
+	ip = ip_header(skb);
 	if (!ip)
 		return drop(DROP_MALFORMED);
-	inner = bpf_ntohs(ip->tot_len);
-	outer.version = 4;
-	outer.ihl = 5;
-	outer.tot_len = bpf_htons(inner + sizeof(w));
-	outer.frag_off = bpf_htons(IP_DF);
-	outer.ttl = 64;
-	outer.protocol = IPPROTO_UDP;
-	outer.saddr = st->iface.host_ip;
-	outer.daddr = node;
-	outer.check = header_sum(&outer);
-	w.ip = outer;
+	inner = packet_length(ip);
+	w.ip = outer_header(&st->iface.host_ip, node, inner + sizeof(w));
 	w.udp.source = st->sport ^ st->dport;
 	w.udp.dest = bpf_htons(4789);
 	w.udp.len = bpf_htons(inner + sizeof(w) - sizeof(w.ip));
 	w.vxlan.flags = bpf_htonl(0x08000000);
 	w.vxlan.vni = bpf_htonl(NODEPORT_VNI << 8);
-	w.eth.proto = bpf_htons(ETH_P_IP);
+	w.eth.proto = bpf_htons(ETH_P_OWN);
 	/* The inner addresses are nobody's; the node that unwraps looks at the packet alone. */
 	w.eth.dst[0] = 2;
 	w.eth.src[0] = 2;
 	w.eth.src[5] = 1;
-	fib.family = AF_INET;
+	fib_between(&fib, &st->iface.host_ip, node);
 	fib.ifindex = skb->ingress_ifindex;
-	fib.ipv4_src = st->iface.host_ip;
-	fib.ipv4_dst = node;
 	fib.tot_len = inner + sizeof(w);
 	if (skb->gso_segs > 1)
 		fib.tot_len = 0; /* the device cuts it up, and the lookup asks about each piece */
@@ -88,14 +70,13 @@ inlined int wrap(struct __sk_buff *skb, const struct state *st, __be32 node)
 	if (ret != BPF_FIB_LKUP_RET_SUCCESS && ret != BPF_FIB_LKUP_RET_NO_NEIGH)
 		return drop(DROP_NO_ROUTE);
 	if (bpf_skb_adjust_room(skb, sizeof(w), BPF_ADJ_ROOM_MAC,
-				BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_FIXED_GSO |
+				ENCAP_L3_OWN | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_FIXED_GSO |
 				BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(struct ethhdr)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH))
 		return drop(DROP_WRITE);
 	if (bpf_skb_store_bytes(skb, ETH_HLEN, &w, sizeof(w), 0))
 		return drop(DROP_WRITE);
 	skb->mark = MARK_BYPASS;
-	hop.nh_family = AF_INET;
-	hop.ipv4_nh = fib.ipv4_dst;
+	hop_of(&hop, &fib);
 	count(PASSED_IN);
 	return bpf_redirect_neigh(fib.ifindex, &hop, sizeof(hop), 0);
 }
@@ -111,26 +92,26 @@ inlined int nodeport_forward(struct __sk_buff *skb, struct state *st)
 		if (ct_create(skb, st, FROM_HOST, CTV_TO_NODE))
 			return drop(DROP_CREATE);
 	}
-	return wrap(skb, st, st->tunnel_ip);
+	return wrap(skb, st, &st->tunnel_ip);
 }
 
 /* nodeport_return: the reply has its frontend's address back, and goes out the way the question came in. */
 inlined int nodeport_return(struct __sk_buff *skb, struct state *st)
 {
-	return wrap(skb, st, st->tunnel_ip);
+	return wrap(skb, st, &st->tunnel_ip);
 }
 
-/* nodeport_vxlan: tunnel packets of known nodes pass to the kernel; those with the services' VNI are opened here. The
- * node that sent one is left in cb[0]. NODEPORT_INNER means go on with what was inside.
+/* nodeport_vxlan: tunnel packets of known nodes pass to the kernel; those with the services' VNI are opened here.
+ * NODEPORT_INNER means go on with what was inside.
  */
 inlined int nodeport_vxlan(struct __sk_buff *skb, struct state *st, int kind)
 {
-	struct route_value *r = route_of(kind == FROM_HOST ? st->src : st->dst);
+	struct route_value *r = route_of(kind == FROM_HOST ? &st->src : &st->dst);
 	struct vxlanhdr vx;
 
 	if (!r || !(r->flags & ROUTE_HOST))
 		return drop(DROP_SOURCE);
-	if (kind != FROM_HOST || st->dst != st->iface.host_ip)
+	if (kind != FROM_HOST || !same(&st->dst, &st->iface.host_ip))
 		return TC_ACT_OK;
 	if (bpf_skb_load_bytes(skb, st->l4 + sizeof(struct udphdr), &vx, sizeof(vx)))
 		return drop(DROP_MALFORMED);
@@ -138,9 +119,8 @@ inlined int nodeport_vxlan(struct __sk_buff *skb, struct state *st, int kind)
 		skb->mark = MARK_SEEN;
 		return TC_ACT_OK;
 	}
-	if (st->l4 != ETH_HLEN + sizeof(struct iphdr) || !header(skb, ETH_HLEN + sizeof(struct wrapper) + sizeof(struct iphdr)))
+	if (st->l4 != ETH_HLEN + sizeof(ip_t) || !header(skb, ETH_HLEN + sizeof(struct wrapper) + sizeof(ip_t)))
 		return drop(DROP_MALFORMED);
-	skb->cb[0] = st->src;
 	if (bpf_skb_adjust_room(skb, -(__s32)sizeof(struct wrapper), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO))
 		return drop(DROP_WRITE);
 	return NODEPORT_INNER;

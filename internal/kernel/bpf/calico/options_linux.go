@@ -11,14 +11,16 @@ import (
 
 // Options describe a node. The devices must exist in NS when Load is called.
 type Options struct {
-	NS     *netns.NS
+	NS *netns.NS
+	// NodeIP decides the family of all that the node handles: addresses of the other are refused, and its packets pass
+	// unseen, except that those of pods are dropped.
 	NodeIP netip.Addr
 	// Wire is the node's data device (eth0), Tunnel the external VXLAN device on port 4789; empty means that no route
 	// may be Tunneled.
 	Wire, Tunnel string
 	// ServiceDevice is the far end (bpfout.cali) of the veth pair to which the node routes its own UDP to services: each
-	// service's address via 169.254.1.1 dev bpfin.cali, with NodeIP as the source and a permanent ARP entry for
-	// 169.254.1.1. Empty does without.
+	// service's address via 169.254.1.1 (with IPv6: 2001:db8::1) dev bpfin.cali, with NodeIP as the source and a
+	// permanent neighbour for the gateway. Empty does without.
 	ServiceDevice string
 	// DSR lets a backend elsewhere answer a NodePort client directly instead of through the node it spoke to. All nodes
 	// have to agree.
@@ -32,8 +34,8 @@ func (o Options) check() error {
 	switch {
 	case o.NS == nil:
 		return errors.New("NS is missing")
-	case !o.NodeIP.Is4():
-		return fmt.Errorf("node address %q is not IPv4", o.NodeIP)
+	case familyOf(o.NodeIP) == nil:
+		return fmt.Errorf("node address %q is neither IPv4 nor IPv6", o.NodeIP)
 	case o.Wire == "":
 		return errors.New("the wire is not named")
 	}
@@ -41,7 +43,8 @@ func (o Options) check() error {
 }
 
 // Workload is a pod of this node; Device is the host's end of its veth pair. The node needs a route for the address to
-// the device, and the pod one to 169.254.1.1, whose ARP the kernel answers (proxy_arp) or a permanent entry replaces.
+// the device, and the pod one to 169.254.1.1, whose ARP the kernel answers (proxy_arp) or a permanent entry replaces; with
+// IPv6 to the device's link-local address.
 type Workload struct {
 	IP     netip.Addr
 	Device string

@@ -5,18 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-)
-
-// Offsets of struct state's first fields, as state.h has them.
-const (
-	stateSrc      = 0
-	stateDst      = 4
-	stateDport    = 10
-	stateProto    = 12
-	stateAccepted = 16
 )
 
 // maxRules keeps every jump of a generated program within its 16 bits; the product splits longer ones.
@@ -45,7 +37,7 @@ func (n *Node) setPolicy(w *workload, p Policy) error {
 		slot  uint32
 		rules []Rule
 		peer  int16
-	}{{w.ingress, p.Ingress, stateSrc}, {w.egress, p.Egress, stateDst}} {
+	}{{w.ingress, p.Ingress, stateSrc}, {w.egress, p.Egress, n.family.stateDst()}} {
 		rules := side.rules
 		if rules == nil {
 			rules = []Rule{{Allow: true}}
@@ -88,7 +80,7 @@ func (n *Node) generate(rules []Rule, peer int16) (asm.Instructions, error) {
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, "end"),
 		asm.Mov.Reg(asm.R9, asm.R0),
-		asm.LoadMem(asm.R1, asm.R9, stateProto, asm.Byte),
+		asm.LoadMem(asm.R1, asm.R9, n.family.stateProto(), asm.Byte),
 		asm.JEq.Imm(asm.R1, noProto, "allow"),
 	}
 	for i, r := range rules {
@@ -116,7 +108,7 @@ func (n *Node) generate(rules []Rule, peer int16) (asm.Instructions, error) {
 	return append(code,
 		deny.WithSymbol("deny"),
 		asm.Ja.Label("jump"),
-		asm.LoadMem(asm.R3, asm.R9, stateAccepted, asm.Word).WithSymbol("allow"),
+		asm.LoadMem(asm.R3, asm.R9, n.family.stateAccepted(), asm.Word).WithSymbol("allow"),
 		asm.Mov.Reg(asm.R1, asm.R6).WithSymbol("jump"),
 		asm.LoadMapPtr(asm.R2, jump),
 		asm.FnTailCall.Call(),
@@ -129,53 +121,61 @@ func (n *Node) generate(rules []Rule, peer int16) (asm.Instructions, error) {
 func (n *Node) match(r Rule, peer int16, next string) asm.Instructions {
 	var code asm.Instructions
 	if r.Proto != AnyProto {
-		code = append(code, asm.LoadMem(asm.R1, asm.R9, stateProto, asm.Byte), asm.JNE.Imm(asm.R1, int32(r.Proto), next))
+		code = append(code, asm.LoadMem(asm.R1, asm.R9, n.family.stateProto(), asm.Byte), asm.JNE.Imm(asm.R1, int32(r.Proto), next))
 	}
 	if r.Port != 0 {
-		code = append(code, asm.LoadMem(asm.R1, asm.R9, stateDport, asm.Half), asm.JNE.Imm(asm.R1, int32(be16(r.Port)), next))
+		code = append(code, asm.LoadMem(asm.R1, asm.R9, n.family.stateDport(), asm.Half), asm.JNE.Imm(asm.R1, int32(be16(r.Port)), next))
 	}
 	if r.Set != 0 {
-		key := setKey(r.Set, netip.PrefixFrom(netip.IPv4Unspecified(), 32))
-		// The key of set_key on the stack at -24, the address taken from the packet.
-		for at := 0; at < setKeySize; at += 4 {
-			word := int64(int32(binary.NativeEndian.Uint32(key[at:])))
-			code = append(code, asm.StoreImm(asm.RFP, int16(at-24), word, asm.Word))
-		}
+		code = append(code, n.writeSetKey(r.Set, peer)...)
 		code = append(code,
-			asm.LoadMem(asm.R1, asm.R9, peer, asm.Word),
-			asm.StoreMem(asm.RFP, setKeyAddr-24, asm.R1, asm.Word),
-			asm.LoadMapPtr(asm.R1, n.mains.Maps["cali_v4_ip_sets"].FD()),
+			asm.LoadMapPtr(asm.R1, n.table("ip_sets").FD()),
 			asm.Mov.Reg(asm.R2, asm.RFP),
-			asm.Add.Imm(asm.R2, -24),
+			asm.Add.Imm(asm.R2, setKeyStack),
 			asm.FnMapLookupElem.Call(),
 			asm.JEq.Imm(asm.R0, 0, next),
 		)
 	}
 	if len(code) == 0 {
-		code = append(code, asm.LoadMem(asm.R1, asm.R9, stateProto, asm.Byte), asm.JEq.Imm(asm.R1, noProto, next))
+		code = append(code, asm.LoadMem(asm.R1, asm.R9, n.family.stateProto(), asm.Byte), asm.JEq.Imm(asm.R1, noProto, next))
 	}
 	return code
 }
 
-// The layout of struct set_key, which is packed.
-const (
-	setKeySize = 20
-	setKeyAddr = 12
-	setStatic  = 64 // bits of the set's number
-)
+// setKeyStack is where a rule has its struct set_key on the stack; the address in it is then at a multiple of eight.
+const setKeyStack = -32 - setKeyAddr
 
-func setKey(set uint64, p netip.Prefix) []byte {
-	b := make([]byte, setKeySize)
-	binary.NativeEndian.PutUint32(b, setStatic+uint32(p.Bits()))
-	binary.BigEndian.PutUint64(b[4:], set)
-	a := p.Masked().Addr().As4()
-	copy(b[setKeyAddr:], a[:])
-	return b
+// writeSetKey puts the key together, the address taken from the packet.
+func (n *Node) writeSetKey(set uint64, peer int16) asm.Instructions {
+	var code asm.Instructions
+	size, step := asm.Word, 4
+	if n.family.address%8 == 0 {
+		size, step = asm.DWord, 8
+	}
+	for at := 0; at < n.family.address; at += step {
+		code = append(code, asm.LoadMem(asm.R1, asm.R9, peer+int16(at), size),
+			asm.StoreMem(asm.RFP, int16(setKeyStack+setKeyAddr+at), asm.R1, size))
+	}
+	none, _ := netip.AddrFromSlice(n.family.zero())
+	key := setKey(set, single(none))
+	for at := 0; at < len(key); at += 4 {
+		if at >= setKeyAddr && at < setKeyAddr+n.family.address {
+			continue
+		}
+		word := int64(int32(binary.NativeEndian.Uint32(key[at:])))
+		code = append(code, asm.StoreImm(asm.RFP, int16(setKeyStack+at), word, asm.Word))
+	}
+	return code
 }
 
 // SetIPSet adds prefixes to a set of peers, and takes others away. Set 0 is none.
 func (n *Node) SetIPSet(set uint64, add, remove []netip.Prefix) error {
-	m := n.mains.Maps["cali_v4_ip_sets"]
+	m := n.table("ip_sets")
+	for _, p := range slices.Concat(add, remove) {
+		if !n.family.has(p.Addr()) {
+			return fmt.Errorf("calico dataplane: set %d: %s is not %s, as the node is", set, p, n.family.name)
+		}
+	}
 	for _, p := range add {
 		if err := m.Put(setKey(set, p), uint32(1)); err != nil {
 			return fmt.Errorf("calico dataplane: set %d: add %s: %w", set, p, err)

@@ -1,9 +1,13 @@
 package calico
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -20,28 +24,23 @@ const (
 	redirect = 7
 )
 
-const (
-	podA  = "10.20.1.10"
-	podB  = "10.20.1.11"
-	ownIP = "10.10.0.1"
-)
-
 // bench is a node's programs without a node: nothing is attached, packets are handed to them one by one.
 type bench struct {
 	*Node
+	*plan
 	entries map[kind]*ebpf.Program
 }
 
 // loopback is the device that a program's test run is on.
 const loopback = 1
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T, p *plan) *bench {
 	t.Helper()
 	n := &Node{
-		opts: Options{NodeIP: netip.MustParseAddr(ownIP), Tunnel: "vxlan", Flows: 1024}, tunnel: loopback, cache: btf.NewCache(),
+		family: p.family, opts: Options{NodeIP: p.own(1), Tunnel: "vxlan", Flows: 1024}, tunnel: loopback, cache: btf.NewCache(),
 		workloads: map[string]*workload{}, next: jumpPolicy, services: map[frontend]*service{},
 	}
-	spec, err := loadMains()
+	spec, err := p.mains()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +51,7 @@ func newBench(t *testing.T) *bench {
 	if err := n.fillJumps(); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{Node: n, entries: map[kind]*ebpf.Program{}}
+	b := &bench{Node: n, plan: p, entries: map[kind]*ebpf.Program{}}
 	w := &workload{ingress: jumpPolicy, egress: jumpPolicy + 1}
 	n.workloads["lxc1"] = w
 	if err := n.setPolicy(w, Policy{}); err != nil {
@@ -61,16 +60,16 @@ func newBench(t *testing.T) *bench {
 	for k := fromWorkload; k <= toTunnel; k++ {
 		b.entries[k] = b.preamble(t, k, w)
 	}
-	for _, ip := range []string{podA, podB} {
-		v := mainsRouteValue{Flags: routeWorkload | routeLocal | routeInPool | routeNATOut, Ifindex: loopback}
-		if err := n.mains.Maps["cali_v4_routes"].Put(routeKey(netip.MustParsePrefix(ip+"/32")), v); err != nil {
+	for id := range 2 {
+		v := p.routeValue(routeWorkload|routeLocal|routeInPool|routeNATOut, netip.Addr{}, loopback)
+		if err := n.table("routes").Put(routeKey(single(p.pod(0, id))), v); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, r := range []Route{
-		{Prefix: netip.MustParsePrefix(ownIP + "/32"), Kind: LocalHost},
-		{Prefix: netip.MustParsePrefix("10.10.0.2/32"), Kind: RemoteHost},
-		{Prefix: netip.MustParsePrefix("10.20.2.0/24"), Kind: Tunneled, NextHop: netip.MustParseAddr("10.10.0.2")},
+		{Prefix: single(p.own(1)), Kind: LocalHost},
+		{Prefix: single(p.own(2)), Kind: RemoteHost},
+		{Prefix: p.pool(1), Kind: Tunneled, NextHop: p.own(2)},
 	} {
 		if err := n.SetRoute(r); err != nil {
 			t.Fatal(err)
@@ -81,19 +80,19 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) preamble(t *testing.T, k kind, w *workload) *ebpf.Program {
 	t.Helper()
-	spec, err := loadPreamble()
+	spec, err := b.plan.preamble()
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.size(spec)
-	c := preambleIfaceConfig{HostIp: be32(b.opts.NodeIP), Tunnel: b.tunnel, Kind: uint8(k)}
+	c := ifaceConfig{host: b.opts.NodeIP, tunnel: b.tunnel, kind: k}
 	switch k {
 	case fromWorkload:
-		c.Policy = w.egress
+		c.policy = w.egress
 	case toWorkload:
-		c.Policy = w.ingress
+		c.policy = w.ingress
 	}
-	if err := spec.Variables["iface"].Set(c); err != nil {
+	if err := spec.Variables["iface"].Set(c.encode()); err != nil {
 		t.Fatal(err)
 	}
 	coll, err := attach.Load("preamble", spec, b.share(spec))
@@ -117,63 +116,140 @@ func (b *bench) drops(t *testing.T, outcome string) (sum uint64) {
 	return sum
 }
 
-var toRemote = bpftest.Packet{Src: podA, Dst: "10.20.2.12", Proto: 6, SrcPort: 4000, DstPort: 80, Flags: bpftest.SYN, Payload: 20}
-
-func TestVerdicts(t *testing.T) {
-	b := newBench(t)
-	to := func(dst string) bpftest.Packet { return toRemote.With(func(p *bpftest.Packet) { p.Dst = dst }) }
-	v6 := toRemote.Bytes()
-	v6[12], v6[13] = 0x86, 0xdd
-	short := toRemote.Bytes()
-	short[14] = 0x44
-	fromNode := bpftest.Packet{Src: "10.10.0.2", Dst: ownIP, Proto: 17, SrcPort: 5, DstPort: 4789, Payload: 80}
-	for _, c := range []struct {
-		name  string
-		kind  kind
-		frame []byte
-		want  uint32
-		why   string
-	}{
-		{"through the tunnel", fromWorkload, toRemote.Bytes(), redirect, ""},
-		{"to the node", fromWorkload, to(ownIP).Bytes(), pass, ""},
-		{"to the world, masqueraded", fromWorkload, to("1.2.3.4").Bytes(), pass, ""},
-		{"somebody else's source", fromWorkload, toRemote.With(func(p *bpftest.Packet) { p.Src = "10.20.1.99" }).Bytes(), shot, "source address is not the sender's"},
-		{"a pod's source from the wire", fromHost, to(ownIP).With(func(p *bpftest.Packet) { p.SrcPort = 4001 }).Bytes(), shot, "source address is not the sender's"},
-		{"IPv6", fromWorkload, v6, shot, "unknown protocol"},
-		{"ARP", fromWorkload, bpftest.ARP(podA, "169.254.1.1"), pass, ""},
-		{"cut in the ports", fromWorkload, toRemote.Bytes()[:36], shot, "malformed packet"},
-		{"header of four words", fromWorkload, short, shot, "malformed packet"},
-		{"a protocol without ports", fromWorkload, toRemote.With(func(p *bpftest.Packet) { p.Proto = 47 }).Bytes(), shot, "unknown protocol"},
-		{"the same, to the node", fromHost, bpftest.Packet{Src: "10.10.0.9", Dst: ownIP, Proto: 47}.Bytes(), pass, ""},
-		{"a later fragment", fromWorkload, toRemote.With(func(p *bpftest.Packet) { p.FragOff = 5 }).Bytes(), shot, "fragment without its first"},
-		{"tunnel packet of a node", fromHost, fromNode.Bytes(), pass, ""},
-		{"tunnel packet of a stranger", fromHost, fromNode.With(func(p *bpftest.Packet) { p.Src = "10.10.0.66" }).Bytes(), shot, "source address is not the sender's"},
-		{"tunnel packet cut off", fromHost, fromNode.With(func(p *bpftest.Packet) { p.Payload = 4 }).Bytes(), shot, "malformed packet"},
-		{"out to the pod", toWorkload, bpftest.Packet{Src: "10.10.0.9", Dst: podA, Proto: 17, SrcPort: 1, DstPort: 2}.Bytes(), pass, ""},
-		{"the node's own, into the tunnel", toTunnel, bpftest.Packet{Src: ownIP, Dst: "10.20.2.12", Proto: 17, SrcPort: 1, DstPort: 2}.Bytes(), pass, ""},
-		{"the node's own, to nobody", toTunnel, bpftest.Packet{Src: ownIP, Dst: "10.77.2.12", Proto: 17, SrcPort: 1, DstPort: 2}.Bytes(), shot, "no route"},
-		{"out on the wire", toHost, bpftest.Packet{Src: ownIP, Dst: "10.10.0.9", Proto: 6, SrcPort: 1, DstPort: 2}.Bytes(), pass, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			before, all := b.drops(t, c.why), b.drops(t, "")
-			got, _ := bpftest.Run(t, b.entries[c.kind], c.frame)
-			if got != c.want {
-				t.Errorf("verdict %d, want %d", got, c.want)
-			}
-			want := uint64(0)
-			if c.want == shot {
-				want = 1
-			}
-			if b.drops(t, "")-all != want || c.why != "" && b.drops(t, c.why)-before != 1 {
-				t.Errorf("%d drops, %d of them as %q", b.drops(t, "")-all, b.drops(t, c.why)-before, c.why)
-			}
-		})
+// toRemote opens a flow from the first pod to one behind the tunnel.
+func (p *plan) toRemote() bpftest.Packet {
+	return bpftest.Packet{
+		Src: p.pod(0, 0).String(), Dst: p.pod(1, 2).String(), Proto: 6, SrcPort: 4000, DstPort: 80, Flags: bpftest.SYN, Payload: 20,
 	}
 }
 
-func TestPolicy(t *testing.T) {
-	b := newBench(t)
-	if err := b.SetIPSet(7, []netip.Prefix{netip.MustParsePrefix("10.20.2.0/24"), netip.MustParsePrefix("10.9.0.0/16")}, nil); err != nil {
+// verdict is a packet at a kind of device and what becomes of it.
+type verdict struct {
+	name  string
+	kind  kind
+	frame []byte
+	want  uint32
+	why   string
+}
+
+func TestVerdicts(t *testing.T) {
+	both(t, func(t *testing.T, p *plan) {
+		b := newBench(t, p)
+		own := verdicts4
+		if p == plan6 {
+			own = verdicts6
+		}
+		for _, c := range append(verdicts(p), own()...) {
+			t.Run(c.name, func(t *testing.T) { b.check(t, c) })
+		}
+	})
+}
+
+func (b *bench) check(t *testing.T, c verdict) {
+	t.Helper()
+	before, all := b.drops(t, c.why), b.drops(t, "")
+	got, out := bpftest.Run(t, b.entries[c.kind], c.frame)
+	if got != c.want {
+		t.Errorf("verdict %d, want %d", got, c.want)
+	}
+	want := uint64(0)
+	if c.want == shot {
+		want = 1
+	}
+	if b.drops(t, "")-all != want || c.why != "" && b.drops(t, c.why)-before != 1 {
+		t.Errorf("%d drops, %d of them as %q", b.drops(t, "")-all, b.drops(t, c.why)-before, c.why)
+	}
+	if got == pass && !bytes.Equal(out, c.frame) {
+		t.Errorf("a packet for the stack was changed: % x", out)
+	}
+}
+
+// verdicts are those that do not depend on the family.
+func verdicts(p *plan) []verdict {
+	ask := p.toRemote()
+	to := func(dst netip.Addr) bpftest.Packet { return ask.With(func(q *bpftest.Packet) { q.Dst = dst.String() }) }
+	from := func(src netip.Addr) bpftest.Packet { return ask.With(func(q *bpftest.Packet) { q.Src = src.String() }) }
+	between := func(src, dst netip.Addr, proto uint8, port uint16) bpftest.Packet {
+		return bpftest.Packet{Src: src.String(), Dst: dst.String(), Proto: proto, SrcPort: 5, DstPort: port}
+	}
+	vxlan := between(p.own(2), p.own(1), 17, 4789).With(func(q *bpftest.Packet) { q.Payload = 90 })
+	world, stranger := p.at(1, 2, 3), p.own(66)
+	return []verdict{
+		{"through the tunnel", fromWorkload, ask.Bytes(), redirect, ""},
+		{"to the node", fromWorkload, to(p.own(1)).Bytes(), pass, ""},
+		{"to the world, masqueraded", fromWorkload, to(world).Bytes(), pass, ""},
+		{"somebody else's source", fromWorkload, from(p.pod(0, 89)).Bytes(), shot, "source address is not the sender's"},
+		{"a pod's source from the wire", fromHost, to(p.own(1)).With(func(q *bpftest.Packet) { q.SrcPort = 4001 }).Bytes(), shot, "source address is not the sender's"},
+		{"cut in the ports", fromWorkload, ask.Bytes()[:len(ask.Bytes())-20-18], shot, "malformed packet"},
+		{"a protocol without ports", fromWorkload, ask.With(func(q *bpftest.Packet) { q.Proto = 47 }).Bytes(), shot, "unknown protocol"},
+		{"the same, to the node", fromHost, between(p.own(9), p.own(1), 47, 0).Bytes(), pass, ""},
+		{"tunnel packet of a node", fromHost, vxlan.Bytes(), pass, ""},
+		{"tunnel packet of a stranger", fromHost, vxlan.With(func(q *bpftest.Packet) { q.Src = stranger.String() }).Bytes(), shot, "source address is not the sender's"},
+		{"tunnel packet cut off", fromHost, vxlan.With(func(q *bpftest.Packet) { q.Payload = 4 }).Bytes(), shot, "malformed packet"},
+		{"out to the pod", toWorkload, between(p.own(9), p.pod(0, 0), 17, 2).Bytes(), pass, ""},
+		{"the node's own, into the tunnel", toTunnel, between(p.own(1), p.pod(1, 2), 17, 2).Bytes(), pass, ""},
+		{"the node's own, to nobody", toTunnel, between(p.own(1), p.at(77, 2, 12), 17, 2).Bytes(), shot, "no route"},
+		{"out on the wire", toHost, between(p.own(1), p.own(9), 6, 2).Bytes(), pass, ""},
+	}
+}
+
+func verdicts4() []verdict {
+	ask := plan4.toRemote()
+	v6 := ask.Bytes()
+	v6[12], v6[13] = 0x86, 0xdd
+	short := ask.Bytes()
+	short[14] = 0x44
+	return []verdict{
+		{"IPv6", fromWorkload, v6, shot, "unknown protocol"},
+		{"ARP", fromWorkload, bpftest.ARP(ask.Src, "169.254.1.1"), pass, ""},
+		{"header of four words", fromWorkload, short, shot, "malformed packet"},
+		{"a later fragment", fromWorkload, ask.With(func(q *bpftest.Packet) { q.FragOff = 5 }).Bytes(), shot, "fragment without its first"},
+	}
+}
+
+func verdicts6() []verdict {
+	ask := plan6.toRemote()
+	extended := func(next uint8, headers ...byte) []byte {
+		return ask.With(func(q *bpftest.Packet) { q.Next, q.Options, q.SrcPort = next, headers, 4002 }).Bytes()
+	}
+	control := func(typ, hops uint8, src, dst string) []byte {
+		return bpftest.Packet{Src: src, Dst: dst, Proto: 58, TTL: hops, Raw: append([]byte{typ}, make([]byte, 23)...)}.Bytes()
+	}
+	v4, odd := ask.Bytes(), ask.Bytes()
+	v4[12], v4[13] = 8, 0
+	odd[14] = 0x50
+	const gateway, self, group = "fe80::ecee:eeff:feee:eeee", "fe80::1", "ff02::1:ffee:eeee"
+	var deep []byte
+	for range 4 {
+		deep = append(deep, 60, 0, 1, 4, 0, 0, 0, 0)
+	}
+	return []verdict{
+		{"IPv4", fromWorkload, v4, shot, "unknown protocol"},
+		{"version five", fromWorkload, odd, shot, "malformed packet"},
+		{"hop-by-hop and destination options", fromWorkload, extended(0, 60, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4, 0, 0, 0, 0), redirect, ""},
+		{"a first fragment", fromWorkload, extended(44, 6, 0, 0, 1, 0, 0, 0, 7), redirect, ""},
+		{"a later fragment", fromWorkload, extended(44, 6, 0, 0, 9, 0, 0, 0, 7), shot, "fragment without its first"},
+		{"options beyond the packet", fromWorkload, extended(60, 6, 200, 1, 4, 0, 0, 0, 0), shot, "malformed packet"},
+		{"more options than are followed", fromWorkload, extended(60, append(deep, 6, 0, 1, 4, 0, 0, 0, 0)...), shot, "malformed packet"},
+		{"who has the gateway", fromWorkload, control(135, 255, ask.Src, group), pass, ""},
+		{"is my address taken", fromWorkload, control(135, 255, "::", group), pass, ""},
+		{"I am here", fromWorkload, control(136, 255, ask.Src, gateway), pass, ""},
+		{"a router asked for", fromWorkload, control(133, 255, self, "ff02::2"), pass, ""},
+		{"groups that are listened to", fromWorkload, control(143, 1, self, "ff02::16"), pass, ""},
+		{"a neighbour beyond a router", fromWorkload, control(135, 254, ask.Src, ask.Dst), redirect, ""},
+		{"the same with a false source", fromWorkload, control(135, 254, self, ask.Dst), shot, "source address is not the sender's"},
+		{"who has the node", fromHost, control(135, 255, plan6.own(2).String(), plan6.own(1).String()), pass, ""},
+		{"the node asks the pod", toWorkload, control(135, 255, gateway, ask.Src), pass, ""},
+		{"link-local on the wire", fromHost, bpftest.Packet{Src: self, Dst: gateway, Proto: 17, SrcPort: 1, DstPort: 2}.Bytes(), pass, ""},
+		{"echo", fromWorkload, bpftest.Packet{Src: ask.Src, Dst: ask.Dst, Proto: 58, SrcPort: 7}.Bytes(), redirect, ""},
+	}
+}
+
+func TestPolicy(t *testing.T) { both(t, testPolicy) }
+
+func testPolicy(t *testing.T, p *plan) {
+	b := newBench(t, p)
+	if err := b.SetIPSet(7, []netip.Prefix{p.pool(1), netip.PrefixFrom(p.at(9, 0, 0), 16)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	long := make([]Rule, maxRules)
@@ -204,7 +280,7 @@ func TestPolicy(t *testing.T) {
 			}
 			port++
 			before := b.drops(t, "denied by policy")
-			frame := toRemote.With(func(p *bpftest.Packet) { p.SrcPort = port })
+			frame := p.toRemote().With(func(q *bpftest.Packet) { q.SrcPort = port })
 			got, _ := bpftest.Run(t, b.entries[fromWorkload], frame.Bytes())
 			if denied := b.drops(t, "denied by policy") - before; got != c.want || (c.want == shot) != (denied == 1) {
 				t.Errorf("verdict %d, want %d; %d denials counted", got, c.want, denied)
@@ -222,10 +298,12 @@ func TestPolicy(t *testing.T) {
 }
 
 // TestPolicyJudgesOpenersOnly denies everything after a flow was opened: its packets pass, a new opener does not.
-func TestPolicyJudgesOpenersOnly(t *testing.T) {
-	b := newBench(t)
+func TestPolicyJudgesOpenersOnly(t *testing.T) { both(t, testPolicyJudgesOpenersOnly) }
+
+func testPolicyJudgesOpenersOnly(t *testing.T, p *plan) {
+	b := newBench(t, p)
 	run := func(flags uint8) uint32 {
-		v, _ := bpftest.Run(t, b.entries[fromWorkload], toRemote.With(func(p *bpftest.Packet) { p.Flags = flags }).Bytes())
+		v, _ := bpftest.Run(t, b.entries[fromWorkload], p.toRemote().With(func(q *bpftest.Packet) { q.Flags = flags }).Bytes())
 		return v
 	}
 	if v := run(bpftest.SYN); v != redirect {
@@ -243,32 +321,29 @@ func TestPolicyJudgesOpenersOnly(t *testing.T) {
 }
 
 // TestServiceEntries translates one flow and counts its entries: one for each tuple.
-func TestServiceEntries(t *testing.T) {
-	b := newBench(t)
-	vip := netip.MustParseAddrPort("10.96.0.1:53")
-	s := Service{Frontend: vip, Proto: UDP, Remote: []netip.AddrPort{netip.MustParseAddrPort("10.20.2.12:5353")}}
+func TestServiceEntries(t *testing.T) { both(t, testServiceEntries) }
+
+func testServiceEntries(t *testing.T, p *plan) {
+	b := newBench(t, p)
+	vip, backend := netip.AddrPortFrom(p.vip(1), 53), netip.AddrPortFrom(p.pod(1, 2), 5353)
+	s := Service{Frontend: vip, Proto: UDP, Remote: []netip.AddrPort{backend}}
 	if err := b.SetService(s); err != nil {
 		t.Fatal(err)
 	}
-	ask := bpftest.Packet{Src: podA, Dst: vip.Addr().String(), Proto: 17, SrcPort: 999, DstPort: 53, Payload: 33}
+	ask := bpftest.Packet{Src: p.pod(0, 0).String(), Dst: vip.Addr().String(), Proto: 17, SrcPort: 999, DstPort: 53, Payload: 33}
 	for range 2 {
 		v, out := bpftest.Run(t, b.entries[fromWorkload], ask.Bytes())
 		f := capture.Decode(out, len(out))
-		if v != redirect || f.IP.Destination.String() != "10.20.2.12" || f.UDP.DestinationPort != 5353 || bpftest.Sums(out) != "" {
+		if v != redirect || f.IP.Destination != backend.Addr() || f.UDP.DestinationPort != 5353 || bpftest.Sums(out) != "" {
 			t.Fatalf("verdict %d: %s %s", v, f.String(), bpftest.Sums(out))
 		}
 	}
-	answer := bpftest.Packet{Src: "10.20.2.12", Dst: podA, Proto: 17, SrcPort: 5353, DstPort: 999, Payload: 3}
+	answer := bpftest.Packet{Src: backend.Addr().String(), Dst: ask.Src, Proto: 17, SrcPort: 5353, DstPort: 999, Payload: 3}
 	_, out := bpftest.Run(t, b.entries[fromTunnel], answer.Bytes())
 	if f := capture.Decode(out, len(out)); f.IP.Source != vip.Addr() || f.UDP.SourcePort != 53 || bpftest.Sums(out) != "" {
 		t.Errorf("answer: %s %s", f.String(), bpftest.Sums(out))
 	}
-	n := 0
-	key, value := make([]byte, 16), make([]byte, 88)
-	for it := b.mains.Maps["cali_v4_ct"].Iterate(); it.Next(&key, &value); {
-		n++
-	}
-	if n != 2 {
+	if n := entries(t, b.table("ct")); n != 2 {
 		t.Errorf("%d entries, want NAT_FWD and NAT_REV", n)
 	}
 	if err := b.DeleteService(vip, UDP); err != nil {
@@ -284,15 +359,129 @@ func TestServiceEntries(t *testing.T) {
 	}
 }
 
+// entries is how many a table has.
+func entries(t *testing.T, m *ebpf.Map) (n int) {
+	t.Helper()
+	key, value := make([]byte, m.KeySize()), make([]byte, m.ValueSize())
+	it := m.Iterate()
+	for it.Next(&key, &value) {
+		n++
+	}
+	if it.Err() != nil {
+		t.Fatal(it.Err())
+	}
+	return n
+}
+
+// TestSelfEntries follows a pod's question to itself: translated and handed up at the pod's device; the answer, whose
+// destination netfilter has put right, gets the service's address back on its way out to the pod.
+func TestSelfEntries(t *testing.T) { both(t, testSelfEntries) }
+
+func testSelfEntries(t *testing.T, p *plan) {
+	b := newBench(t, p)
+	pod, vip := p.pod(0, 0), netip.AddrPortFrom(p.vip(1), 53)
+	s := Service{Frontend: vip, Proto: UDP, Local: []netip.AddrPort{netip.AddrPortFrom(pod, 5353)}}
+	if err := b.SetService(s); err != nil {
+		t.Fatal(err)
+	}
+	ask := bpftest.Packet{Src: pod.String(), Dst: vip.Addr().String(), Proto: 17, SrcPort: 999, DstPort: 53, Payload: 33}
+	for range 2 {
+		v, out := bpftest.Run(t, b.entries[fromWorkload], ask.Bytes())
+		f := capture.Decode(out, len(out))
+		if v != pass || f.IP.Destination != pod || f.UDP.DestinationPort != 5353 || bpftest.Sums(out) != "" {
+			t.Fatalf("verdict %d, want it handed up: %s %s", v, f.String(), bpftest.Sums(out))
+		}
+	}
+	answer := bpftest.Packet{Src: pod.String(), Dst: pod.String(), Proto: 17, SrcPort: 5353, DstPort: 999, Payload: 3}
+	v, out := bpftest.Run(t, b.entries[toWorkload], answer.Bytes())
+	if f := capture.Decode(out, len(out)); v != pass || f.IP.Source != vip.Addr() || f.UDP.SourcePort != 53 || bpftest.Sums(out) != "" {
+		t.Errorf("answer: verdict %d: %s %s", v, f.String(), bpftest.Sums(out))
+	}
+}
+
+// TestAffinity has a client stay with its backend over many flows, until that backend is taken away.
+func TestAffinity(t *testing.T) { both(t, testAffinity) }
+
+func testAffinity(t *testing.T, p *plan) {
+	b := newBench(t, p)
+	vip := netip.AddrPortFrom(p.vip(1), 53)
+	s := Service{Frontend: vip, Proto: UDP, Affinity: time.Hour}
+	for last := range 8 {
+		s.Remote = append(s.Remote, netip.AddrPortFrom(p.pod(1, last), 5353))
+	}
+	port := uint16(1000)
+	chosen := func() netip.Addr {
+		t.Helper()
+		if err := b.SetService(s); err != nil {
+			t.Fatal(err)
+		}
+		var first netip.Addr
+		for i := range 20 {
+			port++
+			ask := bpftest.Packet{Src: p.pod(0, 0).String(), Dst: vip.Addr().String(), Proto: 17, SrcPort: port, DstPort: 53}
+			v, out := bpftest.Run(t, b.entries[fromWorkload], ask.Bytes())
+			f := capture.Decode(out, len(out))
+			if v != redirect || i > 0 && f.IP.Destination != first {
+				t.Fatalf("flow %d: verdict %d, to %s after %s", i, v, f.IP.Destination, first)
+			}
+			first = f.IP.Destination
+		}
+		return first
+	}
+	old := chosen()
+	s.Remote = slices.DeleteFunc(s.Remote, func(a netip.AddrPort) bool { return a.Addr() == old })
+	if now := chosen(); now == old {
+		t.Errorf("flows still go to %s, which serves no more", old)
+	}
+	if err := b.DeleteService(vip, UDP); err != nil {
+		t.Fatal(err)
+	}
+	if n := entries(t, b.table("nat_aff")); n != 0 {
+		t.Errorf("%d clients are remembered of a service that is gone", n)
+	}
+}
+
+// TestOtherFamily refuses addresses that the node has no tables for.
+func TestOtherFamily(t *testing.T) {
+	for _, pair := range [][2]*plan{{plan4, plan6}, {plan6, plan4}} {
+		b, other := newBench(t, pair[0]), pair[1]
+		front := netip.AddrPortFrom(other.vip(1), 80)
+		for what, err := range map[string]error{
+			"workload": b.AddWorkload(Workload{IP: other.pod(0, 0), Device: "nosuch"}),
+			"route":    b.SetRoute(Route{Prefix: other.pool(0), Kind: Pool}),
+			"next hop": b.SetRoute(Route{Prefix: pair[0].pool(1), Kind: RemoteWorkload, NextHop: other.own(2)}),
+			"service":  b.SetService(Service{Frontend: front, Proto: TCP}),
+			"set":      b.SetIPSet(1, []netip.Prefix{other.pool(0)}, nil),
+		} {
+			if err == nil || !strings.Contains(err.Error(), pair[0].name) {
+				t.Errorf("%s of %s on a node of %s: %v", what, other.name, pair[0].name, err)
+			}
+		}
+	}
+	for _, a := range []string{"", "::ffff:10.0.0.1", "fe80::1%eth0"} {
+		o := Options{NS: bpftest.NewNS(t), Wire: "eth0"}
+		if a != "" {
+			o.NodeIP = netip.MustParseAddr(a)
+		}
+		if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "neither IPv4 nor IPv6") {
+			t.Errorf("node address %q: %v", a, err)
+		}
+	}
+}
+
 // TestGarbage hands every program bytes that no stack would send; every packet must be judged.
-func TestGarbage(t *testing.T) {
-	b := newBench(t)
+func TestGarbage(t *testing.T) { both(t, testGarbage) }
+
+func testGarbage(t *testing.T, p *plan) {
+	b := newBench(t, p)
+	behind := len(p.toRemote().Bytes()) - 20 - 20 // the IP header
+	protocols := []uint8{1, 4, 6, 17, 0, 43, 44, 58, 60}
 	r := rand.New(rand.NewPCG(1, 2))
 	for k, prog := range b.entries {
 		for range 300 {
-			frame := toRemote.With(func(p *bpftest.Packet) { p.Proto = []uint8{1, 4, 6, 17}[r.IntN(4)]; p.DstPort = 4789 }).Bytes()
+			frame := p.toRemote().With(func(q *bpftest.Packet) { q.Proto, q.DstPort = protocols[r.IntN(len(protocols))], 4789 }).Bytes()
 			if r.IntN(2) == 0 {
-				frame = frame[:34+r.IntN(len(frame)-34)]
+				frame = frame[:behind+r.IntN(len(frame)-behind)]
 			}
 			for range r.IntN(20) {
 				frame[14+r.IntN(len(frame)-14)] = byte(r.Uint32())

@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// natAnySource is the prefix of a frontend for clients anywhere, in bits of nat_fe_key.
-const natAnySource = 64
-
 const (
 	feAffinity  = 1 << 0
 	feLocalOnly = 1 << 1
@@ -30,7 +27,7 @@ type service struct {
 func (n *Node) SetService(s Service) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := s.check(); err != nil {
+	if err := s.check(n.family); err != nil {
 		return fmt.Errorf("calico dataplane: service %s: %w", s.Frontend, err)
 	}
 	f := frontend{s.Frontend, s.Proto}
@@ -46,13 +43,13 @@ func (n *Node) SetService(s Service) error {
 	return nil
 }
 
-func (s Service) check() error {
+func (s Service) check(f *family) error {
 	if s.Proto != TCP && s.Proto != UDP {
 		return fmt.Errorf("protocol %d is neither TCP nor UDP", s.Proto)
 	}
 	for _, a := range slices.Concat([]netip.AddrPort{s.Frontend}, s.Local, s.Remote) {
-		if !a.Addr().Is4() || a.Port() == 0 {
-			return fmt.Errorf("%s is not an IPv4 address with a port", a)
+		if !f.has(a.Addr()) || a.Port() == 0 {
+			return fmt.Errorf("%s is not an %s address with a port", a, f.name)
 		}
 	}
 	if s.Affinity < 0 || s.Affinity%time.Second != 0 {
@@ -63,28 +60,27 @@ func (s Service) check() error {
 
 // writeService writes backends before the frontend that counts them, and deletes those that it no longer counts last.
 func (n *Node) writeService(s Service, cur *service) error {
-	be := n.mains.Maps["cali_v4_nat_be"]
+	be := n.table("nat_be")
 	all := slices.Concat(s.Local, s.Remote)
 	for i, b := range all {
-		v := mainsNatBeValue{Addr: be32(b.Addr()), Port: be16(b.Port())}
-		if err := be.Put(mainsNatBeKey{Id: cur.id, Ordinal: uint32(i)}, v); err != nil {
+		if err := be.Put(backendKey(cur.id, i), backendValue(b)); err != nil {
 			return err
 		}
 	}
-	v := mainsNatFeValue{
-		Id: cur.id, Count: uint32(len(all)), Local: uint32(len(s.Local)), Affinity: uint32(s.Affinity / time.Second),
-	}
+	flags := uint32(0)
 	if s.Affinity > 0 {
-		v.Flags |= feAffinity
+		flags |= feAffinity
 	}
 	if s.LocalOnly {
-		v.Flags |= feLocalOnly
+		flags |= feLocalOnly
 	}
-	if err := n.mains.Maps["cali_v4_nat_fe"].Put(natKey(s.Frontend, s.Proto), v); err != nil {
+	// struct nat_fe_value
+	v := new(encoder).u32(cur.id, uint32(len(all)), uint32(len(s.Local)), uint32(s.Affinity/time.Second), flags).bytes
+	if err := n.table("nat_fe").Put(n.family.natKey(s.Frontend, s.Proto), v); err != nil {
 		return err
 	}
 	for i := len(all); i < cur.count; i++ {
-		if err := gone(be.Delete(mainsNatBeKey{Id: cur.id, Ordinal: uint32(i)})); err != nil {
+		if err := gone(be.Delete(backendKey(cur.id, i))); err != nil {
 			return err
 		}
 	}
@@ -94,18 +90,17 @@ func (n *Node) writeService(s Service, cur *service) error {
 
 // forget ends the affinity of clients to backends that a service has no more.
 func (n *Node) forget(id uint32, keep []netip.AddrPort) error {
-	have := map[mainsNatBeValue]bool{}
+	have := map[string]bool{}
 	for _, b := range keep {
-		have[mainsNatBeValue{Addr: be32(b.Addr()), Port: be16(b.Port())}] = true
+		have[string(backendValue(b))] = true
 	}
-	var stale []mainsNatAffKey
-	var k mainsNatAffKey
-	var v mainsNatAffValue
-	m := n.mains.Maps["cali_v4_nat_aff"]
+	var stale [][]byte
+	m := n.table("nat_aff")
+	key, value := make([]byte, m.KeySize()), make([]byte, m.ValueSize())
 	it := m.Iterate()
-	for it.Next(&k, &v) {
-		if k.Id == id && !have[mainsNatBeValue{Addr: v.Addr, Port: v.Port}] {
-			stale = append(stale, k)
+	for it.Next(&key, &value) {
+		if n.family.affinityID(key) == id && !have[n.family.affinityBackend(value)] {
+			stale = append(stale, slices.Clone(key))
 		}
 	}
 	errs := []error{it.Err()}
@@ -124,16 +119,12 @@ func (n *Node) DeleteService(front netip.AddrPort, proto Proto) error {
 		return nil
 	}
 	delete(n.services, frontend{front, proto})
-	errs := []error{gone(n.mains.Maps["cali_v4_nat_fe"].Delete(natKey(front, proto))), n.forget(cur.id, nil)}
+	errs := []error{gone(n.table("nat_fe").Delete(n.family.natKey(front, proto))), n.forget(cur.id, nil)}
 	for i := range cur.count {
-		errs = append(errs, gone(n.mains.Maps["cali_v4_nat_be"].Delete(mainsNatBeKey{Id: cur.id, Ordinal: uint32(i)})))
+		errs = append(errs, gone(n.table("nat_be").Delete(backendKey(cur.id, i))))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("calico dataplane: delete service %s: %w", front, err)
 	}
 	return nil
-}
-
-func natKey(a netip.AddrPort, proto Proto) mainsNatFeKey {
-	return mainsNatFeKey{Prefixlen: natAnySource, Addr: be32(a.Addr()), Port: be16(a.Port()), Proto: uint8(proto)}
 }

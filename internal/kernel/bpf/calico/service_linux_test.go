@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
@@ -22,15 +23,17 @@ func TestChild(t *testing.T) {
 	bpftest.RunCall()
 }
 
-func TestConnect(t *testing.T) {
+func TestConnect(t *testing.T) { both(t, testConnect) }
+
+func testConnect(t *testing.T, p *plan) {
 	group := bpftest.Cgroup(t)
-	w := newWorld(t, "vxlan.calico", false)
+	w := newWorld(t, p, "vxlan.calico", false)
 	defer w.explain(t)
 	starter := netns.NewStarter()
 	t.Cleanup(starter.Close)
 	skipOrFail(t, w.planes[0].AttachCgroup(group))
-	bpftest.Serve(t, w.pods[2].NS, netip.MustParseAddrPort("0.0.0.0:7000"))
-	vip, empty := netip.MustParseAddrPort("10.96.0.10:80"), netip.MustParseAddrPort("10.96.0.11:80")
+	bpftest.Serve(t, w.pods[2].NS, p.anywhere(7000))
+	vip, empty := netip.AddrPortFrom(p.vip(10), 80), netip.AddrPortFrom(p.vip(11), 80)
 	for _, s := range []Service{
 		{Frontend: vip, Proto: TCP, Remote: []netip.AddrPort{netip.AddrPortFrom(w.pods[2].IP, 7000)}},
 		{Frontend: empty, Proto: TCP},
@@ -40,9 +43,9 @@ func TestConnect(t *testing.T) {
 		}
 	}
 	seen := open(t, w.nodes[0], "")
-	c := bpftest.Call{Network: "tcp4", Addr: vip, Connected: true}
+	c := bpftest.Call{Network: "tcp" + p.digit, Addr: vip, Connected: true}
 	server, _, failure := bpftest.Place(t, starter, w.pods[0].NS, group, c)
-	if failure != "<nil>" || !strings.HasPrefix(server, w.pods[0].IP.String()+":") {
+	if failure != "<nil>" || netip.MustParseAddrPort(server).Addr() != w.pods[0].IP {
 		t.Errorf("server saw %s, %s", server, failure)
 	}
 	for _, f := range drain(t, seen) {
@@ -57,15 +60,17 @@ func TestConnect(t *testing.T) {
 }
 
 // TestServiceInPackets uses services from processes that no cgroup covers, as all UDP is.
-func TestServiceInPackets(t *testing.T) {
+func TestServiceInPackets(t *testing.T) { both(t, testServiceInPackets) }
+
+func testServiceInPackets(t *testing.T, p *plan) {
 	for _, tunnel := range []string{"", "vxlan.calico"} {
 		t.Run("tunnel="+tunnel, func(t *testing.T) {
-			w := newWorld(t, tunnel, false)
+			w := newWorld(t, p, tunnel, false)
 			defer w.explain(t)
 			for i, port := range []uint16{0, 81, 82} {
-				bpftest.Serve(t, w.pods[i].NS, netip.MustParseAddrPort("0.0.0.0:7000"))
+				bpftest.Serve(t, w.pods[i].NS, p.anywhere(7000))
 				for _, proto := range []Proto{TCP, UDP} {
-					s := Service{Proto: proto, Frontend: netip.AddrPortFrom(netip.MustParseAddr("10.96.0.10"), port)}
+					s := Service{Proto: proto, Frontend: netip.AddrPortFrom(p.vip(10), port)}
 					backend := []netip.AddrPort{netip.AddrPortFrom(w.pods[i].IP, 7000)}
 					switch i {
 					case 0:
@@ -80,9 +85,9 @@ func TestServiceInPackets(t *testing.T) {
 					}
 				}
 			}
-			for _, network := range []string{"udp4", "tcp4"} {
+			for _, network := range []string{"udp" + p.digit, "tcp" + p.digit} {
 				for _, port := range []uint16{81, 82} {
-					at := netip.AddrPortFrom(netip.MustParseAddr("10.96.0.10"), port)
+					at := netip.AddrPortFrom(p.vip(10), port)
 					for range 3 {
 						saw, err := bpftest.Exchange(w.pods[0].NS, network, at, 1000)
 						if err != nil || saw.Addr() != w.pods[0].IP {
@@ -96,19 +101,21 @@ func TestServiceInPackets(t *testing.T) {
 }
 
 // sizes are what is sent by each protocol: a stream of many full packets, and a datagram of one.
-var sizes = map[string]int{"tcp4": 100_000, "udp4": 1200}
+var sizes = map[string]int{"tcp": 100_000, "udp": 1200}
 
-func TestNodePort(t *testing.T) {
+func TestNodePort(t *testing.T) { both(t, testNodePort) }
+
+func testNodePort(t *testing.T, p *plan) {
 	for _, dsr := range []bool{false, true} {
 		t.Run(map[bool]string{false: "tunnel", true: "dsr"}[dsr], func(t *testing.T) {
-			w := newWorld(t, "vxlan.calico", dsr)
+			w := newWorld(t, p, "vxlan.calico", dsr)
 			defer w.explain(t)
 			w.serveNodePorts(t)
 			ingress, backend := open(t, w.nodes[0], "eth0"), open(t, w.nodes[1], "eth0")
-			for _, network := range []string{"tcp4", "udp4"} {
+			for _, network := range []string{"tcp" + p.digit, "udp" + p.digit} {
 				for _, port := range []uint16{30001, 30002} {
 					for range 3 {
-						saw, err := bpftest.Exchange(w.client.NS, network, netip.AddrPortFrom(w.nodes[0].IP, port), sizes[network])
+						saw, err := bpftest.Exchange(w.client.NS, network, netip.AddrPortFrom(w.nodes[0].IP, port), sizes[network[:3]])
 						if err != nil || saw.Addr() != w.client.IP {
 							t.Errorf("%s to port %d: backend saw %s, want the client; %v", network, port, saw, err)
 						}
@@ -124,8 +131,8 @@ func TestNodePort(t *testing.T) {
 func (w *world) serveNodePorts(t *testing.T) {
 	t.Helper()
 	local, remote := netip.AddrPortFrom(w.pods[0].IP, 7000), netip.AddrPortFrom(w.pods[2].IP, 7000)
-	for _, p := range w.pods {
-		bpftest.Serve(t, p.NS, netip.MustParseAddrPort("0.0.0.0:7000"))
+	for _, pod := range w.pods {
+		bpftest.Serve(t, pod.NS, w.anywhere(7000))
 	}
 	for i, plane := range w.planes {
 		for _, node := range w.nodes {
@@ -152,7 +159,7 @@ func (w *world) checkWire(t *testing.T, ingress, backend []capture.Frame, dsr bo
 	t.Helper()
 	wrapped, wrappedBack, direct := 0, 0, 0
 	for _, f := range backend {
-		if f.IP == nil {
+		if f.IP == nil || f.ICMP != nil {
 			continue
 		}
 		if f.VXLAN != nil {
@@ -206,12 +213,14 @@ func drain(t *testing.T, c *capture.Capture) []capture.Frame {
 }
 
 // TestNodesOwnDatagrams reaches UDP services from the node itself, by the device that the node routes them to.
-func TestNodesOwnDatagrams(t *testing.T) {
-	w := newWorld(t, "vxlan.calico", false)
+func TestNodesOwnDatagrams(t *testing.T) { both(t, testNodesOwnDatagrams) }
+
+func testNodesOwnDatagrams(t *testing.T, p *plan) {
+	w := newWorld(t, p, "vxlan.calico", false)
 	defer w.explain(t)
 	n := w.nodes[0]
 	n.Veth("bpfin.cali", "bpfout.cali", true)
-	vip := netip.MustParseAddr("10.96.0.10")
+	vip := p.vip(10)
 	bpftest.In(t, n.NS, func() error {
 		in, err := netlink.LinkByName("bpfin.cali")
 		if err != nil {
@@ -219,7 +228,7 @@ func TestNodesOwnDatagrams(t *testing.T) {
 		}
 		return netlink.RouteAdd(&netlink.Route{
 			LinkIndex: in.Attrs().Index, Scope: netlink.SCOPE_LINK, Src: n.IP.AsSlice(),
-			Dst: &net.IPNet{IP: vip.AsSlice(), Mask: net.CIDRMask(32, 32)},
+			Dst: &net.IPNet{IP: vip.AsSlice(), Mask: net.CIDRMask(p.bits(), p.bits())},
 		})
 	})
 	o := w.planes[0].opts
@@ -229,12 +238,12 @@ func TestNodesOwnDatagrams(t *testing.T) {
 	o.ServiceDevice = "bpfout.cali"
 	w.load(t, 0, o)
 	for i, pod := range []int{0, 2} {
-		bpftest.Serve(t, w.pods[pod].NS, netip.MustParseAddrPort("0.0.0.0:7000"))
+		bpftest.Serve(t, w.pods[pod].NS, p.anywhere(7000))
 		s := Service{Frontend: netip.AddrPortFrom(vip, uint16(80+i)), Proto: UDP, Remote: []netip.AddrPort{netip.AddrPortFrom(w.pods[pod].IP, 7000)}}
 		if err := w.planes[0].SetService(s); err != nil {
 			t.Fatal(err)
 		}
-		saw, err := bpftest.Exchange(n.NS, "udp4", s.Frontend, 500)
+		saw, err := bpftest.Exchange(n.NS, "udp"+p.digit, s.Frontend, 500)
 		if err != nil || saw.Addr() != n.IP {
 			t.Errorf("service of pod %d: it saw %s, %v", pod, saw, err)
 		}
@@ -242,8 +251,10 @@ func TestNodesOwnDatagrams(t *testing.T) {
 }
 
 // TestOutgoing leaves the cluster through the node's masquerade rule, which the mark selects.
-func TestOutgoing(t *testing.T) {
-	w := newWorld(t, "vxlan.calico", false)
+func TestOutgoing(t *testing.T) { both(t, testOutgoing) }
+
+func testOutgoing(t *testing.T, p *plan) {
+	w := newWorld(t, p, "vxlan.calico", false)
 	defer w.explain(t)
 	bpftest.Masquerade(t, w.nodes[0].NS, 0x3800000)
 	if err := w.planes[0].RemoveWorkload(w.pods[0].Device); err != nil {
@@ -252,9 +263,9 @@ func TestOutgoing(t *testing.T) {
 	if err := w.planes[0].AddWorkload(Workload{IP: w.pods[0].IP, Device: w.pods[0].Device, NATOutgoing: true}); err != nil {
 		t.Fatal(err)
 	}
-	bpftest.Serve(t, w.client.NS, netip.MustParseAddrPort("0.0.0.0:7000"))
-	bpftest.Serve(t, w.pods[2].NS, netip.MustParseAddrPort("0.0.0.0:7000"))
-	for _, network := range []string{"tcp4", "udp4"} {
+	bpftest.Serve(t, w.client.NS, p.anywhere(7000))
+	bpftest.Serve(t, w.pods[2].NS, p.anywhere(7000))
+	for _, network := range []string{"tcp" + p.digit, "udp" + p.digit} {
 		saw, err := bpftest.Exchange(w.pods[0].NS, network, netip.AddrPortFrom(w.client.IP, 7000), 1000)
 		if err != nil || saw.Addr() != w.nodes[0].IP {
 			t.Errorf("%s: the world saw %s, want the node; %v", network, saw, err)
@@ -263,5 +274,51 @@ func TestOutgoing(t *testing.T) {
 		if err != nil || saw.Addr() != w.pods[0].IP {
 			t.Errorf("%s: a pod saw %s, want the pod; %v", network, saw, err)
 		}
+	}
+	// What is masqueraded is the only thing that the kernel tracks.
+	list, err := conntrack.List(w.nodes[0].NS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := 0
+	for _, e := range list {
+		if e.Original.Source == w.pods[0].IP && e.Original.Destination == w.client.IP {
+			out++
+		} else if e.Original.Source == w.pods[0].IP || e.Original.Destination == w.pods[0].IP {
+			t.Errorf("the kernel tracks %s", e)
+		}
+	}
+	if out != 2 {
+		t.Errorf("the kernel tracks %d flows to the world, want TCP's and UDP's", out)
+	}
+}
+
+// TestSelf has a pod use a service that only it serves: the netfilter rule for the mark gives it the node's address, so that
+// the answer has to come back through the node.
+func TestSelf(t *testing.T) { both(t, testSelf) }
+
+func testSelf(t *testing.T, p *plan) {
+	for _, tunnel := range []string{"", "vxlan.calico"} {
+		t.Run("tunnel="+tunnel, func(t *testing.T) {
+			w := newWorld(t, p, tunnel, false)
+			defer w.explain(t)
+			bpftest.Masquerade(t, w.nodes[0].NS, 0x3600000)
+			bpftest.Serve(t, w.pods[0].NS, p.anywhere(7000))
+			front, backend := netip.AddrPortFrom(p.vip(10), 80), netip.AddrPortFrom(w.pods[0].IP, 7000)
+			for _, proto := range []Proto{TCP, UDP} {
+				s := Service{Proto: proto, Frontend: front, Local: []netip.AddrPort{backend}}
+				if err := w.planes[0].SetService(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, network := range []string{"udp" + p.digit, "tcp" + p.digit} {
+				for range 3 {
+					saw, err := bpftest.Exchange(w.pods[0].NS, network, front, 1000)
+					if err != nil || saw.Addr() != w.nodes[0].IP && saw.Addr() != w.pool(0).Addr() {
+						t.Errorf("%s: the pod saw %s, want the node; %v", network, saw, err)
+					}
+				}
+			}
+		})
 	}
 }

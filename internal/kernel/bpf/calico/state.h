@@ -9,7 +9,7 @@
 #ifndef LAB_CALICO_STATE_H
 #define LAB_CALICO_STATE_H
 
-#include "packet.h"
+#include "family.h"
 
 /* Kinds of hook. "from" is ingress, "to" egress; host is the data device, tunnel the VXLAN device, service the device to
  * which the node routes its own packets for services.
@@ -26,10 +26,11 @@ enum kind { FROM_WORKLOAD, TO_WORKLOAD, FROM_HOST, TO_HOST, FROM_TUNNEL, TO_TUNN
 #define MARK_MASK	0xff00000
 #define MARK_SEEN	0x1000000
 #define MARK_BYPASS	0x3000000
+#define MARK_SELF	0x3600000
 #define MARK_NAT_OUT	0x3800000
 
 struct iface_config {
-	__be32	host_ip;
+	addr_t	host_ip;
 	__u32	tunnel; /* index of the VXLAN device, 0: none */
 	__u32	policy; /* slot, 0: none */
 	__u8	kind;
@@ -39,8 +40,8 @@ struct iface_config {
 
 /* The fields that generated policy reads come first; policy_linux.go knows their offsets. */
 struct state {
-	__be32	src;
-	__be32	dst; /* after translation of a service */
+	addr_t	src;
+	addr_t	dst; /* after translation of a service */
 	__be16	sport;
 	__be16	dport;
 	__u8	proto;
@@ -48,18 +49,18 @@ struct state {
 	__u8	ct;    /* enum ct_result */
 	__u8	nat;   /* enum nat */
 	__u32	accepted; /* slot to go to when policy allows */
-	__be32	nat_ip;
+	addr_t	nat_ip;
 	__be16	nat_port;
 	__u16	nat_flags;
-	__be32	orig_dst; /* before translation */
+	addr_t	orig_dst; /* before translation */
 	__be16	orig_dport;
 	__u16	pad;
 	__u32	l4;
 	__u32	fwd_ifindex;
 	__u32	fwd_flags;
 	__u32	route_flags;
-	__be32	route_hop;
-	__be32	tunnel_ip; /* the node that a service packet came from */
+	addr_t	route_hop;
+	addr_t	tunnel_ip; /* the node that a service packet came from */
 	struct iface_config iface;
 };
 
@@ -119,8 +120,8 @@ inlined struct state *state(void)
 /* The key has no direction: the lower end comes first. */
 struct ct_key {
 	__u32	proto;
-	__be32	addr_a;
-	__be32	addr_b;
+	addr_t	addr_a;
+	addr_t	addr_b;
 	__be16	port_a;
 	__be16	port_b;
 };
@@ -146,6 +147,7 @@ struct leg {
 #define CTV_VIA_TUNNEL	(1 << 0) /* the reply goes back through the node in tun_ip */
 #define CTV_DSR		(1 << 1)
 #define CTV_TO_NODE	(1 << 2) /* the flow is wrapped to the node in tun_ip, which serves it */
+#define CTV_SELF	(1 << 3) /* a pod's own to itself: it has to come back from another address, the node's */
 
 struct ct_value {
 	__u64	rst_seen;
@@ -153,14 +155,16 @@ struct ct_value {
 	__u8	type;
 	__u8	flags;
 	__u8	pad[6];
-	struct leg a_to_b; /* of a NAT_FWD entry: ct_rev, the key of its NAT_REV entry */
+	struct leg a_to_b; /* of a NAT_FWD entry, over both legs: ct_rev, the key of its NAT_REV entry */
 	struct leg b_to_a;
-	__be32	tun_ip;
-	__be32	orig_ip; /* NAT_REV: what the client spoke to */
+	addr_t	tun_ip;
+	addr_t	orig_ip; /* NAT_REV: what the client spoke to */
 	__be16	orig_port;
 	__u16	pad16;
 	__u32	pad32;
 };
+
+_Static_assert(sizeof(struct ct_key) <= 2 * sizeof(struct leg), "ct_rev has the room of the legs");
 
 inlined struct ct_key *ct_rev(struct ct_value *v)
 {
@@ -172,20 +176,20 @@ struct {
 	__uint(max_entries, 512000);
 	__type(key, struct ct_key);
 	__type(value, struct ct_value);
-} cali_v4_ct SEC(".maps");
+} MAP(ct) SEC(".maps");
 
 /* ---- services ---- */
 
 struct nat_fe_key {
-	__u32	prefixlen; /* 64: any source; 96: with one */
-	__be32	addr;
+	__u32	prefixlen; /* up to source for any, NAT_FE_FULL with one */
+	addr_t	addr;
 	__be16	port;
 	__u8	proto;
 	__u8	pad;
-	__be32	source;
+	addr_t	source;
 };
 
-#define NAT_FE_FULL 96
+#define NAT_FE_FULL (ADDR_BITS + 32 + ADDR_BITS)
 
 #define FE_AFFINITY	(1 << 0)
 #define FE_LOCAL_ONLY	(1 << 1) /* packets from outside get a backend of this node or none */
@@ -204,7 +208,7 @@ struct {
 	__uint(max_entries, 65536);
 	__type(key, struct nat_fe_key);
 	__type(value, struct nat_fe_value);
-} cali_v4_nat_fe SEC(".maps");
+} MAP(nat_fe) SEC(".maps");
 
 struct nat_be_key {
 	__u32	id;
@@ -212,7 +216,7 @@ struct nat_be_key {
 };
 
 struct nat_be_value {
-	__be32	addr;
+	addr_t	addr;
 	__be16	port;
 	__u16	pad;
 };
@@ -223,18 +227,21 @@ struct {
 	__uint(max_entries, 262144);
 	__type(key, struct nat_be_key);
 	__type(value, struct nat_be_value);
-} cali_v4_nat_be SEC(".maps");
+} MAP(nat_be) SEC(".maps");
 
 struct nat_aff_key {
-	__be32	client;
+	addr_t	client;
 	__u32	id;
 };
 
 struct nat_aff_value {
 	__u64	since; /* ns */
-	__be32	addr;
+	addr_t	addr;
 	__be16	port;
 	__u16	pad;
+#ifdef IPVER6
+	__u32	pad32;
+#endif
 };
 
 struct {
@@ -242,7 +249,7 @@ struct {
 	__uint(max_entries, 65536);
 	__type(key, struct nat_aff_key);
 	__type(value, struct nat_aff_value);
-} cali_v4_nat_aff SEC(".maps");
+} MAP(nat_aff) SEC(".maps");
 
 /* ---- routes and sets ---- */
 
@@ -255,12 +262,12 @@ struct {
 
 struct route_key {
 	__u32	prefixlen;
-	__be32	addr;
+	addr_t	addr;
 };
 
 struct route_value {
 	__u32	flags;
-	__be32	next_hop; /* node of a remote workload */
+	addr_t	next_hop; /* node of a remote workload */
 	__u32	ifindex;  /* of a local one */
 };
 
@@ -270,13 +277,13 @@ struct {
 	__uint(max_entries, 262144);
 	__type(key, struct route_key);
 	__type(value, struct route_value);
-} cali_v4_routes SEC(".maps");
+} MAP(routes) SEC(".maps");
 
 /* All sets that policy names live in one trie, apart by their number. */
 struct set_key {
 	__u32	prefixlen;
 	__be64	set;
-	__be32	addr;
+	addr_t	addr;
 	__be16	port;
 	__u8	proto;
 	__u8	pad;
@@ -288,23 +295,24 @@ struct {
 	__uint(max_entries, 1048576);
 	__type(key, struct set_key);
 	__type(value, __u32);
-} cali_v4_ip_sets SEC(".maps");
+} MAP(ip_sets) SEC(".maps");
 
-inlined struct route_value *route_of(__be32 addr)
+inlined struct route_value *route_of(const addr_t *addr)
 {
-	struct route_key key = { .prefixlen = 32, .addr = addr };
+	struct route_key key = { .prefixlen = ADDR_BITS, .addr = *addr };
 
-	return bpf_map_lookup_elem(&cali_v4_routes, &key);
+	return bpf_map_lookup_elem(&MAP(routes), &key);
 }
 
 /* nat_backend picks a backend for a new flow: 0 no service, 1 found, -1 nobody serves it. */
-inlined int nat_backend(__be32 src, __be32 dst, __be16 port, __u8 proto, int outside, int local_only, struct nat_be_value *to)
+inlined int nat_backend(const addr_t *src, const addr_t *dst, __be16 port, __u8 proto, int outside, int local_only,
+			struct nat_be_value *to)
 {
 	struct nat_fe_key key = {
-		.prefixlen = NAT_FE_FULL, .addr = dst, .port = port, .proto = proto, .source = src,
+		.prefixlen = NAT_FE_FULL, .addr = *dst, .port = port, .proto = proto, .source = *src,
 	};
-	struct nat_fe_value *fe = bpf_map_lookup_elem(&cali_v4_nat_fe, &key);
-	struct nat_aff_key who = { .client = src };
+	struct nat_fe_value *fe = bpf_map_lookup_elem(&MAP(nat_fe), &key);
+	struct nat_aff_key who = { .client = *src };
 	struct nat_be_key be = {};
 	struct nat_be_value *v;
 	__u32 n;
@@ -316,7 +324,7 @@ inlined int nat_backend(__be32 src, __be32 dst, __be16 port, __u8 proto, int out
 		return -1;
 	who.id = fe->id;
 	if (fe->flags & FE_AFFINITY) {
-		struct nat_aff_value *known = bpf_map_lookup_elem(&cali_v4_nat_aff, &who);
+		struct nat_aff_value *known = bpf_map_lookup_elem(&MAP(nat_aff), &who);
 
 		if (known && known->since + fe->affinity * NSEC_PER_SEC > bpf_ktime_get_ns()) {
 			to->addr = known->addr;
@@ -326,14 +334,14 @@ inlined int nat_backend(__be32 src, __be32 dst, __be16 port, __u8 proto, int out
 	}
 	be.id = fe->id;
 	be.ordinal = bpf_get_prandom_u32() % n;
-	v = bpf_map_lookup_elem(&cali_v4_nat_be, &be);
+	v = bpf_map_lookup_elem(&MAP(nat_be), &be);
 	if (!v)
 		return -1;
 	*to = *v;
 	if (fe->flags & FE_AFFINITY) {
 		struct nat_aff_value now = { .since = bpf_ktime_get_ns(), .addr = to->addr, .port = to->port };
 
-		bpf_map_update_elem(&cali_v4_nat_aff, &who, &now, BPF_ANY);
+		bpf_map_update_elem(&MAP(nat_aff), &who, &now, BPF_ANY);
 	}
 	return 1;
 }

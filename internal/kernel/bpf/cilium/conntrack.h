@@ -18,8 +18,8 @@ enum { LIFETIME_TCP = 8000, LIFETIME_SYN = 60, LIFETIME_CLOSE = 10, LIFETIME_OTH
 inlined void *ct_map(__u8 proto)
 {
 	if (proto == IPPROTO_TCP)
-		return &cilium_ct4;
-	return &cilium_ct_any4;
+		return &cilium_ct;
+	return &cilium_ct_any;
 }
 
 inlined void ct_turn(const struct ct_key *t, struct ct_key *turned, __u8 flags)
@@ -42,18 +42,17 @@ inlined __u32 ct_lifetime(__u8 proto, int syn, int seen_non_syn)
 /* ct_ports fills in the ports, from the frame, or for a later fragment from what the first one left. Returns 0 or a
  * drop reason. *l4 becomes 0 where the frame has no transport header.
  */
-inlined int ct_ports(struct __sk_buff *skb, const struct iphdr *ip, struct ct_key *t, __u32 *l4)
+inlined int ct_ports(struct __sk_buff *skb, const struct transport *tp, struct ct_key *t, __u32 *l4)
 {
 	struct l4_ports ports = {};
 	struct frag_key key = {};
-	int fragment = is_fragment(ip), first = is_first_fragment(ip);
 
-	key.saddr = ip->saddr;
-	key.daddr = ip->daddr;
-	key.id = ip->id;
-	key.proto = ip->protocol;
-	if (fragment && !first) {
-		struct l4_ports *known = bpf_map_lookup_elem(&cilium_frags4, &key);
+	key.saddr = t->saddr;
+	key.daddr = t->daddr;
+	key.id = tp->id;
+	key.proto = tp->proto;
+	if (tp->later) {
+		struct l4_ports *known = bpf_map_lookup_elem(&cilium_frags, &key);
 
 		if (!known)
 			return DROP_FRAG_NOT_FOUND;
@@ -66,45 +65,41 @@ inlined int ct_ports(struct __sk_buff *skb, const struct iphdr *ip, struct ct_ke
 		return DROP_CT_INVALID_HDR;
 	t->sport = ports.src;
 	t->dport = ports.dst;
-	if (fragment)
-		bpf_map_update_elem(&cilium_frags4, &key, &ports, BPF_ANY);
+	if (tp->fragment)
+		bpf_map_update_elem(&cilium_frags, &key, &ports, BPF_ANY);
 	return 0;
 }
 
 /* ct_tuple reads the flow of a packet. Returns 0 or a drop reason. */
-inlined int ct_tuple(struct __sk_buff *skb, const struct iphdr *ip, struct ct_key *t, __u32 *l4)
+inlined int ct_tuple(struct __sk_buff *skb, const ip_header *ip, struct ct_key *t, __u32 *l4)
 {
+	struct transport tp;
 	struct icmphdr icmp;
 
-	t->saddr = ip->saddr;
-	t->daddr = ip->daddr;
-	t->proto = ip->protocol;
+	t->saddr = source(ip);
+	t->daddr = destination(ip);
+	if (transport_of(skb, ip, &tp))
+		return DROP_INVALID_EXTHDR;
+	t->proto = tp.proto;
 	t->sport = 0;
 	t->dport = 0;
 	t->flags = 0;
-	*l4 = l4_offset(ip);
-	switch (ip->protocol) {
+	*l4 = tp.offset;
+	switch (tp.proto) {
 	case IPPROTO_TCP:
 	case IPPROTO_UDP:
-		return ct_ports(skb, ip, t, l4);
-	case IPPROTO_ICMP:
-		if (!is_first_fragment(ip))
+		return ct_ports(skb, &tp, t, l4);
+	case PROTO_ICMP:
+		if (tp.later)
 			return DROP_FRAG_NOT_FOUND;
 		if (bpf_skb_load_bytes(skb, *l4, &icmp, sizeof(icmp)))
 			return DROP_CT_INVALID_HDR;
-		switch (icmp.type) {
-		case ICMP_DEST_UNREACH:
-		case ICMP_TIME_EXCEEDED:
-		case ICMP_PARAMETERPROB:
+		if (icmp_is_error(icmp.type))
 			t->flags = CT_RELATED;
-			break;
-		case ICMP_ECHO:
+		else if (icmp_echo(icmp.type) == 1)
 			t->sport = icmp.id;
-			break;
-		case ICMP_ECHOREPLY:
+		else if (icmp_echo(icmp.type) == 2)
 			t->dport = icmp.id;
-			break;
-		}
 		return 0;
 	}
 	return DROP_CT_UNKNOWN_PROTO;
@@ -205,11 +200,11 @@ inlined int ct_create(struct __sk_buff *skb, const struct ct_key *t, __u8 direct
 	key.flags = direction;
 	if (bpf_map_update_elem(ct_map(t->proto), &key, &e, BPF_ANY))
 		return -DROP_CT_CREATE_FAILED;
-	key.proto = IPPROTO_ICMP;
+	key.proto = PROTO_ICMP;
 	key.sport = 0;
 	key.dport = 0;
 	key.flags = direction | CT_RELATED;
-	if (bpf_map_update_elem(&cilium_ct_any4, &key, &e, BPF_ANY))
+	if (bpf_map_update_elem(&cilium_ct_any, &key, &e, BPF_ANY))
 		return -DROP_CT_CREATE_FAILED;
 	return 0;
 }

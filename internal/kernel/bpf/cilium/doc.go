@@ -1,11 +1,13 @@
 // Package cilium is an eBPF dataplane that does, per packet, the work that Cilium 1.20 does: the same hooks, helpers,
-// tail calls and kinds of table lookup. It is written for measuring, from the outside behaviour; it has no agent, and
-// IPv4 only.
+// tail calls and kinds of table lookup. It is written for measuring, from the outside behaviour; it has no agent.
+//
+// A plane serves IPv4 or IPv6, whichever the node's address is of. The same C makes the programs of both (l3.h); IPv6 does
+// the same lookups, with keys of 16 bytes for an address.
 //
 // What an established flow costs, without a service:
 //
 //	                       forward                                    reply
-//	tail calls             from_container > handle_ipv4 > policy      the same
+//	tail calls             from_container > handle_ip > policy        the same
 //	scratch (per CPU)      3                                          3
 //	flow, source side      LRU hash 2 (turned key misses)             1
 //	identity               ipcache LPM 1                              1
@@ -27,11 +29,14 @@
 //  1. Devices in the node: the wire (eth0), the pair cilium_host and cilium_net (veth, no ARP, up, rp_filter 0,
 //     forwarding and accept_local 1; the pods' gateway address as /32 on cilium_host), and for tunnels an external
 //     VXLAN device on port 8472. Routes: the gateway's /32 and the node's own pod prefix via it to cilium_host; other
-//     nodes' prefixes via cilium_host (mtu 1450) with a tunnel, via their node's address on eth0 without.
+//     nodes' prefixes via cilium_host (mtu 1450) with a tunnel, via their node's address on eth0 without. With IPv6
+//     addresses are /128 and forwarding is net.ipv6.conf.all.forwarding; routes to cilium_host have no next hop (Linux
+//     refuses one that is its own address, and makes the gateway's /128 itself); a tunnel between IPv6 nodes takes 70
+//     bytes, between IPv4 nodes 50, whatever the pods speak.
 //  2. Load: programs on the wire, the overlay and the pair; tables of the node.
 //  3. AddEndpoint for each pod, after its veth pair is there: host end up with rp_filter 0, in the pod its address as
-//     /32, the gateway on the link and the default route via it. The pod's ARP for the gateway is answered by BPF. No
-//     route for the pod's address is needed on the node.
+//     /32, the gateway on the link and the default route via it. The pod's ARP, or neighbour solicitation, for the
+//     gateway is answered by BPF. No route for the pod's address is needed on the node.
 //  4. SetIPCache for each pod of other nodes (its identity, and the node's address if tunnelled), for the other nodes
 //     themselves (RemoteNode, no tunnel) and their gateways (RemoteNode, tunnelled if the pods are).
 //  5. SetService, SetPolicy, as wanted; AttachCgroup with the cgroup v2 directory that holds the node's and its pods'
@@ -40,9 +45,10 @@
 //  6. Close. Nothing is pinned, so the end of the process does the same.
 //
 // For NodePort, call SetService with each address and port that is served (the node's own address is one), on every
-// node, NodePort set. DSR packets are 8 bytes longer than the client's first: leave room. Counters say what was dropped
-// and why; a run that drops is no measurement.
+// node, NodePort set. DSR packets are longer than the client's first, by 8 bytes in IPv4 and 24 in IPv6: leave room.
+// Counters say what was dropped and why; a run that drops is no measurement. What an IPv6 pod says to its own link only
+// (router solicitations, group reports) ends at its device, as in Cilium, and is counted as no drop.
 //
-// What is left out: IPv6, host firewall, L7 proxy, encryption, bandwidth manager, monitor events, endpoint routes,
+// What is left out: both families in one plane, host firewall, L7 proxy, encryption, bandwidth manager, monitor events, endpoint routes,
 // netkit, XDP, and the collector of ended flows (the tables are LRU; ended flows stay until room is needed).
 package cilium

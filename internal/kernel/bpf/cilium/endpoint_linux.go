@@ -32,7 +32,7 @@ func (p *pod) close() error {
 // pod's policy is AllowAll until SetPolicy. Different pods may be added at the same time; nothing else may be asked about
 // a pod before its AddEndpoint has returned.
 func (n *Node) AddEndpoint(e Endpoint) error {
-	if err := e.check(); err != nil {
+	if err := e.check(n.fam); err != nil {
 		return fmt.Errorf("cilium dataplane: endpoint %d: %w", e.ID, err)
 	}
 	p := &pod{Endpoint: e}
@@ -52,12 +52,12 @@ func (n *Node) AddEndpoint(e Endpoint) error {
 	return nil
 }
 
-func (e Endpoint) check() error {
+func (e Endpoint) check(fam *family) error {
 	switch {
 	case e.ID == 0 || e.ID == 65535:
 		return errors.New("ID is out of 1 to 65534")
-	case !e.IP.Is4():
-		return fmt.Errorf("address %s is not IPv4", e.IP)
+	case !fam.has(e.IP):
+		return fmt.Errorf("address %s is not %s, as the node's is", e.IP, fam)
 	case len(e.MAC) != 6:
 		return fmt.Errorf("MAC %q is not six bytes", e.MAC)
 	case e.Identity == Any || e.Identity >= 1<<24:
@@ -73,7 +73,7 @@ func (n *Node) addEndpoint(p *pod) error {
 		return err
 	}
 	spec := n.lxc.Copy()
-	self := lxcEndpointConfig{Ip: be32(e.IP), Identity: uint32(e.Identity), Ifindex: uint32(dev.Index), Id: e.ID}
+	self := lxcEndpointConfig{Ip: words(e.IP), Identity: uint32(e.Identity), Ifindex: uint32(dev.Index), Id: e.ID}
 	copy(self.HostMac.Addr[:], dev.HardwareAddr)
 	if err := errors.Join(spec.Variables["self"].Set(self), spec.Variables["node"].Set(n.config)); err != nil {
 		return err
@@ -96,10 +96,10 @@ func (n *Node) addEndpoint(p *pod) error {
 	info := hostEndpointInfo{Ifindex: uint32(dev.Index), Id: e.ID, Identity: uint32(e.Identity)}
 	copy(info.Mac.Addr[:], e.MAC)
 	copy(info.NodeMac.Addr[:], dev.HardwareAddr)
-	if err := n.host.Maps["cilium_lxc"].Put(endpointKey(e.IP), info); err != nil {
+	if err := n.host.Maps["cilium_lxc"].Put(n.fam.endpointKey(e.IP), info); err != nil {
 		return err
 	}
-	if err := n.SetIPCache(netip.PrefixFrom(e.IP, 32), e.Identity, netip.Addr{}); err != nil {
+	if err := n.SetIPCache(n.fam.single(e.IP), e.Identity, netip.Addr{}); err != nil {
 		return err
 	}
 	p.link, err = attach.Device(n.opts.NS, e.Device, attach.Ingress, coll.Programs["from_container"])
@@ -119,9 +119,9 @@ func (n *Node) removeEndpoint(id uint16) error {
 		return nil
 	}
 	delete(n.endpoints, id)
-	errs := []error{n.DeleteIPCache(netip.PrefixFrom(p.IP, 32)), p.close()}
+	errs := []error{n.DeleteIPCache(n.fam.single(p.IP)), p.close()}
 	for _, err := range []error{
-		n.host.Maps["cilium_lxc"].Delete(endpointKey(p.IP)), n.host.Maps["cilium_call_policy"].Delete(uint32(id)),
+		n.host.Maps["cilium_lxc"].Delete(n.fam.endpointKey(p.IP)), n.host.Maps["cilium_call_policy"].Delete(uint32(id)),
 	} {
 		if !errors.Is(err, ebpf.ErrKeyNotExist) {
 			errs = append(errs, err)

@@ -13,23 +13,20 @@
  *	        └─────────────────────────────────────────────────────────────┘
  * "pod" is always the tail call to the program that guards it (lxc.bpf.c, policy).
  */
-#include "nodeport.h"
+#include "dsr.h"
 
 enum { CALL_NETDEV = 1, CALL_OVERLAY = 2, CALL_HOST = 3, CALL_NAT_EGRESS = 4, CALL_DSR = 5, CALL_NAT_INGRESS = 6 };
 
 /* GO_ON means that the packet is nobody's frontend and takes the ordinary way. */
 #define GO_ON (-2)
 
-
 /* dsr_accept reads the option of a packet that another node balanced and notes what the reply's source must be. */
-inlined int dsr_accept(struct __sk_buff *skb, const struct iphdr *ip, const struct ct_key *t, __u32 l4)
+inlined int dsr_accept(struct __sk_buff *skb, const ip_header *ip, const struct ct_key *t, __u32 l4)
 {
 	struct ct_entry note = {};
 	struct dsr_option opt;
 
-	if (ip->ihl < 7 || bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(struct iphdr), &opt, sizeof(opt)))
-		return 0;
-	if (opt.type != DSR_OPTION_TYPE || opt.len != DSR_OPTION_LEN)
+	if (!dsr_read(skb, ip, &opt))
 		return 0;
 	note.flags = CTF_DSR;
 	note.nat_addr = opt.addr;
@@ -37,14 +34,14 @@ inlined int dsr_accept(struct __sk_buff *skb, const struct iphdr *ip, const stru
 	return nodeport_note(skb, t, l4, &note);
 }
 
-inlined int balance(struct __sk_buff *skb, struct ct_buffer *b, struct lb4_key *key, const struct lb4_service *svc)
+inlined int balance(struct __sk_buff *skb, struct ct_buffer *b, struct lb_key *key, const struct lb_service *svc)
 {
 	struct ct_entry note = {};
-	struct lb4_backend *backend;
+	struct lb_backend *backend;
 	struct endpoint_info *ep;
 	__u16 rev_nat = svc->rev_nat;
 	int ret, dsr = node.dsr && (svc->flags & SVC_DSR);
-	__be32 frontend = b->tuple.daddr;
+	struct addr frontend = b->tuple.daddr;
 	__be16 frontend_port = b->tuple.dport;
 
 	backend = lb_backend(lb_flow(skb, key, svc, &b->tuple, b->l4, node.maglev));
@@ -76,9 +73,9 @@ inlined int balance(struct __sk_buff *skb, struct ct_buffer *b, struct lb4_key *
 /* nodeport asks of every packet that enters the node whether it belongs to a service. */
 inlined int nodeport(struct __sk_buff *skb)
 {
-	struct iphdr *ip = ipv4(skb);
-	struct lb4_service *svc;
-	struct lb4_key key = {};
+	ip_header *ip = ip_of(skb);
+	struct lb_service *svc;
+	struct lb_key key = {};
 	struct ct_key rev;
 	struct ct_buffer *b;
 	__u32 zero = 0;
@@ -92,9 +89,9 @@ inlined int nodeport(struct __sk_buff *skb)
 		return GO_ON;
 	if (ret)
 		return drop(skb, DIR_INGRESS, ret);
-	if (b->tuple.proto != IPPROTO_ICMP) {
+	if (b->tuple.proto != PROTO_ICMP) {
 		if (node.dsr) {
-			ip = ipv4(skb);
+			ip = ip_of(skb);
 			if (!ip)
 				return drop(skb, DIR_INGRESS, DROP_INVALID);
 			ret = dsr_accept(skb, ip, &b->tuple, b->l4);
@@ -110,7 +107,7 @@ inlined int nodeport(struct __sk_buff *skb)
 	}
 	rev = b->tuple;
 	rev.flags = CT_IN;
-	if (!bpf_map_lookup_elem(&cilium_snat4, &rev))
+	if (!bpf_map_lookup_elem(&cilium_snat, &rev))
 		return GO_ON;
 	bpf_tail_call(skb, &cilium_calls, CALL_NAT_INGRESS);
 	return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
@@ -129,11 +126,11 @@ int nat_egress(struct __sk_buff *skb)
 	if (!b)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
 	peer = ipcache(b->tuple.daddr);
-	ret = snat_out(skb, &b->tuple, b->l4, node.tunnel && peer && peer->tunnel ? node.gateway : node.node_ip);
+	ret = snat_out(skb, &b->tuple, b->l4, constant(tunnelled(peer) ? node.gateway : node.node_ip));
 	if (ret)
 		return drop(skb, DIR_INGRESS, -ret);
-	if (node.tunnel && peer && peer->tunnel)
-		return encapsulate(skb, peer->tunnel, ID_WORLD, DIR_EGRESS);
+	if (tunnelled(peer))
+		return encapsulate(skb, peer, ID_WORLD, DIR_EGRESS);
 	return route(skb, DIR_EGRESS);
 }
 
@@ -143,46 +140,24 @@ int nat_egress(struct __sk_buff *skb)
 SEC("tc")
 int dsr(struct __sk_buff *skb)
 {
-	struct dsr_option opt = { .type = DSR_OPTION_TYPE, .len = DSR_OPTION_LEN };
 	struct ct_buffer *b;
-	struct iphdr *ip = ipv4(skb);
 	__u8 tcp_flags = TCP_SYN;
-	__u16 old_len, new_len;
 	__u32 zero = 0;
-	__s64 sum;
+	int ret;
 
 	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
-	if (!b || !ip)
+	if (!b)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
-	if (b->tuple.proto == IPPROTO_TCP &&
+	if (b->tuple.proto == IPPROTO_TCP)
+		tcp_flags = 0;
+	if (b->tuple.proto == IPPROTO_TCP && b->l4 &&
 	    bpf_skb_load_bytes(skb, b->l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1))
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
 	if ((tcp_flags & (TCP_SYN | TCP_ACK)) != TCP_SYN)
 		return route(skb, DIR_EGRESS);
-	ip = ipv4(skb);
-	if (!ip || ip->ihl != 5)
-		return drop(skb, DIR_INGRESS, DROP_INVALID);
-	opt.port = b->state.nat_port;
-	opt.addr = b->state.nat_addr;
-	old_len = ip->tot_len;
-	new_len = bpf_htons(bpf_ntohs(old_len) + DSR_OPTION_LEN);
-	if (bpf_skb_adjust_room(skb, DSR_OPTION_LEN, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_NO_CSUM_RESET))
-		return drop(skb, DIR_INGRESS, DROP_WRITE_ERROR);
-	if (bpf_skb_store_bytes(skb, ETH_HLEN + sizeof(struct iphdr), &opt, sizeof(opt), 0))
-		return drop(skb, DIR_INGRESS, DROP_WRITE_ERROR);
-	ip = ipv4(skb);
-	if (!ip)
-		return drop(skb, DIR_INGRESS, DROP_INVALID);
-	{
-		__u32 was[2] = { 0x45, old_len }, is[4] = { 0x47, new_len, 0, 0 };
-
-		__builtin_memcpy(&is[2], &opt, sizeof(opt));
-		sum = bpf_csum_diff(was, sizeof(was), is, sizeof(is), 0);
-	}
-	ip->ihl = 7;
-	ip->tot_len = new_len;
-	if (bpf_l3_csum_replace(skb, ETH_HLEN + offset_of(struct iphdr, check), 0, sum, 0))
-		return drop(skb, DIR_INGRESS, DROP_WRITE_ERROR);
+	ret = dsr_write(skb, b->state.nat_addr, b->state.nat_port);
+	if (ret)
+		return drop(skb, DIR_INGRESS, ret);
 	return route(skb, DIR_EGRESS);
 }
 
@@ -226,12 +201,12 @@ int nat_ingress(struct __sk_buff *skb)
 /* to_pod delivers to a pod of this node, and gives everything else to the stack. */
 inlined int to_pod(struct __sk_buff *skb, __u32 identity)
 {
-	struct iphdr *ip = ipv4(skb);
+	ip_header *ip = ip_of(skb);
 	struct endpoint_info *ep;
 
 	if (!ip)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
-	ep = endpoint(ip->daddr);
+	ep = endpoint(destination(ip));
 	if (!ep || ep->flags & ENDPOINT_HOST) {
 		/* A frame out of a tunnel carries a MAC of another node; the stack would think it is for somebody else. */
 		if (skb->cb[CB_FROM_TUNNEL])
@@ -239,7 +214,7 @@ inlined int to_pod(struct __sk_buff *skb, __u32 identity)
 		count(skb, DIR_INGRESS, FORWARDED);
 		return TC_ACT_OK;
 	}
-	ip = ipv4(skb);
+	ip = ip_of(skb);
 	if (!ip)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
 	return deliver(skb, ip, ep, identity, DIR_INGRESS);
@@ -249,7 +224,7 @@ SEC("tc")
 int from_netdev(struct __sk_buff *skb)
 {
 	clear_cb(skb);
-	if (skb->protocol != bpf_htons(ETH_P_IP)) {
+	if (skb->protocol != bpf_htons(L3_PROTO)) {
 		count(skb, DIR_INGRESS, FORWARDED);
 		return TC_ACT_OK;
 	}
@@ -260,7 +235,7 @@ int from_netdev(struct __sk_buff *skb)
 SEC("tc")
 int handle_netdev(struct __sk_buff *skb)
 {
-	struct iphdr *ip;
+	ip_header *ip;
 	__u32 identity;
 	int ret;
 
@@ -269,10 +244,10 @@ int handle_netdev(struct __sk_buff *skb)
 		if (ret != GO_ON)
 			return ret;
 	}
-	ip = ipv4(skb);
+	ip = ip_of(skb);
 	if (!ip)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
-	identity = identity_of(ip->saddr);
+	identity = identity_of(source(ip));
 	if (!node.host_routing) {
 		/* Legacy: the stack routes it to cilium_host, and from_host delivers. */
 		count(skb, DIR_INGRESS, FORWARDED);
@@ -281,30 +256,41 @@ int handle_netdev(struct __sk_buff *skb)
 	return to_pod(skb, identity);
 }
 
+/* is_native says that an address is inside the prefix that knows pods by their own. */
+inlined int is_native(struct addr a)
+{
+	int i, differ = 0;
+
+#pragma unroll
+	for (i = 0; i < WORDS; i++)
+		differ |= (a.w[i] & node.native_mask[i]) ^ node.native_cidr[i];
+	return !differ;
+}
+
 /* masquerade gives a pod's packet to the world the node's address. */
 inlined int masquerade(struct __sk_buff *skb)
 {
 	struct ipcache_entry *peer;
 	struct endpoint_info *ep;
-	struct ct_key t, turned;
-	struct iphdr *ip = ipv4(skb);
+	struct ct_key t = {}, turned;
+	ip_header *ip = ip_of(skb);
 	__u32 l4;
 	int ret;
 
-	if (!ip || (ip->daddr & node.native_mask) == node.native_cidr)
+	if (!ip || is_native(destination(ip)))
 		return TC_ACT_OK;
-	ep = endpoint(ip->saddr);
+	ep = endpoint(source(ip));
 	if (!ep || ep->flags & ENDPOINT_HOST)
 		return TC_ACT_OK;
-	ip = ipv4(skb);
+	ip = ip_of(skb);
 	if (!ip)
 		return TC_ACT_OK;
-	peer = ipcache(ip->daddr);
+	peer = ipcache(destination(ip));
 	/* Behind a tunnel another node has no way back to the pod's own address. */
 	if (peer && peer->identity != ID_WORLD && peer->identity != ID_UNKNOWN &&
 	    !(node.tunnel && peer->identity == ID_REMOTE_NODE))
 		return TC_ACT_OK;
-	ip = ipv4(skb);
+	ip = ip_of(skb);
 	if (!ip)
 		return TC_ACT_OK;
 	ret = ct_tuple(skb, ip, &t, &l4);
@@ -313,14 +299,14 @@ inlined int masquerade(struct __sk_buff *skb)
 	ct_turn(&t, &turned, CT_IN);
 	if (bpf_map_lookup_elem(ct_map(t.proto), &turned))
 		return TC_ACT_OK; /* the answer of a pod that was asked from outside */
-	ret = snat_out(skb, &t, l4, node.node_ip);
+	ret = snat_out(skb, &t, l4, constant(node.node_ip));
 	return ret ? drop(skb, DIR_EGRESS, -ret) : TC_ACT_OK;
 }
 
 SEC("tc")
 int to_netdev(struct __sk_buff *skb)
 {
-	if (node.masquerade && skb->protocol == bpf_htons(ETH_P_IP)) {
+	if (node.masquerade && skb->protocol == bpf_htons(L3_PROTO)) {
 		int ret = masquerade(skb);
 
 		if (ret != TC_ACT_OK)
@@ -334,7 +320,7 @@ SEC("tc")
 int from_overlay(struct __sk_buff *skb)
 {
 	clear_cb(skb);
-	if (skb->protocol != bpf_htons(ETH_P_IP)) {
+	if (skb->protocol != bpf_htons(L3_PROTO)) {
 		count(skb, DIR_INGRESS, FORWARDED);
 		return TC_ACT_OK;
 	}
@@ -354,7 +340,8 @@ int handle_overlay(struct __sk_buff *skb)
 		if (ret != GO_ON)
 			return ret;
 	}
-	if (bpf_skb_get_tunnel_key(skb, &key, sizeof(key), 0))
+	if (bpf_skb_get_tunnel_key(skb, &key, sizeof(key), 0) &&
+	    bpf_skb_get_tunnel_key(skb, &key, sizeof(key), BPF_F_TUNINFO_IPV6))
 		return drop(skb, DIR_INGRESS, DROP_NO_TUNNEL_KEY);
 	return to_pod(skb, key.tunnel_id);
 }
@@ -371,7 +358,7 @@ SEC("tc")
 int from_host(struct __sk_buff *skb)
 {
 	clear_cb(skb);
-	if (skb->protocol != bpf_htons(ETH_P_IP))
+	if (skb->protocol != bpf_htons(L3_PROTO))
 		return TC_ACT_OK;
 	skb->cb[CB_FROM_HOST] = 1;
 	bpf_tail_call(skb, &cilium_calls, CALL_HOST);
@@ -383,28 +370,30 @@ int handle_host(struct __sk_buff *skb)
 {
 	struct ipcache_entry *peer;
 	struct endpoint_info *ep;
-	struct iphdr *ip = ipv4(skb);
+	ip_header *ip = ip_of(skb);
 	__u32 identity;
 
 	if (!ip)
 		return drop(skb, DIR_EGRESS, DROP_INVALID);
-	identity = identity_of(ip->saddr);
-	ip = ipv4(skb);
+	if (is_multicast(destination(ip)))
+		return TC_ACT_OK; /* the stack's talk with its neighbours, of which this device has none */
+	identity = identity_of(source(ip));
+	ip = ip_of(skb);
 	if (!ip)
 		return drop(skb, DIR_EGRESS, DROP_INVALID);
-	ep = endpoint(ip->daddr);
+	ep = endpoint(destination(ip));
 	if (ep && !(ep->flags & ENDPOINT_HOST)) {
-		ip = ipv4(skb);
+		ip = ip_of(skb);
 		if (!ip)
 			return drop(skb, DIR_EGRESS, DROP_INVALID);
 		return deliver(skb, ip, ep, identity, DIR_EGRESS);
 	}
-	ip = ipv4(skb);
+	ip = ip_of(skb);
 	if (!ip)
 		return drop(skb, DIR_EGRESS, DROP_INVALID);
-	peer = ipcache(ip->daddr);
-	if (node.tunnel && peer && peer->tunnel)
-		return encapsulate(skb, peer->tunnel, identity, DIR_EGRESS);
+	peer = ipcache(destination(ip));
+	if (tunnelled(peer))
+		return encapsulate(skb, peer, identity, DIR_EGRESS);
 	if (!ep)
 		return drop(skb, DIR_EGRESS, DROP_UNKNOWN_ENDPOINT);
 	count(skb, DIR_EGRESS, FORWARDED);

@@ -14,8 +14,11 @@ import (
 )
 
 type hostAffinityKey struct {
-	_        structs.HostLayout
-	Client   uint64
+	_      structs.HostLayout
+	Client struct {
+		_ structs.HostLayout
+		W [1]uint64
+	}
 	RevNat   uint16
 	ByCookie uint8
 	Pad      [5]uint8
@@ -35,8 +38,22 @@ type hostCounter struct {
 }
 
 type hostCtBuffer struct {
-	_      structs.HostLayout
-	Tuple  hostCtKey
+	_     structs.HostLayout
+	Tuple struct {
+		_     structs.HostLayout
+		Saddr struct {
+			_ structs.HostLayout
+			W [1]uint32
+		}
+		Daddr struct {
+			_ structs.HostLayout
+			W [1]uint32
+		}
+		Sport uint16
+		Dport uint16
+		Proto uint8
+		Flags uint8
+	}
 	Status uint8
 	Egress uint8
 	L4     uint32
@@ -45,29 +62,22 @@ type hostCtBuffer struct {
 }
 
 type hostCtEntry struct {
-	_           structs.HostLayout
-	Packets     uint64
-	Bytes       uint64
-	BackendId   uint64
-	Lifetime    uint32
-	Flags       uint16
-	RevNat      uint16
-	NatAddr     uint32
+	_         structs.HostLayout
+	Packets   uint64
+	Bytes     uint64
+	BackendId uint64
+	Lifetime  uint32
+	Flags     uint16
+	RevNat    uint16
+	NatAddr   struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
 	NatPort     uint16
 	TxFlagsSeen uint8
 	RxFlagsSeen uint8
 	SrcIdentity uint32
 	Pad         uint32
-}
-
-type hostCtKey struct {
-	_     structs.HostLayout
-	Saddr uint32
-	Daddr uint32
-	Sport uint16
-	Dport uint16
-	Proto uint8
-	Flags uint8
 }
 
 type hostEndpointInfo struct {
@@ -92,8 +102,7 @@ type hostEndpointInfo struct {
 
 type hostEndpointKey struct {
 	_      structs.HostLayout
-	Ip     uint32
-	Pad    [3]uint32
+	Ip     [4]uint32
 	Family uint8
 	Pad8   uint8
 	Pad16  uint16
@@ -101,8 +110,14 @@ type hostEndpointKey struct {
 
 type hostFragKey struct {
 	_     structs.HostLayout
-	Saddr uint32
-	Daddr uint32
+	Saddr struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Daddr struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
 	Id    uint16
 	Proto uint8
 	Pad   uint8
@@ -111,7 +126,7 @@ type hostFragKey struct {
 type hostIpcacheEntry struct {
 	_        structs.HostLayout
 	Identity uint32
-	Tunnel   uint32
+	Tunnel   [4]uint32
 	Pad      uint16
 	Key      uint8
 	Flags    uint8
@@ -123,8 +138,7 @@ type hostIpcacheKey struct {
 	Cluster   uint16
 	Pad       uint8
 	Family    uint8
-	Ip        uint32
-	Pad32     [3]uint32
+	Ip        [4]uint32
 }
 
 type hostL4Ports struct {
@@ -133,9 +147,12 @@ type hostL4Ports struct {
 	Dst uint16
 }
 
-type hostLb4Backend struct {
+type hostLbBackend struct {
 	_       structs.HostLayout
-	Address uint32
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
 	Port    uint16
 	Proto   uint8
 	Flags   uint8
@@ -144,24 +161,30 @@ type hostLb4Backend struct {
 	Pad     uint8
 }
 
-type hostLb4Frontend struct {
+type hostLbFrontend struct {
 	_       structs.HostLayout
-	Address uint32
-	Port    uint16
-	Pad     uint16
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Port uint16
+	Pad  uint16
 }
 
-type hostLb4Key struct {
+type hostLbKey struct {
 	_       structs.HostLayout
-	Address uint32
-	Dport   uint16
-	Slot    uint16
-	Proto   uint8
-	Scope   uint8
-	Pad     [2]uint8
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Dport uint16
+	Slot  uint16
+	Proto uint8
+	Scope uint8
+	Pad   [2]uint8
 }
 
-type hostLb4Service struct {
+type hostLbService struct {
 	_         structs.HostLayout
 	BackendId uint32
 	Count     uint16
@@ -182,17 +205,20 @@ type hostMetricsKey struct {
 type hostNatEntry struct {
 	_       structs.HostLayout
 	Created uint64
-	Addr    uint32
-	Port    uint16
-	Pad     uint16
+	Addr    struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Port uint16
+	Pad  [1]uint16
 }
 
 type hostNodeConfig struct {
 	_           structs.HostLayout
-	NodeIp      uint32
-	Gateway     uint32
-	NativeCidr  uint32
-	NativeMask  uint32
+	NodeIp      [4]uint32
+	Gateway     [4]uint32
+	NativeCidr  [4]uint32
+	NativeMask  [4]uint32
 	Overlay     uint32
 	HostRouting uint8
 	Tunnel      uint8
@@ -220,9 +246,12 @@ type hostPolicystatsKey struct {
 type hostReverseSkKey struct {
 	_       structs.HostLayout
 	Cookie  uint64
-	Address uint32
-	Port    uint16
-	Pad     uint16
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Port uint16
+	Pad  [1]uint16
 }
 
 // Names of all BPF objects in the ELF.

@@ -7,7 +7,7 @@
  *	pod                     node's namespace                                another pod, or away
  *	eth0 ── lxc ingress ─► from_container
  *	                          │ tail call
- *	                       ipv4: source check, [service], flow, policy out
+ *	                       ip: source check, [service], flow, policy out
  *	                          │
  *	                          ├─ local pod: TTL, MACs ─ tail call by endpoint id ─► policy (of that pod):
  *	                          │                             flow, policy in, redirect_peer ─► its eth0
@@ -17,82 +17,71 @@
  */
 #include "lb.h"
 #include "policy.h"
+#include "neighbour.h"
 #include "nodeport.h"
 
 struct endpoint_config {
-	__be32	ip;
+	__be32	ip[4];
 	__u32	identity;
 	__u32	ifindex;
 	__u16	id;
-	struct mac host_mac; /* of the host's end; what the gateway's ARP answer says */
+	struct mac host_mac; /* of the host's end; what the answer for the gateway says */
 };
 
 volatile const struct endpoint_config self;
 
-/* 169.254.42.1: who a pod is to itself when a service led it to itself. */
-#define LOOPBACK bpf_htonl(0xa9fe2a01)
+/* Who a pod is to itself when a service led it to itself: 169.254.42.1, or an address of the prefix that RFC 9780 keeps
+ * for dummies, 100:0:0:1::2a01.
+ */
+#ifdef IPV6
+#define LOOPBACK ((struct addr){{ bpf_htonl(0x01000000), bpf_htonl(1), 0, bpf_htonl(0x2a01) }})
+#else
+#define LOOPBACK ((struct addr){{ bpf_htonl(0xa9fe2a01) }})
+#endif
 
-enum { CALL_IPV4 = 1, CALL_ARP = 2, CALL_IPV4_CONT = 3, CALL_REVERSE = 4 };
+enum { CALL_IP = 1, CALL_NEIGHBOUR = 2, CALL_IP_CONT = 3, CALL_REVERSE = 4 };
 
 SEC("tc")
 int from_container(struct __sk_buff *skb)
 {
 	clear_cb(skb);
 	switch (skb->protocol) {
-	case bpf_htons(ETH_P_IP):
-		bpf_tail_call(skb, &cilium_calls, CALL_IPV4);
+	case bpf_htons(L3_PROTO):
+		bpf_tail_call(skb, &cilium_calls, CALL_IP);
 		return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
+#ifndef IPV6
 	case bpf_htons(ETH_P_ARP):
-		bpf_tail_call(skb, &cilium_calls, CALL_ARP);
+		bpf_tail_call(skb, &cilium_calls, CALL_NEIGHBOUR);
 		return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
+#endif
 	}
 	return drop(skb, DIR_EGRESS, DROP_UNKNOWN_L3);
 }
 
-/* handle_arp answers for the gateway, which has no device of its own on this wire. */
+/* handle_neighbour answers for the gateway. */
 SEC("tc")
-int handle_arp(struct __sk_buff *skb)
+int handle_neighbour(struct __sk_buff *skb)
 {
-	struct mac own, asker;
-	struct arp_ipv4 *arp;
-	struct ethhdr *eth;
-	__be32 target;
+	struct mac own;
 	int i;
-	void *data = header(skb, ETH_HLEN + sizeof(struct arp_ipv4));
 
-	if (!data)
-		return drop(skb, DIR_EGRESS, DROP_INVALID);
-	eth = data;
-	arp = data + ETH_HLEN;
-	if (arp->op != bpf_htons(1) || arp->target_ip != node.gateway)
-		return TC_ACT_OK;
 	/* Byte by byte: a copy that casts volatile away would see the zeros of the source file. */
 	for (i = 0; i < ETH_ALEN; i++)
 		own.addr[i] = self.host_mac.addr[i];
-	__builtin_memcpy(&asker, arp->sender_mac, sizeof(asker));
-	target = arp->target_ip;
-	__builtin_memcpy(eth->dst, &asker, ETH_ALEN);
-	__builtin_memcpy(eth->src, &own, ETH_ALEN);
-	arp->op = bpf_htons(2);
-	__builtin_memcpy(arp->target_mac, &asker, ETH_ALEN);
-	arp->target_ip = arp->sender_ip;
-	__builtin_memcpy(arp->sender_mac, &own, ETH_ALEN);
-	arp->sender_ip = target;
-	count(skb, DIR_EGRESS, FORWARDED);
-	return bpf_redirect(skb->ifindex, 0);
+	return answer_neighbour(skb, &own);
 }
 
 /* packet_lb translates a packet for a service that the pod's socket did not translate. */
 inlined int packet_lb(struct __sk_buff *skb, struct ct_buffer *b)
 {
-	struct lb4_key key = { .address = b->tuple.daddr, .dport = b->tuple.dport, .proto = b->tuple.proto };
-	struct lb4_service *svc;
-	struct lb4_backend *backend;
+	struct lb_key key = { .address = b->tuple.daddr, .dport = b->tuple.dport, .proto = b->tuple.proto };
+	struct lb_service *svc;
+	struct lb_backend *backend;
 	__u16 rev_nat;
 	__u32 id;
 	int ret;
 
-	if (b->tuple.proto == IPPROTO_ICMP)
+	if (b->tuple.proto == PROTO_ICMP)
 		return 0;
 	svc = lb_service(&key, SCOPE_INTERNAL);
 	if (!svc)
@@ -106,7 +95,7 @@ inlined int packet_lb(struct __sk_buff *skb, struct ct_buffer *b)
 	ret = lb_dnat(skb, &b->tuple, b->l4, backend->address, backend->port);
 	if (ret)
 		return -ret;
-	if (backend->address == self.ip) {
+	if (same(backend->address, constant(self.ip))) {
 		/* A pod that is its own backend must not see itself as the client, or it would answer itself. */
 		b->state.flags |= CTF_LOOPBACK;
 		ret = lb_snat(skb, &b->tuple, b->l4, LOOPBACK, b->tuple.sport);
@@ -117,22 +106,22 @@ inlined int packet_lb(struct __sk_buff *skb, struct ct_buffer *b)
 inlined int leave(struct __sk_buff *skb, struct ct_buffer *b, const struct ipcache_entry *peer)
 {
 	struct endpoint_info *ep;
-	struct iphdr *ip;
+	ip_header *ip;
 
 	/* The reply of a pod that is its own backend goes back to itself. */
-	ep = endpoint(node.packet_lb && b->tuple.daddr == LOOPBACK ? self.ip : b->tuple.daddr);
+	ep = endpoint(node.packet_lb && same(b->tuple.daddr, LOOPBACK) ? constant(self.ip) : b->tuple.daddr);
 	if (ep) {
 		if (ep->flags & ENDPOINT_HOST) {
 			count(skb, DIR_EGRESS, FORWARDED);
 			return TC_ACT_OK;
 		}
-		ip = ipv4(skb);
+		ip = ip_of(skb);
 		if (!ip)
 			return drop(skb, DIR_EGRESS, DROP_INVALID);
 		return deliver(skb, ip, ep, self.identity, DIR_EGRESS);
 	}
-	if (node.tunnel && peer && peer->tunnel)
-		return encapsulate(skb, peer->tunnel, self.identity, DIR_EGRESS);
+	if (tunnelled(peer))
+		return encapsulate(skb, peer, self.identity, DIR_EGRESS);
 	if (node.host_routing)
 		return route(skb, DIR_EGRESS);
 	count(skb, DIR_EGRESS, FORWARDED);
@@ -176,17 +165,21 @@ inlined int go_on(struct __sk_buff *skb)
 }
 
 SEC("tc")
-int handle_ipv4(struct __sk_buff *skb)
+int handle_ip(struct __sk_buff *skb)
 {
-	struct iphdr *ip = ipv4(skb);
+	ip_header *ip = ip_of(skb);
 	struct ct_buffer *b;
 	__u32 zero = 0;
 	int ret;
 
 	if (!ip)
 		return drop(skb, DIR_EGRESS, DROP_INVALID);
-	if (ip->saddr != self.ip)
-		return drop(skb, DIR_EGRESS, DROP_INVALID_SIP);
+	if (is_neighbour_message(skb, ip)) {
+		bpf_tail_call(skb, &cilium_calls, CALL_NEIGHBOUR);
+		return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
+	}
+	if (!same(source(ip), constant(self.ip)))
+		return drop(skb, DIR_EGRESS, is_on_link(source(ip)) ? LINK_LOCAL : DROP_INVALID_SIP);
 	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
 	if (!b)
 		return drop(skb, DIR_EGRESS, DROP_INVALID);
@@ -217,12 +210,12 @@ int handle_ipv4(struct __sk_buff *skb)
 	}
 	if (!node.packet_lb)
 		return go_on(skb);
-	bpf_tail_call(skb, &cilium_calls, CALL_IPV4_CONT);
+	bpf_tail_call(skb, &cilium_calls, CALL_IP_CONT);
 	return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
 }
 
 SEC("tc")
-int handle_ipv4_cont(struct __sk_buff *skb)
+int handle_ip_cont(struct __sk_buff *skb)
 {
 	return go_on(skb);
 }
@@ -246,8 +239,8 @@ int reverse(struct __sk_buff *skb)
 	if (ret)
 		return drop(skb, DIR_EGRESS, -ret);
 	peer = ipcache(b->tuple.daddr);
-	if (node.tunnel && peer && peer->tunnel)
-		return encapsulate(skb, peer->tunnel, self.identity, DIR_EGRESS);
+	if (tunnelled(peer))
+		return encapsulate(skb, peer, self.identity, DIR_EGRESS);
 	/* Passed up the stack the packet would be refused: its source is an address of this node. */
 	return route(skb, DIR_EGRESS);
 }
@@ -269,7 +262,7 @@ inlined int hand_over(struct __sk_buff *skb)
 SEC("tc")
 int policy(struct __sk_buff *skb)
 {
-	struct iphdr *ip = ipv4(skb);
+	ip_header *ip = ip_of(skb);
 	__u32 zero = 0, identity = skb->cb[CB_SRC_IDENTITY];
 	struct ct_buffer *b;
 	struct ct_key tuple = {};
@@ -294,7 +287,7 @@ int policy(struct __sk_buff *skb)
 	case CT_REPLY:
 		if (node.packet_lb && b->state.rev_nat) {
 			if (b->state.flags & CTF_LOOPBACK &&
-			    lb_dnat(skb, &tuple, l4, self.ip, tuple.dport))
+			    lb_dnat(skb, &tuple, l4, constant(self.ip), tuple.dport))
 				return drop(skb, DIR_INGRESS, DROP_WRITE_ERROR);
 			if (lb_reverse(skb, &tuple, l4, b->state.rev_nat))
 				return drop(skb, DIR_INGRESS, DROP_WRITE_ERROR);
@@ -304,7 +297,7 @@ int policy(struct __sk_buff *skb)
 		break;
 	default:
 		ret = policy_verdict(skb, self.id, identity, 0, tuple.proto, tuple.dport);
-		if (ret && !(node.packet_lb && identity == self.identity && tuple.saddr == LOOPBACK))
+		if (ret && !(node.packet_lb && identity == self.identity && same(tuple.saddr, LOOPBACK)))
 			return drop(skb, DIR_INGRESS, ret);
 		if (status == CT_NEW || (status == CT_REOPENED && node.nodeport)) {
 			struct ct_entry fresh = {};

@@ -14,8 +14,11 @@ import (
 )
 
 type lxcAffinityKey struct {
-	_        structs.HostLayout
-	Client   uint64
+	_      structs.HostLayout
+	Client struct {
+		_ structs.HostLayout
+		W [1]uint64
+	}
 	RevNat   uint16
 	ByCookie uint8
 	Pad      [5]uint8
@@ -35,8 +38,22 @@ type lxcCounter struct {
 }
 
 type lxcCtBuffer struct {
-	_      structs.HostLayout
-	Tuple  lxcCtKey
+	_     structs.HostLayout
+	Tuple struct {
+		_     structs.HostLayout
+		Saddr struct {
+			_ structs.HostLayout
+			W [1]uint32
+		}
+		Daddr struct {
+			_ structs.HostLayout
+			W [1]uint32
+		}
+		Sport uint16
+		Dport uint16
+		Proto uint8
+		Flags uint8
+	}
 	Status uint8
 	Egress uint8
 	L4     uint32
@@ -45,14 +62,17 @@ type lxcCtBuffer struct {
 }
 
 type lxcCtEntry struct {
-	_           structs.HostLayout
-	Packets     uint64
-	Bytes       uint64
-	BackendId   uint64
-	Lifetime    uint32
-	Flags       uint16
-	RevNat      uint16
-	NatAddr     uint32
+	_         structs.HostLayout
+	Packets   uint64
+	Bytes     uint64
+	BackendId uint64
+	Lifetime  uint32
+	Flags     uint16
+	RevNat    uint16
+	NatAddr   struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
 	NatPort     uint16
 	TxFlagsSeen uint8
 	RxFlagsSeen uint8
@@ -60,19 +80,9 @@ type lxcCtEntry struct {
 	Pad         uint32
 }
 
-type lxcCtKey struct {
-	_     structs.HostLayout
-	Saddr uint32
-	Daddr uint32
-	Sport uint16
-	Dport uint16
-	Proto uint8
-	Flags uint8
-}
-
 type lxcEndpointConfig struct {
 	_        structs.HostLayout
-	Ip       uint32
+	Ip       [4]uint32
 	Identity uint32
 	Ifindex  uint32
 	Id       uint16
@@ -104,8 +114,7 @@ type lxcEndpointInfo struct {
 
 type lxcEndpointKey struct {
 	_      structs.HostLayout
-	Ip     uint32
-	Pad    [3]uint32
+	Ip     [4]uint32
 	Family uint8
 	Pad8   uint8
 	Pad16  uint16
@@ -113,8 +122,14 @@ type lxcEndpointKey struct {
 
 type lxcFragKey struct {
 	_     structs.HostLayout
-	Saddr uint32
-	Daddr uint32
+	Saddr struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Daddr struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
 	Id    uint16
 	Proto uint8
 	Pad   uint8
@@ -123,7 +138,7 @@ type lxcFragKey struct {
 type lxcIpcacheEntry struct {
 	_        structs.HostLayout
 	Identity uint32
-	Tunnel   uint32
+	Tunnel   [4]uint32
 	Pad      uint16
 	Key      uint8
 	Flags    uint8
@@ -135,8 +150,7 @@ type lxcIpcacheKey struct {
 	Cluster   uint16
 	Pad       uint8
 	Family    uint8
-	Ip        uint32
-	Pad32     [3]uint32
+	Ip        [4]uint32
 }
 
 type lxcL4Ports struct {
@@ -145,9 +159,12 @@ type lxcL4Ports struct {
 	Dst uint16
 }
 
-type lxcLb4Backend struct {
+type lxcLbBackend struct {
 	_       structs.HostLayout
-	Address uint32
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
 	Port    uint16
 	Proto   uint8
 	Flags   uint8
@@ -156,24 +173,30 @@ type lxcLb4Backend struct {
 	Pad     uint8
 }
 
-type lxcLb4Frontend struct {
+type lxcLbFrontend struct {
 	_       structs.HostLayout
-	Address uint32
-	Port    uint16
-	Pad     uint16
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Port uint16
+	Pad  uint16
 }
 
-type lxcLb4Key struct {
+type lxcLbKey struct {
 	_       structs.HostLayout
-	Address uint32
-	Dport   uint16
-	Slot    uint16
-	Proto   uint8
-	Scope   uint8
-	Pad     [2]uint8
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Dport uint16
+	Slot  uint16
+	Proto uint8
+	Scope uint8
+	Pad   [2]uint8
 }
 
-type lxcLb4Service struct {
+type lxcLbService struct {
 	_         structs.HostLayout
 	BackendId uint32
 	Count     uint16
@@ -194,17 +217,20 @@ type lxcMetricsKey struct {
 type lxcNatEntry struct {
 	_       structs.HostLayout
 	Created uint64
-	Addr    uint32
-	Port    uint16
-	Pad     uint16
+	Addr    struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Port uint16
+	Pad  [1]uint16
 }
 
 type lxcNodeConfig struct {
 	_           structs.HostLayout
-	NodeIp      uint32
-	Gateway     uint32
-	NativeCidr  uint32
-	NativeMask  uint32
+	NodeIp      [4]uint32
+	Gateway     [4]uint32
+	NativeCidr  [4]uint32
+	NativeMask  [4]uint32
 	Overlay     uint32
 	HostRouting uint8
 	Tunnel      uint8
@@ -249,9 +275,12 @@ type lxcPolicystatsKey struct {
 type lxcReverseSkKey struct {
 	_       structs.HostLayout
 	Cookie  uint64
-	Address uint32
-	Port    uint16
-	Pad     uint16
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Port uint16
+	Pad  [1]uint16
 }
 
 // Names of all BPF objects in the ELF.
@@ -277,9 +306,9 @@ const (
 	lxcMapCiliumScratch       = "cilium_scratch"
 	lxcMapCiliumSnat4         = "cilium_snat4"
 	lxcProgFromContainer      = "from_container"
-	lxcProgHandleArp          = "handle_arp"
-	lxcProgHandleIpv4         = "handle_ipv4"
-	lxcProgHandleIpv4Cont     = "handle_ipv4_cont"
+	lxcProgHandleIp           = "handle_ip"
+	lxcProgHandleIpCont       = "handle_ip_cont"
+	lxcProgHandleNeighbour    = "handle_neighbour"
 	lxcProgPolicy             = "policy"
 	lxcProgReverse            = "reverse"
 	lxcVarNode                = "node"
@@ -328,12 +357,12 @@ type lxcSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type lxcProgramSpecs struct {
-	FromContainer  *ebpf.ProgramSpec `ebpf:"from_container"`
-	HandleArp      *ebpf.ProgramSpec `ebpf:"handle_arp"`
-	HandleIpv4     *ebpf.ProgramSpec `ebpf:"handle_ipv4"`
-	HandleIpv4Cont *ebpf.ProgramSpec `ebpf:"handle_ipv4_cont"`
-	Policy         *ebpf.ProgramSpec `ebpf:"policy"`
-	Reverse        *ebpf.ProgramSpec `ebpf:"reverse"`
+	FromContainer   *ebpf.ProgramSpec `ebpf:"from_container"`
+	HandleIp        *ebpf.ProgramSpec `ebpf:"handle_ip"`
+	HandleIpCont    *ebpf.ProgramSpec `ebpf:"handle_ip_cont"`
+	HandleNeighbour *ebpf.ProgramSpec `ebpf:"handle_neighbour"`
+	Policy          *ebpf.ProgramSpec `ebpf:"policy"`
+	Reverse         *ebpf.ProgramSpec `ebpf:"reverse"`
 }
 
 // lxcMapSpecs contains maps before they are loaded into the kernel.
@@ -443,20 +472,20 @@ type lxcVariables struct {
 //
 // It can be passed to loadLxcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type lxcPrograms struct {
-	FromContainer  *ebpf.Program `ebpf:"from_container"`
-	HandleArp      *ebpf.Program `ebpf:"handle_arp"`
-	HandleIpv4     *ebpf.Program `ebpf:"handle_ipv4"`
-	HandleIpv4Cont *ebpf.Program `ebpf:"handle_ipv4_cont"`
-	Policy         *ebpf.Program `ebpf:"policy"`
-	Reverse        *ebpf.Program `ebpf:"reverse"`
+	FromContainer   *ebpf.Program `ebpf:"from_container"`
+	HandleIp        *ebpf.Program `ebpf:"handle_ip"`
+	HandleIpCont    *ebpf.Program `ebpf:"handle_ip_cont"`
+	HandleNeighbour *ebpf.Program `ebpf:"handle_neighbour"`
+	Policy          *ebpf.Program `ebpf:"policy"`
+	Reverse         *ebpf.Program `ebpf:"reverse"`
 }
 
 func (p *lxcPrograms) Close() error {
 	return _LxcClose(
 		p.FromContainer,
-		p.HandleArp,
-		p.HandleIpv4,
-		p.HandleIpv4Cont,
+		p.HandleIp,
+		p.HandleIpCont,
+		p.HandleNeighbour,
 		p.Policy,
 		p.Reverse,
 	)

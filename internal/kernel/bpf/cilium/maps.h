@@ -1,14 +1,39 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* The tables of a node, with the types and key layouts that decide what a lookup costs. Sizes are set by the loader.
  *
- *	per node      lxc, ipcache, ct4/ct_any4, policystats, metrics, frags, lb4_*, snat, call_policy
+ *	per node      lxc, ipcache, ct/ct_any, policystats, metrics, frags, lb_*, snat, call_policy
  *	per endpoint  policy, calls, scratch  (the object file of an endpoint's programs owns them)
  *	per object    calls, scratch
  */
 #ifndef LAB_CILIUM_MAPS_H
 #define LAB_CILIUM_MAPS_H
 
-#include "packet.h"
+#include "l3.h"
+
+/* Tables whose keys are addresses bear the number of their family, as Cilium's do. */
+#ifdef IPV6
+#define cilium_ct cilium_ct6
+#define cilium_ct_any cilium_ct_any6
+#define cilium_frags cilium_frags6
+#define cilium_snat cilium_snat6
+#define cilium_lb_services cilium_lb6_services
+#define cilium_lb_backends cilium_lb6_backends
+#define cilium_lb_reverse_nat cilium_lb6_reverse_nat
+#define cilium_lb_affinity cilium_lb6_affinity
+#define cilium_lb_reverse_sk cilium_lb6_reverse_sk
+#define cilium_lb_maglev cilium_lb6_maglev
+#else
+#define cilium_ct cilium_ct4
+#define cilium_ct_any cilium_ct_any4
+#define cilium_frags cilium_frags4
+#define cilium_snat cilium_snat4
+#define cilium_lb_services cilium_lb4_services
+#define cilium_lb_backends cilium_lb4_backends
+#define cilium_lb_reverse_nat cilium_lb4_reverse_nat
+#define cilium_lb_affinity cilium_lb4_affinity
+#define cilium_lb_reverse_sk cilium_lb4_reverse_sk
+#define cilium_lb_maglev cilium_lb4_maglev
+#endif
 
 /* Why a packet was counted. FORWARDED and the drop reasons share the metrics table. */
 enum reason {
@@ -23,12 +48,14 @@ enum reason {
 	DROP_WRITE_ERROR = 141,
 	DROP_UNKNOWN_ENDPOINT = 148,
 	DROP_CT_CREATE_FAILED = 155,
+	DROP_INVALID_EXTHDR = 156,
 	DROP_FRAG_NOT_FOUND = 157,
 	DROP_NO_SERVICE = 158,
 	DROP_NO_TUNNEL_KEY = 159,
 	DROP_NAT_NO_MAPPING = 161,
 	DROP_NO_FIB = 169,
 	DROP_TTL_EXCEEDED = 196,
+	LINK_LOCAL = 250, /* a pod's messages to its own wire end there; nothing is lost */
 };
 
 enum direction { DIR_INGRESS = 1, DIR_EGRESS = 2, DIR_SERVICE = 3 };
@@ -36,14 +63,12 @@ enum direction { DIR_INGRESS = 1, DIR_EGRESS = 2, DIR_SERVICE = 3 };
 enum identity { ID_UNKNOWN = 0, ID_HOST = 1, ID_WORLD = 2, ID_REMOTE_NODE = 6 };
 
 struct endpoint_key {
-	__be32	ip;
-	__u32	pad[3]; /* room of an IPv6 address */
-	__u8	family; /* 1: IPv4 */
+	__be32	ip[4];
+	__u8	family; /* FAMILY */
 	__u8	pad8;
 	__u16	pad16;
 };
 
-#define FAMILY_V4 1
 #define ENDPOINT_HOST 1 /* the address is one of the node itself */
 
 struct endpoint_info {
@@ -72,19 +97,21 @@ struct ipcache_key {
 	__u16	cluster;
 	__u8	pad;
 	__u8	family;
-	__be32	ip;
-	__u32	pad32[3];
+	__be32	ip[4];
 };
 
 #define IPCACHE_STATIC 32
 
 struct ipcache_entry {
 	__u32	identity;
-	__be32	tunnel; /* node to encapsulate to, 0: none */
+	__be32	tunnel[4]; /* node to encapsulate to, of either family */
 	__u16	pad;
 	__u8	key;
 	__u8	flags;
 };
+
+#define HAS_TUNNEL	(1 << 1)
+#define TUNNEL_V6	(1 << 2) /* the tunnel's own packets are IPv6 */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
@@ -94,15 +121,26 @@ struct {
 	__type(value, struct ipcache_entry);
 } cilium_ipcache SEC(".maps");
 
-/* A flow in the direction of its first packet, seen from one side. */
+/* A flow in the direction of its first packet, seen from one side. Of the IPv6 one, tables take all but the last two
+ * bytes; left aligned, it is copied by words.
+ */
 struct ct_key {
-	__be32	saddr;
-	__be32	daddr;
+	struct addr saddr;
+	struct addr daddr;
 	__be16	sport;
 	__be16	dport;
 	__u8	proto;
 	__u8	flags; /* CT_OUT, CT_IN, CT_SERVICE, | CT_RELATED */
+#ifdef IPV6
+	__u16	pad;
+};
+
+#define CT_KEY_SIZE 38
+#else
 } __attribute__((packed));
+
+#define CT_KEY_SIZE 14
+#endif
 
 #define CT_OUT		0
 #define CT_IN		1
@@ -124,7 +162,7 @@ struct ct_entry {
 	__u32	lifetime;   /* seconds of the monotonic clock */
 	__u16	flags;
 	__u16	rev_nat;
-	__be32	nat_addr;
+	struct addr nat_addr;
 	__be16	nat_port;
 	__u8	tx_flags_seen;
 	__u8	rx_flags_seen;
@@ -135,16 +173,16 @@ struct ct_entry {
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 524288);
-	__type(key, struct ct_key);
+	__uint(key_size, CT_KEY_SIZE);
 	__type(value, struct ct_entry);
-} cilium_ct4 SEC(".maps");
+} cilium_ct SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 262144);
-	__type(key, struct ct_key);
+	__uint(key_size, CT_KEY_SIZE);
 	__type(value, struct ct_entry);
-} cilium_ct_any4 SEC(".maps");
+} cilium_ct_any SEC(".maps");
 
 struct policystats_key {
 	__u16	endpoint;
@@ -185,11 +223,17 @@ struct {
 
 /* First fragments leave their ports here for the ones that follow. */
 struct frag_key {
-	__be32	saddr;
-	__be32	daddr;
+	struct addr saddr;
+	struct addr daddr;
+#ifdef IPV6
+	__be32	id;
+	__u8	proto;
+	__u8	pad[3];
+#else
 	__be16	id;
 	__u8	proto;
 	__u8	pad;
+#endif
 };
 
 struct {
@@ -197,7 +241,7 @@ struct {
 	__uint(max_entries, 8192);
 	__type(key, struct frag_key);
 	__type(value, struct l4_ports);
-} cilium_frags4 SEC(".maps");
+} cilium_frags SEC(".maps");
 
 /* Slot: endpoint id -> the program that guards that endpoint's door. */
 struct {
@@ -209,8 +253,8 @@ struct {
 
 /* ---- services ---- */
 
-struct lb4_key {
-	__be32	address;
+struct lb_key {
+	struct addr address;
 	__be16	dport;
 	__u16	slot; /* 0: the frontend; 1..count: backends */
 	__u8	proto;
@@ -226,7 +270,7 @@ struct lb4_key {
 #define SVC_TWO_SCOPES	(1 << 2) /* external and internal clients see different backends */
 #define SVC_DSR		(1 << 3)
 
-struct lb4_service {
+struct lb_service {
 	__u32	backend_id; /* slot 0: affinity timeout in seconds */
 	__u16	count;
 	__u16	rev_nat;
@@ -239,12 +283,12 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
-	__type(key, struct lb4_key);
-	__type(value, struct lb4_service);
-} cilium_lb4_services SEC(".maps");
+	__type(key, struct lb_key);
+	__type(value, struct lb_service);
+} cilium_lb_services SEC(".maps");
 
-struct lb4_backend {
-	__be32	address;
+struct lb_backend {
+	struct addr address;
 	__be16	port;
 	__u8	proto;
 	__u8	flags;
@@ -258,11 +302,11 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, __u32);
-	__type(value, struct lb4_backend);
-} cilium_lb4_backends SEC(".maps");
+	__type(value, struct lb_backend);
+} cilium_lb_backends SEC(".maps");
 
-struct lb4_frontend {
-	__be32	address;
+struct lb_frontend {
+	struct addr address;
 	__be16	port;
 	__u16	pad;
 };
@@ -272,11 +316,16 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, __u16);
-	__type(value, struct lb4_frontend);
-} cilium_lb4_reverse_nat SEC(".maps");
+	__type(value, struct lb_frontend);
+} cilium_lb_reverse_nat SEC(".maps");
+
+/* Address, or cookie of the network namespace. */
+struct client {
+	__u64	w[(WORDS + 1) / 2];
+};
 
 struct affinity_key {
-	__u64	client; /* address, or cookie of the client's network namespace */
+	struct client client;
 	__u16	rev_nat;
 	__u8	by_cookie;
 	__u8	pad[5];
@@ -293,21 +342,21 @@ struct {
 	__uint(max_entries, 65536);
 	__type(key, struct affinity_key);
 	__type(value, struct affinity_value);
-} cilium_lb4_affinity SEC(".maps");
+} cilium_lb_affinity SEC(".maps");
 
 struct reverse_sk_key {
 	__u64	cookie;
-	__be32	address;
+	struct addr address;
 	__be16	port;
-	__u16	pad;
+	__u16	pad[WORDS == 1 ? 1 : 3];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
 	__type(key, struct reverse_sk_key);
-	__type(value, struct lb4_frontend);
-} cilium_lb4_reverse_sk SEC(".maps");
+	__type(value, struct lb_frontend);
+} cilium_lb_reverse_sk SEC(".maps");
 
 /* Prime, as the permutation wants it. */
 #define MAGLEV_SIZE 16381
@@ -330,22 +379,22 @@ struct {
 	__uint(max_entries, 65536);
 	__type(key, __u16);
 	__array(values, struct maglev_inner);
-} cilium_lb4_maglev SEC(".maps");
+} cilium_lb_maglev SEC(".maps");
 
 /* Source translation: one entry per direction. */
 struct nat_entry {
 	__u64	created;
-	__be32	addr;
+	struct addr addr;
 	__be16	port;
-	__u16	pad;
+	__u16	pad[WORDS == 1 ? 1 : 3];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 524288);
-	__type(key, struct ct_key);
+	__uint(key_size, CT_KEY_SIZE);
 	__type(value, struct nat_entry);
-} cilium_snat4 SEC(".maps");
+} cilium_snat SEC(".maps");
 
 /* ---- own to each object file ---- */
 

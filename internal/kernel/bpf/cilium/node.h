@@ -7,10 +7,10 @@
 
 /* The loader writes these before the verifier sees the program, so that branches not taken are not there at all. */
 struct node_config {
-	__be32	node_ip;     /* of eth0 */
-	__be32	gateway;     /* address of cilium_host, the pods' next hop */
-	__be32	native_cidr; /* inside it nothing is masqueraded */
-	__be32	native_mask;
+	__be32	node_ip[4];     /* of eth0 */
+	__be32	gateway[4];     /* address of cilium_host, the pods' next hop */
+	__be32	native_cidr[4]; /* inside it nothing is masqueraded */
+	__be32	native_mask[4];
 	__u32	overlay;     /* interface index; 0: there is none */
 	__u8	host_routing;  /* deliver with redirect_peer, leave with redirect_neigh */
 	__u8	tunnel;        /* encapsulate towards other nodes */
@@ -59,22 +59,24 @@ inlined int drop(struct __sk_buff *skb, __u8 direction, __u8 reason)
 	return TC_ACT_SHOT;
 }
 
-inlined struct endpoint_info *endpoint(__be32 ip)
+inlined struct endpoint_info *endpoint(struct addr ip)
 {
-	struct endpoint_key key = { .ip = ip, .family = FAMILY_V4 };
+	struct endpoint_key key = { .family = FAMILY };
 
+	spread(key.ip, ip);
 	return bpf_map_lookup_elem(&cilium_lxc, &key);
 }
 
-inlined struct ipcache_entry *ipcache(__be32 ip)
+inlined struct ipcache_entry *ipcache(struct addr ip)
 {
-	struct ipcache_key key = { .prefixlen = IPCACHE_STATIC + 32, .family = FAMILY_V4, .ip = ip };
+	struct ipcache_key key = { .prefixlen = IPCACHE_STATIC + ADDR_BITS, .family = FAMILY };
 
+	spread(key.ip, ip);
 	return bpf_map_lookup_elem(&cilium_ipcache, &key);
 }
 
 /* identity_of is who an address belongs to; what nobody announced is the world. */
-inlined __u32 identity_of(__be32 ip)
+inlined __u32 identity_of(struct addr ip)
 {
 	struct ipcache_entry *e = ipcache(ip);
 
@@ -84,12 +86,12 @@ inlined __u32 identity_of(__be32 ip)
 /* deliver gives a packet to a pod of this node: as a router would, then on to the program that guards the pod, which
  * runs in the sender's context and does not return here.
  */
-inlined int deliver(struct __sk_buff *skb, const struct iphdr *ip, const struct endpoint_info *ep, __u32 identity,
+inlined int deliver(struct __sk_buff *skb, const ip_header *ip, const struct endpoint_info *ep, __u32 identity,
 		    __u8 direction)
 {
 	__u32 id = ep->id;
 
-	if (!dec_ttl(skb, ip))
+	if (!take_hop(skb, ip))
 		return drop(skb, direction, DROP_TTL_EXCEEDED);
 	set_macs(skb, &ep->mac, &ep->node_mac);
 	count(skb, direction, FORWARDED);
@@ -98,15 +100,27 @@ inlined int deliver(struct __sk_buff *skb, const struct iphdr *ip, const struct 
 	return drop(skb, direction, DROP_MISSED_TAIL_CALL);
 }
 
+/* tunnelled says that packets for a peer are encapsulated. */
+inlined int tunnelled(const struct ipcache_entry *peer)
+{
+	return node.tunnel && peer && peer->flags & HAS_TUNNEL;
+}
+
 /* encapsulate sends a packet to another node; the tunnel's id says who the sender is. */
-inlined int encapsulate(struct __sk_buff *skb, __be32 to, __u32 identity, __u8 direction)
+inlined int encapsulate(struct __sk_buff *skb, const struct ipcache_entry *peer, __u32 identity, __u8 direction)
 {
 	struct bpf_tunnel_key key = {};
+	__u64 flags = BPF_F_ZERO_CSUM_TX;
 
 	key.tunnel_id = identity;
-	key.remote_ipv4 = bpf_ntohl(to);
+	if (peer->flags & TUNNEL_V6) {
+		__builtin_memcpy(key.remote_ipv6, peer->tunnel, sizeof(key.remote_ipv6));
+		flags = BPF_F_TUNINFO_IPV6; /* which has no checksum of its own, so UDP's stays */
+	} else {
+		key.remote_ipv4 = bpf_ntohl(peer->tunnel[0]);
+	}
 	key.tunnel_ttl = 64;
-	if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), BPF_F_ZERO_CSUM_TX))
+	if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), flags))
 		return drop(skb, direction, DROP_WRITE_ERROR);
 	count(skb, direction, FORWARDED);
 	return bpf_redirect(node.overlay, 0);
@@ -117,27 +131,24 @@ inlined int route(struct __sk_buff *skb, __u8 direction)
 {
 	struct bpf_fib_lookup fib = {};
 	struct bpf_redir_neigh hop = {};
-	struct iphdr *ip = ipv4(skb);
+	ip_header *ip = ip_of(skb);
 	long ret;
 
 	if (!ip)
 		return drop(skb, direction, DROP_INVALID);
-	fib.family = AF_INET;
+	fib_ask(&fib, ip);
 	fib.ifindex = skb->ingress_ifindex;
-	fib.ipv4_src = ip->saddr;
-	fib.ipv4_dst = ip->daddr;
 	ret = bpf_fib_lookup(skb, &fib, sizeof(fib), BPF_FIB_LOOKUP_SKIP_NEIGH);
 	if (ret == -22)
 		ret = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);
 	if (ret != BPF_FIB_LKUP_RET_SUCCESS && ret != BPF_FIB_LKUP_RET_NO_NEIGH)
 		return drop(skb, direction, DROP_NO_FIB);
-	ip = ipv4(skb);
+	ip = ip_of(skb);
 	if (!ip)
 		return drop(skb, direction, DROP_INVALID);
-	if (!dec_ttl(skb, ip))
+	if (!take_hop(skb, ip))
 		return drop(skb, direction, DROP_TTL_EXCEEDED);
-	hop.nh_family = fib.family; /* the lookup rewrites it when the next hop is of another family */
-	hop.ipv4_nh = fib.ipv4_dst;
+	fib_hop(&fib, &hop);
 	count(skb, direction, FORWARDED);
 	return bpf_redirect_neigh(fib.ifindex, &hop, sizeof(hop), 0);
 }

@@ -19,6 +19,7 @@ import (
 // namespace.
 type Node struct {
 	opts   Options
+	fam    *family
 	config hostNodeConfig
 	host   *ebpf.Collection
 	lxc    *ebpf.CollectionSpec
@@ -38,32 +39,38 @@ var (
 	hostCalls = map[uint32]string{
 		1: "handle_netdev", 2: "handle_overlay", 3: "handle_host", 4: "nat_egress", 5: "dsr", 6: "nat_ingress",
 	}
-	lxcCalls = map[uint32]string{1: "handle_ipv4", 2: "handle_arp", 3: "handle_ipv4_cont", 4: "reverse"}
+	lxcCalls = map[uint32]string{1: "handle_ip", 2: "handle_neighbour", 3: "handle_ip_cont", 4: "reverse"}
 )
 
-// Load loads the node's programs and puts them on its devices. Close takes everything off; so does the end of the
+// Load loads the node's programs, for the family of NodeIP, and puts them on its devices. Close takes everything off; so does the end of the
 // process. An *attach.RefusedError carries the verifier's log.
 func Load(o Options) (*Node, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("cilium dataplane: %w", err)
 	}
 	o.Sizes = o.Sizes.withDefaults()
-	n := &Node{opts: o, cache: btf.NewCache(), endpoints: map[uint16]*pod{}, services: newServices()}
+	n := newNode(o)
 	if err := n.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cilium dataplane: %w", err), n.Close())
 	}
 	return n, nil
 }
 
+func newNode(o Options) *Node {
+	return &Node{
+		opts: o, fam: familyOf(o.NodeIP), cache: btf.NewCache(), endpoints: map[uint16]*pod{}, services: newServices(),
+	}
+}
+
 func (n *Node) load() error {
 	if err := n.configure(); err != nil {
 		return err
 	}
-	spec, err := loadHost()
+	spec, err := n.fam.host()
 	if err != nil {
 		return err
 	}
-	if n.lxc, err = loadLxc(); err != nil {
+	if n.lxc, err = n.fam.lxc(); err != nil {
 		return err
 	}
 	n.size(spec)
@@ -89,13 +96,13 @@ func (n *Node) load() error {
 func (n *Node) configure() error {
 	o := n.opts
 	c := hostNodeConfig{
-		NodeIp: be32(o.NodeIP), Gateway: be32(o.Gateway), HostRouting: flag(!o.Legacy), Tunnel: flag(o.Overlay != ""),
+		NodeIp: words(o.NodeIP), Gateway: words(o.Gateway), HostRouting: flag(!o.Legacy), Tunnel: flag(o.Overlay != ""),
 		Masquerade: flag(o.Masquerade.IsValid()), PacketLb: flag(o.PacketLB), Nodeport: flag(o.NodePort != NodePortOff),
 		Dsr: flag(o.NodePort == NodePortDSR), Maglev: flag(o.Maglev), NatMin: 32768, NatMax: 65535,
 	}
 	if o.Masquerade.IsValid() {
-		c.NativeCidr = be32(o.Masquerade.Masked().Addr())
-		c.NativeMask = mask(o.Masquerade.Bits())
+		c.NativeCidr = words(o.Masquerade.Masked().Addr())
+		c.NativeMask = n.fam.mask(o.Masquerade.Bits())
 	}
 	if o.Overlay != "" {
 		dev, err := n.device(o.Overlay)
@@ -112,11 +119,12 @@ func (n *Node) configure() error {
 func (n *Node) size(spec *ebpf.CollectionSpec) {
 	s := n.opts.Sizes
 	for name, entries := range map[string]int{
-		"cilium_ct4": s.FlowsTCP, "cilium_ct_any4": s.FlowsAny, "cilium_snat4": s.SNAT, "cilium_policystats": s.Stats,
-		"cilium_lb4_affinity": s.FlowsAny, "cilium_lb4_reverse_sk": s.FlowsAny,
+		"cilium_ct%d": s.FlowsTCP, "cilium_ct_any%d": s.FlowsAny, "cilium_snat%d": s.SNAT,
+		"cilium_lb%d_affinity": s.FlowsAny, "cilium_lb%d_reverse_sk": s.FlowsAny,
 	} {
-		spec.Maps[name].MaxEntries = uint32(entries)
+		spec.Maps[n.fam.table(name)].MaxEntries = uint32(entries)
 	}
+	spec.Maps["cilium_policystats"].MaxEntries = uint32(s.Stats)
 }
 
 func (n *Node) attachDevices() error {
@@ -147,7 +155,7 @@ func (n *Node) attachDevices() error {
 // AttachCgroup translates services in the sockets of the processes in the cgroup (v2) at path and below it. Sockets
 // that exist already are translated too, from their next call on.
 func (n *Node) AttachCgroup(path string) error {
-	spec, err := loadSock()
+	spec, err := n.fam.sock()
 	if err != nil {
 		return err
 	}
@@ -160,10 +168,7 @@ func (n *Node) AttachCgroup(path string) error {
 		return err
 	}
 	defer coll.Close()
-	for name, at := range map[string]ebpf.AttachType{
-		"connect4": ebpf.AttachCGroupInet4Connect, "sendmsg4": ebpf.AttachCGroupUDP4Sendmsg,
-		"recvmsg4": ebpf.AttachCGroupUDP4Recvmsg, "getpeername4": ebpf.AttachCgroupInet4GetPeername,
-	} {
+	for at, name := range n.fam.hooks {
 		c, err := attach.Cgroup(path, at, coll.Programs[name])
 		if err != nil {
 			return fmt.Errorf("cilium dataplane: %w", err)
@@ -176,16 +181,21 @@ func (n *Node) AttachCgroup(path string) error {
 }
 
 // SetIPCache announces who a prefix belongs to, and, with tunnel valid, the node that packets for it are encapsulated
-// to. The longest prefix decides. Prefixes of this node's own pods are announced by AddEndpoint.
+// to, which may be of the other family. The longest prefix decides. Prefixes of this node's own pods are announced by
+// AddEndpoint.
 func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) error {
-	if !prefix.Addr().Is4() {
-		return fmt.Errorf("cilium dataplane: announce %s: not an IPv4 prefix", prefix)
+	if !n.fam.has(prefix.Addr()) {
+		return fmt.Errorf("cilium dataplane: announce %s: not an %s prefix, as the node's address is", prefix, n.fam)
 	}
 	e := hostIpcacheEntry{Identity: uint32(id)}
-	if tunnel.Is4() {
-		e.Tunnel = be32(tunnel)
+	if tunnel.IsValid() {
+		const hasTunnel, tunnelV6 = 1 << 1, 1 << 2 // HAS_TUNNEL, TUNNEL_V6
+		e.Tunnel, e.Flags = words(tunnel.Unmap()), hasTunnel
+		if isV6(tunnel) {
+			e.Flags |= tunnelV6
+		}
 	}
-	if err := n.host.Maps["cilium_ipcache"].Put(ipcacheKey(prefix), e); err != nil {
+	if err := n.host.Maps["cilium_ipcache"].Put(n.fam.ipcacheKey(prefix), e); err != nil {
 		return fmt.Errorf("cilium dataplane: announce %s: %w", prefix, err)
 	}
 	return nil
@@ -193,7 +203,7 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 
 // DeleteIPCache takes an announcement back; one that was never made is no error.
 func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
-	err := n.host.Maps["cilium_ipcache"].Delete(ipcacheKey(prefix))
+	err := n.host.Maps["cilium_ipcache"].Delete(n.fam.ipcacheKey(prefix))
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("cilium dataplane: forget %s: %w", prefix, err)
 	}
@@ -203,14 +213,14 @@ func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
 // SetNodeAddress says that an address is one of this node's own, beyond NodeIP and Gateway: packets for it go up the
 // stack. It is announced under id.
 func (n *Node) SetNodeAddress(a netip.Addr, id Identity) error {
-	if !a.Is4() {
-		return fmt.Errorf("cilium dataplane: node address %s: not IPv4", a)
+	if !n.fam.has(a) {
+		return fmt.Errorf("cilium dataplane: node address %s: not %s, as NodeIP is", a, n.fam)
 	}
 	const own = 1 // ENDPOINT_HOST
-	if err := n.host.Maps["cilium_lxc"].Put(endpointKey(a), hostEndpointInfo{Flags: own}); err != nil {
+	if err := n.host.Maps["cilium_lxc"].Put(n.fam.endpointKey(a), hostEndpointInfo{Flags: own}); err != nil {
 		return fmt.Errorf("cilium dataplane: node address %s: %w", a, err)
 	}
-	return n.SetIPCache(netip.PrefixFrom(a, 32), id, netip.Addr{})
+	return n.SetIPCache(n.fam.single(a), id, netip.Addr{})
 }
 
 // Close takes every program off and frees the tables.

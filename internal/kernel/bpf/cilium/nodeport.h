@@ -13,16 +13,6 @@
 
 #include "lb.h"
 
-/* IPv4 option 26 with the copy bit: it carries the address and port that the client used. */
-struct dsr_option {
-	__u8	type;
-	__u8	len;
-	__be16	port;
-	__be32	addr;
-};
-
-#define DSR_OPTION_TYPE 0x9a
-#define DSR_OPTION_LEN 8
 #define SNAT_TRIES 24
 
 /* nodeport_inherit copies to a pod's new flow what the node's edge has noted about it. */
@@ -52,7 +42,7 @@ inlined int nodeport_note(struct __sk_buff *skb, const struct ct_key *t, __u32 l
 	if (t->proto == IPPROTO_TCP && l4)
 		bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
 	e = bpf_map_lookup_elem(ct_map(t->proto), &key);
-	if (e && e->rev_nat == note->rev_nat && e->nat_addr == note->nat_addr && e->nat_port == note->nat_port &&
+	if (e && e->rev_nat == note->rev_nat && same(e->nat_addr, note->nat_addr) && e->nat_port == note->nat_port &&
 	    ct_touch(skb, e, t->proto, tcp_flags, 1))
 		return 0;
 	return ct_create(skb, t, CT_OUT, note);
@@ -70,7 +60,7 @@ static __attribute__((noinline)) int snat_over(const struct ct_key *rev, const s
 
 	if (e && e->lifetime >= now_seconds() && (e->flags & both) != both)
 		return 0;
-	bpf_map_delete_elem(&cilium_snat4, &key);
+	bpf_map_delete_elem(&cilium_snat, &key);
 	return 1;
 }
 
@@ -84,7 +74,7 @@ inlined __u16 snat_clamp(__u32 port)
 }
 
 /* snat_reserve finds a port for a flow, the client's own if it is free, and notes both directions. */
-inlined int snat_reserve(const struct ct_key *t, __be32 addr, struct nat_entry *to)
+inlined int snat_reserve(const struct ct_key *t, struct addr addr, struct nat_entry *to)
 {
 	struct ct_key rev = {
 		.saddr = t->daddr, .daddr = addr, .sport = t->dport, .proto = t->proto, .flags = CT_IN,
@@ -96,18 +86,18 @@ inlined int snat_reserve(const struct ct_key *t, __be32 addr, struct nat_entry *
 	fwd.flags = CT_OUT;
 	back.created = bpf_ktime_get_ns();
 	for (i = 0; i < SNAT_TRIES && !taken; i++) {
-		if (t->proto == IPPROTO_ICMP)
+		if (t->proto == PROTO_ICMP)
 			rev.dport = t->sport;
 		else
 			rev.dport = bpf_htons(snat_clamp(port));
-		held = bpf_map_lookup_elem(&cilium_snat4, &rev);
+		held = bpf_map_lookup_elem(&cilium_snat, &rev);
 		if (!held) {
-			taken = !bpf_map_update_elem(&cilium_snat4, &rev, &back, BPF_NOEXIST);
+			taken = !bpf_map_update_elem(&cilium_snat, &rev, &back, BPF_NOEXIST);
 		} else {
 			struct nat_entry other = *held;
 
-			if ((other.addr == t->saddr && other.port == t->sport) || snat_over(&rev, &other))
-				taken = !bpf_map_update_elem(&cilium_snat4, &rev, &back, BPF_ANY);
+			if ((same(other.addr, t->saddr) && other.port == t->sport) || snat_over(&rev, &other))
+				taken = !bpf_map_update_elem(&cilium_snat, &rev, &back, BPF_ANY);
 		}
 		port = bpf_get_prandom_u32() & 0xffff;
 	}
@@ -116,30 +106,28 @@ inlined int snat_reserve(const struct ct_key *t, __be32 addr, struct nat_entry *
 	to->created = back.created;
 	to->addr = addr;
 	to->port = rev.dport;
-	to->pad = 0;
-	if (bpf_map_update_elem(&cilium_snat4, &fwd, to, BPF_ANY))
+	__builtin_memset(to->pad, 0, sizeof(to->pad));
+	if (bpf_map_update_elem(&cilium_snat, &fwd, to, BPF_ANY))
 		return -DROP_NAT_NO_MAPPING;
 	return 0;
 }
 
 /* snat_out translates the source of a packet that leaves as one of the node's own. */
-inlined int snat_out(struct __sk_buff *skb, struct ct_key *t, __u32 l4, __be32 addr)
+inlined int snat_out(struct __sk_buff *skb, struct ct_key *t, __u32 l4, struct addr addr)
 {
 	struct ct_key fwd = *t;
 	struct nat_entry *known, to = {};
 	int ret;
 
 	fwd.flags = CT_OUT;
-	known = bpf_map_lookup_elem(&cilium_snat4, &fwd);
-	if (known && known->addr == addr) {
+	known = bpf_map_lookup_elem(&cilium_snat, &fwd);
+	if (known && same(known->addr, addr)) {
 		to = *known;
 	} else {
 		ret = snat_reserve(t, addr, &to);
 		if (ret)
 			return ret;
 	}
-	if (t->proto == IPPROTO_ICMP)
-		return lb_snat(skb, t, 0, to.addr, to.port);
 	return lb_snat(skb, t, l4, to.addr, to.port);
 }
 
@@ -150,11 +138,9 @@ inlined int snat_back(struct __sk_buff *skb, struct ct_key *t, __u32 l4)
 	struct nat_entry *e;
 
 	key.flags = CT_IN;
-	e = bpf_map_lookup_elem(&cilium_snat4, &key);
+	e = bpf_map_lookup_elem(&cilium_snat, &key);
 	if (!e)
 		return 1;
-	if (t->proto == IPPROTO_ICMP)
-		return lb_dnat(skb, t, 0, e->addr, e->port);
 	return lb_dnat(skb, t, l4, e->addr, e->port);
 }
 

@@ -45,7 +45,8 @@ const (
 // Options describe a node. The devices must exist when Load is called; their names are looked up in NS.
 type Options struct {
 	NS *netns.NS
-	// NodeIP is the address of Wire; Gateway the one of cilium_host, which is the pods' next hop.
+	// NodeIP is the address of Wire; Gateway the one of cilium_host, which is the pods' next hop. The family of NodeIP is
+	// that of everything the plane is told, tunnels' ends excepted.
 	NodeIP, Gateway netip.Addr
 	// Wire is the node's network device (eth0).
 	Wire string
@@ -69,7 +70,7 @@ type Options struct {
 // Sizes are the capacities of the tables that the kernel allocates whole, in entries; zero takes the default. Flow
 // tables are LRU: full, they forget the flow that was silent longest. Product defaults are in brackets.
 type Sizes struct {
-	FlowsTCP int // 65,536 [524,288]; 150 bytes each
+	FlowsTCP int // 65,536 [524,288]; 150 bytes each, 200 with IPv6
 	FlowsAny int // 32,768 [262,144]
 	SNAT     int // 65,536 [524,288]
 	Stats    int // 4,096 [65,536], per CPU
@@ -92,18 +93,20 @@ func (o Options) check() error {
 	if o.NS == nil {
 		errs = append(errs, errors.New("NS is missing"))
 	}
-	for name, a := range map[string]netip.Addr{"NodeIP": o.NodeIP, "Gateway": o.Gateway} {
-		if !a.Is4() {
-			errs = append(errs, fmt.Errorf("%s is %q, want an IPv4 address", name, a))
-		}
+	fam := familyOf(o.NodeIP)
+	if !fam.has(o.NodeIP) {
+		errs = append(errs, fmt.Errorf("NodeIP is %q, want an IPv4 or IPv6 address", o.NodeIP))
+	}
+	if !fam.has(o.Gateway) {
+		errs = append(errs, fmt.Errorf("gateway is %q, want an %s address like NodeIP", o.Gateway, fam))
 	}
 	for name, d := range map[string]string{"Wire": o.Wire, "HostDevice": o.HostDevice, "NetDevice": o.NetDevice} {
 		if d == "" {
 			errs = append(errs, fmt.Errorf("%s is not named", name))
 		}
 	}
-	if o.Masquerade.IsValid() && !o.Masquerade.Addr().Is4() {
-		errs = append(errs, fmt.Errorf("prefix %s of Masquerade is not IPv4", o.Masquerade))
+	if o.Masquerade.IsValid() && !fam.has(o.Masquerade.Addr()) {
+		errs = append(errs, fmt.Errorf("prefix %s of Masquerade is not %s, as NodeIP is", o.Masquerade, fam))
 	}
 	if o.NodePort == NodePortDSR && o.Overlay != "" {
 		errs = append(errs, errors.New("a VXLAN tunnel cannot carry the DSR option: route natively or use SNAT"))

@@ -55,7 +55,7 @@ func newServices() services {
 func (n *Node) SetService(s Service) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := s.check(); err != nil {
+	if err := s.check(n.fam); err != nil {
 		return fmt.Errorf("cilium dataplane: service %s: %w", s.Frontend, err)
 	}
 	if err := n.setService(s); err != nil {
@@ -64,13 +64,13 @@ func (n *Node) SetService(s Service) error {
 	return nil
 }
 
-func (s Service) check() error {
+func (s Service) check(fam *family) error {
 	if s.Proto != TCP && s.Proto != UDP {
 		return fmt.Errorf("protocol %d is neither TCP nor UDP", s.Proto)
 	}
 	for _, a := range append([]netip.AddrPort{s.Frontend}, append(s.Backends, s.LocalBackends...)...) {
-		if !a.Addr().Is4() || a.Port() == 0 {
-			return fmt.Errorf("%s is not an IPv4 address with a port", a)
+		if !fam.has(a.Addr()) || a.Port() == 0 {
+			return fmt.Errorf("%s is not an %s address with a port", a, fam)
 		}
 	}
 	if s.Affinity < 0 || s.Affinity%time.Second != 0 {
@@ -89,8 +89,7 @@ func (n *Node) setService(s Service) error {
 		}
 		cur = &service{id: n.services.nextID}
 		n.services.known[f] = cur
-		reverse := hostLb4Frontend{Address: be32(s.Frontend.Addr()), Port: be16(s.Frontend.Port())}
-		if err := n.host.Maps["cilium_lb4_reverse_nat"].Put(cur.id, reverse); err != nil {
+		if err := n.table("cilium_lb%d_reverse_nat").Put(cur.id, lbFrontend(s.Frontend)); err != nil {
 			return err
 		}
 	}
@@ -124,15 +123,15 @@ func (n *Node) setService(s Service) error {
 // setScope writes one scope of a frontend: its slots first, then the frontend that counts them, then it deletes the
 // slots that nobody counts any more. change is the backends before and after.
 func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrPort) error {
-	m := n.host.Maps["cilium_lb4_services"]
+	m := n.table("cilium_lb%d_services")
 	was, is := change[0], change[1]
 	for i, b := range is {
-		slot := hostLb4Service{BackendId: n.services.backends[backend{b, s.Proto}].id, RevNat: id}
-		if err := m.Put(lbKey(s, i+1, scope), slot); err != nil {
+		slot := hostLbService{BackendId: n.services.backends[backend{b, s.Proto}].id, RevNat: id}
+		if err := m.Put(lbKey(s.Frontend, s.Proto, i+1, scope), slot); err != nil {
 			return err
 		}
 	}
-	front := hostLb4Service{Count: uint16(len(is)), RevNat: id, BackendId: uint32(s.Affinity / time.Second)}
+	front := hostLbService{Count: uint16(len(is)), RevNat: id, BackendId: uint32(s.Affinity / time.Second)}
 	for bit, on := range map[uint8]bool{
 		svcAffinity: s.Affinity > 0, svcNodePort: s.NodePort, svcTwoScopes: s.Local,
 		svcDSR: n.opts.NodePort == NodePortDSR,
@@ -141,11 +140,11 @@ func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrP
 			front.Flags |= bit
 		}
 	}
-	if err := m.Put(lbKey(s, 0, scope), front); err != nil {
+	if err := m.Put(lbKey(s.Frontend, s.Proto, 0, scope), front); err != nil {
 		return err
 	}
 	for i := len(is); i < len(was); i++ {
-		if err := m.Delete(lbKey(s, i+1, scope)); err != nil {
+		if err := m.Delete(lbKey(s.Frontend, s.Proto, i+1, scope)); err != nil {
 			return err
 		}
 	}
@@ -163,20 +162,19 @@ func (n *Node) DeleteService(front netip.AddrPort, proto Proto) error {
 	delete(n.services.known, frontend{front, proto})
 	var errs []error
 	gone := func(m string, key any) {
-		if err := n.host.Maps[m].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		if err := n.table(m).Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			errs = append(errs, err)
 		}
 	}
-	s := Service{Frontend: front, Proto: proto}
 	for scope, list := range cur.scopes {
-		gone("cilium_lb4_services", lbKey(s, 0, scope))
+		gone("cilium_lb%d_services", lbKey(front, proto, 0, scope))
 		for i := range list {
-			gone("cilium_lb4_services", lbKey(s, i+1, scope))
+			gone("cilium_lb%d_services", lbKey(front, proto, i+1, scope))
 		}
 		errs = append(errs, n.release(list, proto))
 	}
-	gone("cilium_lb4_reverse_nat", cur.id)
-	gone("cilium_lb4_maglev", cur.id)
+	gone("cilium_lb%d_reverse_nat", cur.id)
+	gone("cilium_lb%d_maglev", cur.id)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cilium dataplane: delete service %s: %w", front, err)
 	}
@@ -190,8 +188,7 @@ func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
 		if ref == nil {
 			n.services.nextBE++
 			ref = &backendRef{id: n.services.nextBE}
-			v := hostLb4Backend{Address: be32(b.Addr()), Port: be16(b.Port()), Proto: uint8(proto)}
-			if err := n.host.Maps["cilium_lb4_backends"].Put(ref.id, v); err != nil {
+			if err := n.table("cilium_lb%d_backends").Put(ref.id, lbBackend(b, proto)); err != nil {
 				return err
 			}
 			n.services.backends[backend{b, proto}] = ref
@@ -209,7 +206,7 @@ func (n *Node) release(list []netip.AddrPort, proto Proto) error {
 			continue
 		}
 		delete(n.services.backends, backend{b, proto})
-		if err := n.host.Maps["cilium_lb4_backends"].Delete(ref.id); err != nil {
+		if err := n.table("cilium_lb%d_backends").Delete(ref.id); err != nil {
 			return err
 		}
 	}
@@ -217,7 +214,7 @@ func (n *Node) release(list []netip.AddrPort, proto Proto) error {
 }
 
 func (n *Node) setMaglev(id uint16, list []netip.AddrPort, proto Proto) error {
-	outer := n.host.Maps["cilium_lb4_maglev"]
+	outer := n.table("cilium_lb%d_maglev")
 	table := maglevTable(list)
 	if table == nil {
 		if err := outer.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -240,9 +237,5 @@ func (n *Node) setMaglev(id uint16, list []netip.AddrPort, proto Proto) error {
 	return outer.Put(id, inner)
 }
 
-func lbKey(s Service, slot, scope int) hostLb4Key {
-	return hostLb4Key{
-		Address: be32(s.Frontend.Addr()), Dport: be16(s.Frontend.Port()), Slot: uint16(slot), Proto: uint8(s.Proto),
-		Scope: uint8(scope),
-	}
-}
+// table is the node's table of this name, in which %d stands for the number of the family.
+func (n *Node) table(name string) *ebpf.Map { return n.host.Maps[n.fam.table(name)] }

@@ -7,28 +7,59 @@
  *	unconnected UDP                           ─► sendmsg4      the same for one datagram
  *	   its answer                             ─► recvmsg4      backend ─► service, in what recvfrom() says
  *	getpeername()                             ─► getpeername4  the same
+ * With IPv6 each name ends in 6.
  */
 #include "lb.h"
+
+#ifdef IPV6
+#define HOOK(name) SEC("cgroup/" #name "6") int name##6(struct bpf_sock_addr *ctx)
+#else
+#define HOOK(name) SEC("cgroup/" #name "4") int name##4(struct bpf_sock_addr *ctx)
+#endif
 
 #define CONNECT_OK 1
 #define CONNECT_REFUSE 0
 #define EHOSTUNREACH 113
 
+/* named and name are the address of a call, read and written by words: the kernel allows no other way. */
+inlined struct addr named(struct bpf_sock_addr *ctx)
+{
+#ifdef IPV6
+	struct addr a = {{ ctx->user_ip6[0], ctx->user_ip6[1], ctx->user_ip6[2], ctx->user_ip6[3] }};
+#else
+	struct addr a = {{ ctx->user_ip4 }};
+#endif
+	return a;
+}
+
+inlined void name(struct bpf_sock_addr *ctx, struct addr a, __be16 port)
+{
+#ifdef IPV6
+	ctx->user_ip6[0] = a.w[0];
+	ctx->user_ip6[1] = a.w[1];
+	ctx->user_ip6[2] = a.w[2];
+	ctx->user_ip6[3] = a.w[3];
+#else
+	ctx->user_ip4 = a.w[0];
+#endif
+	ctx->user_port = port;
+}
+
 /* sock_backend picks the backend of a socket's service and says in *rev_nat which service it was. Returns 0 if the
  * address is no service, 1 with *chosen filled in, or -1 for a service that has nobody behind it.
  */
-inlined int sock_backend(struct bpf_sock_addr *ctx, __u8 proto, struct lb4_backend *chosen, __u16 *rev_nat)
+inlined int sock_backend(struct bpf_sock_addr *ctx, __u8 proto, struct lb_backend *chosen, __u16 *rev_nat)
 {
-	struct lb4_key key = { .address = ctx->user_ip4, .dport = (__be16)ctx->user_port, .proto = proto };
-	struct lb4_service *svc = lb_service(&key, SCOPE_INTERNAL);
-	struct lb4_backend *backend;
-	__u64 client = 0;
+	struct lb_key key = { .address = named(ctx), .dport = (__be16)ctx->user_port, .proto = proto };
+	struct lb_service *svc = lb_service(&key, SCOPE_INTERNAL);
+	struct lb_backend *backend;
+	struct client client = {};
 	__u32 id;
 
 	if (!svc)
 		return 0;
 	if (svc->flags & SVC_AFFINITY)
-		client = bpf_get_netns_cookie(ctx);
+		client.w[0] = bpf_get_netns_cookie(ctx);
 	id = lb_affine(svc, client, 1);
 	backend = lb_backend(id);
 	if (!backend) {
@@ -51,9 +82,9 @@ inlined int sock_backend(struct bpf_sock_addr *ctx, __u8 proto, struct lb4_backe
 
 inlined int sock_translate(struct bpf_sock_addr *ctx, __u8 proto, int remember)
 {
-	struct lb4_backend backend = {};
+	struct lb_backend backend = {};
 	struct reverse_sk_key key = {};
-	struct lb4_frontend was = {};
+	struct lb_frontend was = {};
 	__u16 rev_nat = 0;
 	int ret = sock_backend(ctx, proto, &backend, &rev_nat);
 
@@ -67,33 +98,30 @@ inlined int sock_translate(struct bpf_sock_addr *ctx, __u8 proto, int remember)
 		key.cookie = bpf_get_socket_cookie(ctx);
 		key.address = backend.address;
 		key.port = backend.port;
-		was.address = ctx->user_ip4;
+		was.address = named(ctx);
 		was.port = (__be16)ctx->user_port;
 		was.pad = rev_nat;
-		bpf_map_update_elem(&cilium_lb4_reverse_sk, &key, &was, BPF_ANY);
+		bpf_map_update_elem(&cilium_lb_reverse_sk, &key, &was, BPF_ANY);
 	}
-	ctx->user_ip4 = backend.address;
-	ctx->user_port = backend.port;
+	name(ctx, backend.address, backend.port);
 	return CONNECT_OK;
 }
 
 inlined void sock_reverse(struct bpf_sock_addr *ctx)
 {
 	struct reverse_sk_key key = {};
-	struct lb4_frontend *was;
+	struct lb_frontend *was;
 
 	key.cookie = bpf_get_socket_cookie(ctx);
-	key.address = ctx->user_ip4;
+	key.address = named(ctx);
 	key.port = (__be16)ctx->user_port;
-	was = bpf_map_lookup_elem(&cilium_lb4_reverse_sk, &key);
+	was = bpf_map_lookup_elem(&cilium_lb_reverse_sk, &key);
 	if (!was)
 		return;
-	ctx->user_ip4 = was->address;
-	ctx->user_port = was->port;
+	name(ctx, was->address, was->port);
 }
 
-SEC("cgroup/connect4")
-int connect4(struct bpf_sock_addr *ctx)
+HOOK(connect)
 {
 	if (ctx->type == SOCK_STREAM)
 		return sock_translate(ctx, IPPROTO_TCP, 1);
@@ -102,23 +130,20 @@ int connect4(struct bpf_sock_addr *ctx)
 	return CONNECT_OK;
 }
 
-SEC("cgroup/sendmsg4")
-int sendmsg4(struct bpf_sock_addr *ctx)
+HOOK(sendmsg)
 {
 	if (ctx->type == SOCK_DGRAM)
 		return sock_translate(ctx, IPPROTO_UDP, 1);
 	return CONNECT_OK;
 }
 
-SEC("cgroup/recvmsg4")
-int recvmsg4(struct bpf_sock_addr *ctx)
+HOOK(recvmsg)
 {
 	sock_reverse(ctx);
 	return CONNECT_OK;
 }
 
-SEC("cgroup/getpeername4")
-int getpeername4(struct bpf_sock_addr *ctx)
+HOOK(getpeername)
 {
 	sock_reverse(ctx);
 	return CONNECT_OK;

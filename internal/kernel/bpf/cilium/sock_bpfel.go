@@ -14,8 +14,11 @@ import (
 )
 
 type sockAffinityKey struct {
-	_        structs.HostLayout
-	Client   uint64
+	_      structs.HostLayout
+	Client struct {
+		_ structs.HostLayout
+		W [1]uint64
+	}
 	RevNat   uint16
 	ByCookie uint8
 	Pad      [5]uint8
@@ -35,8 +38,22 @@ type sockCounter struct {
 }
 
 type sockCtBuffer struct {
-	_      structs.HostLayout
-	Tuple  sockCtKey
+	_     structs.HostLayout
+	Tuple struct {
+		_     structs.HostLayout
+		Saddr struct {
+			_ structs.HostLayout
+			W [1]uint32
+		}
+		Daddr struct {
+			_ structs.HostLayout
+			W [1]uint32
+		}
+		Sport uint16
+		Dport uint16
+		Proto uint8
+		Flags uint8
+	}
 	Status uint8
 	Egress uint8
 	L4     uint32
@@ -45,29 +62,22 @@ type sockCtBuffer struct {
 }
 
 type sockCtEntry struct {
-	_           structs.HostLayout
-	Packets     uint64
-	Bytes       uint64
-	BackendId   uint64
-	Lifetime    uint32
-	Flags       uint16
-	RevNat      uint16
-	NatAddr     uint32
+	_         structs.HostLayout
+	Packets   uint64
+	Bytes     uint64
+	BackendId uint64
+	Lifetime  uint32
+	Flags     uint16
+	RevNat    uint16
+	NatAddr   struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
 	NatPort     uint16
 	TxFlagsSeen uint8
 	RxFlagsSeen uint8
 	SrcIdentity uint32
 	Pad         uint32
-}
-
-type sockCtKey struct {
-	_     structs.HostLayout
-	Saddr uint32
-	Daddr uint32
-	Sport uint16
-	Dport uint16
-	Proto uint8
-	Flags uint8
 }
 
 type sockEndpointInfo struct {
@@ -92,8 +102,7 @@ type sockEndpointInfo struct {
 
 type sockEndpointKey struct {
 	_      structs.HostLayout
-	Ip     uint32
-	Pad    [3]uint32
+	Ip     [4]uint32
 	Family uint8
 	Pad8   uint8
 	Pad16  uint16
@@ -101,8 +110,14 @@ type sockEndpointKey struct {
 
 type sockFragKey struct {
 	_     structs.HostLayout
-	Saddr uint32
-	Daddr uint32
+	Saddr struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Daddr struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
 	Id    uint16
 	Proto uint8
 	Pad   uint8
@@ -111,7 +126,7 @@ type sockFragKey struct {
 type sockIpcacheEntry struct {
 	_        structs.HostLayout
 	Identity uint32
-	Tunnel   uint32
+	Tunnel   [4]uint32
 	Pad      uint16
 	Key      uint8
 	Flags    uint8
@@ -123,8 +138,7 @@ type sockIpcacheKey struct {
 	Cluster   uint16
 	Pad       uint8
 	Family    uint8
-	Ip        uint32
-	Pad32     [3]uint32
+	Ip        [4]uint32
 }
 
 type sockL4Ports struct {
@@ -133,9 +147,12 @@ type sockL4Ports struct {
 	Dst uint16
 }
 
-type sockLb4Backend struct {
+type sockLbBackend struct {
 	_       structs.HostLayout
-	Address uint32
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
 	Port    uint16
 	Proto   uint8
 	Flags   uint8
@@ -144,24 +161,30 @@ type sockLb4Backend struct {
 	Pad     uint8
 }
 
-type sockLb4Frontend struct {
+type sockLbFrontend struct {
 	_       structs.HostLayout
-	Address uint32
-	Port    uint16
-	Pad     uint16
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Port uint16
+	Pad  uint16
 }
 
-type sockLb4Key struct {
+type sockLbKey struct {
 	_       structs.HostLayout
-	Address uint32
-	Dport   uint16
-	Slot    uint16
-	Proto   uint8
-	Scope   uint8
-	Pad     [2]uint8
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Dport uint16
+	Slot  uint16
+	Proto uint8
+	Scope uint8
+	Pad   [2]uint8
 }
 
-type sockLb4Service struct {
+type sockLbService struct {
 	_         structs.HostLayout
 	BackendId uint32
 	Count     uint16
@@ -182,17 +205,20 @@ type sockMetricsKey struct {
 type sockNatEntry struct {
 	_       structs.HostLayout
 	Created uint64
-	Addr    uint32
-	Port    uint16
-	Pad     uint16
+	Addr    struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Port uint16
+	Pad  [1]uint16
 }
 
 type sockNodeConfig struct {
 	_           structs.HostLayout
-	NodeIp      uint32
-	Gateway     uint32
-	NativeCidr  uint32
-	NativeMask  uint32
+	NodeIp      [4]uint32
+	Gateway     [4]uint32
+	NativeCidr  [4]uint32
+	NativeMask  [4]uint32
 	Overlay     uint32
 	HostRouting uint8
 	Tunnel      uint8
@@ -220,9 +246,12 @@ type sockPolicystatsKey struct {
 type sockReverseSkKey struct {
 	_       structs.HostLayout
 	Cookie  uint64
-	Address uint32
-	Port    uint16
-	Pad     uint16
+	Address struct {
+		_ structs.HostLayout
+		W [1]uint32
+	}
+	Port uint16
+	Pad  [1]uint16
 }
 
 // Names of all BPF objects in the ELF.

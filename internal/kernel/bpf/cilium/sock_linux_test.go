@@ -20,17 +20,18 @@ func TestChild(t *testing.T) {
 	bpftest.RunCall()
 }
 
-func TestSocketLB(t *testing.T) {
+func TestSocketLB(t *testing.T) { eachFamily(t, testSocketLB) }
+
+func testSocketLB(t *testing.T, where numbering) {
 	group := bpftest.Cgroup(t)
-	w := newWorld(t, func(*Options) {})
+	w := newWorld(t, where, func(*Options) {})
 	starter := netns.NewStarter()
 	t.Cleanup(starter.Close)
 	if err := w.planes[0].AttachCgroup(group); err != nil {
 		skipOrFail(t, err)
 	}
-	bpftest.Serve(t, w.pods[2].NS, netip.MustParseAddrPort("0.0.0.0:7000"))
-	vip := netip.MustParseAddrPort("10.96.0.10:80")
-	empty := netip.MustParseAddrPort("10.96.0.11:80")
+	bpftest.Serve(t, w.pods[2].NS, w.wildcard(7000))
+	vip, empty := netip.AddrPortFrom(w.vip, 80), netip.AddrPortFrom(w.vip.Next(), 80)
 	backend := netip.AddrPortFrom(w.pods[2].IP, 7000)
 	for _, proto := range []Proto{TCP, UDP} {
 		for _, s := range []Service{
@@ -49,13 +50,13 @@ func TestSocketLB(t *testing.T) {
 	defer seen.Close()
 	from := w.pods[0]
 	calls := []bpftest.Call{
-		{Network: "tcp4", Addr: vip, Connected: true},
-		{Network: "udp4", Addr: vip, Connected: true},
-		{Network: "udp4", Addr: vip},
+		{Network: w.networks[0], Addr: vip, Connected: true},
+		{Network: w.networks[1], Addr: vip, Connected: true},
+		{Network: w.networks[1], Addr: vip},
 	}
 	for _, c := range calls {
 		server, peer, failure := bpftest.Place(t, starter, from.NS, group, c)
-		if failure != "<nil>" || !strings.HasPrefix(server, from.IP.String()+":") || peer != vip.String() {
+		if failure != "<nil>" || !strings.HasPrefix(server, strings.TrimSuffix(netip.AddrPortFrom(from.IP, 0).String(), "0")) || peer != vip.String() {
 			t.Errorf("%+v: server saw %s, the socket's peer is %s, %s", c, server, peer, failure)
 		}
 	}
@@ -71,7 +72,7 @@ func TestSocketLB(t *testing.T) {
 			t.Errorf("the service's address is on a device: %s", f.String())
 		}
 	}
-	c := bpftest.Call{Network: "tcp4", Addr: empty, Connected: true}
+	c := bpftest.Call{Network: w.networks[0], Addr: empty, Connected: true}
 	if _, _, failure := bpftest.Place(t, starter, from.NS, group, c); !strings.Contains(failure, "no route to host") {
 		t.Errorf("a service without backends: %s, want no route to host", failure)
 	}

@@ -14,6 +14,7 @@ import (
 
 // world is two nodes with two pods and one, and a client outside.
 type world struct {
+	numbering
 	nodes  [2]*bpftest.Node
 	planes [2]*Node
 	pods   [3]*bpftest.Pod // 0 and 1 on the first node
@@ -23,40 +24,45 @@ type world struct {
 // identities of the pods, by index.
 var identities = [3]Identity{1001, 1002, 1003}
 
-func gatewayOf(node int) netip.Addr { return netip.AddrFrom4([4]byte{10, 20, byte(node + 1), 1}) }
-
-func newWorld(t *testing.T, change func(*Options)) *world {
+func newWorld(t *testing.T, where numbering, change func(*Options)) *world {
 	t.Helper()
-	top := bpftest.NewTopology(t)
-	w := &world{client: top.Node(9)}
+	top := where.topology(t)
+	w := &world{numbering: where, client: top.Node(9)}
 	var probe Options
 	change(&probe)
 	mtu := 1500
 	if probe.Overlay != "" {
-		mtu = 1450
+		mtu = 1500 - w.tunnels().overhead
 	}
 	for i := range w.nodes {
 		w.nodes[i] = top.Node(byte(i + 1))
+		if w.crossed {
+			w.nodes[i].Address("eth0", w.tunnels().wirePrefix(byte(i+1)))
+		}
 		w.nodes[i].Veth("cilium_host", "cilium_net", true)
-		w.nodes[i].Address("cilium_host", netip.PrefixFrom(gatewayOf(i), 32))
+		w.nodes[i].Address("cilium_host", w.single(w.gateway(i)))
 		if probe.Overlay != "" {
 			w.nodes[i].VXLAN(probe.Overlay, 8472)
 		}
 	}
 	for i, n := range w.nodes {
 		other := 1 - i
-		own, theirs := netip.PrefixFrom(gatewayOf(i), 24).Masked(), netip.PrefixFrom(gatewayOf(other), 24).Masked()
-		n.Route(netip.PrefixFrom(gatewayOf(i), 32), netip.Addr{}, "cilium_host", 0)
-		n.Route(own, gatewayOf(i), "cilium_host", 0)
+		own, theirs := w.subnet(i), w.subnet(other)
+		// IPv6 refuses a next hop that is the node's own address, and makes the route of the address itself.
+		var via netip.Addr
+		if w.version == 4 {
+			via = w.gateway(i)
+			n.Route(w.single(via), netip.Addr{}, "cilium_host", 0)
+		}
+		n.Route(own, via, "cilium_host", 0)
 		if probe.Overlay != "" {
-			n.Route(theirs, gatewayOf(i), "cilium_host", mtu)
+			n.Route(theirs, via, "cilium_host", mtu)
 		} else {
 			n.Route(theirs, w.nodes[other].IP, "eth0", 0)
 		}
 	}
 	for i, node := range []int{0, 0, 1} {
-		ip := netip.AddrFrom4([4]byte{10, 20, byte(node + 1), byte(10 + i)})
-		w.pods[i] = w.nodes[node].Pod(ip, gatewayOf(node), mtu)
+		w.pods[i] = w.nodes[node].Pod(w.pod(node, i), w.gateway(node), mtu)
 	}
 	for i := range w.planes {
 		w.load(t, i, change)
@@ -67,7 +73,7 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 func (w *world) load(t *testing.T, i int, change func(*Options)) {
 	t.Helper()
 	o := Options{
-		NS: w.nodes[i].NS, NodeIP: w.nodes[i].IP, Gateway: gatewayOf(i), Wire: "eth0", HostDevice: "cilium_host",
+		NS: w.nodes[i].NS, NodeIP: w.nodes[i].IP, Gateway: w.gateway(i), Wire: "eth0", HostDevice: "cilium_host",
 		NetDevice: "cilium_net", Sizes: Sizes{FlowsTCP: 4096, FlowsAny: 4096, SNAT: 4096, Stats: 1024},
 	}
 	change(&o)
@@ -85,7 +91,7 @@ func (w *world) load(t *testing.T, i int, change func(*Options)) {
 		if node == i {
 			err = n.AddEndpoint(Endpoint{ID: uint16(id + 1), Identity: identities[id], IP: p.IP, Device: p.Device, MAC: p.MAC})
 		} else {
-			err = n.SetIPCache(netip.PrefixFrom(p.IP, 32), identities[id], w.tunnelTo(o, node))
+			err = n.SetIPCache(w.single(p.IP), identities[id], w.tunnelTo(o, node))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -93,8 +99,8 @@ func (w *world) load(t *testing.T, i int, change func(*Options)) {
 	}
 	other := 1 - i
 	if err := errors.Join(
-		n.SetIPCache(netip.PrefixFrom(w.nodes[other].IP, 32), RemoteNode, netip.Addr{}),
-		n.SetIPCache(netip.PrefixFrom(gatewayOf(other), 32), RemoteNode, w.tunnelTo(o, other)),
+		n.SetIPCache(w.single(w.nodes[other].IP), RemoteNode, netip.Addr{}),
+		n.SetIPCache(w.single(w.gateway(other)), RemoteNode, w.tunnelTo(o, other)),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +110,15 @@ func (w *world) tunnelTo(o Options, node int) netip.Addr {
 	if o.Overlay == "" {
 		return netip.Addr{}
 	}
-	return w.nodes[node].IP
+	return w.tunnels().node(byte(node + 1))
+}
+
+// tunnels is the family of the packets between nodes.
+func (w *world) tunnels() numbering {
+	if w.crossed {
+		return w.other()
+	}
+	return w.numbering
 }
 
 // skipOrFail ends the test: skipped if the right to load programs is missing, failed with the verifier's log else.
@@ -134,20 +148,21 @@ var modes = []struct {
 	{"native-packet-lb", func(o *Options) { o.PacketLB = true }},
 }
 
-func TestTraffic(t *testing.T) {
+func TestTraffic(t *testing.T) { eachFamily(t, testTraffic) }
+
+func testTraffic(t *testing.T, where numbering) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
-			w := newWorld(t, m.change)
-			at := netip.AddrPortFrom(netip.IPv4Unspecified(), 7000)
+			w := newWorld(t, where, m.change)
 			for _, p := range w.pods {
-				bpftest.Serve(t, p.NS, at)
+				bpftest.Serve(t, p.NS, w.wildcard(7000))
 			}
 			for _, n := range w.nodes {
 				// Not the wildcard: a datagram's answer would leave from the address of cilium_host.
 				bpftest.Serve(t, n.NS, netip.AddrPortFrom(n.IP, 7000))
 			}
 			defer w.explain(t)
-			for _, network := range []string{"tcp4", "udp4"} {
+			for _, network := range w.networks {
 				for _, pair := range [][2]int{{0, 1}, {1, 0}, {0, 2}, {2, 0}} {
 					from, to := w.pods[pair[0]], w.pods[pair[1]]
 					saw, err := bpftest.Exchange(from.NS, network, netip.AddrPortFrom(to.IP, 7000), 20000)
@@ -165,6 +180,7 @@ func TestTraffic(t *testing.T) {
 					}
 				}
 			}
+			w.noDrops(t)
 		})
 	}
 }

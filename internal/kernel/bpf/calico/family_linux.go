@@ -1,0 +1,164 @@
+package calico
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+)
+
+// family is what differs between IPv4 and IPv6: the C programs are compiled for each, and each has tables of its own.
+type family struct {
+	name    string
+	address int    // bytes
+	tables  string // what their names begin with
+
+	mains, preamble, connect func() (*ebpf.CollectionSpec, error)
+	// connectName is the program that connectAt runs.
+	connectName string
+	connectAt   ebpf.AttachType
+}
+
+var (
+	ipv4 = &family{
+		name: "IPv4", address: 4, tables: "cali_v4_", mains: loadMains, preamble: loadPreamble, connect: loadConnect,
+		connectName: "connect4", connectAt: ebpf.AttachCGroupInet4Connect,
+	}
+	ipv6 = &family{
+		name: "IPv6", address: 16, tables: "cali_v6_", mains: loadMains6, preamble: loadPreamble6, connect: loadConnect6,
+		connectName: "connect6", connectAt: ebpf.AttachCGroupInet6Connect,
+	}
+)
+
+// familyOf is the family of an address, or nil.
+func familyOf(a netip.Addr) *family {
+	switch {
+	case a.Is4():
+		return ipv4
+	case a.Is6() && !a.Is4In6() && a.Zone() == "":
+		return ipv6
+	}
+	return nil
+}
+
+// has says whether an address is of the family.
+func (f *family) has(a netip.Addr) bool { return familyOf(a) == f }
+
+// bits is the length of an address.
+func (f *family) bits() int { return 8 * f.address }
+
+// zero stands for no address in keys and values.
+func (f *family) zero() []byte { return make([]byte, f.address) }
+
+// encoder writes keys and values of tables as the C structs have them. Addresses and ports are in network order, the
+// rest in the machine's.
+type encoder struct{ bytes []byte }
+
+func (e *encoder) u8(v ...uint8) *encoder {
+	e.bytes = append(e.bytes, v...)
+	return e
+}
+
+func (e *encoder) u32(v ...uint32) *encoder {
+	for _, v := range v {
+		e.bytes = binary.NativeEndian.AppendUint32(e.bytes, v)
+	}
+	return e
+}
+
+func (e *encoder) be64(v uint64) *encoder {
+	e.bytes = binary.BigEndian.AppendUint64(e.bytes, v)
+	return e
+}
+
+func (e *encoder) port(v uint16) *encoder {
+	e.bytes = binary.BigEndian.AppendUint16(e.bytes, v)
+	return e
+}
+
+func (e *encoder) address(a netip.Addr) *encoder {
+	e.bytes = append(e.bytes, a.AsSlice()...)
+	return e
+}
+
+func (e *encoder) raw(b []byte) *encoder {
+	e.bytes = append(e.bytes, b...)
+	return e
+}
+
+// be16 is a port as a program finds it in a register.
+func be16(port uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
+}
+
+// ifaceConfig is struct iface_config: what a preamble knows of its device.
+type ifaceConfig struct {
+	host   netip.Addr
+	tunnel uint32
+	policy uint32
+	kind   kind
+	dsr    bool
+}
+
+func (c ifaceConfig) encode() []byte {
+	e := new(encoder).address(c.host).u32(c.tunnel, c.policy)
+	dsr := uint8(0)
+	if c.dsr {
+		dsr = 1
+	}
+	return e.u8(uint8(c.kind), dsr, 0, 0).bytes
+}
+
+// routeKey is struct route_key.
+func routeKey(p netip.Prefix) []byte {
+	return new(encoder).u32(uint32(p.Bits())).address(p.Masked().Addr()).bytes
+}
+
+// routeValue is struct route_value.
+func (f *family) routeValue(flags uint32, hop netip.Addr, ifindex uint32) []byte {
+	e := new(encoder).u32(flags)
+	if hop.IsValid() {
+		e.address(hop)
+	} else {
+		e.raw(f.zero())
+	}
+	return e.u32(ifindex).bytes
+}
+
+// natKey is struct nat_fe_key for clients anywhere, whose prefix ends before the source.
+func (f *family) natKey(a netip.AddrPort, proto Proto) []byte {
+	return new(encoder).u32(uint32(f.bits()+32)).address(a.Addr()).port(a.Port()).u8(uint8(proto), 0).raw(f.zero()).bytes
+}
+
+// backendKey is struct nat_be_key.
+func backendKey(id uint32, ordinal int) []byte {
+	return new(encoder).u32(id, uint32(ordinal)).bytes
+}
+
+// backendValue is struct nat_be_value.
+func backendValue(a netip.AddrPort) []byte {
+	return new(encoder).address(a.Addr()).port(a.Port()).u8(0, 0).bytes
+}
+
+// affinityID takes the service out of struct nat_aff_key.
+func (f *family) affinityID(key []byte) uint32 { return binary.NativeEndian.Uint32(key[f.address:]) }
+
+// affinityBackend takes what backendValue writes out of struct nat_aff_value.
+func (f *family) affinityBackend(value []byte) string { return string(value[8 : 8+f.address+4]) }
+
+// setKey is struct set_key, of a set's number and a prefix in it.
+func setKey(set uint64, p netip.Prefix) []byte {
+	const number = 64 // bits
+	return new(encoder).u32(number+uint32(p.Bits())).be64(set).address(p.Masked().Addr()).u8(0, 0, 0, 0).bytes
+}
+
+// Offset of the address in struct set_key, which is packed.
+const setKeyAddr = 12
+
+// Offsets of struct state's first fields, as state.h has them.
+const stateSrc = 0
+
+func (f *family) stateDst() int16      { return int16(f.address) }
+func (f *family) stateDport() int16    { return int16(2*f.address + 2) }
+func (f *family) stateProto() int16    { return int16(2*f.address + 4) }
+func (f *family) stateAccepted() int16 { return int16(2*f.address + 8) }

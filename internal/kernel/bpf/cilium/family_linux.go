@@ -1,0 +1,107 @@
+package cilium
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+)
+
+// family is what the two network protocols do not share: the objects, the names of tables whose keys are addresses, and
+// how those keys lie in memory. Constants, and the tables that have room for either, are the same for both.
+type family struct {
+	version         int // 4 or 6; the last character of tables and hooks
+	bits            int // of an address
+	number          uint8
+	host, lxc, sock func() (*ebpf.CollectionSpec, error)
+	// hooks are the programs of sock, by where they go.
+	hooks map[ebpf.AttachType]string
+}
+
+// familyOf is the family that an address belongs to.
+func familyOf(a netip.Addr) *family {
+	if isV6(a) {
+		return &ipv6
+	}
+	return &ipv4
+}
+
+var ipv4 = family{
+	version: 4, bits: 32, number: 1, host: loadHost, lxc: loadLxc, sock: loadSock,
+	hooks: map[ebpf.AttachType]string{
+		ebpf.AttachCGroupInet4Connect: "connect4", ebpf.AttachCGroupUDP4Sendmsg: "sendmsg4",
+		ebpf.AttachCGroupUDP4Recvmsg: "recvmsg4", ebpf.AttachCgroupInet4GetPeername: "getpeername4",
+	},
+}
+
+var ipv6 = family{
+	version: 6, bits: 128, number: 2, host: loadHost6, lxc: loadLxc6, sock: loadSock6,
+	hooks: map[ebpf.AttachType]string{
+		ebpf.AttachCGroupInet6Connect: "connect6", ebpf.AttachCGroupUDP6Sendmsg: "sendmsg6",
+		ebpf.AttachCGroupUDP6Recvmsg: "recvmsg6", ebpf.AttachCgroupInet6GetPeername: "getpeername6",
+	},
+}
+
+// ipcacheStatic is IPCACHE_STATIC of maps.h.
+const ipcacheStatic = 32
+
+// String is the name of the protocol.
+func (f *family) String() string { return fmt.Sprintf("IPv%d", f.version) }
+
+// table is the name of a table whose keys or values are addresses; %d in it stands for the number of the family.
+func (f *family) table(name string) string { return fmt.Sprintf(name, f.version) }
+
+// has says that an address is one of the family.
+func (f *family) has(a netip.Addr) bool { return a.IsValid() && a.BitLen() == f.bits && !a.Is4In6() }
+
+// single is the prefix of an address alone.
+func (f *family) single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, f.bits) }
+
+// words is an address as it lies where there is room for either family: IPv4 in the first of four words.
+func words(a netip.Addr) (w [4]uint32) {
+	b := a.AsSlice()
+	for i := range len(b) / 4 {
+		w[i] = binary.NativeEndian.Uint32(b[4*i:])
+	}
+	return w
+}
+
+// mask is the mask of a prefix, as words.
+func (f *family) mask(bits int) [4]uint32 {
+	ones := netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	if f.bits == 128 {
+		ones = netip.AddrFrom16([16]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255})
+	}
+	return words(netip.PrefixFrom(ones, bits).Masked().Addr())
+}
+
+func (f *family) endpointKey(a netip.Addr) hostEndpointKey {
+	return hostEndpointKey{Ip: words(a), Family: f.number}
+}
+
+func (f *family) ipcacheKey(p netip.Prefix) hostIpcacheKey {
+	return hostIpcacheKey{
+		Prefixlen: ipcacheStatic + uint32(p.Bits()), Family: f.number, Ip: words(p.Masked().Addr()),
+	}
+}
+
+// lbKey is struct lb_key, whose address is as long as the family's.
+func lbKey(front netip.AddrPort, proto Proto, slot, scope int) []byte {
+	b := addrPort(front)
+	b = binary.NativeEndian.AppendUint16(b, uint16(slot))
+	return append(b, uint8(proto), uint8(scope), 0, 0)
+}
+
+// lbBackend is struct lb_backend.
+func lbBackend(at netip.AddrPort, proto Proto) []byte {
+	return append(addrPort(at), uint8(proto), 0, 0, 0, 0, 0)
+}
+
+// lbFrontend is struct lb_frontend.
+func lbFrontend(at netip.AddrPort) []byte { return append(addrPort(at), 0, 0) }
+
+// addrPort is an address and a port as they lie in a packet.
+func addrPort(at netip.AddrPort) []byte {
+	return binary.BigEndian.AppendUint16(at.Addr().AsSlice(), at.Port())
+}
