@@ -3,12 +3,10 @@ package compare
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -56,6 +54,8 @@ const (
 	// Missing means that finished trials have no such number, so that the median stands on the others: as a rule the
 	// slow ones, whose exchanges are too few for a percentile, are the ones that lack it.
 	Missing = "missing-values"
+	// Thinned means that a part of the values stands for all, since the result is too large.
+	Thinned = "thinned"
 	// NotFinite means that a value was infinite or not a number and was left out.
 	NotFinite = "not-finite"
 )
@@ -69,130 +69,41 @@ func (c Cell) Values() []float64 {
 	return vs
 }
 
-// attempts is a case and its trials in the order of repetition.
-type attempts struct {
-	plan.Case
-	trials []result.Record
-}
-
-// gather makes one cell per case and metric. A case of which every trial failed has a cell for each metric that its
-// workload shows elsewhere, so that the failure is seen wherever the number is missed.
-func (a *Analysis) gather(trials []result.Record) []Cell {
-	var cases []*attempts
-	byCase := map[plan.Case]*attempts{}
-	metricsOf := map[plan.Workload]map[string]bool{}
-	for _, t := range trials {
-		if byCase[t.Case] == nil {
-			byCase[t.Case] = &attempts{Case: t.Case}
-			cases = append(cases, byCase[t.Case])
-		}
-		byCase[t.Case].trials = append(byCase[t.Case].trials, t)
-		if metricsOf[t.Workload] == nil {
-			metricsOf[t.Workload] = map[string]bool{}
-		}
-		for name := range t.Metrics {
-			metricsOf[t.Workload][name] = t.Status == result.OK || metricsOf[t.Workload][name]
-		}
+// cell summarizes one metric over the trials of a case.
+func (a *attempts) cell(name string, confidence float64) Cell {
+	cell := Cell{Key: Key{a.Profile, a.Path, a.Workload, name}, Unit: metric.UnitFor(name, a.Workload.Work()), Failed: a.failed}
+	s := a.series[name]
+	if s == nil {
+		s = &series{}
 	}
-	var cells []Cell
-	for _, c := range cases {
-		slices.SortStableFunc(c.trials, func(x, y result.Record) int { return cmp.Compare(x.Repetition, y.Repetition) })
-		cells = append(cells, a.cellsOf(c, metricsOf[c.Workload])...)
-	}
-	return cells
-}
-
-// cellsOf makes the cells of one case; shown are the metrics of its workload.
-func (a *Analysis) cellsOf(c *attempts, shown map[string]bool) []Cell {
-	failed := 0
-	for _, t := range c.trials {
-		if t.Status != result.OK {
-			failed++
-		}
-	}
-	names := a.Metrics
-	if !slices.ContainsFunc(names, func(n string) bool { return shown[n] }) {
-		names, shown = []string{metric.ServiceDemand}, map[string]bool{metric.ServiceDemand: true}
-	}
-	var cells []Cell
-	for _, name := range names {
-		if !shown[name] {
-			continue
-		}
-		cell := a.cell(c, name, failed)
-		tried := slices.ContainsFunc(c.trials, func(t result.Record) bool { _, ok := t.Metrics[name]; return ok })
-		if tried || failed == len(c.trials) {
-			cells = append(cells, cell)
-		}
-	}
-	return cells
-}
-
-// cell summarizes one metric over the trials of a case, of which so many failed.
-func (a *Analysis) cell(c *attempts, name string, failed int) Cell {
-	cell := Cell{
-		Key:    Key{c.Profile, c.Path, c.Workload, name},
-		Unit:   metric.UnitFor(name, c.Workload.Work()),
-		Failed: failed,
-	}
-	var odd, missing int
-	for _, t := range c.trials {
-		v, ok := t.Metrics[name]
-		switch {
-		case t.Status != result.OK:
-		case !ok:
-			missing++
-		case math.IsNaN(v) || math.IsInf(v, 0):
-			odd++
-		default:
-			cell.Samples = append(cell.Samples, Sample{t.Repetition, v})
-		}
-	}
+	slices.SortStableFunc(s.samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
+	cell.Samples = s.samples
 	values := cell.Values()
-	cell.Summary = stat.Summarize(values, a.Confidence)
-	cell.Warnings = trialWarnings(c.trials)
-	if failed > 0 {
-		cell.Warnings = append(cell.Warnings, Warning{SomeFailed, failureMessage(c.trials, failed), failed})
+	cell.Summary = stat.Summarize(values, confidence)
+	for _, w := range a.warnings {
+		cell.Warnings = append(cell.Warnings, w.Warning)
 	}
-	if missing > 0 {
-		m := fmt.Sprintf("%d of %d finished trials have no such number and are not in the median", missing, len(c.trials)-failed)
-		cell.Warnings = append(cell.Warnings, Warning{Missing, m, missing})
+	add := func(id string, trials int, format string, args ...any) {
+		cell.Warnings = append(cell.Warnings, Warning{id, fmt.Sprintf(format, args...), trials})
 	}
-	if odd > 0 {
-		cell.Warnings = append(cell.Warnings, Warning{NotFinite, "a value that is not a finite number was left out", odd})
+	if a.failed > 0 {
+		why := ""
+		if a.failure.text != "" {
+			why = ": " + a.failure.text
+		}
+		add(SomeFailed, a.failed, "%d of %d trials failed%s", a.failed, a.trials, why)
+	}
+	if missing := a.trials - a.failed - s.valued - s.odd; missing > 0 {
+		add(Missing, missing, "%d of %d finished trials have no such number and are not in the median", missing, a.trials-a.failed)
+	}
+	if s.odd > 0 {
+		add(NotFinite, s.odd, "a value that is not a finite number was left out")
+	}
+	if s.valued > len(s.samples) {
+		add(Thinned, 0, "the result is too large to be kept whole: %d repetitions, drawn without regard to their values, stand for %d", len(s.samples), s.valued)
 	}
 	for _, w := range stat.Examine(values, cell.Summary) {
-		cell.Warnings = append(cell.Warnings, Warning{ID: w.ID, Message: w.Message})
+		add(w.ID, 0, "%s", w.Message)
 	}
 	return cell
-}
-
-// trialWarnings sums up the warnings of the finished trials by id.
-func trialWarnings(trials []result.Record) []Warning {
-	var ws []Warning
-	for _, t := range trials {
-		if t.Status != result.OK {
-			continue
-		}
-		for _, w := range t.Warnings {
-			i := slices.IndexFunc(ws, func(x Warning) bool { return x.ID == w.ID })
-			if i < 0 {
-				ws = append(ws, Warning{ID: w.ID, Message: w.Message})
-				i = len(ws) - 1
-			}
-			ws[i].Trials++
-		}
-	}
-	return ws
-}
-
-// failureMessage says how many trials failed and why the first did.
-func failureMessage(trials []result.Record, failed int) string {
-	m := fmt.Sprintf("%d of %d trials failed", failed, len(trials))
-	for _, t := range trials {
-		if t.Status != result.OK && t.Error != nil {
-			return m + ": " + t.Error.Kind + ": " + t.Error.Message
-		}
-	}
-	return m
 }

@@ -301,7 +301,7 @@ func TestNeed(t *testing.T) {
 		{"at the edge of the floor", e(10, 1.5, 1.4, 1.6), 0.5, most - 10},
 		{"unknown", e(9, math.NaN(), math.NaN(), math.NaN()), 0.01, 0},
 	} {
-		if got := need(c.e, c.floor); got != c.want {
+		if got := need(Comparison{Effect: c.e, Floor: c.floor}, 0.05, false); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -373,7 +373,7 @@ func TestWarningsAreInTheManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{SomeFailed, Missing, NotFinite, stat.Few, stat.Spread, stat.Outlier, stat.Trend} {
+	for _, id := range []string{SomeFailed, Missing, Thinned, NotFinite, stat.Few, stat.Spread, stat.Outlier, stat.Trend} {
 		if !strings.Contains(string(manual), "\n| `"+id+"` |") {
 			t.Errorf("docs/method.md does not say what %s means", id)
 		}

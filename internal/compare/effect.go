@@ -13,9 +13,13 @@ type Comparison struct {
 	// BaselinePath is the path of the baseline's cell where it is not Path: a profile without pods of its own has
 	// host-to-host/cross-node only, which then stands in. The zero Path otherwise.
 	BaselinePath plan.Path
-	// Effect has the ratio of the cell to the baseline with its interval, and the p value, not adjusted for the number
-	// of comparisons.
+	// Effect has the ratio of the cell to the baseline with its interval, and the p value of this comparison alone.
 	stat.Effect
+	// Adjusted is the p value corrected for the family of the comparison, which a verdict of better or worse stands on;
+	// NaN for a metric that is not judged. Family is how many comparisons it was corrected for: 0 if this one is in none,
+	// because its metric is not judged or its repetitions are too few.
+	Adjusted float64
+	Family   int
 	// Floor is the noise floor as a share: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
 	Floor float64
 	// Verdict is None for metrics that describe and are not judged.
@@ -24,10 +28,18 @@ type Comparison struct {
 	Need int
 }
 
+// pending is a comparison that waits for its family.
+type pending struct {
+	x       *Comparison
+	c, base *Cell
+	// apart is true for two results that were measured at different times, so that their trials are no pairs.
+	apart bool
+}
+
 // againstBaseline compares c with the baseline's cell; false if there is nothing to compare.
-func (a *Analysis) againstBaseline(c *Cell) (Comparison, bool) {
+func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 	if c.Profile == a.Baseline {
-		return Comparison{}, false
+		return pending{}, false
 	}
 	key := c.Key
 	key.Profile = a.Baseline
@@ -37,7 +49,7 @@ func (a *Analysis) againstBaseline(c *Cell) (Comparison, bool) {
 		base, ok = a.at[key]
 	}
 	if !ok || base.N == 0 || c.N == 0 {
-		return Comparison{}, false
+		return pending{}, false
 	}
 	return a.compare(c, base), true
 }
@@ -47,20 +59,15 @@ func (a *Analysis) againstBaseline(c *Cell) (Comparison, bool) {
 func standsIn(name string) bool { return name == profile.Raw || name == profile.Host }
 
 // compare sets c beside base.
-func (a *Analysis) compare(c, base *Cell) Comparison {
-	out := Comparison{Key: c.Key, Baseline: base.Profile, Effect: effect(c, base, a.Confidence)}
+func (a *Analysis) compare(c, base *Cell) pending {
+	x := &Comparison{Key: c.Key, Baseline: base.Profile, Effect: effect(c, base, a.Confidence), Floor: minFloor}
 	if base.Path != c.Path {
-		out.BaselinePath = base.Path
+		x.BaselinePath = base.Path
 	}
-	out.Floor = minFloor
 	if f, ok := a.floor[floorKey{c.Workload, c.Metric}]; ok {
-		out.Floor = f.Share
+		x.Floor = f.Share
 	}
-	out.Verdict = a.judge(c, base, out)
-	if out.Verdict == Inconclusive {
-		out.Need = need(out.Effect, out.Floor)
-	}
-	return out
+	return pending{x: x, c: c, base: base}
 }
 
 // effect picks the test by the number of repetitions that both cells finished, then compares.

@@ -44,9 +44,9 @@ type floorKey struct {
 }
 
 // twinOf returns the profile that was measured twice, "" if none was: the plan's baseline, or what has a twin's name.
-func twinOf(h result.Header, trials []result.Record) string {
-	for _, t := range trials {
-		if name, ok := strings.CutSuffix(t.Profile, plan.TwinSuffix); ok {
+func twinOf(h result.Header, cases []*attempts) string {
+	for _, k := range cases {
+		if name, ok := strings.CutSuffix(k.Profile, plan.TwinSuffix); ok {
 			return name
 		}
 	}

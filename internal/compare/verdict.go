@@ -16,7 +16,7 @@ type Verdict string
 const (
 	// None is for metrics without a direction.
 	None Verdict = ""
-	// Better and Worse: the test rejects, and the ratio lies beyond the noise floor.
+	// Better and Worse: the test rejects, corrected for the family, and the ratio lies beyond the noise floor.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
 	// Same: the interval, at the wanted confidence, lies within the noise floor. That the ratio alone does is not
@@ -26,23 +26,71 @@ const (
 	Inconclusive Verdict = "inconclusive"
 )
 
-// judge gives the verdict on c beside base, whose effect and floor x holds.
-func (a *Analysis) judge(c, base *Cell, x Comparison) Verdict {
-	m, _ := metric.Lookup(c.Metric)
-	if m.Better == metric.Neither {
+// family is what a p value is corrected for: one profile under one workload in one metric.
+type family struct {
+	profile, metric string
+	workload        plan.Workload
+}
+
+// settle corrects the p values of each family of comparisons and gives the verdicts.
+func settle(all []pending, confidence float64) {
+	families := map[family][]pending{}
+	for _, p := range all {
+		k := family{p.x.Profile, p.x.Metric, p.x.Workload}
+		families[k] = append(families[k], p)
+	}
+	for _, members := range families {
+		settleFamily(members, confidence)
+	}
+}
+
+// settleFamily does so for the comparisons of one family.
+func settleFamily(members []pending, confidence float64) {
+	alpha := 1 - confidence
+	var counted []pending
+	var ps []float64
+	for _, p := range members {
+		p.x.Adjusted = math.NaN()
+		if direction(p.x.Metric) == metric.Neither {
+			continue
+		}
+		p.x.Adjusted = p.x.P
+		if stat.LeastP(p.x.Test, p.c.N, p.base.N) <= alpha {
+			counted, ps = append(counted, p), append(ps, p.x.P)
+		}
+	}
+	for i, adjusted := range stat.Adjust(ps) {
+		counted[i].x.Adjusted, counted[i].x.Family = adjusted, len(counted)
+	}
+	for _, p := range members {
+		p.x.Verdict = judge(p, confidence)
+		if p.x.Verdict == Inconclusive {
+			p.x.Need = need(*p.x, alpha, p.apart)
+		}
+	}
+}
+
+func direction(name string) metric.Better {
+	m, _ := metric.Lookup(name)
+	return m.Better
+}
+
+// judge gives the verdict on a comparison whose effect, floor and corrected p value are known.
+func judge(p pending, confidence float64) Verdict {
+	x, better := p.x, direction(p.x.Metric)
+	if better == metric.Neither {
 		return None
 	}
-	alpha := 1 - a.Confidence
+	rejects := x.Adjusted <= 1-confidence
 	if math.IsNaN(x.Ratio) {
-		return judgeOrder(m.Better, c, base, x.P <= alpha)
+		return judgeOrder(better, p.c, p.base, rejects)
 	}
 	size, band := math.Abs(math.Log(x.Ratio)), math.Log1p(x.Floor)
 	within := math.Log(x.High) <= band && math.Log(x.Low) >= -band
-	rejects := x.P <= alpha && (x.Low > 1 || x.High < 1)
 	switch {
-	case rejects && size > band:
-		return side(m.Better, x.Ratio > 1)
-	case within && x.Confidence >= a.Confidence:
+	case rejects && (x.Low > 1 || x.High < 1) && size > band:
+		return side(better, x.Ratio > 1)
+	case within && x.Confidence >= confidence:
 		return Same
 	}
 	return Inconclusive
@@ -73,22 +121,30 @@ const most = 1_000_000
 
 // need estimates how many more repetitions would decide. An interval shrinks with the root of the repetitions. Where
 // the ratio lies beyond the floor it decides once it is narrower than the ratio's distance from 1, where it lies within,
-// once the whole interval does.
-func need(e stat.Effect, floor float64) int {
-	missing := max(0, stat.MinRepetitions-e.N)
-	half := math.Log(e.High/e.Low) / 2
+// once the whole interval does. A corrected p value asks for a longer interval, and for enough repetitions that the test
+// can have so small a value at all.
+func need(x Comparison, alpha float64, apart bool) int {
+	factor := 1.0
+	if x.P > 0 && x.Adjusted > x.P {
+		factor = x.Adjusted / x.P
+	}
+	missing := max(0, stat.MinRepetitions-x.N)
+	half := math.Log(x.High/x.Low) / 2
 	if math.IsNaN(half) {
 		return missing
 	}
-	room := math.Abs(math.Log(e.Ratio))
-	if band := math.Log1p(floor); room <= band {
+	room := math.Abs(math.Log(x.Ratio))
+	if band := math.Log1p(x.Floor); room <= band {
 		room = band - room
+	} else {
+		half *= stat.Widen(alpha, factor)
+		missing = max(missing, stat.Enough(alpha/factor, !apart)-x.N)
 	}
 	enough := most
-	if x := math.Ceil(float64(e.N) * math.Pow(half/room, 2)); x < most {
-		enough = int(x)
+	if n := math.Ceil(float64(x.N) * math.Pow(half/room, 2)); n < most {
+		enough = int(n)
 	}
-	return max(1, missing, enough-e.N)
+	return max(1, missing, enough-x.N)
 }
 
 // Counts is how many comparisons got each verdict.
@@ -108,7 +164,7 @@ type Standing struct {
 }
 
 // Rank orders the profiles by their medians of metric name on one path, the best first, and compares each with the
-// first and the last. Profiles without a finished trial are left out. It is nil for a metric without direction.
+// first and with the last; either row of comparisons is a family. Profiles without a finished trial are left out. It is nil for a metric without direction.
 func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing {
 	m, _ := metric.Lookup(name)
 	if m.Better == metric.Neither {
@@ -126,13 +182,19 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 		}
 		return cmp.Compare(x.Cell.Median, y.Cell.Median)
 	})
+	var toBest, toLast []pending
 	for i := range out {
 		if i > 0 {
-			out[i].ToBest = a.compare(&out[i].Cell, &out[0].Cell)
+			toBest = append(toBest, a.compare(&out[i].Cell, &out[0].Cell))
 		}
 		if last := len(out) - 1; i < last {
-			out[i].ToLast = a.compare(&out[i].Cell, &out[last].Cell)
+			toLast = append(toLast, a.compare(&out[i].Cell, &out[last].Cell))
 		}
+	}
+	settleFamily(toBest, a.Confidence)
+	settleFamily(toLast, a.Confidence)
+	for i := range toBest {
+		out[i+1].ToBest, out[i].ToLast = *toBest[i].x, *toLast[i].x
 	}
 	return out
 }

@@ -44,6 +44,15 @@ const (
 	IRQInTask = "in task"
 )
 
+// OfTheMoment says whether a fact is about the moment when the run began, so that no two runs share it.
+func OfTheMoment(name string) bool {
+	switch name {
+	case LoadAverage, IdleBusy, IdleInterrupt:
+		return true
+	}
+	return false
+}
+
 // Names returns the names in order.
 func (f Facts) Names() []string { return slices.Sorted(maps.Keys(f)) }
 

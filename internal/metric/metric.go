@@ -59,6 +59,13 @@ const (
 	RequestRate     = "request_rate"
 	ResponseTime    = "response_time" // family: response_time.min ...
 	Transferred     = "transferred"
+	BackendShare    = "backend_share" // family: backend_share.min, backend_share.max
+	BackendEvenness = "backend_evenness_p"
+	Window          = "window"
+	Retransmits     = "retransmits"
+	Datagrams       = "datagrams"
+	DatagramsLost   = "datagrams_lost"
+	Requests        = "requests"
 )
 
 // catalogue is in the order in which a report shows its tables: service demand first, then rates, then times.
@@ -116,6 +123,12 @@ var catalogue = []Metric{
 		Definition: "TCP segments sent again, per 10^9 bytes of goodput.", Source: "RFC 6349 3.3, put per byte so that a faster path is not blamed"},
 	{Name: ErrorRate, Title: "error rate", Unit: "ratio", Better: Lower,
 		Definition: "Share of attempted units of work that failed or timed out; the kinds are in the record.", Source: "netperf manual"},
+	{Name: BackendShare + ".min", Title: "share of the backend with the fewest requests", Unit: "ratio", Better: Neither,
+		Definition: "Requests answered by the backend that answered the fewest, over all that were answered; 0 if a backend got none.", Source: "docs/method.md"},
+	{Name: BackendShare + ".max", Title: "share of the backend with the most requests", Unit: "ratio", Better: Neither,
+		Definition: "Requests answered by the backend that answered the most, over all that were answered.", Source: "docs/method.md"},
+	{Name: BackendEvenness, Title: "evenness of the backends, p value", Unit: "ratio", Better: Neither,
+		Definition: "Chance that connections of which each falls on any backend alike are spread at least as unevenly: Pearson's chi-squared test over connections.", Source: "docs/method.md"},
 	{Name: ClientCPU, Title: "CPU time of the client per unit of work", Unit: "ns", Better: Lower, Definition: "The part of service demand charged to the client's threads.", Source: "netperf manual, local service demand"},
 	{Name: ServerCPU, Title: "CPU time of the server per unit of work", Unit: "ns", Better: Lower, Definition: "The part of service demand charged to the server's threads.", Source: "netperf manual, remote service demand"},
 	{Name: KernelCPU, Title: "CPU time of ksoftirqd per unit of work", Unit: "ns", Better: Lower, Definition: "The part of service demand charged to ksoftirqd, and to interrupts where the kernel accounts them apart.", Source: "docs/method.md"},
@@ -124,6 +137,11 @@ var catalogue = []Metric{
 	{Name: SoftIRQShare, Title: "share of busy time in softirq", Unit: "ratio", Better: Neither,
 		Definition: "Ticks accounted to softirq and irq over all busy ticks of the CPUs of the path.", Source: "proc(5), /proc/stat"},
 	{Name: Transferred, Title: "payload transferred", Unit: "B", Better: Neither, Definition: "Payload that the receiver took in the whole window; goodput is this by the window's length.", Source: "iperf3, Transfer"},
+	{Name: Window, Title: "window of the measurement", Unit: "ns", Better: Neither, Definition: "How long it was measured, as another tool or an article says; our own trials have it in their record.", Source: "iperf3, Interval"},
+	{Name: Retransmits, Title: "retransmitted segments", Unit: "1", Better: Neither, Definition: "TCP segments sent again in the whole window, as other tools count them; it grows with what was moved and is not judged.", Source: "iperf3, Retr"},
+	{Name: Datagrams, Title: "datagrams offered", Unit: "1", Better: Neither, Definition: "Datagrams that the receiver expected in the whole window, lost ones included.", Source: "iperf3, Total Datagrams"},
+	{Name: DatagramsLost, Title: "datagrams lost", Unit: "1", Better: Neither, Definition: "Datagrams that did not arrive in the whole window.", Source: "iperf3, Lost"},
+	{Name: Requests, Title: "requests", Unit: "1", Better: Neither, Definition: "HTTP requests that were answered in the whole window.", Source: "wrk, requests in"},
 	{Name: Memory, Title: "memory of the endpoint", Unit: "B", Better: Neither, Definition: "Resident memory of the two load processes.", Source: "proc(5), statm"},
 }
 

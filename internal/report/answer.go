@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/compare"
@@ -129,12 +128,17 @@ func (b *builder) tally(cut []compare.Table) []string {
 		}
 		return []string{fmt.Sprintf("Nothing could be compared with %s.", base)}
 	}
-	n := compare.Counts(all)
+	return []string{fmt.Sprintf("Against %s, %d comparisons: %s.", base, len(all), verdictCounts(all))}
+}
+
+// verdictCounts says how many comparisons came out how.
+func verdictCounts(xs []compare.Comparison) string {
+	n := compare.Counts(xs)
 	var parts []string
 	for _, v := range []compare.Verdict{compare.Worse, compare.Better, compare.Same, compare.Inconclusive} {
 		if n[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[v], v))
 		}
 	}
-	return []string{fmt.Sprintf("Against %s, %d comparisons: %s.", base, len(all), strings.Join(slices.Clip(parts), ", "))}
+	return strings.Join(parts, ", ")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -26,16 +27,28 @@ type Options struct {
 
 // Build makes the report of a result. The error, about an option that the result cannot serve, carries a hint.
 func Build(h result.Header, recs []result.Record, o Options) (Document, error) {
+	var c Collector
+	for i := range recs {
+		if err := c.Add(&recs[i]); err != nil {
+			return Document{}, err
+		}
+	}
+	return c.Build(h, o)
+}
+
+// Build makes the report of what was collected; h is the header of its result. The collector is not to be used
+// afterwards.
+func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	metrics, err := shown(o.Metrics)
 	if err != nil {
 		return Document{}, err
 	}
-	a, err := compare.Analyse(h, recs, compare.Options{Baseline: o.Baseline, Confidence: o.Confidence})
+	a, err := c.judged.Analyse(h, compare.Options{Baseline: o.Baseline, Confidence: o.Confidence})
 	if err != nil {
 		return Document{}, err
 	}
 	b := &builder{header: h, analysis: a, notes: footnotes{at: map[string]int{}}, kinds: map[Kind]bool{}}
-	d := Document{Analysis: a, Run: runOf(h, recs), Facts: h.Facts, Profiles: h.Profiles}
+	d := Document{Analysis: a, Run: c.run.in(h), Facts: h.Facts, Profiles: h.Profiles}
 	d.Title = title(d.Run)
 	cut := b.cut(metrics)
 	b.notes.collect(cut)
@@ -45,6 +58,7 @@ func Build(h result.Header, recs []result.Record, o Options) (Document, error) {
 		}
 	}
 	d.Answer = b.answer(cut, metrics)
+	d.Needs = b.needs(cut, metrics)
 	d.Legend = b.legend(cut)
 	d.Footnotes = b.notes.text()
 	d.Lists = b.lists(d.Run)
@@ -122,15 +136,16 @@ func (b *builder) section(m metric.Metric, cut []compare.Table) (Section, bool) 
 // table writes out one table in one unit.
 func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	scale := scaleOf(t)
-	out := Table{Title: m.Title + ", " + t.Workload.String(), Unit: scale.Unit}
+	out := Table{Title: m.Title + ", " + t.Workload.String(), Unit: scale.Unit, Metric: m.Name, Workload: t.Workload}
 	columns := b.columns(t)
 	for _, j := range columns {
 		out.Columns = append(out.Columns, unit.Clean(t.Profiles[j]))
 	}
 	for i, path := range t.Paths {
-		row := Row{Label: path.String(), Short: shortPath(path)}
+		row := Row{Label: path.String(), Short: shortPath(path), Path: path}
 		for _, j := range columns {
 			e := b.entry(t.Rows[i][j], t.Profiles[j], path, scale)
+			e.Cell, e.Comparison = t.Rows[i][j].Cell, t.Rows[i][j].Comparison
 			b.kinds[e.Kind] = true
 			row.Entries = append(row.Entries, e)
 		}
@@ -237,8 +252,10 @@ func (b *builder) entry(e compare.Entry, name string, path plan.Path, scale unit
 }
 
 // spread writes the longer arm of the interval, "" if one value stands alone.
-func spread(c *compare.Cell) string {
-	if h := c.HalfWidth(); !math.IsNaN(h) {
+func spread(c *compare.Cell) string { return spreadOf(c.Summary) }
+
+func spreadOf(s stat.Summary) string {
+	if h := s.HalfWidth(); !math.IsNaN(h) {
 		return "±" + unit.Percent(h)
 	}
 	return ""

@@ -22,6 +22,8 @@ type Document struct {
 	Title string
 	// Answer is what the run says in a few lines.
 	Answer []string
+	// Needs are the standings behind the answer, one per workload.
+	Needs []Need
 	// Sections are the tables, one section per metric.
 	Sections []Section
 	// Lists are what follows the tables: profiles left out, paths not served, the run, the conditions.
@@ -31,6 +33,8 @@ type Document struct {
 	Footnotes []string
 	// Analysis has the cells, comparisons and noise floors that the tables show, and those that they do not.
 	Analysis *compare.Analysis
+	// Details is what pictures need of single trials; nil unless a second pass over the file gathered it. (optional)
+	Details  *Details
 	Run      Run
 	Facts    facts.Facts
 	Profiles []result.Profile
@@ -46,10 +50,13 @@ type Section struct {
 
 // Table is one metric under one workload: paths down, profiles across. All values share one unit.
 type Table struct {
-	Title   string
-	Unit    string
-	Columns []string
-	Rows    []Row
+	Title string
+	Unit  string
+	// Metric and Workload say which cut of the analysis this is.
+	Metric   string
+	Workload plan.Workload
+	Columns  []string
+	Rows     []Row
 	// Notes are about this table: its baseline, its noise floor.
 	Notes []string
 }
@@ -57,6 +64,7 @@ type Table struct {
 // Row is one path. Short is its name where columns are dear.
 type Row struct {
 	Label, Short string
+	Path         plan.Path
 	Entries      []Entry
 }
 
@@ -86,6 +94,9 @@ type Entry struct {
 	Mark  Mark
 	// Notes are numbers of footnotes.
 	Notes []int
+	// Cell and Comparison are what it was written from; nil where there is none.
+	Cell       *compare.Cell
+	Comparison *compare.Comparison
 }
 
 // Mark is the sign of a verdict.

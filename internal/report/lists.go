@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -108,43 +106,6 @@ func (b *builder) conditions() []Item {
 
 // unfinished is the Reason of a run whose file has no end.
 const unfinished = "unfinished"
-
-// runOf sums up how the numbers were made. An end speaks for the trials of its own invocation, which are the last ones
-// before it; those of an invocation that was killed have none, and count with their own times.
-func runOf(h result.Header, recs []result.Record) Run {
-	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: unfinished}
-	var wall, windows time.Duration
-	var open []result.Record
-	for _, rec := range recs {
-		switch {
-		case rec.Type == result.TypeTrial:
-			r.Trials++
-			wall += time.Duration(rec.WallNs)
-			windows += time.Duration(rec.WindowNs)
-			if rec.Status != result.OK {
-				r.Failed++
-			}
-			open = append(open, rec)
-			r.Reason = unfinished // a resumed run goes on after an end
-		case rec.Type == result.TypeEnd && rec.End != nil:
-			r.Reason = rec.End.Reason
-			r.Wall += time.Duration(rec.End.WallNs)
-			r.Windows += time.Duration(rec.End.WindowNs)
-			for _, killed := range open[:max(len(open)-rec.End.Trials, 0)] {
-				r.Wall += time.Duration(killed.WallNs)
-				r.Windows += time.Duration(killed.WindowNs)
-			}
-			open = nil
-		}
-	}
-	if r.Wall <= 0 || r.Reason == unfinished {
-		r.Wall, r.Windows = wall, windows
-	}
-	if h.Origin == "" {
-		r.Command = command(h.Plan)
-	}
-	return r
-}
 
 // command writes the command line that repeats a plan: what a run always has, then whatever is not the default.
 func command(p plan.Plan) string {

@@ -66,26 +66,27 @@ func (b *builder) floorNote(f compare.Floor) string {
 
 // needNote says what would decide the inconclusive ones.
 func needNote(t compare.Table) []string {
-	low, high, n := math.MaxInt, 0, 0
+	var needs []int
 	for _, row := range t.Rows {
 		for _, e := range row {
 			if x := e.Comparison; x != nil && x.Verdict == compare.Inconclusive && x.Need > 0 {
-				low, high, n = min(low, x.Need), max(high, x.Need), n+1
+				needs = append(needs, x.Need)
 			}
 		}
 	}
-	const many = 1000
-	upper := fmt.Sprint(high)
-	if high > many {
-		upper = fmt.Sprintf("over %d", many)
-	}
-	switch {
-	case n == 0:
+	return needText(needs)
+}
+
+// needText says how many more repetitions would decide, from the least to the most that are needed; nil if none are.
+func needText(needs []int) []string {
+	if len(needs) == 0 {
 		return nil
-	case low == high || low > many:
-		return []string{fmt.Sprintf("~ inconclusive: about %s more repetitions would decide.", upper)}
 	}
-	return []string{fmt.Sprintf("~ inconclusive: about %d to %s more repetitions would decide.", low, upper)}
+	low, high := slices.Min(needs), countOf(slices.Max(needs))
+	if least := countOf(low); least != high {
+		return []string{fmt.Sprintf("~ inconclusive: about %s to %s more repetitions would decide.", least, high)}
+	}
+	return []string{fmt.Sprintf("~ inconclusive: about %s more repetitions would decide.", high)}
 }
 
 // footnotes numbers the doubts about shown cells, one number for each kind of doubt.
@@ -186,7 +187,7 @@ func (b *builder) legend(cut []compare.Table) []string {
 	}
 	if len(tests) > 0 {
 		out = append(out,
-			fmt.Sprintf("The ratio is to %s. Marks: + better, - worse, = same (within the noise floor), ~ no claim. A claim needs p <= %.2g and a ratio beyond the floor; p is not adjusted for the number of comparisons.", base, 1-b.analysis.Confidence),
+			fmt.Sprintf("The ratio is to %s. Marks: + better, - worse, = same (within the noise floor), ~ no claim. A claim needs a ratio beyond the floor and p <= %.2g, corrected for the number of comparisons in its column (Benjamini-Hochberg).", base, 1-b.analysis.Confidence),
 			"Test: "+strings.Join(tests, "; ")+".")
 	}
 	for _, t := range cut {

@@ -18,9 +18,15 @@ import (
 // at most 16 MiB.
 const MaxLine = 40 << 20
 
+// MaxMetrics bounds the metrics of one trial, many times those that there are.
+const MaxMetrics = 1000
+
 // Reader reads a result file line by line, in bounded memory.
 type Reader struct {
-	lines  *bufio.Reader
+	lines *bufio.Reader
+	// whole is a line that is longer than the buffer of lines; names are the words that lines repeat, kept once.
+	whole  []byte
+	names  map[string]string
 	name   string
 	header Header
 	// number counts lines from 1; offset is where the last whole line ends.
@@ -32,7 +38,7 @@ type Reader struct {
 
 // NewReader reads the header of a result file. name is what errors call it.
 func NewReader(r io.Reader, name string) (*Reader, error) {
-	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name}
+	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{}}
 	b, err := rd.next()
 	if errors.Is(err, io.EOF) {
 		if rd.cut {
@@ -82,7 +88,31 @@ func (r *Reader) Next() (Record, error) {
 	if err := rec.check(); err != nil {
 		return Record{}, r.wrong("line %d: %w", r.number, err)
 	}
+	r.intern(&rec)
 	return rec, nil
+}
+
+// maxNames bounds the words that are kept once; further ones are kept as they come.
+const maxNames = 10_000
+
+// intern replaces the words of rec that every record of its case repeats by one copy, and frees the line.
+func (r *Reader) intern(rec *Record) {
+	one := func(s *string) {
+		if kept, ok := r.names[*s]; ok {
+			*s = kept
+		} else if len(r.names) < maxNames {
+			r.names[*s] = *s
+		}
+	}
+	w := &rec.Workload
+	for _, s := range []*string{
+		&rec.Type, &rec.Status, &rec.Profile, &w.Mode, &w.Close, &w.Congestion, (*string)(&w.Kind), (*string)(&w.Protocol),
+	} {
+		one(s)
+	}
+	for i := range rec.Warnings {
+		one(&rec.Warnings[i].ID)
+	}
 }
 
 // slimRecord reads a record and passes over its observations, of which each histogram would take 200 KiB.
@@ -108,6 +138,8 @@ func (rec *Record) check() error {
 		}
 		return nil
 	case TypeTrial:
+	case "":
+		return errors.New("it has no type; a header here means that two result files were joined")
 	default:
 		return fmt.Errorf("unknown type %q", rec.Type)
 	}
@@ -116,6 +148,9 @@ func (rec *Record) check() error {
 	}
 	if rec.Profile == "" || rec.Path == (plan.Path{}) || rec.Workload.Kind == "" || rec.Repetition < 1 {
 		return errors.New("it does not say which trial it is")
+	}
+	if len(rec.Metrics) > MaxMetrics {
+		return fmt.Errorf("it has %d metrics, more than %d", len(rec.Metrics), MaxMetrics)
 	}
 	if rec.Status == Failed && rec.Error == nil {
 		return errors.New("it failed and does not say why")
@@ -134,16 +169,23 @@ func (r *Reader) Warning() string {
 	return fmt.Sprintf("%s: line %d is cut short at byte %d and left out", r.name, r.number+1, r.offset)
 }
 
+// keepLine is the largest buffer that is kept for the next line.
+const keepLine = 4 << 20
+
 // next returns the next whole line without its newline; it is valid until the next call.
 func (r *Reader) next() ([]byte, error) {
-	var whole []byte
+	if cap(r.whole) > keepLine {
+		r.whole = nil
+	}
+	whole := r.whole[:0]
 	for {
 		part, err := r.lines.ReadSlice('\n')
 		switch {
-		case err == nil && whole == nil:
+		case err == nil && len(whole) == 0:
 			whole = part
 		case err == nil || errors.Is(err, bufio.ErrBufferFull) || errors.Is(err, io.EOF):
 			whole = append(whole, part...)
+			r.whole = whole
 		default:
 			return nil, r.wrong("cannot be read: %w", err)
 		}
@@ -169,14 +211,30 @@ func (r *Reader) wrong(format string, args ...any) error {
 // Contents is a result file in memory.
 type Contents struct {
 	Header Header
-	// Records have what was derived and not the observations of the two sides, which a Reader gives one at a time.
+	// Records have what was derived and not the observations of the two sides, which a Reader gives one at a time. Nil
+	// after Scan.
 	Records []Record
 	// Warning says that the last line was cut, "" if it was whole.
 	Warning string
 }
 
-// Load reads the result file called name.
+// Load reads the result file called name. Its memory grows with the number of trials; see Scan.
 func Load(name string) (Contents, error) {
+	var recs []Record
+	c, err := Scan(name, func(rec *Record) error {
+		recs = append(recs, *rec)
+		return nil
+	})
+	c.Records = recs
+	if err != nil {
+		return Contents{}, err
+	}
+	return c, nil
+}
+
+// Scan reads the result file called name as a stream and calls each with every record, as Contents.Records has them.
+// An error of each ends the reading. The contents that it returns have no records.
+func Scan(name string, each func(*Record) error) (Contents, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return Contents{}, fmt.Errorf("open result file: %w", err)
@@ -186,22 +244,33 @@ func Load(name string) (Contents, error) {
 	if err != nil {
 		return Contents{}, err
 	}
-	return r.rest()
+	return r.scan(each)
 }
 
 // rest reads all records that are left, slim.
 func (r *Reader) rest() (Contents, error) {
+	var recs []Record
+	c, err := r.scan(func(rec *Record) error {
+		recs = append(recs, *rec)
+		return nil
+	})
+	c.Records = recs
+	return c, err
+}
+
+// scan calls each with the records that are left, slim.
+func (r *Reader) scan(each func(*Record) error) (Contents, error) {
 	r.Slim()
-	c := Contents{Header: r.header}
 	for {
 		rec, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			c.Warning = r.Warning()
-			return c, nil
+			return Contents{Header: r.header, Warning: r.Warning()}, nil
 		}
 		if err != nil {
 			return Contents{}, err
 		}
-		c.Records = append(c.Records, rec)
+		if err := each(&rec); err != nil {
+			return Contents{}, r.wrong("line %d: %w", r.number, err)
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -147,7 +149,8 @@ func TestReaderRefuses(t *testing.T) {
 		"garbage":       {head + "\ngarbage\n" + rest, "line 2 is no record"},
 		"empty line":    {head + "\n\n" + rest, "line 2 is no record"},
 		"type":          {head + "\n" + `{"type":"x"}` + "\n", `line 2: unknown type "x"`},
-		"nothing":       {head + "\n{}\n", `line 2: unknown type ""`},
+		"joined":        {whole + whole, "line 5: it has no type; a header here means that two result files were joined"},
+		"nothing":       {head + "\n{}\n", "line 2: it has no type"},
 		"status":        {head + "\n" + `{"type":"trial","status":"fine"}` + "\n", `line 2: unknown status "fine"`},
 		"which":         {head + "\n" + `{"type":"trial","status":"ok"}` + "\n", "line 2: it does not say which trial it is"},
 		"path":          {strings.Replace(whole, "\"type\":\"trial\",\"profile\":\"raw~twin\",\"path\":\"host-to-host/cross-node\"", "\"type\":\"trial\",\"profile\":\"raw~twin\",\"path\":\"x\"", 1), `unknown path "x"`},
@@ -188,6 +191,67 @@ func TestLineIsBounded(t *testing.T) {
 	}
 	if e.n > MaxLine+1<<20 {
 		t.Errorf("read %d bytes before giving up", e.n)
+	}
+}
+
+// TestScan reads as Load does, one record at a time, and stops where it is told to.
+func TestScan(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "r.jsonl")
+	write(t, name, 3)
+	want, err := Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []Record
+	c, err := Scan(name, func(rec *Record) error {
+		got = append(got, *rec)
+		return nil
+	})
+	if err != nil || c.Records != nil {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if d := cmp.Diff(want.Records, got); d != "" {
+		t.Error(d)
+	}
+	enough := errors.New("enough")
+	if _, err := Scan(name, func(*Record) error { return enough }); !errors.Is(err, enough) || !strings.Contains(err.Error(), "line 2: enough") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Scan(name+"x", func(*Record) error { return nil }); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestReaderMemory reads lines that are longer than all its memory together, one after the other.
+func TestReaderMemory(t *testing.T) {
+	const lines, length = 60, 1 << 20
+	head := `{"schema":"cnibench.result/v1"}` + "\n"
+	fat := `{"type":"trial","profile":"x","path":"host-to-host/cross-node","workload":{"kind":"rr"},"repetition":1,"status":"ok",` +
+		`"metrics":{"goodput":1},"client":{"side":"` + strings.Repeat("x", length) + `"}}` + "\n"
+	src := []io.Reader{strings.NewReader(head)}
+	for range lines {
+		src = append(src, strings.NewReader(fat))
+	}
+	r, err := NewReader(io.MultiReader(src...), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	n, values := 0, 0.0
+	if _, err := r.scan(func(rec *Record) error {
+		n++
+		values += rec.Metrics["goodput"]
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n != lines || values != lines {
+		t.Errorf("%d records, sum %g", n, values)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > 20*length {
+		t.Errorf("%d lines of %d bytes allocated %d bytes", lines, length, got)
 	}
 }
 
@@ -301,6 +365,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
+// FuzzReader reads any bytes as a whole file, and again as what follows a header that is right: mutations seldom leave
+// one so.
 func FuzzReader(f *testing.F) {
 	dir := f.TempDir()
 	w, err := Create(filepath.Join(dir, "seed"))
@@ -314,27 +380,44 @@ func FuzzReader(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	head := []byte(`{"schema":"` + Schema + `"}` + "\n")
 	f.Add(seed)
 	f.Add(seed[:len(seed)-20])
+	f.Add(seed[bytes.IndexByte(seed, '\n')+1:])
 	f.Add([]byte("{}\n"))
+	f.Add([]byte(`{"type":"trial","profile":"x","path":"host-to-host/cross-node","workload":{"kind":"rr"},"repetition":1,"status":"ok","metrics":{"goodput":1e9}}` + "\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := NewReader(bytes.NewReader(b), "r")
-		if err != nil {
-			return
-		}
-		for {
-			rec, err := r.Next()
-			if err != nil {
-				if r.Offset() > int64(len(b)) {
-					t.Fatal("the offset is beyond the end")
-				}
-				return
-			}
-			if rec.Type == TypeTrial && rec.Key() == "" {
-				t.Fatal("a trial without a key")
-			}
+		readAll(t, b, false)
+		behind := append(slices.Clone(head), b...)
+		whole, slim := readAll(t, behind, false), readAll(t, behind, true)
+		if slim < whole {
+			t.Fatalf("%d records with observations, %d without", whole, slim)
 		}
 	})
+}
+
+// readAll reads b to its end or its first fault, and returns how many records it has before that.
+func readAll(t *testing.T, b []byte, slim bool) (n int) {
+	r, err := NewReader(bytes.NewReader(b), "r")
+	if err != nil {
+		return 0
+	}
+	if slim {
+		r.Slim()
+	}
+	for {
+		rec, err := r.Next()
+		if err != nil {
+			if r.Offset() > int64(len(b)) {
+				t.Fatal("the offset is beyond the end")
+			}
+			return n
+		}
+		n++
+		if rec.Type == TypeTrial && rec.Key() == "" {
+			t.Fatal("a trial without a key")
+		}
+	}
 }
 
 func TestAnEmptyFileIsTakenOver(t *testing.T) {

@@ -63,6 +63,16 @@ func (h *Histogram) Mean() float64 { return h.h.Mean() }
 // Stddev returns the standard deviation in ns.
 func (h *Histogram) Stddev() float64 { return h.h.StdDev() }
 
+// Each calls f for every bucket that is not empty, in rising order, with the highest value in ns that the bucket holds
+// and its count: the values that Quantile returns.
+func (h *Histogram) Each(f func(ns, count int64)) {
+	for _, b := range h.h.Distribution() {
+		if b.Count > 0 {
+			f(b.To, b.Count)
+		}
+	}
+}
+
 // MarshalJSON writes the V2 compressed encoding as a JSON string.
 func (h *Histogram) MarshalJSON() ([]byte, error) {
 	b, err := h.h.Encode(hdr.V2CompressedEncodingCookieBase)

@@ -74,15 +74,8 @@ func Unpaired(a, b []float64, confidence float64) Effect {
 	if !positive(a) || !positive(b) {
 		return e
 	}
-	d := make([]float64, 0, n*m)
-	for _, x := range a {
-		for _, y := range b {
-			d = append(d, math.Log(x)-math.Log(y))
-		}
-	}
-	slices.Sort(d)
 	k, coverage := uRank(n, m, confidence)
-	return e.between(d, k, coverage)
+	return e.between(differences{sortedLogs(a), sortedLogs(b)}, k, coverage)
 }
 
 // Paired compares a[i] with b[i] by the Wilcoxon signed-rank test. Values without a partner (beyond the shorter of the
@@ -106,23 +99,27 @@ func Paired(a, b []float64, confidence float64) Effect {
 		d[i] = math.Log(a[i]) - math.Log(b[i])
 	}
 	e.P = signedRankP(d)
-	walsh := make([]float64, 0, n*(n+1)/2)
-	for i, x := range d {
-		for _, y := range d[i:] {
-			walsh = append(walsh, x+(y-x)/2)
-		}
-	}
-	slices.Sort(walsh)
+	slices.Sort(d)
 	k, coverage := wRank(n, confidence)
-	return e.between(walsh, k, coverage)
+	return e.between(walsh{d}, k, coverage)
 }
 
-// between fills in the estimate from the sorted log ratios d, of which the k-th from either end bound the interval.
-func (e Effect) between(d []float64, k int, coverage float64) Effect {
-	e.Ratio = math.Exp(median(d))
-	e.Low, e.High = math.Exp(d[k-1]), math.Exp(d[len(d)-k])
+// between fills in the estimate from the log ratios, of which the k-th from either end bound the interval.
+func (e Effect) between(logs ordered, k int, coverage float64) Effect {
+	e.Ratio = math.Exp(middle(logs))
+	e.Low, e.High = math.Exp(kth(logs, k)), math.Exp(kth(logs, logs.size()+1-k))
 	e.Confidence = coverage
 	return e
+}
+
+// sortedLogs returns the logarithms of xs in order.
+func sortedLogs(xs []float64) []float64 {
+	out := make([]float64, len(xs))
+	for i, x := range xs {
+		out[i] = math.Log(x)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // undecided is the effect that claims nothing.

@@ -88,17 +88,7 @@ func outliers(xs []float64, middle float64) int {
 // trend is Kendall's test of xs against their order: the two-sided p value, and whether they rise.
 func trend(xs []float64) (p float64, up bool) {
 	n := len(xs)
-	rises, falls := 0, 0
-	for i, x := range xs {
-		for _, y := range xs[i+1:] {
-			switch {
-			case y > x:
-				rises++
-			case y < x:
-				falls++
-			}
-		}
-	}
+	rises, falls := orderedPairs(xs)
 	if n > exactTotal {
 		f := float64(n)
 		return normalP(float64(rises-falls)/2, f*(f-1)*(2*f+5)/72), rises > falls
@@ -107,6 +97,44 @@ func trend(xs []float64) (p float64, up bool) {
 	// Ties count half to each side; the nearer whole number towards the middle keeps the test on the safe side.
 	at := (pairs + max(rises-falls, falls-rises)) / 2
 	return twoSided(inversionCounts(n), at, pairs), rises > falls
+}
+
+// orderedPairs counts the pairs of values of which the later one is larger, and smaller; equal ones are neither.
+func orderedPairs(xs []float64) (rises, falls int) {
+	s := slices.Clone(xs)
+	falls = inversions(s, make([]float64, len(s)))
+	rises = len(s)*(len(s)-1)/2 - falls
+	for i := 0; i < len(s); {
+		j := i
+		for j < len(s) && s[j] == s[i] {
+			j++
+		}
+		rises -= (j - i) * (j - i - 1) / 2
+		i = j
+	}
+	return rises, falls
+}
+
+// inversions sorts s by merging and counts the pairs that stood in falling order; room is as long as s.
+func inversions(s, room []float64) int {
+	if len(s) < 2 {
+		return 0
+	}
+	half := len(s) / 2
+	n := inversions(s[:half], room) + inversions(s[half:], room)
+	merged := room[:0]
+	i, j := 0, half
+	for i < half && j < len(s) {
+		if s[j] < s[i] {
+			n += half - i
+			merged, j = append(merged, s[j]), j+1
+		} else {
+			merged, i = append(merged, s[i]), i+1
+		}
+	}
+	merged = append(append(merged, s[i:half]...), s[j:]...)
+	copy(s, merged)
+	return n
 }
 
 // inversionCounts returns how many of the orders of n values have each number of inversions, as shares.

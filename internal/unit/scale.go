@@ -3,8 +3,9 @@
 //
 // Values come in base units ("ns/transaction", "bit/s", "1/s", "ratio", "B"; package metric) and stay so everywhere
 // else. Common chooses a Scale for values that are to be read side by side; Scale.Format writes each of them, and
-// Scale.Unit goes into the heading. Percent, Ratio and Duration write what has no scale. Width, Fit and Clean handle
-// text: columns are counted as a terminal shows them, and control characters of a stranger's file are taken out.
+// Scale.Unit goes into the heading. Percent, Ratio and Duration write what has no scale; Convert takes numbers in the
+// units of others. Width, Fit and Clean handle text: columns are counted as a terminal shows them, and control characters
+// of a stranger's file are taken out.
 //
 // What is not a number is written as Absent, never as 0. Prefixes are decimal: 1 kB is 1000 B.
 package unit

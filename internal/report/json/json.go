@@ -95,6 +95,9 @@ type comparison struct {
 	Floor        number    `json:"floor"`
 	// Need is about how many more repetitions would decide an inconclusive verdict.
 	Need int `json:"need"`
+	// Adjusted is P corrected for the family of the comparison, of Family members.
+	Adjusted number `json:"p_adjusted"`
+	Family   int    `json:"family"`
 }
 
 type twin struct {
@@ -169,6 +172,7 @@ func comparisonOf(c compare.Comparison) comparison {
 		Profile: c.Profile, Baseline: c.Baseline, Path: c.Path, Workload: c.Workload.String(), Metric: c.Metric,
 		Ratio: number(c.Ratio), Low: number(c.Low), High: number(c.High), P: number(c.P), Verdict: string(c.Verdict),
 		BaselinePath: c.Path, Confidence: number(c.Confidence), N: c.N, Test: string(c.Test), Floor: number(c.Floor), Need: c.Need,
+		Adjusted: number(c.Adjusted), Family: c.Family,
 	}
 	if c.BaselinePath != (plan.Path{}) {
 		out.BaselinePath = c.BaselinePath

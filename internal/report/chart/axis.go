@@ -1,0 +1,134 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+)
+
+// axis maps values to positions along one direction.
+type axis struct {
+	low, high float64 // in values
+	from, to  float64 // in pixels
+	log       bool
+}
+
+// at is the position of v, which is kept within the axis.
+func (a axis) at(v float64) float64 {
+	low, high := a.low, a.high
+	if a.log {
+		low, high, v = math.Log(low), math.Log(high), math.Log(math.Max(v, a.low))
+	}
+	share := (v - low) / (high - low)
+	if math.IsNaN(share) {
+		share = 0
+	}
+	return a.from + math.Min(1, math.Max(0, share))*(a.to-a.from)
+}
+
+// linear is an axis from nice below low to nice above high, with about n ticks.
+func linear(low, high float64, n int) (axis, []float64) {
+	low, high = sane(low, high)
+	if high-low < 1e-9*math.Abs(high) || high == low {
+		pad := math.Max(math.Abs(high)*0.1, 1e-12)
+		low, high = low-pad, high+pad
+	}
+	step := niceStep((high - low) / float64(max(1, n)))
+	first, last := math.Floor(low/step+1e-9), math.Ceil(high/step-1e-9)
+	var ticks []float64
+	for i := first; i <= last; i++ {
+		ticks = append(ticks, i*step)
+	}
+	return axis{low: first * step, high: last * step}, ticks
+}
+
+// sane makes two values finite and ordered.
+func sane(low, high float64) (float64, float64) {
+	const most = 1e300
+	fix := func(v float64) float64 {
+		if math.IsNaN(v) {
+			return 0
+		}
+		return math.Max(-most, math.Min(most, v))
+	}
+	low, high = fix(low), fix(high)
+	return math.Min(low, high), math.Max(low, high)
+}
+
+// niceStep is the smallest of 1, 2, 5 times a power of ten that is at least v.
+func niceStep(v float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*power >= v*(1-1e-9) {
+			return m * power
+		}
+	}
+	return 10 * power
+}
+
+// logarithmic is an axis between two steps of 1, 2, 5 about low and high, which must be positive; its ticks are at most
+// about n: all steps, or the powers of ten, or some of those.
+func logarithmic(low, high float64, n int) (axis, []float64) {
+	low, high = sane(low, high)
+	if low <= 0 {
+		low = math.Max(high*1e-6, math.SmallestNonzeroFloat64)
+	}
+	if high <= low {
+		high = low * 2
+	}
+	steps := logSteps(low, high)
+	a := axis{low: steps[0], high: steps[len(steps)-1], log: true}
+	if len(steps) <= n {
+		return a, steps
+	}
+	decade := math.Ceil(math.Log10(a.low) - 1e-9)
+	last := math.Floor(math.Log10(a.high) + 1e-9)
+	stride := math.Max(1, math.Ceil((last-decade+1)/float64(max(1, n))))
+	var ticks []float64
+	for d := decade; d <= last; d += stride {
+		ticks = append(ticks, math.Pow(10, d))
+	}
+	return a, ticks
+}
+
+// logSteps are 1, 2, 5 times powers of ten from the last at or below low to the first at or above high.
+func logSteps(low, high float64) []float64 {
+	var steps []float64
+	for d := math.Floor(math.Log10(low)); ; d++ {
+		for _, m := range []float64{1, 2, 5} {
+			v := m * math.Pow(10, d)
+			if len(steps) > 0 && v <= low*(1+1e-9) {
+				steps = steps[:0]
+			}
+			steps = append(steps, v)
+			if v >= high*(1-1e-9) && len(steps) > 1 {
+				return steps
+			}
+		}
+	}
+}
+
+// span is the least and the greatest finite one of values, false if there is none.
+func span(values ...float64) (low, high float64, ok bool) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if !finite(v) {
+			continue
+		}
+		low, high, ok = math.Min(low, v), math.Max(high, v), true
+	}
+	return low, high, ok
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// tickText writes a tick without the digits that it does not need.
+func tickText(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	s := strconv.FormatFloat(v, 'g', 6, 64)
+	if f, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(f) >= 1e-4 && math.Abs(f) < 1e6 {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return s
+}

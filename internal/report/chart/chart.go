@@ -1,0 +1,159 @@
+// Package chart draws what a report shows: typed data in, a Drawing out, and a Drawing as SVG.
+//
+// A plot (Dots, Curves, Strips, Plane, Heat) is a struct of numbers and names; its Draw method lays it out. A Drawing is
+// a list of lines, rectangles, dots and texts in groups, in a coordinate system whose origin is the upper left corner
+// and whose unit is a pixel at scale 1. SVG writes it for a page, whose style sheet brings the colours (CSS), or as a
+// file that stands alone; package raster makes an image of it. Colours are names of a role, never values, so that one
+// drawing serves a light and a dark page; palette.go holds the values, which tests hold to the contrast that WCAG asks.
+//
+// Nothing here knows what a profile or a metric is. Texts may come from anywhere: whatever writes a drawing escapes them.
+package chart
+
+import "github.com/cnibench/cnibench/internal/unit"
+
+// Drawing is a picture.
+type Drawing struct {
+	// Width and Height are in pixels at scale 1.
+	Width, Height float64
+	// Title names the picture, Desc says in words what it shows; both are for those who cannot see it.
+	Title, Desc string
+	Groups      []Group
+}
+
+// Group is shapes that belong together.
+type Group struct {
+	// Series is the number of the thing shown, from 1; 0 for axes and the like. A page may hide a series by it.
+	Series int
+	// Row is the height that is saved if the group is taken out, in pixels; 0 if it is not a row.
+	Row float64
+	// Tip is shown by browsers when the pointer rests on the group. (optional)
+	Tip    string
+	Shapes []Shape
+}
+
+// Kind says what a shape is.
+type Kind int
+
+const (
+	// Stroke is a line through Points.
+	Stroke Kind = iota
+	// Fill is a filled rectangle from Points[0] to Points[1].
+	Fill
+	// Spots are filled circles of diameter Width about each of Points.
+	Spots
+	// Label is Text at Points[0], its baseline there.
+	Label
+)
+
+// Point is a place in a drawing.
+type Point struct{ X, Y float64 }
+
+// Shape is one element of a drawing.
+type Shape struct {
+	Kind   Kind
+	Points []Point
+	Color  Color
+	// Width is the width of a line or the diameter of dots.
+	Width float64
+	// Dash is the dash pattern of a line, 0 for none, else an index as DashOf gives it.
+	Dash int
+	// Opacity is 0 for opaque, else in (0,1).
+	Opacity float64
+	// Text, Size (of the font, in pixels), Anchor and Bold are those of a text.
+	Text   string
+	Size   float64
+	Anchor Anchor
+	Bold   bool
+}
+
+// Anchor says which part of a text stands at its point.
+type Anchor int
+
+const (
+	// Start, Middle and End of the text.
+	Start Anchor = iota
+	Middle
+	End
+)
+
+// dashes are patterns of lines: drawn, left out, ... in pixels. The first is a solid line.
+var dashes = [][]float64{nil, {6, 3}, {2, 3}, {9, 3, 2, 3}}
+
+// Dashes returns the pattern number n of a line: lengths drawn and left out in turn, nil for a solid line.
+func Dashes(n int) []float64 { return dashes[max(0, n)%len(dashes)] }
+
+// textSize is that of all texts but headings; small that of ticks.
+const (
+	textSize  = 12.0
+	smallSize = 11.0
+)
+
+// line, rect, dots and text make shapes.
+func line(c Color, width float64, points ...Point) Shape {
+	return Shape{Kind: Stroke, Points: points, Color: c, Width: width}
+}
+
+func rect(c Color, from, to Point) Shape {
+	return Shape{Kind: Fill, Points: []Point{from, to}, Color: c}
+}
+
+func dots(c Color, diameter float64, points ...Point) Shape {
+	return Shape{Kind: Spots, Points: points, Color: c, Width: diameter}
+}
+
+func text(c Color, at Point, s string, a Anchor) Shape {
+	return Shape{Kind: Label, Points: []Point{at}, Color: c, Text: s, Size: textSize, Anchor: a}
+}
+
+// small makes a text that of a tick.
+func small(s Shape) Shape {
+	s.Size = smallSize
+	return s
+}
+
+func bold(s Shape) Shape {
+	s.Bold = true
+	return s
+}
+
+// faint makes a shape translucent.
+func faint(s Shape, opacity float64) Shape {
+	s.Opacity = opacity
+	return s
+}
+
+// dashed gives a line a pattern.
+func dashed(s Shape, n int) Shape {
+	s.Dash = n
+	return s
+}
+
+// Framed is d with its title above it and a margin around, as a file that stands alone needs.
+func Framed(d Drawing) Drawing {
+	const margin, lineHeight, titleSize = 14.0, 19.0, 14.0
+	lines := unit.Wrap(unit.Clean(d.Title), int(d.Width/(titleSize*0.58)))
+	down := margin + lineHeight*float64(len(lines)) + 6
+	out := d
+	out.Width, out.Height = d.Width+2*margin, d.Height+down+margin
+	head := Group{}
+	for i, l := range lines {
+		s := bold(text(Ink, Point{margin, margin + lineHeight*float64(i) + titleSize}, l, Start))
+		s.Size = titleSize
+		head.Shapes = append(head.Shapes, s)
+	}
+	out.Groups = []Group{head}
+	for _, g := range d.Groups {
+		shapes := make([]Shape, len(g.Shapes))
+		for i, s := range g.Shapes {
+			points := make([]Point, len(s.Points))
+			for j, p := range s.Points {
+				points[j] = Point{p.X + margin, p.Y + down}
+			}
+			s.Points = points
+			shapes[i] = s
+		}
+		g.Shapes = shapes
+		out.Groups = append(out.Groups, g)
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package chart
+
+// Dots is a dot plot: one row for each name, with every sample, the median and its interval on a common scale.
+type Dots struct {
+	Title, Desc string
+	// Unit is written above the axis.
+	Unit string
+	Rows []DotRow
+	// Reference draws a line across all rows, named ReferenceName; NaN or an empty name for none. (optional)
+	Reference     float64
+	ReferenceName string
+	// Low and High widen the axis, so that several plots share one; not finite for none. (optional)
+	Low, High float64
+}
+
+// DotRow is one row of a dot plot, values in the unit of the plot.
+type DotRow struct {
+	Name   string
+	Series int
+	// Median, Low and High are NaN where there is none; then Value says why.
+	Median, Low, High float64
+	Samples           []float64
+	// Value is the text at the end of the row.
+	Value string
+}
+
+// Sizes of a dot plot.
+const (
+	plotWidth  = 400.0
+	labelWidth = 126.0
+	valueWidth = 66.0
+	rowHeight  = 23.0
+	headHeight = 34.0
+)
+
+// Draw lays the plot out. The axis begins at 0 unless a value is negative: the length of a difference is then its share
+// of the whole.
+func (p Dots) Draw() Drawing {
+	var all []float64
+	for _, r := range p.Rows {
+		all = append(append(all, r.Median, r.Low, r.High), r.Samples...)
+	}
+	all = append(all, p.Low, p.High)
+	if p.ReferenceName != "" {
+		all = append(all, p.Reference)
+	}
+	low, high, ok := span(all...)
+	if !ok {
+		low, high = 0, 1
+	}
+	a, ticks := linear(min(0, low), high, 4)
+	a.from, a.to = labelWidth, plotWidth-valueWidth-6
+	d := Drawing{Width: plotWidth, Height: headHeight + rowHeight*float64(len(p.Rows)) + 8, Title: p.Title, Desc: p.Desc}
+	d.Groups = append(d.Groups, p.frame(a, ticks, d.Height))
+	for i, r := range p.Rows {
+		d.Groups = append(d.Groups, r.draw(a, headHeight+rowHeight*(float64(i)+0.5)))
+	}
+	return d
+}
+
+// frame draws the axis above the rows.
+func (p Dots) frame(a axis, ticks []float64, height float64) Group {
+	g := Group{}
+	for _, t := range ticks {
+		x := a.at(t)
+		g.Shapes = append(g.Shapes,
+			line(Grid, 1, Point{x, headHeight - 6}, Point{x, height}),
+			small(text(Muted, Point{x, headHeight - 11}, tickText(t), Middle)))
+	}
+	g.Shapes = append(g.Shapes, small(text(Muted, Point{0, headHeight - 11}, fit(p.Unit, smallSize, labelWidth-20), Start)))
+	if p.ReferenceName != "" && finite(p.Reference) {
+		x := a.at(p.Reference)
+		g.Shapes = append(g.Shapes,
+			dashed(line(Accent, 1.5, Point{x, headHeight - 6}, Point{x, height}), 1),
+			small(text(Accent, Point{x, 9}, p.ReferenceName, middleUnless(x, p.ReferenceName))))
+	}
+	return g
+}
+
+// middleUnless keeps a label at x within the drawing.
+func middleUnless(x float64, s string) Anchor {
+	half := textWidth(s, smallSize) / 2
+	switch {
+	case x-half < 0:
+		return Start
+	case x+half > plotWidth:
+		return End
+	}
+	return Middle
+}
+
+// draw lays out one row about the height y.
+func (r DotRow) draw(a axis, y float64) Group {
+	color, _ := Series(r.Series)
+	g := Group{Series: r.Series, Row: rowHeight, Tip: r.Name + ": " + r.Value}
+	g.Shapes = append(g.Shapes, text(Ink, Point{0, y + 4}, fit(r.Name, textSize, labelWidth-8), Start))
+	if finite(r.Low) && finite(r.High) {
+		g.Shapes = append(g.Shapes, faint(line(color, 7, Point{a.at(r.Low), y}, Point{a.at(r.High), y}), 0.28))
+	}
+	var at []Point
+	for i, v := range r.Samples {
+		if finite(v) {
+			// Neighbours in time stand at different heights, so that equal values are all seen.
+			at = append(at, Point{a.at(v), y + float64(i%3-1)*4})
+		}
+	}
+	if len(at) > 0 {
+		g.Shapes = append(g.Shapes, faint(dots(color, 4.4, at...), 0.75))
+	}
+	if finite(r.Median) {
+		x := a.at(r.Median)
+		g.Shapes = append(g.Shapes, line(Ink, 2.2, Point{x, y - 8}, Point{x, y + 8}))
+	}
+	g.Shapes = append(g.Shapes, text(Ink, Point{plotWidth, y + 4}, fit(r.Value, textSize, valueWidth), End))
+	return g
+}

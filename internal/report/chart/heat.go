@@ -1,0 +1,66 @@
+package chart
+
+// Heat is a heat map: names down, columns across, each place with its text and the shade of its difference.
+type Heat struct {
+	Title, Desc string
+	Unit        string
+	Columns     []string
+	Rows        []HeatRow
+}
+
+// HeatRow is one name.
+type HeatRow struct {
+	Name   string
+	Series int
+	Cells  []HeatCell
+}
+
+// HeatCell is one place: a value above what is said of it, either of which may be empty.
+type HeatCell struct {
+	Value, Claim string
+	Color        Color
+}
+
+const (
+	heatCell   = 92.0
+	heatHeight = 36.0
+)
+
+// Draw lays the map out.
+func (p Heat) Draw() Drawing {
+	head := 46.0
+	d := Drawing{Width: labelWidth + heatCell*float64(len(p.Columns)), Height: head + heatHeight*float64(len(p.Rows)), Title: p.Title, Desc: p.Desc}
+	g := Group{Shapes: []Shape{small(text(Muted, Point{0, head - 8}, fit(p.Unit, smallSize, labelWidth-8), Start))}}
+	for j, c := range p.Columns {
+		x := labelWidth + heatCell*(float64(j)+0.5)
+		first, second := twoLines(c)
+		g.Shapes = append(g.Shapes,
+			small(text(Muted, Point{x, head - 22}, fit(first, smallSize, heatCell-4), Middle)),
+			small(text(Muted, Point{x, head - 8}, fit(second, smallSize, heatCell-4), Middle)))
+	}
+	d.Groups = append(d.Groups, g)
+	for i, r := range p.Rows {
+		y := head + heatHeight*float64(i)
+		row := Group{Series: r.Series, Row: heatHeight, Tip: r.Name}
+		row.Shapes = append(row.Shapes, text(Ink, Point{0, y + 22}, fit(r.Name, textSize, labelWidth-8), Start))
+		for j, c := range r.Cells {
+			x := labelWidth + heatCell*float64(j)
+			row.Shapes = append(row.Shapes,
+				rect(c.Color, Point{x + 1, y + 1}, Point{x + heatCell - 1, y + heatHeight - 1}),
+				bold(text(Ink, Point{x + heatCell/2, y + 16}, fit(c.Value, textSize, heatCell-6), Middle)),
+				small(text(Ink, Point{x + heatCell/2, y + 29}, fit(c.Claim, smallSize, heatCell-6), Middle)))
+		}
+		d.Groups = append(d.Groups, row)
+	}
+	return d
+}
+
+// twoLines breaks a name at its slash or its last space.
+func twoLines(s string) (string, string) {
+	for i := len(s) - 1; i > 0; i-- {
+		if s[i] == ' ' || s[i] == '/' {
+			return s[:i], s[i+1:]
+		}
+	}
+	return "", s
+}

@@ -1,0 +1,104 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Color is the role of a colour. Its value depends on the Theme.
+type Color string
+
+// Roles that are not series.
+const (
+	Ink    Color = "ink"    // text, medians
+	Muted  Color = "muted"  // secondary text
+	Grid   Color = "grid"   // lines behind the data
+	Paper  Color = "paper"  // background
+	Accent Color = "accent" // what is to be compared with
+	// Neutral fills what nothing is claimed about, Same what is known to be no different.
+	Neutral Color = "neutral"
+	Same    Color = "same"
+)
+
+// seriesColors is how many colours there are for series; after them the same come again with another dash.
+const seriesColors = 8
+
+// Series returns the colour and the dash pattern of series number n, from 1.
+func Series(n int) (Color, int) {
+	i := max(0, n-1)
+	return Color(fmt.Sprintf("s%d", i%seriesColors+1)), i / seriesColors
+}
+
+// Levels is how many shades better and worse have each.
+const Levels = 4
+
+// Level returns the shade of a difference: +1 to +4 better by more and more, -1 to -4 worse, 0 the same.
+func Level(n int) Color {
+	switch {
+	case n > 0:
+		return Color(fmt.Sprintf("better%d", min(n, Levels)))
+	case n < 0:
+		return Color(fmt.Sprintf("worse%d", min(-n, Levels)))
+	}
+	return Same
+}
+
+// Theme chooses the values of colours.
+type Theme int
+
+const (
+	// Light is dark on white, Dark light on near black.
+	Light Theme = iota
+	Dark
+)
+
+// palette has the value of each colour in the two themes, as 0xRRGGBB. Series follow Okabe and Ito's palette for
+// colour-blind readers, darkened on white until lines stand out; blue is better and orange worse, which the common
+// forms of colour blindness tell apart.
+var palette = map[Color][2]uint32{
+	Ink: {0x1b1f24, 0xe9ecf1}, Muted: {0x59626e, 0xa3acb9}, Grid: {0xe3e7ec, 0x2c333d}, Paper: {0xffffff, 0x161a20},
+	Accent: {0x8a4b00, 0xffb454}, Neutral: {0xf3f5f7, 0x1f252d}, Same: {0xe6e9ee, 0x2a313b},
+	"s1": {0x0069a8, 0x56b4e9}, "s2": {0xc24e00, 0xff9a57}, "s3": {0x007a59, 0x34cfa2}, "s4": {0xa0407f, 0xe79bca},
+	"s5": {0x8a5d00, 0xf0c84b}, "s6": {0x2286bd, 0xa5d8f7}, "s7": {0x5a626e, 0xb9c0ca}, "s8": {0x8f2d2d, 0xff9c92},
+	"better1": {0xdcebf8, 0x16293c}, "better2": {0xb8d7ef, 0x1a3b59}, "better3": {0x8fbfe3, 0x1f4f7a}, "better4": {0x68a6d6, 0x28659a},
+	"worse1": {0xfdebdb, 0x33261b}, "worse2": {0xf9d1ac, 0x4c3019}, "worse3": {0xf1b27b, 0x6b3f18}, "worse4": {0xe4914f, 0x8a501a},
+}
+
+// Value returns the value of c in a theme as 0xRRGGBB; that of Ink if c is none of ours.
+func Value(c Color, t Theme) uint32 {
+	v, ok := palette[c]
+	if !ok {
+		v = palette[Ink]
+	}
+	return v[t]
+}
+
+// colors are the names in order.
+func colors() []Color {
+	var all []Color
+	for c := range palette {
+		all = append(all, c)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Variables are the CSS declarations of a theme's colours: "--ink:#1b1f24;...".
+func Variables(t Theme) string {
+	var b strings.Builder
+	for _, c := range colors() {
+		fmt.Fprintf(&b, "--%s:#%06x;", c, Value(c, t))
+	}
+	return b.String()
+}
+
+// Classes are the CSS rules by which the drawings of a page find their colours and fonts.
+func Classes() string {
+	var b strings.Builder
+	for _, c := range colors() {
+		fmt.Fprintf(&b, ".f-%s{fill:var(--%s)}.k-%s{stroke:var(--%s)}", c, c, c, c)
+	}
+	b.WriteString(".chart text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-variant-numeric:tabular-nums}.chart .b{font-weight:600}")
+	return b.String()
+}

@@ -1,0 +1,92 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// svgTemplate escapes every text by its place. A standalone file brings its own colours, those of a page come from its
+// style sheet.
+var svgTemplate = template.Must(template.New("svg").Funcs(template.FuncMap{
+	"num": num, "path": path, "dash": dash, "anchor": anchor, "clean": unit.Clean,
+}).Parse(`<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {{num .D.Width}} {{num .D.Height}}" width="{{num .D.Width}}" height="{{num .D.Height}}" role="img" aria-labelledby="{{.ID}}-t {{.ID}}-d">
+<title id="{{.ID}}-t">{{clean .D.Title}}</title><desc id="{{.ID}}-d">{{clean .D.Desc}}</desc>
+{{- if .Style}}<style>{{.Style}}</style><rect class="f-paper" width="{{num .D.Width}}" height="{{num .D.Height}}"/>{{end}}
+{{- range .D.Groups}}
+<g{{if .Series}} data-p="{{.Series}}"{{end}}{{if .Row}} data-row="{{num .Row}}"{{end}}>
+{{- if .Tip}}<title>{{clean .Tip}}</title>{{end}}
+{{- range .Shapes}}
+{{- if eq .Kind 0}}<path class="k-{{.Color}}" fill="none" d="{{path .}}" stroke-width="{{num .Width}}" stroke-linejoin="round"{{with dash .}} stroke-dasharray="{{.}}"{{end}}{{with .Opacity}} opacity="{{.}}"{{end}}/>
+{{- else if eq .Kind 1}}<path class="f-{{.Color}}" d="{{path .}}"{{with .Opacity}} opacity="{{.}}"{{end}}/>
+{{- else if eq .Kind 2}}<path class="k-{{.Color}}" fill="none" d="{{path .}}" stroke-width="{{num .Width}}" stroke-linecap="round"{{with .Opacity}} opacity="{{.}}"{{end}}/>
+{{- else}}{{$a := index .Points 0}}<text class="f-{{.Color}}{{if .Bold}} b{{end}}" x="{{num $a.X}}" y="{{num $a.Y}}" font-size="{{num .Size}}"{{with anchor .Anchor}} text-anchor="{{.}}"{{end}}>{{clean .Text}}</text>
+{{- end}}{{end}}</g>
+{{- end}}
+</svg>
+`))
+
+// num writes a coordinate with one decimal at most.
+func num(v float64) string {
+	s := strconv.FormatFloat(v, 'f', 1, 64)
+	return strings.TrimSuffix(s, ".0")
+}
+
+// path writes the points of a line, a rectangle or dots as path data; a dot is a line of no length with round ends.
+func path(s Shape) string {
+	var b strings.Builder
+	switch s.Kind {
+	case Fill:
+		p, q := s.Points[0], s.Points[1]
+		fmt.Fprintf(&b, "M%s %sH%sV%sH%sz", num(p.X), num(p.Y), num(q.X), num(q.Y), num(p.X))
+	case Spots:
+		for _, p := range s.Points {
+			fmt.Fprintf(&b, "M%s %sh0", num(p.X), num(p.Y))
+		}
+	default:
+		for i, p := range s.Points {
+			b.WriteString([]string{"M", "L"}[min(i, 1)] + num(p.X) + " " + num(p.Y))
+		}
+	}
+	return b.String()
+}
+
+func dash(s Shape) string {
+	var parts []string
+	for _, d := range Dashes(s.Dash) {
+		parts = append(parts, num(d))
+	}
+	return strings.Join(parts, " ")
+}
+
+func anchor(a Anchor) string { return [...]string{"", "middle", "end"}[a] }
+
+// svgData is what the template is given.
+type svgData struct {
+	D     Drawing
+	ID    string
+	Style template.CSS
+}
+
+// SVG returns d for a page that has Classes and Variables in its style sheet. id must be unique within the page.
+func SVG(d Drawing, id string) (template.HTML, error) {
+	var b bytes.Buffer
+	if err := svgTemplate.Execute(&b, svgData{D: d, ID: id}); err != nil {
+		return "", fmt.Errorf("chart %q: %w", d.Title, err)
+	}
+	return template.HTML(b.String()), nil
+}
+
+// WriteSVG writes d as a file of its own, which follows the reader's preference for light or dark.
+func WriteSVG(w io.Writer, d Drawing) error {
+	style := ":root{" + Variables(Light) + "}@media (prefers-color-scheme:dark){:root{" + Variables(Dark) + "}}" + Classes()
+	if err := svgTemplate.Execute(w, svgData{D: d, ID: "chart", Style: template.CSS(style)}); err != nil {
+		return fmt.Errorf("chart %q: %w", d.Title, err)
+	}
+	return nil
+}

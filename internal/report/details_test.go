@@ -1,0 +1,219 @@
+package report_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sample"
+)
+
+// observed is a finished trial of Small with a histogram of values in ns.
+func observed(values ...int64) result.Record {
+	rec := reporttest.Small(1).Records[0]
+	h := sample.NewHistogram()
+	for _, v := range values {
+		h.Record(v)
+	}
+	rec.Client = &sample.Observation{Side: "client", RTT: h}
+	return rec
+}
+
+func gather(recs ...result.Record) *report.Details {
+	var g report.Gather
+	for _, r := range recs {
+		g.Add(r)
+	}
+	return g.Details()
+}
+
+// Whatever the distribution, each percentile of the pooled trials is that of the sorted values, within what the two
+// kinds of bucket allow.
+func TestCurveIsThePercentiles(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range 20 {
+		var all []int64
+		var recs []result.Record
+		for range 3 {
+			var some []int64
+			for range 1 + r.IntN(4000) {
+				some = append(some, 1+int64(math.Exp(3+float64(round)/3+2*r.NormFloat64())))
+			}
+			all = append(all, some...)
+			recs = append(recs, observed(some...))
+		}
+		slices.Sort(all)
+		d := gather(recs...)
+		if len(d.Curves) != 1 || d.Curves[0].Trials != 3 || d.Curves[0].Count != int64(len(all)) {
+			t.Fatalf("%+v", d.Curves)
+		}
+		c := d.Curves[0]
+		last := 0.0
+		points, end := c.Points[:len(c.Points)-1], c.Points[len(c.Points)-1]
+		for _, p := range points {
+			i := max(1, int(math.Ceil(p.Q*float64(len(all))-1e-6)))
+			want := float64(min(all[i-1], 60_000_000_000))
+			if math.Abs(p.Ns-want) > 0.006*want+1 || p.Ns < last {
+				t.Fatalf("round %d: share %v of %d: %v, want %v", round, p.Q, len(all), p.Ns, want)
+			}
+			last = p.Ns
+		}
+		if most := float64(min(all[len(all)-1], 60_000_000_000)); math.Abs(end.Ns-most) > 0.006*most+1 || end.Ns < last {
+			t.Errorf("the longest is %v, want %v", end.Ns, most)
+		}
+	}
+}
+
+// A share that too few values can speak for has no percentile.
+func TestCurveAt(t *testing.T) {
+	var hundred []int64
+	for i := range int64(100) {
+		hundred = append(hundred, 1000+i)
+	}
+	c := gather(observed(hundred...)).Curves[0]
+	if got := c.At(0.5); math.Abs(got-1049) > 6 {
+		t.Errorf("median %v", got)
+	}
+	if got := c.At(0.99); math.Abs(got-1098) > 6 {
+		t.Errorf("99 %% of 100 values: %v", got)
+	}
+	if got := c.At(0.999); !math.IsNaN(got) {
+		t.Errorf("99.9 %% of 100 values: %v", got)
+	}
+	if one := gather(observed(7)).Curves[0]; len(one.Points) == 0 || one.Points[0].Ns != 7 {
+		t.Errorf("one value: %+v", one)
+	}
+}
+
+func TestGatherPassesOver(t *testing.T) {
+	failed, twin, empty, end := observed(5), observed(5), observed(), result.Record{Type: result.TypeEnd}
+	failed.Status = result.Failed
+	twin.Profile += plan.TwinSuffix
+	if d := gather(failed, twin, empty, end, reporttest.Small(1).Records[0]); len(d.Curves)+len(d.Progress) != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// rows are intervals of 100 ms with so many operations and bytes each.
+func rows(n int, operations, bytes uint64) []sample.Interval {
+	out := []sample.Interval{{StartNs: -100e6, EndNs: 0, Operations: 1, Bytes: 1, Warmup: true}}
+	for i := range int64(n) {
+		out = append(out, sample.Interval{StartNs: i * 100e6, EndNs: (i + 1) * 100e6, Operations: operations, Bytes: bytes})
+	}
+	return out
+}
+
+// A stream's progress is what its receiver got, anything else's what its client did; the warm-up is left out.
+func TestProgress(t *testing.T) {
+	rec := observed(5)
+	rec.Client.Intervals, rec.Server = rows(3, 10, 7000), &sample.Observation{Intervals: rows(3, 2, 5000)}
+	stream, reverse := rec, rec
+	stream.Workload, reverse.Workload = plan.Workload{Kind: plan.Stream}, plan.Workload{Kind: plan.Stream, Reverse: true}
+	for _, c := range []struct {
+		name string
+		rec  result.Record
+		unit string
+		rate float64
+	}{
+		{"rr", rec, "1/s", 100}, {"stream", stream, "bit/s", 400_000}, {"reverse", reverse, "bit/s", 560_000},
+	} {
+		d := gather(c.rec)
+		if len(d.Progress) != 1 || d.Progress[0].Unit != c.unit || len(d.Progress[0].Rates) != 3 {
+			t.Fatalf("%s: %+v", c.name, d.Progress)
+		}
+		for i, r := range d.Progress[0].Rates {
+			if math.Abs(r.Rate-c.rate) > 1e-6*c.rate || r.FromNs != int64(i)*100e6 {
+				t.Errorf("%s, row %d: %+v, want %v", c.name, i, r, c.rate)
+			}
+		}
+	}
+	odd := observed(5)
+	odd.Client.Intervals = []sample.Interval{{StartNs: 9, EndNs: 3}, {StartNs: 5, EndNs: 5}, {StartNs: 90, EndNs: 91}, {StartNs: 1, EndNs: 2}}
+	for _, p := range gather(odd).Progress {
+		for _, r := range p.Rates {
+			if r.ToNs <= r.FromNs || math.IsInf(r.Rate, 0) {
+				t.Errorf("rows out of order: %+v", r)
+			}
+		}
+	}
+}
+
+// Long trials are thinned without loss, and what is too much is counted.
+func TestGatherIsBounded(t *testing.T) {
+	long := observed(5)
+	long.Client.Intervals = rows(1001, 10, 0)
+	d := gather(long)
+	if n := len(d.Progress[0].Rates); n > 60 {
+		t.Errorf("%d rows", n)
+	}
+	var sum float64
+	for _, r := range d.Progress[0].Rates {
+		sum += r.Rate * float64(r.ToNs-r.FromNs) / 1e9
+	}
+	if math.Abs(sum-10010) > 1e-6 {
+		t.Errorf("%v operations of 10010", sum)
+	}
+	var g report.Gather
+	for i := range 2100 {
+		rec := observed(5)
+		rec.Profile = fmt.Sprint("p", i)
+		rec.Client.Intervals = rows(2, 1, 1)
+		for range 3 {
+			g.Add(rec)
+		}
+	}
+	d = g.Details()
+	if len(d.Curves) != 2000 || len(d.Progress) != 4000 || d.Omitted != 300+2300 {
+		t.Errorf("%d curves, %d series, %d omitted", len(d.Curves), len(d.Progress), d.Omitted)
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	r := reporttest.NinePaths(8)
+	d, err := report.Build(r.Header, r.Records, report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Needs) != 3 {
+		t.Fatalf("%d needs", len(d.Needs))
+	}
+	for _, n := range d.Needs {
+		pick := n.Standings[n.Pick].Cell
+		if pick.Profile == "raw" || pick.Profile == "host" {
+			t.Errorf("%s: nobody chooses %s", n.Workload, pick.Profile)
+		}
+		for _, s := range n.Standings[n.Pick+1:] {
+			if s.Cell.Median < pick.Median {
+				t.Errorf("%s: %s is below the pick %s", n.Workload, s.Cell.Profile, pick.Profile)
+			}
+		}
+		if slices.Contains(n.Near, pick.Profile) || slices.Contains(n.Near, "host") {
+			t.Errorf("%s: near the pick %s: %v", n.Workload, pick.Profile, n.Near)
+		}
+	}
+	same := reporttest.Small(8)
+	for i := range same.Records { // two dataplanes that are the same, and none of them the host
+		if same.Records[i].Profile == "host" {
+			same.Records[i].Profile = "canal"
+		}
+		same.Records[i].Metrics = map[string]float64{"service_demand": 100 + float64(same.Records[i].Repetition%3)}
+	}
+	same.Header.Plan.Profiles = []string{"canal", "calico-vxlan"}
+	same.Header.Plan.Baseline = "canal"
+	if d, err = report.Build(same.Header, same.Records, report.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Needs) != 1 || len(d.Needs[0].Near) != 1 {
+		t.Errorf("two that are the same: %+v", d.Needs)
+	}
+	all := reporttest.AllFailed()
+	if d, err = report.Build(all.Header, all.Records, report.Options{}); err != nil || len(d.Needs) != 0 {
+		t.Errorf("all failed: %v, %+v", err, d.Needs)
+	}
+}

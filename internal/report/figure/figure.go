@@ -1,0 +1,147 @@
+// Package figure decides which pictures a report has, and fills the plots of package chart with its numbers.
+//
+// All returns them in reading order: for each table of the document a heat map and, path by path, a dot plot; then the
+// distributions, the progress and the efficiency planes. Nothing is computed here that is not in the document, except
+// where a number stands on a page: values are scaled to one unit for all pictures of a table, so that they can be
+// compared by eye. Each figure carries its numbers as a table too, for those who cannot see it.
+package figure
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Kind says which plot a figure is.
+type Kind string
+
+// The kinds, in reading order.
+const (
+	Heat     Kind = "heat"
+	Dots     Kind = "dots"
+	Curves   Kind = "percentiles"
+	Progress Kind = "progress"
+	Plane    Kind = "efficiency"
+)
+
+// Figure is one picture.
+type Figure struct {
+	Kind Kind
+	// Heading names it among its neighbours: a path, as a rule.
+	Heading string
+	// Metric is "" for those of several; Path is the zero Path for a heat map, which has all.
+	Metric   string
+	Path     plan.Path
+	Workload plan.Workload
+	Drawing  chart.Drawing
+	Numbers  Numbers
+}
+
+// Numbers is a figure as a table.
+type Numbers struct {
+	Columns []string
+	Rows    []NumbersRow
+}
+
+// NumbersRow is one series in numbers: Series counts from 1 as in the drawing.
+type NumbersRow struct {
+	Series int
+	Name   string
+	Cells  []string
+}
+
+// Name is a file name for the figure, without its extension: lower-case letters, digits and hyphens.
+func (f Figure) Name() string {
+	parts := []string{string(f.Kind), f.Metric, f.Workload.String()}
+	if f.Path != (plan.Path{}) {
+		parts = append(parts, f.Path.String())
+	}
+	return slug(strings.Join(parts, " "))
+}
+
+// slug keeps of s what is safe in any file name, 120 characters at most.
+func slug(s string) string {
+	var b strings.Builder
+	gap := false
+	for _, r := range strings.ToLower(s) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			if gap && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			gap = false
+			b.WriteRune(r)
+			continue
+		}
+		gap = true
+	}
+	const most = 120
+	return b.String()[:min(most, b.Len())]
+}
+
+// All returns the figures of a document in reading order.
+func All(d report.Document) []Figure {
+	if d.Analysis == nil {
+		return nil
+	}
+	s := SeriesOf(d)
+	var out []Figure
+	for _, sec := range d.Sections {
+		for _, t := range sec.Tables {
+			out = append(out, heat(t, s))
+			out = append(out, dots(d.Analysis, t, s)...)
+		}
+	}
+	if d.Details != nil {
+		out = append(out, curves(d.Details.Curves, d.Analysis.Workloads, s)...)
+		out = append(out, progress(d.Details.Progress, d.Analysis.Workloads, s)...)
+	}
+	return append(out, planes(d, s)...)
+}
+
+// Series numbers the profiles of a document from 1, for colours and filters.
+type Series map[string]int
+
+// SeriesOf numbers the profiles in report order.
+func SeriesOf(d report.Document) Series {
+	s := Series{}
+	if d.Analysis != nil {
+		for i, p := range d.Analysis.Profiles {
+			s[p] = i + 1
+		}
+	}
+	return s
+}
+
+// group is a path under a workload.
+type group struct {
+	workload plan.Workload
+	path     plan.Path
+}
+
+// grouped collects xs by workload and path, both in report order.
+func grouped[T any](xs []T, workloads []plan.Workload, of func(T) plan.Case) ([]group, map[group][]T) {
+	var order []group
+	all := map[group][]T{}
+	for _, x := range xs {
+		c := of(x)
+		g := group{c.Workload, c.Path}
+		if all[g] == nil {
+			order = append(order, g)
+		}
+		all[g] = append(all[g], x)
+	}
+	slices.SortStableFunc(order, func(a, b group) int {
+		if a.workload != b.workload {
+			return slices.Index(workloads, a.workload) - slices.Index(workloads, b.workload)
+		}
+		return slices.Index(plan.Paths, a.path) - slices.Index(plan.Paths, b.path)
+	})
+	return order, all
+}
+
+// scaled writes v, in base units, with its unit.
+func scaled(s unit.Scale, v float64) string { return s.Format(v) + " " + s.Unit }

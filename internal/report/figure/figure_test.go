@@ -1,0 +1,166 @@
+package figure
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// document has details too: every trial the same histogram and the same rows.
+func document(t *testing.T, r reporttest.Result) report.Document {
+	t.Helper()
+	d, err := report.Build(r.Header, r.Records, report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g report.Gather
+	for _, rec := range r.Records {
+		o := &sample.Observation{RTT: sample.NewHistogram()}
+		for i := range int64(200) {
+			o.RTT.Record(5000 + 100*i)
+			o.Intervals = append(o.Intervals, sample.Interval{StartNs: i * 1e6, EndNs: (i + 1) * 1e6, Operations: uint64(i), Bytes: uint64(i)})
+		}
+		if rec.Workload.Kind == plan.Stream {
+			o.RTT = nil
+		}
+		rec.Client, rec.Server = o, o
+		g.Add(rec)
+	}
+	d.Details = g.Details()
+	return d
+}
+
+func TestAll(t *testing.T) {
+	d := document(t, reporttest.NinePaths(5))
+	kinds := map[Kind]int{}
+	names := map[string]bool{}
+	for _, f := range All(d) {
+		kinds[f.Kind]++
+		if names[f.Name()] {
+			t.Errorf("two figures are called %s", f.Name())
+		}
+		names[f.Name()] = true
+		if f.Drawing.Title == "" || f.Drawing.Desc == "" || f.Heading == "" {
+			t.Errorf("%s lacks words: %q, %q, %q", f.Name(), f.Drawing.Title, f.Drawing.Desc, f.Heading)
+		}
+		if len(f.Numbers.Rows) == 0 {
+			t.Errorf("%s has no numbers", f.Name())
+		}
+		for _, r := range f.Numbers.Rows {
+			if len(r.Cells) != len(f.Numbers.Columns) {
+				t.Errorf("%s: %d cells in %d columns", f.Name(), len(r.Cells), len(f.Numbers.Columns))
+			}
+		}
+	}
+	tables := 0
+	for _, s := range d.Sections {
+		tables += len(s.Tables)
+	}
+	// Nine paths and three workloads, two of which have round trips.
+	want := map[Kind]int{Heat: tables, Dots: 9 * tables, Curves: 18, Progress: 27, Plane: 27}
+	for k, n := range want {
+		if kinds[k] != n {
+			t.Errorf("%d figures of kind %s, want %d", kinds[k], k, n)
+		}
+	}
+}
+
+// Every sample of every shown cell is a dot of a plot, and in its table.
+func TestEverySampleIsShown(t *testing.T) {
+	d := document(t, reporttest.NinePaths(5))
+	shown, listed := 0, 0
+	for _, f := range All(d) {
+		if f.Kind != Dots {
+			continue
+		}
+		for _, g := range f.Drawing.Groups {
+			for _, s := range g.Shapes {
+				if s.Kind == chart.Spots {
+					shown += len(s.Points)
+				}
+			}
+		}
+		for _, r := range f.Numbers.Rows {
+			listed += len(strings.Fields(r.Cells[3]))
+		}
+	}
+	want := 0
+	for _, s := range d.Sections {
+		for _, tab := range s.Tables {
+			for _, r := range tab.Rows {
+				for _, e := range r.Entries {
+					if e.Cell != nil {
+						want += len(e.Cell.Samples)
+					}
+				}
+			}
+		}
+	}
+	if want == 0 || shown != want || listed != want {
+		t.Errorf("%d samples are drawn, %d listed, %d there", shown, listed, want)
+	}
+}
+
+// The shade follows the verdict, and the size of the ratio in both directions; a name that claims nothing is neutral.
+func TestShade(t *testing.T) {
+	entry := func(m report.Mark, ratio float64) report.Entry {
+		return report.Entry{Mark: m, Comparison: &compare.Comparison{Effect: stat.Effect{Ratio: ratio}}}
+	}
+	for _, c := range []struct {
+		e    report.Entry
+		want chart.Color
+	}{
+		{entry(report.Worse, 1.05), "worse1"}, {entry(report.Worse, 1.3), "worse2"}, {entry(report.Worse, 2.4), "worse3"}, {entry(report.Worse, 40), "worse4"},
+		{entry(report.Better, 1/1.05), "better1"}, {entry(report.Better, 1/1.3), "better2"}, {entry(report.Better, 3), "better4"},
+		{entry(report.Worse, 1/3.0), "worse4"}, // goodput of a third
+		{entry(report.Worse, math.NaN()), "worse1"}, {entry(report.Same, 1.2), chart.Same}, {entry(report.NoClaim, 9), chart.Neutral},
+		{report.Entry{Mark: report.Better}, "better1"}, {report.Entry{}, chart.Neutral},
+	} {
+		if got := Shade(c.e); got != c.want {
+			t.Errorf("mark %q, %+v: got %s, want %s", c.e.Mark, c.e.Comparison, got, c.want)
+		}
+	}
+}
+
+// A hostile result gives file names that are safe in every shell and file system, and draws.
+func TestNamesOfFiles(t *testing.T) {
+	safe := regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,119}$`)
+	for _, r := range []reporttest.Result{reporttest.NinePaths(2), reporttest.Hostile(), reporttest.NotNumbers(), reporttest.AllFailed()} {
+		all := All(document(t, r))
+		if len(all) == 0 {
+			t.Error("no figures")
+		}
+		for _, f := range all {
+			if !safe.MatchString(f.Name()) {
+				t.Errorf("file name %q", f.Name())
+			}
+		}
+	}
+	f := Figure{Kind: Dots, Workload: plan.Workload{Kind: "../../etc/passwd\x00", Protocol: "tcp"}}
+	if got := f.Name(); !safe.MatchString(got) || strings.Contains(got, "..") {
+		t.Errorf("file name %q", got)
+	}
+	if All(report.Document{}) != nil {
+		t.Error("figures of nothing")
+	}
+}
+
+func FuzzSlug(f *testing.F) {
+	f.Add("dots rtt.p99 rr(tcp)")
+	f.Add("../../x\x00ÄÖ")
+	safe := regexp.MustCompile(`^([a-z0-9][a-z0-9-]*)?$`)
+	f.Fuzz(func(t *testing.T, s string) {
+		if got := slug(s); !safe.MatchString(got) || len(got) > 120 {
+			t.Fatalf("%q became %q", s, got)
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// scaleOf is the scale of a table, found by the values that it shows.
+func scaleOf(t report.Table) unit.Scale {
+	var medians []float64
+	base := ""
+	for _, r := range t.Rows {
+		for _, e := range r.Entries {
+			if e.Cell != nil {
+				medians, base = append(medians, e.Cell.Median), e.Cell.Unit
+			}
+		}
+	}
+	return unit.Common(base, medians...)
+}
+
+// heat is the map of a table: profiles down, paths across.
+func heat(t report.Table, s Series) Figure {
+	p := chart.Heat{Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
+	n := Numbers{}
+	for _, r := range t.Rows {
+		p.Columns = append(p.Columns, r.Short)
+		n.Columns = append(n.Columns, r.Label)
+	}
+	for j, name := range t.Columns {
+		row := chart.HeatRow{Name: name, Series: seriesAt(t, j, s)}
+		numbers := NumbersRow{Series: row.Series, Name: name}
+		for _, r := range t.Rows {
+			e := r.Entries[j]
+			row.Cells = append(row.Cells, chart.HeatCell{Value: e.Value + e.Short, Claim: Claim(e), Color: Shade(e)})
+			numbers.Cells = append(numbers.Cells, strings.TrimSpace(e.Value+e.Text+" "+Claim(e)))
+		}
+		p.Rows = append(p.Rows, row)
+		n.Rows = append(n.Rows, numbers)
+	}
+	return Figure{Kind: Heat, Heading: t.Title, Metric: t.Metric, Workload: t.Workload, Drawing: p.Draw(), Numbers: n}
+}
+
+// seriesAt is the number of the profile of column j: of its cells, since a heading has been cleaned for print.
+func seriesAt(t report.Table, j int, s Series) int {
+	for _, r := range t.Rows {
+		if c := r.Entries[j].Cell; c != nil {
+			return s[c.Profile]
+		}
+	}
+	return s[t.Columns[j]]
+}
+
+// words say a verdict where there is room for more than its sign.
+var words = map[report.Mark]string{report.Better: "better", report.Worse: "worse", report.Same: "same", report.NoClaim: "no claim"}
+
+// Claim is what an entry says about its baseline: the ratio, if there is one, and the verdict.
+func Claim(e report.Entry) string { return strings.TrimSpace(e.Ratio + " " + words[e.Mark]) }
+
+// Shade is the colour of an entry: of its verdict, by the size of the ratio.
+func Shade(e report.Entry) chart.Color {
+	switch e.Mark {
+	case report.Same:
+		return chart.Same
+	case report.Better:
+		return chart.Level(size(e.Comparison))
+	case report.Worse:
+		return chart.Level(-size(e.Comparison))
+	}
+	return chart.Neutral
+}
+
+// Steps are the ratios at which a heat map takes the next shade; the last shade is for all above.
+var Steps = [chart.Levels - 1]float64{1.1, 1.5, 2.5}
+
+// size is the shade of a ratio, 1 to chart.Levels; that of the least where there is no ratio.
+func size(x *compare.Comparison) int {
+	if x == nil || !(x.Ratio > 0) {
+		return 1
+	}
+	n := 1
+	for _, step := range Steps {
+		if math.Exp(math.Abs(math.Log(x.Ratio))) > step {
+			n++
+		}
+	}
+	return n
+}
+
+// dots are the plots of a table, one per path, on one scale.
+func dots(a *compare.Analysis, t report.Table, s Series) []Figure {
+	scale := scaleOf(t)
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, r := range t.Rows {
+		for _, e := range r.Entries {
+			if e.Cell != nil && e.Cell.N > 0 {
+				low, high = math.Min(low, e.Cell.Min/scale.Size), math.Max(high, e.Cell.Max/scale.Size)
+			}
+		}
+	}
+	var out []Figure
+	for _, r := range t.Rows {
+		p := chart.Dots{Title: t.Title + ", " + r.Label, Unit: scale.Unit, Low: low, High: high, Reference: math.NaN()}
+		n := Numbers{Columns: []string{"median", "interval", "n", "every sample (" + scale.Unit + ")"}}
+		var said []string
+		for j, e := range r.Entries {
+			row := dotRow(t.Columns[j], seriesAt(t, j, s), e, scale)
+			p.Rows = append(p.Rows, row)
+			n.Rows = append(n.Rows, dotNumbers(row, e, scale))
+			said = append(said, row.Name+" "+row.Value)
+			if x := e.Comparison; x != nil && x.Ratio > 0 && e.Cell != nil && p.ReferenceName == "" {
+				p.Reference, p.ReferenceName = reference(a, x, scale)
+			}
+		}
+		p.Desc = "Every sample, the median and its interval in " + scale.Unit + ": " + strings.Join(said, "; ") + "."
+		out = append(out, Figure{
+			Kind: Dots, Heading: r.Label, Metric: t.Metric, Path: r.Path, Workload: t.Workload, Drawing: p.Draw(), Numbers: n,
+		})
+	}
+	return out
+}
+
+// reference is the median of the baseline's cell that x stands on.
+func reference(a *compare.Analysis, x *compare.Comparison, scale unit.Scale) (float64, string) {
+	key := x.Key
+	key.Profile = x.Baseline
+	if x.BaselinePath != (plan.Path{}) {
+		key.Path = x.BaselinePath
+	}
+	if c, ok := a.Cell(key); ok && c.N > 0 {
+		return c.Median / scale.Size, unit.Clean(x.Baseline)
+	}
+	return math.NaN(), ""
+}
+
+func dotRow(name string, series int, e report.Entry, scale unit.Scale) chart.DotRow {
+	row := chart.DotRow{Name: name, Series: series, Median: math.NaN(), Low: math.NaN(), High: math.NaN(), Value: e.Value}
+	if e.Kind != report.Value {
+		row.Value = e.Short
+		return row
+	}
+	c := e.Cell
+	row.Median = c.Median / scale.Size
+	if c.N > 1 {
+		row.Low, row.High = c.Low/scale.Size, c.High/scale.Size
+	}
+	for _, x := range c.Samples {
+		row.Samples = append(row.Samples, x.Value/scale.Size)
+	}
+	return row
+}
+
+func dotNumbers(row chart.DotRow, e report.Entry, scale unit.Scale) NumbersRow {
+	out := NumbersRow{Series: row.Series, Name: row.Name}
+	if e.Kind != report.Value {
+		out.Cells = []string{e.Text, "", "", ""}
+		return out
+	}
+	interval := unit.Absent
+	if e.Cell.N > 1 {
+		interval = scale.Format(e.Cell.Low) + " to " + scale.Format(e.Cell.High)
+	}
+	var samples []string
+	for _, x := range e.Cell.Samples {
+		samples = append(samples, scale.Format(x.Value))
+	}
+	out.Cells = []string{e.Value, interval, fmt.Sprint(e.Cell.N), strings.Join(samples, " ")}
+	return out
+}

@@ -1,0 +1,178 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// BuildHistory makes the report of many results in the order of time: the changes in words, the newest first, then every
+// cell through all results.
+func BuildHistory(h *compare.History) Document {
+	d := Document{Title: fmt.Sprintf("History of %d results, %s to %s", len(h.Runs), dateOf(h.Runs[0]), dateOf(h.Runs[len(h.Runs)-1]))}
+	d.Answer = historyAnswer(h)
+	for _, m := range metric.All() {
+		s := Section{Heading: strings.ToUpper(m.Title[:1]) + m.Title[1:], Notes: []string{m.Definition + directions[m.Better]}}
+		for _, ts := range tracksOf(h, m.Name) {
+			s.Tables = append(s.Tables, trackTable(m, ts, len(h.Runs)))
+		}
+		if len(s.Tables) > 0 {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+	d.Legend = historyLegend(h)
+	d.Lists = historyLists(h)
+	return d
+}
+
+func dateOf(r compare.HistoryRun) string {
+	if r.Created.IsZero() {
+		return "undated"
+	}
+	return r.Created.UTC().Format("2006-01-02")
+}
+
+// tracksOf returns the tracks of a metric by workload.
+func tracksOf(h *compare.History, name string) [][]compare.Track {
+	at := map[plan.Workload]int{}
+	var out [][]compare.Track
+	for _, t := range h.Tracks {
+		if t.Metric != name {
+			continue
+		}
+		i, ok := at[t.Workload]
+		if !ok {
+			i = len(out)
+			at[t.Workload] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], t)
+	}
+	return out
+}
+
+// mostEvents is how many changes the answer names of each result before it counts the rest.
+const mostEvents = 10
+
+// historyAnswer says each change in a line, below the result that it came with.
+func historyAnswer(h *compare.History) []string {
+	events := h.Events()
+	changed := 0
+	for _, t := range h.Tracks {
+		if len(t.Changes) > 0 {
+			changed++
+		}
+	}
+	if len(events) == 0 {
+		return []string{fmt.Sprintf("None of the %d cells changes its level.", len(h.Tracks))}
+	}
+	lines := []string{fmt.Sprintf("%d of %d cells change their level, %d times in all.", changed, len(h.Tracks), len(events))}
+	for len(events) > 0 {
+		here := events
+		if next := slices.IndexFunc(events, func(e compare.Event) bool { return e.Run != events[0].Run }); next >= 0 {
+			here = events[:next]
+		}
+		events = events[len(here):]
+		lines = append(lines, sinceText(h.Runs[here[0].Run], len(here)))
+		for _, e := range here[:min(len(here), mostEvents)] {
+			lines = append(lines, eventText(e))
+		}
+		if more := len(here) - mostEvents; more > 0 {
+			lines = append(lines, fmt.Sprintf("%d more are in the tables.", more))
+		}
+	}
+	return lines
+}
+
+// sinceText is the line about a result with which levels begin.
+func sinceText(run compare.HistoryRun, cells int) string {
+	line := fmt.Sprintf("Since %s (%s), %d cells; ", unit.Clean(run.Name), dateOf(run), cells)
+	if len(run.Changed) == 0 {
+		return line + "no recorded condition changed there:"
+	}
+	var what []string
+	for _, d := range run.Changed {
+		what = append(what, fmt.Sprintf("%s (%s to %s)", unit.Clean(d.Name), recorded(d.A), recorded(d.B)))
+	}
+	return line + "what changed there: " + some(what) + ":"
+}
+
+// eventText is the line about one change.
+func eventText(e compare.Event) string {
+	line := fmt.Sprintf("%s %s %s %s: ", e.Metric, unit.Clean(e.Profile), e.Path, e.Workload)
+	if math.IsNaN(e.Ratio) {
+		return line + string(e.Verdict) + "."
+	}
+	return line + fmt.Sprintf("%s (%s to %s), %s.", Change(e.Ratio), Change(e.Low), Change(e.High), e.Verdict)
+}
+
+// trackTable writes out the tracks of one metric and workload: cells down, results across.
+func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
+	var medians []float64
+	for _, t := range ts {
+		for _, p := range t.Points {
+			medians = append(medians, p.Median)
+		}
+	}
+	scale := unit.Common(ts[0].Unit, medians...)
+	out := Table{Title: m.Title + ", " + ts[0].Workload.String(), Unit: scale.Unit, Metric: m.Name, Workload: ts[0].Workload}
+	for i := range runs {
+		out.Columns = append(out.Columns, fmt.Sprint(i+1))
+	}
+	for _, t := range ts {
+		name := unit.Clean(t.Profile) + " "
+		row := Row{Label: name + t.Path.String(), Short: name + shortPath(t.Path), Path: t.Path}
+		for i, p := range t.Points {
+			if p.N == 0 {
+				row.Entries = append(row.Entries, Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m"})
+				continue
+			}
+			e := Entry{Value: scale.Format(p.Median), Spread: spreadOf(p)}
+			if at := slices.IndexFunc(t.Changes, func(c compare.Shift) bool { return c.Run == i }); at >= 0 {
+				e.Mark = marks[t.Changes[at].Verdict]
+				if r := t.Changes[at].Ratio; !math.IsNaN(r) {
+					e.Ratio = unit.Ratio(r)
+				}
+			}
+			row.Entries = append(row.Entries, e)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+func historyLegend(h *compare.History) []string {
+	lines := []string{
+		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval. Columns are the results below, the oldest first.", unit.Percent(h.Confidence)),
+		fmt.Sprintf("A ratio with + (better) or - (worse) stands where a level begins, and is to the level before it. A change needs p <= %.2g by shuffling, corrected for the number of paths of its profile, workload and metric (Benjamini-Hochberg), and a ratio beyond the noise floor and beyond what neighbouring results differ by.", 1-h.Confidence),
+	}
+	if len(h.Runs) < 4 {
+		lines = append(lines, "With fewer than 4 results it cannot be told how much two runs of the same thing differ: a change may be that.")
+	}
+	return lines
+}
+
+func historyLists(h *compare.History) []List {
+	results := List{Heading: "Results"}
+	for i, r := range h.Runs {
+		text := unit.Clean(r.Name)
+		if !r.Created.IsZero() {
+			text += ", " + r.Created.UTC().Format("2006-01-02 15:04 UTC")
+		}
+		var what []string
+		for _, d := range r.Changed {
+			what = append(what, fmt.Sprintf("%s %s to %s", unit.Clean(d.Name), recorded(d.A), recorded(d.B)))
+		}
+		if len(what) > 0 {
+			text += "; changed: " + strings.Join(what, ", ")
+		}
+		results.Items = append(results.Items, Item{Name: fmt.Sprint(i + 1), Text: text})
+	}
+	return []List{results}
+}

@@ -1,0 +1,413 @@
+package html
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+var screenshots = flag.String("screenshots", "", "keep the browser's pictures of the page in this directory")
+
+func resultWarning(s string) result.Warning { return result.Warning{ID: s, Message: s} }
+
+// browser is a headless Chromium driven by the W3C WebDriver protocol, without any network but the loopback.
+type browser struct {
+	t    *testing.T
+	base string
+}
+
+var startedOn = regexp.MustCompile(`started successfully on port (\d+)`)
+
+// open starts chromedriver and a session; the test is skipped where there is none.
+func open(t *testing.T) *browser {
+	t.Helper()
+	driver, err := exec.LookPath("chromedriver")
+	if err != nil {
+		t.Skip("no chromedriver: the page is not tested in a browser")
+	}
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Skip("no chromium: the page is not tested in a browser")
+	}
+	// The browser writes to its directory until it is dead, so this is removed last, and what is left then is no fault.
+	home, err := os.MkdirTemp("", "cnibench-browser")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	cmd := exec.CommandContext(t.Context(), driver, "--port=0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the browser's processes with it
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait() // it was killed
+	})
+	lines := bufio.NewScanner(out)
+	b := &browser{t: t}
+	for b.base == "" && lines.Scan() {
+		if m := startedOn.FindStringSubmatch(lines.Text()); m != nil {
+			b.base = "http://127.0.0.1:" + m[1]
+		}
+	}
+	if b.base == "" {
+		t.Fatal("chromedriver does not say its port")
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // until it ends
+	args := []string{
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+		"--disable-sync", "--hide-scrollbars", "--user-data-dir=" + home,
+	}
+	var session struct {
+		ID string `json:"sessionId"`
+	}
+	b.call("POST", "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+		"goog:chromeOptions": map[string]any{"args": args}, "goog:loggingPrefs": map[string]any{"browser": "ALL"},
+	}}}, &session)
+	b.base += "/session/" + session.ID
+	t.Cleanup(func() { _ = b.try("DELETE", "", nil, nil) }) // the driver is killed next
+	return b
+}
+
+// try sends one command and decodes the value of its answer into v.
+func (b *browser) try(method, path string, body, v any) error {
+	var in io.Reader
+	if method == http.MethodPost {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		in = bytes.NewReader(text)
+	}
+	req, err := http.NewRequest(method, b.base+path, in)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Value json.RawMessage `json:"value"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return errors.New(string(answer.Value))
+	}
+	if v == nil {
+		return nil
+	}
+	return json.Unmarshal(answer.Value, v)
+}
+
+func (b *browser) call(method, path string, body, v any) {
+	b.t.Helper()
+	if err := b.try(method, path, body, v); err != nil {
+		b.t.Fatalf("%s %s: %v", method, path, err)
+	}
+}
+
+// script runs code in the page, whose policy does not bind the driver.
+func script[T any](b *browser, code string, args ...any) T {
+	b.t.Helper()
+	if args == nil {
+		args = []any{}
+	}
+	var v T
+	b.call("POST", "/execute/sync", map[string]any{"script": code, "args": args}, &v)
+	return v
+}
+
+// devtools sends a command of Chromium's own protocol.
+func (b *browser) devtools(cmd string, params map[string]any) {
+	b.t.Helper()
+	b.call("POST", "/goog/cdp/execute", map[string]any{"cmd": cmd, "params": params}, nil)
+}
+
+// size sets the window and what the reader prefers; nothing moves smoothly, so that what is clicked stands still.
+func (b *browser) size(width, height int, theme string) {
+	b.t.Helper()
+	b.devtools("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false})
+	b.devtools("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
+		{"name": "prefers-color-scheme", "value": theme}, {"name": "prefers-reduced-motion", "value": "reduce"},
+	}})
+}
+
+func (b *browser) visit(page []byte) {
+	b.t.Helper()
+	file := filepath.Join(b.t.TempDir(), "report.html")
+	if err := os.WriteFile(file, page, 0o666); err != nil {
+		b.t.Fatal(err)
+	}
+	b.call("POST", "/url", map[string]any{"url": "file://" + file}, nil)
+}
+
+// click clicks the first element of a selector as a reader would: it must be visible and not covered.
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	var element map[string]string
+	b.call("POST", "/element", map[string]any{"using": "css selector", "value": selector}, &element)
+	for _, id := range element {
+		b.call("POST", "/element/"+id+"/click", map[string]any{}, nil)
+	}
+}
+
+// press presses keys one after the other.
+func (b *browser) press(keys ...string) {
+	b.t.Helper()
+	var actions []map[string]string
+	for _, k := range keys {
+		actions = append(actions, map[string]string{"type": "keyDown", "value": k}, map[string]string{"type": "keyUp", "value": k})
+	}
+	b.call("POST", "/actions", map[string]any{"actions": []any{map[string]any{"type": "key", "id": "keyboard", "actions": actions}}}, nil)
+}
+
+func (b *browser) screenshot(name string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	var text string
+	b.call("GET", "/screenshot", nil, &text)
+	png, err := base64.StdEncoding.DecodeString(text)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o666)
+	}
+	if err != nil {
+		b.t.Error(err)
+	}
+}
+
+// complaints are what the console says: of a script that failed, or of the policy that stopped something.
+func (b *browser) complaints() []string {
+	b.t.Helper()
+	var entries []struct{ Level, Message string }
+	b.call("POST", "/se/log", map[string]any{"type": "browser"}, &entries)
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Level+": "+e.Message)
+	}
+	return out
+}
+
+// The page fits the window at three widths in both themes, loads nothing, and no script of it fails.
+func TestBrowserFits(t *testing.T) {
+	b := open(t)
+	page := render(t, document(t, reporttest.NinePaths(5)))
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int{390, 1024, 1920} {
+			b.size(width, 900, theme)
+			b.visit(page)
+			at := fmt.Sprintf("%s-%d", theme, width)
+			if got := script[int](b, "return document.documentElement.scrollWidth"); got > width {
+				t.Errorf("%s: the page is %d pixels wide", at, got)
+			}
+			if got := script[int](b, "return performance.getEntriesByType('resource').length"); got != 0 {
+				t.Errorf("%s: %d resources were asked for", at, got)
+			}
+			if got := script[bool](b, "const r = document.querySelector('.answer').getBoundingClientRect(); return r.top > 0 && r.top < 400"); !got {
+				t.Errorf("%s: the answer does not begin on the first screen", at)
+			}
+			dark := script[bool](b, "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(v => v < 60)")
+			if dark != (theme == "dark") {
+				t.Errorf("%s: dark is %v", at, dark)
+			}
+			// Text in charts stays readable where they are made smaller.
+			if got := script[float64](b, "const s = document.querySelector('.need svg'); return 11 * s.getBoundingClientRect().width / s.viewBox.baseVal.width"); got < 8.5 {
+				t.Errorf("%s: the small text of a chart is %.1f pixels high", at, got)
+			}
+			b.screenshot(at)
+		}
+	}
+	if c := b.complaints(); len(c) > 0 {
+		t.Errorf("the console says %q", c)
+	}
+}
+
+// values are the values of a column of the table as it stands, null where there is none.
+const values = `return [...document.querySelectorAll('#cells tbody tr')].map(r => {
+	const c = r.cells[arguments[0]]; return c.dataset.v === undefined ? null : Number(c.dataset.v); })`
+
+func TestBrowserSorts(t *testing.T) {
+	b := open(t)
+	b.size(1400, 900, "light")
+	b.visit(render(t, document(t, reporttest.NinePaths(5))))
+	before := script[[]*float64](b, values, 9)
+	sorted := func(sign float64) {
+		t.Helper()
+		got := script[[]*float64](b, values, 9)
+		if len(got) != len(before) || len(got) < 100 {
+			t.Fatalf("%d rows of %d", len(got), len(before))
+		}
+		numbers := 0
+		for i := 1; i < len(got); i++ {
+			if got[i-1] == nil && got[i] != nil {
+				t.Fatalf("row %d has a number below one that has none", i)
+			}
+			if got[i] != nil {
+				numbers++
+				if sign*(*got[i]-*got[i-1]) < 0 {
+					t.Fatalf("row %d: %v after %v", i, *got[i], *got[i-1])
+				}
+			}
+		}
+		if numbers < 50 || numbers == len(got) {
+			t.Fatalf("%d numbers in %d rows: the test needs both kinds", numbers, len(got))
+		}
+	}
+	order := func() string { return script[string](b, "return document.querySelectorAll('#cells th')[9].ariaSort") }
+	if got := order(); got != "none" {
+		t.Errorf("aria-sort %q before", got)
+	}
+	script[any](b, "document.querySelectorAll('#cells th button')[9].focus()")
+	b.press("\ue007") // Enter
+	if got := order(); got != "ascending" {
+		t.Errorf("aria-sort %q after Enter", got)
+	}
+	sorted(1)
+	b.press(" ")
+	if got := order(); got != "descending" {
+		t.Errorf("aria-sort %q after the second press", got)
+	}
+	sorted(-1)
+	b.click("#cells th:first-child button")
+	names := script[[]string](b, "return [...document.querySelectorAll('#cells tbody tr')].map(r => r.cells[0].textContent)")
+	for i := 1; i < len(names); i++ {
+		if strings.Compare(names[i-1], names[i]) > 0 {
+			t.Fatalf("%s before %s", names[i-1], names[i])
+		}
+	}
+	if got := script[int](b, "return document.querySelectorAll('#cells th:not([aria-sort=none])').length"); got != 1 {
+		t.Errorf("%d columns claim the order", got)
+	}
+}
+
+func TestBrowserFilters(t *testing.T) {
+	b := open(t)
+	b.size(1024, 900, "light")
+	b.visit(render(t, document(t, reporttest.NinePaths(5))))
+	// shown counts what is on the page of profile canal: rows of tables, rows of charts; and the height of a chart.
+	type state struct{ Rows, Groups, Others, Height int }
+	look := func() state {
+		return script[state](b, `
+			const p = [...document.querySelectorAll('#filters button[data-k=p]')].find(x => x.textContent === 'canal').value;
+			const shown = (s) => [...document.querySelectorAll(s)].filter(e => getComputedStyle(e).display !== 'none').length;
+			return {Rows: shown('main tr[data-p="'+p+'"]'), Groups: shown('svg g[data-p="'+p+'"]'), Others: shown('main tr'),
+				Height: document.querySelector('.need svg').viewBox.baseVal.height}`)
+	}
+	before := look()
+	if before.Rows == 0 || before.Groups == 0 {
+		t.Fatalf("nothing to filter: %+v", before)
+	}
+	b.click("#filters summary")
+	b.click(`#filters button[data-k=p][value="` + script[string](b, "return [...document.querySelectorAll('#filters button[data-k=p]')].find(x => x.textContent === 'canal').value") + `"]`)
+	after := look()
+	if after.Rows != 0 || after.Groups != 0 || after.Others != before.Others-before.Rows || after.Height >= before.Height {
+		t.Errorf("canal is off: %+v, before %+v", after, before)
+	}
+	if got := script[string](b, "return document.getElementById('status').textContent"); !regexp.MustCompile(`^\d+ of \d+ rows`).MatchString(got) || strings.HasPrefix(got, "0 ") {
+		t.Errorf("status %q", got)
+	}
+	b.screenshot("filter")
+	b.click("#all")
+	if got := look(); got != before {
+		t.Errorf("all are shown again: %+v, before %+v", got, before)
+	}
+	// A whole metric goes with its heading; a path with its column and its figures.
+	b.click("#filters button[data-k=m]")
+	if script[bool](b, "return document.getElementById('metric-1').checkVisibility()") {
+		t.Error("the first metric is off and its heading is shown")
+	}
+	b.click("#all")
+	b.click("#filters button[data-k=l]")
+	if got := script[int](b, "return [...document.querySelectorAll('main [data-l=\"1\"]')].filter(e => e.checkVisibility()).length"); got != 0 {
+		t.Errorf("the first path is off and %d parts of it are shown", got)
+	}
+	b.press("\ue00c") // Escape
+	if script[bool](b, "return document.getElementById('filters').open") {
+		t.Error("Escape does not close the filters")
+	}
+}
+
+func TestBrowserThemeAndCopy(t *testing.T) {
+	b := open(t)
+	b.size(1024, 900, "light")
+	b.visit(render(t, document(t, reporttest.Small(5))))
+	paper := func() string { return script[string](b, "return getComputedStyle(document.body).backgroundColor") }
+	light := paper()
+	b.click("#theme")
+	if paper() == light || script[string](b, "return document.getElementById('theme').ariaPressed") != "true" {
+		t.Error("the page does not become dark")
+	}
+	b.call("POST", "/refresh", map[string]any{}, nil)
+	if paper() == light {
+		t.Error("the choice is forgotten")
+	}
+	b.devtools("Emulation.setEmulatedMedia", map[string]any{"media": "print"})
+	if paper() != light {
+		t.Error("paper is not white")
+	}
+	b.devtools("Emulation.setEmulatedMedia", map[string]any{"media": ""})
+	b.size(1024, 900, "light")
+	b.click("#theme")
+	if paper() != light {
+		t.Error("the page does not become light again")
+	}
+	script[any](b, "document.querySelector('.csv').open = true")
+	b.click("#copy")
+	if got := script[bool](b, `return new Promise(done => {
+		const say = () => { const s = document.getElementById('copied').textContent; if (s) done(s.startsWith('Copied')); else requestAnimationFrame(say); };
+		say(); })`); !got {
+		t.Error("the CSV cannot be copied")
+	}
+}
+
+// A page of hostile names runs nothing and breaks nothing; and were a script to get in, the policy would stop it.
+func TestBrowserHostile(t *testing.T) {
+	b := open(t)
+	b.size(1024, 900, "light")
+	b.visit(render(t, document(t, evil())))
+	if c := b.complaints(); len(c) > 0 {
+		t.Errorf("the console says %q", c)
+	}
+	if err := b.try("GET", "/alert/text", nil, nil); err == nil || !strings.Contains(err.Error(), "no such alert") {
+		t.Errorf("an alert is open: %v", err)
+	}
+	if got := script[int](b, "return document.querySelectorAll('script, img, iframe, object').length"); got != 1 {
+		t.Errorf("%d scripts and the like", got)
+	}
+	b.screenshot("hostile")
+	ran := script[bool](b, `
+		const s = document.createElement('script'); s.textContent = 'window.ran = true'; document.body.append(s);
+		const d = document.createElement('div'); d.innerHTML = '<img src=x onerror="window.ran = true">'; document.body.append(d);
+		return new Promise(done => d.firstChild.addEventListener('error', () => done(window.ran === true)))`)
+	if ran {
+		t.Error("an injected script ran")
+	}
+	if c := strings.Join(b.complaints(), " "); !strings.Contains(c, "Content Security Policy") {
+		t.Errorf("the policy stopped nothing: %q", c)
+	}
+}

@@ -1,0 +1,74 @@
+// Package html writes a report as one page that needs nothing else: no network, no file beside it, no script to be
+// read. With its script it can be filtered, sorted, copied from and switched to dark.
+//
+// Render fills page.tmpl with a view of the document (view.go, raw.go), the pictures of package figure as inline SVG,
+// style.css and script.js. A result file may come from a stranger: every text goes through html/template, which escapes
+// it by its place; nothing that a file can say ever becomes an attribute name, an address, a style or a script; and the
+// page's own policy lets a browser run the one script and apply the one style sheet whose digests it names, and load
+// nothing at all.
+package html
+
+import (
+	"crypto/sha256"
+	_ "embed" // the page's parts
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
+)
+
+//go:embed page.tmpl
+var pageText string
+
+//go:embed style.css
+var styleText string
+
+//go:embed script.js
+var scriptText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// Render writes d as a page. A document without Details has no distributions and no progress.
+func Render(w io.Writer, d report.Document) error {
+	v, err := viewOf(d)
+	if err != nil {
+		return err
+	}
+	style := styles()
+	v.Style, v.Script = template.CSS(style), template.JS(scriptText)
+	v.CSP = policy(style, scriptText)
+	if err := page.Execute(w, v); err != nil {
+		return fmt.Errorf("report as HTML: %w", err)
+	}
+	return nil
+}
+
+// policy is the page's Content-Security-Policy: this style sheet, this script, and nothing else from anywhere.
+func policy(style, script string) string {
+	digest := func(s string) string {
+		sum := sha256.Sum256([]byte(s))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; style-src " + digest(style) + "; script-src " + digest(script) + "; base-uri 'none'; form-action 'none'"
+}
+
+// styles is the style sheet: the colours of both themes, those of the drawings, then the page's own. Paper is white, so
+// a printed page takes the light theme.
+func styles() string {
+	var b strings.Builder
+	b.WriteString(":root{color-scheme:light;" + chart.Variables(chart.Light) + "}")
+	dark := "{color-scheme:dark;" + chart.Variables(chart.Dark) + "}"
+	b.WriteString("@media screen and (prefers-color-scheme:dark){:root:not([data-theme=light])" + dark + "}")
+	b.WriteString("@media screen{:root[data-theme=dark]" + dark + "}")
+	b.WriteString(chart.Classes())
+	for n := -chart.Levels; n <= chart.Levels; n++ {
+		fmt.Fprintf(&b, ".h-%s{background:var(--%s)}", chart.Level(n), chart.Level(n))
+	}
+	fmt.Fprintf(&b, ".h-%s{background:var(--%s)}", chart.Neutral, chart.Neutral)
+	b.WriteString("\n" + styleText)
+	return b.String()
+}

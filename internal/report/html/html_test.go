@@ -1,0 +1,347 @@
+package html
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/sample"
+)
+
+// document is the report of r with details: round trips for all but streams, and rows.
+func document(t testing.TB, r reporttest.Result) report.Document {
+	t.Helper()
+	d, err := report.Build(r.Header, r.Records, report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g report.Gather
+	for i, rec := range r.Records {
+		o := &sample.Observation{}
+		if rec.Workload.Kind != plan.Stream {
+			o.RTT = sample.NewHistogram()
+			for j := range int64(500) {
+				o.RTT.Record(5000 + 40*j + 13*int64(i%7)*j)
+			}
+		}
+		for j := range int64(10) {
+			o.Intervals = append(o.Intervals, sample.Interval{StartNs: j * 1e8, EndNs: (j + 1) * 1e8, Operations: uint64(9000 + j*int64(i%5)), Bytes: 1e8})
+		}
+		rec.Client, rec.Server = o, o
+		g.Add(rec)
+	}
+	d.Details = g.Details()
+	return d
+}
+
+func render(t testing.TB, d report.Document) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Render(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// results are those that every property below must hold for.
+func results() map[string]reporttest.Result {
+	return map[string]reporttest.Result{
+		"nine-paths": reporttest.NinePaths(5), "one-trial": reporttest.Small(1), "all-failed": reporttest.AllFailed(),
+		"empty": {}, "hostile": evil(), "not-numbers": reporttest.NotNumbers(),
+	}
+}
+
+// evil is Hostile with more ways to break out of a page.
+func evil() reporttest.Result {
+	r := reporttest.Hostile()
+	names := []string{
+		`"><img src=x onerror=alert(1)>`, `</script><script>alert(1)</script>`, `</textarea><svg onload=alert(1)>`, `</style><b>`,
+		`javascript:alert(1)`, "{{.CSP}}", `' onmouseover='alert(1)`, "=cmd|' /C calc'!A0", "\u202egnp.exe", "</title>",
+	}
+	for i := range r.Records {
+		name := names[i%len(names)]
+		r.Records[i].Warnings = append(r.Records[i].Warnings, resultWarning(name))
+		if i%2 == 0 {
+			r.Records[i].Profile = name
+		}
+	}
+	r.Header.Plan.Profiles = append(r.Header.Plan.Profiles, names...)
+	r.Header.Plan.Baseline = names[0]
+	for _, n := range names {
+		r.Header.Facts[n] = n
+	}
+	return r
+}
+
+func TestGolden(t *testing.T) {
+	// The page without its pictures' details: small enough to be read in review.
+	for name, r := range map[string]reporttest.Result{"one-trial": reporttest.Small(1), "small": reporttest.Small(5), "all-failed": reporttest.AllFailed()} {
+		d, err := report.Build(r.Header, r.Records, report.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := string(render(t, d))
+		_, body, ok := strings.Cut(out, "<body>")
+		if !ok {
+			t.Fatal("no body")
+		}
+		body, _, _ = strings.Cut(body, "<script>") // style and script have files of their own
+		gold.Check(t, name+".html", []byte(body))
+	}
+}
+
+// walk calls f for every element.
+func walk(n *html.Node, f func(*html.Node)) {
+	if n.Type == html.ElementNode {
+		f(n)
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		walk(c, f)
+	}
+}
+
+func attr(n *html.Node, key string) (string, bool) {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val, true
+		}
+	}
+	return "", false
+}
+
+func parse(t *testing.T, b []byte) *html.Node {
+	t.Helper()
+	n, err := html.Parse(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// known are the elements and attributes that a page is made of; anything else would have come out of a name.
+var (
+	knownElements = strings.Fields(`html head meta title style body a header nav ul ol li details summary div fieldset legend button p main
+		section h1 h2 h3 h4 article figure figcaption table caption thead tbody tr th td b i br sup span dl dt dd code textarea script
+		svg desc g path text rect`)
+	knownAttributes = strings.Fields(`lang charset http-equiv content name class href id hidden type value role scope title tabindex readonly
+		spellcheck open xmlns viewbox width height d x y font-size text-anchor stroke-width stroke-linejoin stroke-linecap stroke-dasharray
+		opacity fill`)
+	ownAttribute = regexp.MustCompile(`^(data-(p|l|w|m|k|v|row|numbers|script|part)|aria-(label|labelledby|pressed))$`)
+)
+
+// Whatever a file says, a page consists of our elements and attributes, asks nothing of the network, and holds together.
+func TestPagesAreSafeAndSound(t *testing.T) {
+	for name, r := range results() {
+		out := render(t, document(t, r))
+		ids, hrefs := map[string]bool{}, []string{}
+		walk(parse(t, out), func(n *html.Node) {
+			if !slices.Contains(knownElements, n.Data) {
+				t.Errorf("%s: element <%s>", name, n.Data)
+			}
+			for _, a := range n.Attr {
+				if !slices.Contains(knownAttributes, strings.ToLower(a.Key)) && !ownAttribute.MatchString(a.Key) {
+					t.Errorf("%s: attribute %s=%q of <%s>", name, a.Key, a.Val, n.Data)
+				}
+			}
+			if id, ok := attr(n, "id"); ok {
+				if ids[id] {
+					t.Errorf("%s: two elements are called %s", name, id)
+				}
+				ids[id] = true
+			}
+			if href, ok := attr(n, "href"); ok {
+				hrefs = append(hrefs, href)
+			}
+			if labels, ok := attr(n, "aria-labelledby"); ok {
+				for _, l := range strings.Fields(labels) {
+					hrefs = append(hrefs, "#"+l)
+				}
+			}
+			_, hidden := attr(n, "hidden")
+			_, scripted := attr(n, "data-script")
+			if hidden != scripted {
+				t.Errorf("%s: <%s> is hidden (%v) from readers without the script, and shown by it (%v)", name, n.Data, hidden, scripted)
+			}
+		})
+		for _, h := range hrefs {
+			if !strings.HasPrefix(h, "#") || !ids[h[1:]] {
+				t.Errorf("%s: link to %q, which is not on the page", name, h)
+			}
+		}
+		if bytes.ContainsAny(out, "\x00\x1b\u202e") || bytes.Contains(out, []byte("ZgotmplZ")) {
+			t.Errorf("%s: a control character, or a value that the template refused", name)
+		}
+		if bytes.Contains(out, []byte("NaN\"")) || bytes.Contains(out, []byte("Inf\"")) {
+			t.Errorf("%s: a value that is no number", name)
+		}
+	}
+}
+
+// The policy names the digests of what is on the page, allows nothing remote and no code in attributes.
+func TestPolicy(t *testing.T) {
+	for name, r := range results() {
+		var csp, style, script string
+		scripts := 0
+		walk(parse(t, render(t, document(t, r))), func(n *html.Node) {
+			switch {
+			case n.Data == "meta":
+				if v, _ := attr(n, "http-equiv"); v == "Content-Security-Policy" {
+					csp, _ = attr(n, "content")
+				}
+			case n.DataAtom == atom.Style && n.FirstChild != nil:
+				style += n.FirstChild.Data
+			case n.DataAtom == atom.Script:
+				scripts++
+				script = n.FirstChild.Data
+			}
+		})
+		if scripts != 1 || csp != policy(style, script) {
+			t.Errorf("%s: %d scripts; the policy %q is not that of the page's style and script", name, scripts, csp)
+		}
+		if !strings.HasPrefix(csp, "default-src 'none'; ") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") || strings.Contains(csp, "data:") {
+			t.Errorf("%s: policy %q", name, csp)
+		}
+	}
+	for _, s := range []string{styleText, scriptText} {
+		for _, bad := range []string{"http:", "https:", "url(", "@import", "fetch(", "XMLHttpRequest", "eval(", "innerHTML"} {
+			if strings.Contains(s, bad) {
+				t.Errorf("%q in the page's own style or script", bad)
+			}
+		}
+	}
+}
+
+// Every value, ratio and doubt of the document is on the page, and the answer comes before any of them.
+func TestNothingIsLost(t *testing.T) {
+	d := document(t, reporttest.NinePaths(5))
+	out := string(render(t, d))
+	want, got := 0, strings.Count(out, `<span class="claim">`)
+	for _, s := range d.Sections {
+		for _, tab := range s.Tables {
+			for _, r := range tab.Rows {
+				for _, e := range r.Entries {
+					if e.Mark != "" {
+						want++
+					}
+				}
+			}
+		}
+	}
+	if want == 0 || got != want {
+		t.Errorf("%d claims on the page, %d in the document", got, want)
+	}
+	at := 0
+	for _, l := range d.Answer {
+		i := strings.Index(out, "<li>"+html.EscapeString(l))
+		if i < at || i > strings.Index(out, `id="comparison"`) {
+			t.Errorf("the answer %q is at %d", l, i)
+		}
+		at = i
+	}
+	for _, f := range d.Footnotes {
+		if !strings.Contains(out, ">"+html.EscapeString(f)+"<") {
+			t.Errorf("doubt %q is lost", f)
+		}
+	}
+	for _, n := range d.Facts.Names() {
+		if !strings.Contains(out, "<dt>"+n+"</dt><dd>"+d.Facts[n]+"</dd>") {
+			t.Errorf("fact %s is lost", n)
+		}
+	}
+	if got := strings.Count(out, "<tr data-p") - strings.Count(out, `<tr data-p="0"`); got < len(d.Analysis.Cells) {
+		t.Errorf("%d rows for %d cells", got, len(d.Analysis.Cells))
+	}
+}
+
+// The CSV is CSV, has a row for each cell, and no field that a spreadsheet would run.
+func TestCSV(t *testing.T) {
+	for name, r := range results() {
+		d := document(t, r)
+		b := &builder{d: d}
+		_, rows, text := b.raw()
+		records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(records) != len(rows)+1 || len(rows) != len(d.Analysis.Cells) {
+			t.Errorf("%s: %d records, %d rows, %d cells", name, len(records), len(rows), len(d.Analysis.Cells))
+		}
+		for i, rec := range records[1:] {
+			for j, f := range rec {
+				number := rawHeads[j].Numbers
+				if !number && f != "" && strings.ContainsAny(f[:1], "=+-@") {
+					t.Errorf("%s: a spreadsheet would run %q", name, f)
+				}
+				if number && strings.ContainsAny(f, "NIn") {
+					t.Errorf("%s: row %d has %q for a number", name, i, f)
+				}
+			}
+		}
+		if len(d.Analysis.Cells) > 0 && d.Analysis.Cells[0].N > 0 {
+			if got, want := records[1][6], fmt.Sprint(d.Analysis.Cells[0].Median); got != want {
+				t.Errorf("%s: median %s, want %s", name, got, want)
+			}
+		}
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestWriteError(t *testing.T) {
+	if err := Render(full{}, report.Document{}); err == nil {
+		t.Error("a write error is lost")
+	}
+}
+
+// FuzzNames puts any text in every place that a file has for one: the page keeps its elements.
+func FuzzNames(f *testing.F) {
+	f.Add(`"><script>alert(1)</script>`)
+	f.Add("</textarea>\xff")
+	f.Add("--><!--<![CDATA[")
+	f.Fuzz(func(t *testing.T, s string) {
+		r := reporttest.Small(2)
+		r.Header.Plan.Name, r.Header.Plan.Profiles[1], r.Header.Facts[s] = s, s, s
+		for i := range r.Records {
+			if r.Records[i].Profile != "host" {
+				r.Records[i].Profile = s
+			}
+			r.Records[i].Warnings = append(r.Records[i].Warnings, resultWarning(s))
+		}
+		d, err := report.Build(r.Header, r.Records, report.Options{})
+		if err != nil {
+			t.Skip("no report of this")
+		}
+		c := r.Records[0].Case
+		c.Profile = s
+		d.Details = &report.Details{Curves: []report.Curve{{Case: c, Trials: 1, Count: 9, Points: []report.Percentile{{Q: 0, Ns: 5}, {Q: 0.9, Ns: 9}}}}}
+		n, err := html.Parse(bytes.NewReader(render(t, d)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		walk(n, func(n *html.Node) {
+			if !slices.Contains(knownElements, n.Data) {
+				t.Fatalf("%q made an element <%s>", s, n.Data)
+			}
+			for _, a := range n.Attr {
+				if strings.HasPrefix(a.Key, "on") || a.Key == "src" {
+					t.Fatalf("%q made an attribute %s", s, a.Key)
+				}
+			}
+		})
+	})
+}

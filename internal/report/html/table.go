@@ -1,0 +1,112 @@
+package html
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// sections are the tables of the document, each turned so that profiles are its rows.
+func (b *builder) sections(figures []figure.Figure) []section {
+	var out []section
+	for i, s := range b.d.Sections {
+		sec := section{ID: fmt.Sprintf("metric-%d", i+1), Heading: s.Heading, Notes: s.Notes}
+		for _, t := range s.Tables {
+			sec.Tables = append(sec.Tables, b.table(t, figures))
+		}
+		out = append(out, sec)
+	}
+	return out
+}
+
+func (b *builder) table(t report.Table, figures []figure.Figure) table {
+	out := table{W: b.load[t.Workload], M: b.metric[t.Metric], Title: t.Title, Unit: t.Unit, Notes: t.Notes}
+	for _, r := range t.Rows {
+		ends, where, _ := strings.Cut(r.Label, "/")
+		out.Columns = append(out.Columns, column{b.path[r.Path], ends, where})
+	}
+	var doubts []int
+	for j, name := range t.Columns {
+		row := tableRow{P: b.profile(t, j), Name: name}
+		for _, r := range t.Rows {
+			e := r.Entries[j]
+			doubts = append(doubts, e.Notes...)
+			row.Cells = append(row.Cells, cell{
+				L: b.path[r.Path], Color: figure.Shade(e), Value: e.Value + e.Text, Spread: e.Spread,
+				Claim: figure.Claim(e), Notes: b.notesOf(e.Notes),
+			})
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	slices.Sort(doubts)
+	out.Doubts = b.notesOf(slices.Compact(doubts))
+	for _, f := range figures {
+		if f.Kind == figure.Dots && f.Metric == t.Metric && f.Workload == t.Workload {
+			out.Figures = append(out.Figures, b.picture(f))
+		}
+	}
+	return out
+}
+
+// profile is the number of the profile of column j: of its cells, since a heading has been cleaned for print.
+func (b *builder) profile(t report.Table, j int) int {
+	for _, r := range t.Rows {
+		if c := r.Entries[j].Cell; c != nil {
+			return b.series[c.Profile]
+		}
+	}
+	return b.series[t.Columns[j]]
+}
+
+func (b *builder) picture(f figure.Figure) picture {
+	return picture{
+		W: b.load[f.Workload], L: b.path[f.Path], M: b.metric[f.Metric], Heading: f.Heading, Chart: b.svg(f.Drawing),
+		Columns: f.Numbers.Columns, Rows: f.Numbers.Rows,
+	}
+}
+
+// chapters are the figures that stand outside of tables.
+var chapters = []struct {
+	kind        figure.Kind
+	id, heading string
+	notes       []string
+}{
+	{figure.Curves, "distributions", "Distributions", []string{
+		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; the tables' percentiles are medians over trials.",
+	}},
+	{figure.Progress, "progress", "Over time", []string{
+		"The rate within the measurement window, one line per trial. A trial that wanders or collapses says more than its mean.",
+	}},
+	{figure.Plane, "efficiency", "Efficiency", []string{
+		"CPU time per unit of work across, speed upwards, both with their intervals. A dataplane in the upper left is cheap and fast; on a single CPU the two follow from each other.",
+	}},
+}
+
+// pictures are the chapters that have a figure, by workload.
+func (b *builder) pictures(figures []figure.Figure) []pictures {
+	var out []pictures
+	for _, c := range chapters {
+		p := pictures{ID: c.id, Heading: c.heading, Notes: c.notes}
+		var last plan.Workload
+		for _, f := range figures {
+			if f.Kind != c.kind {
+				continue
+			}
+			if len(p.Parts) == 0 || f.Workload != last {
+				p.Parts = append(p.Parts, part{Heading: unit.Clean(f.Workload.String())})
+				last = f.Workload
+			}
+			at := &p.Parts[len(p.Parts)-1]
+			at.Figures = append(at.Figures, b.picture(f))
+		}
+		if len(p.Parts) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}

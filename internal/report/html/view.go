@@ -1,0 +1,275 @@
+package html
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// view is what page.tmpl shows. Profiles, paths, workloads and metrics go by number, from 1, in attributes; 0 is none.
+type view struct {
+	CSP, Title, Sub string
+	Style           template.CSS
+	Script          template.JS
+	Nav             []link
+	Filters         []filter
+	Banners, Answer []string
+	Needs           []need
+	Scale           []shade
+	Sections        []section
+	Pictures        []pictures
+	Legend          []string
+	Footnotes       []footnote
+	Lists           []report.List
+	RawHead         []rawHead
+	Raw             []rawRow
+	Missing, CSV    string
+}
+
+type link struct{ ID, Text string }
+
+// filter is a row of buttons that switch one axis.
+type filter struct {
+	Name, Key string
+	Options   []option
+}
+
+type option struct {
+	Value int
+	Text  string
+}
+
+type shade struct {
+	Color chart.Color
+	Text  string
+}
+
+type section struct {
+	ID, Heading string
+	Notes       []string
+	Tables      []table
+}
+
+// table is a heat map with its dot plots.
+type table struct {
+	W, M        int
+	Title, Unit string
+	Columns     []column
+	Rows        []tableRow
+	Notes       []string
+	Doubts      []footnote
+	Figures     []picture
+}
+
+// column is a path, broken behind its ends.
+type column struct {
+	L           int
+	Text, Where string
+}
+
+type tableRow struct {
+	P     int
+	Name  string
+	Cells []cell
+}
+
+type cell struct {
+	L                    int
+	Color                chart.Color
+	Value, Spread, Claim string
+	Notes                []footnote
+}
+
+type footnote struct {
+	ID, Text string
+	Number   int
+}
+
+// pictures is a chapter of figures, one part per workload.
+type pictures struct {
+	ID, Heading string
+	Notes       []string
+	Parts       []part
+}
+
+type part struct {
+	Heading string
+	Figures []picture
+}
+
+type picture struct {
+	W, L, M int
+	Heading string
+	Chart   template.HTML
+	Columns []string
+	Rows    []figure.NumbersRow
+}
+
+// builder makes a view.
+type builder struct {
+	d      report.Document
+	series figure.Series
+	path   map[plan.Path]int
+	load   map[plan.Workload]int
+	metric map[string]int
+	// drawn counts the drawings, for their identifiers.
+	drawn int
+	err   error
+}
+
+func viewOf(d report.Document) (view, error) {
+	b := &builder{d: d, series: figure.SeriesOf(d), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}}
+	v := view{
+		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Lists: d.Lists, Missing: unit.Absent,
+		Footnotes: b.footnotes(),
+	}
+	if a := d.Analysis; a != nil {
+		number(b.path, a.Paths)
+		number(b.load, a.Workloads)
+		number(b.metric, a.Metrics)
+		v.Filters = b.filters()
+		v.RawHead, v.Raw, v.CSV = b.raw()
+	}
+	figures := figure.All(d)
+	v.Needs = b.needs()
+	v.Sections = b.sections(figures)
+	if len(v.Sections) > 0 {
+		v.Scale = scale()
+	}
+	v.Pictures = b.pictures(figures)
+	v.Nav = nav(v)
+	return v, b.err
+}
+
+// number counts xs from 1.
+func number[T comparable](at map[T]int, xs []T) {
+	for i, x := range xs {
+		at[x] = i + 1
+	}
+}
+
+// svg draws for this page.
+func (b *builder) svg(d chart.Drawing) template.HTML {
+	b.drawn++
+	s, err := chart.SVG(d, fmt.Sprintf("c%d", b.drawn))
+	if err != nil && b.err == nil {
+		b.err = err
+	}
+	return s
+}
+
+// sub is the line below the title.
+func sub(d report.Document) string {
+	parts := []string{fmt.Sprintf("%d trials", d.Run.Trials)}
+	if d.Run.Wall > 0 {
+		parts = append(parts, "in "+unit.Duration(d.Run.Wall))
+	}
+	if d.Analysis != nil && d.Analysis.Baseline != "" {
+		parts = append(parts, "compared with "+unit.Clean(d.Analysis.Baseline))
+	}
+	return strings.Join(parts, ", ") + "."
+}
+
+// banners warn of what touches the whole page.
+func banners(d report.Document) []string {
+	var out []string
+	if d.Run.Failed > 0 || !slices.Contains([]string{"complete", "precision"}, d.Run.Reason) {
+		for _, l := range d.Lists {
+			for _, i := range l.Items {
+				if l.Heading == "Run" && i.Name == "trials" {
+					out = append(out, "Trials: "+i.Text+".")
+				}
+			}
+		}
+	}
+	if d.Details != nil && d.Details.Omitted > 0 {
+		out = append(out, fmt.Sprintf("%d distributions and time series are left out of the pictures: there are too many for one page. The tables have all.", d.Details.Omitted))
+	}
+	return out
+}
+
+func (b *builder) footnotes() []footnote {
+	var out []footnote
+	for i, f := range b.d.Footnotes {
+		out = append(out, footnote{ID: fmt.Sprintf("doubt-%d", i+1), Number: i + 1, Text: f})
+	}
+	return out
+}
+
+// notesOf are the footnotes of those numbers.
+func (b *builder) notesOf(ns []int) []footnote {
+	all := b.footnotes()
+	var out []footnote
+	for _, n := range ns {
+		if n >= 1 && n <= len(all) {
+			out = append(out, all[n-1])
+		}
+	}
+	return out
+}
+
+// filters are the axes that have more than one value.
+func (b *builder) filters() []filter {
+	a := b.d.Analysis
+	all := []filter{{Name: "Profiles", Key: "p"}, {Name: "Paths", Key: "l"}, {Name: "Workloads", Key: "w"}, {Name: "Metrics", Key: "m"}}
+	for i, p := range a.Profiles {
+		all[0].Options = append(all[0].Options, option{i + 1, unit.Clean(p)})
+	}
+	for i, p := range a.Paths {
+		all[1].Options = append(all[1].Options, option{i + 1, p.String()})
+	}
+	for i, w := range a.Workloads {
+		all[2].Options = append(all[2].Options, option{i + 1, unit.Clean(w.String())})
+	}
+	for i, m := range a.Metrics {
+		all[3].Options = append(all[3].Options, option{i + 1, m})
+	}
+	return slices.DeleteFunc(all, func(f filter) bool { return len(f.Options) < 2 })
+}
+
+// scale explains the shades of a heat map.
+func scale() []shade {
+	upTo := func(n int, word string) string {
+		if n <= len(figure.Steps) {
+			return fmt.Sprintf("%s, up to %gx", word, figure.Steps[n-1])
+		}
+		return fmt.Sprintf("%s, over %gx", word, figure.Steps[n-2])
+	}
+	var out []shade
+	for n := chart.Levels; n >= 1; n-- {
+		out = append(out, shade{chart.Level(n), upTo(n, "better")})
+	}
+	out = append(out, shade{chart.Same, "same"})
+	for n := 1; n <= chart.Levels; n++ {
+		out = append(out, shade{chart.Level(-n), upTo(n, "worse")})
+	}
+	return append(out, shade{chart.Neutral, "no claim"})
+}
+
+// nav names the sections that the page has.
+func nav(v view) []link {
+	out := []link{{"answer", "Answer"}}
+	if len(v.Sections) > 0 {
+		out = append(out, link{"comparison", "Comparison"})
+	}
+	for _, p := range v.Pictures {
+		out = append(out, link{p.ID, p.Heading})
+	}
+	if len(v.Legend)+len(v.Footnotes) > 0 {
+		out = append(out, link{"reading", "How to read this"})
+	}
+	if len(v.Lists) > 0 {
+		out = append(out, link{"facts", "Conditions"})
+	}
+	if len(v.Raw) > 0 {
+		out = append(out, link{"raw", "All numbers"})
+	}
+	return out
+}

@@ -1,0 +1,386 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Held is a budget and what became of it in each cell.
+type Held struct {
+	compare.Budget
+	Holdings []compare.Holding
+}
+
+// State is the worst state of its cells.
+func (h Held) State() compare.State { return compare.Outcome(h.Holdings) }
+
+// mostNamed is how many changes, cells or conditions an answer names before it counts the rest.
+const mostNamed = 5
+
+// BuildPair makes the report of two results side by side: what differs between them first, then the budgets, then every
+// cell, the largest difference first.
+func BuildPair(p *compare.Pair, held []Held) Document {
+	b := &pairBuilder{pair: p, notes: footnotes{at: map[string]int{}}}
+	d := Document{Title: fmt.Sprintf("B %s against A %s", unit.Clean(p.B.Name), unit.Clean(p.A.Name))}
+	cut := b.cut()
+	for _, t := range cut {
+		for _, m := range t {
+			b.notes.add(m.A)
+			b.notes.add(m.B)
+		}
+	}
+	for _, m := range metric.All() {
+		if s, ok := b.section(m, cut); ok {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+	d.Answer = b.answer(held)
+	d.Legend = b.legend(len(held) > 0)
+	d.Footnotes = b.notes.text()
+	d.Lists = b.lists(held)
+	return d
+}
+
+// pairBuilder has what the parts of the document are made from.
+type pairBuilder struct {
+	pair  *compare.Pair
+	notes footnotes
+}
+
+// cut returns the matches of each metric and workload, the largest difference first.
+func (b *pairBuilder) cut() [][]compare.Match {
+	type place struct {
+		metric   string
+		workload plan.Workload
+	}
+	at := map[place]int{}
+	var out [][]compare.Match
+	for _, m := range b.pair.Matches {
+		k := place{m.Metric, m.Workload}
+		i, ok := at[k]
+		if !ok {
+			i = len(out)
+			at[k] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], m)
+	}
+	for _, ms := range out {
+		slices.SortStableFunc(ms, bySize)
+	}
+	return out
+}
+
+// bySize puts what is decided before what is not, and the largest difference first.
+func bySize(x, y compare.Match) int {
+	decided := func(m compare.Match) bool { return m.Verdict == compare.Better || m.Verdict == compare.Worse }
+	switch {
+	case decided(x) != decided(y):
+		if decided(x) {
+			return -1
+		}
+		return 1
+	case x.Size() > y.Size():
+		return -1
+	case x.Size() < y.Size():
+		return 1
+	}
+	return 0
+}
+
+// section is the tables of one metric.
+func (b *pairBuilder) section(m metric.Metric, cut [][]compare.Match) (Section, bool) {
+	s := Section{Heading: strings.ToUpper(m.Title[:1]) + m.Title[1:], Notes: []string{m.Definition + directions[m.Better]}}
+	for _, ms := range cut {
+		if ms[0].Metric == m.Name {
+			s.Tables = append(s.Tables, b.table(m, ms))
+		}
+	}
+	return s, len(s.Tables) > 0
+}
+
+var directions = map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}
+
+// table writes out one metric under one workload.
+func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
+	var medians []float64
+	for _, x := range ms {
+		medians = append(medians, x.A.Median, x.B.Median)
+	}
+	scale := unit.Common(ms[0].A.Unit, medians...)
+	t := Table{
+		Title: m.Title + ", " + ms[0].Workload.String(), Unit: scale.Unit, Metric: m.Name, Workload: ms[0].Workload,
+		Columns: []string{"A", "B"},
+	}
+	for _, x := range ms {
+		row := Row{Label: pairLabel(x, x.Path.String()), Short: pairLabel(x, shortPath(x.Path)), Path: x.Path}
+		row.Entries = []Entry{b.entry(x.A, scale), b.entry(x.B, scale)}
+		if e := &row.Entries[1]; e.Kind == Value && x.A.N > 0 {
+			e.Mark = marks[x.Verdict]
+			if e.Mark != NoClaim && !math.IsNaN(x.Ratio) {
+				e.Ratio = unit.Ratio(x.Ratio)
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	floor := fmt.Sprintf("Noise floor: %s (the larger of the two results').", unit.Percent(ms[0].Floor))
+	if !ms[0].FloorMeasured {
+		floor = fmt.Sprintf("Noise floor: measured in neither result; %s assumed.", unit.Percent(ms[0].Floor))
+	}
+	if m.Better != metric.Neither {
+		t.Notes = append(t.Notes, floor)
+	}
+	var needs []int
+	for _, x := range ms {
+		if x.Verdict == compare.Inconclusive && x.Need > 0 {
+			needs = append(needs, x.Need)
+		}
+	}
+	t.Notes = append(t.Notes, needText(needs)...)
+	return t
+}
+
+// pairLabel names a row.
+func pairLabel(m compare.Match, path string) string {
+	name := unit.Clean(m.Baseline)
+	if m.Profile != m.Baseline {
+		name += "→" + unit.Clean(m.Profile)
+	}
+	return name + " " + path
+}
+
+// entry writes out one cell.
+func (b *pairBuilder) entry(c *compare.Cell, scale unit.Scale) Entry {
+	switch {
+	case c.N > 0:
+		return Entry{Value: scale.Format(c.Median), Spread: spread(c), Notes: b.notes.of(c), Cell: c}
+	case c.Failed > 0:
+		text := fmt.Sprintf("failed (%d of %d)", c.Failed, c.Failed)
+		return Entry{Kind: Failed, Text: text, Short: fmt.Sprintf("failed %d/%d", c.Failed, c.Failed), Notes: b.notes.of(c), Cell: c}
+	}
+	return Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m", Notes: b.notes.of(c), Cell: c}
+}
+
+// answer is what the two say in a few lines: conditions, verdicts, the largest differences, budgets.
+func (b *pairBuilder) answer(held []Held) []string {
+	p := b.pair
+	lines := []string{"The two share every condition that they recorded."}
+	if len(p.Differences) > 0 {
+		var names []string
+		for _, d := range p.Differences {
+			names = append(names, unit.Clean(d.Name))
+		}
+		lines[0] = "The two vary in " + some(names) + ": each of these may be the cause of what differs."
+	}
+	if !slices.ContainsFunc(p.Matches, func(m compare.Match) bool { return !m.Identical() }) && len(p.Matches) > 0 {
+		lines = append(lines, "Both hold the very same trials.")
+	}
+	judged := p.Judged()
+	var verdicts []compare.Comparison
+	for _, m := range judged {
+		verdicts = append(verdicts, m.Comparison)
+	}
+	if len(judged) == 0 {
+		lines = append(lines, "No cell that they share can be judged.")
+	} else {
+		lines = append(lines, fmt.Sprintf("B against A, %d cells: %s.", len(judged), verdictCounts(verdicts)))
+	}
+	lines = append(lines, b.largest(judged)...)
+	var lost []string
+	for _, m := range p.Matches {
+		if m.Lost() {
+			lost = append(lost, caseName(m.Key))
+		}
+	}
+	if lost = slices.Compact(slices.Sorted(slices.Values(lost))); len(lost) > 0 {
+		lines = append(lines, "Measured in A, and every trial failed in B: "+some(lost)+".")
+	}
+	for _, h := range held {
+		lines = append(lines, heldText(h))
+	}
+	return lines
+}
+
+// largest names the largest differences that are decided.
+func (b *pairBuilder) largest(judged []compare.Match) []string {
+	ms := slices.DeleteFunc(slices.Clone(judged), func(m compare.Match) bool { return m.Verdict != compare.Worse && m.Verdict != compare.Better })
+	slices.SortStableFunc(ms, bySize)
+	var lines []string
+	for _, m := range ms[:min(len(ms), mostNamed)] {
+		scale := unit.Common(m.A.Unit, m.A.Median, m.B.Median)
+		line := fmt.Sprintf("%s: %s %s %s, %s to %s %s", strings.ToUpper(string(m.Verdict[:1]))+string(m.Verdict[1:]),
+			m.Metric, pairLabel(m, m.Path.String()), m.Workload, scale.Format(m.A.Median), scale.Format(m.B.Median), scale.Unit)
+		if !math.IsNaN(m.Ratio) {
+			line += fmt.Sprintf(", %s (%s to %s)", Change(m.Ratio), Change(m.Low), Change(m.High))
+		}
+		lines = append(lines, line+".")
+	}
+	if more := len(ms) - mostNamed; more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more are in the tables.", more))
+	}
+	return lines
+}
+
+// heldText is the line about one budget.
+func heldText(h Held) string {
+	var at []string
+	more, why := 0, ""
+	for _, x := range h.Holdings {
+		if x.State != h.State() {
+			continue
+		}
+		at = append(at, holdingText(h.Budget, x))
+		more, why = max(more, x.More), max(why, x.Why)
+	}
+	line := fmt.Sprintf("Budget %s: %s in ", unit.Clean(h.Text), h.State())
+	if h.State() == compare.Kept {
+		return line + fmt.Sprintf("all of %d cells.", len(h.Holdings))
+	}
+	line += fmt.Sprintf("%d of %d cells: %s.", len(at), len(h.Holdings), some(at))
+	if h.State() == compare.Undecided && more > 0 {
+		line += fmt.Sprintf(" About %s more repetitions in each result would decide.", countOf(more))
+	}
+	return line
+}
+
+// holdingText says where a cell stands beside its budget.
+func holdingText(b compare.Budget, h compare.Holding) string {
+	where := pairLabel(h.Match, h.Path.String()) + " " + h.Workload.String()
+	if h.Why != "" {
+		return where + " (" + h.Why + ")"
+	}
+	if math.IsNaN(h.Low) {
+		return where
+	}
+	say := Change
+	if !b.Relative {
+		scale := unit.Common(h.B.Unit, h.B.Median)
+		say = func(v float64) string { return scale.Format(v) + " " + scale.Unit }
+	}
+	switch {
+	case h.State == compare.Undecided:
+		return fmt.Sprintf("%s (%s to %s)", where, say(h.Low), say(h.High))
+	case b.Above:
+		return fmt.Sprintf("%s (at least %s)", where, say(h.Low))
+	}
+	return fmt.Sprintf("%s (at most %s)", where, say(h.High))
+}
+
+func (b *pairBuilder) legend(budgets bool) []string {
+	p := b.pair
+	alpha := 1 - p.Confidence
+	lines := []string{
+		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval, which assumes nothing about the noise.", unit.Percent(p.Confidence)),
+		fmt.Sprintf("The ratio is B to A. Marks: + better, - worse, = same (within the noise floor), ~ no claim. A claim needs a ratio beyond the floor and p <= %.2g, corrected for the number of paths of its profile, workload and metric (Benjamini-Hochberg).", alpha),
+		"Test: Mann-Whitney, and the median of all pairwise ratios: the two were measured at different times, so their trials are no pairs. What differs between any two runs of the same thing is in the ratio too; compare --history shows how much that is.",
+	}
+	if budgets {
+		lines = append(lines, fmt.Sprintf("A budget is broken where a one-sided test at p <= %.2g, corrected likewise, rejects that it is kept; kept where the one-sided bound lies within it; and undecided otherwise.", alpha))
+	}
+	return lines
+}
+
+// lists are what follows the tables.
+func (b *pairBuilder) lists(held []Held) []List {
+	p := b.pair
+	var vary, budgets []Item
+	for _, d := range p.Differences {
+		vary = append(vary, Item{Name: unit.Clean(d.Name), Text: fmt.Sprintf("A %s; B %s", recorded(d.A), recorded(d.B))})
+	}
+	for _, h := range held {
+		for _, x := range h.Holdings {
+			if x.State != compare.Kept {
+				budgets = append(budgets, Item{Name: string(x.State), Text: unit.Clean(h.Text) + ": " + holdingText(h.Budget, x)})
+			}
+		}
+	}
+	all := []List{
+		{"The two vary in", vary},
+		{"Budgets not kept", budgets},
+		{"Only in A", onlyItems(p.OnlyA)},
+		{"Only in B", onlyItems(p.OnlyB)},
+		{"Results", []Item{{Name: "A", Text: sideText(p.A)}, {Name: "B", Text: sideText(p.B)}}},
+	}
+	return slices.DeleteFunc(all, func(l List) bool { return len(l.Items) == 0 })
+}
+
+func recorded(v string) string {
+	if v == "" {
+		return "not recorded"
+	}
+	return unit.Clean(v)
+}
+
+// onlyItems groups cells that one side alone has: whole cases by profile and workload, single metrics by name.
+func onlyItems(keys []compare.Key) []Item {
+	var items []Item
+	at := map[string]int{}
+	for _, k := range keys {
+		name := unit.Clean(k.Profile) + " " + k.Workload.String()
+		if k.Metric != "" {
+			name += ", " + k.Metric
+		}
+		i, ok := at[name]
+		if !ok {
+			i = len(items)
+			at[name] = i
+			items = append(items, Item{Text: name + ": " + k.Path.String()})
+			continue
+		}
+		items[i].Text += ", " + k.Path.String()
+	}
+	return items
+}
+
+func sideText(s compare.Side) string {
+	text := unit.Clean(s.Name)
+	if !s.Header.Created.IsZero() {
+		text += ", " + s.Header.Created.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return text
+}
+
+// caseName names the case of a key.
+func caseName(k compare.Key) string {
+	return unit.Clean(k.Profile) + " " + k.Path.String() + " " + k.Workload.String()
+}
+
+// some names a few of names and counts the rest.
+func some(names []string) string {
+	if more := len(names) - mostNamed; more > 1 {
+		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Change writes a ratio as a change: "+12.3%", "-5%"; large ones as a factor.
+func Change(ratio float64) string {
+	p := 100 * (ratio - 1)
+	switch {
+	case math.IsNaN(p) || math.IsInf(p, 0):
+		return unit.Absent
+	case math.Abs(p) >= 1000:
+		return unit.Ratio(ratio)
+	case math.Abs(p) < 0.05:
+		return "0%"
+	case math.Abs(p) < 9.95:
+		return fmt.Sprintf("%+.1f%%", p)
+	}
+	return fmt.Sprintf("%+.0f%%", p)
+}
+
+// countOf writes a number of repetitions; beyond a thousand it is no plan.
+func countOf(n int) string {
+	const many = 1000
+	if n > many {
+		return fmt.Sprintf("over %d", many)
+	}
+	return fmt.Sprint(n)
+}

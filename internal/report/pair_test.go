@@ -1,0 +1,98 @@
+package report_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/reporttest"
+)
+
+// slowed is Small with calico-vxlan's CPU time times f, on another kernel.
+func slowed(f float64) reporttest.Result {
+	r := reporttest.Small(10)
+	r.Header.Facts = facts.Facts{facts.Kernel: "6.99\x1b[2J"}
+	for i, rec := range r.Records {
+		if rec.Profile == "calico-vxlan" {
+			r.Records[i].Metrics[metric.ServiceDemand] *= f
+		}
+	}
+	return r
+}
+
+func side(t *testing.T, name string, r reporttest.Result) compare.Side {
+	t.Helper()
+	a, err := compare.Analyse(r.Header, r.Records, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compare.Side{Name: name, Header: r.Header, Analysis: a}
+}
+
+// The page of a pair names conditions first, then counts, the largest difference and the budgets; marks are verdicts.
+func TestPairPage(t *testing.T) {
+	p, err := compare.NewPair(side(t, "old", reporttest.Small(10)), side(t, "new", slowed(1.5)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := compare.ParseBudget("rr.service_demand > +5%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.BuildPair(p, []report.Held{{Budget: b, Holdings: p.Hold(b)}})
+	answer := strings.Join(d.Answer, "\n")
+	at := -1
+	for _, want := range []string{"vary in kernel", "1 worse", "Worse: service_demand calico-vxlan", "Budget rr.service_demand > +5%: broken in 1 of 2 cells"} {
+		i := strings.Index(answer, want)
+		if i <= at {
+			t.Errorf("%q is missing or not in its place in:\n%s", want, answer)
+		}
+		at = i
+	}
+	first := d.Sections[0].Tables[0].Rows[0]
+	if !strings.HasPrefix(first.Label, "calico-vxlan ") || first.Entries[1].Mark != report.Worse || first.Entries[1].Ratio != "1.50x" || first.Entries[0].Mark != "" {
+		t.Errorf("the largest difference is not first: %+v", first)
+	}
+	for _, l := range d.Lists {
+		for _, item := range l.Items {
+			if strings.ContainsRune(item.Text, '\x1b') {
+				t.Errorf("%s: a control character reaches the page: %q", l.Heading, item.Text)
+			}
+		}
+	}
+}
+
+// The page of a history names the result with which a level begins, and what changed there.
+func TestHistoryPage(t *testing.T) {
+	var h compare.Historian
+	for i, r := range []reporttest.Result{reporttest.Small(10), slowed(1.5)} {
+		r.Header.Created = r.Header.Created.AddDate(0, i, 0)
+		h.Add(side(t, []string{"old", "new"}[i], r))
+	}
+	out, err := h.History()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.BuildHistory(out)
+	answer := strings.Join(d.Answer, "\n")
+	for _, want := range []string{"1 of ", "Since new (2026-04-04), 1 cells; what changed there: kernel (6.18.44 to 6.99", "service_demand calico-vxlan pod-to-pod/cross-node rr: +50%"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("%q is missing in:\n%s", want, answer)
+		}
+	}
+	if !strings.Contains(strings.Join(d.Legend, "\n"), "fewer than 4 results") {
+		t.Error("it is not said that two results cannot show how much runs wander")
+	}
+}
+
+func TestChange(t *testing.T) {
+	for in, want := range map[float64]string{1: "0%", 1.123: "+12%", 1.05: "+5.0%", 0.9: "-10%", 0.95: "-5.0%", 30: "30.0x", 1.0001: "0%", math.NaN(): "–"} {
+		if got := report.Change(in); got != want {
+			t.Errorf("%g: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package stat
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Adjust returns the p values of a family of tests, corrected for their number by the procedure of Benjamini and
+// Hochberg (1995): calling different whatever has a corrected value of at most q makes wrong calls an expected share of
+// at most q of all calls, if the tests are independent or depend on one another positively, as those do that share a
+// baseline. Where nothing differs at all, the chance of any call is at most q. The order is that of ps.
+func Adjust(ps []float64) []float64 {
+	order := make([]int, len(ps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
+	out := make([]float64, len(ps))
+	least := 1.0
+	for rank := len(order); rank >= 1; rank-- {
+		i := order[rank-1]
+		least = min(least, ps[i]*(float64(len(ps))/float64(rank)))
+		out[i] = least
+	}
+	return out
+}
+
+// LeastP is the smallest p value that a test can have with n values on one side and m on the other (for SignedRank,
+// pairs: the smaller of the two counts), whatever they are; 1 if a side is empty.
+func LeastP(t Test, n, m int) float64 {
+	if min(n, m) < 1 {
+		return 1
+	}
+	if t == SignedRank {
+		return min(1, math.Exp2(float64(1-min(n, m))))
+	}
+	lg := func(x int) float64 { v, _ := math.Lgamma(float64(x) + 1); return v }
+	return min(1, 2*math.Exp(lg(n)+lg(m)-lg(n+m)))
+}
+
+// Enough is the least number of repetitions a side with which a comparison can have a p value of at most p. pairs says
+// whether the two sides are measured in turn, so that the test is chosen as UsePaired does, or at different times.
+func Enough(p float64, pairs bool) int {
+	const most = 60 // 2^-59 is below any p that a correction asks for
+	for n := 2; n < most; n++ {
+		t := MannWhitney
+		if pairs && UsePaired(n) {
+			t = SignedRank
+		}
+		if LeastP(t, n, n) <= p {
+			return n
+		}
+	}
+	return most
+}
+
+// Widen is by how much longer an interval at the corrected level is than one at level alpha, if the correction
+// multiplied the p value by factor (at least 1), by the normal distribution.
+func Widen(alpha, factor float64) float64 {
+	z := func(p float64) float64 { return math.Erfinv(1 - p) }
+	if !(factor > 1) || !(alpha > 0 && alpha < 1) {
+		return 1
+	}
+	return z(max(alpha/factor, 1e-12)) / z(alpha)
+}
+
+// MoreThan is the one-sided p value of the claim that the values of a are typically more than factor times those of b,
+// by the Mann-Whitney test on values shifted by that factor; 1 if a side is empty. It needs only the order of values,
+// so they may be 0 or negative.
+func MoreThan(a, b []float64, factor float64) float64 {
+	n, total := len(a), len(a)+len(b)
+	if n == 0 || total == n {
+		return 1
+	}
+	all := make([]float64, 0, total)
+	all = append(all, a...)
+	for _, x := range b {
+		all = append(all, x*factor)
+	}
+	ranks, tied := midranks(all)
+	sum := 0
+	for _, r := range ranks[:n] {
+		sum += r
+	}
+	switch {
+	case total > exactTotal:
+		variance := rankSumVariance(ranks, n)
+		if variance <= 0 {
+			return 1
+		}
+		z := (float64(sum-n*(total+1))/2 - 0.5) / math.Sqrt(variance)
+		return math.Erfc(z/math.Sqrt2) / 2
+	case tied:
+		return upperTail(subsetSums(ranks, n), sum)
+	}
+	return upperTail(uCounts(n, total-n), (sum-n*(n+1))/2)
+}
+
+// Above is the one-sided p value of the claim that the median of what xs were drawn from is above limit, by the sign
+// test; values equal to limit speak against it.
+func Above(xs []float64, limit float64) float64 {
+	n, over := len(xs), 0
+	for _, x := range xs {
+		if x > limit {
+			over++
+		}
+	}
+	lg := func(x int) float64 { v, _ := math.Lgamma(float64(x) + 1); return v }
+	p := 0.0
+	for k := over; k <= n; k++ {
+		p += math.Exp(lg(n) - lg(k) - lg(n-k) - float64(n)*math.Ln2)
+	}
+	return min(1, p)
+}
+
+// upperTail returns the share of counts at place at and above.
+func upperTail(counts []float64, at int) float64 {
+	var far, all float64
+	for i, c := range counts {
+		all += c
+		if i >= at {
+			far += c
+		}
+	}
+	return far / all
+}

@@ -1,0 +1,192 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Change is a border between two levels of a series of samples.
+type Change struct {
+	// At is the index of the first sample of the new level.
+	At int
+	// Effect compares the new level with the one before it.
+	Effect
+	// Share is the chance that shuffling the values of the stretch that it was found in shows a border as sharp: the p
+	// value of the change.
+	Share float64
+}
+
+// Wander is how much neighbouring samples of a series differ, as the standard deviation of the logarithm of one sample's
+// median from run to run: a robust estimate, so that the few steps that are real changes have no say. It is NaN for
+// fewer than wanderFrom samples, and where a median is not positive.
+func Wander(series [][]float64) float64 {
+	var logs, steps []float64
+	for _, xs := range series {
+		if len(xs) == 0 {
+			continue
+		}
+		m := median(slices.Sorted(slices.Values(xs)))
+		if !(m > 0) {
+			return math.NaN()
+		}
+		logs = append(logs, math.Log(m))
+	}
+	if len(logs) < wanderFrom {
+		return math.NaN()
+	}
+	for i := 1; i < len(logs); i++ {
+		steps = append(steps, math.Abs(logs[i]-logs[i-1]))
+	}
+	slices.Sort(steps)
+	// The difference of two normal values has a median size of 0.6745 times the root of two of their deviation.
+	return median(steps) / (0.6745 * math.Sqrt2)
+}
+
+const (
+	// wanderFrom is the number of samples from which their wandering can be told from a change.
+	wanderFrom = 4
+	// beyondWander is how many standard errors of the wandering a change must be: with fewer, series of ten runs that change
+	// nowhere but wander would show one in more than one of twenty (TestChangesOfNothing).
+	beyondWander = 4
+	// shuffles is how often a stretch is shuffled.
+	shuffles = 999
+)
+
+// Changes returns the borders at which a series of samples changes its level, in order: sharper ones are sought first,
+// and then again on either side of them. A border counts if
+//   - the largest rank sum statistic of all borders of the stretch is beyond what shuffling its values shows, at alpha,
+//   - the ratio of the levels on its two sides is beyond floor, a share: 0.02 is from 1/1.02 to 1.02, and
+//   - it is beyond what the samples wander by from one to the next, where there are enough of them to tell.
+//
+// A border lies between samples; empty ones are passed over. Shuffling is seeded, so the same series has the same
+// changes.
+func Changes(series [][]float64, floor, alpha float64) []Change {
+	f := finder{floor: math.Log1p(floor), alpha: alpha, wander: Wander(series), rand: rand.New(rand.NewPCG(1, 1))}
+	for i, xs := range series {
+		if len(xs) > 0 {
+			f.at = append(f.at, i)
+			f.series = append(f.series, xs)
+		}
+	}
+	f.split(0, len(f.series))
+	slices.SortFunc(f.found, func(a, b Change) int { return a.At - b.At })
+	f.prune()
+	for i := range f.found {
+		f.found[i].At = f.at[f.found[i].At]
+	}
+	return f.found
+}
+
+// finder looks for changes. at is where each sample stood before empty ones were passed over.
+type finder struct {
+	floor, alpha, wander float64
+	rand                 *rand.Rand
+	at                   []int
+	series               [][]float64
+	found                []Change
+}
+
+// split looks for a border in the samples from low up to high, and on its two sides.
+func (f *finder) split(low, high int) {
+	if high-low < 2 {
+		return
+	}
+	ranks, _ := midranks(slices.Concat(f.series[low:high]...))
+	ends := make([]int, 0, high-low)
+	n := 0
+	for _, xs := range f.series[low:high] {
+		n += len(xs)
+		ends = append(ends, n)
+	}
+	border, sharp := sharpest(ranks, ends)
+	c := f.change(low, low+border, high)
+	if sharp == 0 || !f.counts(c, low, high) {
+		return
+	}
+	c.Share = f.share(ranks, ends, sharp)
+	if c.Share > f.alpha {
+		return
+	}
+	f.found = append(f.found, c)
+	f.split(low, c.At)
+	f.split(c.At, high)
+}
+
+// change compares the samples from at up to high with those from low up to at.
+func (f *finder) change(low, at, high int) Change {
+	before, after := slices.Concat(f.series[low:at]...), slices.Concat(f.series[at:high]...)
+	return Change{At: at, Effect: Unpaired(after, before, 1-f.alpha)}
+}
+
+// counts says whether a change between low and high is beyond the floor and the wandering. Samples without ratios, which
+// hold zeros, have neither.
+func (f *finder) counts(c Change, low, high int) bool {
+	size := math.Abs(math.Log(c.Ratio))
+	if math.IsNaN(size) {
+		return true
+	}
+	if size <= f.floor || !(c.Low > 1 || c.High < 1) {
+		return false
+	}
+	if math.IsNaN(f.wander) {
+		return true
+	}
+	return size > beyondWander*f.wander*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At))
+}
+
+// share is how often shuffled ranks show a border as sharp, the one that is seen counted in.
+func (f *finder) share(ranks, ends []int, sharp float64) float64 {
+	shuffled := slices.Clone(ranks)
+	as := 1
+	for range shuffles {
+		f.rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		if _, s := sharpest(shuffled, ends); s >= sharp*(1-1e-12) {
+			as++
+		}
+	}
+	return float64(as) / (shuffles + 1)
+}
+
+// sharpest returns the border with the largest standardized rank sum: how many samples lie before it, and the statistic
+// but for a factor that is the same for all orders of the ranks.
+func sharpest(doubled, ends []int) (border int, statistic float64) {
+	n, sum, from := len(doubled), 0, 0
+	for i, end := range ends[:len(ends)-1] {
+		for _, r := range doubled[from:end] {
+			sum += r
+		}
+		from = end
+		s := math.Abs(float64(sum-end*(n+1))) / math.Sqrt(float64(end)*float64(n-end))
+		if s > statistic {
+			border, statistic = i+1, s
+		}
+	}
+	return border, statistic
+}
+
+// prune takes out, one after the other, the changes that do not count between the levels that are left.
+func (f *finder) prune() {
+	for {
+		weakest, least := -1, math.Inf(1)
+		for i, c := range f.found {
+			low, high := 0, len(f.series)
+			if i > 0 {
+				low = f.found[i-1].At
+			}
+			if i+1 < len(f.found) {
+				high = f.found[i+1].At
+			}
+			now := f.change(low, c.At, high)
+			now.Share = c.Share
+			f.found[i] = now
+			if size := math.Abs(math.Log(now.Ratio)); !f.counts(now, low, high) && size < least {
+				weakest, least = i, size
+			}
+		}
+		if weakest < 0 {
+			return
+		}
+		f.found = slices.Delete(f.found, weakest, weakest+1)
+	}
+}
