@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -94,6 +95,11 @@ func (e pretence) Endpoints(_ context.Context, profile string, p plan.Path) (cli
 		return wire.Endpoint{Name: profile + "/" + end, Address: "10.0.0.1", ListenPort: 7000, Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return start(ctx) }}
 	}
 	return at("a"), at("b"), nil
+}
+
+// Backends are asked for by no plan of the scripts.
+func (pretence) Backends(context.Context, string, plan.Path, int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	return client, nil, errors.New("no such thing here")
 }
 
 // trial sees the same each time, and something slower under canal.

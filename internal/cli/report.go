@@ -12,8 +12,13 @@ import (
 
 	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/benchfmt"
+	"github.com/cnibench/cnibench/internal/report/csv"
+	"github.com/cnibench/cnibench/internal/report/html"
 	"github.com/cnibench/cnibench/internal/report/json"
+	"github.com/cnibench/cnibench/internal/report/junit"
 	"github.com/cnibench/cnibench/internal/report/markdown"
+	"github.com/cnibench/cnibench/internal/report/openmetrics"
 	"github.com/cnibench/cnibench/internal/report/text"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -27,11 +32,18 @@ var formats = map[string]func(io.Writer, report.Document) error{
 	"markdown": func(w io.Writer, d report.Document) error {
 		return markdown.Render(w, d)
 	},
-	"json": json.Render,
+	"json":        json.Render,
+	"html":        html.Render,
+	"csv":         csv.Render,
+	"openmetrics": openmetrics.Render,
+	"benchfmt":    benchfmt.Render,
+	"junit": func(w io.Writer, d report.Document) error {
+		return junit.Render(w, d, junit.Options{})
+	},
 }
 
 // formatNames are the names of formats in the order of help.
-var formatNames = []string{"text", "markdown", "json"}
+var formatNames = []string{"text", "markdown", "json", "html", "csv", "openmetrics", "benchfmt", "junit"}
 
 // terminal says what w can do, if it is a terminal.
 func terminal(w io.Writer) text.Options {
@@ -50,6 +62,9 @@ type reportArgs struct {
 	format   string
 	metrics  []string
 	baseline string
+	charts   string
+	// samples is csv's, worseFails junit's.
+	samples, worseFails bool
 }
 
 func (p *program) reportCommand() *cobra.Command {
@@ -58,7 +73,7 @@ func (p *program) reportCommand() *cobra.Command {
 		Use:     "report [FILE]",
 		Short:   "Print the report of a result file",
 		Long:    "Print the report of a result file (" + DefaultResult + " if none is named) to stdout.",
-		Example: "  cnibench report\n  cnibench report -f markdown result.jsonl > report.md\n  cnibench report -f json r.jsonl | jq '.comparisons[] | select(.verdict == \"worse\")'\n  cnibench report --metrics rtt.p50,rtt.p99 --baseline host",
+		Example: "  cnibench report\n  cnibench report -f markdown result.jsonl > report.md\n  cnibench report -f html result.jsonl > report.html\n  cnibench report --charts charts result.jsonl\n  cnibench report -f csv --samples result.jsonl > trials.csv\n  cnibench report -f benchfmt result.jsonl > r.txt && benchstat -col /profile r.txt\n  cnibench report -f junit --worse-fails result.jsonl > junit.xml\n  cnibench report -f json r.jsonl | jq '.comparisons[] | select(.verdict == \"worse\")'\n  cnibench report --metrics rtt.p50,rtt.p99 --baseline host",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			name := DefaultResult
@@ -72,6 +87,9 @@ func (p *program) reportCommand() *cobra.Command {
 	f.StringVarP(&a.format, "format", "f", "text", "`format`: "+strings.Join(formatNames, ", "))
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
 	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with instead of the plan's baseline")
+	f.StringVar(&a.charts, "charts", "", "write each chart to `directory` too, as SVG and PNG")
+	f.BoolVar(&a.samples, "samples", false, "with -f csv: the numbers of every trial, which import reads back")
+	f.BoolVar(&a.worseFails, "worse-fails", false, "with -f junit: a case with the verdict worse is a failed one")
 	complete(cmd, "format", func() []string { return formatNames })
 	complete(cmd, "metrics", metricNames)
 	complete(cmd, "baseline", profileNames)
@@ -90,16 +108,38 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	if err := knownFormat(cmd, a.format); err != nil {
 		return err
 	}
-	c, err := result.Load(name)
+	if err := a.fits(cmd); err != nil {
+		return err
+	}
+	if a.samples {
+		return p.samples(name)
+	}
+	var in report.Collector
+	c, err := result.Scan(name, in.Add)
 	if err != nil {
 		return usage(err)
 	}
 	if c.Warning != "" {
 		fmt.Fprintf(p.stderr, "cnibench: %s\n", c.Warning)
 	}
-	d, err := report.Build(c.Header, c.Records, report.Options{Metrics: a.metrics, Baseline: a.baseline})
+	d, err := in.Build(c.Header, report.Options{Metrics: a.metrics, Baseline: a.baseline})
 	if err != nil {
 		return usage(err)
+	}
+	if a.format == "html" || a.charts != "" {
+		if d.Details, err = details(name); err != nil {
+			return usage(err)
+		}
+	}
+	if a.charts != "" {
+		n, err := writeCharts(a.charts, d)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stderr, "cnibench: %d charts are in %s, each as SVG and PNG\n", n, a.charts)
+	}
+	if a.worseFails {
+		return junit.Render(p.stdout, d, junit.Options{Worse: true})
 	}
 	return formats[a.format](p.stdout, d)
 }

@@ -196,6 +196,11 @@ func (p *program) conclude(a *runArgs, end result.End, s *story) error {
 		if err != nil {
 			return err
 		}
+		if a.format == "html" {
+			if d.Details, err = details(a.output); err != nil {
+				return err
+			}
+		}
 		if err := formats[a.format](p.stdout, d); err != nil {
 			return err
 		}

@@ -1,0 +1,143 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Schema names the format of JSON.
+const Schema = "cnibench.check/v1"
+
+// width is that of a line of text.
+const width = 110
+
+// JSON writes reports for programs.
+func JSON(w io.Writer, reports []Report) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(struct {
+		Schema string   `json:"schema"`
+		Files  []Report `json:"files"`
+	}{Schema, reports})
+}
+
+// group is what one rule found at one severity.
+type group struct {
+	Rule
+	findings []Finding
+}
+
+// groups puts the findings of a rule together, in the order of the report.
+func (r Report) groups() []group {
+	titles := map[string]string{}
+	for _, q := range rules {
+		titles[q.ID] = q.Title
+	}
+	var list []group
+	for _, f := range r.Findings {
+		i := slices.IndexFunc(list, func(g group) bool { return g.ID == f.Rule && g.Severity == f.Severity })
+		if i < 0 {
+			i = len(list)
+			list = append(list, group{Rule: Rule{f.Rule, titles[f.Rule], f.Severity, f.Why, f.Do}})
+		}
+		list[i].findings = append(list[i].findings, f)
+	}
+	return list
+}
+
+// tellsOf says what was looked at and how much was found.
+func (r Report) tellsOf() string {
+	s := fmt.Sprintf("%d cells, %d trials (%d failed)", r.Cells, r.Trials, r.Failed)
+	if r.Claims > 0 {
+		s += fmt.Sprintf(", %d claims", r.Claims)
+	}
+	if len(r.Findings) == 0 {
+		return s + ": nothing found"
+	}
+	notes := "notes"
+	if r.Count(Note) == 1 {
+		notes = "note"
+	}
+	return s + fmt.Sprintf(": %d impossible, %d doubtful, %d %s", r.Count(Impossible), r.Count(Doubtful), r.Count(Note), notes)
+}
+
+// Text writes reports for a terminal.
+func Text(w io.Writer, reports []Report) error {
+	var b strings.Builder
+	for i, r := range reports {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(unit.Clean(r.Name) + "\n")
+		if r.Source != "" {
+			b.WriteString("  " + unit.Clean(r.Source) + "\n")
+		}
+		b.WriteString("  " + r.tellsOf() + "\n")
+		for _, g := range r.groups() {
+			fmt.Fprintf(&b, "\n%s: %s (%s)\n", strings.ToUpper(g.Severity.String()), g.Title, g.ID)
+			for _, f := range g.findings {
+				wrapped(&b, "  - ", unit.Clean(joined(f.Where, f.Saw)))
+			}
+			wrapped(&b, "  why: ", g.Why)
+			wrapped(&b, "  do:  ", g.Do)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func joined(where, saw string) string {
+	if where == "" {
+		return saw
+	}
+	return where + ": " + saw
+}
+
+// wrapped writes text under its lead, further lines indented by as much.
+func wrapped(b *strings.Builder, lead, text string) {
+	for i, line := range unit.Wrap(text, width-len(lead)) {
+		if i > 0 {
+			lead = strings.Repeat(" ", len(lead))
+		}
+		b.WriteString(lead + line + "\n")
+	}
+}
+
+// Markdown writes reports as a page.
+func Markdown(w io.Writer, reports []Report) error {
+	var b strings.Builder
+	for i, r := range reports {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "# %s\n\n", plain(r.Name))
+		if r.Source != "" {
+			fmt.Fprintf(&b, "%s\n\n", plain(r.Source))
+		}
+		b.WriteString(r.tellsOf() + ".\n")
+		for _, g := range r.groups() {
+			fmt.Fprintf(&b, "\n## %s: %s (`%s`)\n\n", g.Severity, g.Title, g.ID)
+			for _, f := range g.findings {
+				b.WriteString("- ")
+				if f.Where != "" {
+					b.WriteString("**" + plain(f.Where) + "**: ")
+				}
+				b.WriteString(plain(f.Saw) + "\n")
+			}
+			fmt.Fprintf(&b, "\nWhy: %s.\n\nDo: %s.\n", plain(g.Why), plain(g.Do))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// plain keeps a stranger's text from being markup.
+func plain(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "|", `\|`, "#", `\#`).Replace(unit.Clean(s))
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/foreign"
+	"github.com/cnibench/cnibench/internal/hint"
+)
+
+// checkFormats write the reports of check, by name.
+var checkFormats = map[string]func(io.Writer, []check.Report) error{
+	"text": check.Text, "markdown": check.Markdown, "json": check.JSON,
+}
+
+// checkNames are the names of checkFormats in the order of help.
+var checkNames = []string{"text", "markdown", "json"}
+
+type checkArgs struct {
+	format string
+	only   []string
+	list   bool
+}
+
+const checkLong = `Check whether results can be true: results of cnibench, outputs of other tools, and numbers that somebody published.
+
+Each rule says what it saw, why that cannot be or is doubtful, and what to do (--list names them all). A finding is
+impossible (it cannot have been measured as it is stated), doubtful (what is concluded does not stand), or a note.
+
+The exit code is 3 if anything impossible or doubtful was found, 0 if nothing or notes alone.`
+
+func (p *program) checkCommand() *cobra.Command {
+	var a checkArgs
+	cmd := &cobra.Command{
+		Use:     "check [FILE...]",
+		Short:   "Say what cannot be, or is doubtful, in results",
+		Long:    checkLong,
+		Example: "  cnibench check result.jsonl\n  cnibench check examples/published/*\n  cnibench check --only line-rate,claim-unit -f json published.csv\n  cnibench check --list",
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return p.check(cmd, files, a)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&a.format, "format", "f", "text", "`format`: "+strings.Join(checkNames, ", "))
+	f.StringSliceVar(&a.only, "only", nil, "`ids` of the rules to ask instead of all")
+	f.BoolVar(&a.list, "list", false, "print the rules and end")
+	complete(cmd, "format", func() []string { return checkNames })
+	complete(cmd, "only", ruleNames)
+	return cmd
+}
+
+func ruleNames() []string {
+	var names []string
+	for _, r := range check.Rules() {
+		names = append(names, r.ID)
+	}
+	return names
+}
+
+func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
+	if checkFormats[a.format] == nil {
+		return usageOf(cmd, fmt.Errorf("unknown format %q: want %s", a.format, strings.Join(checkNames, ", ")))
+	}
+	if err := check.Known(a.only); err != nil {
+		return usage(hint.With(err, "cnibench check --list names the rules"))
+	}
+	if a.list {
+		return p.listRules()
+	}
+	if len(files) == 0 {
+		files = []string{DefaultResult}
+	}
+	var reports []check.Report
+	var errs []error
+	for _, name := range files {
+		r, err := p.checkFile(name, a.only)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		reports = append(reports, r)
+	}
+	if len(reports) > 0 {
+		if err := checkFormats[a.format](p.stdout, reports); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(errs) > 0:
+		return usage(errors.Join(errs...))
+	case slices.ContainsFunc(reports, check.Report.Alarm):
+		return failed(exitWorse)
+	}
+	return nil
+}
+
+func (p *program) checkFile(name string, only []string) (check.Report, error) {
+	c, err := foreign.Load(name)
+	if err != nil {
+		return check.Report{}, err
+	}
+	if c.Warning != "" {
+		fmt.Fprintf(p.stderr, "cnibench: %s\n", c.Warning)
+	}
+	r, err := check.Of(c.Header, c.Records).Report(name, only)
+	if err != nil {
+		return check.Report{}, err
+	}
+	return r, nil
+}
+
+// listRules prints what each rule finds.
+func (p *program) listRules() error {
+	var err error
+	for _, r := range check.Rules() {
+		if err == nil {
+			_, err = fmt.Fprintf(p.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title)
+		}
+	}
+	return err
+}

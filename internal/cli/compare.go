@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/json"
+	"github.com/cnibench/cnibench/internal/report/markdown"
+	"github.com/cnibench/cnibench/internal/report/text"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+const compareLong = `Set the result file B beside A: other kernels, versions, clusters, months.
+
+Cells are matched by profile, path, workload and metric. Each pair has the ratio of B to A with its interval and a
+verdict on B, corrected for the number of comparisons. The conditions in which the two runs differ are named first.
+
+A budget (--fail-on) is a limit that B must keep:
+
+  [profile=NAME] [path=NAME] [workload=NAME] [workload.]metric >|< limit
+
+NAME may have a * for any characters. A limit with a sign is a change against A in percent; one without is a value of
+B, with its unit. rr.p99 is rtt.p99 of the workload rr; http.p99 is response_time.p99. A budget is broken only beyond
+doubt: if the interval excludes it.
+
+--history takes any number of files, puts them into the order of time and says where each cell changes its level.
+
+Exit code: 0 if all is well, 2 for a mistake in what was asked for, 3 and 4 as follows. With budgets: 3 if one is broken,
+else 4 if one cannot be decided. Without: 3 if any cell that is shown is worse, else 4 if none could be decided, or if
+every trial failed in B of a case that A measured. A history ends with 0 whatever it finds.`
+
+const compareExample = `  cnibench compare old.jsonl new.jsonl
+  cnibench compare old.jsonl new.jsonl --fail-on 'rr.p99 > +5%' --fail-on 'stream.goodput < 900Mbit/s'
+  cnibench compare old.jsonl new.jsonl --fail-on 'profile=canal path=pod-to-pod/* service_demand > +3%'
+  cnibench compare result.jsonl result.jsonl --map canal=cilium-native --only profile=canal
+  cnibench compare -f json old.jsonl new.jsonl | jq '.cells[] | select(.verdict == "worse")'
+  cnibench compare --history results/*.jsonl`
+
+type compareArgs struct {
+	format  string
+	metrics []string
+	only    []string
+	failOn  []string
+	mapped  []string
+	history bool
+}
+
+// asked is what the arguments say, read.
+type asked struct {
+	metrics []string
+	filters []compare.Filter
+	budgets []compare.Budget
+	names   map[string]string
+}
+
+// pairFormats are the renderers of a document that has no analysis of its own.
+var pairFormats = map[string]func(io.Writer, report.Document) error{
+	"text":     func(w io.Writer, d report.Document) error { return text.Render(w, d, terminal(w)) },
+	"markdown": func(w io.Writer, d report.Document) error { return markdown.Render(w, d) },
+}
+
+// pairFormatNames are the formats of compare in the order of help.
+var pairFormatNames = []string{"text", "markdown", "json"}
+
+func (p *program) compareCommand() *cobra.Command {
+	var a compareArgs
+	cmd := &cobra.Command{
+		Use:     "compare A B",
+		Short:   "Set two result files side by side, or follow many through time",
+		Long:    compareLong,
+		Example: compareExample,
+		Args: func(cmd *cobra.Command, files []string) error {
+			switch {
+			case a.history && len(files) < 2:
+				return usageOf(cmd, fmt.Errorf("a history needs two result files or more, and there are %d", len(files)))
+			case !a.history && len(files) != 2:
+				return usageOf(cmd, fmt.Errorf("want two result files, and there are %d (--history takes more)", len(files)))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, files []string) error {
+			want, err := a.read(cmd)
+			if err != nil {
+				return usage(err)
+			}
+			if a.history {
+				return p.history(a.format, files, want)
+			}
+			return p.compare(a.format, files, want)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&a.format, "format", "f", "text", "`format`: "+strings.Join(pairFormatNames, ", "))
+	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
+	f.StringArrayVar(&a.only, "only", nil, "show and judge only the cells of this `filter`, such as 'profile=canal path=pod-to-pod/*' (may be repeated: any of them)")
+	f.StringArrayVar(&a.failOn, "fail-on", nil, "`budget` that B must keep, such as 'rr.p99 > +5%' (may be repeated: all of them)")
+	f.StringSliceVar(&a.mapped, "map", nil, "compare profile x of A with y of B: `x=y`, separated by commas")
+	f.BoolVarP(&a.history, "history", "H", false, "follow the cells of all files through time")
+	complete(cmd, "format", func() []string { return pairFormatNames })
+	complete(cmd, "metrics", metricNames)
+	return cmd
+}
+
+// read checks everything that the arguments say and returns all faults at once.
+func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
+	var errs []error
+	out := asked{names: map[string]string{}}
+	fault := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	if !slices.Contains(pairFormatNames, a.format) {
+		fault("format", fmt.Errorf("unknown format %q: want %s", a.format, strings.Join(pairFormatNames, ", ")))
+	}
+	for _, name := range a.metrics {
+		if _, ok := metric.Lookup(name); !ok {
+			fault("metrics", fmt.Errorf("unknown metric %q (cnibench list metrics)", name))
+		}
+	}
+	out.metrics = a.metrics
+	for _, s := range a.only {
+		f, err := compare.ParseFilter(s)
+		fault("only", err)
+		out.filters = append(out.filters, f)
+	}
+	for _, s := range a.failOn {
+		b, err := compare.ParseBudget(s)
+		fault("fail-on", err)
+		out.budgets = append(out.budgets, b)
+	}
+	for _, s := range a.mapped {
+		from, to, ok := strings.Cut(s, "=")
+		if !ok || from == "" || to == "" {
+			fault("map", fmt.Errorf("%q: want x=y, a profile of A and one of B", s))
+		}
+		if out.names[from] != "" {
+			fault("map", fmt.Errorf("%q: profile %s is mapped twice", s, from))
+		}
+		out.names[from] = to
+	}
+	if a.history && len(a.failOn)+len(a.mapped) > 0 {
+		fault("history", errors.New("--fail-on and --map are for two files"))
+	}
+	if len(errs) == 0 {
+		return out, nil
+	}
+	return out, hint.With(errors.Join(errs...), "see "+cmd.CommandPath()+" --help")
+}
+
+// side reads one result file.
+func (p *program) side(name string) (compare.Side, error) {
+	var in compare.Collector
+	c, err := result.Scan(name, in.Add)
+	if err != nil {
+		return compare.Side{}, err
+	}
+	if c.Warning != "" {
+		fmt.Fprintf(p.stderr, "cnibench: %s\n", c.Warning)
+	}
+	a, err := in.Analyse(c.Header, compare.Options{})
+	if err != nil {
+		return compare.Side{}, fmt.Errorf("result file %q: %w", name, err)
+	}
+	return compare.Side{Name: name, Header: c.Header, Analysis: a}, nil
+}
+
+// shows says whether a metric is to be shown.
+func (w asked) shows(name string) bool {
+	if w.metrics == nil {
+		m, _ := metric.Lookup(name)
+		return m.Headline
+	}
+	return slices.Contains(w.metrics, name)
+}
+
+func (p *program) compare(format string, files []string, want asked) error {
+	a, errA := p.side(files[0])
+	b, errB := p.side(files[1])
+	if err := errors.Join(errA, errB); err != nil {
+		return usage(err)
+	}
+	pair, err := compare.NewPair(a, b, want.names)
+	if err != nil {
+		return usage(err)
+	}
+	held, err := hold(pair, want)
+	if err != nil {
+		return usage(err)
+	}
+	shown := pair.Only(func(k compare.Key) bool {
+		return compare.Chosen(want.filters, k) && (k.Metric == "" || want.shows(k.Metric))
+	})
+	if len(shown.Matches) == 0 && len(held) == 0 {
+		return usage(hint.With(fmt.Errorf("no cell that %s and %s share is chosen", files[0], files[1]), "leave out --only or --metrics to see all that there are"))
+	}
+	state := shown.Judge()
+	if len(held) > 0 {
+		state = worst(held)
+	}
+	if format == "json" {
+		err = json.RenderPair(p.stdout, shown, held, state)
+	} else {
+		err = pairFormats[format](p.stdout, report.BuildPair(shown, held))
+	}
+	if err != nil {
+		return err
+	}
+	switch state {
+	case compare.Broken:
+		return failed(exitWorse)
+	case compare.Undecided:
+		return failed(exitInconclusive)
+	}
+	return nil
+}
+
+// hold applies the budgets to the cells that are chosen. One that reaches no cell is a mistake: it would always be kept.
+func hold(pair *compare.Pair, want asked) ([]report.Held, error) {
+	var held []report.Held
+	var errs []error
+	for _, b := range want.budgets {
+		hs := slices.DeleteFunc(pair.Hold(b), func(h compare.Holding) bool { return !compare.Chosen(want.filters, h.A.Key) })
+		if len(hs) == 0 {
+			errs = append(errs, fmt.Errorf("--fail-on: %q reaches no cell that the two results share", b.Text))
+		}
+		held = append(held, report.Held{Budget: b, Holdings: hs})
+	}
+	return held, hint.With(errors.Join(errs...), "cnibench compare without it shows the cells that there are; --metrics shows more")
+}
+
+// worst is the worst state among budgets.
+func worst(held []report.Held) compare.State {
+	var all []compare.Holding
+	for _, h := range held {
+		all = append(all, h.Holdings...)
+	}
+	return compare.Outcome(all)
+}
+
+func (p *program) history(format string, files []string, want asked) error {
+	h := compare.Historian{Metrics: want.metrics, Filters: want.filters}
+	var errs []error
+	for _, name := range files {
+		s, err := p.side(name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		h.Add(s)
+	}
+	if len(errs) > 0 {
+		return usage(errors.Join(errs...))
+	}
+	out, err := h.History()
+	if err != nil {
+		return usage(err)
+	}
+	if format == "json" {
+		return json.RenderHistory(p.stdout, out)
+	}
+	return pairFormats[format](p.stdout, report.BuildHistory(out))
+}

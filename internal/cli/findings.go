@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/findings"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// findingFormats are how findings can be written.
+var findingFormats = []string{"text", "markdown", "json"}
+
+type findingsArgs struct {
+	format, claims string
+	sources        []string
+}
+
+func (p *program) findingsCommand() *cobra.Command {
+	var a findingsArgs
+	cmd := &cobra.Command{
+		Use:   "findings [FILE]",
+		Short: "Judge published claims against a result",
+		Long: `Judge the conclusions of published comparisons against a result file (` + DefaultResult + ` if none is named): reproduced,
+contradicted, inconclusive, or not testable here, each with its evidence. The plans under examples/ measure what the
+claims speak of.`,
+		Example: "  cnibench run -f examples/canal-vs-cilium.yaml -o rke2.jsonl && cnibench findings --source rke2 rke2.jsonl\n" +
+			"  cnibench findings -f json result.jsonl | jq '.findings[] | select(.outcome == \"contradicted\") | .statement'\n" +
+			"  cnibench findings --claims ours.yaml result.jsonl",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			name := DefaultResult
+			if len(files) == 1 {
+				name = files[0]
+			}
+			return p.findings(cmd, name, a)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&a.format, "format", "f", "text", "`format`: "+strings.Join(findingFormats, ", "))
+	f.StringVar(&a.claims, "claims", "", "`file` of claims in place of the published ones")
+	f.StringSliceVar(&a.sources, "source", nil, "`ids` of the sources to judge: "+strings.Join(sourceIDs(findings.Published()), ", "))
+	complete(cmd, "format", func() []string { return findingFormats })
+	complete(cmd, "source", func() []string { return sourceIDs(findings.Published()) })
+	return cmd
+}
+
+func sourceIDs(c findings.Claims) []string {
+	var ids []string
+	for _, s := range c.Sources {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+func (p *program) findings(cmd *cobra.Command, name string, a findingsArgs) error {
+	if !slices.Contains(findingFormats, a.format) {
+		return usageOf(cmd, fmt.Errorf("unknown format %q: want %s", a.format, strings.Join(findingFormats, ", ")))
+	}
+	claims, err := readClaims(a)
+	if err != nil {
+		return usage(err)
+	}
+	c, err := result.Load(name)
+	if err != nil {
+		return usage(err)
+	}
+	if c.Warning != "" {
+		fmt.Fprintf(p.stderr, "cnibench: %s\n", c.Warning)
+	}
+	analysis, err := compare.Analyse(c.Header, c.Records, compare.Options{})
+	if err != nil {
+		return usage(err)
+	}
+	r := findings.Report{Sources: claims.Sources, Findings: findings.Judge(analysis, claims.Claims)}
+	switch a.format {
+	case "json":
+		return r.JSON(p.stdout)
+	case "markdown":
+		return r.Markdown(p.stdout)
+	}
+	return r.Text(p.stdout, terminal(p.stdout).Width)
+}
+
+// readClaims returns the claims of the sources that were asked for.
+func readClaims(a findingsArgs) (findings.Claims, error) {
+	all := findings.Published()
+	if a.claims != "" {
+		f, err := os.Open(a.claims)
+		if err != nil {
+			return all, fmt.Errorf("open claims: %w", err)
+		}
+		defer f.Close() // it was only read
+		if all, err = findings.Read(f); err != nil {
+			return all, err
+		}
+	}
+	if len(a.sources) == 0 {
+		return all, nil
+	}
+	ids := sourceIDs(all)
+	for _, id := range a.sources {
+		if !slices.Contains(ids, id) {
+			return all, fmt.Errorf("there is no source %q: there are %s", id, strings.Join(ids, ", "))
+		}
+	}
+	wanted := func(id string) bool { return slices.Contains(a.sources, id) }
+	all.Sources = slices.DeleteFunc(all.Sources, func(s findings.Source) bool { return !wanted(s.ID) })
+	all.Claims = slices.DeleteFunc(all.Claims, func(c findings.Claim) bool { return !wanted(c.Source) })
+	return all, nil
+}

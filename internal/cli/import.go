@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/foreign"
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+const importLong = `Make a result file of the output of other tools, so that report, compare and check work on it. The format is told
+from the contents unless --from names it:
+
+%s
+A tool knows no CNI and mostly no path, so they are said here, for all files or for each: PROFILE=FILE, PROFILE:PATH=FILE.
+Several files of one profile, path and workload are its repetitions. A failed trial stays failed, a number that was not
+measured stays absent, and what has no word here is named on stderr. The file - is stdin; of archives nothing is executed.`
+
+const importExample = `  cnibench import --profile canal --path pod-to-pod/cross-node iperf3-*.json
+  cnibench import -o c.jsonl --baseline host host:host-to-host/cross-node=h.json canal:pod-to-pod/cross-node=c.json
+  iperf3 -c 10.42.1.5 -J | cnibench import --profile canal --path pod-to-pod/cross-node -
+  cnibench import examples/published/*.csv -o published.jsonl`
+
+type importArgs struct {
+	from, profile, path, workload string
+	baseline, output              string
+	force                         bool
+}
+
+func (p *program) importCommand() *cobra.Command {
+	var a importArgs
+	names, about := foreign.Formats()
+	var listing strings.Builder
+	for i := range names {
+		fmt.Fprintf(&listing, "  %-12s %s\n", names[i], about[i])
+	}
+	cmd := &cobra.Command{
+		Use: "import [PROFILE[:PATH]=]FILE...", Short: "Make a result file of the output of other tools",
+		Long: fmt.Sprintf(importLong, listing.String()), Example: importExample, Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return p.importFiles(args, a) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&a.from, "from", "", "`format` of the files, if it is not to be told from their contents")
+	f.StringVar(&a.profile, "profile", "", "`profile` that was measured; any name will do")
+	f.StringVar(&a.path, "path", "", "`path` that was measured (cnibench list paths)")
+	f.StringVar(&a.workload, "workload", "", "`workload` that was measured, where the output says too little of it")
+	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with")
+	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`")
+	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
+	complete(cmd, "from", func() []string { return names })
+	complete(cmd, "profile", profileNames)
+	complete(cmd, "path", pathNames)
+	complete(cmd, "workload", workloadNames)
+	complete(cmd, "baseline", profileNames)
+	return cmd
+}
+
+// source is one file to import and what is said about it.
+type source struct {
+	file  string
+	label foreign.Label
+}
+
+func (p *program) importFiles(args []string, a importArgs) error {
+	sources, err := a.sources(args)
+	if err != nil {
+		return usage(err)
+	}
+	c, err := p.gather(sources, a.from)
+	if err != nil {
+		return usage(err)
+	}
+	if a.baseline != "" {
+		c.Header.Plan.Baseline = a.baseline
+	}
+	if b := c.Header.Plan.Baseline; b != "" && !slices.Contains(c.Header.Plan.Profiles, b) {
+		return usage(hint.With(fmt.Errorf("baseline %q is not among the profiles of the files", b),
+			"choose one of: "+strings.Join(c.Header.Plan.Profiles, ", ")))
+	}
+	if err := a.write(c); err != nil {
+		return err
+	}
+	p.sayImported(c, a.output)
+	return nil
+}
+
+// sources reads the arguments and puts the labels of the flags under those of each file.
+func (a importArgs) sources(args []string) ([]source, error) {
+	var errs []error
+	var all foreign.Label
+	check := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	var err error
+	if all.Profile = a.profile; a.profile != "" {
+		check(foreign.CheckProfile(a.profile))
+	}
+	if a.path != "" {
+		all.Path, err = plan.ParsePath(a.path)
+		check(err)
+	}
+	if a.workload != "" {
+		all.Workload, err = plan.ParseWorkload(a.workload)
+		check(err)
+	}
+	var sources []source
+	for _, arg := range args {
+		s := source{file: arg, label: all}
+		// A file that is there under the whole argument is meant, whatever its name.
+		if label, file, ok := strings.Cut(arg, "="); ok && !exists(arg) {
+			s.file = file
+			name, path, placed := strings.Cut(label, ":")
+			s.label.Profile = name
+			check(foreign.CheckProfile(name))
+			if placed {
+				s.label.Path, err = plan.ParsePath(path)
+				check(err)
+			}
+		}
+		sources = append(sources, s)
+	}
+	return sources, errors.Join(errs...)
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// gather reads all sources into one result. It names every file that cannot be read.
+func (p *program) gather(sources []source, from string) (result.Contents, error) {
+	var batches []foreign.Batch
+	var errs []error
+	for _, s := range sources {
+		b, err := p.readSource(s, from)
+		batches, errs = append(batches, b), append(errs, err)
+	}
+	foreign.ShareWorkload(batches)
+	for i, s := range sources {
+		if errs[i] == nil {
+			errs[i] = batches[i].Label(filepath.Base(s.file), s.label)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return result.Contents{}, err
+	}
+	return foreign.Contents(batches...)
+}
+
+func (p *program) readSource(s source, from string) (foreign.Batch, error) {
+	if s.file == "-" {
+		return foreign.Read(p.stdin, "stdin", from)
+	}
+	return foreign.Open(s.file, from)
+}
+
+// write makes the result file. One that could not be written whole is removed.
+func (a importArgs) write(c result.Contents) error {
+	if a.force {
+		if err := result.Remove(a.output); err != nil {
+			return err
+		}
+	}
+	w, err := result.Create(a.output)
+	if errors.Is(err, os.ErrExist) {
+		return usage(hint.With(err, "replace it by --force, or name another by -o"))
+	}
+	if err != nil {
+		return err
+	}
+	err = w.Header(c.Header)
+	for _, r := range c.Records {
+		if err != nil {
+			break
+		}
+		if r.Type == result.TypeEnd {
+			err = w.Finish(*r.End)
+			continue
+		}
+		err = w.Append(r)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return errors.Join(err, result.Remove(a.output))
+	}
+	return nil
+}
+
+// sayImported tells on stderr what came of it.
+func (p *program) sayImported(c result.Contents, file string) {
+	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "cnibench: "+format+"\n", args...) }
+	end := c.Records[len(c.Records)-1].End
+	pl := c.Header.Plan
+	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, trials(end.Trials), unit.Clean(c.Header.Origin), end.Failed,
+		strings.Join(pl.Profiles, ", "), joined(pl.Paths))
+	for _, s := range foreign.LeftOut(c.Header.Facts) {
+		say("left out: %s", unit.Clean(s))
+	}
+	if pl.Baseline == "" && len(pl.Profiles) > 1 {
+		io.WriteString(p.stderr, "hint: nothing says what to compare with: name it by --baseline, here or to report\n")
+	}
+}
+
+func joined(paths []plan.Path) string {
+	names := make([]string, len(paths))
+	for i, q := range paths {
+		names[i] = q.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+func trials(n int) string {
+	if n == 1 {
+		return "1 trial"
+	}
+	return fmt.Sprintf("%d trials", n)
+}

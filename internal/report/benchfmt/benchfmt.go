@@ -1,0 +1,184 @@
+// Package benchfmt writes the trials of a report in the Go benchmark format, so that benchstat and the tools around it
+// read them.
+//
+// A line is one trial, with all its metrics:
+//
+//	BenchmarkCNI/profile=canal/path=pod-to-pod/locality=cross-node/workload=rr 1 58400 cpu-ns/op 17100 transactions/s
+//
+// so that `benchstat -col /profile` sets profiles side by side. Before the lines stand the facts of the run as
+// configuration, but for those that no two runs share, and the direction of each unit. Units are those of package
+// metric in the manner of Go's (see unitOf). A number that a trial does not have is not on its line; failed trials have
+// no line and are counted in a "--- FAIL" that readers of the format pass over.
+package benchfmt
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Render writes d.
+func Render(w io.Writer, d report.Document) error {
+	a := d.Analysis
+	if a == nil {
+		a = &compare.Analysis{}
+	}
+	b := bufio.NewWriter(w)
+	for _, f := range configuration(d) {
+		fmt.Fprintf(b, "%s: %s\n", f[0], f[1])
+	}
+	for _, s := range directions(a) {
+		fmt.Fprintln(b, s)
+	}
+	for _, c := range gather(a) {
+		c.write(b)
+	}
+	return b.Flush()
+}
+
+// configKey are the keys that the format allows, less what a reader could take for another kind of line.
+var configKey = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+
+// known are the facts for which Go's own benchmarks have a name.
+var known = map[string]string{facts.Architecture: "goarch", facts.CPUModel: "cpu"}
+
+// configuration lists keys and values. benchstat sets only those lines beside one another that agree in all of them, so
+// what is of the moment is left out.
+func configuration(d report.Document) [][2]string {
+	var out [][2]string
+	add := func(key, value string) {
+		value = strings.TrimSpace(unit.Clean(value))
+		taken := slices.ContainsFunc(out, func(f [2]string) bool { return f[0] == key })
+		if value != "" && !taken && configKey.MatchString(key) {
+			out = append(out, [2]string{key, value})
+		}
+	}
+	add("plan", d.Run.Plan.Name)
+	add("environment", d.Run.Plan.Environment)
+	for _, name := range d.Facts.Names() {
+		if !facts.OfTheMoment(name) {
+			add(cmp.Or(known[name], name), d.Facts[name])
+		}
+	}
+	return out
+}
+
+// directions says of each unit which way is better.
+func directions(a *compare.Analysis) []string {
+	word := map[metric.Better]string{metric.Lower: "lower", metric.Higher: "higher"}
+	var out []string
+	for i := range a.Cells {
+		c := &a.Cells[i]
+		m, _ := metric.Lookup(c.Metric)
+		u, _ := unitOf(c.Metric, c.Unit)
+		if line := "Unit " + u + " better=" + word[m.Better]; m.Better != metric.Neither && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// group is the trials of one case.
+type group struct {
+	name string
+	// trials are the values of each repetition, as they stand on a line.
+	trials map[int][]string
+	failed int
+}
+
+// gather turns cells, a list per metric, into trials with all their metrics. Cases come in the order of the report.
+func gather(a *compare.Analysis) []*group {
+	var all []*group
+	at := map[plan.Case]*group{}
+	for i := range a.Cells {
+		c := &a.Cells[i]
+		key := plan.Case{Profile: c.Profile, Path: c.Path, Workload: c.Workload}
+		g := at[key]
+		if g == nil {
+			g = &group{name: name(key), trials: map[int][]string{}}
+			at[key] = g
+			all = append(all, g)
+		}
+		g.failed = c.Failed
+		u, size := unitOf(c.Metric, c.Unit)
+		for _, s := range c.Samples {
+			g.trials[s.Repetition] = append(g.trials[s.Repetition], strconv.FormatFloat(s.Value/size, 'g', -1, 64)+" "+u)
+		}
+	}
+	return all
+}
+
+// write writes the lines of a case by repetition.
+func (g *group) write(w io.Writer) {
+	var repetitions []int
+	for r := range g.trials {
+		repetitions = append(repetitions, r)
+	}
+	slices.Sort(repetitions)
+	for _, r := range repetitions {
+		fmt.Fprintf(w, "Benchmark%s 1 %s\n", g.name, strings.Join(g.trials[r], " "))
+	}
+	if g.failed > 0 {
+		fmt.Fprintf(w, "--- FAIL: Benchmark%s (%d of %d trials)\n", g.name, g.failed, g.failed+len(repetitions))
+	}
+}
+
+// name is the benchmark's name of a case. The slash of a path would end its part of the name, so the locality is a part
+// of its own.
+func name(c plan.Case) string {
+	path, locality, _ := strings.Cut(c.Path.String(), "/")
+	out := "CNI/profile=" + word(c.Profile) + "/path=" + word(path)
+	if locality != "" {
+		out += "/locality=" + word(locality)
+	}
+	return out + "/workload=" + word(c.Workload.String())
+}
+
+// word makes s a part of a name: no spaces, no slashes.
+func word(s string) string { return strings.NewReplacer(" ", "_", "/", "_").Replace(unit.Clean(s)) }
+
+// stems name CPU time per unit of work as benchmarks of Go do: what it is, then the unit.
+var stems = map[string]string{
+	metric.ServiceDemand: "cpu", metric.ClientCPU: "client-cpu", metric.ServerCPU: "server-cpu", metric.KernelCPU: "ksoftirqd-cpu",
+}
+
+// unitOf is the unit of a metric on a line, and how many of base are one of it. One unit is one metric, since that is
+// what benchstat makes a table of: "cpu-ns/op" (an operation is a transaction or a request), "cpu-ns/B", "cpu-ns/packet",
+// "B/s" of goodput, "transactions/s", "rtt-p99-ns", "frame-loss-rate-ratio". benchstat itself turns ns into sec.
+func unitOf(m, base string) (unit string, size float64) {
+	stem := stems[m]
+	if stem == "" {
+		// The first point parts a family from its member, a second one is a decimal point: rtt.p99.9.
+		stem = strings.ReplaceAll(strings.Replace(m, ".", "-", 1), "_", "-")
+	}
+	switch base {
+	case "ns/transaction", "ns/request":
+		return stem + "-ns/op", 1
+	case "ns/KB":
+		return stem + "-ns/B", 1000
+	case "bit/s":
+		if m == metric.Goodput {
+			return "B/s", 8
+		}
+		return stem + "-B/s", 8
+	case "1/s":
+		return strings.TrimSuffix(stem, "-rate") + "s/s", 1
+	case "1/GB":
+		return strings.TrimSuffix(stem, "-per-gb") + "/GB", 1
+	case "1":
+		return stem, 1
+	}
+	return stem + "-" + base, 1
+}

@@ -1,0 +1,104 @@
+// Package csv writes a report as a table for spreadsheets and data frames, and the trials of a result file as numbers that
+// cnibench import reads back.
+//
+// Render writes one row per cell of the analysis, with its comparison, under the names of Columns. Samples writes one row
+// per number of each trial in the format "cnibench-csv v1" (docs/format.md). Both are RFC 4180 with line feeds and UTF-8.
+// Numbers are in base units and have all their digits; what could not be computed is an empty field. Text of a stranger's
+// file can neither break a row nor be taken for a formula.
+package csv
+
+import (
+	"encoding/csv"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Columns are the names of Render's fields in order. Later versions add columns at the end only.
+var Columns = []string{
+	"profile", "path", "workload", "metric", "unit", "n", "median", "low", "high", "confidence", "failed", "warnings",
+	"baseline", "baseline_path", "ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "verdict",
+}
+
+// Render writes d, one row per cell.
+func Render(w io.Writer, d report.Document) error {
+	rows := csv.NewWriter(w)
+	if err := rows.Write(Columns); err != nil {
+		return err
+	}
+	a := d.Analysis
+	if a == nil {
+		a = &compare.Analysis{}
+	}
+	at := make(map[compare.Key]*compare.Comparison, len(a.Comparisons))
+	for i := range a.Comparisons {
+		at[a.Comparisons[i].Key] = &a.Comparisons[i]
+	}
+	for i := range a.Cells {
+		c := &a.Cells[i]
+		if err := rows.Write(append(cell(c), comparison(at[c.Key])...)); err != nil {
+			return err
+		}
+	}
+	rows.Flush()
+	return rows.Error()
+}
+
+// cell is the first part of a row.
+func cell(c *compare.Cell) []string {
+	low, high, confidence := number(c.Low), number(c.High), number(c.Confidence)
+	if c.N < 2 { // one value has no interval
+		low, high, confidence = "", "", ""
+	}
+	var ids []string
+	for _, w := range c.Warnings {
+		ids = append(ids, w.ID)
+	}
+	return []string{
+		text(c.Profile), text(c.Path.String()), text(c.Workload.String()), text(c.Metric), text(c.Unit),
+		strconv.Itoa(c.N), number(c.Median), low, high, confidence, strconv.Itoa(c.Failed), text(strings.Join(ids, " ")),
+	}
+}
+
+// comparison is the second part of a row, empty fields if there is none.
+func comparison(x *compare.Comparison) []string {
+	if x == nil {
+		return make([]string, 8)
+	}
+	path := x.Path
+	if x.BaselinePath != (plan.Path{}) {
+		path = x.BaselinePath
+	}
+	return []string{
+		text(x.Baseline), text(path.String()), number(x.Ratio), number(x.Low), number(x.High),
+		number(x.P), number(x.Adjusted), text(string(x.Verdict)),
+	}
+}
+
+// number writes v with all its digits, nothing if it is not finite.
+func number(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// formula are the characters that make a spreadsheet compute a cell that begins with them, and # begins a comment for
+// readers of tables.
+const formula = "=+-@#＝＋－＠"
+
+// text makes s one line of printable characters, and puts an apostrophe before what would be taken for a formula or a
+// comment: spreadsheets show the rest as text.
+func text(s string) string {
+	s = unit.Clean(s)
+	if first := strings.TrimSpace(s); first != "" && strings.ContainsRune(formula, []rune(first)[0]) {
+		return "'" + s
+	}
+	return s
+}

@@ -1,0 +1,118 @@
+package csv
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// magic is the first line of numbers that cnibench import reads.
+const magic = "# cnibench-csv v1"
+
+// SampleColumns are the names of the fields that Samples writes.
+var SampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
+
+// Samples writes the trials of a result, one row per number. A failed trial is a row without a number, with the reason as
+// its note. Doubts, observations and metrics that this version does not know have no place in the format.
+type Samples struct {
+	rows *csv.Writer
+}
+
+// NewSamples writes the lines before the first trial: title, baseline, environment, date, and the facts of h as far as
+// the format has names for them.
+func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
+	var b strings.Builder
+	b.WriteString(magic + "\n")
+	for _, f := range preamble(h) {
+		fmt.Fprintf(&b, "# %s: %s\n", f[0], f[1])
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return nil, err
+	}
+	s := &Samples{rows: csv.NewWriter(w)}
+	return s, s.rows.Write(SampleColumns)
+}
+
+// factName are the names that import takes; reserved are those that say something about the run instead.
+var (
+	factName = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
+	reserved = []string{"title", "baseline", "environment", "date", "window", "warmup"}
+)
+
+// preamble lists what is said about the run as a whole: name and value.
+func preamble(h result.Header) [][2]string {
+	var out [][2]string
+	add := func(name, value string) {
+		value = strings.TrimSpace(unit.Clean(value))
+		if value != "" && !strings.HasPrefix(value, "//") {
+			out = append(out, [2]string{name, value})
+		}
+	}
+	add("title", h.Plan.Name)
+	add("baseline", h.Plan.Baseline)
+	add("environment", h.Plan.Environment)
+	if !h.Created.IsZero() {
+		add("date", h.Created.UTC().Format(time.RFC3339))
+	}
+	if h.Plan.Warmup > 0 {
+		add("warmup", h.Plan.Warmup.String())
+	}
+	for _, name := range h.Facts.Names() {
+		if factName.MatchString(name) && !slices.Contains(reserved, name) {
+			add(name, h.Facts[name])
+		}
+	}
+	return out
+}
+
+// Add writes the rows of a trial; records of other types have none.
+func (s *Samples) Add(rec *result.Record) error {
+	if rec.Type != result.TypeTrial {
+		return nil
+	}
+	window := ""
+	if rec.WindowNs > 0 {
+		window = time.Duration(rec.WindowNs).String()
+	}
+	row := func(name, value, unit, note string) error {
+		return s.rows.Write([]string{
+			text(rec.Profile), text(rec.Path.String()), text(rec.Workload.String()), strconv.Itoa(rec.Repetition),
+			name, value, unit, rec.Status, window, text(note),
+		})
+	}
+	if rec.Status != result.OK {
+		return row("", "", "", reason(rec.Error))
+	}
+	var errs []error
+	for _, m := range metric.All() {
+		if v, ok := rec.Metrics[m.Name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			errs = append(errs, row(m.Name, number(v), metric.UnitFor(m.Name, rec.Workload.Work()), ""))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// reason is why a trial failed.
+func reason(f *result.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimSpace(f.Side+" "+f.Kind)+": "+f.Message, ": ")
+}
+
+// Close writes what is buffered.
+func (s *Samples) Close() error {
+	s.rows.Flush()
+	return s.rows.Error()
+}

@@ -1,0 +1,280 @@
+// Package openmetrics writes a report in the OpenMetrics text format 1.0, for Prometheus, VictoriaMetrics and what reads
+// the same.
+//
+// Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios), with the
+// labels plan, profile, path, workload and kind (of workload), and stat, which is median, low or high. CPU time per unit of
+// work is a family per unit of work, since no number of one may be set beside one of another. Families about the run and
+// its facts stand before these, comparisons, verdicts and noise floors after them. docs/format.md lists them.
+//
+// Every sample has the time at which the run began, if the file knows it, so that runs of other days can be filled in.
+// What could not be computed has no sample.
+package openmetrics
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// prefix begins every name.
+const prefix = "cnibench_"
+
+// family is a metric family of OpenMetrics.
+type family struct {
+	// name is whole, prefix and unit included.
+	name, unit, help string
+	// info families have samples with the value 1 and the suffix _info.
+	info bool
+}
+
+func (f family) sample() string {
+	if f.info {
+		return f.name + "_info"
+	}
+	return f.name
+}
+
+// The families that are not metrics of the catalogue.
+var (
+	runInfo     = family{name: prefix + "run", help: "The run: environment, origin, baseline, seed, and why it ended.", info: true}
+	factInfo    = family{name: prefix + "fact", help: "A recorded condition of the run.", info: true}
+	profileInfo = family{name: prefix + "profile", help: "A profile of the run: measured, or skipped and why.", info: true}
+	runTrials   = family{name: prefix + "run_trials", help: "Trials of the run, by status."}
+	runWall     = family{name: prefix + "run_wall_seconds", unit: "seconds", help: "Wall time of the run."}
+	runWindow   = family{name: prefix + "run_window_seconds", unit: "seconds", help: "The part of the wall time that lay in measurement windows."}
+	about       = []family{runInfo, factInfo, profileInfo, runTrials, runWall, runWindow}
+
+	cellValues     = family{name: prefix + "cell_values", help: "Repetitions that a median stands on."}
+	cellConfidence = family{name: prefix + "cell_confidence_ratio", unit: "ratio", help: "Chance that the true median lies from low to high."}
+	cellFailed     = family{name: prefix + "cell_failed_trials", help: "Trials of a case that failed."}
+	cellDoubts     = family{name: prefix + "cell_doubts", help: "A doubt about a cell: how many trials raised it, 0 if it is about the cell as a whole."}
+	ratio          = family{name: prefix + "comparison_ratio", unit: "ratio", help: "A profile's value over the baseline's, in the metric's own unit."}
+	pValue         = family{name: prefix + "comparison_p", help: "The p value of a comparison, alone and corrected for its family."}
+	verdict        = family{name: prefix + "comparison_verdict", help: "1 for the verdict of a comparison: better, worse, same or inconclusive."}
+	floor          = family{name: prefix + "noise_floor_ratio", unit: "ratio", help: "Share below which a difference is noise, measured from the baseline against itself."}
+	judged         = []family{cellValues, cellConfidence, cellFailed, cellDoubts, ratio, pValue, verdict, floor}
+)
+
+// Render writes d.
+func Render(w io.Writer, d report.Document) error {
+	a := d.Analysis
+	if a == nil {
+		a = &compare.Analysis{}
+	}
+	e := &exposition{plan: d.Run.Plan.Name}
+	if !d.Run.Created.IsZero() {
+		e.time = " " + strconv.FormatInt(d.Run.Created.Unix(), 10)
+	}
+	e.run(d, a)
+	if err := e.metrics(a); err != nil {
+		return err
+	}
+	e.cells(a)
+	e.comparisons(a)
+	e.out.WriteString("# EOF\n")
+	_, err := w.Write(e.out.Bytes())
+	return err
+}
+
+// labels are names and values in turn.
+type labels []string
+
+// exposition is the text so far.
+type exposition struct {
+	out bytes.Buffer
+	// plan is the label of every sample, time what follows its value.
+	plan, time string
+	// family is the one that is being written, head what comes before its first sample; seen are its label sets, of which
+	// none may come twice.
+	family family
+	head   string
+	seen   map[string]bool
+}
+
+// begin starts a family; one without samples leaves no trace.
+func (e *exposition) begin(f family) {
+	e.family, e.seen = f, map[string]bool{}
+	kind := "gauge"
+	if f.info {
+		kind = "info"
+	}
+	e.head = "# TYPE " + f.name + " " + kind + "\n"
+	if f.unit != "" {
+		e.head += "# UNIT " + f.name + " " + f.unit + "\n"
+	}
+	e.head += "# HELP " + f.name + " " + escape(f.help) + "\n"
+}
+
+// add writes a sample of the family. A value that is not finite is left out, and so are labels without a value, which
+// mean the same as none.
+func (e *exposition) add(v float64, ls labels) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
+	var set []string
+	ls = append(labels{"plan", e.plan}, ls...)
+	for i := 0; i+1 < len(ls); i += 2 {
+		if ls[i+1] != "" {
+			set = append(set, ls[i]+`="`+escape(ls[i+1])+`"`)
+		}
+	}
+	text := strings.Join(set, ",")
+	if e.seen[text] {
+		return
+	}
+	e.seen[text] = true
+	e.out.WriteString(e.head)
+	e.head = ""
+	if text != "" {
+		text = "{" + text + "}"
+	}
+	fmt.Fprintf(&e.out, "%s%s %s%s\n", e.family.sample(), text, strconv.FormatFloat(v, 'g', -1, 64), e.time)
+}
+
+var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// escape makes text of a stranger's file a label value or a help text.
+func escape(s string) string { return escapes.Replace(unit.Clean(s)) }
+
+// one writes a family of one sample.
+func (e *exposition) one(f family, v float64, ls ...string) {
+	e.begin(f)
+	e.add(v, ls)
+}
+
+// run writes what is about the run as a whole.
+func (e *exposition) run(d report.Document, a *compare.Analysis) {
+	r := d.Run
+	e.one(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", a.Baseline,
+		"seed", strconv.FormatUint(r.Plan.Seed, 10), "reason", r.Reason)
+	e.begin(factInfo)
+	for _, name := range d.Facts.Names() {
+		e.add(1, labels{"name", name, "value", d.Facts[name]})
+	}
+	e.begin(profileInfo)
+	for _, p := range d.Profiles {
+		state := "measured"
+		if p.Skipped != "" {
+			state = "skipped"
+		}
+		e.add(1, labels{"profile", p.Name, "state", state, "reason", p.Skipped, "stand_in", strings.Join(p.StandIn, "; ")})
+	}
+	e.begin(runTrials)
+	e.add(float64(r.Trials-r.Failed), labels{"status", "ok"})
+	e.add(float64(r.Failed), labels{"status", "failed"})
+	if r.Wall > 0 {
+		e.one(runWall, r.Wall.Seconds())
+		e.one(runWindow, r.Windows.Seconds())
+	}
+}
+
+// metrics writes the families of the catalogue.
+func (e *exposition) metrics(a *compare.Analysis) error {
+	type cut struct{ metric, unit string }
+	cells := map[cut][]*compare.Cell{}
+	for i := range a.Cells {
+		c := &a.Cells[i]
+		if _, ok := bases[c.Unit]; !ok {
+			return fmt.Errorf("metric %s: the unit %q has no base unit in OpenMetrics", c.Metric, c.Unit)
+		}
+		k := cut{c.Metric, c.Unit}
+		cells[k] = append(cells[k], c)
+	}
+	for _, m := range metric.All() {
+		for _, u := range catalogued(m) {
+			b := bases[u]
+			e.begin(family{name: nameOf(m.Name, u), unit: b.unit, help: m.Definition})
+			for _, c := range cells[cut{m.Name, u}] {
+				e.summary(c, b)
+			}
+		}
+	}
+	return nil
+}
+
+// summary writes the median of a cell and, if there is more than one value, its interval.
+func (e *exposition) summary(c *compare.Cell, b base) {
+	at := place(c.Key)
+	e.add(c.Median/b.size, append(at, "stat", "median"))
+	if c.N > 1 {
+		e.add(c.Low/b.size, append(at, "stat", "low"))
+		e.add(c.High/b.size, append(at, "stat", "high"))
+	}
+}
+
+// place is the case of a cell.
+func place(k compare.Key) labels {
+	ls := labels{"profile", k.Profile, "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind)}
+	return ls[:len(ls):len(ls)]
+}
+
+// cellOf is the case and the metric of a cell.
+func cellOf(k compare.Key) labels {
+	ls := append(place(k), "metric", k.Metric)
+	return ls[:len(ls):len(ls)]
+}
+
+// cells writes what is known about the medians.
+func (e *exposition) cells(a *compare.Analysis) {
+	each := func(f family, write func(c compare.Cell, at labels)) {
+		e.begin(f)
+		for _, c := range a.Cells {
+			write(c, cellOf(c.Key))
+		}
+	}
+	each(cellValues, func(c compare.Cell, at labels) { e.add(float64(c.N), at) })
+	each(cellConfidence, func(c compare.Cell, at labels) {
+		if c.N > 1 {
+			e.add(c.Confidence, at)
+		}
+	})
+	each(cellFailed, func(c compare.Cell, at labels) { e.add(float64(c.Failed), at) })
+	each(cellDoubts, func(c compare.Cell, at labels) {
+		for _, w := range c.Warnings {
+			e.add(float64(w.Trials), append(at, "id", w.ID))
+		}
+	})
+}
+
+// comparisons writes ratios, p values and verdicts, then the noise floors.
+func (e *exposition) comparisons(a *compare.Analysis) {
+	each := func(f family, write func(x compare.Comparison, at labels)) {
+		e.begin(f)
+		for _, x := range a.Comparisons {
+			at := append(cellOf(x.Key), "baseline", x.Baseline)
+			if x.BaselinePath != (plan.Path{}) {
+				at = append(at, "baseline_path", x.BaselinePath.String())
+			}
+			write(x, at[:len(at):len(at)])
+		}
+	}
+	each(ratio, func(x compare.Comparison, at labels) {
+		e.add(x.Ratio, append(at, "stat", "ratio"))
+		e.add(x.Low, append(at, "stat", "low"))
+		e.add(x.High, append(at, "stat", "high"))
+	})
+	each(pValue, func(x compare.Comparison, at labels) {
+		e.add(x.P, append(at, "corrected", "no"))
+		e.add(x.Adjusted, append(at, "corrected", "yes"))
+	})
+	each(verdict, func(x compare.Comparison, at labels) {
+		if x.Verdict != compare.None {
+			e.add(1, append(at, "verdict", string(x.Verdict)))
+		}
+	})
+	e.begin(floor)
+	for _, f := range a.Floors {
+		e.add(f.Share, labels{
+			"workload", f.Workload.String(), "kind", string(f.Workload.Kind), "metric", f.Metric, "measured", strconv.FormatBool(f.Measured),
+		})
+	}
+}
