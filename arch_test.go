@@ -100,7 +100,9 @@ var rules = []rule{
 	{
 		name: "a number is decided once",
 		why:  "renderers write a document and compute nothing; judgement does not know how it is shown",
-		in:   under("internal/stat", "internal/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/csv"),
+		in: under("internal/stat", "internal/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/csv",
+			"internal/report/openmetrics", "internal/report/benchfmt", "internal/report/junit", "internal/report/chart", "internal/report/figure",
+			"internal/findings"),
 		imports: []string{
 			module + "/internal/run/", module + "/internal/wire/", "os",
 		},
