@@ -129,6 +129,7 @@ int nat_egress(struct __sk_buff *skb)
 	ret = snat_out(skb, &b->tuple, b->l4, constant(tunnelled(peer) ? node.gateway : node.node_ip));
 	if (ret)
 		return drop(skb, DIR_INGRESS, -ret);
+	skb->mark = MARK_SNAT_DONE;
 	if (tunnelled(peer))
 		return encapsulate(skb, peer, ID_WORLD, DIR_EGRESS);
 	return route(skb, DIR_EGRESS);
@@ -267,6 +268,27 @@ inlined int is_native(struct addr a)
 	return !differ;
 }
 
+/* own_flow notes what the node sends of its own accord from a port out of which translated flows are given theirs: the
+ * port is reserved, or the packet gets another where a flow of somebody else has it already. Without this the answer to
+ * the one would be taken for an answer to the other.
+ */
+inlined int own_flow(struct __sk_buff *skb, const ip_header *ip, struct addr own)
+{
+	struct ct_key t = {};
+	__u32 l4;
+	int ret;
+
+	ret = ct_tuple(skb, ip, &t, &l4);
+	if (ret)
+		return ret == DROP_CT_UNKNOWN_PROTO ? TC_ACT_OK : drop(skb, DIR_EGRESS, ret);
+	if ((t.proto != IPPROTO_TCP && t.proto != IPPROTO_UDP) || bpf_ntohs(t.sport) < node.nat_min)
+		return TC_ACT_OK;
+	if (node.tunnel && t.proto == IPPROTO_UDP && t.dport == bpf_htons(TUNNEL_PORT))
+		return TC_ACT_OK;
+	ret = snat_out(skb, &t, l4, own);
+	return ret ? drop(skb, DIR_EGRESS, -ret) : TC_ACT_OK;
+}
+
 /* masquerade gives a pod's packet to the world the node's address. */
 inlined int masquerade(struct __sk_buff *skb)
 {
@@ -277,7 +299,11 @@ inlined int masquerade(struct __sk_buff *skb)
 	__u32 l4;
 	int ret;
 
-	if (!ip || is_native(destination(ip)))
+	if (!ip || skb->mark == MARK_SNAT_DONE)
+		return TC_ACT_OK;
+	if (same(source(ip), constant(node.node_ip)))
+		return own_flow(skb, ip, constant(node.node_ip));
+	if (is_native(destination(ip)))
 		return TC_ACT_OK;
 	ep = endpoint(source(ip));
 	if (!ep || ep->flags & ENDPOINT_HOST)
@@ -306,7 +332,7 @@ inlined int masquerade(struct __sk_buff *skb)
 SEC("tc")
 int to_netdev(struct __sk_buff *skb)
 {
-	if (node.masquerade && skb->protocol == bpf_htons(L3_PROTO)) {
+	if ((node.masquerade || node.nodeport) && skb->protocol == bpf_htons(L3_PROTO)) {
 		int ret = masquerade(skb);
 
 		if (ret != TC_ACT_OK)
@@ -349,6 +375,17 @@ int handle_overlay(struct __sk_buff *skb)
 SEC("tc")
 int to_overlay(struct __sk_buff *skb)
 {
+	ip_header *ip;
+
+	if (node.nodeport && skb->protocol == bpf_htons(L3_PROTO) && skb->mark != MARK_SNAT_DONE) {
+		ip = ip_of(skb);
+		if (ip && same(source(ip), constant(node.gateway))) {
+			int ret = own_flow(skb, ip, constant(node.gateway));
+
+			if (ret != TC_ACT_OK)
+				return ret;
+		}
+	}
 	count(skb, DIR_EGRESS, FORWARDED);
 	return TC_ACT_OK;
 }
@@ -360,7 +397,7 @@ int from_host(struct __sk_buff *skb)
 	clear_cb(skb);
 	if (skb->protocol != bpf_htons(L3_PROTO))
 		return TC_ACT_OK;
-	skb->cb[CB_FROM_HOST] = 1;
+	skb->cb[CB_NOT_INGRESS] = 1;
 	bpf_tail_call(skb, &cilium_calls, CALL_HOST);
 	return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
 }

@@ -15,6 +15,12 @@
 
 #define SNAT_TRIES 24
 
+/* MARK_SNAT_DONE is on a packet that bears a source of the node's because snat_out has been here: it is not the node's own. */
+#define MARK_SNAT_DONE 0x1500
+
+/* TUNNEL_PORT is where VXLAN's outer packets go, which are not translated. */
+#define TUNNEL_PORT 8472
+
 /* nodeport_inherit copies to a pod's new flow what the node's edge has noted about it. */
 inlined void nodeport_inherit(const struct ct_key *t, struct ct_entry *fresh)
 {
@@ -48,7 +54,9 @@ inlined int nodeport_note(struct __sk_buff *skb, const struct ct_key *t, __u32 l
 	return ct_create(skb, t, CT_OUT, note);
 }
 
-/* snat_over says that the flow which holds a translated port has ended, so that the port may change hands. */
+/* snat_over says that the flow which holds a translated port has ended, so that the port may change hands. The node's own
+ * flows are in no flow table: what they hold goes only when the table is full.
+ */
 static __attribute__((noinline)) int snat_over(const struct ct_key *rev, const struct nat_entry *held)
 {
 	struct ct_key key = {
@@ -58,6 +66,8 @@ static __attribute__((noinline)) int snat_over(const struct ct_key *rev, const s
 	struct ct_entry *e = bpf_map_lookup_elem(ct_map(rev->proto), &key);
 	__u16 both = CTF_RX_CLOSING | CTF_TX_CLOSING;
 
+	if (same(held->addr, constant(node.node_ip)) || same(held->addr, constant(node.gateway)))
+		return 0;
 	if (e && e->lifetime >= now_seconds() && (e->flags & both) != both)
 		return 0;
 	bpf_map_delete_elem(&cilium_snat, &key);
@@ -128,6 +138,8 @@ inlined int snat_out(struct __sk_buff *skb, struct ct_key *t, __u32 l4, struct a
 		if (ret)
 			return ret;
 	}
+	if (same(t->saddr, to.addr) && t->sport == to.port)
+		return 0;
 	return lb_snat(skb, t, l4, to.addr, to.port);
 }
 
@@ -141,6 +153,8 @@ inlined int snat_back(struct __sk_buff *skb, struct ct_key *t, __u32 l4)
 	e = bpf_map_lookup_elem(&cilium_snat, &key);
 	if (!e)
 		return 1;
+	if (same(t->daddr, e->addr) && t->dport == e->port)
+		return 0;
 	return lb_dnat(skb, t, l4, e->addr, e->port);
 }
 

@@ -1,0 +1,87 @@
+package cilium
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
+)
+
+// TestOwnFlowsKeepTheirPorts has a client outside and the node itself speak to the same pod of the other node from the same
+// port: the client through the node port, under the node's address, and the node by itself. Whoever comes second gets
+// another port, and each gets its own answers, also after the first has gone.
+func TestOwnFlowsKeepTheirPorts(t *testing.T) {
+	eachFamily(t, func(t *testing.T, where numbering) {
+		for name, change := range map[string]func(*Options){
+			"native": func(o *Options) { o.NodePort, o.Masquerade = NodePortSNAT, where.cluster },
+			"legacy": func(o *Options) { o.NodePort, o.Masquerade, o.Legacy = NodePortSNAT, where.cluster, true },
+			"vxlan":  func(o *Options) { o.Overlay, o.NodePort, o.Masquerade = "cilium_vxlan", NodePortSNAT, where.cluster },
+		} {
+			t.Run(name, func(t *testing.T) { testOwnFlows(t, newWorld(t, where, change)) })
+		}
+	})
+}
+
+func testOwnFlows(t *testing.T, w *world) {
+	defer w.explain(t)
+	pod := netip.AddrPortFrom(w.pods[2].IP, 7000)
+	bpftest.Serve(t, w.pods[2].NS, w.wildcard(7000))
+	for _, proto := range []Proto{TCP, UDP} {
+		w.setEverywhere(t, Service{Proto: proto, NodePort: true, Backends: []netip.AddrPort{pod}}, 30002)
+	}
+	entry := netip.AddrPortFrom(w.nodes[0].IP, 30002)
+	type side struct {
+		who *bpftest.Node
+		to  netip.AddrPort
+	}
+	outside, node := side{w.client, entry}, side{w.nodes[0], pod}
+	for i, network := range w.networks {
+		for j, order := range [][]side{{outside, node}, {node, outside}} {
+			port := 40000 + 10*i + j
+			var conns []net.Conn
+			for _, s := range order {
+				conns = append(conns, dialFrom(t, s.who, network, s.to, port))
+			}
+			for k, c := range conns {
+				if _, err := bpftest.Converse(c, 1000); err != nil {
+					t.Errorf("%s, port %d, speaker %d of order %d: %v", network, port, k, j, err)
+				}
+			}
+			// What the first has left behind must not take the answers of the second.
+			conns[0].Close()
+			conns[1].Close()
+			again := dialFrom(t, order[1].who, network, order[1].to, port+1000)
+			if _, err := bpftest.Converse(again, 1000); err != nil {
+				t.Errorf("%s, port %d, order %d, again: %v", network, port+1000, j, err)
+			}
+			again.Close()
+			heir := dialFrom(t, order[0].who, network, order[0].to, port+1000)
+			if _, err := bpftest.Converse(heir, 1000); err != nil {
+				t.Errorf("%s, port %d, order %d, after another: %v", network, port+1000, j, err)
+			}
+			heir.Close()
+		}
+	}
+}
+
+// dialFrom connects from a port.
+func dialFrom(t *testing.T, who *bpftest.Node, network string, to netip.AddrPort, port int) net.Conn {
+	t.Helper()
+	var c net.Conn
+	err := who.NS.Do(func() (err error) {
+		d := net.Dialer{Timeout: bpftest.Patience}
+		if network[:3] == "tcp" {
+			d.LocalAddr = &net.TCPAddr{Port: port}
+		} else {
+			d.LocalAddr = &net.UDPAddr{Port: port}
+		}
+		c, err = d.Dial(network, to.String())
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%s to %s from port %d: %v", network, to, port, err)
+	}
+	t.Cleanup(func() { c.Close() }) // closed twice is as good as once
+	return c
+}
