@@ -26,6 +26,7 @@ type checkArgs struct {
 	format string
 	only   []string
 	list   bool
+	config configArgs
 }
 
 const checkLong = `Check whether results can be true: results of cnibench, outputs of other tools, and numbers that somebody published.
@@ -33,15 +34,21 @@ const checkLong = `Check whether results can be true: results of cnibench, outpu
 Each rule says what it saw, why that cannot be or is doubtful, and what to do (--list names them all). A finding is
 impossible (it cannot have been measured as it is stated), doubtful (what is concluded does not stand), or a note.
 
-The exit code is 3 if anything impossible or doubtful was found, 0 if nothing or notes alone.`
+The exit code is 3 if anything impossible or doubtful was found, 0 if nothing or notes alone.
+
+With --config the files are not results but the configuration of one cluster's network: Helm values, HelmChartConfig,
+Installation, kube-proxy's configuration and others (docs/config.md). check then says which settings are in force, which
+of those given do nothing or something else, and which dataplane profile this amounts to. The exit code is 3 if a setting
+has no effect, is refused, or is otherwise than asked.`
 
 func (p *program) checkCommand() *cobra.Command {
 	var a checkArgs
 	cmd := &cobra.Command{
-		Use:     "check [FILE...]",
-		Short:   "Say what cannot be, or is doubtful, in results",
-		Long:    checkLong,
-		Example: "  cnibench check result.jsonl\n  cnibench check examples/published/*\n  cnibench check --only line-rate,claim-unit -f json published.csv\n  cnibench check --list",
+		Use:   "check [FILE...]",
+		Short: "Say what cannot be, or is doubtful, in results",
+		Long:  checkLong,
+		Example: "  cnibench check result.jsonl\n  cnibench check examples/published/*\n  cnibench check --only line-rate,claim-unit -f json published.csv\n  cnibench check --list\n" +
+			"  cnibench check --config config.yaml rke2-cilium-config.yaml\n  cnibench check --config --as cilium --set kubeProxyReplacement=true,bpf.masquerade=true",
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return p.check(cmd, files, a)
 		},
@@ -50,6 +57,7 @@ func (p *program) checkCommand() *cobra.Command {
 	f.StringVarP(&a.format, "format", "f", "text", "`format`: "+strings.Join(checkNames, ", "))
 	f.StringSliceVar(&a.only, "only", nil, "`ids` of the rules to ask instead of all")
 	f.BoolVar(&a.list, "list", false, "print the rules and end")
+	a.config.declare(cmd)
 	complete(cmd, "format", func() []string { return checkNames })
 	complete(cmd, "only", ruleNames)
 	return cmd
@@ -66,6 +74,9 @@ func ruleNames() []string {
 func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
 	if checkFormats[a.format] == nil {
 		return usageOf(cmd, fmt.Errorf("unknown format %q: want %s", a.format, strings.Join(checkNames, ", ")))
+	}
+	if a.config.asked(cmd) {
+		return p.checkConfig(cmd, files, a)
 	}
 	if err := check.Known(a.only); err != nil {
 		return usage(hint.With(err, "cnibench check --list names the rules"))
