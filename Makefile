@@ -3,7 +3,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test bench lint generate cover clean deps
+.PHONY: build demo test test-vm bench lint generate cover clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -21,7 +21,11 @@ test: ## everything, kernel included; counts and names what was skipped
 	sh scripts/deps.sh test
 	sh scripts/test.sh
 
-bench: build ## the load engine against iperf3, netperf and plain C, interleaved; writes docs/bench.md
+test-vm: ## what this machine's kernel lacks, on a distribution's kernel in an emulated guest
+	sh scripts/deps.sh vm
+	sh scripts/test-vm.sh
+
+bench: build ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/bench.md
 	sh scripts/deps.sh bench
 	$(SUDO) bin/cnibench bench > docs/bench.md.new
 	mv docs/bench.md.new docs/bench.md

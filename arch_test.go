@@ -63,7 +63,8 @@ var rules = []rule{
 		in:   outside("internal/kernel"),
 		imports: []string{
 			"golang.org/x/sys/", "github.com/vishvananda/netlink/", "github.com/vishvananda/netns/",
-			"github.com/google/nftables/", "github.com/mdlayher/netlink/", "github.com/cilium/ebpf/",
+			"github.com/google/nftables/", "github.com/mdlayher/netlink/", "github.com/mdlayher/genetlink/",
+			"github.com/cilium/ebpf/",
 		},
 	},
 	{

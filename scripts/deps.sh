@@ -4,6 +4,7 @@
 #
 #   scripts/deps.sh run     what `make demo` needs
 #   scripts/deps.sh test    what `make test` needs besides
+#   scripts/deps.sh vm      what `make test-vm` needs
 set -eu
 want=${1:-run}
 
@@ -21,11 +22,25 @@ if [ "$want" = test ]; then
 	need ip iproute2 iproute
 	need strace strace strace
 	need gcc gcc gcc
+	# The BPF objects are compiled again and compared.
+	need clang clang clang
+	need llvm-strip llvm llvm
+	[ -e /usr/include/bpf/bpf_helpers.h ] || missing="$missing libbpf-dev:libbpf-devel"
 fi
 if [ "$want" = bench ]; then
 	need strace strace strace
 	need gcc gcc gcc
 	need iperf3 iperf3 iperf3
+	need wrk wrk wrk
+fi
+if [ "$want" = vm ]; then
+	need ip iproute2 iproute
+	need ethtool ethtool ethtool
+	need qemu-system-x86_64 qemu-system-x86 qemu-system-x86-core
+	need busybox busybox-static busybox
+	need cpio cpio cpio
+	need xz xz-utils xz
+	need depmod kmod kmod
 fi
 [ -n "$missing" ] || exit 0
 

@@ -124,6 +124,10 @@ func (a *agent) obey(ctx context.Context, m wire.Message) error {
 		if a.trial != nil && a.trial.number == m.Trial {
 			a.trial.begin()
 		}
+	case wire.TypeFinish:
+		if a.trial != nil && a.trial.number == m.Trial {
+			a.trial.finish()
+		}
 	case wire.TypeCancel:
 		if a.next != nil && a.next.Trial == m.Trial {
 			a.next = nil

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/tools"
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
@@ -26,6 +27,9 @@ type trial struct {
 	stop   context.CancelFunc
 	start  chan struct{}
 	once   sync.Once
+	// finished is closed when the controller has said that the other side has ended.
+	finished   chan struct{}
+	finishOnce sync.Once
 	// ended is closed when nothing of the trial is left; unsaid may be read after that: why its answer was not written.
 	ended  chan struct{}
 	unsaid error
@@ -34,13 +38,16 @@ type trial struct {
 }
 
 func newTrial(ctx context.Context, number uint64, say func(wire.Message) error) *trial {
-	t := &trial{number: number, say: say, start: make(chan struct{}), ended: make(chan struct{})}
+	t := &trial{number: number, say: say, start: make(chan struct{}), finished: make(chan struct{}), ended: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancel(ctx)
 	return t
 }
 
 // begin opens the barrier; a second start changes nothing.
 func (t *trial) begin() { t.once.Do(func() { close(t.start) }) }
+
+// finish lets a server of a tool answer.
+func (t *trial) finish() { t.finishOnce.Do(func() { close(t.finished) }) }
 
 // cancel gives the trial up, or lets go of what it keeps after its answer.
 func (t *trial) cancel() {
@@ -57,10 +64,7 @@ func (t *trial) over() bool { return t.told.Load() || t.givenUp.Load() }
 // run prepares, waits for the start, measures and answers.
 func (t *trial) run(p wire.Prepare, sampler *proc.Sampler) {
 	defer close(t.ended)
-	l, err := load.Prepare(t.ctx, load.Options{
-		Side: p.Side, Workload: p.Workload, Address: p.Address, Port: p.Port, CPUs: p.CPUs,
-		Warmup: p.Warmup, Window: p.Window, Interval: p.Interval, Timeout: p.Timeout,
-	})
+	l, err := openSide(t.ctx, p, t.finished)
 	if err != nil {
 		t.answer(nil, err)
 		return
@@ -84,7 +88,7 @@ func (t *trial) run(p wire.Prepare, sampler *proc.Sampler) {
 }
 
 // measure waits at the barrier and runs the load with a snapshot at each edge of its window.
-func (t *trial) measure(l *load.Trial, cpus []int, sampler *proc.Sampler) (*sample.Observation, error) {
+func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Observation, error) {
 	select {
 	case <-t.start:
 	case <-t.ctx.Done():
@@ -125,11 +129,14 @@ func (t *trial) answer(o *sample.Observation, err error) {
 // failure puts err into a kind that can be counted.
 func (t *trial) failure(err error) *wire.Error {
 	var known *load.Error
+	var tool *tools.Error
 	switch {
 	case t.ctx.Err() != nil:
 		return &wire.Error{Kind: wire.KindCancelled, Message: "the trial was given up"}
 	case errors.As(err, &known):
 		return &wire.Error{Kind: known.Kind, Message: err.Error()}
+	case errors.As(err, &tool):
+		return &wire.Error{Kind: tool.Kind, Message: err.Error()}
 	}
 	return &wire.Error{Kind: kindOther, Message: err.Error()}
 }

@@ -20,6 +20,8 @@ const (
 	taskUDP    = "udp"
 	taskRR     = "rr"
 	taskCRR    = "crr"
+	taskHTTP   = "http"
+	taskHTTPs  = "http, many" // connections
 )
 
 // traceLength is long enough for what a process does once to vanish beside what it does each time.
@@ -65,7 +67,7 @@ func (o *Options) fill() error {
 // bar is the least ratio of rates that we want against a peer; 0 is none.
 func bar(task, peer string) float64 {
 	switch task + " " + peer {
-	case "stream iperf3", "rr netperf", "crr netperf":
+	case "stream iperf3", "rr netperf", "crr netperf", "http wrk", "http, many wrk":
 		return 1
 	case "udp iperf3":
 		return 2
@@ -81,6 +83,8 @@ func tasks(length time.Duration) []task {
 		{name: taskUDP, unit: "datagrams/s", work: "datagram", message: 1400, length: length},
 		{name: taskRR, unit: "transactions/s", work: "transaction", sizes: [2]int{1, 1}, length: length},
 		{name: taskCRR, unit: "transactions/s", work: "transaction", sizes: [2]int{1, 1}, length: length},
+		{name: taskHTTP, unit: "requests/s", work: "request", threads: 1, connections: 10, length: length},
+		{name: taskHTTPs, unit: "requests/s", work: "request", threads: 2, connections: 100, length: length},
 	}
 }
 
@@ -113,7 +117,7 @@ func Run(ctx context.Context, w io.Writer, o Options) error {
 }
 
 func compare(ctx context.Context, w *world, o *Options, p *page, dir string) error {
-	peers := p.findPeers(ctx, dir)
+	peers := p.findPeers(ctx, o, dir)
 	p.conditions(w, o)
 	us, err := dial(ctx, w, o.Program, nil)
 	if err != nil {
@@ -131,9 +135,9 @@ func compare(ctx context.Context, w *world, o *Options, p *page, dir string) err
 }
 
 // findPeers returns the peers that are here, and notes those that are not.
-func (p *page) findPeers(ctx context.Context, dir string) []*peer {
+func (p *page) findPeers(ctx context.Context, o *Options, dir string) []*peer {
 	var found []*peer
-	for _, tool := range []*peer{iperf3(), netperf()} {
+	for _, tool := range []*peer{iperf3(), netperf(), wrk(o.Program)} {
 		if _, err := exec.LookPath(tool.title); err != nil {
 			p.missing = append(p.missing, tool.title+": not installed")
 			continue
@@ -205,7 +209,7 @@ func round(ctx context.Context, w *world, t task, order []tool) (map[tool]readin
 // count is the pass under strace.
 func (p *page) count(ctx context.Context, w *world, peers []*peer, o *Options, dir string) error {
 	for _, t := range tasks(traceLength) {
-		if t.sizes[0] == 0 {
+		if t.sizes[0] == 0 && t.connections == 0 {
 			continue
 		}
 		r, err := traceOurs(ctx, w, o.Program, t, dir)

@@ -51,8 +51,18 @@ func TestRun(t *testing.T) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
+	if _, err := exec.LookPath("wrk"); err == nil {
+		for _, want := range []string{`\| http \| wrk \| requests/s \| [0-9]`, `\| http, many \| wrk \| ns/request \| [0-9]`} {
+			if !regexp.MustCompile(want).MatchString(b.String()) {
+				t.Errorf("the page has no %q", want)
+			}
+		}
+	}
 	if _, err := exec.LookPath("strace"); err != nil {
 		return
+	}
+	if want := `\| http, many \| cnibench \| client \| recvfrom 1.\d\d, sendto 1.\d\d \| 2.\d\d`; !regexp.MustCompile(want).MatchString(b.String()) {
+		t.Errorf("the page has no %q", want)
 	}
 	for _, want := range []string{`\| rr \| cnibench \| client \| recvfrom 1.0\d, sendto 1.0\d \| 2.0\d`, `\| crr \| cnibench \| client \| close 1.\d\d, connect 1.0\d, .* \| 5.\d\d`} {
 		if !regexp.MustCompile(want).MatchString(b.String()) {

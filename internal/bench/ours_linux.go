@@ -48,7 +48,7 @@ func (o *ours) agent(ctx context.Context, w *world, ns *netns.NS, before []strin
 
 func (o *ours) close() error { return errors.Join(o.client.Close(), o.server.Close()) }
 
-func (o *ours) workload(t task) plan.Workload {
+func workloadOf(t task) plan.Workload {
 	switch t.name {
 	case taskStream:
 		return plan.Workload{Kind: plan.Stream, MessageSize: t.message}
@@ -56,6 +56,9 @@ func (o *ours) workload(t task) plan.Workload {
 		return plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, MessageSize: t.message}
 	case taskCRR:
 		return plan.Workload{Kind: plan.CRR, RequestSize: t.sizes[0], ResponseSize: t.sizes[1]}
+	}
+	if t.connections > 0 {
+		return plan.Workload{Kind: plan.HTTP, Threads: t.threads, Connections: t.connections}
 	}
 	return plan.Workload{Kind: plan.RR, RequestSize: t.sizes[0], ResponseSize: t.sizes[1]}
 }
@@ -96,7 +99,7 @@ func perUnit(o *sample.Observation, units float64) float64 { return float64(o.CP
 // trial runs one trial with both agents, the server first.
 func (o *ours) trial(ctx context.Context, w *world, t task, warmup time.Duration) (client, server *sample.Observation, err error) {
 	p := wire.Prepare{
-		Side: wire.SideServer, Workload: o.workload(t), Address: serverAddress, CPUs: []int{w.cpu},
+		Side: wire.SideServer, Workload: workloadOf(t), Address: serverAddress, CPUs: []int{w.cpu},
 		Warmup: warmup, Window: t.length, Interval: t.length + warmup, Timeout: time.Second,
 	}
 	ready, err := o.server.Prepare(ctx, p)

@@ -23,6 +23,8 @@ type peer struct {
 	server func(t task, port string) []string
 	client func(t task, port string) []string
 	parse  func(b []byte, t task) (count, error)
+	// agent is the command line of our agent, where that is the server.
+	agent []string
 	// scale is units of work per unit counted: 1 but for streams, which count bits and cost per KB.
 	scale func(t task) float64
 }
@@ -30,6 +32,13 @@ type peer struct {
 func (p *peer) does(t task) bool { return slices.Contains(p.tasks, t.name) }
 
 func (p *peer) run(ctx context.Context, w *world, t task) (reading, error) {
+	if p.agent != nil {
+		_, r, err := p.guest(ctx, w, t, nil)
+		if err != nil {
+			return reading{}, fmt.Errorf("%s, %s: %w", p.title, t.name, err)
+		}
+		return r, nil
+	}
 	c, cpu, err := p.both(ctx, w, t, nil)
 	if err != nil {
 		return reading{}, fmt.Errorf("%s, %s: %w", p.title, t.name, err)
@@ -92,7 +101,13 @@ func used(s *os.ProcessState) time.Duration { return s.UserTime() + s.SystemTime
 
 func (p *peer) trace(ctx context.Context, w *world, t task, dir string) (tracing, error) {
 	table := filepath.Join(dir, "calls")
-	c, _, err := p.both(ctx, w, t, strace(table))
+	var c count
+	var err error
+	if p.agent != nil {
+		c, _, err = p.guest(ctx, w, t, strace(table))
+	} else {
+		c, _, err = p.both(ctx, w, t, strace(table))
+	}
 	if err != nil {
 		return tracing{}, fmt.Errorf("%s under strace: %w", p.title, err)
 	}

@@ -47,12 +47,41 @@ func TestParsePingpongAndNetperf(t *testing.T) {
 	}
 }
 
+func TestParseWrk(t *testing.T) {
+	const good = `Running 1s test @ http://10.201.0.2:20001/
+  2 threads and 100 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   801.44us  101.18us   4.47ms   91.03%
+    Req/Sec    62.65k     2.71k   65.96k    90.48%
+  130877 requests in 1.10s, 139.42MB read
+Requests/sec: 118979.09
+Transfer/sec:    126.75MB
+`
+	got, err := parseWrk([]byte(good))
+	if err != nil || got.units != 130_877 || got.units/got.seconds < 118_979 || got.units/got.seconds > 118_980 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, bad := range map[string]string{
+		"nothing":  "",
+		"refused":  "unable to connect to 10.201.0.2:1 Connection refused",
+		"no rate":  "  130877 requests in 1.10s, 139.42MB read\n",
+		"zero":     "  0 requests in 1.10s, 0.00B read\nRequests/sec:      0.00\n",
+		"failures": "  Socket errors: connect 0, read 3, write 0, timeout 0\n" + good,
+		"refusals": "  Non-2xx or 3xx responses: 7\n" + good,
+	} {
+		if got, err := parseWrk([]byte(bad)); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"end":{"sum_received":{"bytes":1,"seconds":1}}}`))
 	f.Add([]byte("THROUGHPUT=1\nELAPSED_TIME=1\n"))
 	f.Add([]byte("5 1\n"))
+	f.Add([]byte("  7 requests in 1.00s, 1B read\nRequests/sec: 7\n"))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		for _, err := range []error{second(parseIperf3(b, 7)), second(parseNetperf(b)), second(parsePingpong(b))} {
+		for _, err := range []error{second(parseIperf3(b, 7)), second(parseNetperf(b)), second(parsePingpong(b)), second(parseWrk(b))} {
 			_ = errors.Unwrap(err) // nothing may panic
 		}
 		parseCalls(b)

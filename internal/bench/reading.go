@@ -13,11 +13,13 @@ import (
 // task is what a tool is asked to do. Sizes are bytes.
 type task struct {
 	name    string
-	unit    string        // of the rate
-	work    string        // of the cost
-	message int           // of stream and udp
-	sizes   [2]int        // request and response of rr and crr
-	length  time.Duration // whole seconds: iperf3 takes no less
+	unit    string // of the rate
+	work    string // of the cost
+	message int    // of stream and udp
+	sizes   [2]int // request and response of rr and crr
+	// threads and connections are those of an http client.
+	threads, connections int
+	length               time.Duration // whole seconds: iperf3 takes no less
 }
 
 // reading is what one run of one tool gave.
@@ -31,10 +33,18 @@ type count struct{ units, seconds float64 }
 
 // reading makes a reading of a peer's count and the CPU time of its processes; scale is units of work per unit.
 func (c count) reading(cpu time.Duration, scale float64) (reading, error) {
-	if c.units <= 0 || c.seconds <= 0 {
-		return reading{}, fmt.Errorf("it did %v units in %v s", c.units, c.seconds)
+	if err := c.sound(); err != nil {
+		return reading{}, err
 	}
 	return reading{rate: c.units / c.seconds, cost: float64(cpu) / (c.units * scale)}, nil
+}
+
+// sound says what is wrong with a count that no rate can be made of.
+func (c count) sound() error {
+	if c.units <= 0 || c.seconds <= 0 {
+		return fmt.Errorf("it did %v units in %v s", c.units, c.seconds)
+	}
+	return nil
 }
 
 // parseIperf3 reads iperf3's JSON: bits received per second for TCP, datagrams received for UDP of the given size.
@@ -85,6 +95,29 @@ func parseNetperf(b []byte) (count, error) {
 		return count{}, fmt.Errorf("netperf's answer has no THROUGHPUT and ELAPSED_TIME: %q", strings.TrimSpace(string(b)))
 	}
 	return count{units: rate * seconds, seconds: seconds}, nil
+}
+
+// parseWrk reads wrk's summary: how many requests there were, and how many per second. What wrk says of failures makes
+// the answer none.
+func parseWrk(b []byte) (count, error) {
+	var c count
+	var rate float64
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		switch f := strings.Fields(line); {
+		case strings.HasPrefix(line, "Socket errors:") || strings.HasPrefix(line, "Non-2xx"):
+			return count{}, fmt.Errorf("wrk: %s", line)
+		case len(f) > 3 && f[1] == "requests" && f[2] == "in":
+			c.units, _ = strconv.ParseFloat(f[0], 64) // 0 is refused below
+		case len(f) == 2 && f[0] == "Requests/sec:":
+			rate, _ = strconv.ParseFloat(f[1], 64)
+		}
+	}
+	if !(c.units > 0 && rate > 0) {
+		return count{}, fmt.Errorf("wrk's answer has no requests and Requests/sec: %q", strings.TrimSpace(string(b)))
+	}
+	c.seconds = c.units / rate // wrk writes the time with two digits
+	return c, nil
 }
 
 // parseCalls reads the table of strace -c -U calls,name.

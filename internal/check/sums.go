@@ -253,7 +253,7 @@ func (t *trial) inFlight() (under float64, most int, ok bool) {
 	rate, latency := metric.TransactionRate, metric.RTT+".mean"
 	switch t.Workload.Kind {
 	case plan.RR, plan.CRR:
-		most = t.Workload.Flows
+		most = t.Workload.Concurrency()
 	case plan.HTTP:
 		rate, latency, most = metric.RequestRate, metric.ResponseTime+".mean", t.Workload.Connections
 	default:

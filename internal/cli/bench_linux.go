@@ -15,8 +15,8 @@ type benchArgs struct {
 	length      time.Duration
 }
 
-const benchLong = `Compare the load engine with iperf3 and netperf, where they are installed, and with a plain C program that is compiled
-for it (cc): the same two namespaces, the same CPU, the same socket options, interleaved. Prints docs/bench.md.`
+const benchLong = `Compare the load engine with iperf3, netperf and wrk, where they are installed, and with a plain C program that is
+compiled for it (cc): the same two namespaces, the same CPU, the same socket options, interleaved. Prints docs/bench.md.`
 
 // benchCommand is for those who work on cnibench: make bench runs it.
 func (p *program) benchCommand() *cobra.Command {

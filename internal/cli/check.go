@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/check"
-	"github.com/cnibench/cnibench/internal/foreign"
 	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // checkFormats write the reports of check, by name.
@@ -39,7 +39,9 @@ The exit code is 3 if anything impossible or doubtful was found, 0 if nothing or
 With --config the files are not results but the configuration of one cluster's network: Helm values, HelmChartConfig,
 Installation, kube-proxy's configuration and others (docs/config.md). check then says which settings are in force, which
 of those given do nothing or something else, and which dataplane profile this amounts to. The exit code is 3 if a setting
-has no effect, is refused, or is otherwise than asked.`
+has no effect, is refused, or is otherwise than asked.
+
+` + inputs
 
 func (p *program) checkCommand() *cobra.Command {
 	var a checkArgs
@@ -112,18 +114,19 @@ func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
 }
 
 func (p *program) checkFile(name string, only []string) (check.Report, error) {
-	c, err := foreign.Load(name)
+	s, err := p.open(name)
 	if err != nil {
 		return check.Report{}, err
 	}
-	if c.Warning != "" {
-		fmt.Fprintf(p.stderr, "cnibench: %s\n", c.Warning)
-	}
-	r, err := check.Of(c.Header, c.Records).Report(name, only)
+	v := check.New(s.Header())
+	err = p.each(s, false, func(rec *result.Record) error {
+		v.Add(*rec)
+		return nil
+	})
 	if err != nil {
 		return check.Report{}, err
 	}
-	return r, nil
+	return v.Report(called(name), only)
 }
 
 // listRules prints what each rule finds.

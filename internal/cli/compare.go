@@ -16,7 +16,6 @@ import (
 	"github.com/cnibench/cnibench/internal/report/json"
 	"github.com/cnibench/cnibench/internal/report/markdown"
 	"github.com/cnibench/cnibench/internal/report/text"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 const compareLong = `Set the result file B beside A: other kernels, versions, clusters, months.
@@ -36,7 +35,9 @@ doubt: if the interval excludes it.
 
 Exit code: 0 if all is well, 2 for a mistake in what was asked for, 3 and 4 as follows. With budgets: 3 if one is broken,
 else 4 if one cannot be decided. Without: 3 if any cell that is shown is worse, else 4 if none could be decided, or if
-every trial failed in B of a case that A measured. A history ends with 0 whatever it finds.`
+every trial failed in B of a case that A measured. A history ends with 0 whatever it finds.
+
+` + inputs
 
 const compareExample = `  cnibench compare old.jsonl new.jsonl
   cnibench compare old.jsonl new.jsonl --fail-on 'rr.p99 > +5%' --fail-on 'stream.goodput < 900Mbit/s'
@@ -159,19 +160,19 @@ func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 
 // side reads one result file.
 func (p *program) side(name string) (compare.Side, error) {
-	var in compare.Collector
-	c, err := result.Scan(name, in.Add)
+	s, err := p.open(name)
 	if err != nil {
 		return compare.Side{}, err
 	}
-	if c.Warning != "" {
-		fmt.Fprintf(p.stderr, "cnibench: %s\n", c.Warning)
+	var in compare.Collector
+	if err := p.each(s, false, in.Add); err != nil {
+		return compare.Side{}, err
 	}
-	a, err := in.Analyse(c.Header, compare.Options{})
+	a, err := in.Analyse(s.Header(), compare.Options{})
 	if err != nil {
-		return compare.Side{}, fmt.Errorf("result file %q: %w", name, err)
+		return compare.Side{}, fmt.Errorf("result file %q: %w", called(name), err)
 	}
-	return compare.Side{Name: name, Header: c.Header, Analysis: a}, nil
+	return compare.Side{Name: called(name), Header: s.Header(), Analysis: a}, nil
 }
 
 // shows says whether a metric is to be shown.

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/lab"
 )
@@ -36,6 +37,8 @@ type question struct {
 type answer struct {
 	Error  string   `json:"error,omitempty"`
 	Places []string `json:"places,omitempty"`
+	// Cgroup is the directory of the place's cgroup, by which the eBPF profiles know whose sockets they translate in.
+	Cgroup string `json:"cgroup,omitempty"`
 }
 
 // door is the listening end.
@@ -129,7 +132,7 @@ func reply(c *net.UnixConn, r rooms) error {
 			a.Error = fmt.Sprintf("there is no %q here; there are %s", q.Place, strings.Join(names(r), ", "))
 			break
 		}
-		rights = syscall.UnixRights(host.NS.FD())
+		rights, a.Cgroup = syscall.UnixRights(host.NS.FD()), host.CgroupPath()
 	}
 	b, err := json.Marshal(a)
 	if err != nil {
@@ -235,12 +238,17 @@ func receive(c *net.UnixConn, a *answer) (*netns.NS, error) {
 	return ns, json.NewDecoder(bufio.NewReader(rest)).Decode(a)
 }
 
-// become turns this process into the command, inside ns: signals, terminal and exit code are its own. It returns only
+// become turns this process into the command, inside ns and the cgroup of a directory, if there is one: signals, terminal and exit code are its own. It returns only
 // if that fails.
-func become(ns *netns.NS, argv []string) error {
+func become(ns *netns.NS, group string, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return hint.With(fmt.Errorf("run %s: %w", argv[0], err), "the lab has the programs of this machine; install it, or give its whole path")
+	}
+	if group != "" {
+		if err := cgroup.Join(group); err != nil {
+			return hint.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "joining a cgroup needs the rights of who raised the lab: run it as root")
+		}
 	}
 	err = ns.Do(func() error { return os.NewSyscallError("execve", syscall.Exec(path, argv, os.Environ())) })
 	return hint.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "entering a namespace needs the rights of who raised the lab: run it as root")

@@ -31,7 +31,7 @@ func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
 			fmt.Fprintln(p.stdout, c.Key())
 		}
 	}
-	for _, n := range want.Notes(cases) {
+	for _, n := range append(a.plan.left, want.Notes(cases)...) {
 		fmt.Fprintf(p.stderr, "cnibench: %s\n", n)
 	}
 	return nil

@@ -19,6 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/tools"
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
@@ -40,7 +42,7 @@ type labEnvironment struct {
 func raiseLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (run.Environment, error) {
 	names := p.Measured()
 	say("raising %d profiles", len(names))
-	l, err := lab.Up(ctx, names, lab.Options{Lab: p.Lab, Program: []string{thisProgram, agentVerb}})
+	l, err := lab.Up(ctx, names, lab.Options{Lab: p.Lab, Backends: backendsOf(p), Program: []string{thisProgram, agentVerb}, Env: searchPath()})
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +61,26 @@ func raiseLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (run.E
 	return e, nil
 }
 
+// searchPath is what agents need of the environment: where tools are.
+func searchPath() []string {
+	if path := os.Getenv("PATH"); path != "" {
+		return []string{"PATH=" + path}
+	}
+	return nil
+}
+
+// backendsOf returns the numbers of backends, more than one, that the workloads of a plan ask for, in order.
+func backendsOf(p plan.Plan) []int {
+	var numbers []int
+	for _, w := range p.Workloads {
+		if w.Backends > 1 {
+			numbers = append(numbers, w.Backends)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
 // conditionsOf finds the facts of the machine, while the lab stands idle, and of the lab.
 func conditionsOf(ctx context.Context, l *lab.Lab, p plan.Plan) (facts.Facts, error) {
 	f, err := probe.Collect(ctx, probe.Collection{CPUs: cpusOf(l), Idle: idleTime})
@@ -67,6 +89,7 @@ func conditionsOf(ctx context.Context, l *lab.Lab, p plan.Plan) (facts.Facts, er
 	}
 	maps.Copy(f, l.Facts())
 	f[facts.Version] = buildVersion()
+	maps.Copy(f, toolFacts(ctx, p))
 	var congestion []string
 	for _, w := range p.Workloads {
 		if w.Congestion != "" && !slices.Contains(congestion, w.Congestion) {
@@ -77,6 +100,26 @@ func conditionsOf(ctx context.Context, l *lab.Lab, p plan.Plan) (facts.Facts, er
 		f[facts.Congestion] = strings.Join(congestion, ", ")
 	}
 	return f, nil
+}
+
+// toolFacts are the versions of the tools that the plan takes, as far as they say them. The lab has the host's file
+// system, and so its programs. One that is missing has no version, and its trials say that it is missing.
+func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
+	f := facts.Facts{}
+	for _, w := range p.Workloads {
+		name := facts.Tool + w.Tool
+		if w.Tool == "" || f[name] != "" {
+			continue
+		}
+		path, err := tools.Find(w.Tool, tools.Program(w))
+		if err != nil {
+			continue
+		}
+		if version := tools.Version(ctx, w, path); version != "" {
+			f[name] = version
+		}
+	}
+	return f
 }
 
 // tested is an instance and what its self-test found.
@@ -131,6 +174,15 @@ func (e *labEnvironment) Profiles(context.Context) ([]result.Profile, error) {
 
 func (e *labEnvironment) Endpoints(_ context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error) {
 	return e.lab.Endpoints(profile, p)
+}
+
+func (e *labEnvironment) Backends(_ context.Context, profile string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	return e.lab.Backends(profile, p, n)
+}
+
+// Drops makes the lab a run.DropReader.
+func (e *labEnvironment) Drops(profile string, p plan.Path) ([]sample.Drop, error) {
+	return e.lab.Drops(profile, p)
 }
 
 // Conditions are those of the whole lab: every node has a NIC of the same rate, every path the same CPUs.

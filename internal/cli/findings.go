@@ -8,9 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/compare"
 	"github.com/cnibench/cnibench/internal/findings"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // findingFormats are how findings can be written.
@@ -28,17 +26,15 @@ func (p *program) findingsCommand() *cobra.Command {
 		Short: "Judge published claims against a result",
 		Long: `Judge the conclusions of published comparisons against a result file (` + DefaultResult + ` if none is named): reproduced,
 contradicted, inconclusive, or not testable here, each with its evidence. The plans under examples/ measure what the
-claims speak of.`,
+claims speak of.
+
+` + inputs,
 		Example: "  cnibench run -f examples/canal-vs-cilium.yaml -o rke2.jsonl && cnibench findings --source rke2 rke2.jsonl\n" +
 			"  cnibench findings -f json result.jsonl | jq '.findings[] | select(.outcome == \"contradicted\") | .statement'\n" +
 			"  cnibench findings --claims ours.yaml result.jsonl",
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne("a claim is judged by one result at a time"),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			name := DefaultResult
-			if len(files) == 1 {
-				name = files[0]
-			}
-			return p.findings(cmd, name, a)
+			return p.findings(cmd, fileOf(files), a)
 		},
 	}
 	f := cmd.Flags()
@@ -66,18 +62,11 @@ func (p *program) findings(cmd *cobra.Command, name string, a findingsArgs) erro
 	if err != nil {
 		return usage(err)
 	}
-	c, err := result.Load(name)
+	side, err := p.side(name)
 	if err != nil {
 		return usage(err)
 	}
-	if c.Warning != "" {
-		fmt.Fprintf(p.stderr, "cnibench: %s\n", c.Warning)
-	}
-	analysis, err := compare.Analyse(c.Header, c.Records, compare.Options{})
-	if err != nil {
-		return usage(err)
-	}
-	r := findings.Report{Sources: claims.Sources, Findings: findings.Judge(analysis, claims.Claims)}
+	r := findings.Report{Sources: claims.Sources, Findings: findings.Judge(side.Analysis, claims.Claims)}
 	switch a.format {
 	case "json":
 		return r.JSON(p.stdout)

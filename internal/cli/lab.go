@@ -13,7 +13,7 @@ type labArgs struct {
 }
 
 // labFlags are the plan flags that matter without a measurement.
-var labFlags = []string{"nodes", "nic", "cpu", "mtu", "line-rate", "services", "service-proxy", "iptables"}
+var labFlags = []string{"nodes", "nic", "cpu", "mtu", "line-rate", "delay", "loss", "services", "service-proxy", "iptables", "family", "traffic-policy", "policies", "policies-unselected"}
 
 func (p *program) labCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -28,7 +28,8 @@ func (p *program) labCommand() *cobra.Command {
 
 const labTestLong = `Raise profiles and let each prove on real packets that it is what it claims: what is on the wire between nodes,
 which connections are tracked, what source address a backend sees. Prints the table of assertions; the exit code is 1
-if any does not hold or a profile cannot be raised.`
+if any does not hold or a profile cannot be raised. Both versions of IP are tested, one after the other, unless --family
+says which.`
 
 func (p *program) labTestCommand() *cobra.Command {
 	var a labArgs
@@ -41,7 +42,11 @@ func (p *program) labTestCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.labTest(cmd.Context(), want)
+			families := []int{4, 6}
+			if cmd.Flags().Changed("family") {
+				families = []int{want.Lab.Family}
+			}
+			return p.labTest(cmd.Context(), want, families)
 		},
 	}
 	a.plan.declareSome(cmd, append([]string{"profiles"}, labFlags...))

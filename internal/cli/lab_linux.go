@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -14,56 +16,81 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// labTest raises the profiles of p and prints what their self-tests found.
-func (p *program) labTest(ctx context.Context, want plan.Plan) (err error) {
-	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Program: []string{thisProgram, agentVerb}})
-	if err != nil {
-		return err
-	}
-	defer func() { err = takeDown(ctx, l, err) }()
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\tPROFILE\tASSERTION\tWHAT\tWANT\tGOT")
-	all, bad, skipped := 0, 0, 0
-	for _, t := range selfTests(ctx, l.Instances()) {
-		if missing := missing(ctx, t.instance); missing != "" {
-			skipped++
-			fmt.Fprintf(w, "skip\t%s\t-\tthis machine lacks %s\t-\t%s\n", t.instance.Name, missing, flat(t.instance.Err.Error()))
-			continue
-		}
-		for _, a := range t.assertions {
-			mark := "ok"
-			if !a.OK {
-				mark = "FAIL"
-				bad++
-			}
-			all++
-			fmt.Fprintln(w, strings.Join([]string{mark, a.Profile, a.ID, flat(a.What), flat(a.Want), flat(a.Got)}, "\t"))
+// labTest raises the profiles of p in each of the given versions of IP and prints what their self-tests found.
+func (p *program) labTest(ctx context.Context, want plan.Plan, families []int) error {
+	table := labTable{w: tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)}
+	fmt.Fprintln(table.w, "\tIP\tPROFILE\tASSERTION\tWHAT\tWANT\tGOT")
+	for _, want.Lab.Family = range families {
+		if err := table.add(ctx, want); err != nil {
+			return err
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := table.w.Flush(); err != nil {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	fmt.Fprintf(p.stderr, "cnibench: %d assertions, %d failed; %d profiles skipped\n", all, bad, skipped)
-	if bad > 0 || all == 0 {
+	fmt.Fprintf(p.stderr, "cnibench: %d assertions, %d failed; %d profiles skipped\n", table.all, table.bad, table.skipped)
+	if table.bad > 0 || table.all == 0 {
 		return failed(exitFailed)
 	}
 	return nil
 }
 
-// missing returns what this machine lacks for a profile that could not be raised, or "": then it should stand, and if it
-// does not, that is a failure.
+// labTable is the table of assertions as it grows.
+type labTable struct {
+	w                 *tabwriter.Writer
+	all, bad, skipped int
+}
+
+// add raises a lab and adds what it proved.
+func (t *labTable) add(ctx context.Context, want plan.Plan) (err error) {
+	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, TestServices: true, Program: []string{thisProgram, agentVerb}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = takeDown(ctx, l, err) }()
+	for _, tested := range selfTests(ctx, l.Instances()) {
+		if why := missing(ctx, tested.instance); why != "" {
+			t.skipped++
+			fmt.Fprintf(t.w, "skip\t%d\t%s\t-\t%s\t-\t%s\n", want.Lab.Family, tested.instance.Name, why, flat(tested.instance.Err.Error()))
+			continue
+		}
+		for _, a := range tested.assertions {
+			mark := "ok"
+			if !a.OK {
+				mark = "FAIL"
+				t.bad++
+			}
+			t.all++
+			row := []string{mark, strconv.Itoa(want.Lab.Family), a.Profile, a.ID, flat(a.What), flat(a.Want), flat(a.Got)}
+			fmt.Fprintln(t.w, strings.Join(row, "\t"))
+		}
+	}
+	return nil
+}
+
+// missing returns why a profile that could not be raised cannot stand here, or "": then it should stand, and if it does
+// not, that is a failure.
 func missing(ctx context.Context, inst *lab.Instance) string {
-	if inst.Err == nil || len(inst.Profile.Needs) == 0 {
+	for _, never := range []error{lab.ErrNoIPv6, lab.ErrNoIPVS} {
+		if errors.Is(inst.Err, never) {
+			return never.Error()
+		}
+	}
+	needs := inst.Spec.Needs()
+	if inst.Err == nil || len(needs) == 0 {
 		return ""
 	}
-	findings, err := probe.Check(ctx, inst.Profile.Needs...)
+	findings, err := probe.Check(ctx, needs...)
 	if err != nil {
 		return ""
 	}
-	return strings.Join(lacking(inst.Profile.Needs, findings), ", ")
+	if list := lacking(needs, findings); len(list) > 0 {
+		return "this machine lacks " + strings.Join(list, ", ")
+	}
+	return ""
 }
 
 // flat makes s fit into a cell of a table.
@@ -144,7 +171,7 @@ func (p *program) labExec(_ context.Context, name string, args []string) error {
 		return nil
 	}
 	defer ns.Close() // only reached when the command could not be run
-	return become(ns, args[1:])
+	return become(ns, answer.Cgroup, args[1:])
 }
 
 // chooseLab returns name, or the name of the only lab that stands.

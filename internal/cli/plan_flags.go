@@ -33,6 +33,13 @@ var planFlags = []planFlag{
 		p.Workloads, err = plan.ParseWorkloads(s)
 		return err
 	}},
+	{"load", "workloads", "`shares` of the capacity, such as 10%..95% or 50%: each of rr, crr and http in an open loop once for every share", func(p *plan.Plan, s string) error {
+		loads, err := plan.ParseLoads(s)
+		if err == nil {
+			p.Workloads, err = plan.WithLoads(p.Workloads, loads)
+		}
+		return err
+	}},
 	{"repetitions", "repetitions", "how `often` each case is measured at least", func(p *plan.Plan, s string) error { return setInt(&p.Repetitions, s) }},
 	{"max-repetitions", "maxRepetitions", "how `often` at most, to reach the precision", func(p *plan.Plan, s string) error { return setInt(&p.MaxRepetitions, s) }},
 	{"precision", "precision", "wanted half-width of the intervals, as a `share` such as 0.05 or 5%", setPrecision},
@@ -53,18 +60,30 @@ var planFlags = []planFlag{
 	{"nic", "lab.nic", "node NIC `model`: wire (segmentation off) or ideal (super-packets cross)", func(p *plan.Plan, s string) error { p.Lab.NIC = s; return nil }},
 	{"cpu", "lab.cpu", "CPU `placement`: one, split or auto", func(p *plan.Plan, s string) error { p.Lab.CPU = s; return nil }},
 	{"mtu", "lab.mtu", "`bytes` of the switch's MTU", func(p *plan.Plan, s string) error { return setInt(&p.Lab.MTU, s) }},
+	{"delay", "lab.delay", "`time` by which every host's wire delays what it sends, to test the measurement; 0 is none", func(p *plan.Plan, s string) (err error) {
+		p.Lab.Delay, err = time.ParseDuration(s)
+		return err
+	}},
+	{"loss", "lab.loss", "`share` of what a host sends that its wire loses, such as 1%, to test the measurement", func(p *plan.Plan, s string) (err error) {
+		p.Lab.Loss, err = plan.ParseLoss(s)
+		return err
+	}},
 	{"line-rate", "lab.lineRate", "`rate` that each node NIC sends at, such as 1G; 0 is unshaped", func(p *plan.Plan, s string) (err error) {
 		p.Lab.LineRate, err = plan.ParseRate(s)
 		return err
 	}},
 	{"services", "lab.services", "`number` of Services besides the two that are measured", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Services, s) }},
-	{"service-proxy", "lab.serviceProxy", "`mode` of kube-proxy: iptables or nftables", func(p *plan.Plan, s string) error { p.Lab.ServiceProxy = s; return nil }},
+	{"service-proxy", "lab.serviceProxy", "`mode` of kube-proxy: iptables, nftables or ipvs", func(p *plan.Plan, s string) error { p.Lab.ServiceProxy = s; return nil }},
 	{"family", "lab.family", "`version` of IP: 4 or 6", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Family, s) }},
 	{"traffic-policy", "lab.trafficPolicy", "`externalTrafficPolicy` of the measured Services: Cluster or Local", func(p *plan.Plan, s string) error { p.Lab.TrafficPolicy = s; return nil }},
 	{"policies", "lab.policies", "`number` of NetworkPolicies that select every pod", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Policies, s) }},
 	{"policies-unselected", "lab.policiesUnselected", "`number` of NetworkPolicies that select no pod", func(p *plan.Plan, s string) error { return setInt(&p.Lab.PoliciesUnselected, s) }},
 	{"iptables", "lab.iptables", "iptables `variant`: nft, legacy or auto", func(p *plan.Plan, s string) error { p.Lab.Iptables = s; return nil }},
+	{toolFlag, "workloads", "`programs` that send the workloads beside our own engine: " + strings.Join(plan.Tools, ", "), nil},
 }
+
+// toolFlag is the flag that comes last: tools are for the workloads as all other flags have left them.
+const toolFlag = "tool"
 
 // planArgs are the flags that say what is measured.
 type planArgs struct {
@@ -73,6 +92,8 @@ type planArgs struct {
 	texts        map[string]*string
 	// drawn is true when the seed was drawn, because nobody said one.
 	drawn bool
+	// left says which workloads the tools cannot send.
+	left []string
 }
 
 // values are the words that a flag of a plan can have, for the shell to complete.
@@ -85,9 +106,10 @@ var values = map[string]func() []string{
 	"nic":            fixed("wire", "ideal"),
 	"cpu":            fixed("auto", "one", "split"),
 	"iptables":       fixed("auto", "nft", "legacy"),
-	"service-proxy":  fixed("iptables", "nftables"),
+	"service-proxy":  fixed("iptables", "nftables", "ipvs"),
 	"family":         fixed("4", "6"),
 	"traffic-policy": fixed("Cluster", "Local"),
+	toolFlag:         fixed(plan.Tools...),
 }
 
 func fixed(words ...string) func() []string { return func() []string { return words } }
@@ -150,8 +172,14 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 		if !cmd.Flags().Changed(f.name) {
 			continue
 		}
-		changed[f.field] = "--" + f.name
-		if err := f.set(&p, *a.texts[f.name]); err != nil {
+		if changed[f.field] == "" {
+			changed[f.field] = "--" + f.name // the first says most of it
+		}
+		set := f.set
+		if f.name == toolFlag {
+			set = a.setTools
+		}
+		if err := set(&p, *a.texts[f.name]); err != nil {
 			faults = append(faults, plan.Fault{Field: "--" + f.name, Message: err.Error()})
 		}
 	}
@@ -167,6 +195,12 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	}
 	p = p.Settle()
 	return p, both(faults, p.Validate(), changed)
+}
+
+// setTools adds each workload once more for every tool that can send it.
+func (a *planArgs) setTools(p *plan.Plan, s string) (err error) {
+	p.Workloads, a.left, err = plan.WithTools(p.Workloads, split(s))
+	return err
 }
 
 // base is the plan that the flags are applied to.

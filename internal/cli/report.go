@@ -63,6 +63,7 @@ type reportArgs struct {
 	metrics  []string
 	baseline string
 	charts   string
+	impact   string
 	// samples is csv's, worseFails junit's.
 	samples, worseFails bool
 }
@@ -72,15 +73,11 @@ func (p *program) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "report [FILE]",
 		Short:   "Print the report of a result file",
-		Long:    "Print the report of a result file (" + DefaultResult + " if none is named) to stdout.",
-		Example: "  cnibench report\n  cnibench report -f markdown result.jsonl > report.md\n  cnibench report -f html result.jsonl > report.html\n  cnibench report --charts charts result.jsonl\n  cnibench report -f csv --samples result.jsonl > trials.csv\n  cnibench report -f benchfmt result.jsonl > r.txt && benchstat -col /profile r.txt\n  cnibench report -f junit --worse-fails result.jsonl > junit.xml\n  cnibench report -f json r.jsonl | jq '.comparisons[] | select(.verdict == \"worse\")'\n  cnibench report --metrics rtt.p50,rtt.p99 --baseline host",
-		Args:    cobra.MaximumNArgs(1),
+		Long:    "Print the report of a result file (" + DefaultResult + " if none is named) to stdout.\n\n" + inputs,
+		Example: "  cnibench report\n  cnibench report -f markdown result.jsonl > report.md\n  cnibench report -f html result.jsonl > report.html\n  cnibench report --charts charts result.jsonl\n  cnibench report -f csv --samples result.jsonl > trials.csv\n  cnibench report -f benchfmt result.jsonl > r.txt && benchstat -col /profile r.txt\n  cnibench report -f junit --worse-fails result.jsonl > junit.xml\n  cnibench report -f json r.jsonl | jq '.comparisons[] | select(.verdict == \"worse\")'\n  cnibench report --metrics rtt.p50,rtt.p99 --baseline host\n  cnibench report --baseline canal --impact transfer=100GB/share=30%,requests=1M",
+		Args:    atMostOne("cnibench compare sets two side by side"),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			name := DefaultResult
-			if len(files) == 1 {
-				name = files[0]
-			}
-			return p.report(cmd, name, a)
+			return p.report(cmd, fileOf(files), a)
 		},
 	}
 	f := cmd.Flags()
@@ -88,6 +85,7 @@ func (p *program) reportCommand() *cobra.Command {
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
 	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with instead of the plan's baseline")
 	f.StringVar(&a.charts, "charts", "", "write each chart to `directory` too, as SVG and PNG")
+	f.StringVar(&a.impact, "impact", "", "what `work` of a job takes: transfer=SIZE, sync=SIZE (in parallel flows), requests=N, connections=N, each with /share=PERCENT of the job's time or all with network-share=PERCENT")
 	f.BoolVar(&a.samples, "samples", false, "with -f csv: the numbers of every trial, which import reads back")
 	f.BoolVar(&a.worseFails, "worse-fails", false, "with -f junit: a case with the verdict worse is a failed one")
 	complete(cmd, "format", func() []string { return formatNames })
@@ -111,25 +109,16 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	if err := a.fits(cmd); err != nil {
 		return err
 	}
+	works, err := a.works(cmd)
+	if err != nil {
+		return err
+	}
 	if a.samples {
 		return p.samples(name)
 	}
-	var in report.Collector
-	c, err := result.Scan(name, in.Add)
+	d, err := p.document(name, report.Options{Metrics: a.metrics, Baseline: a.baseline, Impact: works}, a.format == "html" || a.charts != "")
 	if err != nil {
 		return usage(err)
-	}
-	if c.Warning != "" {
-		fmt.Fprintf(p.stderr, "cnibench: %s\n", c.Warning)
-	}
-	d, err := in.Build(c.Header, report.Options{Metrics: a.metrics, Baseline: a.baseline})
-	if err != nil {
-		return usage(err)
-	}
-	if a.format == "html" || a.charts != "" {
-		if d.Details, err = details(name); err != nil {
-			return usage(err)
-		}
 	}
 	if a.charts != "" {
 		n, err := writeCharts(a.charts, d)
@@ -142,6 +131,30 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 		return junit.Render(p.stdout, d, junit.Options{Worse: true})
 	}
 	return formats[a.format](p.stdout, d)
+}
+
+// document reads the result called name once, with the details that pictures need if detailed.
+func (p *program) document(name string, o report.Options, detailed bool) (report.Document, error) {
+	s, err := p.open(name)
+	if err != nil {
+		return report.Document{}, err
+	}
+	var in report.Collector
+	var more report.Gather
+	err = p.each(s, detailed, func(rec *result.Record) error {
+		if detailed {
+			more.Add(*rec)
+		}
+		return in.Add(rec)
+	})
+	if err != nil {
+		return report.Document{}, err
+	}
+	d, err := in.Build(s.Header(), o)
+	if err == nil && detailed {
+		d.Details = more.Details()
+	}
+	return d, err
 }
 
 func knownFormat(cmd *cobra.Command, name string) error {

@@ -3,8 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -25,34 +23,24 @@ func (a reportArgs) fits(cmd *cobra.Command) error {
 
 // samples writes the trials of the result file called name as numbers that import reads.
 func (p *program) samples(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return usage(fmt.Errorf("open result file: %w", err))
-	}
-	defer f.Close() // it was only read
-	r, err := result.NewReader(f, name)
+	s, err := p.open(name)
 	if err != nil {
 		return usage(err)
 	}
-	r.Slim()
-	out, err := csv.NewSamples(p.stdout, r.Header())
+	out, err := csv.NewSamples(p.stdout, s.Header())
 	if err != nil {
-		return err
+		return errors.Join(err, s.Close())
 	}
-	for {
-		rec, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return errors.Join(usage(err), out.Close())
-		}
-		if err := out.Add(&rec); err != nil {
-			return err
-		}
-	}
-	if w := r.Warning(); w != "" {
-		fmt.Fprintf(p.stderr, "cnibench: %s\n", w)
+	var written error
+	err = p.each(s, false, func(rec *result.Record) error {
+		written = out.Add(rec)
+		return written
+	})
+	switch {
+	case written != nil:
+		return written
+	case err != nil:
+		return errors.Join(usage(err), out.Close())
 	}
 	return out.Close()
 }

@@ -46,6 +46,7 @@ was killed goes on with --resume.`
 const runExample = `  sudo cnibench run
   sudo cnibench run --profiles calico-vxlan,macvlan --paths pod-to-pod/cross-node --workloads rr,stream
   sudo cnibench run --workloads 'stream(udp,rate=1G,flows=4)' --repetitions 10 --duration 1s -o udp.jsonl
+  sudo cnibench run --profiles host --paths pod-to-pod/same-node --workloads http --tool wrk
   cnibench run -f examples/nine-paths.yaml --dry-run
   sudo cnibench run --resume -o result.jsonl`
 
@@ -92,7 +93,7 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	if resumed != nil && resumed.Warning != "" {
 		s.note("%s", resumed.Warning)
 	}
-	for _, n := range want.Fit(len(want.Cases())).Notes(len(want.Cases())) {
+	for _, n := range append(a.plan.left, want.Fit(len(want.Cases())).Notes(len(want.Cases()))...) {
 		s.note("%s", n)
 	}
 	end, err := p.measure(cmd.Context(), want, out, run.Options{Resumed: resumed, Began: began, Progress: s.event}, s)

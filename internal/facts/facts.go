@@ -36,6 +36,8 @@ const (
 	Backlog        = "net.netdev_max_backlog" // packets per CPU
 	Qdisc          = "net.default_qdisc"
 	BPFJIT         = "net.bpf_jit" // 0 off, 1 on, 2 on with debugging
+	// Tool begins the names of the facts that are the versions of tools: tool.iperf3.
+	Tool = "tool."
 )
 
 // Values of IRQAccounting.

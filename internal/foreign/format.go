@@ -8,11 +8,9 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // format is one kind of output.
@@ -42,6 +40,7 @@ var formats = []format{
 	{"hey-csv", "hey -o csv", matchHeyCSV, decodeHeyCSV},
 	{"ping", "what ping prints (iputils, BusyBox, BSD)", matchPing, decodePing},
 	{"sockperf", "what sockperf ping-pong prints", matchSockperf, decodeSockperf},
+	{"neper", "what tcp_rr, tcp_crr and tcp_stream of neper print", matchNeper, decodeNeper},
 }
 
 // Formats returns the names of the formats, with a few words about each.
@@ -65,12 +64,12 @@ func Detect(b []byte) (string, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return "", errors.New("it is empty")
 	}
-	return "", hint.With(errors.New("it is not the output of a tool that is known here"), advice())
+	return "", hint.With(errors.New("it is neither a result of cnibench nor the output of a tool that is known here"), advice())
 }
 
 func advice() string {
 	names, _ := Formats()
-	return "say --from FORMAT if it is one of: " + strings.Join(names, ", ")
+	return "cnibench import --from FORMAT reads it if it is one of: " + strings.Join(names, ", ")
 }
 
 // Decode reads b in the format called name; "" detects it.
@@ -199,43 +198,6 @@ type named struct {
 
 func (n *named) Error() string { return n.text }
 func (n *named) Unwrap() error { return n.err }
-
-// Load reads the file called name, our own result or the output of a tool that says all that a result needs.
-func Load(name string) (result.Contents, error) {
-	ours, err := isResult(name)
-	if err != nil {
-		return result.Contents{}, err
-	}
-	if ours {
-		return result.Load(name)
-	}
-	b, err := Open(name, "")
-	if err != nil {
-		return result.Contents{}, err
-	}
-	if err := b.Label(filepath.Base(name), Label{}); err != nil {
-		return result.Contents{}, err
-	}
-	return Contents(b)
-}
-
-// isResult says whether the file called name begins like one of our own.
-func isResult(name string) (bool, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return false, fmt.Errorf("open %q: %w", name, cause(err))
-	}
-	defer f.Close() // it was only read
-	head := make([]byte, 4096)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		if st, serr := f.Stat(); serr == nil && st.IsDir() {
-			return false, nil
-		}
-		return false, fmt.Errorf("read %q: %w", name, cause(err))
-	}
-	return ours(head[:n]), nil
-}
 
 // ours says whether a file that begins with b is a result of our own, of any version.
 func ours(b []byte) bool {

@@ -110,7 +110,7 @@ func (b *builder) enter(h *Host) error {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	b.at[h] = at
-	if err := sysctl.Set(ns, fresh); err != nil {
+	if err := sysctl.Set(ns, b.spec.fresh()); err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	return at.Up(link.Loopback)
@@ -119,12 +119,36 @@ func (b *builder) enter(h *Host) error {
 // sendBuffer is the least, default and largest send buffer of a TCP socket, in bytes.
 const sendBuffer = "4096 16384 1048576"
 
-// fresh is what a new namespace gets from the kernel on a machine where nobody has changed anything. IPv4 settings are
-// otherwise taken over from the host, and what the host forwards or filters is no fact about a dataplane. IPv6 is off:
-// this lab is IPv4, and router solicitations are noise.
-var fresh = []sysctl.Setting{
+// fresh are the settings of a new namespace.
+func (s Spec) fresh() []sysctl.Setting {
+	if s.Lab.Family == IPv6 {
+		return slices.Concat(fresh6, fresh)
+	}
+	return slices.Concat(without6, fresh)
+}
+
+// without6 switches IPv6 off in a lab of IPv4: router solicitations are noise.
+var without6 = []sysctl.Setting{
 	{Name: "net/ipv6/conf/all/disable_ipv6", Value: "1", IfPresent: true},
 	{Name: "net/ipv6/conf/default/disable_ipv6", Value: "1", IfPresent: true},
+}
+
+// fresh6 is fresh for IPv6, without the waiting and the noise of a device that looks for its place: nobody is asked
+// whether an address is taken, and nobody for a router.
+var fresh6 = []sysctl.Setting{
+	{Name: "net/ipv6/conf/all/disable_ipv6", Value: "0"},
+	{Name: "net/ipv6/conf/default/disable_ipv6", Value: "0"},
+	{Name: "net/ipv6/conf/all/accept_dad", Value: "0"},
+	{Name: "net/ipv6/conf/default/accept_dad", Value: "0"},
+	{Name: "net/ipv6/conf/default/accept_ra", Value: "0"},
+	{Name: "net/ipv6/conf/default/autoconf", Value: "0"},
+	{Name: "net/ipv6/conf/default/router_solicitations", Value: "0"},
+	{Name: "net/ipv6/conf/all/forwarding", Value: "0"},
+}
+
+// fresh is what a new namespace gets from the kernel on a machine where nobody has changed anything. IPv4 settings are
+// otherwise taken over from the host, and what the host forwards or filters is no fact about a dataplane.
+var fresh = []sysctl.Setting{
 	{Name: "net/ipv4/ip_forward", Value: "0"},
 	{Name: "net/ipv4/tcp_rmem", Value: "4096 131072 6291456"},
 	// Not the default of 4 MiB: what one flow may have under way must fit into the receive backlog of a CPU (1000 packets,
@@ -209,14 +233,18 @@ func (b *builder) plug(h *Host, s HostSpec) error {
 	if err != nil {
 		return err
 	}
-	if err := sw.AddPort(switchBridge, s.Name, false); err != nil {
+	port, err := b.wire(s.Name)
+	if err != nil {
+		return err
+	}
+	if err := sw.AddPort(switchBridge, port, false); err != nil {
 		return err
 	}
 	if err := at.AddAddress(dataplane.NIC, s.Addr); err != nil {
 		return err
 	}
 	// Without a default route elsewhere a Calico node would not answer its pods' ARP.
-	if err := at.AddRoute(link.Route{To: everywhere, Via: switchAddr, Dev: dataplane.NIC}); err != nil {
+	if err := at.AddRoute(link.Route{To: b.spec.net.everywhere, Via: b.spec.net.switchAddr, Dev: dataplane.NIC}); err != nil {
 		return err
 	}
 	if err := sw.AddNeighbour(switchBridge, s.Addr.Addr(), s.MAC); err != nil {
@@ -342,7 +370,7 @@ func (b *builder) programs(context.Context) error {
 	var all sync.WaitGroup
 	for k, n := range nodes {
 		all.Go(func() {
-			if n.programs, errs[k] = d.Program(b.programming(k)); errs[k] != nil {
+			if n.programs, errs[k] = d.Program(b.inst.programming(k)); errs[k] != nil {
 				errs[k] = fmt.Errorf("%s: %w", n.Name, errs[k])
 			}
 		})
@@ -356,11 +384,12 @@ func (b *builder) programs(context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (b *builder) programming(k int) dataplane.Programming {
-	n, all := b.inst.Nodes[k], b.spec.Nodes
+// programming is what the programs of node k are made from.
+func (i *Instance) programming(k int) dataplane.Programming {
+	n, s := i.Nodes[k], i.Spec
 	p := dataplane.Programming{
-		NS: n.NS, Node: all[k], Others: slices.Concat(all[:k], all[k+1:]), Services: b.spec.kubeProxy(k),
-		NoCgroup: b.lab.groups.failed,
+		NS: n.NS, Node: s.Nodes[k], Others: slices.Concat(s.Nodes[:k], s.Nodes[k+1:]), Services: s.kubeProxy(k),
+		NoCgroup: i.lab.groups.failed, Policies: s.Lab.Policies, PoliciesUnselected: s.Lab.PoliciesUnselected,
 	}
 	if n.Cgroup != nil {
 		p.Cgroup = n.Cgroup.Path()
@@ -377,6 +406,7 @@ func (i *Instance) close() {
 		}
 	}
 	programs.Wait()
+	i.unwire()
 	for _, ns := range i.owned {
 		_ = ns.Close() // the descriptor is gone whatever it says
 	}

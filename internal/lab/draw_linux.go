@@ -55,6 +55,8 @@ func drawNode(n dataplane.Node) string {
 	case t.Device == "":
 	case t.Port == 0:
 		text += fmt.Sprintf(", %s %v MTU %d", t.Device, t.Addr, t.MTU)
+	case t.VNI == 0 && t.MAC == nil: // the packets are not of Ethernet, nor numbered
+		text += fmt.Sprintf(", %s %v UDP %d MTU %d", t.Device, t.Addr, t.Port, t.MTU)
 	case t.VNI == 0:
 		text += fmt.Sprintf(", %s %v VNI by packet UDP %d MTU %d", t.Device, t.Addr, t.Port, t.MTU)
 	default:

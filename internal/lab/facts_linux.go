@@ -1,22 +1,31 @@
 package lab
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/facts"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Facts that only a lab has, besides those of package facts.
 const (
 	FactNodes    = "lab.nodes"     // nodes of each profile
 	FactPods     = "lab.pods"      // pods of each node
+	FactFamily   = "lab.family"    // version of IP that nodes, pods and Services have
 	FactServices = "lab.services"  // Services besides the measured ones, which stand in the middle of them
 	FactLineRate = "lab.line_rate" // of each node's NIC in bit/s, or "unshaped"
+	FactDelay    = "lab.delay"     // that a wire adds to what a node sends, for tests
+	FactLoss     = "lab.loss"      // share of the frames that a node sends and its wire loses, for tests
 	FactCgroup   = "lab.cgroup"    // "v2", or why processes of a node are in no group
 	FactSteering = "lab.rps"       // is receive work steered to the node's CPUs
 	FactIPSet    = "ipset"
-	FactProxy    = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
+	// FactPolicies is how many NetworkPolicies select every pod, and how many none.
+	FactPolicies = "lab.policies"
+	// FactTrafficPolicy is the externalTrafficPolicy of the measured Services.
+	FactTrafficPolicy = "lab.traffic_policy"
+	FactProxy         = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
 	// FactSendBuffer is the least, default and largest send buffer of a TCP socket in bytes.
 	FactSendBuffer = "lab.tcp_wmem"
 	// FactDefaultCongestion is what a socket gets in the lab that does not choose.
@@ -30,6 +39,7 @@ func (l *Lab) Facts() facts.Facts {
 		facts.Placement: l.place.String(),
 		facts.NIC:       c.NIC,
 		facts.MTU:       strconv.Itoa(c.MTU),
+		FactFamily:      strconv.Itoa(c.Family),
 		FactNodes:       strconv.Itoa(c.Nodes),
 		FactPods:        strconv.Itoa(c.PodsPerNode),
 		FactServices:    strconv.Itoa(c.Services),
@@ -38,9 +48,18 @@ func (l *Lab) Facts() facts.Facts {
 		FactSteering:    "off",
 		FactProxy:       c.ServiceProxy,
 		FactSendBuffer:  sendBuffer,
+
+		FactPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),
+		FactTrafficPolicy: c.TrafficPolicy,
 	}
 	if c.LineRate > 0 {
 		f[FactLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)
+	}
+	if c.Delay > 0 {
+		f[FactDelay] = c.Delay.String()
+	}
+	if c.Loss > 0 {
+		f[FactLoss] = plan.FormatLoss(c.Loss)
 	}
 	if l.groups.failed != nil {
 		f[FactCgroup] = "none: " + l.groups.failed.Error()

@@ -294,7 +294,7 @@ func TestAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if client.Name != "calico-vxlan/node-1/pod-1" || server.Name != "calico-vxlan/node-2/pod-1" || server.Address != remoteVIP.String() {
+	if client.Name != "calico-vxlan/node-1/pod-1" || server.Name != "calico-vxlan/node-2/pod-1" || server.Address != addressing4.remote.String() {
 		t.Errorf("endpoints %+v, %+v", client, server)
 	}
 	stream, err := client.Start(t.Context())

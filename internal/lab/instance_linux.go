@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/impair"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -28,8 +29,9 @@ type Instance struct {
 
 	// lab is where it stands.
 	lab *Lab
-	// owned are the namespaces to close.
+	// owned are the namespaces to close, lines the wires with faults between the hosts and the switch.
 	owned []*netns.NS
+	lines []*impair.Line
 }
 
 // Host is a network namespace in which processes can be started.
@@ -46,6 +48,15 @@ type Host struct {
 	aside []int
 	// group is nil without cgroup v2.
 	group *cgroup.Group
+}
+
+// CgroupPath is the directory of the cgroup of the host's node, "" where it has none: the switch and the client outside,
+// and everybody without cgroup v2.
+func (h *Host) CgroupPath() string {
+	if h.group == nil {
+		return ""
+	}
+	return h.group.Path()
 }
 
 // Node is a host with pods.

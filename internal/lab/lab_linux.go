@@ -24,6 +24,10 @@ import (
 type Options struct {
 	// Lab has the conditions; zero fields have their defaults.
 	Lab plan.Lab
+	// Backends are the numbers of backends, each more than one and none twice, that there are Services with; (optional).
+	Backends []int
+	// TestServices adds Services that are not measured by and that a self-test has more to ask about.
+	TestServices bool
 	// Log gets the time of each step at debug level; (optional).
 	Log *slog.Logger
 	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word, with
@@ -110,6 +114,9 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 		l.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	conditions, err := complete(o.Lab)
+	if err == nil {
+		conditions, err = withRoomFor(conditions, o.Backends)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +130,11 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	}
 	l.place = place(conditions.CPU, cpus, conditions.Nodes)
 	l.tools.iptables = sync.OnceValues(func() (*ipt.Tool, error) {
-		return ipt.Find(context.WithoutCancel(ctx), ipt.Flavor(conditions.Iptables))
+		family := ipt.IPv4
+		if conditions.Family == IPv6 {
+			family = ipt.IPv6
+		}
+		return ipt.FindFamily(context.WithoutCancel(ctx), ipt.Flavor(conditions.Iptables), family)
 	})
 	l.tools.ipset = sync.OnceValues(func() (*ipt.IPSet, error) { return ipt.FindIPSet(context.WithoutCancel(ctx)) })
 	l.starter = netns.NewStarter()
@@ -147,9 +158,12 @@ func mayRaise() error {
 
 // raise returns the instance of a profile, standing or with its error.
 func (l *Lab) raise(ctx context.Context, name string) *Instance {
-	spec, err := NewSpec(name, l.options.Lab)
+	spec, err := NewSpec(name, l.options.Lab, l.options.Backends...)
 	if err != nil {
 		return &Instance{Name: name, Err: err}
+	}
+	if l.options.TestServices && len(spec.Services) > 0 {
+		spec.Services = append(spec.Services, spec.testServices()...)
 	}
 	inst, err := l.build(ctx, spec)
 	if err != nil {

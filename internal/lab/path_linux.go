@@ -3,6 +3,7 @@ package lab
 import (
 	"net/netip"
 
+	"github.com/cnibench/cnibench/internal/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/wire"
 )
@@ -18,10 +19,28 @@ type Ends struct {
 
 // Ends returns the ends of a path. The error is a *wire.NotServedError if the profile has no such path.
 func (s Spec) Ends(p plan.Path) (Ends, error) {
-	if reason := s.dataplane.NotServed(p); reason != "" {
+	reason := s.dataplane.NotServed(p)
+	if reason == "" {
+		reason = s.notByPolicy(p)
+	}
+	if reason != "" {
 		return Ends{}, s.notServed(p, reason)
 	}
 	return s.ends(p), nil
+}
+
+// notByPolicy says why the Services' externalTrafficPolicy keeps a path from working, and "" when it does not.
+func (s Spec) notByPolicy(p plan.Path) string {
+	if s.Lab.TrafficPolicy != trafficPolicyLocal || p.To != plan.NodePort {
+		return ""
+	}
+	if p.Locality == plan.Remote {
+		return "externalTrafficPolicy Local: the node that is called has no endpoint of the Service, and passes nothing on to another"
+	}
+	if _, switched := s.dataplane.(dataplane.Switched); switched {
+		return "externalTrafficPolicy Local: the client's address is kept, so the pod answers it past the node, which alone could put the Service's address back"
+	}
+	return ""
 }
 
 // ends is Ends for a path that may not be served.

@@ -15,24 +15,30 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-var everywhere = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-
 // Netfilter returns what stands in the netfilter tables of the node with this index: kubelet's and kube-proxy's rules
 // with those of the dataplane.
 func (s Spec) Netfilter(node int) policy.Node {
 	n := s.Nodes[node]
 	others := slices.Concat(s.Nodes[:node], s.Nodes[node+1:])
 	rules := s.dataplane.Rules(n, others)
+	rules.IPv6 = s.Lab.Family == IPv6
+	if rules.Calico != nil {
+		rules.Calico.Policies, rules.Calico.PoliciesUnselected = s.Lab.Policies, s.Lab.PoliciesUnselected
+	}
 	if s.Profile.Services == ebpfServices {
 		rules.Kubelet = true
 		return rules
 	}
-	rules.Services = &service.Config{ClusterCIDR: clusterCIDR, Services: s.kubeProxy(node)}
+	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.kubeProxy(node)}
 	// Felix follows kube-proxy into nftables, so a profile with the one there has both.
 	rules.ProxyNFT = s.Lab.ServiceProxy == serviceProxyNFT || rules.Calico != nil && rules.Calico.NFTables
+	rules.ProxyIPVS = s.Lab.ServiceProxy == serviceProxyIPVS && !rules.ProxyNFT
+	if rules.ProxyIPVS {
+		rules.Services.NoLocalhostNodePorts = true
+	}
 	if rules.ProxyNFT {
 		rules.Services.NodePortAddrs, rules.Services.NoLocalhostNodePorts = []netip.Addr{n.Addr.Addr()}, true
-		rules.Services.ServiceCIDR = serviceCIDR
+		rules.Services.ServiceCIDR = s.net.services
 	}
 	return rules
 }
@@ -42,11 +48,28 @@ func (s Spec) ProxyNFT() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyNFT
 }
 
+// ProxyIPVS says whether it is in ipvs mode.
+func (s Spec) ProxyIPVS() bool {
+	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyIPVS
+}
+
+// Needs are the features without which the instance cannot be raised, as package kernel/probe names them: the profile's,
+// and those of its conditions.
+func (s Spec) Needs() []string {
+	if s.ProxyIPVS() {
+		return append(slices.Clone(s.Profile.Needs), "ipvs", "ipset")
+	}
+	return s.Profile.Needs
+}
+
 // serviceProxyNFT is plan.Lab.ServiceProxy for kube-proxy in nftables mode.
 const serviceProxyNFT = "nftables"
 
-// serviceCIDR is where Kubernetes takes cluster addresses from by default.
-var serviceCIDR = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96}), 12)
+// serviceProxyIPVS is the same for ipvs mode.
+const serviceProxyIPVS = "ipvs"
+
+// trafficPolicyLocal is plan.Lab.TrafficPolicy for traffic from outside that stays on the node that it reaches.
+const trafficPolicyLocal = "Local"
 
 // ebpfServices is what a profile's row says when programs of the dataplane stand in for kube-proxy.
 const ebpfServices = "ebpf"
@@ -58,6 +81,8 @@ func (s Spec) kubeProxy(node int) []service.Service {
 		e := service.Service{
 			Namespace: "default", Name: svc.Name, PortName: "tcp", Protocol: "tcp",
 			VIP: svc.VIP, Port: uint16(svc.Port), NodePort: uint16(svc.NodePort),
+			SessionAffinity:            svc.Affinity,
+			ExternalTrafficPolicyLocal: svc.NodePort != 0 && s.Lab.TrafficPolicy == trafficPolicyLocal,
 		}
 		for _, r := range svc.Backends {
 			e.Endpoints = append(e.Endpoints, service.Endpoint{
@@ -81,21 +106,12 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	rules, sets := n.Render()
-	if sets != "" {
-		tool, err := l.tools.ipset()
-		if err != nil {
-			return err
-		}
-		if err := tool.Restore(ctx, ns, sets); err != nil {
-			return err
+	if n.ProxyIPVS {
+		if err := serveIPVS(ns, *n.Services); err != nil {
+			return fmt.Errorf("kube-proxy in ipvs mode: %w", err)
 		}
 	}
-	tool, err := l.tools.iptables()
-	if err != nil {
-		return err
-	}
-	if err := tool.Restore(ctx, ns, rules); err != nil {
+	if err := l.tools.load(ctx, ns, n); err != nil {
 		return err
 	}
 	if err := nft.Load(ctx, ns, n.Tables()...); err != nil {
@@ -107,13 +123,38 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 	return nil
 }
 
+// load puts a node's iptables rules into ns, after the sets that they name.
+func (t tools) load(ctx context.Context, ns *netns.NS, n policy.Node) error {
+	rules, sets := n.Render()
+	if sets != "" {
+		tool, err := t.ipset()
+		if err != nil {
+			return err
+		}
+		if err := tool.Restore(ctx, ns, sets); err != nil {
+			return err
+		}
+	}
+	tool, err := t.iptables()
+	if err != nil {
+		return err
+	}
+	return tool.Restore(ctx, ns, rules)
+}
+
 // nodeSettings are those of kubelet, kube-proxy and the dataplane's daemon.
 func nodeSettings(n policy.Node) []sysctl.Setting {
 	// A node of any CNI has it on where it exists: kubelet's checks ask for it.
 	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1", IfPresent: true}}
+	if n.IPv6 {
+		list = append(list, sysctl.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "1", IfPresent: true})
+	}
 	var settings map[string]string
 	if n.Services != nil {
 		settings = service.Sysctls(*n.Services)
+	}
+	if n.ProxyIPVS {
+		maps.Copy(settings, service.IPVSSysctls())
 	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		list = append(list, sysctl.Setting{Name: name, Value: settings[name]})

@@ -1,31 +1,19 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// The addresses of every instance. Instances do not know of each other, so all use the same.
-var (
-	underlay    = netip.MustParsePrefix("172.18.0.0/16")
-	switchAddr  = netip.MustParseAddr("172.18.0.1")
-	outsideAddr = netip.MustParseAddr("172.18.0.250")
-	clusterCIDR = netip.MustParsePrefix("10.244.0.0/16")
-	localVIP    = netip.MustParseAddr("10.96.100.1")
-	remoteVIP   = netip.MustParseAddr("10.96.100.2")
-	selfVIP     = netip.MustParseAddr("10.96.100.3")
-	firstFiller = netip.MustParseAddr("10.97.0.1")
-)
-
 const (
-	// firstNode is added to a node's number to make the last byte of its address.
-	firstNode = 10
 	// Port is where every server listens: in a pod, on a node, behind a Service and at its cluster address.
 	Port = 5201
 	// The node ports of the measured Services.
@@ -53,6 +41,8 @@ type Spec struct {
 	// Services are in the order in which kube-proxy has them.
 	Services  []ServiceSpec
 	dataplane dataplane.Dataplane
+	// net has the addresses.
+	net addressing
 }
 
 // HostSpec describes a host that is no node.
@@ -68,8 +58,8 @@ type ServiceSpec struct {
 	VIP  netip.Addr
 	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
 	Port, TargetPort, NodePort int
-	// UDP says that it serves UDP besides TCP.
-	UDP bool
+	// UDP says that it serves UDP besides TCP; Affinity that a client stays with the backend that it had.
+	UDP, Affinity bool
 	// Backends are pods as indices of node and pod.
 	Backends []PodRef
 }
@@ -77,9 +67,16 @@ type ServiceSpec struct {
 // PodRef names a pod by its place in Spec.Nodes and Node.Pods.
 type PodRef struct{ Node, Pod int }
 
+// ErrNoIPv6 is returned for a profile that does not exist in IPv6, in a lab that has nothing else.
+var ErrNoIPv6 = errors.New("there is no IPv6 form of it")
+
+// ErrNoIPVS is returned for a profile beside which kube-proxy is not modelled in ipvs mode, when it is to be in that.
+var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains, which this version does not model")
+
 // NewSpec describes an instance of the profile called name, which may have plan.TwinSuffix. The same arguments give the
-// same description. Zero fields of l have their defaults.
-func NewSpec(name string, l plan.Lab) (Spec, error) {
+// same description. Zero fields of l have their defaults. For each number in backends, all different, there are Services
+// with so many backends, and pods enough for them.
+func NewSpec(name string, l plan.Lab, backends ...int) (Spec, error) {
 	p, ok := profile.Lookup(strings.TrimSuffix(name, plan.TwinSuffix))
 	if !ok {
 		return Spec{}, fmt.Errorf("profile %q: there is no such profile; cnibench list has them all", name)
@@ -89,19 +86,29 @@ func NewSpec(name string, l plan.Lab) (Spec, error) {
 		return Spec{}, fmt.Errorf("profile %q: this version cannot raise it in the lab; it can raise %s", name, strings.Join(profile.InLab(), ", "))
 	}
 	l, err := complete(l)
+	if err == nil {
+		l, err = withRoomFor(l, backends)
+	}
 	if err != nil {
 		return Spec{}, fmt.Errorf("profile %q: %w", name, err)
 	}
+	if l.Family == IPv6 && p.NoIPv6 != "" {
+		return Spec{}, fmt.Errorf("profile %q: %w: %s", name, ErrNoIPv6, p.NoIPv6)
+	}
+	if l.ServiceProxy == serviceProxyIPVS && p.Policy == "calico-iptables" {
+		return Spec{}, hint.With(fmt.Errorf("profile %q: %w", name, ErrNoIPVS), "leave it out, or take another mode: --service-proxy iptables")
+	}
+	a := addressingOf(l)
 	s := Spec{
-		Name: name, Profile: p, Lab: l, dataplane: d,
-		Switch:   onUnderlay("switch", switchAddr),
-		External: onUnderlay("external", outsideAddr),
+		Name: name, Profile: p, Lab: l, dataplane: d, net: a,
+		Switch:   a.onUnderlay("switch", a.switchAddr),
+		External: a.onUnderlay("external", a.outside),
 	}
 	for i := range l.Nodes {
-		s.Nodes = append(s.Nodes, newNode(d, l, i+1))
+		s.Nodes = append(s.Nodes, s.newNode(i+1))
 	}
 	if p.Name != profile.Raw {
-		s.Services = services(s)
+		s.Services = services(s, backends)
 	}
 	return s, nil
 }
@@ -126,6 +133,12 @@ func complete(l plan.Lab) (plan.Lab, error) {
 			return l, fmt.Errorf("%d %s: want %d to %d", *f.value, f.name, f.low, f.high)
 		}
 	}
+	if l.Family == 0 {
+		l.Family = d.Family
+	}
+	if l.Family != 4 && l.Family != IPv6 {
+		return l, fmt.Errorf("IP family %d: want 4 or 6", l.Family)
+	}
 	for _, f := range []struct {
 		name  string
 		value *string
@@ -134,7 +147,8 @@ func complete(l plan.Lab) (plan.Lab, error) {
 		{"NIC model", &l.NIC, []string{d.NIC, "ideal"}},
 		{"CPU placement", &l.CPU, []string{d.CPU, "one", "split"}},
 		{"iptables flavour", &l.Iptables, []string{d.Iptables, "nft", "legacy"}},
-		{"service proxy", &l.ServiceProxy, []string{d.ServiceProxy, serviceProxyNFT}},
+		{"service proxy", &l.ServiceProxy, []string{d.ServiceProxy, serviceProxyNFT, serviceProxyIPVS}},
+		{"traffic policy", &l.TrafficPolicy, []string{d.TrafficPolicy, trafficPolicyLocal}},
 	} {
 		if *f.value == "" {
 			*f.value = f.words[0]
@@ -146,29 +160,24 @@ func complete(l plan.Lab) (plan.Lab, error) {
 	return l, nil
 }
 
-func onUnderlay(name string, a netip.Addr) HostSpec {
-	return HostSpec{Name: name, Addr: netip.PrefixFrom(a, underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, a)}
-}
-
-func newNode(d dataplane.Dataplane, l plan.Lab, number int) dataplane.Node {
-	b := underlay.Addr().As4()
-	b[3] = byte(firstNode + number)
-	h := onUnderlay(fmt.Sprintf("node-%d", number), netip.AddrFrom4(b))
-	n := dataplane.Node{Name: h.Name, Addr: h.Addr, MAC: h.MAC, MTU: l.MTU, Cluster: clusterCIDR}
-	d.Arrange(&n, number, l.PodsPerNode)
+func (s Spec) newNode(number int) dataplane.Node {
+	h := s.net.onUnderlay(fmt.Sprintf("node-%d", number), s.net.node(number))
+	n := dataplane.Node{Name: h.Name, Addr: h.Addr, MAC: h.MAC, MTU: s.Lab.MTU, Cluster: s.net.cluster}
+	s.dataplane.Arrange(&n, number, s.Lab.PodsPerNode)
 	return n
 }
 
 // services returns the Services of an instance. The measured ones stand in the middle of the others, since a new
 // connection pays for the Services before its own: so it pays for half of them, which is the mean.
-func services(s Spec) []ServiceSpec {
+func services(s Spec, backends []int) []ServiceSpec {
 	measured := []ServiceSpec{
-		{Name: LocalService, VIP: localVIP, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
-		{Name: RemoteService, VIP: remoteVIP, NodePort: remoteNodePort, UDP: true, Backends: []PodRef{{1, 0}}},
-		{Name: SelfService, VIP: selfVIP, NodePort: selfNodePort, UDP: true, Backends: []PodRef{{0, 0}}},
+		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
+		{Name: RemoteService, VIP: s.net.remote, NodePort: remoteNodePort, UDP: true, Backends: []PodRef{{1, 0}}},
+		{Name: SelfService, VIP: s.net.itself, NodePort: selfNodePort, UDP: true, Backends: []PodRef{{0, 0}}},
 	}
+	measured = append(measured, s.severalBackends(backends)...)
 	var all []ServiceSpec
-	vip := firstFiller
+	vip := s.net.firstFiller
 	for i := range s.Lab.Services {
 		if i == s.Lab.Services/2 {
 			all = append(all, measured...)

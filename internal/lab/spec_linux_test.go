@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,13 +30,65 @@ func TestSpecGolden(t *testing.T) {
 	for _, name := range profile.InLab() {
 		t.Run(name, func(t *testing.T) {
 			s := spec(t, name, plan.Lab{PodsPerNode: 3})
-			var drawn bytes.Buffer
-			if err := s.Draw(&drawn); err != nil {
-				t.Fatal(err)
-			}
-			gold.Check(t, "draw/"+name+".golden", drawn.Bytes())
+			gold.Check(t, "draw/"+name+".golden", drawn(t, s))
 			gold.Check(t, "spec/"+name+".golden", describe(s))
 		})
+	}
+	for _, name := range in6(t) {
+		t.Run(name+" in IPv6", func(t *testing.T) {
+			s := spec(t, name, plan.Lab{PodsPerNode: 3, Family: IPv6})
+			gold.Check(t, "draw/"+name+"-v6.golden", drawn(t, s))
+			gold.Check(t, "spec/"+name+"-v6.golden", describe(s))
+		})
+	}
+}
+
+func drawn(t *testing.T, s Spec) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := s.Draw(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// in6 are the profiles that have an IPv6 form.
+func in6(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, name := range profile.InLab() {
+		_, err := NewSpec(name, plan.Lab{Family: IPv6})
+		switch {
+		case err == nil:
+			names = append(names, name)
+		case !errors.Is(err, ErrNoIPv6):
+			t.Error(err)
+		}
+	}
+	return names
+}
+
+// TestIPv6IsTheSameLab: the same profile has the same hosts, devices and ways in both versions of IP, and no address of
+// the other.
+func TestIPv6IsTheSameLab(t *testing.T) {
+	for _, name := range in6(t) {
+		in4, in6 := spec(t, name, plan.Lab{Services: 9}), spec(t, name, plan.Lab{Services: 9, Family: IPv6})
+		if !slices.Equal(in4.Hosts(), in6.Hosts()) || len(in4.Services) != len(in6.Services) {
+			t.Errorf("%s: hosts %v and %v", name, in4.Hosts(), in6.Hosts())
+		}
+		if bytes.Contains(describe(in6), []byte("10.244.")) || bytes.Contains(describe(in6), []byte("172.18.0")) {
+			t.Errorf("%s: IPv4 addresses in IPv6:\n%s", name, describe(in6))
+		}
+		for _, p := range plan.Paths {
+			e4, err4 := in4.Ends(p)
+			e6, err6 := in6.Ends(p)
+			if (err4 == nil) != (err6 == nil) || e4.Client != e6.Client || e4.Server != e6.Server || e4.Port != e6.Port {
+				t.Errorf("%s %s: %+v (%v) and %+v (%v)", name, p, e4, err4, e6, err6)
+			}
+		}
+	}
+	if _, err := NewSpec("calico-ipip", plan.Lab{Family: IPv6}); !errors.Is(err, ErrNoIPv6) || !strings.Contains(err.Error(), "Calico has no IPIP for IPv6") {
+		t.Errorf("calico-ipip in IPv6: %v", err)
 	}
 }
 
@@ -51,7 +104,8 @@ func describe(s Spec) []byte {
 		}
 	}
 	for _, svc := range s.Services {
-		fmt.Fprintf(&b, "%+v\n", svc)
+		fmt.Fprintf(&b, "{Name:%s VIP:%v Port:%d TargetPort:%d NodePort:%d UDP:%t Backends:%+v}\n",
+			svc.Name, svc.VIP, svc.Port, svc.TargetPort, svc.NodePort, svc.UDP, svc.Backends)
 	}
 	for _, p := range plan.Paths {
 		if e, err := s.Ends(p); err != nil {
@@ -71,13 +125,22 @@ func TestSpecHoldsTogether(t *testing.T) {
 		{Nodes: 3, PodsPerNode: 64, MTU: 9000, Services: 1000},
 		{Nodes: 5, PodsPerNode: 63, MTU: 1280},
 	}
+	sizes6 := []plan.Lab{
+		{Family: IPv6}, {Family: IPv6, Nodes: plan.MaxNodes, PodsPerNode: plan.MaxPodsPerNode, Services: plan.MaxServices},
+		{Family: IPv6, Nodes: 3, PodsPerNode: 64, MTU: 9000},
+	}
+	of6 := in6(t)
 	for _, name := range append(profile.InLab(), profile.Raw+plan.TwinSuffix) {
-		for _, l := range sizes {
+		all := sizes
+		if slices.Contains(of6, name) {
+			all = append(slices.Clone(sizes), sizes6...)
+		}
+		for _, l := range all {
 			s := spec(t, name, l)
 			if again := spec(t, name, l); !reflect.DeepEqual(s, again) {
 				t.Errorf("%s: the same arguments gave another description", name)
 			}
-			t.Run(fmt.Sprintf("%s/%d nodes, %d pods", name, s.Lab.Nodes, s.Lab.PodsPerNode), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/IPv%d/%d nodes, %d pods", name, s.Lab.Family, s.Lab.Nodes, s.Lab.PodsPerNode), func(t *testing.T) {
 				holdsTogether(t, s)
 			})
 		}
@@ -100,7 +163,7 @@ func holdsTogether(t *testing.T, s Spec) {
 		once(n.Addr.Addr(), n.MAC.String(), n.Name)
 		if n.Tunnel.Device != "" {
 			once(n.Tunnel.Addr, n.Tunnel.MAC.String(), n.Name+" tunnel")
-			if n.Tunnel.MTU != s.Lab.MTU-s.Profile.Overhead {
+			if n.Tunnel.MTU != s.Lab.MTU-s.Profile.OverheadOn(s.Lab.Family) {
 				t.Errorf("%s: tunnel MTU %d over %d", n.Name, n.Tunnel.MTU, s.Lab.MTU)
 			}
 		}
@@ -114,7 +177,7 @@ func holdsTogether(t *testing.T, s Spec) {
 				mac = "" // shared with the NIC is what ipvlan is about
 			}
 			once(p.Addr.Addr(), mac, p.Name)
-			if p.MTU != s.Lab.MTU-s.Profile.Overhead {
+			if p.MTU != s.Lab.MTU-s.Profile.OverheadOn(s.Lab.Family) {
 				t.Errorf("%s: MTU %d, want %d less %d", p.Name, p.MTU, s.Lab.MTU, s.Profile.Overhead)
 			}
 			if n.PodCIDR.IsValid() && !n.PodCIDR.Contains(p.Addr.Addr()) {
@@ -160,11 +223,14 @@ func TestSpecRefuses(t *testing.T) {
 		says string
 	}{
 		{"calcio", plan.Lab{}, `profile "calcio": there is no such profile`},
-		{"cilium-netkit", plan.Lab{}, `profile "cilium-netkit": this version cannot raise it in the lab`},
+		{"canal", plan.Lab{ServiceProxy: "ipvs"}, `profile "canal": beside kube-proxy in ipvs mode Felix has more chains`},
+		{"host", plan.Lab{ServiceProxy: "haproxy"}, `service proxy "haproxy": want one of iptables, nftables, ipvs`},
 		{"canal", plan.Lab{Nodes: 17}, "17 nodes: want 2 to 16"},
 		{"canal", plan.Lab{PodsPerNode: 1}, "1 pods per node: want 2 to 250"},
 		{"canal", plan.Lab{MTU: 500}, "500 MTU: want 1280 to 9000"},
 		{"canal", plan.Lab{Services: -1}, "-1 services: want 0 to 10000"},
+		{"canal", plan.Lab{Family: 5}, "IP family 5: want 4 or 6"},
+		{"canal", plan.Lab{TrafficPolicy: "Near"}, `traffic policy "Near": want one of Cluster, Local`},
 		{"canal", plan.Lab{NIC: "fast"}, `NIC model "fast": want one of wire, ideal`},
 		{"canal", plan.Lab{CPU: "two"}, `CPU placement "two"`},
 		{"canal", plan.Lab{Iptables: "bpf"}, `iptables flavour "bpf"`},
@@ -197,6 +263,36 @@ func TestNinePathsAreServed(t *testing.T) {
 			}
 			if not != nil && (not.Reason == "" || not.Profile != name || not.Path != p.String()) {
 				t.Errorf("%s %s: incomplete reason %+v", name, p, not)
+			}
+		}
+	}
+}
+
+// TestTrafficPolicyLocal: the node that is called keeps a client outside to its own endpoints, and says so on the path to
+// another's.
+func TestTrafficPolicyLocal(t *testing.T) {
+	entry := map[plan.Locality]plan.Path{}
+	for _, l := range []plan.Locality{plan.Local, plan.Remote} {
+		entry[l] = plan.Path{From: plan.External, To: plan.NodePort, Locality: l}
+	}
+	for _, name := range profile.InLab() {
+		cluster, local := spec(t, name, plan.Lab{}), spec(t, name, plan.Lab{TrafficPolicy: "Local"})
+		for _, p := range plan.Paths {
+			_, before := cluster.Ends(p)
+			_, err := local.Ends(p)
+			var not *wire.NotServedError
+			switch {
+			case before != nil && err == nil, before == nil && p.To != plan.NodePort && err != nil:
+				t.Errorf("%s %s: %v, with the policy Cluster %v", name, p, err, before)
+			case p == entry[plan.Remote] && !errors.As(err, &not), p == entry[plan.Local] && before == nil && (err != nil) != (name == "sriov"):
+				t.Errorf("%s %s: %v", name, p, err)
+			case not != nil && before == nil && !strings.HasPrefix(not.Reason, "externalTrafficPolicy Local: "):
+				t.Errorf("%s %s: the reason is %q", name, p, not.Reason)
+			}
+		}
+		for _, svc := range local.kubeProxy(0) {
+			if !svc.ExternalTrafficPolicyLocal {
+				t.Errorf("%s: %s is of the policy Cluster", name, svc.Name)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/sample"
 )
 
@@ -43,7 +44,11 @@ func openConnector(w *worker) error {
 
 func (c *connector) step(w *worker) bool {
 	w.last = w.trial.now()
-	fd, e := sock.Socket(c.to.Family(), syscall.SOCK_STREAM, 0)
+	kind := syscall.SOCK_STREAM
+	if w.spin {
+		kind |= sock.NonBlocking
+	}
+	fd, e := sock.Socket(c.to.Family(), kind, 0)
 	if e != 0 {
 		w.fail(classify(e))
 		w.rest()
@@ -93,8 +98,12 @@ func (w *worker) again(e syscall.Errno) syscall.Errno {
 	switch {
 	case e == 0:
 		return 0
+	case w.spin && (e == syscall.EINPROGRESS || e == syscall.EALREADY || e == syscall.EAGAIN):
+		thread.Yield()
 	case e != syscall.EINTR && e != syscall.EALREADY:
 		return e
+	}
+	switch {
 	case w.trial.now()-w.last > int64(w.trial.o.Timeout):
 		return syscall.ETIMEDOUT
 	case w.trial.stopping(w.leaveAt):
@@ -112,7 +121,7 @@ func (c *connector) receive(w *worker, fd int) syscall.Errno {
 		} else if c.peek {
 			flags |= sock.Peek
 		}
-		n, e := sock.Recv(fd, part, flags)
+		n, e := w.recv(fd, part, flags)
 		switch {
 		case e != 0:
 			if e = w.again(e); e != 0 {
@@ -139,6 +148,11 @@ type acceptor struct{ request, response []byte }
 func openAcceptor(w *worker) error {
 	o := w.trial.o.Workload
 	w.flow = &acceptor{request: make([]byte, o.RequestSize), response: filled(o.ResponseSize)}
+	if w.spin {
+		if err := sock.SetNonBlocking(w.fd); err != nil {
+			return err
+		}
+	}
 	w.each = size{sent: uint64(o.ResponseSize), received: uint64(o.RequestSize)}
 	return nil
 }
@@ -147,6 +161,9 @@ func (a *acceptor) step(w *worker) bool {
 	fd, e := sock.Accept(w.fd)
 	switch {
 	case e == syscall.EAGAIN || e == syscall.EINTR:
+		if w.spin {
+			thread.Yield()
+		}
 		return true
 	case e != 0:
 		if w.trial.stopping(stop) {
@@ -161,7 +178,9 @@ func (a *acceptor) step(w *worker) bool {
 	switch {
 	case e == 0:
 		w.count.operations.Add(1)
-	case !w.trial.stopping(after):
+	case w.trial.stopping(after) || classify(e) == reset && w.trial.ending():
+		// The client has left, and took the connections with it that were under way.
+	default:
 		w.fail(classify(e))
 	}
 	return true
@@ -171,7 +190,7 @@ func (a *acceptor) step(w *worker) bool {
 func (a *acceptor) serve(w *worker, fd int) syscall.Errno {
 	w.last = 0
 	for rest := a.request; len(rest) > 0; {
-		n, e := sock.Recv(fd, rest, sock.WaitAll)
+		n, e := w.recv(fd, rest, sock.WaitAll)
 		switch {
 		case e != 0:
 			if e = a.patience(w, e); e != 0 {

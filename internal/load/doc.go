@@ -26,11 +26,19 @@
 //
 // # Threads
 //
-// Each flow has one OS thread, locked and pinned, which makes raw system calls (package sock) and shares nothing with
-// another but the phase. It takes no lock and allocates nothing. Its counters are alone on their cache lines, and Run
-// reads them for the interval rows. Histograms and ledgers are the thread's own until it has marked the end. The garbage
-// collector rests from Prepare to Close, and GOMAXPROCS is raised by the number of threads, because a raw call that
-// blocks keeps its processor.
+// Each flow has one OS thread, and http has threads with many connections each (http_linux.go). A thread is locked and
+// pinned, makes raw system calls (package sock) and shares nothing with another but the phase. It takes no lock and
+// allocates nothing. Its counters are alone on their cache lines, and Run reads them for the interval rows. Histograms and
+// ledgers are the thread's own until it has marked the end. The garbage collector rests from Prepare to Close, and
+// GOMAXPROCS is raised by the number of threads, because a raw call that blocks keeps its processor.
+//
+// # Closed and open loops
+//
+// In a closed loop a flow's next request waits for the response. The plain clients block in their calls, which costs
+// least; with Wait "spin" they ask again and again (worker.recv). Where requests follow a schedule, or several are under way
+// on a flow, a client is paced: schedule.go says what is due, flight.go keeps what is under way, paced_linux.go has the
+// rest in which a thread waits for both, and rr_paced, crr_paced and http_paced do the sending and receiving on sockets
+// that do not block. A time counts from when the request fell due. The servers are the same for all.
 //
 // # Nothing hangs
 //
@@ -47,5 +55,5 @@
 // returns an *Error.
 //
 // Read engine_linux.go, worker_linux.go, then one workload: rr_linux.go is the plainest. pace.go and ledger.go are the
-// arithmetic of UDP streams, without sockets. Times are ns since Prepare unless said.
+// arithmetic of UDP streams, schedule.go and flight.go that of paced clients, without sockets. Times are ns since Prepare unless said.
 package load

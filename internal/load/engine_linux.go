@@ -32,6 +32,8 @@ type Options struct {
 	// Timeout bounds one exchange (a reply, a connect) before it is counted as a timeout. Default 50 ms for rr over UDP,
 	// where nobody sends again, and 1 s otherwise.
 	Timeout time.Duration
+	// Name is what a server of http calls itself in its responses; default the machine's name. See httpwire.ValidName.
+	Name string
 }
 
 const (
@@ -62,6 +64,7 @@ type Trial struct {
 	address netip.Addr
 	port    int
 	work    work
+	threads int // load threads that this side has, or is to have
 	clock   clock
 	phase   atomic.Int32
 	edges   [2]atomic.Int64 // when Run opened and closed the window
@@ -107,7 +110,7 @@ func Prepare(ctx context.Context, o Options) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	hush(t.o.Workload.Flows)
+	hush(t.threads)
 	if t.o.Side == wire.SideServer {
 		err = t.listen()
 	} else {
@@ -127,8 +130,14 @@ func newTrial(o Options) (*Trial, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	flows := t.o.Workload.Flows
-	t.signals.gate, t.signals.gone, t.signals.told = make(chan struct{}), make(chan struct{}), make(chan struct{}, flows)
+	t.threads = t.o.Workload.Flows
+	if t.o.Workload.Under != "" {
+		t.threads++
+	}
+	if t.o.Workload.Kind == plan.HTTP {
+		t.threads = httpThreads(t.o)
+	}
+	t.signals.gate, t.signals.gone, t.signals.told = make(chan struct{}), make(chan struct{}), make(chan struct{}, t.threads)
 	t.clock = clock{base: time.Now(), offset: thread.Monotonic()}
 	return t, nil
 }
@@ -155,10 +164,19 @@ func (t *Trial) check() error {
 		return usage("a negative time")
 	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == wire.SideClient && o.Workload.Kind != plan.Ping:
 		return usage("port %d", o.Port)
+	case o.Workload.Open() && !(o.Workload.Rate > 0 && o.Workload.Rate <= plan.MaxRequestRate):
+		return usage("rate of %g requests per second", o.Workload.Rate)
+	case o.Workload.Burst > plan.MaxBurst || o.Workload.Burst < 0:
+		return usage("burst of %d, at most %d", o.Workload.Burst, plan.MaxBurst)
 	case !t.sized():
 		return usage("sizes of %s; see the limits of package plan", o.Workload)
 	case o.Interval > 0 && (o.Warmup+o.Window)/o.Interval > maxRows:
 		return usage("interval of %v makes more than %d rows", o.Interval, maxRows)
+	}
+	if o.Workload.Kind == plan.HTTP {
+		if err := checkHTTP(o); err != nil {
+			return err
+		}
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -185,6 +203,9 @@ func (t *Trial) sized() bool {
 			most = plan.MaxMessage
 		}
 		return within(w.MessageSize, least, most) && w.Rate >= 0
+	case plan.HTTP:
+		return within(w.ResponseSize, 1, plan.MaxRequest) && within(w.Threads, 1, plan.MaxThreads) &&
+			within(w.Connections, w.Threads, plan.MaxConnections)
 	}
 	return within(w.RequestSize, least, most) && within(w.ResponseSize, least, most)
 }
@@ -255,12 +276,17 @@ func (t *Trial) Close() error {
 	t.release()
 	r.tasks.Wait()
 
+	for _, w := range r.workers {
+		if f, ok := w.flow.(closer); ok {
+			f.close()
+		}
+	}
 	var failed error
 	for _, fd := range r.fds {
 		if e := sock.Close(fd); e != 0 {
 			failed = errors.Join(failed, fmt.Errorf("close descriptor %d: %w", fd, e))
 		}
 	}
-	unhush(t.o.Workload.Flows)
+	unhush(t.threads)
 	return failed
 }

@@ -27,6 +27,32 @@ var everyWorkload = []plan.Workload{
 	{Kind: plan.CRR, Flows: 3, RequestSize: 1024, ResponseSize: 1024},
 	{Kind: plan.CRR, RequestSize: 1 << 20, ResponseSize: 1 << 20},
 	{Kind: plan.CRR, Close: "fin", ResponseSize: 100_000},
+	{Kind: plan.HTTP},
+	{Kind: plan.HTTP, Threads: 1, Connections: 1, ResponseSize: 100_000},
+	{Kind: plan.HTTP, Connections: 101, ResponseSize: 1 << 20},
+	{Kind: plan.HTTP, Connection: "close", Threads: 3, Connections: 20},
+	{Kind: plan.HTTP, Connection: "close", Threads: 1, Connections: 1, ResponseSize: 1 << 20},
+	{Kind: plan.RR, Wait: plan.Spin},
+	{Kind: plan.RR, Protocol: plan.UDP, Wait: plan.Spin, Flows: 2},
+	{Kind: plan.RR, Burst: 16},
+	{Kind: plan.RR, Protocol: plan.UDP, Burst: 16},
+	{Kind: plan.RR, Arrival: plan.Saturate},
+	{Kind: plan.RR, Protocol: plan.UDP, Arrival: plan.Saturate, Flows: 2},
+	{Kind: plan.RR, Rate: 3000},
+	{Kind: plan.RR, Rate: 3000, Arrival: plan.Constant, Flows: 3, RequestSize: 1024, ResponseSize: 100_000},
+	{Kind: plan.RR, Rate: 3000, Burst: 8, Wait: plan.Spin},
+	{Kind: plan.RR, Protocol: plan.UDP, Rate: 3000, Flows: 2},
+	{Kind: plan.RR, Protocol: plan.UDP, Rate: 3000, Arrival: plan.Constant, Burst: 4},
+	{Kind: plan.HTTP, Rate: 2000},
+	{Kind: plan.HTTP, Rate: 2000, Connection: "close", Arrival: plan.Constant, Threads: 3, Connections: 20},
+	{Kind: plan.HTTP, Rate: 1000, Threads: 1, Connections: 1, ResponseSize: 100_000},
+	{Kind: plan.RR, Under: "stream"},
+	{Kind: plan.RR, Rate: 500, Under: "stream", Flows: 2},
+	{Kind: plan.CRR, Wait: plan.Spin},
+	{Kind: plan.CRR, Arrival: plan.Saturate},
+	{Kind: plan.CRR, Rate: 2000},
+	{Kind: plan.CRR, Rate: 2000, Flows: 2, Arrival: plan.Constant, Close: "fin", RequestSize: 300_000, ResponseSize: 300_000},
+	{Kind: plan.CRR, Wait: plan.Spin, Close: "fin", RequestSize: 1 << 20, ResponseSize: 100_000},
 	{Kind: plan.Ping},
 	{Kind: plan.Ping, Flows: 2, Interval: 2 * time.Millisecond},
 }
@@ -35,6 +61,7 @@ func TestEveryWorkload(t *testing.T) {
 	for _, w := range everyWorkload {
 		t.Run(w.String(), func(t *testing.T) {
 			o := options(w)
+			o.Timeout = time.Second // a busy machine keeps a side waiting for longer than the default of UDP
 			client, server := trial(t, o)
 			o.Workload = o.Workload.Normalize()
 			checkSide(t, o, client)
@@ -55,7 +82,8 @@ func TestEveryWorkload(t *testing.T) {
 func TestBothAddressFamilies(t *testing.T) {
 	for _, w := range []plan.Workload{
 		{Kind: plan.Stream}, {Kind: plan.Stream, Protocol: plan.UDP, Rate: 1e7}, {Kind: plan.RR},
-		{Kind: plan.RR, Protocol: plan.UDP}, {Kind: plan.CRR}, {Kind: plan.Ping},
+		{Kind: plan.RR, Protocol: plan.UDP}, {Kind: plan.CRR}, {Kind: plan.Ping}, {Kind: plan.HTTP},
+		{Kind: plan.HTTP, Connection: "close"},
 	} {
 		for _, c := range []struct{ listen, dial string }{{"::1", "::1"}, {"", "::1"}, {"", "127.0.0.1"}} {
 			t.Run(w.String()+" "+c.listen+" "+c.dial, func(t *testing.T) {
@@ -101,7 +129,7 @@ func checkSide(t *testing.T, o Options, got *sample.Observation) {
 	if got.CPU.ThreadsNs <= 0 != pingServer || got.CPU.ProcessNs < got.CPU.ThreadsNs/2 {
 		t.Errorf("%s: CPU %+v", got.Side, got.CPU)
 	}
-	if standing := w.Protocol == plan.TCP && w.Kind != plan.CRR; (got.TCP != nil) != standing {
+	if standing := w.Protocol == plan.TCP && w.Kind != plan.CRR && w.Kind != plan.HTTP; (got.TCP != nil) != standing {
 		t.Errorf("%s: TCP %+v", got.Side, got.TCP)
 	}
 	if got.TCP != nil && (got.TCP.Congestion != w.Congestion || got.TCP.SegmentsOut == 0 || got.TCP.CwndSegments == 0) {
@@ -174,6 +202,12 @@ func checkTimes(t *testing.T, w plan.Workload, client *sample.Observation) {
 	}
 	if client.RTT.Min() < 1000 {
 		t.Errorf("a round trip of %d ns", client.RTT.Min())
+	}
+	if w.Kind == plan.HTTP {
+		if (client.Connect != nil) != (w.Connection == "close") || client.Connect != nil && client.Connect.Count() == 0 {
+			t.Errorf("connect times %v", client.Connect)
+		}
+		return
 	}
 	if w.Kind != plan.CRR {
 		return

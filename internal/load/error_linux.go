@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/cnibench/cnibench/internal/wire"
 )
 
 // Kinds of failure, the keys of Observation.Errors and the values of Error.Kind.
@@ -23,7 +25,9 @@ const (
 	KindUnsupported = "unsupported"
 	KindUsage       = "bad options"
 	KindProtocol    = "protocol"
-	KindNoTraffic   = "no traffic"
+	KindStatus      = "HTTP status"
+	KindUnanswered  = "unanswered"
+	KindNoTraffic   = wire.KindNoTraffic
 	KindCancelled   = "cancelled"
 	KindOther       = "other"
 )
@@ -45,13 +49,18 @@ const (
 	tooLong
 	notOffered
 	unsupported
+	protocol
+	badStatus
+	unanswered
 	other
 	kinds
 )
 
 var kindNames = [kinds]string{
 	KindRefused, KindTimeout, KindReset, KindGone, KindNoRoute, KindNoPort, KindInUse, KindDescriptors, KindNotAllowed,
-	KindMemory, KindTooLong, KindNotOffered, KindUnsupported, KindOther,
+	KindMemory, KindTooLong, KindNotOffered, KindUnsupported, KindProtocol, KindStatus,
+	KindUnanswered,
+	KindOther,
 }
 
 // classify says what kind of failure an errno is.
@@ -104,12 +113,16 @@ func failure(op string, err error) *Error {
 	if errors.As(err, &known) {
 		return known
 	}
-	k := KindOther
+	return &Error{Kind: kindNames[kindOfError(err)], Op: op, Err: err}
+}
+
+// kindOfError says what kind of failure an error is that a call returned.
+func kindOfError(err error) kind {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
-		k = kindNames[classify(errno)]
+		return classify(errno)
 	}
-	return &Error{Kind: k, Op: op, Err: err}
+	return other
 }
 
 func usage(format string, args ...any) *Error {

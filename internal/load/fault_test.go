@@ -161,7 +161,21 @@ func TestPeerKilled(t *testing.T) {
 		{plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Rate: 1e7}, wire.SideClient, KindGone},
 		{plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Rate: 1e7}, wire.SideServer, KindRefused},
 		{plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Rate: 1e7, Reverse: true}, wire.SideClient, KindGone},
+		{plan.Workload{Kind: plan.RR, Rate: 2000, Flows: 2}, wire.SideServer, KindReset},
+		{plan.Workload{Kind: plan.RR, Rate: 2000, Flows: 2}, wire.SideClient, KindGone},
+		{plan.Workload{Kind: plan.RR, Rate: 2000, Protocol: plan.UDP}, wire.SideServer, KindRefused},
+		{plan.Workload{Kind: plan.RR, Arrival: plan.Saturate}, wire.SideServer, KindReset},
+		{plan.Workload{Kind: plan.RR, Wait: plan.Spin}, wire.SideServer, KindReset},
+		{plan.Workload{Kind: plan.RR, Wait: plan.Spin}, wire.SideClient, KindGone},
+		{plan.Workload{Kind: plan.CRR, Rate: 2000}, wire.SideServer, KindRefused},
+		{plan.Workload{Kind: plan.CRR, Arrival: plan.Saturate}, wire.SideServer, KindRefused},
 		{plan.Workload{Kind: plan.CRR}, wire.SideServer, KindRefused},
+		{plan.Workload{Kind: plan.HTTP, Rate: 2000}, wire.SideServer, KindRefused},
+		{plan.Workload{Kind: plan.HTTP, Rate: 2000}, wire.SideClient, KindGone},
+		{plan.Workload{Kind: plan.HTTP, Rate: 2000, Connection: "close"}, wire.SideServer, KindRefused},
+		{plan.Workload{Kind: plan.HTTP}, wire.SideServer, KindRefused},
+		{plan.Workload{Kind: plan.HTTP}, wire.SideClient, KindGone},
+		{plan.Workload{Kind: plan.HTTP, Connection: "close"}, wire.SideServer, KindRefused},
 	} {
 		t.Run(c.workload.String()+" "+c.killed, func(t *testing.T) {
 			o := options(c.workload)
@@ -241,7 +255,7 @@ func must(t *testing.T, err error) {
 
 func TestBlackhole(t *testing.T) {
 	address := blackhole(t).String()
-	for _, w := range []plan.Workload{{Kind: plan.CRR, Flows: 2}, {Kind: plan.Ping}} {
+	for _, w := range []plan.Workload{{Kind: plan.CRR, Flows: 2}, {Kind: plan.Ping}, {Kind: plan.CRR, Rate: 500}, {Kind: plan.CRR, Arrival: plan.Saturate}} {
 		o := options(w)
 		o.Address, o.Port, o.Timeout = address, 7, 40*time.Millisecond
 		c := prepare(t, wire.SideClient, o)

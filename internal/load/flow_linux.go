@@ -94,7 +94,7 @@ func setCongestion(fd int, name string) error {
 
 // connect makes the client's side.
 func (t *Trial) connect(ctx context.Context) error {
-	for i := range t.o.Workload.Flows {
+	for i := range t.threads {
 		fd := -1
 		if t.work.standing {
 			var err error
@@ -106,7 +106,20 @@ func (t *Trial) connect(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, w := range t.crew() {
+		if f, ok := w.flow.(dialer); ok {
+			// Its thread waits at the gate.
+			if err := f.dial(ctx, w); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// dialer is a flow of several connections, which it makes itself before the trial begins.
+type dialer interface {
+	dial(ctx context.Context, w *worker) error
 }
 
 // load starts the thread of a flow. It has its pulse, so the timeouts of the setting-up, which cost a timer whenever the
@@ -210,7 +223,7 @@ func (t *Trial) listen() error {
 	if t.o.Workload.Kind == plan.Ping {
 		return nil // the kernel answers
 	}
-	for i := range t.o.Workload.Flows {
+	for i := range t.threads {
 		fd, err := t.bind(true)
 		if err != nil {
 			return err
@@ -304,7 +317,7 @@ func (t *Trial) welcome(fd int) {
 func (t *Trial) full() bool {
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()
-	return t.roster.joined >= t.o.Workload.Flows
+	return t.roster.joined >= t.threads
 }
 
 // adopt starts the thread of a flow that has greeted.
@@ -312,10 +325,10 @@ func (t *Trial) adopt(fd int, hello []byte, copies int) {
 	if !isGreeting(hello) {
 		return
 	}
-	index := int(binary.BigEndian.Uint64(hello[8:]) % plan.MaxFlows)
+	index := int(binary.BigEndian.Uint64(hello[8:]) % uint64(t.threads))
 	r := &t.roster
 	r.mu.Lock()
-	full := r.joined >= t.o.Workload.Flows
+	full := r.joined >= t.threads
 	if !full {
 		r.joined++
 	}

@@ -22,9 +22,13 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	missing := 0
 	for _, w := range crew {
 		a, b := &w.edges[0], &w.edges[1]
-		o.Operations += b.operations - a.operations
-		o.BytesSent += b.sent - a.sent
-		o.BytesReceived += b.received - a.received
+		if w.beside {
+			o.Beside = &sample.Beside{BytesSent: b.sent - a.sent, BytesReceived: b.received - a.received}
+		} else {
+			o.Operations += b.operations - a.operations
+			o.BytesSent += b.sent - a.sent
+			o.BytesReceived += b.received - a.received
+		}
 		o.CPU.ThreadsNs += b.cpu - a.cpu
 		for k := range counts {
 			counts[k] += b.errors[k] - a.errors[k]
@@ -37,16 +41,19 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 		merge(&o.Connect, w.hist.connect)
 		merge(&o.Transit, w.hist.transit)
 	}
+	o.Schedule = sumSchedules(crew)
 	o.TCP = sumTCP(crew, begin.states, end.states)
+	o.Backends = sumShares(crew)
 	counts[gone] += t.sumDatagrams(o, crew, limit)
+	sumDrops(o.Datagrams, begin.drops, end.drops)
 	if t.o.Workload.Kind == plan.Ping && t.o.Side == wire.SideServer {
 		return o, nil
 	}
 	o.Errors = named(counts)
 	switch {
-	case o.Operations == 0:
+	case o.Operations == 0 && !t.maySitIdle():
 		return nil, t.worst(counts, errors.New("nothing was completed in the window"))
-	case missing == t.o.Workload.Flows:
+	case missing == t.threads:
 		return nil, t.worst(counts, errGone)
 	}
 	return o, nil
@@ -79,8 +86,38 @@ func (t *Trial) normalEnd(begin, end *edge) int64 {
 	if t.o.Side == wire.SideClient {
 		return end.at
 	}
+	return begin.at + t.soonest()
+}
+
+// ending says whether a client may leave this server by now.
+func (t *Trial) ending() bool {
+	begin := t.edges[0].Load()
+	return t.phase.Load() >= window && t.now() >= begin+t.soonest()
+}
+
+// soonest is how far into a server's window a client may leave without being missed.
+func (t *Trial) soonest() int64 {
 	skew := max(100*time.Millisecond, t.o.Window/10)
-	return begin.at + int64(t.o.Window-skew)
+	return int64(t.o.Window - skew)
+}
+
+// sumSchedules adds up how the flows of an open loop kept to their schedules; nil in a closed loop.
+func sumSchedules(crew []*worker) *sample.Schedule {
+	var sum *sample.Schedule
+	for _, w := range crew {
+		f, ok := w.flow.(interface{ paced() *pace })
+		if !ok || f.paced().lag == nil {
+			continue
+		}
+		if sum == nil {
+			sum = &sample.Schedule{}
+		}
+		p := f.paced()
+		sum.Due += p.edges[1].due - p.edges[0].due
+		sum.Sent += p.edges[1].sent - p.edges[0].sent
+		merge(&sum.Lag, p.lag)
+	}
+	return sum
 }
 
 func merge(into **sample.Histogram, h *sample.Histogram) {
@@ -114,6 +151,9 @@ func (t *Trial) states() map[*worker]sock.TCPState {
 	}
 	states := map[*worker]sock.TCPState{}
 	for _, w := range t.crew() {
+		if w.beside {
+			continue
+		}
 		// A flow whose state cannot be read is left out of the sum, as one that joined too late.
 		if s, err := sock.State(w.fd); err == nil {
 			states[w] = s

@@ -69,6 +69,9 @@ func (r *rows) cut(now int64) {
 	}
 	var operations, bytes uint64
 	for _, w := range r.trial.crew() {
+		if w.beside {
+			continue
+		}
 		n := w.count.operations.Load()
 		operations += n
 		bytes += w.count.sent.Load() + w.count.received.Load() + n*(w.each.sent+w.each.received)

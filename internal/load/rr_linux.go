@@ -42,7 +42,7 @@ func openResponder(w *worker) error {
 }
 
 func (r *responder) step(w *worker) bool {
-	n, e := sock.Recv(w.fd, r.request, sock.WaitAll)
+	n, e := w.recv(w.fd, r.request, sock.WaitAll)
 	switch {
 	case e != 0:
 		return w.broken(e) // idle, or lost
@@ -85,7 +85,7 @@ func (r *datagramRequester) step(w *worker) bool {
 		return again
 	}
 	for {
-		n, e := sock.Recv(w.fd, r.response, 0)
+		n, e := w.recv(w.fd, r.response, 0)
 		now := w.trial.now()
 		switch {
 		case e == 0 && n >= 8 && binary.BigEndian.Uint64(r.response) == r.sequence:
@@ -117,7 +117,7 @@ func openDatagramResponder(w *worker) error {
 }
 
 func (r *datagramResponder) step(w *worker) bool {
-	n, e := sock.Recv(w.fd, r.request, 0)
+	n, e := w.recv(w.fd, r.request, 0)
 	if e == syscall.ECONNREFUSED {
 		return true // the client's socket has closed; its trial is over, or the next greeting comes elsewhere
 	}

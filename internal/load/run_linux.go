@@ -25,6 +25,7 @@ var errGone = errors.New("every flow has ended")
 type edge struct {
 	at, process int64
 	states      map[*worker]sock.TCPState
+	drops       map[*worker]uint32
 }
 
 // Run warms up, measures for the window and returns what this side saw. edges (may be nil) is called from Run's
@@ -43,7 +44,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	if err := t.pass(ctx, rows, t.o.Warmup); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
-	begin := edge{states: t.states()}
+	begin := edge{states: t.states(), drops: t.drops()}
 	edges(false)
 	rows.turn()
 	begin.at, begin.process = t.now(), thread.ProcessCPUTime()
@@ -58,7 +59,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	t.edges[1].Store(end.at)
 	t.phase.Store(drain)
 	rows.turn()
-	end.states = t.states()
+	end.states, end.drops = t.states(), t.drops()
 	edges(true)
 	if err := t.settleDown(ctx, err != nil); err != nil {
 		return nil, t.giveUp(ctx, err)

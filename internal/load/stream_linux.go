@@ -4,12 +4,23 @@ import (
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Stream over TCP. One system call moves one message; a short count is what the socket took, and the next call starts a
 // new message, as with every tool that measures bulk transfer. Modes: "copy" copies at both ends; "sendfile" sends pages
 // of a file in memory, so the sender does not copy; "trunc" lets the receiver's kernel drop the bytes, so the receiver
 // does not. The last two say how much of the cost is copying, and are not comparable with tools that copy.
+
+// openBeside gives a worker the stream that goes on beside rr, whose last flow it is.
+func openBeside(w *worker) error {
+	w.beside, w.spin = true, false
+	w.flow = &receiver{buffer: filled(plan.DefaultStreamMessage)}
+	if !w.server() {
+		w.flow = &sender{filled(plan.DefaultStreamMessage)}
+	}
+	return nil
+}
 
 // sender sends from a buffer.
 type sender struct{ message []byte }
@@ -117,7 +128,7 @@ func (w *worker) sendAll(fd int, b []byte) bool {
 // leave.
 func (w *worker) recvAll(fd int, b []byte, since int64) bool {
 	for {
-		n, e := sock.Recv(fd, b, sock.WaitAll)
+		n, e := w.recv(fd, b, sock.WaitAll)
 		if n == len(b) && e == 0 {
 			return true
 		}

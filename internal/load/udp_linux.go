@@ -89,7 +89,7 @@ func openDatagramReceiver(w *worker) error {
 }
 
 // edge opens and shuts the span of the window.
-func (r *datagramReceiver) edge(phase int32) {
+func (r *datagramReceiver) edge(_ *worker, phase int32) {
 	if r.phase < window && phase >= window {
 		r.ledger.open()
 	}

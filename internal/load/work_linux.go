@@ -29,6 +29,10 @@ func workOf(side string, w plan.Workload) (work, error) {
 		return work{open: openDatagramSender, standing: true, sends: true}, nil
 	case w.Kind == plan.Stream && w.Protocol == plan.UDP:
 		return work{open: openDatagramReceiver, standing: true}, nil
+	case w.Kind == plan.RR && client && scheduled(w) && w.Protocol == plan.TCP:
+		return work{open: openPacedRequester, standing: true}, nil
+	case w.Kind == plan.RR && client && scheduled(w):
+		return work{open: openPacedDatagramRequester, standing: true}, nil
 	case w.Kind == plan.RR && w.Protocol == plan.TCP && client:
 		return work{open: openRequester, standing: true}, nil
 	case w.Kind == plan.RR && w.Protocol == plan.TCP:
@@ -37,12 +41,23 @@ func workOf(side string, w plan.Workload) (work, error) {
 		return work{open: openDatagramRequester, standing: true, timed: true}, nil
 	case w.Kind == plan.RR && w.Protocol == plan.UDP:
 		return work{open: openDatagramResponder, standing: true}, nil
+	case w.Kind == plan.CRR && client && scheduled(w):
+		return work{open: openPacedConnector}, nil
 	case w.Kind == plan.CRR && client:
 		return work{open: openConnector}, nil
 	case w.Kind == plan.CRR:
 		return work{open: openAcceptor}, nil
+	case w.Kind == plan.HTTP && client && w.Open():
+		return work{open: openPacedGetter}, nil
+	case w.Kind == plan.HTTP && client:
+		return work{open: openGetter}, nil
+	case w.Kind == plan.HTTP:
+		return work{open: openAnswerer}, nil
 	case w.Kind == plan.Ping:
 		return work{open: openPinger, timed: true}, nil
 	}
 	return work{}, usage("no workload %q over %q", w.Kind, w.Protocol)
 }
+
+// scheduled says whether the client sends by a schedule, or has several requests under way on a flow.
+func scheduled(w plan.Workload) bool { return w.Arrival != "" || w.Burst > 1 }

@@ -6,7 +6,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/sample"
 	"github.com/cnibench/cnibench/internal/wire"
 )
@@ -48,6 +50,8 @@ type worker struct {
 	phase   int32 // the phase that the thread knows of
 	last    int64 // when the latest operation ended, where the workload wants to know
 	idle    bool  // the latest step completed nothing
+	beside  bool  // the flow is what goes on beside the workload
+	spin    bool  // the thread asks again and again instead of sleeping
 
 	edges [2]tally // where the window begins and ends
 	cause kind     // why the flow was lost
@@ -61,21 +65,36 @@ type flow interface {
 	step(w *worker) bool
 }
 
+// starter is a flow that wants to know when its thread starts.
+type starter interface{ begin(w *worker) }
+
 // edged is a flow that wants to know of a new phase before the thread marks it.
-type edged interface{ edge(phase int32) }
+type edged interface {
+	edge(w *worker, phase int32)
+}
+
+// closer is a flow that has descriptors of its own. It is closed when its thread has left.
+type closer interface{ close() }
 
 // spawn starts the thread of a flow and returns when it is pinned.
 func (t *Trial) spawn(index, fd int) error {
-	w := &worker{trial: t, index: index, fd: fd, leaveAt: stop}
+	w := &worker{trial: t, index: index, fd: fd, leaveAt: stop, spin: t.o.Workload.Wait == plan.Spin}
 	if t.o.Side == wire.SideClient {
 		w.leaveAt = drain
 	}
-	if err := t.work.open(w); err != nil {
+	open := t.work.open
+	if t.o.Workload.Under != "" && index == t.o.Workload.Flows {
+		open = openBeside
+	}
+	if err := open(w); err != nil {
 		return err
 	}
 	ready := make(chan error, 1)
 	t.roster.tasks.Go(func() { w.main(ready) })
 	if err := <-ready; err != nil {
+		if f, ok := w.flow.(closer); ok {
+			f.close()
+		}
 		return err
 	}
 	t.roster.mu.Lock()
@@ -112,6 +131,9 @@ func (w *worker) main(ready chan<- error) {
 		<-t.signals.gate
 	}
 	w.last = t.now()
+	if f, ok := w.flow.(starter); ok {
+		f.begin(w)
+	}
 	for n := uint64(0); w.running() && w.flow.step(w); {
 		before := n
 		n = w.count.operations.Load()
@@ -129,7 +151,7 @@ func (w *worker) running() bool {
 // turn marks the edges that lie between the phase that the thread knew and p.
 func (w *worker) turn(p int32) bool {
 	if f, ok := w.flow.(edged); ok {
-		f.edge(p)
+		f.edge(w, p)
 	}
 	if w.phase < window && p >= window {
 		w.edges[0] = w.mark(0)
@@ -154,7 +176,7 @@ func (w *worker) leave() {
 	r := &w.trial.roster
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lost++; r.lost == w.trial.o.Workload.Flows {
+	if r.lost++; r.lost == w.trial.threads {
 		close(w.trial.signals.gone)
 	}
 }
@@ -238,6 +260,27 @@ func (w *worker) missed(e syscall.Errno) bool {
 	w.fail(k)
 	w.rest()
 	return true
+}
+
+// spinsAtOnce bounds how often a spinning thread asks before it looks around, as a pulse makes a sleeping one do.
+const spinsAtOnce = 4096
+
+// recv is sock.Recv, without sleeping if the workload spins. Between two attempts whoever shares the CPU may go first: a
+// peer, or the softirq work that the bytes come with. EINTR says that the thread should look around.
+func (w *worker) recv(fd int, b []byte, flags int) (int, syscall.Errno) {
+	if !w.spin {
+		return sock.Recv(fd, b, flags)
+	}
+	for range spinsAtOnce {
+		if n, e := sock.Recv(fd, b, flags|sock.DontWait); e != syscall.EAGAIN {
+			return n, e
+		}
+		thread.Yield()
+		if w.trial.phase.Load() != w.phase {
+			break
+		}
+	}
+	return 0, syscall.EINTR
 }
 
 // rest keeps a thread whose operation failed at once from spinning.

@@ -66,6 +66,15 @@ const (
 	Datagrams       = "datagrams"
 	DatagramsLost   = "datagrams_lost"
 	Requests        = "requests"
+	Capacity        = "capacity"
+	IntendedRate    = "intended_rate"
+	OfferedRate     = "offered_rate"
+	AnsweredRate    = "answered_rate"
+	SendLag         = "send_lag" // family: send_lag.p50, send_lag.p99, send_lag.max
+	BesideGoodput   = "beside_goodput"
+	Throughput      = "throughput"
+	FirstFailing    = "first_failing_rate"
+	Loss            = "loss" // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
 )
 
 // catalogue is in the order in which a report shows its tables: service demand first, then rates, then times.
@@ -75,16 +84,40 @@ var catalogue = []Metric{
 		Source:     "netperf manual, service demand"},
 	{Name: Goodput, Title: "goodput", Unit: "bit/s", Better: Higher, Headline: true,
 		Definition: "Payload accepted by the receiving application per second of its window.", Source: "RFC 2647 3.17"},
+	{Name: Throughput, Title: "throughput", Unit: "bit/s", Better: Higher, Headline: true,
+		Definition: "Highest rate of payload at which no more datagrams were lost than is accepted, none unless said; found by a search and confirmed.", Source: "RFC 1242 3.17; RFC 2544 26.1"},
 	{Name: TransactionRate, Title: "transaction rate", Unit: "1/s", Better: Higher, Headline: true,
 		Definition: "Request-response exchanges completed per second; for crr each with a connection of its own.", Source: "netperf manual, TCP_RR and TCP_CRR"},
 	{Name: RequestRate, Title: "request rate", Unit: "1/s", Better: Higher, Headline: true,
 		Definition: "HTTP requests answered with the expected status per second.", Source: "RFC 9411 7.3.3.2"},
 	{Name: PacketRate, Title: "packet rate", Unit: "1/s", Better: Higher, Headline: true,
 		Definition: "Datagrams accepted by the receiving application per second of its window.", Source: "RFC 2544 26.1"},
+	{Name: Capacity, Title: "capacity", Unit: "1/s", Better: Neither,
+		Definition: "The rate that loads are shares of: the median of the trials in which the same requests were sent as fast as responses came.", Source: "RFC 2285 3.5.3 maximum offered load; docs/method.md"},
+	{Name: IntendedRate, Title: "intended rate", Unit: "1/s", Better: Neither,
+		Definition: "Requests per second that the schedule of an open loop is to have.", Source: "RFC 2285 3.5.1 intended load"},
+	{Name: OfferedRate, Title: "offered rate", Unit: "1/s", Better: Neither,
+		Definition: "Requests per second that left the client of an open loop.", Source: "RFC 2285 3.5.2 offered load"},
+	{Name: AnsweredRate, Title: "answered rate", Unit: "1/s", Better: Neither,
+		Definition: "Requests per second of an open loop whose response came within the window.", Source: "RFC 2285 3.6.1 forwarding rate"},
+	{Name: BesideGoodput, Title: "goodput of the stream beside", Unit: "bit/s", Better: Neither,
+		Definition: "Payload per second that the server took from the stream that went over the path beside the requests.", Source: "RFC 2647 3.17"},
 	{Name: OfferedLoad, Title: "offered load", Unit: "bit/s", Better: Neither,
 		Definition: "Payload that left the sender per second of its window.", Source: "RFC 2285 3.5.2"},
 	{Name: FrameLossRate, Title: "frame loss rate", Unit: "ratio", Better: Lower, Headline: true,
 		Definition: "Share of offered datagrams that were not delivered, at the stated offered load.", Source: "RFC 1242 3.6"},
+	{Name: FirstFailing, Title: "lowest rate that failed", Unit: "bit/s", Better: Neither,
+		Definition: "Lowest rate of payload at which the search for the throughput saw more loss than is accepted; absent if the sender was at its limit first.", Source: "docs/method.md"},
+	{Name: Loss + ".socket_buffer", Title: "loss in the socket buffer", Unit: "ratio", Better: Neither,
+		Definition: "Share of offered datagrams that found the receiving socket's buffer full: lost by the application.", Source: "sock_diag(7), SK_MEMINFO_DROPS"},
+	{Name: Loss + ".backlog", Title: "loss in the backlog", Unit: "ratio", Better: Neither,
+		Definition: "Share of offered datagrams lost because the receive backlog of a CPU was full.", Source: "/proc/net/softnet_stat"},
+	{Name: Loss + ".qdisc", Title: "loss in a queueing discipline", Unit: "ratio", Better: Neither,
+		Definition: "Share of offered datagrams that a queueing discipline, or a filter in its place, dropped.", Source: "tc(8), dropped"},
+	{Name: Loss + ".device", Title: "loss at a device", Unit: "ratio", Better: Neither,
+		Definition: "Share of offered datagrams that a network device dropped, sending or receiving, for another reason than a full backlog.", Source: "kernel documentation, interface statistics tx_dropped and rx_dropped"},
+	{Name: Loss + ".path", Title: "loss elsewhere on the path", Unit: "ratio", Better: Neither,
+		Definition: "Share of offered datagrams that were lost where no counter says so: by a filter rule, a route, or a host that cannot be seen.", Source: "docs/method.md"},
 	{Name: "rtt.p50", Title: "round-trip time, median", Unit: "ns", Better: Lower, Headline: true,
 		Definition: "Half of the round trips took at most this long.", Source: "RFC 2681; RFC 8219 7.2 typical latency"},
 	{Name: "rtt.p90", Title: "round-trip time, 90th percentile", Unit: "ns", Better: Lower,
@@ -121,6 +154,12 @@ var catalogue = []Metric{
 		Definition: "99.9th percentile of one-way transit time less its minimum in the window.", Source: "RFC 5481 4.2; RFC 8219 7.3.1"},
 	{Name: RetransmitsPerG, Title: "retransmitted segments per GB", Unit: "1/GB", Better: Lower,
 		Definition: "TCP segments sent again, per 10^9 bytes of goodput.", Source: "RFC 6349 3.3, put per byte so that a faster path is not blamed"},
+	{Name: SendLag + ".p50", Title: "lag of the sender, median", Unit: "ns", Better: Neither,
+		Definition: "Half of the requests of an open loop went out within this time after they fell due; it is part of the response time.", Source: "docs/method.md"},
+	{Name: SendLag + ".p99", Title: "lag of the sender, 99th percentile", Unit: "ns", Better: Neither,
+		Definition: "99 of 100 requests of an open loop went out within this time after they fell due.", Source: "docs/method.md"},
+	{Name: SendLag + ".max", Title: "lag of the sender, maximum", Unit: "ns", Better: Neither,
+		Definition: "The longest that a request of an open loop went out after it fell due.", Source: "docs/method.md"},
 	{Name: ErrorRate, Title: "error rate", Unit: "ratio", Better: Lower,
 		Definition: "Share of attempted units of work that failed or timed out; the kinds are in the record.", Source: "netperf manual"},
 	{Name: BackendShare + ".min", Title: "share of the backend with the fewest requests", Unit: "ratio", Better: Neither,

@@ -33,6 +33,10 @@ const (
 	FewOperations   = "few-operations"
 	IdleSoftIRQ     = "idle-softirq"
 	WindowSkew      = "window-skew"
+	IdleBackend     = "idle-backend"
+	Saturated       = "saturated"
+	LateSender      = "late-sender"
+	SharedSpin      = "shared-spin"
 )
 
 // Thresholds of the checks, as shares.
@@ -43,7 +47,7 @@ const (
 	noticeable   = 0.02  // of the window: less CPU time than that disturbs nothing
 	stolen       = 0.01  // of the path's CPU time
 	resent       = 0.001 // of the segments sent
-	// fewest is how many operations of a flow make the one that an edge of the window cuts a small error (5 %).
+	// fewest is how many operations of a flow or connection make the one that an edge of the window cuts a small error (5 %).
 	fewest = 20
 	// slack is how many units two counts may differ whatever their size: what is in flight at an edge.
 	slack = 2
@@ -74,6 +78,10 @@ var checks = []check{
 	{FewOperations, (*trial).fewOperations},
 	{IdleSoftIRQ, (*trial).idleSoftIRQ},
 	{WindowSkew, (*trial).windowSkew},
+	{IdleBackend, (*trial).idleBackend},
+	{Saturated, (*trial).saturated},
+	{LateSender, (*trial).lateSender},
+	{SharedSpin, (*trial).sharedSpin},
 }
 
 // Warnings returns the ids of all checks, in the order in which Derive reports them.
@@ -162,6 +170,9 @@ func (t *trial) receiveBuffer() string {
 }
 
 func (t *trial) offeredLoad() string {
+	if t.w.Open() {
+		return t.notSent()
+	}
 	offered, ok := t.metrics[metric.OfferedLoad]
 	if !ok || t.w.Rate <= 0 || offered >= (1-shortfall)*t.w.Rate {
 		return ""
@@ -176,7 +187,7 @@ func (t *trial) disagree() string {
 	what, a, b := t.counts()
 	// Of windows that are not the same instant, the rates are compared; what is in flight at the edges of each flow's
 	// window is no disagreement.
-	room := float64(slack*t.w.Flows) / min(t.client.seconds(), t.server.seconds())
+	room := float64(slack*t.w.Concurrency()) / min(t.client.seconds(), t.server.seconds())
 	if apart := math.Abs(a - b); apart <= disagreement*max(a, b) || apart <= room {
 		return ""
 	}
@@ -195,7 +206,7 @@ func (t *trial) counts() (what string, a, b float64) {
 		}
 		return "datagrams sent and received or lost", t.sender.perSecond(t.sender.units()), t.receiver.perSecond(t.receiver.units() + lost)
 	}
-	return "transactions of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
+	return t.w.Work() + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
 }
 
 func (s *side) seconds() float64 { return float64(s.ElapsedNs) / 1e9 }
@@ -344,12 +355,12 @@ func (t *trial) fewSamples() string {
 }
 
 func (t *trial) fewOperations() string {
-	if t.w.Interval > 0 {
+	if t.w.Interval > 0 || t.w.Open() {
 		return "" // as few as were asked for
 	}
 	return t.each(func(s *side) string {
 		// The kernel answers an echo, and nobody counts there.
-		if s == t.server && t.w.Kind == plan.Ping || s.Operations >= uint64(fewest*t.w.Flows) {
+		if s == t.server && t.w.Kind == plan.Ping || s.Operations >= uint64(fewest*t.w.Concurrency()) {
 			return ""
 		}
 		return fmt.Sprintf("only %d operations: what an edge of the window cuts off weighs in rates and service demand", s.Operations)

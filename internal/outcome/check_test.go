@@ -48,6 +48,16 @@ var cases = []spoiled{
 	{Disagree, "", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.BytesReceived, s.Datagrams.Lost = 50e6, 50_000 }},
 	{Disagree, "", "ping", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 0 }},
 
+	{Disagree, "requests", "http", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 18_900 }},
+	// What is under way on each of 100 connections is no disagreement.
+	{Disagree, "", "http", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Operations, s.Operations = 2000, 1850 }},
+	{FewOperations, "client: only 1999", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 1999 }},
+	{FewOperations, "", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 2000 }},
+	{IdleBackend, "2 of 5 backends answered none of 100 connections", "http", Conditions{Backends: 5}, nil},
+	{IdleBackend, "", "http", Conditions{Backends: 3}, nil},
+	{IdleBackend, "", "http", Conditions{Backends: 21}, nil}, // chance may leave one out
+	{IdleBackend, "", "http", Conditions{}, nil},
+
 	{AboveLineRate, "8e+09 bit/s is more", "stream", Conditions{LineRate: 7.8e9}, nil},
 	{AboveLineRate, "", "stream", Conditions{LineRate: 8e9}, nil},
 	// 1448 of 1514 bytes are payload, so that a line of 8.1 Gbit/s carries 7.75.
@@ -85,6 +95,26 @@ var cases = []spoiled{
 	}},
 	{IdleSoftIRQ, "shaper", "stream", Conditions{LineRate: 1e10}, nil},
 
+	{Saturated, "24000 of 25000 requests that fell due were answered", "rr", Conditions{}, open(25_000, 25_000, 1000)},
+	{Saturated, "", "rr", Conditions{}, open(24_400, 24_400, 1000)},
+	{OfferedLoad, "20000 of 25000 requests that fell due went out", "rr", Conditions{}, open(25_000, 20_000, 1000)},
+	{OfferedLoad, "", "rr", Conditions{}, open(25_000, 24_600, 1000)},
+	{LateSender, "30.1µs late or more, of a 99th percentile of 50.1µs", "rr", Conditions{}, open(24_000, 24_000, 30_000)},
+	{LateSender, "", "rr", Conditions{}, open(24_000, 24_000, 20_000)},
+	{LateSender, "", "rr", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
+		open(24_000, 24_000, 9000)(w, c, s)
+		c.RTT = times(24_000, 1)
+	}},
+	{SharedSpin, "one CPU", "rr", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { w.Wait = plan.Spin }},
+	{SharedSpin, "", "rr", Conditions{}, func(w *plan.Workload, _, s *sample.Observation) {
+		w.Wait = plan.Spin
+		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
+	}},
+	{FewOperations, "", "rr", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
+		open(9, 9, 100)(w, c, s)
+		c.Operations, s.Operations = 9, 9
+	}},
+
 	{FewOperations, "server: only 3 operations", "crr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 3 }},
 	{FewOperations, "client: only 39 operations", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) { w.Flows, c.Operations = 2, 39 }},
 	{FewOperations, "", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) { w.Flows, c.Operations = 2, 40 }},
@@ -121,12 +151,24 @@ var cases = []spoiled{
 	{WindowSkew, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.ElapsedNs = 104e7 }},
 }
 
+// open makes an open loop of a trial: so many requests fell due and went out, each so late, and 24,000 were answered
+// within 50 us.
+func open(due, sent uint64, lag int64) func(*plan.Workload, *sample.Observation, *sample.Observation) {
+	return func(w *plan.Workload, c, s *sample.Observation) {
+		w.Rate = float64(due)
+		c.Operations, s.Operations, c.RTT = 24_000, 24_000, times(24_000, 50_000)
+		c.Schedule = &sample.Schedule{Due: due, Sent: sent, Lag: times(int(sent), lag)}
+	}
+}
+
 func sound(kind string) (plan.Workload, *sample.Observation, *sample.Observation) {
 	switch kind {
 	case "stream":
 		return bulk()
 	case "udp":
 		return datagrams()
+	case "http":
+		return web()
 	}
 	return exchange(plan.Kind(kind))
 }
@@ -159,7 +201,7 @@ func TestWarnings(t *testing.T) {
 
 // TestSoundTrialsAreNotDoubted: an alarm that always rings says nothing.
 func TestSoundTrialsAreNotDoubted(t *testing.T) {
-	for _, kind := range []string{"rr", "crr", "ping", "stream", "udp"} {
+	for _, kind := range []string{"rr", "crr", "ping", "stream", "udp", "http"} {
 		w, client, server := sound(kind)
 		if _, warnings := Derive(w, client, server, Conditions{IdleBusy: 0.02}); len(warnings) != 0 {
 			t.Errorf("%s: %v", kind, warnings)

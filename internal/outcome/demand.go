@@ -15,7 +15,12 @@ import (
 // accounts interrupts apart it is all interrupt time of the path's CPUs, less what the idle machine had; ksoftirqd's
 // time is contained in that. Without the whole kernel part of such a machine there is no service demand.
 func (t *trial) demand() {
+	if t.w.Wait == plan.Spin || t.w.Under != "" {
+		return // of CPU time that is spent whatever is sent, and on something else, no transaction has a share
+	}
 	client, okClient := t.threads(t.client)
+	// The client of an open loop reads the clock before it sends, in time that is no part of the path's cost. A tool sleeps.
+	okClient = okClient && (!t.w.Open() || t.byTool())
 	server, okServer := t.threads(t.server)
 	if t.w.Kind == plan.Ping && !okServer {
 		// The kernel answers an echo. What that takes is charged to the client's send, or to ksoftirqd.
@@ -98,6 +103,9 @@ func (t *trial) path() cpu.Time {
 }
 
 func (t *trial) utilization() {
+	if t.w.Wait == plan.Spin {
+		return
+	}
 	time := t.path()
 	busy := cpu.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)
 	share, ok := cpu.Share(busy, time.Total())

@@ -35,6 +35,13 @@ type Conditions struct {
 	IRQApart bool
 	// IRQUnknown is true where that could not be found out; IRQApart is then false and may be wrong.
 	IRQUnknown bool
+	// Capacity is what the workload's Load is a share of, in requests per second; 0 if unknown.
+	Capacity float64
+	// Backends is the number of servers behind the address that the client dials, 0 if unknown.
+	Backends int
+	// Drops are what the hosts of the path dropped at their devices within the window, those of both ends among them; nil
+	// if that could not be read.
+	Drops []sample.Drop
 	// CPUs are the CPUs of the path; empty means all that the observations speak of.
 	CPUs []int
 }
@@ -67,17 +74,24 @@ type trial struct {
 func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (map[string]float64, []result.Warning) {
 	t := &trial{w: w.Normalize(), c: c, metrics: map[string]float64{}}
 	t.client, t.server = newSide(t.w, client), newSide(t.w, server)
+	t.share()
 	t.sender, t.receiver = t.client, t.server
 	if t.w.Reverse {
 		t.sender, t.receiver = t.server, t.client
+	}
+	if t.byTool() {
+		return t.tool()
 	}
 	switch {
 	case t.w.Kind == plan.Stream && t.w.Protocol == plan.UDP:
 		t.stream()
 		t.datagrams()
+		t.located()
 	case t.w.Kind == plan.Stream:
 		t.stream()
 		t.retransmits()
+	case t.w.Kind == plan.HTTP:
+		t.requests()
 	default:
 		t.transactions()
 	}
@@ -122,8 +136,9 @@ func (t *trial) datagrams() {
 		if d.Expected > 0 {
 			t.metrics[metric.FrameLossRate] = float64(d.Lost) / float64(d.Expected)
 		}
-		// Jitter is a difference between neighbours, so it takes two.
-		if d.Received > 1 {
+		// Jitter is a difference between neighbours, so it takes two. It is exactly 0 only where all of them came in one
+		// batch, with one time for all: then there was nothing to take it from.
+		if d.Received > 1 && d.JitterNs > 0 {
 			t.metrics[metric.Jitter] = d.JitterNs
 		}
 	}
@@ -137,14 +152,13 @@ func (t *trial) transactions() {
 	if c == nil {
 		return
 	}
-	// The rate of a ping with an interval is what was asked for and no result.
-	if t.w.Interval == 0 {
+	// The rate of a ping with an interval, or of an open loop, is what was asked for and no result.
+	if t.w.Interval == 0 && !t.w.Open() {
 		t.metrics[metric.TransactionRate] = c.perSecond(float64(c.Operations))
 	}
-	failed := c.failures()
-	if attempts := float64(c.Operations) + failed; attempts > 0 {
-		t.metrics[metric.ErrorRate] = failed / attempts
-	}
+	t.failures(c)
+	t.paced(c)
+	t.beside()
 	t.distribution(metric.RTT, c.RTT)
 	t.distribution(metric.ConnectTime, c.Connect)
 }

@@ -50,6 +50,17 @@ func exchange(kind plan.Kind) (plan.Workload, *sample.Observation, *sample.Obser
 	return w, c, s
 }
 
+// web is a sound trial of http: 20,000 requests of 1000 B in a window of one second, answered by three backends.
+func web() (plan.Workload, *sample.Observation, *sample.Observation) {
+	w := plan.Workload{Kind: plan.HTTP, ResponseSize: 1000, Connections: 100, Backends: 3}.Normalize()
+	_, c, s := exchange(plan.HTTP)
+	c.BytesReceived, s.BytesSent = 20e6, 20e6
+	c.Backends = map[string]sample.Backend{
+		"a": {Requests: 5000, Connections: 25}, "b": {Requests: 7000, Connections: 36}, "c": {Requests: 8000, Connections: 39},
+	}
+	return w, c, s
+}
+
 // bulk is a sound trial of a TCP stream: 1 GB in a window of one second.
 func bulk() (plan.Workload, *sample.Observation, *sample.Observation) {
 	w := plan.Workload{Kind: plan.Stream}.Normalize()
@@ -79,7 +90,7 @@ func hasKey(m map[string]float64, name string) bool {
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
 
 // coarse are the metrics that come out of a histogram, whose values are off by at most 0.1 %.
-var coarse = map[string]bool{metric.PDV: true, "rtt.min": true, "connect_time.min": true}
+var coarse = map[string]bool{metric.PDV: true, "rtt.min": true, "connect_time.min": true, "response_time.min": true}
 
 func TestMetrics(t *testing.T) {
 	type sides func() (plan.Workload, *sample.Observation, *sample.Observation)
@@ -108,6 +119,23 @@ func TestMetrics(t *testing.T) {
 			metric.Goodput: 792e6, metric.OfferedLoad: 800e6, metric.PacketRate: 99_000, metric.FrameLossRate: 0.01, metric.Jitter: 321,
 			metric.ClientCPU: 5000, metric.ServerCPU: 2000, metric.KernelCPU: 10, metric.ServiceDemand: 7010, metric.PDV: 2099,
 		}, []string{metric.RetransmitsPerG, metric.TransactionRate}},
+		"http": {web, Conditions{Backends: 3}, map[string]float64{
+			metric.RequestRate: 20_000, metric.Goodput: 160e6, metric.Transferred: 20e6, metric.ErrorRate: 0, "response_time.min": 50_000,
+			metric.ClientCPU: 20_000, metric.ServerCPU: 10_000, metric.ServiceDemand: 30_050,
+			metric.BackendShare + ".min": 0.25, metric.BackendShare + ".max": 0.4, metric.BackendEvenness: math.Exp(-3.26 / 2),
+		}, []string{metric.TransactionRate, "rtt.p50", "connect_time.p50", metric.RetransmitsPerG}},
+		"a backend got nothing": {web, Conditions{Backends: 4}, map[string]float64{
+			metric.BackendShare + ".min": 0, metric.BackendShare + ".max": 0.4,
+		}, nil},
+		"one server": {web, Conditions{Backends: 1}, map[string]float64{metric.RequestRate: 20_000},
+			[]string{metric.BackendShare + ".min", metric.BackendShare + ".max", metric.BackendEvenness}},
+		"connections without a response": {func() (plan.Workload, *sample.Observation, *sample.Observation) {
+			w, c, s := web()
+			c.Backends["a"] = sample.Backend{Requests: 5000, Connections: 24}
+			return w, c, s
+		}, Conditions{Backends: 3}, map[string]float64{metric.BackendShare + ".max": 0.4}, []string{metric.BackendEvenness}},
+		"too few connections for a test": {web, Conditions{Backends: 21}, map[string]float64{metric.BackendShare + ".min": 0},
+			[]string{metric.BackendEvenness}},
 		"idle is subtracted": {of(plan.RR), Conditions{IdleBusy: 0.1}, map[string]float64{metric.CPUUtilization: 0.4}, nil},
 		"interrupts apart": {of(plan.RR), Conditions{IRQApart: true, IdleInterrupt: 0.02}, map[string]float64{
 			metric.KernelCPU: 8e7 / 20_000, metric.ServiceDemand: 34_000}, nil},
@@ -217,6 +245,21 @@ func TestAbsentIsNotZero(t *testing.T) {
 	for _, m := range []string{metric.FrameLossRate, metric.Jitter, metric.PDV} {
 		if v, ok := got[m]; ok {
 			t.Errorf("no datagram came: %s = %v", m, v)
+		}
+	}
+}
+
+// TestJitterOfOneBatch: datagrams that came in one batch have one time, from which no jitter can be taken.
+func TestJitterOfOneBatch(t *testing.T) {
+	for _, c := range []struct {
+		received uint64
+		jitter   float64
+		want     bool
+	}{{64, 0, false}, {1, 5, false}, {64, 5, true}} {
+		w, client, server := datagrams()
+		server.Datagrams = &sample.Datagrams{Expected: 64, Received: c.received, JitterNs: c.jitter}
+		if got, _ := Derive(w, client, server, Conditions{}); hasKey(got, metric.Jitter) != c.want {
+			t.Errorf("%d datagrams with jitter %v: %v", c.received, c.jitter, got[metric.Jitter])
 		}
 	}
 }

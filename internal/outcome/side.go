@@ -33,8 +33,11 @@ func (s *side) failures() float64 {
 }
 
 // units returns how many units of work this side counted: transactions, KB of payload, or datagrams. A stream has one
-// direction, so one of the two byte counts is what went through this side.
+// direction, so one of the two byte counts is what went through this side. Of a tool it is what it says that it did in its life.
 func (s *side) units() float64 {
+	if s.Tool != nil {
+		return s.Tool.Work
+	}
 	bytes := s.sent() + s.received()
 	switch s.w.Work() {
 	case "KB":

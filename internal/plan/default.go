@@ -82,8 +82,9 @@ func Preset(name string) (Plan, bool) {
 }
 
 // Settle returns p with what follows from its other fields: a precision without a bound on the repetitions may take
-// ten times as many.
+// ten times as many, and what is loaded to a share of its capacity has the capacity measured.
 func (p Plan) Settle() Plan {
+	p.Workloads = withCapacities(p.Workloads)
 	if p.Precision > 0 && p.MaxRepetitions == 0 {
 		p.MaxRepetitions = min(max(10*p.Repetitions, 1), MaxRepetitionsLimit)
 	}
@@ -104,6 +105,9 @@ func (p Plan) Fit(cases int) Plan {
 		}
 		each := time.Duration(float64(p.Budget) * share / float64(trials))
 		p.Duration = min(max(each, ShortestFit), LongestFit).Round(time.Millisecond)
+	}
+	if len(p.slowTools()) > 0 {
+		p.Duration = wholeSeconds(p.Duration) // so that what stands beside a tool has the same window
 	}
 	return p
 }

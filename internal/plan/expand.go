@@ -32,7 +32,7 @@ func (p Plan) Measured() []string {
 var ZeroPath = Path{Host, Host, CrossNode}
 
 // Cases returns every case of the plan: paths, within them workloads, within them profiles. If raw is the baseline and
-// its path is not among those of the plan, its cases come last.
+// its path is not among those of the plan, or not one for a workload, its cases come last.
 func (p Plan) Cases() []Case {
 	var cases []Case
 	for _, g := range p.groups() {
@@ -62,13 +62,17 @@ func (p Plan) groups() [][]Case {
 	return groups
 }
 
-// zeros returns what is measured of raw besides the paths of the plan, so that there is something to compare with.
+// zeros returns what is measured of raw besides the groups of the plan, so that there is something to compare with.
 func (p Plan) zeros() []Case {
-	if !isRaw(p.Baseline) || slices.Contains(p.Paths, ZeroPath) {
+	if !isRaw(p.Baseline) {
 		return nil
 	}
+	among := slices.Contains(p.Paths, ZeroPath)
 	var cases []Case
 	for _, w := range p.Workloads {
+		if among && w.Barred(ZeroPath) == "" {
+			continue
+		}
 		for _, name := range p.Measured() {
 			if isRaw(name) {
 				cases = append(cases, Case{Profile: name, Path: ZeroPath, Workload: w})

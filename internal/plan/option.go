@@ -17,20 +17,48 @@ type option struct {
 	// kinds are the workloads that have it; proto is the transport that it needs, "" for any.
 	kinds []Kind
 	proto Protocol
-	set   func(w *Workload, text string) error
+	// protoOf confines proto to one kind, "" for all.
+	protoOf Kind
+	set     func(w *Workload, text string) error
+	// spread turns a text that stands for several values, such as a range, into them. (optional)
+	spread func(text string) ([]string, error)
 }
 
 var options = []option{
-	{key: "protocol", word: "protocol", kinds: []Kind{Stream, RR, CRR, Ping, HTTP}, set: setProtocol},
-	{key: "flows", word: "flows", kinds: []Kind{Stream, RR, CRR, Ping}, set: func(w *Workload, s string) error {
+	{key: "protocol", word: "protocol", kinds: []Kind{Stream, RR, CRR, Ping, HTTP, Throughput}, set: setProtocol},
+	{key: "flows", word: "flows", kinds: []Kind{Stream, RR, CRR, Ping, Throughput}, set: func(w *Workload, s string) error {
 		return setInt(&w.Flows, s, 1, MaxFlows)
 	}},
-	{key: "messageSize", word: "message", kinds: []Kind{Stream, Ping}, set: func(w *Workload, s string) error {
+	{key: "messageSize", word: "message", kinds: []Kind{Stream, Ping, Throughput}, set: func(w *Workload, s string) error {
 		return setSize(&w.MessageSize, s, MaxMessage)
 	}},
-	{key: "rate", word: "rate", kinds: []Kind{Stream}, proto: UDP, set: func(w *Workload, s string) (err error) {
+	{key: "rate", word: "rate", kinds: []Kind{Stream, RR, CRR, HTTP, Throughput}, proto: UDP, protoOf: Stream, set: func(w *Workload, s string) (err error) {
 		w.Rate, err = ParseRate(s)
 		return err
+	}},
+	{key: "loss", word: "loss", kinds: []Kind{Throughput}, set: func(w *Workload, s string) (err error) {
+		w.Loss, err = ParseLoss(s)
+		return err
+	}},
+	{key: "load", word: "load", kinds: []Kind{RR, CRR, HTTP}, spread: spreadLoads, set: func(w *Workload, s string) (err error) {
+		w.Load, err = ParseLoad(s)
+		return err
+	}},
+	{key: "arrival", word: "arrival", kinds: []Kind{RR, CRR, HTTP}, set: func(w *Workload, s string) error {
+		return setWord(&w.Arrival, s, Constant, Poisson, Saturate)
+	}},
+	{key: "burst", word: "burst", kinds: []Kind{RR}, set: func(w *Workload, s string) error {
+		return setInt(&w.Burst, s, 1, MaxBurst)
+	}},
+	{key: "wait", word: "wait", kinds: []Kind{RR, CRR}, set: func(w *Workload, s string) error {
+		err := setWord(&w.Wait, s, "sleep", Spin)
+		if s == "sleep" {
+			w.Wait = ""
+		}
+		return err
+	}},
+	{key: "under", word: "under", kinds: []Kind{RR}, proto: TCP, set: func(w *Workload, s string) error {
+		return setWord(&w.Under, s, string(Stream))
 	}},
 	{key: "requestSize", word: "request", kinds: []Kind{RR, CRR}, set: func(w *Workload, s string) error {
 		return setSize(&w.RequestSize, s, MaxRequest)
@@ -53,8 +81,18 @@ var options = []option{
 	{key: "connection", word: "connection", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
 		return setWord(&w.Connection, s, "keep-alive", "close")
 	}},
+	{key: "backends", word: "backends", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
+		return setInt(&w.Backends, s, 1, MaxBackends)
+	}},
 	{key: "interval", word: "interval", kinds: []Kind{Ping}, set: setInterval},
 	{key: "congestion", word: "congestion", kinds: []Kind{Stream, RR, CRR, HTTP}, proto: TCP, set: setCongestion},
+	{key: "tool", word: "tool", kinds: Kinds, set: func(w *Workload, s string) error {
+		err := setWord(&w.Tool, s, append([]string{Own}, Tools...)...)
+		if s == Own {
+			w.Tool = ""
+		}
+		return err
+	}},
 	{key: "reverse", word: "reverse", kinds: []Kind{Stream}, set: func(w *Workload, s string) error {
 		v, err := parseBool(s)
 		w.Reverse = v
@@ -63,7 +101,7 @@ var options = []option{
 }
 
 // Kinds are the workloads in report order.
-var Kinds = []Kind{Stream, RR, CRR, Ping, HTTP}
+var Kinds = []Kind{Stream, RR, CRR, Ping, HTTP, Throughput}
 
 func findOption(word string) (option, bool) {
 	for _, o := range options {
@@ -164,11 +202,11 @@ func (w Workload) check(given map[string]bool) error {
 		case !given[o.key]:
 		case !slices.Contains(o.kinds, w.Kind):
 			errs = append(errs, fmt.Errorf("%s has no %s (it has %s)", w.Kind, o.word, strings.Join(optionWords(w.Kind), ", ")))
-		case o.proto != "" && n.Protocol != o.proto:
+		case o.proto != "" && n.Protocol != o.proto && (o.protoOf == "" || o.protoOf == w.Kind):
 			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.word, o.proto, n.Protocol))
 		}
 	}
-	return errors.Join(append(errs, n.checkSizes())...)
+	return errors.Join(append(errs, n.checkSizes(), n.checkArrival(), n.checkTool())...)
 }
 
 // checkSizes bounds the sizes that depend on the transport. w is normalized.
@@ -182,7 +220,7 @@ func (w Workload) checkSizes() error {
 	switch {
 	case w.Kind == Ping:
 		bound("message", w.MessageSize, MinDatagram, MaxDatagram)
-	case w.Kind == Stream && w.Protocol == UDP:
+	case w.Kind == Throughput, w.Kind == Stream && w.Protocol == UDP:
 		bound("message", w.MessageSize, MinDatagram, MaxDatagram)
 	case w.Kind == RR && w.Protocol == UDP:
 		bound("request", w.RequestSize, MinDatagram, MaxDatagram)
@@ -302,6 +340,8 @@ func (k Kind) About() string {
 		return "ICMP echoes"
 	case HTTP:
 		return "HTTP/1.1 requests"
+	case Throughput:
+		return "UDP datagrams at the highest rate without loss"
 	}
 	return "nothing known"
 }

@@ -59,11 +59,15 @@ type Lab struct {
 	MTU int `json:"mtu"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
+	// Delay and Loss are known faults of every wire between a host and the switch, for tests of the measurement itself:
+	// what the host sends comes this much later, 0 to MaxDelay, and this share of it not at all, 0 to MaxLoss.
+	Delay time.Duration `json:"delay,omitempty"`
+	Loss  float64       `json:"loss,omitempty"`
 	// Services is how many Services each profile carries besides the two that are measured; 0 to 10000.
 	Services int `json:"services,omitempty"`
 	// Iptables is "auto", "nft" or "legacy".
 	Iptables string `json:"iptables"`
-	// ServiceProxy is the mode of kube-proxy, "iptables" or "nftables", in the profiles that have it and do not fix its
+	// ServiceProxy is the mode of kube-proxy, "iptables", "nftables" or "ipvs", in the profiles that have it and do not fix its
 	// mode themselves; "" in files of versions that knew iptables alone.
 	ServiceProxy string `json:"service_proxy,omitempty"`
 	// Family is the version of IP that nodes, pods and Services use, 4 or 6; 0 in files of versions that knew 4 alone.

@@ -216,7 +216,7 @@ func TestValidate(t *testing.T) {
 		{"mtu", func(p *Plan) { p.Lab.MTU = 500 }, "lab.mtu: 500 is out of range: want 1280 to 9000"},
 		{"line rate", func(p *Plan) { p.Lab.LineRate = 5 }, "lab.lineRate: 5 is out of range"},
 		{"services", func(p *Plan) { p.Lab.Services = -1 }, "lab.services: -1 is out of range"},
-		{"service proxy", func(p *Plan) { p.Lab.ServiceProxy = "nftable" }, `lab.serviceProxy: "nftable" is not one of iptables, nftables, did you mean "nftables"?`},
+		{"service proxy", func(p *Plan) { p.Lab.ServiceProxy = "nftable" }, `lab.serviceProxy: "nftable" is not one of iptables, nftables, ipvs, did you mean "nftables"?`},
 		{"iptables", func(p *Plan) { p.Lab.Iptables = "nftables" }, `lab.iptables: "nftables" is not one of auto, nft, legacy`},
 	} {
 		p := Default()

@@ -36,6 +36,9 @@ func (p Plan) Validate() error {
 		if slices.Index(p.Workloads, w) != i {
 			fs.add("workloads", "%s is given twice", w)
 		}
+		if c, ok := w.Capacity(); ok && !slices.Contains(p.Workloads, c) {
+			fs.add("workloads", "%s is a share of the capacity that %s measures, which is missing", w, c)
+		}
 		if barred := p.barred(w); len(p.Paths) > 0 && len(barred) == len(p.Paths) {
 			fs.add("workloads", "%s can go over none of the paths: %s", w, w.Barred(p.Paths[0]))
 		}
@@ -122,10 +125,14 @@ func (fs *Faults) validLab(l Lab) {
 	if !(l.LineRate >= 0 && l.LineRate <= MaxRate) || l.LineRate > 0 && l.LineRate < 1e5 {
 		fs.add("lab.lineRate", "%s is out of range: want 100K to 1T bit/s, or 0 for none", formatRate(l.LineRate))
 	}
+	fs.duration("lab.delay", l.Delay, 0, MaxDelay)
+	if !(l.Loss >= 0 && l.Loss <= MaxLoss) {
+		fs.add("lab.loss", "%v is out of range: want 0 to %v", l.Loss, MaxLoss)
+	}
 	fs.within("lab.services", l.Services, 0, MaxServices)
 	fs.oneOf("lab.iptables", l.Iptables, "auto", "nft", "legacy")
 	if l.ServiceProxy != "" {
-		fs.oneOf("lab.serviceProxy", l.ServiceProxy, "iptables", "nftables")
+		fs.oneOf("lab.serviceProxy", l.ServiceProxy, "iptables", "nftables", "ipvs")
 	}
 	if l.Family != 0 && l.Family != 4 && l.Family != 6 {
 		fs.add("lab.family", "%d is not 4 or 6", l.Family)
@@ -168,6 +175,7 @@ func (p Plan) Notes(cases int) []string {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, join(barred), w.Barred(barred[0])))
 		}
 	}
+	notes = append(notes, p.toolNotes()...)
 	if p.Repetitions < 5 && p.MaxRepetitions < 5 {
 		notes = append(notes, fmt.Sprintf("with %d repetitions no comparison can be decided; take 5 or more", p.Repetitions))
 	}

@@ -20,6 +20,8 @@ const (
 	Ping Kind = "ping"
 	// HTTP is requests of HTTP/1.1, one under way on each connection.
 	HTTP Kind = "http"
+	// Throughput is the search for the highest rate of UDP datagrams that is lost no more of than is accepted.
+	Throughput Kind = "throughput"
 )
 
 // Protocol is the transport under a workload.
@@ -42,8 +44,26 @@ type Workload struct {
 	// MessageSize is the payload of one send call of a stream in bytes: TCP 1 to 16 MiB, default 131072 (iperf3's);
 	// UDP 16 to 65507, default 1400. For ping the payload of the echo, default 56.
 	MessageSize int `json:"message_size,omitempty"`
-	// Rate is the intended load of a UDP stream in bit/s of payload, all flows together; 0 is as fast as possible.
+	// Rate is the intended load, all flows together: of a UDP stream in bit/s of payload, 0 is as fast as possible; of
+	// rr, crr and http in requests per second, 0 is a closed loop unless Load says otherwise.
 	Rate float64 `json:"rate,omitempty"`
+	// Loss is the share of datagrams that throughput accepts to be lost, 0 (default, RFC 2544's) to MaxLoss. Its Rate is
+	// where the search begins and the most that is tried; 0 finds that out by sending as fast as possible.
+	Loss float64 `json:"loss,omitempty"`
+	// Load is the intended load of rr, crr and http as a share of the capacity that is measured first (see Capacity).
+	Load float64 `json:"load,omitempty"`
+	// Arrival is how requests of rr, crr and http fall due: "" in a closed loop, when the response has come; "poisson"
+	// (default with Rate or Load) and "constant" in an open loop, by a schedule that waits for no response; "saturate"
+	// whenever fewer than SaturationDepth are under way on a flow, which measures the capacity of rr and crr.
+	Arrival string `json:"arrival,omitempty"`
+	// Burst is how many requests of rr fall due at once, 2 to 1024; 0 is one. A closed loop sends the next burst when
+	// all responses of the one before have come.
+	Burst int `json:"burst,omitempty"`
+	// Wait is how the threads of rr and crr wait: "" sleeps in the kernel, as an application does; "spin" asks again and
+	// again, so that no wake-up is part of the time.
+	Wait string `json:"wait,omitempty"`
+	// Under is what goes over the path beside rr over TCP: "" nothing, "stream" a TCP stream from the client.
+	Under string `json:"under,omitempty"`
 	// Reverse makes the server send (netperf's MAERTS).
 	Reverse bool `json:"reverse,omitempty"`
 	// Mode is how a TCP stream moves bytes: "copy" (default, comparable with iperf3), "sendfile" (from a memfd),
@@ -65,8 +85,13 @@ type Workload struct {
 	// Connection is what an http client does after a response: "keep-alive" (default) or "close", a connection for each
 	// request.
 	Connection string `json:"connection,omitempty"`
+	// Backends is the number of servers of http behind the Service that a path leads to; 1 to 250, default 1. They are
+	// spread evenly over the nodes, and the path's locality says on which node the first stands.
+	Backends int `json:"backends,omitempty"`
 	// Congestion is the TCP congestion control asked of every socket; default "cubic".
 	Congestion string `json:"congestion,omitempty"`
+	// Tool is the program that sends the workload, one of Tools; "" is our own engine.
+	Tool string `json:"tool,omitempty"`
 }
 
 // Limits and defaults of a workload's fields.
@@ -81,15 +106,30 @@ const (
 	MaxFlows             = 1024
 	MaxThreads           = 64
 	MaxConnections       = 4096
+	MaxBackends          = 250
 	DefaultThreads       = 2
 	DefaultConnections   = 10
 	DefaultBody          = 1024
 	DefaultCongestion    = "cubic"
+	MaxBurst             = 1024
+	// MaxRequestRate bounds a rate of requests per second.
+	MaxRequestRate = 1e8
+	// SaturationDepth is how many requests are under way on each flow under Arrival "saturate".
+	SaturationDepth = 32
+)
+
+// Words of Arrival, Wait and Under.
+const (
+	Constant = "constant"
+	Poisson  = "poisson"
+	Saturate = "saturate"
+	Spin     = "spin"
 )
 
 // Normalize fills in defaults and clears fields that the kind does not use.
 func (w Workload) Normalize() Workload {
-	n := Workload{Kind: w.Kind, Protocol: w.Protocol, Flows: max(w.Flows, 1)}
+	n := Workload{Kind: w.Kind, Protocol: w.Protocol, Flows: max(w.Flows, 1), Tool: w.Tool}
+	n.arrive(w)
 	if n.Protocol == "" {
 		n.Protocol = TCP
 	}
@@ -110,13 +150,21 @@ func (w Workload) Normalize() Workload {
 			size = MinDatagram
 		} else {
 			n.Congestion = orString(w.Congestion, DefaultCongestion)
+			n.Under = w.Under
 		}
 		n.RequestSize, n.ResponseSize = orInt(w.RequestSize, size), orInt(w.ResponseSize, size)
+		n.Wait = w.Wait
+		if w.Burst != 1 {
+			n.Burst = w.Burst
+		}
 	case CRR:
 		n.Protocol = TCP
 		n.RequestSize, n.ResponseSize = orInt(w.RequestSize, 1), orInt(w.ResponseSize, 1)
 		n.Close = orString(w.Close, "rst")
+		n.Wait = w.Wait
 		n.Congestion = orString(w.Congestion, DefaultCongestion)
+	case Throughput:
+		n.search(w)
 	case Ping:
 		n.Protocol = ICMP
 		n.MessageSize = orInt(w.MessageSize, DefaultPingPayload)
@@ -126,6 +174,7 @@ func (w Workload) Normalize() Workload {
 		n.Threads = orInt(w.Threads, DefaultThreads)
 		n.Connections = orInt(w.Connections, max(DefaultConnections, n.Threads))
 		n.Connection = orString(w.Connection, "keep-alive")
+		n.Backends = orInt(w.Backends, 1)
 		n.ResponseSize = orInt(w.ResponseSize, DefaultBody)
 		n.Congestion = orString(w.Congestion, DefaultCongestion)
 	}
@@ -150,7 +199,7 @@ func orString(v, d string) string {
 // "packet".
 func (w Workload) Work() string {
 	switch {
-	case w.Kind == Stream && w.Protocol == UDP:
+	case w.Kind == Throughput, w.Kind == Stream && w.Protocol == UDP:
 		return "packet"
 	case w.Kind == Stream:
 		return "KB"
@@ -166,7 +215,29 @@ func (w Workload) Barred(p Path) string {
 	if w.Kind == Ping && (p.To == Service || p.To == NodePort || p.To == Self) {
 		return "a Service translates TCP and UDP ports; its address answers no ICMP echo"
 	}
-	return ""
+	if w.Backends > 1 && p.To != Service && p.To != NodePort {
+		return "several backends stand behind a Service alone"
+	}
+	return w.barredTool(p)
+}
+
+// Servers is how many servers the workload has on a path: its Backends behind a Service, and one elsewhere. So raw,
+// which has no Services, shows the same load on one server.
+func (w Workload) Servers(p Path) int {
+	if p.To == Service || p.To == NodePort {
+		return max(w.Backends, 1)
+	}
+	return 1
+}
+
+// Concurrency is how many exchanges of a closed loop are under way at the same time: one on each flow or connection, or
+// what Arrival and Burst make of it.
+func (w Workload) Concurrency() int {
+	n := max(w.Flows, w.Connections) * max(w.Burst, 1)
+	if w.Arrival == Saturate {
+		n *= SaturationDepth
+	}
+	return n
 }
 
 // String is the workload's name in files, tables and on the command line: the kind, and in parentheses whatever
@@ -181,10 +252,13 @@ func (w Workload) String() string {
 			opt = append(opt, fmt.Sprintf(format, v))
 		}
 	}
-	add(n.Protocol == UDP, "%s", n.Protocol)
+	add(n.Protocol == UDP && n.Kind != Throughput, "%s", n.Protocol)
 	add(n.Flows != d.Flows, "flows=%d", n.Flows)
 	add(n.MessageSize != d.MessageSize, "message=%d", n.MessageSize)
+	add(n.Arrival != "" && n.Arrival != Poisson, "arrival=%s", n.Arrival)
 	add(n.Rate != 0, "rate=%s", formatRate(n.Rate))
+	add(n.Load != 0, "load=%s", FormatLoad(n.Load))
+	add(n.Loss != 0, "loss=%s", FormatLoss(n.Loss))
 	add(n.RequestSize != d.RequestSize, "request=%d", n.RequestSize)
 	add(n.ResponseSize != d.ResponseSize, "response=%d", n.ResponseSize)
 	add(n.Mode != d.Mode, "mode=%s", n.Mode)
@@ -192,8 +266,13 @@ func (w Workload) String() string {
 	add(n.Threads != d.Threads, "threads=%d", n.Threads)
 	add(n.Connections != d.Connections, "connections=%d", n.Connections)
 	add(n.Connection != d.Connection, "connection=%s", n.Connection)
+	add(n.Backends != d.Backends, "backends=%d", n.Backends)
 	add(n.Interval != d.Interval, "interval=%s", n.Interval)
 	add(n.Congestion != d.Congestion, "congestion=%s", n.Congestion)
+	add(n.Burst != 0, "burst=%d", n.Burst)
+	add(n.Wait != "", "wait=%s", n.Wait)
+	add(n.Under != "", "under=%s", n.Under)
+	add(n.Tool != "", "tool=%s", n.Tool)
 	if n.Reverse {
 		opt = append(opt, "reverse")
 	}

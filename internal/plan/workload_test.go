@@ -25,6 +25,16 @@ func TestParseWorkload(t *testing.T) {
 		{"crr(close=fin)", "crr(close=fin)"},
 		{"ping(interval=10ms)", "ping(interval=10ms)"},
 		{"ping(icmp)", "ping"},
+		{"http(tcp,threads=2,connections=10,connection=keep-alive,backends=1)", "http"},
+		{"http(backends=5,connection=close,connections=500,threads=4,response=4Ki)",
+			"http(response=4096,threads=4,connections=500,connection=close,backends=5)"},
+		{"rr(rate=5000,wait=sleep,burst=1)", "rr(rate=5K)"},
+		{"rr(arrival=poisson,load=0.5)", "rr(load=50%)"},
+		{"rr(udp,load=7.25%,arrival=constant,burst=4,wait=spin)", "rr(udp,arrival=constant,load=7.25%,burst=4,wait=spin)"},
+		{"crr(arrival=saturate,flows=2)", "crr(flows=2,arrival=saturate)"},
+		{"rr(under=stream)", "rr(under=stream)"},
+		{"http(rate=1.5K)", "http(rate=1.5K)"},
+		{"http(threads=16)", "http(threads=16,connections=16)"},
 	} {
 		w, err := ParseWorkload(tt.in)
 		if err != nil {
@@ -42,31 +52,51 @@ func TestParseWorkload(t *testing.T) {
 
 func TestParseWorkloadRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                          `unknown workload ""`,
-		"rrr":                       `did you mean "rr"?`,
-		"rr(":                       "lacks its closing parenthesis",
-		"rr()":                      `unknown option ""`,
-		"rr(flows)":                 `"" is not a whole number`,
-		"rr(flows=0)":               "0 is out of range: want 1 to 1024",
-		"rr(flows=1,flows=2)":       "flows is given twice",
-		"rr(requst=1)":              `unknown option "requst", did you mean "request"?`,
-		"rr(message=10)":            "rr has no message",
-		"rr(request=2Mi)":           "out of range",
-		"rr(udp,request=1)":         "request 1 is out of range for udp: want 16 to 65507",
-		"rr(udp,congestion=cubic)":  "congestion is for tcp, and this is udp",
-		"rr(icmp)":                  "rr runs over tcp or udp, not icmp",
-		"crr(udp)":                  "crr runs over tcp, not udp",
-		"crr(close=maybe)":          `"maybe" is not one of rst, fin`,
-		"ping(tcp)":                 "ping runs over icmp, not tcp",
-		"ping(interval=2m)":         "want 0 to 1m",
-		"stream(udp,mode=copy)":     "mode is for tcp, and this is udp",
-		"stream(rate=1G)":           "rate is for udp, and this is tcp",
-		"stream(udp,rate=2T)":       "out of range",
-		"stream(udp,rate=-1)":       "out of range",
-		"stream(udp,rate=NaN)":      "out of range",
-		"stream(udp,message=65508)": "out of range for udp",
-		"stream(congestion=CUBIC!)": "is not a congestion control",
-		"stream(reverse=maybe)":     "is not true or false",
+		"":                              `unknown workload ""`,
+		"rrr":                           `did you mean "rr"?`,
+		"rr(":                           "lacks its closing parenthesis",
+		"rr()":                          `unknown option ""`,
+		"rr(flows)":                     `"" is not a whole number`,
+		"rr(flows=0)":                   "0 is out of range: want 1 to 1024",
+		"rr(flows=1,flows=2)":           "flows is given twice",
+		"rr(requst=1)":                  `unknown option "requst", did you mean "request"?`,
+		"rr(message=10)":                "rr has no message",
+		"rr(request=2Mi)":               "out of range",
+		"rr(udp,request=1)":             "request 1 is out of range for udp: want 16 to 65507",
+		"rr(udp,congestion=cubic)":      "congestion is for tcp, and this is udp",
+		"rr(icmp)":                      "rr runs over tcp or udp, not icmp",
+		"crr(udp)":                      "crr runs over tcp, not udp",
+		"crr(close=maybe)":              `"maybe" is not one of rst, fin`,
+		"ping(tcp)":                     "ping runs over icmp, not tcp",
+		"ping(interval=2m)":             "want 0 to 1m",
+		"stream(udp,mode=copy)":         "mode is for tcp, and this is udp",
+		"stream(rate=1G)":               "rate is for udp, and this is tcp",
+		"stream(udp,rate=2T)":           "out of range",
+		"stream(load=50%)":              "stream has no load",
+		"rr(rate=1G)":                   "rate 1G is out of range: want at most 100M requests per second",
+		"rr(rate=1K,load=50%)":          "rate and load both say how much",
+		"rr(arrival=constant)":          "arrival constant needs a rate or a load",
+		"rr(arrival=saturate,rate=1K)":  "saturate takes no rate and no load",
+		"rr(arrival=saturate,burst=2)":  "saturate takes no burst",
+		"http(arrival=saturate)":        "http has no arrival saturate",
+		"rr(arrival=poison,rate=1)":     `did you mean "poisson"?`,
+		"rr(load=201%)":                 "want 0.1% to 200%",
+		"rr(load=half)":                 `"half" is not a load`,
+		"rr(wait=block)":                `"block" is not one of sleep, spin`,
+		"rr(udp,under=stream)":          "under is for tcp, and this is udp",
+		"crr(burst=2)":                  "crr has no burst",
+		"http(wait=spin)":               "http has no wait",
+		"stream(udp,rate=-1)":           "out of range",
+		"stream(udp,rate=NaN)":          "out of range",
+		"stream(udp,message=65508)":     "out of range for udp",
+		"http(udp)":                     "http runs over tcp, not udp",
+		"http(request=1)":               "http has no request",
+		"http(backends=0)":              "0 is out of range: want 1 to 250",
+		"http(backends=251)":            "out of range",
+		"http(threads=4,connections=3)": "want one for each thread",
+		"crr(backends=2)":               "crr has no backends",
+		"stream(congestion=CUBIC!)":     "is not a congestion control",
+		"stream(reverse=maybe)":         "is not true or false",
 	} {
 		_, err := ParseWorkload(in)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -86,10 +116,32 @@ func TestWorkloadRoundTrip(t *testing.T) {
 			Rate: float64(r.Int64N(MaxRate)), Reverse: r.IntN(2) == 0, Mode: pick("copy", "sendfile", "trunc"),
 			RequestSize: MinDatagram + r.IntN(60000), ResponseSize: MinDatagram + r.IntN(60000), Close: pick("rst", "fin"),
 			Interval: time.Duration(r.Int64N(int64(time.Minute))), Congestion: pick("cubic", "reno", "bbr"),
-		}.Normalize()
+			Burst: r.IntN(MaxBurst + 1), Wait: pick("", "spin"), Under: pick("", "stream"),
+		}
+		if w.Kind != Stream {
+			w.drawArrival(r)
+		}
+		w = w.Normalize()
 		q, err := ParseWorkload(w.String())
 		if err != nil || q != w {
 			t.Fatalf("%s: got %+v (%v), want %+v", w, q, err, w)
+		}
+	}
+}
+
+// drawArrival draws how requests fall due.
+func (w *Workload) drawArrival(r *rand.Rand) {
+	w.Rate = 0
+	switch r.IntN(4) {
+	case 0:
+		w.Rate = float64(1 + r.Int64N(MaxRequestRate))
+		w.Arrival = []string{"", Constant, Poisson}[r.IntN(3)]
+	case 1:
+		w.Load = float64(10+r.IntN(19_990)) / 1e4
+		w.Arrival = []string{"", Constant, Poisson}[r.IntN(3)]
+	case 2:
+		if w.Kind != HTTP {
+			w.Arrival, w.Burst = Saturate, 0
 		}
 	}
 }
@@ -160,5 +212,49 @@ func TestPingGoesOverNoService(t *testing.T) {
 	p.Paths = p.Paths[1:]
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "ping can go over none of the paths") {
 		t.Errorf("a plan that ping cannot serve gives %v", err)
+	}
+}
+
+// TestServers: several backends stand behind a Service, and nowhere else.
+func TestServers(t *testing.T) {
+	w := Workload{Kind: HTTP, Backends: 5}.Normalize()
+	for _, p := range Paths {
+		service := p.To == Service || p.To == NodePort
+		if (w.Servers(p) == 5) != service || w.Servers(p) != 5 && w.Servers(p) != 1 || (w.Barred(p) == "") != service {
+			t.Errorf("%s: %d servers, barred %q", p, w.Servers(p), w.Barred(p))
+		}
+		if n := (Workload{Kind: RR}).Normalize().Servers(p); n != 1 {
+			t.Errorf("rr over %s: %d servers", p, n)
+		}
+	}
+	if n := w.Concurrency(); n != DefaultConnections {
+		t.Errorf("%d exchanges at a time", n)
+	}
+	if n := (Workload{Kind: RR, Flows: 3}).Normalize().Concurrency(); n != 3 {
+		t.Errorf("%d exchanges at a time of 3 flows", n)
+	}
+}
+
+// TestSeveralBackendsHaveAZero: raw shows the load of a workload that only a Service can have, too, whether its path is
+// one of the plan or not.
+func TestSeveralBackendsHaveAZero(t *testing.T) {
+	w := Workload{Kind: HTTP, Backends: 5}.Normalize()
+	for _, paths := range [][]Path{{{Pod, Service, Local}}, {ZeroPath, {Pod, Service, Local}}} {
+		p := Default()
+		p.Profiles, p.Paths, p.Workloads, p.Twin = []string{"canal"}, paths, []Workload{Workload{Kind: RR}.Normalize(), w}, false
+		for _, list := range [][]Case{p.Cases(), p.Order(1)} {
+			seen := map[Case]int{}
+			for _, c := range list {
+				seen[c]++
+			}
+			for _, c := range []Case{{p.Baseline, ZeroPath, w}, {p.Baseline, ZeroPath, p.Workloads[0]}, {"canal", Path{Pod, Service, Local}, w}} {
+				if seen[c] != 1 {
+					t.Errorf("%v: %s is there %d times", paths, c.Key(), seen[c])
+				}
+			}
+			if c := (Case{"canal", ZeroPath, w}); seen[c] != 0 {
+				t.Errorf("%s is there", c.Key())
+			}
+		}
 	}
 }

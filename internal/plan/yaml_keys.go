@@ -43,6 +43,8 @@ func (d *decoder) labKeys(l *Lab) keys {
 		"cpu":                d.text(&l.CPU),
 		"mtu":                d.whole(&l.MTU),
 		"lineRate":           readAs(d, &l.LineRate, ParseRate),
+		"delay":              readAs(d, &l.Delay, parseDuration),
+		"loss":               readAs(d, &l.Loss, ParseLoss),
 		"services":           d.whole(&l.Services),
 		"iptables":           d.text(&l.Iptables),
 		"serviceProxy":       d.text(&l.ServiceProxy),

@@ -116,11 +116,12 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 			continue
 		}
 		// The value is tried once, so that a wrong one is one fault and not one for each combination.
-		if err := a.option.set(&Workload{Kind: workloads[0].Kind}, s); err != nil {
+		several, err := a.option.try(workloads[0].Kind, s)
+		if err != nil {
 			d.fault(n, field, "%s", err)
 			continue
 		}
-		texts = append(texts, s)
+		texts = append(texts, several...)
 	}
 	var product []Workload
 	for _, w := range workloads {

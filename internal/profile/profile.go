@@ -11,6 +11,8 @@ type Profile struct {
 	// Encapsulation is "none", "vxlan", "ipip" or "wireguard"; Overhead its bytes per packet on IPv4.
 	Encapsulation string
 	Overhead      int
+	// NoIPv6 says why it has no IPv6 form, "" if it has one.
+	NoIPv6 string
 	// PodMTU is that of the pod's device or route over a 1500 byte underlay.
 	PodMTU int
 	// Services is the engine behind a ClusterIP: "kube-proxy", "ebpf", "none".
@@ -42,18 +44,30 @@ var catalogue = []Profile{
 	{Name: "calico-underlay", Title: "Calico, no encapsulation, iptables", Summary: "routed cali veth with Calico's chains, pod addresses routed on the underlay", Encapsulation: "none", PodMTU: 1500, Services: "kube-proxy", Policy: "calico-iptables", Needs: []string{"veth", "bridge", "iptables", "nat", "ipset"}, Lab: true},
 	{Name: "macvlan", Title: "macvlan, bridge mode", Summary: "pod device on the node's NIC, the node's stack bypassed", Encapsulation: "none", PodMTU: 1500, Services: "none", Policy: "none", Needs: []string{"veth", "bridge", "macvlan", "iptables", "nat"}, Lab: true},
 	{Name: "flannel-host-gw", Title: "flannel, host-gw", Summary: "cni0 bridge, routes to the other nodes", Encapsulation: "none", PodMTU: 1500, Services: "kube-proxy", Policy: "none", Needs: []string{"veth", "bridge", "iptables", "nat", "br_netfilter"}, Lab: true},
-	{Name: "flannel-wireguard", Title: "flannel, wireguard", Summary: "cni0 bridge, flannel-wg port 51820", Encapsulation: "wireguard", Overhead: 80, PodMTU: 1420, Services: "kube-proxy", Policy: "none", Needs: []string{"wireguard"}},
-	{Name: "calico-ipip", Title: "Calico, IPIP, iptables", Summary: "routed cali veth with Calico's chains, tunl0", Encapsulation: "ipip", Overhead: 20, PodMTU: 1480, Services: "kube-proxy", Policy: "calico-iptables", Needs: []string{"veth", "bridge", "ipip-tunnel", "iptables", "nat", "ipset"}, Lab: true},
+	{Name: "flannel-wireguard", Title: "flannel, wireguard", Summary: "cni0 bridge, flannel-wg port 51820", Encapsulation: "wireguard", Overhead: 80, PodMTU: 1420, Services: "kube-proxy", Policy: "none", Needs: []string{"veth", "bridge", "wireguard", "iptables", "nat", "br_netfilter"}, Lab: true},
+	{Name: "calico-ipip", Title: "Calico, IPIP, iptables", Summary: "routed cali veth with Calico's chains, tunl0", Encapsulation: "ipip", Overhead: 20, PodMTU: 1480, NoIPv6: "Calico has no IPIP for IPv6", Services: "kube-proxy", Policy: "calico-iptables", Needs: []string{"veth", "bridge", "ipip-tunnel", "iptables", "nat", "ipset"}, Lab: true},
 	{Name: "calico-nftables", Title: "Calico, nftables", Summary: "as calico-vxlan with Calico's chains and kube-proxy's in nftables, dispatch by verdict maps", Encapsulation: "vxlan", Overhead: 50, PodMTU: 1450, Services: "kube-proxy", Policy: "calico-nftables", Needs: []string{"veth", "bridge", "vxlan", "iptables", "nftables", "nat"}, Lab: true},
 	{Name: "calico-ebpf", Title: "Calico, eBPF", Summary: "TC programs, NodePort by tunnel", Encapsulation: "vxlan", Overhead: 50, PodMTU: 1450, Services: "ebpf", Policy: "ebpf", Needs: []string{"veth", "bridge", "vxlan", "iptables", "nat", "bpf", "bpf-tc", "bpf-cgroup"}, Lab: true},
 	{Name: "calico-ebpf-dsr", Title: "Calico, eBPF, DSR", Summary: "TC programs, NodePort replies go straight to the client", Encapsulation: "vxlan", Overhead: 50, PodMTU: 1450, Services: "ebpf", Policy: "ebpf", Needs: []string{"veth", "bridge", "vxlan", "iptables", "nat", "bpf", "bpf-tc", "bpf-cgroup"}, Lab: true},
 	{Name: "cilium-vxlan", Title: "Cilium, vxlan", Summary: "TC programs, cilium_vxlan with the identity as VNI", Encapsulation: "vxlan", Overhead: 50, PodMTU: 1450, Services: "ebpf", Policy: "ebpf", Needs: []string{"veth", "bridge", "vxlan", "iptables", "nat", "bpf", "bpf-tc", "bpf-cgroup"}, Lab: true},
 	{Name: "cilium-native", Title: "Cilium, native routing, eBPF host routing", Summary: "TC programs, redirects past the node's stack", Encapsulation: "none", PodMTU: 1500, Services: "ebpf", Policy: "ebpf", Needs: []string{"veth", "bridge", "iptables", "nat", "bpf", "bpf-tc", "bpf-cgroup"}, Lab: true},
 	{Name: "cilium-native-legacy", Title: "Cilium, native routing, legacy host routing", Summary: "TC programs, through the node's stack", Encapsulation: "none", PodMTU: 1500, Services: "ebpf", Policy: "ebpf", Needs: []string{"veth", "bridge", "iptables", "nat", "bpf", "bpf-tc", "bpf-cgroup"}, Lab: true},
-	{Name: "cilium-netkit", Title: "Cilium, netkit devices", Summary: "netkit programs instead of veth", Encapsulation: "none", PodMTU: 1500, Services: "ebpf", Policy: "ebpf", Needs: []string{"bpf", "netkit"}},
+	{Name: "cilium-netkit", Title: "Cilium, netkit devices", Summary: "a netkit pair for each pod, its program run as the pod sends; redirects past the node's stack", Encapsulation: "none", PodMTU: 1500, Services: "ebpf", Policy: "ebpf", Needs: []string{"veth", "bridge", "netkit", "iptables", "nat", "bpf", "bpf-tc", "bpf-cgroup"}, Lab: true},
 	{Name: "cilium-native-dsr", Title: "Cilium, native routing, DSR", Summary: "NodePort with the client's address kept and direct replies", Encapsulation: "none", PodMTU: 1500, Services: "ebpf", Policy: "ebpf", Needs: []string{"veth", "bridge", "iptables", "nat", "bpf", "bpf-tc", "bpf-cgroup"}, Lab: true},
 	{Name: "ipvlan", Title: "ipvlan, l2", Summary: "pod device on the node's NIC with the node's MAC", Encapsulation: "none", PodMTU: 1500, Services: "none", Policy: "none", Needs: []string{"veth", "bridge", "ipvlan", "iptables", "nat"}, Lab: true},
 	{Name: "sriov", Title: "SR-IOV (model)", Summary: "a device of its own on the switch", Encapsulation: "none", PodMTU: 1500, Services: "none", Policy: "none", Model: "model, no hardware: a veth straight to the switch stands for the virtual function", Needs: []string{"veth", "bridge", "iptables", "nat"}, Lab: true},
+}
+
+// ipv6Longer is what an IPv6 header is longer than one of IPv4, in bytes.
+const ipv6Longer = 20
+
+// OverheadOn returns the bytes per packet over an underlay of the given version of IP, 4 or 6. WireGuard's are what flannel
+// sets aside for either.
+func (p Profile) OverheadOn(family int) int {
+	if family == 6 && p.Overhead > 0 && p.Encapsulation != "wireguard" {
+		return p.Overhead + ipv6Longer
+	}
+	return p.Overhead
 }
 
 // All returns the catalogue in report order.

@@ -2,34 +2,25 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// answer is what the run says in a few lines: for each workload the lowest and the highest on one path, in the first
-// metric that has a direction, and how many comparisons came out how. Nothing in it goes beyond a verdict.
-func (b *builder) answer(cut []compare.Table, metrics []metric.Metric) []string {
+// answer is what the run says in a few lines: which profile for which need, with the size of the difference and how sure
+// that is, and how many comparisons came out how. Nothing in it goes beyond a verdict.
+func (b *builder) answer(cut []compare.Table, needs []Need) []string {
 	if len(b.analysis.Cells) == 0 {
 		return []string{"No trial was measured."}
 	}
-	path, ok := b.mainPath(cut)
-	if !ok {
+	if _, ok := b.mainPath(cut); !ok {
 		return []string{"No trial finished with a number to show."}
 	}
 	var lines []string
-	for _, w := range b.analysis.Workloads {
-		for _, m := range metrics {
-			ranks := b.analysis.Rank(path, w, m.Name)
-			if len(ranks) > 0 {
-				lines = append(lines, b.ranking(ranks, m))
-				break
-			}
-		}
+	for _, n := range needs {
+		lines = append(lines, fmt.Sprintf("%s (%s %s, %s): %s %s.", n.Name, n.Workload, n.Path, n.Metric.Title, n.Conclusion.Text, n.Certainty))
 	}
 	return append(lines, b.tally(cut)...)
 }
@@ -56,57 +47,6 @@ func (b *builder) mainPath(cut []compare.Table) (plan.Path, bool) {
 		}
 	}
 	return best, most > 0
-}
-
-// ranking is the line about one workload.
-func (b *builder) ranking(ranks []compare.Standing, m metric.Metric) string {
-	first, last := ranks[0], ranks[len(ranks)-1]
-	scale := unit.Common(first.Cell.Unit, first.Cell.Median, last.Cell.Median)
-	line := fmt.Sprintf("%s %s, %s: ", first.Cell.Workload, first.Cell.Path, m.Title)
-	best, worst := "lowest", "highest"
-	if m.Better == metric.Higher {
-		best, worst = worst, best
-	}
-	line += number(first, scale)
-	if len(ranks) == 1 {
-		return line + "."
-	}
-	near := untold(ranks[1:], func(s compare.Standing) compare.Verdict { return s.ToBest.Verdict }, compare.Worse)
-	if len(near) == len(ranks)-1 {
-		return fmt.Sprintf("%s; nothing is told apart from it (%s).", line, strings.Join(near, ", "))
-	}
-	line += " " + best + notApart(near)
-	if x := last.ToBest; x.Verdict == compare.Worse {
-		near := untold(ranks[:len(ranks)-1], func(s compare.Standing) compare.Verdict { return s.ToLast.Verdict }, compare.Better)
-		line += fmt.Sprintf("; %s %s%s", number(last, scale), worst, notApart(near))
-		if !math.IsNaN(x.Ratio) {
-			line += fmt.Sprintf("; ratio %s (%s to %s)", unit.Ratio(x.Ratio), unit.Ratio(x.Low), unit.Ratio(x.High))
-		}
-	}
-	return line + "."
-}
-
-// untold names the profiles of ranks that did not get the verdict that would tell them apart.
-func untold(ranks []compare.Standing, verdict func(compare.Standing) compare.Verdict, apart compare.Verdict) []string {
-	var names []string
-	for _, s := range ranks {
-		if verdict(s) != apart {
-			names = append(names, unit.Clean(s.Cell.Profile))
-		}
-	}
-	return names
-}
-
-func notApart(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return " (not told apart: " + strings.Join(names, ", ") + ")"
-}
-
-// number names a profile and its median.
-func number(s compare.Standing, scale unit.Scale) string {
-	return fmt.Sprintf("%s %s %s", unit.Clean(s.Cell.Profile), scale.Format(s.Cell.Median), scale.Unit)
 }
 
 // tally counts the verdicts of the shown tables.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/compare"
 	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/impact"
 	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
@@ -23,6 +24,8 @@ type Options struct {
 	Baseline string
 	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
 	Confidence float64
+	// Impact is the work of the reader's own job, to be set against the result. (optional)
+	Impact []impact.Work
 }
 
 // Build makes the report of a result. The error, about an option that the result cannot serve, carries a hint.
@@ -57,8 +60,12 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 			d.Sections = append(d.Sections, s)
 		}
 	}
-	d.Answer = b.answer(cut, metrics)
 	d.Needs = b.needs(cut, metrics)
+	d.Answer = b.answer(cut, d.Needs)
+	if d.Impact, err = b.impact(o.Impact, cut); err != nil {
+		return Document{}, err
+	}
+	d.Loads = b.loads()
 	d.Legend = b.legend(cut)
 	d.Footnotes = b.notes.text()
 	d.Lists = b.lists(d.Run)
@@ -149,11 +156,18 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 			b.kinds[e.Kind] = true
 			row.Entries = append(row.Entries, e)
 		}
+		if len(columns) < len(t.Profiles) && !slices.ContainsFunc(row.Entries, told) {
+			continue // only the baseline was measured there, and the note about it says so
+		}
 		out.Rows = append(out.Rows, row)
 	}
+	out.Conclusions = b.conclusions(t, scale)
 	out.Notes = b.tableNotes(t, columns, scale)
 	return out
 }
+
+// told says whether an entry says more than that nobody measured it.
+func told(e Entry) bool { return e.Kind != NotMeasured || len(e.Notes) > 0 }
 
 // scaleOf is the one scale of a table.
 func scaleOf(t compare.Table) unit.Scale {

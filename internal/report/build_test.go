@@ -84,16 +84,23 @@ func TestMarksAreVerdicts(t *testing.T) {
 	}
 }
 
-// A profile is named as highest only beside all that could not be told apart from it.
+// A profile is named as the worst only beside all that could not be told apart from it.
 func TestAnswerNamesTies(t *testing.T) {
-	d := build(t, reporttest.NinePaths(8), report.Options{})
-	ranks := d.Analysis.Rank(plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Kind: plan.RR}.Normalize(), "service_demand")
+	r := reporttest.NinePaths(8)
+	r.Header.Plan.Baseline = "raw"
+	d := build(t, r, report.Options{})
 	tied := 0
-	for _, s := range ranks[:len(ranks)-1] {
-		if s.ToLast.Verdict != compare.Better {
-			tied++
-			if !slices.ContainsFunc(d.Answer, func(l string) bool { return strings.Contains(l, "not told apart: "+s.Cell.Profile) }) {
-				t.Errorf("%s ties with the last and is not named in %q", s.Cell.Profile, d.Answer)
+	for _, n := range d.Needs {
+		claims := n.Conclusion.Claims
+		worst := claims[len(claims)-1].Profile
+		for _, x := range n.Conclusion.Ties {
+			if x.Baseline == worst {
+				tied++
+				line := slices.IndexFunc(d.Answer, func(l string) bool { return strings.HasPrefix(l, n.Name+" (") })
+				_, after, ok := strings.Cut(d.Answer[line], worst+" (")
+				if !ok || !strings.Contains(after, x.Profile) {
+					t.Errorf("%s ties with the last, %s, and is not named in %q", x.Profile, worst, d.Answer[line])
+				}
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/plan"
@@ -180,8 +181,12 @@ func TestNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Needs) != 3 {
-		t.Fatalf("%d needs", len(d.Needs))
+	var names []string
+	for _, n := range d.Needs {
+		names = append(names, n.Name)
+	}
+	if got := strings.Join(names, ", "); got != "Bulk transfer, Requests on standing connections, A connection for each request, Services, Tail latency" {
+		t.Fatalf("needs: %s", got)
 	}
 	for _, n := range d.Needs {
 		pick := n.Standings[n.Pick].Cell

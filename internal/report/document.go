@@ -22,8 +22,12 @@ type Document struct {
 	Title string
 	// Answer is what the run says in a few lines.
 	Answer []string
-	// Needs are the standings behind the answer, one per workload.
+	// Needs are what the answer's lines are made from, in their order.
 	Needs []Need
+	// Impact is what the numbers mean for the reader's own job; nil unless that was told. (optional)
+	Impact *Impact
+	// Loads are the curves of times against load; nil unless workloads were loaded to shares of their capacity. (optional)
+	Loads []LoadCurve
 	// Sections are the tables, one section per metric.
 	Sections []Section
 	// Lists are what follows the tables: profiles left out, paths not served, the run, the conditions.
@@ -57,6 +61,8 @@ type Table struct {
 	Workload plan.Workload
 	Columns  []string
 	Rows     []Row
+	// Conclusions say in words what the rows that have a number show; none of a metric without direction.
+	Conclusions []Conclusion
 	// Notes are about this table: its baseline, its noise floor.
 	Notes []string
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/impact"
 	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
@@ -99,10 +100,11 @@ func FuzzReport(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		d, err := page.Build(r.Header(), report.Options{})
+		d, err := page.Build(r.Header(), report.Options{Impact: []impact.Work{{Kind: impact.Requests, Amount: 1e6, Text: "1M"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
+		inWords(t, d)
 		var out bytes.Buffer
 		if err := errors.Join(reportjson.Render(&out, d), text.Render(io.Discard, d, text.Options{}), markdown.Render(io.Discard, d)); err != nil {
 			t.Fatal(err)
@@ -116,6 +118,24 @@ func FuzzReport(f *testing.F) {
 		}
 		together(t, compare.Side{Name: "r", Header: r.Header(), Analysis: a})
 	})
+}
+
+// inWords checks that what the document says in words stays within its verdicts.
+func inWords(t *testing.T, d report.Document) {
+	var all []report.Conclusion
+	for _, s := range d.Sections {
+		for _, table := range s.Tables {
+			all = append(all, table.Conclusions...)
+		}
+	}
+	for _, n := range d.Needs {
+		all = append(all, n.Conclusion)
+	}
+	for _, c := range all {
+		if err := honest(c); err != nil {
+			t.Fatalf("%v: %s", err, c.Text)
+		}
+	}
 }
 
 // together sets a result beside itself and behind itself.

@@ -13,6 +13,8 @@ import (
 // lists are what follows the tables.
 func (b *builder) lists(r Run) []List {
 	all := []List{
+		{besideHeading, b.beside()},
+		{"Where datagrams were lost", b.losses()},
 		{"Profiles left out", b.leftOut()},
 		{"Paths not served", b.notServed()},
 		{"Imitated by the lab", b.standIns()},
@@ -142,10 +144,16 @@ func command(p plan.Plan) string {
 	add(p.Lab.NIC != d.Lab.NIC, "nic", p.Lab.NIC)
 	add(p.Lab.CPU != d.Lab.CPU, "cpu", p.Lab.CPU)
 	add(p.Lab.MTU != d.Lab.MTU, "mtu", fmt.Sprint(p.Lab.MTU))
+	add(p.Lab.Delay != 0, "delay", p.Lab.Delay.String())
+	add(p.Lab.Loss != 0, "loss", plan.FormatLoss(p.Lab.Loss))
 	add(p.Lab.LineRate != 0, "line-rate", strconv.FormatFloat(p.Lab.LineRate, 'f', -1, 64))
 	add(p.Lab.Services != 0, "services", fmt.Sprint(p.Lab.Services))
 	add(p.Lab.Iptables != d.Lab.Iptables, "iptables", p.Lab.Iptables)
-	add(p.Lab.ServiceProxy == "nftables", "service-proxy", p.Lab.ServiceProxy)
+	add(p.Lab.ServiceProxy != "" && p.Lab.ServiceProxy != "iptables", "service-proxy", p.Lab.ServiceProxy)
+	add(p.Lab.Family != 0 && p.Lab.Family != d.Lab.Family, "family", fmt.Sprint(p.Lab.Family))
+	add(p.Lab.TrafficPolicy != "" && p.Lab.TrafficPolicy != d.Lab.TrafficPolicy, "traffic-policy", p.Lab.TrafficPolicy)
+	add(p.Lab.Policies != 0, "policies", fmt.Sprint(p.Lab.Policies))
+	add(p.Lab.PoliciesUnselected != 0, "policies-unselected", fmt.Sprint(p.Lab.PoliciesUnselected))
 	add(true, "seed", fmt.Sprint(p.Seed))
 	if !p.Twin {
 		line += " --no-twin"

@@ -1,16 +1,24 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/compare"
 	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Need is the standing of the profiles under one workload on the path and in the metric that the answer speaks of.
+// Need is what a reader may want a network for, and how the profiles stand in it: on one path, under one workload, by one
+// metric.
 type Need struct {
+	// Name is what it is in words: "Bulk transfer".
+	Name     string
 	Workload plan.Workload
 	Path     plan.Path
 	Metric   metric.Metric
@@ -21,34 +29,247 @@ type Need struct {
 	Pick int
 	// Near names the other dataplanes that are not told apart from the pick.
 	Near []string
+	// Conclusion is about the dataplanes alone.
+	Conclusion Conclusion
+	// Certainty says how sure it is: repetitions, confidence, noise floor.
+	Certainty string
+	// Under says where the pick stands beside the bare network under it; "" if that does not stand first.
+	Under string
 }
 
-// needs has the standings that the answer is made of, one per workload.
+// want is a need that a result may answer.
+type want struct {
+	name     string
+	path     plan.Path
+	workload plan.Workload
+	// metrics are those that answer it, the first that was measured.
+	metrics []string
+}
+
+// kinds name what a workload stands for.
+var kinds = map[plan.Kind]string{
+	plan.Stream: "Bulk transfer", plan.RR: "Requests on standing connections", plan.CRR: "A connection for each request",
+	plan.Ping: "Echo", plan.HTTP: "HTTP requests", plan.Throughput: "Highest rate without loss",
+}
+
+// speed are the metrics that a workload is for. Where the load is given, as in an open loop, a rate only says what was
+// asked for, and times or losses decide.
+func speed(w plan.Workload) []string {
+	given := w.Open()
+	switch w.Kind {
+	case plan.Stream:
+		if w.Rate > 0 {
+			return []string{metric.FrameLossRate}
+		}
+		return []string{metric.Goodput, metric.PacketRate}
+	case plan.Throughput:
+		return []string{metric.Throughput}
+	case plan.CRR:
+		if !given {
+			return []string{metric.TransactionRate, "rtt.p50"}
+		}
+	case plan.HTTP:
+		if !given {
+			return []string{metric.RequestRate, "response_time.p50"}
+		}
+		return []string{"response_time.p50"}
+	}
+	return []string{"rtt.p50"}
+}
+
+// needs are those that the result answers, in the order in which they are told.
 func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
 	path, ok := b.mainPath(cut)
 	if !ok {
 		return nil
 	}
-	among := *b.analysis // the same, but for who is asked for
-	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(p string) bool { return !dataplane(p) })
 	var out []Need
-	for _, w := range b.analysis.Workloads {
-		for _, m := range metrics {
-			ranks := b.analysis.Rank(path, w, m.Name)
-			if len(ranks) == 0 {
-				continue
+	for _, w := range b.wants(path) {
+		for _, m := range inOrder(metrics, w.metrics) {
+			if n, ok := b.need(w, m); ok {
+				out = append(out, n)
+				break
 			}
-			pick := slices.IndexFunc(ranks, func(s compare.Standing) bool { return dataplane(s.Cell.Profile) })
-			n := Need{Workload: w, Path: path, Metric: m, Standings: ranks, Pick: max(0, pick)}
-			if pick >= 0 {
-				rest := among.Rank(path, w, m.Name)
-				n.Near = untold(rest[1:], func(s compare.Standing) compare.Verdict { return s.ToBest.Verdict }, compare.Worse)
-			}
-			out = append(out, n)
-			break
 		}
 	}
 	return out
+}
+
+// inOrder puts the metrics of those names first, in their order.
+func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
+	place := func(m metric.Metric) int {
+		if i := slices.Index(names, m.Name); i >= 0 {
+			return i
+		}
+		return len(names)
+	}
+	out := slices.Clone(metrics)
+	slices.SortStableFunc(out, func(x, y metric.Metric) int { return cmp.Compare(place(x), place(y)) })
+	return out
+}
+
+// wants are the needs in order: each workload between pods, then Services, what comes from outside, and CPU time or the
+// tail of latency, whichever the lines above do not have. In the lab CPU time per unit of work decides: on one machine it
+// is what differs between dataplanes and what repeats.
+func (b *builder) wants(path plan.Path) []want {
+	var out []want
+	all := byUs(b.analysis.Workloads)
+	for _, w := range all {
+		// Where a load is swept, the closed loop speaks for its kind.
+		if w.Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind == w.Kind && !x.Open() }) {
+			continue
+		}
+		out = append(out, want{kinds[w.Kind], path, w, b.deciding(w)})
+	}
+	typical := first(all, plan.RR, plan.CRR, plan.HTTP, plan.Stream)
+	for _, s := range []struct {
+		name  string
+		paths []plan.Path
+	}{
+		{"Services", []plan.Path{{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, {From: plan.Pod, To: plan.Service, Locality: plan.Local}}},
+		{"From outside", []plan.Path{{From: plan.External, To: plan.NodePort, Locality: plan.Remote}, {From: plan.External, To: plan.NodePort, Locality: plan.Local}}},
+	} {
+		for _, p := range s.paths {
+			if p != path && slices.Contains(b.analysis.Paths, p) {
+				out = append(out, want{s.name, p, typical, b.deciding(typical)})
+				break
+			}
+		}
+	}
+	if b.inLab() {
+		if w := first(all, plan.RR); w.Kind == plan.RR {
+			out = append(out, want{"Tail latency", path, w, []string{"rtt.p99"}})
+		}
+		return out
+	}
+	return append(out, want{"CPU efficiency", path, typical, []string{metric.ServiceDemand}})
+}
+
+// deciding are the metrics that decide for a workload.
+func (b *builder) deciding(w plan.Workload) []string {
+	if b.inLab() && w.Kind != plan.Throughput {
+		return append([]string{metric.ServiceDemand}, speed(w)...)
+	}
+	return append(speed(w), metric.ServiceDemand)
+}
+
+func (b *builder) inLab() bool {
+	return b.header.Origin == "" && b.header.Plan.Environment != "kubernetes"
+}
+
+// first is the first workload of the first of those kinds that there is; the first of all if there is none.
+func first(all []plan.Workload, of ...plan.Kind) plan.Workload {
+	for _, k := range of {
+		if i := slices.IndexFunc(all, func(w plan.Workload) bool { return w.Kind == k }); i >= 0 {
+			return all[i]
+		}
+	}
+	if len(all) == 0 {
+		return plan.Workload{}
+	}
+	return all[0]
+}
+
+// need is how the profiles stand in w by m; false if none has a number, or if another metric than m was wanted where
+// one metric alone answers.
+func (b *builder) need(w want, m metric.Metric) (Need, bool) {
+	if len(w.metrics) == 1 && m.Name != w.metrics[0] {
+		return Need{}, false
+	}
+	ranks := b.analysis.Rank(w.path, w.workload, m.Name)
+	if len(ranks) == 0 {
+		return Need{}, false
+	}
+	pick := slices.IndexFunc(ranks, func(s compare.Standing) bool { return dataplane(s.Cell.Profile) })
+	n := Need{Name: w.name, Workload: w.workload, Path: w.path, Metric: m, Standings: ranks, Pick: max(0, pick)}
+	if n.Name == "" {
+		n.Name = unit.Clean(string(w.workload.Kind))
+	}
+	among := b.choice(w.path, w.workload, m.Name)
+	if pick >= 0 {
+		n.Near = untold(among[1:])
+	}
+	n.Conclusion = b.concluded(among, n.Scale())
+	n.Conclusion.Path, n.Conclusion.Label, n.Conclusion.Short = n.Path, n.Path.String(), shortPath(n.Path)
+	n.Certainty = b.certainty(n.Conclusion, among)
+	if n.Pick > 0 {
+		n.Under = under(ranks[n.Pick].ToBest)
+	}
+	return n, true
+}
+
+// untold names the profiles of ranks that are not told apart from the best.
+func untold(ranks []compare.Standing) []string {
+	var names []string
+	for _, s := range ranks {
+		if s.ToBest.Verdict != compare.Worse {
+			names = append(names, unit.Clean(s.Cell.Profile))
+		}
+	}
+	return names
+}
+
+// Scale is the scale of a need's medians.
+func (n Need) Scale() unit.Scale {
+	var medians []float64
+	for _, s := range n.Standings {
+		medians = append(medians, s.Cell.Median)
+	}
+	return unit.Common(n.Standings[0].Cell.Unit, medians...)
+}
+
+// certainty says what a conclusion about ranks stands on.
+func (b *builder) certainty(c Conclusion, ranks []compare.Standing) string {
+	low, high := ranks[0].Cell.N, ranks[0].Cell.N
+	for _, s := range ranks {
+		low, high = min(low, s.Cell.N), max(high, s.Cell.N)
+	}
+	var parts []string
+	switch {
+	case low < high:
+		parts = append(parts, fmt.Sprintf("%d to %d repetitions", low, high))
+	case high == 1:
+		parts = append(parts, "1 repetition")
+	default:
+		parts = append(parts, fmt.Sprintf("%d repetitions", high))
+	}
+	if all := append(slices.Clone(c.Claims), c.Ties...); len(all) > 0 {
+		sure := 1.0
+		for _, x := range all {
+			sure = min(sure, x.Confidence)
+		}
+		if sure > 0 {
+			parts = append(parts, unit.Percent(sure)+" confidence")
+		}
+		parts = append(parts, "noise floor "+b.floor(all[0]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// floor is the noise floor of a comparison, and whether it was measured.
+func (b *builder) floor(x compare.Comparison) string {
+	for _, f := range b.analysis.Floors {
+		if f.Workload == x.Workload && f.Metric == x.Metric && f.Measured {
+			return unit.Percent(x.Floor)
+		}
+	}
+	return unit.Percent(x.Floor) + " (assumed)"
+}
+
+// under writes where the pick stands beside the bare network that is best.
+func under(x compare.Comparison) string {
+	other := x.Baseline
+	known, _ := profile.Lookup(other)
+	other += " (" + known.Title + ")"
+	switch {
+	case x.Verdict == compare.Same:
+		return "The same as " + other + within(x) + "."
+	case x.Verdict != compare.Worse:
+		return "Not told apart from " + other + "."
+	case !math.IsNaN(x.Ratio):
+		return sized(x) + " of " + other + "."
+	}
+	return "Worse than " + other + "."
 }
 
 func dataplane(name string) bool { return name != profile.Raw && name != profile.Host }

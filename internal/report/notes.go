@@ -82,11 +82,7 @@ func needText(needs []int) []string {
 	if len(needs) == 0 {
 		return nil
 	}
-	low, high := slices.Min(needs), countOf(slices.Max(needs))
-	if least := countOf(low); least != high {
-		return []string{fmt.Sprintf("~ inconclusive: about %s to %s more repetitions would decide.", least, high)}
-	}
-	return []string{fmt.Sprintf("~ inconclusive: about %s more repetitions would decide.", high)}
+	return []string{fmt.Sprintf("~ inconclusive: %s would decide.", moreRepetitions(slices.Min(needs), slices.Max(needs)))}
 }
 
 // footnotes numbers the doubts about shown cells, one number for each kind of doubt.

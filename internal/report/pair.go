@@ -245,7 +245,8 @@ func heldText(h Held) string {
 	}
 	line += fmt.Sprintf("%d of %d cells: %s.", len(at), len(h.Holdings), some(at))
 	if h.State() == compare.Undecided && more > 0 {
-		line += fmt.Sprintf(" About %s more repetitions in each result would decide.", countOf(more))
+		text := moreRepetitions(more, more)
+		line += " " + strings.ToUpper(text[:1]) + text[1:] + " in each result would decide."
 	}
 	return line
 }

@@ -244,13 +244,15 @@ func Scan(name string, each func(*Record) error) (Contents, error) {
 	if err != nil {
 		return Contents{}, err
 	}
-	return r.scan(each)
+	r.Slim()
+	return r.contents(each)
 }
 
 // rest reads all records that are left, slim.
 func (r *Reader) rest() (Contents, error) {
 	var recs []Record
-	c, err := r.scan(func(rec *Record) error {
+	r.Slim()
+	c, err := r.contents(func(rec *Record) error {
 		recs = append(recs, *rec)
 		return nil
 	})
@@ -258,19 +260,26 @@ func (r *Reader) rest() (Contents, error) {
 	return c, err
 }
 
-// scan calls each with the records that are left, slim.
-func (r *Reader) scan(each func(*Record) error) (Contents, error) {
-	r.Slim()
+// contents calls each with the records that are left and returns the rest of the contents.
+func (r *Reader) contents(each func(*Record) error) (Contents, error) {
+	if err := r.Each(each); err != nil {
+		return Contents{}, err
+	}
+	return Contents{Header: r.header, Warning: r.Warning()}, nil
+}
+
+// Each calls do with every record that is left. An error of do ends the reading and comes back with the line.
+func (r *Reader) Each(do func(*Record) error) error {
 	for {
 		rec, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return Contents{Header: r.header, Warning: r.Warning()}, nil
+			return nil
 		}
 		if err != nil {
-			return Contents{}, err
+			return err
 		}
-		if err := each(&rec); err != nil {
-			return Contents{}, r.wrong("line %d: %w", r.number, err)
+		if err := do(&rec); err != nil {
+			return r.wrong("line %d: %w", r.number, err)
 		}
 	}
 }

@@ -71,9 +71,35 @@ type Record struct {
 	// Client and Server are what the two sides saw.
 	Client *sample.Observation `json:"client,omitempty"`
 	Server *sample.Observation `json:"server,omitempty"`
+	// Drops are what hosts dropped at their devices within the window, as far as the environment could read it; of a
+	// datagram stream.
+	Drops []sample.Drop `json:"drops,omitempty"`
+	// Probes are the short streams of a throughput search, in order. Client, Server and Drops are those of the last that
+	// confirmed the result, WindowNs is the sum of all.
+	Probes []Probe `json:"probes,omitempty"`
 	// End is set if Type is "end".
 	End *End `json:"end,omitempty"`
 }
+
+// Probe is one short stream of a throughput search. Rates are of payload in bit/s.
+type Probe struct {
+	// Rate was intended, 0 for as fast as possible; Offered left the sender, Delivered arrived.
+	Rate      float64 `json:"rate"`
+	Offered   float64 `json:"offered"`
+	Delivered float64 `json:"delivered"`
+	// Lost of Expected datagrams did not arrive; At says how many of them were lost where.
+	Lost     uint64            `json:"lost"`
+	Expected uint64            `json:"expected"`
+	At       map[string]uint64 `json:"at,omitempty"`
+	// Where says it in words, with the counters that grew most.
+	Where string `json:"where,omitempty"`
+	// Held is true if no more was lost than is accepted, Confirming if the probe repeats the result of the search.
+	Held       bool `json:"held"`
+	Confirming bool `json:"confirming,omitempty"`
+}
+
+// Carried is the rate that the probe has shown to go through: what sits in buffers was offered and has not arrived.
+func (p Probe) Carried() float64 { return min(p.Offered, p.Delivered) }
 
 // Failure is the reason of a failed trial.
 type Failure struct {

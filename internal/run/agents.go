@@ -46,11 +46,14 @@ func (p *pool) close() {
 	}
 }
 
-// names returns what the agents of the two ends are kept by. A path from a pod to itself has one endpoint and needs
-// two agents: one listens while the other connects.
-func (e ends) names() (client, server string) {
-	if e.client.Name == e.server.Name {
-		return e.client.Name, e.server.Name + " (server)"
+// names returns what the agents of the ends are kept by. A path from a pod to itself has one endpoint and needs two
+// agents: one listens while the other connects.
+func (e ends) names() (client string, servers []string) {
+	for _, s := range e.servers {
+		if s.Name == e.client.Name {
+			s.Name += " (server)"
+		}
+		servers = append(servers, s.Name)
 	}
-	return e.client.Name, e.server.Name
+	return e.client.Name, servers
 }

@@ -33,6 +33,9 @@ type Environment interface {
 	// Endpoints returns the two ends of a path under a profile, a twin included. The error is a *wire.NotServedError if
 	// the profile has no such path.
 	Endpoints(ctx context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error)
+	// Backends returns the client's end of a path to a Service and the n servers, more than one, that are to stand behind
+	// it; what the client dials is in the first of them. It is asked for paths alone that Endpoints has returned.
+	Backends(ctx context.Context, profile string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error)
 	// Conditions are what the derived numbers are checked against.
 	Conditions() outcome.Conditions
 	// Close takes the place down.
@@ -196,9 +199,7 @@ func (c *conductor) wants(k plan.Case, repetitions int) bool {
 func changed(was, is facts.Facts) []string {
 	var names []string
 	for _, name := range was.Differ(is) {
-		switch name {
-		case facts.LoadAverage, facts.IdleBusy, facts.IdleInterrupt:
-		default:
+		if !facts.OfTheMoment(name) {
 			names = append(names, name)
 		}
 	}

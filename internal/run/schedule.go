@@ -50,6 +50,12 @@ func (c *conductor) repetitions(ctx context.Context) (string, error) {
 			c.progress.done++
 		}
 	}
+	// What loads are shares of comes first, and stays what it is: the points of a curve have one capacity.
+	for rep := 1; rep <= c.capacityTrials(); rep++ {
+		if reason, err := c.repetition(ctx, rep, c.isCapacity); reason != "" || err != nil {
+			return reason, err
+		}
+	}
 	all := func(plan.Case) bool { return true }
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
 		if reason, err := c.repetition(ctx, rep, all); reason != "" || err != nil {

@@ -14,14 +14,30 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// ends are the two endpoints of a path under a profile.
-type ends struct{ client, server wire.Endpoint }
+// ends are the endpoints of a path under a profile: one server, or several behind the same Service. What the client dials
+// is in the first.
+type ends struct {
+	client  wire.Endpoint
+	servers []wire.Endpoint
+}
 
-// route is a profile on a path.
+// route is a profile on a path with so many servers.
 type route struct {
 	profile string
 	path    plan.Path
+	servers int
 }
+
+// String is what a header calls the route of a profile.
+func (r route) String() string {
+	if r.servers > 1 {
+		return fmt.Sprintf("%s with %d backends", r.path, r.servers)
+	}
+	return r.path.String()
+}
+
+// routeOf returns the route that a case takes.
+func routeOf(c plan.Case) route { return route{c.Profile, c.Path, c.Workload.Servers(c.Path)} }
 
 // place is what stands in the environment.
 type place struct {
@@ -57,7 +73,7 @@ func survey(ctx context.Context, env Environment, p plan.Plan) (place, error) {
 		}
 	}
 	for _, c := range p.Cases() {
-		if _, ok := s.routes[route{c.Profile, c.Path}]; ok {
+		if _, ok := s.routes[routeOf(c)]; ok {
 			s.served[c] = true
 		}
 	}
@@ -82,30 +98,60 @@ func routesOf(p plan.Plan) []route {
 	var routes []route
 	for _, name := range p.Measured() {
 		for _, path := range p.Paths {
-			routes = append(routes, route{name, path})
+			routes = append(routes, route{name, path, 1})
 		}
 	}
+	// A path is asked for with one server before it is with several.
 	for _, c := range p.Cases() {
-		routes = append(routes, route{c.Profile, c.Path})
+		routes = append(routes, route{c.Profile, c.Path, 1}, routeOf(c))
 	}
 	return routes
 }
 
 // ask finds the ends of one route, or why there are none.
 func (s *place) ask(ctx context.Context, env Environment, q *result.Profile, r route) error {
+	if r.servers > 1 {
+		return s.askBackends(ctx, env, q, r)
+	}
 	client, server, err := env.Endpoints(ctx, r.profile, r.path)
 	var not *wire.NotServedError
 	if errors.As(err, &not) {
-		if q.NotServed == nil {
-			q.NotServed = map[string]string{}
-		}
-		q.NotServed[r.path.String()] = not.Reason
+		notServed(q, r, not.Reason)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("find the ends of %s under profile %q: %w", r.path, r.profile, err)
 	}
-	s.routes[r] = ends{client, server}
+	s.routes[r] = ends{client, []wire.Endpoint{server}}
+	return nil
+}
+
+// notServed notes why a profile does not serve a route.
+func notServed(q *result.Profile, r route, reason string) {
+	if q.NotServed == nil {
+		q.NotServed = map[string]string{}
+	}
+	q.NotServed[r.String()] = reason
+}
+
+// askBackends finds the ends of a route with several servers. A path that is not served at all has been noted.
+func (s *place) askBackends(ctx context.Context, env Environment, q *result.Profile, r route) error {
+	if _, ok := s.routes[route{r.profile, r.path, 1}]; !ok {
+		return nil
+	}
+	client, servers, err := env.Backends(ctx, r.profile, r.path, r.servers)
+	var not *wire.NotServedError
+	if errors.As(err, &not) {
+		notServed(q, r, not.Reason)
+		return nil
+	}
+	if err == nil && len(servers) != r.servers {
+		err = fmt.Errorf("there are %d", len(servers))
+	}
+	if err != nil {
+		return fmt.Errorf("find %d backends of %s under profile %q: %w", r.servers, r.path, r.profile, err)
+	}
+	s.routes[r] = ends{client, servers}
 	return nil
 }
 
@@ -146,5 +192,8 @@ func absent(profiles []result.Profile, k plan.Case) string {
 	if profiles[i].Skipped != "" {
 		return profiles[i].Skipped
 	}
-	return profiles[i].NotServed[k.Path.String()]
+	if why := profiles[i].NotServed[k.Path.String()]; why != "" {
+		return why
+	}
+	return profiles[i].NotServed[routeOf(k).String()]
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/outcome"
@@ -36,33 +38,53 @@ func (s *sided) Unwrap() error { return s.err }
 
 // trial measures once. ok is false if ctx ended before the trial did; then there is no record.
 func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record, ok bool) {
-	e := c.survey.routes[route{t.Profile, t.Path}]
+	e := c.survey.routes[routeOf(t.Case)]
 	begin := time.Now()
 	rec = result.Record{Type: result.TypeTrial, Trial: t, Status: result.OK, Started: begin.UTC()}
-	limit := c.plan.Warmup + c.plan.Duration + grace
+	limit := c.limit(t.Workload)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	client, server, err := c.measure(bounded, e, t.Workload)
+	capacity, err := c.capacity(t.Case)
+	if err != nil {
+		rec.Status, rec.Error = result.Failed, &result.Failure{Kind: kindNoCapacity, Message: err.Error()}
+		return rec, true
+	}
+	v, err := c.perform(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.plan.Duration}})
 	rec.WallNs = int64(time.Since(begin))
 	if err != nil {
-		nameC, nameS := e.names()
-		c.agents.discard(nameC)
-		c.agents.discard(nameS)
+		c.forget(e)
 		if ctx.Err() != nil {
 			return rec, false
 		}
-		rec.Status, rec.Error = result.Failed, failure(err, limit)
+		rec.Status, rec.Error, rec.Probes = result.Failed, failure(err, limit), v.probes
 		return rec, true
 	}
-	_, nameS := e.names()
-	c.agents.release(nameS)
-	rec.Client, rec.Server = client, server
-	rec.WindowNs = client.ElapsedNs
-	rec.Metrics, rec.Warnings = outcome.Derive(t.Workload, client, server, c.conditions(t.Path))
+	_, servers := e.names()
+	for _, name := range servers {
+		c.agents.release(name)
+	}
+	rec.Client, rec.Server, rec.Drops, rec.Probes = v.client, v.server, v.drops, v.probes
+	rec.WindowNs = v.windowNs
+	conditions := c.conditions(t.Path)
+	conditions.Backends, conditions.Capacity = len(servers), capacity
+	conditions.Drops = v.drops
+	if t.Workload.Kind == plan.Throughput {
+		rec.Metrics, rec.Warnings = outcome.DeriveSearch(t.Workload, rec, conditions)
+	} else {
+		rec.Metrics, rec.Warnings = outcome.Derive(t.Workload, v.client, v.server, conditions)
+	}
 	if len(c.changed) > 0 {
 		rec.Warnings = append(rec.Warnings, result.Warning{ID: ConditionsChanged, Message: strings.Join(c.changed, "; ")})
 	}
 	return rec, true
+}
+
+// forget ends the agents of a path, which a failure may have left in any state.
+func (c *conductor) forget(e ends) {
+	client, servers := e.names()
+	for _, name := range append(servers, client) {
+		c.agents.discard(name)
+	}
 }
 
 // conditions are those of the environment on one path: what stays within a node passes no NIC, and no line rate.
@@ -74,70 +96,143 @@ func (c *conductor) conditions(p plan.Path) outcome.Conditions {
 	return x
 }
 
-// measure runs one workload between two ends.
-func (c *conductor) measure(ctx context.Context, e ends, w plan.Workload) (client, server *sample.Observation, err error) {
-	nameC, nameS := e.names()
-	s, err := c.agents.get(ctx, nameS, e.server)
-	if err != nil {
-		return nil, nil, &sided{wire.SideServer, err}
+// job is what is to be measured between two ends: a case, or a part of one.
+type job struct {
+	plan.Case
+	// workload is what the ends are asked for; the Case's own, but for what was found out since.
+	workload plan.Workload
+	span
+}
+
+// span is how long is measured.
+type span struct{ warmup, window time.Duration }
+
+// seen is what came of a job.
+type seen struct {
+	client, server *sample.Observation
+	// drops are those of the hosts between the ends, nil if they could not be read or do not matter.
+	drops  []sample.Drop
+	probes []result.Probe
+	// windowNs is how long was measured.
+	windowNs int64
+}
+
+// limit is how long a trial may take before it has failed.
+func (c *conductor) limit(w plan.Workload) time.Duration {
+	if w.Kind == plan.Throughput {
+		longest := c.probeSpan(true)
+		return mostProbes*(longest.warmup+longest.window) + grace
 	}
-	cl, err := c.agents.get(ctx, nameC, e.client)
+	return c.plan.Warmup + c.plan.Duration + grace
+}
+
+// perform does a job; a search is many.
+func (c *conductor) perform(ctx context.Context, e ends, j job) (seen, error) {
+	if j.workload.Kind == plan.Throughput {
+		return c.seek(ctx, e, j)
+	}
+	return c.measure(ctx, e, j)
+}
+
+// measure runs one workload between two ends. What several servers saw is merged.
+func (c *conductor) measure(ctx context.Context, e ends, j job) (seen, error) {
+	cl, servers, err := c.prepare(ctx, e, j)
+	if err != nil {
+		return seen{}, err
+	}
+	drops := c.watch(j)
+	client, server, err := together(ctx, cl, servers, drops.begin)
+	v := seen{client: client, server: server, drops: drops.end()}
+	if err == nil {
+		v.windowNs = client.ElapsedNs
+	}
+	return v, err
+}
+
+// prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
+func (c *conductor) prepare(ctx context.Context, e ends, j job) (*wire.Client, []*wire.Client, error) {
+	ask := wire.Prepare{Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window)}
+	if j.window >= rowsFrom {
+		ask.Interval = j.window / rows
+	}
+	name, names := e.names()
+	var servers []*wire.Client
+	var port int // of the first, where the client dials what the server chose
+	for i, end := range e.servers {
+		s, err := c.agents.get(ctx, names[i], end)
+		if err != nil {
+			return nil, nil, &sided{wire.SideServer, err}
+		}
+		ask.Side, ask.Name = wire.SideServer, end.Name
+		ask.Address, ask.Port, ask.CPUs = end.ListenAddress, end.ListenPort, end.CPUs
+		ready, err := s.Prepare(ctx, ask)
+		if err != nil {
+			return nil, nil, &sided{wire.SideServer, err}
+		}
+		if i == 0 {
+			port = ready.Port
+		}
+		servers = append(servers, s)
+	}
+	cl, err := c.agents.get(ctx, name, e.client)
 	if err != nil {
 		return nil, nil, &sided{wire.SideClient, err}
 	}
-	ask := wire.Prepare{
-		Side: wire.SideServer, Workload: w, Address: e.server.ListenAddress, Port: e.server.ListenPort, CPUs: e.server.CPUs,
-		Warmup: c.plan.Warmup, Window: c.plan.Duration, Timeout: patience(w, c.plan.Duration),
-	}
-	if c.plan.Duration >= rowsFrom {
-		ask.Interval = c.plan.Duration / rows
-	}
-	ready, err := s.Prepare(ctx, ask)
-	if err != nil {
-		return nil, nil, &sided{wire.SideServer, err}
-	}
-	ask.Side, ask.Address, ask.Port, ask.CPUs = wire.SideClient, e.server.Address, e.server.Port, e.client.CPUs
+	ask.Side, ask.Name = wire.SideClient, ""
+	ask.Address, ask.Port, ask.CPUs = e.servers[0].Address, e.servers[0].Port, e.client.CPUs
 	if ask.Port == 0 {
-		ask.Port = ready.Port
+		ask.Port = port
 	}
 	if _, err := cl.Prepare(ctx, ask); err != nil {
 		return nil, nil, &sided{wire.SideClient, err}
 	}
-	return both(ctx, cl, s)
+	return cl, servers, nil
 }
 
-// both starts the server, then the client, and waits for the two. When one fails the other is given up at once; the
-// error is that of the one that failed first.
-func both(ctx context.Context, cl, s *wire.Client) (client, server *sample.Observation, err error) {
-	if err := s.Start(ctx); err != nil {
-		return nil, nil, &sided{wire.SideServer, err}
+// together starts the servers, then the client, calls running, and waits for them all. When one fails the others are
+// given up at once; the error is that of the one that failed first.
+func together(ctx context.Context, cl *wire.Client, servers []*wire.Client, running func()) (client, server *sample.Observation, err error) {
+	for _, s := range servers {
+		if err := s.Start(ctx); err != nil {
+			return nil, nil, &sided{wire.SideServer, err}
+		}
 	}
 	if err := cl.Start(ctx); err != nil {
 		return nil, nil, &sided{wire.SideClient, err}
 	}
-	type answer struct {
-		seen *sample.Observation
-		err  error
-	}
-	served := make(chan answer, 1)
+	running()
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
-	go func() {
-		o, err := s.Wait(ctx)
-		if err != nil {
-			give(&sided{wire.SideServer, err})
-		}
-		served <- answer{o, err}
-	}()
+	seen := make([]*sample.Observation, len(servers))
+	var serving sync.WaitGroup
+	for i, s := range servers {
+		serving.Go(func() {
+			var err error
+			if seen[i], err = s.Wait(ctx); err != nil {
+				give(&sided{wire.SideServer, err})
+			}
+		})
+	}
 	client, err = cl.Wait(ctx)
 	if err != nil {
 		give(&sided{wire.SideClient, err})
+	} else if client.Tool != nil {
+		finish(ctx, servers, give)
 	}
-	a := <-served
-	if err != nil || a.err != nil {
+	serving.Wait()
+	if err != nil || slices.Contains(seen, nil) {
 		return nil, nil, context.Cause(ctx)
 	}
-	return client, a.seen, nil
+	return client, sample.Merge(seen), nil
+}
+
+// finish tells the servers that their client has ended: those of a tool do not see it.
+func finish(ctx context.Context, servers []*wire.Client, give context.CancelCauseFunc) {
+	for _, s := range servers {
+		if err := s.Finish(ctx); err != nil {
+			give(&sided{wire.SideServer, err})
+		}
+	}
 }
 
 // patience is how long one exchange may take before it is an error. TCP repeats a lost segment by itself, which shall

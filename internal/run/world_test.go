@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"sync"
@@ -57,7 +58,7 @@ func (w *world) Conditions() outcome.Conditions { return outcome.Conditions{} }
 func (w *world) Close(context.Context) error    { return nil }
 
 func (w *world) Endpoints(_ context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error) {
-	if why, ok := w.notServed[route{profile, p}]; ok {
+	if why, ok := w.notServed[route{profile, p, 1}]; ok {
 		return client, server, &wire.NotServedError{Profile: profile, Path: p.String(), Reason: why}
 	}
 	client = w.endpoint(profile + "/a")
@@ -71,6 +72,18 @@ func (w *world) Endpoints(_ context.Context, profile string, p plan.Path) (clien
 		server.Address, server.Port = "10.96.0.1", 80
 	}
 	return client, server, nil
+}
+
+// Backends are b, b2, b3 and so on, behind the address of b.
+func (w *world) Backends(ctx context.Context, profile string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	client, first, err := w.Endpoints(ctx, profile, p)
+	servers = append(servers, first)
+	for i := 2; i <= n; i++ {
+		next := w.endpoint(fmt.Sprintf("%s/b%d", profile, i))
+		next.ListenPort = first.ListenPort
+		servers = append(servers, next)
+	}
+	return client, servers, err
 }
 
 func (w *world) endpoint(name string) wire.Endpoint {

@@ -13,27 +13,80 @@ type Observation struct {
 	ElapsedNs int64 `json:"elapsed_ns"`
 	// Operations counts completed units: transactions of rr and crr, echoes of ping, send or receive calls of stream.
 	Operations uint64 `json:"operations"`
-	// BytesSent and BytesReceived count payload at the socket.
+	// BytesSent and BytesReceived count payload at the socket; of http, the bodies of responses.
 	BytesSent     uint64 `json:"bytes_sent"`
 	BytesReceived uint64 `json:"bytes_received"`
 	// Errors counts failures by kind: "timeout", "connection refused", "reset", "no port", ... Absent means none.
 	Errors map[string]uint64 `json:"errors,omitempty"`
-	// RTT is the distribution of round-trip times (rr, crr: from before connect to after the response; ping).
+	// RTT is the distribution of round-trip times (rr; crr: from before connect to after the response; ping), and of http
+	// that of response times (from before the request is sent to after the response, the connect not included).
 	RTT *Histogram `json:"rtt,omitempty"`
-	// Connect is the distribution of connect times (crr).
+	// Connect is the distribution of connect times (crr, and http with a connection for each request).
 	Connect *Histogram `json:"connect,omitempty"`
 	// Transit is the distribution of one-way transit times above their minimum (UDP stream, receiver): RFC 5481 PDV.
 	Transit *Histogram `json:"transit,omitempty"`
+	// Backends counts by the name that a backend gives itself in its responses (client of http).
+	Backends map[string]Backend `json:"backends,omitempty"`
+	// Schedule says how an open loop kept to its schedule (client of rr, crr and http).
+	Schedule *Schedule `json:"schedule,omitempty"`
+	// Beside is what the bulk flow beside rr moved; absent if there was none.
+	Beside *Beside `json:"beside,omitempty"`
 	// Intervals has one row per reporting interval of the window, in order; warm-up rows are marked.
 	Intervals []Interval `json:"intervals,omitempty"`
 	// CPU is the CPU time of this side within the window.
 	CPU CPUTime `json:"cpu"`
-	// TCP sums TCP_INFO over this side's flows at the window's edges (absent for UDP, ICMP and the server of crr).
+	// TCP sums TCP_INFO over this side's flows at the window's edges (absent for UDP, ICMP, crr and http).
 	TCP *TCPInfo `json:"tcp,omitempty"`
 	// Datagrams counts what became of a UDP stream's datagrams (receiver).
 	Datagrams *Datagrams `json:"datagrams,omitempty"`
 	// Host is what the machine's own counters did between the edges of the window, as far as this side can see them.
 	Host *HostDelta `json:"host,omitempty"`
+	// Tool is there where a program of somebody else was this side. Its own window lies within its life, and CPU and Host
+	// are of its life.
+	Tool *Tool `json:"tool,omitempty"`
+}
+
+// Tool is what a program of somebody else said.
+type Tool struct {
+	// Name is that of the tool, Version what it calls its version, "" if it does not say.
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	// Command is the command line.
+	Command []string `json:"command"`
+	// Metrics are what it measured, in base units by name of package metric (client).
+	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// Work is how many units of the workload's work it did in its life, warm-up included; 0 if it does not say (client).
+	Work float64 `json:"work,omitempty"`
+	// Notes are what a reader of its numbers must know, by the id of a warning.
+	Notes []Note `json:"notes,omitempty"`
+}
+
+// Note is a remark on what was seen.
+type Note struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
+}
+
+// Backend is what one of several servers behind an address did for the client within the window.
+type Backend struct {
+	// Requests it answered, and Connections on which it answered at least one.
+	Requests    uint64 `json:"requests"`
+	Connections uint64 `json:"connections"`
+}
+
+// Beside is the payload that a stream moved beside the workload within the window.
+type Beside struct {
+	BytesSent     uint64 `json:"bytes_sent"`
+	BytesReceived uint64 `json:"bytes_received"`
+}
+
+// Schedule is what an open loop was to send and what became of it within the window.
+type Schedule struct {
+	// Due is how many requests fell due, Sent how many went out, late ones of before included.
+	Due  uint64 `json:"due"`
+	Sent uint64 `json:"sent"`
+	// Lag is how late requests went out, on the sender's own account: those that waited for room in a socket are left out.
+	Lag *Histogram `json:"lag,omitempty"`
 }
 
 // Interval is one row of progress. Time is relative to the start of the window, negative in the warm-up.
@@ -76,6 +129,9 @@ type Datagrams struct {
 	Lost       uint64 `json:"lost"`
 	Reordered  uint64 `json:"reordered"`
 	Duplicates uint64 `json:"duplicates"`
+	// SocketDrops counts the packets that found the receive buffer of the flows' sockets full; absent where the kernel
+	// does not say.
+	SocketDrops *uint64 `json:"socket_drops,omitempty"`
 	// JitterNs is RFC 3550's estimator at the end of the window, mean over flows.
 	JitterNs float64 `json:"jitter_ns"`
 }

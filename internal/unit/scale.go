@@ -118,6 +118,8 @@ func Percent(v float64) string {
 		return "<0.1%"
 	case a < 0.95:
 		return strconv.FormatFloat(p, 'f', 1, 64) + "%"
+	case a >= 1e6: // no glance takes in more digits
+		return strconv.FormatFloat(p, 'g', 2, 64) + "%"
 	}
 	return strconv.FormatFloat(p, 'f', 0, 64) + "%"
 }

@@ -56,7 +56,7 @@ func TestNumbers(t *testing.T) {
 		check(Number(v), want)
 	}
 	check(Number(math.NaN()), Absent)
-	for v, want := range map[float64]string{0: "0%", 0.0001: "<0.1%", 0.004: "0.4%", 0.0096: "1%", 0.034: "3%", 1.2: "120%", inf: Absent} {
+	for v, want := range map[float64]string{0: "0%", 0.0001: "<0.1%", 0.004: "0.4%", 0.0096: "1%", 0.034: "3%", 1.2: "120%", 9999: "999900%", 1e302: "1e+304%", inf: Absent} {
 		check(Percent(v), want)
 	}
 	for v, want := range map[float64]string{1: "1.00x", 0.9949: "0.99x", 1.518: "1.52x", 9.996: "10.0x", 0.082: "0.0820x", 0.5: "0.50x", 123.4: "123x", inf: Absent} {

@@ -119,6 +119,12 @@ func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
 	return a.done, nil
 }
 
+// Finish tells a server that its client has ended, as far as it waits for that: the server of a tool serves until it is
+// told. Wait returns what it saw.
+func (c *Client) Finish(ctx context.Context) error {
+	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trial()})
+}
+
 // Cancel gives up the current trial, if there is one; a Wait under way returns KindCancelled at once. The agent answers
 // in its own time, and its answer is dropped. After Wait it makes the agent let go of its sockets, which it otherwise
 // keeps until the next Prepare: cancel both sides when both are done.

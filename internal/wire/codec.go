@@ -96,7 +96,7 @@ func (m Message) check() error {
 		missing = m.Done == nil
 	case TypeError:
 		missing = m.Error == nil
-	case TypeStart, TypeStarted, TypeHeartbeat, TypeCancel:
+	case TypeStart, TypeStarted, TypeHeartbeat, TypeFinish, TypeCancel:
 	default:
 		return fmt.Errorf("unknown type %q", m.Type)
 	}

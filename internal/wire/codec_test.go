@@ -25,6 +25,7 @@ var conversation = []Message{
 	{Type: TypeStarted, Trial: 1},
 	{Type: TypeHeartbeat, Trial: 1},
 	{Type: TypeDone, Trial: 1, Done: &sample.Observation{Side: SideClient, ElapsedNs: 1, Errors: map[string]uint64{"reset": 2}}},
+	{Type: TypeFinish, Trial: 1},
 	{Type: TypeCancel, Trial: 2},
 	{Type: TypeError, Trial: 2, Error: &Error{Kind: "timeout", Message: "no reply\nfrom 10.0.0.1"}},
 }

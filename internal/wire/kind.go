@@ -14,6 +14,8 @@ const (
 	KindStart = "agent start"
 	// KindBusy: a trial was asked for while another runs.
 	KindBusy = "busy"
+	// KindNoTraffic: a side completed nothing in its window, and no failure says why.
+	KindNoTraffic = "no traffic"
 	// KindCancelled: the trial was given up on request.
 	KindCancelled = "cancelled"
 )

@@ -14,6 +14,7 @@
 //	          <- started      warming up, then measuring, each side by its own clock
 //	          <- heartbeat    each second
 //	          <- done         the observation; or error, with a kind
+//	finish    ->              to a server that cannot know when its client has ended: it has, answer now
 //	cancel    ->              at any moment: give up the trial, answer error "cancelled"; after done: let go
 //
 // The two windows do not end at the same instant. So after its done a side stops sending, but keeps its sockets, and a
@@ -30,7 +31,7 @@ import (
 )
 
 // Version of the protocol; both ends must have the same.
-const Version = 1
+const Version = 2
 
 // MaxLine bounds one message in bytes; a longer line is an error.
 const MaxLine = 16 << 20
@@ -48,6 +49,7 @@ const (
 	TypeHeartbeat Type = "heartbeat"
 	TypeDone      Type = "done"
 	TypeError     Type = "error"
+	TypeFinish    Type = "finish"
 	TypeCancel    Type = "cancel"
 )
 
@@ -85,6 +87,8 @@ type Prepare struct {
 	Address string `json:"address"`
 	// Port is what the client dials or the server binds to.
 	Port int `json:"port"`
+	// Name is what a server of http calls itself in its responses; visible ASCII, "" for the machine's name.
+	Name string `json:"name,omitempty"`
 	// CPUs are the CPUs that load threads may use, one each in turn; empty leaves them unpinned.
 	CPUs []int `json:"cpus,omitempty"`
 	// Warmup and Window are in ns; Interval is the length of a progress row, 0 for none.

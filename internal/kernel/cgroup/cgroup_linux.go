@@ -258,6 +258,14 @@ func sweep(ctx context.Context, path string) (bool, error) {
 	return true, Remove(ctx, path)
 }
 
+// Join moves this process, with all its threads, into the cgroup of a directory.
+func Join(path string) error {
+	if err := write(filepath.Join(path, "cgroup.procs"), "0"); err != nil {
+		return fmt.Errorf("join cgroup %s: %w", path, err)
+	}
+	return nil
+}
+
 func write(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -27,11 +27,22 @@ const (
 	Legacy Flavor = "legacy"
 )
 
+// Family is a version of IP, by the name of its program.
+type Family string
+
+// The families.
+const (
+	IPv4 Family = "iptables"
+	IPv6 Family = "ip6tables"
+)
+
 // ErrMissing is wrapped by errors about programs that are not installed.
 var ErrMissing = errors.New("not installed")
 
-// Tool is one flavour of iptables on this machine.
+// Tool is one flavour of iptables on this machine, for one version of IP.
 type Tool struct {
+	// Family is IPv4 or IPv6.
+	Family Family
 	// Flavor is NFT or Legacy.
 	Flavor Flavor
 	// Version is as the program prints it, for example "1.8.9".
@@ -40,24 +51,27 @@ type Tool struct {
 }
 
 // Name is flavour and version for people, for example "iptables-nft 1.8.9".
-func (t *Tool) Name() string { return "iptables-" + string(t.Flavor) + " " + t.Version }
+func (t *Tool) Name() string { return string(t.Family) + "-" + string(t.Flavor) + " " + t.Version }
 
-// Find returns the tool of the flavour asked for. With Auto it is the nft flavour when that can load a NAT rule in a
+// Find returns the tool of the flavour asked for, for IPv4. With Auto it is the nft flavour when that can load a NAT rule in a
 // new namespace, else legacy. It needs the right to make namespaces.
-func Find(ctx context.Context, flavor Flavor) (*Tool, error) {
+func Find(ctx context.Context, flavor Flavor) (*Tool, error) { return FindFamily(ctx, flavor, IPv4) }
+
+// FindFamily is Find for either version of IP.
+func FindFamily(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 	switch flavor {
 	case NFT, Legacy:
-		return find(ctx, flavor)
+		return find(ctx, flavor, f)
 	case Auto, "":
-		return findWorking(ctx)
+		return findWorking(ctx, f)
 	}
 	return nil, fmt.Errorf("iptables flavour %q is none of auto, nft, legacy", flavor)
 }
 
-func findWorking(ctx context.Context) (*Tool, error) {
+func findWorking(ctx context.Context, f Family) (*Tool, error) {
 	var errs []error
 	for _, flavor := range []Flavor{NFT, Legacy} {
-		t, err := find(ctx, flavor)
+		t, err := find(ctx, flavor, f)
 		if err == nil {
 			err = t.works(ctx)
 		}
@@ -66,7 +80,7 @@ func findWorking(ctx context.Context) (*Tool, error) {
 		}
 		errs = append(errs, err)
 	}
-	return nil, fmt.Errorf("no flavour of iptables works: %w", errors.Join(errs...))
+	return nil, fmt.Errorf("no flavour of %s works: %w", f, errors.Join(errs...))
 }
 
 func (t *Tool) works(ctx context.Context) error {
@@ -82,8 +96,8 @@ func (t *Tool) works(ctx context.Context) error {
 const installIPTables = "install it: apt-get install iptables (Debian, Ubuntu), dnf install iptables-nft or iptables-legacy (Fedora)"
 
 // find looks for the program under the name of the flavour, then for a plain iptables-restore that says it is of it.
-func find(ctx context.Context, flavor Flavor) (*Tool, error) {
-	for _, name := range []string{"iptables-" + string(flavor) + "-restore", "iptables-restore"} {
+func find(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
+	for _, name := range []string{string(f) + "-" + string(flavor) + "-restore", string(f) + "-restore"} {
 		path, err := lookPath(name)
 		if err != nil {
 			continue
@@ -93,9 +107,9 @@ func find(ctx context.Context, flavor Flavor) (*Tool, error) {
 			continue
 		}
 		save := strings.TrimSuffix(path, "restore") + "save"
-		return &Tool{Flavor: flavor, Version: version, restore: path, save: save}, nil
+		return &Tool{Family: f, Flavor: flavor, Version: version, restore: path, save: save}, nil
 	}
-	err := fmt.Errorf("iptables of the %s flavour (iptables-%s-restore): %w", flavor, flavor, ErrMissing)
+	err := fmt.Errorf("%s of the %s flavour (%s-%s-restore): %w", f, flavor, f, flavor, ErrMissing)
 	return nil, hint.With(err, installIPTables)
 }
 

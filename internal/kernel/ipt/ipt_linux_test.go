@@ -59,6 +59,34 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestIPv6IsAnotherProgram: rules of one version of IP are none of the other's.
+func TestIPv6IsAnotherProgram(t *testing.T) {
+	eachFlavor(t, func(t *testing.T, in4 *Tool) {
+		in6, err := FindFamily(t.Context(), in4.Flavor, IPv6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in4.Family != IPv4 || in6.Family != IPv6 || !strings.HasPrefix(in6.Name(), "ip6tables-"+string(in4.Flavor)+" 1.") {
+			t.Errorf("%s and %s", in4.Name(), in6.Name())
+		}
+		ns := newNS(t)
+		for tool, rule := range map[*Tool]string{in4: "-d 192.0.2.1/32 -j DROP", in6: "-d 2001:db8::1/128 -j DROP"} {
+			if err := tool.Restore(t.Context(), ns, "*filter\n-A OUTPUT "+rule+"\nCOMMIT\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for tool, rule := range map[*Tool]string{in4: "-d 192.0.2.1/32 -j DROP", in6: "-d 2001:db8::1/128 -j DROP"} {
+			got, err := tool.Counters(t.Context(), ns, "filter", "OUTPUT")
+			if err != nil || len(got) != 1 || got[0].Rule != rule {
+				t.Errorf("%s has %+v (%v), want %s", tool.Name(), got, err, rule)
+			}
+		}
+	})
+	if tool, err := FindFamily(t.Context(), Auto, IPv6); err != nil || tool.Family != IPv6 {
+		t.Errorf("by itself: %+v, %v", tool, err)
+	}
+}
+
 func TestAutoWorks(t *testing.T) {
 	ns := newNS(t)
 	tool, err := Find(t.Context(), Auto)

@@ -1,6 +1,7 @@
 package ipt_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -122,15 +123,19 @@ func TestPoliciesAreWalkedOncePerConnection(t *testing.T) {
 			_, _, err := ask(w.pods["a"], podIP["b"]+":8080", patient)
 			must(t, err)
 		}
+		if _, _, err := ask(w.pods["a"], fmt.Sprintf("%s:%d", podIP["b"], policy.DeniedPort), hasty); !isTimeout(err) {
+			t.Errorf("to the denied port: %v, want no answer", err)
+		}
 		entered, accepted, unselected := 0, uint64(0), 0
 		for _, c := range tableOf(w.save(t), "filter").Chains {
 			if !strings.HasPrefix(c.Name, "cali-pi-") {
 				continue
 			}
+			last := c.Rules[len(c.Rules)-1]
 			if strings.Contains(c.Rules[0].Rule, ".p3 ") {
-				accepted += c.Rules[1].Packets
+				accepted += last.Packets
 			}
-			if c.Rules[1].Packets > 0 {
+			if last.Packets > 0 {
 				entered++
 			} else {
 				unselected++

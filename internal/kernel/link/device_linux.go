@@ -126,21 +126,25 @@ func (h *Handle) AddExternalVXLAN(v ExternalVXLAN) error {
 
 // IPIP is a tunnel device that finds the outer destination as the next hop of each packet's route.
 type IPIP struct {
-	Name string
-	MTU  int
+	// Local is the outer source address.
+	Local netip.Addr
+	Name  string
+	MTU   int
 }
 
-// AddIPIP makes such a device, or takes the one of that name which the kernel gives to every namespace. Where the kernel
-// has none, the error is errors.ErrUnsupported.
+// ipipAside is the name that AddIPIP gives to the kernel's own device.
+const ipipAside = "ipip-kernel"
+
+// AddIPIP makes such a device. Where the kernel has none, the error is errors.ErrUnsupported. A device of that name which
+// the kernel gave to the namespace at its birth is set aside: it is older than every other, and so the node would take
+// the tunnel's address for its own, which on a machine, whose NIC is older, it does not.
 func (h *Handle) AddIPIP(t IPIP) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
-		h.index[t.Name] = l.Attrs().Index
-		if err := h.nl.LinkSetMTU(l, t.MTU); err != nil {
-			return fmt.Errorf("set MTU of %s to %d: %w", t.Name, t.MTU, err)
+		if err := h.nl.LinkSetName(l, ipipAside); err != nil {
+			return fmt.Errorf("set the kernel's own %s aside: %w", t.Name, err)
 		}
-		return h.Up(t.Name)
 	}
-	return h.add(&netlink.Iptun{LinkAttrs: attrs(t.Name, t.MTU, nil), PMtuDisc: 1})
+	return h.add(&netlink.Iptun{LinkAttrs: attrs(t.Name, t.MTU, nil), PMtuDisc: 1, Local: ip(t.Local)})
 }
 
 // AddVXLAN makes a tunnel device.
@@ -170,13 +174,30 @@ func (h *Handle) AddMacvlan(m Macvlan) error {
 	if err != nil {
 		return err
 	}
-	dev := &netlink.Macvlan{LinkAttrs: attrs(m.Name, m.MTU, m.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}
+	dev := &netlink.Macvlan{LinkAttrs: attrs(birthName, m.MTU, m.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}
 	dev.ParentIndex = parent
-	dev.Namespace = netlink.NsFd(m.In.ns.FD())
+	return h.addBelow(dev, m.Name, m.In)
+}
+
+// birthName is that of a device on top of another until it is where it belongs: not every kernel looks there whether a
+// name is taken, older ones look where the parent is.
+const birthName = "cnibench-new"
+
+// addBelow makes a device whose parent is in the handle's namespace, in another one.
+func (h *Handle) addBelow(dev netlink.Link, name string, in *Handle) error {
+	a := dev.Attrs()
+	a.Flags, a.Namespace = 0, netlink.NsFd(in.ns.FD())
 	if err := h.nl.LinkAdd(dev); err != nil {
-		return explain(dev.Type(), m.Name, err)
+		return explain(dev.Type(), name, err)
 	}
-	return m.In.Up(m.Name)
+	born, err := in.nl.LinkByName(birthName)
+	if err != nil {
+		return fmt.Errorf("find the new %s device: %w", dev.Type(), err)
+	}
+	if err := in.nl.LinkSetName(born, name); err != nil {
+		return fmt.Errorf("name the new %s device %s: %w", dev.Type(), name, err)
+	}
+	return in.Up(name)
 }
 
 // IPvlan is a device in l2 mode that shares the MAC address of the device under it, as the plugin of that name makes it.
@@ -194,13 +215,16 @@ func (h *Handle) AddIPvlan(v IPvlan) error {
 	if err != nil {
 		return err
 	}
-	dev := &netlink.IPVlan{LinkAttrs: attrs(v.Name, v.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}
+	dev := &netlink.IPVlan{LinkAttrs: attrs(birthName, v.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}
 	dev.ParentIndex = parent
-	dev.Namespace = netlink.NsFd(v.In.ns.FD())
-	if err := h.nl.LinkAdd(dev); err != nil {
-		return explain(dev.Type(), v.Name, err)
-	}
-	return v.In.Up(v.Name)
+	return h.addBelow(dev, v.Name, v.In)
+}
+
+// AddDummy makes a device that sends nowhere, to hold addresses. It is left down, as kube-proxy leaves its own.
+func (h *Handle) AddDummy(name string) error {
+	dev := &netlink.Dummy{LinkAttrs: attrs(name, 0, nil)}
+	dev.Flags = 0
+	return h.add(dev)
 }
 
 func attrs(name string, mtu int, mac net.HardwareAddr) netlink.LinkAttrs {

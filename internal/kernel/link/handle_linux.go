@@ -99,7 +99,8 @@ func explain(kind, name string, err error) error {
 // option is the kernel build option behind each kind of device.
 var option = map[string]string{
 	"veth": "CONFIG_VETH", "bridge": "CONFIG_BRIDGE", "vxlan": "CONFIG_VXLAN", "macvlan": "CONFIG_MACVLAN",
-	"ipvlan": "CONFIG_IPVLAN", "ipip": "CONFIG_NET_IPIP",
+	"ipvlan": "CONFIG_IPVLAN", "ipip": "CONFIG_NET_IPIP", "wireguard": "CONFIG_WIREGUARD", "netkit": "CONFIG_NETKIT",
+	"dummy": "CONFIG_DUMMY",
 }
 
 func ip(a netip.Addr) net.IP {

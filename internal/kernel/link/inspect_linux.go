@@ -19,7 +19,7 @@ type Device struct {
 	Up   bool
 	// Master is the bridge that it is a port of, "" for none.
 	Master string
-	// Addresses are IPv4, with prefix length.
+	// Addresses have their prefix length. Those of IPv6 that every device gives itself, fe80::/10, are left out.
 	Addresses []netip.Prefix
 	// VNI, Port and Learning are of a VXLAN device.
 	VNI, Port int
@@ -48,12 +48,14 @@ func (h *Handle) Devices() ([]Device, error) {
 		if v, ok := l.(*netlink.Vxlan); ok {
 			d.VNI, d.Port, d.Learning, d.External = v.VxlanId, v.Port, v.Learning, v.FlowBased
 		}
-		addrs, err := h.nl.AddrList(l, unix.AF_INET)
+		addrs, err := h.nl.AddrList(l, unix.AF_UNSPEC)
 		if err != nil {
 			return nil, fmt.Errorf("list addresses of %s: %w", a.Name, err)
 		}
 		for _, addr := range addrs {
-			d.Addresses = append(d.Addresses, prefix(addr.IPNet))
+			if p := prefix(addr.IPNet); !p.Addr().Is6() || !p.Addr().IsLinkLocalUnicast() {
+				d.Addresses = append(d.Addresses, p)
+			}
 		}
 		devices = append(devices, d)
 	}
@@ -71,40 +73,56 @@ func (h *Handle) Routes() ([]Route, error) {
 	for _, l := range links {
 		names[l.Attrs().Index] = l.Attrs().Name
 	}
-	entries, err := h.nl.RouteList(nil, unix.AF_INET)
-	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
-	}
 	var routes []Route
-	for _, e := range entries {
-		if e.Protocol == unix.RTPROT_KERNEL {
-			continue
+	for _, of := range []struct {
+		family int
+		any    netip.Addr
+	}{{unix.AF_INET, netip.IPv4Unspecified()}, {unix.AF_INET6, netip.IPv6Unspecified()}} {
+		entries, err := h.nl.RouteList(nil, of.family)
+		if err != nil {
+			return nil, fmt.Errorf("list routes: %w", err)
 		}
-		r := Route{To: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Dev: names[e.LinkIndex], MTU: e.MTU, Protocol: int(e.Protocol)}
-		if e.Dst != nil {
-			r.To = prefix(e.Dst)
+		for _, e := range entries {
+			if e.Protocol != unix.RTPROT_KERNEL {
+				routes = append(routes, route(e, names[e.LinkIndex], netip.PrefixFrom(of.any, 0)))
+			}
 		}
-		r.Via, r.Source = addr(e.Gw), addr(e.Src)
-		r.OnLink = e.Flags&int(netlink.FLAG_ONLINK) != 0
-		r.LinkScope = e.Scope == netlink.SCOPE_LINK
-		if r.Blackhole = e.Type == unix.RTN_BLACKHOLE; r.Blackhole {
-			r.Dev = ""
-		}
-		routes = append(routes, r)
 	}
 	return routes, nil
 }
 
-// Neighbour is an entry of a device's ARP table (Addr is the neighbour's address) or of its forwarding table (Addr is
-// the outer address).
+// route is an entry in our form; dev is its device, everywhere the destination of a default route.
+func route(e netlink.Route, dev string, everywhere netip.Prefix) Route {
+	r := Route{To: everywhere, Dev: dev, MTU: e.MTU, Protocol: int(e.Protocol)}
+	if e.Dst != nil {
+		r.To = prefix(e.Dst)
+	}
+	r.Via, r.Source = addr(e.Gw), addr(e.Src)
+	r.OnLink = e.Flags&int(netlink.FLAG_ONLINK) != 0
+	r.LinkScope = e.Scope == netlink.SCOPE_LINK
+	if r.Blackhole = e.Type == unix.RTN_BLACKHOLE; r.Blackhole {
+		r.Dev = ""
+	}
+	return r
+}
+
+// Neighbour is an entry of a device's table of neighbours (Addr is the neighbour's address) or of its forwarding table
+// (Addr is the outer address).
 type Neighbour struct {
 	Addr      netip.Addr
 	MAC       net.HardwareAddr
 	Permanent bool
 }
 
-// Neighbours returns the ARP table of a device.
-func (h *Handle) Neighbours(dev string) ([]Neighbour, error) { return h.neighbours(dev, unix.AF_INET) }
+// Neighbours returns the neighbours that a device knows by ARP, then those by IPv6's neighbour discovery.
+func (h *Handle) Neighbours(dev string) ([]Neighbour, error) {
+	v4, err := h.neighbours(dev, unix.AF_INET)
+	if err != nil {
+		return nil, err
+	}
+	v6, err := h.neighbours(dev, unix.AF_INET6)
+	return append(v4, v6...), err
+}
 
 // Forwarding returns the entries of a VXLAN device that name an outer address.
 func (h *Handle) Forwarding(dev string) ([]Neighbour, error) {

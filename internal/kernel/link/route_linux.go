@@ -16,7 +16,8 @@ const (
 	ProtocolCalico = 80
 )
 
-// AddAddress gives a device an address with its prefix length.
+// AddAddress gives a device an address with its prefix length. An IPv6 address is in use at once: nobody is asked
+// whether it is taken.
 func (h *Handle) AddAddress(dev string, addr netip.Prefix) error { return h.addAddress(dev, addr, 0) }
 
 // AddAddressNoRoute is AddAddress without the kernel's route to the rest of the prefix.
@@ -29,6 +30,9 @@ func (h *Handle) addAddress(dev string, addr netip.Prefix, flags int) error {
 	if err != nil {
 		return err
 	}
+	if addr.Addr().Is6() {
+		flags |= unix.IFA_F_NODAD
+	}
 	if err := h.nl.AddrAdd(l, &netlink.Addr{IPNet: ipNet(addr), Flags: flags}); err != nil {
 		return fmt.Errorf("give %s the address %v: %w", dev, addr, err)
 	}
@@ -37,13 +41,14 @@ func (h *Handle) addAddress(dev string, addr netip.Prefix, flags int) error {
 
 // Route is one entry of the main table.
 type Route struct {
-	// To is the destination; 0.0.0.0/0 is the default route.
+	// To is the destination; 0.0.0.0/0 and ::/0 are the default routes.
 	To netip.Prefix
 	// Via is the next hop, none when invalid.
 	Via netip.Addr
 	// Dev is the device; "" only with Blackhole.
 	Dev string
-	// OnLink takes Via for a neighbour although no route says so; LinkScope says that the destination is one.
+	// OnLink takes Via for a neighbour although no route says so; LinkScope says that the destination is one, which IPv6
+	// does not keep.
 	OnLink, LinkScope bool
 	// Blackhole drops silently what has no longer match.
 	Blackhole bool
@@ -82,17 +87,25 @@ func (h *Handle) AddRoute(r Route) error {
 	return nil
 }
 
-// AddNeighbour adds a permanent ARP entry.
+// AddNeighbour adds a permanent entry to the ARP table, or to that of neighbour discovery.
 func (h *Handle) AddNeighbour(dev string, addr netip.Addr, mac net.HardwareAddr) error {
 	i, err := h.indexOf(dev)
 	if err != nil {
 		return err
 	}
-	n := netlink.Neigh{LinkIndex: i, Family: unix.AF_INET, State: netlink.NUD_PERMANENT, IP: ip(addr), HardwareAddr: mac}
+	n := netlink.Neigh{LinkIndex: i, Family: family(addr), State: netlink.NUD_PERMANENT, IP: ip(addr), HardwareAddr: mac}
 	if err := h.nl.NeighSet(&n); err != nil {
 		return fmt.Errorf("add neighbour %v to %s: %w", addr, dev, err)
 	}
 	return nil
+}
+
+// family is that of an address.
+func family(a netip.Addr) int {
+	if a.Is6() {
+		return unix.AF_INET6
+	}
+	return unix.AF_INET
 }
 
 // AddForwarding tells a VXLAN device behind which outer address a MAC address is.

@@ -6,7 +6,7 @@ import (
 )
 
 // protocols are the numbers of the transport protocols.
-var protocols = map[L4]byte{"tcp": 6, "udp": 17, "sctp": 132, "4": 4}
+var protocols = map[L4]byte{"tcp": 6, "udp": 17, "sctp": 132, "ipv6-icmp": 58, "4": 4}
 
 // deviceSize is the size of a device's name in the kernel.
 const deviceSize = 16
@@ -22,6 +22,8 @@ func valueBytes(v Value) []byte {
 		return []byte{protocols[v]}
 	case uint16:
 		return binary.BigEndian.AppendUint16(nil, v)
+	case uint8:
+		return []byte{v}
 	case string:
 		b := make([]byte, deviceSize)
 		copy(b, v)
@@ -38,7 +40,7 @@ func (t Type) size(family Family) int {
 			return 16
 		}
 		return 4
-	case Proto:
+	case Proto, ICMPType:
 		return 1
 	case Port:
 		return 2
@@ -58,6 +60,8 @@ func (t Type) magic(family Family) uint32 {
 		return 12
 	case Port:
 		return 13
+	case ICMPType:
+		return 29
 	}
 	return 41
 }

@@ -103,6 +103,8 @@ func (t *Table) checkValue(typ Type, v Value) error {
 		ok = typ == Proto && known
 	case uint16:
 		ok = typ == Port
+	case uint8:
+		ok = typ == ICMPType
 	case string:
 		ok = typ == Device && v != "" && len(v) < 16
 	}

@@ -87,6 +87,8 @@ func (e *exprs) load(f Field, reg uint32) {
 		e.add(&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length})
 	case DestPort:
 		e.add(&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
+	case ICMPv6Type:
+		e.add(&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1})
 	case L4Proto:
 		e.add(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg})
 	case InDevice:

@@ -41,6 +41,16 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // Load programs tables into ns, one after the other. It needs CAP_NET_ADMIN in the user namespace that owns ns. What
 // stands there already under the same names is added to. A refusal is a *RefusedError; transactions before it stay.
 func Load(ctx context.Context, ns *netns.NS, tables ...*Table) error {
+	return loadAll(ctx, ns, false, tables)
+}
+
+// Replace is Load for tables that stand already: what is not in the new ones goes, in the transaction that brings the
+// first of them.
+func Replace(ctx context.Context, ns *netns.NS, tables ...*Table) error {
+	return loadAll(ctx, ns, true, tables)
+}
+
+func loadAll(ctx context.Context, ns *netns.NS, replace bool, tables []*Table) error {
 	s, err := dial(ns)
 	if err != nil {
 		return err
@@ -50,7 +60,7 @@ func Load(ctx context.Context, ns *netns.NS, tables ...*Table) error {
 		if err := t.Check(); err != nil {
 			return err
 		}
-		l := &loader{ctx: ctx, socket: s, table: t}
+		l := &loader{ctx: ctx, socket: s, table: t, replace: replace}
 		if err := l.load(); err != nil {
 			return advised(err)
 		}
@@ -76,7 +86,9 @@ type loader struct {
 	ctx    context.Context
 	socket *socket
 	table  *Table
-	batch  batch
+	// replace takes away what stands under the name of the table.
+	replace bool
+	batch   batch
 	// id is the number of the last set.
 	id uint32
 }
@@ -85,6 +97,11 @@ type loader struct {
 func (l *loader) load() error {
 	t := l.table
 	l.batch.table(t)
+	if l.replace {
+		// It is there now, so it can be taken away.
+		l.batch.deleteTable(t)
+		l.batch.table(t)
+	}
 	for _, s := range t.sets {
 		l.id++
 		l.batch.set(t, s, l.id)

@@ -131,13 +131,15 @@ const (
 	Port
 	// Device is the name of a network device: string.
 	Device
+	// ICMPType is the type of an ICMP message: uint8.
+	ICMPType
 )
 
-// Value is a netip.Addr, a netip.Prefix, an L4, a uint16 (a port) or a string (the name of a device; in a match it may
+// Value is a netip.Addr, a netip.Prefix, an L4, a uint16 (a port), a uint8 (a type of ICMP message) or a string (the name of a device; in a match it may
 // end in an asterisk).
 type Value any
 
-// L4 is a transport protocol: "tcp", "udp", "sctp", or "4" for IP in IP.
+// L4 is a transport protocol: "tcp", "udp", "sctp", "ipv6-icmp", or "4" for IP in IP.
 type L4 string
 
 // Set declares a set with a key of these types, or returns the one of that name.

@@ -79,6 +79,33 @@ func TestNetlinkAndTextAgree(t *testing.T) {
 	}
 }
 
+// TestReplaceLeavesNothingOfTheOld: what stands afterwards is the new table alone, and others are left as they are.
+func TestReplaceLeavesNothingOfTheOld(t *testing.T) {
+	for _, family := range []Family{IPv4, IPv6} {
+		ns, fresh := newNS(t), newNS(t)
+		old, other, now := NewTable(family, "t"), NewTable(family, "other"), NewTable(family, "t")
+		old.Chain("gone").Add(Count, Drop)
+		old.Base("in", Hook{"filter", "input", FilterPriority}).Add(Jump("gone"))
+		old.Set("ports", Port).Insert(uint16(80))
+		now.Set("ports", Port).Insert(uint16(81))
+		now.Base("in", Hook{"filter", "input", FilterPriority}).Add(Is(L4Proto, L4("tcp")), In("ports", DestPort), Accept)
+		ctx := context.Background()
+		if err := errors.Join(Load(ctx, ns, old, other), Replace(ctx, ns, now), Load(ctx, fresh, other, now)); err != nil {
+			t.Fatal(err)
+		}
+		list := func(ns *netns.NS) string {
+			return program(t, ns, "", "list", "table", string(family), "other") + program(t, ns, "", "list", "table", string(family), "t")
+		}
+		if diff := cmp.Diff(list(fresh), list(ns)); diff != "" {
+			t.Errorf("fresh -, replaced +:\n%s", diff)
+		}
+		// There need be nothing to replace.
+		if err := Replace(ctx, newNS(t), now); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // instructions returns the rules of ns as the kernel runs them, without handles and the numbers of anonymous maps.
 func instructions(t *testing.T, ns *netns.NS) []string {
 	t.Helper()

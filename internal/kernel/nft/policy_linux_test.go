@@ -1,6 +1,7 @@
 package nft_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -61,6 +62,9 @@ func TestPoliciesAreWalkedOncePerConnection(t *testing.T) {
 	for range connections {
 		_, _, err := w.ask("a", podIP["b"]+":8080", patient)
 		must(t, err)
+	}
+	if _, _, err := w.ask("a", fmt.Sprintf("%s:%d", podIP["b"], policy.DeniedPort), hasty); !isTimeout(err) {
+		t.Errorf("to the denied port: %v, want no answer", err)
 	}
 	accepted, others := uint64(0), uint64(0)
 	for _, k := range w.counted(t) {

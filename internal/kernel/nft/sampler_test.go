@@ -50,5 +50,9 @@ func samplerOf(f Family, net netip.Prefix) *Table {
 	t.Base("nat-out", Hook{"nat", "postrouting", SNATPriority}).
 		Add(Translated, In("hairpin", SourceAddr, DestAddr, L4Proto, DestPort), Masquerade).
 		Add(Is(OutDevice, "tunnel"), NotJustTranslated, SourceNotLocalTo, Masquerade)
+	if f == IPv6 {
+		t.Base("filter-in", Hook{"filter", "input", FilterPriority}).
+			Add(Is(L4Proto, L4("ipv6-icmp")), Is(ICMPv6Type, uint8(135)), Count, Accept)
+	}
 	return t
 }

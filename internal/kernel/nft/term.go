@@ -24,6 +24,8 @@ const (
 	DestPort
 	InDevice
 	OutDevice
+	// ICMPv6Type is the type of an ICMPv6 message; compare the protocol first.
+	ICMPv6Type
 )
 
 // fields has the name of each field, without the family's prefix, and its type.
@@ -33,7 +35,7 @@ var fields = [...]struct {
 }{
 	SourceAddr: {"saddr", Addr}, DestAddr: {"daddr", Addr},
 	L4Proto: {"meta l4proto", Proto}, DestPort: {"th dport", Port},
-	InDevice: {"iifname", Device}, OutDevice: {"oifname", Device},
+	InDevice: {"iifname", Device}, OutDevice: {"oifname", Device}, ICMPv6Type: {"icmpv6 type", ICMPType},
 }
 
 func (f Field) text(family Family) string {
@@ -337,6 +339,8 @@ func valueText(v Value) string {
 	case L4:
 		return string(v)
 	case uint16:
+		return strconv.Itoa(int(v))
+	case uint8:
 		return strconv.Itoa(int(v))
 	case string:
 		return strconv.Quote(v)

@@ -97,6 +97,8 @@ func (t Type) name(family Family) string {
 		return "inet_proto"
 	case Port:
 		return "inet_service"
+	case ICMPType:
+		return "icmpv6_type"
 	}
 	return "ifname"
 }

@@ -89,7 +89,7 @@ func (r requirement) judge(m machine, err error) Finding {
 		return r.unknown(fmt.Sprintf("it took longer than %s", patience), "try again when the machine is less busy")
 	case errors.As(err, &absent), errors.As(err, &refused):
 		return r.lacksKernel(m, err.Error())
-	case slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
+	case errors.Is(err, errors.ErrUnsupported), slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
 		return r.lacksKernel(m, err.Error())
 	}
 	return r.unknown(err.Error(), "")

@@ -59,6 +59,7 @@ var requirements = []requirement{
 	{name: "conntrack", about: "reading the table of connections", option: "CONFIG_NF_CT_NETLINK", module: "nf_conntrack_netlink"},
 	{name: "nftables", about: "rules as nftables", option: "CONFIG_NF_TABLES", module: "nf_tables"},
 	{name: "ipset", about: "sets of addresses in rules", option: "CONFIG_IP_SET_HASH_NET", module: "ip_set_hash_net", program: "ipset"},
+	{name: "ipvs", about: "kube-proxy in ipvs mode", option: "CONFIG_IP_VS, CONFIG_IP_VS_RR, CONFIG_IP_VS_NFCT and CONFIG_DUMMY", module: "ip_vs_rr"},
 	{name: "bpf", about: "BPF programs on devices", option: "CONFIG_BPF_SYSCALL"},
 	{name: "bpf-tc", about: "BPF programs at both ends of a device, by tcx or by clsact and a filter", option: "CONFIG_NET_CLS_ACT, CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF", module: "cls_bpf"},
 	{name: "bpf-cgroup", about: "Services translated in the sockets of a cgroup v2", option: "CONFIG_CGROUP_BPF"},
@@ -68,8 +69,13 @@ var requirements = []requirement{
 	{name: "htb", about: "line rates above some Gbit/s", option: "CONFIG_NET_SCH_HTB", module: "sch_htb"},
 	{name: "tbf", about: "line rates", option: "CONFIG_NET_SCH_TBF", module: "sch_tbf"},
 	{name: "tcpdump", about: "a look at packets by hand", program: "tcpdump"},
-	{name: "iperf3", about: "the comparison of load engines", program: "iperf3"},
-	{name: "netperf", about: "the comparison of load engines", program: "netperf"},
+	{name: "iperf3", about: "stream by another program (--tool), and the comparison of load engines", program: "iperf3"},
+	{name: "netperf", about: "stream, rr and crr by another program, and the comparison of load engines", program: "netperf"},
+	{name: "wrk", about: "http by another program, and the comparison of load engines", program: "wrk"},
+	{name: "hey", about: "http by another program", program: "hey"},
+	{name: "ping", about: "ping by another program", program: "ping"},
+	{name: "neper", about: "stream, rr and crr by another program", program: "tcp_rr"},
+	{name: "sockperf", about: "rr by another program", program: "sockperf"},
 }
 
 // Features returns the names of all features that Check knows, in the order in which they are shown.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/ipvs"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
@@ -52,6 +54,7 @@ var tries = map[string]func(context.Context) error{
 	"ipset": func(ctx context.Context) error {
 		return run(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
 	},
+	"ipvs":        tryIPVS,
 	"bpf":         func(context.Context) error { return loadProgram() },
 	"bpf-tc":      onVeth(func(int) error { return tryDevicePrograms() }),
 	"bpf-cgroup":  tryCgroupProgram,
@@ -131,6 +134,19 @@ func tryNetkit(context.Context) error {
 	peer := named("probe-np")
 	n.SetPeerAttrs(&peer)
 	return add(n)
+}
+
+// tryIPVS makes what holds the addresses of Services, and a virtual server.
+func tryIPVS(context.Context) error {
+	if err := add(&netlink.Dummy{LinkAttrs: named("probe-du")}); err != nil {
+		return err
+	}
+	here, err := netns.Current()
+	if err != nil {
+		return err
+	}
+	server := ipvs.Server{Protocol: ipvs.TCP, Addr: netip.MustParseAddrPort("192.0.2.1:80")}
+	return errors.Join(ipvs.Apply(here, []ipvs.Server{server}), here.Close())
 }
 
 // tryBridgeNetfilter looks for the switch that the feature gives to every namespace.

@@ -40,6 +40,9 @@ func CPUTime() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
 // ProcessCPUTime returns the CPU time that all threads of the process have used, ended ones included.
 func ProcessCPUTime() int64 { return read(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
+// Yield lets others that are ready to run on this CPU go first.
+func Yield() { _, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
 // Monotonic returns CLOCK_MONOTONIC, the clock that SleepUntil goes by.
 func Monotonic() int64 { return read(unix.CLOCK_MONOTONIC) }
 

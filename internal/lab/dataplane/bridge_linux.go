@@ -44,8 +44,8 @@ func (bridge) Prepare(n Node, at *link.Handle) error { return prepareBridge(n, a
 func prepareBridge(n Node, at *link.Handle, mtu int) error {
 	gw := n.gateway()
 	return run(
-		func() error { return bridgeNetfilter(at) },
-		func() error { return forwarding(at) },
+		func() error { return bridgeNetfilter(n, at) },
+		func() error { return forwarding(n, at) },
 		func() error {
 			return at.AddBridge(link.Bridge{Name: podBridge, MAC: podMAC(gw), MTU: mtu, MulticastSnooping: true})
 		},
@@ -53,8 +53,12 @@ func prepareBridge(n Node, at *link.Handle, mtu int) error {
 	)
 }
 
-func bridgeNetfilter(at *link.Handle) error {
-	err := sysctl.Set(at.NS(), []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1"}})
+func bridgeNetfilter(n Node, at *link.Handle) error {
+	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1"}}
+	if n.IPv6() {
+		list = append(list, sysctl.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "1"})
+	}
+	err := sysctl.Set(at.NS(), list)
 	if errors.Is(err, fs.ErrNotExist) {
 		return hint.With(fmt.Errorf("the kernel does not show bridged packets to iptables, as a Kubernetes node must: %w", err),
 			"modprobe br_netfilter")
@@ -81,7 +85,7 @@ func attachToBridge(b bridgePort, at, in *link.Handle) error {
 			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
 		},
 		func() error { return at.AddPort(podBridge, p.HostDevice, b.hairpin) },
-		func() error { return announce(in) },
+		func() error { return announce(p, in) },
 		func() error { return in.AddAddress(NIC, p.Addr) },
 		func() error {
 			if !b.clusterRoute {
@@ -89,7 +93,7 @@ func attachToBridge(b bridgePort, at, in *link.Handle) error {
 			}
 			return in.AddRoute(link.Route{To: b.node.Cluster, Via: gw, Dev: NIC})
 		},
-		func() error { return in.AddRoute(link.Route{To: everywhere, Via: gw, Dev: NIC}) },
+		func() error { return in.AddRoute(link.Route{To: everywhere(gw), Via: gw, Dev: NIC}) },
 	)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/lab/policy"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/lab/service"
 )
 
 // calicoBPF is Calico with its eBPF dataplane over VXLAN:
@@ -23,7 +23,10 @@ import (
 //
 // A node port leads to another node unchanged in VXLAN of a VNI of its own. The reply comes back the same way, or with DSR
 // goes straight to the client.
-type calicoBPF struct{ dsr bool }
+type calicoBPF struct {
+	nothing
+	dsr bool
+}
 
 // The pair by which a node's own datagrams reach a Service.
 const (
@@ -33,6 +36,14 @@ const (
 
 // serviceMAC is the address of bpfout.cali.
 func serviceMAC(n Node) net.HardwareAddr { return MACOf(0x66, 0x01, n.Addr.Addr()) }
+
+// serviceGateway is where the routes into the pair lead: an address that nobody has.
+func serviceGateway(n Node) netip.Addr {
+	if n.IPv6() {
+		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1})
+	}
+	return linkLocal
+}
 
 // calicoFlows is the capacity of a node's table of flows, which takes 11 MB; Calico's is 512,000.
 const calicoFlows = 65536
@@ -46,7 +57,7 @@ func (calicoBPF) Arrange(n *Node, number, pods int) {
 func (calicoBPF) Prepare(n Node, at *link.Handle) error {
 	t := n.Tunnel
 	steps := []func() error{
-		func() error { return forwarding(at) },
+		func() error { return forwarding(n, at) },
 		func() error {
 			return at.AddExternalVXLAN(link.ExternalVXLAN{Name: t.Device, MAC: t.MAC, MTU: t.MTU, Port: t.Port})
 		},
@@ -54,9 +65,14 @@ func (calicoBPF) Prepare(n Node, at *link.Handle) error {
 		func() error {
 			return at.AddVeth(link.Veth{Name: serviceIn, Peer: serviceOut, PeerMAC: serviceMAC(n), MTU: t.MTU, NoARP: true})
 		},
-		func() error { return at.AddRoute(link.Route{To: single(linkLocal), Dev: serviceIn, LinkScope: true}) },
-		func() error { return at.AddNeighbour(serviceIn, linkLocal, serviceMAC(n)) },
 		func() error {
+			return at.AddRoute(link.Route{To: single(serviceGateway(n)), Dev: serviceIn, LinkScope: true})
+		},
+		func() error { return at.AddNeighbour(serviceIn, serviceGateway(n), serviceMAC(n)) },
+		func() error {
+			if n.IPv6() {
+				return nil // IPv6 has no such checks of where a packet comes from
+			}
 			list := []sysctl.Setting{{Name: "net/ipv4/conf/" + NIC + "/rp_filter", Value: "2"}}
 			for _, device := range []string{NIC, t.Device, serviceIn, serviceOut} {
 				list = append(list, sysctl.Setting{Name: "net/ipv4/conf/" + device + "/accept_local", Value: "1"})
@@ -76,6 +92,9 @@ func (calicoBPF) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) erro
 	return run(
 		func() error { return attachCali(at, p, in) },
 		func() error {
+			if p.Addr.Addr().Is6() {
+				return nil
+			}
 			conf := "net/ipv4/conf/" + p.HostDevice
 			return sysctl.Set(at.NS(), []sysctl.Setting{
 				{Name: conf + "/rp_filter", Value: "0"}, {Name: conf + "/accept_local", Value: "1"},
@@ -102,13 +121,6 @@ func (calicoBPF) Rules(n Node, _ []Node) policy.Node {
 	return policy.Node{CalicoBPF: &policy.CalicoBPFConfig{Endpoints: felix(n, nil).Endpoints, VXLAN: true}}
 }
 
-func (calicoBPF) NotServed(p plan.Path) string {
-	if p.To == plan.Self {
-		return "the lab's programs do not masquerade a pod's datagrams to itself, and its connections would not leave the pod"
-	}
-	return ""
-}
-
 // Program loads what Felix does, tells it of pods, nodes and blocks, and serves the Services.
 func (c calicoBPF) Program(p Programming) (Programs, error) {
 	group, err := p.sockets()
@@ -124,6 +136,7 @@ func (c calicoBPF) Program(p Programming) (Programs, error) {
 	}
 	err = run(
 		func() error { return announceCalico(plane, p) },
+		func() error { return policeCalico(plane, p) },
 		func() error { return serveCalico(plane, p) },
 		func() error { return routeServices(p) },
 		func() error { return plane.AttachCgroup(group) },
@@ -131,7 +144,10 @@ func (c calicoBPF) Program(p Programming) (Programs, error) {
 	if err != nil {
 		return Programs{}, errors.Join(err, plane.Close())
 	}
-	return Programs{Closer: plane, Drops: func() ([]string, error) { return calicoDrops(plane) }}, nil
+	return Programs{
+		Closer: plane, Drops: func() ([]string, error) { return calicoDrops(plane) },
+		Serve: func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
+	}, nil
 }
 
 func announceCalico(plane *ebpf.Node, p Programming) error {
@@ -157,10 +173,34 @@ func announceCalico(plane *ebpf.Node, p Programming) error {
 	return nil
 }
 
+// policeCalico gives every pod the policies that select it, one after the other in its programs, and makes the sets of
+// all policies.
+func policeCalico(plane *ebpf.Node, p Programming) error {
+	for i := range p.Policies + p.PoliciesUnselected {
+		if err := plane.SetIPSet(uint64(i+1), []netip.Prefix{single(p.stranger(i))}, nil); err != nil {
+			return err
+		}
+	}
+	if p.Policies == 0 {
+		return nil
+	}
+	var rules []ebpf.Rule
+	for i := range p.Policies - 1 {
+		rules = append(rules, ebpf.Rule{Allow: true, Proto: ebpf.TCP, Set: uint64(i + 1)})
+	}
+	rules = append(rules, ebpf.Rule{Proto: ebpf.TCP, Port: policy.DeniedPort}, ebpf.Rule{Allow: true})
+	for _, pod := range p.Node.Pods {
+		if err := plane.SetPolicy(pod.HostDevice, ebpf.Policy{Ingress: rules, Egress: rules}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func serveCalico(plane *ebpf.Node, p Programming) error {
 	for _, s := range p.Services {
 		vip, nodePorts := p.frontends(s)
-		entry := ebpf.Service{Proto: ebpf.TCP}
+		entry := ebpf.Service{Proto: ebpf.TCP, LocalOnly: s.ExternalTrafficPolicyLocal, Affinity: affinity(s)}
 		if s.Protocol == "udp" {
 			entry.Proto = ebpf.UDP
 		}
@@ -185,7 +225,7 @@ func routeServices(p Programming) error {
 		if s.Protocol != "udp" {
 			continue
 		}
-		r := link.Route{To: single(s.VIP), Via: linkLocal, Dev: serviceIn, Source: p.Node.Addr.Addr()}
+		r := link.Route{To: single(s.VIP), Via: serviceGateway(p.Node), Dev: serviceIn, Source: p.Node.Addr.Addr()}
 		if err := at.AddRoute(r); err != nil {
 			return err
 		}

@@ -34,14 +34,14 @@ func (calicoIPIP) Arrange(n *Node, number, pods int) {
 	n.PodCIDR = subnet(n.Cluster, number)
 	n.Tunnel = Tunnel{Device: tunl0, Addr: nth(n.PodCIDR, 0), MTU: n.MTU - ipipOverhead}
 	for used := 0; used <= pods; used += blockSize {
-		n.Blocks = append(n.Blocks, netip.PrefixFrom(nth(n.PodCIDR, used), blockBits))
+		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
 	}
 	arrangeCali(n, pods, 1, n.Tunnel.MTU)
 }
 
 func (calicoIPIP) Prepare(n Node, at *link.Handle) error {
 	steps := []func() error{
-		func() error { return forwarding(at) },
+		func() error { return forwarding(n, at) },
 		func() error { return prepareTunl0(n, at) },
 		func() error { return at.AddAddress(tunl0, single(n.Tunnel.Addr)) },
 	}
@@ -55,7 +55,7 @@ func (calicoIPIP) Prepare(n Node, at *link.Handle) error {
 
 // prepareTunl0 makes the kernel's device, or the pair that stands in for it.
 func prepareTunl0(n Node, at *link.Handle) error {
-	err := at.AddIPIP(link.IPIP{Name: tunl0, MTU: n.Tunnel.MTU})
+	err := at.AddIPIP(link.IPIP{Name: tunl0, MTU: n.Tunnel.MTU, Local: n.Addr.Addr()})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}

@@ -19,7 +19,7 @@ func (canal) Arrange(n *Node, number, pods int) {
 
 func (canal) Prepare(n Node, at *link.Handle) error {
 	return run(
-		func() error { return forwarding(at) },
+		func() error { return forwarding(n, at) },
 		func() error { return prepareTunnel(n, at) },
 	)
 }

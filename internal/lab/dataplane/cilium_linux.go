@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -24,13 +25,19 @@ import (
 // the other end eth0 ─ FORWARD ─ cilium_host [from_host] ─ lxc ── pod. Pods of one node are handed from one device to the
 // other in either mode.
 //
+// With netkit devices from_container runs while the pod still sends, and pods have no MAC addresses. From there a packet
+// for a pod of the same node is sent to that pod's device, since redirect_peer works for what came in by a device:
+//
+//	pod eth0 [from_container] ─ redirect ─ lxc1a2b3c4d5e6f ── pod
+//
 // A Service is translated when a process calls connect(), so its address is on no device. A node port is translated by
 // from_netdev. The node's own way to its pods is cilium_host, whose address is the pods' gateway too; the program of the
 // pod's device answers ARP for it.
 type ciliumPlane struct {
 	nothing
-	// overlay is over VXLAN; legacy goes through the node's stack; dsr answers node ports directly, with Maglev.
-	overlay, legacy, dsr bool
+	// overlay is over VXLAN; legacy goes through the node's stack; dsr answers node ports directly, with Maglev; netkit has
+	// such pairs for the pods.
+	overlay, legacy, dsr, netkit bool
 }
 
 // Names of Cilium's own devices.
@@ -45,6 +52,10 @@ const firstIdentity = 256
 // Identity is who the pod with this address is to Cilium: the number that its policy goes by, and that its packets bear
 // as VNI. Here every pod is somebody of its own.
 func Identity(pod netip.Addr) int {
+	if pod.Is6() {
+		b := pod.As16()
+		return firstIdentity + int(b[7])<<8 + int(b[15])
+	}
 	b := pod.As4()
 	return firstIdentity + int(b[2])<<8 + int(b[3])
 }
@@ -53,38 +64,37 @@ func (c ciliumPlane) Arrange(n *Node, number, pods int) {
 	n.PodCIDR = subnet(n.Cluster, number)
 	mtu := n.MTU
 	if c.overlay {
-		mtu -= vxlanOverhead
+		mtu -= vxlanOverhead(n)
 		n.Tunnel = Tunnel{Device: "cilium_vxlan", Addr: n.gateway(), MAC: tunnelMAC(n), Port: 8472, MTU: mtu}
 	}
 	for i := range pods {
 		addr := nth(n.PodCIDR, firstPod+i)
-		n.Pods = append(n.Pods, Pod{
-			Name: podName(n, i), Addr: single(addr), MAC: podMAC(addr),
-			HostDevice: vethName("lxc", podName(n, i), 12), MTU: mtu,
-		})
+		pod := Pod{Name: podName(n, i), Addr: single(addr), HostDevice: vethName("lxc", podName(n, i), 12), MTU: mtu}
+		if !c.netkit {
+			pod.MAC = podMAC(addr)
+		}
+		n.Pods = append(n.Pods, pod)
 	}
 }
 
 func (c ciliumPlane) Prepare(n Node, at *link.Handle) error {
 	gw := n.gateway()
 	steps := []func() error{
-		func() error { return forwarding(at) },
+		func() error { return forwarding(n, at) },
 		func() error {
 			return at.AddVeth(link.Veth{Name: ciliumHost, Peer: ciliumNet, MTU: n.MTU, NoARP: true})
 		},
 		func() error {
-			list := []sysctl.Setting{{Name: "net/ipv4/fib_multipath_use_neigh", Value: "1", IfPresent: true}}
-			for _, device := range []string{ciliumHost, ciliumNet} {
-				conf := "net/ipv4/conf/" + device
-				list = append(list,
-					sysctl.Setting{Name: conf + "/forwarding", Value: "1"}, sysctl.Setting{Name: conf + "/rp_filter", Value: "0"},
-					sysctl.Setting{Name: conf + "/accept_local", Value: "1"}, sysctl.Setting{Name: conf + "/send_redirects", Value: "0"})
-			}
-			return sysctl.Set(at.NS(), list)
+			return sysctl.Set(at.NS(), ciliumSettings(n))
 		},
 		func() error { return at.AddAddress(ciliumHost, single(gw)) },
-		func() error { return at.AddRoute(link.Route{To: single(gw), Dev: ciliumHost, LinkScope: true}) },
-		func() error { return at.AddRoute(link.Route{To: n.PodCIDR, Via: gw, Dev: ciliumHost, Source: gw}) },
+		func() error {
+			if n.IPv6() {
+				return nil // Linux makes this route of an IPv6 address itself
+			}
+			return at.AddRoute(link.Route{To: single(gw), Dev: ciliumHost, LinkScope: true})
+		},
+		func() error { return at.AddRoute(toCiliumHost(n, n.PodCIDR)) },
 	}
 	if c.overlay {
 		steps = append(steps, func() error {
@@ -95,14 +105,43 @@ func (c ciliumPlane) Prepare(n Node, at *link.Handle) error {
 	return run(steps...)
 }
 
+// toCiliumHost leads into the pair of devices. In IPv4 its own address is the next hop, which IPv6 refuses.
+func toCiliumHost(n Node, to netip.Prefix) link.Route {
+	r := link.Route{To: to, Dev: ciliumHost, Source: n.gateway()}
+	if !n.IPv6() {
+		r.Via = n.gateway()
+	}
+	return r
+}
+
+// ciliumSettings are those of the pair of devices.
+func ciliumSettings(n Node) []sysctl.Setting {
+	if n.IPv6() {
+		return []sysctl.Setting{
+			{Name: "net/ipv6/conf/" + ciliumHost + "/forwarding", Value: "1"}, {Name: "net/ipv6/conf/" + ciliumNet + "/forwarding", Value: "1"},
+		}
+	}
+	list := []sysctl.Setting{{Name: "net/ipv4/fib_multipath_use_neigh", Value: "1", IfPresent: true}}
+	for _, device := range []string{ciliumHost, ciliumNet} {
+		conf := "net/ipv4/conf/" + device
+		list = append(list,
+			sysctl.Setting{Name: conf + "/forwarding", Value: "1"}, sysctl.Setting{Name: conf + "/rp_filter", Value: "0"},
+			sysctl.Setting{Name: conf + "/accept_local", Value: "1"}, sysctl.Setting{Name: conf + "/send_redirects", Value: "0"})
+	}
+	return list
+}
+
 func (c ciliumPlane) AttachPod(n Node, at *link.Handle, p Pod, in *link.Handle) error {
 	gw := n.gateway()
-	way := link.Route{To: everywhere, Via: gw, Dev: NIC}
+	way := link.Route{To: everywhere(gw), Via: gw, Dev: NIC}
 	if c.overlay {
 		way.MTU = p.MTU
 	}
 	return run(
 		func() error {
+			if c.netkit {
+				return at.AddNetkit(link.Netkit{Name: p.HostDevice, Peer: NIC, PeerIn: in, MTU: n.MTU})
+			}
 			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: NIC, PeerMAC: p.MAC, PeerIn: in, MTU: n.MTU})
 		},
 		func() error {
@@ -116,8 +155,9 @@ func (c ciliumPlane) AttachPod(n Node, at *link.Handle, p Pod, in *link.Handle) 
 
 func (c ciliumPlane) JoinNodes(from Node, at *link.Handle, to Node) error {
 	if c.overlay {
-		gw := from.gateway()
-		return at.AddRoute(link.Route{To: to.PodCIDR, Via: gw, Dev: ciliumHost, Source: gw, MTU: from.Tunnel.MTU})
+		r := toCiliumHost(from, to.PodCIDR)
+		r.MTU = from.Tunnel.MTU
+		return at.AddRoute(r)
 	}
 	return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: NIC})
 }
@@ -153,7 +193,8 @@ func (c ciliumPlane) Program(p Programming) (Programs, error) {
 		return Programs{}, err
 	}
 	err = run(
-		func() error { return addEndpoints(plane, p.Node) },
+		func() error { return c.addEndpoints(plane, p.Node) },
+		func() error { return police(plane, p) },
 		func() error { return c.announce(plane, p.Others) },
 		func() error { return serveCilium(plane, p) },
 		func() error { return plane.AttachCgroup(group) },
@@ -161,23 +202,58 @@ func (c ciliumPlane) Program(p Programming) (Programs, error) {
 	if err != nil {
 		return Programs{}, errors.Join(err, plane.Close())
 	}
-	return Programs{Closer: plane, Drops: func() ([]string, error) { return ciliumDrops(plane) }}, nil
+	return Programs{
+		Closer: plane, Drops: func() ([]string, error) { return ciliumDrops(plane) },
+		Serve: func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
+	}, nil
 }
 
+// noMAC is what a device without a MAC address has in its place.
+var noMAC = make(net.HardwareAddr, 6)
+
 // addEndpoints adds the pods side by side: most of the time is the verifier's.
-func addEndpoints(plane *cilium.Node, n Node) error {
+func (c ciliumPlane) addEndpoints(plane *cilium.Node, n Node) error {
 	errs := make([]error, len(n.Pods))
 	var all sync.WaitGroup
 	for i, pod := range n.Pods {
 		all.Go(func() {
-			errs[i] = plane.AddEndpoint(cilium.Endpoint{
+			e := cilium.Endpoint{
 				ID: uint16(i + 1), Identity: cilium.Identity(Identity(pod.Addr.Addr())), IP: pod.Addr.Addr(),
 				Device: pod.HostDevice, MAC: pod.MAC,
-			})
+			}
+			if c.netkit {
+				e.Netkit, e.MAC = true, noMAC
+			}
+			errs[i] = plane.AddEndpoint(e)
 		})
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// localIdentities is where Cilium begins to number who is known by address alone.
+const localIdentities = 1 << 24
+
+// police gives every pod the policies that select it. One that selects nobody leaves no trace in the programs' tables.
+func police(plane *cilium.Node, p Programming) error {
+	if p.Policies == 0 {
+		return nil
+	}
+	var rules []cilium.Rule
+	for _, egress := range []bool{false, true} {
+		for i := range p.Policies - 1 {
+			rules = append(rules, cilium.Rule{Identity: cilium.Identity(localIdentities + i + 1), Egress: egress, Proto: cilium.TCP})
+		}
+		rules = append(rules,
+			cilium.Rule{Egress: egress, Proto: cilium.TCP, Port: policy.DeniedPort, Deny: true},
+			cilium.Rule{Egress: egress})
+	}
+	for i := range p.Node.Pods {
+		if err := plane.SetPolicy(uint16(i+1), rules); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // announce tells who lives at the other nodes: themselves, the addresses of their cilium_host, their pods.
@@ -206,11 +282,11 @@ func serveCilium(plane *cilium.Node, p Programming) error {
 	for _, s := range p.Services {
 		vip, nodePorts := p.frontends(s)
 		local, remote := backends(s)
-		front := cilium.Service{Frontend: vip, Proto: ciliumProtocol(s), Backends: slices.Concat(local, remote)}
+		front := cilium.Service{Frontend: vip, Proto: ciliumProtocol(s), Backends: slices.Concat(local, remote), Affinity: affinity(s)}
 		if err := plane.SetService(front); err != nil {
 			return err
 		}
-		front.NodePort = true
+		front.NodePort, front.Local, front.LocalBackends = true, s.ExternalTrafficPolicyLocal, local
 		for _, front.Frontend = range nodePorts {
 			if err := plane.SetService(front); err != nil {
 				return err

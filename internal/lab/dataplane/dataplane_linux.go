@@ -72,6 +72,8 @@ var All = []struct {
 	{"calico-ebpf", calicoBPF{}},
 	{"calico-ebpf-dsr", calicoBPF{dsr: true}},
 	{"calico-ipip", calicoIPIP{}},
+	{"flannel-wireguard", wireguard{}},
+	{"cilium-netkit", ciliumPlane{netkit: true}},
 }
 
 // Lookup returns the dataplane of a profile.
@@ -142,19 +144,32 @@ func (nothing) NotServed(plan.Path) string                            { return "
 // firstPod is the last byte of the first pod's address where the gateway has the first of the node's range.
 const firstPod = 2
 
-// subnet is the /24 of the cluster's /16 that belongs to a node.
+// nodeBits is the length of a node's part of the cluster's range, by the length of an address.
+var nodeBits = map[int]int{32: 24, 128: 64}
+
+// subnet is the /24 of the cluster's /16 that belongs to a node, or in IPv6 the /64 of its /56.
 func subnet(cluster netip.Prefix, number int) netip.Prefix {
-	b := cluster.Masked().Addr().As4()
-	b[2] = byte(number)
-	return netip.PrefixFrom(netip.AddrFrom4(b), 24)
+	b := cluster.Masked().Addr().AsSlice()
+	bits := nodeBits[8*len(b)]
+	b[bits/8-1] = byte(number)
+	return netip.PrefixFrom(address(b), bits)
 }
 
-// nth returns the address that is n above the first of p.
+// nth returns the address that is n above the first of p; n is below 256.
 func nth(p netip.Prefix, n int) netip.Addr {
-	b := p.Masked().Addr().As4()
-	b[3] += byte(n)
-	return netip.AddrFrom4(b)
+	b := p.Masked().Addr().AsSlice()
+	b[len(b)-1] += byte(n)
+	return address(b)
 }
+
+// address is the one with these 4 or 16 bytes.
+func address(b []byte) netip.Addr {
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+// IPv6 says whether the node and its pods have IPv6 addresses, and no others.
+func (n Node) IPv6() bool { return n.Addr.Addr().Is6() }
 
 // gateway is the node's own address in its pod range, where it has one.
 func (n Node) gateway() netip.Addr { return nth(n.PodCIDR, 1) }
@@ -162,13 +177,18 @@ func (n Node) gateway() netip.Addr { return nth(n.PodCIDR, 1) }
 // podName returns "node-1/pod-1" and so on.
 func podName(n *Node, i int) string { return n.Name + "/pod-" + strconv.Itoa(i+1) }
 
-// MACOf makes a MAC address of two leading bytes and an IPv4 address, so that it can be told in a capture whose it is.
+// MACOf makes a MAC address of two leading bytes and an address, so that it can be told in a capture whose it is. Of an
+// IPv6 address it takes the numbers of the node, which stand in the range of its pods or before the pod's, and of the pod.
 func MACOf(first, second byte, a netip.Addr) net.HardwareAddr {
+	if a.Is6() {
+		b := a.As16()
+		return net.HardwareAddr{first, second, b[6] ^ b[12], b[7] ^ b[13], b[14], b[15]}
+	}
 	b := a.As4()
 	return net.HardwareAddr{first, second, b[0], b[1], b[2], b[3]}
 }
 
-// podMAC is how several plugins derive a pod's MAC address from its IPv4 address.
+// podMAC is how several plugins derive a pod's MAC address from its address.
 func podMAC(a netip.Addr) net.HardwareAddr { return MACOf(0x0a, 0x58, a) }
 
 // tunnelMAC is a stand-in for the random address that a daemon chooses once and announces.
@@ -180,20 +200,33 @@ func vethName(prefix, pod string, digits int) string {
 	return prefix + hex.EncodeToString(sum[:])[:digits]
 }
 
-// everywhere is the default route's destination.
-var everywhere = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+// everywhere is the default route's destination, in the version of IP of a.
+func everywhere(a netip.Addr) netip.Prefix {
+	if a.Is6() {
+		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+}
 
 // single is the prefix that holds a alone.
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // forwarding makes a node pass packets on between its devices.
-func forwarding(at *link.Handle) error {
-	return sysctl.Set(at.NS(), []sysctl.Setting{{Name: "net/ipv4/ip_forward", Value: "1"}})
+func forwarding(n Node, at *link.Handle) error {
+	name := "net/ipv4/ip_forward"
+	if n.IPv6() {
+		name = "net/ipv6/conf/all/forwarding"
+	}
+	return sysctl.Set(at.NS(), []sysctl.Setting{{Name: name, Value: "1"}})
 }
 
 // announce makes a pod tell its neighbours when its device comes up, as CNI plugins set it.
-func announce(in *link.Handle) error {
-	return sysctl.Set(in.NS(), []sysctl.Setting{{Name: "net/ipv4/conf/" + NIC + "/arp_notify", Value: "1"}})
+func announce(p Pod, in *link.Handle) error {
+	name := "net/ipv4/conf/" + NIC + "/arp_notify"
+	if p.Addr.Addr().Is6() {
+		name = "net/ipv6/conf/" + NIC + "/ndisc_notify"
+	}
+	return sysctl.Set(in.NS(), []sysctl.Setting{{Name: name, Value: "1"}})
 }
 
 // run calls steps in order until one fails.

@@ -62,7 +62,8 @@ func TestDeviceNamesHaveTheirForm(t *testing.T) {
 		prefix string
 		length int
 	}{bridge{}: {"veth", 12}, ptp{}: {"veth", 12}, flannel{}: {"veth", 12}, hostGW{}: {"veth", 12}, canal{}: {"cali", 15}, calico{}: {"cali", 15},
-		calicoBPF{}: {"cali", 15}, calicoIPIP{}: {"cali", 15}, ciliumPlane{}: {"lxc", 15}, ciliumPlane{overlay: true}: {"lxc", 15}} {
+		calicoBPF{}: {"cali", 15}, calicoIPIP{}: {"cali", 15}, ciliumPlane{}: {"lxc", 15}, ciliumPlane{overlay: true}: {"lxc", 15},
+		ciliumPlane{netkit: true}: {"lxc", 15}, wireguard{}: {"veth", 12}} {
 		for _, p := range arranged(d, 3).Pods {
 			if len(p.HostDevice) != form.length || !strings.HasPrefix(p.HostDevice, form.prefix) {
 				t.Errorf("%T: device %q, want %s and %d characters", d, p.HostDevice, form.prefix, form.length)

@@ -7,8 +7,13 @@ import (
 	"github.com/cnibench/cnibench/internal/lab/policy"
 )
 
-// vxlanOverhead is what VXLAN over IPv4 adds to a packet, in bytes: IP 20, UDP 8, VXLAN 8, Ethernet 14.
-const vxlanOverhead = 50
+// vxlanOverhead is what VXLAN adds to a packet, in bytes: IP 20 or 40, UDP 8, VXLAN 8, Ethernet 14.
+func vxlanOverhead(n *Node) int {
+	if n.IPv6() {
+		return 70
+	}
+	return 50
+}
 
 // flannel is flannel with its vxlan backend:
 //
@@ -24,11 +29,15 @@ func (flannel) Arrange(n *Node, number, pods int) {
 	arrangeVeths(n, pods, n.Tunnel.MTU, n.PodCIDR.Bits())
 }
 
-// arrangeFlannel gives the node its range and its flannel.1.
+// arrangeFlannel gives the node its range and its flannel.1, which in IPv6 is called flannel-v6.1.
 func arrangeFlannel(n *Node, number int) {
 	n.PodCIDR = subnet(n.Cluster, number)
+	device := "flannel.1"
+	if n.IPv6() {
+		device = "flannel-v6.1"
+	}
 	n.Tunnel = Tunnel{
-		Device: "flannel.1", Addr: nth(n.PodCIDR, 0), MAC: tunnelMAC(n), VNI: 1, Port: 8472, MTU: n.MTU - vxlanOverhead,
+		Device: device, Addr: nth(n.PodCIDR, 0), MAC: tunnelMAC(n), VNI: 1, Port: 8472, MTU: n.MTU - vxlanOverhead(n),
 	}
 }
 

@@ -16,4 +16,4 @@ func (host) Arrange(n *Node, _, pods int) {
 	}
 }
 
-func (host) Prepare(_ Node, at *link.Handle) error { return forwarding(at) }
+func (host) Prepare(n Node, at *link.Handle) error { return forwarding(n, at) }

@@ -21,12 +21,12 @@ func (ipvlan) Arrange(n *Node, number, pods int) {
 	}
 }
 
-func (ipvlan) Prepare(_ Node, at *link.Handle) error { return forwarding(at) }
+func (ipvlan) Prepare(n Node, at *link.Handle) error { return forwarding(n, at) }
 
 func (ipvlan) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
 	return run(
 		func() error { return at.AddIPvlan(link.IPvlan{Name: NIC, MTU: p.MTU, Parent: NIC, In: in}) },
-		func() error { return announce(in) },
+		func() error { return announce(p, in) },
 		func() error { return in.AddAddress(NIC, p.Addr) },
 	)
 }

@@ -20,23 +20,32 @@ func (macvlan) Arrange(n *Node, number, pods int) { arrangeOnUnderlay(n, number,
 // arrangeOnUnderlay gives pods addresses of the nodes' own network.
 func arrangeOnUnderlay(n *Node, number, pods int) {
 	for i := range pods {
-		b := n.Addr.Addr().As4()
-		b[2], b[3] = byte(number), byte(firstPod+i)
-		addr := netip.AddrFrom4(b)
+		addr := onUnderlay(n.Addr.Addr(), number, firstPod+i)
 		n.Pods = append(n.Pods, Pod{
 			Name: podName(n, i), Addr: netip.PrefixFrom(addr, n.Addr.Bits()), MAC: podMAC(addr), MTU: n.MTU,
 		})
 	}
 }
 
-func (macvlan) Prepare(_ Node, at *link.Handle) error { return forwarding(at) }
+// onUnderlay is the address of a pod beside its node's: 172.18.node.pod, or fd00:172:18::node:pod.
+func onUnderlay(node netip.Addr, number, pod int) netip.Addr {
+	b := node.AsSlice()
+	if node.Is6() {
+		b[13], b[15] = byte(number), byte(pod)
+		return address(b)
+	}
+	b[2], b[3] = byte(number), byte(pod)
+	return address(b)
+}
+
+func (macvlan) Prepare(n Node, at *link.Handle) error { return forwarding(n, at) }
 
 func (macvlan) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
 	return run(
 		func() error {
 			return at.AddMacvlan(link.Macvlan{Name: NIC, MAC: p.MAC, MTU: p.MTU, Parent: NIC, In: in})
 		},
-		func() error { return announce(in) },
+		func() error { return announce(p, in) },
 		func() error { return in.AddAddress(NIC, p.Addr) },
 	)
 }

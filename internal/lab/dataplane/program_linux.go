@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -30,6 +31,18 @@ type Programming struct {
 	// none, and NoCgroup says why.
 	Cgroup   string
 	NoCgroup error
+	// Policies is how many policies select every pod, in both directions: the last allows all but TCP to
+	// policy.DeniedPort, the others match nobody. PoliciesUnselected select none.
+	Policies, PoliciesUnselected int
+}
+
+// stranger is whom policy i allows: an address of a range that is kept for documentation or tests,
+// and that nobody has.
+func (p Programming) stranger(i int) netip.Addr {
+	if p.Node.IPv6() {
+		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})
+	}
+	return netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
 // Programs are those of one node. They last until Close, or until this process ends: nothing is pinned.
@@ -38,6 +51,8 @@ type Programs struct {
 	// Drops returns what the programs dropped since they were loaded: one line for each reason, none when there is no
 	// loss.
 	Drops func() ([]string, error)
+	// Serve gives the node other Services, or others' backends; nil where the programs serve none.
+	Serve func([]service.Service) error
 	// StandIn says what the programs stand for that the kernel lacks, "" for nothing.
 	StandIn string
 }
@@ -53,6 +68,17 @@ func (p Programming) sockets() (string, error) {
 	}
 	return "", hint.With(fmt.Errorf("the node has no cgroup (v2), in whose sockets Services are translated: %w", err),
 		"mount cgroup v2 and run as root: mount -t cgroup2 none /sys/fs/cgroup/unified")
+}
+
+// affinityTime is Kubernetes' default for how long a client keeps its backend.
+const affinityTime = 3 * time.Hour
+
+// affinity is how long a client of a Service keeps its backend, 0 for not at all.
+func affinity(s service.Service) time.Duration {
+	if s.SessionAffinity {
+		return affinityTime
+	}
+	return 0
 }
 
 // backends are the endpoints of a Service, those of this node apart from the others.

@@ -18,7 +18,7 @@ func (ptp) Arrange(n *Node, number, pods int) {
 	arrangeVeths(n, pods, n.MTU, n.PodCIDR.Bits())
 }
 
-func (ptp) Prepare(_ Node, at *link.Handle) error { return forwarding(at) }
+func (ptp) Prepare(n Node, at *link.Handle) error { return forwarding(n, at) }
 
 func (ptp) AttachPod(n Node, at *link.Handle, p Pod, in *link.Handle) error {
 	gw := n.gateway()
@@ -38,7 +38,7 @@ func (ptp) AttachPod(n Node, at *link.Handle, p Pod, in *link.Handle) error {
 		func() error {
 			return in.AddRoute(link.Route{To: n.PodCIDR, Via: gw, Dev: NIC, Source: p.Addr.Addr()})
 		},
-		func() error { return in.AddRoute(link.Route{To: everywhere, Via: gw, Dev: NIC}) },
+		func() error { return in.AddRoute(link.Route{To: everywhere(gw), Via: gw, Dev: NIC}) },
 	)
 }
 

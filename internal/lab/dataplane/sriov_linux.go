@@ -19,7 +19,7 @@ type sriov struct{ nothing }
 
 func (sriov) Arrange(n *Node, number, pods int) { arrangeOnUnderlay(n, number, pods) }
 
-func (sriov) Prepare(_ Node, at *link.Handle) error { return forwarding(at) }
+func (sriov) Prepare(n Node, at *link.Handle) error { return forwarding(n, at) }
 
 // PlugPod names the port after the pod: "node-1-pod-2".
 func (sriov) PlugPod(to Switch, p Pod, in *link.Handle) error {
@@ -29,7 +29,7 @@ func (sriov) PlugPod(to Switch, p Pod, in *link.Handle) error {
 			return to.At.AddVeth(link.Veth{Name: port, Peer: NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
 		},
 		func() error { return to.At.AddPort(to.Bridge, port, false) },
-		func() error { return announce(in) },
+		func() error { return announce(p, in) },
 		func() error { return in.AddAddress(NIC, p.Addr) },
 	)
 }

@@ -11,6 +11,8 @@ import (
 
 // CalicoConfig is what Felix, Calico's agent, knows on one node.
 type CalicoConfig struct {
+	// IPv6 says that all addresses are IPv6. There is no IPIP then.
+	IPv6 bool
 	// Endpoints are the pods of this node.
 	Endpoints []Endpoint
 	// VXLAN is true when Calico encapsulates. Then outer packets are untracked and taken from Peers only, and traffic
@@ -18,7 +20,7 @@ type CalicoConfig struct {
 	VXLAN bool
 	// IPIP is the same with IP in IP, whose outer packets are tracked.
 	IPIP bool
-	// TunnelDevice is "vxlan.calico" when empty, or "tunl0" with IPIP.
+	// TunnelDevice is "vxlan.calico" when empty, or "vxlan-v6.calico" with IPv6, or "tunl0" with IPIP.
 	TunnelDevice string
 	// NodeAddrs are the addresses of this node, Peers those of the other nodes on the underlay.
 	NodeAddrs, Peers []netip.Addr
@@ -29,7 +31,7 @@ type CalicoConfig struct {
 	// Namespace is the Kubernetes namespace of the pods, "default" when empty.
 	Namespace string
 	// Policies is the number of network policies that select every pod, each in both directions; the last allows all
-	// traffic, the others match nothing, so a new connection walks them all. PoliciesUnselected are in the tables
+	// traffic but TCP to DeniedPort, the others match nothing, so a new connection walks them all. PoliciesUnselected are in the tables
 	// and in no pod's path.
 	Policies, PoliciesUnselected int
 	// NFTables has Felix program nftables instead of iptables and IP sets.
@@ -81,14 +83,17 @@ func (c CalicoConfig) Validate() error {
 		seen[e.Device] = true
 	}
 	for _, a := range append(append([]netip.Addr{}, c.NodeAddrs...), c.Peers...) {
-		if !a.Is4() {
-			errs = append(errs, fmt.Errorf("calico: node address %v is not IPv4", a))
+		if !c.has(a) {
+			errs = append(errs, fmt.Errorf("calico: node address %v is not %s", a, c.family()))
 		}
 	}
 	for _, p := range c.Pools {
-		if !p.IsValid() || !p.Addr().Is4() || p.Bits() == 0 {
-			errs = append(errs, fmt.Errorf("calico: pool %v is not an IPv4 prefix of 1 to 32 bits", p))
+		if !p.IsValid() || !c.has(p.Addr()) || p.Bits() == 0 {
+			errs = append(errs, fmt.Errorf("calico: pool %v is not an %s prefix of 1 to %d bits", p, c.family(), p.Addr().BitLen()))
 		}
+	}
+	if c.IPIP && c.IPv6 {
+		errs = append(errs, errors.New("calico: there is no IPIP for IPv6"))
 	}
 	if n := c.namespace(); !namespaceName.MatchString(n) {
 		errs = append(errs, fmt.Errorf("calico: namespace %q is not a DNS label", n))
@@ -111,8 +116,20 @@ func (c CalicoConfig) namespace() string {
 	return c.Namespace
 }
 
+// family is for people.
+func (c CalicoConfig) family() string {
+	if c.IPv6 {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+func (c CalicoConfig) has(a netip.Addr) bool { return a.IsValid() && a.Is6() == c.IPv6 }
+
 func (c CalicoConfig) tunnel() string {
 	switch {
+	case c.TunnelDevice == "" && c.IPv6:
+		return "vxlan-v6.calico"
 	case c.TunnelDevice == "" && c.IPIP:
 		return "tunl0"
 	case c.TunnelDevice == "":
@@ -192,7 +209,7 @@ func (f *felix) mangleChains() {
 		note("Host endpoint policy accepted packet.").to("ACCEPT", isSet(markAccept))
 	at(t, "cali-POSTROUTING").
 		note("set dscp for traffic leaving cluster.").
-		jump("cali-egress-dscp", inSet(setDSCP, "src"), notInSet(setAllPools, "dst"), notInSet(setThisHost, "dst")).
+		jump("cali-egress-dscp", f.inSet(setDSCP, "src"), f.notInSet(setAllPools, "dst"), f.notInSet(setThisHost, "dst")).
 		to("RETURN", isSet(markAccept)).
 		to("MARK --set-xmark 0x0/"+markAll).
 		jump("cali-to-host-endpoint", "-m conntrack --ctstate DNAT").
@@ -210,7 +227,7 @@ func (f *felix) natChains() {
 		post.to("MASQUERADE --random-fully", "-o "+f.c.tunnel(), "-m addrtype ! --src-type LOCAL --limit-iface-out", "-m addrtype --src-type LOCAL")
 	}
 	if f.c.NATOutgoing {
-		at(t, "cali-nat-outgoing").to("MASQUERADE --random-fully", inSet(setMasqPools, "src"), notInSet(setAllPools, "dst"))
+		at(t, "cali-nat-outgoing").to("MASQUERADE --random-fully", f.inSet(setMasqPools, "src"), f.notInSet(setAllPools, "dst"))
 	}
 	hang(t, "PREROUTING", "OUTPUT")
 	// Appended, not inserted: KUBE-POSTROUTING must have cleared its mark before a packet is masqueraded here and
@@ -237,24 +254,34 @@ func (f *felix) filterInput() {
 	t := f.filter
 	in := at(t, "cali-INPUT")
 	if f.c.IPIP {
-		in.note("Allow IPIP packets from Calico hosts").to("ACCEPT", "-p 4", inSet(setHostsNet, "src"), "-m addrtype --dst-type LOCAL")
+		in.note("Allow IPIP packets from Calico hosts").to("ACCEPT", "-p 4", f.inSet(setHostsNet, "src"), "-m addrtype --dst-type LOCAL")
 		in.note("Drop IPIP packets from non-Calico hosts").to("DROP", "-p 4")
 	}
 	if f.c.VXLAN {
 		port := "-p udp -m multiport --dports " + vxlanPort
-		in.note("Allow IPv4 VXLAN packets from allowed hosts").to("ACCEPT", port, inSet(setVXLANNet, "src"), "-m addrtype --dst-type LOCAL")
-		in.note("Drop IPv4 VXLAN packets from non-allowed hosts").to("DROP", port, "-m addrtype --dst-type LOCAL")
+		in.note("Allow "+f.c.family()+" VXLAN packets from allowed hosts").to("ACCEPT", port, f.inSet(setVXLANNet, "src"), "-m addrtype --dst-type LOCAL")
+		in.note("Drop "+f.c.family()+" VXLAN packets from non-allowed hosts").to("DROP", port, "-m addrtype --dst-type LOCAL")
 	}
 	in.follow("cali-wl-to-host", "-i cali+").
 		to("ACCEPT", isSet(markAccept)).
 		to("MARK --set-xmark 0x0/"+markAll).
 		jump("cali-from-host-endpoint").
 		note("Host endpoint policy accepted packet.").to("ACCEPT", isSet(markAccept))
-	at(t, "cali-wl-to-host").
+	host := at(t, "cali-wl-to-host")
+	if f.c.IPv6 {
+		for _, kind := range asRouter {
+			host.to("ACCEPT", fmt.Sprintf("-p 58 -m icmp6 --icmpv6-type %d", kind))
+		}
+	}
+	host.
 		jump("cali-from-wl-dispatch").
 		note("Configured DefaultEndpointToHostAction").to("ACCEPT")
 	hang(t, "INPUT")
 }
+
+// asRouter are the ICMPv6 messages that a pod may send to its node whatever the policy says, as the node is its router:
+// multicast listener query, report and done, router solicitation, neighbour solicitation and advertisement.
+var asRouter = []uint8{130, 131, 132, 133, 135, 136}
 
 func (f *felix) filterOutput() {
 	t := f.filter
@@ -264,11 +291,11 @@ func (f *felix) filterOutput() {
 		to("RETURN", "-o cali+")
 	if f.c.IPIP {
 		out.note("Allow IPIP packets to other Calico hosts").
-			to("ACCEPT", "-p 4", inSet(setHostsNet, "dst"), "-m addrtype --src-type LOCAL")
+			to("ACCEPT", "-p 4", f.inSet(setHostsNet, "dst"), "-m addrtype --src-type LOCAL")
 	}
 	if f.c.VXLAN {
-		out.note("Allow IPv4 VXLAN packets to other allowed hosts").
-			to("ACCEPT", "-p udp -m multiport --dports "+vxlanPort, "-m addrtype --src-type LOCAL", inSet(setVXLANNet, "dst"))
+		out.note("Allow "+f.c.family()+" VXLAN packets to other allowed hosts").
+			to("ACCEPT", "-p udp -m multiport --dports "+vxlanPort, "-m addrtype --src-type LOCAL", f.inSet(setVXLANNet, "dst"))
 	}
 	out.to("MARK --set-xmark 0x0/"+markAll).
 		jump("cali-to-host-endpoint", "-m conntrack ! --ctstate DNAT").

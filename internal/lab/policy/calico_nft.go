@@ -49,7 +49,11 @@ var layers = []struct {
 // tables, the way to a pod's chain by a map instead of a tree, the IP sets in the table itself. c must have passed
 // Validate.
 func CalicoNFT(c CalicoConfig) *nft.Table {
-	t := nft.NewTable(nft.IPv4, TableCalico)
+	family := nft.IPv4
+	if c.IPv6 {
+		family = nft.IPv6
+	}
+	t := nft.NewTable(family, TableCalico)
 	f := felixNFT{c: c, t: t}
 	f.sets()
 	for _, l := range layers {
@@ -164,7 +168,7 @@ func (f *felixNFT) mangle() {
 		note("Host endpoint policy accepted packet.").to(nft.Accept, nft.MarkSet(bitAccept))
 	f.at(ruleset.Mangle, "cali-POSTROUTING").
 		note("set dscp for traffic leaving cluster.").
-		jump("cali-egress-dscp", nft.In(setDSCP, nft.SourceAddr), nft.NotIn(setAllPools, nft.DestAddr), nft.NotIn(setThisHost, nft.DestAddr)).
+		jump("cali-egress-dscp", nft.In(f.c.set(setDSCP), nft.SourceAddr), nft.NotIn(f.c.set(setAllPools), nft.DestAddr), nft.NotIn(f.c.set(setThisHost), nft.DestAddr)).
 		to(nft.Return, nft.MarkSet(bitAccept)).
 		to(nft.ClearMark(bitsAll)).
 		jump("cali-to-host-endpoint", nft.Translated).
@@ -180,7 +184,7 @@ func (f *felixNFT) nat() {
 		post.to(nft.Masquerade, nft.Is(nft.OutDevice, f.c.tunnel()), nft.SourceNotLocalTo, nft.SourceLocal)
 	}
 	if f.c.NATOutgoing {
-		f.at(ruleset.NAT, "cali-nat-outgoing").to(nft.Masquerade, nft.In(setMasqPools, nft.SourceAddr), nft.NotIn(setAllPools, nft.DestAddr))
+		f.at(ruleset.NAT, "cali-nat-outgoing").to(nft.Masquerade, nft.In(f.c.set(setMasqPools), nft.SourceAddr), nft.NotIn(f.c.set(setAllPools), nft.DestAddr))
 	}
 	f.hang(ruleset.NAT, "PREROUTING", "OUTPUT", "POSTROUTING")
 }
@@ -202,20 +206,26 @@ func (f *felixNFT) forward() {
 func (f *felixNFT) input() {
 	in := f.at(ruleset.Filter, "cali-INPUT")
 	if f.c.IPIP {
-		in.note("Allow IPIP packets from Calico hosts").to(nft.Accept, ipipPacket, nft.In(setHostsNet, nft.SourceAddr), nft.DestLocal)
+		in.note("Allow IPIP packets from Calico hosts").to(nft.Accept, ipipPacket, nft.In(f.c.set(setHostsNet), nft.SourceAddr), nft.DestLocal)
 		in.note("Drop IPIP packets from non-Calico hosts").to(nft.Drop, ipipPacket)
 	}
 	if f.c.VXLAN {
-		in.note("Allow IPv4 VXLAN packets from allowed hosts").
-			to(nft.Accept, with(vxlanPacket, nft.In(setVXLANNet, nft.SourceAddr), nft.DestLocal)...)
-		in.note("Drop IPv4 VXLAN packets from non-allowed hosts").to(nft.Drop, with(vxlanPacket, nft.DestLocal)...)
+		in.note("Allow "+f.c.family()+" VXLAN packets from allowed hosts").
+			to(nft.Accept, with(vxlanPacket, nft.In(f.c.set(setVXLANNet), nft.SourceAddr), nft.DestLocal)...)
+		in.note("Drop "+f.c.family()+" VXLAN packets from non-allowed hosts").to(nft.Drop, with(vxlanPacket, nft.DestLocal)...)
 	}
 	in.follow("cali-wl-to-host", ofWorkload).
 		to(nft.Accept, nft.MarkSet(bitAccept)).
 		to(nft.ClearMark(bitsAll)).
 		jump("cali-from-host-endpoint").
 		note("Host endpoint policy accepted packet.").to(nft.Accept, nft.MarkSet(bitAccept))
-	f.at(ruleset.Filter, "cali-wl-to-host").
+	host := f.at(ruleset.Filter, "cali-wl-to-host")
+	if f.c.IPv6 {
+		for _, kind := range asRouter {
+			host.to(nft.Accept, nft.Is(nft.L4Proto, nft.L4("ipv6-icmp")), nft.Is(nft.ICMPv6Type, kind))
+		}
+	}
+	host.
 		jump("cali-from-wl-dispatch").
 		note("Configured DefaultEndpointToHostAction").to(nft.Accept)
 	f.hang(ruleset.Filter, "INPUT")
@@ -227,11 +237,11 @@ func (f *felixNFT) output() {
 		// What the node sends to its own pods is never policed.
 		to(nft.Return, forWorkload)
 	if f.c.VXLAN {
-		out.note("Allow IPv4 VXLAN packets to other allowed hosts").
-			to(nft.Accept, with(vxlanPacket, nft.SourceLocal, nft.In(setVXLANNet, nft.DestAddr))...)
+		out.note("Allow "+f.c.family()+" VXLAN packets to other allowed hosts").
+			to(nft.Accept, with(vxlanPacket, nft.SourceLocal, nft.In(f.c.set(setVXLANNet), nft.DestAddr))...)
 	}
 	if f.c.IPIP {
-		out.note("Allow IPIP packets to other Calico hosts").to(nft.Accept, ipipPacket, nft.In(setHostsNet, nft.DestAddr), nft.SourceLocal)
+		out.note("Allow IPIP packets to other Calico hosts").to(nft.Accept, ipipPacket, nft.In(f.c.set(setHostsNet), nft.DestAddr), nft.SourceLocal)
 	}
 	out.to(nft.ClearMark(bitsAll)).
 		jump("cali-to-host-endpoint", nft.NotJustTranslated).
@@ -295,20 +305,32 @@ func (f *felixNFT) policies() {
 			if d == egress {
 				peer = nft.DestAddr
 			}
-			name := legal(policySet(d, i))
+			name := legal(f.c.policySet(d, i))
 			match := []nft.Term{nft.In(name, peer)}
 			if f.c.allowsAll(i) {
-				f.prefixes(name, []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)})
+				f.prefixes(name, []netip.Prefix{f.c.everywhere()})
 			} else {
 				f.prefixes(name, f.c.peersOf(i))
 				match = []nft.Term{nft.Is(nft.L4Proto, nft.L4("tcp")), nft.In(name, peer), nft.PortsFrom(1024)}
 			}
-			f.at(ruleset.Filter, policyChain(d, i)).
-				note(fmt.Sprintf("Policy %s/knp.default.p%d %s", f.c.namespace(), i, d.word)).
+			chain, note := f.at(ruleset.Filter, policyChain(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", f.c.namespace(), i, d.word)
+			if f.c.allowsAll(i) {
+				chain.note(note).to(nft.Drop, nft.Is(nft.L4Proto, nft.L4("tcp")), nft.Is(nft.DestPort, uint16(DeniedPort)))
+			}
+			chain.
+				note(note).
 				to(nft.SetMark(bitAccept), match...).
 				to(nft.Return, nft.MarkSet(bitAccept))
 		}
 	}
+}
+
+// everywhere holds all addresses of the family.
+func (c CalicoConfig) everywhere() netip.Prefix {
+	if c.IPv6 {
+		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 }
 
 // legal is the name of a set as nftables takes it.
@@ -323,21 +345,21 @@ func legal(set string) string {
 }
 
 func (f *felixNFT) sets() {
-	f.prefixes(setAllPools, f.c.Pools)
+	f.prefixes(f.c.set(setAllPools), f.c.Pools)
 	if f.c.NATOutgoing {
-		f.prefixes(setMasqPools, f.c.Pools)
+		f.prefixes(f.c.set(setMasqPools), f.c.Pools)
 	}
 	if f.c.VXLAN {
-		f.prefixes(setVXLANNet, hosts(f.c.Peers))
+		f.prefixes(f.c.set(setVXLANNet), hosts(f.c.Peers))
 	}
 	if f.c.IPIP {
-		f.prefixes(setHostsNet, hosts(f.c.Peers))
+		f.prefixes(f.c.set(setHostsNet), hosts(f.c.Peers))
 	}
-	host := f.t.Set(setThisHost, nft.Addr)
+	host := f.t.Set(f.c.set(setThisHost), nft.Addr)
 	for _, a := range f.c.NodeAddrs {
 		host.Insert(a)
 	}
-	f.prefixes(setDSCP, nil)
+	f.prefixes(f.c.set(setDSCP), nil)
 }
 
 func (f *felixNFT) prefixes(name string, members []netip.Prefix) {

@@ -12,8 +12,12 @@ type CiliumConfig struct {
 
 // What Cilium writes into the mark of a packet, and the mask of it.
 const (
-	ciliumMask      = "/0xf00"
-	ciliumToProxy   = "0x200" + ciliumMask
+	ciliumMask    = "/0xf00"
+	ciliumToProxy = "0x200" + ciliumMask
+	// What the proxy sends back to a client, and on to a server.
+	ciliumProxyReply    = "0xa00/0xfffffeff"
+	ciliumProxyUpstream = "0x800/0xe00"
+
 	ciliumOverlay   = "0x400" + ciliumMask
 	ciliumFromHost  = "0xc00" + ciliumMask
 	ciliumDecrypted = "0xd00" + ciliumMask
@@ -37,6 +41,28 @@ var ciliumChains = []struct{ table, chain, from string }{
 	{ruleset.Filter, "CILIUM_OUTPUT", "OUTPUT"},
 }
 
+// proxyRules keep what goes to the L7 proxy, and what it sends on, out of conntrack. They stand on every node, whether a
+// policy needs the proxy or not.
+func proxyRules(node *ruleset.Ruleset) {
+	untracked := func(text string) string {
+		return ` -m comment --comment "cilium: NOTRACK for ` + text + `" -j CT --notrack`
+	}
+	raw := node.Table(ruleset.Raw)
+	raw.Chain("CILIUM_PRE_raw").Append("-m mark --mark " + ciliumToProxy + untracked("proxy traffic"))
+	for _, of := range []struct{ mark, text string }{
+		{ciliumProxyReply, "proxy return traffic"}, {ciliumProxyUpstream, "L7 proxy upstream traffic"},
+	} {
+		for _, device := range []string{"lxc+", "cilium_host"} {
+			raw.Chain("CILIUM_OUTPUT_raw").Append("-o " + device + " -m mark --mark " + of.mark + untracked(of.text))
+		}
+	}
+	for _, of := range []struct{ mark, text string }{
+		{ciliumProxyReply, "proxy return traffic"}, {ciliumProxyUpstream, "l7 proxy upstream traffic"},
+	} {
+		node.Table(ruleset.Filter).Chain("CILIUM_OUTPUT").Append("-m mark --mark " + of.mark + ` -m comment --comment "cilium: ACCEPT for ` + of.text + `" -j ACCEPT`)
+	}
+}
+
 // AddCilium puts Cilium's rules into node. The chains of table nat are empty when BPF masquerades, and called all the
 // same.
 func AddCilium(node *ruleset.Ruleset, c CiliumConfig) {
@@ -51,6 +77,7 @@ func AddCilium(node *ruleset.Ruleset, c CiliumConfig) {
 			node.Table(ruleset.Raw).Chain(chain).Append("-p udp -m udp --dport " + ciliumVXLANPort + note("NOTRACK for tunnel traffic") + "NOTRACK")
 		}
 	}
+	proxyRules(node)
 	filter := node.Table(ruleset.Filter)
 	filter.Chain("CILIUM_INPUT").Append("-m mark --mark " + ciliumToProxy + note("ACCEPT for proxy traffic") + "ACCEPT")
 	filter.Chain("CILIUM_FORWARD").Append(

@@ -125,25 +125,33 @@ func policyChain(d direction, i int) string {
 }
 
 // policySet names the set with the peers that policy i allows.
-func policySet(d direction, i int) string {
-	return "cali40s:" + digest(fmt.Sprintf("selector of policy %d %s", i, d.word), 22)
+func (c CalicoConfig) policySet(d direction, i int) string {
+	return c.set("s:") + digest(fmt.Sprintf("selector of policy %d %s", i, d.word), 22)
 }
 
 // policies writes the chains of all policies, those that select the pods and those that do not.
 func (f *felix) policies() {
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range []direction{egress, ingress} {
-			match := []string{inSet(policySet(d, i), d.peer)}
+			match := []string{inSet(f.c.policySet(d, i), d.peer)}
 			if !f.c.allowsAll(i) {
 				match = append([]string{"-p tcp"}, append(match, "-m multiport --dports 1024:65535")...)
 			}
-			at(f.filter, policyChain(d, i)).
-				note(fmt.Sprintf("Policy %s/knp.default.p%d %s", f.c.namespace(), i, d.word)).
+			chain, name := at(f.filter, policyChain(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", f.c.namespace(), i, d.word)
+			if f.c.allowsAll(i) {
+				chain.note(name).to("DROP", "-p tcp", fmt.Sprintf("-m multiport --dports %d", DeniedPort))
+			}
+			chain.
+				note(name).
 				to("MARK --set-xmark "+markAccept+"/"+markAccept, match...).
 				to("RETURN", isSet(markAccept))
 		}
 	}
 }
+
+// DeniedPort is the TCP port that no pod may use in either direction where policies select it. Nobody needs it, and by
+// it can be told that the policies are in force.
+const DeniedPort = 9
 
 // allowsAll says that policy i is the last of those that select the pods.
 func (c CalicoConfig) allowsAll(i int) bool { return i == c.Policies-1 }

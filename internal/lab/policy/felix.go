@@ -76,46 +76,62 @@ func digest(text string, n int) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:n]
 }
 
-// Names of Calico's sets: "4" for IPv4, "0" for the main copy.
+// Calico's sets, without what set adds to the name.
 const (
-	setMasqPools = "cali40masq-ipam-pools"
-	setAllPools  = "cali40all-ipam-pools"
-	setVXLANNet  = "cali40all-vxlan-net"
-	setHostsNet  = "cali40all-hosts-net"
-	setThisHost  = "cali40this-host"
-	setDSCP      = "cali40dscp-src-net"
+	setMasqPools = "masq-ipam-pools"
+	setAllPools  = "all-ipam-pools"
+	setVXLANNet  = "all-vxlan-net"
+	setHostsNet  = "all-hosts-net"
+	setThisHost  = "this-host"
+	setDSCP      = "dscp-src-net"
 )
+
+// set is the whole name of a set: the version of IP, and "0" for the main copy.
+func (c CalicoConfig) set(name string) string {
+	if c.IPv6 {
+		return "cali60" + name
+	}
+	return "cali40" + name
+}
+
+// inSet and notInSet match by one of Calico's own sets.
+func (f *felix) inSet(name, side string) string    { return inSet(f.c.set(name), side) }
+func (f *felix) notInSet(name, side string) string { return notInSet(f.c.set(name), side) }
 
 // sets returns the sets as ipset restore input. Felix makes them of type hash:net, that of single addresses hash:ip.
 func (f *felix) sets() string {
 	var b strings.Builder
+	family := "inet"
+	if f.c.IPv6 {
+		family = "inet6"
+	}
 	prefixes := func(name string, members []netip.Prefix) {
-		fmt.Fprintf(&b, "create %s hash:net family inet maxelem 1048576\n", name)
+		fmt.Fprintf(&b, "create %s hash:net family %s maxelem 1048576\n", name, family)
 		for _, p := range members {
 			fmt.Fprintf(&b, "add %s %s\n", name, p.Masked())
 		}
 	}
 	addresses := func(name string, members []netip.Addr) {
-		fmt.Fprintf(&b, "create %s hash:ip family inet maxelem 1048576\n", name)
+		fmt.Fprintf(&b, "create %s hash:ip family %s maxelem 1048576\n", name, family)
 		for _, a := range members {
 			fmt.Fprintf(&b, "add %s %s\n", name, a)
 		}
 	}
-	prefixes(setAllPools, f.c.Pools)
+	prefixes(f.c.set(setAllPools), f.c.Pools)
 	if f.c.NATOutgoing {
-		prefixes(setMasqPools, f.c.Pools)
+		prefixes(f.c.set(setMasqPools), f.c.Pools)
 	}
 	if f.c.VXLAN {
-		prefixes(setVXLANNet, hosts(f.c.Peers))
+		prefixes(f.c.set(setVXLANNet), hosts(f.c.Peers))
 	}
 	if f.c.IPIP {
-		prefixes(setHostsNet, hosts(f.c.Peers))
+		prefixes(f.c.set(setHostsNet), hosts(f.c.Peers))
 	}
-	addresses(setThisHost, f.c.NodeAddrs)
-	prefixes(setDSCP, nil)
+	addresses(f.c.set(setThisHost), f.c.NodeAddrs)
+	prefixes(f.c.set(setDSCP), nil)
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range []direction{egress, ingress} {
-			prefixes(policySet(d, i), f.c.peersOf(i))
+			prefixes(f.c.policySet(d, i), f.c.peersOf(i))
 		}
 	}
 	return b.String()
@@ -124,8 +140,13 @@ func (f *felix) sets() string {
 // peersOf returns whom policy i allows: everybody (a set cannot hold a prefix of 0 bits, so by halves), or one address
 // of a range that is kept for documentation and that nobody has.
 func (c CalicoConfig) peersOf(i int) []netip.Prefix {
-	if c.allowsAll(i) {
+	switch {
+	case c.allowsAll(i) && c.IPv6:
+		return []netip.Prefix{netip.MustParsePrefix("::/1"), netip.MustParsePrefix("8000::/1")}
+	case c.allowsAll(i):
 		return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1")}
+	case c.IPv6:
+		return hosts([]netip.Addr{netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})})
 	}
 	return hosts([]netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})})
 }

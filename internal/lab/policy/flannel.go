@@ -24,8 +24,8 @@ const (
 
 // Validate returns what is wrong with c.
 func (c FlannelConfig) Validate() error {
-	if !c.ClusterCIDR.IsValid() || !c.PodCIDR.IsValid() || !c.ClusterCIDR.Addr().Is4() || !c.PodCIDR.Addr().Is4() {
-		return fmt.Errorf("flannel: cluster CIDR %v and pod CIDR %v must be IPv4 prefixes", c.ClusterCIDR, c.PodCIDR)
+	if !c.ClusterCIDR.IsValid() || !c.PodCIDR.IsValid() || c.ClusterCIDR.Addr().Is6() != c.PodCIDR.Addr().Is6() {
+		return fmt.Errorf("flannel: cluster CIDR %v and pod CIDR %v must be prefixes of one version of IP", c.ClusterCIDR, c.PodCIDR)
 	}
 	if !c.ClusterCIDR.Overlaps(c.PodCIDR) || c.PodCIDR.Bits() < c.ClusterCIDR.Bits() {
 		return fmt.Errorf("flannel: pod CIDR %v does not lie in cluster CIDR %v", c.PodCIDR, c.ClusterCIDR)
@@ -44,6 +44,10 @@ func Flannel(c FlannelConfig) string {
 func AddFlannel(node *ruleset.Ruleset, c FlannelConfig) {
 	masq, forward := ` -m comment --comment "flanneld masq" -j `, ` -m comment --comment "flanneld forward" -j `
 	cluster, pods := c.ClusterCIDR.Masked().String(), c.PodCIDR.Masked().String()
+	multicast := "224.0.0.0/4"
+	if c.ClusterCIDR.Addr().Is6() {
+		multicast = "ff00::/8"
+	}
 	nat := node.Table(ruleset.NAT)
 	nat.Chain("POSTROUTING").Append(masq[1:] + ChainFlannelPostrouting)
 	nat.Chain(ChainFlannelPostrouting).Append(
@@ -52,7 +56,7 @@ func AddFlannel(node *ruleset.Ruleset, c FlannelConfig) {
 		"-s "+pods+" -d "+cluster+masq+"RETURN",
 		"-s "+cluster+" -d "+pods+masq+"RETURN",
 		"! -s "+cluster+" -d "+pods+masq+"RETURN",
-		"-s "+cluster+" ! -d 224.0.0.0/4"+masq+"MASQUERADE --random-fully",
+		"-s "+cluster+" ! -d "+multicast+masq+"MASQUERADE --random-fully",
 		"! -s "+cluster+" -d "+cluster+masq+"MASQUERADE --random-fully",
 	)
 	if c.NoForwardRules {

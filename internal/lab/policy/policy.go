@@ -13,7 +13,7 @@
 //		},
 //	}
 //	if err := node.Validate(); err != nil { ... }
-//	rules, sets := node.Render()            // sets for ipset restore, to be loaded before rules; "" without Calico
+//	rules, sets := node.Render()            // sets for ipset restore, to be loaded before rules; "" for none
 //	tables := node.Tables()                 // what ProxyNFT and CalicoConfig.NFTables move into nftables
 //
 // The profiles are settings of it:
@@ -50,11 +50,15 @@ import (
 
 // Node is everything that programs the netfilter tables of one node. A nil part is not installed.
 type Node struct {
+	// IPv6 says that the rules are for ip6tables, the sets and tables of IPv6. The parts must be of the same family.
+	IPv6     bool
 	Services *service.Config
 	Flannel  *FlannelConfig
 	Calico   *CalicoConfig
 	// ProxyNFT has kube-proxy program nftables. kubelet's rules are in iptables all the same, and so are flannel's.
 	ProxyNFT bool
+	// ProxyIPVS has kube-proxy in ipvs mode: its rules are few and constant, and the Services themselves are no rules.
+	ProxyIPVS bool
 	// Kubelet has kubelet's rules where there is no kube-proxy, whose Services are nil then.
 	Kubelet bool
 	// Cilium and CalicoBPF are what dataplanes of BPF programs leave in iptables.
@@ -65,7 +69,13 @@ type Node struct {
 // Validate returns everything in n that cannot be rendered, joined.
 func (n Node) Validate() error {
 	var errs []error
-	if n.Services != nil {
+	if n.Services != nil && n.Services.IPv6 != n.IPv6 || n.Calico != nil && n.Calico.IPv6 != n.IPv6 {
+		errs = append(errs, errors.New("the node and its parts are not of the same version of IP"))
+	}
+	switch {
+	case n.Services != nil && n.ProxyIPVS:
+		errs = append(errs, n.Services.CheckIPVS())
+	case n.Services != nil:
 		errs = append(errs, n.Services.Validate())
 	}
 	if n.Flannel != nil {
@@ -88,9 +98,13 @@ func (n Node) Validate() error {
 func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	rules = ruleset.New()
 	if n.Services != nil || n.Kubelet {
-		service.AddKubelet(rules)
+		service.AddKubelet(rules, n.IPv6)
 	}
-	if n.Services != nil && !n.ProxyNFT {
+	switch {
+	case n.Services == nil || n.ProxyNFT:
+	case n.ProxyIPVS:
+		sets = service.AddIPVS(rules, *n.Services)
+	default:
 		service.Add(rules, *n.Services)
 	}
 	if n.Cilium != nil {
@@ -103,7 +117,7 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 		AddFlannel(rules, *n.Flannel)
 	}
 	if n.Calico != nil && !n.Calico.NFTables {
-		sets = AddCalico(rules, *n.Calico)
+		sets += AddCalico(rules, *n.Calico)
 	}
 	return rules, sets
 }

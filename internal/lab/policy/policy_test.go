@@ -182,15 +182,19 @@ func TestOnlyVXLANTouchesVXLAN(t *testing.T) {
 		rules, sets := n.Render()
 		vxlan := n.Calico != nil && n.Calico.VXLAN
 		untracked := vxlan || n.CalicoBPF != nil && n.CalicoBPF.VXLAN || n.Cilium != nil && n.Cilium.VXLAN
-		if strings.Contains(rules, "NOTRACK") != untracked {
+		if strings.Contains(rules, "-j NOTRACK") != untracked {
 			t.Errorf("%s: rules contain NOTRACK: %v", name, !untracked)
 		}
-		for _, mark := range []string{"-o vxlan.calico", "cali40all-vxlan-net"} {
+		device, peers := "-o vxlan.calico", "cali40all-vxlan-net"
+		if n.IPv6 {
+			device, peers = "-o vxlan-v6.calico", "cali60all-vxlan-net"
+		}
+		for _, mark := range []string{device, peers} {
 			if strings.Contains(rules, mark) != vxlan {
 				t.Errorf("%s: rules contain %q: %v", name, mark, !vxlan)
 			}
 		}
-		if strings.Contains(sets, "cali40all-vxlan-net") != vxlan {
+		if strings.Contains(sets, peers) != vxlan {
 			t.Errorf("%s: the set of VXLAN peers is there: %v", name, !vxlan)
 		}
 	}

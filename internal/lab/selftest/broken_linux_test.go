@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,13 +16,15 @@ import (
 // breakage is one thing done to a standing profile, and the assertions that have to notice.
 type breakage struct {
 	name, profile string
-	// nic is "" for wire.
-	nic string
+	// lab has the conditions; services adds those that only a self-test uses.
+	lab      plan.Lab
+	services bool
 	// at names hosts; nil is node-1.
 	at []string
 	// script is for sh, with $LOCAL and $REMOTE the addresses of this node and the other, $SUBNET the pods of the
-	// other, $SELF the first pod on node-1 and $VETH its device there, $NEAR the second pod, $VIP the address of the
-	// remote Service, $IPTABLES the program.
+	// other, $NOBODY the address of the Service without endpoints, $SHARED that of the one with several and $GONE its last
+	// backend, $SELF the first pod on node-1 and $VETH its device there, $NEAR the second pod, $VIP the address of the
+	// remote Service, $IPTABLES the program of the lab's version of IP.
 	script string
 	// notices are the IDs that must fail.
 	notices []string
@@ -96,7 +99,7 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + bare},
 	},
 	{
-		name: "segmentation off in ideal", profile: "raw", nic: "ideal", at: bothNodes,
+		name: "segmentation off in ideal", profile: "raw", lab: plan.Lab{NIC: "ideal"}, at: bothNodes,
 		script:  `ethtool -K eth0 tso off gso off`,
 		notices: []string{"wire.limit" + bare},
 	},
@@ -375,7 +378,7 @@ func TestBreakageIsNoticed(t *testing.T) {
 	var crew sync.WaitGroup
 	defer crew.Wait()
 	slots := make(chan struct{}, atOnce)
-	for _, b := range breakages {
+	for _, b := range slices.Concat(breakages, breakagesIn6, breakagesOfServices, breakagesInGuest) {
 		crew.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
@@ -388,10 +391,13 @@ func TestBreakageIsNoticed(t *testing.T) {
 const atOnce = 6
 
 func (b breakage) test(t *testing.T, program string) {
+	if b.lab.Family == lab.IPv6 {
+		program = strings.Replace(program, "iptables", "ip6tables", 1)
+	}
 	if _, err := exec.LookPath("nft"); err != nil && strings.Contains(b.script, "nft ") {
 		t.Skipf("cannot break nftables on purpose: %v", err)
 	}
-	inst := raised(t, plan.Lab{NIC: b.nic}, b.profile)
+	inst := raisedWith(t, lab.Options{Lab: b.lab, TestServices: b.services}, b.profile)
 	if b.at == nil {
 		b.at = []string{"node-1"}
 	}
@@ -414,6 +420,7 @@ var mistaken = []struct {
 	{"calico-vxlan", "calico-nftables", []string{"services.nft", "policy.egress" + cross, "policy.ingress" + cross}},
 	{"calico-nftables", "calico-vxlan", []string{"policy.egress" + cross, "policy.ingress" + cross}},
 	{"cilium-native-legacy", "cilium-native", []string{"doorstep" + same, "doorstep" + cross, "forward" + cross, "ttl" + cross, "conntrack.inner" + cross, "untouched" + cross}},
+	{"cilium-native", "cilium-netkit", []string{"pod.device", "doorstep" + same}},
 	{"cilium-native", "cilium-native-legacy", []string{"doorstep" + same, "forward" + cross, "conntrack.inner" + cross}},
 	{"cilium-native", "cilium-native-dsr", []string{"way" + entry, "option" + entry, "source" + entry}},
 	{"cilium-native-dsr", "cilium-native", []string{"way" + entry, "option" + entry, "source" + entry}},
@@ -425,6 +432,8 @@ var mistaken = []struct {
 	{"canal", "calico-vxlan", []string{"wire" + cross, "route.blackhole", "tunnel.device"}},
 	{"flannel-vxlan", "flannel-host-gw", []string{"wire" + cross, "route.remote", "source@external-to-nodeport/remote", "source@host-to-pod/cross-node"}},
 	{"flannel-host-gw", "flannel-vxlan", []string{"wire" + cross, "tunnel.device", "conntrack.outer" + cross, "route.remote"}},
+	{"flannel-host-gw", "flannel-wireguard", []string{"wire" + cross, "wire.clear" + cross, "wire.addresses" + cross, "tunnel.device", "tunnel.peers", "conntrack.outer" + cross, "route.remote"}},
+	{"flannel-vxlan", "flannel-wireguard", []string{"wire" + cross, "wire.clear" + cross, "wire.frame" + cross, "tunnel.device", "tunnel.peers"}},
 	{"bridge", "flannel-host-gw", []string{"exchange" + self, "source@pod-to-host/cross-node", "exchange@pod-to-external"}},
 	{"ptp", "sriov", []string{"untouched" + same, "untouched" + cross, "wire" + same, "wire@pod-to-host/same-node", "wire@host-to-pod/same-node", "wire.mac" + cross, "refused" + self}},
 	{"macvlan", "sriov", []string{"wire" + same, "exchange@pod-to-host/same-node", "exchange@host-to-service/local"}},
@@ -443,16 +452,18 @@ func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
 			failing[kind] = true
 		}
 	}
-	for _, b := range breakages {
+	for _, b := range slices.Concat(breakages, breakagesOfServices, breakagesInGuest) {
 		note(b.notices)
 	}
 	for _, m := range mistaken {
 		note(m.notices)
 	}
-	for name := range expectations {
-		for id, c := range ids(t, name) {
+	note([]string{"maglev"}) // by TestNodesThatChooseForThemselves
+	for name, x := range expectations {
+		x.policies, x.testServices, x.proxyIPVS = 1, true, true
+		for _, c := range checks(x) {
 			if !failing[c.kind] {
-				t.Errorf("%s of %s: no test makes an assertion of its kind fail", id, name)
+				t.Errorf("%s of %s: no test makes an assertion of its kind fail", c.id(), name)
 			}
 		}
 	}
@@ -528,6 +539,10 @@ func shell(t *testing.T, inst *lab.Instance, host *lab.Host, iptables, script st
 	}
 	if svc := inst.Service(lab.RemoteService); svc != nil {
 		cmd.Env = append(cmd.Env, "VIP="+svc.VIP.String())
+	}
+	if svc := inst.Service(lab.SharedService); svc != nil {
+		cmd.Env = append(cmd.Env, "NOBODY="+inst.Service(lab.NoneService).VIP.String(), "SHARED="+svc.VIP.String(),
+			"GONE="+svc.Backends[len(svc.Backends)-1].Addr.String())
 	}
 	var out []byte
 	err := host.NS.Do(func() (err error) {

@@ -58,6 +58,7 @@ func checks(x expectation) []check {
 		}
 	}
 	list = append(list, wireChecks(x)...)
+	list = append(list, serviceChecks(x)...)
 	for _, path := range x.refused {
 		list = append(list, check{"refused", path, "the path does not work", refused(path)})
 	}
@@ -100,6 +101,9 @@ func pathChecks(x expectation, path plan.Path, who witness) []check {
 		}
 		list = append(list, check{"ttl", path, "the TTL that is left of 64 at the receiving pod", ttlLeft(path, ttl)})
 	}
+	if x.policies > 0 && (x.policed || x.bpf != nil) {
+		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", denied(path)})
+	}
 	if path == podPodSame {
 		carried := "nothing"
 		if x.switched() {
@@ -116,6 +120,9 @@ func pathChecks(x expectation, path plan.Path, who witness) []check {
 // wireChecks are about packets between two nodes.
 func wireChecks(x expectation) []check {
 	path := x.crossPath()
+	if x.sealed() {
+		return sealedChecks(x.tunnel, path)
+	}
 	list := []check{
 		{"wire", path, "what carries a packet between nodes", between(path, x)},
 		{"wire.addresses", path, "the addresses on the wire, outer before inner", wireAddresses(path, x.tunnel)},
@@ -131,10 +138,23 @@ func wireChecks(x expectation) []check {
 	}
 	if x.policed {
 		list = append(list,
-			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policed(0, "cali-fw-", "cali-pro-")},
-			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policed(1, "cali-tw-", "cali-pri-")})
+			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policed(0, "cali-fw-", x.decides("cali-po-", "cali-pro-"))},
+			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policed(1, "cali-tw-", x.decides("cali-pi-", "cali-pri-"))})
+	}
+	if x.policies > 0 && x.policed {
+		list = append(list,
+			check{"policy.walk.egress", path, "how many policies the sending pod's first packet asks", walked(0, "cali-po-")},
+			check{"policy.walk.ingress", path, "how many policies the receiving pod's first packet asks", walked(1, "cali-pi-")})
 	}
 	return list
+}
+
+// decides is the chain that lets a pod's new connection through: that of a policy, where one selects it, or of a profile.
+func (x expectation) decides(policy, profile string) string {
+	if x.policies > 0 {
+		return policy
+	}
+	return profile
 }
 
 // carrier is what the switch must see between nodes.
@@ -153,14 +173,16 @@ func nodeChecks(x expectation) []check {
 	list := []check{
 		{kind: "mtu", what: "the MTU of pods, or of nodes whose pods have no network of their own", probe: podMTU},
 		{kind: "offload", what: "segmentation and aggregation on the devices", probe: offload},
-		{kind: "switch.filtering", what: "bridge-nf-call-iptables in the switch", probe: switchFiltering},
+		{kind: "switch.filtering", what: "does netfilter see what the switch switches", probe: switchFiltering},
 	}
 	if x.attach != nil {
 		list = append(list, attachChecks(x)...)
 	}
 	if t := x.tunnel; t != nil {
 		list = append(list, check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDevice(t)})
-		if !t.ipip {
+		if t.sealed {
+			list = append(list, check{kind: "tunnel.peers", what: "the peers of the tunnel device", probe: tunnelPeers(t)})
+		} else if !t.ipip {
 			list = append(list,
 				check{kind: "tunnel.fdb", what: "forwarding entries of the tunnel device", probe: tunnelForwarding(t)},
 				check{kind: "tunnel.neighbour", what: "ARP entries of the tunnel device", probe: tunnelNeighbours(t)})
@@ -171,6 +193,11 @@ func nodeChecks(x expectation) []check {
 	}
 	if x.nft || x.proxyNFT {
 		list = append(list, check{kind: "services.nft", what: "the ports of Services that kube-proxy serves, by nftables and by iptables", probe: proxyNFT})
+	}
+	if x.proxyIPVS {
+		list = append(list,
+			check{kind: "services.ipvs", what: "addresses of Services on the node, virtual servers, and chains for Services in iptables", probe: proxyIPVS},
+			check{kind: "services.ipvs.counted", what: "what the first node's virtual server of the other node's Service was used for", probe: countedIPVS})
 	}
 	if x.blackhole != 0 {
 		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackhole(x.blackhole)})
@@ -194,15 +221,18 @@ func attachChecks(x expectation) []check {
 	if x.attach.gateway != noGateway {
 		list = append(list,
 			check{kind: "gateway", what: "the pods' default route", probe: podGateway(x.attach)},
-			check{kind: "forwarding", what: "ip_forward on the nodes", probe: nodeSysctl("net/ipv4/ip_forward", "1")})
+			check{kind: "forwarding", what: "forwarding on the nodes", probe: nodeSysctl(x.setting("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"), "1")})
 	}
 	if x.attach.bridge != "" {
 		list = append(list,
 			check{kind: "bridge", what: "the bridge that the pods' devices are ports of", probe: bridgePorts(x.attach.bridge)},
-			check{kind: "bridge.filtering", what: "bridge-nf-call-iptables on the nodes", probe: nodeSysctl("net/bridge/bridge-nf-call-iptables", "1")})
+			check{kind: "bridge.filtering", what: "does netfilter see on the nodes what bridges switch", probe: nodeSysctl(x.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), "1")})
+	}
+	if x.attach.netkit {
+		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: netkitPair})
 	}
 	if x.attach.proxyARP {
-		list = append(list, check{kind: "proxy_arp", what: "proxy_arp on the host side of pods", probe: proxyARP})
+		list = append(list, check{kind: "proxy_arp", what: "does the host side answer pods for any address (" + x.setting("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})
 	}
 	return list
 }

@@ -11,6 +11,10 @@
 //	in conntrack      which entries exist on which node, for the inner and for the outer packet, and what they translate
 //	in netfilter      which chains count packets, and where pods bypass their node that none does
 //	on the nodes      MTU, gateway and its MAC address, routes, neighbours, forwarding entries, sysctls, offloads
+//	at Services       (where Options.TestServices adds some) who answers: nobody, always the same, all alike, all but one
+//
+// A table is written for the default conditions. What other conditions change of it is said by inIPv6, keptLocal and the
+// fields that Run sets.
 //
 // The flow is: a scene (scene_linux.go) is the profile with captures open. On it every path of the table is tried
 // (trial_linux.go) with one TCP and one UDP exchange (traffic_linux.go), and everything that was seen of them is kept.

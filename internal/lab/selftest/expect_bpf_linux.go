@@ -6,13 +6,18 @@ import "github.com/cnibench/cnibench/internal/plan"
 type programmed struct {
 	// vip is where a Service's own address is seen: "nowhere" when sockets translate.
 	vip string
-	// doorstep is how much of the traffic to a pod passes the node's end of the pod's device.
-	doorstep string
+	// doorstep is how much of the traffic to a pod passes the node's end of the pod's device; doorstepSame the same of
+	// traffic from a pod of its node, "" for no difference.
+	doorstep, doorstepSame string
 	// forwards says that the node's stack forwards what crosses between nodes.
 	forwards bool
 	// entered is how a packet from outside comes to the other node's backend, and the reply back. In words like those of
 	// the probe "way"; BACKEND stands for the identity of the pod that answers.
 	entered string
+	// maglev says that every node chooses the same backend for the same client.
+	maglev bool
+	// mute says that a datagram to a Service without endpoints is dropped and nobody told.
+	mute bool
 	// option says which packets bring the frontend along in an IP option.
 	option string
 }
@@ -43,8 +48,8 @@ var calicoBPFAttach = attachment{gateway: linkLocal, sameTTL: 63, crossTTL: 63, 
 // address towards the pod that was chosen.
 var (
 	calicoBPFPaths = paths(direct, entering(clientNode, tunnelEnd), masqueraded, map[plan.Path]witness{
-		extPortLocal: client, extPortRemote: client,
+		extPortLocal: client, extPortRemote: client, podSelf: client,
 	})
-	calicoBPFDatagrams = map[plan.Path]witness{hostSvcRemote: clientNode}
+	calicoBPFDatagrams = map[plan.Path]witness{hostSvcRemote: clientNode, podSelf: clientNode}
 	calicoBPFTunnel    = &tunnel{device: "vxlan.calico", port: 4789, vni: 4096, external: true}
 )

@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -9,6 +10,8 @@ import (
 
 // expectation is what an observer of a profile must find.
 type expectation struct {
+	// ipv6 says that everybody has IPv6 addresses; see inIPv6.
+	ipv6 bool
 	// tunnel is nil when pods' packets cross the wire as they are.
 	tunnel *tunnel
 	// attach is how a pod hangs on its node; nil when pods have no network of their own.
@@ -24,6 +27,16 @@ type expectation struct {
 	nft bool
 	// proxyNFT says the same of kube-proxy's alone. No table has it: it is a condition that a lab is raised under.
 	proxyNFT bool
+	// proxyIPVS says that kube-proxy is in ipvs mode. No table has it either.
+	proxyIPVS bool
+	// local is what keptLocal says.
+	local bool
+	// testServices says that there are Services for the self-test alone. No table has it.
+	testServices bool
+	// unbacked says that the programs drop packets for a Service because it has no backend for them.
+	unbacked bool
+	// policies is how many policies select every pod. No table has it: it is a condition that a lab is raised under.
+	policies int
 	// untouched says that the nodes' rules count nothing when pods talk.
 	untouched bool
 	// blackhole is who made the route that drops what is left of a node's own pod addresses, 0 for no such route.
@@ -45,6 +58,8 @@ type tunnel struct {
 	tracked bool
 	// ipip says that it is IP in IP, without port and VNI.
 	ipip bool
+	// sealed says that it is WireGuard: of what is inside the wire shows neither addresses nor ports.
+	sealed bool
 	// external says that VNI and addresses come with each packet; identity that the VNI is the sending pod's, and routed
 	// that the device has the MTU of the underlay, and no neighbours: routes leave the room.
 	external, identity, routed bool
@@ -62,11 +77,33 @@ type attachment struct {
 	proxyARP bool
 	// ownMAC says that the pod's MAC address is the one on the wire.
 	ownMAC bool
+	// netkit says that the pod hangs on its node by a pair of such devices.
+	netkit bool
 	// switched says that the pod hangs on the switch, where its node and the other pods of the node meet it.
 	switched bool
 }
 
 func (x expectation) switched() bool { return x.attach != nil && x.attach.switched }
+
+// keptLocal is what is to be found when the Services' externalTrafficPolicy is Local: the backend sees the client outside,
+// and the node that is called uses no backend elsewhere.
+func (x expectation) keptLocal() expectation {
+	x.local, x.served, x.refused = true, maps.Clone(x.served), slices.Clone(x.refused)
+	if _, ok := x.served[extPortRemote]; ok {
+		delete(x.served, extPortRemote)
+		x.unbacked = x.bpf != nil
+		x.refused = append(x.refused, extPortRemote)
+	}
+	if _, ok := x.served[extPortLocal]; ok {
+		x.served[extPortLocal] = client
+	}
+	if x.switched() {
+		// The pod answers the client itself, from an address that the client did not call.
+		delete(x.served, extPortLocal)
+		x.refused = append(x.refused, extPortLocal)
+	}
+	return x
+}
 
 type gateway int
 
@@ -75,7 +112,8 @@ const (
 	noGateway gateway = iota
 	// firstAddress: the first address of the node's pod range, held by a device of the node.
 	firstAddress
-	// linkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, held by nobody.
+	// linkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, held by nobody; in IPv6 the address fe80::/64 that the node's
+	// end of the link has by that MAC address.
 	linkLocal
 )
 
@@ -84,6 +122,8 @@ type remoteRoute struct {
 	device   string
 	onLink   bool
 	protocol int // 0 for any
+	// shared says that one route leads to the pods of all nodes.
+	shared bool
 }
 
 // witness is who a backend says that it talks to.
@@ -258,12 +298,18 @@ var expectations = map[string]expectation{
 		blackhole: protocolBird,
 		remote:    &remoteRoute{device: "tunl0", onLink: true, protocol: protocolBird},
 	},
+	"flannel-wireguard": {
+		tracked: true, served: paths(direct, entering(gatewayAddress, tunnelEnd), hairpinGateway, masqueraded),
+		tunnel: &tunnel{device: "flannel-wg", port: 51820, sealed: true, tracked: true},
+		attach: &attachment{bridge: "cni0", gateway: firstAddress, sameTTL: 64, crossTTL: 62},
+		remote: &remoteRoute{device: "flannel-wg", shared: true},
+	},
 	"calico-ebpf": {
 		served: calicoBPFPaths, datagrams: calicoBPFDatagrams, tunnel: calicoBPFTunnel, attach: &calicoBPFAttach,
 		blackhole: protocolFelix,
 		remote:    &remoteRoute{device: "vxlan.calico", onLink: true, protocol: protocolFelix},
 		bpf: &programmed{
-			vip: "udp beside the client", doorstep: openers, option: "none",
+			vip: "udp beside the client", doorstep: openers, option: "none", mute: true,
 			entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-1 plain, node-2 vxlan udp 4789 vni 13242816",
 		},
 	},
@@ -272,7 +318,7 @@ var expectations = map[string]expectation{
 		blackhole: protocolFelix,
 		remote:    &remoteRoute{device: "vxlan.calico", onLink: true, protocol: protocolFelix},
 		bpf: &programmed{
-			vip: "udp beside the client", doorstep: openers, option: "none",
+			vip: "udp beside the client", doorstep: openers, option: "none", mute: true,
 			entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-2 plain",
 		},
 	},
@@ -295,6 +341,16 @@ var expectations = map[string]expectation{
 			entered: "there external plain, node-1 plain; back node-1 plain, node-2 plain",
 		},
 	},
+	"cilium-netkit": {
+		untouched: true, served: bySockets(gatewayAddress, clientNode, clientNode),
+		attach: &attachment{gateway: firstAddress, sameTTL: 63, crossTTL: 62, netkit: true},
+		remote: &remoteRoute{device: "eth0"},
+		bpf: &programmed{
+			// What a pod of the node sends is no device's ingress, and redirect_peer out of its reach.
+			vip: "nowhere", doorstep: peerOnly, doorstepSame: allOfIt, option: "none",
+			entered: "there external plain, node-1 plain; back node-1 plain, node-2 plain",
+		},
+	},
 	"cilium-native-legacy": {
 		trackedBetween: true, served: bySockets(gatewayAddress, clientNode, clientNode),
 		// Two stacks forward, and the delivery to the pod counts as a hop too.
@@ -309,7 +365,7 @@ var expectations = map[string]expectation{
 		untouched: true, served: bySockets(gatewayAddress, clientNode, client), attach: &ciliumAttach,
 		remote: &remoteRoute{device: "eth0"},
 		bpf: &programmed{
-			vip: "nowhere", doorstep: peerOnly, option: "tcp syn, udp",
+			vip: "nowhere", doorstep: peerOnly, option: "tcp syn, udp", maglev: true,
 			entered: "there external plain, node-1 plain; back node-2 plain",
 		},
 	},

@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,14 +29,18 @@ func programChecks(x expectation, path plan.Path) []check {
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
 	}
 	if path == podPodSame || path == podPodCross {
+		step := x.bpf.doorstep
+		if path == podPodSame && x.bpf.doorstepSame != "" {
+			step = x.bpf.doorstepSame
+		}
 		list = append(list,
-			check{"doorstep", path, "what passes the node's end of the receiving pod's device", doorstep(path, x.bpf.doorstep)},
+			check{"doorstep", path, "what passes the node's end of the receiving pod's device", doorstep(path, step)},
 			check{"forward", path, "what the chains of FORWARD count", forwards(path, x.bpf.forwards && path == podPodCross)})
 	}
 	if path == extPortRemote {
 		list = append(list,
 			check{"way", path, "who sends the packets of client and backend on the wire, in what", way(path, x.bpf.entered)},
-			check{"option", path, "the packets that bring the frontend along in IP option 0x9a", option(path, x.bpf.option)})
+			check{"option", path, "the packets that bring the frontend along in an IP option", option(path, x.bpf.option)})
 	}
 	return list
 }
@@ -78,7 +83,10 @@ func vipBeside(path plan.Path, want string) func(context.Context, *scene) findin
 			}
 		}
 		look("on the wire", t.wire)
-		look("at the backend", t.backend)
+		// A pod that calls itself is both.
+		if path.To != plan.Self {
+			look("at the backend", t.backend)
+		}
 		look("beside the client", t.near)
 		for i, frames := range t.nodes {
 			place := "beside the client"
@@ -160,8 +168,9 @@ func way(path plan.Path, want string) func(context.Context, *scene) finding {
 	})
 }
 
-// dsrOption is the type of the IP option in which Cilium hands the frontend on.
-const dsrOption = 0x9a
+// dsrOption is the type of the IP option in which Cilium hands the frontend on, dsrOption6 that of the destination option
+// in IPv6.
+const dsrOption, dsrOption6 = 0x9a, 0x1b
 
 func option(path plan.Path, want string) func(context.Context, *scene) finding {
 	return seen(path, always(want), func(_ *scene, t *trial) string {
@@ -178,7 +187,11 @@ func option(path plan.Path, want string) func(context.Context, *scene) finding {
 					text = "tcp syn"
 				}
 			}
-			if in.IP.Options[0] != dsrOption || !t.towards(&f) {
+			kind := byte(dsrOption)
+			if in.IP.Source.Is6() {
+				kind = dsrOption6
+			}
+			if in.IP.Options[0] != kind || !t.towards(&f) {
 				text += " with another option or the other way"
 			}
 			found = append(found, text)
@@ -187,11 +200,35 @@ func option(path plan.Path, want string) func(context.Context, *scene) finding {
 	})
 }
 
+// drops wants the programs to have dropped what the self-test sent to nobody, and nothing else.
 func drops(_ context.Context, s *scene) finding {
-	return collect("nothing", s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+	want := map[string]bool{"denied by policy": s.want.policies > 0, "service has no backend": s.want.unbacked}
+	dropped := map[string]bool{}
+	var others []string
+	for _, n := range s.inst.Nodes {
 		lines, err := n.Drops()
-		return set(lines, "nothing"), err
-	})
+		if err != nil {
+			return failed("what was sent to nobody", fmt.Errorf("%s: %w", n.Name, err))
+		}
+		for _, line := range lines {
+			known := false
+			for reason, wanted := range want {
+				if wanted && strings.Contains(line, reason) {
+					dropped[reason], known = true, true
+				}
+			}
+			if !known {
+				others = append(others, line+" on "+n.Name)
+			}
+		}
+	}
+	var reasons []string
+	for reason, wanted := range want {
+		if wanted {
+			reasons = append(reasons, reason)
+		}
+	}
+	return finding{want: set(reasons, "nothing"), got: set(append(slices.Collect(maps.Keys(dropped)), others...), "nothing")}
 }
 
 func routeMTU(_ context.Context, s *scene) finding {
@@ -214,7 +251,7 @@ func noForwarding(t *tunnel) func(context.Context, *scene) finding {
 func noNeighbours(t *tunnel) func(context.Context, *scene) finding {
 	return noEntries(t, func(h *link.Handle, dev string) ([]link.Neighbour, error) {
 		list, err := h.Neighbours(dev)
-		return slices.DeleteFunc(list, func(n link.Neighbour) bool { return n.Addr.IsMulticast() }), err
+		return slices.DeleteFunc(list, func(n link.Neighbour) bool { return noise(n.Addr) }), err
 	})
 }
 

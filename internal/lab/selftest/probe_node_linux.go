@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -14,10 +15,16 @@ import (
 	"github.com/cnibench/cnibench/internal/lab"
 )
 
-// calicoGateway and calicoMAC are what every Calico pod has for a gateway.
-var calicoGateway = netip.MustParseAddr("169.254.1.1")
+// calicoGateway, in IPv6 calicoGateway6, and calicoMAC are what every Calico pod has for a gateway.
+var (
+	calicoGateway  = netip.MustParseAddr("169.254.1.1")
+	calicoGateway6 = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
+)
 
 const calicoMAC = "ee:ee:ee:ee:ee:ee"
+
+// noMAC is what a table of neighbours has of a device without MAC addresses.
+const noMAC = "00:00:00:00:00:00"
 
 // collect makes a finding of one text for each of several places: what all agree on, or what differs, with the place.
 func collect[T any](want string, places []T, name func(T) string, look func(T) (string, error)) finding {
@@ -48,7 +55,7 @@ func nodeSysctl(path, want string) func(context.Context, *scene) finding {
 }
 
 func switchFiltering(_ context.Context, s *scene) finding {
-	got, err := sysctl.Get(s.inst.Switch.NS, "net/bridge/bridge-nf-call-iptables")
+	got, err := sysctl.Get(s.inst.Switch.NS, s.want.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return finding{want: "0", got: "0"} // without the module nothing could filter
 	}
@@ -90,8 +97,8 @@ func offload(_ context.Context, s *scene) finding {
 	total := 0
 	for _, host := range hosts {
 		err := devices(host.NS, func(h *link.Handle, d link.Device) error {
-			if d.Name == link.Loopback {
-				return nil
+			if d.Name == link.Loopback || d.Kind == "dummy" {
+				return nil // the second sends nothing
 			}
 			features, err := h.Segmentation(d.Name)
 			total++
@@ -138,13 +145,16 @@ func podGateway(a *attachment) func(context.Context, *scene) finding {
 
 // address is that of the gateway of a node's pods.
 func (a *attachment) address(n *lab.Node) netip.Addr {
-	if a.gateway == linkLocal {
+	switch {
+	case a.gateway == linkLocal && n.Addr.Is6():
+		return calicoGateway6
+	case a.gateway == linkLocal:
 		return calicoGateway
 	}
 	return firstOf(n.PodCIDR)
 }
 
-// gatewayMAC looks into the client's ARP table. Where a device of the node holds the gateway's address, its MAC address
+// gatewayMAC looks at the neighbours that the client knows. Where a device of the node holds the gateway's address, its MAC address
 // is the one wanted.
 func gatewayMAC(a *attachment) func(context.Context, *scene) finding {
 	return func(_ context.Context, s *scene) finding {
@@ -159,7 +169,9 @@ func gatewayMAC(a *attachment) func(context.Context, *scene) finding {
 			if err != nil {
 				return failed("that of "+holder, err)
 			}
-			want = d.MAC.String()
+			if want = d.MAC.String(); a.netkit {
+				want = noMAC
+			}
 		}
 		h, err := link.Open(pod.NS)
 		if err != nil {
@@ -181,7 +193,26 @@ func gatewayMAC(a *attachment) func(context.Context, *scene) finding {
 
 func proxyARP(_ context.Context, s *scene) finding {
 	return collect("1", s.allPods(), podName, func(p *lab.Pod) (string, error) {
-		return sysctl.Get(p.Node.NS, "net/ipv4/conf/"+p.HostDevice+"/proxy_arp")
+		return sysctl.Get(p.Node.NS, s.want.setting("net/ipv4/conf/"+p.HostDevice+"/proxy_arp", "net/ipv6/conf/"+p.HostDevice+"/proxy_ndp"))
+	})
+}
+
+// netkitPair looks at both ends of each pod's pair.
+func netkitPair(_ context.Context, s *scene) finding {
+	const want = "netkit without MAC, netkit without MAC"
+	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+		inPod, err := device(p.NS, nic)
+		if err != nil {
+			return "", err
+		}
+		onNode, err := device(p.Node.NS, p.HostDevice)
+		describe := func(d link.Device) string {
+			if slices.Max(append(d.MAC, 0)) == 0 {
+				return d.Kind + " without MAC"
+			}
+			return d.Kind + " with MAC"
+		}
+		return describe(inPod) + ", " + describe(onNode), err
 	})
 }
 
@@ -212,8 +243,11 @@ func tunnelDevice(t *tunnel) func(context.Context, *scene) finding {
 		if t.routed {
 			model.MTU = s.inst.Spec.Lab.MTU
 		}
-		if t.ipip {
+		switch {
+		case t.ipip:
 			model.Kind = s.ipipKind()
+		case t.sealed:
+			model.Kind = "wireguard"
 		}
 		want := describe(model)
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
@@ -263,6 +297,9 @@ func tunnelEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour,
 			}
 			var wrong []string
 			for _, e := range entries {
+				if noise(e.Addr) {
+					continue
+				}
 				if mac, ok := macs[e.Addr]; !ok || mac != e.MAC.String() || !e.Permanent {
 					wrong = append(wrong, fmt.Sprintf("%s at %s permanent %v", e.Addr, e.MAC, e.Permanent))
 				}
@@ -275,6 +312,9 @@ func tunnelEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour,
 		})
 	}
 }
+
+// noise says that an address is one which IPv6 devices speak to of their own accord: all of a link, or one link's own.
+func noise(a netip.Addr) bool { return a.IsMulticast() || a.Is6() && a.IsLinkLocalUnicast() }
 
 func blackhole(protocol int) func(context.Context, *scene) finding {
 	return func(_ context.Context, s *scene) finding {
@@ -292,6 +332,14 @@ func blackhole(protocol int) func(context.Context, *scene) finding {
 			return "none", nil
 		})
 	}
+}
+
+// leadsTo says whether a route is the one to a node's pods, which may be that to all nodes'.
+func (s *scene) leadsTo(r link.Route, n *lab.Node, shared bool) bool {
+	if shared {
+		return r.To == s.inst.Spec.Nodes[0].Cluster
+	}
+	return n.PodCIDR.Contains(r.To.Addr())
 }
 
 func remote(want *remoteRoute) func(context.Context, *scene) finding {
@@ -314,7 +362,7 @@ func remote(want *remoteRoute) func(context.Context, *scene) finding {
 			var found []string
 			for _, r := range list {
 				for _, other := range s.inst.Nodes {
-					if other != n && !r.Blackhole && r.To.Bits() > 0 && other.PodCIDR.Contains(r.To.Addr()) {
+					if other != n && !r.Blackhole && r.To.Bits() > 0 && s.leadsTo(r, other, want.shared) {
 						found = append(found, describe(r.Dev, r.OnLink, r.Protocol))
 					}
 				}

@@ -47,14 +47,16 @@ func wireAddresses(path plan.Path, tunnel *tunnel) func(context.Context, *scene)
 			if tunnel == nil {
 				return inner
 			}
-			return fmt.Sprintf("%s > %s, %s", s.inst.Nodes[t.from].Addr, s.inst.Nodes[t.to].Addr, inner)
+			outer := fmt.Sprintf("%s > %s", s.inst.Nodes[t.from].Addr, s.inst.Nodes[t.to].Addr)
+			if tunnel.sealed {
+				return outer
+			}
+			return outer + ", " + inner
 		},
-		func(_ *scene, t *trial) string {
+		func(s *scene, t *trial) string {
 			var found []string
-			for _, f := range t.wire {
-				if t.towards(&f) {
-					found = append(found, addresses(&f))
-				}
+			for _, f := range s.outbound(t) {
+				found = append(found, addresses(&f))
 			}
 			return set(found, "nothing")
 		})
@@ -94,8 +96,10 @@ func frameLength(path plan.Path) func(context.Context, *scene) finding {
 // ideal one super-frames must cross, or it would be no better than the wire.
 func largestFrame(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
+	// What is encrypted is cut before.
+	segmented := s.segmented() || s.want.sealed()
 	want := fmt.Sprintf("at most %d", limit)
-	if !s.segmented() {
+	if !segmented {
 		want = fmt.Sprintf("above %d", limit)
 	}
 	t := &trial{}
@@ -112,11 +116,15 @@ func largestFrame(ctx context.Context, s *scene) finding {
 	if err != nil {
 		return failed(want, err)
 	}
+	own := t.own(frames)
+	if s.want.sealed() {
+		own = s.sealedFrames(frames)
+	}
 	largest := 0
-	for _, f := range t.own(frames) {
+	for _, f := range own {
 		largest = max(largest, f.Length)
 	}
-	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (largest <= limit) == s.segmented()}
+	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (largest <= limit) == segmented}
 }
 
 // wireMAC looks at who sends the frames towards the server: the node, or where pods have an address of their own on the
@@ -146,8 +154,8 @@ func wireMAC(path plan.Path) func(context.Context, *scene) finding {
 			}
 		}
 		var found []string
-		for _, f := range t.wire {
-			if t.towards(&f) && f.Ethernet != nil {
+		for _, f := range s.outbound(t) {
+			if f.Ethernet != nil {
 				found = append(found, macOf(f.Ethernet.Source, d.MAC, owner.Name))
 			}
 		}

@@ -254,7 +254,9 @@ func routes(ns *netns.NS) ([]link.Route, error) {
 func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == "wire" }
 
 // podMTU is the MTU that leaves room for the profile's overhead on the underlay of this lab.
-func (s *scene) podMTU() int { return s.inst.Spec.Lab.MTU - s.inst.Profile.Overhead }
+func (s *scene) podMTU() int {
+	return s.inst.Spec.Lab.MTU - s.inst.Profile.OverheadOn(s.inst.Spec.Lab.Family)
+}
 
 // fullFrame is the length of the largest frame on the underlay.
 func (s *scene) fullFrame() int { return s.inst.Spec.Lab.MTU + ethernetHeader }

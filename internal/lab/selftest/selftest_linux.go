@@ -53,7 +53,15 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if !ok {
 		return broken(inst, "known", "there is a table of expectations for it", errors.New("there is none"))
 	}
-	want.proxyNFT = inst.Spec.ProxyNFT()
+	if inst.Spec.Lab.Family == lab.IPv6 {
+		want = want.inIPv6()
+	}
+	if inst.Spec.Lab.TrafficPolicy == "Local" {
+		want = want.keptLocal()
+	}
+	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
+	want.testServices = inst.Service(lab.NoneService) != nil
+	want.unbacked = want.unbacked || want.testServices && want.bpf != nil && want.bpf.mute
 	return run(ctx, inst, want)
 }
 

@@ -20,6 +20,12 @@ import (
 // up raises profiles under the given conditions.
 func up(t *testing.T, l plan.Lab, profiles ...string) *lab.Lab {
 	t.Helper()
+	return upWith(t, lab.Options{Lab: l}, profiles...)
+}
+
+// upWith is up with more to say.
+func upWith(t *testing.T, o lab.Options, profiles ...string) *lab.Lab {
+	t.Helper()
 	ns, err := netns.New()
 	if errors.Is(err, os.ErrPermission) {
 		t.Skipf("no right to make a network namespace: %v", err)
@@ -28,7 +34,8 @@ func up(t *testing.T, l plan.Lab, profiles ...string) *lab.Lab {
 		t.Fatal(err)
 	}
 	ns.Close()
-	all, err := lab.Up(context.Background(), profiles, lab.Options{Lab: l, Program: program})
+	o.Program = program
+	all, err := lab.Up(context.Background(), profiles, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +52,14 @@ func up(t *testing.T, l plan.Lab, profiles ...string) *lab.Lab {
 // raised raises one profile; it skips the test when the profile needs what this machine lacks.
 func raised(t *testing.T, l plan.Lab, name string) *lab.Instance {
 	t.Helper()
-	inst := up(t, l, name).Instances()[0]
+	return raisedWith(t, lab.Options{Lab: l}, name)
+}
+
+func raisedWith(t *testing.T, o lab.Options, name string) *lab.Instance {
+	t.Helper()
+	inst := upWith(t, o, name).Instances()[0]
 	if inst.Err != nil {
-		if missing := lacking(t, inst.Profile); missing != "" {
+		if missing := lacking(t, inst.Spec.Needs()); missing != "" {
 			t.Skipf("%v; lacking %s", inst.Err, missing)
 		}
 		t.Fatal(inst.Err)
@@ -55,10 +67,10 @@ func raised(t *testing.T, l plan.Lab, name string) *lab.Instance {
 	return inst
 }
 
-// lacking names what a profile needs and this machine does not have; "" when it is all there.
-func lacking(t *testing.T, p profile.Profile) string {
+// lacking names what of needs this machine does not have; "" when it is all there.
+func lacking(t *testing.T, needs []string) string {
 	t.Helper()
-	findings, err := probe.Check(t.Context(), p.Needs...)
+	findings, err := probe.Check(t.Context(), needs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +91,22 @@ func TestEveryProfileIsWhatItClaims(t *testing.T) {
 		"ideal": {NIC: "ideal"},
 		"proxy": {NIC: "wire", Services: 6, ServiceProxy: "nftables"},
 		"other": {NIC: "wire", Nodes: 3, PodsPerNode: 3, MTU: 4000, Services: 20, CPU: "split"},
+		"local": {TrafficPolicy: "Local", Policies: 3, PoliciesUnselected: 2},
+		"IPv6":  {Family: lab.IPv6, NIC: "wire"},
+		"other in IPv6": {
+			Family: lab.IPv6, NIC: "ideal", Nodes: 3, PodsPerNode: 3, MTU: 4000, Services: 6, CPU: "split", ServiceProxy: "nftables",
+			TrafficPolicy: "Local", Policies: 2,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var instances []*lab.Instance
-			for _, inst := range up(t, conditions, profile.InLab()...).Instances() {
+			for _, inst := range upWith(t, lab.Options{Lab: conditions, TestServices: conditions.NIC == "wire" && conditions.Nodes == 0}, profile.InLab()...).Instances() {
+				if errors.Is(inst.Err, lab.ErrNoIPv6) {
+					t.Run(inst.Name, func(t *testing.T) { t.Skip(inst.Err) })
+					continue
+				}
 				if inst.Err != nil {
-					if missing := lacking(t, inst.Profile); missing != "" {
+					if missing := lacking(t, inst.Spec.Needs()); missing != "" {
 						t.Run(inst.Name, func(t *testing.T) { t.Skipf("%v; lacking %s", inst.Err, missing) })
 						continue
 					}

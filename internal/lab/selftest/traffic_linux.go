@@ -59,13 +59,7 @@ type outcome struct {
 func (x exchange) tcp(ctx context.Context) outcome {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
-	var l net.Listener
-	err := bound(ctx, func() error {
-		return x.server.Do(func() (err error) {
-			l, err = new(net.ListenConfig).Listen(ctx, "tcp4", netip.AddrPortFrom(x.bind, x.listen).String())
-			return err
-		})
-	})
+	l, err := x.listenTCP(ctx)
 	if err != nil {
 		return outcome{err: fmt.Errorf("listen: %w", err)}
 	}
@@ -80,6 +74,25 @@ func (x exchange) tcp(ctx context.Context) outcome {
 		out.err = server.err
 	}
 	return out
+}
+
+// listenTCP opens the server's end.
+func (x exchange) listenTCP(ctx context.Context) (l net.Listener, err error) {
+	err = bound(ctx, func() error {
+		return x.server.Do(func() (err error) {
+			l, err = new(net.ListenConfig).Listen(ctx, x.network("tcp"), netip.AddrPortFrom(x.bind, x.listen).String())
+			return err
+		})
+	})
+	return l, err
+}
+
+// network is what package net calls a protocol over the exchange's version of IP.
+func (x exchange) network(protocol string) string {
+	if x.bind.Is6() {
+		return protocol + "6"
+	}
+	return protocol + "4"
 }
 
 // bound repeats bind while the port is in use, until ctx ends: a process that is being started elsewhere in this program
@@ -137,7 +150,7 @@ func (x exchange) serve(ctx context.Context, l net.Listener) outcome {
 
 // call is the client's end over TCP. It returns its own address.
 func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, err error) {
-	conn, err := x.client.Dial(ctx, "tcp4", netip.AddrPortFrom(x.dial.Addr(), port).String())
+	conn, err := x.client.Dial(ctx, x.network("tcp"), netip.AddrPortFrom(x.dial.Addr(), port).String())
 	if err != nil {
 		return local, err
 	}
@@ -162,7 +175,7 @@ func (x exchange) udp(ctx context.Context) outcome {
 	var server *net.UDPConn
 	err := bound(ctx, func() error {
 		return x.server.Do(func() (err error) {
-			server, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.bind, x.listen)))
+			server, err = net.ListenUDP(x.network("udp"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.bind, x.listen)))
 			return err
 		})
 	})
@@ -171,7 +184,7 @@ func (x exchange) udp(ctx context.Context) outcome {
 	}
 	defer closeQuietly(server)
 	out := x.ports(server.LocalAddr())
-	client, err := x.client.Dial(ctx, "udp4", netip.AddrPortFrom(x.dial.Addr(), out.dialled).String())
+	client, err := x.client.Dial(ctx, x.network("udp"), netip.AddrPortFrom(x.dial.Addr(), out.dialled).String())
 	if err != nil {
 		out.err = err
 		return out

@@ -125,7 +125,10 @@ type trial struct {
 	// only where programs move packets.
 	near  []capture.Frame
 	nodes [][]capture.Frame
-	err   error
+	// sealed are the frames of a tunnel that encrypts, whoever's they are; bare those in which a pod's address can be read.
+	// Both only where there is such a tunnel.
+	sealed, bare []capture.Frame
+	err          error
 }
 
 // rehearse makes all the traffic of a self-test but the transfers that a single check needs for itself: the paths that
@@ -144,16 +147,28 @@ func (s *scene) rehearse(ctx context.Context) {
 		}
 	}
 	s.tracks, s.untold = s.connections()
+	s.tryRefused(ctx)
+}
+
+// tryRefused tries the paths that must not work: those to different servers side by side, those to the same one after the
+// other, as they may want the same port.
+func (s *scene) tryRefused(ctx context.Context) {
 	outcomes := make([]outcome, len(s.want.refused))
-	var wg sync.WaitGroup
+	byServer := map[*lab.Host][]int{}
 	for i, p := range s.want.refused {
+		e, err := s.ends(p)
+		outcomes[i].err = err
+		if err == nil {
+			byServer[e.server] = append(byServer[e.server], i)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, paths := range byServer {
 		wg.Go(func() {
-			e, err := s.ends(p)
-			if err != nil {
-				outcomes[i].err = err
-				return
+			for _, i := range paths {
+				e, _ := s.ends(s.want.refused[i]) // it had ends just now
+				outcomes[i] = s.exchange(e, question, impatience).tcp(ctx)
 			}
-			outcomes[i] = s.exchange(e, question, impatience).tcp(ctx)
 		})
 	}
 	wg.Wait()
@@ -179,13 +194,18 @@ func (s *scene) connections() ([][]conntrack.Entry, error) {
 // the frame on the wire proves the overhead.
 func (s *scene) size(p plan.Path) int {
 	if p == s.crossPath() {
-		return s.podMTU() - ipUDPHeaders
+		return s.podMTU() - s.ipUDPHeaders()
 	}
 	return question
 }
 
-// ipUDPHeaders is the length of an IPv4 and a UDP header.
-const ipUDPHeaders = 28
+// ipUDPHeaders is the length of an IP and a UDP header.
+func (s *scene) ipUDPHeaders() int {
+	if s.want.ipv6 {
+		return 40 + 8
+	}
+	return 20 + 8
+}
 
 // crossPath is the path that shows what crosses the wire: between pods, or between hosts where pods have no network.
 func (s *scene) crossPath() plan.Path { return s.want.crossPath() }
@@ -212,6 +232,9 @@ func (s *scene) run(ctx context.Context, t *trial, size int) error {
 		return fmt.Errorf("switch: %w", err)
 	}
 	t.wire = t.own(frames)
+	if s.want.sealed() {
+		t.sealed, t.bare = s.sealedFrames(frames), s.bareFrames(frames)
+	}
 	if c := s.pods[t.pod]; c != nil {
 		if frames, err = c.Drain(); err != nil {
 			return fmt.Errorf("pod %s: %w", t.pod.Name, err)
@@ -298,14 +321,19 @@ func (t *trial) mine(frames []capture.Frame) []capture.Frame {
 		if in.IP == nil {
 			continue
 		}
-		for _, o := range []outcome{t.tcp, t.udp} {
-			if o.servedBy(source) || o.servedBy(destination) {
-				own = append(own, f)
-				break
-			}
+		if o := t.of(in); o.servedBy(source) || o.servedBy(destination) {
+			own = append(own, f)
 		}
 	}
 	return own
+}
+
+// of is the exchange by the protocol of a packet: the client's port over one may be the server's over the other.
+func (t *trial) of(f *capture.Frame) outcome {
+	if f.UDP != nil {
+		return t.udp
+	}
+	return t.tcp
 }
 
 func (o outcome) servedBy(port uint16) bool {
@@ -314,6 +342,12 @@ func (o outcome) servedBy(port uint16) bool {
 
 // towards says whether a frame goes from the client to the server.
 func (t *trial) towards(f *capture.Frame) bool {
-	_, destination := f.Innermost().Ports()
-	return t.tcp.servedBy(destination) || t.udp.servedBy(destination)
+	in := f.Innermost()
+	source, destination := in.Ports()
+	o := t.of(in)
+	if !o.servedBy(destination) {
+		return false
+	}
+	// Both ends choose their ports by chance, and may choose the same.
+	return !o.servedBy(source) || in.IP.Source != t.server.Addr && in.IP.Source != t.dial.Addr()
 }

@@ -10,7 +10,7 @@ import (
 // Iptables returns the rules of kubelet and of kube-proxy in iptables mode for one node, as one iptables-restore input.
 func Iptables(c Config) string {
 	node := ruleset.New()
-	AddKubelet(node)
+	AddKubelet(node, c.IPv6)
 	Add(node, c)
 	return node.String()
 }
@@ -18,10 +18,14 @@ func Iptables(c Config) string {
 // AddKubelet puts kubelet's rules into node. kubelet starts before kube-proxy, so call it first.
 //
 // The canary chains are never jumped to: kubelet and kube-proxy watch them to notice that somebody flushed the tables.
-// The hint chain tells other programs in the node's containers which flavour of iptables is in use.
-func AddKubelet(node *ruleset.Ruleset) {
+// The hint chain tells other programs in the node's containers which flavour of iptables is in use. With ipv6 the rules
+// are those for ip6tables: there kubelet has nothing to block, since no IPv6 packet crosses the border of the loopback.
+func AddKubelet(node *ruleset.Ruleset, ipv6 bool) {
 	node.Table(ruleset.Mangle).Chain(chainHint)
 	addCanary(node, chainKubeletCanary)
+	if ipv6 {
+		return
+	}
 	filter := node.Table(ruleset.Filter)
 	filter.Chain("OUTPUT").Insert("-j " + ChainFirewall)
 	filter.Chain("INPUT").Insert("-j " + ChainFirewall)
@@ -146,7 +150,7 @@ func (p *proxy) service(s Service) {
 
 // at matches packets to the service's port at addr.
 func (s Service) at(addr netip.Addr) string {
-	return "-d " + addr.String() + "/32 -p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.Port) + " "
+	return "-d " + alone(addr) + " -p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.Port) + " "
 }
 
 // atNodePort matches packets to the service's node port.
@@ -190,7 +194,7 @@ func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 // come from an address that it did not call.
 func (p *proxy) endpoint(s Service, e Endpoint) {
 	chain := p.nat.Chain(s.EndpointChain(e))
-	chain.Append("-s " + e.Addr.Addr().String() + "/32 " + p.perEndpoint(s.portName()) + "-j " + ChainMarkMasq)
+	chain.Append("-s " + alone(e.Addr.Addr()) + " " + p.perEndpoint(s.portName()) + "-j " + ChainMarkMasq)
 	rule := p.perEndpoint(s.portName())
 	if s.SessionAffinity {
 		rule += "-m recent --set --name " + chain.Name + " --rsource "
@@ -219,8 +223,9 @@ func (p *proxy) closed(s Service, why, target string) {
 // nodePortsLast ends KUBE-SERVICES: a packet to a node port walks all cluster addresses first.
 func (p *proxy) nodePortsLast() {
 	match := "-m addrtype --dst-type LOCAL "
-	if p.c.NoLocalhostNodePorts {
-		match = "! -d 127.0.0.0/8 " + match
+	// In IPv6 a node port is never served at ::1.
+	if p.c.NoLocalhostNodePorts || p.c.IPv6 {
+		match = "! -d " + p.c.family().localhost.String() + " " + match
 	}
 	p.nat.Chain(ChainServices).Append(comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain") + match + "-j " + ChainNodePorts)
 }

@@ -72,7 +72,7 @@ var nftJumps = []struct{ from, to string }{
 // NFTables returns the table of kube-proxy in nftables mode for one node. c must have passed Validate. kubelet's rules
 // stay in iptables, see AddKubelet.
 func NFTables(c Config) *nft.Table {
-	p := nftProxy{c: c, t: nft.NewTable(nft.IPv4, TableNFT), seen: map[string]bool{}}
+	p := nftProxy{c: c, t: nft.NewTable(c.family().nft, TableNFT), seen: map[string]bool{}}
 	p.t.Comment = "rules for kube-proxy"
 	p.sets()
 	p.skeleton()
@@ -169,15 +169,13 @@ func (p *nftProxy) services() {
 	chain.Add(p.atNode(nft.VMap(MapServiceNodePorts, byPort...))...)
 }
 
-// atNode limits a term to packets to where node ports are served: this mode has none at 127.0.0.0/8.
+// atNode limits a term to packets to where node ports are served: this mode has none at the loopback's addresses.
 func (p *nftProxy) atNode(then nft.Term) nft.Rule {
 	if len(p.c.NodePortAddrs) > 0 {
 		return nft.Rule{nft.In(SetNodePortIPs, nft.DestAddr), then}
 	}
-	return nft.Rule{nft.DestLocal, nft.Not(nft.DestAddr, localhost), then}
+	return nft.Rule{nft.DestLocal, nft.Not(nft.DestAddr, p.c.family().localhost), then}
 }
-
-var localhost = netip.MustParsePrefix("127.0.0.0/8")
 
 // service writes everything that belongs to s.
 func (p *nftProxy) service(s Service) {
@@ -296,8 +294,9 @@ func (s Service) nftBaseName() string {
 // nftChain names a chain of the service: service-x, local-x, external-x or firewall-x.
 func (s Service) nftChain(kind string) string { return kind + "-" + s.nftBaseName() }
 
-// nftEndpoint names the chain or set of one endpoint: endpoint-x or affinity-x.
+// nftEndpoint names the chain or set of one endpoint: endpoint-x or affinity-x. A name in nftables has no colons.
 func (s Service) nftEndpoint(kind string, e Endpoint) string {
-	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName + "__" + e.Addr.Addr().String() + "/" + port(e.Addr.Port())
+	at := strings.ReplaceAll(e.Addr.Addr().String(), ":", ".")
+	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName + "__" + at + "/" + port(e.Addr.Port())
 	return kind + "-" + hash(base)[:8] + "-" + base
 }

@@ -1,6 +1,6 @@
-// Package service writes the rules by which a node serves Kubernetes Services: those of kube-proxy in iptables mode or in
-// nftables mode, and the few that kubelet adds. It is values in, text or a table out; packages kernel/ipt and kernel/nft
-// load the result.
+// Package service writes the rules by which a node serves Kubernetes Services: those of kube-proxy in iptables, nftables
+// or ipvs mode, and the few that kubelet adds. It is values in, text or a table out; packages kernel/ipt, kernel/nft and
+// kernel/ipvs load the result.
 //
 //	cfg := service.Config{
 //		ClusterCIDR: netip.MustParsePrefix("10.42.0.0/16"),
@@ -29,6 +29,12 @@
 //	                                                                     └───────► local-x, source kept
 //	nat-postrouting ─► masquerading: what is marked, and what is in the set hairpin-connections
 //
+// And in ipvs mode, where the kernel's own load balancer stands behind the chains. Cluster addresses are the node's own, on
+// a device that sends nothing, so every packet for a Service goes to INPUT, where IPVS takes it:
+//
+//	PREROUTING ─► KUBE-SERVICES: marked if it comes from outside, by the set KUBE-CLUSTER-IP; KUBE-NODE-PORT the same
+//	INPUT ─► KUBE-IPVS-FILTER ─► virtual server ─► OUTPUT ─► POSTROUTING ─► KUBE-POSTROUTING
+//
 // Chain names are kube-proxy's own: in iptables mode a prefix and 16 characters of base32 of a SHA-256 over service, port
 // and protocol (and endpoint), in nftables mode 8 of them and the names themselves. The comments of iptables mode are
 // kept too, and left out where kube-proxy leaves them out (above 1,000 endpoints): they cost memory, loading time and with
@@ -42,8 +48,10 @@ import (
 	"regexp"
 )
 
-// Config is what one node's kube-proxy knows.
+// Config is what one node's kube-proxy knows. A kube-proxy serves one version of IP; on a dual-stack node there are two.
 type Config struct {
+	// IPv6 says that all addresses are IPv6, and the rules for ip6tables or a table of family ip6.
+	IPv6 bool
 	// ClusterCIDR holds all pod addresses: by it kube-proxy tells a pod's traffic from the rest. The zero prefix means
 	// that it cannot tell, and then leaves out the rules that depend on it.
 	ClusterCIDR netip.Prefix
@@ -69,7 +77,7 @@ type Service struct {
 	Namespace, Name, PortName string
 	// Protocol is "tcp", "udp" or "sctp".
 	Protocol string
-	// VIP is the cluster address, IPv4.
+	// VIP is the cluster address.
 	VIP netip.Addr
 	// Port is the port at VIP; NodePort the one at every node, 0 for none.
 	Port, NodePort uint16
@@ -97,15 +105,16 @@ var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // Validate returns everything in c that cannot be rendered or that iptables would refuse, joined.
 func (c Config) Validate() error {
 	var errs []error
-	if c.ClusterCIDR.IsValid() && !c.ClusterCIDR.Addr().Is4() {
-		errs = append(errs, fmt.Errorf("cluster CIDR %v is not IPv4", c.ClusterCIDR))
+	f := c.family()
+	if c.ClusterCIDR.IsValid() && !f.has(c.ClusterCIDR.Addr()) {
+		errs = append(errs, fmt.Errorf("cluster CIDR %v is not %s", c.ClusterCIDR, f.name))
 	}
-	if c.ServiceCIDR.IsValid() && !c.ServiceCIDR.Addr().Is4() {
-		errs = append(errs, fmt.Errorf("service CIDR %v is not IPv4", c.ServiceCIDR))
+	if c.ServiceCIDR.IsValid() && !f.has(c.ServiceCIDR.Addr()) {
+		errs = append(errs, fmt.Errorf("service CIDR %v is not %s", c.ServiceCIDR, f.name))
 	}
 	for _, a := range c.NodePortAddrs {
-		if !a.Is4() {
-			errs = append(errs, fmt.Errorf("address %v for node ports is not IPv4", a))
+		if !f.has(a) {
+			errs = append(errs, fmt.Errorf("address %v for node ports is not %s", a, f.name))
 		}
 	}
 	names, vips, nodePorts := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -116,7 +125,7 @@ func (c Config) Validate() error {
 		seen[key] = true
 	}
 	for _, s := range c.Services {
-		for _, err := range s.problems() {
+		for _, err := range s.problems(f) {
 			errs = append(errs, fmt.Errorf("service %s: %w", s.portName(), err))
 		}
 		once(names, "name", s.portName()+"/"+s.Protocol)
@@ -128,7 +137,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (s Service) problems() []error {
+func (s Service) problems(f family) []error {
 	var errs []error
 	if !label.MatchString(s.Namespace) || !label.MatchString(s.Name) || s.PortName != "" && !label.MatchString(s.PortName) {
 		errs = append(errs, errors.New("namespace, name and port name must be DNS labels of lower-case letters, digits and dashes"))
@@ -136,13 +145,13 @@ func (s Service) problems() []error {
 	if s.Protocol != "tcp" && s.Protocol != "udp" && s.Protocol != "sctp" {
 		errs = append(errs, fmt.Errorf("protocol %q is none of tcp, udp, sctp", s.Protocol))
 	}
-	if !s.VIP.Is4() || s.Port == 0 {
-		errs = append(errs, fmt.Errorf("address %v port %d: need an IPv4 address and a port", s.VIP, s.Port))
+	if !f.has(s.VIP) || s.Port == 0 {
+		errs = append(errs, fmt.Errorf("address %v port %d: need an %s address and a port", s.VIP, s.Port, f.name))
 	}
 	seen := map[netip.AddrPort]bool{}
 	for _, e := range s.Endpoints {
-		if !e.Addr.Addr().Is4() || e.Addr.Port() == 0 {
-			errs = append(errs, fmt.Errorf("endpoint %v: need an IPv4 address and a port", e.Addr))
+		if !f.has(e.Addr.Addr()) || e.Addr.Port() == 0 {
+			errs = append(errs, fmt.Errorf("endpoint %v: need an %s address and a port", e.Addr, f.name))
 		}
 		if seen[e.Addr] {
 			errs = append(errs, fmt.Errorf("endpoint %v is listed twice", e.Addr))
@@ -150,13 +159,13 @@ func (s Service) problems() []error {
 		seen[e.Addr] = true
 	}
 	for _, a := range s.LoadBalancerIPs {
-		if !a.Is4() {
-			errs = append(errs, fmt.Errorf("load balancer address %v is not IPv4", a))
+		if !f.has(a) {
+			errs = append(errs, fmt.Errorf("load balancer address %v is not %s", a, f.name))
 		}
 	}
 	for _, p := range s.SourceRanges {
-		if !p.IsValid() || !p.Addr().Is4() {
-			errs = append(errs, fmt.Errorf("source range %v is not an IPv4 prefix", p))
+		if !p.IsValid() || !f.has(p.Addr()) {
+			errs = append(errs, fmt.Errorf("source range %v is not an %s prefix", p, f.name))
 		}
 	}
 	return errs
@@ -166,11 +175,11 @@ func (s Service) problems() []error {
 // below /proc/sys. What they set for the whole machine (the size of the conntrack table) is left alone.
 func Sysctls(c Config) map[string]string {
 	s := map[string]string{
-		"net/ipv4/ip_forward":                                "1",
+		c.family().forwarding:                                "1",
 		"net/netfilter/nf_conntrack_tcp_timeout_established": "86400",
 		"net/netfilter/nf_conntrack_tcp_timeout_close_wait":  "3600",
 	}
-	if !c.NoLocalhostNodePorts {
+	if !c.NoLocalhostNodePorts && !c.IPv6 {
 		s["net/ipv4/conf/all/route_localnet"] = "1"
 	}
 	return s

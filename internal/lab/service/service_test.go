@@ -52,7 +52,7 @@ func every() Config {
 
 func render(c Config) *ruleset.Ruleset {
 	r := ruleset.New()
-	AddKubelet(r)
+	AddKubelet(r, false)
 	Add(r, c)
 	return r
 }

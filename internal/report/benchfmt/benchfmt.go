@@ -54,12 +54,15 @@ var configKey = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
 // known are the facts for which Go's own benchmarks have a name.
 var known = map[string]string{facts.Architecture: "goarch", facts.CPUModel: "cpu"}
 
+// mostValue bounds a value in columns: readers of the format end at a line of 64 KiB.
+const mostValue = 2000
+
 // configuration lists keys and values. benchstat sets only those lines beside one another that agree in all of them, so
 // what is of the moment is left out.
 func configuration(d report.Document) [][2]string {
 	var out [][2]string
 	add := func(key, value string) {
-		value = strings.TrimSpace(unit.Clean(value))
+		value = unit.Truncate(strings.TrimSpace(unit.Clean(value)), mostValue)
 		taken := slices.ContainsFunc(out, func(f [2]string) bool { return f[0] == key })
 		if value != "" && !taken && configKey.MatchString(key) {
 			out = append(out, [2]string{key, value})

@@ -172,3 +172,14 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
+
+// A fact as long as a book leaves the lines short enough for readers, which end at 64 KiB.
+func TestLongFact(t *testing.T) {
+	in := reporttest.Small(2)
+	in.Header.Facts = facts.Facts{"k": strings.Repeat("x", 1<<20)}
+	for line := range strings.Lines(string(render(t, in))) {
+		if len(line) > 60<<10 {
+			t.Errorf("a line of %d bytes: %.40s", len(line), line)
+		}
+	}
+}

@@ -34,6 +34,10 @@ func drawings() map[string]Drawing {
 			{Name: "canal", Series: 1, Points: []CurvePoint{{0, 6}, {0.5, 8}, {0.9, 10}, {0.99, 40}, {0.999, 900}}},
 			{Name: "raw", Series: 10, Points: []CurvePoint{{0, 3}, {0.5, 4}, {0.9, 5}, {0.99, 9}, {0.9999, 1000}}},
 		}}.Draw(),
+		"loads": Loads{Title: "latency against load", Desc: "two profiles", Unit: "µs", XName: "load", Lines: []LoadLine{
+			{Name: "canal", Series: 1, Knee: 50, Points: []LoadPoint{{10, 8, 20, 19, 22}, {50, 11, 30, 28, 35}, {95, 90, 700, 500, 900}}},
+			{Name: "raw", Series: 2, Knee: nan, Points: []LoadPoint{{10, 4, 9, nan, nan}, {50, 5, nan, nan, nan}, {95, 9, 14, 12, 15}}},
+		}}.Draw(),
 		"strips": Strips{Title: "goodput over time", Desc: "two profiles", Unit: "Gbit/s", Rows: []Strip{
 			{Name: "canal", Series: 1, Trials: [][]Step{{{0, 1, 2}, {1, 2, 3}}, {{0, 2, 1}}}, Value: "2.00"},
 			{Name: "raw", Series: 2, Trials: [][]Step{{{0, 2, 18}}}, Value: "18.0"},
@@ -48,13 +52,17 @@ func drawings() map[string]Drawing {
 		}}.Draw(),
 		"empty-dots":   Dots{Low: nan, High: nan}.Draw(),
 		"empty-curves": Curves{}.Draw(),
+		"empty-loads":  Loads{}.Draw(),
 		"empty-strips": Strips{}.Draw(),
 		"empty-plane":  Plane{}.Draw(),
 		"empty-heat":   Heat{}.Draw(),
 		"odd-dots":     Dots{Reference: math.Inf(1), ReferenceName: "x", Rows: []DotRow{{Median: math.Inf(1), Low: nan, High: -1, Samples: odd}}}.Draw(),
 		"odd-curves":   Curves{Low: nan, High: math.Inf(1), Lines: []CurveLine{{Points: points}}}.Draw(),
-		"odd-strips":   Strips{High: math.Inf(1), Rows: []Strip{{Trials: [][]Step{{{nan, 1, 2}, {0, math.Inf(1), -4}, {3, 2, nan}}}}}}.Draw(),
-		"odd-plane":    Plane{Points: []PlanePoint{{X: nan, Y: 1}, {X: math.Inf(1), Y: 2}, {X: -1, Y: -1, XLow: -2, XHigh: nan}}}.Draw(),
+		"odd-loads": Loads{Low: nan, High: math.Inf(1), Lines: []LoadLine{{Knee: nan, Points: []LoadPoint{
+			{nan, 1, 2, 3, 4}, {10, nan, math.Inf(1), 0, 1}, {20, -1, 0, nan, nan}, {math.Inf(1), 1, 1, 1, 1}, {30, 5, 7, -1, math.Inf(1)}, {-5, 1, 3, 1, 9},
+		}}}}.Draw(),
+		"odd-strips": Strips{High: math.Inf(1), Rows: []Strip{{Trials: [][]Step{{{nan, 1, 2}, {0, math.Inf(1), -4}, {3, 2, nan}}}}}}.Draw(),
+		"odd-plane":  Plane{Points: []PlanePoint{{X: nan, Y: 1}, {X: math.Inf(1), Y: 2}, {X: -1, Y: -1, XLow: -2, XHigh: nan}}}.Draw(),
 	}
 }
 

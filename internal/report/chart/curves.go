@@ -101,12 +101,7 @@ func (p Curves) frame(x, y axis, ticks []float64) Group {
 
 // lines draws the curves, each named at its end.
 func (p Curves) lines(x, y axis) []Group {
-	type end struct {
-		line int
-		y    float64
-	}
 	groups := make([]Group, len(p.Lines))
-	var ends []end
 	for i, l := range p.Lines {
 		color, pattern := Series(l.Series)
 		var points []Point
@@ -120,7 +115,23 @@ func (p Curves) lines(x, y axis) []Group {
 			continue
 		}
 		groups[i].Shapes = append(groups[i].Shapes, dashed(line(color, 2, points...), pattern))
-		ends = append(ends, end{i, points[len(points)-1].Y})
+	}
+	nameEnds(groups, func(i int) string { return p.Lines[i].Name })
+	return groups
+}
+
+// nameEnds writes the name of each group right of the plot, level with the end of its first shape as far as there is room.
+func nameEnds(groups []Group, name func(i int) string) {
+	type end struct {
+		line int
+		y    float64
+	}
+	var ends []end
+	for i, g := range groups {
+		if len(g.Shapes) > 0 {
+			points := g.Shapes[0].Points
+			ends = append(ends, end{i, points[len(points)-1].Y})
+		}
 	}
 	slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.y, b.y) })
 	ys := make([]float64, len(ends))
@@ -131,14 +142,13 @@ func (p Curves) lines(x, y axis) []Group {
 	for i, at := range spread(ys, gap, 12, frameHeight-8) {
 		e := ends[i]
 		g := &groups[e.line]
-		color, pattern := Series(p.Lines[e.line].Series)
+		color, pattern := Series(g.Series)
 		last := g.Shapes[0].Points[len(g.Shapes[0].Points)-1]
 		left := plotWidth - frameRight
-		label := text(Ink, Point{left + 24, at + 4}, fit(p.Lines[e.line].Name, smallSize, frameRight-24), Start)
+		label := text(Ink, Point{left + 24, at + 4}, fit(name(e.line), smallSize, frameRight-24), Start)
 		label.Size = math.Min(smallSize, math.Max(6, gap))
 		g.Shapes = append(g.Shapes,
 			faint(line(color, 1, last, Point{left + 6, at}), 0.45),
 			dashed(line(color, 2, Point{left + 6, at}, Point{left + 20, at}), pattern), label)
 	}
-	return groups
 }

@@ -1,7 +1,7 @@
 // Package figure decides which pictures a report has, and fills the plots of package chart with its numbers.
 //
 // All returns them in reading order: for each table of the document a heat map and, path by path, a dot plot; then the
-// distributions, the progress and the efficiency planes. Nothing is computed here that is not in the document, except
+// curves over load, the distributions, the progress and the efficiency planes. Nothing is computed here that is not in the document, except
 // where a number stands on a page: values are scaled to one unit for all pictures of a table, so that they can be
 // compared by eye. Each figure carries its numbers as a table too, for those who cannot see it.
 package figure
@@ -23,6 +23,7 @@ type Kind string
 const (
 	Heat     Kind = "heat"
 	Dots     Kind = "dots"
+	Loads    Kind = "load"
 	Curves   Kind = "percentiles"
 	Progress Kind = "progress"
 	Plane    Kind = "efficiency"
@@ -95,6 +96,7 @@ func All(d report.Document) []Figure {
 			out = append(out, dots(d.Analysis, t, s)...)
 		}
 	}
+	out = append(out, loads(d.Loads, s)...)
 	if d.Details != nil {
 		out = append(out, curves(d.Details.Curves, d.Analysis.Workloads, s)...)
 		out = append(out, progress(d.Details.Progress, d.Analysis.Workloads, s)...)

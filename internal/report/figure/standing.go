@@ -9,18 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// StandingScale is the scale of a need's medians.
-func StandingScale(n report.Need) unit.Scale {
-	var medians []float64
-	for _, s := range n.Standings {
-		medians = append(medians, s.Cell.Median)
-	}
-	return unit.Common(n.Standings[0].Cell.Unit, medians...)
-}
-
 // Standing draws the profiles of a need in their order, best first.
 func Standing(n report.Need, s Series) chart.Drawing {
-	scale := StandingScale(n)
+	scale := n.Scale()
 	p := chart.Dots{Unit: scale.Unit, Reference: math.NaN(), Low: math.NaN(), High: math.NaN()}
 	p.Title = n.Metric.Title + ", " + n.Workload.String() + ", " + n.Path.String()
 	var said []string

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/cnibench/cnibench/internal/findings"
 	"github.com/cnibench/cnibench/internal/gold"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
@@ -262,6 +263,88 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	if got := strings.Count(out, "<tr data-p") - strings.Count(out, `<tr data-p="0"`); got < len(d.Analysis.Cells) {
 		t.Errorf("%d rows for %d cells", got, len(d.Analysis.Cells))
+	}
+}
+
+// The reader's own job is on the page if it was asked for, with every number of the document.
+func TestImpact(t *testing.T) {
+	r := reporttest.NinePaths(5)
+	d, err := report.Build(r.Header, r.Records, report.Options{Impact: reporttest.Job(), Baseline: "canal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(render(t, d))
+	cells := 0
+	for _, g := range d.Impact.Grids {
+		for i, row := range g.Cells {
+			for _, c := range append([]string{g.Labels[i]}, row...) {
+				cells++
+				if !strings.Contains(out, ">"+html.EscapeString(c)+"<") && !strings.Contains(out, ">"+strings.ReplaceAll(c, "+", "&#43;")+"<") {
+					t.Errorf("%q is lost", c)
+				}
+			}
+		}
+	}
+	if cells < 40 || !strings.Contains(out, `href="#impact"`) {
+		t.Errorf("%d cells", cells)
+	}
+	if out := render(t, document(t, r)); bytes.Contains(out, []byte(`id="impact"`)) {
+		t.Error("a job that nobody told of")
+	}
+}
+
+// Published claims stand on the page where the result can test one of them; those that it cannot test are folded away,
+// and none is shown as reproduced that package findings does not call so.
+func TestClaims(t *testing.T) {
+	d := document(t, reporttest.NinePaths(8))
+	n := findings.Counts(findings.Judge(d.Analysis, findings.Published().Claims))
+	open, folded := map[string]int{}, 0
+	page := parse(t, render(t, d))
+	var section *html.Node
+	walk(page, func(n *html.Node) {
+		if id, _ := attr(n, "id"); id == "claims" {
+			section = n
+		}
+	})
+	if section == nil {
+		t.Fatal("no claims on the page")
+	}
+	tables, sources := 0, map[string]bool{}
+	walk(section, func(n *html.Node) {
+		if n.DataAtom == atom.Table {
+			tables++
+		}
+		if n.DataAtom == atom.H3 {
+			sources[n.FirstChild.Data] = true
+		}
+		if n.DataAtom != atom.Tr || n.Parent.DataAtom != atom.Tbody {
+			return
+		}
+		for up := n.Parent; up != section; up = up.Parent {
+			if up.DataAtom == atom.Details {
+				folded++
+				return
+			}
+		}
+		walk(n, func(c *html.Node) {
+			if c.DataAtom == atom.B {
+				open[c.FirstChild.Data]++
+			}
+		})
+	})
+	for _, o := range findings.Outcomes[:3] {
+		if open[string(o)] != n[o] {
+			t.Errorf("%d claims are %s on the page, %d in truth", open[string(o)], o, n[o])
+		}
+	}
+	if folded != n[findings.NotTestable] || open[string(findings.NotTestable)] != 0 || folded == 0 || n[findings.Contradicted] == 0 {
+		t.Errorf("%d folded, %d not testable: %v", folded, n[findings.NotTestable], n)
+	}
+	if tables != len(sources)+1 {
+		t.Errorf("%d tables for %d sources", tables, len(sources))
+	}
+	if out := render(t, document(t, reporttest.Small(5))); bytes.Contains(out, []byte(`id="claims"`)) {
+		t.Error("claims that this result cannot test")
 	}
 }
 

@@ -43,6 +43,9 @@ func (b *builder) table(t report.Table, figures []figure.Figure) table {
 		}
 		out.Rows = append(out.Rows, row)
 	}
+	for _, c := range t.Conclusions {
+		out.Conclusions = append(out.Conclusions, conclusion{b.path[c.Path], c.Label, c.Text})
+	}
 	slices.Sort(doubts)
 	out.Doubts = b.notesOf(slices.Compact(doubts))
 	for _, f := range figures {
@@ -76,6 +79,7 @@ var chapters = []struct {
 	id, heading string
 	notes       []string
 }{
+	{figure.Loads, "load", "Latency against load", report.LoadNotes},
 	{figure.Curves, "distributions", "Distributions", []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; the tables' percentiles are medians over trials.",
 	}},

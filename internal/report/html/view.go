@@ -22,6 +22,8 @@ type view struct {
 	Filters         []filter
 	Banners, Answer []string
 	Needs           []need
+	Impact          *report.Impact
+	Claims          *claims
 	Scale           []shade
 	Sections        []section
 	Pictures        []pictures
@@ -63,9 +65,16 @@ type table struct {
 	Title, Unit string
 	Columns     []column
 	Rows        []tableRow
+	Conclusions []conclusion
 	Notes       []string
 	Doubts      []footnote
 	Figures     []picture
+}
+
+// conclusion is a row of a table in words.
+type conclusion struct {
+	L           int
+	Label, Text string
 }
 
 // column is a path, broken behind its ends.
@@ -137,6 +146,7 @@ func viewOf(d report.Document) (view, error) {
 		v.Filters = b.filters()
 		v.RawHead, v.Raw, v.CSV = b.raw()
 	}
+	v.Impact, v.Claims = d.Impact, b.claims()
 	figures := figure.All(d)
 	v.Needs = b.needs()
 	v.Sections = b.sections(figures)
@@ -256,11 +266,17 @@ func scale() []shade {
 // nav names the sections that the page has.
 func nav(v view) []link {
 	out := []link{{"answer", "Answer"}}
+	if v.Impact != nil {
+		out = append(out, link{"impact", "Your job"})
+	}
 	if len(v.Sections) > 0 {
 		out = append(out, link{"comparison", "Comparison"})
 	}
 	for _, p := range v.Pictures {
 		out = append(out, link{p.ID, p.Heading})
+	}
+	if v.Claims != nil {
+		out = append(out, link{"claims", "Published claims"})
 	}
 	if len(v.Legend)+len(v.Footnotes) > 0 {
 		out = append(out, link{"reading", "How to read this"})

@@ -1,6 +1,7 @@
 // Package json writes a report for programs: the stable interface of cnibench, schema "cnibench.report/v1".
 //
-// The object has the keys schema, run, facts, profiles, noise_floor, cells and comparisons, in this order; cells and
+// The object has the keys schema, run, facts, profiles, noise_floor, cells and comparisons, in this order, and load_curves
+// where workloads were loaded to shares of their capacity; cells and
 // comparisons are ordered by metric, workload, path, profile, each on a line of its own. Values are in the base units
 // of package metric, times in seconds where the key says so. What could not be computed is null, never 0, NaN or a
 // missing key. Paths and workloads are the words of the command line. Keys may be added within this schema; none is
@@ -135,6 +136,9 @@ func Render(w io.Writer, d report.Document) error {
 	list(&o, "noise_floor", a.Floors, func(f compare.Floor) any { return floorOf(f) })
 	list(&o, "cells", a.Cells, func(c compare.Cell) any { return cellOf(c) })
 	list(&o, "comparisons", a.Comparisons, func(c compare.Comparison) any { return comparisonOf(c) })
+	if curves := loadCurves(d.Loads); curves != nil {
+		list(&o, "load_curves", curves, func(c loadCurve) any { return c })
+	}
 	o.end()
 	if o.err != nil {
 		return o.err

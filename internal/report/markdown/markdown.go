@@ -20,6 +20,8 @@ func Render(w io.Writer, d report.Document) error {
 	for _, a := range d.Answer {
 		p.line("- %s", escape(a))
 	}
+	p.impact(d.Impact)
+	p.loads(d.Loads)
 	for _, s := range d.Sections {
 		p.section(s)
 	}
@@ -37,6 +39,60 @@ type page struct{ strings.Builder }
 func (p *page) line(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 	p.WriteByte('\n')
+}
+
+// impact is what the numbers mean for the reader's own job.
+func (p *page) impact(i *report.Impact) {
+	if i == nil {
+		return
+	}
+	p.line("\n## What it means for the job")
+	for _, n := range i.Notes {
+		p.line("\n%s", escape(n))
+	}
+	for _, g := range i.Grids {
+		p.grid(g)
+	}
+}
+
+// loads are how times rise with the load.
+func (p *page) loads(curves []report.LoadCurve) {
+	if len(curves) == 0 {
+		return
+	}
+	p.line("\n## Latency against load")
+	for _, n := range report.LoadNotes {
+		p.line("\n%s", escape(n))
+	}
+	for _, c := range curves {
+		for _, g := range c.Grids {
+			p.grid(g)
+		}
+	}
+}
+
+func (p *page) grid(g report.Grid) {
+	p.line("\n### %s\n", escape(g.Title))
+	if len(g.Labels) > 0 {
+		head, rule := "| profile |", "|---|"
+		for _, c := range g.Columns {
+			head += " " + escape(c) + " |"
+			rule += "---:|"
+		}
+		p.line("%s", head)
+		p.line("%s", rule)
+		for i, label := range g.Labels {
+			line := "| " + escape(label) + " |"
+			for _, c := range g.Cells[i] {
+				line += " " + escape(c) + " |"
+			}
+			p.line("%s", line)
+		}
+		p.line("")
+	}
+	for _, n := range g.Notes {
+		p.line("- %s", escape(n))
+	}
 }
 
 func (p *page) section(s report.Section) {
@@ -65,11 +121,24 @@ func (p *page) table(t report.Table) {
 		}
 		p.line("%s", line)
 	}
+	p.conclusions(t.Conclusions)
 	if len(t.Notes) > 0 {
 		p.line("")
 	}
 	for _, n := range t.Notes {
 		p.line("- %s", escape(n))
+	}
+}
+
+// conclusions say row by row what the table shows.
+func (p *page) conclusions(all []report.Conclusion) {
+	if len(all) == 0 {
+		return
+	}
+	p.line("\n| path | conclusion |")
+	p.line("|---|---|")
+	for _, c := range all {
+		p.line("| %s | %s |", escape(c.Label), escape(c.Text))
 	}
 }
 

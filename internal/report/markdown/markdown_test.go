@@ -33,6 +33,24 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+func TestImpact(t *testing.T) {
+	for name, r := range map[string]reporttest.Result{"impact.md": reporttest.NinePaths(5), "impact-hostile.md": reporttest.Hostile()} {
+		works := reporttest.Job()
+		if name == "impact-hostile.md" {
+			works = works[1:] // it has no stream
+		}
+		d, err := report.Build(r.Header, r.Records, report.Options{Metrics: []string{"transaction_rate"}, Impact: works})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := Render(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		gold.Check(t, name, b.Bytes())
+	}
+}
+
 // Every row of a table has as many cells as its heading, whatever the names are.
 func TestTablesAreRectangular(t *testing.T) {
 	for _, r := range []reporttest.Result{reporttest.NinePaths(2), reporttest.Hostile(), reporttest.AllFailed()} {

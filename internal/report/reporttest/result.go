@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/impact"
 	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -140,6 +141,14 @@ func spoil(t *result.Record, rep int) {
 		fail("timeout", "no reply for 1s")
 	case key == "calico-vxlan host-to-service/local stream":
 		t.Warnings = []result.Warning{{ID: "softnet", Message: "12 packets dropped in softnet"}}
+	}
+}
+
+// Job is work that a run of stream, rr and crr tells of: with a share of the job, and without.
+func Job() []impact.Work {
+	return []impact.Work{
+		{Kind: impact.Transfer, Amount: 100e9, Share: 0.3, Text: "100GB"},
+		{Kind: impact.Requests, Amount: 1e6, Text: "1M"},
 	}
 }
 

@@ -32,6 +32,8 @@ func Render(w io.Writer, d report.Document, o Options) error {
 	for _, l := range d.Answer {
 		p.bullet(l)
 	}
+	p.impact(d.Impact)
+	p.loads(d.Loads)
 	short := false
 	for _, s := range d.Sections {
 		short = p.section(s) || short
@@ -154,10 +156,44 @@ func (p *printer) table(t report.Table) (short bool) {
 		}
 		p.block(l, b)
 	}
+	p.conclusions(t.Conclusions, l)
 	for _, n := range t.Notes {
 		p.bullet(n)
 	}
 	return l.short
+}
+
+// conclusions say briefly in which rows dataplanes are told apart, under the names that the table gives its rows. What is
+// not told apart is said once for all other rows, and what the table's marks say already is left to them: a whole sentence
+// for every row would drown the numbers. Markdown and HTML have them all.
+func (p *printer) conclusions(all []report.Conclusion, l layout) {
+	said, untold := 0, 0
+	for _, c := range all {
+		switch {
+		case c.Alone:
+			continue
+		case c.Brief == "":
+			untold++
+			continue
+		}
+		said++
+		label := c.Label
+		if l.short {
+			label = c.Short
+		}
+		lead := "  "
+		for _, line := range unit.Wrap(label+": "+c.Brief, p.width-4) {
+			p.line(lead + line)
+			lead = "    "
+		}
+	}
+	switch {
+	case untold == 0:
+	case said == 0:
+		p.bullet("Nothing is told apart from the first of its row.")
+	default:
+		p.bullet("Nothing is told apart from the first of the other rows.")
+	}
 }
 
 // layout is a table cut to fit.
@@ -190,6 +226,7 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		if short {
 			label = r.Short
 		}
+		label = unit.Truncate(label, p.width-20) // so that a stranger's name leaves room for a column
 		l.labels = append(l.labels, label)
 		l.label = max(l.label, unit.Width(label))
 	}
@@ -200,6 +237,12 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		}
 		l.columns = append(l.columns, p.column(name, entries, short))
 	}
+	p.cut(&l)
+	return l
+}
+
+// cut cuts the columns into blocks that fit side by side.
+func (p *printer) cut(l *layout) {
 	for from := 0; from < len(l.columns); {
 		to, used := from, l.label
 		for to < len(l.columns) && (to == from || used+len(gap)+l.columns[to].width <= p.width) {
@@ -209,7 +252,6 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		l.blocks = append(l.blocks, [2]int{from, to})
 		from = to
 	}
-	return l
 }
 
 // column lines up the parts of its entries.

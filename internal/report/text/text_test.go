@@ -37,6 +37,8 @@ func TestGolden(t *testing.T) {
 		{"nine-paths-80.txt", reporttest.NinePaths(5), report.Options{}, Options{}},
 		{"nine-paths-200.txt", reporttest.NinePaths(8), report.Options{}, Options{Width: 200}},
 		{"nine-paths-host.txt", reporttest.NinePaths(5), report.Options{Baseline: "host", Metrics: []string{"service_demand", "softirq_share"}}, Options{Width: 120}},
+		{"impact.txt", reporttest.NinePaths(5), report.Options{Metrics: []string{"goodput"}, Baseline: "canal", Impact: reporttest.Job()}, Options{}},
+		{"impact-wide.txt", reporttest.NinePaths(8), report.Options{Metrics: []string{"goodput"}, Impact: reporttest.Job()}, Options{Width: 200}},
 		{"small-color.txt", reporttest.Small(5), report.Options{}, Options{Color: true}},
 		{"one-trial.txt", reporttest.Small(1), report.Options{}, Options{}},
 		{"all-failed.txt", reporttest.AllFailed(), report.Options{}, Options{}},

@@ -51,6 +51,45 @@ func Device(ns *netns.NS, device string, side Side, prog *ebpf.Program) (io.Clos
 	return c, nil
 }
 
+// End is one of a pair of netkit devices.
+type End int
+
+// The two ends. A program at the peer sees what the pod sends, at the primary what the node sends it.
+const (
+	Primary End = iota
+	Peer
+)
+
+// String names the end as the kernel does.
+func (e End) String() string {
+	if e == Peer {
+		return "peer"
+	}
+	return "primary"
+}
+
+// Netkit puts prog on one end of a netkit pair, whose primary end is the named device of ns, after the programs that are
+// there. It runs in the context of who sends, and on the other side of the pair. Close takes it off.
+func Netkit(ns *netns.NS, primary string, end End, prog *ebpf.Program) (io.Closer, error) {
+	at := ebpf.AttachNetkitPrimary
+	if end == Peer {
+		at = ebpf.AttachNetkitPeer
+	}
+	var c io.Closer
+	err := ns.Do(func() error {
+		i, err := index(primary)
+		if err != nil {
+			return err
+		}
+		c, err = link.AttachNetkit(link.NetkitOptions{Interface: i, Program: prog, Attach: at})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("attach %s to the netkit %s of %s: %w", name(prog), end, primary, err)
+	}
+	return c, nil
+}
+
 // Index returns the index of the named device of ns.
 func Index(ns *netns.NS, device string) (int, error) {
 	at := 0

@@ -1,4 +1,5 @@
-// Package attach puts loaded programs on their hooks: the two sides of a device, and the socket calls of a cgroup.
+// Package attach puts loaded programs on their hooks: the two sides of a device, the two ends of a netkit pair, and the
+// socket calls of a cgroup.
 //
 // Everything is attached by a link, and nothing is pinned, so the end of the process takes the programs off. Where the
 // kernel has no tcx (before 6.6) a device gets a classic filter on a clsact qdisc instead; that one outlives the

@@ -36,7 +36,7 @@
 //  2. Load: programs on the wire, the overlay and the pair; tables of the node.
 //  3. AddEndpoint for each pod, after its veth pair is there: host end up with rp_filter 0, in the pod its address as
 //     /32, the gateway on the link and the default route via it. The pod's ARP, or neighbour solicitation, for the
-//     gateway is answered by BPF. No route for the pod's address is needed on the node.
+//     gateway is answered by BPF; with a netkit pair there is none. No route for the pod's address is needed on the node.
 //  4. SetIPCache for each pod of other nodes (its identity, and the node's address if tunnelled), for the other nodes
 //     themselves (RemoteNode, no tunnel) and their gateways (RemoteNode, tunnelled if the pods are).
 //  5. SetService, SetPolicy, as wanted; AttachCgroup with the cgroup v2 directory that holds the node's and its pods'
@@ -49,6 +49,6 @@
 // Counters say what was dropped and why; a run that drops is no measurement. What an IPv6 pod says to its own link only
 // (router solicitations, group reports) ends at its device, as in Cilium, and is counted as no drop.
 //
-// What is left out: both families in one plane, host firewall, L7 proxy, encryption, bandwidth manager, monitor events, endpoint routes,
-// netkit, XDP, and the collector of ended flows (the tables are LRU; ended flows stay until room is needed).
+// What is left out: both families in one plane, host firewall, L7 proxy, encryption, bandwidth manager, monitor events, endpoint routes
+// (so nothing is at the primary end of a netkit pair, and at a veth's egress, as in Cilium without them), XDP, and the collector of ended flows (the tables are LRU; ended flows stay until room is needed).
 package cilium

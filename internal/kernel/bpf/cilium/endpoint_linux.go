@@ -32,7 +32,7 @@ func (p *pod) close() error {
 // pod's policy is AllowAll until SetPolicy. Different pods may be added at the same time; nothing else may be asked about
 // a pod before its AddEndpoint has returned.
 func (n *Node) AddEndpoint(e Endpoint) error {
-	if err := e.check(n.fam); err != nil {
+	if err := e.check(n.fam, n.opts.Legacy); err != nil {
 		return fmt.Errorf("cilium dataplane: endpoint %d: %w", e.ID, err)
 	}
 	p := &pod{Endpoint: e}
@@ -52,7 +52,7 @@ func (n *Node) AddEndpoint(e Endpoint) error {
 	return nil
 }
 
-func (e Endpoint) check(fam *family) error {
+func (e Endpoint) check(fam *family, legacy bool) error {
 	switch {
 	case e.ID == 0 || e.ID == 65535:
 		return errors.New("ID is out of 1 to 65534")
@@ -60,6 +60,8 @@ func (e Endpoint) check(fam *family) error {
 		return fmt.Errorf("address %s is not %s, as the node's is", e.IP, fam)
 	case len(e.MAC) != 6:
 		return fmt.Errorf("MAC %q is not six bytes", e.MAC)
+	case e.Netkit && legacy:
+		return errors.New("a netkit device needs eBPF host routing, and the node has Legacy")
 	case e.Identity == Any || e.Identity >= 1<<24:
 		return fmt.Errorf("identity %d is out of 1 to 16777215", e.Identity)
 	}
@@ -74,6 +76,7 @@ func (n *Node) addEndpoint(p *pod) error {
 	}
 	spec := n.lxc.Copy()
 	self := lxcEndpointConfig{Ip: words(e.IP), Identity: uint32(e.Identity), Ifindex: uint32(dev.Index), Id: e.ID}
+	self.Netkit = flag(e.Netkit)
 	copy(self.HostMac.Addr[:], dev.HardwareAddr)
 	if err := errors.Join(spec.Variables["self"].Set(self), spec.Variables["node"].Set(n.config)); err != nil {
 		return err
@@ -100,6 +103,10 @@ func (n *Node) addEndpoint(p *pod) error {
 		return err
 	}
 	if err := n.SetIPCache(n.fam.single(e.IP), e.Identity, netip.Addr{}); err != nil {
+		return err
+	}
+	if e.Netkit {
+		p.link, err = attach.Netkit(n.opts.NS, e.Device, attach.Peer, coll.Programs["from_container"])
 		return err
 	}
 	p.link, err = attach.Device(n.opts.NS, e.Device, attach.Ingress, coll.Programs["from_container"])

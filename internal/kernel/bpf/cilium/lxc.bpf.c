@@ -5,7 +5,7 @@
  * all other tables are the node's.
  *
  *	pod                     node's namespace                                another pod, or away
- *	eth0 ── lxc ingress ─► from_container
+ *	eth0 ── lxc ingress, or netkit peer ─► from_container
  *	                          │ tail call
  *	                       ip: source check, [service], flow, policy out
  *	                          │
@@ -26,6 +26,8 @@ struct endpoint_config {
 	__u32	ifindex;
 	__u16	id;
 	struct mac host_mac; /* of the host's end; what the answer for the gateway says */
+	__u8	netkit;      /* the pod's device is one: from_container runs as the pod sends */
+	__u8	pad[3];
 };
 
 volatile const struct endpoint_config self;
@@ -45,6 +47,8 @@ SEC("tc")
 int from_container(struct __sk_buff *skb)
 {
 	clear_cb(skb);
+	if (self.netkit)
+		skb->cb[CB_NOT_INGRESS] = 1;
 	switch (skb->protocol) {
 	case bpf_htons(L3_PROTO):
 		bpf_tail_call(skb, &cilium_calls, CALL_IP);
@@ -246,11 +250,12 @@ int reverse(struct __sk_buff *skb)
 }
 
 /* hand_over is the last step into the pod. redirect_peer lands inside its namespace at once, but only from an ingress
- * hook; else the packet is sent to the host's end, and waits in the backlog for the pod's.
+ * hook, which neither the node's own stack nor a netkit device is; else the packet is sent to the host's end, and waits
+ * in the backlog for the pod's.
  */
 inlined int hand_over(struct __sk_buff *skb)
 {
-	if (!node.host_routing || skb->cb[CB_FROM_HOST])
+	if (!node.host_routing || skb->cb[CB_NOT_INGRESS])
 		return bpf_redirect(self.ifindex, 0);
 	/* A frame out of a tunnel is still addressed to a device of the other node. */
 	if (skb->cb[CB_FROM_TUNNEL])

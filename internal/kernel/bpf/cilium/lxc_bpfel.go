@@ -90,6 +90,8 @@ type lxcEndpointConfig struct {
 		_    structs.HostLayout
 		Addr [6]uint8
 	}
+	Netkit uint8
+	Pad    [3]uint8
 }
 
 type lxcEndpointInfo struct {

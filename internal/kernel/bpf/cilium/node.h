@@ -27,7 +27,7 @@ struct node_config {
 volatile const struct node_config node;
 
 /* Meaning of the words that travel with the packet through tail calls. */
-enum { CB_SRC_IDENTITY = 0, CB_FROM_HOST = 1, CB_FROM_TUNNEL = 2, CB_ARG = 3 };
+enum { CB_SRC_IDENTITY = 0, CB_NOT_INGRESS = 1, CB_FROM_TUNNEL = 2, CB_ARG = 3 };
 
 inlined void clear_cb(struct __sk_buff *skb)
 {
@@ -137,7 +137,7 @@ inlined int route(struct __sk_buff *skb, __u8 direction)
 	if (!ip)
 		return drop(skb, direction, DROP_INVALID);
 	fib_ask(&fib, ip);
-	fib.ifindex = skb->ingress_ifindex;
+	fib.ifindex = skb->ifindex; /* at a netkit device nothing came in by any */
 	ret = bpf_fib_lookup(skb, &fib, sizeof(fib), BPF_FIB_LOOKUP_SKIP_NEIGH);
 	if (ret == -22)
 		ret = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);

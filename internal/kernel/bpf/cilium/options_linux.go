@@ -120,9 +120,12 @@ type Endpoint struct {
 	ID       uint16
 	Identity Identity
 	IP       netip.Addr
-	// Device is the host's end of the pod's veth pair; MAC is the address of the pod's end.
+	// Device is the host's end of the pod's pair of devices; MAC is the address of the pod's end.
 	Device string
 	MAC    net.HardwareAddr
+	// Netkit says that the pair is of netkit devices at layer 3, Device the primary one, and MAC six zeros. It needs eBPF
+	// host routing.
+	Netkit bool
 }
 
 // Rule is one entry of an endpoint's policy. What no rule allows is denied. Of the rules that match a packet the one

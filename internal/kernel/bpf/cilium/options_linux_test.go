@@ -45,3 +45,14 @@ func TestOtherFamilyIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestNetkitNeedsHostRouting: with legacy routing nothing would lead into the pod past its own program.
+func TestNetkitNeedsHostRouting(t *testing.T) {
+	eachFamily(t, func(t *testing.T, where numbering) {
+		n := newNode(Options{NodeIP: where.node(1), Legacy: true})
+		err := n.AddEndpoint(Endpoint{ID: 1, Identity: 300, IP: where.pod(0, 1), MAC: make([]byte, 6), Netkit: true})
+		if err == nil || !strings.Contains(err.Error(), "netkit device needs eBPF host routing") {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/foreign"
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// inputs says in help what a FILE may be.
+const inputs = `A FILE is a result of cnibench, the output of another tool if it says all that a result needs (a CSV file of docs/format.md,
+knb, k8s-netperf, cilium connectivity perf; for the others there is cnibench import), or - for stdin.`
+
+// atMostOne wants one result file or none.
+func atMostOne(advice string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, files []string) error {
+		if len(files) <= 1 {
+			return nil
+		}
+		return usage(hint.With(fmt.Errorf("want one result file, and there are %d", len(files)), advice))
+	}
+}
+
+// fileOf is the file that the arguments name, the default one if they name none.
+func fileOf(args []string) string {
+	if len(args) == 0 {
+		return DefaultResult
+	}
+	return args[0]
+}
+
+// open opens the result called name, stdin if that is -.
+func (p *program) open(name string) (*foreign.Stream, error) {
+	if name == "-" {
+		return foreign.NewStream(p.stdin, called(name))
+	}
+	s, err := foreign.OpenStream(name)
+	if err != nil && name == DefaultResult && !exists(name) {
+		err = hint.With(err, "cnibench run writes it; name another file if the result is elsewhere")
+	}
+	return s, err
+}
+
+// called is how reports and errors name a file.
+func called(name string) string {
+	if name == "-" {
+		return "stdin"
+	}
+	return name
+}
+
+// each calls do with every record of s, without observations unless whole, and closes s.
+func (p *program) each(s *foreign.Stream, whole bool, do func(*result.Record) error) error {
+	defer s.Close() // it was only read
+	if !whole {
+		s.Slim()
+	}
+	if err := s.Each(do); err != nil {
+		return err
+	}
+	if w := s.Warning(); w != "" {
+		fmt.Fprintf(p.stderr, "cnibench: %s\n", w)
+	}
+	return nil
+}

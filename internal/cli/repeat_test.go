@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// TestRepeat: the command that a report says its run can be repeated by is read by a shell and by our flags as the same
+// plan, whatever condition the plan sets.
+func TestRepeat(t *testing.T) {
+	quick, ok := plan.Preset("quick")
+	if !ok {
+		t.Fatal("no preset quick")
+	}
+	workloads, err := plan.ParseWorkloads("rr(request=10,response=20),stream(udp,rate=1G),http(tool=wrk),throughput")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(p *plan.Plan){
+		"quick":     func(*plan.Plan) {},
+		"precision": func(p *plan.Plan) { p.Precision, p.MaxRepetitions, p.Repetitions = 0.025, 30, 7 },
+		"times": func(p *plan.Plan) {
+			p.Duration, p.Warmup, p.Budget = 700*time.Millisecond, 0, 0
+		},
+		"no twin":   func(p *plan.Plan) { p.Twin = false },
+		"baseline":  func(p *plan.Plan) { p.Baseline = "canal" },
+		"workloads": func(p *plan.Plan) { p.Workloads = workloads },
+		"wire": func(p *plan.Plan) {
+			p.Lab.NIC, p.Lab.MTU, p.Lab.LineRate, p.Lab.Delay, p.Lab.Loss = "ideal", 9000, 1e9, 5*time.Millisecond, 0.01
+		},
+		"node":     func(p *plan.Plan) { p.Lab.Nodes, p.Lab.CPU, p.Lab.Iptables, p.Lab.Family = 3, "one", "legacy", 6 },
+		"services": func(p *plan.Plan) { p.Lab.Services, p.Lab.ServiceProxy, p.Lab.TrafficPolicy = 100, "nftables", "Local" },
+		"policies": func(p *plan.Plan) { p.Lab.Policies, p.Lab.PoliciesUnselected = 3, 40 },
+	} {
+		want := quick
+		want.Seed, want.Duration = 7, 300*time.Millisecond
+		change(&want)
+		want = want.Settle()
+		if err := want.Validate(); err != nil {
+			t.Errorf("%s: the test's own plan: %v", name, err)
+			continue
+		}
+		d, err := report.Build(result.Header{Schema: result.Schema, Plan: want}, nil, report.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got := typed(t, d.Run.Command)
+		got.Name, want.Name = "", ""
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %s\ngot  %+v\nwant %+v", name, d.Run.Command, got, want)
+		}
+	}
+}
+
+// typed is the plan of a command line as a shell splits it.
+func typed(t *testing.T, line string) plan.Plan {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", "set -- "+line+"; printf '%s\\n' \"$@\"").Output()
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	words := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	var a planArgs
+	cmd := &cobra.Command{Use: "run"}
+	a.declare(cmd)
+	if err := cmd.ParseFlags(words[2:]); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	p, err := a.plan(cmd)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return p
+}

@@ -1,0 +1,150 @@
+package child
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+)
+
+// ErrTooMuch is how a process ended that was killed because it wrote more than it may.
+var ErrTooMuch = errors.New("it wrote too much")
+
+// Options say how a program runs.
+type Options struct {
+	// Argv is the program's path and its arguments.
+	Argv []string
+	// Env is its whole environment.
+	Env []string
+	// CPUs are those it may use; empty leaves it those of the calling process.
+	CPUs []int
+	// Limit bounds what it may write to stdout, and to stderr, in bytes.
+	Limit int
+}
+
+// Process is a running program.
+type Process struct {
+	cmd            *exec.Cmd
+	stdout, stderr bounded
+	// ended is closed when the process has been waited for; err may be read after that.
+	ended chan struct{}
+	err   error
+}
+
+// Start starts the program. Its processes get SIGKILL when this one dies.
+func Start(o Options) (*Process, error) {
+	p := &Process{cmd: exec.Command(o.Argv[0], o.Argv[1:]...), ended: make(chan struct{})}
+	p.stdout, p.stderr = bounded{limit: o.Limit, burst: p.Kill}, bounded{limit: o.Limit, burst: p.Kill}
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = o.Env, &p.stdout, &p.stderr
+	// A group of its own, so that what the program starts goes with it.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	// What it leaves behind may hold its pipes open.
+	p.cmd.WaitDelay = time.Second
+	started := make(chan error)
+	go p.run(o.CPUs, started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.Argv[0], err)
+	}
+	return p, nil
+}
+
+// run starts the process and waits for it on one thread: the kernel sends the signal of a parent's death when the thread
+// ends that started the process. The thread ends with the goroutine, because its CPUs are not those of the others.
+func (p *Process) run(cpus []int, started chan<- error) {
+	runtime.LockOSThread()
+	if len(cpus) > 0 {
+		if err := affinity.Set(cpus); err != nil {
+			started <- err
+			return
+		}
+	}
+	if err := p.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	p.err = p.cmd.Wait()
+	// What the program has started may live on in its group.
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	close(p.ended)
+}
+
+// Ended is closed when the process has ended and has been waited for.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Err says how the process ended: nil for success, ErrTooMuch, or an *exec.ExitError. Call it when it has ended.
+func (p *Process) Err() error {
+	if p.stdout.over() || p.stderr.over() {
+		return ErrTooMuch
+	}
+	return p.err
+}
+
+// Kill ends the process and all that it has started; it may have ended before.
+func (p *Process) Kill() {
+	select {
+	case <-p.ended:
+	default:
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// Stdout and Stderr return what the process has written.
+func (p *Process) Stdout() []byte { return p.stdout.bytes() }
+
+// Stderr is like Stdout.
+func (p *Process) Stderr() []byte { return p.stderr.bytes() }
+
+// CPU returns the CPU time in ns that the process has used in all its threads, and in the children that it has waited
+// for once it has ended.
+func (p *Process) CPU() (int64, error) {
+	select {
+	case <-p.ended:
+		s := p.cmd.ProcessState
+		return int64(s.UserTime() + s.SystemTime()), nil
+	default:
+		return proc.ProcessCPU(p.cmd.Process.Pid)
+	}
+}
+
+// bounded keeps what is written to it up to a limit; beyond that it calls burst.
+type bounded struct {
+	mu    sync.Mutex
+	buf   bytes.Buffer
+	limit int
+	burst func()
+	burnt bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.buf.Len()+len(p) > b.limit {
+		if !b.burnt {
+			b.burnt = true
+			b.burst()
+		}
+		return 0, io.ErrShortBuffer
+	}
+	return b.buf.Write(p)
+}
+
+func (b *bounded) bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.buf.Bytes())
+}
+
+func (b *bounded) over() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.burnt
+}

@@ -1,0 +1,78 @@
+package impair
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Options are what a line does to the frames that go from A to B.
+type Options struct {
+	// A and B are the names of the two devices, which are up and have no other use.
+	A, B string
+	// Delay is how long a frame from A to B is held; 0 is not at all.
+	Delay time.Duration
+	// Loss is the share of frames from A to B that do not arrive, 0 to 1.
+	Loss float64
+	// CPUs are those that its threads may run on; empty is any. Away from the load they disturb least.
+	CPUs []int
+}
+
+// Count is what a line has done with the frames of one direction.
+type Count struct {
+	// Frames came in; Lost of them were lost on purpose, Overflowed because too many were held, Refused because the
+	// device they were for took them not.
+	Frames, Lost, Overflowed, Refused uint64
+}
+
+// Line is a running wire. Close it.
+type Line struct {
+	forth, back *pipe
+	threads     sync.WaitGroup
+}
+
+// Open joins A and B in ns, which must outlive the line.
+func Open(ns *netns.NS, o Options) (*Line, error) {
+	if o.Loss < 0 || o.Loss > 1 || o.Delay < 0 {
+		return nil, fmt.Errorf("join %s and %s: a loss of %v and a delay of %v cannot be", o.A, o.B, o.Loss, o.Delay)
+	}
+	var a, b int
+	err := ns.Do(func() (err error) {
+		if a, err = packetSocket(o.A); err != nil {
+			return err
+		}
+		if b, err = packetSocket(o.B); err != nil {
+			return errors.Join(err, unix.Close(a))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("join %s and %s: %w", o.A, o.B, err)
+	}
+	l := &Line{forth: newPipe(a, b, o), back: newPipe(b, a, Options{CPUs: o.CPUs})}
+	failed := make(chan error, 2)
+	for _, p := range []*pipe{l.forth, l.back} {
+		l.threads.Go(func() { p.carry(failed) })
+	}
+	if err := errors.Join(<-failed, <-failed); err != nil {
+		return nil, errors.Join(fmt.Errorf("join %s and %s: %w", o.A, o.B, err), l.Close())
+	}
+	return l, nil
+}
+
+// Counts returns what happened to the frames from A to B and to those from B to A.
+func (l *Line) Counts() (forth, back Count) { return l.forth.counts(), l.back.counts() }
+
+// Close ends the line; what it held is lost.
+func (l *Line) Close() error {
+	l.forth.over.Store(true)
+	l.back.over.Store(true)
+	l.threads.Wait()
+	return errors.Join(os.NewSyscallError("close", unix.Close(l.forth.from)), os.NewSyscallError("close", unix.Close(l.forth.to)))
+}

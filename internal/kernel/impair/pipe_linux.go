@@ -1,0 +1,189 @@
+package impair
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+)
+
+const (
+	// largest is the most that a frame and its header can take: a whole super-packet.
+	largest = 65536 + 128
+	// most is how many bytes of frames may be held; beyond that they are lost and counted.
+	most = 64 << 20
+	// socketBuffer is what the kernel keeps of frames that were not read yet.
+	socketBuffer = 8 << 20
+	// look is how often a silent line looks whether it is over.
+	look = 20 * time.Millisecond
+	// spin is how long before its time a frame is waited for without sleeping, so that a slow wake-up does not add to it.
+	spin = 80 * time.Microsecond
+)
+
+// pipe carries frames one way.
+type pipe struct {
+	from, to int
+	o        Options
+	over     atomic.Bool
+	tally    struct{ frames, lost, overflowed, refused atomic.Uint64 }
+
+	held  []frame // in the order of coming in, and so of leaving
+	bytes int
+	owed  float64 // of a loss
+	room  []byte
+	oob   []byte
+}
+
+// frame is a frame that waits, with its virtio header.
+type frame struct {
+	data []byte
+	at   int64 // when it leaves, by CLOCK_REALTIME, which is what the kernel stamps frames with
+}
+
+func newPipe(from, to int, o Options) *pipe {
+	return &pipe{from: from, to: to, o: o, room: make([]byte, largest), oob: make([]byte, 128)}
+}
+
+func (p *pipe) counts() Count {
+	return Count{p.tally.frames.Load(), p.tally.lost.Load(), p.tally.overflowed.Load(), p.tally.refused.Load()}
+}
+
+// carry is the thread; it says once whether it could begin.
+func (p *pipe) carry(began chan<- error) {
+	runtime.LockOSThread() // and never unlocked: it is confined, and ends with the goroutine
+	err := thread.SharpTimers()
+	if len(p.o.CPUs) > 0 {
+		err = errors.Join(err, affinity.Set(p.o.CPUs))
+	}
+	began <- err
+	if err != nil {
+		return
+	}
+	for !p.over.Load() {
+		took := p.take()
+		if wait := p.release(); !took && wait > 0 {
+			p.await(wait)
+		}
+	}
+}
+
+// take reads one frame; false if there is none.
+func (p *pipe) take() bool {
+	n, oobn, _, _, err := unix.Recvmsg(p.from, p.room, p.oob, unix.MSG_DONTWAIT)
+	if err != nil || n == 0 {
+		return false
+	}
+	p.tally.frames.Add(1)
+	p.owed += p.o.Loss
+	switch {
+	case p.owed >= 1-1e-9:
+		p.owed--
+		p.tally.lost.Add(1)
+	case p.o.Delay == 0:
+		p.send(p.room[:n])
+	case p.bytes+n > most:
+		p.tally.overflowed.Add(1)
+	default:
+		p.bytes += n
+		p.held = append(p.held, frame{append([]byte(nil), p.room[:n]...), stamp(p.oob[:oobn]) + int64(p.o.Delay)})
+	}
+	return true
+}
+
+// release sends what is due and returns how long it is until the next frame is, which may be for ever.
+func (p *pipe) release() time.Duration {
+	for len(p.held) > 0 {
+		f := p.held[0]
+		if wait := f.at - realtime(); wait > 0 {
+			return time.Duration(wait)
+		}
+		p.send(f.data)
+		p.held[0].data = nil
+		p.held = p.held[1:]
+		p.bytes -= len(f.data)
+	}
+	return look
+}
+
+func (p *pipe) send(b []byte) {
+	if _, err := unix.Write(p.to, b); err != nil {
+		p.tally.refused.Add(1)
+	}
+}
+
+// await sleeps until a frame comes in or the next is nearly due.
+func (p *pipe) await(wait time.Duration) {
+	if wait = min(wait, look) - spin; wait <= 0 {
+		thread.Yield()
+		return
+	}
+	ts := unix.NsecToTimespec(int64(wait))
+	// An early return is nothing to worry about: all is looked at again.
+	_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(p.from), Events: unix.POLLIN}}, &ts, nil)
+}
+
+func realtime() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &ts) // exists on every Linux
+	return ts.Nano()
+}
+
+// stamp returns when the kernel saw a frame, from its control message; now if there is none.
+func stamp(oob []byte) int64 {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return realtime()
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
+			return (*unix.Timespec)(unsafe.Pointer(&m.Data[0])).Nano()
+		}
+	}
+	return realtime()
+}
+
+// packetSocket opens a socket that reads what comes in at a device, and whose writes go out there.
+func packetSocket(device string) (fd int, err error) {
+	at, err := net.InterfaceByName(device)
+	if err != nil {
+		return -1, err
+	}
+	if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, unix.Close(fd))
+		}
+	}()
+	for _, set := range []struct {
+		name                 string
+		level, option, value int
+	}{
+		{"PACKET_VNET_HDR", unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1},
+		{"PACKET_IGNORE_OUTGOING", unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1},
+		{"SO_TIMESTAMPNS", unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1},
+	} {
+		if err := unix.SetsockoptInt(fd, set.level, set.option, set.value); err != nil {
+			return fd, os.NewSyscallError("setsockopt "+set.name, err)
+		}
+	}
+	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
+		// Without the right to a large buffer the default one holds fewer frames; those that do not fit are lost.
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, socketBuffer)
+	}
+	all := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: at.Index}); err != nil {
+		return fd, os.NewSyscallError("bind", err)
+	}
+	return fd, nil
+}

@@ -1,0 +1,187 @@
+package ipvs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/mdlayher/genetlink"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Apply makes the virtual servers of ns be these, and no others. A backend that is gone gets no new connections; while it
+// has connections it stays, so that those are left alone. Where the kernel has no IPVS the error says so, and is
+// errors.ErrUnsupported.
+func Apply(ns *netns.NS, servers []Server) error {
+	return with(ns, func(c *conn) error {
+		old, err := c.servers()
+		if err != nil {
+			return err
+		}
+		known := map[key]bool{}
+		for _, s := range old {
+			known[s.key()] = true
+		}
+		for _, s := range servers {
+			if err := c.put(s, known[s.key()]); err != nil {
+				return fmt.Errorf("virtual server %s: %w", s, err)
+			}
+			delete(known, s.key())
+		}
+		for _, s := range old {
+			if known[s.key()] {
+				if err := c.do(cmdDelService, s, nil); err != nil {
+					return fmt.Errorf("take virtual server %s away: %w", s, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// List returns the virtual servers of ns with the backends that get new connections, in no particular order.
+func List(ns *netns.NS) ([]Server, error) {
+	var list []Server
+	err := with(ns, func(c *conn) (err error) {
+		if list, err = c.servers(); err != nil {
+			return err
+		}
+		for i, s := range list {
+			backends, err := c.backends(s)
+			if err != nil {
+				return fmt.Errorf("virtual server %s: %w", s, err)
+			}
+			for _, b := range backends {
+				list[i].Connections += int(b.connections)
+				if b.weight > 0 {
+					list[i].Backends = append(list[i].Backends, b.addr)
+				}
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// conn speaks to the IPVS of one namespace.
+type conn struct {
+	*genetlink.Conn
+	family uint16
+}
+
+func with(ns *netns.NS, do func(*conn) error) error {
+	c, err := genetlink.Dial(&netlink.Config{NetNS: ns.FD()})
+	if err != nil {
+		return fmt.Errorf("speak to IPVS: %w", err)
+	}
+	defer c.Close()
+	family, err := c.GetFamily(familyName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return hint.With(fmt.Errorf("the kernel has no IPVS (CONFIG_IP_VS): %w", errors.ErrUnsupported), "modprobe ip_vs ip_vs_rr, or run a kernel that has it")
+	}
+	if err != nil {
+		return fmt.Errorf("find IPVS: %w", err)
+	}
+	return do(&conn{Conn: c, family: family.ID})
+}
+
+// put makes or changes one server.
+func (c *conn) put(s Server, known bool) error {
+	cmd := uint8(cmdNewService)
+	if known {
+		cmd = cmdSetService
+	}
+	err := c.do(cmd, s, nil)
+	if errors.Is(err, unix.ENOENT) {
+		return hint.With(fmt.Errorf("the kernel has no scheduler %s (CONFIG_IP_VS_RR): %w", roundRobin, errors.ErrUnsupported), "modprobe ip_vs_rr")
+	}
+	if err != nil {
+		return err
+	}
+	var old []backend
+	if known {
+		if old, err = c.backends(s); err != nil {
+			return err
+		}
+	}
+	for _, b := range s.Backends {
+		cmd := uint8(cmdNewDest)
+		if slices.ContainsFunc(old, func(o backend) bool { return o.addr == b }) {
+			cmd = cmdSetDest
+		}
+		if err := c.do(cmd, s, &backend{addr: b, weight: 1}); err != nil {
+			return fmt.Errorf("backend %s: %w", b, err)
+		}
+	}
+	for _, b := range old {
+		if slices.Contains(s.Backends, b.addr) {
+			continue
+		}
+		if err := c.retire(s, b); err != nil {
+			return fmt.Errorf("take backend %s away: %w", b.addr, err)
+		}
+	}
+	return nil
+}
+
+// retire takes a backend away, or, while it has connections over TCP, keeps new ones from it.
+func (c *conn) retire(s Server, b backend) error {
+	if s.Protocol == TCP && b.connections > 0 {
+		return c.do(cmdSetDest, s, &backend{addr: b.addr})
+	}
+	return c.do(cmdDelDest, s, &b)
+}
+
+func (c *conn) servers() ([]Server, error) {
+	answers, err := c.ask(cmdGetService, nil, netlink.Request|netlink.Dump)
+	if err != nil {
+		return nil, fmt.Errorf("list virtual servers: %w", err)
+	}
+	var list []Server
+	for _, m := range answers {
+		s, err := decodeServer(m.Data)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+func (c *conn) backends(s Server) ([]backend, error) {
+	data, err := encode(s, nil)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := c.ask(cmdGetDest, data, netlink.Request|netlink.Dump)
+	if err != nil {
+		return nil, fmt.Errorf("list backends: %w", err)
+	}
+	var list []backend
+	for _, m := range answers {
+		b, err := decodeBackend(m.Data, s)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+func (c *conn) do(cmd uint8, s Server, b *backend) error {
+	data, err := encode(s, b)
+	if err == nil {
+		_, err = c.ask(cmd, data, netlink.Request|netlink.Acknowledge)
+	}
+	return err
+}
+
+func (c *conn) ask(cmd uint8, data []byte, flags netlink.HeaderFlags) ([]genetlink.Message, error) {
+	m := genetlink.Message{Header: genetlink.Header{Command: cmd, Version: familyVersion}, Data: data}
+	return c.Execute(m, c.family, flags)
+}

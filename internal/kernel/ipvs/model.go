@@ -1,0 +1,61 @@
+package ipvs
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Protocol is a transport protocol by its number in the IP header.
+type Protocol uint16
+
+// The protocols that a server may have.
+const (
+	TCP  Protocol = 6
+	UDP  Protocol = 17
+	SCTP Protocol = 132
+)
+
+// String returns "tcp" and so on.
+func (p Protocol) String() string {
+	switch p {
+	case TCP:
+		return "tcp"
+	case UDP:
+		return "udp"
+	case SCTP:
+		return "sctp"
+	}
+	return fmt.Sprintf("protocol %d", uint16(p))
+}
+
+// Server is a virtual server.
+type Server struct {
+	Protocol Protocol
+	Addr     netip.AddrPort
+	// Affinity is how long a client keeps its backend, in whole seconds; 0 for not at all.
+	Affinity time.Duration
+	// Backends get new connections in turn. Without any, a caller is told that the port is closed.
+	Backends []netip.AddrPort
+	// Connections is how many List found that stand or were closed a moment ago; Apply does not look at it. What the kernel
+	// counts for good is brought up to date every few seconds only.
+	Connections int
+}
+
+// String names the server, for example "tcp 10.96.0.10:80".
+func (s Server) String() string { return fmt.Sprintf("%s %s", s.Protocol, s.Addr) }
+
+// key is what a namespace has once.
+type key struct {
+	protocol Protocol
+	addr     netip.AddrPort
+}
+
+func (s Server) key() key { return key{s.Protocol, s.Addr} }
+
+// backend is one of a server, as the kernel has it.
+type backend struct {
+	addr netip.AddrPort
+	// weight is 0 for one that gets no new connections; connections are those that stand.
+	weight, connections uint32
+}

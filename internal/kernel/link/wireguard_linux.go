@@ -1,0 +1,105 @@
+package link
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.zx2c4.com/wireguard/wgctrl"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+// WireGuard is a device that encrypts, with the key that WireGuardKey gives to Owner.
+type WireGuard struct {
+	Name  string
+	MTU   int
+	Owner string
+	// Port is the UDP port at which it listens.
+	Port int
+}
+
+// WireGuardPeer is the far end of a tunnel.
+type WireGuardPeer struct {
+	// Device is the near end; Owner who holds the far end's key.
+	Device, Owner string
+	// Endpoint is where the far end listens.
+	Endpoint netip.AddrPort
+	// Allowed are the addresses behind the peer: what is sent to them goes there, and nothing else is taken from it.
+	Allowed []netip.Prefix
+}
+
+// wireGuardKey is the private key of owner. It follows from the name, so that two ends need not tell each other theirs:
+// what it protects is a measurement.
+func wireGuardKey(owner string) wgtypes.Key {
+	key := wgtypes.Key(sha256.Sum256([]byte("cnibench " + owner)))
+	key[0] &= 248
+	key[31] = key[31]&127 | 64
+	return key
+}
+
+// AddWireGuard makes such a device. Where the kernel has none, the error says so.
+func (h *Handle) AddWireGuard(w WireGuard) error {
+	if err := h.add(&netlink.Wireguard{LinkAttrs: attrs(w.Name, w.MTU, nil)}); err != nil {
+		return err
+	}
+	key := wireGuardKey(w.Owner)
+	return h.wireGuard(w.Name, wgtypes.Config{PrivateKey: &key, ListenPort: &w.Port})
+}
+
+// AddWireGuardPeer tells a device of a peer.
+func (h *Handle) AddWireGuardPeer(p WireGuardPeer) error {
+	var allowed []net.IPNet
+	for _, a := range p.Allowed {
+		allowed = append(allowed, *ipNet(a))
+	}
+	peer := wgtypes.PeerConfig{
+		PublicKey: wireGuardKey(p.Owner).PublicKey(), Endpoint: net.UDPAddrFromAddrPort(p.Endpoint), AllowedIPs: allowed,
+	}
+	return h.wireGuard(p.Device, wgtypes.Config{Peers: []wgtypes.PeerConfig{peer}})
+}
+
+// WireGuardPeers returns the port that a device listens at, and its peers without their owners, in no particular order.
+func (h *Handle) WireGuardPeers(device string) (port int, peers []WireGuardPeer, err error) {
+	err = h.wireGuardClient(func(c *wgctrl.Client) error {
+		d, err := c.Device(device)
+		if err != nil {
+			return fmt.Errorf("ask %s for its peers: %w", device, err)
+		}
+		port = d.ListenPort
+		for _, p := range d.Peers {
+			peer := WireGuardPeer{Device: device}
+			if p.Endpoint != nil {
+				end := p.Endpoint.AddrPort()
+				peer.Endpoint = netip.AddrPortFrom(end.Addr().Unmap(), end.Port())
+			}
+			for _, a := range p.AllowedIPs {
+				peer.Allowed = append(peer.Allowed, prefix(&a))
+			}
+			peers = append(peers, peer)
+		}
+		return nil
+	})
+	return port, peers, err
+}
+
+func (h *Handle) wireGuard(device string, c wgtypes.Config) error {
+	return h.wireGuardClient(func(client *wgctrl.Client) error {
+		if err := client.ConfigureDevice(device, c); err != nil {
+			return fmt.Errorf("configure %s: %w", device, err)
+		}
+		return nil
+	})
+}
+
+func (h *Handle) wireGuardClient(do func(*wgctrl.Client) error) error {
+	return h.ns.Do(func() error {
+		client, err := wgctrl.New()
+		if err != nil {
+			return fmt.Errorf("speak to WireGuard: %w", err)
+		}
+		return errors.Join(do(client), client.Close())
+	})
+}

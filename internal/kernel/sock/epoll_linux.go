@@ -1,0 +1,113 @@
+package sock
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a Poll watches for, and reports. Errors and hang-ups are reported unasked.
+const (
+	Readable = unix.EPOLLIN
+	Writable = unix.EPOLLOUT
+	// PeerClosed is reported when the peer has ended its direction.
+	PeerClosed = unix.EPOLLRDHUP
+	// Edge asks for one report of each change instead of one from each Wait as long as the state lasts.
+	Edge = unix.EPOLLET
+)
+
+// NonBlocking is a flag of Socket's kind and of AcceptNow: calls return EAGAIN (connect: EINPROGRESS) instead of waiting.
+const NonBlocking = unix.SOCK_NONBLOCK
+
+// Poll is an epoll instance with room for the reports of one Wait. One thread uses it.
+type Poll struct {
+	fd     int
+	events []unix.EpollEvent
+}
+
+// OpenPoll opens a Poll that takes up to batch reports at a time; batch is at least 1.
+func OpenPoll(batch int) (*Poll, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	return &Poll{fd: fd, events: make([]unix.EpollEvent, batch)}, nil
+}
+
+// Close closes the instance; what it watches stays open.
+func (p *Poll) Close() syscall.Errno { return Close(p.fd) }
+
+// Descriptor returns the instance's own descriptor, which is ready for Input when there are reports.
+func (p *Poll) Descriptor() int { return p.fd }
+
+// Add watches fd for what, and reports it under tag. Closing fd ends that. Raw.
+func (p *Poll) Add(fd int, what uint32, tag uint32) syscall.Errno {
+	return p.control(unix.EPOLL_CTL_ADD, fd, what, tag)
+}
+
+// Change changes what fd, which was added, is watched for. Raw.
+func (p *Poll) Change(fd int, what uint32, tag uint32) syscall.Errno {
+	return p.control(unix.EPOLL_CTL_MOD, fd, what, tag)
+}
+
+func (p *Poll) control(verb, fd int, what, tag uint32) syscall.Errno {
+	e := unix.EpollEvent{Events: what, Fd: int32(tag)} // the kernel hands the data back as they are
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), uintptr(verb), uintptr(fd),
+		uintptr(unsafe.Pointer(&e)), 0, 0)
+	return errno
+}
+
+// Wait waits for reports, at most limit milliseconds, for ever if that is negative. It returns how many there are. Raw.
+func (p *Poll) Wait(limit int) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
+		uintptr(len(p.events)), uintptr(limit), 0, 0)
+	return count(n, e), e
+}
+
+// WaitPolite is Wait for a goroutine that is no load thread.
+func (p *Poll) WaitPolite(limit int) (int, syscall.Errno) {
+	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
+		uintptr(len(p.events)), uintptr(limit), 0, 0)
+	return count(n, e), e
+}
+
+func count(n uintptr, e syscall.Errno) int {
+	if e != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+// Report returns report i of the last Wait.
+func (p *Poll) Report(i int) (what, tag uint32) { return p.events[i].Events, uint32(p.events[i].Fd) }
+
+// AcceptNow takes a connection that is there, EAGAIN if there is none. flags may have NonBlocking. Raw.
+func AcceptNow(fd, flags int) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, uintptr(flags|unix.SOCK_CLOEXEC), 0, 0)
+	return int(n), e
+}
+
+// Failure takes the error that a socket holds, 0 if it holds none: how a connect that did not wait has ended.
+func Failure(fd int) syscall.Errno {
+	e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil {
+		return syscall.EBADF // nothing else is possible with a socket
+	}
+	return syscall.Errno(e)
+}
+
+// SetNonBlocking makes the calls on fd return instead of waiting.
+func SetNonBlocking(fd int) error {
+	return os.NewSyscallError("fcntl O_NONBLOCK", unix.SetNonblock(fd, true))
+}
+
+// Descriptors returns how many descriptors this process may have open.
+func Descriptors() (uint64, error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, os.NewSyscallError("getrlimit RLIMIT_NOFILE", err)
+	}
+	return limit.Cur, nil
+}

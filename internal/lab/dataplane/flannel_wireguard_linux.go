@@ -1,0 +1,49 @@
+package dataplane
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/kernel/link"
+)
+
+// wireguard is flannel with its wireguard backend: pods and rules as with vxlan, and between nodes a tunnel that encrypts:
+//
+//	pod eth0 ── veth ─ cni0 ─ node's stack ─ flannel-wg ─ UDP 51820 ─ eth0 ── switch ── ...
+//
+// One route leads to the pods of all nodes; behind which of them a pod is, the device knows by its peers.
+type wireguard struct{ flannel }
+
+const (
+	// wireguardOverhead is what flannel sets aside, whatever the family: IPv6 40, UDP 8, WireGuard 32.
+	wireguardOverhead = 80
+	wireguardPort     = 51820
+	wireguardPort6    = 51821
+)
+
+func (wireguard) Arrange(n *Node, number, pods int) {
+	n.PodCIDR = subnet(n.Cluster, number)
+	n.Tunnel = Tunnel{Device: "flannel-wg", Addr: nth(n.PodCIDR, 0), Port: wireguardPort, MTU: n.MTU - wireguardOverhead}
+	if n.IPv6() {
+		n.Tunnel.Device, n.Tunnel.Port = "flannel-wg-v6", wireguardPort6
+	}
+	arrangeVeths(n, pods, n.Tunnel.MTU, n.PodCIDR.Bits())
+}
+
+func (wireguard) Prepare(n Node, at *link.Handle) error {
+	t := n.Tunnel
+	return run(
+		func() error { return prepareBridge(n, at, t.MTU) },
+		func() error {
+			return at.AddWireGuard(link.WireGuard{Name: t.Device, MTU: t.MTU, Owner: n.Name, Port: t.Port})
+		},
+		func() error { return at.AddAddress(t.Device, single(t.Addr)) },
+		func() error { return at.AddRoute(link.Route{To: n.Cluster, Dev: t.Device, LinkScope: true}) },
+	)
+}
+
+func (wireguard) JoinNodes(from Node, at *link.Handle, to Node) error {
+	return at.AddWireGuardPeer(link.WireGuardPeer{
+		Device: from.Tunnel.Device, Owner: to.Name,
+		Endpoint: netip.AddrPortFrom(to.Addr.Addr(), uint16(to.Tunnel.Port)), Allowed: []netip.Prefix{to.PodCIDR},
+	})
+}

@@ -1,0 +1,112 @@
+package load
+
+import (
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+)
+
+// pacedGetter is the client of http in an open loop, on one thread. A request that falls due takes the link that has been
+// idle for longest, so that all links are used alike, and with them all backends. While none is idle it waits, and its
+// time runs. A connection that is not there is made for it first.
+type pacedGetter struct {
+	getter
+	pace
+}
+
+func openPacedGetter(w *worker) error {
+	if err := openGetter(w); err != nil {
+		return err
+	}
+	p := &pacedGetter{getter: *w.flow.(*getter)}
+	p.pace.open(w)
+	p.getter.open, p.idle, p.down = true, newQueue(len(p.links)), 0
+	for i := range p.links {
+		p.links[i].state = linkIdle
+	}
+	w.flow = p
+	return nil
+}
+
+// begin starts the schedule; every link is idle.
+func (p *pacedGetter) begin(w *worker) {
+	for i := range p.links {
+		p.park(&p.links[i])
+	}
+	p.pace.begin(w)
+}
+
+func (p *pacedGetter) edge(w *worker, phase int32) {
+	p.getter.edge(w, phase)
+	p.pace.edge(w, phase)
+}
+
+func (p *pacedGetter) underWay() int { return len(p.links) - p.idle.count - p.down }
+
+func (p *pacedGetter) step(w *worker) bool {
+	p.send(w)
+	if p.underWay() > 0 {
+		n, e := p.poll.Wait(0)
+		if e != 0 && e != syscall.EINTR {
+			return w.die(classify(e))
+		}
+		p.hear(w, n)
+		if n > 0 {
+			return true
+		}
+	}
+	if w.trial.now()-p.looked >= int64(retryPause) {
+		p.look(w)
+	}
+	p.rest(w, p.poll.Descriptor(), sock.Input, p.underWay())
+	return true
+}
+
+// send sends what is due.
+func (p *pacedGetter) send(w *worker) {
+	for range sendsAtOnce {
+		now := w.trial.now()
+		due, ok := p.due(now, p.underWay())
+		if !ok {
+			return
+		}
+		if p.idle.count == 0 {
+			p.stalled = true
+			return
+		}
+		p.pace.take(w, due, now)
+		l := &p.links[p.idle.pop()]
+		l.due = due
+		if l.fd < 0 {
+			p.connect(w, l)
+		} else {
+			p.ask(w, l, now)
+		}
+	}
+}
+
+// park makes a link wait for a request.
+func (g *getter) park(l *link) {
+	l.state = linkIdle
+	g.idle.push(l.tag)
+}
+
+// queue is a ring with room for every link of a thread.
+type queue struct {
+	tags        []uint32
+	head, count int
+}
+
+func newQueue(n int) queue { return queue{tags: make([]uint32, n)} }
+
+func (q *queue) push(tag uint32) {
+	q.tags[(q.head+q.count)%len(q.tags)] = tag
+	q.count++
+}
+
+// pop takes the tag that was pushed first; there is one.
+func (q *queue) pop() uint32 {
+	tag := q.tags[q.head]
+	q.head, q.count = (q.head+1)%len(q.tags), q.count-1
+	return tag
+}

@@ -1,0 +1,217 @@
+package httpwire
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+)
+
+// Request is what the server needs to know of a request.
+type Request struct {
+	// Head says that the method is HEAD: the response has no body.
+	Head bool
+	// Close says that the client wants no other response on this connection.
+	Close bool
+}
+
+// ReadRequest reads the head of a request from the beginning of b. It returns how many bytes the head is, 0 if more are
+// needed, or the fault.
+func ReadRequest(b []byte) (r Request, size int, fault *Fault) {
+	// An empty line before a request is ignored (RFC 9112 2.2).
+	skipped := 0
+	if bytes.HasPrefix(b, crlf) {
+		skipped, b = len(crlf), b[len(crlf):]
+	}
+	b = b[:min(len(b), MaxHead)]
+	line, rest, fault := startLine(b)
+	if line == nil || fault != nil {
+		if fault == nil && len(b) > 0 && b[0] != '\r' && !isToken[b[0]] {
+			fault = ErrStartLine // not worth waiting for the rest
+		}
+		return r, 0, fault
+	}
+	one, fault := r.line(line)
+	if fault != nil {
+		return r, 0, fault
+	}
+	var f fields
+	n, fault := f.scan(rest)
+	switch {
+	case fault != nil:
+	case n == 0:
+		return r, 0, tooLong(b)
+	case one && f.hosts != 1 || f.hosts > 1:
+		fault = ErrHost
+	case f.coded:
+		fault = ErrCoding
+	case f.length > 0:
+		fault = ErrBody
+	}
+	if fault != nil {
+		return r, 0, fault
+	}
+	// A client of HTTP/1.0 gets one response for each connection, which is always right.
+	r.Close = f.closes || !one
+	return r, skipped + len(line) + len(crlf) + n, nil
+}
+
+// line reads a request line; one says that it is of HTTP/1.1.
+func (r *Request) line(line []byte) (one bool, fault *Fault) {
+	method, rest, ok := bytes.Cut(line, space)
+	target, version, ok2 := bytes.Cut(rest, space)
+	if !ok || !ok2 || len(method) == 0 || len(target) == 0 || !all(method, isToken) || !all(target, isVisible) {
+		return false, ErrStartLine
+	}
+	if one, fault = versionOf(version); fault != nil {
+		return false, fault
+	}
+	r.Head = string(method) == "HEAD"
+	if !r.Head && string(method) != "GET" {
+		return false, ErrMethod
+	}
+	return one, nil
+}
+
+// Response is what the client needs to know of a response.
+type Response struct {
+	Status int
+	// Length is that of the body in bytes.
+	Length int64
+	// Close says that the server closes the connection after this response.
+	Close bool
+	// Backend is the value of X-Backend, a part of what was read; empty if there is none.
+	Backend []byte
+}
+
+// ReadResponse reads the head of a response to GET from the beginning of b. It returns how many bytes the head is, 0 if
+// more are needed, or the fault. A response whose body is not delimited by a Content-Length is a fault.
+func ReadResponse(b []byte) (r Response, size int, fault *Fault) {
+	b = b[:min(len(b), MaxHead)]
+	if n := min(len(b), len(protocol)); string(b[:n]) != protocol[:n] {
+		return r, 0, ErrStartLine // not worth waiting for the rest
+	}
+	line, rest, fault := startLine(b)
+	if line == nil || fault != nil {
+		return r, 0, fault
+	}
+	one, fault := r.line(line)
+	if fault != nil {
+		return r, 0, fault
+	}
+	var f fields
+	n, fault := f.scan(rest)
+	if fault != nil {
+		return r, 0, fault
+	}
+	if n == 0 {
+		return r, 0, tooLong(b)
+	}
+	r.Length, r.Backend = f.length, f.backend
+	switch {
+	case r.Status == http.StatusNoContent || r.Status == http.StatusNotModified:
+		r.Length = 0
+	case f.coded:
+		return r, 0, ErrCoding
+	case r.Length < 0:
+		return r, 0, ErrNoLength
+	}
+	r.Close = f.closes || !one && !f.keepAlive
+	return r, len(line) + len(crlf) + n, nil
+}
+
+// line reads a status line; one says that it is of HTTP/1.1. Servers leave out the space before an empty reason.
+func (r *Response) line(line []byte) (one bool, fault *Fault) {
+	version, rest, ok := bytes.Cut(line, space)
+	code, reason, _ := bytes.Cut(rest, space)
+	if !ok || len(code) != 3 || !all(reason, isText) {
+		return false, ErrStartLine
+	}
+	for _, c := range code {
+		if c < '0' || c > '9' {
+			return false, ErrStartLine
+		}
+		r.Status = r.Status*10 + int(c-'0')
+	}
+	if one, fault = versionOf(version); fault != nil {
+		return false, fault
+	}
+	if r.Status < 200 {
+		return false, ErrInterim
+	}
+	return one, nil
+}
+
+const protocol = "HTTP/"
+
+var (
+	crlf  = []byte("\r\n")
+	space = []byte(" ")
+)
+
+// startLine cuts the first line off; line is nil if it is not whole.
+func startLine(b []byte) (line, rest []byte, fault *Fault) {
+	end := bytes.IndexByte(b, '\n')
+	if end < 0 {
+		return nil, nil, tooLong(b)
+	}
+	line, ok := bytes.CutSuffix(b[:end], []byte{'\r'})
+	if !ok {
+		return nil, nil, ErrStartLine
+	}
+	return line, b[end+1:], nil
+}
+
+func versionOf(b []byte) (one bool, fault *Fault) {
+	switch string(b) {
+	case "HTTP/1.1":
+		return true, nil
+	case "HTTP/1.0":
+		return false, nil
+	}
+	if bytes.HasPrefix(b, []byte(protocol)) {
+		return false, ErrVersion
+	}
+	return false, ErrStartLine
+}
+
+// tooLong says whether a head that is not whole may grow.
+func tooLong(b []byte) *Fault {
+	if len(b) >= MaxHead {
+		return ErrTooLong
+	}
+	return nil
+}
+
+// MaxName bounds the name of a backend in bytes.
+const MaxName = 128
+
+// ValidName says whether a name may stand in a field: visible ASCII, 1 to MaxName bytes.
+func ValidName(s string) bool {
+	return len(s) >= 1 && len(s) <= MaxName && all([]byte(s), isVisible)
+}
+
+// AppendRequest appends a GET for the root of host; closes asks for a connection of its own.
+func AppendRequest(b []byte, host string, closes bool) []byte {
+	b = fmt.Appendf(b, "GET / HTTP/1.1\r\nHost: %s\r\n", host)
+	return appendEnd(b, closes)
+}
+
+// AppendHead appends the head of a response with a body of length bytes from the backend called name, which is left out
+// if empty.
+func AppendHead(b []byte, status int, name string, length int, closes bool) []byte {
+	b = fmt.Appendf(b, "HTTP/1.1 %d %s\r\nContent-Length: %d\r\n", status, http.StatusText(status), length)
+	if length > 0 {
+		b = append(b, "Content-Type: application/octet-stream\r\n"...)
+	}
+	if name != "" {
+		b = fmt.Appendf(b, "X-Backend: %s\r\n", name)
+	}
+	return appendEnd(b, closes)
+}
+
+func appendEnd(b []byte, closes bool) []byte {
+	if closes {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	return append(b, crlf...)
+}

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestToolWords(t *testing.T) {
+	for in, want := range map[string]string{
+		"http(tool=wrk)":                           "http(tool=wrk)",
+		"http(tool=own)":                           "http",
+		"stream(reverse,tool=iperf3,flows=4)":      "stream(flows=4,tool=iperf3,reverse)",
+		"stream(udp,rate=1G,tool=iperf3)":          "stream(udp,rate=1G,tool=iperf3)",
+		"stream(congestion=bbr,tool=iperf3)":       "stream(congestion=bbr,tool=iperf3)",
+		"rr(udp,tool=sockperf)":                    "rr(udp,tool=sockperf)",
+		"rr(tool=netperf,request=10)":              "rr(request=10,tool=netperf)",
+		"http(tool=hey,rate=100,arrival=constant)": "http(arrival=constant,rate=100,tool=hey)",
+		"crr(tool=neper,flows=3)":                  "crr(flows=3,tool=neper)",
+		"ping(tool=ping,interval=10ms)":            "ping(interval=10ms,tool=ping)",
+	} {
+		w, err := ParseWorkload(in)
+		if err != nil || w.String() != want {
+			t.Errorf("%s: got %s, %v, want %s", in, w, err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"http(tool=wrkk)":                      `did you mean "wrk"?`,
+		"http(tool=)":                          "is not one of own, iperf3",
+		"rr(tool=wrk)":                         "tool wrk: it sends no rr",
+		"http(tool=wrk,rate=10)":               "tool wrk: it has no open loop",
+		"http(tool=hey,rate=10)":               "say arrival=constant",
+		"http(tool=hey,load=10%)":              "a load is a share of the capacity",
+		"rr(tool=sockperf)":                    "say request=16,response=16",
+		"rr(tool=sockperf,request=20)":         "as long as its requests",
+		"rr(tool=netperf,flows=2)":             "it has one flow",
+		"rr(tool=netperf,rate=2)":              "it has no open loop",
+		"rr(tool=netperf,burst=2)":             "it sends no bursts",
+		"rr(tool=netperf,wait=spin)":           "it waits in its own way",
+		"rr(tool=netperf,under=stream)":        "nothing is sent beside it",
+		"rr(tool=netperf,congestion=bbr)":      "the congestion control of the system",
+		"stream(tool=iperf3,mode=trunc)":       "it copies",
+		"stream(tool=iperf3,flows=200)":        "at most 128 flows",
+		"stream(tool=iperf3,message=2Mi)":      "at most 1048576 bytes",
+		"stream(tool=neper,reverse)":           "client to the server only",
+		"stream(tool=neper,udp)":               "TCP workloads",
+		"stream(tool=netperf,udp,rate=1M)":     "at no rate",
+		"stream(tool=netperf,udp,reverse)":     "client to the server only",
+		"rr(tool=netperf,tool=neper)":          "tool is given twice",
+		"rr(tool=sockperf,udp,request=65508)":  "out of range",
+		"rr(udp,tool=neper)":                   "TCP workloads",
+		"http(tool=wrk,congestion=reno)":       "the congestion control of the system",
+		"ping(tool=ping,flows=2)":              "it has one flow",
+		"stream(tool=iperf3,congestion=cubic)": "",
+	} {
+		_, err := ParseWorkload(in)
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", in, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", in, err, want)
+		}
+	}
+}
+
+func TestWithTools(t *testing.T) {
+	list, err := ParseWorkloads("http,stream(flows=4),rr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, left, err := WithTools(list, []string{Wrk, Own, Iperf3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, w := range all {
+		names = append(names, w.String())
+	}
+	if got, want := strings.Join(names, " "), "http http(tool=wrk) stream(flows=4) stream(flows=4,tool=iperf3) rr"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if want := []string{
+		"http is not sent by iperf3: it sends no http", "stream(flows=4) is not sent by wrk: it sends no stream",
+		"rr is not sent by wrk: it sends no rr", "rr is not sent by iperf3: it sends no rr",
+	}; !slices.Equal(left, want) {
+		t.Errorf("left %q", left)
+	}
+	again, _, err := WithTools(all, []string{Wrk})
+	if err != nil || !slices.Equal(again, all) {
+		t.Errorf("the second time makes %v of it, %v", again, err)
+	}
+	for names, want := range map[string]string{
+		"sockperf":    "sockperf can send none of the workloads: http is not sent by sockperf: it sends no http; stream(flows=4) ",
+		"wrk,iperf":   `unknown tool "iperf"`,
+		"":            "unknown tool",
+		"wrk,sockprf": `did you mean "sockperf"?`,
+	} {
+		if _, _, err := WithTools(list, strings.Split(names, ",")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", names, err, want)
+		}
+	}
+}
+
+func TestToolWindows(t *testing.T) {
+	ms := time.Millisecond
+	for _, tt := range []struct {
+		tool                                 string
+		window, warmup, wantWindow, wantWarm time.Duration
+	}{
+		{"", 300 * ms, 20 * ms, 300 * ms, 20 * ms},
+		{Iperf3, 300 * ms, 20 * ms, time.Second, time.Second},
+		{Iperf3, 2 * time.Second, 0, 2 * time.Second, 0},
+		{Wrk, 1001 * ms, 20 * ms, 2 * time.Second, 0},
+		{Hey, 300 * ms, 20 * ms, 300 * ms, 0},
+		{Sockperf, time.Second, 0, 1550 * ms, SockperfWarmup},
+		{Sockperf, 500 * ms, 0, 550 * ms, SockperfWarmup},
+	} {
+		w, u := Workload{Tool: tt.tool}.Measured(tt.window, tt.warmup)
+		if w != tt.wantWindow || u != tt.wantWarm {
+			t.Errorf("%s of %s after %s: got %s after %s", tt.tool, tt.window, tt.warmup, w, u)
+		}
+	}
+}
+
+// TestToolPlans shows what tools make of a plan: its window, its notes and its paths.
+func TestToolPlans(t *testing.T) {
+	p := Default()
+	p.Workloads, _ = ParseWorkloads("rr,rr(tool=netperf),stream(tool=iperf3)")
+	p.Paths = []Path{{Host, Host, CrossNode}, {Pod, Service, Local}}
+	p.Duration, p.Budget = 0, 0
+	if got := p.Fit(10).Duration; got != time.Second {
+		t.Errorf("a window beside tools is %s", got)
+	}
+	p.Budget = time.Minute
+	if got := p.Fit(1000).Duration; got != time.Second {
+		t.Errorf("a window beside tools is %s however little time there is", got)
+	}
+	p.Duration = 300 * time.Millisecond
+	notes := strings.Join(p.Notes(10), "\n")
+	for _, want := range []string{
+		"netperf, iperf3: whole seconds alone, so 1s where the window of the plan is 300ms",
+		"rr(tool=netperf) is not measured on pod-to-service/local: netperf dials 2 ports of its server, and a Service has one",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in\n%s", want, notes)
+		}
+	}
+	for _, w := range p.Workloads {
+		if w.Tool == Iperf3 && w.Barred(p.Paths[1]) != "" {
+			t.Error("iperf3 is barred from a Service")
+		}
+	}
+}

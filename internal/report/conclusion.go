@@ -1,0 +1,346 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Conclusion is what one row of a table says in words: who is best, who is not told apart from it, who is next and who is
+// worst, by how much.
+type Conclusion struct {
+	Path plan.Path
+	// Label and Short name the path as the table's row does.
+	Label, Short string
+	Text         string
+	// Brief is the first and the last alone, for where there is little room; "" if nothing is told apart.
+	Brief string
+	// Alone is true if the row has one profile, so that Text says no more than where it stands beside the baseline.
+	Alone bool
+	// Claims are the differences that Text states. Each has the verdict better or worse; nothing else is stated as one.
+	Claims []compare.Comparison
+	// Ties are the comparisons behind what Text calls the same or not told apart.
+	Ties []compare.Comparison
+}
+
+// conclusions are those of the rows that have any number, of a metric that has a direction.
+func (b *builder) conclusions(t compare.Table, scale unit.Scale) []Conclusion {
+	if m, _ := metric.Lookup(t.Metric); m.Better == metric.Neither {
+		return nil
+	}
+	var out []Conclusion
+	for _, p := range t.Paths {
+		c := b.concluded(b.choice(p, t.Workload, t.Metric), scale)
+		if c.Text == "" {
+			continue
+		}
+		c.Path, c.Label, c.Short = p, p.String(), shortPath(p)
+		out = append(out, c)
+	}
+	return out
+}
+
+// choice ranks the dataplanes, which one can choose; all profiles where there is no dataplane. raw and host are what lies
+// under one.
+func (b *builder) choice(p plan.Path, w plan.Workload, name string) []compare.Standing {
+	among := *b.analysis // the same, but for who is asked for
+	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(p string) bool { return !dataplane(p) })
+	if ranks := among.Rank(p, w, name); len(ranks) > 0 {
+		return ranks
+	}
+	return b.analysis.Rank(p, w, name)
+}
+
+// sentence is a conclusion under way.
+type sentence struct {
+	ranks []compare.Standing
+	scale unit.Scale
+	parts []string
+	// valued is true once a value with its unit was written.
+	valued bool
+	Conclusion
+}
+
+// concluded says in words what ranks are, best first; "" if there are none.
+func (b *builder) concluded(ranks []compare.Standing, scale unit.Scale) Conclusion {
+	s := &sentence{ranks: ranks, scale: scale}
+	switch {
+	case len(ranks) == 0:
+		return s.Conclusion
+	case len(ranks) == 1:
+		b.alone(s)
+	case !slices.ContainsFunc(ranks, func(x compare.Standing) bool { return x.ToBest.Verdict == compare.Worse }):
+		s.nothingApart()
+	default:
+		s.best()
+		tail := s.tail()
+		s.next(tail)
+		s.worst(tail)
+		b.middle(s, tail)
+		s.brief(tail)
+	}
+	s.Text = strings.Join(s.parts, "; ") + "."
+	return s.Conclusion
+}
+
+func (s *sentence) say(format string, args ...any) {
+	s.parts = append(s.parts, fmt.Sprintf(format, args...))
+}
+
+// value is a profile's name and median; the unit is said once in a sentence.
+func (s *sentence) value(x compare.Standing) string {
+	number := s.scale.Format(x.Cell.Median)
+	if !s.valued {
+		s.valued = true
+		number += " " + s.scale.Unit
+	}
+	return fmt.Sprintf("%s (%s)", unit.Clean(x.Cell.Profile), number)
+}
+
+// claim adds a difference and writes its size, ", 1.95x (1.78x to 2.01x)"; without a ratio, that of losses over none, there
+// is no size to write.
+func (s *sentence) claim(x compare.Comparison) string {
+	s.Claims = append(s.Claims, x)
+	if math.IsNaN(x.Ratio) {
+		return ""
+	}
+	return ", " + sized(x)
+}
+
+// sized is a ratio with its interval.
+func sized(x compare.Comparison) string {
+	return fmt.Sprintf("%s (%s to %s)", unit.Ratio(x.Ratio), unit.Ratio(x.Low), unit.Ratio(x.High))
+}
+
+// alone is said of a profile that is the only one of its row: where it stands beside the baseline.
+func (b *builder) alone(s *sentence) {
+	c := s.ranks[0].Cell
+	s.Alone = true
+	what := "profile"
+	if dataplane(c.Profile) {
+		what = "dataplane"
+	}
+	s.say("%s is the only %s measured", s.value(s.ranks[0]), what)
+	i := slices.IndexFunc(b.analysis.Comparisons, func(x compare.Comparison) bool { return x.Key == c.Key })
+	if i < 0 {
+		return
+	}
+	x := b.analysis.Comparisons[i]
+	other := unit.Clean(x.Baseline)
+	if x.BaselinePath != (plan.Path{}) {
+		other += " " + x.BaselinePath.String()
+	}
+	switch x.Verdict {
+	case compare.Better, compare.Worse:
+		if size := s.claim(x); size != "" {
+			s.say("%s of %s", strings.TrimPrefix(size, ", "), other)
+		} else {
+			s.say("%s than %s", x.Verdict, other)
+		}
+	case compare.Same:
+		s.Ties = append(s.Ties, x)
+		s.say("the same as %s%s", other, within(x))
+	case compare.Inconclusive:
+		s.Ties = append(s.Ties, x)
+		s.say("not told apart from %s%s", other, repetitionsMore([]compare.Comparison{x}))
+	}
+}
+
+// within is the band in which x is the same; values without a ratio are the same to the last digit.
+func within(x compare.Comparison) string {
+	if math.IsNaN(x.Ratio) {
+		return ""
+	}
+	return " within the noise floor of " + unit.Percent(x.Floor)
+}
+
+// nothingApart is said of a row in which nobody is worse than the first.
+func (s *sentence) nothingApart() {
+	var open []compare.Comparison
+	for _, x := range s.ranks[1:] {
+		s.Ties = append(s.Ties, x.ToBest)
+		if x.ToBest.Verdict != compare.Same {
+			open = append(open, x.ToBest)
+		}
+	}
+	first, last := s.ranks[0], s.ranks[len(s.ranks)-1]
+	between := s.value(first) + " to " + s.value(last)
+	if len(open) == 0 {
+		s.say("all are the same as the first%s, %s", within(s.Ties[0]), between)
+		return
+	}
+	s.say("nothing is told apart from the first, %s%s", between, repetitionsMore(open))
+}
+
+// best names the first and those that are not told apart from it.
+func (s *sentence) best() {
+	var same, open []compare.Comparison
+	for _, x := range s.ranks[1:] {
+		switch x.ToBest.Verdict {
+		case compare.Same:
+			same = append(same, x.ToBest)
+		case compare.Inconclusive:
+			open = append(open, x.ToBest)
+		}
+	}
+	s.Ties = append(append(s.Ties, same...), open...)
+	what := s.value(s.ranks[0]) + " is best"
+	if len(same) > 0 {
+		what += fmt.Sprintf(", the same as %s%s", listed(namesOf(same)), within(same[0]))
+	}
+	if len(open) > 0 {
+		what += ", not told apart from " + listed(namesOf(open)) + repetitionsMore(open)
+	}
+	s.say("%s", what)
+}
+
+// brief names the first and the last, or where no last stands apart the first that is worse.
+func (s *sentence) brief(tail int) {
+	near := 0
+	var worse []compare.Standing
+	for _, x := range s.ranks[1:] {
+		if x.ToBest.Verdict == compare.Worse {
+			worse = append(worse, x)
+		} else {
+			near++
+		}
+	}
+	s.Brief = unit.Clean(s.ranks[0].Cell.Profile) + " is best"
+	if near > 0 {
+		s.Brief += fmt.Sprintf(" (%d more not told apart)", near)
+	}
+	x, what := worse[0], "worse"
+	if tail < len(s.ranks) {
+		x, what = worse[len(worse)-1], "worst"
+	}
+	s.Brief += fmt.Sprintf("; %s is %s", unit.Clean(x.Cell.Profile), what)
+	if !math.IsNaN(x.ToBest.Ratio) {
+		s.Brief += ", " + sized(x.ToBest)
+	}
+	s.Brief += "."
+}
+
+// tail is the index from which on everything is not told apart from the last; the length of ranks if the last is not told
+// apart from the first, so that there is no worst.
+func (s *sentence) tail() int {
+	n := len(s.ranks)
+	if s.ranks[n-1].ToBest.Verdict != compare.Worse {
+		return n
+	}
+	for i := range n - 1 {
+		if s.ranks[i].ToBest.Verdict == compare.Worse && s.ranks[i].ToLast.Verdict != compare.Better {
+			return i
+		}
+	}
+	return n - 1
+}
+
+// next names the first that is told apart from the best, unless it is one of the last.
+func (s *sentence) next(tail int) {
+	for _, x := range s.ranks[:tail] {
+		if x.ToBest.Verdict == compare.Worse {
+			s.say("next is %s%s", s.value(x), s.claim(x.ToBest))
+			return
+		}
+	}
+}
+
+// worst names the last and those that are not told apart from it.
+func (s *sentence) worst(tail int) {
+	n := len(s.ranks)
+	if tail == n {
+		return
+	}
+	last := s.ranks[n-1]
+	what := s.value(last) + " is worst" + s.claim(last.ToBest)
+	var near []compare.Comparison
+	for _, x := range s.ranks[:n-1] {
+		if x.ToLast.Verdict != compare.Better {
+			near = append(near, x.ToLast)
+		}
+	}
+	if len(near) > 0 {
+		s.Ties = append(s.Ties, near...)
+		what += ", not told apart from " + listed(namesOf(near))
+	}
+	s.say("%s", what)
+}
+
+// mostInGroups bounds the profiles whose pairs are all compared.
+const mostInGroups = 16
+
+// middle names the groups among those that are told apart from the first and from the last.
+func (b *builder) middle(s *sentence, tail int) {
+	var between []compare.Standing
+	for _, x := range s.ranks[:tail] {
+		if x.ToBest.Verdict == compare.Worse {
+			between = append(between, x)
+		}
+	}
+	if len(between) > mostInGroups {
+		return
+	}
+	for _, g := range b.analysis.Groups(between) {
+		if len(g) > 1 {
+			var names []string
+			for _, x := range g {
+				names = append(names, unit.Clean(x.Cell.Profile))
+			}
+			s.say("%s are not told apart from one another", listed(names))
+		}
+	}
+}
+
+func namesOf(xs []compare.Comparison) []string {
+	var names []string
+	for _, x := range xs {
+		names = append(names, unit.Clean(x.Profile))
+	}
+	return names
+}
+
+// listed writes "a, b and c".
+func listed(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// repetitionsMore says how many more repetitions would decide, " (about 3 more repetitions would decide)".
+func repetitionsMore(xs []compare.Comparison) string {
+	least, most := 0, 0
+	for _, x := range xs {
+		if x.Verdict != compare.Inconclusive || x.Need <= 0 {
+			continue
+		}
+		if least == 0 || x.Need < least {
+			least = x.Need
+		}
+		most = max(most, x.Need)
+	}
+	if most == 0 {
+		return ""
+	}
+	return " (" + moreRepetitions(least, most) + " would decide)"
+}
+
+// moreRepetitions writes about how many more there should be: "about 3 to 5 more repetitions", "over 1000 more repetitions".
+func moreRepetitions(least, most int) string {
+	low, high := countOf(least), countOf(most)
+	switch {
+	case low != high:
+		return fmt.Sprintf("about %s to %s more repetitions", low, high)
+	case most == 1:
+		return "about 1 more repetition"
+	case high != fmt.Sprint(most): // it says "over" itself
+		return high + " more repetitions"
+	}
+	return fmt.Sprintf("about %s more repetitions", high)
+}

@@ -1,0 +1,43 @@
+package figure
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/reporttest"
+)
+
+// TestLoads: a curve for each path, with a line and a ring for each profile, its numbers, and words for those who cannot
+// see it.
+func TestLoads(t *testing.T) {
+	d := document(t, reporttest.Loads(5))
+	n := 0
+	for _, f := range All(d) {
+		if f.Kind != Loads {
+			continue
+		}
+		lines := d.Loads[n].Lines
+		n++
+		if f.Heading != f.Path.String() || len(f.Numbers.Rows) != 5*len(lines) || len(f.Drawing.Groups) != 1+len(lines) {
+			t.Errorf("%s: %d rows of numbers, %d groups, %d lines", f.Name(), len(f.Numbers.Rows), len(f.Drawing.Groups), len(lines))
+		}
+		for i, l := range lines {
+			if !strings.Contains(f.Drawing.Desc, l.Profile+" knee 50%") {
+				t.Errorf("%s does not say the knee of %s: %s", f.Name(), l.Profile, f.Drawing.Desc)
+			}
+			rings := 0
+			for _, s := range f.Drawing.Groups[1+i].Shapes {
+				if s.Color == chart.Paper {
+					rings++
+				}
+			}
+			if rings != 1 {
+				t.Errorf("%s: %d rings around the knee of %s", f.Name(), rings, l.Profile)
+			}
+		}
+	}
+	if n != len(d.Loads) || n == 0 {
+		t.Errorf("%d figures of %d curves", n, len(d.Loads))
+	}
+}

@@ -1,0 +1,168 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/impact"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Impact is what the numbers mean for the reader's own job.
+type Impact struct {
+	Notes []string
+	Grids []Grid
+}
+
+// Grid is a table of words and numbers, ready to print: profiles down, what is said of them across.
+type Grid struct {
+	Title string
+	// Columns are the headings of Cells; Labels name the rows.
+	Columns []string
+	Labels  []string
+	// Cells has a row for each label and in it a text for each column.
+	Cells [][]string
+	Notes []string
+}
+
+// exampleShares are the shares of a job that stand for those that nobody told.
+var exampleShares = []float64{0.1, 0.3, 0.5}
+
+// impact sets works against the result; nil if there are none. The error is about work that the result does not tell of.
+func (b *builder) impact(works []impact.Work, cut []compare.Table) (*Impact, error) {
+	if len(works) == 0 {
+		return nil, nil
+	}
+	path, ok := b.mainPath(cut)
+	if !ok {
+		return &Impact{Notes: []string{"No trial finished with a number to estimate from."}}, nil
+	}
+	all, err := impact.Assess(b.analysis, path, works)
+	if err != nil {
+		return nil, err
+	}
+	base := unit.Clean(b.analysis.Baseline)
+	out := &Impact{Notes: []string{fmt.Sprintf(
+		"Times are the work alone, at the rate that was measured on %s, as if nothing else ran; CPU time is that of both ends and the kernel between them. Ratios and changes are against %s; where a comparison has no verdict of better or worse, none is stated.", path, base)}}
+	if b.inLab() {
+		out.Notes = append(out.Notes, "This is the lab: one machine does the work of all nodes, so its seconds are not those of a cluster. Ratios carry over better, those of CPU time best.")
+	}
+	if b.analysis.Baseline == profile.Raw {
+		out.Notes = append(out.Notes, fmt.Sprintf("No job runs on %s: --baseline with the profile that yours runs on shows the changes from there.", base))
+	}
+	for _, e := range all {
+		out.Grids = append(out.Grids, grid(e, base))
+	}
+	return out, nil
+}
+
+// grid writes out one part of a job.
+func grid(e impact.Estimate, base string) Grid {
+	title := fmt.Sprintf("%s of %s", e.Kind, e.Text)
+	if e.Kind == impact.Requests || e.Kind == impact.Connections {
+		title = e.Text + " " + string(e.Kind)
+	}
+	g := Grid{Title: fmt.Sprintf("%s (%s %s)", title, e.Workload, e.Path)}
+	var times, costs []float64
+	for _, r := range e.Rows {
+		times, costs = append(times, r.Time.Value), append(costs, r.CPU.Value)
+	}
+	time, cpu := unit.Common("ns", times...), unit.Common("ns", costs...)
+	g.Columns = []string{"time, " + time.Unit, "to " + base, "CPU time, " + cpu.Unit, "to " + base}
+	shares := exampleShares
+	if e.Share > 0 {
+		shares = []float64{e.Share}
+	}
+	for _, s := range shares {
+		g.Columns = append(g.Columns, fmt.Sprintf("job, %s network", percent(s)))
+	}
+	var open []compare.Comparison
+	for _, r := range e.Rows {
+		g.Labels = append(g.Labels, unit.Clean(r.Profile))
+		row := []string{quantity(r.Time, time), change(r.TimeChange), quantity(r.CPU, cpu), change(r.CPUChange)}
+		for _, s := range shares {
+			row = append(row, job(r.TimeChange, s))
+		}
+		if r.Profile == e.Baseline {
+			row = []string{row[0], "baseline", row[2], "baseline"}
+			row = append(row, slices.Repeat([]string{"baseline"}, len(shares))...)
+		}
+		g.Cells = append(g.Cells, row)
+		for _, c := range []*impact.Change{r.TimeChange, r.CPUChange} {
+			if c != nil {
+				open = append(open, compare.Comparison{Verdict: c.Verdict, Need: c.Need})
+			}
+		}
+	}
+	if len(e.Rows) == 0 {
+		g.Notes = append(g.Notes, "Not measured on this path.")
+		return g
+	}
+	g.Notes = append(g.Notes, jobNote(e, base))
+	if more := repetitionsMore(open); more != "" {
+		g.Notes = append(g.Notes, string(NoClaim)+" is no claim"+more+".")
+	}
+	return g
+}
+
+// jobNote says what the columns about the whole job stand on.
+func jobNote(e impact.Estimate, base string) string {
+	if e.Share > 0 {
+		return fmt.Sprintf("The whole job changes by this if %s of its time on %s is this work, and the rest stays as it is (Amdahl's law).", percent(e.Share), base)
+	}
+	return fmt.Sprintf("How much of the job is network is not known here, so the whole job is shown for three shares of its time on %s (Amdahl's law: the rest stays as it is). Measure yours and say it: %s=%s/share=30%%.", base, e.Kind, e.Text)
+}
+
+// quantity writes a value with its interval.
+func quantity(q impact.Quantity, scale unit.Scale) string {
+	if !q.Known() {
+		return unit.Absent
+	}
+	if math.IsNaN(q.Low) || math.IsNaN(q.High) {
+		return scale.Format(q.Value)
+	}
+	return fmt.Sprintf("%s (%s to %s)", scale.Format(q.Value), scale.Format(q.Low), scale.Format(q.High))
+}
+
+// change writes a ratio to the baseline, as far as its verdict goes.
+func change(c *impact.Change) string {
+	switch {
+	case c == nil:
+		return unit.Absent
+	case c.Verdict == compare.Same:
+		return "same"
+	case !c.Claimed():
+		return string(NoClaim)
+	}
+	return fmt.Sprintf("%s (%s to %s)", unit.Ratio(c.Value), unit.Ratio(c.Low), unit.Ratio(c.High))
+}
+
+// job writes the change of the whole job, as far as the verdict goes.
+func job(c *impact.Change, share float64) string {
+	if !c.Claimed() {
+		return change(c)
+	}
+	q := c.Job(share)
+	return fmt.Sprintf("%s (%s to %s)", signed(q.Value), signed(q.Low), signed(q.High))
+}
+
+// signed writes a change in percent with its sign: "-21%", "+0.4%".
+func signed(v float64) string {
+	s := unit.Percent(math.Abs(v))
+	switch {
+	case v < 0:
+		return "-" + s
+	case v > 0:
+		return "+" + s
+	}
+	return s
+}
+
+// percent writes a share as it was said: "30%", "12.5%".
+func percent(share float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.4f", 100*share), "0"), ".") + "%"
+}

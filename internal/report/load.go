@@ -1,0 +1,272 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// LoadCurve is how the times of one workload rise with its load on one path.
+type LoadCurve struct {
+	// Workload has no load: that is what the curve goes over.
+	Workload plan.Workload
+	Path     plan.Path
+	// Lines are in report order; there is at least one, with at least two points.
+	Lines []LoadLine
+	// Grids are the same in numbers.
+	Grids []Grid
+}
+
+// LoadLine is the curve of one profile.
+type LoadLine struct {
+	Profile string
+	// Capacity is what the loads are shares of, in requests per second; NaN if it is not known.
+	Capacity float64
+	// Points are by rising load.
+	Points []LoadPoint
+	Knee   Knee
+}
+
+// LoadPoint is what was seen at one load, in ns; a summary without values has N 0.
+type LoadPoint struct {
+	// Load is the share of the capacity.
+	Load float64
+	// Half and Tail are the median and the 99th percentile of the times.
+	Half, Tail stat.Summary
+	// Late says that in half of the trials or more the sender's own lag made the tail, Saturated that in so many the
+	// responses fell behind.
+	Late, Saturated bool
+}
+
+// Knee is where the 99th percentile leaves the ground, as loads: by the medians at Low, by the intervals at High. Found is
+// false where no curve could tell; None says that it does not up to the highest load.
+type Knee struct {
+	Low, High   float64
+	Found, None bool
+}
+
+// String says it in a few words.
+func (k Knee) String() string {
+	switch {
+	case !k.Found:
+		return unit.Absent
+	case k.None:
+		return "above " + plan.FormatLoad(k.High)
+	case k.Low == k.High:
+		return plan.FormatLoad(k.Low)
+	}
+	return plan.FormatLoad(k.Low) + " to " + plan.FormatLoad(k.High)
+}
+
+// LoadNotes say how to read the curves.
+var LoadNotes = []string{
+	"Requests fall due by a schedule, at a share of the capacity that was measured on the same path under the same profile; times count from when a request fell due. The same load is another rate under each profile.",
+	fmt.Sprintf("The knee is the highest load whose 99th percentile is not above %d times the lowest of the curve: by the medians, and, where it is another, to the one by the intervals.", stat.KneeFactor),
+}
+
+// timesOf is the family of metrics that a workload's times are in.
+func timesOf(k plan.Kind) string {
+	if k == plan.HTTP {
+		return metric.ResponseTime
+	}
+	return metric.RTT
+}
+
+// loads returns the curves of the result, by workload and path.
+func (b *builder) loads() []LoadCurve {
+	var out []LoadCurve
+	var seen []plan.Workload
+	for _, w := range b.analysis.Workloads {
+		base := w
+		base.Load = 0
+		if w.Load == 0 || slices.Contains(seen, base) {
+			continue
+		}
+		seen = append(seen, base)
+		steps := loadSteps(b.analysis.Workloads, base)
+		for _, path := range b.analysis.Paths {
+			c := LoadCurve{Workload: base, Path: path}
+			for _, profile := range b.analysis.Profiles {
+				if l := b.loadLine(profile, path, steps); len(l.Points) > 1 {
+					c.Lines = append(c.Lines, l)
+				}
+			}
+			if len(c.Lines) > 0 {
+				c.Grids = c.grids(steps)
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// loadSteps are the workloads that differ from base in their load alone, by rising load.
+func loadSteps(all []plan.Workload, base plan.Workload) []plan.Workload {
+	var steps []plan.Workload
+	for _, w := range all {
+		load := w.Load
+		w.Load = 0
+		if load > 0 && w == base {
+			w.Load = load
+			steps = append(steps, w)
+		}
+	}
+	slices.SortFunc(steps, func(v, w plan.Workload) int {
+		if v.Load < w.Load {
+			return -1
+		}
+		return 1
+	})
+	return steps
+}
+
+// loadLine is the curve of one profile; points without a time are left out.
+func (b *builder) loadLine(profile string, path plan.Path, steps []plan.Workload) LoadLine {
+	l := LoadLine{Profile: profile, Capacity: math.NaN()}
+	var tails []stat.Summary
+	for _, w := range steps {
+		cell := func(name string) (compare.Cell, bool) {
+			c, ok := b.analysis.Cell(compare.Key{Profile: profile, Path: path, Workload: w, Metric: name})
+			return c, ok && c.N > 0
+		}
+		half, ok := cell(timesOf(w.Kind) + ".p50")
+		if !ok {
+			continue
+		}
+		p := LoadPoint{Load: w.Load, Half: half.Summary}
+		if tail, ok := cell(timesOf(w.Kind) + ".p99"); ok {
+			p.Tail = tail.Summary
+			p.Late, p.Saturated = often(tail, outcome.LateSender), often(tail, outcome.Saturated)
+			tails = append(tails, tail.Summary)
+		}
+		if c, ok := cell(metric.Capacity); ok {
+			l.Capacity = c.Median
+		}
+		l.Points = append(l.Points, p)
+	}
+	// A point without a 99th percentile would shift the others.
+	if low, high, ok := stat.Knee(tails); ok && len(tails) == len(l.Points) {
+		l.Knee = Knee{Low: l.Points[low].Load, High: l.Points[high].Load, Found: true, None: low == len(tails)-1}
+	}
+	return l
+}
+
+// often says whether half of the trials behind a cell or more raised a doubt.
+func often(c compare.Cell, id string) bool {
+	for _, w := range c.Warnings {
+		if w.ID == id {
+			return 2*w.Trials >= c.N
+		}
+	}
+	return false
+}
+
+// doubts are the loads of a curve whose times are not the path's, in words; "" if there are none.
+func (l LoadLine) doubts() string {
+	var late, saturated []string
+	for _, p := range l.Points {
+		if p.Late {
+			late = append(late, plan.FormatLoad(p.Load))
+		}
+		if p.Saturated {
+			saturated = append(saturated, plan.FormatLoad(p.Load))
+		}
+	}
+	var said []string
+	if len(late) > 0 {
+		said = append(said, "at "+strings.Join(late, ", ")+" the tail is made by the sender, whose CPU was busy: no word about the path, nor is a knee that rests on it")
+	}
+	if len(saturated) > 0 {
+		said = append(said, "at "+strings.Join(saturated, ", ")+" responses fell behind what was due, and the times grow with the window")
+	}
+	if said == nil {
+		return ""
+	}
+	return unit.Clean(l.Profile) + ": " + strings.Join(said, "; ") + "."
+}
+
+// half is the load whose times the summary shows.
+const half = 0.5
+
+// grids are the curve in numbers: what it comes to, then the median and the tail load by load.
+func (c LoadCurve) grids(steps []plan.Workload) []Grid {
+	var rates, times []float64
+	for _, l := range c.Lines {
+		rates = append(rates, l.Capacity)
+		for _, p := range l.Points {
+			times = append(times, p.Half.Median)
+		}
+	}
+	rate, time := unit.Common("1/s", rates...), unit.Common("ns", times...)
+	middle := steps[0].Load
+	for _, w := range steps {
+		if math.Abs(w.Load-half) < math.Abs(middle-half) {
+			middle = w.Load
+		}
+	}
+	name := c.Workload.String() + ", " + c.Path.String()
+	at := plan.FormatLoad(middle)
+	all := Grid{Title: name, Columns: []string{
+		"capacity, " + rate.Unit, "knee", "p50 at " + at + ", " + time.Unit, "p99 at " + at + ", " + time.Unit,
+	}}
+	halves := Grid{Title: name + ": median of the times by load (" + time.Unit + ")"}
+	tails := Grid{Title: name + ": 99th percentile of the times by load (" + time.Unit + ")"}
+	for _, w := range steps {
+		halves.Columns = append(halves.Columns, plan.FormatLoad(w.Load))
+	}
+	tails.Columns = halves.Columns
+	for _, l := range c.Lines {
+		label := unit.Clean(l.Profile)
+		var fifty, ninetynine []string
+		for _, w := range steps {
+			p := l.at(w.Load)
+			fifty = append(fifty, summed(p.Half, time))
+			text := summed(p.Tail, time)
+			if l.Knee.Found && !l.Knee.None && w.Load == l.Knee.Low {
+				text += " knee"
+			}
+			ninetynine = append(ninetynine, text)
+		}
+		p := l.at(middle)
+		all.add(label, rate.Format(l.Capacity), l.Knee.String(), summed(p.Half, time), summed(p.Tail, time))
+		if d := l.doubts(); d != "" {
+			all.Notes = append(all.Notes, d)
+		}
+		halves.add(label, fifty...)
+		tails.add(label, ninetynine...)
+	}
+	return []Grid{all, halves, tails}
+}
+
+func (g *Grid) add(label string, cells ...string) {
+	g.Labels, g.Cells = append(g.Labels, label), append(g.Cells, cells)
+}
+
+// at is the point of a load; one without values if there is none.
+func (l LoadLine) at(load float64) LoadPoint {
+	for _, p := range l.Points {
+		if p.Load == load {
+			return p
+		}
+	}
+	return LoadPoint{}
+}
+
+// summed writes a summary as a table does.
+func summed(s stat.Summary, scale unit.Scale) string {
+	if s.N == 0 {
+		return unit.Absent
+	}
+	if arm := spreadOf(s); arm != "" {
+		return scale.Format(s.Median) + " " + arm
+	}
+	return scale.Format(s.Median)
+}

@@ -1,0 +1,58 @@
+package reporttest
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Loads is a finished run of rr over two paths at five shares of the capacity, under which the profiles are queues with
+// one server: a time is that of the idle path by what is left of the capacity.
+func Loads(repetitions int) Result {
+	p := plan.Default()
+	p.Name, p.Seed, p.Repetitions, p.Duration = "loads", 42, repetitions, 300*time.Millisecond
+	p.Profiles = []string{"raw", "canal", "calico-vxlan"}
+	p.Paths = []plan.Path{plan.ZeroPath, {From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
+	p.Workloads = nil
+	for _, load := range []float64{0.1, 0.3, 0.5, 0.7, 0.95} {
+		p.Workloads = append(p.Workloads, plan.Workload{Kind: plan.RR, Load: load}.Normalize())
+	}
+	p = p.Settle()
+	r := Result{Header: header(p)}
+	rnd := rand.New(rand.NewPCG(p.Seed, 7))
+	at := r.Header.Created
+	for rep := 1; rep <= repetitions; rep++ {
+		for _, c := range p.Order(rep) {
+			if serves(r.Header, c) {
+				r.Records = append(r.Records, loaded(c, rep, at, rnd))
+				at = at.Add(330 * time.Millisecond)
+			}
+		}
+	}
+	return r
+}
+
+// loaded is a trial of an open loop, or of the capacity that it is a share of.
+func loaded(c plan.Case, rep int, at time.Time, r *rand.Rand) result.Record {
+	f := cost[strings.TrimSuffix(c.Profile, plan.TwinSuffix)][1]
+	capacity := 100_000 / f
+	noise := math.Exp(0.02 * r.NormFloat64())
+	m := map[string]float64{metric.TransactionRate: capacity * noise, metric.ServiceDemand: 9272 * f * noise}
+	if load := c.Workload.Load; load > 0 {
+		time := 8000 * f * noise / (1 - load)
+		m = map[string]float64{
+			metric.Capacity: capacity, metric.IntendedRate: load * capacity, metric.OfferedRate: load * capacity * noise,
+			metric.AnsweredRate: load * capacity * noise, "rtt.p50": time * math.Ln2, "rtt.p99": time * math.Log(100),
+			metric.SendLag + ".p50": 110 * noise, metric.SendLag + ".p99": 3000 * noise,
+		}
+	}
+	return result.Record{
+		Type: result.TypeTrial, Trial: plan.Trial{Case: c, Repetition: rep}, Status: result.OK, Started: at,
+		WallNs: 330e6, WindowNs: 300e6, Metrics: m,
+	}
+}

@@ -1,0 +1,71 @@
+package sample
+
+// Merge returns what several servers of one trial saw together: counts are summed, the window is the mean of theirs. What
+// was measured of the machine and not of one server is counted once: CPUs that several report, ksoftirqd on them, the
+// memory of the node. One observation is returned as it is, none is nil. Distributions, TCP and Datagrams are of single
+// flows and are left out, as are the rows, whose windows lie apart.
+func Merge(all []*Observation) *Observation {
+	if len(all) == 0 {
+		return nil
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	sum := &Observation{Side: all[0].Side}
+	for _, o := range all {
+		sum.ElapsedNs += o.ElapsedNs / int64(len(all))
+		sum.Operations += o.Operations
+		sum.BytesSent += o.BytesSent
+		sum.BytesReceived += o.BytesReceived
+		sum.CPU.ThreadsNs += o.CPU.ThreadsNs
+		sum.CPU.ProcessNs += o.CPU.ProcessNs
+		add(&sum.Errors, o.Errors)
+		if o.Host != nil {
+			if sum.Host == nil {
+				sum.Host = &HostDelta{}
+			}
+			sum.Host.merge(o.Host)
+		}
+	}
+	return sum
+}
+
+// merge adds o, which another process saw, perhaps on the same machine and of the same CPUs.
+func (h *HostDelta) merge(o *HostDelta) {
+	// ksoftirqd's time is of all CPUs of a side together, so it is new if they are.
+	fresh := true
+	for n := range o.CPUs {
+		_, had := h.CPUs[n]
+		fresh = fresh && !had
+	}
+	for n, modes := range o.CPUs {
+		if _, had := h.CPUs[n]; !had {
+			if h.CPUs == nil {
+				h.CPUs = map[int]map[string]int64{}
+			}
+			h.CPUs[n] = modes
+		}
+	}
+	if fresh && o.KsoftirqdNs != nil {
+		ns := *o.KsoftirqdNs
+		if h.KsoftirqdNs != nil {
+			ns += *h.KsoftirqdNs
+		}
+		h.KsoftirqdNs = &ns
+	}
+	h.SoftnetDropped = max(h.SoftnetDropped, o.SoftnetDropped)
+	h.SoftnetSqueezed = max(h.SoftnetSqueezed, o.SoftnetSqueezed)
+	add(&h.SNMP, o.SNMP)
+	add(&h.Devices, o.Devices)
+	h.MemoryBytes += o.MemoryBytes
+	h.NodeMemoryUsedBytes = max(h.NodeMemoryUsedBytes, o.NodeMemoryUsedBytes)
+}
+
+func add[N int64 | uint64](into *map[string]N, counts map[string]N) {
+	for name, n := range counts {
+		if *into == nil {
+			*into = map[string]N{}
+		}
+		(*into)[name] += n
+	}
+}

@@ -1,0 +1,43 @@
+package sample
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestMerge(t *testing.T) {
+	ns := func(n int64) *int64 { return &n }
+	one := func(cpu int, operations uint64, errors map[string]uint64) *Observation {
+		return &Observation{
+			Side: "server", ElapsedNs: 1000 + int64(operations), Operations: operations, BytesSent: 10 * operations, Errors: errors,
+			CPU: CPUTime{ThreadsNs: 100, ProcessNs: 120},
+			Host: &HostDelta{
+				CPUs: map[int]map[string]int64{cpu: {"user": 5}}, KsoftirqdNs: ns(7), SoftnetDropped: uint64(cpu),
+				SNMP: map[string]int64{"Tcp.OutSegs": 3}, MemoryBytes: 50, NodeMemoryUsedBytes: 900,
+			},
+		}
+	}
+	a, b, c := one(1, 10, map[string]uint64{"reset": 1}), one(1, 20, nil), one(2, 30, map[string]uint64{"reset": 2, "timeout": 1})
+	want := &Observation{
+		Side: "server", ElapsedNs: 336 + 340 + 343, Operations: 60, BytesSent: 600,
+		Errors: map[string]uint64{"reset": 3, "timeout": 1}, CPU: CPUTime{ThreadsNs: 300, ProcessNs: 360},
+		Host: &HostDelta{
+			// CPU 1 is reported twice and was spent once.
+			CPUs: map[int]map[string]int64{1: {"user": 5}, 2: {"user": 5}}, KsoftirqdNs: ns(14), SoftnetDropped: 2,
+			SNMP: map[string]int64{"Tcp.OutSegs": 9}, MemoryBytes: 150, NodeMemoryUsedBytes: 900,
+		},
+	}
+	if got := Merge([]*Observation{a, b, c}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v %+v\nwant %+v %+v", got, got.Host, want, want.Host)
+	}
+	if !reflect.DeepEqual(a, one(1, 10, map[string]uint64{"reset": 1})) {
+		t.Error("merging changed what was merged")
+	}
+	if Merge(nil) != nil || Merge([]*Observation{a}) != a {
+		t.Error("none or one")
+	}
+	a.Host.KsoftirqdNs, c.Host = nil, nil
+	if got := Merge([]*Observation{a, c}); got.Host == nil || got.Host.KsoftirqdNs != nil || len(got.Host.CPUs) != 1 {
+		t.Errorf("%+v", got.Host)
+	}
+}
