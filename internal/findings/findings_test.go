@@ -1,6 +1,9 @@
 package findings
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -168,4 +171,44 @@ func FuzzRead(f *testing.F) {
 			Judge(a, c.Claims)
 		}
 	})
+}
+
+// TestPlansMeasureTheClaims holds that the plan of each source has the cells that its claims speak of.
+func TestPlansMeasureTheClaims(t *testing.T) {
+	all := Published()
+	for _, s := range all.Sources {
+		name := filepath.Join("..", "..", "examples", s.Plan+".yaml")
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.Parse(name, f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		// Every case of the plan as a trial that finished: what then is missed is not in the plan.
+		var recs []result.Record
+		for _, c := range p.Cases() {
+			r := result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{}}
+			r.Trial = plan.Trial{Case: c, Repetition: 1}
+			for _, m := range metric.All() {
+				r.Metrics[m.Name] = 1
+			}
+			recs = append(recs, r)
+		}
+		a, err := compare.Analyse(result.Header{Plan: p}, recs, compare.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all.Claims {
+			if c.Source != s.ID || c.Untestable != "" {
+				continue
+			}
+			for _, e := range judge(a, c).Evidence {
+				if strings.HasPrefix(e, "not measured") {
+					t.Errorf("%s: %s: %s", s.Plan, c.ID, e)
+				}
+			}
+		}
+	}
 }
