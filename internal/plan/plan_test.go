@@ -170,6 +170,24 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// TestNoteAboutTunnels: the default datagram does not fit through a tunnel of IPv6.
+func TestNoteAboutTunnels(t *testing.T) {
+	p := Default()
+	p.Workloads = []Workload{Workload{Kind: Stream, Protocol: UDP}.Normalize()}
+	said := func() bool { return strings.Contains(strings.Join(p.Fit(1).Notes(1), "\n"), "do not fit through every tunnel") }
+	if said() {
+		t.Error("in IPv4 it fits")
+	}
+	p.Lab.Family = 6
+	if !said() {
+		t.Error("in IPv6 it does not")
+	}
+	p.Workloads[0].MessageSize = 1372
+	if said() {
+		t.Error("1372 bytes fit: the underlay's 1500 less WireGuard's 80, IPv6's 40 and UDP's 8")
+	}
+}
+
 func TestNotes(t *testing.T) {
 	p := Default()
 	p.Duration, p.Budget = time.Second, 10*time.Second

@@ -176,10 +176,27 @@ func (p Plan) Notes(cases int) []string {
 		}
 	}
 	notes = append(notes, p.toolNotes()...)
+	if size := p.largestDatagram(); p.Lab.Family == 6 && p.Lab.MTU-tunnelIPv6 < size {
+		notes = append(notes, fmt.Sprintf("datagrams of %d bytes do not fit through every tunnel of IPv6 in one piece; message=%d does", size, p.Lab.MTU-tunnelIPv6))
+	}
 	if p.Repetitions < 5 && p.MaxRepetitions < 5 {
 		notes = append(notes, fmt.Sprintf("with %d repetitions no comparison can be decided; take 5 or more", p.Repetitions))
 	}
 	return notes
+}
+
+// tunnelIPv6 is the most that headers take of a packet on an IPv6 underlay: WireGuard 80, and IPv6 and UDP within it 48.
+const tunnelIPv6 = 128
+
+// largestDatagram is the largest payload of the plan's UDP workloads in bytes, 0 without any.
+func (p Plan) largestDatagram() int {
+	size := 0
+	for _, w := range p.Workloads {
+		if w.Protocol == UDP {
+			size = max(size, w.MessageSize, w.RequestSize, w.ResponseSize)
+		}
+	}
+	return size
 }
 
 func join(paths []Path) string {

@@ -54,6 +54,9 @@ var packages = map[string]map[string]string{
 
 // Install says how to get program in a family (Family's answer).
 func Install(program, family string) string {
+	if where := unpackaged[program]; where != "" {
+		return where
+	}
 	name := program
 	if names, ok := packages[program]; ok {
 		if name = names[family]; name == "" {
@@ -65,6 +68,9 @@ func Install(program, family string) string {
 	}
 	return family + " " + name
 }
+
+// unpackaged says where programs come from that no distribution packages.
+var unpackaged = map[string]string{"tcp_rr": "build neper, of which it is a part, from github.com/google/neper"}
 
 // moreModules says which package has the less common modules of a distribution's kernel, as far as there is one.
 func moreModules(family, release string) string {

@@ -73,7 +73,7 @@ func TestDeviceNamesHaveTheirForm(t *testing.T) {
 }
 
 func TestNotServed(t *testing.T) {
-	refused := map[Dataplane]int{host{}: 0, flannel{}: 0, hostGW{}: 0, canal{}: 0, calico{}: 0, ciliumPlane{}: 0, calicoIPIP{}: 0, calicoBPF{}: 1, bridge{}: 2, ptp{}: 1, macvlan{}: 7, ipvlan{}: 7, sriov{}: 3, raw{}: len(plan.Paths) - 2}
+	refused := map[Dataplane]int{host{}: 0, flannel{}: 0, hostGW{}: 0, canal{}: 0, calico{}: 0, ciliumPlane{}: 0, calicoIPIP{}: 0, calicoBPF{}: 0, bridge{}: 2, ptp{}: 1, macvlan{}: 7, ipvlan{}: 7, sriov{}: 3, raw{}: len(plan.Paths) - 2}
 	for d, want := range refused {
 		got := 0
 		for _, p := range plan.Paths {

@@ -2,19 +2,22 @@ package selftest
 
 import "github.com/cnibench/cnibench/internal/plan"
 
+// inIPVS is a lab whose kube-proxies are in ipvs mode.
+var inIPVS = plan.Lab{ServiceProxy: "ipvs"}
+
 // breakagesInGuest are things done to what few kernels of build machines have; that of make test-vm has it all.
 var breakagesInGuest = []breakage{
 	{
 		name: "a plain route past an encrypted tunnel", profile: "flannel-wireguard",
 		script:  `ip route add $SUBNET via $REMOTE dev eth0`,
-		notices: []string{"wire" + cross, "wire.clear" + cross},
-		holds:   []string{"exchange" + cross, "tunnel.peers", "conntrack.outer" + cross},
+		notices: []string{"wire" + cross, "wire.clear" + cross, "wire.addresses" + cross, "conntrack.outer" + cross},
+		holds:   []string{"exchange" + cross, "tunnel.peers"},
 	},
 	{
 		name: "an encrypted tunnel without its device", profile: "flannel-wireguard",
 		script:  `ip link del flannel-wg`,
 		notices: []string{"tunnel.device", "tunnel.peers", "route.remote", "exchange" + cross},
-		holds:   []string{"exchange" + same},
+		holds:   []string{"exchange@host-to-host/cross-node"},
 	},
 	{
 		name: "a netkit device that is down", profile: "cilium-netkit",
@@ -23,15 +26,21 @@ var breakagesInGuest = []breakage{
 		holds:   []string{"exchange@host-to-host/cross-node", "pod.device"},
 	},
 	{
-		name: "no Service's address on a node in ipvs mode", profile: "host", lab: plan.Lab{ServiceProxy: "ipvs"},
+		name: "no Service's address on a node in ipvs mode", profile: "flannel-vxlan", lab: inIPVS,
 		script:  `ip addr flush dev kube-ipvs0`,
-		notices: []string{"services.ipvs", "services.ipvs.counted", "exchange@pod-to-service/remote"},
-		holds:   []string{"exchange@external-to-nodeport/remote", "exchange" + cross},
+		notices: []string{"services.ipvs", "exchange@pod-to-service/remote"},
+		holds:   []string{"exchange" + cross},
 	},
 	{
-		name: "nobody is masqueraded in ipvs mode", profile: "flannel-vxlan", lab: plan.Lab{ServiceProxy: "ipvs"},
+		name: "a rule translates in place of ipvs", profile: "host", lab: inIPVS,
+		script:  `$IPTABLES -t nat -I OUTPUT -d $VIP -j DNAT --to-destination $REMOTE; $IPTABLES -t nat -I OUTPUT -d $VIP -j KUBE-MARK-MASQ`,
+		notices: []string{"services.ipvs.counted"},
+		holds:   []string{"services.ipvs", "exchange@pod-to-service/remote"},
+	},
+	{
+		name: "nobody is masqueraded in ipvs mode", profile: "flannel-vxlan", lab: inIPVS,
 		script:  `$IPTABLES -t nat -F KUBE-MARK-MASQ`,
-		notices: []string{"exchange@external-to-nodeport/remote"},
+		notices: []string{"source@host-to-service/local", "source@external-to-nodeport/local"},
 		holds:   []string{"services.ipvs", "exchange@pod-to-service/remote"},
 	},
 }
