@@ -15,6 +15,12 @@ need() { # need PROGRAM DEBIAN-PACKAGE FEDORA-PACKAGE
 	have "$1" || missing="$missing $2:$3"
 }
 
+# What a test can do without: it is skipped by name then.
+wished=""
+wish() { # wish PROGRAM DEBIAN-PACKAGE FEDORA-PACKAGE
+	have "$1" || wished="$wished $2:$3"
+}
+
 need go golang-go golang
 need iptables-restore iptables iptables-nft
 need ipset ipset ipset
@@ -26,6 +32,15 @@ if [ "$want" = test ]; then
 	need clang clang clang
 	need llvm-strip llvm llvm
 	[ -e /usr/include/bpf/bpf_helpers.h ] || missing="$missing libbpf-dev:libbpf-devel"
+	# The tools that are driven beside our engine, and whose output is read.
+	wish iperf3 iperf3 iperf3
+	wish wrk wrk wrk
+	wish hey hey hey
+	wish sockperf sockperf sockperf
+	wish ping iputils-ping iputils
+	# The HTML report is tried in a browser.
+	wish chromium chromium chromium-headless
+	wish chromedriver chromium-driver chromedriver
 fi
 if [ "$want" = bench ]; then
 	need strace strace strace
@@ -42,25 +57,34 @@ if [ "$want" = vm ]; then
 	need xz xz-utils xz
 	need depmod kmod kmod
 fi
-[ -n "$missing" ] || exit 0
+[ -n "$missing$wished" ] || exit 0
 
 sudo=""
 if [ "$(id -u)" -ne 0 ]; then
-	if have sudo; then sudo=sudo; else
+	if have sudo; then sudo=sudo; elif [ -z "$missing" ]; then exit 0; else
 		echo "missing:$missing; run as root or install them" >&2
 		exit 1
 	fi
 fi
 if have apt-get; then
-	packages=$(for m in $missing; do echo "${m%%:*}"; done)
-	echo "installing with apt-get:" $packages >&2
+	names() { for m in $*; do echo "${m%%:*}"; done; }
+	install() { DEBIAN_FRONTEND=noninteractive $sudo apt-get install -qy --no-install-recommends "$@"; }
 	$sudo apt-get update -q
-	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -qy --no-install-recommends $packages
 elif have dnf; then
-	packages=$(for m in $missing; do echo "${m##*:}"; done)
-	echo "installing with dnf:" $packages >&2
-	$sudo dnf install -qy $packages
-else
+	names() { for m in $*; do echo "${m##*:}"; done; }
+	install() { $sudo dnf install -qy "$@"; }
+elif [ -n "$missing" ]; then
 	echo "missing, and no apt-get or dnf to install it with:$missing" >&2
 	exit 1
+else
+	exit 0
 fi
+if [ -n "$missing" ]; then
+	echo "installing:" $(names $missing) >&2
+	install $(names $missing)
+fi
+# One by one, so that a name that a distribution does not have takes none of the others with it.
+for package in $(names $wished); do
+	echo "installing: $package" >&2
+	install "$package" || echo "$package cannot be had here: what needs it is skipped" >&2
+done
