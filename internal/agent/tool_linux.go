@@ -157,7 +157,7 @@ func (g *guest) listening(ctx context.Context) error {
 		select {
 		case <-look.C:
 		case <-g.server.Ended():
-			return tools.Errorf(tools.KindStart, tool, "its server ended before it listened at port %d (%v)%s", g.ask.Port, g.server.Err(), g.said(g.server))
+			return tools.Errorf(tools.KindStart, tool, "its server ended before it listened at port %d (%s)%s", g.ask.Port, ending(g.server), g.said(g.server))
 		case <-ctx.Done():
 			return tools.Errorf(tools.KindStart, tool, "its server did not listen at port %d within %s%s", g.ask.Port, comingUp, g.said(g.server))
 		}
@@ -166,6 +166,14 @@ func (g *guest) listening(ctx context.Context) error {
 
 func (g *guest) said(p *child.Process) string {
 	return tools.Said(tools.Output{Stdout: p.Stdout(), Stderr: p.Stderr()})
+}
+
+// ending says how a process ended.
+func ending(p *child.Process) string {
+	if err := p.Err(); err != nil {
+		return err.Error()
+	}
+	return "exit status 0"
 }
 
 // freePort finds a port that nobody listens at.
@@ -293,7 +301,7 @@ func (g *guest) outlast(ctx context.Context, limit time.Duration) error {
 	case <-late.C:
 		return tools.Errorf(tools.KindTimeout, tool, "its client had not ended after %s", limit)
 	case <-g.server.Ended():
-		return tools.Errorf(tools.KindExit, tool, "its server ended in mid-trial (%v)%s", g.server.Err(), g.said(g.server))
+		return tools.Errorf(tools.KindExit, tool, "its server ended in mid-trial (%s)%s", ending(g.server), g.said(g.server))
 	}
 }
 

@@ -15,10 +15,12 @@ import (
 	"github.com/cnibench/cnibench/internal/facts"
 	"github.com/cnibench/cnibench/internal/foreign"
 	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 const published = "../../examples/published"
@@ -66,7 +68,7 @@ func TestPublished(t *testing.T) {
 				t.Error("it is not known what is wrong with it")
 			}
 			var b bytes.Buffer
-			if err := Text(&b, []Report{r}); err != nil {
+			if err := Text(&b, []Report{r}, 0); err != nil {
 				t.Fatal(err)
 			}
 			gold.Check(t, strings.TrimSuffix(f.Name(), ".csv")+".txt", b.Bytes())
@@ -79,7 +81,7 @@ func TestFormats(t *testing.T) {
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"two.json": func(b *bytes.Buffer) error { return JSON(b, reports) },
 		"two.md":   func(b *bytes.Buffer) error { return Markdown(b, reports) },
-		"two.txt":  func(b *bytes.Buffer) error { return Text(b, reports) },
+		"two.txt":  func(b *bytes.Buffer) error { return Text(b, reports, 0) },
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
@@ -97,7 +99,7 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, write := range map[string]func(*bytes.Buffer) error{
-		"text":     func(b *bytes.Buffer) error { return Text(b, []Report{r}) },
+		"text":     func(b *bytes.Buffer) error { return Text(b, []Report{r}, 0) },
 		"markdown": func(b *bytes.Buffer) error { return Markdown(b, []Report{r}) },
 	} {
 		var b bytes.Buffer
@@ -231,7 +233,7 @@ func TestLabRun(t *testing.T) {
 	}
 	if r.Alarm() || r.Cells == 0 {
 		var b bytes.Buffer
-		if err := Text(&b, []Report{r}); err != nil {
+		if err := Text(&b, []Report{r}, 0); err != nil {
 			t.Error(err)
 		}
 		t.Errorf("false alarm, or nothing to look at:\n%s", b.String())
@@ -322,7 +324,7 @@ func whole(t *testing.T, r Report) {
 		}
 	}
 	for _, write := range []func(*bytes.Buffer) error{
-		func(b *bytes.Buffer) error { return Text(b, []Report{r}) },
+		func(b *bytes.Buffer) error { return Text(b, []Report{r}, 0) },
 		func(b *bytes.Buffer) error { return Markdown(b, []Report{r}) },
 		func(b *bytes.Buffer) error { return JSON(b, []Report{r}) },
 	} {
@@ -402,5 +404,57 @@ func TestDocumentIsCurrent(t *testing.T) {
 	}
 	if !bytes.Equal(got, want.Bytes()) {
 		t.Error("docs/check.md is not what the rules say; run make generate")
+	}
+}
+
+// No line is wider than the terminal, but for single words that are longer.
+func TestTextFits(t *testing.T) {
+	for _, width := range []int{40, 60, 80, 200} {
+		for _, name := range []string{"canal-vs-cilium.csv", "nine-paths.csv"} {
+			var b bytes.Buffer
+			if err := Text(&b, []Report{load(t, name)}, width); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(b.String()) {
+				if w := unit.Width(strings.TrimSuffix(line, "\n")); w > width && len(strings.Fields(line)) > 2 {
+					t.Errorf("width %d: %d columns: %s", width, w, line)
+				}
+			}
+		}
+	}
+}
+
+// A large result is thinned: what is kept is bounded, spreads over the whole and has the same median.
+func TestThinned(t *testing.T) {
+	v := New(result.Header{})
+	v.bound = 1000
+	const n = 50_000
+	c := plan.Case{Profile: "canal", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Kind: plan.RR}}
+	for i := range n {
+		err := v.Add(result.Record{Type: result.TypeTrial, Trial: plan.Trial{Case: c, Repetition: i + 1}, Status: result.OK, Metrics: map[string]float64{
+			metric.TransactionRate: float64(1 + i), metric.ServiceDemand: float64(1 + i%7)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.values > 1001 {
+			t.Fatalf("%d values are kept", v.values)
+		}
+	}
+	r, err := v.Report("", nil)
+	if err != nil || r.Trials != n {
+		t.Fatalf("%d trials, %v", r.Trials, err)
+	}
+	c.Workload = c.Workload.Normalize()
+	if got := v.cell(c, metric.TransactionRate); math.Abs(got.Median/n-0.5) > 0.01 || got.N < 200 {
+		t.Errorf("the median of %d values kept is %v", got.N, got.Median)
+	}
+}
+
+// More cells than any plan makes are refused, with a way out.
+func TestTooManyCells(t *testing.T) {
+	v := New(result.Header{})
+	v.cells = make([]*Cell, maxCells+1)
+	if err := v.Add(result.Record{}); err == nil || hint.Of(err) == "" {
+		t.Errorf("got %v", err)
 	}
 }

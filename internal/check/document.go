@@ -29,8 +29,9 @@ A file that cannot be read is exit code 2. ` + "`-f json`" + ` is for programs: 
 docs/config.md.
 
 **Noise is no defect.** What rules compare stands on the 95 % intervals of the medians: two cells are apart only where their
-intervals are, by the margin of the rule. With one repetition the value is all there is, and few-repetitions says so. What few
-trials of a case show is a note, unless it is impossible. The two sides of our own trials are held against one another when
+intervals are, by the margin of the rule. With one repetition the value is all there is, and few-repetitions says so; it is a
+note where a run of ours lost trials in fewer than half of its cases, since our reports claim nothing of those. What few trials
+of a case show is a note, unless it is impossible. The two sides of our own trials are held against one another when
 they are taken (docs/method.md, Warnings); check sums those warnings up by id and does not repeat them. Those that make a
 number doubtful (counters-disagree, offered-load-not-reached, above-line-rate, errors, congestion, window-skew) count as
 doubtful where more than half of a case's trials, and four at least, carry them.

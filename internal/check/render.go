@@ -13,8 +13,11 @@ import (
 // Schema names the format of JSON.
 const Schema = "cnibench.check/v1"
 
-// width is that of a line of text.
-const width = 110
+// usual is the width of a line of text where the terminal's is not known, narrow the least.
+const (
+	usual  = 110
+	narrow = 40
+)
 
 // JSON writes reports for programs.
 func JSON(w io.Writer, reports []Report) error {
@@ -67,25 +70,29 @@ func (r Report) tellsOf() string {
 	return s + fmt.Sprintf(": %d impossible, %d doubtful, %d %s", r.Count(Impossible), r.Count(Doubtful), r.Count(Note), notes)
 }
 
-// Text writes reports for a terminal.
-func Text(w io.Writer, reports []Report) error {
-	var b strings.Builder
+// Text writes reports for a terminal of width columns, 0 if that is not known.
+func Text(w io.Writer, reports []Report, width int) error {
+	if width <= 0 {
+		width = usual
+	}
+	b := lines{width: max(narrow, width)}
 	for i, r := range reports {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(unit.Clean(r.Name) + "\n")
+		b.wrapped("", unit.Clean(r.Name))
 		if r.Source != "" {
-			b.WriteString("  " + unit.Clean(r.Source) + "\n")
+			b.wrapped("  ", unit.Clean(r.Source))
 		}
-		b.WriteString("  " + r.tellsOf() + "\n")
+		b.wrapped("  ", r.tellsOf())
 		for _, g := range r.groups() {
-			fmt.Fprintf(&b, "\n%s: %s (%s)\n", strings.ToUpper(g.Severity.String()), g.Title, g.ID)
+			b.WriteByte('\n')
+			b.wrapped("", fmt.Sprintf("%s: %s (%s)", strings.ToUpper(g.Severity.String()), g.Title, g.ID))
 			for _, f := range g.findings {
-				wrapped(&b, "  - ", unit.Clean(joined(f.Where, f.Saw)))
+				b.wrapped("  - ", unit.Clean(joined(f.Where, f.Saw)))
 			}
-			wrapped(&b, "  why: ", g.Why)
-			wrapped(&b, "  do:  ", g.Do)
+			b.wrapped("  why: ", g.Why)
+			b.wrapped("  do:  ", g.Do)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -99,9 +106,15 @@ func joined(where, saw string) string {
 	return where + ": " + saw
 }
 
+// lines is text for a terminal of so many columns.
+type lines struct {
+	strings.Builder
+	width int
+}
+
 // wrapped writes text under its lead, further lines indented by as much.
-func wrapped(b *strings.Builder, lead, text string) {
-	for i, line := range unit.Wrap(text, width-len(lead)) {
+func (b *lines) wrapped(lead, text string) {
+	for i, line := range unit.Wrap(text, b.width-len(lead)) {
 		if i > 0 {
 			lead = strings.Repeat(" ", len(lead))
 		}

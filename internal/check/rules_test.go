@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,7 @@ var ruleCases = []ruleCase{
 	{"quantiles", "canal;X;rr;rtt.min;10 us\ncanal;X;rr;rtt.max;20 us\ncanal;X;rr;rtt.stddev;9 us", "stddev", Impossible},
 	{"quantiles", "canal;X;rr;rtt.min;10 us\ncanal;X;rr;rtt.mean;30 us\ncanal;X;rr;rtt.p50;20 us\ncanal;X;rr;rtt.p90;20 us\ncanal;X;rr;rtt.p99;90 us\ncanal;X;rr;rtt.max;500 us\ncanal;X;rr;rtt.stddev;50 us", "", 0},
 	{"concurrency", "canal;X;http(connections=100);request_rate;20000 1/s\ncanal;X;http(connections=100);response_time.mean;8 ms", "160 under way, and there are 100", Impossible},
+	{"concurrency", "canal;X;http(connections=100,tool=wrk);request_rate;20000 1/s\ncanal;X;http(connections=100,tool=wrk);response_time.mean;8 ms", "", 0},
 	{"concurrency", "canal;X;rr;transaction_rate;10000 1/s\ncanal;X;rr;rtt.mean;104 us", "", 0},
 	{"concurrency", "canal;X;rr(burst=8);transaction_rate;80000 1/s\ncanal;X;rr(burst=8);rtt.mean;100 us", "", 0},
 	{"concurrency", "canal;X;rr(burst=8);transaction_rate;90000 1/s\ncanal;X;rr(burst=8);rtt.mean;100 us", "9 under way, and there are 8", Impossible},
@@ -275,7 +277,7 @@ func TestTrialWarnings(t *testing.T) {
 		id, want       string
 		severity       Severity
 	}{
-		{7, 5, outcome.Disagree, "5 of 7 trials of 1 cases, such as canal pod-to-pod/cross-node stream: seen", Doubtful},
+		{7, 5, outcome.Disagree, "5 of 7 trials of one case, canal pod-to-pod/cross-node stream: seen", Doubtful},
 		{7, 3, outcome.Disagree, "3 of 7 trials", Note},
 		{7, 7, outcome.CPUSteal, "7 of 7 trials", Note},
 		{7, 7, remark, "", Note},
@@ -349,5 +351,37 @@ func TestRulesAreWhole(t *testing.T) {
 			t.Errorf("rule %+v is there twice or lacks something", r.Rule)
 		}
 		seen[r.ID] = true
+	}
+}
+
+// TestFewRepetitionsOfOurs: a few cells that lost trials are a note in a run of ours, most of them a doubt; what somebody
+// else published is doubtful in any case.
+func TestFewRepetitionsOfOurs(t *testing.T) {
+	short := func(cells int) []result.Record {
+		var records []result.Record
+		for i := range 5 {
+			n := 7
+			if i < cells {
+				n = 2
+			}
+			for _, r := range own(n, 0, "") {
+				r.Profile = string(rune('a' + i))
+				records = append(records, r)
+			}
+		}
+		return records
+	}
+	for _, c := range []struct {
+		origin string
+		cells  int
+		want   []Severity
+	}{{"", 0, nil}, {"", 2, []Severity{Note}}, {"", 3, []Severity{Doubtful}}, {"iperf3", 2, []Severity{Doubtful}}} {
+		var got []Severity
+		for _, f := range ask(t, "few-repetitions", result.Header{Origin: c.origin}, short(c.cells)) {
+			got = append(got, f.Severity)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("origin %q, %d of 5 cases short: %v, want %v", c.origin, c.cells, got, c.want)
+		}
 	}
 }

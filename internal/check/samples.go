@@ -53,8 +53,14 @@ func fewRepetitions(v *View) []seen {
 		return nil
 	}
 	by := map[int][]string{}
+	measured, few := 0, 0
 	for _, t := range v.cases {
-		if n := t.trials - t.failed; n > 0 && n < stat.MinRepetitions {
+		n := t.trials - t.failed
+		if n > 0 {
+			measured++
+		}
+		if n > 0 && n < stat.MinRepetitions {
+			few++
 			by[n] = append(by[n], t.Case.Key())
 		}
 	}
@@ -64,7 +70,11 @@ func fewRepetitions(v *View) []seen {
 		if n == 1 {
 			times = "once"
 		}
-		list = append(list, seen{where: someOf(by[n], len(v.cases)), saw: "measured " + times})
+		found := seen{where: someOf(by[n], len(v.cases)), saw: "measured " + times}
+		if !v.imported() && 2*few < measured {
+			found = found.as(Note) // a few cells of a run of ours lost trials, and its reports claim nothing of those
+		}
+		list = append(list, found)
 	}
 	return list
 }
@@ -244,7 +254,11 @@ func trialWarnings(v *View) []seen {
 	var list []seen
 	for _, id := range slices.Sorted(maps.Keys(sums)) {
 		s := sums[id]
-		say := seen{where: id, saw: fmt.Sprintf("%d of %d trials of %d cases, such as %s", s.trials, s.of, s.cases, s.first)}
+		cases := fmt.Sprintf("%d cases, such as", s.cases)
+		if s.cases == 1 {
+			cases = "one case,"
+		}
+		say := seen{where: id, saw: fmt.Sprintf("%d of %d trials of %s %s", s.trials, s.of, cases, s.first)}
 		if s.most && slices.Contains(grave, id) {
 			say = say.as(Doubtful)
 		}

@@ -251,6 +251,9 @@ func (t *trial) order(family string) []string {
 // inFlight returns rate times mean latency and how many requests may be under way; ok if all is known.
 func (t *trial) inFlight() (under float64, most int, ok bool) {
 	rate, latency := metric.TransactionRate, metric.RTT+".mean"
+	if tool := t.Workload.Tool; tool == plan.Wrk || tool == plan.Hey {
+		return 0, 0, false // wrk adds times of requests that it did not send, hey rounds its mean to 100 us
+	}
 	switch t.Workload.Kind {
 	case plan.RR, plan.CRR:
 		most = t.Workload.Concurrency()

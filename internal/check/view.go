@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
@@ -31,10 +32,20 @@ func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
 // Cell is what the finished trials of a case say about one metric.
 type Cell struct {
 	Key
-	// Values are in the order in which they were added.
+	// Values are in the order in which they were added; of a very large result every second one, fourth one and so on.
 	Values []float64
 	stat.Summary
+	// came counts the values that were added, level how often they were thinned.
+	came, level int
 }
+
+// Bounds of what is kept of a result, whatever its size.
+const (
+	maxCells  = 200_000
+	maxValues = 3 << 20
+	// fewKept is the number of values up to which a cell is never thinned.
+	fewKept = 20
+)
 
 // View is a result as the rules see it. Records are added one by one and not kept.
 type View struct {
@@ -52,6 +63,8 @@ type View struct {
 	judged []*Cell
 	at     map[Key]*Cell
 	of     map[plan.Case]*tally
+	// values counts those that are kept; bound stands for maxValues in tests, 0 is maxValues.
+	values, bound int
 }
 
 // tally is what the trials of one case showed.
@@ -89,20 +102,32 @@ func New(h result.Header) *View {
 	return v
 }
 
-// Of is the view of a result in memory.
+// Of is the view of a result in memory, which must not be larger than any that a plan makes.
 func Of(h result.Header, records []result.Record) *View {
 	v := New(h)
 	for _, r := range records {
-		v.Add(r)
+		if v.Add(r) != nil {
+			break
+		}
 	}
 	return v
 }
 
-// Add takes in a record; those that are no trials are passed over.
-func (v *View) Add(r result.Record) {
-	if r.Type != result.TypeTrial {
-		return
+// Add takes in a record; those that are no trials are passed over. The error says that the result is larger than any that
+// a plan makes.
+func (v *View) Add(r result.Record) error {
+	if len(v.cells) > maxCells || len(v.cases) > maxCells {
+		return hint.With(fmt.Errorf("the result is larger than any plan makes: over %d cells (a profile, path and workload with a metric)", maxCells),
+			"split the file by profile")
 	}
+	if r.Type == result.TypeTrial {
+		v.trial(r)
+	}
+	return nil
+}
+
+// trial takes in a trial.
+func (v *View) trial(r result.Record) {
 	c := r.Case
 	c.Workload = c.Workload.Normalize()
 	t := v.of[c]
@@ -150,7 +175,31 @@ func (v *View) put(k Key, x float64) {
 		v.at[k] = &Cell{Key: k}
 		v.cells = append(v.cells, v.at[k])
 	}
-	v.at[k].Values = append(v.at[k].Values, x)
+	c := v.at[k]
+	if c.came%(1<<c.level) == 0 {
+		c.Values = append(c.Values, x)
+		v.values++
+	}
+	c.came++
+	if v.values > cmp.Or(v.bound, maxValues) {
+		v.thin()
+	}
+}
+
+// thin keeps every second value of the cells that are not small.
+func (v *View) thin() {
+	for _, c := range v.cells {
+		if len(c.Values) <= fewKept {
+			continue
+		}
+		kept := make([]float64, 0, len(c.Values)/2+1) // a new array, so that the old one is freed
+		for i := 0; i < len(c.Values); i += 2 {
+			kept = append(kept, c.Values[i])
+		}
+		v.values -= len(c.Values) - len(kept)
+		c.Values = kept
+		c.level++
+	}
 }
 
 // finish summarizes the cells; more may be added after it.

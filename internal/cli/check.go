@@ -16,7 +16,8 @@ import (
 
 // checkFormats write the reports of check, by name.
 var checkFormats = map[string]func(io.Writer, []check.Report) error{
-	"text": check.Text, "markdown": check.Markdown, "json": check.JSON,
+	"text":     func(w io.Writer, rs []check.Report) error { return check.Text(w, rs, terminal(w).Width) },
+	"markdown": check.Markdown, "json": check.JSON,
 }
 
 // checkNames are the names of checkFormats in the order of help.
@@ -119,10 +120,7 @@ func (p *program) checkFile(name string, only []string) (check.Report, error) {
 		return check.Report{}, err
 	}
 	v := check.New(s.Header())
-	err = p.each(s, false, func(rec *result.Record) error {
-		v.Add(*rec)
-		return nil
-	})
+	err = p.each(s, false, func(rec *result.Record) error { return v.Add(*rec) })
 	if err != nil {
 		return check.Report{}, err
 	}

@@ -185,6 +185,9 @@ func (e *labEnvironment) Drops(profile string, p plan.Path) ([]sample.Drop, erro
 	return e.lab.Drops(profile, p)
 }
 
+// Full makes the lab a run.FullReader.
+func (e *labEnvironment) Full(profile string) (map[string]uint64, error) { return e.lab.Full(profile) }
+
 // Conditions are those of the whole lab: every node has a NIC of the same rate, every path the same CPUs.
 func (e *labEnvironment) Conditions() outcome.Conditions {
 	c := outcome.FromFacts(e.facts)

@@ -130,7 +130,7 @@ func (b Budget) hold(h *Holding, confidence float64) {
 		s := stat.Summarize(h.B.Values(), sided)
 		h.Low, h.High, point, covered = s.Low, s.High, s.Median, s.Confidence
 	}
-	beyond := !b.Relative || math.IsNaN(point) || math.Abs(math.Log(point)) > math.Log1p(h.Floor)
+	beyond := !b.Relative || math.IsNaN(point) || math.Abs(math.Log(point)) > math.Log1p(h.Band())
 	switch {
 	case h.Adjusted <= 1-confidence && beyond:
 		h.State = Broken
@@ -167,6 +167,10 @@ func (b Budget) undecided(h *Holding, point, confidence float64) {
 		low, high, point, limit = math.Log(low), math.Log(high), math.Log(point), math.Log(limit)
 		if math.Abs(point) <= math.Log1p(h.Floor) && math.Abs(limit) < math.Log1p(h.Floor) {
 			h.Why = fmt.Sprintf("the limit lies within the noise floor of %.2g%%", 100*h.Floor)
+			return
+		}
+		if h.Adjusted <= 1-confidence && h.drifted(math.Exp(point)) {
+			h.Why = fmt.Sprintf("the other profiles differ by %.2g%% too, under the same recorded conditions: run it again", 100*h.Drift)
 			return
 		}
 	}

@@ -41,7 +41,13 @@ type Match struct {
 	A, B *Cell
 	// FloorMeasured is false if neither result has a twin to measure the noise floor by.
 	FloorMeasured bool
+	// Drift is how far the other profiles lie apart between two results that share every condition that they recorded, as a
+	// share: what is the moment's and not a profile's. It is 0 where conditions differ, which may be the cause of it.
+	Drift float64
 }
+
+// Band is the share up to which a difference is noise: that of the floor and the drift together.
+func (m Match) Band() float64 { return (1+m.Floor)*(1+m.Drift) - 1 }
 
 // Lost says whether A has a number and every trial of B failed.
 func (m Match) Lost() bool { return m.A.N > 0 && m.B.N == 0 && m.B.Failed > 0 }
@@ -130,6 +136,7 @@ func (p *Pair) match(names map[string]string) {
 		open = append(open, pending{x: &m.Comparison, c: m.B, base: m.A, apart: true})
 	}
 	settle(open, p.Confidence)
+	p.measureDrift()
 	for i := range p.Matches {
 		m := &p.Matches[i]
 		switch {
@@ -137,6 +144,8 @@ func (p *Pair) match(names map[string]string) {
 			m.Need = 0 // more of the same would not help
 		case m.Identical() && m.Verdict != None:
 			m.Verdict, m.Need = Same, 0
+		case (m.Verdict == Better || m.Verdict == Worse) && m.drifted(m.Ratio):
+			m.Verdict = Inconclusive // what would decide is another run, not more repetitions
 		}
 	}
 	cases = map[Key]bool{}

@@ -82,7 +82,12 @@ func (n *Node) Drops() ([]string, error) {
 	if n.programs.Drops == nil {
 		return nil, nil
 	}
-	return n.programs.Drops()
+	drops, err := n.programs.Drops()
+	var lines []string
+	for _, d := range drops {
+		lines = append(lines, d.String())
+	}
+	return lines, err
 }
 
 // Pod is a host on a node.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/sample"
 )
 
@@ -18,6 +19,18 @@ func (t *Trial) drops() map[*worker]uint32 {
 		}
 	}
 	return all
+}
+
+// buffersOf returns the buffers of the first flow of a stream; nil for others, and where the kernel does not say.
+func (t *Trial) buffersOf(crew []*worker) *sample.Buffers {
+	if t.o.Workload.Kind != plan.Stream || len(crew) == 0 {
+		return nil
+	}
+	m, err := sock.MemoryOf(crew[0].fd)
+	if err != nil {
+		return nil
+	}
+	return &sample.Buffers{ReceiveBytes: uint64(m.ReceiveBuffer), SendBytes: uint64(m.SendBuffer)}
 }
 
 // sumDrops adds up what the sockets that were there at both edges turned away.

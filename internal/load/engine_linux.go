@@ -130,6 +130,9 @@ func newTrial(o Options) (*Trial, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
+	if t.o.Workload.Bidirectional {
+		t.o.Workload.Flows *= 2 // so many each way; see openEitherWay
+	}
 	t.threads = t.o.Workload.Flows
 	if t.o.Workload.Under != "" {
 		t.threads++

@@ -19,6 +19,13 @@ var everyWorkload = []plan.Workload{
 	{Kind: plan.Stream, Protocol: plan.UDP, Flows: 2, MessageSize: 16},
 	{Kind: plan.Stream, Protocol: plan.UDP, Rate: 50e6},
 	{Kind: plan.Stream, Protocol: plan.UDP, Rate: 50e6, Flows: 2, Reverse: true},
+	{Kind: plan.Stream, Protocol: plan.UDP, Mix: plan.IMIX},
+	{Kind: plan.Stream, Protocol: plan.UDP, Mix: plan.IMIX, Rate: 20e6, Flows: 2},
+	{Kind: plan.Stream, Protocol: plan.UDP, Mode: plan.GSO},
+	{Kind: plan.Stream, Protocol: plan.UDP, Mode: plan.GSO, MessageSize: 64, Flows: 2, Reverse: true},
+	{Kind: plan.Stream, Protocol: plan.UDP, Mode: plan.GSO, Rate: 50e6, MessageSize: 1000},
+	{Kind: plan.Stream, Protocol: plan.UDP, Buffer: 1 << 20},
+	{Kind: plan.Stream, Buffer: 1 << 20},
 	{Kind: plan.RR},
 	{Kind: plan.RR, Flows: 3, RequestSize: 1024, ResponseSize: 100_000},
 	{Kind: plan.RR, Protocol: plan.UDP},
@@ -257,24 +264,38 @@ func TestClientMayLeaveFirst(t *testing.T) {
 	for _, w := range []plan.Workload{{Kind: plan.RR}, {Kind: plan.Stream, Flows: 2}, {Kind: plan.Stream, Reverse: true}} {
 		t.Run(w.String(), func(t *testing.T) {
 			needNamespace(t)
-			o := options(w)
-			s := prepare(t, "server", o)
-			o.Port, o.Warmup = s.Port(), 0
-			c := prepare(t, "client", o)
-			serving, loading := start(t.Context(), s), start(t.Context(), c)
-			client := wait(t, loading, 1)[0]
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			server := wait(t, serving, 1)[0]
-			if client.err != nil || server.err != nil || len(server.o.Errors) > 0 {
-				t.Fatalf("client %v, server %v %+v", client.err, server.err, server.o)
-			}
-			if elapsed := time.Duration(server.o.ElapsedNs); elapsed >= o.Window {
-				t.Errorf("the server counts %v although its flows went earlier", elapsed)
+			// A busy machine may start the client so late that it does not leave first; it will not do so every time.
+			for try := 1; ; try++ {
+				elapsed, window := leaveFirst(t, w)
+				if elapsed < window {
+					return
+				}
+				if try == 10 {
+					t.Fatalf("the server counts %v of %v although its flows went earlier", elapsed, window)
+				}
 			}
 		})
 	}
+}
+
+// leaveFirst runs a trial whose client has no warm-up, and so is done sooner. It returns how long the server counted, and
+// its window.
+func leaveFirst(t *testing.T, w plan.Workload) (elapsed, window time.Duration) {
+	t.Helper()
+	o := options(w)
+	s := prepare(t, "server", o)
+	o.Port, o.Warmup = s.Port(), 0
+	c := prepare(t, "client", o)
+	serving, loading := start(t.Context(), s), start(t.Context(), c)
+	client := wait(t, loading, 1)[0]
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server := wait(t, serving, 1)[0]
+	if client.err != nil || server.err != nil || len(server.o.Errors) > 0 {
+		t.Fatalf("client %v, server %v %+v", client.err, server.err, server.o)
+	}
+	return time.Duration(server.o.ElapsedNs), o.Window
 }
 
 func TestEdgesAreCalledOnceEach(t *testing.T) {

@@ -64,8 +64,8 @@ func (t *Trial) settle(fd int) error {
 			return err
 		}
 	}
-	if t.transport() == syscall.SOCK_DGRAM {
-		return sock.SetReceiveBuffer(fd, receiveBuffer)
+	if err := t.buffers(fd); err != nil || t.transport() == syscall.SOCK_DGRAM {
+		return err
 	}
 	if err := sock.SetNoDelay(fd); err != nil {
 		return err

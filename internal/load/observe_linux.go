@@ -46,6 +46,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	o.Backends = sumShares(crew)
 	counts[gone] += t.sumDatagrams(o, crew, limit)
 	sumDrops(o.Datagrams, begin.drops, end.drops)
+	o.Buffers = t.buffersOf(crew)
 	if t.o.Workload.Kind == plan.Ping && t.o.Side == wire.SideServer {
 		return o, nil
 	}
@@ -201,11 +202,13 @@ func sumTCP(crew []*worker, begin, end map[*worker]sock.TCPState) *sample.TCPInf
 // were sending: of what a dead path swallows, sequence numbers know nothing.
 func (t *Trial) sumDatagrams(o *sample.Observation, crew []*worker, limit int64) uint64 {
 	var silent uint64
+	var receivers float64
 	for _, w := range crew {
 		r, ok := w.flow.(*datagramReceiver)
 		if !ok {
 			continue
 		}
+		receivers++
 		if o.Datagrams == nil {
 			o.Datagrams = &sample.Datagrams{}
 		}
@@ -215,11 +218,14 @@ func (t *Trial) sumDatagrams(o *sample.Observation, crew []*worker, limit int64)
 		d.Lost += l.lost()
 		d.Reordered += l.reordered
 		d.Duplicates += l.duplicates
-		d.JitterNs += l.jitter / float64(len(crew))
+		d.JitterNs += l.jitter
 		gap := int64(t.o.Window) / int64(max(l.received, 1))
 		if l.received > 0 && r.latest < limit-max(10*gap, int64(100*time.Millisecond)) {
 			silent++
 		}
+	}
+	if receivers > 0 {
+		o.Datagrams.JitterNs /= receivers
 	}
 	return silent
 }

@@ -117,7 +117,7 @@ func (t *Trial) settleDown(ctx context.Context, early bool) error {
 // straggles says whether what was sent within the window may arrive after it: at the receiver of a datagram stream.
 func (t *Trial) straggles() bool {
 	w := t.o.Workload
-	return w.Kind == plan.Stream && w.Protocol == plan.UDP && !t.work.sends
+	return w.Kind == plan.Stream && w.Protocol == plan.UDP && (!t.work.sends || w.Bidirectional)
 }
 
 // settled is the phase from which a thread's marks stand. Only stragglers change them after the window has closed; all

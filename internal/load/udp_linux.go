@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/sample"
 )
 
@@ -15,7 +16,7 @@ import (
 // datagramSender is the sending side.
 type datagramSender struct {
 	batch    *sock.Batch
-	size     int
+	cut      cut
 	sequence uint64
 	paced    bool
 	pacer    pacer
@@ -23,13 +24,22 @@ type datagramSender struct {
 
 func openDatagramSender(w *worker) error {
 	o := w.trial.o.Workload
-	s := &datagramSender{batch: sock.NewBatch(datagramsPerCall, o.MessageSize), size: o.MessageSize, paced: o.Rate > 0}
-	content := filled(o.MessageSize)
+	s := &datagramSender{cut: cutOf(o), paced: o.Rate > 0}
+	s.batch = newBatchFor(s.cut)
+	content := filled(s.cut.segments * s.cut.largest())
 	for i := range s.batch.Cap() {
 		copy(s.batch.Buffer(i), content)
 	}
+	if o.Mode == plan.GSO {
+		if err := sock.SetSegment(w.fd, o.MessageSize); err != nil {
+			return withoutOffload("segmentation offload of UDP", err)
+		}
+	}
 	if s.paced {
-		perFlow := o.Rate / 8 / float64(o.MessageSize) / float64(o.Flows)
+		perFlow := o.Rate / 8 / s.cut.mean() / float64(o.Flows)
+		if o.Bidirectional {
+			perFlow *= 2 // half of the flows send
+		}
 		s.pacer = newPacer(0, perFlow)
 	}
 	w.flow = s
@@ -38,7 +48,7 @@ func openDatagramSender(w *worker) error {
 
 func (s *datagramSender) step(w *worker) bool {
 	now := w.trial.now()
-	n := s.batch.Cap()
+	n := s.batch.Cap() * s.cut.segments
 	if s.paced {
 		if s.pacer.start == 0 {
 			// The flows share the gap between them, so that they do not send at the same instants.
@@ -52,35 +62,42 @@ func (s *datagramSender) step(w *worker) bool {
 		}
 		n = int(min(due, uint64(n)))
 	}
-	for i := range n {
-		b := s.batch.Buffer(i)
-		binary.BigEndian.PutUint64(b, s.sequence+uint64(i))
-		binary.BigEndian.PutUint64(b[8:], uint64(now))
-	}
-	sent, e := s.batch.Send(w.fd, n)
+	buffers, _ := s.cut.fill(s.batch, s.sequence, n, now)
+	took, e := s.batch.Send(w.fd, buffers)
 	if e != 0 {
 		if e == syscall.ECONNREFUSED && w.server() {
 			return w.die(gone)
 		}
 		return w.missed(e)
 	}
-	s.sequence += uint64(sent)
-	s.pacer.sent(uint64(sent))
-	w.count.sent.Add(uint64(sent) * uint64(s.size))
-	w.count.operations.Add(uint64(sent))
+	sent, bytes := s.cut.sum(s.sequence, n, took)
+	s.sequence += sent
+	s.pacer.sent(sent)
+	w.count.sent.Add(bytes)
+	w.count.operations.Add(sent)
 	return true
 }
 
 // datagramReceiver is the receiving side.
 type datagramReceiver struct {
-	batch  *sock.Batch
+	batch *sock.Batch
+	// size is what a receive that returned several datagrams at once is cut into, 0 if it returns one.
+	size   int
 	ledger ledger
 	latest int64 // when the latest datagram came
 	phase  int32
 }
 
 func openDatagramReceiver(w *worker) error {
-	w.flow = &datagramReceiver{batch: sock.NewBatch(datagramsPerCall, max(w.trial.o.Workload.MessageSize, greetingSize))}
+	o := w.trial.o.Workload
+	r := &datagramReceiver{batch: sock.NewBatch(datagramsPerCall, max(cutOf(o).largest(), greetingSize))}
+	if o.Mode == plan.GSO {
+		if err := sock.SetCoalesce(w.fd); err != nil {
+			return withoutOffload("receive offload of UDP", err)
+		}
+		r.size, r.batch = o.MessageSize, sock.NewBatch(superPackets, superPacket)
+	}
+	w.flow = r
 	w.hist.transit = sample.NewHistogram()
 	if w.leaveAt == drain {
 		w.leaveAt = after // stragglers of the window may still come
@@ -105,28 +122,38 @@ func (r *datagramReceiver) step(w *worker) bool {
 		return e == syscall.ECONNREFUSED || w.missed(e)
 	}
 	now := w.trial.now()
-	var bytes uint64
-	arrived := n
+	var bytes, arrived uint64
 	for i := range n {
-		b := r.batch.Received(i)
-		if len(b) < greetingSize || isGreeting(b) {
-			arrived--
-			continue
-		}
-		bytes += uint64(len(b))
-		if w.phase >= after {
-			continue // the ledger is Run's
-		}
-		r.ledger.arrive(binary.BigEndian.Uint64(b))
-		excess := r.ledger.time(now - int64(binary.BigEndian.Uint64(b[8:])))
-		if w.phase == window {
-			w.hist.transit.Record(excess)
+		for b := r.batch.Received(i); len(b) > 0; {
+			one := b
+			if r.size > 0 {
+				one = b[:min(r.size, len(b))]
+			}
+			b = b[len(one):]
+			if len(one) < greetingSize || isGreeting(one) {
+				continue
+			}
+			bytes += uint64(len(one))
+			arrived++
+			r.note(w, one, now)
 		}
 	}
 	if w.phase < after {
 		r.latest = now
 	}
 	w.count.received.Add(bytes)
-	w.count.operations.Add(uint64(arrived))
+	w.count.operations.Add(arrived)
 	return true
+}
+
+// note enters a datagram in the ledger.
+func (r *datagramReceiver) note(w *worker, b []byte, now int64) {
+	if w.phase >= after {
+		return // the ledger is Run's
+	}
+	r.ledger.arrive(binary.BigEndian.Uint64(b))
+	excess := r.ledger.time(now - int64(binary.BigEndian.Uint64(b[8:])))
+	if w.phase == window {
+		w.hist.transit.Record(excess)
+	}
 }

@@ -21,6 +21,8 @@ func workOf(side string, w plan.Workload) (work, error) {
 	client := side == wire.SideClient
 	sender := client != w.Reverse
 	switch {
+	case w.Kind == plan.Stream && w.Bidirectional:
+		return work{open: openEitherWay, standing: true, sends: true}, nil
 	case w.Kind == plan.Stream && w.Protocol == plan.TCP && sender:
 		return work{open: openSender, standing: true, sends: true}, nil
 	case w.Kind == plan.Stream && w.Protocol == plan.TCP:

@@ -174,10 +174,11 @@ func (t *trial) offeredLoad() string {
 		return t.notSent()
 	}
 	offered, ok := t.metrics[metric.OfferedLoad]
-	if !ok || t.w.Rate <= 0 || offered >= (1-shortfall)*t.w.Rate {
+	intended := t.w.Rate * float64(len(t.directions()))
+	if !ok || intended <= 0 || offered >= (1-shortfall)*intended {
 		return ""
 	}
-	return fmt.Sprintf("%.4g bit/s left the sender, %.4g were intended", offered, t.w.Rate)
+	return fmt.Sprintf("%.4g bit/s left the sender, %.4g were intended", offered, intended)
 }
 
 func (t *trial) disagree() string {
@@ -198,13 +199,21 @@ func (t *trial) disagree() string {
 func (t *trial) counts() (what string, a, b float64) {
 	switch t.w.Work() {
 	case "KB":
-		return "bytes sent and received", t.sender.perSecond(t.sender.sent()), t.receiver.perSecond(t.receiver.received())
-	case "packet":
-		lost := 0.0
-		if t.receiver.Datagrams != nil {
-			lost = float64(t.receiver.Datagrams.Lost)
+		for _, d := range t.directions() {
+			a += d.sender.perSecond(d.sender.sent())
+			b += d.receiver.perSecond(d.receiver.received())
 		}
-		return "datagrams sent and received or lost", t.sender.perSecond(t.sender.units()), t.receiver.perSecond(t.receiver.units() + lost)
+		return "bytes sent and received", a, b
+	case "packet":
+		for _, d := range t.directions() {
+			lost := 0.0
+			if d.receiver.Datagrams != nil {
+				lost = float64(d.receiver.Datagrams.Lost)
+			}
+			a += d.sender.perSecond(d.sender.packets(d.sender.sent()))
+			b += d.receiver.perSecond(d.receiver.packets(d.receiver.received()) + lost)
+		}
+		return "datagrams sent and received or lost", a, b
 	}
 	return t.w.Work() + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
 }
@@ -223,7 +232,7 @@ func (t *trial) aboveLineRate() string {
 	if !ok || t.c.LineRate <= 0 {
 		return ""
 	}
-	limit := t.c.LineRate
+	limit := t.c.LineRate * float64(len(t.directions()))
 	if t.c.NIC == "wire" && t.c.MTU > tcpHeaders {
 		payload := t.c.MTU - tcpHeaders
 		if t.w.Protocol == plan.UDP {

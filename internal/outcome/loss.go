@@ -107,13 +107,30 @@ func mostFirst(drops []sample.Drop) []sample.Drop {
 
 func above(n, floor uint64) uint64 { return max(n, floor) - floor }
 
+// datagramsOf returns the account of the receiver, or of both where both receive.
 func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
+	var all []*sample.Datagrams
 	for _, o := range []*sample.Observation{server, client} {
 		if o != nil && o.Datagrams != nil {
-			return o.Datagrams
+			all = append(all, o.Datagrams)
 		}
 	}
-	return nil
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	a, b := all[0], all[1]
+	sum := &sample.Datagrams{
+		Expected: a.Expected + b.Expected, Received: a.Received + b.Received, Lost: a.Lost + b.Lost,
+		Reordered: a.Reordered + b.Reordered, Duplicates: a.Duplicates + b.Duplicates, JitterNs: (a.JitterNs + b.JitterNs) / 2,
+	}
+	if a.SocketDrops != nil && b.SocketDrops != nil {
+		drops := *a.SocketDrops + *b.SocketDrops
+		sum.SocketDrops = &drops
+	}
+	return sum
 }
 
 // socketDrops is what the receiving sockets turned away: as the sockets say, or else as the receiver's namespace says.

@@ -51,7 +51,9 @@ func TestLocate(t *testing.T) {
 		{"others' packets are not ours", 10, []sample.Drop{{Device: "eth0", Kind: sample.DropQdisc, What: "tbf", Packets: 1e6}},
 			nil, map[string]uint64{InQdisc: 10}, ""},
 		{"the ends' devices, where the path cannot be read", 10, nil,
-			func(c, _ *sample.Observation) { c.Host.Devices = map[string]int64{"eth0.1.tx_dropped": 3, "eth0.rx_bytes": 5} },
+			func(c, _ *sample.Observation) {
+				c.Host.Devices = map[string]int64{"eth0.1.tx_dropped": 3, "eth0.rx_bytes": 5}
+			},
 			map[string]uint64{InDevice: 3, OnPath: 7}, "3 device (client eth0.1 tx 3)"},
 	} {
 		c, s := lost(tt.lost)

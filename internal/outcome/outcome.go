@@ -109,30 +109,50 @@ func (t *trial) put(name string, value float64, ok bool) {
 }
 
 func (t *trial) stream() {
-	if t.receiver != nil {
-		t.metrics[metric.Goodput] = t.receiver.perSecond(8 * t.receiver.received())
+	goodput, ok := t.sum(func(d direction) (float64, bool) {
+		if d.receiver == nil {
+			return 0, false
+		}
+		return d.receiver.perSecond(8 * d.receiver.received()), true
+	})
+	t.put(metric.Goodput, goodput, ok)
+	if t.w.Bidirectional {
+		t.eachWay()
 	}
 }
 
 func (t *trial) retransmits() {
-	if t.sender == nil || t.receiver == nil || t.sender.TCP == nil {
-		return
-	}
+	again, ok := t.sum(func(d direction) (float64, bool) {
+		if d.sender == nil || d.sender.TCP == nil {
+			return 0, false
+		}
+		return d.sender.perSecond(float64(d.sender.TCP.Retransmits)), true
+	})
 	// Both are rates of their own window; their quotient is per byte.
-	if bytes := t.receiver.perSecond(t.receiver.received()); bytes > 0 {
-		t.metrics[metric.RetransmitsPerG] = t.sender.perSecond(float64(t.sender.TCP.Retransmits)) / bytes * 1e9
+	if bytes := t.metrics[metric.Goodput] / 8; ok && bytes > 0 {
+		t.metrics[metric.RetransmitsPerG] = again / bytes * 1e9
 	}
 }
 
 func (t *trial) datagrams() {
-	if t.sender != nil {
-		t.metrics[metric.OfferedLoad] = t.sender.perSecond(8 * t.sender.sent())
-	}
+	offered, ok := t.sum(func(d direction) (float64, bool) {
+		if d.sender == nil {
+			return 0, false
+		}
+		return d.sender.perSecond(8 * d.sender.sent()), true
+	})
+	t.put(metric.OfferedLoad, offered, ok)
 	if t.receiver == nil {
 		return
 	}
-	t.metrics[metric.PacketRate] = t.receiver.perSecond(t.receiver.received() / float64(t.w.MessageSize))
-	if d := t.receiver.Datagrams; d != nil {
+	packets, ok := t.sum(func(d direction) (float64, bool) {
+		if d.receiver == nil {
+			return 0, false
+		}
+		return d.receiver.perSecond(d.receiver.packets(d.receiver.received())), true
+	})
+	t.put(metric.PacketRate, packets, ok)
+	if d := datagramsOf(t.observation(t.client), t.observation(t.server)); d != nil {
 		if d.Expected > 0 {
 			t.metrics[metric.FrameLossRate] = float64(d.Lost) / float64(d.Expected)
 		}

@@ -33,7 +33,9 @@ func DeriveSearch(w plan.Workload, r result.Record, c Conditions) (map[string]fl
 	throughput := Throughput(r.Probes)
 	m, warnings := Derive(w.Probe(throughput), r.Client, r.Server, c)
 	m[metric.Throughput] = throughput
-	m[metric.PacketRate] = typical(r.Probes, func(p result.Probe) float64 { return p.Delivered }) / 8 / float64(w.Normalize().MessageSize)
+	if of := m[metric.Goodput]; of > 0 {
+		m[metric.PacketRate] *= typical(r.Probes, func(p result.Probe) float64 { return p.Delivered }) / of
+	}
 	delete(m, metric.Goodput)
 	delete(m, metric.OfferedLoad)
 	for _, place := range Places {

@@ -43,7 +43,16 @@ func (s *side) units() float64 {
 	case "KB":
 		return bytes / 1000
 	case "packet":
-		return bytes / float64(s.w.MessageSize)
+		return s.packets(bytes)
 	}
 	return float64(s.Operations)
+}
+
+// packets returns how many datagrams of a stream so many bytes were. Of several sizes it is the number of operations,
+// where all of them went the same way.
+func (s *side) packets(bytes float64) float64 {
+	if s.w.Mix != "" && !s.w.Bidirectional {
+		return float64(s.Operations)
+	}
+	return bytes / float64(s.w.MessageSize)
 }

@@ -30,6 +30,10 @@ var options = []option{
 		return setInt(&w.Flows, s, 1, MaxFlows)
 	}},
 	{key: "messageSize", word: "message", kinds: []Kind{Stream, Ping, Throughput}, set: func(w *Workload, s string) error {
+		if s == IMIX {
+			w.Mix = s
+			return nil
+		}
 		return setSize(&w.MessageSize, s, MaxMessage)
 	}},
 	{key: "rate", word: "rate", kinds: []Kind{Stream, RR, CRR, HTTP, Throughput}, proto: UDP, protoOf: Stream, set: func(w *Workload, s string) (err error) {
@@ -66,8 +70,11 @@ var options = []option{
 	{key: "responseSize", word: "response", kinds: []Kind{RR, CRR, HTTP}, set: func(w *Workload, s string) error {
 		return setSize(&w.ResponseSize, s, MaxRequest)
 	}},
-	{key: "mode", word: "mode", kinds: []Kind{Stream}, proto: TCP, set: func(w *Workload, s string) error {
-		return setWord(&w.Mode, s, "copy", "sendfile", "trunc")
+	{key: "mode", word: "mode", kinds: []Kind{Stream, Throughput}, set: func(w *Workload, s string) error {
+		return setWord(&w.Mode, s, "copy", "sendfile", "trunc", GSO)
+	}},
+	{key: "buffer", word: "buffer", kinds: []Kind{Stream, Throughput}, set: func(w *Workload, s string) error {
+		return setSize(&w.Buffer, s, MaxBuffer)
 	}},
 	{key: "close", word: "close", kinds: []Kind{CRR}, set: func(w *Workload, s string) error {
 		return setWord(&w.Close, s, "rst", "fin")
@@ -91,6 +98,11 @@ var options = []option{
 		if s == Own {
 			w.Tool = ""
 		}
+		return err
+	}},
+	{key: "bidirectional", word: "bidirectional", kinds: []Kind{Stream}, set: func(w *Workload, s string) error {
+		v, err := parseBool(s)
+		w.Bidirectional = v
 		return err
 	}},
 	{key: "reverse", word: "reverse", kinds: []Kind{Stream}, set: func(w *Workload, s string) error {
@@ -169,7 +181,7 @@ func (w *Workload) setPart(part string, given map[string]bool) error {
 	case has:
 	case part == string(TCP) || part == string(UDP) || part == string(ICMP):
 		word, value = "protocol", part
-	case part == "reverse":
+	case part == "reverse" || part == "bidirectional":
 		value = "true"
 	}
 	o, ok := findOption(word)
@@ -206,7 +218,7 @@ func (w Workload) check(given map[string]bool) error {
 			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.word, o.proto, n.Protocol))
 		}
 	}
-	return errors.Join(append(errs, n.checkSizes(), n.checkArrival(), n.checkTool())...)
+	return errors.Join(append(errs, n.checkSizes(), w.checkStream(), n.checkArrival(), n.checkTool())...)
 }
 
 // checkSizes bounds the sizes that depend on the transport. w is normalized.

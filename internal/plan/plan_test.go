@@ -174,7 +174,9 @@ func TestFit(t *testing.T) {
 func TestNoteAboutTunnels(t *testing.T) {
 	p := Default()
 	p.Workloads = []Workload{Workload{Kind: Stream, Protocol: UDP}.Normalize()}
-	said := func() bool { return strings.Contains(strings.Join(p.Fit(1).Notes(1), "\n"), "do not fit through every tunnel") }
+	said := func() bool {
+		return strings.Contains(strings.Join(p.Fit(1).Notes(1), "\n"), "do not fit through every tunnel")
+	}
 	if said() {
 		t.Error("in IPv4 it fits")
 	}

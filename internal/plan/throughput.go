@@ -20,15 +20,16 @@ const lossGrain = 1e6
 // search takes over from w the fields of a throughput search.
 func (n *Workload) search(w Workload) {
 	n.Protocol = UDP
-	n.MessageSize = orInt(w.MessageSize, DefaultDatagram)
 	n.Rate, n.Loss = w.Rate, w.Loss
+	n.datagram(w)
 }
 
 // Probe returns what a throughput search sends at rate in bit/s of payload, 0 for as fast as possible: a UDP stream with
 // the same datagrams on the same flows.
 func (w Workload) Probe(rate float64) Workload {
 	n := w.Normalize()
-	return Workload{Kind: Stream, Protocol: UDP, Flows: n.Flows, MessageSize: n.MessageSize, Rate: rate}.Normalize()
+	n.Kind, n.Rate, n.Loss = Stream, rate, 0
+	return n.Normalize()
 }
 
 // ParseLoss reads a share of lost datagrams: "0.1%" or "0.001", from 0 to 50 %, to a millionth.

@@ -142,6 +142,12 @@ func (w Workload) Beyond() string {
 		return "it waits in its own way"
 	case n.Under != "":
 		return "nothing is sent beside it"
+	case n.Bidirectional:
+		return "it is asked for one direction at a time"
+	case n.Mix != "":
+		return "its datagrams are of one size"
+	case n.Buffer != 0:
+		return "its buffers are its own choice here"
 	case n.Mode != "" && n.Mode != "copy":
 		return "it copies what it sends and receives"
 	case !t.congestion && n.Congestion != "" && n.Congestion != DefaultCongestion:
@@ -194,30 +200,41 @@ func (w Workload) barredTool(p Path) string {
 	return ""
 }
 
-// WithTools returns the workloads with each followed by the same by every tool that can send it. left says what the tools
-// cannot send, and why. Own changes nothing: our engine sends them all in any case. A tool that can send none of the
+// WithTools returns the workloads with each followed by the same by every tool that can send it. left says what is not
+// sent by a tool, and why. Own changes nothing: our engine sends them all in any case. A tool that can send none of the
 // workloads is an error.
 func WithTools(list []Workload, names []string) (all []Workload, left []string, err error) {
 	var errs []error
+	refused := map[string][]string{}
 	sends := map[string]bool{}
 	for _, w := range list {
 		all = append(all, w)
+		if w.Tool != "" {
+			continue
+		}
+		sent := false
 		for _, name := range names {
-			if w.Tool != "" || !slices.Contains(Tools, name) {
+			if !slices.Contains(Tools, name) {
 				continue
 			}
 			by := w
 			by.Tool = name
 			by = by.Normalize()
-			switch why := by.Beyond(); {
-			case why != "":
-				left = append(left, fmt.Sprintf("%s is not sent by %s: %s", w, name, why))
-			case !slices.Contains(list, by) && !slices.Contains(all, by):
-				all = append(all, by)
-				fallthrough
-			default:
-				sends[name] = true
+			if why := by.Beyond(); why != "" {
+				refused[name] = append(refused[name], fmt.Sprintf("%s: %s", w, why))
+				if slices.Contains(tools[name].kinds, w.Kind) {
+					sent = true // said here, with the reason
+					left = append(left, fmt.Sprintf("%s is not sent by %s: %s", w, name, why))
+				}
+				continue
 			}
+			sent, sends[name] = true, true
+			if !slices.Contains(list, by) && !slices.Contains(all, by) {
+				all = append(all, by)
+			}
+		}
+		if !sent {
+			left = append(left, fmt.Sprintf("%s is sent by our engine alone: %s no %s", w, phrase(names), w.Kind))
 		}
 	}
 	for _, name := range names {
@@ -226,21 +243,19 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 		case !slices.Contains(Tools, name):
 			errs = append(errs, fmt.Errorf("unknown tool %q%s (there are %s)", name, suggest(name, Tools), strings.Join(Tools, ", ")))
 		default:
-			errs = append(errs, fmt.Errorf("%s can send none of the workloads: %s", name, strings.Join(of(left, name), "; ")))
+			errs = append(errs, fmt.Errorf("%s can send none of the workloads: %s", name, strings.Join(refused[name], "; ")))
 		}
 	}
 	return all, left, errors.Join(errs...)
 }
 
-// of returns the lines about one tool.
-func of(lines []string, name string) []string {
-	var some []string
-	for _, line := range lines {
-		if strings.Contains(line, " by "+name+": ") {
-			some = append(some, line)
-		}
+// phrase is the subject of what tools do not do.
+func phrase(names []string) string {
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == Own })
+	if len(names) == 1 {
+		return names[0] + " sends"
 	}
-	return some
+	return strings.Join(names, ", ") + " send"
 }
 
 // slowTools are the tools of the plan whose windows have whole seconds.

@@ -82,17 +82,21 @@ func TestWithTools(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if want := []string{
-		"http is not sent by iperf3: it sends no http", "stream(flows=4) is not sent by wrk: it sends no stream",
-		"rr is not sent by wrk: it sends no rr", "rr is not sent by iperf3: it sends no rr",
+		"rr is sent by our engine alone: wrk, iperf3 send no rr",
 	}; !slices.Equal(left, want) {
 		t.Errorf("left %q", left)
+	}
+	if _, left, err := WithTools(list, []string{Netperf}); err != nil || !slices.Equal(left, []string{
+		"http is sent by our engine alone: netperf sends no http", "stream(flows=4) is not sent by netperf: it has one flow",
+	}) {
+		t.Errorf("left %q, %v", left, err)
 	}
 	again, _, err := WithTools(all, []string{Wrk})
 	if err != nil || !slices.Equal(again, all) {
 		t.Errorf("the second time makes %v of it, %v", again, err)
 	}
 	for names, want := range map[string]string{
-		"sockperf":    "sockperf can send none of the workloads: http is not sent by sockperf: it sends no http; stream(flows=4) ",
+		"sockperf":    "sockperf can send none of the workloads: http: it sends no http; stream(flows=4): it sends no stream; rr: its messages ",
 		"wrk,iperf":   `unknown tool "iperf"`,
 		"":            "unknown tool",
 		"wrk,sockprf": `did you mean "sockperf"?`,

@@ -66,7 +66,17 @@ type Workload struct {
 	Under string `json:"under,omitempty"`
 	// Reverse makes the server send (netperf's MAERTS).
 	Reverse bool `json:"reverse,omitempty"`
-	// Mode is how a TCP stream moves bytes: "copy" (default, comparable with iperf3), "sendfile" (from a memfd),
+	// Bidirectional makes both sides of a stream send and receive, over as many flows each way as Flows says; Rate is that
+	// of each direction.
+	Bidirectional bool `json:"bidirectional,omitempty"`
+	// Mix is "" for datagrams of one size, MessageSize, or IMIX for the sizes of IMIX in turn; of a UDP stream and of
+	// throughput. MessageSize is then their mean.
+	Mix string `json:"mix,omitempty"`
+	// Buffer is the size asked for both buffers of every socket of a stream in bytes, 0 for the engine's choice: the
+	// kernel's own for TCP, and 4 MiB to receive for UDP.
+	Buffer int `json:"buffer,omitempty"`
+	// Mode is how a stream moves bytes. UDP: "" (default) a packet each, "gso" leaves cutting to the device or to where
+	// a device cannot (UDP_SEGMENT, UDP_GRO). TCP: "copy" (default, comparable with iperf3), "sendfile" (from a memfd),
 	// "trunc" (copy on send, MSG_TRUNC on receive).
 	Mode string `json:"mode,omitempty"`
 	// RequestSize and ResponseSize are the payloads of rr and crr in bytes; 1 to 1 MiB (UDP 16 to 65507), default 1
@@ -135,14 +145,14 @@ func (w Workload) Normalize() Workload {
 	}
 	switch w.Kind {
 	case Stream:
-		n.MessageSize, n.Reverse = w.MessageSize, w.Reverse
+		n.MessageSize, n.Reverse, n.Bidirectional = w.MessageSize, w.Reverse, w.Bidirectional
 		if n.Protocol == UDP {
 			n.Rate = w.Rate
-			n.MessageSize = orInt(n.MessageSize, DefaultDatagram)
+			n.datagram(w)
 			return n
 		}
 		n.MessageSize = orInt(n.MessageSize, DefaultStreamMessage)
-		n.Mode = orString(w.Mode, "copy")
+		n.Mode, n.Buffer = orString(w.Mode, "copy"), w.Buffer
 		n.Congestion = orString(w.Congestion, DefaultCongestion)
 	case RR:
 		size := 1
@@ -254,7 +264,8 @@ func (w Workload) String() string {
 	}
 	add(n.Protocol == UDP && n.Kind != Throughput, "%s", n.Protocol)
 	add(n.Flows != d.Flows, "flows=%d", n.Flows)
-	add(n.MessageSize != d.MessageSize, "message=%d", n.MessageSize)
+	add(n.Mix != "", "message=%s", n.Mix)
+	add(n.Mix == "" && n.MessageSize != d.MessageSize, "message=%d", n.MessageSize)
 	add(n.Arrival != "" && n.Arrival != Poisson, "arrival=%s", n.Arrival)
 	add(n.Rate != 0, "rate=%s", formatRate(n.Rate))
 	add(n.Load != 0, "load=%s", FormatLoad(n.Load))
@@ -262,6 +273,7 @@ func (w Workload) String() string {
 	add(n.RequestSize != d.RequestSize, "request=%d", n.RequestSize)
 	add(n.ResponseSize != d.ResponseSize, "response=%d", n.ResponseSize)
 	add(n.Mode != d.Mode, "mode=%s", n.Mode)
+	add(n.Buffer != 0, "buffer=%d", n.Buffer)
 	add(n.Close != d.Close, "close=%s", n.Close)
 	add(n.Threads != d.Threads, "threads=%d", n.Threads)
 	add(n.Connections != d.Connections, "connections=%d", n.Connections)
@@ -275,6 +287,9 @@ func (w Workload) String() string {
 	add(n.Tool != "", "tool=%s", n.Tool)
 	if n.Reverse {
 		opt = append(opt, "reverse")
+	}
+	if n.Bidirectional {
+		opt = append(opt, "bidirectional")
 	}
 	if len(opt) == 0 {
 		return string(n.Kind)

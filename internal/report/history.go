@@ -72,7 +72,11 @@ func historyAnswer(h *compare.History) []string {
 	if len(events) == 0 {
 		return []string{fmt.Sprintf("None of the %d cells changes its level.", len(h.Tracks))}
 	}
-	lines := []string{fmt.Sprintf("%d of %d cells change their level, %d times in all.", changed, len(h.Tracks), len(events))}
+	verb := "change their level"
+	if changed == 1 {
+		verb = "changes its level"
+	}
+	lines := []string{fmt.Sprintf("%d of %d cells %s, %s in all.", changed, len(h.Tracks), verb, counted(len(events), "time"))}
 	for len(events) > 0 {
 		here := events
 		if next := slices.IndexFunc(events, func(e compare.Event) bool { return e.Run != events[0].Run }); next >= 0 {
@@ -92,7 +96,7 @@ func historyAnswer(h *compare.History) []string {
 
 // sinceText is the line about a result with which levels begin.
 func sinceText(run compare.HistoryRun, cells int) string {
-	line := fmt.Sprintf("Since %s (%s), %d cells; ", unit.Clean(run.Name), dateOf(run), cells)
+	line := fmt.Sprintf("Since %s (%s), %s; ", unit.Clean(run.Name), dateOf(run), counted(cells, "cell"))
 	if len(run.Changed) == 0 {
 		return line + "no recorded condition changed there:"
 	}
@@ -175,4 +179,12 @@ func historyLists(h *compare.History) []List {
 		results.Items = append(results.Items, Item{Name: fmt.Sprint(i + 1), Text: text})
 	}
 	return []List{results}
+}
+
+// counted writes "1 cell", "2 cells".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

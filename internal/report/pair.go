@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -136,6 +137,7 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	}
 	if m.Better != metric.Neither {
 		t.Notes = append(t.Notes, floor)
+		t.Notes = append(t.Notes, driftNote(ms)...)
 	}
 	var needs []int
 	for _, x := range ms {
@@ -145,6 +147,16 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	}
 	t.Notes = append(t.Notes, needText(needs)...)
 	return t
+}
+
+// driftNote says how far the profiles drift together, where the noise floor does not hold that.
+func driftNote(ms []compare.Match) []string {
+	most := slices.MaxFunc(ms, func(x, y compare.Match) int { return cmp.Compare(x.Drift, y.Drift) })
+	if most.Drift <= most.Floor {
+		return nil
+	}
+	return []string{fmt.Sprintf("Drift: other profiles differ by up to %s too, though all recorded conditions are the same. Only what lies beyond floor and drift together counts.",
+		unit.Percent(most.Drift))}
 }
 
 // pairLabel names a row.
@@ -190,7 +202,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 	if len(judged) == 0 {
 		lines = append(lines, "No cell that they share can be judged.")
 	} else {
-		lines = append(lines, fmt.Sprintf("B against A, %d cells: %s.", len(judged), verdictCounts(verdicts)))
+		lines = append(lines, fmt.Sprintf("B against A, %s: %s.", counted(len(judged), "cell"), verdictCounts(verdicts)))
 	}
 	lines = append(lines, b.largest(judged)...)
 	var lost []string
@@ -241,9 +253,9 @@ func heldText(h Held) string {
 	}
 	line := fmt.Sprintf("Budget %s: %s in ", unit.Clean(h.Text), h.State())
 	if h.State() == compare.Kept {
-		return line + fmt.Sprintf("all of %d cells.", len(h.Holdings))
+		return line + fmt.Sprintf("all of %s.", counted(len(h.Holdings), "cell"))
 	}
-	line += fmt.Sprintf("%d of %d cells: %s.", len(at), len(h.Holdings), some(at))
+	line += fmt.Sprintf("%d of %s: %s.", len(at), counted(len(h.Holdings), "cell"), some(at))
 	if h.State() == compare.Undecided && more > 0 {
 		text := moreRepetitions(more, more)
 		line += " " + strings.ToUpper(text[:1]) + text[1:] + " in each result would decide."
@@ -280,7 +292,7 @@ func (b *pairBuilder) legend(budgets bool) []string {
 	lines := []string{
 		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval, which assumes nothing about the noise.", unit.Percent(p.Confidence)),
 		fmt.Sprintf("The ratio is B to A. Marks: + better, - worse, = same (within the noise floor), ~ no claim. A claim needs a ratio beyond the floor and p <= %.2g, corrected for the number of paths of its profile, workload and metric (Benjamini-Hochberg).", alpha),
-		"Test: Mann-Whitney, and the median of all pairwise ratios: the two were measured at different times, so their trials are no pairs. What differs between any two runs of the same thing is in the ratio too; compare --history shows how much that is.",
+		"Test: Mann-Whitney, and the median of all pairwise ratios: the two were measured at different times, so their trials are no pairs. What differs between any two runs of the same thing is in the ratio too: the drift is how far the other profiles moved where no recorded condition did, and compare --history follows many runs.",
 	}
 	if budgets {
 		lines = append(lines, fmt.Sprintf("A budget is broken where a one-sided test at p <= %.2g, corrected likewise, rejects that it is kept; kept where the one-sided bound lies within it; and undecided otherwise.", alpha))

@@ -66,6 +66,28 @@ func TestPairPage(t *testing.T) {
 	}
 }
 
+// Where everything moved under the same conditions, the page claims nothing and says why.
+func TestPairDrift(t *testing.T) {
+	later := reporttest.Small(10)
+	for i := range later.Records {
+		later.Records[i].Metrics[metric.ServiceDemand] *= 1.3
+	}
+	p, err := compare.NewPair(side(t, "old", reporttest.Small(10)), side(t, "new", later), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.BuildPair(p, nil)
+	table := d.Sections[0].Tables[0]
+	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "Drift: other profiles differ by up to 30%") {
+		t.Errorf("the drift is not named:\n%s", notes)
+	}
+	for _, r := range table.Rows {
+		if m := r.Entries[1].Mark; m == report.Worse || m == report.Better {
+			t.Errorf("%s is marked %s", r.Label, m)
+		}
+	}
+}
+
 // The page of a history names the result with which a level begins, and what changed there.
 func TestHistoryPage(t *testing.T) {
 	var h compare.Historian
@@ -79,7 +101,7 @@ func TestHistoryPage(t *testing.T) {
 	}
 	d := report.BuildHistory(out)
 	answer := strings.Join(d.Answer, "\n")
-	for _, want := range []string{"1 of ", "Since new (2026-04-04), 1 cells; what changed there: kernel (6.18.44 to 6.99", "service_demand calico-vxlan pod-to-pod/cross-node rr: +50%"} {
+	for _, want := range []string{"1 of ", "Since new (2026-04-04), 1 cell; what changed there: kernel (6.18.44 to 6.99", "service_demand calico-vxlan pod-to-pod/cross-node rr: +50%"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is missing in:\n%s", want, answer)
 		}

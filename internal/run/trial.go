@@ -49,8 +49,10 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		rec.Status, rec.Error = result.Failed, &result.Failure{Kind: kindNoCapacity, Message: err.Error()}
 		return rec, true
 	}
+	before := c.full(t.Profile)
 	v, err := c.perform(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.plan.Duration}})
 	rec.WallNs = int64(time.Since(begin))
+	err = overflowed(before, c.full(t.Profile), err)
 	if err != nil {
 		c.forget(e)
 		if ctx.Err() != nil {
@@ -255,6 +257,9 @@ func failure(err error, limit time.Duration) *result.Failure {
 	switch {
 	case errors.As(err, &said):
 		f.Kind = said.Kind
+		if f.Kind == kindTableFull {
+			f.Message = said.Message
+		}
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Kind, f.Message = kindTimeout, fmt.Sprintf("the trial had not ended after %s", limit)
 	}

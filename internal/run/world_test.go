@@ -122,7 +122,7 @@ func testPlan(profiles ...string) plan.Plan {
 }
 
 // perform runs p in w into a new file and returns what is in it.
-func perform(t *testing.T, w *world, p plan.Plan, o Options) (result.End, result.Contents, []Event) {
+func perform(t *testing.T, w Environment, p plan.Plan, o Options) (result.End, result.Contents, []Event) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "r.jsonl")
 	out, err := result.Create(name)

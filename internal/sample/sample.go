@@ -37,6 +37,8 @@ type Observation struct {
 	CPU CPUTime `json:"cpu"`
 	// TCP sums TCP_INFO over this side's flows at the window's edges (absent for UDP, ICMP, crr and http).
 	TCP *TCPInfo `json:"tcp,omitempty"`
+	// Buffers are those of the first flow's socket of a stream, read back from it.
+	Buffers *Buffers `json:"buffers,omitempty"`
 	// Datagrams counts what became of a UDP stream's datagrams (receiver).
 	Datagrams *Datagrams `json:"datagrams,omitempty"`
 	// Host is what the machine's own counters did between the edges of the window, as far as this side can see them.
@@ -119,6 +121,13 @@ type TCPInfo struct {
 	MSSBytes     uint32 `json:"mss_bytes"`
 	// Congestion is the algorithm in force on the first flow, read back from the socket.
 	Congestion string `json:"congestion"`
+}
+
+// Buffers are the limits of a socket's buffers in bytes, as the kernel counts them: with its own overhead, so twice what
+// was asked for.
+type Buffers struct {
+	ReceiveBytes uint64 `json:"receive_bytes"`
+	SendBytes    uint64 `json:"send_bytes"`
 }
 
 // Datagrams is the receiver's account of a UDP stream, by sequence numbers, for the window.

@@ -184,6 +184,9 @@ func (a Ask) neperBoth() []string {
 		"-C", strconv.Itoa(a.Port), "-P", strconv.Itoa(a.Port + 1), "-l", strconv.Itoa(int(window / time.Second)), "-F", flows, "-T", flows,
 		"-I", neperSample, "--congestion-control", w.Congestion,
 	}
+	if family := a.family(); family != "" {
+		argv = append(argv, family)
+	}
 	if w.Close == "fin" {
 		argv = append(argv, "--time-wait") // else it resets its connections
 	}
@@ -196,11 +199,6 @@ func (a Ask) neperBoth() []string {
 // Server returns the command line of the server, nil where the server is ours (http) or the kernel (ping).
 func Server(a Ask) []string {
 	port := strconv.Itoa(a.Port)
-	six := false
-	if addr, err := netip.ParseAddr(a.Address); err == nil {
-		six = addr.Is6()
-	}
-	family := map[bool]string{false: "-4", true: "-6"}[six]
 	switch a.Workload.Tool {
 	case plan.Iperf3:
 		argv := []string{"iperf3", "-s", "-1", "-p", port}
@@ -209,7 +207,11 @@ func Server(a Ask) []string {
 		}
 		return argv
 	case plan.Netperf:
-		return []string{"netserver", "-D", "-f", family, "-p", port}
+		argv := []string{"netserver", "-D", "-f", "-p", port}
+		if family := a.family(); family != "" {
+			argv = append(argv, family)
+		}
+		return argv
 	case plan.Neper:
 		return append([]string{Program(a.Workload)}, a.neperBoth()...)
 	case plan.Sockperf:
@@ -220,6 +222,18 @@ func Server(a Ask) []string {
 		return append([]string{"sockperf", "server", "-i", address, "-p", port}, a.transport()...)
 	}
 	return nil
+}
+
+// family is the option by which netserver and neper are told the version of IP, "" where the address says none.
+func (a Ask) family() string {
+	addr, err := netip.ParseAddr(a.Address)
+	switch {
+	case err != nil:
+		return ""
+	case addr.Is6():
+		return "-6"
+	}
+	return "-4"
 }
 
 // EndsItself says whether the server of a tool ends when its client has.

@@ -24,6 +24,7 @@ func Limits(a Ask) string {
 	add(window != a.Window, "its window is %s and not %s", window, a.Window)
 	add(a.Warmup > 0 && warmup == 0, "nothing is discarded before its window")
 	add(warmup > 0 && warmup != a.Warmup, "its warm-up is %s and not %s", warmup, a.Warmup)
+	add(w.Tool == plan.Wrk, "to its times it adds those of requests that it would have sent while it waited")
 	add(w.Tool == plan.PingTool, "its times have steps of 1 µs")
 	add(w.Congestion != "" && w.Tool != plan.Iperf3 && w.Tool != plan.Neper, "its congestion control is that of the system")
 	add(w.Tool == plan.Netperf && w.Kind == plan.CRR && w.Close != "fin", "its connections end by FIN and not by RST")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,22 +102,29 @@ func complains(tool string, stdout []byte) bool {
 
 func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
 
-// Said quotes the last line of what a tool wrote, for the end of an error; "" if it wrote nothing.
+// Said quotes a line of what a tool wrote, for the end of an error: the first that speaks of an error, else the last; ""
+// if it wrote nothing.
 func Said(out Output) string {
 	const most = 200
 	for _, b := range [][]byte{out.Stderr, out.Stdout} {
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-		last := strings.TrimSpace(lines[len(lines)-1])
-		if last == "" {
+		line := lines[len(lines)-1]
+		if i := slices.IndexFunc(lines, complaint.MatchString); i >= 0 {
+			line = lines[i]
+		}
+		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		if r := []rune(last); len(r) > most {
-			last = string(r[:most]) + "..."
+		if r := []rune(line); len(r) > most {
+			line = string(r[:most]) + "..."
 		}
-		return ": it wrote " + strconv.Quote(last)
+		return ": it wrote " + strconv.Quote(line)
 	}
 	return ""
 }
+
+// complaint is how tools begin to complain.
+var complaint = regexp.MustCompile(`(?i)\berror\b|\binvalid\b|\bfailed\b|unable to|cannot|could not|unknown host`)
 
 // version is what a decoder says of the tool without its name, "" if it says no more.
 func version(tool, said string) string {

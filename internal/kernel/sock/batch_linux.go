@@ -41,6 +41,9 @@ func (b *Batch) Cap() int { return len(b.headers) }
 // Buffer returns buffer i whole.
 func (b *Batch) Buffer(i int) []byte { return b.memory[i*b.size : (i+1)*b.size : (i+1)*b.size] }
 
+// Resize makes Send take the first n bytes of buffer i; n is at most the size of the buffers.
+func (b *Batch) Resize(i, n int) { b.vectors[i].SetLen(n) }
+
 // Received returns what the last Recv put into buffer i.
 func (b *Batch) Received(i int) []byte { return b.Buffer(i)[:min(int(b.headers[i].length), b.size)] }
 

@@ -55,6 +55,24 @@ func SetReceiveBuffer(fd, size int) error {
 	return os.NewSyscallError("setsockopt SO_RCVBUF", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size))
 }
 
+// SetSendBuffer asks for a send buffer of size bytes, beyond the system's limit where the process may.
+func SetSendBuffer(fd, size int) error {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, size) == nil {
+		return nil
+	}
+	return os.NewSyscallError("setsockopt SO_SNDBUF", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, size))
+}
+
+// SetSegment makes every send on a UDP socket so many packets of size bytes, the last one shorter (Linux 4.18).
+func SetSegment(fd, size int) error {
+	return os.NewSyscallError("setsockopt UDP_SEGMENT", unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, size))
+}
+
+// SetCoalesce lets a receive on a UDP socket return several packets of one size at once (Linux 5.0).
+func SetCoalesce(fd int) error {
+	return os.NewSyscallError("setsockopt UDP_GRO", unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1))
+}
+
 // SetCongestion chooses the congestion control of a TCP socket. Unknown is ENOENT, not allowed is EPERM.
 func SetCongestion(fd int, name string) error {
 	return os.NewSyscallError("setsockopt TCP_CONGESTION", unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name))

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 
@@ -145,7 +144,7 @@ func (c calicoBPF) Program(p Programming) (Programs, error) {
 		return Programs{}, errors.Join(err, plane.Close())
 	}
 	return Programs{
-		Closer: plane, Drops: func() ([]string, error) { return calicoDrops(plane) },
+		Closer: plane, Drops: func() ([]Dropped, error) { return calicoDrops(plane) },
 		Serve: func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
 	}, nil
 }
@@ -233,12 +232,12 @@ func routeServices(p Programming) error {
 	return nil
 }
 
-func calicoDrops(plane *ebpf.Node) ([]string, error) {
+func calicoDrops(plane *ebpf.Node) ([]Dropped, error) {
 	counters, err := plane.Counters()
-	var drops []string
+	var drops []Dropped
 	for _, c := range counters {
 		if c.Drop && c.Packets > 0 {
-			drops = append(drops, fmt.Sprintf("%s: %d packets", c.Outcome, c.Packets))
+			drops = append(drops, Dropped{Reason: c.Outcome, Packets: c.Packets, Full: c.Full})
 		}
 	}
 	return drops, err

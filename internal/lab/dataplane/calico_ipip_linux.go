@@ -106,7 +106,7 @@ func (calicoIPIP) Program(p Programming) (Programs, error) {
 			}
 		}
 	}
-	return Programs{Closer: tunnel, Drops: func() ([]string, error) { return ipipDrops(tunnel) }, StandIn: ipipStandIn}, nil
+	return Programs{Closer: tunnel, Drops: func() ([]Dropped, error) { return ipipDrops(tunnel) }, StandIn: ipipStandIn}, nil
 }
 
 func tunl0StandsIn(p Programming) (bool, error) {
@@ -127,15 +127,15 @@ func tunl0StandsIn(p Programming) (bool, error) {
 	return false, fmt.Errorf("%s is not there", tunl0)
 }
 
-func ipipDrops(t *ipip.Tunnel) ([]string, error) {
+func ipipDrops(t *ipip.Tunnel) ([]Dropped, error) {
 	c, err := t.Counters()
-	var drops []string
+	var drops []Dropped
 	for _, d := range []struct {
 		what string
 		n    uint64
 	}{{"malformed", c.Malformed}, {"behind no node", c.NoPeer}, {"could not be rewritten", c.Failed}} {
 		if d.n > 0 {
-			drops = append(drops, fmt.Sprintf("%s: %d packets", d.what, d.n))
+			drops = append(drops, Dropped{Reason: d.what, Packets: d.n})
 		}
 	}
 	return drops, err

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -203,7 +202,7 @@ func (c ciliumPlane) Program(p Programming) (Programs, error) {
 		return Programs{}, errors.Join(err, plane.Close())
 	}
 	return Programs{
-		Closer: plane, Drops: func() ([]string, error) { return ciliumDrops(plane) },
+		Closer: plane, Drops: func() ([]Dropped, error) { return ciliumDrops(plane) },
 		Serve: func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
 	}, nil
 }
@@ -303,12 +302,12 @@ func ciliumProtocol(s service.Service) cilium.Proto {
 	return cilium.TCP
 }
 
-func ciliumDrops(plane *cilium.Node) ([]string, error) {
+func ciliumDrops(plane *cilium.Node) ([]Dropped, error) {
 	counters, err := plane.Counters()
-	var drops []string
+	var drops []Dropped
 	for _, c := range counters {
 		if c.Drop && c.Packets > 0 {
-			drops = append(drops, fmt.Sprintf("%s: %s: %d packets", c.Direction, c.Outcome, c.Packets))
+			drops = append(drops, Dropped{Reason: c.Direction + ": " + c.Outcome, Packets: c.Packets, Full: c.Full})
 		}
 	}
 	return drops, err

@@ -45,12 +45,22 @@ func (p Programming) stranger(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
+// Dropped is how many packets the programs of a node dropped for one reason.
+type Dropped struct {
+	Reason  string
+	Packets uint64
+	// Full says that the packets were dropped because a table had no room for them.
+	Full bool
+}
+
+// String is one line.
+func (d Dropped) String() string { return fmt.Sprintf("%s: %d packets", d.Reason, d.Packets) }
+
 // Programs are those of one node. They last until Close, or until this process ends: nothing is pinned.
 type Programs struct {
 	io.Closer
-	// Drops returns what the programs dropped since they were loaded: one line for each reason, none when there is no
-	// loss.
-	Drops func() ([]string, error)
+	// Drops returns what the programs dropped since they were loaded, each reason once; none when there is no loss.
+	Drops func() ([]Dropped, error)
 	// Serve gives the node other Services, or others' backends; nil where the programs serve none.
 	Serve func([]service.Service) error
 	// StandIn says what the programs stand for that the kernel lacks, "" for nothing.

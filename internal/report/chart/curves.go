@@ -28,7 +28,7 @@ type CurvePoint struct{ Q, Value float64 }
 
 // Sizes of a plot with two axes.
 const (
-	frameLeft   = 44.0
+	frameLeft   = 50.0 // six digits, in a wide font too
 	frameRight  = 118.0
 	frameTop    = 26.0
 	frameBottom = 34.0
@@ -88,7 +88,8 @@ func (p Curves) frame(x, y axis, ticks []float64) Group {
 		}
 		at := x.at(nine(t.q))
 		g.Shapes = append(g.Shapes, line(Grid, 1, Point{at, y.from}, Point{at, y.to}))
-		if half := textWidth(t.text, smallSize) / 2; t.text != "" && at-half > free {
+		// Fonts differ: what is measured here may be drawn wider by a sixth.
+		if half := 1.17 * textWidth(t.text, smallSize) / 2; t.text != "" && at-half > free {
 			g.Shapes = append(g.Shapes, small(text(Muted, Point{at, y.from + 16}, t.text, Middle)))
 			free = at + half + 4
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/cnibench/cnibench/internal/compare"
 	"github.com/cnibench/cnibench/internal/findings"
 	"github.com/cnibench/cnibench/internal/gold"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -244,8 +245,18 @@ func TestNothingIsLost(t *testing.T) {
 		t.Errorf("%d claims on the page, %d in the document", got, want)
 	}
 	at := 0
-	for _, l := range d.Answer {
-		i := strings.Index(out, "<li>"+html.EscapeString(l))
+	var answer []string
+	for _, n := range d.Needs {
+		answer = append(answer, `<p class="note">`+html.EscapeString(n.Conclusion.Text))
+	}
+	for _, l := range d.Answer[len(d.Needs):] {
+		answer = append(answer, "<li>"+html.EscapeString(l))
+	}
+	if len(d.Needs) == 0 || len(answer) == len(d.Needs) {
+		t.Errorf("%d lines of an answer for %d needs", len(answer), len(d.Needs))
+	}
+	for _, l := range answer {
+		i := strings.Index(out, l)
 		if i < at || i > strings.Index(out, `id="comparison"`) {
 			t.Errorf("the answer %q is at %d", l, i)
 		}
@@ -427,4 +438,28 @@ func FuzzNames(f *testing.F) {
 			}
 		})
 	})
+}
+
+// The heading of a card names all that may be the best, and nobody where nothing is told apart.
+func TestChoice(t *testing.T) {
+	stands := func(names ...string) (out []compare.Standing) {
+		for _, n := range names {
+			var s compare.Standing
+			s.Cell.Profile = n
+			out = append(out, s)
+		}
+		return out
+	}
+	claim := report.Conclusion{Claims: make([]compare.Comparison, 1)}
+	for want, n := range map[string]report.Need{
+		"a":                   {Standings: stands("a", "b"), Conclusion: claim},
+		"a or b":              {Standings: stands("a", "b", "c"), Near: []string{"b"}, Conclusion: claim},
+		"a or 2 more":         {Standings: stands("a", "b", "c", "d"), Near: []string{"b", "c"}, Conclusion: claim},
+		"no difference shown": {Standings: stands("a", "b"), Near: []string{"b"}},
+		"b":                   {Standings: stands("host", "b"), Pick: 1},
+	} {
+		if got := choice(n); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }

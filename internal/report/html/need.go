@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -23,9 +24,12 @@ func (b *builder) needs() []need {
 		scale := n.Scale()
 		card := need{
 			W: b.load[n.Workload], L: b.path[n.Path],
-			Kind: n.Name + ": " + unit.Clean(n.Workload.String()) + ", " + n.Path.String(), Pick: unit.Clean(pick.Cell.Profile),
+			Kind: n.Name + ": " + unit.Clean(n.Workload.String()) + ", " + n.Path.String(), Pick: choice(n),
 			Number: fmt.Sprintf("%s %s %s", scale.Format(pick.Cell.Median), scale.Unit, n.Metric.Title),
 			Chart:  b.svg(figure.Standing(n, b.series)),
+		}
+		if name := unit.Clean(pick.Cell.Profile); card.Pick != name {
+			card.Number = name + ": " + card.Number
 		}
 		for _, line := range []string{n.Conclusion.Text, n.Under, n.Certainty + "."} {
 			if line != "" {
@@ -35,4 +39,18 @@ func (b *builder) needs() []need {
 		out = append(out, card)
 	}
 	return out
+}
+
+// choice is the heading of a card: the pick with those that are not told apart from it, or that none is.
+func choice(n report.Need) string {
+	pick, near := unit.Clean(n.Standings[n.Pick].Cell.Profile), n.Near
+	switch {
+	case len(near) > 0 && len(n.Conclusion.Claims) == 0:
+		return "no difference shown"
+	case len(near) == 0:
+		return pick
+	case len(near) == 1:
+		return pick + " or " + near[0]
+	}
+	return fmt.Sprintf("%s or %d more", pick, len(near))
 }

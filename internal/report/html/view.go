@@ -149,6 +149,7 @@ func viewOf(d report.Document) (view, error) {
 	v.Impact, v.Claims = d.Impact, b.claims()
 	figures := figure.All(d)
 	v.Needs = b.needs()
+	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
 	v.Sections = b.sections(figures)
 	if len(v.Sections) > 0 {
 		v.Scale = scale()

@@ -61,8 +61,10 @@ type pairCell struct {
 	Test          string    `json:"test"`
 	Floor         number    `json:"floor"`
 	FloorMeasured bool      `json:"floor_measured"`
-	Verdict       string    `json:"verdict"`
-	Need          int       `json:"need"`
+	// Drift is what other profiles differ by too, 0 if the two results' conditions differ.
+	Drift   number `json:"drift"`
+	Verdict string `json:"verdict"`
+	Need    int    `json:"need"`
 }
 
 type caseKey struct {
@@ -153,7 +155,7 @@ func matchOf(m compare.Match) pairCell {
 		A: summaryOf(m.A.Summary), B: summaryOf(m.B.Summary), FailedA: m.A.Failed, FailedB: m.B.Failed,
 		Ratio: number(m.Ratio), Low: number(m.Low), High: number(m.High), Confidence: number(m.Confidence),
 		P: number(m.P), Adjusted: number(m.Adjusted), Family: m.Family, Test: string(m.Test),
-		Floor: number(m.Floor), FloorMeasured: m.FloorMeasured, Verdict: string(m.Verdict), Need: m.Need,
+		Floor: number(m.Floor), FloorMeasured: m.FloorMeasured, Drift: number(m.Drift), Verdict: string(m.Verdict), Need: m.Need,
 	}
 }
 

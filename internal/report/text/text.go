@@ -226,7 +226,7 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		if short {
 			label = r.Short
 		}
-		label = unit.Truncate(label, p.width-20) // so that a stranger's name leaves room for a column
+		label = unit.Truncate(label, max(40, p.width-20)) // so that a stranger's name leaves room for a column
 		l.labels = append(l.labels, label)
 		l.label = max(l.label, unit.Width(label))
 	}

@@ -335,6 +335,9 @@ var outcomes = []string{
 	"fragment without its first", "too big for the tunnel",
 }
 
+// flowNotCreated is the outcome of a packet whose flow found no room.
+const flowNotCreated = 6
+
 // Counters returns what the programs counted since Load, summed over CPUs.
 func (n *Node) Counters() ([]Counter, error) {
 	list := make([]Counter, len(outcomes))
@@ -343,7 +346,7 @@ func (n *Node) Counters() ([]Counter, error) {
 		if err := n.mains.Maps["cali_counters"].Lookup(uint32(i), &perCPU); err != nil {
 			return nil, fmt.Errorf("calico dataplane: counters: %w", err)
 		}
-		list[i] = Counter{Outcome: name, Drop: i > 1}
+		list[i] = Counter{Outcome: name, Drop: i > 1, Full: i == flowNotCreated}
 		for _, v := range perCPU {
 			list[i].Packets += v
 		}

@@ -109,5 +109,7 @@ type Service struct {
 type Counter struct {
 	Outcome string
 	Drop    bool
+	// Full says that the flow table had no room.
+	Full    bool
 	Packets uint64
 }

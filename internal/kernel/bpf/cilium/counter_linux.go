@@ -11,27 +11,33 @@ var directions = map[uint8]string{1: "ingress", 2: "egress", 3: "service"}
 // linkLocal is what a pod says to its own wire and nobody forwards: it ends here as in Cilium, and nothing is lost.
 const linkLocal = 250
 
+// The reasons of maps.h that say that something is full.
+const (
+	flowNotCreated = 155
+	noMapping      = 161
+)
+
 // outcomes are the reasons of maps.h.
 var outcomes = map[uint8]string{
-	0:         "forwarded",
-	132:       "source address is not the pod's",
-	133:       "denied by policy",
-	134:       "malformed packet",
-	135:       "transport header is cut off",
-	137:       "unknown transport protocol",
-	139:       "unknown network protocol",
-	140:       "tail call to a program that is not there",
-	141:       "packet could not be written",
-	148:       "unknown endpoint",
-	155:       "flow could not be remembered",
-	156:       "extension headers are cut off or too many",
-	157:       "fragment without its first",
-	158:       "service has no backend",
-	159:       "no tunnel key",
-	161:       "no free port for source translation",
-	169:       "no route",
-	196:       "time to live exceeded",
-	linkLocal: "link-local message of a pod",
+	0:              "forwarded",
+	132:            "source address is not the pod's",
+	133:            "denied by policy",
+	134:            "malformed packet",
+	135:            "transport header is cut off",
+	137:            "unknown transport protocol",
+	139:            "unknown network protocol",
+	140:            "tail call to a program that is not there",
+	141:            "packet could not be written",
+	148:            "unknown endpoint",
+	flowNotCreated: "flow could not be remembered",
+	156:            "extension headers are cut off or too many",
+	157:            "fragment without its first",
+	158:            "service has no backend",
+	159:            "no tunnel key",
+	noMapping:      "no free port for source translation",
+	169:            "no route",
+	196:            "time to live exceeded",
+	linkLocal:      "link-local message of a pod",
 }
 
 // Counters returns what the programs of the node counted since Load, summed over CPUs, in a fixed order.
@@ -41,7 +47,10 @@ func (n *Node) Counters() ([]Counter, error) {
 	var perCPU []hostCounter
 	it := n.host.Maps["cilium_metrics"].Iterate()
 	for it.Next(&key, &perCPU) {
-		c := Counter{Direction: directions[key.Direction], Outcome: outcomes[key.Reason], Drop: key.Reason != 0 && key.Reason != linkLocal}
+		c := Counter{
+			Direction: directions[key.Direction], Outcome: outcomes[key.Reason],
+			Drop: key.Reason != 0 && key.Reason != linkLocal, Full: key.Reason == flowNotCreated || key.Reason == noMapping,
+		}
 		if c.Outcome == "" {
 			c.Outcome = fmt.Sprintf("reason %d", key.Reason)
 		}

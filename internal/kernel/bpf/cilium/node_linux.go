@@ -93,12 +93,15 @@ func (n *Node) load() error {
 	return n.attachDevices()
 }
 
+// firstPort is the first that source translation may take; what is below belongs to the node's own sockets.
+const firstPort = 32768
+
 func (n *Node) configure() error {
 	o := n.opts
 	c := hostNodeConfig{
 		NodeIp: words(o.NodeIP), Gateway: words(o.Gateway), HostRouting: flag(!o.Legacy), Tunnel: flag(o.Overlay != ""),
 		Masquerade: flag(o.Masquerade.IsValid()), PacketLb: flag(o.PacketLB), Nodeport: flag(o.NodePort != NodePortOff),
-		Dsr: flag(o.NodePort == NodePortDSR), Maglev: flag(o.Maglev), NatMin: 32768, NatMax: 65535,
+		Dsr: flag(o.NodePort == NodePortDSR), Maglev: flag(o.Maglev), NatMin: firstPort, NatMax: uint16(firstPort + o.Sizes.Ports - 1),
 	}
 	if o.Masquerade.IsValid() {
 		c.NativeCidr = words(o.Masquerade.Masked().Addr())

@@ -225,3 +225,35 @@ func (w *world) explain(t *testing.T) {
 		t.Log(fmt.Sprintf("node %d: %+v", i+1, list), err)
 	}
 }
+
+// TestPortsRunOut opens more flows to one server than there are ports to translate to: what finds none is dropped, and
+// counted as what it is.
+func TestPortsRunOut(t *testing.T) { eachFamily(t, testPortsRunOut) }
+
+func testPortsRunOut(t *testing.T, where numbering) {
+	const ports = 4
+	w := newWorld(t, where, func(o *Options) { o.Masquerade, o.Sizes.Ports = where.cluster, ports })
+	defer w.explain(t)
+	bpftest.Serve(t, w.client.NS, w.wildcard(7000))
+	served := 0
+	for served <= ports {
+		// Each comes from a port of its own.
+		if _, err := bpftest.Exchange(w.pods[0].NS, w.networks[1], netip.AddrPortFrom(w.client.IP, 7000), 100); err != nil {
+			break
+		}
+		served++
+	}
+	list, err := w.planes[0].Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full []Counter
+	for _, c := range list {
+		if c.Full {
+			full = append(full, c)
+		}
+	}
+	if served == 0 || served > ports || len(full) != 1 || !full[0].Drop || full[0].Packets == 0 || full[0].Outcome != "no free port for source translation" {
+		t.Errorf("%d of at most %d flows were served; counted as full: %+v", served, ports, full)
+	}
+}

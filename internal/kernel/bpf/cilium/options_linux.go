@@ -74,13 +74,18 @@ type Sizes struct {
 	FlowsAny int // 32,768 [262,144]
 	SNAT     int // 65,536 [524,288]
 	Stats    int // 4,096 [65,536], per CPU
+	// Ports are those of source translation, from 32,768 on; at most and by default 32,768, as in the product.
+	Ports int
 }
+
+// allPorts are those from firstPort on.
+const allPorts = 1<<16 - firstPort
 
 func (s Sizes) withDefaults() Sizes {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&s.FlowsTCP, 65536}, {&s.FlowsAny, 32768}, {&s.SNAT, 65536}, {&s.Stats, 4096}} {
+	}{{&s.FlowsTCP, 65536}, {&s.FlowsAny, 32768}, {&s.SNAT, 65536}, {&s.Stats, 4096}, {&s.Ports, allPorts}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -110,6 +115,9 @@ func (o Options) check() error {
 	}
 	if o.NodePort == NodePortDSR && o.Overlay != "" {
 		errs = append(errs, errors.New("a VXLAN tunnel cannot carry the DSR option: route natively or use SNAT"))
+	}
+	if p := o.Sizes.Ports; p < 0 || p > allPorts {
+		errs = append(errs, fmt.Errorf("%d ports of source translation, want 1 to %d", p, allPorts))
 	}
 	return errors.Join(errs...)
 }
@@ -161,6 +169,8 @@ type Counter struct {
 	Direction string // ingress, egress, service
 	Outcome   string // forwarded, or why packets were dropped
 	Drop      bool
-	Packets   uint64
-	Bytes     uint64
+	// Full says that there was no room for the packet's flow, in a table or among the ports of source translation.
+	Full    bool
+	Packets uint64
+	Bytes   uint64
 }

@@ -1,0 +1,34 @@
+package conntrack
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// messageStats asks for the counters of each CPU (IPCTNL_MSG_CT_GET_STATS_CPU).
+const messageStats = subsystem | 4
+
+// ReadStats returns what the connection tracking of ns has counted since ns was made.
+func ReadStats(ns *netns.NS) (Stats, error) {
+	c, err := dial(ns)
+	if err != nil {
+		return Stats{}, err
+	}
+	messages, err := c.Execute(request(messageStats, netlink.Request|netlink.Dump))
+	if err = errors.Join(err, c.Close()); err != nil {
+		return Stats{}, fmt.Errorf("read connection tracking statistics: %w", err)
+	}
+	var sum Stats
+	for _, m := range messages {
+		s, err := decodeStats(m.Data)
+		if err != nil {
+			return Stats{}, err
+		}
+		sum.add(s)
+	}
+	return sum, nil
+}

@@ -1,0 +1,52 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
+)
+
+// Full returns how often the tables of a profile's nodes had no room, since the lab was raised: for each table, in the
+// words of who reads about it, the number of packets that were dropped or of connections that were forgotten. What could
+// be read is there beside an error too. Tables of BPF programs that are LRU forget by design what was silent longest,
+// as the products' do, and are never full.
+func (l *Lab) Full(profile string) (map[string]uint64, error) {
+	inst := l.Instance(profile)
+	if inst == nil || inst.Err != nil {
+		return nil, fmt.Errorf("profile %q does not stand in the lab", profile)
+	}
+	full := map[string]uint64{}
+	var errs []error
+	for _, n := range inst.Nodes {
+		errs = append(errs, n.full(full))
+	}
+	return full, errors.Join(errs...)
+}
+
+// full adds the tables of a node.
+func (n *Node) full(to map[string]uint64) error {
+	if n.programs.Drops != nil {
+		drops, err := n.programs.Drops()
+		if err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		for _, d := range drops {
+			if d.Full {
+				to[n.Name+": BPF programs: "+d.Reason] += d.Packets
+			}
+		}
+	}
+	s, err := conntrack.ReadStats(n.NS)
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	for what, count := range map[string]uint64{
+		"packets of new connections dropped (nf_conntrack_max)":         s.Refused(),
+		"connections forgotten to make room for new (nf_conntrack_max)": s.EarlyDrop,
+		"packets dropped, too many connections in a bucket":             s.ChainTooLong,
+	} {
+		to[n.Name+": conntrack table: "+what] = count
+	}
+	return nil
+}

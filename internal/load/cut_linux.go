@@ -1,0 +1,106 @@
+package load
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+const (
+	// superPacket is the most that one send with segmentation offload may hold, in bytes and in packets.
+	superPacket  = plan.MaxDatagram
+	mostSegments = 64
+	// superPackets is how many coalesced receives one call takes.
+	superPackets = 8
+)
+
+// cut says how a sequence of datagrams is laid out: how large each is, and how many are handed over as one.
+type cut struct {
+	// sizes are taken in turn by the sequence number.
+	sizes []int
+	// segments is how many datagrams of one size make a buffer.
+	segments int
+}
+
+func cutOf(w plan.Workload) cut {
+	switch {
+	case w.Mix == plan.IMIX:
+		return cut{plan.Payloads, 1}
+	case w.Mode == plan.GSO:
+		return cut{[]int{w.MessageSize}, max(1, min(mostSegments, datagramsPerCall, superPacket/w.MessageSize))}
+	}
+	return cut{[]int{w.MessageSize}, 1}
+}
+
+func (c cut) size(sequence uint64) int { return c.sizes[sequence%uint64(len(c.sizes))] }
+
+func (c cut) largest() int {
+	most := 0
+	for _, n := range c.sizes {
+		most = max(most, n)
+	}
+	return most
+}
+
+func (c cut) mean() float64 {
+	sum := 0
+	for _, n := range c.sizes {
+		sum += n
+	}
+	return float64(sum) / float64(len(c.sizes))
+}
+
+// newBatchFor returns buffers for datagramsPerCall datagrams.
+func newBatchFor(c cut) *sock.Batch {
+	return sock.NewBatch(max(1, datagramsPerCall/c.segments), c.segments*c.largest())
+}
+
+// fill writes n datagrams from sequence on into the batch's buffers, and returns how many buffers and bytes that takes.
+func (c cut) fill(b *sock.Batch, sequence uint64, n int, now int64) (buffers, bytes int) {
+	for done := 0; done < n; buffers++ {
+		room, used := b.Buffer(buffers), 0
+		for range min(c.segments, n-done) {
+			binary.BigEndian.PutUint64(room[used:], sequence+uint64(done))
+			binary.BigEndian.PutUint64(room[used+8:], uint64(now))
+			used += c.size(sequence + uint64(done))
+			done++
+		}
+		b.Resize(buffers, used)
+		bytes += used
+	}
+	return buffers, bytes
+}
+
+// sum returns how many datagrams and bytes there were in the first buffers of those that fill made of n datagrams.
+func (c cut) sum(sequence uint64, n, buffers int) (sent, bytes uint64) {
+	sent = uint64(min(n, buffers*c.segments))
+	if len(c.sizes) == 1 {
+		return sent, sent * uint64(c.sizes[0])
+	}
+	for i := range sent {
+		bytes += uint64(c.size(sequence + i))
+	}
+	return sent, bytes
+}
+
+// buffers gives a socket the buffers that the workload asks for.
+func (t *Trial) buffers(fd int) error {
+	size := t.o.Workload.Buffer
+	if size == 0 {
+		if t.o.Workload.Protocol != plan.UDP {
+			return nil
+		}
+		return sock.SetReceiveBuffer(fd, receiveBuffer)
+	}
+	if err := sock.SetReceiveBuffer(fd, size); err != nil {
+		return err
+	}
+	return sock.SetSendBuffer(fd, size)
+}
+
+// withoutOffload says that the kernel lacks something that the workload needs.
+func withoutOffload(what string, err error) error {
+	return &Error{Kind: KindUnsupported, Op: what, Err: fmt.Errorf("this kernel refuses it: %w", err)}
+}
