@@ -27,13 +27,13 @@ var (
 // iperf3Run is one run within the text.
 type iperf3Run struct {
 	// line is where it begins.
-	line             int
-	reverse, both    bool
-	done             bool
-	failure, version string
-	flows, block     int
-	omit             float64
-	congestion       string
+	line          int
+	reverse, both bool
+	done          bool
+	failure       string
+	flows, block  int
+	omit          float64
+	congestion    string
 	// rows are the totals at the end by role, single those of each flow, sums those of all.
 	single, sums map[string][]string
 	lasts        time.Duration

@@ -317,8 +317,8 @@ func TestContrast(t *testing.T) {
 func deuteranopia(v uint32) [3]float64 {
 	lin := func(shift uint) float64 { return math.Pow(float64(v>>shift&255)/255, 2.2) }
 	r, g, b := lin(16), lin(8), lin(0)
-	l, m, s := 17.8824*r+43.5161*g+4.11935*b, 3.45565*r+27.1554*g+3.86714*b, 0.0299566*r+0.184309*g+1.46709*b
-	m = 0.494207*l + 1.24827*s
+	l, s := 17.8824*r+43.5161*g+4.11935*b, 0.0299566*r+0.184309*g+1.46709*b
+	m := 0.494207*l + 1.24827*s // which this reader does not have of its own
 	return [3]float64{
 		0.0809444479*l - 0.130504409*m + 0.116721066*s,
 		-0.0102485335*l + 0.0540193266*m - 0.113614708*s,
