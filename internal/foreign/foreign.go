@@ -66,7 +66,11 @@ const (
 	Rounded = "rounded"
 )
 
+// put notes a number, unless the trial has failed: what another part of its output says is not of a whole trial.
 func (r *Reading) put(name string, v float64) {
+	if r.Failure != nil {
+		return
+	}
 	if r.Metrics == nil {
 		r.Metrics = map[string]float64{}
 	}
