@@ -74,6 +74,14 @@ func (pretence) Facts(context.Context) (facts.Facts, error) { return facts.Facts
 func (pretence) Conditions() outcome.Conditions             { return outcome.Conditions{} }
 func (pretence) Close(context.Context) error                { return nil }
 
+// VerifierLogs has one where FAULT asks for it.
+func (pretence) VerifierLogs() map[string]string {
+	if os.Getenv("FAULT") != "verifier" {
+		return nil
+	}
+	return map[string]string{"cilium-native": "0: R1=ctx()\n1: (79) r0 = *(u64 *)(r10 +8)\ninvalid read from stack\n"}
+}
+
 func (e pretence) Profiles(context.Context) ([]result.Profile, error) {
 	var list []result.Profile
 	for _, name := range e.plan.Measured() {

@@ -185,6 +185,9 @@ func (e *labEnvironment) Drops(profile string, p plan.Path) ([]sample.Drop, erro
 	return e.lab.Drops(profile, p)
 }
 
+// VerifierLogs are those of the lab.
+func (e *labEnvironment) VerifierLogs() map[string]string { return e.lab.VerifierLogs() }
+
 // Full makes the lab a run.FullReader.
 func (e *labEnvironment) Full(profile string) (map[string]uint64, error) { return e.lab.Full(profile) }
 

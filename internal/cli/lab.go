@@ -8,8 +8,14 @@ import (
 
 // labArgs are the conditions of a lab that is raised by hand.
 type labArgs struct {
-	plan planArgs
-	name string
+	plan    planArgs
+	name    string
+	verbose bool
+}
+
+// declareVerbose declares what shows more of what cannot be raised.
+func (a *labArgs) declareVerbose(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
 }
 
 // labFlags are the plan flags that matter without a measurement.
@@ -46,10 +52,11 @@ func (p *program) labTestCommand() *cobra.Command {
 			if cmd.Flags().Changed("family") {
 				families = []int{want.Lab.Family}
 			}
-			return p.labTest(cmd.Context(), want, families)
+			return p.labTest(cmd.Context(), want, families, a.verbose)
 		},
 	}
 	a.plan.declareSome(cmd, append([]string{"profiles"}, labFlags...))
+	a.declareVerbose(cmd)
 	return cmd
 }
 
@@ -78,10 +85,11 @@ func (p *program) labUpCommand() *cobra.Command {
 			if a.name == "" {
 				a.name = args[0]
 			}
-			return p.labUp(cmd.Context(), a.name, want)
+			return p.labUp(cmd.Context(), a.name, want, a.verbose)
 		},
 	}
 	a.plan.declareSome(cmd, labFlags)
+	a.declareVerbose(cmd)
 	cmd.Flags().StringVar(&a.name, "name", "", "`name` by which lab exec finds it; the profile's if not given")
 	return cmd
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // labTest raises the profiles of p in each of the given versions of IP and prints what their self-tests found.
-func (p *program) labTest(ctx context.Context, want plan.Plan, families []int) error {
-	table := labTable{w: tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)}
+func (p *program) labTest(ctx context.Context, want plan.Plan, families []int, verbose bool) error {
+	table := labTable{stderr: p.stderr, verbose: verbose, w: tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)}
 	fmt.Fprintln(table.w, "\tIP\tPROFILE\tASSERTION\tWHAT\tWANT\tGOT")
 	for _, want.Lab.Family = range families {
 		if err := table.add(ctx, want); err != nil {
@@ -40,7 +40,10 @@ func (p *program) labTest(ctx context.Context, want plan.Plan, families []int) e
 
 // labTable is the table of assertions as it grows.
 type labTable struct {
-	w                 *tabwriter.Writer
+	w *tabwriter.Writer
+	// stderr gets what fits into no table.
+	stderr            io.Writer
+	verbose           bool
 	all, bad, skipped int
 }
 
@@ -51,6 +54,7 @@ func (t *labTable) add(ctx context.Context, want plan.Plan) (err error) {
 		return err
 	}
 	defer func() { err = takeDown(ctx, l, err) }()
+	tellVerifier(t.stderr, l.VerifierLogs(), t.verbose)
 	for _, tested := range selfTests(ctx, l.Instances()) {
 		if why := missing(ctx, tested.instance); why != "" {
 			t.skipped++
@@ -107,7 +111,7 @@ func takeDown(ctx context.Context, l *lab.Lab, err error) error {
 }
 
 // labUp raises one profile, shows it, and serves lab exec until it is to end.
-func (p *program) labUp(ctx context.Context, name string, want plan.Plan) (err error) {
+func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbose bool) (err error) {
 	door, err := openDoor(name)
 	if err != nil {
 		return err
@@ -118,6 +122,7 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan) (err e
 		return err
 	}
 	defer func() { err = takeDown(ctx, l, err) }()
+	tellVerifier(p.stderr, l.VerifierLogs(), verbose)
 	inst := l.Instances()[0]
 	if inst.Err != nil {
 		return fmt.Errorf("raise %s: %w", inst.Name, inst.Err)

@@ -64,7 +64,7 @@ func (p *program) runCommand() *cobra.Command {
 	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
 	f.BoolVar(&a.resume, "resume", false, "go on with the result file where it ends")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
-	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr, and the whole log if the kernel refuses a BPF program")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	cmd.MarkFlagsMutuallyExclusive("resume", "force")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
@@ -179,6 +179,10 @@ func (p *program) measure(ctx context.Context, want plan.Plan, out *result.Write
 		defer stop()
 		err = errors.Join(err, env.Close(down))
 	}()
+	if refused, ok := env.(verifierLogs); ok && !s.quiet {
+		s.clear()
+		tellVerifier(s.w, refused.VerifierLogs(), s.verbose)
+	}
 	return run.Run(ctx, env, want, out, o)
 }
 

@@ -59,7 +59,7 @@ var requirements = []requirement{
 	{name: "conntrack", about: "reading the table of connections", option: "CONFIG_NF_CT_NETLINK", module: "nf_conntrack_netlink"},
 	{name: "nftables", about: "rules as nftables", option: "CONFIG_NF_TABLES", module: "nf_tables"},
 	{name: "ipset", about: "sets of addresses in rules", option: "CONFIG_IP_SET_HASH_NET", module: "ip_set_hash_net", program: "ipset"},
-	{name: "ipvs", about: "kube-proxy in ipvs mode", option: "CONFIG_IP_VS, CONFIG_IP_VS_RR, CONFIG_IP_VS_NFCT and CONFIG_DUMMY", module: "ip_vs_rr"},
+	{name: "ipvs", about: "kube-proxy in ipvs mode", option: "CONFIG_IP_VS, CONFIG_IP_VS_RR, CONFIG_IP_VS_NFCT and CONFIG_DUMMY", module: "-a ip_vs_rr dummy"},
 	{name: "bpf", about: "BPF programs on devices", option: "CONFIG_BPF_SYSCALL"},
 	{name: "bpf-tc", about: "BPF programs at both ends of a device, by tcx or by clsact and a filter", option: "CONFIG_NET_CLS_ACT, CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF", module: "cls_bpf"},
 	{name: "bpf-cgroup", about: "Services translated in the sockets of a cgroup v2", option: "CONFIG_CGROUP_BPF"},
@@ -107,7 +107,7 @@ func (r requirement) lacksKernel(m machine, said string) Finding {
 	if r.option != "" {
 		ways = append(ways, "a kernel with "+r.option)
 	}
-	return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: "the kernel refuses it: " + said, WayOut: strings.Join(ways, "; or ")}
+	return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: "the kernel refuses it: " + strings.ReplaceAll(said, "\n", "; "), WayOut: strings.Join(ways, "; or ")}
 }
 
 // unknown is the finding that r could not be tried.

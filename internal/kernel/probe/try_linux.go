@@ -87,7 +87,7 @@ func child(name string, parent int) netlink.LinkAttrs {
 // add makes a device in the thread's namespace.
 func add(l netlink.Link) error {
 	if err := netlink.LinkAdd(l); err != nil {
-		return fmt.Errorf("add a %s device: %w", l.Type(), err)
+		return fmt.Errorf("add a device of type %s: %w", l.Type(), err)
 	}
 	return nil
 }
@@ -138,15 +138,13 @@ func tryNetkit(context.Context) error {
 
 // tryIPVS makes what holds the addresses of Services, and a virtual server.
 func tryIPVS(context.Context) error {
-	if err := add(&netlink.Dummy{LinkAttrs: named("probe-du")}); err != nil {
-		return err
-	}
+	device := add(&netlink.Dummy{LinkAttrs: named("probe-du")})
 	here, err := netns.Current()
 	if err != nil {
 		return err
 	}
 	server := ipvs.Server{Protocol: ipvs.TCP, Addr: netip.MustParseAddrPort("192.0.2.1:80")}
-	return errors.Join(ipvs.Apply(here, []ipvs.Server{server}), here.Close())
+	return errors.Join(device, ipvs.Apply(here, []ipvs.Server{server}), here.Close())
 }
 
 // tryBridgeNetfilter looks for the switch that the feature gives to every namespace.

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
@@ -190,6 +191,9 @@ func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (
 	var refused *ebpf.VerifierError
 	if errors.As(err, &refused) {
 		return nil, &RefusedError{What: what, Err: err, Log: fmt.Sprintf("%+v", refused)}
+	}
+	if errors.Is(err, os.ErrPermission) {
+		err = hint.With(err, "BPF programs need root outside of any user namespace: run as root, or leave out the eBPF profiles")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load %s programs: %w", what, err)

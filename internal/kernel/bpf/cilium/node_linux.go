@@ -101,7 +101,7 @@ func (n *Node) configure() error {
 	c := hostNodeConfig{
 		NodeIp: words(o.NodeIP), Gateway: words(o.Gateway), HostRouting: flag(!o.Legacy), Tunnel: flag(o.Overlay != ""),
 		Masquerade: flag(o.Masquerade.IsValid()), PacketLb: flag(o.PacketLB), Nodeport: flag(o.NodePort != NodePortOff),
-		Dsr: flag(o.NodePort == NodePortDSR), Maglev: flag(o.Maglev), NatMin: firstPort, NatMax: uint16(firstPort + o.Sizes.Ports - 1),
+		Dsr: flag(o.NodePort == NodePortDSR), Maglev: flag(o.Maglev), NatMin: firstPort, NatMax: uint16(firstPort + o.Sizes.withDefaults().Ports - 1),
 	}
 	if o.Masquerade.IsValid() {
 		c.NativeCidr = words(o.Masquerade.Masked().Addr())
