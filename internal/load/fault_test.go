@@ -408,7 +408,7 @@ func TestPortsRunOut(t *testing.T) {
 	must(t, os.WriteFile(file, []byte("40000 40001"), 0))
 	t.Cleanup(func() { must(t, os.WriteFile(file, before, 0)) })
 	o := options(plan.Workload{Kind: plan.CRR, Flows: 8, ResponseSize: 1 << 20})
-	o.Port = 41000
+	o.Port = 21000 // no port that the connection of a test before may have been given
 	s := prepare(t, wire.SideServer, o)
 	c := prepare(t, wire.SideClient, o)
 	start(t.Context(), s)
