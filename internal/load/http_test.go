@@ -235,8 +235,8 @@ func TestAConnectionThatHangs(t *testing.T) {
 		t.Errorf("%v, %+v", r.err, r.o)
 	}
 	must(t, (<-hangs).Close())
-	l, port = listen(t)
-	go strange(l, []string{""}, false)
+	silent, port := listen(t)
+	go strange(silent, []string{""}, false)
 	if r = get(t, plan.Workload{Connection: "close"}, port, nil); kindOf(r.err) != KindUnanswered {
 		t.Errorf("all hang: %v", r.err)
 	}
