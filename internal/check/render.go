@@ -114,11 +114,8 @@ type lines struct {
 
 // wrapped writes text under its lead, further lines indented by as much.
 func (b *lines) wrapped(lead, text string) {
-	for i, line := range unit.Wrap(text, b.width-len(lead)) {
-		if i > 0 {
-			lead = strings.Repeat(" ", len(lead))
-		}
-		b.WriteString(lead + line + "\n")
+	for _, line := range unit.Hang(lead, strings.Repeat(" ", len(lead)), text, b.width) {
+		b.WriteString(line + "\n")
 	}
 }
 
@@ -129,9 +126,9 @@ func Markdown(w io.Writer, reports []Report) error {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "# %s\n\n", plain(r.Name))
+		fmt.Fprintf(&b, "# %s\n\n", unit.Markdown(r.Name))
 		if r.Source != "" {
-			fmt.Fprintf(&b, "%s\n\n", plain(r.Source))
+			fmt.Fprintf(&b, "%s\n\n", unit.Markdown(r.Source))
 		}
 		b.WriteString(r.tellsOf() + ".\n")
 		for _, g := range r.groups() {
@@ -139,18 +136,13 @@ func Markdown(w io.Writer, reports []Report) error {
 			for _, f := range g.findings {
 				b.WriteString("- ")
 				if f.Where != "" {
-					b.WriteString("**" + plain(f.Where) + "**: ")
+					b.WriteString("**" + unit.Markdown(f.Where) + "**: ")
 				}
-				b.WriteString(plain(f.Saw) + "\n")
+				b.WriteString(unit.Markdown(f.Saw) + "\n")
 			}
-			fmt.Fprintf(&b, "\nWhy: %s.\n\nDo: %s.\n", plain(g.Why), plain(g.Do))
+			fmt.Fprintf(&b, "\nWhy: %s.\n\nDo: %s.\n", unit.Markdown(g.Why), unit.Markdown(g.Do))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// plain keeps a stranger's text from being markup.
-func plain(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "|", `\|`, "#", `\#`).Replace(unit.Clean(s))
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/facts"
 	"github.com/cnibench/cnibench/internal/hint"
@@ -279,15 +278,6 @@ func show(k Key, x float64) string {
 		return text
 	}
 	return text + " " + s.Unit
-}
-
-// list joins up to eight names.
-func list(names []string) string {
-	const most = 8
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }
 
 // worse says that a is worse than b beyond the margin (a share) and beyond both intervals, and by what factor in the

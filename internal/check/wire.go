@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Margins between cells beyond their intervals, as shares.
@@ -398,7 +399,7 @@ func oneMachine(v *View) []seen {
 	if len(paths) == 0 {
 		return nil
 	}
-	return []seen{{where: list(paths), saw: "all nodes are on one machine: " + cmp.Or(v.facts["nodes"], "nodes.machines is 1")}}
+	return []seen{{where: unit.Few(paths), saw: "all nodes are on one machine: " + cmp.Or(v.facts["nodes"], "nodes.machines is 1")}}
 }
 
 // burstable are instance types whose network or CPU runs on credits.

@@ -40,7 +40,8 @@ claims speak of.
 	f := cmd.Flags()
 	f.StringVarP(&a.format, "format", "f", "text", "`format`: "+strings.Join(findingFormats, ", "))
 	f.StringVar(&a.claims, "claims", "", "`file` of claims in place of the published ones")
-	f.StringSliceVar(&a.sources, "source", nil, "`ids` of the sources to judge: "+strings.Join(sourceIDs(findings.Published()), ", "))
+	// Every start of the program comes by here, each agent's too, so the claims are not read to list their sources.
+	f.StringSliceVar(&a.sources, "source", nil, "`ids` of the sources to judge, such as rke2; a wrong one is answered with all")
 	complete(cmd, "format", func() []string { return findingFormats })
 	complete(cmd, "source", func() []string { return sourceIDs(findings.Published()) })
 	return cmd

@@ -152,11 +152,8 @@ func columns(b *strings.Builder, rows [][]string) {
 
 // wrapped writes text under its lead, further lines indented by as much.
 func wrapped(b *strings.Builder, lead, text string) {
-	for i, line := range unit.Wrap(text, width-len(lead)) {
-		if i > 0 {
-			lead = strings.Repeat(" ", min(len(lead), 7))
-		}
-		b.WriteString(lead + line + "\n")
+	for _, line := range unit.Hang(lead, strings.Repeat(" ", min(len(lead), 7)), text, width) {
+		b.WriteString(line + "\n")
 	}
 }
 
@@ -165,30 +162,30 @@ func Markdown(w io.Writer, r Report) error {
 	var b strings.Builder
 	b.WriteString("# What this configuration comes to\n\n")
 	for _, d := range r.Documents {
-		fmt.Fprintf(&b, "- %s, line %d: %s\n", plain(d.File), d.Line, plain(d.Kind))
+		fmt.Fprintf(&b, "- %s, line %d: %s\n", unit.Markdown(d.File), d.Line, unit.Markdown(d.Kind))
 	}
 	b.WriteString("\n" + sentence(r.tally()) + ".\n")
 	for _, m := range r.Measured {
-		fmt.Fprintf(&b, "\n**What is measured with this is %s**\n", plain(m.words()))
+		fmt.Fprintf(&b, "\n**What is measured with this is %s**\n", unit.Markdown(m.words()))
 		for i, but := range m.But {
 			if i == 0 {
 				b.WriteByte('\n')
 			}
-			fmt.Fprintf(&b, "- but: %s\n", plain(but))
+			fmt.Fprintf(&b, "- but: %s\n", unit.Markdown(but))
 		}
 	}
 	if len(r.Settings) > 0 {
 		b.WriteString("\n## In force\n\n| of | setting | value | from |\n|---|---|---|---|\n")
 	}
 	for _, s := range r.Settings {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s: %s |\n", plain(s.Component), plain(s.Name), plain(s.Value), s.Origin, plain(s.By))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s: %s |\n", unit.Markdown(s.Component), unit.Markdown(s.Name), unit.Markdown(s.Value), s.Origin, unit.Markdown(s.By))
 	}
 	for _, g := range r.groups() {
 		fmt.Fprintf(&b, "\n## %s: %s (`%s`)\n\n", sentence(g.Severity.String()), g.Title, g.ID)
 		for _, f := range g.findings {
-			b.WriteString("- " + plain(f.sentence()) + "\n")
+			b.WriteString("- " + unit.Markdown(f.sentence()) + "\n")
 		}
-		fmt.Fprintf(&b, "\nWhy: %s.\n\nDo: %s.\n\nSee: %s.\n", plain(g.Why), plain(g.Do), plain(g.Source))
+		fmt.Fprintf(&b, "\nWhy: %s.\n\nDo: %s.\n\nSee: %s.\n", unit.Markdown(g.Why), unit.Markdown(g.Do), unit.Markdown(g.Source))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -196,8 +193,3 @@ func Markdown(w io.Writer, r Report) error {
 
 // sentence begins s with a capital.
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// plain keeps a stranger's text from being markup.
-func plain(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "|", `\|`, "#", `\#`).Replace(unit.Clean(s))
-}

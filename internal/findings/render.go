@@ -59,9 +59,9 @@ func (r Report) Markdown(w io.Writer) error {
 		if len(fs) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "### %s\n\n", escape(heading(s)))
+		fmt.Fprintf(&b, "### %s\n\n", unit.Markdown(heading(s)))
 		if s.Note != "" {
-			fmt.Fprintf(&b, "%s\n\n", escape(s.Note))
+			fmt.Fprintf(&b, "%s\n\n", unit.Markdown(s.Note))
 		}
 		b.WriteString("| claim | outcome | evidence |\n|---|---|---|\n")
 		for _, f := range fs {
@@ -69,7 +69,7 @@ func (r Report) Markdown(w io.Writer) error {
 			if f.Note != "" {
 				text = append(text[:len(text):len(text)], "Note: "+f.Note)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", escape(f.Statement), f.Outcome, escape(strings.Join(text, "; ")))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", unit.Markdown(f.Statement), f.Outcome, unit.Markdown(strings.Join(text, "; ")))
 		}
 		b.WriteString("\n")
 	}
@@ -135,12 +135,7 @@ func indent(b *strings.Builder, by, text string, width int) {
 	if text == "" {
 		return
 	}
-	for _, line := range unit.Wrap(unit.Clean(text), max(width-len(by), 20)) {
-		b.WriteString(by + line + "\n")
+	for _, line := range unit.Hang(by, by, unit.Clean(text), max(width, len(by)+20)) {
+		b.WriteString(line + "\n")
 	}
-}
-
-// escape keeps text from a stranger's file inside its cell.
-func escape(s string) string {
-	return strings.NewReplacer("|", "\\|", "<", "&lt;", "`", "\\`").Replace(unit.Clean(s))
 }

@@ -13,7 +13,6 @@ package foreign
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/facts"
@@ -21,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Limits on what is read from a stranger.
@@ -186,7 +186,7 @@ func (b *Batch) put(c labelled) error {
 	}
 	missing := slices.ContainsFunc(b.Readings, func(r Reading) bool { return c.name(r) == "" })
 	if names := b.distinct(c.name); len(names) > 1 && !missing {
-		return hint.With(fmt.Errorf("it has several of its own where one %s is to be put on all: %s", c.what, list(names)),
+		return hint.With(fmt.Errorf("it has several of its own where one %s is to be put on all: %s", c.what, unit.Few(names)),
 			"leave out --"+c.what+" for this file")
 	}
 	for i := range b.Readings {
@@ -222,13 +222,4 @@ func workloadName(r Reading) string {
 		return ""
 	}
 	return r.Workload.String()
-}
-
-// list writes the first few of names.
-func list(names []string) string {
-	const few = 8
-	if len(names) > few {
-		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", len(names)-few)
-	}
-	return strings.Join(names, ", ")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // format is one kind of output.
@@ -99,7 +100,7 @@ func Decode(name string, b []byte) (Batch, error) {
 // check refuses what no result may hold: no trial at all, or a number that is none.
 func (b *Batch) check() error {
 	if len(b.Readings) == 0 && len(b.LeftOut) > 0 {
-		return fmt.Errorf("nothing in it has a word here: %s", list(b.LeftOut))
+		return fmt.Errorf("nothing in it has a word here: %s", unit.Few(b.LeftOut))
 	}
 	if len(b.Readings) == 0 {
 		return errors.New("there is no trial in it")

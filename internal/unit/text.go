@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -17,6 +18,39 @@ func Clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// markup is what Markdown or HTML would act on.
+var markup = strings.NewReplacer(
+	"&", "&amp;", "<", "&lt;", ">", "&gt;",
+	`\`, `\\`, "`", "\\`", "|", `\|`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "#", `\#`, "!", `\!`, "~", `\~`,
+	// A zero-width joiner would do as well, but the entity survives copying: no link, no mention.
+	"://", "&#58;//", "@", "&#64;",
+)
+
+// Markdown makes text of a stranger's file safe to stand in Markdown, in a cell of a table too: it is Clean, and nothing in
+// it is markup.
+func Markdown(s string) string { return markup.Replace(Clean(s)) }
+
+// few is how many names Few writes out.
+const few = 8
+
+// Few joins the first few of names and says how many more there are.
+func Few(names []string) string {
+	if len(names) > few {
+		return strings.Join(names[:few], ", ") + " and " + strconv.Itoa(len(names)-few) + " more"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Hang wraps text to so many columns under a lead; each further line begins with rest in its place.
+func Hang(lead, rest, text string, width int) []string {
+	lines := Wrap(text, width-Width(lead))
+	for i, l := range lines {
+		lines[i] = lead + l
+		lead = rest
+	}
+	return lines
 }
 
 // Width is the number of terminal columns that s takes: combining marks take none, East Asian wide characters and most

@@ -92,6 +92,67 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestMarkdown has what Markdown, HTML and hosts of Markdown act on.
+func TestMarkdown(t *testing.T) {
+	if got, want := Markdown("![a](https://x) @me <b>&amp; ~~x~~ a_b*c*"), `\!\[a\](https&#58;//x) &#64;me &lt;b&gt;&amp;amp; \~\~x\~\~ a\_b\*c\*`; got != want {
+		t.Errorf("Markdown: got %s, want %s", got, want)
+	}
+	if got, want := Markdown("a\\|\n\x1b`"), "a\\\\\\| \ufffd\\`"; got != want {
+		t.Errorf("Markdown: got %s, want %s", got, want)
+	}
+}
+
+func TestFew(t *testing.T) {
+	ten := strings.Split("a b c d e f g h i j", " ")
+	for n, want := range map[int]string{0: "", 1: "a", 2: "a, b", 8: "a, b, c, d, e, f, g, h", 9: "a, b, c, d, e, f, g, h and 1 more", 10: "a, b, c, d, e, f, g, h and 2 more"} {
+		if got := Few(ten[:n]); got != want {
+			t.Errorf("Few of %d: got %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestHang(t *testing.T) {
+	for _, c := range []struct {
+		lead, rest, text string
+		width            int
+		want             string
+	}{
+		{"- ", "  ", "one two three", 9, "- one two|  three"},
+		{"µ: ", "", "one two", 6, "µ: one|two"},
+		{"- ", "  ", "", 9, ""},
+		{"a long lead ", " ", "one two", 4, "a long lead one| two"},
+	} {
+		if got := strings.Join(Hang(c.lead, c.rest, c.text, c.width), "|"); got != c.want {
+			t.Errorf("Hang(%q, %q, %q, %d) = %q, want %q", c.lead, c.rest, c.text, c.width, got, c.want)
+		}
+	}
+}
+
+func FuzzMarkdown(f *testing.F) {
+	f.Add("a|b`c")
+	f.Add(`\|`)
+	f.Fuzz(func(t *testing.T, s string) {
+		e := Markdown(s)
+		for i, c := range []byte(e) {
+			if strings.IndexByte("<>", c) >= 0 {
+				t.Fatalf("%q: %q", s, e)
+			}
+			if strings.IndexByte("|`*_[]#!~", c) >= 0 {
+				n := 0
+				for j := i - 1; j >= 0 && e[j] == '\\'; j-- {
+					n++
+				}
+				if e[i] == '#' && i > 0 && e[i-1] == '&' {
+					continue // of an entity
+				}
+				if n%2 == 0 {
+					t.Fatalf("%q is not escaped in %q", c, e)
+				}
+			}
+		}
+	})
+}
+
 func FuzzText(f *testing.F) {
 	f.Add("calico-vxlan", 5)
 	f.Add("\x1b]0;x\x07", 1)

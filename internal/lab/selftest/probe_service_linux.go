@@ -246,6 +246,11 @@ func (s *scene) whoAnswers(ctx context.Context, svc *lab.Service) (string, error
 		return "", err
 	}
 	defer closeQuietly(conn)
+	return s.nameFrom(conn)
+}
+
+// nameFrom reads who answers, all that is said.
+func (s *scene) nameFrom(conn net.Conn) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
 		return "", err
 	}
@@ -315,9 +320,6 @@ func (s *scene) fromOutside(ctx context.Context, from int, at netip.AddrPort) (s
 		return "", err
 	}
 	defer closeQuietly(conn)
-	if err := conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
-		return "", err
-	}
-	name, err := io.ReadAll(conn)
-	return string(name), errors.Join(err, conn.(*net.TCPConn).SetLinger(0))
+	name, err := s.nameFrom(conn)
+	return name, errors.Join(err, conn.(*net.TCPConn).SetLinger(0))
 }

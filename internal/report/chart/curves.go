@@ -40,7 +40,7 @@ func nine(q float64) float64 { return -math.Log10(1 - q) }
 
 // Draw lays the plot out.
 func (p Curves) Draw() Drawing {
-	values := []float64{math.NaN()}
+	var values []float64
 	most := 2.0
 	for _, l := range p.Lines {
 		for _, c := range l.Points {
@@ -50,22 +50,24 @@ func (p Curves) Draw() Drawing {
 			}
 		}
 	}
-	for _, v := range []float64{p.Low, p.High} {
-		if v > 0 {
-			values = append(values, v)
-		}
-	}
+	y, ticks := timeAxis(append(values, p.Low, p.High))
+	x := axis{low: 0, high: math.Min(most, 6), from: frameLeft, to: plotWidth - frameRight}
+	d := Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc}
+	d.Groups = append(d.Groups, p.frame(x, y, ticks))
+	d.Groups = append(d.Groups, p.lines(x, y)...)
+	return d
+}
+
+// timeAxis is the upright logarithmic axis of a frame that holds all values above 0, with its ticks.
+func timeAxis(values []float64) (axis, []float64) {
+	values = slices.DeleteFunc(values, func(v float64) bool { return !(v > 0) })
 	low, high, ok := span(values...)
 	if !ok {
 		low, high = 1, 10
 	}
 	y, ticks := logarithmic(low, high, 7)
 	y.from, y.to = frameHeight-frameBottom, frameTop
-	x := axis{low: 0, high: math.Min(most, 6), from: frameLeft, to: plotWidth - frameRight}
-	d := Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc}
-	d.Groups = append(d.Groups, p.frame(x, y, ticks))
-	d.Groups = append(d.Groups, p.lines(x, y)...)
-	return d
+	return y, ticks
 }
 
 // percentTicks are the shares that the axis names.

@@ -33,7 +33,7 @@ type LoadPoint struct {
 
 // Draw lays the plot out. Loads begin at 0.
 func (p Loads) Draw() Drawing {
-	values := []float64{math.NaN()}
+	var values []float64
 	most := 10.0
 	for _, l := range p.Lines {
 		for _, q := range l.Points {
@@ -47,17 +47,7 @@ func (p Loads) Draw() Drawing {
 			}
 		}
 	}
-	for _, v := range []float64{p.Low, p.High} {
-		if v > 0 {
-			values = append(values, v)
-		}
-	}
-	low, high, ok := span(values...)
-	if !ok {
-		low, high = 1, 10
-	}
-	y, ticks := logarithmic(low, high, 7)
-	y.from, y.to = frameHeight-frameBottom, frameTop
+	y, ticks := timeAxis(append(values, p.Low, p.High))
 	x, xticks := linear(0, most, 6)
 	x.from, x.to = frameLeft, plotWidth-frameRight
 	d := Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc}

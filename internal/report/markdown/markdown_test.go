@@ -81,9 +81,6 @@ func TestHostileNamesStayText(t *testing.T) {
 			}
 		}
 	}
-	if got, want := escape("![a](https://x) @me <b>&amp; ~~x~~ a_b*c*"), `\!\[a\](https&#58;//x) &#64;me &lt;b&gt;&amp;amp; \~\~x\~\~ a\_b\*c\*`; got != want {
-		t.Errorf("escape: got %s, want %s", got, want)
-	}
 }
 
 type full struct{}
@@ -94,29 +91,4 @@ func TestWriteError(t *testing.T) {
 	if err := Render(full{}, report.Document{}); err == nil {
 		t.Error("a write error is lost")
 	}
-}
-
-func FuzzEscape(f *testing.F) {
-	f.Add("a|b`c")
-	f.Add(`\|`)
-	f.Fuzz(func(t *testing.T, s string) {
-		e := escape(s)
-		for i, c := range []byte(e) {
-			if strings.IndexByte("<>", c) >= 0 {
-				t.Fatalf("%q: %q", s, e)
-			}
-			if strings.IndexByte("|`*_[]#!~", c) >= 0 {
-				n := 0
-				for j := i - 1; j >= 0 && e[j] == '\\'; j-- {
-					n++
-				}
-				if e[i] == '#' && i > 0 && e[i-1] == '&' {
-					continue // of an entity
-				}
-				if n%2 == 0 {
-					t.Fatalf("%q is not escaped in %q", c, e)
-				}
-			}
-		}
-	})
 }

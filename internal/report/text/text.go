@@ -82,10 +82,8 @@ func (p *printer) heading(s string) {
 
 // hang writes text after a lead, further lines below it.
 func (p *printer) hang(lead, text string) {
-	indent := unit.Width(lead)
-	for _, l := range unit.Wrap(text, p.width-indent) {
-		p.line(lead + l)
-		lead = strings.Repeat(" ", indent)
+	for _, l := range unit.Hang(lead, strings.Repeat(" ", unit.Width(lead)), text, p.width) {
+		p.line(l)
 	}
 }
 
@@ -181,10 +179,8 @@ func (p *printer) conclusions(all []report.Conclusion, l layout) {
 		if l.short {
 			label = c.Short
 		}
-		lead := "  "
-		for _, line := range unit.Wrap(label+": "+c.Brief, p.width-4) {
-			p.line(lead + line)
-			lead = "    "
+		for _, line := range unit.Hang("  ", "    ", label+": "+c.Brief, p.width-2) {
+			p.line(line)
 		}
 	}
 	switch {
