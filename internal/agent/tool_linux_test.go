@@ -165,7 +165,7 @@ func TestToolsThatFail(t *testing.T) {
 		"exit, words": {"echo broken pipe >&2; exit 7", tools.KindExit, `exit status 7: it wrote "broken pipe"`},
 		"signal":      {"kill -SEGV $$", tools.KindExit, "segmentation fault"},
 		"refused":     {"echo 'unable to connect to 127.0.0.1:1 Connection refused' >&2; exit 1", "connection refused", "unable to connect"},
-		"too much":    {"yes", tools.KindOutput, "it wrote more than 16 MiB"},
+		"too much":    {"yes", tools.KindOutput, "it wrote more than 64 MiB"},
 		"another":     {goodWrk + goodWrk, tools.KindOutput, "2 results"},
 	} {
 		t.Run(name, func(t *testing.T) {

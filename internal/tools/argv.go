@@ -24,7 +24,7 @@ type Ask struct {
 // Limits of what is asked of a tool.
 const (
 	// pingQuiet is the window from which ping prints no line for each reply: there would be too many.
-	pingQuiet = 5 * time.Second
+	pingQuiet = 4 * time.Second
 	// httpTimeout bounds a request of hey and wrk, in seconds.
 	httpTimeout = 5
 )

@@ -15,8 +15,9 @@ import (
 	"github.com/cnibench/cnibench/internal/sample"
 )
 
-// MaxOutput bounds what a tool may write, in bytes.
-const MaxOutput = 16 << 20
+// MaxOutput bounds what a tool may write, in bytes. Most of all is a line of ping for each of 250,000 replies in a second, 60 bytes
+// each, for up to pingQuiet.
+const MaxOutput = 64 << 20
 
 // Output is what a client wrote, and how it ended.
 type Output struct {

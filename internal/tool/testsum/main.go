@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -20,14 +21,15 @@ type event struct {
 
 // tally is what the stream said so far.
 type tally struct {
-	passed, failed int
-	skipped        []string
-	output         map[string][]string
-	failures       []string
+	passed, failed, count int
+	// skipped are the tests by the reason.
+	skipped  map[string][]string
+	output   map[string][]string
+	failures []string
 }
 
 func main() {
-	t := tally{output: map[string][]string{}}
+	t := tally{output: map[string][]string{}, skipped: map[string][]string{}}
 	if err := t.read(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "testsum:", err)
 		os.Exit(1)
@@ -71,7 +73,9 @@ func (t *tally) add(e event, w io.Writer) {
 		delete(t.output, key)
 	case "skip":
 		if e.Test != "" {
-			t.skipped = append(t.skipped, key+": "+reason(t.output[key]))
+			why := e.Package + ": " + reason(t.output[key])
+			t.skipped[why] = append(t.skipped[why], e.Test)
+			t.count++
 		}
 		delete(t.output, key)
 	case "fail":
@@ -93,16 +97,33 @@ func (t *tally) fail(key string) {
 }
 
 func (t *tally) close(w io.Writer) {
-	for _, key := range t.failures {
-		fmt.Fprintf(w, "\n--- FAIL: %s\n%s", key, strings.Join(t.output[key], ""))
-	}
 	if len(t.skipped) > 0 {
 		fmt.Fprintf(w, "\nskipped:\n")
-		for _, s := range t.skipped {
-			fmt.Fprintln(w, "  "+s)
+		for _, why := range slices.Sorted(maps.Keys(t.skipped)) {
+			tests := t.skipped[why]
+			fmt.Fprintf(w, "  %s\n    %d: %s\n", why, len(tests), strings.Join(tests, ", "))
 		}
 	}
-	fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", t.passed, t.failed, len(t.skipped))
+	// Failures stand last, where a reader of the end of a log finds them.
+	for _, key := range t.failures {
+		fmt.Fprintf(w, "\n--- FAIL: %s\n%s", key, tail(strings.Join(t.output[key], "")))
+	}
+	fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.count)
+	for _, key := range t.failures {
+		fmt.Fprintln(w, "failed: "+key)
+	}
+}
+
+// most is how much of the output of one failed test is shown, in bytes.
+const most = 16 << 10
+
+// tail is the end of what a test printed.
+func tail(s string) string {
+	if len(s) <= most {
+		return s
+	}
+	_, s, _ = strings.Cut(s[len(s)-most:], "\n")
+	return "(what it printed before is left out)\n" + s
 }
 
 // reason is the last line that the test printed before the runner's own.

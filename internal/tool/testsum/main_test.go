@@ -6,7 +6,7 @@ import (
 )
 
 func run(lines ...string) (tally, string) {
-	t := tally{output: map[string][]string{}}
+	t := tally{output: map[string][]string{}, skipped: map[string][]string{}}
 	var out strings.Builder
 	_ = t.read(strings.NewReader(strings.Join(lines, "\n")), &out)
 	t.close(&out)
@@ -19,12 +19,14 @@ func TestSkipsAreNamedWithTheirReason(t *testing.T) {
 		`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:5: the kernel has no ipvlan\n"}`,
 		`{"Action":"output","Package":"p","Test":"TestA","Output":"--- SKIP: TestA (0.00s)\n"}`,
 		`{"Action":"skip","Package":"p","Test":"TestA"}`,
+		`{"Action":"output","Package":"p","Test":"TestC","Output":"    a_test.go:5: the kernel has no ipvlan\n"}`,
+		`{"Action":"skip","Package":"p","Test":"TestC"}`,
 		`{"Action":"pass","Package":"p","Test":"TestB"}`,
 		`{"Action":"pass","Package":"p"}`)
-	if got.passed != 1 || got.failed != 0 || len(got.skipped) != 1 {
+	if got.passed != 1 || got.failed != 0 || got.count != 2 || len(got.skipped) != 1 {
 		t.Errorf("tally %+v", got)
 	}
-	if !strings.Contains(out, "p TestA: a_test.go:5: the kernel has no ipvlan") || !strings.HasSuffix(out, "\n1 passed, 0 failed, 1 skipped\n") {
+	if !strings.Contains(out, "  p: a_test.go:5: the kernel has no ipvlan\n    2: TestA, TestC\n") || !strings.HasSuffix(out, "\n1 passed, 0 failed, 2 skipped\n") {
 		t.Errorf("output:\n%s", out)
 	}
 }
@@ -34,7 +36,7 @@ func TestFailuresAreShownOnce(t *testing.T) {
 		`{"Action":"output","Package":"p","Test":"TestA","Output":"    got 1, want 2\n"}`,
 		`{"Action":"fail","Package":"p","Test":"TestA"}`,
 		`{"Action":"fail","Package":"p"}`)
-	if got.failed != 1 || strings.Count(out, "got 1, want 2") != 1 {
+	if got.failed != 1 || strings.Count(out, "got 1, want 2") != 1 || !strings.HasSuffix(out, "1 failed, 0 skipped\nfailed: p TestA\n") {
 		t.Errorf("tally %+v, output:\n%s", got, out)
 	}
 }
@@ -46,5 +48,18 @@ func TestABrokenBuildFails(t *testing.T) {
 		`{"Action":"fail","Package":"p","Elapsed":0,"FailedBuild":"p"}`)
 	if got.failed == 0 || !strings.Contains(out, "undefined: y") {
 		t.Errorf("tally %+v, output:\n%s", got, out)
+	}
+}
+
+func TestALongOutputEndsWithItsEnd(t *testing.T) {
+	line := strings.Repeat("x", 1000)
+	lines := []string{`{"Action":"skip","Package":"p","Test":"TestB"}`}
+	for range 100 {
+		lines = append(lines, `{"Action":"output","Package":"p","Test":"TestA","Output":"`+line+`\n"}`)
+	}
+	lines = append(lines, `{"Action":"output","Package":"p","Test":"TestA","Output":"got 1, want 2\n"}`, `{"Action":"fail","Package":"p","Test":"TestA"}`)
+	_, out := run(lines...)
+	if len(out) > most+1000 || !strings.Contains(out, line+"\ngot 1, want 2\n\n0 passed") || strings.Index(out, "skipped:") > strings.Index(out, "--- FAIL") {
+		t.Errorf("%d bytes:\n%s", len(out), out)
 	}
 }
