@@ -7,7 +7,7 @@
 // its facts stand before these, comparisons, verdicts and noise floors after them. docs/format.md lists them.
 //
 // Every sample has the time at which the run began, if the file knows it, so that runs of other days can be filled in.
-// What could not be computed has no sample.
+// What could not be computed has no sample. Live is the same for an endpoint that is scraped: several results, without times.
 package openmetrics
 
 import (
@@ -43,6 +43,22 @@ func (f family) sample() string {
 	return f.name
 }
 
+// head is what stands before the samples of a family.
+func (f family) head(s Syntax) string {
+	name, kind := f.name, "gauge"
+	switch {
+	case f.info && s == Prometheus:
+		name = f.sample() // that format has no infos
+	case f.info:
+		kind = "info"
+	}
+	out := "# TYPE " + name + " " + kind + "\n"
+	if f.unit != "" && s == OpenMetrics {
+		out += "# UNIT " + name + " " + f.unit + "\n"
+	}
+	return out + "# HELP " + name + " " + escape(f.help) + "\n"
+}
+
 // The families that are not metrics of the catalogue.
 var (
 	runInfo     = family{name: prefix + "run", help: "The run: environment, origin, baseline, seed, and why it ended.", info: true}
@@ -66,13 +82,56 @@ var (
 
 // Render writes d.
 func Render(w io.Writer, d report.Document) error {
+	e := &exposition{common: labels{"plan", d.Run.Plan.Name}}
+	if !d.Run.Created.IsZero() {
+		e.time = " " + strconv.FormatInt(d.Run.Created.Unix(), 10)
+	}
+	if err := e.document(d); err != nil {
+		return err
+	}
+	return write(w, OpenMetrics, e.blocks)
+}
+
+// write writes blocks, which are of different families.
+func write(w io.Writer, s Syntax, blocks []*block) error {
+	var out bytes.Buffer
+	for _, b := range blocks {
+		if b.samples.Len() > 0 {
+			out.WriteString(b.family.head(s))
+			out.Write(b.samples.Bytes())
+		}
+	}
+	if s == OpenMetrics {
+		out.WriteString("# EOF\n")
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// labels are names and values in turn.
+type labels []string
+
+// block is a family with its samples. One without samples leaves no trace.
+type block struct {
+	family  family
+	samples bytes.Buffer
+	// seen are the label sets, of which none may come twice.
+	seen map[string]bool
+}
+
+// exposition is the text so far. Every document begins the same families in the same order.
+type exposition struct {
+	blocks []*block
+	// common are labels of every sample, time is what follows its value.
+	common labels
+	time   string
+}
+
+// document writes what a report says.
+func (e *exposition) document(d report.Document) error {
 	a := d.Analysis
 	if a == nil {
 		a = &compare.Analysis{}
-	}
-	e := &exposition{plan: d.Run.Plan.Name}
-	if !d.Run.Created.IsZero() {
-		e.time = " " + strconv.FormatInt(d.Run.Created.Unix(), 10)
 	}
 	e.run(d, a)
 	if err := e.metrics(a); err != nil {
@@ -80,64 +139,39 @@ func Render(w io.Writer, d report.Document) error {
 	}
 	e.cells(a)
 	e.comparisons(a)
-	e.out.WriteString("# EOF\n")
-	_, err := w.Write(e.out.Bytes())
-	return err
+	return nil
 }
 
-// labels are names and values in turn.
-type labels []string
-
-// exposition is the text so far.
-type exposition struct {
-	out bytes.Buffer
-	// plan is the label of every sample, time what follows its value.
-	plan, time string
-	// family is the one that is being written, head what comes before its first sample; seen are its label sets, of which
-	// none may come twice.
-	family family
-	head   string
-	seen   map[string]bool
-}
-
-// begin starts a family; one without samples leaves no trace.
+// begin starts a family.
 func (e *exposition) begin(f family) {
-	e.family, e.seen = f, map[string]bool{}
-	kind := "gauge"
-	if f.info {
-		kind = "info"
-	}
-	e.head = "# TYPE " + f.name + " " + kind + "\n"
-	if f.unit != "" {
-		e.head += "# UNIT " + f.name + " " + f.unit + "\n"
-	}
-	e.head += "# HELP " + f.name + " " + escape(f.help) + "\n"
+	e.blocks = append(e.blocks, &block{family: f, seen: map[string]bool{}})
 }
 
-// add writes a sample of the family. A value that is not finite is left out, and so are labels without a value, which
+// add writes a sample of the family that began last. A value that is not finite is left out, and so are labels without a value, which
 // mean the same as none.
 func (e *exposition) add(v float64, ls labels) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
 	}
 	var set []string
-	ls = append(labels{"plan", e.plan}, ls...)
+	named := map[string]bool{}
+	ls = append(e.common[:len(e.common):len(e.common)], ls...)
 	for i := 0; i+1 < len(ls); i += 2 {
-		if ls[i+1] != "" {
+		if ls[i+1] != "" && !named[ls[i]] {
+			named[ls[i]] = true
 			set = append(set, ls[i]+`="`+escape(ls[i+1])+`"`)
 		}
 	}
 	text := strings.Join(set, ",")
-	if e.seen[text] {
+	b := e.blocks[len(e.blocks)-1]
+	if b.seen[text] {
 		return
 	}
-	e.seen[text] = true
-	e.out.WriteString(e.head)
-	e.head = ""
+	b.seen[text] = true
 	if text != "" {
 		text = "{" + text + "}"
 	}
-	fmt.Fprintf(&e.out, "%s%s %s%s\n", e.family.sample(), text, strconv.FormatFloat(v, 'g', -1, 64), e.time)
+	fmt.Fprintf(&b.samples, "%s%s %s%s\n", b.family.sample(), text, strconv.FormatFloat(v, 'g', -1, 64), e.time)
 }
 
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

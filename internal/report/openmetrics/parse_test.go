@@ -160,7 +160,11 @@ func FuzzEscape(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		e := exposition{}
 		e.one(family{name: "a", help: s}, 1, "x", s, "y", "z")
-		if _, err := parse(e.out.String() + "# EOF\n"); err != nil {
+		var out strings.Builder
+		if err := write(&out, OpenMetrics, e.blocks); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parse(out.String()); err != nil {
 			t.Fatalf("%q: %v", s, err)
 		}
 	})
