@@ -22,8 +22,13 @@ type planFlag struct {
 }
 
 // planFlags are applied in this order over the plan file or the preset.
-var planFlags = []planFlag{
-	{"env", "environment", "`environment`: lab", func(p *plan.Plan, s string) error { p.Environment = s; return nil }},
+var planFlags = slices.Concat(measureFlags, clusterFlags, []planFlag{
+	{toolFlag, "workloads", "`programs` that send the workloads beside our own engine: " + strings.Join(plan.Tools, ", "), nil},
+})
+
+// measureFlags say what is measured, and where in the lab.
+var measureFlags = []planFlag{
+	{"env", "environment", "`environment`: lab, kubernetes or kind", func(p *plan.Plan, s string) error { p.Environment = s; return nil }},
 	{"profiles", "profiles", "`names` of profiles, separated by commas (cnibench list profiles)", func(p *plan.Plan, s string) error {
 		p.Profiles = split(s)
 		return nil
@@ -79,7 +84,6 @@ var planFlags = []planFlag{
 	{"policies", "lab.policies", "`number` of NetworkPolicies that select every pod", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Policies, s) }},
 	{"policies-unselected", "lab.policiesUnselected", "`number` of NetworkPolicies that select no pod", func(p *plan.Plan, s string) error { return setInt(&p.Lab.PoliciesUnselected, s) }},
 	{"iptables", "lab.iptables", "iptables `variant`: nft, legacy or auto", func(p *plan.Plan, s string) error { p.Lab.Iptables = s; return nil }},
-	{toolFlag, "workloads", "`programs` that send the workloads beside our own engine: " + strings.Join(plan.Tools, ", "), nil},
 }
 
 // toolFlag is the flag that comes last: tools are for the workloads as all other flags have left them.
@@ -90,6 +94,7 @@ type planArgs struct {
 	file, preset string
 	noTwin       bool
 	texts        map[string]*string
+	switches     map[string]*bool
 	// drawn is true when the seed was drawn, because nobody said one.
 	drawn bool
 	// left says which workloads the tools cannot send.
@@ -98,7 +103,7 @@ type planArgs struct {
 
 // values are the words that a flag of a plan can have, for the shell to complete.
 var values = map[string]func() []string{
-	"env":            fixed("lab"),
+	"env":            fixed(plan.EnvLab, plan.EnvKubernetes, plan.EnvKind),
 	"profiles":       profileNames,
 	"baseline":       profileNames,
 	"paths":          func() []string { return append(pathNames(), "all") },
@@ -127,6 +132,10 @@ func (a *planArgs) declare(cmd *cobra.Command) {
 		all = append(all, p.name)
 	}
 	a.declareSome(cmd, all)
+	a.switches = map[string]*bool{}
+	for _, s := range switches {
+		a.switches[s.name] = f.Bool(s.name, false, s.usage)
+	}
 }
 
 // declareSome adds the flags called names to cmd.
@@ -151,6 +160,9 @@ func (a *planArgs) said(cmd *cobra.Command) bool {
 	names := []string{"file", "preset", "no-twin"}
 	for _, p := range planFlags {
 		names = append(names, p.name)
+	}
+	for _, s := range switches {
+		names = append(names, s.name)
 	}
 	for _, n := range names {
 		if cmd.Flags().Changed(n) {
@@ -181,6 +193,11 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 		}
 		if err := set(&p, *a.texts[f.name]); err != nil {
 			faults = append(faults, plan.Fault{Field: "--" + f.name, Message: err.Error()})
+		}
+	}
+	for _, s := range switches {
+		if cmd.Flags().Changed(s.name) {
+			*s.at(&p) = *a.switches[s.name]
 		}
 	}
 	if a.noTwin {

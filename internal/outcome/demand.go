@@ -51,7 +51,7 @@ func (t *trial) kernel() (float64, bool) {
 	if t.server == nil || t.server.Host == nil {
 		return client, true
 	}
-	mine := t.cpusOf(t.client, nil)
+	mine := t.shared()
 	if len(t.cpusOf(t.server, mine)) == 0 {
 		return client, true
 	}
@@ -92,11 +92,18 @@ func (t *trial) cpusOf(s *side, counted map[int]cpu.Time) map[int]cpu.Time {
 	return cpus
 }
 
+// shared are the CPUs of the client, if they can be those of the server, too.
+func (t *trial) shared() map[int]cpu.Time {
+	if t.c.Apart {
+		return nil
+	}
+	return t.cpusOf(t.client, nil)
+}
+
 // path returns the time of all CPUs of the path, each once.
 func (t *trial) path() cpu.Time {
-	client := t.cpusOf(t.client, nil)
-	time := cpu.Sum(client)
-	for mode, ns := range cpu.Sum(t.cpusOf(t.server, client)) {
+	time := cpu.Sum(t.cpusOf(t.client, nil))
+	for mode, ns := range cpu.Sum(t.cpusOf(t.server, t.shared())) {
 		time[mode] += ns
 	}
 	return time

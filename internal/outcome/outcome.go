@@ -44,6 +44,8 @@ type Conditions struct {
 	Drops []sample.Drop
 	// CPUs are the CPUs of the path; empty means all that the observations speak of.
 	CPUs []int
+	// Apart is true where the two ends are on machines of their own: CPU 0 of the one is not CPU 0 of the other.
+	Apart bool
 }
 
 // FromFacts fills in the Conditions that facts tell; LineRate and CPUs are the caller's to add.

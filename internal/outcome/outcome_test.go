@@ -202,6 +202,24 @@ func TestCPUsAreCountedOnce(t *testing.T) {
 	}
 }
 
+// TestCPUsOfTwoMachines: CPU 0 of the one is not CPU 0 of the other, and each side's kernel part is its own.
+func TestCPUsOfTwoMachines(t *testing.T) {
+	w, client, server := exchange(plan.RR)
+	*client.Host.KsoftirqdNs, *server.Host.KsoftirqdNs = 1e6, 3e6
+	near0, _ := Derive(w, client, server, Conditions{})
+	apart, _ := Derive(w, client, server, Conditions{Apart: true})
+	if one, two := near0[metric.KernelCPU], apart[metric.KernelCPU]; !near(two, 4*one) {
+		t.Errorf("kernel part %v on one machine, %v on two: want 4 times as much", one, two)
+	}
+	server.Host.CPUs = map[int]map[string]int64{0: {cpu.User: 1e8, cpu.Idle: 3e8}}
+	client.Host.CPUs = map[int]map[string]int64{0: {cpu.User: 3e8, cpu.Idle: 1e8}}
+	near0, _ = Derive(w, client, server, Conditions{})
+	apart, _ = Derive(w, client, server, Conditions{Apart: true})
+	if near0[metric.CPUUtilization] != 0.75 || apart[metric.CPUUtilization] != 0.5 {
+		t.Errorf("utilization %v on one machine, %v on two", near0[metric.CPUUtilization], apart[metric.CPUUtilization])
+	}
+}
+
 // TestAbsentIsNotZero takes away what a metric stands on and wants the metric gone.
 func TestAbsentIsNotZero(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -35,7 +35,7 @@ const (
 // has the value given here.
 func Default() Plan {
 	return Plan{
-		Environment: "lab",
+		Environment: EnvLab,
 		Profiles:    profile.InLab(),
 		Paths:       append([]Path(nil), NinePaths...),
 		Workloads: []Workload{
@@ -84,6 +84,7 @@ func Preset(name string) (Plan, bool) {
 // Settle returns p with what follows from its other fields: a precision without a bound on the repetitions may take
 // ten times as many, and what is loaded to a share of its capacity has the capacity measured.
 func (p Plan) Settle() Plan {
+	p = p.settleCluster()
 	p.Workloads = withCapacities(p.Workloads)
 	if p.Precision > 0 && p.MaxRepetitions == 0 {
 		p.MaxRepetitions = min(max(10*p.Repetitions, 1), MaxRepetitionsLimit)
@@ -104,7 +105,11 @@ func (p Plan) Fit(cases int) Plan {
 			share = fitSharePrecision
 		}
 		each := time.Duration(float64(p.Budget) * share / float64(trials))
-		p.Duration = min(max(each, ShortestFit), LongestFit).Round(time.Millisecond)
+		shortest := ShortestFit
+		if p.OnCluster() {
+			shortest = shortestClusterFit
+		}
+		p.Duration = min(max(each, shortest), LongestFit).Round(time.Millisecond)
 	}
 	if len(p.slowTools()) > 0 {
 		p.Duration = wholeSeconds(p.Duration) // so that what stands beside a tool has the same window
@@ -119,4 +124,9 @@ func (p Plan) Expected(cases int) time.Duration {
 }
 
 // TrialTime is about how long one trial takes. The plan has its window.
-func (p Plan) TrialTime() time.Duration { return p.Warmup + p.Duration + betweenTrials }
+func (p Plan) TrialTime() time.Duration {
+	if p.OnCluster() {
+		return p.Warmup + p.Duration + betweenClusterTrials
+	}
+	return p.Warmup + p.Duration + betweenTrials
+}

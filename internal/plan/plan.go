@@ -14,7 +14,7 @@ const APIVersion = "cnibench/v1"
 type Plan struct {
 	// Name is free text for reports; (optional).
 	Name string `json:"name,omitempty"`
-	// Environment is "lab" (default) or "kubernetes".
+	// Environment is "lab" (default), "kubernetes" or "kind".
 	Environment string `json:"environment"`
 	// Profiles are names of package profile; the baseline is added if it is missing.
 	Profiles []string `json:"profiles"`
@@ -41,6 +41,8 @@ type Plan struct {
 	// Seed makes the order repeatable.
 	Seed uint64 `json:"seed"`
 	Lab  Lab    `json:"lab"`
+	// Cluster has the conditions of environments other than the lab.
+	Cluster Cluster `json:"kubernetes,omitzero"`
 }
 
 // TwinSuffix marks the second instance of the baseline profile.

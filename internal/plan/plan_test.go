@@ -210,7 +210,7 @@ func TestValidate(t *testing.T) {
 		spoil func(*Plan)
 		want  string
 	}{
-		{"environment", func(p *Plan) { p.Environment = "labb" }, `environment: "labb" is not one of lab, kubernetes, did you mean "lab"?`},
+		{"environment", func(p *Plan) { p.Environment = "labb" }, `environment: "labb" is not one of lab, kubernetes, kind, did you mean "lab"?`},
 		{"profile", func(p *Plan) { p.Profiles = []string{"calico-vxlam"} }, `profiles: unknown profile "calico-vxlam", did you mean "calico-vxlan"?`},
 		{"no profile", func(p *Plan) { p.Profiles = nil }, "profiles: none is given"},
 		{"profile twice", func(p *Plan) { p.Profiles = []string{"host", "host"} }, "profiles: host is given twice"},

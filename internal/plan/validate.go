@@ -16,7 +16,7 @@ const maxCases = 100_000
 // Validate returns everything that is wrong with p as Faults, or nil.
 func (p Plan) Validate() error {
 	var fs Faults
-	fs.oneOf("environment", p.Environment, "lab", "kubernetes")
+	fs.oneOf("environment", p.Environment, EnvLab, EnvKubernetes, EnvKind)
 	fs.validProfiles(p)
 	if len(p.Paths) == 0 {
 		fs.add("paths", "none is given")
@@ -45,6 +45,9 @@ func (p Plan) Validate() error {
 	}
 	fs.validNumbers(p)
 	fs.validLab(p.Lab)
+	if p.OnCluster() {
+		fs.validCluster(p)
+	}
 	if n := len(p.Measured()) * len(p.Paths) * len(p.Workloads); n > maxCases {
 		fs.add("workloads", "the plan has %d cases, more than %d", n, maxCases)
 	}
@@ -71,13 +74,21 @@ func (fs *Faults) validProfiles(p Plan) {
 			fs.add("profiles", "%s is given twice", name)
 			continue
 		}
-		fs.validProfile("profiles", name)
+		fs.validProfileOf(p, "profiles", name)
 	}
 	if p.Baseline == "" {
 		fs.add("baseline", "none is given")
 		return
 	}
-	fs.validProfile("baseline", p.Baseline)
+	fs.validProfileOf(p, "baseline", p.Baseline)
+}
+
+func (fs *Faults) validProfileOf(p Plan, field, name string) {
+	if p.OnCluster() {
+		fs.validClusterProfile(field, name, p.Cluster)
+		return
+	}
+	fs.validProfile(field, name)
 }
 
 func (fs *Faults) validProfile(field, name string) {

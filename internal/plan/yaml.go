@@ -29,6 +29,7 @@ func Parse(name string, r io.Reader) (Plan, error) {
 	d := &decoder{lines: map[string]int{}, spoiled: map[string]bool{}}
 	p := Default()
 	if root := d.document(string(src)); root != nil {
+		p.Environment = environmentIn(root, p.Environment)
 		d.mapping(root, "", d.planKeys(&p))
 		for _, must := range []string{"apiVersion", "kind"} {
 			if _, ok := d.lines[must]; !ok {
@@ -43,6 +44,16 @@ func Parse(name string, r io.Reader) (Plan, error) {
 	}
 	slices.SortStableFunc(d.faults, func(f, g Fault) int { return cmp.Compare(f.Line, g.Line) })
 	return p, d.faults.asError()
+}
+
+// environmentIn looks ahead, because the environment decides which profiles there can be.
+func environmentIn(root *yaml.Node, usual string) string {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "environment" {
+			return resolve(root.Content[i+1]).Value
+		}
+	}
+	return usual
 }
 
 // decoder walks YAML nodes and collects faults.

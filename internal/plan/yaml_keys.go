@@ -19,7 +19,7 @@ func (d *decoder) planKeys(p *Plan) keys {
 		"kind":           d.constant("Plan"),
 		"name":           d.text(&p.Name),
 		"environment":    d.text(&p.Environment),
-		"profiles":       d.profiles(&p.Profiles),
+		"profiles":       d.profiles(p),
 		"paths":          d.paths(&p.Paths),
 		"workloads":      d.workloads(&p.Workloads),
 		"baseline":       d.text(&p.Baseline),
@@ -31,7 +31,64 @@ func (d *decoder) planKeys(p *Plan) keys {
 		"duration":       d.window(&p.Duration),
 		"warmup":         d.span(&p.Warmup),
 		"seed":           d.seed(&p.Seed),
+		"kubernetes":     func(field string, n *yaml.Node) { d.mapping(n, field+".", d.clusterKeys(&p.Cluster)) },
 		"lab":            func(field string, n *yaml.Node) { d.mapping(n, field+".", d.labKeys(&p.Lab)) },
+	}
+}
+
+func (d *decoder) clusterKeys(c *Cluster) keys {
+	return keys{
+		"contexts":        d.texts(&c.Contexts),
+		"clientNode":      d.text(&c.ClientNode),
+		"serverNode":      d.text(&c.ServerNode),
+		"nodeSelector":    d.labels(&c.NodeSelector),
+		"tolerations":     d.texts(&c.Tolerations),
+		"image":           d.text(&c.Image),
+		"pullSecrets":     d.texts(&c.PullSecrets),
+		"cpuRequest":      d.text(&c.CPURequest),
+		"memoryRequest":   d.text(&c.MemoryRequest),
+		"cpuLimit":        d.text(&c.CPULimit),
+		"cpus":            readAs(d, &c.CPUs, ParseCPUs),
+		"sessionAffinity": d.truth(&c.SessionAffinity),
+		"external":        d.text(&c.External),
+		"install":         d.truth(&c.Install),
+		"ttl":             d.span(&c.TTL),
+	}
+}
+
+// labels reads a mapping of texts.
+func (d *decoder) labels(at *map[string]string) func(string, *yaml.Node) {
+	return func(field string, n *yaml.Node) {
+		*at = map[string]string{}
+		n = resolve(n)
+		if n.Kind != yaml.MappingNode {
+			d.fault(n, field, "want a mapping of labels to values")
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name, okName := d.scalar(field, n.Content[i])
+			value, okValue := d.scalar(field, n.Content[i+1])
+			if okName && okValue {
+				(*at)[name] = value
+			}
+		}
+	}
+}
+
+// contextOf is the context that a profile names: whether it is one of the plan's is seen when the whole plan is read.
+func contextOf(name string) []string {
+	_, context := CutContext(name)
+	return []string{context}
+}
+
+func (d *decoder) texts(at *[]string) func(string, *yaml.Node) {
+	return func(field string, n *yaml.Node) {
+		*at = nil
+		d.list(field, n, func(item *yaml.Node) {
+			if s, ok := d.scalar(field, item); ok {
+				*at = append(*at, s)
+			}
+		})
 	}
 }
 
@@ -136,8 +193,9 @@ func (d *decoder) seed(at *uint64) func(string, *yaml.Node) {
 }
 
 // profiles reads names; each is checked here, where its line is known.
-func (d *decoder) profiles(at *[]string) func(string, *yaml.Node) {
+func (d *decoder) profiles(p *Plan) func(string, *yaml.Node) {
 	return func(field string, n *yaml.Node) {
+		at := &p.Profiles
 		*at = nil
 		d.list(field, n, func(item *yaml.Node) {
 			s, ok := d.scalar(field, item)
@@ -145,7 +203,7 @@ func (d *decoder) profiles(at *[]string) func(string, *yaml.Node) {
 				return
 			}
 			var fs Faults
-			if fs.validProfile(field, s); len(fs) > 0 {
+			if fs.validProfileOf(Plan{Environment: p.Environment, Cluster: Cluster{Contexts: contextOf(s)}}, field, s); len(fs) > 0 {
 				d.fault(item, field, "%s", fs[0].Message)
 				return
 			}

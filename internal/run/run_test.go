@@ -495,3 +495,31 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d records are whole of %d: %v %s", n-1, end.Trials, err, r.Warning())
 	}
 }
+
+// TestApart: the ends are on two machines only where both say which one theirs is.
+func TestApart(t *testing.T) {
+	for _, c := range []struct {
+		client string
+		server []string
+		want   bool
+	}{
+		{"a", []string{"b"}, true}, {"a", []string{"a"}, false}, {"", []string{""}, false}, {"a", []string{""}, false}, {"a", []string{"b", "a"}, false}, {"a", []string{"b", "c"}, true},
+	} {
+		dial := func(machine string) *wire.Client {
+			e := wire.Endpoint{Name: "x", Start: wiretest.Fake{Hello: &wire.Hello{Version: wire.Version, Machine: machine}}.Start}
+			client, err := wire.Dial(t.Context(), e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = client.Close() })
+			return client
+		}
+		var servers []*wire.Client
+		for _, m := range c.server {
+			servers = append(servers, dial(m))
+		}
+		if got := apart(dial(c.client), servers); got != c.want {
+			t.Errorf("%q and %q: %v", c.client, c.server, got)
+		}
+	}
+}

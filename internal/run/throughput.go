@@ -55,7 +55,7 @@ func (c *conductor) seek(ctx context.Context, e ends, j job) (seen, error) {
 		best.probes = append(best.probes, p)
 		best.windowNs += int64(j.window)
 		if confirming && p.Held {
-			best.client, best.server, best.drops = v.client, v.server, v.drops
+			best.client, best.server, best.drops, best.apart = v.client, v.server, v.drops, v.apart
 		}
 	}
 	if !s.found {

@@ -69,7 +69,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	rec.WindowNs = v.windowNs
 	conditions := c.conditions(t.Path)
 	conditions.Backends, conditions.Capacity = len(servers), capacity
-	conditions.Drops = v.drops
+	conditions.Drops, conditions.Apart = v.drops, v.apart
 	if t.Workload.Kind == plan.Throughput {
 		rec.Metrics, rec.Warnings = outcome.DeriveSearch(t.Workload, rec, conditions)
 	} else {
@@ -117,6 +117,19 @@ type seen struct {
 	probes []result.Probe
 	// windowNs is how long was measured.
 	windowNs int64
+	// apart is true if no server was on the client's machine.
+	apart bool
+}
+
+// apart says whether all servers are on other machines than the client, as far as the agents know theirs.
+func apart(client *wire.Client, servers []*wire.Client) bool {
+	home := client.Hello().Machine
+	for _, s := range servers {
+		if there := s.Hello().Machine; home == "" || there == "" || there == home {
+			return false
+		}
+	}
+	return true
 }
 
 // limit is how long a trial may take before it has failed.
@@ -144,7 +157,7 @@ func (c *conductor) measure(ctx context.Context, e ends, j job) (seen, error) {
 	}
 	drops := c.watch(j)
 	client, server, err := together(ctx, cl, servers, drops.begin)
-	v := seen{client: client, server: server, drops: drops.end()}
+	v := seen{client: client, server: server, drops: drops.end(), apart: apart(cl, servers)}
 	if err == nil {
 		v.windowNs = client.ElapsedNs
 	}

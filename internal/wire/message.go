@@ -70,6 +70,8 @@ type Hello struct {
 	Version int    `json:"version"`
 	Program string `json:"program"` // version of the binary
 	PID     int    `json:"pid"`
+	// Machine tells agents of one machine from those of two: the id of its kernel's boot, "" if it could not be read.
+	Machine string `json:"machine,omitempty"`
 }
 
 // Sides of a trial, as Prepare.Side and Observation.Side have them.
