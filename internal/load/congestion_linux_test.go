@@ -1,0 +1,58 @@
+package load
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+)
+
+// TestCongestionThatIsNotAllowed takes the thread the right to choose, as an ordinary pod has none: the system's stays, and
+// can be read back.
+func TestCongestionThatIsNotAllowed(t *testing.T) {
+	allowed, err := os.ReadFile("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := sock.Congestions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	barred := slices.DeleteFunc(have, func(name string) bool { return slices.Contains(strings.Fields(string(allowed)), name) })
+	if len(barred) == 0 {
+		t.Skipf("every user may choose any of %s here", allowed)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlock: the thread ends with its lack of rights
+		const version3 = 0x20080522
+		header := [2]uint32{version3, 0}
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&[6]uint32{})), 0); errno != 0 {
+			t.Errorf("capset: %v", errno)
+			return
+		}
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer syscall.Close(fd)
+		usual, err := sock.Congestion(fd)
+		if err != nil {
+			t.Error(err)
+		}
+		if err := setCongestion(fd, barred[0]); err != nil {
+			t.Errorf("%s: %v", barred[0], err)
+		}
+		if got, err := sock.Congestion(fd); got != usual || err != nil {
+			t.Errorf("congestion control is %q (%v), want the system's %q", got, err, usual)
+		}
+	}()
+	<-done
+}
