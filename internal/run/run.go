@@ -2,7 +2,7 @@
 // every trial on the disk before the next begins.
 //
 // Run asks the Environment what stands there (survey.go), writes the header, and works through the repetitions
-// (schedule.go). A trial (trial.go) prepares the server, then the client, starts both and waits for both; its outcome
+// (schedule.go; stage by stage where not all profiles can stand at once: stages.go). A trial (trial.go) prepares the server, then the client, starts both and waits for both; its outcome
 // is one record, whether it finished or failed. Agents are processes that stay between trials (agents.go). When the
 // plan's repetitions are done and it asks for a precision, the cells that have not reached it are measured on, together
 // with the baseline that they are compared with (precision.go).
@@ -100,7 +100,7 @@ func Run(ctx context.Context, env Environment, p plan.Plan, out *result.Writer, 
 	if c.plan, err = c.open(ctx, p); err != nil {
 		return result.End{}, err
 	}
-	reason, err := c.repetitions(ctx)
+	reason, err := c.stages(ctx)
 	if err != nil {
 		return c.end(reason), err
 	}
@@ -124,6 +124,8 @@ type conductor struct {
 	memory       memory
 	progress     progress
 	windows      time.Duration
+	// share is the part of the budget that may be spent by the end of the stage under way; 0 is all of it.
+	share float64
 	// changed says which facts of a resumed file's header do not hold any more.
 	changed []string
 }

@@ -41,15 +41,18 @@ func (m memory) keep(r result.Record) {
 	}
 }
 
-// repetitions works through the plan and returns why it stopped.
-func (c *conductor) repetitions(ctx context.Context) (string, error) {
+// count begins the progress: all that is to be measured, and what the file has of it.
+func (c *conductor) count() {
 	c.progress.total = len(c.survey.served) * c.plan.Repetitions
-	c.progress.done = 0
 	for t := range c.memory.had {
 		if c.survey.served[t.Case] && t.Repetition <= c.plan.Repetitions {
 			c.progress.done++
 		}
 	}
+}
+
+// repetitions works through the plan and returns why it stopped.
+func (c *conductor) repetitions(ctx context.Context) (string, error) {
 	// What loads are shares of comes first, and stays what it is: the points of a curve have one capacity.
 	for rep := 1; rep <= c.capacityTrials(); rep++ {
 		if reason, err := c.repetition(ctx, rep, c.isCapacity); reason != "" || err != nil {
@@ -113,7 +116,11 @@ func (c *conductor) budgetLeft() (left time.Duration, bounded bool) {
 	if c.plan.Budget == 0 {
 		return 0, false
 	}
-	return c.plan.Budget - time.Since(c.began), true
+	budget := c.plan.Budget
+	if c.share > 0 {
+		budget = time.Duration(float64(budget) * c.share)
+	}
+	return budget - time.Since(c.began), true
 }
 
 // account counts a trial that is on the disk and tells the caller.
