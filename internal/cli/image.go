@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/image"
+	"github.com/cnibench/cnibench/internal/kube/kind"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+const imageLong = `Make the container image that the pods of a run are started from: this binary alone, in an archive that containerd,
+Docker, Podman, skopeo and kind take. The same binary gives the same digest. Stdout gets the reference with its digest.
+
+Without a registry the image is loaded on every node: by --load on this machine, or by -o and ctr images import there.
+With one, --push takes it there with the credentials of docker login. What ctr imports from an archive is known by its
+tag alone, so leave the digest out where you name it.
+
+On Linux it is this very binary for its own architecture. Clusters of other or several architectures need a build for
+each, of the same version: CGO_ENABLED=0 GOOS=linux GOARCH=arm64 make build.`
+
+const imageExample = `  cnibench image -o cnibench-image.tar
+  cnibench image -o - | ssh node1 sudo ctr -n k8s.io images import -
+  cnibench image --load kind:test
+  cnibench image --push registry.example/team/cnibench
+  cnibench image --platform linux/amd64=bin/cnibench --platform linux/arm64=bin/cnibench-arm64`
+
+type imageArgs struct {
+	output, name, format, push string
+	platforms, loads           []string
+	insecure                   bool
+	// targets and pushed are what loads and push mean.
+	targets []image.Target
+	pushed  image.Name
+}
+
+func (p *program) imageCommand() *cobra.Command {
+	var a imageArgs
+	cmd := &cobra.Command{
+		Use: "image", Short: "Make the container image for a cluster", Long: imageLong, Example: imageExample, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.makeImage(cmd.Context(), a) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&a.output, "output", "o", "", "archive `file`, - for stdout (default "+DefaultImage+")")
+	f.StringVar(&a.name, "name", "", "`reference` of the image (default "+image.Repository+":VERSION)")
+	f.StringVar(&a.format, "format", formatOCI, "`format` of the archive: oci or docker")
+	f.StringArrayVar(&a.platforms, "platform", nil, "`platform=file` of a binary, such as linux/arm64=bin/cnibench-arm64; may be repeated")
+	f.StringArrayVar(&a.loads, "load", nil, "load it on this machine into `target`: "+strings.Join(image.Targets(), ", ")+"; may be repeated")
+	f.StringVar(&a.push, "push", "", "push it to a registry as `reference`")
+	f.BoolVar(&a.insecure, "insecure", false, "with --push: allow plain HTTP and certificates that nobody vouches for")
+	complete(cmd, "load", func() []string { return []string{image.Kind, image.Ctr, image.Docker, image.Socket} })
+	complete(cmd, "format", func() []string { return []string{formatOCI, formatDocker} })
+	return cmd
+}
+
+// DefaultImage is the archive that image writes.
+const DefaultImage = "cnibench-image.tar"
+
+// Formats of an archive.
+const (
+	formatOCI    = "oci"
+	formatDocker = "docker"
+)
+
+func (p *program) makeImage(ctx context.Context, a imageArgs) error {
+	spec, err := a.spec()
+	if err != nil {
+		return usage(err)
+	}
+	i, err := image.Build(spec)
+	if err != nil {
+		return usage(err)
+	}
+	reference := i.Reference()
+	if a.archives() {
+		if err := p.writeImage(i, a); err != nil {
+			return err
+		}
+	}
+	story := p.newStory(false, false)
+	defer story.clear()
+	for _, t := range a.targets {
+		story.step("loading %s into %s", i.Name(), t.Kind)
+		where, err := loadImage(ctx, i, t)
+		if err != nil {
+			return err
+		}
+		story.note("%s is in %s", i.Name(), where)
+	}
+	if a.push != "" {
+		if reference, err = pushImage(ctx, i, image.Push{Name: a.pushed, Insecure: a.insecure}, story); err != nil {
+			return err
+		}
+		story.note("%s is pushed", a.pushed)
+	}
+	if a.output == "-" { // stdout is the archive
+		fmt.Fprintf(p.stderr, "cnibench: %s\n", reference)
+		return nil
+	}
+	_, err = fmt.Fprintln(p.stdout, reference)
+	return err
+}
+
+// archives reports whether a file is written: when one is named, and when nothing else is asked for.
+func (a imageArgs) archives() bool { return a.output != "" || len(a.loads) == 0 && a.push == "" }
+
+// loadImage loads the image into one target and says where it is now.
+func loadImage(ctx context.Context, i *image.Image, t image.Target) (where string, err error) {
+	switch t.Kind {
+	case image.Kind:
+		nodes, err := kind.Load(ctx, t.Name, i)
+		return "kind cluster " + t.Name + ": " + strings.Join(nodes, ", "), err
+	case image.Ctr:
+		return "containerd's namespace " + t.Name, i.LoadCtr(ctx, t.Name)
+	case image.Docker:
+		return "docker", i.LoadDocker(ctx)
+	}
+	socket, err := i.LoadSocket(ctx, t.Name)
+	return "containerd at " + socket, err
+}
+
+func pushImage(ctx context.Context, i *image.Image, to image.Push, story *story) (string, error) {
+	to.Progress = func(done, total int64) {
+		story.draw(fmt.Sprintf("pushing %s: %s of %s", to.Name, fileSize(done), fileSize(total)))
+	}
+	return i.Push(ctx, to)
+}
+
+// spec reads the flags and names all faults.
+func (a *imageArgs) spec() (image.Spec, error) {
+	s := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion()}
+	var errs []error
+	if a.name != "" {
+		var err error
+		s.Name, err = image.ParseName(a.name, s.Version)
+		errs = append(errs, err)
+	}
+	if a.push != "" {
+		var err error
+		a.pushed, err = image.ParseName(a.push, s.Version)
+		errs = append(errs, err)
+	}
+	if a.format != formatOCI && a.format != formatDocker {
+		errs = append(errs, hint.With(fmt.Errorf("archive format %q is none", a.format), "use oci or docker"))
+	}
+	if a.format == formatDocker && len(a.platforms) > 1 {
+		errs = append(errs, hint.With(errors.New("a docker archive holds one platform"), "use --format oci, or make an archive for each"))
+	}
+	if a.format == formatDocker && !a.archives() {
+		errs = append(errs, hint.With(errors.New("--format is of an archive, and none is written"), "name one by -o, or leave out --format"))
+	}
+	if a.insecure && a.push == "" {
+		errs = append(errs, errors.New("--insecure is for --push"))
+	}
+	for _, text := range a.loads {
+		t, err := image.ParseTarget(text)
+		errs = append(errs, err)
+		a.targets = append(a.targets, t)
+	}
+	for _, text := range a.platforms {
+		b, err := image.ParseBinary(text)
+		errs = append(errs, err)
+		s.Binaries = append(s.Binaries, b)
+	}
+	if len(a.platforms) == 0 {
+		b, err := ownBinary()
+		errs = append(errs, err)
+		s.Binaries = append(s.Binaries, b)
+	}
+	return s, errors.Join(errs...)
+}
+
+// ownBinary is the running program, also when the file that it was started from has been replaced since.
+func ownBinary() (image.Binary, error) {
+	if runtime.GOOS != "linux" {
+		return image.Binary{}, hint.With(fmt.Errorf("this cnibench is for %s, and containers need one for Linux", runtime.GOOS),
+			"CGO_ENABLED=0 GOOS=linux GOARCH="+runtime.GOARCH+" make build, then --platform linux/"+runtime.GOARCH+"=bin/cnibench")
+	}
+	b, err := image.ParseBinary("linux/" + runtime.GOARCH + "=/proc/self/exe")
+	return b, err
+}
+
+// writeImage writes the archive, under its name only once it is whole.
+func (p *program) writeImage(i *image.Image, a imageArgs) error {
+	write := i.WriteOCI
+	if a.format == formatDocker {
+		write = i.WriteDocker
+	}
+	if a.output == "-" {
+		return write(p.stdout)
+	}
+	file := a.output
+	if file == "" {
+		file = DefaultImage
+	}
+	size, err := writeWhole(file, write)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "cnibench: %s: %s, %s\n", file, i.Name(), fileSize(size))
+	return nil
+}
+
+// fileSize is a size as people read it.
+func fileSize(n int64) string {
+	scale := unit.Common("B", float64(n))
+	return scale.Format(float64(n)) + " " + scale.Unit
+}
+
+// writeWhole writes a file beside name and gives it that name when all went well. It returns the size.
+func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	err = errors.Join(write(buffered), buffered.Flush(), f.Chmod(0o644))
+	if info, statErr := f.Stat(); statErr == nil {
+		size = info.Size()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, err
+	}
+	return size, os.Rename(f.Name(), name)
+}

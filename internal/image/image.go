@@ -1,0 +1,179 @@
+// Package image makes the container image of cnibench: from scratch, this binary alone.
+//
+//	Binary per platform ──► Build ──► Image ──► WriteOCI, WriteDocker   an archive, for clusters without a registry
+//	                                        ├─► Load                    containerd, Docker, kind on this machine
+//	                                        └─► Push                    a registry
+//
+// The same binaries give the same digest on every machine: times, owners and order are fixed. A binary that would not
+// start in an empty root, or that its controller would refuse, is refused here, where the reason can be said.
+package image
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// What is in the image, and how a container of it starts. The user has no name and no rights, as the restricted pod
+// security standard wants it.
+const (
+	Program = "/cnibench"
+	User    = "65532:65532"
+	// Idle is the argument with which a pod waits for what is executed in it.
+	Idle = "hold"
+)
+
+const (
+	title  = "cnibench"
+	source = "https://github.com/cnibench/cnibench"
+)
+
+// epoch is the time of everything in the image.
+var epoch = v1.Time{Time: time.Unix(0, 0).UTC()}
+
+// Spec says what an image is made of.
+type Spec struct {
+	// Name is the reference under which it is known; DefaultName makes one.
+	Name Name
+	// Version of cnibench, which every binary must have.
+	Version string
+	// Binaries are one or more, each of another platform.
+	Binaries []Binary
+}
+
+// Image is a built image: of one platform, or an index of several.
+type Image struct {
+	name   Name
+	single []platformImage // by platform
+	index  v1.ImageIndex   // nil with one platform
+	digest v1.Hash
+}
+
+// platformImage is the image of one platform.
+type platformImage struct {
+	platform v1.Platform
+	image    v1.Image
+}
+
+// Build makes the image. It names everything that is wrong with the binaries at once; the error is one of input.
+func Build(s Spec) (*Image, error) {
+	if len(s.Binaries) == 0 {
+		return nil, errors.New("no binary to make an image of")
+	}
+	labels := labels(s.Version)
+	i := &Image{name: s.Name}
+	var errs []error
+	seen := map[string]string{}
+	for _, b := range s.Binaries {
+		platform := b.Platform.String()
+		if other, twice := seen[platform]; twice {
+			errs = append(errs, fmt.Errorf("platform %s is given twice: %s and %s", platform, other, b.File))
+			continue
+		}
+		seen[platform] = b.File
+		content, err := b.read(s.Version)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		image, err := single(b.Platform, content, labels)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		i.single = append(i.single, platformImage{b.Platform, image})
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(i.single, func(a, b platformImage) int {
+		return strings.Compare(a.platform.String(), b.platform.String())
+	})
+	return i, i.finish(labels)
+}
+
+// finish makes the index, if there is one, and the digest.
+func (i *Image) finish(labels map[string]string) (err error) {
+	if len(i.single) == 1 {
+		i.digest, err = i.single[0].image.Digest()
+		return err
+	}
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, p := range i.single {
+		platform := p.platform
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: p.image, Descriptor: v1.Descriptor{MediaType: types.OCIManifestSchema1, Platform: &platform},
+		})
+	}
+	i.index = mutate.Annotations(index, labels).(v1.ImageIndex)
+	i.digest, err = i.index.Digest()
+	return err
+}
+
+// single makes the image of one platform.
+func single(platform v1.Platform, binary []byte, labels map[string]string) (v1.Image, error) {
+	l, err := newLayer(binary)
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	base, err = mutate.ConfigFile(base, &v1.ConfigFile{
+		Architecture: platform.Architecture, OS: platform.OS, Variant: platform.Variant, Created: epoch,
+		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
+		Config: v1.Config{
+			User: User, Entrypoint: []string{Program}, Cmd: []string{Idle}, WorkingDir: "/", Env: []string{"PATH=/"}, Labels: labels,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.Append(base, mutate.Addendum{Layer: l, History: v1.History{Created: epoch, CreatedBy: "cnibench image"}})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Annotations(image, labels).(v1.Image), nil
+}
+
+func labels(version string) map[string]string {
+	return map[string]string{
+		"org.opencontainers.image.title":   title,
+		"org.opencontainers.image.source":  source,
+		"org.opencontainers.image.version": version,
+	}
+}
+
+// Name is the reference under which the image is known.
+func (i *Image) Name() Name { return i.name }
+
+// Digest is that of the manifest, or of the index of several.
+func (i *Image) Digest() string { return i.digest.String() }
+
+// Reference is name and digest: it means these bytes and no others.
+func (i *Image) Reference() string { return i.name.String() + "@" + i.Digest() }
+
+// Platforms are those of the image, sorted.
+func (i *Image) Platforms() []string {
+	list := make([]string, len(i.single))
+	for k, p := range i.single {
+		list[k] = p.platform.String()
+	}
+	return list
+}
+
+// Only returns the image of one platform out of several, under the same name.
+func (i *Image) Only(platform string) (*Image, error) {
+	for _, p := range i.single {
+		if p.platform.String() == platform {
+			digest, err := p.image.Digest()
+			return &Image{name: i.name, single: []platformImage{p}, digest: digest}, err
+		}
+	}
+	return nil, fmt.Errorf("the image is not for %s, but for %s", platform, strings.Join(i.Platforms(), ", "))
+}

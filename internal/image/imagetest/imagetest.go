@@ -1,0 +1,66 @@
+// Package imagetest makes small programs that package image takes for cnibench, or has a reason not to.
+package imagetest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Module is the import path by which cnibench is known.
+const Module = "github.com/cnibench/cnibench"
+
+// Program is what a program is made of.
+type Program struct{ Module, OS, Arch, Version string }
+
+// Cnibench is a program that passes for cnibench on Linux.
+func Cnibench(arch, version string) Program { return Program{Module, "linux", arch, version} }
+
+var (
+	mu    sync.Mutex
+	built = map[Program][]byte{}
+)
+
+// File compiles the program, once in a process, and returns a file of the test with it.
+func (p Program) File(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "program")
+	if err := os.WriteFile(file, p.content(t), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func (p Program) content(t testing.TB) []byte {
+	t.Helper()
+	mu.Lock()
+	defer mu.Unlock()
+	if content, ok := built[p]; ok {
+		return content
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":  "module " + p.Module + "\n\ngo 1.26\n",
+		"main.go": "package main\n\nvar version string\n\nfunc main() { println(version) }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "program")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+p.Version, "-o", file, ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+p.OS, "GOARCH="+p.Arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built[p] = content
+	return content
+}
