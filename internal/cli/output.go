@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// timeMark stands in the name of a result file for the time at which the run began; timeLayout is how that is written,
+// in UTC, so that names sort by time.
+const (
+	timeMark   = "{time}"
+	timeLayout = "20060102T150405Z"
+)
+
+// series is a name of result files that has timeMark in it.
+type series struct{ dir, before, after string }
+
+// seriesOf takes name apart; ok is false if it has no timeMark.
+func seriesOf(name string) (s series, ok bool, err error) {
+	dir, base := filepath.Split(name)
+	if strings.Contains(dir, timeMark) || strings.Count(base, timeMark) > 1 {
+		return s, false, fmt.Errorf("output %q: %s stands once, and in the name of the file", name, timeMark)
+	}
+	before, after, ok := strings.Cut(base, timeMark)
+	return series{dir, before, after}, ok, nil
+}
+
+// at is the name of the result that began at t.
+func (s series) at(t time.Time) string {
+	return s.dir + s.before + t.UTC().Format(timeLayout) + s.after
+}
+
+// names are those of the results that are there, oldest first, without their directory.
+func (s series) names() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Clean(s.dir + "."))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && s.has(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// has says whether base is a name that at makes.
+func (s series) has(base string) bool {
+	rest, ok := strings.CutPrefix(base, s.before)
+	stamp, ended := strings.CutSuffix(rest, s.after)
+	if !ok || !ended {
+		return false
+	}
+	t, err := time.Parse(timeLayout, stamp)
+	return err == nil && t.Format(timeLayout) == stamp
+}
+
+// prune removes all but the newest keep results.
+func (s series) prune(keep int) error {
+	names, err := s.names()
+	if err != nil {
+		return fmt.Errorf("look for old results: %w", err)
+	}
+	var failed []error
+	for _, name := range names[:max(0, len(names)-keep)] {
+		if err := os.Remove(s.dir + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = append(failed, fmt.Errorf("remove old result: %w", err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// dated runs a with the time in the name of its output, if that asks for it, and removes the results of the same name
+// that are more than are to be kept.
+func (p *program) dated(cmd *cobra.Command, a *runArgs) error {
+	s, marked, err := seriesOf(a.output)
+	switch {
+	case err != nil:
+		return usageOf(cmd, err)
+	case cmd.Flags().Changed("keep") && !marked:
+		return usageOf(cmd, fmt.Errorf("--keep is for an output with %s in its name, and that is %q", timeMark, a.output))
+	case cmd.Flags().Changed("keep") && a.keep < 1:
+		return usageOf(cmd, fmt.Errorf("--keep %d: want at least 1, the result of this run", a.keep))
+	case marked && a.resume:
+		return usageOf(cmd, fmt.Errorf("--resume needs the name of one file, and %q is that of a new one", a.output))
+	case !marked:
+		return p.run(cmd, a)
+	}
+	a.output = s.at(time.Now())
+	err = p.run(cmd, a)
+	if a.keep > 0 && !a.dryRun {
+		if err := s.prune(a.keep); err != nil {
+			fmt.Fprintf(p.stderr, "cnibench: %v\n", err)
+		}
+	}
+	return err
+}
