@@ -39,7 +39,7 @@ type incoming struct {
 	err     error
 }
 
-// Serve speaks for an agent until in ends (nil), ctx is cancelled (its error) or the stream cannot be understood.
+// Serve speaks for an agent until in ends (nil), ctx ends (its cause) or the stream cannot be understood.
 // version is that of the program. A goroutine stays behind in a Read of in if it is ctx that ends it.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) error {
 	a, err := open(out)
@@ -72,7 +72,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 		case <-tick.C:
 			err = a.live()
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return err
@@ -121,6 +121,7 @@ func read(ctx context.Context, in io.Reader, lines chan<- incoming) {
 // obey does what one message asks. Only a stream that cannot be written to is an error.
 func (a *agent) obey(ctx context.Context, m wire.Message) error {
 	switch m.Type {
+	case wire.TypeHeartbeat: // the controller lives: see Lifeline
 	case wire.TypePrepare:
 		if a.trial == nil {
 			return a.begin(ctx, m)

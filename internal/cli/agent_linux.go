@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,19 +18,26 @@ const agentVerb = "agent"
 
 // hiddenCommands are those that cnibench calls itself with.
 func (p *program) hiddenCommands() []*cobra.Command {
-	return []*cobra.Command{p.agentCommand(), p.janitorCommand(), p.socketsCommand(), p.benchCommand()}
+	return []*cobra.Command{p.agentCommand(), p.janitorCommand(), p.socketsCommand(), p.benchCommand(), p.fidelityCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
 }
 
 func (p *program) agentCommand() *cobra.Command {
-	return &cobra.Command{
+	var lifeline time.Duration
+	cmd := &cobra.Command{
 		Use: agentVerb, Short: "Run one end of a trial for a controller on stdin and stdout", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// An interrupt at the terminal reaches the whole process group, and it is the controller that decides what
 			// becomes of its agents: it closes their input.
 			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-			return agent.Serve(cmd.Context(), p.stdin, p.stdout, buildVersion())
+			ctx, in := cmd.Context(), p.stdin
+			if lifeline > 0 {
+				ctx, in = agent.Lifeline(ctx, in, lifeline)
+			}
+			return agent.Serve(ctx, in, p.stdout, buildVersion())
 		},
 	}
+	cmd.Flags().DurationVar(&lifeline, "lifeline", 0, "end when nothing has been heard of the controller for this `time`; 0 is never")
+	return cmd
 }
 
 func (p *program) janitorCommand() *cobra.Command {

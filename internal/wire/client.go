@@ -25,7 +25,7 @@ const (
 // KindProtocol or KindVersion the client is of no more use: Close it and Dial again.
 type Client struct {
 	// HeartbeatLimit is how long the agent may be silent while something is expected of it. Set it before Prepare;
-	// Dial sets DefaultHeartbeatLimit.
+	// Dial sets that of the endpoint.
 	HeartbeatLimit time.Duration
 
 	name   string
@@ -38,6 +38,9 @@ type Client struct {
 	// changed has one token when state has changed since somebody last looked. It is never waited on to be empty, so
 	// the reading goroutine cannot be held up and an agent never blocks on its own output.
 	changed chan struct{}
+	// left is closed by Close.
+	left chan struct{}
+	once sync.Once
 }
 
 // answers is what has been heard about the current trial. It is bounded, whatever the agent sends.
@@ -60,9 +63,15 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent at %s: %w: %w", e.Name, &Error{Kind: KindStart, Message: "it could not be started"}, err)
 	}
-	c := &Client{HeartbeatLimit: DefaultHeartbeatLimit, name: e.Name, stream: stream, enc: NewEncoder(stream), changed: make(chan struct{}, 1)}
+	c := &Client{HeartbeatLimit: DefaultHeartbeatLimit, name: e.Name, stream: stream, enc: NewEncoder(stream), changed: make(chan struct{}, 1), left: make(chan struct{})}
+	if e.HeartbeatLimit > 0 {
+		c.HeartbeatLimit = e.HeartbeatLimit
+	}
 	c.state.heard = time.Now()
 	go c.read()
+	if e.Lifeline > 0 {
+		go c.live(e.Lifeline / 3)
+	}
 	a, err := c.await(ctx, helloLimit, func(a answers) bool { return a.hello != nil })
 	if err == nil {
 		c.hello = *a.hello
@@ -149,11 +158,28 @@ func (c *Client) Cancel() error {
 
 // Close ends the agent. It may be called twice.
 func (c *Client) Close() error {
+	c.once.Do(func() { close(c.left) })
 	c.end(&Error{Kind: KindGone, Message: "the controller closed the stream"})
 	if err := c.stream.Close(); err != nil {
 		return fmt.Errorf("close agent at %s: %w", c.name, err)
 	}
 	return nil
+}
+
+// live tells the agent that its controller lives, until Close. A stream that takes it no more is the reader's to notice.
+func (c *Client) live(beat time.Duration) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if c.enc.Encode(Message{Type: TypeHeartbeat}) != nil {
+				return
+			}
+		case <-c.left:
+			return
+		}
+	}
 }
 
 func (c *Client) trial() uint64 {
@@ -199,7 +225,7 @@ func (c *Client) await(ctx context.Context, limit time.Duration, have func(answe
 		}
 		left := limit - time.Since(a.heard)
 		if left <= 0 {
-			return a, c.wrap(c.end(&Error{Kind: KindLost, Message: fmt.Sprintf("nothing heard for %s, and a heartbeat is due each second", limit)}))
+			return a, c.wrap(c.end(&Error{Kind: KindLost, Message: c.withLastWords(fmt.Sprintf("nothing heard for %s, and a heartbeat is due each second", limit))}))
 		}
 		timer.Reset(left)
 		select {

@@ -254,3 +254,53 @@ func TestHangingAgentHoldsNobody(t *testing.T) {
 	wantKind(t, err, wire.KindLost)
 	theirs.Close()
 }
+
+// TestControllerSaysThatItLives reads what an agent with a lifeline hears from a controller that asks nothing of it.
+func TestControllerSaysThatItLives(t *testing.T) {
+	ours, theirs := net.Pipe()
+	go func() {
+		_ = wire.NewEncoder(theirs).Encode(wire.Message{Type: wire.TypeHello, Hello: &wire.Hello{Version: wire.Version}})
+	}()
+	c, err := wire.Dial(t.Context(), wire.Endpoint{
+		Name: "cluster/pod", Lifeline: 30 * time.Millisecond, HeartbeatLimit: time.Minute,
+		Start: func(context.Context) (io.ReadWriteCloser, error) { return ours, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.HeartbeatLimit != time.Minute {
+		t.Errorf("the heartbeat limit is %s", c.HeartbeatLimit)
+	}
+	d := wire.NewDecoder(theirs)
+	for range 3 {
+		if m, err := d.Decode(); err != nil || m.Type != wire.TypeHeartbeat {
+			t.Fatalf("the agent hears %+v, %v", m, err)
+		}
+	}
+	c.Close()
+	if m, err := d.Decode(); err != io.EOF {
+		t.Errorf("after Close the agent hears %+v, %v", m, err)
+	}
+}
+
+// TestSilenceHasLastWords wants what the environment knows of an agent that says nothing more.
+func TestSilenceHasLastWords(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	go func() {
+		_ = wire.NewEncoder(theirs).Encode(wire.Message{Type: wire.TypeHello, Hello: &wire.Hello{Version: wire.Version}})
+		_, _ = io.Copy(io.Discard, theirs)
+	}()
+	c := dial(t, func(context.Context) (io.ReadWriteCloser, error) { return worded{ours}, nil })
+	c.HeartbeatLimit = 20 * time.Millisecond
+	_, err := c.Prepare(t.Context(), wire.Prepare{Side: wire.SideClient})
+	wantKind(t, err, wire.KindLost)
+	if !strings.Contains(err.Error(), "node n2 is not ready") {
+		t.Errorf("%q leaves out what is known", err)
+	}
+}
+
+// worded is a stream whose environment knows why it is silent.
+type worded struct{ net.Conn }
+
+func (worded) LastWords() string { return "node n2 is not ready" }

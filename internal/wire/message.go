@@ -16,11 +16,14 @@
 //	          <- done         the observation; or error, with a kind
 //	finish    ->              to a server that cannot know when its client has ended: it has, answer now
 //	cancel    ->              at any moment: give up the trial, answer error "cancelled"; after done: let go
+//	heartbeat ->              at any moment, to an agent with a lifeline: the controller lives
 //
 // The two windows do not end at the same instant. So after its done a side stops sending, but keeps its sockets, and a
 // server serves on, until cancel (send it when the other side is done, too), the next prepare, or the end of input.
 //
-// End of input ends the agent at once, whatever it is doing: that is how nothing survives a killed controller.
+// End of input ends the agent at once, whatever it is doing: that is how nothing survives a killed controller. Where the
+// stream may break without an end, because machines stand between, the agent has a lifeline besides: it ends when it has
+// heard nothing for so long.
 package wire
 
 import (
@@ -31,7 +34,7 @@ import (
 )
 
 // Version of the protocol; both ends must have the same.
-const Version = 2
+const Version = 3
 
 // MaxLine bounds one message in bytes; a longer line is an error.
 const MaxLine = 16 << 20

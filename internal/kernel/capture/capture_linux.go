@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -25,6 +26,8 @@ type Options struct {
 	// Buffer is the number of bytes that the kernel may keep until they are read; 0 for 8 MiB. It bounds a capture:
 	// frames beyond it are lost, and counted.
 	Buffer int
+	// Mark is looked for in what is kept of each frame; nil for nothing.
+	Mark []byte
 }
 
 // Capture is an open packet socket. Its methods must not be called at the same time.
@@ -34,6 +37,7 @@ type Capture struct {
 	raw  syscall.RawConn
 	// names maps the index of a device to its name.
 	names map[int]string
+	mark  []byte
 	buf   [snapLength]byte
 }
 
@@ -47,7 +51,7 @@ func (e *LostError) Error() string {
 // Open begins to capture in ns, which the caller keeps open until Close. It needs CAP_NET_RAW there. Frames that cross a
 // device after Open returned are seen; a frame between two devices of the namespace is seen on each.
 func Open(ns *netns.NS, o Options) (*Capture, error) {
-	c := &Capture{ns: ns, names: map[int]string{}}
+	c := &Capture{ns: ns, names: map[int]string{}, mark: o.Mark}
 	err := ns.Do(func() error {
 		index, err := 0, error(nil)
 		if o.Device != "" {
@@ -204,6 +208,7 @@ func (c *Capture) decode(n int, from unix.Sockaddr) Frame {
 	}
 	f.Device = c.name(link.Ifindex)
 	f.Outgoing = link.Pkttype == unix.PACKET_OUTGOING
+	f.Marked = len(c.mark) > 0 && bytes.Contains(b, c.mark)
 	return f
 }
 

@@ -125,6 +125,28 @@ func TestCaptureSeesBothDirections(t *testing.T) {
 	}
 }
 
+func TestMark(t *testing.T) {
+	a, b := pair(t)
+	c := open(t, b, Options{Device: "eth0", Mark: []byte("find me")})
+	conn := sender(t, a, 4004)
+	send(t, conn, 10)
+	if _, err := conn.Write([]byte("here: find me.")); err != nil {
+		// The first datagram's refusal is reported here.
+		if _, err := conn.Write([]byte("here: find me.")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	frames, err := c.Until(within(t, 5*time.Second), func(f Frame) bool { return f.Marked })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range frames {
+		if f.Marked != (i == len(frames)-1) {
+			t.Errorf("frame %d of %d: marked %v: %s", i+1, len(frames), f.Marked, &f)
+		}
+	}
+}
+
 func TestDrainReturnsWhatIsThereAndNoMore(t *testing.T) {
 	a, b := pair(t)
 	c := open(t, b, Options{Device: "eth0"})

@@ -17,6 +17,8 @@ type Frame struct {
 	Device string
 	// Outgoing is true for a frame that the device's namespace sends, false for one that it receives.
 	Outgoing bool
+	// Marked is true if the mark of Options was found in the frame, at whatever depth.
+	Marked bool
 	// Length is the number of bytes with the link header, also when only the first of them were kept. It exceeds the
 	// device's MTU plus 14 for a super-frame whose segmentation is left to a later device.
 	Length int

@@ -87,6 +87,14 @@ func (h *Handle) AddRoute(r Route) error {
 	return nil
 }
 
+// RemoveRoute removes the entry to a destination by way of a next hop; one that is not there is an error.
+func (h *Handle) RemoveRoute(to netip.Prefix, via netip.Addr) error {
+	if err := h.nl.RouteDel(&netlink.Route{Dst: ipNet(to), Gw: ip(via)}); err != nil {
+		return fmt.Errorf("remove route to %v via %v: %w", to, via, err)
+	}
+	return nil
+}
+
 // AddNeighbour adds a permanent entry to the ARP table, or to that of neighbour discovery.
 func (h *Handle) AddNeighbour(dev string, addr netip.Addr, mac net.HardwareAddr) error {
 	i, err := h.indexOf(dev)

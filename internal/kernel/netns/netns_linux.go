@@ -18,8 +18,12 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
 )
 
-// NS is a network namespace held by a descriptor. The zero value is no namespace; make one with New or Current.
-type NS struct{ f *os.File }
+// NS is a network namespace held by a descriptor. The zero value is no namespace; make one with New, Current or Here.
+type NS struct {
+	f *os.File
+	// here says that every thread of the program is inside already.
+	here bool
+}
 
 // threadNS is the namespace of the calling thread; /proc/self would be the main thread's.
 const threadNS = "/proc/thread-self/ns/net"
@@ -53,6 +57,17 @@ func Current() (*NS, error) {
 	return &NS{f: f}, nil
 }
 
+// Here returns the namespace of a program that enters no other: Do runs where it is called, and so needs no right to
+// enter namespaces, which a pod does not have.
+func Here() (*NS, error) {
+	ns, err := Current()
+	if err != nil {
+		return nil, err
+	}
+	ns.here = true
+	return ns, nil
+}
+
 // FromFile returns the namespace that f, for example a descriptor handed over by another process, stands for. It is
 // the owner of f from then on.
 func FromFile(f *os.File) *NS { return &NS{f: f} }
@@ -81,6 +96,9 @@ func (n *NS) Close() error {
 // makes stay in n for life and may be used from any thread; files under /proc/sys/net and /proc/thread-self/net
 // that fn opens are n's.
 func (n *NS) Do(fn func() error) error {
+	if n.here {
+		return fn()
+	}
 	return onThread(func() error {
 		if err := unix.Setns(n.FD(), unix.CLONE_NEWNET); err != nil {
 			return os.NewSyscallError("setns", err)

@@ -215,3 +215,30 @@ func descriptors(t *testing.T) int {
 	}
 	return len(list)
 }
+
+// TestHere: the namespace that the program is in is entered without any right, by staying.
+func TestHere(t *testing.T) {
+	here, err := Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	want, err := here.Inode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = here.Do(func() error {
+		now, err := Current()
+		if err != nil {
+			return err
+		}
+		defer now.Close()
+		if got, err := now.Inode(); err != nil || got != want {
+			t.Errorf("inside is %d, want %d (%v)", got, want, err)
+		}
+		return errors.New("handed on")
+	})
+	if err == nil || err.Error() != "handed on" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/kernel/look"
+)
+
+// lookArgs are the flags of look.
+type lookArgs struct {
+	options    look.Options
+	echo, port uint16
+	mtu, send  string
+	wire       string
+	mark       string
+	during     time.Duration
+}
+
+const lookLong = `Print one JSON document of what is visible of the network here: kernel, devices, routes, rules, BPF programs, and what
+may not be seen, with the reason. A run starts it in its pods.
+
+With --echo, --mtu, --send or --wire it does one thing with other places instead: answer marked datagrams, find the
+largest packet that gets through to one who does, send such datagrams, or see on a device in what they are wrapped.`
+
+func (p *program) lookCommand() *cobra.Command {
+	var a lookArgs
+	cmd := &cobra.Command{
+		Use: "look", Short: "Say what is visible of the network here", Long: lookLong, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.look(cmd, a) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&a.options.CNI, "cni", "/etc/cni/net.d", "`directory` of CNI configuration")
+	f.Uint16Var(&a.echo, "echo", 0, "answer marked datagrams on this UDP `port`")
+	f.StringVar(&a.mtu, "mtu", "", "find the largest packet that gets through to `address:port`")
+	f.StringVar(&a.send, "send", "", "send marked datagrams to `address:port`")
+	f.StringVar(&a.wire, "wire", "", "see which frames of `device` carry the mark")
+	f.Uint16Var(&a.port, "port", 0, "with --wire: the UDP `port` of frames that nothing is wrapped around")
+	f.StringVar(&a.mark, "mark", "", "what the datagrams begin with: `hex`, 8 bytes or more")
+	f.DurationVar(&a.during, "for", 10*time.Second, "how long --echo, --send and --wire go on")
+	cmd.MarkFlagsMutuallyExclusive("echo", "mtu", "send", "wire")
+	return cmd
+}
+
+// errEnough ends what goes on for a given time.
+var errEnough = errors.New("enough")
+
+func (p *program) look(cmd *cobra.Command, a lookArgs) error {
+	ctx := cmd.Context()
+	var seen any
+	var err error
+	asked := a.echo != 0 || a.mtu != "" || a.send != "" || a.wire != ""
+	mark, bad := hex.DecodeString(a.mark)
+	switch {
+	case !asked:
+		seen, err = look.Gather(ctx, a.options)
+	case bad != nil:
+		return usageOf(cmd, fmt.Errorf("--mark: %w", bad))
+	case len(mark) < look.MarkLength:
+		return usageOf(cmd, fmt.Errorf("--mark has %d bytes: want %d or more", len(mark), look.MarkLength))
+	case a.during <= 0:
+		return usageOf(cmd, errors.New("--for must be more than nothing"))
+	case a.echo != 0:
+		limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
+		defer stop()
+		var n int
+		n, err = look.Echo(limit, int(a.echo), mark)
+		seen = map[string]int{"answered": n}
+	case a.wire != "":
+		limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
+		defer stop()
+		seen, err = look.Watch(limit, a.wire, mark, a.port)
+	default:
+		to, wrong := netip.ParseAddrPort(a.mtu + a.send)
+		if wrong != nil {
+			return usageOf(cmd, wrong)
+		}
+		if a.mtu != "" {
+			seen, err = look.PathMTU(ctx, to, mark)
+			break
+		}
+		limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
+		defer stop()
+		seen, err = look.Send(limit, to, mark)
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(p.stdout).Encode(seen)
+}
