@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/kube"
+	poddoor "github.com/cnibench/cnibench/internal/kube/door"
+)
+
+// holdArgs are the flags of the hold command.
+type holdArgs struct {
+	span time.Duration
+	door string
+	// free, reach and answer are other errands than to hold.
+	free, reach, answer bool
+}
+
+// holdCommand is the main process of a pod of a run: it keeps the pod there.
+func (p *program) holdCommand() *cobra.Command {
+	var a holdArgs
+	cmd := &cobra.Command{
+		Use: "hold", Short: "Keep a pod of a run alive until it is told to end", Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case a.free:
+				return p.freePorts(cmd.Context(), args)
+			case a.reach:
+				return p.reach(cmd.Context(), args, a.span)
+			case a.answer:
+				return p.answer(cmd.Context(), args)
+			case len(args) > 0:
+				return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
+			}
+			return p.hold(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().DurationVar(&a.span, "for", 0, "end after this `time`; 0 is never")
+	cmd.Flags().StringVar(&a.door, "door", "", "serve agents on this `address` to who knows the token in "+kube.TokenVariable)
+	cmd.Flags().BoolVar(&a.reach, "reach", false, "dial the addresses in the arguments until each has answered or the time is up, say which have not and why, and end")
+	cmd.Flags().BoolVar(&a.answer, "answer", false, "take connections at the ports in the arguments until stdin ends")
+	cmd.Flags().BoolVar(&a.free, "free", false, "say which of the ports in the arguments, each with the next, are free for TCP and UDP, and end")
+	cmd.MarkFlagsMutuallyExclusive("free", "reach", "answer", "door")
+	return cmd
+}
+
+// hold returns when it is told to end or its time is up; neither is an error.
+func (p *program) hold(ctx context.Context, a holdArgs) error {
+	if a.span > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, a.span)
+		defer stop()
+	}
+	if token := os.Getenv(kube.TokenVariable); a.door != "" && token != "" {
+		if err := p.openPodDoor(ctx, a.door, token); err != nil {
+			// Exec does not need the door.
+			fmt.Fprintln(p.stderr, "cnibench:", err)
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// openPodDoor serves agents at an address until ctx ends.
+func (p *program) openPodDoor(ctx context.Context, address, token string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("open the door: %w", err)
+	}
+	return poddoor.Serve(ctx, l, token, func(ctx context.Context, conn net.Conn) {
+		cmd := exec.CommandContext(ctx, program, kube.AgentArguments()...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = conn, conn, p.stderr
+		cmd.WaitDelay = time.Second
+		if err := cmd.Run(); err != nil && ctx.Err() == nil {
+			fmt.Fprintln(p.stderr, "cnibench: agent behind the door:", err)
+		}
+	})
+}
+
+// freePorts prints those of ports that servers can listen on, with the next one each, as a list in JSON.
+func (p *program) freePorts(ctx context.Context, ports []string) error {
+	free := []int{}
+	var faults []error
+	for _, text := range ports {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 65534 {
+			faults = append(faults, fmt.Errorf("port %q: want 1 to 65534", text))
+			continue
+		}
+		if portFree(ctx, n) && portFree(ctx, n+1) {
+			free = append(free, n)
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return usage(err)
+	}
+	return json.NewEncoder(p.stdout).Encode(free)
+}
+
+// portFree says whether one can listen on a port, for TCP and UDP, on every address.
+func portFree(ctx context.Context, port int) bool {
+	var config net.ListenConfig
+	address := net.JoinHostPort("", strconv.Itoa(port))
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	d, err := config.ListenPacket(ctx, "udp", address)
+	closed := []io.Closer{l}
+	if err == nil {
+		closed = append(closed, d)
+	}
+	for _, c := range closed {
+		_ = c.Close() // it was only tried
+	}
+	return err == nil
+}

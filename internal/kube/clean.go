@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// CleanOptions say which leftovers go; the zero value takes those that have expired.
+type CleanOptions struct {
+	// All takes those of runs too that may still be under way.
+	All bool
+	// Run takes those of one run alone, expired or not. (optional)
+	Run string
+	// DryRun removes nothing.
+	DryRun bool
+}
+
+// Removed is a namespace that a run left in a cluster.
+type Removed struct {
+	Namespace, Run string
+	// Expires is when the run's time was up; zero if it does not say.
+	Expires time.Time
+	// Kept says why it was left in place, "" if it was removed, or would be.
+	Kept string
+	// Err says why it could not be removed.
+	Err error
+}
+
+// Clean finds the namespaces that runs left in a cluster, by their label, and removes those that f asks for. It returns
+// all that it found, in order of their names.
+func Clean(ctx context.Context, o Options, f CleanOptions) ([]Removed, error) {
+	c, err := Connect(o)
+	if err != nil {
+		return nil, err
+	}
+	return c.clean(ctx, f, time.Now())
+}
+
+func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]Removed, error) {
+	list, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: LabelManagedBy + "=" + ManagedBy})
+	if err != nil {
+		return nil, fmt.Errorf("list the namespaces of runs: %w", inWords(cause(ctx, err)))
+	}
+	var found []Removed
+	for _, ns := range list.Items {
+		// Whoever else uses the label has no run.
+		if ns.Labels[LabelRun] == "" || !strings.HasPrefix(ns.Name, "cnibench-") {
+			continue
+		}
+		r := Removed{Namespace: ns.Name, Run: ns.Labels[LabelRun]}
+		r.Expires, r.Kept = lifetime(ns, f, now)
+		if r.Kept == "" && !f.DryRun {
+			c.options.Say("removing namespace %s", ns.Name)
+			r.Err = c.remove(ctx, []string{ns.Name})
+		}
+		found = append(found, r)
+	}
+	slices.SortFunc(found, func(a, b Removed) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return found, nil
+}
+
+// lifetime reads when a namespace expires, and says why it is kept, "" if it is not.
+func lifetime(ns corev1.Namespace, f CleanOptions, now time.Time) (expires time.Time, kept string) {
+	text := ns.Annotations[AnnotationExpires]
+	expires, err := time.Parse(time.RFC3339, text)
+	switch {
+	case f.Run != "" && f.Run != ns.Labels[LabelRun]:
+		return expires, "it is of another run"
+	case f.All, f.Run != "":
+		return expires, ""
+	case err != nil:
+		return time.Time{}, fmt.Sprintf("it does not say when it expires (%q)", text)
+	case now.Before(expires):
+		return expires, "its run may last until " + expires.UTC().Format(time.RFC3339)
+	}
+	return expires, ""
+}

@@ -1,0 +1,120 @@
+// Package deploy makes the files under deploy/ from what is true in the program: the roles from the table of rights, and
+// the plain manifests from the Helm chart with its default values. make generate writes them; a test says when they are
+// behind. The product does not use it.
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+)
+
+// Release is the name that a chart is rendered for.
+type Release struct {
+	Name, Namespace string
+	// Manager is what the label managed-by says; "" is Helm.
+	Manager string
+}
+
+// order is that of the kinds in a manifest: what others need comes first.
+var order = []string{"rbac.yaml", "configmap.yaml", "pvc.yaml", "cronjob.yaml", "serve.yaml"}
+
+// Render renders the chart in the directory dir with values over its own, as one manifest, and its notes. The values are
+// held against the chart's schema.
+func Render(dir string, r Release, values map[string]any) (manifest, notes string, err error) {
+	c, err := loader.LoadDir(dir)
+	if err != nil {
+		return "", "", fmt.Errorf("load chart %s: %w", dir, err)
+	}
+	capabilities := common.DefaultCapabilities
+	release := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(c, values, release, capabilities)
+	if err != nil {
+		return "", "", fmt.Errorf("values of chart %s: %w", dir, err)
+	}
+	if about, ok := all["Release"].(map[string]any); ok && r.Manager != "" {
+		about["Service"] = r.Manager
+	}
+	files, err := engine.Engine{Strict: true}.RenderWithContext(context.Background(), c, all) // it asks nobody
+	if err != nil {
+		return "", "", fmt.Errorf("render chart %s: %w", dir, err)
+	}
+	var documents []string
+	for name, text := range files {
+		if path.Base(name) == "NOTES.txt" {
+			notes = text
+		} else if !slices.Contains(order, path.Base(name)) && strings.TrimSpace(text) != "" {
+			return "", "", fmt.Errorf("chart %s: the template %s has no place in the order of the manifest", dir, name)
+		}
+	}
+	for _, name := range order {
+		text := strings.TrimSpace(files[path.Join(c.Name(), "templates", name)])
+		if text != "" {
+			documents = append(documents, strings.TrimPrefix(text, "---\n")+"\n")
+		}
+	}
+	return strings.Join(documents, "---\n"), notes, nil
+}
+
+const cronJobHead = `# Runs on a schedule, their results on a volume, and a server of the results: the Helm chart deploy/chart/cnibench with
+# its default values, made by make generate. Write your image for cnibench.local/cnibench:..., or load that into the nodes.
+#
+#   kubectl apply -f deploy/cronjob.yaml
+---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: cnibench
+  labels:
+    pod-security.kubernetes.io/enforce: restricted
+---
+`
+
+// CronJob returns deploy/cronjob.yaml from the chart in the directory dir.
+func CronJob(dir string) ([]byte, error) {
+	manifest, _, err := Render(dir, Release{Name: "cnibench", Namespace: "cnibench", Manager: "kubectl"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(cronJobHead + manifest), nil
+}
+
+// Chart is where the chart lies under the directory deploy.
+const Chart = "chart/cnibench"
+
+// Write writes what is generated under the directory deploy. The files that have changed come back.
+func Write(deploy string) (changed []string, err error) {
+	put := func(name string, b []byte) error {
+		name = filepath.Join(deploy, name)
+		old, err := os.ReadFile(name)
+		if err == nil && bytes.Equal(old, b) {
+			return nil
+		}
+		changed = append(changed, name)
+		return os.WriteFile(name, b, 0o666)
+	}
+	// The chart is rendered with the rules, so they come first.
+	for _, f := range []struct {
+		name string
+		text []byte
+	}{{"rbac.yaml", RBAC()}, {Chart + "/rules/run.yaml", RunRules()}, {Chart + "/rules/detect.yaml", DetectRules()}} {
+		if err := put(f.name, f.text); err != nil {
+			return changed, err
+		}
+	}
+	b, err := CronJob(filepath.Join(deploy, Chart))
+	if err != nil {
+		return changed, err
+	}
+	return changed, put("cronjob.yaml", b)
+}

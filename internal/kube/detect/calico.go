@@ -1,0 +1,167 @@
+package detect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// calico judges the Installation, the FelixConfiguration and the pools; without an operator the environment of
+// calico-node stands for what no object says.
+func (d *detective) calico(w Workload) {
+	if w.Name == "calico-vpp-node" {
+		d.Title = "Calico with VPP: none of our profiles is about it"
+		return
+	}
+	var docs []document
+	inst := d.named("Installation", "default")
+	if inst != nil {
+		docs = append(docs, document{"Installation default", inst})
+	} else {
+		docs = append(docs, daemonDocument(w))
+	}
+	if felix := d.named("FelixConfiguration", "default"); felix != nil {
+		docs = append(docs, document{"FelixConfiguration default", felix})
+	} else {
+		d.unproven("Felix's settings: no FelixConfiguration default was read")
+	}
+	pools := d.pools()
+	for _, p := range pools {
+		docs = append(docs, document{"IPPool " + text(p, "metadata", "name"), p})
+	}
+	if len(pools) == 0 {
+		d.unproven("the encapsulation of the pools in force: no IPPool was read")
+	}
+	if inst == nil && len(pools) == 0 && len(d.objects("FelixConfiguration")) == 0 {
+		d.doubt("nothing but the environment of %s says which mode it is", w)
+	}
+	r, ok := d.configured(docs)
+	if !ok {
+		return
+	}
+	d.adopt(r)
+	d.calicoClaims(pools, inst)
+}
+
+// named returns the object of a kind with the name.
+func (d *detective) named(kind, name string) map[string]any {
+	for _, o := range d.objects(kind) {
+		if text(o, "metadata", "name") == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// pools returns the pools that new pods get addresses from, IPv4's first. That several of them differ is a doubt.
+func (d *detective) pools() []map[string]any {
+	var v4, v6 []map[string]any
+	modes := map[string]string{}
+	for _, p := range d.objects("IPPool") {
+		if off, _ := field(p, "spec", "disabled").(bool); off {
+			continue
+		}
+		if strings.Contains(text(p, "spec", "cidr"), ":") {
+			v6 = append(v6, p)
+			continue
+		}
+		v4 = append(v4, p)
+		modes[text(p, "metadata", "name")] = poolMode(p)
+	}
+	byName := func(a, b map[string]any) int {
+		return strings.Compare(text(a, "metadata", "name"), text(b, "metadata", "name"))
+	}
+	slices.SortFunc(v4, byName)
+	slices.SortFunc(v6, byName)
+	if groups, distinct := perNode(modes); len(distinct) > 1 {
+		d.doubt("the pools differ: %s", strings.Join(groups, "; "))
+	}
+	return append(v4, v6...)
+}
+
+// poolMode is a pool's encapsulation as claims spell it.
+func poolMode(p map[string]any) string {
+	for _, m := range []struct{ key, name string }{{"vxlanMode", "vxlan"}, {"ipipMode", "ipip"}} {
+		switch text(p, "spec", m.key) {
+		case "Always":
+			return m.name
+		case "CrossSubnet":
+			return m.name + " between subnets"
+		}
+	}
+	return "none"
+}
+
+// calicoClaims says encapsulation, encryption and MTU, and holds the pools against what the nodes' annotations show:
+// Calico gives a node an address on the tunnel's device only where there is one.
+func (d *detective) calicoClaims(pools []map[string]any, inst map[string]any) {
+	if s, ok := d.asked(calico, "encapsulation"); ok {
+		d.Encapsulation = Claim{calicoEncapsulation(s.Asked), s.AskedBy}
+	}
+	if len(pools) > 0 && !strings.Contains(text(pools[0], "spec", "cidr"), ":") {
+		d.Encapsulation = Claim{poolMode(pools[0]), "IPPool " + text(pools[0], "metadata", "name")}
+	}
+	tunnels := map[string]string{}
+	for _, n := range d.Nodes {
+		_, vxlan := n.Annotations["projectcalico.org/IPv4VXLANTunnelAddr"]
+		_, ipip := n.Annotations["projectcalico.org/IPv4IPIPTunnelAddr"]
+		switch {
+		case vxlan:
+			tunnels[n.Name] = "vxlan"
+		case ipip:
+			tunnels[n.Name] = "ipip"
+		case n.Annotations["projectcalico.org/IPv4Address"] != "":
+			tunnels[n.Name] = "none"
+		}
+	}
+	groups, distinct := perNode(tunnels)
+	claimed, _, _ := strings.Cut(d.Encapsulation.Value, " ")
+	switch {
+	case len(distinct) == 1 && distinct[0] != claimed && claimed != "":
+		d.doubt("the pools say %s (%s), the nodes' annotations show the tunnel of %s", d.Encapsulation.Value, d.Encapsulation.Source, distinct[0])
+	case len(distinct) == 1 && claimed != "":
+		d.inForce(calico, "tunnel", Claim{distinct[0], "annotations of the nodes"})
+	case len(distinct) > 1:
+		d.doubt("the nodes' annotations differ: %s", strings.Join(groups, "; "))
+	}
+	d.Encryption = Claim{"none", "FelixConfiguration default"}
+	if s, ok := d.asked(calico, "wireguardEnabled"); ok && s.Asked == "true" {
+		d.Encryption = Claim{"wireguard", s.AskedBy}
+		if d.Encapsulation.Value == "none" {
+			d.Encapsulation = Claim{"wireguard", s.AskedBy}
+		}
+	}
+	if m, ok := field(inst, "status", "mtu").(float64); ok && m > 0 {
+		d.MTU = Claim{fmt.Sprint(int(m)), "status of Installation default"}
+	} else if m, ok := field(inst, "status", "mtu").(int64); ok && m > 0 {
+		d.MTU = Claim{fmt.Sprint(m), "status of Installation default"}
+	} else if c, ok := d.configMap("kube-system", "calico-config"); ok && c.Data["veth_mtu"] != "" && c.Data["veth_mtu"] != "0" {
+		d.MTU = Claim{c.Data["veth_mtu"], c.String()}
+	}
+}
+
+// calicoEncapsulation spells an Installation's as claims do.
+func calicoEncapsulation(installation string) string {
+	lower := strings.ToLower(installation)
+	if name, cross := strings.CutSuffix(lower, "crosssubnet"); cross {
+		return name + " between subnets"
+	}
+	return lower
+}
+
+// daemonDocument is calico-node's DaemonSet with its environment.
+func daemonDocument(w Workload) document {
+	var containers []any
+	for _, c := range w.Containers {
+		var env []any
+		for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+			env = append(env, map[string]any{"name": name, "value": c.Env[name]})
+		}
+		containers = append(containers, map[string]any{"name": c.Name, "env": env})
+	}
+	return document{w.String(), map[string]any{
+		"apiVersion": "apps/v1", "kind": DaemonSet, "metadata": map[string]any{"name": "calico-node"},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}},
+	}}
+}

@@ -1,0 +1,121 @@
+package detect
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ciliumConfig is the ConfigMap that Cilium's agents read.
+const ciliumConfig = "cilium-config"
+
+// cilium judges the ConfigMap, and what the agents say about themselves: they fall back to other modes and start all
+// the same.
+func (d *detective) cilium(w Workload) {
+	c, ok := d.configMap(w.Namespace, ciliumConfig)
+	if !ok {
+		d.unproven("Cilium's mode as configured: %s in %s was not read", ciliumConfig, w.Namespace)
+		c = ConfigMap{Namespace: w.Namespace, Name: ciliumConfig}
+	}
+	if ok {
+		if r, good := d.configured([]document{configMapDocument(c)}); good {
+			d.adopt(r)
+		}
+	}
+	live, source, agree := d.ciliumLive()
+	switch {
+	case source == "":
+		d.unproven("Cilium's mode in force (host routing above all): cilium-dbg status was read on no node")
+		if !ok {
+			d.Profile, d.Title = "", "Cilium in a mode that could not be read"
+			return
+		}
+	case !agree:
+		d.Profile, d.Title = "", "Cilium in modes that differ between nodes"
+	default:
+		d.ciliumInForce(c, live, source)
+	}
+	d.ciliumClaims(c, live, source)
+}
+
+// ciliumInForce judges once more, with what the agents say laid over what they were asked for.
+func (d *detective) ciliumInForce(c ConfigMap, live CiliumStatus, source string) {
+	data := maps.Clone(c.Data)
+	if data == nil {
+		data = map[string]string{}
+	}
+	maps.Copy(data, live.options())
+	r, ok := d.configured([]document{configMapDocument(ConfigMap{Namespace: c.Namespace, Name: c.Name, Data: data})})
+	if !ok {
+		return
+	}
+	d.measured(r)
+	shown := live.settings()
+	for _, s := range r.Settings {
+		if seen, ok := shown[s.Name]; ok && seen {
+			d.inForce(cilium, s.Name, Claim{s.Value, source})
+		}
+	}
+	d.inForce(cilium, "attach mode", Claim{strings.ToLower(live.AttachMode), source})
+	d.inForce(cilium, "socket LB coverage", Claim{strings.ToLower(live.Coverage), source})
+}
+
+// ciliumLive reads the statuses of all nodes. They agree if what decides about the dataplane is the same everywhere.
+func (d *detective) ciliumLive() (live CiliumStatus, source string, agree bool) {
+	by := map[string]string{}
+	for _, node := range slices.Sorted(maps.Keys(d.CiliumStatus)) {
+		s, err := ParseCiliumStatus(d.CiliumStatus[node])
+		if err != nil {
+			d.unproven("Cilium's mode in force on %s: %v", node, err)
+			continue
+		}
+		by[node] = s.mode()
+		live = s
+	}
+	if len(by) == 0 {
+		return CiliumStatus{}, "", false
+	}
+	groups, modes := perNode(by)
+	if len(modes) > 1 {
+		d.doubt("Cilium's nodes differ: %s", strings.Join(groups, "; "))
+	}
+	return live, "cilium-dbg status on " + few(slices.Sorted(maps.Keys(by))), len(modes) == 1
+}
+
+// ciliumClaims says encapsulation, encryption and MTU.
+func (d *detective) ciliumClaims(c ConfigMap, live CiliumStatus, source string) {
+	of := c.String()
+	network, by := "tunnel", of+", by default"
+	if v := c.Data["routing-mode"]; v != "" {
+		network, by = v, of
+	} else if v := c.Data["tunnel"]; v != "" { // before 1.14
+		network, by = v, of
+	}
+	protocol := c.Data["tunnel-protocol"]
+	if protocol == "" {
+		protocol = "vxlan"
+	}
+	switch network {
+	case "native", "disabled":
+		d.Encapsulation = Claim{"none", by}
+	case "vxlan", "geneve":
+		d.Encapsulation = Claim{network, by}
+	default:
+		d.Encapsulation = Claim{protocol, by}
+	}
+	if n := live.encapsulation(); n != "" {
+		d.Encapsulation = Claim{n, source}
+	}
+	d.Encryption = Claim{"none", of}
+	for _, kind := range []string{"wireguard", "ipsec"} {
+		if c.Data["enable-"+kind] == "true" {
+			d.Encryption.Value = kind
+		}
+	}
+	if live.Encryption != "" {
+		d.Encryption = Claim{live.encryption(), source}
+	}
+	if d.Encryption.Value == "wireguard" && d.Encapsulation.Value == "none" {
+		d.Encapsulation = Claim{"wireguard", d.Encryption.Source}
+	}
+}

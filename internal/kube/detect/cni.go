@@ -1,0 +1,198 @@
+package detect
+
+import (
+	"slices"
+	"strings"
+)
+
+// cni is a CNI as it shows in the API.
+type cni struct {
+	name  string
+	title string
+	// daemons are the names that its DaemonSet has; container is the one whose image has the version, "" for the first.
+	daemons   []string
+	container string
+	// judge finds out its mode; nil for one that none of our profiles is about.
+	judge func(d *detective, w Workload)
+}
+
+// Names of CNIs that code refers to.
+const (
+	cilium  = "cilium"
+	calico  = "calico"
+	canal   = "canal"
+	flannel = "flannel"
+	kindnet = "kindnet"
+)
+
+// cnis are those that are told by their daemon, in the order in which they are looked for.
+var cnis = []cni{
+	{cilium, "Cilium", []string{"cilium"}, "cilium-agent", (*detective).cilium},
+	{canal, "canal", []string{"canal", "rke2-canal"}, "kube-flannel", (*detective).canal},
+	{calico, "Calico", []string{"calico-node", "calico-vpp-node"}, "calico-node", (*detective).calico},
+	{flannel, "flannel", []string{"kube-flannel-ds", "kube-flannel", "rke2-flannel", "kube-flannel-ds-amd64", "kube-flannel-ds-arm64"}, "kube-flannel", (*detective).flannel},
+	{kindnet, "kindnet", []string{"kindnet"}, "kindnet-cni", (*detective).kindnet},
+	{"aws-vpc-cni", "the AWS VPC CNI", []string{"aws-node"}, "aws-node", nil},
+	{"gke-dataplane-v2", "GKE Dataplane V2 (Google's build of Cilium)", []string{"anetd"}, "cilium-agent", nil},
+	{"azure-cni", "Azure CNI", []string{"azure-cns", "azure-cni"}, "", nil},
+	{"antrea", "Antrea", []string{"antrea-agent"}, "antrea-agent", nil},
+	{"weave", "Weave Net", []string{"weave-net"}, "weave", nil},
+	{"kube-router", "kube-router", []string{"kube-router"}, "", nil},
+	{"ovn-kubernetes", "OVN-Kubernetes", []string{"ovnkube-node"}, "", nil},
+	{"openshift-sdn", "OpenShift SDN", []string{"sdn"}, "sdn", nil},
+	{"kube-ovn", "Kube-OVN", []string{"kube-ovn-cni"}, "cni-server", nil},
+	{"romana", "Romana", []string{"romana-agent"}, "", nil},
+	{"contiv", "Contiv-VPP", []string{"contiv-vswitch"}, "", nil},
+	{"terway", "Terway", []string{"terway-eniip", "terway"}, "terway", nil},
+}
+
+// companions change pods' traffic beside the CNI.
+var companions = []struct{ daemon, says string }{
+	{"istio-cni-node", "istio-cni is installed: traffic of pods in the mesh goes through a proxy"},
+	{"ztunnel", "Istio's ztunnel runs: traffic of pods in the ambient mesh goes through it"},
+	{"linkerd-cni", "linkerd-cni is installed: traffic of pods in the mesh goes through a proxy"},
+	{"node-local-dns", "NodeLocal DNS runs: it adds NOTRACK rules on the nodes"},
+}
+
+// present is a CNI whose daemon was found.
+type present struct {
+	cni
+	daemon Workload
+}
+
+// identify decides which CNI it is and asks for its mode.
+func (d *detective) identify() {
+	var found []present
+	for _, c := range cnis {
+		if w, ok := d.daemon(c.daemons...); ok {
+			found = append(found, present{c, w})
+		}
+	}
+	found = d.chained(found)
+	d.companions()
+	switch len(found) {
+	case 0:
+		d.standalone()
+		return
+	case 1:
+	default:
+		var names []string
+		for _, p := range found {
+			names = append(names, p.title+" ("+p.daemon.String()+")")
+		}
+		d.doubt("several CNIs at once: %s", strings.Join(names, ", "))
+		if found = d.firstOnNodes(found); len(found) != 1 {
+			d.Title = "several CNIs at once"
+			return
+		}
+	}
+	p := found[0]
+	d.CNI, d.Source = p.name, p.daemon.String()
+	d.Version = version(p.daemon, p.container)
+	if p.daemon.Ready < p.daemon.Desired {
+		d.doubt("%s: %d of %d pods are ready", p.daemon, p.daemon.Ready, p.daemon.Desired)
+	}
+	if p.judge == nil {
+		d.Title = p.title + ": none of our profiles is about it"
+		return
+	}
+	d.own = len(d.But)
+	p.judge(d, p.daemon)
+}
+
+// version is that of the container's image, or of the first container.
+func version(w Workload, container string) string {
+	for _, c := range w.Containers {
+		if c.Name == container {
+			return imageVersion(c.Image)
+		}
+	}
+	if len(w.Containers) == 0 {
+		return ""
+	}
+	return imageVersion(w.Containers[0].Image)
+}
+
+// chained leaves out a CNI that another one is chained to, and says so: Cilium or Calico over a cloud's own.
+func (d *detective) chained(found []present) []present {
+	names := func(name string) bool {
+		return slices.ContainsFunc(found, func(p present) bool { return p.name == name })
+	}
+	drop := map[string]bool{}
+	if c, ok := d.configMap("kube-system", "cilium-config"); ok && names(cilium) {
+		switch c.Data["cni-chaining-mode"] {
+		case "aws-cni":
+			drop["aws-vpc-cni"] = names("aws-vpc-cni")
+		case "generic-veth":
+			drop["azure-cni"] = names("azure-cni")
+			drop[calico], drop[flannel] = names(calico), names(flannel)
+		}
+		if c.Data["ipam"] == "delegated-plugin" { // Azure hands out the addresses, Cilium moves the packets
+			drop["azure-cni"] = names("azure-cni")
+		}
+	}
+	for _, cloud := range []string{"aws-vpc-cni", "azure-cni"} {
+		if names(calico) && names(cloud) && !drop[cloud] {
+			d.But = append(d.But, "Calico enforces policies only: it is chained to "+cloud)
+			drop[calico] = true
+		}
+	}
+	return slices.DeleteFunc(found, func(p present) bool { return drop[p.name] })
+}
+
+// firstOnNodes keeps those that the first conflist of every node that was looked at names.
+func (d *detective) firstOnNodes(found []present) []present {
+	types := map[string]bool{}
+	for _, list := range d.firstConflists() {
+		types[list.owner()] = true
+	}
+	if len(types) != 1 {
+		return found
+	}
+	var kept []present
+	for _, p := range found {
+		if types[p.name] {
+			kept = append(kept, p)
+		}
+	}
+	if len(kept) == 1 {
+		d.doubt("the nodes' first conflist is %s's", kept[0].title)
+	}
+	return kept
+}
+
+func (d *detective) companions() {
+	for _, c := range companions {
+		if _, ok := d.daemon(c.daemon); ok {
+			d.doubt("%s", c.says)
+		}
+	}
+	if w, ok := d.daemon("kube-multus-ds", "multus", "rke2-multus", "kube-multus-ds-amd64"); ok {
+		d.But = append(d.But, "Multus ("+w.String()+") hands pods their first device by this CNI, further ones by NetworkAttachmentDefinitions")
+	}
+}
+
+// kindnet is judged by its conflist, which is the ptp plugin's in kind's own.
+func (d *detective) kindnet(Workload) {
+	d.set(kindnet, "routes", Claim{"one for each node's pods", "kindnetd"}, Claim{})
+	d.Encapsulation = Claim{"none", "kindnetd makes routes only"}
+	d.Encryption = Claim{"none", "kindnetd has none"}
+	lists := d.firstConflists()
+	for _, list := range lists {
+		if main := list.main(); main.Type != "ptp" {
+			d.Title = "kindnet with plugin " + main.Type + ": none of our profiles is about it"
+			d.Profile = ""
+			return
+		}
+	}
+	d.Profile = "ptp"
+	d.But = append(d.But, "kindnetd masquerades by rules of its own, and newer versions enforce policies in user space")
+	if len(lists) == 0 {
+		d.unproven("kindnet's plugin on the nodes: no conflist could be read, ptp is what kind's own has")
+	}
+}
+
+// set adds a setting.
+func (d *detective) set(component, name string, asked, seen Claim) {
+	d.Settings = append(d.Settings, Setting{component, name, asked.Value, asked.Source, seen.Value, seen.Source})
+}

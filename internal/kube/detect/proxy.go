@@ -1,0 +1,199 @@
+package detect
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+const kubeProxy = "kube-proxy"
+
+// proxy finds out whether kube-proxy runs, and how: by its own answer on a node, by what it left in the kernel, by its
+// configuration, in this order.
+func (d *detective) proxy() {
+	p := &d.KubeProxy
+	configured, pods := d.proxyPods()
+	live := map[string]string{}
+	traces := map[string]string{}
+	for _, h := range d.hosts() {
+		if h.ProxyMode != "" {
+			live[h.Node] = h.ProxyMode
+		}
+		if t := proxyTrace(h); t != "" {
+			traces[h.Node] = t
+		}
+	}
+	switch {
+	case len(live) > 0:
+		groups, modes := perNode(live)
+		p.Runs, p.Source = Yes, "its own answer: "+strings.Join(groups, "; ")
+		p.Mode = modes[0]
+		if len(modes) > 1 {
+			p.Mode = ""
+			d.doubt("kube-proxy's mode differs: %s", strings.Join(groups, "; "))
+		}
+	case pods.Source != "" && configured == nowhere:
+		p.Runs, p.Source = No, pods.Source+" is there and fits no node, as when an operator switches it off"
+	case pods.Source != "":
+		p.Runs, p.Mode, p.Source = Yes, configured.Value, pods.Source+"; "+configured.Source
+		d.unproven("kube-proxy's mode in force: no answer of 127.0.0.1:10249/proxyMode on a node was read")
+	case len(traces) > 0:
+		groups, modes := perNode(traces)
+		p.Runs, p.Mode, p.Source = Unknown, modes[0], "its rules on the nodes ("+strings.Join(groups, "; ")+"), with no pod of its own: it may run outside of pods, or have left them behind"
+		if len(modes) > 1 {
+			p.Mode = ""
+		}
+		d.doubt("rules of kube-proxy are on the nodes (%s), and no pod of its own was found", strings.Join(groups, "; "))
+	case d.mayRead("daemonsets") && len(d.hosts()) > 0 && d.chainsSeen():
+		p.Runs, p.Source = No, "no pod named kube-proxy, and none of its rules on "+few(nodesOf(d.hosts()))
+	default:
+		p.Runs, p.Source = Unknown, "no pod named kube-proxy was found; it may run outside of pods, as in K3s"
+		d.unproven("whether kube-proxy runs: no node was looked at")
+	}
+	if p.Version == "" {
+		p.Version = pods.Value
+	}
+	for _, node := range slices.Sorted(maps.Keys(traces)) {
+		switch mode := traces[node]; {
+		case p.Runs == Yes && p.Mode != "" && mode != p.Mode:
+			d.doubt("kube-proxy's mode is %s, and %s has rules of mode %s", p.Mode, node, mode)
+		case p.Runs == No:
+			d.doubt("kube-proxy does not run (%s), and %s has its rules, of mode %s", p.Source, node, mode)
+		}
+	}
+	d.showProxy(configured, live)
+}
+
+// nowhere is the mode of a kube-proxy that is installed and runs on no node.
+var nowhere = Claim{Source: "runs nowhere"}
+
+func (d *detective) showProxy(configured Claim, live map[string]string) {
+	seen := Claim{}
+	if groups, modes := perNode(live); len(modes) == 1 {
+		seen = Claim{modes[0], "127.0.0.1:10249/proxyMode, " + groups[0]}
+	}
+	if configured.Value != "" || seen.Value != "" {
+		d.set(kubeProxy, "mode", configured, seen)
+	}
+	if seen.Value != "" && configured.Value != "" && seen.Value != configured.Value {
+		d.doubt("kube-proxy is configured for mode %s (%s) and runs in mode %s", configured.Value, configured.Source, seen.Value)
+	}
+}
+
+// proxyPods returns the configured mode, and kube-proxy's version with what runs it.
+func (d *detective) proxyPods() (mode, pods Claim) {
+	w, ok := d.daemon(kubeProxy, "rke2-kube-proxy")
+	if !ok {
+		i := slices.IndexFunc(d.Workloads, func(w Workload) bool {
+			return w.Kind == StaticPod && strings.HasPrefix(w.Name, kubeProxy)
+		})
+		if i < 0 {
+			return Claim{}, Claim{}
+		}
+		w = d.Workloads[i]
+	}
+	if w.Kind == DaemonSet && w.Desired == 0 {
+		return nowhere, Claim{Source: w.String()}
+	}
+	pods = Claim{Value: version(w, kubeProxy), Source: w.String()}
+	if w.Ready < w.Desired {
+		d.doubt("%s: %d of %d pods are ready", w, w.Ready, w.Desired)
+	}
+	for _, c := range w.Containers {
+		for i, a := range c.Args {
+			name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
+			if name == "proxy-mode" && !given && i+1 < len(c.Args) {
+				value = c.Args[i+1]
+			}
+			if name == "proxy-mode" && value != "" {
+				return Claim{value, w.String() + " --proxy-mode"}, pods
+			}
+		}
+	}
+	if c, ok := d.configMap(w.Namespace, "kube-proxy", "kube-proxy-config"); ok {
+		if m, ok := proxyMode(c.Data); ok {
+			return Claim{m, c.String()}, pods
+		}
+	}
+	if w.Kind == StaticPod {
+		return Claim{"iptables", "kube-proxy's default: " + w.String() + " has no --proxy-mode"}, pods
+	}
+	return Claim{Source: "its mode is not in a ConfigMap that could be read"}, pods
+}
+
+// proxyMode reads KubeProxyConfiguration from a ConfigMap. kubeadm calls the key config.conf, others config or
+// kube-proxy.yaml. An empty mode is iptables on Linux.
+func proxyMode(data map[string]string) (string, bool) {
+	for _, key := range []string{"config.conf", "config", "kube-proxy.yaml", "config.yaml"} {
+		var c struct {
+			Kind string `json:"kind"`
+			Mode string `json:"mode"`
+		}
+		if t, ok := data[key]; !ok || yaml.Unmarshal([]byte(t), &c) != nil || c.Kind != "KubeProxyConfiguration" {
+			continue
+		}
+		if c.Mode == "" {
+			c.Mode = "iptables"
+		}
+		return c.Mode, true
+	}
+	return "", false
+}
+
+// proxyTrace is the mode whose rules a node has, "" if it has none of the kind that only kube-proxy makes. Since kubelet
+// has chains that begin with KUBE-, those of Services count.
+func proxyTrace(h Seen) string {
+	if _, ok := h.Device("kube-ipvs0"); ok {
+		return "ipvs"
+	}
+	if h.Chains == nil {
+		return ""
+	}
+	switch {
+	case slices.Contains(h.Chains.Tables, "ip kube-proxy"), slices.Contains(h.Chains.Tables, "ip6 kube-proxy"):
+		return "nftables"
+	case h.Chains.Services > 0:
+		return "iptables"
+	}
+	return ""
+}
+
+// chainsSeen reports whether the chains of a node could be listed.
+func (d *detective) chainsSeen() bool {
+	return slices.ContainsFunc(d.hosts(), func(h Seen) bool { return h.Chains != nil })
+}
+
+// mayRead reports whether nothing says that a resource could not be read.
+func (d *detective) mayRead(resource string) bool {
+	return !slices.ContainsFunc(d.Snapshot.Unproven, func(u string) bool { return strings.Contains(u, resource) })
+}
+
+func nodesOf(seen []Seen) []string {
+	var names []string
+	for _, s := range seen {
+		if !slices.Contains(names, s.Node) {
+			names = append(names, s.Node)
+		}
+	}
+	return names
+}
+
+// proxyDocument is kube-proxy's mode for configcheck, nil if nothing is known of it.
+func (d *detective) proxyDocument() map[string]any {
+	if d.KubeProxy.Mode == "" || d.KubeProxy.Runs != Yes {
+		return nil
+	}
+	return map[string]any{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": d.KubeProxy.Mode, "clusterCIDR": "0.0.0.0/0"}
+}
+
+// marshal is JSON of what came from JSON.
+func marshal(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil { // values of JSON only
+		return "{}"
+	}
+	return string(b)
+}

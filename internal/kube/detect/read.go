@@ -1,0 +1,323 @@
+package detect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Clients are the ways to a cluster.
+type Clients struct {
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Exec runs a program in a container and returns its stdout; nil if nothing may be run in others' pods.
+	Exec func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error)
+}
+
+// ContainerRef names a container.
+type ContainerRef struct{ Namespace, Pod, Container string }
+
+// ReadOptions say what is read. The zero value reads everything.
+type ReadOptions struct {
+	// Nodes are those whose agents are asked for their status; none means all.
+	Nodes []string
+}
+
+// usual are the namespaces that CNIs and kube-proxy live in, for those who may not list all.
+var usual = []string{"kube-system", "kube-flannel", "calico-system", "tigera-operator", "cilium"}
+
+// Read gathers what Detect goes by. What may not be read is listed in Unproven; an error means that the cluster cannot
+// be asked at all, or that ctx has ended.
+func Read(ctx context.Context, c Clients, o ReadOptions) (Snapshot, error) {
+	r := &reader{ctx: ctx, Clients: c, options: o}
+	v, err := c.Kube.Discovery().ServerVersion()
+	if err != nil && !r.tolerate(err, "read the version of the API server") {
+		return Snapshot{}, fmt.Errorf("ask the API server for its version: %w", err)
+	}
+	if err == nil {
+		r.s.Server = v.GitVersion
+	}
+	for _, step := range []func() error{r.nodes, r.daemonSets, r.staticProxies, r.configMaps, r.calicoObjects, r.ciliumStatus} {
+		if err := step(); err != nil {
+			return Snapshot{}, err
+		}
+		if err := ctx.Err(); err != nil {
+			return Snapshot{}, context.Cause(ctx)
+		}
+	}
+	return r.s, nil
+}
+
+// reader is one Read.
+type reader struct {
+	Clients
+	ctx     context.Context
+	options ReadOptions
+	s       Snapshot
+	// pods are the pods' selectors of DaemonSets by their full name.
+	selectors map[string]string
+}
+
+// tolerate notes what could not be read for want of a right, and reports whether it was that.
+func (r *reader) tolerate(err error, what string) bool {
+	switch {
+	case apierrors.IsForbidden(err):
+		r.s.Unproven = append(r.s.Unproven, "no right to "+what)
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		// There is no such thing: that was seen.
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *reader) nodes() error {
+	list, err := r.Kube.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
+	if err != nil {
+		if r.tolerate(err, "list nodes") {
+			return nil
+		}
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	for _, n := range list.Items {
+		info := n.Status.NodeInfo
+		node := Node{Name: n.Name, Annotations: n.Annotations, Labels: n.Labels, PodCIDRs: n.Spec.PodCIDRs, BootID: info.BootID,
+			MachineID: info.MachineID, Kernel: info.KernelVersion, OS: info.OSImage, Arch: info.Architecture,
+			Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion, ProviderID: n.Spec.ProviderID}
+		for _, c := range n.Status.Conditions {
+			node.Ready = node.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}
+		r.s.Nodes = append(r.s.Nodes, node)
+	}
+	return nil
+}
+
+// daemonSets lists those of all namespaces, or of the usual ones where only that is allowed.
+func (r *reader) daemonSets() error {
+	r.selectors = map[string]string{}
+	list, err := r.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
+	if err == nil {
+		r.addDaemonSets(list)
+		return nil
+	}
+	if !apierrors.IsForbidden(err) {
+		return fmt.Errorf("list daemonsets: %w", err)
+	}
+	var refused []string
+	for _, namespace := range usual {
+		list, err := r.Kube.AppsV1().DaemonSets(namespace).List(r.ctx, metav1.ListOptions{})
+		switch {
+		case err == nil:
+			r.addDaemonSets(list)
+		case apierrors.IsForbidden(err):
+			refused = append(refused, namespace)
+		default:
+			return fmt.Errorf("list daemonsets in %s: %w", namespace, err)
+		}
+	}
+	if len(refused) == len(usual) {
+		r.s.Unproven = append(r.s.Unproven, "no right to list daemonsets, neither in all namespaces nor in kube-system")
+	} else {
+		r.s.Unproven = append(r.s.Unproven, "no right to list daemonsets in all namespaces: only the usual ones were looked into")
+	}
+	return nil
+}
+
+func (r *reader) addDaemonSets(list *appsv1.DaemonSetList) {
+	for _, ds := range list.Items {
+		w := workload(DaemonSet, ds.ObjectMeta, ds.Spec.Template.Spec)
+		w.Desired, w.Ready = int(ds.Status.DesiredNumberScheduled), int(ds.Status.NumberReady)
+		r.s.Workloads = append(r.s.Workloads, w)
+		r.selectors[w.Namespace+"/"+w.Name] = metav1.FormatLabelSelector(ds.Spec.Selector)
+	}
+}
+
+func workload(kind string, m metav1.ObjectMeta, spec corev1.PodSpec) Workload {
+	w := Workload{Kind: kind, Namespace: m.Namespace, Name: m.Name, Node: spec.NodeName}
+	for _, c := range spec.Containers {
+		one := Container{Name: c.Name, Image: c.Image, Args: slices.Concat(c.Command, c.Args), Env: map[string]string{}}
+		for _, e := range c.Env {
+			if e.ValueFrom == nil {
+				one.Env[e.Name] = e.Value
+			}
+		}
+		w.Containers = append(w.Containers, one)
+	}
+	return w
+}
+
+// staticProxies finds kube-proxy where it is a static pod, as RKE2 has it.
+func (r *reader) staticProxies() error {
+	if _, ok := r.s.daemon(kubeProxy, "rke2-kube-proxy"); ok {
+		return nil
+	}
+	list, err := r.Kube.CoreV1().Pods("kube-system").List(r.ctx, metav1.ListOptions{})
+	if err != nil {
+		if r.tolerate(err, "list pods in kube-system") {
+			return nil
+		}
+		return fmt.Errorf("list pods in kube-system: %w", err)
+	}
+	for _, p := range list.Items {
+		if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static && strings.HasPrefix(p.Name, kubeProxy) {
+			r.s.Workloads = append(r.s.Workloads, workload(StaticPod, p.ObjectMeta, p.Spec))
+		}
+	}
+	return nil
+}
+
+// configMaps reads those of the CNI and of kube-proxy by their names, which needs less of a right than a list.
+func (r *reader) configMaps() error {
+	want := map[string][]string{
+		cilium:  {ciliumConfig},
+		canal:   {"canal-config", "rke2-canal-config"},
+		calico:  {"calico-config"},
+		flannel: {"kube-flannel-cfg", "rke2-flannel-config", "flannel-config"},
+	}
+	for _, c := range cnis {
+		w, ok := r.s.daemon(c.daemons...)
+		if !ok {
+			continue
+		}
+		for _, name := range want[c.name] {
+			if err := r.configMap(w.Namespace, name); err != nil {
+				return err
+			}
+		}
+	}
+	// The configuration of flannel also where its daemon is no pod.
+	if _, ok := r.s.daemon(cnis[3].daemons...); !ok && r.s.flannelOnNodes() {
+		for _, namespace := range []string{"kube-flannel", "kube-system"} {
+			if err := r.configMap(namespace, want[flannel][0]); err != nil {
+				return err
+			}
+		}
+	}
+	if w, ok := r.s.daemon(kubeProxy, "rke2-kube-proxy"); ok {
+		for _, name := range []string{"kube-proxy", "kube-proxy-config"} {
+			if err := r.configMap(w.Namespace, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flannelOnNodes reports whether a node has an annotation of flannel's.
+func (s Snapshot) flannelOnNodes() bool {
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Annotations[flannelBackend] != "" })
+}
+
+func (r *reader) configMap(namespace, name string) error {
+	m, err := r.Kube.CoreV1().ConfigMaps(namespace).Get(r.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		if r.tolerate(err, "get configmap "+name+" in "+namespace) {
+			return nil
+		}
+		return fmt.Errorf("read ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	r.s.ConfigMaps = append(r.s.ConfigMaps, ConfigMap{Namespace: namespace, Name: name, Data: m.Data})
+	return nil
+}
+
+// groups are the API groups that Calico's objects live in, newest last: the first that the cluster has is taken.
+var groups = []schema.GroupVersion{{Group: "crd.projectcalico.org", Version: "v1"}, {Group: "projectcalico.org", Version: "v3"}}
+
+// calicoObjects reads how Calico is configured, where there is a daemon of it.
+func (r *reader) calicoObjects() error {
+	if _, ok := r.s.daemon("calico-node", "canal", "rke2-canal"); !ok {
+		return nil
+	}
+	installation := schema.GroupVersionResource{Group: "operator.tigera.io", Version: "v1", Resource: "installations"}
+	if _, err := r.list(installation, "Installation"); err != nil {
+		return err
+	}
+	for _, of := range []struct{ resource, kind string }{{"felixconfigurations", "FelixConfiguration"}, {"ippools", "IPPool"}} {
+		for _, g := range groups {
+			found, err := r.list(g.WithResource(of.resource), of.kind)
+			if err != nil {
+				return err
+			}
+			if found {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// list adds the objects of a resource under the kind, and reports whether there are any.
+func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, error) {
+	l, err := r.Dynamic.Resource(resource).List(r.ctx, metav1.ListOptions{})
+	if err != nil {
+		if r.tolerate(err, "list "+resource.Resource+"."+resource.Group) {
+			return false, nil
+		}
+		return false, fmt.Errorf("list %s.%s: %w", resource.Resource, resource.Group, err)
+	}
+	for _, o := range l.Items {
+		body := o.Object
+		body["kind"] = kind
+		r.s.Objects = append(r.s.Objects, body)
+	}
+	return len(l.Items) > 0, nil
+}
+
+// ciliumStatus asks Cilium's agents. An agent that cannot be asked is told of, and the others are asked all the same.
+func (r *reader) ciliumStatus() error {
+	w, ok := r.s.daemon(cnis[0].daemons...)
+	if !ok {
+		return nil
+	}
+	if r.Exec == nil {
+		r.s.Unproven = append(r.s.Unproven, "cilium-dbg status: nothing may be run in Cilium's pods")
+		return nil
+	}
+	list, err := r.Kube.CoreV1().Pods(w.Namespace).List(r.ctx, metav1.ListOptions{LabelSelector: r.selectors[w.Namespace+"/"+w.Name]})
+	if err != nil {
+		if r.tolerate(err, "list pods in "+w.Namespace) {
+			return nil
+		}
+		return fmt.Errorf("list pods in %s: %w", w.Namespace, err)
+	}
+	r.s.CiliumStatus = map[string]string{}
+	for _, p := range list.Items {
+		if len(r.options.Nodes) > 0 && !slices.Contains(r.options.Nodes, p.Spec.NodeName) || p.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		out, err := r.agentStatus(ContainerRef{p.Namespace, p.Name, "cilium-agent"})
+		if err != nil {
+			r.s.Unproven = append(r.s.Unproven, fmt.Sprintf("cilium-dbg status on %s: %v", p.Spec.NodeName, err))
+			if apierrors.IsForbidden(err) {
+				return nil
+			}
+			continue
+		}
+		r.s.CiliumStatus[p.Spec.NodeName] = string(out)
+	}
+	return nil
+}
+
+// agentStatus runs the agent's own client, which was called cilium before 1.15.
+func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
+	out, err := r.Exec(r.ctx, c, []string{"cilium-dbg", "status", "--verbose"})
+	if err == nil || apierrors.IsForbidden(err) {
+		return out, err
+	}
+	old, second := r.Exec(r.ctx, c, []string{"cilium", "status", "--verbose"})
+	if second != nil {
+		return nil, errors.Join(err, second)
+	}
+	return old, nil
+}

@@ -1,0 +1,258 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+const (
+	// settleLimit bounds the wait until the nodes have put the Services into force, which comes after their creation: kube-proxy
+	// has been seen to take 75 s on a busy machine.
+	settleLimit = 90 * time.Second
+	// Answering is what a pod says when its ports answer.
+	Answering = "answering\n"
+)
+
+// UnreachedError says that no connection came about on a path before its first trial.
+type UnreachedError struct {
+	// Path and Profile are the route; Target is what was dialled, Why what came of it.
+	Path        plan.Path
+	Profile     string
+	Target, Why string
+	// Policies are the NetworkPolicies that select an end of the path.
+	Policies []string
+}
+
+func (e *UnreachedError) Error() string {
+	s := fmt.Sprintf("no connection to %s within %s: %s", e.Target, settleLimit, e.Why)
+	if len(e.Policies) > 0 {
+		s += "; NetworkPolicies select its ends: " + strings.Join(e.Policies, ", ")
+	}
+	return s
+}
+
+// call is one connection that is to come about.
+type call struct {
+	path           plan.Path
+	profile        string
+	client, server string
+	target         string
+	port           int
+}
+
+// calls returns the connections of all paths that are served under profiles.
+func (c *Cluster) calls(profiles []string) []call {
+	var all []call
+	for _, profile := range profiles {
+		for _, p := range c.options.Paths {
+			e, why := c.place.ends(c.options, p, bare(profile))
+			_, server, err := c.Endpoints(profile, p)
+			if why != "" || err != nil {
+				continue // the survey of the run says so
+			}
+			all = append(all, call{
+				path: p, profile: profile, client: e.client, server: e.server,
+				target: net.JoinHostPort(server.Address, strconv.Itoa(server.Port)), port: server.ListenPort,
+			})
+		}
+	}
+	return all
+}
+
+// Reach waits until a connection comes about on every path under every profile, so that no trial is spent on a Service
+// that the nodes have not heard of yet. It returns why none did, by "profile path", each an *UnreachedError; the error is
+// that nothing could be tried. Where exec is refused it tries nothing.
+func (c *Cluster) Reach(ctx context.Context, profiles []string) (map[string]error, error) {
+	calls := c.calls(profiles)
+	if len(calls) == 0 || c.forwarding() {
+		return nil, nil
+	}
+	silent, err := c.tryAll(ctx, calls)
+	if err != nil && (ctx.Err() != nil || !refused(err)) {
+		return nil, fmt.Errorf("try the paths: %w", inWords(cause(ctx, err)))
+	}
+	return silent, nil
+}
+
+func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[string]error, error) {
+	hangUp, err := c.answer(ctx, calls)
+	defer hangUp()
+	if err != nil {
+		return nil, err
+	}
+	failed := map[string]string{} // by client and target
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, client := range clientsOf(calls) {
+		all.Go(func() {
+			why := c.dialAll(ctx, client, calls)
+			mu.Lock()
+			defer mu.Unlock()
+			for target, text := range why {
+				failed[client+" "+target] = text
+			}
+		})
+	}
+	all.Wait()
+	silent := map[string]error{}
+	for _, one := range calls {
+		if why := failed[one.client+" "+one.target]; why != "" {
+			silent[one.profile+" "+one.path.String()] = &UnreachedError{
+				Path: one.path, Profile: one.profile, Target: one.target, Why: why, Policies: c.policies(ctx, one.client, one.server),
+			}
+		}
+	}
+	return silent, ctx.Err()
+}
+
+func (c *Cluster) forwarding() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forward
+}
+
+func clientsOf(calls []call) []string {
+	var all []string
+	for _, one := range calls {
+		if !slices.Contains(all, one.client) {
+			all = append(all, one.client)
+		}
+	}
+	return all
+}
+
+// answer has every server of calls take connections until hangUp.
+func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err error) {
+	ports := map[string][]string{}
+	for _, one := range calls {
+		if port := strconv.Itoa(one.port); !slices.Contains(ports[one.server], port) {
+			ports[one.server] = append(ports[one.server], port)
+		}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	hangUp = func() { stop(); all.Wait() }
+	ready := make(chan error, len(ports))
+	for _, pod := range slices.Sorted(maps.Keys(ports)) {
+		argv := append([]string{program, "hold", "--answer"}, ports[pod]...)
+		in, keep := io.Pipe()
+		heard := &herald{word: Answering, heard: ready}
+		all.Go(func() {
+			var said tail
+			err := c.exec(ctx, pod, argv, remotecommand.StreamOptions{Stdin: in, Stdout: heard, Stderr: &said})
+			_ = keep.Close()
+			heard.end(fmt.Errorf("take connections in pod %s: %w: %s", pod, orEnded(err), said.String()))
+		})
+	}
+	for range ports {
+		if one := <-ready; one != nil && err == nil {
+			err = one
+		}
+	}
+	return hangUp, err
+}
+
+func orEnded(err error) error {
+	if err == nil {
+		return io.EOF
+	}
+	return err
+}
+
+// herald says once whether a word was heard before the end.
+type herald struct {
+	word  string
+	heard chan<- error
+	once  sync.Once
+	got   []byte
+}
+
+func (h *herald) Write(b []byte) (int, error) {
+	if len(h.got) < len(h.word) {
+		h.got = append(h.got, b...)
+	}
+	if strings.HasPrefix(string(h.got), h.word) {
+		h.end(nil)
+	}
+	return len(b), nil
+}
+
+func (h *herald) end(err error) { h.once.Do(func() { h.heard <- err }) }
+
+// dialAll has a pod dial all that it is to reach, and returns what it did not, with the reason.
+func (c *Cluster) dialAll(ctx context.Context, client string, calls []call) map[string]string {
+	argv := []string{program, "hold", "--reach", "--for", settleLimit.String()}
+	var targets []string
+	for _, one := range calls {
+		if one.client == client && !slices.Contains(targets, one.target) {
+			targets = append(targets, one.target)
+		}
+	}
+	out, err := c.Exec(ctx, client, append(argv, targets...))
+	failed := map[string]string{}
+	if err == nil {
+		err = json.Unmarshal(out, &failed)
+	}
+	if err != nil {
+		for _, target := range targets {
+			failed[target] = err.Error()
+		}
+	}
+	return failed
+}
+
+// Policies returns the names of the NetworkPolicies that select an end of a path under a profile; none also where they
+// may not be read.
+func (c *Cluster) Policies(ctx context.Context, profile string, p plan.Path) []string {
+	e, why := c.place.ends(c.options, p, bare(profile))
+	if why != "" {
+		return nil
+	}
+	return c.policies(ctx, e.client, e.server)
+}
+
+func (c *Cluster) policies(ctx context.Context, pods ...string) []string {
+	list, err := c.client.NetworkingV1().NetworkPolicies(c.namespace()).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil // an optional right
+	}
+	var names []string
+	for _, name := range pods {
+		i := slices.IndexFunc(c.layout.pods, func(s *podSpec) bool { return s.Name == name })
+		if i < 0 || isHostPod(name) {
+			continue // no policy governs the host network
+		}
+		names = append(names, selecting(list.Items, podObject(c.id(), c.options, *c.layout.pods[i]))...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// selecting returns the names of the policies that select a pod.
+func selecting(policies []networkingv1.NetworkPolicy, p *corev1.Pod) []string {
+	var names []string
+	for _, policy := range policies {
+		s, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+		if err == nil && s.Matches(labels.Set(p.Labels)) {
+			names = append(names, policy.Namespace+"/"+policy.Name)
+		}
+	}
+	return names
+}

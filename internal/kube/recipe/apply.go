@@ -1,0 +1,199 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// first are kinds that others need to be there: they go before the rest of their stream.
+var first = []string{"CustomResourceDefinition", "Namespace"}
+
+// apply applies objects in order, definitions and namespaces before the others, and records each before it is applied.
+func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object) error {
+	objects = slices.Clone(objects)
+	slices.SortStableFunc(objects, func(a, b object) int { return rank(a) - rank(b) })
+	if i.DryRun == DryRunClient {
+		return i.print(objects)
+	}
+	for _, o := range objects {
+		if err := i.applyOne(ctx, inv, o); err != nil {
+			return err
+		}
+	}
+	return i.established(ctx, objects)
+}
+
+func rank(o object) int {
+	if at := slices.Index(first, o.GetKind()); at >= 0 {
+		return at
+	}
+	return len(first)
+}
+
+// print writes objects as one YAML stream.
+func (i *Installer) print(objects []object) error {
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(i.Out, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) error {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[Label] = inv.Profile
+	o.SetLabels(labels)
+	to, err := i.resource(ctx, o)
+	if unknownKind(err) && i.DryRun == DryRunServer {
+		i.Say("%s cannot be tried: its definition would have come with an earlier step", named(o))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
+	if i.DryRun == DryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	} else if err := i.record(ctx, inv, to, o); err != nil {
+		return err
+	}
+	if _, err := to.Apply(ctx, o.GetName(), o, options); err != nil {
+		if i.DryRun == DryRunServer && apierrors.IsNotFound(err) && o.GetNamespace() != "" {
+			i.Say("%s cannot be tried: namespace %s would have come with an earlier step", named(o), o.GetNamespace())
+			return nil
+		}
+		return fmt.Errorf("%s: %w", named(o), err)
+	}
+	if i.DryRun == DryRunServer {
+		fmt.Fprintf(i.Out, "%s accepted\n", named(o))
+	}
+	return nil
+}
+
+// record notes an object in the inventory, and whether it was there before anything of ours was.
+func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.ResourceInterface, o object) error {
+	was, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: %w", named(o), err)
+	}
+	existed := false
+	if err == nil {
+		_, ours := was.GetLabels()[Label]
+		existed = !ours
+	}
+	inv.add(item{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Existed: existed})
+	return i.save(ctx, inv)
+}
+
+// resource returns where objects of the kind of o are. A kind that an applied definition is about to bring is waited for;
+// a namespace that is not said is "default".
+func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInterface, error) {
+	kind := o.GroupVersionKind()
+	mapping, err := i.getter.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if unknownKind(err) {
+		i.getter.forget()
+		mapping, err = i.getter.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return i.dynamic.Resource(mapping.Resource), nil
+	}
+	if o.GetNamespace() == "" {
+		o.SetNamespace(metav1.NamespaceDefault)
+	}
+	return i.dynamic.Resource(mapping.Resource).Namespace(o.GetNamespace()), nil
+}
+
+// established waits until the definitions among objects are served.
+func (i *Installer) established(ctx context.Context, objects []object) error {
+	if i.DryRun != "" {
+		return nil
+	}
+	any := false
+	for _, o := range objects {
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		any = true
+		at, err := i.resource(ctx, o)
+		if err != nil {
+			return err
+		}
+		err = i.until(ctx, named(o)+" is served", func(ctx context.Context) (string, error) {
+			now, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
+			if err != nil {
+				return "", err
+			}
+			if !condition(now, "Established") {
+				return "not established", nil
+			}
+			return "", nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if any {
+		i.getter.forget()
+	}
+	return nil
+}
+
+// condition reports whether an object's status says that a condition holds.
+func condition(o object, kind string) bool {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // what has another shape has no such condition
+	for _, c := range list {
+		fields, _ := c.(map[string]any)
+		if fields["type"] == kind && fields["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}
+
+// until asks again and again until what is missing is "". An error of the API server that may pass is asked again, too;
+// the end of the wait says what was missing last.
+func (i *Installer) until(ctx context.Context, what string, ask func(context.Context) (missing string, err error)) error {
+	last := ""
+	err := wait.PollUntilContextTimeout(ctx, pause, i.Timeout, true, func(ctx context.Context) (bool, error) {
+		missing, err := ask(ctx)
+		switch {
+		case err == nil:
+			last = missing
+		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+			return false, err
+		case last == "" || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown: // not the end of the wait itself
+			last = err.Error()
+		}
+		return err == nil && missing == "", nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("waited %s until %s: %s", i.Timeout, what, last)
+	}
+	return fmt.Errorf("until %s: %w", what, err)
+}

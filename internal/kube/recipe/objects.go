@@ -1,0 +1,119 @@
+package recipe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// object is one object of Kubernetes as it was written.
+type object = *unstructured.Unstructured
+
+// decoded returns the objects of a YAML stream, the items of a List in its place. The error names what is no object.
+func decoded(text string) ([]object, error) {
+	var list []object
+	d := k8syaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	for n := 1; ; n++ {
+		var fields map[string]any
+		err := d.Decode(&fields)
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		if len(fields) == 0 {
+			continue // comments alone
+		}
+		o := &unstructured.Unstructured{Object: fields}
+		if o.IsList() {
+			err = o.EachListItem(func(item runtime.Object) error {
+				one, ok := item.(object)
+				if !ok {
+					return fmt.Errorf("document %d: an item of the list is no object", n)
+				}
+				list = append(list, one)
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
+			return nil, fmt.Errorf("document %d: no object: it lacks apiVersion, kind or metadata.name", n)
+		}
+		list = append(list, o)
+	}
+}
+
+// merged returns the objects of a manifest with those of over laid on them: lists of containers and of variables are
+// merged by name, mappings key by key. What is to be laid over and is not in the manifest is a fault: the manifest is then
+// not the one that the recipe was written for.
+func merged(manifest, over string) ([]object, error) {
+	objects, err := decoded(manifest)
+	if err != nil {
+		return nil, err
+	}
+	patches, err := decoded(over)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, p := range patches {
+		found := false
+		for i, o := range objects {
+			if named(o) != named(p) {
+				continue
+			}
+			found = true
+			objects[i], err = laidOver(o, p)
+			errs = append(errs, err)
+		}
+		if !found {
+			errs = append(errs, fmt.Errorf("the manifest has no %s to change", named(p)))
+		}
+	}
+	return objects, errors.Join(errs...)
+}
+
+// named is what people call an object.
+func named(o object) string {
+	if o.GetNamespace() == "" {
+		return o.GetKind() + " " + o.GetName()
+	}
+	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+}
+
+// laidOver returns o with p laid over it, by the rules of its kind where that is Kubernetes' own.
+func laidOver(o, p object) (object, error) {
+	typed, err := scheme.Scheme.New(o.GroupVersionKind())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", named(o), err)
+	}
+	was, err := json.Marshal(o.Object)
+	if err != nil {
+		return nil, err
+	}
+	change, err := json.Marshal(p.Object)
+	if err != nil {
+		return nil, err
+	}
+	is, err := strategicpatch.StrategicMergePatch(was, change, typed)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", named(o), err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(is, &fields); err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: fields}, nil
+}

@@ -1,0 +1,98 @@
+package recipe
+
+import (
+	"regexp"
+	"strings"
+)
+
+// reference is ${name}, or ${name?} for what may be left out.
+var reference = regexp.MustCompile(`\$\{([a-z0-9-]+)(\??)\}`)
+
+// deepest is how far references within references are followed: the data has three levels.
+const deepest = 8
+
+// expander fills in references. A text of several lines stands in a line of its own and takes over its indentation; a
+// line with a reference that may be left out goes when there is nothing for it, and the comment above it, too.
+type expander struct {
+	// lookup returns the text for a name; ok is false if there is none.
+	lookup func(name string) (text string, ok bool)
+	// missing are names for which there is no text, in the order in which they were met.
+	missing []string
+	depth   int
+}
+
+// expand returns text with its references filled in.
+func (x *expander) expand(text string) string {
+	if x.depth >= deepest {
+		x.lack("a reference that ends")
+		return ""
+	}
+	x.depth++
+	defer func() { x.depth-- }()
+	var out []string
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		line = strings.TrimSuffix(line, "\n")
+		if m := reference.FindStringSubmatch(line); m != nil && strings.TrimSpace(line) == m[0] {
+			filled, ok := x.fill(m[1], m[2] != "")
+			if !ok {
+				out = withoutComment(out, line)
+				continue
+			}
+			out = append(out, indented(filled, line[:len(line)-len(strings.TrimLeft(line, " "))])...)
+			continue
+		}
+		keep := true
+		line = reference.ReplaceAllStringFunc(line, func(ref string) string {
+			m := reference.FindStringSubmatch(ref)
+			filled, ok := x.fill(m[1], m[2] != "")
+			keep = keep && (ok || m[2] == "")
+			return filled
+		})
+		if !keep {
+			out = withoutComment(out, line)
+			continue
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+// fill returns what stands for name, and whether there is anything.
+func (x *expander) fill(name string, optional bool) (string, bool) {
+	text, ok := x.lookup(name)
+	if !ok || optional && strings.TrimSpace(text) == "" {
+		if !optional {
+			x.lack(name)
+		}
+		return "", false
+	}
+	return x.expand(text), true
+}
+
+func (x *expander) lack(name string) {
+	for _, n := range x.missing {
+		if n == name {
+			return
+		}
+	}
+	x.missing = append(x.missing, name)
+}
+
+func indented(text, indent string) []string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = indent + l
+		}
+	}
+	return lines
+}
+
+// withoutComment takes the comment off the end of out that belongs to line, which is left out.
+func withoutComment(out []string, line string) []string {
+	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	for len(out) > 0 && strings.HasPrefix(out[len(out)-1], indent+"#") {
+		out = out[:len(out)-1]
+	}
+	return out
+}

@@ -1,0 +1,165 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"k8s.io/client-go/dynamic"
+)
+
+// Uninstall takes away exactly what Install applied for a profile, the last first, and waits until each is gone: an
+// operator must live for as long as what it looks after. What was there before stays. What the CNI itself left on the
+// nodes is for Residue to find.
+func (i *Installer) Uninstall(ctx context.Context, profile string) error {
+	inv, err := i.installed(ctx, profile)
+	if err != nil {
+		return err
+	}
+	for _, it := range slices.Backward(inv.Items) {
+		switch {
+		case it.Existed:
+			i.Say("%s was there before, and stays", it)
+			continue
+		case it.Release:
+			err = i.uninstallRelease(ctx, it)
+		default:
+			err = i.remove(ctx, it)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", profile, err)
+		}
+	}
+	if inv.ProxyStopped {
+		if err := i.startProxy(ctx); err != nil {
+			return err
+		}
+	}
+	return i.forgetInventory(ctx, inv.Profile)
+}
+
+// installed returns the record of a profile; the error names what is installed.
+func (i *Installer) installed(ctx context.Context, profile string) (*inventory, error) {
+	all, err := i.inventories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, inv := range all {
+		if inv.Profile == profile {
+			return inv, nil
+		}
+		names = append(names, inv.Profile)
+	}
+	there := "nothing is"
+	if len(names) > 0 {
+		there = strings.Join(names, ", ") + " is"
+	}
+	return nil, &NotInstalledError{Profile: profile, There: there}
+}
+
+// NotInstalledError means that there is no record of an installation.
+type NotInstalledError struct {
+	Profile string
+	// There says what is installed.
+	There string
+}
+
+func (e *NotInstalledError) Error() string {
+	return fmt.Sprintf("%s was not installed by cnibench on this cluster; %s", e.Profile, e.There)
+}
+
+func (it item) String() string {
+	kind := it.Kind
+	if it.Release {
+		kind = "release"
+	}
+	if it.Namespace == "" {
+		return kind + " " + it.Name
+	}
+	return kind + " " + it.Namespace + "/" + it.Name
+}
+
+// remove deletes an object and waits until it is gone.
+func (i *Installer) remove(ctx context.Context, it item) error {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(it.APIVersion)
+	o.SetKind(it.Kind)
+	o.SetName(it.Name)
+	o.SetNamespace(it.Namespace)
+	at, err := i.resource(ctx, o)
+	if unknownKind(err) {
+		return nil // its definition is gone, and it with that
+	}
+	if err != nil {
+		return err
+	}
+	i.Say("removing %s", it)
+	foreground := metav1.DeletePropagationForeground
+	err = at.Delete(ctx, it.Name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", it, err)
+	}
+	return i.gone(ctx, at, it)
+}
+
+// gone waits until an object is gone; the error says who holds it.
+func (i *Installer) gone(ctx context.Context, at dynamic.ResourceInterface, it item) error {
+	return i.until(ctx, it.String()+" is gone", func(ctx context.Context) (string, error) {
+		now, err := at.Get(ctx, it.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		held := "it is still there"
+		if f := now.GetFinalizers(); len(f) > 0 {
+			held += ", held by " + strings.Join(f, ", ")
+		}
+		return held, nil
+	})
+}
+
+// stopProxy keeps the pods of the DaemonSet kube-proxy off all nodes, by a node selector that none has.
+func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
+	i.Say("stopping kube-proxy: %s replaces it", inv.Profile)
+	inv.ProxyStopped = true
+	if err := i.save(ctx, inv); err != nil {
+		return err
+	}
+	err := i.patchProxy(ctx, `{"spec":{"template":{"spec":{"nodeSelector":{"`+proxySelector+`":"true"}}}}}`)
+	if apierrors.IsNotFound(err) {
+		inv.ProxyStopped = false
+		return i.save(ctx, inv)
+	}
+	if err != nil {
+		return err
+	}
+	return i.until(ctx, "kube-proxy's pods are gone", func(ctx context.Context) (string, error) {
+		pods, err := i.client.CoreV1().Pods(proxyNamespace).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=kube-proxy"})
+		if err != nil || len(pods.Items) == 0 {
+			return "", err
+		}
+		return fmt.Sprintf("there are %d", len(pods.Items)), nil
+	})
+}
+
+// startProxy takes the selector away again.
+func (i *Installer) startProxy(ctx context.Context) error {
+	i.Say("starting kube-proxy again")
+	err := i.patchProxy(ctx, `{"spec":{"template":{"spec":{"nodeSelector":{"`+proxySelector+`":null}}}}}`)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return errors.Join(i.rolled(ctx, "DaemonSet "+proxyNamespace+"/"+proxyName))
+}
