@@ -1,0 +1,112 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kube/detect"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// expected are the profile and kube-proxy's mode that the cluster under test was raised with.
+func expected() (profile, proxy string) {
+	return cmp.Or(os.Getenv("CNIBENCH_PROFILE"), "flannel-vxlan"), cmp.Or(os.Getenv("CNIBENCH_PROXY"), "iptables")
+}
+
+// connection reaches the cluster, as another user if one is named.
+func connection(t *testing.T, as string) detect.Clients {
+	t.Helper()
+	c, err := kube.Connect(options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := c.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: as}
+	clients, err := detect.ClientsOf(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clients
+}
+
+// TestDetectAndProve: the cluster's CNI, its mode and kube-proxy's are named, and shown on the nodes and on the wire.
+func TestDetectAndProve(t *testing.T) {
+	want, proxy := expected()
+	clients := connection(t, "")
+	s, err := detect.Read(t.Context(), clients, detect.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := detect.Detect(s); strings.HasPrefix(want, "flannel") && v.Profile != want {
+		t.Errorf("by its objects alone the cluster is %q (%s), want %s", v.Profile, v.Title, want)
+	}
+	run := kube.RunID()
+	post, err := detect.Post(t.Context(), clients, detect.LookoutOptions{
+		Run: run, Image: os.Getenv("CNIBENCH_IMAGE"), PullPolicy: "Never", Nodes: []string{s.Nodes[0].Name, s.Nodes[1].Name}, Pods: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		defer stop()
+		if err := post.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if _, err := clients.Kube.CoreV1().Namespaces().Get(ctx, "cnibench-"+run+"-look", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the lookouts' namespace is left: %v", err)
+		}
+	})
+	after, v, proofs, err := detect.Prove(t.Context(), s, detect.Ground{Profile: want, Ends: post.Ends(), Routes: post.Routes()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proved := map[string]bool{}
+	for _, p := range proofs {
+		t.Log(p)
+		if p.Result != detect.OK {
+			t.Error(p)
+		}
+		proved[p.What] = true
+	}
+	for _, what := range []string{"profile", "placement", "device of the pod", "MTU of the pod", "kube-proxy", "MTU end to end", "encapsulation on the wire"} {
+		if !proved[what] {
+			t.Errorf("%s is not proved", what)
+		}
+	}
+	known, _ := profile.Lookup(want)
+	if v.KubeProxy.Mode != proxy || v.KubeProxy.Runs != detect.Yes || v.Encapsulation.Value != known.Encapsulation {
+		t.Errorf("%+v", v)
+	}
+	for name, value := range detect.Facts(v, after, proofs) {
+		t.Logf("%s = %s", name, value)
+	}
+}
+
+// TestDetectWithoutRights: a user who may read nothing gets no error, and a list of what could not be read.
+func TestDetectWithoutRights(t *testing.T) {
+	s, err := detect.Read(t.Context(), connection(t, "nobody-in-particular"), detect.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := detect.Detect(s)
+	for _, want := range []string{"list nodes", "list daemonsets", "list pods in kube-system"} {
+		if !strings.Contains(strings.Join(v.Unproven, "\n"), want) {
+			t.Errorf("%q is not in %q", want, v.Unproven)
+		}
+	}
+	if v.Profile != "" || v.CNI != "" || v.KubeProxy.Runs != detect.Unknown {
+		t.Errorf("claimed without having seen anything: %+v", v)
+	}
+}

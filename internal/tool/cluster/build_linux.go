@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/hint"
+)
+
+// cache is where everything built lies, by versions, and the state of clusters beside it.
+type cache struct {
+	// home is the directory of all of it, dir that of these versions.
+	home, dir string
+}
+
+func openCache() (cache, error) {
+	home, err := os.UserCacheDir()
+	if err != nil {
+		return cache{}, hint.With(fmt.Errorf("no directory for the cache: %w", err), "set HOME or XDG_CACHE_HOME")
+	}
+	home = filepath.Join(home, "cnibench", "e2e")
+	return cache{home: home, dir: filepath.Join(home, cacheKey(runtime.GOARCH))}, nil
+}
+
+func (c cache) bin(name string) string { return filepath.Join(c.dir, "bin", name) }
+func (c cache) image(name string) string {
+	return filepath.Join(c.dir, "images", fmt.Sprintf("%s-r%d.tar", name, imageRevision))
+}
+func (c cache) flannelManifest() string { return filepath.Join(c.dir, flannelManifestFile) }
+
+// build makes what the cache lacks and says on w what it does.
+func (c cache) build(ctx context.Context, w io.Writer) error {
+	for _, d := range []string{"bin", "images", "src"} {
+		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, p := range debianPackages {
+		if err := c.debian(ctx, w, p); err != nil {
+			return fmt.Errorf("take %s from Debian: %w", p, err)
+		}
+	}
+	for _, comp := range components {
+		if err := c.component(ctx, w, comp); err != nil {
+			return fmt.Errorf("build %s %s: %w", comp.name, comp.version, err)
+		}
+	}
+	if err := c.pause(ctx, w); err != nil {
+		return fmt.Errorf("build the pause program: %w", err)
+	}
+	return c.images(w)
+}
+
+// component builds one, unless its programs are there.
+func (c cache) component(ctx context.Context, w io.Writer, comp component) error {
+	if c.has(comp.programs()...) {
+		return nil
+	}
+	began := time.Now()
+	fmt.Fprintf(w, "building %s %s ...\n", comp.name, comp.version)
+	src := filepath.Join(c.dir, "src", strings.ReplaceAll(comp.name, " ", "-"))
+	if err := os.RemoveAll(src); err != nil {
+		return err
+	}
+	out := filepath.Join(src, "out")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(src, "go.mod"), []byte(comp.goMod()), 0o644); err != nil {
+		return err
+	}
+	packages := comp.packages
+	if comp.main != "" {
+		if err := adoptMain(ctx, src, comp); err != nil {
+			return err
+		}
+		packages = []string{"."}
+	}
+	target := out + "/"
+	if comp.as != "" {
+		target += comp.as
+	}
+	args := append([]string{"build", "-ldflags", strings.TrimSpace("-s -w " + comp.ldflags), "-o", target}, packages...)
+	if _, err := goTool(ctx, src, args...); err != nil {
+		return err
+	}
+	if err := c.keep(ctx, src, comp); err != nil {
+		return err
+	}
+	if err := c.install(out, comp.programs()...); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "built %s %s in %.0f s\n", comp.name, comp.version, time.Since(began).Seconds())
+	return nil
+}
+
+// adoptMain makes the upstream main package ours, less the imports that are left out.
+func adoptMain(ctx context.Context, src string, comp component) error {
+	upstream, err := moduleDir(ctx, src, comp)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(upstream, comp.main))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(src, "main.go"), []byte(withoutImports(string(text), comp.without)), 0o644)
+}
+
+// keep copies the files that are wanted from the upstream module.
+func (c cache) keep(ctx context.Context, src string, comp component) error {
+	if len(comp.keep) == 0 {
+		return nil
+	}
+	upstream, err := moduleDir(ctx, src, comp)
+	if err != nil {
+		return err
+	}
+	for _, f := range comp.keep {
+		text, err := os.ReadFile(filepath.Join(upstream, f))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(c.dir, filepath.Base(f)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moduleDir is where the upstream module lies in the module cache; it is fetched when it is not there.
+func moduleDir(ctx context.Context, src string, comp component) (string, error) {
+	if _, err := goTool(ctx, src, "mod", "download", comp.module+"@v"+comp.version); err != nil {
+		return "", err
+	}
+	dir, err := goTool(ctx, src, "list", "-m", "-f", "{{.Dir}}", comp.module)
+	return strings.TrimSpace(dir), err
+}
+
+// withoutImports drops the lines that import packages whose path ends in one of the names.
+func withoutImports(text string, names []string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		drop := false
+		for _, n := range names {
+			drop = drop || strings.HasSuffix(strings.TrimSpace(line), "/"+n+`"`)
+		}
+		if !drop {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+// pause builds our own program for sandboxes; the Go tool knows when there is nothing to do.
+func (c cache) pause(ctx context.Context, w io.Writer) error {
+	if c.has("pause") {
+		return nil
+	}
+	fmt.Fprintln(w, "building pause ...")
+	_, err := goTool(ctx, ".", "build", "-ldflags", "-s -w", "-o", c.bin("pause"), "./internal/tool/cluster/pause")
+	return hint.With(err, "run it in the directory of the module")
+}
+
+// debian fetches a package with apt-get and takes its one program out.
+func (c cache) debian(ctx context.Context, w io.Writer, name string) error {
+	program, _, _ := strings.Cut(name, "-")
+	if c.has(program) {
+		return nil
+	}
+	fmt.Fprintf(w, "fetching %s from Debian ...\n", name)
+	src := filepath.Join(c.dir, "src", name)
+	if err := os.RemoveAll(src); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(src, 0o755); err != nil {
+		return err
+	}
+	if _, err := run(ctx, src, nil, "apt-get", "download", name); err != nil {
+		return hint.With(err, "needs apt-get and Debian's package lists: apt-get update")
+	}
+	debs, err := filepath.Glob(filepath.Join(src, "*.deb"))
+	if err != nil || len(debs) != 1 {
+		return fmt.Errorf("apt-get left %d files, want 1", len(debs))
+	}
+	if _, err := run(ctx, src, nil, "dpkg", "-x", debs[0], "root"); err != nil {
+		return err
+	}
+	for _, dir := range []string{"usr/sbin", "usr/bin", "sbin", "bin"} {
+		if _, err := os.Stat(filepath.Join(src, "root", dir, program)); err == nil {
+			return c.install(filepath.Join(src, "root", dir), program)
+		}
+	}
+	return fmt.Errorf("the package has no program %s", program)
+}
+
+func (c cache) has(programs ...string) bool {
+	for _, p := range programs {
+		if _, err := os.Stat(c.bin(p)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// install moves finished programs into the cache, whole or not at all.
+func (c cache) install(from string, programs ...string) error {
+	for _, p := range programs {
+		if err := os.Rename(filepath.Join(from, p), c.bin(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goTool runs the Go command in a module of ours; the surrounding workspace and flags do not count.
+func goTool(ctx context.Context, dir string, args ...string) (string, error) {
+	env := []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=mod"}
+	if dir == "." {
+		env[2] = "GOFLAGS=-buildvcs=false"
+	}
+	return run(ctx, dir, env, "go", args...)
+}
+
+// run runs a command and returns what it printed; an error carries what it said, the end of it when that is long.
+func run(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	return output(cmd)
+}
+
+func output(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		said := strings.TrimSpace(stderr.String() + stdout.String())
+		if most := 2000; len(said) > most {
+			said = "... " + said[len(said)-most:]
+		}
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
+	}
+	return stdout.String(), nil
+}

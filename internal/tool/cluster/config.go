@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"text/template"
+	"time"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+var templates = template.Must(template.ParseFS(templateFiles, "templates/*"))
+
+// values are what the templates ask for.
+type values struct {
+	Cluster, Server, User                    string
+	CA, Cert, Key                            string
+	DNS, Proxy, PodRanges                    string
+	PauseImage, KubeProxyImage, BusyboxImage string
+	Namespace                                string
+}
+
+func render(name string, v values) ([]byte, error) {
+	v.DNS, v.PodRanges = dnsService, podRanges
+	v.PauseImage, v.KubeProxyImage, v.BusyboxImage = pauseImage, kubeProxyImage, busyboxImage
+	var b bytes.Buffer
+	err := templates.ExecuteTemplate(&b, name, v)
+	return b.Bytes(), err
+}
+
+// files are contents by name, below a node's /etc/kubernetes.
+type files map[string][]byte
+
+func (f files) pair(name string, p keyPair) { f[name+".crt"], f[name+".key"] = p.Cert, p.Key }
+
+// clusterFiles are the configuration of every node, by name, and the administrator's kubeconfig for this machine, where
+// the API server is at hostServer.
+func clusterFiles(r request, hostServer string, now time.Time) (map[string]files, []byte, error) {
+	ca, err := newAuthority(now)
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes := r.nodes()
+	server := netip.AddrPortFrom(nodes[0].Addr4, apiPort).String()
+	all := map[string]files{}
+	for _, n := range nodes {
+		f, err := nodeFiles(ca, n, server)
+		if err != nil {
+			return nil, nil, fmt.Errorf("configure %s: %w", n.Name, err)
+		}
+		if n.ControlPlane {
+			err = controlPlaneFiles(ca, n, server, f)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("configure the control plane: %w", err)
+		}
+		all[n.Name] = f
+	}
+	admin, err := kubeconfig(ca, hostServer, "kubernetes-admin", "system:masters")
+	return all, admin, err
+}
+
+func nodeFiles(ca *authority, n node, server string) (files, error) {
+	f := files{"ca.crt": ca.Cert}
+	serving, err := ca.issue("system:node:"+n.Name, "system:nodes", n.Name, n.Addr4.String(), n.Addr6.String(), "127.0.0.1")
+	if err != nil {
+		return nil, err
+	}
+	f.pair("kubelet", serving)
+	if f["kubelet.conf"], err = kubeconfig(ca, server, "system:node:"+n.Name, "system:nodes"); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"kubelet.yaml", "containerd.toml"} {
+		if f[name], err = render(name, values{}); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func controlPlaneFiles(ca *authority, n node, server string, f files) error {
+	f["ca.key"] = ca.Key
+	pairs := []struct {
+		file, user, group string
+		hosts             []string
+	}{
+		{"apiserver", "kube-apiserver", "", []string{"127.0.0.1", "localhost", n.Addr4.String(), n.Addr6.String(), apiService,
+			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}},
+		{"apiserver-kubelet-client", "kube-apiserver-kubelet-client", "system:masters", nil},
+		{"service-account", "service-accounts", "", nil},
+	}
+	for _, p := range pairs {
+		pair, err := ca.issue(p.user, p.group, p.hosts...)
+		if err != nil {
+			return err
+		}
+		f.pair(p.file, pair)
+	}
+	for file, user := range map[string]string{
+		"controller-manager.conf": "system:kube-controller-manager", "scheduler.conf": "system:kube-scheduler",
+	} {
+		conf, err := kubeconfig(ca, server, user, "")
+		if err != nil {
+			return err
+		}
+		f[file] = conf
+	}
+	return nil
+}
+
+func kubeconfig(ca *authority, server, user, group string) ([]byte, error) {
+	p, err := ca.issue(user, group)
+	if err != nil {
+		return nil, err
+	}
+	b64 := base64.StdEncoding.EncodeToString
+	return render("kubeconfig", values{
+		Cluster: "cnibench-e2e", Server: server, User: user, CA: b64(ca.Cert), Cert: b64(p.Cert), Key: b64(p.Key),
+	})
+}
+
+// daemon is a program that a node keeps running.
+type daemon struct {
+	Name string
+	Args []string
+}
+
+// daemons of a node, in the order in which they start; the kubelet's command line says who it is.
+func daemons(n node) []daemon {
+	var d []daemon
+	if n.ControlPlane {
+		d = controlPlane(n)
+	}
+	return append(d,
+		daemon{"containerd", []string{"--config=/etc/kubernetes/containerd.toml", "--log-level=warn"}},
+		daemon{"kubelet", []string{
+			"--config=/etc/kubernetes/kubelet.yaml", "--kubeconfig=/etc/kubernetes/kubelet.conf",
+			"--hostname-override=" + n.Name, "--node-ip=" + n.Addr4.String() + "," + n.Addr6.String(),
+			"--node-labels=topology.kubernetes.io/zone=" + n.Zone,
+		}})
+}
+
+// controlPlane reacts quickly, so that tests of faults do not wait for minutes: a node that says nothing for 10 s is not
+// ready, and its pods go 5 s later.
+func controlPlane(n node) []daemon {
+	const etc = "/etc/kubernetes/"
+	return []daemon{
+		{"etcd", []string{"--name=n1", "--data-dir=/var/lib/etcd", "--unsafe-no-fsync", "--log-level=warn",
+			"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
+			"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
+			"--initial-cluster=n1=http://127.0.0.1:2380"}},
+		{"kube-apiserver", []string{
+			"--etcd-servers=http://127.0.0.1:2379", "--advertise-address=" + n.Addr4.String(), fmt.Sprintf("--secure-port=%d", apiPort),
+			"--service-cluster-ip-range=" + serviceRanges, "--authorization-mode=Node,RBAC", "--allow-privileged=true",
+			"--enable-admission-plugins=NodeRestriction", "--client-ca-file=" + etc + "ca.crt",
+			"--tls-cert-file=" + etc + "apiserver.crt", "--tls-private-key-file=" + etc + "apiserver.key",
+			"--kubelet-certificate-authority=" + etc + "ca.crt", "--kubelet-client-certificate=" + etc + "apiserver-kubelet-client.crt",
+			"--kubelet-client-key=" + etc + "apiserver-kubelet-client.key", "--kubelet-preferred-address-types=InternalIP",
+			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+			"--service-account-key-file=" + etc + "service-account.crt", "--service-account-signing-key-file=" + etc + "service-account.key",
+			"--default-not-ready-toleration-seconds=5", "--default-unreachable-toleration-seconds=5"}},
+		{"kube-controller-manager", []string{
+			"--kubeconfig=" + etc + "controller-manager.conf", "--leader-elect=false", "--use-service-account-credentials",
+			"--allocate-node-cidrs", "--cluster-cidr=" + podRanges, "--service-cluster-ip-range=" + serviceRanges,
+			"--root-ca-file=" + etc + "ca.crt", "--service-account-private-key-file=" + etc + "service-account.key",
+			"--cluster-signing-cert-file=" + etc + "ca.crt", "--cluster-signing-key-file=" + etc + "ca.key",
+			"--node-monitor-period=1s", "--node-monitor-grace-period=10s"}},
+		{"kube-scheduler", []string{"--kubeconfig=" + etc + "scheduler.conf", "--leader-elect=false"}},
+	}
+}
+
+// conflist is the CNI configuration of a node for the plugins that need no daemon.
+func conflist(cni string, podCIDRs []netip.Prefix) ([]byte, error) {
+	var ranges [][]map[string]string
+	var routes []map[string]string
+	for _, p := range podCIDRs {
+		ranges = append(ranges, []map[string]string{{"subnet": p.String()}})
+		everywhere := netip.PrefixFrom(p.Addr(), 0).Masked()
+		routes = append(routes, map[string]string{"dst": everywhere.String()})
+	}
+	ipam := map[string]any{"type": "host-local", "ranges": ranges}
+	plugin := map[string]any{"type": cni, "ipam": ipam}
+	switch cni {
+	case "bridge":
+		plugin["bridge"], plugin["isDefaultGateway"], plugin["hairpinMode"] = "cni0", true, true // its default routes come with isDefaultGateway
+	case "ptp":
+		ipam["routes"] = routes
+	default:
+		return nil, fmt.Errorf("no CNI configuration for %q", cni)
+	}
+	return json.MarshalIndent(map[string]any{
+		"cniVersion": "1.0.0", "name": "cnibench-e2e",
+		"plugins": []any{plugin, map[string]any{"type": "portmap", "capabilities": map[string]bool{"portMappings": true}}},
+	}, "", "  ")
+}
+
+// flannelManifest is flannel's own manifest with the backend and both address families of this cluster.
+func flannelManifest(upstream, backend string) (string, error) {
+	const network, vxlan = `"Network": "` + podRange4 + `",`, `"Type": "vxlan"`
+	if strings.Count(upstream, network) != 1 || strings.Count(upstream, vxlan) != 1 {
+		return "", fmt.Errorf("flannel %s: the manifest is not as expected: want one %s and one %s", flannelVersion, network, vxlan)
+	}
+	return strings.NewReplacer(
+		network, network+"\n      \"EnableIPv6\": true,\n      \"IPv6Network\": \""+podRange6+"\",",
+		vxlan, `"Type": "`+backend+`"`,
+	).Replace(upstream), nil
+}

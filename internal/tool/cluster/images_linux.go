@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/hint"
+)
+
+// Images that the tool makes. Those of upstream manifests bear the names that the manifests ask for.
+const (
+	pauseImage     = "cnibench.local/pause:1"
+	busyboxImage   = "cnibench.local/busybox:1"
+	kubeProxyImage = "registry.k8s.io/kube-proxy:v" + kubernetesVersion
+	flannelImage   = "ghcr.io/flannel-io/flannel:v" + flannelVersion
+	pluginImage    = "ghcr.io/flannel-io/flannel-cni-plugin:" + flannelPluginImage
+)
+
+// images writes those that the cache lacks.
+func (c cache) images(w io.Writer) error {
+	makers := []struct {
+		name string
+		make func() (imageSpec, error)
+	}{
+		{"pause", c.pauseSpec}, {"busybox", c.busyboxSpec}, {"kube-proxy", c.kubeProxySpec},
+		{"flannel", c.flannelSpec}, {"flannel-cni-plugin", c.pluginSpec},
+	}
+	for _, m := range makers {
+		if _, err := os.Stat(c.image(m.name)); err == nil {
+			continue
+		}
+		spec, err := m.make()
+		if err != nil {
+			return fmt.Errorf("make image %s: %w", m.name, err)
+		}
+		spec.arch = runtime.GOARCH
+		if err := c.saveImage(m.name, spec); err != nil {
+			return fmt.Errorf("write image %s: %w", m.name, err)
+		}
+		fmt.Fprintf(w, "made image %s\n", spec.names[0])
+	}
+	return nil
+}
+
+func (c cache) saveImage(name string, spec imageSpec) error {
+	part := c.image(name) + ".part"
+	f, err := os.Create(part)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := writeImage(f, spec); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(part, c.image(name))
+}
+
+func (c cache) pauseSpec() (imageSpec, error) {
+	files := fileSet{}
+	files.add("/pause", c.bin("pause"))
+	return files.image([]string{"/pause"}, pauseImage)
+}
+
+// busyboxSpec has a shell, wget, httpd, nc and ping for pods of tests.
+func (c cache) busyboxSpec() (imageSpec, error) {
+	files := fileSet{}
+	files.busybox(c, "sh", "cat", "cp", "echo", "env", "httpd", "id", "ip", "ls", "nc", "ping", "sleep", "tail", "timeout", "traceroute", "true", "wget")
+	return files.image([]string{"/bin/sh"}, busyboxImage)
+}
+
+func (c cache) kubeProxySpec() (imageSpec, error) {
+	files := fileSet{}
+	files.add("/usr/local/bin/kube-proxy", c.bin("kube-proxy"))
+	if err := files.netfilter(); err != nil {
+		return imageSpec{}, err
+	}
+	return files.image([]string{"/usr/local/bin/kube-proxy"}, kubeProxyImage)
+}
+
+func (c cache) flannelSpec() (imageSpec, error) {
+	files := fileSet{}
+	files.add("/opt/bin/flanneld", c.bin("flanneld"))
+	if err := files.netfilter(); err != nil {
+		return imageSpec{}, err
+	}
+	files.busybox(c, "sh", "cp", "cat", "ls")
+	return files.image([]string{"/opt/bin/flanneld"}, flannelImage)
+}
+
+func (c cache) pluginSpec() (imageSpec, error) {
+	files := fileSet{}
+	files.add("/flannel", c.bin("flannel"))
+	files.busybox(c, "cp")
+	return files.image(nil, pluginImage)
+}
+
+// fileSet says where an image's files come from, by their paths in it: a file of this machine, "needs FILE" for one that
+// comes with the libraries that it loads, or "-> NAME" for a symbolic link.
+type fileSet map[string]string
+
+func (s fileSet) add(path, from string) { s[path] = from }
+
+// busybox adds the program and links that call it.
+func (s fileSet) busybox(c cache, applets ...string) {
+	s.add("/bin/busybox", c.bin("busybox"))
+	for _, a := range applets {
+		s.add("/bin/"+a, "-> busybox")
+	}
+}
+
+// netfilter adds iptables (its nftables variant) and nft as this machine has them, with the libraries that they need.
+func (s fileSet) netfilter() error {
+	for _, p := range []string{"xtables-nft-multi", "nft"} {
+		found, err := exec.LookPath(p)
+		if err != nil {
+			return hint.With(err, "apt-get install iptables nftables")
+		}
+		s.add("/usr/sbin/"+p, "needs "+found)
+	}
+	for _, p := range []string{"iptables", "ip6tables"} {
+		for _, suffix := range []string{"", "-save", "-restore"} {
+			s.add("/usr/sbin/"+p+suffix, "-> xtables-nft-multi")
+		}
+	}
+	extensions, err := filepath.Glob("/usr/lib/*/xtables/*.so")
+	for _, e := range extensions {
+		s.add(e, "needs "+e)
+	}
+	return err
+}
+
+// image reads the files.
+func (s fileSet) image(entrypoint []string, names ...string) (imageSpec, error) {
+	spec := imageSpec{names: names, files: map[string]imageFile{}, entrypoint: entrypoint}
+	var dynamic []string
+	for path, from := range s {
+		if target, ok := strings.CutPrefix(from, "-> "); ok {
+			spec.files[path] = imageFile{link: target}
+			continue
+		}
+		if file, ok := strings.CutPrefix(from, "needs "); ok {
+			dynamic, from = append(dynamic, file), file
+		}
+		if err := spec.read(path, from); err != nil {
+			return spec, err
+		}
+	}
+	return spec, spec.addLibraries(dynamic)
+}
+
+func (s *imageSpec) read(path, from string) error {
+	data, err := os.ReadFile(from)
+	s.files[path] = imageFile{data: data}
+	return err
+}
+
+// addLibraries adds what the dynamic loader would load for programs and for libraries that are loaded by name.
+func (s *imageSpec) addLibraries(dynamic []string) error {
+	if len(dynamic) == 0 {
+		return nil
+	}
+	out, err := output(exec.Command("ldd", dynamic...))
+	if err != nil {
+		return err
+	}
+	for _, lib := range libraries(out) {
+		if err := s.read(lib, lib); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// libraries are the absolute paths in the output of ldd, which heads what it says of each file with the file's name and a
+// colon when it is asked about several.
+func libraries(ldd string) []string {
+	var paths []string
+	for _, word := range strings.Fields(ldd) {
+		if strings.HasPrefix(word, "/") && !strings.HasSuffix(word, ":") && !slices.Contains(paths, word) {
+			paths = append(paths, word)
+		}
+	}
+	return paths
+}

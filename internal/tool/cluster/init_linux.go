@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// nodeSpec is what a node's first process is told.
+type nodeSpec struct {
+	// Process is the name of the process and of the cgroups, Hostname that of the node.
+	Process, Hostname string
+	// Dir has etc and log of this node, and a place for its root; Bin is the cache's programs.
+	Dir, Bin            string
+	DaemonCPUs, PodCPUs string
+	Daemons             []daemon
+}
+
+// namespaces of a node that its first process is born into. The cgroup namespace comes later, when it is in its groups.
+const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
+
+// cniPlugins are copied into the node, where DaemonSets of CNIs may add to them.
+var cniPlugins = []string{"bridge", "ptp", "loopback", "host-local", "portmap", "flannel"}
+
+// The main goroutine stays on the main thread. An execve from another thread makes the process vanish for a moment, for
+// whoever looks into its namespaces by its pid just then.
+func init() { runtime.LockOSThread() }
+
+// nodeInit is the first half of a node's first process: groups and the cgroup namespace. An execve gives the whole
+// program the namespace of the thread that asked for it.
+func nodeInit(spec nodeSpec, specFile string) error {
+	all, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	if err := joinCgroups(all, spec.Process); err != nil {
+		return fmt.Errorf("join the node's cgroups: %w", err)
+	}
+	if err := syscall.Unshare(cloneNewCgroup); err != nil {
+		return fmt.Errorf("make a cgroup namespace: %w", err)
+	}
+	return syscall.Exec("/proc/self/exe", []string{spec.Process, "node-run", specFile}, os.Environ())
+}
+
+// cloneNewCgroup is CLONE_NEWCGROUP, which package syscall does not name on every platform.
+const cloneNewCgroup = 0x02000000
+
+// nodeRun is the second half: the file system, the kernel parameters, and then the daemons for as long as the node
+// lives. It begins with them when a line arrives on the standard input, which says that the network stands; when that
+// ends instead, who raised the cluster has died, and so does the node.
+func nodeRun(spec nodeSpec) error {
+	all, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	if err := makeRoot(spec, all); err != nil {
+		return fmt.Errorf("make the node's file system: %w", err)
+	}
+	if err := splitCgroups(inNode(all), spec.DaemonCPUs, spec.PodCPUs); err != nil {
+		return fmt.Errorf("part daemons from pods: %w", err)
+	}
+	if err := syscall.Sethostname([]byte(spec.Hostname)); err != nil {
+		return err
+	}
+	for name, value := range map[string]string{
+		"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1", "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
+		"bridge/bridge-nf-call-iptables": "1", "bridge/bridge-nf-call-ip6tables": "1",
+	} {
+		if err := os.WriteFile("/proc/sys/net/"+name, []byte(value), 0); err != nil {
+			return err
+		}
+	}
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return fmt.Errorf("whoever raised the cluster is gone: %w", err)
+	}
+	return keepRunning(spec.Daemons)
+}
+
+// inNode are the hierarchies where makeRoot mounted them: at the same places, the node's groups as roots.
+func inNode(all []hierarchy) []hierarchy {
+	moved := make([]hierarchy, len(all))
+	for i, h := range all {
+		moved[i] = hierarchy{mount: h.mount, own: h.mount, option: h.option}
+	}
+	return moved
+}
+
+// makeRoot builds a root file system in memory and makes it the process's. From the machine it has /usr and /dev and
+// copies of a few files of /etc; nothing in it is seen from outside.
+func makeRoot(spec nodeSpec, all []hierarchy) error {
+	root := filepath.Join(spec.Dir, "root")
+	m := mounter{root: root}
+	m.mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")
+	m.dir(root)
+	m.mount("node", root, "tmpfs", 0, "size=4g,mode=755")
+	for _, d := range []string{"tmp", "var/tmp", "run/lock", "var/lib", "var/log", "etc/cni/net.d", "opt/cni/bin", "root", "home"} {
+		m.dir(filepath.Join(root, d))
+	}
+	m.bind("/usr", "usr", true)
+	m.bind("/dev", "dev", false)
+	for _, d := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
+		m.likeHost(d)
+	}
+	m.bind(spec.Bin, "opt/cnibench/bin", true)
+	m.bind(filepath.Join(spec.Dir, "etc"), "etc/kubernetes", false)
+	m.bind(filepath.Join(spec.Dir, "log"), "var/log/node", false)
+	m.etc(spec.Hostname)
+	for _, p := range cniPlugins {
+		m.copy(filepath.Join(spec.Bin, p), "opt/cni/bin/"+p)
+	}
+	m.kernel(all)
+	m.sealSysctls()
+	if m.err != nil {
+		return m.err
+	}
+	return pivot(root)
+}
+
+func pivot(root string) error {
+	old := filepath.Join(root, "machine")
+	if err := os.Mkdir(old, 0o755); err != nil {
+		return err
+	}
+	if err := syscall.PivotRoot(root, old); err != nil {
+		return os.NewSyscallError("pivot_root", err)
+	}
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
+	if err := syscall.Unmount("/machine", syscall.MNT_DETACH); err != nil {
+		return os.NewSyscallError("umount2", err)
+	}
+	if err := os.Remove("/machine"); err != nil {
+		return err
+	}
+	// Pods with bidirectional mounts need it.
+	return os.NewSyscallError("mount", syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""))
+}
+
+// keepRunning starts the daemons and starts again what ends, and buries orphans; the first process of a pid namespace
+// must. Its own death is the death of all.
+func keepRunning(daemons []daemon) error {
+	if err := os.Setenv("PATH", nodePath); err != nil {
+		return err
+	}
+	running := map[int]daemon{}
+	again := make(chan daemon, len(daemons))
+	ended := make(chan int)
+	for _, d := range daemons {
+		again <- d
+	}
+	go bury(ended)
+	for {
+		select {
+		case d := <-again:
+			pid, err := start(d)
+			if err != nil {
+				return err
+			}
+			running[pid] = d
+		case pid := <-ended:
+			if d, ok := running[pid]; ok {
+				delete(running, pid)
+				fmt.Fprintf(os.Stderr, "%s %s ended; starting it again\n", time.Now().Format(time.TimeOnly), d.Name)
+				time.AfterFunc(restartDelay, func() { again <- d })
+			}
+		}
+	}
+}
+
+// nodePath finds programs of Kubernetes before those of the machine.
+const nodePath = "/opt/cnibench/bin:/opt/cni/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// restartDelay keeps a daemon that cannot start from taking the machine.
+const restartDelay = 500 * time.Millisecond
+
+// bury waits for every child and orphan and says who ended. While there is none it looks again.
+func bury(ended chan<- int) {
+	idle := time.NewTicker(50 * time.Millisecond)
+	defer idle.Stop()
+	for {
+		pid, err := syscall.Wait4(-1, nil, 0, nil)
+		switch {
+		case err == nil:
+			ended <- pid
+		case errors.Is(err, syscall.ECHILD):
+			<-idle.C
+		}
+	}
+}
+
+// start starts a daemon with its log in a file that the machine sees too.
+func start(d daemon) (int, error) {
+	log, err := os.OpenFile("/var/log/node/"+d.Name+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	p, err := os.StartProcess("/opt/cnibench/bin/"+d.Name, append([]string{d.Name}, d.Args...), &os.ProcAttr{
+		Env:   []string{"PATH=" + nodePath, "HOME=/root"},
+		Files: []*os.File{nil, log, log},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("start %s: %w", d.Name, err)
+	}
+	pid := p.Pid
+	return pid, p.Release()
+}
+
+// readSpec reads what a node is told.
+func readSpec(file string) (nodeSpec, error) {
+	var s nodeSpec
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("node %s: %w", strings.TrimSuffix(filepath.Base(file), ".json"), err)
+	}
+	return s, nil
+}

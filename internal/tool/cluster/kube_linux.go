@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// How long parts of a start may take on a slow and busy machine.
+const (
+	apiTimeout   = 3 * time.Minute
+	nodesTimeout = 3 * time.Minute
+	pollEvery    = 200 * time.Millisecond
+)
+
+// kubectl runs kubectl as the administrator.
+func (c *cluster) kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, c.cache.bin("kubectl"), append([]string{"--kubeconfig", c.kubeconfig()}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	return output(cmd)
+}
+
+// poll tries until it succeeds; the last failure is in the error when the time is over.
+func poll(ctx context.Context, within time.Duration, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w after %v: %w", ctx.Err(), within, err)
+		}
+	}
+}
+
+func (c *cluster) waitForAPI(ctx context.Context) error {
+	err := poll(ctx, apiTimeout, func(ctx context.Context) error {
+		_, err := c.kubectl(ctx, "", "get", "--raw", "/readyz")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the API server does not get ready (see %s/n1/log): %w", c.dir, err)
+	}
+	return nil
+}
+
+// imageFiles are the archives that every node gets: ours, and those asked for.
+func (c *cluster) imageFiles() []string {
+	names := []string{"pause", "busybox", "kube-proxy"}
+	if strings.HasPrefix(c.CNI, "flannel") {
+		names = append(names, "flannel", "flannel-cni-plugin")
+	}
+	var all []string
+	for _, n := range names {
+		all = append(all, c.cache.image(n))
+	}
+	return append(all, c.Images...)
+}
+
+// importImages gives archives to the container runtime of every node, as soon as that answers.
+func (c *cluster) importImages(ctx context.Context, archives []string) error {
+	pids, err := holders(c.Name)
+	if err != nil {
+		return err
+	}
+	nodes := c.nodes()
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { errs[i] = c.importInto(ctx, pids[n.Name], archives) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *cluster) importInto(ctx context.Context, holder int, archives []string) error {
+	// The runtime's socket, through the node's root as the machine sees it.
+	ctr := []string{"--address", fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", holder), "--namespace", "k8s.io"}
+	err := poll(ctx, apiTimeout, func(ctx context.Context) error {
+		_, err := run(ctx, "", nil, c.cache.bin("ctr"), append(ctr, "version")...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("containerd does not answer: %w", err)
+	}
+	for _, a := range archives {
+		if _, err := run(ctx, "", nil, c.cache.bin("ctr"), append(ctr, "images", "import", a)...); err != nil {
+			return fmt.Errorf("import %s: %w", filepath.Base(a), err)
+		}
+	}
+	return nil
+}
+
+// connectPods installs kube-proxy and the CNI.
+func (c *cluster) connectPods(ctx context.Context) error {
+	server := netip.AddrPortFrom(c.nodes()[0].Addr4, apiPort).String()
+	proxy, err := render("kube-proxy.yaml", values{Server: server, Proxy: c.Proxy})
+	if err != nil {
+		return err
+	}
+	if _, err := c.kubectl(ctx, string(proxy), "apply", "-f", "-"); err != nil {
+		return err
+	}
+	if backend, ok := strings.CutPrefix(c.CNI, "flannel-"); ok {
+		upstream, err := os.ReadFile(c.cache.flannelManifest())
+		if err != nil {
+			return err
+		}
+		manifest, err := flannelManifest(string(upstream), backend)
+		if err != nil {
+			return err
+		}
+		_, err = c.kubectl(ctx, manifest, "apply", "-f", "-")
+		return err
+	}
+	return c.staticCNI(ctx)
+}
+
+// staticCNI writes the configuration of a plugin without a daemon, and the routes that nobody else makes.
+func (c *cluster) staticCNI(ctx context.Context) error {
+	var ranges map[string][]netip.Prefix
+	err := poll(ctx, nodesTimeout, func(ctx context.Context) (err error) {
+		ranges, err = c.podCIDRs(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	pids, err := holders(c.Name)
+	if err != nil {
+		return err
+	}
+	nodes := c.nodes()
+	for _, n := range nodes {
+		if err := configureNetwork(ctx, pids[n.Name], podRoutes(n, nodes, ranges)); err != nil {
+			return fmt.Errorf("routes of %s: %w", n.Name, err)
+		}
+		conf, err := conflist(c.CNI, ranges[n.Name])
+		if err != nil {
+			return err
+		}
+		// Containerd looks at complete files only when they are renamed into place.
+		dir := fmt.Sprintf("/proc/%d/root/etc/cni/net.d/", pids[n.Name])
+		if err := os.WriteFile(dir+".new", conf, 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(dir+".new", dir+"10-cnibench.conflist"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// podCIDRs are the pod ranges of all nodes; an error says that some have none yet.
+func (c *cluster) podCIDRs(ctx context.Context) (map[string][]netip.Prefix, error) {
+	text, err := c.kubectl(ctx, "", "get", "nodes", "-o", "json")
+	if err != nil {
+		return nil, err
+	}
+	ranges, err := parsePodCIDRs([]byte(text))
+	if err == nil && len(ranges) < c.Nodes {
+		err = fmt.Errorf("%d of %d nodes have a range for pods", len(ranges), c.Nodes)
+	}
+	return ranges, err
+}
+
+// parsePodCIDRs reads the answer of `kubectl get nodes -o json`; nodes without ranges are left out.
+func parsePodCIDRs(text []byte) (map[string][]netip.Prefix, error) {
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Spec     struct{ PodCIDRs []netip.Prefix }
+		}
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("list of nodes: %w", err)
+	}
+	ranges := map[string][]netip.Prefix{}
+	for _, n := range list.Items {
+		if len(n.Spec.PodCIDRs) > 0 {
+			ranges[n.Metadata.Name] = n.Spec.PodCIDRs
+		}
+	}
+	return ranges, nil
+}
+
+// waitReady waits until every node takes pods and the pods that connect the others run everywhere.
+func (c *cluster) waitReady(ctx context.Context) error {
+	sets := []string{"-n=kube-system daemonset/kube-proxy"}
+	if strings.HasPrefix(c.CNI, "flannel") {
+		sets = append(sets, "-n=kube-flannel daemonset/kube-flannel-ds")
+	}
+	for _, s := range sets {
+		args := append([]string{"wait", "--timeout=" + nodesTimeout.String(), fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", c.Nodes)}, strings.Fields(s)...)
+		if _, err := c.kubectl(ctx, "", args...); err != nil {
+			return err
+		}
+	}
+	_, err := c.kubectl(ctx, "", "wait", "--timeout="+nodesTimeout.String(), "--for=condition=Ready", "nodes", "--all")
+	return err
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Cluster-wide ranges; each node's pod range is what the controller manager gives it.
+const (
+	podRanges     = "10.244.0.0/16,fd00:10:244::/56"
+	podRange4     = "10.244.0.0/16"
+	podRange6     = "fd00:10:244::/56"
+	serviceRanges = "10.96.0.0/16,fd00:10:96::/112"
+	apiService    = "10.96.0.1"
+	dnsService    = "10.96.0.10"
+	apiPort       = 6443
+)
+
+// The nodes' own network. Its first address is the switch's: the gateway, and a client outside the cluster.
+var (
+	nodeRange4 = netip.MustParsePrefix("10.70.0.0/24")
+	nodeRange6 = netip.MustParsePrefix("fd00:10:70::/64")
+)
+
+// maxNodes keeps the numbers of nodes in one byte of an address, with room below.
+const maxNodes = 100
+
+// Ways to connect pods, and kube-proxy's modes.
+var (
+	cnis    = []string{"bridge", "ptp", "flannel-vxlan", "flannel-host-gw"}
+	proxies = []string{"iptables", "nftables"}
+)
+
+// request is what the user asked for.
+type request struct {
+	Name   string
+	Nodes  int
+	CNI    string
+	Proxy  string
+	Images []string
+	// DaemonCPUs confine the control plane, kubelets and container runtimes, PodCPUs the pods; lists as in cpuset.cpus,
+	// "" for every CPU.
+	DaemonCPUs, PodCPUs string
+	// Keep leaves a cluster that does not come up as it is, to be looked at.
+	Keep bool
+}
+
+var (
+	goodName = regexp.MustCompile(`^[a-z][a-z0-9]{0,15}$`)
+	cpuList  = regexp.MustCompile(`^(\d+(-\d+)?(,\d+(-\d+)?)*)?$`)
+)
+
+// check reports everything that is wrong with a request at once.
+func (r request) check() error {
+	var faults []error
+	if !goodName.MatchString(r.Name) {
+		faults = append(faults, fmt.Errorf("name %q: want up to 16 small letters and digits, a letter first", r.Name))
+	}
+	if r.Nodes < 1 || r.Nodes > maxNodes {
+		faults = append(faults, fmt.Errorf("nodes %d: want 1 to %d", r.Nodes, maxNodes))
+	}
+	if !slices.Contains(cnis, r.CNI) {
+		faults = append(faults, fmt.Errorf("CNI %q: want one of %s", r.CNI, strings.Join(cnis, ", ")))
+	}
+	if !slices.Contains(proxies, r.Proxy) {
+		faults = append(faults, fmt.Errorf("proxy mode %q: want one of %s", r.Proxy, strings.Join(proxies, ", ")))
+	}
+	for _, l := range []string{r.DaemonCPUs, r.PodCPUs} {
+		if !cpuList.MatchString(l) {
+			faults = append(faults, fmt.Errorf("CPUs %q: want a list such as 0 or 0-1,3", l))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// node is one machine of the cluster.
+type node struct {
+	Name         string
+	Addr4, Addr6 netip.Addr
+	Zone         string
+	// ControlPlane says that it runs etcd, the API server, the scheduler and the controller manager as well.
+	ControlPlane bool
+}
+
+// nodes are n1, n2 ...: n1 is the control plane, and the last one is in another zone than the others.
+func (r request) nodes() []node {
+	all := make([]node, r.Nodes)
+	for i := range all {
+		all[i] = node{
+			Name: fmt.Sprintf("n%d", i+1), Zone: "zone-a", ControlPlane: i == 0,
+			Addr4: host(nodeRange4, byte(11+i)), Addr6: host(nodeRange6, byte(11+i)),
+		}
+	}
+	if len(all) > 2 {
+		all[len(all)-1].Zone = "zone-b"
+	}
+	return all
+}
+
+// host is the address of a prefix with the given last byte.
+func host(p netip.Prefix, last byte) netip.Addr {
+	b := p.Addr().AsSlice()
+	b[len(b)-1] = last
+	a, _ := netip.AddrFromSlice(b) // as long as it was
+	return a
+}
+
+// processName is how the process is called that holds a node (or the switch, "sw") of a cluster, and its cgroups.
+func processName(cluster, node string) string { return "cnib-e2e-" + cluster + "-" + node }
+
+// switchNetwork are the commands for `ip -batch` in the switch's namespace; pids are the nodes' processes.
+func switchNetwork(nodes []node, pids map[string]int) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "link set lo up\nlink add br0 type bridge")
+	fmt.Fprintf(&b, "addr add %v/%d dev br0\n", host(nodeRange4, 1), nodeRange4.Bits())
+	fmt.Fprintf(&b, "addr add %v/%d dev br0 nodad\nlink set br0 up\n", host(nodeRange6, 1), nodeRange6.Bits())
+	for _, n := range nodes {
+		fmt.Fprintf(&b, "link add %s type veth peer name eth0 netns %d\n", n.Name, pids[n.Name])
+		fmt.Fprintf(&b, "link set %s master br0 up\n", n.Name)
+	}
+	return b.String()
+}
+
+// nodeNetwork are the same for a node, after the switch's.
+func nodeNetwork(n node) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "link set lo up")
+	fmt.Fprintf(&b, "addr add %v/%d dev eth0\n", n.Addr4, nodeRange4.Bits())
+	fmt.Fprintf(&b, "addr add %v/%d dev eth0 nodad\nlink set eth0 up\n", n.Addr6, nodeRange6.Bits())
+	fmt.Fprintf(&b, "route add default via %v\n", host(nodeRange4, 1))
+	fmt.Fprintf(&b, "route add ::/0 via %v\n", host(nodeRange6, 1))
+	return b.String()
+}
+
+// podRoutes are the routes of one node to the pods of the others, for plugins that bring none themselves.
+func podRoutes(self node, others []node, podCIDRs map[string][]netip.Prefix) string {
+	var b strings.Builder
+	for _, o := range others {
+		if o.Name == self.Name {
+			continue
+		}
+		for _, p := range podCIDRs[o.Name] {
+			via := o.Addr4
+			if p.Addr().Is6() {
+				via = o.Addr6
+			}
+			fmt.Fprintf(&b, "route add %v via %v\n", p, via)
+		}
+	}
+	return b.String()
+}
+
+// parseTarget splits what a signal is for into node and daemon.
+func parseTarget(target string) (node, daemon string) {
+	if target == "apiserver" {
+		return "n1", "kube-apiserver"
+	}
+	node, daemon, found := strings.Cut(target, "/")
+	if !found {
+		daemon = "kubelet"
+	}
+	return node, daemon
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/hint"
+)
+
+// cluster is one that is being raised, used or taken down.
+type cluster struct {
+	cache cache
+	request
+	// dir is its state: request, kubeconfig, and etc and log of each node.
+	dir string
+	// out is told what happens.
+	out io.Writer
+	// ended gets the error of a node that ends while the cluster is being raised.
+	ended chan error
+}
+
+func newCluster(c cache, r request, out io.Writer) *cluster {
+	return &cluster{cache: c, request: r, dir: filepath.Join(c.home, "run", r.Name), out: out, ended: make(chan error, maxNodes)}
+}
+
+func (c *cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
+
+// say reports progress with the seconds since began.
+func (c *cluster) say(began time.Time, format string, args ...any) {
+	fmt.Fprintf(c.out, "%5.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// up raises the cluster. Whatever an earlier one of the name left is removed first, and when this one fails, so is it.
+func (c *cluster) up(ctx context.Context) (err error) {
+	if os.Geteuid() != 0 {
+		return hint.With(errors.New("nodes are namespaces with mounts and cgroups: only root can make them"), "run it with sudo")
+	}
+	if err := c.cache.build(ctx, c.out); err != nil {
+		return err
+	}
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.remove(); err != nil {
+		return fmt.Errorf("remove what an earlier %s left: %w", c.Name, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // a node that dies ends the wait for it
+		select {
+		case err := <-c.ended:
+			cancel(err)
+		case <-ctx.Done():
+		}
+	}()
+	began := time.Now()
+	if err := c.raise(ctx, began); err != nil {
+		return c.fail(ctx, err)
+	}
+	c.say(began, "ready: export KUBECONFIG=%s", c.kubeconfig())
+	return nil
+}
+
+// fail removes what stands, unless it is to be kept, and joins the error to its cause and to what the nodes' first
+// processes said.
+func (c *cluster) fail(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done(): // interrupted, or a node has died and that was the reason
+		err = errors.Join(context.Cause(ctx), err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	logs, globErr := filepath.Glob(filepath.Join(c.dir, "*.log"))
+	err = errors.Join(err, globErr)
+	for _, l := range logs {
+		if text, readErr := os.ReadFile(l); readErr == nil && len(text) > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: %s", filepath.Base(l), bytes.TrimSpace(text)))
+		}
+	}
+	if c.Keep {
+		return hint.With(err, "look around in "+c.dir+"; then: cluster down --name "+c.Name)
+	}
+	return errors.Join(err, c.remove())
+}
+
+// lock keeps two tools from raising or removing one cluster at a time; it goes with the process.
+func (c *cluster) lock() (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(c.dir), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(c.dir+".lock", os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cluster %s is being raised or removed by another process (%s.lock): %w", c.Name, c.dir, err)
+	}
+	return func() { f.Close() }, nil
+}
+
+func (c *cluster) raise(ctx context.Context, began time.Time) error {
+	// No address is given: the kernel picks a free port, which is in the kubeconfig.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := c.writeState(l.Addr().String()); err != nil {
+		return err
+	}
+	if err := c.startMachines(ctx, l.(*net.TCPListener)); err != nil {
+		return err
+	}
+	c.say(began, "%d nodes started", c.Nodes)
+	imported := make(chan error, 1)
+	go func() { imported <- c.importImages(ctx, c.imageFiles()) }()
+	if err := c.waitForAPI(ctx); err != nil {
+		return err
+	}
+	c.say(began, "API server ready")
+	if err := <-imported; err != nil {
+		return err
+	}
+	c.say(began, "images imported")
+	if err := c.connectPods(ctx); err != nil {
+		return fmt.Errorf("install %s: %w", c.CNI, err)
+	}
+	if err := c.waitReady(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+
+// writeState writes what nodes and users read.
+func (c *cluster) writeState(hostServer string) error {
+	perNode, admin, err := clusterFiles(c.request, hostServer, time.Now())
+	if err != nil {
+		return err
+	}
+	for name, fs := range perNode {
+		for _, d := range []string{"etc", "log"} {
+			if err := os.MkdirAll(filepath.Join(c.dir, name, d), 0o700); err != nil {
+				return err
+			}
+		}
+		for file, text := range fs {
+			if err := os.WriteFile(filepath.Join(c.dir, name, "etc", file), text, 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	state, err := json.MarshalIndent(c.request, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(c.kubeconfig(), admin, 0o600), os.WriteFile(filepath.Join(c.dir, "cluster.json"), state, 0o644))
+}
+
+// startMachines starts the switch and the nodes, connects them, and lets the nodes begin.
+func (c *cluster) startMachines(ctx context.Context, l *net.TCPListener) error {
+	nodes, pids := c.nodes(), map[string]int{}
+	sw, err := c.startSwitch(l, nodes[0])
+	if err != nil {
+		return fmt.Errorf("start the switch: %w", err)
+	}
+	begin := map[string]io.WriteCloser{}
+	for _, n := range nodes {
+		pid, stdin, err := c.startNode(n)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", n.Name, err)
+		}
+		defer stdin.Close()
+		pids[n.Name], begin[n.Name] = pid, stdin
+	}
+	if err := configureNetwork(ctx, sw, switchNetwork(nodes, pids)); err != nil {
+		return fmt.Errorf("connect the nodes: %w", err)
+	}
+	for _, n := range nodes {
+		if err := configureNetwork(ctx, pids[n.Name], nodeNetwork(n)); err != nil {
+			return fmt.Errorf("connect %s: %w", n.Name, err)
+		}
+		if _, err := io.WriteString(begin[n.Name], "begin\n"); err != nil {
+			return fmt.Errorf("%s does not start: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// configureNetwork gives commands to ip inside the network namespace of a process.
+func configureNetwork(ctx context.Context, pid int, commands string) error {
+	if commands == "" {
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, "nsenter", "-t", strconv.Itoa(pid), "-n", "--", "ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(commands)
+	_, err := output(cmd)
+	return err
+}
+
+func (c *cluster) startSwitch(l *net.TCPListener, control node) (int, error) {
+	f, err := l.File()
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{processName(c.Name, "sw"), "switch", fmt.Sprintf("%v:%d", control.Addr4, apiPort)}
+	cmd.ExtraFiles = []*os.File{f}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	return c.launch(cmd, "sw")
+}
+
+func (c *cluster) startNode(n node) (pid int, begin io.WriteCloser, err error) {
+	dir := filepath.Join(c.dir, n.Name)
+	spec, err := json.MarshalIndent(nodeSpec{
+		Process: processName(c.Name, n.Name), Hostname: n.Name, Dir: dir, Bin: filepath.Join(c.cache.dir, "bin"),
+		DaemonCPUs: c.DaemonCPUs, PodCPUs: c.PodCPUs, Daemons: daemons(n),
+	}, "", "  ")
+	if err != nil {
+		return 0, nil, err
+	}
+	file := dir + ".json"
+	if err := os.WriteFile(file, spec, 0o644); err != nil {
+		return 0, nil, err
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{processName(c.Name, n.Name), "node-init", file}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
+	begin, err = cmd.StdinPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	pid, err = c.launch(cmd, n.Name)
+	return pid, begin, err
+}
+
+// launch starts a process that outlives this one, and reports when it ends before.
+func (c *cluster) launch(cmd *exec.Cmd, name string) (int, error) {
+	log, err := os.Create(filepath.Join(c.dir, name+".log"))
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr.Setsid = true
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	go func() {
+		c.ended <- fmt.Errorf("%s ended while the cluster was being raised: %w", name, cmd.Wait())
+	}()
+	return cmd.Process.Pid, nil
+}
+
+// remove takes the cluster down, whoever raised it and however far they came.
+func (c *cluster) remove() error {
+	pids, err := holders(c.Name)
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if err := kill(pid); err != nil {
+			return err
+		}
+	}
+	groups, err := cgroupsOf(c.Name)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if err := removeCgroup(g); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(c.dir)
+}
+
+// down is remove on request. What must remain is only the cache.
+func (c *cluster) down() error {
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.remove(); err != nil {
+		return err
+	}
+	return os.Remove(c.dir + ".lock")
+}
