@@ -25,12 +25,11 @@ import (
 
 // TestMain makes the test binary be cnibench when a script calls it, with scripted agents in place of the lab.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"cnibench": func() {
-			p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, raise: raisePretence}
-			os.Exit(p.main(os.Args[1:]))
-		},
-	})
+	pretend := func() {
+		p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, raise: raisePretence}
+		os.Exit(p.main(p.calledAs(os.Args)))
+	}
+	testscript.Main(m, map[string]func(){"cnibench": pretend, pluginName: pretend, completionName: pretend})
 }
 
 // TestScripts runs testdata/script: whole command lines with their output and exit code.
@@ -158,9 +157,9 @@ func TestHelp(t *testing.T) {
 func TestPlanFlagsNameFields(t *testing.T) {
 	const head = "apiVersion: cnibench/v1\nkind: Plan\n"
 	for _, f := range planFlags {
-		src := head + f.field + ": {}\n"
+		src := head + f.field + ": [[]]\n"
 		if top, sub, ok := strings.Cut(f.field, "."); ok {
-			src = head + top + ": {" + sub + ": {}}\n"
+			src = head + top + ": {" + sub + ": [[]]}\n"
 		}
 		_, err := plan.Parse("p", strings.NewReader(src))
 		if err == nil || strings.Contains(err.Error(), "unknown key") {

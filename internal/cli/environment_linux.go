@@ -42,7 +42,7 @@ type labEnvironment struct {
 func raiseLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (run.Environment, error) {
 	names := p.Measured()
 	say("raising %d profiles", len(names))
-	l, err := lab.Up(ctx, names, lab.Options{Lab: p.Lab, Backends: backendsOf(p), Program: []string{thisProgram, agentVerb}, Env: searchPath()})
+	l, err := lab.Up(ctx, names, lab.Options{Lab: p.Lab, Backends: p.Backends(), Program: []string{thisProgram, agentVerb}, Env: searchPath()})
 	if err != nil {
 		return nil, err
 	}
@@ -67,18 +67,6 @@ func searchPath() []string {
 		return []string{"PATH=" + path}
 	}
 	return nil
-}
-
-// backendsOf returns the numbers of backends, more than one, that the workloads of a plan ask for, in order.
-func backendsOf(p plan.Plan) []int {
-	var numbers []int
-	for _, w := range p.Workloads {
-		if w.Backends > 1 {
-			numbers = append(numbers, w.Backends)
-		}
-	}
-	slices.Sort(numbers)
-	return slices.Compact(numbers)
 }
 
 // conditionsOf finds the facts of the machine, while the lab stands idle, and of the lab.

@@ -100,16 +100,6 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 // flat makes s fit into a cell of a table.
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// takeDown closes l, also when ctx is over, and adds what went wrong to err.
-func takeDown(ctx context.Context, l *lab.Lab, err error) error {
-	down, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
-	defer stop()
-	if closed := l.Close(down); closed != nil && err == nil {
-		return closed
-	}
-	return err
-}
-
 // labUp raises one profile, shows it, and serves lab exec until it is to end.
 func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbose bool) (err error) {
 	door, err := openDoor(name)

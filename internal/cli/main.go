@@ -10,9 +10,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -27,18 +29,26 @@ type program struct {
 	stdout, stderr io.Writer
 	// raise makes the environment of a plan. say is told what takes its time.
 	raise func(ctx context.Context, p plan.Plan, say func(format string, args ...any)) (run.Environment, error)
+	// plugin is true if kubectl called it.
+	plugin bool
+	// kubeconfig is the file of the flag of that name, "" for what kubectl would take.
+	kubeconfig string
+	// charts is where recipes find their charts and manifests, "" for where they come from.
+	charts string
+	// parting is what to say when the program ends at once.
+	parting parting
 	// running is true once a command has its arguments: an error before that is a mistake in using it.
 	running bool
 }
 
-// Main runs the command line args and returns the exit code.
-func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// Main runs the command line argv, the program's name first, and returns the exit code.
+func Main(argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, raise: raiseLab}
-	return p.main(args)
+	return p.main(p.calledAs(argv))
 }
 
 func (p *program) main(args []string) int {
-	ctx, stop := interruptible(context.Background())
+	ctx, stop := p.interruptible(context.Background())
 	defer stop()
 	root := p.root()
 	root.SetArgs(args)
@@ -50,9 +60,22 @@ func (p *program) main(args []string) int {
 	return p.finish(err)
 }
 
-// interruptible returns a context that the first interrupt cancels; the second ends the program at once, which leaves
-// nothing behind either.
-func interruptible(parent context.Context) (context.Context, func()) {
+// parting is what is left where nobody cleans up, as far as this program made it.
+type parting struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// leaves notes what stays behind if the program ends at once.
+func (p *program) leaves(line string) {
+	p.parting.mu.Lock()
+	defer p.parting.mu.Unlock()
+	p.parting.lines = append(p.parting.lines, line)
+}
+
+// interruptible returns a context that the first interrupt cancels; the second ends the program at once. A lab leaves
+// nothing behind then either; of a cluster it says what stays.
+func (p *program) interruptible(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -62,6 +85,10 @@ func interruptible(parent context.Context) (context.Context, func()) {
 		}
 		cancel(errInterrupted)
 		if _, ok := <-signals; ok {
+			p.parting.mu.Lock()
+			for _, line := range p.parting.lines {
+				fmt.Fprintln(p.stderr, "cnibench: "+line)
+			}
 			os.Exit(exitInterrupted)
 		}
 	}()
@@ -95,9 +122,12 @@ func (p *program) root() *cobra.Command {
 		return usageOf(cmd, err)
 	})
 	root.AddCommand(p.runCommand(), p.reportCommand(), p.compareCommand(), p.checkCommand(), p.findingsCommand(), p.importCommand(), p.listCommand(), p.versionCommand(), p.doctorCommand(), p.serveCommand(), p.labCommand())
-	root.AddCommand(p.imageCommand())
+	root.AddCommand(p.imageCommand(), p.kubeCommand(), p.cniCommand(), p.holdCommand())
 	root.AddCommand(p.hiddenCommands()...)
 	p.watch(root)
+	if p.plugin {
+		asPlugin(root)
+	}
 	return root
 }
 

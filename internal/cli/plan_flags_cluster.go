@@ -1,7 +1,6 @@
 package cli
 
 import (
-
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -43,6 +42,6 @@ var switches = []struct {
 	at                 func(p *plan.Plan) *bool
 }{
 	{"session-affinity", "kubernetes.sessionAffinity", "the measured Services keep a client with one backend", func(p *plan.Plan) *bool { return &p.Cluster.SessionAffinity }},
+	{"inspect", "kubernetes.inspect", "put a pod with the rights to see rules, programs and frames on both nodes, to prove what runs there", func(p *plan.Plan) *bool { return &p.Cluster.Inspect }},
 	{"install", "kubernetes.install", "install each profile in turn on the cluster, measure it and remove it again", func(p *plan.Plan) *bool { return &p.Cluster.Install }},
 }
-

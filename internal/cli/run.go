@@ -20,8 +20,9 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// closing is how long an environment has to be taken down after a run, also one that was interrupted.
-const closing = 30 * time.Second
+// closing is how long an environment has to be taken down after a run, also one that was interrupted. A cluster takes its time
+// over a namespace.
+const closing = 3 * time.Minute
 
 // summary are the metrics of the report at the end of a run; a terminal holds no more. The report command shows all.
 var summary = []string{
@@ -31,6 +32,7 @@ var summary = []string{
 type runArgs struct {
 	plan    planArgs
 	output  string
+	keep    int
 	format  string
 	dryRun  bool
 	resume  bool
@@ -54,17 +56,20 @@ func (p *program) runCommand() *cobra.Command {
 	var a runArgs
 	cmd := &cobra.Command{
 		Use: "run", Short: "Measure a plan and print its report", Long: runLong, Example: runExample, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd, &a) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.dated(cmd, &a) },
 	}
 	a.plan.declare(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`")
+	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`; "+timeMark+" in its name is when the run began")
+	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
 	f.StringVar(&a.format, "format", "text", "`format` of the report at the end: "+strings.Join(formatNames, ", ")+", none")
 	f.StringVar(&a.format, "report", "text", "the same as --format")
 	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
 	f.BoolVar(&a.resume, "resume", false, "go on with the result file where it ends")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr, and the whole log if the kernel refuses a BPF program")
+	f.StringVar(&p.charts, "charts", "", "`directory` or file of charts and manifests for --install and --env kind, in place of those that the recipes name")
+	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	cmd.MarkFlagsMutuallyExclusive("resume", "force")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
@@ -163,27 +168,48 @@ func usageUnlessNil(err error) error {
 
 // measure raises the environment, runs the plan in it and takes it down again.
 func (p *program) measure(ctx context.Context, want plan.Plan, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
-	if want.Environment != "lab" {
-		return end, usage(hint.With(fmt.Errorf("environment %q is not in this version", want.Environment), "take --env lab"))
-	}
-	env, err := p.raise(ctx, want, s.step)
+	env, want, err := p.place(ctx, want, s)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
 		return end, err
 	}
-	defer func() {
-		// ctx may be over, and what was raised is to be taken down all the same.
-		down, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
-		defer stop()
-		err = errors.Join(err, env.Close(down))
-	}()
+	defer func() { err = takeDown(ctx, env, err) }()
 	if refused, ok := env.(verifierLogs); ok && !s.quiet {
 		s.clear()
 		tellVerifier(s.w, refused.VerifierLogs(), s.verbose)
 	}
 	return run.Run(ctx, env, want, out, o)
+}
+
+// place makes the environment of a plan. It returns the plan with what was found there.
+func (p *program) place(ctx context.Context, want plan.Plan, s *story) (run.Environment, plan.Plan, error) {
+	switch {
+	case want.Environment == plan.EnvKind:
+		return orNone(p.raiseKind(ctx, want, s.step))
+	case want.OnCluster() && want.Cluster.Install:
+		return orNone(p.raiseInTurn(ctx, want, s.step))
+	case want.OnCluster():
+		return orNone(p.raiseCluster(ctx, want, p.kubeconfig, s.step))
+	}
+	env, err := p.raise(ctx, want, s.step)
+	return env, want, err
+}
+
+// orNone keeps an error from coming with an environment that is a nil pointer in disguise.
+func orNone[E run.Environment](env E, want plan.Plan, err error) (run.Environment, plan.Plan, error) {
+	if err != nil {
+		return nil, want, err
+	}
+	return env, want, nil
+}
+
+// takeDown closes what was raised, also when ctx is over, and joins to err what went wrong.
+func takeDown(ctx context.Context, raised interface{ Close(context.Context) error }, err error) error {
+	down, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer stop()
+	return errors.Join(err, raised.Close(down))
 }
 
 // conclude prints the report and the last line, and says whether the run was any good.

@@ -126,3 +126,15 @@ func Differ(p, q Plan) []string {
 	}
 	return names
 }
+
+// Backends returns the numbers of backends, more than one, that the workloads ask for, in order.
+func (p Plan) Backends() []int {
+	var numbers []int
+	for _, w := range p.Workloads {
+		if w.Backends > 1 {
+			numbers = append(numbers, w.Backends)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}

@@ -59,6 +59,8 @@ type Cluster struct {
 	SessionAffinity bool `json:"session_affinity,omitempty"`
 	// External is an address outside the cluster for pod-to-external, with the port of a cnibench server; "" for none.
 	External string `json:"external,omitempty"`
+	// Inspect puts a pod with the rights to look on both nodes, to prove what runs there; otherwise some of it stays unproven.
+	Inspect bool `json:"inspect,omitempty"`
 	// Install installs each profile in turn, measures it and removes it again; otherwise what stands there is measured.
 	Install bool `json:"install,omitempty"`
 	// TTL is how long the objects may live when nobody is left to delete them, 1 minute to a week.
@@ -120,7 +122,7 @@ func (p Plan) Resolve(found map[string]string) Plan {
 		for _, c := range slices.Sorted(maps.Keys(found)) {
 			switch {
 			case context != "" && c != context:
-			case len(found) > 1:
+			case len(found) > 1 || context != "":
 				names = append(names, At(found[c], c))
 			default:
 				names = append(names, found[c])
@@ -141,7 +143,7 @@ var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
 // validClusterProfile takes what may stand on a cluster: one of the catalogue, another CNI by its name, or Detected.
 func (fs *Faults) validClusterProfile(field, name string, c Cluster) {
-	base, context := CutContext(name)
+	base, context := CutContext(strings.TrimSuffix(name, TwinSuffix))
 	if !clusterName.MatchString(base) {
 		fs.add(field, "%q is not the name of a profile", name)
 	}

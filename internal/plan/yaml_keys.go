@@ -51,6 +51,7 @@ func (d *decoder) clusterKeys(c *Cluster) keys {
 		"cpus":            readAs(d, &c.CPUs, ParseCPUs),
 		"sessionAffinity": d.truth(&c.SessionAffinity),
 		"external":        d.text(&c.External),
+		"inspect":         d.truth(&c.Inspect),
 		"install":         d.truth(&c.Install),
 		"ttl":             d.span(&c.TTL),
 	}

@@ -1,0 +1,372 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kube/recipe"
+	"github.com/cnibench/cnibench/internal/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+func (p *program) cniCommand() *cobra.Command {
+	parent := &cobra.Command{
+		Use: "cni", Short: "Find out, install and take away the CNI of a cluster", Args: cobra.NoArgs,
+		Example: "  cnibench cni list\n  cnibench cni show cilium-native --api-server 192.168.7.11:6443",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return usageOf(cmd, fmt.Errorf("cni what?")) },
+	}
+	parent.AddCommand(p.cniDetectCommand(), p.cniListCommand(), p.cniShowCommand(), p.cniInstallCommand(), p.cniUninstallCommand(), p.cniResidueCommand())
+	return parent
+}
+
+// recipeArgs are the flags that fill a recipe in.
+type recipeArgs struct {
+	where                                                clusterArgs
+	variant, api, podCIDR, device, subnet, gateway, pods string
+	cluster                                              string
+	mtu                                                  int
+	sets                                                 []string
+}
+
+func (a *recipeArgs) bind(cmd *cobra.Command) {
+	a.where.bind(cmd)
+	f := cmd.Flags()
+	f.StringVar(&a.variant, "for", "", "`way` to install it: helm, operator, manifest, conflist, rke2 or kind (default the recipe's first)")
+	f.StringArrayVar(&a.sets, "set", nil, "`key=value` as helm --set takes it, over the recipe's values of the chart")
+	f.StringVar(&a.podCIDR, "pod-cidr", "", "`range` of all pods (default what the cluster says, else 10.244.0.0/16)")
+	f.StringVar(&a.api, "api-server", "", "`host:port` where the API server answers without any Service's help (default what the cluster says)")
+	f.IntVar(&a.mtu, "mtu", 0, "`bytes` of the nodes' devices; 0 lets the CNI find it out")
+	f.StringVar(&a.device, "device", "", "`name` of the nodes' device towards one another, for macvlan, ipvlan and sriov")
+	f.StringVar(&a.subnet, "node-subnet", "", "`range` of the nodes' own addresses, for macvlan, ipvlan and sriov")
+	f.StringVar(&a.pods, "pod-range", "", "`range` in the nodes' subnet that pods get, for macvlan, ipvlan and sriov")
+	f.StringVar(&a.gateway, "gateway", "", "`address` of the router of the nodes' subnet, for macvlan, ipvlan and sriov")
+	f.StringVar(&a.cluster, "cluster", "", "`name` of the kind cluster (default kind)")
+	complete(cmd, "for", func() []string {
+		return []string{recipe.Helm, recipe.Operator, recipe.ByFile, recipe.Conflist, recipe.RKE2, recipe.Kind}
+	})
+}
+
+// params reads the flags; every fault is told.
+func (a *recipeArgs) params() (recipe.Params, error) {
+	p := recipe.Params{APIServer: a.api, MTU: a.mtu, Device: a.device, Cluster: a.cluster}
+	var errs []error
+	prefix := func(flag, text string, into *netip.Prefix) {
+		if text == "" {
+			return
+		}
+		var err error
+		if *into, err = netip.ParsePrefix(text); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", flag, err))
+		}
+	}
+	prefix("--pod-cidr", a.podCIDR, &p.PodCIDR)
+	prefix("--node-subnet", a.subnet, &p.NodeSubnet)
+	prefix("--pod-range", a.pods, &p.PodRange)
+	if a.gateway != "" {
+		var err error
+		if p.Gateway, err = netip.ParseAddr(a.gateway); err != nil {
+			errs = append(errs, fmt.Errorf("--gateway: %w", err))
+		}
+	}
+	if err := p.Check(); err != nil {
+		errs = append(errs, err)
+	}
+	return p, errors.Join(errs...)
+}
+
+// installer returns one for the cluster that the flags name.
+func (p *program) installer(a recipeArgs, o recipe.Options) (*recipe.Installer, error) {
+	var err error
+	if o.Params, err = a.params(); err != nil {
+		return nil, usage(err)
+	}
+	o.For, o.Sets, o.Say = a.variant, a.sets, p.say
+	c, err := kube.Connect(a.where.options(p.say))
+	if err != nil {
+		return nil, configError(err)
+	}
+	i, err := recipe.NewInstaller(c.Config(), o)
+	if err != nil {
+		return nil, usage(err)
+	}
+	if o.Image != "" {
+		i.Look = i.LookAt
+	}
+	return i, nil
+}
+
+func (p *program) cniListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the profiles that can be installed, how, and what each needs", Args: cobra.NoArgs,
+		Example: "  cnibench cni list",
+		RunE: func(*cobra.Command, []string) error {
+			all, err := recipe.All()
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "PROFILE\tFOR\tINSTALLS\tNEEDS")
+			for _, r := range all {
+				for n, v := range r.Variants {
+					name, needs := "", ""
+					if n == 0 {
+						name, needs = r.Profile, strings.Join(r.Conditions(), "; ")
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, v.Name, strings.Join(r.Versions(v), ", "), needs)
+				}
+			}
+			return w.Flush()
+		},
+	}
+}
+
+const cniShowLong = `Print exactly what would be applied to install a profile: values of a Helm chart, objects, files, as one YAML stream whose
+comments say where each belongs and why each value is what it is. What depends on the cluster is taken from the flags or,
+with --context or --kubeconfig, asked of the cluster. Nothing is changed.
+
+"cnibench check --config" says of the output what is in force with it.`
+
+func (p *program) cniShowCommand() *cobra.Command {
+	var a recipeArgs
+	cmd := &cobra.Command{
+		Use: "show PROFILE", Short: "Print what would be applied to install a profile", Long: cniShowLong, Args: oneProfile,
+		ValidArgsFunction: recipeNames,
+		Example:           "  cnibench cni show flannel-host-gw\n  cnibench cni show calico-ebpf-dsr --for operator --pod-cidr 192.168.0.0/16\n  cnibench cni show cilium-native --for rke2 | cnibench check --config -",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out, err := p.rendered(cmd.Context(), a, args[0])
+			if err != nil {
+				return recipeError(err)
+			}
+			return out.Write(p.stdout)
+		},
+	}
+	a.bind(cmd)
+	return cmd
+}
+
+// rendered fills a recipe in from the flags, or with the help of the cluster that they name.
+func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (recipe.Rendered, error) {
+	r, err := recipe.Lookup(profile)
+	if err != nil {
+		return recipe.Rendered{}, usage(err)
+	}
+	if a.where != (clusterArgs{}) {
+		i, err := p.installer(a, recipe.Options{})
+		if err != nil {
+			return recipe.Rendered{}, err
+		}
+		return i.Prepare(ctx, profile)
+	}
+	given, err := a.params()
+	if err != nil {
+		return recipe.Rendered{}, usage(err)
+	}
+	out, err := recipe.Render(r, a.variant, given.WithDefaults(), a.sets)
+	var missing *recipe.MissingError
+	if err != nil && !errors.As(err, &missing) {
+		err = usage(err)
+	}
+	return out, err
+}
+
+// recipeError makes what was asked for wrongly bad input, with the way out.
+func recipeError(err error) error {
+	var missing *recipe.MissingError
+	var refused *recipe.RefusedError
+	var absent *recipe.NotInstalledError
+	var byHand *recipe.ByHandError
+	switch {
+	case errors.As(err, &missing):
+		return usage(hint.With(err, "--context asks the cluster for what it can tell"))
+	case errors.As(err, &refused):
+		return usage(hint.With(err, "mend what is listed, or install on top of it with --force: what is measured then is not that profile alone"))
+	case errors.As(err, &absent), errors.As(err, &byHand):
+		return usage(err)
+	}
+	return err
+}
+
+// oneProfile wants the name of a profile.
+func oneProfile(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return usage(hint.With(fmt.Errorf("want one profile, and there are %d", len(args)), "cnibench cni list names them"))
+}
+
+// recipeNames lets the shell complete the name of a profile that has a recipe.
+func recipeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	all, _ := recipe.All() // the data is tested; without it there is nothing to complete
+	var names []string
+	for _, r := range all {
+		names = append(names, r.Profile)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+const cniInstallLong = `Install the CNI of a profile on a cluster and wait until it carries pods: its workloads have rolled out, the nodes are
+ready, and a new pod on each gets an address. Objects are applied by the server under the name cnibench, charts are
+releases of Helm, and what was applied is recorded in the cluster, for uninstall to take away again.
+
+Refused, with everything that speaks against it at once (exit code 2): another CNI that is installed or has left
+something behind, a kube-proxy that the profile replaces or in another mode than it wants, an old kernel, nodes without a
+podCIDR. What is on the nodes themselves is only seen with --image, an image of this program (see cnibench image).`
+
+func (p *program) cniInstallCommand() *cobra.Command {
+	var a recipeArgs
+	var o recipe.Options
+	cmd := &cobra.Command{
+		Use: "install PROFILE", Short: "Install a profile's CNI on a cluster", Long: cniInstallLong, Args: oneProfile,
+		ValidArgsFunction: recipeNames,
+		Example:           "  cnibench cni install flannel-vxlan --dry-run server\n  cnibench cni install cilium-native --stop-kube-proxy --chart ./charts",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Out = p.stdout
+			i, err := p.installer(a, o)
+			if err != nil {
+				return err
+			}
+			return recipeError(i.Install(cmd.Context(), args[0]))
+		},
+	}
+	a.bind(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.DryRun, "dry-run", "", "client prints the objects, server has the API server judge them; nothing is kept: `where`")
+	f.StringVar(&o.Source, "chart", "", "`file` or directory with the chart or manifest, in place of the recipe's address")
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
+	f.BoolVar(&o.Force, "force", false, "install although something speaks against it")
+	f.BoolVar(&o.StopProxy, "stop-kube-proxy", false, "stop the DaemonSet kube-proxy where the profile replaces it; uninstall starts it again")
+	f.StringVar(&o.Image, "image", "", "`image` of this program, for pods that look at the nodes and write their CNI configuration")
+	complete(cmd, "dry-run", func() []string { return []string{recipe.DryRunClient, recipe.DryRunServer} })
+	return cmd
+}
+
+func (p *program) cniUninstallCommand() *cobra.Command {
+	var a recipeArgs
+	var o recipe.Options
+	cmd := &cobra.Command{
+		Use: "uninstall PROFILE", Short: "Take away what install applied, and say what the CNI left", Args: oneProfile,
+		Long: `Take away exactly what "cnibench cni install" applied for a profile, the last first, and say what the CNI itself has left:
+deleting it takes neither devices nor rules off the nodes. Those are only seen with --image, an image of this program.`,
+		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			i, err := p.installer(a, o)
+			if err != nil {
+				return err
+			}
+			if err := i.Uninstall(cmd.Context(), args[0]); err != nil {
+				return recipeError(err)
+			}
+			s, err := i.Survey(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return writeResidue(p.stdout, s)
+		},
+	}
+	a.where.bind(cmd)
+	cmd.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
+	cmd.Flags().StringVar(&o.Image, "image", "", "`image` of this program, for pods that look at the nodes")
+	return cmd
+}
+
+func (p *program) cniResidueCommand() *cobra.Command {
+	var a recipeArgs
+	var o recipe.Options
+	format, remove := "text", false
+	cmd := &cobra.Command{
+		Use: "residue", Short: "Say what earlier CNIs left on a cluster, and what removes it", Args: cobra.NoArgs,
+		Long: `Say what earlier CNIs left: definitions, annotations and taints in the API and, with --image (an image of this program,
+which runs in a privileged pod of the host's network on each node), configuration, devices, chains, tables, routes, BPF
+programs and pins on the nodes. Each with what it does to the next CNI and the command that removes it. What belongs to
+what is installed now is not listed. The exit code is 3 if there is something. With --remove those commands are run.`,
+		Example: "  cnibench cni residue --image registry.example.com/cnibench:1.0",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "text" && format != "json" {
+				return usageOf(cmd, fmt.Errorf("unknown format %q: want text or json", format))
+			}
+			if remove && o.Image == "" {
+				return usageOf(cmd, errors.New("--remove needs --image, an image of this program: who does not look at the nodes cannot clean them"))
+			}
+			i, err := p.installer(a, o)
+			if err != nil {
+				return err
+			}
+			s, err := i.Survey(cmd.Context())
+			if err != nil {
+				return err
+			}
+			write := writeResidue
+			if format == "json" {
+				write = writeResidueJSON
+			}
+			if err := write(p.stdout, s); err != nil {
+				return err
+			}
+			switch {
+			case len(s.Left) == 0:
+				return nil
+			case remove:
+				return i.Sweep(cmd.Context(), s.Left)
+			}
+			return failed(exitWorse)
+		},
+	}
+	a.where.bind(cmd)
+	cmd.Flags().StringVar(&o.Image, "image", "", "`image` of this program, for pods that look at the nodes")
+	cmd.Flags().StringVarP(&format, "format", "f", format, "text or json: `form` of the output")
+	cmd.Flags().BoolVar(&remove, "remove", false, "run the commands, in the nodes' own root, and take the rest away through the API")
+	return cmd
+}
+
+// residueWidth is where lines of the text are broken.
+const residueWidth = 110
+
+// writeResidue says in words what is left.
+func writeResidue(w io.Writer, s recipe.Survey) error {
+	var b strings.Builder
+	at := ""
+	for _, l := range s.Left {
+		where := "cluster"
+		if l.Node != "" {
+			where = "node " + l.Node
+		}
+		if where != at {
+			fmt.Fprintf(&b, "%s\n", where)
+			at = where
+		}
+		fmt.Fprintf(&b, "  %s %s, left by %s\n", l.Kind, l.Name, l.Owner)
+		for _, line := range unit.Hang("      ", "      ", l.Harm, residueWidth) {
+			b.WriteString(line + "\n")
+		}
+		fmt.Fprintf(&b, "      %s\n", l.Remove)
+	}
+	if len(s.Left) == 0 {
+		b.WriteString("nothing is left of an earlier CNI, as far as it was looked for\n")
+	}
+	for _, u := range s.Unseen {
+		fmt.Fprintf(&b, "not seen: %s\n", u)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeResidueJSON says it for programs.
+func writeResidueJSON(w io.Writer, s recipe.Survey) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		Left   []residue.Leftover `json:"left"`
+		Unseen []string           `json:"unseen"`
+	}{append([]residue.Leftover{}, s.Left...), append([]string{}, s.Unseen...)})
+}

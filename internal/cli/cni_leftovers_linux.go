@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/kernel/look"
+	"github.com/cnibench/cnibench/internal/kube/recipe"
+	"github.com/cnibench/cnibench/internal/kube/recipe/residue"
+)
+
+// leftoversCommand prints what is to be seen of a node by who looks for what an earlier CNI left.
+func (p *program) leftoversCommand() *cobra.Command {
+	var root string
+	var commands []string
+	cmd := &cobra.Command{
+		Use: recipe.Leftovers, Short: "Say what of a CNI's things is visible on this node", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(commands) > 0 {
+				return runIn(cmd.Context(), root, commands, p.stdout)
+			}
+			seen, err := look.Gather(cmd.Context(), look.Options{CNI: root + "/etc/cni/net.d"})
+			if err != nil {
+				return err
+			}
+			n := residue.Node{Looked: true, Sight: seen}
+			n.Files, n.Unseen = residue.Files(root)
+			return json.NewEncoder(p.stdout).Encode(n)
+		},
+	}
+	cmd.Flags().StringVar(&root, "root", "/", "`directory` where the root of the node is mounted")
+	cmd.Flags().StringArrayVar(&commands, "run", nil, "run a shell `command` in that root instead; may be repeated")
+	return cmd
+}
+
+// runIn runs commands in another root, all of them whatever becomes of one. The error names those that failed.
+func runIn(ctx context.Context, root string, commands []string, out io.Writer) error {
+	var errs []error
+	for _, text := range commands {
+		c := exec.CommandContext(ctx, "/bin/sh", "-c", text)
+		c.Dir, c.SysProcAttr, c.Env = "/", &syscall.SysProcAttr{Chroot: root}, []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+		said, err := c.CombinedOutput()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w: %s", text, err, bytes.TrimSpace(said)))
+			continue
+		}
+		fmt.Fprintf(out, "done: %s\n", text)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kube/recipe/planting"
+)
+
+// plantCommand puts a CNI configuration and routes onto the node that its pod is on, until it is told to end.
+func (p *program) plantCommand() *cobra.Command {
+	specs, dir, ready := planting.Specs, planting.Dir, planting.Ready
+	check := false
+	cmd := &cobra.Command{
+		Use: planting.Verb + " [NODE]", Short: "Keep a CNI plugin configured on this node", Hidden: true, Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if check {
+				_, err := os.Stat(ready)
+				return err
+			}
+			if len(args) == 0 {
+				return usageOf(cmd, errors.New("which node?"))
+			}
+			text, err := os.ReadFile(filepath.Join(specs, args[0]))
+			if err != nil {
+				return err
+			}
+			spec, err := planting.Parse(text)
+			if err != nil {
+				return err
+			}
+			return plant(cmd.Context(), spec, dir, ready)
+		},
+	}
+	cmd.Flags().StringVar(&specs, "specs", specs, "`directory` with a file for each node")
+	cmd.Flags().StringVar(&dir, "dir", dir, "`directory` of CNI configuration")
+	cmd.Flags().StringVar(&ready, "ready", ready, "`file` to make when everything is planted")
+	cmd.Flags().BoolVar(&check, "check", false, "only say whether everything is planted")
+	return cmd
+}
+
+// plant returns when ctx ends, with what it planted taken away again. A route that is there already is as it should be and
+// stays, since somebody else made it.
+func plant(ctx context.Context, s planting.Spec, dir, ready string) (err error) {
+	here, err := netns.Here()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, here.Close()) }()
+	h, err := link.Open(here)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	there, err := h.Routes()
+	if err != nil {
+		return err
+	}
+	devices, err := h.Devices()
+	if err != nil {
+		return err
+	}
+	var made []planting.Route
+	defer func() {
+		for _, r := range made {
+			err = errors.Join(err, h.RemoveRoute(r.To, r.Via))
+		}
+	}()
+	for _, r := range s.Routes {
+		if slices.ContainsFunc(there, func(q link.Route) bool { return q.To == r.To && q.Via == r.Via }) {
+			continue
+		}
+		dev := deviceTo(devices, r.Via)
+		if dev == "" {
+			return fmt.Errorf("no device is on the network of %v, the node with %v", r.Via, r.To)
+		}
+		if err := h.AddRoute(link.Route{To: r.To, Via: r.Via, Dev: dev}); err != nil {
+			return err
+		}
+		made = append(made, r)
+	}
+	if err := s.Write(dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Remove(dir)) }()
+	if err := os.WriteFile(ready, nil, 0o600); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// deviceTo returns the device that is on the same network as a node, "" if none is.
+func deviceTo(devices []link.Device, node netip.Addr) string {
+	for _, d := range devices {
+		for _, a := range d.Addresses {
+			if a.Contains(node) {
+				return d.Name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/image"
+	"github.com/cnibench/cnibench/internal/kube/kind"
+	"github.com/cnibench/cnibench/internal/kube/kindly"
+	"github.com/cnibench/cnibench/internal/kube/recipe"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// kindEnvironment is a kind cluster for each profile, made for the run.
+type kindEnvironment struct {
+	*clusterEnvironment
+	clusters []*kindly.Cluster
+	// dir has the files that lead to them.
+	dir string
+}
+
+// raiseKind makes a kind cluster for each profile of a plan, with this program's image in it. All stand at the same time,
+// so that their trials interleave.
+func (p *program) raiseKind(ctx context.Context, want plan.Plan, say func(string, ...any)) (*kindEnvironment, plan.Plan, error) {
+	engine, err := kindly.Engine()
+	if err != nil {
+		return nil, want, err
+	}
+	var names []string
+	for _, name := range want.Profiles {
+		if !bareProfile(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || slices.Contains(names, plan.Detected) {
+		return nil, want, usage(errors.New("which profiles are to have a kind cluster is not said: name some by --profiles (cnibench cni list)"))
+	}
+	e := &kindEnvironment{}
+	if e.dir, err = os.MkdirTemp("", "cnibench-kind-"); err != nil {
+		return nil, want, err
+	}
+	if err := e.raise(ctx, p, engine, names, say); err != nil {
+		return nil, want, takeDown(ctx, e, err)
+	}
+	want, sites := e.sitesOf(want, names)
+	if e.clusterEnvironment, want, err = p.raiseSites(ctx, want, sites, say); err != nil {
+		return nil, want, takeDown(ctx, e, err)
+	}
+	return e, want, nil
+}
+
+// raise makes the clusters.
+func (e *kindEnvironment) raise(ctx context.Context, p *program, engine kindly.Provider, names []string, say func(string, ...any)) error {
+	built, err := ownImage()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		p.leaves("kind cluster " + kindly.Name(name) + " may still be there; remove it: kind delete cluster --name " + kindly.Name(name))
+		c, err := kindly.Up(ctx, engine, kindly.Options{
+			Profile: name, Kubeconfig: filepath.Join(e.dir, name), Install: recipe.Options{Source: p.charts}, Say: say,
+		})
+		if err != nil {
+			return err
+		}
+		e.clusters = append(e.clusters, c)
+		say("loading the image into %s", c.Name)
+		if _, err := kind.Load(ctx, c.Name, built); err != nil {
+			return fmt.Errorf("kind cluster %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// sitesOf returns the clusters as sites of a run, and the plan in which each profile is called by its cluster, if there are
+// several.
+func (e *kindEnvironment) sitesOf(want plan.Plan, names []string) (plan.Plan, []*site) {
+	if len(names) == 1 {
+		return want, []*site{{kubeconfig: e.clusters[0].Kubeconfig}}
+	}
+	var sites []*site
+	want.Profiles, want.Cluster.Contexts = nil, nil
+	for i, name := range names {
+		context := "kind-" + e.clusters[i].Name // as kind calls it
+		sites = append(sites, &site{context: context, kubeconfig: e.clusters[i].Kubeconfig})
+		want.Cluster.Contexts = append(want.Cluster.Contexts, context)
+		want.Profiles = append(want.Profiles, plan.At(name, context))
+		if i > 0 {
+			want.Profiles = append(want.Profiles, plan.At(want.Baseline, context))
+		}
+	}
+	want.Baseline = plan.At(want.Baseline, want.Cluster.Contexts[0])
+	return want, sites
+}
+
+// Close removes the run's pods with their clusters.
+func (e *kindEnvironment) Close(ctx context.Context) error {
+	var errs []error
+	for _, c := range e.clusters {
+		errs = append(errs, c.Close(ctx))
+	}
+	return errors.Join(append(errs, os.RemoveAll(e.dir))...)
+}
+
+// ownImage is the image of this binary.
+func ownImage() (*image.Image, error) {
+	binary, err := ownBinary()
+	if err != nil {
+		return nil, err
+	}
+	return image.Build(image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion(), Binaries: []image.Binary{binary}})
+}

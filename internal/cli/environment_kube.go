@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/image"
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kube/detect"
+	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// clusterEnvironment is one cluster, or several, as a run sees them: what runs there, what of it was proved, and the pods
+// of this run.
+type clusterEnvironment struct {
+	plan plan.Plan
+	// sites are in the order of the plan's contexts.
+	sites []*site
+}
+
+// site is one cluster of a run.
+type site struct {
+	// context is "" where the plan names none, kubeconfig where it is looked for as kubectl does.
+	context, kubeconfig string
+	cluster             *kube.Cluster
+	// snapshot is what was read of it, verdict what that comes to.
+	snapshot detect.Snapshot
+	verdict  detect.Verdict
+	// profile is what runs there, by the catalogue's name or, outside of it, the CNI's own.
+	profile string
+	// broken says which claims about it were disproved, "" if none.
+	broken string
+	facts  facts.Facts
+	// silent are paths to Services at which nothing answered, with the reason.
+	silent map[string]error
+}
+
+// of returns the profiles of a site, without its context.
+func (e *clusterEnvironment) of(s *site) []string {
+	var names []string
+	for _, name := range e.plan.Measured() {
+		base, context := plan.CutContext(name)
+		if context == s.context && (bareProfile(base) || base == s.profile) {
+			names = append(names, base)
+		}
+	}
+	return names
+}
+
+// bareProfile says whether a name without context is that of the bare node.
+func bareProfile(base string) bool { return strings.TrimSuffix(base, plan.TwinSuffix) == profile.Host }
+
+// raiseCluster connects to the clusters of a plan, finds out what runs there, and puts the run's pods into them. It
+// returns the plan with the names of what was found.
+func (p *program) raiseCluster(ctx context.Context, want plan.Plan, kubeconfig string, say func(string, ...any)) (*clusterEnvironment, plan.Plan, error) {
+	contexts := want.Cluster.Contexts
+	if len(contexts) == 0 {
+		contexts = []string{""}
+	}
+	var sites []*site
+	for _, name := range contexts {
+		sites = append(sites, &site{context: name, kubeconfig: kubeconfig})
+	}
+	return p.raiseSites(ctx, want, sites, say)
+}
+
+func (p *program) raiseSites(ctx context.Context, want plan.Plan, sites []*site, say func(string, ...any)) (*clusterEnvironment, plan.Plan, error) {
+	e := &clusterEnvironment{sites: sites}
+	found := map[string]string{}
+	for _, s := range sites {
+		if err := s.find(ctx, want, say); err != nil {
+			return nil, want, s.named(err)
+		}
+		found[s.context] = s.profile
+	}
+	e.plan = want.Resolve(found)
+	if err := e.plan.Validate(); err != nil {
+		return nil, want, usage(err)
+	}
+	for _, s := range e.sites {
+		p.leaves(s.leftovers())
+		if err := s.raise(ctx, e.of(s), say); err != nil {
+			return nil, want, takeDown(ctx, e, s.named(err))
+		}
+	}
+	return e, e.plan, nil
+}
+
+// find connects to the cluster, sees that this user may do what a run does, and looks at what runs there.
+func (s *site) find(ctx context.Context, want plan.Plan, say func(string, ...any)) error {
+	o, err := clusterOptions(want, s.kubeconfig, s.context, say)
+	if err != nil {
+		return err
+	}
+	if s.cluster, err = kube.Connect(o); err != nil {
+		return configError(err)
+	}
+	if err := s.cluster.Preflight(ctx); err != nil {
+		return err
+	}
+	say("looking which CNI runs there")
+	clients, err := detect.ClientsOf(s.cluster.Config())
+	if err != nil {
+		return err
+	}
+	if s.snapshot, err = detect.Read(ctx, clients, detect.ReadOptions{}); err != nil {
+		return err
+	}
+	s.verdict = detect.Detect(s.snapshot)
+	s.profile = nameOf(s.verdict)
+	return nil
+}
+
+// nameOf is what a profile is called that may not be of the catalogue.
+func nameOf(v detect.Verdict) string {
+	switch {
+	case v.Profile != "":
+		return v.Profile
+	case v.CNI != "":
+		return strings.ToLower(v.CNI)
+	}
+	return "unknown"
+}
+
+// raise makes the pods and proves what was found.
+func (s *site) raise(ctx context.Context, profiles []string, say func(string, ...any)) error {
+	if err := s.cluster.Up(ctx); err != nil {
+		return err
+	}
+	say("waiting until every path answers")
+	var err error
+	if s.silent, err = s.cluster.Reach(ctx, profiles); err != nil {
+		return err
+	}
+	return s.prove(ctx, say)
+}
+
+// prove holds what the cluster's configuration says against what is seen from the pods.
+func (s *site) prove(ctx context.Context, say func(string, ...any)) error {
+	say("proving what runs there")
+	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, s.cluster.Ground(s.profile))
+	if err != nil {
+		return err
+	}
+	s.snapshot, s.verdict = snapshot, verdict
+	s.facts = detect.Facts(verdict, snapshot, proofs)
+	maps.Copy(s.facts, s.cluster.Facts())
+	var broken []string
+	for _, p := range proofs {
+		if p.Result == detect.Mismatch {
+			broken = append(broken, p.String())
+		}
+	}
+	if now := nameOf(verdict); now != s.profile {
+		broken = append(broken, fmt.Sprintf("the configuration says %s, and what is seen is %s", s.profile, now))
+	}
+	s.broken = strings.Join(broken, "; ")
+	return nil
+}
+
+// named puts the context before an error, where there are several.
+func (s *site) named(err error) error {
+	if s.context == "" || err == nil {
+		return err
+	}
+	return hint.With(fmt.Errorf("context %s: %w", s.context, err), hint.Of(err))
+}
+
+// leftovers says what a run that is not let finish leaves there, and how to remove it.
+func (s *site) leftovers() string {
+	how := "cnibench kube clean --run " + s.cluster.Run()
+	if s.context != "" {
+		how += " --context " + s.context
+	}
+	if s.kubeconfig != "" {
+		how += " --kubeconfig " + s.kubeconfig
+	}
+	return fmt.Sprintf("run %s is still in the cluster; remove it: %s", s.cluster.Run(), how)
+}
+
+// configError is the exit code of a mistake where the way to the cluster is one.
+func configError(err error) error {
+	var wrong *kube.ConfigError
+	if errors.As(err, &wrong) {
+		return usage(err)
+	}
+	return err
+}
+
+// clusterOptions are what a plan asks of a cluster.
+func clusterOptions(want plan.Plan, kubeconfig, context string, say func(string, ...any)) (kube.Options, error) {
+	c := want.Cluster
+	o := kube.Options{
+		Kubeconfig: kubeconfig, Context: context, Image: c.Image, PullSecrets: c.PullSecrets,
+		ClientNode: c.ClientNode, ServerNode: c.ServerNode, NodeSelector: c.NodeSelector,
+		CPURequest: c.CPURequest, MemoryRequest: c.MemoryRequest, CPULimit: c.CPULimit, CPUs: c.CPUs,
+		Paths: want.Paths, Backends: want.Backends(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
+		SessionAffinity: c.SessionAffinity, TTL: c.TTL, Say: say, Inspect: c.Inspect,
+	}
+	if o.Image == "" {
+		o.Image = image.DefaultName(buildVersion()).String()
+	}
+	for _, text := range c.Tolerations {
+		t, err := plan.ParseToleration(text)
+		if err != nil {
+			return o, usage(err)
+		}
+		o.Tolerations = append(o.Tolerations, t)
+	}
+	for _, name := range want.Measured() {
+		base, _ := plan.CutContext(strings.TrimSuffix(name, plan.TwinSuffix))
+		o.Host = o.Host || base == profile.Host
+	}
+	return o, nil
+}
+
+// at returns the site that a profile is of.
+func (e *clusterEnvironment) at(name string) *site {
+	_, context := plan.CutContext(name)
+	for _, s := range e.sites {
+		if s.context == context {
+			return s
+		}
+	}
+	return e.sites[0]
+}
+
+func (e *clusterEnvironment) Facts(context.Context) (facts.Facts, error) {
+	all := facts.Facts{facts.Version: buildVersion()}
+	for _, s := range e.sites {
+		for _, name := range s.facts.Names() {
+			value := s.facts[name]
+			if s.context != "" && len(e.sites) > 1 {
+				value = s.context + ": " + value
+			}
+			if all[name] != "" && name != facts.Version {
+				value = all[name] + "; " + value
+			}
+			all[name] = value
+		}
+	}
+	return all, nil
+}
+
+// Profiles says of each profile whether it is what runs there.
+func (e *clusterEnvironment) Profiles(context.Context) ([]result.Profile, error) {
+	var all []result.Profile
+	for _, name := range e.plan.Measured() {
+		q := result.Profile{Name: name}
+		base, _ := plan.CutContext(strings.TrimSuffix(name, plan.TwinSuffix))
+		s := e.at(name)
+		switch {
+		case base == profile.Host:
+		case base != s.profile:
+			q.Skipped = fmt.Sprintf("the cluster runs %s", s.found())
+		default:
+			q.Skipped = s.broken
+		}
+		all = append(all, q)
+	}
+	return all, nil
+}
+
+// found is what runs there, with what showed it.
+func (s *site) found() string {
+	if s.verdict.Source == "" {
+		return s.profile
+	}
+	return s.profile + " (" + s.verdict.Source + ")"
+}
+
+func (e *clusterEnvironment) Endpoints(_ context.Context, name string, p plan.Path) (client, server wire.Endpoint, err error) {
+	s := e.at(name)
+	if silent := s.silent[bareName(name)+" "+p.String()]; silent != nil {
+		return client, server, &wire.NotServedError{Profile: name, Path: p.String(), Reason: "it did not pass its proof before the run: " + flatten(silent)}
+	}
+	client, server, err = s.cluster.Endpoints(bareName(name), p)
+	e.apart(name, &client, &server)
+	return client, server, err
+}
+
+func (e *clusterEnvironment) Backends(_ context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	client, servers, err = e.at(name).cluster.Backends(bareName(name), p, n)
+	e.apart(name, &client)
+	for i := range servers {
+		e.apart(name, &servers[i])
+	}
+	return client, servers, err
+}
+
+// flatten makes an error fit into a cell of a table.
+func flatten(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// bareName is a name without its context.
+func bareName(name string) string {
+	base, _ := plan.CutContext(name)
+	return base
+}
+
+// apart keeps endpoints of one name in several clusters apart.
+func (e *clusterEnvironment) apart(name string, ends ...*wire.Endpoint) {
+	_, context := plan.CutContext(name)
+	if context == "" {
+		return
+	}
+	for _, end := range ends {
+		end.Name = context + "/" + end.Name
+	}
+}
+
+// Conditions are those of all clusters: what differs between them cannot be told here.
+func (e *clusterEnvironment) Conditions() outcome.Conditions {
+	all, _ := e.Facts(context.Background()) // it has no error
+	c := outcome.FromFacts(all)
+	c.CPUs = slices.Clone(e.plan.Cluster.CPUs)
+	return c
+}
+
+func (e *clusterEnvironment) Close(ctx context.Context) error {
+	var errs []error
+	for _, s := range e.sites {
+		if s.cluster != nil {
+			errs = append(errs, s.named(s.cluster.Close(ctx)))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/image"
+	"github.com/cnibench/cnibench/internal/kube/recipe"
+	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// turnsEnvironment is one cluster on which the profiles of a plan are installed one after the other: a run.Stager. The
+// baseline is measured with the first of them.
+type turnsEnvironment struct {
+	program   *program
+	plan      plan.Plan
+	say       func(string, ...any)
+	installer *recipe.Installer
+	stages    [][]string
+	// at is the stage whose profile is installed, -1 for none; now is the cluster with the run's pods in it, nil for none.
+	at  int
+	now *clusterEnvironment
+	// facts are those of the first stage: a file has one header.
+	facts facts.Facts
+}
+
+// raiseInTurn installs the first profile of a plan. Nothing may stand there that was not installed by this program.
+func (p *program) raiseInTurn(ctx context.Context, want plan.Plan, say func(string, ...any)) (*turnsEnvironment, plan.Plan, error) {
+	e := &turnsEnvironment{program: p, plan: want, say: say, at: -1}
+	for _, name := range want.Profiles {
+		if !bareProfile(name) {
+			e.stages = append(e.stages, []string{name})
+		}
+	}
+	if len(e.stages) == 0 {
+		return nil, want, usage(errors.New("there is no profile to install: name some by --profiles (cnibench cni list)"))
+	}
+	for _, name := range want.Measured() {
+		if bareProfile(name) {
+			e.stages[0] = append(e.stages[0], name)
+		}
+	}
+	var args recipeArgs
+	if len(want.Cluster.Contexts) > 0 {
+		args.where.context = want.Cluster.Contexts[0]
+	}
+	args.where.kubeconfig = p.kubeconfig
+	o := recipe.Options{Source: p.charts, StopProxy: true, Image: want.Cluster.Image}
+	if o.Image == "" {
+		o.Image = image.DefaultName(buildVersion()).String()
+	}
+	var err error
+	if e.installer, err = p.installer(args, o); err != nil {
+		return nil, want, err
+	}
+	e.installer.Say = say
+	if err := e.enter(ctx, 0); err != nil {
+		return nil, want, takeDown(ctx, e, recipeError(err))
+	}
+	found, err := e.now.Facts(ctx)
+	if err != nil {
+		return nil, want, takeDown(ctx, e, err)
+	}
+	e.facts = found
+	e.facts[facts.InTurn] = strings.Join(e.names(), ", ") + ": installed one after the other; what the cluster does meanwhile is not cancelled out"
+	return e, want, nil
+}
+
+// names are the profiles in the order of their installation.
+func (e *turnsEnvironment) names() []string {
+	var all []string
+	for _, stage := range e.stages {
+		all = append(all, stage[0])
+	}
+	return all
+}
+
+// Stages makes this a run.Stager.
+func (e *turnsEnvironment) Stages() [][]string { return e.stages }
+
+// Enter makes this a run.Stager.
+func (e *turnsEnvironment) Enter(ctx context.Context, i int) error {
+	if e.at == i && e.now != nil {
+		return nil
+	}
+	return e.enter(ctx, i)
+}
+
+// enter takes away what stands, installs the profile of stage i, and proves that this is what runs there.
+func (e *turnsEnvironment) enter(ctx context.Context, i int) error {
+	if err := e.clear(ctx); err != nil {
+		return err
+	}
+	name := e.stages[i][0]
+	e.say("installing %s", name)
+	e.at = i // also if it comes to nothing: what was applied is taken away by its name
+	e.program.leaves(fmt.Sprintf("%s is installed; take it away: cnibench cni uninstall %s", name, name))
+	if err := e.installer.Install(ctx, name); err != nil {
+		return err
+	}
+	want := e.plan
+	want.Profiles = []string{name}
+	var err error
+	e.now, _, err = e.program.raiseCluster(ctx, want, e.program.kubeconfig, e.say)
+	return err
+}
+
+// clear removes the run's pods and the profile that is installed, with what that leaves on the nodes.
+func (e *turnsEnvironment) clear(ctx context.Context) error {
+	if e.now != nil {
+		if err := e.now.Close(ctx); err != nil {
+			return err
+		}
+		e.now = nil
+	}
+	if e.at < 0 {
+		return nil
+	}
+	name := e.stages[e.at][0]
+	e.say("taking %s away", name)
+	if err := e.installer.Uninstall(ctx, name); err != nil {
+		return fmt.Errorf("take %s away: %w", name, err)
+	}
+	e.at = -1
+	left, err := e.installer.Survey(ctx)
+	if err != nil {
+		return err
+	}
+	return e.installer.Sweep(ctx, left.Left)
+}
+
+func (e *turnsEnvironment) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
+
+// Profiles says of all profiles that they will stand, and of those of the stage whether they do.
+func (e *turnsEnvironment) Profiles(ctx context.Context) ([]result.Profile, error) {
+	here, err := e.now.Profiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range e.plan.Measured() {
+		if !slices.ContainsFunc(here, func(q result.Profile) bool { return q.Name == name }) {
+			here = append(here, result.Profile{Name: name})
+		}
+	}
+	return here, nil
+}
+
+func (e *turnsEnvironment) Endpoints(ctx context.Context, name string, p plan.Path) (client, server wire.Endpoint, err error) {
+	return e.now.Endpoints(ctx, name, p)
+}
+
+func (e *turnsEnvironment) Backends(ctx context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	return e.now.Backends(ctx, name, p, n)
+}
+
+func (e *turnsEnvironment) Conditions() outcome.Conditions {
+	if e.now == nil {
+		return outcome.Conditions{}
+	}
+	return e.now.Conditions()
+}
+
+func (e *turnsEnvironment) Close(ctx context.Context) error { return e.clear(ctx) }

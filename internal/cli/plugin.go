@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Names that kubectl calls a plugin by: itself, and what completes its arguments.
+const (
+	pluginName     = "kubectl-cnibench"
+	completionName = "kubectl_complete-cnibench"
+	pluginWords    = "kubectl cnibench"
+)
+
+// calledAs sets p up for the name that the program was called by, and returns the arguments that it means.
+func (p *program) calledAs(argv []string) []string {
+	if len(argv) == 0 {
+		return nil
+	}
+	switch strings.TrimSuffix(filepath.Base(argv[0]), ".exe") {
+	case pluginName:
+		p.plugin = true
+	case completionName:
+		p.plugin = true
+		return append([]string{cobra.ShellCompRequestCmd}, argv[1:]...)
+	}
+	return argv[1:]
+}
+
+// invocations are the calls of this program in an example.
+var invocations = regexp.MustCompile(`(?m)(^\s*|[|&] )(?:sudo )?cnibench `)
+
+// asPlugin makes the commands speak of themselves as kubectl calls them.
+func asPlugin(root *cobra.Command) {
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginWords}
+	var rename func(cmd *cobra.Command)
+	rename = func(cmd *cobra.Command) {
+		cmd.Example = invocations.ReplaceAllString(cmd.Example, "${1}"+pluginWords+" ")
+		for _, sub := range cmd.Commands() {
+			rename(sub)
+		}
+	}
+	rename(root)
+	if run, _, err := root.Find([]string{"run"}); err == nil {
+		onCluster(run)
+	}
+}
+
+// onCluster makes run measure on Kubernetes unless it is told otherwise.
+func onCluster(run *cobra.Command) {
+	env := run.Flags().Lookup("env")
+	env.DefValue = plan.EnvKubernetes // what help shows
+	work := run.RunE
+	run.RunE = func(cmd *cobra.Command, args []string) error {
+		if !env.Changed && !cmd.Flags().Changed("resume") {
+			if err := cmd.Flags().Set(env.Name, plan.EnvKubernetes); err != nil {
+				return usage(err)
+			}
+		}
+		return work(cmd, args)
+	}
+}
