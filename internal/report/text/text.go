@@ -123,7 +123,7 @@ func (p *printer) list(l report.List) {
 	p.heading(l.Heading)
 	name := 0
 	for _, i := range l.Items {
-		name = max(name, min(unit.Width(i.Name), 20))
+		name = max(name, min(unit.Width(i.Name), 28))
 	}
 	for _, i := range l.Items {
 		lead := "  " + unit.Left(i.Name, name) + "  "
