@@ -33,6 +33,7 @@ type site struct {
 	// context is "" where the plan names none, kubeconfig where it is looked for as kubectl does.
 	context, kubeconfig string
 	cluster             *kube.Cluster
+	clients             detect.Clients
 	// snapshot is what was read of it, verdict what that comes to.
 	snapshot detect.Snapshot
 	verdict  detect.Verdict
@@ -89,7 +90,7 @@ func (p *program) raiseSites(ctx context.Context, want plan.Plan, sites []*site,
 	}
 	for _, s := range e.sites {
 		p.leaves(s.leftovers())
-		if err := s.raise(ctx, e.of(s), say); err != nil {
+		if err := s.raise(ctx, e.plan, e.of(s), say); err != nil {
 			return nil, want, takeDown(ctx, e, s.named(err))
 		}
 	}
@@ -109,11 +110,10 @@ func (s *site) find(ctx context.Context, want plan.Plan, say func(string, ...any
 		return err
 	}
 	say("looking which CNI runs there")
-	clients, err := detect.ClientsOf(s.cluster.Config())
-	if err != nil {
+	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {
 		return err
 	}
-	if s.snapshot, err = detect.Read(ctx, clients, detect.ReadOptions{}); err != nil {
+	if s.snapshot, err = detect.Read(ctx, s.clients, detect.ReadOptions{}); err != nil {
 		return err
 	}
 	s.verdict = detect.Detect(s.snapshot)
@@ -133,7 +133,7 @@ func nameOf(v detect.Verdict) string {
 }
 
 // raise makes the pods and proves what was found.
-func (s *site) raise(ctx context.Context, profiles []string, say func(string, ...any)) error {
+func (s *site) raise(ctx context.Context, want plan.Plan, profiles []string, say func(string, ...any)) error {
 	if err := s.cluster.Up(ctx); err != nil {
 		return err
 	}
@@ -142,13 +142,29 @@ func (s *site) raise(ctx context.Context, profiles []string, say func(string, ..
 	if s.silent, err = s.cluster.Reach(ctx, profiles); err != nil {
 		return err
 	}
-	return s.prove(ctx, say)
+	say("proving what runs there")
+	ground := s.cluster.Ground(s.profile)
+	if want.Cluster.Inspect {
+		return s.inspect(ctx, want, ground)
+	}
+	return s.prove(ctx, ground)
+}
+
+// inspect proves with pods that may see more than those that measure, which are gone again before anything is measured.
+func (s *site) inspect(ctx context.Context, want plan.Plan, ground detect.Ground) (err error) {
+	o := detect.LookoutOptions{Run: s.cluster.Run(), Image: imageOf(want), Nodes: s.cluster.Nodes(), Family: want.Lab.Family}
+	post, err := detect.Post(ctx, s.clients, o)
+	if err != nil {
+		return hint.With(err, "leave out --inspect: some of what runs there stays unproven then")
+	}
+	defer func() { err = takeDown(ctx, post, err) }()
+	ground.Ends = append(ground.Ends, post.Ends()...)
+	return s.prove(ctx, ground)
 }
 
 // prove holds what the cluster's configuration says against what is seen from the pods.
-func (s *site) prove(ctx context.Context, say func(string, ...any)) error {
-	say("proving what runs there")
-	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, s.cluster.Ground(s.profile))
+func (s *site) prove(ctx context.Context, ground detect.Ground) error {
+	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, ground)
 	if err != nil {
 		return err
 	}
@@ -201,14 +217,11 @@ func configError(err error) error {
 func clusterOptions(want plan.Plan, kubeconfig, context string, say func(string, ...any)) (kube.Options, error) {
 	c := want.Cluster
 	o := kube.Options{
-		Kubeconfig: kubeconfig, Context: context, Image: c.Image, PullSecrets: c.PullSecrets,
+		Kubeconfig: kubeconfig, Context: context, Image: imageOf(want), PullSecrets: c.PullSecrets,
 		ClientNode: c.ClientNode, ServerNode: c.ServerNode, NodeSelector: c.NodeSelector,
 		CPURequest: c.CPURequest, MemoryRequest: c.MemoryRequest, CPULimit: c.CPULimit, CPUs: c.CPUs,
 		Paths: want.Paths, Backends: want.Backends(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
-		SessionAffinity: c.SessionAffinity, TTL: c.TTL, Say: say, Inspect: c.Inspect,
-	}
-	if o.Image == "" {
-		o.Image = image.DefaultName(buildVersion()).String()
+		SessionAffinity: c.SessionAffinity, TTL: c.TTL, Say: say,
 	}
 	for _, text := range c.Tolerations {
 		t, err := plan.ParseToleration(text)
@@ -222,6 +235,14 @@ func clusterOptions(want plan.Plan, kubeconfig, context string, say func(string,
 		o.Host = o.Host || base == profile.Host
 	}
 	return o, nil
+}
+
+// imageOf is the image of a plan, or the one that cnibench image makes of this version.
+func imageOf(want plan.Plan) string {
+	if want.Cluster.Image != "" {
+		return want.Cluster.Image
+	}
+	return image.DefaultName(buildVersion()).String()
 }
 
 // at returns the site that a profile is of.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/kube/recipe"
 	"github.com/cnibench/cnibench/internal/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -52,10 +51,7 @@ func (p *program) raiseInTurn(ctx context.Context, want plan.Plan, say func(stri
 		args.where.context = want.Cluster.Contexts[0]
 	}
 	args.where.kubeconfig = p.kubeconfig
-	o := recipe.Options{Source: p.charts, StopProxy: true, Image: want.Cluster.Image}
-	if o.Image == "" {
-		o.Image = image.DefaultName(buildVersion()).String()
-	}
+	o := recipe.Options{Source: p.charts, StopProxy: true, Image: imageOf(want)}
 	var err error
 	if e.installer, err = p.installer(args, o); err != nil {
 		return nil, want, err

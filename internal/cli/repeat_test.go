@@ -39,6 +39,19 @@ func TestRepeat(t *testing.T) {
 		},
 		"node":     func(p *plan.Plan) { p.Lab.Nodes, p.Lab.CPU, p.Lab.Iptables, p.Lab.Family = 3, "one", "legacy", 6 },
 		"services": func(p *plan.Plan) { p.Lab.Services, p.Lab.ServiceProxy, p.Lab.TrafficPolicy = 100, "nftables", "Local" },
+		"cluster": func(p *plan.Plan) {
+			p.Environment, p.Profiles = plan.EnvKubernetes, []string{"canal@old one", "host@new"}
+			p.Cluster = plan.Cluster{
+				Contexts: []string{"old one", "new"}, ClientNode: "n1", ServerNode: "n2", NodeSelector: map[string]string{"pool": "net", "a": ""},
+				Tolerations: []string{"dedicated=net:NoSchedule", "*"}, Image: "example.com/cnibench:1", PullSecrets: []string{"ns/pull"},
+				CPURequest: "500m", MemoryRequest: "64Mi", CPULimit: "2", CPUs: []int{1, 4}, SessionAffinity: true, External: "192.0.2.1:5201",
+				Inspect: true, TTL: 2 * time.Hour,
+			}
+		},
+		"in turn": func(p *plan.Plan) {
+			p.Environment, p.Profiles, p.Cluster.Install = plan.EnvKubernetes, []string{"flannel-vxlan", "calico-ebpf"}, true
+		},
+		"kind":     func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []string{"canal"} },
 		"policies": func(p *plan.Plan) { p.Lab.Policies, p.Lab.PoliciesUnselected = 3, 40 },
 	} {
 		want := quick

@@ -108,9 +108,6 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	if host {
 		p.Spec.DNSPolicy = corev1.DNSDefault
 	}
-	if isLooker(s.Name) {
-		seeing(&p.Spec)
-	}
 	for _, ref := range o.PullSecrets {
 		_, name := splitSecret(ref, "")
 		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})

@@ -45,9 +45,6 @@ type Options struct {
 	SessionAffinity bool
 	// Host makes host-network pods for the profile "host", and not only where a path begins or ends at a host.
 	Host bool
-	// Inspect makes one more host-network pod on each node of the path, with the rights to see its rules, its programs and its
-	// frames, so that what is found can be proved. (optional)
-	Inspect bool
 	// Name is the profile that was found in the cluster.
 	Name string
 	// TTL is how long the run may take: then its pods end by themselves, and what is left may be swept. Default a day.

@@ -159,7 +159,7 @@ type podSpec struct {
 func (p podSpec) Host() bool { return isHostPod(p.Name) }
 
 func isHostPod(name string) bool {
-	return name == hostClient || name == hostServer || name == external || isLooker(name)
+	return name == hostClient || name == hostServer || name == external
 }
 
 // serviceSpec is one Service to be.
@@ -215,11 +215,6 @@ func arrange(o Options, at placement) layout {
 					l.behind(service, l.pod(at, name))
 				}
 			}
-		}
-	}
-	if o.Inspect {
-		for name, node := range at.lookers() {
-			l.pods = append(l.pods, &podSpec{Name: name, Node: node})
 		}
 	}
 	return l

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,11 +155,46 @@ func command(p plan.Plan) string {
 	add(p.Lab.TrafficPolicy != "" && p.Lab.TrafficPolicy != d.Lab.TrafficPolicy, "traffic-policy", p.Lab.TrafficPolicy)
 	add(p.Lab.Policies != 0, "policies", fmt.Sprint(p.Lab.Policies))
 	add(p.Lab.PoliciesUnselected != 0, "policies-unselected", fmt.Sprint(p.Lab.PoliciesUnselected))
+	if p.OnCluster() {
+		onCluster(p.Cluster, add)
+	}
 	add(true, "seed", fmt.Sprint(p.Seed))
-	if !p.Twin {
-		line += " --no-twin"
+	for _, s := range []struct {
+		said bool
+		flag string
+	}{
+		{!p.Twin, "no-twin"}, {p.Cluster.SessionAffinity, "session-affinity"}, {p.Cluster.Inspect, "inspect"}, {p.Cluster.Install, "install"},
+	} {
+		if s.said {
+			line += " --" + s.flag
+		}
 	}
 	return line
+}
+
+// onCluster adds what a plan says of the clusters that it is for.
+func onCluster(c plan.Cluster, add func(said bool, flag, value string)) {
+	list := func(flag string, values []string) { add(len(values) > 0, flag, strings.Join(values, ",")) }
+	list("context", c.Contexts)
+	add(c.ClientNode != "", "client-node", c.ClientNode)
+	add(c.ServerNode != "", "server-node", c.ServerNode)
+	var labels, cpus []string
+	for _, name := range slices.Sorted(maps.Keys(c.NodeSelector)) {
+		labels = append(labels, name+"="+c.NodeSelector[name])
+	}
+	for _, n := range c.CPUs {
+		cpus = append(cpus, fmt.Sprint(n))
+	}
+	list("node-selector", labels)
+	list("tolerations", c.Tolerations)
+	add(c.Image != "", "image", c.Image)
+	list("pull-secrets", c.PullSecrets)
+	add(c.CPURequest != "", "cpu-request", c.CPURequest)
+	add(c.MemoryRequest != "", "memory-request", c.MemoryRequest)
+	add(c.CPULimit != "", "cpu-limit", c.CPULimit)
+	list("load-cpus", cpus)
+	add(c.External != "", "external", c.External)
+	add(c.TTL != 0 && c.TTL != plan.DefaultTTL, "ttl", c.TTL.String())
 }
 
 // quote makes s one word of a shell command.

@@ -2,10 +2,12 @@ package recipe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -119,7 +121,11 @@ func ready(n corev1.Node) bool {
 	})
 }
 
-const probeName = "cnibench-attach-"
+const (
+	probeName = "cnibench-attach-"
+	// detachLimit bounds how long pods may take to go.
+	detachLimit = time.Minute
+)
 
 // attaches makes a pod on each node that takes pods and waits until each has an address. The pods' image need not even be
 // there: a pod has its address before anything of it runs.
@@ -130,15 +136,7 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 	}
 	pods := i.client.CoreV1().Pods(metav1.NamespaceDefault)
 	var made []string
-	defer func() {
-		now := int64(0)
-		for _, name := range made {
-			gone := pods.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{GracePeriodSeconds: &now})
-			if err == nil && !apierrors.IsNotFound(gone) {
-				err = gone
-			}
-		}
-	}()
+	defer func() { err = errors.Join(err, i.detach(context.WithoutCancel(ctx), made)) }()
 	for _, n := range nodes.Items {
 		if n.Spec.Unschedulable || !ready(n) {
 			continue
@@ -162,6 +160,29 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// detach deletes pods and waits until they are gone: the CNI must still be there when the runtime asks it to detach them.
+func (i *Installer) detach(ctx context.Context, names []string) error {
+	ctx, stop := context.WithTimeout(ctx, detachLimit)
+	defer stop()
+	pods := i.client.CoreV1().Pods(metav1.NamespaceDefault)
+	var errs []error
+	for _, name := range names {
+		if err := pods.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	for _, name := range names {
+		errs = append(errs, i.until(ctx, "pod "+name+" is gone", func(ctx context.Context) (string, error) {
+			_, err := pods.Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return "", nil
+			}
+			return "it is still there", err
+		}))
+	}
+	return errors.Join(errs...)
 }
 
 // why is the last event of a pod.
@@ -191,7 +212,7 @@ func (i *Installer) image() string {
 // probe is a pod on a node, within the restrictions of the strictest clusters.
 func probe(node, image string) *corev1.Pod {
 	yes, no, user := true, false, int64(65532)
-	grace := int64(0)
+	grace := int64(1) // with 0 the object would be gone before the pod is
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: probeName, Labels: map[string]string{"app.kubernetes.io/managed-by": "cnibench"}},
 		Spec: corev1.PodSpec{

@@ -190,6 +190,9 @@ func (j *judge) seen(n Node) {
 			continue // containers of others are called so, too
 		}
 		j.add(n.Name, "device", d.Name, devices)
+		if d.Kind == "veth" && slices.ContainsFunc(d.Addresses, func(a netip.Prefix) bool { return n.PodCIDR.IsValid() && n.PodCIDR.Contains(a.Addr()) }) {
+			j.add(n.Name, "device", d.Name, gateways)
+		}
 	}
 	if c := n.Sight.Chains; c != nil {
 		for _, prefix := range slices.Sorted(maps.Keys(c.Prefixes)) {

@@ -23,6 +23,7 @@ func worn() Node {
 			Devices: []sight.Device{
 				{Name: "eth0", Kind: "device"}, {Name: "cni0", Kind: "bridge"}, {Name: "flannel.1", Kind: "vxlan"}, {Name: "tunl0", Kind: "ipip"},
 				{Name: "cali1234", Kind: "veth"}, {Name: "lxcbr0", Kind: "bridge"}, {Name: "lxc5", Kind: "veth"}, {Name: "cilium_vxlan", Kind: "vxlan"},
+				{Name: "veth1", Kind: "veth", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.1/32")}}, {Name: "veth2", Kind: "veth"},
 			},
 			Routes: []sight.Route{
 				{To: netip.MustParsePrefix("10.244.1.0/24"), Via: &via}, {To: netip.MustParsePrefix("10.9.0.0/16"), Via: &via},
@@ -56,7 +57,7 @@ func TestJudge(t *testing.T) {
 		"BPF program cali_tc_main on eth0 tc egress", "BPF program cil_from_netdev on eth0 tcx ingress",
 		"annotation flannel.alpha.coreos.com/*", "annotation projectcalico.org/*",
 		"definition ciliumnodes.cilium.io", "definition ippools.crd.projectcalico.org",
-		"device cali1234", "device cilium_vxlan", "device cni0", "device flannel.1", "device lxc5",
+		"device cali1234", "device cilium_vxlan", "device cni0", "device flannel.1", "device lxc5", "device veth1",
 		"file /etc/cni/net.d/05-cilium.conflist", "file /etc/cni/net.d/10-calico.conflist", "file /etc/cni/net.d/10-flannel.conflist.cilium_bak", "file /run/flannel/subnet.env", "file /sys/fs/bpf/tc/globals/cilium_ipcache",
 		"iptables chains KUBE-", "iptables chains cali-", "nftables table ip flannel-ipv4", "nftables table ip kube-proxy",
 		"route 10.244.0.64/26", "route 10.244.1.0/24", "taint node.cilium.io/agent-not-ready",

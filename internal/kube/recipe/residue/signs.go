@@ -63,6 +63,9 @@ var devices = []sign{
 	{"antrea-gw0", []string{Antrea}, harmDevice, rmDevice},
 }
 
+// gateways are veths with an address of the pods' range: the ptp plugin's ends of pods that nobody detached.
+var gateways = []sign{{"*", []string{Plugins}, harmDevice, rmDevice}}
+
 // clearChains is the command that takes all rules and chains away whose lines have a word: iptables-restore replaces a
 // table by what it is given.
 func clearChains(word string) string {
