@@ -3,7 +3,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm bench lint generate cover clean deps
+.PHONY: build demo test test-vm e2e fidelity bench lint generate cover clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -25,6 +25,10 @@ test-vm: ## what this machine's kernel lacks, on a distribution's kernel in an e
 	sh scripts/deps.sh vm
 	sh scripts/test-vm.sh
 
+e2e: ## real Kubernetes clusters on this machine: measured, tested with their faults, and taken down (half an hour the first time)
+	sh scripts/deps.sh e2e
+	$(SUDO) sh scripts/e2e.sh
+
 bench: build ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/bench.md
 	sh scripts/deps.sh bench
 	$(SUDO) bin/cnibench bench > docs/bench.md.new
@@ -33,7 +37,8 @@ bench: build ## the load engine against iperf3, netperf, wrk and plain C, interl
 lint: ## go vet and staticcheck, for Linux and for the portable core on darwin
 	go vet ./...
 	go run $(STATICCHECK) ./...
-	GOOS=darwin GOARCH=arm64 go vet . ./internal/cli ./internal/run ./internal/report/... ./internal/compare ./internal/plan
+	GOOS=darwin GOARCH=arm64 go vet . ./internal/cli ./internal/run ./internal/report/... ./internal/compare ./internal/plan ./internal/serve ./internal/image/... ./internal/kube/...
+	go vet -tags e2e ./e2e
 
 generate: ## generated documents
 	go generate ./...

@@ -5,6 +5,7 @@
 #   scripts/deps.sh run     what `make demo` needs
 #   scripts/deps.sh test    what `make test` needs besides
 #   scripts/deps.sh vm      what `make test-vm` needs
+#   scripts/deps.sh e2e     what `make e2e` and `make fidelity` need
 set -eu
 want=${1:-run}
 
@@ -47,6 +48,12 @@ if [ "$want" = bench ]; then
 	need gcc gcc gcc
 	need iperf3 iperf3 iperf3
 	need wrk wrk wrk
+fi
+if [ "$want" = e2e ]; then
+	need ip iproute2 iproute
+	need nft nftables nftables
+	need nsenter util-linux util-linux
+	need ps procps procps-ng
 fi
 if [ "$want" = vm ]; then
 	need ip iproute2 iproute

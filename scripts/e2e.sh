@@ -1,0 +1,83 @@
+#!/bin/sh
+# Measures real Kubernetes clusters, made on this machine from package registries alone, and tests on them: everything that
+# a run does on a cluster, with the faults that it must survive. Takes every cluster down again, and fails if anything is left
+# of a run in the cluster, or of a cluster on the machine.
+#
+#   scripts/e2e.sh                 all kinds of clusters
+#   scripts/e2e.sh CNI PROXY       one of them: flannel-vxlan, flannel-host-gw, bridge or ptp; iptables or nftables
+#
+# Results and reports are left in e2e/results.
+set -eu
+cd "$(dirname "$0")/.."
+[ "$(id -u)" -eq 0 ] || { echo "e2e.sh: needs root: it makes nodes of namespaces and cgroups" >&2; exit 2; }
+
+say() { echo "e2e: $*" >&2; }
+cluster=bin/cluster name=e2e
+make -s build
+CGO_ENABLED=0 go build -o $cluster ./internal/tool/cluster
+$cluster build
+image=$(bin/cnibench image -o bin/cnibench-image.tar)
+CNIBENCH_IMAGE=${image%@*} CNIBENCH_E2E_TOOL=$PWD/$cluster CNIBENCH_E2E_CLUSTER=$name
+export CNIBENCH_IMAGE CNIBENCH_E2E_TOOL CNIBENCH_E2E_CLUSTER
+mkdir -p e2e/results
+work=$(mktemp -d)
+
+# What of ours could be left on the machine. The cache of builds is meant to stay.
+machine() {
+	{
+		ip -o link | cut -d: -f2
+		ip netns list 2>/dev/null | cut -d' ' -f1
+		find /sys/fs/cgroup -type d \( -name 'cnib*' -o -name 'kubepods*' \)
+		# Processes, by program: what a node or a run of ours consists of.
+		ps -eo comm= | grep -E '^(kube|etcd|containerd|flanneld|cnibench|runc)' || true
+	} | sort
+}
+# What of a run could be left in a cluster.
+objects() { kubectl get namespaces,pods,services,clusterroles,clusterrolebindings,persistentvolumes -A -o name | sort; }
+
+finish() {
+	status=$?
+	trap - EXIT INT TERM
+	$cluster down --name $name >&2 || status=1
+	machine >"$work/machine.after"
+	if ! diff "$work/machine.before" "$work/machine.after" >&2; then
+		say "left on the machine: see above"
+		status=1
+	fi
+	rm -rf "$work"
+	[ $status -eq 0 ] && say "all held; nothing is left" || say "failed"
+	exit $status
+}
+$cluster down --name $name >/dev/null 2>&1 || true # of a run that was killed
+machine >"$work/machine.before"
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+on() { # on CNI PROXY TESTS
+	say "raising $1 with kube-proxy $2"
+	$cluster up --name $name --cni "$1" --proxy "$2" --image bin/cnibench-image.tar
+	KUBECONFIG=$($cluster status --name $name | awk '$1 == "kubeconfig" { print $2 }')
+	PATH=$(dirname "$($cluster status --name $name | awk '$1 == "kubectl" { print $2 }')"):$PATH
+	CNIBENCH_PROFILE=$1 CNIBENCH_PROXY=$2
+	export KUBECONFIG PATH CNIBENCH_PROFILE CNIBENCH_PROXY
+	objects >"$work/objects.before"
+	bin/cnibench cni detect --image "$CNIBENCH_IMAGE"
+	out=e2e/results/$1-$2
+	bin/cnibench run --env kubernetes --inspect --force --image "$CNIBENCH_IMAGE" -o "$out.jsonl" \
+		--paths host-to-host/cross-node,pod-to-pod/same-node,pod-to-pod/cross-node,pod-to-service/local,pod-to-service/remote,external-to-nodeport/remote \
+		--workloads 'stream,rr,crr,stream(udp,rate=100M),http(backends=2)' --repetitions 5 --duration 500ms
+	bin/cnibench report -f html "$out.jsonl" >"$out.html"
+	bin/cnibench check "$out.jsonl" || [ $? -eq 3 ] # on one machine it has something to say
+	go test -tags e2e -count=1 -timeout 20m -v -run "$3" ./e2e
+	objects >"$work/objects.after"
+	diff "$work/objects.before" "$work/objects.after" || { say "left in the cluster: see above"; exit 1; }
+	$cluster down --name $name
+}
+
+if [ $# -eq 2 ]; then
+	on "$1" "$2" .
+else
+	on flannel-vxlan iptables .
+	on flannel-host-gw nftables 'TestDetect|TestPaths'
+	on bridge iptables 'TestDetect|TestPaths'
+fi
