@@ -62,7 +62,7 @@ masquerade networkingBackend nodeImage readinessProbe resources typhaServiceName
 	},
 }
 
-// backends are flannel's, with the profile of ours and the pod MTU that each leaves of 1500 bytes.
+// backends are flannel's, with the profile of ours and the pod MTU that each leaves of 1500 bytes, which canal must be told.
 var backends = map[string]struct {
 	profile string
 	mtu     int
@@ -106,9 +106,7 @@ func (j *judge) flannelBackend(component string, v *values, names flannelNames) 
 		}
 	}
 	j.backendOptions(backend, v, names)
-	if g := v.at(names.mtu); g.given() && names.mtu != "" {
-		j.room(g, backend.text, b.mtu)
-	}
+	// Its MTU is the underlay's: flannel takes the encapsulation off by itself (pkg/backend/vxlan and wireguard, device.go).
 	var but []string
 	if port := v.at(names.port); names.port != "" && port.text == "4789" && backend.is("vxlan") {
 		j.find("tunnel-number", port, "UDP port %s, VNI %s, %s", port.text, or(v.at(names.vni).text, "1"), byWhom(port, v.defaultOf))

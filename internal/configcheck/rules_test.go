@@ -205,7 +205,7 @@ func TestOthers(t *testing.T) {
 		{"kind alone", "", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: control-plane}]\nnetworking: {kubeProxyMode: nftables}\n", "proxy-nodeports", ""},
 		{"kind with two", "", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking: {kubeProxyMode: none, podSubnet: 10.0.0.0/8, disableDefaultCni: true}\n---\n" + full + masq + "k8sServiceHost: kind-control-plane", "two-cnis unknown-key", "cilium-native"},
 		{"flannel chart", "", "flannel: {backend: vxlan}", "", "flannel-vxlan"},
-		{"flannel rke2", "rke2-flannel", "flannel: {mtu: 1500}", "tunnel-number mtu-too-large", "flannel-vxlan"},
+		{"flannel rke2", "rke2-flannel", "flannel: {mtu: 1500}", "tunnel-number", "flannel-vxlan"},
 		{"flannel host-gw", "", "flannel: {backend: host-gw, vni: 5}", "backend-unused", "flannel-host-gw"},
 		{"flannel direct", "", "Network: 10.0.0.0/16\nBackend: {Type: vxlan, DirectRouting: true}", "cross-subnet", "flannel-vxlan"},
 		{"flannel slip", "", "Network: 10.0.0.0/16\nBackend: {Type: vlxan, Prt: 1}", "flannel-backend unknown-key", ""},
