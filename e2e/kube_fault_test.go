@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/wire"
@@ -365,10 +366,6 @@ func TestStreamIsCut(t *testing.T) {
 func TestStreamFallsSilent(t *testing.T) {
 	w, config := behindWall(t)
 	c := raiseOnePath(t, config)
-	direct, err := kube.Connect(options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	word := token(t, c)
 	trial := underway(t, c)
 	if len(agents(t, word)) != 2 {
@@ -383,7 +380,6 @@ func TestStreamFallsSilent(t *testing.T) {
 	if left := agents(t, word); len(left) > 0 {
 		t.Errorf("agents %v outlive their lifeline", left)
 	}
-	_ = direct
 	w.cut() // so that the pods can be taken down
 }
 
@@ -483,7 +479,7 @@ func TestAPIServerRestarts(t *testing.T) {
 func TestNodeGoesNotReady(t *testing.T) {
 	disturb(t, "status")
 	c := raiseOnePath(t, options(t).Kubeconfig)
-	trial := underway(t, c)
+	underway(t, c)
 	node := c.Facts()[kube.FactServer]
 	disturb(t, "pause", node)
 	defer disturb(t, "resume", node)
@@ -503,11 +499,6 @@ func TestNodeGoesNotReady(t *testing.T) {
 		}
 		return false, "no condition"
 	})
-	server, _, err := c.Endpoints("cni", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
-	_ = server
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, end, err := c.Endpoints("cni", podToPod)
 	if err != nil {
 		t.Fatal(err)
@@ -519,7 +510,6 @@ func TestNodeGoesNotReady(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("node %s is not ready", node)) {
 		t.Errorf("the node is not named: %v", err)
 	}
-	_ = trial
 }
 
 func waitFor(t *testing.T, limit time.Duration, done func() (bool, string)) {
@@ -537,4 +527,46 @@ func waitFor(t *testing.T, limit time.Duration, done func() (bool, string)) {
 	}
 }
 
-var _ = io.EOF
+// TestPolicyRefuses has an admission policy of the cluster refuse the run's pods.
+func TestPolicyRefuses(t *testing.T) {
+	disturb(t, "status") // a policy is in force for everybody
+	o := options(t)
+	o.Paths = []plan.Path{podToPod}
+	c, err := kube.Connect(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, name := c.Client().AdmissionregistrationV1(), "cnibench-e2e-"+c.Run()
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+		}}}},
+		Validations: []admissionv1.Validation{{Expression: "!has(object.metadata.labels) || !('" + kube.LabelRun + "' in object.metadata.labels)", Message: "no measurements here"}},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	if _, err := client.ValidatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = client.ValidatingAdmissionPolicies().Delete(context.Background(), name, metav1.DeleteOptions{})
+	})
+	if _, err := client.ValidatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = client.ValidatingAdmissionPolicyBindings().Delete(context.Background(), name, metav1.DeleteOptions{})
+	})
+	waitFor(t, time.Minute, func() (bool, string) {
+		trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kube.LabelRun: "x"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+		_, err := c.Client().CoreV1().Pods("default").Create(t.Context(), trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), "no measurements here"), fmt.Sprint(err)
+	})
+	err = c.Up(t.Context())
+	t.Logf("%v | hint: %s", err, hint.Of(err))
+	if err == nil || !strings.Contains(err.Error(), "no measurements here") || !strings.Contains(hint.Of(err), "policy of this cluster") {
+		t.Errorf("%v | hint: %s", err, hint.Of(err))
+	}
+	takeDown(t, c)
+}

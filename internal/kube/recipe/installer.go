@@ -130,6 +130,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 		}
 	}
 	inv := newInventory(out)
+	inv.Source = i.Source
 	if i.DryRun == "" && out.Recipe.KubeProxy == "none" && i.StopProxy {
 		if err := i.stopProxy(ctx, inv); err != nil {
 			return err

@@ -24,6 +24,8 @@ type inventory struct {
 	Profile  string   `json:"profile"`
 	Variant  string   `json:"variant"`
 	Versions []string `json:"versions,omitempty"`
+	// Source is where the chart or manifest came from instead of the recipe's address: its version is then its own.
+	Source string `json:"source,omitempty"`
 	// Wait are the workloads that must have rolled out.
 	Wait  []string `json:"wait,omitempty"`
 	Items []item   `json:"items,omitempty"`

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -33,25 +32,23 @@ func decoded(text string) ([]object, error) {
 		if len(fields) == 0 {
 			continue // comments alone
 		}
-		o := &unstructured.Unstructured{Object: fields}
-		if o.IsList() {
-			err = o.EachListItem(func(item runtime.Object) error {
-				one, ok := item.(object)
-				if !ok {
-					return fmt.Errorf("document %d: an item of the list is no object", n)
-				}
-				list = append(list, one)
-				return nil
-			})
+		items := []object{{Object: fields}}
+		if items[0].GetKind() == "List" {
+			of, err := items[0].ToList()
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("document %d: %w", n, err)
 			}
-			continue
+			items = nil
+			for at := range of.Items {
+				items = append(items, &of.Items[at])
+			}
 		}
-		if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
-			return nil, fmt.Errorf("document %d: no object: it lacks apiVersion, kind or metadata.name", n)
+		for _, o := range items {
+			if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
+				return nil, fmt.Errorf("document %d: no object: it lacks apiVersion, kind or metadata.name", n)
+			}
 		}
-		list = append(list, o)
+		list = append(list, items...)
 	}
 }
 
