@@ -45,8 +45,8 @@ type Cluster struct {
 	// NodeSelector bounds the choice; Tolerations are written key[=value][:effect].
 	NodeSelector map[string]string `json:"node_selector,omitempty"`
 	Tolerations  []string          `json:"tolerations,omitempty"`
-	// Image is that of the agents; "" is the one that cnibench image makes of this version. PullSecrets are names of Secrets of
-	// the namespace of the kubeconfig's context, copied into that of the run.
+	// Image is that of the agents; "" is the one that cnibench image makes of this version. PullSecrets are Secrets as
+	// namespace/name, or name in the namespace default, copied into that of the run.
 	Image       string   `json:"image,omitempty"`
 	PullSecrets []string `json:"pull_secrets,omitempty"`
 	// CPURequest, MemoryRequest and CPULimit are quantities for each agent's pod; no limit is "".
