@@ -210,6 +210,9 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	if !cmd.Flags().Changed("seed") && p.Seed == 0 {
 		p.Seed, a.drawn = rand.Uint64N(1_000_000_000), true
 	}
+	if a.file == "" && p.OnCluster() && changed["warmup"] == "" {
+		p.Warmup = plan.ClusterWarmup
+	}
 	p = p.Settle()
 	return p, both(faults, p.Validate(), changed)
 }

@@ -32,7 +32,6 @@ var clusterFlags = []planFlag{
 		p.Cluster.CPUs, err = plan.ParseCPUs(s)
 		return err
 	}},
-	{"external", "kubernetes.external", "`address:port` outside the cluster for pod-to-external, where cnibench hold listens", func(p *plan.Plan, s string) error { p.Cluster.External = s; return nil }},
 	{"ttl", "kubernetes.ttl", "`time` after which what a killed run left may be removed", func(p *plan.Plan, s string) error { return setDuration(&p.Cluster.TTL, s) }},
 }
 

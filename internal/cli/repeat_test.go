@@ -44,7 +44,7 @@ func TestRepeat(t *testing.T) {
 			p.Cluster = plan.Cluster{
 				Contexts: []string{"old one", "new"}, ClientNode: "n1", ServerNode: "n2", NodeSelector: map[string]string{"pool": "net", "a": ""},
 				Tolerations: []string{"dedicated=net:NoSchedule", "*"}, Image: "example.com/cnibench:1", PullSecrets: []string{"ns/pull"},
-				CPURequest: "500m", MemoryRequest: "64Mi", CPULimit: "2", CPUs: []int{1, 4}, SessionAffinity: true, External: "192.0.2.1:5201",
+				CPURequest: "500m", MemoryRequest: "64Mi", CPULimit: "2", CPUs: []int{1, 4}, SessionAffinity: true,
 				Inspect: true, TTL: 2 * time.Hour,
 			}
 		},

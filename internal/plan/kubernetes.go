@@ -27,8 +27,8 @@ const Detected = "detected"
 const (
 	// DefaultTTL is how long the objects of a run may live when nobody is left to delete them.
 	DefaultTTL = time.Hour
-	// clusterWarmup is longer than the lab's: the queues and CPUs of real machines need it.
-	clusterWarmup = 100 * time.Millisecond
+	// ClusterWarmup is longer than the lab's: the queues and CPUs of real machines need it.
+	ClusterWarmup = 100 * time.Millisecond
 	// betweenClusterTrials is what a trial costs there besides its warm-up and window: its messages go by way of the API
 	// server and the kubelet.
 	betweenClusterTrials = 60 * time.Millisecond
@@ -57,8 +57,6 @@ type Cluster struct {
 	CPUs []int `json:"cpus,omitempty"`
 	// SessionAffinity makes the measured Services keep a client with one backend.
 	SessionAffinity bool `json:"session_affinity,omitempty"`
-	// External is an address outside the cluster for pod-to-external, with the port of a cnibench server; "" for none.
-	External string `json:"external,omitempty"`
 	// Inspect puts a pod with the rights to look on both nodes, to prove what runs there; otherwise some of it stays unproven.
 	Inspect bool `json:"inspect,omitempty"`
 	// Install installs each profile in turn, measures it and removes it again; otherwise what stands there is measured.
@@ -86,9 +84,6 @@ func (p Plan) settleCluster() Plan {
 		if len(p.Cluster.Contexts) > 1 {
 			p.Baseline = At(profile.Host, p.Cluster.Contexts[0])
 		}
-	}
-	if p.Warmup == usual.Warmup {
-		p.Warmup = clusterWarmup
 	}
 	if p.Cluster.TTL == 0 {
 		p.Cluster.TTL = max(DefaultTTL, 2*p.Budget)

@@ -25,7 +25,7 @@ func TestClusterSettles(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(p.Profiles, []string{Detected}) || p.Baseline != "host" || p.Warmup != clusterWarmup || p.Cluster.TTL != time.Hour {
+	if !slices.Equal(p.Profiles, []string{Detected}) || p.Baseline != "host" || p.Cluster.TTL != time.Hour {
 		t.Errorf("got %+v", p)
 	}
 	p = p.Resolve(map[string]string{"": "flannel-vxlan"})
@@ -120,7 +120,6 @@ kubernetes:
   cpuLimit: "2"
   cpus: 1,4-5
   sessionAffinity: true
-  external: 192.0.2.1:5201
   ttl: 2h
 `
 
@@ -132,10 +131,13 @@ func TestClusterFile(t *testing.T) {
 	want := Cluster{
 		Contexts: []string{"a"}, ClientNode: "n1", ServerNode: "n2", NodeSelector: map[string]string{"pool": "net", "kubernetes.io/arch": "amd64"},
 		Tolerations: []string{"dedicated=net:NoSchedule"}, Image: "example.com/cnibench:1", PullSecrets: []string{"pull"}, CPURequest: "500m",
-		MemoryRequest: "64Mi", CPULimit: "2", CPUs: []int{1, 4, 5}, SessionAffinity: true, External: "192.0.2.1:5201", TTL: 2 * time.Hour,
+		MemoryRequest: "64Mi", CPULimit: "2", CPUs: []int{1, 4, 5}, SessionAffinity: true, TTL: 2 * time.Hour,
 	}
-	if diff := cmp.Diff(want, p.Cluster); diff != "" {
-		t.Error(diff)
+	if diff := cmp.Diff(want, p.Cluster); diff != "" || p.Warmup != ClusterWarmup {
+		t.Errorf("warm-up %s; %s", p.Warmup, diff)
+	}
+	if p, err := Parse("plan.yaml", strings.NewReader(clusterFile+"warmup: 20ms\n")); err != nil || p.Warmup != 20*time.Millisecond {
+		t.Errorf("a warm-up that is said: %s, %v", p.Warmup, err)
 	}
 	_, err = Parse("plan.yaml", strings.NewReader(strings.NewReplacer("contexts: [a]", "context: a", "cpus: 1,4-5", "cpus: 5-4", "{pool: net,", "{[1]: net,").Replace(clusterFile)))
 	for _, want := range []string{`plan.yaml:6:`, `unknown key "kubernetes.context"`, `"5-4" is not a list of CPUs`, "plan.yaml:9:"} {

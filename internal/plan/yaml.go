@@ -36,6 +36,9 @@ func Parse(name string, r io.Reader) (Plan, error) {
 				d.fault(root, must, "is missing")
 			}
 		}
+		if _, said := d.lines["warmup"]; !said && p.OnCluster() {
+			p.Warmup = ClusterWarmup
+		}
 		p = p.Settle()
 		d.validate(p, root.Line)
 	}

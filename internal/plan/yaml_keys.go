@@ -50,7 +50,6 @@ func (d *decoder) clusterKeys(c *Cluster) keys {
 		"cpuLimit":        d.text(&c.CPULimit),
 		"cpus":            readAs(d, &c.CPUs, ParseCPUs),
 		"sessionAffinity": d.truth(&c.SessionAffinity),
-		"external":        d.text(&c.External),
 		"inspect":         d.truth(&c.Inspect),
 		"install":         d.truth(&c.Install),
 		"ttl":             d.span(&c.TTL),

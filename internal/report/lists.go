@@ -193,7 +193,6 @@ func onCluster(c plan.Cluster, add func(said bool, flag, value string)) {
 	add(c.MemoryRequest != "", "memory-request", c.MemoryRequest)
 	add(c.CPULimit != "", "cpu-limit", c.CPULimit)
 	list("load-cpus", cpus)
-	add(c.External != "", "external", c.External)
 	add(c.TTL != 0 && c.TTL != plan.DefaultTTL, "ttl", c.TTL.String())
 }
 
