@@ -50,8 +50,9 @@ func dialUntil(ctx context.Context, address string) error {
 		if err == nil {
 			return conn.Close()
 		}
-		// What ends with the time is not what was wrong before.
-		if last == nil || ctx.Err() == nil {
+		// Silence says less than a refusal, and the end of the time looks like it.
+		var slow net.Error
+		if last == nil || !errors.As(err, &slow) || !slow.Timeout() {
 			last = err
 		}
 		select {

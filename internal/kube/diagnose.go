@@ -141,8 +141,13 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 		return ""
 	}
 	s := judge(p)
-	if s.ready {
-		return c.ailing(ctx, p)
+	// A pod is not ready, and in the end evicted, when its node is not.
+	ailing := c.ailing(ctx, p)
+	switch {
+	case ailing != "" && s.hopeless:
+		return "pod " + name + " on node " + p.Spec.NodeName + ": " + s.why + "; " + ailing
+	case ailing != "" || s.ready:
+		return ailing
 	}
 	why := s.why
 	if warned := c.warned(ctx, p); why == "" && warned != "" {

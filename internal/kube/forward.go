@@ -83,28 +83,51 @@ func (t *tunnel) open(port int) error {
 
 // knock opens the door of a pod and has an agent started behind it.
 func (c *Cluster) knock(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
-	t, err := c.dialDoor(pod, c.id().door(isHostPod(pod)))
-	if err != nil {
-		return nil, fmt.Errorf("port-forward to pod %s: %w", pod, inWords(cause(ctx, err)))
+	type opened struct {
+		tunnel *tunnel
+		err    error
 	}
-	greeted := make(chan error, 1)
-	go func() { greeted <- door.Knock(t.Stream, t.r, c.token) }()
+	came := make(chan opened, 1)
+	go func() {
+		t, err := c.enter(pod)
+		came <- opened{t, err}
+	}()
 	late := time.NewTimer(helloLimit)
 	defer late.Stop()
+	var why error
 	select {
-	case err = <-greeted:
+	case o := <-came:
+		if o.err != nil {
+			return nil, fmt.Errorf("port-forward to pod %s: %w", pod, inWords(o.err))
+		}
+		return o.tunnel, nil
 	case <-late.C:
-		err = fmt.Errorf("it did not open within %s", helloLimit)
+		why = fmt.Errorf("it did not open within %s", helloLimit)
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		why = context.Cause(ctx)
 	}
-	if err == nil {
+	// A connection that comes about all the same is not wanted any more.
+	go func() {
+		if o := <-came; o.err == nil {
+			_ = o.tunnel.Close()
+		}
+	}()
+	return nil, fmt.Errorf("port-forward to pod %s: %w", pod, c.seen(why, pod))
+}
+
+// enter dials a pod's door and says the token.
+func (c *Cluster) enter(pod string) (*tunnel, error) {
+	t, err := c.dialDoor(pod, c.id().door(isHostPod(pod)))
+	if err != nil {
+		return nil, err
+	}
+	if err = door.Knock(t.Stream, t.r, c.token); err == nil {
 		return t, nil
 	}
 	if said := t.said.String(); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
-	return nil, errors.Join(fmt.Errorf("the door of pod %s: %w", pod, err), t.Close())
+	return nil, errors.Join(err, t.Close())
 }
 
 func (t *tunnel) Read(b []byte) (int, error) { return t.r.Read(b) }

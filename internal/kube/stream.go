@@ -49,11 +49,29 @@ func (c *Cluster) remote(ctx context.Context, pod string, argv []string, o remot
 	if err != nil {
 		return err
 	}
-	return both.StreamWithContext(ctx, o)
+	ended := make(chan error, 1)
+	go func() { ended <- both.StreamWithContext(ctx, o) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	// It heeds ctx, but not while it waits for a kubelet that does not answer.
+	late := time.NewTimer(farewell)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		return fmt.Errorf("%w: %w", errAbandoned, context.Cause(ctx))
+	}
 }
 
-// Exec runs argv in a pod of the run and returns its standard output, whatever became of it. The error says how it ended,
-// with its last words.
+// errAbandoned is of a command whose streams may be in use yet.
+var errAbandoned = errors.New("the kubelet does not answer")
+
+// Exec runs argv in a pod of the run and returns its standard output, also that of a command that failed. The error says
+// how it ended, with its last words.
 func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
 	var out bounded
 	var tail tail
@@ -66,6 +84,9 @@ func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, 
 	}
 	if words := tail.String(); words != "" {
 		err = fmt.Errorf("%w: %s", err, words)
+	}
+	if errors.Is(err, errAbandoned) {
+		return nil, fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, err)
 	}
 	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, inWords(cause(ctx, err)))
 }
@@ -137,7 +158,12 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	first := sync.OnceFunc(func() { close(s.heard) })
 	go func() {
 		defer stop()
-		s.err = broken(c.exec(life, pod, append([]string{program}, AgentArguments()...), remotecommand.StreamOptions{Stdin: inside, Stdout: announcing{outside, first}, Stderr: &s.tail}))
+		s.err = c.exec(life, pod, append([]string{program}, AgentArguments()...), remotecommand.StreamOptions{Stdin: inside, Stdout: announcing{outside, first}, Stderr: &s.tail})
+		select {
+		case <-s.heard:
+			s.err = broken(s.err)
+		default: // what never stood did not break
+		}
 		close(s.done)
 		_ = outside.CloseWithError(s.err) // nil is the end of input
 		_ = inside.CloseWithError(io.ErrClosedPipe)
@@ -155,11 +181,9 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 		if words := s.tail.String(); words != "" {
 			err = fmt.Errorf("%w: %s", err, words)
 		}
-		if seen := c.lookAt(pod); seen != "" {
-			err = fmt.Errorf("%w; %s", err, seen)
-		}
+		err = c.seen(err, pod)
 	case <-late.C:
-		err = fmt.Errorf("no word from the agent for %s", helloLimit)
+		err = c.seen(fmt.Errorf("no word from the agent for %s", helloLimit), pod)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -231,6 +255,14 @@ func (s *stream) LastWords() string {
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// seen adds to err what the cluster says of a pod.
+func (c *Cluster) seen(err error, pod string) error {
+	if seen := c.lookAt(pod); seen != "" {
+		return fmt.Errorf("%w; %s", err, seen)
+	}
+	return err
 }
 
 // lookAt is look within its limit.
