@@ -137,7 +137,7 @@ func command(p plan.Plan) string {
 	add(p.MaxRepetitions != 0, "max-repetitions", fmt.Sprint(p.MaxRepetitions))
 	add(p.Precision != 0, "precision", fmt.Sprint(p.Precision))
 	add(true, "duration", p.Duration.String())
-	add(p.Warmup != d.Warmup, "warmup", p.Warmup.String())
+	add(p.Warmup != d.Warmup || p.OnCluster(), "warmup", p.Warmup.String())
 	// The preset that a run starts from has a budget, so that there was none must be said.
 	add(true, "budget", p.Budget.String())
 	add(p.Baseline != d.Baseline, "baseline", p.Baseline)
