@@ -145,20 +145,8 @@ func moduleDir(ctx context.Context, src string, comp component) (string, error) 
 	return strings.TrimSpace(dir), err
 }
 
-// withoutImports drops the lines that import packages whose path ends in one of the names.
-func withoutImports(text string, names []string) string {
-	var kept []string
-	for line := range strings.Lines(text) {
-		drop := false
-		for _, n := range names {
-			drop = drop || strings.HasSuffix(strings.TrimSpace(line), "/"+n+`"`)
-		}
-		if !drop {
-			kept = append(kept, line)
-		}
-	}
-	return strings.Join(kept, "")
-}
+// pausePackage is found from anywhere in the module.
+const pausePackage = "github.com/cnibench/cnibench/internal/tool/cluster/pause"
 
 // pause builds our own program for sandboxes; the Go tool knows when there is nothing to do.
 func (c cache) pause(ctx context.Context, w io.Writer) error {
@@ -166,7 +154,7 @@ func (c cache) pause(ctx context.Context, w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(w, "building pause ...")
-	_, err := goTool(ctx, ".", "build", "-ldflags", "-s -w", "-o", c.bin("pause"), "./internal/tool/cluster/pause")
+	_, err := goTool(ctx, ".", "build", "-ldflags", "-s -w", "-o", c.bin("pause"), pausePackage)
 	return hint.With(err, "run it in the directory of the module")
 }
 

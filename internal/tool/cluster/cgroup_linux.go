@@ -77,7 +77,7 @@ func parseHierarchies(own, mountinfo string) []hierarchy {
 
 // joinCgroups puts this process into groups of the given name, below its own in version 1, at the top in a pure version 2
 // tree, where a group with processes can hand no controllers down. The caller then unshares its cgroup namespace and,
-// in it, calls splitCgroups.
+// in it, calls partDaemons.
 func joinCgroups(all []hierarchy, name string) error {
 	for _, h := range all {
 		parent := h.own
@@ -127,40 +127,34 @@ func enableControllers(dir string) {
 	}
 }
 
-// splitCgroups parts the node's daemons, of which this process is the first, from the pods, and confines both to CPUs; ""
-// is no confinement. The paths are those that the node sees: its own groups are the roots.
-func splitCgroups(all []hierarchy, daemonCPUs, podCPUs string) error {
+// partDaemons moves the node's daemons, of which this process is the first, into a group of their own, confined to CPUs
+// ("" for all). Kubelets keep pods elsewhere. The groups are named as the node sees them: its own are the roots.
+func partDaemons(all []hierarchy, cpus string) error {
 	for _, h := range all {
 		pure := h.v2() && len(all) == 1
 		if !pure && !h.controls("cpuset") {
 			continue
 		}
-		daemons, pods := filepath.Join(h.mount, "cnibench-daemons"), filepath.Join(h.mount, "kubepods")
-		for _, dir := range []string{daemons, pods} {
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				return err
-			}
-		}
-		if pure {
-			if err := joinGroup(daemons); err != nil {
-				return err
-			}
-			enableControllers(h.mount)
-		} else if err := errors.Join(inheritCPUs(h.mount, daemons), inheritCPUs(h.mount, pods)); err != nil {
+		dir := filepath.Join(h.mount, "cnibench-daemons")
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
-		for dir, cpus := range map[string]string{daemons: daemonCPUs, pods: podCPUs} {
-			if cpus == "" {
-				continue
-			}
-			if err := os.WriteFile(filepath.Join(dir, "cpuset.cpus"), []byte(cpus), 0); err != nil {
-				return fmt.Errorf("confine %s to CPUs %s: %w", filepath.Base(dir), cpus, err)
-			}
-		}
 		if !pure {
-			if err := joinGroup(daemons); err != nil {
+			if err := inheritCPUs(h.mount, dir); err != nil {
 				return err
 			}
+		}
+		if err := joinGroup(dir); err != nil {
+			return err
+		}
+		if pure {
+			enableControllers(h.mount) // only now that no process is in the node's top group
+		}
+		if cpus == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cpuset.cpus"), []byte(cpus), 0); err != nil {
+			return fmt.Errorf("confine daemons to CPUs %s: %w", cpus, err)
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ type values struct {
 	CA, Cert, Key                            string
 	DNS, Proxy, PodRanges                    string
 	PauseImage, KubeProxyImage, BusyboxImage string
-	Namespace                                string
+	Namespace, ReservedCPUs                  string
 }
 
 func render(name string, v values) ([]byte, error) {
@@ -39,10 +39,18 @@ type files map[string][]byte
 
 func (f files) pair(name string, p keyPair) { f[name+".crt"], f[name+".key"] = p.Cert, p.Key }
 
-// clusterFiles are the configuration of every node, by name, and the administrator's kubeconfig for this machine, where
-// the API server is at hostServer.
-func clusterFiles(r request, hostServer string, now time.Time) (map[string]files, []byte, error) {
-	ca, err := newAuthority(now)
+// machineFacts are what a configuration takes from the machine.
+type machineFacts struct {
+	// HostServer is where the machine itself reaches the API server.
+	HostServer string
+	// ReservedCPUs are those that pods keep off, "" for none.
+	ReservedCPUs string
+	Now          time.Time
+}
+
+// clusterFiles are the configuration of every node, by name, and the administrator's kubeconfig for this machine.
+func clusterFiles(r request, m machineFacts) (map[string]files, []byte, error) {
+	ca, err := newAuthority(m.Now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,7 +58,7 @@ func clusterFiles(r request, hostServer string, now time.Time) (map[string]files
 	server := netip.AddrPortFrom(nodes[0].Addr4, apiPort).String()
 	all := map[string]files{}
 	for _, n := range nodes {
-		f, err := nodeFiles(ca, n, server)
+		f, err := nodeFiles(ca, n, values{Server: server, ReservedCPUs: m.ReservedCPUs})
 		if err != nil {
 			return nil, nil, fmt.Errorf("configure %s: %w", n.Name, err)
 		}
@@ -62,22 +70,22 @@ func clusterFiles(r request, hostServer string, now time.Time) (map[string]files
 		}
 		all[n.Name] = f
 	}
-	admin, err := kubeconfig(ca, hostServer, "kubernetes-admin", "system:masters")
+	admin, err := kubeconfig(ca, m.HostServer, "kubernetes-admin", "system:masters")
 	return all, admin, err
 }
 
-func nodeFiles(ca *authority, n node, server string) (files, error) {
+func nodeFiles(ca *authority, n node, v values) (files, error) {
 	f := files{"ca.crt": ca.Cert}
 	serving, err := ca.issue("system:node:"+n.Name, "system:nodes", n.Name, n.Addr4.String(), n.Addr6.String(), "127.0.0.1")
 	if err != nil {
 		return nil, err
 	}
 	f.pair("kubelet", serving)
-	if f["kubelet.conf"], err = kubeconfig(ca, server, "system:node:"+n.Name, "system:nodes"); err != nil {
+	if f["kubelet.conf"], err = kubeconfig(ca, v.Server, "system:node:"+n.Name, "system:nodes"); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"kubelet.yaml", "containerd.toml"} {
-		if f[name], err = render(name, values{}); err != nil {
+		if f[name], err = render(name, v); err != nil {
 			return nil, err
 		}
 	}
@@ -210,4 +218,24 @@ func flannelManifest(upstream, backend string) (string, error) {
 		network, network+"\n      \"EnableIPv6\": true,\n      \"IPv6Network\": \""+podRange6+"\",",
 		vxlan, `"Type": "`+backend+`"`,
 	).Replace(upstream), nil
+}
+
+// parsePodCIDRs reads the answer of `kubectl get nodes -o json`; nodes without ranges are left out.
+func parsePodCIDRs(text []byte) (map[string][]netip.Prefix, error) {
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Spec     struct{ PodCIDRs []netip.Prefix }
+		}
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("list of nodes: %w", err)
+	}
+	ranges := map[string][]netip.Prefix{}
+	for _, n := range list.Items {
+		if len(n.Spec.PodCIDRs) > 0 {
+			ranges[n.Metadata.Name] = n.Spec.PodCIDRs
+		}
+	}
+	return ranges, nil
 }

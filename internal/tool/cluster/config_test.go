@@ -48,10 +48,33 @@ func TestTemplatesAreWholeYAML(t *testing.T) {
 	}
 }
 
+func TestReservedCPUs(t *testing.T) {
+	for _, c := range []struct{ online, pods, want string }{
+		{"0-3", "", ""}, {"0-3", "1,3", "0,2"}, {"0-1", "1", "0"}, {"0-7", "0-2,6", "3,4,5,7"},
+	} {
+		got, err := reservedCPUs(c.online, c.pods)
+		if err != nil || got != c.want {
+			t.Errorf("reservedCPUs(%q, %q) = %q, %v, want %q", c.online, c.pods, got, err, c.want)
+		}
+	}
+	for _, bad := range [][2]string{{"0-1", "2"}, {"0-1", "0-1"}, {"0-1", "1-0"}, {"zero", "0"}, {"0-1", "0-99999999999999999999"}, {"0-1", "0-4000000000"}} {
+		if got, err := reservedCPUs(bad[0], bad[1]); err == nil {
+			t.Errorf("reservedCPUs(%q, %q) = %q, want an error", bad[0], bad[1], got)
+		}
+	}
+	text, err := render("kubelet.yaml", values{ReservedCPUs: "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := documents(t, text)[0]["reservedSystemCPUs"]; got != "0" {
+		t.Errorf("reservedSystemCPUs is %v", got)
+	}
+}
+
 // TestFilesAreThere holds that every file that a command line names below /etc/kubernetes is written for that node.
 func TestFilesAreThere(t *testing.T) {
 	r := request{Nodes: 2}
-	all, _, err := clusterFiles(r, "127.0.0.1:1", testTime)
+	all, _, err := clusterFiles(r, machineFacts{HostServer: "127.0.0.1:1", Now: testTime})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +101,7 @@ func TestFilesAreThere(t *testing.T) {
 
 // TestCertificatesAreTrusted checks the API server's certificate as its clients do, at every address that they use.
 func TestCertificatesAreTrusted(t *testing.T) {
-	all, admin, err := clusterFiles(request{Nodes: 3}, "127.0.0.1:4321", testTime)
+	all, admin, err := clusterFiles(request{Nodes: 3}, machineFacts{HostServer: "127.0.0.1:4321", Now: testTime})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 )
 
 // imageFile is one entry of an image's only layer: a program, or a symbolic link when link is set.
@@ -102,4 +103,16 @@ func addFile(t *tar.Writer, name string, mode int64, data []byte) error {
 	}
 	_, err := t.Write(data)
 	return err
+}
+
+// libraries are the absolute paths in the output of ldd, which heads what it says of each file with the file's name and a
+// colon when it is asked about several.
+func libraries(ldd string) []string {
+	var paths []string
+	for _, word := range strings.Fields(ldd) {
+		if strings.HasPrefix(word, "/") && !strings.HasSuffix(word, ":") && !slices.Contains(paths, word) {
+			paths = append(paths, word)
+		}
+	}
+	return paths
 }

@@ -7,19 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/hint"
-)
-
-// Images that the tool makes. Those of upstream manifests bear the names that the manifests ask for.
-const (
-	pauseImage     = "cnibench.local/pause:1"
-	busyboxImage   = "cnibench.local/busybox:1"
-	kubeProxyImage = "registry.k8s.io/kube-proxy:v" + kubernetesVersion
-	flannelImage   = "ghcr.io/flannel-io/flannel:v" + flannelVersion
-	pluginImage    = "ghcr.io/flannel-io/flannel-cni-plugin:" + flannelPluginImage
 )
 
 // images writes those that the cache lacks.
@@ -178,16 +168,4 @@ func (s *imageSpec) addLibraries(dynamic []string) error {
 		}
 	}
 	return nil
-}
-
-// libraries are the absolute paths in the output of ldd, which heads what it says of each file with the file's name and a
-// colon when it is asked about several.
-func libraries(ldd string) []string {
-	var paths []string
-	for _, word := range strings.Fields(ldd) {
-		if strings.HasPrefix(word, "/") && !strings.HasSuffix(word, ":") && !slices.Contains(paths, word) {
-			paths = append(paths, word)
-		}
-	}
-	return paths
 }

@@ -18,16 +18,13 @@ type nodeSpec struct {
 	// Process is the name of the process and of the cgroups, Hostname that of the node.
 	Process, Hostname string
 	// Dir has etc and log of this node, and a place for its root; Bin is the cache's programs.
-	Dir, Bin            string
-	DaemonCPUs, PodCPUs string
-	Daemons             []daemon
+	Dir, Bin   string
+	DaemonCPUs string
+	Daemons    []daemon
 }
 
 // namespaces of a node that its first process is born into. The cgroup namespace comes later, when it is in its groups.
 const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
-
-// cniPlugins are copied into the node, where DaemonSets of CNIs may add to them.
-var cniPlugins = []string{"bridge", "ptp", "loopback", "host-local", "portmap", "flannel"}
 
 // The main goroutine stays on the main thread. An execve from another thread makes the process vanish for a moment, for
 // whoever looks into its namespaces by its pid just then.
@@ -63,7 +60,7 @@ func nodeRun(spec nodeSpec) error {
 	if err := makeRoot(spec, all); err != nil {
 		return fmt.Errorf("make the node's file system: %w", err)
 	}
-	if err := splitCgroups(inNode(all), spec.DaemonCPUs, spec.PodCPUs); err != nil {
+	if err := partDaemons(inNode(all), spec.DaemonCPUs); err != nil {
 		return fmt.Errorf("part daemons from pods: %w", err)
 	}
 	if err := syscall.Sethostname([]byte(spec.Hostname)); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -178,26 +177,6 @@ func (c *cluster) podCIDRs(ctx context.Context) (map[string][]netip.Prefix, erro
 	return ranges, err
 }
 
-// parsePodCIDRs reads the answer of `kubectl get nodes -o json`; nodes without ranges are left out.
-func parsePodCIDRs(text []byte) (map[string][]netip.Prefix, error) {
-	var list struct {
-		Items []struct {
-			Metadata struct{ Name string }
-			Spec     struct{ PodCIDRs []netip.Prefix }
-		}
-	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("list of nodes: %w", err)
-	}
-	ranges := map[string][]netip.Prefix{}
-	for _, n := range list.Items {
-		if len(n.Spec.PodCIDRs) > 0 {
-			ranges[n.Metadata.Name] = n.Spec.PodCIDRs
-		}
-	}
-	return ranges, nil
-}
-
 // waitReady waits until every node takes pods and the pods that connect the others run everywhere.
 func (c *cluster) waitReady(ctx context.Context) error {
 	sets := []string{"-n=kube-system daemonset/kube-proxy"}
@@ -210,6 +189,26 @@ func (c *cluster) waitReady(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := c.kubectl(ctx, "", "wait", "--timeout="+nodesTimeout.String(), "--for=condition=Ready", "nodes", "--all")
-	return err
+	if _, err := c.kubectl(ctx, "", "wait", "--timeout="+nodesTimeout.String(), "--for=condition=Ready", "nodes", "--all"); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(c.CNI, "flannel") {
+		return nil
+	}
+	return poll(ctx, nodesTimeout, func(context.Context) error { return c.flannelReady() })
+}
+
+// flannelReady looks for the file in every node that flannel's plugin needs. Nodes are ready before; a pod that comes too
+// early fails, and the kubelet tries again ten seconds later.
+func (c *cluster) flannelReady() error {
+	pids, err := holders(c.Name)
+	if err != nil {
+		return err
+	}
+	for _, n := range c.nodes() {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d/root/run/flannel/subnet.env", pids[n.Name])); err != nil {
+			return fmt.Errorf("flannel on %s: %w", n.Name, err)
+		}
+	}
+	return nil
 }

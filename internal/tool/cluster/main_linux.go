@@ -46,9 +46,19 @@ func main() {
 		if advice := hint.Of(err); advice != "" {
 			fmt.Fprintln(os.Stderr, "hint:", advice)
 		}
+		if errors.As(err, new(badInput)) {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
 }
+
+// badInput is what the user can mend by asking otherwise; the exit code tells it from failures.
+type badInput struct{ error }
+
+func (b badInput) Unwrap() error { return b.error }
+
+func usage(format string, args ...any) error { return badInput{fmt.Errorf(format, args...)} }
 
 // errPassOn marks the failure of a command that was run for the user and has spoken for itself.
 var errPassOn = errors.New("the command failed")
@@ -68,7 +78,7 @@ func command(args []string) error {
 		return inside(verb, rest)
 	default:
 		fmt.Fprint(os.Stderr, usageText)
-		return fmt.Errorf("no verb %q", verb)
+		return usage("no verb %q", verb)
 	}
 }
 
@@ -111,19 +121,19 @@ func dispatch(ctx context.Context, verb string, args []string) error {
 		})
 	}
 	if err := flags.Parse(args); err != nil {
-		return err
+		return flag.ErrHelp // the flag set has said what is wrong
 	}
 	if verb == "build" {
 		return store.build(ctx, os.Stdout)
 	}
 	if verb == "up" {
 		if err := r.check(); err != nil {
-			return err
+			return badInput{err}
 		}
 		return newCluster(store, r, os.Stdout).up(ctx)
 	}
 	if !goodName.MatchString(r.Name) {
-		return fmt.Errorf("name %q: want up to 16 small letters and digits, a letter first", r.Name)
+		return usage("name %q: want up to 16 small letters and digits, a letter first", r.Name)
 	}
 	c := newCluster(store, r, os.Stdout)
 	if verb == "down" {
@@ -156,12 +166,12 @@ func (c *cluster) use(ctx context.Context, verb string, args []string) error {
 		return c.verify(ctx)
 	case "load":
 		if len(args) == 0 {
-			return errors.New("load what? want archives of images")
+			return usage("load what? want archives of images")
 		}
 		return c.importImages(ctx, args)
 	}
 	if len(args) == 0 {
-		return fmt.Errorf("%s what? want a node: n1, n2 ... or sw", verb)
+		return usage("%s what? want a node: n1, n2 ... or sw", verb)
 	}
 	if verb == "exec" {
 		return c.exec(ctx, args[0], args[1:])
@@ -176,7 +186,7 @@ func (c *cluster) exec(ctx context.Context, node string, args []string) error {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return errors.New("exec what? exec NODE -- CMD...")
+		return usage("exec what? want a node and a command: exec n1 -- ip route")
 	}
 	pid, err := c.holder(node)
 	if err != nil {

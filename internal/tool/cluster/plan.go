@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -164,4 +165,58 @@ func parseTarget(target string) (node, daemon string) {
 		daemon = "kubelet"
 	}
 	return node, daemon
+}
+
+// maxCPU is beyond the largest machine, and keeps a mistyped list from filling the memory.
+const maxCPU = 8192
+
+// cpus are the members of a list such as 0-2,6.
+func cpus(list string) ([]int, error) {
+	var all []int
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, ranged := strings.Cut(part, "-")
+		if !ranged {
+			last = first
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err := errors.Join(err1, err2); err != nil || from < 0 || from > to || to > maxCPU {
+			return nil, fmt.Errorf("CPUs %q: %q is no number or range", list, part)
+		}
+		for n := from; n <= to; n++ {
+			all = append(all, n)
+		}
+	}
+	return all, nil
+}
+
+// reservedCPUs are those of a machine that are not for pods; none when pods may run everywhere. One at least must be left
+// over, which kubelets insist on.
+func reservedCPUs(online, pods string) (string, error) {
+	if pods == "" {
+		return "", nil
+	}
+	have, err := cpus(online)
+	if err != nil {
+		return "", err
+	}
+	want, err := cpus(pods)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range want {
+		if !slices.Contains(have, n) {
+			return "", fmt.Errorf("CPUs of pods %s: the machine has %s", pods, online)
+		}
+	}
+	var left []string
+	for _, n := range have {
+		if !slices.Contains(want, n) {
+			left = append(left, strconv.Itoa(n))
+		}
+	}
+	if len(left) == 0 {
+		return "", fmt.Errorf("CPUs of pods %s: none of %s is left for the rest", pods, online)
+	}
+	return strings.Join(left, ","), nil
 }

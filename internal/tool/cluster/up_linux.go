@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,6 +46,11 @@ func (c *cluster) up(ctx context.Context) (err error) {
 	if os.Geteuid() != 0 {
 		return hint.With(errors.New("nodes are namespaces with mounts and cgroups: only root can make them"), "run it with sudo")
 	}
+	for _, f := range c.Images {
+		if _, err := os.Stat(f); err != nil {
+			return fmt.Errorf("image: %w", err)
+		}
+	}
 	if err := c.cache.build(ctx, c.out); err != nil {
 		return err
 	}
@@ -57,6 +61,9 @@ func (c *cluster) up(ctx context.Context) (err error) {
 	defer unlock()
 	if err := c.remove(); err != nil {
 		return fmt.Errorf("remove what an earlier %s left: %w", c.Name, err)
+	}
+	if err := roomForInotify(c.Nodes); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -87,13 +94,19 @@ func (c *cluster) fail(ctx context.Context, err error) error {
 	err = errors.Join(err, globErr)
 	for _, l := range logs {
 		if text, readErr := os.ReadFile(l); readErr == nil && len(text) > 0 {
-			err = errors.Join(err, fmt.Errorf("%s: %s", filepath.Base(l), bytes.TrimSpace(text)))
+			err = errors.Join(err, fmt.Errorf("%s: %s", filepath.Base(l), lastLines(text, 3)))
 		}
 	}
 	if c.Keep {
 		return hint.With(err, "look around in "+c.dir+"; then: cluster down --name "+c.Name)
 	}
 	return errors.Join(err, c.remove())
+}
+
+// lastLines are the last n lines of a text.
+func lastLines(text []byte, n int) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 // lock keeps two tools from raising or removing one cluster at a time; it goes with the process.
@@ -125,7 +138,7 @@ func (c *cluster) raise(ctx context.Context, began time.Time) error {
 	if err := c.startMachines(ctx, l.(*net.TCPListener)); err != nil {
 		return err
 	}
-	c.say(began, "%d nodes started", c.Nodes)
+	c.say(began, "nodes started")
 	imported := make(chan error, 1)
 	go func() { imported <- c.importImages(ctx, c.imageFiles()) }()
 	if err := c.waitForAPI(ctx); err != nil {
@@ -147,7 +160,15 @@ func (c *cluster) raise(ctx context.Context, began time.Time) error {
 
 // writeState writes what nodes and users read.
 func (c *cluster) writeState(hostServer string) error {
-	perNode, admin, err := clusterFiles(c.request, hostServer, time.Now())
+	online, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return err
+	}
+	reserved, err := reservedCPUs(strings.TrimSpace(string(online)), c.PodCPUs)
+	if err != nil {
+		return err
+	}
+	perNode, admin, err := clusterFiles(c.request, machineFacts{HostServer: hostServer, ReservedCPUs: reserved, Now: time.Now()})
 	if err != nil {
 		return err
 	}
@@ -228,7 +249,7 @@ func (c *cluster) startNode(n node) (pid int, begin io.WriteCloser, err error) {
 	dir := filepath.Join(c.dir, n.Name)
 	spec, err := json.MarshalIndent(nodeSpec{
 		Process: processName(c.Name, n.Name), Hostname: n.Name, Dir: dir, Bin: filepath.Join(c.cache.dir, "bin"),
-		DaemonCPUs: c.DaemonCPUs, PodCPUs: c.PodCPUs, Daemons: daemons(n),
+		DaemonCPUs: c.DaemonCPUs, Daemons: daemons(n),
 	}, "", "  ")
 	if err != nil {
 		return 0, nil, err
@@ -289,15 +310,12 @@ func (c *cluster) remove() error {
 	return os.RemoveAll(c.dir)
 }
 
-// down is remove on request. What must remain is only the cache.
+// down is remove on request. Only the cache remains, and an empty lock file in it: to remove that would let two in at once.
 func (c *cluster) down() error {
 	unlock, err := c.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := c.remove(); err != nil {
-		return err
-	}
-	return os.Remove(c.dir + ".lock")
+	return c.remove()
 }

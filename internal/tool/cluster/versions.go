@@ -16,6 +16,15 @@ const (
 	flannelManifestFile = "kube-flannel.yml"
 )
 
+// Images that the tool makes. Those of upstream manifests bear the names that the manifests ask for.
+const (
+	pauseImage     = "cnibench.local/pause:1"
+	busyboxImage   = "cnibench.local/busybox:1"
+	kubeProxyImage = "registry.k8s.io/kube-proxy:v" + kubernetesVersion
+	flannelImage   = "ghcr.io/flannel-io/flannel:v" + flannelVersion
+	pluginImage    = "ghcr.io/flannel-io/flannel-cni-plugin:" + flannelPluginImage
+)
+
 // component is what one Go module of our own builds: it requires the upstream module and nothing else.
 type component struct {
 	name string
@@ -79,6 +88,9 @@ var components = []component{
 	},
 }
 
+// cniPlugins are copied into the node, where DaemonSets of CNIs may add to them.
+var cniPlugins = []string{"bridge", "ptp", "loopback", "host-local", "portmap", "flannel"}
+
 // debianPackages are taken as Debian ships them: what needs C to build.
 var debianPackages = []string{"runc", "busybox-static"}
 
@@ -124,4 +136,19 @@ func cacheKey(arch string) string {
 	}
 	fmt.Fprintln(h, debianPackages, flannelPluginImage, arch)
 	return hex.EncodeToString(h.Sum(nil))[:12]
+}
+
+// withoutImports drops the lines that import packages whose path ends in one of the names.
+func withoutImports(text string, names []string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		drop := false
+		for _, n := range names {
+			drop = drop || strings.HasSuffix(strings.TrimSpace(line), "/"+n+`"`)
+		}
+		if !drop {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
 }
