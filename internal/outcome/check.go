@@ -29,6 +29,7 @@ const (
 	Congestion      = "congestion"
 	MeterHeavy      = "meter-heavy"
 	CPUSteal        = "cpu-steal"
+	OtherLoad       = "other-load"
 	FewSamples      = "few-samples"
 	FewOperations   = "few-operations"
 	IdleSoftIRQ     = "idle-softirq"
@@ -46,6 +47,7 @@ const (
 	heavyMeter   = 0.1   // of the load's CPU time
 	noticeable   = 0.02  // of the window: less CPU time than that disturbs nothing
 	stolen       = 0.01  // of the path's CPU time
+	strange      = 0.2   // of the path's CPU time; the kernel counts it in ticks, which is 0.1 either way for a short window
 	resent       = 0.001 // of the segments sent
 	// fewest is how many operations of a flow or connection make the one that an edge of the window cuts a small error (5 %).
 	fewest = 20
@@ -74,6 +76,7 @@ var checks = []check{
 	{Congestion, (*trial).congestion},
 	{MeterHeavy, (*trial).meterHeavy},
 	{CPUSteal, (*trial).cpuSteal},
+	{OtherLoad, (*trial).otherLoad},
 	{FewSamples, (*trial).fewSamples},
 	{FewOperations, (*trial).fewOperations},
 	{IdleSoftIRQ, (*trial).idleSoftIRQ},
@@ -354,6 +357,29 @@ func (t *trial) cpuSteal() string {
 		return ""
 	}
 	return fmt.Sprintf("a hypervisor took %.1f%% of the path's CPU time", 100*share)
+}
+
+// otherLoad is what the CPUs of the path were busy with besides both ends of it: of a cluster's node, its other pods.
+func (t *trial) otherLoad() string {
+	time := t.path()
+	var ours, threads int64
+	for _, s := range []*side{t.client, t.server} {
+		if s == nil || s.CPU.ProcessNs <= 0 {
+			return ""
+		}
+		ours += s.CPU.ProcessNs
+		if s.Host != nil && s.Host.KsoftirqdNs != nil {
+			threads = max(threads, *s.Host.KsoftirqdNs)
+		}
+	}
+	if t.c.IRQApart {
+		ours += time.Interrupts() // whoever they were for: the path's own cannot be told from others'
+	}
+	share, ok := cpu.Share(cpu.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)-ours-threads, time.Total())
+	if !ok || share <= strange {
+		return ""
+	}
+	return fmt.Sprintf("other work took %.0f%% of the time of the path's CPUs", 100*share)
 }
 
 func (t *trial) fewSamples() string {

@@ -142,6 +142,17 @@ var cases = []spoiled{
 	}},
 	{CPUSteal, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.CPUs[0][cpu.Steal] = 5e6 }},
 
+	{OtherLoad, "35% of the time", "rr", Conditions{}, idleEnds},
+	{OtherLoad, "", "rr", Conditions{IdleBusy: 0.3}, idleEnds},
+	{OtherLoad, "", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) {
+		idleEnds(nil, c, s)
+		c.CPU.ProcessNs += 2e8
+	}},
+	{OtherLoad, "", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) {
+		idleEnds(nil, c, s)
+		s.CPU = sample.CPUTime{} // whose time is not known could have been all of it
+	}},
+
 	{FewSamples, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(9999, 1) }},
 	{FewSamples, "rtt.p99 (10", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(999, 1) }},
 	{FewSamples, "rtt.p50, rtt.p90, rtt.p99 (10", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(3, 1) }},
@@ -219,4 +230,9 @@ func TestWarningsAreInTheManual(t *testing.T) {
 			t.Errorf("docs/method.md does not say what %s means", id)
 		}
 	}
+}
+
+// idleEnds are ends that took 15 % of the time of a CPU that was busy for half of it.
+func idleEnds(_ *plan.Workload, c, s *sample.Observation) {
+	c.CPU, s.CPU = sample.CPUTime{ThreadsNs: 1e8, ProcessNs: 1e8}, sample.CPUTime{ThreadsNs: 5e7, ProcessNs: 5e7}
 }
