@@ -29,6 +29,10 @@ e2e: ## real Kubernetes clusters on this machine: measured, tested with their fa
 	sh scripts/deps.sh e2e
 	$(SUDO) sh scripts/e2e.sh
 
+fidelity: ## the lab beside real clusters with flannel, interleaved; writes its table into docs/lab.md
+	sh scripts/deps.sh e2e
+	$(SUDO) sh scripts/fidelity.sh
+
 bench: build ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/bench.md
 	sh scripts/deps.sh bench
 	$(SUDO) bin/cnibench bench > docs/bench.md.new

@@ -40,9 +40,14 @@ type labEnvironment struct {
 // raiseLab raises every profile of the plan at the same time and lets each prove on real packets that it is what it
 // claims. One that cannot be raised or fails its test is skipped with the reason.
 func raiseLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (run.Environment, error) {
+	return raiseLabWith(ctx, p, []string{thisProgram, agentVerb}, say)
+}
+
+// raiseLabWith does so with another program as the agent.
+func raiseLabWith(ctx context.Context, p plan.Plan, agent []string, say func(string, ...any)) (run.Environment, error) {
 	names := p.Measured()
 	say("raising %d profiles", len(names))
-	l, err := lab.Up(ctx, names, lab.Options{Lab: p.Lab, Backends: p.Backends(), Program: []string{thisProgram, agentVerb}, Env: searchPath()})
+	l, err := lab.Up(ctx, names, lab.Options{Lab: p.Lab, Backends: p.Backends(), Program: agent, Env: searchPath()})
 	if err != nil {
 		return nil, err
 	}

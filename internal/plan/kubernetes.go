@@ -104,8 +104,8 @@ func CutContext(name string) (profile, context string) {
 	return profile, context
 }
 
-// Resolve returns p with each Detected replaced by what was found, by context ("" for the current one): on several clusters
-// each profile is called by its context, too.
+// Resolve returns p with each Detected, the baseline too, replaced by what was found, by context ("" for the current one): on
+// several clusters each profile is called by its context, too.
 func (p Plan) Resolve(found map[string]string) Plan {
 	var names []string
 	for _, name := range p.Profiles {
@@ -130,7 +130,26 @@ func (p Plan) Resolve(found map[string]string) Plan {
 			p.Profiles = append(p.Profiles, name)
 		}
 	}
+	p.Baseline = p.resolveBaseline(found)
 	return p
+}
+
+// resolveBaseline returns the baseline, which is one even where there are several clusters: that of the first context.
+func (p Plan) resolveBaseline(found map[string]string) string {
+	base, context := CutContext(p.Baseline)
+	if base != Detected {
+		return p.Baseline
+	}
+	if context == "" && len(p.Cluster.Contexts) > 1 {
+		context = p.Cluster.Contexts[0]
+	}
+	if context != "" {
+		return At(found[context], context)
+	}
+	for _, name := range found {
+		return name // the only one
+	}
+	return p.Baseline
 }
 
 // clusterName is how a CNI may be called that the catalogue does not know: like an object of Kubernetes.

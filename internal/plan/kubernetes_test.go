@@ -159,3 +159,22 @@ func FuzzParseToleration(f *testing.F) {
 		}
 	})
 }
+
+// TestTwinOfACluster: a cluster's own bare node may be measured twice, and one context that is named stays in the name.
+func TestTwinOfACluster(t *testing.T) {
+	p := onCluster(t, func(p *Plan) {
+		p.Cluster.Contexts = []string{"a"}
+		p.Profiles = []string{At(Detected, "a"), At("host", "a") + TwinSuffix}
+		p.Baseline = At("host", "a")
+	}).Resolve(map[string]string{"a": "canal"})
+	if want := []string{"canal@a", "host@a" + TwinSuffix}; !slices.Equal(p.Profiles, want) {
+		t.Errorf("profiles %q, want %q", p.Profiles, want)
+	}
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+	p.Profiles = []string{"host@b" + TwinSuffix}
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "names a context") {
+		t.Errorf("a twin on a cluster that is not there: %v", err)
+	}
+}

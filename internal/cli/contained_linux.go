@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/seccomp"
+)
+
+// containedVerb is an agent in the surroundings of a pod: a seccomp filter, and CPU accounting in groups as deep as
+// kubelet makes them. Both cost time at every system call and change of threads, which is no part of a dataplane: where the
+// lab stands beside a real cluster, the lab has them too.
+const containedVerb = "contained-agent"
+
+// containedPrefix begins the names of the trees of groups.
+const containedPrefix = "cnibench-contained"
+
+// claimGroups makes the tree that contained agents put their groups into, and removes those that killed runs have left. It
+// is "" where the cpu controller has no hierarchy of its own.
+func claimGroups(ctx context.Context) (path string, remove func() error, err error) {
+	root, err := cgroup.Hierarchy("cpu")
+	if errors.Is(err, cgroup.ErrNoHierarchy) {
+		return "", func() error { return nil }, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if _, err := cgroup.Sweep(ctx, root, containedPrefix); err != nil {
+		return "", nil, fmt.Errorf("sweep what an earlier run left: %w", err)
+	}
+	tree, err := cgroup.Claim(ctx, cgroup.Name(root, containedPrefix))
+	if err != nil {
+		return "", nil, err
+	}
+	return tree.Path(), func() error {
+		down, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer stop()
+		return errors.Join(cgroup.Remove(down, tree.Path()), tree.Close())
+	}, nil
+}
+
+// containedCommand takes the tree, "" for none.
+func (p *program) containedCommand() *cobra.Command {
+	agent := p.agentCommand()
+	serve := agent.RunE
+	agent.Use, agent.Args = containedVerb+" TREE", cobra.ExactArgs(1)
+	agent.Short = "Run one end of a trial in the surroundings of a pod"
+	agent.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := contain(args[0]); err != nil {
+			return err
+		}
+		return serve(cmd, nil)
+	}
+	return agent
+}
+
+// contain puts this process into a group of its network namespace below that of its node, and gives it a filter.
+func contain(tree string) error {
+	if tree != "" {
+		path, err := podGroup(tree)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		if err := cgroup.Join(path); err != nil {
+			return err
+		}
+	}
+	return seccomp.AllowAll()
+}
+
+// podGroup is where this process belongs: in a group of its node, and in that as deep as a container of a pod.
+func podGroup(tree string) (string, error) {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	netns, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return "", err
+	}
+	pod := strings.Trim(strings.TrimPrefix(netns, "net:"), "[]")
+	return filepath.Join(tree, nodeOf(string(groups)), "kubepods", "burstable", "pod"+pod, "agent"), nil
+}
+
+// nodeOf names the lab's node that a process belongs to, from its group in the v2 tree: <tree>/<profile>/<node>.
+func nodeOf(groups string) string {
+	for line := range strings.Lines(groups) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && path != "" {
+			return strings.ReplaceAll(path, "/", "_")
+		}
+	}
+	return "outside"
+}

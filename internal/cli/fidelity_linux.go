@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/fidelity"
+	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+const fidelityLong = `Measure the lab and real clusters of this machine in one run, interleaved, and print how far the lab is true: the part
+of docs/lab.md between its two markers. Each cluster is a context of the kubeconfig; the lab raises the profile that is
+found there. With a result file of an earlier run it measures nothing.`
+
+type fidelityArgs struct {
+	plan           planArgs
+	output         string
+	verbose, quiet bool
+}
+
+// fidelityCommand is for those who work on cnibench: make fidelity runs it.
+func (p *program) fidelityCommand() *cobra.Command {
+	var a fidelityArgs
+	cmd := &cobra.Command{
+		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Hidden: true, Args: cobra.MaximumNArgs(1),
+		Example: "  sudo cnibench fidelity --context vxlan,hostgw --nic ideal --cpu one --load-cpus 1 --workloads 'rr,crr'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return p.fidelityOf(args[0])
+			}
+			return p.fidelity(cmd, &a)
+		},
+	}
+	a.plan.declare(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
+	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
+	return cmd
+}
+
+func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
+	began := time.Now()
+	if err := cmd.Flags().Set("env", plan.EnvKubernetes); err != nil {
+		return err
+	}
+	want, err := a.plan.plan(cmd)
+	if err != nil {
+		return err
+	}
+	if len(want.Cluster.Contexts) == 0 {
+		return usageOf(cmd, errors.New("which clusters? want --context"))
+	}
+	out, err := result.Create(a.output)
+	if err != nil {
+		if errors.Is(err, os.ErrExist) {
+			err = usage(err)
+		}
+		return err
+	}
+	s := p.newStory(a.verbose, a.quiet)
+	end, err := p.measureBoth(cmd.Context(), want, out, run.Options{Began: began, Progress: s.event}, s.step)
+	s.clear()
+	if err := errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if end.Reason == run.Interrupted {
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; what was measured is in %s", a.output)}
+	}
+	return p.fidelityOf(a.output)
+}
+
+// fidelityOf prints the page of a result.
+func (p *program) fidelityOf(name string) error {
+	c, err := result.Load(name)
+	if err != nil {
+		return usage(err)
+	}
+	page, err := fidelity.Assess(c.Header, c.Records)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return page.Write(p.stdout)
+}
+
+// measureBoth raises the lab and the pods on the clusters, runs the plan on all of them and takes them down again.
+func (p *program) measureBoth(ctx context.Context, want plan.Plan, out *result.Writer, o run.Options, say func(string, ...any)) (end result.End, err error) {
+	env, want, err := p.raiseBoth(ctx, want, say)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return end, err
+	}
+	defer func() { err = takeDown(ctx, env, err) }()
+	return run.Run(ctx, env, want, out, o)
+}
+
+// raiseBoth puts the run's pods into the clusters of a plan, and raises in the lab the profiles that were found there. The
+// plan that it returns has the names of both: those of the clusters have their context.
+func (p *program) raiseBoth(ctx context.Context, want plan.Plan, say func(string, ...any)) (run.Environment, plan.Plan, error) {
+	there := want
+	there.Profiles = nil
+	for _, c := range want.Cluster.Contexts {
+		host := plan.At(profile.Host, c)
+		there.Profiles = append(there.Profiles, plan.At(plan.Detected, c), host, host+plan.TwinSuffix)
+	}
+	there.Baseline, there.Twin = plan.At(profile.Host, want.Cluster.Contexts[0]), false
+	clusters, there, err := p.raiseCluster(ctx, there, p.kubeconfig, say)
+	if err != nil {
+		return nil, want, err
+	}
+	here := want
+	here.Environment, here.Cluster = plan.EnvLab, plan.Cluster{}
+	here.Profiles, here.Baseline, here.Twin = nil, profile.Host, true
+	for _, name := range there.Profiles {
+		if base := bareName(name); !bareProfile(base) && !slices.Contains(here.Profiles, base) {
+			here.Profiles = append(here.Profiles, base)
+		}
+	}
+	if err := here.Validate(); err != nil {
+		return nil, want, takeDown(ctx, clusters, usage(err))
+	}
+	tree, remove, err := claimGroups(ctx)
+	if err != nil {
+		return nil, want, takeDown(ctx, clusters, err)
+	}
+	stands, err := raiseLabWith(ctx, here, []string{thisProgram, containedVerb, tree}, say)
+	if err != nil {
+		return nil, want, takeDown(ctx, clusters, errors.Join(err, remove()))
+	}
+	both := there
+	both.Profiles, both.Baseline, both.Twin = slices.Concat(here.Profiles, there.Profiles), here.Baseline, true
+	return &twoPlaces{lab: stands, clusters: clusters, surroundings: tree != "", remove: remove}, both, nil
+}
+
+// twoPlaces is the lab and clusters as one environment. What a name with a context means is in a cluster; all of it is on
+// this machine.
+type twoPlaces struct {
+	lab, clusters run.Environment
+	// surroundings says that the lab's agents are in CPU groups as those of pods are; remove takes these groups away.
+	surroundings bool
+	remove       func() error
+}
+
+// factAgent is how the lab's agents run.
+const factAgent = "lab.agent"
+
+// of returns the place of a profile.
+func (e *twoPlaces) of(profile string) run.Environment {
+	if _, context := plan.CutContext(profile); context != "" {
+		return e.clusters
+	}
+	return e.lab
+}
+
+// Facts are those of the machine and the lab, and what the clusters have besides.
+func (e *twoPlaces) Facts(ctx context.Context) (facts.Facts, error) {
+	all := facts.Facts{}
+	for _, place := range []run.Environment{e.clusters, e.lab} {
+		f, err := place.Facts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range f {
+			all[name] = value
+		}
+	}
+	all[factAgent] = "under seccomp"
+	if e.surroundings {
+		all[factAgent] += ", in CPU groups as deep as a pod's"
+	}
+	return all, nil
+}
+
+func (e *twoPlaces) Profiles(ctx context.Context) ([]result.Profile, error) {
+	var all []result.Profile
+	for _, place := range []run.Environment{e.lab, e.clusters} {
+		some, err := place.Profiles(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func (e *twoPlaces) Endpoints(ctx context.Context, name string, p plan.Path) (client, server wire.Endpoint, err error) {
+	return e.of(name).Endpoints(ctx, name, p)
+}
+
+func (e *twoPlaces) Backends(ctx context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	return e.of(name).Backends(ctx, name, p, n)
+}
+
+// Drops makes it a run.DropReader, where the place is one.
+func (e *twoPlaces) Drops(name string, p plan.Path) ([]sample.Drop, error) {
+	if reader, ok := e.of(name).(run.DropReader); ok {
+		return reader.Drops(name, p)
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// Full makes it a run.FullReader, where the place is one.
+func (e *twoPlaces) Full(name string) (map[string]uint64, error) {
+	if reader, ok := e.of(name).(run.FullReader); ok {
+		return reader.Full(name)
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// Conditions are the lab's: the clusters are of the same machine and kernel, and their load runs on the same CPUs.
+func (e *twoPlaces) Conditions() outcome.Conditions { return e.lab.Conditions() }
+
+func (e *twoPlaces) Close(ctx context.Context) error {
+	return errors.Join(e.lab.Close(ctx), e.remove(), e.clusters.Close(ctx))
+}
