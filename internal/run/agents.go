@@ -11,10 +11,14 @@ type pool struct{ clients map[string]*wire.Client }
 
 func newPool() *pool { return &pool{clients: map[string]*wire.Client{}} }
 
-// get returns the agent called name, and starts one at e if there is none.
+// get returns the agent called name, and starts one at e if there is none. One that went since its last trial is replaced:
+// what ended it is no part of the trial to come.
 func (p *pool) get(ctx context.Context, name string, e wire.Endpoint) (*wire.Client, error) {
 	if c, ok := p.clients[name]; ok {
-		return c, nil
+		if !c.Gone() {
+			return c, nil
+		}
+		p.discard(name)
 	}
 	c, err := wire.Dial(ctx, e)
 	if err != nil {

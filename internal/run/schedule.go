@@ -104,10 +104,14 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 		if !ok {
 			return Interrupted, nil
 		}
+		lost := c.mend(ctx, &rec)
 		if err := c.out.Append(rec); err != nil {
 			return "", err
 		}
 		c.account(rec)
+		if lost != nil {
+			return "", &LostError{Trials: c.progress.measured, Failed: c.progress.failed, Err: lost}
+		}
 	}
 	return "", nil
 }

@@ -78,7 +78,11 @@ func survey(ctx context.Context, env Environment, p plan.Plan) (place, error) {
 		}
 	}
 	if !s.serves(p.Profiles) {
-		return place{}, hint.With(fmt.Errorf("nothing can be measured: %s", whyNot(profiles)), "cnibench doctor says what this machine lacks")
+		advice := "cnibench doctor says what this machine lacks"
+		if p.OnCluster() {
+			advice = "cnibench cni detect says what runs there, and what shows it"
+		}
+		return place{}, hint.With(fmt.Errorf("nothing can be measured: %s", whyNot(profiles)), advice)
 	}
 	return s, nil
 }

@@ -88,6 +88,13 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 // Hello returns how the agent introduced itself.
 func (c *Client) Hello() Hello { return c.hello }
 
+// Gone says whether the conversation is known to be over.
+func (c *Client) Gone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.gone != nil
+}
+
 // Prepare begins a new trial: the server listens, the client connects. What is still said about an earlier trial is
 // dropped from here on.
 func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
