@@ -17,8 +17,8 @@ make -s build
 CGO_ENABLED=0 go build -o $cluster ./internal/tool/cluster
 $cluster build
 image=$(bin/cnibench image -o bin/cnibench-image.tar)
-CNIBENCH_IMAGE=${image%@*} CNIBENCH_E2E_TOOL=$PWD/$cluster CNIBENCH_E2E_CLUSTER=$name
-export CNIBENCH_IMAGE CNIBENCH_E2E_TOOL CNIBENCH_E2E_CLUSTER
+CNIBENCH_IMAGE=${image%@*} CNIBENCH_BINARY=$PWD/bin/cnibench CNIBENCH_E2E_TOOL=$PWD/$cluster CNIBENCH_E2E_CLUSTER=$name
+export CNIBENCH_IMAGE CNIBENCH_BINARY CNIBENCH_E2E_TOOL CNIBENCH_E2E_CLUSTER
 mkdir -p e2e/results
 work=$(mktemp -d)
 
@@ -53,7 +53,7 @@ machine >"$work/machine.before"
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-on() { # on CNI PROXY TESTS
+on() { # on CNI PROXY TESTS [without]: with the last, plugins are then installed in turn where the CNI was
 	say "raising $1 with kube-proxy $2"
 	$cluster up --name $name --cni "$1" --proxy "$2" --image bin/cnibench-image.tar
 	KUBECONFIG=$($cluster status --name $name | awk '$1 == "kubeconfig" { print $2 }')
@@ -68,10 +68,18 @@ on() { # on CNI PROXY TESTS
 		--workloads 'stream,rr,crr,stream(udp,rate=100M),http(backends=2)' --repetitions 5 --duration 500ms
 	bin/cnibench report -f html "$out.jsonl" >"$out.html"
 	bin/cnibench check "$out.jsonl" || [ $? -eq 3 ] # on one machine it has something to say
-	go test -tags e2e -count=1 -timeout 20m -v -run "$3" ./e2e
+	go test -tags e2e -count=1 -timeout 40m -v -run "$3" ./e2e
 	objects >"$work/objects.after"
 	diff "$work/objects.before" "$work/objects.after" || { say "left in the cluster: see above"; exit 1; }
+	[ $# -lt 4 ] || inTurn
 	$cluster down --name $name
+}
+
+inTurn() {
+	say "plugins in turn"
+	for node in n1 n2 n3; do $cluster exec --name $name $node -- sh -c 'rm -f /etc/cni/net.d/*'; done
+	bin/cnibench cni residue --remove --image "$CNIBENCH_IMAGE" || [ $? -eq 3 ] # the routes between the nodes
+	CNIBENCH_RECIPE_KUBECONFIG=$KUBECONFIG go test -tags e2e -count=1 -timeout 20m -v -run 'TestRecipeInTurn|TestCLIInstall' ./e2e
 }
 
 if [ $# -eq 2 ]; then
@@ -79,5 +87,5 @@ if [ $# -eq 2 ]; then
 else
 	on flannel-vxlan iptables .
 	on flannel-host-gw nftables 'TestDetect|TestPaths'
-	on bridge iptables 'TestDetect|TestPaths'
+	on bridge iptables 'TestDetect|TestPaths' without
 fi

@@ -50,8 +50,8 @@ type site struct {
 func (e *clusterEnvironment) of(s *site) []string {
 	var names []string
 	for _, name := range e.plan.Measured() {
-		base, context := plan.CutContext(name)
-		if context == s.context && (bareProfile(base) || base == s.profile) {
+		base, _ := plan.CutContext(name)
+		if e.at(name) == s && (bareProfile(base) || base == s.profile) {
 			names = append(names, base)
 		}
 	}
@@ -91,7 +91,7 @@ func (p *program) raiseSites(ctx context.Context, want plan.Plan, sites []*site,
 	for _, s := range e.sites {
 		p.leaves(s.leftovers())
 		if err := s.raise(ctx, e.plan, e.of(s), say); err != nil {
-			return nil, want, takeDown(ctx, e, s.named(err))
+			return nil, want, takeDown(ctx, e, s.named(configError(err)))
 		}
 	}
 	return e, e.plan, nil
@@ -117,8 +117,33 @@ func (s *site) find(ctx context.Context, want plan.Plan, say func(string, ...any
 		return err
 	}
 	s.verdict = detect.Detect(s.snapshot)
+	if s.verdict.CNI == "" && want.Cluster.Inspect {
+		if err := s.lookAtNodes(ctx, want); err != nil {
+			return err
+		}
+	}
 	s.profile = nameOf(s.verdict)
 	return nil
+}
+
+// lookAtNodes finds out on two nodes what no object of the cluster tells: plugins without a daemon are in a file there.
+func (s *site) lookAtNodes(ctx context.Context, want plan.Plan) (err error) {
+	o := detect.LookoutOptions{Run: s.cluster.Run(), Image: imageOf(want), Family: want.Lab.Family}
+	for _, n := range s.snapshot.Nodes[:min(2, len(s.snapshot.Nodes))] {
+		o.Nodes = append(o.Nodes, n.Name)
+	}
+	post, err := detect.Post(ctx, s.clients, o)
+	if err != nil {
+		return withoutInspect(err)
+	}
+	defer func() { err = takeDown(ctx, post, err) }()
+	s.snapshot, s.verdict, _, err = detect.Prove(ctx, s.snapshot, detect.Ground{Ends: post.Ends()})
+	return err
+}
+
+// withoutInspect says how to do without lookouts.
+func withoutInspect(err error) error {
+	return hint.With(err, "leave out --inspect: some of what runs there stays unproven then")
 }
 
 // nameOf is what a profile is called that may not be of the catalogue.
@@ -155,7 +180,7 @@ func (s *site) inspect(ctx context.Context, want plan.Plan, ground detect.Ground
 	o := detect.LookoutOptions{Run: s.cluster.Run(), Image: imageOf(want), Nodes: s.cluster.Nodes(), Family: want.Lab.Family}
 	post, err := detect.Post(ctx, s.clients, o)
 	if err != nil {
-		return hint.With(err, "leave out --inspect: some of what runs there stays unproven then")
+		return withoutInspect(err)
 	}
 	defer func() { err = takeDown(ctx, post, err) }()
 	ground.Ends = append(ground.Ends, post.Ends()...)
@@ -345,6 +370,21 @@ func (e *clusterEnvironment) Conditions() outcome.Conditions {
 	c := outcome.FromFacts(all)
 	c.CPUs = slices.Clone(e.plan.Cluster.CPUs)
 	return c
+}
+
+// Mend makes this a run.Mender.
+func (e *clusterEnvironment) Mend(ctx context.Context) (wrong string, err error) {
+	var all []string
+	for _, s := range e.sites {
+		wrong, err := s.cluster.Mend(ctx)
+		if err != nil {
+			return "", s.named(err)
+		}
+		if wrong != "" {
+			all = append(all, s.named(errors.New(wrong)).Error())
+		}
+	}
+	return strings.Join(all, "; "), nil
 }
 
 func (e *clusterEnvironment) Close(ctx context.Context) error {

@@ -123,10 +123,11 @@ func (e *turnsEnvironment) clear(ctx context.Context) error {
 	e.say("taking %s away", name)
 	err := e.installer.Uninstall(ctx, name)
 	var nothing *recipe.NotInstalledError
-	if errors.As(err, &nothing) {
-		err = nil // its installation was refused
-	}
-	if err != nil {
+	switch {
+	case errors.As(err, &nothing): // its installation was refused: what is on the nodes is somebody else's
+		e.at = -1
+		return nil
+	case err != nil:
 		return fmt.Errorf("take %s away: %w", name, err)
 	}
 	e.at = -1
@@ -166,6 +167,14 @@ func (e *turnsEnvironment) Conditions() outcome.Conditions {
 		return outcome.Conditions{}
 	}
 	return e.now.Conditions()
+}
+
+// Mend makes this a run.Mender.
+func (e *turnsEnvironment) Mend(ctx context.Context) (wrong string, err error) {
+	if e.now == nil {
+		return "", nil
+	}
+	return e.now.Mend(ctx)
 }
 
 func (e *turnsEnvironment) Close(ctx context.Context) error { return e.clear(ctx) }

@@ -73,6 +73,13 @@ func (p *program) leaves(line string) {
 	p.parting.lines = append(p.parting.lines, line)
 }
 
+// leavesNothing notes that all of it was removed.
+func (p *program) leavesNothing() {
+	p.parting.mu.Lock()
+	defer p.parting.mu.Unlock()
+	p.parting.lines = nil
+}
+
 // interruptible returns a context that the first interrupt cancels; the second ends the program at once. A lab leaves
 // nothing behind then either; of a cluster it says what stays.
 func (p *program) interruptible(parent context.Context) (context.Context, func()) {

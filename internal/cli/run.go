@@ -103,14 +103,44 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	}
 	end, err := p.measure(cmd.Context(), want, out, run.Options{Resumed: resumed, Began: began, Progress: s.event}, s)
 	s.clear()
-	if err := errors.Join(err, out.Close()); err != nil {
+	// A run that has come to its end is told as such, also when something went wrong after it.
+	err = errors.Join(err, out.Close())
+	switch end.Reason {
+	case "":
+		return p.goOn(a, err)
+	case run.Interrupted:
+		said := fmt.Errorf("interrupted; what was measured is in %s", a.output)
+		advice := "go on with: " + p.resumption(a)
+		if more := hint.Of(err); more != "" {
+			advice += "; " + more
+		}
+		return hint.With(&exitError{code: exitInterrupted, err: errors.Join(said, err)}, advice)
+	}
+	return errors.Join(p.conclude(a, end, s), err)
+}
+
+// resumption is the command that goes on with a run: the file knows the plan, and not how this machine reaches the cluster.
+func (p *program) resumption(a *runArgs) string {
+	command := "cnibench run --resume -o " + a.output
+	for _, f := range []struct{ flag, value string }{{"--kubeconfig", p.kubeconfig}, {"--charts", p.charts}} {
+		if f.value != "" {
+			command += " " + f.flag + " " + f.value
+		}
+	}
+	return command
+}
+
+// goOn says of a run whose environment was lost how it can be ended.
+func (p *program) goOn(a *runArgs, err error) error {
+	var lost *run.LostError
+	if !errors.As(err, &lost) {
 		return err
 	}
-	if end.Reason == run.Interrupted {
-		return hint.With(&exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; what was measured is in %s", a.output)},
-			"go on with: cnibench run --resume -o "+a.output)
+	advice := "what was measured is kept; when the cluster is well again, go on with: " + p.resumption(a)
+	if first := hint.Of(err); first != "" {
+		advice = first + "; " + advice
 	}
-	return p.conclude(a, end, s)
+	return hint.With(err, advice)
 }
 
 // open opens the result file and settles the plan: that of the flags for a new file, that of the file to resume it.
@@ -175,7 +205,13 @@ func (p *program) measure(ctx context.Context, want plan.Plan, out *result.Write
 		}
 		return end, err
 	}
-	defer func() { err = takeDown(ctx, env, err) }()
+	defer func() {
+		left := takeDown(ctx, env, nil)
+		if left == nil {
+			p.leavesNothing()
+		}
+		err = errors.Join(err, left)
+	}()
 	if refused, ok := env.(verifierLogs); ok && !s.quiet {
 		s.clear()
 		tellVerifier(s.w, refused.VerifierLogs(), s.verbose)

@@ -28,6 +28,9 @@ func (c *Cluster) Close(ctx context.Context) error {
 		all.Go(func() { _ = s.Close() }) // never an error
 	}
 	all.Wait()
+	if len(c.created) > 0 {
+		c.options.Say("removing what the run made")
+	}
 	err := c.remove(ctx, c.created)
 	if err == nil {
 		c.created = nil
@@ -37,23 +40,37 @@ func (c *Cluster) Close(ctx context.Context) error {
 
 // remove deletes namespaces and waits for all of them.
 func (c *Cluster) remove(ctx context.Context, namespaces []string) error {
-	var faults []error
-	var going []string
-	for _, ns := range namespaces {
-		err := c.client.CoreV1().Namespaces().Delete(ctx, ns, metav1.DeleteOptions{})
-		switch {
-		case err == nil, apierrors.IsConflict(err):
-			going = append(going, ns)
-		case !apierrors.IsNotFound(err):
-			faults = append(faults, fmt.Errorf("delete namespace %s: %w", ns, inWords(cause(ctx, err))))
-		}
+	faults := make([]error, len(namespaces))
+	var all sync.WaitGroup
+	for i, ns := range namespaces {
+		all.Go(func() { faults[i] = c.removeOne(ctx, ns) })
 	}
-	for _, ns := range going {
-		if err := c.awaitGone(ctx, ns); err != nil {
-			faults = append(faults, err)
-		}
-	}
+	all.Wait()
 	return hint.With(errors.Join(faults...), "cnibench kube clean removes it later; kubectl get namespaces -l app.kubernetes.io/managed-by=cnibench lists what is left")
+}
+
+func (c *Cluster) removeOne(ctx context.Context, ns string) error {
+	err := c.deleteNamespace(ctx, ns)
+	switch {
+	case err == nil, apierrors.IsConflict(err):
+		return c.awaitGone(ctx, ns)
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	return fmt.Errorf("delete namespace %s: %w", ns, inWords(cause(ctx, err)))
+}
+
+// deleteNamespace deletes a namespace, and bears that the API server is away for a while.
+func (c *Cluster) deleteNamespace(ctx context.Context, name string) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, beat, true, func(ctx context.Context) (bool, error) {
+		last = c.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+		return last == nil || !passing(last), nil
+	})
+	if last == nil {
+		return err
+	}
+	return last
 }
 
 // awaitGone returns when a namespace is gone, or when ctx ends with what keeps it.
@@ -65,6 +82,9 @@ func (c *Cluster) awaitGone(ctx context.Context, name string) error {
 			return true, nil
 		}
 		if err != nil {
+			if passing(err) {
+				return false, nil
+			}
 			return false, err
 		}
 		why = stuck(ns)

@@ -131,9 +131,9 @@ func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err err
 		return &ConfigError{hint.With(fmt.Errorf("no kubeconfig: looked for %s, and this is no pod of a cluster", strings.Join(rules.GetLoadingPrecedence(), ", ")),
 			"name one by --kubeconfig or KUBECONFIG")}
 	}
-	advice := "kubectl config get-contexts lists what there is"
-	if o.Kubeconfig != "" && errors.Is(err, os.ErrNotExist) {
-		advice = "name the file that kubectl uses by --kubeconfig"
+	advice := "name the file that kubectl uses by --kubeconfig; kubectl config view shows what is in it"
+	if strings.Contains(err.Error(), "context") && !errors.Is(err, os.ErrNotExist) {
+		advice = "kubectl config get-contexts lists what there is"
 	}
 	return &ConfigError{hint.With(fmt.Errorf("kubeconfig: %w", err), advice)}
 }

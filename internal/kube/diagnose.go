@@ -29,17 +29,18 @@ const (
 	adviceImage    = "cnibench image --load or --push brings the image to the cluster; --image names it"
 	adviceSchedule = "free the node, name others by --client-node and --server-node, or ask for less by the requests"
 	adviceQuota    = "a quota stands in the way of the run's namespace: ask for an exception, or for less by the requests"
+	adviceHost     = "the bare node, and paths that begin or end at a host, need pods in the network of their node: do without by --baseline detected and other --paths, or have namespaces with the label app.kubernetes.io/managed-by=cnibench excepted from the policy"
 	adviceAdmit    = "a policy of this cluster refuses what the run makes: except namespaces with the label app.kubernetes.io/managed-by=cnibench"
 )
 
 // judge says what a pod has come to.
 func judge(p *corev1.Pod) state {
-	switch p.Status.Phase {
-	case corev1.PodFailed, corev1.PodSucceeded:
-		return state{hopeless: true, why: ended(p)}
-	}
-	if p.DeletionTimestamp != nil {
+	over := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+	switch {
+	case p.DeletionTimestamp != nil && (!over || p.Status.Reason == ""): // the end of its container is that of the pod
 		return state{hopeless: true, why: "it is being deleted"}
+	case over:
+		return state{hopeless: true, why: ended(p)}
 	}
 	for _, c := range p.Status.ContainerStatuses {
 		if s, bad := judgeContainer(c); bad {
@@ -131,12 +132,29 @@ func inWords(err error) error {
 	return err
 }
 
+// inWordsOfHost is inWords for what a policy may refuse because it is of host-network pods: there is a way without them.
+func inWordsOfHost(err error) error {
+	err = inWords(err)
+	if hint.Of(err) == adviceAdmit {
+		return hint.With(err, adviceHost)
+	}
+	return err
+}
+
+// inWordsOfPod is inWords for a pod that is refused.
+func inWordsOfPod(name string, err error) error {
+	if isHostPod(name) && err != nil && strings.Contains(strings.ToLower(strings.ReplaceAll(err.Error(), name, "")), "host") {
+		return inWordsOfHost(err)
+	}
+	return inWords(err)
+}
+
 // look says what is known of a pod that does not come, or has gone: its state, or else the last warning about it.
 func (c *Cluster) look(ctx context.Context, name string) string {
 	p, err := c.client.CoreV1().Pods(c.id().namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return "pod " + name + " is gone: somebody deleted it, or its node was taken away"
+		return goneFrom(name)
 	case err != nil:
 		return ""
 	}

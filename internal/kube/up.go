@@ -71,7 +71,8 @@ func (c *Cluster) raise(ctx context.Context) error {
 	}
 	c.layout = arrange(c.options, c.place)
 	if len(c.layout.pods) == 0 {
-		return wrong("this cluster serves none of the plan's paths: %s", c.unserved())
+		return &ConfigError{hint.With(fmt.Errorf("this cluster serves none of the plan's paths: %s", c.unserved()),
+			"name other paths by --paths (cnibench list paths), or let the run choose among more nodes")}
 	}
 	c.options.Say("making %d pods and %d Services in namespace %s", len(c.layout.pods), len(c.layout.services), c.namespace())
 	if err := c.makeNamespaces(ctx); err != nil {
@@ -79,7 +80,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 	}
 	for _, s := range c.layout.pods {
 		if err := c.makePod(ctx, s); err != nil {
-			return fmt.Errorf("create pod %s: %w", s.Name, inWords(cause(ctx, err)))
+			return fmt.Errorf("create pod %s: %w", s.Name, inWordsOfPod(s.Name, cause(ctx, err)))
 		}
 	}
 	if err := c.awaitPods(ctx); err != nil {
@@ -118,7 +119,11 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 		ns := namespaceObject(c.id(), host)
 		c.created = append(c.created, ns.Name) // also when the answer is lost
 		if _, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create namespace %s: %w", ns.Name, inWords(cause(ctx, err)))
+			words := inWords
+			if host { // the other one was not refused
+				words = inWordsOfHost
+			}
+			return fmt.Errorf("create namespace %s: %w", ns.Name, words(cause(ctx, err)))
 		}
 		for _, ref := range c.options.PullSecrets {
 			if err := c.copySecret(ctx, ref, ns.Name); err != nil {

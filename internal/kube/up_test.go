@@ -153,7 +153,13 @@ func TestUpInTheWordsOfTheCluster(t *testing.T) {
 		}, want: []string{`"policy.example" denied the request: no labels`}, advice: adviceAdmit},
 		"PodSecurity": {break_: func(w *world) {
 			w.refuse("create", "pods", apierrors.NewForbidden(podResource, "host-client", errors.New(`violates PodSecurity "restricted:latest": host namespaces`)))
-		}, want: []string{"violates PodSecurity"}, advice: adviceAdmit},
+		}, want: []string{"violates PodSecurity"}, advice: adviceHost},
+		"no privileged namespace": {break_: func(w *world) {
+			w.PrependReactor("create", "namespaces", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				name := a.(clienttesting.CreateAction).GetObject().(*corev1.Namespace).Name
+				return strings.HasSuffix(name, "-host"), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, name, errors.New(`ValidatingAdmissionPolicy 'p' denied request: no`))
+			})
+		}, want: []string{"create namespace cnibench-", "-host", "denied request"}, advice: adviceHost},
 		"a verb is missing": {break_: func(w *world) {
 			w.refuse("create", "services", apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "local", errors.New(`User "u" cannot create resource "services"`)))
 		}, want: []string{"create Service", `cannot create resource "services"`}, advice: "cnibench kube access"},

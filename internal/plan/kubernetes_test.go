@@ -178,3 +178,27 @@ func TestTwinOfACluster(t *testing.T) {
 		t.Errorf("a twin on a cluster that is not there: %v", err)
 	}
 }
+
+// TestDetectedBaseline: where there is no bare node to compare with, it is the CNI that is found, on the first cluster.
+func TestDetectedBaseline(t *testing.T) {
+	for _, tt := range []struct {
+		baseline string
+		contexts []string
+		found    map[string]string
+		want     string
+	}{
+		{Detected, nil, map[string]string{"": "canal"}, "canal"},
+		{Detected, []string{"b", "a"}, map[string]string{"a": "canal", "b": "ptp"}, "ptp@b"},
+		{At(Detected, "a"), []string{"b", "a"}, map[string]string{"a": "canal", "b": "ptp"}, "canal@a"},
+		{Detected, []string{"a"}, map[string]string{"a": "canal"}, "canal"}, // as the profile is called there
+		{"host", nil, map[string]string{"": "canal"}, "host"},
+	} {
+		p := onCluster(t, func(p *Plan) { p.Cluster.Contexts, p.Baseline = tt.contexts, tt.baseline }).Resolve(tt.found)
+		if p.Baseline != tt.want {
+			t.Errorf("%s of %v: %q, want %q", tt.baseline, tt.found, p.Baseline, tt.want)
+		}
+		if err := p.Validate(); err != nil {
+			t.Errorf("%s of %v: %v", tt.baseline, tt.found, err)
+		}
+	}
+}

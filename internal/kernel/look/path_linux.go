@@ -45,9 +45,34 @@ func whole(network, _ string, c syscall.RawConn) error {
 	return errors.Join(err, os.NewSyscallError("setsockopt MTU_DISCOVER", failed))
 }
 
+// told is whole for a socket that is not connected: it hears of what became of its datagrams only if it asks for that.
+func told(network, address string, c syscall.RawConn) error {
+	if err := whole(network, address, c); err != nil {
+		return err
+	}
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_RECVERR, 1)
+		if strings.HasSuffix(network, "6") && failed == nil {
+			failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
+		}
+	})
+	return errors.Join(err, os.NewSyscallError("setsockopt RECVERR", failed))
+}
+
+// icmp says whether err is a word about an earlier datagram, and no fault of the socket.
+func icmp(err error) bool {
+	for _, no := range []unix.Errno{unix.ECONNREFUSED, unix.EMSGSIZE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EACCES, unix.EPROTO} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
 // Echo answers datagrams with the mark on a UDP port of all addresses until ctx ends. It returns how many.
 func Echo(ctx context.Context, port int, mark []byte) (int, error) {
-	config := net.ListenConfig{Control: whole}
+	config := net.ListenConfig{Control: told}
 	socket, err := config.ListenPacket(ctx, "udp", ":"+strconv.Itoa(port))
 	if err != nil {
 		return 0, err
@@ -57,31 +82,46 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 	conn := socket.(*net.UDPConn)                                                          // by the network asked for
 	answered := 0
 	buf := make([]byte, most+1)
+	var last question
 	for {
 		n, from, err := conn.ReadFromUDPAddrPort(buf)
 		switch {
 		case ctx.Err() != nil:
 			return answered, nil
-		case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.EMSGSIZE): // of an earlier answer
+		case errors.Is(err, unix.EMSGSIZE) && last.from.IsValid(): // a router's word about the last answer
+			last.tooBig(conn, mark)
+			continue
+		case icmp(err):
 			continue
 		case err != nil:
 			return answered, err
 		}
 		if q, err := decode(mark, buf[:n]); err == nil && q.kind == asks {
-			answer(conn, mark, q, n, from)
+			last = question{datagram{kind: answers, number: q.number, size: uint32(n), to: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}, from}
+			last.answer(conn, mark, int(q.size))
 			answered++
 		}
 	}
 }
 
-// answer answers one question of n bytes. Who is not reached asks again.
-func answer(conn *net.UDPConn, mark []byte, q datagram, n int, from netip.AddrPort) {
-	a := datagram{kind: answers, number: q.number, size: uint32(n), to: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}
-	_, err := conn.WriteToUDPAddrPort(a.encode(mark, min(int(q.size), most)), from)
+// question is what an Echo was asked last: who asked, and the answer.
+type question struct {
+	reply datagram
+	from  netip.AddrPort
+}
+
+// answer answers by size bytes. Who is not reached asks again.
+func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
+	_, err := conn.WriteToUDPAddrPort(q.reply.encode(mark, min(size, most)), q.from)
 	if errors.Is(err, unix.EMSGSIZE) {
-		a.kind = tooBig
-		_, _ = conn.WriteToUDPAddrPort(a.encode(mark, 0), from)
+		q.tooBig(conn, mark)
 	}
+}
+
+// tooBig says that the answer that was wanted does not get through.
+func (q question) tooBig(conn *net.UDPConn, mark []byte) {
+	q.reply.kind = tooBig
+	_, _ = conn.WriteToUDPAddrPort(q.reply.encode(mark, 0), q.from)
 }
 
 // asker is one who asks an Echo.

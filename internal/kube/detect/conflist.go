@@ -150,6 +150,7 @@ func (d *detective) standalone() {
 		d.flannelIn("kube-system")
 	case len(distinct) == 1:
 		d.plugin(lists[0], groups[0])
+	case d.planted():
 	default:
 		d.Title = "no CNI that we know"
 		if !d.mayRead("daemonsets") {
@@ -157,6 +158,31 @@ func (d *detective) standalone() {
 		}
 		d.unproven("the CNI: no DaemonSet of one that we know was found, and /etc/cni/net.d was read on no node")
 	}
+}
+
+// PlanterSpace begins the namespace of the DaemonSet by which this program installs a plugin, PlanterName is its name.
+const (
+	PlanterSpace = "cnibench-cni-"
+	PlanterName  = "planter"
+)
+
+// planted takes a plugin's profile from what installed it: its conflist is seen on the nodes alone.
+func (d *detective) planted() bool {
+	for _, w := range d.Workloads {
+		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
+		if w.Kind != DaemonSet || w.Name != PlanterName || !ours || plugins[name] == "" {
+			continue
+		}
+		d.CNI, d.Profile, d.Source = name, name, w.String()+", by which cnibench installed it"
+		d.withoutTunnel()
+		return true
+	}
+	return false
+}
+
+// withoutTunnel is true of every plugin that has no daemon.
+func (d *detective) withoutTunnel() {
+	d.Encapsulation, d.Encryption = Claim{"none", "the plugin has none; how nodes reach one another's pods is not its matter"}, Claim{"none", "the plugin has none"}
 }
 
 // plugin judges a conflist.
@@ -183,7 +209,7 @@ func (d *detective) plugin(c Conflist, where string) {
 		return
 	}
 	d.Profile = name
-	d.Encapsulation, d.Encryption = Claim{"none", "the plugin has none; how nodes reach one another's pods is not its matter"}, Claim{"none", "the plugin has none"}
+	d.withoutTunnel()
 	switch {
 	case name == "macvlan" && p.Mode != "" && p.Mode != "bridge":
 		d.But = append(d.But, "mode "+p.Mode+" in place of bridge")

@@ -3,6 +3,7 @@ package detect
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	set(facts.KubeMTU, v.MTU.Value)
 	set(facts.KubeEncapsulation, v.Encapsulation.Value)
 	set(facts.KubeEncryption, v.Encryption.Value)
-	set(facts.KubeDoubts, strings.Join(v.Doubts, "; "))
+	doubts := slices.Clone(v.Doubts)
 	var unproven, disproved []string
 	unproven = append(unproven, v.Unproven...)
 	proved := map[string]bool{}
@@ -36,6 +37,9 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 		switch p.Result {
 		case OK:
 			proved[p.What] = true
+			if p.What == whatMTU && p.Why != "" {
+				doubts = append(doubts, p.String())
+			}
 		case Mismatch:
 			disproved = append(disproved, p.String())
 		}
@@ -45,6 +49,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 			unproven = append(unproven, strings.Replace(p.String(), ": unproven", "", 1))
 		}
 	}
+	set(facts.KubeDoubts, strings.Join(doubts, "; "))
 	set(facts.KubeUnproven, strings.Join(unproven, "; "))
 	set(facts.KubeDisproved, strings.Join(disproved, "; "))
 	if len(s.Nodes) > 0 {

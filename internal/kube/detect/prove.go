@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -141,7 +142,7 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	client, ok := t.ground.end(t.route.Client)
 	server, both := t.ground.end(t.route.Server)
 	if !ok || !both || !server.Address.IsValid() {
-		return []Proof{{What: "MTU end to end", Where: t.route.Path, Why: "one of its ends is not there to try"}}
+		return []Proof{{What: whatMTU, Where: t.route.Path, Why: "one of its ends is not there to try"}}
 	}
 	echoing, stop := context.WithTimeout(ctx, echoTime)
 	defer stop()
@@ -170,11 +171,30 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 // run does one thing of look's in the pod of an end.
 func (t *trial) run(ctx context.Context, e End, args ...string) ([]byte, error) {
 	argv := append([]string{t.ground.Program, "look", "--mark", t.mark}, args...)
-	return e.By.Exec(ctx, e.Pod, argv)
+	out, err := e.By.Exec(ctx, e.Pod, argv)
+	if err != nil {
+		err = &unmarkedError{err, t.mark}
+	}
+	return out, err
 }
 
+// unmarkedError is an error without the mark of this proof: it becomes a fact, and facts are compared between runs.
+type unmarkedError struct {
+	err  error
+	mark string
+}
+
+func (e *unmarkedError) Error() string {
+	text := strings.ReplaceAll(e.err.Error(), " --mark "+e.mark, "")
+	return strings.Join(strings.Fields(text), " ")
+}
+func (e *unmarkedError) Unwrap() error { return e.err }
+
+// whatMTU is the proof of what the pods' MTU is worth between two ends.
+const whatMTU = "MTU end to end"
+
 func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Proof {
-	p := Proof{What: "MTU end to end", Where: t.route.Path}
+	p := Proof{What: whatMTU, Where: t.route.Path}
 	to := netip.AddrPortFrom(server.Address, t.ground.Port)
 	limit, stop := context.WithTimeout(ctx, echoTime)
 	defer stop()
@@ -203,8 +223,8 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	switch p.Result = OK; {
 	case min(m.There, m.Back) < claimed && m.Silent:
 		p.Result, p.Why = Mismatch, "larger packets vanish without a word: connections will hang"
-	case min(m.There, m.Back) < claimed:
-		p.Result, p.Why = Mismatch, "larger packets are refused on the way"
+	case min(m.There, m.Back) < claimed: // as upstream Canal is set up, and dual-stack flannel for IPv6: traffic gets through
+		p.Why = "larger packets than " + p.Seen + " are refused on the way, and their senders learn of it"
 	}
 	return p
 }

@@ -185,6 +185,9 @@ func TestProveFails(t *testing.T) {
 		{"a black hole", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.mtu = sight.PathMTU{There: 1400, Back: 1450, Own: 1450, Silent: true}
 		}, "MTU end to end", Mismatch, "1400 there, 1450 back is seen: larger packets vanish"},
+		{"a narrow place that says so", func(_ *Snapshot, _ *Ground, l *scripted) {
+			l.mtu = sight.PathMTU{There: 1430, Back: 1430, Own: 1450}
+		}, "MTU end to end", OK, "larger packets than 1430 are refused on the way"},
 		{"a blocked port", func(_ *Snapshot, _ *Ground, l *scripted) { l.mtu = errors.New("no answer from 10.244.0.1") }, "MTU end to end", Unproven, "no answer"},
 		{"another tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = ipip }, "encapsulation on the wire", Mismatch, "vxlan is claimed, ipip (3 frames) is seen"},
 		{"no right to see frames", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = errors.New("operation not permitted") }, "encapsulation on the wire", Unproven, "not permitted"},
@@ -212,6 +215,9 @@ func TestProveFails(t *testing.T) {
 				t.Errorf("no %s of %s with %q in %v", c.want, c.what, c.words, proofs)
 			}
 			f := Facts(v, after, proofs)
+			if narrow := strings.Contains(f[facts.KubeDoubts], "MTU end to end"); narrow != (c.want == OK && c.what == whatMTU) {
+				t.Errorf("doubts: %q", f[facts.KubeDoubts])
+			}
 			if (f[facts.KubeDisproved] != "") != (c.want == Mismatch) {
 				t.Errorf("disproved: %q", f[facts.KubeDisproved])
 			}
@@ -327,5 +333,14 @@ func TestLookoutFails(t *testing.T) {
 		if list, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
 			t.Errorf("%s: left %v, %v", words, list.Items, err)
 		}
+	}
+}
+
+// TestUnmarked: what goes wrong in a pod is told in the same words by every run.
+func TestUnmarked(t *testing.T) {
+	cause := errors.New("/cnibench look --mark 0123 --wire eth0 in pod a: exit code 1: capture on eth0:\nnot permitted")
+	err := error(&unmarkedError{cause, "0123"})
+	if got, want := err.Error(), "/cnibench look --wire eth0 in pod a: exit code 1: capture on eth0: not permitted"; got != want || !errors.Is(err, cause) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/cnibench/cnibench/internal/kube/detect"
 	"github.com/cnibench/cnibench/internal/kube/recipe/planting"
 )
 
 // planter is the name of what plants conflists, a DaemonSet of this program in a namespace of its own.
-func planter(profile string) string { return "cnibench-cni-" + profile }
+func planter(profile string) string { return detect.PlanterSpace + profile }
 
 // plant puts the conflists of all nodes there, by a pod on each: plugins without a daemon have nobody else who would. The
 // pods are of the host's network, so that they need no CNI, and take away what they put there when they end.
@@ -45,7 +46,7 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 		unstructured.RemoveNestedField(fields, "status")
 		objects = append(objects, &unstructured.Unstructured{Object: fields})
 	}
-	inv.Wait = append(slices.Clone(inv.Wait), "DaemonSet "+planter(inv.Profile)+"/planter")
+	inv.Wait = append(slices.Clone(inv.Wait), "DaemonSet "+planter(inv.Profile)+"/"+detect.PlanterName)
 	return i.apply(ctx, inv, objects)
 }
 
@@ -74,7 +75,7 @@ func planterObjects(name, image string, specs map[string]string) []runtime.Objec
 		},
 		&appsv1.DaemonSet{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
-			ObjectMeta: metav1.ObjectMeta{Name: "planter", Namespace: name, Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Name: detect.PlanterName, Namespace: name, Labels: labels},
 			Spec: appsv1.DaemonSetSpec{
 				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cnibench-planter"}},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: planterPod(image)},

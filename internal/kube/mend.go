@@ -1,0 +1,118 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// mendLimit bounds the wait for an API server or a node that is away: both come back within it when they are restarted.
+	mendLimit = 2 * time.Minute
+	// askLimit bounds one question to an API server that may be away.
+	askLimit = 5 * time.Second
+)
+
+// Mend returns when the API server answers and every pod of the run is ready, with what was wrong until then, "" for
+// nothing. The error is the reason why that will not be: a pod is never replaced, because another would be another
+// placement with other addresses.
+func (c *Cluster) Mend(ctx context.Context) (wrong string, err error) {
+	return c.mend(ctx, beat, mendLimit)
+}
+
+func (c *Cluster) mend(ctx context.Context, beat, limit time.Duration) (wrong string, err error) {
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, beat, limit, true, func(ctx context.Context) (bool, error) {
+		var lost *lostError
+		if last = c.stands(ctx); last == nil || errors.As(last, &lost) {
+			return true, last
+		}
+		if wrong == "" {
+			wrong = last.Error()
+			c.options.Say("waiting: %s", wrong)
+		}
+		return false, nil
+	})
+	if err != nil && ctx.Err() == nil && wait.Interrupted(err) {
+		err = fmt.Errorf("after %s still %w", limit, last)
+	}
+	return wrong, err
+}
+
+// lostError is of what does not come back.
+type lostError struct{ why string }
+
+func (e *lostError) Error() string { return e.why }
+
+// stands says what is wrong with the run's pods, nil if nothing is.
+func (c *Cluster) stands(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, askLimit)
+	defer stop()
+	pods, err := c.listPods(ctx)
+	if err != nil {
+		return fmt.Errorf("the API server at %s does not say how the pods are: %w", c.host, inWords(short(err)))
+	}
+	var waits error
+	for _, s := range c.layout.pods {
+		p := pods[s.Name]
+		if p == nil {
+			return &lostError{goneFrom(s.Name)}
+		}
+		switch now := judge(p); {
+		case now.hopeless:
+			return &lostError{c.unwell(ctx, p, now.why)}
+		case !now.ready && waits == nil:
+			waits = errors.New(c.unwell(ctx, p, now.why))
+		}
+	}
+	return waits
+}
+
+// short is an error of a request without the address that was asked.
+func short(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s", askLimit)
+	}
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// unwell says of a pod that is not ready what is known, its node's state included.
+func (c *Cluster) unwell(ctx context.Context, p *corev1.Pod, why string) string {
+	if why == "" {
+		why = unreadiness(p)
+	}
+	if why == "" {
+		why = "it is not ready"
+	}
+	said := "pod " + p.Name + " on node " + p.Spec.NodeName + ": " + why
+	if ailing := c.ailing(ctx, p); ailing != "" {
+		said += "; " + ailing
+	}
+	return said
+}
+
+// goneFrom is what is known of a pod that is not there.
+func goneFrom(pod string) string {
+	return "pod " + pod + " is gone: somebody deleted it, it was evicted, or its node was taken away"
+}
+
+// passing says whether a call may succeed when it is made again: the API server is away or busy. It is not asked about
+// what the caller's own context ended.
+func passing(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true // no answer of an API server
+	}
+	code := status.Status().Code
+	return code >= 500 || code == 429
+}
