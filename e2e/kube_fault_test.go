@@ -549,8 +549,18 @@ func TestPolicyRefuses(t *testing.T) {
 	if _, err := client.ValidatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	refused := func() error {
+		trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kube.LabelRun: "x"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+		_, err := c.Client().CoreV1().Pods("default").Create(context.Background(), trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
 	t.Cleanup(func() {
 		_ = client.ValidatingAdmissionPolicies().Delete(context.Background(), name, metav1.DeleteOptions{})
+		// The API server goes on refusing for a while, which the next test would meet.
+		waitFor(t, time.Minute, func() (bool, string) {
+			err := refused()
+			return err == nil || !strings.Contains(err.Error(), "no measurements here"), fmt.Sprint(err)
+		})
 	})
 	if _, err := client.ValidatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -559,8 +569,7 @@ func TestPolicyRefuses(t *testing.T) {
 		_ = client.ValidatingAdmissionPolicyBindings().Delete(context.Background(), name, metav1.DeleteOptions{})
 	})
 	waitFor(t, time.Minute, func() (bool, string) {
-		trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kube.LabelRun: "x"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
-		_, err := c.Client().CoreV1().Pods("default").Create(t.Context(), trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		err := refused()
 		return err != nil && strings.Contains(err.Error(), "no measurements here"), fmt.Sprint(err)
 	})
 	err = c.Up(t.Context())
