@@ -3,8 +3,9 @@
 # a run does on a cluster, with the faults that it must survive. Takes every cluster down again, and fails if anything is left
 # of a run in the cluster, or of a cluster on the machine.
 #
-#   scripts/e2e.sh                 all kinds of clusters
-#   scripts/e2e.sh CNI PROXY [TESTS]  one of them, and the tests of that pattern alone: flannel-vxlan, flannel-host-gw, bridge or ptp; iptables or nftables
+#   scripts/e2e.sh                    all kinds of clusters
+#   scripts/e2e.sh CNI PROXY [TESTS]  one of them: flannel-vxlan, flannel-host-gw, bridge or ptp; iptables or nftables; and of
+#                                     the tests those that match a pattern
 #
 # Results and reports are left in e2e/results.
 set -eu
