@@ -119,7 +119,7 @@ func (c *Cluster) through(server *wire.Endpoint, service string, host bool) erro
 		return nil
 	}
 	if server.Port = r.nodePorts[server.ListenPort]; server.Port == 0 {
-		return fmt.Errorf("Service %s has no node port for port %d", service, server.ListenPort)
+		return fmt.Errorf("no node port of Service %s leads to port %d", service, server.ListenPort)
 	}
 	// A path to a NodePort enters at the first node.
 	var addresses []string

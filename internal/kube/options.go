@@ -70,9 +70,6 @@ type ConfigError struct{ Err error }
 func (e *ConfigError) Error() string { return e.Err.Error() }
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// wrong returns a ConfigError.
-func wrong(format string, args ...any) error { return &ConfigError{fmt.Errorf(format, args...)} }
-
 // check fills the defaults in and returns every fault of the options at once.
 func (o *Options) check() error {
 	if o.TTL == 0 {
