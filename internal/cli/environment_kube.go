@@ -328,7 +328,7 @@ func (s *site) found() string {
 func (e *clusterEnvironment) Endpoints(_ context.Context, name string, p plan.Path) (client, server wire.Endpoint, err error) {
 	s := e.at(name)
 	if silent := s.silent[bareName(name)+" "+p.String()]; silent != nil {
-		return client, server, &wire.NotServedError{Profile: name, Path: p.String(), Reason: "it did not pass its proof before the run: " + flatten(silent)}
+		return client, server, &wire.NotServedError{Profile: name, Path: p.String(), Reason: "it did not pass its proof before the run: " + flat(silent.Error())}
 	}
 	client, server, err = s.cluster.Endpoints(bareName(name), p)
 	e.apart(name, &client, &server)
@@ -343,9 +343,6 @@ func (e *clusterEnvironment) Backends(_ context.Context, name string, p plan.Pat
 	}
 	return client, servers, err
 }
-
-// flatten makes an error fit into a cell of a table.
-func flatten(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // bareName is a name without its context.
 func bareName(name string) string {

@@ -97,9 +97,6 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 	return ""
 }
 
-// flat makes s fit into a cell of a table.
-func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
-
 // labUp raises one profile, shows it, and serves lab exec until it is to end.
 func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbose bool) (err error) {
 	door, err := openDoor(name)

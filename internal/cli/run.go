@@ -248,6 +248,9 @@ func takeDown(ctx context.Context, raised interface{ Close(context.Context) erro
 	return errors.Join(err, raised.Close(down))
 }
 
+// flat makes s fit into a cell of a table.
+func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
+
 // conclude prints the report and the last line, and says whether the run was any good.
 func (p *program) conclude(a *runArgs, end result.End, s *story) error {
 	c, err := result.Load(a.output)

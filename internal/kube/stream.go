@@ -10,12 +10,11 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
-	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/cnibench/cnibench/internal/kube/detect"
 )
 
 const (
@@ -31,44 +30,11 @@ const (
 	outputLimit = 16 << 20
 )
 
-// remote runs a command in a pod over the exec stream until it has ended; WebSocket first, SPDY where that is refused.
+// remote runs a command in a pod of the run until it has ended.
 func (c *Cluster) remote(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error {
-	url := c.client.CoreV1().RESTClient().Post().Namespace(c.id().namespace(isHostPod(pod))).Resource("pods").Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: Container, Command: argv, Stdin: o.Stdin != nil, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
-	first, err := remotecommand.NewWebSocketExecutor(c.config, "GET", url.String())
-	if err != nil {
-		return err
-	}
-	second, err := remotecommand.NewSPDYExecutor(c.config, "POST", url)
-	if err != nil {
-		return err
-	}
-	both, err := remotecommand.NewFallbackExecutor(first, second, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	})
-	if err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- both.StreamWithContext(ctx, o) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	// It heeds ctx, but not while it waits for a kubelet that does not answer.
-	late := time.NewTimer(farewell)
-	defer late.Stop()
-	select {
-	case err := <-ended:
-		return err
-	case <-late.C:
-		return fmt.Errorf("%w: %w", errAbandoned, context.Cause(ctx))
-	}
+	at := detect.ContainerRef{Namespace: c.id().namespace(isHostPod(pod)), Pod: pod, Container: Container}
+	return detect.Way{Kube: c.client, Config: c.config}.Stream(ctx, at, argv, o)
 }
-
-// errAbandoned is of a command whose streams may be in use yet.
-var errAbandoned = errors.New("the kubelet does not answer")
 
 // Exec runs argv in a pod of the run and returns its standard output, also that of a command that failed. The error says
 // how it ended, with its last words.
@@ -85,7 +51,7 @@ func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, 
 	if words := tail.String(); words != "" {
 		err = fmt.Errorf("%w: %s", err, words)
 	}
-	if errors.Is(err, errAbandoned) {
+	if errors.Is(err, detect.ErrAbandoned) {
 		return nil, fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, err)
 	}
 	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, inWords(cause(ctx, err)))

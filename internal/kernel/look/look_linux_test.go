@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -70,49 +71,52 @@ func role(verb, arg string) int {
 	return 0
 }
 
-// place is a namespace; start begins a role there, which ends when the returned function is called.
-func start(t *testing.T, ns *netns.NS, verb, arg string) (end func(into any)) {
+// player is another process of this test that plays a part in a namespace.
+type player struct {
+	*exec.Cmd
+	out, words bytes.Buffer
+	// in is its standard input, whose end is its end.
+	in io.Closer
+}
+
+func play(t *testing.T, ns *netns.NS, verb, arg string) *player {
 	t.Helper()
 	s := netns.NewStarter()
 	t.Cleanup(s.Close)
 	self, err := os.Executable()
 	must(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "LOOK_ROLE="+verb, "LOOK_ARG="+arg)
-	var out, words bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &words
-	in, err := cmd.StdinPipe()
+	r := &player{Cmd: exec.Command(self)}
+	r.Env = append(os.Environ(), "LOOK_ROLE="+verb, "LOOK_ARG="+arg)
+	r.Stdout, r.Stderr = &r.out, &r.words
+	r.in, err = r.StdinPipe()
 	must(t, err)
-	must(t, s.Start(ns, cmd))
+	must(t, s.Start(ns, r.Cmd))
+	return r
+}
+
+// start begins a role, which ends when the returned function is called.
+func start(t *testing.T, ns *netns.NS, verb, arg string) (end func(into any)) {
+	t.Helper()
+	r := play(t, ns, verb, arg)
 	return func(into any) {
 		t.Helper()
-		_ = in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Fatalf("%s: %v: %s", verb, err, words.String())
+		_ = r.in.Close()
+		if err := r.Wait(); err != nil {
+			t.Fatalf("%s: %v: %s", verb, err, r.words.String())
 		}
-		must(t, json.Unmarshal(out.Bytes(), into))
+		must(t, json.Unmarshal(r.out.Bytes(), into))
 	}
 }
 
-// wait lets a role that ends by itself end.
+// wait lets a role that ends by itself end: its input is kept open.
 func wait(t *testing.T, ns *netns.NS, verb, arg string, into any) error {
 	t.Helper()
-	s := netns.NewStarter()
-	t.Cleanup(s.Close)
-	self, err := os.Executable()
-	must(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "LOOK_ROLE="+verb, "LOOK_ARG="+arg)
-	var out, words bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &words
-	in, err := cmd.StdinPipe() // kept open: its end would be that of the role
-	must(t, err)
-	defer in.Close()
-	must(t, s.Start(ns, cmd))
-	if err := cmd.Wait(); err != nil {
-		return errors.New(words.String())
+	r := play(t, ns, verb, arg)
+	defer r.in.Close()
+	if err := r.Wait(); err != nil {
+		return errors.New(r.words.String())
 	}
-	must(t, json.Unmarshal(out.Bytes(), into))
+	must(t, json.Unmarshal(r.out.Bytes(), into))
 	return nil
 }
 

@@ -3,8 +3,10 @@ package detect
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
@@ -26,34 +28,70 @@ func ClientsOf(config *rest.Config) (Clients, error) {
 	if err != nil {
 		return Clients{}, err
 	}
-	return Clients{Kube: kube, Dynamic: custom, Exec: execBy(kube, config)}, nil
+	return Clients{Kube: kube, Dynamic: custom, Exec: execBy(Way{kube, config})}, nil
 }
 
-// execBy runs programs over the exec stream: by websocket, by SPDY where something on the way does not let that through.
-func execBy(kube kubernetes.Interface, config *rest.Config) func(context.Context, ContainerRef, []string) ([]byte, error) {
+// execBy runs programs in containers and returns what they print.
+func execBy(w Way) func(context.Context, ContainerRef, []string) ([]byte, error) {
 	return func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error) {
-		request := kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.Namespace).Name(c.Pod).SubResource("exec").
-			VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: argv, Stdout: true, Stderr: true}, scheme.ParameterCodec)
-		socket, err := remotecommand.NewWebSocketExecutor(config, "GET", request.URL().String())
-		if err != nil {
-			return nil, err
-		}
-		spdy, err := remotecommand.NewSPDYExecutor(config, "POST", request.URL())
-		if err != nil {
-			return nil, err
-		}
-		executor, err := remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
-			return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-		})
-		if err != nil {
-			return nil, err
-		}
 		var stdout, stderr bytes.Buffer
-		err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
-		if err != nil {
+		err := w.Stream(ctx, c, argv, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
+		switch {
+		case errors.Is(err, ErrAbandoned):
+			return nil, explainExec(c, argv, err, "")
+		case err != nil:
 			return stdout.Bytes(), explainExec(c, argv, err, stderr.String())
 		}
 		return stdout.Bytes(), nil
+	}
+}
+
+// ErrAbandoned is of a command whose streams may be in use yet.
+var ErrAbandoned = errors.New("the kubelet does not answer")
+
+// farewell is how long a command may take to let go of its streams when its context has ended.
+const farewell = time.Second
+
+// Way is a way into the containers of a cluster.
+type Way struct {
+	Kube   kubernetes.Interface
+	Config *rest.Config
+}
+
+// Stream runs argv in a container over the exec stream until it has ended; WebSocket first, SPDY where something on the way
+// does not let that through.
+func (w Way) Stream(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error {
+	url := w.Kube.CoreV1().RESTClient().Post().Namespace(c.Namespace).Resource("pods").Name(c.Pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: argv, Stdin: o.Stdin != nil, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+	socket, err := remotecommand.NewWebSocketExecutor(w.Config, "GET", url.String())
+	if err != nil {
+		return err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(w.Config, "POST", url)
+	if err != nil {
+		return err
+	}
+	both, err := remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- both.StreamWithContext(ctx, o) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	// It heeds ctx, but not while it waits for a kubelet that does not answer.
+	late := time.NewTimer(farewell)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		return fmt.Errorf("%w: %w", ErrAbandoned, context.Cause(ctx))
 	}
 }
 
