@@ -19,14 +19,34 @@ go vet ./...
 mkdir -p bin
 go build -o bin/testsum ./internal/tool/testsum
 
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+
 # One package at a time: kernel tests of two packages on the same CPUs would starve each other.
-# The race detector needs a C compiler; it watches the packages in which goroutines meet.
-race="./internal/wire/... ./internal/run/... ./internal/agent/... ./internal/load/... ./internal/kernel/netns/..."
-{
-	$enter go test -json -count=1 -p 1 -timeout 15m ./... || true
+tests() {
+	$enter go test -json -count=1 -p 1 -timeout 15m "$@" || true
+}
+
+# A few tests that fail run a second time, alone: the machine may have been busy with something else. The sum names them.
+again() {
+	bin/testsum -failed <"$events" | while read -r package names; do
+		echo '{"Action":"again"}'
+		tests -run "$names" "$package" </dev/null
+		echo '{"Action":"onward"}'
+	done
+}
+
+# The race detector needs a C compiler; it watches the packages in which goroutines meet. What it finds needs no second run.
+races() {
 	if command -v cc >/dev/null 2>&1; then
-		CGO_ENABLED=1 $enter go test -json -count=1 -p 1 -race -short -timeout 15m $race || true
+		CGO_ENABLED=1 tests -race -short ./internal/wire/... ./internal/run/... ./internal/agent/... ./internal/load/... ./internal/kernel/netns/...
 	else
 		echo "no C compiler: the race detector did not run" >&2
 	fi
+}
+
+{
+	tests ./... | tee "$events"
+	again
+	races
 } | bin/testsum
