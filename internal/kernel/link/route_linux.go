@@ -131,3 +131,16 @@ func (h *Handle) AddForwarding(dev string, mac net.HardwareAddr, outer netip.Add
 	}
 	return nil
 }
+
+// AddStation tells the bridge of a port that a MAC address is behind it, before anything is heard from there.
+func (h *Handle) AddStation(port string, mac net.HardwareAddr) error {
+	i, err := h.indexOf(port)
+	if err != nil {
+		return err
+	}
+	n := netlink.Neigh{LinkIndex: i, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: mac}
+	if err := h.nl.NeighSet(&n); err != nil {
+		return fmt.Errorf("add station %v behind %s: %w", mac, port, err)
+	}
+	return nil
+}

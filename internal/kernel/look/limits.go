@@ -1,7 +1,6 @@
 package look
 
 import (
-	"bufio"
 	"fmt"
 	"strconv"
 	"strings"
@@ -34,23 +33,4 @@ func share(quota, period string) (*float64, error) {
 	}
 	limit := float64(q) / float64(p)
 	return &limit, nil
-}
-
-// parseThrottling reads nr_periods and nr_throttled of cpu.stat. A group without a limit has neither.
-func parseThrottling(text string) (periods, throttled int64) {
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			continue
-		}
-		switch name {
-		case "nr_periods":
-			periods = n
-		case "nr_throttled":
-			throttled = n
-		}
-	}
-	return periods, throttled
 }

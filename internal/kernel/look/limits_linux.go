@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/sight"
 )
 
@@ -18,8 +19,7 @@ func (g *gathering) limits(root string) {
 			g.missing(what, err)
 			return
 		}
-		g.CPU = &sight.CPU{Limit: limit}
-		g.CPU.Periods, g.CPU.Throttled = parseThrottling(read(filepath.Join(root, "cpu.stat")))
+		g.CPU = limited(limit, filepath.Join(root, "cpu.stat"))
 		return
 	}
 	for _, dir := range []string{"cpu", "cpu,cpuacct"} {
@@ -32,9 +32,14 @@ func (g *gathering) limits(root string) {
 			g.missing(what, err)
 			return
 		}
-		g.CPU = &sight.CPU{Limit: limit}
-		g.CPU.Periods, g.CPU.Throttled = parseThrottling(read(filepath.Join(root, dir, "cpu.stat")))
+		g.CPU = limited(limit, filepath.Join(root, dir, "cpu.stat"))
 		return
 	}
 	g.missing(what, errors.New("no group with a CPU controller under "+root))
+}
+
+// limited is a limit with the account of it in a file.
+func limited(limit *float64, account string) *sight.CPU {
+	t, _ := proc.ParseThrottling([]byte(read(account)))
+	return &sight.CPU{Limit: limit, Periods: t.Periods, Throttled: t.Throttled}
 }

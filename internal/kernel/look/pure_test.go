@@ -27,13 +27,6 @@ func TestParseMax(t *testing.T) {
 	}
 }
 
-func TestParseThrottling(t *testing.T) {
-	periods, throttled := parseThrottling("usage_usec 5\nnr_periods 12\nnr_throttled 3\nthrottled_usec 900\njunk\n")
-	if periods != 12 || throttled != 3 {
-		t.Errorf("%d %d", periods, throttled)
-	}
-}
-
 func TestDatagram(t *testing.T) {
 	to := netip.MustParseAddrPort("[fd00::1]:4000")
 	for _, d := range []datagram{{kind: asks, number: 7, size: 1472}, {kind: answers, number: 1 << 31, size: 8, to: to}, {kind: tooBig, to: to}} {

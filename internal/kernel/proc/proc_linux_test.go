@@ -2,10 +2,12 @@ package proc
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -200,5 +202,58 @@ func TestConfineProcess(t *testing.T) {
 func TestUserHz(t *testing.T) {
 	if hz := UserHz(); hz < 1 || hz > 10_000 {
 		t.Errorf("%d ticks per second", hz)
+	}
+}
+
+// TestThrottledIsSeen limits a group and keeps a process in it busy until the account says that it was stopped.
+func TestThrottledIsSeen(t *testing.T) {
+	const own = "cnibench-test-throttle"
+	limit := map[string]string{"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "1000"}
+	dir := groupRoot + "/cpu/" + own
+	if _, err := os.Stat(groupRoot + "/cgroup.controllers"); err == nil {
+		dir, limit = groupRoot+"/"+own, map[string]string{"cpu.max": "1000 100000"}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skipf("no group can be made: %v", err)
+	}
+	t.Cleanup(func() { // a process that was killed leaves a moment later
+		for range 1000 {
+			if os.Remove(dir) == nil {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Error("the group stays: " + dir)
+	})
+	for name, value := range limit {
+		if err := os.WriteFile(dir+"/"+name, []byte(value), 0); err != nil {
+			t.Skipf("no limit can be set: %v", err)
+		}
+	}
+	busy := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Wait()
+	defer busy.Process.Kill()
+	if err := os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(busy.Process.Pid)), 0); err != nil {
+		t.Fatal(err)
+	}
+	s := Sampler{throttle: dir + "/cpu.stat"}
+	before, err := s.Take(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		after, err := s.Take(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if Delta(before, after).ThrottledNs > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not stopped: %d, then %d", before.ThrottledNs, after.ThrottledNs)
+		}
 	}
 }

@@ -66,8 +66,12 @@ func ReadCPUInfo() (CPUInfo, error) {
 	return ParseCPUInfo(b), nil
 }
 
-// Sampler takes snapshots. It remembers which processes are ksoftirqd, which costs a walk over all processes once.
-type Sampler struct{ ksoftirqd map[int]int }
+// Sampler takes snapshots. It remembers which processes are ksoftirqd, which costs a walk over all processes once, and
+// where the account of this process's limit of CPU time is, "" if nowhere.
+type Sampler struct {
+	ksoftirqd map[int]int
+	throttle  string
+}
 
 // NewSampler looks for ksoftirqd of every CPU. Inside a pid namespace there is none to be seen, and no snapshot will
 // claim anything about it.
@@ -76,7 +80,23 @@ func NewSampler() (*Sampler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for ksoftirqd: %w", err)
 	}
-	return &Sampler{ksoftirqd: pids}, nil
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return &Sampler{ksoftirqd: pids, throttle: findThrottle(groups)}, nil
+}
+
+// findThrottle returns the first of throttleFiles that has an account.
+func findThrottle(groups []byte) string {
+	for _, name := range throttleFiles(groups) {
+		if b, err := os.ReadFile(name); err == nil {
+			if _, ok := ParseThrottling(b); ok {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // Take reads all counters, those of CPUs for the ones given only (empty: all). It takes a few hundred microseconds. A
@@ -97,6 +117,13 @@ func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 		}
 	}
 	snap.KsoftirqdNs = s.clocks(cpus)
+	if s.throttle != "" {
+		read(s.throttle, func(b []byte) error {
+			account, _ := ParseThrottling(b)
+			snap.ThrottledNs = account.StoppedNs
+			return nil
+		})
+	}
 	read("/proc/stat", func(b []byte) (err error) {
 		snap.CPUs, err = ParseStat(b, UserHz())
 		snap.CPUs = only(snap.CPUs, cpus)

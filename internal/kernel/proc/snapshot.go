@@ -16,6 +16,8 @@ type Snapshot struct {
 	SNMP, Devices map[string]int64
 	// MemoryBytes is the resident memory of this process, NodeMemoryUsedBytes MemTotal - MemAvailable.
 	MemoryBytes, NodeMemoryUsedBytes uint64
+	// ThrottledNs is for how long a limit of CPU time has stopped this process's control group, summed over CPUs.
+	ThrottledNs int64
 }
 
 // Delta returns what happened from before to after, which were taken by the same process. Counters that are in one of
@@ -26,6 +28,7 @@ func Delta(before, after Snapshot) *sample.HostDelta {
 		Devices:             changes(before.Devices, after.Devices),
 		MemoryBytes:         after.MemoryBytes,
 		NodeMemoryUsedBytes: after.NodeMemoryUsedBytes,
+		ThrottledNs:         max(after.ThrottledNs-before.ThrottledNs, 0),
 	}
 	for n, m := range after.CPUs {
 		b, ok := before.CPUs[n]

@@ -38,6 +38,9 @@ func Accept(fd int) (int, syscall.Errno) {
 	return int(n), e
 }
 
+// More is a flag of Send: what does not fill a segment waits for what comes next, the end of the connection included.
+const More = unix.MSG_MORE
+
 // Send sends b, which must not be empty. A peer that has gone is EPIPE, never a signal. Raw.
 func Send(fd int, b []byte, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),

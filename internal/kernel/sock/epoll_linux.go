@@ -52,6 +52,9 @@ func (p *Poll) Change(fd int, what uint32, tag uint32) syscall.Errno {
 	return p.control(unix.EPOLL_CTL_MOD, fd, what, tag)
 }
 
+// Remove ends watching fd, which was added. Raw.
+func (p *Poll) Remove(fd int) syscall.Errno { return p.control(unix.EPOLL_CTL_DEL, fd, 0, 0) }
+
 func (p *Poll) control(verb, fd int, what, tag uint32) syscall.Errno {
 	e := unix.EpollEvent{Events: what, Fd: int32(tag)} // the kernel hands the data back as they are
 	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), uintptr(verb), uintptr(fd),

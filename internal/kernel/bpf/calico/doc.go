@@ -12,7 +12,9 @@
 //	last                   redirect_peer | fib_lookup + redirect_neigh | set_tunnel_key + redirect
 //
 // A new flow adds a frontend LPM lookup and a backend hash lookup, routes LPM 2 (source, destination), the generated
-// policy program, and one flow entry (two behind a service). Every TCP SYN is judged by policy again.
+// policy program, and one flow entry (two behind a service). Every TCP SYN is judged by policy again. One that finds a flow
+// of which both sides have sent FIN or RST deletes its entries and opens a new flow. With DSR the node that is called sees
+// the client's side alone, so that a port which led to another node goes on doing so; that node begins anew.
 //
 // A pod that is the backend which it was given for its own question (pod-to-self) would drop a packet from its own
 // address. Such a flow is translated, marked 0x3600000 and handed up; netfilter masquerades it on the way back to the

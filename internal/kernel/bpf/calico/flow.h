@@ -43,12 +43,23 @@ inlined void leg_see(struct leg *leg, struct __sk_buff *skb, __u8 tcp_flags)
 		leg->flags = seen;
 }
 
+/* ct_recycles says whether the packet opens a connection where both sides of the last one on its tuple have ended theirs. */
+inlined int ct_recycles(const struct state *st, const struct ct_value *v)
+{
+	const __u32 ended = LEG_FIN | LEG_RST;
+
+	return (st->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && v->a_to_b.flags & ended && v->b_to_a.flags & ended;
+}
+
 inlined int is_egress(int kind)
 {
 	return kind == TO_WORKLOAD || kind == TO_HOST || kind == TO_TUNNEL;
 }
 
-/* ct_find looks the flow up, counts the packet, and says in st what is to be done about addresses. */
+/* ct_find looks the flow up, counts the packet, and says in st what is to be done about addresses. An opener that finds
+ * its flow ended begins a new one, which at a service may get another backend. A NAT_REV entry that is found first is no
+ * opener's: whoever opens a connection to a service meets NAT_FWD before.
+ */
 inlined int ct_find(struct __sk_buff *skb, struct state *st, int kind)
 {
 	struct leg *src, *dst, *own;
@@ -68,6 +79,11 @@ inlined int ct_find(struct __sk_buff *skb, struct state *st, int kind)
 		v = bpf_map_lookup_elem(&MAP(ct), &rev);
 		if (!v || v->type != CT_NAT_REV)
 			return CT_NEW;
+		if (ct_recycles(st, v)) {
+			bpf_map_delete_elem(&MAP(ct), &k);
+			bpf_map_delete_elem(&MAP(ct), &rev);
+			return CT_NEW;
+		}
 		v->last_seen = bpf_ktime_get_ns();
 		st->nat_flags = v->flags & CTV_SELF;
 		first = same(&rev.addr_a, &st->src) && rev.port_a == st->sport;
@@ -87,6 +103,9 @@ inlined int ct_find(struct __sk_buff *skb, struct state *st, int kind)
 			st->nat_flags = v->flags;
 			st->tunnel_ip = v->tun_ip;
 		}
+	} else if (ct_recycles(st, v)) {
+		bpf_map_delete_elem(&MAP(ct), &k);
+		return CT_NEW;
 	} else if (v->flags & CTV_TO_NODE && (first ? v->a_to_b.flags : v->b_to_a.flags) & LEG_OPENER) {
 		st->nat_flags = v->flags;
 		st->tunnel_ip = v->tun_ip;

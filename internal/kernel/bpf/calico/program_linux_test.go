@@ -359,6 +359,80 @@ func testServiceEntries(t *testing.T, p *plan) {
 	}
 }
 
+// TestPortUsedAgain opens a connection where an earlier one had been on the same ports, whose backend has left the service.
+// It is a flow of its own once both sides of the earlier one have ended, and before that a packet of the earlier one.
+func TestPortUsedAgain(t *testing.T) { both(t, testPortUsedAgain) }
+
+func testPortUsedAgain(t *testing.T, p *plan) {
+	b := newBench(t, p)
+	vip := netip.AddrPortFrom(p.vip(1), 80)
+	old, fresh := netip.AddrPortFrom(p.pod(1, 2), 8080), netip.AddrPortFrom(p.pod(1, 3), 8080)
+	const fin, rst = bpftest.FIN | bpftest.ACK, bpftest.RST
+	for i, c := range []struct {
+		name           string
+		client, server uint8 // how each side ends, if it does
+		flags          uint8 // of the packet after that
+		anew           bool
+	}{
+		{"neither has ended", 0, 0, bpftest.SYN, false},
+		{"the client has", fin, 0, bpftest.SYN, false},
+		{"the server has", 0, fin, bpftest.SYN, false},
+		{"the server refused", 0, rst, bpftest.SYN, false},
+		{"both have", fin, fin, bpftest.SYN, true},
+		{"the client by a reset", rst, fin, bpftest.SYN, true},
+		{"the server by a reset", fin, rst, bpftest.SYN, true},
+		{"both by a reset", rst, rst, bpftest.SYN, true},
+		{"the last acknowledgement", fin, fin, bpftest.ACK, false},
+		{"not the opener", fin, fin, bpftest.SYN | bpftest.ACK, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ask := bpftest.Packet{
+				Src: p.pod(0, 0).String(), Dst: vip.Addr().String(), Proto: 6, SrcPort: uint16(1000 + i), DstPort: 80,
+			}
+			answer := bpftest.Packet{Src: old.Addr().String(), Dst: ask.Src, Proto: 6, SrcPort: 8080, DstPort: ask.SrcPort}
+			send := func(k kind, q bpftest.Packet, flags uint8) capture.Frame {
+				t.Helper()
+				v, out := bpftest.Run(t, b.entries[k], q.With(func(q *bpftest.Packet) { q.Flags = flags }).Bytes())
+				// The way to the pod begins with a lookup of the kernel, which has no routes here.
+				if k == fromWorkload && v != redirect || bpftest.Sums(out) != "" {
+					t.Fatalf("verdict %d %s", v, bpftest.Sums(out))
+				}
+				return capture.Decode(out, len(out))
+			}
+			serve := func(backend netip.AddrPort) {
+				t.Helper()
+				if err := b.SetService(Service{Frontend: vip, Proto: TCP, Remote: []netip.AddrPort{backend}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			serve(old)
+			before := entries(t, b.table("ct"))
+			send(fromWorkload, ask, bpftest.SYN)
+			send(fromTunnel, answer, bpftest.SYN|bpftest.ACK)
+			if c.server != 0 {
+				send(fromTunnel, answer, c.server)
+			}
+			if c.client != 0 {
+				send(fromWorkload, ask, c.client)
+			}
+			serve(fresh)
+			want := map[bool]netip.Addr{false: old.Addr(), true: fresh.Addr()}[c.anew]
+			for range 2 { // the opener may be sent again
+				if f := send(fromWorkload, ask, c.flags); f.IP.Destination != want {
+					t.Errorf("to %s, want %s", f.IP.Destination, want)
+				}
+			}
+			answer.Src = want.String()
+			if f := send(fromTunnel, answer, bpftest.ACK); f.IP.Source != vip.Addr() {
+				t.Errorf("the answer comes from %s", f.IP.Source)
+			}
+			if n := entries(t, b.table("ct")) - before; n != 2 {
+				t.Errorf("%d entries, want NAT_FWD and NAT_REV of one flow", n)
+			}
+		})
+	}
+}
+
 // entries is how many a table has.
 func entries(t *testing.T, m *ebpf.Map) (n int) {
 	t.Helper()
