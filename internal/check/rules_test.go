@@ -16,7 +16,7 @@ import (
 // V and W a Service with its endpoint near and far, N a NodePort.
 var paths = map[string]string{
 	"S": "pod-to-pod/same-node", "X": "pod-to-pod/cross-node", "H": "host-to-host/cross-node", "P": "pod-to-host/cross-node", "O": "pod-to-host/same-node",
-	"V": "pod-to-service/local", "W": "pod-to-service/remote", "N": "external-to-nodeport/remote",
+	"V": "pod-to-service/local", "W": "pod-to-service/remote", "N": "external-to-nodeport/remote", "L": "external-to-loadbalancer",
 }
 
 // imported reads facts ("# key: value") and rows "profile;path;workload;metric;value unit[;repetition]", as `cnibench
@@ -173,6 +173,7 @@ var ruleCases = []ruleCase{
 	{"unequal-load", "canal;X;stream(udp);transferred;1.875 GB\ncanal;X;stream(udp);datagrams;1341176 1\nptp;X;stream(udp);transferred;0.9 GB\nptp;X;stream(udp);datagrams;641176 1", "", 0},
 	{"dsr-path", "# claim: goodput of calico-ebpf-dsr over calico-ebpf on pod-to-service/remote under stream is same\ncalico-ebpf-dsr;W;stream;goodput;9 Gbit/s", "compared on paths", Doubtful},
 	{"dsr-path", "calico-ebpf-dsr;W;stream;goodput;9 Gbit/s", "no path from a client outside", Note},
+	{"dsr-path", "calico-ebpf-dsr;L;stream;goodput;9 Gbit/s\ncalico-ebpf;W;stream;goodput;9 Gbit/s", "", 0},
 	{"dsr-path", "calico-ebpf-dsr;N;stream;goodput;9 Gbit/s\ncalico-ebpf;W;stream;goodput;9 Gbit/s", "", 0},
 	{"not-served", "macvlan;W;stream;goodput;9 Gbit/s", "numbers on pod-to-service/remote", Doubtful},
 	{"not-served", "macvlan;O;stream;goodput;9 Gbit/s", "numbers on pod-to-host/same-node", Doubtful},
@@ -383,5 +384,20 @@ func TestFewRepetitionsOfOurs(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("origin %q, %d of 5 cases short: %v, want %v", c.origin, c.cells, got, c.want)
 		}
+	}
+}
+
+// TestDSRBehindALoadBalancer: in the lab the client is outside, in our own runs on a cluster it is on a node.
+func TestDSRBehindALoadBalancer(t *testing.T) {
+	p := plan.Path{From: plan.External, To: plan.LoadBalancer}
+	for env, want := range map[string]bool{plan.EnvLab: true, plan.EnvKubernetes: false, plan.EnvKind: false} {
+		v := &View{header: result.Header{Plan: plan.Plan{Environment: env}}}
+		if v.fromOutside(p) != want {
+			t.Errorf("%s: from outside %t", env, !want)
+		}
+	}
+	imported := &View{header: result.Header{Origin: "csv", Plan: plan.Plan{Environment: plan.EnvKubernetes}}}
+	if !imported.fromOutside(p) {
+		t.Error("whoever measured elsewhere had a client outside")
 	}
 }

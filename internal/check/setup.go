@@ -209,7 +209,7 @@ const dsrSuffix = "-dsr"
 func dsrPath(v *View) []seen {
 	claimed := func(name string) (where []string) {
 		for _, c := range v.claims {
-			if (c.A == name || c.B == name) && c.Path.To != plan.NodePort {
+			if (c.A == name || c.B == name) && !v.fromOutside(c.Path) {
 				where = append(where, c.ID)
 			}
 		}
@@ -223,16 +223,22 @@ func dsrPath(v *View) []seen {
 			continue
 		}
 		done = append(done, name)
-		outside := slices.ContainsFunc(v.cases, func(o *tally) bool { return o.Profile == name && o.Path.To == plan.NodePort })
+		outside := slices.ContainsFunc(v.cases, func(o *tally) bool { return o.Profile == name && v.fromOutside(o.Path) })
 		claims := claimed(name)
 		switch {
 		case len(claims) > 0:
 			list = append(list, seen{where: name, saw: "compared on paths that DSR does not change: " + strings.Join(claims, ", ")}.as(Doubtful))
 		case !outside:
-			list = append(list, seen{where: name, saw: "no path from a client outside to a NodePort"})
+			list = append(list, seen{where: name, saw: "no path from a client outside to a NodePort or a load balancer"})
 		}
 	}
 	return list
+}
+
+// fromOutside says that a Service is entered from outside. In our own runs on a cluster the client is on one of its nodes, whose
+// own rules or programs serve a load balancer's address.
+func (v *View) fromOutside(p plan.Path) bool {
+	return p.To == plan.NodePort || p.To == plan.LoadBalancer && (v.imported() || !v.header.Plan.OnCluster())
 }
 
 // tunnelPorts are what a firewall must let through, by encapsulation, each in one of the ways to say it.
@@ -262,8 +268,7 @@ func barred(p profile.Profile, path plan.Path) bool {
 	if p.Services != "none" {
 		return false
 	}
-	translated := path.To == plan.Service || path.To == plan.NodePort || path.To == plan.Self
-	if path.From == plan.Pod && translated {
+	if path.From == plan.Pod && path.ByService() {
 		return true // the node's own stack translates for its own processes alone
 	}
 	ownNode := path.Locality == plan.SameNode && path.From != path.To || path.From == plan.Host && path.Locality == plan.Local

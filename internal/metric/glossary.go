@@ -38,7 +38,7 @@ var Terms = []Term{
 	{"closed loop", "the next request waits for the reply", "wrk2"},
 	{"encapsulation overhead", "bytes that a tunnel adds to every packet", "CNI documentation"},
 	{"underlay, overlay", "the network between nodes, and the tunnels on top of it", "CNI documentation"},
-	{"ClusterIP, NodePort, Service", "the Kubernetes objects", "Kubernetes"},
+	{"ClusterIP, NodePort, LoadBalancer, Service", "the Kubernetes objects; ipMode VIP: the nodes' own rules serve a balancer's address, too; Proxy: they leave it to the balancer", "Kubernetes"},
 	{"wire, ideal", "NIC models of the lab: segmentation off on every device, or super-packets crossing as with perfect offload", "docs/lab.md"},
 	{"one, split", "CPU placements of the lab: everything on one CPU, or CPUs of its own for each node", "docs/lab.md"},
 	{"stand-in", "a part that the lab imitates because the kernel lacks the real one; always labelled", "docs/lab.md"},

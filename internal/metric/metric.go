@@ -74,7 +74,10 @@ const (
 	BesideGoodput   = "beside_goodput"
 	Throughput      = "throughput"
 	FirstFailing    = "first_failing_rate"
-	Loss            = "loss" // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
+	FailuresPerRoll = "failures_per_roll"
+	// NetworkProgramming is a family: network_programming_latency.removed, network_programming_latency.added.
+	NetworkProgramming = "network_programming_latency"
+	Loss               = "loss" // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
 )
 
 // catalogue is in the order in which a report shows its tables: service demand first, then rates, then times.
@@ -166,6 +169,12 @@ var catalogue = []Metric{
 		Definition: "The longest that a request of an open loop went out after it fell due.", Source: "docs/method.md"},
 	{Name: ErrorRate, Title: "error rate", Unit: "ratio", Better: Lower,
 		Definition: "Share of attempted units of work that failed or timed out; the kinds are in the record.", Source: "netperf manual"},
+	{Name: FailuresPerRoll, Title: "failures per rolled backend", Unit: "1", Better: Lower, Headline: true,
+		Definition: "Requests that came to nothing, for each backend that was taken out of the Service, ended and put back.", Source: "docs/method.md"},
+	{Name: NetworkProgramming + ".removed", Title: "network programming latency, endpoint removed", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Longest time after a backend was taken out of its Service at which a new connection still came to it, of requests that each have one; absent where they came until its drain ended, or where it did not drain.", Source: "Kubernetes SLI, network programming latency"},
+	{Name: NetworkProgramming + ".added", Title: "network programming latency, endpoint added", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Longest time after a backend was put back into its Service until the first connection came to it, of requests that each have one; absent where none came.", Source: "Kubernetes SLI, network programming latency"},
 	{Name: BackendShare + ".min", Title: "share of the backend with the fewest requests", Unit: "ratio", Better: Neither,
 		Definition: "Requests answered by the backend that answered the fewest, over all that were answered; 0 if a backend got none.", Source: "docs/method.md"},
 	{Name: BackendShare + ".max", Title: "share of the backend with the most requests", Unit: "ratio", Better: Neither,

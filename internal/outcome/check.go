@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/cpu"
 	"github.com/cnibench/cnibench/internal/metric"
@@ -29,6 +30,7 @@ const (
 	Congestion      = "congestion"
 	MeterHeavy      = "meter-heavy"
 	CPUSteal        = "cpu-steal"
+	CPUThrottled    = "cpu-throttled"
 	OtherLoad       = "other-load"
 	FewSamples      = "few-samples"
 	FewOperations   = "few-operations"
@@ -38,6 +40,9 @@ const (
 	Saturated       = "saturated"
 	LateSender      = "late-sender"
 	SharedSpin      = "shared-spin"
+	SilentEnd       = "silent-end"
+	ShortDrain      = "short-drain"
+	AbsentBackend   = "absent-backend"
 )
 
 // Thresholds of the checks, as shares.
@@ -76,6 +81,7 @@ var checks = []check{
 	{Congestion, (*trial).congestion},
 	{MeterHeavy, (*trial).meterHeavy},
 	{CPUSteal, (*trial).cpuSteal},
+	{CPUThrottled, (*trial).cpuThrottled},
 	{OtherLoad, (*trial).otherLoad},
 	{FewSamples, (*trial).fewSamples},
 	{FewOperations, (*trial).fewOperations},
@@ -85,6 +91,9 @@ var checks = []check{
 	{Saturated, (*trial).saturated},
 	{LateSender, (*trial).lateSender},
 	{SharedSpin, (*trial).sharedSpin},
+	{SilentEnd, (*trial).silentEnding},
+	{ShortDrain, (*trial).shortDrain},
+	{AbsentBackend, (*trial).absentBackend},
 }
 
 // Warnings returns the ids of all checks, in the order in which Derive reports them.
@@ -295,6 +304,9 @@ func (t *trial) idleSoftIRQ() string {
 }
 
 func (t *trial) errors() string {
+	if t.rolled() {
+		return "" // they are what is measured
+	}
 	return t.each(func(s *side) string {
 		var seen []string
 		for _, kind := range slices.Sorted(maps.Keys(s.Errors)) {
@@ -357,6 +369,17 @@ func (t *trial) cpuSteal() string {
 		return ""
 	}
 	return fmt.Sprintf("a hypervisor took %.1f%% of the path's CPU time", 100*share)
+}
+
+// cpuThrottled rings at the shortest stop: it lasts as long as what remains of a period of 100 ms.
+func (t *trial) cpuThrottled() string {
+	return t.each(func(s *side) string {
+		if s.Host == nil || s.Host.ThrottledNs <= 0 {
+			return ""
+		}
+		return fmt.Sprintf("a limit of CPU time stopped it for %s within %s (summed over CPUs)",
+			time.Duration(s.Host.ThrottledNs), time.Duration(s.ElapsedNs).Round(time.Millisecond))
+	})
 }
 
 // otherLoad is what the CPUs of the path were busy with besides both ends of it: of a cluster's node, its other pods.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/cpu"
 	"github.com/cnibench/cnibench/internal/facts"
@@ -57,6 +58,24 @@ var cases = []spoiled{
 	{IdleBackend, "", "http", Conditions{Backends: 3}, nil},
 	{IdleBackend, "", "http", Conditions{Backends: 21}, nil}, // chance may leave one out
 	{IdleBackend, "", "http", Conditions{}, nil},
+	{IdleBackend, "", "http", Conditions{Backends: 5}, rolled(sample.Roll{})},
+	{Errors, "", "http", Conditions{Backends: 5}, func(w *plan.Workload, c, s *sample.Observation) {
+		c.Errors = map[string]uint64{"reset": 3}
+		rolled(sample.Roll{})(w, c, s)
+	}},
+	{SilentEnd, "the server completed nothing in the last 400ms", "stream", Conditions{}, silentFrom(6, 100e6)},
+	{SilentEnd, "", "stream", Conditions{}, silentFrom(8, 100e6)},
+	{SilentEnd, "the server completed nothing in the last 1.6s", "http", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
+		w.Roll = true // no failure then, and worth a word
+		silentFrom(6, 400e6)(w, c, s)
+	}},
+	{SilentEnd, "", "stream", Conditions{}, silentFrom(10, 100e6)},
+	{ShortDrain, "1 of 2 backends were still sent connections when their drain of 100ms was over", "http", Conditions{Backends: 2},
+		rolled(sample.Roll{DrainNs: 1e8, LastNs: 99e6}, sample.Roll{DrainNs: 1e8, LastNs: 20e6})},
+	{ShortDrain, "", "http", Conditions{Backends: 2}, rolled(sample.Roll{DrainNs: 1e8, LastNs: 20e6})},
+	{AbsentBackend, "1 of 2 backends got no connection", "http", Conditions{Backends: 2},
+		rolled(sample.Roll{Returned: true, FirstNs: 5}, sample.Roll{Returned: true})},
+	{AbsentBackend, "", "http", Conditions{Backends: 2}, rolled(sample.Roll{Returned: true, FirstNs: 5})},
 
 	{AboveLineRate, "8e+09 bit/s is more", "stream", Conditions{LineRate: 7.8e9}, nil},
 	{AboveLineRate, "", "stream", Conditions{LineRate: 8e9}, nil},
@@ -142,6 +161,10 @@ var cases = []spoiled{
 	}},
 	{CPUSteal, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.CPUs[0][cpu.Steal] = 5e6 }},
 
+	{CPUThrottled, "server: a limit of CPU time stopped it for 40", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.ThrottledNs = 40e6 }},
+	{CPUThrottled, "client: a limit", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.ThrottledNs = 1 }},
+	{CPUThrottled, "", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host, s.Host = nil, nil }},
+
 	{OtherLoad, "35% of the time", "rr", Conditions{}, idleEnds},
 	{OtherLoad, "", "rr", Conditions{IdleBusy: 0.3}, idleEnds},
 	{OtherLoad, "", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) {
@@ -182,6 +205,69 @@ func sound(kind string) (plan.Workload, *sample.Observation, *sample.Observation
 		return web()
 	}
 	return exchange(plan.Kind(kind))
+}
+
+// rolled makes a trial of http one whose backends were rolled.
+func rolled(rolls ...sample.Roll) func(*plan.Workload, *sample.Observation, *sample.Observation) {
+	return func(w *plan.Workload, _, s *sample.Observation) {
+		w.Roll, w.Backends, w.Drain, w.Connection = true, len(rolls)+1, 100*time.Millisecond, "close"
+		s.Rolls = rolls
+	}
+}
+
+// silentFrom has the server complete nothing from a row on; each row is so many ns long.
+func silentFrom(row int, each int64) func(*plan.Workload, *sample.Observation, *sample.Observation) {
+	return func(_ *plan.Workload, c, s *sample.Observation) {
+		for i := range 10 {
+			r := sample.Interval{StartNs: int64(i) * each, EndNs: int64(i+1) * each, Operations: 500}
+			c.Intervals = append(c.Intervals, r)
+			if i >= row {
+				r.Operations = 0
+			}
+			s.Intervals = append(s.Intervals, r)
+		}
+	}
+}
+
+// TestStalled: a path that was cut within the window is no path that was measured.
+func TestStalled(t *testing.T) {
+	for name, c := range map[string]struct {
+		row  int
+		each int64
+		do   func(*plan.Workload, *sample.Observation, *sample.Observation)
+		want string
+	}{
+		"cut":            {row: 6, each: 400e6, want: "the server completed nothing in the last 1.6s of its window"},
+		"at the end":     {row: 8, each: 400e6},
+		"short window":   {row: 6, each: 100e6},
+		"never busy":     {row: 0, each: 400e6},
+		"busy all along": {row: 10, each: 400e6},
+		"few operations": {row: 6, each: 400e6, do: func(_ *plan.Workload, _, s *sample.Observation) {
+			for i := range s.Intervals {
+				s.Intervals[i].Operations = min(s.Intervals[i].Operations, 3)
+			}
+		}},
+		"of a tool": {row: 6, each: 400e6, do: func(_ *plan.Workload, _, s *sample.Observation) { s.Tool = &sample.Tool{} }},
+		"bursts":    {row: 6, each: 400e6, do: func(w *plan.Workload, _, _ *sample.Observation) { w.Burst = 50 }},
+		"rolled":    {row: 6, each: 400e6, do: func(w *plan.Workload, _, _ *sample.Observation) { w.Roll = true }},
+		"warm-up alone": {row: 6, each: 400e6, do: func(_ *plan.Workload, _, s *sample.Observation) {
+			for i := range s.Intervals[:6] {
+				s.Intervals[i].Warmup = true
+			}
+		}},
+	} {
+		w, client, server := sound("stream")
+		silentFrom(c.row, c.each)(&w, client, server)
+		if c.do != nil {
+			c.do(&w, client, server)
+		}
+		if got := Stalled(w, client, server); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if got := Stalled(plan.Workload{}, nil, nil); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
 }
 
 func TestWarnings(t *testing.T) {

@@ -24,6 +24,7 @@ func (t *trial) requests() {
 	t.distribution(metric.ResponseTime, c.RTT)
 	t.distribution(metric.ConnectTime, c.Connect)
 	t.shares()
+	t.rolls()
 }
 
 // failures derives the share of the client's attempts that came to nothing.
@@ -37,7 +38,7 @@ func (t *trial) failures(c *side) {
 // shares derives how the load was spread over several backends. The shares are of requests, because that is the load; the
 // test is over connections, because a Service chooses a backend for a connection, and the requests on one are no
 // independent choices. Where kept connections had no response in the window there is no test: those that had are a
-// selection by speed.
+// selection by speed. Nor is there one where backends were taken out meanwhile.
 func (t *trial) shares() {
 	backends := t.backends()
 	if backends == nil {
@@ -54,7 +55,7 @@ func (t *trial) shares() {
 	t.metrics[metric.BackendShare+".min"] = float64(least) / float64(sum)
 	t.metrics[metric.BackendShare+".max"] = float64(most) / float64(sum)
 	p, ok := stat.EvenP(connections)
-	t.put(metric.BackendEvenness, p, ok && (t.w.Connection == "close" || answered >= t.w.Connections))
+	t.put(metric.BackendEvenness, p, ok && !t.rolled() && (t.w.Connection == "close" || answered >= t.w.Connections))
 }
 
 // backends returns what each of several backends did, those that did nothing too; nil if there are not several, or if
@@ -84,7 +85,7 @@ func (t *trial) idleBackend() string {
 		}
 	}
 	const enough = 5 // connections for each backend: one in 150 backends stays without by chance
-	if idle == 0 || connections < enough*uint64(len(backends)) {
+	if t.rolled() || idle == 0 || connections < enough*uint64(len(backends)) {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d backends answered none of %d connections", idle, len(backends), connections)

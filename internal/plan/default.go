@@ -111,6 +111,7 @@ func (p Plan) Fit(cases int) Plan {
 		}
 		p.Duration = min(max(each, shortest), LongestFit).Round(time.Millisecond)
 	}
+	p.Duration = max(p.Duration, p.rollFit())
 	if len(p.slowTools()) > 0 {
 		p.Duration = wholeSeconds(p.Duration) // so that what stands beside a tool has the same window
 	}

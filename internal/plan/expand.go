@@ -115,7 +115,10 @@ func (p Plan) Order(repetition int) []Case {
 }
 
 // Differ returns the names of the fields in which two plans differ, as their JSON form calls them, in order.
-func Differ(p, q Plan) []string {
+func Differ(p, q Plan) []string { return differ(p, q) }
+
+// differ returns the names, as in JSON, of the fields in which two structs differ.
+func differ[T any](p, q T) []string {
 	a, b := reflect.ValueOf(p), reflect.ValueOf(q)
 	var names []string
 	for i := range a.NumField() {
@@ -127,11 +130,17 @@ func Differ(p, q Plan) []string {
 	return names
 }
 
-// Backends returns the numbers of backends, more than one, that the workloads ask for, in order.
-func (p Plan) Backends() []int {
+// Backends returns the numbers of backends, more than one, that the workloads ask for, in order; those that are rolled are
+// in Rolled.
+func (p Plan) Backends() []int { return p.numbers(false) }
+
+// Rolled returns the numbers of backends of the workloads that roll them, in order.
+func (p Plan) Rolled() []int { return p.numbers(true) }
+
+func (p Plan) numbers(rolled bool) []int {
 	var numbers []int
 	for _, w := range p.Workloads {
-		if w.Backends > 1 {
+		if w.Backends > 1 && w.Roll == rolled {
 			numbers = append(numbers, w.Backends)
 		}
 	}

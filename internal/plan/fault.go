@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +16,8 @@ type Fault struct {
 	Field string
 	// Message says what is wrong and what is allowed.
 	Message string
+	// item is the name within Field that is wrong, if Field has names of the user's own.
+	item string
 }
 
 // String returns "file:line: field: message" with the parts that are known.
@@ -50,6 +54,17 @@ func (fs Faults) asError() error {
 		return nil
 	}
 	return fs
+}
+
+// Sort puts the faults into the order of their lines; those without one come first.
+func (fs Faults) Sort() {
+	slices.SortStableFunc(fs, func(f, g Fault) int { return cmp.Compare(f.Line, g.Line) })
+}
+
+// addItem adds a fault of one name within field.
+func (fs *Faults) addItem(field, item, format string, args ...any) {
+	fs.add(field, format, args...)
+	(*fs)[len(*fs)-1].item = item
 }
 
 func (fs *Faults) add(field, format string, args ...any) {

@@ -20,19 +20,28 @@ const (
 	EnvKind = "kind"
 )
 
+var environments = []string{EnvLab, EnvKubernetes, EnvKind}
+
 // Detected is the profile of a cluster whose CNI is yet to be found out: the run replaces it by the name of what it finds.
 const Detected = "detected"
 
 // What a plan for a cluster has where it says nothing else.
 const (
-	// DefaultTTL is how long the objects of a run may live when nobody is left to delete them.
-	DefaultTTL = time.Hour
+	// leastTTL is how long the objects of a short run may live when nobody is left to delete them, longestTTL those of any.
+	leastTTL   = time.Hour
+	longestTTL = 7 * 24 * time.Hour
+	// aroundTrials is what a run without a budget takes besides its trials, at most: images, addresses of load balancers, proofs.
+	aroundTrials = 15 * time.Minute
+	// searchWindows is how many windows the probes of a throughput search fill at most.
+	searchWindows = 10
 	// ClusterWarmup is longer than the lab's: the queues and CPUs of real machines need it.
 	ClusterWarmup = 100 * time.Millisecond
 	// betweenClusterTrials is what a trial costs there besides its warm-up and window: its messages go by way of the API
 	// server and the kubelet.
 	betweenClusterTrials = 60 * time.Millisecond
-	shortestClusterFit   = 500 * time.Millisecond
+	// DefaultBalancerTimeout is how long a run waits for the address of a load balancer: those of clouds take a minute or more.
+	DefaultBalancerTimeout = 2 * time.Minute
+	shortestClusterFit     = 500 * time.Millisecond
 )
 
 // Cluster has the conditions of a run on Kubernetes. The family of addresses and the externalTrafficPolicy are those of Lab.
@@ -46,7 +55,7 @@ type Cluster struct {
 	NodeSelector map[string]string `json:"node_selector,omitempty"`
 	Tolerations  []string          `json:"tolerations,omitempty"`
 	// Image is that of the agents; "" is the one that cnibench image makes of this version. PullSecrets are Secrets as
-	// namespace/name, or name in the namespace default, copied into that of the run.
+	// namespace/name, or name in the namespace of the kubeconfig's context, copied into that of the run.
 	Image       string   `json:"image,omitempty"`
 	PullSecrets []string `json:"pull_secrets,omitempty"`
 	// CPURequest, MemoryRequest and CPULimit are quantities for each agent's pod; no limit is "".
@@ -57,11 +66,17 @@ type Cluster struct {
 	CPUs []int `json:"cpus,omitempty"`
 	// SessionAffinity makes the measured Services keep a client with one backend.
 	SessionAffinity bool `json:"session_affinity,omitempty"`
+	// LoadBalancerClass and ServiceAnnotations are those of the Services of type LoadBalancer, by which a cluster with several
+	// balancers is told which to take. LoadBalancerTimeout bounds the wait for their addresses, 1 second to an hour; 0 is
+	// DefaultBalancerTimeout.
+	LoadBalancerClass   string            `json:"load_balancer_class,omitempty"`
+	ServiceAnnotations  map[string]string `json:"service_annotations,omitempty"`
+	LoadBalancerTimeout time.Duration     `json:"load_balancer_timeout,omitempty"`
 	// Inspect puts a pod with the rights to look on both nodes, to prove what runs there; otherwise some of it stays unproven.
 	Inspect bool `json:"inspect,omitempty"`
 	// Install installs each profile in turn, measures it and removes it again; otherwise what stands there is measured.
 	Install bool `json:"install,omitempty"`
-	// TTL is how long the objects may live when nobody is left to delete them, 1 minute to a week.
+	// TTL is how long the objects may live when nobody is left to delete them, 1 minute to a week; 0 is what Lifetime says.
 	TTL time.Duration `json:"ttl,omitempty"`
 }
 
@@ -85,10 +100,76 @@ func (p Plan) settleCluster() Plan {
 			p.Baseline = At(profile.Host, p.Cluster.Contexts[0])
 		}
 	}
-	if p.Cluster.TTL == 0 {
-		p.Cluster.TTL = max(DefaultTTL, 2*p.Budget)
-	}
 	return p
+}
+
+// Lifetime is how long the objects of a run on a cluster may live: the TTL, or twice what the run may take, an hour to a week.
+// The pods end then, so that a run without a budget has to be estimated: with its most repetitions.
+func (p Plan) Lifetime() time.Duration {
+	switch {
+	case p.Cluster.TTL != 0:
+		return p.Cluster.TTL
+	case p.Budget > 0:
+		return max(leastTTL, 2*min(p.Budget, longestTTL/2))
+	}
+	return min(max(leastTTL, 2*p.longest()+aroundTrials), longestTTL)
+}
+
+// longest is about how long the measurement takes with its most repetitions and with throughput searches that send all the
+// probes they may.
+func (p Plan) longest() time.Duration {
+	p = p.everyContext()
+	cases := p.Cases()
+	p = p.Fit(len(cases))
+	var once time.Duration
+	for _, c := range cases {
+		once += p.TrialTime()
+		if c.Workload.Kind == Throughput {
+			once += searchWindows * p.Duration
+		}
+	}
+	const most = 1 << 60 // decades, twice which is a Duration yet
+	repetitions := time.Duration(max(p.Repetitions, p.MaxRepetitions, 1))
+	if once > most/repetitions {
+		return most
+	}
+	return repetitions * once
+}
+
+// everyContext returns p with a Detected for each context where one stands for all, so that its cases can be counted before
+// the clusters are known.
+func (p Plan) everyContext() Plan {
+	yet := map[string]string{}
+	for _, c := range p.Cluster.Contexts {
+		yet[c] = Detected
+	}
+	if len(yet) == 0 {
+		yet[""] = Detected
+	}
+	return p.Resolve(yet)
+}
+
+// LabOnly says whether a key of a plan file is for the lab alone. A cluster has nodes, wires, Services and policies of its
+// own: of the lab's keys it is told the family of addresses and the externalTrafficPolicy.
+func LabOnly(field string) bool {
+	return strings.HasPrefix(field, "lab.") && field != "lab.family" && field != "lab.trafficPolicy"
+}
+
+// WithoutLab returns p with everything that is for the lab alone as Default has it, and the keys that were something else. A
+// file for both environments may say them; what a cluster was not given must not stand in its results.
+func (p Plan) WithoutLab() (Plan, []string) {
+	was := p.Lab
+	p.Lab = Default().Lab
+	p.Lab.Family, p.Lab.TrafficPolicy = was.Family, was.TrafficPolicy
+	var fields []string
+	for _, name := range differ(was, p.Lab) {
+		words := strings.Split(name, "_") // in a plan file line_rate is lineRate
+		for i, w := range words[1:] {
+			words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+		}
+		fields = append(fields, "lab."+strings.Join(words, ""))
+	}
+	return p, fields
 }
 
 // At is the name of a profile on one of several clusters.
@@ -155,27 +236,65 @@ func (p Plan) resolveBaseline(found map[string]string) string {
 // clusterName is how a CNI may be called that the catalogue does not know: like an object of Kubernetes.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
+// brings says whether the run installs what it measures, and so has to know it.
+func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Install }
+
 // validClusterProfile takes what may stand on a cluster: one of the catalogue, another CNI by its name, or Detected.
-func (fs *Faults) validClusterProfile(field, name string, c Cluster) {
+func (fs *Faults) validClusterProfile(field, name string, p Plan) {
 	base, context := CutContext(strings.TrimSuffix(name, TwinSuffix))
-	if !clusterName.MatchString(base) {
+	switch {
+	case !clusterName.MatchString(base):
 		fs.add(field, "%q is not the name of a profile", name)
+	case p.brings() && base != Detected:
+		fs.validProfile(field, base)
 	}
 	if base == profile.Raw {
 		fs.add(field, "raw is of the lab only: the zero of a cluster is host")
 	}
-	if context != "" && !slices.Contains(c.Contexts, context) {
+	if context != "" && !slices.Contains(p.Cluster.Contexts, context) {
 		fs.add(field, "%q names a context that is not among kubernetes.contexts", name)
+	}
+}
+
+// validTTL refuses a time to live in which the run cannot end.
+func (fs *Faults) validTTL(p Plan) {
+	ttl := p.Lifetime()
+	if ttl < time.Minute || ttl > longestTTL {
+		fs.add("kubernetes.ttl", "%s is out of range: want 1m to 168h", ttl)
+	}
+	if p.Budget > 0 {
+		if ttl < p.Budget {
+			fs.add("kubernetes.ttl", "%s is less than the budget of %s: the pods would end within the run", ttl, p.Budget)
+		}
+		return
+	}
+	cases := len(p.everyContext().Cases())
+	if all := p.Fit(cases).Expected(cases); ttl < all {
+		fs.add("kubernetes.ttl", "%s is less than the %s or so that %d repetitions of %d cases take: the pods would end within the run; "+
+			"give it more, at most 168h, or the run a budget", ttl, all.Round(time.Second), p.Repetitions, cases)
 	}
 }
 
 func (fs *Faults) validCluster(p Plan) {
 	c := p.Cluster
-	if c.TTL != 0 && (c.TTL < time.Minute || c.TTL > 7*24*time.Hour) {
-		fs.add("kubernetes.ttl", "%s is out of range: want 1m to 168h", c.TTL)
+	fs.validTTL(p)
+	for _, n := range []struct{ field, name string }{{"clientNode", c.ClientNode}, {"serverNode", c.ServerNode}} {
+		if n.name != "" && !isSubdomain(n.name) {
+			fs.add("kubernetes."+n.field, "%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", n.name)
+		}
 	}
-	if c.TTL != 0 && p.Budget > 0 && c.TTL < p.Budget {
-		fs.add("kubernetes.ttl", "%s is less than the budget of %s: the pods would end within the run", c.TTL, p.Budget)
+	for _, name := range slices.Sorted(maps.Keys(c.NodeSelector)) {
+		if !isQualified(name) {
+			fs.addItem("kubernetes.nodeSelector", name, "%q is not the name of a label: want name or prefix/name, such as pool or example.com/pool", name)
+		}
+		if value := c.NodeSelector[name]; !isLabelValue(value) {
+			fs.addItem("kubernetes.nodeSelector", name, "%q is not the value of a label (%s): want at most 63 letters, digits, -, _ and ., "+
+				"the first and the last of them a letter or digit", value, name)
+		}
+	}
+	if c.Image != "" && !imageReference.MatchString(c.Image) {
+		fs.add("kubernetes.image", "%q is not the reference of an image: want REGISTRY/PATH:TAG with the path in small letters, "+
+			"without spaces and without a scheme such as https://", c.Image)
 	}
 	if c.ClientNode != "" && c.ClientNode == c.ServerNode {
 		fs.add("kubernetes.serverNode", "%q is the client's node, too: paths across nodes need two", c.ServerNode)
@@ -190,11 +309,21 @@ func (fs *Faults) validCluster(p Plan) {
 			fs.add("kubernetes.tolerations", "%s", err)
 		}
 	}
+	for _, err := range SecretFaults(c.PullSecrets) {
+		fs.add("kubernetes.pullSecrets", "%s", err)
+	}
 	for _, q := range []struct{ field, text string }{{"cpuRequest", c.CPURequest}, {"memoryRequest", c.MemoryRequest}, {"cpuLimit", c.CPULimit}} {
 		if q.text != "" && !quantity.MatchString(q.text) {
 			fs.add("kubernetes."+q.field, "%q is not a quantity such as 500m, 2 or 64Mi", q.text)
 		}
 	}
+	if request, limit := amount(c.CPURequest), amount(c.CPULimit); limit > 0 && request > limit {
+		fs.add("kubernetes.cpuRequest", "%s is more than the limit of %s (cpuLimit)", c.CPURequest, c.CPULimit)
+	}
+	if t := c.LoadBalancerTimeout; t != 0 && (t < time.Second || t > time.Hour) {
+		fs.add("kubernetes.loadBalancerTimeout", "%s is out of range: want 1s to 1h", t)
+	}
+	*fs = append(*fs, BalancerFaults(c.LoadBalancerClass, c.ServiceAnnotations)...)
 	for _, cpu := range c.CPUs {
 		if cpu < 0 || cpu > 4095 {
 			fs.add("kubernetes.cpus", "%d is no CPU", cpu)
@@ -206,13 +335,42 @@ func (fs *Faults) validCluster(p Plan) {
 	if c.Install && slices.Contains(p.Profiles, Detected) {
 		fs.add("profiles", "which profiles are to be installed in turn is not said")
 	}
-	if p.Lab.Policies+p.Lab.PoliciesUnselected > 0 {
-		fs.add("lab.policies", "NetworkPolicies on a cluster are for its owner to put there")
+	if p.Environment == EnvKind && slices.Contains(p.Profiles, Detected) {
+		fs.add("profiles", "which profiles are to have a kind cluster is not said")
+	}
+	for _, q := range []struct {
+		field string
+		n     int
+	}{{"lab.policies", p.Lab.Policies}, {"lab.policiesUnselected", p.Lab.PoliciesUnselected}} {
+		if q.n > 0 {
+			fs.add(q.field, "NetworkPolicies on a cluster are for its owner to put there")
+		}
 	}
 }
 
 // quantity is the part of Kubernetes' quantities that requests are written in.
 var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
+
+// multiples are what the suffixes of quantities multiply by.
+var multiples = map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+
+// amount is what a quantity comes to, 0 for what is none.
+func amount(text string) float64 {
+	m := quantity.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	number, err := strconv.ParseFloat(strings.TrimSuffix(text, m[2]), 64)
+	switch {
+	case err != nil: // more than there can be
+		return 0
+	case m[2] == "m":
+		return number / 1000 // exactly what 0.001 as a factor would miss
+	case m[2] != "":
+		return number * multiples[m[2]]
+	}
+	return number
+}
 
 // Toleration is one of a pod's.
 type Toleration struct {
@@ -254,6 +412,44 @@ func ParseLabels(s string) (map[string]string, error) {
 		labels[name] = value
 	}
 	return labels, nil
+}
+
+// ParseAnnotations reads name=value,prefix/name=value. A value may have commas in it: what follows one begins another
+// annotation only if it is prefix/name=value itself.
+func ParseAnnotations(s string) (map[string]string, error) {
+	all := map[string]string{}
+	last := ""
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		switch {
+		case ok && name != "" && (last == "" || strings.Contains(name, "/")):
+			all[name], last = value, name
+		case ok && last != "" && !strings.Contains(last, "/"):
+			return nil, fmt.Errorf("%q may be part of the value of %s, or another annotation: say several without a prefix in a plan file, "+
+				"kubernetes.serviceAnnotations", strings.TrimSpace(part), last)
+		case last != "":
+			all[last] += "," + part
+		default:
+			return nil, fmt.Errorf("%q is not name=value or prefix/name=value", part)
+		}
+	}
+	return all, nil
+}
+
+// BalancerFaults returns what is wrong with the class and the annotations of Services of type LoadBalancer.
+func BalancerFaults(class string, annotations map[string]string) Faults {
+	const want = "want name or prefix/name, such as internal or example.com/internal"
+	var fs Faults
+	if class != "" && !isQualified(class) {
+		fs.add("kubernetes.loadBalancerClass", "class %q: %s", class, want)
+	}
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		if !isQualified(strings.ToLower(name)) { // as Kubernetes does, which takes the prefix of annotations in any case
+			fs.addItem("kubernetes.serviceAnnotations", name, "annotation %q: %s", name, want)
+		}
+	}
+	return fs
 }
 
 // ParseCPUs reads numbers of CPUs as the kernel writes them: "1", "0-3,6". The result rises.

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +27,7 @@ func TestClusterSettles(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(p.Profiles, []string{Detected}) || p.Baseline != "host" || p.Cluster.TTL != time.Hour {
+	if !slices.Equal(p.Profiles, []string{Detected}) || p.Baseline != "host" || p.Lifetime() != time.Hour {
 		t.Errorf("got %+v", p)
 	}
 	p = p.Resolve(map[string]string{"": "flannel-vxlan"})
@@ -75,6 +77,52 @@ func TestCutContext(t *testing.T) {
 	}
 }
 
+// TestLifetime: the pods outlive the run, with a budget and without.
+func TestLifetime(t *testing.T) {
+	one := Workload{Kind: RR, Protocol: TCP, RequestSize: 1, ResponseSize: 1, Flows: 1}
+	long := func(p *Plan) { // 3 cases of 10.16 s
+		p.Paths, p.Workloads = []Path{{Pod, Pod, CrossNode}}, []Workload{one}
+		p.Budget, p.Duration, p.Warmup, p.Repetitions = 0, 10*time.Second, ClusterWarmup, 200
+	}
+	const trial = 10160 * time.Millisecond
+	for name, c := range map[string]struct {
+		change func(*Plan)
+		want   time.Duration
+		fault  string
+		note   bool
+	}{
+		"a budget":             {func(p *Plan) { p.Budget = 2 * time.Hour }, 4 * time.Hour, "", false},
+		"a short budget":       {func(p *Plan) { p.Budget = time.Minute }, time.Hour, "", false},
+		"a budget of weeks":    {func(p *Plan) { p.Budget = 20 * 24 * time.Hour }, longestTTL, "168h0m0s is less than the budget of 480h0m0s", false},
+		"no budget":            {func(p *Plan) { p.Budget = 0 }, 2*600*trial + aroundTrials, "", false},
+		"few repetitions":      {func(p *Plan) { p.Repetitions = 5 }, time.Hour, "", false},
+		"adaptive":             {func(p *Plan) { p.Repetitions, p.MaxRepetitions, p.Precision = 10, 400, 0.05 }, 2*1200*trial + aroundTrials, "", false},
+		"two clusters":         {func(p *Plan) { p.Cluster.Contexts = []string{"a", "b"} }, 2*800*trial + aroundTrials, "", false},
+		"a chosen window":      {func(p *Plan) { p.Duration, p.Repetitions = 0, 1000 }, 2*3000*1160*time.Millisecond + aroundTrials, "", false},
+		"searches":             {func(p *Plan) { p.Workloads = []Workload{{Kind: Throughput, Protocol: UDP, MessageSize: 64, Flows: 1}} }, 2*600*(trial+100*time.Second) + aroundTrials, "", false},
+		"weeks":                {func(p *Plan) { p.Duration, p.Repetitions = time.Hour, 100 }, longestTTL, "168h0m0s is less than the 300h", false},
+		"more than can be":     {func(p *Plan) { p.Repetitions, p.MaxRepetitions, p.Precision, p.Duration = 5, 1000, 0.05, time.Hour }, longestTTL, "", true},
+		"given":                {func(p *Plan) { p.Cluster.TTL = 2 * time.Hour }, 2 * time.Hour, "", false},
+		"given and too short":  {func(p *Plan) { p.Cluster.TTL = time.Hour }, time.Hour, "ttl: 1h0m0s is less than the 1h41m36s or so that 200 repetitions of 3 cases take", false},
+		"given and too little": {func(p *Plan) { p.Cluster.TTL, p.Repetitions, p.MaxRepetitions, p.Precision = time.Hour, 10, 400, 0.05 }, time.Hour, "", true},
+	} {
+		p := onCluster(t, func(p *Plan) { long(p); c.change(p) })
+		if got := p.Lifetime(); got != c.want {
+			t.Errorf("%s: the pods live %s, want %s", name, got, c.want)
+		}
+		if err := p.Validate(); (err != nil) != (c.fault != "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%s: %v, want %q", name, err, c.fault)
+		}
+		if c.fault != "" {
+			continue // notes are on valid plans
+		}
+		notes := strings.Join(p.Notes(3), "\n")
+		if strings.Contains(notes, "the pods end after "+c.want.String()) != c.note {
+			t.Errorf("%s: notes %q", name, notes)
+		}
+	}
+}
+
 // TestClusterFaults has every wrong field at once, and all are told.
 func TestClusterFaults(t *testing.T) {
 	p := onCluster(t, func(p *Plan) {
@@ -82,11 +130,12 @@ func TestClusterFaults(t *testing.T) {
 		p.Cluster = Cluster{
 			Contexts: []string{"a", "a"}, ClientNode: "n1", ServerNode: "n1", Tolerations: []string{"a:Never", "=b", "*=x", "ok=1:NoExecute"},
 			CPURequest: "much", MemoryRequest: "64Mi", CPULimit: "1 core", CPUs: []int{-1}, Install: true, TTL: time.Minute,
+			LoadBalancerClass: "in ternal", ServiceAnnotations: map[string]string{"sch eme": "x", "example.com/fine": "y"}, LoadBalancerTimeout: time.Millisecond,
 		}
 		p.Lab.Policies = 3
 	})
 	err := p.Validate()
-	for _, want := range []string{"contexts: \"a\" is given twice", "serverNode", `"a:Never"`, `"=b"`, `"*=x"`, "cpuRequest", "cpuLimit", "kubernetes.cpus", "kubernetes.install", "which profiles", "ttl: 1m0s is less", "lab.policies"} {
+	for _, want := range []string{"contexts: \"a\" is given twice", "serverNode", `"a:Never"`, `"=b"`, `"*=x"`, "cpuRequest", "cpuLimit", "kubernetes.cpus", "kubernetes.install", "which profiles", "ttl: 1m0s is less", "lab.policies", `kubernetes.loadBalancerClass: class "in ternal"`, `kubernetes.serviceAnnotations: annotation "sch eme"`, "loadBalancerTimeout: 1ms"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not among\n%v", want, err)
 		}
@@ -100,6 +149,54 @@ func TestClusterFaults(t *testing.T) {
 	lab.Cluster.CPULimit = "1 core"
 	if err := lab.Settle().Validate(); err != nil {
 		t.Errorf("the lab has no use for what a cluster needs, and minds it: %v", err)
+	}
+}
+
+// TestWithoutLab: every condition that the lab alone has is taken back and named as a plan file calls it, so that a new key
+// of the lab is either given to clusters or refused there.
+func TestWithoutLab(t *testing.T) {
+	p := onCluster(t, func(p *Plan) {
+		p.Lab = Lab{Nodes: 3, PodsPerNode: 4, NIC: "ideal", CPU: "one", MTU: 9000, LineRate: 1e9, Delay: time.Millisecond, Loss: 0.01,
+			Services: 5, Iptables: "nft", ServiceProxy: "ipvs", Family: 6, TrafficPolicy: "Local", Policies: 1, PoliciesUnselected: 2}
+	})
+	kept, fields := p.WithoutLab()
+	want := Default().Lab
+	want.Family, want.TrafficPolicy = 6, "Local"
+	if diff := cmp.Diff(want, kept.Lab); diff != "" {
+		t.Errorf("of the lab's conditions are left (-want +got):\n%s", diff)
+	}
+	var known []string
+	for _, key := range sortedKeys((&decoder{}).labKeys(&Lab{})) {
+		if LabOnly("lab." + key) {
+			known = append(known, "lab."+key)
+		}
+	}
+	slices.Sort(fields)
+	if diff := cmp.Diff(known, fields); diff != "" {
+		t.Errorf("keys of the lab alone (-in a plan file +taken back):\n%s", diff)
+	}
+	if _, again := kept.WithoutLab(); again != nil {
+		t.Errorf("taken back twice: %q", again)
+	}
+}
+
+func TestParseAnnotations(t *testing.T) {
+	for text, want := range map[string]map[string]string{
+		"a.io/x=1":                 {"a.io/x": "1"},
+		"a.io/x=1,b.io/y=":         {"a.io/x": "1", "b.io/y": ""},
+		"a.io/x=s1,s2, b.io/y=k=v": {"a.io/x": "s1,s2", "b.io/y": "k=v"},
+		"a.io/tags=k=v,l=w":        {"a.io/tags": "k=v,l=w"},
+		"x=1":                      {"x": "1"},
+		"x=s1,s2,a.io/y=k":         {"x": "s1,s2", "a.io/y": "k"},
+		"x=1,y=2":                  nil, // one annotation or two
+		"x":                        nil,
+		"=1":                       nil,
+		"":                         nil,
+	} {
+		got, err := ParseAnnotations(text)
+		if diff := cmp.Diff(want, got); diff != "" || (err != nil) != (want == nil) {
+			t.Errorf("%q: %v, %s", text, err, diff)
+		}
 	}
 }
 
@@ -120,6 +217,9 @@ kubernetes:
   cpuLimit: "2"
   cpus: 1,4-5
   sessionAffinity: true
+  loadBalancerClass: example.com/internal
+  serviceAnnotations: {example.com/subnets: "a,b", "service.beta.kubernetes.io/aws-load-balancer-internal": "true"}
+  loadBalancerTimeout: 5m
   ttl: 2h
 `
 
@@ -132,6 +232,8 @@ func TestClusterFile(t *testing.T) {
 		Contexts: []string{"a"}, ClientNode: "n1", ServerNode: "n2", NodeSelector: map[string]string{"pool": "net", "kubernetes.io/arch": "amd64"},
 		Tolerations: []string{"dedicated=net:NoSchedule"}, Image: "example.com/cnibench:1", PullSecrets: []string{"pull"}, CPURequest: "500m",
 		MemoryRequest: "64Mi", CPULimit: "2", CPUs: []int{1, 4, 5}, SessionAffinity: true, TTL: 2 * time.Hour,
+		LoadBalancerClass: "example.com/internal", LoadBalancerTimeout: 5 * time.Minute,
+		ServiceAnnotations: map[string]string{"example.com/subnets": "a,b", "service.beta.kubernetes.io/aws-load-balancer-internal": "true"},
 	}
 	if diff := cmp.Diff(want, p.Cluster); diff != "" || p.Warmup != ClusterWarmup {
 		t.Errorf("warm-up %s; %s", p.Warmup, diff)
@@ -147,6 +249,85 @@ func TestClusterFile(t *testing.T) {
 	}
 	if _, err := Parse("p", strings.NewReader(strings.Replace(clusterFile, "environment: kubernetes", "environment: lab", 1))); err == nil || !strings.Contains(err.Error(), `p:3: profiles: unknown profile "my-cni"`) {
 		t.Errorf("a lab with any profile: %v", err)
+	}
+}
+
+// TestClusterFileFaults has a file in which every name and quantity of a cluster is wrong: all is said at once, each at its line.
+func TestClusterFileFaults(t *testing.T) {
+	const src = `apiVersion: cnibench/v1
+kind: Plan
+environment: kubernetes
+kubernetes:
+  clientNode: Node_1
+  serverNode: -n2
+  nodeSelector:
+    pool: net
+    "a b": c
+    zone: "x y"
+  image: https://example.com/cnibench
+  cpuRequest: "2"
+  cpuLimit: 500m
+  cpus: many
+  loadBalancerClass: a/b/c
+  serviceAnnotations:
+    fine: "yes"
+    Example.com/fine: "yes"
+    example.com/: "no"
+  loadBalancerTimeout: 1ms
+`
+	_, err := Parse("p", strings.NewReader(src))
+	var got []string
+	var fs Faults
+	if errors.As(err, &fs) {
+		for _, f := range fs {
+			got = append(got, fmt.Sprintf("%d %s %s", f.Line, f.Field, strings.Join(strings.Fields(f.Message)[:2], " ")))
+		}
+	}
+	want := []string{
+		`5 kubernetes.clientNode "Node_1" is`,
+		`6 kubernetes.serverNode "-n2" is`,
+		`9 kubernetes.nodeSelector "a b"`,
+		`10 kubernetes.nodeSelector "x y"`,
+		`11 kubernetes.image "https://example.com/cnibench" is`,
+		`12 kubernetes.cpuRequest 2 is`,
+		`14 kubernetes.cpus "many" is`,
+		`15 kubernetes.loadBalancerClass class "a/b/c":`,
+		`19 kubernetes.serviceAnnotations annotation "example.com/":`,
+		`20 kubernetes.loadBalancerTimeout 1ms is`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s\n%v", diff, err)
+	}
+}
+
+// TestFileForBoth: a file that says no environment is judged by that of the command line, and one that says it by its own.
+func TestFileForBoth(t *testing.T) {
+	const src = "apiVersion: cnibench/v1\nkind: Plan\n"
+	for _, tt := range []struct{ name, src, environment, want string }{
+		{"detected", "profiles: [detected]", EnvKubernetes, ""},
+		{"the lab's zero, too", "profiles: [raw, my-cni]\nbaseline: raw\nlab: {delay: 1ms}", EnvKubernetes, ""},
+		{"no profiles for the lab", "\nprofiles: [detected]", "", `p:4: profiles: unknown profile "detected"`},
+		{"of the cluster", "profiles: [detected]\nkubernetes:\n  clientNode: A", EnvKubernetes, `p:5: kubernetes.clientNode: "A" is not the name of a node`},
+		{"says the lab", "environment: lab\nprofiles: [detected]", EnvKubernetes, `p:4: profiles: unknown profile "detected"`},
+		{"says the cluster", "environment: kubernetes\nlab: {delay: 1ms}", EnvKubernetes, "p:4: lab.delay: is for the lab"},
+		{"says the cluster and the lab's zero", "environment: kubernetes\nprofiles: [raw]", EnvKubernetes, "p:4: profiles: raw is of the lab only"},
+		{"a slip", "environment: kubernets\nprofiles: [detected]", "", `p:3: environment: "kubernets" is not one of lab, kubernetes, kind, did you mean "kubernetes"?`},
+		{"a slip that is overruled", "environment: kubernets\nprofiles: [detected]", EnvKubernetes, `p:3: environment: "kubernets" is not one of`},
+		{"a slip in the key", "enviroment: kubernetes\nprofiles: [detected]", "", `p:3: unknown key "enviroment", did you mean "environment"?`},
+		{"a slip in both", "enviroment: kubernets\nprofiles: [detected]", "", `p:3: unknown key "enviroment", did you mean "environment"?`},
+	} {
+		p, f, err := Read("p", strings.NewReader(src+tt.src), tt.environment)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		p = p.Settle()
+		err = append(f.Faults(), f.Place(p.Validate())...).asError()
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%s: got\n%v\nwant\n%s", tt.name, err, tt.want)
+		}
+		if tt.want == "" && (p.Warmup != ClusterWarmup || slices.Contains(p.Profiles, "raw")) {
+			t.Errorf("%s: settled as %s with a warm-up of %s", tt.name, p.Profiles, p.Warmup)
+		}
 	}
 }
 
@@ -199,6 +380,31 @@ func TestDetectedBaseline(t *testing.T) {
 		}
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s of %v: %v", tt.baseline, tt.found, err)
+		}
+	}
+}
+
+// TestBroughtProfiles: what the run is to install has to be of the catalogue; what stands on a cluster need not.
+func TestBroughtProfiles(t *testing.T) {
+	for _, tt := range []struct {
+		environment string
+		install     bool
+		profiles    []string
+		want        string
+	}{
+		{EnvKubernetes, false, []string{"kindnet"}, ""},
+		{EnvKubernetes, true, []string{"canal", "kindnet"}, `unknown profile "kindnet"`},
+		{EnvKubernetes, true, []string{Detected}, "which profiles are to be installed in turn is not said"},
+		{EnvKind, false, []string{"canal", "host"}, ""},
+		{EnvKind, false, []string{"cilium-nativ"}, `unknown profile "cilium-nativ", did you mean "cilium-native"?`},
+		{EnvKind, false, []string{Detected}, "which profiles are to have a kind cluster is not said"},
+	} {
+		p := onCluster(t, func(p *Plan) {
+			p.Environment, p.Cluster.Install, p.Profiles = tt.environment, tt.install, tt.profiles
+		})
+		err := p.Validate()
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s, install %v, %q: %v", tt.environment, tt.install, tt.profiles, err)
 		}
 	}
 }

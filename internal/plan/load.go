@@ -43,7 +43,7 @@ func (w Workload) Capacity() (Workload, bool) {
 		return Workload{}, false
 	}
 	c := w.Normalize()
-	c.Load, c.Rate, c.Burst, c.Arrival = 0, 0, 0, Saturate
+	c.Load, c.Rate, c.Burst, c.Arrival, c.Roll = 0, 0, 0, Saturate, false
 	if w.Kind == HTTP {
 		c.Arrival = ""
 	}

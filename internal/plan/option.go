@@ -91,6 +91,11 @@ var options = []option{
 	{key: "backends", word: "backends", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
 		return setInt(&w.Backends, s, 1, MaxBackends)
 	}},
+	{key: "roll", word: "roll", kinds: []Kind{HTTP}, set: func(w *Workload, s string) (err error) {
+		w.Roll, err = parseBool(s)
+		return err
+	}},
+	{key: "drain", word: "drain", kinds: []Kind{HTTP}, set: setDrain},
 	{key: "interval", word: "interval", kinds: []Kind{Ping}, set: setInterval},
 	{key: "congestion", word: "congestion", kinds: []Kind{Stream, RR, CRR, HTTP}, proto: TCP, set: setCongestion},
 	{key: "tool", word: "tool", kinds: Kinds, set: func(w *Workload, s string) error {
@@ -174,14 +179,14 @@ func ParseWorkload(s string) (Workload, error) {
 	return w.Normalize(), nil
 }
 
-// setPart reads one option of the command line's form: "udp", "reverse" or "word=value".
+// setPart reads one option of the command line's form: "udp", "reverse" (or another that is true or false) or "word=value".
 func (w *Workload) setPart(part string, given map[string]bool) error {
 	word, value, has := strings.Cut(part, "=")
 	switch {
 	case has:
 	case part == string(TCP) || part == string(UDP) || part == string(ICMP):
 		word, value = "protocol", part
-	case part == "reverse" || part == "bidirectional":
+	case part == "reverse" || part == "bidirectional" || part == "roll":
 		value = "true"
 	}
 	o, ok := findOption(word)
@@ -218,7 +223,7 @@ func (w Workload) check(given map[string]bool) error {
 			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.word, o.proto, n.Protocol))
 		}
 	}
-	return errors.Join(append(errs, n.checkSizes(), w.checkStream(), n.checkArrival(), n.checkTool())...)
+	return errors.Join(append(errs, n.checkSizes(), w.checkStream(), n.checkArrival(), w.checkRoll(), n.checkTool())...)
 }
 
 // checkSizes bounds the sizes that depend on the transport. w is normalized.

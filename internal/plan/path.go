@@ -17,6 +17,8 @@ const (
 	Service Role = "service"
 	// NodePort is a NodePort Service, entered at the first node.
 	NodePort Role = "nodeport"
+	// LoadBalancer is a Service of type LoadBalancer, entered at the address that a load balancer gave it.
+	LoadBalancer Role = "loadbalancer"
 	// External is a host outside the cluster.
 	External Role = "external"
 	// Self is the client's own pod, reached through its Service (hairpin).
@@ -59,6 +61,7 @@ var Paths = []Path{
 	{Pod, Service, Remote},
 	{External, NodePort, Local},
 	{External, NodePort, Remote},
+	{External, LoadBalancer, Anywhere},
 	{Pod, External, Anywhere},
 	{Pod, Self, Anywhere},
 }
@@ -84,6 +87,12 @@ func (p Path) String() string {
 	}
 	return s
 }
+
+// ByService says whether what is dialled is an address of a Service, which translates TCP and UDP ports and nothing else.
+func (p Path) ByService() bool { return p.Shared() || p.To == Self }
+
+// Shared says whether several backends may stand behind what is dialled.
+func (p Path) Shared() bool { return p.To == Service || p.To == NodePort || p.To == LoadBalancer }
 
 // ParsePath reads a path's name. The error names near misses.
 func ParsePath(s string) (Path, error) {

@@ -194,7 +194,7 @@ func wholeSeconds(d time.Duration) time.Duration {
 
 // barredTool returns why the tool cannot go over p, or "".
 func (w Workload) barredTool(p Path) string {
-	if t := tools[w.Tool]; t.ports > 1 && (p.To == Service || p.To == NodePort || p.To == Self) {
+	if t := tools[w.Tool]; t.ports > 1 && p.ByService() {
 		return fmt.Sprintf("%s dials %d ports of its server, and a Service has one", w.Tool, t.ports)
 	}
 	return ""

@@ -16,7 +16,7 @@ const maxCases = 100_000
 // Validate returns everything that is wrong with p as Faults, or nil.
 func (p Plan) Validate() error {
 	var fs Faults
-	fs.oneOf("environment", p.Environment, EnvLab, EnvKubernetes, EnvKind)
+	fs.oneOf("environment", p.Environment, environments...)
 	fs.validProfiles(p)
 	if len(p.Paths) == 0 {
 		fs.add("paths", "none is given")
@@ -84,11 +84,12 @@ func (fs *Faults) validProfiles(p Plan) {
 }
 
 func (fs *Faults) validProfileOf(p Plan, field, name string) {
-	if p.OnCluster() {
-		fs.validClusterProfile(field, name, p.Cluster)
-		return
+	switch {
+	case p.OnCluster():
+		fs.validClusterProfile(field, name, p)
+	case slices.Contains(environments, p.Environment): // of another nobody knows which profiles it has
+		fs.validProfile(field, name)
 	}
-	fs.validProfile(field, name)
 }
 
 func (fs *Faults) validProfile(field, name string) {
@@ -118,6 +119,11 @@ func (fs *Faults) validNumbers(p Plan) {
 	}
 	if p.Duration != 0 {
 		fs.duration("duration", p.Duration, MinWindow, MaxWindow)
+		for _, w := range p.Workloads {
+			if err := w.Rolls(p.Duration); err != nil {
+				fs.add("workloads", "%s", err)
+			}
+		}
 	}
 	fs.duration("warmup", p.Warmup, 0, MaxWindow)
 	if p.Budget < 0 {
@@ -180,6 +186,10 @@ func (p Plan) Notes(cases int) []string {
 		whole := int(p.Budget / max(time.Duration(cases)*p.TrialTime(), 1))
 		notes = append(notes, fmt.Sprintf("%d repetitions of %d cases need about %s, more than the budget of %s: about %d will be whole",
 			p.Repetitions, cases, all.Round(time.Second), p.Budget, whole))
+	}
+	if ttl, most := p.Lifetime(), p.longest(); p.OnCluster() && p.Budget == 0 && ttl < most {
+		notes = append(notes, fmt.Sprintf("the pods end after %s (ttl), and %d repetitions of %d cases may take %s: a run that needs them all is cut short",
+			ttl, max(p.Repetitions, p.MaxRepetitions), cases, most.Round(time.Second)))
 	}
 	for _, w := range p.Workloads {
 		if barred := p.barred(w); len(barred) > 0 {

@@ -98,6 +98,12 @@ type Workload struct {
 	// Backends is the number of servers of http behind the Service that a path leads to; 1 to 250, default 1. They are
 	// spread evenly over the nodes, and the path's locality says on which node the first stands.
 	Backends int `json:"backends,omitempty"`
+	// Roll takes each backend of http in turn out of the Service while it is measured, ends its server, and puts it back
+	// with the server, as a rolling update does; see RollStep.
+	Roll bool `json:"roll,omitempty"`
+	// Drain is how long a backend that was taken out still serves before its server ends, 0 (default: an application
+	// that ends when it is told to) to MaxDrain.
+	Drain time.Duration `json:"drain,omitempty"`
 	// Congestion is the TCP congestion control asked of every socket; default "cubic".
 	Congestion string `json:"congestion,omitempty"`
 	// Tool is the program that sends the workload, one of Tools; "" is our own engine.
@@ -185,6 +191,7 @@ func (w Workload) Normalize() Workload {
 		n.Connections = orInt(w.Connections, max(DefaultConnections, n.Threads))
 		n.Connection = orString(w.Connection, "keep-alive")
 		n.Backends = orInt(w.Backends, 1)
+		n.roll(w)
 		n.ResponseSize = orInt(w.ResponseSize, DefaultBody)
 		n.Congestion = orString(w.Congestion, DefaultCongestion)
 	}
@@ -222,10 +229,10 @@ func (w Workload) Work() string {
 
 // Barred returns why the workload cannot go over a path whatever the profile, or "".
 func (w Workload) Barred(p Path) string {
-	if w.Kind == Ping && (p.To == Service || p.To == NodePort || p.To == Self) {
+	if w.Kind == Ping && p.ByService() {
 		return "a Service translates TCP and UDP ports; its address answers no ICMP echo"
 	}
-	if w.Backends > 1 && p.To != Service && p.To != NodePort {
+	if w.Backends > 1 && !p.Shared() {
 		return "several backends stand behind a Service alone"
 	}
 	return w.barredTool(p)
@@ -234,7 +241,7 @@ func (w Workload) Barred(p Path) string {
 // Servers is how many servers the workload has on a path: its Backends behind a Service, and one elsewhere. So raw,
 // which has no Services, shows the same load on one server.
 func (w Workload) Servers(p Path) int {
-	if p.To == Service || p.To == NodePort {
+	if p.Shared() {
 		return max(w.Backends, 1)
 	}
 	return 1
@@ -279,12 +286,16 @@ func (w Workload) String() string {
 	add(n.Connections != d.Connections, "connections=%d", n.Connections)
 	add(n.Connection != d.Connection, "connection=%s", n.Connection)
 	add(n.Backends != d.Backends, "backends=%d", n.Backends)
+	add(n.Drain != 0, "drain=%s", n.Drain)
 	add(n.Interval != d.Interval, "interval=%s", n.Interval)
 	add(n.Congestion != d.Congestion, "congestion=%s", n.Congestion)
 	add(n.Burst != 0, "burst=%d", n.Burst)
 	add(n.Wait != "", "wait=%s", n.Wait)
 	add(n.Under != "", "under=%s", n.Under)
 	add(n.Tool != "", "tool=%s", n.Tool)
+	if n.Roll {
+		opt = append(opt, "roll")
+	}
 	if n.Reverse {
 		opt = append(opt, "reverse")
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -219,7 +220,7 @@ func TestPingGoesOverNoService(t *testing.T) {
 func TestServers(t *testing.T) {
 	w := Workload{Kind: HTTP, Backends: 5}.Normalize()
 	for _, p := range Paths {
-		service := p.To == Service || p.To == NodePort
+		service := slices.Contains([]Role{Service, NodePort, LoadBalancer}, p.To)
 		if (w.Servers(p) == 5) != service || w.Servers(p) != 5 && w.Servers(p) != 1 || (w.Barred(p) == "") != service {
 			t.Errorf("%s: %d servers, barred %q", p, w.Servers(p), w.Barred(p))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,49 +20,113 @@ const MaxFile = 1 << 20
 // Parse reads a plan file. name is what faults call it. What the file leaves out has the value that Default gives; the
 // result is valid. The error is Faults: everything that is wrong, each with its line.
 func Parse(name string, r io.Reader) (Plan, error) {
-	src, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	p, f, err := Read(name, r, "")
 	if err != nil {
-		return Plan{}, fmt.Errorf("read plan: %w", err)
+		return p, err
 	}
-	if len(src) > MaxFile {
-		return Plan{}, Faults{{File: name, Message: fmt.Sprintf("is larger than %d bytes", MaxFile)}}
-	}
-	d := &decoder{lines: map[string]int{}, spoiled: map[string]bool{}}
-	p := Default()
-	if root := d.document(string(src)); root != nil {
-		p.Environment = environmentIn(root, p.Environment)
-		d.mapping(root, "", d.planKeys(&p))
-		for _, must := range []string{"apiVersion", "kind"} {
-			if _, ok := d.lines[must]; !ok {
-				d.fault(root, must, "is missing")
-			}
-		}
-		if _, said := d.lines["warmup"]; !said && p.OnCluster() {
-			p.Warmup = ClusterWarmup
-		}
-		p = p.Settle()
-		d.validate(p, root.Line)
-	}
-	for i := range d.faults {
-		d.faults[i].File = name
-	}
-	slices.SortStableFunc(d.faults, func(f, g Fault) int { return cmp.Compare(f.Line, g.Line) })
-	return p, d.faults.asError()
+	p = p.Settle()
+	all := append(f.Faults(), f.Place(p.Validate())...)
+	all.Sort()
+	return p, all.asError()
 }
 
-// environmentIn looks ahead, because the environment decides which profiles there can be.
-func environmentIn(root *yaml.Node, usual string) string {
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value == "environment" {
-			return resolve(root.Content[i+1]).Value
+// File is a plan file that was read: what is wrong with it, and where its keys are. The zero value is no file.
+type File struct {
+	name string
+	root int
+	d    decoder
+}
+
+// Read reads a plan file that a command line completes: the plan is neither settled nor valid yet. environment is the one that
+// the command line gives, by which a file is judged that says none; "" is none. The error is of a file that is no plan at all.
+func Read(name string, r io.Reader, environment string) (Plan, File, error) {
+	src, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	if err != nil {
+		return Plan{}, File{}, fmt.Errorf("read plan: %w", err)
+	}
+	if len(src) > MaxFile {
+		return Plan{}, File{}, Faults{{File: name, Message: fmt.Sprintf("is larger than %d bytes", MaxFile)}}
+	}
+	f := File{name: name, d: decoder{lines: map[string]int{}, spoiled: map[string]bool{}}}
+	d := &f.d
+	p := Default()
+	root := d.document(string(src))
+	if root == nil {
+		return p, f, f.Faults()
+	}
+	f.root = root.Line
+	p.Environment = cmp.Or(environment, p.Environment)
+	d.environmentIn(root, &p.Environment)
+	d.mapping(root, "", d.planKeys(&p))
+	for _, must := range []string{"apiVersion", "kind"} {
+		if _, ok := d.lines[must]; !ok {
+			d.fault(root, must, "is missing")
 		}
 	}
-	return usual
+	if _, said := d.lines["warmup"]; !said && p.OnCluster() {
+		p.Warmup = ClusterWarmup
+	}
+	d.elsewhere(p)
+	return p, f, nil
+}
+
+// Faults returns what is wrong with the file itself, whatever the plan becomes that it is a part of.
+func (f File) Faults() Faults {
+	all := slices.Clone(f.d.faults)
+	for i := range all {
+		all[i].File = f.name
+	}
+	all.Sort()
+	return all
+}
+
+// Place returns the faults of the plan as a whole, which Validate found, at the lines of their keys.
+func (f File) Place(err error) Faults {
+	var found, placed Faults
+	if !errors.As(err, &found) {
+		return nil
+	}
+	for _, x := range found {
+		// A value that could not be read was left at its default or empty, which says nothing about the file.
+		if f.d.spoiled[x.Field] {
+			continue
+		}
+		x.File, x.Line = f.name, f.root
+		for _, key := range []string{x.Field, x.Field + "." + x.item} {
+			if line, ok := f.d.lines[key]; ok {
+				x.Line = line
+			}
+		}
+		placed = append(placed, x)
+	}
+	return placed
+}
+
+// environmentIn looks ahead, because the environment decides which profiles there can be. A slip in its name is a fault of its
+// own, and the profiles are judged as they were meant.
+func (d *decoder) environmentIn(root *yaml.Node, at *string) {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		switch key := root.Content[i].Value; {
+		case key == "environment":
+			d.said = true
+		case suggest(key, []string{"environment"}) == "":
+			continue
+		}
+		*at = resolve(root.Content[i+1]).Value
+		if !slices.Contains(environments, *at) {
+			d.spoil("environment") // the key or its value has a fault where it stands
+		}
+		if d.said {
+			return
+		}
+	}
 }
 
 // decoder walks YAML nodes and collects faults.
 type decoder struct {
 	faults Faults
+	// said is true if the file says its environment. One that does not is for all.
+	said bool
 	// lines remembers where each key was, so that a fault that is found later is reported at the right place.
 	lines map[string]int
 	// spoiled has the fields with a fault, and all that they are part of.
@@ -175,21 +240,16 @@ func (d *decoder) list(field string, n *yaml.Node, each func(*yaml.Node)) {
 	}
 }
 
-// validate adds the faults that only the whole plan shows, at the line of their key.
-func (d *decoder) validate(p Plan, root int) {
-	var fs Faults
-	if err := p.Validate(); !errors.As(err, &fs) {
+// elsewhere refuses what is for the lab alone in a file that says it is for a cluster: who writes a delay and gets numbers
+// takes them for numbers with that delay. A file that says no environment may be for both.
+func (d *decoder) elsewhere(p Plan) {
+	if !p.OnCluster() || !d.said {
 		return
 	}
-	for _, f := range fs {
-		// A value that could not be read was left at its default or empty, which says nothing about the file.
-		if d.spoiled[f.Field] {
-			continue
+	for _, field := range slices.Sorted(maps.Keys(d.lines)) {
+		if LabOnly(field) && !d.spoiled[field] {
+			d.fault(&yaml.Node{Line: d.lines[field]}, field, "is for the lab, and this file is for a cluster, "+
+				"which is measured as it stands: remove it, or remove environment and say --env with each run")
 		}
-		f.Line = root
-		if line, ok := d.lines[f.Field]; ok {
-			f.Line = line
-		}
-		d.faults = append(d.faults, f)
 	}
 }

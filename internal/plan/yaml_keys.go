@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 func sortedKeys(k keys) []string { return slices.Sorted(maps.Keys(k)) }
@@ -18,7 +20,7 @@ func (d *decoder) planKeys(p *Plan) keys {
 		"apiVersion":     d.constant(APIVersion),
 		"kind":           d.constant("Plan"),
 		"name":           d.text(&p.Name),
-		"environment":    d.text(&p.Environment),
+		"environment":    d.word(&p.Environment, environments),
 		"profiles":       d.profiles(p),
 		"paths":          d.paths(&p.Paths),
 		"workloads":      d.workloads(&p.Workloads),
@@ -38,21 +40,24 @@ func (d *decoder) planKeys(p *Plan) keys {
 
 func (d *decoder) clusterKeys(c *Cluster) keys {
 	return keys{
-		"contexts":        d.texts(&c.Contexts),
-		"clientNode":      d.text(&c.ClientNode),
-		"serverNode":      d.text(&c.ServerNode),
-		"nodeSelector":    d.labels(&c.NodeSelector),
-		"tolerations":     d.texts(&c.Tolerations),
-		"image":           d.text(&c.Image),
-		"pullSecrets":     d.texts(&c.PullSecrets),
-		"cpuRequest":      d.text(&c.CPURequest),
-		"memoryRequest":   d.text(&c.MemoryRequest),
-		"cpuLimit":        d.text(&c.CPULimit),
-		"cpus":            readAs(d, &c.CPUs, ParseCPUs),
-		"sessionAffinity": d.truth(&c.SessionAffinity),
-		"inspect":         d.truth(&c.Inspect),
-		"install":         d.truth(&c.Install),
-		"ttl":             d.span(&c.TTL),
+		"contexts":            d.texts(&c.Contexts),
+		"clientNode":          d.text(&c.ClientNode),
+		"serverNode":          d.text(&c.ServerNode),
+		"nodeSelector":        d.labels(&c.NodeSelector),
+		"tolerations":         d.texts(&c.Tolerations),
+		"image":               d.text(&c.Image),
+		"pullSecrets":         d.texts(&c.PullSecrets),
+		"cpuRequest":          d.text(&c.CPURequest),
+		"memoryRequest":       d.text(&c.MemoryRequest),
+		"cpuLimit":            d.text(&c.CPULimit),
+		"cpus":                readAs(d, &c.CPUs, ParseCPUs),
+		"sessionAffinity":     d.truth(&c.SessionAffinity),
+		"loadBalancerClass":   d.text(&c.LoadBalancerClass),
+		"serviceAnnotations":  d.labels(&c.ServiceAnnotations),
+		"loadBalancerTimeout": d.span(&c.LoadBalancerTimeout),
+		"inspect":             d.truth(&c.Inspect),
+		"install":             d.truth(&c.Install),
+		"ttl":                 d.span(&c.TTL),
 	}
 }
 
@@ -62,7 +67,7 @@ func (d *decoder) labels(at *map[string]string) func(string, *yaml.Node) {
 		*at = map[string]string{}
 		n = resolve(n)
 		if n.Kind != yaml.MappingNode {
-			d.fault(n, field, "want a mapping of labels to values")
+			d.fault(n, field, "want a mapping of names to values")
 			return
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -70,6 +75,7 @@ func (d *decoder) labels(at *map[string]string) func(string, *yaml.Node) {
 			value, okValue := d.scalar(field, n.Content[i+1])
 			if okName && okValue {
 				(*at)[name] = value
+				d.lines[field+"."+name] = n.Content[i].Line
 			}
 		}
 	}
@@ -142,6 +148,21 @@ func (d *decoder) text(at *string) func(string, *yaml.Node) {
 	return readAs(d, at, func(s string) (string, error) { return s, nil })
 }
 
+// word reads one of a few words.
+func (d *decoder) word(at *string, allowed []string) func(string, *yaml.Node) {
+	return func(field string, n *yaml.Node) {
+		s, ok := d.scalar(field, n)
+		if !ok {
+			return
+		}
+		*at = s
+		var fs Faults
+		if fs.oneOf(field, s, allowed...); len(fs) > 0 {
+			d.fault(n, field, "%s", fs[0].Message)
+		}
+	}
+}
+
 func (d *decoder) truth(at *bool) func(string, *yaml.Node) { return readAs(d, at, parseBool) }
 
 func (d *decoder) whole(at *int) func(string, *yaml.Node) {
@@ -200,6 +221,10 @@ func (d *decoder) profiles(p *Plan) func(string, *yaml.Node) {
 		d.list(field, n, func(item *yaml.Node) {
 			s, ok := d.scalar(field, item)
 			if !ok {
+				return
+			}
+			if s == profile.Raw && !d.said {
+				*at = append(*at, s) // the file is for the lab, too; a cluster is not asked for it
 				return
 			}
 			var fs Faults

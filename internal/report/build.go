@@ -275,7 +275,7 @@ func spreadOf(s stat.Summary) string {
 	return ""
 }
 
-var shortRoles = map[plan.Role]string{plan.Service: "svc", plan.External: "ext"}
+var shortRoles = map[plan.Role]string{plan.Service: "svc", plan.External: "ext", plan.LoadBalancer: "lb"}
 
 // shortPath names a path in few columns: "pod-svc remote".
 func shortPath(p plan.Path) string {

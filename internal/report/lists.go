@@ -115,6 +115,9 @@ func command(p plan.Plan) string {
 	if len(p.Profiles) == 0 || len(p.Paths) == 0 || len(p.Workloads) == 0 {
 		return ""
 	}
+	if p.OnCluster() {
+		p, _ = p.WithoutLab() // files of older versions have what the cluster was not given
+	}
 	var paths, workloads []string
 	for _, x := range p.Paths {
 		paths = append(paths, x.String())
@@ -193,7 +196,14 @@ func onCluster(c plan.Cluster, add func(said bool, flag, value string)) {
 	add(c.MemoryRequest != "", "memory-request", c.MemoryRequest)
 	add(c.CPULimit != "", "cpu-limit", c.CPULimit)
 	list("load-cpus", cpus)
-	add(c.TTL != 0 && c.TTL != plan.DefaultTTL, "ttl", c.TTL.String())
+	var annotations []string
+	for _, name := range slices.Sorted(maps.Keys(c.ServiceAnnotations)) {
+		annotations = append(annotations, name+"="+c.ServiceAnnotations[name])
+	}
+	add(c.LoadBalancerClass != "", "load-balancer-class", c.LoadBalancerClass)
+	list("service-annotations", annotations)
+	add(c.LoadBalancerTimeout != 0, "load-balancer-timeout", c.LoadBalancerTimeout.String())
+	add(c.TTL != 0, "ttl", c.TTL.String())
 }
 
 // quote makes s one word of a shell command.

@@ -127,7 +127,7 @@ func (b *builder) wants(path plan.Path) []want {
 		paths []plan.Path
 	}{
 		{"Services", []plan.Path{{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, {From: plan.Pod, To: plan.Service, Locality: plan.Local}}},
-		{"From outside", []plan.Path{{From: plan.External, To: plan.NodePort, Locality: plan.Remote}, {From: plan.External, To: plan.NodePort, Locality: plan.Local}}},
+		{"From outside", []plan.Path{{From: plan.External, To: plan.NodePort, Locality: plan.Remote}, {From: plan.External, To: plan.NodePort, Locality: plan.Local}, {From: plan.External, To: plan.LoadBalancer}}},
 	} {
 		for _, p := range s.paths {
 			if p != path && slices.Contains(b.analysis.Paths, p) {

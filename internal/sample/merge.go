@@ -20,6 +20,7 @@ func Merge(all []*Observation) *Observation {
 		sum.CPU.ThreadsNs += o.CPU.ThreadsNs
 		sum.CPU.ProcessNs += o.CPU.ProcessNs
 		add(&sum.Errors, o.Errors)
+		sum.Rolls = append(sum.Rolls, o.Rolls...)
 		if o.Host != nil {
 			if sum.Host == nil {
 				sum.Host = &HostDelta{}
@@ -58,6 +59,7 @@ func (h *HostDelta) merge(o *HostDelta) {
 	add(&h.SNMP, o.SNMP)
 	add(&h.Devices, o.Devices)
 	h.MemoryBytes += o.MemoryBytes
+	h.ThrottledNs += o.ThrottledNs
 	h.NodeMemoryUsedBytes = max(h.NodeMemoryUsedBytes, o.NodeMemoryUsedBytes)
 }
 

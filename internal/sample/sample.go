@@ -27,6 +27,8 @@ type Observation struct {
 	Transit *Histogram `json:"transit,omitempty"`
 	// Backends counts by the name that a backend gives itself in its responses (client of http).
 	Backends map[string]Backend `json:"backends,omitempty"`
+	// Rolls are the times that this server of http was taken out of its Service and put back, in order (server of http).
+	Rolls []Roll `json:"rolls,omitempty"`
 	// Schedule says how an open loop kept to its schedule (client of rr, crr and http).
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Beside is what the bulk flow beside rr moved; absent if there was none.
@@ -74,6 +76,18 @@ type Backend struct {
 	// Requests it answered, and Connections on which it answered at least one.
 	Requests    uint64 `json:"requests"`
 	Connections uint64 `json:"connections"`
+}
+
+// Roll is one time that a server left and came back, by its own clock.
+type Roll struct {
+	// DrainNs is how long it still took connections after it was told to leave, 0 for not at all.
+	DrainNs int64 `json:"drain_ns"`
+	// LastNs is how long after that word the last connection came within the drain; 0 says that none came.
+	LastNs int64 `json:"last_ns,omitempty"`
+	// Returned says that it listened again, and FirstNs is how long after that the first connection came; 0 says that none
+	// came.
+	Returned bool  `json:"returned,omitempty"`
+	FirstNs  int64 `json:"first_ns,omitempty"`
 }
 
 // Beside is the payload that a stream moved beside the workload within the window.
@@ -162,4 +176,6 @@ type HostDelta struct {
 	MemoryBytes uint64 `json:"memory_bytes"`
 	// NodeMemoryUsedBytes is MemTotal - MemAvailable at the end of the window.
 	NodeMemoryUsedBytes uint64 `json:"node_memory_used_bytes"`
+	// ThrottledNs is for how long a limit of CPU time stopped the threads of the agent's control group, summed over CPUs.
+	ThrottledNs int64 `json:"throttled_ns,omitempty"`
 }

@@ -19,7 +19,8 @@ const (
 )
 
 // Client is the controller's end of one agent. Prepare, Start and Wait are called in this order by one goroutine, for
-// one trial after another; Cancel and Close may come from any goroutine at any moment.
+// one trial after another, Leave and Return by another one while it waits; Cancel and Close may come from any goroutine at
+// any moment.
 //
 // Every error that the conversation ends in wraps an *Error, whose Kind can be counted. After KindGone, KindLost,
 // KindProtocol or KindVersion the client is of no more use: Close it and Dial again.
@@ -35,8 +36,9 @@ type Client struct {
 
 	mu    sync.Mutex
 	state answers
-	// changed has one token when state has changed since somebody last looked. It is never waited on to be empty, so
-	// the reading goroutine cannot be held up and an agent never blocks on its own output.
+	// changed is closed, and another put in its place, when state has changed, so that whoever waits looks again: a Wait, and
+	// a Leave or Return beside it. Nobody waits for those who wait, so the reading goroutine cannot be held up and an agent
+	// never blocks on its own output.
 	changed chan struct{}
 	// left is closed by Close.
 	left chan struct{}
@@ -51,8 +53,10 @@ type answers struct {
 	hello     *Hello
 	ready     *Ready
 	started   bool
-	done      *sample.Observation
-	failed    *Error
+	// rolled counts leaves and returns.
+	rolled int
+	done   *sample.Observation
+	failed *Error
 	// gone is why there will be nothing more to hear.
 	gone *Error
 }
@@ -63,7 +67,7 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent at %s: %w: %w", e.Name, &Error{Kind: KindStart, Message: "it could not be started"}, err)
 	}
-	c := &Client{HeartbeatLimit: DefaultHeartbeatLimit, name: e.Name, stream: stream, enc: NewEncoder(stream), changed: make(chan struct{}, 1), left: make(chan struct{})}
+	c := &Client{HeartbeatLimit: DefaultHeartbeatLimit, name: e.Name, stream: stream, enc: NewEncoder(stream), changed: make(chan struct{}), left: make(chan struct{})}
 	if e.HeartbeatLimit > 0 {
 		c.HeartbeatLimit = e.HeartbeatLimit
 	}
@@ -139,6 +143,30 @@ func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
 // told. Wait returns what it saw.
 func (c *Client) Finish(ctx context.Context) error {
 	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trial()})
+}
+
+// Leave tells a server of http that it has been taken out of its Service: it serves on for drain, and ends. It returns when
+// the server knows. What goes wrong there fails the trial: see Wait.
+func (c *Client) Leave(ctx context.Context, drain time.Duration) error {
+	return c.roll(ctx, Message{Type: TypeLeave, Leave: &Leave{Drain: drain}})
+}
+
+// Return tells a server that has left to listen again, and returns when it does. What goes wrong there fails the trial: see
+// Wait.
+func (c *Client) Return(ctx context.Context) error {
+	return c.roll(ctx, Message{Type: TypeReturn})
+}
+
+func (c *Client) roll(ctx context.Context, m Message) error {
+	c.mu.Lock()
+	m.Trial = c.state.trial
+	before := c.state.rolled
+	c.mu.Unlock()
+	if err := c.send(ctx, m); err != nil {
+		return err
+	}
+	_, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.rolled > before })
+	return err
 }
 
 // Cancel gives up the current trial, if there is one; a Wait under way returns KindCancelled at once. The agent answers
@@ -220,7 +248,7 @@ func (c *Client) await(ctx context.Context, limit time.Duration, have func(answe
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
-		a := c.state
+		a, changed := c.state, c.changed
 		c.mu.Unlock()
 		switch {
 		case a.failed != nil:
@@ -236,7 +264,7 @@ func (c *Client) await(ctx context.Context, limit time.Duration, have func(answe
 		}
 		timer.Reset(left)
 		select {
-		case <-c.changed:
+		case <-changed:
 		case <-timer.C:
 		case <-ctx.Done():
 			return a, c.wrap(ctx.Err())
@@ -279,6 +307,8 @@ func (c *Client) take(m Message) {
 			c.state.ready = m.Ready
 		case TypeStarted:
 			c.state.started = true
+		case TypeRolled:
+			c.state.rolled++
 		case TypeDone:
 			c.state.done = m.Done
 		case TypeError:
@@ -302,10 +332,10 @@ func (c *Client) end(why *Error) *Error {
 }
 
 func (c *Client) wake() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // withLastWords adds what the agent wrote to its standard error before it went, where the stream kept it.

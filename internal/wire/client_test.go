@@ -304,3 +304,39 @@ func TestSilenceHasLastWords(t *testing.T) {
 type worded struct{ net.Conn }
 
 func (worded) LastWords() string { return "node n2 is not ready" }
+
+// TestRollBesideWait: an answer to a leave wakes whoever waits for it, and not another who waits for the end; without that
+// it would be heard with the next heartbeat.
+func TestRollBesideWait(t *testing.T) {
+	release := make(chan struct{})
+	quiet := wiretest.Fake{Run: func(p wire.Prepare) (*sample.Observation, *wire.Error) {
+		<-release
+		return &sample.Observation{Side: p.Side, ElapsedNs: 1}, nil
+	}}
+	c, err := wire.Dial(t.Context(), wire.Endpoint{Name: "server", Start: quiet.Start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Prepare(t.Context(), wire.Prepare{Side: wire.SideServer}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 3)
+	for range 3 {
+		go func() { _, err := c.Wait(t.Context()); done <- err }()
+	}
+	for range 50 {
+		if err := errors.Join(c.Leave(t.Context(), 0), c.Return(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(release)
+	for range 3 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}

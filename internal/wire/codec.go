@@ -96,7 +96,9 @@ func (m Message) check() error {
 		missing = m.Done == nil
 	case TypeError:
 		missing = m.Error == nil
-	case TypeStart, TypeStarted, TypeHeartbeat, TypeFinish, TypeCancel:
+	case TypeLeave:
+		missing = m.Leave == nil
+	case TypeStart, TypeReturn, TypeRolled, TypeStarted, TypeHeartbeat, TypeFinish, TypeCancel:
 	default:
 		return fmt.Errorf("unknown type %q", m.Type)
 	}

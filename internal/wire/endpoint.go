@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Endpoint is one end of a path, where an agent runs.
@@ -31,6 +33,14 @@ type Endpoint struct {
 	// and any Read under way. A stream that has a method LastWords() string says by it what the agent wrote to its
 	// standard error at last.
 	Start func(context.Context) (io.ReadWriteCloser, error)
+}
+
+// Backend is one of the servers behind a Service, on a path under a profile.
+type Backend struct {
+	Profile string
+	Path    plan.Path
+	// Of is how many there are, and Index counts from 0.
+	Of, Index int
 }
 
 // NotServedError says that a profile has no such path, which is a fact about it and not a failure.

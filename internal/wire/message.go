@@ -14,6 +14,9 @@
 //	          <- started      warming up, then measuring, each side by its own clock
 //	          <- heartbeat    each second
 //	          <- done         the observation; or error, with a kind
+//	leave     ->              to a server of http that was taken out of its Service: serve on for the drain, then end
+//	return    ->              to the same: listen again
+//	          <- rolled       it drains (or has ended); it listens
 //	finish    ->              to a server that cannot know when its client has ended: it has, answer now
 //	cancel    ->              at any moment: give up the trial, answer error "cancelled"; after done: let go
 //	heartbeat ->              at any moment, to an agent with a lifeline: the controller lives
@@ -34,7 +37,7 @@ import (
 )
 
 // Version of the protocol; both ends must have the same.
-const Version = 3
+const Version = 4
 
 // MaxLine bounds one message in bytes; a longer line is an error.
 const MaxLine = 16 << 20
@@ -52,6 +55,9 @@ const (
 	TypeHeartbeat Type = "heartbeat"
 	TypeDone      Type = "done"
 	TypeError     Type = "error"
+	TypeLeave     Type = "leave"
+	TypeReturn    Type = "return"
+	TypeRolled    Type = "rolled"
 	TypeFinish    Type = "finish"
 	TypeCancel    Type = "cancel"
 )
@@ -64,6 +70,7 @@ type Message struct {
 	Hello   *Hello              `json:"hello,omitempty"`
 	Prepare *Prepare            `json:"prepare,omitempty"`
 	Ready   *Ready              `json:"ready,omitempty"`
+	Leave   *Leave              `json:"leave,omitempty"`
 	Done    *sample.Observation `json:"done,omitempty"`
 	Error   *Error              `json:"error,omitempty"`
 }
@@ -108,6 +115,12 @@ type Prepare struct {
 type Ready struct {
 	// Port is where the server listens.
 	Port int `json:"port,omitempty"`
+}
+
+// Leave asks a server to go as a pod's does that is deleted.
+type Leave struct {
+	// Drain is how long it still serves, each response being the last of its connection; then all of it ends.
+	Drain time.Duration `json:"drain"`
 }
 
 // Error says why a side gave up. Kind is one word or two that can be counted ("connection refused"); Message names

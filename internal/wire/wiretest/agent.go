@@ -115,6 +115,8 @@ func (a *agent) serve() {
 		case wire.TypeStart:
 			a.say(wire.Message{Type: wire.TypeStarted, Trial: m.Trial})
 			go a.run(m.Trial, prepared)
+		case wire.TypeLeave, wire.TypeReturn:
+			a.say(wire.Message{Type: wire.TypeRolled, Trial: m.Trial})
 		case wire.TypeCancel:
 			a.finish(m.Trial, nil, &wire.Error{Kind: wire.KindCancelled, Message: "cancelled"})
 		}
