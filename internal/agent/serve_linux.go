@@ -131,13 +131,9 @@ func (a *agent) obey(ctx context.Context, m wire.Message) error {
 		}
 		a.trial.cancel()
 		a.next = &m
-	case wire.TypeStart:
+	case wire.TypeStart, wire.TypeLeave, wire.TypeReturn, wire.TypeFinish:
 		if a.trial != nil && a.trial.number == m.Trial {
-			a.trial.begin()
-		}
-	case wire.TypeFinish:
-		if a.trial != nil && a.trial.number == m.Trial {
-			a.trial.finish()
+			a.trial.obey(m)
 		}
 	case wire.TypeCancel:
 		if a.next != nil && a.next.Trial == m.Trial {

@@ -3,8 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/load"
@@ -33,6 +35,9 @@ type trial struct {
 	// ended is closed when nothing of the trial is left; unsaid may be read after that: why its answer was not written.
 	ended  chan struct{}
 	unsaid error
+	// server is the side under way as far as it can leave and return, nil if it cannot.
+	mu     sync.Mutex
+	server roller
 	// told is true from when the answer is about to be written, givenUp from cancel on.
 	told, givenUp atomic.Bool
 }
@@ -43,11 +48,46 @@ func newTrial(ctx context.Context, number uint64, say func(wire.Message) error) 
 	return t
 }
 
+// obey does what the controller says of this trial.
+func (t *trial) obey(m wire.Message) {
+	switch m.Type {
+	case wire.TypeStart:
+		t.begin()
+	case wire.TypeLeave:
+		t.roll(func(r roller) { r.Leave(m.Leave.Drain) })
+	case wire.TypeReturn:
+		t.roll(roller.Return)
+	case wire.TypeFinish:
+		t.finish()
+	}
+}
+
 // begin opens the barrier; a second start changes nothing.
 func (t *trial) begin() { t.once.Do(func() { close(t.start) }) }
 
 // finish lets a server of a tool answer.
 func (t *trial) finish() { t.finishOnce.Do(func() { close(t.finished) }) }
+
+// roller is a side that can go and come back within the trial. What goes wrong with that, Run says.
+type roller interface {
+	Leave(drain time.Duration)
+	Return()
+}
+
+// roll has the side leave or return, and says when it has. One that cannot was not asked to by any controller of ours, and
+// nothing is said.
+func (t *trial) roll(do func(roller)) {
+	t.mu.Lock()
+	side := t.server
+	t.mu.Unlock()
+	if side == nil {
+		return
+	}
+	go func() { // a return takes its time, and the agent has to hear of other things meanwhile
+		do(side)
+		_ = t.say(wire.Message{Type: wire.TypeRolled, Trial: t.number}) // a stream that ended ends the agent
+	}()
+}
 
 // cancel gives the trial up, or lets go of what it keeps after its answer.
 func (t *trial) cancel() {
@@ -69,6 +109,9 @@ func (t *trial) run(p wire.Prepare, sampler *proc.Sampler) {
 		t.answer(nil, err)
 		return
 	}
+	t.mu.Lock()
+	t.server, _ = l.(roller)
+	t.mu.Unlock()
 	if t.unsaid = t.say(wire.Message{Type: wire.TypeReady, Trial: t.number, Ready: &wire.Ready{Port: l.Port()}}); t.unsaid != nil {
 		t.unsaid = errors.Join(t.unsaid, l.Close())
 		return
@@ -134,7 +177,7 @@ func (t *trial) failure(err error) *wire.Error {
 	case t.ctx.Err() != nil:
 		return &wire.Error{Kind: wire.KindCancelled, Message: "the trial was given up"}
 	case errors.As(err, &known):
-		return &wire.Error{Kind: known.Kind, Message: err.Error()}
+		return &wire.Error{Kind: known.Kind, Message: fmt.Sprintf("%s: %v", known.Op, known.Err)} // the kind is said already
 	case errors.As(err, &tool):
 		return &wire.Error{Kind: tool.Kind, Message: err.Error()}
 	}

@@ -71,6 +71,7 @@ type Trial struct {
 	ran     atomic.Bool
 	signals signals
 	roster  roster
+	rolling rolling
 }
 
 // clock counts ns since Prepare; offset is CLOCK_MONOTONIC at its zero.
@@ -263,6 +264,7 @@ func (t *Trial) blame(err error) {
 // Close ends the threads and closes the sockets, standing flows with a reset, so that nothing lingers. It returns when
 // all is gone, within about 50 ms. Calling it again does nothing.
 func (t *Trial) Close() error {
+	t.rolling.stop()
 	r := &t.roster
 	r.mu.Lock()
 	if r.closed {

@@ -272,8 +272,10 @@ func (t *Trial) bind(share bool) (int, error) {
 			return -1, failure("listen", e)
 		}
 	}
-	local, err = sock.Local(fd)
-	t.port = int(local.AddrPort().Port())
+	if t.port == 0 {
+		local, err = sock.Local(fd)
+		t.port = int(local.AddrPort().Port())
+	}
 	return fd, err
 }
 

@@ -2,6 +2,7 @@ package load
 
 import (
 	"net/http"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
@@ -14,11 +15,13 @@ import (
 // in their order.
 type answerer struct {
 	poll     *sock.Poll
-	listener int
+	listener atomic.Int32 // its descriptor; another one after each roll
 	buffer   []byte
 	guests   []guest
 	free     []uint32 // places without a connection
 	lasting  bool     // the workload keeps its connections, so one that goes is missed
+	rolls    bool     // the server may leave and return
+	round    int32    // of rolling, up to which everything was let go
 	// stay is the response after which the connection stays, leave the one after which it ends; refusals are by status.
 	stay, leave page
 	refusals    map[int][]byte
@@ -58,12 +61,13 @@ func openAnswerer(w *worker) error {
 	}
 	size := o.Workload.ResponseSize
 	a := &answerer{
-		poll: poll, listener: w.fd, buffer: make([]byte, httpwire.MaxHead), lasting: o.Workload.Connection != "close",
+		poll: poll, buffer: make([]byte, httpwire.MaxHead), lasting: o.Workload.Connection != "close", rolls: o.Workload.Roll,
 		stay: newPage(o.Name, size, false), leave: newPage(o.Name, size, true), refusals: map[int][]byte{},
 	}
 	for _, status := range []int{400, 405, 413, 431, 501, 505} {
 		a.refusals[status] = httpwire.AppendHead(nil, status, o.Name, 0, true)
 	}
+	a.listener.Store(int32(w.fd))
 	// Room for what the workload has; strangers make it grow.
 	a.guests = make([]guest, 0, o.Workload.Connections+spareSockets)
 	a.free = make([]uint32, 0, cap(a.guests))
@@ -81,6 +85,9 @@ func (a *answerer) step(w *worker) bool {
 	if e != 0 && e != syscall.EINTR {
 		return w.die(classify(e))
 	}
+	if a.rolls && a.letGo(w) {
+		return true
+	}
 	for i := range n {
 		what, tag := a.poll.Report(i)
 		if tag == listenerTag {
@@ -97,18 +104,21 @@ func (a *answerer) step(w *worker) bool {
 // accept takes the connections that wait, and looks at once for their requests.
 func (a *answerer) accept(w *worker) {
 	for range acceptsAtOnce {
-		fd, e := sock.AcceptNow(a.listener, sock.NonBlocking)
+		fd, e := sock.AcceptNow(int(a.listener.Load()), sock.NonBlocking)
 		switch {
 		case e == syscall.EAGAIN:
 			return
 		case e == syscall.EINTR || e == syscall.ECONNABORTED:
 		case e != 0:
-			if !w.trial.stopping(stop) { // Close has shut the listener down
+			if !w.trial.stopping(stop) && w.trial.rolling.state.Load() != closed { // shut down by Close, or for a roll
 				w.fail(classify(e))
 				w.rest()
 			}
 			return
 		default:
+			if a.rolls {
+				w.trial.rolling.met(w.trial.now())
+			}
 			g := a.place(fd)
 			a.serve(w, g, false)
 			if g.fd >= 0 && g.watched == 0 {
@@ -177,10 +187,11 @@ func (a *answerer) read(w *worker, g *guest, b []byte) {
 		return
 	}
 	p := &a.stay
-	if r.Close {
+	leaves := r.Close || a.rolls && w.trial.rolling.state.Load() != inService
+	if leaves {
 		p = &a.leave
 	}
-	g.rest, g.well, g.leaves = p.bytes, true, r.Close
+	g.rest, g.well, g.leaves = p.bytes, true, leaves
 	if r.Head {
 		g.rest = p.bytes[:p.head]
 	}
@@ -189,7 +200,14 @@ func (a *answerer) read(w *worker, g *guest, b []byte) {
 
 // flush sends what it can of the response under way, and returns true when it is out.
 func (a *answerer) flush(w *worker, g *guest) bool {
-	n, e := sock.Send(g.fd, g.rest, 0)
+	flags := 0
+	if g.leaves && g.well {
+		// The end of the connection goes out with the last of the response, as serve closes it at once. A client that ends with
+		// a reset would else often be first, and what follows flows on the way, a firewall or a balancer, would see one side end
+		// alone.
+		flags = sock.More
+	}
+	n, e := sock.Send(g.fd, g.rest, flags)
 	switch {
 	case e == syscall.EAGAIN || e == syscall.EINTR || e == 0 && n < len(g.rest):
 		g.rest = g.rest[max(n, 0):]

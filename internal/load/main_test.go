@@ -137,6 +137,23 @@ func wait(t *testing.T, results <-chan result, n int) []result {
 	return got
 }
 
+// eventually passes when one of n tries finds nothing wrong: what a machine with other work may blur now and then, and a fault of
+// ours does every time.
+func eventually(t *testing.T, n int, try func() (wrong string)) {
+	t.Helper()
+	for i := range n {
+		wrong := try()
+		if wrong == "" {
+			return
+		}
+		if i == n-1 {
+			t.Error(wrong)
+		} else {
+			t.Log("once more: " + wrong)
+		}
+	}
+}
+
 // trial runs both sides of a trial, as two agents would: the server first.
 func trial(t *testing.T, o Options) (client, server *sample.Observation) {
 	t.Helper()

@@ -51,6 +51,10 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 		return o, nil
 	}
 	o.Errors = named(counts)
+	var err error
+	if o.Rolls, err = t.rolling.observed(); err != nil {
+		return nil, failure(t.name(), err)
+	}
 	switch {
 	case o.Operations == 0 && !t.maySitIdle():
 		return nil, t.worst(counts, errors.New("nothing was completed in the window"))
