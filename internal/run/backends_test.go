@@ -127,7 +127,7 @@ func TestBackendsNotServed(t *testing.T) {
 	if _, ok := s.profiles[1].NotServed[toService.String()+" with 3 backends"]; !ok {
 		t.Errorf("%v", s.profiles[1].NotServed)
 	}
-	w.notServed[route{"canal", toService, 1}] = "no Services"
+	w.notServed[single("canal", toService)] = "no Services"
 	s, err = survey(t.Context(), w, p)
 	if err == nil && s.served[three] || err != nil && !strings.Contains(err.Error(), "no Services") {
 		t.Errorf("without Services: %v, %v", s.served, err)

@@ -128,6 +128,8 @@ type conductor struct {
 	share float64
 	// changed says which facts of a resumed file's header do not hold any more.
 	changed []string
+	// missing are backends that a trial left out of their Service, because they could not be put back.
+	missing []wire.Backend
 }
 
 // ConditionsChanged is the id of the warning on every trial that a resumed run measures under other facts than those in

@@ -411,7 +411,7 @@ func TestSkippedAndNotServed(t *testing.T) {
 	w, p := newWorld("host", "canal", "macvlan"), testPlan("canal", "macvlan")
 	w.profiles[1].Skipped = "the kernel has no vxlan"
 	service := p.Paths[1]
-	w.notServed[route{"macvlan", service, 1}] = "no kube-proxy on this path"
+	w.notServed[single("macvlan", service)] = "no kube-proxy on this path"
 	end, c, _ := perform(t, w, p, Options{})
 	for _, r := range trials(c) {
 		if r.Profile == "canal" || r.Profile == "macvlan" && r.Path == service {
@@ -451,7 +451,7 @@ func TestNothingToMeasure(t *testing.T) {
 func TestBaselineAlone(t *testing.T) {
 	w, p := newWorld("host", "macvlan"), testPlan("macvlan")
 	p.Paths = p.Paths[1:]
-	w.notServed[route{"macvlan", p.Paths[0], 1}] = "no kube-proxy on this path"
+	w.notServed[single("macvlan", p.Paths[0])] = "no kube-proxy on this path"
 	name := filepath.Join(t.TempDir(), "r")
 	out, err := result.Create(name)
 	if err != nil {

@@ -105,6 +105,9 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 			return Interrupted, nil
 		}
 		lost := c.mend(ctx, &rec)
+		if lost == nil {
+			c.suspect(ctx, &rec)
+		}
 		if err := c.out.Append(rec); err != nil {
 			return "", err
 		}

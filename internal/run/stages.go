@@ -54,6 +54,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 // stage measures the profiles of one stage. Those that cannot be made to stand leave failed trials.
 func (c *conductor) stage(ctx context.Context, env Stager, i int, stage place, names []string) (string, error) {
 	c.agents.close() // theirs were of the stage before
+	c.missing = nil
 	err := env.Enter(ctx, i)
 	var here place
 	if err == nil {

@@ -21,23 +21,32 @@ type ends struct {
 	servers []wire.Endpoint
 }
 
-// route is a profile on a path with so many servers.
+// route is a profile on a path with so many servers, which are rolled or stay.
 type route struct {
 	profile string
 	path    plan.Path
 	servers int
+	rolled  bool
 }
 
 // String is what a header calls the route of a profile.
 func (r route) String() string {
-	if r.servers > 1 {
+	switch {
+	case r.rolled:
+		return fmt.Sprintf("%s with %d backends that are rolled", r.path, r.servers)
+	case r.servers > 1:
 		return fmt.Sprintf("%s with %d backends", r.path, r.servers)
 	}
 	return r.path.String()
 }
 
 // routeOf returns the route that a case takes.
-func routeOf(c plan.Case) route { return route{c.Profile, c.Path, c.Workload.Servers(c.Path)} }
+func routeOf(c plan.Case) route {
+	return route{c.Profile, c.Path, c.Workload.Servers(c.Path), c.Workload.Rolled(c.Path)}
+}
+
+// single is the route of a profile on a path with one server.
+func single(profile string, p plan.Path) route { return route{profile: profile, path: p, servers: 1} }
 
 // place is what stands in the environment.
 type place struct {
@@ -79,7 +88,11 @@ func survey(ctx context.Context, env Environment, p plan.Plan) (place, error) {
 	}
 	if !s.serves(p.Profiles) {
 		advice := "cnibench doctor says what this machine lacks"
-		if p.OnCluster() {
+		stands := func(q result.Profile) bool { return q.Skipped == "" && len(q.NotServed) > 0 }
+		switch {
+		case slices.ContainsFunc(profiles, stands):
+			advice = "name other paths by --paths (cnibench list paths)"
+		case p.OnCluster():
 			advice = "cnibench cni detect says what runs there, and what shows it"
 		}
 		return place{}, hint.With(fmt.Errorf("nothing can be measured: %s", whyNot(profiles)), advice)
@@ -102,12 +115,12 @@ func routesOf(p plan.Plan) []route {
 	var routes []route
 	for _, name := range p.Measured() {
 		for _, path := range p.Paths {
-			routes = append(routes, route{name, path, 1})
+			routes = append(routes, single(name, path))
 		}
 	}
 	// A path is asked for with one server before it is with several.
 	for _, c := range p.Cases() {
-		routes = append(routes, route{c.Profile, c.Path, 1}, routeOf(c))
+		routes = append(routes, single(c.Profile, c.Path), routeOf(c))
 	}
 	return routes
 }
@@ -140,10 +153,19 @@ func notServed(q *result.Profile, r route, reason string) {
 
 // askBackends finds the ends of a route with several servers. A path that is not served at all has been noted.
 func (s *place) askBackends(ctx context.Context, env Environment, q *result.Profile, r route) error {
-	if _, ok := s.routes[route{r.profile, r.path, 1}]; !ok {
+	if _, ok := s.routes[single(r.profile, r.path)]; !ok {
 		return nil
 	}
-	client, servers, err := env.Backends(ctx, r.profile, r.path, r.servers)
+	find := env.Backends
+	if r.rolled {
+		roller, ok := env.(Roller)
+		if !ok {
+			notServed(q, r, notRolled)
+			return nil
+		}
+		find = roller.Rolled
+	}
+	client, servers, err := find(ctx, r.profile, r.path, r.servers)
 	var not *wire.NotServedError
 	if errors.As(err, &not) {
 		notServed(q, r, not.Reason)

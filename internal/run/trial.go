@@ -24,8 +24,11 @@ const (
 	rows     = 10
 )
 
-// kindTimeout is the failure of a trial that did not end.
-const kindTimeout = "timeout"
+// kindTimeout is the failure of a trial that did not end, kindStalled of one whose path was cut within the window.
+const (
+	kindTimeout = "timeout"
+	kindStalled = "stalled"
+)
 
 // sided is an error of one side.
 type sided struct {
@@ -151,12 +154,22 @@ func (c *conductor) perform(ctx context.Context, e ends, j job) (seen, error) {
 
 // measure runs one workload between two ends. What several servers saw is merged.
 func (c *conductor) measure(ctx context.Context, e ends, j job) (seen, error) {
+	if err := c.putBack(ctx, j); err != nil {
+		return seen{}, err
+	}
 	cl, servers, err := c.prepare(ctx, e, j)
 	if err != nil {
 		return seen{}, err
 	}
-	drops := c.watch(j)
-	client, server, err := together(ctx, cl, servers, drops.begin)
+	drops, rolls := c.watch(j), &rolling{env: c.roller(j), job: j, servers: servers}
+	client, server, err := together(ctx, cl, servers, func() { drops.begin(); rolls.begin(ctx) })
+	if why := outcome.Stalled(j.workload, client, server); err == nil && why != "" {
+		err = &wire.Error{Kind: kindStalled, Message: why}
+	}
+	err = rolls.end(ctx, err)
+	if rolls.out {
+		c.missing = append(c.missing, rolls.backend())
+	}
 	v := seen{client: client, server: server, drops: drops.end(), apart: apart(cl, servers)}
 	if err == nil {
 		v.windowNs = client.ElapsedNs
@@ -264,15 +277,13 @@ func failure(err error, limit time.Duration) *result.Failure {
 	f := &result.Failure{Kind: "internal", Message: err.Error()}
 	var side *sided
 	if errors.As(err, &side) {
-		f.Side, f.Message = side.side, side.err.Error()
+		f.Side, f.Message = side.side, strings.Replace(f.Message, side.Error(), side.err.Error(), 1)
 	}
 	var said *wire.Error
 	switch {
 	case errors.As(err, &said):
 		f.Kind = said.Kind
-		if f.Kind == kindTableFull {
-			f.Message = said.Message
-		}
+		f.Message = strings.Replace(f.Message, said.Error(), said.Message, 1) // the kind is beside it
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Kind, f.Message = kindTimeout, fmt.Sprintf("the trial had not ended after %s", limit)
 	}

@@ -58,7 +58,7 @@ func (w *world) Conditions() outcome.Conditions { return outcome.Conditions{} }
 func (w *world) Close(context.Context) error    { return nil }
 
 func (w *world) Endpoints(_ context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error) {
-	if why, ok := w.notServed[route{profile, p, 1}]; ok {
+	if why, ok := w.notServed[single(profile, p)]; ok {
 		return client, server, &wire.NotServedError{Profile: profile, Path: p.String(), Reason: why}
 	}
 	client = w.endpoint(profile + "/a")
