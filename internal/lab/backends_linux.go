@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -12,13 +13,32 @@ import (
 // firstBackendsPort is the first node port of the Services with several backends.
 const firstBackendsPort = 30211
 
+// Backends asks for Services with so many backends, more than one.
+type Backends struct {
+	Of int
+	// Rolled makes them Services whose backends Roll takes out and puts back.
+	Rolled bool
+}
+
+// backends are those that the options ask for.
+func (o Options) backends() []Backends {
+	var all []Backends
+	for i, n := range slices.Concat(o.Backends, o.Rolled) {
+		all = append(all, Backends{Of: n, Rolled: i >= len(o.Backends)})
+	}
+	return all
+}
+
 // withRoomFor returns l with pods enough for the largest number of backends, besides the client's.
-func withRoomFor(l plan.Lab, backends []int) (plan.Lab, error) {
+func withRoomFor(l plan.Lab, backends []Backends) (plan.Lab, error) {
 	if len(backends) == 0 {
 		return l, nil
 	}
-	most := slices.Max(backends)
-	if least := slices.Min(backends); least < 2 || most > plan.MaxBackends {
+	least, most := backends[0].Of, backends[0].Of
+	for _, b := range backends {
+		least, most = min(least, b.Of), max(most, b.Of)
+	}
+	if least < 2 || most > plan.MaxBackends {
 		return l, fmt.Errorf("%d to %d backends of a Service: want 2 to %d", least, most, plan.MaxBackends)
 	}
 	l.PodsPerNode = max(l.PodsPerNode, 1+(most+l.Nodes-1)/l.Nodes)
@@ -31,24 +51,31 @@ func withRoomFor(l plan.Lab, backends []int) (plan.Lab, error) {
 // severalBackends describes the Services with several backends: for each number one whose first backend is on the
 // client's node, and one whose first is on the next. Where pods share their node's address, and so its ports, there are
 // none with more backends than nodes.
-func (s Spec) severalBackends(numbers []int) []ServiceSpec {
+func (s Spec) severalBackends(backends []Backends) []ServiceSpec {
 	var list []ServiceSpec
 	vip := s.net.itself
-	for _, n := range numbers {
+	for _, b := range backends {
 		for first, name := range []string{LocalService, RemoteService} {
 			vip = vip.Next()
-			if !s.distinct(s.spread(n, first)) {
+			if !s.distinct(s.spread(b.Of, first)) {
 				continue
 			}
 			list = append(list, ServiceSpec{
-				Name: backendsService(name, n), VIP: vip, NodePort: firstBackendsPort + len(list), Backends: s.spread(n, first),
+				Name: backendsService(name, b), VIP: vip, NodePort: firstBackendsPort + len(list), Backends: s.spread(b.Of, first),
 			})
 		}
 	}
 	return list
 }
 
-func backendsService(name string, n int) string { return fmt.Sprintf("%s-%d", name, n) }
+// backendsService is the name of such a Service; name says where its first backend is.
+func backendsService(name string, b Backends) string {
+	name = fmt.Sprintf("%s-%d", name, b.Of)
+	if b.Rolled {
+		name += "-rolled"
+	}
+	return name
+}
 
 // spread picks n pods evenly over the nodes, the first on node first. The client's pod is never among them.
 func (s Spec) spread(n, first int) []PodRef {
@@ -76,30 +103,39 @@ func (s Spec) distinct(pods []PodRef) bool {
 // Backends returns the client's end of a path to a Service with n backends under a profile, and the n servers. Each has
 // the Service's address and port. The error is a *wire.NotServedError when the profile has no such path.
 func (l *Lab) Backends(profile string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	return l.several(profile, p, Backends{Of: n})
+}
+
+// several returns the ends of a path to the Service with these backends.
+func (l *Lab) several(profile string, p plan.Path, b Backends) (client wire.Endpoint, servers []wire.Endpoint, err error) {
 	client, single, err := l.Endpoints(profile, p)
 	if err != nil {
 		return client, nil, err
 	}
 	inst := l.Instance(profile)
-	if p.To != plan.Service && p.To != plan.NodePort {
+	if !p.Shared() {
 		return client, nil, inst.Spec.notServed(p, "several backends stand behind a Service alone")
+	}
+	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == trafficPolicyLocal {
+		return client, nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the backends on other nodes get nothing from this one")
 	}
 	// There are backends on either side, so both forms of the path have to work.
 	for _, form := range []plan.Locality{plan.Local, plan.Remote} {
-		if _, err := inst.Spec.Ends(plan.Path{From: p.From, To: p.To, Locality: form}); err != nil {
+		if _, err := inst.Spec.Ends(plan.Path{From: p.From, To: inst.Spec.entered(p).To, Locality: form}); err != nil {
+			var not *wire.NotServedError
+			if errors.As(err, &not) {
+				err = inst.Spec.notServed(p, not.Reason)
+			}
 			return client, nil, err
 		}
 	}
-	if p.To == plan.NodePort && inst.Spec.Lab.TrafficPolicy == trafficPolicyLocal {
-		return client, nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the backends on other nodes get nothing from this one")
-	}
-	name := backendsService(ServiceOf(p), n)
+	name := backendsService(ServiceOf(p), b)
 	i := slices.IndexFunc(inst.Spec.Services, func(svc ServiceSpec) bool { return svc.Name == name })
-	if i < 0 && slices.Contains(l.options.Backends, n) {
-		return client, nil, inst.Spec.notServed(p, fmt.Sprintf("its pods share the addresses of %d nodes, and %d backends need one each", len(inst.Spec.Nodes), n))
+	if i < 0 && slices.Contains(l.options.backends(), b) {
+		return client, nil, inst.Spec.notServed(p, fmt.Sprintf("its pods share the addresses of %d nodes, and %d backends need one each", len(inst.Spec.Nodes), b.Of))
 	}
 	if i < 0 {
-		return client, nil, fmt.Errorf("the lab was raised without a Service of %d backends", n)
+		return client, nil, fmt.Errorf("the lab was raised without a Service of %d backends", b.Of)
 	}
 	svc := inst.Spec.Services[i]
 	for _, r := range svc.Backends {
@@ -108,6 +144,9 @@ func (l *Lab) Backends(profile string, p plan.Path, n int) (client wire.Endpoint
 		e.Address, e.Port = svc.VIP.String(), svc.Port
 		if p.To == plan.NodePort {
 			e.Address, e.Port = single.Address, svc.NodePort
+		}
+		if p.To == plan.LoadBalancer {
+			e.Address = svc.Balanced.String()
 		}
 		e.ListenAddress, e.ListenPort = inst.Host(pod).Addr.String(), svc.TargetPort
 		servers = append(servers, e)

@@ -16,19 +16,22 @@ func TestSeveralBackendsAreSpread(t *testing.T) {
 	for _, family := range []int{4, IPv6} {
 		for nodes := 2; nodes <= 4; nodes++ {
 			numbers := []int{2, 5, 17}
-			s, err := NewSpec("canal", plan.Lab{Nodes: nodes, Services: 3, Family: family}, numbers...)
+			s, err := NewSpec("canal", plan.Lab{Nodes: nodes, Services: 3, Family: family}, kept(numbers...)...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			checkServices(t, s)
 			for _, n := range numbers {
 				for first, name := range []string{LocalService, RemoteService} {
-					checkSpread(t, s, backendsService(name, n), n, first)
+					checkSpread(t, s, backendsService(name, Backends{Of: n}), n, first)
 				}
 			}
 		}
 	}
 }
+
+// kept asks for Services whose backends stay.
+func kept(numbers ...int) []Backends { return Options{Backends: numbers}.backends() }
 
 // checkServices: no two Services share a name, an address or a node port.
 func checkServices(t *testing.T, s Spec) {
@@ -76,11 +79,11 @@ func checkSpread(t *testing.T, s Spec, name string, n, first int) {
 
 func TestBackendsOutOfRange(t *testing.T) {
 	for says, numbers := range map[string][]int{"want 2 to 250": {1}, "want 2 to": {251}} {
-		if _, err := NewSpec("canal", plan.Lab{}, numbers...); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := NewSpec("canal", plan.Lab{}, kept(numbers...)...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v", numbers, err)
 		}
 	}
-	s, err := NewSpec("canal", plan.Lab{}, plan.MaxBackends)
+	s, err := NewSpec("canal", plan.Lab{}, kept(plan.MaxBackends)...)
 	if err != nil || len(s.Nodes[0].Pods) != 1+plan.MaxBackends/2 {
 		t.Errorf("%v, %d pods on a node", err, len(s.Nodes[0].Pods))
 	}

@@ -83,7 +83,7 @@ func (b *builder) namespaces(context.Context) (err error) {
 		}
 	}
 	for _, svc := range s.Services {
-		out := Service{Name: svc.Name, VIP: svc.VIP, Port: svc.Port, TargetPort: svc.TargetPort, NodePort: svc.NodePort}
+		out := Service{Name: svc.Name, VIP: svc.VIP, Port: svc.Port, TargetPort: svc.TargetPort, NodePort: svc.NodePort, Balanced: svc.Balanced}
 		for _, r := range svc.Backends {
 			out.Backends = append(out.Backends, i.Nodes[r.Node].Pods[r.Pod])
 		}
@@ -240,6 +240,11 @@ func (b *builder) plug(h *Host, s HostSpec) error {
 	if err := sw.AddPort(switchBridge, port, false); err != nil {
 		return err
 	}
+	// A switch floods what is for a host that it has not heard of. A NIC keeps that to itself; a veth does not, and programs on
+	// it would take frames of the next node for their own.
+	if err := sw.AddStation(port, s.MAC); err != nil {
+		return err
+	}
 	if err := at.AddAddress(dataplane.NIC, s.Addr); err != nil {
 		return err
 	}
@@ -255,6 +260,17 @@ func (b *builder) plug(h *Host, s HostSpec) error {
 			continue
 		}
 		if err := at.AddNeighbour(dataplane.NIC, peer.Addr.Addr(), peer.MAC); err != nil {
+			return err
+		}
+	}
+	if s.Name != b.spec.External.Name {
+		return nil
+	}
+	for _, svc := range b.spec.Services {
+		if !svc.Balanced.IsValid() {
+			continue
+		}
+		if err := at.AddNeighbour(dataplane.NIC, svc.Balanced, b.spec.Nodes[b.spec.announcer()].MAC); err != nil {
 			return err
 		}
 	}

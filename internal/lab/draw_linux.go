@@ -33,6 +33,9 @@ func (s Spec) Draw(w io.Writer) error {
 		if svc.NodePort != 0 {
 			fmt.Fprintf(&b, ", node port %d", svc.NodePort)
 		}
+		if svc.Balanced.IsValid() {
+			fmt.Fprintf(&b, ", load balancer %v at %s", svc.Balanced, s.Nodes[s.announcer()].Name)
+		}
 		for k, r := range svc.Backends {
 			sep := " ─►"
 			if k > 0 {

@@ -108,7 +108,9 @@ type Service struct {
 	VIP  netip.Addr
 	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
 	Port, TargetPort, NodePort int
-	Backends                   []*Pod
+	// Balanced is the address that a load balancer gave it, if one did.
+	Balanced netip.Addr
+	Backends []*Pod
 }
 
 // Service returns the Service called name, nil if there is none.

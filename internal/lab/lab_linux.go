@@ -26,6 +26,11 @@ type Options struct {
 	Lab plan.Lab
 	// Backends are the numbers of backends, each more than one and none twice, that there are Services with; (optional).
 	Backends []int
+	// Rolled are those of Services whose backends Roll takes out and puts back; (optional).
+	Rolled []int
+	// NoBalancer leaves the Services without the addresses of a load balancer, and the nodes without the rules for them;
+	// (optional).
+	NoBalancer bool
 	// TestServices adds Services that are not measured by and that a self-test has more to ask about.
 	TestServices bool
 	// Log gets the time of each step at debug level; (optional).
@@ -115,7 +120,7 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	}
 	conditions, err := complete(o.Lab)
 	if err == nil {
-		conditions, err = withRoomFor(conditions, o.Backends)
+		conditions, err = withRoomFor(conditions, o.backends())
 	}
 	if err != nil {
 		return nil, err
@@ -158,9 +163,12 @@ func mayRaise() error {
 
 // raise returns the instance of a profile, standing or with its error.
 func (l *Lab) raise(ctx context.Context, name string) *Instance {
-	spec, err := NewSpec(name, l.options.Lab, l.options.Backends...)
+	spec, err := NewSpec(name, l.options.Lab, l.options.backends()...)
 	if err != nil {
 		return &Instance{Name: name, Err: err}
+	}
+	if l.options.NoBalancer {
+		spec = spec.withoutBalancer()
 	}
 	if l.options.TestServices && len(spec.Services) > 0 {
 		spec.Services = append(spec.Services, spec.testServices()...)

@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
+	"github.com/cnibench/cnibench/internal/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/wire"
@@ -65,8 +67,15 @@ var program = []string{"/proc/self/exe", "agent"}
 // up raises a lab that the test takes down.
 func up(t *testing.T, l plan.Lab, profiles ...string) *Lab {
 	t.Helper()
+	return upWith(t, Options{Lab: l}, profiles...)
+}
+
+// upWith is up with more than conditions.
+func upWith(t *testing.T, o Options, profiles ...string) *Lab {
+	t.Helper()
 	needRights(t)
-	lab, err := Up(t.Context(), profiles, Options{Lab: l, Program: program, Log: logger(t)})
+	o.Program, o.Log = program, logger(t)
+	lab, err := Up(t.Context(), profiles, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,5 +211,32 @@ func TestEveryServedPathCarriesTraffic(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSwitchKnowsItsNodes: what is for a node goes to that node alone from the first frame on, though it has not said a word.
+func TestSwitchKnowsItsNodes(t *testing.T) {
+	for _, i := range standing(t, up(t, plan.Lab{}, "ptp")) {
+		beside, err := capture.Open(i.Nodes[0].NS, capture.Options{Device: dataplane.NIC})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer beside.Close()
+		target := i.Nodes[1].Addr
+		if err := i.External.NS.Do(func() error {
+			_, err := net.DialTimeout("tcp", net.JoinHostPort(target.String(), "9"), 5*time.Second)
+			return err
+		}); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatalf("%s: %v", target, err)
+		}
+		frames, err := beside.Drain()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range frames {
+			if f.IP != nil && f.IP.Destination == target {
+				t.Errorf("%s hears %s", i.Nodes[0].Name, &f)
+			}
+		}
 	}
 }

@@ -19,9 +19,16 @@ type Ends struct {
 
 // Ends returns the ends of a path. The error is a *wire.NotServedError if the profile has no such path.
 func (s Spec) Ends(p plan.Path) (Ends, error) {
-	reason := s.dataplane.NotServed(p)
+	reason := s.unbalanced(p)
+	entered := s.entered(p)
 	if reason == "" {
-		reason = s.notByPolicy(p)
+		reason = s.dataplane.NotServed(entered)
+		if reason != "" && entered != p && s.announcer() != 0 {
+			reason = "externalTrafficPolicy Local: the node with the endpoint is called, and " + reason
+		}
+	}
+	if reason == "" {
+		reason = s.notByPolicy(entered)
 	}
 	if reason != "" {
 		return Ends{}, s.notServed(p, reason)
@@ -63,7 +70,7 @@ func (s Spec) ends(p plan.Path) Ends {
 		e.Server, e.Address = pod.Name, pod.Addr.Addr()
 	case plan.External:
 		e.Server, e.Address = s.External.Name, s.External.Addr.Addr()
-	case plan.Service, plan.NodePort, plan.Self:
+	case plan.Service, plan.NodePort, plan.LoadBalancer, plan.Self:
 		s.behindService(&e, p)
 	}
 	return e
@@ -71,7 +78,7 @@ func (s Spec) ends(p plan.Path) Ends {
 
 // far is the index of the node at the far end.
 func far(p plan.Path) int {
-	if p.Locality == plan.CrossNode || p.Locality == plan.Remote {
+	if p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer {
 		return 1
 	}
 	return 0
@@ -98,6 +105,9 @@ func (s Spec) behindService(e *Ends, p plan.Path) {
 		e.Server, e.Address, e.Port, e.ListenPort = s.Nodes[b.Node].Pods[b.Pod].Name, svc.VIP, svc.Port, svc.TargetPort
 		if p.To == plan.NodePort {
 			e.Address, e.Port = s.Nodes[0].Addr.Addr(), svc.NodePort
+		}
+		if p.To == plan.LoadBalancer {
+			e.Address = svc.Balanced
 		}
 	}
 }

@@ -84,6 +84,9 @@ func (s Spec) kubeProxy(node int) []service.Service {
 			SessionAffinity:            svc.Affinity,
 			ExternalTrafficPolicyLocal: svc.NodePort != 0 && s.Lab.TrafficPolicy == trafficPolicyLocal,
 		}
+		if svc.Balanced.IsValid() {
+			e.LoadBalancerIPs = []netip.Addr{svc.Balanced}
+		}
 		for _, r := range svc.Backends {
 			e.Endpoints = append(e.Endpoints, service.Endpoint{
 				Addr:  netip.AddrPortFrom(s.Nodes[r.Node].Pods[r.Pod].Addr.Addr(), uint16(svc.TargetPort)),

@@ -58,6 +58,8 @@ type ServiceSpec struct {
 	VIP  netip.Addr
 	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
 	Port, TargetPort, NodePort int
+	// Balanced is the address that a load balancer gave it, with Port; the zero value is none.
+	Balanced netip.Addr
 	// UDP says that it serves UDP besides TCP; Affinity that a client stays with the backend that it had.
 	UDP, Affinity bool
 	// Backends are pods as indices of node and pod.
@@ -76,7 +78,7 @@ var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains
 // NewSpec describes an instance of the profile called name, which may have plan.TwinSuffix. The same arguments give the
 // same description. Zero fields of l have their defaults. For each number in backends, all different, there are Services
 // with so many backends, and pods enough for them.
-func NewSpec(name string, l plan.Lab, backends ...int) (Spec, error) {
+func NewSpec(name string, l plan.Lab, backends ...Backends) (Spec, error) {
 	p, ok := profile.Lookup(strings.TrimSuffix(name, plan.TwinSuffix))
 	if !ok {
 		return Spec{}, fmt.Errorf("profile %q: there is no such profile; cnibench list has them all", name)
@@ -169,13 +171,14 @@ func (s Spec) newNode(number int) dataplane.Node {
 
 // services returns the Services of an instance. The measured ones stand in the middle of the others, since a new
 // connection pays for the Services before its own: so it pays for half of them, which is the mean.
-func services(s Spec, backends []int) []ServiceSpec {
+func services(s Spec, backends []Backends) []ServiceSpec {
 	measured := []ServiceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
 		{Name: RemoteService, VIP: s.net.remote, NodePort: remoteNodePort, UDP: true, Backends: []PodRef{{1, 0}}},
 		{Name: SelfService, VIP: s.net.itself, NodePort: selfNodePort, UDP: true, Backends: []PodRef{{0, 0}}},
 	}
 	measured = append(measured, s.severalBackends(backends)...)
+	s.balance(measured)
 	var all []ServiceSpec
 	vip := s.net.firstFiller
 	for i := range s.Lab.Services {

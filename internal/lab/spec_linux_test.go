@@ -282,9 +282,11 @@ func TestTrafficPolicyLocal(t *testing.T) {
 			_, err := local.Ends(p)
 			var not *wire.NotServedError
 			switch {
-			case before != nil && err == nil, before == nil && p.To != plan.NodePort && err != nil:
+			case before != nil && err == nil, before == nil && p.From != plan.External && err != nil:
 				t.Errorf("%s %s: %v, with the policy Cluster %v", name, p, err, before)
 			case p == entry[plan.Remote] && !errors.As(err, &not), p == entry[plan.Local] && before == nil && (err != nil) != (name == "sriov"):
+				t.Errorf("%s %s: %v", name, p, err)
+			case p.To == plan.LoadBalancer && (err != nil) != slices.Contains([]string{"raw", "macvlan", "ipvlan", "sriov"}, name):
 				t.Errorf("%s %s: %v", name, p, err)
 			case not != nil && before == nil && !strings.HasPrefix(not.Reason, "externalTrafficPolicy Local: "):
 				t.Errorf("%s %s: the reason is %q", name, p, not.Reason)

@@ -2,11 +2,7 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
-	"slices"
-
-	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
 // The Services that Options.TestServices adds: one without endpoints, one that keeps a client with its backend, and one
@@ -55,42 +51,15 @@ func (s Spec) sharing() []PodRef {
 // SetBackends gives a Service other backends while the instance stands, as when pods come and go: every node's kube-proxy,
 // or the programs in its place, learn of it. Connections that stand already are left alone.
 func (i *Instance) SetBackends(ctx context.Context, name string, backends []PodRef) error {
-	at := slices.IndexFunc(i.Spec.Services, func(s ServiceSpec) bool { return s.Name == name })
-	if at < 0 {
-		return fmt.Errorf("profile %q: there is no Service %s", i.Name, name)
+	spec, err := i.Spec.withBackends(name, backends)
+	if err != nil {
+		return err
 	}
-	i.Spec.Services = slices.Clone(i.Spec.Services)
-	i.Spec.Services[at].Backends = backends
+	i.Spec = spec
 	svc := i.Service(name)
 	svc.Backends = nil
 	for _, r := range backends {
 		svc.Backends = append(svc.Backends, i.Nodes[r.Node].Pods[r.Pod])
 	}
-	for k, n := range i.Nodes {
-		if err := i.learn(ctx, k); err != nil {
-			return fmt.Errorf("profile %q: %s: Service %s: %w", i.Name, n.Name, name, err)
-		}
-	}
-	return nil
-}
-
-// learn programs the Services of one node anew.
-func (i *Instance) learn(ctx context.Context, node int) error {
-	n := i.Nodes[node]
-	if n.programs.Serve != nil {
-		return n.programs.Serve(i.programming(node).Services)
-	}
-	rules := i.Spec.Netfilter(node)
-	if err := rules.Validate(); err != nil {
-		return err
-	}
-	if rules.ProxyNFT {
-		return nft.Replace(ctx, n.NS, rules.Tables()[0])
-	}
-	if rules.ProxyIPVS {
-		if err := serveIPVS(n.NS, *rules.Services); err != nil {
-			return err
-		}
-	}
-	return i.lab.tools.load(ctx, n.NS, rules)
+	return i.learn(ctx, spec)
 }

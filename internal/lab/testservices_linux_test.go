@@ -17,7 +17,7 @@ import (
 func TestTestServicesFitIn(t *testing.T) {
 	for _, name := range profile.InLab() {
 		for _, l := range []plan.Lab{{}, {Services: plan.MaxServices}, {Nodes: 3, PodsPerNode: 5}, {Family: IPv6, Services: plan.MaxServices}} {
-			s, err := NewSpec(name, l, 2, 3)
+			s, err := NewSpec(name, l, kept(2, 3)...)
 			if err != nil || name == profile.Raw {
 				continue // there is no such profile of IPv6, which is told elsewhere
 			}
@@ -79,7 +79,7 @@ func TestSetBackends(t *testing.T) {
 				family = nft.IPv6
 			}
 			entries, err := nft.Elements(n.NS, family, service.TableNFT, service.MapServiceIPs)
-			if want := 2*3 + 2; err != nil || entries != want {
+			if want := 2*(3+1) + 2; err != nil || entries != want {
 				t.Errorf("%s %s: %d ports in kube-proxy's map (%v), want %d", name, n.Name, entries, err, want)
 			}
 		}

@@ -198,13 +198,13 @@ func policeCalico(plane *ebpf.Node, p Programming) error {
 
 func serveCalico(plane *ebpf.Node, p Programming) error {
 	for _, s := range p.Services {
-		vip, nodePorts := p.frontends(s)
+		vip, outside := p.frontends(s)
 		entry := ebpf.Service{Proto: ebpf.TCP, LocalOnly: s.ExternalTrafficPolicyLocal, Affinity: affinity(s)}
 		if s.Protocol == "udp" {
 			entry.Proto = ebpf.UDP
 		}
 		entry.Local, entry.Remote = backends(s)
-		for _, entry.Frontend = range append([]netip.AddrPort{vip}, nodePorts...) {
+		for _, entry.Frontend = range append([]netip.AddrPort{vip}, outside...) {
 			if err := plane.SetService(entry); err != nil {
 				return err
 			}

@@ -166,8 +166,9 @@ func (c ciliumPlane) Rules(Node, []Node) policy.Node {
 }
 
 // ciliumSizes are a lab's: a table that is allocated whole costs memory on each node of each profile. Flows take 10 MB
-// here, 80 MB by Cilium's default.
-var ciliumSizes = cilium.Sizes{FlowsTCP: 65536, FlowsAny: 16384, SNAT: 32768, Stats: 1024}
+// here, 80 MB by Cilium's default. Source translation has room for every port that a client draws from, with two backends on
+// the other node and both directions of each: when the kernel drops an entry of a flow that lives, its packets go nowhere.
+var ciliumSizes = cilium.Sizes{FlowsTCP: 65536, FlowsAny: 16384, SNAT: 131072, Stats: 1024}
 
 func (c ciliumPlane) options(p Programming) cilium.Options {
 	o := cilium.Options{
@@ -279,14 +280,14 @@ func (c ciliumPlane) announce(plane *cilium.Node, others []Node) error {
 
 func serveCilium(plane *cilium.Node, p Programming) error {
 	for _, s := range p.Services {
-		vip, nodePorts := p.frontends(s)
+		vip, outside := p.frontends(s)
 		local, remote := backends(s)
 		front := cilium.Service{Frontend: vip, Proto: ciliumProtocol(s), Backends: slices.Concat(local, remote), Affinity: affinity(s)}
 		if err := plane.SetService(front); err != nil {
 			return err
 		}
 		front.NodePort, front.Local, front.LocalBackends = true, s.ExternalTrafficPolicyLocal, local
-		for _, front.Frontend = range nodePorts {
+		for _, front.Frontend = range outside {
 			if err := plane.SetService(front); err != nil {
 				return err
 			}

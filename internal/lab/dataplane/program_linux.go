@@ -103,12 +103,16 @@ func backends(s service.Service) (local, remote []netip.AddrPort) {
 	return local, remote
 }
 
-// frontends are where a Service is served: its own address, and its node port at every node.
-func (p Programming) frontends(s service.Service) (vip netip.AddrPort, nodePorts []netip.AddrPort) {
+// frontends are where a Service is served: its own address, and for clients outside its node port at every node and the
+// addresses of its load balancer.
+func (p Programming) frontends(s service.Service) (vip netip.AddrPort, outside []netip.AddrPort) {
 	if s.NodePort != 0 {
 		for _, n := range append([]Node{p.Node}, p.Others...) {
-			nodePorts = append(nodePorts, netip.AddrPortFrom(n.Addr.Addr(), s.NodePort))
+			outside = append(outside, netip.AddrPortFrom(n.Addr.Addr(), s.NodePort))
 		}
 	}
-	return netip.AddrPortFrom(s.VIP, s.Port), nodePorts
+	for _, a := range s.LoadBalancerIPs {
+		outside = append(outside, netip.AddrPortFrom(a, s.Port))
+	}
+	return netip.AddrPortFrom(s.VIP, s.Port), outside
 }

@@ -310,6 +310,18 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + cross, "exchange@external-to-nodeport/remote"},
 	},
 	{
+		name: "no load balancer's address in the map", profile: "calico-nftables",
+		script:  `nft delete element ip kube-proxy service-ips '{ 172.18.1.1 . tcp . 5201 }'`,
+		notices: []string{"services.nft", "exchange@external-to-loadbalancer", "dnat@external-to-loadbalancer"},
+		holds:   []string{"exchange@external-to-nodeport/remote", "exchange@pod-to-service/remote"},
+	},
+	{
+		name: "no rule for a load balancer's address", profile: "flannel-vxlan",
+		script:  `$IPTABLES -t nat -D KUBE-SERVICES $($IPTABLES -t nat -S KUBE-SERVICES | grep -n -m 1 -e '-d 172.18.1.1/32 -p tcp' | cut -d: -f1 | awk '{print $1 - 1}')`,
+		notices: []string{"exchange@external-to-loadbalancer", "dnat@external-to-loadbalancer"},
+		holds:   []string{"exchange@external-to-nodeport/remote", "exchange@pod-to-service/remote"},
+	},
+	{
 		name: "node ports at no address", profile: "calico-nftables",
 		script:  `nft flush set ip kube-proxy nodeport-ips`,
 		notices: []string{"exchange@external-to-nodeport/local", "exchange@external-to-nodeport/remote"},

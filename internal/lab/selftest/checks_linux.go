@@ -82,7 +82,7 @@ func pathChecks(x expectation, path plan.Path, who witness) []check {
 	switch {
 	case x.bpf != nil:
 		list = append(list, programChecks(x, path)...)
-	case path.To == plan.Service, path.To == plan.Self, path.To == plan.NodePort:
+	case path.ByService():
 		list = append(list,
 			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})

@@ -105,6 +105,20 @@ func (x expectation) keptLocal() expectation {
 	return x
 }
 
+// balanced adds the path to a load balancer, by what is to be found on those to node ports: the balancer's address is that
+// of the first node, and with the policy Local that of the node with the backend.
+func (x expectation) balanced() expectation {
+	like := extPortRemote
+	if x.local {
+		like = extPortLocal
+	}
+	if who, ok := x.served[like]; ok && !x.proxyIPVS {
+		x.served = maps.Clone(x.served)
+		x.served[extBalanced] = who
+	}
+	return x
+}
+
 type gateway int
 
 const (
@@ -162,6 +176,7 @@ var (
 	podSvcRemote  = plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
 	extPortLocal  = plan.Path{From: plan.External, To: plan.NodePort, Locality: plan.Local}
 	extPortRemote = plan.Path{From: plan.External, To: plan.NodePort, Locality: plan.Remote}
+	extBalanced   = plan.Path{From: plan.External, To: plan.LoadBalancer}
 	podExternal   = plan.Path{From: plan.Pod, To: plan.External}
 	podSelf       = plan.Path{From: plan.Pod, To: plan.Self}
 )

@@ -78,7 +78,7 @@ func TestTablesAgreeOnPaths(t *testing.T) {
 			refused[path] = true
 		}
 		for _, path := range plan.Paths {
-			_, expected := x.served[path]
+			_, expected := x.balanced().served[path]
 			_, err := spec.Ends(path)
 			switch {
 			case expected && refused[path]:

@@ -23,7 +23,7 @@ func programChecks(x expectation, path plan.Path) []check {
 		list = append(list,
 			check{"dnat", path, "the translations in the nodes' conntrack", untranslated(path)},
 			check{"vip", path, "where the Service's own address is seen", vipBeside(path, x.bpf.vip)})
-	case plan.NodePort:
+	case plan.NodePort, plan.LoadBalancer:
 		list = append(list,
 			check{"dnat", path, "the translations in the nodes' conntrack", untranslated(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
@@ -37,7 +37,7 @@ func programChecks(x expectation, path plan.Path) []check {
 			check{"doorstep", path, "what passes the node's end of the receiving pod's device", doorstep(path, step)},
 			check{"forward", path, "what the chains of FORWARD count", forwards(path, x.bpf.forwards && path == podPodCross)})
 	}
-	if path == extPortRemote {
+	if path == extPortRemote || path == extBalanced && !x.local {
 		list = append(list,
 			check{"way", path, "who sends the packets of client and backend on the wire, in what", way(path, x.bpf.entered)},
 			check{"option", path, "the packets that bring the frontend along in an IP option", option(path, x.bpf.option)})

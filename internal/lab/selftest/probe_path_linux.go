@@ -91,7 +91,7 @@ func source(path plan.Path, who [2]witness) func(context.Context, *scene) findin
 
 // witness is the address behind the word, for a trial.
 func (s *scene) witness(t *trial, who witness) netip.Addr {
-	node := s.inst.Nodes[max(t.from, 0)] // from outside, the first node is entered
+	node := s.inst.Nodes[t.entry]
 	switch who {
 	case clientNode:
 		return node.Addr
@@ -108,7 +108,7 @@ func (s *scene) witness(t *trial, who witness) netip.Addr {
 func translation(path plan.Path) func(context.Context, *scene) finding {
 	return tracked(path, func(s *scene, t *trial) string {
 		real := netip.AddrPortFrom(t.server.Addr, t.listen)
-		return fmt.Sprintf("%s: %s is %s", s.inst.Nodes[max(t.from, 0)].Name, t.dial, real)
+		return fmt.Sprintf("%s: %s is %s", s.inst.Nodes[t.entry].Name, t.dial, real)
 	}, translations)
 }
 
@@ -126,13 +126,13 @@ func translations(s *scene, t *trial) string {
 }
 
 // vip wants the address that the client called to be gone before the wire and before the backend. On the wire a node's
-// own address (of a node port) stands rightly, between the client and the node.
+// own address (of a node port) and a load balancer's stand rightly, between the client and the node.
 func vip(path plan.Path) func(context.Context, *scene) finding {
 	return seen(path, always("nowhere"), func(s *scene, t *trial) string {
 		var where []string
 		for _, f := range t.wire {
 			ip := f.Innermost().IP
-			if path.To != plan.NodePort && (ip.Source == t.dial.Addr() || ip.Destination == t.dial.Addr()) {
+			if path.From != plan.External && (ip.Source == t.dial.Addr() || ip.Destination == t.dial.Addr()) {
 				where = append(where, "on the wire")
 			}
 		}

@@ -173,10 +173,14 @@ func proxyNFT(ctx context.Context, s *scene) finding {
 		if len(svc.Backends) == 0 {
 			continue // it is in the map of those that refuse
 		}
-		ports++
-		if svc.UDP {
-			ports++
+		entries := 1
+		if svc.Balanced.IsValid() {
+			entries++
 		}
+		if svc.UDP {
+			entries *= 2
+		}
+		ports += entries
 	}
 	return collect(fmt.Sprintf("%d in the map, 0 chains in iptables", ports), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		entries, err := nft.Elements(n.NS, s.nft(), service.TableNFT, service.MapServiceIPs)

@@ -62,6 +62,9 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
 	want.testServices = inst.Service(lab.NoneService) != nil
 	want.unbacked = want.unbacked || want.testServices && want.bpf != nil && want.bpf.mute
+	if inst.Spec.Balanced() {
+		want = want.balanced()
+	}
 	return run(ctx, inst, want)
 }
 

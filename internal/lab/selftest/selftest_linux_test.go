@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -116,8 +117,11 @@ func TestEveryProfileIsWhatItClaims(t *testing.T) {
 			results := make([][]Assertion, len(instances))
 			took := make([]time.Duration, len(instances))
 			var wg sync.WaitGroup
+			few := make(chan struct{}, runtime.NumCPU()) // as lab test has it: all at once would wait for one another, some for too long
 			for i, inst := range instances {
 				wg.Go(func() {
+					few <- struct{}{}
+					defer func() { <-few }()
 					began := time.Now()
 					results[i] = Run(context.Background(), inst)
 					took[i] = time.Since(began)

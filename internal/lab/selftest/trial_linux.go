@@ -24,6 +24,8 @@ type ends struct {
 	// from and to are the indexes of the nodes that they are on, -1 for the external client; a path to a Service has
 	// the backend's.
 	from, to int
+	// entry is the index of the node that is the first to see the client's packets: its own, or that which is entered.
+	entry int
 	// dial is what the client calls, listen the port of the server, 0 when both may choose.
 	dial   netip.AddrPort
 	listen uint16
@@ -52,7 +54,7 @@ func (s *scene) ends(p plan.Path) (ends, error) {
 			return e, errors.New("the lab has no external host")
 		}
 		e.dial = netip.AddrPortFrom(e.server.Addr, 0)
-	case plan.Service, plan.NodePort, plan.Self:
+	case plan.Service, plan.NodePort, plan.LoadBalancer, plan.Self:
 		err = s.toService(p, &e)
 	default:
 		err = fmt.Errorf("no way to serve %s", p)
@@ -80,7 +82,7 @@ func (s *scene) start(p plan.Path, e *ends) error {
 
 // far is the index of the node that a path ends at.
 func far(p plan.Path) int {
-	if p.Locality == plan.CrossNode || p.Locality == plan.Remote {
+	if p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer {
 		return 1
 	}
 	return 0
@@ -111,6 +113,12 @@ func (s *scene) toService(p plan.Path, e *ends) error {
 	e.dial = netip.AddrPortFrom(svc.VIP, uint16(svc.Port))
 	if p.To == plan.NodePort {
 		e.dial = netip.AddrPortFrom(s.inst.Nodes[0].Addr, uint16(svc.NodePort))
+	}
+	if p.To == plan.LoadBalancer {
+		e.dial = netip.AddrPortFrom(svc.Balanced, uint16(svc.Port))
+		if s.want.local {
+			e.entry = e.to
+		}
 	}
 	return nil
 }
