@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Right is one verb on one kind of object, and what it is needed for.
@@ -20,13 +21,21 @@ type Right struct {
 	Group, Resource, Subresource, Verb string
 	// Namespaced says that it is needed in the run's own namespaces, and not for the cluster.
 	Namespaced bool
-	Why        string
+	// Namespace and Name are of the one object that it is needed for, which is not the run's; "" for any other right.
+	Namespace, Name string
+	Why             string
 	// Optional rights make messages better; nothing fails without them.
 	Optional bool
 }
 
-// String is how kubectl auth can-i asks for it: "create pods/exec".
-func (r Right) String() string { return r.Verb + " " + r.object() }
+// String is how kubectl auth can-i asks for it: "create pods/exec", "get secrets/registry -n team".
+func (r Right) String() string {
+	s := r.Verb + " " + r.object()
+	if r.Name != "" {
+		s += "/" + r.Name + " -n " + r.Namespace
+	}
+	return s
+}
 
 func (r Right) object() string {
 	s := r.Resource
@@ -39,6 +48,12 @@ func (r Right) object() string {
 	return s
 }
 
+// balancerRight is optional but for the paths that it is for.
+var balancerRight = Right{Resource: "services", Verb: "get", Namespaced: true, Optional: true, Why: "to see the address of a Service of type LoadBalancer: a path to one needs it"}
+
+// rollRight is optional but for workloads that roll the backends of a Service.
+var rollRight = Right{Resource: "pods", Verb: "patch", Namespaced: true, Optional: true, Why: "to take backends out of their Service and put them back: a workload with roll needs it"}
+
 // Rights are all that a run needs on a cluster, in order, and the optional ones. deploy/rbac.yaml grants exactly these.
 var Rights = []Right{
 	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
@@ -49,36 +64,56 @@ var Rights = []Right{
 	{Resource: "pods", Verb: "create", Namespaced: true, Why: "the ends of the paths"},
 	{Resource: "pods", Verb: "get", Namespaced: true, Why: "to say why an agent has gone"},
 	{Resource: "pods", Verb: "list", Namespaced: true, Why: "to wait until they run"},
+	rollRight,
 	{Resource: "pods", Subresource: "exec", Verb: "create", Namespaced: true, Why: "to start agents"},
 	{Resource: "pods", Subresource: "exec", Verb: "get", Namespaced: true, Why: "the same over a WebSocket"},
-	{Resource: "services", Verb: "create", Namespaced: true, Why: "paths to a Service, a NodePort or the pod itself"},
+	{Resource: "services", Verb: "create", Namespaced: true, Why: "paths to a Service, a NodePort, a load balancer or the pod itself"},
+	balancerRight,
 	{Resource: "pods", Subresource: "portforward", Verb: "create", Namespaced: true, Optional: true, Why: "to reach agents where exec is refused"},
 	{Resource: "pods", Subresource: "portforward", Verb: "get", Namespaced: true, Optional: true, Why: "the same over a WebSocket"},
 	{Resource: "events", Verb: "list", Namespaced: true, Optional: true, Why: "to say why a pod does not start"},
 	{Group: "networking.k8s.io", Resource: "networkpolicies", Verb: "list", Namespaced: true, Optional: true, Why: "to name the policy that blocks a path"},
 }
 
-// pullRights are needed besides where images are pulled with Secrets.
-var pullRights = []Right{
-	{Resource: "secrets", Verb: "create", Namespaced: true, Why: "the copy of an image pull Secret in the run's namespace"},
+// Rights returns Rights and what the options of this cluster need besides.
+func (c *Cluster) Rights() []Right {
+	return append(slices.Clone(Rights), pullRights(c.options.PullSecrets, c.home)...)
 }
 
-// rights returns what these options need, without the optional ones.
-func (o Options) rights() []Right {
+// rights returns what these options need, without the optional ones. home is the namespace of the kubeconfig's context.
+func (o Options) rights(home string) []Right {
 	var need []Right
 	for _, r := range Rights {
-		if !r.Optional {
+		if !r.Optional || o.wants(r) {
 			need = append(need, r)
 		}
 	}
-	if len(o.PullSecrets) > 0 {
-		need = append(need, pullRights...)
-	}
-	return need
+	return append(need, pullRights(o.PullSecrets, home)...)
 }
 
-// AdviceAccess is how to get past missing rights.
-const AdviceAccess = "somebody who may grant them can: cnibench kube access --manifest | kubectl apply -f -, and bind the role"
+// wants says whether an optional right is needed for what these options ask.
+func (o Options) wants(r Right) bool {
+	switch r {
+	case balancerRight:
+		return slices.ContainsFunc(o.Paths, func(p plan.Path) bool { return p.To == plan.LoadBalancer })
+	case rollRight:
+		return len(o.Rolled) > 0
+	}
+	return false
+}
+
+// AdviceAccess is how to get past missing rights. Secrets have their namespace in it: it is for somebody else to do.
+func (c *Cluster) AdviceAccess() string {
+	secrets, role := "", "role"
+	var all []string
+	for _, s := range c.PullSecrets() {
+		all = append(all, s.Namespace+"/"+s.Name)
+	}
+	if all != nil {
+		secrets, role = " --pull-secrets "+strings.Join(all, ","), "roles"
+	}
+	return "somebody who may grant them can: cnibench kube access --manifest" + secrets + " | kubectl apply -f -, and bind the " + role
+}
 
 // AccessError lists the rights that are missing.
 type AccessError struct{ Missing []Right }
@@ -88,8 +123,12 @@ func (e *AccessError) Error() string {
 	if len(e.Missing) == 1 {
 		lines[0] = "a right is missing on this cluster:"
 	}
+	width := 0
 	for _, r := range e.Missing {
-		lines = append(lines, fmt.Sprintf("  %-24s %s", r, r.Why))
+		width = max(width, len(r.String()))
+	}
+	for _, r := range e.Missing {
+		lines = append(lines, fmt.Sprintf("  %-*s  %s", width, r, r.Why))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -97,12 +136,12 @@ func (e *AccessError) Error() string {
 // Preflight asks the API server for every right that the run needs, before anything is made. The error is an
 // *AccessError that lists all that are missing.
 func (c *Cluster) Preflight(ctx context.Context) error {
-	missing, err := c.Missing(ctx, c.options.rights())
+	missing, err := c.Missing(ctx, c.options.rights(c.home))
 	if err != nil {
 		return err
 	}
 	if len(missing) > 0 {
-		return hint.With(&AccessError{missing}, AdviceAccess)
+		return hint.With(&AccessError{missing}, c.AdviceAccess())
 	}
 	return nil
 }
@@ -112,7 +151,10 @@ func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) 
 	var missing []Right
 	for _, r := range rights {
 		ask := &authorizationv1.ResourceAttributes{Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Verb: r.Verb}
-		if r.Namespaced {
+		switch {
+		case r.Name != "":
+			ask.Namespace, ask.Name = r.Namespace, r.Name
+		case r.Namespaced:
 			ask.Namespace = c.namespace()
 		}
 		answer, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
@@ -136,8 +178,9 @@ func cause(ctx context.Context, err error) error {
 }
 
 // Manifest returns a ClusterRole with Rights, optional ones included, as YAML. Everything namespaced is in it too: the
-// run makes its namespaces itself, so that no Role can wait in them.
-func Manifest() []byte {
+// run makes its namespaces itself, so that no Role can wait in them. For image pull Secrets it has what they need besides,
+// to read them in a Role of the namespace that they are in.
+func Manifest(pullSecrets ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The rights that cnibench needs to measure on a cluster, each with its reason.\n" +
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: cnibench\nrules:\n")
@@ -163,6 +206,7 @@ func Manifest() []byte {
 		}
 		fmt.Fprintf(&b, "  - apiGroups: [%q]\n    resources: [%q]\n    verbs: [%s]\n", first.Group, resource, strings.Join(verbs, ", "))
 	}
+	b.Write(pullRules(pullSecrets))
 	return b.Bytes()
 }
 

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/hint"
+
+	"github.com/cnibench/cnibench/internal/wire"
 )
 
 // TestPreflight lists all the rights that are missing, in one error, and only those that matter.
@@ -33,12 +35,8 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("%q is not in %v", want, err)
 		}
 	}
-	if hint.Of(err) != AdviceAccess {
+	if hint.Of(err) != c.AdviceAccess() {
 		t.Errorf("advice %q", hint.Of(err))
-	}
-	c.options.PullSecrets = []string{"registry"}
-	if errors.As(c.Preflight(t.Context()), &missing); len(missing.Missing) != 3 {
-		t.Errorf("with an image pull Secret: %v", missing)
 	}
 }
 
@@ -68,11 +66,16 @@ func TestManifest(t *testing.T) {
 
 // TestNothingWithoutARight runs a whole life against a fake that notes every request, and wants each to be among Rights.
 func TestNothingWithoutARight(t *testing.T) {
-	w, c := newWorld(t, allPaths(), nodes3()...)
+	o := allPaths()
+	o.Rolled = []int{2}
+	w, c := newWorld(t, o, nodes3()...)
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Reach(t.Context(), []string{"x", "host"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Roll(t.Context(), wire.Backend{Profile: "x", Path: toRemote, Of: 2}, false); err != nil {
 		t.Fatal(err)
 	}
 	c.lookAt(podClient)

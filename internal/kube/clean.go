@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,14 +56,28 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]R
 		}
 		r := Removed{Namespace: ns.Name, Run: ns.Labels[LabelRun]}
 		r.Expires, r.Kept = lifetime(ns, f, now)
-		if r.Kept == "" && !f.DryRun {
-			c.options.Say("removing namespace %s", ns.Name)
-			r.Err = c.remove(ctx, []string{ns.Name})
-		}
 		found = append(found, r)
 	}
 	slices.SortFunc(found, func(a, b Removed) int { return strings.Compare(a.Namespace, b.Namespace) })
+	if !f.DryRun {
+		c.removeAll(ctx, found)
+	}
 	return found, nil
+}
+
+// removeAll removes what is not kept, all at once: one namespace that stays in Terminating until ctx ends must not keep the
+// others. What could not be removed has its Err.
+func (c *Cluster) removeAll(ctx context.Context, found []Removed) {
+	var all sync.WaitGroup
+	for i := range found {
+		r := &found[i]
+		if r.Kept != "" {
+			continue
+		}
+		c.options.Say("removing namespace %s", r.Namespace)
+		all.Go(func() { r.Err = c.remove(ctx, []string{r.Namespace}) })
+	}
+	all.Wait()
 }
 
 // lifetime reads when a namespace expires, and says why it is kept, "" if it is not.

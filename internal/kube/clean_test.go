@@ -1,14 +1,19 @@
 package kube
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // TestClean removes what it may and nothing else.
@@ -61,6 +66,50 @@ func TestClean(t *testing.T) {
 				t.Errorf("%s: %s is still there", name, ns)
 			}
 		}
+	}
+}
+
+// TestCleanPastWhatStays: a namespace that stays in Terminating is named with what holds it, and the others go.
+func TestCleanPastWhatStays(t *testing.T) {
+	w, c := newWorld(t, Options{})
+	for _, run := range []string{"a", "b", "c"} {
+		ns := namespaceObject(identity{run: run, expires: time.Unix(0, 0)}, false)
+		if run != "c" {
+			ns.Status.Phase = corev1.NamespaceTerminating
+			ns.Status.Conditions = []corev1.NamespaceCondition{{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Message: "held by " + run}}
+		}
+		if err := w.Tracker().Add(ns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	w.PrependReactor("delete", "namespaces", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return a.(clienttesting.DeleteAction).GetName() != "cnibench-c", nil, nil
+	})
+	awaited := map[string]bool{} // and so deleted
+	w.PrependReactor("get", "namespaces", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if awaited[a.(clienttesting.GetAction).GetName()] = true; len(awaited) == 3 {
+			stop() // the time is up
+		}
+		return false, nil, nil
+	})
+	late := time.AfterFunc(time.Minute, stop)
+	found, err := c.clean(ctx, CleanOptions{}, time.Now())
+	if !late.Stop() {
+		t.Errorf("one waits for another: awaited were %v", awaited)
+	}
+	if err != nil || len(found) != 3 || len(awaited) != 3 {
+		t.Fatalf("%+v, %v; awaited were %v", found, err, awaited)
+	}
+	for i, r := range found[:2] {
+		want := fmt.Sprintf("namespace %s is still there: ", r.Namespace)
+		if r.Err == nil || !strings.Contains(r.Err.Error(), want) || !strings.Contains(r.Err.Error(), "held by "+[]string{"a", "b"}[i]) {
+			t.Errorf("%s: %v", r.Namespace, r.Err)
+		}
+	}
+	if found[2].Err != nil {
+		t.Errorf("%s: %v", found[2].Namespace, found[2].Err)
 	}
 }
 

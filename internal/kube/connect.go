@@ -8,8 +8,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +34,8 @@ type Cluster struct {
 	client  kubernetes.Interface
 	// exec runs a command in a pod until it has ended.
 	exec func(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error
+	// lookup resolves the names of load balancers.
+	lookup lookup
 	// host, context and version say which cluster it is.
 	host, context, version string
 	// home is the namespace of the kubeconfig's context.
@@ -85,7 +89,7 @@ func Connect(o Options) (*Cluster, error) {
 	config.WarningHandler = warnings{o.Say}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, &ConfigError{fmt.Errorf("kubeconfig: %w", err)}
+		return nil, &ConfigError{hint.With(fmt.Errorf("kubeconfig: %w", err), "kubectl config view shows what is in it")}
 	}
 	c := newCluster(o, client)
 	c.config, c.host, c.context = config, config.Host, o.Context
@@ -105,7 +109,8 @@ func Connect(o Options) (*Cluster, error) {
 func newCluster(o Options, client kubernetes.Interface) *Cluster {
 	c := &Cluster{
 		options: o, client: client, run: RunID(), born: time.Now(), token: RunID() + RunID() + RunID(),
-		pods: map[string]standing{}, services: map[string]reachable{}, streams: map[*stream]struct{}{},
+		lookup: net.DefaultResolver.LookupNetIP,
+		pods:   map[string]standing{}, services: map[string]reachable{}, streams: map[*stream]struct{}{},
 	}
 	c.exec = c.remote
 	return c
@@ -128,6 +133,11 @@ func (w warnings) HandleWarningHeader(code int, _ string, text string) {
 // badKubeconfig says which file or context is at fault.
 func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	if clientcmd.IsEmptyConfig(err) {
+		// Said also of a file that has contexts and chooses none.
+		if read, err := rules.Load(); err == nil && len(read.Contexts) > 0 {
+			return &ConfigError{hint.With(errors.New("kubeconfig: no context is the current one"),
+				"name one by --context: "+strings.Join(slices.Sorted(maps.Keys(read.Contexts)), ", "))}
+		}
 		return &ConfigError{hint.With(fmt.Errorf("no kubeconfig: looked for %s, and this is no pod of a cluster", strings.Join(rules.GetLoadingPrecedence(), ", ")),
 			"name one by --kubeconfig or KUBECONFIG")}
 	}
@@ -145,8 +155,8 @@ func (c *Cluster) greet() error {
 	raw, err := c.client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err == nil {
 		var version struct{ GitVersion string }
-		if err = json.Unmarshal(raw, &version); err == nil && version.GitVersion == "" {
-			err = errors.New("what answers is no API server of Kubernetes")
+		if err = json.Unmarshal(raw, &version); err != nil || version.GitVersion == "" {
+			err = errNoKubernetes
 		}
 		c.version = version.GitVersion
 	}
@@ -155,6 +165,8 @@ func (c *Cluster) greet() error {
 	}
 	return &ConfigError{unreachable(c.config, err)}
 }
+
+var errNoKubernetes = errors.New("what answers is no API server of Kubernetes")
 
 // unreachable says in words why an API server did not answer as it should.
 func unreachable(config *rest.Config, err error) error {
@@ -176,7 +188,11 @@ func unreachable(config *rest.Config, err error) error {
 		return hint.With(fmt.Errorf("the API server at %s has a certificate of an authority that the kubeconfig does not know: %w", config.Host, err),
 			"the kubeconfig may be of an earlier cluster at the same address: get a new one")
 	case errors.As(err, &invalid), errors.As(err, &name):
-		return fmt.Errorf("the certificate of the API server at %s: %w", config.Host, err)
+		return hint.With(fmt.Errorf("the certificate of the API server at %s: %w", config.Host, err),
+			"an expired one its owner renews (kubeadm certs renew, or the provider's way), and this machine's clock must be right; a name that is not in it "+
+				"goes into the kubeconfig as tls-server-name")
+	case errors.Is(err, errNoKubernetes), apierrors.IsNotFound(err):
+		return hint.With(fmt.Errorf("the server at %s: %w", config.Host, errNoKubernetes), "check the server's address in the kubeconfig: a proxy or a login page may answer there")
 	case errors.As(err, &dns):
 		return hint.With(fmt.Errorf("the name of the API server %s cannot be resolved: %w", config.Host, dns), "check the server's address in the kubeconfig, and the VPN")
 	case errors.Is(err, context.DeadlineExceeded):
@@ -184,7 +200,8 @@ func unreachable(config *rest.Config, err error) error {
 	case errors.As(err, &dial):
 		return hint.With(fmt.Errorf("the API server at %s cannot be reached: %w", config.Host, dial), "check the server's address in the kubeconfig, and that the cluster runs")
 	}
-	return fmt.Errorf("the API server at %s: %w", config.Host, err)
+	return hint.With(fmt.Errorf("the API server at %s: %w", config.Host, err),
+		"see whether kubectl version has an answer with the same kubeconfig")
 }
 
 // expired says when the credentials of config lost their force, "" if they cannot be seen to have.

@@ -102,6 +102,14 @@ func TestNoWay(t *testing.T) {
 	if err := os.WriteFile(torn, []byte("clusters: [\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty, undecided := filepath.Join(t.TempDir(), "empty"), kubeconfig(t, gone.URL, "")
+	text, err := os.ReadFile(undecided)
+	if err == nil {
+		err = errors.Join(os.WriteFile(empty, nil, 0o600), os.WriteFile(undecided, []byte(strings.ReplaceAll(string(text), "current-context: here\n", "")), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		o      Options
 		want   string
@@ -116,8 +124,12 @@ func TestNoWay(t *testing.T) {
 		"not accepted":    {Options{Kubeconfig: kubeconfig(t, refused, `token: "x"`)}, "does not accept the credentials", "log in again"},
 		"expired token":   {Options{Kubeconfig: kubeconfig(t, refused, "token: "+token(time.Unix(1e9, 0)))}, "the token expired on 2001-09-09T01:46:40Z", "log in again"},
 		"not allowed":     {Options{Kubeconfig: kubeconfig(t, answer(http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"forbidden: User cannot get path /version","reason":"Forbidden","code":403}`), "")}, "orbidden", "kube access"},
-		"a web server":    {Options{Kubeconfig: kubeconfig(t, answer(http.StatusOK, "<html>"), "")}, "the API server at", ""},
-		"another JSON":    {Options{Kubeconfig: kubeconfig(t, answer(http.StatusOK, "{}"), "")}, "no API server of Kubernetes", ""},
+		"a web server":    {Options{Kubeconfig: kubeconfig(t, answer(http.StatusOK, "<html>"), "")}, "no API server of Kubernetes", "a login page"},
+		"another JSON":    {Options{Kubeconfig: kubeconfig(t, answer(http.StatusOK, "{}"), "")}, "no API server of Kubernetes", "check the server's address"},
+		"nothing there":   {Options{Kubeconfig: kubeconfig(t, answer(http.StatusNotFound, "<html>"), "")}, "no API server of Kubernetes", "check the server's address"},
+		"no address":      {Options{Kubeconfig: kubeconfig(t, "https://[", "")}, "kubeconfig: ", "kubectl config view"},
+		"none current":    {Options{Kubeconfig: undecided}, "no context is the current one", "name one by --context: here"},
+		"nothing in it":   {Options{Kubeconfig: empty}, "no kubeconfig: looked for " + empty, "--kubeconfig"},
 		"bad options":     {Options{Family: 7}, "IP family 7", ""},
 	} {
 		_, err := Connect(c.o)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,19 @@ const (
 	adviceImage    = "cnibench image --load or --push brings the image to the cluster; --image names it"
 	adviceSchedule = "free the node, name others by --client-node and --server-node, or ask for less by the requests"
 	adviceQuota    = "a quota stands in the way of the run's namespace: ask for an exception, or for less by the requests"
+	adviceLimits   = "the quota wants limits, which the run's pods have not: have what puts it into new namespaces put a LimitRange with default limits there, too; where limits.cpu alone is wanted, --cpu-limit does it (a limit of CPU throttles what is measured)"
+	adviceRange    = "a LimitRange of the run's namespace bounds what a pod may ask for: come within it by --cpu-request, --memory-request and --cpu-limit, or ask for an exception; a limit of memory, which the run's pods have not, is for its defaults to say"
+	adviceSCC      = "OpenShift asks which security context constraints you may use: oc adm policy add-scc-to-user nonroot-v2 USER, with the user that runs cnibench, admits the run's pods (any user but root, no capabilities)"
+	adviceSCCHost  = "OpenShift asks which security context constraints you may use. Pods in the network of their node run as a user of their own, which hostnetwork-v2 does not admit: oc adm policy add-scc-to-user privileged USER, with the user that runs cnibench; or do without by --baseline detected and other --paths"
+	adviceRights   = "cnibench kube access says which rights are needed and which are missing"
 	adviceHost     = "the bare node, and paths that begin or end at a host, need pods in the network of their node: do without by --baseline detected and other --paths, or have namespaces with the label app.kubernetes.io/managed-by=cnibench excepted from the policy"
 	adviceAdmit    = "a policy of this cluster refuses what the run makes: except namespaces with the label app.kubernetes.io/managed-by=cnibench"
+)
+
+// A LimitRange refuses in words of its own, RBAC in those of every authorizer.
+var (
+	limitRange = regexp.MustCompile(`(?:minimum|maximum) \S+ usage per \S+ is |max limit to request ratio per `)
+	rightsLack = regexp.MustCompile(`cannot \S+ resource "`)
 )
 
 // judge says what a pod has come to.
@@ -117,6 +129,8 @@ func inWords(err error) error {
 	}
 	text := err.Error()
 	switch {
+	case strings.Contains(text, "failed quota") && strings.Contains(text, "must specify"):
+		return hint.With(err, adviceLimits)
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
 		return hint.With(err, adviceQuota)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -124,8 +138,12 @@ func inWords(err error) error {
 	case strings.Contains(text, "violates PodSecurity"), strings.Contains(text, "admission webhook"),
 		strings.Contains(text, "ValidatingAdmissionPolicy"), strings.Contains(text, "denied the request"):
 		return hint.With(err, adviceAdmit)
-	case apierrors.IsForbidden(err):
-		return hint.With(err, "cnibench kube access says which rights are needed and which are missing")
+	case strings.Contains(text, "unable to validate against any security context constraint"):
+		return hint.With(err, adviceSCC)
+	case apierrors.IsForbidden(err) && limitRange.MatchString(text):
+		return hint.With(err, adviceRange)
+	case apierrors.IsForbidden(err) && rightsLack.MatchString(text): // other refusals say themselves what they are
+		return hint.With(err, adviceRights)
 	case apierrors.IsUnauthorized(err):
 		return hint.With(err, "the credentials of the kubeconfig are not accepted any more: log in again")
 	}
@@ -135,8 +153,11 @@ func inWords(err error) error {
 // inWordsOfHost is inWords for what a policy may refuse because it is of host-network pods: there is a way without them.
 func inWordsOfHost(err error) error {
 	err = inWords(err)
-	if hint.Of(err) == adviceAdmit {
+	switch hint.Of(err) {
+	case adviceAdmit:
 		return hint.With(err, adviceHost)
+	case adviceSCC:
+		return hint.With(err, adviceSCCHost)
 	}
 	return err
 }
@@ -168,7 +189,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 		return ailing
 	}
 	why := s.why
-	if warned := c.warned(ctx, p); why == "" && warned != "" {
+	if warned := c.warned(ctx, p.Namespace, p.Name); why == "" && warned != "" {
 		why = warned
 	}
 	if why == "" {
@@ -206,15 +227,15 @@ func (c *Cluster) ailing(ctx context.Context, p *corev1.Pod) string {
 	return ""
 }
 
-// warned returns the last warning about a pod, "" if there is none or it may not be read.
-func (c *Cluster) warned(ctx context.Context, p *corev1.Pod) string {
-	list, err := c.client.CoreV1().Events(p.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", p.Name).String()})
+// warned returns the last warning about a pod or a Service, "" if there is none or it may not be read.
+func (c *Cluster) warned(ctx context.Context, namespace, name string) string {
+	list, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
 	if err != nil {
 		return "" // an optional right
 	}
 	var last *corev1.Event
 	for i, e := range list.Items {
-		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Name == p.Name && (last == nil || last.LastTimestamp.Before(&e.LastTimestamp)) {
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Name == name && (last == nil || last.LastTimestamp.Before(&e.LastTimestamp)) {
 			last = &list.Items[i]
 		}
 	}

@@ -43,12 +43,27 @@ func (c *Cluster) Endpoints(profile string, p plan.Path) (client, server wire.En
 		server.Port = server.ListenPort
 		return client, server, nil
 	}
+	if why := c.unbalanced(e.service, isHostPod(e.server)); why != "" {
+		return client, server, c.notServed(profile, p, why)
+	}
 	return client, server, c.through(&server, e.service, isHostPod(e.server))
+}
+
+// unbalanced says why a Service of type LoadBalancer has no address, "" if it has one or is of another type.
+func (c *Cluster) unbalanced(service string, host bool) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.services[serviceSpec{Name: service, Host: host}.key()].balancing.why
 }
 
 // Backends returns the client's end of a path to a Service with n backends, and the n servers. Each has the Service's
 // address and port. The error is a *wire.NotServedError when the cluster has no such path.
 func (c *Cluster) Backends(profile string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	return c.several(profile, p, n, "")
+}
+
+// several returns the ends of a path to a Service with n backends; suffix ends the Service's name.
+func (c *Cluster) several(profile string, p plan.Path, n int, suffix string) (client wire.Endpoint, servers []wire.Endpoint, err error) {
 	client, _, err = c.Endpoints(profile, p)
 	if err != nil {
 		return client, nil, err
@@ -57,10 +72,14 @@ func (c *Cluster) Backends(profile string, p plan.Path, n int) (client wire.Endp
 	if why != "" {
 		return client, nil, c.notServed(profile, p, why)
 	}
+	service += suffix
 	for _, name := range pods {
 		server, err := c.endpoint(profile, name)
 		if err != nil {
 			return client, nil, err
+		}
+		if why := c.unbalanced(service, isHostPod(name)); why != "" {
+			return client, nil, c.notServed(profile, p, why)
 		}
 		if err := c.through(&server, service, isHostPod(name)); err != nil {
 			return client, nil, err

@@ -14,9 +14,14 @@ const (
 	FactClient = "kube.node.client"
 	FactServer = "kube.node.server"
 	FactThird  = "kube.node.third"
+	// FactControl are those of them that the control plane is on: it competes for their CPUs.
+	FactControl = "kube.node.control_plane"
 	// FactRequests and FactLimit are what the pods asked for, and the limit that throttles them.
 	FactRequests = "kube.pods.requests"
 	FactLimit    = "kube.pods.cpu_limit"
+	// FactBalancer are the addresses of Services of type LoadBalancer, FactBalancerWay which part of the way there is measured.
+	FactBalancer    = "kube.load_balancer"
+	FactBalancerWay = "kube.load_balancer.way"
 )
 
 // Facts returns the conditions that this package has made: nodes, requests, how agents are reached.
@@ -35,7 +40,10 @@ func (c *Cluster) Facts() facts.Facts {
 	set(FactClient, c.place.client)
 	set(FactServer, c.place.server)
 	set(FactThird, c.place.third)
+	set(FactControl, c.place.controlPlanes())
 	set(FactLimit, c.options.CPULimit)
+	set(FactBalancer, c.balancerFact())
+	set(FactBalancerWay, c.balancerWay())
 	if c.options.CPURequest != "" || c.options.MemoryRequest != "" {
 		f[FactRequests] = fmt.Sprintf("cpu %s, memory %s", orNot(c.options.CPURequest), orNot(c.options.MemoryRequest))
 	}

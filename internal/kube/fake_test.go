@@ -24,6 +24,8 @@ type world struct {
 	*fake.Clientset
 	// become changes the status of a pod when it is made; nil makes it run.
 	become func(*corev1.Pod)
+	// balance gives a Service of type LoadBalancer its way in when it is made; nil gives an address of IPv4.
+	balance func(*corev1.Service)
 	// missing are the rights that it does not grant.
 	missing map[string]bool
 	// execs are the commands that were run, as "pod: argv".
@@ -61,6 +63,13 @@ func newWorld(t *testing.T, o Options, nodes ...corev1.Node) (*world, *Cluster) 
 		svc := a.(clienttesting.CreateAction).GetObject().(*corev1.Service)
 		services++
 		svc.Spec.ClusterIP = fmt.Sprintf("10.96.0.%d", services)
+		if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
+			if w.balance == nil {
+				svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("203.0.113.%d", services)}}
+			} else {
+				w.balance(svc)
+			}
+		}
 		if svc.Spec.Type == corev1.ServiceTypeNodePort {
 			for i := range svc.Spec.Ports {
 				svc.Spec.Ports[i].NodePort = 30000 + int32(services*100+i/2)
@@ -87,6 +96,9 @@ func newWorld(t *testing.T, o Options, nodes ...corev1.Node) (*world, *Cluster) 
 		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
 		ask := review.Spec.ResourceAttributes
 		right := Right{Group: ask.Group, Resource: ask.Resource, Subresource: ask.Subresource, Verb: ask.Verb}
+		if ask.Name != "" {
+			right.Namespace, right.Name = ask.Namespace, ask.Name
+		}
 		review.Status.Allowed = !w.missing[right.String()]
 		return true, review, nil
 	})
@@ -111,8 +123,8 @@ func (w *world) exec(ctx context.Context, pod string, argv []string, o remotecom
 		return err
 	case argv[2] == "--answer":
 		_, _ = io.WriteString(o.Stdout, Answering)
-		<-ctx.Done()
-		return ctx.Err()
+		_, err := io.Copy(io.Discard, o.Stdin)
+		return err
 	}
 	_, err := io.WriteString(o.Stdout, "{}\n")
 	return err

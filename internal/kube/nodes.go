@@ -33,8 +33,29 @@ func (p placement) node(name string) *corev1.Node {
 	return nil
 }
 
-// choose picks the nodes of the two ends and a third, for a client outside the Services' nodes. Nodes in one zone and of
-// one kind come first, so that the difference of two machines is not taken for the network's; then the order of names.
+// controlRoles are the labels of nodes that have the control plane on them, which competes with what is measured: k3s and RKE2
+// do not taint them.
+var controlRoles = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"}
+
+// controls says whether the control plane is on a node.
+func controls(n corev1.Node) bool {
+	return slices.ContainsFunc(controlRoles, func(label string) bool { _, has := n.Labels[label]; return has })
+}
+
+// controlPlanes lists those of the chosen nodes that the control plane is on.
+func (p placement) controlPlanes() string {
+	var all []string
+	for _, n := range p.nodes {
+		if controls(n) {
+			all = append(all, n.Name)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// choose picks the nodes of the two ends and a third, for a client outside the Services' nodes. Those without the control
+// plane come first; then nodes in one zone and of one kind, so that the difference of two machines is not taken for the
+// network's; then the order of names.
 func choose(nodes []corev1.Node, o Options) (placement, error) {
 	named := func(name string) bool { return name == o.ClientNode || name == o.ServerNode }
 	var fit []corev1.Node
@@ -78,7 +99,7 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 			if i == j || o.ClientNode != "" && a.Name != o.ClientNode || o.ServerNode != "" && b.Name != o.ServerNode {
 				continue
 			}
-			if s := likeness(*a, *b); s > best {
+			if s := fitness(*a, *b); s > best {
 				client, server, best = a, b, s
 			}
 		}
@@ -97,7 +118,7 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 		if n.Name == p.client || n.Name == p.server {
 			continue
 		}
-		if s := likeness(*client, *n); s > best {
+		if s := fitness(*client, *n); s > best {
 			best, p.third = s, n.Name
 			p.nodes = append(p.nodes[:2:2], *n)
 		}
@@ -110,6 +131,20 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 	}
 	return p
 }
+
+// fitness is higher the fewer of two nodes have the control plane on them, and then the more alike they are.
+func fitness(a, b corev1.Node) int {
+	score := likeness(a, b)
+	for _, n := range []corev1.Node{a, b} {
+		if !controls(n) {
+			score += mostLike + 1
+		}
+	}
+	return score
+}
+
+// mostLike is the likeness of nodes that have everything in common.
+const mostLike = 1<<3 - 1
 
 // likeness is higher the more two nodes have in common; the zone counts most, because it is distance.
 func likeness(a, b corev1.Node) int {

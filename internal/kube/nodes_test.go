@@ -30,6 +30,9 @@ func windows(n *corev1.Node)  { n.Labels[corev1.LabelOSStable] = "windows" }
 func control(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
 }
+func role(name string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Labels["node-role.kubernetes.io/"+name] = "true" }
+}
 func large(n *corev1.Node) { n.Labels[corev1.LabelInstanceTypeStable] = "large" }
 
 func TestChoose(t *testing.T) {
@@ -38,6 +41,7 @@ func TestChoose(t *testing.T) {
 		options               Options
 		client, server, third string
 		why                   string
+		controls              string
 	}{
 		"by name":         {nodes: []corev1.Node{node("c", "z"), node("a", "z"), node("b", "z")}, client: "a", server: "b", third: "c"},
 		"one zone":        {nodes: []corev1.Node{node("a", "x"), node("b", "y"), node("c", "x"), node("d", "y")}, client: "a", server: "c", third: "b"},
@@ -50,6 +54,12 @@ func TestChoose(t *testing.T) {
 			client: "d", server: "f", why: "a: it has the taint node-role.kubernetes.io/control-plane:NoSchedule, which is not tolerated; b: it is cordoned; c: it runs windows; e: it is not ready: NodeStatusUnknown"},
 		"tolerated": {nodes: []corev1.Node{node("a", "x", control), node("b", "x")}, options: Options{Tolerations: []plan.Toleration{{Exists: true}}}, client: "a", server: "b", why: "two nodes alone"},
 		"one node":  {nodes: []corev1.Node{node("a", "x"), node("b", "x", cordoned)}, client: "a", why: "one node alone can take pods: b: it is cordoned"},
+		"workers first": {nodes: []corev1.Node{node("a", "x", role("control-plane")), node("b", "x", role("master")), node("c", "x", role("etcd")), node("d", "x"), node("e", "y"), node("f", "x")},
+			client: "d", server: "f", third: "e", controls: ""},
+		"workers of two zones": {nodes: []corev1.Node{node("a", "x", role("control-plane")), node("b", "x"), node("c", "y")}, client: "b", server: "c", third: "a", controls: "a"},
+		"one worker":           {nodes: []corev1.Node{node("a", "y", role("etcd")), node("b", "x", role("master")), node("c", "x")}, client: "b", server: "c", third: "a", controls: "b, a"},
+		"no worker":            {nodes: []corev1.Node{node("a", "x", role("master")), node("b", "y", role("master")), node("c", "x", role("master"))}, client: "a", server: "c", third: "b", controls: "a, c, b"},
+		"control plane asked":  {nodes: []corev1.Node{node("a", "x", role("master")), node("b", "x"), node("c", "x")}, options: Options{ServerNode: "a"}, client: "b", server: "a", third: "c", controls: "a"},
 		"selected": {nodes: []corev1.Node{node("a", "x"), node("b", "x", large), node("c", "x", large)}, options: Options{NodeSelector: map[string]string{corev1.LabelInstanceTypeStable: "large"}},
 			client: "b", server: "c", why: "a: it has no label node.kubernetes.io/instance-type=large"},
 	} {
@@ -60,6 +70,9 @@ func TestChoose(t *testing.T) {
 		}
 		if p.client != c.client || p.server != c.server || p.third != c.third || !strings.Contains(p.why, c.why) {
 			t.Errorf("%s: %s, %s, %s, %q; want %s, %s, %s, %q", name, p.client, p.server, p.third, p.why, c.client, c.server, c.third, c.why)
+		}
+		if got := p.controlPlanes(); got != c.controls {
+			t.Errorf("%s: control planes %q, want %q", name, got, c.controls)
 		}
 		for _, chosen := range []string{c.client, c.server, c.third} {
 			if chosen != "" && p.node(chosen) == nil {

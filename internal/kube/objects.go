@@ -3,28 +3,33 @@ package kube
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/cnibench/cnibench/internal/kube/trait"
 )
 
 // Labels and annotations of everything that a run makes.
 const (
-	LabelManagedBy = "app.kubernetes.io/managed-by"
-	ManagedBy      = "cnibench"
-	LabelRun       = "cnibench.dev/run"
+	LabelManagedBy = trait.LabelManagedBy
+	ManagedBy      = trait.ManagedBy
+	LabelRun       = trait.LabelRun
 	// LabelPod is the name of a pod in its run.
 	LabelPod = "cnibench.dev/pod"
 	// AnnotationExpires is when the run's leftovers may be swept, RFC 3339.
-	AnnotationExpires = "cnibench.dev/expires"
+	AnnotationExpires = trait.AnnotationExpires
 	// labelBehind begins the label of the pods behind a Service.
 	labelBehind = "cnibench.dev/behind-"
+	isBehind    = "true"
 )
 
 const (
@@ -64,8 +69,8 @@ func (i identity) namespace(host bool) string {
 func (i identity) meta(name string, host bool) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: i.namespace(host),
-		Labels:      map[string]string{LabelManagedBy: ManagedBy, LabelRun: i.run},
-		Annotations: map[string]string{AnnotationExpires: i.expires.UTC().Format(time.RFC3339)},
+		Labels:      trait.Labels(i.run),
+		Annotations: trait.Until(i.expires),
 	}
 }
 
@@ -83,20 +88,31 @@ func namespaceObject(i identity, host bool) *corev1.Namespace {
 	return ns
 }
 
+// unmeshed returns the labels and annotations by which service meshes leave a pod alone: a proxy between the ends would be
+// measured, and not the CNI.
+func unmeshed() (labels, annotations map[string]string) {
+	return map[string]string{"sidecar.istio.io/inject": "false", "istio.io/dataplane-mode": "none"},
+		map[string]string{"linkerd.io/inject": "disabled"}
+}
+
 // podObject returns a pod that holds its place until it is told to go or the run has expired.
 func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	host := s.Host()
 	p := &corev1.Pod{ObjectMeta: i.meta(s.Name, host)}
 	p.Labels[LabelPod] = s.Name
+	labels, annotations := unmeshed()
+	maps.Copy(p.Labels, labels)
+	maps.Copy(p.Annotations, annotations)
 	for _, service := range s.Behind {
-		p.Labels[labelBehind+service] = "true"
+		p.Labels[labelBehind+service] = isBehind
 	}
 	p.Spec = corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: ptr(int64(o.TTL.Seconds())), TerminationGracePeriodSeconds: ptr(int64(grace)),
-		HostNetwork: host, EnableServiceLinks: ptr(false), AutomountServiceAccountToken: ptr(false),
-		Affinity: on(s.Node), Tolerations: tolerations(o),
+		RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: new(int64(o.TTL.Seconds())), TerminationGracePeriodSeconds: new(int64(grace)),
+		HostNetwork: host, EnableServiceLinks: new(false), AutomountServiceAccountToken: new(false),
+		Affinity: trait.On(s.Node), Tolerations: tolerations(o),
+		ImagePullSecrets: trait.Pulling(trait.PullSecrets(o.PullSecrets, "")),
 		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: ptr(true), RunAsUser: ptr(int64(user)), RunAsGroup: ptr(int64(user)),
+			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []corev1.Container{containerOf(i, o, host)},
@@ -108,10 +124,6 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	if host {
 		p.Spec.DNSPolicy = corev1.DNSDefault
 	}
-	for _, ref := range o.PullSecrets {
-		_, name := splitSecret(ref, "")
-		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
-	}
 	return p
 }
 
@@ -121,7 +133,7 @@ func containerOf(i identity, o Options, host bool) corev1.Container {
 		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String()},
 		Resources: resources(o),
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: ptr(false), ReadOnlyRootFilesystem: ptr(true), Privileged: ptr(false),
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Privileged: new(false),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
@@ -167,36 +179,40 @@ func resources(o Options) corev1.ResourceRequirements {
 	return r
 }
 
-// on asks the scheduler for one node. Unlike nodeName it leaves its checks in force, so that a full node is told.
-func on(node string) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
-			Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node},
-		}}}},
-	}}}
-}
-
-// serviceObject returns a Service over the ports of the slots, for TCP and UDP.
+// serviceObject returns a Service over the ports of the slots, for TCP and UDP. One of type LoadBalancer has no more than is
+// needed: clouds charge by the port, and not all take both protocols on one.
 func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Service {
 	svc := &corev1.Service{ObjectMeta: i.meta(s.Name, s.Host)}
 	svc.Spec = corev1.ServiceSpec{
-		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{LabelRun: i.run, labelBehind + s.Name: "true"},
+		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{LabelRun: i.run, labelBehind + s.Name: isBehind},
 	}
 	if s.NodePort() {
 		svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicy(o.TrafficPolicy)
+	}
+	numbers, protocols := 2, []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} // a tool's control connection, and its data
+	if s.Balancer() {
+		svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeLoadBalancer, corev1.ServiceExternalTrafficPolicy(o.TrafficPolicy)
+		if o.BalancerClass != "" {
+			svc.Spec.LoadBalancerClass = new(o.BalancerClass)
+		}
+		maps.Copy(svc.Annotations, o.ServiceAnnotations)
+		numbers = 1
+		if !o.UDP {
+			protocols = protocols[:1]
+		}
 	}
 	if o.SessionAffinity {
 		svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	}
 	if o.Family != 0 {
-		svc.Spec.IPFamilyPolicy = ptr(corev1.IPFamilyPolicySingleStack)
+		svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
 		svc.Spec.IPFamilies = []corev1.IPFamily{familyOf(o.Family)}
 	}
 	for slot, first := range ports {
-		for n := range 2 { // a tool's control connection, and its data
+		for n := range numbers {
 			port := first + n
-			for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
-				name := fmt.Sprintf("slot%d-%d-%s", slot, n, map[corev1.Protocol]string{corev1.ProtocolTCP: "tcp", corev1.ProtocolUDP: "udp"}[protocol])
+			for _, protocol := range protocols {
+				name := fmt.Sprintf("slot%d-%d-%s", slot, n, strings.ToLower(string(protocol)))
 				svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: name, Protocol: protocol, Port: int32(port), TargetPort: intstr.FromInt32(int32(port))})
 			}
 		}
@@ -210,9 +226,6 @@ func familyOf(n int) corev1.IPFamily {
 	}
 	return corev1.IPv4Protocol
 }
-
-// ptr returns a pointer to v, as the API's optional fields want it.
-func ptr[T any](v T) *T { return &v }
 
 // entered returns the node ports of a Service by the port that each stands for, of one protocol as of the other.
 func entered(svc *corev1.Service) map[int]int {

@@ -32,6 +32,8 @@ func TestObjects(t *testing.T) {
 	o := someOptions()
 	six := o
 	six.Family, six.SessionAffinity, six.TrafficPolicy, six.CPULimit = 6, true, "Local", "2"
+	balanced := o
+	balanced.BalancerClass, balanced.ServiceAnnotations, balanced.UDP = "example.com/internal", map[string]string{"example.com/scheme": "internal"}, true
 	var b bytes.Buffer
 	for _, object := range []any{
 		namespaceObject(anIdentity, false), namespaceObject(anIdentity, true),
@@ -39,6 +41,8 @@ func TestObjects(t *testing.T) {
 		podObject(anIdentity, six, podSpec{Name: hostServer, Node: "n2"}),
 		serviceObject(anIdentity, o, serviceSpec{Name: "local"}, podPorts()),
 		serviceObject(anIdentity, six, serviceSpec{Name: "remote-nodeport", Host: true}, []int{22010}),
+		serviceObject(anIdentity, six, serviceSpec{Name: "balancer"}, podPorts()),
+		serviceObject(anIdentity, balanced, serviceSpec{Name: "balancer-3"}, podPorts()),
 	} {
 		text, err := yaml.Marshal(object)
 		if err != nil {

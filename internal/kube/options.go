@@ -34,15 +34,24 @@ type Options struct {
 	CPURequest, MemoryRequest string
 	// CPULimit throttles what is measured; leave it empty. (optional)
 	CPULimit string
-	// Paths are those that have to be served; Backends the numbers, more than one, of pods behind one Service.
-	Paths    []plan.Path
-	Backends []int
+	// Paths are those that have to be served; Backends the numbers, more than one, of pods behind one Service, and Rolled
+	// those of pods behind one that Roll changes.
+	Paths            []plan.Path
+	Backends, Rolled []int
 	// Family is 4 or 6; 0 is the cluster's first.
 	Family int
-	// TrafficPolicy is the externalTrafficPolicy of the NodePort Services: Cluster (default) or Local.
+	// UDP says that some workload sends datagrams: not every load balancer takes them beside TCP on one port.
+	UDP bool
+	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside: Cluster (default) or Local.
 	TrafficPolicy string
 	// SessionAffinity keeps a client's connections to a Service at one backend.
 	SessionAffinity bool
+	// BalancerClass is the loadBalancerClass of Services of that type, "" for the cluster's own; ServiceAnnotations are theirs,
+	// by which clouds are told which balancer to make. (optional)
+	BalancerClass      string
+	ServiceAnnotations map[string]string
+	// BalancerTimeout bounds the wait for their addresses; default plan.DefaultBalancerTimeout.
+	BalancerTimeout time.Duration
 	// Host makes host-network pods for the profile "host", and not only where a path begins or ends at a host.
 	Host bool
 	// Name is the profile that was found in the cluster.
@@ -78,6 +87,9 @@ func (o *Options) check() error {
 	if o.Ready == 0 {
 		o.Ready = defaultReady
 	}
+	if o.BalancerTimeout == 0 {
+		o.BalancerTimeout = plan.DefaultBalancerTimeout
+	}
 	if o.PullPolicy == "" {
 		o.PullPolicy = string(corev1.PullIfNotPresent)
 	}
@@ -104,7 +116,13 @@ func (o *Options) check() error {
 	if o.TTL < leastTTL {
 		fault("a time to live of %s: want at least %s", o.TTL, leastTTL)
 	}
-	for _, n := range o.Backends {
+	if o.BalancerTimeout < 0 {
+		fault("a wait of %s for a load balancer: want a time", o.BalancerTimeout)
+	}
+	for _, text := range plan.BalancerFaults(o.BalancerClass, o.ServiceAnnotations) {
+		fault("%s", text)
+	}
+	for _, n := range slices.Concat(o.Backends, o.Rolled) {
 		if n < 2 || n > plan.MaxBackends {
 			fault("%d backends of a Service: want 2 to %d", n, plan.MaxBackends)
 		}
@@ -117,6 +135,7 @@ func (o *Options) check() error {
 			fault("%s %q: want a quantity such as 500m or 128Mi", q.what, q.value)
 		}
 	}
+	faults = append(faults, plan.SecretFaults(o.PullSecrets)...)
 	if err := errors.Join(faults...); err != nil {
 		return &ConfigError{err}
 	}

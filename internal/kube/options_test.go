@@ -13,14 +13,15 @@ import (
 func TestOptionFaults(t *testing.T) {
 	o := Options{
 		PullPolicy: "Sometimes", TrafficPolicy: "Global", Family: 5, ClientNode: "n1", ServerNode: "n1", TTL: time.Second,
-		Backends: []int{1, 9999}, CPURequest: "half", MemoryRequest: "64Q", CPULimit: "-",
+		PullSecrets: []string{"a/b/c"}, Backends: []int{1, 9999}, CPURequest: "half", MemoryRequest: "64Q", CPULimit: "-",
+		BalancerClass: "in ternal", ServiceAnnotations: map[string]string{"sch eme": "x", "example.com/fine": "y"}, BalancerTimeout: -time.Second,
 	}
 	err := o.check()
 	var bad *ConfigError
 	if !errors.As(err, &bad) {
 		t.Fatalf("%v is no ConfigError", err)
 	}
-	for _, want := range []string{`"Sometimes"`, `"Global"`, "family 5", `both "n1"`, "1s", "1 backends", "9999 backends", `CPU request "half"`, `memory request "64Q"`, `CPU limit "-"`} {
+	for _, want := range []string{`"Sometimes"`, `"Global"`, "family 5", `both "n1"`, "1s", "1 backends", "9999 backends", `CPU request "half"`, `memory request "64Q"`, `CPU limit "-"`, `class "in ternal"`, `annotation "sch eme"`, "wait of -1s"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not in:\n%v", want, err)
 		}

@@ -31,6 +31,8 @@ const (
 	serviceRemote = "remote"
 	serviceSelf   = "self"
 	nodePort      = "-nodeport"
+	// serviceBalancer is that of type LoadBalancer: where it is entered is the balancer's business.
+	serviceBalancer = "balancer"
 )
 
 // A server listens on the port of its slot, and a tool that needs two on the next; so agents that share a pod, one for a
@@ -62,7 +64,7 @@ type ends struct {
 // ends returns the ends of a path in the cluster; bare takes the host-network pods for the profile "host". why says why
 // the path cannot be served, "" if it can.
 func (at placement) ends(o Options, p plan.Path, bare bool) (e ends, why string) {
-	far := p.Locality == plan.CrossNode || p.Locality == plan.Remote
+	far := toServer(p)
 	switch {
 	case p.To == plan.External:
 		return e, "no agent runs outside the cluster"
@@ -95,10 +97,17 @@ func (at placement) ends(o Options, p plan.Path, bare bool) (e ends, why string)
 		e.service = serviceOf(far)
 	case plan.NodePort:
 		e.service = serviceOf(far) + nodePort
+	case plan.LoadBalancer:
+		e.service = serviceBalancer
 	case plan.Self:
 		e.server, e.service = e.client, serviceSelf
 	}
 	return e, ""
+}
+
+// toServer says that a path leads to the server's node, and not to the client's.
+func toServer(p plan.Path) bool {
+	return p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer
 }
 
 func serviceOf(far bool) string {
@@ -115,7 +124,7 @@ func (at placement) several(o Options, p plan.Path, n int, bare bool) (pods []st
 	switch {
 	case why != "":
 		return nil, "", why
-	case p.To != plan.Service && p.To != plan.NodePort:
+	case !p.Shared():
 		return nil, "", "several backends stand behind a Service alone"
 	case p.To == plan.NodePort && at.server != "" && o.TrafficPolicy == string(corev1.ServiceExternalTrafficPolicyLocal):
 		return nil, "", "externalTrafficPolicy Local: the backends on other nodes get nothing from this one"
@@ -128,7 +137,7 @@ func (at placement) several(o Options, p plan.Path, n int, bare bool) (pods []st
 		return nil, "", fmt.Sprintf("its backends share the addresses of %d nodes, and %d backends need one each", len(nodes), n)
 	}
 	first := 0
-	if p.Locality == plan.Remote {
+	if toServer(p) {
 		first = 1
 	}
 	for i := range n {
@@ -172,6 +181,9 @@ type serviceSpec struct {
 // NodePort says that it is entered at a port of the nodes.
 func (s serviceSpec) NodePort() bool { return strings.Contains(s.Name, nodePort) }
 
+// Balancer says that it is of type LoadBalancer.
+func (s serviceSpec) Balancer() bool { return strings.HasPrefix(s.Name, serviceBalancer) }
+
 // key is what the Service is found by: its name, and whether hosts stand behind it.
 func (s serviceSpec) key() string {
 	if s.Host {
@@ -206,10 +218,13 @@ func arrange(o Options, at placement) layout {
 			}
 			l.pod(at, e.client)
 			l.behind(e.service, l.pod(at, e.server))
-			for _, n := range o.Backends {
+			for i, n := range slices.Concat(o.Backends, o.Rolled) {
 				pods, service, why := at.several(o, p, n, bare)
 				if why != "" {
 					continue
+				}
+				if i >= len(o.Backends) {
+					service += rolled
 				}
 				for _, name := range pods {
 					l.behind(service, l.pod(at, name))

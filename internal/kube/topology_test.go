@@ -30,7 +30,7 @@ func TestEveryPathIsWhereItSays(t *testing.T) {
 				continue
 			}
 			from, to := threeNodes.nodeOf(e.client), threeNodes.nodeOf(e.server)
-			far := p.Locality == plan.CrossNode || p.Locality == plan.Remote
+			far := p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer
 			entered := from
 			if p.From == plan.External {
 				entered = threeNodes.client
@@ -51,8 +51,8 @@ func TestEveryPathIsWhereItSays(t *testing.T) {
 					t.Errorf("%s, bare %t: %s is at %s", p, isBare, end.role, end.pod)
 				}
 			}
-			behind := p.To == plan.Service || p.To == plan.NodePort || p.To == plan.Self
-			if (e.service != "") != behind || strings.Contains(e.service, nodePort) != (p.To == plan.NodePort) {
+			spec := serviceSpec{Name: e.service}
+			if (e.service != "") != p.ByService() || spec.NodePort() != (p.To == plan.NodePort) || spec.Balancer() != (p.To == plan.LoadBalancer) {
 				t.Errorf("%s leads to Service %q", p, e.service)
 			}
 			if (p.To == plan.Self) != (e.client == e.server && !isBare && p.To != plan.Host) && !isBare {
@@ -84,6 +84,9 @@ func TestNotServed(t *testing.T) {
 		{threeNodes, Options{TrafficPolicy: "Local"}, "external-to-nodeport/local", ""},
 		{threeNodes, Options{TrafficPolicy: "Local"}, "external-to-nodeport/remote", "externalTrafficPolicy Local"},
 		{threeNodes, Options{TrafficPolicy: "Local"}, "pod-to-service/remote", ""},
+		{threeNodes, Options{TrafficPolicy: "Local"}, "external-to-loadbalancer", ""}, // a balancer asks which nodes have endpoints
+		{twoNodes, Options{}, "external-to-loadbalancer", "needs a third node: two nodes alone"},
+		{oneNode, Options{}, "external-to-loadbalancer", "one node alone"},
 		{threeNodes, Options{}, "pod-to-external", "no agent runs outside"},
 	} {
 		_, why := c.at.ends(c.o, path(c.path), false)
@@ -97,8 +100,9 @@ func TestNotServed(t *testing.T) {
 func TestSeveral(t *testing.T) {
 	local := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Local}
 	remote := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
+	balanced := plan.Path{From: plan.External, To: plan.LoadBalancer}
 	for _, n := range []int{2, 3, 7, plan.MaxBackends} {
-		for _, p := range []plan.Path{local, remote} {
+		for _, p := range []plan.Path{local, remote, balanced} {
 			pods, service, why := threeNodes.several(Options{}, p, n, false)
 			if why != "" || len(pods) != n || service == "" {
 				t.Fatalf("%d backends of %s: %v, %q, %s", n, p, pods, service, why)
@@ -111,7 +115,7 @@ func TestSeveral(t *testing.T) {
 			if len(sorted) != n || per["n1"]-per["n2"] > 1 || per["n2"]-per["n1"] > 1 || slices.Contains(pods, podClient) {
 				t.Errorf("%d backends of %s: %v", n, p, pods)
 			}
-			if first := threeNodes.nodeOf(pods[0]); (first == "n2") != (p == remote) {
+			if first := threeNodes.nodeOf(pods[0]); (first == "n2") != (p != local) {
 				t.Errorf("%d backends of %s: the first is on %s", n, p, first)
 			}
 		}

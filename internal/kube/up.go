@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kube/trait"
 )
 
 const (
@@ -40,6 +41,8 @@ type reachable struct {
 	address string
 	// node are the node ports by port, nil if it has none.
 	nodePorts map[int]int
+	// balancing is for those of type LoadBalancer; their address is "" if they got none.
+	balancing balancing
 }
 
 // id is what the names of the run's objects are made of.
@@ -94,7 +97,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 			return fmt.Errorf("create Service %s: %w", s.Name, inWords(cause(ctx, err)))
 		}
 	}
-	return nil
+	return c.awaitBalancers(ctx)
 }
 
 // unserved says of every path of the plan why it is not served.
@@ -125,33 +128,9 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 			}
 			return fmt.Errorf("create namespace %s: %w", ns.Name, words(cause(ctx, err)))
 		}
-		for _, ref := range c.options.PullSecrets {
-			if err := c.copySecret(ctx, ref, ns.Name); err != nil {
-				return err
-			}
+		if err := trait.CopySecrets(ctx, c.client, c.PullSecrets(), c.id().meta("", host)); err != nil {
+			return inWords(cause(ctx, err))
 		}
-	}
-	return nil
-}
-
-// splitSecret reads "namespace/name", or "name" in the namespace home.
-func splitSecret(ref, home string) (namespace, name string) {
-	if namespace, name, ok := strings.Cut(ref, "/"); ok {
-		return namespace, name
-	}
-	return home, ref
-}
-
-func (c *Cluster) copySecret(ctx context.Context, ref, to string) error {
-	namespace, name := splitSecret(ref, c.home)
-	secret, err := c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("image pull Secret %s: %w", ref, inWords(cause(ctx, err)))
-	}
-	twin := &corev1.Secret{ObjectMeta: c.id().meta(name, false), Type: secret.Type, Data: secret.Data}
-	twin.Namespace = to
-	if _, err := c.client.CoreV1().Secrets(to).Create(ctx, twin, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("copy image pull Secret %s to namespace %s: %w", ref, to, inWords(cause(ctx, err)))
 	}
 	return nil
 }
@@ -159,9 +138,10 @@ func (c *Cluster) copySecret(ctx context.Context, ref, to string) error {
 // makePod creates a pod. The service account of a new namespace comes a moment after it.
 func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	p := podObject(c.id(), c.options, *s)
+	var made *corev1.Pod
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, beat, accountLimit, true, func(ctx context.Context) (bool, error) {
-		_, last = c.client.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
+		made, last = c.client.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
 		if last != nil && apierrors.IsForbidden(last) && strings.Contains(last.Error(), "error looking up service account") {
 			return false, nil
 		}
@@ -170,7 +150,28 @@ func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	if wait.Interrupted(err) && last != nil {
 		return last
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return unaccompanied(made)
+}
+
+// unaccompanied refuses a pod that the cluster has put containers of its own into, as service meshes do: its traffic may go
+// through a proxy there, and would be measured as the CNI's.
+func unaccompanied(p *corev1.Pod) error {
+	var others []string
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for _, container := range list {
+			if container.Name != Container {
+				others = append(others, container.Name)
+			}
+		}
+	}
+	if others == nil {
+		return nil
+	}
+	return hint.With(fmt.Errorf("the cluster adds containers to it: %s; a proxy would be measured, not the CNI", strings.Join(others, ", ")),
+		"have the webhook that injects them leave out namespaces labelled "+LabelManagedBy+"="+ManagedBy)
 }
 
 // awaitPods returns when every pod is ready. It does not wait for what will not come.
@@ -304,6 +305,9 @@ func (c *Cluster) makeService(ctx context.Context, s serviceSpec) error {
 		return err
 	}
 	r := reachable{address: svc.Spec.ClusterIP}
+	if s.Balancer() {
+		r.address = "" // nothing is entered there
+	}
 	if s.NodePort() {
 		if !oneNumber(svc) {
 			return errors.New("the API server gave TCP and UDP different node ports, and a path has one")

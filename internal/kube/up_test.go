@@ -54,6 +54,9 @@ func TestUp(t *testing.T) {
 			if p.To == plan.Service && !strings.HasPrefix(server.Address, "10.96.") {
 				t.Errorf("%s dials %s", p, server.Address)
 			}
+			if p.To == plan.LoadBalancer && (!strings.HasPrefix(server.Address, "203.0.113.") || server.Port != server.ListenPort) {
+				t.Errorf("%s dials %s:%d", p, server.Address, server.Port)
+			}
 			if p.To == plan.NodePort && (server.Address != "10.0.0.1" || server.Port < 30000) {
 				t.Errorf("%s dials %s:%d", p, server.Address, server.Port)
 			}
@@ -291,14 +294,29 @@ func TestUnreached(t *testing.T) {
 	if err != nil || len(silent) != 2 {
 		t.Fatalf("%v, %v", silent, err)
 	}
-	pod := silent["canal pod-to-pod/cross-node"].Error()
+	pod := silent[Route{Profile: "canal", Path: paths[0]}].Error()
 	if !strings.Contains(pod, "i/o timeout") || !strings.Contains(pod, "deny-all, ") || !strings.Contains(pod, "/servers") || strings.Contains(pod, "others") {
 		t.Errorf("between pods: %s", pod)
 	}
-	if host := silent["canal host-to-host/cross-node"].Error(); strings.Contains(host, "NetworkPolicies") {
+	if host := silent[Route{Profile: "canal", Path: paths[1]}].Error(); strings.Contains(host, "NetworkPolicies") {
 		t.Errorf("between hosts: %s", host)
 	}
 	if got := c.Policies(t.Context(), "canal", paths[0]); len(got) != 2 {
 		t.Errorf("policies %v", got)
+	}
+}
+
+// TestPodsHaveNoCompany: what a webhook puts beside the agent, before it or with it, is named, and nothing is measured.
+func TestPodsHaveNoCompany(t *testing.T) {
+	for name, list := range map[string]func(*corev1.Pod) *[]corev1.Container{
+		"proxy":      func(p *corev1.Pod) *[]corev1.Container { return &p.Spec.Containers },
+		"proxy-init": func(p *corev1.Pod) *[]corev1.Container { return &p.Spec.InitContainers },
+	} {
+		w, c := newWorld(t, allPaths(), nodes3()...)
+		w.become = func(p *corev1.Pod) { *list(p) = append(*list(p), corev1.Container{Name: name}) }
+		err := c.Up(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "adds containers to it: "+name+";") || !strings.Contains(hint.Of(err), LabelManagedBy) {
+			t.Errorf("%s: %v, %q", name, err, hint.Of(err))
+		}
 	}
 }

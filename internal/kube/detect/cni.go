@@ -23,6 +23,8 @@ const (
 	canal   = "canal"
 	flannel = "flannel"
 	kindnet = "kindnet"
+	// kubeRouter may connect pods, or filter their traffic beside a CNI that does.
+	kubeRouter = "kube-router"
 )
 
 // cnis are those that are told by their daemon, in the order in which they are looked for.
@@ -37,7 +39,7 @@ var cnis = []cni{
 	{"azure-cni", "Azure CNI", []string{"azure-cns", "azure-cni"}, "", nil},
 	{"antrea", "Antrea", []string{"antrea-agent"}, "antrea-agent", nil},
 	{"weave", "Weave Net", []string{"weave-net"}, "weave", nil},
-	{"kube-router", "kube-router", []string{"kube-router"}, "", nil},
+	{kubeRouter, "kube-router", []string{"kube-router"}, "", nil},
 	{"ovn-kubernetes", "OVN-Kubernetes", []string{"ovnkube-node"}, "", nil},
 	{"openshift-sdn", "OpenShift SDN", []string{"sdn"}, "sdn", nil},
 	{"kube-ovn", "Kube-OVN", []string{"kube-ovn-cni"}, "cni-server", nil},
@@ -137,7 +139,30 @@ func (d *detective) chained(found []present) []present {
 			drop[calico] = true
 		}
 	}
+	for _, p := range found {
+		if p.name == kubeRouter && p.daemon.flag("run-router") == "false" {
+			d.But = append(d.But, "kube-router ("+p.daemon.String()+") runs without its router: it enforces NetworkPolicies and connects no pods")
+			drop[kubeRouter] = true
+		}
+	}
 	return slices.DeleteFunc(found, func(p present) bool { return drop[p.name] })
+}
+
+// flag returns the value of a flag of a workload's programs, "" if none is given.
+func (w Workload) flag(name string) string {
+	for _, c := range w.Containers {
+		for i, a := range c.Args {
+			key, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
+			switch {
+			case key != name:
+			case given:
+				return value
+			case i+1 < len(c.Args):
+				return c.Args[i+1]
+			}
+		}
+	}
+	return ""
 }
 
 // firstOnNodes keeps those that the first conflist of every node that was looked at names.

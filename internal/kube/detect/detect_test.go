@@ -182,7 +182,7 @@ func TestNames(t *testing.T) {
 		"calico-nftables": "calico-nftables nftables vxlan", "calico-wireguard": " iptables vxlan", "cilium-vxlan": "cilium-vxlan iptables vxlan",
 		"cilium-fallback": "cilium-native-legacy  none", "cilium-native": "cilium-native  none", "cilium-native-dsr": "cilium-native-dsr  none",
 		"cilium-netkit": "cilium-netkit  none", "cilium-differs": "  none", "cilium-old": "cilium-native  none", "kindnet": "ptp iptables none",
-		"bridge": "bridge nftables none", "planted": "ptp  none", "macvlan-multus": "macvlan iptables none", "aws": " iptables ", "gke": "  ", "several": "  ", "no-rights": "  ",
+		"bridge": "bridge nftables none", "kube-router-firewall": "bridge nftables none", "kube-router": "  ", "planted": "ptp  none", "macvlan-multus": "macvlan iptables none", "aws": " iptables ", "gke": "  ", "several": "  ", "no-rights": "  ",
 	} {
 		b, err := os.ReadFile("testdata/clusters/" + name + ".json")
 		if err != nil {

@@ -33,13 +33,14 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	var unproven, disproved []string
 	unproven = append(unproven, v.Unproven...)
 	proved := map[string]bool{}
+	proofs = together(proofs)
 	for _, p := range proofs {
 		switch p.Result {
 		case OK:
 			proved[p.What] = true
-			if p.What == whatMTU && p.Why != "" {
-				doubts = append(doubts, p.String())
-			}
+		case Doubtful:
+			proved[p.What] = true
+			doubts = append(doubts, strings.Replace(p.String(), ": doubtful", "", 1))
 		case Mismatch:
 			disproved = append(disproved, p.String())
 		}
@@ -73,6 +74,24 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 		set(facts.Leftovers, few(unique(left)))
 	}
 	return f
+}
+
+// together returns proofs with those as one that say the same of several places.
+func together(proofs []Proof) []Proof {
+	var all []Proof
+	where := map[Proof][]string{}
+	for _, p := range proofs {
+		at := p.Where
+		p.Where = ""
+		if _, again := where[p]; !again {
+			all = append(all, p)
+		}
+		where[p] = append(where[p], at)
+	}
+	for i, p := range all {
+		all[i].Where = few(where[p])
+	}
+	return all
 }
 
 // nodeFacts records the nodes at both ends of the paths, each under its role.

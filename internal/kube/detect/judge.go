@@ -118,8 +118,8 @@ func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 	default:
 		most := under - known.Overhead
 		room.Claimed = fmt.Sprintf("at most %d", most)
-		if room.Result = OK; mtu > most {
-			room.Result, room.Why = Mismatch, fmt.Sprintf("%d bytes are put around a packet, and the node's device takes %d", known.Overhead, under)
+		if room.Result = OK; mtu > most { // as upstream Canal is set up; what becomes of large packets is the path's to show
+			room.Result, room.Why = Doubtful, fmt.Sprintf("%d bytes are put around a packet between nodes, and the node's device takes %d: each connection has to find out that its packets must be smaller", known.Overhead, under)
 		} else if mtu < most {
 			room.Why = fmt.Sprintf("%d bytes less than there is room for", most-mtu)
 		}

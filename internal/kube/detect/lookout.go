@@ -15,14 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/cnibench/cnibench/internal/hint"
-)
-
-// Labels and annotations of every object of ours in a cluster. Package kube sweeps by them.
-const (
-	labelManagedBy    = "app.kubernetes.io/managed-by"
-	labelRun          = "cnibench.dev/run"
-	annotationExpires = "cnibench.dev/expires"
-	managedBy         = "cnibench"
+	"github.com/cnibench/cnibench/internal/kube/trait"
 )
 
 // lookoutContainer is the container of a lookout's pod.
@@ -34,6 +27,8 @@ type LookoutOptions struct {
 	Run string
 	// Image has this program as /cnibench. PullPolicy is the API's; "" is its default.
 	Image, PullPolicy string
+	// PullSecrets are copied beside the pods, for them to pull the image with.
+	PullSecrets []trait.PullSecret
 	// Nodes are those to look at: the first is the client's, the second the server's.
 	Nodes []string
 	// Pods posts an ordinary pod beside each one on a node.
@@ -55,7 +50,7 @@ type Lookout struct {
 	ends []End
 }
 
-// Post makes the namespace and the pods and waits until all run. On an error nothing is left.
+// Post makes the namespace and the pods and waits until all run, for at most postLimit. On an error nothing is left.
 func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 	if o.TTL == 0 {
 		o.TTL = 15 * time.Minute
@@ -71,7 +66,7 @@ func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 }
 
 func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace, Labels: o.labels(), Annotations: o.annotations()}}
+	ns := &corev1.Namespace{ObjectMeta: o.meta("", l.namespace)}
 	for _, mode := range []string{"enforce", "warn", "audit"} {
 		ns.Labels["pod-security.kubernetes.io/"+mode] = "privileged"
 	}
@@ -80,14 +75,19 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
 	l.made = true
+	if err := trait.CopySecrets(ctx, l.clients.Kube, o.PullSecrets, o.meta(l.namespace, "")); err != nil {
+		return err
+	}
 	pods := lookoutPods(l.namespace, o)
 	for _, p := range pods {
 		if _, err := l.clients.Kube.CoreV1().Pods(l.namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create pod %s: %w", p.Name, err)
 		}
 	}
+	wait, stop := context.WithTimeoutCause(ctx, postLimit, errLate)
+	defer stop()
 	for _, p := range pods {
-		up, err := awaitPod(ctx, l.clients.Kube, p)
+		up, err := awaitPod(wait, l.clients.Kube, p)
 		if err != nil {
 			return err
 		}
@@ -114,12 +114,9 @@ func address(p *corev1.Pod, family int) netip.Addr {
 	return a
 }
 
-func (o LookoutOptions) labels() map[string]string {
-	return map[string]string{labelManagedBy: managedBy, labelRun: o.Run}
-}
-
-func (o LookoutOptions) annotations() map[string]string {
-	return map[string]string{annotationExpires: time.Now().Add(o.TTL).UTC().Format(time.RFC3339)}
+// meta is what an object of the lookouts is known by.
+func (o LookoutOptions) meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: trait.Labels(o.Run), Annotations: trait.Until(time.Now().Add(o.TTL))}
 }
 
 // lookoutPods returns the pods: node-1 and node-2 in the network of the nodes, pod-1 and pod-2 in one of their own.
@@ -133,8 +130,8 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "cni", MountPath: "/etc/cni/net.d", ReadOnly: true}}
 		// NET_ADMIN and SYS_ADMIN list chains and programs, NET_RAW sees frames. Nothing is changed with them.
 		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW", "SYS_ADMIN", "DAC_READ_SEARCH"}
-		c.SecurityContext.RunAsUser = ptr(int64(0))
-		c.SecurityContext.RunAsNonRoot = ptr(false)
+		c.SecurityContext.RunAsUser = new(int64(0))
+		c.SecurityContext.RunAsNonRoot = new(false)
 		c.SecurityContext.AllowPrivilegeEscalation = nil
 		pods = append(pods, host)
 		if o.Pods {
@@ -147,20 +144,19 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 // lookoutPod is an ordinary pod that the strictest PodSecurity lets in.
 func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: o.labels(), Annotations: o.annotations()},
+		ObjectMeta: o.meta(namespace, name),
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: ptr(int64(o.TTL.Seconds())), TerminationGracePeriodSeconds: ptr(int64(1)),
-			EnableServiceLinks: ptr(false), AutomountServiceAccountToken: ptr(false),
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}},
-			}}},
-			SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: new(int64(o.TTL.Seconds())), TerminationGracePeriodSeconds: new(int64(1)),
+			EnableServiceLinks: new(false), AutomountServiceAccountToken: new(false),
+			Tolerations:      []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Affinity:         trait.On(node),
+			ImagePullSecrets: trait.Pulling(o.PullSecrets),
+			SecurityContext:  &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
 				Name: lookoutContainer, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
 				Command: []string{"/cnibench"}, Args: []string{"hold", "--for", o.TTL.String()},
 				SecurityContext: &corev1.SecurityContext{
-					RunAsNonRoot: ptr(true), RunAsUser: ptr(int64(65532)), AllowPrivilegeEscalation: ptr(false), ReadOnlyRootFilesystem: ptr(true),
+					RunAsNonRoot: new(true), RunAsUser: new(int64(65532)), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 				},
 			}},
@@ -168,37 +164,51 @@ func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // stuck are reasons for waiting that time alone does not mend.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
 
 // askAgain lies between two questions for what is waited for: watching needs a right of its own.
 const askAgain = 300 * time.Millisecond
 
-// awaitPod waits until a pod runs, or says why it will not.
+// postLimit is how long the pods have together to run, errLate the end of that.
+const postLimit = 3 * time.Minute
+
+var errLate = fmt.Errorf("waited %s", postLimit)
+
+// adviceImage is for a pod that does not run on its node.
+const adviceImage = "an image is put on nodes by cnibench image --load or --push; one of a private registry is pulled with --pull-secrets"
+
+// awaitPod waits until a pod runs, or says why it will not, or has not until the end of ctx.
 func awaitPod(ctx context.Context, kube kubernetes.Interface, p *corev1.Pod) (*corev1.Pod, error) {
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
-	last := "it was not scheduled"
+	last, node := "it was not scheduled", ""
 	for {
 		now, err := kube.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
-		if err != nil {
+		switch {
+		case err == nil:
+			running, why, end := state(now)
+			if running {
+				return now, nil
+			}
+			if node = now.Spec.NodeName; why != "" {
+				last = why
+			} else if node != "" {
+				last = "node " + node + " has not begun with it"
+			}
+			if end {
+				return nil, hint.With(fmt.Errorf("pod %s on %s: %s", p.Name, node, last), adviceImage)
+			}
+		case ctx.Err() == nil: // else what it waited for says more
 			return nil, fmt.Errorf("pod %s: %w", p.Name, err)
-		}
-		running, why, end := state(now)
-		if running {
-			return now, nil
-		}
-		if why != "" {
-			last = why
-		}
-		if end {
-			return nil, hint.With(fmt.Errorf("pod %s on %s: %s", p.Name, now.Spec.NodeName, last), "an image is put on nodes by cnibench image --load or --push")
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("pod %s does not run: %s: %w", p.Name, last, context.Cause(ctx))
+			err := fmt.Errorf("pod %s does not run: %s: %w", p.Name, last, context.Cause(ctx))
+			if node != "" && errors.Is(err, errLate) {
+				return nil, hint.With(err, adviceImage)
+			}
+			return nil, err
 		case <-again.C:
 		}
 	}

@@ -5,14 +5,16 @@ import "fmt"
 // Result is how a proof ended.
 type Result int
 
-// Results. A mismatch fails what is measured under the claim; what is unproven is recorded.
+// Results. A mismatch fails what is measured under the claim; what is unproven is recorded. Doubtful is a cluster that runs
+// what is claimed and is not set up as well as it could be: that is a condition of its numbers, and is recorded too.
 const (
 	Unproven Result = iota
 	OK
 	Mismatch
+	Doubtful
 )
 
-var results = [...]string{"unproven", "ok", "mismatch"}
+var results = [...]string{"unproven", "ok", "mismatch", "doubtful"}
 
 func (r Result) String() string { return results[r] }
 
@@ -39,7 +41,7 @@ type Proof struct {
 	Claimed string `json:"claimed,omitempty"`
 	Seen    string `json:"seen,omitempty"`
 	Result  Result `json:"result"`
-	// Why says what a mismatch means, or for want of what a claim is unproven.
+	// Why says what a mismatch or a doubt means, or for want of what a claim is unproven.
 	Why string `json:"why,omitempty"`
 }
 
@@ -49,7 +51,7 @@ func (p Proof) String() string {
 		text += " (" + p.Where + ")"
 	}
 	text += ": " + p.Result.String()
-	if p.Result == Mismatch {
+	if p.Result == Mismatch || p.Result == Doubtful {
 		text += fmt.Sprintf(": %s is claimed, %s is seen", p.Claimed, p.Seen)
 	}
 	if p.Why != "" {

@@ -224,7 +224,7 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	case min(m.There, m.Back) < claimed && m.Silent:
 		p.Result, p.Why = Mismatch, "larger packets vanish without a word: connections will hang"
 	case min(m.There, m.Back) < claimed: // as upstream Canal is set up, and dual-stack flannel for IPv6: traffic gets through
-		p.Why = "larger packets than " + p.Seen + " are refused on the way, and their senders learn of it"
+		p.Result, p.Why = Doubtful, "larger packets than "+p.Seen+" are refused on the way, and their senders learn of it"
 	}
 	return p
 }

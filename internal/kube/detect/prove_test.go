@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/facts"
 	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kube/trait"
 	"github.com/cnibench/cnibench/internal/sight"
 )
 
@@ -170,7 +173,7 @@ func TestProveFails(t *testing.T) {
 		{"a pod without veth", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.sights["pod-1"] = sight.Sight{BootID: "boot-n1", Devices: []sight.Device{{Name: "eth0", Kind: "ipvlan", MTU: 1450}}}
 		}, "device of the pod", Mismatch, "veth is claimed, ipvlan is seen"},
-		{"an MTU too large", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-1"] = pod("n1", 1500) }, "MTU of the pod", Mismatch, "at most 1450"},
+		{"an MTU too large", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-1"] = pod("n1", 1500) }, "MTU of the pod", Doubtful, "at most 1450 is claimed, 1500 is seen: 50 bytes are put around"},
 		{"no tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["node-2"] = node("n2", 1500) }, "tunnel of the node", Mismatch, "no such device"},
 		{"another proxy", func(_ *Snapshot, _ *Ground, l *scripted) {
 			x := node("n2", 1500, flannelDevice)
@@ -187,7 +190,7 @@ func TestProveFails(t *testing.T) {
 		}, "MTU end to end", Mismatch, "1400 there, 1450 back is seen: larger packets vanish"},
 		{"a narrow place that says so", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.mtu = sight.PathMTU{There: 1430, Back: 1430, Own: 1450}
-		}, "MTU end to end", OK, "larger packets than 1430 are refused on the way"},
+		}, "MTU end to end", Doubtful, "larger packets than 1430 are refused on the way"},
 		{"a blocked port", func(_ *Snapshot, _ *Ground, l *scripted) { l.mtu = errors.New("no answer from 10.244.0.1") }, "MTU end to end", Unproven, "no answer"},
 		{"another tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = ipip }, "encapsulation on the wire", Mismatch, "vxlan is claimed, ipip (3 frames) is seen"},
 		{"no right to see frames", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = errors.New("operation not permitted") }, "encapsulation on the wire", Unproven, "not permitted"},
@@ -215,13 +218,50 @@ func TestProveFails(t *testing.T) {
 				t.Errorf("no %s of %s with %q in %v", c.want, c.what, c.words, proofs)
 			}
 			f := Facts(v, after, proofs)
-			if narrow := strings.Contains(f[facts.KubeDoubts], "MTU end to end"); narrow != (c.want == OK && c.what == whatMTU) {
+			if doubted := strings.Contains(f[facts.KubeDoubts], c.what+" ("); doubted != (c.want == Doubtful) {
 				t.Errorf("doubts: %q", f[facts.KubeDoubts])
 			}
 			if (f[facts.KubeDisproved] != "") != (c.want == Mismatch) {
 				t.Errorf("disproved: %q", f[facts.KubeDisproved])
 			}
 		})
+	}
+}
+
+// TestProveCanal: as upstream ships it, its pods have the MTU of the node's device over a tunnel that takes less. It is
+// canal all the same, and its numbers have the doubt with them.
+func TestProveCanal(t *testing.T) {
+	s, err := Read(t.Context(), load(t, "testdata/clusters/canal.txtar").clients, ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, g, l := stage(t)
+	g.Profile = "canal"
+	for _, c := range []struct {
+		mtu    int
+		silent bool
+		want   []Proof
+	}{
+		{mtu: 1450},
+		{mtu: 1500, want: []Proof{{What: "MTU of the pod", Where: "pod-1", Result: Doubtful}, {What: "MTU of the pod", Where: "pod-2", Result: Doubtful}, {What: whatMTU, Where: "pod-to-pod/cross-node", Result: Doubtful}}},
+		{mtu: 1500, silent: true, want: []Proof{{What: "MTU of the pod", Where: "pod-1", Result: Doubtful}, {What: "MTU of the pod", Where: "pod-2", Result: Doubtful}, {What: whatMTU, Where: "pod-to-pod/cross-node", Result: Mismatch}}},
+	} {
+		l.sights["pod-1"], l.sights["pod-2"] = pod("n1", c.mtu), pod("n2", c.mtu)
+		l.mtu = sight.PathMTU{There: 1450, Back: 1450, Own: c.mtu, Silent: c.silent}
+		after, v, proofs := prove(t, s, g)
+		var got []Proof
+		for _, p := range proofs {
+			if p.Result == Doubtful || p.Result == Mismatch {
+				got = append(got, Proof{What: p.What, Where: p.Where, Result: p.Result})
+			}
+		}
+		if !slices.Equal(got, c.want) || v.Profile != "canal" {
+			t.Errorf("MTU %d, silent %v: %s: %v", c.mtu, c.silent, v.Profile, got)
+		}
+		doubts := Facts(v, after, proofs)[facts.KubeDoubts]
+		if c.want != nil && strings.Count(doubts, "MTU of the pod (pod-1, pod-2): at most 1450 is claimed, 1500 is seen") != 1 {
+			t.Errorf("MTU %d: doubts %q", c.mtu, doubts)
+		}
 	}
 }
 
@@ -296,7 +336,7 @@ func TestLookout(t *testing.T) {
 		t.Errorf("%+v", routes)
 	}
 	ns, err := kube.CoreV1().Namespaces().Get(t.Context(), "cnibench-r1-look", metav1.GetOptions{})
-	if err != nil || ns.Labels[labelManagedBy] != managedBy || ns.Labels[labelRun] != "r1" || ns.Annotations[annotationExpires] == "" {
+	if err != nil || ns.Labels[trait.LabelManagedBy] != trait.ManagedBy || ns.Labels[trait.LabelRun] != "r1" || ns.Annotations[trait.AnnotationExpires] == "" {
 		t.Errorf("%+v, %v", ns, err)
 	}
 	if err := l.Close(t.Context()); err != nil {
@@ -304,6 +344,40 @@ func TestLookout(t *testing.T) {
 	}
 	if _, err := kube.CoreV1().Namespaces().Get(t.Context(), "cnibench-r1-look", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the namespace is left: %v", err)
+	}
+}
+
+// TestLookoutPulls: the pods find what they are pulled with in their own namespace, before they are made.
+func TestLookoutPulls(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "registry"}, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}}
+	o := options
+	o.PullSecrets = []trait.PullSecret{{Namespace: "team", Name: "registry"}}
+	kube := fake.NewClientset(secret)
+	runner(kube, corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
+	pods := 0
+	kube.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		pods++
+		if refs := a.(k8stesting.CreateAction).GetObject().(*corev1.Pod).Spec.ImagePullSecrets; len(refs) != 1 || refs[0].Name != "registry" {
+			t.Errorf("pulled with %v", refs)
+		}
+		twin, err := kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), a.GetNamespace(), "registry")
+		if err != nil || twin.(*corev1.Secret).Labels[trait.LabelRun] != "r1" {
+			t.Errorf("%+v, %v", twin, err)
+		}
+		return false, nil, nil
+	})
+	if _, err := Post(t.Context(), Clients{Kube: kube}, o); err != nil || pods != 4 {
+		t.Errorf("%d pods, %v", pods, err)
+	}
+
+	kube = fake.NewClientset()
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if _, err := Post(ctx, Clients{Kube: kube}, o); err == nil || !strings.Contains(err.Error(), "image pull Secret registry in namespace team") {
+		t.Errorf("%v", err)
+	}
+	if list, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("left %v, %v", list.Items, err)
 	}
 }
 
@@ -333,6 +407,49 @@ func TestLookoutFails(t *testing.T) {
 		if list, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
 			t.Errorf("%s: left %v, %v", words, list.Items, err)
 		}
+	}
+}
+
+// TestLookoutWaitsNoLonger: a pod that stays as it is holds nobody up, and the error says how that is. Where nothing
+// else ends the waiting, the hour does.
+func TestLookoutWaitsNoLonger(t *testing.T) {
+	unscheduled := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available: 2 Insufficient cpu."},
+	}}
+	creating := corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{
+		{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
+	}}
+	for name, c := range map[string]struct {
+		status      corev1.PodStatus
+		node        bool
+		why, advice string
+	}{
+		"unscheduled": {unscheduled, false, "0/2 nodes are available: 2 Insufficient cpu.", ""},
+		"unheard of":  {corev1.PodStatus{Phase: corev1.PodPending}, false, "it was not scheduled", ""},
+		"not begun":   {corev1.PodStatus{Phase: corev1.PodPending}, true, "node n1 has not begun with it", adviceImage},
+		"creating":    {creating, true, "ContainerCreating", adviceImage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kube := fake.NewClientset()
+				kube.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
+					p := a.(k8stesting.CreateAction).GetObject().(*corev1.Pod)
+					if p.Status = c.status; c.node {
+						p.Spec.NodeName = "n1"
+					}
+					return false, nil, nil
+				})
+				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+				defer stop()
+				_, err := Post(ctx, Clients{Kube: kube}, options)
+				if err == nil || err.Error() != "pod node-1 does not run: "+c.why+": waited 3m0s" || hint.Of(err) != c.advice {
+					t.Errorf("%v, hint %q; want %q, %q", err, hint.Of(err), c.why, c.advice)
+				}
+				if list, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+					t.Errorf("left %v, %v", list.Items, err)
+				}
+			})
+		})
 	}
 }
 

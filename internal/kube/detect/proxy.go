@@ -102,16 +102,8 @@ func (d *detective) proxyPods() (mode, pods Claim) {
 	if w.Ready < w.Desired {
 		d.doubt("%s: %d of %d pods are ready", w, w.Ready, w.Desired)
 	}
-	for _, c := range w.Containers {
-		for i, a := range c.Args {
-			name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
-			if name == "proxy-mode" && !given && i+1 < len(c.Args) {
-				value = c.Args[i+1]
-			}
-			if name == "proxy-mode" && value != "" {
-				return Claim{value, w.String() + " --proxy-mode"}, pods
-			}
-		}
+	if mode := w.flag("proxy-mode"); mode != "" {
+		return Claim{mode, w.String() + " --proxy-mode"}, pods
 	}
 	if c, ok := d.configMap(w.Namespace, "kube-proxy", "kube-proxy-config"); ok {
 		if m, ok := proxyMode(c.Data); ok {

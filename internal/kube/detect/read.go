@@ -94,7 +94,8 @@ func (r *reader) nodes() error {
 		info := n.Status.NodeInfo
 		node := Node{Name: n.Name, Annotations: n.Annotations, Labels: n.Labels, PodCIDRs: n.Spec.PodCIDRs, BootID: info.BootID,
 			MachineID: info.MachineID, Kernel: info.KernelVersion, OS: info.OSImage, Arch: info.Architecture,
-			Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion, ProviderID: n.Spec.ProviderID}
+			Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion, ProviderID: n.Spec.ProviderID,
+			Cordoned: n.Spec.Unschedulable}
 		for _, c := range n.Status.Conditions {
 			node.Ready = node.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		}

@@ -49,6 +49,14 @@ type Node struct {
 	Kubelet     string
 	ProviderID  string
 	Ready       bool
+	// Cordoned is true for a node that the scheduler leaves alone.
+	Cordoned bool
+}
+
+// Linux says that the node's kubelet has not said that it is of another system.
+func (n Node) Linux() bool {
+	os := n.Labels["kubernetes.io/os"]
+	return os == "" || os == "linux"
 }
 
 // Workload is what runs a CNI's daemon or kube-proxy.

@@ -62,23 +62,13 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	r, err := recipe.Lookup(o.Profile)
+	out, params, err := render(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Name: Name(o.Profile), Kubeconfig: o.Kubeconfig, provider: p}
-	params := o.Params.WithDefaults()
-	params.Cluster = c.Name
-	out, err := recipe.Render(r, recipe.Kind, params, o.Install.Sets)
-	if err != nil {
+	c := &Cluster{Name: params.Cluster, Kubeconfig: o.Kubeconfig, provider: p}
+	if err := Absent(p, o.Profile); err != nil {
 		return nil, err
-	}
-	there, err := p.List()
-	if err != nil {
-		return nil, err
-	}
-	if slices.Contains(there, c.Name) {
-		return nil, hint.With(fmt.Errorf("there is a kind cluster %s already", c.Name), "kind delete cluster --name "+c.Name+" removes it")
 	}
 	o.Say("making kind cluster %s", c.Name)
 	if err := p.Create(c.Name, configOf(out), o.Kubeconfig); err != nil {
@@ -88,6 +78,55 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 		return nil, errors.Join(err, c.Close(ctx))
 	}
 	return c, nil
+}
+
+// Check returns an error that names every one of the profiles that Up cannot make a cluster for, each as a *RecipeError.
+func Check(profiles []string, o Options) error {
+	var faults []error
+	for _, o.Profile = range profiles {
+		if _, _, err := render(o); err != nil {
+			faults = append(faults, &RecipeError{o.Profile, err})
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Absent returns an error that names every one of the profiles whose cluster is there already.
+func Absent(p Provider, profiles ...string) error {
+	there, err := p.List()
+	if err != nil {
+		return hint.With(fmt.Errorf("kind: %w", err), "see whether the container engine answers: docker ps (or podman ps, nerdctl ps)")
+	}
+	var errs []error
+	for _, profile := range profiles {
+		if name := Name(profile); slices.Contains(there, name) {
+			errs = append(errs, hint.With(fmt.Errorf("there is a kind cluster %s already", name), "kind delete cluster --name "+name+" removes it"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RecipeError says that no kind cluster can be made for a profile.
+type RecipeError struct {
+	Profile string
+	Err     error
+}
+
+func (e *RecipeError) Error() string {
+	return fmt.Sprintf("no kind cluster for %s: %v", e.Profile, e.Err)
+}
+func (e *RecipeError) Unwrap() error { return e.Err }
+
+// render returns what is to be made for a profile, and the parameters that it is made by.
+func render(o Options) (out recipe.Rendered, params recipe.Params, err error) {
+	r, err := recipe.Lookup(o.Profile)
+	if err != nil {
+		return out, params, err
+	}
+	params = o.Params.WithDefaults()
+	params.Cluster = Name(o.Profile)
+	out, err = recipe.Render(r, recipe.Kind, params, o.Install.Sets)
+	return out, params, err
 }
 
 // configOf returns the configuration of the cluster itself.

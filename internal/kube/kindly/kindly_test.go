@@ -24,6 +24,7 @@ type fake struct {
 	clusters             map[string]string
 	server               string
 	createErr, deleteErr error
+	listErr              error
 }
 
 func (f *fake) List() ([]string, error) {
@@ -32,7 +33,7 @@ func (f *fake) List() ([]string, error) {
 		names = append(names, n)
 	}
 	slices.Sort(names)
-	return names, nil
+	return names, f.listErr
 }
 
 func (f *fake) Create(name, config, kubeconfig string) error {
@@ -132,6 +133,39 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Errorf("left: %v", c.fake.clusters)
 			}
 		})
+	}
+}
+
+// TestCheck names every profile that cannot be had, before anything is made.
+func TestCheck(t *testing.T) {
+	if err := Check([]string{"canal", "cilium-native"}, Options{}); err != nil {
+		t.Error(err)
+	}
+	err := Check([]string{"sriov", "canal", "macvlan", "nobody"}, Options{})
+	var one *RecipeError
+	if !errors.As(err, &one) || one.Profile != "sriov" {
+		t.Errorf("%v", err)
+	}
+	for _, want := range []string{"no kind cluster for sriov: ", "no kind cluster for macvlan: ", "no kind cluster for nobody: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestAbsent names every cluster that is somebody's, and how to ask an engine that does not answer.
+func TestAbsent(t *testing.T) {
+	f := &fake{clusters: map[string]string{Name("canal"): "mine", Name("ptp"): "mine"}}
+	err := Absent(f, "canal", "bridge", "ptp")
+	if err == nil || !strings.Contains(err.Error(), Name("canal")) || !strings.Contains(err.Error(), Name("ptp")) || strings.Contains(err.Error(), Name("bridge")) {
+		t.Errorf("%v", err)
+	}
+	if err := Absent(f, "bridge"); err != nil {
+		t.Error(err)
+	}
+	f.listErr = errors.New("no socket")
+	if err := Absent(f, "bridge"); err == nil || !strings.Contains(hint.Of(err), "docker ps") {
+		t.Errorf("%v, hint %q", err, hint.Of(err))
 	}
 }
 

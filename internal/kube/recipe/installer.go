@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cnibench/cnibench/internal/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/kube/trait"
 )
 
 // FieldManager is the name under which objects are applied; Label marks them with the profile that they are of.
@@ -43,6 +44,8 @@ type Options struct {
 	Source string
 	// Image has this program as /cnibench: what is read and written on nodes is by pods of it.
 	Image string
+	// PullSecrets are copied beside those pods, to pull it with. (optional)
+	PullSecrets []trait.PullSecret
 	// Timeout bounds each wait; 0 is ten minutes.
 	Timeout time.Duration
 	// DryRun is DryRunClient, DryRunServer or "".

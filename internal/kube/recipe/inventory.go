@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apply "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/cnibench/cnibench/internal/kube/trait"
 )
 
 // Where inventories are kept: as ConfigMaps of the namespace that every cluster has.
@@ -65,7 +67,7 @@ func (i *Installer) save(ctx context.Context, inv *inventory) error {
 		return err
 	}
 	m := apply.ConfigMap(inventoryPrefix+inv.Profile, inventoryNamespace).
-		WithLabels(map[string]string{inventoryLabel: "true", Label: inv.Profile, "app.kubernetes.io/managed-by": "cnibench"}).
+		WithLabels(map[string]string{inventoryLabel: "true", Label: inv.Profile, trait.LabelManagedBy: trait.ManagedBy}).
 		WithData(map[string]string{inventoryKey: string(text)})
 	_, err = i.client.CoreV1().ConfigMaps(inventoryNamespace).Apply(ctx, m, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/cnibench/cnibench/internal/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/kube/trait"
 )
 
 // Leftovers is the command of this program that prints a residue.Node of the node whose root is mounted at HostRoot.
@@ -137,8 +138,13 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 			err = gone
 		}
 	}()
+	like := metav1.ObjectMeta{Namespace: namespace.Name, Labels: trait.Owned()}
+	if err := trait.CopySecrets(ctx, i.client, i.PullSecrets, like); err != nil {
+		return nil, err
+	}
 	names := map[string]string{}
 	for node, p := range pods {
+		p.Spec.ImagePullSecrets = trait.Pulling(i.PullSecrets)
 		made, err := i.client.CoreV1().Pods(namespace.Name).Create(ctx, p, metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil {
 			return nil, fmt.Errorf("a pod on node %s: %w", node, err)
@@ -172,7 +178,7 @@ func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, e
 		return nil, err
 	}
 	if why := pullFails(end); why != "" {
-		return nil, fmt.Errorf("%s (give an image of this program with --image)", why)
+		return nil, fmt.Errorf("%s (give an image of this program with --image, and what its registry wants with --pull-secrets)", why)
 	}
 	text, err := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
 	if err == nil && end.Status.Phase == corev1.PodFailed {
@@ -192,13 +198,9 @@ func pullFails(p *corev1.Pod) string {
 }
 
 func lookNamespace(now time.Time) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "cnibench-look-",
-		Labels: map[string]string{
-			"app.kubernetes.io/managed-by": "cnibench", "cnibench.dev/run": "look", "pod-security.kubernetes.io/enforce": "privileged",
-		},
-		Annotations: map[string]string{"cnibench.dev/expires": now.Add(lookTTL).UTC().Format(time.RFC3339)},
-	}}
+	labels := trait.Labels("look")
+	labels["pod-security.kubernetes.io/enforce"] = "privileged"
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cnibench-look-", Labels: labels, Annotations: trait.Until(now.Add(lookTTL))}}
 }
 
 // nodePod is a pod on a node: of its network, with every right, and its root mounted, to be read or to be changed.
@@ -206,9 +208,9 @@ func nodePod(node, image string, readOnly bool) *corev1.Pod {
 	yes, no, root, grace, deadline := true, false, int64(0), int64(0), int64(lookLimit.Seconds())
 	below := corev1.MountPropagationHostToContainer
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-", Labels: map[string]string{"app.kubernetes.io/managed-by": "cnibench"}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-", Labels: trait.Owned()},
 		Spec: corev1.PodSpec{
-			Affinity: onNode(node), HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Affinity: trait.On(node), HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 			TerminationGracePeriodSeconds: &grace, ActiveDeadlineSeconds: &deadline,
 			Volumes: []corev1.Volume{{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ var flags = map[string]string{
 	"gateway":     "--gateway ADDRESS, the router of the nodes' subnet",
 	"range-first": "--pod-range CIDR, the part of the nodes' subnet that pods get",
 	"range-last":  "--pod-range CIDR, the part of the nodes' subnet that pods get",
-	"node-cidr":   "a podCIDR of the node (--pod-cidr has none left for it)",
+	"node-cidr":   "a podCIDR of every node",
 }
 
 // MissingError lists what a recipe needs to know and is not told.
@@ -68,11 +69,16 @@ type MissingError struct {
 	Profile, Variant string
 	// Flags say what to give, one for each parameter.
 	Flags []string
+	// Learnable says that a cluster can tell something of it.
+	Learnable bool
 }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s for %s: not told: %s", e.Profile, e.Variant, strings.Join(e.Flags, "; "))
 }
+
+// kindName is what kind takes as the name of a cluster.
+var kindName = regexp.MustCompile(`^[a-z0-9.-]+$`)
 
 // Check reports every fault of what is given.
 func (p Params) Check() error {
@@ -83,6 +89,12 @@ func (p Params) Check() error {
 		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || host == "" || bad != nil || n == 0 {
 			fault("--api-server %s: want HOST:PORT", p.APIServer)
 		}
+	}
+	if p.PodCIDR.IsValid() && !p.PodCIDR.Addr().Is4() {
+		fault("--pod-cidr %s: recipes give pods IPv4 addresses, want a network such as 10.244.0.0/16", p.PodCIDR)
+	}
+	if p.Cluster != "" && !kindName.MatchString(p.Cluster) {
+		fault("--cluster %q: kind takes small letters, digits, dots and hyphens", p.Cluster)
 	}
 	if p.MTU != 0 && (p.MTU < 576 || p.MTU > 65535) {
 		fault("--mtu %d: want 576 to 65535 bytes", p.MTU)
@@ -143,26 +155,39 @@ func underlay(mtu int) int {
 	return mtu
 }
 
+// What stands for that which differs between nodes, where they are not known. It is no address, so that no plugin takes it
+// and two nodes cannot hand out the same ones.
+const (
+	anyNode       = "NODE"
+	podCIDROfNode = "PODCIDR-OF-NODE"
+	firstOfNode   = "FIRST-OF-NODE"
+	lastOfNode    = "LAST-OF-NODE"
+)
+
 // nodes returns the cluster's nodes; where they are not known, one that stands for them.
 func (p Params) nodes() []Node {
 	if len(p.Nodes) > 0 {
 		return p.Nodes
 	}
-	n := Node{Name: "NODE"}
-	if p.PodCIDR.IsValid() && p.PodCIDR.Addr().Is4() && p.PodCIDR.Bits() <= 24 {
-		n.PodCIDR = netip.PrefixFrom(p.PodCIDR.Addr(), 24)
-	}
-	return []Node{n}
+	return []Node{{Name: anyNode}}
 }
 
 // ofNode returns what differs between nodes, for the one at index i.
 func (p Params) ofNode(i int) map[string]string {
 	nodes := p.nodes()
 	v := map[string]string{"node": nodes[i].Name}
+	first, last, shared := share(p.PodRange, i, len(nodes))
+	if len(p.Nodes) == 0 {
+		v["node-cidr"] = podCIDROfNode
+		if shared {
+			v["range-first"], v["range-last"] = firstOfNode, lastOfNode
+		}
+		return v
+	}
 	if nodes[i].PodCIDR.IsValid() {
 		v["node-cidr"] = nodes[i].PodCIDR.String()
 	}
-	if first, last, ok := share(p.PodRange, i, len(nodes)); ok {
+	if shared {
 		v["range-first"], v["range-last"] = first.String(), last.String()
 	}
 	return v

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kube/detect"
 	"github.com/cnibench/cnibench/internal/kube/recipe/planting"
+	"github.com/cnibench/cnibench/internal/kube/trait"
 )
 
 // planter is the name of what plants conflists, a DaemonSet of this program in a namespace of its own.
@@ -37,8 +38,21 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 		}
 		specs[a.Node] = string(text)
 	}
+	parts := planterObjects(planter(inv.Profile), i.image(), specs)
+	last := len(parts) - 1 // who pulls with the copies comes after them
+	daemons := parts[last].(*appsv1.DaemonSet)
+	daemons.Spec.Template.Spec.ImagePullSecrets = trait.Pulling(i.PullSecrets)
+	if i.DryRun == "" { // a dry run shows to nobody what is in a Secret
+		copies, err := trait.CopiesOf(ctx, i.client, i.PullSecrets, daemons.ObjectMeta)
+		if err != nil {
+			return err
+		}
+		for _, c := range copies {
+			parts = slices.Insert(parts, last, runtime.Object(c))
+		}
+	}
 	var objects []object
-	for _, o := range planterObjects(planter(inv.Profile), i.image(), specs) {
+	for _, o := range parts {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
 			return err
@@ -63,7 +77,7 @@ func routesFrom(node string, nodes []Node) []planting.Route {
 
 // planterObjects are the namespace, the specifications and the DaemonSet.
 func planterObjects(name, image string, specs map[string]string) []runtime.Object {
-	labels := map[string]string{"app": "cnibench-planter", "app.kubernetes.io/managed-by": "cnibench"}
+	labels := map[string]string{"app": "cnibench-planter", trait.LabelManagedBy: trait.ManagedBy}
 	return []runtime.Object{
 		&corev1.Namespace{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},

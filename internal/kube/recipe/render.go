@@ -69,7 +69,9 @@ func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error)
 		w.step(s)
 	}
 	if len(w.missing) > 0 {
-		return Rendered{}, &MissingError{Profile: r.Profile, Variant: v.Name, Flags: wanted(w.missing)}
+		return Rendered{}, &MissingError{
+			Profile: r.Profile, Variant: v.Name, Flags: wanted(w.missing), Learnable: slices.Contains(w.missing, "api-host"),
+		}
 	}
 	if len(w.errs) > 0 {
 		return Rendered{}, errors.Join(w.errs...)
@@ -200,7 +202,7 @@ func (r Rendered) Write(w io.Writer) error {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
-		fmt.Fprintf(&b, "# %d. %s\n", i+1, strings.Join(a.Story(), "\n#    "))
+		fmt.Fprintf(&b, "# %d. %s\n", i+1, strings.Join(append(a.Story(), a.differs()...), "\n#    "))
 		b.WriteString(a.Text)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -253,6 +255,22 @@ func (a Action) Story() []string {
 		return story
 	}
 	return nil
+}
+
+// differs says in lines what to write for the words that stand for what differs between nodes.
+func (a Action) differs() []string {
+	var story []string
+	if strings.Contains(a.Text, podCIDROfNode) {
+		story = append(story, "differs for each node: write its own podCIDR for "+podCIDROfNode)
+	}
+	if strings.Contains(a.Text, firstOfNode) {
+		story = append(story, "differs for each node: write the ends of its own share of --pod-range for "+firstOfNode+" and "+lastOfNode+",",
+			"such that no address is in two nodes' shares")
+	}
+	if len(story) > 0 {
+		story = append(story, "(with --context or --kubeconfig the cluster is asked, and each node's own is printed)")
+	}
+	return story
 }
 
 // ByHandError means that a variant is installed by files on the servers, which the API server cannot write.

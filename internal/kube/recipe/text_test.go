@@ -66,6 +66,45 @@ func TestCheckParams(t *testing.T) {
 	}
 }
 
+// TestUnknownNodes: where the nodes are not known nothing that differs between them has an address, and what to write is said.
+func TestUnknownNodes(t *testing.T) {
+	for profile, words := range map[string][]string{
+		"bridge": {podCIDROfNode}, "ptp": {podCIDROfNode},
+		"macvlan": {firstOfNode, lastOfNode}, "ipvlan": {firstOfNode, lastOfNode}, "sriov": {firstOfNode, lastOfNode},
+	} {
+		r, err := Lookup(profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := full()
+		p.Nodes = nil
+		out, err := Render(r, "", p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := out.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		documents(t, b.String())
+		for _, w := range append(words, "#    differs for each node") {
+			if !strings.Contains(b.String(), w) {
+				t.Errorf("%s lacks %q:\n%s", profile, w, b.String())
+			}
+		}
+		for _, address := range []string{"10.244.0.0/24", "192.168.7.129", "192.168.7.254"} {
+			if strings.Contains(b.String(), address) {
+				t.Errorf("%s: %s is printed as if it were every node's:\n%s", profile, address, b.String())
+			}
+		}
+		if p.PodRange = (netip.Prefix{}); words[0] == firstOfNode {
+			if _, err := Render(r, "", p, nil); err == nil || !strings.Contains(err.Error(), "--pod-range") {
+				t.Errorf("%s without a range: %v", profile, err)
+			}
+		}
+	}
+}
+
 // TestShare: the parts of a range are disjoint, inside it, and leave its first and last address free.
 func TestShare(t *testing.T) {
 	for _, text := range []string{"192.168.7.128/25", "10.0.0.0/28", "10.0.0.0/16"} {

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnibench/cnibench/internal/kube/trait"
 )
 
 // wait waits until what is installed carries pods: its workloads have rolled out, the nodes are ready, and a new pod on
@@ -214,9 +216,9 @@ func probe(node, image string) *corev1.Pod {
 	yes, no, user := true, false, int64(65532)
 	grace := int64(1) // with 0 the object would be gone before the pod is
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: probeName, Labels: map[string]string{"app.kubernetes.io/managed-by": "cnibench"}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: probeName, Labels: trait.Owned()},
 		Spec: corev1.PodSpec{
-			Affinity:    onNode(node),
+			Affinity:    trait.On(node),
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, RestartPolicy: corev1.RestartPolicyNever,
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, TerminationGracePeriodSeconds: &grace,
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
@@ -226,13 +228,6 @@ func probe(node, image string) *corev1.Pod {
 			}},
 		},
 	}
-}
-
-// onNode is the affinity for one node by its name.
-func onNode(node string) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}},
-	}}}
 }
 
 // patchProxy changes the DaemonSet kube-proxy.

@@ -1,0 +1,183 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// adviceBalancer is the way out where no load balancer serves a Service.
+const adviceBalancer = "a Service of type LoadBalancer needs a cloud's controller, MetalLB or the like, and perhaps --load-balancer-class; or leave the path out"
+
+// lookup returns the addresses of a host, as net.Resolver.LookupNetIP does. network is ip, ip4 or ip6.
+type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+// balancing is what became of a Service of type LoadBalancer: its address, or why it has none.
+type balancing struct {
+	// host is the name that the balancer gave instead of an address, "" if it gave an address.
+	host string
+	// mode is the ipMode of the address: VIP, the default, or Proxy.
+	mode corev1.LoadBalancerIPMode
+	why  string
+}
+
+// awaitBalancers returns when every Service of type LoadBalancer has an address, or has had the time for it. That one gets
+// none is no error: its paths are not served. The error is that nobody can be asked.
+func (c *Cluster) awaitBalancers(ctx context.Context) error {
+	waiting := slices.DeleteFunc(slices.Clone(c.layout.services), func(s serviceSpec) bool { return !s.Balancer() })
+	if len(waiting) == 0 {
+		return nil
+	}
+	c.options.Say("waiting for a load balancer, up to %s: whoever reaches its address reaches the servers of this run as long as it lasts", c.options.BalancerTimeout)
+	err := wait.PollUntilContextTimeout(ctx, beat, c.options.BalancerTimeout, true, func(ctx context.Context) (bool, error) {
+		var late []serviceSpec
+		for _, s := range waiting {
+			there, err := c.addressed(ctx, s)
+			if err != nil {
+				return false, err
+			}
+			if !there {
+				late = append(late, s)
+			}
+		}
+		waiting = late
+		return len(waiting) == 0, nil
+	})
+	if err != nil && (ctx.Err() != nil || !wait.Interrupted(err)) {
+		return fmt.Errorf("wait for a load balancer: %w", inWords(cause(ctx, err)))
+	}
+	for _, s := range waiting {
+		c.giveUp(ctx, s)
+	}
+	return nil
+}
+
+// addressed notes the address of a Service, and says whether it has one of the wanted family yet.
+func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err error) {
+	r := c.services[s.key()]
+	svc, err := c.client.CoreV1().Services(c.id().namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
+	if err != nil {
+		if ctx.Err() == nil && passing(err) {
+			return false, nil
+		}
+		return false, err
+	}
+	for _, in := range svc.Status.LoadBalancer.Ingress {
+		address, why := c.entrance(ctx, in)
+		if why != "" {
+			r.balancing.why = why
+			continue
+		}
+		r.address, r.balancing = address, balancing{host: in.Hostname, mode: corev1.LoadBalancerIPModeVIP}
+		if in.IPMode != nil {
+			r.balancing.mode = *in.IPMode
+		}
+		there = true
+		break
+	}
+	c.services[s.key()] = r
+	return there, nil
+}
+
+// entrance returns the address of one way in, resolved here if it is a name, or why it is of no use.
+func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (address, why string) {
+	family := c.options.Family
+	if in.IP != "" {
+		if pickFamily([]string{in.IP}, family) == "" {
+			return "", fmt.Sprintf("%s is not IPv%d", in.IP, family)
+		}
+		return in.IP, ""
+	}
+	if in.Hostname == "" {
+		return "", "it has neither an address nor a name"
+	}
+	network := "ip"
+	if family != 0 {
+		network += fmt.Sprint(family)
+	}
+	found, err := c.lookup(ctx, network, in.Hostname)
+	switch {
+	case err != nil:
+		return "", fmt.Sprintf("its name %s cannot be resolved here: %v", in.Hostname, err)
+	case len(found) == 0:
+		return "", fmt.Sprintf("its name %s has no address of that family", in.Hostname)
+	}
+	return found[0].Unmap().String(), ""
+}
+
+// giveUp notes why a Service is without an address: what was found last, or else the last warning about it.
+func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
+	r := c.services[s.key()]
+	seen := r.balancing.why
+	if seen == "" {
+		seen = c.warned(ctx, c.id().namespace(s.Host), s.Name)
+	}
+	if seen != "" {
+		seen = " (" + seen + ")"
+	}
+	class := ""
+	if c.options.BalancerClass != "" {
+		class = " of class " + c.options.BalancerClass
+	}
+	r.balancing.why = fmt.Sprintf("no load balancer%s gave the Service an address within %s%s: %s", class, c.options.BalancerTimeout.Round(time.Second), seen, adviceBalancer)
+	r.address = ""
+	c.services[s.key()] = r
+}
+
+// balancers returns the Services of type LoadBalancer that have an address, in their order.
+func (c *Cluster) balancers() []reachable {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []reachable
+	for _, s := range c.layout.services {
+		if r := c.services[s.key()]; s.Balancer() && r.address != "" {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// balancerFact says of Services of type LoadBalancer where they are entered, and what was asked for; "" without one.
+func (c *Cluster) balancerFact() string {
+	var parts []string
+	for _, r := range c.balancers() {
+		s := r.address
+		if r.balancing.host != "" {
+			s = r.balancing.host + " = " + s
+		}
+		if s += ", ipMode " + string(r.balancing.mode); !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	if c.options.BalancerClass != "" {
+		parts = append(parts, "class "+c.options.BalancerClass)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.options.ServiceAnnotations)) {
+		parts = append(parts, name+"="+c.options.ServiceAnnotations[name])
+	}
+	return strings.Join(parts, "; ")
+}
+
+// balancerWay says which part of the way to a balancer's address is measured; "" without one.
+func (c *Cluster) balancerWay() string {
+	all := c.balancers()
+	vip := func(r reachable) bool { return r.balancing.mode == corev1.LoadBalancerIPModeVIP }
+	switch {
+	case len(all) == 0:
+		return ""
+	case slices.ContainsFunc(all, vip):
+		return "the client is on a node of the cluster, whose own Service rules serve an address of ipMode VIP: the way to the balancer and through it is not part of what is measured"
+	}
+	return "by way of the balancer: nodes have no rules for an address of ipMode Proxy"
+}
