@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/kube/recipe"
 	"github.com/cnibench/cnibench/internal/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -32,7 +35,9 @@ func (p *program) cniCommand() *cobra.Command {
 
 // recipeArgs are the flags that fill a recipe in.
 type recipeArgs struct {
-	where                                                clusterArgs
+	where clusterArgs
+	// own are the pods of this program on the nodes.
+	own                                                  podArgs
 	variant, api, podCIDR, device, subnet, gateway, pods string
 	cluster                                              string
 	mtu                                                  int
@@ -44,7 +49,7 @@ func (a *recipeArgs) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.variant, "for", "", "`way` to install it: helm, operator, manifest, conflist, rke2 or kind (default the recipe's first)")
 	f.StringArrayVar(&a.sets, "set", nil, "`key=value` as helm --set takes it, over the recipe's values of the chart")
-	f.StringVar(&a.podCIDR, "pod-cidr", "", "`range` of all pods (default what the cluster says, else 10.244.0.0/16)")
+	f.StringVar(&a.podCIDR, "pod-cidr", "", "IPv4 `range` of all pods (default what the cluster says; 10.244.0.0/16 where none is asked)")
 	f.StringVar(&a.api, "api-server", "", "`host:port` where the API server answers without any Service's help (default what the cluster says)")
 	f.IntVar(&a.mtu, "mtu", 0, "`bytes` of the nodes' devices; 0 lets the CNI find it out")
 	f.StringVar(&a.device, "device", "", "`name` of the nodes' device towards one another, for macvlan, ipvlan and sriov")
@@ -67,7 +72,7 @@ func (a *recipeArgs) params() (recipe.Params, error) {
 		}
 		var err error
 		if *into, err = netip.ParsePrefix(text); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", flag, err))
+			errs = append(errs, fmt.Errorf("%s %q: want a network such as 10.244.0.0/16", flag, text))
 		}
 	}
 	prefix("--pod-cidr", a.podCIDR, &p.PodCIDR)
@@ -76,7 +81,7 @@ func (a *recipeArgs) params() (recipe.Params, error) {
 	if a.gateway != "" {
 		var err error
 		if p.Gateway, err = netip.ParseAddr(a.gateway); err != nil {
-			errs = append(errs, fmt.Errorf("--gateway: %w", err))
+			errs = append(errs, fmt.Errorf("--gateway %q: want an address such as 192.0.2.1", a.gateway))
 		}
 	}
 	if err := p.Check(); err != nil {
@@ -85,17 +90,64 @@ func (a *recipeArgs) params() (recipe.Params, error) {
 	return p, errors.Join(errs...)
 }
 
+// lookup returns the recipe of a profile, with the other flags seen through as well, and what is wrong beside them: every
+// fault is told before a cluster is asked.
+func (a *recipeArgs) lookup(profile string, faults ...error) (recipe.Recipe, error) {
+	r, err := recipeOf(profile)
+	if err == nil {
+		_, err = r.Variant(a.variant)
+	}
+	_, wrong := a.params()
+	faults = append([]error{err, wrong}, append(faults, a.own.check()...)...)
+	if err := errors.Join(faults...); err != nil {
+		return r, usage(err)
+	}
+	return r, nil
+}
+
+// recipeOf returns the recipe of a profile. The name of none is judged as in a plan, which knows the nearest one.
+func recipeOf(name string) (recipe.Recipe, error) {
+	if _, known := profile.Lookup(name); known {
+		return recipe.Lookup(name)
+	}
+	want := plan.Default()
+	want.Profiles = []string{name}
+	return recipe.Recipe{}, hint.With(want.Validate(), "cnibench cni list names those that can be installed")
+}
+
+// installFaults returns what is wrong with how to install, which only flags say.
+func installFaults(o recipe.Options) []error {
+	var faults []error
+	if o.DryRun != "" && o.DryRun != recipe.DryRunClient && o.DryRun != recipe.DryRunServer {
+		faults = append(faults, fmt.Errorf("--dry-run %q: want %s or %s", o.DryRun, recipe.DryRunClient, recipe.DryRunServer))
+	}
+	if o.Timeout <= 0 {
+		faults = append(faults, fmt.Errorf("--timeout %v: want more than 0", o.Timeout))
+	}
+	if o.Source != "" {
+		if _, err := os.Stat(o.Source); err != nil {
+			faults = append(faults, fmt.Errorf("--chart: %w", err))
+		}
+	}
+	return faults
+}
+
 // installer returns one for the cluster that the flags name.
 func (p *program) installer(a recipeArgs, o recipe.Options) (*recipe.Installer, error) {
 	var err error
 	if o.Params, err = a.params(); err != nil {
 		return nil, usage(err)
 	}
-	o.For, o.Sets, o.Say = a.variant, a.sets, p.say
-	c, err := kube.Connect(a.where.options(p.say))
+	if err := errors.Join(a.own.check()...); err != nil {
+		return nil, usage(err)
+	}
+	reach := a.where.options(p.say)
+	reach.PullSecrets = a.own.pull
+	c, err := kube.Connect(reach)
 	if err != nil {
 		return nil, configError(err)
 	}
+	o.For, o.Sets, o.Say, o.Image, o.PullSecrets = a.variant, a.sets, p.say, a.own.image, c.PullSecrets()
 	i, err := recipe.NewInstaller(c.Config(), o)
 	if err != nil {
 		return nil, usage(err)
@@ -132,8 +184,10 @@ func (p *program) cniListCommand() *cobra.Command {
 }
 
 const cniShowLong = `Print exactly what would be applied to install a profile: values of a Helm chart, objects, files, as one YAML stream whose
-comments say where each belongs and why each value is what it is. What depends on the cluster is taken from the flags or,
-with --context or --kubeconfig, asked of the cluster. Nothing is changed.
+comments say where each belongs and why each value is what it is. What depends on the cluster is taken from the flags. A
+cluster is asked with --context or --kubeconfig; without them only if --api-server is needed and not given, by the
+kubeconfig that kubectl would take. Where none is asked, words in capitals stand for what differs between nodes. Nothing is
+changed.
 
 "cnibench check --config" says of the output what is in force with it.`
 
@@ -157,9 +211,9 @@ func (p *program) cniShowCommand() *cobra.Command {
 
 // rendered fills a recipe in from the flags, or with the help of the cluster that they name.
 func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (recipe.Rendered, error) {
-	r, err := recipe.Lookup(profile)
+	r, err := a.lookup(profile)
 	if err != nil {
-		return recipe.Rendered{}, usage(err)
+		return recipe.Rendered{}, err
 	}
 	if a.where != (clusterArgs{}) {
 		i, err := p.installer(a, recipe.Options{})
@@ -170,14 +224,33 @@ func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (r
 	}
 	given, err := a.params()
 	if err != nil {
-		return recipe.Rendered{}, usage(err)
+		return recipe.Rendered{}, err
 	}
 	out, err := recipe.Render(r, a.variant, given.WithDefaults(), a.sets)
 	var missing *recipe.MissingError
-	if err != nil && !errors.As(err, &missing) {
-		err = usage(err)
+	switch {
+	case err == nil:
+		return out, nil
+	case !errors.As(err, &missing):
+		return out, usage(err)
+	case !missing.Learnable:
+		return out, err
 	}
-	return out, err
+	return p.learned(ctx, a, profile, err)
+}
+
+// learned fills a recipe in with the help of the cluster that kubectl would ask. Why it could not is told with what is missing.
+func (p *program) learned(ctx context.Context, a recipeArgs, profile string, missing error) (recipe.Rendered, error) {
+	var out recipe.Rendered
+	i, err := p.installer(a, recipe.Options{})
+	if err == nil {
+		out, err = i.Prepare(ctx, profile)
+	}
+	var still *recipe.MissingError
+	if err == nil || ctx.Err() != nil || errors.As(err, &still) {
+		return out, err
+	}
+	return out, fmt.Errorf("%w; and no cluster tells it: %w", missing, err)
 }
 
 // recipeError makes what was asked for wrongly bad input, with the way out.
@@ -188,7 +261,10 @@ func recipeError(err error) error {
 	var byHand *recipe.ByHandError
 	switch {
 	case errors.As(err, &missing):
-		return usage(hint.With(err, "--context asks the cluster for what it can tell"))
+		if !missing.Learnable {
+			return usage(err)
+		}
+		return usage(hint.With(err, "give it, or name a cluster that tells it by --context, --kubeconfig or KUBECONFIG"))
 	case errors.As(err, &refused):
 		return usage(hint.With(err, "mend what is listed, or install on top of it with --force: what is measured then is not that profile alone"))
 	case errors.As(err, &absent), errors.As(err, &byHand):
@@ -206,7 +282,10 @@ func oneProfile(cmd *cobra.Command, args []string) error {
 }
 
 // recipeNames lets the shell complete the name of a profile that has a recipe.
-func recipeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func recipeNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	all, _ := recipe.All() // the data is tested; without it there is nothing to complete
 	var names []string
 	for _, r := range all {
@@ -232,6 +311,9 @@ func (p *program) cniInstallCommand() *cobra.Command {
 		Example:           "  cnibench cni install flannel-vxlan --dry-run server\n  cnibench cni install cilium-native --stop-kube-proxy --chart ./charts",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Out = p.stdout
+			if _, err := a.lookup(args[0], installFaults(o)...); err != nil {
+				return err
+			}
 			i, err := p.installer(a, o)
 			if err != nil {
 				return err
@@ -246,7 +328,7 @@ func (p *program) cniInstallCommand() *cobra.Command {
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
 	f.BoolVar(&o.Force, "force", false, "install although something speaks against it")
 	f.BoolVar(&o.StopProxy, "stop-kube-proxy", false, "stop the DaemonSet kube-proxy where the profile replaces it; uninstall starts it again")
-	f.StringVar(&o.Image, "image", "", "`image` of this program, for pods that look at the nodes and write their CNI configuration")
+	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes and write their CNI configuration")
 	complete(cmd, "dry-run", func() []string { return []string{recipe.DryRunClient, recipe.DryRunServer} })
 	return cmd
 }
@@ -260,6 +342,9 @@ func (p *program) cniUninstallCommand() *cobra.Command {
 deleting it takes neither devices nor rules off the nodes. Those are only seen with --image, an image of this program.`,
 		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := a.lookup(args[0], installFaults(o)...); err != nil {
+				return err
+			}
 			i, err := p.installer(a, o)
 			if err != nil {
 				return err
@@ -276,7 +361,7 @@ deleting it takes neither devices nor rules off the nodes. Those are only seen w
 	}
 	a.where.bind(cmd)
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
-	cmd.Flags().StringVar(&o.Image, "image", "", "`image` of this program, for pods that look at the nodes")
+	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
 	return cmd
 }
 
@@ -295,7 +380,7 @@ what is installed now is not listed. The exit code is 3 if there is something. W
 			if format != "text" && format != "json" {
 				return usageOf(cmd, fmt.Errorf("unknown format %q: want text or json", format))
 			}
-			if remove && o.Image == "" {
+			if remove && a.own.image == "" {
 				return usageOf(cmd, errors.New("--remove needs --image, an image of this program: who does not look at the nodes cannot clean them"))
 			}
 			i, err := p.installer(a, o)
@@ -323,8 +408,9 @@ what is installed now is not listed. The exit code is 3 if there is something. W
 		},
 	}
 	a.where.bind(cmd)
-	cmd.Flags().StringVar(&o.Image, "image", "", "`image` of this program, for pods that look at the nodes")
+	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
 	cmd.Flags().StringVarP(&format, "format", "f", format, "text or json: `form` of the output")
+	complete(cmd, "format", func() []string { return []string{"text", "json"} })
 	cmd.Flags().BoolVar(&remove, "remove", false, "run the commands, in the nodes' own root, and take the rest away through the API")
 	return cmd
 }

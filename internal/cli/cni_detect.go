@@ -14,12 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kube/detect"
 )
 
-const (
-	// detectLimit bounds a detection, with pods that are waited for.
-	detectLimit = 5 * time.Minute
-	// lookoutLimit bounds the removal of those pods, also after an interrupt.
-	lookoutLimit = time.Minute
-)
+// detectLimit bounds a detection, with pods that are waited for.
+const detectLimit = 5 * time.Minute
 
 // detectFormats write what was found, by name.
 var detectFormats = map[string]func(io.Writer, detect.Finding) error{"text": detect.Text, "json": detect.JSON}
@@ -28,7 +24,7 @@ var detectFormats = map[string]func(io.Writer, detect.Finding) error{"text": det
 type detectArgs struct {
 	where  clusterArgs
 	format string
-	image  string
+	pods   podArgs
 	nodes  []string
 }
 
@@ -48,13 +44,19 @@ func (p *program) cniDetectCommand() *cobra.Command {
 		Example: "  cnibench cni detect\n  cnibench cni detect --context prod -f json\n  cnibench cni detect --image registry.example/cnibench:1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case detectFormats[a.format] == nil:
-				return usageOf(cmd, fmt.Errorf("unknown format %q: want text or json", a.format))
-			case len(a.nodes) > 2:
-				return usageOf(cmd, fmt.Errorf("--nodes has %d names: want one or two", len(a.nodes)))
-			case len(a.nodes) > 0 && a.image == "":
-				return usageOf(cmd, errors.New("--nodes goes with --image"))
+			var faults []error
+			if detectFormats[a.format] == nil {
+				faults = append(faults, fmt.Errorf("unknown format %q: want text or json", a.format))
+			}
+			if len(a.nodes) > 2 {
+				faults = append(faults, fmt.Errorf("--nodes has %d names: want one or two", len(a.nodes)))
+			}
+			if len(a.nodes) > 0 && a.pods.image == "" {
+				faults = append(faults, errors.New("--nodes goes with --image"))
+			}
+			faults = append(faults, a.pods.check()...)
+			if err := errors.Join(faults...); err != nil {
+				return usageOf(cmd, err)
 			}
 			return p.cniDetect(cmd.Context(), a)
 		},
@@ -62,7 +64,7 @@ func (p *program) cniDetectCommand() *cobra.Command {
 	a.where.bind(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&a.format, "format", "f", a.format, "`format`: text or json")
-	f.StringVar(&a.image, "image", "", "`image` of cnibench: look at nodes from pods, too")
+	a.pods.bind(cmd, "`image` of cnibench: look at nodes from pods, too")
 	f.StringSliceVar(&a.nodes, "nodes", nil, "with --image: the one or two `nodes` to look at (default the first two that are ready)")
 	complete(cmd, "format", func() []string { return []string{"text", "json"} })
 	return cmd
@@ -71,21 +73,25 @@ func (p *program) cniDetectCommand() *cobra.Command {
 func (p *program) cniDetect(parent context.Context, a detectArgs) error {
 	ctx, stop := context.WithTimeout(parent, detectLimit)
 	defer stop()
-	cluster, err := kube.Connect(a.where.options(p.say))
-	if err != nil {
+	o := a.where.options(p.say)
+	o.PullSecrets = a.pods.pull
+	s := site{context: a.where.context, kubeconfig: a.where.kubeconfig}
+	var err error
+	if s.cluster, err = kube.Connect(o); err != nil {
 		return configError(err)
 	}
-	clients, err := detect.ClientsOf(cluster.Config())
-	if err != nil {
+	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {
 		return err
 	}
-	s, err := detect.Read(ctx, clients, detect.ReadOptions{})
-	if err != nil {
+	if s.snapshot, err = detect.Read(ctx, s.clients, detect.ReadOptions{}); err != nil {
 		return err
 	}
-	f := detect.Finding{Verdict: detect.Detect(s)}
-	if a.image != "" {
-		if f, err = p.prove(ctx, clients, s, a); err != nil {
+	f := detect.Finding{Verdict: detect.Detect(s.snapshot)}
+	if a.pods.image != "" {
+		look := detect.LookoutOptions{
+			Run: s.cluster.Run(), Image: a.pods.image, PullSecrets: s.cluster.PullSecrets(), Nodes: a.nodes, Pods: true, TTL: 2 * detectLimit,
+		}
+		if f, err = p.prove(ctx, &s, look); err != nil {
 			return err
 		}
 	}
@@ -102,36 +108,37 @@ func (p *program) cniDetect(parent context.Context, a detectArgs) error {
 }
 
 // prove posts lookouts on the nodes, has them look, and takes them away again.
-func (p *program) prove(ctx context.Context, clients detect.Clients, s detect.Snapshot, a detectArgs) (found detect.Finding, err error) {
-	nodes := a.nodes
-	if len(nodes) == 0 {
-		nodes = firstReady(s.Nodes, 2)
+func (p *program) prove(ctx context.Context, s *site, o detect.LookoutOptions) (found detect.Finding, err error) {
+	if len(o.Nodes) == 0 {
+		o.Nodes = firstReady(s.snapshot.Nodes, 2)
 	}
-	if len(nodes) == 0 {
-		return found, errors.New("no ready node is known to look at: name one by --nodes")
+	if len(o.Nodes) == 0 {
+		return found, errors.New("no ready Linux node is known to look at: name one by --nodes")
 	}
-	p.say("looking at %v from pods", nodes)
-	post, err := detect.Post(ctx, clients, detect.LookoutOptions{Run: kube.RunID(), Image: a.image, Nodes: nodes, Pods: true, TTL: 2 * detectLimit})
-	if err != nil {
-		return found, err
-	}
-	defer func() {
-		limit, stop := context.WithTimeout(context.WithoutCancel(ctx), lookoutLimit)
-		defer stop()
-		err = errors.Join(err, post.Close(limit))
-	}()
-	_, v, proofs, err := detect.Prove(ctx, s, detect.Ground{Ends: post.Ends(), Routes: post.Routes()})
-	return detect.Finding{Verdict: v, Proofs: proofs}, err
+	p.say("looking at %v from pods", o.Nodes)
+	err = p.fromLookouts(ctx, s, o, func(post *detect.Lookout) (err error) {
+		_, found.Verdict, found.Proofs, err = detect.Prove(ctx, s.snapshot, detect.Ground{Ends: post.Ends(), Routes: post.Routes()})
+		return err
+	})
+	return found, err
 }
 
-// firstReady returns the names of the first n nodes, in order, that are ready.
+// firstReady returns the names of the first n nodes with Linux, in order, that are ready. Cordoned ones come last: they are
+// looked at all the same where there are no others.
 func firstReady(nodes []detect.Node, n int) []string {
-	var names []string
+	var names, cordoned []string
 	for _, node := range nodes {
-		if node.Ready {
+		if !node.Ready || !node.Linux() {
+			continue
+		}
+		if node.Cordoned {
+			cordoned = append(cordoned, node.Name)
+		} else {
 			names = append(names, node.Name)
 		}
 	}
 	slices.Sort(names)
+	slices.Sort(cordoned)
+	names = append(names, cordoned...)
 	return names[:min(n, len(names))]
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
-	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/run"
 )
 
 func TestNodeOf(t *testing.T) {
@@ -57,22 +55,5 @@ func TestClaimGroups(t *testing.T) {
 	}
 	if _, err := os.Stat(tree); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is left: %v", tree, err)
-	}
-}
-
-// TestTwoPlaces: a name with a context is of a cluster.
-func TestTwoPlaces(t *testing.T) {
-	here, there := &labEnvironment{}, &clusterEnvironment{}
-	e := &twoPlaces{lab: here, clusters: there}
-	for name, want := range map[string]run.Environment{
-		"host": here, "host" + plan.TwinSuffix: here, "flannel-vxlan": here,
-		"host@a": there, "host@a" + plan.TwinSuffix: there, "flannel-vxlan@a": there,
-	} {
-		if e.of(name) != want {
-			t.Errorf("%s is in the other place", name)
-		}
-	}
-	if _, err := e.Full("host@a"); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("full tables of a cluster: %v", err)
 	}
 }

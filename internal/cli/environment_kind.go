@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/kube/kind"
 	"github.com/cnibench/cnibench/internal/kube/kindly"
@@ -26,18 +27,13 @@ type kindEnvironment struct {
 // raiseKind makes a kind cluster for each profile of a plan, with this program's image in it. All stand at the same time,
 // so that their trials interleave.
 func (p *program) raiseKind(ctx context.Context, want plan.Plan, say func(string, ...any)) (*kindEnvironment, plan.Plan, error) {
+	names := kindProfiles(want)
 	engine, err := kindly.Engine()
+	if err == nil {
+		err = kindly.Absent(engine, names...)
+	}
 	if err != nil {
 		return nil, want, err
-	}
-	var names []string
-	for _, name := range want.Profiles {
-		if !bareProfile(name) {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 || slices.Contains(names, plan.Detected) {
-		return nil, want, usage(errors.New("which profiles are to have a kind cluster is not said: name some by --profiles (cnibench cni list)"))
 	}
 	e := &kindEnvironment{}
 	if e.dir, err = os.MkdirTemp("", "cnibench-kind-"); err != nil {
@@ -51,6 +47,20 @@ func (p *program) raiseKind(ctx context.Context, want plan.Plan, say func(string
 		return nil, want, takeDown(ctx, e, err)
 	}
 	return e, want, nil
+}
+
+// kindProfiles are those of a plan that get a cluster each.
+func kindProfiles(p plan.Plan) []string {
+	return slices.DeleteFunc(slices.Clone(p.Profiles), bareProfile)
+}
+
+// checkKind returns an error that names every profile of a plan that no kind cluster can be made for.
+func checkKind(p plan.Plan) error {
+	if p.Environment != plan.EnvKind {
+		return nil
+	}
+	err := kindly.Check(kindProfiles(p), kindly.Options{})
+	return hint.With(err, "make a cluster with what it needs (cnibench cni install --help), and measure it by --env kubernetes")
 }
 
 // raise makes the clusters.

@@ -42,8 +42,8 @@ type site struct {
 	// broken says which claims about it were disproved, "" if none.
 	broken string
 	facts  facts.Facts
-	// silent are paths to Services at which nothing answered, with the reason.
-	silent map[string]error
+	// silent are the routes on which nothing answered, with the reason.
+	silent map[kube.Route]error
 }
 
 // of returns the profiles of a site, without its context.
@@ -51,7 +51,7 @@ func (e *clusterEnvironment) of(s *site) []string {
 	var names []string
 	for _, name := range e.plan.Measured() {
 		base, _ := plan.CutContext(name)
-		if e.at(name) == s && (bareProfile(base) || base == s.profile) {
+		if e.at(name) == s && (bareProfile(base) || strings.TrimSuffix(base, plan.TwinSuffix) == s.profile) {
 			names = append(names, base)
 		}
 	}
@@ -79,7 +79,7 @@ func (p *program) raiseSites(ctx context.Context, want plan.Plan, sites []*site,
 	e := &clusterEnvironment{sites: sites}
 	found := map[string]string{}
 	for _, s := range sites {
-		if err := s.find(ctx, want, say); err != nil {
+		if err := p.find(ctx, s, want, say); err != nil {
 			return nil, want, s.named(err)
 		}
 		found[s.context] = s.profile
@@ -97,8 +97,8 @@ func (p *program) raiseSites(ctx context.Context, want plan.Plan, sites []*site,
 	return e, e.plan, nil
 }
 
-// find connects to the cluster, sees that this user may do what a run does, and looks at what runs there.
-func (s *site) find(ctx context.Context, want plan.Plan, say func(string, ...any)) error {
+// find connects to the cluster of s, sees that this user may do what a run does, and looks at what runs there.
+func (p *program) find(ctx context.Context, s *site, want plan.Plan, say func(string, ...any)) error {
 	o, err := clusterOptions(want, s.kubeconfig, s.context, say)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s *site) find(ctx context.Context, want plan.Plan, say func(string, ...any
 	}
 	s.verdict = detect.Detect(s.snapshot)
 	if s.verdict.CNI == "" && want.Cluster.Inspect {
-		if err := s.lookAtNodes(ctx, want); err != nil {
+		if err := p.lookAtNodes(ctx, s, want); err != nil {
 			return err
 		}
 	}
@@ -127,23 +127,46 @@ func (s *site) find(ctx context.Context, want plan.Plan, say func(string, ...any
 }
 
 // lookAtNodes finds out on two nodes what no object of the cluster tells: plugins without a daemon are in a file there.
-func (s *site) lookAtNodes(ctx context.Context, want plan.Plan) (err error) {
-	o := detect.LookoutOptions{Run: s.cluster.Run(), Image: imageOf(want), Family: want.Lab.Family}
-	for _, n := range s.snapshot.Nodes[:min(2, len(s.snapshot.Nodes))] {
-		o.Nodes = append(o.Nodes, n.Name)
+func (p *program) lookAtNodes(ctx context.Context, s *site, want plan.Plan) (err error) {
+	o := s.lookouts(want)
+	if o.Nodes = firstReady(s.snapshot.Nodes, 2); len(o.Nodes) == 0 {
+		return withoutInspect(errors.New("no ready Linux node is known to look at"))
 	}
+	return withoutInspect(p.fromLookouts(ctx, s, o, func(post *detect.Lookout) (err error) {
+		s.snapshot, s.verdict, _, err = detect.Prove(ctx, s.snapshot, detect.Ground{Ends: post.Ends()})
+		return err
+	}))
+}
+
+// fromLookouts posts lookouts, lets them look, and takes them away again.
+func (p *program) fromLookouts(ctx context.Context, s *site, o detect.LookoutOptions, look func(*detect.Lookout) error) (err error) {
+	gone := p.leaves(s.leftovers())
 	post, err := detect.Post(ctx, s.clients, o)
 	if err != nil {
-		return withoutInspect(err)
+		return err
 	}
-	defer func() { err = takeDown(ctx, post, err) }()
-	s.snapshot, s.verdict, _, err = detect.Prove(ctx, s.snapshot, detect.Ground{Ends: post.Ends()})
-	return err
+	defer func() {
+		left := takeDown(ctx, post, nil)
+		if left == nil {
+			gone()
+		}
+		err = errors.Join(err, left)
+	}()
+	return look(post)
+}
+
+// lookouts are those of a run, with their nodes yet to be said.
+func (s *site) lookouts(want plan.Plan) detect.LookoutOptions {
+	return detect.LookoutOptions{Run: s.cluster.Run(), Image: imageOf(want), PullSecrets: s.cluster.PullSecrets(), Family: want.Lab.Family}
 }
 
 // withoutInspect says how to do without lookouts.
 func withoutInspect(err error) error {
-	return hint.With(err, "leave out --inspect: some of what runs there stays unproven then")
+	advice := "leave out --inspect: some of what runs there stays unproven then"
+	if first := hint.Of(err); first != "" {
+		advice = first + "; or " + advice
+	}
+	return hint.With(err, advice)
 }
 
 // nameOf is what a profile is called that may not be of the catalogue.
@@ -177,7 +200,8 @@ func (s *site) raise(ctx context.Context, want plan.Plan, profiles []string, say
 
 // inspect proves with pods that may see more than those that measure, which are gone again before anything is measured.
 func (s *site) inspect(ctx context.Context, want plan.Plan, ground detect.Ground) (err error) {
-	o := detect.LookoutOptions{Run: s.cluster.Run(), Image: imageOf(want), Nodes: s.cluster.Nodes(), Family: want.Lab.Family}
+	o := s.lookouts(want)
+	o.Nodes = s.cluster.Nodes()
 	post, err := detect.Post(ctx, s.clients, o)
 	if err != nil {
 		return withoutInspect(err)
@@ -219,14 +243,8 @@ func (s *site) named(err error) error {
 
 // leftovers says what a run that is not let finish leaves there, and how to remove it.
 func (s *site) leftovers() string {
-	how := "cnibench kube clean --run " + s.cluster.Run()
-	if s.context != "" {
-		how += " --context " + s.context
-	}
-	if s.kubeconfig != "" {
-		how += " --kubeconfig " + s.kubeconfig
-	}
-	return fmt.Sprintf("run %s is still in the cluster; remove it: %s", s.cluster.Run(), how)
+	run, where := s.cluster.Run(), clusterArgs{kubeconfig: s.kubeconfig, context: s.context}
+	return fmt.Sprintf("run %s is still in the cluster; remove it: cnibench kube clean --run %s%s", run, run, where.words())
 }
 
 // configError is the exit code of a mistake where the way to the cluster is one.
@@ -245,8 +263,10 @@ func clusterOptions(want plan.Plan, kubeconfig, context string, say func(string,
 		Kubeconfig: kubeconfig, Context: context, Image: imageOf(want), PullSecrets: c.PullSecrets,
 		ClientNode: c.ClientNode, ServerNode: c.ServerNode, NodeSelector: c.NodeSelector,
 		CPURequest: c.CPURequest, MemoryRequest: c.MemoryRequest, CPULimit: c.CPULimit, CPUs: c.CPUs,
-		Paths: want.Paths, Backends: want.Backends(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
-		SessionAffinity: c.SessionAffinity, TTL: c.TTL, Say: say,
+		Paths: want.Paths, Backends: want.Backends(), Rolled: want.Rolled(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
+		SessionAffinity: c.SessionAffinity, TTL: want.Lifetime(), Say: say,
+		BalancerClass: c.LoadBalancerClass, ServiceAnnotations: c.ServiceAnnotations, BalancerTimeout: c.LoadBalancerTimeout,
+		UDP: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Protocol == plan.UDP }),
 	}
 	for _, text := range c.Tolerations {
 		t, err := plan.ParseToleration(text)
@@ -326,22 +346,56 @@ func (s *site) found() string {
 }
 
 func (e *clusterEnvironment) Endpoints(_ context.Context, name string, p plan.Path) (client, server wire.Endpoint, err error) {
-	s := e.at(name)
-	if silent := s.silent[bareName(name)+" "+p.String()]; silent != nil {
-		return client, server, &wire.NotServedError{Profile: name, Path: p.String(), Reason: "it did not pass its proof before the run: " + flat(silent.Error())}
+	if err := e.answered(name, kube.Route{Path: p}); err != nil {
+		return client, server, err
 	}
-	client, server, err = s.cluster.Endpoints(bareName(name), p)
+	client, server, err = e.at(name).cluster.Endpoints(bareName(name), p)
 	e.apart(name, &client, &server)
 	return client, server, err
 }
 
+// answered returns a *wire.NotServedError if nothing answered on a route of the profile called name.
+func (e *clusterEnvironment) answered(name string, r kube.Route) error {
+	r.Profile = bareName(name)
+	silent := e.at(name).silent[r]
+	if silent == nil {
+		return nil
+	}
+	why := "it did not pass its proof before the run: " + flat(silent.Error())
+	return &wire.NotServedError{Profile: name, Path: r.Path.String(), Reason: why}
+}
+
 func (e *clusterEnvironment) Backends(_ context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	if err := e.answered(name, kube.Route{Path: p, Backends: n}); err != nil {
+		return client, nil, err
+	}
 	client, servers, err = e.at(name).cluster.Backends(bareName(name), p, n)
-	e.apart(name, &client)
+	e.allApart(name, &client, servers)
+	return client, servers, err
+}
+
+// Rolled makes this a run.Roller.
+func (e *clusterEnvironment) Rolled(_ context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	if err := e.answered(name, kube.Route{Path: p, Backends: n, Rolled: true}); err != nil {
+		return client, nil, err
+	}
+	client, servers, err = e.at(name).cluster.Rolled(bareName(name), p, n)
+	e.allApart(name, &client, servers)
+	return client, servers, err
+}
+
+// Roll takes a backend out of its Service, or puts it back.
+func (e *clusterEnvironment) Roll(ctx context.Context, b wire.Backend, in bool) error {
+	s := e.at(b.Profile)
+	b.Profile = bareName(b.Profile)
+	return s.named(s.cluster.Roll(ctx, b, in))
+}
+
+func (e *clusterEnvironment) allApart(name string, client *wire.Endpoint, servers []wire.Endpoint) {
+	e.apart(name, client)
 	for i := range servers {
 		e.apart(name, &servers[i])
 	}
-	return client, servers, err
 }
 
 // bareName is a name without its context.
@@ -367,6 +421,11 @@ func (e *clusterEnvironment) Conditions() outcome.Conditions {
 	c := outcome.FromFacts(all)
 	c.CPUs = slices.Clone(e.plan.Cluster.CPUs)
 	return c
+}
+
+// Policies makes this a run.PolicyReader.
+func (e *clusterEnvironment) Policies(ctx context.Context, name string, p plan.Path) []string {
+	return e.at(name).cluster.Policies(ctx, bareName(name), p)
 }
 
 // Mend makes this a run.Mender.

@@ -5,11 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+	"time"
+
 	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kube/detect"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/wire"
 )
 
 // TestProfilesOfASite: which of a plan's profiles stand on a cluster; the only one is not named by its context.
@@ -23,6 +33,49 @@ func TestProfilesOfASite(t *testing.T) {
 	e = &clusterEnvironment{sites: []*site{one, other}, plan: plan.Plan{Baseline: "host@a", Profiles: []string{"canal@a", "ptp@b", "host@b"}}}
 	if a, b := e.of(one), e.of(other); !slices.Equal(a, []string{"host", "canal"}) || !slices.Equal(b, []string{"ptp", "host"}) {
 		t.Errorf("two clusters: %q and %q", a, b)
+	}
+	e.plan = plan.Plan{Baseline: "canal@a", Twin: true, Profiles: []string{"ptp@b"}}
+	if a, b := e.of(one), e.of(other); !slices.Equal(a, []string{"canal", "canal~twin"}) || !slices.Equal(b, []string{"ptp"}) {
+		t.Errorf("what was found is the baseline, and has a twin: %q and %q", a, b)
+	}
+}
+
+// TestClusterOptionsOutlastTheRun: pods end by themselves after what a plan without a budget may take, and not after an hour.
+func TestClusterOptionsOutlastTheRun(t *testing.T) {
+	p, _ := plan.Preset("quick")
+	p.Environment, p.Budget, p.Duration, p.Repetitions = plan.EnvKubernetes, 0, time.Minute, 20
+	p = p.Settle()
+	o, err := clusterOptions(p, "", "", func(string, ...any) {})
+	if all := p.Expected(len(p.Cases())); err != nil || o.TTL < all || all < 2*time.Hour {
+		t.Errorf("the pods live %s, the run takes %s: %v", o.TTL, all, err)
+	}
+}
+
+// TestSilentRoutesAreNotServed: each Service is proved by itself, and what did not answer is not measured, with the reason.
+func TestSilentRoutesAreNotServed(t *testing.T) {
+	p := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
+	at := &site{context: "a", silent: map[kube.Route]error{
+		{Profile: "canal", Path: p}:                            errors.New("one"),
+		{Profile: "canal", Path: p, Backends: 3}:               errors.New("three"),
+		{Profile: "canal", Path: p, Backends: 3, Rolled: true}: errors.New("three rolled"),
+	}}
+	e := &clusterEnvironment{sites: []*site{at, {context: "b"}}}
+	_, _, one := e.Endpoints(t.Context(), "canal@a", p)
+	_, _, three := e.Backends(t.Context(), "canal@a", p, 3)
+	_, _, rolled := e.Rolled(t.Context(), "canal@a", p, 3)
+	for want, err := range map[string]error{"one": one, "three": three, "three rolled": rolled} {
+		var not *wire.NotServedError
+		if !errors.As(err, &not) || not.Profile != "canal@a" || not.Reason != "it did not pass its proof before the run: "+want {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	for _, r := range []kube.Route{{Path: p, Backends: 2}, {Path: p, Backends: 2, Rolled: true}} {
+		if err := e.answered("canal@a", r); err != nil {
+			t.Errorf("%+v answered: %v", r, err)
+		}
+	}
+	if err := e.answered("canal@b", kube.Route{Path: p}); err != nil {
+		t.Errorf("the other cluster answered: %v", err)
 	}
 }
 
@@ -44,6 +97,45 @@ func TestLostRunIsToldHowToGoOn(t *testing.T) {
 		err := p.goOn(a, tt.err)
 		if (err == nil) != (tt.err == nil) || !errors.Is(err, tt.err) || hint.Of(err) != tt.want {
 			t.Errorf("%v: hint %q, want %q", tt.err, hint.Of(err), tt.want)
+		}
+	}
+}
+
+// TestNodesToLookAt: only where a pod of this program can run is one posted.
+func TestNodesToLookAt(t *testing.T) {
+	of := func(os string) map[string]string { return map[string]string{corev1.LabelOSStable: os} }
+	down, windows, cordoned := detect.Node{Name: "a"}, detect.Node{Name: "b", Ready: true, Labels: of("windows")}, detect.Node{Name: "c", Ready: true, Cordoned: true}
+	linux, unlabelled := detect.Node{Name: "e", Ready: true, Labels: of("linux")}, detect.Node{Name: "d", Ready: true}
+	kubeconfig, _ := bareCluster(t)
+	cluster, err := kube.Connect(kube.Options{Kubeconfig: kubeconfig, Image: "cnibench"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ there, want []detect.Node }{
+		{[]detect.Node{down, windows, cordoned, linux, unlabelled}, []detect.Node{unlabelled, linux}},
+		{[]detect.Node{down, windows, cordoned, linux}, []detect.Node{linux, cordoned}},
+		{[]detect.Node{down, windows}, nil},
+		{nil, nil},
+	} {
+		client := fake.NewClientset()
+		var posted []string
+		client.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
+			p := a.(k8stesting.CreateAction).GetObject().(*corev1.Pod)
+			p.Status.Phase = corev1.PodFailed // what it would see is not of interest here
+			posted = append(posted, p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0])
+			return false, nil, nil
+		})
+		s := &site{cluster: cluster, clients: detect.Clients{Kube: client}, snapshot: detect.Snapshot{Nodes: c.there}}
+		err := (&program{}).lookAtNodes(t.Context(), s, plan.Plan{})
+		var want []string
+		for _, n := range c.want {
+			want = append(want, n.Name)
+		}
+		if !slices.Equal(posted, want) {
+			t.Errorf("%v: looked at %q, want %q", c.there, posted, want)
+		}
+		if none := err != nil && err.Error() == "no ready Linux node is known to look at"; none != (want == nil) || !strings.Contains(hint.Of(err), "leave out --inspect") {
+			t.Errorf("%v: %v, hint %q", c.there, err, hint.Of(err))
 		}
 	}
 }

@@ -47,7 +47,10 @@ func raiseLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (run.E
 func raiseLabWith(ctx context.Context, p plan.Plan, agent []string, say func(string, ...any)) (run.Environment, error) {
 	names := p.Measured()
 	say("raising %d profiles", len(names))
-	l, err := lab.Up(ctx, names, lab.Options{Lab: p.Lab, Backends: p.Backends(), Program: agent, Env: searchPath()})
+	balanced := slices.ContainsFunc(p.Paths, func(path plan.Path) bool { return path.To == plan.LoadBalancer })
+	l, err := lab.Up(ctx, names, lab.Options{
+		Lab: p.Lab, Backends: p.Backends(), Rolled: p.Rolled(), NoBalancer: !balanced, Program: agent, Env: searchPath(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -171,6 +174,16 @@ func (e *labEnvironment) Endpoints(_ context.Context, profile string, p plan.Pat
 
 func (e *labEnvironment) Backends(_ context.Context, profile string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
 	return e.lab.Backends(profile, p, n)
+}
+
+// Rolled makes this a run.Roller.
+func (e *labEnvironment) Rolled(_ context.Context, profile string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	return e.lab.Rolled(profile, p, n)
+}
+
+// Roll takes a backend out of its Service, or puts it back.
+func (e *labEnvironment) Roll(ctx context.Context, b wire.Backend, in bool) error {
+	return e.lab.Roll(ctx, b, in)
 }
 
 // Drops makes the lab a run.DropReader.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/facts"
 	"github.com/cnibench/cnibench/internal/kube/recipe"
@@ -23,16 +24,21 @@ type turnsEnvironment struct {
 	say       func(string, ...any)
 	installer *recipe.Installer
 	stages    [][]string
+	// where leads a command to the cluster, patience is how long the run's pods have to go.
+	where    clusterArgs
+	patience time.Duration
 	// at is the stage whose profile is installed, -1 for none; now is the cluster with the run's pods in it, nil for none.
 	at  int
 	now *clusterEnvironment
+	// gone notes that the installed profile is so no longer.
+	gone func()
 	// facts are those of the first stage: a file has one header.
 	facts facts.Facts
 }
 
 // raiseInTurn installs the first profile of a plan. Nothing may stand there that was not installed by this program.
 func (p *program) raiseInTurn(ctx context.Context, want plan.Plan, say func(string, ...any)) (*turnsEnvironment, plan.Plan, error) {
-	e := &turnsEnvironment{program: p, plan: want, say: say, at: -1}
+	e := &turnsEnvironment{program: p, plan: want, say: say, patience: closing, at: -1}
 	for _, name := range want.Profiles {
 		if !bareProfile(name) {
 			e.stages = append(e.stages, []string{name})
@@ -46,12 +52,13 @@ func (p *program) raiseInTurn(ctx context.Context, want plan.Plan, say func(stri
 			e.stages[0] = append(e.stages[0], name)
 		}
 	}
-	var args recipeArgs
+	args := recipeArgs{own: podArgs{image: imageOf(want), pull: want.Cluster.PullSecrets}}
 	if len(want.Cluster.Contexts) > 0 {
 		args.where.context = want.Cluster.Contexts[0]
 	}
 	args.where.kubeconfig = p.kubeconfig
-	o := recipe.Options{Source: p.charts, StopProxy: true, Image: imageOf(want)}
+	e.where = args.where
+	o := recipe.Options{Source: p.charts, StopProxy: true}
 	var err error
 	if e.installer, err = p.installer(args, o); err != nil {
 		return nil, want, err
@@ -97,7 +104,7 @@ func (e *turnsEnvironment) enter(ctx context.Context, i int) error {
 	name := e.stages[i][0]
 	e.say("installing %s", name)
 	e.at = i // also if it comes to nothing: what was applied is taken away by its name
-	e.program.leaves(fmt.Sprintf("%s is installed; take it away: cnibench cni uninstall %s", name, name))
+	e.gone = e.program.leaves(e.stillThere(name))
 	if err := e.installer.Install(ctx, name); err != nil {
 		return err
 	}
@@ -108,14 +115,32 @@ func (e *turnsEnvironment) enter(ctx context.Context, i int) error {
 	return err
 }
 
-// clear removes the run's pods and the profile that is installed, with what that leaves on the nodes.
+// stillThere says of a profile that it is installed, and how to take it away.
+func (e *turnsEnvironment) stillThere(name string) string {
+	return name + " is still installed: cnibench cni uninstall " + name + e.where.words()
+}
+
+// clear removes the run's pods and then the profile that is installed, also where the pods would not go.
 func (e *turnsEnvironment) clear(ctx context.Context) error {
-	if e.now != nil {
-		if err := e.now.Close(ctx); err != nil {
-			return err
-		}
-		e.now = nil
+	return errors.Join(e.leave(ctx), e.uninstall(ctx))
+}
+
+// leave removes the run's pods. A namespace may be held for ever: it has its time, and no more.
+func (e *turnsEnvironment) leave(ctx context.Context) error {
+	if e.now == nil {
+		return nil
 	}
+	ctx, stop := context.WithTimeout(ctx, e.patience)
+	defer stop()
+	if err := e.now.Close(ctx); err != nil {
+		return err
+	}
+	e.now = nil
+	return nil
+}
+
+// uninstall takes the profile away that is installed, with what that leaves on the nodes.
+func (e *turnsEnvironment) uninstall(ctx context.Context) error {
 	if e.at < 0 {
 		return nil
 	}
@@ -126,11 +151,13 @@ func (e *turnsEnvironment) clear(ctx context.Context) error {
 	switch {
 	case errors.As(err, &nothing): // its installation was refused: what is on the nodes is somebody else's
 		e.at = -1
+		e.gone()
 		return nil
 	case err != nil:
-		return fmt.Errorf("take %s away: %w", name, err)
+		return errors.Join(fmt.Errorf("take %s away: %w", name, err), errors.New(e.stillThere(name)))
 	}
 	e.at = -1
+	e.gone()
 	left, err := e.installer.Survey(ctx)
 	if err != nil {
 		return err
@@ -162,6 +189,16 @@ func (e *turnsEnvironment) Backends(ctx context.Context, name string, p plan.Pat
 	return e.now.Backends(ctx, name, p, n)
 }
 
+// Rolled makes this a run.Roller.
+func (e *turnsEnvironment) Rolled(ctx context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	return e.now.Rolled(ctx, name, p, n)
+}
+
+// Roll takes a backend out of its Service, or puts it back.
+func (e *turnsEnvironment) Roll(ctx context.Context, b wire.Backend, in bool) error {
+	return e.now.Roll(ctx, b, in)
+}
+
 func (e *turnsEnvironment) Conditions() outcome.Conditions {
 	if e.now == nil {
 		return outcome.Conditions{}
@@ -177,4 +214,15 @@ func (e *turnsEnvironment) Mend(ctx context.Context) (wrong string, err error) {
 	return e.now.Mend(ctx)
 }
 
-func (e *turnsEnvironment) Close(ctx context.Context) error { return e.clear(ctx) }
+// Policies makes this a run.PolicyReader.
+func (e *turnsEnvironment) Policies(ctx context.Context, name string, p plan.Path) []string {
+	return e.now.Policies(ctx, name, p)
+}
+
+// Close takes all away. What the pods use up of ctx is not at the cost of the profile, which has as much time again.
+func (e *turnsEnvironment) Close(ctx context.Context) error {
+	left := e.leave(ctx)
+	again, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer stop()
+	return errors.Join(left, e.uninstall(again))
+}

@@ -58,6 +58,7 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 	if err := cmd.Flags().Set("env", plan.EnvKubernetes); err != nil {
 		return err
 	}
+	a.plan.labToo = true
 	want, err := a.plan.plan(cmd)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 		return err
 	}
 	s := p.newStory(a.verbose, a.quiet)
-	end, err := p.measureBoth(cmd.Context(), want, out, run.Options{Began: began, Progress: s.event}, s.step)
+	end, err := p.grounds().measure(cmd.Context(), want, out, run.Options{Began: began, Progress: s.event}, s.step)
 	s.clear()
 	if err := errors.Join(err, out.Close()); err != nil {
 		return err
@@ -97,9 +98,31 @@ func (p *program) fidelityOf(name string) error {
 	return page.Write(p.stdout)
 }
 
-// measureBoth raises the lab and the pods on the clusters, runs the plan on all of them and takes them down again.
-func (p *program) measureBoth(ctx context.Context, want plan.Plan, out *result.Writer, o run.Options, say func(string, ...any)) (end result.End, err error) {
-	env, want, err := p.raiseBoth(ctx, want, say)
+// grounds raises the two places of a comparison.
+type grounds struct {
+	// clusters returns the plan with the names of what was found.
+	clusters func(ctx context.Context, want plan.Plan, say func(string, ...any)) (run.Environment, plan.Plan, error)
+	// groups makes the tree of CPU groups that the lab's agents are put into, "" for none, and says how to remove it.
+	groups func(ctx context.Context) (tree string, remove func() error, err error)
+	// lab starts its agents by the command line agent.
+	lab func(ctx context.Context, p plan.Plan, agent []string, say func(string, ...any)) (run.Environment, error)
+}
+
+// grounds are real clusters, and the lab of this machine.
+func (p *program) grounds() grounds {
+	clusters := func(ctx context.Context, want plan.Plan, say func(string, ...any)) (run.Environment, plan.Plan, error) {
+		e, found, err := p.raiseCluster(ctx, want, p.kubeconfig, say)
+		if err != nil {
+			return nil, want, err // and not e, which would be no nil as an interface
+		}
+		return e, found, nil
+	}
+	return grounds{clusters: clusters, groups: claimGroups, lab: raiseLabWith}
+}
+
+// measure raises the lab and the pods on the clusters, runs the plan on all of them and takes them down again.
+func (g grounds) measure(ctx context.Context, want plan.Plan, out *result.Writer, o run.Options, say func(string, ...any)) (end result.End, err error) {
+	env, want, err := g.raise(ctx, want, say)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
@@ -110,42 +133,56 @@ func (p *program) measureBoth(ctx context.Context, want plan.Plan, out *result.W
 	return run.Run(ctx, env, want, out, o)
 }
 
-// raiseBoth puts the run's pods into the clusters of a plan, and raises in the lab the profiles that were found there. The
-// plan that it returns has the names of both: those of the clusters have their context.
-func (p *program) raiseBoth(ctx context.Context, want plan.Plan, say func(string, ...any)) (run.Environment, plan.Plan, error) {
-	there := want
-	there.Profiles = nil
-	for _, c := range want.Cluster.Contexts {
-		host := plan.At(profile.Host, c)
-		there.Profiles = append(there.Profiles, plan.At(plan.Detected, c), host, host+plan.TwinSuffix)
-	}
-	there.Baseline, there.Twin = plan.At(profile.Host, want.Cluster.Contexts[0]), false
-	clusters, there, err := p.raiseCluster(ctx, there, p.kubeconfig, say)
+// raise puts the run's pods into the clusters of a plan, and raises in the lab the profiles that were found there. On an
+// error nothing is left standing. The plan that it returns has the names of both.
+func (g grounds) raise(ctx context.Context, want plan.Plan, say func(string, ...any)) (run.Environment, plan.Plan, error) {
+	clusters, there, err := g.clusters(ctx, planThere(want), say)
 	if err != nil {
 		return nil, want, err
 	}
-	here := want
-	here.Environment, here.Cluster = plan.EnvLab, plan.Cluster{}
-	here.Profiles, here.Baseline, here.Twin = nil, profile.Host, true
-	for _, name := range there.Profiles {
-		if base := bareName(name); !bareProfile(base) && !slices.Contains(here.Profiles, base) {
-			here.Profiles = append(here.Profiles, base)
-		}
-	}
+	here := planHere(want, there.Profiles)
 	if err := here.Validate(); err != nil {
 		return nil, want, takeDown(ctx, clusters, usage(err))
 	}
-	tree, remove, err := claimGroups(ctx)
+	tree, remove, err := g.groups(ctx)
 	if err != nil {
 		return nil, want, takeDown(ctx, clusters, err)
 	}
-	stands, err := raiseLabWith(ctx, here, []string{thisProgram, containedVerb, tree}, say)
+	stands, err := g.lab(ctx, here, []string{thisProgram, containedVerb, tree}, say)
 	if err != nil {
 		return nil, want, takeDown(ctx, clusters, errors.Join(err, remove()))
 	}
-	both := there
-	both.Profiles, both.Baseline, both.Twin = slices.Concat(here.Profiles, there.Profiles), here.Baseline, true
-	return &twoPlaces{lab: stands, clusters: clusters, surroundings: tree != "", remove: remove}, both, nil
+	return &twoPlaces{lab: stands, clusters: clusters, surroundings: tree != "", remove: remove}, planOfBoth(here, there), nil
+}
+
+// planThere is the part of a plan that is measured on its clusters: what runs on each, its bare node, and that once more.
+func planThere(want plan.Plan) plan.Plan {
+	want.Profiles = nil
+	for _, c := range want.Cluster.Contexts {
+		host := plan.At(profile.Host, c)
+		want.Profiles = append(want.Profiles, plan.At(plan.Detected, c), host, host+plan.TwinSuffix)
+	}
+	want.Baseline, want.Twin = plan.At(profile.Host, want.Cluster.Contexts[0]), false
+	return want
+}
+
+// planHere is the part that is measured in the lab: what was found on the clusters, each once, beside the bare node.
+func planHere(want plan.Plan, found []string) plan.Plan {
+	want.Environment, want.Cluster = plan.EnvLab, plan.Cluster{}
+	want.Profiles, want.Baseline, want.Twin = nil, profile.Host, true
+	for _, name := range found {
+		if base := bareName(name); !bareProfile(base) && !slices.Contains(want.Profiles, base) {
+			want.Profiles = append(want.Profiles, base)
+		}
+	}
+	return want
+}
+
+// planOfBoth has the names of both: those of the clusters have their context.
+func planOfBoth(here, there plan.Plan) plan.Plan {
+	there.Profiles = slices.Concat(here.Profiles, there.Profiles)
+	there.Baseline, there.Twin = here.Baseline, here.Twin
+	return there
 }
 
 // twoPlaces is the lab and clusters as one environment. What a name with a context means is in a cluster; all of it is on
@@ -207,6 +244,22 @@ func (e *twoPlaces) Backends(ctx context.Context, name string, p plan.Path, n in
 	return e.of(name).Backends(ctx, name, p, n)
 }
 
+// Rolled and Roll make it a run.Roller, where the place is one.
+func (e *twoPlaces) Rolled(ctx context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	if roller, ok := e.of(name).(run.Roller); ok {
+		return roller.Rolled(ctx, name, p, n)
+	}
+	return client, nil, errors.ErrUnsupported
+}
+
+// Roll takes a backend out of its Service, or puts it back.
+func (e *twoPlaces) Roll(ctx context.Context, b wire.Backend, in bool) error {
+	if roller, ok := e.of(b.Profile).(run.Roller); ok {
+		return roller.Roll(ctx, b, in)
+	}
+	return errors.ErrUnsupported
+}
+
 // Drops makes it a run.DropReader, where the place is one.
 func (e *twoPlaces) Drops(name string, p plan.Path) ([]sample.Drop, error) {
 	if reader, ok := e.of(name).(run.DropReader); ok {
@@ -221,6 +274,22 @@ func (e *twoPlaces) Full(name string) (map[string]uint64, error) {
 		return reader.Full(name)
 	}
 	return nil, errors.ErrUnsupported
+}
+
+// Mend makes it a run.Mender: in the lab nothing goes by itself.
+func (e *twoPlaces) Mend(ctx context.Context) (wrong string, err error) {
+	if mender, ok := e.clusters.(run.Mender); ok {
+		return mender.Mend(ctx)
+	}
+	return "", nil
+}
+
+// Policies makes it a run.PolicyReader, where the place is one.
+func (e *twoPlaces) Policies(ctx context.Context, name string, p plan.Path) []string {
+	if reader, ok := e.of(name).(run.PolicyReader); ok {
+		return reader.Policies(ctx, name, p)
+	}
+	return nil
 }
 
 // Conditions are the lab's: the clusters are of the same machine and kernel, and their load runs on the same CPUs.

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/kube"
@@ -17,7 +20,12 @@ const (
 	// dialLimit bounds one try, dialPause is the time between two.
 	dialLimit = time.Second
 	dialPause = 100 * time.Millisecond
+	// portTries is how many ports of ours one try may find in use.
+	portTries = 16
 )
+
+// errNoPort is of a try that did not come about.
+var errNoPort = errors.New("it was not tried: the ports to try it from are in use")
 
 // reach dials every address until it answers or limit is over, and prints what did not with the last reason, in JSON.
 func (p *program) reach(ctx context.Context, addresses []string, limit time.Duration) error {
@@ -28,7 +36,7 @@ func (p *program) reach(ctx context.Context, addresses []string, limit time.Dura
 	var all sync.WaitGroup
 	for _, address := range addresses {
 		all.Go(func() {
-			if err := dialUntil(ctx, address); err != nil {
+			if err := dialUntil(ctx, address, portsApart(portRangeFile)); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed[address] = err.Error()
@@ -39,28 +47,78 @@ func (p *program) reach(ctx context.Context, addresses []string, limit time.Dura
 	return json.NewEncoder(p.stdout).Encode(failed)
 }
 
-// dialUntil returns nil when address has taken a connection, or the last error when ctx has ended.
-func dialUntil(ctx context.Context, address string) error {
+// portRangeFile says which ports the system gives to clients.
+const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
+
+// portsApart returns what draws ports, each time another, that the system gives to nobody; or 0, for any, where it gives out
+// all. A try that comes before the nodes know of a Service leaves them with an entry of a connection from that port to an
+// address that is not translated: for two minutes every connection from the same port would follow it into nowhere. Of
+// trials that open thousands of connections, one would meet it.
+func portsApart(file string) func() int {
+	const lowest, highest = 1024, 65535
+	first, last := 32768, 60999 // Linux' own
+	if text, err := os.ReadFile(file); err == nil {
+		_, _ = fmt.Sscan(string(text), &first, &last) // what cannot be read stays as it was
+	}
+	from, n := last+1, highest-last
+	if n < first-lowest && n < 1000 { // node ports are below, but another connection than ours is no Service's
+		from, n = lowest, first-lowest
+	}
+	return func() int {
+		if n <= 0 {
+			return 0
+		}
+		return from + rand.IntN(n)
+	}
+}
+
+// dialUntil returns nil when address has taken a connection, or what says most of why not when ctx has ended. It comes from
+// the ports that draw gives.
+func dialUntil(ctx context.Context, address string, draw func() int) error {
 	pause := time.NewTicker(dialPause)
 	defer pause.Stop()
-	last := ctx.Err()
+	why := ctx.Err()
 	for ctx.Err() == nil {
-		dialer := net.Dialer{Timeout: dialLimit}
-		conn, err := dialer.DialContext(ctx, "tcp", address)
+		conn, err := dialOnce(ctx, address, draw)
 		if err == nil {
 			return conn.Close()
 		}
-		// Silence says less than a refusal, and the end of the time looks like it.
-		var slow net.Error
-		if last == nil || !errors.As(err, &slow) || !slow.Timeout() {
-			last = err
+		if telling(err) >= telling(why) {
+			why = err
 		}
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 		}
 	}
-	return last
+	return why
+}
+
+// telling is how much an error says of a path: silence, which the end of the time looks like, less than a refusal, and that
+// there was no port to try it from nothing.
+func telling(err error) int {
+	var slow net.Error
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errNoPort):
+		return 1
+	case errors.Is(err, context.Canceled), errors.As(err, &slow) && slow.Timeout():
+		return 2
+	}
+	return 3
+}
+
+// dialOnce dials from a port that draw gives, from the next where it is in use: that is no answer of the path.
+func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, error) {
+	for range portTries {
+		dialer := net.Dialer{Timeout: dialLimit, LocalAddr: &net.TCPAddr{Port: draw()}}
+		conn, err := dialer.DialContext(ctx, "tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return conn, err
+		}
+	}
+	return nil, errNoPort
 }
 
 // answer takes connections at ports, and drops them, until stdin ends.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // kubeLimit bounds a command that asks a cluster or cleans it.
@@ -22,6 +23,38 @@ type clusterArgs struct{ kubeconfig, context string }
 func (a *clusterArgs) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.kubeconfig, "kubeconfig", "", "`file` to reach the cluster by (default as for kubectl)")
 	cmd.Flags().StringVar(&a.context, "context", "", "`context` of the kubeconfig (default the current one)")
+}
+
+// words are the flags as they go behind a command, each with a space before it.
+func (a clusterArgs) words() string {
+	var words string
+	if a.context != "" {
+		words += " --context " + a.context
+	}
+	if a.kubeconfig != "" {
+		words += " --kubeconfig " + a.kubeconfig
+	}
+	return words
+}
+
+// podArgs are the flags of what puts pods of this program on nodes.
+type podArgs struct {
+	image string
+	pull  []string
+}
+
+func (a *podArgs) bind(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&a.image, "image", "", usage)
+	cmd.Flags().StringSliceVar(&a.pull, "pull-secrets", nil, "with --image: `names` of Secrets to pull it with, as namespace/name or name")
+}
+
+// check returns what is wrong with them.
+func (a podArgs) check() []error {
+	faults := plan.SecretFaults(a.pull)
+	if len(a.pull) > 0 && a.image == "" {
+		faults = append(faults, errors.New("--pull-secrets goes with --image"))
+	}
+	return faults
 }
 
 // options are what Connect takes of them.
@@ -45,35 +78,42 @@ func (p *program) kubeCommand() *cobra.Command {
 }
 
 const kubeAccessLong = `Ask a cluster for each right that a run needs there, and say what it is for. The exit code is 1 if one is missing that
-is not optional. Nothing is made in the cluster.`
+is not optional. Nothing is made in the cluster. With --manifest no cluster is asked.`
 
 func (p *program) kubeAccessCommand() *cobra.Command {
 	var where clusterArgs
 	var manifest bool
+	var pull []string
 	cmd := &cobra.Command{
 		Use: "access", Short: "Say which rights a run needs on a cluster, and which are missing", Long: kubeAccessLong,
 		Example: "  cnibench kube access\n  cnibench kube access --manifest | kubectl apply -f -", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(plan.SecretFaults(pull)...); err != nil {
+				return usageOf(cmd, err)
+			}
 			if manifest {
-				_, err := p.stdout.Write(kube.Manifest())
+				_, err := p.stdout.Write(kube.Manifest(pull...))
 				return err
 			}
-			return p.kubeAccess(cmd.Context(), where)
+			return p.kubeAccess(cmd.Context(), where, pull)
 		},
 	}
 	where.bind(cmd)
 	cmd.Flags().BoolVar(&manifest, "manifest", false, "print a ClusterRole with these rights instead")
+	cmd.Flags().StringSliceVar(&pull, "pull-secrets", nil, "`names` of Secrets that a run pulls its image with: the rights for them, too")
 	return cmd
 }
 
-func (p *program) kubeAccess(ctx context.Context, where clusterArgs) error {
+func (p *program) kubeAccess(ctx context.Context, where clusterArgs, pull []string) error {
 	ctx, stop := context.WithTimeout(ctx, kubeLimit)
 	defer stop()
-	c, err := kube.Connect(where.options(p.say))
+	o := where.options(p.say)
+	o.PullSecrets = pull
+	c, err := kube.Connect(o)
 	if err != nil {
 		return configError(err)
 	}
-	missing, err := c.Missing(ctx, kube.Rights)
+	missing, err := c.Missing(ctx, c.Rights())
 	if err != nil {
 		return err
 	}
@@ -83,7 +123,7 @@ func (p *program) kubeAccess(ctx context.Context, where clusterArgs) error {
 	}
 	needed := 0
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	for _, r := range kube.Rights {
+	for _, r := range c.Rights() {
 		state := "yes"
 		if lacks[r.String()] {
 			state = "no"
@@ -99,7 +139,11 @@ func (p *program) kubeAccess(ctx context.Context, where clusterArgs) error {
 		return err
 	}
 	if needed > 0 {
-		return hint.With(fmt.Errorf("%d rights that a run needs are missing", needed), kube.AdviceAccess)
+		err := errors.New("a right that a run needs is missing")
+		if needed > 1 {
+			err = fmt.Errorf("%d rights that a run needs are missing", needed)
+		}
+		return hint.With(err, c.AdviceAccess())
 	}
 	return nil
 }
@@ -110,14 +154,21 @@ killed could not do it. With --all those go too whose run may still be under way
 func (p *program) kubeCleanCommand() *cobra.Command {
 	var where clusterArgs
 	var what kube.CleanOptions
+	var expired bool
 	cmd := &cobra.Command{
 		Use: "clean", Short: "Remove what killed runs left in a cluster", Long: kubeCleanLong,
 		Example: "  cnibench kube clean --dry-run\n  cnibench kube clean --all", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.kubeClean(cmd.Context(), where, what) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !expired {
+				return usageOf(cmd, errors.New("--expired=false does not say what else is to go: "+
+					"--all is all that runs left, --run ID what one left"))
+			}
+			return p.kubeClean(cmd.Context(), where, what)
+		},
 	}
 	where.bind(cmd)
 	cmd.Flags().BoolVar(&what.All, "all", false, "also what has not expired: a run that is under way fails")
-	cmd.Flags().Bool("expired", true, "what has expired alone, which is the default")
+	cmd.Flags().BoolVar(&expired, "expired", true, "what has expired alone, which is the default")
 	cmd.Flags().StringVar(&what.Run, "run", "", "what the run of this `id` left, expired or not")
 	cmd.Flags().BoolVar(&what.DryRun, "dry-run", false, "say what would be removed, and remove nothing")
 	cmd.MarkFlagsMutuallyExclusive("all", "expired", "run")

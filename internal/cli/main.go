@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -66,11 +67,18 @@ type parting struct {
 	lines []string
 }
 
-// leaves notes what stays behind if the program ends at once.
-func (p *program) leaves(line string) {
+// leaves notes what stays behind if the program ends at once. gone notes that it was removed.
+func (p *program) leaves(line string) (gone func()) {
 	p.parting.mu.Lock()
 	defer p.parting.mu.Unlock()
 	p.parting.lines = append(p.parting.lines, line)
+	return sync.OnceFunc(func() {
+		p.parting.mu.Lock()
+		defer p.parting.mu.Unlock()
+		if i := slices.Index(p.parting.lines, line); i >= 0 {
+			p.parting.lines = slices.Delete(p.parting.lines, i, i+1)
+		}
+	})
 }
 
 // leavesNothing notes that all of it was removed.

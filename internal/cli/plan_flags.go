@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -33,7 +32,7 @@ var measureFlags = []planFlag{
 		p.Profiles = split(s)
 		return nil
 	}},
-	{"paths", "paths", "`names` of paths, separated by commas, or all (cnibench list paths)", setPaths},
+	{"paths", "paths", "`names` of paths, separated by commas, or all, which is every one but external-to-loadbalancer (cnibench list paths)", setPaths},
 	{"workloads", "workloads", "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)", func(p *plan.Plan, s string) (err error) {
 		p.Workloads, err = plan.ParseWorkloads(s)
 		return err
@@ -97,8 +96,10 @@ type planArgs struct {
 	switches     map[string]*bool
 	// drawn is true when the seed was drawn, because nobody said one.
 	drawn bool
-	// left says which workloads the tools cannot send.
+	// left says what of the plan is not to be had: workloads that the tools cannot send, conditions that a cluster is not given.
 	left []string
+	// labToo is true where one plan is for clusters and for the lab beside them.
+	labToo bool
 }
 
 // values are the words that a flag of a plan can have, for the shell to complete.
@@ -174,11 +175,11 @@ func (a *planArgs) said(cmd *cobra.Command) bool {
 
 // plan returns the plan that the flags ask for, valid. The error is plan.Faults where the request is wrong.
 func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
-	p, err := a.base(cmd)
+	p, file, err := a.base(cmd)
 	if err != nil {
 		return p, err
 	}
-	var faults plan.Faults
+	faults := file.Faults()
 	changed := map[string]string{}
 	for _, f := range planFlags {
 		if !cmd.Flags().Changed(f.name) {
@@ -198,6 +199,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	for _, s := range switches {
 		if cmd.Flags().Changed(s.name) {
 			*s.at(&p) = *a.switches[s.name]
+			changed[s.field] = "--" + s.name
 		}
 	}
 	if a.noTwin {
@@ -214,7 +216,20 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 		p.Warmup = plan.ClusterWarmup
 	}
 	p = p.Settle()
-	return p, both(faults, p.Validate(), changed)
+	faults = append(faults, a.elsewhere(cmd, p)...)
+	if err := both(faults, file.Place(p.Validate()), changed); err != nil {
+		return p, err
+	}
+	if err := checkKind(p); err != nil {
+		return p, usage(err)
+	}
+	if p.OnCluster() && !a.labToo {
+		var idle []string
+		if p, idle = p.WithoutLab(); idle != nil {
+			a.left = append(a.left, strings.Join(idle, ", ")+" of the plan: for the lab only; the cluster is measured as it stands")
+		}
+	}
+	return p, nil
 }
 
 // setTools adds each workload once more for every tool that can send it.
@@ -223,37 +238,37 @@ func (a *planArgs) setTools(p *plan.Plan, s string) (err error) {
 	return err
 }
 
-// base is the plan that the flags are applied to.
-func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, error) {
+// base is the plan that the flags are applied to, and the file that it is of.
+func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
 	if a.file == "" {
 		p, ok := plan.Preset(a.preset)
 		if !ok {
-			return p, usageOf(cmd, fmt.Errorf("unknown preset %q: want %s", a.preset, strings.Join(plan.Presets, " or ")))
+			return p, plan.File{}, usageOf(cmd, fmt.Errorf("unknown preset %q: want %s", a.preset, strings.Join(plan.Presets, " or ")))
 		}
-		return p, nil
+		return p, plan.File{}, nil
 	}
 	f, err := os.Open(a.file)
 	if err != nil {
-		return plan.Plan{}, usage(fmt.Errorf("open plan: %w", err))
+		return plan.Plan{}, plan.File{}, usage(fmt.Errorf("open plan: %w", err))
 	}
 	defer f.Close() // it was only read
-	return plan.Parse(a.file, f)
+	environment := ""
+	if cmd.Flags().Changed("env") {
+		environment = *a.texts["env"]
+	}
+	return plan.Read(a.file, f, environment)
 }
 
-// both joins the faults of flags that could not be read with those that the plan as a whole has. The latter are called
-// by the flag that set the field, and left out where that flag could not be read.
-func both(unread plan.Faults, whole error, changed map[string]string) error {
+// both joins the faults of a file and of flags that could not be read with those that the plan as a whole has. The latter are
+// called by the flag that set the field, and left out where it could not be read.
+func both(unread, whole plan.Faults, changed map[string]string) error {
 	spoiled := map[string]bool{}
 	for _, f := range unread {
 		spoiled[f.Field] = true
 	}
-	var found plan.Faults
-	if !errors.As(whole, &found) && whole != nil {
-		return whole
-	}
-	for _, f := range found {
+	for _, f := range whole {
 		if flag := changed[f.Field]; flag != "" {
-			f.Field = flag
+			f.File, f.Line, f.Field = "", 0, flag
 		}
 		if !spoiled[f.Field] {
 			unread = append(unread, f)
@@ -262,6 +277,7 @@ func both(unread plan.Faults, whole error, changed map[string]string) error {
 	if len(unread) == 0 {
 		return nil
 	}
+	unread.Sort()
 	return unread
 }
 
@@ -276,7 +292,8 @@ func split(s string) []string {
 func setPaths(p *plan.Plan, s string) error {
 	p.Paths = nil
 	if s == "all" {
-		p.Paths = append(p.Paths, plan.Paths...)
+		// A balancer's address may face the internet: nobody gets one who has not named the path.
+		p.Paths = slices.DeleteFunc(slices.Clone(plan.Paths), func(q plan.Path) bool { return q.To == plan.LoadBalancer })
 		return nil
 	}
 	var wrong []string

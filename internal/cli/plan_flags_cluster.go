@@ -1,8 +1,13 @@
 package cli
 
 import (
+	"github.com/spf13/cobra"
+
 	"github.com/cnibench/cnibench/internal/plan"
 )
+
+// chartsFlag says where a run that installs something takes it from.
+const chartsFlag = "charts"
 
 // clusterFlags shape the part of a plan that is for Kubernetes.
 var clusterFlags = []planFlag{
@@ -27,12 +32,59 @@ var clusterFlags = []planFlag{
 	}},
 	{"cpu-request", "kubernetes.cpuRequest", "`quantity` of CPU that each agent's pod requests", func(p *plan.Plan, s string) error { p.Cluster.CPURequest = s; return nil }},
 	{"memory-request", "kubernetes.memoryRequest", "`quantity` of memory that each agent's pod requests", func(p *plan.Plan, s string) error { p.Cluster.MemoryRequest = s; return nil }},
-	{"cpu-limit", "kubernetes.cpuLimit", "`quantity` of CPU that each agent's pod may use: it throttles what is measured, and every trial says so", func(p *plan.Plan, s string) error { p.Cluster.CPULimit = s; return nil }},
+	{"cpu-limit", "kubernetes.cpuLimit", "`quantity` of CPU that each agent's pod may use: it throttles what is measured, and every trial that it stops says so", func(p *plan.Plan, s string) error { p.Cluster.CPULimit = s; return nil }},
 	{"load-cpus", "kubernetes.cpus", "`CPUs` of the nodes that load runs on, such as 1 or 2-3", func(p *plan.Plan, s string) (err error) {
 		p.Cluster.CPUs, err = plan.ParseCPUs(s)
 		return err
 	}},
-	{"ttl", "kubernetes.ttl", "`time` after which what a killed run left may be removed", func(p *plan.Plan, s string) error { return setDuration(&p.Cluster.TTL, s) }},
+	{"load-balancer-class", "kubernetes.loadBalancerClass", "`class` of the load balancer that external-to-loadbalancer takes; the cluster's own if not given", func(p *plan.Plan, s string) error {
+		p.Cluster.LoadBalancerClass = s
+		return nil
+	}},
+	{"service-annotations", "kubernetes.serviceAnnotations", "`annotations` of its Services, [prefix/]name=value separated by commas: clouds choose a balancer by them", func(p *plan.Plan, s string) (err error) {
+		p.Cluster.ServiceAnnotations, err = plan.ParseAnnotations(s)
+		return err
+	}},
+	{"load-balancer-timeout", "kubernetes.loadBalancerTimeout", "`time` to wait for its address, 0 for two minutes; without one the path is not served", func(p *plan.Plan, s string) error {
+		return setDuration(&p.Cluster.LoadBalancerTimeout, s)
+	}},
+	{"ttl", "kubernetes.ttl", "`time` after which what a killed run left may be removed; twice what the run may take if not given", func(p *plan.Plan, s string) error { return setDuration(&p.Cluster.TTL, s) }},
+}
+
+// elsewhere returns faults for the flags of an environment that is not measured: those of clusters where the lab is, whose
+// numbers would be taken for a cluster's, and those of the lab where a cluster is, which gets no delay and no Services by them.
+// A plan file may well say something for both.
+func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) plan.Faults {
+	var names []string
+	why := "is for a cluster, and this plan measures the lab: add --env kubernetes"
+	switch {
+	case p.Environment == "" || p.Environment == plan.EnvLab:
+		names = []string{"kubeconfig", chartsFlag}
+		for _, f := range clusterFlags {
+			names = append(names, f.name)
+		}
+		for _, s := range switches {
+			names = append(names, s.name)
+		}
+	case p.OnCluster() && !a.labToo:
+		why = "is for the lab, and this plan measures a cluster, which is measured as it stands: leave it out, or add --env lab"
+		for _, f := range measureFlags {
+			if plan.LabOnly(f.field) {
+				names = append(names, f.name)
+			}
+		}
+	}
+	var faults plan.Faults
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			faults = append(faults, plan.Fault{Field: "--" + name, Message: why})
+		}
+	}
+	if cmd.Flags().Changed(chartsFlag) && p.Environment == plan.EnvKubernetes && !p.Cluster.Install {
+		faults = append(faults, plan.Fault{Field: "--" + chartsFlag, Message: "says where what is installed comes from, and this plan " +
+			"installs nothing: add --install, or leave it out"})
+	}
+	return faults
 }
 
 // switches are the flags of a plan that are said or not.

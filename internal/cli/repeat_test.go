@@ -45,11 +45,15 @@ func TestRepeat(t *testing.T) {
 				Contexts: []string{"old one", "new"}, ClientNode: "n1", ServerNode: "n2", NodeSelector: map[string]string{"pool": "net", "a": ""},
 				Tolerations: []string{"dedicated=net:NoSchedule", "*"}, Image: "example.com/cnibench:1", PullSecrets: []string{"ns/pull"},
 				CPURequest: "500m", MemoryRequest: "64Mi", CPULimit: "2", CPUs: []int{1, 4}, SessionAffinity: true,
-				Inspect: true, TTL: 2 * time.Hour,
+				Inspect: true, TTL: 2 * time.Hour, LoadBalancerClass: "example.com/internal", LoadBalancerTimeout: time.Minute,
+				ServiceAnnotations: map[string]string{"a.io/subnets": "x, y", "b.io/internal": "true"},
 			}
 		},
 		"in turn": func(p *plan.Plan) {
 			p.Environment, p.Profiles, p.Cluster.Install = plan.EnvKubernetes, []string{"flannel-vxlan", "calico-ebpf"}, true
+		},
+		"older file": func(p *plan.Plan) {
+			p.Environment, p.Lab.Services, p.Lab.Delay = plan.EnvKubernetes, 100, time.Millisecond
 		},
 		"kind":     func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []string{"canal"} },
 		"policies": func(p *plan.Plan) { p.Lab.Policies, p.Lab.PoliciesUnselected = 3, 40 },
@@ -67,6 +71,9 @@ func TestRepeat(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		got := typed(t, d.Run.Command)
+		if want.OnCluster() {
+			want, _ = want.WithoutLab()
+		}
 		got.Name, want.Name = "", ""
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %s\ngot  %+v\nwant %+v", name, d.Run.Command, got, want)

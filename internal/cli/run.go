@@ -68,7 +68,7 @@ func (p *program) runCommand() *cobra.Command {
 	f.BoolVar(&a.resume, "resume", false, "go on with the result file where it ends")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr, and the whole log if the kernel refuses a BPF program")
-	f.StringVar(&p.charts, "charts", "", "`directory` or file of charts and manifests for --install and --env kind, in place of those that the recipes name")
+	f.StringVar(&p.charts, chartsFlag, "", "`directory` or file of charts and manifests for --install and --env kind, in place of those that the recipes name")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	cmd.MarkFlagsMutuallyExclusive("resume", "force")
@@ -122,7 +122,7 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 // resumption is the command that goes on with a run: the file knows the plan, and not how this machine reaches the cluster.
 func (p *program) resumption(a *runArgs) string {
 	command := "cnibench run --resume -o " + a.output
-	for _, f := range []struct{ flag, value string }{{"--kubeconfig", p.kubeconfig}, {"--charts", p.charts}} {
+	for _, f := range []struct{ flag, value string }{{"--kubeconfig", p.kubeconfig}, {"--" + chartsFlag, p.charts}} {
 		if f.value != "" {
 			command += " " + f.flag + " " + f.value
 		}

@@ -131,10 +131,11 @@ func TestTruthLineRate(t *testing.T) {
 	holdTo(t, measured(t, truths, "--line-rate", "100M", "--duration", "500ms", "--warmup", "200ms"), truths)
 }
 
-// TestTruthDelay adds 2.5 ms each way. No exchange can be faster than that, and the fastest are hardly slower: what they
-// take besides is the path's own, tens of microseconds.
+// TestTruthDelay adds 20 ms each way. No exchange can be faster than that, and the fastest are hardly slower: what they
+// take besides is the path's own and that of the kernel's timers, tens of microseconds on a machine of one's own and
+// hundreds on a virtual one with busy neighbours.
 func TestTruthDelay(t *testing.T) {
-	const trip = 5e6
+	const trip = 40e6
 	truths := []truth{
 		{"ping", "rtt.min", trip},
 		{"rr", "rtt.min", trip},
@@ -143,7 +144,7 @@ func TestTruthDelay(t *testing.T) {
 		{"crr", "connect_time.min", trip},
 		{"http(threads=1,connections=1)", "response_time.min", trip},
 	}
-	values := measured(t, truths, "--delay", "2500us", "--duration", "500ms")
+	values := measured(t, truths, "--delay", "20ms", "--duration", "1s")
 	for _, x := range truths {
 		if v := values.of[x]; len(v) > 0 && slices.Min(v) < x.want {
 			t.Errorf("%s: %s is %g, which is sooner than anything can come", x.workload, x.metric, slices.Min(v))

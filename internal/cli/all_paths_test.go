@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// TestAllPaths: a load balancer's address may be open to the world, so it is only made for who names the path.
+func TestAllPaths(t *testing.T) {
+	balanced := plan.Path{From: plan.External, To: plan.LoadBalancer}
+	for text, want := range map[string]int{"all": len(plan.Paths) - 1, balanced.String(): 1} {
+		var p plan.Plan
+		if err := setPaths(&p, text); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Paths) != want || slices.Contains(p.Paths, balanced) != (want == 1) {
+			t.Errorf("%s: %v", text, p.Paths)
+		}
+	}
+	for _, name := range plan.Presets {
+		if p, ok := plan.Preset(name); !ok || slices.Contains(p.Paths, balanced) {
+			t.Errorf("preset %s: %t, %v", name, ok, p.Paths)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// pretended is a place of scripted agents that keeps a diary of what is asked of it.
+type pretended struct {
+	pretence
+	name  string
+	facts facts.Facts
+	// broken is what asking for its facts comes to, closing what closing it does.
+	broken, closing error
+	diary           *[]string
+}
+
+func (e pretended) Facts(context.Context) (facts.Facts, error) { return e.facts, e.broken }
+
+func (e pretended) Conditions() outcome.Conditions {
+	return outcome.Conditions{CPUs: []int{len(e.name)}}
+}
+
+func (e pretended) Close(context.Context) error {
+	*e.diary = append(*e.diary, e.name+" closed")
+	return e.closing
+}
+
+func (e pretended) Endpoints(ctx context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error) {
+	*e.diary = append(*e.diary, e.name+" measures "+profile)
+	return e.pretence.Endpoints(ctx, profile, p)
+}
+
+func (e pretended) Backends(context.Context, string, plan.Path, int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+	return wire.Endpoint{Name: e.name}, nil, nil
+}
+
+// counted is a pretended place that can read counters and be mended.
+type counted struct{ pretended }
+
+func (e counted) Drops(string, plan.Path) ([]sample.Drop, error) {
+	return []sample.Drop{{Host: e.name}}, nil
+}
+func (e counted) Full(string) (map[string]uint64, error)         { return map[string]uint64{e.name: 1}, nil }
+func (e counted) Mend(context.Context) (wrong string, err error) { return e.name + " was away", nil }
+
+// stage is both places as a test has them, with what they are to find and where they are to fail.
+type stage struct {
+	// found is what runs on each context.
+	found map[string]string
+	// fault is the step that fails: "clusters", "groups", "lab", "facts", or "close" for all that is taken down.
+	fault string
+	// tree is that of the CPU groups.
+	tree string
+
+	diary []string
+	// here and there are the plans that the places were raised by, agent the command line of the lab's agents.
+	here, there plan.Plan
+	agent       []string
+}
+
+func (s *stage) fails(step string) error {
+	if s.fault == step {
+		return errors.New(step + " fails")
+	}
+	return nil
+}
+
+// closing is the fault of what is taken down.
+func (s *stage) closing(what string) error {
+	if s.fault == "close" {
+		return errors.New(what + " stays")
+	}
+	return nil
+}
+
+func (s *stage) note(format string, args ...any) {
+	s.diary = append(s.diary, fmt.Sprintf(format, args...))
+}
+
+func (s *stage) grounds() grounds {
+	return grounds{
+		clusters: func(_ context.Context, want plan.Plan, _ func(string, ...any)) (run.Environment, plan.Plan, error) {
+			s.there = want
+			if err := s.fails("clusters"); err != nil {
+				return nil, want, err
+			}
+			s.note("clusters raised")
+			want = want.Resolve(s.found)
+			return pretended{pretence: pretence{want}, name: "clusters", facts: facts.Facts{facts.Kernel: "6.0", facts.KubeCNI: "some"}, closing: s.closing("clusters"), diary: &s.diary}, want, nil
+		},
+		groups: func(context.Context) (string, func() error, error) {
+			if err := s.fails("groups"); err != nil {
+				return "", nil, err
+			}
+			s.note("groups made")
+			return s.tree, func() error { s.note("groups removed"); return s.closing("groups") }, nil
+		},
+		lab: func(_ context.Context, want plan.Plan, agent []string, _ func(string, ...any)) (run.Environment, error) {
+			s.here, s.agent = want, agent
+			if err := s.fails("lab"); err != nil {
+				return nil, err
+			}
+			s.note("lab raised")
+			return pretended{pretence: pretence{want}, name: "lab", facts: facts.Facts{facts.Kernel: "6.12"}, broken: s.fails("facts"), closing: s.closing("lab"), diary: &s.diary}, nil
+		},
+	}
+}
+
+// fidelityPlan is what cnibench fidelity --context a,b is to measure.
+func fidelityPlan(contexts ...string) plan.Plan {
+	p := plan.Default()
+	p.Environment, p.Profiles, p.Cluster.Contexts = plan.EnvKubernetes, []string{plan.Detected}, contexts
+	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
+	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.RR}.Normalize()}
+	p.Repetitions, p.MaxRepetitions, p.Precision, p.Seed = 6, 6, 0, 7
+	p.Duration, p.Warmup = 10*time.Millisecond, 0
+	return p
+}
+
+func quietly(string, ...any) {}
+
+// TestGroundsPlans: the clusters are asked for what runs there beside their bare nodes, the lab raises each of these
+// profiles once, and the plan of both has every name once.
+func TestGroundsPlans(t *testing.T) {
+	for _, tt := range []struct {
+		contexts    []string
+		found       map[string]string
+		there, here []string
+		both        []string
+	}{
+		{
+			contexts: []string{"a"}, found: map[string]string{"a": "canal"},
+			there: []string{"detected@a", "host@a", "host@a~twin"}, here: []string{"canal"},
+			both: []string{"canal", "canal@a", "host@a", "host@a~twin"},
+		},
+		{
+			contexts: []string{"a", "b", "c"}, found: map[string]string{"a": "flannel-vxlan", "b": "flannel-host-gw", "c": "flannel-vxlan"},
+			there: []string{"detected@a", "host@a", "host@a~twin", "detected@b", "host@b", "host@b~twin", "detected@c", "host@c", "host@c~twin"},
+			here:  []string{"flannel-vxlan", "flannel-host-gw"},
+			both: []string{"flannel-vxlan", "flannel-host-gw", "flannel-vxlan@a", "host@a", "host@a~twin", "flannel-host-gw@b", "host@b", "host@b~twin",
+				"flannel-vxlan@c", "host@c", "host@c~twin"},
+		},
+	} {
+		s := &stage{found: tt.found, tree: "/groups"}
+		want := fidelityPlan(tt.contexts...)
+		_, both, err := s.grounds().raise(t.Context(), want, quietly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.there.Profiles, tt.there) || s.there.Baseline != "host@a" || s.there.Twin || !slices.Equal(s.there.Cluster.Contexts, tt.contexts) {
+			t.Errorf("there: %q, baseline %s, twin %v", s.there.Profiles, s.there.Baseline, s.there.Twin)
+		}
+		if !slices.Equal(s.here.Profiles, tt.here) || s.here.Baseline != "host" || !s.here.Twin || s.here.Environment != plan.EnvLab || len(s.here.Cluster.Contexts) > 0 {
+			t.Errorf("here: %q, baseline %s, twin %v in %s", s.here.Profiles, s.here.Baseline, s.here.Twin, s.here.Environment)
+		}
+		if !slices.Equal(both.Profiles, tt.both) || both.Baseline != "host" || !both.Twin || both.Environment != plan.EnvKubernetes || both.Seed != want.Seed {
+			t.Errorf("both: %q, baseline %s, twin %v in %s", both.Profiles, both.Baseline, both.Twin, both.Environment)
+		}
+		if want := []string{thisProgram, containedVerb, "/groups"}; !slices.Equal(s.agent, want) {
+			t.Errorf("agents are started by %q, want %q", s.agent, want)
+		}
+		if !slices.Equal(want.Profiles, []string{plan.Detected}) {
+			t.Errorf("the plan that was given became %q", want.Profiles)
+		}
+	}
+}
+
+// TestGroundsFaults: whatever fails, what was raised until then is taken down, last first where that matters, and its own
+// faults are told too.
+func TestGroundsFaults(t *testing.T) {
+	for _, tt := range []struct {
+		fault, found string
+		diary        []string
+		words        string
+		code         int
+	}{
+		{"clusters", "canal", nil, "clusters fails", exitFailed},
+		{"", "no-such-cni", []string{"clusters raised", "clusters closed"}, `unknown profile "no-such-cni"`, exitUsage},
+		{"groups", "canal", []string{"clusters raised", "clusters closed"}, "groups fails", exitFailed},
+		{"lab", "canal", []string{"clusters raised", "groups made", "groups removed", "clusters closed"}, "lab fails", exitFailed},
+		{"facts", "canal", []string{"clusters raised", "groups made", "lab raised", "lab closed", "groups removed", "clusters closed"}, "facts fails", exitFailed},
+		{"close", "canal", []string{"clusters raised", "groups made", "lab raised", "lab closed", "groups removed", "clusters closed"}, "clusters stays", exitFailed},
+	} {
+		s := &stage{found: map[string]string{"a": tt.found}, fault: tt.fault}
+		out := create(t)
+		_, err := s.grounds().measure(t.Context(), fidelityPlan("a"), out, run.Options{}, quietly)
+		if err == nil || !strings.Contains(err.Error(), tt.words) {
+			t.Errorf("%s: %v", tt.words, err)
+		}
+		code := exitFailed
+		if coded := new(exitError); errors.As(err, &coded) {
+			code = coded.code
+		}
+		s.diary = slices.DeleteFunc(s.diary, func(line string) bool { return strings.Contains(line, " measures ") })
+		if !slices.Equal(s.diary, tt.diary) || code != tt.code {
+			t.Errorf("%s: exit code %d after %q", tt.words, code, s.diary)
+		}
+	}
+}
+
+// TestGroundsInterrupted: that somebody gave up is the reason, and not what it made of a request that was under way.
+func TestGroundsInterrupted(t *testing.T) {
+	s := &stage{found: map[string]string{"a": "canal"}, fault: "lab"}
+	ctx, stop := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	stop(enough)
+	_, err := s.grounds().measure(ctx, fidelityPlan("a"), create(t), run.Options{}, quietly)
+	if !errors.Is(err, enough) || strings.Contains(err.Error(), "lab fails") || s.diary[len(s.diary)-1] != "clusters closed" {
+		t.Errorf("%v after %q", err, s.diary)
+	}
+}
+
+func create(t *testing.T) *result.Writer {
+	t.Helper()
+	out, err := result.Create(filepath.Join(t.TempDir(), "r.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = out.Close() }) // a test that reads it has closed it
+	return out
+}
+
+// TestFidelity measures both places by scripted agents, and prints the page of what came of it.
+func TestFidelity(t *testing.T) {
+	s := &stage{found: map[string]string{"a": "canal"}, tree: "/groups"}
+	name := filepath.Join(t.TempDir(), "r.jsonl")
+	out, err := result.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := s.grounds().measure(t.Context(), fidelityPlan("a"), out, run.Options{}, quietly)
+	if err := errors.Join(err, out.Close()); err != nil || end.Reason != run.Complete {
+		t.Fatalf("%s: %v", end.Reason, err)
+	}
+	if want := []string{"lab closed", "groups removed", "clusters closed"}; !slices.Equal(s.diary[len(s.diary)-3:], want) {
+		t.Errorf("at the end %q, want %q", s.diary[len(s.diary)-3:], want)
+	}
+	c, err := result.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]int{}
+	for _, r := range c.Records {
+		if r.Status == result.OK {
+			measured[r.Profile]++
+		}
+	}
+	for _, profile := range []string{"host", "host~twin", "canal", "host@a", "host@a~twin", "canal@a"} {
+		if measured[profile] != 6 {
+			t.Errorf("%s: %d trials", profile, measured[profile])
+		}
+		place := "lab"
+		if strings.Contains(profile, "@") {
+			place = "clusters"
+		}
+		if !slices.Contains(s.diary, place+" measures "+profile) {
+			t.Errorf("%s was not measured in the %s", profile, place)
+		}
+	}
+	if len(measured) != 6 {
+		t.Errorf("measured %v", measured)
+	}
+	if f := c.Header.Facts; f[facts.Kernel] != "6.12" || f[facts.KubeCNI] != "some" || f[factAgent] != "under seccomp, in CPU groups as deep as a pod's" {
+		t.Errorf("facts %v", f)
+	}
+	var page bytes.Buffer
+	if err := (&program{stdout: &page}).fidelityOf(name); err != nil {
+		t.Fatal(err)
+	}
+	// The script knows canal by its name in the lab alone, so the cluster's is faster, which the page has to show.
+	if text := page.String(); !strings.Contains(text, "canal") || !strings.Contains(text, "differs") {
+		t.Errorf("the page is\n%s", text)
+	}
+}
+
+// TestTwoPlaces: everything that is asked under a name with a context is asked of the clusters, all else of the lab.
+func TestTwoPlaces(t *testing.T) {
+	var diary []string
+	lab := counted{pretended{name: "lab", facts: facts.Facts{"x": "lab"}, diary: &diary, closing: errors.New("lab stays")}}
+	clusters := counted{pretended{name: "clusters", facts: facts.Facts{"x": "there", "y": "there"}, diary: &diary, closing: errors.New("pods stay")}}
+	e := &twoPlaces{lab: lab, clusters: clusters, remove: func() error { return errors.New("groups stay") }}
+	for name, want := range map[string]string{"host": "lab", "canal": "lab", "host~twin": "lab", "host@a": "clusters", "canal@a": "clusters", "host@a~twin": "clusters"} {
+		client, _, err := e.Backends(t.Context(), name, plan.Path{}, 2)
+		drops, dropped := e.Drops(name, plan.Path{})
+		full, filled := e.Full(name)
+		if err := errors.Join(err, dropped, filled); err != nil || client.Name != want || drops[0].Host != want || full[want] != 1 {
+			t.Errorf("%s: %s, %v, %v, %v", name, client.Name, drops, full, err)
+		}
+	}
+	if got := e.Conditions().CPUs; !slices.Equal(got, []int{len("lab")}) {
+		t.Errorf("the conditions are not the lab's: %v", got)
+	}
+	if wrong, err := e.Mend(t.Context()); wrong != "clusters was away" || err != nil {
+		t.Errorf("mend: %q, %v", wrong, err)
+	}
+	f, err := e.Facts(t.Context())
+	if err != nil || f["x"] != "lab" || f["y"] != "there" || f[factAgent] != "under seccomp" {
+		t.Errorf("facts %v, %v", f, err)
+	}
+	err = e.Close(t.Context())
+	for _, want := range []string{"lab stays", "groups stay", "pods stay"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+	plain := &twoPlaces{lab: lab.pretended, clusters: clusters.pretended}
+	if _, err := plain.Drops("host", plan.Path{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("drops where none can be read: %v", err)
+	}
+	if _, err := plain.Full("host@a"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("tables where none can be read: %v", err)
+	}
+	if wrong, err := plain.Mend(t.Context()); wrong != "" || err != nil {
+		t.Errorf("mend where nothing can be: %q, %v", wrong, err)
+	}
+}
+
+// TestFidelityUsage: a run without a context, and a result that is not there, are told as what they are.
+func TestFidelityUsage(t *testing.T) {
+	p := &program{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
+	for _, tt := range []struct {
+		args  []string
+		words string
+	}{
+		{[]string{"fidelity", "-o", filepath.Join(t.TempDir(), "r.jsonl")}, "which clusters? want --context"},
+		{[]string{"fidelity", "--line-rate", "1G"}, "which clusters? want --context"}, // a condition of the lab beside them
+		{[]string{"fidelity", filepath.Join(t.TempDir(), "none.jsonl")}, "no such file"},
+	} {
+		var said bytes.Buffer
+		p.stderr = &said
+		if code := p.main(tt.args); code != exitUsage || !strings.Contains(said.String(), tt.words) {
+			t.Errorf("%q: exit code %d, %s", tt.args, code, said.String())
+		}
+	}
+}
