@@ -49,12 +49,19 @@ func TestCLIAgentIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.wantEnd(t, 2*time.Minute, 0, "30 trials (")
+	p.wantSurvived(t, 2*time.Minute, 30, 3, wire.KindGone)
+}
+
+// wantSurvived waits for the end of a run of so many trials, of which at most some have failed, all as one of kinds, and wants
+// nothing to be left.
+func (p *process) wantSurvived(t *testing.T, limit time.Duration, trials, most int, kinds ...string) {
+	t.Helper()
+	p.wantEnd(t, limit, 0, fmt.Sprintf("%d trials (", trials))
 	finished, failed := p.trials(t)
-	if len(failed) > 3 || len(finished)+len(failed) != 30 {
+	if len(failed) > most || len(finished)+len(failed) != trials {
 		t.Errorf("%d finished, %d failed", len(finished), len(failed))
 	}
-	wantKinds(t, failed, wire.KindGone)
+	wantKinds(t, failed, kinds...)
 	p.wantNothingLeft(t)
 }
 
@@ -94,13 +101,7 @@ func TestCLIStreamIsCut(t *testing.T) {
 	p := startRun(t, append(many(10), "--kubeconfig", config)...)
 	p.awaitTrials(t, 6)
 	w.cut()
-	p.wantEnd(t, 2*time.Minute, 0, "30 trials (")
-	finished, failed := p.trials(t)
-	if len(failed) > 2 || len(finished)+len(failed) != 30 {
-		t.Errorf("%d finished, %d failed", len(finished), len(failed))
-	}
-	wantKinds(t, failed, wire.KindGone)
-	p.wantNothingLeft(t)
+	p.wantSurvived(t, 2*time.Minute, 30, 2, wire.KindGone)
 }
 
 // TestCLIAPIServerRestarts kills the API server in mid-run.
@@ -109,13 +110,7 @@ func TestCLIAPIServerRestarts(t *testing.T) {
 	p := startRun(t, many(10)...)
 	p.awaitTrials(t, 6)
 	disturb(t, "restart", "apiserver")
-	p.wantEnd(t, 5*time.Minute, 0, "30 trials (")
-	finished, failed := p.trials(t)
-	if len(failed) > 3 || len(finished)+len(failed) != 30 {
-		t.Errorf("%d finished, %d failed", len(finished), len(failed))
-	}
-	wantKinds(t, failed, wire.KindGone, wire.KindLost, wire.KindStart)
-	p.wantNothingLeft(t)
+	p.wantSurvived(t, 5*time.Minute, 30, 3, wire.KindGone, wire.KindLost, wire.KindStart)
 }
 
 // TestCLIAPIServerIsAway has the API server not answer for a while: the run waits for it.
@@ -131,13 +126,7 @@ func TestCLIAPIServerIsAway(t *testing.T) {
 	})
 	resume()
 	resume = func() {}
-	p.wantEnd(t, 3*time.Minute, 0, "24 trials (")
-	finished, failed := p.trials(t)
-	if len(failed) > 3 || len(finished)+len(failed) != 24 {
-		t.Errorf("%d finished, %d failed", len(finished), len(failed))
-	}
-	wantKinds(t, failed, wire.KindGone, wire.KindLost, wire.KindStart, "timeout")
-	p.wantNothingLeft(t)
+	p.wantSurvived(t, 3*time.Minute, 24, 3, wire.KindGone, wire.KindLost, wire.KindStart, "timeout")
 }
 
 // TestCLINodeGoesNotReady stops a kubelet: the run ends when the node is given up, and says which.
@@ -202,7 +191,7 @@ func TestCLINamespaceIsStuck(t *testing.T) {
 // TestCLITimeIsUp kills a run whose time is short: its pods end by themselves, and the namespaces are then fair game.
 func TestCLITimeIsUp(t *testing.T) {
 	t.Parallel()
-	p := startRun(t, append(many(1000), "--ttl", "1m")...)
+	p := startRun(t, append(many(60), "--ttl", "1m")...)
 	p.awaitTrials(t, 1)
 	run := p.run(t)
 	if err := p.Process.Kill(); err != nil {

@@ -103,13 +103,14 @@ func subject(t *testing.T, path string) string {
 	return ""
 }
 
-// refuse has the cluster refuse to one user what an expression is true of.
+// refuse has the cluster refuse to one user to make or change what an expression is true of.
 func refuse(t *testing.T, user, what, expression, message string) {
 	t.Helper()
 	api, name := admin(t).Client().AdmissionregistrationV1(), "cnibench-e2e-"+kube.RunID()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{what}},
+			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{what}},
 		}}}},
 		Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("request.userInfo.username != '%s' || !(%s)", user, expression), Message: message}},
 	}}

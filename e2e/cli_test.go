@@ -401,7 +401,7 @@ func TestCLIInterruptedTwice(t *testing.T) {
 
 // TestCLIKilled leaves clean what a killed run could not remove, and what is under way to its run.
 func TestCLIKilled(t *testing.T) {
-	p := startRun(t, append(onePath, "--repetitions", "1000", "--ttl", "10m")...)
+	p := startRun(t, append(onePath, "--repetitions", "1000", "--ttl", "1h")...)
 	p.awaitTrials(t, 2)
 	run := p.run(t)
 	q := start(t, "kube", "clean")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/outcome"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -178,5 +179,24 @@ func TestCLIInstall(t *testing.T) {
 	out, err := exec.Command(cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "get", "nodes").CombinedOutput()
 	if err != nil || strings.Count(string(out), "NotReady") == 0 {
 		t.Errorf("a cluster without CNI has nodes that are not ready: %v\n%s", err, out)
+	}
+}
+
+// TestCLICPULimit: a limit holds back what flows as fast as it can, and each trial says so; without one none does.
+func TestCLICPULimit(t *testing.T) {
+	for limit, want := range map[string]bool{"200m": true, "": false} {
+		args := []string{"--paths", "pod-to-pod/cross-node", "--baseline", "detected", "--no-twin", "--repetitions", "2", "--duration", "1s", "--workloads", "stream"}
+		if limit != "" {
+			args = append(args, "--cpu-limit", limit)
+		}
+		trials := startRun(t, args...).fine(t)
+		if len(trials) != 2 {
+			t.Errorf("limit %q: %d trials", limit, len(trials))
+		}
+		for _, r := range trials {
+			if said := slices.ContainsFunc(r.Warnings, func(w result.Warning) bool { return w.ID == outcome.CPUThrottled }); said != want {
+				t.Errorf("limit %q: %s: warnings %v", limit, r.Key(), r.Warnings)
+			}
+		}
 	}
 }

@@ -100,7 +100,8 @@ spec:
   local: {path: /var/lib/NAME}
   nodeAffinity:
     required:
-      nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [NODE]}]}]
+      # The scheduler holds labels against a volume, and no fields.
+      nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [NODE]}]}]
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim

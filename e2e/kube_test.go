@@ -112,7 +112,8 @@ func measure(ctx context.Context, client wire.Endpoint, servers ...wire.Endpoint
 // TestPaths measures every path of the catalogue under the cluster's CNI, the bare node and their twins.
 func TestPaths(t *testing.T) {
 	o := options(t)
-	o.Paths, o.Host, o.Backends = plan.Paths, true, []int{2, 3}
+	o.Paths, o.Host, o.Backends, o.UDP, o.BalancerClass = plan.Paths, true, []int{2, 3}, true, balancerClass
+	balance(t)
 	c := raise(t, o)
 	profiles := []string{"cni", "cni" + plan.TwinSuffix, "host", "host" + plan.TwinSuffix}
 	began := time.Now()
@@ -145,7 +146,7 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	for _, n := range o.Backends {
-		for _, p := range []plan.Path{{From: plan.Pod, To: plan.Service, Locality: plan.Local}, {From: plan.Host, To: plan.Service, Locality: plan.Remote}, {From: plan.External, To: plan.NodePort, Locality: plan.Local}} {
+		for _, p := range []plan.Path{{From: plan.Pod, To: plan.Service, Locality: plan.Local}, {From: plan.Host, To: plan.Service, Locality: plan.Remote}, {From: plan.External, To: plan.NodePort, Locality: plan.Local}, {From: plan.External, To: plan.LoadBalancer}} {
 			client, servers, err := c.Backends("cni", p, n)
 			if err != nil || len(servers) != n {
 				t.Errorf("%d backends of %s: %d, %v", n, p, len(servers), err)

@@ -5,7 +5,8 @@
 #
 #   scripts/e2e.sh                    all kinds of clusters
 #   scripts/e2e.sh CNI PROXY [TESTS]  one of them: flannel-vxlan, flannel-host-gw, bridge or ptp; iptables or nftables; and of
-#                                     the tests those that match a pattern
+#                                     the tests those that match a pattern; NetworkPolicies are enforced if it names
+#                                     TestPolicyEnforced
 #
 # Results and reports are left in e2e/results.
 set -eu
@@ -23,14 +24,20 @@ export CNIBENCH_IMAGE CNIBENCH_BINARY CNIBENCH_E2E_TOOL CNIBENCH_E2E_CLUSTER
 mkdir -p e2e/results
 work=$(mktemp -d)
 
-# What of ours could be left on the machine. The cache of builds is meant to stay.
+# What of ours could be left on the machine, and is not of another test cluster or of somebody else's run. The cache of builds
+# is meant to stay.
 machine() {
 	{
 		ip -o link | cut -d: -f2
 		ip netns list 2>/dev/null | cut -d' ' -f1
-		find /sys/fs/cgroup -type d \( -name 'cnib*' -o -name 'kubepods*' \)
-		# Processes, by program: what a node or a run of ours consists of.
-		ps -eo comm= | grep -E '^(kube|etcd|containerd|flanneld|cnibench|runc)' || true
+		find /sys/fs/cgroup -type d -path "*/cnib-e2e-$name-*"
+		# Processes that this script has started, or that are in a node of its cluster.
+		for process in /proc/[0-9]*; do
+			[ "$process" = "/proc/$$" ] && continue
+			if grep -qs "cnib-e2e-$name-" "$process/cgroup" || grep -qsz "^CNIBENCH_E2E_CLUSTER=$name\$" "$process/environ"; then
+				echo "$(tr '\0' ' ' 2>/dev/null <"$process/cmdline")"
+			fi
+		done
 	} | sort
 }
 # What of a run could be left in a cluster.
@@ -57,7 +64,9 @@ trap 'exit 130' INT TERM
 
 on() { # on CNI PROXY TESTS [without]: with the last, plugins are then installed in turn where the CNI was
 	say "raising $1 with kube-proxy $2"
-	$cluster up --name $name --cni "$1" --proxy "$2" --image bin/cnibench-image.tar
+	policies=
+	case $3 in *TestPolicyEnforced*) policies=--policies ;; esac
+	$cluster up --name $name --cni "$1" --proxy "$2" $policies --image bin/cnibench-image.tar
 	KUBECONFIG=$($cluster status --name $name | awk '$1 == "kubeconfig" { print $2 }')
 	PATH=$(dirname "$($cluster status --name $name | awk '$1 == "kubectl" { print $2 }')"):$PATH
 	CNIBENCH_PROFILE=$1 CNIBENCH_PROXY=$2
@@ -88,6 +97,6 @@ if [ $# -ge 2 ]; then
 	on "$1" "$2" "${3:-.}"
 else
 	on flannel-vxlan iptables .
-	on flannel-host-gw nftables 'TestDetect|TestPaths'
+	on flannel-host-gw nftables 'TestDetect|TestPaths|TestPolicyEnforced'
 	on bridge iptables 'TestDetect|TestPaths' without
 fi

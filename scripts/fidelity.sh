@@ -2,7 +2,7 @@
 # Is the lab true? Raises two real clusters with flannel (VXLAN and host-gw) on this machine, measures them and the lab in one
 # run, interleaved, puts the table between the two markers of docs/lab.md, and takes the clusters down again.
 #
-#   scripts/fidelity.sh [REPETITIONS [DURATION]]     default 10 of 500ms: 200 cases, about 40 minutes on two CPUs
+#   scripts/fidelity.sh [REPETITIONS [DURATION]]     default 10 of 500ms: 200 cases, about 25 minutes on two CPUs
 #
 # The machine should have nothing else to do. The result is left in bin/fidelity.jsonl; to write the table again from it:
 # bin/cnibench fidelity bin/fidelity.jsonl

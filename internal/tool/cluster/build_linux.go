@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -17,7 +20,8 @@ import (
 
 // cache is where everything built lies, by versions, and the state of clusters beside it.
 type cache struct {
-	// home is the directory of all of it, dir that of these versions.
+	// home is the directory of all of it, dir that of these versions: what nodes and images take is linked there from the
+	// components' own directories.
 	home, dir string
 }
 
@@ -36,8 +40,13 @@ func (c cache) image(name string) string {
 }
 func (c cache) flannelManifest() string { return filepath.Join(c.dir, flannelManifestFile) }
 
-// build makes what the cache lacks and says on w what it does.
-func (c cache) build(ctx context.Context, w io.Writer) error {
+// part is the directory of one component.
+func (c cache) part(comp component) string {
+	return filepath.Join(c.home, "parts", comp.key(runtime.GOARCH))
+}
+
+// build makes what the cache lacks and says on w what it does; with policies, also what enforces NetworkPolicies.
+func (c cache) build(ctx context.Context, w io.Writer, policies bool) error {
 	for _, d := range []string{"bin", "images", "src"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o755); err != nil {
 			return err
@@ -49,6 +58,9 @@ func (c cache) build(ctx context.Context, w io.Writer) error {
 		}
 	}
 	for _, comp := range components {
+		if comp.policies && !policies {
+			continue
+		}
 		if err := c.component(ctx, w, comp); err != nil {
 			return fmt.Errorf("build %s %s: %w", comp.name, comp.version, err)
 		}
@@ -56,17 +68,44 @@ func (c cache) build(ctx context.Context, w io.Writer) error {
 	if err := c.pause(ctx, w); err != nil {
 		return fmt.Errorf("build the pause program: %w", err)
 	}
-	return c.images(w)
+	return c.images(w, policies)
 }
 
-// component builds one, unless its programs are there.
+// component builds one, unless it is there, and links what it leaves to where nodes take it from.
 func (c cache) component(ctx context.Context, w io.Writer, comp component) error {
-	if c.has(comp.programs()...) {
-		return nil
+	part := c.part(comp)
+	if !holds(filepath.Join(part, "bin"), comp.programs()...) {
+		began := time.Now()
+		fmt.Fprintf(w, "building %s %s ...\n", comp.name, comp.version)
+		if err := compile(ctx, part, comp); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "built %s %s in %.0f s\n", comp.name, comp.version, time.Since(began).Seconds())
 	}
-	began := time.Now()
-	fmt.Fprintf(w, "building %s %s ...\n", comp.name, comp.version)
-	src := filepath.Join(c.dir, "src", strings.ReplaceAll(comp.name, " ", "-"))
+	for _, p := range comp.programs() {
+		if err := link(filepath.Join(part, "bin", p), c.bin(p)); err != nil {
+			return err
+		}
+	}
+	for _, f := range comp.keep {
+		if err := link(filepath.Join(part, path.Base(f)), filepath.Join(c.dir, path.Base(f))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// link makes a second name for a file; one that is there is of the same component.
+func link(from, to string) error {
+	if err := os.Link(from, to); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// compile builds a component into its directory: the programs come last, when all else is there.
+func compile(ctx context.Context, part string, comp component) error {
+	src := filepath.Join(part, "src")
 	if err := os.RemoveAll(src); err != nil {
 		return err
 	}
@@ -92,14 +131,10 @@ func (c cache) component(ctx context.Context, w io.Writer, comp component) error
 	if _, err := goTool(ctx, src, args...); err != nil {
 		return err
 	}
-	if err := c.keep(ctx, src, comp); err != nil {
+	if err := keep(ctx, src, part, comp); err != nil {
 		return err
 	}
-	if err := c.install(out, comp.programs()...); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "built %s %s in %.0f s\n", comp.name, comp.version, time.Since(began).Seconds())
-	return nil
+	return install(out, filepath.Join(part, "bin"), comp.programs()...)
 }
 
 // adoptMain makes the upstream main package ours, less the imports that are left out.
@@ -116,7 +151,7 @@ func adoptMain(ctx context.Context, src string, comp component) error {
 }
 
 // keep copies the files that are wanted from the upstream module.
-func (c cache) keep(ctx context.Context, src string, comp component) error {
+func keep(ctx context.Context, src, part string, comp component) error {
 	if len(comp.keep) == 0 {
 		return nil
 	}
@@ -129,7 +164,7 @@ func (c cache) keep(ctx context.Context, src string, comp component) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(c.dir, filepath.Base(f)), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(part, path.Base(f)), text, 0o644); err != nil {
 			return err
 		}
 	}
@@ -184,25 +219,31 @@ func (c cache) debian(ctx context.Context, w io.Writer, name string) error {
 	}
 	for _, dir := range []string{"usr/sbin", "usr/bin", "sbin", "bin"} {
 		if _, err := os.Stat(filepath.Join(src, "root", dir, program)); err == nil {
-			return c.install(filepath.Join(src, "root", dir), program)
+			return install(filepath.Join(src, "root", dir), filepath.Join(c.dir, "bin"), program)
 		}
 	}
 	return fmt.Errorf("the package has no program %s", program)
 }
 
-func (c cache) has(programs ...string) bool {
+func (c cache) has(program string) bool { return holds(filepath.Join(c.dir, "bin"), program) }
+
+// holds says whether a directory has all the programs.
+func holds(dir string, programs ...string) bool {
 	for _, p := range programs {
-		if _, err := os.Stat(c.bin(p)); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, p)); err != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// install moves finished programs into the cache, whole or not at all.
-func (c cache) install(from string, programs ...string) error {
+// install moves finished programs into a directory of the cache, each whole or not at all.
+func install(from, to string, programs ...string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
 	for _, p := range programs {
-		if err := os.Rename(filepath.Join(from, p), c.bin(p)); err != nil {
+		if err := os.Rename(filepath.Join(from, p), filepath.Join(to, p)); err != nil {
 			return err
 		}
 	}

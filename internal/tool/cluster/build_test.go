@@ -17,6 +17,11 @@ func TestGoMod(t *testing.T) {
 	if got := c.goMod(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
+	c = component{module: "example.org/a/v2", version: "2.0.1", fork: "example.com/a/v2"}
+	const forked = "module e2e/build\n\ngo 1.26.0\n\nrequire example.org/a/v2 v2.0.1\n\nreplace example.org/a/v2 => example.com/a/v2 v2.0.1\n"
+	if got := c.goMod(); got != forked {
+		t.Errorf("got:\n%s\nwant:\n%s", got, forked)
+	}
 }
 
 // TestProgramsOfComponents holds that whatever a node starts, some component or package builds.
@@ -30,7 +35,7 @@ func TestProgramsOfComponents(t *testing.T) {
 			built = append(built, p)
 		}
 	}
-	need := slices.Concat([]string{"kubectl", "ctr", "containerd-shim-runc-v2", "kube-proxy", "flanneld"}, cniPlugins)
+	need := slices.Concat([]string{"kubectl", "ctr", "containerd-shim-runc-v2", "kube-proxy", "flanneld", "kube-router"}, cniPlugins)
 	for _, d := range daemons(node{ControlPlane: true}) {
 		need = append(need, d.Name)
 	}
@@ -42,14 +47,29 @@ func TestProgramsOfComponents(t *testing.T) {
 }
 
 func TestCacheKeyFollowsTheVersions(t *testing.T) {
-	if cacheKey("amd64") == cacheKey("arm64") {
+	if cacheKey("amd64") == cacheKey("arm64") || components[0].key("amd64") == components[0].key("arm64") {
 		t.Error("two architectures share a cache")
 	}
-	before := cacheKey("amd64")
+	before, parts := cacheKey("amd64"), map[string]bool{}
+	for _, c := range components {
+		parts[c.key("amd64")] = true
+	}
+	if len(parts) != len(components) {
+		t.Errorf("%d components have %d directories", len(components), len(parts))
+	}
 	defer func(v string) { components[0].version = v }(components[0].version)
 	components[0].version = "0.0.0"
 	if cacheKey("amd64") == before {
 		t.Error("another version has the same cache")
+	}
+	for i, c := range components {
+		key := c.key("amd64")
+		if kept := parts[key]; kept != (i > 0) {
+			t.Errorf("with another version of %s alone, %s is the same: %v", components[0].name, c.name, kept)
+		}
+		if strings.ContainsAny(key, " '/") {
+			t.Errorf("%q is no good name of a directory", key)
+		}
 	}
 }
 

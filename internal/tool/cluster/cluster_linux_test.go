@@ -106,6 +106,36 @@ func TestEveryNode(t *testing.T) {
 	}
 }
 
+// TestComponentsAreLinked: what is built already is not built again, whatever else is new in the directory of all.
+func TestComponentsAreLinked(t *testing.T) {
+	home := t.TempDir()
+	comp := component{name: "a b", module: "example.invalid/a", version: "1.0.0", packages: []string{"example.invalid/a/cmd/x"}, keep: []string{"doc/notes.txt"}}
+	for _, dir := range []string{"first", "second"} {
+		c := cache{home: home, dir: filepath.Join(home, dir)}
+		for _, d := range []string{c.dir + "/bin", c.part(comp) + "/bin"} {
+			if err := os.MkdirAll(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for file, text := range map[string]string{"bin/x": "program", "notes.txt": "notes"} {
+			if err := os.WriteFile(filepath.Join(c.part(comp), file), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 { // the second time it is all there
+			var said strings.Builder
+			if err := c.component(t.Context(), &said, comp); err != nil || said.Len() > 0 {
+				t.Fatalf("%v, %s", err, said.String())
+			}
+		}
+		for file, want := range map[string]string{c.bin("x"): "program", filepath.Join(c.dir, "notes.txt"): "notes"} {
+			if got, err := os.ReadFile(file); err != nil || string(got) != want {
+				t.Errorf("%s: %q, %v", file, got, err)
+			}
+		}
+	}
+}
+
 // TestSwitchHandsConnectionsOn runs the forwarder without a cluster.
 func TestSwitchHandsConnectionsOn(t *testing.T) {
 	far, err := net.Listen("tcp", "127.0.0.1:0")
@@ -266,7 +296,7 @@ func TestEveryCNI(t *testing.T) {
 	for _, cni := range cnis {
 		for _, proxy := range proxies {
 			t.Run(cni+"/"+proxy, func(t *testing.T) {
-				c := realCluster(t, request{Name: "test", Nodes: 3, CNI: cni, Proxy: proxy})
+				c := realCluster(t, request{Name: "test", Nodes: 3, CNI: cni, Proxy: proxy, Policies: proxy == "nftables"})
 				before := machine(t, c)
 				if err := c.up(t.Context()); err != nil {
 					t.Fatal(err)

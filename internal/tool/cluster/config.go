@@ -23,12 +23,14 @@ type values struct {
 	CA, Cert, Key                            string
 	DNS, Proxy, PodRanges                    string
 	PauseImage, KubeProxyImage, BusyboxImage string
+	KubeRouterImage, ServiceRanges           string
 	Namespace, ReservedCPUs                  string
 }
 
 func render(name string, v values) ([]byte, error) {
 	v.DNS, v.PodRanges = dnsService, podRanges
 	v.PauseImage, v.KubeProxyImage, v.BusyboxImage = pauseImage, kubeProxyImage, busyboxImage
+	v.KubeRouterImage, v.ServiceRanges = kubeRouterImage, serviceRanges
 	var b bytes.Buffer
 	err := templates.ExecuteTemplate(&b, name, v)
 	return b.Bytes(), err

@@ -34,7 +34,7 @@ func documents(t *testing.T, text []byte) []map[string]any {
 }
 
 func TestTemplatesAreWholeYAML(t *testing.T) {
-	for name, want := range map[string]int{"kubelet.yaml": 1, "kube-proxy.yaml": 4, "probe.yaml": 3, "kubeconfig": 1} {
+	for name, want := range map[string]int{"kubelet.yaml": 1, "kube-proxy.yaml": 4, "kube-router.yaml": 4, "probe.yaml": 3, "kubeconfig": 1} {
 		text, err := render(name, values{Cluster: "c", Server: "10.0.0.1:1", User: "u", Proxy: "nftables", Namespace: "ns"})
 		if err != nil {
 			t.Fatal(err)
@@ -44,6 +44,22 @@ func TestTemplatesAreWholeYAML(t *testing.T) {
 		}
 		if strings.Contains(string(text), "{{") || strings.Contains(string(text), "no value") {
 			t.Errorf("%s is not filled in:\n%s", name, text)
+		}
+	}
+}
+
+// TestPoliciesGoBesideTheCNI: of kube-router nothing runs that connects pods or balances Services, and its image is ours.
+func TestPoliciesGoBesideTheCNI(t *testing.T) {
+	text, err := render("kube-router.yaml", values{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"--run-firewall=true", "--run-router=false", "--run-service-proxy=false", "--enable-cni=false", "image: " + kubeRouterImage,
+		"--service-cluster-ip-range=" + serviceRanges,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
 }

@@ -12,16 +12,20 @@ import (
 	"github.com/cnibench/cnibench/internal/hint"
 )
 
-// images writes those that the cache lacks.
-func (c cache) images(w io.Writer) error {
+// images writes those that the cache lacks; with policies, also that of what enforces NetworkPolicies.
+func (c cache) images(w io.Writer, policies bool) error {
 	makers := []struct {
 		name string
 		make func() (imageSpec, error)
+		want bool
 	}{
-		{"pause", c.pauseSpec}, {"busybox", c.busyboxSpec}, {"kube-proxy", c.kubeProxySpec},
-		{"flannel", c.flannelSpec}, {"flannel-cni-plugin", c.pluginSpec},
+		{"pause", c.pauseSpec, true}, {"busybox", c.busyboxSpec, true}, {"kube-proxy", c.kubeProxySpec, true},
+		{"flannel", c.flannelSpec, true}, {"flannel-cni-plugin", c.pluginSpec, true}, {"kube-router", c.kubeRouterSpec, policies},
 	}
 	for _, m := range makers {
+		if !m.want {
+			continue
+		}
 		if _, err := os.Stat(c.image(m.name)); err == nil {
 			continue
 		}
@@ -93,6 +97,18 @@ func (c cache) pluginSpec() (imageSpec, error) {
 	return files.image(nil, pluginImage)
 }
 
+func (c cache) kubeRouterSpec() (imageSpec, error) {
+	files := fileSet{}
+	files.add("/usr/local/bin/kube-router", c.bin("kube-router"))
+	if err := files.netfilter(); err != nil {
+		return imageSpec{}, err
+	}
+	if err := files.machine("ipset"); err != nil {
+		return imageSpec{}, err
+	}
+	return files.image([]string{"/usr/local/bin/kube-router"}, kubeRouterImage)
+}
+
 // fileSet says where an image's files come from, by their paths in it: a file of this machine, "needs FILE" for one that
 // comes with the libraries that it loads, or "-> NAME" for a symbolic link.
 type fileSet map[string]string
@@ -107,14 +123,22 @@ func (s fileSet) busybox(c cache, applets ...string) {
 	}
 }
 
+// machine adds a program as this machine has it, with the libraries that it needs.
+func (s fileSet) machine(program string) error {
+	found, err := exec.LookPath(program)
+	if err != nil {
+		return hint.With(err, "apt-get install iptables nftables ipset")
+	}
+	s.add("/usr/sbin/"+program, "needs "+found)
+	return nil
+}
+
 // netfilter adds iptables (its nftables variant) and nft as this machine has them, with the libraries that they need.
 func (s fileSet) netfilter() error {
 	for _, p := range []string{"xtables-nft-multi", "nft"} {
-		found, err := exec.LookPath(p)
-		if err != nil {
-			return hint.With(err, "apt-get install iptables nftables")
+		if err := s.machine(p); err != nil {
+			return err
 		}
-		s.add("/usr/sbin/"+p, "needs "+found)
 	}
 	for _, p := range []string{"iptables", "ip6tables"} {
 		for _, suffix := range []string{"", "-save", "-restore"} {

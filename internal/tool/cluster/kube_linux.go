@@ -63,6 +63,9 @@ func (c *cluster) imageFiles() []string {
 	if strings.HasPrefix(c.CNI, "flannel") {
 		names = append(names, "flannel", "flannel-cni-plugin")
 	}
+	if c.Policies {
+		names = append(names, "kube-router")
+	}
 	var all []string
 	for _, n := range names {
 		all = append(all, c.cache.image(n))
@@ -104,15 +107,21 @@ func (c *cluster) importInto(ctx context.Context, holder int, archives []string)
 	return nil
 }
 
-// connectPods installs kube-proxy and the CNI.
+// connectPods installs kube-proxy, what enforces policies, and the CNI.
 func (c *cluster) connectPods(ctx context.Context) error {
-	server := netip.AddrPortFrom(c.nodes()[0].Addr4, apiPort).String()
-	proxy, err := render("kube-proxy.yaml", values{Server: server, Proxy: c.Proxy})
-	if err != nil {
-		return err
+	manifests := []string{"kube-proxy.yaml"}
+	if c.Policies {
+		manifests = append(manifests, "kube-router.yaml")
 	}
-	if _, err := c.kubectl(ctx, string(proxy), "apply", "-f", "-"); err != nil {
-		return err
+	server := netip.AddrPortFrom(c.nodes()[0].Addr4, apiPort).String()
+	for _, m := range manifests {
+		text, err := render(m, values{Server: server, Proxy: c.Proxy})
+		if err != nil {
+			return err
+		}
+		if _, err := c.kubectl(ctx, string(text), "apply", "-f", "-"); err != nil {
+			return err
+		}
 	}
 	if backend, ok := strings.CutPrefix(c.CNI, "flannel-"); ok {
 		upstream, err := os.ReadFile(c.cache.flannelManifest())
@@ -182,6 +191,9 @@ func (c *cluster) waitReady(ctx context.Context) error {
 	sets := []string{"-n=kube-system daemonset/kube-proxy"}
 	if strings.HasPrefix(c.CNI, "flannel") {
 		sets = append(sets, "-n=kube-flannel daemonset/kube-flannel-ds")
+	}
+	if c.Policies {
+		sets = append(sets, "-n=kube-system daemonset/kube-router")
 	}
 	for _, s := range sets {
 		args := append([]string{"wait", "--timeout=" + nodesTimeout.String(), fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", c.Nodes)}, strings.Fields(s)...)

@@ -112,6 +112,7 @@ func dispatch(ctx context.Context, verb string, args []string) error {
 		flags.IntVar(&r.Nodes, "nodes", 3, "how many; the first is the control plane too")
 		flags.StringVar(&r.CNI, "cni", "flannel-vxlan", strings.Join(cnis, ", "))
 		flags.StringVar(&r.Proxy, "proxy", "iptables", "mode of kube-proxy: "+strings.Join(proxies, ", "))
+		flags.BoolVar(&r.Policies, "policies", false, "enforce NetworkPolicies, by kube-router's firewall beside the CNI")
 		flags.StringVar(&r.DaemonCPUs, "daemon-cpus", "", "CPUs of control plane, kubelets and container runtimes")
 		flags.StringVar(&r.PodCPUs, "pod-cpus", "", "CPUs of pods")
 		flags.BoolVar(&r.Keep, "keep", false, "leave a cluster that does not come up as it is, to be looked at")
@@ -124,7 +125,7 @@ func dispatch(ctx context.Context, verb string, args []string) error {
 		return flag.ErrHelp // the flag set has said what is wrong
 	}
 	if verb == "build" {
-		return store.build(ctx, os.Stdout)
+		return store.build(ctx, os.Stdout, true)
 	}
 	if verb == "up" {
 		if err := r.check(); err != nil {
@@ -233,7 +234,11 @@ func (c *cluster) status(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "cluster %s: %s, kube-proxy %s\nkubeconfig %s\nkubectl    %s\n", c.Name, c.CNI, c.Proxy, c.kubeconfig(), c.cache.bin("kubectl"))
+	enforced := ""
+	if c.Policies {
+		enforced = ", NetworkPolicies by kube-router"
+	}
+	fmt.Fprintf(w, "cluster %s: %s, kube-proxy %s%s\nkubeconfig %s\nkubectl    %s\n", c.Name, c.CNI, c.Proxy, enforced, c.kubeconfig(), c.cache.bin("kubectl"))
 	for _, n := range c.nodes() {
 		rss, err := residentMemory(processName(c.Name, n.Name))
 		if err != nil {

@@ -43,6 +43,8 @@ type request struct {
 	CNI    string
 	Proxy  string
 	Images []string
+	// Policies has kube-router's firewall enforce NetworkPolicies, beside the CNI.
+	Policies bool
 	// DaemonCPUs confine the control plane, kubelets and container runtimes, PodCPUs the pods; lists as in cpuset.cpus,
 	// "" for every CPU.
 	DaemonCPUs, PodCPUs string

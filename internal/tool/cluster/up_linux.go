@@ -51,7 +51,7 @@ func (c *cluster) up(ctx context.Context) (err error) {
 			return fmt.Errorf("image: %w", err)
 		}
 	}
-	if err := c.cache.build(ctx, c.out); err != nil {
+	if err := c.cache.build(ctx, c.out, c.Policies); err != nil {
 		return err
 	}
 	unlock, err := c.lock()

@@ -14,6 +14,7 @@ const (
 	// flannelPluginImage is the tag that flannel's manifest asks for.
 	flannelPluginImage  = "v1.9.1-flannel1"
 	flannelManifestFile = "kube-flannel.yml"
+	kubeRouterVersion   = "2.2.1"
 )
 
 // Images that the tool makes. Those of upstream manifests bear the names that the manifests ask for.
@@ -23,6 +24,8 @@ const (
 	kubeProxyImage = "registry.k8s.io/kube-proxy:v" + kubernetesVersion
 	flannelImage   = "ghcr.io/flannel-io/flannel:v" + flannelVersion
 	pluginImage    = "ghcr.io/flannel-io/flannel-cni-plugin:" + flannelPluginImage
+	// kubeRouterImage is that of the policy controller, as its own manifests name it.
+	kubeRouterImage = "docker.io/cloudnativelabs/kube-router:v" + kubeRouterVersion
 )
 
 // component is what one Go module of our own builds: it requires the upstream module and nothing else.
@@ -32,6 +35,8 @@ type component struct {
 	module, version string
 	replace         []string
 	replaceVersion  string
+	// fork stands in for module, at the same version.
+	fork string
 	// packages are built into programs named after their last element, or into as when there is only one.
 	packages []string
 	as       string
@@ -42,6 +47,8 @@ type component struct {
 	without []string
 	// keep are files of the upstream module that are copied into the cache, under their last element.
 	keep []string
+	// policies says that only clusters that enforce NetworkPolicies need it.
+	policies bool
 }
 
 // staging are the modules that live inside Kubernetes' own tree, where its go.mod points by relative path.
@@ -86,6 +93,14 @@ var components = []component{
 		keep:    []string{"Documentation/" + flannelManifestFile},
 		ldflags: "-X github.com/flannel-io/flannel/pkg/version.Version=v" + flannelVersion,
 	},
+	{
+		// The copy of it that K3s has in it: of the upstream module the checksum database knows no version that can be had.
+		name: "kube-router", module: "github.com/cloudnativelabs/kube-router/v2", version: kubeRouterVersion,
+		fork:     "github.com/k3s-io/kube-router/v2",
+		packages: []string{"github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},
+		ldflags:  "-X github.com/cloudnativelabs/kube-router/v2/pkg/version.Version=v" + kubeRouterVersion,
+		policies: true,
+	},
 }
 
 // cniPlugins are copied into the node, where DaemonSets of CNIs may add to them.
@@ -125,16 +140,31 @@ func (c component) goMod() string {
 		}
 		b.WriteString(")\n")
 	}
+	if c.fork != "" {
+		fmt.Fprintf(&b, "\nreplace %s => %s v%s\n", c.module, c.fork, c.version)
+	}
 	return b.String()
+}
+
+// key names the directory of what the component leaves on an architecture: it is built anew when its own definition
+// changes, and not when that of another does.
+func (c component) key(arch string) string {
+	return strings.NewReplacer(" ", "-", "'", "").Replace(c.name) + "-" + c.version + "-" +
+		digest(c.goMod(), c.packages, c.as, c.ldflags, c.main, c.without, c.keep, arch)
 }
 
 // cacheKey names the directory of everything built from these versions on this architecture.
 func cacheKey(arch string) string {
-	h := sha256.New()
+	var keys []any
 	for _, c := range components {
-		fmt.Fprintln(h, c.goMod(), c.packages, c.as, c.ldflags, c.main, c.without, c.keep)
+		keys = append(keys, c.key(arch))
 	}
-	fmt.Fprintln(h, debianPackages, flannelPluginImage, arch)
+	return digest(append(keys, debianPackages, flannelPluginImage, arch)...)
+}
+
+func digest(parts ...any) string {
+	h := sha256.New()
+	fmt.Fprintln(h, parts...)
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
