@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/hint"
 )
 
 // schema is what keys a component reads.
@@ -85,12 +87,7 @@ func (s schema) unknown(path string) (part, group string, found bool) {
 // suggest returns `, did you mean "x"?` for the nearest key of the group, or "".
 func (s schema) suggest(path, group string) string {
 	key := path[strings.LastIndexByte(path, '.')+1:]
-	best, at := min(4, len(key)/2+1), ""
-	for _, k := range strings.Fields(s.below[group]) {
-		if d := distance(strings.ToLower(key), strings.ToLower(k)); d < best {
-			best, at = d, k
-		}
-	}
+	at := hint.Nearest(key, strings.Fields(s.below[group]))
 	if at == "" {
 		return ""
 	}
@@ -98,27 +95,4 @@ func (s schema) suggest(path, group string) string {
 		at = group + "." + at
 	}
 	return fmt.Sprintf(", did you mean %q?", at)
-}
-
-// distance is the Levenshtein distance in bytes. Names longer than a key's are far from everything.
-func distance(a, b string) int {
-	if len(a) > 100 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for k := range len(b) {
-			change := before
-			if a[i] != b[k] {
-				change++
-			}
-			before, row[k+1] = row[k+1], min(change, row[k]+1, row[k+1]+1)
-		}
-	}
-	return row[len(b)]
 }

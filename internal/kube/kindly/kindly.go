@@ -80,12 +80,12 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Check returns an error that names every one of the profiles that Up cannot make a cluster for, each as a *RecipeError.
+// Check returns an error that names every one of the profiles that Up cannot make a cluster for.
 func Check(profiles []string, o Options) error {
 	var faults []error
 	for _, o.Profile = range profiles {
 		if _, _, err := render(o); err != nil {
-			faults = append(faults, &RecipeError{o.Profile, err})
+			faults = append(faults, fmt.Errorf("no kind cluster for %s: %w", o.Profile, err))
 		}
 	}
 	return errors.Join(faults...)
@@ -105,17 +105,6 @@ func Absent(p Provider, profiles ...string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// RecipeError says that no kind cluster can be made for a profile.
-type RecipeError struct {
-	Profile string
-	Err     error
-}
-
-func (e *RecipeError) Error() string {
-	return fmt.Sprintf("no kind cluster for %s: %v", e.Profile, e.Err)
-}
-func (e *RecipeError) Unwrap() error { return e.Err }
 
 // render returns what is to be made for a profile, and the parameters that it is made by.
 func render(o Options) (out recipe.Rendered, params recipe.Params, err error) {
