@@ -80,6 +80,12 @@ func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) plan.Faults {
 			faults = append(faults, plan.Fault{Field: "--" + name, Message: why})
 		}
 	}
+	for _, name := range []string{"kubeconfig", "context"} {
+		if cmd.Flags().Changed(name) && p.Environment == plan.EnvKind {
+			faults = append(faults, plan.Fault{Field: "--" + name, Message: "is for a cluster that is there, and --env kind makes its own: " +
+				"leave it out, or take --env kubernetes"})
+		}
+	}
 	if cmd.Flags().Changed(chartsFlag) && p.Environment == plan.EnvKubernetes && !p.Cluster.Install {
 		faults = append(faults, plan.Fault{Field: "--" + chartsFlag, Message: "says where what is installed comes from, and this plan " +
 			"installs nothing: add --install, or leave it out"})
