@@ -99,6 +99,9 @@ var ruleCases = []ruleCase{
 	{"quantiles", "canal;X;rr;rtt.min;10 us\ncanal;X;rr;rtt.max;20 us\ncanal;X;rr;rtt.stddev;9 us", "stddev", Impossible},
 	{"quantiles", "canal;X;rr;rtt.min;10 us\ncanal;X;rr;rtt.mean;30 us\ncanal;X;rr;rtt.p50;20 us\ncanal;X;rr;rtt.p90;20 us\ncanal;X;rr;rtt.p99;90 us\ncanal;X;rr;rtt.max;500 us\ncanal;X;rr;rtt.stddev;50 us", "", 0},
 	{"concurrency", "canal;X;http(connections=100);request_rate;20000 1/s\ncanal;X;http(connections=100);response_time.mean;8 ms", "160 under way, and there are 100", Impossible},
+	// A stall of 138 ms at the opening of a window of 501 ms, and one that is too short for the same sum.
+	{"concurrency", "canal;X;http(connections=10);request_rate;43238 1/s\ncanal;X;http(connections=10);response_time.mean;0.2457 ms\ncanal;X;http(connections=10);response_time.max;138 ms\ncanal;X;http(connections=10);window;0.501 s", "", 0},
+	{"concurrency", "canal;X;http(connections=10);request_rate;43238 1/s\ncanal;X;http(connections=10);response_time.mean;0.2457 ms\ncanal;X;http(connections=10);response_time.max;3 ms\ncanal;X;http(connections=10);window;0.501 s", "10.6 under way, and there are 10", Impossible},
 	{"concurrency", "canal;X;http(connections=100,tool=wrk);request_rate;20000 1/s\ncanal;X;http(connections=100,tool=wrk);response_time.mean;8 ms", "", 0},
 	{"concurrency", "canal;X;rr;transaction_rate;10000 1/s\ncanal;X;rr;rtt.mean;104 us", "", 0},
 	{"concurrency", "canal;X;rr(burst=8);transaction_rate;80000 1/s\ncanal;X;rr(burst=8);rtt.mean;100 us", "", 0},

@@ -59,7 +59,8 @@ var sumRules = []rule{
 		"take all of them from one trial; a mean of percentiles over flows or trials is none"},
 		trial: (*trial).quantiles},
 	{Rule: Rule{"concurrency", "rate times latency is not the concurrency", Impossible,
-		"requests under way are their rate times their latency (Little's law), and a closed loop has as many as connections or flows",
+		"requests under way are their rate times their latency (Little's law), and a closed loop has as many as connections or flows, " +
+			"and for a moment those that the window's opening found under way",
 		"take rate and latency from the same trial, and look at what the latency leaves out: errors, timeouts, queueing"},
 		trial: (*trial).concurrency},
 	{Rule: Rule{"idle-connections", "most connections had nothing under way", Doubtful,
@@ -265,9 +266,23 @@ func (t *trial) inFlight() (under float64, most int, ok bool) {
 	return t.metrics[rate] * t.metrics[latency] / 1e9, most, t.has(rate, latency)
 }
 
+// before returns how much the requests that were under way when the window opened may add to what is under way, as a share:
+// they count in it with all of their time, as much as the longest took, while those that it cut off do not count. 0 where it
+// is not known.
+func (t *trial) before() float64 {
+	longest := metric.RTT + ".max"
+	if t.Workload.Kind == plan.HTTP {
+		longest = metric.ResponseTime + ".max"
+	}
+	if t.seconds <= 0 {
+		return 0
+	}
+	return t.metrics[longest] / 1e9 / t.seconds
+}
+
 func (t *trial) concurrency() string {
 	under, most, ok := t.inFlight()
-	if !ok || under <= float64(most)*(1+sameSide) {
+	if !ok || under <= float64(most)*(1+sameSide+t.before()) {
 		return ""
 	}
 	return fmt.Sprintf("rate times mean latency is %.3g under way, and there are %d at most", under, most)
