@@ -249,51 +249,51 @@ func (t *trial) order(family string) []string {
 	return wrong
 }
 
-// inFlight returns rate times mean latency and how many requests may be under way; ok if all is known.
-func (t *trial) inFlight() (under float64, most int, ok bool) {
-	rate, latency := metric.TransactionRate, metric.RTT+".mean"
-	if tool := t.Workload.Tool; tool == plan.Wrk || tool == plan.Hey {
-		return 0, 0, false // wrk adds times of requests that it did not send, hey rounds its mean to 100 us
-	}
-	switch t.Workload.Kind {
-	case plan.RR, plan.CRR:
-		most = t.Workload.Concurrency()
-	case plan.HTTP:
-		rate, latency, most = metric.RequestRate, metric.ResponseTime+".mean", t.Workload.Connections
-	default:
-		return 0, 0, false
-	}
-	return t.metrics[rate] * t.metrics[latency] / 1e9, most, t.has(rate, latency)
+// flight is how many requests a closed loop had under way.
+type flight struct {
+	// under is rate times mean latency, most how many there may be.
+	under float64
+	most  int
+	// before is what those that were under way when the window opened may add, as a share: they count in it with all of their
+	// time, as much as the longest took, while those that it cut off do not count. 0 where it is not known.
+	before float64
 }
 
-// before returns how much the requests that were under way when the window opened may add to what is under way, as a share:
-// they count in it with all of their time, as much as the longest took, while those that it cut off do not count. 0 where it
-// is not known.
-func (t *trial) before() float64 {
-	longest := metric.RTT + ".max"
-	if t.Workload.Kind == plan.HTTP {
-		longest = metric.ResponseTime + ".max"
+// inFlight returns how many requests were under way; ok if all is known.
+func (t *trial) inFlight() (f flight, ok bool) {
+	if tool := t.Workload.Tool; tool == plan.Wrk || tool == plan.Hey {
+		return f, false // wrk adds times of requests that it did not send, hey rounds its mean to 100 us
 	}
-	if t.seconds <= 0 {
-		return 0
+	rate, latency := metric.TransactionRate, metric.RTT
+	switch t.Workload.Kind {
+	case plan.RR, plan.CRR:
+		f.most = t.Workload.Concurrency()
+	case plan.HTTP:
+		rate, latency, f.most = metric.RequestRate, metric.ResponseTime, t.Workload.Connections
+	default:
+		return f, false
 	}
-	return t.metrics[longest] / 1e9 / t.seconds
+	f.under = t.metrics[rate] * t.metrics[latency+".mean"] / 1e9
+	if t.seconds > 0 {
+		f.before = t.metrics[latency+".max"] / 1e9 / t.seconds
+	}
+	return f, t.has(rate, latency+".mean")
 }
 
 func (t *trial) concurrency() string {
-	under, most, ok := t.inFlight()
-	if !ok || under <= float64(most)*(1+sameSide+t.before()) {
+	f, ok := t.inFlight()
+	if !ok || f.under <= float64(f.most)*(1+sameSide+f.before) {
 		return ""
 	}
-	return fmt.Sprintf("rate times mean latency is %.3g under way, and there are %d at most", under, most)
+	return fmt.Sprintf("rate times mean latency is %.3g under way, and there are %d at most", f.under, f.most)
 }
 
 func (t *trial) idleConnections() string {
-	under, most, ok := t.inFlight()
-	if !ok || under >= 0.4*float64(most) || t.Workload.Kind == plan.CRR {
+	f, ok := t.inFlight()
+	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Kind == plan.CRR {
 		return "" // crr spends the rest of its time in opening and closing
 	}
-	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", under, most)
+	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", f.under, f.most)
 }
 
 func (t *trial) zeroTime() string {

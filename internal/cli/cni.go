@@ -19,7 +19,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kube/recipe"
 	"github.com/cnibench/cnibench/internal/kube/recipe/residue"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -107,12 +106,10 @@ func (a *recipeArgs) lookup(profile string, faults ...error) (recipe.Recipe, err
 
 // recipeOf returns the recipe of a profile. The name of none is judged as in a plan, which knows the nearest one.
 func recipeOf(name string) (recipe.Recipe, error) {
-	if _, known := profile.Lookup(name); known {
-		return recipe.Lookup(name)
+	if err := plan.CheckProfile(name); err != nil {
+		return recipe.Recipe{}, hint.With(err, "cnibench cni list names those that can be installed")
 	}
-	want := plan.Default()
-	want.Profiles = []string{name}
-	return recipe.Recipe{}, hint.With(want.Validate(), "cnibench cni list names those that can be installed")
+	return recipe.Lookup(name)
 }
 
 // installFaults returns what is wrong with how to install, which only flags say.

@@ -63,10 +63,10 @@ func (s Spec) ends(p plan.Path) Ends {
 	}
 	switch p.To {
 	case plan.Host:
-		n := s.Nodes[far(p)]
+		n := s.Nodes[Far(p)]
 		e.Server, e.Address = n.Name, n.Addr.Addr()
 	case plan.Pod:
-		pod := s.Nodes[far(p)].Pods[1-far(p)]
+		pod := s.Nodes[Far(p)].Pods[1-Far(p)]
 		e.Server, e.Address = pod.Name, pod.Addr.Addr()
 	case plan.External:
 		e.Server, e.Address = s.External.Name, s.External.Addr.Addr()
@@ -76,8 +76,8 @@ func (s Spec) ends(p plan.Path) Ends {
 	return e
 }
 
-// far is the index of the node at the far end.
-func far(p plan.Path) int {
+// Far is the index of the node that a path ends at.
+func Far(p plan.Path) int {
 	if p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer {
 		return 1
 	}
@@ -89,7 +89,7 @@ func ServiceOf(p plan.Path) string {
 	switch {
 	case p.To == plan.Self:
 		return SelfService
-	case far(p) == 1:
+	case Far(p) == 1:
 		return RemoteService
 	}
 	return LocalService

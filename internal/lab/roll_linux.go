@@ -24,7 +24,7 @@ func (l *Lab) Roll(ctx context.Context, b wire.Backend, in bool) error {
 	if inst == nil || inst.Err != nil {
 		return fmt.Errorf("profile %q does not stand", b.Profile)
 	}
-	backends := inst.Spec.spread(b.Of, far(b.Path))
+	backends := inst.Spec.spread(b.Of, Far(b.Path))
 	if b.Index >= len(backends) {
 		return fmt.Errorf("there is no backend %d of %d", b.Index+1, b.Of)
 	}

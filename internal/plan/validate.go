@@ -92,6 +92,13 @@ func (fs *Faults) validProfileOf(p Plan, field, name string) {
 	}
 }
 
+// CheckProfile returns what Validate says of a profile of this name: Faults with the nearest name, if the catalogue has none.
+func CheckProfile(name string) error {
+	var fs Faults
+	fs.validProfile("profiles", name)
+	return fs.asError()
+}
+
 func (fs *Faults) validProfile(field, name string) {
 	if _, ok := profile.Lookup(name); ok {
 		return

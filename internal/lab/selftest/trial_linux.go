@@ -42,11 +42,11 @@ func (s *scene) ends(p plan.Path) (ends, error) {
 	var err error
 	switch p.To {
 	case plan.Host:
-		e.to = far(p)
+		e.to = lab.Far(p)
 		n := s.inst.Nodes[e.to]
 		e.server, e.dial = &n.Host, netip.AddrPortFrom(n.Addr, 0)
 	case plan.Pod:
-		e.to = far(p)
+		e.to = lab.Far(p)
 		err = e.toPod(s.pod(e.to, 1-e.to))
 	case plan.External:
 		e.to = -1
@@ -80,14 +80,6 @@ func (s *scene) start(p plan.Path, e *ends) error {
 	return nil
 }
 
-// far is the index of the node that a path ends at.
-func far(p plan.Path) int {
-	if p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer {
-		return 1
-	}
-	return 0
-}
-
 func (e *ends) toPod(pod *lab.Pod) error {
 	if pod == nil {
 		return errors.New("the lab has too few pods")
@@ -101,7 +93,7 @@ func (e *ends) toPod(pod *lab.Pod) error {
 
 func (s *scene) toService(p plan.Path, e *ends) error {
 	name := lab.ServiceOf(p)
-	e.to = far(p)
+	e.to = lab.Far(p)
 	svc := s.inst.Service(name)
 	if svc == nil || len(svc.Backends) != 1 {
 		return fmt.Errorf("the lab has no Service %s with one backend", name)

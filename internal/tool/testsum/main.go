@@ -34,7 +34,7 @@ type tally struct {
 	// again is true within a second run; unsteady are the tests that passed only there.
 	again    bool
 	unsteady []string
-	// broke are the packages that failed, until it is known that their tests came to an end.
+	// broke are the packages whose tests did not all come to an end.
 	broke map[string]bool
 }
 
