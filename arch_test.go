@@ -43,7 +43,7 @@ func outside(dirs ...string) func(string) bool {
 	return func(file string) bool { return !in(file) }
 }
 
-var linuxOnly = []string{"internal/kernel", "internal/load", "internal/agent", "internal/lab", "internal/bench"}
+var linuxOnly = []string{"internal/kernel", "internal/engine", "internal/env/lab", "internal/tool/bench"}
 
 var rules = []rule{
 	{
@@ -53,8 +53,8 @@ var rules = []rule{
 			return outside(linuxOnly...)(f) && !strings.HasSuffix(f, "_linux.go")
 		},
 		imports: []string{
-			module + "/internal/kernel/", module + "/internal/load/", module + "/internal/agent/", module + "/internal/lab/",
-			module + "/internal/bench/",
+			module + "/internal/kernel/", module + "/internal/engine/", module + "/internal/env/lab/",
+			module + "/internal/tool/bench/",
 		},
 	},
 	{
@@ -70,7 +70,7 @@ var rules = []rule{
 	{
 		name:    "kubernetes only in kube",
 		why:     "client-go is eight times the rest of the binary; a build with the lab alone stays possible",
-		in:      outside("internal/kube"),
+		in:      outside("internal/env/kube", "internal/env/kind"),
 		imports: []string{"k8s.io/"},
 	},
 	{
@@ -89,56 +89,57 @@ var rules = []rule{
 	{
 		name:    "environments stand alone",
 		why:     "a third environment is a new package, not an edit; only cli knows more than one",
-		in:      under("internal/lab", "internal/kube"),
-		imports: []string{module + "/internal/run/", module + "/internal/cli/"},
+		in:      under("internal/env/lab", "internal/env/kube"),
+		imports: []string{module + "/internal/conduct/run/", module + "/internal/cli/"},
 	},
 	{
 		name:    "lab does not know kube",
 		why:     "the same",
-		in:      under("internal/lab"),
-		imports: []string{module + "/internal/kube/"},
+		in:      under("internal/env/lab"),
+		imports: []string{module + "/internal/env/kube/"},
 	},
 	{
 		name: "a number is decided once",
 		why:  "renderers write a document and compute nothing; judgement does not know how it is shown",
-		in: under("internal/stat", "internal/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/csv",
+		in: under("internal/judge/stat", "internal/judge/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/csv",
 			"internal/report/openmetrics", "internal/report/benchfmt", "internal/report/junit", "internal/report/chart", "internal/report/figure",
-			"internal/findings"),
+			"internal/judge/findings"),
 		imports: []string{
-			module + "/internal/run/", module + "/internal/wire/", "os",
+			module + "/internal/conduct/run/", module + "/internal/conduct/control/", "os",
 		},
 	},
 	{
 		name:    "stat knows numbers only",
 		why:     "statistics that know where a number came from start to favour it",
-		in:      under("internal/stat"),
+		in:      under("internal/judge/stat"),
 		imports: []string{module + "/internal/"},
 	},
 	{
 		name:    "the meter is not the load",
 		why:     "no logging and no shared locks where the load runs",
-		in:      under("internal/load", "internal/kernel/sock"),
+		in:      under("internal/engine/load", "internal/kernel/sock"),
 		imports: []string{"log/slog", "fmt.Print"},
 	},
 	{
 		name:    "vocabulary stands on the standard library",
 		why:     "every package may use these words, so they may use nobody",
-		in:      under("internal/unit", "internal/metric", "internal/profile", "internal/hint"),
+		in:      under("internal/vocab"),
 		imports: []string{module + "/internal/", "github.com/", "golang.org/x/"},
 	},
 	{
-		name:    "no test hooks in the product",
-		why:     "what only a test needs lives in a _test.go file or a *test package",
-		in:      func(f string) bool { return !strings.Contains(filepath.Dir(f), "test") && !under("internal/gold")(f) },
-		imports: []string{"testing", module + "/internal/gold", "github.com/google/go-cmp/", "github.com/rogpeppe/go-internal/"},
+		name: "no test hooks in the product",
+		why:  "what only a test needs lives in a _test.go file or a *test package",
+		in: func(f string) bool {
+			return !strings.Contains(filepath.Dir(f), "test") && !under("internal/tool/golden")(f)
+		},
+		imports: []string{"testing", module + "/internal/tool/golden", "github.com/google/go-cmp/", "github.com/rogpeppe/go-internal/"},
 	},
 }
 
 // exempt names the calls that a rule allows, with the reason. An entry that no longer matches anything is a failure.
 var exempt = map[string]string{
-	"main.go os.Exit":            "the shim",
-	"main.go os.Args":            "the shim",
-	"internal/gold/gold.go flag": "-update is a flag of test binaries, which alone import it",
+	"main.go os.Exit": "the shim",
+	"main.go os.Args": "the shim",
 }
 
 func TestArchitecture(t *testing.T) {
@@ -167,7 +168,7 @@ func TestArchitecture(t *testing.T) {
 
 // TestRulesBite proves that each rule can fail: a file that breaks it, at a place that it governs, is caught.
 func TestRulesBite(t *testing.T) {
-	places := []string{"internal/run/x.go", "internal/lab/x.go", "internal/stat/x.go", "internal/load/x.go", "internal/unit/x.go", "internal/kube/x.go"}
+	places := []string{"internal/conduct/run/x.go", "internal/env/lab/x.go", "internal/judge/stat/x.go", "internal/engine/load/x.go", "internal/vocab/number/x.go", "internal/env/kube/x.go"}
 	for _, r := range rules {
 		var sources []string
 		for _, path := range r.imports {

@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/measure/result"
 )
 
 // many is a run of one path that is long enough for something to happen in it.
@@ -49,7 +49,7 @@ func TestCLIAgentIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.wantSurvived(t, 2*time.Minute, 30, 3, wire.KindGone)
+	p.wantSurvived(t, 2*time.Minute, 30, 3, control.KindGone)
 }
 
 // wantSurvived waits for the end of a run of so many trials, of which at most some have failed, all as one of kinds, and wants
@@ -101,7 +101,7 @@ func TestCLIStreamIsCut(t *testing.T) {
 	p := startRun(t, append(many(10), "--kubeconfig", config)...)
 	p.awaitTrials(t, 6)
 	w.cut()
-	p.wantSurvived(t, 2*time.Minute, 30, 2, wire.KindGone)
+	p.wantSurvived(t, 2*time.Minute, 30, 2, control.KindGone)
 }
 
 // TestCLIAPIServerRestarts kills the API server in mid-run.
@@ -110,7 +110,7 @@ func TestCLIAPIServerRestarts(t *testing.T) {
 	p := startRun(t, many(10)...)
 	p.awaitTrials(t, 6)
 	disturb(t, "restart", "apiserver")
-	p.wantSurvived(t, 5*time.Minute, 30, 3, wire.KindGone, wire.KindLost, wire.KindStart)
+	p.wantSurvived(t, 5*time.Minute, 30, 3, control.KindGone, control.KindLost, control.KindStart)
 }
 
 // TestCLIAPIServerIsAway has the API server not answer for a while: the run waits for it.
@@ -126,7 +126,7 @@ func TestCLIAPIServerIsAway(t *testing.T) {
 	})
 	resume()
 	resume = func() {}
-	p.wantSurvived(t, 3*time.Minute, 24, 3, wire.KindGone, wire.KindLost, wire.KindStart, "timeout")
+	p.wantSurvived(t, 3*time.Minute, 24, 3, control.KindGone, control.KindLost, control.KindStart, "timeout")
 }
 
 // TestCLINodeGoesNotReady stops a kubelet: the run ends when the node is given up, and says which.
@@ -147,7 +147,7 @@ func TestCLINodeGoesNotReady(t *testing.T) {
 	if len(finished) < 3 {
 		t.Errorf("%d finished, %d failed", len(finished), len(failed))
 	}
-	wantKinds(t, failed, wire.KindGone, wire.KindLost, wire.KindStart, "timeout")
+	wantKinds(t, failed, control.KindGone, control.KindLost, control.KindStart, "timeout")
 	p.wantNothingLeft(t)
 }
 

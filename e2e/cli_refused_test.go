@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/env/kube"
 )
 
 // gate returns a kubeconfig that leads to the cluster under test through a proxy, which calls before with each request.

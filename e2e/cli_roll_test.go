@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/metric"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/result/resulttest"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/result/resulttest"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // rolled is a run whose backends are rolled: with a drain that outlasts kube-proxy's second, and without any.

@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/metric"
-	"github.com/cnibench/cnibench/internal/outcome"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // servicesOf returns the Services that stand during a run.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/kube/deploy"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/deploy"
 )
 
 const deployDir = "../deploy"

@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/kube/detect"
-	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // expected are the profile and kube-proxy's mode that the cluster under test was raised with.

@@ -26,10 +26,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 var podToPod = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
@@ -301,20 +301,20 @@ func (w *wall) fallSilent() {
 }
 
 // underway starts a long trial between two pods and returns its client.
-func underway(t *testing.T, c *kube.Cluster) *wire.Client {
+func underway(t *testing.T, c *kube.Cluster) *control.Client {
 	t.Helper()
 	client, server, err := c.Endpoints("cni", podToPod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := wire.Prepare{Workload: plan.Workload{Kind: plan.RR}.Normalize(), Window: 5 * time.Minute, Timeout: 2 * time.Second}
-	var ends []*wire.Client
+	ask := control.Prepare{Workload: plan.Workload{Kind: plan.RR}.Normalize(), Window: 5 * time.Minute, Timeout: 2 * time.Second}
+	var ends []*control.Client
 	for _, side := range []struct {
 		name, address string
 		port          int
-		end           wire.Endpoint
-	}{{wire.SideServer, server.ListenAddress, server.ListenPort, server}, {wire.SideClient, server.Address, server.Port, client}} {
-		agent, err := wire.Dial(t.Context(), side.end)
+		end           control.Endpoint
+	}{{control.SideServer, server.ListenAddress, server.ListenPort, server}, {control.SideClient, server.Address, server.Port, client}} {
+		agent, err := control.Dial(t.Context(), side.end)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,14 +332,14 @@ func underway(t *testing.T, c *kube.Cluster) *wire.Client {
 }
 
 // failsWith waits for the end of a trial and wants one of kinds, with words in its message.
-func failsWith(t *testing.T, trial *wire.Client, words string, kinds ...string) {
+func failsWith(t *testing.T, trial *control.Client, words string, kinds ...string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	began := time.Now()
 	_, err := trial.Wait(ctx)
 	t.Logf("after %s: %v", time.Since(began).Round(10*time.Millisecond), err)
-	var said *wire.Error
+	var said *control.Error
 	if !errors.As(err, &said) || !slices.Contains(kinds, said.Kind) || !strings.Contains(err.Error(), words) {
 		t.Errorf("the trial ends with %v, want %v with %q", err, kinds, words)
 	}
@@ -358,7 +358,7 @@ func TestStreamIsCut(t *testing.T) {
 	c := raiseOnePath(t, config)
 	trial := underway(t, c)
 	w.cut()
-	failsWith(t, trial, "", wire.KindGone)
+	failsWith(t, trial, "", control.KindGone)
 	wantNoAgents(t, c, 10*time.Second)
 }
 
@@ -372,7 +372,7 @@ func TestStreamFallsSilent(t *testing.T) {
 		t.Fatalf("agents %v", agents(t, word))
 	}
 	w.fallSilent()
-	failsWith(t, trial, "nothing heard for", wire.KindLost)
+	failsWith(t, trial, "nothing heard for", control.KindLost)
 	began := time.Now()
 	for len(agents(t, word)) > 0 && time.Since(began) < 30*time.Second {
 		time.Sleep(50 * time.Millisecond)
@@ -390,7 +390,7 @@ func TestPodIsDeleted(t *testing.T) {
 	if err := c.Client().CoreV1().Pods("cnibench-"+c.Run()).Delete(t.Context(), "client", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	failsWith(t, trial, "pod client", wire.KindGone, wire.KindLost)
+	failsWith(t, trial, "pod client", control.KindGone, control.KindLost)
 }
 
 // TestNamespaceIsStuck keeps the run's namespace by a finalizer on a pod, and wants it named; then clean removes it.
@@ -452,7 +452,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	word := token(t, c)
 	trial := underway(t, c)
 	disturb(t, "restart", "apiserver")
-	failsWith(t, trial, "", wire.KindGone, wire.KindLost)
+	failsWith(t, trial, "", control.KindGone, control.KindLost)
 	began := time.Now()
 	for len(agents(t, word)) > 0 && time.Since(began) < 30*time.Second {
 		time.Sleep(50 * time.Millisecond)
@@ -505,7 +505,7 @@ func TestNodeGoesNotReady(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
-	_, err = wire.Dial(ctx, end)
+	_, err = control.Dial(ctx, end)
 	t.Logf("another agent there: %v", err)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("node %s is not ready", node)) {
 		t.Errorf("the node is not named: %v", err)
@@ -573,9 +573,9 @@ func TestPolicyRefuses(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "no measurements here"), fmt.Sprint(err)
 	})
 	err = c.Up(t.Context())
-	t.Logf("%v | hint: %s", err, hint.Of(err))
-	if err == nil || !strings.Contains(err.Error(), "no measurements here") || !strings.Contains(hint.Of(err), "policy of this cluster") {
-		t.Errorf("%v | hint: %s", err, hint.Of(err))
+	t.Logf("%v | hint: %s", err, advice.Of(err))
+	if err == nil || !strings.Contains(err.Error(), "no measurements here") || !strings.Contains(advice.Of(err), "policy of this cluster") {
+		t.Errorf("%v | hint: %s", err, advice.Of(err))
 	}
 	takeDown(t, c)
 }

@@ -12,9 +12,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/wire"
 )
 
 // options are those of a run on the cluster under test.
@@ -69,31 +69,31 @@ func takeDown(t *testing.T, c *kube.Cluster) {
 }
 
 // measure runs one short trial of rr between two ends and returns the transactions that the client counted.
-func measure(ctx context.Context, client wire.Endpoint, servers ...wire.Endpoint) (uint64, error) {
-	ask := wire.Prepare{Workload: plan.Workload{Kind: plan.RR}.Normalize(), Warmup: 10 * time.Millisecond, Window: 200 * time.Millisecond, Timeout: 2 * time.Second}
-	var serving []*wire.Client
+func measure(ctx context.Context, client control.Endpoint, servers ...control.Endpoint) (uint64, error) {
+	ask := control.Prepare{Workload: plan.Workload{Kind: plan.RR}.Normalize(), Warmup: 10 * time.Millisecond, Window: 200 * time.Millisecond, Timeout: 2 * time.Second}
+	var serving []*control.Client
 	defer func() {
 		for _, s := range serving {
 			_ = s.Close()
 		}
 	}()
 	for _, end := range servers {
-		s, err := wire.Dial(ctx, end)
+		s, err := control.Dial(ctx, end)
 		if err != nil {
 			return 0, err
 		}
 		serving = append(serving, s)
-		ask.Side, ask.Address, ask.Port, ask.Name = wire.SideServer, end.ListenAddress, end.ListenPort, end.Name
+		ask.Side, ask.Address, ask.Port, ask.Name = control.SideServer, end.ListenAddress, end.ListenPort, end.Name
 		if _, err := s.Prepare(ctx, ask); err != nil {
 			return 0, err
 		}
 	}
-	c, err := wire.Dial(ctx, client)
+	c, err := control.Dial(ctx, client)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
-	ask.Side, ask.Address, ask.Port, ask.Name = wire.SideClient, servers[0].Address, servers[0].Port, ""
+	ask.Side, ask.Address, ask.Port, ask.Name = control.SideClient, servers[0].Address, servers[0].Port, ""
 	if _, err := c.Prepare(ctx, ask); err != nil {
 		return 0, err
 	}
@@ -125,7 +125,7 @@ func TestPaths(t *testing.T) {
 	for _, p := range plan.Paths {
 		for _, profile := range profiles {
 			client, server, err := c.Endpoints(profile, p)
-			var not *wire.NotServedError
+			var not *control.NotServedError
 			if errors.As(err, &not) {
 				t.Logf("%-14s %-28s not served: %s", profile, p, not.Reason)
 				if p.To != plan.External {

@@ -18,9 +18,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/kube/recipe"
-	"github.com/cnibench/cnibench/internal/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
 // charts are modules that have a chart or manifest in them, by the recipe's family.

@@ -12,7 +12,7 @@ set -eu
 cd "$(dirname "$0")/.."
 profiles="${*:-calico-ipip ipvlan macvlan flannel-wireguard cilium-netkit}"
 # Tests that need what few kernels have: the first of the package, the second by name.
-kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. lab/selftest:TestBreakageIsNoticed/(encrypted|netkit|ipvs)"
+kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. env/lab/selftest:TestBreakageIsNoticed/(encrypted|netkit|ipvs)"
 suite=${SUITE:-bookworm-backports}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cnibench/guest
 work=$(mktemp -d)

@@ -39,7 +39,7 @@ again() {
 # The race detector needs a C compiler; it watches the packages in which goroutines meet. What it finds needs no second run.
 races() {
 	if command -v cc >/dev/null 2>&1; then
-		CGO_ENABLED=1 tests -race -short ./internal/wire/... ./internal/run/... ./internal/agent/... ./internal/load/... ./internal/kernel/netns/...
+		CGO_ENABLED=1 tests -race -short ./internal/conduct/... ./internal/engine/... ./internal/kernel/netns/...
 	else
 		echo "no C compiler: the race detector did not run" >&2
 	fi

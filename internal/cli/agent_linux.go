@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/agent"
-	"github.com/cnibench/cnibench/internal/lab"
+	"github.com/cnibench/cnibench/internal/engine/agent"
+	"github.com/cnibench/cnibench/internal/env/lab"
 )
 
 // agentVerb is the command that the lab starts at an endpoint.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/tool/bench"
 )
 
 type benchArgs struct {

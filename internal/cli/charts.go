@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/chart/raster"
 	"github.com/cnibench/cnibench/internal/report/figure"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // details reads the result file called name once more, observations included, for what only pictures need.

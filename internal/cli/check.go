@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/check"
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/judge/check"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // checkFormats write the reports of check, by name.
@@ -82,7 +82,7 @@ func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
 		return p.checkConfig(cmd, files, a)
 	}
 	if err := check.Known(a.only); err != nil {
-		return usage(hint.With(err, "cnibench check --list names the rules"))
+		return usage(advice.With(err, "cnibench check --list names the rules"))
 	}
 	if a.list {
 		return p.listRules()

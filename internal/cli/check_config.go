@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/configcheck"
+	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
 // configFormats write the report of check --config, by the names in checkNames.
-var configFormats = map[string]func(io.Writer, configcheck.Report) error{
-	"text": configcheck.Text, "markdown": configcheck.Markdown, "json": configcheck.JSON,
+var configFormats = map[string]func(io.Writer, config.Report) error{
+	"text": config.Text, "markdown": config.Markdown, "json": config.JSON,
 }
 
 // configArgs are the flags of check that are about configurations.
@@ -27,9 +27,9 @@ type configArgs struct {
 func (a *configArgs) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&a.on, "config", false, "the files configure a cluster's network: say what is in force with them (- is stdin)")
-	f.StringVar(&a.as, "as", "", "with --config: what files without a kind are: `NAME` of "+strings.Join(configcheck.Kinds, ", "))
+	f.StringVar(&a.as, "as", "", "with --config: what files without a kind are: `NAME` of "+strings.Join(config.Kinds, ", "))
 	f.StringArrayVar(&a.sets, "set", nil, "with --config: `key=value` as helm --set takes it, after the files")
-	complete(cmd, "as", func() []string { return configcheck.Kinds })
+	complete(cmd, "as", func() []string { return config.Kinds })
 }
 
 // asked reports whether check is to judge a configuration; the flags that only matter then say so, too.
@@ -49,7 +49,7 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 	case len(files) == 0 && len(a.config.sets) == 0:
 		return usageOf(cmd, errors.New("--config needs a file, or --as and --set"))
 	}
-	var inputs []configcheck.Input
+	var inputs []config.Input
 	var errs []error
 	for _, name := range files {
 		text, err := p.readConfig(name)
@@ -60,12 +60,12 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 		if name == "-" {
 			name = "stdin"
 		}
-		inputs = append(inputs, configcheck.Input{Name: name, Text: text})
+		inputs = append(inputs, config.Input{Name: name, Text: text})
 	}
 	if len(errs) > 0 {
 		return usage(errors.Join(errs...))
 	}
-	r, err := configcheck.Check(inputs, configcheck.Options{As: a.config.as, Sets: a.config.sets})
+	r, err := config.Check(inputs, config.Options{As: a.config.as, Sets: a.config.sets})
 	if err != nil {
 		return usage(err)
 	}
@@ -89,7 +89,7 @@ func (p *program) readConfig(name string) (string, error) {
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, configcheck.MaxInput+1))
+	text, err := io.ReadAll(io.LimitReader(in, config.MaxInput+1))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
@@ -99,7 +99,7 @@ func (p *program) readConfig(name string) (string, error) {
 // listConfigRules prints what each rule about configurations finds.
 func (p *program) listConfigRules() error {
 	var err error
-	for _, r := range configcheck.Rules() {
+	for _, r := range config.Rules() {
 		if err == nil {
 			_, err = fmt.Fprintf(p.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title)
 		}

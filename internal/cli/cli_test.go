@@ -12,15 +12,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/conduct/control/controltest"
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/sample"
-	"github.com/cnibench/cnibench/internal/wire"
-	"github.com/cnibench/cnibench/internal/wire/wiretest"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // TestMain makes the test binary be cnibench when a script calls it, with scripted agents in place of the lab.
@@ -64,7 +64,7 @@ type pretence struct{ plan plan.Plan }
 func raisePretence(_ context.Context, p plan.Plan, say func(string, ...any)) (run.Environment, error) {
 	say("raising %d profiles", len(p.Measured()))
 	if os.Getenv("FAULT") == "raise" {
-		return nil, hint.With(fmt.Errorf("the lab needs the right to make network namespaces"), "sudo cnibench, or unshare -Urnm cnibench")
+		return nil, advice.With(fmt.Errorf("the lab needs the right to make network namespaces"), "sudo cnibench, or unshare -Urnm cnibench")
 	}
 	return pretence{p}, nil
 }
@@ -93,31 +93,31 @@ func (e pretence) Profiles(context.Context) ([]result.Profile, error) {
 	return list, nil
 }
 
-func (e pretence) Endpoints(_ context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error) {
+func (e pretence) Endpoints(_ context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error) {
 	if profile == "macvlan" && p.To == plan.Service {
-		return client, server, &wire.NotServedError{Profile: profile, Path: p.String(), Reason: "no kube-proxy on the way"}
+		return client, server, &control.NotServedError{Profile: profile, Path: p.String(), Reason: "no kube-proxy on the way"}
 	}
-	start := wiretest.Agent(func(q wire.Prepare) (*sample.Observation, *wire.Error) { return e.trial(profile, q) })
-	at := func(end string) wire.Endpoint {
-		return wire.Endpoint{Name: profile + "/" + end, Address: "10.0.0.1", ListenPort: 7000, Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return start(ctx) }}
+	start := controltest.Agent(func(q control.Prepare) (*sample.Observation, *control.Error) { return e.trial(profile, q) })
+	at := func(end string) control.Endpoint {
+		return control.Endpoint{Name: profile + "/" + end, Address: "10.0.0.1", ListenPort: 7000, Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return start(ctx) }}
 	}
 	return at("a"), at("b"), nil
 }
 
 // Backends are asked for by no plan of the scripts.
-func (pretence) Backends(context.Context, string, plan.Path, int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+func (pretence) Backends(context.Context, string, plan.Path, int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return client, nil, errors.New("no such thing here")
 }
 
 // trial sees the same each time, and something slower under canal.
-func (pretence) trial(profile string, q wire.Prepare) (*sample.Observation, *wire.Error) {
+func (pretence) trial(profile string, q control.Prepare) (*sample.Observation, *control.Error) {
 	switch {
 	case os.Getenv("FAULT") == profile:
-		return nil, &wire.Error{Kind: "connection refused", Message: "10.0.0.1:7000: connection refused"}
-	case os.Getenv("FAULT") == "interrupt" && profile == "canal" && q.Side == wire.SideClient:
+		return nil, &control.Error{Kind: "connection refused", Message: "10.0.0.1:7000: connection refused"}
+	case os.Getenv("FAULT") == "interrupt" && profile == "canal" && q.Side == control.SideClient:
 		self, err := os.FindProcess(os.Getpid())
 		if err != nil || self.Signal(os.Interrupt) != nil {
-			return nil, &wire.Error{Kind: "test", Message: "cannot interrupt myself"}
+			return nil, &control.Error{Kind: "test", Message: "cannot interrupt myself"}
 		}
 		select {} // until the process ends
 	}
@@ -126,7 +126,7 @@ func (pretence) trial(profile string, q wire.Prepare) (*sample.Observation, *wir
 	if profile == "canal" {
 		o.Operations, o.BytesReceived = 5000, 5000
 	}
-	if q.Side == wire.SideClient && q.Workload.Kind != plan.Stream {
+	if q.Side == control.SideClient && q.Workload.Kind != plan.Stream {
 		o.RTT = sample.NewHistogram()
 		for i := range int64(100) {
 			o.RTT.Record(20_000 + 10*i)

@@ -14,12 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/kube/recipe"
-	"github.com/cnibench/cnibench/internal/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 func (p *program) cniCommand() *cobra.Command {
@@ -107,7 +107,7 @@ func (a *recipeArgs) lookup(profile string, faults ...error) (recipe.Recipe, err
 // recipeOf returns the recipe of a profile. The name of none is judged as in a plan, which knows the nearest one.
 func recipeOf(name string) (recipe.Recipe, error) {
 	if err := plan.CheckProfile(name); err != nil {
-		return recipe.Recipe{}, hint.With(err, "cnibench cni list names those that can be installed")
+		return recipe.Recipe{}, advice.With(err, "cnibench cni list names those that can be installed")
 	}
 	return recipe.Lookup(name)
 }
@@ -261,9 +261,9 @@ func recipeError(err error) error {
 		if !missing.Learnable {
 			return usage(err)
 		}
-		return usage(hint.With(err, "give it, or name a cluster that tells it by --context, --kubeconfig or KUBECONFIG"))
+		return usage(advice.With(err, "give it, or name a cluster that tells it by --context, --kubeconfig or KUBECONFIG"))
 	case errors.As(err, &refused):
-		return usage(hint.With(err, "mend what is listed, or install on top of it with --force: what is measured then is not that profile alone"))
+		return usage(advice.With(err, "mend what is listed, or install on top of it with --force: what is measured then is not that profile alone"))
 	case errors.As(err, &absent), errors.As(err, &byHand):
 		return usage(err)
 	}
@@ -275,7 +275,7 @@ func oneProfile(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return usage(hint.With(fmt.Errorf("want one profile, and there are %d", len(args)), "cnibench cni list names them"))
+	return usage(advice.With(fmt.Errorf("want one profile, and there are %d", len(args)), "cnibench cni list names them"))
 }
 
 // recipeNames lets the shell complete the name of a profile that has a recipe.
@@ -429,7 +429,7 @@ func writeResidue(w io.Writer, s recipe.Survey) error {
 			at = where
 		}
 		fmt.Fprintf(&b, "  %s %s, left by %s\n", l.Kind, l.Name, l.Owner)
-		for _, line := range unit.Hang("      ", "      ", l.Harm, residueWidth) {
+		for _, line := range number.Hang("      ", "      ", l.Harm, residueWidth) {
 			b.WriteString(line + "\n")
 		}
 		fmt.Fprintf(&b, "      %s\n", l.Remove)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/kernel/look"
-	"github.com/cnibench/cnibench/internal/kube/recipe"
-	"github.com/cnibench/cnibench/internal/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/kernel/inspect"
 )
 
 // leftoversCommand prints what is to be seen of a node by who looks for what an earlier CNI left.
@@ -27,7 +27,7 @@ func (p *program) leftoversCommand() *cobra.Command {
 			if len(commands) > 0 {
 				return runIn(cmd.Context(), root, commands, p.stdout)
 			}
-			seen, err := look.Gather(cmd.Context(), look.Options{CNI: root + "/etc/cni/net.d"})
+			seen, err := inspect.Gather(cmd.Context(), inspect.Options{CNI: root + "/etc/cni/net.d"})
 			if err != nil {
 				return err
 			}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/planting"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kube/recipe/planting"
 )
 
 // plantCommand puts a CNI configuration and routes onto the node that its pod is on, until it is told to end.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/planting"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kube/recipe/planting"
 )
 
 // TestPlant: file and routes are there while it runs and gone afterwards; a route of somebody else's stays.

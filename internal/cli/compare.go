@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/json"
 	"github.com/cnibench/cnibench/internal/report/markdown"
 	"github.com/cnibench/cnibench/internal/report/text"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 const compareLong = `Set the result file B beside A: other kernels, versions, clusters, months.
@@ -155,7 +155,7 @@ func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 	if len(errs) == 0 {
 		return out, nil
 	}
-	return out, hint.With(errors.Join(errs...), "see "+cmd.CommandPath()+" --help")
+	return out, advice.With(errors.Join(errs...), "see "+cmd.CommandPath()+" --help")
 }
 
 // side reads one result file.
@@ -202,7 +202,7 @@ func (p *program) compare(format string, files []string, want asked) error {
 		return compare.Chosen(want.filters, k) && (k.Metric == "" || want.shows(k.Metric))
 	})
 	if len(shown.Matches) == 0 && len(held) == 0 {
-		return usage(hint.With(fmt.Errorf("no cell that %s and %s share is chosen", files[0], files[1]), "leave out --only or --metrics to see all that there are"))
+		return usage(advice.With(fmt.Errorf("no cell that %s and %s share is chosen", files[0], files[1]), "leave out --only or --metrics to see all that there are"))
 	}
 	state := shown.Judge()
 	if len(held) > 0 {
@@ -236,7 +236,7 @@ func hold(pair *compare.Pair, want asked) ([]report.Held, error) {
 		}
 		held = append(held, report.Held{Budget: b, Holdings: hs})
 	}
-	return held, hint.With(errors.Join(errs...), "cnibench compare without it shows the cells that there are; --metrics shows more")
+	return held, advice.With(errors.Join(errs...), "cnibench compare without it shows the cells that there are; --metrics shows more")
 }
 
 // worst is the worst state among budgets.

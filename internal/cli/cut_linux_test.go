@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/result/resulttest"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/result/resulttest"
-	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // TestPathIsCut drops every packet from some moment within a window on. A rate over the whole window would be one over a path

@@ -9,10 +9,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
-	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // idleTime is for how long the load that is not ours is measured.
@@ -39,7 +39,7 @@ func (p *program) doctor(ctx context.Context) error {
 		return err
 	}
 	if able == 0 {
-		return hint.With(fmt.Errorf("no profile can be raised here"), "run as root, or in a user namespace: unshare -Urnm cnibench doctor; else see what is missing above")
+		return advice.With(fmt.Errorf("no profile can be raised here"), "run as root, or in a user namespace: unshare -Urnm cnibench doctor; else see what is missing above")
 	}
 	return nil
 }

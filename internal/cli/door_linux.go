@@ -14,10 +14,10 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/lab"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // A lab that stands has a door: an abstract Unix socket, which has a name and no file and is gone with the process.
@@ -47,7 +47,7 @@ type door struct{ *net.UnixListener }
 func openDoor(name string) (*door, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: doorPrefix + name, Net: "unix"})
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, usage(hint.With(fmt.Errorf("a lab called %q stands already", name), "give this one another name by --name"))
+		return nil, usage(advice.With(fmt.Errorf("a lab called %q stands already", name), "give this one another name by --name"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the door of lab %q: %w", name, err)
@@ -196,7 +196,7 @@ func knock(name, place string) (answer, *netns.NS, error) {
 	var a answer
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: doorPrefix + name, Net: "unix"})
 	if err != nil {
-		return a, nil, hint.With(fmt.Errorf("no lab called %q stands", name), "raise it: cnibench lab up")
+		return a, nil, advice.With(fmt.Errorf("no lab called %q stands", name), "raise it: cnibench lab up")
 	}
 	defer c.Close()
 	// The name is free for everybody to take: what another user hands out is not to be entered.
@@ -243,13 +243,13 @@ func receive(c *net.UnixConn, a *answer) (*netns.NS, error) {
 func become(ns *netns.NS, group string, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
-		return hint.With(fmt.Errorf("run %s: %w", argv[0], err), "the lab has the programs of this machine; install it, or give its whole path")
+		return advice.With(fmt.Errorf("run %s: %w", argv[0], err), "the lab has the programs of this machine; install it, or give its whole path")
 	}
 	if group != "" {
 		if err := cgroup.Join(group); err != nil {
-			return hint.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "joining a cgroup needs the rights of who raised the lab: run it as root")
+			return advice.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "joining a cgroup needs the rights of who raised the lab: run it as root")
 		}
 	}
 	err = ns.Do(func() error { return os.NewSyscallError("execve", syscall.Exec(path, argv, os.Environ())) })
-	return hint.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "entering a namespace needs the rights of who raised the lab: run it as root")
+	return advice.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "entering a namespace needs the rights of who raised the lab: run it as root")
 }

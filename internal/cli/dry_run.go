@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // dryRun prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers
@@ -67,7 +67,7 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	row("cases", fmt.Sprintf("%d on %d paths under %d workloads", cases, len(p.Paths), len(p.Workloads)))
 	row("trials", fmt.Sprintf("%d repetitions x %d cases = %d", p.Repetitions, cases, p.Repetitions*cases))
 	if p.Precision > 0 {
-		row("precision", fmt.Sprintf("%s, with at most %d repetitions", unit.Percent(p.Precision), p.MaxRepetitions))
+		row("precision", fmt.Sprintf("%s, with at most %d repetitions", number.Percent(p.Precision), p.MaxRepetitions))
 	}
 	row("window", fmt.Sprintf("%s after %s of warm-up", p.Duration, p.Warmup))
 	expected := "about " + p.Expected(cases).Round(time.Second).String()

@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/image"
-	"github.com/cnibench/cnibench/internal/kube/kind"
-	"github.com/cnibench/cnibench/internal/kube/kindly"
-	"github.com/cnibench/cnibench/internal/kube/recipe"
+	"github.com/cnibench/cnibench/internal/env/image"
+	"github.com/cnibench/cnibench/internal/env/kind"
+	"github.com/cnibench/cnibench/internal/env/kind/nodeimage"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // kindEnvironment is a kind cluster for each profile, made for the run.
 type kindEnvironment struct {
 	*clusterEnvironment
-	clusters []*kindly.Cluster
+	clusters []*kind.Cluster
 	// dir has the files that lead to them.
 	dir string
 }
@@ -28,9 +28,9 @@ type kindEnvironment struct {
 // so that their trials interleave.
 func (p *program) raiseKind(ctx context.Context, want plan.Plan, say func(string, ...any)) (*kindEnvironment, plan.Plan, error) {
 	names := kindProfiles(want)
-	engine, err := kindly.Engine()
+	engine, err := kind.Engine()
 	if err == nil {
-		err = kindly.Absent(engine, names...)
+		err = kind.Absent(engine, names...)
 	}
 	if err != nil {
 		return nil, want, err
@@ -59,19 +59,19 @@ func checkKind(p plan.Plan) error {
 	if p.Environment != plan.EnvKind {
 		return nil
 	}
-	err := kindly.Check(kindProfiles(p), kindly.Options{})
-	return hint.With(err, "make a cluster with what it needs (cnibench cni install --help), and measure it by --env kubernetes")
+	err := kind.Check(kindProfiles(p), kind.Options{})
+	return advice.With(err, "make a cluster with what it needs (cnibench cni install --help), and measure it by --env kubernetes")
 }
 
 // raise makes the clusters.
-func (e *kindEnvironment) raise(ctx context.Context, p *program, engine kindly.Provider, names []string, say func(string, ...any)) error {
+func (e *kindEnvironment) raise(ctx context.Context, p *program, engine kind.Provider, names []string, say func(string, ...any)) error {
 	built, err := ownImage()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		p.leaves("kind cluster " + kindly.Name(name) + " may still be there; remove it: kind delete cluster --name " + kindly.Name(name))
-		c, err := kindly.Up(ctx, engine, kindly.Options{
+		p.leaves("kind cluster " + kind.Name(name) + " may still be there; remove it: kind delete cluster --name " + kind.Name(name))
+		c, err := kind.Up(ctx, engine, kind.Options{
 			Profile: name, Kubeconfig: filepath.Join(e.dir, name), Install: recipe.Options{Source: p.charts}, Say: say,
 		})
 		if err != nil {
@@ -79,7 +79,7 @@ func (e *kindEnvironment) raise(ctx context.Context, p *program, engine kindly.P
 		}
 		e.clusters = append(e.clusters, c)
 		say("loading the image into %s", c.Name)
-		if _, err := kind.Load(ctx, c.Name, built); err != nil {
+		if _, err := nodeimage.Load(ctx, c.Name, built); err != nil {
 			return fmt.Errorf("kind cluster %s: %w", c.Name, err)
 		}
 	}

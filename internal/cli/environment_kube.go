@@ -8,16 +8,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/image"
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/kube/detect"
-	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/image"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // clusterEnvironment is one cluster, or several, as a run sees them: what runs there, what of it was proved, and the pods
@@ -162,11 +162,11 @@ func (s *site) lookouts(want plan.Plan) detect.LookoutOptions {
 
 // withoutInspect says how to do without lookouts.
 func withoutInspect(err error) error {
-	advice := "leave out --inspect: some of what runs there stays unproven then"
-	if first := hint.Of(err); first != "" {
-		advice = first + "; or " + advice
+	wayOut := "leave out --inspect: some of what runs there stays unproven then"
+	if first := advice.Of(err); first != "" {
+		wayOut = first + "; or " + wayOut
 	}
-	return hint.With(err, advice)
+	return advice.With(err, wayOut)
 }
 
 // nameOf is what a profile is called that may not be of the catalogue.
@@ -238,7 +238,7 @@ func (s *site) named(err error) error {
 	if s.context == "" || err == nil {
 		return err
 	}
-	return hint.With(fmt.Errorf("context %s: %w", s.context, err), hint.Of(err))
+	return advice.With(fmt.Errorf("context %s: %w", s.context, err), advice.Of(err))
 }
 
 // leftovers says what a run that is not let finish leaves there, and how to remove it.
@@ -345,7 +345,7 @@ func (s *site) found() string {
 	return s.profile + " (" + s.verdict.Source + ")"
 }
 
-func (e *clusterEnvironment) Endpoints(_ context.Context, name string, p plan.Path) (client, server wire.Endpoint, err error) {
+func (e *clusterEnvironment) Endpoints(_ context.Context, name string, p plan.Path) (client, server control.Endpoint, err error) {
 	if err := e.answered(name, kube.Route{Path: p}); err != nil {
 		return client, server, err
 	}
@@ -362,10 +362,10 @@ func (e *clusterEnvironment) answered(name string, r kube.Route) error {
 		return nil
 	}
 	why := "it did not pass its proof before the run: " + flat(silent.Error())
-	return &wire.NotServedError{Profile: name, Path: r.Path.String(), Reason: why}
+	return &control.NotServedError{Profile: name, Path: r.Path.String(), Reason: why}
 }
 
-func (e *clusterEnvironment) Backends(_ context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+func (e *clusterEnvironment) Backends(_ context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	if err := e.answered(name, kube.Route{Path: p, Backends: n}); err != nil {
 		return client, nil, err
 	}
@@ -375,7 +375,7 @@ func (e *clusterEnvironment) Backends(_ context.Context, name string, p plan.Pat
 }
 
 // Rolled makes this a run.Roller.
-func (e *clusterEnvironment) Rolled(_ context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+func (e *clusterEnvironment) Rolled(_ context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	if err := e.answered(name, kube.Route{Path: p, Backends: n, Rolled: true}); err != nil {
 		return client, nil, err
 	}
@@ -385,13 +385,13 @@ func (e *clusterEnvironment) Rolled(_ context.Context, name string, p plan.Path,
 }
 
 // Roll takes a backend out of its Service, or puts it back.
-func (e *clusterEnvironment) Roll(ctx context.Context, b wire.Backend, in bool) error {
+func (e *clusterEnvironment) Roll(ctx context.Context, b control.Backend, in bool) error {
 	s := e.at(b.Profile)
 	b.Profile = bareName(b.Profile)
 	return s.named(s.cluster.Roll(ctx, b, in))
 }
 
-func (e *clusterEnvironment) allApart(name string, client *wire.Endpoint, servers []wire.Endpoint) {
+func (e *clusterEnvironment) allApart(name string, client *control.Endpoint, servers []control.Endpoint) {
 	e.apart(name, client)
 	for i := range servers {
 		e.apart(name, &servers[i])
@@ -405,7 +405,7 @@ func bareName(name string) string {
 }
 
 // apart keeps endpoints of one name in several clusters apart.
-func (e *clusterEnvironment) apart(name string, ends ...*wire.Endpoint) {
+func (e *clusterEnvironment) apart(name string, ends ...*control.Endpoint) {
 	_, context := plan.CutContext(name)
 	if context == "" {
 		return

@@ -14,12 +14,12 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/kube/detect"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // TestProfilesOfASite: which of a plan's profiles stand on a cluster; the only one is not named by its context.
@@ -64,7 +64,7 @@ func TestSilentRoutesAreNotServed(t *testing.T) {
 	_, _, three := e.Backends(t.Context(), "canal@a", p, 3)
 	_, _, rolled := e.Rolled(t.Context(), "canal@a", p, 3)
 	for want, err := range map[string]error{"one": one, "three": three, "three rolled": rolled} {
-		var not *wire.NotServedError
+		var not *control.NotServedError
 		if !errors.As(err, &not) || not.Profile != "canal@a" || not.Reason != "it did not pass its proof before the run: "+want {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -90,13 +90,13 @@ func TestLostRunIsToldHowToGoOn(t *testing.T) {
 		{nil, "", ""},
 		{errors.New("disk full"), "", ""},
 		{&run.LostError{Err: errors.New("pod gone")}, "", "what was measured is kept; when the cluster is well again, go on with: cnibench run --resume -o r.jsonl"},
-		{fmt.Errorf("x: %w", &run.LostError{Err: hint.With(errors.New("401"), "log in again")}), "/k",
+		{fmt.Errorf("x: %w", &run.LostError{Err: advice.With(errors.New("401"), "log in again")}), "/k",
 			"log in again; what was measured is kept; when the cluster is well again, go on with: cnibench run --resume -o r.jsonl --kubeconfig /k"},
 	} {
 		p := &program{stderr: &bytes.Buffer{}, kubeconfig: tt.kubeconfig}
 		err := p.goOn(a, tt.err)
-		if (err == nil) != (tt.err == nil) || !errors.Is(err, tt.err) || hint.Of(err) != tt.want {
-			t.Errorf("%v: hint %q, want %q", tt.err, hint.Of(err), tt.want)
+		if (err == nil) != (tt.err == nil) || !errors.Is(err, tt.err) || advice.Of(err) != tt.want {
+			t.Errorf("%v: hint %q, want %q", tt.err, advice.Of(err), tt.want)
 		}
 	}
 }
@@ -134,8 +134,8 @@ func TestNodesToLookAt(t *testing.T) {
 		if !slices.Equal(posted, want) {
 			t.Errorf("%v: looked at %q, want %q", c.there, posted, want)
 		}
-		if none := err != nil && err.Error() == "no ready Linux node is known to look at"; none != (want == nil) || !strings.Contains(hint.Of(err), "leave out --inspect") {
-			t.Errorf("%v: %v, hint %q", c.there, err, hint.Of(err))
+		if none := err != nil && err.Error() == "no ready Linux node is known to look at"; none != (want == nil) || !strings.Contains(advice.Of(err), "leave out --inspect") {
+			t.Errorf("%v: %v, hint %q", c.there, err, advice.Of(err))
 		}
 	}
 }

@@ -11,17 +11,17 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/selftest"
+	"github.com/cnibench/cnibench/internal/external/drive"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
-	"github.com/cnibench/cnibench/internal/lab"
-	"github.com/cnibench/cnibench/internal/lab/selftest"
-	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/sample"
-	"github.com/cnibench/cnibench/internal/tools"
-	"github.com/cnibench/cnibench/internal/wire"
 )
 
 // thisProgram starts another process of this program, wherever its file has gone meanwhile.
@@ -107,11 +107,11 @@ func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 		if w.Tool == "" || f[name] != "" {
 			continue
 		}
-		path, err := tools.Find(w.Tool, tools.Program(w))
+		path, err := drive.Find(w.Tool, drive.Program(w))
 		if err != nil {
 			continue
 		}
-		if version := tools.Version(ctx, w, path); version != "" {
+		if version := drive.Version(ctx, w, path); version != "" {
 			f[name] = version
 		}
 	}
@@ -168,21 +168,21 @@ func (e *labEnvironment) Profiles(context.Context) ([]result.Profile, error) {
 	return slices.Clone(e.profiles), nil
 }
 
-func (e *labEnvironment) Endpoints(_ context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error) {
+func (e *labEnvironment) Endpoints(_ context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error) {
 	return e.lab.Endpoints(profile, p)
 }
 
-func (e *labEnvironment) Backends(_ context.Context, profile string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+func (e *labEnvironment) Backends(_ context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.lab.Backends(profile, p, n)
 }
 
 // Rolled makes this a run.Roller.
-func (e *labEnvironment) Rolled(_ context.Context, profile string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+func (e *labEnvironment) Rolled(_ context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.lab.Rolled(profile, p, n)
 }
 
 // Roll takes a backend out of its Service, or puts it back.
-func (e *labEnvironment) Roll(ctx context.Context, b wire.Backend, in bool) error {
+func (e *labEnvironment) Roll(ctx context.Context, b control.Backend, in bool) error {
 	return e.lab.Roll(ctx, b, in)
 }
 

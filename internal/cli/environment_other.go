@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // errNotLinux is what everything that needs network namespaces says elsewhere.
-var errNotLinux = hint.With(errors.New("the lab needs Linux"), "run it there; reports and plans can be read here")
+var errNotLinux = advice.With(errors.New("the lab needs Linux"), "run it there; reports and plans can be read here")
 
 func raiseLab(context.Context, plan.Plan, func(string, ...any)) (run.Environment, error) {
 	return nil, errNotLinux

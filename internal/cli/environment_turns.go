@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/kube/recipe"
-	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/wire"
 )
 
 // turnsEnvironment is one cluster on which the profiles of a plan are installed one after the other: a run.Stager. The
@@ -181,21 +181,21 @@ func (e *turnsEnvironment) Profiles(ctx context.Context) ([]result.Profile, erro
 	return here, nil
 }
 
-func (e *turnsEnvironment) Endpoints(ctx context.Context, name string, p plan.Path) (client, server wire.Endpoint, err error) {
+func (e *turnsEnvironment) Endpoints(ctx context.Context, name string, p plan.Path) (client, server control.Endpoint, err error) {
 	return e.now.Endpoints(ctx, name, p)
 }
 
-func (e *turnsEnvironment) Backends(ctx context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+func (e *turnsEnvironment) Backends(ctx context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.now.Backends(ctx, name, p, n)
 }
 
 // Rolled makes this a run.Roller.
-func (e *turnsEnvironment) Rolled(ctx context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+func (e *turnsEnvironment) Rolled(ctx context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.now.Rolled(ctx, name, p, n)
 }
 
 // Roll takes a backend out of its Service, or puts it back.
-func (e *turnsEnvironment) Roll(ctx context.Context, b wire.Backend, in bool) error {
+func (e *turnsEnvironment) Roll(ctx context.Context, b control.Backend, in bool) error {
 	return e.now.Roll(ctx, b, in)
 }
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/kube/recipe"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Exit codes.
@@ -39,7 +39,7 @@ func usage(err error) error { return &exitError{code: exitUsage, err: err} }
 
 // usageOf does the same, and points to the help of cmd.
 func usageOf(cmd *cobra.Command, err error) error {
-	return usage(hint.With(err, "see "+cmd.CommandPath()+" --help"))
+	return usage(advice.With(err, "see "+cmd.CommandPath()+" --help"))
 }
 
 // failed is the end of a command that has said what there is to say.
@@ -67,7 +67,7 @@ func (p *program) finish(err error) int {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintf(p.stderr, "cnibench: %s\n", line)
 	}
-	if advice := hint.Of(err); advice != "" {
+	if advice := advice.Of(err); advice != "" {
 		fmt.Fprintf(p.stderr, "hint: %s\n", advice)
 	}
 	return code

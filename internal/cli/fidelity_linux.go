@@ -10,15 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/fidelity"
-	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/judge/fidelity"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/sample"
-	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 const fidelityLong = `Measure the lab and real clusters of this machine in one run, interleaved, and print how far the lab is true: the part
@@ -236,16 +236,16 @@ func (e *twoPlaces) Profiles(ctx context.Context) ([]result.Profile, error) {
 	return all, nil
 }
 
-func (e *twoPlaces) Endpoints(ctx context.Context, name string, p plan.Path) (client, server wire.Endpoint, err error) {
+func (e *twoPlaces) Endpoints(ctx context.Context, name string, p plan.Path) (client, server control.Endpoint, err error) {
 	return e.of(name).Endpoints(ctx, name, p)
 }
 
-func (e *twoPlaces) Backends(ctx context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+func (e *twoPlaces) Backends(ctx context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.of(name).Backends(ctx, name, p, n)
 }
 
 // Rolled and Roll make it a run.Roller, where the place is one.
-func (e *twoPlaces) Rolled(ctx context.Context, name string, p plan.Path, n int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
+func (e *twoPlaces) Rolled(ctx context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	if roller, ok := e.of(name).(run.Roller); ok {
 		return roller.Rolled(ctx, name, p, n)
 	}
@@ -253,7 +253,7 @@ func (e *twoPlaces) Rolled(ctx context.Context, name string, p plan.Path, n int)
 }
 
 // Roll takes a backend out of its Service, or puts it back.
-func (e *twoPlaces) Roll(ctx context.Context, b wire.Backend, in bool) error {
+func (e *twoPlaces) Roll(ctx context.Context, b control.Backend, in bool) error {
 	if roller, ok := e.of(b.Profile).(run.Roller); ok {
 		return roller.Roll(ctx, b, in)
 	}

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/sample"
-	"github.com/cnibench/cnibench/internal/wire"
 )
 
 // pretended is a place of scripted agents that keeps a diary of what is asked of it.
@@ -41,13 +41,13 @@ func (e pretended) Close(context.Context) error {
 	return e.closing
 }
 
-func (e pretended) Endpoints(ctx context.Context, profile string, p plan.Path) (client, server wire.Endpoint, err error) {
+func (e pretended) Endpoints(ctx context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error) {
 	*e.diary = append(*e.diary, e.name+" measures "+profile)
 	return e.pretence.Endpoints(ctx, profile, p)
 }
 
-func (e pretended) Backends(context.Context, string, plan.Path, int) (client wire.Endpoint, servers []wire.Endpoint, err error) {
-	return wire.Endpoint{Name: e.name}, nil, nil
+func (e pretended) Backends(context.Context, string, plan.Path, int) (client control.Endpoint, servers []control.Endpoint, err error) {
+	return control.Endpoint{Name: e.name}, nil, nil
 }
 
 // counted is a pretended place that can read counters and be mended.

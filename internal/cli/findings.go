@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/findings"
+	"github.com/cnibench/cnibench/internal/judge/findings"
 )
 
 // findingFormats are how findings can be written.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/kube"
-	poddoor "github.com/cnibench/cnibench/internal/kube/door"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	poddoor "github.com/cnibench/cnibench/internal/env/kube/portforward"
 )
 
 // holdArgs are the flags of the hold command.

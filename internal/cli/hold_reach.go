@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/env/kube"
 )
 
 const (

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/image"
-	"github.com/cnibench/cnibench/internal/kube/kind"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/env/image"
+	"github.com/cnibench/cnibench/internal/env/kind/nodeimage"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 const imageLong = `Make the container image that the pods of a run are started from: this binary alone, in an archive that containerd,
@@ -118,7 +118,7 @@ func (a imageArgs) archives() bool { return a.output != "" || len(a.loads) == 0 
 func loadImage(ctx context.Context, i *image.Image, t image.Target) (where string, err error) {
 	switch t.Kind {
 	case image.Kind:
-		nodes, err := kind.Load(ctx, t.Name, i)
+		nodes, err := nodeimage.Load(ctx, t.Name, i)
 		return "kind cluster " + t.Name + ": " + strings.Join(nodes, ", "), err
 	case image.Ctr:
 		return "containerd's namespace " + t.Name, i.LoadCtr(ctx, t.Name)
@@ -151,13 +151,13 @@ func (a *imageArgs) spec() (image.Spec, error) {
 		errs = append(errs, err)
 	}
 	if a.format != formatOCI && a.format != formatDocker {
-		errs = append(errs, hint.With(fmt.Errorf("archive format %q is none", a.format), "use oci or docker"))
+		errs = append(errs, advice.With(fmt.Errorf("archive format %q is none", a.format), "use oci or docker"))
 	}
 	if a.format == formatDocker && len(a.platforms) > 1 {
-		errs = append(errs, hint.With(errors.New("a docker archive holds one platform"), "use --format oci, or make an archive for each"))
+		errs = append(errs, advice.With(errors.New("a docker archive holds one platform"), "use --format oci, or make an archive for each"))
 	}
 	if a.format == formatDocker && !a.archives() {
-		errs = append(errs, hint.With(errors.New("--format is of an archive, and none is written"), "name one by -o, or leave out --format"))
+		errs = append(errs, advice.With(errors.New("--format is of an archive, and none is written"), "name one by -o, or leave out --format"))
 	}
 	if a.insecure && a.push == "" {
 		errs = append(errs, errors.New("--insecure is for --push"))
@@ -183,7 +183,7 @@ func (a *imageArgs) spec() (image.Spec, error) {
 // ownBinary is the running program, also when the file that it was started from has been replaced since.
 func ownBinary() (image.Binary, error) {
 	if runtime.GOOS != "linux" {
-		return image.Binary{}, hint.With(fmt.Errorf("this cnibench is for %s, and containers need one for Linux", runtime.GOOS),
+		return image.Binary{}, advice.With(fmt.Errorf("this cnibench is for %s, and containers need one for Linux", runtime.GOOS),
 			"CGO_ENABLED=0 GOOS=linux GOARCH="+runtime.GOARCH+" make build, then --platform linux/"+runtime.GOARCH+"=bin/cnibench")
 	}
 	b, err := image.ParseBinary("linux/" + runtime.GOARCH + "=/proc/self/exe")
@@ -213,7 +213,7 @@ func (p *program) writeImage(i *image.Image, a imageArgs) error {
 
 // fileSize is a size as people read it.
 func fileSize(n int64) string {
-	scale := unit.Common("B", float64(n))
+	scale := number.Common("B", float64(n))
 	return scale.Format(float64(n)) + " " + scale.Unit
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/cnibench/cnibench/internal/image/imagetest"
+	"github.com/cnibench/cnibench/internal/env/image/imagetest"
 )
 
 // command runs a command line in this process.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/foreign"
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 const importLong = `Make a result file of the output of other tools, so that report, compare and check work on it. The format is told
@@ -39,7 +39,7 @@ type importArgs struct {
 
 func (p *program) importCommand() *cobra.Command {
 	var a importArgs
-	names, about := foreign.Formats()
+	names, about := external.Formats()
 	var listing strings.Builder
 	for i := range names {
 		fmt.Fprintf(&listing, "  %-12s %s\n", names[i], about[i])
@@ -68,7 +68,7 @@ func (p *program) importCommand() *cobra.Command {
 // source is one file to import and what is said about it.
 type source struct {
 	file  string
-	label foreign.Label
+	label external.Label
 }
 
 func (p *program) importFiles(args []string, a importArgs) error {
@@ -84,7 +84,7 @@ func (p *program) importFiles(args []string, a importArgs) error {
 		c.Header.Plan.Baseline = a.baseline
 	}
 	if b := c.Header.Plan.Baseline; b != "" && !slices.Contains(c.Header.Plan.Profiles, b) {
-		return usage(hint.With(fmt.Errorf("baseline %q is not among the profiles of the files", b),
+		return usage(advice.With(fmt.Errorf("baseline %q is not among the profiles of the files", b),
 			"choose one of: "+strings.Join(c.Header.Plan.Profiles, ", ")))
 	}
 	if err := a.write(c); err != nil {
@@ -97,7 +97,7 @@ func (p *program) importFiles(args []string, a importArgs) error {
 // sources reads the arguments and puts the labels of the flags under those of each file.
 func (a importArgs) sources(args []string) ([]source, error) {
 	var errs []error
-	var all foreign.Label
+	var all external.Label
 	check := func(err error) {
 		if err != nil {
 			errs = append(errs, err)
@@ -105,7 +105,7 @@ func (a importArgs) sources(args []string) ([]source, error) {
 	}
 	var err error
 	if all.Profile = a.profile; a.profile != "" {
-		check(foreign.CheckProfile(a.profile))
+		check(external.CheckProfile(a.profile))
 	}
 	if a.path != "" {
 		all.Path, err = plan.ParsePath(a.path)
@@ -123,7 +123,7 @@ func (a importArgs) sources(args []string) ([]source, error) {
 			s.file = file
 			name, path, placed := strings.Cut(label, ":")
 			s.label.Profile = name
-			check(foreign.CheckProfile(name))
+			check(external.CheckProfile(name))
 			if placed {
 				s.label.Path, err = plan.ParsePath(path)
 				check(err)
@@ -141,13 +141,13 @@ func exists(name string) bool {
 
 // gather reads all sources into one result. It names every file that cannot be read.
 func (p *program) gather(sources []source, from string) (result.Contents, error) {
-	var batches []foreign.Batch
+	var batches []external.Batch
 	var errs []error
 	for _, s := range sources {
 		b, err := p.readSource(s, from)
 		batches, errs = append(batches, b), append(errs, err)
 	}
-	foreign.ShareWorkload(batches)
+	external.ShareWorkload(batches)
 	for i, s := range sources {
 		if errs[i] == nil {
 			errs[i] = batches[i].Label(filepath.Base(s.file), s.label)
@@ -156,14 +156,14 @@ func (p *program) gather(sources []source, from string) (result.Contents, error)
 	if err := errors.Join(errs...); err != nil {
 		return result.Contents{}, err
 	}
-	return foreign.Contents(batches...)
+	return external.Contents(batches...)
 }
 
-func (p *program) readSource(s source, from string) (foreign.Batch, error) {
+func (p *program) readSource(s source, from string) (external.Batch, error) {
 	if s.file == "-" {
-		return foreign.Read(p.stdin, "stdin", from)
+		return external.Read(p.stdin, "stdin", from)
 	}
-	return foreign.Open(s.file, from)
+	return external.Open(s.file, from)
 }
 
 // write makes the result file. One that could not be written whole is removed.
@@ -175,7 +175,7 @@ func (a importArgs) write(c result.Contents) error {
 	}
 	w, err := result.Create(a.output)
 	if errors.Is(err, os.ErrExist) {
-		return usage(hint.With(err, "replace it by --force, or name another by -o"))
+		return usage(advice.With(err, "replace it by --force, or name another by -o"))
 	}
 	if err != nil {
 		return err
@@ -202,10 +202,10 @@ func (p *program) sayImported(c result.Contents, file string) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "cnibench: "+format+"\n", args...) }
 	end := c.Records[len(c.Records)-1].End
 	pl := c.Header.Plan
-	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, trials(end.Trials), unit.Clean(c.Header.Origin), end.Failed,
+	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, trials(end.Trials), number.Clean(c.Header.Origin), end.Failed,
 		strings.Join(pl.Profiles, ", "), joined(pl.Paths))
-	for _, s := range foreign.LeftOut(c.Header.Facts) {
-		say("left out: %s", unit.Clean(s))
+	for _, s := range external.LeftOut(c.Header.Facts) {
+		say("left out: %s", number.Clean(s))
 	}
 	if pl.Baseline == "" && len(pl.Profiles) > 1 {
 		io.WriteString(p.stderr, "hint: nothing says what to compare with: name it by --baseline, here or to report\n")

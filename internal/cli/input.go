@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/foreign"
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // inputs says in help what a FILE may be.
@@ -15,12 +15,12 @@ const inputs = `A FILE is a result of cnibench, the output of another tool if it
 knb, k8s-netperf, cilium connectivity perf; for the others there is cnibench import), or - for stdin.`
 
 // atMostOne wants one result file or none.
-func atMostOne(advice string) cobra.PositionalArgs {
+func atMostOne(wayOut string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, files []string) error {
 		if len(files) <= 1 {
 			return nil
 		}
-		return usage(hint.With(fmt.Errorf("want one result file, and there are %d", len(files)), advice))
+		return usage(advice.With(fmt.Errorf("want one result file, and there are %d", len(files)), wayOut))
 	}
 }
 
@@ -33,13 +33,13 @@ func fileOf(args []string) string {
 }
 
 // open opens the result called name, stdin if that is -.
-func (p *program) open(name string) (*foreign.Stream, error) {
+func (p *program) open(name string) (*external.Stream, error) {
 	if name == "-" {
-		return foreign.NewStream(p.stdin, called(name))
+		return external.NewStream(p.stdin, called(name))
 	}
-	s, err := foreign.OpenStream(name)
+	s, err := external.OpenStream(name)
 	if err != nil && name == DefaultResult && !exists(name) {
-		err = hint.With(err, "cnibench run writes it; name another file if the result is elsewhere")
+		err = advice.With(err, "cnibench run writes it; name another file if the result is elsewhere")
 	}
 	return s, err
 }
@@ -53,7 +53,7 @@ func called(name string) string {
 }
 
 // each calls do with every record of s, without observations unless whole, and closes s.
-func (p *program) each(s *foreign.Stream, whole bool, do func(*result.Record) error) error {
+func (p *program) each(s *external.Stream, whole bool, do func(*result.Record) error) error {
 	defer s.Close() // it was only read
 	if !whole {
 		s.Slim()

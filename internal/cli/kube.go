@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // kubeLimit bounds a command that asks a cluster or cleans it.
@@ -143,7 +143,7 @@ func (p *program) kubeAccess(ctx context.Context, where clusterArgs, pull []stri
 		if needed > 1 {
 			err = fmt.Errorf("%d rights that a run needs are missing", needed)
 		}
-		return hint.With(err, c.AdviceAccess())
+		return advice.With(err, c.AdviceAccess())
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
-	"github.com/cnibench/cnibench/internal/lab"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // labTest raises the profiles of p in each of the given versions of IP and prints what their self-tests found.
@@ -177,9 +177,9 @@ func chooseLab(name string) (string, error) {
 	}
 	switch len(names) {
 	case 0:
-		return "", hint.With(fmt.Errorf("no lab stands"), "raise one: cnibench lab up calico-vxlan")
+		return "", advice.With(fmt.Errorf("no lab stands"), "raise one: cnibench lab up calico-vxlan")
 	case 1:
 		return names[0], nil
 	}
-	return "", usage(hint.With(fmt.Errorf("several labs stand: %s", strings.Join(names, ", ")), "choose one by --lab"))
+	return "", usage(advice.With(fmt.Errorf("several labs stand: %s", strings.Join(names, ", ")), "choose one by --lab"))
 }

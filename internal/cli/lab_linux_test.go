@@ -19,8 +19,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // binary builds cnibench once; the lab starts its own program again, which the test binary is not.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/kernel/look"
+	"github.com/cnibench/cnibench/internal/kernel/inspect"
 )
 
 // lookArgs are the flags of look.
 type lookArgs struct {
-	options    look.Options
+	options    inspect.Options
 	echo, port uint16
 	mtu, send  string
 	wire       string
@@ -60,35 +60,35 @@ func (p *program) look(cmd *cobra.Command, a lookArgs) error {
 	mark, bad := hex.DecodeString(a.mark)
 	switch {
 	case !asked:
-		seen, err = look.Gather(ctx, a.options)
+		seen, err = inspect.Gather(ctx, a.options)
 	case bad != nil:
 		return usageOf(cmd, fmt.Errorf("--mark: %w", bad))
-	case len(mark) < look.MarkLength:
-		return usageOf(cmd, fmt.Errorf("--mark has %d bytes: want %d or more", len(mark), look.MarkLength))
+	case len(mark) < inspect.MarkLength:
+		return usageOf(cmd, fmt.Errorf("--mark has %d bytes: want %d or more", len(mark), inspect.MarkLength))
 	case a.during <= 0:
 		return usageOf(cmd, errors.New("--for must be more than nothing"))
 	case a.echo != 0:
 		limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
 		defer stop()
 		var n int
-		n, err = look.Echo(limit, int(a.echo), mark)
+		n, err = inspect.Echo(limit, int(a.echo), mark)
 		seen = map[string]int{"answered": n}
 	case a.wire != "":
 		limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
 		defer stop()
-		seen, err = look.Watch(limit, a.wire, mark, a.port)
+		seen, err = inspect.Watch(limit, a.wire, mark, a.port)
 	default:
 		to, wrong := netip.ParseAddrPort(a.mtu + a.send)
 		if wrong != nil {
 			return usageOf(cmd, wrong)
 		}
 		if a.mtu != "" {
-			seen, err = look.PathMTU(ctx, to, mark)
+			seen, err = inspect.PathMTU(ctx, to, mark)
 			break
 		}
 		limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
 		defer stop()
-		seen, err = look.Send(limit, to, mark)
+		seen, err = inspect.Send(limit, to, mark)
 	}
 	if err != nil {
 		return err

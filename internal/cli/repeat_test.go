@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // TestRepeat: the command that a report says its run can be repeated by is read by a shell and by our flags as the same

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/benchfmt"
 	"github.com/cnibench/cnibench/internal/report/csv"
@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/markdown"
 	"github.com/cnibench/cnibench/internal/report/openmetrics"
 	"github.com/cnibench/cnibench/internal/report/text"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // DefaultResult is the result file that run writes and report reads when none is named.

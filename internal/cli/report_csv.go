@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/report/csv"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // fits refuses flags that are another format's.

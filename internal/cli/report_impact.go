@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/impact"
+	"github.com/cnibench/cnibench/internal/judge/impact"
 )
 
 // wordFormats are the formats for people, which have a place for what a job's work takes.

@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // closing is how long an environment has to be taken down after a run, also one that was interrupted. A cluster takes its time
@@ -110,11 +110,11 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 		return p.goOn(a, err)
 	case run.Interrupted:
 		said := fmt.Errorf("interrupted; what was measured is in %s", a.output)
-		advice := "go on with: " + p.resumption(a)
-		if more := hint.Of(err); more != "" {
-			advice += "; " + more
+		wayOut := "go on with: " + p.resumption(a)
+		if more := advice.Of(err); more != "" {
+			wayOut += "; " + more
 		}
-		return hint.With(&exitError{code: exitInterrupted, err: errors.Join(said, err)}, advice)
+		return advice.With(&exitError{code: exitInterrupted, err: errors.Join(said, err)}, wayOut)
 	}
 	return errors.Join(p.conclude(a, end, s), err)
 }
@@ -136,11 +136,11 @@ func (p *program) goOn(a *runArgs, err error) error {
 	if !errors.As(err, &lost) {
 		return err
 	}
-	advice := "what was measured is kept; when the cluster is well again, go on with: " + p.resumption(a)
-	if first := hint.Of(err); first != "" {
-		advice = first + "; " + advice
+	wayOut := "what was measured is kept; when the cluster is well again, go on with: " + p.resumption(a)
+	if first := advice.Of(err); first != "" {
+		wayOut = first + "; " + wayOut
 	}
-	return hint.With(err, advice)
+	return advice.With(err, wayOut)
 }
 
 // open opens the result file and settles the plan: that of the flags for a new file, that of the file to resume it.
@@ -280,7 +280,7 @@ func (p *program) conclude(a *runArgs, end result.End, s *story) error {
 		share = float64(end.WindowNs) / float64(end.WallNs)
 	}
 	s.last("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s (every metric: cnibench report %s)",
-		end.Trials, end.Failed, unit.Duration(time.Duration(end.WallNs)), unit.Percent(share), a.output, a.output)
+		end.Trials, end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, a.output)
 	return verdictOf(c.Records)
 }
 

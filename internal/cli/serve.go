@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/conduct/serve"
 )
 
 const serveLong = `Serve results over HTTP until interrupted: an index at /, the report of each file at /report/NAME, and at /metrics the

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/measure/result"
 )
 
 // story tells how a run goes, on stderr: one line that is overwritten on a terminal, a line for each trial if asked

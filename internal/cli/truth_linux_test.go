@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // within is how near a measurement has to come to a known truth.

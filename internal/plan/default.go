@@ -3,7 +3,7 @@ package plan
 import (
 	"time"
 
-	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // Bounds of a plan's fields.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
 func small() Plan {
@@ -26,7 +26,7 @@ func TestOrderGolden(t *testing.T) {
 			fmt.Fprintf(&b, "%d %s\n", rep, c.Key())
 		}
 	}
-	gold.Check(t, "order.golden", []byte(b.String()))
+	golden.Check(t, "order.golden", []byte(b.String()))
 }
 
 // TestOrderKeepsComparedTogether is the property that the method stands on: within one repetition every group of equal

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // suggest returns `, did you mean "x"?` for the closest of names, or those that s is the first word of, or "" when none
@@ -19,7 +19,7 @@ func suggest(s string, names []string) string {
 	if len(longer) > 0 {
 		return ", did you mean one of " + strings.Join(longer, ", ") + "?"
 	}
-	at := hint.Nearest(s, names)
+	at := advice.Nearest(s, names)
 	if at == "" {
 		return ""
 	}

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 func sortedKeys(k keys) []string { return slices.Sorted(maps.Keys(k)) }

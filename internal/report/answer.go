@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // answer is what the run says in a few lines: which profile for which need, with the size of the difference and how sure
@@ -61,7 +61,7 @@ func (b *builder) tally(cut []compare.Table) []string {
 			}
 		}
 	}
-	base := unit.Clean(b.analysis.Baseline)
+	base := number.Clean(b.analysis.Baseline)
 	if len(all) == 0 {
 		if base == "" || len(b.analysis.Profiles) < 2 {
 			return nil

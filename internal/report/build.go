@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/hint"
-	"github.com/cnibench/cnibench/internal/impact"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/impact"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Options choose what a report shows; the zero value shows the headline metrics against the plan's baseline.
@@ -77,7 +77,7 @@ func shown(names []string) ([]metric.Metric, error) {
 	var out []metric.Metric
 	for _, n := range names {
 		if _, ok := metric.Lookup(n); !ok {
-			return nil, hint.With(fmt.Errorf("unknown metric %q", n), "`cnibench list metrics` names those that there are")
+			return nil, advice.With(fmt.Errorf("unknown metric %q", n), "`cnibench list metrics` names those that there are")
 		}
 	}
 	for _, m := range metric.All() {
@@ -91,13 +91,13 @@ func shown(names []string) ([]metric.Metric, error) {
 func title(r Run) string {
 	what := "cnibench"
 	if r.Origin != "" {
-		what = unit.Clean(r.Origin)
+		what = number.Clean(r.Origin)
 	}
 	if r.Plan.Name != "" {
-		what += " " + unit.Clean(r.Plan.Name)
+		what += " " + number.Clean(r.Plan.Name)
 	}
 	if r.Plan.Environment != "" {
-		what += ", " + unit.Clean(r.Plan.Environment)
+		what += ", " + number.Clean(r.Plan.Environment)
 	}
 	if !r.Created.IsZero() {
 		what += ", " + r.Created.UTC().Format("2006-01-02 15:04 UTC")
@@ -146,7 +146,7 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	out := Table{Title: m.Title + ", " + t.Workload.String(), Unit: scale.Unit, Metric: m.Name, Workload: t.Workload}
 	columns := b.columns(t)
 	for _, j := range columns {
-		out.Columns = append(out.Columns, unit.Clean(t.Profiles[j]))
+		out.Columns = append(out.Columns, number.Clean(t.Profiles[j]))
 	}
 	for i, path := range t.Paths {
 		row := Row{Label: path.String(), Short: shortPath(path), Path: path}
@@ -170,7 +170,7 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 func told(e Entry) bool { return e.Kind != NotMeasured || len(e.Notes) > 0 }
 
 // scaleOf is the one scale of a table.
-func scaleOf(t compare.Table) unit.Scale {
+func scaleOf(t compare.Table) number.Scale {
 	var medians []float64
 	for _, row := range t.Rows {
 		for _, e := range row {
@@ -179,7 +179,7 @@ func scaleOf(t compare.Table) unit.Scale {
 			}
 		}
 	}
-	return unit.Common(t.Unit, medians...)
+	return number.Common(t.Unit, medians...)
 }
 
 // columns returns the profiles that get a column: all that were not skipped, but for a baseline that has only the one
@@ -238,12 +238,12 @@ var marks = map[compare.Verdict]Mark{
 }
 
 // entry writes out one place of a table.
-func (b *builder) entry(e compare.Entry, name string, path plan.Path, scale unit.Scale) Entry {
+func (b *builder) entry(e compare.Entry, name string, path plan.Path, scale number.Scale) Entry {
 	c := e.Cell
 	switch {
 	case c == nil:
 		if p, ok := b.profile(name); ok && p.NotServed[path.String()] != "" {
-			return Entry{Kind: NotServed, Text: unit.Absent, Short: unit.Absent}
+			return Entry{Kind: NotServed, Text: number.Absent, Short: number.Absent}
 		}
 		return Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m"}
 	case c.N == 0 && c.Failed > 0:
@@ -259,7 +259,7 @@ func (b *builder) entry(e compare.Entry, name string, path plan.Path, scale unit
 		out.Mark = marks[x.Verdict]
 		// No claim, no number: a ratio beside "~" would be read all the same. A ratio over zero has none.
 		if out.Mark != NoClaim && !math.IsNaN(x.Ratio) {
-			out.Ratio = unit.Ratio(x.Ratio)
+			out.Ratio = number.Ratio(x.Ratio)
 		}
 	}
 	return out
@@ -270,7 +270,7 @@ func spread(c *compare.Cell) string { return spreadOf(c.Summary) }
 
 func spreadOf(s stat.Summary) string {
 	if h := s.HalfWidth(); !math.IsNaN(h) {
-		return "±" + unit.Percent(h)
+		return "±" + number.Percent(h)
 	}
 	return ""
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 func build(t *testing.T, r reporttest.Result, o report.Options) report.Document {
@@ -25,11 +25,11 @@ func build(t *testing.T, r reporttest.Result, o report.Options) report.Document 
 
 func TestOptions(t *testing.T) {
 	r := reporttest.Small(5)
-	if _, err := report.Build(r.Header, r.Records, report.Options{Metrics: []string{"goodputt"}}); err == nil || hint.Of(err) == "" {
-		t.Errorf("unknown metric: %v, hint %q", err, hint.Of(err))
+	if _, err := report.Build(r.Header, r.Records, report.Options{Metrics: []string{"goodputt"}}); err == nil || advice.Of(err) == "" {
+		t.Errorf("unknown metric: %v, hint %q", err, advice.Of(err))
 	}
-	if _, err := report.Build(r.Header, r.Records, report.Options{Baseline: "nosuch"}); err == nil || hint.Of(err) == "" {
-		t.Errorf("unknown baseline: %v, hint %q", err, hint.Of(err))
+	if _, err := report.Build(r.Header, r.Records, report.Options{Baseline: "nosuch"}); err == nil || advice.Of(err) == "" {
+		t.Errorf("unknown baseline: %v, hint %q", err, advice.Of(err))
 	}
 	d := build(t, r, report.Options{Metrics: []string{"rtt.p99", "softirq_share"}})
 	if len(d.Sections) != 2 || d.Sections[0].Heading != "Round-trip time, 99th percentile" {

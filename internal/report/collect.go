@@ -3,8 +3,8 @@ package report
 import (
 	"time"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/result"
 )
 
 // Collector takes in the records of a result as they are read and keeps what a report needs, in bounded memory but for

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Conclusion is what one row of a table says in words: who is best, who is not told apart from it, who is next and who is
@@ -30,7 +30,7 @@ type Conclusion struct {
 }
 
 // conclusions are those of the rows that have any number, of a metric that has a direction.
-func (b *builder) conclusions(t compare.Table, scale unit.Scale) []Conclusion {
+func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion {
 	if m, _ := metric.Lookup(t.Metric); m.Better == metric.Neither {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (b *builder) choice(p plan.Path, w plan.Workload, name string) []compare.St
 // sentence is a conclusion under way.
 type sentence struct {
 	ranks []compare.Standing
-	scale unit.Scale
+	scale number.Scale
 	parts []string
 	// valued is true once a value with its unit was written.
 	valued bool
@@ -68,7 +68,7 @@ type sentence struct {
 }
 
 // concluded says in words what ranks are, best first; "" if there are none.
-func (b *builder) concluded(ranks []compare.Standing, scale unit.Scale) Conclusion {
+func (b *builder) concluded(ranks []compare.Standing, scale number.Scale) Conclusion {
 	s := &sentence{ranks: ranks, scale: scale}
 	switch {
 	case len(ranks) == 0:
@@ -95,12 +95,12 @@ func (s *sentence) say(format string, args ...any) {
 
 // value is a profile's name and median; the unit is said once in a sentence.
 func (s *sentence) value(x compare.Standing) string {
-	number := s.scale.Format(x.Cell.Median)
+	value := s.scale.Format(x.Cell.Median)
 	if !s.valued {
 		s.valued = true
-		number += " " + s.scale.Unit
+		value += " " + s.scale.Unit
 	}
-	return fmt.Sprintf("%s (%s)", unit.Clean(x.Cell.Profile), number)
+	return fmt.Sprintf("%s (%s)", number.Clean(x.Cell.Profile), value)
 }
 
 // claim adds a difference and writes its size, ", 1.95x (1.78x to 2.01x)"; without a ratio, that of losses over none, there
@@ -115,7 +115,7 @@ func (s *sentence) claim(x compare.Comparison) string {
 
 // sized is a ratio with its interval.
 func sized(x compare.Comparison) string {
-	return fmt.Sprintf("%s (%s to %s)", unit.Ratio(x.Ratio), unit.Ratio(x.Low), unit.Ratio(x.High))
+	return fmt.Sprintf("%s (%s to %s)", number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High))
 }
 
 // alone is said of a profile that is the only one of its row: where it stands beside the baseline.
@@ -132,7 +132,7 @@ func (b *builder) alone(s *sentence) {
 		return
 	}
 	x := b.analysis.Comparisons[i]
-	other := unit.Clean(x.Baseline)
+	other := number.Clean(x.Baseline)
 	if x.BaselinePath != (plan.Path{}) {
 		other += " " + x.BaselinePath.String()
 	}
@@ -157,7 +157,7 @@ func within(x compare.Comparison) string {
 	if math.IsNaN(x.Ratio) {
 		return ""
 	}
-	return " within the noise floor of " + unit.Percent(x.Floor)
+	return " within the noise floor of " + number.Percent(x.Floor)
 }
 
 // nothingApart is said of a row in which nobody is worse than the first.
@@ -211,7 +211,7 @@ func (s *sentence) brief(tail int) {
 			near++
 		}
 	}
-	s.Brief = unit.Clean(s.ranks[0].Cell.Profile) + " is best"
+	s.Brief = number.Clean(s.ranks[0].Cell.Profile) + " is best"
 	if near > 0 {
 		s.Brief += fmt.Sprintf(" (%d more not told apart)", near)
 	}
@@ -219,7 +219,7 @@ func (s *sentence) brief(tail int) {
 	if tail < len(s.ranks) {
 		x, what = worse[len(worse)-1], "worst"
 	}
-	s.Brief += fmt.Sprintf("; %s is %s", unit.Clean(x.Cell.Profile), what)
+	s.Brief += fmt.Sprintf("; %s is %s", number.Clean(x.Cell.Profile), what)
 	if !math.IsNaN(x.ToBest.Ratio) {
 		s.Brief += ", " + sized(x.ToBest)
 	}
@@ -290,7 +290,7 @@ func (b *builder) middle(s *sentence, tail int) {
 		if len(g) > 1 {
 			var names []string
 			for _, x := range g {
-				names = append(names, unit.Clean(x.Cell.Profile))
+				names = append(names, number.Clean(x.Cell.Profile))
 			}
 			s.say("%s are not told apart from one another", listed(names))
 		}
@@ -300,7 +300,7 @@ func (b *builder) middle(s *sentence, tail int) {
 func namesOf(xs []compare.Comparison) []string {
 	var names []string
 	for _, x := range xs {
-		names = append(names, unit.Clean(x.Profile))
+		names = append(names, number.Clean(x.Profile))
 	}
 	return names
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/sample"
 )
 
 // Bounds of what a report keeps of single trials, so that a file of any size is reported in bounded memory. What lies

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/impact"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/impact"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	reportjson "github.com/cnibench/cnibench/internal/report/json"
 	"github.com/cnibench/cnibench/internal/report/markdown"
 	"github.com/cnibench/cnibench/internal/report/text"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // odd are values that a file can hold and arithmetic stumbles over.

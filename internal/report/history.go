@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // BuildHistory makes the report of many results in the order of time: the changes in words, the newest first, then every
@@ -96,20 +96,20 @@ func historyAnswer(h *compare.History) []string {
 
 // sinceText is the line about a result with which levels begin.
 func sinceText(run compare.HistoryRun, cells int) string {
-	line := fmt.Sprintf("Since %s (%s), %s; ", unit.Clean(run.Name), dateOf(run), counted(cells, "cell"))
+	line := fmt.Sprintf("Since %s (%s), %s; ", number.Clean(run.Name), dateOf(run), counted(cells, "cell"))
 	if len(run.Changed) == 0 {
 		return line + "no recorded condition changed there:"
 	}
 	var what []string
 	for _, d := range run.Changed {
-		what = append(what, fmt.Sprintf("%s (%s to %s)", unit.Clean(d.Name), recorded(d.A), recorded(d.B)))
+		what = append(what, fmt.Sprintf("%s (%s to %s)", number.Clean(d.Name), recorded(d.A), recorded(d.B)))
 	}
 	return line + "what changed there: " + some(what) + ":"
 }
 
 // eventText is the line about one change.
 func eventText(e compare.Event) string {
-	line := fmt.Sprintf("%s %s %s %s: ", e.Metric, unit.Clean(e.Profile), e.Path, e.Workload)
+	line := fmt.Sprintf("%s %s %s %s: ", e.Metric, number.Clean(e.Profile), e.Path, e.Workload)
 	if math.IsNaN(e.Ratio) {
 		return line + string(e.Verdict) + "."
 	}
@@ -124,13 +124,13 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 			medians = append(medians, p.Median)
 		}
 	}
-	scale := unit.Common(ts[0].Unit, medians...)
+	scale := number.Common(ts[0].Unit, medians...)
 	out := Table{Title: m.Title + ", " + ts[0].Workload.String(), Unit: scale.Unit, Metric: m.Name, Workload: ts[0].Workload}
 	for i := range runs {
 		out.Columns = append(out.Columns, fmt.Sprint(i+1))
 	}
 	for _, t := range ts {
-		name := unit.Clean(t.Profile) + " "
+		name := number.Clean(t.Profile) + " "
 		row := Row{Label: name + t.Path.String(), Short: name + shortPath(t.Path), Path: t.Path}
 		for i, p := range t.Points {
 			if p.N == 0 {
@@ -141,7 +141,7 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 			if at := slices.IndexFunc(t.Changes, func(c compare.Shift) bool { return c.Run == i }); at >= 0 {
 				e.Mark = marks[t.Changes[at].Verdict]
 				if r := t.Changes[at].Ratio; !math.IsNaN(r) {
-					e.Ratio = unit.Ratio(r)
+					e.Ratio = number.Ratio(r)
 				}
 			}
 			row.Entries = append(row.Entries, e)
@@ -153,7 +153,7 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 
 func historyLegend(h *compare.History) []string {
 	lines := []string{
-		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval. Columns are the results below, the oldest first.", unit.Percent(h.Confidence)),
+		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval. Columns are the results below, the oldest first.", number.Percent(h.Confidence)),
 		fmt.Sprintf("A ratio with + (better) or - (worse) stands where a level begins, and is to the level before it. A change needs p <= %.2g by shuffling, corrected for the number of paths of its profile, workload and metric (Benjamini-Hochberg), and a ratio beyond the noise floor and beyond what neighbouring results differ by.", 1-h.Confidence),
 	}
 	if len(h.Runs) < 4 {
@@ -165,13 +165,13 @@ func historyLegend(h *compare.History) []string {
 func historyLists(h *compare.History) []List {
 	results := List{Heading: "Results"}
 	for i, r := range h.Runs {
-		text := unit.Clean(r.Name)
+		text := number.Clean(r.Name)
 		if !r.Created.IsZero() {
 			text += ", " + r.Created.UTC().Format("2006-01-02 15:04 UTC")
 		}
 		var what []string
 		for _, d := range r.Changed {
-			what = append(what, fmt.Sprintf("%s %s to %s", unit.Clean(d.Name), recorded(d.A), recorded(d.B)))
+			what = append(what, fmt.Sprintf("%s %s to %s", number.Clean(d.Name), recorded(d.A), recorded(d.B)))
 		}
 		if len(what) > 0 {
 			text += "; changed: " + strings.Join(what, ", ")

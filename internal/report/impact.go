@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/impact"
-	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/impact"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // Impact is what the numbers mean for the reader's own job.
@@ -45,7 +45,7 @@ func (b *builder) impact(works []impact.Work, cut []compare.Table) (*Impact, err
 	if err != nil {
 		return nil, err
 	}
-	base := unit.Clean(b.analysis.Baseline)
+	base := number.Clean(b.analysis.Baseline)
 	out := &Impact{Notes: []string{fmt.Sprintf(
 		"Times are the work alone, at the rate that was measured on %s, as if nothing else ran; CPU time is that of both ends and the kernel between them. Ratios and changes are against %s; where a comparison has no verdict of better or worse, none is stated.", path, base)}}
 	if b.inLab() {
@@ -71,7 +71,7 @@ func grid(e impact.Estimate, base string) Grid {
 	for _, r := range e.Rows {
 		times, costs = append(times, r.Time.Value), append(costs, r.CPU.Value)
 	}
-	time, cpu := unit.Common("ns", times...), unit.Common("ns", costs...)
+	time, cpu := number.Common("ns", times...), number.Common("ns", costs...)
 	g.Columns = []string{"time, " + time.Unit, "to " + base, "CPU time, " + cpu.Unit, "to " + base}
 	shares := exampleShares
 	if e.Share > 0 {
@@ -82,7 +82,7 @@ func grid(e impact.Estimate, base string) Grid {
 	}
 	var open []compare.Comparison
 	for _, r := range e.Rows {
-		g.Labels = append(g.Labels, unit.Clean(r.Profile))
+		g.Labels = append(g.Labels, number.Clean(r.Profile))
 		row := []string{quantity(r.Time, time), change(r.TimeChange), quantity(r.CPU, cpu), change(r.CPUChange)}
 		for _, s := range shares {
 			row = append(row, job(r.TimeChange, s))
@@ -118,9 +118,9 @@ func jobNote(e impact.Estimate, base string) string {
 }
 
 // quantity writes a value with its interval.
-func quantity(q impact.Quantity, scale unit.Scale) string {
+func quantity(q impact.Quantity, scale number.Scale) string {
 	if !q.Known() {
-		return unit.Absent
+		return number.Absent
 	}
 	if math.IsNaN(q.Low) || math.IsNaN(q.High) {
 		return scale.Format(q.Value)
@@ -132,13 +132,13 @@ func quantity(q impact.Quantity, scale unit.Scale) string {
 func change(c *impact.Change) string {
 	switch {
 	case c == nil:
-		return unit.Absent
+		return number.Absent
 	case c.Verdict == compare.Same:
 		return "same"
 	case !c.Claimed():
 		return string(NoClaim)
 	}
-	return fmt.Sprintf("%s (%s to %s)", unit.Ratio(c.Value), unit.Ratio(c.Low), unit.Ratio(c.High))
+	return fmt.Sprintf("%s (%s to %s)", number.Ratio(c.Value), number.Ratio(c.Low), number.Ratio(c.High))
 }
 
 // job writes the change of the whole job, as far as the verdict goes.
@@ -152,7 +152,7 @@ func job(c *impact.Change, share float64) string {
 
 // signed writes a change in percent with its sign: "-21%", "+0.4%".
 func signed(v float64) string {
-	s := unit.Percent(math.Abs(v))
+	s := number.Percent(math.Abs(v))
 	switch {
 	case v < 0:
 		return "-" + s

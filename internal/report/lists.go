@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // lists are what follows the tables.
@@ -29,7 +29,7 @@ func (b *builder) leftOut() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
 		if p.Skipped != "" {
-			items = append(items, Item{Name: unit.Clean(p.Name), Text: unit.Clean(p.Skipped)})
+			items = append(items, Item{Name: number.Clean(p.Name), Text: number.Clean(p.Skipped)})
 		}
 	}
 	return items
@@ -55,7 +55,7 @@ func (b *builder) notServed() []Item {
 			paths[reason] = append(paths[reason], path.String())
 		}
 		for _, reason := range reasons {
-			items = append(items, Item{Name: unit.Clean(p.Name), Text: strings.Join(paths[reason], ", ") + ": " + unit.Clean(reason)})
+			items = append(items, Item{Name: number.Clean(p.Name), Text: strings.Join(paths[reason], ", ") + ": " + number.Clean(reason)})
 		}
 	}
 	return items
@@ -65,7 +65,7 @@ func (b *builder) standIns() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
 		if len(p.StandIn) > 0 && !strings.HasSuffix(p.Name, plan.TwinSuffix) {
-			items = append(items, Item{Name: unit.Clean(p.Name), Text: unit.Clean(strings.Join(p.StandIn, "; "))})
+			items = append(items, Item{Name: number.Clean(p.Name), Text: number.Clean(strings.Join(p.StandIn, "; "))})
 		}
 	}
 	return items
@@ -85,16 +85,16 @@ func (b *builder) runItems(r Run) []Item {
 	if !ok {
 		ended = r.Reason
 	}
-	items := []Item{{Name: "trials", Text: fmt.Sprintf("%d, of which %d failed; %s", r.Trials, r.Failed, unit.Clean(ended))}}
+	items := []Item{{Name: "trials", Text: fmt.Sprintf("%d, of which %d failed; %s", r.Trials, r.Failed, number.Clean(ended))}}
 	if r.Wall > 0 {
-		items = append(items, Item{Name: "time", Text: fmt.Sprintf("%s, of which %s (%s) in measurement windows", unit.Duration(r.Wall), unit.Duration(r.Windows), unit.Percent(r.Share()))})
+		items = append(items, Item{Name: "time", Text: fmt.Sprintf("%s, of which %s (%s) in measurement windows", number.Duration(r.Wall), number.Duration(r.Windows), number.Percent(r.Share()))})
 	}
 	if len(b.analysis.Unknown) > 0 {
-		items = append(items, Item{Name: "left out", Text: unit.Clean("metrics that this version does not know: " + strings.Join(b.analysis.Unknown, ", "))})
+		items = append(items, Item{Name: "left out", Text: number.Clean("metrics that this version does not know: " + strings.Join(b.analysis.Unknown, ", "))})
 	}
 	items = append(items, Item{Name: "seed", Text: fmt.Sprint(r.Plan.Seed)})
 	if r.Command != "" {
-		items = append(items, Item{Name: "repeat", Text: unit.Clean(r.Command), Code: true})
+		items = append(items, Item{Name: "repeat", Text: number.Clean(r.Command), Code: true})
 	}
 	return items
 }
@@ -102,7 +102,7 @@ func (b *builder) runItems(r Run) []Item {
 func (b *builder) conditions() []Item {
 	var items []Item
 	for _, n := range b.header.Facts.Names() {
-		items = append(items, Item{Name: unit.Clean(n), Text: unit.Clean(b.header.Facts[n])})
+		items = append(items, Item{Name: number.Clean(n), Text: number.Clean(b.header.Facts[n])})
 	}
 	return items
 }

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
-	"github.com/cnibench/cnibench/internal/outcome"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // LoadCurve is how the times of one workload rise with its load on one path.
@@ -57,7 +57,7 @@ type Knee struct {
 func (k Knee) String() string {
 	switch {
 	case !k.Found:
-		return unit.Absent
+		return number.Absent
 	case k.None:
 		return "above " + plan.FormatLoad(k.High)
 	case k.Low == k.High:
@@ -190,7 +190,7 @@ func (l LoadLine) doubts() string {
 	if said == nil {
 		return ""
 	}
-	return unit.Clean(l.Profile) + ": " + strings.Join(said, "; ") + "."
+	return number.Clean(l.Profile) + ": " + strings.Join(said, "; ") + "."
 }
 
 // half is the load whose times the summary shows.
@@ -205,7 +205,7 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 			times = append(times, p.Half.Median)
 		}
 	}
-	rate, time := unit.Common("1/s", rates...), unit.Common("ns", times...)
+	rate, time := number.Common("1/s", rates...), number.Common("ns", times...)
 	middle := steps[0].Load
 	for _, w := range steps {
 		if math.Abs(w.Load-half) < math.Abs(middle-half) {
@@ -224,7 +224,7 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	}
 	tails.Columns = halves.Columns
 	for _, l := range c.Lines {
-		label := unit.Clean(l.Profile)
+		label := number.Clean(l.Profile)
 		var fifty, ninetynine []string
 		for _, w := range steps {
 			p := l.at(w.Load)
@@ -261,9 +261,9 @@ func (l LoadLine) at(load float64) LoadPoint {
 }
 
 // summed writes a summary as a table does.
-func summed(s stat.Summary, scale unit.Scale) string {
+func summed(s stat.Summary, scale number.Scale) string {
 	if s.N == 0 {
-		return unit.Absent
+		return number.Absent
 	}
 	if arm := spreadOf(s); arm != "" {
 		return scale.Format(s.Median) + " " + arm

@@ -3,9 +3,9 @@ package report
 import (
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // places are where a datagram can be lost, in the words of a report.
@@ -22,7 +22,7 @@ func (b *builder) losses() []Item {
 		for _, path := range b.analysis.Paths {
 			for _, profile := range b.analysis.Profiles {
 				if text := b.lossOf(compare.Key{Profile: profile, Path: path, Workload: w}); text != "" {
-					items = append(items, Item{Name: unit.Clean(profile), Text: path.String() + " " + unit.Clean(w.String()) + ": " + text})
+					items = append(items, Item{Name: number.Clean(profile), Text: path.String() + " " + number.Clean(w.String()) + ": " + text})
 				}
 			}
 		}
@@ -43,7 +43,7 @@ func (b *builder) lossOf(k compare.Key) string {
 	var parts []string
 	for _, p := range places {
 		if share, _ := median(metric.Loss + "." + p.name); share > 0 {
-			parts = append(parts, unit.Percent(share)+" "+p.words)
+			parts = append(parts, number.Percent(share)+" "+p.words)
 		}
 	}
 	if len(parts) == 0 {
@@ -51,7 +51,7 @@ func (b *builder) lossOf(k compare.Key) string {
 	}
 	at := ""
 	if rate, c := median(metric.FirstFailing); c != nil {
-		scale := unit.Common(c.Unit, rate)
+		scale := number.Common(c.Unit, rate)
 		at = "above the throughput, at " + scale.Format(rate) + " " + scale.Unit + ", "
 	}
 	return at + strings.Join(parts, ", ")

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // Need is what a reader may want a network for, and how the profiles stand in it: on one path, under one workload, by one
@@ -183,7 +183,7 @@ func (b *builder) need(w want, m metric.Metric) (Need, bool) {
 	pick := slices.IndexFunc(ranks, func(s compare.Standing) bool { return dataplane(s.Cell.Profile) })
 	n := Need{Name: w.name, Workload: w.workload, Path: w.path, Metric: m, Standings: ranks, Pick: max(0, pick)}
 	if n.Name == "" {
-		n.Name = unit.Clean(string(w.workload.Kind))
+		n.Name = number.Clean(string(w.workload.Kind))
 	}
 	among := b.choice(w.path, w.workload, m.Name)
 	if pick >= 0 {
@@ -203,19 +203,19 @@ func untold(ranks []compare.Standing) []string {
 	var names []string
 	for _, s := range ranks {
 		if s.ToBest.Verdict != compare.Worse {
-			names = append(names, unit.Clean(s.Cell.Profile))
+			names = append(names, number.Clean(s.Cell.Profile))
 		}
 	}
 	return names
 }
 
 // Scale is the scale of a need's medians.
-func (n Need) Scale() unit.Scale {
+func (n Need) Scale() number.Scale {
 	var medians []float64
 	for _, s := range n.Standings {
 		medians = append(medians, s.Cell.Median)
 	}
-	return unit.Common(n.Standings[0].Cell.Unit, medians...)
+	return number.Common(n.Standings[0].Cell.Unit, medians...)
 }
 
 // certainty says what a conclusion about ranks stands on.
@@ -239,7 +239,7 @@ func (b *builder) certainty(c Conclusion, ranks []compare.Standing) string {
 			sure = min(sure, x.Confidence)
 		}
 		if sure > 0 {
-			parts = append(parts, unit.Percent(sure)+" confidence")
+			parts = append(parts, number.Percent(sure)+" confidence")
 		}
 		parts = append(parts, "noise floor "+b.floor(all[0]))
 	}
@@ -250,10 +250,10 @@ func (b *builder) certainty(c Conclusion, ranks []compare.Standing) string {
 func (b *builder) floor(x compare.Comparison) string {
 	for _, f := range b.analysis.Floors {
 		if f.Workload == x.Workload && f.Metric == x.Metric && f.Measured {
-			return unit.Percent(x.Floor)
+			return number.Percent(x.Floor)
 		}
 	}
-	return unit.Percent(x.Floor) + " (assumed)"
+	return number.Percent(x.Floor) + " (assumed)"
 }
 
 // under writes where the pick stands beside the bare network that is best.

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // tableNotes say what the table's ratios stand on and how finely it can tell.
-func (b *builder) tableNotes(t compare.Table, columns []int, scale unit.Scale) []string {
+func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale) []string {
 	var notes []string
 	at := slices.Index(t.Profiles, t.Baseline)
 	if at >= 0 && !slices.Contains(columns, at) {
 		for i, row := range t.Rows {
 			if c := row[at].Cell; c != nil && c.N > 0 {
-				line := fmt.Sprintf("Baseline of every row: %s %s, %s %s", unit.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit)
+				line := fmt.Sprintf("Baseline of every row: %s %s, %s %s", number.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit)
 				if s := spread(c); s != "" {
 					line += " " + s
 				}
@@ -48,7 +48,7 @@ func compared(t compare.Table) bool {
 // floorNote says how large a difference is noise.
 func (b *builder) floorNote(f compare.Floor) string {
 	if !f.Measured {
-		return fmt.Sprintf("Noise floor: not measured (no second instance of the baseline with two repetitions or more); %s assumed.", unit.Percent(f.Share))
+		return fmt.Sprintf("Noise floor: not measured (no second instance of the baseline with two repetitions or more); %s assumed.", number.Percent(f.Share))
 	}
 	x := f.Twins[0]
 	for _, t := range f.Twins {
@@ -61,7 +61,7 @@ func (b *builder) floorNote(f compare.Floor) string {
 		most = "at most "
 	}
 	return fmt.Sprintf("Noise floor: %s (two instances of one profile differ by %s%s, %s to %s, on %s).",
-		unit.Percent(f.Share), most, unit.Ratio(x.Ratio), unit.Ratio(x.Low), unit.Ratio(x.High), x.Path)
+		number.Percent(f.Share), most, number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High), x.Path)
 }
 
 // needNote says what would decide the inconclusive ones.
@@ -149,7 +149,7 @@ func (f *footnotes) text() []string {
 		case f.cells[i] == 1:
 			where = "one cell,"
 		}
-		out = append(out, unit.Clean(fmt.Sprintf("%s, %s %s", id, where, f.first[i])))
+		out = append(out, number.Clean(fmt.Sprintf("%s, %s %s", id, where, f.first[i])))
 	}
 	return out
 }
@@ -176,8 +176,8 @@ func (b *builder) legend(cut []compare.Table) []string {
 	if n == "" {
 		return nil
 	}
-	base := unit.Clean(b.analysis.Baseline)
-	wanted := unit.Percent(b.analysis.Confidence)
+	base := number.Clean(b.analysis.Baseline)
+	wanted := number.Percent(b.analysis.Confidence)
 	out := []string{
 		fmt.Sprintf("Each value is the median of %s; ± is the longer arm of its %s interval, which assumes nothing about the noise%s.", n, wanted, coverage),
 	}
@@ -193,7 +193,7 @@ func (b *builder) legend(cut []compare.Table) []string {
 		}
 	}
 	if b.kinds[NotServed] {
-		out = append(out, unit.Absent+" is a path that the profile does not serve; the reasons are below.")
+		out = append(out, number.Absent+" is a path that the profile does not serve; the reasons are below.")
 	}
 	if b.kinds[NotMeasured] {
 		out = append(out, "n/m was not measured.")

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Held is a budget and what became of it in each cell.
@@ -29,7 +29,7 @@ const mostNamed = 5
 // cell, the largest difference first.
 func BuildPair(p *compare.Pair, held []Held) Document {
 	b := &pairBuilder{pair: p, notes: footnotes{at: map[string]int{}}}
-	d := Document{Title: fmt.Sprintf("B %s against A %s", unit.Clean(p.B.Name), unit.Clean(p.A.Name))}
+	d := Document{Title: fmt.Sprintf("B %s against A %s", number.Clean(p.B.Name), number.Clean(p.A.Name))}
 	cut := b.cut()
 	for _, t := range cut {
 		for _, m := range t {
@@ -115,7 +115,7 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	for _, x := range ms {
 		medians = append(medians, x.A.Median, x.B.Median)
 	}
-	scale := unit.Common(ms[0].A.Unit, medians...)
+	scale := number.Common(ms[0].A.Unit, medians...)
 	t := Table{
 		Title: m.Title + ", " + ms[0].Workload.String(), Unit: scale.Unit, Metric: m.Name, Workload: ms[0].Workload,
 		Columns: []string{"A", "B"},
@@ -126,14 +126,14 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 		if e := &row.Entries[1]; e.Kind == Value && x.A.N > 0 {
 			e.Mark = marks[x.Verdict]
 			if e.Mark != NoClaim && !math.IsNaN(x.Ratio) {
-				e.Ratio = unit.Ratio(x.Ratio)
+				e.Ratio = number.Ratio(x.Ratio)
 			}
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	floor := fmt.Sprintf("Noise floor: %s (the larger of the two results').", unit.Percent(ms[0].Floor))
+	floor := fmt.Sprintf("Noise floor: %s (the larger of the two results').", number.Percent(ms[0].Floor))
 	if !ms[0].FloorMeasured {
-		floor = fmt.Sprintf("Noise floor: measured in neither result; %s assumed.", unit.Percent(ms[0].Floor))
+		floor = fmt.Sprintf("Noise floor: measured in neither result; %s assumed.", number.Percent(ms[0].Floor))
 	}
 	if m.Better != metric.Neither {
 		t.Notes = append(t.Notes, floor)
@@ -156,20 +156,20 @@ func driftNote(ms []compare.Match) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("Drift: other profiles differ by up to %s too, though all recorded conditions are the same. Only what lies beyond floor and drift together counts.",
-		unit.Percent(most.Drift))}
+		number.Percent(most.Drift))}
 }
 
 // pairLabel names a row.
 func pairLabel(m compare.Match, path string) string {
-	name := unit.Clean(m.Baseline)
+	name := number.Clean(m.Baseline)
 	if m.Profile != m.Baseline {
-		name += "→" + unit.Clean(m.Profile)
+		name += "→" + number.Clean(m.Profile)
 	}
 	return name + " " + path
 }
 
 // entry writes out one cell.
-func (b *pairBuilder) entry(c *compare.Cell, scale unit.Scale) Entry {
+func (b *pairBuilder) entry(c *compare.Cell, scale number.Scale) Entry {
 	switch {
 	case c.N > 0:
 		return Entry{Value: scale.Format(c.Median), Spread: spread(c), Notes: b.notes.of(c), Cell: c}
@@ -187,7 +187,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 	if len(p.Differences) > 0 {
 		var names []string
 		for _, d := range p.Differences {
-			names = append(names, unit.Clean(d.Name))
+			names = append(names, number.Clean(d.Name))
 		}
 		lines[0] = "The two vary in " + some(names) + ": each of these may be the cause of what differs."
 	}
@@ -226,7 +226,7 @@ func (b *pairBuilder) largest(judged []compare.Match) []string {
 	slices.SortStableFunc(ms, bySize)
 	var lines []string
 	for _, m := range ms[:min(len(ms), mostNamed)] {
-		scale := unit.Common(m.A.Unit, m.A.Median, m.B.Median)
+		scale := number.Common(m.A.Unit, m.A.Median, m.B.Median)
 		line := fmt.Sprintf("%s: %s %s %s, %s to %s %s", strings.ToUpper(string(m.Verdict[:1]))+string(m.Verdict[1:]),
 			m.Metric, pairLabel(m, m.Path.String()), m.Workload, scale.Format(m.A.Median), scale.Format(m.B.Median), scale.Unit)
 		if !math.IsNaN(m.Ratio) {
@@ -251,7 +251,7 @@ func heldText(h Held) string {
 		at = append(at, holdingText(h.Budget, x))
 		more, why = max(more, x.More), max(why, x.Why)
 	}
-	line := fmt.Sprintf("Budget %s: %s in ", unit.Clean(h.Text), h.State())
+	line := fmt.Sprintf("Budget %s: %s in ", number.Clean(h.Text), h.State())
 	if h.State() == compare.Kept {
 		return line + fmt.Sprintf("all of %s.", counted(len(h.Holdings), "cell"))
 	}
@@ -274,7 +274,7 @@ func holdingText(b compare.Budget, h compare.Holding) string {
 	}
 	say := Change
 	if !b.Relative {
-		scale := unit.Common(h.B.Unit, h.B.Median)
+		scale := number.Common(h.B.Unit, h.B.Median)
 		say = func(v float64) string { return scale.Format(v) + " " + scale.Unit }
 	}
 	switch {
@@ -290,7 +290,7 @@ func (b *pairBuilder) legend(budgets bool) []string {
 	p := b.pair
 	alpha := 1 - p.Confidence
 	lines := []string{
-		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval, which assumes nothing about the noise.", unit.Percent(p.Confidence)),
+		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval, which assumes nothing about the noise.", number.Percent(p.Confidence)),
 		fmt.Sprintf("The ratio is B to A. Marks: + better, - worse, = same (within the noise floor), ~ no claim. A claim needs a ratio beyond the floor and p <= %.2g, corrected for the number of paths of its profile, workload and metric (Benjamini-Hochberg).", alpha),
 		"Test: Mann-Whitney, and the median of all pairwise ratios: the two were measured at different times, so their trials are no pairs. What differs between any two runs of the same thing is in the ratio too: the drift is how far the other profiles moved where no recorded condition did, and compare --history follows many runs.",
 	}
@@ -305,12 +305,12 @@ func (b *pairBuilder) lists(held []Held) []List {
 	p := b.pair
 	var vary, budgets []Item
 	for _, d := range p.Differences {
-		vary = append(vary, Item{Name: unit.Clean(d.Name), Text: fmt.Sprintf("A %s; B %s", recorded(d.A), recorded(d.B))})
+		vary = append(vary, Item{Name: number.Clean(d.Name), Text: fmt.Sprintf("A %s; B %s", recorded(d.A), recorded(d.B))})
 	}
 	for _, h := range held {
 		for _, x := range h.Holdings {
 			if x.State != compare.Kept {
-				budgets = append(budgets, Item{Name: string(x.State), Text: unit.Clean(h.Text) + ": " + holdingText(h.Budget, x)})
+				budgets = append(budgets, Item{Name: string(x.State), Text: number.Clean(h.Text) + ": " + holdingText(h.Budget, x)})
 			}
 		}
 	}
@@ -328,7 +328,7 @@ func recorded(v string) string {
 	if v == "" {
 		return "not recorded"
 	}
-	return unit.Clean(v)
+	return number.Clean(v)
 }
 
 // onlyItems groups cells that one side alone has: whole cases by profile and workload, single metrics by name.
@@ -336,7 +336,7 @@ func onlyItems(keys []compare.Key) []Item {
 	var items []Item
 	at := map[string]int{}
 	for _, k := range keys {
-		name := unit.Clean(k.Profile) + " " + k.Workload.String()
+		name := number.Clean(k.Profile) + " " + k.Workload.String()
 		if k.Metric != "" {
 			name += ", " + k.Metric
 		}
@@ -353,7 +353,7 @@ func onlyItems(keys []compare.Key) []Item {
 }
 
 func sideText(s compare.Side) string {
-	text := unit.Clean(s.Name)
+	text := number.Clean(s.Name)
 	if !s.Header.Created.IsZero() {
 		text += ", " + s.Header.Created.UTC().Format("2006-01-02 15:04 UTC")
 	}
@@ -362,7 +362,7 @@ func sideText(s compare.Side) string {
 
 // caseName names the case of a key.
 func caseName(k compare.Key) string {
-	return unit.Clean(k.Profile) + " " + k.Path.String() + " " + k.Workload.String()
+	return number.Clean(k.Profile) + " " + k.Path.String() + " " + k.Workload.String()
 }
 
 // some names a few of names and counts the rest.
@@ -378,9 +378,9 @@ func Change(ratio float64) string {
 	p := 100 * (ratio - 1)
 	switch {
 	case math.IsNaN(p) || math.IsInf(p, 0):
-		return unit.Absent
+		return number.Absent
 	case math.Abs(p) >= 1000:
-		return unit.Ratio(ratio)
+		return number.Ratio(ratio)
 	case math.Abs(p) < 0.05:
 		return "0%"
 	case math.Abs(p) < 9.95:

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // slowed is Small with calico-vxlan's CPU time times f, on another kernel.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // besideHeading stands over what tools and our engine measured of the same.
@@ -64,15 +64,15 @@ func (b *builder) besideOne(k compare.Key, by plan.Workload) (Item, bool) {
 		if !ok1 || !ok2 || ours.N == 0 || other.N == 0 {
 			continue
 		}
-		scale := unit.Common(ours.Unit, ours.Median, other.Median)
+		scale := number.Common(ours.Unit, ours.Median, other.Median)
 		m, _ := metric.Lookup(name)
 		part := fmt.Sprintf("%s %s, by %s %s %s", m.Title, scale.Format(ours.Median), by.Tool, scale.Format(other.Median), scale.Unit)
 		if ours.Median > 0 {
-			part += " (" + unit.Ratio(other.Median/ours.Median) + ")"
+			part += " (" + number.Ratio(other.Median/ours.Median) + ")"
 		}
 		parts = append(parts, part)
 	}
-	return Item{Name: unit.Clean(fmt.Sprintf("%s %s %s", k.Profile, k.Path, k.Workload)), Text: strings.Join(parts, "; ")}, len(parts) > 0
+	return Item{Name: number.Clean(fmt.Sprintf("%s %s %s", k.Profile, k.Path, k.Workload)), Text: strings.Join(parts, "; ")}, len(parts) > 0
 }
 
 // byUs returns the workloads that our engine sends; all, if tools send every one. What a tool measured is shown, but it

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/metric"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // TestToolsBeside gives a run in which netperf has measured everything too, at twice the cost.

@@ -7,8 +7,8 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Message types of ctnetlink; the upper byte is the subsystem of nfnetlink.
@@ -69,7 +69,7 @@ func Flush(ns *netns.NS) error {
 func dial(ns *netns.NS) (*netlink.Conn, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: ns.FD()})
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
-		err = hint.With(err, "load the kernel module nf_conntrack_netlink, or use a kernel with CONFIG_NF_CT_NETLINK")
+		err = advice.With(err, "load the kernel module nf_conntrack_netlink, or use a kernel with CONFIG_NF_CT_NETLINK")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reach the connection tracking table: %w", err)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // RestoreError is a refusal of iptables-restore or ipset restore.
@@ -61,7 +61,7 @@ const tooLong = "the nft flavour hands all rules of a table over in one message,
 // advised joins e to advice where there is some to give.
 func advised(e *RestoreError) error {
 	if strings.Contains(e.Output, "Message too long") {
-		return hint.With(e, tooLong)
+		return advice.With(e, tooLong)
 	}
 	return e
 }

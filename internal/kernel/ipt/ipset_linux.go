@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os/exec"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // IPSet is the ipset program.
@@ -21,7 +21,7 @@ type IPSet struct {
 func FindIPSet(ctx context.Context) (*IPSet, error) {
 	path, err := lookPath("ipset")
 	if err != nil {
-		return nil, hint.With(fmt.Errorf("ipset: %w", ErrMissing), "install it: apt-get install ipset, or dnf install ipset")
+		return nil, advice.With(fmt.Errorf("ipset: %w", ErrMissing), "install it: apt-get install ipset, or dnf install ipset")
 	}
 	version, _, err := versionOf(ctx, path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Flavor says which kernel subsystem iptables programs.
@@ -110,7 +110,7 @@ func find(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 		return &Tool{Family: f, Flavor: flavor, Version: version, restore: path, save: save}, nil
 	}
 	err := fmt.Errorf("%s of the %s flavour (%s-%s-restore): %w", f, flavor, f, flavor, ErrMissing)
-	return nil, hint.With(err, installIPTables)
+	return nil, advice.With(err, installIPTables)
 }
 
 // sbin is searched besides PATH: an ordinary user's PATH often lacks it.

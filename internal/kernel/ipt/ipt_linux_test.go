@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 func newNS(t *testing.T) *netns.NS {
@@ -113,8 +113,8 @@ func TestMissingProgramHasAHint(t *testing.T) {
 		"legacy": func() error { _, err := Find(context.Background(), Legacy); return err },
 	} {
 		err := find()
-		if !errors.Is(err, ErrMissing) || !strings.Contains(hint.Of(err), "apt-get install") {
-			t.Errorf("%s: error %v with hint %q", name, err, hint.Of(err))
+		if !errors.Is(err, ErrMissing) || !strings.Contains(advice.Of(err), "apt-get install") {
+			t.Errorf("%s: error %v with hint %q", name, err, advice.Of(err))
 		}
 	}
 }

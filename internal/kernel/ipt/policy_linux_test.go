@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
-	"github.com/cnibench/cnibench/internal/lab/policy"
-	"github.com/cnibench/cnibench/internal/lab/ruleset"
 )
 
 func flannel() *policy.FlannelConfig {

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
-	"github.com/cnibench/cnibench/internal/lab/policy"
-	"github.com/cnibench/cnibench/internal/lab/service"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 func services() *service.Config {
@@ -126,7 +126,7 @@ func TestLoadingTime(t *testing.T) {
 		rules := service.Iptables(c)
 		start := time.Now()
 		err := w.tool.Restore(t.Context(), w.node, rules)
-		if advice := hint.Of(err); strings.Contains(advice, "wmem_max") {
+		if advice := advice.Of(err); strings.Contains(advice, "wmem_max") {
 			t.Skipf("%d services do not fit: %s", n, advice)
 		}
 		must(t, err)

@@ -17,10 +17,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/lab/policy"
-	"github.com/cnibench/cnibench/internal/lab/service"
 )
 
 // world is one node with pods, and a client outside the cluster that is also the node's gateway:

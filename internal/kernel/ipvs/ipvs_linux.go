@@ -10,8 +10,8 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Apply makes the virtual servers of ns be these, and no others. A backend that is gone gets no new connections; while it
@@ -82,7 +82,7 @@ func with(ns *netns.NS, do func(*conn) error) error {
 	defer c.Close()
 	family, err := c.GetFamily(familyName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return hint.With(fmt.Errorf("the kernel has no IPVS (CONFIG_IP_VS): %w", errors.ErrUnsupported), "modprobe ip_vs ip_vs_rr, or run a kernel that has it")
+		return advice.With(fmt.Errorf("the kernel has no IPVS (CONFIG_IP_VS): %w", errors.ErrUnsupported), "modprobe ip_vs ip_vs_rr, or run a kernel that has it")
 	}
 	if err != nil {
 		return fmt.Errorf("find IPVS: %w", err)
@@ -98,7 +98,7 @@ func (c *conn) put(s Server, known bool) error {
 	}
 	err := c.do(cmd, s, nil)
 	if errors.Is(err, unix.ENOENT) {
-		return hint.With(fmt.Errorf("the kernel has no scheduler %s (CONFIG_IP_VS_RR): %w", roundRobin, errors.ErrUnsupported), "modprobe ip_vs_rr")
+		return advice.With(fmt.Errorf("the kernel has no scheduler %s (CONFIG_IP_VS_RR): %w", roundRobin, errors.ErrUnsupported), "modprobe ip_vs_rr")
 	}
 	if err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 func fresh(t *testing.T) *netns.NS {
@@ -41,7 +41,7 @@ func apply(t *testing.T, ns *netns.NS, servers []Server) {
 	t.Helper()
 	err := Apply(ns, servers)
 	if errors.Is(err, errors.ErrUnsupported) {
-		if hint.Of(err) == "" || !strings.Contains(err.Error(), "CONFIG_IP_VS") {
+		if advice.Of(err) == "" || !strings.Contains(err.Error(), "CONFIG_IP_VS") {
 			t.Errorf("no way out, or no option: %v", err)
 		}
 		t.Skipf("%v", err)

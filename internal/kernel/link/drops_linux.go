@@ -5,7 +5,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // Drops returns the drop counters of all devices of the namespace: of the devices themselves and of their queueing

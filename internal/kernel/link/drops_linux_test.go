@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // TestDrops sends more through a shaper at once than it holds: what is missing is counted at its queueing discipline,

@@ -9,8 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Loopback is the name of the device that every namespace is born with.
@@ -88,10 +88,10 @@ func explain(kind, name string, err error) error {
 	wrapped := fmt.Errorf("make %s device %s: %w", kind, name, err)
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV):
-		return hint.With(fmt.Errorf("the kernel has no %s device (%s): %w", kind, option[kind], wrapped),
+		return advice.With(fmt.Errorf("the kernel has no %s device (%s): %w", kind, option[kind], wrapped),
 			"modprobe "+kind+", or run a kernel that has it, or leave out the profiles that need it")
 	case errors.Is(err, unix.EPERM):
-		return hint.With(wrapped, "run as root, or in a user namespace: unshare -Urnm")
+		return advice.With(wrapped, "run as root, or in a user namespace: unshare -Urnm")
 	}
 	return wrapped
 }

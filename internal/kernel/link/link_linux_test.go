@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // fresh returns a handle in a new namespace.
@@ -343,13 +343,13 @@ func TestCPUMask(t *testing.T) {
 
 func TestMissingKernelFeatureIsExplained(t *testing.T) {
 	err := explain("vxlan", "flannel.1", unix.EOPNOTSUPP)
-	if !errors.Is(err, unix.EOPNOTSUPP) || !strings.Contains(err.Error(), "CONFIG_VXLAN") || !strings.Contains(hint.Of(err), "modprobe vxlan") {
-		t.Errorf("%v (%s)", err, hint.Of(err))
+	if !errors.Is(err, unix.EOPNOTSUPP) || !strings.Contains(err.Error(), "CONFIG_VXLAN") || !strings.Contains(advice.Of(err), "modprobe vxlan") {
+		t.Errorf("%v (%s)", err, advice.Of(err))
 	}
-	if err := explain("veth", "eth0", unix.EPERM); !strings.Contains(hint.Of(err), "root") {
-		t.Errorf("%v (%s)", err, hint.Of(err))
+	if err := explain("veth", "eth0", unix.EPERM); !strings.Contains(advice.Of(err), "root") {
+		t.Errorf("%v (%s)", err, advice.Of(err))
 	}
-	if err := explain("veth", "eth0", unix.EEXIST); hint.Of(err) != "" || strings.Contains(err.Error(), "CONFIG") {
+	if err := explain("veth", "eth0", unix.EEXIST); advice.Of(err) != "" || strings.Contains(err.Error(), "CONFIG") {
 		t.Errorf("%v has a hint that does not fit", err)
 	}
 }

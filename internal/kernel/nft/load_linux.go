@@ -14,8 +14,8 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // RefusedError is a refusal of the kernel.
@@ -72,10 +72,10 @@ func loadAll(ctx context.Context, ns *netns.NS, replace bool, tables []*Table) e
 func advised(err error) error {
 	switch {
 	case errors.Is(err, unix.EMSGSIZE):
-		return hint.With(err, "one transaction is larger than the socket's buffer, which without the rights of the machine's root "+
+		return advice.With(err, "one transaction is larger than the socket's buffer, which without the rights of the machine's root "+
 			"net.core.wmem_max limits: run as root, or raise that sysctl")
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPROTONOSUPPORT):
-		return hint.With(err, "the kernel lacks a part of nftables: look for CONFIG_NF_TABLES, CONFIG_NF_TABLES_IPV4, CONFIG_NFT_NAT, "+
+		return advice.With(err, "the kernel lacks a part of nftables: look for CONFIG_NF_TABLES, CONFIG_NF_TABLES_IPV4, CONFIG_NFT_NAT, "+
 			"CONFIG_NFT_MASQ, CONFIG_NFT_CT, CONFIG_NFT_NUMGEN, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_REJECT (modules nf_tables, nft_*)")
 	}
 	return err

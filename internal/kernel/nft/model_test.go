@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
 func TestText(t *testing.T) {
-	gold.Check(t, "sampler.nft", []byte(sampler().String()))
-	gold.Check(t, "sampler6.nft", []byte(samplerOf(IPv6, netip.MustParsePrefix("2001:db8::/64")).String()))
+	golden.Check(t, "sampler.nft", []byte(sampler().String()))
+	golden.Check(t, "sampler6.nft", []byte(samplerOf(IPv6, netip.MustParsePrefix("2001:db8::/64")).String()))
 }
 
 func TestCheck(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
-	"github.com/cnibench/cnibench/internal/lab/policy"
 )
 
 // counted returns what the rules of Calico's table have counted.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
-	"github.com/cnibench/cnibench/internal/lab/policy"
-	"github.com/cnibench/cnibench/internal/lab/service"
 )
 
 // TestServices holds what a backend sees on every way to a Service.

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
-	"github.com/cnibench/cnibench/internal/lab/policy"
-	"github.com/cnibench/cnibench/internal/lab/service"
 )
 
 // world is one node with pods, and a client outside the cluster that is also the node's gateway:

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/cpu"
-	"github.com/cnibench/cnibench/internal/facts"
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
 // Collection says what Collect shall find out.

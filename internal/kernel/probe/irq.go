@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
 // IRQ is the answer to whether interrupt time is accounted apart from the CPU clocks of tasks.

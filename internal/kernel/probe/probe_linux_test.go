@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/facts"
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // needNamespaces skips where none can be made.

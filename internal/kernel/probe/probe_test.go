@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/facts"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
 func TestVerdict(t *testing.T) {

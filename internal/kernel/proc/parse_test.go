@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/cpu"
+	"github.com/cnibench/cnibench/internal/measure/cpu"
 )
 
 func check[T any](t *testing.T, name string, got T, err error, want T) {

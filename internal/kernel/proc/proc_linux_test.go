@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/cpu"
+	"github.com/cnibench/cnibench/internal/measure/cpu"
 )
 
 // TestTake takes a snapshot of this machine twice and wants counters that exist and do not run backwards.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/cpu"
+	"github.com/cnibench/cnibench/internal/measure/cpu"
 )
 
 // clockTicks is the entry of the auxiliary vector that holds USER_HZ.

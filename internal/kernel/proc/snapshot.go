@@ -1,8 +1,8 @@
 package proc
 
 import (
-	"github.com/cnibench/cnibench/internal/cpu"
-	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // Snapshot is what the kernel's counters said at one moment. A part that could not be seen is nil.

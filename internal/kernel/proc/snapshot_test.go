@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/cpu"
-	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 func TestDelta(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/cnibench/cnibench/internal/cpu"
+	"github.com/cnibench/cnibench/internal/measure/cpu"
 )
 
 // modes are the columns of a CPU line, in order.

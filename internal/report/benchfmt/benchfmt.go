@@ -21,12 +21,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Render writes d.
@@ -62,7 +62,7 @@ const mostValue = 2000
 func configuration(d report.Document) [][2]string {
 	var out [][2]string
 	add := func(key, value string) {
-		value = unit.Truncate(strings.TrimSpace(unit.Clean(value)), mostValue)
+		value = number.Truncate(strings.TrimSpace(number.Clean(value)), mostValue)
 		taken := slices.ContainsFunc(out, func(f [2]string) bool { return f[0] == key })
 		if value != "" && !taken && configKey.MatchString(key) {
 			out = append(out, [2]string{key, value})
@@ -150,7 +150,7 @@ func name(c plan.Case) string {
 }
 
 // word makes s a part of a name: no spaces, no slashes.
-func word(s string) string { return strings.NewReplacer(" ", "_", "/", "_").Replace(unit.Clean(s)) }
+func word(s string) string { return strings.NewReplacer(" ", "_", "/", "_").Replace(number.Clean(s)) }
 
 // stems name CPU time per unit of work as benchmarks of Go do: what it is, then the unit.
 var stems = map[string]string{

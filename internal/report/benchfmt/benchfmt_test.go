@@ -9,13 +9,13 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/gold"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/tool/golden"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 var cases = map[string]reporttest.Result{
@@ -38,7 +38,7 @@ func render(t *testing.T, r reporttest.Result) []byte {
 
 func TestGolden(t *testing.T) {
 	for name, r := range cases {
-		t.Run(name, func(t *testing.T) { gold.Check(t, name+".txt", render(t, r)) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", render(t, r)) })
 	}
 }
 

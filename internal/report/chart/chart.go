@@ -9,7 +9,7 @@
 // Nothing here knows what a profile or a metric is. Texts may come from anywhere: whatever writes a drawing escapes them.
 package chart
 
-import "github.com/cnibench/cnibench/internal/unit"
+import "github.com/cnibench/cnibench/internal/vocab/number"
 
 // Drawing is a picture.
 type Drawing struct {
@@ -131,7 +131,7 @@ func dashed(s Shape, n int) Shape {
 // Framed is d with its title above it and a margin around, as a file that stands alone needs.
 func Framed(d Drawing) Drawing {
 	const margin, lineHeight, titleSize = 14.0, 19.0, 14.0
-	lines := unit.Wrap(unit.Clean(d.Title), int(d.Width/(titleSize*0.58)))
+	lines := number.Wrap(number.Clean(d.Title), int(d.Width/(titleSize*0.58)))
 	down := margin + lineHeight*float64(len(lines)) + 6
 	out := d
 	out.Width, out.Height = d.Width+2*margin, d.Height+down+margin

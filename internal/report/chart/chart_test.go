@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
 var nan = math.NaN()
@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 		if err := WriteSVG(&b, Framed(d)); err != nil {
 			t.Fatal(err)
 		}
-		gold.Check(t, name+".svg", b.Bytes())
+		golden.Check(t, name+".svg", b.Bytes())
 	}
 }
 

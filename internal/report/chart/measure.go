@@ -1,13 +1,13 @@
 package chart
 
-import "github.com/cnibench/cnibench/internal/unit"
+import "github.com/cnibench/cnibench/internal/vocab/number"
 
 // textWidth estimates how wide a text is: a renderer's fonts are not known here.
-func textWidth(s string, size float64) float64 { return float64(unit.Width(s)) * size * 0.56 }
+func textWidth(s string, size float64) float64 { return float64(number.Width(s)) * size * 0.56 }
 
 // fit cuts s to a width in pixels.
 func fit(s string, size, width float64) string {
-	return unit.Truncate(s, int(width/(size*0.56)))
+	return number.Truncate(s, int(width/(size*0.56)))
 }
 
 // box is an area that a label takes.

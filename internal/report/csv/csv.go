@@ -14,10 +14,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Columns are the names of Render's fields in order. Later versions add columns at the end only.
@@ -52,7 +52,7 @@ func Render(w io.Writer, d report.Document) error {
 
 // cell is the first part of a row.
 func cell(c *compare.Cell) []string {
-	low, high, confidence := number(c.Low), number(c.High), number(c.Confidence)
+	low, high, confidence := formatNumber(c.Low), formatNumber(c.High), formatNumber(c.Confidence)
 	if c.N < 2 { // one value has no interval
 		low, high, confidence = "", "", ""
 	}
@@ -62,7 +62,7 @@ func cell(c *compare.Cell) []string {
 	}
 	return []string{
 		text(c.Profile), text(c.Path.String()), text(c.Workload.String()), text(c.Metric), text(c.Unit),
-		strconv.Itoa(c.N), number(c.Median), low, high, confidence, strconv.Itoa(c.Failed), text(strings.Join(ids, " ")),
+		strconv.Itoa(c.N), formatNumber(c.Median), low, high, confidence, strconv.Itoa(c.Failed), text(strings.Join(ids, " ")),
 	}
 }
 
@@ -76,13 +76,13 @@ func comparison(x *compare.Comparison) []string {
 		path = x.BaselinePath
 	}
 	return []string{
-		text(x.Baseline), text(path.String()), number(x.Ratio), number(x.Low), number(x.High),
-		number(x.P), number(x.Adjusted), text(string(x.Verdict)),
+		text(x.Baseline), text(path.String()), formatNumber(x.Ratio), formatNumber(x.Low), formatNumber(x.High),
+		formatNumber(x.P), formatNumber(x.Adjusted), text(string(x.Verdict)),
 	}
 }
 
-// number writes v with all its digits, nothing if it is not finite.
-func number(v float64) string {
+// formatNumber writes v with all its digits, nothing if it is not finite.
+func formatNumber(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return ""
 	}
@@ -96,7 +96,7 @@ const formula = "=+-@#＝＋－＠"
 // text makes s one line of printable characters, and puts an apostrophe before what would be taken for a formula or a
 // comment: spreadsheets show the rest as text.
 func text(s string) string {
-	s = unit.Clean(s)
+	s = number.Clean(s)
 	if first := strings.TrimSpace(s); first != "" && strings.ContainsRune(formula, []rune(first)[0]) {
 		return "'" + s
 	}

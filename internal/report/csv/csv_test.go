@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/facts"
-	"github.com/cnibench/cnibench/internal/foreign"
-	"github.com/cnibench/cnibench/internal/gold"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/tool/golden"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 var cases = map[string]reporttest.Result{
@@ -59,8 +59,8 @@ func samples(t *testing.T, r reporttest.Result) []byte {
 func TestGolden(t *testing.T) {
 	for name, r := range cases {
 		t.Run(name, func(t *testing.T) {
-			gold.Check(t, name+".csv", render(t, r))
-			gold.Check(t, name+".samples.csv", samples(t, r))
+			golden.Check(t, name+".csv", render(t, r))
+			golden.Check(t, name+".samples.csv", samples(t, r))
 		})
 	}
 }
@@ -119,11 +119,11 @@ func TestText(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	in := reporttest.NinePaths(3)
 	in.Header.Facts["odd.Name"], in.Header.Facts["date"], in.Header.Facts["url"] = "x", "never", "//x"
-	b, err := foreign.Read(bytes.NewReader(samples(t, in)), "samples.csv", "")
+	b, err := external.Read(bytes.NewReader(samples(t, in)), "samples.csv", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := foreign.Contents(b)
+	out, err := external.Contents(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestUnits(t *testing.T) {
 			r.Records[i].Metrics[m.Name] = 1.5
 		}
 	}
-	b, err := foreign.Read(bytes.NewReader(samples(t, r)), "samples.csv", "")
+	b, err := external.Read(bytes.NewReader(samples(t, r)), "samples.csv", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/metric"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // magic is the first line of numbers that cnibench import reads.
@@ -23,7 +23,7 @@ const magic = "# cnibench-csv v1"
 // SampleColumns are the names of the fields that Samples writes.
 var SampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
 
-// Samples writes the trials of a result, one row per number. A failed trial is a row without a number, with the reason as
+// Samples writes the trials of a result, one row per number. A failed trial is a row without a formatNumber, with the reason as
 // its note. Doubts, observations and metrics that this version does not know have no place in the format.
 type Samples struct {
 	rows *csv.Writer
@@ -54,7 +54,7 @@ var (
 func preamble(h result.Header) [][2]string {
 	var out [][2]string
 	add := func(name, value string) {
-		value = strings.TrimSpace(unit.Clean(value))
+		value = strings.TrimSpace(number.Clean(value))
 		if value != "" && !strings.HasPrefix(value, "//") {
 			out = append(out, [2]string{name, value})
 		}
@@ -97,7 +97,7 @@ func (s *Samples) Add(rec *result.Record) error {
 	var errs []error
 	for _, m := range metric.All() {
 		if v, ok := rec.Metrics[m.Name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			errs = append(errs, row(m.Name, number(v), metric.UnitFor(m.Name, rec.Workload.Work()), ""))
+			errs = append(errs, row(m.Name, formatNumber(v), metric.UnitFor(m.Name, rec.Workload.Work()), ""))
 		}
 	}
 	return errors.Join(errs...)

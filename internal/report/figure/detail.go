@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // byProfile puts what has a profile in report order.
@@ -36,7 +36,7 @@ func curves(all []report.Curve, workloads []plan.Workload, s Series) []Figure {
 	}
 	var out []Figure
 	for _, g := range order {
-		scale := unit.Common("ns", scales[g.workload]...)
+		scale := number.Common("ns", scales[g.workload]...)
 		low, high := slices.Min(scales[g.workload]), slices.Max(scales[g.workload])
 		p := chart.Curves{
 			Title: "round-trip times, " + g.workload.String() + ", " + g.path.String(), Unit: "round-trip time, " + scale.Unit + ", log scale",
@@ -62,16 +62,16 @@ func curves(all []report.Curve, workloads []plan.Workload, s Series) []Figure {
 	return out
 }
 
-func curveLine(c report.Curve, s Series, scale unit.Scale) chart.CurveLine {
-	l := chart.CurveLine{Name: unit.Clean(c.Profile), Series: s[c.Profile]}
+func curveLine(c report.Curve, s Series, scale number.Scale) chart.CurveLine {
+	l := chart.CurveLine{Name: number.Clean(c.Profile), Series: s[c.Profile]}
 	for _, p := range c.Points {
 		l.Points = append(l.Points, chart.CurvePoint{Q: p.Q, Value: p.Ns / scale.Size})
 	}
 	return l
 }
 
-func curveNumbers(c report.Curve, s Series, scale unit.Scale) NumbersRow {
-	row := NumbersRow{Series: s[c.Profile], Name: unit.Clean(c.Profile), Cells: []string{fmt.Sprint(c.Count)}}
+func curveNumbers(c report.Curve, s Series, scale number.Scale) NumbersRow {
+	row := NumbersRow{Series: s[c.Profile], Name: number.Clean(c.Profile), Cells: []string{fmt.Sprint(c.Count)}}
 	for _, q := range named {
 		row.Cells = append(row.Cells, scale.Format(c.At(q.q)))
 	}
@@ -94,7 +94,7 @@ func progress(all []report.Progress, workloads []plan.Workload, s Series) []Figu
 	}
 	var out []Figure
 	for _, g := range order {
-		scale := unit.Common(groups[g][0].Unit, rates[g.workload]...)
+		scale := number.Common(groups[g][0].Unit, rates[g.workload]...)
 		what := map[string]string{"bit/s": "goodput over time, ", "1/s": "operations over time, "}[groups[g][0].Unit]
 		p := chart.Strips{Title: what + g.workload.String() + ", " + g.path.String(), Unit: scale.Unit, High: slices.Max(rates[g.workload]) / scale.Size}
 		n := Numbers{Columns: []string{"trials", "lowest (" + scale.Unit + ")", "median (" + scale.Unit + ")", "highest (" + scale.Unit + ")"}}
@@ -118,8 +118,8 @@ func progress(all []report.Progress, workloads []plan.Workload, s Series) []Figu
 }
 
 // strip is the trials of one profile; there is at least one, with at least one row.
-func strip(trials []report.Progress, s Series, scale unit.Scale) (chart.Strip, NumbersRow) {
-	name := unit.Clean(trials[0].Profile)
+func strip(trials []report.Progress, s Series, scale number.Scale) (chart.Strip, NumbersRow) {
+	name := number.Clean(trials[0].Profile)
 	row := chart.Strip{Name: name, Series: s[trials[0].Profile]}
 	var all []float64
 	for _, t := range trials {
@@ -162,7 +162,7 @@ func planes(d report.Document, s Series) []Figure {
 
 // planesOf are the planes of one workload, path by path.
 func planesOf(cost, speed compare.Table, s Series) []Figure {
-	x, y := unit.Common(cost.Unit, medians(cost)...), unit.Common(speed.Unit, medians(speed)...)
+	x, y := number.Common(cost.Unit, medians(cost)...), number.Common(speed.Unit, medians(speed)...)
 	m, _ := metric.Lookup(speed.Metric)
 	better := "cheaper and faster"
 	if m.Better == metric.Lower {
@@ -181,7 +181,7 @@ func planesOf(cost, speed compare.Table, s Series) []Figure {
 			if c == nil || v == nil || c.N == 0 || v.N == 0 {
 				continue
 			}
-			q := chart.PlanePoint{Name: unit.Clean(profile), Series: s[profile], Description: scaled(x, c.Median) + ", " + scaled(y, v.Median)}
+			q := chart.PlanePoint{Name: number.Clean(profile), Series: s[profile], Description: scaled(x, c.Median) + ", " + scaled(y, v.Median)}
 			q.X, q.XLow, q.XHigh = c.Median/x.Size, c.Low/x.Size, c.High/x.Size
 			q.Y, q.YLow, q.YHigh = v.Median/y.Size, v.Low/y.Size, v.High/y.Size
 			p.Points = append(p.Points, q)

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Kind says which plot a figure is.
@@ -146,4 +146,4 @@ func grouped[T any](xs []T, workloads []plan.Workload, of func(T) plan.Case) ([]
 }
 
 // scaled writes v, in base units, with its unit.
-func scaled(s unit.Scale, v float64) string { return s.Format(v) + " " + s.Unit }
+func scaled(s number.Scale, v float64) string { return s.Format(v) + " " + s.Unit }

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
-	"github.com/cnibench/cnibench/internal/sample"
-	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // document has details too: every trial the same histogram and the same rows.

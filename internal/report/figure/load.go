@@ -5,11 +5,11 @@ import (
 	"math"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // loads are the curves of times over load, one plot per workload and path; those of a workload share one scale.
@@ -27,7 +27,7 @@ func loads(curves []report.LoadCurve, s Series) []Figure {
 	}
 	var out []Figure
 	for _, c := range curves {
-		scale := unit.Common("ns", times[c.Workload]...)
+		scale := number.Common("ns", times[c.Workload]...)
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, v := range times[c.Workload] {
 			low, high = math.Min(low, v/scale.Size), math.Max(high, v/scale.Size)
@@ -42,7 +42,7 @@ func loads(curves []report.LoadCurve, s Series) []Figure {
 		for _, l := range c.Lines {
 			p.Lines = append(p.Lines, loadLine(l, s, scale))
 			n.Rows = append(n.Rows, loadNumbers(l, s, scale)...)
-			said = append(said, fmt.Sprintf("%s knee %s", unit.Clean(l.Profile), l.Knee))
+			said = append(said, fmt.Sprintf("%s knee %s", number.Clean(l.Profile), l.Knee))
 		}
 		p.Desc = "Times over load: " + strings.Join(said, "; ") + "."
 		out = append(out, Figure{Kind: Loads, Heading: c.Path.String(), Path: c.Path, Workload: c.Workload, Drawing: p.Draw(), Numbers: n})
@@ -50,8 +50,8 @@ func loads(curves []report.LoadCurve, s Series) []Figure {
 	return out
 }
 
-func loadLine(l report.LoadLine, s Series, scale unit.Scale) chart.LoadLine {
-	out := chart.LoadLine{Name: unit.Clean(l.Profile), Series: s[l.Profile], Knee: math.NaN()}
+func loadLine(l report.LoadLine, s Series, scale number.Scale) chart.LoadLine {
+	out := chart.LoadLine{Name: number.Clean(l.Profile), Series: s[l.Profile], Knee: math.NaN()}
 	if l.Knee.Found && !l.Knee.None {
 		out.Knee = 100 * l.Knee.Low
 	}
@@ -71,10 +71,10 @@ func loadLine(l report.LoadLine, s Series, scale unit.Scale) chart.LoadLine {
 }
 
 // loadNumbers has a row for each load of a profile.
-func loadNumbers(l report.LoadLine, s Series, scale unit.Scale) []NumbersRow {
+func loadNumbers(l report.LoadLine, s Series, scale number.Scale) []NumbersRow {
 	var rows []NumbersRow
 	for _, p := range l.Points {
-		cells := []string{plan.FormatLoad(p.Load), scale.Format(p.Half.Median), unit.Absent, unit.Absent, ""}
+		cells := []string{plan.FormatLoad(p.Load), scale.Format(p.Half.Median), number.Absent, number.Absent, ""}
 		if p.Tail.N > 0 {
 			cells[2] = scale.Format(p.Tail.Median)
 		}
@@ -87,7 +87,7 @@ func loadNumbers(l report.LoadLine, s Series, scale unit.Scale) []NumbersRow {
 		case p.Saturated:
 			cells[4] = "responses fell behind"
 		}
-		rows = append(rows, NumbersRow{Series: s[l.Profile], Name: unit.Clean(l.Profile), Cells: cells})
+		rows = append(rows, NumbersRow{Series: s[l.Profile], Name: number.Clean(l.Profile), Cells: cells})
 	}
 	return rows
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Standing draws the profiles of a need in their order, best first.
@@ -17,7 +17,7 @@ func Standing(n report.Need, s Series) chart.Drawing {
 	var said []string
 	for _, x := range n.Standings {
 		e := report.Entry{Value: scale.Format(x.Cell.Median), Cell: &x.Cell}
-		row := dotRow(unit.Clean(x.Cell.Profile), s[x.Cell.Profile], e, scale)
+		row := dotRow(number.Clean(x.Cell.Profile), s[x.Cell.Profile], e, scale)
 		p.Rows = append(p.Rows, row)
 		said = append(said, row.Name+" "+row.Value)
 	}

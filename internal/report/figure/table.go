@@ -5,15 +5,15 @@ import (
 	"math"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // scaleOf is the scale of a table, found by the values that it shows.
-func scaleOf(t report.Table) unit.Scale {
+func scaleOf(t report.Table) number.Scale {
 	var medians []float64
 	base := ""
 	for _, r := range t.Rows {
@@ -23,7 +23,7 @@ func scaleOf(t report.Table) unit.Scale {
 			}
 		}
 	}
-	return unit.Common(base, medians...)
+	return number.Common(base, medians...)
 }
 
 // heat is the map of a table: profiles down, paths across.
@@ -128,19 +128,19 @@ func dots(a *compare.Analysis, t report.Table, s Series) []Figure {
 }
 
 // reference is the median of the baseline's cell that x stands on.
-func reference(a *compare.Analysis, x *compare.Comparison, scale unit.Scale) (float64, string) {
+func reference(a *compare.Analysis, x *compare.Comparison, scale number.Scale) (float64, string) {
 	key := x.Key
 	key.Profile = x.Baseline
 	if x.BaselinePath != (plan.Path{}) {
 		key.Path = x.BaselinePath
 	}
 	if c, ok := a.Cell(key); ok && c.N > 0 {
-		return c.Median / scale.Size, unit.Clean(x.Baseline)
+		return c.Median / scale.Size, number.Clean(x.Baseline)
 	}
 	return math.NaN(), ""
 }
 
-func dotRow(name string, series int, e report.Entry, scale unit.Scale) chart.DotRow {
+func dotRow(name string, series int, e report.Entry, scale number.Scale) chart.DotRow {
 	row := chart.DotRow{Name: name, Series: series, Median: math.NaN(), Low: math.NaN(), High: math.NaN(), Value: e.Value}
 	if e.Kind != report.Value {
 		row.Value = e.Short
@@ -157,13 +157,13 @@ func dotRow(name string, series int, e report.Entry, scale unit.Scale) chart.Dot
 	return row
 }
 
-func dotNumbers(row chart.DotRow, e report.Entry, scale unit.Scale) NumbersRow {
+func dotNumbers(row chart.DotRow, e report.Entry, scale number.Scale) NumbersRow {
 	out := NumbersRow{Series: row.Series, Name: row.Name}
 	if e.Kind != report.Value {
 		out.Cells = []string{e.Text, "", "", ""}
 		return out
 	}
-	interval := unit.Absent
+	interval := number.Absent
 	if e.Cell.N > 1 {
 		interval = scale.Format(e.Cell.Low) + " to " + scale.Format(e.Cell.High)
 	}

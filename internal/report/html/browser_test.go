@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 var screenshots = flag.String("screenshots", "", "keep the browser's pictures of the page in this directory")

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/findings"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/judge/findings"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // claims is what the result says about published comparisons.
@@ -74,7 +74,7 @@ func (b *builder) claims() *claims {
 func claim(source string, f findings.Finding) claimRow {
 	row := claimRow{Source: source, Statement: f.Statement, Outcome: string(f.Outcome)}
 	for _, e := range f.Evidence {
-		row.Evidence = append(row.Evidence, unit.Clean(e))
+		row.Evidence = append(row.Evidence, number.Clean(e))
 	}
 	if f.Note != "" {
 		row.Evidence = append(row.Evidence, "note: "+f.Note)

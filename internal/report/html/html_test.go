@@ -13,13 +13,13 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/findings"
-	"github.com/cnibench/cnibench/internal/gold"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/findings"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
-	"github.com/cnibench/cnibench/internal/sample"
+	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
 // document is the report of r with details: round trips for all but streams, and rows.
@@ -100,7 +100,7 @@ func TestGolden(t *testing.T) {
 			t.Fatal("no body")
 		}
 		body, _, _ = strings.Cut(body, "<script>") // style and script have files of their own
-		gold.Check(t, name+".html", []byte(body))
+		golden.Check(t, name+".html", []byte(body))
 	}
 }
 

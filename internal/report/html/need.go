@@ -6,7 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/figure"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // need is a card of the first screen: who stands first under one workload, by how much, how sure.
@@ -24,11 +24,11 @@ func (b *builder) needs() []need {
 		scale := n.Scale()
 		card := need{
 			W: b.load[n.Workload], L: b.path[n.Path],
-			Kind: n.Name + ": " + unit.Clean(n.Workload.String()) + ", " + n.Path.String(), Pick: choice(n),
+			Kind: n.Name + ": " + number.Clean(n.Workload.String()) + ", " + n.Path.String(), Pick: choice(n),
 			Number: fmt.Sprintf("%s %s %s", scale.Format(pick.Cell.Median), scale.Unit, n.Metric.Title),
 			Chart:  b.svg(figure.Standing(n, b.series)),
 		}
-		if name := unit.Clean(pick.Cell.Profile); card.Pick != name {
+		if name := number.Clean(pick.Cell.Profile); card.Pick != name {
 			card.Number = name + ": " + card.Number
 		}
 		for _, line := range []string{n.Conclusion.Text, n.Under, n.Certainty + "."} {
@@ -43,7 +43,7 @@ func (b *builder) needs() []need {
 
 // choice is the heading of a card: the pick with those that are not told apart from it, or that none is.
 func choice(n report.Need) string {
-	pick, near := unit.Clean(n.Standings[n.Pick].Cell.Profile), n.Near
+	pick, near := number.Clean(n.Standings[n.Pick].Cell.Profile), n.Near
 	switch {
 	case len(near) > 0 && len(n.Conclusion.Claims) == 0:
 		return "no difference shown"

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // rawHead is a column of the table of all numbers; Numbers says that it holds numbers.
@@ -36,12 +36,12 @@ var rawHeads = []rawHead{
 	{"verdict", false}, {"failed", true}, {"doubts", false},
 }
 
-func label(s string) rawCell { return rawCell{Text: unit.Clean(s)} }
+func label(s string) rawCell { return rawCell{Text: number.Clean(s)} }
 
 // numeral is a number, absent if it is not finite.
 func numeral(v float64) rawCell {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return rawCell{Text: unit.Absent, Numbers: true}
+		return rawCell{Text: number.Absent, Numbers: true}
 	}
 	return rawCell{Text: strconv.FormatFloat(v, 'g', 5, 64), Value: v, HasValue: true, Numbers: true}
 }

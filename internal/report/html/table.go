@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/figure"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // sections are the tables of the document, each turned so that profiles are its rows.
@@ -102,7 +102,7 @@ func (b *builder) pictures(figures []figure.Figure) []pictures {
 				continue
 			}
 			if len(p.Parts) == 0 || f.Workload != last {
-				p.Parts = append(p.Parts, part{Heading: unit.Clean(f.Workload.String())})
+				p.Parts = append(p.Parts, part{Heading: number.Clean(f.Workload.String())})
 				last = f.Workload
 			}
 			at := &p.Parts[len(p.Parts)-1]

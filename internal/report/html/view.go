@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/figure"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // view is what page.tmpl shows. Profiles, paths, workloads and metrics go by number, from 1, in attributes; 0 is none.
@@ -136,13 +136,13 @@ type builder struct {
 func viewOf(d report.Document) (view, error) {
 	b := &builder{d: d, series: figure.SeriesOf(d), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}}
 	v := view{
-		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Lists: d.Lists, Missing: unit.Absent,
+		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Lists: d.Lists, Missing: number.Absent,
 		Footnotes: b.footnotes(),
 	}
 	if a := d.Analysis; a != nil {
-		number(b.path, a.Paths)
-		number(b.load, a.Workloads)
-		number(b.metric, a.Metrics)
+		enumerate(b.path, a.Paths)
+		enumerate(b.load, a.Workloads)
+		enumerate(b.metric, a.Metrics)
 		v.Filters = b.filters()
 		v.RawHead, v.Raw, v.CSV = b.raw()
 	}
@@ -159,8 +159,8 @@ func viewOf(d report.Document) (view, error) {
 	return v, b.err
 }
 
-// number counts xs from 1.
-func number[T comparable](at map[T]int, xs []T) {
+// enumerate counts xs from 1.
+func enumerate[T comparable](at map[T]int, xs []T) {
 	for i, x := range xs {
 		at[x] = i + 1
 	}
@@ -180,10 +180,10 @@ func (b *builder) svg(d chart.Drawing) template.HTML {
 func sub(d report.Document) string {
 	parts := []string{fmt.Sprintf("%d trials", d.Run.Trials)}
 	if d.Run.Wall > 0 {
-		parts = append(parts, "in "+unit.Duration(d.Run.Wall))
+		parts = append(parts, "in "+number.Duration(d.Run.Wall))
 	}
 	if d.Analysis != nil && d.Analysis.Baseline != "" {
-		parts = append(parts, "compared with "+unit.Clean(d.Analysis.Baseline))
+		parts = append(parts, "compared with "+number.Clean(d.Analysis.Baseline))
 	}
 	return strings.Join(parts, ", ") + "."
 }
@@ -231,13 +231,13 @@ func (b *builder) filters() []filter {
 	a := b.d.Analysis
 	all := []filter{{Name: "Profiles", Key: "p"}, {Name: "Paths", Key: "l"}, {Name: "Workloads", Key: "w"}, {Name: "Metrics", Key: "m"}}
 	for i, p := range a.Profiles {
-		all[0].Options = append(all[0].Options, option{i + 1, unit.Clean(p)})
+		all[0].Options = append(all[0].Options, option{i + 1, number.Clean(p)})
 	}
 	for i, p := range a.Paths {
 		all[1].Options = append(all[1].Options, option{i + 1, p.String()})
 	}
 	for i, w := range a.Workloads {
-		all[2].Options = append(all[2].Options, option{i + 1, unit.Clean(w.String())})
+		all[2].Options = append(all[2].Options, option{i + 1, number.Clean(w.String())})
 	}
 	for i, m := range a.Metrics {
 		all[3].Options = append(all[3].Options, option{i + 1, m})

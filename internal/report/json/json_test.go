@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/gold"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
 func render(t *testing.T, r reporttest.Result) []byte {
@@ -35,7 +35,7 @@ var cases = map[string]reporttest.Result{
 
 func TestGolden(t *testing.T) {
 	for name, r := range cases {
-		t.Run(name, func(t *testing.T) { gold.Check(t, name+".json", render(t, r)) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, name+".json", render(t, r)) })
 	}
 }
 

@@ -3,9 +3,9 @@ package json
 import (
 	"math"
 
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // loadCurve is the times of one profile over the load; the samples are in the cells.

@@ -16,11 +16,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Options say what fails a case; by the zero value only what could not be measured does.
@@ -129,21 +129,21 @@ func (b *builder) profile(p result.Profile) {
 	}
 	c := testcase{Class: class(p.Name), Name: "measured"}
 	if p.Skipped != "" {
-		c.Skipped = &skipped{unit.Clean(p.Skipped)}
+		c.Skipped = &skipped{number.Clean(p.Skipped)}
 	}
 	var lines []string
 	if p.Assertions > 0 {
 		lines = append(lines, fmt.Sprintf("self-test: %d of %d assertions hold", p.Assertions-p.Failed, p.Assertions))
 	}
 	for _, s := range p.StandIn {
-		lines = append(lines, "stand-in: "+unit.Clean(s))
+		lines = append(lines, "stand-in: "+number.Clean(s))
 	}
 	c.Output = strings.Join(lines, "\n")
 	b.add(c)
 }
 
 // class is the first part of a class name; a point would begin the next.
-func class(profile string) string { return strings.ReplaceAll(unit.Clean(profile), ".", "_") }
+func class(profile string) string { return strings.ReplaceAll(number.Clean(profile), ".", "_") }
 
 // table adds the cases of one metric under one workload.
 func (b *builder) table(w plan.Workload, name string) {
@@ -177,7 +177,7 @@ func (b *builder) entry(t compare.Table, i, j int) (testcase, bool) {
 	}
 	c := testcase{Output: output(e)}
 	if x := e.Comparison; x != nil && x.Verdict == compare.Worse && b.options.Worse {
-		c.Failure = &failure{Type: worse, Message: "worse than " + unit.Clean(x.Baseline), Text: c.Output}
+		c.Failure = &failure{Type: worse, Message: "worse than " + number.Clean(x.Baseline), Text: c.Output}
 	}
 	return c, true
 }
@@ -192,7 +192,7 @@ func (b *builder) absent(profile string, path plan.Path, w plan.Workload) (why s
 			return "", false // it has a case of its own
 		}
 		if why := p.NotServed[path.String()]; why != "" {
-			return "not served: " + unit.Clean(why), true
+			return "not served: " + number.Clean(why), true
 		}
 	}
 	if why := w.Barred(path); why != "" {
@@ -205,18 +205,18 @@ func (b *builder) absent(profile string, path plan.Path, w plan.Workload) (why s
 // output is what there is to say about a measured cell.
 func output(e compare.Entry) string {
 	c := e.Cell
-	scale := unit.Common(c.Unit, c.Median)
+	scale := number.Common(c.Unit, c.Median)
 	lines := []string{fmt.Sprintf("median %s %s of %d", scale.Format(c.Median), scale.Unit, c.N)}
 	if c.N > 1 {
-		lines[0] += fmt.Sprintf(", %s to %s at %s confidence", scale.Format(c.Low), scale.Format(c.High), unit.Percent(c.Confidence))
+		lines[0] += fmt.Sprintf(", %s to %s at %s confidence", scale.Format(c.Low), scale.Format(c.High), number.Percent(c.Confidence))
 	}
 	if x := e.Comparison; x != nil {
-		line := "compared with " + unit.Clean(x.Baseline)
+		line := "compared with " + number.Clean(x.Baseline)
 		if !math.IsNaN(x.Ratio) {
-			line += fmt.Sprintf(": %s, %s to %s", unit.Ratio(x.Ratio), unit.Ratio(x.Low), unit.Ratio(x.High))
+			line += fmt.Sprintf(": %s, %s to %s", number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High))
 		}
 		if x.Verdict != compare.None {
-			line += fmt.Sprintf("; %s (p %s, noise floor %s)", x.Verdict, unit.Number(x.Adjusted), unit.Percent(x.Floor))
+			line += fmt.Sprintf("; %s (p %s, noise floor %s)", x.Verdict, number.Number(x.Adjusted), number.Percent(x.Floor))
 		}
 		lines = append(lines, line)
 	}
@@ -230,7 +230,7 @@ func output(e compare.Entry) string {
 func doubts(c *compare.Cell) string {
 	var lines []string
 	for _, w := range c.Warnings {
-		lines = append(lines, unit.Clean(w.ID+": "+w.Message))
+		lines = append(lines, number.Clean(w.ID+": "+w.Message))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -240,7 +240,7 @@ func (b *builder) suites() suites {
 	r := b.d.Run
 	s := suite{Name: "cnibench", Tests: len(b.cases), Failures: b.failures, Skipped: b.skips, Cases: b.cases}
 	if r.Plan.Name != "" {
-		s.Name += " " + unit.Clean(r.Plan.Name)
+		s.Name += " " + number.Clean(r.Plan.Name)
 	}
 	if r.Wall > 0 {
 		s.Time = strconv.FormatFloat(r.Wall.Seconds(), 'f', 3, 64)
@@ -249,7 +249,7 @@ func (b *builder) suites() suites {
 		s.Timestamp = r.Created.UTC().Format("2006-01-02T15:04:05")
 	}
 	for _, name := range b.d.Facts.Names() {
-		s.Properties = append(s.Properties, property{unit.Clean(name), unit.Clean(b.d.Facts[name])})
+		s.Properties = append(s.Properties, property{number.Clean(name), number.Clean(b.d.Facts[name])})
 	}
 	return suites{Name: "cnibench", Tests: s.Tests, Failures: s.Failures, Suite: s}
 }

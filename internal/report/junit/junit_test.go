@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/gold"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
 var cases = map[string]reporttest.Result{
@@ -34,9 +34,9 @@ func render(t *testing.T, r reporttest.Result, o Options) []byte {
 
 func TestGolden(t *testing.T) {
 	for name, r := range cases {
-		t.Run(name, func(t *testing.T) { gold.Check(t, name+".xml", render(t, r, Options{})) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, name+".xml", render(t, r, Options{})) })
 	}
-	gold.Check(t, "small-worse.xml", render(t, cases["small"], Options{Worse: true}))
+	golden.Check(t, "small-worse.xml", render(t, cases["small"], Options{Worse: true}))
 }
 
 // element is any element, read without our types.

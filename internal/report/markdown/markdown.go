@@ -10,16 +10,16 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Render writes d.
 func Render(w io.Writer, d report.Document) error {
 	var p page
-	p.line("# %s", unit.Markdown(d.Title))
+	p.line("# %s", number.Markdown(d.Title))
 	p.line("")
 	for _, a := range d.Answer {
-		p.line("- %s", unit.Markdown(a))
+		p.line("- %s", number.Markdown(a))
 	}
 	p.impact(d.Impact)
 	p.loads(d.Loads)
@@ -49,7 +49,7 @@ func (p *page) impact(i *report.Impact) {
 	}
 	p.line("\n## What it means for the job")
 	for _, n := range i.Notes {
-		p.line("\n%s", unit.Markdown(n))
+		p.line("\n%s", number.Markdown(n))
 	}
 	for _, g := range i.Grids {
 		p.grid(g)
@@ -63,7 +63,7 @@ func (p *page) loads(curves []report.LoadCurve) {
 	}
 	p.line("\n## Latency against load")
 	for _, n := range report.LoadNotes {
-		p.line("\n%s", unit.Markdown(n))
+		p.line("\n%s", number.Markdown(n))
 	}
 	for _, c := range curves {
 		for _, g := range c.Grids {
@@ -73,33 +73,33 @@ func (p *page) loads(curves []report.LoadCurve) {
 }
 
 func (p *page) grid(g report.Grid) {
-	p.line("\n### %s\n", unit.Markdown(g.Title))
+	p.line("\n### %s\n", number.Markdown(g.Title))
 	if len(g.Labels) > 0 {
 		head, rule := "| profile |", "|---|"
 		for _, c := range g.Columns {
-			head += " " + unit.Markdown(c) + " |"
+			head += " " + number.Markdown(c) + " |"
 			rule += "---:|"
 		}
 		p.line("%s", head)
 		p.line("%s", rule)
 		for i, label := range g.Labels {
-			line := "| " + unit.Markdown(label) + " |"
+			line := "| " + number.Markdown(label) + " |"
 			for _, c := range g.Cells[i] {
-				line += " " + unit.Markdown(c) + " |"
+				line += " " + number.Markdown(c) + " |"
 			}
 			p.line("%s", line)
 		}
 		p.line("")
 	}
 	for _, n := range g.Notes {
-		p.line("- %s", unit.Markdown(n))
+		p.line("- %s", number.Markdown(n))
 	}
 }
 
 func (p *page) section(s report.Section) {
-	p.line("\n## %s", unit.Markdown(s.Heading))
+	p.line("\n## %s", number.Markdown(s.Heading))
 	for _, n := range s.Notes {
-		p.line("\n%s", unit.Markdown(n))
+		p.line("\n%s", number.Markdown(n))
 	}
 	for _, t := range s.Tables {
 		p.table(t)
@@ -107,16 +107,16 @@ func (p *page) section(s report.Section) {
 }
 
 func (p *page) table(t report.Table) {
-	p.line("\n### %s (%s)\n", unit.Markdown(t.Title), unit.Markdown(t.Unit))
+	p.line("\n### %s (%s)\n", number.Markdown(t.Title), number.Markdown(t.Unit))
 	head, rule := "| path |", "|---|"
 	for _, c := range t.Columns {
-		head += " " + unit.Markdown(c) + " |"
+		head += " " + number.Markdown(c) + " |"
 		rule += "---:|"
 	}
 	p.line("%s", head)
 	p.line("%s", rule)
 	for _, r := range t.Rows {
-		line := "| " + unit.Markdown(r.Label) + " |"
+		line := "| " + number.Markdown(r.Label) + " |"
 		for _, e := range r.Entries {
 			line += " " + entry(e) + " |"
 		}
@@ -127,7 +127,7 @@ func (p *page) table(t report.Table) {
 		p.line("")
 	}
 	for _, n := range t.Notes {
-		p.line("- %s", unit.Markdown(n))
+		p.line("- %s", number.Markdown(n))
 	}
 }
 
@@ -139,19 +139,19 @@ func (p *page) conclusions(all []report.Conclusion) {
 	p.line("\n| path | conclusion |")
 	p.line("|---|---|")
 	for _, c := range all {
-		p.line("| %s | %s |", unit.Markdown(c.Label), unit.Markdown(c.Text))
+		p.line("| %s | %s |", number.Markdown(c.Label), number.Markdown(c.Text))
 	}
 }
 
 // entry writes the parts that an entry has.
 func entry(e report.Entry) string {
 	if e.Kind != report.Value {
-		return unit.Markdown(e.Text) + e.Marker()
+		return number.Markdown(e.Text) + e.Marker()
 	}
 	var parts []string
 	for _, s := range []string{e.Value, e.Spread, e.Ratio + string(e.Mark)} {
 		if s != "" {
-			parts = append(parts, unit.Markdown(s))
+			parts = append(parts, number.Markdown(s))
 		}
 	}
 	return strings.Join(parts, " ") + e.Marker()
@@ -162,24 +162,24 @@ func (p *page) legend(d report.Document) {
 		p.line("\n## How to read this\n")
 	}
 	for _, l := range d.Legend {
-		p.line("- %s", unit.Markdown(l))
+		p.line("- %s", number.Markdown(l))
 	}
 	for i, f := range d.Footnotes {
-		p.line("- %s %s", report.Superscript(i+1), unit.Markdown(f))
+		p.line("- %s %s", report.Superscript(i+1), number.Markdown(f))
 	}
 }
 
 func (p *page) list(l report.List) {
-	p.line("\n## %s\n", unit.Markdown(l.Heading))
+	p.line("\n## %s\n", number.Markdown(l.Heading))
 	for _, i := range l.Items {
 		if !i.Code {
-			p.line("- **%s**: %s", unit.Markdown(i.Name), unit.Markdown(i.Text))
+			p.line("- **%s**: %s", number.Markdown(i.Name), number.Markdown(i.Text))
 			continue
 		}
 		fence := "```"
 		for strings.Contains(i.Text, fence) {
 			fence += "`"
 		}
-		p.line("- **%s**:\n\n  %s\n  %s\n  %s\n", unit.Markdown(i.Name), fence, i.Text, fence)
+		p.line("- **%s**:\n\n  %s\n  %s\n  %s\n", number.Markdown(i.Name), fence, i.Text, fence)
 	}
 }

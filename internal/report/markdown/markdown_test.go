@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/gold"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
 func render(t *testing.T, r reporttest.Result) []byte {
@@ -29,7 +29,7 @@ func TestGolden(t *testing.T) {
 		"nine-paths.md": reporttest.NinePaths(5), "one-trial.md": reporttest.Small(1), "all-failed.md": reporttest.AllFailed(),
 		"empty.md": {}, "hostile.md": reporttest.Hostile(), "not-numbers.md": reporttest.NotNumbers(),
 	} {
-		t.Run(name, func(t *testing.T) { gold.Check(t, name, render(t, r)) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, name, render(t, r)) })
 	}
 }
 
@@ -47,7 +47,7 @@ func TestImpact(t *testing.T) {
 		if err := Render(&b, d); err != nil {
 			t.Fatal(err)
 		}
-		gold.Check(t, name, b.Bytes())
+		golden.Check(t, name, b.Bytes())
 	}
 }
 

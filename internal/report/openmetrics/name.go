@@ -3,7 +3,7 @@ package openmetrics
 import (
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // base is a base unit of OpenMetrics: how names end in it, and how many of our unit it is.

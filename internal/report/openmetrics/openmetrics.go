@@ -18,11 +18,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/compare"
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // prefix begins every name.
@@ -177,7 +177,7 @@ func (e *exposition) add(v float64, ls labels) {
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // escape makes text of a stranger's file a label value or a help text.
-func escape(s string) string { return escapes.Replace(unit.Clean(s)) }
+func escape(s string) string { return escapes.Replace(number.Clean(s)) }
 
 // one writes a family of one sample.
 func (e *exposition) one(f family, v float64, ls ...string) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // Loads is a finished run of rr over two paths at five shares of the capacity, under which the profiles are queues with

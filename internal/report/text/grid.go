@@ -2,7 +2,7 @@ package text
 
 import (
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // impact writes what the numbers mean for the reader's own job.
@@ -43,15 +43,15 @@ func (p *printer) grid(g report.Grid) {
 	p.heading(g.Title)
 	var l layout
 	for _, label := range g.Labels {
-		label = unit.Truncate(label, 40)
+		label = number.Truncate(label, 40)
 		l.labels = append(l.labels, label)
-		l.label = max(l.label, unit.Width(label))
+		l.label = max(l.label, number.Width(label))
 	}
 	for j, name := range g.Columns {
-		c := column{heading: []string{name}, width: unit.Width(name)}
+		c := column{heading: []string{name}, width: number.Width(name)}
 		for _, row := range g.Cells {
 			c.entries = append(c.entries, cell{plain: row[j], styled: row[j]})
-			c.width = max(c.width, unit.Width(row[j]))
+			c.width = max(c.width, number.Width(row[j]))
 		}
 		l.columns = append(l.columns, c)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Options say what the terminal can do; the zero value suits a file.
@@ -75,14 +75,14 @@ func (p *printer) style(s, code string) string {
 }
 
 func (p *printer) heading(s string) {
-	for _, l := range unit.Wrap(s, p.width) {
+	for _, l := range number.Wrap(s, p.width) {
 		p.line(p.style(l, bold))
 	}
 }
 
 // hang writes text after a lead, further lines below it.
 func (p *printer) hang(lead, text string) {
-	for _, l := range unit.Hang(lead, strings.Repeat(" ", unit.Width(lead)), text, p.width) {
+	for _, l := range number.Hang(lead, strings.Repeat(" ", number.Width(lead)), text, p.width) {
 		p.line(l)
 	}
 }
@@ -123,10 +123,10 @@ func (p *printer) list(l report.List) {
 	p.heading(l.Heading)
 	name := 0
 	for _, i := range l.Items {
-		name = max(name, min(unit.Width(i.Name), 28))
+		name = max(name, min(number.Width(i.Name), 28))
 	}
 	for _, i := range l.Items {
-		lead := "  " + unit.Left(i.Name, name) + "  "
+		lead := "  " + number.Left(i.Name, name) + "  "
 		if i.Code {
 			// Not wrapped: it is to be copied.
 			p.line(lead + i.Text)
@@ -179,7 +179,7 @@ func (p *printer) conclusions(all []report.Conclusion, l layout) {
 		if l.short {
 			label = c.Short
 		}
-		for _, line := range unit.Hang("  ", "    ", label+": "+c.Brief, p.width-2) {
+		for _, line := range number.Hang("  ", "    ", label+": "+c.Brief, p.width-2) {
 			p.line(line)
 		}
 	}
@@ -222,9 +222,9 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		if short {
 			label = r.Short
 		}
-		label = unit.Truncate(label, max(40, p.width-20)) // so that a stranger's name leaves room for a column
+		label = number.Truncate(label, max(40, p.width-20)) // so that a stranger's name leaves room for a column
 		l.labels = append(l.labels, label)
-		l.label = max(l.label, unit.Width(label))
+		l.label = max(l.label, number.Width(label))
 	}
 	for j, name := range t.Columns {
 		var entries []report.Entry
@@ -254,19 +254,19 @@ func (p *printer) cut(l *layout) {
 func (p *printer) column(name string, entries []report.Entry, short bool) column {
 	var value, spread, ratio, note int
 	for _, e := range entries {
-		value, spread, ratio = max(value, unit.Width(e.Value)), max(spread, unit.Width(e.Spread)), max(ratio, unit.Width(e.Ratio+string(e.Mark)))
-		note = max(note, unit.Width(e.Marker()))
+		value, spread, ratio = max(value, number.Width(e.Value)), max(spread, number.Width(e.Spread)), max(ratio, number.Width(e.Ratio+string(e.Mark)))
+		note = max(note, number.Width(e.Marker()))
 	}
 	c := column{}
 	for _, e := range entries {
 		out := p.entry(e, short, [4]int{value, spread, ratio, note})
 		c.entries = append(c.entries, out)
-		c.width = max(c.width, unit.Width(out.plain))
+		c.width = max(c.width, number.Width(out.plain))
 	}
 	const narrowest = 8
 	c.heading = wrapName(name, max(c.width, narrowest))
 	for _, h := range c.heading {
-		c.width = max(c.width, unit.Width(h))
+		c.width = max(c.width, number.Width(h))
 	}
 	return c
 }
@@ -284,22 +284,22 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 			styled = p.style(s, red)
 		}
 		// A dash stands where the values end.
-		pad := strings.Repeat(" ", max(0, widths[0]-unit.Width(s)))
+		pad := strings.Repeat(" ", max(0, widths[0]-number.Width(s)))
 		return cell{pad + s, pad + styled}
 	}
-	plain := unit.Right(e.Value, widths[0])
+	plain := number.Right(e.Value, widths[0])
 	if !short && widths[1] > 0 {
-		plain += " " + unit.Right(e.Spread, widths[1])
+		plain += " " + number.Right(e.Spread, widths[1])
 	}
 	styled := plain
 	if widths[2] > 0 {
 		claim := e.Ratio + string(e.Mark)
-		pad := " " + strings.Repeat(" ", widths[2]-unit.Width(claim))
+		pad := " " + strings.Repeat(" ", widths[2]-number.Width(claim))
 		plain += pad + claim
 		styled += pad + p.style(claim, markStyle[e.Mark])
 	}
 	if widths[3] > 0 {
-		note := unit.Left(e.Marker(), widths[3])
+		note := number.Left(e.Marker(), widths[3])
 		plain, styled = plain+note, styled+note
 	}
 	return cell{plain, styled}
@@ -312,12 +312,12 @@ func wrapName(name string, width int) []string {
 	var lines []string
 	line := ""
 	for _, part := range strings.SplitAfter(name, "-") {
-		if line != "" && unit.Width(line+part) > width {
+		if line != "" && number.Width(line+part) > width {
 			lines, line = append(lines, line), ""
 		}
 		line += part
 	}
-	return append(lines, unit.Truncate(line, 40))
+	return append(lines, number.Truncate(line, 40))
 }
 
 // block writes some columns side by side.
@@ -336,15 +336,15 @@ func (p *printer) block(l layout, b [2]int) {
 			if at := i - (lines - len(c.heading)); at >= 0 {
 				text = c.heading[at]
 			}
-			line += gap + unit.Left(text, c.width)
+			line += gap + number.Left(text, c.width)
 		}
 		p.line(p.style(strings.TrimRight(line, " "), bold))
 	}
 	p.line(strings.Repeat("─", min(total, max(p.width, l.label))))
 	for i, label := range l.labels {
-		line := unit.Left(label, l.label)
+		line := number.Left(label, l.label)
 		for _, c := range columns {
-			line += gap + c.entries[i].styled + strings.Repeat(" ", c.width-unit.Width(c.entries[i].plain))
+			line += gap + c.entries[i].styled + strings.Repeat(" ", c.width-number.Width(c.entries[i].plain))
 		}
 		p.line(line)
 	}

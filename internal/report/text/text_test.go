@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/gold"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/tool/golden"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 func render(t *testing.T, r reporttest.Result, b report.Options, o Options) []byte {
@@ -46,7 +46,7 @@ func TestGolden(t *testing.T) {
 		{"hostile.txt", reporttest.Hostile(), report.Options{}, Options{}},
 		{"empty.txt", reporttest.Result{}, report.Options{}, Options{}},
 	} {
-		t.Run(c.name, func(t *testing.T) { gold.Check(t, c.name, render(t, c.from, c.build, c.opt)) })
+		t.Run(c.name, func(t *testing.T) { golden.Check(t, c.name, render(t, c.from, c.build, c.opt)) })
 	}
 }
 
@@ -56,7 +56,7 @@ func TestFits(t *testing.T) {
 	for _, width := range []int{60, 80, 100, 132, 200, 400} {
 		for line := range strings.Lines(string(render(t, r, report.Options{}, Options{Width: width}))) {
 			line = strings.TrimSuffix(line, "\n")
-			if w := unit.Width(line); w > width && !strings.Contains(line, "cnibench run --env") {
+			if w := number.Width(line); w > width && !strings.Contains(line, "cnibench run --env") {
 				t.Errorf("width %d: %d columns: %s", width, w, line)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/judge/check"
 )
 
 func main() {

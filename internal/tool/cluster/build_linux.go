@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // cache is where everything built lies, by versions, and the state of clusters beside it.
@@ -28,7 +28,7 @@ type cache struct {
 func openCache() (cache, error) {
 	home, err := os.UserCacheDir()
 	if err != nil {
-		return cache{}, hint.With(fmt.Errorf("no directory for the cache: %w", err), "set HOME or XDG_CACHE_HOME")
+		return cache{}, advice.With(fmt.Errorf("no directory for the cache: %w", err), "set HOME or XDG_CACHE_HOME")
 	}
 	home = filepath.Join(home, "cnibench", "e2e")
 	return cache{home: home, dir: filepath.Join(home, cacheKey(runtime.GOARCH))}, nil
@@ -190,7 +190,7 @@ func (c cache) pause(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintln(w, "building pause ...")
 	_, err := goTool(ctx, ".", "build", "-ldflags", "-s -w", "-o", c.bin("pause"), pausePackage)
-	return hint.With(err, "run it in the directory of the module")
+	return advice.With(err, "run it in the directory of the module")
 }
 
 // debian fetches a package with apt-get and takes its one program out.
@@ -208,7 +208,7 @@ func (c cache) debian(ctx context.Context, w io.Writer, name string) error {
 		return err
 	}
 	if _, err := run(ctx, src, nil, "apt-get", "download", name); err != nil {
-		return hint.With(err, "needs apt-get and Debian's package lists: apt-get update")
+		return advice.With(err, "needs apt-get and Debian's package lists: apt-get update")
 	}
 	debs, err := filepath.Glob(filepath.Join(src, "*.deb"))
 	if err != nil || len(debs) != 1 {

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // images writes those that the cache lacks; with policies, also that of what enforces NetworkPolicies.
@@ -127,7 +127,7 @@ func (s fileSet) busybox(c cache, applets ...string) {
 func (s fileSet) machine(program string) error {
 	found, err := exec.LookPath(program)
 	if err != nil {
-		return hint.With(err, "apt-get install iptables nftables ipset")
+		return advice.With(err, "apt-get install iptables nftables ipset")
 	}
 	s.add("/usr/sbin/"+program, "needs "+found)
 	return nil

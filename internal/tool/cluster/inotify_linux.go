@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Inotify instances that a cluster holds, as counted: kubelet 6, containerd 2, kube-proxy 1; API server and controller
@@ -32,7 +32,7 @@ func roomForInotify(n int) error {
 		return err
 	}
 	if need := n*inotifyPerNode + inotifyControlPlane; used+need > limit {
-		return hint.With(fmt.Errorf("%d nodes need %d inotify instances; %d of %d are in use (fs.inotify.max_user_instances)", n, need, used, limit),
+		return advice.With(fmt.Errorf("%d nodes need %d inotify instances; %d of %d are in use (fs.inotify.max_user_instances)", n, need, used, limit),
 			"take another cluster down, ask for fewer nodes, or: sysctl -w fs.inotify.max_user_instances=512")
 	}
 	return nil

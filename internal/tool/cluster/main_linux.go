@@ -14,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 const usageText = `usage: cluster VERB [flags]
@@ -43,7 +43,7 @@ func main() {
 		os.Exit(exit.ExitCode())
 	default:
 		fmt.Fprintln(os.Stderr, "cluster:", err)
-		if advice := hint.Of(err); advice != "" {
+		if advice := advice.Of(err); advice != "" {
 			fmt.Fprintln(os.Stderr, "hint:", advice)
 		}
 		if errors.As(err, new(badInput)) {
@@ -150,7 +150,7 @@ func dispatch(ctx context.Context, verb string, args []string) error {
 func (c *cluster) readRequest() error {
 	text, err := os.ReadFile(filepath.Join(c.dir, "cluster.json"))
 	if errors.Is(err, os.ErrNotExist) {
-		return hint.With(fmt.Errorf("there is no cluster %s", c.Name), "raise it: cluster up --name "+c.Name)
+		return advice.With(fmt.Errorf("there is no cluster %s", c.Name), "raise it: cluster up --name "+c.Name)
 	}
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/hint"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // cluster is one that is being raised, used or taken down.
@@ -44,7 +44,7 @@ func (c *cluster) say(began time.Time, format string, args ...any) {
 // up raises the cluster. Whatever an earlier one of the name left is removed first, and when this one fails, so is it.
 func (c *cluster) up(ctx context.Context) (err error) {
 	if os.Geteuid() != 0 {
-		return hint.With(errors.New("nodes are namespaces with mounts and cgroups: only root can make them"), "run it with sudo")
+		return advice.With(errors.New("nodes are namespaces with mounts and cgroups: only root can make them"), "run it with sudo")
 	}
 	for _, f := range c.Images {
 		if _, err := os.Stat(f); err != nil {
@@ -98,7 +98,7 @@ func (c *cluster) fail(ctx context.Context, err error) error {
 		}
 	}
 	if c.Keep {
-		return hint.With(err, "look around in "+c.dir+"; then: cluster down --name "+c.Name)
+		return advice.With(err, "look around in "+c.dir+"; then: cluster down --name "+c.Name)
 	}
 	return errors.Join(err, c.remove())
 }

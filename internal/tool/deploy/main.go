@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/cnibench/cnibench/internal/kube/deploy"
+	"github.com/cnibench/cnibench/internal/env/kube/deploy"
 )
 
 func main() {

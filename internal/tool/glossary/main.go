@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/cnibench/cnibench/internal/metric"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 func main() {

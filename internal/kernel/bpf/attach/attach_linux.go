@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/hint"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Side is where on a device a program sits: at packets that come in from its wire, or at those that go out.
@@ -193,7 +193,7 @@ func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (
 		return nil, &RefusedError{What: what, Err: err, Log: fmt.Sprintf("%+v", refused)}
 	}
 	if errors.Is(err, os.ErrPermission) {
-		err = hint.With(err, "BPF programs need root outside of any user namespace: run as root, or leave out the eBPF profiles")
+		err = advice.With(err, "BPF programs need root outside of any user namespace: run as root, or leave out the eBPF profiles")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load %s programs: %w", what, err)

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/image/vector"
 
 	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Options choose how a drawing is made an image; the zero value is a light one at twice its size.
@@ -162,7 +162,7 @@ func (c *canvas) label(s chart.Shape, at chart.Point) error {
 	if s.Bold {
 		f = both[1]
 	}
-	text, size := unit.Clean(s.Text), s.Size*c.scale
+	text, size := number.Clean(s.Text), s.Size*c.scale
 	switch s.Anchor {
 	case chart.Middle:
 		at.X -= f.width(text, size) / 2

@@ -1,0 +1,351 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// Limits of patience. An agent beats each second, so three missing beats are an agent that hangs, not a late one.
+const (
+	DefaultHeartbeatLimit = 3 * time.Second
+	helloLimit            = 15 * time.Second
+)
+
+// Client is the controller's end of one agent. Prepare, Start and Wait are called in this order by one goroutine, for
+// one trial after another, Leave and Return by another one while it waits; Cancel and Close may come from any goroutine at
+// any moment.
+//
+// Every error that the conversation ends in wraps an *Error, whose Kind can be counted. After KindGone, KindLost,
+// KindProtocol or KindVersion the client is of no more use: Close it and Dial again.
+type Client struct {
+	// HeartbeatLimit is how long the agent may be silent while something is expected of it. Set it before Prepare;
+	// Dial sets that of the endpoint.
+	HeartbeatLimit time.Duration
+
+	name   string
+	hello  Hello
+	stream io.ReadWriteCloser
+	enc    *Encoder
+
+	mu    sync.Mutex
+	state answers
+	// changed is closed, and another put in its place, when state has changed, so that whoever waits looks again: a Wait, and
+	// a Leave or Return beside it. Nobody waits for those who wait, so the reading goroutine cannot be held up and an agent
+	// never blocks on its own output.
+	changed chan struct{}
+	// left is closed by Close.
+	left chan struct{}
+	once sync.Once
+}
+
+// answers is what has been heard about the current trial. It is bounded, whatever the agent sends.
+type answers struct {
+	trial     uint64
+	abandoned bool
+	heard     time.Time
+	hello     *Hello
+	ready     *Ready
+	started   bool
+	// rolled counts leaves and returns.
+	rolled int
+	done   *sample.Observation
+	failed *Error
+	// gone is why there will be nothing more to hear.
+	gone *Error
+}
+
+// Dial starts the agent of e and reads its hello. On an error nothing is left running.
+func Dial(ctx context.Context, e Endpoint) (*Client, error) {
+	stream, err := e.Start(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("agent at %s: %w: %w", e.Name, &Error{Kind: KindStart, Message: "it could not be started"}, err)
+	}
+	c := &Client{HeartbeatLimit: DefaultHeartbeatLimit, name: e.Name, stream: stream, enc: NewEncoder(stream), changed: make(chan struct{}), left: make(chan struct{})}
+	if e.HeartbeatLimit > 0 {
+		c.HeartbeatLimit = e.HeartbeatLimit
+	}
+	c.state.heard = time.Now()
+	go c.read()
+	if e.Lifeline > 0 {
+		go c.live(e.Lifeline / 3)
+	}
+	a, err := c.await(ctx, helloLimit, func(a answers) bool { return a.hello != nil })
+	if err == nil {
+		c.hello = *a.hello
+		if c.hello.Version != Version {
+			err = c.wrap(&Error{Kind: KindVersion, Message: fmt.Sprintf("the agent speaks version %d of the protocol, this controller %d: use the same cnibench at both ends", c.hello.Version, Version)})
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Hello returns how the agent introduced itself.
+func (c *Client) Hello() Hello { return c.hello }
+
+// Gone says whether the conversation is known to be over.
+func (c *Client) Gone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.gone != nil
+}
+
+// Prepare begins a new trial: the server listens, the client connects. What is still said about an earlier trial is
+// dropped from here on.
+func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
+	c.mu.Lock()
+	c.state = answers{trial: c.state.trial + 1, heard: time.Now(), hello: c.state.hello, gone: c.state.gone}
+	trial := c.state.trial
+	c.mu.Unlock()
+	if err := c.send(ctx, Message{Type: TypePrepare, Trial: trial, Prepare: &p}); err != nil {
+		return Ready{}, err
+	}
+	a, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.ready != nil })
+	if err != nil {
+		return Ready{}, err
+	}
+	return *a.ready, nil
+}
+
+// Start lets the prepared trial run and returns when it does. Start the server first: on a busy machine the way from
+// the controller's word to the agent's deed may take longer than a short window, and the client's traffic has to find
+// the server measuring. A trial that has started and failed since is no error of Start: Wait says why.
+func (c *Client) Start(ctx context.Context) error {
+	if err := c.send(ctx, Message{Type: TypeStart, Trial: c.trial()}); err != nil {
+		return err
+	}
+	a, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.started || a.done != nil })
+	if a.started {
+		return nil
+	}
+	return err
+}
+
+// Wait returns what the agent saw, when the trial is over.
+func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
+	a, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.done != nil })
+	if err != nil {
+		return nil, err
+	}
+	return a.done, nil
+}
+
+// Finish tells a server that its client has ended, as far as it waits for that: the server of a tool serves until it is
+// told. Wait returns what it saw.
+func (c *Client) Finish(ctx context.Context) error {
+	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trial()})
+}
+
+// Leave tells a server of http that it has been taken out of its Service: it serves on for drain, and ends. It returns when
+// the server knows. What goes wrong there fails the trial: see Wait.
+func (c *Client) Leave(ctx context.Context, drain time.Duration) error {
+	return c.roll(ctx, Message{Type: TypeLeave, Leave: &Leave{Drain: drain}})
+}
+
+// Return tells a server that has left to listen again, and returns when it does. What goes wrong there fails the trial: see
+// Wait.
+func (c *Client) Return(ctx context.Context) error {
+	return c.roll(ctx, Message{Type: TypeReturn})
+}
+
+func (c *Client) roll(ctx context.Context, m Message) error {
+	c.mu.Lock()
+	m.Trial = c.state.trial
+	before := c.state.rolled
+	c.mu.Unlock()
+	if err := c.send(ctx, m); err != nil {
+		return err
+	}
+	_, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.rolled > before })
+	return err
+}
+
+// Cancel gives up the current trial, if there is one; a Wait under way returns KindCancelled at once. The agent answers
+// in its own time, and its answer is dropped. After Wait it makes the agent let go of its sockets, which it otherwise
+// keeps until the next Prepare: cancel both sides when both are done.
+func (c *Client) Cancel() error {
+	c.mu.Lock()
+	trial, skip := c.state.trial, c.state.abandoned || c.state.trial == 0 || c.state.gone != nil
+	if !skip {
+		c.state.abandoned = true
+		if c.state.failed == nil {
+			c.state.failed = &Error{Kind: KindCancelled, Message: "the trial was given up"}
+		}
+	}
+	c.mu.Unlock()
+	if skip {
+		return nil
+	}
+	c.wake()
+	ctx, stop := context.WithTimeout(context.Background(), c.HeartbeatLimit)
+	defer stop()
+	return c.send(ctx, Message{Type: TypeCancel, Trial: trial})
+}
+
+// Close ends the agent. It may be called twice.
+func (c *Client) Close() error {
+	c.once.Do(func() { close(c.left) })
+	c.end(&Error{Kind: KindGone, Message: "the controller closed the stream"})
+	if err := c.stream.Close(); err != nil {
+		return fmt.Errorf("close agent at %s: %w", c.name, err)
+	}
+	return nil
+}
+
+// live tells the agent that its controller lives, until Close. A stream that takes it no more is the reader's to notice.
+func (c *Client) live(beat time.Duration) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if c.enc.Encode(Message{Type: TypeHeartbeat}) != nil {
+				return
+			}
+		case <-c.left:
+			return
+		}
+	}
+}
+
+func (c *Client) trial() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.trial
+}
+
+// send writes m, for as long as ctx and the heartbeat limit allow: the pipe to an agent that hangs fills up.
+func (c *Client) send(ctx context.Context, m Message) error {
+	sent := make(chan error, 1)
+	go func() { sent <- c.enc.Encode(m) }()
+	timer := time.NewTimer(c.HeartbeatLimit)
+	defer timer.Stop()
+	select {
+	case err := <-sent:
+		if err == nil {
+			return nil
+		}
+		return c.wrap(c.end(&Error{Kind: KindGone, Message: c.withLastWords(err.Error())}))
+	case <-timer.C:
+		return c.wrap(c.end(&Error{Kind: KindLost, Message: fmt.Sprintf("it took no %s for %s", m.Type, c.HeartbeatLimit)}))
+	case <-ctx.Done():
+		return c.wrap(ctx.Err())
+	}
+}
+
+// await returns what was heard as soon as have is true of it, or why there is nothing to wait for any more.
+func (c *Client) await(ctx context.Context, limit time.Duration, have func(answers) bool) (answers, error) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		a, changed := c.state, c.changed
+		c.mu.Unlock()
+		switch {
+		case a.failed != nil:
+			return a, c.wrap(a.failed)
+		case have(a):
+			return a, nil
+		case a.gone != nil:
+			return a, c.wrap(a.gone)
+		}
+		left := limit - time.Since(a.heard)
+		if left <= 0 {
+			return a, c.wrap(c.end(&Error{Kind: KindLost, Message: c.withLastWords(fmt.Sprintf("nothing heard for %s, and a heartbeat is due each second", limit))}))
+		}
+		timer.Reset(left)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			return a, c.wrap(ctx.Err())
+		}
+	}
+}
+
+// read takes in all that the agent says until the stream ends.
+func (c *Client) read() {
+	d := NewDecoder(c.stream)
+	for {
+		m, err := d.Decode()
+		var bad *LineError
+		switch {
+		case errors.As(err, &bad):
+			c.end(&Error{Kind: KindProtocol, Message: c.withLastWords(err.Error())})
+			return
+		case err != nil:
+			cause := "the stream ended"
+			if !errors.Is(err, io.EOF) {
+				cause = err.Error()
+			}
+			c.end(&Error{Kind: KindGone, Message: c.withLastWords(cause)})
+			return
+		}
+		c.take(m)
+	}
+}
+
+// take notes one message. An answer to another trial than the current one shows that the agent lives and nothing else.
+func (c *Client) take(m Message) {
+	c.mu.Lock()
+	c.state.heard = time.Now()
+	if m.Type == TypeHello && c.state.hello == nil {
+		c.state.hello = m.Hello
+	}
+	if m.Trial == c.state.trial && !c.state.abandoned {
+		switch m.Type {
+		case TypeReady:
+			c.state.ready = m.Ready
+		case TypeStarted:
+			c.state.started = true
+		case TypeRolled:
+			c.state.rolled++
+		case TypeDone:
+			c.state.done = m.Done
+		case TypeError:
+			c.state.failed = m.Error
+		}
+	}
+	c.mu.Unlock()
+	c.wake()
+}
+
+// end notes why the conversation is over and returns the first such reason.
+func (c *Client) end(why *Error) *Error {
+	c.mu.Lock()
+	if c.state.gone == nil {
+		c.state.gone = why
+	}
+	first := c.state.gone
+	c.mu.Unlock()
+	c.wake()
+	return first
+}
+
+func (c *Client) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// withLastWords adds what the agent wrote to its standard error before it went, where the stream kept it.
+func (c *Client) withLastWords(cause string) string {
+	if s, ok := c.stream.(interface{ LastWords() string }); ok {
+		if words := strings.TrimSpace(s.LastWords()); words != "" {
+			return cause + "; its last words: " + words
+		}
+	}
+	return cause
+}
+
+func (c *Client) wrap(err error) error { return fmt.Errorf("agent at %s: %w", c.name, err) }

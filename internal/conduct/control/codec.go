@@ -1,0 +1,138 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// LineError says that one line was not a message. The stream stands after that line, so that reading may go on.
+type LineError struct {
+	// Line counts from 1.
+	Line int
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d is no message: %v", e.Line, e.Err) }
+func (e *LineError) Unwrap() error { return e.Err }
+
+// ErrTooLong is what a LineError wraps when the line exceeds MaxLine.
+var ErrTooLong = fmt.Errorf("it is longer than %d bytes", MaxLine)
+
+// Decoder reads messages. It is for one goroutine.
+type Decoder struct {
+	r    *bufio.Reader
+	line int
+}
+
+// NewDecoder returns a Decoder that reads r.
+func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReaderSize(r, 64<<10)} }
+
+// Decode returns the next message. A line that is none is a *LineError; the end of the stream is io.EOF, in the middle
+// of a line io.ErrUnexpectedEOF; empty lines are passed over.
+func (d *Decoder) Decode() (Message, error) {
+	for {
+		line, err := d.next()
+		if err != nil {
+			return Message{}, err
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var m Message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return Message{}, &LineError{Line: d.line, Err: err}
+		}
+		if err := m.check(); err != nil {
+			return Message{}, &LineError{Line: d.line, Err: err}
+		}
+		return m, nil
+	}
+}
+
+// next returns one line without its end. It holds at most MaxLine bytes, whatever the peer sends.
+func (d *Decoder) next() ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := d.r.ReadSlice('\n')
+		if len(line)+len(part) > MaxLine {
+			line, tooLong = nil, true
+		}
+		if !tooLong {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && (len(line) > 0 || tooLong):
+			return nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, err
+		}
+		d.line++
+		if tooLong {
+			return nil, &LineError{Line: d.line, Err: ErrTooLong}
+		}
+		return line, nil
+	}
+}
+
+// check refuses a message whose type is unknown or whose part for that type is missing, so that no reader meets a nil.
+func (m Message) check() error {
+	missing := false
+	switch m.Type {
+	case TypeHello:
+		missing = m.Hello == nil
+	case TypePrepare:
+		missing = m.Prepare == nil
+	case TypeReady:
+		missing = m.Ready == nil
+	case TypeDone:
+		missing = m.Done == nil
+	case TypeError:
+		missing = m.Error == nil
+	case TypeLeave:
+		missing = m.Leave == nil
+	case TypeStart, TypeReturn, TypeRolled, TypeStarted, TypeHeartbeat, TypeFinish, TypeCancel:
+	default:
+		return fmt.Errorf("unknown type %q", m.Type)
+	}
+	if missing {
+		return fmt.Errorf("a %q without its contents", m.Type)
+	}
+	return nil
+}
+
+// Encoder writes messages; it may be used by several goroutines.
+type Encoder struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// NewEncoder returns an Encoder that writes to w, one Write per message.
+func NewEncoder(w io.Writer) *Encoder { return &Encoder{w: w} }
+
+// Encode writes m as one line. A message that the other end would refuse is an error here, before anything is written.
+func (e *Encoder) Encode(m Message) error {
+	if err := m.check(); err != nil {
+		return fmt.Errorf("send message: %w", err)
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("send %s: %w", m.Type, err)
+	}
+	if len(b)+1 > MaxLine {
+		return fmt.Errorf("send %s: %w", m.Type, ErrTooLong)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, err := e.w.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("send %s: %w", m.Type, err)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Endpoint is one end of a path, where an agent runs.
+type Endpoint struct {
+	// Name is unique in the environment, for example "canal/node-1/pod-2"; agents are kept by it between trials.
+	Name string
+	// Address is what the peer dials: for a path to a Service, the Service's. Port likewise.
+	Address string
+	Port    int
+	// ListenAddress and ListenPort are what a server at this endpoint binds to (behind a Service: the endpoint's own
+	// address and the target port). An empty address is any, from which a UDP reply may leave with an address that
+	// the client did not ask.
+	ListenAddress string
+	ListenPort    int
+	// CPUs are the CPUs for the load threads of this endpoint.
+	CPUs []int
+	// HeartbeatLimit is how long the agent may be silent while something is expected of it; 0 is DefaultHeartbeatLimit.
+	// A stream through other machines needs more. (optional)
+	HeartbeatLimit time.Duration
+	// Lifeline is how long the agent bears to hear nothing before it ends by itself, as Start has told it; the controller
+	// says that it lives three times as often. 0 is for streams whose end cannot get lost. (optional)
+	Lifeline time.Duration
+	// Start begins an agent there and returns its stdin and stdout as one stream. Closing the stream ends the agent
+	// and any Read under way. A stream that has a method LastWords() string says by it what the agent wrote to its
+	// standard error at last.
+	Start func(context.Context) (io.ReadWriteCloser, error)
+}
+
+// Backend is one of the servers behind a Service, on a path under a profile.
+type Backend struct {
+	Profile string
+	Path    plan.Path
+	// Of is how many there are, and Index counts from 0.
+	Of, Index int
+}
+
+// NotServedError says that a profile has no such path, which is a fact about it and not a failure.
+type NotServedError struct {
+	Profile, Path, Reason string
+}
+
+func (e *NotServedError) Error() string {
+	return fmt.Sprintf("profile %q does not serve %s: %s", e.Profile, e.Path, e.Reason)
+}

@@ -1,0 +1,133 @@
+// Package control is what the controller and an agent say to each other: JSON lines over one byte stream, versioned,
+// bounded, the same in a namespace, in a pod and over ssh.
+//
+// An endpoint is a process. The controller starts it and holds its stdin and stdout; nothing else connects them, so no
+// control traffic crosses the network under test. Read Message, then Endpoint, then Client.
+//
+// One trial, as the agent of one side sees it:
+//
+//	controller            agent
+//	          <- hello        version, pid
+//	prepare   ->              side, workload, address, window
+//	          <- ready        listening at port / connected
+//	start     ->              the server's first; the client's when the server has
+//	          <- started      warming up, then measuring, each side by its own clock
+//	          <- heartbeat    each second
+//	          <- done         the observation; or error, with a kind
+//	leave     ->              to a server of http that was taken out of its Service: serve on for the drain, then end
+//	return    ->              to the same: listen again
+//	          <- rolled       it drains (or has ended); it listens
+//	finish    ->              to a server that cannot know when its client has ended: it has, answer now
+//	cancel    ->              at any moment: give up the trial, answer error "cancelled"; after done: let go
+//	heartbeat ->              at any moment, to an agent with a lifeline: the controller lives
+//
+// The two windows do not end at the same instant. So after its done a side stops sending, but keeps its sockets, and a
+// server serves on, until cancel (send it when the other side is done, too), the next prepare, or the end of input.
+//
+// End of input ends the agent at once, whatever it is doing: that is how nothing survives a killed controller. Where the
+// stream may break without an end, because machines stand between, the agent has a lifeline besides: it ends when it has
+// heard nothing for so long.
+package control
+
+import (
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Version of the protocol; both ends must have the same.
+const Version = 4
+
+// MaxLine bounds one message in bytes; a longer line is an error.
+const MaxLine = 16 << 20
+
+// Type says which field of a Message counts.
+type Type string
+
+// The message types, in the order of a trial.
+const (
+	TypeHello     Type = "hello"
+	TypePrepare   Type = "prepare"
+	TypeReady     Type = "ready"
+	TypeStart     Type = "start"
+	TypeStarted   Type = "started"
+	TypeHeartbeat Type = "heartbeat"
+	TypeDone      Type = "done"
+	TypeError     Type = "error"
+	TypeLeave     Type = "leave"
+	TypeReturn    Type = "return"
+	TypeRolled    Type = "rolled"
+	TypeFinish    Type = "finish"
+	TypeCancel    Type = "cancel"
+)
+
+// Message is one line. Trial numbers the trial it belongs to, so that a late answer to an abandoned trial is not taken
+// for an answer to the next.
+type Message struct {
+	Type    Type                `json:"type"`
+	Trial   uint64              `json:"trial,omitempty"`
+	Hello   *Hello              `json:"hello,omitempty"`
+	Prepare *Prepare            `json:"prepare,omitempty"`
+	Ready   *Ready              `json:"ready,omitempty"`
+	Leave   *Leave              `json:"leave,omitempty"`
+	Done    *sample.Observation `json:"done,omitempty"`
+	Error   *Error              `json:"error,omitempty"`
+}
+
+// Hello opens the stream.
+type Hello struct {
+	Version int    `json:"version"`
+	Program string `json:"program"` // version of the binary
+	PID     int    `json:"pid"`
+	// Machine tells agents of one machine from those of two: the id of its kernel's boot, "" if it could not be read.
+	Machine string `json:"machine,omitempty"`
+}
+
+// Sides of a trial, as Prepare.Side and Observation.Side have them.
+const (
+	SideServer = "server"
+	SideClient = "client"
+)
+
+// Prepare asks for one side of a trial.
+type Prepare struct {
+	// Side is SideServer or SideClient.
+	Side     string        `json:"side"`
+	Workload plan.Workload `json:"workload"`
+	// Address is what the client dials, or what the server binds to ("" is any); without port.
+	Address string `json:"address"`
+	// Port is what the client dials or the server binds to.
+	Port int `json:"port"`
+	// Name is what a server of http calls itself in its responses; visible ASCII, "" for the machine's name.
+	Name string `json:"name,omitempty"`
+	// CPUs are the CPUs that load threads may use, one each in turn; empty leaves them unpinned.
+	CPUs []int `json:"cpus,omitempty"`
+	// Warmup and Window are in ns; Interval is the length of a progress row, 0 for none.
+	Warmup   time.Duration `json:"warmup"`
+	Window   time.Duration `json:"window"`
+	Interval time.Duration `json:"interval,omitempty"`
+	// Timeout bounds one exchange (a reply, a connect) before it is counted as an error of kind "timeout".
+	Timeout time.Duration `json:"timeout"`
+}
+
+// Ready answers Prepare.
+type Ready struct {
+	// Port is where the server listens.
+	Port int `json:"port,omitempty"`
+}
+
+// Leave asks a server to go as a pod's does that is deleted.
+type Leave struct {
+	// Drain is how long it still serves, each response being the last of its connection; then all of it ends.
+	Drain time.Duration `json:"drain"`
+}
+
+// Error says why a side gave up. Kind is one word or two that can be counted ("connection refused"); Message names
+// the thing and the cause.
+type Error struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+func (e *Error) Error() string { return e.Kind + ": " + e.Message }

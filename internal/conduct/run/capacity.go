@@ -1,0 +1,60 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// mostCapacityTrials is how many trials the capacity is the median of, where the plan has so many repetitions.
+const mostCapacityTrials = 3
+
+// kindNoCapacity is the failure of a trial whose load is a share of something unknown.
+const kindNoCapacity = "no capacity"
+
+func (c *conductor) capacityTrials() int { return min(c.plan.Repetitions, mostCapacityTrials) }
+
+// isCapacity says whether loads of the plan are shares of what k measures.
+func (c *conductor) isCapacity(k plan.Case) bool {
+	for _, w := range c.plan.Workloads {
+		if of, ok := w.Capacity(); ok && of == k.Workload {
+			return true
+		}
+	}
+	return false
+}
+
+// capacity returns what the load of k is a share of, in requests per second: the median of the first trials that
+// measured it on the same path under the same profile, so that a run that is resumed has the same. It is 0 for a case
+// without a load.
+func (c *conductor) capacity(k plan.Case) (float64, error) {
+	of, ok := k.Workload.Capacity()
+	if !ok {
+		return 0, nil
+	}
+	k.Workload = of
+	name := metric.TransactionRate
+	if of.Kind == plan.HTTP {
+		name = metric.RequestRate
+	}
+	var rates []float64
+	for _, t := range c.memory.seen[k] {
+		if v := t.metrics[name]; v > 0 && t.repetition <= c.capacityTrials() {
+			rates = append(rates, v)
+		}
+	}
+	if len(rates) == 0 {
+		return 0, fmt.Errorf("the load is a share of the capacity, and no trial of %s has finished that could tell it", of)
+	}
+	return stat.Summarize(rates, confidence).Median, nil
+}
+
+// asked returns the workload that the agents are asked for: a load becomes a rate.
+func asked(w plan.Workload, capacity float64) plan.Workload {
+	if w.Load > 0 {
+		w.Rate, w.Load = w.Load*capacity, 0
+	}
+	return w
+}

@@ -1,0 +1,61 @@
+package run
+
+import (
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// DropReader is an Environment that can say what the hosts of a path drop, both ends among them. It is asked at both
+// edges of the client's window.
+type DropReader interface {
+	// Drops returns the counters of all devices on the path, as they stand.
+	Drops(profile string, p plan.Path) ([]sample.Drop, error)
+}
+
+// watch reads the counters of the hosts of a path at the edges of one window. The zero value watches nothing.
+type watch struct {
+	read   func() ([]sample.Drop, error)
+	warmup time.Duration
+	timer  *time.Timer
+	// before is what was read when the window opened, once opened is closed.
+	before []sample.Drop
+	failed error
+	opened chan struct{}
+}
+
+// watch returns what reads the drops of a job, where the job can lose packets for good and the environment can tell.
+func (c *conductor) watch(j job) *watch {
+	w := &watch{warmup: j.warmup, opened: make(chan struct{})}
+	reader, ok := c.env.(DropReader)
+	if ok && j.workload.Kind == plan.Stream && j.workload.Protocol == plan.UDP {
+		w.read = func() ([]sample.Drop, error) { return reader.Drops(j.Profile, j.Path) }
+	}
+	return w
+}
+
+// begin is called when both sides have started: the window opens after the warm-up.
+func (w *watch) begin() {
+	if w.read == nil {
+		return
+	}
+	w.timer = time.AfterFunc(w.warmup, func() {
+		w.before, w.failed = w.read()
+		close(w.opened)
+	})
+}
+
+// end is called when both sides are done. It returns what was dropped since the window opened, none being an empty list;
+// nil if that could not be read: where packets were lost is then less well known, and the trial is a trial all the same.
+func (w *watch) end() []sample.Drop {
+	if w.timer == nil || w.timer.Stop() {
+		return nil
+	}
+	<-w.opened
+	after, err := w.read()
+	if w.failed != nil || err != nil {
+		return nil
+	}
+	return append([]sample.Drop{}, sample.DropsBetween(w.before, after)...)
+}

@@ -1,0 +1,127 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/conduct/control/controltest"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// mended is a world that says whether it stands.
+type mended struct {
+	*world
+	mend func(context.Context) (string, error)
+}
+
+func (m mended) Mend(ctx context.Context) (string, error) { return m.mend(ctx) }
+
+// dieAt has the client of canal end in its n-th trial.
+func dieAt(n int32) func(string, control.Prepare) (*sample.Observation, *control.Error) {
+	var calls atomic.Int32
+	return func(name string, p control.Prepare) (*sample.Observation, *control.Error) {
+		if name == "canal/a" && calls.Add(1) == n {
+			return nil, controltest.Die
+		}
+		return ordinary(p)
+	}
+}
+
+// TestMend asks what a failed trial has left standing: the run goes on where it stands again, and ends where it does not.
+func TestMend(t *testing.T) {
+	for _, why := range []error{nil, errors.New("pod server is gone")} {
+		w, p := newWorld("host", "canal"), testPlan("canal")
+		w.script = dieAt(2)
+		asked := 0
+		env := mended{w, func(context.Context) (string, error) { asked++; return "no API server", why }}
+		name := filepath.Join(t.TempDir(), "r")
+		out, err := result.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end, err := Run(t.Context(), env, p, out, Options{})
+		if bad := out.Close(); bad != nil {
+			t.Fatal(bad)
+		}
+		all := trials(load(t, name))
+		if asked != 1 || end.Failed != 1 {
+			t.Errorf("asked %d times, %+v", asked, end)
+		}
+		if why == nil {
+			said := slices.ContainsFunc(all, func(r result.Record) bool {
+				return r.Error != nil && strings.HasSuffix(r.Error.Message, "; no API server")
+			})
+			if err != nil || len(all) != len(everyTrial(p)) || !said {
+				t.Errorf("%d trials, %v, said: %v", len(all), err, said)
+			}
+			continue
+		}
+		var lost *LostError
+		if !errors.As(err, &lost) || lost.Failed != 1 || lost.Trials != len(all) || !errors.Is(err, why) {
+			t.Fatalf("%+v, %d trials: %v", end, len(all), err)
+		}
+		last := all[len(all)-1]
+		if last.Status != result.Failed || !strings.HasSuffix(last.Error.Message, "; pod server is gone") {
+			t.Errorf("the last trial is %+v", last)
+		}
+		// An environment that was raised anew measures the rest.
+		res, err := result.OpenResume(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.use(nil)
+		end, err = Run(t.Context(), env, p, res.Writer, Options{Resumed: res})
+		if err := errors.Join(err, res.Close()); err != nil || end.Reason != Complete {
+			t.Errorf("%+v, %v", end, err)
+		}
+		if n := len(trials(load(t, name))); n != len(everyTrial(p)) {
+			t.Errorf("%d trials after all", n)
+		}
+	}
+}
+
+// TestMendIsInterrupted gives up while the environment is away: the trial is kept, and the run is an interrupted one.
+func TestMendIsInterrupted(t *testing.T) {
+	w, p := newWorld("host", "canal"), testPlan("canal")
+	w.script = dieAt(1)
+	ctx, stop := context.WithCancel(t.Context())
+	env := mended{w, func(ctx context.Context) (string, error) { stop(); <-ctx.Done(); return "", ctx.Err() }}
+	name := filepath.Join(t.TempDir(), "r")
+	out, err := result.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := Run(ctx, env, p, out, Options{})
+	if err := errors.Join(err, out.Close()); err != nil || end.Reason != Interrupted || end.Failed != 1 {
+		t.Errorf("%+v, %v", end, err)
+	}
+}
+
+// TestAgentThatWentBetweenTrials replaces one that has ended since: no trial is spent on it.
+func TestAgentThatWentBetweenTrials(t *testing.T) {
+	w := newWorld("host")
+	p := newPool()
+	defer p.close()
+	end := w.endpoint("host/a")
+	first, err := p.get(t.Context(), "a", end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := p.get(t.Context(), "a", end); err != nil || again != first {
+		t.Errorf("an agent that lives is replaced: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := p.get(t.Context(), "a", end)
+	if err != nil || second == first || second.Gone() || w.starts["host/a"] != 2 {
+		t.Errorf("started %d times, %v", w.starts["host/a"], err)
+	}
+}

@@ -1,0 +1,168 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Roller is an Environment that can take backends out of a Service and put them back while it serves.
+type Roller interface {
+	// Rolled is Backends for a Service that Roll changes, and that no other case goes over.
+	Rolled(ctx context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error)
+	// Roll takes a backend out of its Service, or puts it back. It returns when that is asked for, which may be long before
+	// every node knows.
+	Roll(ctx context.Context, b control.Backend, in bool) error
+}
+
+const (
+	// kindRoll is the failure of a trial whose backends were not rolled as its workload says.
+	kindRoll = "roll"
+	// restoreLimit bounds putting back what a trial that ended early has left out.
+	restoreLimit = 20 * time.Second
+	// notRolled is why a case is not measured where nothing can roll.
+	notRolled = "the backends of a Service cannot be rolled there"
+)
+
+// rolling takes the backends of one trial out of their Service in turn, and puts them back. The zero value does nothing.
+type rolling struct {
+	env     Roller
+	job     job
+	servers []*control.Client
+
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+	rolled int   // backends that have been out and in again
+	out    bool  // the next one is out, after end because it could not be put back
+	failed error // why it went no further
+	doing  string
+}
+
+// roller is what rolls the servers of a job, nil if they stay.
+func (c *conductor) roller(j job) Roller {
+	env, _ := c.env.(Roller)
+	if !j.workload.Rolled(j.Path) {
+		return nil
+	}
+	return env
+}
+
+// putBack puts back what earlier trials have left out of a Service, before a job that rolls one: its API server may have been
+// away then. The error is that of the trial, which would begin with a backend too few.
+func (c *conductor) putBack(ctx context.Context, j job) error {
+	env := c.roller(j)
+	for env != nil && len(c.missing) > 0 {
+		if err := env.Roll(ctx, c.missing[0], true); err != nil {
+			return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("backend %d may be out of the Service since an earlier trial: %s", c.missing[0].Index+1, err)}
+		}
+		c.missing = c.missing[1:]
+	}
+	return nil
+}
+
+// begin is called when all sides have started: the window opens after the warm-up.
+func (r *rolling) begin(ctx context.Context) {
+	if r.env == nil {
+		return
+	}
+	ctx, r.stop = context.WithCancel(ctx)
+	opens := time.Now().Add(r.job.warmup)
+	r.ended.Go(func() {
+		for ; r.rolled < len(r.servers); r.rolled++ {
+			if r.failed = r.step(ctx, opens); r.failed != nil {
+				return
+			}
+		}
+	})
+}
+
+// step rolls the next backend.
+func (r *rolling) step(ctx context.Context, opens time.Time) error {
+	out, back := r.job.workload.RollStep(r.job.window, r.rolled)
+	server := r.servers[r.rolled]
+	r.doing = "waiting for the time to take one out"
+	if err := until(ctx, opens.Add(out)); err != nil {
+		return err
+	}
+	r.doing = "telling its server to leave"
+	// A pod that is deleted is told to end at the same moment as its Service is told to do without it. Here it is a moment
+	// earlier, so that what the server counts from then on is no shorter than it was.
+	if err := server.Leave(ctx, r.job.workload.Drain); err != nil {
+		return err
+	}
+	r.out, r.doing = true, "taking it out of the Service"
+	if err := r.env.Roll(ctx, r.backend(), false); err != nil {
+		return err
+	}
+	r.doing = "waiting for the time to put it back"
+	if err := until(ctx, opens.Add(back)); err != nil {
+		return err
+	}
+	r.doing = "having its server listen again"
+	if err := server.Return(ctx); err != nil { // one that is ready listens already
+		return err
+	}
+	r.doing = "putting it back into the Service"
+	if err := r.env.Roll(ctx, r.backend(), true); err != nil {
+		return err
+	}
+	r.out = false
+	return nil
+}
+
+func (r *rolling) backend() control.Backend {
+	return control.Backend{Profile: r.job.Profile, Path: r.job.Path, Of: len(r.servers), Index: r.rolled}
+}
+
+// end is called when all sides are done, in ctx, with what they ended in (may be nil). All backends are in their Service
+// when it returns, but for one that could not be put back. The error is that of the trial.
+func (r *rolling) end(ctx context.Context, err error) error {
+	if r.stop == nil {
+		return err
+	}
+	r.stop()
+	r.ended.Wait()
+	var left error
+	if r.out {
+		bounded, done := context.WithTimeout(context.WithoutCancel(ctx), restoreLimit)
+		defer done()
+		if left = r.env.Roll(bounded, r.backend(), true); left != nil {
+			left = fmt.Errorf("put backend %d back: %w", r.rolled+1, left)
+		}
+		r.out = left != nil
+	}
+	switch {
+	case err != nil && left != nil:
+		return fmt.Errorf("%w; %w", err, left)
+	case err != nil:
+		return err
+	case r.rolled == len(r.servers):
+		return nil
+	}
+	why := r.failed
+	if errors.Is(why, context.Canceled) {
+		why = fmt.Errorf("the window was over while %s: take a longer one (--duration)", r.doing)
+	}
+	if left != nil && !strings.Contains(left.Error(), why.Error()) { // often it is the same that keeps it from both
+		why = fmt.Errorf("%w; %w", why, left)
+	}
+	return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("%d of %d backends were taken out of the Service and put back: %s", r.rolled, len(r.servers), why)}
+}
+
+// until waits for a time, and returns why it did not come to it.
+func until(ctx context.Context, at time.Time) error {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

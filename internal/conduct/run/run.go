@@ -1,0 +1,224 @@
+// Package run conducts an experiment: case by case in the plan's order, an agent at each end, warm-up, window, and
+// every trial on the disk before the next begins.
+//
+// Run asks the Environment what stands there (survey.go), writes the header, and works through the repetitions
+// (schedule.go; stage by stage where not all profiles can stand at once: stages.go). A trial (trial.go) prepares the server, then the client, starts both and waits for both; its outcome
+// is one record, whether it finished or failed. Agents are processes that stay between trials (agents.go). When the
+// plan's repetitions are done and it asks for a precision, the cells that have not reached it are measured on, together
+// with the baseline that they are compared with (precision.go).
+//
+// Nothing is retried: a trial that fails is a record that says why, and the agents that were part of it are replaced.
+// A trial that was interrupted is no trial: nothing is written, and a resumed run measures it again.
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Environment is what a run needs of a place. The lab and a cluster satisfy it by shape.
+type Environment interface {
+	// Facts returns the conditions that the place was found in.
+	Facts(ctx context.Context) (facts.Facts, error)
+	// Profiles says of each profile that was asked for what stands there, or why it does not.
+	Profiles(ctx context.Context) ([]result.Profile, error)
+	// Endpoints returns the two ends of a path under a profile, a twin included. The error is a *wire.NotServedError if
+	// the profile has no such path.
+	Endpoints(ctx context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error)
+	// Backends returns the client's end of a path to a Service and the n servers, more than one, that are to stand behind
+	// it; what the client dials is in the first of them. It is asked for paths alone that Endpoints has returned.
+	Backends(ctx context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error)
+	// Conditions are what the derived numbers are checked against.
+	Conditions() outcome.Conditions
+	// Close takes the place down.
+	Close(ctx context.Context) error
+}
+
+// Reasons why a run ended.
+const (
+	// Complete means that every repetition of the plan was measured.
+	Complete = "complete"
+	// Precise means that every cell reached the plan's precision.
+	Precise = "precision"
+	// Exhausted means that the most repetitions were measured and some cell has not reached the precision.
+	Exhausted = "repetitions"
+	// OverBudget means that the time was up first.
+	OverBudget = "budget"
+	// Interrupted means that the caller gave up.
+	Interrupted = "interrupted"
+)
+
+// Options are what a run may be told besides its plan; the zero value is right.
+type Options struct {
+	// Resumed is the file that is taken up again, whose Writer is out; nil begins a new one. (optional)
+	Resumed *result.Resumed
+	// Began is when the clock of the budget started; zero is now. (optional)
+	Began time.Time
+	// Progress is called after each trial and with each note, in order, from one goroutine. (optional)
+	Progress func(Event)
+}
+
+// Event says how far a run is.
+type Event struct {
+	// Done and Total count trials; Total may grow while a precision is sought.
+	Done, Total int
+	// Left is about how long the rest takes, within the budget.
+	Left time.Duration
+	// Record is the trial that has just ended, nil for a note. It is valid during the call.
+	Record *result.Record
+	// Note is something that the user should know, "" for a trial.
+	Note string
+}
+
+// Run measures p in env and appends to out. It returns how the run ended, also with an error. When ctx is cancelled
+// the trial under way is given up, and the end says that the run was interrupted; that is no error. A full disk, or
+// an environment where nothing can be measured, is.
+func Run(ctx context.Context, env Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
+	c := &conductor{env: env, out: out, options: o, began: o.Began, start: time.Now(), agents: newPool()}
+	if c.began.IsZero() {
+		c.began = c.start
+	}
+	defer c.agents.close()
+	s, err := survey(ctx, env, p)
+	if err != nil {
+		return result.End{}, err
+	}
+	c.survey = s
+	for _, q := range s.profiles {
+		if q.Skipped != "" {
+			c.note("%s is skipped: %s", q.Name, q.Skipped)
+		}
+	}
+	if c.plan, err = c.open(ctx, p); err != nil {
+		return result.End{}, err
+	}
+	reason, err := c.stages(ctx)
+	if err != nil {
+		return c.end(reason), err
+	}
+	end := c.end(reason)
+	if err := out.Finish(end); err != nil {
+		return end, err
+	}
+	return end, nil
+}
+
+// conductor is the state of one run.
+type conductor struct {
+	env     Environment
+	out     *result.Writer
+	options Options
+	plan    plan.Plan
+	survey  place
+	agents  *pool
+	// began starts the budget, start this invocation.
+	began, start time.Time
+	memory       memory
+	progress     progress
+	windows      time.Duration
+	// share is the part of the budget that may be spent by the end of the stage under way; 0 is all of it.
+	share float64
+	// changed says which facts of a resumed file's header do not hold any more.
+	changed []string
+	// missing are backends that a trial left out of their Service, because they could not be put back.
+	missing []control.Backend
+}
+
+// ConditionsChanged is the id of the warning on every trial that a resumed run measures under other facts than those in
+// the file's header.
+const ConditionsChanged = "conditions-changed"
+
+// open writes the header of a new file, or checks that the place is still that of the file. It returns the plan with
+// its window chosen.
+func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
+	found, err := c.env.Facts(ctx)
+	if err != nil {
+		return p, fmt.Errorf("find the facts of the environment: %w", err)
+	}
+	c.memory = newMemory()
+	res := c.options.Resumed
+	if res == nil {
+		p = p.Fit(len(c.survey.served))
+		if err := p.Validate(); err != nil {
+			return p, fmt.Errorf("plan: %w", err)
+		}
+		return p, c.out.Header(result.Header{Created: c.start.UTC(), Plan: p, Facts: found, Profiles: c.survey.profiles})
+	}
+	if err := res.Start.SamePlan(p); err != nil {
+		return p, err
+	}
+	for _, r := range res.Records {
+		if r.Type == result.TypeTrial {
+			c.memory.keep(r)
+		}
+	}
+	if err := c.sameCases(res.Start, p); err != nil {
+		return p, err
+	}
+	for _, name := range changed(res.Start.Facts, found) {
+		what := fmt.Sprintf("%s was %q when the file was begun and is %q now", name, res.Start.Facts[name], found[name])
+		c.note("%s", what)
+		c.changed = append(c.changed, what)
+	}
+	return p, nil
+}
+
+// sameCases holds a resumed run to what its header says of each profile. A case that stood there and has trials left to
+// measure must stand there still, or the file would end as complete without them. One that did not is not measured: the
+// header cannot be rewritten, and says why there is nothing of it.
+func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
+	for _, k := range p.Cases() {
+		why := absent(was.Profiles, k)
+		switch {
+		case why != "" && c.survey.served[k]:
+			delete(c.survey.served, k)
+			c.note("%s stays unmeasured: when the file was begun, %s", k.Key(), why)
+		case why == "" && !c.survey.served[k] && c.wants(k, p.Repetitions):
+			return advice.With(fmt.Errorf("%s stood there when the file was begun, and does not now: %s", k.Key(), absent(c.survey.profiles, k)),
+				"resume where it stands again, or begin another file by -o")
+		}
+	}
+	return nil
+}
+
+// wants says whether the file lacks any of the first repetitions of k.
+func (c *conductor) wants(k plan.Case, repetitions int) bool {
+	for rep := 1; rep <= repetitions; rep++ {
+		if !c.memory.had[plan.Trial{Case: k, Repetition: rep}] {
+			return true
+		}
+	}
+	return false
+}
+
+// changed returns the facts that differ and should not: the load of the machine is never twice the same.
+func changed(was, is facts.Facts) []string {
+	var names []string
+	for _, name := range was.Differ(is) {
+		if !facts.OfTheMoment(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (c *conductor) note(format string, args ...any) {
+	if c.options.Progress != nil {
+		c.options.Progress(Event{Done: c.progress.done, Total: c.progress.total, Note: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (c *conductor) end(reason string) result.End {
+	return result.End{
+		Reason: reason, WallNs: int64(time.Since(c.began)), WindowNs: int64(c.windows),
+		Trials: c.progress.measured, Failed: c.progress.failed,
+	}
+}

@@ -1,0 +1,152 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// progress counts trials.
+type progress struct {
+	// done and total count all trials of the file, measured and failed those of this invocation.
+	done, total, measured, failed int
+	// spent is the time that the trials of this invocation took.
+	spent time.Duration
+}
+
+// memory is what the run knows of the trials in the file.
+type memory struct {
+	// had are the trials that are in the file, finished or failed.
+	had map[plan.Trial]bool
+	// seen has the derived numbers of finished trials, for the precision.
+	seen map[plan.Case][]measured
+}
+
+// measured is what one repetition gave.
+type measured struct {
+	repetition int
+	metrics    map[string]float64
+}
+
+func newMemory() memory {
+	return memory{had: map[plan.Trial]bool{}, seen: map[plan.Case][]measured{}}
+}
+
+func (m memory) keep(r result.Record) {
+	m.had[r.Trial] = true
+	if r.Status == result.OK {
+		m.seen[r.Case] = append(m.seen[r.Case], measured{r.Repetition, r.Metrics})
+	}
+}
+
+// count begins the progress: all that is to be measured, and what the file has of it.
+func (c *conductor) count() {
+	c.progress.total = len(c.survey.served) * c.plan.Repetitions
+	for t := range c.memory.had {
+		if c.survey.served[t.Case] && t.Repetition <= c.plan.Repetitions {
+			c.progress.done++
+		}
+	}
+}
+
+// repetitions works through the plan and returns why it stopped.
+func (c *conductor) repetitions(ctx context.Context) (string, error) {
+	// What loads are shares of comes first, and stays what it is: the points of a curve have one capacity.
+	for rep := 1; rep <= c.capacityTrials(); rep++ {
+		if reason, err := c.repetition(ctx, rep, c.isCapacity); reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	all := func(plan.Case) bool { return true }
+	for rep := 1; rep <= c.plan.Repetitions; rep++ {
+		if reason, err := c.repetition(ctx, rep, all); reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	if c.plan.Precision == 0 {
+		return Complete, nil
+	}
+	for rep := c.plan.Repetitions + 1; ; rep++ {
+		wanted := c.imprecise(rep)
+		if len(wanted) == 0 {
+			return Precise, nil
+		}
+		if rep > c.plan.MaxRepetitions {
+			c.note("%d repetitions are done; %d cells have not reached a precision of %g", rep-1, len(wanted), c.plan.Precision)
+			return Exhausted, nil
+		}
+		selected := c.withBaseline(wanted)
+		c.progress.total += len(selected)
+		if reason, err := c.repetition(ctx, rep, func(k plan.Case) bool { return selected[k] }); reason != "" || err != nil {
+			return reason, err
+		}
+	}
+}
+
+// repetition measures those cases of one repetition that can be served, are selected and are not in the file yet. It
+// returns a reason if the run is to stop.
+func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.Case) bool) (string, error) {
+	for _, k := range c.plan.Order(rep) {
+		t := plan.Trial{Case: k, Repetition: rep}
+		if !c.survey.served[k] || !selected(k) || c.memory.had[t] {
+			continue
+		}
+		if ctx.Err() != nil {
+			return Interrupted, nil
+		}
+		if left, bounded := c.budgetLeft(); bounded && left < c.plan.TrialTime() {
+			c.note("the budget of %s is spent in repetition %d: %d trials are not measured", c.plan.Budget, rep, c.progress.total-c.progress.done)
+			return OverBudget, nil
+		}
+		rec, ok := c.trial(ctx, t)
+		if !ok {
+			return Interrupted, nil
+		}
+		lost := c.mend(ctx, &rec)
+		if lost == nil {
+			c.suspect(ctx, &rec)
+		}
+		if err := c.out.Append(rec); err != nil {
+			return "", err
+		}
+		c.account(rec)
+		if lost != nil {
+			return "", &LostError{Trials: c.progress.measured, Failed: c.progress.failed, Err: lost}
+		}
+	}
+	return "", nil
+}
+
+func (c *conductor) budgetLeft() (left time.Duration, bounded bool) {
+	if c.plan.Budget == 0 {
+		return 0, false
+	}
+	budget := c.plan.Budget
+	if c.share > 0 {
+		budget = time.Duration(float64(budget) * c.share)
+	}
+	return budget - time.Since(c.began), true
+}
+
+// account counts a trial that is on the disk and tells the caller.
+func (c *conductor) account(rec result.Record) {
+	c.memory.keep(rec)
+	p := &c.progress
+	p.done++
+	p.measured++
+	if rec.Status == result.Failed {
+		p.failed++
+	}
+	p.spent += time.Duration(rec.WallNs)
+	c.windows += time.Duration(rec.WindowNs)
+	if c.options.Progress == nil {
+		return
+	}
+	left := time.Duration(max(p.total-p.done, 0)) * (p.spent / time.Duration(p.measured))
+	if most, bounded := c.budgetLeft(); bounded {
+		left = max(min(left, most), 0)
+	}
+	c.options.Progress(Event{Done: p.done, Total: p.total, Left: left, Record: &rec})
+}

@@ -1,0 +1,178 @@
+package run
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+)
+
+// How a throughput search goes on and ends.
+const (
+	// finest is the distance, as a share, between the highest rate that held and the lowest that failed at which the
+	// search is over.
+	finest = 0.01
+	// attempts is how often a rate may fail before it has failed: an accident of the machine is no limit of the path. Where
+	// a share of plainLoss is lost, plain attempts are enough.
+	attempts, plain = 3, 2
+	plainLoss       = 0.01
+	// confirmed is how many probes must hold at the result before it has failed.
+	confirmed = 2
+	// backOff is how far the search goes down from a rate that was not confirmed; twice as far each time.
+	backOff = 0.02
+	// reached is how much of the intended rate must leave the sender for the probe to speak for that rate; unreached is
+	// how often it may leave less before the sender, or the machine, has shown that it cannot.
+	reached, unreached = 0.98, 4
+	// mostSettled is how often the sender may fall short of what it has offered itself before the search gives up: then it
+	// is kept from its CPU, and nothing can be said of the path.
+	mostSettled = 4
+	// steepest is how many times the next rate may be lower than one that failed, as long as none has held.
+	steepest = 32
+	// mostProbes bounds a search, whatever the path does.
+	mostProbes = 40
+	// fewestDatagrams is how few datagrams in a probe can still say anything about loss; at lower rates nothing is tried.
+	fewestDatagrams = 100
+	// flatOuts is how often it is sent as fast as possible, if that holds, for two of the probes to agree.
+	flatOuts = 6
+)
+
+// search finds the highest rate that holds, by bisection, and confirms it. It knows nothing of networks: next says which
+// rate to try, note says what came of it. RFC 2544 26.1 has the bisection; that one failure is not yet a limit, and that
+// a result is repeated before it is believed, is ours, because a machine with other things to do loses packets at any
+// rate now and then.
+//
+// Rates are in bit/s; 0 is as fast as the sender can. If that holds there is nothing to bisect, and the result is what
+// at least two such probes have carried.
+type search struct {
+	// least is the lowest rate worth trying.
+	least float64
+	// rate is the one that is tried; failed and short count its probes that lost too much or offered too little.
+	rate          float64
+	failed, short int
+	// most is the highest rate that was offered by those that offered too little, settled how often the search has given
+	// way to the sender.
+	most    float64
+	settled int
+	// low is the highest rate that held so far, 0 if none, high the lowest that failed or could not be reached, 0 if there
+	// is none. best are the rates that probes as fast as possible carried, of those that held.
+	low, high float64
+	best      []float64
+	// confirming is true when low is repeated; held counts the repetitions that held.
+	confirming  bool
+	held        int
+	step        float64
+	probes      int
+	over, found bool
+}
+
+// newSearch begins at rate most, 0 for as fast as possible.
+func newSearch(most, least float64) *search { return &search{rate: most, least: least, step: backOff} }
+
+// next returns the rate to try, and whether that is to confirm the result; ok is false when the search is over.
+func (s *search) next() (rate float64, confirming, ok bool) {
+	return s.rate, s.confirming, !s.over
+}
+
+// note takes in what the rate that next returned came to.
+func (s *search) note(p result.Probe) {
+	if s.probes++; s.probes >= mostProbes {
+		defer func() { s.over = true }()
+	}
+	switch {
+	case !p.Held:
+		s.failed++
+		plainly := float64(p.Lost) >= plainLoss*float64(p.Expected)
+		if s.failed >= attempts || plainly && s.failed >= plain {
+			s.fail(p)
+		}
+	case s.rate == 0:
+		s.flatOut(p)
+	case p.Offered < reached*s.rate:
+		// More than the sender has offered cannot be shown to hold.
+		s.most = max(s.most, p.Offered)
+		if s.short++; s.short >= unreached {
+			s.settle()
+		}
+	case s.confirming:
+		if s.held++; s.held >= confirmed {
+			s.over, s.found = true, true
+		}
+	default:
+		s.low = s.rate
+		s.narrow()
+	}
+}
+
+// settle gives way to a sender that cannot offer the rate: what it has offered at most is to be confirmed.
+func (s *search) settle() {
+	s.high, s.low = s.rate, max(s.low, s.most)
+	if s.confirming {
+		s.low = s.most
+	}
+	s.settled++
+	s.begin()
+	s.over = s.settled >= mostSettled
+}
+
+// flatOut notes that as fast as possible held.
+func (s *search) flatOut(p result.Probe) {
+	s.confirming = true
+	s.best = append(s.best, p.Carried())
+	slices.Sort(s.best)
+	n := len(s.best)
+	if n >= flatOuts || n > 1 && s.best[n-2] >= reached*s.best[n-1] {
+		s.over, s.found = true, true
+	}
+}
+
+// fail notes that the rate is too high.
+func (s *search) fail(p result.Probe) {
+	high := s.rate
+	if s.rate == 0 || 0 < p.Offered && p.Offered < s.rate {
+		high = p.Offered
+	}
+	if s.confirming && s.rate > 0 {
+		// What has held once does not any more: down, further each time.
+		s.low = (1 - s.step) * s.low
+		s.step = min(2*s.step, 0.5)
+		s.high = high
+		s.begin()
+		s.over = s.rate < s.least
+		return
+	}
+	if s.low == 0 {
+		// What arrived is the best guess at what the path can carry, if it is neither nearly nothing nor nearly all.
+		s.high = high
+		s.try(min(max(p.Delivered, high/steepest), (1-backOff)*high))
+		s.over = s.rate < s.least
+		return
+	}
+	s.ceiling(high)
+}
+
+// ceiling lowers what is too high.
+func (s *search) ceiling(high float64) {
+	s.high = high
+	s.low = min(s.low, high)
+	s.narrow()
+}
+
+// narrow halves the gap between the logarithms, or begins to confirm when it is narrow enough or there is none.
+func (s *search) narrow() {
+	if s.high-s.low <= finest*s.high {
+		s.begin()
+		return
+	}
+	s.try(math.Sqrt(s.low * s.high))
+}
+
+// try goes to another rate.
+func (s *search) try(rate float64) {
+	s.rate, s.confirming, s.failed, s.short, s.most = rate, false, 0, 0, 0
+}
+
+// begin begins to confirm low.
+func (s *search) begin() {
+	s.try(s.low)
+	s.confirming, s.held = true, 0
+}

@@ -1,0 +1,111 @@
+package run
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+)
+
+// pipe is a path that carries so much, behind a sender that can offer so much.
+type pipe struct {
+	capacity, sender float64
+	// accident is the chance that a probe loses something at any rate.
+	accident float64
+	// starved is the chance that the sender is kept from its CPU and offers a part of what it should.
+	starved float64
+	r       *rand.Rand
+}
+
+func (l pipe) probe(rate float64) result.Probe {
+	offered := min(rate, l.sender)
+	if rate == 0 {
+		offered = l.sender
+	}
+	if l.r.Float64() < l.starved {
+		offered *= l.r.Float64()
+	}
+	p := result.Probe{Rate: rate, Offered: offered, Delivered: min(offered, l.capacity), Expected: 1e6, Held: true}
+	p.Lost = uint64(1e6 * (1 - p.Delivered/offered))
+	if p.Lost == 0 && l.r.Float64() < l.accident {
+		p.Lost = 1
+	}
+	p.Held = p.Lost == 0
+	return p
+}
+
+// drive searches and returns the result with the number of probes; 0 if there is none.
+func drive(l pipe, most, least float64) (float64, int) {
+	s := newSearch(most, least)
+	var probes []result.Probe
+	for rate, confirming, ok := s.next(); ok; rate, confirming, ok = s.next() {
+		p := l.probe(rate)
+		p.Confirming = confirming
+		s.note(p)
+		probes = append(probes, p)
+	}
+	if !s.found {
+		return 0, len(probes)
+	}
+	return outcome.Throughput(probes), len(probes)
+}
+
+// TestSearchFinds draws paths: the result is what the path can carry, or the sender offer, and never more.
+func TestSearchFinds(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		l := pipe{capacity: math.Pow(10, 6+4*r.Float64()), sender: math.Pow(10, 6+4*r.Float64()), r: r}
+		most := 0.0
+		if r.IntN(2) == 0 {
+			most = math.Pow(10, 6+4*r.Float64())
+		}
+		want := min(l.capacity, l.sender)
+		if most > 0 {
+			want = min(want, most)
+		}
+		got, probes := drive(l, most, 1e4)
+		if got > want*1.000001 || got < want*(1-2*finest) {
+			t.Fatalf("capacity %g, sender %g, most %g: found %g", l.capacity, l.sender, most, got)
+		}
+		if probes > 40 {
+			t.Fatalf("capacity %g, sender %g, most %g: %d probes", l.capacity, l.sender, most, probes)
+		}
+	}
+}
+
+// TestSearchSurvivesAccidents lets one probe in ten lose something whatever the rate, and one in ten be kept from its CPU:
+// the result stays within 5 % of what the path can carry, or the sender offer, nineteen times of twenty.
+func TestSearchSurvivesAccidents(t *testing.T) {
+	const searches = 1000
+	for _, limit := range []pipe{{capacity: 1e9, sender: 3e9}, {capacity: 3e9, sender: 1e9}} {
+		off, probes := 0, 0
+		for seed := range uint64(searches) {
+			l := limit
+			l.accident, l.starved, l.r = 0.1, 0.1, rand.New(rand.NewPCG(seed, 9))
+			got, n := drive(l, 0, 1e4)
+			if got > 1e9 || got < 0.95e9 {
+				off++
+			}
+			probes += n
+		}
+		t.Logf("%d of %d searches are off; %d probes each", off, searches, probes/searches)
+		if off > searches/20 {
+			t.Errorf("%+v: %d of %d searches are off by more than 5 %%", limit, off, searches)
+		}
+	}
+}
+
+// TestSearchEnds has a path that carries nothing, and one that loses something whatever is sent.
+func TestSearchEnds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for name, l := range map[string]pipe{
+		"dead": {capacity: 0, sender: 1e10, r: r}, "lossy": {capacity: 1e10, sender: 1e10, accident: 1, r: r},
+	} {
+		got, probes := drive(l, 0, 1e4)
+		if got != 0 || probes > mostProbes {
+			t.Errorf("%s: found %g after %d probes", name, got, probes)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// turns is a world in which profiles stand one after the other.
+type turns struct {
+	*world
+	stages  [][]string
+	entered []int
+	// broken says what keeps a stage from standing; now is called as one is entered.
+	broken map[int]error
+	now    func(stage int)
+}
+
+func (w *turns) Stages() [][]string { return w.stages }
+
+func (w *turns) Enter(_ context.Context, i int) error {
+	w.entered = append(w.entered, i)
+	if w.now != nil {
+		w.now(i)
+	}
+	return w.broken[i]
+}
+
+func inTurn() *turns {
+	return &turns{world: newWorld("host", "canal", "macvlan"), stages: [][]string{{"host", "host~twin", "canal"}, {"macvlan"}}}
+}
+
+// misplaced returns the finished trials that were measured after those of a later stage.
+func (w *turns) misplaced(c result.Contents) []string {
+	var wrong []string
+	at := 0
+	for _, r := range trials(c) {
+		stage := slices.IndexFunc(w.stages, func(names []string) bool { return slices.Contains(names, r.Profile) })
+		if stage < at {
+			wrong = append(wrong, r.Key())
+		}
+		at = max(at, stage)
+	}
+	return wrong
+}
+
+// TestStages measures each profile while it stands, all repetitions of it, and keeps no agent from one stage to the next.
+func TestStages(t *testing.T) {
+	w, p := inTurn(), testPlan("canal", "macvlan")
+	end, c, events := perform(t, w, p, Options{})
+	if want := len(everyTrial(p)); end.Reason != Complete || end.Failed != 0 || end.Trials != want || len(trials(c)) != want {
+		t.Errorf("%d trials, end %+v, want %d", len(trials(c)), end, want)
+	}
+	if wrong := w.misplaced(c); !slices.Equal(w.entered, []int{0, 1}) || wrong != nil {
+		t.Errorf("entered %v; measured out of turn: %v", w.entered, wrong)
+	}
+	if last := events[len(events)-1]; last.Done != last.Total || last.Total != end.Trials {
+		t.Errorf("the progress ends at %d of %d", last.Done, last.Total)
+	}
+}
+
+// TestStageThatDoesNotStand leaves a failed record of each of its trials, with the reason, and the others are measured.
+func TestStageThatDoesNotStand(t *testing.T) {
+	for broken := range 2 {
+		w, p := inTurn(), testPlan("canal", "macvlan")
+		w.broken = map[int]error{broken: errors.New("the chart cannot be had")}
+		end, c, _ := perform(t, w, p, Options{})
+		failed := 0
+		for _, r := range trials(c) {
+			if slices.Contains(w.stages[broken], r.Profile) != (r.Status == result.Failed) {
+				t.Errorf("%s: %s", r.Key(), r.Status)
+			}
+			if r.Status != result.Failed {
+				continue
+			}
+			failed++
+			if r.Error.Kind != kindNotRaised || !strings.Contains(r.Error.Message, "the chart cannot be had") {
+				t.Errorf("%s: %+v", r.Key(), r.Error)
+			}
+		}
+		if want := len(w.stages[broken]) * len(p.Paths) * len(p.Workloads) * p.Repetitions; failed != want || end.Failed != want || len(trials(c)) != len(everyTrial(p)) {
+			t.Errorf("stage %d: %d failed records, end %+v, want %d", broken, failed, end, want)
+		}
+	}
+}
+
+// TestInterruptedStage ends the run as the stage is entered, and no record says that it failed; resumed, the run goes on
+// with that stage and does not enter the one before.
+func TestInterruptedStage(t *testing.T) {
+	w, p := inTurn(), testPlan("canal", "macvlan")
+	ctx, stop := context.WithCancel(t.Context())
+	w.broken = map[int]error{1: context.Canceled}
+	w.now = func(stage int) {
+		if stage == 1 {
+			stop()
+		}
+	}
+	name := filepath.Join(t.TempDir(), "r.jsonl")
+	out, err := result.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := Run(ctx, w, p, out, Options{})
+	if err := errors.Join(err, out.Close()); err != nil || end.Reason != Interrupted {
+		t.Fatalf("%+v, %v", end, err)
+	}
+	for _, r := range trials(load(t, name)) {
+		if r.Profile == "macvlan" || r.Status != result.OK {
+			t.Errorf("%s: %s", r.Key(), r.Status)
+		}
+	}
+	w.broken, w.now, w.entered = nil, nil, nil
+	res, err := result.OpenResume(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err = Run(t.Context(), w, res.Start.Plan, res.Writer, Options{Resumed: res})
+	if err := errors.Join(err, res.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(trials(load(t, name))); got != len(everyTrial(p)) || !slices.Equal(w.entered, []int{1}) || end.Reason != Complete {
+		t.Errorf("%d trials, entered %v, end %+v", got, w.entered, end)
+	}
+}
+
+func TestPlanOfAStage(t *testing.T) {
+	c := &conductor{plan: testPlan("canal", "macvlan")}
+	for _, want := range [][]string{{"host", "host" + plan.TwinSuffix, "canal"}, {"macvlan"}} {
+		if got := c.planOf(want).Measured(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// A probe of a search measures for a quarter of the plan's window, within bounds, and one that confirms the result for
+// the whole: a queue that fills slowly has to overflow for the loss to be seen. So a search takes four to eight times as
+// long as another trial.
+const (
+	probeShare    = 4
+	shortestProbe = 50 * time.Millisecond
+	longestProbe  = 10 * time.Second
+)
+
+// kindNoThroughput is the failure of a search that found no rate that holds.
+const kindNoThroughput = "no throughput"
+
+// probeSpan is how long one probe takes.
+func (c *conductor) probeSpan(confirming bool) span {
+	window := c.plan.Duration
+	if !confirming {
+		window = min(window/probeShare, longestProbe)
+	}
+	return span{c.plan.Warmup, max(window, shortestProbe)}
+}
+
+// seek searches for the throughput of a path, one short stream after the other, and returns the last of those that
+// confirmed it, with all probes.
+func (c *conductor) seek(ctx context.Context, e ends, j job) (seen, error) {
+	w := j.workload
+	least := fewestDatagrams * 8 * float64(w.MessageSize) / c.probeSpan(false).window.Seconds()
+	s := newSearch(w.Rate, least)
+	var best seen
+	for rate, confirming, ok := s.next(); ok; rate, confirming, ok = s.next() {
+		j.workload, j.span = w.Probe(rate), c.probeSpan(confirming)
+		v, err := c.measure(ctx, e, j)
+		if err != nil {
+			if !silent(err) {
+				return best, err
+			}
+			c.forget(e) // one end may still be in the middle of it
+		}
+		p := outcome.NewProbe(w, rate, v.client, v.server, v.drops)
+		p.Confirming = confirming
+		s.note(p)
+		best.probes = append(best.probes, p)
+		best.windowNs += int64(j.window)
+		if confirming && p.Held {
+			best.client, best.server, best.drops, best.apart = v.client, v.server, v.drops, v.apart
+		}
+	}
+	if !s.found {
+		return best, fmt.Errorf("%s: %w", w, &control.Error{Kind: kindNoThroughput, Message: noThroughput(w, best.probes)})
+	}
+	return best, nil
+}
+
+// silent says whether a stream failed because nothing of it arrived, which a search takes for loss.
+func silent(err error) bool {
+	var said *control.Error
+	return errors.As(err, &said) && said.Kind == control.KindNoTraffic
+}
+
+// noThroughput says why a search came to nothing.
+func noThroughput(w plan.Workload, probes []result.Probe) string {
+	last := probes[len(probes)-1]
+	switch {
+	case last.Held:
+		return fmt.Sprintf("the sender offers less and less: %.4g bit/s were intended last, %.4g left it; is the machine busy with something else?", last.Rate, last.Offered)
+	case last.Where == "":
+		last.Where = "nothing arrived"
+	}
+	return fmt.Sprintf("no rate was found at which at most %s of the datagrams are lost; the last of %d tried was %.4g bit/s: %s",
+		plan.FormatLoss(w.Loss), len(probes), last.Rate, last.Where)
+}

@@ -1,0 +1,291 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+const (
+	// grace is how much longer than its warm-up and window a trial may take before it has failed.
+	grace = 10 * time.Second
+	// rowsFrom is the shortest window that is cut into rows of progress, and rows is how many.
+	rowsFrom = 500 * time.Millisecond
+	rows     = 10
+)
+
+// kindTimeout is the failure of a trial that did not end, kindStalled of one whose path was cut within the window.
+const (
+	kindTimeout = "timeout"
+	kindStalled = "stalled"
+)
+
+// sided is an error of one side.
+type sided struct {
+	side string
+	err  error
+}
+
+func (s *sided) Error() string { return s.side + ": " + s.err.Error() }
+func (s *sided) Unwrap() error { return s.err }
+
+// trial measures once. ok is false if ctx ended before the trial did; then there is no record.
+func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record, ok bool) {
+	e := c.survey.routes[routeOf(t.Case)]
+	begin := time.Now()
+	rec = result.Record{Type: result.TypeTrial, Trial: t, Status: result.OK, Started: begin.UTC()}
+	limit := c.limit(t.Workload)
+	bounded, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	capacity, err := c.capacity(t.Case)
+	if err != nil {
+		rec.Status, rec.Error = result.Failed, &result.Failure{Kind: kindNoCapacity, Message: err.Error()}
+		return rec, true
+	}
+	before := c.full(t.Profile)
+	v, err := c.perform(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.plan.Duration}})
+	rec.WallNs = int64(time.Since(begin))
+	err = overflowed(before, c.full(t.Profile), err)
+	if err != nil {
+		c.forget(e)
+		if ctx.Err() != nil {
+			return rec, false
+		}
+		rec.Status, rec.Error, rec.Probes = result.Failed, failure(err, limit), v.probes
+		return rec, true
+	}
+	_, servers := e.names()
+	for _, name := range servers {
+		c.agents.release(name)
+	}
+	rec.Client, rec.Server, rec.Drops, rec.Probes = v.client, v.server, v.drops, v.probes
+	rec.WindowNs = v.windowNs
+	conditions := c.conditions(t.Path)
+	conditions.Backends, conditions.Capacity = len(servers), capacity
+	conditions.Drops, conditions.Apart = v.drops, v.apart
+	if t.Workload.Kind == plan.Throughput {
+		rec.Metrics, rec.Warnings = outcome.DeriveSearch(t.Workload, rec, conditions)
+	} else {
+		rec.Metrics, rec.Warnings = outcome.Derive(t.Workload, v.client, v.server, conditions)
+	}
+	if len(c.changed) > 0 {
+		rec.Warnings = append(rec.Warnings, result.Warning{ID: ConditionsChanged, Message: strings.Join(c.changed, "; ")})
+	}
+	return rec, true
+}
+
+// forget ends the agents of a path, which a failure may have left in any state.
+func (c *conductor) forget(e ends) {
+	client, servers := e.names()
+	for _, name := range append(servers, client) {
+		c.agents.discard(name)
+	}
+}
+
+// conditions are those of the environment on one path: what stays within a node passes no NIC, and no line rate.
+func (c *conductor) conditions(p plan.Path) outcome.Conditions {
+	x := c.env.Conditions()
+	if p.From != plan.External && (p.Locality == plan.SameNode || p.Locality == plan.Local || p.To == plan.Self) {
+		x.LineRate = 0
+	}
+	return x
+}
+
+// job is what is to be measured between two ends: a case, or a part of one.
+type job struct {
+	plan.Case
+	// workload is what the ends are asked for; the Case's own, but for what was found out since.
+	workload plan.Workload
+	span
+}
+
+// span is how long is measured.
+type span struct{ warmup, window time.Duration }
+
+// seen is what came of a job.
+type seen struct {
+	client, server *sample.Observation
+	// drops are those of the hosts between the ends, nil if they could not be read or do not matter.
+	drops  []sample.Drop
+	probes []result.Probe
+	// windowNs is how long was measured.
+	windowNs int64
+	// apart is true if no server was on the client's machine.
+	apart bool
+}
+
+// apart says whether all servers are on other machines than the client, as far as the agents know theirs.
+func apart(client *control.Client, servers []*control.Client) bool {
+	home := client.Hello().Machine
+	for _, s := range servers {
+		if there := s.Hello().Machine; home == "" || there == "" || there == home {
+			return false
+		}
+	}
+	return true
+}
+
+// limit is how long a trial may take before it has failed.
+func (c *conductor) limit(w plan.Workload) time.Duration {
+	if w.Kind == plan.Throughput {
+		longest := c.probeSpan(true)
+		return mostProbes*(longest.warmup+longest.window) + grace
+	}
+	return c.plan.Warmup + c.plan.Duration + grace
+}
+
+// perform does a job; a search is many.
+func (c *conductor) perform(ctx context.Context, e ends, j job) (seen, error) {
+	if j.workload.Kind == plan.Throughput {
+		return c.seek(ctx, e, j)
+	}
+	return c.measure(ctx, e, j)
+}
+
+// measure runs one workload between two ends. What several servers saw is merged.
+func (c *conductor) measure(ctx context.Context, e ends, j job) (seen, error) {
+	if err := c.putBack(ctx, j); err != nil {
+		return seen{}, err
+	}
+	cl, servers, err := c.prepare(ctx, e, j)
+	if err != nil {
+		return seen{}, err
+	}
+	drops, rolls := c.watch(j), &rolling{env: c.roller(j), job: j, servers: servers}
+	client, server, err := together(ctx, cl, servers, func() { drops.begin(); rolls.begin(ctx) })
+	if why := outcome.Stalled(j.workload, client, server); err == nil && why != "" {
+		err = &control.Error{Kind: kindStalled, Message: why}
+	}
+	err = rolls.end(ctx, err)
+	if rolls.out {
+		c.missing = append(c.missing, rolls.backend())
+	}
+	v := seen{client: client, server: server, drops: drops.end(), apart: apart(cl, servers)}
+	if err == nil {
+		v.windowNs = client.ElapsedNs
+	}
+	return v, err
+}
+
+// prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
+func (c *conductor) prepare(ctx context.Context, e ends, j job) (*control.Client, []*control.Client, error) {
+	ask := control.Prepare{Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window)}
+	if j.window >= rowsFrom {
+		ask.Interval = j.window / rows
+	}
+	name, names := e.names()
+	var servers []*control.Client
+	var port int // of the first, where the client dials what the server chose
+	for i, end := range e.servers {
+		s, err := c.agents.get(ctx, names[i], end)
+		if err != nil {
+			return nil, nil, &sided{control.SideServer, err}
+		}
+		ask.Side, ask.Name = control.SideServer, end.Name
+		ask.Address, ask.Port, ask.CPUs = end.ListenAddress, end.ListenPort, end.CPUs
+		ready, err := s.Prepare(ctx, ask)
+		if err != nil {
+			return nil, nil, &sided{control.SideServer, err}
+		}
+		if i == 0 {
+			port = ready.Port
+		}
+		servers = append(servers, s)
+	}
+	cl, err := c.agents.get(ctx, name, e.client)
+	if err != nil {
+		return nil, nil, &sided{control.SideClient, err}
+	}
+	ask.Side, ask.Name = control.SideClient, ""
+	ask.Address, ask.Port, ask.CPUs = e.servers[0].Address, e.servers[0].Port, e.client.CPUs
+	if ask.Port == 0 {
+		ask.Port = port
+	}
+	if _, err := cl.Prepare(ctx, ask); err != nil {
+		return nil, nil, &sided{control.SideClient, err}
+	}
+	return cl, servers, nil
+}
+
+// together starts the servers, then the client, calls running, and waits for them all. When one fails the others are
+// given up at once; the error is that of the one that failed first.
+func together(ctx context.Context, cl *control.Client, servers []*control.Client, running func()) (client, server *sample.Observation, err error) {
+	for _, s := range servers {
+		if err := s.Start(ctx); err != nil {
+			return nil, nil, &sided{control.SideServer, err}
+		}
+	}
+	if err := cl.Start(ctx); err != nil {
+		return nil, nil, &sided{control.SideClient, err}
+	}
+	running()
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	seen := make([]*sample.Observation, len(servers))
+	var serving sync.WaitGroup
+	for i, s := range servers {
+		serving.Go(func() {
+			var err error
+			if seen[i], err = s.Wait(ctx); err != nil {
+				give(&sided{control.SideServer, err})
+			}
+		})
+	}
+	client, err = cl.Wait(ctx)
+	if err != nil {
+		give(&sided{control.SideClient, err})
+	} else if client.Tool != nil {
+		finish(ctx, servers, give)
+	}
+	serving.Wait()
+	if err != nil || slices.Contains(seen, nil) {
+		return nil, nil, context.Cause(ctx)
+	}
+	return client, sample.Merge(seen), nil
+}
+
+// finish tells the servers that their client has ended: those of a tool do not see it.
+func finish(ctx context.Context, servers []*control.Client, give context.CancelCauseFunc) {
+	for _, s := range servers {
+		if err := s.Finish(ctx); err != nil {
+			give(&sided{control.SideServer, err})
+		}
+	}
+}
+
+// patience is how long one exchange may take before it is an error. TCP repeats a lost segment by itself, which shall
+// be seen as a long round trip; a lost datagram of a closed loop would otherwise be the end of a short window.
+func patience(w plan.Workload, window time.Duration) time.Duration {
+	if w.Protocol == plan.TCP {
+		return 5 * time.Second
+	}
+	return min(max(window/5, 20*time.Millisecond), time.Second)
+}
+
+// failure turns what ended a trial into its record.
+func failure(err error, limit time.Duration) *result.Failure {
+	f := &result.Failure{Kind: "internal", Message: err.Error()}
+	var side *sided
+	if errors.As(err, &side) {
+		f.Side, f.Message = side.side, strings.Replace(f.Message, side.Error(), side.err.Error(), 1)
+	}
+	var said *control.Error
+	switch {
+	case errors.As(err, &said):
+		f.Kind = said.Kind
+		f.Message = strings.Replace(f.Message, said.Error(), said.Message, 1) // the kind is beside it
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Kind, f.Message = kindTimeout, fmt.Sprintf("the trial had not ended after %s", limit)
+	}
+	return f
+}

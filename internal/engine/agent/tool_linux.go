@@ -1,0 +1,315 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/engine/load"
+	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/kernel/child"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+const (
+	// overtime is how much longer than its life a tool may run before it is killed.
+	overtime = 5 * time.Second
+	// comingUp is how long the server of a tool may take to listen, and looking how often that is looked at.
+	comingUp = 5 * time.Second
+	looking  = 5 * time.Millisecond
+	// margin is how much of the window of a tool lies before and after that of our server: the client takes a moment to
+	// start, and ends by its own clock.
+	margin = 100 * time.Millisecond
+)
+
+// side is one side of a trial, of our engine or of a tool.
+type side interface {
+	// Port is where a server listens.
+	Port() int
+	// Run measures once. edge is called at the edges of what CPU time is counted of.
+	Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error)
+	Close() error
+}
+
+// openSide makes the side that p asks for ready to start. finished is closed when the other side has ended.
+func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) (side, error) {
+	if p.Workload.Tool == "" {
+		return prepareOwn(ctx, p)
+	}
+	a := drive.Ask{Workload: p.Workload, Address: p.Address, Port: p.Port, Window: p.Window, Warmup: p.Warmup}
+	if p.Side == control.SideServer && drive.Server(a) == nil {
+		return prepareOwn(ctx, hostFor(p))
+	}
+	g := &guest{ask: a, cpus: p.CPUs, finished: finished}
+	if p.Side == control.SideServer {
+		return g, g.serve(ctx)
+	}
+	g.argv = drive.Client(a)
+	return g, g.find(ctx)
+}
+
+func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
+	l, err := load.Prepare(ctx, load.Options{
+		Side: p.Side, Workload: p.Workload, Address: p.Address, Port: p.Port, CPUs: p.CPUs,
+		Warmup: p.Warmup, Window: p.Window, Interval: p.Interval, Timeout: p.Timeout, Name: p.Name,
+	})
+	if err != nil {
+		return nil, err // a nil *load.Trial would not be a nil side
+	}
+	return l, nil
+}
+
+// hostFor is what our server is asked for when its client is a tool: its window lies within that of the client.
+func hostFor(p control.Prepare) control.Prepare {
+	window, _ := p.Workload.Measured(p.Window, p.Warmup)
+	p.Warmup, p.Window = min(margin, window/4), window-2*min(margin, window/4)
+	p.Workload.Tool, p.Workload.Rate, p.Workload.Arrival = "", 0, ""
+	p.Workload = p.Workload.Normalize()
+	return p
+}
+
+// versions remembers what tools call their versions, by path: it takes a process to ask.
+var versions sync.Map
+
+// guest is a side that is a tool.
+type guest struct {
+	ask  drive.Ask
+	cpus []int
+	// argv is the command line, with the path of the program once it is found.
+	argv    []string
+	version string
+	// server is the process of a server, finished is closed when its client has ended.
+	server   *child.Process
+	finished <-chan struct{}
+}
+
+// find looks for the program.
+func (g *guest) find(ctx context.Context) error {
+	path, err := drive.Find(g.ask.Workload.Tool, g.argv[0])
+	if err != nil {
+		return err
+	}
+	said, ok := versions.Load(path)
+	if !ok {
+		said = drive.Version(ctx, g.ask.Workload, path)
+		versions.Store(path, said)
+	}
+	g.version, _ = said.(string)
+	g.argv[0] = path
+	return nil
+}
+
+// start starts the program.
+func (g *guest) start() (*child.Process, error) {
+	p, err := child.Start(child.Options{Argv: g.argv, Env: drive.Environment, CPUs: g.cpus, Limit: drive.MaxOutput})
+	if err != nil {
+		return nil, drive.Errorf(drive.KindStart, g.ask.Workload.Tool, "%v", err)
+	}
+	return p, nil
+}
+
+// serve starts a server and waits until it listens.
+func (g *guest) serve(ctx context.Context) error {
+	tool := g.ask.Workload.Tool
+	if g.ask.Port == 0 {
+		port, err := freePort()
+		if err != nil {
+			return drive.Errorf(drive.KindStart, tool, "%v", err)
+		}
+		g.ask.Port = port
+	}
+	g.argv = drive.Server(g.ask)
+	if err := g.find(ctx); err != nil {
+		return err
+	}
+	var err error
+	if g.server, err = g.start(); err != nil {
+		return err
+	}
+	if err := g.listening(ctx); err != nil {
+		g.server.Kill()
+		return err
+	}
+	return nil
+}
+
+// listening waits until the server listens.
+func (g *guest) listening(ctx context.Context) error {
+	tool, transport := g.ask.Workload.Tool, "tcp"
+	if tool == plan.Sockperf && g.ask.Workload.Protocol == plan.UDP {
+		transport = "udp"
+	}
+	ctx, stop := context.WithTimeout(ctx, comingUp)
+	defer stop()
+	look := time.NewTicker(looking)
+	defer look.Stop()
+	for {
+		if up, err := proc.Listening(transport, g.ask.Port); err != nil {
+			return drive.Errorf(drive.KindStart, tool, "see whether it listens: %v", err)
+		} else if up {
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-g.server.Ended():
+			return drive.Errorf(drive.KindStart, tool, "its server ended before it listened at port %d (%s)%s", g.ask.Port, ending(g.server), g.said(g.server))
+		case <-ctx.Done():
+			return drive.Errorf(drive.KindStart, tool, "its server did not listen at port %d within %s%s", g.ask.Port, comingUp, g.said(g.server))
+		}
+	}
+}
+
+func (g *guest) said(p *child.Process) string {
+	return drive.Said(drive.Output{Stdout: p.Stdout(), Stderr: p.Stderr()})
+}
+
+// ending says how a process ended.
+func ending(p *child.Process) string {
+	if err := p.Err(); err != nil {
+		return err.Error()
+	}
+	return "exit status 0"
+}
+
+// freePort finds a port that nobody listens at.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close() // nothing was written to it
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func (g *guest) Port() int { return g.ask.Port }
+
+// Run lets the tool do its work.
+func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
+	if g.server != nil {
+		return g.host(ctx, edge)
+	}
+	edge(false)
+	p, err := g.start()
+	if err != nil {
+		return nil, err
+	}
+	life := drive.Life(g.ask)
+	if err := g.await(ctx, p, life+overtime); err != nil {
+		return nil, err
+	}
+	edge(true)
+	cpu, err := p.CPU()
+	if err != nil {
+		return nil, err
+	}
+	if p.Err() == child.ErrTooMuch {
+		return nil, drive.Errorf(drive.KindOutput, g.ask.Workload.Tool, "it wrote more than %d MiB", drive.MaxOutput>>20)
+	}
+	out, err := drive.Read(g.ask, drive.Output{Stdout: p.Stdout(), Stderr: p.Stderr(), Exit: p.Err()})
+	if err != nil {
+		return nil, err
+	}
+	return g.observe(out, cpu), nil
+}
+
+// await waits for the end of a process; one that takes longer than limit is killed.
+func (g *guest) await(ctx context.Context, p *child.Process, limit time.Duration) error {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-p.Ended():
+		return nil
+	case <-ctx.Done():
+		p.Kill()
+		<-p.Ended()
+		return ctx.Err()
+	case <-late.C:
+		p.Kill()
+		<-p.Ended()
+		return drive.Errorf(drive.KindTimeout, g.ask.Workload.Tool, "it had not ended after %s%s", limit, g.said(p))
+	}
+}
+
+// observe puts what a client said into an observation.
+func (g *guest) observe(out drive.Outcome, cpu int64) *sample.Observation {
+	o := &sample.Observation{}
+	if out.Series != nil {
+		*o = *out.Series
+	}
+	o.Side, o.ElapsedNs = control.SideClient, int64(out.Window)
+	o.CPU = sample.CPUTime{ThreadsNs: cpu, ProcessNs: cpu}
+	o.Tool = g.tool()
+	if out.Version != "" {
+		o.Tool.Version = out.Version
+	}
+	o.Tool.Metrics, o.Tool.Work, o.Tool.Notes = out.Metrics, out.Work, out.Notes
+	if limits := drive.Limits(g.ask); limits != "" {
+		o.Tool.Notes = append(o.Tool.Notes, sample.Note{ID: drive.NoteLimits, Message: limits})
+	}
+	return o
+}
+
+func (g *guest) tool() *sample.Tool {
+	return &sample.Tool{Name: g.ask.Workload.Tool, Version: g.version, Command: g.argv}
+}
+
+// host waits while the server serves. One that does not end with its client is looked at when the client has ended.
+func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
+	edge(false)
+	begin := time.Now()
+	before, err := g.server.CPU()
+	if err != nil {
+		return nil, err
+	}
+	tool, life := g.ask.Workload.Tool, drive.Life(g.ask)
+	if drive.EndsItself(tool) {
+		if err := g.await(ctx, g.server, life+overtime); err != nil {
+			return nil, err
+		}
+	} else if err := g.outlast(ctx, life+2*overtime); err != nil {
+		return nil, err
+	}
+	edge(true)
+	after, err := g.server.CPU()
+	if err != nil {
+		return nil, err
+	}
+	if drive.EndsItself(tool) && g.server.Err() != nil {
+		return nil, drive.Errorf(drive.KindExit, tool, "its server: %v%s", g.server.Err(), g.said(g.server))
+	}
+	cpu := max(after-before, 0)
+	return &sample.Observation{
+		Side: control.SideServer, ElapsedNs: int64(time.Since(begin)), CPU: sample.CPUTime{ThreadsNs: cpu, ProcessNs: cpu}, Tool: g.tool(),
+	}, nil
+}
+
+// outlast waits until the client has ended, before which the server must not end.
+func (g *guest) outlast(ctx context.Context, limit time.Duration) error {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	tool := g.ask.Workload.Tool
+	select {
+	case <-g.finished:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
+		return drive.Errorf(drive.KindTimeout, tool, "its client had not ended after %s", limit)
+	case <-g.server.Ended():
+		return drive.Errorf(drive.KindExit, tool, "its server ended in mid-trial (%s)%s", ending(g.server), g.said(g.server))
+	}
+}
+
+// Close ends the server.
+func (g *guest) Close() error {
+	if g.server != nil {
+		g.server.Kill()
+		<-g.server.Ended()
+	}
+	return nil
+}

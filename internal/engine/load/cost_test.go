@@ -1,0 +1,297 @@
+package load
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// TestNoAllocationPerOperation counts the allocations of the client's whole process, Run included, between the edges of
+// the window: a handful, and not one per operation. The server is a process, because the counting stops the world, in
+// which a server would not answer.
+func TestNoAllocationPerOperation(t *testing.T) {
+	for _, w := range everyWorkload {
+		t.Run(w.String(), func(t *testing.T) {
+			o := options(w)
+			o.Interval, o.Side = 0, control.SideServer
+			o.Window *= 2
+			p := sideProcess(t, o)
+			o.Window /= 2
+			o.Port = p.port
+			c := prepare(t, control.SideClient, o)
+			p.run(t)
+			n, operations := allocations(t, c)
+			t.Logf("%d allocations in %d operations", n, operations)
+			// What is left is Run's and the runtime's own: maps of TCP_INFO, a new thread.
+			if limit := max(200, operations/50); n > limit {
+				t.Errorf("%d allocations in %d operations", n, operations)
+			}
+		})
+	}
+}
+
+// TestServersDoNotAllocate is the same for the server.
+func TestServersDoNotAllocate(t *testing.T) {
+	for _, w := range everyWorkload {
+		if w.Kind == plan.Ping {
+			continue
+		}
+		t.Run(w.String(), func(t *testing.T) {
+			needNamespace(t)
+			o := options(w)
+			o.Interval = 0
+			s := prepare(t, control.SideServer, o)
+			o.Side, o.Port = control.SideClient, s.Port()
+			o.Window *= 2
+			p := sideProcess(t, o)
+			p.run(t)
+			n, operations := allocations(t, s)
+			t.Logf("%d allocations in %d operations", n, operations)
+			if limit := max(200, operations/50); n > limit {
+				t.Errorf("%d allocations in %d operations", n, operations)
+			}
+		})
+	}
+}
+
+// allocations runs a trial and counts what the process allocates in its window.
+func allocations(t *testing.T, trial *Trial) (allocations, operations uint64) {
+	t.Helper()
+	var before, after runtime.MemStats
+	got, err := trial.Run(t.Context(), func(end bool) {
+		if end {
+			runtime.ReadMemStats(&after)
+		} else {
+			runtime.ReadMemStats(&before)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.NumGC != before.NumGC {
+		t.Error("the collector ran in the window")
+	}
+	return after.Mallocs - before.Mallocs, got.Operations
+}
+
+// TestNothingLeaks: after fifty trials of all kinds there are no more descriptors, threads or goroutines than before,
+// and the runtime has its settings back.
+func TestNothingLeaks(t *testing.T) {
+	needNamespace(t)
+	o := options(plan.Workload{})
+	o.Warmup, o.Window, o.Interval = 0, 10*time.Millisecond, 0
+	round := func(w plan.Workload) {
+		o.Workload = w
+		s, c := pair(t, o)
+		results := []<-chan result{start(t.Context(), s), start(t.Context(), c)}
+		for _, r := range results {
+			wait(t, r, 1)
+		}
+		for _, side := range []*Trial{c, s} {
+			if err := side.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 2 {
+		for _, w := range everyWorkload {
+			round(w)
+		}
+	}
+	fds, threads, goroutines := census(t)
+	for i := range 50 {
+		round(everyWorkload[i%len(everyWorkload)])
+	}
+	// A thread that has left its goroutine takes a moment to be gone, and the runtime keeps a few idle ones of its own:
+	// how many there were at once at most. A leak of one per trial would be fifty.
+	var fdsAfter, threadsAfter, goroutinesAfter int
+	for range 100 {
+		fdsAfter, threadsAfter, goroutinesAfter = census(t)
+		if threadsAfter <= threads+8 && goroutinesAfter <= goroutines {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if fdsAfter > fds || threadsAfter > threads+8 || goroutinesAfter > goroutines {
+		t.Errorf("descriptors %d -> %d, threads %d -> %d, goroutines %d -> %d",
+			fds, fdsAfter, threads, threadsAfter, goroutines, goroutinesAfter)
+	}
+}
+
+func census(t *testing.T) (fds, threads, goroutines int) {
+	t.Helper()
+	return entries(t, "/proc/self/fd"), entries(t, "/proc/self/task"), runtime.NumGoroutine()
+}
+
+func entries(t *testing.T, dir string) int {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	must(t, err)
+	return len(list)
+}
+
+func TestRuntimeIsGivenBack(t *testing.T) {
+	processors := runtime.GOMAXPROCS(0)
+	collector := debug.SetGCPercent(123)
+	defer debug.SetGCPercent(collector)
+	hush(10)
+	hush(20)
+	if got := runtime.GOMAXPROCS(0); got < 30+spare {
+		t.Errorf("%d processors for 30 threads", got)
+	}
+	unhush(10)
+	if got := debug.SetGCPercent(-1); got != -1 {
+		t.Errorf("the collector is back at %d with a trial under way", got)
+	}
+	unhush(20)
+	if got := runtime.GOMAXPROCS(0); got != processors {
+		t.Errorf("%d processors, were %d", got, processors)
+	}
+	if got := debug.SetGCPercent(123); got != 123 {
+		t.Errorf("the collector is at %d, was 123", got)
+	}
+}
+
+// TestThreadsArePinned reads the affinity of the load threads from /proc.
+func TestThreadsArePinned(t *testing.T) {
+	needNamespace(t)
+	o := options(plan.Workload{Kind: plan.RR, Flows: 3})
+	o.CPUs = []int{runtime.NumCPU() - 1}
+	before := pinnedThreads(t, o.CPUs[0])
+	s, c := pair(t, o)
+	if got := pinnedThreads(t, o.CPUs[0]) - before; got != 6 {
+		t.Errorf("%d threads are pinned to CPU %d, want 6", got, o.CPUs[0])
+	}
+	for _, r := range []<-chan result{start(t.Context(), s), start(t.Context(), c)} {
+		if got := wait(t, r, 1)[0]; got.err != nil {
+			t.Error(got.err)
+		}
+	}
+	o.Side, o.CPUs = control.SideServer, []int{1023}
+	o.Workload = plan.Workload{Kind: plan.CRR}
+	if _, err := Prepare(t.Context(), o); err == nil {
+		t.Error("a CPU that is not there can be pinned to")
+	}
+}
+
+func pinnedThreads(t *testing.T, cpu int) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/self/task/*/status")
+	must(t, err)
+	n := 0
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err == nil && strings.Contains(string(b), "Cpus_allowed_list:\t"+strconv.Itoa(cpu)+"\n") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestSystemCallsPerTransaction runs one side under strace: a transaction of rr is two system calls at either side, one
+// of crr five at the client and four at the server, and nothing else grows with the number of transactions.
+func TestSystemCallsPerTransaction(t *testing.T) {
+	needNamespace(t)
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skipf("needs strace: %v", err)
+	}
+	for _, c := range []struct {
+		workload plan.Workload
+		side     string
+		calls    []string
+	}{
+		{plan.Workload{Kind: plan.RR}, control.SideClient, []string{"sendto", "recvfrom"}},
+		{plan.Workload{Kind: plan.RR}, control.SideServer, []string{"sendto", "recvfrom"}},
+		{plan.Workload{Kind: plan.RR, Protocol: plan.UDP}, control.SideClient, []string{"sendto", "recvfrom"}},
+		{plan.Workload{Kind: plan.CRR}, control.SideClient, []string{"socket", "connect", "sendto", "recvfrom", "close"}},
+		{plan.Workload{Kind: plan.CRR, RequestSize: 1024, ResponseSize: 1024}, control.SideServer, []string{"accept4", "recvfrom", "sendto", "close"}},
+	} {
+		t.Run(c.workload.String()+" "+c.side, func(t *testing.T) {
+			o := options(c.workload)
+			o.Warmup, o.Window, o.Interval = 0, 300*time.Millisecond, 0
+			operations, calls := traced(t, o, c.side)
+			for operations < 1000 && o.Window < 5*time.Second {
+				o.Window *= 3 // what happens once must not look like what happens each time
+				operations, calls = traced(t, o, c.side)
+			}
+			for name, n := range calls {
+				// The runtime's monitor thread sleeps by the clock, not by the transaction.
+				if n > operations/2 && !slices.Contains(c.calls, name) && name != "nanosleep" {
+					t.Errorf("%s was called %d times in %d transactions", name, n, operations)
+				}
+			}
+			for _, name := range c.calls {
+				// Setting up and the operations around the edges add a few.
+				if n := calls[name]; n < operations || n > operations+operations/20+60 {
+					t.Errorf("%s was called %d times in %d transactions", name, n, operations)
+				}
+			}
+			t.Logf("%d transactions, calls %v", operations, calls)
+		})
+	}
+}
+
+// traced returns how many operations the traced side completed and how often it made each system call.
+func traced(t *testing.T, o Options, side string) (uint64, map[string]uint64) {
+	t.Helper()
+	table := filepath.Join(t.TempDir(), "calls")
+	strace := []string{"strace", "-f", "-c", "-U", "calls,name", "-o", table}
+	var p *process
+	var other *Trial
+	o.Side = side
+	if side == control.SideServer {
+		p = sideProcess(t, o, strace...)
+		o.Port = p.port
+		other = prepare(t, control.SideClient, o)
+	} else {
+		o.Window *= 3 // the server's window must cover a slow client's
+		other = prepare(t, control.SideServer, o)
+		o.Window /= 3
+		o.Port = other.Port()
+		p = sideProcess(t, o, strace...)
+	}
+	p.run(t)
+	done := start(t.Context(), other)
+	got := p.read(t)
+	if got.Observation == nil {
+		t.Fatalf("the traced side failed: %s", got.Kind)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, done, 1)
+	p.end(t)
+	return got.Observation.Operations, callTable(t, table)
+}
+
+func callTable(t *testing.T, file string) map[string]uint64 {
+	t.Helper()
+	f, err := os.Open(file)
+	must(t, err)
+	defer f.Close()
+	calls := map[string]uint64{}
+	for s := bufio.NewScanner(f); s.Scan(); {
+		fields := strings.Fields(s.Text())
+		if len(fields) < 2 || fields[1] == "total" {
+			continue
+		}
+		if n, err := strconv.ParseUint(fields[0], 10, 64); err == nil {
+			calls[fields[1]] = n
+		}
+	}
+	if len(calls) == 0 {
+		t.Fatal("strace wrote no table")
+	}
+	return calls
+}

@@ -1,0 +1,224 @@
+package load
+
+import (
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// Connect, request, response, close: five system calls per transaction at the client (socket, connect, send, recv,
+// close) and four at the server (accept4, recv, send, close). The local port is the kernel's choice.
+//
+// A connection that the client closes in the ordinary way may stay in TIME_WAIT for a minute and use up ports and
+// conntrack entries. The usual remedy, SO_LINGER, is a sixth call. Instead the client only peeks at the response:
+// closing a socket with unread data makes the kernel send a reset, which clears the connection at both ends at once.
+// Peeking does not open the receive window, so of a response above peekSize all but the end is consumed first, by one
+// more call. With Close "fin" the response is consumed and the connection closed normally.
+//
+// The server's listeners share one port (SO_REUSEPORT), one for each thread. Congestion control is set on the server's
+// sockets, which inherit it from the listener; the client's have the system's default, as setting it would be another
+// call.
+//
+// A connection has no socket timeouts, which would be more calls; the thread's pulse interrupts what blocks, and the
+// thread gives up an exchange that takes longer than the trial's timeout.
+const peekSize = 16 << 10
+
+// connector is the client.
+type connector struct {
+	to                sock.Addr
+	request, response []byte
+	peek              bool
+}
+
+func openConnector(w *worker) error {
+	o := w.trial.o.Workload
+	w.flow = &connector{
+		to: w.trial.target(), request: filled(o.RequestSize), response: make([]byte, o.ResponseSize), peek: o.Close != "fin",
+	}
+	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	w.hist.rtt, w.hist.connect = sample.NewHistogram(), sample.NewHistogram()
+	return nil
+}
+
+func (c *connector) step(w *worker) bool {
+	w.last = w.trial.now()
+	kind := syscall.SOCK_STREAM
+	if w.spin {
+		kind |= sock.NonBlocking
+	}
+	fd, e := sock.Socket(c.to.Family(), kind, 0)
+	if e != 0 {
+		w.fail(classify(e))
+		w.rest()
+		return true
+	}
+	connected, ended, e := c.exchange(w, fd)
+	sock.Close(fd)
+	switch {
+	case e == syscall.ECANCELED:
+		// Cut short because the trial is over.
+	case e != 0:
+		w.fail(classify(e))
+		w.rest()
+	default:
+		if w.phase == window {
+			w.hist.connect.Record(connected - w.last)
+		}
+		w.done(ended)
+	}
+	return true
+}
+
+// exchange connects and makes one transaction; it returns when the connection stood and when the response was there.
+func (c *connector) exchange(w *worker, fd int) (connected, ended int64, e syscall.Errno) {
+	for e = sock.Connect(fd, &c.to); e != 0 && e != syscall.EISCONN; e = sock.Connect(fd, &c.to) {
+		if e = w.again(e); e != 0 {
+			return 0, 0, e
+		}
+	}
+	connected = w.trial.now()
+	for rest := c.request; len(rest) > 0; {
+		n, e := sock.Send(fd, rest, 0)
+		if e = w.again(e); e != 0 {
+			return 0, 0, e
+		}
+		rest = rest[max(n, 0):]
+	}
+	if e := c.receive(w, fd); e != 0 {
+		return 0, 0, e
+	}
+	return connected, w.trial.now(), 0
+}
+
+// again returns 0 if a call of an exchange that began at last was interrupted and should be repeated, and otherwise why
+// not: the call's own failure, ETIMEDOUT, or ECANCELED when the trial is over.
+func (w *worker) again(e syscall.Errno) syscall.Errno {
+	switch {
+	case e == 0:
+		return 0
+	case w.spin && (e == syscall.EINPROGRESS || e == syscall.EALREADY || e == syscall.EAGAIN):
+		thread.Yield()
+	case e != syscall.EINTR && e != syscall.EALREADY:
+		return e
+	}
+	switch {
+	case w.trial.now()-w.last > int64(w.trial.o.Timeout):
+		return syscall.ETIMEDOUT
+	case w.trial.stopping(w.leaveAt):
+		return syscall.ECANCELED
+	}
+	return 0
+}
+
+// receive takes the response and leaves its end unread if the connection is to be reset.
+func (c *connector) receive(w *worker, fd int) syscall.Errno {
+	for rest := c.response; ; {
+		flags, part := sock.WaitAll, rest
+		if c.peek && len(rest) > peekSize {
+			part = rest[:len(rest)-peekSize]
+		} else if c.peek {
+			flags |= sock.Peek
+		}
+		n, e := w.recv(fd, part, flags)
+		switch {
+		case e != 0:
+			if e = w.again(e); e != 0 {
+				return e
+			}
+		case n == len(rest):
+			return 0
+		case n == 0:
+			return syscall.EPIPE
+		case flags&sock.Peek == 0:
+			rest = rest[n:]
+		default:
+			// The pulse, or the end of the connection, cut the peek short. Taking what is there for good tells which.
+			if n, e = sock.Recv(fd, part[:n], 0); e == 0 {
+				rest = rest[n:]
+			}
+		}
+	}
+}
+
+// acceptor is the server.
+type acceptor struct{ request, response []byte }
+
+func openAcceptor(w *worker) error {
+	o := w.trial.o.Workload
+	w.flow = &acceptor{request: make([]byte, o.RequestSize), response: filled(o.ResponseSize)}
+	if w.spin {
+		if err := sock.SetNonBlocking(w.fd); err != nil {
+			return err
+		}
+	}
+	w.each = size{sent: uint64(o.ResponseSize), received: uint64(o.RequestSize)}
+	return nil
+}
+
+func (a *acceptor) step(w *worker) bool {
+	fd, e := sock.Accept(w.fd)
+	switch {
+	case e == syscall.EAGAIN || e == syscall.EINTR:
+		if w.spin {
+			thread.Yield()
+		}
+		return true
+	case e != 0:
+		if w.trial.stopping(stop) {
+			return false // Close has shut the listener down
+		}
+		w.fail(classify(e))
+		w.rest()
+		return true
+	}
+	e = a.serve(w, fd)
+	sock.Close(fd)
+	switch {
+	case e == 0:
+		w.count.operations.Add(1)
+	case w.trial.stopping(after) || classify(e) == reset && w.trial.ending():
+		// The client has left, and took the connections with it that were under way.
+	default:
+		w.fail(classify(e))
+	}
+	return true
+}
+
+// serve answers one request.
+func (a *acceptor) serve(w *worker, fd int) syscall.Errno {
+	w.last = 0
+	for rest := a.request; len(rest) > 0; {
+		n, e := w.recv(fd, rest, sock.WaitAll)
+		switch {
+		case e != 0:
+			if e = a.patience(w, e); e != 0 {
+				return e
+			}
+		case n == 0:
+			return syscall.ECONNRESET
+		default:
+			rest = rest[n:]
+		}
+	}
+	for rest := a.response; len(rest) > 0; {
+		n, e := sock.Send(fd, rest, 0)
+		if e != 0 {
+			if e = a.patience(w, e); e != 0 {
+				return e
+			}
+			continue
+		}
+		rest = rest[n:]
+	}
+	return 0
+}
+
+// patience is again for the server, which reads no clock until it has been interrupted once.
+func (a *acceptor) patience(w *worker, e syscall.Errno) syscall.Errno {
+	if w.last == 0 {
+		w.last = w.trial.now()
+	}
+	return w.again(e)
+}

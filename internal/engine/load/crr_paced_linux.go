@@ -1,0 +1,229 @@
+package load
+
+import (
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// pacedConnector is the client of crr that sends by a schedule: many connections of one thread, watched by an epoll
+// instance. It takes one or two system calls more for a transaction than a closed loop, for the watching. Connections end
+// as in crr_linux.go.
+type pacedConnector struct {
+	pace
+	poll    *sock.Poll
+	to      sock.Addr
+	message []byte
+	buffer  []byte
+	size    int // of a response
+	peek    bool
+	calls   []call
+	free    []uint32 // calls that are not under way
+	looked  int64    // when the calls were last looked through
+}
+
+// call is one transaction with its connection, or the place of one.
+type call struct {
+	fd         int    // -1 if none is under way
+	unsent     []byte // of the request
+	got        int    // of the response
+	due, began int64
+	connected  int64 // when the connection stood, 0 before
+}
+
+// callsLeast and callsMost bound the connections of a thread that may stand at the same time.
+const callsLeast, callsMost = plan.SaturationDepth, 1024
+
+func openPacedConnector(w *worker) error {
+	o := w.trial.o.Workload
+	limit, err := sock.Descriptors()
+	if err != nil {
+		return err
+	}
+	poll, err := sock.OpenPoll(pollBatch)
+	if err != nil {
+		return err
+	}
+	n := max(callsLeast, min(callsMost, int(min(limit, 1<<20)-spareSockets)/o.Flows))
+	c := &pacedConnector{
+		poll: poll, to: w.trial.target(), message: filled(o.RequestSize), size: o.ResponseSize, peek: o.Close != "fin",
+		buffer: make([]byte, responsesAtOnce), calls: make([]call, n), free: make([]uint32, n), looked: longAgo,
+	}
+	for i := range c.calls {
+		c.calls[i].fd, c.free[i] = -1, uint32(n-1-i)
+	}
+	c.pace.open(w)
+	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	w.hist.rtt, w.hist.connect = sample.NewHistogram(), sample.NewHistogram()
+	w.flow = c
+	return nil
+}
+
+func (c *pacedConnector) underWay() int { return len(c.calls) - len(c.free) }
+
+func (c *pacedConnector) step(w *worker) bool {
+	c.send(w)
+	if c.underWay() > 0 {
+		n, e := c.poll.Wait(0)
+		if e != 0 && e != syscall.EINTR {
+			return w.die(classify(e))
+		}
+		for i := range n {
+			_, tag := c.poll.Report(i)
+			c.proceed(w, tag)
+		}
+		if n > 0 {
+			return true
+		}
+		c.expire(w)
+	}
+	c.rest(w, c.poll.Descriptor(), sock.Input, c.underWay())
+	return true
+}
+
+// send begins what is due.
+func (c *pacedConnector) send(w *worker) {
+	for range sendsAtOnce {
+		now := w.trial.now()
+		due, ok := c.due(now, c.underWay())
+		if !ok {
+			return
+		}
+		if len(c.free) == 0 {
+			c.stalled = true
+			return
+		}
+		c.take(w, due, now)
+		tag := c.free[len(c.free)-1]
+		c.free = c.free[:len(c.free)-1]
+		c.calls[tag] = call{fd: -1, unsent: c.message, due: due, began: now}
+		c.connect(w, tag)
+	}
+}
+
+// connect begins a call. Over a short path the connection stands at once, and the request goes out before anybody waits.
+func (c *pacedConnector) connect(w *worker, tag uint32) {
+	fd, e := sock.Socket(c.to.Family(), syscall.SOCK_STREAM|sock.NonBlocking, 0)
+	if e != 0 {
+		c.lose(w, tag, e)
+		return
+	}
+	c.calls[tag].fd = fd
+	if e := sock.Connect(fd, &c.to); e != 0 && e != syscall.EINPROGRESS {
+		c.lose(w, tag, e)
+		return
+	}
+	if e := c.poll.Add(fd, arrivals|sock.Writable, tag); e != 0 {
+		c.lose(w, tag, e)
+		return
+	}
+	c.proceed(w, tag)
+}
+
+// proceed does what can be done of a call.
+func (c *pacedConnector) proceed(w *worker, tag uint32) {
+	l := &c.calls[tag]
+	if l.fd < 0 {
+		return // a report of what ended while the ones before it were read
+	}
+	for len(l.unsent) > 0 {
+		n, e := sock.Send(l.fd, l.unsent, 0)
+		switch {
+		case e == syscall.EAGAIN:
+			return // of the connect, or of a send queue that is full
+		case e == syscall.EINTR:
+			continue
+		case e != 0:
+			c.lose(w, tag, e)
+			return
+		}
+		if l.connected == 0 {
+			l.connected = w.trial.now()
+		}
+		l.unsent = l.unsent[n:]
+	}
+	switch e := c.receive(l); e {
+	case 0:
+		if w.phase == window {
+			w.hist.connect.Record(l.connected - l.began)
+		}
+		w.complete(l.due, w.trial.now())
+		c.end(tag)
+	case syscall.EAGAIN:
+	default:
+		c.lose(w, tag, e)
+	}
+}
+
+// receive takes what has come: 0 when the response is whole, EAGAIN when more is to come.
+func (c *pacedConnector) receive(l *call) syscall.Errno {
+	for {
+		left, flags := c.size-l.got, 0
+		part := c.buffer[:min(left, len(c.buffer))]
+		if c.peek && len(part) == left {
+			flags = sock.Peek // the end stays unread, so that closing resets
+		}
+		n, e := sock.Recv(l.fd, part, flags)
+		switch {
+		case e == syscall.EINTR:
+			continue
+		case e != 0:
+			return e
+		case n == 0:
+			return syscall.EPIPE
+		case n == left:
+			return 0
+		}
+		if flags != 0 {
+			// It was not the end. What was peeked at is there.
+			if n, e = sock.Recv(l.fd, part[:n], 0); e != 0 {
+				return e
+			}
+		}
+		l.got += n
+	}
+}
+
+// end frees the place of a call.
+func (c *pacedConnector) end(tag uint32) {
+	l := &c.calls[tag]
+	if l.fd >= 0 {
+		sock.Close(l.fd)
+		l.fd = -1
+	}
+	c.free = append(c.free, tag) // has room for all
+}
+
+// lose gives a call up and counts why.
+func (c *pacedConnector) lose(w *worker, tag uint32, e syscall.Errno) {
+	w.fail(classify(e))
+	c.end(tag)
+	if c.lag == nil {
+		w.rest() // a closed loop would begin the next at once
+	}
+}
+
+// expire gives up what has waited too long.
+func (c *pacedConnector) expire(w *worker) {
+	now := w.trial.now()
+	if now-c.looked < int64(tick) {
+		return
+	}
+	c.looked = now
+	for tag := range c.calls {
+		if l := &c.calls[tag]; l.fd >= 0 && now-l.began > int64(w.trial.o.Timeout) {
+			c.lose(w, uint32(tag), syscall.ETIMEDOUT)
+		}
+	}
+}
+
+func (c *pacedConnector) close() {
+	for tag := range c.calls {
+		if fd := c.calls[tag].fd; fd >= 0 {
+			sock.Close(fd)
+		}
+	}
+	c.poll.Close()
+}

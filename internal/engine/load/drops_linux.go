@@ -1,0 +1,51 @@
+package load
+
+import (
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// drops reads how many datagrams each receiving socket has turned away; nil for whoever does not count datagrams.
+func (t *Trial) drops() map[*worker]uint32 {
+	if !t.straggles() {
+		return nil
+	}
+	all := map[*worker]uint32{}
+	for _, w := range t.crew() {
+		// A kernel before 4.12 does not say; the sum is then absent.
+		if m, err := sock.MemoryOf(w.fd); err == nil {
+			all[w] = m.Drops
+		}
+	}
+	return all
+}
+
+// buffersOf returns the buffers of the first flow of a stream; nil for others, and where the kernel does not say.
+func (t *Trial) buffersOf(crew []*worker) *sample.Buffers {
+	if t.o.Workload.Kind != plan.Stream || len(crew) == 0 {
+		return nil
+	}
+	m, err := sock.MemoryOf(crew[0].fd)
+	if err != nil {
+		return nil
+	}
+	return &sample.Buffers{ReceiveBytes: uint64(m.ReceiveBuffer), SendBytes: uint64(m.SendBuffer)}
+}
+
+// sumDrops adds up what the sockets that were there at both edges turned away.
+func sumDrops(d *sample.Datagrams, begin, end map[*worker]uint32) {
+	if d == nil {
+		return
+	}
+	for w, after := range end {
+		before, ok := begin[w]
+		if !ok {
+			continue
+		}
+		if d.SocketDrops == nil {
+			d.SocketDrops = new(uint64)
+		}
+		*d.SocketDrops += uint64(after - before) // wraps as the counter does
+	}
+}

@@ -1,0 +1,297 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Options of one side of one trial.
+type Options struct {
+	// Side is wire.SideClient or wire.SideServer.
+	Side string
+	// Workload is normalized here.
+	Workload plan.Workload
+	// Address is what the client dials, or what the server binds to ("" is any); without port.
+	Address string
+	// Port is what the client dials or the server binds to (0 lets the kernel choose).
+	Port int
+	// CPUs pins flow i to CPUs[i % len]; empty leaves threads unpinned.
+	CPUs []int
+	// Warmup is discarded; Window, at least 1 ms, counts. Interval is the length of a progress row, 0 for none.
+	Warmup, Window, Interval time.Duration
+	// Timeout bounds one exchange (a reply, a connect) before it is counted as a timeout. Default 50 ms for rr over UDP,
+	// where nobody sends again, and 1 s otherwise.
+	Timeout time.Duration
+	// Name is what a server of http calls itself in its responses; default the machine's name. See httpwire.ValidName.
+	Name string
+}
+
+const (
+	tick             = 25 * time.Millisecond // bound of a blocking call of a load thread
+	setupTick        = 50 * time.Millisecond // bound of a blocking call while setting up
+	dialTimeout      = 3 * time.Second       // bound of setting up one flow
+	defaultTimeout   = time.Second
+	defaultUDPReply  = 50 * time.Millisecond
+	maxRows          = 100_000
+	listenBacklog    = 4096
+	receiveBuffer    = 4 << 20
+	datagramsPerCall = 64
+)
+
+// The phases of a trial, in order; see the package comment.
+const (
+	warmup int32 = iota
+	window
+	drain
+	after
+	stop
+	ended // of a thread: it has left
+)
+
+// Trial is one side of one trial, prepared. Run it once, then Close it.
+type Trial struct {
+	o       Options
+	address netip.Addr
+	port    int
+	work    work
+	threads int // load threads that this side has, or is to have
+	clock   clock
+	phase   atomic.Int32
+	edges   [2]atomic.Int64 // when Run opened and closed the window
+	ran     atomic.Bool
+	signals signals
+	roster  roster
+	rolling rolling
+}
+
+// clock counts ns since Prepare; offset is CLOCK_MONOTONIC at its zero.
+type clock struct {
+	base   time.Time
+	offset int64
+}
+
+func (c *clock) now() int64 { return int64(time.Since(c.base)) }
+
+// signals are the channels between Run and the load threads.
+type signals struct {
+	gate chan struct{} // closed when senders may start
+	open sync.Once
+	gone chan struct{} // closed when every flow has ended
+	told chan struct{} // one value for each thread that has marked its end
+}
+
+// roster is what the trial owns. Flows come and go while the server accepts; load threads take the lock when they leave
+// and never before.
+type roster struct {
+	mu      sync.Mutex
+	workers []*worker
+	fds     []int
+	joined  int   // flows that have or will have a thread
+	lost    int   // flows that have ended
+	trouble error // first failure outside the load threads
+	closed  bool
+	tasks   sync.WaitGroup
+}
+
+// Prepare makes the sockets and the threads of one side. The server listens; the client of stream and rr has its flows
+// connected and greeted, so that the server's threads stand as well. It gives up with ctx, or after 3 s per flow. Every
+// error is an *Error.
+func Prepare(ctx context.Context, o Options) (*Trial, error) {
+	t, err := newTrial(o)
+	if err != nil {
+		return nil, err
+	}
+	hush(t.threads)
+	if t.o.Side == control.SideServer {
+		err = t.listen()
+	} else {
+		err = t.connect(ctx)
+	}
+	if err != nil {
+		// The failure to prepare is what the caller must hear of; closing here only lets go.
+		_ = t.Close()
+		return nil, failure("prepare "+t.name(), err)
+	}
+	return t, nil
+}
+
+func newTrial(o Options) (*Trial, error) {
+	o.Workload = o.Workload.Normalize()
+	t := &Trial{o: o, port: o.Port}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	if t.o.Workload.Bidirectional {
+		t.o.Workload.Flows *= 2 // so many each way; see openEitherWay
+	}
+	t.threads = t.o.Workload.Flows
+	if t.o.Workload.Under != "" {
+		t.threads++
+	}
+	if t.o.Workload.Kind == plan.HTTP {
+		t.threads = httpThreads(t.o)
+	}
+	t.signals.gate, t.signals.gone, t.signals.told = make(chan struct{}), make(chan struct{}), make(chan struct{}, t.threads)
+	t.clock = clock{base: time.Now(), offset: thread.Monotonic()}
+	return t, nil
+}
+
+// check refuses options that no trial could honour and fills in defaults.
+func (t *Trial) check() error {
+	o := &t.o
+	work, err := workOf(o.Side, o.Workload)
+	if err != nil {
+		return err
+	}
+	t.work = work
+	if o.Address != "" || o.Side == control.SideClient {
+		if t.address, err = netip.ParseAddr(o.Address); err != nil {
+			return usage("address %q: %v", o.Address, err)
+		}
+	}
+	switch {
+	case o.Workload.Flows > plan.MaxFlows:
+		return usage("%d flows, at most %d", o.Workload.Flows, plan.MaxFlows)
+	case o.Window < time.Millisecond:
+		return usage("window of %v, at least 1ms", o.Window)
+	case o.Warmup < 0 || o.Interval < 0 || o.Timeout < 0:
+		return usage("a negative time")
+	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == control.SideClient && o.Workload.Kind != plan.Ping:
+		return usage("port %d", o.Port)
+	case o.Workload.Open() && !(o.Workload.Rate > 0 && o.Workload.Rate <= plan.MaxRequestRate):
+		return usage("rate of %g requests per second", o.Workload.Rate)
+	case o.Workload.Burst > plan.MaxBurst || o.Workload.Burst < 0:
+		return usage("burst of %d, at most %d", o.Workload.Burst, plan.MaxBurst)
+	case !t.sized():
+		return usage("sizes of %s; see the limits of package plan", o.Workload)
+	case o.Interval > 0 && (o.Warmup+o.Window)/o.Interval > maxRows:
+		return usage("interval of %v makes more than %d rows", o.Interval, maxRows)
+	}
+	if o.Workload.Kind == plan.HTTP {
+		if err := checkHTTP(o); err != nil {
+			return err
+		}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+		if o.Workload.Kind == plan.RR && o.Workload.Protocol == plan.UDP {
+			o.Timeout = defaultUDPReply
+		}
+	}
+	return nil
+}
+
+// sized says whether the payloads are within what plan allows.
+func (t *Trial) sized() bool {
+	w := t.o.Workload
+	least, most := 1, plan.MaxRequest
+	if w.Protocol == plan.UDP {
+		least, most = plan.MinDatagram, plan.MaxDatagram
+	}
+	within := func(n, least, most int) bool { return n >= least && n <= most }
+	switch w.Kind {
+	case plan.Ping:
+		return within(w.MessageSize, 1, plan.MaxDatagram-echoHeader)
+	case plan.Stream:
+		if w.Protocol == plan.TCP {
+			most = plan.MaxMessage
+		}
+		return within(w.MessageSize, least, most) && w.Rate >= 0
+	case plan.HTTP:
+		return within(w.ResponseSize, 1, plan.MaxRequest) && within(w.Threads, 1, plan.MaxThreads) &&
+			within(w.Connections, w.Threads, plan.MaxConnections)
+	}
+	return within(w.RequestSize, least, most) && within(w.ResponseSize, least, most)
+}
+
+// Port returns the port that the server listens on, or that the client dials; 0 for ping.
+func (t *Trial) Port() int { return t.port }
+
+// name says in errors what the trial is about.
+func (t *Trial) name() string {
+	at := "any"
+	if t.address.IsValid() {
+		at = t.address.String()
+	}
+	if t.o.Workload.Kind != plan.Ping {
+		at = fmt.Sprintf("%s port %d", at, t.port)
+	}
+	return fmt.Sprintf("%s %s %s", t.o.Workload, t.o.Side, at)
+}
+
+func (t *Trial) now() int64 { return t.clock.now() }
+
+// bound is how long a socket call of a timed workload may block: about a tick, and a whole fraction of the timeout.
+func (t *Trial) bound() time.Duration {
+	return t.o.Timeout / max(1, (t.o.Timeout+setupTick-1)/setupTick)
+}
+
+// stopping says whether a thread that leaves at phase limit should leave.
+func (t *Trial) stopping(limit int32) bool { return t.phase.Load() >= limit }
+
+func (t *Trial) release() { t.signals.open.Do(func() { close(t.signals.gate) }) }
+
+// own hands a descriptor to Close.
+func (t *Trial) own(fd int) {
+	r := &t.roster
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fds = append(r.fds, fd)
+	if r.closed {
+		sock.Shutdown(fd)
+	}
+}
+
+// blame keeps the first failure of something that is not a load thread.
+func (t *Trial) blame(err error) {
+	t.roster.mu.Lock()
+	defer t.roster.mu.Unlock()
+	if t.roster.trouble == nil {
+		t.roster.trouble = err
+	}
+}
+
+// Close ends the threads and closes the sockets, standing flows with a reset, so that nothing lingers. It returns when
+// all is gone, within about 50 ms. Calling it again does nothing.
+func (t *Trial) Close() error {
+	t.rolling.stop()
+	r := &t.roster
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	t.phase.Store(stop)
+	// Whoever blocks on a socket wakes up; the descriptors stay valid until every thread has left.
+	for _, fd := range r.fds {
+		sock.Shutdown(fd)
+	}
+	r.mu.Unlock()
+	t.release()
+	r.tasks.Wait()
+
+	for _, w := range r.workers {
+		if f, ok := w.flow.(closer); ok {
+			f.close()
+		}
+	}
+	var failed error
+	for _, fd := range r.fds {
+		if e := sock.Close(fd); e != 0 {
+			failed = errors.Join(failed, fmt.Errorf("close descriptor %d: %w", fd, e))
+		}
+	}
+	unhush(t.threads)
+	return failed
+}

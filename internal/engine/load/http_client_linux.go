@@ -1,0 +1,424 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/engine/httpwire"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// getter is the client on one thread.
+type getter struct {
+	poll    *sock.Poll
+	to      sock.Addr
+	request []byte
+	buffer  []byte // of one recv
+	links   []link
+	shares  shares
+	each    bool  // a connection for each request
+	open    bool  // an open loop: a link waits for a request to fall due
+	idle    queue // the links that do
+	down    int   // links without a connection
+	looked  int64 // when the links were last looked through
+}
+
+// link is one connection, or the place of one.
+type link struct {
+	tag     uint32
+	fd      int
+	state   linkState
+	watched bool   // fd was added to the poll
+	counted bool   // has had a response in the window
+	since   int64  // when the state began
+	due     int64  // when the request fell due; in a closed loop, when it was sent
+	head    []byte // what has come of a head that is not whole
+	left    int64  // of the body, in bytes; noHead before the head is whole
+	answer  httpwire.Response
+	share   int // of the backend that answered last
+}
+
+type linkState int
+
+const (
+	linkDown       linkState = iota // to be made when the pause is over
+	linkConnecting                  // the connection is being made
+	linkIdle                        // it stands and nothing was asked yet
+	linkAsked                       // the request is out
+)
+
+// noHead is the body's length as long as it is not known.
+const noHead = -1
+
+// arrivals are what a link is watched for.
+const arrivals = sock.Readable | sock.PeerClosed | sock.Edge
+
+func openGetter(w *worker) error {
+	o := w.trial.o.Workload
+	poll, err := sock.OpenPoll(pollBatch)
+	if err != nil {
+		return err
+	}
+	g := &getter{
+		poll: poll, to: w.trial.target(), buffer: make([]byte, receiveSize), each: o.Connection == "close", looked: longAgo,
+	}
+	to := g.to
+	g.request = httpwire.AppendRequest(nil, to.AddrPort().String(), g.each)
+	// The connections are spread evenly: the first threads have one more.
+	n := o.Connections / o.Threads
+	if w.index < o.Connections%o.Threads {
+		n++
+	}
+	g.links = make([]link, n)
+	for i := range g.links {
+		g.links[i] = link{tag: uint32(i), fd: -1, since: longAgo, share: noShare}
+	}
+	g.down = n
+	w.hist.rtt = sample.NewHistogram()
+	if g.each {
+		w.hist.connect = sample.NewHistogram()
+	}
+	w.flow = g
+	return nil
+}
+
+// dial makes the connections that last.
+func (g *getter) dial(ctx context.Context, w *worker) error {
+	if g.each {
+		return nil
+	}
+	for rest := g.links; len(rest) > 0; {
+		n := min(len(rest), dialBatch) // more at once could overflow the listener's queue
+		if err := g.dialSome(ctx, w, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
+	deadline := w.trial.now() + int64(dialTimeout)
+	for i := range links {
+		l := &links[i]
+		if err := g.begin(w, l); err != nil {
+			return g.undialled(l, err)
+		}
+		if e := g.poll.Add(l.fd, arrivals|sock.Writable, l.tag); e != 0 {
+			return failure("epoll_ctl", e)
+		}
+		l.watched = true
+	}
+	for waiting := len(links); waiting > 0; {
+		n, e := g.poll.WaitPolite(int(setupTick.Milliseconds()))
+		if e != 0 && e != syscall.EINTR {
+			return failure("epoll_wait", e)
+		}
+		for i := range n {
+			_, tag := g.poll.Report(i)
+			l := &g.links[tag]
+			if l.state != linkConnecting {
+				continue // what becomes of it later is for the trial to see
+			}
+			if e := sock.Failure(l.fd); e != 0 {
+				return g.undialled(l, e)
+			}
+			if e := g.poll.Change(l.fd, arrivals, l.tag); e != 0 {
+				return failure("epoll_ctl", e)
+			}
+			l.state = linkIdle
+			waiting--
+		}
+		if err := w.trial.patience(ctx, deadline); waiting > 0 && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undialled says which connection could not be made.
+func (g *getter) undialled(l *link, cause error) error {
+	f := failure("connect", cause)
+	err := fmt.Errorf("connection %d of %d of a thread: %w", l.tag+1, len(g.links), f.Err)
+	switch f.Kind {
+	case KindNoPort:
+		err = fmt.Errorf("%w: take fewer connections, or widen net.ipv4.ip_local_port_range", err)
+	case KindDescriptors:
+		err = fmt.Errorf("%w: take fewer connections, or raise the limit (ulimit -n)", err)
+	}
+	return &Error{Kind: f.Kind, Op: f.Op, Err: err}
+}
+
+// begin opens a socket and begins to connect it.
+func (g *getter) begin(w *worker, l *link) error {
+	if l.state == linkDown {
+		g.down--
+	}
+	l.state, l.watched, l.counted, l.left, l.head = linkConnecting, false, false, noHead, l.head[:0]
+	l.since = w.trial.now()
+	fd, e := sock.Socket(g.to.Family(), syscall.SOCK_STREAM|sock.NonBlocking, 0)
+	if e != 0 {
+		return e
+	}
+	l.fd = fd
+	if !g.each {
+		if err := w.trial.settleLink(fd); err != nil {
+			return err
+		}
+	}
+	if e := sock.Connect(fd, &g.to); e != 0 && e != syscall.EINPROGRESS {
+		return e
+	}
+	return nil
+}
+
+// settleLink sets up a connection that lasts; at the end of the trial it goes without a trace.
+func (t *Trial) settleLink(fd int) error {
+	if err := sock.SetNoDelay(fd); err != nil {
+		return err
+	}
+	if err := sock.SetAbort(fd); err != nil {
+		return err
+	}
+	return setCongestion(fd, t.o.Workload.Congestion)
+}
+
+func (g *getter) step(w *worker) bool {
+	pause, limit := int64(tick), -1
+	if g.down > 0 {
+		pause, limit = int64(retryPause), int(retryPause.Milliseconds())
+	}
+	if w.last-g.looked >= pause {
+		g.look(w)
+	}
+	n, e := g.poll.Wait(limit)
+	if e != 0 && e != syscall.EINTR {
+		return w.die(classify(e))
+	}
+	if n == 0 {
+		w.last = w.trial.now()
+	}
+	g.hear(w, n)
+	return true
+}
+
+// hear does what n reports ask for.
+func (g *getter) hear(w *worker, n int) {
+	for i := range n {
+		what, tag := g.poll.Report(i)
+		l := &g.links[tag]
+		ended := what&^(sock.Readable|sock.Writable) != 0
+		if l.state == linkConnecting {
+			g.ask(w, l, w.trial.now())
+		}
+		switch {
+		case l.state == linkAsked:
+			g.receive(w, l, ended)
+		case l.state == linkIdle && ended && l.fd >= 0:
+			// Nobody waited for anything on it. The next request makes it anew.
+			sock.Close(l.fd)
+			l.fd = -1
+		}
+	}
+}
+
+// edge begins to count connections anew when the window opens. When it closes, what has been under way for all of it is
+// counted as unanswered: of a connection that hangs there would be no other sign before the end of patience.
+func (g *getter) edge(w *worker, phase int32) {
+	for i := range g.links {
+		l := &g.links[i]
+		switch {
+		case phase == window:
+			l.counted = false
+		case w.phase == window && l.state != linkDown && l.state != linkIdle && l.since < w.trial.edges[0].Load():
+			w.fail(unanswered)
+		}
+	}
+}
+
+// look does what no report brings about: first requests, new connections for broken ones, the end of patience.
+func (g *getter) look(w *worker) {
+	now := w.trial.now()
+	g.looked, w.last = now, now
+	for i := range g.links {
+		l := &g.links[i]
+		switch {
+		case l.state == linkIdle && g.open:
+		case l.state == linkIdle:
+			g.ask(w, l, now)
+		case l.state == linkDown && now-l.since < int64(retryPause):
+		case l.state == linkDown && g.open:
+			g.down--
+			g.park(l)
+		case l.state == linkDown:
+			g.connect(w, l)
+		case l.state != linkDown && now-l.since > int64(w.trial.o.Timeout):
+			g.lose(w, l, timedOut)
+		}
+	}
+}
+
+// connect makes a connection during the trial.
+func (g *getter) connect(w *worker, l *link) {
+	if err := g.begin(w, l); err != nil {
+		g.lose(w, l, kindOfError(err))
+		return
+	}
+	// Over a short path the connection stands already, and need not be waited for.
+	g.ask(w, l, w.trial.now())
+}
+
+// ask sends the request, if the connection stands.
+func (g *getter) ask(w *worker, l *link, now int64) {
+	n, e := sock.Send(l.fd, g.request, 0)
+	waits := e == syscall.EAGAIN && l.state == linkConnecting
+	switch {
+	case waits:
+	case e != 0:
+		g.lose(w, l, classify(e))
+		return
+	case n < len(g.request):
+		g.lose(w, l, memory) // an empty send queue that does not take a hundred bytes
+		return
+	}
+	if !l.watched {
+		what := uint32(arrivals)
+		if waits {
+			what |= sock.Writable
+		}
+		if e := g.poll.Add(l.fd, what, l.tag); e != 0 {
+			g.lose(w, l, classify(e))
+			return
+		}
+		l.watched = true
+	}
+	if waits {
+		return
+	}
+	if l.state == linkConnecting && g.each && w.phase == window {
+		w.hist.connect.Record(now - l.since)
+	}
+	l.state, l.since, l.left = linkAsked, now, noHead
+	if !g.open {
+		l.due = now
+	}
+}
+
+// receive takes what has come. ended says that nothing will come after it, of which there will be no other report.
+func (g *getter) receive(w *worker, l *link, ended bool) {
+	for {
+		kept := copy(g.buffer, l.head)
+		room, flags := g.buffer[kept:], 0
+		if g.each {
+			room, flags = g.spareEnd(l, room)
+		}
+		n, e := sock.Recv(l.fd, room, flags)
+		switch {
+		case e == syscall.EAGAIN:
+			return
+		case e != 0:
+			g.lose(w, l, classify(e))
+			return
+		case n == 0:
+			g.lose(w, l, gone)
+			return
+		}
+		if !l.take(g.buffer[:kept+n], &g.shares) {
+			g.lose(w, l, protocol)
+			return
+		}
+		if l.left == 0 {
+			g.finish(w, l)
+			return
+		}
+		if flags != 0 {
+			// It was not the end of the response. What was peeked at is there.
+			if _, e := sock.Recv(l.fd, room[:n], 0); e != 0 {
+				g.lose(w, l, classify(e))
+				return
+			}
+		}
+		if n < len(room) && !ended {
+			return
+		}
+	}
+}
+
+// spareEnd leaves the end of a response to be peeked at: of a body that does not fit the buffer, all but the end is
+// received for good.
+func (g *getter) spareEnd(l *link, room []byte) ([]byte, int) {
+	if l.left < int64(len(room)) {
+		return room, sock.Peek
+	}
+	return room[:min(int64(len(room)), l.left-1)], 0
+}
+
+// take reads b, the next part of a response with what was kept of its head. It returns false if that is no response.
+func (l *link) take(b []byte, s *shares) bool {
+	if l.left == noHead {
+		answer, size, fault := httpwire.ReadResponse(b)
+		if fault != nil {
+			return false
+		}
+		if size == 0 {
+			l.head = append(l.head[:0], b...)
+			return true
+		}
+		l.share = s.find(answer.Backend, l.share)
+		l.answer, l.left, l.head, b = answer, answer.Length, l.head[:0], b[size:]
+		l.answer.Backend = nil // it is in the buffer
+	}
+	l.left -= int64(len(b))
+	return l.left >= 0 // nobody asked for more
+}
+
+// finish counts a response that is whole and goes on to the next.
+func (g *getter) finish(w *worker, l *link) {
+	now := w.trial.now()
+	if l.answer.Status == 200 {
+		w.count.received.Add(uint64(l.answer.Length))
+		w.count.operations.Add(1)
+		if w.phase == window {
+			w.hist.rtt.Record(now - l.due)
+			g.shares.count(l.share, !l.counted)
+			l.counted = true
+		}
+	} else {
+		w.fail(badStatus)
+	}
+	w.last = now
+	if g.each || l.answer.Close {
+		sock.Close(l.fd)
+		l.fd = -1
+	}
+	switch {
+	case g.open:
+		g.park(l)
+	case l.fd < 0:
+		g.connect(w, l)
+	default:
+		g.ask(w, l, now)
+	}
+}
+
+// lose gives a connection up and counts why.
+func (g *getter) lose(w *worker, l *link, k kind) {
+	w.fail(k)
+	if l.fd >= 0 {
+		sock.Close(l.fd)
+		l.fd = -1
+	}
+	l.state, l.since = linkDown, w.trial.now()
+	g.down++
+}
+
+func (g *getter) close() {
+	for i := range g.links {
+		if fd := g.links[i].fd; fd >= 0 {
+			sock.Close(fd)
+		}
+	}
+	g.poll.Close()
+}

@@ -1,0 +1,94 @@
+package load
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/engine/httpwire"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// HTTP/1.1: threads x connections as with wrk, one request under way on each connection. Each thread has its own epoll
+// instance and its own connections, which are watched by edges: a connection costs one epoll_ctl in its life. In the
+// steady state a request takes two system calls at each side, send and recv, and its part of an epoll_wait. A step of a
+// thread is one such wait and the exchanges that it reports.
+//
+// A response counts in the window in which it is whole. The response time begins before the request is sent, so the
+// connect is not in it.
+//
+// Keep-alive connections are made in Prepare. One that the server closes after saying so is made anew and is no error;
+// one that breaks is counted by kind, and made anew after a pause. With a connection for each request the same rules
+// hold as for crr: the client peeks at the end of the response and closes, so the kernel resets the connection and no
+// TIME_WAIT stays on either side; and the client's sockets have the system's congestion control, for setting it is a
+// system call.
+//
+// The client's part is in http_client_linux.go, the server's in http_server_linux.go; package httpwire has the bytes.
+const (
+	pollBatch     = 64
+	receiveSize   = 64 << 10
+	dialBatch     = 64                    // connections that are made at a time before the trial
+	retryPause    = 10 * time.Millisecond // before a connection that broke is made anew
+	spareSockets  = 64                    // descriptors that a process has besides its connections
+	longAgo       = -int64(time.Hour)
+	listenerTag   = 1<<32 - 1 // no connection has it
+	acceptsAtOnce = 64
+)
+
+// httpThreads is the number of load threads of a side: the client's as asked for, the server's one for each CPU that it
+// has.
+func httpThreads(o Options) int {
+	if o.Side == control.SideServer && len(o.CPUs) > 0 {
+		return len(o.CPUs)
+	}
+	return o.Workload.Threads
+}
+
+// checkHTTP refuses what only http can get wrong, and fills in the name.
+func checkHTTP(o *Options) error {
+	if o.Name == "" {
+		name, err := os.Hostname()
+		if err != nil || !httpwire.ValidName(name) {
+			name = "cnibench"
+		}
+		o.Name = name
+	}
+	if !httpwire.ValidName(o.Name) {
+		return usage("name %q of the server: want 1 to %d characters of visible ASCII", o.Name, httpwire.MaxName)
+	}
+	limit, err := sock.Descriptors()
+	if err != nil {
+		return failure("descriptors", err)
+	}
+	if need := uint64(o.Workload.Connections + spareSockets); need > limit {
+		return &Error{Kind: KindDescriptors, Op: "prepare " + o.Workload.String(), Err: fmt.Errorf(
+			"%d connections need %d descriptors and the limit is %d: raise it (ulimit -n), or take fewer connections",
+			o.Workload.Connections, need, limit)}
+	}
+	return nil
+}
+
+// maySitIdle says whether a side that completed nothing has not failed: one backend of several may get no connection.
+func (t *Trial) maySitIdle() bool {
+	return t.o.Workload.Kind == plan.HTTP && t.o.Side == control.SideServer
+}
+
+// sumShares adds up what the threads of an http client counted by backend; nil if no backend gave its name.
+func sumShares(crew []*worker) map[string]sample.Backend {
+	sum := map[string]sample.Backend{}
+	for _, w := range crew {
+		switch g := w.flow.(type) {
+		case *getter:
+			g.shares.add(sum)
+		case *pacedGetter:
+			g.shares.add(sum)
+		}
+	}
+	if len(sum) == 0 {
+		return nil
+	}
+	return sum
+}

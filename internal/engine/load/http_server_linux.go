@@ -1,0 +1,272 @@
+package load
+
+import (
+	"net/http"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/engine/httpwire"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+)
+
+// answerer is the server on one thread, with a listener of its own on the shared port. It answers every GET with the
+// same bytes, which name it, and HEAD with the head of them. A response is written by one call; what the socket does not
+// take at once goes out when it has room, and until then nothing more is read. Requests that come in a row are answered
+// in their order.
+type answerer struct {
+	poll     *sock.Poll
+	listener atomic.Int32 // its descriptor; another one after each roll
+	buffer   []byte
+	guests   []guest
+	free     []uint32 // places without a connection
+	lasting  bool     // the workload keeps its connections, so one that goes is missed
+	rolls    bool     // the server may leave and return
+	round    int32    // of rolling, up to which everything was let go
+	// stay is the response after which the connection stays, leave the one after which it ends; refusals are by status.
+	stay, leave page
+	refusals    map[int][]byte
+}
+
+// page is a response; the first head bytes of it are its head.
+type page struct {
+	bytes []byte
+	head  int
+}
+
+// guest is one connection, or the place of one.
+type guest struct {
+	tag     uint32
+	fd      int
+	watched uint32 // what fd is watched for, 0 before it was added
+	head    []byte // what has come of requests that were not answered yet
+	again   bool   // head may hold a whole request
+	rest    []byte // what has not gone out yet of the response under way
+	body    uint64 // bytes of that response's body
+	well    bool   // it answers a request, and is no refusal
+	leaves  bool   // the connection ends after it
+}
+
+func openAnswerer(w *worker) error {
+	o := w.trial.o
+	if err := sock.SetNonBlocking(w.fd); err != nil {
+		return err
+	}
+	poll, err := sock.OpenPoll(pollBatch)
+	if err != nil {
+		return err
+	}
+	if e := poll.Add(w.fd, sock.Readable, listenerTag); e != 0 {
+		poll.Close()
+		return failure("epoll_ctl", e)
+	}
+	size := o.Workload.ResponseSize
+	a := &answerer{
+		poll: poll, buffer: make([]byte, httpwire.MaxHead), lasting: o.Workload.Connection != "close", rolls: o.Workload.Roll,
+		stay: newPage(o.Name, size, false), leave: newPage(o.Name, size, true), refusals: map[int][]byte{},
+	}
+	for _, status := range []int{400, 405, 413, 431, 501, 505} {
+		a.refusals[status] = httpwire.AppendHead(nil, status, o.Name, 0, true)
+	}
+	a.listener.Store(int32(w.fd))
+	// Room for what the workload has; strangers make it grow.
+	a.guests = make([]guest, 0, o.Workload.Connections+spareSockets)
+	a.free = make([]uint32, 0, cap(a.guests))
+	w.flow = a
+	return nil
+}
+
+func newPage(name string, size int, leaves bool) page {
+	head := httpwire.AppendHead(nil, http.StatusOK, name, size, leaves)
+	return page{bytes: append(head, filled(size)...), head: len(head)}
+}
+
+func (a *answerer) step(w *worker) bool {
+	n, e := a.poll.Wait(-1)
+	if e != 0 && e != syscall.EINTR {
+		return w.die(classify(e))
+	}
+	if a.rolls && a.letGo(w) {
+		return true
+	}
+	for i := range n {
+		what, tag := a.poll.Report(i)
+		if tag == listenerTag {
+			a.accept(w)
+			continue
+		}
+		if g := &a.guests[tag]; g.fd >= 0 {
+			a.serve(w, g, what&^(sock.Readable|sock.Writable) != 0)
+		}
+	}
+	return true
+}
+
+// accept takes the connections that wait, and looks at once for their requests.
+func (a *answerer) accept(w *worker) {
+	for range acceptsAtOnce {
+		fd, e := sock.AcceptNow(int(a.listener.Load()), sock.NonBlocking)
+		switch {
+		case e == syscall.EAGAIN:
+			return
+		case e == syscall.EINTR || e == syscall.ECONNABORTED:
+		case e != 0:
+			if !w.trial.stopping(stop) && w.trial.rolling.state.Load() != closed { // shut down by Close, or for a roll
+				w.fail(classify(e))
+				w.rest()
+			}
+			return
+		default:
+			if a.rolls {
+				w.trial.rolling.met(w.trial.now())
+			}
+			g := a.place(fd)
+			a.serve(w, g, false)
+			if g.fd >= 0 && g.watched == 0 {
+				a.watch(w, g, arrivals)
+			}
+		}
+	}
+}
+
+// place finds a place for a connection.
+func (a *answerer) place(fd int) *guest {
+	if n := len(a.free); n > 0 {
+		g := &a.guests[a.free[n-1]]
+		a.free = a.free[:n-1]
+		*g = guest{tag: g.tag, fd: fd, head: g.head[:0]}
+		return g
+	}
+	a.guests = append(a.guests, guest{tag: uint32(len(a.guests)), fd: fd})
+	return &a.guests[len(a.guests)-1]
+}
+
+// serve does all that can be done for a connection now. ended says that nothing will come after what is there, of which
+// there will be no other report.
+func (a *answerer) serve(w *worker, g *guest, ended bool) {
+	for drained := false; ; {
+		switch {
+		case len(g.rest) > 0:
+			if !a.flush(w, g) {
+				return
+			}
+		case g.leaves:
+			a.part(g)
+			return
+		case g.again:
+			a.read(w, g, a.buffer[:copy(a.buffer, g.head)])
+		case drained && !ended:
+			return
+		default:
+			kept := copy(a.buffer, g.head)
+			n, e := sock.Recv(g.fd, a.buffer[kept:], 0)
+			if e == syscall.EAGAIN {
+				return
+			}
+			if e != 0 || n == 0 {
+				a.missed(w)
+				a.part(g)
+				return
+			}
+			drained = kept+n < len(a.buffer)
+			a.read(w, g, a.buffer[:kept+n])
+		}
+	}
+}
+
+// read takes one request out of b and makes its response the next thing to go out. What remains of b is kept.
+func (a *answerer) read(w *worker, g *guest, b []byte) {
+	r, size, fault := httpwire.ReadRequest(b)
+	if fault != nil {
+		w.fail(protocol)
+		g.head, g.again = g.head[:0], false
+		g.rest, g.body, g.well, g.leaves = a.refusals[fault.Status], 0, false, true
+		return
+	}
+	g.head, g.again = append(g.head[:0], b[size:]...), size > 0 && size < len(b)
+	if size == 0 {
+		return
+	}
+	p := &a.stay
+	leaves := r.Close || a.rolls && w.trial.rolling.state.Load() != inService
+	if leaves {
+		p = &a.leave
+	}
+	g.rest, g.well, g.leaves = p.bytes, true, leaves
+	if r.Head {
+		g.rest = p.bytes[:p.head]
+	}
+	g.body = uint64(len(g.rest) - p.head)
+}
+
+// flush sends what it can of the response under way, and returns true when it is out.
+func (a *answerer) flush(w *worker, g *guest) bool {
+	flags := 0
+	if g.leaves && g.well {
+		// The end of the connection goes out with the last of the response, as serve closes it at once. A client that ends with
+		// a reset would else often be first, and what follows flows on the way, a firewall or a balancer, would see one side end
+		// alone.
+		flags = sock.More
+	}
+	n, e := sock.Send(g.fd, g.rest, flags)
+	switch {
+	case e == syscall.EAGAIN || e == syscall.EINTR || e == 0 && n < len(g.rest):
+		g.rest = g.rest[max(n, 0):]
+		if e == 0 {
+			return a.flush(w, g) // to hear that it has to wait, without which there is no report
+		}
+		a.watch(w, g, arrivals|sock.Writable)
+		return false
+	case e != 0:
+		a.missed(w)
+		a.part(g)
+		return false
+	}
+	g.rest = nil
+	if g.well {
+		w.count.sent.Add(g.body)
+		w.count.operations.Add(1)
+	}
+	return true
+}
+
+// watch sees to it that the connection is watched for what.
+func (a *answerer) watch(w *worker, g *guest, what uint32) {
+	var e syscall.Errno
+	switch {
+	case g.watched == 0:
+		e = a.poll.Add(g.fd, what, g.tag)
+	case g.watched != what:
+		e = a.poll.Change(g.fd, what, g.tag)
+	}
+	if e != 0 {
+		w.fail(classify(e))
+		a.part(g)
+		return
+	}
+	g.watched = what
+}
+
+// missed counts a connection that was to last and has gone in the window, before the client's end could explain it.
+func (a *answerer) missed(w *worker) {
+	if a.lasting && w.phase == window && w.trial.now() < w.trial.edges[0].Load()+w.trial.soonest() {
+		w.fail(gone)
+	}
+}
+
+// part closes a connection and frees its place.
+func (a *answerer) part(g *guest) {
+	sock.Close(g.fd)
+	g.fd = -1
+	a.free = append(a.free, g.tag)
+}
+
+func (a *answerer) close() {
+	for i := range a.guests {
+		if g := &a.guests[i]; g.fd >= 0 {
+			// With a reset, so that nothing lingers. Where that is refused, the connection is closed all the same.
+			_ = sock.SetAbort(g.fd)
+			sock.Close(g.fd)
+		}
+	}
+	a.poll.Close()
+}

@@ -1,0 +1,235 @@
+package load
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// observe adds up what the threads marked.
+func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, error) {
+	crew := t.crew()
+	o := &sample.Observation{
+		Side: t.o.Side, ElapsedNs: elapsed(crew, begin, end), Intervals: rows.finish(begin.at),
+		CPU: sample.CPUTime{ProcessNs: end.process - begin.process},
+	}
+	limit := t.normalEnd(begin, end)
+	var counts [kinds]uint64
+	missing := 0
+	for _, w := range crew {
+		a, b := &w.edges[0], &w.edges[1]
+		if w.beside {
+			o.Beside = &sample.Beside{BytesSent: b.sent - a.sent, BytesReceived: b.received - a.received}
+		} else {
+			o.Operations += b.operations - a.operations
+			o.BytesSent += b.sent - a.sent
+			o.BytesReceived += b.received - a.received
+		}
+		o.CPU.ThreadsNs += b.cpu - a.cpu
+		for k := range counts {
+			counts[k] += b.errors[k] - a.errors[k]
+		}
+		if left := w.count.left.Load(); left > 0 && left < limit {
+			counts[w.cause]++
+			missing++
+		}
+		merge(&o.RTT, w.hist.rtt)
+		merge(&o.Connect, w.hist.connect)
+		merge(&o.Transit, w.hist.transit)
+	}
+	o.Schedule = sumSchedules(crew)
+	o.TCP = sumTCP(crew, begin.states, end.states)
+	o.Backends = sumShares(crew)
+	counts[gone] += t.sumDatagrams(o, crew, limit)
+	sumDrops(o.Datagrams, begin.drops, end.drops)
+	o.Buffers = t.buffersOf(crew)
+	if t.o.Workload.Kind == plan.Ping && t.o.Side == control.SideServer {
+		return o, nil
+	}
+	o.Errors = named(counts)
+	var err error
+	if o.Rolls, err = t.rolling.observed(); err != nil {
+		return nil, failure(t.name(), err)
+	}
+	switch {
+	case o.Operations == 0 && !t.maySitIdle():
+		return nil, t.worst(counts, errors.New("nothing was completed in the window"))
+	case missing == t.threads:
+		return nil, t.worst(counts, errGone)
+	}
+	return o, nil
+}
+
+// elapsed returns the length of the window as the threads marked it, their mean: that is the time in which what they
+// counted happened, also if Run or a thread was held up at an edge. Flows that were lost count only if all were.
+func elapsed(crew []*worker, begin, end *edge) int64 {
+	var sum, n, sumLost, lost int64
+	for _, w := range crew {
+		length := w.edges[1].at - w.edges[0].at
+		if left := w.count.left.Load(); left > 0 && left < end.at {
+			sumLost, lost = sumLost+length, lost+1
+			continue
+		}
+		sum, n = sum+length, n+1
+	}
+	switch {
+	case n > 0 && sum > 0:
+		return sum / n
+	case n == 0 && sumLost > 0:
+		return sumLost / lost
+	}
+	return max(end.at-begin.at, 1)
+}
+
+// normalEnd returns the time from which a flow may go without being missed. A client may leave a server before the end
+// of the server's window by the skew of the two windows; a server that leaves its client is always missed.
+func (t *Trial) normalEnd(begin, end *edge) int64 {
+	if t.o.Side == control.SideClient {
+		return end.at
+	}
+	return begin.at + t.soonest()
+}
+
+// ending says whether a client may leave this server by now.
+func (t *Trial) ending() bool {
+	begin := t.edges[0].Load()
+	return t.phase.Load() >= window && t.now() >= begin+t.soonest()
+}
+
+// soonest is how far into a server's window a client may leave without being missed.
+func (t *Trial) soonest() int64 {
+	skew := max(100*time.Millisecond, t.o.Window/10)
+	return int64(t.o.Window - skew)
+}
+
+// sumSchedules adds up how the flows of an open loop kept to their schedules; nil in a closed loop.
+func sumSchedules(crew []*worker) *sample.Schedule {
+	var sum *sample.Schedule
+	for _, w := range crew {
+		f, ok := w.flow.(interface{ paced() *pace })
+		if !ok || f.paced().lag == nil {
+			continue
+		}
+		if sum == nil {
+			sum = &sample.Schedule{}
+		}
+		p := f.paced()
+		sum.Due += p.edges[1].due - p.edges[0].due
+		sum.Sent += p.edges[1].sent - p.edges[0].sent
+		merge(&sum.Lag, p.lag)
+	}
+	return sum
+}
+
+func merge(into **sample.Histogram, h *sample.Histogram) {
+	if h == nil {
+		return
+	}
+	if *into == nil {
+		*into = sample.NewHistogram()
+	}
+	(*into).Merge(h)
+}
+
+func named(counts [kinds]uint64) map[string]uint64 {
+	var m map[string]uint64
+	for k, n := range counts {
+		if n == 0 {
+			continue
+		}
+		if m == nil {
+			m = map[string]uint64{}
+		}
+		m[kindNames[k]] = n
+	}
+	return m
+}
+
+// states reads TCP_INFO of every standing TCP flow; nil for other workloads.
+func (t *Trial) states() map[*worker]sock.TCPState {
+	if !t.work.standing || t.o.Workload.Protocol != plan.TCP {
+		return nil
+	}
+	states := map[*worker]sock.TCPState{}
+	for _, w := range t.crew() {
+		if w.beside {
+			continue
+		}
+		// A flow whose state cannot be read is left out of the sum, as one that joined too late.
+		if s, err := sock.State(w.fd); err == nil {
+			states[w] = s
+		}
+	}
+	return states
+}
+
+// sumTCP sums what the flows that were there at both edges did.
+func sumTCP(crew []*worker, begin, end map[*worker]sock.TCPState) *sample.TCPInfo {
+	if begin == nil {
+		return nil
+	}
+	var sum sample.TCPInfo
+	var flows int64
+	for _, w := range crew {
+		a, before := begin[w]
+		b, after := end[w]
+		if !before || !after {
+			continue
+		}
+		flows++
+		// The kernel's counters wrap at 2^32; so does the difference.
+		sum.Retransmits += uint64(b.Retransmits - a.Retransmits)
+		sum.SegmentsOut += uint64(b.SegmentsOut - a.SegmentsOut)
+		sum.SegmentsIn += uint64(b.SegmentsIn - a.SegmentsIn)
+		sum.CwndSegments += uint64(b.CwndSegments)
+		sum.RTTNs += int64(b.RTT)
+		sum.RTTVarNs += int64(b.RTTVar)
+		if flows == 1 {
+			sum.MSSBytes = b.MSS
+			sum.Congestion, _ = sock.Congestion(w.fd) // "" says that it could not be read
+		}
+	}
+	if flows == 0 {
+		return nil
+	}
+	sum.CwndSegments /= uint64(flows)
+	sum.RTTNs /= flows
+	sum.RTTVarNs /= flows
+	return &sum
+}
+
+// sumDatagrams adds up the ledgers. It returns the number of flows that had fallen silent before limit although they
+// were sending: of what a dead path swallows, sequence numbers know nothing.
+func (t *Trial) sumDatagrams(o *sample.Observation, crew []*worker, limit int64) uint64 {
+	var silent uint64
+	var receivers float64
+	for _, w := range crew {
+		r, ok := w.flow.(*datagramReceiver)
+		if !ok {
+			continue
+		}
+		receivers++
+		if o.Datagrams == nil {
+			o.Datagrams = &sample.Datagrams{}
+		}
+		l, d := &r.ledger, o.Datagrams
+		d.Expected += l.expected()
+		d.Received += l.received
+		d.Lost += l.lost()
+		d.Reordered += l.reordered
+		d.Duplicates += l.duplicates
+		d.JitterNs += l.jitter
+		gap := int64(t.o.Window) / int64(max(l.received, 1))
+		if l.received > 0 && r.latest < limit-max(10*gap, int64(100*time.Millisecond)) {
+			silent++
+		}
+	}
+	if receivers > 0 {
+		o.Datagrams.JitterNs /= receivers
+	}
+	return silent
+}

@@ -1,0 +1,179 @@
+package load
+
+import (
+	"math/rand/v2"
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// What the clients have in common that send by a schedule, or with several requests under way on a flow. A thread does
+// both, sending and receiving, and neither waits for the other: calls on its sockets return at once, and it rests in one
+// place. The time of a response counts from when its request fell due, so that a request that went out late, because the
+// thread or the path was held up, is as late as it was to whoever wanted the answer.
+//
+// A thread that has nothing under way sleeps until shortly before the next request and reads the clock for the rest:
+// waking up takes a processor some microseconds, which would be missing from the precision. With a response to come it
+// does not, because the CPU may be needed by whoever shall send it.
+
+const (
+	// sendsAtOnce and receivesAtOnce bound what a step does in one direction before it looks to the other.
+	sendsAtOnce    = 16
+	receivesAtOnce = 16
+	// flightRoom is the number of requests under way that all flows together remember, flightLeast that of one flow.
+	flightRoom, flightMost, flightLeast = 1 << 20, 1 << 16, 2048
+	// The bounds of the time that a thread reads the clock for before a request falls due, and how fast it is adapted.
+	leastAhead, mostAhead, aheadStep = 1_000, 60_000, 1_000
+)
+
+// pace is the part of a flow that sends by a schedule.
+type pace struct {
+	schedule schedule
+	lag      *sample.Histogram // of an open loop
+	// stalled says that requests wait for room on the way, so how late they go out is not the sender's doing.
+	stalled bool
+	taken   uint64
+	ahead   int64    // how long before a request falls due the thread is to wake up
+	edges   [2]offer // at the window's edges
+	phase   int32
+}
+
+var _ interface {
+	starter
+	edged
+} = (*pace)(nil)
+
+// offer is what was asked for and what went out since the trial began.
+type offer struct{ due, sent uint64 }
+
+// open gives the flow its part of the workload's schedule.
+func (p *pace) open(w *worker) {
+	o := w.trial.o.Workload
+	*p = pace{ahead: mostAhead / 2}
+	burst := max(o.Burst, 1)
+	switch {
+	case o.Arrival == plan.Saturate:
+		p.schedule = schedule{depth: plan.SaturationDepth}
+		return
+	case !o.Open():
+		p.schedule = schedule{burst: burst}
+		return
+	}
+	p.lag = sample.NewHistogram()
+	var random *rand.PCG
+	if o.Arrival == plan.Poisson {
+		// Drawn anew for every trial, so that repetitions tell how much depends on the draw.
+		random = rand.NewPCG(rand.Uint64(), rand.Uint64())
+	}
+	p.schedule = newSchedule(o.Rate/float64(w.trial.pacers()), burst, random)
+}
+
+// pacers is how many threads share the schedule.
+func (t *Trial) pacers() int {
+	if t.o.Workload.Kind == plan.HTTP {
+		return t.o.Workload.Threads
+	}
+	return t.o.Workload.Flows
+}
+
+func (p *pace) paced() *pace { return p }
+
+// begin starts the schedule when the thread does.
+func (p *pace) begin(w *worker) {
+	p.schedule.start(w.trial.now(), float64(w.index)/float64(w.trial.pacers()))
+}
+
+// due returns when the next request fell due, if it is due.
+func (p *pace) due(now int64, underWay int) (int64, bool) {
+	at, ok := p.schedule.due(now, underWay)
+	if !ok {
+		p.stalled = false
+	}
+	return at, ok
+}
+
+// take notes that the request that fell due at due goes out at now.
+func (p *pace) take(w *worker, due, now int64) {
+	p.schedule.take()
+	p.taken++
+	if p.lag != nil && !p.stalled && w.phase == window {
+		p.lag.Record(now - due)
+	}
+}
+
+// edge keeps the counts of the window.
+func (p *pace) edge(w *worker, phase int32) {
+	counts := func() offer { return offer{p.taken + p.schedule.behind(w.trial.now()), p.taken} }
+	if p.phase < window && phase >= window {
+		p.edges[0] = counts()
+	}
+	if p.phase < drain && phase >= drain {
+		p.edges[1] = counts()
+	}
+	p.phase = phase
+}
+
+// complete counts a response to the request that fell due at due.
+func (w *worker) complete(due, now int64) {
+	w.count.operations.Add(1)
+	if w.phase == window {
+		w.hist.rtt.Record(now - due)
+	}
+	w.last = now
+}
+
+// rest waits until something is to be done: fd is ready for what, or a request falls due.
+func (p *pace) rest(w *worker, fd int, what int16, underWay int) {
+	if w.spin {
+		thread.Yield()
+		return
+	}
+	now := w.trial.now()
+	switch _, ready := p.schedule.due(now, underWay); {
+	case ready && !p.stalled:
+		// In a closed loop by what has just been received, in an open one because the thread is late.
+	case p.stalled:
+		// Whatever it says, the next step finds out.
+		_ = sock.Await(fd, what, int64(tick))
+	case underWay > 0:
+		_ = sock.Await(fd, what, min(p.schedule.wake()-now, int64(tick)))
+	default:
+		p.alight(w, p.schedule.wake())
+	}
+}
+
+// alight sleeps until shortly before due, not longer than a tick, and reads the clock from then on.
+func (p *pace) alight(w *worker, due int64) {
+	now := w.trial.now()
+	if target := due - p.ahead; target > now {
+		w.sleep(target)
+		now = w.trial.now()
+		if now < target {
+			return // the pulse; there may be a new phase
+		}
+		// The 95th percentile of how late the thread wakes up, followed step by step.
+		if now-target > p.ahead {
+			p.ahead = min(p.ahead+aheadStep*19/20, mostAhead)
+		} else {
+			p.ahead = max(p.ahead-aheadStep/20, leastAhead)
+		}
+	}
+	for now < due {
+		now = w.trial.now()
+	}
+}
+
+// flightSize is the room of a flow's flight.
+func (t *Trial) flightSize() int {
+	size := flightMost
+	for size > flightLeast && size*t.o.Workload.Flows > flightRoom {
+		size /= 2
+	}
+	return size
+}
+
+// later says whether a failed call on a socket that does not wait was just that.
+func later(e syscall.Errno) bool { return e == syscall.EAGAIN || e == syscall.EINTR }

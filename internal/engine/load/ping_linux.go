@@ -1,0 +1,116 @@
+package load
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Ping: ICMP echo with our own sequence numbers. The far kernel answers, so the server's side has no thread and only
+// keeps its window. An echo that has not come back within the timeout is counted and given up.
+
+// echoHeader is the size of an ICMP echo header in bytes.
+const echoHeader = 8
+
+// pinger is the client.
+type pinger struct {
+	echo            sock.Echo
+	request, answer []byte
+	identifier      uint16
+	sequence        uint16
+	due             int64 // when the next echo is to go out
+}
+
+func openPinger(w *worker) error {
+	t := w.trial
+	to := sock.NewAddr(netip.AddrPortFrom(t.address, 0), sock.Family(t.address))
+	echo, err := sock.OpenEcho(&to)
+	if err != nil {
+		return err
+	}
+	t.own(echo.FD)
+	w.fd = echo.FD
+	if err := sock.SetTimeouts(echo.FD, t.bound()); err != nil {
+		return err
+	}
+	p := &pinger{echo: echo, identifier: echo.Identifier}
+	if echo.Raw {
+		p.identifier = uint16(t.clock.offset>>10) + uint16(w.index)
+	}
+	p.request = filled(echoHeader + t.o.Workload.MessageSize)
+	p.request[0], p.request[1] = echo.Request, 0
+	binary.BigEndian.PutUint16(p.request[4:], p.identifier)
+	p.answer = make([]byte, plan.MaxDatagram)
+	w.each = size{sent: uint64(t.o.Workload.MessageSize), received: uint64(t.o.Workload.MessageSize)}
+	w.hist.rtt = sample.NewHistogram()
+	w.flow = p
+	return nil
+}
+
+func (p *pinger) step(w *worker) bool {
+	if interval := int64(w.trial.o.Workload.Interval); interval > 0 {
+		now := w.trial.now()
+		if now < p.due {
+			w.sleep(p.due)
+			return true
+		}
+		p.due = max(p.due+interval, now)
+	}
+	p.sequence++
+	binary.BigEndian.PutUint16(p.request[6:], p.sequence)
+	p.request[2], p.request[3] = 0, 0
+	binary.BigEndian.PutUint16(p.request[2:], checksum(p.request))
+	w.last = w.trial.now()
+	if _, e := sock.Send(w.fd, p.request, 0); e != 0 {
+		return w.missed(e)
+	}
+	return p.await(w)
+}
+
+// await takes replies until ours comes or is given up.
+func (p *pinger) await(w *worker) bool {
+	for {
+		n, e := sock.Recv(w.fd, p.answer, 0)
+		now := w.trial.now()
+		switch {
+		case e == 0 && p.ours(p.answer[:n]):
+			w.done(now)
+			return true
+		case e != 0 && e != syscall.EAGAIN && e != syscall.EINTR:
+			return w.missed(e)
+		case now-w.last >= int64(w.trial.o.Timeout)*19/20:
+			w.fail(timedOut)
+			return true
+		case w.trial.stopping(w.leaveAt):
+			return false
+		}
+	}
+}
+
+// ours says whether a packet is the reply to the latest request.
+func (p *pinger) ours(b []byte) bool {
+	if p.echo.Raw && len(b) > 0 && b[0]>>4 == 4 {
+		b = b[min(int(b[0]&15)*4, len(b)):] // raw IPv4 sockets see the header
+	}
+	return len(b) == len(p.request) && b[0] == p.echo.Reply &&
+		binary.BigEndian.Uint16(b[4:]) == p.identifier && binary.BigEndian.Uint16(b[6:]) == p.sequence
+}
+
+// checksum is the Internet checksum (RFC 1071). For ICMPv6 and for unprivileged sockets the kernel writes its own.
+func checksum(b []byte) uint16 {
+	var sum uint32
+	for ; len(b) > 1; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	if len(b) == 1 {
+		sum += uint32(b[0]) << 8
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}

@@ -1,0 +1,233 @@
+package load
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// A server of http can go and come back within its trial, as pods do when their Deployment is rolled: Leave and Return.
+// While it drains it takes connections, and each response is the last of its connection. Then it ends as a process does:
+// its listeners refuse from that instant on, and what connections it has are closed, whatever is under way on them. To come
+// back it opens new listeners: of several on one port that were shut and listen again, the kernel serves the last alone.
+
+// States of a server.
+const (
+	inService int32 = iota
+	draining
+	closed
+)
+
+// letGoLimit bounds how long the threads may take to let their connections go, which they do within a pulse.
+const letGoLimit = time.Second
+
+// rolling is what a server knows of its going and coming.
+type rolling struct {
+	state atomic.Int32
+	// round counts how often the doors were shut, letGo the threads that have let go since.
+	round, letGo atomic.Int32
+	// left, last, back and first are times of the trial's clock: of Leave, of the last connection while it drained, of
+	// Return, and of the first connection after it; 0 for none yet.
+	left, last, back, first atomic.Int64
+
+	mu    sync.Mutex
+	over  bool        // the trial is being closed: its descriptors may soon be another's
+	timer *time.Timer // ends the drain
+	rolls []sample.Roll
+	err   error
+}
+
+// Leave makes the server go: after drain, within which it still serves, nothing answers at its port any more. What is
+// wrong with that is the error of Run.
+func (t *Trial) Leave(drain time.Duration) {
+	r := &t.rolling
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	if t.o.Side != control.SideServer || t.o.Workload.Kind != plan.HTTP || r.state.Load() != inService {
+		r.blame(usage("%s cannot leave: it is no server of http, or has left already", t.name()))
+		return
+	}
+	r.note()
+	r.rolls = append(r.rolls, sample.Roll{})
+	r.last.Store(0)
+	r.back.Store(0)
+	r.left.Store(t.now())
+	if drain == 0 { // it never drains: what comes before the doors are shut says nothing of who knows that it goes
+		t.shutDoors()
+		return
+	}
+	r.state.Store(draining)
+	r.timer = time.AfterFunc(drain, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.over && r.state.Load() == draining { // a timer that has gone off cannot be stopped any more
+			t.shutDoors()
+		}
+	})
+}
+
+// shutDoors makes the listeners refuse, and has the threads let go of their connections. The caller has r.mu.
+func (t *Trial) shutDoors() {
+	r := &t.rolling
+	r.letGo.Store(0)
+	r.round.Add(1)
+	r.state.Store(closed)
+	for _, w := range t.crew() {
+		sock.Shutdown(int(w.flow.(*answerer).listener.Load()))
+	}
+	r.rolls[len(r.rolls)-1].DrainNs = t.now() - r.left.Load()
+}
+
+// Return makes a server that has left listen again, as soon as its drain is over and its threads have let go. It returns
+// when it listens. What is wrong with that is the error of Run.
+func (t *Trial) Return() {
+	r := &t.roster
+	done := make(chan struct{})
+	r.mu.Lock()
+	closing := r.closed
+	if !closing { // Close waits for the tasks
+		r.tasks.Go(func() {
+			defer close(done)
+			t.comeBack()
+		})
+	}
+	r.mu.Unlock()
+	if !closing {
+		<-done
+	}
+}
+
+func (t *Trial) comeBack() {
+	r := &t.rolling
+	crew := t.crew()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for closedAt := t.now(); r.state.Load() != closed || int(r.letGo.Load()) < len(crew); <-look.C {
+		if r.state.Load() == draining {
+			closedAt = t.now()
+		}
+		switch {
+		case t.stopping(stop):
+			return
+		case r.state.Load() == inService:
+			r.refuse(usage("%s cannot return: it has not left", t.name()))
+			return
+		case t.now()-closedAt > int64(letGoLimit):
+			r.refuse(fmt.Errorf("%s: its threads did not let their connections go within %s", t.name(), letGoLimit))
+			return
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.first.Store(0)
+	r.back.Store(t.now())
+	r.state.Store(inService)
+	for _, w := range crew {
+		if err := t.reopen(w.flow.(*answerer)); err != nil {
+			r.blame(err)
+			return
+		}
+	}
+	r.rolls[len(r.rolls)-1].Returned = true
+}
+
+// note completes what is known of the latest leave or return. The caller has r.mu.
+func (r *rolling) note() {
+	if len(r.rolls) == 0 {
+		return
+	}
+	now := &r.rolls[len(r.rolls)-1]
+	left, last := r.left.Load(), r.last.Load()
+	if last > 0 {
+		now.LastNs = max(last-left, 1)
+	}
+	if first := r.first.Load(); now.Returned && first > 0 {
+		now.FirstNs = max(first-r.back.Load(), 1)
+	}
+}
+
+func (r *rolling) refuse(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blame(err)
+}
+
+// blame keeps the first thing that went wrong. The caller has r.mu.
+func (r *rolling) blame(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// observed returns the rolls until now, or what went wrong with one.
+func (r *rolling) observed() ([]sample.Roll, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.note()
+	return append([]sample.Roll(nil), r.rolls...), r.err
+}
+
+// stop ends a drain under way for good, and any leave that would come yet.
+func (r *rolling) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+}
+
+// met notes a connection that was taken.
+func (r *rolling) met(now int64) {
+	switch {
+	case r.state.Load() == draining:
+		r.last.Store(now)
+	case r.back.Load() > 0 && r.first.Load() == 0:
+		r.first.CompareAndSwap(0, now)
+	}
+}
+
+// letGo closes what a thread has, when the doors have been shut. It returns whether it did: what the poll has reported is
+// then of descriptors that are no more, and the listener that it would be read from may be the next one already.
+func (a *answerer) letGo(w *worker) bool {
+	r := &w.trial.rolling
+	round := r.round.Load()
+	if r.state.Load() != closed || a.round == round {
+		return false
+	}
+	a.round = round
+	// Shut, it would be reported for ever. It may be that it is not watched any more only if it was closed.
+	a.poll.Remove(int(a.listener.Load()))
+	for i := range a.guests {
+		if g := &a.guests[i]; g.fd >= 0 {
+			a.part(g)
+		}
+	}
+	r.letGo.Add(1)
+	return true
+}
+
+// reopen gives a thread a new listener. What was shut is closed with the trial.
+func (t *Trial) reopen(a *answerer) error {
+	fd, err := t.bind(true)
+	if err != nil {
+		return err
+	}
+	if err := sock.SetNonBlocking(fd); err != nil {
+		return err
+	}
+	a.listener.Store(int32(fd))
+	if e := a.poll.Add(fd, sock.Readable, listenerTag); e != 0 {
+		return failure("epoll_ctl", e)
+	}
+	return nil
+}

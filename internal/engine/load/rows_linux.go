@@ -1,0 +1,92 @@
+package load
+
+import (
+	"math"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// rows takes the progress rows of a trial. Times are the trial's until finish makes them relative to the window.
+type rows struct {
+	trial             *Trial
+	every             int64 // 0: no rows
+	next              int64 // when the row under way ends
+	start             int64
+	warm              bool
+	operations, bytes uint64 // at start
+	list              []sample.Interval
+}
+
+func newRows(t *Trial) *rows {
+	r := &rows{trial: t, every: int64(t.o.Interval), start: t.now(), next: math.MaxInt64, warm: true}
+	if r.every > 0 {
+		r.next = r.start + r.every
+		r.list = make([]sample.Interval, 0, int((t.o.Warmup+t.o.Window)/t.o.Interval)+4)
+	}
+	return r
+}
+
+// take ends the row under way if it is time.
+func (r *rows) take(now int64) {
+	if now < r.next {
+		return
+	}
+	r.cut(now)
+	for r.next <= now {
+		r.next += r.every
+	}
+}
+
+// turn ends the row under way at the end of a phase. A short remainder belongs to the row before.
+func (r *rows) turn() {
+	if r.every == 0 {
+		return
+	}
+	n := len(r.list)
+	r.cut(r.trial.now())
+	if n == 0 || n == len(r.list) || r.list[n-1].Warmup != r.warm {
+		return
+	}
+	if last, before := r.list[n], &r.list[n-1]; last.EndNs-last.StartNs < r.every/2 {
+		before.EndNs = last.EndNs
+		before.Operations += last.Operations
+		before.Bytes += last.Bytes
+		r.list = r.list[:n]
+	}
+}
+
+// reset begins the window.
+func (r *rows) reset(now int64) {
+	r.warm, r.start = false, now
+	if r.every > 0 {
+		r.next = now + r.every
+	}
+}
+
+func (r *rows) cut(now int64) {
+	if now <= r.start {
+		return
+	}
+	var operations, bytes uint64
+	for _, w := range r.trial.crew() {
+		if w.beside {
+			continue
+		}
+		n := w.count.operations.Load()
+		operations += n
+		bytes += w.count.sent.Load() + w.count.received.Load() + n*(w.each.sent+w.each.received)
+	}
+	r.list = append(r.list, sample.Interval{
+		StartNs: r.start, EndNs: now, Operations: operations - r.operations, Bytes: bytes - r.bytes, Warmup: r.warm,
+	})
+	r.start, r.operations, r.bytes = now, operations, bytes
+}
+
+// finish returns the rows relative to the start of the window.
+func (r *rows) finish(window int64) []sample.Interval {
+	for i := range r.list {
+		r.list[i].StartNs -= window
+		r.list[i].EndNs -= window
+	}
+	return r.list
+}

@@ -1,0 +1,136 @@
+package load
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// Request-response over TCP: two system calls per transaction at each side, and one reading of the clock at the client,
+// because a transaction begins when the one before has ended. A reply that is late by more than the timeout counts as a
+// timeout once and is waited for: TCP will deliver it.
+
+// requester is the client.
+type requester struct{ request, response []byte }
+
+func openRequester(w *worker) error {
+	o := w.trial.o.Workload
+	w.flow = &requester{request: filled(o.RequestSize), response: make([]byte, o.ResponseSize)}
+	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	w.hist.rtt = sample.NewHistogram()
+	return nil
+}
+
+func (r *requester) step(w *worker) bool {
+	if !w.sendAll(w.fd, r.request) || !w.recvAll(w.fd, r.response, w.last) {
+		return false
+	}
+	w.done(w.trial.now())
+	return true
+}
+
+// responder is the server.
+type responder struct{ request, response []byte }
+
+func openResponder(w *worker) error {
+	o := w.trial.o.Workload
+	w.flow = &responder{request: make([]byte, o.RequestSize), response: filled(o.ResponseSize)}
+	w.each = size{sent: uint64(o.ResponseSize), received: uint64(o.RequestSize)}
+	return nil
+}
+
+func (r *responder) step(w *worker) bool {
+	n, e := w.recv(w.fd, r.request, sock.WaitAll)
+	switch {
+	case e != 0:
+		return w.broken(e) // idle, or lost
+	case n == 0:
+		return w.die(gone)
+	case n < len(r.request) && !w.recvAll(w.fd, r.request[n:], 0):
+		return false
+	}
+	if !w.sendAll(w.fd, r.response) {
+		return false
+	}
+	w.count.operations.Add(1)
+	return true
+}
+
+// Request-response over UDP: the first 8 bytes of a request are a sequence number, which the response repeats. A reply
+// that has not come within the timeout is counted and given up, and the next request goes out; should the reply still
+// come, its number gives it away.
+
+// datagramRequester is the client.
+type datagramRequester struct {
+	request, response []byte
+	sequence          uint64
+}
+
+func openDatagramRequester(w *worker) error {
+	o := w.trial.o.Workload
+	w.flow = &datagramRequester{request: filled(o.RequestSize), response: make([]byte, max(o.ResponseSize, greetingSize))}
+	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	w.hist.rtt = sample.NewHistogram()
+	return nil
+}
+
+func (r *datagramRequester) step(w *worker) bool {
+	r.sequence++
+	binary.BigEndian.PutUint64(r.request, r.sequence)
+	if _, e := sock.Send(w.fd, r.request, 0); e != 0 {
+		again := w.missed(e)
+		w.last = w.trial.now()
+		return again
+	}
+	for {
+		n, e := w.recv(w.fd, r.response, 0)
+		now := w.trial.now()
+		switch {
+		case e == 0 && n >= 8 && binary.BigEndian.Uint64(r.response) == r.sequence:
+			w.done(now)
+			return true
+		case e != 0 && e != syscall.EAGAIN && e != syscall.EINTR:
+			again := w.missed(e)
+			w.last = w.trial.now()
+			return again
+		case now-w.last >= int64(w.trial.o.Timeout)-int64(w.trial.o.Timeout)/20:
+			// The tolerance keeps a wake-up that is a little early from doubling the wait.
+			w.fail(timedOut)
+			w.last = now
+			return true
+		case w.trial.stopping(w.leaveAt):
+			return false
+		}
+	}
+}
+
+// datagramResponder is the server.
+type datagramResponder struct{ request, response []byte }
+
+func openDatagramResponder(w *worker) error {
+	o := w.trial.o.Workload
+	w.flow = &datagramResponder{request: make([]byte, max(o.RequestSize, greetingSize)), response: filled(o.ResponseSize)}
+	w.each = size{sent: uint64(o.ResponseSize), received: uint64(o.RequestSize)}
+	return nil
+}
+
+func (r *datagramResponder) step(w *worker) bool {
+	n, e := w.recv(w.fd, r.request, 0)
+	if e == syscall.ECONNREFUSED {
+		return true // the client's socket has closed; its trial is over, or the next greeting comes elsewhere
+	}
+	if e != 0 {
+		return w.missed(e)
+	}
+	if n < 8 || isGreeting(r.request[:n]) {
+		return true
+	}
+	copy(r.response, r.request[:8])
+	if _, e := sock.Send(w.fd, r.response, 0); e != 0 {
+		return e == syscall.ECONNREFUSED || w.missed(e)
+	}
+	w.count.operations.Add(1)
+	return true
+}

@@ -1,0 +1,172 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// drainTime is how long stragglers of a datagram stream may take.
+const drainTime = 20 * time.Millisecond
+
+// nudgeEvery is how long a thread whose peer is silent may sit in a blocking call after the window before it is kicked.
+const nudgeEvery = 2 * time.Millisecond
+
+// errGone ends a phase early because no flow is left.
+var errGone = errors.New("every flow has ended")
+
+// edge is what Run sees at one end of the window.
+type edge struct {
+	at, process int64
+	states      map[*worker]sock.TCPState
+	drops       map[*worker]uint32
+}
+
+// Run warms up, measures for the window and returns what this side saw. edges (may be nil) is called from Run's
+// goroutine just before the window opens (false) and just after it has closed (true). A server goes on serving
+// afterwards, until Close. Run returns within about 100 ms of ctx's end, with kind "cancelled"; every error is an
+// *Error. A trial runs once.
+func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observation, error) {
+	if t.ran.Swap(true) {
+		return nil, usage("%s: a trial runs once", t.name())
+	}
+	if edges == nil {
+		edges = func(bool) {}
+	}
+	rows := newRows(t)
+	t.release()
+	if err := t.pass(ctx, rows, t.o.Warmup); err != nil {
+		return nil, t.giveUp(ctx, err)
+	}
+	begin := edge{states: t.states(), drops: t.drops()}
+	edges(false)
+	rows.turn()
+	begin.at, begin.process = t.now(), thread.ProcessCPUTime()
+	t.edges[0].Store(begin.at)
+	t.phase.Store(window)
+	rows.reset(begin.at)
+	err := t.pass(ctx, rows, t.o.Window)
+	if err != nil && err != errGone {
+		return nil, t.giveUp(ctx, err)
+	}
+	end := edge{at: t.now(), process: thread.ProcessCPUTime()}
+	t.edges[1].Store(end.at)
+	t.phase.Store(drain)
+	rows.turn()
+	end.states, end.drops = t.states(), t.drops()
+	edges(true)
+	if err := t.settleDown(ctx, err != nil); err != nil {
+		return nil, t.giveUp(ctx, err)
+	}
+	return t.observe(&begin, &end, rows)
+}
+
+// pass lets time go by, taking rows. It returns errGone if no flow is left before that.
+func (t *Trial) pass(ctx context.Context, rows *rows, length time.Duration) error {
+	end := t.now() + int64(length)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for now := t.now(); now < end; now = t.now() {
+		timer.Reset(time.Duration(min(end, rows.next) - now))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.signals.gone:
+			return errGone
+		case <-timer.C:
+		}
+		rows.take(t.now())
+	}
+	return nil
+}
+
+// settleDown waits until stragglers are in and every thread has marked the end of the window.
+func (t *Trial) settleDown(ctx context.Context, early bool) error {
+	if t.straggles() && !early {
+		timer := time.NewTimer(drainTime)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+	t.phase.Store(after)
+	nudge := time.NewTicker(nudgeEvery)
+	defer nudge.Stop()
+	for _, w := range t.crew() {
+		for w.count.seen.Load() < t.settled() {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-t.signals.told: // somebody has marked; perhaps w
+			case <-nudge.C:
+				thread.Kick(int(w.count.thread.Load()))
+			}
+		}
+	}
+	return nil
+}
+
+// straggles says whether what was sent within the window may arrive after it: at the receiver of a datagram stream.
+func (t *Trial) straggles() bool {
+	w := t.o.Workload
+	return w.Kind == plan.Stream && w.Protocol == plan.UDP && (!t.work.sends || w.Bidirectional)
+}
+
+// settled is the phase from which a thread's marks stand. Only stragglers change them after the window has closed; all
+// others need not wait for a thread whose peer is silent by then to come out of a blocking call.
+func (t *Trial) settled() int32 {
+	if t.straggles() {
+		return after
+	}
+	return drain
+}
+
+// crew returns the threads there are.
+func (t *Trial) crew() []*worker {
+	t.roster.mu.Lock()
+	defer t.roster.mu.Unlock()
+	return t.roster.workers[:len(t.roster.workers):len(t.roster.workers)]
+}
+
+// giveUp stops the threads and says why.
+func (t *Trial) giveUp(ctx context.Context, err error) error {
+	t.phase.Store(stop)
+	if ctx.Err() != nil {
+		return &Error{Kind: KindCancelled, Op: t.name(), Err: context.Cause(ctx)}
+	}
+	causes := [kinds]uint64{}
+	for _, w := range t.crew() {
+		if w.count.left.Load() > 0 {
+			causes[w.cause]++
+		}
+	}
+	return t.worst(causes, err)
+}
+
+// worst makes an error of the most frequent kind of failure.
+func (t *Trial) worst(counts [kinds]uint64, err error) error {
+	top := -1
+	for k, n := range counts {
+		// What a paced sender could not offer is a consequence.
+		if n > 0 && kind(k) != notOffered && (top < 0 || n > counts[top]) {
+			top = k
+		}
+	}
+	if top >= 0 {
+		return &Error{Kind: kindNames[top], Op: t.name(), Err: fmt.Errorf("%w (%d x %s)", err, counts[top], kindNames[top])}
+	}
+	t.roster.mu.Lock()
+	defer t.roster.mu.Unlock()
+	if t.roster.trouble != nil {
+		return failure(t.name(), t.roster.trouble)
+	}
+	return &Error{Kind: KindNoTraffic, Op: t.name(), Err: err}
+}

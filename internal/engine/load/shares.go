@@ -1,0 +1,93 @@
+package load
+
+import (
+	"github.com/cnibench/cnibench/internal/engine/httpwire"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+const (
+	// maxBackends is how many names a thread tells apart, and otherBackends what the rest is counted under.
+	maxBackends   = 256
+	otherBackends = "(others)"
+	// shareSlots leaves the table at least half empty; one more slot has the others.
+	shareSlots = 2 * maxBackends
+	noShare    = -1
+)
+
+// shares counts responses and connections by the name of the backend, on one thread: a hash table of fixed size, so that
+// counting allocates nothing whatever the names are.
+type shares struct {
+	slots [shareSlots + 1]share
+	names int
+}
+
+type share struct {
+	name                  [httpwire.MaxName]byte
+	length                int
+	requests, connections uint64
+}
+
+func (s *share) is(name []byte) bool {
+	return s.length == len(name) && string(s.name[:s.length]) == string(name)
+}
+
+// find returns the slot of name, which need not outlive the call, or noShare for none. likely is where it was last time.
+func (s *shares) find(name []byte, likely int) int {
+	if len(name) == 0 {
+		return noShare
+	}
+	if likely != noShare && s.slots[likely].is(name) {
+		return likely
+	}
+	if len(name) > httpwire.MaxName {
+		return shareSlots
+	}
+	// FNV-1a
+	hash := uint32(2166136261)
+	for _, c := range name {
+		hash = (hash ^ uint32(c)) * 16777619
+	}
+	for i := hash % shareSlots; ; i = (i + 1) % shareSlots {
+		slot := &s.slots[i]
+		switch {
+		case slot.is(name):
+			return int(i)
+		case slot.length > 0:
+		case s.names == maxBackends:
+			return shareSlots
+		default:
+			s.names++
+			slot.length = copy(slot.name[:], name)
+			return int(i)
+		}
+	}
+}
+
+// count notes a response; first says that it is the first of its connection.
+func (s *shares) count(slot int, first bool) {
+	if slot == noShare {
+		return
+	}
+	s.slots[slot].requests++
+	if first {
+		s.slots[slot].connections++
+	}
+}
+
+// add adds what was counted to m.
+func (s *shares) add(m map[string]sample.Backend) {
+	for i := range s.slots {
+		slot := &s.slots[i]
+		if slot.requests == 0 {
+			continue
+		}
+		name := string(slot.name[:slot.length])
+		if i == shareSlots {
+			name = otherBackends
+		}
+		b := m[name]
+		b.Requests += slot.requests
+		b.Connections += slot.connections
+		m[name] = b
+	}
+}

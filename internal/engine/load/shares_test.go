@@ -1,0 +1,57 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+func TestShares(t *testing.T) {
+	var s shares
+	last := noShare
+	for i := range 10 {
+		last = s.find(fmt.Appendf(nil, "pod-%d", i%3), last)
+		s.count(last, i < 4)
+	}
+	s.count(s.find(nil, last), true)                 // who gives no name is nobody
+	s.find([]byte("never counted"), last)            // and this one did nothing
+	s.count(s.find([]byte("pod-0"), noShare), false) // without a guess
+	s.count(s.find([]byte(strings.Repeat("x", 200)), last), true)
+	got := map[string]sample.Backend{"pod-1": {Requests: 1}} // of another thread
+	s.add(got)
+	want := map[string]sample.Backend{
+		"pod-0": {Requests: 5, Connections: 2}, "pod-1": {Requests: 4, Connections: 1}, "pod-2": {Requests: 3, Connections: 1},
+		otherBackends: {Requests: 1, Connections: 1},
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestSharesAreBounded: however many names there are, each response is counted once, and nothing is allocated.
+func TestSharesAreBounded(t *testing.T) {
+	var s shares
+	names := make([][]byte, 3*maxBackends)
+	for i := range names {
+		names[i] = fmt.Appendf(nil, "node-%d/pod-%d", i%7, i)
+	}
+	if n := testing.AllocsPerRun(1, func() { // runs twice
+		for _, name := range names {
+			s.count(s.find(name, noShare), true)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	got := map[string]sample.Backend{}
+	s.add(got)
+	var sum uint64
+	for _, b := range got {
+		sum += b.Requests
+	}
+	if len(got) != maxBackends+1 || sum != uint64(2*len(names)) || got[otherBackends].Requests != 2*2*maxBackends {
+		t.Errorf("%d names, %d requests, %+v others", len(got), sum, got[otherBackends])
+	}
+}

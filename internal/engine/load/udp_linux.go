@@ -1,0 +1,159 @@
+package load
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Stream over UDP. Every datagram starts with a sequence number and the time it was sent, 8 bytes each. The sender hands
+// the kernel up to 64 datagrams at a time, flat out or as many as are due at the intended rate. A datagram is one
+// operation, not a call. The receiver takes what is there and keeps a ledger.
+
+// datagramSender is the sending side.
+type datagramSender struct {
+	batch    *sock.Batch
+	cut      cut
+	sequence uint64
+	paced    bool
+	pacer    pacer
+}
+
+func openDatagramSender(w *worker) error {
+	o := w.trial.o.Workload
+	s := &datagramSender{cut: cutOf(o), paced: o.Rate > 0}
+	s.batch = newBatchFor(s.cut)
+	content := filled(s.cut.segments * s.cut.largest())
+	for i := range s.batch.Cap() {
+		copy(s.batch.Buffer(i), content)
+	}
+	if o.Mode == plan.GSO {
+		if err := sock.SetSegment(w.fd, o.MessageSize); err != nil {
+			return withoutOffload("segmentation offload of UDP", err)
+		}
+	}
+	if s.paced {
+		perFlow := o.Rate / 8 / s.cut.mean() / float64(o.Flows)
+		if o.Bidirectional {
+			perFlow *= 2 // half of the flows send
+		}
+		s.pacer = newPacer(0, perFlow)
+	}
+	w.flow = s
+	return nil
+}
+
+func (s *datagramSender) step(w *worker) bool {
+	now := w.trial.now()
+	n := s.batch.Cap() * s.cut.segments
+	if s.paced {
+		if s.pacer.start == 0 {
+			// The flows share the gap between them, so that they do not send at the same instants.
+			s.pacer.start = now + int64(s.pacer.gap*float64(w.index)/float64(w.trial.o.Workload.Flows))
+		}
+		due := s.pacer.due(now)
+		w.count.errors[notOffered].Store(s.pacer.skipped)
+		if due == 0 {
+			w.sleep(s.pacer.wake(now))
+			return true
+		}
+		n = int(min(due, uint64(n)))
+	}
+	buffers, _ := s.cut.fill(s.batch, s.sequence, n, now)
+	took, e := s.batch.Send(w.fd, buffers)
+	if e != 0 {
+		if e == syscall.ECONNREFUSED && w.server() {
+			return w.die(gone)
+		}
+		return w.missed(e)
+	}
+	sent, bytes := s.cut.sum(s.sequence, n, took)
+	s.sequence += sent
+	s.pacer.sent(sent)
+	w.count.sent.Add(bytes)
+	w.count.operations.Add(sent)
+	return true
+}
+
+// datagramReceiver is the receiving side.
+type datagramReceiver struct {
+	batch *sock.Batch
+	// size is what a receive that returned several datagrams at once is cut into, 0 if it returns one.
+	size   int
+	ledger ledger
+	latest int64 // when the latest datagram came
+	phase  int32
+}
+
+func openDatagramReceiver(w *worker) error {
+	o := w.trial.o.Workload
+	r := &datagramReceiver{batch: sock.NewBatch(datagramsPerCall, max(cutOf(o).largest(), greetingSize))}
+	if o.Mode == plan.GSO {
+		if err := sock.SetCoalesce(w.fd); err != nil {
+			return withoutOffload("receive offload of UDP", err)
+		}
+		r.size, r.batch = o.MessageSize, sock.NewBatch(superPackets, superPacket)
+	}
+	w.flow = r
+	w.hist.transit = sample.NewHistogram()
+	if w.leaveAt == drain {
+		w.leaveAt = after // stragglers of the window may still come
+	}
+	return nil
+}
+
+// edge opens and shuts the span of the window.
+func (r *datagramReceiver) edge(_ *worker, phase int32) {
+	if r.phase < window && phase >= window {
+		r.ledger.open()
+	}
+	if r.phase < drain && phase >= drain {
+		r.ledger.shut()
+	}
+	r.phase = phase
+}
+
+func (r *datagramReceiver) step(w *worker) bool {
+	n, e := r.batch.Recv(w.fd)
+	if e != 0 {
+		return e == syscall.ECONNREFUSED || w.missed(e)
+	}
+	now := w.trial.now()
+	var bytes, arrived uint64
+	for i := range n {
+		for b := r.batch.Received(i); len(b) > 0; {
+			one := b
+			if r.size > 0 {
+				one = b[:min(r.size, len(b))]
+			}
+			b = b[len(one):]
+			if len(one) < greetingSize || isGreeting(one) {
+				continue
+			}
+			bytes += uint64(len(one))
+			arrived++
+			r.note(w, one, now)
+		}
+	}
+	if w.phase < after {
+		r.latest = now
+	}
+	w.count.received.Add(bytes)
+	w.count.operations.Add(arrived)
+	return true
+}
+
+// note enters a datagram in the ledger.
+func (r *datagramReceiver) note(w *worker, b []byte, now int64) {
+	if w.phase >= after {
+		return // the ledger is Run's
+	}
+	r.ledger.arrive(binary.BigEndian.Uint64(b))
+	excess := r.ledger.time(now - int64(binary.BigEndian.Uint64(b[8:])))
+	if w.phase == window {
+		w.hist.transit.Record(excess)
+	}
+}

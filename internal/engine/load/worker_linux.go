@@ -1,0 +1,293 @@
+package load
+
+import (
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// counters are written by one load thread and read by Run.
+type counters struct {
+	operations, sent, received atomic.Uint64
+	errors                     [kinds]atomic.Uint64
+	seen                       atomic.Int32 // latest phase that the thread has marked
+	thread                     atomic.Int32 // the thread's id
+	left                       atomic.Int64 // when the flow was lost, 0 while it lives
+}
+
+// tally is a copy of the counters at an edge, with the time and the thread's CPU clock at the same instant.
+type tally struct {
+	operations, sent, received uint64
+	errors                     [kinds]uint64
+	at, cpu                    int64
+}
+
+// size is the payload that each operation moves, for workloads where it is constant; others count bytes as they go.
+type size struct{ sent, received uint64 }
+
+// distributions are nil where the workload has none.
+type distributions struct{ rtt, connect, transit *sample.Histogram }
+
+// worker is one load thread with its flow.
+type worker struct {
+	_     [128]byte // nobody else on these cache lines
+	count counters
+	_     [128]byte
+
+	trial   *Trial
+	flow    flow
+	index   int
+	fd      int
+	each    size
+	leaveAt int32 // the phase at which the thread leaves
+	phase   int32 // the phase that the thread knows of
+	last    int64 // when the latest operation ended, where the workload wants to know
+	idle    bool  // the latest step completed nothing
+	beside  bool  // the flow is what goes on beside the workload
+	spin    bool  // the thread asks again and again instead of sleeping
+
+	edges [2]tally // where the window begins and ends
+	cause kind     // why the flow was lost
+	hist  distributions
+}
+
+// flow is one workload's part on one thread.
+type flow interface {
+	// step does one operation and returns false if the thread has nothing more to do. When nothing happens it returns
+	// at the next pulse.
+	step(w *worker) bool
+}
+
+// starter is a flow that wants to know when its thread starts.
+type starter interface{ begin(w *worker) }
+
+// edged is a flow that wants to know of a new phase before the thread marks it.
+type edged interface {
+	edge(w *worker, phase int32)
+}
+
+// closer is a flow that has descriptors of its own. It is closed when its thread has left.
+type closer interface{ close() }
+
+// spawn starts the thread of a flow and returns when it is pinned.
+func (t *Trial) spawn(index, fd int) error {
+	w := &worker{trial: t, index: index, fd: fd, leaveAt: stop, spin: t.o.Workload.Wait == plan.Spin}
+	if t.o.Side == control.SideClient {
+		w.leaveAt = drain
+	}
+	open := t.work.open
+	if t.o.Workload.Under != "" && index == t.o.Workload.Flows {
+		open = openBeside
+	}
+	if err := open(w); err != nil {
+		return err
+	}
+	ready := make(chan error, 1)
+	t.roster.tasks.Go(func() { w.main(ready) })
+	if err := <-ready; err != nil {
+		if f, ok := w.flow.(closer); ok {
+			f.close()
+		}
+		return err
+	}
+	t.roster.mu.Lock()
+	defer t.roster.mu.Unlock()
+	t.roster.workers = append(t.roster.workers, w)
+	return nil
+}
+
+// main is the thread. It ends with its goroutine, because it is pinned.
+func (w *worker) main(ready chan<- error) {
+	runtime.LockOSThread()
+	w.count.thread.Store(int32(thread.ID()))
+	t := w.trial
+	if len(t.o.CPUs) > 0 {
+		if err := thread.Pin(t.o.CPUs[w.index%len(t.o.CPUs)]); err != nil {
+			ready <- failure("pin", err)
+			return
+		}
+	}
+	if err := thread.SharpTimers(); err != nil {
+		ready <- failure("timer slack", err)
+		return
+	}
+	if !t.work.timed {
+		pulse, err := thread.StartPulse(tick)
+		if err != nil {
+			ready <- failure("pulse", err)
+			return
+		}
+		defer pulse.Stop()
+	}
+	ready <- nil
+	if t.o.Side == control.SideClient || t.work.sends {
+		<-t.signals.gate
+	}
+	w.last = t.now()
+	if f, ok := w.flow.(starter); ok {
+		f.begin(w)
+	}
+	for n := uint64(0); w.running() && w.flow.step(w); {
+		before := n
+		n = w.count.operations.Load()
+		w.idle = n == before
+	}
+	w.leave()
+}
+
+// running is called before each operation: false when the thread should leave.
+func (w *worker) running() bool {
+	p := w.trial.phase.Load()
+	return p == w.phase || w.turn(p)
+}
+
+// turn marks the edges that lie between the phase that the thread knew and p.
+func (w *worker) turn(p int32) bool {
+	if f, ok := w.flow.(edged); ok {
+		f.edge(w, p)
+	}
+	if w.phase < window && p >= window {
+		w.edges[0] = w.mark(0)
+	}
+	if w.phase < drain && p >= drain {
+		w.edges[1] = w.mark(1)
+	}
+	w.see(p)
+	w.last = w.trial.now()
+	return p < w.leaveAt
+}
+
+// leave marks what has not been marked: a flow that ends in the warm-up counts for nothing.
+func (w *worker) leave() {
+	if w.phase < drain {
+		w.edges[1] = w.tally()
+	}
+	if w.phase < window {
+		w.edges[0] = w.edges[1]
+	}
+	w.see(ended)
+	r := &w.trial.roster
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lost++; r.lost == w.trial.threads {
+		close(w.trial.signals.gone)
+	}
+}
+
+// see publishes that everything before p is marked; Run may then read what the thread kept for itself.
+func (w *worker) see(p int32) {
+	settled := w.trial.settled()
+	first := w.phase < settled && p >= settled
+	w.phase = p
+	w.count.seen.Store(p)
+	if first {
+		w.trial.signals.told <- struct{}{} // has room for every flow
+	}
+}
+
+// mark is the tally at an edge. A thread that was idle when the phase changed may have noticed late; to it, nothing has
+// happened since Run moved the phase on, and that is the time of its edge.
+func (w *worker) mark(edge int) tally {
+	n := w.tally()
+	if at := w.trial.edges[edge].Load(); w.idle && at != 0 {
+		n.at = min(n.at, at)
+	}
+	return n
+}
+
+func (w *worker) tally() tally {
+	c := &w.count
+	n := tally{operations: c.operations.Load(), sent: c.sent.Load(), received: c.received.Load()}
+	n.at, n.cpu = w.trial.now(), thread.CPUTime()
+	n.sent += n.operations * w.each.sent
+	n.received += n.operations * w.each.received
+	for k := range n.errors {
+		n.errors[k] = c.errors[k].Load()
+	}
+	return n
+}
+
+// server says which side the thread is on.
+func (w *worker) server() bool { return w.trial.o.Side == control.SideServer }
+
+// done counts an operation that took from the end of the one before until now.
+func (w *worker) done(now int64) {
+	w.count.operations.Add(1)
+	if w.phase == window {
+		w.hist.rtt.Record(now - w.last)
+	}
+	w.last = now
+}
+
+// fail counts a failure after which the flow goes on.
+func (w *worker) fail(k kind) { w.count.errors[k].Add(1) }
+
+// die notes that the flow is lost.
+func (w *worker) die(k kind) bool {
+	w.cause = k
+	w.count.left.Store(max(w.trial.now(), 1))
+	return false
+}
+
+// broken decides what a failed call on a TCP flow means: true to go on.
+func (w *worker) broken(e syscall.Errno) bool {
+	k := classify(e)
+	switch {
+	case e == syscall.EINTR || e == syscall.EAGAIN:
+		return true
+	case w.server() && k == reset:
+		return w.die(gone)
+	}
+	return w.die(k)
+}
+
+// missed decides what a failed call on a datagram socket means: true to go on.
+func (w *worker) missed(e syscall.Errno) bool {
+	k := classify(e)
+	switch {
+	case e == syscall.EINTR || e == syscall.EAGAIN:
+		return true
+	case k == tooLong || k == other:
+		return w.die(k)
+	}
+	w.fail(k)
+	w.rest()
+	return true
+}
+
+// spinsAtOnce bounds how often a spinning thread asks before it looks around, as a pulse makes a sleeping one do.
+const spinsAtOnce = 4096
+
+// recv is sock.Recv, without sleeping if the workload spins. Between two attempts whoever shares the CPU may go first: a
+// peer, or the softirq work that the bytes come with. EINTR says that the thread should look around.
+func (w *worker) recv(fd int, b []byte, flags int) (int, syscall.Errno) {
+	if !w.spin {
+		return sock.Recv(fd, b, flags)
+	}
+	for range spinsAtOnce {
+		if n, e := sock.Recv(fd, b, flags|sock.DontWait); e != syscall.EAGAIN {
+			return n, e
+		}
+		thread.Yield()
+		if w.trial.phase.Load() != w.phase {
+			break
+		}
+	}
+	return 0, syscall.EINTR
+}
+
+// rest keeps a thread whose operation failed at once from spinning.
+func (w *worker) rest() { w.sleep(w.trial.now() + int64(time.Millisecond)) }
+
+// sleep sleeps until the trial's clock shows at, but not longer than a tick.
+func (w *worker) sleep(at int64) {
+	at = min(at, w.trial.now()+int64(tick))
+	thread.SleepUntil(w.trial.clock.offset + at)
+}

@@ -1,0 +1,216 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Annotations by which an archive says what it holds: containerd reads the first, skopeo and podman the second.
+const (
+	annotationName = "io.containerd.image.name"
+	annotationTag  = "org.opencontainers.image.ref.name"
+)
+
+// WriteOCI writes an OCI image layout as one tar. An image of one platform has a manifest.json besides, by which
+// Docker without containerd's image store finds the same blobs.
+func (i *Image) WriteOCI(w io.Writer) error {
+	blobs, err := i.blobs()
+	if err != nil {
+		return err
+	}
+	index, err := i.layoutIndex()
+	if err != nil {
+		return err
+	}
+	members := []member{file("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)), file("index.json", index)}
+	if i.index == nil {
+		legacy, err := i.dockerManifest()
+		if err != nil {
+			return err
+		}
+		members = append(members, file("manifest.json", legacy))
+	}
+	members = append(members, member{name: "blobs/"}, member{name: "blobs/sha256/"})
+	for _, b := range blobs {
+		members = append(members, member{blobPath(b.hash), b.size, b.open})
+	}
+	return writeTar(w, members)
+}
+
+// WriteDocker writes the archive of docker save, which holds one platform.
+func (i *Image) WriteDocker(w io.Writer) error {
+	if i.index != nil {
+		return advice.With(fmt.Errorf("a docker archive holds one platform, not %s", strings.Join(i.Platforms(), " and ")),
+			"use --format oci, or make an archive for each")
+	}
+	tag, err := name.NewTag(i.name.String())
+	if err != nil {
+		return err
+	}
+	return tarball.Write(tag, i.single[0].image, w)
+}
+
+// layoutIndex is index.json: one descriptor, of the manifest or of the index of several, with the names of the image.
+func (i *Image) layoutIndex() ([]byte, error) {
+	d, err := partial.Descriptor(i.taggable())
+	if err != nil {
+		return nil, err
+	}
+	d.Annotations = map[string]string{annotationName: i.name.String(), annotationTag: i.name.tag}
+	if i.index == nil {
+		d.Platform = &i.single[0].platform
+	}
+	return json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{*d}})
+}
+
+// dockerManifest is manifest.json.
+func (i *Image) dockerManifest() ([]byte, error) {
+	m, err := i.single[0].image.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	entry := tarball.Descriptor{Config: blobPath(m.Config.Digest), RepoTags: []string{i.name.String()}}
+	for _, l := range m.Layers {
+		entry.Layers = append(entry.Layers, blobPath(l.Digest))
+	}
+	return json.Marshal(tarball.Manifest{entry})
+}
+
+// taggable is what the digest is of.
+func (i *Image) taggable() described {
+	if i.index != nil {
+		return i.index
+	}
+	return i.single[0].image
+}
+
+// described is what images and indices have in common.
+type described interface {
+	partial.Describable
+	RawManifest() ([]byte, error)
+}
+
+// blob is one object of the image under its digest.
+type blob struct {
+	hash      v1.Hash
+	mediaType types.MediaType
+	size      int64
+	open      func() (io.ReadCloser, error)
+	// refs are the blobs that this one names.
+	refs []v1.Hash
+}
+
+// blobs are all objects of the image, those that are named before those that name them.
+func (i *Image) blobs() ([]blob, error) {
+	var list []blob
+	var manifests []v1.Hash
+	for _, p := range i.single {
+		some, err := imageBlobs(p.image)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+		manifests = append(manifests, some[len(some)-1].hash)
+	}
+	if i.index == nil {
+		return list, nil
+	}
+	raw, err := i.index.RawManifest()
+	return append(list, memory(i.digest, types.OCIImageIndex, raw, manifests)), err
+}
+
+// imageBlobs are the layers, the configuration and the manifest of one image, in this order.
+func imageBlobs(image v1.Image) ([]blob, error) {
+	layers, err := image.Layers()
+	if err != nil {
+		return nil, err
+	}
+	m, err := image.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(layers) != len(m.Layers) {
+		return nil, errors.New("the manifest of the image does not name its layers")
+	}
+	var list []blob
+	var refs []v1.Hash
+	for k, l := range layers {
+		d := m.Layers[k]
+		list = append(list, blob{hash: d.Digest, mediaType: d.MediaType, size: d.Size, open: l.Compressed})
+		refs = append(refs, d.Digest)
+	}
+	config, err := image.RawConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := image.RawManifest()
+	if err != nil {
+		return nil, err
+	}
+	digest, err := image.Digest()
+	refs = append([]v1.Hash{m.Config.Digest}, refs...)
+	return append(list, memory(m.Config.Digest, m.Config.MediaType, config, nil), memory(digest, m.MediaType, manifest, refs)), err
+}
+
+// memory is a blob of bytes.
+func memory(hash v1.Hash, mediaType types.MediaType, content []byte, refs []v1.Hash) blob {
+	return blob{hash: hash, mediaType: mediaType, size: int64(len(content)), open: opener(content), refs: refs}
+}
+
+func opener(content []byte) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+}
+
+func blobPath(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
+
+// member is a file of an archive, or a directory when nothing can be opened.
+type member struct {
+	name string
+	size int64
+	open func() (io.ReadCloser, error)
+}
+
+func file(name string, content []byte) member {
+	return member{name, int64(len(content)), opener(content)}
+}
+
+// writeTar writes an archive in which nothing depends on when and by whom it is written.
+func writeTar(w io.Writer, members []member) error {
+	archive := tar.NewWriter(w)
+	for _, m := range members {
+		if err := m.write(archive); err != nil {
+			return fmt.Errorf("archive member %s: %w", m.name, err)
+		}
+	}
+	return archive.Close()
+}
+
+func (m member) write(archive *tar.Writer) error {
+	h := tar.Header{Typeflag: tar.TypeReg, Name: m.name, Mode: 0o644, Size: m.size, ModTime: epoch.Time, Format: tar.FormatUSTAR}
+	if m.open == nil {
+		h.Typeflag, h.Mode = tar.TypeDir, 0o755
+		return archive.WriteHeader(&h)
+	}
+	if err := archive.WriteHeader(&h); err != nil {
+		return err
+	}
+	r, err := m.open()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(archive, r)
+	return errors.Join(err, r.Close())
+}

@@ -1,0 +1,130 @@
+package image
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// module is the import path of the command.
+const module = "github.com/cnibench/cnibench"
+
+// Binary is a build of cnibench for one platform.
+type Binary struct {
+	Platform v1.Platform
+	File     string
+}
+
+// ParseBinary reads PLATFORM=FILE, such as linux/arm64=bin/cnibench-arm64.
+func ParseBinary(s string) (Binary, error) {
+	platform, file, ok := strings.Cut(s, "=")
+	if !ok || file == "" {
+		return Binary{}, fmt.Errorf("platform %q names no binary: write %s=FILE", s, platform)
+	}
+	p, err := v1.ParsePlatform(platform)
+	if err != nil || p.OS != "linux" || p.Architecture == "" || p.OSVersion != "" {
+		return Binary{}, fmt.Errorf("platform %q is none: write linux/ and an architecture, such as linux/arm64", platform)
+	}
+	if _, known := machines[p.Architecture]; !known {
+		return Binary{}, fmt.Errorf("platform %q: no such architecture; known are %s", platform, architectures)
+	}
+	// Every arm64 is v8 at least, and tools differ in whether they write it.
+	if p.Architecture == "arm64" && p.Variant == "v8" {
+		p.Variant = ""
+	}
+	return Binary{*p, file}, nil
+}
+
+// machines are the architectures by Go's names, as an ELF header has them.
+var machines = map[string]elf.Machine{
+	"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "arm": elf.EM_ARM, "386": elf.EM_386, "riscv64": elf.EM_RISCV,
+	"ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "loong64": elf.EM_LOONGARCH,
+}
+
+const architectures = "amd64, arm64, arm, 386, riscv64, ppc64le, s390x, loong64"
+
+// read returns the contents of the file, once they are known to be cnibench of that version for that platform, able to
+// start where there is nothing else.
+func (b Binary) read(version string) ([]byte, error) {
+	content, err := os.ReadFile(b.File)
+	if err != nil {
+		return nil, err
+	}
+	info, err := buildinfo.Read(bytes.NewReader(content))
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("%s is no program in Go: %w", b.File, err), "name a cnibench that make build made")
+	}
+	if info.Path != module {
+		return nil, fmt.Errorf("%s is not cnibench, but %s", b.File, info.Path)
+	}
+	if err := b.checkPlatform(content, info); err != nil {
+		return nil, err
+	}
+	if !hasVersion(content, info, version) {
+		return nil, advice.With(fmt.Errorf("%s is not of this version of cnibench, %s", b.File, version),
+			"a controller and its agents must be of one version: build both from the same commit")
+	}
+	return content, nil
+}
+
+// checkPlatform compares what was said with what the file is.
+func (b Binary) checkPlatform(content []byte, info *debug.BuildInfo) error {
+	system, arch := setting(info, "GOOS"), setting(info, "GOARCH")
+	command := fmt.Sprintf("CGO_ENABLED=0 GOOS=linux GOARCH=%s go build -o FILE %s", b.Platform.Architecture, module)
+	if system != b.Platform.OS || arch != b.Platform.Architecture {
+		return advice.With(fmt.Errorf("%s is built for %s/%s, not for %s", b.File, system, arch, b.Platform), command)
+	}
+	f, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		return advice.With(fmt.Errorf("%s is no program that Linux starts: %w", b.File, err), command)
+	}
+	if f.Machine != machines[b.Platform.Architecture] {
+		return advice.With(fmt.Errorf("%s is for %s, not for %s", b.File, f.Machine, b.Platform), command)
+	}
+	if err := static(f); err != nil {
+		return advice.With(fmt.Errorf("%s %w, which is not in an image of one file", b.File, err), command)
+	}
+	return nil
+}
+
+// static says what the program needs beside itself.
+func static(f *elf.File) error {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("is linked dynamically: it needs a loader")
+		}
+	}
+	libraries, err := f.ImportedLibraries()
+	if err == nil && len(libraries) > 0 {
+		return fmt.Errorf("is linked dynamically: it needs %s", strings.Join(libraries, ", "))
+	}
+	return nil
+}
+
+// hasVersion reports whether a program is of a version. The linker's word for it has no place of its own in a stripped
+// program, so it is looked for anywhere; what that lets pass, the agent refuses when it is greeted.
+func hasVersion(content []byte, info *debug.BuildInfo, version string) bool {
+	if version == "" || version == "unknown" || info.Main.Version == version || setting(info, "vcs.revision") == version {
+		return true
+	}
+	return bytes.Contains(content, []byte(version))
+}
+
+// setting is a line of how the program was built.
+func setting(info *debug.BuildInfo, key string) string {
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,74 @@
+package image
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Repository is the repository of the image where nobody names another. The registry does not exist, so that a node
+// that lacks the image says so instead of asking the internet for it.
+const Repository = "cnibench.local/cnibench"
+
+// dockerHub is what the library calls the registry that everybody else calls docker.io.
+const dockerHub = "index.docker.io"
+
+// Name is the reference of an image: a repository and a tag.
+type Name struct{ repository, tag string }
+
+func (n Name) String() string { return n.repository + ":" + n.tag }
+
+// DefaultName is Repository with the tag of the version.
+func DefaultName(version string) Name { return Name{Repository, Tag(version)} }
+
+// ParseName reads a reference; one without a tag gets that of the version. The tag latest is refused: a node that has
+// some image of that name would either keep it or ask a registry each time.
+func ParseName(s, version string) (Name, error) {
+	if strings.Contains(s, "@") {
+		return Name{}, advice.With(fmt.Errorf("image name %q has a digest, which is computed and not chosen", s), "leave out what follows the @")
+	}
+	tag, err := name.NewTag(s, name.WithDefaultTag(Tag(version)))
+	if err != nil {
+		return Name{}, fmt.Errorf("image name %q: %w", s, err)
+	}
+	if !repositoryPath().MatchString(tag.RepositoryStr()) {
+		return Name{}, advice.With(fmt.Errorf("image name %q: %q is no path of a repository", s, tag.RepositoryStr()),
+			"write REGISTRY/PATH:TAG in small letters, without a scheme such as https://")
+	}
+	if tag.TagStr() == "latest" {
+		return Name{}, advice.With(fmt.Errorf("image name %q: with the tag latest nobody knows which version a node runs", s),
+			"choose another tag, or leave it out for "+Tag(version))
+	}
+	registry := tag.RegistryStr()
+	if registry == dockerHub {
+		registry = "docker.io"
+	}
+	return Name{registry + "/" + tag.RepositoryStr(), tag.TagStr()}, nil
+}
+
+// repositoryPath is what a registry takes, by the distribution specification; the library lets more pass.
+func repositoryPath() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+}
+
+// maxTag is the longest tag that a registry takes.
+const maxTag = 128
+
+// Tag is version with what no tag may hold replaced: v1.2.0+dirty becomes v1.2.0-dirty.
+func Tag(version string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r == '_' || r == '.' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, version)
+	clean = strings.TrimLeft(clean, ".-")
+	if clean == "" {
+		return "unknown"
+	}
+	return clean[:min(len(clean), maxTag)]
+}

@@ -1,0 +1,93 @@
+package image
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Push says where an image goes.
+type Push struct {
+	Name Name
+	// Insecure allows plain HTTP, and certificates that nobody vouches for.
+	Insecure bool
+	// Progress (optional) is told how many bytes of how many have gone.
+	Progress func(done, total int64)
+}
+
+// Push sends the image to a registry, with the credentials that docker login or podman login left there, and returns
+// its reference with the digest.
+func (i *Image) Push(ctx context.Context, p Push) (string, error) {
+	var options []name.Option
+	if p.Insecure {
+		options = append(options, name.Insecure)
+	}
+	tag, err := name.NewTag(p.Name.String(), options...)
+	if err != nil {
+		return "", err
+	}
+	updates := make(chan v1.Update, 16)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for u := range updates {
+			if p.Progress != nil && u.Error == nil {
+				p.Progress(u.Complete, u.Total)
+			}
+		}
+	}()
+	// The library closes updates when it is done, whatever came of it.
+	err = remote.Push(tag, i.taggable(), remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithTransport(p.transport()), remote.WithUserAgent("cnibench"), remote.WithProgress(updates))
+	<-told
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		return "", explainPush(err, p, tag.RegistryStr())
+	}
+	return p.Name.String() + "@" + i.Digest(), nil
+}
+
+func (p Push) transport() http.RoundTripper {
+	if !p.Insecure {
+		return remote.DefaultTransport
+	}
+	t := remote.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	return t
+}
+
+// explainPush adds the way out where there is one.
+func explainPush(err error, p Push, registry string) error {
+	wrapped := fmt.Errorf("push of %s: %w", p.Name, err)
+	var refused *transport.Error
+	var unverified *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
+		return advice.With(wrapped, "docker login "+registry+", with an account that may push there")
+	case errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound:
+		return advice.With(wrapped, "make the repository first, or see whether its name is right")
+	case errors.As(err, &unverified):
+		return advice.With(wrapped, "--insecure if the registry's certificate is its own")
+	case !p.Insecure && isPlain(err):
+		return advice.With(wrapped, "--insecure if the registry speaks plain HTTP")
+	}
+	return advice.With(wrapped, "see whether "+registry+" can be reached from here; without a registry, use --load, or -o and ctr images import on each node")
+}
+
+// isPlain reports whether a registry answered HTTP where TLS was wanted.
+func isPlain(err error) bool {
+	var header tls.RecordHeaderError
+	return errors.As(err, &header) || errors.Is(err, http.ErrSchemeMismatch)
+}

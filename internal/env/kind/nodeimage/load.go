@@ -1,0 +1,97 @@
+// Package nodeimage works on clusters of kind, whose nodes are containers of this machine.
+package nodeimage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/kind/pkg/cluster"
+	"sigs.k8s.io/kind/pkg/cluster/nodes"
+
+	"github.com/cnibench/cnibench/internal/env/image"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Load imports the image on every node of a cluster and returns their names. Docker, Podman or nerdctl must be
+// installed, whichever kind made the cluster with.
+func Load(ctx context.Context, name string, i *image.Image) ([]string, error) {
+	list, err := internalNodes(name)
+	if err != nil {
+		return nil, err
+	}
+	var loaded []string
+	for _, n := range list {
+		if err := loadNode(ctx, n, i); err != nil {
+			if ctx.Err() != nil {
+				return loaded, context.Cause(ctx)
+			}
+			return loaded, fmt.Errorf("kind node %s: %w", n, err)
+		}
+		loaded = append(loaded, n.String())
+	}
+	return loaded, nil
+}
+
+// internalNodes are the nodes that run a kubelet.
+func internalNodes(name string) ([]nodes.Node, error) {
+	var options []cluster.ProviderOption
+	found, err := cluster.DetectNodeProvider()
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("kind: %w", err), "install Docker, Podman or nerdctl, with which kind made the cluster")
+	}
+	if found != nil {
+		options = append(options, found)
+	}
+	provider := cluster.NewProvider(options...)
+	list, err := provider.ListInternalNodes(name)
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("kind cluster %s: %w", name, err), "see whether the container runtime answers: docker ps")
+	}
+	if len(list) > 0 {
+		return list, nil
+	}
+	others, err := provider.List()
+	if err != nil || len(others) == 0 {
+		return nil, advice.With(fmt.Errorf("no kind cluster %s, nor any other", name), "kind create cluster --name "+name)
+	}
+	return nil, advice.With(fmt.Errorf("no kind cluster %s", name), "there is "+strings.Join(others, ", ")+": --load "+image.Kind+":"+others[0])
+}
+
+// loadNode imports the image in one node, by its tag and by its digest.
+func loadNode(ctx context.Context, n nodes.Node, i *image.Image) error {
+	tagged, digested := i.Digested()
+	r, w := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := i.WriteOCI(w)
+		w.CloseWithError(err)
+		written <- err
+	}()
+	err := command(ctx, n, r, "images", "import", "-")
+	r.CloseWithError(io.ErrClosedPipe)
+	if writeErr := <-written; err == nil && writeErr != nil && !errors.Is(writeErr, io.ErrClosedPipe) {
+		return writeErr
+	}
+	if err != nil {
+		return err
+	}
+	return command(ctx, n, nil, "images", "tag", "--force", tagged, digested)
+}
+
+// command runs ctr in a node; what it says is in the error.
+func command(ctx context.Context, n nodes.Node, stdin io.Reader, args ...string) error {
+	var said bytes.Buffer
+	cmd := n.CommandContext(ctx, "ctr", append([]string{"--namespace", image.Kubelet}, args...)...).SetStdout(&said).SetStderr(&said)
+	if stdin != nil {
+		cmd = cmd.SetStdin(stdin)
+	}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("ctr %s: %w: %s", strings.Join(args, " "), err, number.Clean(strings.TrimSpace(said.String())))
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Right is one verb on one kind of object, and what it is needed for.
+type Right struct {
+	// Group is the API group, "" for the core.
+	Group, Resource, Subresource, Verb string
+	// Namespaced says that it is needed in the run's own namespaces, and not for the cluster.
+	Namespaced bool
+	// Namespace and Name are of the one object that it is needed for, which is not the run's; "" for any other right.
+	Namespace, Name string
+	Why             string
+	// Optional rights make messages better; nothing fails without them.
+	Optional bool
+}
+
+// String is how kubectl auth can-i asks for it: "create pods/exec", "get secrets/registry -n team".
+func (r Right) String() string {
+	s := r.Verb + " " + r.object()
+	if r.Name != "" {
+		s += "/" + r.Name + " -n " + r.Namespace
+	}
+	return s
+}
+
+func (r Right) object() string {
+	s := r.Resource
+	if r.Group != "" {
+		s += "." + r.Group
+	}
+	if r.Subresource != "" {
+		s += "/" + r.Subresource
+	}
+	return s
+}
+
+// balancerRight is optional but for the paths that it is for.
+var balancerRight = Right{Resource: "services", Verb: "get", Namespaced: true, Optional: true, Why: "to see the address of a Service of type LoadBalancer: a path to one needs it"}
+
+// rollRight is optional but for workloads that roll the backends of a Service.
+var rollRight = Right{Resource: "pods", Verb: "patch", Namespaced: true, Optional: true, Why: "to take backends out of their Service and put them back: a workload with roll needs it"}
+
+// Rights are all that a run needs on a cluster, in order, and the optional ones. deploy/rbac.yaml grants exactly these.
+var Rights = []Right{
+	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
+	{Resource: "namespaces", Verb: "get", Why: "to see that they are gone when the run ends, or why not"},
+	{Resource: "namespaces", Verb: "list", Why: "kube clean finds what killed runs left"},
+	{Resource: "namespaces", Verb: "delete", Why: "the run removes what it made"},
+	{Resource: "nodes", Verb: "list", Why: "to choose the nodes of the two ends and to record what they are"},
+	{Resource: "pods", Verb: "create", Namespaced: true, Why: "the ends of the paths"},
+	{Resource: "pods", Verb: "get", Namespaced: true, Why: "to say why an agent has gone"},
+	{Resource: "pods", Verb: "list", Namespaced: true, Why: "to wait until they run"},
+	rollRight,
+	{Resource: "pods", Subresource: "exec", Verb: "create", Namespaced: true, Why: "to start agents"},
+	{Resource: "pods", Subresource: "exec", Verb: "get", Namespaced: true, Why: "the same over a WebSocket"},
+	{Resource: "services", Verb: "create", Namespaced: true, Why: "paths to a Service, a NodePort, a load balancer or the pod itself"},
+	balancerRight,
+	{Resource: "pods", Subresource: "portforward", Verb: "create", Namespaced: true, Optional: true, Why: "to reach agents where exec is refused"},
+	{Resource: "pods", Subresource: "portforward", Verb: "get", Namespaced: true, Optional: true, Why: "the same over a WebSocket"},
+	{Resource: "events", Verb: "list", Namespaced: true, Optional: true, Why: "to say why a pod does not start"},
+	{Group: "networking.k8s.io", Resource: "networkpolicies", Verb: "list", Namespaced: true, Optional: true, Why: "to name the policy that blocks a path"},
+}
+
+// Rights returns Rights and what the options of this cluster need besides.
+func (c *Cluster) Rights() []Right {
+	return append(slices.Clone(Rights), pullRights(c.options.PullSecrets, c.home)...)
+}
+
+// rights returns what these options need, without the optional ones. home is the namespace of the kubeconfig's context.
+func (o Options) rights(home string) []Right {
+	var need []Right
+	for _, r := range Rights {
+		if !r.Optional || o.wants(r) {
+			need = append(need, r)
+		}
+	}
+	return append(need, pullRights(o.PullSecrets, home)...)
+}
+
+// wants says whether an optional right is needed for what these options ask.
+func (o Options) wants(r Right) bool {
+	switch r {
+	case balancerRight:
+		return slices.ContainsFunc(o.Paths, func(p plan.Path) bool { return p.To == plan.LoadBalancer })
+	case rollRight:
+		return len(o.Rolled) > 0
+	}
+	return false
+}
+
+// AdviceAccess is how to get past missing rights. Secrets have their namespace in it: it is for somebody else to do.
+func (c *Cluster) AdviceAccess() string {
+	secrets, role := "", "role"
+	var all []string
+	for _, s := range c.PullSecrets() {
+		all = append(all, s.Namespace+"/"+s.Name)
+	}
+	if all != nil {
+		secrets, role = " --pull-secrets "+strings.Join(all, ","), "roles"
+	}
+	return "somebody who may grant them can: cnibench kube access --manifest" + secrets + " | kubectl apply -f -, and bind the " + role
+}
+
+// AccessError lists the rights that are missing.
+type AccessError struct{ Missing []Right }
+
+func (e *AccessError) Error() string {
+	lines := []string{fmt.Sprintf("%d rights are missing on this cluster:", len(e.Missing))}
+	if len(e.Missing) == 1 {
+		lines[0] = "a right is missing on this cluster:"
+	}
+	width := 0
+	for _, r := range e.Missing {
+		width = max(width, len(r.String()))
+	}
+	for _, r := range e.Missing {
+		lines = append(lines, fmt.Sprintf("  %-*s  %s", width, r, r.Why))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Preflight asks the API server for every right that the run needs, before anything is made. The error is an
+// *AccessError that lists all that are missing.
+func (c *Cluster) Preflight(ctx context.Context) error {
+	missing, err := c.Missing(ctx, c.options.rights(c.home))
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return advice.With(&AccessError{missing}, c.AdviceAccess())
+	}
+	return nil
+}
+
+// Missing returns those of rights that the API server does not allow, in their order.
+func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) {
+	var missing []Right
+	for _, r := range rights {
+		ask := &authorizationv1.ResourceAttributes{Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Verb: r.Verb}
+		switch {
+		case r.Name != "":
+			ask.Namespace, ask.Name = r.Namespace, r.Name
+		case r.Namespaced:
+			ask.Namespace = c.namespace()
+		}
+		answer, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+			&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: ask}}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("ask the API server for the right to %s: %w", r, cause(ctx, err))
+		}
+		if !answer.Status.Allowed {
+			missing = append(missing, r)
+		}
+	}
+	return missing, nil
+}
+
+// cause prefers the reason why ctx ended over what it made of a request.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), err)
+	}
+	return err
+}
+
+// Manifest returns a ClusterRole with Rights, optional ones included, as YAML. Everything namespaced is in it too: the
+// run makes its namespaces itself, so that no Role can wait in them. For image pull Secrets it has what they need besides,
+// to read them in a Role of the namespace that they are in.
+func Manifest(pullSecrets ...string) []byte {
+	var b bytes.Buffer
+	b.WriteString("# The rights that cnibench needs to measure on a cluster, each with its reason.\n" +
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: cnibench\nrules:\n")
+	for _, object := range objects(Rights) {
+		var verbs, lines []string
+		var first Right
+		for _, r := range Rights {
+			if r.object() != object {
+				continue
+			}
+			first = r
+			verbs = append(verbs, r.Verb)
+			why := r.Why
+			if r.Optional {
+				why += " (optional)"
+			}
+			lines = append(lines, fmt.Sprintf("  # %s: %s\n", r.Verb, why))
+		}
+		b.WriteString(strings.Join(lines, ""))
+		resource := first.Resource
+		if first.Subresource != "" {
+			resource += "/" + first.Subresource
+		}
+		fmt.Fprintf(&b, "  - apiGroups: [%q]\n    resources: [%q]\n    verbs: [%s]\n", first.Group, resource, strings.Join(verbs, ", "))
+	}
+	b.Write(pullRules(pullSecrets))
+	return b.Bytes()
+}
+
+// objects returns the kinds of object of rights, each once, in order.
+func objects(rights []Right) []string {
+	var all []string
+	for _, r := range rights {
+		if !slices.Contains(all, r.object()) {
+			all = append(all, r.object())
+		}
+	}
+	return all
+}

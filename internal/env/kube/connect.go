@@ -1,0 +1,256 @@
+package kube
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/klog/v2"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Cluster is a cluster in which a run measures. Its methods may be used by several goroutines once Up has returned.
+type Cluster struct {
+	options Options
+	config  *rest.Config
+	client  kubernetes.Interface
+	// exec runs a command in a pod until it has ended.
+	exec func(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error
+	// lookup resolves the names of load balancers.
+	lookup lookup
+	// host, context and version say which cluster it is.
+	host, context, version string
+	// home is the namespace of the kubeconfig's context.
+	home string
+	// run is the id of the run, born when it began.
+	run  string
+	born time.Time
+	// token opens the door of the pods' main process.
+	token string
+
+	place  placement
+	layout layout
+	// hostPorts are where servers on the nodes listen, one for each slot.
+	hostPorts []int
+
+	mu sync.Mutex
+	// pods and services are what stands, by their names in the layout.
+	pods     map[string]standing
+	services map[string]reachable
+	// forward is true once exec has been refused and port-forward is used; refused says why.
+	forward bool
+	refused string
+	streams map[*stream]struct{}
+	created []string
+	closed  bool
+}
+
+const (
+	// answerLimit bounds the wait for the first answer of an API server.
+	answerLimit = 15 * time.Second
+	// qps and burst are for a run that waits for its pods by asking.
+	qps, burst = 50, 100
+)
+
+// Connect finds the cluster that o names and asks it for its version. The error is a *ConfigError when the kubeconfig,
+// its context or its credentials are at fault, or nobody answers.
+func Connect(o Options) (*Cluster, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	quiet()
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, badKubeconfig(o, rules, err)
+	}
+	config.QPS, config.Burst = qps, burst
+	config.UserAgent = "cnibench"
+	config.WarningHandler = warnings{o.Say}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, &ConfigError{advice.With(fmt.Errorf("kubeconfig: %w", err), "kubectl config view shows what is in it")}
+	}
+	c := newCluster(o, client)
+	c.config, c.host, c.context = config, config.Host, o.Context
+	if raw, err := loader.RawConfig(); err == nil && c.context == "" {
+		c.context = raw.CurrentContext
+	}
+	if c.home, _, err = loader.Namespace(); err != nil {
+		return nil, badKubeconfig(o, rules, err)
+	}
+	if err := c.greet(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// newCluster returns a Cluster for a run that begins now.
+func newCluster(o Options, client kubernetes.Interface) *Cluster {
+	c := &Cluster{
+		options: o, client: client, run: RunID(), born: time.Now(), token: RunID() + RunID() + RunID(),
+		lookup: net.DefaultResolver.LookupNetIP,
+		pods:   map[string]standing{}, services: map[string]reachable{}, streams: map[*stream]struct{}{},
+	}
+	c.exec = c.remote
+	return c
+}
+
+// quiet keeps the client library from writing to the terminal: what matters of it comes back as an error.
+var quiet = sync.OnceFunc(func() {
+	klog.SetLogger(logr.Discard())
+})
+
+// warnings hands on what an API server warns of.
+type warnings struct{ say func(string, ...any) }
+
+func (w warnings) HandleWarningHeader(code int, _ string, text string) {
+	if code == 299 && text != "" {
+		w.say("the API server warns: %s", text)
+	}
+}
+
+// badKubeconfig says which file or context is at fault.
+func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		// Said also of a file that has contexts and chooses none.
+		if read, err := rules.Load(); err == nil && len(read.Contexts) > 0 {
+			return &ConfigError{advice.With(errors.New("kubeconfig: no context is the current one"),
+				"name one by --context: "+strings.Join(slices.Sorted(maps.Keys(read.Contexts)), ", "))}
+		}
+		return &ConfigError{advice.With(fmt.Errorf("no kubeconfig: looked for %s, and this is no pod of a cluster", strings.Join(rules.GetLoadingPrecedence(), ", ")),
+			"name one by --kubeconfig or KUBECONFIG")}
+	}
+	wayOut := "name the file that kubectl uses by --kubeconfig; kubectl config view shows what is in it"
+	if strings.Contains(err.Error(), "context") && !errors.Is(err, os.ErrNotExist) {
+		wayOut = "kubectl config get-contexts lists what there is"
+	}
+	return &ConfigError{advice.With(fmt.Errorf("kubeconfig: %w", err), wayOut)}
+}
+
+// greet asks the API server for its version, which shows that it can be reached and takes the credentials.
+func (c *Cluster) greet() error {
+	ctx, stop := context.WithTimeout(context.Background(), answerLimit)
+	defer stop()
+	raw, err := c.client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err == nil {
+		var version struct{ GitVersion string }
+		if err = json.Unmarshal(raw, &version); err != nil || version.GitVersion == "" {
+			err = errNoKubernetes
+		}
+		c.version = version.GitVersion
+	}
+	if err == nil {
+		return nil
+	}
+	return &ConfigError{unreachable(c.config, err)}
+}
+
+var errNoKubernetes = errors.New("what answers is no API server of Kubernetes")
+
+// unreachable says in words why an API server did not answer as it should.
+func unreachable(config *rest.Config, err error) error {
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var name x509.HostnameError
+	var dns *net.DNSError
+	var dial *net.OpError
+	switch {
+	case apierrors.IsUnauthorized(err):
+		err := fmt.Errorf("the API server at %s does not accept the credentials of the kubeconfig", config.Host)
+		if why := expired(config, time.Now()); why != "" {
+			return advice.With(fmt.Errorf("%w: %s", err, why), "log in again, or get a new kubeconfig")
+		}
+		return advice.With(err, "log in again: its token or certificate may be of another cluster, expired or withdrawn")
+	case apierrors.IsForbidden(err):
+		return advice.With(fmt.Errorf("the API server at %s: %w", config.Host, err), "cnibench kube access says which rights are needed")
+	case errors.As(err, &unknown):
+		return advice.With(fmt.Errorf("the API server at %s has a certificate of an authority that the kubeconfig does not know: %w", config.Host, err),
+			"the kubeconfig may be of an earlier cluster at the same address: get a new one")
+	case errors.As(err, &invalid), errors.As(err, &name):
+		return advice.With(fmt.Errorf("the certificate of the API server at %s: %w", config.Host, err),
+			"an expired one its owner renews (kubeadm certs renew, or the provider's way), and this machine's clock must be right; a name that is not in it "+
+				"goes into the kubeconfig as tls-server-name")
+	case errors.Is(err, errNoKubernetes), apierrors.IsNotFound(err):
+		return advice.With(fmt.Errorf("the server at %s: %w", config.Host, errNoKubernetes), "check the server's address in the kubeconfig: a proxy or a login page may answer there")
+	case errors.As(err, &dns):
+		return advice.With(fmt.Errorf("the name of the API server %s cannot be resolved: %w", config.Host, dns), "check the server's address in the kubeconfig, and the VPN")
+	case errors.Is(err, context.DeadlineExceeded):
+		return advice.With(fmt.Errorf("the API server at %s did not answer within %s", config.Host, answerLimit), "check the server's address in the kubeconfig, the VPN and the firewall")
+	case errors.As(err, &dial):
+		return advice.With(fmt.Errorf("the API server at %s cannot be reached: %w", config.Host, dial), "check the server's address in the kubeconfig, and that the cluster runs")
+	}
+	return advice.With(fmt.Errorf("the API server at %s: %w", config.Host, err),
+		"see whether kubectl version has an answer with the same kubeconfig")
+}
+
+// expired says when the credentials of config lost their force, "" if they cannot be seen to have.
+func expired(config *rest.Config, now time.Time) string {
+	pemBytes := config.CertData
+	if len(pemBytes) == 0 && config.CertFile != "" {
+		pemBytes, _ = os.ReadFile(config.CertFile) // then there is nothing to say about it
+	}
+	if block, _ := pem.Decode(pemBytes); block != nil {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && now.After(cert.NotAfter) {
+			return "the client certificate expired on " + cert.NotAfter.UTC().Format(time.RFC3339)
+		}
+	}
+	token := config.BearerToken
+	if token == "" && config.BearerTokenFile != "" {
+		raw, _ := os.ReadFile(config.BearerTokenFile) // the same
+		token = strings.TrimSpace(string(raw))
+	}
+	if end, ok := tokenEnd(token); ok && now.After(end) {
+		return "the token expired on " + end.UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// tokenEnd reads the time of expiry from a JSON Web Token, ok is false if token is none or has no such time.
+func tokenEnd(token string) (end time.Time, ok bool) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return end, false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return end, false
+	}
+	var claims struct {
+		Exp *float64 `json:"exp"`
+	}
+	const latest = 1 << 40 // the year 36812; what is later is no time
+	if json.Unmarshal(raw, &claims) != nil || claims.Exp == nil || *claims.Exp < 0 || *claims.Exp > latest {
+		return end, false
+	}
+	return time.Unix(int64(*claims.Exp), 0), true
+}
+
+// Run returns the id of the run, which its namespaces and labels have.
+func (c *Cluster) Run() string { return c.run }
+
+// Client returns the API client, and Config what it was made of.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// Config returns a copy of what the client was made of.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }

@@ -1,0 +1,98 @@
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/kube"
+)
+
+// grant is one rule of a role with the reason for it.
+type grant struct {
+	group     string
+	resources []string
+	// names bound it to objects of these names. (optional)
+	names []string
+	verb  string
+	why   string
+}
+
+// detection is what reading the CNI's configuration needs besides kube.Rights, as package detect does it.
+var detection = []grant{
+	{group: "apps", resources: []string{"daemonsets"}, verb: "list", why: "the CNI's daemon and kube-proxy, their images and arguments"},
+	{resources: []string{"configmaps"}, names: []string{
+		"cilium-config", "calico-config", "canal-config", "rke2-canal-config", "kube-flannel-cfg", "rke2-flannel-config", "flannel-config",
+		"kube-proxy", "kube-proxy-config",
+	}, verb: "get", why: "how the CNI and kube-proxy are configured; these and no others"},
+	{group: "operator.tigera.io", resources: []string{"installations"}, verb: "list", why: "how Calico was installed"},
+	{group: "crd.projectcalico.org", resources: []string{"felixconfigurations", "ippools"}, verb: "list", why: "Calico's dataplane, encapsulation and MTU"},
+	{group: "projectcalico.org", resources: []string{"felixconfigurations", "ippools"}, verb: "list", why: "the same by way of Calico's API server"},
+}
+
+const rbacHead = `# What cnibench may do on a cluster. Everything here is made from the table of rights in the program: make generate.
+#
+#   kubectl apply -f deploy/rbac.yaml
+#   kubectl create clusterrolebinding cnibench --clusterrole=cnibench --user=NAME
+#   kubectl create clusterrolebinding cnibench-detect --clusterrole=cnibench-detect --user=NAME
+#
+# cnibench kube access says what is missing. The run makes its own namespaces, cnibench-<run> and, with PodSecurity
+# "privileged", cnibench-<run>-host, so its rights inside them cannot wait there in a Role and hold for all namespaces.
+# Whoever may create namespaces and pods in them, and execute in pods, can become root on the nodes: bind these roles as
+# you would bind cluster-admin.
+---
+`
+
+const detectHead = `---
+# Optional: how the CNI is configured. Without these rights the run goes on, and more of its facts is said to be unproven.
+# Cilium's agents are asked by pods/exec, which is above.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: cnibench-detect
+rules:
+`
+
+// RBAC returns deploy/rbac.yaml: the roles cnibench and cnibench-detect.
+func RBAC() []byte {
+	return bytes.Join([][]byte{[]byte(rbacHead), kube.Manifest(), []byte(detectHead), indent(DetectRules())}, nil)
+}
+
+// RunRules returns the rules of the role cnibench as a YAML list.
+func RunRules() []byte {
+	_, rules, _ := bytes.Cut(kube.Manifest(), []byte("\nrules:\n"))
+	return outdent(rules)
+}
+
+// DetectRules returns the rules of the role cnibench-detect as a YAML list.
+func DetectRules() []byte {
+	var b bytes.Buffer
+	for _, g := range detection {
+		fmt.Fprintf(&b, "# %s: %s\n- apiGroups: [%q]\n  resources: [%s]\n", g.verb, g.why, g.group, quoted(g.resources))
+		if g.names != nil {
+			fmt.Fprintf(&b, "  resourceNames: [%s]\n", quoted(g.names))
+		}
+		fmt.Fprintf(&b, "  verbs: [%s]\n", g.verb)
+	}
+	return b.Bytes()
+}
+
+func quoted(list []string) string { return `"` + strings.Join(list, `", "`) + `"` }
+
+// indent and outdent move lines by two columns.
+func indent(b []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(b) {
+		out.WriteString("  ")
+		out.Write(line)
+	}
+	return out.Bytes()
+}
+
+func outdent(b []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(b) {
+		out.Write(bytes.TrimPrefix(line, []byte("  ")))
+	}
+	return out.Bytes()
+}

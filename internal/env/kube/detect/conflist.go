@@ -1,0 +1,219 @@
+package detect
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+)
+
+// Conflist is a CNI configuration as a container runtime reads it.
+type Conflist struct {
+	// File is the file's name, Node where it was seen; both are "" where that is not known.
+	File, Node string
+	Name       string
+	Plugins    []Plugin
+}
+
+// Plugin is one plugin of a chain.
+type Plugin struct {
+	Type string
+	// Mode, Master and MTU are of macvlan and ipvlan; Device and Bridge of others. What is not given is zero.
+	Mode, Master string
+	MTU          int
+	// Delegates are what Multus hands on to, the first of them making the pod's first device.
+	Delegates []Plugin
+}
+
+// ParseConflist reads a .conflist, or a .conf with a single plugin.
+func ParseConflist(text string) (Conflist, error) {
+	type plugin struct {
+		Type      string            `json:"type"`
+		Mode      string            `json:"mode"`
+		Master    string            `json:"master"`
+		MTU       int               `json:"mtu"`
+		Delegates []json.RawMessage `json:"delegates"`
+	}
+	var f struct {
+		Name    string            `json:"name"`
+		Type    string            `json:"type"`
+		Plugins []json.RawMessage `json:"plugins"`
+	}
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		return Conflist{}, fmt.Errorf("CNI configuration: %w", err)
+	}
+	raw := f.Plugins
+	if len(raw) == 0 && f.Type != "" {
+		raw = []json.RawMessage{json.RawMessage(text)}
+	}
+	if len(raw) == 0 {
+		return Conflist{}, fmt.Errorf("CNI configuration %q: has no plugins", f.Name)
+	}
+	c := Conflist{Name: f.Name}
+	for i, r := range raw {
+		var p plugin
+		if err := json.Unmarshal(r, &p); err != nil {
+			return Conflist{}, fmt.Errorf("CNI configuration %q: plugin %d: %w", f.Name, i+1, err)
+		}
+		if p.Type == "" {
+			return Conflist{}, fmt.Errorf("CNI configuration %q: plugin %d has no type", f.Name, i+1)
+		}
+		one := Plugin{Type: p.Type, Mode: p.Mode, Master: p.Master, MTU: p.MTU}
+		for _, text := range p.Delegates {
+			if inner, err := ParseConflist(string(text)); err == nil {
+				one.Delegates = append(one.Delegates, inner.Plugins...)
+			}
+		}
+		c.Plugins = append(c.Plugins, one)
+	}
+	return c, nil
+}
+
+// main is the plugin that makes the pod's first device.
+func (c Conflist) main() Plugin {
+	p := c.Plugins[0]
+	if p.Type == "multus" && len(p.Delegates) > 0 {
+		return p.Delegates[0]
+	}
+	return p
+}
+
+// types lists the plugins of the chain.
+func (c Conflist) types() string {
+	var names []string
+	for _, p := range c.Plugins {
+		names = append(names, p.Type)
+	}
+	return strings.Join(names, ", ")
+}
+
+// owners are the plugins that CNIs with a daemon bring.
+var owners = map[string]string{
+	"cilium-cni": cilium, "calico": calico, "flannel": flannel, "kindnet": kindnet, "cni-kindnet": kindnet, "aws-cni": "aws-vpc-cni",
+	"azure-vnet": "azure-cni", "azure-ipam": "azure-cni", "antrea": "antrea", "weave-net": "weave", "ovn-k8s-cni-overlay": "ovn-kubernetes",
+	"openshift-sdn": "openshift-sdn", "kube-ovn": "kube-ovn", "gke": "gke-dataplane-v2",
+}
+
+// owner is the CNI that brings the conflist's plugin, or the plugin's own name. Canal's conflist is called so and has
+// Calico's plugin.
+func (c Conflist) owner() string {
+	p := c.main()
+	if p.Type == calico && (strings.Contains(c.Name, canal) || strings.Contains(c.File, canal)) {
+		return canal
+	}
+	if owner, ok := owners[p.Type]; ok {
+		return owner
+	}
+	return p.Type
+}
+
+// firstConflists returns the conflist that is in force on each node that was looked at: the first by name.
+func (d *detective) firstConflists() []Conflist {
+	var all []Conflist
+	for _, h := range d.hosts() {
+		files := slices.Clone(h.Conflists)
+		slices.SortFunc(files, func(a, b netstate.Conflist) int { return strings.Compare(a.File, b.File) })
+		for _, f := range files {
+			c, err := ParseConflist(f.Text)
+			if err != nil {
+				d.doubt("%s of %s: %v", f.File, h.Node, err)
+				continue
+			}
+			c.File, c.Node = f.File, h.Node
+			all = append(all, c)
+			break
+		}
+	}
+	return all
+}
+
+// plugins are the standalone ones that we have profiles for.
+var plugins = map[string]string{"bridge": "bridge", "ptp": "ptp", "macvlan": "macvlan", "ipvlan": "ipvlan", "sriov": "sriov"}
+
+// standalone judges a cluster where no CNI's daemon was found: flannel may be built into the distribution, or the nodes
+// have a conflist for a plugin that needs no daemon.
+func (d *detective) standalone() {
+	lists := d.firstConflists()
+	types := map[string]string{}
+	for _, c := range lists {
+		types[c.Node] = c.owner()
+	}
+	groups, distinct := perNode(types)
+	switch {
+	case len(distinct) > 1:
+		d.doubt("the nodes have conflists of different CNIs: %s", strings.Join(groups, "; "))
+		d.Title = "several CNIs at once"
+	case len(distinct) == 1 && distinct[0] == flannel, len(distinct) == 0 && d.backendOnNodes() != "":
+		d.CNI, d.Source = flannel, "annotation "+flannelBackend+" of the nodes; no DaemonSet of flannel's was found: it runs outside of pods, as in K3s"
+		d.flannelIn("kube-system")
+	case len(distinct) == 1:
+		d.plugin(lists[0], groups[0])
+	case d.planted():
+	default:
+		d.Title = "no CNI that we know"
+		if !d.mayRead("daemonsets") {
+			d.Title = "a CNI that could not be found out"
+		}
+		d.unproven("the CNI: no DaemonSet of one that we know was found, and /etc/cni/net.d was read on no node")
+	}
+}
+
+// PlanterSpace begins the namespace of the DaemonSet by which this program installs a plugin, PlanterName is its name.
+const (
+	PlanterSpace = "cnibench-cni-"
+	PlanterName  = "planter"
+)
+
+// planted takes a plugin's profile from what installed it: its conflist is seen on the nodes alone.
+func (d *detective) planted() bool {
+	for _, w := range d.Workloads {
+		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
+		if w.Kind != DaemonSet || w.Name != PlanterName || !ours || plugins[name] == "" {
+			continue
+		}
+		d.CNI, d.Profile, d.Source = name, name, w.String()+", by which cnibench installed it"
+		d.withoutTunnel()
+		return true
+	}
+	return false
+}
+
+// withoutTunnel is true of every plugin that has no daemon.
+func (d *detective) withoutTunnel() {
+	d.Encapsulation, d.Encryption = Claim{"none", "the plugin has none; how nodes reach one another's pods is not its matter"}, Claim{"none", "the plugin has none"}
+}
+
+// plugin judges a conflist.
+func (d *detective) plugin(c Conflist, where string) {
+	p := c.main()
+	d.CNI, d.Source = c.owner(), "/etc/cni/net.d/"+c.File+": "+where
+	for _, known := range cnis {
+		if known.name == d.CNI {
+			d.doubt("the nodes' conflist is %s's, and its DaemonSet was not found", known.title)
+			d.Title = known.title + " in a mode that could not be read"
+			return
+		}
+	}
+	d.set(d.CNI, "plugins", Claim{c.types(), d.Source}, Claim{})
+	if p.Mode != "" {
+		d.set(d.CNI, "mode", Claim{p.Mode, d.Source}, Claim{})
+	}
+	if p.MTU > 0 {
+		d.MTU = Claim{fmt.Sprint(p.MTU), d.Source}
+	}
+	name, ok := plugins[p.Type]
+	if !ok {
+		d.Title = "plugin " + p.Type + ": none of our profiles is about it"
+		return
+	}
+	d.Profile = name
+	d.withoutTunnel()
+	switch {
+	case name == "macvlan" && p.Mode != "" && p.Mode != "bridge":
+		d.But = append(d.But, "mode "+p.Mode+" in place of bridge")
+	case name == "ipvlan" && p.Mode != "" && p.Mode != "l2":
+		d.But = append(d.But, "mode "+p.Mode+" in place of l2")
+	}
+}

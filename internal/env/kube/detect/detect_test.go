@@ -1,0 +1,200 @@
+package detect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	k8stesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/tool/golden"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+// cluster is one archive under testdata/clusters: objects.yaml as kubectl shows them; status/NODE, what cilium-dbg says
+// there; seen/NODE and pod/NODE, what look sees there; forbidden, lines "verb resource" or "exec".
+type cluster struct {
+	clients Clients
+	seen    []Seen
+}
+
+var listKinds = map[schema.GroupVersionResource]string{
+	{Group: "operator.tigera.io", Version: "v1", Resource: "installations"}:          "InstallationList",
+	{Group: "crd.projectcalico.org", Version: "v1", Resource: "ippools"}:             "IPPoolList",
+	{Group: "crd.projectcalico.org", Version: "v1", Resource: "felixconfigurations"}: "FelixConfigurationList",
+	{Group: "projectcalico.org", Version: "v3", Resource: "ippools"}:                 "IPPoolList",
+	{Group: "projectcalico.org", Version: "v3", Resource: "felixconfigurations"}:     "FelixConfigurationList",
+}
+
+func load(t *testing.T, path string) cluster {
+	t.Helper()
+	return loadWith(t, path)
+}
+
+// loadWith loads a cluster in which more is forbidden than its archive says.
+func loadWith(t *testing.T, path string, forbidden ...string) cluster {
+	t.Helper()
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var typed, custom []runtime.Object
+	status := map[string]string{}
+	var c cluster
+	for _, f := range archive.Files {
+		dir, node := filepath.Split(f.Name)
+		switch {
+		case f.Name == "objects.yaml":
+			typed, custom = decode(t, f.Data)
+		case f.Name == "forbidden":
+			forbidden = append(forbidden, strings.Split(strings.TrimSpace(string(f.Data)), "\n")...)
+		case dir == "status/":
+			status[node] = string(f.Data)
+			typed = append(typed, agentPod(node))
+		case dir == "seen/" || dir == "pod/":
+			s, err := netstate.Parse(f.Data)
+			if err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+			c.seen = append(c.seen, Seen{Pod: "cnibench/" + dir[:3] + "-" + node, Node: node, Host: dir == "seen/", Sight: s})
+		default:
+			t.Fatalf("%s: what is %s?", path, f.Name)
+		}
+	}
+	c.clients = clients(typed, custom, status, forbidden)
+	return c
+}
+
+func decode(t *testing.T, data []byte) (typed, custom []runtime.Object) {
+	t.Helper()
+	for _, doc := range strings.Split(string(data), "\n---\n") {
+		body, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
+			typed = append(typed, o)
+			continue
+		}
+		var u unstructured.Unstructured
+		if err := u.UnmarshalJSON(body); err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		custom = append(custom, &u)
+	}
+	return typed, custom
+}
+
+func agentPod(node string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-" + node, Labels: map[string]string{"k8s-app": "cilium"}},
+		Spec:       corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+func clients(typed, custom []runtime.Object, status map[string]string, forbidden []string) Clients {
+	kube := fake.NewClientset(typed...)
+	kube.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &apiversion.Info{GitVersion: "v1.36.3"}
+	dyn := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, custom...)
+	for _, line := range forbidden {
+		verb, resource, _ := strings.Cut(line, " ")
+		refuse := func(a k8stesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: a.GetResource().Resource}, "", errors.New("RBAC"))
+		}
+		kube.PrependReactor(verb, resource, refuse)
+		dyn.PrependReactor(verb, resource, refuse)
+	}
+	c := Clients{Kube: kube, Dynamic: dyn}
+	if len(status) > 0 {
+		c.Exec = func(_ context.Context, ref ContainerRef, argv []string) ([]byte, error) {
+			if slices.Contains(forbidden, "exec") {
+				return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods/exec"}, ref.Pod, errors.New("RBAC"))
+			}
+			out, ok := status[strings.TrimPrefix(ref.Pod, "cilium-")]
+			if !ok || argv[len(argv)-1] != "--verbose" {
+				return nil, errors.New("no such agent")
+			}
+			return []byte(out), nil
+		}
+	}
+	return c
+}
+
+// TestClusters: each cluster under testdata is read and judged as its golden file says.
+func TestClusters(t *testing.T) {
+	paths, err := filepath.Glob("testdata/clusters/*.txtar")
+	if err != nil || len(paths) < 20 {
+		t.Fatal(paths, err)
+	}
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
+		t.Run(name, func(t *testing.T) {
+			c := load(t, path)
+			s, err := Read(t.Context(), c.clients, ReadOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Seen = c.seen
+			v := Detect(s)
+			b, err := json.MarshalIndent(v, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, "clusters/"+name+".json", append(b, '\n'))
+			if _, ok := profile.Lookup(v.Profile); v.Profile != "" && !ok {
+				t.Errorf("profile %q is not in the catalogue", v.Profile)
+			}
+			if v.Title == "" {
+				t.Error("the verdict has no words")
+			}
+			if again := Detect(s); marshal(again) != marshal(v) {
+				t.Error("the same snapshot is judged otherwise the second time")
+			}
+		})
+	}
+}
+
+// TestNames: what the golden files come to, at one glance.
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"flannel-vxlan": "flannel-vxlan iptables vxlan", "flannel-otherwise": "flannel-vxlan nftables vxlan", "k3s": "flannel-wireguard  wireguard",
+		"canal": "canal iptables vxlan", "rke2-canal": "canal iptables vxlan", "calico-vxlan": "calico-vxlan iptables vxlan",
+		"calico-ebpf-dsr": "calico-ebpf-dsr  vxlan", "calico-manifest-ipip": "calico-ipip iptables ipip", "calico-underlay": "calico-underlay iptables none",
+		"calico-nftables": "calico-nftables nftables vxlan", "calico-wireguard": " iptables vxlan", "cilium-vxlan": "cilium-vxlan iptables vxlan",
+		"cilium-fallback": "cilium-native-legacy  none", "cilium-native": "cilium-native  none", "cilium-native-dsr": "cilium-native-dsr  none",
+		"cilium-netkit": "cilium-netkit  none", "cilium-differs": "  none", "cilium-old": "cilium-native  none", "kindnet": "ptp iptables none",
+		"bridge": "bridge nftables none", "kube-router-firewall": "bridge nftables none", "kube-router": "  ", "planted": "ptp  none", "macvlan-multus": "macvlan iptables none", "aws": " iptables ", "gke": "  ", "several": "  ", "no-rights": "  ",
+	} {
+		b, err := os.ReadFile("testdata/clusters/" + name + ".json")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var v Verdict
+		if err := json.Unmarshal(b, &v); err != nil {
+			t.Fatal(err)
+		}
+		if got := v.Profile + " " + v.KubeProxy.Mode + " " + v.Encapsulation.Value; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package detect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+)
+
+// Facts records what was found out and proved.
+func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
+	f := facts.Facts{}
+	set := func(name, value string) {
+		if value != "" {
+			f[name] = value
+		}
+	}
+	set(facts.KubeVersion, v.Kubernetes)
+	set(facts.KubeDistribution, v.Distribution)
+	set(facts.KubeCNI, v.CNI)
+	set(facts.KubeCNIVersion, v.Version)
+	set(facts.KubeProfile, v.Profile)
+	set(facts.KubeBut, strings.Join(v.But, "; "))
+	set(facts.KubeProxyMode, map[string]string{Yes: cmp.Or(v.KubeProxy.Mode, Unknown), No: "none"}[v.KubeProxy.Runs])
+	set(facts.KubeProxyVersion, v.KubeProxy.Version)
+	set(facts.KubeMTU, v.MTU.Value)
+	set(facts.KubeEncapsulation, v.Encapsulation.Value)
+	set(facts.KubeEncryption, v.Encryption.Value)
+	doubts := slices.Clone(v.Doubts)
+	var unproven, disproved []string
+	unproven = append(unproven, v.Unproven...)
+	proved := map[string]bool{}
+	proofs = together(proofs)
+	for _, p := range proofs {
+		switch p.Result {
+		case OK:
+			proved[p.What] = true
+		case Doubtful:
+			proved[p.What] = true
+			doubts = append(doubts, strings.Replace(p.String(), ": doubtful", "", 1))
+		case Mismatch:
+			disproved = append(disproved, p.String())
+		}
+	}
+	for _, p := range proofs {
+		if p.Result == Unproven && !proved[p.What] {
+			unproven = append(unproven, strings.Replace(p.String(), ": unproven", "", 1))
+		}
+	}
+	set(facts.KubeDoubts, strings.Join(doubts, "; "))
+	set(facts.KubeUnproven, strings.Join(unproven, "; "))
+	set(facts.KubeDisproved, strings.Join(disproved, "; "))
+	if len(s.Nodes) > 0 {
+		set(facts.Nodes, strconv.Itoa(len(s.Nodes)))
+	}
+	if n := Machines(s.Nodes); n > 0 {
+		set(facts.NodesMachines, strconv.Itoa(n))
+	}
+	nodeFacts(s, set)
+	// What both ends have in common is a fact of the run, under the name that it has in the lab.
+	for _, name := range []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations} {
+		if a := f[facts.Node+"client."+name]; a == f[facts.Node+"server."+name] {
+			set(name, a)
+		}
+	}
+	var left []string
+	for _, h := range s.hosts() {
+		left = append(left, Leftovers(v.CNI, h.Sight)...)
+	}
+	if len(left) > 0 {
+		set(facts.Leftovers, few(unique(left)))
+	}
+	return f
+}
+
+// together returns proofs with those as one that say the same of several places.
+func together(proofs []Proof) []Proof {
+	var all []Proof
+	where := map[Proof][]string{}
+	for _, p := range proofs {
+		at := p.Where
+		p.Where = ""
+		if _, again := where[p]; !again {
+			all = append(all, p)
+		}
+		where[p] = append(where[p], at)
+	}
+	for i, p := range all {
+		all[i].Where = few(where[p])
+	}
+	return all
+}
+
+// nodeFacts records the nodes at both ends of the paths, each under its role.
+func nodeFacts(s Snapshot, set func(name, value string)) {
+	for _, role := range []string{"client", "server"} {
+		for _, seen := range s.Seen {
+			if seen.Role != role {
+				continue
+			}
+			prefix := facts.Node + role + "."
+			for _, name := range []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations} {
+				set(prefix+name, seen.Machine[name])
+			}
+			if d, mtu, ok := seen.Way(); ok && seen.Host {
+				set(prefix+"nic.mtu", strconv.Itoa(mtu))
+				if d.SpeedMbit > 0 {
+					set(prefix+"nic.speed", fmt.Sprintf("%d Mbit/s", d.SpeedMbit))
+				}
+			}
+			if c := seen.CPU; c != nil && c.Limit != nil && !seen.Host {
+				set("cpu.limit."+role, strconv.FormatFloat(*c.Limit, 'g', -1, 64)+" CPUs")
+				set("cpu.limit."+role+".of", "pod "+seen.Pod)
+			}
+			for _, n := range s.Nodes {
+				if n.Name == seen.Node {
+					set(prefix+"os", n.OS)
+					set(prefix+"runtime", n.Runtime)
+					set(prefix+"kubelet", n.Kubelet)
+				}
+			}
+		}
+	}
+}
+
+func unique(list []string) []string {
+	var once []string
+	seen := map[string]bool{}
+	for _, s := range list {
+		if !seen[s] {
+			once = append(once, s)
+		}
+		seen[s] = true
+	}
+	return once
+}

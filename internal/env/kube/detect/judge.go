@@ -1,0 +1,320 @@
+package detect
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+// Judge holds a verdict against what was seen from the ends.
+func Judge(v Verdict, s Snapshot, g Ground) []Proof {
+	var proofs []Proof
+	if g.Profile != "" {
+		proofs = append(proofs, profileProof(v, g.Profile))
+	}
+	for _, seen := range s.Seen {
+		proofs = append(proofs, placed(s, seen))
+		if seen.Host {
+			proofs = append(proofs, onNode(v, seen)...)
+		} else {
+			proofs = append(proofs, inPod(v, s, seen)...)
+		}
+	}
+	return proofs
+}
+
+func profileProof(v Verdict, want string) Proof {
+	p := Proof{What: "profile", Claimed: want, Seen: v.Profile, Result: OK}
+	switch {
+	case v.Profile == "":
+		p.Result, p.Why = Unproven, v.Title
+	case v.Profile != want:
+		p.Result, p.Why = Mismatch, v.Title+" is what this cluster runs"
+	}
+	return p
+}
+
+// placed proves that a pod runs on the node where it was meant to: both name the same start of the same kernel.
+func placed(s Snapshot, seen Seen) Proof {
+	p := Proof{What: "placement", Where: seen.Pod, Claimed: seen.Node}
+	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == seen.Node })
+	switch {
+	case i < 0:
+		p.Why = "nothing is known of node " + seen.Node
+		return p
+	case seen.BootID == "" || s.Nodes[i].BootID == "":
+		p.Why = "the identity of the kernel is not visible"
+		return p
+	case seen.BootID != s.Nodes[i].BootID:
+		p.Result, p.Seen = Mismatch, "another kernel"
+		p.Why = "the pod's kernel is not the node's: a runtime with virtual machines, or another node"
+		for _, n := range s.Nodes {
+			if n.BootID == seen.BootID {
+				p.Seen = n.Name
+			}
+		}
+		return p
+	}
+	p.Result, p.Seen = OK, seen.Node
+	var same []string
+	for _, n := range s.Nodes {
+		if n.BootID == seen.BootID && n.Name != seen.Node {
+			same = append(same, n.Name)
+		}
+	}
+	if len(same) > 0 {
+		p.Why = "as far as that can be told: " + few(same) + " share its kernel"
+	}
+	return p
+}
+
+// Machines counts the kernels that the nodes run on, 0 if a node's is not known.
+func Machines(nodes []Node) int {
+	boots := map[string]bool{}
+	for _, n := range nodes {
+		if n.BootID == "" {
+			return 0
+		}
+		boots[n.BootID] = true
+	}
+	return len(boots)
+}
+
+// podKinds are the kinds of device that profiles give a pod; any other gives a veth.
+var podKinds = map[string]string{"macvlan": "macvlan", "ipvlan": "ipvlan", "cilium-netkit": "netkit", "sriov": "device"}
+
+// inPod proves the device of a pod, and that its packets leave room for what is put around them.
+func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
+	d, mtu, ok := seen.Way()
+	if !ok {
+		return []Proof{{What: "device of the pod", Where: seen.Pod, Why: "it has no default route and not just one device"}}
+	}
+	kind := Proof{What: "device of the pod", Where: seen.Pod, Seen: d.Kind, Result: OK}
+	known, fits := profile.Lookup(v.Profile)
+	if fits {
+		if kind.Claimed = podKinds[v.Profile]; kind.Claimed == "" {
+			kind.Claimed = "veth"
+		}
+		if kind.Claimed != d.Kind {
+			kind.Result = Mismatch
+		}
+	}
+	room := Proof{What: "MTU of the pod", Where: seen.Pod, Seen: strconv.Itoa(mtu)}
+	under := 0
+	for _, h := range s.hosts() {
+		if _, m, ok := h.Way(); ok && h.Node == seen.Node {
+			under = m
+		}
+	}
+	switch {
+	case under == 0:
+		room.Why = "the MTU of " + seen.Node + " was not seen"
+	case !fits:
+		room.Why = "how much the CNI puts around a packet is not known"
+	default:
+		most := under - known.Overhead
+		room.Claimed = fmt.Sprintf("at most %d", most)
+		if room.Result = OK; mtu > most { // as upstream Canal is set up; what becomes of large packets is the path's to show
+			room.Result, room.Why = Doubtful, fmt.Sprintf("%d bytes are put around a packet between nodes, and the node's device takes %d: each connection has to find out that its packets must be smaller", known.Overhead, under)
+		} else if mtu < most {
+			room.Why = fmt.Sprintf("%d bytes less than there is room for", most-mtu)
+		}
+	}
+	return []Proof{kind, room}
+}
+
+// device is what a profile has on a node.
+type device struct {
+	// names are those that it can have, kind what it is.
+	names []string
+	kind  string
+	// external says that a tunnel takes both ends from the packet's metadata; addressed that it has an address.
+	external, addressed bool
+}
+
+// devices are by profile. What is not listed has none of its own that would tell it.
+var devices = map[string]device{
+	"flannel-vxlan":     {names: []string{"flannel.1", "flannel.4096"}, kind: "vxlan"},
+	"canal":             {names: []string{"flannel.1", "flannel.4096"}, kind: "vxlan"},
+	"flannel-wireguard": {names: []string{"flannel-wg"}, kind: "wireguard"},
+	"calico-vxlan":      {names: []string{"vxlan.calico"}, kind: "vxlan"},
+	"calico-nftables":   {names: []string{"vxlan.calico"}, kind: "vxlan"},
+	"calico-ebpf":       {names: []string{"vxlan.calico"}, kind: "vxlan", external: true},
+	"calico-ebpf-dsr":   {names: []string{"vxlan.calico"}, kind: "vxlan", external: true},
+	"calico-ipip":       {names: []string{"tunl0"}, kind: "ipip", addressed: true},
+	"cilium-vxlan":      {names: []string{"cilium_vxlan"}, kind: "vxlan", external: true},
+}
+
+// absent are devices that a profile without a tunnel must not have.
+var absent = map[string][]string{
+	"flannel-host-gw": {"flannel.1", "flannel-wg"}, "calico-underlay": {"vxlan.calico"}, "cilium-native": {"cilium_vxlan", "cilium_geneve"},
+	"cilium-native-legacy": {"cilium_vxlan", "cilium_geneve"}, "cilium-native-dsr": {"cilium_vxlan", "cilium_geneve"}, "cilium-netkit": {"cilium_vxlan", "cilium_geneve"},
+}
+
+// programs are what the names of a CNI's BPF programs begin with.
+var programs = map[string]string{cilium: "cil_", calico: "cali_"}
+
+// onNode proves what a profile has on a node.
+func onNode(v Verdict, seen Seen) []Proof {
+	var proofs []Proof
+	if want, ok := devices[v.Profile]; ok {
+		proofs = append(proofs, tunnelProof(want, v, seen))
+	}
+	for _, name := range absent[v.Profile] {
+		if d, there := seen.Device(name); there {
+			p := Proof{What: "no tunnel", Where: seen.Node, Claimed: "no " + name, Seen: describe(d), Result: Mismatch}
+			if v.Profile == "cilium-native-dsr" && name == "cilium_geneve" { // DSR may tell the client's address by it
+				p.Result, p.Why = OK, "DSR with Geneve dispatch has it"
+			}
+			proofs = append(proofs, p)
+		}
+	}
+	if known, ok := profile.Lookup(v.Profile); ok && known.Policy == "ebpf" {
+		proofs = append(proofs, programProof(programs[v.CNI], seen))
+	}
+	return append(proofs, proxyProof(v, seen))
+}
+
+func describe(d netstate.Device) string {
+	text := d.Name + " " + d.Kind
+	if d.VNI > 0 {
+		text += fmt.Sprintf(" VNI %d", d.VNI)
+	}
+	if d.Port > 0 {
+		text += fmt.Sprintf(" port %d", d.Port)
+	}
+	if d.External {
+		text += " external"
+	}
+	return fmt.Sprintf("%s MTU %d", text, d.MTU)
+}
+
+func tunnelProof(want device, v Verdict, seen Seen) Proof {
+	p := Proof{What: "tunnel of the node", Where: seen.Node, Claimed: want.names[0] + " " + want.kind, Result: Mismatch, Seen: "no such device"}
+	if want.external {
+		p.Claimed += " external"
+	}
+	for _, d := range seen.Devices {
+		// flannel's device is called after its VNI.
+		if !slices.Contains(want.names, d.Name) && !(strings.HasPrefix(want.names[0], "flannel.") && strings.HasPrefix(d.Name, "flannel.") && d.Kind == want.kind) {
+			continue
+		}
+		p.Seen = describe(d)
+		if d.Kind == want.kind && (d.External == want.external || want.kind != "vxlan") && (!want.addressed || len(d.Addresses) > 0) {
+			p.Result = OK
+		}
+		return p
+	}
+	if v.CNI == calico && strings.HasSuffix(v.Encapsulation.Value, "between subnets") || v.CNI == calico && v.Encapsulation.Value == "none" {
+		p.Result, p.Why = Unproven, "encapsulation "+v.Encapsulation.Value+" need not have it"
+	}
+	return p
+}
+
+func programProof(prefix string, seen Seen) Proof {
+	p := Proof{What: "BPF programs on devices", Where: seen.Node, Claimed: prefix + "*"}
+	if seen.Programs == nil {
+		p.Why = seen.Missing(netstate.WhatPrograms)
+		return p
+	}
+	count, unnamed := 0, 0
+	for _, x := range *seen.Programs {
+		if strings.HasPrefix(x.Name, prefix) {
+			count++
+		}
+		if strings.HasPrefix(x.Name, "#") {
+			unnamed++
+		}
+	}
+	p.Seen = fmt.Sprintf("%d of %d", count, len(*seen.Programs))
+	switch {
+	case count > 0:
+		p.Result = OK
+	case unnamed > 0:
+		p.Why = "the programs' names are not visible"
+	default:
+		p.Result = Mismatch
+	}
+	return p
+}
+
+// proxyProof holds kube-proxy's mode against its own answer and its rules.
+func proxyProof(v Verdict, seen Seen) Proof {
+	p := Proof{What: "kube-proxy", Where: seen.Node}
+	claimed := map[string]string{Yes: v.KubeProxy.Mode, No: "does not run"}[v.KubeProxy.Runs]
+	p.Claimed = claimed
+	trace := proxyTrace(seen)
+	switch {
+	case seen.ProxyMode != "":
+		p.Seen, p.Result = seen.ProxyMode, OK
+		if claimed != "" && claimed != seen.ProxyMode {
+			p.Result = Mismatch
+		} else if trace != "" && trace != seen.ProxyMode {
+			p.Result, p.Why = Mismatch, "it answers "+seen.ProxyMode+", and the node has rules of mode "+trace
+		}
+	case trace != "":
+		p.Seen, p.Result = "rules of mode "+trace, OK
+		if claimed != trace {
+			p.Result, p.Why = Mismatch, "its rules are in the path of the node's traffic"
+			if claimed == "" {
+				p.Result, p.Why = Unproven, "whether it runs is not known, and its rules may be left over"
+			}
+		}
+	case seen.Chains != nil && v.KubeProxy.Runs == No:
+		p.Seen, p.Result = "none of its rules", OK
+	case seen.Chains != nil && seen.Missing(netstate.WhatLegacy) == "" && v.KubeProxy.Runs == Yes:
+		p.Seen, p.Result, p.Why = "none of its rules", Mismatch, "it does not answer either: "+seen.Missing(netstate.WhatProxyMode)
+	default:
+		p.Why = strings.Trim(seen.Missing(netstate.WhatProxyMode)+"; "+seen.Missing(netstate.WhatChains), "; ")
+	}
+	return p
+}
+
+// wire judges which frames carried the mark.
+func (p *Proof) wire(w netstate.Wire, claimed string) {
+	kinds := map[string]int{}
+	for _, m := range w.Marked {
+		name := m.Kind
+		switch m.Kind {
+		case netstate.VXLAN:
+			name = fmt.Sprintf("vxlan port %d", m.Port)
+		case netstate.UDP:
+			name = fmt.Sprintf("udp port %d", m.Port)
+		}
+		kinds[name] += m.Frames
+	}
+	var seen []string
+	for name, n := range kinds {
+		seen = append(seen, fmt.Sprintf("%s (%d frames)", name, n))
+	}
+	slices.Sort(seen)
+	p.Seen = strings.Join(seen, ", ")
+	only := func(kind string) bool {
+		return len(w.Marked) > 0 && !slices.ContainsFunc(w.Marked, func(m netstate.Wrapping) bool { return m.Kind != kind })
+	}
+	base, crosses, _ := strings.Cut(claimed, " ")
+	want := map[string]string{"none": netstate.Bare}[base]
+	if want == "" {
+		want = base
+	}
+	encrypted := base == "wireguard" || base == "ipsec"
+	switch {
+	case len(w.Marked) == 0 && encrypted && len(w.Sealed) > 0:
+		p.Result, p.Seen = OK, fmt.Sprintf("%s, contents not visible", w.Sealed[0].Kind)
+		p.Why = "no datagram was seen in the clear, and encrypted frames were"
+	case len(w.Marked) == 0:
+		p.Why = "no frame with the datagrams was seen: another device may carry them"
+	case encrypted:
+		p.Result, p.Why = Mismatch, "the datagrams are readable on the wire"
+	case claimed == "":
+		p.Result, p.Why = OK, "nothing was claimed"
+	case only(want), crosses != "" && only(netstate.Bare):
+		p.Result = OK
+	default:
+		p.Result = Mismatch
+	}
+}

@@ -1,0 +1,285 @@
+package detect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// lookoutContainer is the container of a lookout's pod.
+const lookoutContainer = "agent"
+
+// LookoutOptions say where lookouts are posted.
+type LookoutOptions struct {
+	// Run is the id that names the namespace and that leftovers are found by.
+	Run string
+	// Image has this program as /cnibench. PullPolicy is the API's; "" is its default.
+	Image, PullPolicy string
+	// PullSecrets are copied beside the pods, for them to pull the image with.
+	PullSecrets []trait.PullSecret
+	// Nodes are those to look at: the first is the client's, the second the server's.
+	Nodes []string
+	// Pods posts an ordinary pod beside each one on a node.
+	Pods bool
+	// TTL is how long they may live; 0 is 15 minutes.
+	TTL time.Duration
+	// Family is 4 or 6 for the addresses of the ends; 0 is the cluster's first.
+	Family int
+}
+
+// Lookout has pods in a namespace of its own that look at nodes: in the node's network, with the rights to list
+// netfilter's chains and BPF programs, to see frames, and to read /etc/cni/net.d. Where a cluster refuses such pods
+// (PodSecurity, a policy), Post says so, and what they would have shown stays unproven.
+type Lookout struct {
+	clients   Clients
+	namespace string
+	// made is true from when the namespace may be there.
+	made bool
+	ends []End
+}
+
+// Post makes the namespace and the pods and waits until all run, for at most postLimit. On an error nothing is left.
+func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
+	if o.TTL == 0 {
+		o.TTL = 15 * time.Minute
+	}
+	l := &Lookout{clients: c, namespace: "cnibench-" + o.Run + "-look"}
+	err := l.post(ctx, o)
+	if err == nil {
+		return l, nil
+	}
+	undo, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer stop()
+	return nil, errors.Join(err, l.Close(undo))
+}
+
+func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
+	ns := &corev1.Namespace{ObjectMeta: o.meta("", l.namespace)}
+	for _, mode := range []string{"enforce", "warn", "audit"} {
+		ns.Labels["pod-security.kubernetes.io/"+mode] = "privileged"
+	}
+	if _, err := l.clients.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+		l.made = !apierrors.IsForbidden(err) // any other answer may have been lost on its way
+		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
+	}
+	l.made = true
+	if err := trait.CopySecrets(ctx, l.clients.Kube, o.PullSecrets, o.meta(l.namespace, "")); err != nil {
+		return err
+	}
+	pods := lookoutPods(l.namespace, o)
+	for _, p := range pods {
+		if _, err := l.clients.Kube.CoreV1().Pods(l.namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create pod %s: %w", p.Name, err)
+		}
+	}
+	wait, stop := context.WithTimeoutCause(ctx, postLimit, errLate)
+	defer stop()
+	for _, p := range pods {
+		up, err := awaitPod(wait, l.clients.Kube, p)
+		if err != nil {
+			return err
+		}
+		e := End{Pod: p.Name, Node: up.Spec.NodeName, By: l, Host: p.Spec.HostNetwork, Address: address(up, o.Family)}
+		for i, role := range []string{"client", "server"} {
+			if i < len(o.Nodes) && o.Nodes[i] == e.Node {
+				e.Role = role
+			}
+		}
+		l.ends = append(l.ends, e)
+	}
+	return nil
+}
+
+// address is the pod's of the family, its first for any.
+func address(p *corev1.Pod, family int) netip.Addr {
+	for _, ip := range p.Status.PodIPs {
+		a, err := netip.ParseAddr(ip.IP)
+		if err == nil && (family == 0 || a.Is6() == (family == 6)) {
+			return a
+		}
+	}
+	a, _ := netip.ParseAddr(p.Status.PodIP) // the zero address is none
+	return a
+}
+
+// meta is what an object of the lookouts is known by.
+func (o LookoutOptions) meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: trait.Labels(o.Run), Annotations: trait.Until(time.Now().Add(o.TTL))}
+}
+
+// lookoutPods returns the pods: node-1 and node-2 in the network of the nodes, pod-1 and pod-2 in one of their own.
+func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for i, node := range o.Nodes {
+		host := lookoutPod(namespace, fmt.Sprintf("node-%d", i+1), node, o)
+		host.Spec.HostNetwork = true
+		host.Spec.Volumes = []corev1.Volume{{Name: "cni", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d"}}}}
+		c := &host.Spec.Containers[0]
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "cni", MountPath: "/etc/cni/net.d", ReadOnly: true}}
+		// NET_ADMIN and SYS_ADMIN list chains and programs, NET_RAW sees frames. Nothing is changed with them.
+		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW", "SYS_ADMIN", "DAC_READ_SEARCH"}
+		c.SecurityContext.RunAsUser = new(int64(0))
+		c.SecurityContext.RunAsNonRoot = new(false)
+		c.SecurityContext.AllowPrivilegeEscalation = nil
+		pods = append(pods, host)
+		if o.Pods {
+			pods = append(pods, lookoutPod(namespace, fmt.Sprintf("pod-%d", i+1), node, o))
+		}
+	}
+	return pods
+}
+
+// lookoutPod is an ordinary pod that the strictest PodSecurity lets in.
+func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: o.meta(namespace, name),
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: new(int64(o.TTL.Seconds())), TerminationGracePeriodSeconds: new(int64(1)),
+			EnableServiceLinks: new(false), AutomountServiceAccountToken: new(false),
+			Tolerations:      []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Affinity:         trait.On(node),
+			ImagePullSecrets: trait.Pulling(o.PullSecrets),
+			SecurityContext:  &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{
+				Name: lookoutContainer, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
+				Command: []string{"/cnibench"}, Args: []string{"hold", "--for", o.TTL.String()},
+				SecurityContext: &corev1.SecurityContext{
+					RunAsNonRoot: new(true), RunAsUser: new(int64(65532)), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		},
+	}
+}
+
+// stuck are reasons for waiting that time alone does not mend.
+var stuck = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
+
+// askAgain lies between two questions for what is waited for: watching needs a right of its own.
+const askAgain = 300 * time.Millisecond
+
+// postLimit is how long the pods have together to run, errLate the end of that.
+const postLimit = 3 * time.Minute
+
+var errLate = fmt.Errorf("waited %s", postLimit)
+
+// adviceImage is for a pod that does not run on its node.
+const adviceImage = "an image is put on nodes by cnibench image --load or --push; one of a private registry is pulled with --pull-secrets"
+
+// awaitPod waits until a pod runs, or says why it will not, or has not until the end of ctx.
+func awaitPod(ctx context.Context, kube kubernetes.Interface, p *corev1.Pod) (*corev1.Pod, error) {
+	again := time.NewTicker(askAgain)
+	defer again.Stop()
+	last, node := "it was not scheduled", ""
+	for {
+		now, err := kube.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			running, why, end := state(now)
+			if running {
+				return now, nil
+			}
+			if node = now.Spec.NodeName; why != "" {
+				last = why
+			} else if node != "" {
+				last = "node " + node + " has not begun with it"
+			}
+			if end {
+				return nil, advice.With(fmt.Errorf("pod %s on %s: %s", p.Name, node, last), adviceImage)
+			}
+		case ctx.Err() == nil: // else what it waited for says more
+			return nil, fmt.Errorf("pod %s: %w", p.Name, err)
+		}
+		select {
+		case <-ctx.Done():
+			err := fmt.Errorf("pod %s does not run: %s: %w", p.Name, last, context.Cause(ctx))
+			if node != "" && errors.Is(err, errLate) {
+				return nil, advice.With(err, adviceImage)
+			}
+			return nil, err
+		case <-again.C:
+		}
+	}
+}
+
+// state says whether a pod runs, why not, and whether it never will.
+func state(p *corev1.Pod) (running bool, why string, end bool) {
+	for _, c := range p.Status.ContainerStatuses {
+		switch {
+		case c.State.Running != nil:
+			return true, "", false
+		case c.State.Waiting != nil:
+			w := c.State.Waiting
+			return false, strings.TrimSuffix(w.Reason+": "+w.Message, ": "), slices.Contains(stuck, w.Reason)
+		case c.State.Terminated != nil:
+			return false, "its container ended: " + c.State.Terminated.Reason, true
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return false, c.Message, false
+		}
+	}
+	return false, p.Status.Message, p.Status.Phase == corev1.PodFailed
+}
+
+// Ends are the pods to look from.
+func (l *Lookout) Ends() []End { return slices.Clone(l.ends) }
+
+// Routes are the ways between them: from node to node, and from pod to pod where there are pods.
+func (l *Lookout) Routes() []Route {
+	var routes []Route
+	for _, r := range []Route{{"host-to-host/cross-node", "node-1", "node-2"}, {"pod-to-pod/cross-node", "pod-1", "pod-2"}} {
+		there := func(pod string) bool { return slices.ContainsFunc(l.ends, func(e End) bool { return e.Pod == pod }) }
+		if there(r.Client) && there(r.Server) {
+			routes = append(routes, r)
+		}
+	}
+	return routes
+}
+
+// Exec runs a program in one of the pods.
+func (l *Lookout) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
+	if l.clients.Exec == nil {
+		return nil, errors.New("nothing may be run in pods")
+	}
+	return l.clients.Exec(ctx, ContainerRef{l.namespace, pod, lookoutContainer}, argv)
+}
+
+// Close removes the namespace with all that is in it and waits until it has gone. ctx bounds the wait.
+func (l *Lookout) Close(ctx context.Context) error {
+	namespaces := l.clients.Kube.CoreV1().Namespaces()
+	err := namespaces.Delete(ctx, l.namespace, metav1.DeleteOptions{})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && !l.made: // there is nothing
+		return nil
+	case err != nil:
+		return fmt.Errorf("delete namespace %s: %w", l.namespace, err)
+	}
+	again := time.NewTicker(askAgain)
+	defer again.Stop()
+	for {
+		if _, err := namespaces.Get(ctx, l.namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("wait for the end of namespace %s: %w", l.namespace, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("namespace %s is being deleted and has not gone: %w", l.namespace, context.Cause(ctx))
+		case <-again.C:
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package detect
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+)
+
+// Looker runs a program in a pod and returns its stdout, also that of a program that failed.
+type Looker interface {
+	Exec(ctx context.Context, pod string, argv []string) (stdout []byte, err error)
+}
+
+// End is a pod to look from.
+type End struct {
+	// Pod is what By calls it; Node where it was meant to run.
+	Pod, Node string
+	By        Looker
+	// Host is true for a pod in the node's own network. Role is "client" or "server" for an end of the paths.
+	Host bool
+	Role string
+	// Address is where others reach it.
+	Address netip.Addr
+}
+
+// Route is a pair of ends that a path leads between.
+type Route struct {
+	// Path is its name, Client and Server are names of Ends.
+	Path           string
+	Client, Server string
+}
+
+// Ground is what there is to prove a verdict with.
+type Ground struct {
+	// Profile is what the plan says is measured, "" for whatever is there.
+	Profile string
+	Ends    []End
+	Routes  []Route
+	// Program is this program in the pods; "" is /cnibench. Port is a free UDP port in all of them; 0 is 19411.
+	Program string
+	Port    uint16
+}
+
+const (
+	defaultPort = 19411
+	// lookTime bounds a look; echoTime how long one end answers; watchTime how long frames are watched, and sendTime, which
+	// ends before, how long they are sent.
+	lookTime, echoTime  = 20 * time.Second, 40 * time.Second
+	watchTime, sendTime = 5 * time.Second, 3 * time.Second
+)
+
+// Prove looks from every end and tries every route. It returns the snapshot with what was seen, the verdict of it, and
+// the proofs. An error means that ctx has ended; whatever else goes wrong leaves something unproven.
+func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proof, error) {
+	if g.Program == "" {
+		g.Program = "/cnibench"
+	}
+	if g.Port == 0 {
+		g.Port = defaultPort
+	}
+	var proofs []Proof
+	s.Seen, proofs = look(ctx, g)
+	v := Detect(s)
+	proofs = append(proofs, Judge(v, s, g)...)
+	for _, r := range g.Routes {
+		t := &trial{ground: g, route: r, mark: hex.EncodeToString(random())}
+		proofs = append(proofs, t.prove(ctx, v, s)...)
+	}
+	if ctx.Err() != nil {
+		return s, v, proofs, context.Cause(ctx)
+	}
+	return s, v, proofs, nil
+}
+
+// random is a mark that nothing else carries.
+func random() []byte {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // it never fails
+	return b
+}
+
+// look asks every end at the same time.
+func look(ctx context.Context, g Ground) ([]Seen, []Proof) {
+	type answer struct {
+		seen Seen
+		err  error
+	}
+	answers := make([]answer, len(g.Ends))
+	var all sync.WaitGroup
+	for i, e := range g.Ends {
+		all.Go(func() {
+			limit, stop := context.WithTimeout(ctx, lookTime)
+			defer stop()
+			out, err := e.By.Exec(limit, e.Pod, []string{g.Program, "look"})
+			a := answer{seen: Seen{Pod: e.Pod, Node: e.Node, Host: e.Host, Role: e.Role}, err: err}
+			if err == nil {
+				a.seen.Sight, a.err = netstate.Parse(out)
+			}
+			answers[i] = a
+		})
+	}
+	all.Wait()
+	var seen []Seen
+	var proofs []Proof
+	for _, a := range answers {
+		if a.err != nil {
+			proofs = append(proofs, Proof{What: "what is visible", Where: a.seen.Pod, Why: a.err.Error()})
+			continue
+		}
+		seen = append(seen, a.seen)
+	}
+	return seen, proofs
+}
+
+// trial tries one route.
+type trial struct {
+	ground Ground
+	route  Route
+	mark   string
+}
+
+func (g Ground) end(pod string) (End, bool) {
+	i := slices.IndexFunc(g.Ends, func(e End) bool { return e.Pod == pod })
+	if i < 0 {
+		return End{}, false
+	}
+	return g.Ends[i], true
+}
+
+// prove tries how large a packet gets through, and between nodes what is around it on the wire.
+func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
+	client, ok := t.ground.end(t.route.Client)
+	server, both := t.ground.end(t.route.Server)
+	if !ok || !both || !server.Address.IsValid() {
+		return []Proof{{What: whatMTU, Where: t.route.Path, Why: "one of its ends is not there to try"}}
+	}
+	echoing, stop := context.WithTimeout(ctx, echoTime)
+	defer stop()
+	over := make(chan error, 1)
+	go func() {
+		_, err := t.run(echoing, server, "--echo", strconv.Itoa(int(t.ground.Port)), "--for", echoTime.String())
+		over <- err
+	}()
+	proofs := []Proof{t.pathMTU(ctx, client, server, s)}
+	// The wrapping is of pods' packets between nodes.
+	if client.Node != server.Node && !client.Host && !server.Host {
+		proofs = append(proofs, t.wrapping(ctx, client, server, v, s))
+	}
+	select {
+	case err := <-over: // it should have gone on
+		if err != nil && proofs[0].Result == Unproven {
+			proofs[0].Why += "; the other end: " + err.Error()
+		}
+	default:
+		stop()
+		<-over
+	}
+	return proofs
+}
+
+// run does one thing of look's in the pod of an end.
+func (t *trial) run(ctx context.Context, e End, args ...string) ([]byte, error) {
+	argv := append([]string{t.ground.Program, "look", "--mark", t.mark}, args...)
+	out, err := e.By.Exec(ctx, e.Pod, argv)
+	if err != nil {
+		err = &unmarkedError{err, t.mark}
+	}
+	return out, err
+}
+
+// unmarkedError is an error without the mark of this proof: it becomes a fact, and facts are compared between runs.
+type unmarkedError struct {
+	err  error
+	mark string
+}
+
+func (e *unmarkedError) Error() string {
+	text := strings.ReplaceAll(e.err.Error(), " --mark "+e.mark, "")
+	return strings.Join(strings.Fields(text), " ")
+}
+func (e *unmarkedError) Unwrap() error { return e.err }
+
+// whatMTU is the proof of what the pods' MTU is worth between two ends.
+const whatMTU = "MTU end to end"
+
+func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Proof {
+	p := Proof{What: whatMTU, Where: t.route.Path}
+	to := netip.AddrPortFrom(server.Address, t.ground.Port)
+	limit, stop := context.WithTimeout(ctx, echoTime)
+	defer stop()
+	out, err := t.run(limit, client, "--mtu", to.String())
+	var m netstate.PathMTU
+	if err == nil {
+		err = json.Unmarshal(out, &m)
+	}
+	if err != nil {
+		p.Why = err.Error()
+		return p
+	}
+	// A packet has to fit both ends; a route may have a smaller MTU than its device, as Cilium's has.
+	claimed := m.Own
+	for _, e := range []End{client, server} {
+		for _, seen := range s.Seen {
+			if _, mtu, ok := seen.Way(); ok && seen.Pod == e.Pod {
+				claimed = min(claimed, mtu)
+			}
+		}
+	}
+	p.Claimed, p.Seen = strconv.Itoa(claimed), strconv.Itoa(min(m.There, m.Back))
+	if m.There != m.Back {
+		p.Seen = fmt.Sprintf("%d there, %d back", m.There, m.Back)
+	}
+	switch p.Result = OK; {
+	case min(m.There, m.Back) < claimed && m.Silent:
+		p.Result, p.Why = Mismatch, "larger packets vanish without a word: connections will hang"
+	case min(m.There, m.Back) < claimed: // as upstream Canal is set up, and dual-stack flannel for IPv6: traffic gets through
+		p.Result, p.Why = Doubtful, "larger packets than "+p.Seen+" are refused on the way, and their senders learn of it"
+	}
+	return p
+}
+
+// wrapping has one end send while a node's device is watched.
+func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s Snapshot) Proof {
+	p := Proof{What: "encapsulation on the wire", Where: t.route.Path, Claimed: v.Encapsulation.Value}
+	watcher, device, ok := t.watcher(s, client.Node, server.Node)
+	if !ok {
+		p.Why = "no host-network pod on either node from which frames could be seen"
+		return p
+	}
+	p.Where += " on " + device + " of " + watcher.Node
+	port := strconv.Itoa(int(t.ground.Port))
+	limit, stop := context.WithTimeout(ctx, watchTime+lookTime)
+	defer stop()
+	type watched struct {
+		out []byte
+		err error
+	}
+	done := make(chan watched, 1)
+	go func() {
+		out, err := t.run(limit, watcher, "--wire", device, "--port", port, "--for", watchTime.String())
+		done <- watched{out, err}
+	}()
+	to := netip.AddrPortFrom(server.Address, t.ground.Port)
+	out, err := t.run(limit, client, "--send", to.String(), "--for", sendTime.String())
+	var sent netstate.Sending
+	if err == nil {
+		err = json.Unmarshal(out, &sent)
+	}
+	w := <-done
+	var wire netstate.Wire
+	if w.err == nil {
+		w.err = json.Unmarshal(w.out, &wire)
+	}
+	switch {
+	case err != nil:
+		p.Why = err.Error()
+	case w.err != nil:
+		p.Why = w.err.Error()
+	case sent.Answered == 0:
+		p.Why = "none of " + strconv.Itoa(sent.Sent) + " datagrams was answered"
+	default:
+		p.wire(wire, v.Encapsulation.Value)
+	}
+	return p
+}
+
+// watcher finds a host-network pod on one of the nodes, and the device of the node's default route.
+func (t *trial) watcher(s Snapshot, nodes ...string) (End, string, bool) {
+	// One that may list chains has more rights than one that may not, and so is the likelier to see frames.
+	best, device := End{}, ""
+	for _, node := range nodes {
+		for _, e := range t.ground.Ends {
+			if !e.Host || e.Node != node {
+				continue
+			}
+			for _, seen := range s.Seen {
+				d, _, ok := seen.Way()
+				if !ok || seen.Pod != e.Pod {
+					continue
+				}
+				if device == "" || seen.Chains != nil {
+					best, device = e, d.Name
+				}
+				if seen.Chains != nil {
+					return best, device, true
+				}
+			}
+		}
+	}
+	return best, device, device != ""
+}

@@ -1,0 +1,191 @@
+package detect
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+)
+
+// Kinds of a Workload.
+const (
+	DaemonSet = "DaemonSet"
+	// StaticPod is a pod that the kubelet runs by itself.
+	StaticPod = "Pod"
+)
+
+// Snapshot is what was read of a cluster.
+type Snapshot struct {
+	// Server is the version of the API server.
+	Server string
+	Nodes  []Node
+	// Workloads are the DaemonSets of all namespaces, and pods named kube-proxy that the kubelets run by themselves.
+	Workloads  []Workload
+	ConfigMaps []ConfigMap
+	// Objects are custom objects as the API returns them: Installation, FelixConfiguration, IPPool,
+	// NetworkAttachmentDefinition.
+	Objects []map[string]any
+	// CiliumStatus is the output of `cilium-dbg status --verbose` by node.
+	CiliumStatus map[string]string
+	// Seen is what was seen from pods.
+	Seen []Seen
+	// Unproven is what could not be read, with the reason.
+	Unproven []string
+}
+
+// Node is one node of the cluster.
+type Node struct {
+	Name        string
+	Annotations map[string]string
+	Labels      map[string]string
+	PodCIDRs    []string
+	BootID      string
+	MachineID   string
+	Kernel      string
+	OS          string
+	Arch        string
+	Runtime     string
+	Kubelet     string
+	ProviderID  string
+	Ready       bool
+	// Cordoned is true for a node that the scheduler leaves alone.
+	Cordoned bool
+}
+
+// Linux says that the node's kubelet has not said that it is of another system.
+func (n Node) Linux() bool {
+	os := n.Labels["kubernetes.io/os"]
+	return os == "" || os == "linux"
+}
+
+// Workload is what runs a CNI's daemon or kube-proxy.
+type Workload struct {
+	Kind, Namespace, Name string
+	// Node is where a StaticPod runs.
+	Node       string
+	Containers []Container
+	// Desired and Ready count pods.
+	Desired, Ready int
+}
+
+// String is the kind and the full name.
+func (w Workload) String() string { return w.Kind + " " + w.Namespace + "/" + w.Name }
+
+// Container is one container of a Workload.
+type Container struct {
+	Name, Image string
+	// Args are command and arguments together.
+	Args []string
+	// Env has the variables that are given as text.
+	Env map[string]string
+}
+
+// ConfigMap is one ConfigMap.
+type ConfigMap struct {
+	Namespace, Name string
+	Data            map[string]string
+}
+
+// String is its kind and full name.
+func (c ConfigMap) String() string { return "ConfigMap " + c.Namespace + "/" + c.Name }
+
+// Seen is what was seen from a pod.
+type Seen struct {
+	// Pod is namespace/name, Node where the API says that it runs.
+	Pod, Node string
+	// Host is true for a pod in the node's own network namespace.
+	Host bool
+	// Role is "client" or "server" for an end of the paths, "" for any other.
+	Role string
+	netstate.Sight
+}
+
+// daemon returns the first DaemonSet with one of the names.
+func (s Snapshot) daemon(names ...string) (Workload, bool) {
+	for _, name := range names {
+		for _, w := range s.Workloads {
+			if w.Kind == DaemonSet && w.Name == name {
+				return w, true
+			}
+		}
+	}
+	return Workload{}, false
+}
+
+// configMap returns the first ConfigMap with one of the names; of several with one name, that in the namespace.
+func (s Snapshot) configMap(namespace string, names ...string) (ConfigMap, bool) {
+	for _, name := range names {
+		var found []ConfigMap
+		for _, c := range s.ConfigMaps {
+			if c.Name == name {
+				found = append(found, c)
+			}
+		}
+		slices.SortStableFunc(found, func(a, b ConfigMap) int {
+			return cmp.Compare(away(a.Namespace, namespace), away(b.Namespace, namespace))
+		})
+		if len(found) > 0 {
+			return found[0], true
+		}
+	}
+	return ConfigMap{}, false
+}
+
+func away(a, b string) int {
+	if a == b {
+		return 0
+	}
+	return 1
+}
+
+// objects returns the custom objects of a kind.
+func (s Snapshot) objects(kind string) []map[string]any {
+	var found []map[string]any
+	for _, o := range s.Objects {
+		if k, _ := o["kind"].(string); k == kind {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// hosts are the sights of nodes.
+func (s Snapshot) hosts() []Seen {
+	return slices.DeleteFunc(slices.Clone(s.Seen), func(n Seen) bool { return !n.Host })
+}
+
+// pods are the sights of pods with a network of their own.
+func (s Snapshot) pods() []Seen {
+	return slices.DeleteFunc(slices.Clone(s.Seen), func(n Seen) bool { return n.Host })
+}
+
+// field walks down the keys of an object.
+func field(o map[string]any, keys ...string) any {
+	var at any = o
+	for _, k := range keys {
+		m, ok := at.(map[string]any)
+		if !ok {
+			return nil
+		}
+		at = m[k]
+	}
+	return at
+}
+
+// text is a field that is a string, "" if it is none.
+func text(o map[string]any, keys ...string) string {
+	s, _ := field(o, keys...).(string)
+	return s
+}
+
+// imageVersion is the tag of an image, "" if it has none or is named by digest alone.
+func imageVersion(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	slash := strings.LastIndex(image, "/")
+	colon := strings.LastIndex(image, ":")
+	if colon <= slash {
+		return ""
+	}
+	return image[colon+1:]
+}

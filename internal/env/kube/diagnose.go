@@ -1,0 +1,271 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// state is what a pod has come to.
+type state struct {
+	ready bool
+	// why says in the cluster's words what keeps it from being ready, "" when nothing is known.
+	why string
+	// hopeless means that waiting does not help; patient, that it may after a while.
+	hopeless, patient bool
+	advice            string
+}
+
+// Advice for what a user can mend.
+const (
+	adviceImage    = "cnibench image --load or --push brings the image to the cluster; --image names it"
+	adviceSchedule = "free the node, name others by --client-node and --server-node, or ask for less by the requests"
+	adviceQuota    = "a quota stands in the way of the run's namespace: ask for an exception, or for less by the requests"
+	adviceLimits   = "the quota wants limits, which the run's pods have not: have what puts it into new namespaces put a LimitRange with default limits there, too; where limits.cpu alone is wanted, --cpu-limit does it (a limit of CPU throttles what is measured)"
+	adviceRange    = "a LimitRange of the run's namespace bounds what a pod may ask for: come within it by --cpu-request, --memory-request and --cpu-limit, or ask for an exception; a limit of memory, which the run's pods have not, is for its defaults to say"
+	adviceSCC      = "OpenShift asks which security context constraints you may use: oc adm policy add-scc-to-user nonroot-v2 USER, with the user that runs cnibench, admits the run's pods (any user but root, no capabilities)"
+	adviceSCCHost  = "OpenShift asks which security context constraints you may use. Pods in the network of their node run as a user of their own, which hostnetwork-v2 does not admit: oc adm policy add-scc-to-user privileged USER, with the user that runs cnibench; or do without by --baseline detected and other --paths"
+	adviceRights   = "cnibench kube access says which rights are needed and which are missing"
+	adviceHost     = "the bare node, and paths that begin or end at a host, need pods in the network of their node: do without by --baseline detected and other --paths, or have namespaces with the label app.kubernetes.io/managed-by=cnibench excepted from the policy"
+	adviceAdmit    = "a policy of this cluster refuses what the run makes: except namespaces with the label app.kubernetes.io/managed-by=cnibench"
+)
+
+// A LimitRange refuses in words of its own, RBAC in those of every authorizer.
+var (
+	limitRange = regexp.MustCompile(`(?:minimum|maximum) \S+ usage per \S+ is |max limit to request ratio per `)
+	rightsLack = regexp.MustCompile(`cannot \S+ resource "`)
+)
+
+// judge says what a pod has come to.
+func judge(p *corev1.Pod) state {
+	over := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+	switch {
+	case p.DeletionTimestamp != nil && (!over || p.Status.Reason == ""): // the end of its container is that of the pod
+		return state{hopeless: true, why: "it is being deleted"}
+	case over:
+		return state{hopeless: true, why: ended(p)}
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if s, bad := judgeContainer(c); bad {
+			return s
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue:
+			return state{ready: true}
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
+			return state{patient: true, why: "it cannot be scheduled: " + c.Message, advice: adviceSchedule}
+		}
+	}
+	return state{}
+}
+
+func judgeContainer(c corev1.ContainerStatus) (s state, bad bool) {
+	if t := c.State.Terminated; t != nil {
+		return state{hopeless: true, why: terminated(t)}, true
+	}
+	w := c.State.Waiting
+	if w == nil {
+		return s, false
+	}
+	why := strings.TrimSpace(w.Reason + ": " + w.Message)
+	switch w.Reason {
+	case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
+		return state{hopeless: true, why: "its image " + c.Image + " cannot be had: " + why, advice: adviceImage}, true
+	case "ErrImagePull":
+		return state{patient: true, why: "its image " + c.Image + " cannot be had: " + why, advice: adviceImage}, true
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		return state{patient: true, why: why}, true
+	}
+	// ContainerCreating alone is what every pod goes through.
+	if w.Message == "" {
+		why = ""
+	}
+	return state{why: why}, true
+}
+
+// ended says why a pod that has ended did.
+func ended(p *corev1.Pod) string {
+	var parts []string
+	if p.Status.Reason != "" || p.Status.Message != "" {
+		parts = append(parts, strings.Trim(p.Status.Reason+": "+p.Status.Message, ": "))
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil {
+			parts = append(parts, terminated(t))
+		}
+	}
+	if len(parts) == 0 {
+		return "it ended as " + strings.ToLower(string(p.Status.Phase))
+	}
+	return "it ended: " + strings.Join(parts, "; ")
+}
+
+func terminated(t *corev1.ContainerStateTerminated) string {
+	s := fmt.Sprintf("its container ended with code %d", t.ExitCode)
+	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
+		s += " (" + t.Reason + ")"
+	}
+	if t.Message != "" {
+		s += ": " + strings.TrimSpace(t.Message)
+	}
+	return s
+}
+
+// inWords gives an API error the advice that fits it.
+func inWords(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "failed quota") && strings.Contains(text, "must specify"):
+		return advice.With(err, adviceLimits)
+	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
+		return advice.With(err, adviceQuota)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return advice.With(err, "somebody deletes the run's namespace while the run makes it: leave it alone")
+	case strings.Contains(text, "violates PodSecurity"), strings.Contains(text, "admission webhook"),
+		strings.Contains(text, "ValidatingAdmissionPolicy"), strings.Contains(text, "denied the request"):
+		return advice.With(err, adviceAdmit)
+	case strings.Contains(text, "unable to validate against any security context constraint"):
+		return advice.With(err, adviceSCC)
+	case apierrors.IsForbidden(err) && limitRange.MatchString(text):
+		return advice.With(err, adviceRange)
+	case apierrors.IsForbidden(err) && rightsLack.MatchString(text): // other refusals say themselves what they are
+		return advice.With(err, adviceRights)
+	case apierrors.IsUnauthorized(err):
+		return advice.With(err, "the credentials of the kubeconfig are not accepted any more: log in again")
+	}
+	return err
+}
+
+// inWordsOfHost is inWords for what a policy may refuse because it is of host-network pods: there is a way without them.
+func inWordsOfHost(err error) error {
+	err = inWords(err)
+	switch advice.Of(err) {
+	case adviceAdmit:
+		return advice.With(err, adviceHost)
+	case adviceSCC:
+		return advice.With(err, adviceSCCHost)
+	}
+	return err
+}
+
+// inWordsOfPod is inWords for a pod that is refused.
+func inWordsOfPod(name string, err error) error {
+	if isHostPod(name) && err != nil && strings.Contains(strings.ToLower(strings.ReplaceAll(err.Error(), name, "")), "host") {
+		return inWordsOfHost(err)
+	}
+	return inWords(err)
+}
+
+// look says what is known of a pod that does not come, or has gone: its state, or else the last warning about it.
+func (c *Cluster) look(ctx context.Context, name string) string {
+	p, err := c.client.CoreV1().Pods(c.id().namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return goneFrom(name)
+	case err != nil:
+		return ""
+	}
+	s := judge(p)
+	// A pod is not ready, and in the end evicted, when its node is not.
+	ailing := c.ailing(ctx, p)
+	switch {
+	case ailing != "" && s.hopeless:
+		return "pod " + name + " on node " + p.Spec.NodeName + ": " + s.why + "; " + ailing
+	case ailing != "" || s.ready:
+		return ailing
+	}
+	why := s.why
+	if warned := c.warned(ctx, p.Namespace, p.Name); why == "" && warned != "" {
+		why = warned
+	}
+	if why == "" {
+		why = unreadiness(p)
+	}
+	if why == "" {
+		return ""
+	}
+	return "pod " + name + " on node " + p.Spec.NodeName + ": " + why
+}
+
+// unreadiness is what the pod's own conditions say, "" if nothing.
+func unreadiness(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
+			return strings.Trim("it is not ready: "+c.Reason+" "+c.Message, ": ")
+		}
+	}
+	return ""
+}
+
+// ailing says what is wrong with the node of a pod that seems to be well, "" if nothing.
+func (c *Cluster) ailing(ctx context.Context, p *corev1.Pod) string {
+	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", p.Spec.NodeName).String()})
+	if err != nil {
+		return "" // there is nothing more to say
+	}
+	for _, n := range list.Items {
+		for _, cond := range n.Status.Conditions {
+			if n.Name == p.Spec.NodeName && cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue {
+				return fmt.Sprintf("node %s is not ready: %s", n.Name, strings.TrimSpace(cond.Reason+" "+cond.Message))
+			}
+		}
+	}
+	return ""
+}
+
+// warned returns the last warning about a pod or a Service, "" if there is none or it may not be read.
+func (c *Cluster) warned(ctx context.Context, namespace, name string) string {
+	list, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
+	if err != nil {
+		return "" // an optional right
+	}
+	var last *corev1.Event
+	for i, e := range list.Items {
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Name == name && (last == nil || last.LastTimestamp.Before(&e.LastTimestamp)) {
+			last = &list.Items[i]
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return last.Reason + ": " + last.Message
+}
+
+// stuck says what keeps a namespace that is being deleted, in the words of the API server.
+func stuck(ns *corev1.Namespace) string {
+	var why []string
+	for _, c := range ns.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && c.Message != "" && c.Type != corev1.NamespaceConditionType("") {
+			why = append(why, c.Message)
+		}
+	}
+	for _, f := range ns.Spec.Finalizers {
+		if f != corev1.FinalizerKubernetes {
+			why = append(why, "finalizer "+string(f))
+		}
+	}
+	for _, f := range ns.Finalizers {
+		why = append(why, "finalizer "+f)
+	}
+	if len(why) == 0 {
+		return "the API server does not say what keeps it"
+	}
+	return strings.Join(why, "; ")
+}
+
+// errGone is the error of what is asked of a cluster after Close.
+var errGone = errors.New("the run has left this cluster")

@@ -1,0 +1,156 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+const (
+	// heartbeatLimit bears a hiccup of the API server, through which an agent's heartbeats come.
+	heartbeatLimit = 8 * time.Second
+	// lifeline is how long an agent bears to hear nothing: a machine between it and its controller may die without a word.
+	lifeline = 15 * time.Second
+)
+
+// bare says whether a profile, a twin included, is the bare node of the cluster.
+func bare(profile string) bool {
+	name, _ := plan.CutContext(strings.TrimSuffix(profile, plan.TwinSuffix))
+	return name == profileHost
+}
+
+// Endpoints returns the two ends of a path under a profile. The error is a *wire.NotServedError when the cluster has no
+// such path.
+func (c *Cluster) Endpoints(profile string, p plan.Path) (client, server control.Endpoint, err error) {
+	e, why := c.place.ends(c.options, p, bare(profile))
+	if why != "" {
+		return client, server, c.notServed(profile, p, why)
+	}
+	if client, err = c.endpoint(profile, e.client); err != nil {
+		return client, server, err
+	}
+	if server, err = c.endpoint(profile, e.server); err != nil {
+		return client, server, err
+	}
+	if e.service == "" {
+		server.Port = server.ListenPort
+		return client, server, nil
+	}
+	if why := c.unbalanced(e.service, isHostPod(e.server)); why != "" {
+		return client, server, c.notServed(profile, p, why)
+	}
+	return client, server, c.through(&server, e.service, isHostPod(e.server))
+}
+
+// unbalanced says why a Service of type LoadBalancer has no address, "" if it has one or is of another type.
+func (c *Cluster) unbalanced(service string, host bool) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.services[serviceSpec{Name: service, Host: host}.key()].balancing.why
+}
+
+// Backends returns the client's end of a path to a Service with n backends, and the n servers. Each has the Service's
+// address and port. The error is a *wire.NotServedError when the cluster has no such path.
+func (c *Cluster) Backends(profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+	return c.several(profile, p, n, "")
+}
+
+// several returns the ends of a path to a Service with n backends; suffix ends the Service's name.
+func (c *Cluster) several(profile string, p plan.Path, n int, suffix string) (client control.Endpoint, servers []control.Endpoint, err error) {
+	client, _, err = c.Endpoints(profile, p)
+	if err != nil {
+		return client, nil, err
+	}
+	pods, service, why := c.place.several(c.options, p, n, bare(profile))
+	if why != "" {
+		return client, nil, c.notServed(profile, p, why)
+	}
+	service += suffix
+	for _, name := range pods {
+		server, err := c.endpoint(profile, name)
+		if err != nil {
+			return client, nil, err
+		}
+		if why := c.unbalanced(service, isHostPod(name)); why != "" {
+			return client, nil, c.notServed(profile, p, why)
+		}
+		if err := c.through(&server, service, isHostPod(name)); err != nil {
+			return client, nil, err
+		}
+		servers = append(servers, server)
+	}
+	return client, servers, nil
+}
+
+func (c *Cluster) notServed(profile string, p plan.Path, why string) error {
+	return &control.NotServedError{Profile: profile, Path: p.String(), Reason: why}
+}
+
+// endpoint returns the end that a pod is under a profile: dialled and listening at its own address.
+func (c *Cluster) endpoint(profile, pod string) (control.Endpoint, error) {
+	c.mu.Lock()
+	s, ok := c.pods[pod]
+	c.mu.Unlock()
+	if !ok {
+		return control.Endpoint{}, fmt.Errorf("the cluster was raised without pod %s", pod)
+	}
+	address := pickFamily(s.addresses, c.options.Family)
+	return control.Endpoint{
+		Name: profile + "/" + pod, Address: address, ListenAddress: address, ListenPort: c.listens(profile, pod), CPUs: c.options.CPUs,
+		HeartbeatLimit: heartbeatLimit, Lifeline: lifeline,
+		Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return c.startAgent(ctx, pod) },
+	}, nil
+}
+
+// listens returns the port of the slot of a profile in a pod.
+func (c *Cluster) listens(profile, pod string) int {
+	slot := 0
+	if strings.HasSuffix(profile, plan.TwinSuffix) {
+		slot = 1
+	}
+	if !isHostPod(pod) {
+		return podPorts()[slot]
+	}
+	if !bare(profile) {
+		slot += 2
+	}
+	return c.hostPorts[slot]
+}
+
+// through makes a server's address that of the Service before it.
+func (c *Cluster) through(server *control.Endpoint, service string, host bool) error {
+	s := serviceSpec{Name: service, Host: host}
+	c.mu.Lock()
+	r, ok := c.services[s.key()]
+	c.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("the cluster was raised without Service %s", service)
+	}
+	server.Address, server.Port = r.address, server.ListenPort
+	if !s.NodePort() {
+		return nil
+	}
+	if server.Port = r.nodePorts[server.ListenPort]; server.Port == 0 {
+		return fmt.Errorf("no node port of Service %s leads to port %d", service, server.ListenPort)
+	}
+	// A path to a NodePort enters at the first node.
+	var addresses []string
+	if n := c.place.node(c.place.client); n != nil {
+		for _, a := range n.Status.Addresses {
+			if a.Type == corev1.NodeInternalIP {
+				addresses = append(addresses, a.Address)
+			}
+		}
+	}
+	if server.Address = pickFamily(addresses, c.options.Family); server.Address == "" {
+		return fmt.Errorf("node %s has no internal address of that family, but %s", c.place.client, orNone(addresses))
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package kube
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+
+	door "github.com/cnibench/cnibench/internal/env/kube/portforward"
+)
+
+// tunnel is a connection to the door of a pod, through the API server.
+type tunnel struct {
+	httpstream.Stream
+	r       *bufio.Reader
+	conn    httpstream.Connection
+	cluster *Cluster
+	pod     string
+	once    sync.Once
+	left    chan struct{}
+	// said is what the far end of the port-forward had to say.
+	said tail
+}
+
+// dialDoor opens a connection to a port on the loopback of a pod.
+func (c *Cluster) dialDoor(pod string, port int) (*tunnel, error) {
+	url := c.client.CoreV1().RESTClient().Post().Namespace(c.id().namespace(isHostPod(pod))).Resource("pods").Name(pod).SubResource("portforward").URL()
+	first, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.config)
+	if err != nil {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	second := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	both := portforward.NewFallbackDialerForStreaming(first, second, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+	conn, _, err := both.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return nil, err
+	}
+	t := &tunnel{conn: conn, cluster: c, pod: pod, left: make(chan struct{})}
+	if err := t.open(port); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return t, nil
+}
+
+// open makes the two streams of one forwarded connection: its data, and what goes wrong with it.
+func (t *tunnel) open(port int) error {
+	headers := http.Header{}
+	headers.Set(corev1.PortHeader, strconv.Itoa(port))
+	headers.Set(corev1.PortForwardRequestIDHeader, "1")
+	headers.Set(corev1.StreamType, corev1.StreamTypeError)
+	faults, err := t.conn.CreateStream(headers)
+	if err != nil {
+		return err
+	}
+	if err := faults.Close(); err != nil { // nothing is written to it
+		return err
+	}
+	headers.Set(corev1.StreamType, corev1.StreamTypeData)
+	if t.Stream, err = t.conn.CreateStream(headers); err != nil {
+		return err
+	}
+	t.r = bufio.NewReader(t.Stream)
+	go func() { _, _ = io.Copy(&t.said, faults) }() // it ends with the connection
+	return nil
+}
+
+// knock opens the door of a pod and has an agent started behind it.
+func (c *Cluster) knock(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
+	type opened struct {
+		tunnel *tunnel
+		err    error
+	}
+	came := make(chan opened, 1)
+	go func() {
+		t, err := c.enter(pod)
+		came <- opened{t, err}
+	}()
+	late := time.NewTimer(helloLimit)
+	defer late.Stop()
+	var why error
+	select {
+	case o := <-came:
+		if o.err != nil {
+			return nil, fmt.Errorf("port-forward to pod %s: %w", pod, inWords(o.err))
+		}
+		return o.tunnel, nil
+	case <-late.C:
+		why = fmt.Errorf("it did not open within %s", helloLimit)
+	case <-ctx.Done():
+		why = context.Cause(ctx)
+	}
+	// A connection that comes about all the same is not wanted any more.
+	go func() {
+		if o := <-came; o.err == nil {
+			_ = o.tunnel.Close()
+		}
+	}()
+	return nil, fmt.Errorf("port-forward to pod %s: %w", pod, c.seen(why, pod))
+}
+
+// enter dials a pod's door and says the token.
+func (c *Cluster) enter(pod string) (*tunnel, error) {
+	t, err := c.dialDoor(pod, c.id().door(isHostPod(pod)))
+	if err != nil {
+		return nil, err
+	}
+	if err = door.Knock(t.Stream, t.r, c.token); err == nil {
+		return t, nil
+	}
+	if said := t.said.String(); said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return nil, errors.Join(err, t.Close())
+}
+
+func (t *tunnel) Read(b []byte) (int, error) { return t.r.Read(b) }
+
+// Close ends the connection, and with it the agent. It may be called twice.
+func (t *tunnel) Close() error {
+	var err error
+	t.once.Do(func() {
+		close(t.left)
+		_ = t.Stream.Reset() // the connection goes with it
+		err = t.conn.Close()
+	})
+	return err
+}
+
+// LastWords says what became of the connection, and what the cluster says of the pod and its node.
+func (t *tunnel) LastWords() string {
+	select {
+	case <-t.left:
+		return ""
+	default:
+	}
+	return strings.Trim(t.said.String()+"; "+t.cluster.lookAt(t.pod), "; ")
+}

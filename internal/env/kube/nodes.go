@@ -1,0 +1,247 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// placement says which nodes a run uses, by name; "" where the cluster has none left.
+type placement struct {
+	client, server, third string
+	// why says why there is no server node, or no third.
+	why string
+	// nodes are those that were chosen, in that order.
+	nodes []corev1.Node
+}
+
+// node returns a node by name, nil if it was not chosen.
+func (p placement) node(name string) *corev1.Node {
+	for i := range p.nodes {
+		if p.nodes[i].Name == name {
+			return &p.nodes[i]
+		}
+	}
+	return nil
+}
+
+// controlRoles are the labels of nodes that have the control plane on them, which competes with what is measured: k3s and RKE2
+// do not taint them.
+var controlRoles = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"}
+
+// controls says whether the control plane is on a node.
+func controls(n corev1.Node) bool {
+	return slices.ContainsFunc(controlRoles, func(label string) bool { _, has := n.Labels[label]; return has })
+}
+
+// controlPlanes lists those of the chosen nodes that the control plane is on.
+func (p placement) controlPlanes() string {
+	var all []string
+	for _, n := range p.nodes {
+		if controls(n) {
+			all = append(all, n.Name)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// choose picks the nodes of the two ends and a third, for a client outside the Services' nodes. Those without the control
+// plane come first; then nodes in one zone and of one kind, so that the difference of two machines is not taken for the
+// network's; then the order of names.
+func choose(nodes []corev1.Node, o Options) (placement, error) {
+	named := func(name string) bool { return name == o.ClientNode || name == o.ServerNode }
+	var fit []corev1.Node
+	var faults []error
+	unfit := map[string]string{}
+	seen := map[string]bool{}
+	for _, n := range nodes {
+		seen[n.Name] = true
+		why := unsuitable(n, o)
+		switch {
+		case why == "":
+			fit = append(fit, n)
+		case named(n.Name):
+			faults = append(faults, fmt.Errorf("node %s: %s", n.Name, why))
+		default:
+			unfit[n.Name] = why
+		}
+	}
+	for _, name := range []string{o.ClientNode, o.ServerNode} {
+		if name != "" && !seen[name] {
+			faults = append(faults, fmt.Errorf("there is no node %q; there are %s", name, names(nodes)))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return placement{}, &ConfigError{err}
+	}
+	if len(fit) == 0 {
+		return placement{}, advice.With(fmt.Errorf("no node can take pods: %s", reasons(unfit)), "look at kubectl get nodes; a taint is passed by a toleration")
+	}
+	slices.SortFunc(fit, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return pick(fit, o, unfit), nil
+}
+
+// pick chooses among nodes that fit, in order of their names.
+func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
+	var client, server *corev1.Node
+	best := -1
+	for i := range fit {
+		for j := range fit {
+			a, b := &fit[i], &fit[j]
+			if i == j || o.ClientNode != "" && a.Name != o.ClientNode || o.ServerNode != "" && b.Name != o.ServerNode {
+				continue
+			}
+			if s := fitness(*a, *b); s > best {
+				client, server, best = a, b, s
+			}
+		}
+	}
+	if client == nil {
+		p := placement{client: fit[0].Name, nodes: fit[:1], why: "one node alone can take pods"}
+		if len(unfit) > 0 {
+			p.why += ": " + reasons(unfit)
+		}
+		return p
+	}
+	p := placement{client: client.Name, server: server.Name, nodes: []corev1.Node{*client, *server}}
+	best = -1
+	for i := range fit {
+		n := &fit[i]
+		if n.Name == p.client || n.Name == p.server {
+			continue
+		}
+		if s := fitness(*client, *n); s > best {
+			best, p.third = s, n.Name
+			p.nodes = append(p.nodes[:2:2], *n)
+		}
+	}
+	if p.third == "" {
+		p.why = "two nodes alone can take pods"
+		if len(unfit) > 0 {
+			p.why += ": " + reasons(unfit)
+		}
+	}
+	return p
+}
+
+// fitness is higher the fewer of two nodes have the control plane on them, and then the more alike they are.
+func fitness(a, b corev1.Node) int {
+	score := likeness(a, b)
+	for _, n := range []corev1.Node{a, b} {
+		if !controls(n) {
+			score += mostLike + 1
+		}
+	}
+	return score
+}
+
+// mostLike is the likeness of nodes that have everything in common.
+const mostLike = 1<<3 - 1
+
+// likeness is higher the more two nodes have in common; the zone counts most, because it is distance.
+func likeness(a, b corev1.Node) int {
+	score := 0
+	for weight, label := range []string{corev1.LabelArchStable, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone} {
+		if a.Labels[label] == b.Labels[label] {
+			score += 1 << weight
+		}
+	}
+	return score
+}
+
+// unsuitable says why a node cannot take the pods of a run, "" if it can.
+func unsuitable(n corev1.Node, o Options) string {
+	if n.DeletionTimestamp != nil {
+		return "it is being deleted"
+	}
+	if n.Spec.Unschedulable {
+		return "it is cordoned"
+	}
+	if os := n.Labels[corev1.LabelOSStable]; os != "" && os != string(corev1.Linux) {
+		return "it runs " + os
+	}
+	for key, value := range o.NodeSelector {
+		if n.Labels[key] != value {
+			return fmt.Sprintf("it has no label %s=%s", key, value)
+		}
+	}
+	ready := "it has not said whether it is ready"
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		ready = ""
+		if c.Status != corev1.ConditionTrue {
+			ready = "it is not ready: " + strings.TrimSpace(c.Reason+" "+c.Message)
+		}
+	}
+	if ready != "" {
+		return ready
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(t, o.Tolerations) {
+			return "it has the taint " + t.ToString() + ", which is not tolerated"
+		}
+	}
+	return ""
+}
+
+func tolerated(t corev1.Taint, by []plan.Toleration) bool {
+	return slices.ContainsFunc(by, func(have plan.Toleration) bool {
+		switch {
+		case have.Effect != "" && have.Effect != string(t.Effect):
+			return false
+		case have.Exists:
+			return have.Key == "" || have.Key == t.Key
+		}
+		return have.Key == t.Key && have.Value == t.Value
+	})
+}
+
+// reasons lists nodes with what speaks against each.
+func reasons(unfit map[string]string) string {
+	var all []string
+	for name, why := range unfit {
+		all = append(all, name+": "+why)
+	}
+	slices.Sort(all)
+	if len(all) == 0 {
+		return "there is none"
+	}
+	return strings.Join(all, "; ")
+}
+
+// names lists nodes, the first ten.
+func names(nodes []corev1.Node) string {
+	var all []string
+	for _, n := range nodes {
+		all = append(all, n.Name)
+	}
+	slices.Sort(all)
+	const most = 10
+	if len(all) > most {
+		return strings.Join(all[:most], ", ") + fmt.Sprintf(" and %d more", len(all)-most)
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}
+
+// findNodes asks for the nodes and chooses.
+func (c *Cluster) findNodes(ctx context.Context) error {
+	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the nodes: %w", inWords(cause(ctx, err)))
+	}
+	c.place, err = choose(list.Items, c.options)
+	return err
+}

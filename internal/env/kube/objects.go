@@ -1,0 +1,247 @@
+package kube
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+)
+
+// Labels and annotations of everything that a run makes.
+const (
+	LabelManagedBy = trait.LabelManagedBy
+	ManagedBy      = trait.ManagedBy
+	LabelRun       = trait.LabelRun
+	// LabelPod is the name of a pod in its run.
+	LabelPod = "cnibench.dev/pod"
+	// AnnotationExpires is when the run's leftovers may be swept, RFC 3339.
+	AnnotationExpires = trait.AnnotationExpires
+	// labelBehind begins the label of the pods behind a Service.
+	labelBehind = "cnibench.dev/behind-"
+	isBehind    = "true"
+)
+
+const (
+	// Container is the name of the one container of a pod.
+	Container = "agent"
+	// agentVerb is the command of this program that runs one end of a trial.
+	agentVerb = "agent"
+	// program is this program in the image.
+	program = "/cnibench"
+	// user is the uid and gid that it runs as; nobody in particular.
+	user = 65532
+	// doorPort is where a pod's main process takes the connections of a port-forward, on its loopback.
+	doorPort = 5199
+	// The doors of host-network pods are on the loopback of their node, below the ports of NodePorts and of clients.
+	firstHostDoor, hostDoors = 20000, 2000
+	// TokenVariable is the environment variable with what opens that door.
+	TokenVariable = "CNIBENCH_TOKEN"
+	// grace is how long a pod may take to end, in seconds.
+	grace = 1
+)
+
+// identity is what the names and labels of a run's objects are made of.
+type identity struct {
+	run     string
+	expires time.Time
+	token   string
+}
+
+// Namespaces of a run: that of its pods, and that of its host-network pods.
+func (i identity) namespace(host bool) string {
+	if host {
+		return "cnibench-" + i.run + "-host"
+	}
+	return "cnibench-" + i.run
+}
+
+func (i identity) meta(name string, host bool) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: i.namespace(host),
+		Labels:      trait.Labels(i.run),
+		Annotations: trait.Until(i.expires),
+	}
+}
+
+// namespaceObject returns a namespace, under the strictest PodSecurity that its pods can live with.
+func namespaceObject(i identity, host bool) *corev1.Namespace {
+	ns := &corev1.Namespace{ObjectMeta: i.meta(i.namespace(host), host)}
+	ns.Namespace = ""
+	level := "restricted"
+	if host {
+		level = "privileged"
+	}
+	for _, mode := range []string{"enforce", "warn", "audit"} {
+		ns.Labels["pod-security.kubernetes.io/"+mode] = level
+	}
+	return ns
+}
+
+// unmeshed returns the labels and annotations by which service meshes leave a pod alone: a proxy between the ends would be
+// measured, and not the CNI.
+func unmeshed() (labels, annotations map[string]string) {
+	return map[string]string{"sidecar.istio.io/inject": "false", "istio.io/dataplane-mode": "none"},
+		map[string]string{"linkerd.io/inject": "disabled"}
+}
+
+// podObject returns a pod that holds its place until it is told to go or the run has expired.
+func podObject(i identity, o Options, s podSpec) *corev1.Pod {
+	host := s.Host()
+	p := &corev1.Pod{ObjectMeta: i.meta(s.Name, host)}
+	p.Labels[LabelPod] = s.Name
+	labels, annotations := unmeshed()
+	maps.Copy(p.Labels, labels)
+	maps.Copy(p.Annotations, annotations)
+	for _, service := range s.Behind {
+		p.Labels[labelBehind+service] = isBehind
+	}
+	p.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: new(int64(o.TTL.Seconds())), TerminationGracePeriodSeconds: new(int64(grace)),
+		HostNetwork: host, EnableServiceLinks: new(false), AutomountServiceAccountToken: new(false),
+		Affinity: trait.On(s.Node), Tolerations: tolerations(o),
+		ImagePullSecrets: trait.Pulling(trait.PullSecrets(o.PullSecrets, "")),
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{containerOf(i, o, host)},
+	}
+	if !host {
+		// So that a process without rights may send an echo request.
+		p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ping_group_range", Value: "0 2147483647"}}
+	}
+	if host {
+		p.Spec.DNSPolicy = corev1.DNSDefault
+	}
+	return p
+}
+
+func containerOf(i identity, o Options, host bool) corev1.Container {
+	c := corev1.Container{
+		Name: Container, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
+		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String()},
+		Resources: resources(o),
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Privileged: new(false),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+	c.Args = append(c.Args, "--door", net.JoinHostPort("127.0.0.1", strconv.Itoa(i.door(host))))
+	c.Env = []corev1.EnvVar{{Name: TokenVariable, Value: i.token}}
+	return c
+}
+
+// door returns the port of a pod's main process. On a node, where other runs may have theirs, it goes by the run.
+func (i identity) door(host bool) int {
+	if !host {
+		return doorPort
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(i.run)) // it never fails
+	return firstHostDoor + int(h.Sum32()%hostDoors)
+}
+
+// tolerations returns those of the options as the API wants them.
+func tolerations(o Options) []corev1.Toleration {
+	var all []corev1.Toleration
+	for _, t := range o.Tolerations {
+		to := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
+		if t.Exists {
+			to.Operator = corev1.TolerationOpExists
+		}
+		all = append(all, to)
+	}
+	return all
+}
+
+// resources has requests, and no limit of CPU unless it is asked for: a limit throttles what is to be measured.
+func resources(o Options) corev1.ResourceRequirements {
+	r := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
+	set := func(list corev1.ResourceList, name corev1.ResourceName, value string) {
+		if value != "" {
+			list[name] = resource.MustParse(value) // checked with the options
+		}
+	}
+	set(r.Requests, corev1.ResourceCPU, o.CPURequest)
+	set(r.Requests, corev1.ResourceMemory, o.MemoryRequest)
+	set(r.Limits, corev1.ResourceCPU, o.CPULimit)
+	return r
+}
+
+// serviceObject returns a Service over the ports of the slots, for TCP and UDP. One of type LoadBalancer has no more than is
+// needed: clouds charge by the port, and not all take both protocols on one.
+func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Service {
+	svc := &corev1.Service{ObjectMeta: i.meta(s.Name, s.Host)}
+	svc.Spec = corev1.ServiceSpec{
+		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{LabelRun: i.run, labelBehind + s.Name: isBehind},
+	}
+	if s.NodePort() {
+		svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicy(o.TrafficPolicy)
+	}
+	numbers, protocols := 2, []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} // a tool's control connection, and its data
+	if s.Balancer() {
+		svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeLoadBalancer, corev1.ServiceExternalTrafficPolicy(o.TrafficPolicy)
+		if o.BalancerClass != "" {
+			svc.Spec.LoadBalancerClass = new(o.BalancerClass)
+		}
+		maps.Copy(svc.Annotations, o.ServiceAnnotations)
+		numbers = 1
+		if !o.UDP {
+			protocols = protocols[:1]
+		}
+	}
+	if o.SessionAffinity {
+		svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	}
+	if o.Family != 0 {
+		svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+		svc.Spec.IPFamilies = []corev1.IPFamily{familyOf(o.Family)}
+	}
+	for slot, first := range ports {
+		for n := range numbers {
+			port := first + n
+			for _, protocol := range protocols {
+				name := fmt.Sprintf("slot%d-%d-%s", slot, n, strings.ToLower(string(protocol)))
+				svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: name, Protocol: protocol, Port: int32(port), TargetPort: intstr.FromInt32(int32(port))})
+			}
+		}
+	}
+	return svc
+}
+
+func familyOf(n int) corev1.IPFamily {
+	if n == 6 {
+		return corev1.IPv6Protocol
+	}
+	return corev1.IPv4Protocol
+}
+
+// entered returns the node ports of a Service by the port that each stands for, of one protocol as of the other.
+func entered(svc *corev1.Service) map[int]int {
+	ports := map[int]int{}
+	for _, p := range svc.Spec.Ports {
+		if p.Protocol == corev1.ProtocolTCP {
+			ports[int(p.Port)] = int(p.NodePort)
+		}
+	}
+	return ports
+}
+
+// oneNumber says whether every port has the same node port for TCP and UDP. The API server gives them out one by one.
+func oneNumber(svc *corev1.Service) bool {
+	tcp := entered(svc)
+	return !slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Protocol == corev1.ProtocolUDP && tcp[int(p.Port)] != int(p.NodePort)
+	})
+}

@@ -1,0 +1,67 @@
+package kube
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+)
+
+// pullRole is the name of the Role in Manifest that reads the image pull Secrets of one namespace.
+const pullRole = "cnibench-pull"
+
+// copyRight is needed besides where images are pulled with Secrets.
+var copyRight = Right{Resource: "secrets", Verb: "create", Namespaced: true, Why: "the copy of an image pull Secret beside the pods that are pulled with it"}
+
+// pullRights are needed for the image pull Secrets refs, none without any. home is the namespace of those that name none.
+func pullRights(refs []string, home string) []Right {
+	if len(refs) == 0 {
+		return nil
+	}
+	rights := []Right{copyRight}
+	for _, s := range trait.PullSecrets(refs, home) {
+		rights = append(rights, Right{
+			Resource: "secrets", Verb: "get", Namespace: s.Namespace, Name: s.Name,
+			Why: fmt.Sprintf("to copy the image pull Secret %s from namespace %s", s.Name, s.Namespace),
+		})
+	}
+	return rights
+}
+
+// PullSecrets are the image pull Secrets of this cluster's options, and where they are.
+func (c *Cluster) PullSecrets() []trait.PullSecret {
+	return trait.PullSecrets(c.options.PullSecrets, c.home)
+}
+
+// pullRules returns the rule that Manifest has more for image pull Secrets, as part of its ClusterRole, and a Role for each
+// namespace that they are in. One without a namespace is for that of the context that it is applied with.
+func pullRules(refs []string) []byte {
+	var b bytes.Buffer
+	if len(refs) == 0 {
+		return nil
+	}
+	fmt.Fprintf(&b, "  # create: %s\n  - apiGroups: [\"\"]\n    resources: [\"secrets\"]\n    verbs: [create]\n", copyRight.Why)
+	names := map[string][]string{}
+	var namespaces []string
+	for _, s := range trait.PullSecrets(refs, "") {
+		if !slices.Contains(namespaces, s.Namespace) {
+			namespaces = append(namespaces, s.Namespace)
+		}
+		names[s.Namespace] = append(names[s.Namespace], strconv.Quote(s.Name))
+	}
+	for _, namespace := range namespaces {
+		where, line := "the namespace of the context that this is applied with", ""
+		if namespace != "" {
+			where, line = "namespace "+namespace, "  namespace: "+namespace+"\n"
+		}
+		fmt.Fprintf(&b, "---\n# The image pull Secrets in %s. Bind it there, by a RoleBinding.\n"+
+			"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: %s\n%s"+
+			"rules:\n  # get: to copy them beside the pods that are pulled with them\n"+
+			"  - apiGroups: [\"\"]\n    resources: [\"secrets\"]\n    resourceNames: [%s]\n    verbs: [get]\n",
+			where, pullRole, line, strings.Join(names[namespace], ", "))
+	}
+	return b.Bytes()
+}

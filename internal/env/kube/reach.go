@@ -1,0 +1,322 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+const (
+	// settleLimit bounds the wait until the nodes have put the Services into force, which comes after their creation: kube-proxy
+	// has been seen to take 75 s on a busy machine.
+	settleLimit = 90 * time.Second
+	// hangUpLimit is how long what took connections may take to end when its input has; then its stream is cut.
+	hangUpLimit = 5 * time.Second
+	// Answering is what a pod says when its ports answer.
+	Answering = "answering\n"
+)
+
+// Route is what is tried before the first trial: a path under a profile, and the Service of several backends on it if any.
+type Route struct {
+	Profile string
+	Path    plan.Path
+	// Backends is how many stand behind the Service, 0 for the path's one server; Rolled says that Roll changes which.
+	Backends int
+	Rolled   bool
+}
+
+// UnreachedError says that no connection came about on a route before its first trial.
+type UnreachedError struct {
+	Route Route
+	// Target is what was dialled, Why what came of it.
+	Target, Why string
+	// Policies are the NetworkPolicies that select an end of the path.
+	Policies []string
+}
+
+func (e *UnreachedError) Error() string {
+	s := fmt.Sprintf("no connection to %s within %s: %s", e.Target, settleLimit, e.Why)
+	if len(e.Policies) > 0 {
+		s += "; NetworkPolicies select its ends: " + strings.Join(e.Policies, ", ")
+	}
+	return s
+}
+
+// call is one connection that is to come about.
+type call struct {
+	Route
+	client string
+	// servers are the pods that may take it; all listen on port.
+	servers []string
+	target  string
+	port    int
+}
+
+// calls returns the connections of all routes that are served under profiles.
+func (c *Cluster) calls(profiles []string) []call {
+	var all []call
+	for _, profile := range profiles {
+		for _, p := range c.options.Paths {
+			routes := []Route{{Profile: profile, Path: p}}
+			for _, n := range c.options.Backends {
+				routes = append(routes, Route{Profile: profile, Path: p, Backends: n})
+			}
+			for _, n := range c.options.Rolled {
+				routes = append(routes, Route{Profile: profile, Path: p, Backends: n, Rolled: true})
+			}
+			for _, r := range routes {
+				if one, served := c.call(r); served {
+					all = append(all, one)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// call returns the connection of one route, unless that is not served: the survey of the run says why.
+func (c *Cluster) call(r Route) (one call, served bool) {
+	e, why := c.place.ends(c.options, r.Path, bare(r.Profile))
+	if why != "" {
+		return call{}, false
+	}
+	pods := []string{e.server}
+	_, server, err := c.Endpoints(r.Profile, r.Path)
+	if r.Backends > 0 {
+		find := c.Backends
+		if r.Rolled {
+			find = c.Rolled
+		}
+		var servers []control.Endpoint
+		pods, _, why = c.place.several(c.options, r.Path, r.Backends, bare(r.Profile))
+		if _, servers, err = find(r.Profile, r.Path, r.Backends); err == nil {
+			server = servers[0] // all have the Service's address and port, and listen on the same one
+		}
+	}
+	if why != "" || err != nil {
+		return call{}, false
+	}
+	target := net.JoinHostPort(server.Address, strconv.Itoa(server.Port))
+	return call{Route: r, client: e.client, servers: pods, target: target, port: server.ListenPort}, true
+}
+
+// Reach waits until a connection comes about on every path under every profile, and to every Service of several backends
+// there, so that no trial is spent on a Service that the nodes have not heard of yet. It returns why none did, by the
+// route, each an *UnreachedError; the error is that nothing could be tried. Where exec is refused it tries nothing.
+//
+// One connection proves that the client's node, or the node or balancer that is entered, translates the Service's TCP port
+// to some backend. It does not prove that the node knows all of several backends, nor how it chooses among them, nor that it
+// translates the UDP port: nodes put both ports into force together, and what has several backends, http, speaks TCP.
+func (c *Cluster) Reach(ctx context.Context, profiles []string) (map[Route]error, error) {
+	calls := c.calls(profiles)
+	if len(calls) == 0 || c.forwarding() {
+		return nil, nil
+	}
+	silent, err := c.tryAll(ctx, calls)
+	if err != nil && (ctx.Err() != nil || !refused(err)) {
+		return nil, fmt.Errorf("try the paths: %w", inWords(cause(ctx, err)))
+	}
+	return silent, nil
+}
+
+func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[Route]error, error) {
+	hangUp, err := c.answer(ctx, calls)
+	defer hangUp()
+	if err != nil {
+		return nil, err
+	}
+	failed := map[string]string{} // by client and target
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, client := range clientsOf(calls) {
+		all.Go(func() {
+			why := c.dialAll(ctx, client, calls)
+			mu.Lock()
+			defer mu.Unlock()
+			for target, text := range why {
+				failed[client+" "+target] = text
+			}
+		})
+	}
+	all.Wait()
+	silent := map[Route]error{}
+	for _, one := range calls {
+		if why := failed[one.client+" "+one.target]; why != "" {
+			ends := append([]string{one.client}, one.servers...)
+			silent[one.Route] = &UnreachedError{Route: one.Route, Target: one.target, Why: why, Policies: c.policies(ctx, ends...)}
+		}
+	}
+	return silent, ctx.Err()
+}
+
+func (c *Cluster) forwarding() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forward
+}
+
+func clientsOf(calls []call) []string {
+	var all []string
+	for _, one := range calls {
+		if !slices.Contains(all, one.client) {
+			all = append(all, one.client)
+		}
+	}
+	return all
+}
+
+// answer has every server of calls take connections until hangUp.
+func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err error) {
+	ports := map[string][]string{}
+	for _, one := range calls {
+		for _, server := range one.servers {
+			if port := strconv.Itoa(one.port); !slices.Contains(ports[server], port) {
+				ports[server] = append(ports[server], port)
+			}
+		}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	var inputs []io.Closer
+	hangUp = func() {
+		// One that outlived its stream would hold the port of a trial.
+		for _, in := range inputs {
+			_ = in.Close() // never an error
+		}
+		late := time.AfterFunc(hangUpLimit, stop)
+		defer late.Stop()
+		all.Wait()
+		stop()
+	}
+	ready := make(chan error, len(ports))
+	for _, pod := range slices.Sorted(maps.Keys(ports)) {
+		argv := append([]string{program, "hold", "--answer"}, ports[pod]...)
+		in, keep := io.Pipe()
+		inputs = append(inputs, keep)
+		heard := &herald{word: Answering, heard: ready}
+		late := time.AfterFunc(helloLimit, func() { heard.end(fmt.Errorf("take connections in pod %s: no word for %s", pod, helloLimit)) })
+		all.Go(func() {
+			defer late.Stop()
+			var said tail
+			err := c.exec(ctx, pod, argv, remotecommand.StreamOptions{Stdin: in, Stdout: heard, Stderr: &said})
+			_ = keep.Close()
+			heard.end(fmt.Errorf("take connections in pod %s: %w: %s", pod, orEnded(err), said.String()))
+		})
+	}
+	for range ports {
+		if one := <-ready; one != nil && err == nil {
+			err = one
+		}
+	}
+	return hangUp, err
+}
+
+func orEnded(err error) error {
+	if err == nil {
+		return io.EOF
+	}
+	return err
+}
+
+// herald says once whether a word was heard before the end.
+type herald struct {
+	word  string
+	heard chan<- error
+	once  sync.Once
+	got   []byte
+}
+
+func (h *herald) Write(b []byte) (int, error) {
+	if len(h.got) < len(h.word) {
+		h.got = append(h.got, b...)
+	}
+	if strings.HasPrefix(string(h.got), h.word) {
+		h.end(nil)
+	}
+	return len(b), nil
+}
+
+func (h *herald) end(err error) { h.once.Do(func() { h.heard <- err }) }
+
+// dialAll has a pod dial all that it is to reach, and returns what it did not, with the reason.
+func (c *Cluster) dialAll(ctx context.Context, client string, calls []call) map[string]string {
+	const limit = settleLimit + helloLimit
+	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from pod %s for %s", client, limit))
+	defer stop()
+	argv := []string{program, "hold", "--reach", "--for", settleLimit.String()}
+	var targets []string
+	for _, one := range calls {
+		if one.client == client && !slices.Contains(targets, one.target) {
+			targets = append(targets, one.target)
+		}
+	}
+	out, err := c.Exec(ctx, client, append(argv, targets...))
+	failed := map[string]string{}
+	if err == nil {
+		err = json.Unmarshal(out, &failed)
+	}
+	if err != nil {
+		for _, target := range targets {
+			failed[target] = err.Error()
+		}
+	}
+	return failed
+}
+
+// Policies returns the names of the NetworkPolicies that select an end of a path under a profile; none also where they
+// may not be read, or the API server is away.
+func (c *Cluster) Policies(ctx context.Context, profile string, p plan.Path) []string {
+	e, why := c.place.ends(c.options, p, bare(profile))
+	if why != "" {
+		return nil
+	}
+	return c.policies(ctx, e.client, e.server)
+}
+
+func (c *Cluster) policies(ctx context.Context, pods ...string) []string {
+	ctx, stop := context.WithTimeout(ctx, askLimit)
+	defer stop()
+	list, err := c.client.NetworkingV1().NetworkPolicies(c.namespace()).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil // an optional right
+	}
+	var names []string
+	for _, name := range pods {
+		i := slices.IndexFunc(c.layout.pods, func(s *podSpec) bool { return s.Name == name })
+		if i < 0 || isHostPod(name) {
+			continue // no policy governs the host network
+		}
+		names = append(names, selecting(list.Items, podObject(c.id(), c.options, *c.layout.pods[i]))...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// selecting returns the names of the policies that select a pod.
+func selecting(policies []networkingv1.NetworkPolicy, p *corev1.Pod) []string {
+	var names []string
+	for _, policy := range policies {
+		s, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+		if err == nil && s.Matches(labels.Set(p.Labels)) {
+			names = append(names, policy.Namespace+"/"+policy.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,209 @@
+package recipe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
+)
+
+// daemons are DaemonSets by which a CNI is known, with the owner that package residue names.
+var daemons = map[string]string{
+	"kube-flannel-ds": residue.Flannel, "kube-flannel": residue.Flannel, "rke2-flannel": residue.Flannel, "canal": residue.Canal, "rke2-canal": residue.Canal,
+	"calico-node": residue.Calico, "cilium": residue.Cilium, "kindnet": residue.Kindnet, "weave-net": residue.Weave, "antrea-agent": residue.Antrea,
+	"kube-multus-ds": residue.Multus, "rke2-multus": residue.Multus,
+}
+
+// Survey is what is in force on a cluster and what is left there.
+type Survey struct {
+	// CNIs are the DaemonSets of CNIs, as "namespace/name", by owner.
+	CNIs map[string]string
+	// Proxy is whether kube-proxy runs, ProxyMode how if its configuration says so.
+	Proxy     bool
+	ProxyMode string
+	Nodes     []corev1.Node
+	Left      []residue.Leftover
+	// Unseen is what could not be looked into.
+	Unseen []string
+}
+
+// Survey looks what is in force and what is left.
+func (i *Installer) Survey(ctx context.Context) (Survey, error) {
+	s := Survey{CNIs: map[string]string{}}
+	seen := residue.Cluster{}
+	sets, err := i.client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return s, err
+	}
+	for _, d := range sets.Items {
+		s.daemon(d)
+	}
+	if !s.Proxy { // RKE2 and K3s run it without a DaemonSet
+		pods, err := i.client.CoreV1().Pods(proxyNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return s, err
+		}
+		s.Proxy = slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return strings.HasPrefix(p.Name, proxyName+"-") && p.DeletionTimestamp == nil })
+	}
+	config, _, err := i.proxyConfig(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.ProxyMode = config.Mode
+	nodes, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return s, err
+	}
+	s.Nodes = nodes.Items
+	for owner := range s.CNIs {
+		seen.InForce = append(seen.InForce, owner)
+	}
+	if s.Proxy {
+		seen.InForce = append(seen.InForce, residue.KubeProxy)
+	}
+	installed, err := i.inventories(ctx)
+	if err != nil {
+		return s, err
+	}
+	for _, inv := range installed {
+		if r, err := Lookup(inv.Profile); err == nil && r.Family == "plugin" {
+			s.CNIs[residue.Plugins] = inventoryPrefix + inv.Profile
+			seen.InForce = append(seen.InForce, residue.Plugins)
+		}
+	}
+	if err := i.see(ctx, &seen, s.Nodes); err != nil {
+		return s, err
+	}
+	s.Left, s.Unseen = residue.Judge(seen), seen.AllUnseen()
+	return s, nil
+}
+
+func (s *Survey) daemon(d appsv1.DaemonSet) {
+	if d.Name == proxyName && d.Namespace == proxyNamespace {
+		_, stopped := d.Spec.Template.Spec.NodeSelector[proxySelector]
+		s.Proxy = s.Proxy || !stopped && d.Status.DesiredNumberScheduled > 0
+		return
+	}
+	if owner, ok := daemons[d.Name]; ok {
+		s.CNIs[owner] = d.Namespace + "/" + d.Name
+	}
+}
+
+// definitionsAt is where CustomResourceDefinitions are.
+var definitionsAt = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// see fills in what the API and the nodes show.
+func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.Node) error {
+	list, err := i.dynamic.Resource(definitionsAt).List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		c.Unseen = append(c.Unseen, "no right to list customresourcedefinitions")
+	case err != nil:
+		return err
+	default:
+		for _, d := range list.Items {
+			c.Definitions = append(c.Definitions, d.GetName())
+		}
+	}
+	looked := map[string]residue.Node{}
+	if i.Look != nil {
+		var names []string
+		for _, n := range nodes {
+			names = append(names, n.Name)
+		}
+		if looked, err = i.Look(ctx, names); err != nil {
+			return err
+		}
+	}
+	for _, n := range nodes {
+		r := looked[n.Name]
+		of := nodeOf(n)
+		r.Name, r.Address, r.PodCIDR = n.Name, of.Address, of.PodCIDR
+		for key := range n.Annotations {
+			r.Annotations = append(r.Annotations, key)
+		}
+		for _, t := range n.Spec.Taints {
+			r.Taints = append(r.Taints, t.Key)
+		}
+		c.Nodes = append(c.Nodes, r)
+	}
+	return nil
+}
+
+// against returns what speaks against installing r, all at once.
+func (i *Installer) against(ctx context.Context, r Recipe) ([]string, error) {
+	s, err := i.Survey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range s.Unseen {
+		i.Say("not seen: %s", u)
+	}
+	return s.against(r, i.StopProxy), nil
+}
+
+// against judges what a survey says of installing r.
+func (s Survey) against(r Recipe, stopProxy bool) []string {
+	var list []string
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if !r.Secondary {
+		for _, owner := range sortedKeys(s.CNIs) {
+			say("another CNI is installed, %s (%s): uninstall it first", owner, s.CNIs[owner])
+		}
+		for _, l := range s.Left {
+			if l.Owner != residue.KubeProxy || r.KubeProxy == "none" {
+				say("%s; %s: %s", l, l.Harm, l.Remove)
+			}
+		}
+	}
+	switch {
+	case r.KubeProxy == "none" && s.Proxy && !stopProxy:
+		say("kube-proxy runs, and this profile replaces it: its rules would stay in the path (--stop-kube-proxy stops its DaemonSet)")
+	case r.KubeProxy == "iptables" || r.KubeProxy == "nftables":
+		if !s.Proxy {
+			say("kube-proxy does not run, and this profile serves no Services itself")
+		} else if s.ProxyMode != r.KubeProxy {
+			say("kube-proxy is in mode %s, and this profile is with %s: set mode in ConfigMap %s/%s and restart its pods", s.ProxyMode, r.KubeProxy, proxyNamespace, proxyName)
+		}
+	}
+	for _, n := range s.Nodes {
+		if kernel := n.Status.NodeInfo.KernelVersion; older(kernel, r.Kernel) {
+			say("node %s has Linux %s, and this profile needs %s", n.Name, kernel, r.Kernel)
+		}
+		if r.NodeCIDRs && !nodeOf(n).PodCIDR.IsValid() {
+			say("node %s has no podCIDR, and this profile takes the pods' addresses from it: give kube-controller-manager --allocate-node-cidrs and --cluster-cidr", n.Name)
+		}
+	}
+	return list
+}
+
+// older reports whether the kernel version a, such as 6.8.0-31-generic, is before b, such as 6.8. What cannot be read is
+// not called old.
+func older(a, b string) bool {
+	x, okA := majorMinor(a)
+	y, okB := majorMinor(b)
+	return okA && okB && slices.Compare(x, y) < 0
+}
+
+func majorMinor(v string) ([]int, bool) {
+	parts := strings.SplitN(v, ".", 3)
+	if len(parts) < 2 {
+		return nil, false
+	}
+	minor := parts[1]
+	if end := strings.IndexFunc(minor, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		minor = minor[:end]
+	}
+	major, err := strconv.Atoi(parts[0])
+	n, err2 := strconv.Atoi(minor)
+	return []int{major, n}, err == nil && err2 == nil
+}

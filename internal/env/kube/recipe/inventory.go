@@ -1,0 +1,121 @@
+package recipe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apply "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+)
+
+// Where inventories are kept: as ConfigMaps of the namespace that every cluster has.
+const (
+	inventoryNamespace = "kube-system"
+	inventoryPrefix    = "cnibench-recipe-"
+	inventoryKey       = "inventory.json"
+	inventoryLabel     = "cnibench.dev/inventory"
+)
+
+// inventory is what was applied for a recipe, in order: the record from which Uninstall works.
+type inventory struct {
+	Profile  string   `json:"profile"`
+	Variant  string   `json:"variant"`
+	Versions []string `json:"versions,omitempty"`
+	// Source is where the chart or manifest came from instead of the recipe's address: its version is then its own.
+	Source string `json:"source,omitempty"`
+	// Wait are the workloads that must have rolled out.
+	Wait  []string `json:"wait,omitempty"`
+	Items []item   `json:"items,omitempty"`
+	// ProxyStopped says that the DaemonSet kube-proxy was stopped.
+	ProxyStopped bool `json:"proxyStopped,omitempty"`
+}
+
+// item is one object, or with Release one release of Helm.
+type item struct {
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Release    bool   `json:"release,omitempty"`
+	// Existed says that it was there before, and stays.
+	Existed bool `json:"existed,omitempty"`
+}
+
+func newInventory(r Rendered) *inventory {
+	return &inventory{Profile: r.Recipe.Profile, Variant: r.Variant.Name, Versions: r.Recipe.Versions(r.Variant), Wait: r.Variant.Wait}
+}
+
+// add notes an item once: what is applied again keeps what was noted of it first.
+func (inv *inventory) add(it item) {
+	for _, known := range inv.Items {
+		if known.Kind == it.Kind && known.Namespace == it.Namespace && known.Name == it.Name && known.Release == it.Release {
+			return
+		}
+	}
+	inv.Items = append(inv.Items, it)
+}
+
+// save writes the inventory to the cluster.
+func (i *Installer) save(ctx context.Context, inv *inventory) error {
+	text, err := json.Marshal(inv)
+	if err != nil {
+		return err
+	}
+	m := apply.ConfigMap(inventoryPrefix+inv.Profile, inventoryNamespace).
+		WithLabels(map[string]string{inventoryLabel: "true", Label: inv.Profile, trait.LabelManagedBy: trait.ManagedBy}).
+		WithData(map[string]string{inventoryKey: string(text)})
+	_, err = i.client.CoreV1().ConfigMaps(inventoryNamespace).Apply(ctx, m, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if err != nil {
+		return fmt.Errorf("the record of what is installed, ConfigMap %s/%s: %w", inventoryNamespace, inventoryPrefix+inv.Profile, err)
+	}
+	return nil
+}
+
+// inventories returns what is installed.
+func (i *Installer) inventories(ctx context.Context) ([]*inventory, error) {
+	list, err := i.client.CoreV1().ConfigMaps(inventoryNamespace).List(ctx, metav1.ListOptions{LabelSelector: inventoryLabel + "=true"})
+	if err != nil {
+		return nil, fmt.Errorf("the records of what is installed: %w", err)
+	}
+	var all []*inventory
+	for _, m := range list.Items {
+		inv, err := readInventory(m)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, inv)
+	}
+	return all, nil
+}
+
+func readInventory(m corev1.ConfigMap) (*inventory, error) {
+	var inv inventory
+	if err := json.Unmarshal([]byte(m.Data[inventoryKey]), &inv); err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s is no record of an installation: %w", m.Namespace, m.Name, err)
+	}
+	return &inv, nil
+}
+
+// Installed returns the profiles that are installed by recipes.
+func (i *Installer) Installed(ctx context.Context) ([]string, error) {
+	all, err := i.inventories(ctx)
+	var names []string
+	for _, inv := range all {
+		names = append(names, inv.Profile)
+	}
+	return names, err
+}
+
+// forgetInventory takes the record of a profile away.
+func (i *Installer) forgetInventory(ctx context.Context, profile string) error {
+	err := i.client.CoreV1().ConfigMaps(inventoryNamespace).Delete(ctx, inventoryPrefix+profile, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,224 @@
+package recipe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+)
+
+// Leftovers is the command of this program that prints a residue.Node of the node whose root is mounted at HostRoot.
+const (
+	Leftovers = "leftovers"
+	HostRoot  = "/host"
+)
+
+const (
+	// lookLimit bounds how long all nodes may take to be looked at.
+	lookLimit = 2 * time.Minute
+	// lookTTL is when namespaces of pods that look may be swept.
+	lookTTL = time.Hour
+)
+
+// LookAt returns what is on nodes, read by a privileged pod of the host's network on each. A node whose pod does not run
+// is not looked at, with the reason.
+func (i *Installer) LookAt(ctx context.Context, nodes []string) (map[string]residue.Node, error) {
+	pods := map[string]*corev1.Pod{}
+	for _, n := range nodes {
+		pods[n] = nodePod(n, i.image(), true)
+	}
+	said, err := i.onNodes(ctx, pods)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]residue.Node{}
+	for node, s := range said {
+		var seen residue.Node
+		if s.err == nil {
+			s.err = json.Unmarshal(s.text, &seen)
+		}
+		if s.err != nil {
+			seen = residue.Node{Unseen: []string{"nobody has looked at the node itself: " + s.err.Error()}}
+		}
+		found[node] = seen
+	}
+	return found, nil
+}
+
+// Sweep removes what is left: annotations, taints and definitions through the API, the rest by its command, which a
+// privileged pod runs in the node's own root. The error lists what could not be removed.
+func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
+	var errs []error
+	commands := map[string][]string{}
+	for _, l := range left {
+		var err error
+		switch l.Kind {
+		case "definition":
+			i.Say("removing %s", l)
+			err = i.dynamic.Resource(definitionsAt).Delete(ctx, l.Name, metav1.DeleteOptions{})
+		case "annotation", "taint":
+			i.Say("removing %s", l)
+			err = i.unmark(ctx, l)
+		default:
+			i.Say("%s: %s", l.Node, l.Remove)
+			commands[l.Node] = append(commands[l.Node], l.Remove)
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("%s: %w", l, err))
+		}
+	}
+	pods := map[string]*corev1.Pod{}
+	for node, list := range commands {
+		p := nodePod(node, i.image(), false)
+		for _, c := range list {
+			p.Spec.Containers[0].Command = append(p.Spec.Containers[0].Command, "--run", c)
+		}
+		pods[node] = p
+	}
+	if len(pods) == 0 {
+		return errors.Join(errs...)
+	}
+	said, err := i.onNodes(ctx, pods)
+	errs = append(errs, err)
+	for node, s := range said {
+		if s.err != nil {
+			errs = append(errs, fmt.Errorf("node %s: %w", node, s.err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unmark takes annotations or a taint off a node.
+func (i *Installer) unmark(ctx context.Context, l residue.Leftover) error {
+	nodes := i.client.CoreV1().Nodes()
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		n, err := nodes.Get(ctx, l.Node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if l.Kind == "taint" {
+			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == l.Name })
+		} else {
+			maps.DeleteFunc(n.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, strings.TrimSuffix(l.Name, "*")) })
+		}
+		_, err = nodes.Update(ctx, n, metav1.UpdateOptions{FieldManager: FieldManager})
+		return err
+	})
+}
+
+// said is what a pod printed, or why it could not.
+type said struct {
+	text []byte
+	err  error
+}
+
+// onNodes runs pods, by their nodes, in a namespace of their own, which is removed afterwards, and returns what each said.
+func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (out map[string]said, err error) {
+	ctx, stop := context.WithTimeout(ctx, lookLimit)
+	defer stop()
+	namespace, err := i.client.CoreV1().Namespaces().Create(ctx, lookNamespace(time.Now()), metav1.CreateOptions{FieldManager: FieldManager})
+	if err != nil {
+		return nil, fmt.Errorf("a namespace for pods on the nodes: %w", err)
+	}
+	defer func() {
+		gone := i.client.CoreV1().Namespaces().Delete(context.WithoutCancel(ctx), namespace.Name, metav1.DeleteOptions{})
+		if err == nil && !apierrors.IsNotFound(gone) {
+			err = gone
+		}
+	}()
+	like := metav1.ObjectMeta{Namespace: namespace.Name, Labels: trait.Owned()}
+	if err := trait.CopySecrets(ctx, i.client, i.PullSecrets, like); err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for node, p := range pods {
+		p.Spec.ImagePullSecrets = trait.Pulling(i.PullSecrets)
+		made, err := i.client.CoreV1().Pods(namespace.Name).Create(ctx, p, metav1.CreateOptions{FieldManager: FieldManager})
+		if err != nil {
+			return nil, fmt.Errorf("a pod on node %s: %w", node, err)
+		}
+		names[node] = made.Name
+	}
+	out = map[string]said{}
+	for node, pod := range names {
+		text, err := i.ended(ctx, namespace.Name, pod)
+		out[node] = said{text, err}
+	}
+	return out, nil
+}
+
+// ended waits for a pod to end and returns what it printed.
+func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, error) {
+	pods := i.client.CoreV1().Pods(namespace)
+	var end *corev1.Pod
+	err := i.until(ctx, "pod "+pod+" has ended", func(ctx context.Context) (string, error) {
+		p, err := pods.Get(ctx, pod, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || pullFails(p) != "" {
+			end = p
+			return "", nil
+		}
+		return string(p.Status.Phase) + i.trouble(ctx, namespace), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if why := pullFails(end); why != "" {
+		return nil, fmt.Errorf("%s (give an image of this program with --image, and what its registry wants with --pull-secrets)", why)
+	}
+	text, err := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+	if err == nil && end.Status.Phase == corev1.PodFailed {
+		err = fmt.Errorf("its pod failed: %s", strings.TrimSpace(string(text[max(0, len(text)-1000):])))
+	}
+	return text, err
+}
+
+// pullFails says why a pod's image cannot be had, "" if it can.
+func pullFails(p *corev1.Pod) string {
+	for _, s := range p.Status.ContainerStatuses {
+		if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
+			return w.Reason + ": " + w.Message
+		}
+	}
+	return ""
+}
+
+func lookNamespace(now time.Time) *corev1.Namespace {
+	labels := trait.Labels("look")
+	labels["pod-security.kubernetes.io/enforce"] = "privileged"
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cnibench-look-", Labels: labels, Annotations: trait.Until(now.Add(lookTTL))}}
+}
+
+// nodePod is a pod on a node: of its network, with every right, and its root mounted, to be read or to be changed.
+func nodePod(node, image string, readOnly bool) *corev1.Pod {
+	yes, no, root, grace, deadline := true, false, int64(0), int64(0), int64(lookLimit.Seconds())
+	below := corev1.MountPropagationHostToContainer
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-", Labels: trait.Owned()},
+		Spec: corev1.PodSpec{
+			Affinity: trait.On(node), HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+			TerminationGracePeriodSeconds: &grace, ActiveDeadlineSeconds: &deadline,
+			Volumes: []corev1.Volume{{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}},
+			Containers: []corev1.Container{{
+				Name: "node", Image: image, Command: []string{"/cnibench", Leftovers, "--root", HostRoot},
+				SecurityContext: &corev1.SecurityContext{Privileged: &yes, RunAsUser: &root},
+				VolumeMounts:    []corev1.VolumeMount{{Name: "root", MountPath: HostRoot, ReadOnly: readOnly, MountPropagation: &below}},
+			}},
+		},
+	}
+}

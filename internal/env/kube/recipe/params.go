@@ -1,0 +1,224 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+// Params are what recipes need to know of a cluster. The zero value of a field is: not known.
+type Params struct {
+	// PodCIDR is the range of all pods.
+	PodCIDR netip.Prefix
+	// APIServer is where the API server answers, as HOST:PORT, without any Service's help.
+	APIServer string
+	// MTU is that of the nodes' devices in bytes; 0 lets the CNI find it out.
+	MTU int
+	// Device is the nodes' device towards one another.
+	Device string
+	// NodeSubnet is the subnet of the nodes' own addresses, Gateway its router, PodRange the part of it that pods get.
+	NodeSubnet, PodRange netip.Prefix
+	Gateway              netip.Addr
+	// Cluster is the name of the kind cluster.
+	Cluster string
+	// Nodes are the cluster's, for what differs between them.
+	Nodes []Node
+}
+
+// Node is what differs between the nodes of a cluster.
+type Node struct {
+	Name    string
+	Address netip.Addr
+	PodCIDR netip.Prefix
+}
+
+// WithDefaults returns p with what can be guessed where nothing is given: the range of pods of flannel's manifest, which
+// kubeadm's users give it, and kind's name of its cluster.
+func (p Params) WithDefaults() Params {
+	if !p.PodCIDR.IsValid() {
+		p.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
+	}
+	if p.Cluster == "" {
+		p.Cluster = "kind"
+	}
+	return p
+}
+
+// flags are the names of parameters, with the flag that sets each and what it is.
+var flags = map[string]string{
+	"pod-cidr":    "--pod-cidr CIDR, the range of all pods",
+	"api-host":    "--api-server HOST:PORT, where the API server answers without any Service's help",
+	"api-port":    "--api-server HOST:PORT, where the API server answers without any Service's help",
+	"device":      "--device NAME, the nodes' device towards one another",
+	"node-subnet": "--node-subnet CIDR, the subnet of the nodes' own addresses",
+	"gateway":     "--gateway ADDRESS, the router of the nodes' subnet",
+	"range-first": "--pod-range CIDR, the part of the nodes' subnet that pods get",
+	"range-last":  "--pod-range CIDR, the part of the nodes' subnet that pods get",
+	"node-cidr":   "a podCIDR of every node",
+}
+
+// MissingError lists what a recipe needs to know and is not told.
+type MissingError struct {
+	Profile, Variant string
+	// Flags say what to give, one for each parameter.
+	Flags []string
+	// Learnable says that a cluster can tell something of it.
+	Learnable bool
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s for %s: not told: %s", e.Profile, e.Variant, strings.Join(e.Flags, "; "))
+}
+
+// kindName is what kind takes as the name of a cluster.
+var kindName = regexp.MustCompile(`^[a-z0-9.-]+$`)
+
+// Check reports every fault of what is given.
+func (p Params) Check() error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if p.APIServer != "" {
+		host, port, err := net.SplitHostPort(p.APIServer)
+		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || host == "" || bad != nil || n == 0 {
+			fault("--api-server %s: want HOST:PORT", p.APIServer)
+		}
+	}
+	if p.PodCIDR.IsValid() && !p.PodCIDR.Addr().Is4() {
+		fault("--pod-cidr %s: recipes give pods IPv4 addresses, want a network such as 10.244.0.0/16", p.PodCIDR)
+	}
+	if p.Cluster != "" && !kindName.MatchString(p.Cluster) {
+		fault("--cluster %q: kind takes small letters, digits, dots and hyphens", p.Cluster)
+	}
+	if p.MTU != 0 && (p.MTU < 576 || p.MTU > 65535) {
+		fault("--mtu %d: want 576 to 65535 bytes", p.MTU)
+	}
+	for name, prefix := range map[string]netip.Prefix{"--pod-cidr": p.PodCIDR, "--node-subnet": p.NodeSubnet, "--pod-range": p.PodRange} {
+		if prefix.IsValid() && prefix != prefix.Masked() {
+			fault("%s %s: the address has bits beyond the prefix, want %s", name, prefix, prefix.Masked())
+		}
+	}
+	inside := func(name string, a netip.Addr) {
+		if a.IsValid() && p.NodeSubnet.IsValid() && !p.NodeSubnet.Contains(a) {
+			fault("%s %s is not in the nodes' subnet %s", name, a, p.NodeSubnet)
+		}
+	}
+	inside("--gateway", p.Gateway)
+	if p.PodRange.IsValid() {
+		inside("--pod-range", p.PodRange.Addr())
+		if p.NodeSubnet.IsValid() && p.PodRange.Bits() <= p.NodeSubnet.Bits() {
+			fault("--pod-range %s leaves the nodes themselves no address of %s", p.PodRange, p.NodeSubnet)
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// values returns the parameters by the names that recipes use; unknown ones are absent.
+func (p Params) values(q profile.Profile) map[string]string {
+	v := map[string]string{}
+	put := func(name string, known bool, text func() string) {
+		if known {
+			v[name] = text()
+		}
+	}
+	put("pod-cidr", p.PodCIDR.IsValid(), p.PodCIDR.String)
+	put("node-subnet", p.NodeSubnet.IsValid(), p.NodeSubnet.String)
+	put("gateway", p.Gateway.IsValid(), p.Gateway.String)
+	if host, port, err := net.SplitHostPort(p.APIServer); err == nil {
+		v["api-host"], v["api-port"] = host, port
+	}
+	v["pod-mtu"] = strconv.Itoa(underlay(p.MTU) - q.Overhead)
+	if p.MTU != 0 {
+		v["mtu"], v["given-pod-mtu"] = strconv.Itoa(p.MTU), v["pod-mtu"]
+	}
+	if p.Device != "" {
+		v["device"] = p.Device
+	}
+	if p.Cluster != "" {
+		v["cluster"] = p.Cluster
+	}
+	return v
+}
+
+// underlay is the MTU of the nodes' devices if nobody says: Ethernet's.
+func underlay(mtu int) int {
+	if mtu == 0 {
+		return 1500
+	}
+	return mtu
+}
+
+// What stands for that which differs between nodes, where they are not known. It is no address, so that no plugin takes it
+// and two nodes cannot hand out the same ones.
+const (
+	anyNode       = "NODE"
+	podCIDROfNode = "PODCIDR-OF-NODE"
+	firstOfNode   = "FIRST-OF-NODE"
+	lastOfNode    = "LAST-OF-NODE"
+)
+
+// nodes returns the cluster's nodes; where they are not known, one that stands for them.
+func (p Params) nodes() []Node {
+	if len(p.Nodes) > 0 {
+		return p.Nodes
+	}
+	return []Node{{Name: anyNode}}
+}
+
+// ofNode returns what differs between nodes, for the one at index i.
+func (p Params) ofNode(i int) map[string]string {
+	nodes := p.nodes()
+	v := map[string]string{"node": nodes[i].Name}
+	first, last, shared := share(p.PodRange, i, len(nodes))
+	if len(p.Nodes) == 0 {
+		v["node-cidr"] = podCIDROfNode
+		if shared {
+			v["range-first"], v["range-last"] = firstOfNode, lastOfNode
+		}
+		return v
+	}
+	if nodes[i].PodCIDR.IsValid() {
+		v["node-cidr"] = nodes[i].PodCIDR.String()
+	}
+	if shared {
+		v["range-first"], v["range-last"] = first.String(), last.String()
+	}
+	return v
+}
+
+// share cuts an IPv4 range into n equal parts and returns the ends of the one at index i, without the range's own first
+// and last address, which routers may take for the subnet's. It needs two addresses in each part.
+func share(r netip.Prefix, i, n int) (first, last netip.Addr, ok bool) {
+	if !r.IsValid() || !r.Addr().Is4() || n < 1 {
+		return first, last, false
+	}
+	base, size := number(r.Masked().Addr()), uint64(1)<<(32-r.Bits())
+	each := size / uint64(n)
+	if each < 4 {
+		return first, last, false
+	}
+	from, to := base+uint64(i)*each, base+uint64(i+1)*each-1
+	if i == 0 {
+		from++
+	}
+	if i == n-1 {
+		to = base + size - 2
+	}
+	return address(from), address(to), true
+}
+
+func number(a netip.Addr) uint64 {
+	b := a.As4()
+	return uint64(b[0])<<24 | uint64(b[1])<<16 | uint64(b[2])<<8 | uint64(b[3])
+}
+
+func address(n uint64) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}

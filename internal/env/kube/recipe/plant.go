@@ -1,0 +1,129 @@
+package recipe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/planting"
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+)
+
+// planter is the name of what plants conflists, a DaemonSet of this program in a namespace of its own.
+func planter(profile string) string { return detect.PlanterSpace + profile }
+
+// plant puts the conflists of all nodes there, by a pod on each: plugins without a daemon have nobody else who would. The
+// pods are of the host's network, so that they need no CNI, and take away what they put there when they end.
+func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action, nodes []Node) error {
+	if i.Image == "" && i.DryRun == "" {
+		return errors.New("a file on each node is written by a pod of this program: give its image with --image (see cnibench image)")
+	}
+	specs := map[string]string{}
+	for _, a := range actions {
+		s := planting.Spec{File: a.Name, Text: a.Text}
+		if a.Routes {
+			s.Routes = routesFrom(a.Node, nodes)
+		}
+		text, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		specs[a.Node] = string(text)
+	}
+	parts := planterObjects(planter(inv.Profile), i.image(), specs)
+	last := len(parts) - 1 // who pulls with the copies comes after them
+	daemons := parts[last].(*appsv1.DaemonSet)
+	daemons.Spec.Template.Spec.ImagePullSecrets = trait.Pulling(i.PullSecrets)
+	if i.DryRun == "" { // a dry run shows to nobody what is in a Secret
+		copies, err := trait.CopiesOf(ctx, i.client, i.PullSecrets, daemons.ObjectMeta)
+		if err != nil {
+			return err
+		}
+		for _, c := range copies {
+			parts = slices.Insert(parts, last, runtime.Object(c))
+		}
+	}
+	var objects []object
+	for _, o := range parts {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return err
+		}
+		unstructured.RemoveNestedField(fields, "status")
+		objects = append(objects, &unstructured.Unstructured{Object: fields})
+	}
+	inv.Wait = append(slices.Clone(inv.Wait), "DaemonSet "+planter(inv.Profile)+"/"+detect.PlanterName)
+	return i.apply(ctx, inv, objects)
+}
+
+// routesFrom returns the routes of one node to the pods of the others.
+func routesFrom(node string, nodes []Node) []planting.Route {
+	var list []planting.Route
+	for _, n := range nodes {
+		if n.Name != node && n.PodCIDR.IsValid() && n.Address.IsValid() {
+			list = append(list, planting.Route{To: n.PodCIDR, Via: n.Address})
+		}
+	}
+	return list
+}
+
+// planterObjects are the namespace, the specifications and the DaemonSet.
+func planterObjects(name, image string, specs map[string]string) []runtime.Object {
+	labels := map[string]string{"app": "cnibench-planter", trait.LabelManagedBy: trait.ManagedBy}
+	return []runtime.Object{
+		&corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}},
+		},
+		&corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Name: "specs", Namespace: name, Labels: labels}, Data: specs,
+		},
+		&appsv1.DaemonSet{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
+			ObjectMeta: metav1.ObjectMeta{Name: detect.PlanterName, Namespace: name, Labels: labels},
+			Spec: appsv1.DaemonSetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cnibench-planter"}},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: planterPod(image)},
+			},
+		},
+	}
+}
+
+// planterPod writes into the node's directory of CNI configuration and makes routes, and may do nothing else. It is ready
+// when everything is there.
+func planterPod(image string) corev1.PodSpec {
+	yes, no, root, directory := true, false, int64(0), corev1.HostPathDirectoryOrCreate
+	return corev1.PodSpec{
+		HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, PriorityClassName: "system-node-critical",
+		NodeSelector:                 map[string]string{corev1.LabelOSStable: "linux"},
+		AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+		Volumes: []corev1.Volume{
+			{Name: "cni", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d", Type: &directory}}},
+			{Name: "specs", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "specs"}}}},
+			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		},
+		Containers: []corev1.Container{{
+			Name: "planter", Image: image, Command: []string{"/cnibench", planting.Verb, "$(NODE)"},
+			Env: []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}},
+			SecurityContext: &corev1.SecurityContext{
+				RunAsUser: &root, ReadOnlyRootFilesystem: &yes, AllowPrivilegeEscalation: &no,
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN"}},
+			},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			ReadinessProbe: &corev1.Probe{
+				ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/cnibench", planting.Verb, "--check"}}},
+				PeriodSeconds: 1,
+			},
+			VolumeMounts: []corev1.VolumeMount{{Name: "cni", MountPath: planting.Dir}, {Name: "specs", MountPath: planting.Specs, ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
+		}},
+	}
+}

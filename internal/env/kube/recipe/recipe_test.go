@@ -1,0 +1,140 @@
+package recipe
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/tool/golden"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+// full are parameters that answer whatever a recipe asks.
+func full() Params {
+	p := Params{}.WithDefaults()
+	p.APIServer = "192.168.7.11:6443"
+	p.Device = "eth0"
+	p.NodeSubnet = netip.MustParsePrefix("192.168.7.0/24")
+	p.Gateway = netip.MustParseAddr("192.168.7.1")
+	p.PodRange = netip.MustParsePrefix("192.168.7.128/25")
+	p.Nodes = []Node{
+		{"one", netip.MustParseAddr("192.168.7.11"), netip.MustParsePrefix("10.244.0.0/24")},
+		{"two", netip.MustParseAddr("192.168.7.12"), netip.MustParsePrefix("10.244.1.0/24")},
+	}
+	return p
+}
+
+// each calls do with every recipe in every variant.
+func eachVariant(t *testing.T, do func(t *testing.T, r Recipe, v Variant)) {
+	t.Helper()
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		for _, v := range r.Variants {
+			t.Run(r.Profile+"/"+v.Name, func(t *testing.T) { do(t, r, v) })
+		}
+	}
+}
+
+// TestEveryProfile: each profile that is a CNI has a recipe, and no other has one.
+func TestEveryProfile(t *testing.T) {
+	for _, p := range profile.All() {
+		_, err := Lookup(p.Name)
+		if none := p.Name == profile.Raw || p.Name == profile.Host; (err != nil) != none {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+	if _, err := Lookup("host"); err == nil || !strings.Contains(err.Error(), "no CNI") {
+		t.Errorf("host: %v", err)
+	}
+}
+
+// TestRender: what would be applied is valid YAML, every reference is filled in, and the printed form is kept.
+func TestRender(t *testing.T) {
+	eachVariant(t, func(t *testing.T, r Recipe, v Variant) {
+		for _, mtu := range []int{0, 9000} {
+			p := full()
+			p.MTU = mtu
+			out, err := Render(r, v.Name, p, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			if err := out.Write(&b); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(b.String(), "${") {
+				t.Errorf("a reference is left:\n%s", b.String())
+			}
+			if mtu == 0 {
+				golden.Check(t, r.Profile+"."+v.Name+".yaml", b.Bytes())
+			}
+			documents(t, b.String())
+			for _, a := range out.Actions {
+				if (a.Kind == WriteFile || a.Kind == PlantConflist || a.Kind == ApplyObjects || a.Kind == MakeKind) && a.Text == "" {
+					t.Errorf("%s has no contents", a.Kind)
+				}
+			}
+		}
+	})
+}
+
+// documents decodes a stream; a key that is given twice is a fault to the decoder.
+func documents(t *testing.T, text string) []any {
+	t.Helper()
+	var all []any
+	d := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var doc any
+		err := d.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		all = append(all, doc)
+	}
+}
+
+// TestConfigcheck: what is measured with a recipe is its profile, nothing given is without effect, and nothing differs.
+func TestConfigcheck(t *testing.T) {
+	judged := 0
+	eachVariant(t, func(t *testing.T, r Recipe, v Variant) {
+		if r.Family == "plugin" || r.Family == "sriov" {
+			return // a conflist is nothing that configcheck reads
+		}
+		judged++
+		out, err := Render(r, v.Name, full(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := out.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		got, err := config.Check([]config.Input{{Name: "recipe", Text: b.String()}}, config.Options{})
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, b.String())
+		}
+		if len(got.Measured) != 1 || got.Measured[0].Profile != r.Profile || len(got.Measured[0].But) > 0 {
+			t.Errorf("comes to %+v", got.Measured)
+		}
+		for _, f := range got.Findings {
+			if f.Severity > config.Note {
+				t.Errorf("%s at %s: %s", f.Rule, f.Where, f.Saw)
+			}
+		}
+	})
+	if judged < 50 {
+		t.Errorf("%d recipes judged", judged)
+	}
+}

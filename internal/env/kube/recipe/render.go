@@ -1,0 +1,312 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+// ActionKind says what an action does.
+type ActionKind string
+
+// Kinds of actions.
+const (
+	// InstallChart installs a Helm chart with Text as its values.
+	InstallChart ActionKind = "chart"
+	// ApplyManifest applies the objects of a manifest, those of Text laid over them.
+	ApplyManifest ActionKind = "manifest"
+	// ApplyObjects applies Text.
+	ApplyObjects ActionKind = "objects"
+	// WriteFile puts Text into the file Name; people do that.
+	WriteFile ActionKind = "file"
+	// MakeKind makes a kind cluster of the configuration Text.
+	MakeKind ActionKind = "kind"
+	// PlantConflist puts Text into the file Name of the CNI's directory of Node.
+	PlantConflist ActionKind = "conflist"
+)
+
+// Action is a step with everything filled in.
+type Action struct {
+	Kind     ActionKind
+	Chart    Chart
+	Manifest Manifest
+	// Name is that of a file; Where says where it belongs, Node for which node it is.
+	Name, Where, Node string
+	// Routes says that the nodes need routes to one another's pods.
+	Routes bool
+	// Text is YAML with comments, or JSON.
+	Text string
+}
+
+// Rendered is a recipe for one cluster.
+type Rendered struct {
+	Recipe  Recipe
+	Variant Variant
+	Params  Params
+	Actions []Action
+}
+
+// Render fills a recipe in for a cluster. Sets are --set expressions of Helm, for the values of its chart. A
+// *MissingError lists the parameters that are missing.
+func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error) {
+	v, err := r.Variant(variant)
+	if err != nil {
+		return Rendered{}, err
+	}
+	if err := p.Check(); err != nil {
+		return Rendered{}, err
+	}
+	b, err := opened()
+	if err != nil {
+		return Rendered{}, err
+	}
+	w := &writer{book: b, recipe: r, variant: v, params: p}
+	for _, s := range v.Steps {
+		w.step(s)
+	}
+	if len(w.missing) > 0 {
+		return Rendered{}, &MissingError{
+			Profile: r.Profile, Variant: v.Name, Flags: wanted(w.missing), Learnable: slices.Contains(w.missing, "api-host"),
+		}
+	}
+	if len(w.errs) > 0 {
+		return Rendered{}, errors.Join(w.errs...)
+	}
+	out := Rendered{Recipe: r, Variant: v, Params: p, Actions: w.actions}
+	return out, out.set(sets)
+}
+
+// wanted says for each name what to give, once.
+func wanted(names []string) []string {
+	var list []string
+	for _, n := range names {
+		said, known := flags[n]
+		if !known {
+			said = "the recipe's own " + n
+		}
+		if !slices.Contains(list, said) {
+			list = append(list, said)
+		}
+	}
+	return list
+}
+
+// writer turns steps into actions.
+type writer struct {
+	book    book
+	recipe  Recipe
+	variant Variant
+	params  Params
+	actions []Action
+	missing []string
+	errs    []error
+}
+
+// step adds the actions of s: one, or for what differs between nodes one for each.
+func (w *writer) step(s Step) {
+	if s.Conflist == "" && !s.PerNode {
+		w.action(s, nil)
+		return
+	}
+	for i := range w.params.nodes() {
+		w.action(s, w.params.ofNode(i))
+	}
+}
+
+// action adds one action. What the node decides goes before what the variant decides, then come the parameters and last
+// the recipe's own parts.
+func (w *writer) action(s Step, node map[string]string) {
+	q, _ := profile.Lookup(w.recipe.Profile) // that each recipe has its profile is tested
+	given := w.params.values(q)
+	x := expander{lookup: func(name string) (string, bool) {
+		for _, m := range []map[string]string{node, w.variant.Set, given, w.recipe.Parts} {
+			if text, ok := m[name]; ok {
+				return text, true
+			}
+		}
+		return w.derived(name)
+	}}
+	line := func(text string) string { return strings.TrimSpace(x.expand(text)) }
+	a := Action{Where: line(s.Where), Node: node["node"], Routes: line(s.Routes) == "true", Text: strings.TrimRight(x.expand(s.Text), "\n") + "\n"}
+	if strings.TrimSpace(a.Text) == "" {
+		a.Text = ""
+	}
+	found := true
+	switch {
+	case s.Chart != "":
+		a.Kind = InstallChart
+		a.Chart, found = w.book.sources.Charts[s.Chart]
+	case s.Manifest != "":
+		a.Kind = ApplyManifest
+		a.Manifest, found = w.book.sources.Manifests[line(s.Manifest)]
+	case s.Objects:
+		a.Kind = ApplyObjects
+	case s.File != "":
+		a.Kind, a.Name = WriteFile, s.File
+	case s.Kind:
+		a.Kind = MakeKind
+	case s.Conflist != "":
+		a.Kind, a.Name = PlantConflist, line(s.Conflist)
+	default:
+		found = false
+	}
+	if !found {
+		w.errs = append(w.errs, fmt.Errorf("%s for %s: a step names nothing that there is", w.recipe.Profile, w.variant.Name))
+	}
+	w.missing = append(w.missing, x.missing...)
+	w.actions = append(w.actions, a)
+}
+
+// derived are texts that are the same for every recipe.
+func (w *writer) derived(name string) (string, bool) {
+	if name != "kind" {
+		return "", false
+	}
+	mode := w.recipe.Parts["kind-proxy"]
+	why := "# kube-proxy serves the Services"
+	switch {
+	case w.recipe.KubeProxy == "none":
+		mode, why = "none", "# the CNI serves the Services; kube-proxy's rules would stay in the path"
+	case mode == "":
+		mode = "iptables"
+	}
+	return `apiVersion: kind.x-k8s.io/v1alpha4
+kind: Cluster
+name: ${cluster}
+# two workers: same-node and cross-node paths, with nothing of the control plane on them
+nodes:
+  - role: control-plane
+  - role: worker
+  - role: worker
+networking:
+  # kind's own CNI would be there beside the one that is measured
+  disableDefaultCNI: true
+  ` + why + `
+  kubeProxyMode: ` + mode + `
+  podSubnet: ${pod-cidr}`, true
+}
+
+// Write prints what would be applied: one YAML stream, its comments saying what becomes of each document.
+func (r Rendered) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# profile %s, %s\n", r.Recipe.Profile, r.Variant.Title)
+	b.WriteString("# needs:\n")
+	for _, need := range append(r.Recipe.Conditions(), r.Variant.Needs...) {
+		fmt.Fprintf(&b, "#   - %s\n", need)
+	}
+	for i, a := range r.Actions {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		fmt.Fprintf(&b, "# %d. %s\n", i+1, strings.Join(append(a.Story(), a.differs()...), "\n#    "))
+		b.WriteString(a.Text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Conditions are what must hold before it can be installed, in words.
+func (r Recipe) Conditions() []string {
+	list := []string{"Linux " + r.Kernel + " or later"}
+	switch r.KubeProxy {
+	case "none":
+		list = append(list, "no kube-proxy")
+	case "any", "managed":
+	default:
+		list = append(list, "kube-proxy in mode "+r.KubeProxy)
+	}
+	if r.NodeCIDRs {
+		list = append(list, "a podCIDR for every node")
+	}
+	return append(list, r.Needs...)
+}
+
+// Story says in lines what the action does and how one would do it by hand.
+func (a Action) Story() []string {
+	switch a.Kind {
+	case InstallChart:
+		c := a.Chart
+		story := []string{fmt.Sprintf("chart %s %s as release %s in namespace %s", c.Chart, c.Version, c.Release, c.Namespace)}
+		if c.Apply {
+			return append(story, fmt.Sprintf("helm template %s %s --repo %s --version %s | kubectl apply --server-side -f -", c.Release, c.Chart, c.Repo, c.Version))
+		}
+		return append(story, fmt.Sprintf("helm install %s %s --repo %s --version %s --namespace %s --create-namespace --values THIS", c.Release, c.Chart, c.Repo, c.Version, c.Namespace))
+	case ApplyManifest:
+		story := []string{"manifest " + a.Manifest.Version, "kubectl apply --server-side -f " + a.Manifest.URL}
+		if a.Text != "" {
+			story[0] += ", with this laid over the object of the same name"
+		}
+		return story
+	case ApplyObjects:
+		return []string{"objects", "kubectl apply --server-side -f THIS"}
+	case WriteFile:
+		return []string{"file " + a.Name, a.Where}
+	case MakeKind:
+		return []string{"kind cluster", "kind create cluster --config THIS"}
+	case PlantConflist:
+		story := []string{"file /etc/cni/net.d/" + a.Name, a.Where}
+		if a.Routes {
+			story = append(story, "and a route on each node to every other one's podCIDR by way of that node's address")
+		}
+		return story
+	}
+	return nil
+}
+
+// differs says in lines what to write for the words that stand for what differs between nodes.
+func (a Action) differs() []string {
+	var story []string
+	if strings.Contains(a.Text, podCIDROfNode) {
+		story = append(story, "differs for each node: write its own podCIDR for "+podCIDROfNode)
+	}
+	if strings.Contains(a.Text, firstOfNode) {
+		story = append(story, "differs for each node: write the ends of its own share of --pod-range for "+firstOfNode+" and "+lastOfNode+",",
+			"such that no address is in two nodes' shares")
+	}
+	if len(story) > 0 {
+		story = append(story, "(with --context or --kubeconfig the cluster is asked, and each node's own is printed)")
+	}
+	return story
+}
+
+// ByHandError means that a variant is installed by files on the servers, which the API server cannot write.
+type ByHandError struct {
+	Profile, Variant string
+	// Others are variants that the API server can install.
+	Others []string
+}
+
+func (e *ByHandError) Error() string {
+	return fmt.Sprintf("%s for %s is installed by files on the servers, which the API server cannot write: put them where cnibench cni show says, or choose another --for (%s)",
+		e.Profile, e.Variant, strings.Join(e.Others, ", "))
+}
+
+// Installable says whether the actions can be taken through the API server; if not, the error is a *ByHandError.
+func (r Rendered) Installable() error {
+	if !r.Variant.has(WriteFile) {
+		return nil
+	}
+	return &ByHandError{r.Recipe.Profile, r.Variant.Name, r.Recipe.names(func(v Variant) bool { return !v.has(WriteFile) && !v.has(MakeKind) })}
+}
+
+// has reports whether a step of the variant is of a kind: a file, a kind cluster or a chart with values.
+func (v Variant) has(kind ActionKind) bool {
+	return slices.ContainsFunc(v.Steps, func(s Step) bool {
+		return kind == WriteFile && s.File != "" || kind == MakeKind && s.Kind || kind == InstallChart && s.Chart != "" && s.Text != ""
+	})
+}
+
+// names returns the names of the variants that keep says yes to.
+func (r Recipe) names(keep func(Variant) bool) []string {
+	var list []string
+	for _, v := range r.Variants {
+		if keep(v) {
+			list = append(list, v.Name)
+		}
+	}
+	return list
+}

@@ -1,0 +1,312 @@
+// Package residue finds what an earlier CNI left: configuration, devices, chains, tables, BPF programs and pins on the
+// nodes, and custom resources, annotations and taints in the API. Deleting a CNI's manifest takes its pods away and none
+// of that, and what is installed and measured next runs on top of it.
+//
+// The judgement is pure: Judge takes what was seen (Cluster) and says what is left, by whom, and how one takes it away.
+// Gathering is for others: package recipe asks the API server. What could not be seen is
+// listed, so that nothing unseen is taken for clean.
+package residue
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+)
+
+// Owners of what is left, as Leftover names them and Cluster.InForce takes them.
+const (
+	Flannel   = "flannel"
+	Canal     = "canal"
+	Calico    = "calico"
+	Cilium    = "cilium"
+	KubeProxy = "kube-proxy"
+	Kindnet   = "kindnet"
+	Weave     = "weave"
+	Antrea    = "antrea"
+	Multus    = "multus"
+	Plugins   = "the CNI plugins"
+)
+
+// Cluster is what was seen of a cluster.
+type Cluster struct {
+	Nodes []Node
+	// Definitions are the names of its CustomResourceDefinitions.
+	Definitions []string
+	// InForce are the owners of what runs now: what is theirs is not left.
+	InForce []string
+	// Unseen is what of the API could not be read, with the reason.
+	Unseen []string
+}
+
+// Node is what was seen of one node.
+type Node struct {
+	Name    string
+	Address netip.Addr
+	PodCIDR netip.Prefix
+	// Annotations and Taints are the keys of those of its object.
+	Annotations, Taints []string
+	// Looked says that the node itself was seen; Sight and Files are of no worth otherwise.
+	Looked bool
+	Sight  netstate.Sight
+	// Files are paths on the node, of those that Paths names.
+	Files []string
+	// Unseen is what of the node could not be seen, with the reason.
+	Unseen []string
+}
+
+// Leftover is one thing that is left.
+type Leftover struct {
+	// Node is where, "" for the cluster.
+	Node string `json:"node,omitempty"`
+	// Owner is who left it; where it could be one of several, all are named.
+	Owner string `json:"owner"`
+	// Kind is what sort of thing it is, Name which one.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Harm says what it does to the next one; Remove is the command, run where it is.
+	Harm   string `json:"harm"`
+	Remove string `json:"remove"`
+}
+
+func (l Leftover) String() string {
+	where := l.Node
+	if where == "" {
+		where = "cluster"
+	}
+	return fmt.Sprintf("%s: %s %s, left by %s", where, l.Kind, l.Name, l.Owner)
+}
+
+// Judge returns what is left, by node and then by owner.
+func Judge(c Cluster) []Leftover {
+	j := &judge{cluster: c, inForce: map[string]bool{}}
+	for _, o := range c.InForce {
+		j.inForce[o] = true
+	}
+	if j.inForce[Canal] { // canal is Calico's policy over flannel
+		j.inForce[Calico], j.inForce[Flannel] = true, true
+	}
+	for _, d := range c.Definitions {
+		j.definition(d)
+	}
+	for _, n := range c.Nodes {
+		j.node(n)
+	}
+	slices.SortStableFunc(j.left, func(a, b Leftover) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(j.left)
+}
+
+// Owners returns who left anything, in order.
+func Owners(left []Leftover) []string {
+	set := map[string]bool{}
+	for _, l := range left {
+		set[l.Owner] = true
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// judge collects what is left.
+type judge struct {
+	cluster Cluster
+	inForce map[string]bool
+	left    []Leftover
+}
+
+// sign is by what something is known. Of its names one that ends in * stands for all that begin so.
+type sign struct {
+	name   string
+	owners []string
+	harm   string
+	// remove is a command, in which %s stands for the name.
+	remove string
+}
+
+func (s sign) is(name string) bool {
+	if prefix, ok := strings.CutSuffix(s.name, "*"); ok {
+		return strings.HasPrefix(name, prefix)
+	}
+	return s.name == name
+}
+
+// add adds a thing by the first sign that it has.
+func (j *judge) add(node, kind, name string, signs []sign) {
+	for _, s := range signs {
+		if !s.is(name) {
+			continue
+		}
+		for _, o := range s.owners {
+			if j.inForce[o] {
+				return
+			}
+		}
+		remove := s.remove
+		if strings.Contains(remove, "%s") {
+			remove = strings.ReplaceAll(remove, "%s", name)
+		}
+		j.left = append(j.left, Leftover{Node: node, Owner: strings.Join(s.owners, " or "), Kind: kind, Name: name, Harm: s.harm, Remove: remove})
+		return
+	}
+}
+
+// definition judges the name of a CustomResourceDefinition.
+func (j *judge) definition(name string) {
+	for _, d := range definitions {
+		if strings.HasSuffix(name, d.name) {
+			j.add("", "definition", name, []sign{{name: name, owners: d.owners, harm: d.harm, remove: d.remove}})
+			return
+		}
+	}
+}
+
+func (j *judge) node(n Node) {
+	j.annotations(n)
+	for _, t := range n.Taints {
+		j.add(n.Name, "taint", t, taints(n.Name))
+	}
+	for _, f := range n.Files {
+		j.file(n.Name, f)
+	}
+	if n.Looked {
+		j.seen(n)
+	}
+}
+
+// seen judges what the node itself shows.
+func (j *judge) seen(n Node) {
+	for _, c := range n.Sight.Conflists {
+		j.file(n.Name, conflistDir+c.File)
+	}
+	for _, d := range n.Sight.Devices {
+		if d.Name == "tunl0" && len(d.Addresses) == 0 {
+			continue // the kernel makes it wherever its module is loaded
+		}
+		if (strings.HasPrefix(d.Name, "lxc") || strings.HasPrefix(d.Name, "cali")) && d.Kind != "veth" && d.Kind != "netkit" {
+			continue // containers of others are called so, too
+		}
+		j.add(n.Name, "device", d.Name, devices)
+		if d.Kind == "veth" && slices.ContainsFunc(d.Addresses, func(a netip.Prefix) bool { return n.PodCIDR.IsValid() && n.PodCIDR.Contains(a.Addr()) }) {
+			j.add(n.Name, "device", d.Name, gateways)
+		}
+	}
+	if c := n.Sight.Chains; c != nil {
+		for _, prefix := range slices.Sorted(maps.Keys(c.Prefixes)) {
+			if c.Prefixes[prefix] > 0 {
+				j.add(n.Name, "iptables chains", prefix, chains)
+			}
+		}
+		for _, t := range c.Tables {
+			j.add(n.Name, "nftables table", t, tables)
+		}
+	}
+	if p := n.Sight.Programs; p != nil {
+		for _, q := range *p {
+			j.program(n.Name, q)
+		}
+	}
+	j.routes(n)
+}
+
+// annotations judges those of a node: the ones of one owner are one thing.
+func (j *judge) annotations(n Node) {
+	for _, s := range annotations {
+		var keys []string
+		for _, a := range slices.Sorted(slices.Values(n.Annotations)) {
+			if s.is(a) {
+				keys = append(keys, a)
+			}
+		}
+		if len(keys) == 0 {
+			continue
+		}
+		s.remove = "kubectl annotate node " + n.Name + " " + strings.Join(keys, "- ") + "-"
+		j.add(n.Name, "annotation", s.name, []sign{s})
+	}
+}
+
+// backup is the end of the name of a configuration that Cilium has put out of the way.
+const backup = ".cilium_bak"
+
+func (j *judge) file(node, name string) {
+	if strings.HasPrefix(name, conflistDir) && strings.HasSuffix(name, backup) {
+		j.add(node, "file", name, []sign{{name, []string{Cilium}, "the configuration of the CNI before, which Cilium put out of the way", rmFile}})
+		return
+	}
+	j.add(node, "file", name, files)
+}
+
+// program judges a BPF program on a device: a CNI's own devices go with their programs.
+func (j *judge) program(node string, q netstate.Program) {
+	for _, s := range devices {
+		if s.is(q.Device) {
+			return
+		}
+	}
+	before := len(j.left)
+	j.add(node, "BPF program", q.Name, programs)
+	if len(j.left) > before {
+		l := &j.left[len(j.left)-1]
+		l.Name = fmt.Sprintf("%s on %s %s", q.Name, q.Device, q.Hook)
+		l.Remove = detach(q)
+	}
+}
+
+// detach is the command that takes a program off its device.
+func detach(q netstate.Program) string {
+	hook, way, _ := strings.Cut(q.Hook, " ")
+	switch hook {
+	case "tc":
+		return "tc filter del dev " + q.Device + " " + way
+	case "xdp":
+		return "ip link set dev " + q.Device + " xdp off"
+	case "tcx":
+		return fmt.Sprintf("bpftool net detach tcx_%s dev %s", way, q.Device)
+	}
+	return "restart the node"
+}
+
+// routes judges routes to other nodes' pods: with nothing in force nobody keeps them right.
+func (j *judge) routes(n Node) {
+	blackhole := []sign{{name: "*", owners: []string{Calico}, harm: "packets to these pods are dropped", remove: "ip route del blackhole %s"}}
+	for _, r := range n.Sight.Routes {
+		if r.Blackhole {
+			j.add(n.Name, "route", r.To.String(), blackhole)
+			continue
+		}
+		for _, other := range j.cluster.Nodes {
+			if other.Name == n.Name || r.Via == nil || *r.Via != other.Address || r.To != other.PodCIDR {
+				continue
+			}
+			j.add(n.Name, "route", r.To.String(), []sign{{name: "*", owners: []string{Flannel, Cilium, Calico, Plugins},
+				harm: "packets to these pods pass by the next CNI", remove: fmt.Sprintf("ip route del %s via %s", r.To, r.Via)}})
+		}
+	}
+}
+
+// AllUnseen lists what could not be seen, for the cluster and for each node.
+func (c Cluster) AllUnseen() []string {
+	list := slices.Clone(c.Unseen)
+	var dark []string
+	for _, n := range c.Nodes {
+		if !n.Looked && len(n.Unseen) == 0 {
+			dark = append(dark, n.Name)
+		}
+	}
+	if len(dark) > 0 {
+		list = append(list, "nobody has looked at devices, rules, BPF and files of "+strings.Join(dark, ", "))
+	}
+	for _, n := range c.Nodes {
+		for _, u := range n.Unseen {
+			list = append(list, n.Name+": "+u)
+		}
+		for _, u := range n.Sight.Unproven {
+			list = append(list, n.Name+": "+u.String())
+		}
+	}
+	return list
+}

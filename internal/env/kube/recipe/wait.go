@@ -1,0 +1,239 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+)
+
+// wait waits until what is installed carries pods: its workloads have rolled out, the nodes are ready, and a new pod on
+// each of them gets an address.
+func (i *Installer) wait(ctx context.Context, inv *inventory) error {
+	for _, w := range inv.Wait {
+		i.Say("waiting until %s has rolled out", w)
+		if err := i.rolled(ctx, w); err != nil {
+			return err
+		}
+	}
+	i.Say("waiting until the nodes are ready")
+	if err := i.until(ctx, "all nodes are ready", i.notReady); err != nil {
+		return err
+	}
+	i.Say("waiting until new pods get addresses")
+	return i.attaches(ctx)
+}
+
+// rolled waits until all pods of a workload, "Kind namespace/name", are of its newest form and ready.
+func (i *Installer) rolled(ctx context.Context, workload string) error {
+	kind, path, _ := strings.Cut(workload, " ")
+	namespace, name, _ := strings.Cut(path, "/")
+	return i.until(ctx, workload+" has rolled out", func(ctx context.Context) (string, error) {
+		var generation, observed int64
+		var want, updated, ready int32
+		switch kind {
+		case "DaemonSet":
+			d, err := i.client.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return "", err
+			}
+			generation, observed = d.Generation, d.Status.ObservedGeneration
+			want, updated, ready = d.Status.DesiredNumberScheduled, d.Status.UpdatedNumberScheduled, d.Status.NumberReady
+		default:
+			d, err := i.client.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return "", err
+			}
+			generation, observed, want = d.Generation, d.Status.ObservedGeneration, 1
+			if d.Spec.Replicas != nil {
+				want = *d.Spec.Replicas
+			}
+			updated, ready = d.Status.UpdatedReplicas, d.Status.ReadyReplicas
+		}
+		if observed < generation {
+			return "its controller has not seen it", nil
+		}
+		if updated < want || ready < want || want == 0 {
+			return fmt.Sprintf("%d of %d pods are ready, %d are of its newest form%s", ready, want, updated, i.trouble(ctx, namespace)), nil
+		}
+		return "", nil
+	})
+}
+
+// trouble says what keeps pods of a namespace from running, for the message that ends a wait.
+func (i *Installer) trouble(ctx context.Context, namespace string) string {
+	pods, err := i.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	var list []string
+	for _, p := range pods.Items {
+		for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
+			if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
+				list = append(list, strings.TrimSpace(fmt.Sprintf("%s: %s %s", p.Name, w.Reason, lastWords(s, w.Message))))
+			}
+		}
+	}
+	slices.Sort(list)
+	if len(list) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(slices.Compact(list[:min(len(list), 3)]), "; ")
+}
+
+// lastWords are what a container that ended said, else what is known of it.
+func lastWords(s corev1.ContainerStatus, known string) string {
+	if t := s.LastTerminationState.Terminated; t != nil && t.Message != "" {
+		return strings.TrimSpace(t.Message)
+	}
+	return known
+}
+
+// notReady names the nodes that are not ready.
+func (i *Installer) notReady(ctx context.Context) (string, error) {
+	nodes, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	var list []string
+	for _, n := range nodes.Items {
+		if !ready(n) {
+			list = append(list, n.Name)
+		}
+	}
+	if len(list) == 0 {
+		return "", nil
+	}
+	return "not ready: " + strings.Join(list, ", "), nil
+}
+
+func ready(n corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+const (
+	probeName = "cnibench-attach-"
+	// detachLimit bounds how long pods may take to go.
+	detachLimit = time.Minute
+)
+
+// attaches makes a pod on each node that takes pods and waits until each has an address. The pods' image need not even be
+// there: a pod has its address before anything of it runs.
+func (i *Installer) attaches(ctx context.Context) (err error) {
+	nodes, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	pods := i.client.CoreV1().Pods(metav1.NamespaceDefault)
+	var made []string
+	defer func() { err = errors.Join(err, i.detach(context.WithoutCancel(ctx), made)) }()
+	for _, n := range nodes.Items {
+		if n.Spec.Unschedulable || !ready(n) {
+			continue
+		}
+		p, err := pods.Create(ctx, probe(n.Name, i.image()), metav1.CreateOptions{FieldManager: FieldManager})
+		if err != nil {
+			return fmt.Errorf("a pod to see whether node %s attaches pods: %w", n.Name, err)
+		}
+		made = append(made, p.Name)
+	}
+	for _, name := range made {
+		err := i.until(ctx, "pod "+name+" has an address", func(ctx context.Context) (string, error) {
+			p, err := pods.Get(ctx, name, metav1.GetOptions{})
+			if err != nil || p.Status.PodIP != "" {
+				return "", err
+			}
+			return "it has none" + i.why(ctx, name, p.UID), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// detach deletes pods and waits until they are gone: the CNI must still be there when the runtime asks it to detach them.
+func (i *Installer) detach(ctx context.Context, names []string) error {
+	ctx, stop := context.WithTimeout(ctx, detachLimit)
+	defer stop()
+	pods := i.client.CoreV1().Pods(metav1.NamespaceDefault)
+	var errs []error
+	for _, name := range names {
+		if err := pods.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	for _, name := range names {
+		errs = append(errs, i.until(ctx, "pod "+name+" is gone", func(ctx context.Context) (string, error) {
+			_, err := pods.Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return "", nil
+			}
+			return "it is still there", err
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// why is the last event of a pod.
+func (i *Installer) why(ctx context.Context, pod string, uid types.UID) string {
+	events, err := i.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
+	if err != nil {
+		return ""
+	}
+	for _, e := range slices.Backward(events.Items) {
+		if e.InvolvedObject.UID == uid && e.Type == corev1.EventTypeWarning {
+			return ": " + e.Message
+		}
+	}
+	return ""
+}
+
+// defaultImage is what pods run if nobody says; those that only want an address run it or not.
+const defaultImage = "registry.k8s.io/pause:3.10"
+
+func (i *Installer) image() string {
+	if i.Image != "" {
+		return i.Image
+	}
+	return defaultImage
+}
+
+// probe is a pod on a node, within the restrictions of the strictest clusters.
+func probe(node, image string) *corev1.Pod {
+	yes, no, user := true, false, int64(65532)
+	grace := int64(1) // with 0 the object would be gone before the pod is
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: probeName, Labels: trait.Owned()},
+		Spec: corev1.PodSpec{
+			Affinity:    trait.On(node),
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, RestartPolicy: corev1.RestartPolicyNever,
+			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, TerminationGracePeriodSeconds: &grace,
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{
+				Name: "attach", Image: image,
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			}},
+		},
+	}
+}
+
+// patchProxy changes the DaemonSet kube-proxy.
+func (i *Installer) patchProxy(ctx context.Context, patch string) error {
+	_, err := i.client.AppsV1().DaemonSets(proxyNamespace).Patch(ctx, proxyName, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: FieldManager})
+	return err
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

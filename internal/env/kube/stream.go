@@ -1,0 +1,287 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
+)
+
+const (
+	// helloLimit bounds the wait for the first word of an agent.
+	helloLimit = 15 * time.Second
+	// farewell is how long an agent may take to end when its input has.
+	farewell = time.Second
+	// lookLimit bounds the search for why an agent has gone.
+	lookLimit = 2500 * time.Millisecond
+	// tailSize is how much of an agent's standard error is kept.
+	tailSize = 4 << 10
+	// outputLimit bounds the output of Exec.
+	outputLimit = 16 << 20
+)
+
+// remote runs a command in a pod of the run until it has ended.
+func (c *Cluster) remote(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error {
+	at := detect.ContainerRef{Namespace: c.id().namespace(isHostPod(pod)), Pod: pod, Container: Container}
+	return detect.Way{Kube: c.client, Config: c.config}.Stream(ctx, at, argv, o)
+}
+
+// Exec runs argv in a pod of the run and returns its standard output, also that of a command that failed. The error says
+// how it ended, with its last words.
+func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
+	var out bounded
+	var tail tail
+	err := c.exec(ctx, pod, argv, remotecommand.StreamOptions{Stdout: &out, Stderr: &tail})
+	if err == nil && out.over {
+		err = fmt.Errorf("more than %d bytes of output", outputLimit)
+	}
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	if words := tail.String(); words != "" {
+		err = fmt.Errorf("%w: %s", err, words)
+	}
+	if errors.Is(err, detect.ErrAbandoned) {
+		return nil, fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, err)
+	}
+	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, inWords(cause(ctx, err)))
+}
+
+// startAgent begins an agent in a pod, by exec or, where that is refused, through the pod's door.
+func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
+	c.mu.Lock()
+	closed, forward := c.closed, c.forward
+	c.mu.Unlock()
+	if closed {
+		return nil, errGone
+	}
+	if forward {
+		return c.knock(ctx, pod)
+	}
+	s, err := c.open(ctx, pod)
+	if err == nil {
+		return s, nil
+	}
+	if !refused(err) {
+		return nil, fmt.Errorf("exec in pod %s: %w", pod, inWords(err))
+	}
+	other, otherErr := c.knock(ctx, pod)
+	if otherErr != nil {
+		return nil, fmt.Errorf("exec in pod %s: %w; port-forward instead: %w", pod, inWords(err), otherErr)
+	}
+	c.mu.Lock()
+	c.forward, c.refused = true, err.Error()
+	c.mu.Unlock()
+	c.options.Say("exec is refused (%v): agents are reached by port-forward", err)
+	return other, nil
+}
+
+// refused says whether it is a rule of the cluster that forbids exec.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		switch status.Status().Code {
+		case 400, 403, 405, 422:
+			return true
+		}
+	}
+	text := err.Error()
+	return strings.Contains(text, "orbidden") || strings.Contains(text, "denied the request")
+}
+
+// stream is the standard input and output of an agent in a pod.
+type stream struct {
+	cluster *Cluster
+	pod     string
+	in      *io.PipeWriter
+	out     *io.PipeReader
+	tail    tail
+	stop    context.CancelFunc
+	once    sync.Once
+	// heard is closed with the first output, done when the agent has ended; err is set by then.
+	heard, done chan struct{}
+	err         error
+	// left is closed when it is we who ended it.
+	left chan struct{}
+}
+
+// open starts an agent by exec and waits for its first word, so that a refusal is the error of its start.
+func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
+	inside, in := io.Pipe()
+	out, outside := io.Pipe()
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &stream{cluster: c, pod: pod, in: in, out: out, stop: stop, heard: make(chan struct{}), done: make(chan struct{}), left: make(chan struct{})}
+	first := sync.OnceFunc(func() { close(s.heard) })
+	go func() {
+		defer stop()
+		s.err = c.exec(life, pod, append([]string{program}, AgentArguments()...), remotecommand.StreamOptions{Stdin: inside, Stdout: announcing{outside, first}, Stderr: &s.tail})
+		select {
+		case <-s.heard:
+			s.err = broken(s.err)
+		default: // what never stood did not break
+		}
+		close(s.done)
+		_ = outside.CloseWithError(s.err) // nil is the end of input
+		_ = inside.CloseWithError(io.ErrClosedPipe)
+	}()
+	late := time.NewTimer(helloLimit)
+	defer late.Stop()
+	var err error
+	select {
+	case <-s.heard:
+		return s, c.keep(s)
+	case <-s.done:
+		if err = s.err; err == nil {
+			err = errors.New("it ended at once")
+		}
+		if words := s.tail.String(); words != "" {
+			err = fmt.Errorf("%w: %s", err, words)
+		}
+		err = c.seen(err, pod)
+	case <-late.C:
+		err = c.seen(fmt.Errorf("no word from the agent for %s", helloLimit), pod)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	_ = s.Close() // there is nothing more to learn from it
+	return nil, err
+}
+
+// broken says of an error that is no exit of the command that it is the connection's.
+func broken(err error) error {
+	var exit exec.CodeExitError
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	return fmt.Errorf("the exec stream broke: %w", err)
+}
+
+// AgentArguments are those of this program as an agent of a cluster.
+func AgentArguments() []string { return []string{agentVerb, "--lifeline", lifeline.String()} }
+
+// keep notes a stream, so that Close can end it.
+func (c *Cluster) keep(s *stream) error {
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		c.streams[s] = struct{}{}
+	}
+	c.mu.Unlock()
+	if closed {
+		return errors.Join(errGone, s.Close())
+	}
+	return nil
+}
+
+func (s *stream) Read(b []byte) (int, error)  { return s.out.Read(b) }
+func (s *stream) Write(b []byte) (int, error) { return s.in.Write(b) }
+
+// Close ends the agent: its input ends, and the connection soon after. It may be called twice.
+func (s *stream) Close() error {
+	s.once.Do(func() {
+		close(s.left)
+		_ = s.in.Close()  // never an error
+		_ = s.out.Close() // the same
+		late := time.NewTimer(farewell)
+		defer late.Stop()
+		select {
+		case <-s.done:
+		case <-late.C:
+		}
+		s.stop()
+		<-s.done
+		s.cluster.mu.Lock()
+		delete(s.cluster.streams, s)
+		s.cluster.mu.Unlock()
+	})
+	return nil
+}
+
+// LastWords says what the agent wrote to its standard error at last, and what the cluster says of its pod and node.
+func (s *stream) LastWords() string {
+	select {
+	case <-s.left:
+		return s.tail.String()
+	default:
+	}
+	var parts []string
+	for _, part := range []string{s.tail.String(), s.cluster.lookAt(s.pod)} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// seen adds to err what the cluster says of a pod.
+func (c *Cluster) seen(err error, pod string) error {
+	if seen := c.lookAt(pod); seen != "" {
+		return fmt.Errorf("%w; %s", err, seen)
+	}
+	return err
+}
+
+// lookAt is look within its limit.
+func (c *Cluster) lookAt(pod string) string {
+	ctx, stop := context.WithTimeout(context.Background(), lookLimit)
+	defer stop()
+	return c.look(ctx, pod)
+}
+
+// announcing is a writer that says when it is first written to.
+type announcing struct {
+	io.Writer
+	first func()
+}
+
+func (a announcing) Write(b []byte) (int, error) {
+	a.first()
+	return a.Writer.Write(b)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	if over := len(t.text) - tailSize; over > 0 {
+		t.text = append(t.text[:0], t.text[over:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.text))
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	bytes.Buffer
+	over bool
+}
+
+func (o *bounded) Write(b []byte) (int, error) {
+	if room := outputLimit - o.Len(); len(b) > room {
+		o.over = true
+		_, _ = o.Buffer.Write(b[:room]) // never an error
+		return len(b), nil
+	}
+	return o.Buffer.Write(b)
+}

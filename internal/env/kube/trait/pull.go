@@ -1,0 +1,81 @@
+package trait
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// PullSecret is where a Secret is that images are pulled with. Pods take it from their own namespace, so that it is copied
+// into each of ours, under its name.
+type PullSecret struct{ Namespace, Name string }
+
+// PullSecrets reads references: "namespace/name", or "name" in the namespace home. plan.SecretFaults has passed them.
+func PullSecrets(refs []string, home string) []PullSecret {
+	var all []PullSecret
+	for _, ref := range refs {
+		namespace, name, _ := plan.ParseSecret(ref)
+		if namespace == "" {
+			namespace = home
+		}
+		all = append(all, PullSecret{namespace, name})
+	}
+	return all
+}
+
+// Pulling is what a pod beside the copies says to be pulled with them; nil without any.
+func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
+	var all []corev1.LocalObjectReference
+	for _, s := range secrets {
+		all = append(all, corev1.LocalObjectReference{Name: s.Name})
+	}
+	return all
+}
+
+// CopiesOf reads Secrets and returns copies of them that have the namespace, the labels and the annotations of like. They are
+// yet to be made.
+func CopiesOf(ctx context.Context, client kubernetes.Interface, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
+	var all []*corev1.Secret
+	for _, s := range secrets {
+		secret, err := client.CoreV1().Secrets(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, refused(fmt.Errorf("image pull Secret %s in namespace %s: %w", s.Name, s.Namespace, err), s)
+		}
+		all = append(all, &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Name: s.Name, Labels: like.Labels, Annotations: like.Annotations},
+			Type:       secret.Type, Data: secret.Data,
+		})
+	}
+	return all, nil
+}
+
+// CopySecrets makes what CopiesOf returns.
+func CopySecrets(ctx context.Context, client kubernetes.Interface, secrets []PullSecret, like metav1.ObjectMeta) error {
+	copies, err := CopiesOf(ctx, client, secrets, like)
+	if err != nil {
+		return err
+	}
+	for i, c := range copies {
+		if _, err := client.CoreV1().Secrets(c.Namespace).Create(ctx, c, metav1.CreateOptions{}); err != nil {
+			from := secrets[i]
+			return refused(fmt.Errorf("copy image pull Secret %s from namespace %s to namespace %s: %w", from.Name, from.Namespace, c.Namespace, err), from)
+		}
+	}
+	return nil
+}
+
+// refused says how to get the rights where they are what is missing.
+func refused(err error, s PullSecret) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	return advice.With(err, fmt.Sprintf("cnibench kube access --pull-secrets %s/%s says which rights that takes, and grants them with --manifest", s.Namespace, s.Name))
+}

@@ -1,0 +1,319 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+const (
+	// beat is the time between two looks at what is waited for.
+	beat = 200 * time.Millisecond
+	// accountLimit bounds the wait for a new namespace's service account, without which it takes no pods.
+	accountLimit = 30 * time.Second
+	// patience is how long a state that may mend itself is borne.
+	patience = 15 * time.Second
+	// undoLimit bounds the removal of a run that could not be raised.
+	undoLimit = time.Minute
+)
+
+// standing is a pod that runs.
+type standing struct {
+	name, node string
+	// addresses are the pod's, in the cluster's order.
+	addresses []string
+}
+
+// reachable is a Service that has its addresses.
+type reachable struct {
+	address string
+	// node are the node ports by port, nil if it has none.
+	nodePorts map[int]int
+	// balancing is for those of type LoadBalancer; their address is "" if they got none.
+	balancing balancing
+}
+
+// id is what the names of the run's objects are made of.
+func (c *Cluster) id() identity {
+	return identity{run: c.run, expires: c.born.Add(c.options.TTL), token: c.token}
+}
+
+// namespace is that of the run's pods.
+func (c *Cluster) namespace() string { return c.id().namespace(false) }
+
+// Up chooses the nodes and makes what the plan needs: namespaces, pods, Services. It returns when all pods are ready and
+// their Services have addresses. On an error everything is removed again, and the reason is in the words of the cluster.
+func (c *Cluster) Up(ctx context.Context) error {
+	err := c.raise(ctx)
+	if err == nil {
+		return nil
+	}
+	undo, stop := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer stop()
+	if left := c.Close(undo); left != nil {
+		return advice.With(errors.Join(err, left), advice.Of(err))
+	}
+	return err
+}
+
+func (c *Cluster) raise(ctx context.Context) error {
+	if err := c.findNodes(ctx); err != nil {
+		return err
+	}
+	c.layout = arrange(c.options, c.place)
+	if len(c.layout.pods) == 0 {
+		return &ConfigError{advice.With(fmt.Errorf("this cluster serves none of the plan's paths: %s", c.unserved()),
+			"name other paths by --paths (cnibench list paths), or let the run choose among more nodes")}
+	}
+	c.options.Say("making %d pods and %d Services in namespace %s", len(c.layout.pods), len(c.layout.services), c.namespace())
+	if err := c.makeNamespaces(ctx); err != nil {
+		return err
+	}
+	for _, s := range c.layout.pods {
+		if err := c.makePod(ctx, s); err != nil {
+			return fmt.Errorf("create pod %s: %w", s.Name, inWordsOfPod(s.Name, cause(ctx, err)))
+		}
+	}
+	if err := c.awaitPods(ctx); err != nil {
+		return err
+	}
+	if err := c.findHostPorts(ctx); err != nil {
+		return err
+	}
+	for _, s := range c.layout.services {
+		if err := c.makeService(ctx, s); err != nil {
+			return fmt.Errorf("create Service %s: %w", s.Name, inWords(cause(ctx, err)))
+		}
+	}
+	return c.awaitBalancers(ctx)
+}
+
+// unserved says of every path of the plan why it is not served.
+func (c *Cluster) unserved() string {
+	var all []string
+	for _, p := range c.options.Paths {
+		if _, why := c.place.ends(c.options, p, false); why != "" {
+			all = append(all, p.String()+": "+why)
+		}
+	}
+	if len(all) == 0 {
+		return "it has none"
+	}
+	return strings.Join(all, "; ")
+}
+
+func (c *Cluster) makeNamespaces(ctx context.Context) error {
+	for _, host := range []bool{false, true} {
+		if host && !c.layout.hosts() {
+			continue
+		}
+		ns := namespaceObject(c.id(), host)
+		c.created = append(c.created, ns.Name) // also when the answer is lost
+		if _, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+			words := inWords
+			if host { // the other one was not refused
+				words = inWordsOfHost
+			}
+			return fmt.Errorf("create namespace %s: %w", ns.Name, words(cause(ctx, err)))
+		}
+		if err := trait.CopySecrets(ctx, c.client, c.PullSecrets(), c.id().meta("", host)); err != nil {
+			return inWords(cause(ctx, err))
+		}
+	}
+	return nil
+}
+
+// makePod creates a pod. The service account of a new namespace comes a moment after it.
+func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
+	p := podObject(c.id(), c.options, *s)
+	var made *corev1.Pod
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, beat, accountLimit, true, func(ctx context.Context) (bool, error) {
+		made, last = c.client.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
+		if last != nil && apierrors.IsForbidden(last) && strings.Contains(last.Error(), "error looking up service account") {
+			return false, nil
+		}
+		return true, last
+	})
+	if wait.Interrupted(err) && last != nil {
+		return last
+	}
+	if err != nil {
+		return err
+	}
+	return unaccompanied(made)
+}
+
+// unaccompanied refuses a pod that the cluster has put containers of its own into, as service meshes do: its traffic may go
+// through a proxy there, and would be measured as the CNI's.
+func unaccompanied(p *corev1.Pod) error {
+	var others []string
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for _, container := range list {
+			if container.Name != Container {
+				others = append(others, container.Name)
+			}
+		}
+	}
+	if others == nil {
+		return nil
+	}
+	return advice.With(fmt.Errorf("the cluster adds containers to it: %s; a proxy would be measured, not the CNI", strings.Join(others, ", ")),
+		"have the webhook that injects them leave out namespaces labelled "+LabelManagedBy+"="+ManagedBy)
+}
+
+// awaitPods returns when every pod is ready. It does not wait for what will not come.
+func (c *Cluster) awaitPods(ctx context.Context) error {
+	since := map[string]time.Time{}
+	var waiting map[string]state
+	err := wait.PollUntilContextTimeout(ctx, beat, c.options.Ready, true, func(ctx context.Context) (bool, error) {
+		pods, err := c.listPods(ctx)
+		if err != nil {
+			return false, err
+		}
+		waiting = map[string]state{}
+		for _, s := range c.layout.pods {
+			p := pods[s.Name]
+			if p == nil {
+				return false, fmt.Errorf("pod %s is gone: somebody deleted it", s.Name)
+			}
+			now := judge(p)
+			if !now.patient {
+				delete(since, s.Name)
+			} else if since[s.Name].IsZero() {
+				since[s.Name] = time.Now()
+			}
+			if now.hopeless || now.patient && time.Since(since[s.Name]) > patience {
+				return false, advice.With(fmt.Errorf("pod %s on node %s: %s", s.Name, s.Node, now.why), now.advice)
+			}
+			if !now.ready {
+				waiting[s.Name] = now
+				continue
+			}
+			c.pods[s.Name] = stands(p)
+		}
+		return len(waiting) == 0, nil
+	})
+	if err != nil && ctx.Err() == nil && wait.Interrupted(err) {
+		return c.late(ctx, waiting)
+	}
+	if err != nil {
+		return fmt.Errorf("wait for the pods: %w", inWords(cause(ctx, err)))
+	}
+	return c.placed()
+}
+
+// listPods returns the run's pods by name.
+func (c *Cluster) listPods(ctx context.Context) (map[string]*corev1.Pod, error) {
+	all := map[string]*corev1.Pod{}
+	for _, ns := range c.created {
+		list, err := c.client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: LabelRun + "=" + c.run})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			all[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	return all, nil
+}
+
+// late says of the pods that are not ready in time what is known about them, the first few.
+func (c *Cluster) late(ctx context.Context, waiting map[string]state) error {
+	const most = 3
+	var lines []string
+	wayOut := ""
+	for i, name := range slices.Sorted(maps.Keys(waiting)) {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("and %d more", len(waiting)-most))
+			break
+		}
+		seen := c.look(ctx, name)
+		if seen == "" {
+			seen = "pod " + name + ": nothing is known of it"
+		}
+		lines = append(lines, seen)
+		if a := waiting[name].advice; a != "" {
+			wayOut = a
+		}
+	}
+	return advice.With(fmt.Errorf("%d pods are not ready after %s: %s", len(waiting), c.options.Ready, strings.Join(lines, "; ")), wayOut)
+}
+
+func stands(p *corev1.Pod) standing {
+	s := standing{name: p.Name, node: p.Spec.NodeName}
+	for _, ip := range p.Status.PodIPs {
+		s.addresses = append(s.addresses, ip.IP)
+	}
+	if len(s.addresses) == 0 && p.Status.PodIP != "" {
+		s.addresses = []string{p.Status.PodIP}
+	}
+	return s
+}
+
+// placed checks that every pod is where its paths need it and has an address of the wanted family.
+func (c *Cluster) placed() error {
+	for _, s := range c.layout.pods {
+		p := c.pods[s.Name]
+		if p.node != s.Node {
+			return fmt.Errorf("pod %s runs on node %q and belongs on %q", s.Name, p.node, s.Node)
+		}
+		if pickFamily(p.addresses, c.options.Family) == "" {
+			return advice.With(&ConfigError{fmt.Errorf("pod %s has no IPv%d address, but %s", s.Name, max(c.options.Family, 4), orNone(p.addresses))},
+				"this cluster does not have that family of IP")
+		}
+	}
+	return nil
+}
+
+func orNone(all []string) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}
+
+// pickFamily returns the first address of a family, of any if it is 0, "" if there is none.
+func pickFamily(addresses []string, family int) string {
+	for _, a := range addresses {
+		if six := strings.Contains(a, ":"); family == 0 || six == (family == 6) {
+			return a
+		}
+	}
+	return ""
+}
+
+func (c *Cluster) makeService(ctx context.Context, s serviceSpec) error {
+	ports := podPorts()
+	if s.Host {
+		ports = c.hostPorts[:podSlots]
+	}
+	svc, err := c.client.CoreV1().Services(c.id().namespace(s.Host)).Create(ctx, serviceObject(c.id(), c.options, s, ports), metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	r := reachable{address: svc.Spec.ClusterIP}
+	if s.Balancer() {
+		r.address = "" // nothing is entered there
+	}
+	if s.NodePort() {
+		if !oneNumber(svc) {
+			return errors.New("the API server gave TCP and UDP different node ports, and a path has one")
+		}
+		r.nodePorts = entered(svc)
+	}
+	c.services[s.key()] = r
+	return nil
+}

@@ -1,0 +1,69 @@
+package lab
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// addressing is where everybody lives. Instances do not know of each other, so all of a lab use the same.
+type addressing struct {
+	underlay              netip.Prefix
+	switchAddr, outside   netip.Addr
+	cluster, services     netip.Prefix
+	local, remote, itself netip.Addr
+	// firstFiller is the address of the first Service that nothing is measured by; the others follow.
+	firstFiller netip.Addr
+	// balanced is the first address that the load balancer gives, on the underlay; the others follow.
+	balanced netip.Addr
+	// forTests is that of the first Service that only a self-test uses.
+	forTests netip.Addr
+	// beforeNodes is added to a node's number to make the last byte of its address.
+	beforeNodes int
+	// everywhere is the destination of a default route.
+	everywhere netip.Prefix
+}
+
+var (
+	addressing4 = addressing{
+		underlay:   netip.MustParsePrefix("172.18.0.0/16"),
+		switchAddr: netip.MustParseAddr("172.18.0.1"), outside: netip.MustParseAddr("172.18.0.250"), beforeNodes: 10,
+		cluster: netip.MustParsePrefix("10.244.0.0/16"), services: netip.MustParsePrefix("10.96.0.0/12"),
+		local: netip.MustParseAddr("10.96.100.1"), remote: netip.MustParseAddr("10.96.100.2"), itself: netip.MustParseAddr("10.96.100.3"),
+		balanced:    netip.MustParseAddr("172.18.1.1"),
+		firstFiller: netip.MustParseAddr("10.97.0.1"), forTests: netip.MustParseAddr("10.96.101.1"), everywhere: netip.MustParsePrefix("0.0.0.0/0"),
+	}
+	// A node has a /64 of the cluster's /56, as kubeadm gives them. Nodes are ::11 and on.
+	addressing6 = addressing{
+		underlay:   netip.MustParsePrefix("fd00:172:18::/64"),
+		switchAddr: netip.MustParseAddr("fd00:172:18::1"), outside: netip.MustParseAddr("fd00:172:18::250"), beforeNodes: 0x10,
+		cluster: netip.MustParsePrefix("fd00:10:244::/56"), services: netip.MustParsePrefix("fd00:10:96::/112"),
+		local: netip.MustParseAddr("fd00:10:96::f001"), remote: netip.MustParseAddr("fd00:10:96::f002"), itself: netip.MustParseAddr("fd00:10:96::f003"),
+		balanced:    netip.MustParseAddr("fd00:172:18::1:1"),
+		firstFiller: netip.MustParseAddr("fd00:10:96::1"), forTests: netip.MustParseAddr("fd00:10:96::ff01"), everywhere: netip.MustParsePrefix("::/0"),
+	}
+)
+
+// IPv6 is plan.Lab.Family for a lab whose nodes, pods and Services have IPv6 addresses and no others.
+const IPv6 = 6
+
+func addressingOf(l plan.Lab) addressing {
+	if l.Family == IPv6 {
+		return addressing6
+	}
+	return addressing4
+}
+
+// onUnderlay describes a host there.
+func (a addressing) onUnderlay(name string, addr netip.Addr) HostSpec {
+	return HostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
+}
+
+// node is the address of the node with this number.
+func (a addressing) node(number int) netip.Addr {
+	b := a.underlay.Addr().AsSlice()
+	b[len(b)-1] = byte(a.beforeNodes + number)
+	addr, _ := netip.AddrFromSlice(b) // of the length that it had
+	return addr
+}

@@ -1,0 +1,204 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// agent is a process at an endpoint, as the stream of its stdin and stdout.
+type agent struct {
+	name string
+	lab  *Lab
+	cmd  *exec.Cmd
+	// in and out are our ends of the pipes.
+	in, out *os.File
+	stderr  tail
+	// ended is closed when the process has been waited for.
+	ended chan struct{}
+	once  sync.Once
+}
+
+// startAgent starts an agent in h. ctx bounds the start alone: the agent lives until it is closed.
+func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWriteCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(l.options.Program) == 0 {
+		return nil, errors.New("start agent: the lab was raised without a program to start")
+	}
+	a := &agent{name: name, lab: l, ended: make(chan struct{})}
+	a.cmd = exec.Command(l.options.Program[0], l.options.Program[1:]...)
+	a.cmd.Env = append([]string{agentEnv}, l.options.Env...)
+	a.cmd.Stderr = &a.stderr
+	if err := a.start(h); err != nil {
+		return nil, fmt.Errorf("start agent at %s: %w", name, err)
+	}
+	return a, nil
+}
+
+// agentEnv keeps Go's runtime from interrupting load threads with signals to preempt them.
+const agentEnv = "GODEBUG=asyncpreemptoff=1"
+
+func (a *agent) start(h *Host) error {
+	childIn, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	out, childOut, err := os.Pipe()
+	if err != nil {
+		_ = errors.Join(childIn.Close(), in.Close())
+		return err
+	}
+	a.in, a.out, a.cmd.Stdin, a.cmd.Stdout = in, out, childIn, childOut
+	err = a.lab.start(h, a.cmd, func() { a.lab.agents[a] = struct{}{} })
+	_ = errors.Join(childIn.Close(), childOut.Close()) // ours only to hand over
+	if err != nil {
+		_ = errors.Join(in.Close(), out.Close())
+		return err
+	}
+	go func() {
+		defer close(a.ended)
+		// How it ended is told by its last words and by the end of its output.
+		_ = a.cmd.Wait()
+	}()
+	return nil
+}
+
+// start starts cmd in h, in the host's cgroup and beside the measured CPU. started runs, under the lab's lock, when that
+// has worked; (optional).
+func (l *Lab) start(h *Host, cmd *exec.Cmd, started func()) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	if h.group != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, h.group.FD()
+	}
+	// The child may leave a grandchild with its pipes; that must not hold us.
+	cmd.WaitDelay = time.Second
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	if err := l.starter.StartOn(h.NS, cmd, h.aside); err != nil {
+		return err
+	}
+	if started != nil {
+		started()
+	}
+	return nil
+}
+
+// Read reads what the agent says. When it has ended on its own with something on its stderr, that is the error.
+func (a *agent) Read(b []byte) (int, error) {
+	n, err := a.out.Read(b)
+	if !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case <-a.ended:
+	case <-late.C:
+	}
+	if last := a.LastWords(); last != "" {
+		return n, fmt.Errorf("agent at %s ended: %s", a.name, last)
+	}
+	return n, io.EOF
+}
+
+// Write says something to the agent.
+func (a *agent) Write(b []byte) (int, error) { return a.in.Write(b) }
+
+// LastWords returns what the agent wrote to its stderr at last, up to 4 KiB.
+func (a *agent) LastWords() string { return strings.TrimSpace(a.stderr.String()) }
+
+// Close kills the agent and waits until it has gone.
+func (a *agent) Close() error {
+	a.lab.mu.Lock()
+	delete(a.lab.agents, a)
+	a.lab.mu.Unlock()
+	a.end()
+	return nil
+}
+
+func (a *agent) end() {
+	a.once.Do(func() {
+		_ = a.cmd.Process.Kill() // it may have gone already
+		<-a.ended
+		_ = errors.Join(a.in.Close(), a.out.Close())
+	})
+}
+
+// tail keeps the last 4 KiB of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+const tailSize = 4 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - tailSize; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.buf)
+}
+
+// Stdio is where a command in the lab reads and writes; nil is nothing. An *os.File is handed to the command itself, so
+// a terminal stays one.
+type Stdio struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Attach runs a command in h, in its namespace and cgroup, until it ends or ctx is done. The file system is the host's.
+// An error that wraps *exec.ExitError has the command's exit code.
+func (l *Lab) Attach(ctx context.Context, h *Host, stdio Stdio, argv ...string) error {
+	if len(argv) == 0 {
+		return errors.New("no command")
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.In, stdio.Out, stdio.Err
+	err := l.start(h, cmd, nil)
+	if errors.Is(err, exec.ErrNotFound) {
+		return advice.With(fmt.Errorf("run %s in %s: %w", argv[0], h.Name, err), "install it, or give its whole path")
+	}
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("run %s in %s: %w", argv[0], h.Name, err)
+	}
+	return nil
+}
+
+// Run is Attach for programs: it returns what the command writes, and an error has the end of what it complained.
+func (l *Lab) Run(ctx context.Context, h *Host, stdin io.Reader, argv ...string) (stdout []byte, err error) {
+	var out strings.Builder
+	var complaint tail
+	err = l.Attach(ctx, h, Stdio{In: stdin, Out: &out, Err: &complaint}, argv...)
+	if words := strings.TrimSpace(complaint.String()); err != nil && words != "" {
+		err = fmt.Errorf("%w: %s", err, words)
+	}
+	return []byte(out.String()), err
+}

@@ -1,0 +1,244 @@
+package dataplane
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
+	ebpf "github.com/cnibench/cnibench/internal/kernel/bpf/calico"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+)
+
+// calicoBPF is Calico with its eBPF dataplane over VXLAN:
+//
+//	pod eth0 ── cali1a2b3c4d5e6 [from-workload] ─ vxlan.calico ─ UDP 4789 ─ eth0 ── switch ── ... [vxlan.calico] ─ redirect_peer ── pod
+//
+// Pods are attached as with iptables. The first packet of a flow is judged at both pods' devices; once both sides are
+// known to agree, packets go straight into the destination pod. TCP to a Service is translated when a process calls
+// connect(); a pod's UDP at its device, the node's own by way of a pair of devices, bpfin.cali and bpfout.cali.
+//
+// A node port leads to another node unchanged in VXLAN of a VNI of its own. The reply comes back the same way, or with DSR
+// goes straight to the client.
+type calicoBPF struct {
+	nothing
+	dsr bool
+}
+
+// The pair by which a node's own datagrams reach a Service.
+const (
+	serviceIn  = "bpfin.cali"
+	serviceOut = "bpfout.cali"
+)
+
+// serviceMAC is the address of bpfout.cali.
+func serviceMAC(n Node) net.HardwareAddr { return MACOf(0x66, 0x01, n.Addr.Addr()) }
+
+// serviceGateway is where the routes into the pair lead: an address that nobody has.
+func serviceGateway(n Node) netip.Addr {
+	if n.IPv6() {
+		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1})
+	}
+	return linkLocal
+}
+
+// calicoFlows is the capacity of a node's table of flows, which takes 11 MB; Calico's is 512,000.
+const calicoFlows = 65536
+
+// Arrange is that of Calico over VXLAN.
+func (calicoBPF) Arrange(n *Node, number, pods int) {
+	iptables, _ := Lookup("calico-vxlan")
+	iptables.Arrange(n, number, pods)
+}
+
+func (calicoBPF) Prepare(n Node, at *link.Handle) error {
+	t := n.Tunnel
+	steps := []func() error{
+		func() error { return forwarding(n, at) },
+		func() error {
+			return at.AddExternalVXLAN(link.ExternalVXLAN{Name: t.Device, MAC: t.MAC, MTU: t.MTU, Port: t.Port})
+		},
+		func() error { return at.AddAddress(t.Device, single(t.Addr)) },
+		func() error {
+			return at.AddVeth(link.Veth{Name: serviceIn, Peer: serviceOut, PeerMAC: serviceMAC(n), MTU: t.MTU, NoARP: true})
+		},
+		func() error {
+			return at.AddRoute(link.Route{To: single(serviceGateway(n)), Dev: serviceIn, LinkScope: true})
+		},
+		func() error { return at.AddNeighbour(serviceIn, serviceGateway(n), serviceMAC(n)) },
+		func() error {
+			if n.IPv6() {
+				return nil // IPv6 has no such checks of where a packet comes from
+			}
+			list := []sysctl.Setting{{Name: "net/ipv4/conf/" + NIC + "/rp_filter", Value: "2"}}
+			for _, device := range []string{NIC, t.Device, serviceIn, serviceOut} {
+				list = append(list, sysctl.Setting{Name: "net/ipv4/conf/" + device + "/accept_local", Value: "1"})
+			}
+			return sysctl.Set(at.NS(), list)
+		},
+	}
+	for _, b := range n.Blocks {
+		steps = append(steps, func() error {
+			return at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: link.ProtocolCalico})
+		})
+	}
+	return run(steps...)
+}
+
+func (calicoBPF) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
+	return run(
+		func() error { return attachCali(at, p, in) },
+		func() error {
+			if p.Addr.Addr().Is6() {
+				return nil
+			}
+			conf := "net/ipv4/conf/" + p.HostDevice
+			return sysctl.Set(at.NS(), []sysctl.Setting{
+				{Name: conf + "/rp_filter", Value: "0"}, {Name: conf + "/accept_local", Value: "1"},
+			})
+		},
+	)
+}
+
+// JoinNodes needs no forwarding entry: the programs say which node a packet goes to.
+func (calicoBPF) JoinNodes(from Node, at *link.Handle, to Node) error {
+	dev := from.Tunnel.Device
+	steps := []func() error{func() error { return at.AddNeighbour(dev, to.Tunnel.Addr, to.Tunnel.MAC) }}
+	for _, b := range to.Blocks {
+		steps = append(steps, func() error {
+			return at.AddRoute(link.Route{
+				To: b, Via: to.Tunnel.Addr, Dev: dev, OnLink: true, Protocol: link.ProtocolCalico, MTU: from.Tunnel.MTU,
+			})
+		})
+	}
+	return run(steps...)
+}
+
+func (calicoBPF) Rules(n Node, _ []Node) policy.Node {
+	return policy.Node{CalicoBPF: &policy.CalicoBPFConfig{Endpoints: felix(n, nil).Endpoints, VXLAN: true}}
+}
+
+// Program loads what Felix does, tells it of pods, nodes and blocks, and serves the Services.
+func (c calicoBPF) Program(p Programming) (Programs, error) {
+	group, err := p.sockets()
+	if err != nil {
+		return Programs{}, err
+	}
+	plane, err := ebpf.Load(ebpf.Options{
+		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Wire: NIC, Tunnel: p.Node.Tunnel.Device, ServiceDevice: serviceOut,
+		DSR: c.dsr, Flows: calicoFlows,
+	})
+	if err != nil {
+		return Programs{}, err
+	}
+	err = run(
+		func() error { return announceCalico(plane, p) },
+		func() error { return policeCalico(plane, p) },
+		func() error { return serveCalico(plane, p) },
+		func() error { return routeServices(p) },
+		func() error { return plane.AttachCgroup(group) },
+	)
+	if err != nil {
+		return Programs{}, errors.Join(err, plane.Close())
+	}
+	return Programs{
+		Closer: plane, Drops: func() ([]Dropped, error) { return calicoDrops(plane) },
+		Serve: func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
+	}, nil
+}
+
+func announceCalico(plane *ebpf.Node, p Programming) error {
+	n := p.Node
+	for _, pod := range n.Pods {
+		err := plane.AddWorkload(ebpf.Workload{IP: pod.Addr.Addr(), Device: pod.HostDevice, NATOutgoing: true})
+		if err != nil {
+			return err
+		}
+	}
+	list := []ebpf.Route{{Prefix: n.Cluster, Kind: ebpf.Pool}, {Prefix: single(n.Tunnel.Addr), Kind: ebpf.LocalHost}}
+	for _, o := range p.Others {
+		list = append(list, ebpf.Route{Prefix: single(o.Addr.Addr()), Kind: ebpf.RemoteHost})
+		for _, b := range o.Blocks {
+			list = append(list, ebpf.Route{Prefix: b, Kind: ebpf.Tunneled, NextHop: o.Addr.Addr()})
+		}
+	}
+	for _, r := range list {
+		if err := plane.SetRoute(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// policeCalico gives every pod the policies that select it, one after the other in its programs, and makes the sets of
+// all policies.
+func policeCalico(plane *ebpf.Node, p Programming) error {
+	for i := range p.Policies + p.PoliciesUnselected {
+		if err := plane.SetIPSet(uint64(i+1), []netip.Prefix{single(p.stranger(i))}, nil); err != nil {
+			return err
+		}
+	}
+	if p.Policies == 0 {
+		return nil
+	}
+	var rules []ebpf.Rule
+	for i := range p.Policies - 1 {
+		rules = append(rules, ebpf.Rule{Allow: true, Proto: ebpf.TCP, Set: uint64(i + 1)})
+	}
+	rules = append(rules, ebpf.Rule{Proto: ebpf.TCP, Port: policy.DeniedPort}, ebpf.Rule{Allow: true})
+	for _, pod := range p.Node.Pods {
+		if err := plane.SetPolicy(pod.HostDevice, ebpf.Policy{Ingress: rules, Egress: rules}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func serveCalico(plane *ebpf.Node, p Programming) error {
+	for _, s := range p.Services {
+		vip, outside := p.frontends(s)
+		entry := ebpf.Service{Proto: ebpf.TCP, LocalOnly: s.ExternalTrafficPolicyLocal, Affinity: affinity(s)}
+		if s.Protocol == "udp" {
+			entry.Proto = ebpf.UDP
+		}
+		entry.Local, entry.Remote = backends(s)
+		for _, entry.Frontend = range append([]netip.AddrPort{vip}, outside...) {
+			if err := plane.SetService(entry); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// routeServices leads the node's own datagrams for Services into the pair of devices: connect() translates TCP alone.
+func routeServices(p Programming) error {
+	at, err := link.Open(p.NS)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	for _, s := range p.Services {
+		if s.Protocol != "udp" {
+			continue
+		}
+		r := link.Route{To: single(s.VIP), Via: serviceGateway(p.Node), Dev: serviceIn, Source: p.Node.Addr.Addr()}
+		if err := at.AddRoute(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func calicoDrops(plane *ebpf.Node) ([]Dropped, error) {
+	counters, err := plane.Counters()
+	var drops []Dropped
+	for _, c := range counters {
+		if c.Drop && c.Packets > 0 {
+			drops = append(drops, Dropped{Reason: c.Outcome, Packets: c.Packets, Full: c.Full})
+		}
+	}
+	return drops, err
+}

@@ -1,0 +1,142 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/ipip"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+)
+
+// calicoIPIP is Calico with its iptables dataplane over IP in IP:
+//
+//	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ tunl0 ─ IP protocol 4 ─ eth0 ── switch ── ...
+//
+// tunl0 is the kernel's, and the other node's address is the next hop of its route. Where the kernel has no such device,
+// tunl0 is one end of a veth pair with a program that encapsulates what leaves by it, and another at eth0 that undoes it:
+// the wire sees the same packets, but the outer ones do not pass the node's own rules.
+type calicoIPIP struct{ nothing }
+
+const (
+	// ipipOverhead is the outer IPv4 header.
+	ipipOverhead = 20
+	tunl0        = "tunl0"
+	// tunl0Peer is the far end of the pair that stands in for tunl0.
+	tunl0Peer = "tunl0-peer"
+	// ipipStandIn is what a report says of it.
+	ipipStandIn = "IPIP by BPF instead of ipip.ko: outer packets pass neither the node's rules nor its conntrack"
+)
+
+func (calicoIPIP) Arrange(n *Node, number, pods int) {
+	n.PodCIDR = subnet(n.Cluster, number)
+	n.Tunnel = Tunnel{Device: tunl0, Addr: nth(n.PodCIDR, 0), MTU: n.MTU - ipipOverhead}
+	for used := 0; used <= pods; used += blockSize {
+		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
+	}
+	arrangeCali(n, pods, 1, n.Tunnel.MTU)
+}
+
+func (calicoIPIP) Prepare(n Node, at *link.Handle) error {
+	steps := []func() error{
+		func() error { return forwarding(n, at) },
+		func() error { return prepareTunl0(n, at) },
+		func() error { return at.AddAddress(tunl0, single(n.Tunnel.Addr)) },
+	}
+	for _, b := range n.Blocks {
+		steps = append(steps, func() error {
+			return at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: link.ProtocolBird})
+		})
+	}
+	return run(steps...)
+}
+
+// prepareTunl0 makes the kernel's device, or the pair that stands in for it.
+func prepareTunl0(n Node, at *link.Handle) error {
+	err := at.AddIPIP(link.IPIP{Name: tunl0, MTU: n.Tunnel.MTU, Local: n.Addr.Addr()})
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return run(
+		func() error {
+			return at.AddVeth(link.Veth{Name: tunl0, Peer: tunl0Peer, MTU: n.Tunnel.MTU, NoARP: true})
+		},
+		func() error {
+			return sysctl.Set(at.NS(), []sysctl.Setting{{Name: "net/ipv4/conf/" + tunl0 + "/rp_filter", Value: "0"}})
+		},
+	)
+}
+
+func (calicoIPIP) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
+	return attachCali(at, p, in)
+}
+
+func (calicoIPIP) JoinNodes(_ Node, at *link.Handle, to Node) error {
+	for _, b := range to.Blocks {
+		r := link.Route{To: b, Via: to.Addr.Addr(), Dev: tunl0, OnLink: true, Protocol: link.ProtocolBird}
+		if err := at.AddRoute(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (calicoIPIP) Rules(n Node, others []Node) policy.Node {
+	rules := felix(n, others)
+	rules.IPIP, rules.Pools, rules.NATOutgoing = true, []netip.Prefix{n.Cluster}, true
+	return policy.Node{Calico: rules}
+}
+
+// Program loads the stand-in where tunl0 is not the kernel's.
+func (calicoIPIP) Program(p Programming) (Programs, error) {
+	standIn, err := tunl0StandsIn(p)
+	if err != nil || !standIn {
+		return Programs{}, err
+	}
+	tunnel, err := ipip.Load(ipip.Options{NS: p.NS, NodeIP: p.Node.Addr.Addr(), Wire: NIC, Tunnel: tunl0})
+	if err != nil {
+		return Programs{}, err
+	}
+	for _, o := range p.Others {
+		for _, b := range o.Blocks {
+			if err := tunnel.SetPeer(b, o.Addr.Addr()); err != nil {
+				return Programs{}, errors.Join(err, tunnel.Close())
+			}
+		}
+	}
+	return Programs{Closer: tunnel, Drops: func() ([]Dropped, error) { return ipipDrops(tunnel) }, StandIn: ipipStandIn}, nil
+}
+
+func tunl0StandsIn(p Programming) (bool, error) {
+	at, err := link.Open(p.NS)
+	if err != nil {
+		return false, err
+	}
+	defer at.Close()
+	devices, err := at.Devices()
+	if err != nil {
+		return false, err
+	}
+	for _, d := range devices {
+		if d.Name == tunl0 {
+			return d.Kind == "veth", nil
+		}
+	}
+	return false, fmt.Errorf("%s is not there", tunl0)
+}
+
+func ipipDrops(t *ipip.Tunnel) ([]Dropped, error) {
+	c, err := t.Counters()
+	var drops []Dropped
+	for _, d := range []struct {
+		what string
+		n    uint64
+	}{{"malformed", c.Malformed}, {"behind no node", c.NoPeer}, {"could not be rewritten", c.Failed}} {
+		if d.n > 0 {
+			drops = append(drops, Dropped{Reason: d.what, Packets: d.n})
+		}
+	}
+	return drops, err
+}

@@ -1,0 +1,181 @@
+package dataplane
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+)
+
+// calico is Calico with its iptables or its nftables dataplane, over VXLAN or without encapsulation:
+//
+//	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ vxlan.calico ─ UDP 4789 ─ eth0 ── switch ── ...
+//	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ eth0 ── switch ── ...
+//
+// A pod has a /32 and one way out, 169.254.1.1, which nobody has: the node answers ARP for it on the pod's link
+// because it has a default route elsewhere. In IPv6 it has a /128, and the way out is the link-local address of the node's
+// end. The outer VXLAN packets are not tracked. Pods of one node reach each other
+// through the node's stack.
+type calico struct {
+	nothing
+	// vxlan is with encapsulation; nft has the chains, and kube-proxy's with them, in nftables.
+	vxlan, nft bool
+}
+
+// blockSize is how many addresses are in the blocks in which Calico gives them to nodes: a /26, or in IPv6 a /122.
+const blockSize = 1 << blockLeft
+
+const blockLeft = 6
+
+// block is the one that begins with the given address of p.
+func block(p netip.Prefix, first int) netip.Prefix {
+	a := nth(p, first)
+	return netip.PrefixFrom(a, a.BitLen()-blockLeft)
+}
+
+var (
+	// linkLocal is the gateway of every Calico pod of IPv4, which nobody has.
+	linkLocal = netip.AddrFrom4([4]byte{169, 254, 1, 1})
+	// linkLocal6 is that of IPv6: what the node's end of the pod's link calls itself, by caliMAC.
+	linkLocal6 = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
+	// caliMAC is that of the node's end of every pod's link.
+	caliMAC = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
+)
+
+func (c calico) Arrange(n *Node, number, pods int) {
+	n.PodCIDR = subnet(n.Cluster, number)
+	mtu := n.MTU
+	if c.vxlan {
+		mtu -= vxlanOverhead(n)
+		device := "vxlan.calico"
+		if n.IPv6() {
+			device = "vxlan-v6.calico"
+		}
+		n.Tunnel = Tunnel{
+			Device: device, Addr: nth(n.PodCIDR, 0), MAC: tunnelMAC(n), VNI: 4096, Port: 4789, MTU: mtu,
+		}
+	}
+	// The first address of the first block is the tunnel's, so pods begin with the second.
+	for used := 0; used <= pods; used += blockSize {
+		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
+	}
+	arrangeCali(n, pods, 1, mtu)
+}
+
+// arrangeCali gives out single addresses of n.PodCIDR from the given one on.
+func arrangeCali(n *Node, pods, first, mtu int) {
+	for i := range pods {
+		addr := nth(n.PodCIDR, first+i)
+		n.Pods = append(n.Pods, Pod{
+			Name: podName(n, i), Addr: single(addr), MAC: podMAC(addr),
+			HostDevice: vethName("cali", podName(n, i), 11), MTU: mtu,
+		})
+	}
+}
+
+func (c calico) Prepare(n Node, at *link.Handle) error {
+	protocol := link.ProtocolBird
+	if c.vxlan {
+		protocol = link.ProtocolCalico
+	}
+	steps := []func() error{func() error { return forwarding(n, at) }}
+	if c.vxlan {
+		steps = append(steps, func() error { return prepareTunnel(n, at) })
+	}
+	for _, b := range n.Blocks {
+		steps = append(steps, func() error {
+			return at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: protocol})
+		})
+	}
+	return run(steps...)
+}
+
+func (calico) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
+	return attachCali(at, p, in)
+}
+
+// attachCali makes the link of a Calico pod.
+func attachCali(at *link.Handle, p Pod, in *link.Handle) error {
+	return run(
+		func() error {
+			return at.AddVeth(link.Veth{Name: p.HostDevice, MAC: caliMAC, Peer: NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
+		},
+		func() error {
+			return sysctl.Set(at.NS(), caliSettings(p))
+		},
+		func() error {
+			return at.AddRoute(link.Route{To: single(p.Addr.Addr()), Dev: p.HostDevice, LinkScope: true})
+		},
+		func() error { return in.AddAddress(NIC, p.Addr) },
+		func() error {
+			if p.Addr.Addr().Is6() {
+				return in.AddRoute(link.Route{To: everywhere(linkLocal6), Via: linkLocal6, Dev: NIC})
+			}
+			return run(
+				func() error { return in.AddRoute(link.Route{To: single(linkLocal), Dev: NIC, LinkScope: true}) },
+				func() error { return in.AddRoute(link.Route{To: everywhere(linkLocal), Via: linkLocal, Dev: NIC}) },
+			)
+		},
+	)
+}
+
+// caliSettings are those of the node's end of a Calico pod's link.
+func caliSettings(p Pod) []sysctl.Setting {
+	if p.Addr.Addr().Is6() {
+		conf := "net/ipv6/conf/" + p.HostDevice
+		return []sysctl.Setting{
+			{Name: conf + "/accept_ra", Value: "0"},
+			{Name: conf + "/proxy_ndp", Value: "1"},
+			{Name: conf + "/forwarding", Value: "1"},
+		}
+	}
+	conf, neigh := "net/ipv4/conf/"+p.HostDevice, "net/ipv4/neigh/"+p.HostDevice
+	return []sysctl.Setting{
+		{Name: conf + "/route_localnet", Value: "1"},
+		{Name: neigh + "/proxy_delay", Value: "0"},
+		{Name: conf + "/proxy_arp", Value: "1"},
+		{Name: conf + "/forwarding", Value: "1"},
+	}
+}
+
+func (c calico) JoinNodes(from Node, at *link.Handle, to Node) error {
+	steps := []func() error{}
+	if c.vxlan {
+		steps = append(steps, func() error { return joinTunnel(from, at, to) })
+	}
+	for _, b := range to.Blocks {
+		r := link.Route{To: b, Via: to.Addr.Addr(), Dev: NIC, Protocol: link.ProtocolBird}
+		if c.vxlan {
+			r = link.Route{
+				To: b, Via: to.Tunnel.Addr, Dev: from.Tunnel.Device, OnLink: true,
+				Protocol: link.ProtocolCalico, MTU: from.Tunnel.MTU,
+			}
+		}
+		steps = append(steps, func() error { return at.AddRoute(r) })
+	}
+	return run(steps...)
+}
+
+func (c calico) Rules(n Node, others []Node) policy.Node {
+	rules := felix(n, others)
+	rules.VXLAN, rules.NFTables = c.vxlan, c.nft
+	rules.Pools, rules.NATOutgoing = []netip.Prefix{n.Cluster}, true
+	return policy.Node{Calico: rules}
+}
+
+// felix says what Calico's agent knows of a node whose pods it polices.
+func felix(n Node, others []Node) *policy.CalicoConfig {
+	c := &policy.CalicoConfig{IPv6: n.IPv6(), NodeAddrs: []netip.Addr{n.Addr.Addr()}}
+	if n.Tunnel.Device != "" {
+		c.NodeAddrs = append(c.NodeAddrs, n.Tunnel.Addr)
+	}
+	for _, p := range n.Pods {
+		c.Endpoints = append(c.Endpoints, policy.Endpoint{Device: p.HostDevice, Addr: p.Addr.Addr()})
+	}
+	for _, o := range others {
+		c.Peers = append(c.Peers, o.Addr.Addr())
+	}
+	return c
+}

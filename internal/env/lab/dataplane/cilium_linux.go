@@ -1,0 +1,315 @@
+package dataplane
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/cilium"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+)
+
+// ciliumPlane is Cilium in place of kube-proxy, routing natively or over VXLAN. BPF programs at both ends of the node
+// pass a packet from one to the other:
+//
+//	pod eth0 ── lxc1a2b3c4d5e6f [from_container] ─ redirect_neigh ─ eth0 ── switch ── eth0 [from_netdev] ─ redirect_peer ── pod
+//	pod eth0 ── lxc1a2b3c4d5e6f [from_container] ─ cilium_vxlan ─ UDP 8472 ─ eth0 ── switch ── ... [from_overlay] ─ redirect_peer ── pod
+//
+// With legacy host routing the node's stack is between them, as in any router: from_container ─ FORWARD ─ eth0, and at
+// the other end eth0 ─ FORWARD ─ cilium_host [from_host] ─ lxc ── pod. Pods of one node are handed from one device to the
+// other in either mode.
+//
+// With netkit devices from_container runs while the pod still sends, and pods have no MAC addresses. From there a packet
+// for a pod of the same node is sent to that pod's device, since redirect_peer works for what came in by a device:
+//
+//	pod eth0 [from_container] ─ redirect ─ lxc1a2b3c4d5e6f ── pod
+//
+// A Service is translated when a process calls connect(), so its address is on no device. A node port is translated by
+// from_netdev. The node's own way to its pods is cilium_host, whose address is the pods' gateway too; the program of the
+// pod's device answers ARP for it.
+type ciliumPlane struct {
+	nothing
+	// overlay is over VXLAN; legacy goes through the node's stack; dsr answers node ports directly, with Maglev; netkit has
+	// such pairs for the pods.
+	overlay, legacy, dsr, netkit bool
+}
+
+// Names of Cilium's own devices.
+const (
+	ciliumHost = "cilium_host"
+	ciliumNet  = "cilium_net"
+)
+
+// firstIdentity is that of the cluster's first address. Cilium numbers the identities of a cluster from 256 to 65,535.
+const firstIdentity = 256
+
+// Identity is who the pod with this address is to Cilium: the number that its policy goes by, and that its packets bear
+// as VNI. Here every pod is somebody of its own.
+func Identity(pod netip.Addr) int {
+	if pod.Is6() {
+		b := pod.As16()
+		return firstIdentity + int(b[7])<<8 + int(b[15])
+	}
+	b := pod.As4()
+	return firstIdentity + int(b[2])<<8 + int(b[3])
+}
+
+func (c ciliumPlane) Arrange(n *Node, number, pods int) {
+	n.PodCIDR = subnet(n.Cluster, number)
+	mtu := n.MTU
+	if c.overlay {
+		mtu -= vxlanOverhead(n)
+		n.Tunnel = Tunnel{Device: "cilium_vxlan", Addr: n.gateway(), MAC: tunnelMAC(n), Port: 8472, MTU: mtu}
+	}
+	for i := range pods {
+		addr := nth(n.PodCIDR, firstPod+i)
+		pod := Pod{Name: podName(n, i), Addr: single(addr), HostDevice: vethName("lxc", podName(n, i), 12), MTU: mtu}
+		if !c.netkit {
+			pod.MAC = podMAC(addr)
+		}
+		n.Pods = append(n.Pods, pod)
+	}
+}
+
+func (c ciliumPlane) Prepare(n Node, at *link.Handle) error {
+	gw := n.gateway()
+	steps := []func() error{
+		func() error { return forwarding(n, at) },
+		func() error {
+			return at.AddVeth(link.Veth{Name: ciliumHost, Peer: ciliumNet, MTU: n.MTU, NoARP: true})
+		},
+		func() error {
+			return sysctl.Set(at.NS(), ciliumSettings(n))
+		},
+		func() error { return at.AddAddress(ciliumHost, single(gw)) },
+		func() error {
+			if n.IPv6() {
+				return nil // Linux makes this route of an IPv6 address itself
+			}
+			return at.AddRoute(link.Route{To: single(gw), Dev: ciliumHost, LinkScope: true})
+		},
+		func() error { return at.AddRoute(toCiliumHost(n, n.PodCIDR)) },
+	}
+	if c.overlay {
+		steps = append(steps, func() error {
+			// Unlike elsewhere the device has the MTU of the wire; routes have the one that leaves room.
+			return at.AddExternalVXLAN(link.ExternalVXLAN{Name: n.Tunnel.Device, MAC: n.Tunnel.MAC, MTU: n.MTU, Port: n.Tunnel.Port})
+		})
+	}
+	return run(steps...)
+}
+
+// toCiliumHost leads into the pair of devices. In IPv4 its own address is the next hop, which IPv6 refuses.
+func toCiliumHost(n Node, to netip.Prefix) link.Route {
+	r := link.Route{To: to, Dev: ciliumHost, Source: n.gateway()}
+	if !n.IPv6() {
+		r.Via = n.gateway()
+	}
+	return r
+}
+
+// ciliumSettings are those of the pair of devices.
+func ciliumSettings(n Node) []sysctl.Setting {
+	if n.IPv6() {
+		return []sysctl.Setting{
+			{Name: "net/ipv6/conf/" + ciliumHost + "/forwarding", Value: "1"}, {Name: "net/ipv6/conf/" + ciliumNet + "/forwarding", Value: "1"},
+		}
+	}
+	list := []sysctl.Setting{{Name: "net/ipv4/fib_multipath_use_neigh", Value: "1", IfPresent: true}}
+	for _, device := range []string{ciliumHost, ciliumNet} {
+		conf := "net/ipv4/conf/" + device
+		list = append(list,
+			sysctl.Setting{Name: conf + "/forwarding", Value: "1"}, sysctl.Setting{Name: conf + "/rp_filter", Value: "0"},
+			sysctl.Setting{Name: conf + "/accept_local", Value: "1"}, sysctl.Setting{Name: conf + "/send_redirects", Value: "0"})
+	}
+	return list
+}
+
+func (c ciliumPlane) AttachPod(n Node, at *link.Handle, p Pod, in *link.Handle) error {
+	gw := n.gateway()
+	way := link.Route{To: everywhere(gw), Via: gw, Dev: NIC}
+	if c.overlay {
+		way.MTU = p.MTU
+	}
+	return run(
+		func() error {
+			if c.netkit {
+				return at.AddNetkit(link.Netkit{Name: p.HostDevice, Peer: NIC, PeerIn: in, MTU: n.MTU})
+			}
+			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: NIC, PeerMAC: p.MAC, PeerIn: in, MTU: n.MTU})
+		},
+		func() error {
+			return sysctl.Set(at.NS(), []sysctl.Setting{{Name: "net/ipv4/conf/" + p.HostDevice + "/rp_filter", Value: "0"}})
+		},
+		func() error { return in.AddAddress(NIC, p.Addr) },
+		func() error { return in.AddRoute(link.Route{To: single(gw), Dev: NIC, LinkScope: true}) },
+		func() error { return in.AddRoute(way) },
+	)
+}
+
+func (c ciliumPlane) JoinNodes(from Node, at *link.Handle, to Node) error {
+	if c.overlay {
+		r := toCiliumHost(from, to.PodCIDR)
+		r.MTU = from.Tunnel.MTU
+		return at.AddRoute(r)
+	}
+	return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: NIC})
+}
+
+func (c ciliumPlane) Rules(Node, []Node) policy.Node {
+	return policy.Node{Cilium: &policy.CiliumConfig{VXLAN: c.overlay}}
+}
+
+// ciliumSizes are a lab's: a table that is allocated whole costs memory on each node of each profile. Flows take 10 MB
+// here, 80 MB by Cilium's default. Source translation has room for every port that a client draws from, with two backends on
+// the other node and both directions of each: when the kernel drops an entry of a flow that lives, its packets go nowhere.
+var ciliumSizes = cilium.Sizes{FlowsTCP: 65536, FlowsAny: 16384, SNAT: 131072, Stats: 1024}
+
+func (c ciliumPlane) options(p Programming) cilium.Options {
+	o := cilium.Options{
+		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Gateway: p.Node.gateway(), Wire: NIC, Overlay: p.Node.Tunnel.Device,
+		HostDevice: ciliumHost, NetDevice: ciliumNet, Legacy: c.legacy, Masquerade: p.Node.Cluster,
+		NodePort: cilium.NodePortSNAT, Sizes: ciliumSizes,
+	}
+	if c.dsr {
+		o.NodePort, o.Maglev = cilium.NodePortDSR, true
+	}
+	return o
+}
+
+// Program loads what Cilium's agent does, tells it of the other nodes and serves the Services.
+func (c ciliumPlane) Program(p Programming) (Programs, error) {
+	group, err := p.sockets()
+	if err != nil {
+		return Programs{}, err
+	}
+	plane, err := cilium.Load(c.options(p))
+	if err != nil {
+		return Programs{}, err
+	}
+	err = run(
+		func() error { return c.addEndpoints(plane, p.Node) },
+		func() error { return police(plane, p) },
+		func() error { return c.announce(plane, p.Others) },
+		func() error { return serveCilium(plane, p) },
+		func() error { return plane.AttachCgroup(group) },
+	)
+	if err != nil {
+		return Programs{}, errors.Join(err, plane.Close())
+	}
+	return Programs{
+		Closer: plane, Drops: func() ([]Dropped, error) { return ciliumDrops(plane) },
+		Serve: func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
+	}, nil
+}
+
+// noMAC is what a device without a MAC address has in its place.
+var noMAC = make(net.HardwareAddr, 6)
+
+// addEndpoints adds the pods side by side: most of the time is the verifier's.
+func (c ciliumPlane) addEndpoints(plane *cilium.Node, n Node) error {
+	errs := make([]error, len(n.Pods))
+	var all sync.WaitGroup
+	for i, pod := range n.Pods {
+		all.Go(func() {
+			e := cilium.Endpoint{
+				ID: uint16(i + 1), Identity: cilium.Identity(Identity(pod.Addr.Addr())), IP: pod.Addr.Addr(),
+				Device: pod.HostDevice, MAC: pod.MAC,
+			}
+			if c.netkit {
+				e.Netkit, e.MAC = true, noMAC
+			}
+			errs[i] = plane.AddEndpoint(e)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// localIdentities is where Cilium begins to number who is known by address alone.
+const localIdentities = 1 << 24
+
+// police gives every pod the policies that select it. One that selects nobody leaves no trace in the programs' tables.
+func police(plane *cilium.Node, p Programming) error {
+	if p.Policies == 0 {
+		return nil
+	}
+	var rules []cilium.Rule
+	for _, egress := range []bool{false, true} {
+		for i := range p.Policies - 1 {
+			rules = append(rules, cilium.Rule{Identity: cilium.Identity(localIdentities + i + 1), Egress: egress, Proto: cilium.TCP})
+		}
+		rules = append(rules,
+			cilium.Rule{Egress: egress, Proto: cilium.TCP, Port: policy.DeniedPort, Deny: true},
+			cilium.Rule{Egress: egress})
+	}
+	for i := range p.Node.Pods {
+		if err := plane.SetPolicy(uint16(i+1), rules); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announce tells who lives at the other nodes: themselves, the addresses of their cilium_host, their pods.
+func (c ciliumPlane) announce(plane *cilium.Node, others []Node) error {
+	for _, o := range others {
+		var tunnel netip.Addr
+		if c.overlay {
+			tunnel = o.Addr.Addr()
+		}
+		if err := plane.SetIPCache(single(o.Addr.Addr()), cilium.RemoteNode, netip.Addr{}); err != nil {
+			return err
+		}
+		if err := plane.SetIPCache(single(o.gateway()), cilium.RemoteNode, tunnel); err != nil {
+			return err
+		}
+		for _, pod := range o.Pods {
+			if err := plane.SetIPCache(pod.Addr, cilium.Identity(Identity(pod.Addr.Addr())), tunnel); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func serveCilium(plane *cilium.Node, p Programming) error {
+	for _, s := range p.Services {
+		vip, outside := p.frontends(s)
+		local, remote := backends(s)
+		front := cilium.Service{Frontend: vip, Proto: ciliumProtocol(s), Backends: slices.Concat(local, remote), Affinity: affinity(s)}
+		if err := plane.SetService(front); err != nil {
+			return err
+		}
+		front.NodePort, front.Local, front.LocalBackends = true, s.ExternalTrafficPolicyLocal, local
+		for _, front.Frontend = range outside {
+			if err := plane.SetService(front); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func ciliumProtocol(s service.Service) cilium.Proto {
+	if s.Protocol == "udp" {
+		return cilium.UDP
+	}
+	return cilium.TCP
+}
+
+func ciliumDrops(plane *cilium.Node) ([]Dropped, error) {
+	counters, err := plane.Counters()
+	var drops []Dropped
+	for _, c := range counters {
+		if c.Drop && c.Packets > 0 {
+			drops = append(drops, Dropped{Reason: c.Direction + ": " + c.Outcome, Packets: c.Packets, Full: c.Full})
+		}
+	}
+	return drops, err
+}

@@ -1,0 +1,65 @@
+package lab
+
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Drops returns the drop counters of all devices that packets of a path can meet: those of its two ends, of the nodes
+// and of the switch.
+func (l *Lab) Drops(profile string, p plan.Path) ([]sample.Drop, error) {
+	inst := l.Instance(profile)
+	if inst == nil || inst.Err != nil {
+		return nil, fmt.Errorf("profile %q does not stand in the lab", profile)
+	}
+	ends, err := inst.Spec.Ends(p)
+	if err != nil {
+		return nil, err
+	}
+	var all []sample.Drop
+	for _, h := range inst.crossed(ends) {
+		drops, err := h.drops()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, drops...)
+	}
+	return all, nil
+}
+
+// crossed returns the hosts between two ends, the ends among them, each namespace once.
+func (i *Instance) crossed(e Ends) []*Host {
+	hosts := []*Host{i.Host(e.Client)}
+	for _, n := range i.Nodes {
+		hosts = append(hosts, &n.Host)
+	}
+	hosts = append(hosts, i.Switch, i.Host(e.Server))
+	var distinct []*Host
+	seen := map[any]bool{}
+	for _, h := range hosts {
+		if h != nil && !seen[h.NS] {
+			seen[h.NS] = true
+			distinct = append(distinct, h)
+		}
+	}
+	return distinct
+}
+
+func (h *Host) drops() ([]sample.Drop, error) {
+	at, err := link.Open(h.NS)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s drops: %w", h.Name, err)
+	}
+	defer at.Close()
+	drops, err := at.Drops()
+	if err != nil {
+		return nil, fmt.Errorf("read what %s drops: %w", h.Name, err)
+	}
+	for i := range drops {
+		drops[i].Host = h.Name
+	}
+	return drops, nil
+}

@@ -1,0 +1,101 @@
+package lab
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Facts that only a lab has, besides those of package facts.
+const (
+	FactNodes    = "lab.nodes"     // nodes of each profile
+	FactPods     = "lab.pods"      // pods of each node
+	FactFamily   = "lab.family"    // version of IP that nodes, pods and Services have
+	FactServices = "lab.services"  // Services besides the measured ones, which stand in the middle of them
+	FactLineRate = "lab.line_rate" // of each node's NIC in bit/s, or "unshaped"
+	FactDelay    = "lab.delay"     // that a wire adds to what a node sends, for tests
+	FactLoss     = "lab.loss"      // share of the frames that a node sends and its wire loses, for tests
+	FactCgroup   = "lab.cgroup"    // "v2", or why processes of a node are in no group
+	FactSteering = "lab.rps"       // is receive work steered to the node's CPUs
+	FactIPSet    = "ipset"
+	// FactPolicies is how many NetworkPolicies select every pod, and how many none.
+	FactPolicies = "lab.policies"
+	// FactTrafficPolicy is the externalTrafficPolicy of the measured Services.
+	FactTrafficPolicy = "lab.traffic_policy"
+	FactProxy         = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
+	// FactSendBuffer is the least, default and largest send buffer of a TCP socket in bytes.
+	FactSendBuffer = "lab.tcp_wmem"
+	// FactDefaultCongestion is what a socket gets in the lab that does not choose.
+	FactDefaultCongestion = "tcp.congestion.default"
+)
+
+// Facts returns the conditions that the lab was raised under.
+func (l *Lab) Facts() facts.Facts {
+	c := l.options.Lab
+	f := facts.Facts{
+		facts.Placement: l.place.String(),
+		facts.NIC:       c.NIC,
+		facts.MTU:       strconv.Itoa(c.MTU),
+		FactFamily:      strconv.Itoa(c.Family),
+		FactNodes:       strconv.Itoa(c.Nodes),
+		FactPods:        strconv.Itoa(c.PodsPerNode),
+		FactServices:    strconv.Itoa(c.Services),
+		FactLineRate:    "unshaped",
+		FactCgroup:      "v2",
+		FactSteering:    "off",
+		FactProxy:       c.ServiceProxy,
+		FactSendBuffer:  sendBuffer,
+
+		FactPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),
+		FactTrafficPolicy: c.TrafficPolicy,
+	}
+	if c.LineRate > 0 {
+		f[FactLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)
+	}
+	if c.Delay > 0 {
+		f[FactDelay] = c.Delay.String()
+	}
+	if c.Loss > 0 {
+		f[FactLoss] = plan.FormatLoss(c.Loss)
+	}
+	if l.groups.failed != nil {
+		f[FactCgroup] = "none: " + l.groups.failed.Error()
+	}
+	if l.place.mode == "split" {
+		f[FactSteering] = "to the node's CPUs"
+		l.mu.Lock()
+		if l.unsteered != nil {
+			f[FactSteering] = "off: " + l.unsteered.Error()
+		}
+		l.mu.Unlock()
+	}
+	if tool, err := l.tools.iptables(); err == nil {
+		f[facts.Iptables] = tool.Name()
+	}
+	if tool, err := l.tools.ipset(); err == nil {
+		f[FactIPSet] = tool.Version
+	}
+	for _, i := range l.instances {
+		if i.Err != nil {
+			continue
+		}
+		if cc, err := sysctl.Get(i.Nodes[0].NS, "net/ipv4/tcp_congestion_control"); err == nil {
+			f[FactDefaultCongestion] = cc
+			break
+		}
+	}
+	return f
+}
+
+// notSteered remembers that receive work stays where it arrives.
+func (l *Lab) notSteered(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unsteered == nil {
+		l.unsteered = err
+		l.log.Debug("receive work is not steered", "error", err)
+	}
+}

@@ -1,0 +1,427 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// held is what a program that holds a lab says about it.
+type held struct {
+	Namespaces []uint64
+	Agents     []int
+	Janitor    int
+	Tree       string
+}
+
+// hold raises a lab with two agents and a command in it, says what it has, and waits to be killed.
+func hold() int {
+	ctx := context.Background()
+	l, err := Up(ctx, []string{"raw", "calico-vxlan"}, Options{Program: program})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var h held
+	for _, i := range l.Instances() {
+		if i.Err != nil {
+			fmt.Fprintln(os.Stderr, i.Err)
+			return 1
+		}
+		for _, host := range i.Hosts() {
+			inode, _ := host.NS.Inode()
+			h.Namespaces = append(h.Namespaces, inode)
+		}
+	}
+	i := l.Instance("calico-vxlan")
+	for _, host := range []*Host{&i.Nodes[0].Pods[0].Host, &i.Nodes[1].Host} {
+		stream, err := l.startAgent(ctx, host.Name, host)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		h.Agents = append(h.Agents, stream.(*agent).cmd.Process.Pid)
+	}
+	if l.groups.janitor != nil {
+		h.Janitor, h.Tree = l.groups.janitor.cmd.Process.Pid, l.groups.tree.Path()
+	}
+	b, _ := json.Marshal(h)
+	fmt.Println(string(b))
+	select {}
+}
+
+// holder starts a program that holds a lab; said is what it says once the lab stands.
+func holder(t *testing.T) (cmd *exec.Cmd, said *bufio.Reader) {
+	t.Helper()
+	needRights(t)
+	cmd = exec.Command("/proc/self/exe", "hold")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewReader(out)
+}
+
+func TestKilledProgramLeavesNothing(t *testing.T) {
+	devices := interfaces(t)
+	cmd, said := holder(t)
+	line, err := said.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h held
+	if err := json.Unmarshal(line, &h); err != nil {
+		t.Fatal(err)
+	}
+	if h.Tree == "" {
+		t.Log("no cgroup v2 here: that part is not tested")
+	} else if _, err := os.Stat(h.Tree); err != nil {
+		t.Errorf("while it stands: %v", err)
+	}
+	if holders := namespaceHolders(t, h.Namespaces); len(holders) == 0 {
+		t.Fatal("nobody is seen to hold the namespaces: this test cannot fail")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	gone(t, "namespaces", func() string { return strings.Join(namespaceHolders(t, h.Namespaces), ", ") })
+	gone(t, "processes", func() string { return running(append(h.Agents, h.Janitor)) })
+	gone(t, "cgroups", func() string { return existing(h.Tree) })
+	if after := interfaces(t); !slices.Equal(after, devices) {
+		t.Errorf("devices of the host: %v before, %v after", devices, after)
+	}
+}
+
+// TestKilledWhileItIsRaised kills at moments spread over the time that raising takes.
+func TestKilledWhileItIsRaised(t *testing.T) {
+	for range 12 {
+		cmd, _ := holder(t)
+		time.Sleep(rand.N(400 * time.Millisecond))
+		pid := cmd.Process.Pid
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		gone(t, "cgroups", func() string {
+			var mine []string
+			for _, tree := range trees(t) {
+				if strings.HasPrefix(filepath.Base(tree), fmt.Sprintf("%s-%d-", treePrefix, pid)) {
+					mine = append(mine, tree)
+				}
+			}
+			return strings.Join(mine, ", ")
+		})
+	}
+}
+
+// gone waits until left returns nothing.
+func gone(t *testing.T, what string, left func() string) {
+	t.Helper()
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		rest := left()
+		if rest == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("%s are left: %s", what, rest)
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// namespaceHolders lists who is in one of the namespaces or holds it open.
+func namespaceHolders(t *testing.T, inodes []uint64) []string {
+	t.Helper()
+	links := map[string]bool{}
+	for _, i := range inodes {
+		links[fmt.Sprintf("net:[%d]", i)] = true
+	}
+	var holders []string
+	for _, pattern := range []string{"/proc/[0-9]*/ns/net", "/proc/[0-9]*/fd/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if to, err := os.Readlink(f); err == nil && links[to] {
+				holders = append(holders, f)
+			}
+		}
+	}
+	return holders
+}
+
+func running(pids []int) string {
+	var left []string
+	for _, pid := range pids {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		// A zombie has ended; whoever inherited it will wait for it.
+		if pid != 0 && err == nil && !strings.Contains(string(b), ") Z ") {
+			left = append(left, strconv.Itoa(pid))
+		}
+	}
+	return strings.Join(left, ", ")
+}
+
+func existing(path string) string {
+	if _, err := os.Stat(path); path == "" || err != nil {
+		return ""
+	}
+	return path
+}
+
+func interfaces(t *testing.T) []string {
+	t.Helper()
+	list, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, i := range list {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+func TestClosedLabLeavesNothing(t *testing.T) {
+	needRights(t)
+	l, err := Up(t.Context(), []string{"raw", "flannel-vxlan"}, Options{Program: program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inodes []uint64
+	for _, i := range standing(t, l) {
+		for _, h := range i.Hosts() {
+			n, err := h.NS.Inode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			inodes = append(inodes, n)
+		}
+	}
+	host := &l.Instance("raw").Nodes[0].Host
+	a, err := l.startAgent(t.Context(), "raw/node-1", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := a.(*agent).cmd.Process.Pid
+	tree := ""
+	if l.groups.tree != nil {
+		tree = l.groups.tree.Path()
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := running([]int{pid}); left != "" {
+		t.Errorf("agent %s runs on", left)
+	}
+	if left := existing(tree); left != "" {
+		t.Errorf("%s is left", left)
+	}
+	if left := namespaceHolders(t, inodes); len(left) > 0 {
+		t.Errorf("namespaces are held by %v", left)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Errorf("closing twice: %v", err)
+	}
+	if _, err := l.startAgent(t.Context(), "raw/node-1", host); err == nil {
+		t.Error("an agent starts in a closed lab")
+	}
+	if err := a.Close(); err != nil {
+		t.Errorf("closing an agent of a closed lab: %v", err)
+	}
+}
+
+func TestTwoLabsAtOnceDoNotMeet(t *testing.T) {
+	cmd, said := holder(t)
+	defer func() { _ = cmd.Wait() }()
+	defer func() { _ = cmd.Process.Kill() }()
+	line, err := said.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h held
+	if err := json.Unmarshal(line, &h); err != nil {
+		t.Fatal(err)
+	}
+	// This lab sweeps at its start, and must not take the other one for dead.
+	l := up(t, plan.Lab{}, "raw", "calico-vxlan")
+	for _, i := range standing(t, l) {
+		e, err := i.Spec.Ends(plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := connect(i, e); err != nil {
+			t.Errorf("%s: %v", i.Name, err)
+		}
+	}
+	if h.Tree != "" && existing(h.Tree) == "" {
+		t.Error("the other lab's cgroups were swept")
+	}
+	if left := running(h.Agents); len(strings.Split(left, ", ")) != len(h.Agents) {
+		t.Errorf("of the other lab's agents %v there are left: %q", h.Agents, left)
+	}
+}
+
+func TestAgents(t *testing.T) {
+	l := up(t, plan.Lab{CPU: "one"}, "calico-vxlan")
+	i := standing(t, l)[0]
+	client, server, err := l.Endpoints(i.Name, plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client.Name != "calico-vxlan/node-1/pod-1" || server.Name != "calico-vxlan/node-2/pod-1" || server.Address != addressing4.remote.String() {
+		t.Errorf("endpoints %+v, %+v", client, server)
+	}
+	stream, err := client.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if got, err := say(stream, "hello"); err != nil || got != "hello\n" {
+		t.Errorf("the agent answers %q, %v", got, err)
+	}
+	a := stream.(*agent)
+	pid := a.cmd.Process.Pid
+	if ns, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid)); ns != namespaceLink(t, i.Host("node-1/pod-1")) {
+		t.Errorf("the agent is in %s", ns)
+	}
+	if group := i.Nodes[0].Cgroup; group != nil {
+		if pids, err := group.Processes(); err != nil || !slices.Contains(pids, pid) {
+			t.Errorf("the agent %d is not in its node's cgroup: %v, %v", pid, pids, err)
+		}
+	}
+	beside(t, a, i)
+	if _, err := say(stream, "die"); err == nil || !strings.Contains(err.Error(), "told to die") {
+		t.Errorf("a dying agent's last words: %v", err)
+	}
+	if last := a.LastWords(); last != "told to die" {
+		t.Errorf("last words %q", last)
+	}
+	blocked(t, server)
+}
+
+// beside checks that an agent begins beside the measured CPU, where there is another, and may move onto it.
+func beside(t *testing.T, a *agent, i *Instance) {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "Cpus_allowed_list:\t")
+	allowed, _, _ := strings.Cut(rest, "\n")
+	mine, err := affinity.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := strconv.Itoa(i.Nodes[0].CPUs[0])
+	if len(mine) == 1 {
+		if allowed != measured {
+			t.Errorf("the agent begins on CPUs %s, there is only %s", allowed, measured)
+		}
+		return
+	}
+	if slices.Contains(strings.Split(allowed, ","), measured) {
+		t.Errorf("the agent begins on CPUs %s, among them the measured one, %s", allowed, measured)
+	}
+}
+
+// blocked checks that Close wakes a Read under way.
+func blocked(t *testing.T, e control.Endpoint) {
+	t.Helper()
+	stream, err := e.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error, 1)
+	go func() {
+		_, err := stream.Read(make([]byte, 1))
+		read <- err
+	}()
+	if err := stream.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-read:
+		if err == nil {
+			t.Error("a Read of a closed agent returned something")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Close does not wake Read")
+	}
+}
+
+func say(s io.ReadWriter, line string) (string, error) {
+	if _, err := io.WriteString(s, line+"\n"); err != nil {
+		return "", err
+	}
+	return bufio.NewReader(s).ReadString('\n')
+}
+
+func namespaceLink(t *testing.T, h *Host) string {
+	t.Helper()
+	n, err := h.NS.Inode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("net:[%d]", n)
+}
+
+func TestRunInsideAHost(t *testing.T) {
+	l := up(t, plan.Lab{}, "raw")
+	i := standing(t, l)[0]
+	out, err := l.Run(t.Context(), i.Host("node-2"), strings.NewReader("in\n"), "sh", "-c", "cat; readlink /proc/self/ns/net")
+	if want := "in\n" + namespaceLink(t, i.Host("node-2")) + "\n"; err != nil || string(out) != want {
+		t.Errorf("Run: %q, %v, want %q", out, err, want)
+	}
+	_, err = l.Run(t.Context(), i.External, nil, "sh", "-c", "echo no luck >&2; exit 3")
+	if exit := (*exec.ExitError)(nil); err == nil || !strings.Contains(err.Error(), "no luck") || !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("a failing command: %v", err)
+	}
+	if _, err := l.Run(t.Context(), i.External, nil, "no-such-program"); err == nil || !strings.Contains(err.Error(), "no-such-program") {
+		t.Errorf("a missing command: %v", err)
+	}
+	if _, err := l.Run(t.Context(), i.External, nil); err == nil {
+		t.Error("no command at all runs")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := l.Run(ctx, i.External, nil, "sleep", "60"); err == nil {
+		t.Error("a command outlives its context")
+	}
+}
+
+func TestJanitorRefusesWhatIsNotOurs(t *testing.T) {
+	for _, path := range []string{"/", "/sys/fs/cgroup", "/tmp/cnibench", ""} {
+		if err := Janitor(path, strings.NewReader("")); err == nil {
+			t.Errorf("the janitor goes to work on %q", path)
+		}
+	}
+	if err := Janitor(filepath.Join(t.TempDir(), "cnibench-1-x"), strings.NewReader("")); err != nil {
+		t.Errorf("a tree that is gone: %v", err)
+	}
+}

@@ -1,0 +1,255 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/ipt"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Options are what Up needs to know besides the profiles.
+type Options struct {
+	// Lab has the conditions; zero fields have their defaults.
+	Lab plan.Lab
+	// Backends are the numbers of backends, each more than one and none twice, that there are Services with; (optional).
+	Backends []int
+	// Rolled are those of Services whose backends Roll takes out and puts back; (optional).
+	Rolled []int
+	// NoBalancer leaves the Services without the addresses of a load balancer, and the nodes without the rules for them;
+	// (optional).
+	NoBalancer bool
+	// TestServices adds Services that are not measured by and that a self-test has more to ask about.
+	TestServices bool
+	// Log gets the time of each step at debug level; (optional).
+	Log *slog.Logger
+	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word, with
+	// the words JanitorVerb and a path, must call Janitor, and with the word SocketsVerb ServeSockets. Without a program no
+	// agents can be started, and no sockets made in a node's cgroup.
+	Program []string
+	// Env is the agents' environment besides what the lab sets; (optional).
+	Env []string
+}
+
+// Lab is a number of instances that stand at the same time.
+type Lab struct {
+	options   Options
+	log       *slog.Logger
+	place     placement
+	starter   *netns.Starter
+	instances []*Instance
+	groups    groups
+	tools     tools
+
+	mu     sync.Mutex
+	closed bool
+	agents map[*agent]struct{}
+	// unsteered is why receive work could not be steered, nil if it was or need not be.
+	unsteered error
+}
+
+// groups are the cgroups of a lab.
+type groups struct {
+	// tree is nil without cgroup v2; then failed says why.
+	tree   *cgroup.Group
+	failed error
+	// janitor is nil when nobody could be hired.
+	janitor *watch
+}
+
+// tools find the programs that nodes are programmed with, once, when the first profile asks.
+type tools struct {
+	iptables func() (*ipt.Tool, error)
+	ipset    func() (*ipt.IPSet, error)
+}
+
+// ErrClosed is returned when a process is to be started in a lab that was closed.
+var ErrClosed = errors.New("the lab is closed")
+
+// Up raises an instance of every profile, those with plan.TwinSuffix too, and returns when all stand. One that cannot be
+// raised has Instance.Err set and does not disturb the others. Up itself fails when nothing can be raised on this
+// machine, or when ctx is done; then nothing is left. The caller closes the lab.
+func Up(ctx context.Context, profiles []string, o Options) (*Lab, error) {
+	l, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	l.instances = make([]*Instance, len(profiles))
+	// Most of the work is the kernel's and under one lock, so more builders than this only wait for each other.
+	slots := make(chan struct{}, 2*runtime.NumCPU())
+	var all sync.WaitGroup
+	for i, name := range profiles {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			l.instances[i] = l.raise(ctx, name)
+		})
+	}
+	all.Wait()
+	l.log.Debug("lab is up", "profiles", len(profiles), "took", time.Since(began))
+	if err := ctx.Err(); err != nil {
+		// ctx is of no use for taking down any more.
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("raise lab: %w", context.Cause(ctx)), l.Close(down))
+	}
+	return l, nil
+}
+
+// closeTimeout bounds taking a lab down that was not wanted any more while it was raised.
+const closeTimeout = 5 * time.Second
+
+// open makes a lab without instances.
+func open(ctx context.Context, o Options) (*Lab, error) {
+	l := &Lab{options: o, log: o.Log, agents: map[*agent]struct{}{}}
+	if l.log == nil {
+		l.log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	conditions, err := complete(o.Lab)
+	if err == nil {
+		conditions, err = withRoomFor(conditions, o.backends())
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.options.Lab = conditions
+	if err := mayRaise(); err != nil {
+		return nil, err
+	}
+	cpus, err := affinity.Get()
+	if err != nil {
+		return nil, err
+	}
+	l.place = place(conditions.CPU, cpus, conditions.Nodes)
+	l.tools.iptables = sync.OnceValues(func() (*ipt.Tool, error) {
+		family := ipt.IPv4
+		if conditions.Family == IPv6 {
+			family = ipt.IPv6
+		}
+		return ipt.FindFamily(context.WithoutCancel(ctx), ipt.Flavor(conditions.Iptables), family)
+	})
+	l.tools.ipset = sync.OnceValues(func() (*ipt.IPSet, error) { return ipt.FindIPSet(context.WithoutCancel(ctx)) })
+	l.starter = netns.NewStarter()
+	if l.groups.failed = l.claim(ctx); l.groups.failed != nil {
+		l.log.Debug("no cgroups", "reason", l.groups.failed)
+	}
+	return l, nil
+}
+
+// mayRaise finds out early whether namespaces can be made at all.
+func mayRaise() error {
+	ns, err := netns.New()
+	if errors.Is(err, os.ErrPermission) {
+		return advice.With(err, "run as root, or without root in a user namespace: unshare -Urnm cnibench ...")
+	}
+	if err != nil {
+		return err
+	}
+	return ns.Close()
+}
+
+// raise returns the instance of a profile, standing or with its error.
+func (l *Lab) raise(ctx context.Context, name string) *Instance {
+	spec, err := NewSpec(name, l.options.Lab, l.options.backends()...)
+	if err != nil {
+		return &Instance{Name: name, Err: err}
+	}
+	if l.options.NoBalancer {
+		spec = spec.withoutBalancer()
+	}
+	if l.options.TestServices && len(spec.Services) > 0 {
+		spec.Services = append(spec.Services, spec.testServices()...)
+	}
+	inst, err := l.build(ctx, spec)
+	if err != nil {
+		l.log.Debug("not raised", "profile", name, "error", err)
+		return &Instance{Name: name, Profile: spec.Profile, Spec: spec, Err: err}
+	}
+	return inst
+}
+
+// Instances returns all instances in the order in which they were asked for, those that could not be raised too.
+func (l *Lab) Instances() []*Instance { return l.instances }
+
+// Instance returns the instance called name, nil if there is none.
+func (l *Lab) Instance(name string) *Instance {
+	for _, i := range l.instances {
+		if i.Name == name {
+			return i
+		}
+	}
+	return nil
+}
+
+// Endpoints returns the two ends of a path under a profile. The error is a *wire.NotServedError when the profile has no
+// such path, and says why when the profile does not stand.
+func (l *Lab) Endpoints(profile string, p plan.Path) (client, server control.Endpoint, err error) {
+	inst := l.Instance(profile)
+	if inst == nil {
+		return client, server, fmt.Errorf("profile %q is not in the lab", profile)
+	}
+	if inst.Err != nil {
+		return client, server, inst.Err
+	}
+	ends, err := inst.Spec.Ends(p)
+	if err != nil {
+		return client, server, err
+	}
+	client, server = l.endpoint(inst, ends.Client), l.endpoint(inst, ends.Server)
+	client.Address = inst.Host(ends.Client).Addr.String()
+	server.Address, server.Port, server.ListenPort = ends.Address.String(), ends.Port, ends.ListenPort
+	server.ListenAddress = inst.Host(ends.Server).Addr.String()
+	return client, server, nil
+}
+
+func (l *Lab) endpoint(inst *Instance, name string) control.Endpoint {
+	h := inst.Host(name)
+	return control.Endpoint{
+		Name: inst.Name + "/" + name, CPUs: h.CPUs,
+		Start: func(ctx context.Context) (io.ReadWriteCloser, error) {
+			return l.startAgent(ctx, inst.Name+"/"+name, h)
+		},
+	}
+}
+
+// Close ends every process that was started in the lab, removes its cgroups and drops its namespaces; the kernel takes
+// devices and rules away soon after. Closing twice is as good as once.
+func (l *Lab) Close(ctx context.Context) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	agents := l.agents
+	l.agents = nil
+	l.mu.Unlock()
+	for a := range agents {
+		a.end()
+	}
+	// What else was started in here dies with the thread that started it.
+	l.starter.Close()
+	err := l.release(ctx)
+	// Side by side, because the kernel waits for every CPU before it lets go of a program.
+	var all sync.WaitGroup
+	for _, i := range l.instances {
+		if i != nil {
+			all.Go(i.close)
+		}
+	}
+	all.Wait()
+	return err
+}

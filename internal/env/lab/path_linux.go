@@ -1,0 +1,117 @@
+package lab
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Ends are the two ends of a path in one instance. The client is always on the first node or outside.
+type Ends struct {
+	// Client and Server are names of hosts.
+	Client, Server string
+	// Address and Port are what the client dials, ListenPort what the server binds to.
+	Address          netip.Addr
+	Port, ListenPort int
+}
+
+// Ends returns the ends of a path. The error is a *wire.NotServedError if the profile has no such path.
+func (s Spec) Ends(p plan.Path) (Ends, error) {
+	reason := s.unbalanced(p)
+	entered := s.entered(p)
+	if reason == "" {
+		reason = s.dataplane.NotServed(entered)
+		if reason != "" && entered != p && s.announcer() != 0 {
+			reason = "externalTrafficPolicy Local: the node with the endpoint is called, and " + reason
+		}
+	}
+	if reason == "" {
+		reason = s.notByPolicy(entered)
+	}
+	if reason != "" {
+		return Ends{}, s.notServed(p, reason)
+	}
+	return s.ends(p), nil
+}
+
+// notByPolicy says why the Services' externalTrafficPolicy keeps a path from working, and "" when it does not.
+func (s Spec) notByPolicy(p plan.Path) string {
+	if s.Lab.TrafficPolicy != trafficPolicyLocal || p.To != plan.NodePort {
+		return ""
+	}
+	if p.Locality == plan.Remote {
+		return "externalTrafficPolicy Local: the node that is called has no endpoint of the Service, and passes nothing on to another"
+	}
+	if _, switched := s.dataplane.(dataplane.Switched); switched {
+		return "externalTrafficPolicy Local: the client's address is kept, so the pod answers it past the node, which alone could put the Service's address back"
+	}
+	return ""
+}
+
+// ends is Ends for a path that may not be served.
+func (s Spec) ends(p plan.Path) Ends {
+	e := Ends{Port: Port, ListenPort: Port}
+	switch p.From {
+	case plan.Host:
+		e.Client = s.Nodes[0].Name
+	case plan.Pod:
+		e.Client = s.Nodes[0].Pods[0].Name
+	case plan.External:
+		e.Client = s.External.Name
+	}
+	switch p.To {
+	case plan.Host:
+		n := s.Nodes[Far(p)]
+		e.Server, e.Address = n.Name, n.Addr.Addr()
+	case plan.Pod:
+		pod := s.Nodes[Far(p)].Pods[1-Far(p)]
+		e.Server, e.Address = pod.Name, pod.Addr.Addr()
+	case plan.External:
+		e.Server, e.Address = s.External.Name, s.External.Addr.Addr()
+	case plan.Service, plan.NodePort, plan.LoadBalancer, plan.Self:
+		s.behindService(&e, p)
+	}
+	return e
+}
+
+// Far is the index of the node that a path ends at.
+func Far(p plan.Path) int {
+	if p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer {
+		return 1
+	}
+	return 0
+}
+
+// ServiceOf returns the name of the Service that a path leads to; the path must lead to one.
+func ServiceOf(p plan.Path) string {
+	switch {
+	case p.To == plan.Self:
+		return SelfService
+	case Far(p) == 1:
+		return RemoteService
+	}
+	return LocalService
+}
+
+func (s Spec) behindService(e *Ends, p plan.Path) {
+	name := ServiceOf(p)
+	for _, svc := range s.Services {
+		if svc.Name != name {
+			continue
+		}
+		b := svc.Backends[0]
+		e.Server, e.Address, e.Port, e.ListenPort = s.Nodes[b.Node].Pods[b.Pod].Name, svc.VIP, svc.Port, svc.TargetPort
+		if p.To == plan.NodePort {
+			e.Address, e.Port = s.Nodes[0].Addr.Addr(), svc.NodePort
+		}
+		if p.To == plan.LoadBalancer {
+			e.Address = svc.Balanced
+		}
+	}
+}
+
+func (s Spec) notServed(p plan.Path, reason string) error {
+	return &control.NotServedError{Profile: s.Name, Path: p.String(), Reason: reason}
+}

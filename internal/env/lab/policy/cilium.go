@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+)
+
+// CiliumConfig is what is left of iptables when Cilium serves Services and masquerades by BPF.
+type CiliumConfig struct {
+	// VXLAN is true when Cilium encapsulates: then outer packets are untracked.
+	VXLAN bool
+}
+
+// What Cilium writes into the mark of a packet, and the mask of it.
+const (
+	ciliumMask    = "/0xf00"
+	ciliumToProxy = "0x200" + ciliumMask
+	// What the proxy sends back to a client, and on to a server.
+	ciliumProxyReply    = "0xa00/0xfffffeff"
+	ciliumProxyUpstream = "0x800/0xe00"
+
+	ciliumOverlay   = "0x400" + ciliumMask
+	ciliumFromHost  = "0xc00" + ciliumMask
+	ciliumDecrypted = "0xd00" + ciliumMask
+	ciliumEncrypt   = "0xe00" + ciliumMask
+)
+
+// ciliumVXLANPort is the UDP port of Cilium's VXLAN.
+const ciliumVXLANPort = "8472"
+
+// ciliumChains are Cilium's own, each called at the top of a built-in chain.
+var ciliumChains = []struct{ table, chain, from string }{
+	{ruleset.Raw, "CILIUM_PRE_raw", "PREROUTING"},
+	{ruleset.Raw, "CILIUM_OUTPUT_raw", "OUTPUT"},
+	{ruleset.Mangle, "CILIUM_PRE_mangle", "PREROUTING"},
+	{ruleset.Mangle, "CILIUM_POST_mangle", "POSTROUTING"},
+	{ruleset.NAT, "CILIUM_PRE_nat", "PREROUTING"},
+	{ruleset.NAT, "CILIUM_OUTPUT_nat", "OUTPUT"},
+	{ruleset.NAT, "CILIUM_POST_nat", "POSTROUTING"},
+	{ruleset.Filter, "CILIUM_INPUT", "INPUT"},
+	{ruleset.Filter, "CILIUM_FORWARD", "FORWARD"},
+	{ruleset.Filter, "CILIUM_OUTPUT", "OUTPUT"},
+}
+
+// proxyRules keep what goes to the L7 proxy, and what it sends on, out of conntrack. They stand on every node, whether a
+// policy needs the proxy or not.
+func proxyRules(node *ruleset.Ruleset) {
+	untracked := func(text string) string {
+		return ` -m comment --comment "cilium: NOTRACK for ` + text + `" -j CT --notrack`
+	}
+	raw := node.Table(ruleset.Raw)
+	raw.Chain("CILIUM_PRE_raw").Append("-m mark --mark " + ciliumToProxy + untracked("proxy traffic"))
+	for _, of := range []struct{ mark, text string }{
+		{ciliumProxyReply, "proxy return traffic"}, {ciliumProxyUpstream, "L7 proxy upstream traffic"},
+	} {
+		for _, device := range []string{"lxc+", "cilium_host"} {
+			raw.Chain("CILIUM_OUTPUT_raw").Append("-o " + device + " -m mark --mark " + of.mark + untracked(of.text))
+		}
+	}
+	for _, of := range []struct{ mark, text string }{
+		{ciliumProxyReply, "proxy return traffic"}, {ciliumProxyUpstream, "l7 proxy upstream traffic"},
+	} {
+		node.Table(ruleset.Filter).Chain("CILIUM_OUTPUT").Append("-m mark --mark " + of.mark + ` -m comment --comment "cilium: ACCEPT for ` + of.text + `" -j ACCEPT`)
+	}
+}
+
+// AddCilium puts Cilium's rules into node. The chains of table nat are empty when BPF masquerades, and called all the
+// same.
+func AddCilium(node *ruleset.Ruleset, c CiliumConfig) {
+	for _, h := range ciliumChains {
+		t := node.Table(h.table)
+		t.Chain(h.chain)
+		t.Chain(h.from).Insert(`-m comment --comment "cilium-feeder: ` + h.chain + `" -j ` + h.chain)
+	}
+	note := func(text string) string { return ` -m comment --comment "cilium: ` + text + `" -j ` }
+	if c.VXLAN {
+		for _, chain := range []string{"CILIUM_PRE_raw", "CILIUM_OUTPUT_raw"} {
+			node.Table(ruleset.Raw).Chain(chain).Append("-p udp -m udp --dport " + ciliumVXLANPort + note("NOTRACK for tunnel traffic") + "NOTRACK")
+		}
+	}
+	proxyRules(node)
+	filter := node.Table(ruleset.Filter)
+	filter.Chain("CILIUM_INPUT").Append("-m mark --mark " + ciliumToProxy + note("ACCEPT for proxy traffic") + "ACCEPT")
+	filter.Chain("CILIUM_FORWARD").Append(
+		"-o cilium_host"+note("any->cluster on cilium_host forward accept")+"ACCEPT",
+		"-i cilium_host"+note("cluster->any on cilium_host forward accept")+"ACCEPT",
+		"-i lxc+"+note("cluster->any on lxc+ forward accept")+"ACCEPT",
+		"-i cilium_net"+note("cluster->any on cilium_net forward accept")+"ACCEPT",
+	)
+	mark := ""
+	for _, known := range []string{ciliumEncrypt, ciliumDecrypted, ciliumOverlay} {
+		mark += "-m mark ! --mark " + known + " "
+	}
+	filter.Chain("CILIUM_OUTPUT").Append(mark[:len(mark)-1] + note("host->any mark as from host") + "MARK --set-xmark " + ciliumFromHost)
+}

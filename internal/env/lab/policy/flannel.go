@@ -1,0 +1,68 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
+)
+
+// FlannelConfig is what flannel's rules depend on.
+type FlannelConfig struct {
+	// ClusterCIDR holds the pods of all nodes, PodCIDR those of this one.
+	ClusterCIDR, PodCIDR netip.Prefix
+	// NoForwardRules leaves the rules in filter FORWARD out, as RKE2's canal does.
+	NoForwardRules bool
+}
+
+// Names of flannel's chains.
+const (
+	ChainFlannelPostrouting = "FLANNEL-POSTRTG"
+	ChainFlannelForward     = "FLANNEL-FWD"
+)
+
+// Validate returns what is wrong with c.
+func (c FlannelConfig) Validate() error {
+	if !c.ClusterCIDR.IsValid() || !c.PodCIDR.IsValid() || c.ClusterCIDR.Addr().Is6() != c.PodCIDR.Addr().Is6() {
+		return fmt.Errorf("flannel: cluster CIDR %v and pod CIDR %v must be prefixes of one version of IP", c.ClusterCIDR, c.PodCIDR)
+	}
+	if !c.ClusterCIDR.Overlaps(c.PodCIDR) || c.PodCIDR.Bits() < c.ClusterCIDR.Bits() {
+		return fmt.Errorf("flannel: pod CIDR %v does not lie in cluster CIDR %v", c.PodCIDR, c.ClusterCIDR)
+	}
+	return nil
+}
+
+// Flannel returns flannel's rules alone, as one iptables-restore input.
+func Flannel(c FlannelConfig) string {
+	node := ruleset.New()
+	AddFlannel(node, c)
+	return node.String()
+}
+
+// AddFlannel puts flannel's rules into node, at the end of the built-in chains. c must have passed Validate.
+func AddFlannel(node *ruleset.Ruleset, c FlannelConfig) {
+	masq, forward := ` -m comment --comment "flanneld masq" -j `, ` -m comment --comment "flanneld forward" -j `
+	cluster, pods := c.ClusterCIDR.Masked().String(), c.PodCIDR.Masked().String()
+	multicast := "224.0.0.0/4"
+	if c.ClusterCIDR.Addr().Is6() {
+		multicast = "ff00::/8"
+	}
+	nat := node.Table(ruleset.NAT)
+	nat.Chain("POSTROUTING").Append(masq[1:] + ChainFlannelPostrouting)
+	nat.Chain(ChainFlannelPostrouting).Append(
+		// What kube-proxy wants masqueraded is its business.
+		"-m mark --mark "+service.MasqueradeMark+"/"+service.MasqueradeMark+masq+"RETURN",
+		"-s "+pods+" -d "+cluster+masq+"RETURN",
+		"-s "+cluster+" -d "+pods+masq+"RETURN",
+		"! -s "+cluster+" -d "+pods+masq+"RETURN",
+		"-s "+cluster+" ! -d "+multicast+masq+"MASQUERADE --random-fully",
+		"! -s "+cluster+" -d "+cluster+masq+"MASQUERADE --random-fully",
+	)
+	if c.NoForwardRules {
+		return
+	}
+	filter := node.Table(ruleset.Filter)
+	filter.Chain("FORWARD").Append(forward[1:] + ChainFlannelForward)
+	filter.Chain(ChainFlannelForward).Append("-s "+cluster+forward+"ACCEPT", "-d "+cluster+forward+"ACCEPT")
+}

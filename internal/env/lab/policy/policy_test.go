@@ -1,0 +1,364 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/tool/golden"
+)
+
+var cluster = netip.MustParsePrefix("10.42.0.0/16")
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// pods are three: two on node 0, one on node 1.
+var pods = [][]Endpoint{
+	{{Device: "cali0a1b2c3d4e5", Addr: addr("10.42.0.2")}, {Device: "cali0a9f8e7d6c5", Addr: addr("10.42.0.3")}},
+	{{Device: "cali5f4e3d2c1b0", Addr: addr("10.42.1.2")}},
+}
+
+func services(node int) *service.Config {
+	web := service.Service{Namespace: "default", Name: "web", PortName: "http", Protocol: "tcp", VIP: addr("10.43.0.10"), Port: 80, NodePort: 30080}
+	for n, local := range pods {
+		for _, p := range local {
+			web.Endpoints = append(web.Endpoints, service.Endpoint{Addr: netip.AddrPortFrom(p.Addr, 8080), Local: n == node})
+		}
+	}
+	kept := web
+	kept.Name, kept.VIP, kept.NodePort, kept.ExternalTrafficPolicyLocal = "kept", addr("10.43.0.11"), 30081, true
+	return &service.Config{ClusterCIDR: cluster, Services: []service.Service{web, kept}}
+}
+
+func nodeAddr(node int) netip.Addr { return netip.AddrFrom4([4]byte{192, 168, 0, byte(10 + node)}) }
+
+func calico(node int) *CalicoConfig {
+	return &CalicoConfig{Endpoints: pods[node], NodeAddrs: []netip.Addr{nodeAddr(node)}, Peers: []netip.Addr{nodeAddr(1 - node)}}
+}
+
+// profiles are the nodes of the lab's profiles.
+var profiles = map[string]func(node int) Node{
+	"host": func(node int) Node { return Node{Services: services(node)} },
+	"flannel-vxlan": func(node int) Node {
+		return Node{Services: services(node), Flannel: flannel(node)}
+	},
+	"canal": func(node int) Node {
+		return Node{Services: services(node), Flannel: flannel(node), Calico: calico(node)}
+	},
+	"calico-vxlan": func(node int) Node {
+		c := calico(node)
+		c.VXLAN, c.NATOutgoing, c.Pools = true, true, []netip.Prefix{cluster}
+		return Node{Services: services(node), Calico: c}
+	},
+	"calico-underlay": func(node int) Node {
+		c := calico(node)
+		c.NATOutgoing, c.Pools = true, []netip.Prefix{cluster}
+		return Node{Services: services(node), Calico: c}
+	},
+	"calico-ipip": func(node int) Node {
+		c := calico(node)
+		c.IPIP, c.NATOutgoing, c.Pools = true, true, []netip.Prefix{cluster}
+		return Node{Services: services(node), Calico: c}
+	},
+	"calico-ebpf": func(node int) Node {
+		return Node{Kubelet: true, CalicoBPF: &CalicoBPFConfig{Endpoints: pods[node], VXLAN: true}}
+	},
+	"cilium-native": func(int) Node { return Node{Kubelet: true, Cilium: &CiliumConfig{}} },
+	"cilium-vxlan":  func(int) Node { return Node{Kubelet: true, Cilium: &CiliumConfig{VXLAN: true}} },
+	"calico-policies": func(node int) Node {
+		c := calico(node)
+		c.Policies, c.PoliciesUnselected = 3, 2
+		return Node{Calico: c}
+	},
+}
+
+func flannel(node int) *FlannelConfig {
+	return &FlannelConfig{ClusterCIDR: cluster, PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 42, byte(node), 0}), 24)}
+}
+
+func TestProfiles(t *testing.T) {
+	for name, build := range profiles {
+		for node := range pods {
+			n := build(node)
+			if err := n.Validate(); err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			rules, sets := n.Render()
+			golden.Check(t, fmt.Sprintf("%s-%d.rules", name, node), []byte(rules))
+			if sets != "" {
+				golden.Check(t, fmt.Sprintf("%s-%d.sets", name, node), []byte(sets))
+			}
+			again, againSets := build(node).Render()
+			if rules != again || sets != againSets {
+				t.Errorf("%s: two renderings of node %d differ", name, node)
+			}
+		}
+	}
+}
+
+// loose are the chains that no built-in chain leads to on a running node either: the canaries, which are only watched.
+// Policies that select no pod are loaded here to weigh on the tables, not on packets.
+var loose = regexp.MustCompile(`/KUBE-(PROXY-CANARY|KUBELET-CANARY|IPTABLES-HINT)$`)
+
+func TestRulesAreWhole(t *testing.T) {
+	for name, build := range profiles {
+		n := build(0)
+		rules, sets := n.Ruleset()
+		if err := rules.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		unselected := 0
+		for _, chain := range rules.Unreachable() {
+			if strings.Contains(chain, "/cali-pi-") || strings.Contains(chain, "/cali-po-") {
+				unselected++
+			} else if !loose.MatchString(chain) {
+				t.Errorf("%s: no way leads to %s", name, chain)
+			}
+		}
+		want := 0
+		if n.Calico != nil {
+			want = 2 * n.Calico.PoliciesUnselected
+		}
+		if unselected != want {
+			t.Errorf("%s: %d chains of policies stand alone, want %d", name, unselected, want)
+		}
+		for _, m := range regexp.MustCompile(`--match-set (\S+)`).FindAllStringSubmatch(rules.String(), -1) {
+			if !strings.Contains(sets, "create "+m[1]+" ") {
+				t.Errorf("%s: set %s is matched and never made", name, m[1])
+			}
+			if len(m[1]) > 31 {
+				t.Errorf("%s: set name %s is longer than 31 bytes", name, m[1])
+			}
+		}
+	}
+}
+
+// jumps returns where a built-in chain leads, from the top.
+func jumps(r *ruleset.Ruleset, table, chain string) []string {
+	var out []string
+	for _, rule := range r.Table(table).Chain(chain).Rules() {
+		out = append(out, ruleset.Target(rule))
+	}
+	return out
+}
+
+// TestOrderOnANode holds the order in which a canal node, where everybody is present, walks its built-in chains.
+func TestOrderOnANode(t *testing.T) {
+	r, _ := profiles["canal"](0).Ruleset()
+	tests := []struct {
+		table, chain string
+		want         []string
+	}{
+		{"raw", "PREROUTING", []string{"cali-PREROUTING"}},
+		{"raw", "OUTPUT", []string{"cali-OUTPUT"}},
+		{"mangle", "PREROUTING", []string{"cali-PREROUTING"}},
+		{"mangle", "POSTROUTING", []string{"cali-POSTROUTING"}},
+		{"nat", "PREROUTING", []string{"cali-PREROUTING", "KUBE-SERVICES"}},
+		{"nat", "OUTPUT", []string{"cali-OUTPUT", "KUBE-SERVICES"}},
+		{"nat", "POSTROUTING", []string{"KUBE-POSTROUTING", "FLANNEL-POSTRTG", "cali-POSTROUTING"}},
+		{"filter", "INPUT", []string{"cali-INPUT", "KUBE-PROXY-FIREWALL", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-FIREWALL"}},
+		{"filter", "FORWARD", []string{"cali-FORWARD", "KUBE-PROXY-FIREWALL", "KUBE-FORWARD", "KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "FLANNEL-FWD", "ACCEPT", "MARK"}},
+		{"filter", "OUTPUT", []string{"cali-OUTPUT", "KUBE-PROXY-FIREWALL", "KUBE-SERVICES", "KUBE-FIREWALL"}},
+		{"filter", "cali-fw-cali0a1b2c3d4e5", []string{"ACCEPT", "DROP", "MARK", "DROP", "DROP", "cali-pro-kns.default", "RETURN", "cali-pro-ksa.default.default", "RETURN", "DROP"}},
+		{"filter", "cali-tw-cali0a1b2c3d4e5", []string{"ACCEPT", "DROP", "MARK", "cali-pri-kns.default", "RETURN", "cali-pri-ksa.default.default", "RETURN", "DROP"}},
+	}
+	for _, tt := range tests {
+		if got := jumps(r, tt.table, tt.chain); !slices.Equal(got, tt.want) {
+			t.Errorf("%s %s leads to\n  %q, want\n  %q", tt.table, tt.chain, got, tt.want)
+		}
+	}
+}
+
+// TestOnlyVXLANTouchesVXLAN holds that canal and the underlay leave outer packets alone.
+func TestOnlyVXLANTouchesVXLAN(t *testing.T) {
+	for name, build := range profiles {
+		n := build(0)
+		rules, sets := n.Render()
+		vxlan := n.Calico != nil && n.Calico.VXLAN
+		untracked := vxlan || n.CalicoBPF != nil && n.CalicoBPF.VXLAN || n.Cilium != nil && n.Cilium.VXLAN
+		if strings.Contains(rules, "-j NOTRACK") != untracked {
+			t.Errorf("%s: rules contain NOTRACK: %v", name, !untracked)
+		}
+		device, peers := "-o vxlan.calico", "cali40all-vxlan-net"
+		if n.IPv6 {
+			device, peers = "-o vxlan-v6.calico", "cali60all-vxlan-net"
+		}
+		for _, mark := range []string{device, peers} {
+			if strings.Contains(rules, mark) != vxlan {
+				t.Errorf("%s: rules contain %q: %v", name, mark, !vxlan)
+			}
+		}
+		if strings.Contains(sets, peers) != vxlan {
+			t.Errorf("%s: the set of VXLAN peers is there: %v", name, !vxlan)
+		}
+	}
+}
+
+// walk follows gotos for a device through a dispatch chain, as a packet does, and returns where it ends.
+func walk(r *ruleset.Ruleset, chain, option, device string) (end string, depth int) {
+	for strings.Contains(chain, "wl-dispatch") {
+		depth++
+		next := "nowhere"
+		for _, rule := range r.Table(ruleset.Filter).Chain(chain).Rules() {
+			m := regexp.MustCompile(option + ` (\S+) `).FindStringSubmatch(rule)
+			if m == nil || m[1] == device || strings.HasSuffix(m[1], "+") && strings.HasPrefix(device, strings.TrimSuffix(m[1], "+")) {
+				next = ruleset.Target(rule)
+				break
+			}
+		}
+		chain = next
+	}
+	return chain, depth
+}
+
+func TestDispatchFindsEveryPod(t *testing.T) {
+	sets := [][]string{
+		{"cali1"},
+		{"cali1", "cali12", "cali123"},
+		{"calia0", "calia1", "calib0"},
+		{"cali-", "cali_", "caliZ"},
+	}
+	var many []string
+	for i := range 200 {
+		many = append(many, fmt.Sprintf("cali%011x", i*0x1f3d5b79))
+	}
+	for _, names := range append(sets, many) {
+		var c CalicoConfig
+		for _, n := range names {
+			c.Endpoints = append(c.Endpoints, Endpoint{Device: n})
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		r := ruleset.New()
+		AddCalico(r, c)
+		if err := r.Check(); err != nil {
+			t.Error(err)
+		}
+		for _, n := range names {
+			if end, depth := walk(r, "cali-from-wl-dispatch", "-i", n); end != "cali-fw-"+n || depth > 2 {
+				t.Errorf("%d pods: from %s the way of %d chains leads to %s", len(names), n, depth, end)
+			}
+			if end, _ := walk(r, "cali-to-wl-dispatch", "-o", n); end != "cali-tw-"+n {
+				t.Errorf("%d pods: to %s the way leads to %s", len(names), n, end)
+			}
+		}
+		if end, _ := walk(r, "cali-from-wl-dispatch", "-i", "caliUNKNOWN"); end != "DROP" {
+			t.Errorf("%d pods: from an unknown device the way leads to %s", len(names), end)
+		}
+	}
+}
+
+// TestOrderOfPodsDoesNotMatterToDispatch: Felix sorts, and so must we, or two runs would load different chains.
+func TestOrderOfPodsDoesNotMatterToDispatch(t *testing.T) {
+	a, b := *calico(0), *calico(0)
+	b.Endpoints = []Endpoint{a.Endpoints[1], a.Endpoints[0]}
+	for _, chain := range []string{"cali-from-wl-dispatch", "cali-to-wl-dispatch"} {
+		ra, rb := ruleset.New(), ruleset.New()
+		AddCalico(ra, a)
+		AddCalico(rb, b)
+		if got, want := rb.Table(ruleset.Filter).Chain(chain).Rules(), ra.Table(ruleset.Filter).Chain(chain).Rules(); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", chain, got, want)
+		}
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	c := *calico(0)
+	c.Policies, c.PoliciesUnselected = 7, 5
+	r := ruleset.New()
+	sets := AddCalico(r, c)
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	if got, want := strings.Count(sets, "create cali40s:"), 2*(7+5); got != want {
+		t.Errorf("%d sets of policies, want %d", got, want)
+	}
+	chain := jumps(r, "filter", "cali-tw-"+c.Endpoints[0].Device)
+	seen := 0
+	for _, to := range chain {
+		if strings.HasPrefix(to, "cali-pi-") {
+			seen++
+		}
+	}
+	if seen != 7 {
+		t.Errorf("a pod's chain leads to %d policies, want 7", seen)
+	}
+	// The halves of the address space stand in the sets of one policy, in each direction: it allows all.
+	if got := strings.Count(sets, " 128.0.0.0/1\n"); got != 2 {
+		t.Errorf("%d sets hold everybody, want 2", got)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := func() Node {
+		n := profiles["calico-vxlan"](0)
+		n.Flannel = flannel(0)
+		n.Calico.Endpoints = slices.Clone(n.Calico.Endpoints)
+		return n
+	}
+	if err := good().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		spoil func(Node)
+		finds string
+	}{
+		"device without prefix": {func(n Node) { n.Calico.Endpoints[0].Device = "veth0" }, `"veth0"`},
+		"device too long":       {func(n Node) { n.Calico.Endpoints[0].Device = "cali123456789012" }, "cali123456789012"},
+		"device with a space":   {func(n Node) { n.Calico.Endpoints[0].Device = "cali1 -j" }, "cali1 -j"},
+		"device twice":          {func(n Node) { n.Calico.Endpoints[0] = n.Calico.Endpoints[1] }, "used by two pods"},
+		"peer":                  {func(n Node) { n.Calico.Peers[0] = addr("fd00::1") }, "fd00::1"},
+		"node":                  {func(n Node) { n.Calico.NodeAddrs[0] = netip.Addr{} }, "not IPv4"},
+		"pool of everything":    {func(n Node) { n.Calico.Pools[0] = netip.MustParsePrefix("0.0.0.0/0") }, "0.0.0.0/0"},
+		"namespace":             {func(n Node) { n.Calico.Namespace = "Bench" }, `"Bench"`},
+		"policies":              {func(n Node) { n.Calico.Policies = -1 }, "-1 policies"},
+		"unselected":            {func(n Node) { n.Calico.PoliciesUnselected = maxPolicies + 1 }, "30001 policies"},
+		"tunnel":                {func(n Node) { n.Calico.TunnelDevice = "a b" }, `"a b"`},
+		"flannel cluster":       {func(n Node) { n.Flannel.ClusterCIDR = netip.Prefix{} }, "flannel"},
+		"flannel pods outside":  {func(n Node) { n.Flannel.PodCIDR = netip.MustParsePrefix("10.9.0.0/24") }, "does not lie in"},
+		"flannel pods wider":    {func(n Node) { n.Flannel.PodCIDR = netip.MustParsePrefix("10.0.0.0/8") }, "does not lie in"},
+		"service":               {func(n Node) { n.Services.Services[0].Port = 0 }, "port 0"},
+	}
+	for name, tt := range tests {
+		n := good()
+		tt.spoil(n)
+		if err := n.Validate(); err == nil || !strings.Contains(err.Error(), tt.finds) {
+			t.Errorf("%s: Validate says %v, want something about %q", name, err, tt.finds)
+		}
+	}
+}
+
+func TestLongNamespaceIsHashed(t *testing.T) {
+	c := *calico(0)
+	c.Namespace = strings.Repeat("n", 63)
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	r := ruleset.New()
+	AddCalico(r, c)
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFlannelAlone(t *testing.T) {
+	c := *flannel(1)
+	if got := Flannel(c); !strings.Contains(got, ":"+ChainFlannelForward+" ") {
+		t.Errorf("no %s in\n%s", ChainFlannelForward, got)
+	}
+	c.NoForwardRules = true
+	if got := Flannel(c); strings.Contains(got, "*filter") || !strings.Contains(got, "-s 10.42.1.0/24 -d 10.42.0.0/16") {
+		t.Errorf("without forward rules:\n%s", got)
+	}
+	alone, _ := Calico(*calico(0))
+	if !strings.HasPrefix(alone, "*raw\n") || strings.Contains(alone, "KUBE") {
+		t.Errorf("Calico alone:\n%s", alone)
+	}
+}

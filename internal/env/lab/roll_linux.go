@@ -1,0 +1,87 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Rolled is Backends for a Service whose backends Roll takes out and puts back.
+func (l *Lab) Rolled(profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+	return l.several(profile, p, Backends{Of: n, Rolled: true})
+}
+
+// Roll takes a backend out of its Service, or puts it back: every node's kube-proxy, or the programs in its place, learn of
+// it, all at the same time. It returns when they have. Of one Service one backend at most may be out.
+func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
+	inst := l.Instance(b.Profile)
+	if inst == nil || inst.Err != nil {
+		return fmt.Errorf("profile %q does not stand", b.Profile)
+	}
+	backends := inst.Spec.spread(b.Of, Far(b.Path))
+	if b.Index >= len(backends) {
+		return fmt.Errorf("there is no backend %d of %d", b.Index+1, b.Of)
+	}
+	if !in {
+		backends = slices.Delete(backends, b.Index, b.Index+1)
+	}
+	// The Spec stays: it says what the Service has between two trials.
+	spec, err := inst.Spec.withBackends(backendsService(ServiceOf(b.Path), Backends{Of: b.Of, Rolled: true}), backends)
+	if err != nil {
+		return err
+	}
+	return inst.learn(ctx, spec)
+}
+
+// withBackends returns s with other backends of one Service.
+func (s Spec) withBackends(name string, backends []PodRef) (Spec, error) {
+	at := slices.IndexFunc(s.Services, func(svc ServiceSpec) bool { return svc.Name == name })
+	if at < 0 {
+		return s, fmt.Errorf("profile %q: there is no Service %s", s.Name, name)
+	}
+	s.Services = slices.Clone(s.Services)
+	s.Services[at].Backends = backends
+	return s, nil
+}
+
+// learn programs the Services of spec on all nodes.
+func (i *Instance) learn(ctx context.Context, spec Spec) error {
+	failed := make([]error, len(i.Nodes))
+	var all sync.WaitGroup
+	for k, n := range i.Nodes {
+		all.Go(func() {
+			if err := i.learnAt(ctx, spec, k); err != nil {
+				failed[k] = fmt.Errorf("profile %q: %s: its Services: %w", i.Name, n.Name, err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// learnAt programs the Services of one node anew.
+func (i *Instance) learnAt(ctx context.Context, spec Spec, node int) error {
+	n := i.Nodes[node]
+	if n.programs.Serve != nil {
+		return n.programs.Serve(spec.kubeProxy(node))
+	}
+	rules := spec.Netfilter(node)
+	if err := rules.Validate(); err != nil {
+		return err
+	}
+	if rules.ProxyNFT {
+		return nft.Replace(ctx, n.NS, rules.Tables()[0])
+	}
+	if rules.ProxyIPVS {
+		if err := serveIPVS(n.NS, *rules.Services); err != nil {
+			return err
+		}
+	}
+	return i.lab.tools.load(ctx, n.NS, rules)
+}

@@ -1,0 +1,169 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+// Netfilter returns what stands in the netfilter tables of the node with this index: kubelet's and kube-proxy's rules
+// with those of the dataplane.
+func (s Spec) Netfilter(node int) policy.Node {
+	n := s.Nodes[node]
+	others := slices.Concat(s.Nodes[:node], s.Nodes[node+1:])
+	rules := s.dataplane.Rules(n, others)
+	rules.IPv6 = s.Lab.Family == IPv6
+	if rules.Calico != nil {
+		rules.Calico.Policies, rules.Calico.PoliciesUnselected = s.Lab.Policies, s.Lab.PoliciesUnselected
+	}
+	if s.Profile.Services == ebpfServices {
+		rules.Kubelet = true
+		return rules
+	}
+	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.kubeProxy(node)}
+	// Felix follows kube-proxy into nftables, so a profile with the one there has both.
+	rules.ProxyNFT = s.Lab.ServiceProxy == serviceProxyNFT || rules.Calico != nil && rules.Calico.NFTables
+	rules.ProxyIPVS = s.Lab.ServiceProxy == serviceProxyIPVS && !rules.ProxyNFT
+	if rules.ProxyIPVS {
+		rules.Services.NoLocalhostNodePorts = true
+	}
+	if rules.ProxyNFT {
+		rules.Services.NodePortAddrs, rules.Services.NoLocalhostNodePorts = []netip.Addr{n.Addr.Addr()}, true
+		rules.Services.ServiceCIDR = s.net.services
+	}
+	return rules
+}
+
+// ProxyNFT says whether the nodes' kube-proxy is in nftables mode.
+func (s Spec) ProxyNFT() bool {
+	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyNFT
+}
+
+// ProxyIPVS says whether it is in ipvs mode.
+func (s Spec) ProxyIPVS() bool {
+	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyIPVS
+}
+
+// Needs are the features without which the instance cannot be raised, as package kernel/probe names them: the profile's,
+// and those of its conditions.
+func (s Spec) Needs() []string {
+	if s.ProxyIPVS() {
+		return append(slices.Clone(s.Profile.Needs), "ipvs", "ipset")
+	}
+	return s.Profile.Needs
+}
+
+// serviceProxyNFT is plan.Lab.ServiceProxy for kube-proxy in nftables mode.
+const serviceProxyNFT = "nftables"
+
+// serviceProxyIPVS is the same for ipvs mode.
+const serviceProxyIPVS = "ipvs"
+
+// trafficPolicyLocal is plan.Lab.TrafficPolicy for traffic from outside that stays on the node that it reaches.
+const trafficPolicyLocal = "Local"
+
+// ebpfServices is what a profile's row says when programs of the dataplane stand in for kube-proxy.
+const ebpfServices = "ebpf"
+
+// kubeProxy returns the Services as the kube-proxy of a node sees them: one for each protocol.
+func (s Spec) kubeProxy(node int) []service.Service {
+	var out []service.Service
+	for _, svc := range s.Services {
+		e := service.Service{
+			Namespace: "default", Name: svc.Name, PortName: "tcp", Protocol: "tcp",
+			VIP: svc.VIP, Port: uint16(svc.Port), NodePort: uint16(svc.NodePort),
+			SessionAffinity:            svc.Affinity,
+			ExternalTrafficPolicyLocal: svc.NodePort != 0 && s.Lab.TrafficPolicy == trafficPolicyLocal,
+		}
+		if svc.Balanced.IsValid() {
+			e.LoadBalancerIPs = []netip.Addr{svc.Balanced}
+		}
+		for _, r := range svc.Backends {
+			e.Endpoints = append(e.Endpoints, service.Endpoint{
+				Addr:  netip.AddrPortFrom(s.Nodes[r.Node].Pods[r.Pod].Addr.Addr(), uint16(svc.TargetPort)),
+				Local: r.Node == node,
+			})
+		}
+		out = append(out, e)
+		if svc.UDP {
+			e.PortName, e.Protocol = "udp", "udp"
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// netfilter loads the rules of a node into ns, then the settings that only exist once the rules have brought conntrack
+// with them.
+func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) error {
+	n := s.Netfilter(node)
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	if n.ProxyIPVS {
+		if err := serveIPVS(ns, *n.Services); err != nil {
+			return fmt.Errorf("kube-proxy in ipvs mode: %w", err)
+		}
+	}
+	if err := l.tools.load(ctx, ns, n); err != nil {
+		return err
+	}
+	if err := nft.Load(ctx, ns, n.Tables()...); err != nil {
+		return err
+	}
+	if err := sysctl.Set(ns, nodeSettings(n)); err != nil {
+		return fmt.Errorf("settings of kube-proxy and its like: %w", err)
+	}
+	return nil
+}
+
+// load puts a node's iptables rules into ns, after the sets that they name.
+func (t tools) load(ctx context.Context, ns *netns.NS, n policy.Node) error {
+	rules, sets := n.Render()
+	if sets != "" {
+		tool, err := t.ipset()
+		if err != nil {
+			return err
+		}
+		if err := tool.Restore(ctx, ns, sets); err != nil {
+			return err
+		}
+	}
+	tool, err := t.iptables()
+	if err != nil {
+		return err
+	}
+	return tool.Restore(ctx, ns, rules)
+}
+
+// nodeSettings are those of kubelet, kube-proxy and the dataplane's daemon.
+func nodeSettings(n policy.Node) []sysctl.Setting {
+	// A node of any CNI has it on where it exists: kubelet's checks ask for it.
+	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1", IfPresent: true}}
+	if n.IPv6 {
+		list = append(list, sysctl.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "1", IfPresent: true})
+	}
+	var settings map[string]string
+	if n.Services != nil {
+		settings = service.Sysctls(*n.Services)
+	}
+	if n.ProxyIPVS {
+		maps.Copy(settings, service.IPVSSysctls())
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		list = append(list, sysctl.Setting{Name: name, Value: settings[name]})
+	}
+	if n.Calico != nil || n.CalicoBPF != nil {
+		list = append(list, sysctl.Setting{Name: "net/netfilter/nf_conntrack_acct", Value: "1"})
+	}
+	return list
+}

@@ -1,0 +1,97 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/kernel/ipvs"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+)
+
+// proxyIPVS compares the nodes' Services with kube-proxy's device and its virtual servers, and looks for chains that only
+// its iptables mode has.
+func proxyIPVS(ctx context.Context, s *scene) finding {
+	addresses, ports, nodePorts := 0, 0, 0
+	for _, svc := range s.inst.Spec.Services {
+		protocols := 1
+		if svc.UDP {
+			protocols = 2
+		}
+		addresses++
+		ports += protocols
+		if svc.NodePort != 0 {
+			nodePorts += protocols
+		}
+	}
+	text := func(addresses, beyond, chains int) string {
+		return fmt.Sprintf("%d addresses, %d virtual servers there, %d at each address of the node, %d chains", addresses, ports, beyond, chains)
+	}
+	return collect(text(addresses, nodePorts, 0), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		held, own, err := nodeAddresses(n)
+		if err != nil {
+			return "", err
+		}
+		servers, err := ipvs.List(n.NS)
+		if err != nil {
+			return "", err
+		}
+		counters, err := s.counters(ctx, n, "nat")
+		if err != nil {
+			return "", err
+		}
+		chains := 0
+		for place := range counters {
+			if strings.HasPrefix(place, "nat KUBE-SVC-") {
+				chains++
+			}
+		}
+		at := func(list []netip.Addr) int {
+			return len(slices.DeleteFunc(slices.Clone(servers), func(v ipvs.Server) bool { return !slices.Contains(list, v.Addr.Addr()) }))
+		}
+		if got := at(held); got != ports {
+			return fmt.Sprintf("%d virtual servers at the addresses of Services", got), nil
+		}
+		if got := at(own); got != nodePorts*len(own) {
+			return fmt.Sprintf("%d virtual servers at %d addresses of the node", got, len(own)), nil
+		}
+		return text(len(held), nodePorts, chains), nil
+	})
+}
+
+// nodeAddresses are those of kube-proxy's device, and the node's own.
+func nodeAddresses(n *lab.Node) (held, own []netip.Addr, err error) {
+	err = devices(n.NS, func(_ *link.Handle, d link.Device) error {
+		for _, a := range d.Addresses {
+			switch d.Name {
+			case link.Loopback:
+			case service.IPVSDevice:
+				held = append(held, a.Addr())
+			default:
+				own = append(own, a.Addr())
+			}
+		}
+		return nil
+	})
+	return held, own, err
+}
+
+// countedIPVS looks for the connections of the paths to a Service: no rule could have brought them to the backend.
+func countedIPVS(_ context.Context, s *scene) finding {
+	const want = "connections"
+	svc := s.inst.Service(lab.RemoteService)
+	servers, err := ipvs.List(s.inst.Nodes[0].NS)
+	if err != nil {
+		return failed(want, err)
+	}
+	for _, v := range servers {
+		if v.Addr == netip.AddrPortFrom(svc.VIP, uint16(svc.Port)) && v.Connections > 0 {
+			return finding{want: want, got: want}
+		}
+	}
+	return finding{want: want, got: "nothing"}
+}

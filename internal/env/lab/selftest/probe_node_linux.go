@@ -1,0 +1,373 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+)
+
+// calicoGateway, in IPv6 calicoGateway6, and calicoMAC are what every Calico pod has for a gateway.
+var (
+	calicoGateway  = netip.MustParseAddr("169.254.1.1")
+	calicoGateway6 = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
+)
+
+const calicoMAC = "ee:ee:ee:ee:ee:ee"
+
+// noMAC is what a table of neighbours has of a device without MAC addresses.
+const noMAC = "00:00:00:00:00:00"
+
+// collect makes a finding of one text for each of several places: what all agree on, or what differs, with the place.
+func collect[T any](want string, places []T, name func(T) string, look func(T) (string, error)) finding {
+	var texts, differ []string
+	for _, p := range places {
+		text, err := look(p)
+		if err != nil {
+			return failed(want, fmt.Errorf("%s: %w", name(p), err))
+		}
+		texts = append(texts, text)
+		if text != want {
+			differ = append(differ, fmt.Sprintf("%s on %s", text, name(p)))
+		}
+	}
+	if len(differ) > 0 {
+		return finding{want: want, got: set(differ, "")}
+	}
+	return finding{want: want, got: set(texts, "nothing to look at")}
+}
+
+func nodeName(n *lab.Node) string { return n.Name }
+func podName(p *lab.Pod) string   { return p.Name }
+
+func nodeSysctl(path, want string) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return sysctl.Get(n.NS, path) })
+	}
+}
+
+func switchFiltering(_ context.Context, s *scene) finding {
+	got, err := sysctl.Get(s.inst.Switch.NS, s.want.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return finding{want: "0", got: "0"} // without the module nothing could filter
+	}
+	if err != nil {
+		return failed("0", err)
+	}
+	return finding{want: "0", got: got}
+}
+
+func podMTU(_ context.Context, s *scene) finding {
+	want := strconv.Itoa(s.podMTU())
+	if t := s.want.tunnel; t != nil && t.routed {
+		want = strconv.Itoa(s.inst.Spec.Lab.MTU)
+	}
+	look := func(ns *netns.NS) (string, error) {
+		d, err := device(ns, nic)
+		return strconv.Itoa(d.MTU), err
+	}
+	if s.want.attach == nil {
+		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return look(n.NS) })
+	}
+	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) { return look(p.NS) })
+}
+
+// offload looks at every device but the loopbacks. A device that cannot give its features up, such as macvlan, has to
+// build super-packets of one segment.
+func offload(_ context.Context, s *scene) finding {
+	hosts := []*lab.Host{s.inst.Switch}
+	if s.inst.External != nil {
+		hosts = append(hosts, s.inst.External)
+	}
+	for _, n := range s.inst.Nodes {
+		hosts = append(hosts, &n.Host)
+	}
+	for _, p := range s.allPods() {
+		hosts = append(hosts, &p.Host)
+	}
+	var on []string
+	total := 0
+	for _, host := range hosts {
+		err := devices(host.NS, func(h *link.Handle, d link.Device) error {
+			if d.Name == link.Loopback || d.Kind == "dummy" {
+				return nil // the second sends nothing
+			}
+			features, err := h.Segmentation(d.Name)
+			total++
+			if len(features) > 0 && (d.Kind == "veth" || d.GSOMaxSegs != 1) {
+				on = append(on, d.Name+" of "+host.Name)
+			}
+			return err
+		})
+		if err != nil {
+			return failed("off", fmt.Errorf("%s: %w", host.Name, err))
+		}
+	}
+	if s.segmented() {
+		got := "off"
+		if len(on) > 0 {
+			got = "on at " + set(on, "")
+		}
+		return finding{want: "off", got: got}
+	}
+	return finding{want: "on", got: fmt.Sprintf("on at %d of %d devices", len(on), total), within: len(on) > 0}
+}
+
+func podGateway(a *attachment) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		want := "via the gateway"
+		return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+			list, err := routes(p.NS)
+			if err != nil {
+				return "", err
+			}
+			for _, r := range list {
+				if r.To.Bits() != 0 {
+					continue
+				}
+				if r.Via == a.address(p.Node) {
+					return want, nil
+				}
+				return "via " + r.Via.String(), nil
+			}
+			return "no default route", nil
+		})
+	}
+}
+
+// address is that of the gateway of a node's pods.
+func (a *attachment) address(n *lab.Node) netip.Addr {
+	switch {
+	case a.gateway == linkLocal && n.Addr.Is6():
+		return calicoGateway6
+	case a.gateway == linkLocal:
+		return calicoGateway
+	}
+	return firstOf(n.PodCIDR)
+}
+
+// gatewayMAC looks at the neighbours that the client knows. Where a device of the node holds the gateway's address, its MAC address
+// is the one wanted.
+func gatewayMAC(a *attachment) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		pod := s.pod(0, 0)
+		want := calicoMAC
+		if a.gateway != linkLocal {
+			holder := a.bridge
+			if holder == "" {
+				holder = pod.HostDevice
+			}
+			d, err := device(pod.Node.NS, holder)
+			if err != nil {
+				return failed("that of "+holder, err)
+			}
+			if want = d.MAC.String(); a.netkit {
+				want = noMAC
+			}
+		}
+		h, err := link.Open(pod.NS)
+		if err != nil {
+			return failed(want, err)
+		}
+		defer h.Close()
+		entries, err := h.Neighbours(nic)
+		if err != nil {
+			return failed(want, err)
+		}
+		for _, e := range entries {
+			if e.Addr == a.address(pod.Node) {
+				return finding{want: want, got: e.MAC.String()}
+			}
+		}
+		return finding{want: want, got: "no entry"}
+	}
+}
+
+func proxyARP(_ context.Context, s *scene) finding {
+	return collect("1", s.allPods(), podName, func(p *lab.Pod) (string, error) {
+		return sysctl.Get(p.Node.NS, s.want.setting("net/ipv4/conf/"+p.HostDevice+"/proxy_arp", "net/ipv6/conf/"+p.HostDevice+"/proxy_ndp"))
+	})
+}
+
+// netkitPair looks at both ends of each pod's pair.
+func netkitPair(_ context.Context, s *scene) finding {
+	const want = "netkit without MAC, netkit without MAC"
+	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+		inPod, err := device(p.NS, nic)
+		if err != nil {
+			return "", err
+		}
+		onNode, err := device(p.Node.NS, p.HostDevice)
+		describe := func(d link.Device) string {
+			if slices.Max(append(d.MAC, 0)) == 0 {
+				return d.Kind + " without MAC"
+			}
+			return d.Kind + " with MAC"
+		}
+		return describe(inPod) + ", " + describe(onNode), err
+	})
+}
+
+func bridgePorts(bridge string) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		return collect(bridge, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+			d, err := device(p.Node.NS, p.HostDevice)
+			if d.Master == "" {
+				d.Master = "none"
+			}
+			return d.Master, err
+		})
+	}
+}
+
+func tunnelDevice(t *tunnel) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		describe := func(d link.Device) string {
+			switch {
+			case d.Kind != "vxlan":
+				return fmt.Sprintf("%s %s mtu %d", d.Kind, d.Name, d.MTU)
+			case d.External:
+				return fmt.Sprintf("%s %s mtu %d external port %d", d.Kind, d.Name, d.MTU, d.Port)
+			}
+			return fmt.Sprintf("%s %s mtu %d vni %d port %d learning %v", d.Kind, d.Name, d.MTU, d.VNI, d.Port, d.Learning)
+		}
+		model := link.Device{Kind: "vxlan", Name: t.device, MTU: s.podMTU(), VNI: t.vni, Port: t.port, External: t.external}
+		if t.routed {
+			model.MTU = s.inst.Spec.Lab.MTU
+		}
+		switch {
+		case t.ipip:
+			model.Kind = s.ipipKind()
+		case t.sealed:
+			model.Kind = "wireguard"
+		}
+		want := describe(model)
+		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+			d, err := device(n.NS, t.device)
+			return describe(d), err
+		})
+	}
+}
+
+// tunnelForwarding wants one permanent entry for each other node, and tunnelNeighbours the same of the ARP table.
+func tunnelForwarding(t *tunnel) func(context.Context, *scene) finding {
+	if t.external {
+		return noForwarding(t)
+	}
+	return tunnelEntries(t, (*link.Handle).Forwarding, func(n *lab.Node) netip.Addr { return n.Addr })
+}
+
+func tunnelNeighbours(t *tunnel) func(context.Context, *scene) finding {
+	if t.routed {
+		return noNeighbours(t)
+	}
+	return tunnelEntries(t, (*link.Handle).Neighbours, func(n *lab.Node) netip.Addr { return n.TunnelAddr })
+}
+
+func tunnelEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour, error), key func(*lab.Node) netip.Addr) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		const want = "a permanent one for each other node"
+		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+			macs := map[netip.Addr]string{}
+			for _, other := range s.inst.Nodes {
+				if other != n {
+					d, err := device(other.NS, t.device)
+					if err != nil {
+						return "", err
+					}
+					macs[key(other)] = d.MAC.String()
+				}
+			}
+			h, err := link.Open(n.NS)
+			if err != nil {
+				return "", err
+			}
+			defer h.Close()
+			entries, err := list(h, t.device)
+			if err != nil {
+				return "", err
+			}
+			var wrong []string
+			for _, e := range entries {
+				if noise(e.Addr) {
+					continue
+				}
+				if mac, ok := macs[e.Addr]; !ok || mac != e.MAC.String() || !e.Permanent {
+					wrong = append(wrong, fmt.Sprintf("%s at %s permanent %v", e.Addr, e.MAC, e.Permanent))
+				}
+				delete(macs, e.Addr)
+			}
+			for missing := range macs {
+				wrong = append(wrong, "none for "+missing.String())
+			}
+			return set(wrong, want), nil
+		})
+	}
+}
+
+// noise says that an address is one which IPv6 devices speak to of their own accord: all of a link, or one link's own.
+func noise(a netip.Addr) bool { return a.IsMulticast() || a.Is6() && a.IsLinkLocalUnicast() }
+
+func blackhole(protocol int) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		want := fmt.Sprintf("blackhole proto %d", protocol)
+		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+			list, err := routes(n.NS)
+			if err != nil {
+				return "", err
+			}
+			for _, r := range list {
+				if r.Blackhole && n.PodCIDR.Overlaps(r.To) {
+					return fmt.Sprintf("blackhole proto %d", r.Protocol), nil
+				}
+			}
+			return "none", nil
+		})
+	}
+}
+
+// leadsTo says whether a route is the one to a node's pods, which may be that to all nodes'.
+func (s *scene) leadsTo(r link.Route, n *lab.Node, shared bool) bool {
+	if shared {
+		return r.To == s.inst.Spec.Nodes[0].Cluster
+	}
+	return n.PodCIDR.Contains(r.To.Addr())
+}
+
+func remote(want *remoteRoute) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		describe := func(device string, onLink bool, protocol int) string {
+			text := "dev " + device
+			if onLink {
+				text += " onlink"
+			}
+			if want.protocol != 0 {
+				text += fmt.Sprintf(" proto %d", protocol)
+			}
+			return text
+		}
+		return collect(describe(want.device, want.onLink, want.protocol), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+			list, err := routes(n.NS)
+			if err != nil {
+				return "", err
+			}
+			var found []string
+			for _, r := range list {
+				for _, other := range s.inst.Nodes {
+					if other != n && !r.Blackhole && r.To.Bits() > 0 && s.leadsTo(r, other, want.shared) {
+						found = append(found, describe(r.Dev, r.OnLink, r.Protocol))
+					}
+				}
+			}
+			return set(found, "none"), nil
+		})
+	}
+}

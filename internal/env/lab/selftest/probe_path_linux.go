@@ -1,0 +1,241 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// errNoTraffic is found where a path has to be looked at that did not work; why is said by its "exchange".
+var errNoTraffic = errors.New("no traffic on the path")
+
+// seen makes a probe out of a question about a trial that succeeded.
+func seen(path plan.Path, want, got func(*scene, *trial) string) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		t := s.trials[path]
+		if t == nil || t.server == nil || t.client == nil {
+			return failed("traffic on the path", errNoTraffic)
+		}
+		if t.err != nil {
+			return failed(want(s, t), errNoTraffic)
+		}
+		return finding{want: want(s, t), got: got(s, t)}
+	}
+}
+
+// tracked is seen for a question about conntrack.
+func tracked(path plan.Path, want, got func(*scene, *trial) string) func(context.Context, *scene) finding {
+	probe := seen(path, want, got)
+	return func(ctx context.Context, s *scene) finding {
+		if s.untold != nil {
+			return failed("the nodes' connections", s.untold)
+		}
+		return probe(ctx, s)
+	}
+}
+
+func always(text string) func(*scene, *trial) string {
+	return func(*scene, *trial) string { return text }
+}
+
+func exchanged(path plan.Path) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		const want = "both answered"
+		t := s.trials[path]
+		if t == nil {
+			return failed(want, errNoTraffic)
+		}
+		if t.err != nil {
+			return failed(want, t.err)
+		}
+		return finding{want: want, got: want}
+	}
+}
+
+// refused wants the path not to work though a server listens at its end.
+func refused(path plan.Path) func(context.Context, *scene) finding {
+	return func(_ context.Context, s *scene) finding {
+		const want = "no answer"
+		switch o := s.refusals[path]; {
+		case o.listened == 0:
+			return failed(want, fmt.Errorf("not tried: %w", o.err))
+		case o.err == nil:
+			return finding{want: want, got: "answered"}
+		}
+		return finding{want: want, got: want}
+	}
+}
+
+// source compares the peer that the server saw, over both protocols; who has TCP's and UDP's.
+func source(path plan.Path, who [2]witness) func(context.Context, *scene) finding {
+	describe := func(s *scene, tcp, udp netip.Addr) string {
+		if tcp != udp {
+			return fmt.Sprintf("tcp %s, udp %s", s.who(tcp), s.who(udp))
+		}
+		return s.who(tcp)
+	}
+	return seen(path,
+		func(s *scene, t *trial) string { return describe(s, s.witness(t, who[0]), s.witness(t, who[1])) },
+		func(s *scene, t *trial) string {
+			return describe(s, t.tcp.seen.Addr().Unmap(), t.udp.seen.Addr().Unmap())
+		})
+}
+
+// witness is the address behind the word, for a trial.
+func (s *scene) witness(t *trial, who witness) netip.Addr {
+	node := s.inst.Nodes[t.entry]
+	switch who {
+	case clientNode:
+		return node.Addr
+	case tunnelEnd:
+		return node.TunnelAddr
+	case gatewayAddress:
+		return firstOf(node.PodCIDR)
+	default:
+		return t.client.Addr
+	}
+}
+
+// translation wants one node to know where the address that the client called leads, and no other to.
+func translation(path plan.Path) func(context.Context, *scene) finding {
+	return tracked(path, func(s *scene, t *trial) string {
+		real := netip.AddrPortFrom(t.server.Addr, t.listen)
+		return fmt.Sprintf("%s: %s is %s", s.inst.Nodes[t.entry].Name, t.dial, real)
+	}, translations)
+}
+
+// translations are all that the nodes know of the address that the client called.
+func translations(s *scene, t *trial) string {
+	var found []string
+	q := conntrack.Query{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
+	for i, entries := range s.tracks {
+		for _, e := range conntrack.Select(entries, q) {
+			real := netip.AddrPortFrom(e.Reply.Source, e.Reply.SourcePort)
+			found = append(found, fmt.Sprintf("%s: %s is %s", s.inst.Nodes[i].Name, t.dial, real))
+		}
+	}
+	return set(found, "none")
+}
+
+// vip wants the address that the client called to be gone before the wire and before the backend. On the wire a node's
+// own address (of a node port) and a load balancer's stand rightly, between the client and the node.
+func vip(path plan.Path) func(context.Context, *scene) finding {
+	return seen(path, always("nowhere"), func(s *scene, t *trial) string {
+		var where []string
+		for _, f := range t.wire {
+			ip := f.Innermost().IP
+			if path.From != plan.External && (ip.Source == t.dial.Addr() || ip.Destination == t.dial.Addr()) {
+				where = append(where, "on the wire")
+			}
+		}
+		arrived := 0
+		for _, f := range t.backend {
+			if !t.towards(&f) {
+				continue
+			}
+			arrived++
+			if f.IP.Destination == t.dial.Addr() {
+				where = append(where, "at the backend")
+			}
+		}
+		if t.pod != nil && arrived == 0 {
+			return "nothing arrived"
+		}
+		return set(where, "nowhere")
+	})
+}
+
+func ttlLeft(path plan.Path, want int) func(context.Context, *scene) finding {
+	return seen(path, always(strconv.Itoa(want)), func(_ *scene, t *trial) string {
+		var ttls []string
+		for _, f := range t.backend {
+			if t.towards(&f) {
+				ttls = append(ttls, strconv.Itoa(int(f.IP.TTL)))
+			}
+		}
+		return set(ttls, "nothing arrived")
+	})
+}
+
+// innerTracked names the nodes that have an entry for the TCP connection itself.
+func innerTracked(path plan.Path, yes bool) func(context.Context, *scene) finding {
+	return tracked(path,
+		func(s *scene, t *trial) string {
+			names := []string{s.inst.Nodes[t.from].Name, s.inst.Nodes[t.to].Name}
+			if !yes {
+				names = nil
+			}
+			return set(names, "none")
+		},
+		func(s *scene, t *trial) string {
+			q := conntrack.Query{
+				Protocol: conntrack.TCP, Source: t.client.Addr, Destination: t.server.Addr,
+				SourcePort: t.tcp.local.Port(), DestinationPort: t.tcp.listened,
+			}
+			var names []string
+			for i, entries := range s.tracks {
+				if len(conntrack.Select(entries, q)) > 0 {
+					names = append(names, s.inst.Nodes[i].Name)
+				}
+			}
+			return set(names, "none")
+		})
+}
+
+// outerTracked says for each node in which directions the tunnel's packets are tracked, and whether a reply was seen:
+// with VXLAN each direction has source ports of its own, so no entry ever sees one. WireGuard has the same two ports both
+// ways, and the client's node speaks first.
+func outerTracked(path plan.Path, tunnel *tunnel) func(context.Context, *scene) finding {
+	return tracked(path,
+		func(s *scene, _ *trial) string {
+			var all []string
+			if tunnel.sealed {
+				return set([]string{s.inst.Nodes[0].Name + " out replied", s.inst.Nodes[1].Name + " in replied"}, "")
+			}
+			for _, n := range s.inst.Nodes[:2] {
+				if tunnel.tracked {
+					all = append(all, n.Name+" in unreplied", n.Name+" out unreplied")
+				}
+			}
+			return set(all, "none")
+		},
+		func(s *scene, t *trial) string {
+			var all []string
+			q := conntrack.Query{Protocol: conntrack.UDP, DestinationPort: uint16(tunnel.port)}
+			for i, entries := range s.tracks {
+				for _, e := range conntrack.Select(entries, q) {
+					all = append(all, outerEntry(s.inst.Nodes[i], e))
+				}
+			}
+			return set(all, "none")
+		})
+}
+
+func outerEntry(n *lab.Node, e conntrack.Entry) string {
+	text := n.Name + " in"
+	if e.Original.Source == n.Addr {
+		text = n.Name + " out"
+	}
+	if e.Unreplied() {
+		return text + " unreplied"
+	}
+	return text + " replied"
+}
+
+// set joins the distinct words in order, or returns none when there are no words.
+func set(words []string, none string) string {
+	if len(words) == 0 {
+		return none
+	}
+	words = slices.Clone(words)
+	slices.Sort(words)
+	return strings.Join(slices.Compact(words), ", ")
+}

@@ -1,0 +1,51 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// denied tries the port that the policies deny, at a pod that listens there. That the path works otherwise is said by its
+// "exchange".
+func denied(path plan.Path) func(context.Context, *scene) finding {
+	return func(ctx context.Context, s *scene) finding {
+		const want = "no answer"
+		e, err := s.ends(path)
+		if err != nil {
+			return failed(want, err)
+		}
+		e.listen, e.dial = policy.DeniedPort, netip.AddrPortFrom(e.dial.Addr(), policy.DeniedPort)
+		switch o := s.exchange(e, question, impatience).tcp(ctx); {
+		case o.listened == 0:
+			return failed(want, fmt.Errorf("not tried: %w", o.err))
+		case o.err == nil:
+			return finding{want: want, got: "answered"}
+		}
+		return finding{want: want, got: want}
+	}
+}
+
+// walked counts the policies that a node asks about a new connection between pods of two nodes: all that select the pod,
+// since the last one decides.
+func walked(node int, chain string) func(context.Context, *scene) finding {
+	return func(ctx context.Context, s *scene) finding {
+		want := strconv.Itoa(s.want.policies)
+		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", podPodCross)
+		if err != nil {
+			return failed(want, err)
+		}
+		asked := 0
+		for _, c := range rules {
+			if strings.HasSuffix(c.place, s.pod(node, 0).HostDevice) && strings.Contains(c.rule, chain) {
+				asked++
+			}
+		}
+		return finding{want: want, got: strconv.Itoa(asked)}
+	}
+}

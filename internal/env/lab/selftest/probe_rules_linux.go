@@ -1,0 +1,199 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/kernel/ipt"
+	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// policed sends a connection between pods of two nodes and looks at the chain of the one on that node: a new connection
+// walks down to the profile that allows it, everything after that leaves by the first rule.
+func policed(node int, chain, profile string) func(context.Context, *scene) finding {
+	return func(ctx context.Context, s *scene) finding {
+		const want = "new and established packets"
+		pod := s.pod(node, 0)
+		counted, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", podPodCross)
+		if err != nil {
+			return failed(want, err)
+		}
+		fresh, established := false, false
+		for _, c := range counted {
+			if c.place == "filter "+chain+pod.HostDevice {
+				fresh = fresh || strings.Contains(c.rule, profile)
+				// Of the rules of such a chain one alone accepts: that for what is established.
+				established = established || strings.Contains(c.rule, "-j ACCEPT") || c.rule == "accept"
+			}
+		}
+		switch {
+		case fresh && established:
+			return finding{want: want, got: want}
+		case fresh:
+			return finding{want: want, got: "new packets only"}
+		case established:
+			return finding{want: want, got: "established packets only"}
+		}
+		return finding{want: want, got: "nothing"}
+	}
+}
+
+func untouched(path plan.Path) func(context.Context, *scene) finding {
+	return func(ctx context.Context, s *scene) finding {
+		const want = "nothing"
+		rules, err := s.counting(ctx, s.inst.Nodes, "", path)
+		// In IPv6 hosts speak of their own accord. A rule that counts the pods' packets counts them every time.
+		for again := 0; again < 3 && err == nil && len(rules) > 0; again++ {
+			var more []counted
+			more, err = s.counting(ctx, s.inst.Nodes, "", path)
+			rules = slices.DeleteFunc(rules, func(c counted) bool { return !slices.Contains(more, c) })
+		}
+		if err != nil {
+			return failed(want, err)
+		}
+		var places []string
+		for _, c := range rules {
+			places = append(places, c.place)
+		}
+		return finding{want: want, got: set(places, want)}
+	}
+}
+
+// counted is a rule that counted packets.
+type counted struct{ place, rule string }
+
+// counting returns the rules of the nodes that count packets of an exchange on the path.
+func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, path plan.Path) ([]counted, error) {
+	e, err := s.ends(path)
+	if err != nil {
+		return nil, err
+	}
+	before := make([]map[string][]ipt.Counter, len(nodes))
+	for i, n := range nodes {
+		if before[i], err = s.counters(ctx, n, table); err != nil {
+			return nil, err
+		}
+	}
+	if o := s.tcp(ctx, e, question); o.err != nil {
+		return nil, o.err
+	}
+	var list []counted
+	for i, n := range nodes {
+		after, err := s.counters(ctx, n, table)
+		if err != nil {
+			return nil, err
+		}
+		for place, rules := range after {
+			for k, r := range rules {
+				if old := before[i][place]; k >= len(old) || r.Packets != old[k].Packets {
+					list = append(list, counted{place, r.Rule})
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// counters returns what every rule of a node has counted, by table and chain; table is one table's name or "" for all.
+func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[string][]ipt.Counter, error) {
+	if s.tool == nil {
+		tool, err := ipt.FindFamily(ctx, ipt.Flavor(s.inst.Spec.Lab.Iptables), s.iptables())
+		if err != nil {
+			return nil, err
+		}
+		s.tool = tool
+	}
+	text, err := s.tool.Save(ctx, n.NS, table)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := ipt.ParseSave(text)
+	if err != nil {
+		return nil, err
+	}
+	counters := map[string][]ipt.Counter{}
+	for _, t := range tables {
+		for _, c := range t.Chains {
+			if s.want.nft && strings.HasPrefix(c.Name, "cali-") {
+				continue // what matters is whether the chains in nftables count
+			}
+			rules := append([]ipt.Counter(nil), c.Rules...)
+			if c.Policy != "-" {
+				rules = append(rules, ipt.Counter{Rule: "policy", Packets: c.Packets, Bytes: c.Bytes})
+			}
+			counters[t.Name+" "+c.Name] = rules
+		}
+	}
+	if s.want.nft {
+		err = s.nftCounters(n, table, counters)
+	}
+	return counters, err
+}
+
+// nftCounters adds what the rules of Calico's table have counted, under the names that the chains have in iptables; a
+// rule's text is its verdict.
+func (s *scene) nftCounters(n *lab.Node, table string, counters map[string][]ipt.Counter) error {
+	list, err := nft.Counters(n.NS, s.nft(), policy.TableCalico)
+	for _, k := range list {
+		layer, chain, _ := strings.Cut(k.Chain, "-")
+		if table != "" && layer != table {
+			continue
+		}
+		place := layer + " " + chain
+		counters[place] = append(counters[place], ipt.Counter{Rule: k.Verdict, Packets: k.Packets, Bytes: k.Bytes})
+	}
+	return err
+}
+
+// iptables and nft are the families of the nodes' rules.
+func (s *scene) iptables() ipt.Family {
+	if s.want.ipv6 {
+		return ipt.IPv6
+	}
+	return ipt.IPv4
+}
+
+func (s *scene) nft() nft.Family {
+	if s.want.ipv6 {
+		return nft.IPv6
+	}
+	return nft.IPv4
+}
+
+// proxyNFT compares the nodes' Services with kube-proxy's map, and looks for what is left of kube-proxy in iptables.
+func proxyNFT(ctx context.Context, s *scene) finding {
+	ports := 0
+	for _, svc := range s.inst.Spec.Services {
+		if len(svc.Backends) == 0 {
+			continue // it is in the map of those that refuse
+		}
+		entries := 1
+		if svc.Balanced.IsValid() {
+			entries++
+		}
+		if svc.UDP {
+			entries *= 2
+		}
+		ports += entries
+	}
+	return collect(fmt.Sprintf("%d in the map, 0 chains in iptables", ports), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		entries, err := nft.Elements(n.NS, s.nft(), service.TableNFT, service.MapServiceIPs)
+		if err != nil {
+			return "", err
+		}
+		counters, err := s.counters(ctx, n, "nat")
+		chains := 0
+		for place := range counters {
+			if strings.HasPrefix(place, "nat KUBE-SVC-") {
+				chains++
+			}
+		}
+		return fmt.Sprintf("%d in the map, %d chains in iptables", entries, chains), err
+	})
+}

@@ -1,0 +1,230 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+const (
+	// patience is how long an exchange that should work may take. It is long because it only delays a failure: the
+	// machine may be busy with something else.
+	patience = 2 * time.Second
+	// weariness takes the place of patience once an exchange has failed: what follows in a broken profile mostly fails
+	// too, and must not make a failure take a minute.
+	weariness = 300 * time.Millisecond
+	// impatience is how long a path is tried that should not work.
+	impatience = 200 * time.Millisecond
+)
+
+// answer is what a server sends back, in bytes.
+const answer = 100
+
+// exchange is one question and answer between two hosts.
+type exchange struct {
+	client *lab.Dialer
+	server *netns.NS
+	// bind is the server's own address: a server on any address would answer over UDP from that of the device that the
+	// answer leaves by.
+	bind netip.Addr
+	// dial is the address that the client is given: the server's or its Service's.
+	dial netip.AddrPort
+	// listen is the server's port, 0 for any; then the client uses it in place of dial's.
+	listen uint16
+	// size is what the client sends, in bytes.
+	size int
+	// timeout bounds it all.
+	timeout time.Duration
+}
+
+// outcome is what both ends saw.
+type outcome struct {
+	// seen is the client as the server sees it; local is the client as it sees itself.
+	seen, local netip.AddrPort
+	// dialled and listened are the ports at both ends of a translation.
+	dialled, listened uint16
+	err               error
+}
+
+// tcp runs the exchange over a connection of its own. Both ends are closed when it returns, and the client's end with a
+// reset, so that nothing lingers in TIME_WAIT.
+func (x exchange) tcp(ctx context.Context) outcome {
+	ctx, cancel := context.WithTimeout(ctx, x.timeout)
+	defer cancel()
+	l, err := x.listenTCP(ctx)
+	if err != nil {
+		return outcome{err: fmt.Errorf("listen: %w", err)}
+	}
+	out := x.ports(l.Addr())
+	seen := make(chan outcome, 1)
+	go func() { seen <- x.serve(ctx, l) }()
+	out.local, out.err = x.call(ctx, out.dialled)
+	cancel()
+	server := <-seen
+	out.seen = server.seen
+	if out.err == nil {
+		out.err = server.err
+	}
+	return out
+}
+
+// listenTCP opens the server's end.
+func (x exchange) listenTCP(ctx context.Context) (l net.Listener, err error) {
+	err = bound(ctx, func() error {
+		return x.server.Do(func() (err error) {
+			l, err = new(net.ListenConfig).Listen(ctx, x.network("tcp"), netip.AddrPortFrom(x.bind, x.listen).String())
+			return err
+		})
+	})
+	return l, err
+}
+
+// network is what package net calls a protocol over the exchange's version of IP.
+func (x exchange) network(protocol string) string {
+	if x.bind.Is6() {
+		return protocol + "6"
+	}
+	return protocol + "4"
+}
+
+// bound repeats bind while the port is in use, until ctx ends: a process that is being started elsewhere in this program
+// holds copies of all descriptors until it has become another program, also of a listener that was just closed.
+func bound(ctx context.Context, bind func() error) error {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for {
+		err := bind()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-again.C:
+		}
+	}
+}
+
+// ports completes x with the port that the system chose.
+func (x exchange) ports(listening net.Addr) outcome {
+	at, _ := netip.ParseAddrPort(listening.String()) // an address of package net always parses
+	out := outcome{dialled: x.dial.Port(), listened: at.Port()}
+	if x.listen == 0 {
+		out.dialled = at.Port()
+	}
+	return out
+}
+
+// serve answers one connection: it reads the question to its end. It closes l.
+func (x exchange) serve(ctx context.Context, l net.Listener) outcome {
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // wakes Accept
+	defer stop()
+	conn, err := l.Accept()
+	if closed := l.Close(); err == nil && !errors.Is(closed, net.ErrClosed) {
+		err = closed
+	}
+	if err != nil {
+		return outcome{err: fmt.Errorf("accept: %w", err)}
+	}
+	defer closeQuietly(conn)
+	out := outcome{seen: conn.RemoteAddr().(*net.TCPAddr).AddrPort()}
+	if deadline, ok := ctx.Deadline(); ok {
+		out.err = conn.SetDeadline(deadline)
+	}
+	if out.err == nil {
+		_, out.err = io.CopyN(io.Discard, conn, int64(x.size))
+	}
+	if out.err == nil {
+		_, out.err = conn.Write(make([]byte, answer))
+	}
+	return out
+}
+
+// call is the client's end over TCP. It returns its own address.
+func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, err error) {
+	conn, err := x.client.Dial(ctx, x.network("tcp"), netip.AddrPortFrom(x.dial.Addr(), port).String())
+	if err != nil {
+		return local, err
+	}
+	defer closeQuietly(conn)
+	local = conn.LocalAddr().(*net.TCPAddr).AddrPort()
+	if deadline, ok := ctx.Deadline(); ok {
+		err = conn.SetDeadline(deadline)
+	}
+	if err == nil {
+		_, err = conn.Write(make([]byte, x.size))
+	}
+	if err == nil {
+		_, err = io.ReadFull(conn, make([]byte, answer))
+	}
+	return local, errors.Join(err, conn.(*net.TCPConn).SetLinger(0))
+}
+
+// udp runs the exchange with one datagram in each direction.
+func (x exchange) udp(ctx context.Context) outcome {
+	ctx, cancel := context.WithTimeout(ctx, x.timeout)
+	defer cancel()
+	var server *net.UDPConn
+	err := bound(ctx, func() error {
+		return x.server.Do(func() (err error) {
+			server, err = net.ListenUDP(x.network("udp"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.bind, x.listen)))
+			return err
+		})
+	})
+	if err != nil {
+		return outcome{err: fmt.Errorf("listen: %w", err)}
+	}
+	defer closeQuietly(server)
+	out := x.ports(server.LocalAddr())
+	client, err := x.client.Dial(ctx, x.network("udp"), netip.AddrPortFrom(x.dial.Addr(), out.dialled).String())
+	if err != nil {
+		out.err = err
+		return out
+	}
+	defer closeQuietly(client)
+	out.local = client.LocalAddr().(*net.UDPAddr).AddrPort()
+	out.seen, out.err = x.datagrams(ctx, client, server)
+	return out
+}
+
+func (x exchange) datagrams(ctx context.Context, client net.Conn, server *net.UDPConn) (seen netip.AddrPort, err error) {
+	deadline := time.Now().Add(x.timeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	if err := errors.Join(client.SetDeadline(deadline), server.SetDeadline(deadline)); err != nil {
+		return seen, err
+	}
+	if _, err := client.Write(make([]byte, x.size)); err != nil {
+		return seen, err
+	}
+	buf := make([]byte, 1<<16)
+	n, seen, err := server.ReadFromUDPAddrPort(buf)
+	if err != nil {
+		return seen, fmt.Errorf("at the server: %w", err)
+	}
+	if n != x.size {
+		return seen, fmt.Errorf("a datagram of %d bytes arrived with %d", x.size, n)
+	}
+	if _, err := server.WriteToUDPAddrPort(buf[:answer], seen); err != nil {
+		return seen, err
+	}
+	if n, err = client.Read(buf); err != nil {
+		return seen, fmt.Errorf("at the client: %w", err)
+	}
+	if n != answer {
+		return seen, fmt.Errorf("an answer of %d bytes arrived with %d", answer, n)
+	}
+	return seen, nil
+}
+
+// closeQuietly closes a socket whose exchange is over: its bytes have arrived or its failure is known.
+func closeQuietly(c io.Closer) { _ = c.Close() }

@@ -1,0 +1,353 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/capture"
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// question is the size of what a client sends where the size is not part of the proof, in bytes.
+const question = 600
+
+// ends are the two ends of a path.
+type ends struct {
+	client, server *lab.Host
+	// from and to are the indexes of the nodes that they are on, -1 for the external client; a path to a Service has
+	// the backend's.
+	from, to int
+	// entry is the index of the node that is the first to see the client's packets: its own, or that which is entered.
+	entry int
+	// dial is what the client calls, listen the port of the server, 0 when both may choose.
+	dial   netip.AddrPort
+	listen uint16
+	// pod is the server if it is a pod with a network of its own.
+	pod *lab.Pod
+}
+
+// ends finds the ends of a path by the lab's convention: everything starts on the first node.
+func (s *scene) ends(p plan.Path) (ends, error) {
+	e := ends{from: 0}
+	if err := s.start(p, &e); err != nil {
+		return e, err
+	}
+	var err error
+	switch p.To {
+	case plan.Host:
+		e.to = lab.Far(p)
+		n := s.inst.Nodes[e.to]
+		e.server, e.dial = &n.Host, netip.AddrPortFrom(n.Addr, 0)
+	case plan.Pod:
+		e.to = lab.Far(p)
+		err = e.toPod(s.pod(e.to, 1-e.to))
+	case plan.External:
+		e.to = -1
+		if e.server = s.inst.External; e.server == nil {
+			return e, errors.New("the lab has no external host")
+		}
+		e.dial = netip.AddrPortFrom(e.server.Addr, 0)
+	case plan.Service, plan.NodePort, plan.LoadBalancer, plan.Self:
+		err = s.toService(p, &e)
+	default:
+		err = fmt.Errorf("no way to serve %s", p)
+	}
+	return e, err
+}
+
+// start finds the client.
+func (s *scene) start(p plan.Path, e *ends) error {
+	switch p.From {
+	case plan.Host:
+		e.client = &s.inst.Nodes[0].Host
+	case plan.External:
+		e.from, e.client = -1, s.inst.External
+	case plan.Pod:
+		if pod := s.pod(0, 0); pod != nil {
+			e.client = &pod.Host
+		}
+	}
+	if e.client == nil {
+		return fmt.Errorf("the lab has no client for %s", p)
+	}
+	return nil
+}
+
+func (e *ends) toPod(pod *lab.Pod) error {
+	if pod == nil {
+		return errors.New("the lab has too few pods")
+	}
+	e.server, e.dial = &pod.Host, netip.AddrPortFrom(pod.Addr, 0)
+	if !pod.HostNetwork {
+		e.pod = pod
+	}
+	return nil
+}
+
+func (s *scene) toService(p plan.Path, e *ends) error {
+	name := lab.ServiceOf(p)
+	e.to = lab.Far(p)
+	svc := s.inst.Service(name)
+	if svc == nil || len(svc.Backends) != 1 {
+		return fmt.Errorf("the lab has no Service %s with one backend", name)
+	}
+	if err := e.toPod(svc.Backends[0]); err != nil {
+		return err
+	}
+	e.listen = uint16(svc.TargetPort)
+	e.dial = netip.AddrPortFrom(svc.VIP, uint16(svc.Port))
+	if p.To == plan.NodePort {
+		e.dial = netip.AddrPortFrom(s.inst.Nodes[0].Addr, uint16(svc.NodePort))
+	}
+	if p.To == plan.LoadBalancer {
+		e.dial = netip.AddrPortFrom(svc.Balanced, uint16(svc.Port))
+		if s.want.local {
+			e.entry = e.to
+		}
+	}
+	return nil
+}
+
+// trial is what was seen of one exchange over TCP and one over UDP.
+type trial struct {
+	ends
+	tcp, udp outcome
+	// wire are the frames of both exchanges that the switch received, backend those that the serving pod received.
+	wire, backend []capture.Frame
+	// near are the frames at the client's pod, nodes those on all devices of the first two nodes, in both directions; both
+	// only where programs move packets.
+	near  []capture.Frame
+	nodes [][]capture.Frame
+	// sealed are the frames of a tunnel that encrypts, whoever's they are; bare those in which a pod's address can be read.
+	// Both only where there is such a tunnel.
+	sealed, bare []capture.Frame
+	err          error
+}
+
+// rehearse makes all the traffic of a self-test but the transfers that a single check needs for itself: the paths that
+// work one after the other, so that what is seen belongs to one of them; those that must not work side by side, because
+// each is an idle wait. What conntrack knows is asked once, at the end: to ask costs a walk through the machine's whole
+// table.
+func (s *scene) rehearse(ctx context.Context) {
+	for _, p := range plan.Paths {
+		if _, ok := s.want.served[p]; !ok || ctx.Err() != nil {
+			continue
+		}
+		t := &trial{}
+		s.trials[p] = t
+		if t.ends, t.err = s.ends(p); t.err == nil {
+			t.err = s.run(ctx, t, s.size(p))
+		}
+	}
+	s.tracks, s.untold = s.connections()
+	s.tryRefused(ctx)
+}
+
+// tryRefused tries the paths that must not work: those to different servers side by side, those to the same one after the
+// other, as they may want the same port.
+func (s *scene) tryRefused(ctx context.Context) {
+	outcomes := make([]outcome, len(s.want.refused))
+	byServer := map[*lab.Host][]int{}
+	for i, p := range s.want.refused {
+		e, err := s.ends(p)
+		outcomes[i].err = err
+		if err == nil {
+			byServer[e.server] = append(byServer[e.server], i)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, paths := range byServer {
+		wg.Go(func() {
+			for _, i := range paths {
+				e, _ := s.ends(s.want.refused[i]) // it had ends just now
+				outcomes[i] = s.exchange(e, question, impatience).tcp(ctx)
+			}
+		})
+	}
+	wg.Wait()
+	for i, p := range s.want.refused {
+		s.refusals[p] = outcomes[i]
+	}
+}
+
+// connections lists what each node tracks.
+func (s *scene) connections() ([][]conntrack.Entry, error) {
+	var all [][]conntrack.Entry
+	for _, n := range s.inst.Nodes {
+		entries, err := conntrack.List(n.NS)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		all = append(all, entries)
+	}
+	return all, nil
+}
+
+// size is what the client sends on a path: between nodes as much as the pod's MTU lets through in one packet, by which
+// the frame on the wire proves the overhead.
+func (s *scene) size(p plan.Path) int {
+	if p == s.crossPath() {
+		return s.podMTU() - s.ipUDPHeaders()
+	}
+	return question
+}
+
+// ipUDPHeaders is the length of an IP and a UDP header.
+func (s *scene) ipUDPHeaders() int {
+	if s.want.ipv6 {
+		return 40 + 8
+	}
+	return 20 + 8
+}
+
+// crossPath is the path that shows what crosses the wire: between pods, or between hosts where pods have no network.
+func (s *scene) crossPath() plan.Path { return s.want.crossPath() }
+
+func (x expectation) crossPath() plan.Path {
+	if x.attach == nil {
+		return hostHostCross
+	}
+	return podPodCross
+}
+
+func (s *scene) run(ctx context.Context, t *trial, size int) error {
+	if err := s.discard(); err != nil {
+		return err
+	}
+	if t.tcp = s.tcp(ctx, t.ends, size); t.tcp.err != nil {
+		return fmt.Errorf("tcp: %w", t.tcp.err)
+	}
+	if t.udp = s.udp(ctx, t.ends, size); t.udp.err != nil {
+		return fmt.Errorf("udp: %w", t.udp.err)
+	}
+	frames, err := s.wire.Drain()
+	if err != nil {
+		return fmt.Errorf("switch: %w", err)
+	}
+	t.wire = t.own(frames)
+	if s.want.sealed() {
+		t.sealed, t.bare = s.sealedFrames(frames), s.bareFrames(frames)
+	}
+	if c := s.pods[t.pod]; c != nil {
+		if frames, err = c.Drain(); err != nil {
+			return fmt.Errorf("pod %s: %w", t.pod.Name, err)
+		}
+		t.backend = t.own(frames)
+	}
+	return s.collectNodes(t)
+}
+
+// collectNodes adds to a trial what was seen on the nodes and at the client.
+func (s *scene) collectNodes(t *trial) error {
+	for i, c := range s.nodes {
+		frames, err := c.Drain()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.inst.Nodes[i].Name, err)
+		}
+		t.nodes = append(t.nodes, t.mine(frames))
+	}
+	pod := s.pod(0, 0)
+	if c := s.pods[pod]; c != nil && t.client == &pod.Host && t.pod != pod {
+		frames, err := c.Drain()
+		if err != nil {
+			return fmt.Errorf("pod %s: %w", pod.Name, err)
+		}
+		t.near = t.mine(frames)
+	}
+	return nil
+}
+
+// tcp makes an exchange that should work.
+func (s *scene) tcp(ctx context.Context, e ends, size int) outcome {
+	return s.learn(s.exchange(e, size, s.patience).tcp(ctx))
+}
+
+func (s *scene) udp(ctx context.Context, e ends, size int) outcome {
+	return s.learn(s.exchange(e, size, s.patience).udp(ctx))
+}
+
+// learn loses patience with a profile that fails.
+func (s *scene) learn(o outcome) outcome {
+	if o.err != nil {
+		s.patience = weariness
+	}
+	return o
+}
+
+func (s *scene) exchange(e ends, size int, timeout time.Duration) exchange {
+	return exchange{
+		client: s.dialers[e.client], server: e.server.NS, bind: e.server.Addr, dial: e.dial, listen: e.listen,
+		size: size, timeout: timeout,
+	}
+}
+
+// discard forgets the frames of earlier traffic.
+func (s *scene) discard() error {
+	if _, err := s.wire.Drain(); err != nil {
+		return err
+	}
+	for _, c := range s.pods {
+		if _, err := c.Drain(); err != nil {
+			return err
+		}
+	}
+	for _, c := range s.nodes {
+		if _, err := c.Drain(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own returns the received frames that belong to the exchanges, known by their ports inside all tunnels: translation
+// changes the client's port, but never both the one dialled and the one listened on.
+func (t *trial) own(frames []capture.Frame) []capture.Frame {
+	return slices.DeleteFunc(t.mine(frames), func(f capture.Frame) bool { return f.Outgoing })
+}
+
+// mine is own with the frames that were sent.
+func (t *trial) mine(frames []capture.Frame) []capture.Frame {
+	var own []capture.Frame
+	for _, f := range frames {
+		in := f.Innermost()
+		source, destination := in.Ports()
+		if in.IP == nil {
+			continue
+		}
+		if o := t.of(in); o.servedBy(source) || o.servedBy(destination) {
+			own = append(own, f)
+		}
+	}
+	return own
+}
+
+// of is the exchange by the protocol of a packet: the client's port over one may be the server's over the other.
+func (t *trial) of(f *capture.Frame) outcome {
+	if f.UDP != nil {
+		return t.udp
+	}
+	return t.tcp
+}
+
+func (o outcome) servedBy(port uint16) bool {
+	return port != 0 && (port == o.dialled || port == o.listened)
+}
+
+// towards says whether a frame goes from the client to the server.
+func (t *trial) towards(f *capture.Frame) bool {
+	in := f.Innermost()
+	source, destination := in.Ports()
+	o := t.of(in)
+	if !o.servedBy(destination) {
+		return false
+	}
+	// Both ends choose their ports by chance, and may choose the same.
+	return !o.servedBy(source) || in.IP.Source != t.server.Addr && in.IP.Source != t.dial.Addr()
+}

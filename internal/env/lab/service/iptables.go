@@ -1,0 +1,231 @@
+package service
+
+import (
+	"net/netip"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+)
+
+// Iptables returns the rules of kubelet and of kube-proxy in iptables mode for one node, as one iptables-restore input.
+func Iptables(c Config) string {
+	node := ruleset.New()
+	AddKubelet(node, c.IPv6)
+	Add(node, c)
+	return node.String()
+}
+
+// AddKubelet puts kubelet's rules into node. kubelet starts before kube-proxy, so call it first.
+//
+// The canary chains are never jumped to: kubelet and kube-proxy watch them to notice that somebody flushed the tables.
+// The hint chain tells other programs in the node's containers which flavour of iptables is in use. With ipv6 the rules
+// are those for ip6tables: there kubelet has nothing to block, since no IPv6 packet crosses the border of the loopback.
+func AddKubelet(node *ruleset.Ruleset, ipv6 bool) {
+	node.Table(ruleset.Mangle).Chain(chainHint)
+	addCanary(node, chainKubeletCanary)
+	if ipv6 {
+		return
+	}
+	filter := node.Table(ruleset.Filter)
+	filter.Chain("OUTPUT").Insert("-j " + ChainFirewall)
+	filter.Chain("INPUT").Insert("-j " + ChainFirewall)
+	filter.Chain(ChainFirewall).Append(`! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP`)
+}
+
+func addCanary(node *ruleset.Ruleset, chain string) {
+	for _, table := range []string{ruleset.Mangle, ruleset.NAT, ruleset.Filter} {
+		node.Table(table).Chain(chain)
+	}
+}
+
+// Add puts the rules of kube-proxy in iptables mode into node. c must have passed Validate.
+func Add(node *ruleset.Ruleset, c Config) {
+	addCanary(node, chainProxyCanary)
+	p := proxy{c: c, nat: node.Table(ruleset.NAT), filter: node.Table(ruleset.Filter)}
+	endpoints := 0
+	for _, s := range c.Services {
+		endpoints += len(s.Endpoints)
+	}
+	p.terse = endpoints > terseAbove
+	p.skeleton()
+	for _, s := range c.Services {
+		p.service(s)
+	}
+	p.nodePortsLast()
+}
+
+// terseAbove is the number of endpoints above which kube-proxy leaves out the comments of the rules that it has per
+// endpoint.
+const terseAbove = 1000
+
+// proxy is one rendering.
+type proxy struct {
+	c           Config
+	nat, filter *ruleset.Table
+	// terse says that there are more endpoints than terseAbove.
+	terse bool
+}
+
+// perEndpoint is comment for the rules that are there once per endpoint.
+func (p *proxy) perEndpoint(text string) string {
+	if p.terse {
+		return ""
+	}
+	return comment(text)
+}
+
+// jump is a rule in a built-in chain that leads into kube-proxy's chains.
+type jump struct{ from, match, comment, to string }
+
+// Each jump is inserted at the top, so a built-in chain ends up with them in reverse order.
+var (
+	filterJumps = []jump{
+		{"INPUT", "-m conntrack --ctstate NEW ", "kubernetes externally-visible service portals", ChainExternalServices},
+		{"FORWARD", "-m conntrack --ctstate NEW ", "kubernetes externally-visible service portals", ChainExternalServices},
+		{"INPUT", "", "kubernetes health check service ports", ChainNodePorts},
+		{"FORWARD", "-m conntrack --ctstate NEW ", "kubernetes service portals", ChainServices},
+		{"OUTPUT", "-m conntrack --ctstate NEW ", "kubernetes service portals", ChainServices},
+		{"FORWARD", "", "kubernetes forwarding rules", ChainForward},
+		{"INPUT", "-m conntrack --ctstate NEW ", "kubernetes load balancer firewall", ChainProxyFirewall},
+		{"OUTPUT", "-m conntrack --ctstate NEW ", "kubernetes load balancer firewall", ChainProxyFirewall},
+		{"FORWARD", "-m conntrack --ctstate NEW ", "kubernetes load balancer firewall", ChainProxyFirewall},
+	}
+	natJumps = []jump{
+		{"OUTPUT", "", "kubernetes service portals", ChainServices},
+		{"PREROUTING", "", "kubernetes service portals", ChainServices},
+		{"POSTROUTING", "", "kubernetes postrouting rules", ChainPostrouting},
+	}
+)
+
+// skeleton writes what is there without any service.
+func (p *proxy) skeleton() {
+	for _, chain := range []string{ChainServices, ChainExternalServices, ChainForward, ChainNodePorts, ChainProxyFirewall} {
+		p.filter.Chain(chain)
+	}
+	for _, chain := range []string{ChainServices, ChainNodePorts, ChainPostrouting, ChainMarkMasq} {
+		p.nat.Chain(chain)
+	}
+	hang(p.filter, filterJumps)
+	hang(p.nat, natJumps)
+	p.filter.Chain(ChainForward).Append(
+		`-m conntrack --ctstate INVALID -j DROP`,
+		`-m comment --comment "kubernetes forwarding rules" -m mark --mark `+MasqueradeMark+`/`+MasqueradeMark+` -j ACCEPT`,
+		`-m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
+	)
+	p.nat.Chain(ChainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
+	p.nat.Chain(ChainPostrouting).Append(
+		"-m mark ! --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j RETURN",
+		// The mark is cleared before the packet can be encapsulated: a tunnel hands it on to the outer packet, which
+		// would be masqueraded as well.
+		"-j MARK --xor-mark "+MasqueradeMark,
+		`-m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully`,
+	)
+}
+
+func hang(t *ruleset.Table, jumps []jump) {
+	for _, j := range jumps {
+		t.Chain(j.from).Insert(j.match + comment(j.comment) + "-j " + j.to)
+	}
+}
+
+func comment(text string) string { return `-m comment --comment "` + text + `" ` }
+
+// service writes everything that belongs to s.
+func (p *proxy) service(s Service) {
+	if len(s.Endpoints) == 0 {
+		p.refuse(s)
+		return
+	}
+	name := s.portName()
+	to := comment(name+" cluster IP") + s.at(s.VIP)
+	p.nat.Chain(ChainServices).Append(to + "-j " + s.ServiceChain())
+	p.clusterChain(s, to)
+	if s.NodePort != 0 || len(s.LoadBalancerIPs) > 0 {
+		p.external(s)
+	}
+	for _, e := range s.Endpoints {
+		p.endpoint(s, e)
+	}
+}
+
+// at matches packets to the service's port at addr.
+func (s Service) at(addr netip.Addr) string {
+	return "-d " + alone(addr) + " -p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.Port) + " "
+}
+
+// atNodePort matches packets to the service's node port.
+func (s Service) atNodePort() string {
+	return "-p " + s.Protocol + " -m " + s.Protocol + " --dport " + port(s.NodePort) + " "
+}
+
+func port(n uint16) string { return strconv.Itoa(int(n)) }
+
+// clusterChain writes KUBE-SVC-x; to matches the cluster address.
+func (p *proxy) clusterChain(s Service, to string) {
+	chain := p.nat.Chain(s.ServiceChain())
+	switch {
+	case p.c.MasqueradeAll:
+		chain.Append(to + "-j " + ChainMarkMasq)
+	case p.c.ClusterCIDR.IsValid():
+		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + ChainMarkMasq)
+	}
+	p.share(chain, s, s.Endpoints)
+}
+
+// share ends a chain with the choice among endpoints: each rule takes an even part of what the rules above it left.
+func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
+	name := s.portName()
+	if s.SessionAffinity {
+		for _, e := range endpoints {
+			sep := s.EndpointChain(e)
+			chain.Append(p.perEndpoint(name+" -> "+e.Addr.String()) + "-m recent --rcheck --seconds " + affinitySeconds + " --reap --name " + sep + " --rsource -j " + sep)
+		}
+	}
+	for i, e := range endpoints {
+		rule := p.perEndpoint(name + " -> " + e.Addr.String())
+		if left := len(endpoints) - i; left > 1 {
+			rule += "-m statistic --mode random --probability " + strconv.FormatFloat(1/float64(left), 'f', 10, 64) + " "
+		}
+		chain.Append(rule + "-j " + s.EndpointChain(e))
+	}
+}
+
+// endpoint writes KUBE-SEP-y: a pod that reaches itself through the service is masqueraded, or its own answer would
+// come from an address that it did not call.
+func (p *proxy) endpoint(s Service, e Endpoint) {
+	chain := p.nat.Chain(s.EndpointChain(e))
+	chain.Append("-s " + alone(e.Addr.Addr()) + " " + p.perEndpoint(s.portName()) + "-j " + ChainMarkMasq)
+	rule := p.perEndpoint(s.portName())
+	if s.SessionAffinity {
+		rule += "-m recent --set --name " + chain.Name + " --rsource "
+	}
+	chain.Append("-p " + s.Protocol + " " + rule + "-m " + s.Protocol + " -j DNAT --to-destination " + e.Addr.String())
+}
+
+// refuse writes the rejections of a service without endpoints.
+func (p *proxy) refuse(s Service) {
+	why := comment(s.portName() + " has no endpoints")
+	p.filter.Chain(ChainServices).Append(why + s.at(s.VIP) + "-j REJECT")
+	p.closed(s, why, "REJECT")
+}
+
+// closed writes what happens to traffic from outside that nobody here serves.
+func (p *proxy) closed(s Service, why, target string) {
+	chain := p.filter.Chain(ChainExternalServices)
+	for _, ip := range s.LoadBalancerIPs {
+		chain.Append(why + s.at(ip) + "-j " + target)
+	}
+	if s.NodePort != 0 {
+		chain.Append(why + "-m addrtype --dst-type LOCAL " + s.atNodePort() + "-j " + target)
+	}
+}
+
+// nodePortsLast ends KUBE-SERVICES: a packet to a node port walks all cluster addresses first.
+func (p *proxy) nodePortsLast() {
+	match := "-m addrtype --dst-type LOCAL "
+	// In IPv6 a node port is never served at ::1.
+	if p.c.NoLocalhostNodePorts || p.c.IPv6 {
+		match = "! -d " + p.c.family().localhost.String() + " " + match
+	}
+	p.nat.Chain(ChainServices).Append(comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain") + match + "-j " + ChainNodePorts)
+}

@@ -1,0 +1,302 @@
+package service
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/kernel/ipvs"
+)
+
+// IPVSDevice holds the cluster addresses of all Services in ipvs mode: it makes them the node's own, which is where IPVS
+// looks for them.
+const IPVSDevice = "kube-ipvs0"
+
+// Chains that kube-proxy has in ipvs mode alone.
+const (
+	chainNodePort       = "KUBE-NODE-PORT"
+	chainLoadBalancer   = "KUBE-LOAD-BALANCER"
+	chainSourceRanges   = "KUBE-SOURCE-RANGES-FIREWALL"
+	chainIPVSFilter     = "KUBE-IPVS-FILTER"
+	chainIPVSOutFilter  = "KUBE-IPVS-OUT-FILTER"
+	loopbackComment     = "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose"
+	clusterIPComment    = "Kubernetes service cluster ip + port for masquerade purpose"
+	healthComment       = "Kubernetes health check node port"
+	nodePortComment     = "Kubernetes nodeport %s port for masquerade purpose"
+	nodePortKeepComment = "Kubernetes nodeport %s port with externalTrafficPolicy=local"
+)
+
+// Sets that kube-proxy has in ipvs mode. In IPv6 "KUBE-" is "KUBE-6-".
+const (
+	setLoopback    = "KUBE-LOOP-BACK"
+	setClusterIP   = "KUBE-CLUSTER-IP"
+	setAddresses   = "KUBE-IPVS-IPS"
+	setHealth      = "KUBE-HEALTH-CHECK-NODE-PORT"
+	setLB          = "KUBE-LOAD-BALANCER"
+	setExternal    = "KUBE-EXTERNAL-IP"
+	setExternalOwn = "KUBE-EXTERNAL-IP-LOCAL"
+	// The sets of node ports are one for each protocol.
+	setNodePort     = "KUBE-NODE-PORT-"
+	setNodePortKeep = "KUBE-NODE-PORT-LOCAL-"
+)
+
+// The jumps of ipvs mode, each inserted at the top.
+var (
+	ipvsFilterJumps = []jump{
+		{"FORWARD", "", "kubernetes forwarding rules", ChainForward},
+		{"INPUT", "", "kubernetes health check rules", chainNodePort},
+		{"INPUT", "", "kube-proxy firewall rules", ChainProxyFirewall},
+		{"FORWARD", "", "kube-proxy firewall rules", ChainProxyFirewall},
+		{"INPUT", "", "kubernetes ipvs access filter", chainIPVSFilter},
+		{"OUTPUT", "", "kubernetes ipvs access filter", chainIPVSOutFilter},
+	}
+	ipvsChains = []struct {
+		table string
+		names []string
+	}{
+		{ruleset.NAT, []string{ChainServices, ChainPostrouting, chainNodePort, chainLoadBalancer, ChainMarkMasq}},
+		{ruleset.Filter, []string{ChainForward, chainNodePort, ChainProxyFirewall, chainSourceRanges, chainIPVSFilter, chainIPVSOutFilter}},
+	}
+)
+
+// CheckIPVS returns what in c the ipvs mode of this package does not serve, joined with what Validate says.
+func (c Config) CheckIPVS() error {
+	err := c.Validate()
+	for _, s := range c.Services {
+		if len(s.LoadBalancerIPs) > 0 && err == nil {
+			err = fmt.Errorf("service %s: addresses of load balancers are not served in ipvs mode", s.portName())
+		}
+		if s.Protocol == "sctp" && s.NodePort != 0 && err == nil {
+			err = fmt.Errorf("service %s: node ports of sctp are not served in ipvs mode", s.portName())
+		}
+	}
+	return err
+}
+
+// AddIPVS puts the rules of kube-proxy in ipvs mode into node, and returns the sets that they name, as ipset restore
+// takes them. c must have passed CheckIPVS. Who serves a Service is not in them but in IPVSServers, so there are as many
+// rules for a thousand Services as for one: they mark what is to be masqueraded and keep callers from other ports of the
+// addresses on IPVSDevice.
+func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
+	p := ipvsProxy{c: c, nat: node.Table(ruleset.NAT), filter: node.Table(ruleset.Filter), sets: c.ipvsSets()}
+	for _, t := range ipvsChains {
+		for _, name := range t.names {
+			node.Table(t.table).Chain(name)
+		}
+	}
+	hang(p.nat, natJumps)
+	hang(p.filter, ipvsFilterJumps)
+	p.services()
+	p.postrouting()
+	p.nodePorts()
+	p.access()
+	return p.text()
+}
+
+// ipvsSet is one set with its members.
+type ipvsSet struct {
+	name, kind string
+	members    []string
+}
+
+// ipvsSets are all that kube-proxy makes, those without members too, in the order in which it makes them.
+func (c Config) ipvsSets() []ipvsSet {
+	family, prefix := "inet", "KUBE-"
+	if c.IPv6 {
+		family, prefix = "inet6", "KUBE-6-"
+	}
+	addrPort := "hash:ip,port family " + family + " hashsize 1024 maxelem 65536"
+	addrPortAddr := "hash:ip,port,ip family " + family + " hashsize 1024 maxelem 65536"
+	const ports = "bitmap:port range 0-65535"
+	list := []ipvsSet{
+		{setLoopback, addrPortAddr, nil}, {setClusterIP, addrPort, nil}, {setExternal, addrPort, nil}, {setExternalOwn, addrPort, nil},
+		{setLB, addrPort, nil}, {setHealth, ports, nil}, {setNodePort + "TCP", ports, nil}, {setNodePortKeep + "TCP", ports, nil},
+		{setNodePort + "UDP", ports, nil}, {setNodePortKeep + "UDP", ports, nil},
+		{setAddresses, "hash:ip family " + family + " hashsize 1024 maxelem 65536", nil},
+	}
+	seen := map[[2]string]bool{}
+	add := func(name, member string) {
+		if id := [2]string{name, member}; !seen[id] {
+			seen[id] = true
+			i := slices.IndexFunc(list, func(s ipvsSet) bool { return s.name == name })
+			list[i].members = append(list[i].members, member)
+		}
+	}
+	for _, s := range c.Services {
+		add(setClusterIP, fmt.Sprintf("%s,%s:%d", s.VIP, s.Protocol, s.Port))
+		add(setAddresses, s.VIP.String())
+		for _, e := range s.Endpoints {
+			if e.Local {
+				a := e.Addr.Addr()
+				add(setLoopback, fmt.Sprintf("%s,%s:%d,%s", a, s.Protocol, e.Addr.Port(), a))
+			}
+		}
+		if s.NodePort == 0 {
+			continue
+		}
+		protocol := strings.ToUpper(s.Protocol)
+		add(setNodePort+protocol, port(s.NodePort))
+		if s.ExternalTrafficPolicyLocal {
+			add(setNodePortKeep+protocol, port(s.NodePort))
+		}
+	}
+	for i := range list {
+		list[i].name = prefix + strings.TrimPrefix(list[i].name, "KUBE-")
+	}
+	return list
+}
+
+// ipvsProxy is one rendering.
+type ipvsProxy struct {
+	c           Config
+	nat, filter *ruleset.Table
+	sets        []ipvsSet
+}
+
+// in matches what is in a set; side says which parts of the packet are looked up. With a set that nobody is in, ok is
+// false: kube-proxy leaves most such rules out.
+func (p *ipvsProxy) in(name, side string) (match string, ok bool) {
+	if p.c.IPv6 {
+		name = "KUBE-6-" + strings.TrimPrefix(name, "KUBE-")
+	}
+	i := slices.IndexFunc(p.sets, func(s ipvsSet) bool { return s.name == name })
+	return "-m set --match-set " + name + " " + side + " ", len(p.sets[i].members) > 0
+}
+
+// services writes nat KUBE-SERVICES: who calls a cluster address from outside the pods' range is masqueraded.
+func (p *ipvsProxy) services() {
+	chain := p.nat.Chain(ChainServices)
+	chain.Append("-s " + p.c.family().localhost.String() + " -j RETURN")
+	match, some := p.in(setClusterIP, "dst,dst")
+	from := ""
+	switch {
+	case p.c.MasqueradeAll:
+	case p.c.ClusterCIDR.IsValid():
+		from = "! -s " + p.c.ClusterCIDR.Masked().String() + " "
+	default:
+		match, some = p.in(setClusterIP, "src,dst")
+	}
+	if some {
+		chain.Append(from + comment(clusterIPComment) + match + "-j " + ChainMarkMasq)
+	}
+	chain.Append("-m addrtype --dst-type LOCAL -j " + chainNodePort)
+	if accept, some := p.in(setClusterIP, "dst,dst"); some {
+		chain.Append(accept + "-j ACCEPT")
+	}
+	p.nat.Chain(ChainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
+	p.nat.Chain(chainLoadBalancer).Append("-j " + ChainMarkMasq)
+}
+
+// postrouting masquerades what is marked, and a pod that reaches itself.
+func (p *ipvsProxy) postrouting() {
+	chain := p.nat.Chain(ChainPostrouting)
+	if match, some := p.in(setLoopback, "dst,dst,src"); some {
+		chain.Append(comment(loopbackComment) + match + "-j MASQUERADE")
+	}
+	chain.Append(
+		"-m mark ! --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j RETURN",
+		"-j MARK --xor-mark "+MasqueradeMark,
+		comment("kubernetes service traffic requiring SNAT")+"-j MASQUERADE --random-fully")
+}
+
+func (p *ipvsProxy) nodePorts() {
+	chain := p.nat.Chain(chainNodePort)
+	for _, protocol := range []string{"tcp", "udp"} {
+		name := strings.ToUpper(protocol)
+		if match, some := p.in(setNodePortKeep+name, "dst"); some {
+			chain.Append("-p " + protocol + " " + comment(fmt.Sprintf(nodePortKeepComment, name)) + match + "-j RETURN")
+		}
+		if match, some := p.in(setNodePort+name, "dst"); some {
+			chain.Append("-p " + protocol + " " + comment(fmt.Sprintf(nodePortComment, name)) + match + "-j " + ChainMarkMasq)
+		}
+	}
+}
+
+// access writes table filter: of the addresses on IPVSDevice only the Services' own ports can be reached.
+func (p *ipvsProxy) access() {
+	p.filter.Chain(chainSourceRanges).Append("-j DROP")
+	p.filter.Chain(ChainForward).Append(
+		comment("kubernetes forwarding rules")+"-m mark --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j ACCEPT",
+		comment("kubernetes forwarding conntrack rule")+"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT")
+	health, _ := p.in(setHealth, "dst")
+	p.filter.Chain(chainNodePort).Append(comment(healthComment) + health + "-j ACCEPT")
+	chain := p.filter.Chain(chainIPVSFilter)
+	for _, name := range []string{setLB, setClusterIP, setExternal, setExternalOwn} {
+		match, _ := p.in(name, "dst,dst")
+		chain.Append(match + "-j RETURN")
+	}
+	own, _ := p.in(setAddresses, "dst")
+	chain.Append(health+"-j RETURN", "-m conntrack --ctstate NEW "+own+"-j REJECT")
+}
+
+func (p *ipvsProxy) text() string {
+	var b strings.Builder
+	for _, s := range p.sets {
+		fmt.Fprintf(&b, "create %s %s\n", s.name, s.kind)
+	}
+	for _, s := range p.sets {
+		for _, m := range s.members {
+			fmt.Fprintf(&b, "add %s %s\n", s.name, m)
+		}
+	}
+	return b.String()
+}
+
+// protocols are the numbers of those that a Service may have.
+var protocols = map[string]ipvs.Protocol{"tcp": ipvs.TCP, "udp": ipvs.UDP, "sctp": ipvs.SCTP}
+
+// IPVSServers are the virtual servers of a node in ipvs mode: one for each Service at its cluster address, and for each
+// node port one at every address of the node.
+func IPVSServers(c Config, node []netip.Addr) []ipvs.Server {
+	var list []ipvs.Server
+	for _, s := range c.Services {
+		server := ipvs.Server{Protocol: protocols[s.Protocol], Addr: netip.AddrPortFrom(s.VIP, s.Port)}
+		if s.SessionAffinity {
+			server.Affinity = affinityTime
+		}
+		server.Backends = addrs(s.Endpoints)
+		list = append(list, server)
+		if s.NodePort == 0 {
+			continue
+		}
+		if s.ExternalTrafficPolicyLocal {
+			server.Backends = addrs(slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Local }))
+		}
+		for _, a := range node {
+			server.Addr = netip.AddrPortFrom(a, s.NodePort)
+			list = append(list, server)
+		}
+	}
+	return list
+}
+
+// IPVSAddresses are those on IPVSDevice, each once.
+func IPVSAddresses(c Config) []netip.Prefix {
+	var list []netip.Prefix
+	seen := map[netip.Addr]bool{}
+	for _, s := range c.Services {
+		if !seen[s.VIP] {
+			seen[s.VIP] = true
+			list = append(list, netip.PrefixFrom(s.VIP, s.VIP.BitLen()))
+		}
+	}
+	return list
+}
+
+func addrs(list []Endpoint) []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, e := range list {
+		out = append(out, e.Addr)
+	}
+	return out
+}
+
+// IPVSSysctls are what ipvs mode sets besides Sysctls. How a connection's port may be used again is left as it is, as
+// from Linux 5.9 on.
+func IPVSSysctls() map[string]string {
+	return map[string]string{
+		"net/ipv4/vs/conntrack": "1", "net/ipv4/vs/expire_nodest_conn": "1", "net/ipv4/vs/expire_quiescent_template": "1",
+	}
+}

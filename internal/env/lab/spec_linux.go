@@ -1,0 +1,215 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+const (
+	// Port is where every server listens: in a pod, on a node, behind a Service and at its cluster address.
+	Port = 5201
+	// The node ports of the measured Services.
+	localNodePort, remoteNodePort, selfNodePort = 30201, 30202, 30203
+)
+
+// The Services that paths lead to: the endpoint of one is on the client's node, that of the second on the next node, and
+// that of the third is the client itself.
+const (
+	LocalService  = "svc-local"
+	RemoteService = "svc-remote"
+	SelfService   = "svc-self"
+)
+
+// Spec describes one instance of a profile, before anything exists.
+type Spec struct {
+	// Name is that of the instance: the profile's, with plan.TwinSuffix for a twin.
+	Name    string
+	Profile profile.Profile
+	// Lab has the conditions, defaults filled in.
+	Lab plan.Lab
+	// Switch and External are on the underlay, like the nodes.
+	Switch, External HostSpec
+	Nodes            []dataplane.Node
+	// Services are in the order in which kube-proxy has them.
+	Services  []ServiceSpec
+	dataplane dataplane.Dataplane
+	// net has the addresses.
+	net addressing
+}
+
+// HostSpec describes a host that is no node.
+type HostSpec struct {
+	Name string
+	Addr netip.Prefix
+	MAC  net.HardwareAddr
+}
+
+// ServiceSpec describes a Service.
+type ServiceSpec struct {
+	Name string
+	VIP  netip.Addr
+	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
+	Port, TargetPort, NodePort int
+	// Balanced is the address that a load balancer gave it, with Port; the zero value is none.
+	Balanced netip.Addr
+	// UDP says that it serves UDP besides TCP; Affinity that a client stays with the backend that it had.
+	UDP, Affinity bool
+	// Backends are pods as indices of node and pod.
+	Backends []PodRef
+}
+
+// PodRef names a pod by its place in Spec.Nodes and Node.Pods.
+type PodRef struct{ Node, Pod int }
+
+// ErrNoIPv6 is returned for a profile that does not exist in IPv6, in a lab that has nothing else.
+var ErrNoIPv6 = errors.New("there is no IPv6 form of it")
+
+// ErrNoIPVS is returned for a profile beside which kube-proxy is not modelled in ipvs mode, when it is to be in that.
+var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains, which this version does not model")
+
+// NewSpec describes an instance of the profile called name, which may have plan.TwinSuffix. The same arguments give the
+// same description. Zero fields of l have their defaults. For each number in backends, all different, there are Services
+// with so many backends, and pods enough for them.
+func NewSpec(name string, l plan.Lab, backends ...Backends) (Spec, error) {
+	p, ok := profile.Lookup(strings.TrimSuffix(name, plan.TwinSuffix))
+	if !ok {
+		return Spec{}, fmt.Errorf("profile %q: there is no such profile; cnibench list has them all", name)
+	}
+	d, ok := dataplane.Lookup(p.Name)
+	if !ok {
+		return Spec{}, fmt.Errorf("profile %q: this version cannot raise it in the lab; it can raise %s", name, strings.Join(profile.InLab(), ", "))
+	}
+	l, err := complete(l)
+	if err == nil {
+		l, err = withRoomFor(l, backends)
+	}
+	if err != nil {
+		return Spec{}, fmt.Errorf("profile %q: %w", name, err)
+	}
+	if l.Family == IPv6 && p.NoIPv6 != "" {
+		return Spec{}, fmt.Errorf("profile %q: %w: %s", name, ErrNoIPv6, p.NoIPv6)
+	}
+	if l.ServiceProxy == serviceProxyIPVS && p.Policy == "calico-iptables" {
+		return Spec{}, advice.With(fmt.Errorf("profile %q: %w", name, ErrNoIPVS), "leave it out, or take another mode: --service-proxy iptables")
+	}
+	a := addressingOf(l)
+	s := Spec{
+		Name: name, Profile: p, Lab: l, dataplane: d, net: a,
+		Switch:   a.onUnderlay("switch", a.switchAddr),
+		External: a.onUnderlay("external", a.outside),
+	}
+	for i := range l.Nodes {
+		s.Nodes = append(s.Nodes, s.newNode(i+1))
+	}
+	if p.Name != profile.Raw {
+		s.Services = services(s, backends)
+	}
+	return s, nil
+}
+
+// complete fills in defaults and refuses what is out of range.
+func complete(l plan.Lab) (plan.Lab, error) {
+	d := plan.Default().Lab
+	for _, f := range []struct {
+		name           string
+		value          *int
+		def, low, high int
+	}{
+		{"nodes", &l.Nodes, d.Nodes, 2, plan.MaxNodes},
+		{"pods per node", &l.PodsPerNode, d.PodsPerNode, 2, plan.MaxPodsPerNode},
+		{"MTU", &l.MTU, d.MTU, 1280, 9000},
+		{"services", &l.Services, d.Services, 0, plan.MaxServices},
+	} {
+		if *f.value == 0 {
+			*f.value = f.def
+		}
+		if *f.value < f.low || *f.value > f.high {
+			return l, fmt.Errorf("%d %s: want %d to %d", *f.value, f.name, f.low, f.high)
+		}
+	}
+	if l.Family == 0 {
+		l.Family = d.Family
+	}
+	if l.Family != 4 && l.Family != IPv6 {
+		return l, fmt.Errorf("IP family %d: want 4 or 6", l.Family)
+	}
+	for _, f := range []struct {
+		name  string
+		value *string
+		words []string
+	}{
+		{"NIC model", &l.NIC, []string{d.NIC, "ideal"}},
+		{"CPU placement", &l.CPU, []string{d.CPU, "one", "split"}},
+		{"iptables flavour", &l.Iptables, []string{d.Iptables, "nft", "legacy"}},
+		{"service proxy", &l.ServiceProxy, []string{d.ServiceProxy, serviceProxyNFT, serviceProxyIPVS}},
+		{"traffic policy", &l.TrafficPolicy, []string{d.TrafficPolicy, trafficPolicyLocal}},
+	} {
+		if *f.value == "" {
+			*f.value = f.words[0]
+		}
+		if !strings.Contains(" "+strings.Join(f.words, " ")+" ", " "+*f.value+" ") {
+			return l, fmt.Errorf("%s %q: want one of %s", f.name, *f.value, strings.Join(f.words, ", "))
+		}
+	}
+	return l, nil
+}
+
+func (s Spec) newNode(number int) dataplane.Node {
+	h := s.net.onUnderlay(fmt.Sprintf("node-%d", number), s.net.node(number))
+	n := dataplane.Node{Name: h.Name, Addr: h.Addr, MAC: h.MAC, MTU: s.Lab.MTU, Cluster: s.net.cluster}
+	s.dataplane.Arrange(&n, number, s.Lab.PodsPerNode)
+	return n
+}
+
+// services returns the Services of an instance. The measured ones stand in the middle of the others, since a new
+// connection pays for the Services before its own: so it pays for half of them, which is the mean.
+func services(s Spec, backends []Backends) []ServiceSpec {
+	measured := []ServiceSpec{
+		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
+		{Name: RemoteService, VIP: s.net.remote, NodePort: remoteNodePort, UDP: true, Backends: []PodRef{{1, 0}}},
+		{Name: SelfService, VIP: s.net.itself, NodePort: selfNodePort, UDP: true, Backends: []PodRef{{0, 0}}},
+	}
+	measured = append(measured, s.severalBackends(backends)...)
+	s.balance(measured)
+	var all []ServiceSpec
+	vip := s.net.firstFiller
+	for i := range s.Lab.Services {
+		if i == s.Lab.Services/2 {
+			all = append(all, measured...)
+		}
+		all = append(all, ServiceSpec{Name: fmt.Sprintf("svc-%d", i+1), VIP: vip, Backends: fillers(s.Lab, i)})
+		vip = vip.Next()
+	}
+	if s.Lab.Services == 0 {
+		all = measured
+	}
+	for i := range all {
+		all[i].Port, all[i].TargetPort = Port, Port
+	}
+	return all
+}
+
+// fillers picks the two endpoints of Service number i, on two nodes.
+func fillers(l plan.Lab, i int) []PodRef {
+	return []PodRef{{i % l.Nodes, i % l.PodsPerNode}, {(i + 1) % l.Nodes, i % l.PodsPerNode}}
+}
+
+// Hosts returns the names of all hosts, the switch first.
+func (s Spec) Hosts() []string {
+	names := []string{s.Switch.Name, s.External.Name}
+	for _, n := range s.Nodes {
+		names = append(names, n.Name)
+		for _, p := range n.Pods {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}

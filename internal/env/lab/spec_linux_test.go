@@ -1,0 +1,325 @@
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/tool/golden"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+func spec(t *testing.T, name string, l plan.Lab) Spec {
+	t.Helper()
+	s, err := NewSpec(name, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestSpecGolden pins down every address, name and tunnel of every profile, and the drawing of it.
+func TestSpecGolden(t *testing.T) {
+	for _, name := range profile.InLab() {
+		t.Run(name, func(t *testing.T) {
+			s := spec(t, name, plan.Lab{PodsPerNode: 3})
+			golden.Check(t, "draw/"+name+".golden", drawn(t, s))
+			golden.Check(t, "spec/"+name+".golden", describe(s))
+		})
+	}
+	for _, name := range in6(t) {
+		t.Run(name+" in IPv6", func(t *testing.T) {
+			s := spec(t, name, plan.Lab{PodsPerNode: 3, Family: IPv6})
+			golden.Check(t, "draw/"+name+"-v6.golden", drawn(t, s))
+			golden.Check(t, "spec/"+name+"-v6.golden", describe(s))
+		})
+	}
+}
+
+func drawn(t *testing.T, s Spec) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := s.Draw(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// in6 are the profiles that have an IPv6 form.
+func in6(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, name := range profile.InLab() {
+		_, err := NewSpec(name, plan.Lab{Family: IPv6})
+		switch {
+		case err == nil:
+			names = append(names, name)
+		case !errors.Is(err, ErrNoIPv6):
+			t.Error(err)
+		}
+	}
+	return names
+}
+
+// TestIPv6IsTheSameLab: the same profile has the same hosts, devices and ways in both versions of IP, and no address of
+// the other.
+func TestIPv6IsTheSameLab(t *testing.T) {
+	for _, name := range in6(t) {
+		in4, in6 := spec(t, name, plan.Lab{Services: 9}), spec(t, name, plan.Lab{Services: 9, Family: IPv6})
+		if !slices.Equal(in4.Hosts(), in6.Hosts()) || len(in4.Services) != len(in6.Services) {
+			t.Errorf("%s: hosts %v and %v", name, in4.Hosts(), in6.Hosts())
+		}
+		if bytes.Contains(describe(in6), []byte("10.244.")) || bytes.Contains(describe(in6), []byte("172.18.0")) {
+			t.Errorf("%s: IPv4 addresses in IPv6:\n%s", name, describe(in6))
+		}
+		for _, p := range plan.Paths {
+			e4, err4 := in4.Ends(p)
+			e6, err6 := in6.Ends(p)
+			if (err4 == nil) != (err6 == nil) || e4.Client != e6.Client || e4.Server != e6.Server || e4.Port != e6.Port {
+				t.Errorf("%s %s: %+v (%v) and %+v (%v)", name, p, e4, err4, e6, err6)
+			}
+		}
+	}
+	if _, err := NewSpec("calico-ipip", plan.Lab{Family: IPv6}); !errors.Is(err, ErrNoIPv6) || !strings.Contains(err.Error(), "Calico has no IPIP for IPv6") {
+		t.Errorf("calico-ipip in IPv6: %v", err)
+	}
+}
+
+// describe writes what Draw leaves out too.
+func describe(s Spec) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "switch %v %v\nexternal %v %v\n", s.Switch.Addr, s.Switch.MAC, s.External.Addr, s.External.MAC)
+	for _, n := range s.Nodes {
+		fmt.Fprintf(&b, "%s %v %v MTU %d cluster %v pods %v blocks %v\n", n.Name, n.Addr, n.MAC, n.MTU, n.Cluster, n.PodCIDR, n.Blocks)
+		fmt.Fprintf(&b, "\ttunnel %+v\n", n.Tunnel)
+		for _, p := range n.Pods {
+			fmt.Fprintf(&b, "\t%+v\n", p)
+		}
+	}
+	for _, svc := range s.Services {
+		fmt.Fprintf(&b, "{Name:%s VIP:%v Port:%d TargetPort:%d NodePort:%d UDP:%t Backends:%+v}\n",
+			svc.Name, svc.VIP, svc.Port, svc.TargetPort, svc.NodePort, svc.UDP, svc.Backends)
+	}
+	for _, p := range plan.Paths {
+		if e, err := s.Ends(p); err != nil {
+			fmt.Fprintf(&b, "%s: %v\n", p, err)
+		} else {
+			fmt.Fprintf(&b, "%s: %s ─► %v:%d at %s:%d\n", p, e.Client, e.Address, e.Port, e.Server, e.ListenPort)
+		}
+	}
+	return b.Bytes()
+}
+
+// TestSpecHoldsTogether checks what must be true of every size of every profile.
+func TestSpecHoldsTogether(t *testing.T) {
+	sizes := []plan.Lab{
+		{},
+		{Nodes: plan.MaxNodes, PodsPerNode: plan.MaxPodsPerNode, Services: 7},
+		{Nodes: 3, PodsPerNode: 64, MTU: 9000, Services: 1000},
+		{Nodes: 5, PodsPerNode: 63, MTU: 1280},
+	}
+	sizes6 := []plan.Lab{
+		{Family: IPv6}, {Family: IPv6, Nodes: plan.MaxNodes, PodsPerNode: plan.MaxPodsPerNode, Services: plan.MaxServices},
+		{Family: IPv6, Nodes: 3, PodsPerNode: 64, MTU: 9000},
+	}
+	of6 := in6(t)
+	for _, name := range append(profile.InLab(), profile.Raw+plan.TwinSuffix) {
+		all := sizes
+		if slices.Contains(of6, name) {
+			all = append(slices.Clone(sizes), sizes6...)
+		}
+		for _, l := range all {
+			s := spec(t, name, l)
+			if again := spec(t, name, l); !reflect.DeepEqual(s, again) {
+				t.Errorf("%s: the same arguments gave another description", name)
+			}
+			t.Run(fmt.Sprintf("%s/IPv%d/%d nodes, %d pods", name, s.Lab.Family, s.Lab.Nodes, s.Lab.PodsPerNode), func(t *testing.T) {
+				holdsTogether(t, s)
+			})
+		}
+	}
+}
+
+func holdsTogether(t *testing.T, s Spec) {
+	addrs := map[netip.Addr]string{s.Switch.Addr.Addr(): "switch", s.External.Addr.Addr(): "external"}
+	macs := map[string]string{s.Switch.MAC.String(): "switch", s.External.MAC.String(): "external"}
+	once := func(a netip.Addr, mac, who string) {
+		if other, ok := addrs[a]; ok {
+			t.Errorf("%s and %s both have %v", who, other, a)
+		}
+		if other, ok := macs[mac]; ok && mac != "" {
+			t.Errorf("%s and %s both have %s", who, other, mac)
+		}
+		addrs[a], macs[mac] = who, who
+	}
+	for _, n := range s.Nodes {
+		once(n.Addr.Addr(), n.MAC.String(), n.Name)
+		if n.Tunnel.Device != "" {
+			once(n.Tunnel.Addr, n.Tunnel.MAC.String(), n.Name+" tunnel")
+			if n.Tunnel.MTU != s.Lab.MTU-s.Profile.OverheadOn(s.Lab.Family) {
+				t.Errorf("%s: tunnel MTU %d over %d", n.Name, n.Tunnel.MTU, s.Lab.MTU)
+			}
+		}
+		devices := map[string]bool{}
+		for _, p := range n.Pods {
+			if p.HostNetwork {
+				continue
+			}
+			mac := p.MAC.String()
+			if s.Profile.Name == "ipvlan" && mac == n.MAC.String() {
+				mac = "" // shared with the NIC is what ipvlan is about
+			}
+			once(p.Addr.Addr(), mac, p.Name)
+			if p.MTU != s.Lab.MTU-s.Profile.OverheadOn(s.Lab.Family) {
+				t.Errorf("%s: MTU %d, want %d less %d", p.Name, p.MTU, s.Lab.MTU, s.Profile.Overhead)
+			}
+			if n.PodCIDR.IsValid() && !n.PodCIDR.Contains(p.Addr.Addr()) {
+				t.Errorf("%s: %v is not in %v", p.Name, p.Addr, n.PodCIDR)
+			}
+			inBlock := len(n.Blocks) == 0
+			for _, b := range n.Blocks {
+				inBlock = inBlock || b.Contains(p.Addr.Addr())
+			}
+			if !inBlock {
+				t.Errorf("%s: %v is in none of %v", p.Name, p.Addr, n.Blocks)
+			}
+			if len(p.HostDevice) > 15 || p.HostDevice != "" && devices[p.HostDevice] {
+				t.Errorf("%s: device name %q is too long or taken", p.Name, p.HostDevice)
+			}
+			devices[p.HostDevice] = true
+		}
+	}
+	if len(s.Services) > 0 && len(s.Services) != s.Lab.Services+3 {
+		t.Errorf("%d Services, want %d and the three measured", len(s.Services), s.Lab.Services)
+	}
+	vips := map[netip.Addr]bool{}
+	for _, svc := range s.Services {
+		if vips[svc.VIP] {
+			t.Errorf("two Services at %v", svc.VIP)
+		}
+		vips[svc.VIP] = true
+	}
+	for i := range s.Nodes {
+		if s.Profile.Name == profile.Raw {
+			continue
+		}
+		if err := s.Netfilter(i).Validate(); err != nil {
+			t.Errorf("node %d: %v", i, err)
+		}
+	}
+}
+
+func TestSpecRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lab  plan.Lab
+		says string
+	}{
+		{"calcio", plan.Lab{}, `profile "calcio": there is no such profile`},
+		{"canal", plan.Lab{ServiceProxy: "ipvs"}, `profile "canal": beside kube-proxy in ipvs mode Felix has more chains`},
+		{"host", plan.Lab{ServiceProxy: "haproxy"}, `service proxy "haproxy": want one of iptables, nftables, ipvs`},
+		{"canal", plan.Lab{Nodes: 17}, "17 nodes: want 2 to 16"},
+		{"canal", plan.Lab{PodsPerNode: 1}, "1 pods per node: want 2 to 250"},
+		{"canal", plan.Lab{MTU: 500}, "500 MTU: want 1280 to 9000"},
+		{"canal", plan.Lab{Services: -1}, "-1 services: want 0 to 10000"},
+		{"canal", plan.Lab{Family: 5}, "IP family 5: want 4 or 6"},
+		{"canal", plan.Lab{TrafficPolicy: "Near"}, `traffic policy "Near": want one of Cluster, Local`},
+		{"canal", plan.Lab{NIC: "fast"}, `NIC model "fast": want one of wire, ideal`},
+		{"canal", plan.Lab{CPU: "two"}, `CPU placement "two"`},
+		{"canal", plan.Lab{Iptables: "bpf"}, `iptables flavour "bpf"`},
+	} {
+		if _, err := NewSpec(c.name, c.lab); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("NewSpec(%s, %+v) = %v, want %q", c.name, c.lab, err, c.says)
+		}
+	}
+}
+
+// TestNinePathsAreServed says which of the article's paths a profile may lack.
+func TestNinePathsAreServed(t *testing.T) {
+	lacks := map[string]map[string]bool{
+		"raw": {"pod-to-host/same-node": true, "pod-to-host/cross-node": true, "pod-to-pod/same-node": true,
+			"pod-to-pod/cross-node": true, "host-to-service/local": true, "host-to-service/remote": true,
+			"pod-to-service/local": true, "pod-to-service/remote": true},
+		"macvlan": {"pod-to-host/same-node": true, "host-to-service/local": true,
+			"pod-to-service/local": true, "pod-to-service/remote": true},
+		"ipvlan": {"pod-to-host/same-node": true, "host-to-service/local": true,
+			"pod-to-service/local": true, "pod-to-service/remote": true},
+		"sriov": {"pod-to-service/local": true, "pod-to-service/remote": true},
+	}
+	for _, name := range profile.InLab() {
+		s := spec(t, name, plan.Lab{})
+		for _, p := range plan.NinePaths {
+			_, err := s.Ends(p)
+			var not *control.NotServedError
+			if is := errors.As(err, &not); is != lacks[name][p.String()] || err != nil && !is {
+				t.Errorf("%s %s: %v", name, p, err)
+			}
+			if not != nil && (not.Reason == "" || not.Profile != name || not.Path != p.String()) {
+				t.Errorf("%s %s: incomplete reason %+v", name, p, not)
+			}
+		}
+	}
+}
+
+// TestTrafficPolicyLocal: the node that is called keeps a client outside to its own endpoints, and says so on the path to
+// another's.
+func TestTrafficPolicyLocal(t *testing.T) {
+	entry := map[plan.Locality]plan.Path{}
+	for _, l := range []plan.Locality{plan.Local, plan.Remote} {
+		entry[l] = plan.Path{From: plan.External, To: plan.NodePort, Locality: l}
+	}
+	for _, name := range profile.InLab() {
+		cluster, local := spec(t, name, plan.Lab{}), spec(t, name, plan.Lab{TrafficPolicy: "Local"})
+		for _, p := range plan.Paths {
+			_, before := cluster.Ends(p)
+			_, err := local.Ends(p)
+			var not *control.NotServedError
+			switch {
+			case before != nil && err == nil, before == nil && p.From != plan.External && err != nil:
+				t.Errorf("%s %s: %v, with the policy Cluster %v", name, p, err, before)
+			case p == entry[plan.Remote] && !errors.As(err, &not), p == entry[plan.Local] && before == nil && (err != nil) != (name == "sriov"):
+				t.Errorf("%s %s: %v", name, p, err)
+			case p.To == plan.LoadBalancer && (err != nil) != slices.Contains([]string{"raw", "macvlan", "ipvlan", "sriov"}, name):
+				t.Errorf("%s %s: %v", name, p, err)
+			case not != nil && before == nil && !strings.HasPrefix(not.Reason, "externalTrafficPolicy Local: "):
+				t.Errorf("%s %s: the reason is %q", name, p, not.Reason)
+			}
+		}
+		for _, svc := range local.kubeProxy(0) {
+			if !svc.ExternalTrafficPolicyLocal {
+				t.Errorf("%s: %s is of the policy Cluster", name, svc.Name)
+			}
+		}
+	}
+}
+
+func TestPlacement(t *testing.T) {
+	for _, c := range []struct {
+		mode  string
+		cpus  []int
+		nodes int
+		want  placement
+		text  string
+	}{
+		{"one", []int{0}, 2, placement{mode: "one", nodes: [][]int{{0}, {0}}, external: []int{0}, aside: []int{}}, "one (CPU 0)"},
+		{"one", []int{0, 1, 5}, 2, placement{mode: "one", nodes: [][]int{{5}, {5}}, external: []int{5}, aside: []int{0, 1}}, "one (CPU 5)"},
+		{"auto", []int{0, 1, 2}, 2, placement{mode: "one", nodes: [][]int{{2}, {2}}, external: []int{2}, aside: []int{0, 1}}, "one (CPU 2)"},
+		{"auto", []int{0, 1, 2, 3}, 2, placement{mode: "split", nodes: [][]int{{0, 1}, {2, 3}}, external: []int{2, 3}}, "split (node-1: CPU 0,1; node-2: CPU 2,3)"},
+		{"split", []int{4, 6}, 2, placement{mode: "split", nodes: [][]int{{4}, {6}}, external: []int{6}}, "split (node-1: CPU 4; node-2: CPU 6)"},
+		{"split", []int{0, 1, 2, 3, 4}, 2, placement{mode: "split", nodes: [][]int{{0, 1}, {2, 3, 4}}, external: []int{2, 3, 4}}, "split (node-1: CPU 0,1; node-2: CPU 2,3,4)"},
+		{"split", []int{3}, 2, placement{mode: "split", nodes: [][]int{{3}, {3}}, external: []int{3}}, "split (node-1: CPU 3; node-2: CPU 3)"},
+		{"split", []int{0, 1}, 3, placement{mode: "split", nodes: [][]int{{0}, {0}, {1}}, external: []int{1}}, "split (node-1: CPU 0; node-2: CPU 0; node-3: CPU 1)"},
+	} {
+		got := place(c.mode, c.cpus, c.nodes)
+		if !reflect.DeepEqual(got, c.want) || got.String() != c.text {
+			t.Errorf("place(%s, %v, %d) = %+v %q, want %+v %q", c.mode, c.cpus, c.nodes, got, got, c.want, c.text)
+		}
+	}
+}

@@ -1,0 +1,584 @@
+package external
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/tool/golden"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+var (
+	podPath  = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	hostPath = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
+	rr       = plan.Workload{Kind: plan.RR}.Normalize()
+	stream   = plan.Workload{Kind: plan.Stream}.Normalize()
+)
+
+func reading(profile string, p plan.Path, w plan.Workload, repetition int) Reading {
+	return Reading{Profile: profile, Path: p, Workload: w, Repetition: repetition, Metrics: map[string]float64{metric.TransactionRate: 5}}
+}
+
+func TestNumber(t *testing.T) {
+	for s, want := range map[string]float64{"1": 1, "0.5": 0.5, ".5": 0.5, "5.": 5, "-3": -3, "+3": 3, "1e3": 1000, "1.5E-3": 0.0015} {
+		if got, err := parseNumber(s); err != nil || got != want {
+			t.Errorf("number(%q) = %v, %v; want %v", s, got, err, want)
+		}
+	}
+	for s, says := range map[string]string{
+		"": "there is no number", "1.234,5": "another locale", "0,5": "another locale", "1,234.5": "another locale", "1 234,5": "another locale",
+		"=1+1": "formula", "@SUM(A1)": "formula", "-2+3": "formula", "+cmd|' /C calc'!A0": "formula", "inf": "not a number", "NaN": "not a number", "0x10": "not a number",
+		"1_000": "not a number", "1e400": "out of range", "1e9999": "not a number", "twelve": "not a number", "1 2": "not a number",
+	} {
+		if got, err := parseNumber(s); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("number(%q) = %v, %v; want an error with %q", s, got, err, says)
+		}
+	}
+}
+
+func TestLabel(t *testing.T) {
+	failed := Reading{}
+	failed.fail("timeout", "no answer")
+	for _, c := range []struct {
+		name     string
+		readings []Reading
+		label    Label
+		want     []string // profile path workload of each
+		says     string
+	}{
+		{"fills what is missing", []Reading{reading("", plan.Path{}, rr, 0)}, Label{Profile: "canal", Path: podPath}, []string{"canal pod-to-pod/cross-node rr"}, ""},
+		{"names another profile", []Reading{reading("a", podPath, rr, 0)}, Label{Profile: "b"}, []string{"b pod-to-pod/cross-node rr"}, ""},
+		{"refines a workload", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Kind: plan.RR, RequestSize: 64}}, []string{"a pod-to-pod/cross-node rr(request=64)"}, ""},
+		{"leaves what is there where something is missing", []Reading{reading("macvlan", podPath, rr, 0), reading("", podPath, rr, 0)}, Label{Profile: "b"},
+			[]string{"macvlan pod-to-pod/cross-node rr", "b pod-to-pod/cross-node rr"}, ""},
+		{"gives a failed trial its workload", []Reading{failed}, Label{Profile: "a", Path: podPath, Workload: rr}, []string{"a pod-to-pod/cross-node rr"}, ""},
+		{"does not merge profiles", []Reading{reading("a", podPath, rr, 0), reading("b", podPath, rr, 0)}, Label{Profile: "c"}, nil, "several of its own where one profile is to be put on all: a, b"},
+		{"does not merge paths", []Reading{reading("a", podPath, rr, 0), reading("a", hostPath, rr, 0)}, Label{Path: podPath}, nil, "one path"},
+		{"does not turn a stream into rr", []Reading{reading("a", podPath, stream, 0)}, Label{Workload: rr}, nil, "says that its workload is stream, and not rr"},
+		{"does not turn tcp into udp", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Kind: plan.RR, Protocol: plan.UDP}}, nil, "and not rr(udp)"},
+		{"wants a profile and a path", []Reading{reading("", plan.Path{}, rr, 0)}, Label{}, nil, "does not say the profile nor the path"},
+		{"wants a clean profile", []Reading{reading("=cmd", podPath, rr, 0)}, Label{}, nil, `profile "=cmd"`},
+	} {
+		b := Batch{Readings: c.readings}
+		err := b.Label("file", c.label)
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "file: ") {
+				t.Errorf("%s: got error %v, want one with %q", c.name, err, c.says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		for i, r := range b.Readings {
+			if got := (plan.Case{Profile: r.Profile, Path: r.Path, Workload: r.Workload}).Key(); got != c.want[i] {
+				t.Errorf("%s: reading %d is %s, want %s", c.name, i, got, c.want[i])
+			}
+		}
+	}
+}
+
+// TestContents joins two inputs: repetitions are numbered, facts that differ stand side by side, failures stay.
+func TestContents(t *testing.T) {
+	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	failed := reading("canal", podPath, rr, 0)
+	failed.Started, failed.Window = began.Add(time.Hour), time.Second
+	failed.fail("timeout", "no answer")
+	a := Batch{Tool: "netperf", Title: "a", Facts: map[string]string{"kernel": "6.1", "mtu": "1500"}, Readings: []Reading{
+		reading("canal", podPath, rr, 0), reading("canal", podPath, rr, 0), reading("raw", hostPath, stream, 1), reading("raw"+plan.TwinSuffix, hostPath, stream, 1),
+	}}
+	b := Batch{Tool: "iperf3 3.12", Title: "b", Baseline: "raw", Facts: map[string]string{"kernel": "5.15", "mtu": "1500"}, Readings: []Reading{failed, reading("raw", hostPath, stream, 1)}, LeftOut: []string{"this", "that"}}
+	c, err := Contents(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, r := range c.Records {
+		if r.Type == result.TypeTrial {
+			keys = append(keys, r.Key()+" "+r.Status+" "+strings.Repeat("#", r.Repetition))
+		}
+	}
+	want := "canal pod-to-pod/cross-node rr ok #\ncanal pod-to-pod/cross-node rr ok ##\nraw host-to-host/cross-node stream ok #\n" +
+		"raw~twin host-to-host/cross-node stream ok #\ncanal pod-to-pod/cross-node rr failed ###\nraw host-to-host/cross-node stream ok ##"
+	if got := strings.Join(keys, "\n"); got != want {
+		t.Errorf("trials:\n%s\nwant:\n%s", got, want)
+	}
+	h := c.Header
+	if h.Origin != "netperf, iperf3 3.12" || h.Facts["kernel"] != "6.1 | 5.15" || h.Facts["mtu"] != "1500" || h.Plan.Name != "a; b" || !h.Created.Equal(began.Add(time.Hour)) {
+		t.Errorf("header %+v", h)
+	}
+	if h.Plan.Baseline != "raw" || !h.Plan.Twin || h.Plan.Repetitions != 3 || len(h.Plan.Profiles) != 2 {
+		t.Errorf("plan %+v", h.Plan)
+	}
+	if got := LeftOut(h.Facts); len(got) != 2 || got[1] != "that" {
+		t.Errorf("left out %q", got)
+	}
+	end := c.Records[len(c.Records)-1].End
+	if end == nil || end.Trials != 6 || end.Failed != 1 {
+		t.Errorf("end %+v", end)
+	}
+	for _, r := range c.Records {
+		if r.Status == result.Failed && (r.Metrics != nil || r.WindowNs != 0 || r.Error == nil) {
+			t.Errorf("failed trial %+v", r)
+		}
+	}
+}
+
+func TestShareWorkload(t *testing.T) {
+	failed := Reading{}
+	failed.fail("timeout", "no answer")
+	same := []Batch{{Readings: []Reading{failed}}, {Readings: []Reading{reading("a", podPath, rr, 0), reading("a", podPath, rr, 0)}}}
+	ShareWorkload(same)
+	if r := same[0].Readings[0]; r.Workload != rr || len(r.Warnings) != 1 || r.Warnings[0].ID != Assumed {
+		t.Errorf("the failed trial did not take the workload of the others: %+v", r)
+	}
+	apart := []Batch{{Readings: []Reading{failed}}, {Readings: []Reading{reading("a", podPath, rr, 0), reading("a", podPath, stream, 0)}}}
+	ShareWorkload(apart)
+	if r := apart[0].Readings[0]; r.Workload.Kind != "" {
+		t.Errorf("the failed trial took one of two workloads: %+v", r)
+	}
+}
+
+// TestLoad reads the same contents from our own file and from a foreign one.
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	foreign, err := Load(filepath.Join("testdata", "csv", "full.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "r.jsonl")
+	w, err := result.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.Header(foreign.Header)
+	for _, r := range foreign.Records {
+		if r.Type == result.TypeTrial {
+			err = errors.Join(err, w.Append(r))
+		}
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ours, err := Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ours.Records) != len(foreign.Records)-1 || ours.Header.Plan.Baseline != "host" {
+		t.Errorf("%d records with baseline %q, want %d with host", len(ours.Records), ours.Header.Plan.Baseline, len(foreign.Records)-1)
+	}
+	for _, c := range []struct{ name, body, says, hint string }{
+		{"empty", "", "it is empty", ""},
+		{"other", "hello", "neither a result of cnibench nor the output of a tool", "--from"},
+		{"version", `{"schema":"cnibench.result/v9"}` + "\n", "v9", "version"},
+		{"iperf3", `{"start":{"test_start":{"protocol":"TCP","num_streams":1,"blksize":10}},"intervals":[],"end":{"sum_received":{"seconds":1,"bytes":5}}}`, "profile nor the path", "cnibench import"},
+	} {
+		name := filepath.Join(dir, c.name)
+		if err := os.WriteFile(name, []byte(c.body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(name); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(advice.Of(err), c.hint) || !strings.Contains(err.Error(), name) && !strings.Contains(err.Error(), c.name) {
+			t.Errorf("Load(%s): %v (hint %q), want %q", c.name, err, advice.Of(err), c.says)
+		}
+	}
+	if _, err := Load(filepath.Join(dir, "nowhere")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Load of no file: %v", err)
+	}
+}
+
+func TestReadIsBounded(t *testing.T) {
+	if _, err := Read(io.LimitReader(zeros{}, MaxInput+2), "stdin", ""); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+		t.Errorf("a huge input: %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// member is a file of an archive.
+type member struct {
+	name, body string
+	kind       byte
+}
+
+func archive(t testing.TB, members ...member) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for _, m := range members {
+		h := &tar.Header{Name: m.name, Typeflag: m.kind, Mode: 0o600, Size: int64(len(m.body))}
+		if m.kind == 0 {
+			h.Typeflag = tar.TypeReg
+		}
+		if m.kind == tar.TypeSymlink {
+			h.Linkname = "/etc/passwd"
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, m.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+const knbSettings = `BENCHMARK_RUN_NAME="canal"
+GENERATOR="knb"
+VERSION="1.5.0"
+BENCHMARK_DATE="2021-04-27 10:00:00"
+SERVER_NODE="node-b"
+CLIENT_NODE="node-a"
+
+SOCKET_BUFFER_SIZE="auto"
+CLIENT_TCP_P2P_POD_NAME="knb-client-tcp-p2p-1"
+CLIENT_UDP_P2P_POD_NAME="knb-client-udp-p2p-1"
+CLIENT_TCP_P2S_POD_NAME="knb-client-tcp-p2s-1"
+CLIENT_UDP_P2S_POD_NAME=""
+`
+
+func knbMembers(t testing.TB) []member {
+	t.Helper()
+	tcp, err := os.ReadFile("testdata/iperf3-text/tcp.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []member{
+		{name: "./", kind: tar.TypeDir}, {name: "./env", body: knbSettings}, {name: "./kernel", body: "5.4.0\n"}, {name: "./mtu", body: "1450\n"},
+		{name: "./knb-client-tcp-p2p-1.log", body: string(tcp)}, {name: "./knb-client-tcp-p2p-1.bw", body: "84400\n"},
+		{name: "./knb-client-udp-p2p-1.bw", body: "7001\n"}, {name: "./knb-client-tcp-p2s-1.bw", body: ""},
+	}
+}
+
+// TestKnbData reads an archive: the log of a test where there is one, else its bandwidth, else a failed trial.
+func TestKnbData(t *testing.T) {
+	b := archive(t, knbMembers(t)...)
+	if name, err := Detect(b); name != "knb-data" {
+		t.Errorf("detected as %q, %v", name, err)
+	}
+	got, err := Decode("", b)
+	golden.Check(t, "knb-data.golden", dump(got, err))
+}
+
+// TestHostileArchive refuses what is no plain file beside the others, and runs nothing.
+func TestHostileArchive(t *testing.T) {
+	env := member{name: "env", body: knbSettings}
+	many := []member{env}
+	for i := range mostMembers {
+		many = append(many, member{name: "f" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i/26)})
+	}
+	canary := filepath.Join(t.TempDir(), "canary")
+	for _, c := range []struct {
+		name    string
+		members []member
+		says    string
+	}{
+		{"link", []member{env, {name: "kernel", kind: tar.TypeSymlink}}, "no plain file"},
+		{"device", []member{env, {name: "kernel", kind: tar.TypeChar}}, "no plain file"},
+		{"above", []member{{name: "../env", body: knbSettings}}, "outside its own folder"},
+		{"absolute", []member{{name: "/env", body: knbSettings}}, "outside its own folder"},
+		{"below", []member{{name: "a/env", body: knbSettings}}, "outside its own folder or below"},
+		{"twice", []member{env, {name: "./env", body: "X=\"1\"\n"}}, "twice"},
+		{"no env", []member{{name: "kernel"}}, "no file env"},
+		{"command", []member{{name: "env", body: "SERVER_NODE=\"$(touch " + canary + ")\"\n"}}, "nothing in it is run"},
+		{"statement", []member{{name: "env", body: knbSettings + "touch " + canary + "\n"}}, "line 13: of env"},
+		{"many", many, "more than 1000 files"},
+		{"bomb", []member{env, {name: "kernel", body: strings.Repeat("\x00", MaxInput)}}, "unpacks to more than 64 MiB"},
+	} {
+		if _, err := Decode("knb-data", archive(t, c.members...)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.says)
+		}
+	}
+	if _, err := os.Stat(canary); !errors.Is(err, os.ErrNotExist) {
+		t.Error("something in an archive was run")
+	}
+	whole := archive(t, knbMembers(t)...)
+	if _, err := Decode("knb-data", whole[:len(whole)/2]); err == nil || !strings.Contains(err.Error(), "cannot be unpacked") {
+		t.Errorf("a cut archive: %v", err)
+	}
+}
+
+// TestFolder reads a results folder in the layout of InfraBuilder's benchmark.
+func TestFolder(t *testing.T) {
+	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s), Mode: 0o600} }
+	sample := func(name string) *fstest.MapFile {
+		b, err := os.ReadFile(filepath.Join("testdata", "iperf3", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file(string(b))
+	}
+	files := fstest.MapFS{
+		"canal/1/all.results":         file("DTS_BW=59006079314\nSTM_BW=null\nSTM_RTS=null\nSUS_BW=2045222000.9\n"),
+		"canal/1/dts-client.stdout":   sample("tcp.json"),
+		"canal/1/dts-client.cmd":      file("kubectl exec -it a3 --  statexec -d 10 --  iperf3 -c 10.42.1.3 -O 1 -Z -t 60 --json\n"),
+		"canal/1/sts-client.stdout":   sample("refused.json"),
+		"canal/1/dus-client.stdout":   file("{"),
+		"canal/2/all.results":         file(""),
+		"canal/2/dts-client.stdout":   sample("refused.json"),
+		"canal/2/dts-client.cmd":      file("iperf3 -c 10.42.1.3 -Z -t 60 --json\n"),
+		"canal/results-spreadsheet":   file("x"),
+		"baremetal/1/all.results":     file("DTS_BW=39000000000\n"),
+		"baremetal/1/dts-client.prom": file("x"),
+	}
+	got, err := decodeFolder(files, "results", "cni")
+	golden.Check(t, "folder.golden", dump(got, err))
+
+	one, err := decodeFolder(fstest.MapFS{"all.results": file("DTS_BW=1\n")}, "3", "canal")
+	if err != nil || one.Readings[0].Profile != "canal" || one.Readings[0].Repetition != 3 {
+		t.Errorf("the folder of one run: %+v, %v", one.Readings, err)
+	}
+	if _, err := decodeFolder(fstest.MapFS{"canal/first/all.results": file("DTS_BW=1\n")}, "results", "cni"); err == nil || !strings.Contains(err.Error(), "no number of a run") {
+		t.Errorf("a run without a number: %v", err)
+	}
+	if _, err := decodeFolder(fstest.MapFS{"x": file("")}, "results", "cni"); err == nil || !strings.Contains(err.Error(), "no run of the benchmark") {
+		t.Errorf("another folder: %v", err)
+	}
+}
+
+// TestFolderStaysInside does not follow a link out of the folder.
+func TestFolderStaysInside(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "results", "canal", "1")
+	if err := os.MkdirAll(run, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(dir, "secret")
+	b, err := os.ReadFile("testdata/iperf3/tcp.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string][]byte{secret: b, filepath.Join(run, "all.results"): []byte("DTS_BW=null\n")} {
+		if err := os.WriteFile(name, body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(secret, filepath.Join(run, "dts-client.stdout")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Open(filepath.Join(dir, "results"), "")
+	if err == nil {
+		t.Errorf("a link out of the folder was followed: %s", dump(got, nil))
+	}
+	if _, err := Open(filepath.Join(dir, "results"), "csv"); err == nil || !strings.Contains(err.Error(), "it is a folder") {
+		t.Errorf("a folder as csv: %v", err)
+	}
+	if _, err := Decode(folderFormat, []byte("x")); err == nil || !strings.Contains(err.Error(), "it is a file") {
+		t.Errorf("a file as a folder: %v", err)
+	}
+}
+
+// TestSampleArithmetic holds decoders to what tools say of themselves: rate times window is what was moved.
+func TestSampleArithmetic(t *testing.T) {
+	names, _ := Formats()
+	for _, name := range names {
+		for _, file := range samples(t, name) {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch, err := Decode(name, b)
+			if err != nil {
+				continue // the golden files have those
+			}
+			for _, r := range batch.Readings {
+				moved, ok1 := r.Metrics[metric.Transferred]
+				rate, ok2 := r.Metrics[metric.Goodput]
+				if ok1 && ok2 && r.Window > 0 && name != "csv" && math.Abs(moved*8/r.Window.Seconds()/rate-1) > 0.011 {
+					t.Errorf("%s: %v B in %s are not %v bit/s", file, moved, r.Window, rate)
+				}
+				for _, order := range [][2]string{{"min", "p50"}, {"p50", "p90"}, {"p90", "p99"}, {"p99", "p99.9"}, {"p99.9", "max"}, {"min", "mean"}, {"mean", "max"}} {
+					for _, family := range []string{metric.RTT, metric.ResponseTime} {
+						low, ok1 := r.Metrics[family+"."+order[0]]
+						high, ok2 := r.Metrics[family+"."+order[1]]
+						if ok1 && ok2 && low > high {
+							t.Errorf("%s: %s.%s %v > %s %v", file, family, order[0], low, order[1], high)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// holds checks what every decoder promises of whatever it accepts.
+func holds(t *testing.T, b Batch) {
+	t.Helper()
+	for i, r := range b.Readings {
+		if r.Failure != nil && (r.Metrics != nil || r.Failure.Kind == "" || r.Failure.Message == "") {
+			t.Fatalf("failed reading %d: %+v", i, r)
+		}
+		for name, v := range r.Metrics {
+			if _, ok := metric.Lookup(name); !ok || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && name != metric.CPUUtilization {
+				t.Fatalf("reading %d: %s = %v", i, name, v)
+			}
+		}
+		if r.Workload.Kind != "" {
+			if err := r.Workload.Validate(); err != nil || r.Workload != r.Workload.Normalize() {
+				t.Fatalf("reading %d: workload %+v: %v", i, r.Workload, err)
+			}
+		}
+		if r.Window < 0 {
+			t.Fatalf("reading %d: window %s", i, r.Window)
+		}
+	}
+	label := Label{}
+	for _, r := range b.Readings {
+		if r.Profile == "" {
+			label.Profile = "p"
+		}
+		if r.Path == (plan.Path{}) {
+			label.Path = podPath
+		}
+		if r.Workload.Kind == "" {
+			return // only a person can say it
+		}
+	}
+	if err := b.Label("fuzz", label); err != nil {
+		return
+	}
+	c, err := Contents(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file memory
+	w := result.NewWriter(&file, "fuzz")
+	err = w.Header(c.Header)
+	for _, r := range c.Records {
+		if r.Type == result.TypeEnd {
+			err = errors.Join(err, w.Finish(*r.End))
+		} else {
+			err = errors.Join(err, w.Append(r))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	rd, err := result.NewReader(&file, "fuzz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for ; ; n++ {
+		if _, err := rd.Next(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != len(c.Records) {
+		t.Fatalf("%d records were written and %d read", len(c.Records), n)
+	}
+}
+
+// memory is a file in memory.
+type memory struct{ bytes.Buffer }
+
+func (*memory) Sync() error          { return nil }
+func (*memory) Close() error         { return nil }
+func (*memory) Truncate(int64) error { return nil }
+
+// fuzz feeds one decoder with its samples and what becomes of them.
+func fuzz(f *testing.F, format string) {
+	for _, file := range samples(f, format) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if batch, err := Decode(format, b); err == nil {
+			holds(t, batch)
+		}
+	})
+}
+
+func FuzzCSV(f *testing.F)            { fuzz(f, "csv") }
+func FuzzKnb(f *testing.F)            { fuzz(f, "knb") }
+func FuzzKnbText(f *testing.F)        { fuzz(f, "knb-text") }
+func FuzzK8sNetperf(f *testing.F)     { fuzz(f, "k8s-netperf") }
+func FuzzK8sNetperfCSV(f *testing.F)  { fuzz(f, "k8s-netperf-csv") }
+func FuzzCiliumPerf(f *testing.F)     { fuzz(f, "cilium-perf") }
+func FuzzCiliumPerfText(f *testing.F) { fuzz(f, "cilium-perf-text") }
+func FuzzIperf3(f *testing.F)         { fuzz(f, "iperf3") }
+func FuzzIperf3Text(f *testing.F)     { fuzz(f, "iperf3-text") }
+func FuzzNetperf(f *testing.F)        { fuzz(f, "netperf") }
+func FuzzWrk(f *testing.F)            { fuzz(f, "wrk") }
+func FuzzHey(f *testing.F)            { fuzz(f, "hey") }
+func FuzzHeyCSV(f *testing.F)         { fuzz(f, "hey-csv") }
+func FuzzPing(f *testing.F)           { fuzz(f, "ping") }
+func FuzzSockperf(f *testing.F)       { fuzz(f, "sockperf") }
+func FuzzNeper(f *testing.F)          { fuzz(f, "neper") }
+
+// FuzzKnbData changes the files of an archive, and the archive as a whole.
+func FuzzKnbData(f *testing.F) {
+	f.Add(knbSettings, "[  5]   0.00-2.00   sec  19.7 GBytes  84.4 Gbits/sec  receiver\n", "84400")
+	f.Fuzz(func(t *testing.T, env, log, bandwidth string) {
+		b := archive(t, member{name: "env", body: env}, member{name: "knb-client-tcp-p2p-1.log", body: log}, member{name: "knb-client-udp-p2p-1.bw", body: bandwidth})
+		if batch, err := Decode("knb-data", b); err == nil {
+			holds(t, batch)
+		}
+		if batch, err := Decode("knb-data", []byte(env)); err == nil {
+			holds(t, batch)
+		}
+	})
+}
+
+// FuzzDetect never panics and never names what there is not.
+func FuzzDetect(f *testing.F) {
+	names, _ := Formats()
+	for _, name := range names {
+		for _, file := range samples(f, name) {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if batch, err := Decode("", b); err == nil {
+			holds(t, batch)
+		}
+	})
+}
+
+// TestDocumentedCSV decodes the example of docs/format.md.
+func TestDocumentedCSV(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "format.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(doc), "```\n"+csvMagic)
+	example, _, closed := strings.Cut(rest, "```")
+	if !ok || !closed {
+		t.Fatal("docs/format.md has no example of a CSV file")
+	}
+	b, err := Decode("", []byte(csvMagic+example))
+	if err != nil || len(b.Readings) != 2 || b.Baseline != "canal" || b.Readings[1].Window != 30*time.Second {
+		t.Errorf("the example of docs/format.md: %s", dump(b, err))
+	}
+}

@@ -1,0 +1,218 @@
+package external
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// FactLeftOut is the fact of an imported result that lists what was not imported, separated by leftOutSep.
+const (
+	FactLeftOut = "import.left_out"
+	leftOutSep  = "; "
+)
+
+// LeftOut returns what the facts of an imported result say was not imported.
+func LeftOut(f facts.Facts) []string {
+	if f[FactLeftOut] == "" {
+		return nil
+	}
+	return strings.Split(f[FactLeftOut], leftOutSep)
+}
+
+// Contents makes one result of batches: what a run of our own would have left, as far as the tools say. Readings
+// without a number take the next of their case, in order. The error lists what must still be said by a Label.
+func Contents(batches ...Batch) (result.Contents, error) {
+	var c result.Contents
+	var err error
+	if c.Records, err = records(batches); err != nil {
+		return result.Contents{}, err
+	}
+	h := &c.Header
+	h.Schema, h.Facts = result.Schema, facts.Facts{}
+	var origins, titles, leftOut []string
+	for _, b := range batches {
+		origins = addName(origins, b.Tool)
+		titles = addName(titles, b.Title)
+		for _, s := range b.LeftOut {
+			leftOut = addName(leftOut, s)
+		}
+		mergeFacts(h.Facts, b.Facts)
+		h.Created = earlier(h.Created, b.Created)
+		h.Plan.Warmup = max(h.Plan.Warmup, b.Warmup)
+		if h.Plan.Environment == "" {
+			h.Plan.Environment = b.Environment
+		}
+		if h.Plan.Baseline == "" {
+			h.Plan.Baseline = b.Baseline
+		}
+	}
+	h.Origin, h.Plan.Name = strings.Join(origins, ", "), strings.Join(titles, "; ")
+	if len(leftOut) > 0 {
+		h.Facts[FactLeftOut] = strings.Join(leftOut, leftOutSep)
+	}
+	describe(h, c.Records)
+	c.Records = append(c.Records, ending(c.Records))
+	return c, nil
+}
+
+// ShareWorkload gives trials that failed before their tool said what it was to do the workload that all others have, if
+// that is one.
+func ShareWorkload(batches []Batch) {
+	var known []plan.Workload
+	for _, b := range batches {
+		for _, r := range b.Readings {
+			if r.Workload.Kind != "" && !slices.Contains(known, r.Workload) {
+				if known = append(known, r.Workload); len(known) > 1 {
+					return
+				}
+			}
+		}
+	}
+	if len(known) == 0 {
+		return
+	}
+	for _, b := range batches {
+		for i := range b.Readings {
+			if r := &b.Readings[i]; r.Workload.Kind == "" && r.Failure != nil {
+				r.Workload = known[0]
+				r.warn(Assumed, "the trial failed before it said its workload: that of the others is taken")
+			}
+		}
+	}
+}
+
+// describe fills in the plan that the trials amount to.
+func describe(h *result.Header, recs []result.Record) {
+	p := &h.Plan
+	measuredAt := time.Time{}
+	seen := map[any]bool{}
+	fresh := func(key any) bool {
+		was := seen[key]
+		seen[key] = true
+		return !was
+	}
+	for _, r := range recs {
+		if fresh(r.Profile) && !strings.HasSuffix(r.Profile, plan.TwinSuffix) {
+			p.Profiles = append(p.Profiles, r.Profile)
+			h.Profiles = append(h.Profiles, result.Profile{Name: r.Profile})
+		}
+		if fresh(r.Path) {
+			p.Paths = append(p.Paths, r.Path)
+		}
+		if fresh(r.Workload) {
+			p.Workloads = append(p.Workloads, r.Workload)
+		}
+		p.Twin = p.Twin || r.Profile == p.Baseline+plan.TwinSuffix
+		p.Repetitions = max(p.Repetitions, r.Repetition)
+		p.Duration = max(p.Duration, time.Duration(r.WindowNs))
+		measuredAt = earlier(measuredAt, r.Started)
+	}
+	if h.Created.IsZero() {
+		h.Created = measuredAt
+	}
+}
+
+// records numbers the readings of all batches and turns them into trials.
+func records(batches []Batch) ([]result.Record, error) {
+	taken := map[plan.Trial]bool{}
+	next := map[plan.Case]int{}
+	var recs []result.Record
+	for _, b := range batches {
+		for _, r := range b.Readings {
+			if err := r.whole(); err != nil {
+				return nil, err
+			}
+			t := plan.Trial{Case: plan.Case{Profile: r.Profile, Path: r.Path, Workload: r.Workload.Normalize()}, Repetition: r.Repetition}
+			if t.Repetition == 0 || taken[t] {
+				for t.Repetition = next[t.Case] + 1; taken[t]; t.Repetition++ {
+				}
+				next[t.Case] = t.Repetition
+			}
+			taken[t] = true
+			recs = append(recs, r.record(t))
+		}
+	}
+	if len(recs) == 0 {
+		return nil, errors.New("there is no trial in it")
+	}
+	return recs, nil
+}
+
+// whole says what is still to be said of a reading.
+func (r Reading) whole() error {
+	var missing []string
+	if r.Profile == "" {
+		missing = append(missing, "profile")
+	}
+	if r.Path == (plan.Path{}) {
+		missing = append(missing, "path")
+	}
+	if r.Workload.Kind == "" {
+		missing = append(missing, "workload")
+	}
+	if len(missing) == 0 {
+		return CheckProfile(r.Profile)
+	}
+	return advice.With(fmt.Errorf("the output does not say the %s of its trial", strings.Join(missing, " nor the ")),
+		"cnibench import --profile P --path PATH [--workload W] FILE, or P:PATH=FILE for each of several files")
+}
+
+func (r Reading) record(t plan.Trial) result.Record {
+	out := result.Record{
+		Type: result.TypeTrial, Trial: t, Status: result.OK, Started: r.Started, Metrics: r.Metrics, Warnings: r.Warnings, Client: r.Client,
+		WallNs: int64(r.Window), WindowNs: int64(r.Window),
+	}
+	if r.Failure != nil {
+		out.Status, out.Error = result.Failed, r.Failure
+		out.Metrics, out.Client, out.WindowNs = nil, nil, 0
+	}
+	return out
+}
+
+// ending closes an imported result: all that its source holds stands in it.
+func ending(recs []result.Record) result.Record {
+	e := result.End{Reason: "complete", Trials: len(recs)}
+	for _, r := range recs {
+		e.WallNs += r.WallNs
+		e.WindowNs += r.WindowNs
+		if r.Status == result.Failed {
+			e.Failed++
+		}
+	}
+	return result.Record{Type: result.TypeEnd, End: &e}
+}
+
+// mergeFacts adds the facts of a further input; what differs between inputs is listed.
+func mergeFacts(into, more facts.Facts) {
+	for name, value := range more {
+		if have, ok := into[name]; ok && !slices.Contains(strings.Split(have, " | "), value) {
+			value = have + " | " + value
+		} else if ok {
+			value = have
+		}
+		into[name] = value
+	}
+}
+
+// addName appends s to names unless it is empty or there.
+func addName(names []string, s string) []string {
+	if s == "" || slices.Contains(names, s) || len(names) >= maxNames {
+		return names
+	}
+	return append(names, s)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

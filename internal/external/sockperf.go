@@ -1,0 +1,162 @@
+package external
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+func matchSockperf(b []byte) bool { return bytes.HasPrefix(b, []byte("sockperf")) }
+
+var (
+	colours      = regexp.MustCompile("\x1b?\\[[0-9;]*m")
+	sockVersion  = regexp.MustCompile(`version #(\S+)`)
+	sockProtocol = regexp.MustCompile(`^\[ *\d+\] IP = .* # (TCP|UDP)$`)
+	sockValid    = regexp.MustCompile(`^\[Valid Duration\] RunTime=([\d.]+) sec; SentMessages=(\d+); ReceivedMessages=(\d+)`)
+	sockDropped  = regexp.MustCompile(`^# dropped messages = (\d+);`)
+	sockSpread   = regexp.MustCompile(`^====> avg-(latency|rtt|lat)=([\d.]+) \(std-dev=([\d.]+)`)
+	sockPoint    = regexp.MustCompile(`^---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) += +([\d.]+)$`)
+)
+
+// sockRun is what sockperf printed.
+type sockRun struct {
+	protocol string
+	sent     float64
+	dropped  float64
+	received float64
+	window   float64
+	whole    bool // times are of the round trip, not half of it
+	valid    bool
+	failure  string
+	other    string
+	// times are in µs as printed, by member of the family.
+	times  map[string]float64
+	shares map[float64]float64
+}
+
+// decodeSockperf reads what sockperf ping-pong prints, of one run or of several. Its latency is half of a round trip unless it was asked for the
+// whole: both become round trips here.
+func decodeSockperf(b []byte) (Batch, error) {
+	batch := Batch{Tool: "sockperf"}
+	var fs faults
+	for _, part := range splitAt(b, sockVersion.MatchString) {
+		run := &sockRun{times: map[string]float64{}, shares: map[float64]float64{}}
+		for i, line := range part.lines {
+			line = strings.TrimSpace(colours.ReplaceAllString(line, ""))
+			if m := sockVersion.FindStringSubmatch(line); m != nil {
+				batch.Tool = "sockperf " + m[1]
+			}
+			if err := run.take(strings.TrimPrefix(line, "sockperf: ")); err != nil {
+				fs.add(part.line+i, "%s", err)
+			}
+		}
+		if err := run.close(&batch); err != nil {
+			fs.add(part.line, "the run that begins here: %s", err)
+		}
+	}
+	return batch, fs.asError()
+}
+
+// close makes a reading of the run, if its test has a word here.
+func (s *sockRun) close(batch *Batch) error {
+	// Under load only some of the messages ask for an answer, and its time is that of an open loop.
+	if s.valid && s.sent > s.received+s.dropped+1 {
+		s.other = "an under-load test, whose open loop is no workload here"
+	}
+	if s.other != "" {
+		batch.leaveOut("%s", s.other)
+		return nil
+	}
+	r, err := s.reading()
+	if err == nil {
+		batch.Readings = append(batch.Readings, r)
+	}
+	return err
+}
+
+// take reads one line without its prefix.
+func (s *sockRun) take(line string) error {
+	var err error
+	if m := sockProtocol.FindStringSubmatch(line); m != nil {
+		s.protocol = strings.ToLower(m[1])
+		return nil
+	}
+	if m := sockValid.FindStringSubmatch(line); m != nil {
+		s.valid = true
+		var err1, err2, err3 error
+		s.window, err1 = amount(m[1])
+		s.sent, err2 = amount(m[2])
+		s.received, err3 = amount(m[3])
+		return errors.Join(err1, err2, err3)
+	}
+	if m := sockDropped.FindStringSubmatch(line); m != nil {
+		s.dropped, err = amount(m[1])
+		return err
+	}
+	if m := sockSpread.FindStringSubmatch(line); m != nil {
+		s.whole = m[1] == "rtt"
+		var err1, err2 error
+		s.times["mean"], err1 = amount(m[2])
+		s.times["stddev"], err2 = amount(m[3])
+		return errors.Join(err1, err2)
+	}
+	if m := sockPoint.FindStringSubmatch(line); m != nil {
+		v, err := amount(m[3])
+		if m[1] != "" {
+			s.times[strings.ToLower(m[1])] = v
+			return err
+		}
+		share, err2 := amount(m[2])
+		s.shares[share] = v
+		return errors.Join(err, err2)
+	}
+	switch {
+	case strings.HasPrefix(line, "ERROR: "):
+		s.failure = strings.TrimPrefix(line, "ERROR: ")
+	case strings.HasPrefix(line, "Summary: Message Rate"), strings.HasPrefix(line, "Summary: BandWidth"):
+		s.other = "a throughput test, of which only the sender counts"
+	case strings.HasPrefix(line, "No messages were received"):
+		s.failure = "no messages were received from the server"
+	}
+	return err
+}
+
+// reading makes a reading of the run.
+func (s *sockRun) reading() (Reading, error) {
+	var r Reading
+	if s.protocol != "" {
+		r.Workload = plan.Workload{Kind: plan.RR, Protocol: plan.Protocol(s.protocol)}.Normalize()
+	}
+	r.Window = seconds(s.window)
+	if s.failure != "" {
+		r.fail(kindOf(s.failure), s.failure)
+		return r, nil
+	}
+	if !s.valid || len(s.times) < 4 {
+		return r, errors.New("it ends before its statistics: it is cut")
+	}
+	if s.received == 0 || s.window <= 0 {
+		r.fail("timeout", "no message was answered")
+		return r, nil
+	}
+	scale := 2e3
+	if s.whole {
+		scale = 1e3
+	}
+	for member, us := range s.times {
+		r.time(metric.RTT, member, us*scale)
+	}
+	for share, us := range s.shares {
+		if s.received*(1-share/100) >= beyond*(1-1e-9) {
+			r.percentile(metric.RTT, share, us*scale)
+		}
+	}
+	r.put(metric.TransactionRate, s.received/s.window)
+	r.put(metric.ErrorRate, min(1, s.dropped/max(s.sent, 1)))
+	r.warn(Assumed, "sockperf does not say the size of its messages: %d B taken", r.Workload.RequestSize)
+	return r, nil
+}

@@ -1,0 +1,136 @@
+package external
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+)
+
+// Stream is a result that is read record by record: one of our own, in bounded memory, or what the output of another
+// tool makes, which is bounded by MaxInput.
+type Stream struct {
+	// ours is nil for the output of another tool, which is whole in contents.
+	ours     *result.Reader
+	contents result.Contents
+	close    func() error
+}
+
+// headSize is how much of a file tells whether it is a result of ours.
+const headSize = 4096
+
+// OpenStream opens the file called name: a result, or the output of a tool that says all that a result needs, which may
+// be a folder.
+func OpenStream(name string) (*Stream, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, prefixed(name, cause(err))
+	}
+	if st, err := f.Stat(); err == nil && st.IsDir() {
+		b, err := Open(name, "")
+		return streamOf(b, name, errors.Join(err, f.Close()))
+	}
+	s, err := NewStream(f, name)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	s.close = f.Close
+	return s, nil
+}
+
+// NewStream is OpenStream for what has been opened; name is what errors call it.
+func NewStream(r io.Reader, name string) (*Stream, error) {
+	head := bufio.NewReaderSize(r, headSize)
+	b, err := head.Peek(headSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, prefixed(name, cause(err))
+	}
+	if !ours(b) {
+		batch, err := Read(head, name, "")
+		return streamOf(batch, name, err)
+	}
+	reader, err := result.NewReader(head, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{ours: reader}, nil
+}
+
+func streamOf(b Batch, name string, err error) (*Stream, error) {
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Label(filepath.Base(name), Label{}); err != nil {
+		return nil, err
+	}
+	s := &Stream{}
+	s.contents, err = Contents(b)
+	return s, err
+}
+
+// Header is that of the result.
+func (s *Stream) Header() result.Header {
+	if s.ours != nil {
+		return s.ours.Header()
+	}
+	return s.contents.Header
+}
+
+// Slim leaves out the observations of the two sides, of which each histogram takes 200 KiB.
+func (s *Stream) Slim() {
+	if s.ours != nil {
+		s.ours.Slim()
+	}
+}
+
+// Each calls do with every record; its error ends the reading. do keeps no pointer to the record.
+func (s *Stream) Each(do func(*result.Record) error) error {
+	if s.ours != nil {
+		return s.ours.Each(do)
+	}
+	for i := range s.contents.Records {
+		if err := do(&s.contents.Records[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Warning says, after Each, that the last line of a result was cut; "" if it was whole.
+func (s *Stream) Warning() string {
+	if s.ours != nil {
+		return s.ours.Warning()
+	}
+	return ""
+}
+
+// Close ends the reading.
+func (s *Stream) Close() error {
+	if s.close == nil {
+		return nil
+	}
+	return s.close()
+}
+
+// Load reads the file called name into memory, as OpenStream and Each do, without observations.
+func Load(name string) (result.Contents, error) {
+	s, err := OpenStream(name)
+	if err != nil {
+		return result.Contents{}, err
+	}
+	defer s.Close() // it was only read
+	s.Slim()
+	c := result.Contents{Header: s.Header()}
+	err = s.Each(func(rec *result.Record) error {
+		c.Records = append(c.Records, *rec)
+		return nil
+	})
+	if err != nil {
+		return result.Contents{}, err
+	}
+	c.Warning = s.Warning()
+	return c, nil
+}

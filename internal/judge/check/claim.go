@@ -1,0 +1,306 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Claim is a sentence about the numbers of a result, in a form that can be held against them. A fact called "claim", or
+// "claim." and a name, is one claim, or several with semicolons between them:
+//
+//	METRIC of PROFILE on PATH under WORKLOAD = 14.72 Gbit/s
+//	METRIC of PROFILE on PATH under WORKLOAD = 0.024..0.038 %
+//	METRIC of PROFILE over PROFILE on PATH under WORKLOAD = +271%
+//	METRIC of PROFILE over PROFILE on PATH under WORKLOAD = +5..10%
+//	METRIC of PROFILE over PROFILE on PATH under WORKLOAD = 3.7x
+//	METRIC of PROFILE over PROFILE on PATH under WORKLOAD is better | worse | same
+//	METRIC of PROFILE on PATH under WORKLOAD is best | second | worst
+//
+// The metric may be one that nobody measured: that is what the rule claim-without-numbers is for.
+type Claim struct {
+	// ID is the name of its fact, Text the sentence.
+	ID, Text string
+	Metric   string
+	// A is whom it is about, B with whom it is compared; B is "" if with nobody, or with all.
+	A, B     string
+	Path     plan.Path
+	Workload plan.Workload
+	// Word is "better", "worse", "same", "best", "second" or "worst", "" if a number is claimed.
+	Word string
+	// Low and High are the claimed value in the metric's base unit, or the claimed A over B as a factor if B is set; they
+	// are equal if no range is claimed. Step is one unit of the last digit claimed, in the same unit.
+	Low, High, Step float64
+}
+
+// Words of claims: about two profiles, and about one among all.
+var (
+	pairWords = []string{"better", "worse", "same"}
+	rankWords = []string{"best", "second", "worst"}
+)
+
+// claimsOf reads the claims among facts, in the order of their names, and what is wrong with those that cannot be read.
+func claimsOf(f facts.Facts) ([]Claim, map[string]error) {
+	var list []Claim
+	broken := map[string]error{}
+	for _, name := range f.Names() {
+		if name != "claim" && !strings.HasPrefix(name, "claim.") {
+			continue
+		}
+		texts := words(f[name], ";")
+		for i, text := range texts {
+			id := name
+			if len(texts) > 1 {
+				id = fmt.Sprintf("%s(%d)", name, i+1)
+			}
+			c, err := ParseClaim(text)
+			if err != nil {
+				broken[id] = err
+				continue
+			}
+			c.ID = id
+			list = append(list, c)
+		}
+	}
+	return list, broken
+}
+
+// ParseClaim reads one sentence. The error says what it lacks.
+func ParseClaim(text string) (Claim, error) {
+	c := Claim{Text: strings.TrimSpace(text)}
+	var who, path, rest string
+	rest = c.Text
+	for _, part := range []struct {
+		into *string
+		word string
+	}{{&c.Metric, " of "}, {&who, " on "}, {&path, " under "}} {
+		var ok bool
+		if *part.into, rest, ok = strings.Cut(rest, part.word); !ok {
+			return Claim{}, fmt.Errorf("it lacks %q: want METRIC of PROFILE [over PROFILE] on PATH under WORKLOAD = VALUE, or is WORD", strings.TrimSpace(part.word))
+		}
+		*part.into = strings.TrimSpace(*part.into)
+	}
+	c.A, c.B, _ = strings.Cut(who, " over ")
+	c.A, c.B = strings.TrimSpace(c.A), strings.TrimSpace(c.B)
+	var errs []error
+	note := func(err error) { errs = append(errs, err) }
+	var err error
+	c.Path, err = plan.ParsePath(path)
+	note(err)
+	workload, said, is := strings.Cut(rest, " is ")
+	if !is {
+		// The options of a workload have an = without spaces.
+		var ok bool
+		if workload, said, ok = strings.Cut(rest, " = "); !ok {
+			return Claim{}, errors.New("it claims nothing: want = VALUE or is WORD at its end")
+		}
+	}
+	c.Workload, err = plan.ParseWorkload(strings.TrimSpace(workload))
+	note(err)
+	if is {
+		note(c.setWord(strings.TrimSpace(said)))
+	} else {
+		note(c.setValue(strings.TrimSpace(said)))
+	}
+	if c.Metric == "" || c.A == "" {
+		note(errors.New("the metric or the profile is empty"))
+	}
+	return c, errors.Join(errs...)
+}
+
+func (c *Claim) setWord(word string) error {
+	allowed := rankWords
+	if c.B != "" {
+		allowed = pairWords
+	}
+	if !slices.Contains(allowed, word) {
+		return fmt.Errorf("%q is not one of %s", word, strings.Join(allowed, ", "))
+	}
+	c.Word = word
+	return nil
+}
+
+func (c *Claim) setValue(said string) error {
+	i := strings.LastIndexAny(said, "0123456789.") + 1
+	number, unitOf := said[:i], strings.TrimSpace(said[i:])
+	low, high, ranged := strings.Cut(number, "..")
+	if !ranged {
+		high = low
+	}
+	a, errA := parseNumber(low)
+	b, errB := parseNumber(high)
+	if errA != nil || errB != nil {
+		return fmt.Errorf("%q is not a value: want a number with a unit, LOW..HIGH with a unit, +N%% or Nx", said)
+	}
+	switch {
+	case c.B != "" && unitOf == "x":
+	case c.B != "" && unitOf == "%":
+		a, b = quantity{1 + a.value/100, a.step / 100}, quantity{1 + b.value/100, b.step / 100}
+		if strings.HasPrefix(low, "-") && ranged { // -5..10% is a fall of 5 to 10
+			b.value = 2 - b.value
+			a, b = b, a
+		}
+	case c.B != "":
+		return fmt.Errorf("%q compares two profiles: want +N%% or Nx", said)
+	default:
+		base := metric.UnitFor(c.Metric, c.Workload.Work())
+		if base == "" {
+			return nil // of a metric that is not in the catalogue
+		}
+		var err error
+		if a, err = a.in(unitOf, base); err != nil {
+			return err
+		}
+		if b, err = b.in(unitOf, base); err != nil {
+			return err
+		}
+	}
+	c.Low, c.High, c.Step = min(a.value, b.value), max(a.value, b.value), max(a.step, b.step)
+	return nil
+}
+
+// key is the cell that a claim is about, of profile.
+func (c Claim) key(profile string) Key {
+	return Key{plan.Case{Profile: profile, Path: c.Path, Workload: c.Workload}, c.Metric}
+}
+
+// numbers returns the cells of A and B; ok if there are as many as the claim needs.
+func (v *View) numbers(c Claim) (a, b *Cell, ok bool) {
+	a, b = v.at[c.key(c.A)], v.at[c.key(c.B)]
+	ok = a != nil && a.N > 0 && (c.B == "" || b != nil && b.N > 0)
+	return a, b, ok
+}
+
+// similar is by what share two values may differ to be called the same, if their intervals do not overlap.
+const similar = 0.15
+
+// verdict is what the numbers say of a claim.
+type verdict struct {
+	holds bool
+	saw   string
+	slip  slip
+}
+
+// judge holds a claim against the numbers, which must be there.
+func (v *View) judge(c Claim) verdict {
+	a, b, _ := v.numbers(c)
+	switch {
+	case slices.Contains(rankWords, c.Word):
+		return v.judgeRank(c, a)
+	case c.Word != "":
+		return judgeDirection(c, a, b)
+	case c.B != "":
+		return judgeFactor(c, a.Median/b.Median)
+	}
+	return judgeValue(c, a)
+}
+
+// follows says whether x, as measured, may be written as the claim writes it, in the interval low to high.
+func (c Claim) follows(x, low, high float64) bool {
+	room := c.Step // half a unit for the rounding, half for what it was computed from
+	return x >= low-room-sameFactor*math.Abs(low) && x <= high+room+sameFactor*math.Abs(high)
+}
+
+func judgeValue(c Claim, a *Cell) verdict {
+	type end struct {
+		name              string
+		claimed, measured float64
+	}
+	ends := []end{{"the numbers say", c.Low, a.Median}}
+	if c.Low != c.High {
+		ends = []end{{"the lowest is", c.Low, slices.Min(a.Values)}, {"the highest is", c.High, slices.Max(a.Values)}}
+	}
+	d := verdict{holds: true}
+	for _, e := range ends {
+		if e.claimed == 0 && timed(c.Metric) || c.follows(e.measured, e.claimed, e.claimed) {
+			continue // of a claimed time of 0 the rule zero-time speaks
+		}
+		if d.holds {
+			d = verdict{saw: lastWords(c.Text) + " is claimed"}
+		}
+		d.saw += ", and " + e.name + " " + show(a.Key, e.measured)
+		if s, ok := findSlip(e.claimed, e.measured, max(sameFactor, min(0.03, c.Step/e.claimed))); ok {
+			d.slip = s
+			d.saw += ": " + s.name
+		}
+	}
+	return d
+}
+
+// timed says whether a metric is a time that something took.
+func timed(name string) bool {
+	m, ok := metric.Lookup(name)
+	return ok && m.Unit == "ns" && !strings.HasSuffix(name, ".stddev")
+}
+
+func judgeFactor(c Claim, factor float64) verdict {
+	if !finite(factor) || c.follows(factor, c.Low, c.High) {
+		return verdict{holds: finite(factor), saw: "there is no ratio to 0"}
+	}
+	return verdict{saw: fmt.Sprintf("%s is claimed, and the numbers give %.3gx, %+.0f%%", lastWords(c.Text), factor, 100*(factor-1))}
+}
+
+// lastWords is what a claim says, after its = sign.
+func lastWords(text string) string {
+	return strings.TrimSpace(text[strings.LastIndex(text, " = ")+3:])
+}
+
+func judgeDirection(c Claim, a, b *Cell) verdict {
+	m, _ := metric.Lookup(c.Metric)
+	say := fmt.Sprintf("%s of %s and %s of %s", show(a.Key, a.Median), c.A, show(b.Key, b.Median), c.B)
+	apartBy := apart(a.Median, b.Median)
+	overlap := a.Low <= b.High && b.Low <= a.High
+	switch {
+	case c.Word == "same":
+		return verdict{holds: overlap && a.N > 1 || apartBy <= similar, saw: fmt.Sprintf("called the same: %s, %.0f%% apart", say, 100*apartBy)}
+	case m.Better == metric.Neither:
+		return verdict{saw: "called " + c.Word + ": " + say + "; " + c.Metric + " has no better direction"}
+	case a.Median == b.Median:
+		return verdict{saw: "called " + c.Word + ": " + say + ": no difference"}
+	}
+	better := (a.Median > b.Median) == (m.Better == metric.Higher)
+	return verdict{holds: better == (c.Word == "better"), saw: "called " + c.Word + ": " + say}
+}
+
+// ranked returns the cells of all profiles that have the number that c is about, best first.
+func (v *View) ranked(c Claim) []*Cell {
+	m, _ := metric.Lookup(c.Metric)
+	var row []*Cell
+	for _, cell := range v.cells {
+		if cell.Key == c.key(cell.Profile) && cell.N > 0 {
+			row = append(row, cell)
+		}
+	}
+	slices.SortStableFunc(row, func(x, y *Cell) int {
+		order := cmp.Compare(x.Median, y.Median)
+		if m.Better == metric.Higher {
+			return -order
+		}
+		return order
+	})
+	return row
+}
+
+// judgeRank looks where A stands among all profiles that have the number.
+func (v *View) judgeRank(c Claim, a *Cell) verdict {
+	if m, _ := metric.Lookup(c.Metric); m.Better == metric.Neither {
+		return verdict{saw: "called " + c.Word + ", and " + c.Metric + " has no better direction"}
+	}
+	row := v.ranked(c)
+	want := map[string]int{"best": 0, "second": 1, "worst": len(row) - 1}[c.Word]
+	if len(row) < 2 {
+		return verdict{saw: "called " + c.Word + ", and nobody else has the number"}
+	}
+	if row[want].Median == a.Median {
+		return verdict{holds: true}
+	}
+	return verdict{saw: fmt.Sprintf("called %s with %s, and is number %d of %d: %s has %s", c.Word, show(a.Key, a.Median),
+		slices.Index(row, a)+1, len(row), row[want].Profile, show(a.Key, row[want].Median))}
+}

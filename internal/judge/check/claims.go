@@ -1,0 +1,240 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// claimRules hold what is said of the numbers against them.
+var claimRules = []rule{
+	{Rule: Rule{"claim-unit", "a claimed value in the wrong unit", Impossible,
+		"bits, Gbit and GB are powers of 10, KiB, MiB and GiB of 2; iperf3 prints MBytes of 2^20 bytes and Mbits of 10^6 bits",
+		"take bytes and seconds, and divide; write MiB where 2^20 is meant"},
+		find: func(v *View) []seen { return v.misjudged(func(c Claim, d verdict) bool { return d.slip.binary }) }},
+	{Rule: Rule{"claim-decimal", "a claimed value off by a round factor", Impossible,
+		"the numbers of the same text are this factor apart: one of the two is a slip",
+		"copy the number again from the raw output"},
+		find: func(v *View) []seen {
+			return v.misjudged(func(c Claim, d verdict) bool { return d.slip.name != "" && !d.slip.binary })
+		}},
+	{Rule: Rule{"claim-does-not-follow", "a claim that the numbers contradict", Doubtful,
+		"what is concluded must be what the table says, for every system that has a column in it",
+		"draw the conclusions again from the numbers, all columns included"},
+		find: func(v *View) []seen {
+			return append(v.unread(), v.misjudged(func(c Claim, d verdict) bool { return d.slip.name == "" })...)
+		}},
+	{Rule: Rule{"claim-without-numbers", "a claim without a measurement", Doubtful,
+		"nothing that was published measures this",
+		"measure it and show the numbers, or take the sentence out; a job's time is not its network's"},
+		find: claimsWithoutNumbers},
+	{Rule: Rule{"claim-one-run", "differences claimed from single runs", Doubtful,
+		"where each side was measured once, any difference may be the difference between two runs of one system",
+		fmt.Sprintf("repeat each side %d times or more, interleaved, and claim what a rank test upholds", stat.MinRepetitions)},
+		find: claimsOfOneRun},
+	{Rule: Rule{"claim-two-measures", "one difference called the same and a smaller one a difference", Doubtful,
+		"what counts as a difference must not depend on who has it",
+		"measure the noise (a system against itself), and call nothing a difference that is below it"},
+		find: twoMeasures},
+	{Rule: Rule{"retransmits-per-byte", "retransmits compared as counts", Doubtful,
+		"who moves more bytes sends more segments again: counts blame the faster path",
+		"compare retransmits per GB moved"},
+		find: retransmitCounts},
+	{Rule: Rule{"claim-one-sided", "the paths where it is the other way are not mentioned", Note,
+		"the same metric says the opposite on another path or load of the same table",
+		"report all paths, or say where the claim holds"},
+		find: oneSided},
+}
+
+// misjudged returns the claims that do not hold and that want wants.
+func (v *View) misjudged(want func(Claim, verdict) bool) []seen {
+	var list []seen
+	for _, c := range v.claims {
+		if _, _, ok := v.numbers(c); !ok {
+			continue
+		}
+		if d := v.judge(c); !d.holds && want(c, d) {
+			list = append(list, seen{where: v.place(c), saw: d.saw})
+		}
+	}
+	return list
+}
+
+// unread returns the claims that could not be read.
+func (v *View) unread() []seen {
+	var list []seen
+	for _, id := range slices.Sorted(maps.Keys(v.broken)) {
+		list = append(list, seen{where: id, saw: "it cannot be read: " + strings.ReplaceAll(v.broken[id].Error(), "\n", "; ")})
+	}
+	return list
+}
+
+// place names a claim.
+func (v *View) place(c Claim) string {
+	who := c.A
+	if c.B != "" {
+		who += " over " + c.B
+	}
+	return fmt.Sprintf("%s: %s of %s on %s under %s", c.ID, c.Metric, who, c.Path, c.Workload)
+}
+
+func claimsWithoutNumbers(v *View) []seen {
+	var list []seen
+	for _, c := range v.claims {
+		if _, _, ok := v.numbers(c); ok {
+			continue
+		}
+		say := "claimed: " + cmp.Or(c.Word, lastWords(c.Text))
+		if _, known := metric.Lookup(c.Metric); !known {
+			say += "; nothing here measures " + c.Metric
+		}
+		list = append(list, seen{where: v.place(c), saw: say})
+	}
+	return list
+}
+
+func claimsOfOneRun(v *View) []seen {
+	n, all := 0, 0
+	for _, c := range v.claims {
+		a, b, ok := v.numbers(c)
+		compares := c.B != "" || slices.Contains(rankWords, c.Word)
+		if !compares {
+			continue
+		}
+		all++
+		if ok && (a.N == 1 || b != nil && b.N == 1) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []seen{{where: "claims", saw: fmt.Sprintf("%d of %d comparisons stand on one run of a side", n, all)}}
+}
+
+// size is by how much the two sides of a claim differ, as a share of the smaller: as measured, or as claimed where
+// nothing was published; of a rank, by how much it is better than the next. ok is false if that is not known.
+func (v *View) size(c Claim) (float64, bool) {
+	factor := 0.0
+	a, b, ok := v.numbers(c)
+	if ok && c.B == "" {
+		row := v.ranked(c)
+		if next := slices.Index(row, a) + 1; next > 0 && next < len(row) {
+			b = row[next]
+		}
+	}
+	switch {
+	case ok && b != nil && a.Median > 0 && b.Median > 0:
+		factor = a.Median / b.Median
+	case c.B != "" && c.Low > 0:
+		factor = (c.Low + c.High) / 2
+	}
+	if factor <= 0 {
+		return 0, false
+	}
+	return max(factor, 1/factor) - 1, true
+}
+
+// stands says that the numbers do not contradict a claim.
+func (v *View) stands(c Claim) bool {
+	_, _, ok := v.numbers(c)
+	return !ok || v.judge(c).holds
+}
+
+func twoMeasures(v *View) []seen {
+	var same, other *Claim
+	var large, small float64
+	for i, c := range v.claims {
+		valued := c.B == "" && c.Word == ""
+		d, ok := v.size(c)
+		if valued || c.Word == "worst" || !ok || d == 0 || !v.stands(c) {
+			continue
+		}
+		if c.Word == "same" && d > large {
+			same, large = &v.claims[i], d
+		}
+		if c.Word != "same" && (other == nil || d < small) {
+			other, small = &v.claims[i], d
+		}
+	}
+	if same == nil || other == nil || small >= large {
+		return nil
+	}
+	return []seen{{where: same.ID + ", " + other.ID, saw: fmt.Sprintf("%.1f%% is called the same (%s), %.1f%% is called a difference (%s)",
+		100*large, strings.TrimPrefix(v.place(*same), same.ID+": "), 100*small, strings.TrimPrefix(v.place(*other), other.ID+": "))}}
+}
+
+func retransmitCounts(v *View) []seen {
+	var list []seen
+	for _, c := range v.claims {
+		if c.Metric != metric.Retransmits || c.B == "" {
+			continue
+		}
+		per := func(profile string) (float64, bool) {
+			k := c.key(profile)
+			count, moved := v.at[k], v.cell(k.Case, metric.Transferred)
+			if count == nil || moved == nil || moved.Median <= 0 {
+				return 0, false
+			}
+			return count.Median / moved.Median * 1e9, true
+		}
+		a, okA := per(c.A)
+		b, okB := per(c.B)
+		say := "no bytes are given to divide by"
+		if okA && okB {
+			say = fmt.Sprintf("per GB they are %.3g of %s and %.3g of %s: %+.0f%%", a, c.A, b, c.B, 100*(a/b-1))
+		}
+		list = append(list, seen{where: v.place(c), saw: say})
+	}
+	return list
+}
+
+// oneSided looks for cells where two profiles stand the other way round than a claim says, and no claim mentions it.
+func oneSided(v *View) []seen {
+	mentioned := map[Key]bool{}
+	for _, c := range v.claims {
+		mentioned[c.key(c.A)] = true
+	}
+	type side struct{ metric, a, b string }
+	done := map[side]bool{}
+	var list []seen
+	for _, c := range v.claims {
+		a, b, ok := v.numbers(c)
+		s := side{c.Metric, c.A, c.B}
+		if c.B == "" || !ok || c.Word == "same" || a.Median == b.Median || done[s] {
+			continue
+		}
+		done[s] = true
+		var opposite []string
+		for _, x := range v.cells {
+			if x.Metric != c.Metric || x.Profile != c.A || mentioned[x.Key] {
+				continue
+			}
+			k := x.Key
+			k.Profile = c.B
+			if y := v.at[k]; y != nil && (x.Median > y.Median) != (a.Median > b.Median) && x.Median != y.Median {
+				opposite = append(opposite, fmt.Sprintf("%s %s: %s and %s", x.Path, x.Workload, show(x.Key, x.Median), show(k, y.Median)))
+			}
+		}
+		if len(opposite) > 0 {
+			list = append(list, seen{where: v.place(c), saw: "the other way on " + strings.Join(opposite, "; ")})
+		}
+	}
+	return list
+}
+
+// zeroClaims finds claimed times of exactly 0.
+func zeroClaims(v *View) []seen {
+	var list []seen
+	for _, c := range v.claims {
+		if timed(c.Metric) && c.B == "" && c.Word == "" && c.Low == 0 {
+			list = append(list, seen{where: v.place(c), saw: "0 is claimed"})
+		}
+	}
+	return list
+}

@@ -1,0 +1,100 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// quantity is a number with what its digits say about its precision.
+type quantity struct {
+	value float64
+	// step is one unit of the last digit that was written.
+	step float64
+}
+
+// parseQuantity reads a number and its unit ("1" if there is none), with or without a space between them, and converts it to the unit wanted.
+func parseQuantity(s, want string) (quantity, error) {
+	s = strings.TrimSpace(s)
+	i := 0
+	for i < len(s) && strings.ContainsRune("+-.0123456789", rune(s[i])) {
+		i++
+	}
+	q, err := parseNumber(s[:i])
+	if err != nil {
+		return quantity{}, err
+	}
+	return q.in(cmp.Or(strings.TrimSpace(s[i:]), "1"), want)
+}
+
+// parseNumber reads a decimal number as it is written, with its last digit.
+func parseNumber(s string) (quantity, error) {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || strings.ContainsAny(s, "xXeEpPnN_") || math.IsInf(x, 0) {
+		return quantity{}, fmt.Errorf("%q is not a number", s)
+	}
+	step := 1.0
+	if _, decimals, ok := strings.Cut(s, "."); ok {
+		step = math.Pow10(-len(decimals))
+	}
+	return quantity{x, step}, nil
+}
+
+// in converts q from one unit to another.
+func (q quantity) in(from, to string) (quantity, error) {
+	x, err := number.Convert(q.value, from, to)
+	if err != nil {
+		return quantity{}, err
+	}
+	step, err := number.Convert(q.step, from, to)
+	return quantity{x, step}, err
+}
+
+// slip is a factor by which numbers go wrong in a way that has a name.
+type slip struct {
+	factor float64
+	name   string
+	// binary marks a mix of powers of 1024 and 1000.
+	binary bool
+}
+
+var slips = []slip{
+	{1024. / 1000, "2^10 taken for 10^3", true},
+	{1024. * 1024 / 1e6, "2^20 taken for 10^6", true},
+	{1024. * 1024 * 1024 / 1e9, "2^30 taken for 10^9", true},
+	{8, "bytes taken for bits", false},
+	{8 * 1024. * 1024 / 1e6, "bytes taken for bits, and 2^20 for 10^6", true},
+	{10, "the decimal point one place off", false},
+	{100, "the decimal point two places off", false},
+	{1000, "a prefix (k, M, G) off", false},
+	{60, "minutes taken for seconds", false},
+}
+
+// findSlip names the slip that takes a to b or b to a within the tolerance (a share).
+func findSlip(a, b, tolerance float64) (slip, bool) {
+	if a <= 0 || b <= 0 {
+		return slip{}, false
+	}
+	r := max(a/b, b/a)
+	for _, s := range slips {
+		if math.Abs(r/s.factor-1) <= tolerance {
+			return s, true
+		}
+	}
+	return slip{}, false
+}
+
+// apart is by what share a and b differ, of the larger.
+func apart(a, b float64) float64 {
+	if a == b {
+		return 0
+	}
+	return math.Abs(a-b) / max(math.Abs(a), math.Abs(b))
+}
+
+// near says whether a and b are equal within a share.
+func near(a, b, share float64) bool { return apart(a, b) <= share }

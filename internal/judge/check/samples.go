@@ -1,0 +1,271 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// sampleRules look at how often something was measured, and at what the trials themselves doubt.
+var sampleRules = []rule{
+	{Rule: Rule{"few-repetitions", "too few repetitions", Doubtful,
+		"without repetitions nobody knows by how much the next run differs: no difference can be told from noise",
+		fmt.Sprintf("repeat each case at least %d times, interleaved, better 10", stat.MinRepetitions)},
+		find: fewRepetitions},
+	{Rule: Rule{"spread", "a wide spread", Note,
+		"where the interval of the median reaches far, the median is a rough one",
+		"more or longer repetitions, or a quieter machine; look at the values in the order of time"},
+		find: spread},
+	{Rule: Rule{"copied", "one number in several places", Impossible,
+		"separate measurements do not agree in every digit: one was made, and written for all",
+		"measure it under each system: what a CNI puts on the node is in the path of its hosts, too"},
+		find: copied},
+	{Rule: Rule{"flows-slower", "several flows slower than one", Doubtful,
+		"more flows have more sockets, queues and CPUs to use: where they are slower in sum, the sender's process or a CPU limit was measured, not the path",
+		"run each flow in a thread of its own (iperf3 before 3.16 has one for all), and show the CPU time of both ends"},
+		find: flowsSlower},
+	{Rule: Rule{"failed-trials", "trials without a number", Note,
+		"what did not finish, or was not published, is not in any median",
+		"say why they failed; publish numbers with charts"},
+		find: failedTrials},
+	{Rule: Rule{"trial-warnings", "doubts of the trials themselves", Note,
+		"the trials' own checks rang: docs/method.md says what each does to the numbers",
+		"see the warnings of the cells in cnibench report"},
+		find: trialWarnings},
+}
+
+func fewRepetitions(v *View) []seen {
+	if n, err := strconv.Atoi(v.facts["repetitions"]); err == nil && v.imported() {
+		// The source counted; its rows may be summaries, one for each case.
+		if n < stat.MinRepetitions {
+			return []seen{{where: "repetitions", saw: fmt.Sprintf("%d stated", n)}}
+		}
+		return nil
+	}
+	by := map[int][]string{}
+	measured, few := 0, 0
+	for _, t := range v.cases {
+		n := t.trials - t.failed
+		if n > 0 {
+			measured++
+		}
+		if n > 0 && n < stat.MinRepetitions {
+			few++
+			by[n] = append(by[n], t.Case.Key())
+		}
+	}
+	var list []seen
+	for _, n := range slices.Sorted(maps.Keys(by)) {
+		times := fmt.Sprintf("%d times", n)
+		if n == 1 {
+			times = "once"
+		}
+		found := seen{where: someOf(by[n], len(v.cases)), saw: "measured " + times}
+		if !v.imported() && 2*few < measured {
+			found = found.as(Note) // a few cells of a run of ours lost trials, and its reports claim nothing of those
+		}
+		list = append(list, found)
+	}
+	return list
+}
+
+// someOf names cases, or counts them if they are many.
+func someOf(names []string, all int) string {
+	switch {
+	case len(names) == all && all > 1:
+		return fmt.Sprintf("all %d cases", all)
+	case len(names) > 4:
+		return fmt.Sprintf("%d of %d cases", len(names), all)
+	}
+	return strings.Join(names, "; ")
+}
+
+// wide is the half-width of an interval, relative to the median, from which it is called wide.
+const wide = 0.25
+
+func spread(v *View) []seen {
+	type table struct {
+		metric, workload string
+	}
+	of := map[table][]string{}
+	cells := map[table]int{}
+	var order []table
+	for _, c := range v.cells {
+		m, ok := metric.Lookup(c.Metric)
+		if !ok || !m.Headline || c.N < stat.MinRepetitions {
+			continue
+		}
+		at := table{c.Metric, c.Workload.String()}
+		cells[at]++
+		if half := c.HalfWidth(); half > wide {
+			if of[at] == nil {
+				order = append(order, at)
+			}
+			of[at] = append(of[at], fmt.Sprintf("%s %s ±%.0f%%", c.Profile, c.Path, 100*half))
+		}
+	}
+	var list []seen
+	for _, at := range order {
+		list = append(list, seen{where: at.workload + ": " + at.metric, saw: fmt.Sprintf("%d of %d cells: %s", len(of[at]), cells[at], someNames(of[at]))})
+	}
+	return list
+}
+
+func someNames(names []string) string {
+	const few = 3
+	if len(names) > few {
+		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", len(names)-few)
+	}
+	return strings.Join(names, ", ")
+}
+
+// digits counts the significant digits of a value, after the last places that conversion of units disturbs.
+func digits(x float64) int {
+	mantissa, _, _ := strings.Cut(strconv.FormatFloat(x, 'e', 9, 64), "e")
+	return len(strings.TrimRight(strings.Replace(mantissa, ".", "", 1), "0"))
+}
+
+// exactly writes a value with all its digits.
+func exactly(k Key, x float64) string {
+	s := number.Common(metric.UnitFor(k.Metric, k.Workload.Work()), x)
+	return strconv.FormatFloat(x/s.Size, 'g', digits(x), 64) + " " + s.Unit
+}
+
+// Numbers of that many digits do not repeat in several places by chance; of fewer they may.
+const (
+	sureDigits = 5
+	someDigits = 3
+)
+
+func copied(v *View) []seen {
+	type row struct {
+		path     plan.Path
+		workload plan.Workload
+		metric   string
+		value    float64
+	}
+	same := map[row][]*Cell{}
+	var order []row
+	for _, c := range v.cells {
+		if c.N != 1 || digits(c.Median) < someDigits || slices.Contains(counts, c.Metric) {
+			continue
+		}
+		at := row{c.Path, c.Workload, c.Metric, c.Median}
+		if same[at] == nil {
+			order = append(order, at)
+		}
+		same[at] = append(same[at], c)
+	}
+	var list []seen
+	for _, at := range order {
+		if len(same[at]) < 3 {
+			continue
+		}
+		var names []string
+		for _, c := range same[at] {
+			names = append(names, c.Profile)
+		}
+		s := seen{where: fmt.Sprintf("%s %s: %s", at.path, at.workload, at.metric), saw: fmt.Sprintf("%s for each of %s", exactly(same[at][0].Key, at.value), strings.Join(names, ", "))}
+		if digits(at.value) < sureDigits {
+			s = s.as(Doubtful)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// counts are metrics that are settings or whole numbers rather than measurements, and may be equal.
+var counts = []string{metric.Window, metric.Datagrams, metric.DatagramsLost, metric.Retransmits, metric.Requests, metric.Transferred}
+
+// slowerFlows is the margin of flows-slower.
+const slowerFlows = 0.05
+
+func flowsSlower(v *View) []seen {
+	if v.inLab() {
+		return nil // flows of one CPU share it, and the lab says so
+	}
+	var list []seen
+	v.pairs(func(c plan.Case) (plan.Case, bool) {
+		ok := c.Workload.Kind == plan.Stream && c.Workload.Flows > 1
+		c.Workload.Flows = 1
+		return c, ok
+	}, func(c, one *Cell) {
+		if factor := worse(c, one, slowerFlows); factor > 0 {
+			list = append(list, seen{where: c.Key.String(), saw: fmt.Sprintf("%s by %d flows, and %s by one: %.2f times worse", show(c.Key, c.Median), c.Workload.Flows, show(c.Key, one.Median), factor)})
+		}
+	})
+	return list
+}
+
+func failedTrials(v *View) []seen {
+	by := map[string][]string{}
+	var order []string
+	for _, t := range v.cases {
+		if t.failed == 0 {
+			continue
+		}
+		if by[t.failure] == nil {
+			order = append(order, t.failure)
+		}
+		by[t.failure] = append(by[t.failure], fmt.Sprintf("%s (%d of %d)", t.Case.Key(), t.failed, t.trials))
+	}
+	var list []seen
+	for _, why := range order {
+		list = append(list, seen{where: someOf(by[why], len(v.cases)), saw: cmp.Or(why, "no reason is given")})
+	}
+	return list
+}
+
+// grave are warnings of trials that make a number doubtful where most of its trials carry them. The others describe.
+var grave = []string{outcome.AboveLineRate, outcome.Disagree, outcome.OfferedLoad, outcome.Congestion, outcome.Errors, outcome.WindowSkew}
+
+func trialWarnings(v *View) []seen {
+	type sum struct {
+		trials, of, cases int
+		most              bool
+		first             string
+	}
+	sums := map[string]*sum{}
+	for _, t := range v.cases {
+		for id, r := range t.warnings {
+			if sums[id] == nil {
+				sums[id] = &sum{}
+			}
+			s := sums[id]
+			if what := t.Case.Key() + ": " + r.first; s.first == "" || what < s.first {
+				s.first = what
+			}
+			s.cases++
+			s.trials += r.times
+			s.of += t.trials - t.failed
+			s.most = s.most || r.times >= stat.MinRepetitions && 2*r.times > t.trials-t.failed
+		}
+	}
+	var list []seen
+	for _, id := range slices.Sorted(maps.Keys(sums)) {
+		s := sums[id]
+		cases := fmt.Sprintf("%d cases, such as", s.cases)
+		if s.cases == 1 {
+			cases = "one case,"
+		}
+		say := seen{where: id, saw: fmt.Sprintf("%d of %d trials of %s %s", s.trials, s.of, cases, s.first)}
+		if s.most && slices.Contains(grave, id) {
+			say = say.as(Doubtful)
+		}
+		list = append(list, say)
+	}
+	return list
+}
+
+// finite says whether x is a number.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,379 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+// setupRules look at the recorded conditions.
+var setupRules = []rule{
+	{Rule: Rule{"cpu-limit", "pods with a CPU limit", Doubtful,
+		"a pod that reaches its limit is stopped for the rest of each period of 100 ms: rates are then those of the quota, and latencies those of the stops",
+		"measure without a limit, or give nr_throttled of the pods' cgroups with the numbers"},
+		find: cpuLimit},
+	{Rule: Rule{"hybrid-cpu", "cores of two kinds, and nothing pinned", Doubtful,
+		"this processor has fast and slow cores: which of them a virtual machine or a pod runs on decides its rates by a factor, and the scheduler may choose anew each time",
+		"pin both ends and the interrupts to cores of one kind, and state them"},
+		find: hybridCPU},
+	{Rule: Rule{"leftovers", "a CNI over the remains of another", Doubtful,
+		"deleting a CNI's manifest, or stopping kube-proxy, leaves its rules, devices, routes and BPF programs on the nodes, and packets go on passing them",
+		"build a new cluster for each CNI, or flush and restart the nodes, and show iptables-save, ip link and bpftool net from before the trial"},
+		find: leftovers},
+	{Rule: Rule{"fixed-order", "one after the other", Doubtful,
+		"whatever drifts in the meantime (neighbours on the machine, heat, credits, caches) is added to the difference",
+		"interleave the systems, in an order shuffled anew for each repetition"},
+		find: fixedOrder},
+	{Rule: Rule{"confounded", "several things changed at once", Doubtful,
+		"a difference between two systems that differ in several things is the effect of none of them in particular",
+		"change one at a time (the same CNI with and without encapsulation, with and without kube-proxy), or claim no cause"},
+		find: confounded},
+	{Rule: Rule{"unequal-load", "not the same datagrams for all", Doubtful,
+		"a dataplane's cost is per packet: with datagrams of different size the packet rates differ at the same bit rate",
+		"set the datagram size (iperf3 -l) so that it fits the smallest MTU compared"},
+		find: unequalLoad},
+	{Rule: Rule{"dsr-path", "direct server return where it does nothing", Note,
+		"DSR spares the way back through the node that a client outside entered at: pods talking to pods or to a ClusterIP never take it",
+		"measure an external client against a NodePort whose endpoint is on another node"},
+		find: dsrPath},
+	{Rule: Rule{"not-served", "a path that the dataplane does not serve", Doubtful,
+		"pods on devices of the NIC (macvlan, SR-IOV) pass no Service translation, and with macvlan they cannot reach their own node: something else carried these packets, or they went elsewhere",
+		"say what carries them there (a second interface, a translating gateway), and capture the packets"},
+		find: notServed},
+	{Rule: Rule{"encapsulation-unproven", "the encapsulation stated could not have passed", Doubtful,
+		"a firewall that does not let the tunnel's packets through leaves no traffic between pods of different nodes: what was in force is not what is stated",
+		"show what is on the wire (capture), and open what the encapsulation needs: vxlan udp 4789 (8472 of flannel and Cilium), ipip protocol 4, wireguard udp 51820"},
+		find: encapsulationUnproven},
+	{Rule: Rule{"edited-output", "names that Kubernetes does not make", Impossible,
+		"generated names use the letters bcdfghjklmnpqrstvwxz2456789 alone, and the hash of a pod template 456789bcdf: the output was not pasted as it was printed",
+		"publish the output as it came, in a file"},
+		find: editedOutput},
+	{Rule: Rule{"asked-not-published", "measured and not shown", Note,
+		"the commands asked for these numbers, so that they were there",
+		"publish them: a mean without its quantiles hides what users feel"},
+		find: notPublished},
+	{Rule: Rule{"conditions", "conditions that are not stated", Note,
+		"without them nobody can repeat the measurement or say why another comes out differently",
+		"state them; cnibench records what it can find out as facts"},
+		find: conditions},
+}
+
+func cpuLimit(v *View) []seen {
+	var list []seen
+	for _, name := range v.facts.Names() {
+		if name != "cpu.limit" && !(strings.HasPrefix(name, "cpu.limit.") && !strings.HasSuffix(name, ".of")) {
+			continue
+		}
+		say := "limit of " + v.facts[name]
+		if of := v.facts[name+".of"]; of != "" {
+			say += " on " + of
+		}
+		list = append(list, seen{where: name, saw: say + "; throttling is not reported"})
+	}
+	return list
+}
+
+// hybrid are Intel's desktop and laptop processors of the 12th to 14th generation and after; those with cores of one kind
+// among them are the small i3, and the i5 up to 12500.
+var hybrid = regexp.MustCompile(`\bi[79]-1[234]\d{3}|\bi5-1[34]\d{3}|Core\(TM\) Ultra`)
+
+func hybridCPU(v *View) []seen {
+	model := v.facts[facts.CPUModel]
+	if !hybrid.MatchString(model) || v.facts["cpu.placement"] != "" || v.facts[facts.Placement] != "" {
+		return nil
+	}
+	return []seen{{where: facts.CPUModel, saw: model + ", and no placement is stated"}}
+}
+
+func leftovers(v *View) []seen {
+	var list []seen
+	if s := v.facts["leftovers"]; s != "" {
+		list = append(list, seen{where: "leftovers", saw: s})
+	}
+	order := words(v.facts["order"], ",")
+	clean := strings.ToLower(v.facts["cluster.cleanup"])
+	if v.facts["cluster.reuse"] == "yes" && !strings.Contains(clean, "rebuil") && !strings.Contains(clean, "reboot") {
+		say := "one cluster for all"
+		if len(order) > 1 {
+			say = "one cluster for " + strings.Join(order, ", then ")
+		}
+		list = append(list, seen{where: "cluster.cleanup", saw: say + "; clean-up between them: " + cmp.Or(v.facts["cluster.cleanup"], "none stated")})
+	}
+	return list
+}
+
+func fixedOrder(v *View) []seen {
+	order := words(v.facts["order"], ",")
+	if len(order) < 2 || strings.Contains(v.facts["order"], "interleaved") || strings.Contains(v.facts["order"], "shuffled") {
+		return nil
+	}
+	return []seen{{where: "order", saw: "first " + strings.Join(order, ", then ")}}
+}
+
+// words splits s and trims what it finds.
+func words(s, separator string) []string {
+	var list []string
+	for w := range strings.SplitSeq(s, separator) {
+		if w = strings.TrimSpace(w); w != "" {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// settings returns what the facts "setting.NAME: profile=value; profile=value" say of a profile, by name.
+func (v *View) settings(profile string) map[string]string {
+	of := map[string]string{}
+	for _, name := range v.facts.Names() {
+		setting, ok := strings.CutPrefix(name, "setting.")
+		if !ok {
+			continue
+		}
+		for _, w := range words(v.facts[name], ";") {
+			if who, what, ok := strings.Cut(w, "="); ok && strings.TrimSpace(who) == profile {
+				of[setting] = strings.TrimSpace(what)
+			}
+		}
+	}
+	return of
+}
+
+func confounded(v *View) []seen {
+	var list []seen
+	done := map[[2]string]bool{}
+	for _, c := range v.claims {
+		pair := [2]string{min(c.A, c.B), max(c.A, c.B)}
+		if c.B == "" || done[pair] {
+			continue
+		}
+		done[pair] = true
+		a, b := v.settings(c.A), v.settings(c.B)
+		var differ []string
+		for _, name := range facts.Facts(a).Names() {
+			if b[name] != "" && a[name] != b[name] {
+				differ = append(differ, fmt.Sprintf("%s (%s, %s)", name, a[name], b[name]))
+			}
+		}
+		if len(differ) > 1 {
+			list = append(list, seen{where: c.A + " over " + c.B, saw: fmt.Sprintf("%d settings differ: %s", len(differ), strings.Join(differ, ", "))})
+		}
+	}
+	return list
+}
+
+// datagramSize is the payload of one datagram of a case in bytes, as far as the numbers tell; 0 if they do not.
+func (v *View) datagramSize(c plan.Case) float64 {
+	per := func(amount, count *Cell, scale float64) float64 {
+		if amount == nil || count == nil || amount.N == 0 || count.N == 0 || count.Median <= 0 {
+			return 0
+		}
+		return amount.Values[0] / count.Values[0] * scale
+	}
+	if size := per(v.cell(c, metric.Transferred), v.cell(c, metric.Datagrams), 1); size > 0 {
+		return size
+	}
+	return per(v.cell(c, metric.Goodput), v.cell(c, metric.PacketRate), 1./8)
+}
+
+func unequalLoad(v *View) []seen {
+	var list []seen
+	first := map[plan.Case]plan.Case{} // by path and workload
+	for _, t := range v.cases {
+		size := v.datagramSize(t.Case)
+		at := plan.Case{Path: t.Path, Workload: t.Workload}
+		if t.Workload.Protocol != plan.UDP || t.Workload.Kind != plan.Stream || size == 0 {
+			continue
+		}
+		one, ok := first[at]
+		if !ok {
+			first[at] = t.Case
+			continue
+		}
+		if other := v.datagramSize(one); !near(size, other, sameSum) {
+			list = append(list, seen{where: at.Path.String() + " " + at.Workload.String(), saw: fmt.Sprintf("datagrams of %.0f B under %s and of %.0f B under %s", other, one.Profile, size, t.Profile)})
+		}
+	}
+	return list
+}
+
+// dsrSuffix marks the profiles that answer clients outside directly.
+const dsrSuffix = "-dsr"
+
+func dsrPath(v *View) []seen {
+	claimed := func(name string) (where []string) {
+		for _, c := range v.claims {
+			if (c.A == name || c.B == name) && !v.fromOutside(c.Path) {
+				where = append(where, c.ID)
+			}
+		}
+		return where
+	}
+	var list []seen
+	var done []string
+	for _, t := range v.cases {
+		name := t.Profile
+		if !strings.HasSuffix(name, dsrSuffix) || slices.Contains(done, name) {
+			continue
+		}
+		done = append(done, name)
+		outside := slices.ContainsFunc(v.cases, func(o *tally) bool { return o.Profile == name && v.fromOutside(o.Path) })
+		claims := claimed(name)
+		switch {
+		case len(claims) > 0:
+			list = append(list, seen{where: name, saw: "compared on paths that DSR does not change: " + strings.Join(claims, ", ")}.as(Doubtful))
+		case !outside:
+			list = append(list, seen{where: name, saw: "no path from a client outside to a NodePort or a load balancer"})
+		}
+	}
+	return list
+}
+
+// fromOutside says that a Service is entered from outside. In our own runs on a cluster the client is on one of its nodes, whose
+// own rules or programs serve a load balancer's address.
+func (v *View) fromOutside(p plan.Path) bool {
+	return p.To == plan.NodePort || p.To == plan.LoadBalancer && (v.imported() || !v.header.Plan.OnCluster())
+}
+
+// tunnelPorts are what a firewall must let through, by encapsulation, each in one of the ways to say it.
+var tunnelPorts = map[string][]string{"vxlan": {"4789", "8472"}, "ipip": {"protocol 4", "ipip"}, "wireguard": {"51820"}}
+
+func encapsulationUnproven(v *View) []seen {
+	open := strings.ToLower(v.facts["firewall"])
+	if open == "" {
+		return nil
+	}
+	var list []seen
+	for _, w := range words(v.facts["setting.encapsulation"], ";") {
+		who, what, _ := strings.Cut(w, "=")
+		needs := tunnelPorts[strings.TrimSpace(what)]
+		if len(needs) > 0 && !slices.ContainsFunc(needs, func(n string) bool { return strings.Contains(open, n) }) {
+			list = append(list, seen{where: strings.TrimSpace(who), saw: fmt.Sprintf("%s is stated, and open between the nodes are %s", strings.TrimSpace(what), v.facts["firewall"])})
+		}
+	}
+	return list
+}
+
+// onNIC are the profiles whose pods are on devices of the node's NIC that cannot talk to the node itself.
+var onNIC = []string{"macvlan", "ipvlan"}
+
+// barred says whether nothing of a dataplane carries packets over a path.
+func barred(p profile.Profile, path plan.Path) bool {
+	if p.Services != "none" {
+		return false
+	}
+	if path.From == plan.Pod && path.ByService() {
+		return true // the node's own stack translates for its own processes alone
+	}
+	ownNode := path.Locality == plan.SameNode && path.From != path.To || path.From == plan.Host && path.Locality == plan.Local
+	return slices.Contains(onNIC, p.Name) && ownNode
+}
+
+func notServed(v *View) []seen {
+	served := map[string][]string{}
+	var order []string
+	for _, t := range v.cases {
+		p, ok := profile.Lookup(t.Profile)
+		if !ok || !barred(p, t.Path) || t.trials == t.failed {
+			continue
+		}
+		if path := t.Path.String(); slices.Contains(served[p.Name], path) {
+			continue
+		}
+		if served[p.Name] == nil {
+			order = append(order, p.Name)
+		}
+		served[p.Name] = append(served[p.Name], t.Path.String())
+	}
+	var list []seen
+	for _, name := range order {
+		list = append(list, seen{where: name, saw: "numbers on " + strings.Join(served[name], ", ")})
+	}
+	return list
+}
+
+var (
+	// deploymentPod is a pod's name with the hash of its template, generatedPod one with a generated end alone.
+	deploymentPod = regexp.MustCompile(`^[a-z0-9-]+-([a-z0-9]{8,10})-([a-z0-9]{5})$`)
+	generatedPod  = regexp.MustCompile(`^[a-z0-9-]+-([a-z0-9]{5})$`)
+)
+
+// Letters of k8s.io/apimachinery/pkg/util/rand: of generated names, and of decimal digits that were encoded by them.
+const (
+	generatedLetters = "bcdfghjklmnpqrstvwxz2456789"
+	hashLetters      = "456789bcdf"
+)
+
+func editedOutput(v *View) []seen {
+	var list []seen
+	for _, name := range strings.Fields(v.facts["pods"]) {
+		var wrong []string
+		say := func(part, letters string) {
+			if bad := strings.Trim(part, letters); strings.ContainsFunc(part, func(r rune) bool { return !strings.ContainsRune(letters, r) }) {
+				wrong = append(wrong, fmt.Sprintf("%q has %q", part, onlyOthers(bad, letters)))
+			}
+		}
+		if m := deploymentPod.FindStringSubmatch(name); m != nil {
+			say(m[1], hashLetters)
+			say(m[2], generatedLetters)
+		} else if m := generatedPod.FindStringSubmatch(name); m != nil {
+			say(m[1], generatedLetters)
+		}
+		if len(wrong) > 0 {
+			list = append(list, seen{where: name, saw: strings.Join(wrong, ", ")})
+		}
+	}
+	return list
+}
+
+// onlyOthers returns the letters of s that are not among letters.
+func onlyOthers(s, letters string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(letters, r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func notPublished(v *View) []seen {
+	var missing []string
+	for _, name := range strings.Fields(v.facts["asked"]) {
+		if !slices.ContainsFunc(v.cells, func(c *Cell) bool { return c.Metric == name }) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return []seen{{saw: "no number for " + strings.Join(missing, ", ")}}
+}
+
+func conditions(v *View) []seen {
+	if !v.imported() {
+		return nil // what a run of ours could not find out is absent for a reason
+	}
+	var missing []string
+	for _, want := range []struct {
+		what  string
+		facts []string
+	}{
+		{"kernel", []string{facts.Kernel}}, {"MTU", []string{"mtu", facts.MTU}}, {"line rate", []string{"line_rate"}},
+		{"CPU", []string{facts.CPUModel}}, {"version of the tool", []string{"tool.version"}},
+		{"placement of processes and interrupts", []string{"cpu.placement", facts.Placement}}, {"order", []string{"order"}},
+	} {
+		if !slices.ContainsFunc(want.facts, func(n string) bool { s := v.facts[n]; return s != "" && s != "not stated" }) {
+			missing = append(missing, want.what)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return []seen{{saw: "not stated: " + strings.Join(missing, ", ")}}
+}

@@ -1,0 +1,365 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Tolerances, as shares. Tools print three digits, and the two sides' windows are not the same instant.
+const (
+	sameSum    = 0.02 // a product and its factors, each printed with three digits or more
+	sameSide   = 0.05 // what two sides, or two counters, say of the same thing
+	sameOrder  = 0.005
+	reached    = 0.02 // of an offered load
+	sameFactor = 0.003
+)
+
+// sumRules look at one trial: its numbers must agree with one another.
+var sumRules = []rule{
+	{Rule: Rule{"rate-times-time", "rate and time do not make what was transferred", Impossible,
+		"what was transferred is the rate times the window",
+		"read the three numbers from the tool's raw output (iperf3 -J: bytes and seconds) and look for units of 2^20 called 10^6"},
+		trial: (*trial).rateTimesTime},
+	{Rule: Rule{"requests-times-time", "request rate and time do not make the requests", Impossible,
+		"the number of requests is the rate times the window",
+		"read the three numbers from the tool's raw output"},
+		trial: (*trial).requestsTimesTime},
+	{Rule: Rule{"loss-arithmetic", "loss is not lost over offered datagrams", Impossible,
+		"a loss rate is the datagrams lost over the datagrams offered",
+		"divide again, and look for a percentage that was read as a share"},
+		trial: (*trial).lossArithmetic},
+	{Rule: Rule{"retransmit-arithmetic", "retransmits per GB are not retransmits over GB", Impossible,
+		"retransmits per GB are the segments sent again over the 10^9 bytes transferred",
+		"divide again; GB are 10^9 bytes, GiB 2^30"},
+		trial: (*trial).retransmitArithmetic},
+	{Rule: Rule{"loss-and-rate", "loss, offered load and goodput do not add up", Doubtful,
+		"what arrives is what left the sender less what was lost",
+		"take the counters of both sides in the same window, and look for datagrams that the receiver dropped for want of buffer"},
+		trial: (*trial).lossAndRate},
+	{Rule: Rule{"packets-and-rate", "packet rate, datagram size and goodput do not add up", Doubtful,
+		"goodput over UDP is packets per second times the payload of one",
+		"state the datagram size, and count payload without headers"},
+		trial: (*trial).packetsAndRate},
+	{Rule: Rule{"offered-load", "the offered load is not the one stated", Doubtful,
+		"loss and jitter belong to the load at which they were measured",
+		"state the load that left the sender; raise it until it is the one asked for, or say which one was asked for"},
+		trial: (*trial).offeredLoad},
+	{Rule: Rule{"sender-receiver", "sender and receiver disagree", Doubtful,
+		"over a trial of seconds a TCP sender cannot have been rid of more than the receiver took, but for its buffers",
+		"report the receiver's count; lengthen the trial"},
+		trial: (*trial).senderReceiver},
+	{Rule: Rule{"quantiles", "quantiles out of order", Impossible,
+		"of one sample min <= p50 <= p90 <= p99 <= max, the mean lies between min and max, and no quantile can be so far above the mean",
+		"take all of them from one trial; a mean of percentiles over flows or trials is none"},
+		trial: (*trial).quantiles},
+	{Rule: Rule{"concurrency", "rate times latency is not the concurrency", Impossible,
+		"requests under way are their rate times their latency (Little's law), and a closed loop has as many as connections or flows, " +
+			"and for a moment those that the window's opening found under way",
+		"take rate and latency from the same trial, and look at what the latency leaves out: errors, timeouts, queueing"},
+		trial: (*trial).concurrency},
+	{Rule: Rule{"idle-connections", "most connections had nothing under way", Doubtful,
+		"in a closed loop rate times latency is near the number of connections; where it is far below, the client was the limit",
+		"give the client more CPU or threads, or fewer connections, and measure again"},
+		trial: (*trial).idleConnections},
+	{Rule: Rule{"zero-time", "a time of exactly 0", Impossible,
+		"no exchange takes no time, and jitter is 0 only where nothing was measured: iperf3's line of the sender prints 0.000",
+		"leave out what was not measured; take jitter from the receiver's line"},
+		trial: (*trial).zeroTime, find: zeroClaims},
+	{Rule: Rule{"call-rate", "more send calls than a thread can make", Doubtful,
+		"goodput over message size is the send calls per second, and a system call with its copy takes some 400 ns at the least",
+		"state the message size of the numbers; it is likely to have been larger"},
+		trial: (*trial).callRate},
+	{Rule: Rule{"udp-without-loss", "UDP goodput without its loss", Doubtful,
+		"an unpaced UDP sender can drop most of what it sends: its goodput is that of the receiver's CPU, and loss is the other half of the number",
+		"give offered load and loss with it, or search the rate at a stated loss (RFC 2544)"},
+		trial: (*trial).lossMissing, find: lossNeverShown},
+	{Rule: Rule{"short-window", "a window that holds the start", Doubtful,
+		"the first hundreds of milliseconds of a TCP flow are slow start, and a handful of exchanges are caches and neighbours being filled",
+		"measure for seconds after a warm-up that is discarded; for ping send hundreds of echoes"},
+		trial: (*trial).shortWindow},
+}
+
+func (t *trial) rateTimesTime() string {
+	if t.seconds <= 0 || !t.has(metric.Transferred, metric.Goodput) {
+		return ""
+	}
+	moved, stated := t.metrics[metric.Transferred], t.metrics[metric.Goodput]*t.seconds/8
+	if near(moved, stated, sameSum) {
+		return ""
+	}
+	return fmt.Sprintf("%s in %.4g s are %s, and %s are stated%s", t.show(metric.Transferred, moved), t.seconds,
+		t.show(metric.Goodput, 8*moved/t.seconds), t.show(metric.Goodput, t.metrics[metric.Goodput]), because(moved, stated))
+}
+
+// because names the slip that explains two numbers, "" if none does.
+func because(a, b float64) string {
+	if s, ok := findSlip(a, b, sameSum/2); ok {
+		return ": " + s.name
+	}
+	return ""
+}
+
+func (t *trial) requestsTimesTime() string {
+	if t.seconds <= 0 || !t.has(metric.Requests, metric.RequestRate) {
+		return ""
+	}
+	n, stated := t.metrics[metric.Requests], t.metrics[metric.RequestRate]*t.seconds
+	if near(n, stated, sameSum) {
+		return ""
+	}
+	return fmt.Sprintf("%.0f requests in %.4g s are %.4g/s, and %.4g/s are stated%s", n, t.seconds, n/t.seconds, t.metrics[metric.RequestRate], because(n, stated))
+}
+
+func (t *trial) lossArithmetic() string {
+	if !t.has(metric.Datagrams, metric.DatagramsLost) || t.metrics[metric.Datagrams] <= 0 {
+		return ""
+	}
+	lost, all, stated := t.metrics[metric.DatagramsLost], t.metrics[metric.Datagrams], t.metrics[metric.FrameLossRate]
+	if near(lost/all, stated, sameSide) {
+		return ""
+	}
+	return fmt.Sprintf("%.0f of %.0f datagrams are %.3g%%, and %.3g%% is stated%s", lost, all, 100*lost/all, 100*stated, because(lost/all, stated))
+}
+
+func (t *trial) retransmitArithmetic() string {
+	if !t.has(metric.Retransmits, metric.Transferred, metric.RetransmitsPerG) || t.metrics[metric.Transferred] <= 0 {
+		return ""
+	}
+	per, stated := t.metrics[metric.Retransmits]/t.metrics[metric.Transferred]*1e9, t.metrics[metric.RetransmitsPerG]
+	if near(per, stated, sameSide) {
+		return ""
+	}
+	return fmt.Sprintf("%.0f segments over %s are %.3g per GB, and %.3g is stated%s", t.metrics[metric.Retransmits],
+		t.show(metric.Transferred, t.metrics[metric.Transferred]), per, stated, because(per, stated))
+}
+
+func (t *trial) lossAndRate() string {
+	if !t.foreign() || !t.datagrams() || !t.has(metric.OfferedLoad, metric.Goodput, metric.FrameLossRate) {
+		return ""
+	}
+	offered, goodput, loss := t.metrics[metric.OfferedLoad], t.metrics[metric.Goodput], t.metrics[metric.FrameLossRate]
+	if arrives := offered * (1 - loss); !near(arrives, goodput, sameSide) {
+		return fmt.Sprintf("of %s offered %.3g%% were lost, which leaves %s, and goodput is %s", t.show(metric.OfferedLoad, offered),
+			100*loss, t.show(metric.Goodput, arrives), t.show(metric.Goodput, goodput))
+	}
+	return ""
+}
+
+func (t *trial) packetsAndRate() string {
+	if !t.datagrams() || !t.has(metric.PacketRate, metric.Goodput) || t.metrics[metric.PacketRate] <= 0 {
+		return ""
+	}
+	size := t.metrics[metric.Goodput] / 8 / t.metrics[metric.PacketRate]
+	if near(size, float64(t.Workload.MessageSize), sameSum) {
+		return ""
+	}
+	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, t.Workload.MessageSize, because(size, float64(t.Workload.MessageSize)))
+}
+
+func (t *trial) offeredLoad() string {
+	want := t.Workload.Rate
+	if !t.datagrams() || want <= 0 || t.warned(outcome.OfferedLoad) {
+		return ""
+	}
+	sent, ok := t.metrics[metric.OfferedLoad]
+	if !ok {
+		loss := t.metrics[metric.FrameLossRate]
+		if !t.has(metric.Goodput) || loss >= 1 {
+			return ""
+		}
+		sent = t.metrics[metric.Goodput] / (1 - loss)
+	}
+	if near(sent, want, reached) {
+		return ""
+	}
+	say := fmt.Sprintf("%s left the sender, and %s is stated as the load", t.show(metric.OfferedLoad, sent), t.show(metric.OfferedLoad, want))
+	for _, part := range []struct {
+		share float64
+		name  string
+	}{{0.5, "half"}, {0.25, "a quarter"}, {0.1, "a tenth"}, {0.2, "a fifth"}, {0.75, "three quarters"}} {
+		if near(sent/want, part.share, sameFactor) {
+			return say + ": exactly " + part.name + ", so that another load was asked for than is stated"
+		}
+	}
+	return say
+}
+
+func (t *trial) senderReceiver() string {
+	if !t.foreign() || !t.bulk() || !t.has(metric.OfferedLoad, metric.Goodput) {
+		return ""
+	}
+	sent, got := t.metrics[metric.OfferedLoad], t.metrics[metric.Goodput]
+	if near(sent, got, sameSide) {
+		return ""
+	}
+	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.show(metric.OfferedLoad, sent), t.show(metric.Goodput, got), because(sent, got))
+}
+
+// families are the metrics that are distributions.
+var families = []string{metric.RTT, metric.ConnectTime, metric.ResponseTime}
+
+func (t *trial) quantiles() string {
+	var wrong []string
+	for _, f := range families {
+		wrong = append(wrong, t.order(f)...)
+	}
+	return strings.Join(wrong, "; ")
+}
+
+// order lists what is out of order in one distribution.
+func (t *trial) order(family string) []string {
+	var wrong []string
+	get := func(part string) (float64, bool) { x, ok := t.metrics[family+"."+part]; return x, ok }
+	atMost := func(low, high string, factor float64) {
+		a, okA := get(low)
+		b, okB := get(high)
+		if okA && okB && a > factor*b*(1+sameOrder) {
+			say := ""
+			if factor != 1 {
+				say = fmt.Sprintf("%g times ", factor)
+			}
+			wrong = append(wrong, fmt.Sprintf("%s.%s is %s, above %s%s of %s", family, low, t.show(family+"."+low, a), say, high, t.show(family+"."+high, b)))
+		}
+	}
+	line := []string{"min", "p50", "p90", "p99", "p99.9", "max"}
+	for i, low := range line {
+		for _, high := range line[i+1:] {
+			atMost(low, high, 1)
+		}
+	}
+	atMost("min", "mean", 1)
+	atMost("mean", "max", 1)
+	// Of positive values a share of 1-q lies at or above the quantile q, so their mean is at least (1-q) times it.
+	atMost("p50", "mean", 2)
+	atMost("p90", "mean", 10)
+	atMost("p99", "mean", 100)
+	// The standard deviation of values between min and max is at most half their distance.
+	low, okLow := get("min")
+	high, okHigh := get("max")
+	dev, ok := get("stddev")
+	if half := (high - low) / 2; ok && okLow && okHigh && half > 0 && dev > half*(1+2*sameSum) && dev > 1 {
+		wrong = append(wrong, fmt.Sprintf("%s.stddev of %s is above half of max less min, %s", family, number.Number(dev), number.Number(half)))
+	}
+	return wrong
+}
+
+// flight is how many requests a closed loop had under way.
+type flight struct {
+	// under is rate times mean latency, most how many there may be.
+	under float64
+	most  int
+	// before is what those that were under way when the window opened may add, as a share: they count in it with all of their
+	// time, as much as the longest took, while those that it cut off do not count. 0 where it is not known.
+	before float64
+}
+
+// inFlight returns how many requests were under way; ok if all is known.
+func (t *trial) inFlight() (f flight, ok bool) {
+	if tool := t.Workload.Tool; tool == plan.Wrk || tool == plan.Hey {
+		return f, false // wrk adds times of requests that it did not send, hey rounds its mean to 100 us
+	}
+	rate, latency := metric.TransactionRate, metric.RTT
+	switch t.Workload.Kind {
+	case plan.RR, plan.CRR:
+		f.most = t.Workload.Concurrency()
+	case plan.HTTP:
+		rate, latency, f.most = metric.RequestRate, metric.ResponseTime, t.Workload.Connections
+	default:
+		return f, false
+	}
+	f.under = t.metrics[rate] * t.metrics[latency+".mean"] / 1e9
+	if t.seconds > 0 {
+		f.before = t.metrics[latency+".max"] / 1e9 / t.seconds
+	}
+	return f, t.has(rate, latency+".mean")
+}
+
+func (t *trial) concurrency() string {
+	f, ok := t.inFlight()
+	if !ok || f.under <= float64(f.most)*(1+sameSide+f.before) {
+		return ""
+	}
+	return fmt.Sprintf("rate times mean latency is %.3g under way, and there are %d at most", f.under, f.most)
+}
+
+func (t *trial) idleConnections() string {
+	f, ok := t.inFlight()
+	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Kind == plan.CRR {
+		return "" // crr spends the rest of its time in opening and closing
+	}
+	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", f.under, f.most)
+}
+
+func (t *trial) zeroTime() string {
+	var zero []string
+	for _, f := range families {
+		for _, part := range []string{"min", "mean", "p50", "p90", "p99", "p99.9", "max"} {
+			if x, ok := t.metrics[f+"."+part]; ok && x == 0 {
+				zero = append(zero, f+"."+part)
+			}
+		}
+	}
+	if x, ok := t.metrics[metric.Jitter]; ok && x == 0 {
+		zero = append(zero, metric.Jitter)
+	}
+	if len(zero) == 0 {
+		return ""
+	}
+	return strings.Join(zero, ", ") + " is 0"
+}
+
+// mostCalls is how many send calls of a flow in a second are believed.
+const mostCalls = 2.5e6
+
+func (t *trial) callRate() string {
+	goodput, ok := t.metrics[metric.Goodput]
+	calls := goodput / 8 / float64(t.Workload.MessageSize) / float64(t.Workload.Flows)
+	if !ok || !t.bulk() || calls <= mostCalls || math.IsInf(calls, 0) {
+		return ""
+	}
+	return fmt.Sprintf("%s in messages of %d B are %.3g send calls per second of a flow, one every %.0f ns",
+		t.show(metric.Goodput, goodput), t.Workload.MessageSize, calls, 1e9/calls)
+}
+
+func (t *trial) lossMissing() string {
+	if !t.datagrams() || !t.has(metric.Goodput) || t.has(metric.FrameLossRate) || t.has(metric.OfferedLoad) {
+		return ""
+	}
+	return fmt.Sprintf("goodput of %s, and neither offered load nor loss", t.show(metric.Goodput, t.metrics[metric.Goodput]))
+}
+
+// lossNeverShown finds what is said of UDP goodput where nobody says what was lost.
+func lossNeverShown(v *View) []seen {
+	var list []seen
+	for _, c := range v.claims {
+		udp := c.Workload.Kind == plan.Stream && c.Workload.Protocol == plan.UDP && c.Metric == metric.Goodput
+		k := c.key(c.A)
+		if udp && v.cell(k.Case, metric.Goodput) == nil && v.cell(k.Case, metric.FrameLossRate) == nil && v.cell(k.Case, metric.OfferedLoad) == nil {
+			list = append(list, seen{where: v.place(c), saw: "neither offered load nor loss is given"})
+		}
+	}
+	return list
+}
+
+// fewEchoes is how many exchanges of a ping say little, shortFlow how many seconds of a flow without warm-up are its
+// start.
+const (
+	fewEchoes = 20
+	shortFlow = 2
+)
+
+func (t *trial) shortWindow() string {
+	if every := t.Workload.Interval.Seconds(); t.Workload.Kind == plan.Ping && every > 0 && t.seconds > 0 && t.seconds/every < fewEchoes {
+		return fmt.Sprintf("%.0f echoes", t.seconds/every)
+	}
+	if t.bulk() && t.view.imported() && t.view.header.Plan.Warmup == 0 && t.seconds > 0 && t.seconds < shortFlow {
+		return fmt.Sprintf("%.3g s without a warm-up", t.seconds)
+	}
+	return ""
+}

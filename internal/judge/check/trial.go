@@ -1,0 +1,59 @@
+package check
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// trial is one finished trial as a rule sees it.
+type trial struct {
+	plan.Case
+	view     *View
+	metrics  map[string]float64
+	warnings []result.Warning
+	// seconds is the length of its window, 0 if it is not known.
+	seconds float64
+}
+
+func newTrial(v *View, c plan.Case, r result.Record) *trial {
+	t := &trial{Case: c, view: v, metrics: maps.Clone(r.Metrics), warnings: r.Warnings, seconds: float64(r.WindowNs) / 1e9}
+	if w := t.metrics[metric.Window]; w > 0 {
+		t.seconds = w / 1e9
+	}
+	if t.has(metric.Datagrams, metric.DatagramsLost) && !t.has(metric.FrameLossRate) && t.metrics[metric.Datagrams] > 0 {
+		t.metrics[metric.FrameLossRate] = t.metrics[metric.DatagramsLost] / t.metrics[metric.Datagrams]
+	}
+	return t
+}
+
+// has says whether all these metrics were measured.
+func (t *trial) has(names ...string) bool {
+	for _, n := range names {
+		if _, ok := t.metrics[n]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// show writes the value of a metric with its unit.
+func (t *trial) show(name string, x float64) string { return show(Key{t.Case, name}, x) }
+
+// warned says whether the trial carries the warning.
+func (t *trial) warned(id string) bool {
+	return slices.ContainsFunc(t.warnings, func(w result.Warning) bool { return w.ID == id })
+}
+
+// foreign says that another tool measured. The two sides of our own trials are held against one another where the
+// windows of both are known, and a disagreement is one of their warnings.
+func (t *trial) foreign() bool { return t.view.imported() }
+
+// bulk and datagrams say what kind of stream it is.
+func (t *trial) bulk() bool { return t.Workload.Kind == plan.Stream && t.Workload.Protocol == plan.TCP }
+func (t *trial) datagrams() bool {
+	return t.Workload.Kind == plan.Stream && t.Workload.Protocol == plan.UDP
+}

@@ -1,0 +1,297 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// confidence is that of the intervals on which rules stand.
+const confidence = 0.95
+
+// Key says which cell: a case and a metric.
+type Key struct {
+	plan.Case
+	Metric string
+}
+
+// String returns "profile path workload: metric".
+func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
+
+// Cell is what the finished trials of a case say about one metric.
+type Cell struct {
+	Key
+	// Values are in the order in which they were added; of a very large result every second one, fourth one and so on.
+	Values []float64
+	stat.Summary
+	// came counts the values that were added, level how often they were thinned.
+	came, level int
+}
+
+// Bounds of what is kept of a result, whatever its size.
+const (
+	maxCells  = 200_000
+	maxValues = 3 << 20
+	// fewKept is the number of values up to which a cell is never thinned.
+	fewKept = 20
+)
+
+// View is a result as the rules see it. Records are added one by one and not kept.
+type View struct {
+	header result.Header
+	facts  facts.Facts
+	claims []Claim
+	// broken are claims that could not be read, by the name of their fact.
+	broken map[string]error
+
+	trials, failed int
+	// cells and cases are in the order in which they came; at finds a cell.
+	cells []*Cell
+	cases []*tally
+	// judged are the cells that are held against one another.
+	judged []*Cell
+	at     map[Key]*Cell
+	of     map[plan.Case]*tally
+	// values counts those that are kept; bound stands for maxValues in tests, 0 is maxValues.
+	values, bound int
+}
+
+// tally is what the trials of one case showed.
+type tally struct {
+	plan.Case
+	trials, failed int
+	// failure is why the first failed trial failed.
+	failure string
+	// seen says, by number of a rule, how many trials it rang at, and what it saw first.
+	seen map[int]*rung
+	// warnings are those that the trials carry, by id.
+	warnings map[string]*rung
+}
+
+// remark is the id under which an imported trial carries what its source remarks, which is no doubt.
+const remark = "note"
+
+// rung is how often something was seen, and what at first.
+type rung struct {
+	times int
+	first string
+}
+
+func ring[K comparable](m map[K]*rung, k K, what string) {
+	if m[k] == nil {
+		m[k] = &rung{first: what}
+	}
+	m[k].times++
+}
+
+// New begins the view of a result. The claims are read from the facts.
+func New(h result.Header) *View {
+	v := &View{header: h, facts: h.Facts, at: map[Key]*Cell{}, of: map[plan.Case]*tally{}}
+	v.claims, v.broken = claimsOf(h.Facts)
+	return v
+}
+
+// Of is the view of a result in memory, which must not be larger than any that a plan makes.
+func Of(h result.Header, records []result.Record) *View {
+	v := New(h)
+	for _, r := range records {
+		if v.Add(r) != nil {
+			break
+		}
+	}
+	return v
+}
+
+// Add takes in a record; those that are no trials are passed over. The error says that the result is larger than any that
+// a plan makes.
+func (v *View) Add(r result.Record) error {
+	if len(v.cells) > maxCells || len(v.cases) > maxCells {
+		return advice.With(fmt.Errorf("the result is larger than any plan makes: over %d cells (a profile, path and workload with a metric)", maxCells),
+			"split the file by profile")
+	}
+	if r.Type == result.TypeTrial {
+		v.trial(r)
+	}
+	return nil
+}
+
+// trial takes in a trial.
+func (v *View) trial(r result.Record) {
+	c := r.Case
+	c.Workload = c.Workload.Normalize()
+	t := v.of[c]
+	if t == nil {
+		t = &tally{Case: c, seen: map[int]*rung{}, warnings: map[string]*rung{}}
+		v.of[c] = t
+		v.cases = append(v.cases, t)
+	}
+	v.trials++
+	t.trials++
+	if r.Status != result.OK {
+		v.failed++
+		t.failed++
+		if r.Error != nil && t.failure == "" {
+			t.failure = cmp.Or(r.Error.Message, r.Error.Kind)
+		}
+		return
+	}
+	rang := map[string]bool{}
+	for _, w := range r.Warnings {
+		if w.ID != remark && !rang[w.ID] {
+			ring(t.warnings, w.ID, w.Message)
+		}
+		rang[w.ID] = true
+	}
+	one := newTrial(v, c, r)
+	for i, q := range rules {
+		if q.trial == nil {
+			continue
+		}
+		if what := q.trial(one); what != "" {
+			ring(t.seen, i, what)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(one.metrics)) {
+		v.put(Key{c, name}, one.metrics[name])
+	}
+}
+
+func (v *View) put(k Key, x float64) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return
+	}
+	if v.at[k] == nil {
+		v.at[k] = &Cell{Key: k}
+		v.cells = append(v.cells, v.at[k])
+	}
+	c := v.at[k]
+	if c.came%(1<<c.level) == 0 {
+		c.Values = append(c.Values, x)
+		v.values++
+	}
+	c.came++
+	if v.values > cmp.Or(v.bound, maxValues) {
+		v.thin()
+	}
+}
+
+// thin keeps every second value of the cells that are not small.
+func (v *View) thin() {
+	for _, c := range v.cells {
+		if len(c.Values) <= fewKept {
+			continue
+		}
+		kept := make([]float64, 0, len(c.Values)/2+1) // a new array, so that the old one is freed
+		for i := 0; i < len(c.Values); i += 2 {
+			kept = append(kept, c.Values[i])
+		}
+		v.values -= len(c.Values) - len(kept)
+		c.Values = kept
+		c.level++
+	}
+}
+
+// finish summarizes the cells; more may be added after it.
+func (v *View) finish() {
+	v.judged = nil
+	for _, c := range v.cells {
+		c.Summary = stat.Summarize(c.Values, confidence)
+		if slices.Contains(judged, c.Metric) && c.N > 0 {
+			v.judged = append(v.judged, c)
+		}
+	}
+}
+
+// tallied returns what rule i saw in single trials. What only a minority of a case's trials shows is not what its median
+// stands on: it is a note, unless it is impossible.
+func (v *View) tallied(i int) []seen {
+	var list []seen
+	for _, t := range v.cases {
+		r := t.seen[i]
+		if r == nil {
+			continue
+		}
+		s := seen{where: t.Case.Key(), saw: r.first}
+		if ok := t.trials - t.failed; ok > 1 {
+			s.saw = fmt.Sprintf("%s (in %d of %d trials)", r.first, r.times, ok)
+			if 2*r.times < ok && rules[i].Severity < Impossible {
+				s = s.as(Note)
+			}
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// cell returns the cell of k, nil if there is no number.
+func (v *View) cell(c plan.Case, name string) *Cell { return v.at[Key{c, name}] }
+
+// imported says that another tool measured.
+func (v *View) imported() bool { return v.header.Origin != "" }
+
+// inLab says that it is a run of the embedded lab, in which both ends share one machine.
+func (v *View) inLab() bool { return !v.imported() && v.header.Plan.Environment != "kubernetes" }
+
+func (v *View) source() string {
+	return number.Clean(cmp.Or(v.facts["source"], v.header.Plan.Name))
+}
+
+// fact returns a quantity that is recorded as a fact, such as "10Gbit/s", in the unit wanted; 0 if it is not there or
+// cannot be read.
+func (v *View) fact(name, want string) float64 {
+	q, err := parseQuantity(v.facts[name], want)
+	if err != nil {
+		return 0
+	}
+	return q.value
+}
+
+// lineRate is that of the wire between nodes in bit/s, 0 if it is not known.
+func (v *View) lineRate() float64 {
+	if r := v.fact("line_rate", "bit/s"); r > 0 {
+		return r
+	}
+	return v.header.Plan.Lab.LineRate
+}
+
+// crosses says that a path goes over the wire between nodes.
+func crosses(p plan.Path) bool {
+	return p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.From == plan.External || p.To == plan.External
+}
+
+// show writes a value of a metric with its unit.
+func show(k Key, x float64) string {
+	base := metric.UnitFor(k.Metric, k.Workload.Work())
+	s := number.Common(base, x)
+	text := s.Format(x)
+	if s.Unit == "1" {
+		return text
+	}
+	return text + " " + s.Unit
+}
+
+// worse says that a is worse than b beyond the margin (a share) and beyond both intervals, and by what factor in the
+// medians (above 1); 0 if it is not.
+func worse(a, b *Cell, margin float64) float64 {
+	m, ok := metric.Lookup(a.Metric)
+	if !ok || a.N == 0 || b.N == 0 || a.Median <= 0 || b.Median <= 0 {
+		return 0
+	}
+	switch {
+	case m.Better == metric.Higher && a.High*(1+margin) < b.Low:
+		return b.Median / a.Median
+	case m.Better == metric.Lower && a.Low > b.High*(1+margin):
+		return a.Median / b.Median
+	}
+	return 0
+}

@@ -1,0 +1,244 @@
+// Package compare turns the trials of a run into cells, comparisons and verdicts, and sets results side by side.
+//
+// The way through it is Analyse: a Collector gathers the trials of each case into one Cell per metric (collect.go,
+// cell.go), in bounded memory; the noise floor is measured from the baseline profile and its twin (floor.go); every cell
+// is set beside the baseline's (effect.go) and the difference is judged (verdict.go). Analysis holds the lot; Table cuts
+// it by workload and metric for a report, and Rank orders the profiles of one row. Two analyses of results that were
+// measured at different times are set side by side by NewPair (pair.go) and held to budgets (budget.go); many, in the
+// order of time, are a History with its change points (history.go).
+//
+// # Many comparisons
+//
+// A page has hundreds of comparisons, and at 95 % confidence one in twenty of equal things would be called different.
+// So better and worse stand on a p value that is corrected for the family of a comparison, by Benjamini and Hochberg
+// (stat.Adjust): of what is called different in a family an expected share of at most 5 % is not, and where nothing
+// differs the chance of any such call is at most 5 %.
+//
+// A family is one profile under one workload in one metric, over its paths: the column of one table. That is the claim
+// that people take from a page, "this dataplane costs more here and there", and a real change of a dataplane shows on
+// several of its paths, which is what the procedure draws its power from. The whole page would be the stricter choice,
+// and it would make the page mute: an exact rank test with 5 repetitions a side cannot have a p value below 0.008, so of
+// a thousand comparisons 160 would have to be at that limit for any to count, and the one profile that differs would not
+// be found. The price is said openly: the 5 % hold for each column, not for the page, so of 100 columns of equal things
+// five may hold a wrong call; the noise floor, which is measured apart, keeps most of those from becoming verdicts.
+//
+// Not in a family are metrics that are not judged, and comparisons with too few repetitions to reach the level whatever
+// their values are: their number is known before the values and could only cost the others power. Same is a claim of
+// equivalence, whose interval is not corrected.
+//
+// Values are in the base units of package metric; ratios are profile over baseline. What could not be measured is
+// absent or NaN with N = 0, never 0. Failed trials are counted and never averaged. Everything here is pure: records in,
+// values out. How a number is written is the business of package report.
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Options choose what is compared; the zero value is right for a run's own report.
+type Options struct {
+	// Baseline is the profile to compare with; "" takes the plan's. (optional)
+	Baseline string
+	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
+	Confidence float64
+}
+
+// Analysis is a run, judged.
+type Analysis struct {
+	// Baseline is the profile that Comparisons stand on; Confidence what was asked of intervals and verdicts.
+	Baseline   string
+	Confidence float64
+	// Profiles, Paths, Workloads and Metrics are the axes, in report order: those of the plan first, then whatever else
+	// has trials. The twin is not among the profiles. Metrics are those that were seen at least once.
+	Profiles  []string
+	Paths     []plan.Path
+	Workloads []plan.Workload
+	Metrics   []string
+	// Cells are ordered by metric, workload, path, profile; so are Comparisons and Floors.
+	Cells       []Cell
+	Comparisons []Comparison
+	Floors      []Floor
+	// Unknown names metrics of the file that this version does not know; they are left out.
+	Unknown []string
+
+	index
+}
+
+// index finds what an analysis holds, the twin's cells included.
+type index struct {
+	cells  []Cell
+	at     map[Key]*Cell
+	served map[place]bool
+	floor  map[floorKey]Floor
+}
+
+// place is a profile on a path.
+type place struct {
+	profile string
+	path    plan.Path
+}
+
+// Analyse judges the trials among recs; records of other types are passed over. The error, about a baseline of which
+// there is nothing, carries a hint.
+func Analyse(h result.Header, recs []result.Record, o Options) (*Analysis, error) {
+	var c Collector
+	for i := range recs {
+		if err := c.Add(&recs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return c.Analyse(h, o)
+}
+
+// Analyse judges what was collected; h is the header of its result. The collector is not to be used afterwards.
+func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
+	a := &Analysis{
+		Baseline:   cmp.Or(o.Baseline, h.Plan.Baseline),
+		Confidence: cmp.Or(o.Confidence, 0.95),
+	}
+	a.axes(h, c)
+	if o.Baseline != "" && !slices.Contains(a.Profiles, o.Baseline) {
+		return nil, advice.With(fmt.Errorf("baseline %q is not a profile of this result", o.Baseline),
+			"choose one of: "+strings.Join(a.Profiles, ", "))
+	}
+	a.cells = c.gather(a)
+	a.at = make(map[Key]*Cell, len(a.cells))
+	a.served = map[place]bool{}
+	for i, c := range a.cells {
+		a.at[c.Key] = &a.cells[i]
+		a.served[place{c.Profile, c.Path}] = true
+	}
+	a.measureFloors(twinOf(h, c.cases))
+	a.sortOut()
+	a.compareAll()
+	return a, nil
+}
+
+// compareAll sets every cell beside the baseline's and judges each family.
+func (a *Analysis) compareAll() {
+	var open []pending
+	for i := range a.Cells {
+		if p, ok := a.againstBaseline(&a.Cells[i]); ok {
+			open = append(open, p)
+		}
+	}
+	settle(open, a.Confidence)
+	for _, p := range open {
+		a.Comparisons = append(a.Comparisons, *p.x)
+	}
+}
+
+// Cell returns the cell of k, and whether anything was tried there.
+func (a *Analysis) Cell(k Key) (Cell, bool) {
+	c, ok := a.at[k]
+	if !ok {
+		return Cell{}, false
+	}
+	return *c, true
+}
+
+// Served says whether profile has any trial on path, finished or failed.
+func (a *Analysis) Served(profile string, path plan.Path) bool { return a.served[place{profile, path}] }
+
+// axes collects what the plan names and the trials add.
+func (a *Analysis) axes(h result.Header, c *Collector) {
+	if h.Plan.Baseline != "" {
+		a.Profiles = append(a.Profiles, h.Plan.Baseline)
+	}
+	a.Profiles = append(a.Profiles, h.Plan.Profiles...)
+	for _, p := range h.Profiles {
+		a.Profiles = append(a.Profiles, p.Name)
+	}
+	a.Paths = slices.Clone(h.Plan.Paths)
+	for _, w := range h.Plan.Workloads {
+		a.Workloads = append(a.Workloads, w.Normalize())
+	}
+	for _, k := range c.cases {
+		a.Profiles = append(a.Profiles, k.Profile)
+		a.Paths = append(a.Paths, k.Path)
+		a.Workloads = append(a.Workloads, k.Workload)
+	}
+	seen := maps.Clone(c.names)
+	if slices.Contains(a.Profiles, a.Baseline) {
+		a.Profiles = slices.Insert(a.Profiles, 0, a.Baseline)
+	}
+	a.Profiles = slices.DeleteFunc(distinct(a.Profiles), func(p string) bool { return strings.HasSuffix(p, plan.TwinSuffix) })
+	a.Paths, a.Workloads = distinct(a.Paths), distinct(a.Workloads)
+	slices.SortStableFunc(a.Paths, func(p, q plan.Path) int { return cmp.Compare(pathOrder(p), pathOrder(q)) })
+	for _, m := range metric.All() {
+		if seen[m.Name] {
+			a.Metrics = append(a.Metrics, m.Name)
+			delete(seen, m.Name)
+		}
+	}
+	for name := range seen {
+		a.Unknown = append(a.Unknown, name)
+	}
+	slices.Sort(a.Unknown)
+}
+
+// pathOrder is the place of p in reports; unknown paths come last.
+func pathOrder(p plan.Path) int {
+	if i := slices.Index(plan.Paths, p); i >= 0 {
+		return i
+	}
+	return len(plan.Paths)
+}
+
+// distinct returns xs without repetitions, first ones kept.
+func distinct[T comparable](xs []T) []T {
+	seen := make(map[T]bool, len(xs))
+	var out []T
+	for _, x := range xs {
+		if !seen[x] {
+			seen[x] = true
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// sortOut keeps the cells that are shown, all but the twin's, in order.
+func (a *Analysis) sortOut() {
+	at := order{metrics: map[string]int{}, workloads: places(a.Workloads), paths: places(a.Paths), profiles: places(a.Profiles)}
+	for i, m := range metric.All() {
+		at.metrics[m.Name] = i
+	}
+	for _, c := range a.cells {
+		if !strings.HasSuffix(c.Profile, plan.TwinSuffix) {
+			a.Cells = append(a.Cells, c)
+		}
+	}
+	slices.SortStableFunc(a.Cells, func(c, d Cell) int { return at.compare(c.Key, d.Key) })
+}
+
+// order is the report order of keys.
+type order struct {
+	metrics   map[string]int
+	workloads map[plan.Workload]int
+	paths     map[plan.Path]int
+	profiles  map[string]int
+}
+
+func (o order) compare(x, y Key) int {
+	return cmp.Or(cmp.Compare(o.metrics[x.Metric], o.metrics[y.Metric]), cmp.Compare(o.workloads[x.Workload], o.workloads[y.Workload]),
+		cmp.Compare(o.paths[x.Path], o.paths[y.Path]), cmp.Compare(o.profiles[x.Profile], o.profiles[y.Profile]))
+}
+
+// places returns where each of xs stands.
+func places[T comparable](xs []T) map[T]int {
+	at := make(map[T]int, len(xs))
+	for i, x := range xs {
+		at[x] = i
+	}
+	return at
+}

@@ -1,0 +1,226 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Budget is a limit on a metric: what B must not be. ParseBudget reads its text.
+type Budget struct {
+	// Text is the budget as it was written.
+	Text string
+	// Filter chooses the cells, Metric is the name that they have.
+	Filter Filter
+	Metric string
+	// Above is true if values above the limit break it, false if those below do.
+	Above bool
+	// Relative is true if Limit is a factor to A's value, for example 1.05; false if it is a value in the base unit.
+	Relative bool
+	Limit    float64
+}
+
+// State is what became of a budget.
+type State string
+
+const (
+	// Kept: the interval, one-sided at the wanted confidence, lies on the right side of the limit.
+	Kept State = "kept"
+	// Broken: the one-sided test, corrected for the family, rejects that the limit is kept, and the ratio lies beyond
+	// the noise floor.
+	Broken State = "broken"
+	// Undecided: neither can be said.
+	Undecided State = "undecided"
+)
+
+// Holding is a budget applied to one cell.
+type Holding struct {
+	Match
+	State State
+	// Low and High bound the ratio (of a budget that is not relative: the value) on either side with the wanted
+	// confidence each: "at least Low" and "at most High" are claims of their own. NaN where they cannot be given.
+	Low, High float64
+	// P is the one-sided p value of the limit being passed, Adjusted the same corrected for the family.
+	P, Adjusted float64
+	// More is about how many more repetitions would decide an undecided one; 0 if it is not, or cannot be said.
+	More int
+	// Why says what keeps an undecided one from ever being decided; "" if repetitions would do it.
+	Why string
+}
+
+// Hold applies a budget to p. The holdings are in the order of p.Matches; there are none if no cell is concerned.
+func (p *Pair) Hold(b Budget) []Holding {
+	var out []Holding
+	families := map[family][]int{}
+	for _, m := range p.Matches {
+		if m.Metric != b.Metric || !b.Filter.Match(m.A.Key) {
+			continue
+		}
+		h := Holding{Match: m, P: b.test(m)}
+		h.Adjusted = h.P
+		k := family{m.Profile, m.Metric, m.Workload}
+		if b.least(m) <= 1-p.Confidence {
+			families[k] = append(families[k], len(out))
+		}
+		out = append(out, h)
+	}
+	for _, members := range families {
+		ps := make([]float64, len(members))
+		for i, at := range members {
+			ps[i] = out[at].P
+		}
+		for i, adjusted := range stat.Adjust(ps) {
+			out[members[i]].Adjusted = adjusted
+		}
+	}
+	for i := range out {
+		b.hold(&out[i], p.Confidence)
+	}
+	return out
+}
+
+// test is the one-sided p value of the limit being passed.
+func (b Budget) test(m Match) float64 {
+	after, before := m.B.Values(), m.A.Values()
+	switch {
+	case b.Relative && b.Above:
+		return stat.MoreThan(after, before, b.Limit)
+	case b.Relative:
+		return stat.MoreThan(scaled(before, b.Limit), after, 1)
+	case b.Above:
+		return stat.Above(after, b.Limit)
+	}
+	return stat.Above(scaled(after, -1), -b.Limit)
+}
+
+// least is the smallest p value that test can have.
+func (b Budget) least(m Match) float64 {
+	if b.Relative {
+		return stat.LeastP(stat.MannWhitney, m.A.N, m.B.N) / 2
+	}
+	return math.Exp2(-float64(m.B.N))
+}
+
+func scaled(xs []float64, by float64) []float64 {
+	out := make([]float64, len(xs))
+	for i, x := range xs {
+		out[i] = by * x
+	}
+	return out
+}
+
+// hold decides one holding.
+func (b Budget) hold(h *Holding, confidence float64) {
+	h.State = Undecided
+	h.Low, h.High = math.NaN(), math.NaN()
+	if h.B.N == 0 || b.Relative && h.A.N == 0 {
+		h.Why = "no trial finished"
+		return
+	}
+	// A two-sided interval of 90 % has 95 % on either side.
+	sided := 2*confidence - 1
+	var point, covered float64
+	if b.Relative {
+		e := stat.Unpaired(h.B.Values(), h.A.Values(), sided)
+		h.Low, h.High, point, covered = e.Low, e.High, e.Ratio, e.Confidence
+	} else {
+		s := stat.Summarize(h.B.Values(), sided)
+		h.Low, h.High, point, covered = s.Low, s.High, s.Median, s.Confidence
+	}
+	beyond := !b.Relative || math.IsNaN(point) || math.Abs(math.Log(point)) > math.Log1p(h.Band())
+	switch {
+	case h.Adjusted <= 1-confidence && beyond:
+		h.State = Broken
+	case covered >= sided && b.within(h.Low, h.High), b.Relative && h.Verdict == Same, b.allWithin(h.Match):
+		h.State = Kept
+	default:
+		b.undecided(h, point, confidence)
+	}
+}
+
+// within says whether the interval lies on the right side of the limit.
+func (b Budget) within(low, high float64) bool {
+	if b.Above {
+		return high <= b.Limit
+	}
+	return low >= b.Limit
+}
+
+// allWithin says whether every value of B keeps the limit beside every value of A: for zeros, which have no ratio.
+func (b Budget) allWithin(m Match) bool {
+	if !b.Relative || !math.IsNaN(m.Ratio) || min(m.A.N, m.B.N) < stat.MinRepetitions {
+		return false
+	}
+	if b.Above {
+		return m.B.Max <= b.Limit*m.A.Min
+	}
+	return m.B.Min >= b.Limit*m.A.Max
+}
+
+// undecided says what would decide h.
+func (b Budget) undecided(h *Holding, point, confidence float64) {
+	low, high, limit := h.Low, h.High, b.Limit
+	if b.Relative {
+		low, high, point, limit = math.Log(low), math.Log(high), math.Log(point), math.Log(limit)
+		if math.Abs(point) <= math.Log1p(h.Floor) && math.Abs(limit) < math.Log1p(h.Floor) {
+			h.Why = fmt.Sprintf("the limit lies within the noise floor of %.2g%%", 100*h.Floor)
+			return
+		}
+		if h.Adjusted <= 1-confidence && h.drifted(math.Exp(point)) {
+			h.Why = fmt.Sprintf("the other profiles differ by %.2g%% too, under the same recorded conditions: run it again", 100*h.Drift)
+			return
+		}
+	}
+	n := min(h.B.N, h.A.N)
+	missing := max(0, stat.Enough(2*(1-confidence), false)-n)
+	if !b.Relative {
+		n = h.B.N
+		missing = max(0, int(math.Ceil(-math.Log2(1-confidence)))-n)
+	}
+	room, half := math.Abs(point-limit), (high-low)/2
+	enough := most
+	if x := math.Ceil(float64(n) * math.Pow(half/room, 2)); x < most {
+		enough = int(x)
+	}
+	if math.IsNaN(half) || math.IsNaN(room) {
+		enough = 0
+	}
+	h.More = max(1, missing, enough-n)
+}
+
+// Outcome is the worst state among holdings: broken before undecided before kept.
+func Outcome(hs []Holding) State {
+	out := Kept
+	for _, h := range hs {
+		switch {
+		case h.State == Broken:
+			return Broken
+		case h.State == Undecided:
+			out = Undecided
+		}
+	}
+	return out
+}
+
+// Judge says what a pair comes to without budgets: broken if any cell is worse; undecided if the trials of a cell all
+// failed that A has, or if none of the cells that are judged could be decided; kept otherwise.
+func (p *Pair) Judge() State {
+	judged := p.Judged()
+	decided := slices.ContainsFunc(judged, func(m Match) bool { return m.Verdict == Better || m.Verdict == Same })
+	switch {
+	case slices.ContainsFunc(judged, func(m Match) bool { return m.Verdict == Worse }):
+		return Broken
+	case slices.ContainsFunc(p.Matches, Match.Lost), !decided && len(judged) > 0:
+		return Undecided
+	}
+	return Kept
+}
+
+// wrongWay says whether a budget would be broken by an improvement, which is more likely a slip than a wish.
+func (b Budget) wrongWay() bool {
+	better := direction(b.Metric)
+	return better == metric.Higher && b.Above || better == metric.Lower && !b.Above
+}

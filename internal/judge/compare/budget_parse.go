@@ -1,0 +1,166 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// SyntaxError is a fault in the text of a budget or a filter.
+type SyntaxError struct {
+	Text string
+	// Column counts bytes from 1.
+	Column  int
+	Message string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("%q, column %d: %s", number.Clean(e.Text), e.Column, e.Message)
+}
+
+// ParseBudget reads a budget:
+//
+//	[key=pattern ...] [workload.]metric >|< limit
+//
+// Filters come first (ParseFilter). The metric may have the kind of its workload before it, and a percentile may stand
+// for the times of that workload: rr.p99 is rtt.p99 of rr, http.p99 is response_time.p99 of http. A limit with a sign is
+// a change, in percent of A: "> +5%", "< -3%". One without is a value of B, in the metric's unit or one that converts
+// to it: "< 900Mbit/s", "> 35us", "> 0.1%". The error is a SyntaxError.
+func ParseBudget(s string) (Budget, error) {
+	b := Budget{Text: s}
+	fail := func(column int, format string, args ...any) (Budget, error) {
+		return Budget{}, &SyntaxError{s, column, fmt.Sprintf(format, args...)}
+	}
+	at := strings.IndexAny(s, "<>")
+	if at < 0 {
+		return fail(len(s)+1, "want > or <, and a limit")
+	}
+	ws := words(s[:at])
+	if len(ws) == 0 {
+		return fail(at+1, "want a metric before %q", s[at:at+1])
+	}
+	for _, w := range ws[:len(ws)-1] {
+		key, pattern, ok := strings.Cut(w.text, "=")
+		if !ok {
+			return fail(w.column, "want key=pattern before the metric, where the key is %s", strings.Join(filterKeys, ", "))
+		}
+		if err := b.Filter.set(key, pattern); err != nil {
+			return fail(w.column, "%s", err)
+		}
+	}
+	last := ws[len(ws)-1]
+	if err := b.setMetric(last.text); err != nil {
+		return fail(last.column, "%s", err)
+	}
+	b.Above = s[at] == '>'
+	if b.wrongWay() {
+		return fail(at+1, "%s is better when it is %s, so this limit would be broken by an improvement", b.Metric,
+			map[bool]string{true: "higher", false: "lower"}[b.Above])
+	}
+	ls := words(s[at+1:])
+	switch {
+	case len(ls) == 0:
+		return fail(len(s)+1, "want a limit, for example +5%%")
+	case strings.HasPrefix(ls[0].text, "="):
+		return fail(at+2, "want %q alone: a measured value is never exactly at its limit", s[at:at+1])
+	case len(ls) > 2:
+		return fail(at+1+ls[2].column, "want one limit")
+	}
+	text := ls[0].text
+	end := strings.LastIndexAny(text, "0123456789.") + 1
+	text, in := text[:end], text[end:]
+	if len(ls) == 2 {
+		in += ls[1].text // "900 Mbit/s"
+	}
+	if err := b.setLimit(text, in); err != nil {
+		return fail(at+1+ls[0].column, "%s", err)
+	}
+	return b, nil
+}
+
+// statistics are the last parts of the names of times.
+var statistics = []string{"min", "mean", "stddev", "p50", "p90", "p99", "p99.9", "max"}
+
+// setMetric reads [workload.]metric.
+func (b *Budget) setMetric(s string) error {
+	name, kind := s, plan.Kind("")
+	if _, known := metric.Lookup(name); !known {
+		if head, tail, ok := strings.Cut(s, "."); ok && slices.Contains(plan.Kinds, plan.Kind(head)) {
+			name, kind = tail, plan.Kind(head)
+		}
+	}
+	if slices.Contains(statistics, name) {
+		family := metric.RTT
+		if kind == plan.HTTP {
+			family = metric.ResponseTime
+		}
+		name = family + "." + name
+	}
+	m, known := metric.Lookup(name)
+	if !known {
+		return fmt.Errorf("unknown metric %q: cnibench list metrics names those that there are", number.Clean(s))
+	}
+	if m.Better == metric.Neither {
+		return fmt.Errorf("%s describes and is not judged, so it has no budget", name)
+	}
+	if kind != "" {
+		if b.Filter.Workload != "" {
+			return fmt.Errorf("the workload is given twice, as %s and by workload=", kind)
+		}
+		b.Filter.Workload = string(kind)
+	}
+	b.Metric = name
+	return nil
+}
+
+// setLimit reads a change or a value.
+func (b *Budget) setLimit(text, in string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Errorf("%q is no limit: want a change such as +5%%, or a value such as 900Mbit/s", number.Clean(text+in))
+	}
+	if text[0] == '+' || text[0] == '-' {
+		return b.setChange(v, in)
+	}
+	m, _ := metric.Lookup(b.Metric)
+	if in == "%" && m.Unit != "ratio" {
+		return fmt.Errorf("a change needs its sign: %+g%% or %+g%%", v, -v)
+	}
+	b.Limit = v
+	if in != "" {
+		b.Limit, err = number.Convert(v, spelled(in, m.Unit), m.Unit)
+	}
+	return err
+}
+
+// spelled is the unit of a limit as package unit reads it. The unit of work, which depends on the workload and is not
+// part of the catalogue's unit, may be said and is passed over: 9us/transaction is 9us. /s is 1/s.
+func spelled(in, base string) string {
+	if !strings.Contains(base, "/") {
+		in, _, _ = strings.Cut(in, "/")
+	}
+	if strings.HasPrefix(in, "/") {
+		in = "1" + in
+	}
+	return in
+}
+
+// setChange reads a limit relative to A.
+func (b *Budget) setChange(percent float64, in string) error {
+	switch {
+	case in != "%":
+		return fmt.Errorf("a limit with a sign is a change in percent: want for example %+g%%", percent)
+	case percent <= -100:
+		return fmt.Errorf("%g%% leaves nothing", percent)
+	case b.Above && percent < 0, !b.Above && percent > 0:
+		return fmt.Errorf("a limit of %+g%% on this side is broken by no change at all", percent)
+	}
+	b.Relative, b.Limit = true, 1+percent/100
+	return nil
+}

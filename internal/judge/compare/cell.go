@@ -1,0 +1,109 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Key says which cell: a case and a metric.
+type Key struct {
+	Profile  string
+	Path     plan.Path
+	Workload plan.Workload
+	Metric   string
+}
+
+// Cell is what all repetitions of one case say about one metric.
+type Cell struct {
+	Key
+	// Unit is the base unit of the values.
+	Unit string
+	// Summary has N, the median and its interval; all NaN if no trial finished.
+	stat.Summary
+	// Samples are the values in the order of repetition.
+	Samples []Sample
+	// Failed counts the trials of the case that failed.
+	Failed int
+	// Warnings are the doubts of its trials and of their sum.
+	Warnings []Warning
+}
+
+// Sample is one value and the repetition that gave it, counted from 1.
+type Sample struct {
+	Repetition int
+	Value      float64
+}
+
+// Warning is a doubt about a cell.
+type Warning struct {
+	// ID names the check, Message says what was seen (in the first trial, if several raised it).
+	ID, Message string
+	// Trials is how many trials raised it; 0 for a doubt about the cell as a whole.
+	Trials int
+}
+
+// Doubts that this package adds to those of trials and of package stat.
+const (
+	// SomeFailed means that the median stands on the survivors of failed trials.
+	SomeFailed = "failed-trials"
+	// Missing means that finished trials have no such number, so that the median stands on the others: as a rule the
+	// slow ones, whose exchanges are too few for a percentile, are the ones that lack it.
+	Missing = "missing-values"
+	// Thinned means that a part of the values stands for all, since the result is too large.
+	Thinned = "thinned"
+	// NotFinite means that a value was infinite or not a number and was left out.
+	NotFinite = "not-finite"
+)
+
+// Values returns the samples' values in the order of repetition.
+func (c Cell) Values() []float64 {
+	vs := make([]float64, len(c.Samples))
+	for i, s := range c.Samples {
+		vs[i] = s.Value
+	}
+	return vs
+}
+
+// cell summarizes one metric over the trials of a case.
+func (a *attempts) cell(name string, confidence float64) Cell {
+	cell := Cell{Key: Key{a.Profile, a.Path, a.Workload, name}, Unit: metric.UnitFor(name, a.Workload.Work()), Failed: a.failed}
+	s := a.series[name]
+	if s == nil {
+		s = &series{}
+	}
+	slices.SortStableFunc(s.samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
+	cell.Samples = s.samples
+	values := cell.Values()
+	cell.Summary = stat.Summarize(values, confidence)
+	for _, w := range a.warnings {
+		cell.Warnings = append(cell.Warnings, w.Warning)
+	}
+	add := func(id string, trials int, format string, args ...any) {
+		cell.Warnings = append(cell.Warnings, Warning{id, fmt.Sprintf(format, args...), trials})
+	}
+	if a.failed > 0 {
+		why := ""
+		if a.failure.text != "" {
+			why = ": " + a.failure.text
+		}
+		add(SomeFailed, a.failed, "%d of %d trials failed%s", a.failed, a.trials, why)
+	}
+	if missing := a.trials - a.failed - s.valued - s.odd; missing > 0 {
+		add(Missing, missing, "%d of %d finished trials have no such number and are not in the median", missing, a.trials-a.failed)
+	}
+	if s.odd > 0 {
+		add(NotFinite, s.odd, "a value that is not a finite number was left out")
+	}
+	if s.valued > len(s.samples) {
+		add(Thinned, 0, "the result is too large to be kept whole: %d repetitions, drawn without regard to their values, stand for %d", len(s.samples), s.valued)
+	}
+	for _, w := range stat.Examine(values, cell.Summary) {
+		add(w.ID, 0, "%s", w.Message)
+	}
+	return cell
+}

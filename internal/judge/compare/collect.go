@@ -1,0 +1,246 @@
+package compare
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Bounds of what is kept of a result, whatever its size. A plan cannot reach the first; one with a thousand repetitions
+// of a thousand cases can reach the second, and is then thinned.
+const (
+	maxCells  = 200_000
+	maxValues = 3 << 20
+	// fewKept is the number of values up to which a cell is never thinned.
+	fewKept = 20
+)
+
+// Collector takes in the trials of one result one at a time, in any order, and keeps what an analysis needs of them: the
+// values by cell, and the doubts summed up. Its memory is bounded. The zero value is ready for use.
+//
+// Where a result holds more values than maxValues, the larger cells are thinned: of the repetitions about every second
+// one, fourth one and so on is kept, drawn by a hash of the repetition's number. So the draw knows nothing of the
+// values, spreads over the whole run, and keeps the same repetitions in every cell, as paired tests need.
+type Collector struct {
+	cases  []*attempts
+	byCase map[plan.Case]*attempts
+	names  map[string]bool
+	cells  int
+	values int
+	// bound stands for maxValues in tests; 0 is maxValues.
+	bound int
+}
+
+// attempts is what is kept of the trials of one case.
+type attempts struct {
+	plan.Case
+	trials, failed int
+	failure        first
+	warnings       []raised
+	series         map[string]*series
+}
+
+// first is a message of the earliest repetition that had one.
+type first struct {
+	repetition int
+	text       string
+}
+
+// raised is a warning of trials; at is where the first one stood: its repetition and its place in the trial's list.
+type raised struct {
+	Warning
+	at [2]int
+}
+
+// series is the values of one metric.
+type series struct {
+	samples []Sample
+	// valued counts the finite values of finished trials, odd the others, level how often the series was thinned.
+	valued, odd, level int
+	// finished is true if any finished trial had the metric.
+	finished bool
+}
+
+// Add takes in a trial; records of other types are passed over. The error says that the result is larger than any that
+// a plan makes.
+func (c *Collector) Add(rec *result.Record) error {
+	if rec.Type != result.TypeTrial {
+		return nil
+	}
+	k := rec.Case
+	k.Workload = k.Workload.Normalize()
+	a := c.byCase[k]
+	if a == nil {
+		if c.byCase == nil {
+			c.byCase, c.names = map[plan.Case]*attempts{}, map[string]bool{}
+		}
+		a = &attempts{Case: k, series: map[string]*series{}}
+		c.byCase[k] = a
+		c.cases = append(c.cases, a)
+		c.cells++ // a case of which every trial fails has a cell too
+	}
+	a.trials++
+	if rec.Status == result.OK {
+		a.raise(rec)
+	} else {
+		a.fail(rec)
+	}
+	for name, v := range rec.Metrics {
+		c.value(a, name, v, rec)
+	}
+	return c.within()
+}
+
+// fail counts a failed trial.
+func (a *attempts) fail(rec *result.Record) {
+	a.failed++
+	if rec.Error != nil && (a.failure.text == "" || rec.Repetition < a.failure.repetition) {
+		a.failure = first{rec.Repetition, rec.Error.Kind + ": " + rec.Error.Message}
+	}
+}
+
+// raise counts the warnings of a finished trial.
+func (a *attempts) raise(rec *result.Record) {
+	for i, w := range rec.Warnings {
+		at := [2]int{rec.Repetition, i}
+		j := slices.IndexFunc(a.warnings, func(x raised) bool { return x.ID == w.ID })
+		if j < 0 {
+			a.warnings = append(a.warnings, raised{Warning{w.ID, w.Message, 1}, at})
+			continue
+		}
+		a.warnings[j].Trials++
+		if slices.Compare(at[:], a.warnings[j].at[:]) < 0 {
+			a.warnings[j].Message, a.warnings[j].at = w.Message, at
+		}
+	}
+}
+
+// value takes in one number.
+func (c *Collector) value(a *attempts, name string, v float64, rec *result.Record) {
+	s := a.series[name]
+	if s == nil {
+		s = &series{}
+		a.series[name] = s
+		c.names[name] = true
+		c.cells++
+	}
+	switch {
+	case rec.Status != result.OK:
+		return
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		s.odd++
+	default:
+		s.valued++
+		if kept(rec.Repetition, s.level) {
+			s.samples = append(s.samples, Sample{rec.Repetition, v})
+			c.values++
+		}
+	}
+	s.finished = true
+}
+
+// kept says whether a repetition is among those that are left after so many thinnings: each halves them.
+func kept(repetition, level int) bool {
+	x := uint64(repetition) + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return bits.TrailingZeros64(x^x>>31) >= level
+}
+
+var errTooLarge = errors.New("the result is larger than any plan makes")
+
+// within holds the collector to its bounds.
+func (c *Collector) within() error {
+	if c.cells > maxCells {
+		return advice.With(fmt.Errorf("%w: over %d cells (a profile, path and workload with a metric)", errTooLarge, maxCells),
+			"split the file by profile")
+	}
+	bound := cmp.Or(c.bound, maxValues)
+	if c.values <= bound {
+		return nil
+	}
+	for c.values > bound/2 {
+		before := c.values
+		if err := c.thin(); err != nil {
+			return err
+		}
+		if c.values == before {
+			break // what is left is small cells
+		}
+	}
+	if c.values > bound {
+		return fmt.Errorf("%w: over %d values in small cells", errTooLarge, bound)
+	}
+	return nil
+}
+
+// thin halves the series that are not small. Chance leaves none of them empty; a trial that is written again and again
+// does, since its repetition is kept or dropped as one.
+func (c *Collector) thin() error {
+	for _, a := range c.cases {
+		for _, s := range a.series {
+			if len(s.samples) <= fewKept {
+				continue
+			}
+			s.level++
+			c.values -= len(s.samples)
+			var left []Sample // a new array, so that the old one is freed
+			for _, x := range s.samples {
+				if kept(x.Repetition, s.level) {
+					left = append(left, x)
+				}
+			}
+			if len(left) == 0 {
+				return fmt.Errorf("%w: it has the same trials of %s again and again", errTooLarge, a.Key())
+			}
+			s.samples = left
+			c.values += len(left)
+		}
+	}
+	return nil
+}
+
+// gather makes one cell per case and metric. A case of which every trial failed has a cell for each metric that its
+// workload shows elsewhere, so that the failure is seen wherever the number is missed.
+func (c *Collector) gather(a *Analysis) []Cell {
+	shown := map[plan.Workload]map[string]bool{}
+	for _, k := range c.cases {
+		if shown[k.Workload] == nil {
+			shown[k.Workload] = map[string]bool{}
+		}
+		for name, s := range k.series {
+			if s.finished {
+				shown[k.Workload][name] = true
+			}
+		}
+	}
+	var cells []Cell
+	for _, k := range c.cases {
+		cells = append(cells, k.cells(a, shown[k.Workload])...)
+	}
+	return cells
+}
+
+// cells makes the cells of one case; shown are the metrics of its workload.
+func (a *attempts) cells(an *Analysis, shown map[string]bool) []Cell {
+	names := an.Metrics
+	if !slices.ContainsFunc(names, func(n string) bool { return shown[n] }) {
+		names, shown = []string{metric.ServiceDemand}, map[string]bool{metric.ServiceDemand: true}
+	}
+	slices.SortStableFunc(a.warnings, func(x, y raised) int { return slices.Compare(x.at[:], y.at[:]) })
+	var cells []Cell
+	for _, name := range names {
+		if shown[name] && (a.series[name] != nil || a.failed == a.trials) {
+			cells = append(cells, a.cell(name, an.Confidence))
+		}
+	}
+	return cells
+}

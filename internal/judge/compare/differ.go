@@ -1,0 +1,78 @@
+package compare
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
+)
+
+// Difference is a condition that two results do not share.
+type Difference struct {
+	// Name is that of the fact, of the plan's setting, or "stand_in" with a profile.
+	Name string
+	// A and B are the two values; "" is not recorded.
+	A, B string
+}
+
+// indifferent are the settings of a plan that say what was measured and how often, not under which conditions.
+var indifferent = []string{
+	"name", "profiles", "paths", "workloads", "baseline", "twin", "repetitions", "max_repetitions", "precision", "budget", "seed",
+}
+
+// Differ returns the conditions in which two results differ: facts but for those of the moment, settings of the plan,
+// and what stood in for a profile that both have. The order is facts, settings, profiles, each by name.
+func Differ(a, b result.Header) []Difference {
+	var out []Difference
+	add := func(name, x, y string) {
+		if x != y {
+			out = append(out, Difference{name, x, y})
+		}
+	}
+	add("origin", a.Origin, b.Origin)
+	for _, name := range a.Facts.Differ(b.Facts) {
+		if !facts.OfTheMoment(name) {
+			add(name, a.Facts[name], b.Facts[name])
+		}
+	}
+	inA, inB := settings(a.Plan), settings(b.Plan)
+	for _, s := range inA {
+		// The facts tell of most settings, as found and not as asked for.
+		if a.Facts[s.name] == "" && b.Facts[s.name] == "" {
+			add(s.name, s.value, inB[slices.IndexFunc(inB, func(x setting) bool { return x.name == s.name })].value)
+		}
+	}
+	for _, p := range a.Profiles {
+		i := slices.IndexFunc(b.Profiles, func(q result.Profile) bool { return q.Name == p.Name })
+		if i >= 0 {
+			add("stand_in of "+p.Name, strings.Join(p.StandIn, "; "), strings.Join(b.Profiles[i].StandIn, "; "))
+		}
+	}
+	return out
+}
+
+// setting is a condition of a plan.
+type setting struct{ name, value string }
+
+// settings returns the conditions of a plan by their names in its JSON form; those of the lab as "lab.mtu" and so on.
+func settings(p any) []setting {
+	var out []setting
+	v := reflect.ValueOf(p)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if slices.Contains(indifferent, name) {
+			continue
+		}
+		if field := v.Field(i); field.Kind() == reflect.Struct {
+			for _, s := range settings(field.Interface()) {
+				out = append(out, setting{name + "." + s.name, s.value})
+			}
+		} else {
+			out = append(out, setting{name, fmt.Sprint(field.Interface())})
+		}
+	}
+	return out
+}

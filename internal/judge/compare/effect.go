@@ -1,0 +1,95 @@
+package compare
+
+import (
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/profile"
+)
+
+// Comparison is a cell beside that of the baseline.
+type Comparison struct {
+	Key
+	Baseline string
+	// BaselinePath is the path of the baseline's cell where it is not Path: a profile without pods of its own has
+	// host-to-host/cross-node only, which then stands in. The zero Path otherwise.
+	BaselinePath plan.Path
+	// Effect has the ratio of the cell to the baseline with its interval, and the p value of this comparison alone.
+	stat.Effect
+	// Adjusted is the p value corrected for the family of the comparison, which a verdict of better or worse stands on;
+	// NaN for a metric that is not judged. Family is how many comparisons it was corrected for: 0 if this one is in none,
+	// because its metric is not judged or its repetitions are too few.
+	Adjusted float64
+	Family   int
+	// Floor is the noise floor as a share: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
+	Floor float64
+	// Verdict is None for metrics that describe and are not judged.
+	Verdict Verdict
+	// Need is about how many more repetitions would decide an inconclusive verdict; 0 if it is not, or cannot be said.
+	Need int
+}
+
+// pending is a comparison that waits for its family.
+type pending struct {
+	x       *Comparison
+	c, base *Cell
+	// apart is true for two results that were measured at different times, so that their trials are no pairs.
+	apart bool
+}
+
+// againstBaseline compares c with the baseline's cell; false if there is nothing to compare.
+func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
+	if c.Profile == a.Baseline {
+		return pending{}, false
+	}
+	key := c.Key
+	key.Profile = a.Baseline
+	base, ok := a.at[key]
+	if !ok && standsIn(a.Baseline) && !a.Served(a.Baseline, c.Path) {
+		key.Path = plan.ZeroPath
+		base, ok = a.at[key]
+	}
+	if !ok || base.N == 0 || c.N == 0 {
+		return pending{}, false
+	}
+	return a.compare(c, base), true
+}
+
+// standsIn says whether a profile's host-to-host cell may be the baseline of other paths. It may for the two that are
+// the floor under every dataplane; between two dataplanes it would compare a path with none.
+func standsIn(name string) bool { return name == profile.Raw || name == profile.Host }
+
+// compare sets c beside base.
+func (a *Analysis) compare(c, base *Cell) pending {
+	x := &Comparison{Key: c.Key, Baseline: base.Profile, Effect: effect(c, base, a.Confidence), Floor: minFloor}
+	if base.Path != c.Path {
+		x.BaselinePath = base.Path
+	}
+	if f, ok := a.floor[floorKey{c.Workload, c.Metric}]; ok {
+		x.Floor = f.Share
+	}
+	return pending{x: x, c: c, base: base}
+}
+
+// effect picks the test by the number of repetitions that both cells finished, then compares.
+func effect(c, base *Cell, confidence float64) stat.Effect {
+	if a, b := pairs(c.Samples, base.Samples); stat.UsePaired(len(a)) {
+		return stat.Paired(a, b, confidence)
+	}
+	return stat.Unpaired(c.Values(), base.Values(), confidence)
+}
+
+// pairs returns the values of the repetitions that both have; both are in the order of repetition.
+func pairs(x, y []Sample) (a, b []float64) {
+	for len(x) > 0 && len(y) > 0 {
+		switch {
+		case x[0].Repetition < y[0].Repetition:
+			x = x[1:]
+		case x[0].Repetition > y[0].Repetition:
+			y = y[1:]
+		default:
+			a, b = append(a, x[0].Value), append(b, y[0].Value)
+			x, y = x[1:], y[1:]
+		}
+	}
+	return a, b
+}

@@ -1,0 +1,101 @@
+package compare
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// minFloor is the least noise floor, as a share: no lab of this kind repeats itself more closely from one instance of a
+// profile to the next, whatever few repetitions may say.
+const minFloor = 0.01
+
+// Floor is the difference that two instances of one and the same profile show, for one workload and metric. It is not
+// the scatter of trials, which every interval already holds: it is what stays however often one repeats, such as where
+// in memory an instance came to lie.
+//
+// Each path that both instances have gives one estimate: the larger of the ratio seen between them and of the standard
+// error of that ratio (below which a difference could not have been seen), the latter taken as a quarter of the width
+// of its interval. The floor is the largest of the estimates, and at least 1 %.
+type Floor struct {
+	Workload plan.Workload
+	Metric   string
+	// Share is the floor: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
+	Share float64
+	// Measured is false if there was no twin with at least two values > 0; Share is then the least floor, an assumption.
+	Measured bool
+	// Twins are the estimates by path.
+	Twins []Twin
+}
+
+// Twin compares the second instance of the baseline with the first, on one path.
+type Twin struct {
+	Path plan.Path
+	stat.Effect
+}
+
+type floorKey struct {
+	workload plan.Workload
+	metric   string
+}
+
+// twinOf returns the profile that was measured twice, "" if none was: the plan's baseline, or what has a twin's name.
+func twinOf(h result.Header, cases []*attempts) string {
+	for _, k := range cases {
+		if name, ok := strings.CutSuffix(k.Profile, plan.TwinSuffix); ok {
+			return name
+		}
+	}
+	return h.Plan.Baseline
+}
+
+// measureFloors fills in Floors for every workload and metric that was seen; original is the profile with a twin.
+func (a *Analysis) measureFloors(original string) {
+	a.floor = map[floorKey]Floor{}
+	seen := map[floorKey]bool{}
+	for k := range a.at {
+		seen[floorKey{k.Workload, k.Metric}] = true
+	}
+	for _, m := range a.Metrics {
+		for _, w := range a.Workloads {
+			k := floorKey{w, m}
+			if !seen[k] {
+				continue
+			}
+			f := a.measureFloor(k, original)
+			a.floor[k] = f
+			a.Floors = append(a.Floors, f)
+		}
+	}
+}
+
+func (a *Analysis) measureFloor(k floorKey, original string) Floor {
+	f := Floor{Workload: k.workload, Metric: k.metric, Share: minFloor}
+	for _, p := range a.Paths {
+		first := a.at[Key{original, p, k.workload, k.metric}]
+		second := a.at[Key{original + plan.TwinSuffix, p, k.workload, k.metric}]
+		// From one trial each nothing tells the instances from the trials.
+		if first == nil || second == nil || min(first.N, second.N) < 2 {
+			continue
+		}
+		e := effect(second, first, a.Confidence)
+		if math.IsNaN(e.Ratio) {
+			continue
+		}
+		f.Twins = append(f.Twins, Twin{p, e})
+		f.Measured = true
+		f.Share = max(f.Share, estimate(e))
+	}
+	f.Twins = slices.Clip(f.Twins)
+	return f
+}
+
+// estimate is the noise floor that one pair of twins shows, as a share.
+func estimate(e stat.Effect) float64 {
+	standardError := math.Log(e.High/e.Low) / 4
+	return math.Expm1(max(math.Abs(math.Log(e.Ratio)), standardError))
+}

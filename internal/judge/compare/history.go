@@ -1,0 +1,241 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// History is many results in the order of time: the levels of each cell and where they change.
+type History struct {
+	Confidence float64
+	// Runs are the results, the oldest first.
+	Runs []HistoryRun
+	// Tracks are the cells that at least two of the runs have a number for, in the report order of the first that has it.
+	Tracks []Track
+}
+
+// HistoryRun is one result of a history.
+type HistoryRun struct {
+	Name    string
+	Created time.Time
+	// Changed are the conditions that differ from those of the run before it.
+	Changed []Difference
+
+	header result.Header
+}
+
+// Track is one cell through all runs.
+type Track struct {
+	Key
+	Unit string
+	// Points has one summary per run; N is 0 where it has no such number.
+	Points []stat.Summary
+	// Floor is the largest noise floor of the runs; Wander how much neighbouring runs differ beyond what a change can be
+	// told from, as a share; NaN for fewer than 4 runs.
+	Floor, Wander float64
+	// Changes are the borders between levels, the oldest first.
+	Changes []Shift
+}
+
+// Shift is a change of a track's level.
+type Shift struct {
+	// Run is the index of the first run of the new level.
+	Run int
+	// Effect compares the new level with the one before it; its P is that of the rank test between the two.
+	stat.Effect
+	// P of the change itself, by shuffling, and the same corrected for the family.
+	Share, Adjusted float64
+	// Verdict is better or worse.
+	Verdict Verdict
+}
+
+// Historian takes in the results of a history one at a time and keeps their values only.
+type Historian struct {
+	// Metrics are the metrics to follow, in any order; nil is the headline ones. Filters choose cells; nil is all.
+	Metrics []string
+	Filters []Filter
+
+	runs  []HistoryRun
+	seen  []map[Key]followed
+	order []Key
+	conf  float64
+}
+
+// followed is what a historian keeps of a cell.
+type followed struct {
+	values []float64
+	stat.Summary
+	unit  string
+	floor float64
+}
+
+// Add takes in a result.
+func (h *Historian) Add(s Side) {
+	cells := map[Key]followed{}
+	for _, c := range s.Cells {
+		if c.N > 0 && h.follows(c.Metric) && Chosen(h.Filters, c.Key) {
+			k := followed{values: c.Values(), Summary: c.Summary, unit: c.Unit, floor: minFloor}
+			if f, ok := s.floor[floorKey{c.Workload, c.Metric}]; ok {
+				k.floor = f.Share
+			}
+			cells[c.Key] = k
+		}
+	}
+	h.conf = s.Confidence
+	h.runs = append(h.runs, HistoryRun{Name: s.Name, Created: s.Header.Created, header: s.Header})
+	h.seen = append(h.seen, cells)
+	for _, c := range s.Cells {
+		if _, ok := cells[c.Key]; ok {
+			h.order = append(h.order, c.Key)
+		}
+	}
+}
+
+// follows says whether a metric is followed: only one with a direction has changes that can be judged.
+func (h *Historian) follows(name string) bool {
+	m, _ := metric.Lookup(name)
+	if h.Metrics == nil {
+		return m.Headline && m.Better != metric.Neither
+	}
+	return slices.Contains(h.Metrics, name) && m.Better != metric.Neither
+}
+
+// History puts the results into the order of time and finds the changes. The error, about too few results or none that
+// can be followed, carries a hint.
+func (h *Historian) History() (*History, error) {
+	if len(h.runs) < 2 {
+		return nil, advice.With(fmt.Errorf("a history needs two results or more, and there are %d", len(h.runs)), "name more files")
+	}
+	at := make([]int, len(h.runs))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(i, j int) int { return h.runs[i].Created.Compare(h.runs[j].Created) })
+	out := &History{Confidence: h.conf}
+	for n, i := range at {
+		run := h.runs[i]
+		if n > 0 {
+			run.Changed = Differ(out.Runs[n-1].header, run.header)
+		}
+		out.Runs = append(out.Runs, run)
+	}
+	for _, k := range distinct(h.order) {
+		if t, ok := h.track(k, at); ok {
+			out.Tracks = append(out.Tracks, t)
+		}
+	}
+	if len(out.Tracks) == 0 {
+		return nil, advice.With(fmt.Errorf("no cell has a number in two of the %d results", len(h.runs)),
+			"a history is of the same profiles, paths and workloads; --metrics and --only choose among them")
+	}
+	out.correct()
+	return out, nil
+}
+
+// track follows one cell through the runs in the order at.
+func (h *Historian) track(k Key, at []int) (Track, bool) {
+	t := Track{Key: k, Floor: minFloor}
+	var series [][]float64
+	there := 0
+	for _, i := range at {
+		c, ok := h.seen[i][k]
+		if !ok {
+			c.Summary = stat.Summarize(nil, h.conf)
+		} else {
+			there++
+			t.Unit, t.Floor = c.unit, max(t.Floor, c.floor)
+		}
+		t.Points = append(t.Points, c.Summary)
+		series = append(series, c.values)
+	}
+	if there < 2 {
+		return t, false
+	}
+	t.Wander = math.Expm1(stat.Wander(series))
+	for _, c := range stat.Changes(series, t.Floor, 1-h.conf) {
+		rose := c.Ratio > 1
+		if math.IsNaN(c.Ratio) { // zeros have no ratio, but medians
+			is, was := t.Points[c.At].Median, t.Points[before(t.Points, c.At)].Median
+			if is == was {
+				continue
+			}
+			rose = is > was
+		}
+		t.Changes = append(t.Changes, Shift{Run: c.At, Effect: c.Effect, Share: c.Share, Verdict: side(direction(k.Metric), rose)})
+	}
+	return t, true
+}
+
+// before is the last run before at that has a number.
+func before(ps []stat.Summary, at int) int {
+	for at--; at > 0 && ps[at].N == 0; at-- {
+	}
+	return max(at, 0)
+}
+
+// correct drops the changes of tracks whose sharpest one is not beyond chance, corrected for the tracks of its family:
+// one profile under one workload in one metric, over its paths, as with comparisons.
+func (h *History) correct() {
+	families := map[family][]int{}
+	for i, t := range h.Tracks {
+		k := family{t.Profile, t.Metric, t.Workload}
+		families[k] = append(families[k], i)
+	}
+	for _, members := range families {
+		ps := make([]float64, len(members))
+		for i, at := range members {
+			ps[i] = h.Tracks[at].sharpest()
+		}
+		for i, adjusted := range stat.Adjust(ps) {
+			t := &h.Tracks[members[i]]
+			if adjusted > 1-h.Confidence {
+				t.Changes = nil
+			}
+			for j := range t.Changes {
+				c := &t.Changes[j]
+				c.Adjusted = min(1, c.Share*adjusted/ps[i])
+			}
+		}
+	}
+}
+
+// sharpest is the p value of the change that chance explains least, 1 if there is none.
+func (t Track) sharpest() float64 {
+	p := 1.0
+	for _, c := range t.Changes {
+		p = min(p, c.Share)
+	}
+	return p
+}
+
+// Event is a change of one track, for a list of all.
+type Event struct {
+	Track
+	Shift
+}
+
+// Events are all changes, the newest run first, within it the largest first.
+func (h *History) Events() []Event {
+	var out []Event
+	for _, t := range h.Tracks {
+		for _, c := range t.Changes {
+			out = append(out, Event{t, c})
+		}
+	}
+	size := func(e Event) float64 {
+		if s := math.Abs(math.Log(e.Ratio)); !math.IsNaN(s) {
+			return s
+		}
+		return math.Inf(1)
+	}
+	slices.SortStableFunc(out, func(x, y Event) int { return cmp.Or(y.Run-x.Run, cmp.Compare(size(y), size(x))) })
+	return out
+}

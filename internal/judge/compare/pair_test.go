@@ -1,0 +1,269 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+func TestPair(t *testing.T) {
+	sd := metric.ServiceDemand
+	steady := []float64{100, 100.1, 99.9, 100, 100}
+	slower := []float64{120, 121, 119, 120.5, 119.5}
+	a := slices.Concat(trials("raw", hostHost, sd, steady...), trials("x", podPod, sd, steady...), trials("x", hostHost, sd, steady...),
+		trials("gone", podPod, sd, steady...), trials("x", podPod, metric.SoftIRQShare, steady...))
+	b := slices.Concat(trials("raw", hostHost, sd, 100.2, 100, 99.8, 100.1, 100), trials("x", podPod, sd, slower...), failed("x", hostHost, 1, 2, 3),
+		trials("new", podPod, sd, steady...))
+	p := pairOf(t, a, b)
+	got := map[string]Verdict{}
+	for _, m := range p.Matches {
+		got[m.Profile+" "+m.Path.String()+" "+m.Metric] = m.Verdict
+		if m.Baseline != m.Profile || m.Test == "signed-rank" {
+			t.Errorf("%+v", m.Comparison)
+		}
+	}
+	want := map[string]Verdict{
+		"raw host-to-host/cross-node service_demand": Same, "x pod-to-pod/cross-node service_demand": Worse,
+		"x host-to-host/cross-node service_demand": Inconclusive,
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if fmt.Sprint(p.OnlyA) != fmt.Sprint([]Key{{"gone", podPod, rr, ""}, {"x", podPod, rr, metric.SoftIRQShare}}) {
+		t.Errorf("only in A: %v", p.OnlyA)
+	}
+	if fmt.Sprint(p.OnlyB) != fmt.Sprint([]Key{{"new", podPod, rr, ""}}) {
+		t.Errorf("only in B: %v", p.OnlyB)
+	}
+	if p.Judge() != Broken {
+		t.Errorf("judged %s", p.Judge())
+	}
+	// Left out is left out, and nothing else changes.
+	q := p.Only(func(k Key) bool { return k.Path == hostHost })
+	if len(q.Matches) != 2 || len(q.OnlyA) != 0 || q.Judge() != Undecided || len(p.Matches) != 3 {
+		t.Errorf("only host-to-host: %+v, judged %s", q.Matches, q.Judge())
+	}
+	// The other way round worse is better.
+	if q := pairOf(t, b, a).Only(func(k Key) bool { return k.Path == podPod }); q.Matches[0].Verdict != Better || q.Judge() != Kept {
+		t.Errorf("turned: %+v", q.Matches)
+	}
+}
+
+// A result beside itself differs in nothing, however noisy it is.
+func TestPairWithItself(t *testing.T) {
+	noisy := slices.Concat(trials("raw", hostHost, metric.Goodput, 1, 9, 4, 7, 2), trials("x", podPod, metric.Goodput, 3, 80, 5, 1, 9))
+	p := pairOf(t, noisy, noisy)
+	for _, m := range p.Matches {
+		if m.Verdict != Same || !m.Identical() || math.Abs(m.Ratio-1) > 1e-12 || m.Need != 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+	if p.Judge() != Kept || len(p.Differences)+len(p.OnlyA)+len(p.OnlyB) != 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestPairMaps(t *testing.T) {
+	sd := metric.ServiceDemand
+	a := sideOf(t, "A", trials("canal", podPod, sd, 2, 2, 2, 2, 2), trials("raw", hostHost, sd, 1, 1, 1, 1, 1))
+	b := sideOf(t, "B", trials("cilium-native", podPod, sd, 1, 1, 1, 1, 1))
+	if _, err := NewPair(a, b, nil); err == nil || !strings.Contains(advice.Of(err), "--map") {
+		t.Errorf("nothing in common: %v", err)
+	}
+	p, err := NewPair(a, b, map[string]string{"canal": "cilium-native"})
+	if err != nil || len(p.Matches) != 1 {
+		t.Fatalf("%v %+v", err, p)
+	}
+	if m := p.Matches[0]; m.Verdict != Better || m.Baseline != "canal" || m.Profile != "cilium-native" {
+		t.Errorf("%+v", m)
+	}
+	if len(p.OnlyB) != 0 || len(p.OnlyA) != 1 || p.OnlyA[0].Profile != "raw" {
+		t.Errorf("only: %v %v", p.OnlyA, p.OnlyB)
+	}
+	_, err = NewPair(a, b, map[string]string{"cana": "cilium"})
+	if err == nil || !strings.Contains(err.Error(), `"cana" is not in A`) || !strings.Contains(err.Error(), `"cilium" is not in B`) {
+		t.Errorf("unknown profiles: %v", err)
+	}
+}
+
+// The floor of a pair is the larger of the two, and says whether it was measured.
+func TestPairFloor(t *testing.T) {
+	sd := metric.ServiceDemand
+	v := []float64{100, 100, 100, 100, 100}
+	plain := trials("raw", hostHost, sd, v...)
+	twin := slices.Concat(plain, trials("raw~twin", hostHost, sd, 105, 105, 105, 105, 105))
+	for _, c := range []struct {
+		a, b     []result.Record
+		share    float64
+		measured bool
+	}{{plain, plain, minFloor, false}, {twin, plain, 0.05, true}, {plain, twin, 0.05, true}} {
+		if m := pairOf(t, c.a, c.b).Matches[0]; math.Abs(m.Floor-c.share) > 1e-9 || m.FloorMeasured != c.measured {
+			t.Errorf("floor %g, measured %v, want %g", m.Floor, m.FloorMeasured, c.share)
+		}
+	}
+}
+
+func TestDiffer(t *testing.T) {
+	p := plan.Default()
+	a := result.Header{Plan: p, Facts: facts.Facts{facts.Kernel: "6.1", facts.LoadAverage: "0.1", facts.MTU: "1500"}}
+	b := a
+	b.Plan.Name, b.Plan.Seed, b.Plan.Repetitions = "other", 9, 99
+	b.Facts = facts.Facts{facts.Kernel: "6.1", facts.LoadAverage: "7", facts.MTU: "1500"}
+	if d := Differ(a, b); len(d) != 0 {
+		t.Errorf("names, seeds, repetitions and the load of the moment are no conditions: %v", d)
+	}
+	b.Facts = facts.Facts{facts.Kernel: "6.12", facts.CPUModel: "y", facts.MTU: "9000"}
+	b.Plan.Duration, b.Plan.Lab.NIC, b.Plan.Lab.MTU = time.Second, "ideal", 9000
+	a.Profiles = []result.Profile{{Name: "calico-ipip", StandIn: []string{"IPIP by BPF"}}, {Name: "only in A"}}
+	b.Profiles = []result.Profile{{Name: "calico-ipip"}}
+	b.Origin = "netperf"
+	want := []Difference{
+		{"origin", "", "netperf"}, {"cpu.model", "", "y"}, {"kernel", "6.1", "6.12"}, {"lab.mtu", "1500", "9000"},
+		{"duration", "0s", "1s"}, {"lab.nic", "wire", "ideal"}, {"stand_in of calico-ipip", "IPIP by BPF", ""},
+	}
+	if got := Differ(a, b); !slices.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+// 200 comparisons of a result with another of the same on a busy machine: few are called different.
+func TestPairSameAgainstSame(t *testing.T) {
+	r := rand.New(rand.NewPCG(61, 1))
+	calls, all := 0, 0
+	for range 40 {
+		draw := func() []result.Record {
+			_, recs := page{profiles: 22, repetitions: 5 + r.IntN(6), noise: 0.08}.run(r)
+			return recs
+		}
+		p := pairOf(t, draw(), draw())
+		for _, m := range p.Judged() {
+			all++
+			if m.Verdict == Better || m.Verdict == Worse {
+				calls++
+			}
+		}
+	}
+	if share := float64(calls) / float64(all); all < 40*199 || share > 0.05 {
+		t.Errorf("%d of %d called different", calls, all)
+	}
+}
+
+// run makes the side of a history: x has the given cost, created so many days on.
+func historySide(t *testing.T, r *rand.Rand, day int, kernel string, cost map[plan.Path]float64) Side {
+	t.Helper()
+	var recs []result.Record
+	for _, path := range plan.NinePaths {
+		for _, profile := range []string{"x", "y"} {
+			var vs []float64
+			for range 6 {
+				f := 1.0
+				if c, ok := cost[path]; ok && profile == "x" {
+					f = c
+				}
+				vs = append(vs, 1e4*f*math.Exp(0.02*r.NormFloat64()))
+			}
+			recs = append(recs, trials(profile, path, metric.ServiceDemand, vs...)...)
+		}
+	}
+	h := header("y", "x")
+	h.Created = time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)
+	h.Facts = facts.Facts{facts.Kernel: kernel}
+	return Side{Name: fmt.Sprintf("day%d", day), Header: h, Analysis: analyse(t, h, recs)}
+}
+
+func TestHistory(t *testing.T) {
+	r := rand.New(rand.NewPCG(62, 1))
+	var h Historian
+	for _, day := range []int{8, 2, 3, 1, 5, 6, 7, 4} { // in any order
+		cost, kernel := map[plan.Path]float64{}, "6.1"
+		if day >= 6 {
+			kernel = "6.12"
+			for _, p := range plan.NinePaths[:5] {
+				cost[p] = 1.15
+			}
+		}
+		h.Add(historySide(t, r, day, kernel, cost))
+	}
+	out, err := h.History()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Runs) != 8 || out.Runs[0].Name != "day1" || out.Runs[7].Name != "day8" || len(out.Tracks) != 18 {
+		t.Fatalf("%d runs, %d tracks: %+v", len(out.Runs), len(out.Tracks), out.Runs)
+	}
+	if d := out.Runs[5].Changed; len(d) != 1 || d[0] != (Difference{"kernel", "6.1", "6.12"}) || len(out.Runs[4].Changed) != 0 {
+		t.Errorf("what changed: %v", d)
+	}
+	found := 0
+	for _, e := range out.Events() {
+		slowed := e.Profile == "x" && slices.Contains(plan.NinePaths[:5], e.Path)
+		if !slowed || e.Run != 5 || e.Verdict != Worse || math.Abs(e.Ratio-1.15) > 0.04 || !(e.Adjusted >= e.Share && e.Adjusted <= 0.05) {
+			t.Errorf("a change: %s %s in run %d: %+v", e.Profile, e.Path, e.Run, e.Shift)
+		}
+		found++
+	}
+	if found != 5 {
+		t.Errorf("%d changes, want 5", found)
+	}
+}
+
+// Histories of what does not change say so in nearly all of their families.
+func TestHistoryOfNothing(t *testing.T) {
+	r := rand.New(rand.NewPCG(63, 1))
+	families, changed := 0, 0
+	for range 12 {
+		var h Historian
+		for day := 1; day <= 6; day++ {
+			h.Add(historySide(t, r, day, "6.1", nil))
+		}
+		out, err := h.History()
+		if err != nil {
+			t.Fatal(err)
+		}
+		profiles := map[string]bool{}
+		for _, e := range out.Events() {
+			profiles[e.Profile] = true
+		}
+		families, changed = families+2, changed+len(profiles)
+	}
+	if changed > 4 { // 5 % of 24 is 1.2; five or more come by chance once in a hundred times
+		t.Errorf("%d of %d families change", changed, families)
+	}
+}
+
+func TestHistoryNeedsTwo(t *testing.T) {
+	r := rand.New(rand.NewPCG(64, 1))
+	var h Historian
+	if _, err := h.History(); err == nil || advice.Of(err) == "" {
+		t.Errorf("none: %v", err)
+	}
+	h.Add(historySide(t, r, 1, "6.1", nil))
+	if _, err := h.History(); err == nil {
+		t.Error("one result is no history")
+	}
+	h.Add(sideOf(t, "other", trials("z", podPod, metric.ServiceDemand, 1, 2, 3)))
+	if _, err := h.History(); err == nil || advice.Of(err) == "" {
+		t.Errorf("nothing in common: %v", err)
+	}
+	// A cell that one run lacks is followed through the others.
+	h.Add(historySide(t, r, 3, "6.1", nil))
+	out, err := h.History()
+	if err != nil || len(out.Runs) != 3 || len(out.Tracks) != 18 {
+		t.Fatalf("%v %+v", err, out)
+	}
+	for _, x := range out.Tracks {
+		if n := slices.IndexFunc(out.Runs, func(r HistoryRun) bool { return r.Name == "other" }); x.Points[n].N != 0 || !math.IsNaN(x.Wander) {
+			t.Errorf("%+v", x)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package findings
+
+import (
+	"bytes"
+	_ "embed" // the published claims
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+//go:embed published.yaml
+var published []byte
+
+// MaxFile bounds a file of claims in bytes.
+const MaxFile = 1 << 20
+
+// Source is a publication.
+type Source struct {
+	ID    string `yaml:"id"`
+	Title string `yaml:"title"`
+	// Date is as the publication gives it, "" if it does not.
+	Date string `yaml:"date"`
+	// Plan is the example plan that repeats its experiment.
+	Plan string `yaml:"plan"`
+	// Note is what has to be known to judge its claims.
+	Note string `yaml:"note"`
+}
+
+// Claim is a statement of a publication in a form that a result can decide. Exactly one of Ratio, Order, Similar, Bound
+// and Untestable says what is claimed.
+type Claim struct {
+	ID     string `yaml:"id"`
+	Source string `yaml:"source"`
+	// Statement is the claim in our words, with the publication's numbers.
+	Statement string `yaml:"statement"`
+	// Metric, Workload and Paths are the cells that it speaks of; it holds if it holds on every path.
+	Metric   string   `yaml:"metric"`
+	Workload string   `yaml:"workload"`
+	Paths    []string `yaml:"paths"`
+	Ratio    *Ratio   `yaml:"ratio"`
+	// Order lists groups of profiles from best to worst: every member of a group is better than every member of the next.
+	Order [][]string `yaml:"order"`
+	// Similar lists profiles of which no two differ by more than Within.
+	Similar []string `yaml:"similar"`
+	// Within is the share that Similar allows, (0,1); default 0.1.
+	Within float64 `yaml:"within"`
+	Bound  *Bound  `yaml:"bound"`
+	// Untestable is why no result of this tool can decide the claim.
+	Untestable string `yaml:"untestable"`
+	// Note is what the reader should know beside the verdict.
+	Note string `yaml:"note"`
+}
+
+// Ratio claims that a cell is so many times another.
+type Ratio struct {
+	Profile string `yaml:"profile"`
+	Against string `yaml:"against"`
+	// AgainstPath and AgainstWorkload are those of the second cell where they are not the claim's.
+	AgainstPath     string `yaml:"againstPath"`
+	AgainstWorkload string `yaml:"againstWorkload"`
+	// Low and High bound the claimed ratio, both > 0; equal for a single number.
+	Low  float64 `yaml:"low"`
+	High float64 `yaml:"high"`
+}
+
+// Bound claims that a cell's value is at most Most, in the metric's base unit.
+type Bound struct {
+	Profile string  `yaml:"profile"`
+	Most    float64 `yaml:"most"`
+}
+
+// Claims is a set of claims with their sources.
+type Claims struct {
+	Sources []Source `yaml:"sources"`
+	Claims  []Claim  `yaml:"claims"`
+}
+
+// Published returns the claims that come with this version. That they can be read is tested.
+func Published() Claims {
+	c, err := Read(bytes.NewReader(published))
+	if err != nil {
+		panic("findings: " + err.Error())
+	}
+	return c
+}
+
+// Read reads a file of claims strictly. The error names everything that is wrong.
+func Read(r io.Reader) (Claims, error) {
+	b, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	if err != nil {
+		return Claims{}, fmt.Errorf("read claims: %w", err)
+	}
+	if len(b) > MaxFile {
+		return Claims{}, fmt.Errorf("claims: the file is larger than %d bytes", MaxFile)
+	}
+	var c Claims
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&c); err != nil {
+		return Claims{}, fmt.Errorf("claims: %w", err)
+	}
+	return c, c.check()
+}
+
+func (c Claims) check() error {
+	var errs []error
+	if len(c.Claims) == 0 {
+		errs = append(errs, errors.New("claims: there is none"))
+	}
+	seen := map[string]bool{}
+	for _, claim := range c.Claims {
+		if claim.ID == "" || seen[claim.ID] {
+			errs = append(errs, fmt.Errorf("claim %q: the id is missing or given twice", claim.ID))
+		}
+		seen[claim.ID] = true
+		if !slices.ContainsFunc(c.Sources, func(s Source) bool { return s.ID == claim.Source }) {
+			errs = append(errs, fmt.Errorf("claim %q: there is no source %q", claim.ID, claim.Source))
+		}
+		for _, fault := range claim.faults() {
+			errs = append(errs, fmt.Errorf("claim %q: %s", claim.ID, fault))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// faults lists what is wrong with a claim by itself.
+func (c Claim) faults() []string {
+	var fs []string
+	add := func(wrong bool, format string, args ...any) {
+		if wrong {
+			fs = append(fs, fmt.Sprintf(format, args...))
+		}
+	}
+	add(strings.TrimSpace(c.Statement) == "", "it has no statement")
+	forms := 0
+	for _, given := range []bool{c.Ratio != nil, c.Order != nil, c.Similar != nil, c.Bound != nil, c.Untestable != ""} {
+		if given {
+			forms++
+		}
+	}
+	add(forms != 1, "want exactly one of ratio, order, similar, bound, untestable")
+	if c.Untestable != "" {
+		return fs
+	}
+	_, known := metric.Lookup(c.Metric)
+	add(!known, "unknown metric %q", c.Metric)
+	add(len(c.Paths) == 0, "it has no path")
+	add(c.Within < 0 || c.Within >= 1, "within %v is out of range: want more than 0 and less than 1", c.Within)
+	for _, p := range append(slices.Clone(c.Paths), c.otherPath()...) {
+		if _, err := plan.ParsePath(p); err != nil {
+			fs = append(fs, err.Error())
+		}
+	}
+	for _, w := range append([]string{c.Workload}, c.otherWorkload()...) {
+		if _, err := plan.ParseWorkload(w); err != nil {
+			fs = append(fs, err.Error())
+		}
+	}
+	if r := c.Ratio; r != nil {
+		add(!(r.Low > 0 && r.High >= r.Low), "ratio %v to %v: want 0 < low <= high", r.Low, r.High)
+		add(r.Profile == "" || r.Against == "", "a ratio needs a profile and one to stand against")
+	}
+	add(c.Order != nil && len(c.Order) < 2, "an order needs two groups")
+	add(c.Similar != nil && len(c.Similar) < 2, "similar needs two profiles")
+	return fs
+}
+
+func (c Claim) otherPath() []string {
+	if c.Ratio == nil || c.Ratio.AgainstPath == "" {
+		return nil
+	}
+	return []string{c.Ratio.AgainstPath}
+}
+
+func (c Claim) otherWorkload() []string {
+	if c.Ratio == nil || c.Ratio.AgainstWorkload == "" {
+		return nil
+	}
+	return []string{c.Ratio.AgainstWorkload}
+}

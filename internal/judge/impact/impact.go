@@ -1,0 +1,187 @@
+// Package impact says what a result means for the reader's own job: how long a job's work takes on each profile, what CPU
+// time it costs, and how much the whole job gains.
+//
+// Parse reads what the job does, Assess sets it against an analysis. Times follow from goodput or from the rate of
+// transactions, CPU time from service demand; how they stand beside the baseline from the comparisons that the report
+// shows. A job is more than its network: Estimate.Job is Amdahl's law, so that nobody reads a 70 % faster network as a
+// 70 % faster job. Pure: values in, values out; times are in ns.
+package impact
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Estimate is what a part of a job means on each profile.
+type Estimate struct {
+	Work
+	// Path, Workload and Rate, the name of a metric, are what it was estimated from.
+	Path     plan.Path
+	Workload plan.Workload
+	Rate     string
+	// Baseline is the profile that changes are against.
+	Baseline string
+	// Rows are the profiles that have a number, in report order.
+	Rows []Row
+}
+
+// Row is a profile.
+type Row struct {
+	Profile string
+	// Time is how long the work takes, CPU the CPU time of both ends and the kernel between them, in ns.
+	Time, CPU Quantity
+	// TimeChange and CPUChange are beside the baseline; nil where there is nothing to compare with.
+	TimeChange, CPUChange *Change
+}
+
+// Quantity is a value with its interval; all NaN if it was not measured, Low and High if it was measured once.
+type Quantity struct{ Value, Low, High float64 }
+
+// Known says whether there is a value.
+func (q Quantity) Known() bool { return !math.IsNaN(q.Value) }
+
+// Change is a time as a multiple of the baseline's. Verdict is that of the comparison behind it: unless it is better or
+// worse, the ratio is no claim.
+type Change struct {
+	Quantity
+	Verdict compare.Verdict
+	// Need is about how many more repetitions would decide; 0 if it is decided or cannot be said.
+	Need int
+}
+
+// Claimed says whether the change may be stated as one.
+func (c *Change) Claimed() bool {
+	return c != nil && c.Known() && (c.Verdict == compare.Better || c.Verdict == compare.Worse)
+}
+
+// Job is the change of the whole job by Amdahl's law, as a share of its time (-0.2 is 20 % less), if the work takes share
+// of it on the baseline, in (0,1].
+func (c *Change) Job(share float64) Quantity {
+	of := func(ratio float64) float64 { return share * (ratio - 1) }
+	return Quantity{of(c.Value), of(c.Low), of(c.High)}
+}
+
+// Assess estimates each of works on one path. The error, about work that the result has no workload for, carries a hint.
+func Assess(a *compare.Analysis, path plan.Path, works []Work) ([]Estimate, error) {
+	var out []Estimate
+	var errs []error
+	for _, w := range works {
+		load, ok := workload(a.Workloads, w.Kind)
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s needs a workload that this result does not have: %s", w.Kind, needs[w.Kind].what))
+			continue
+		}
+		out = append(out, estimate(a, path, w, load))
+	}
+	if len(errs) > 0 {
+		var names []string
+		for _, w := range a.Workloads {
+			names = append(names, w.String())
+		}
+		return nil, advice.With(errors.Join(errs...), "the result has: "+strings.Join(names, ", "))
+	}
+	return out, nil
+}
+
+// needs are the workloads that tell of a kind of work, and the metric that its time follows from.
+var needs = map[Kind]struct {
+	what string
+	rate string
+	fits func(plan.Workload) bool
+}{
+	Transfer:    {"a TCP stream", metric.Goodput, tcpStream},
+	Sync:        {"a TCP stream", metric.Goodput, tcpStream},
+	Requests:    {"rr over TCP in a closed loop", metric.TransactionRate, func(w plan.Workload) bool { return w.Kind == plan.RR && w.Protocol == plan.TCP && closedLoop(w) }},
+	Connections: {"crr in a closed loop", metric.TransactionRate, func(w plan.Workload) bool { return w.Kind == plan.CRR && closedLoop(w) }},
+}
+
+func tcpStream(w plan.Workload) bool { return w.Kind == plan.Stream && w.Protocol == plan.TCP }
+
+// closedLoop says whether the rate of w is what the network gave; that of an open loop is what was asked for.
+func closedLoop(w plan.Workload) bool { return w.Arrival == "" && w.Burst <= 1 }
+
+// workload picks the first that fits; with the most flows for Sync, with the fewest for all else.
+func workload(all []plan.Workload, k Kind) (plan.Workload, bool) {
+	var best plan.Workload
+	found := false
+	for _, w := range all {
+		if !needs[k].fits(w) {
+			continue
+		}
+		if !found || k == Sync && w.Flows > best.Flows || k != Sync && w.Flows < best.Flows {
+			best, found = w, true
+		}
+	}
+	return best, found
+}
+
+func estimate(a *compare.Analysis, path plan.Path, w Work, load plan.Workload) Estimate {
+	e := Estimate{Work: w, Path: path, Workload: load, Rate: needs[w.Kind].rate, Baseline: a.Baseline}
+	// A rate of r units a second takes units/r seconds; service demand is ns for each KB or transaction.
+	units, works := w.Amount, w.Amount
+	if w.Kind.bulk() {
+		units, works = 8*w.Amount, w.Amount/1000
+	}
+	for _, p := range a.Profiles {
+		rate := compare.Key{Profile: p, Path: path, Workload: load, Metric: e.Rate}
+		cost := compare.Key{Profile: p, Path: path, Workload: load, Metric: metric.ServiceDemand}
+		row := Row{Profile: p, Time: per(cell(a, rate), units*1e9), CPU: times(cell(a, cost), works)}
+		if !row.Time.Known() && !row.CPU.Known() {
+			continue
+		}
+		if x, ok := comparison(a, rate); ok {
+			row.TimeChange = &Change{per(Quantity{x.Ratio, x.Low, x.High}, 1), x.Verdict, x.Need}
+		}
+		if x, ok := comparison(a, cost); ok {
+			row.CPUChange = &Change{Quantity{x.Ratio, x.Low, x.High}, x.Verdict, x.Need}
+		}
+		e.Rows = append(e.Rows, row)
+	}
+	return e
+}
+
+// cell is a cell's median with its interval.
+func cell(a *compare.Analysis, k compare.Key) Quantity {
+	nan := math.NaN()
+	c, ok := a.Cell(k)
+	switch {
+	case !ok || c.N == 0:
+		return Quantity{nan, nan, nan}
+	case c.N == 1:
+		return Quantity{c.Median, nan, nan}
+	}
+	return Quantity{c.Median, c.Low, c.High}
+}
+
+func comparison(a *compare.Analysis, k compare.Key) (compare.Comparison, bool) {
+	i := slices.IndexFunc(a.Comparisons, func(x compare.Comparison) bool { return x.Key == k })
+	if i < 0 {
+		return compare.Comparison{}, false
+	}
+	return a.Comparisons[i], true
+}
+
+// times multiplies q; what is not positive and finite afterwards is no time.
+func times(q Quantity, by float64) Quantity {
+	return Quantity{positive(q.Value * by), positive(q.Low * by), positive(q.High * by)}
+}
+
+// per divides v by q, which turns its ends round.
+func per(q Quantity, v float64) Quantity {
+	return Quantity{positive(v / q.Value), positive(v / q.High), positive(v / q.Low)}
+}
+
+func positive(v float64) float64 {
+	if !(v > 0) || math.IsInf(v, 0) {
+		return math.NaN()
+	}
+	return v
+}

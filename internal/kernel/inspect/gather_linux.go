@@ -1,0 +1,246 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/probe"
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+)
+
+const (
+	// conflistSize bounds a file of CNI configuration, conflistCount how many are read.
+	conflistSize, conflistCount = 64 << 10, 32
+	// answerTime bounds the wait for kube-proxy's answer.
+	answerTime = 2 * time.Second
+)
+
+// Options say where to look. The zero value is right for a pod.
+type Options struct {
+	// CNI is the directory of CNI configuration; "" is /etc/cni/net.d.
+	CNI string
+	// Proxy is where kube-proxy tells its mode; "" is http://127.0.0.1:10249/proxyMode.
+	Proxy string
+}
+
+// gathering is one Gather.
+type gathering struct {
+	netstate.Sight
+	ns *netns.NS
+	h  *link.Handle
+}
+
+func (g *gathering) missing(what string, err error) {
+	why := err.Error()
+	if errors.Is(err, fs.ErrPermission) {
+		why = "no right: " + why
+	}
+	g.Unproven = append(g.Unproven, netstate.Unproven{What: what, Why: why})
+}
+
+// Gather sees what there is. An error means that the network of this process cannot be asked at all.
+func Gather(ctx context.Context, o Options) (netstate.Sight, error) {
+	if o.CNI == "" {
+		o.CNI = "/etc/cni/net.d"
+	}
+	if o.Proxy == "" {
+		o.Proxy = "http://127.0.0.1:10249/proxyMode"
+	}
+	ns, err := netns.Here()
+	if err != nil {
+		return netstate.Sight{}, err
+	}
+	defer ns.Close()
+	h, err := link.Open(ns)
+	if err != nil {
+		return netstate.Sight{}, err
+	}
+	defer h.Close()
+	g := &gathering{ns: ns, h: h}
+	g.machine(ctx)
+	if err := g.network(); err != nil {
+		return netstate.Sight{}, err
+	}
+	g.conntrack()
+	g.chains()
+	g.programs()
+	g.conflists(o.CNI)
+	g.proxyMode(ctx, o.Proxy)
+	g.limits("/sys/fs/cgroup")
+	return g.Sight, ctx.Err()
+}
+
+func (g *gathering) machine(ctx context.Context) {
+	g.Host, _ = os.Hostname() // a place without a name has none
+	g.BootID = read("/proc/sys/kernel/random/boot_id")
+	g.Namespace, _ = g.ns.Inode()
+	f, err := probe.Collect(ctx, probe.Collection{})
+	if err != nil {
+		g.missing("facts of the machine", err)
+		return
+	}
+	g.Machine = f
+}
+
+// network lists devices, routes and neighbours.
+func (g *gathering) network() error {
+	devices, err := g.h.Devices()
+	if err != nil {
+		return err
+	}
+	neighbours := 0
+	for _, d := range devices {
+		one := netstate.Device{Name: d.Name, Kind: d.Kind, MTU: d.MTU, Up: d.Up, Master: d.Master, Addresses: d.Addresses, VNI: d.VNI, Port: d.Port, External: d.External}
+		if physical(d.Name) {
+			one.SpeedMbit = speed(d.Name)
+		}
+		// A device that went while we looked has neither.
+		one.Segmentation, _ = g.h.Segmentation(d.Name)
+		g.Devices = append(g.Devices, one)
+		if list, err := g.h.Neighbours(d.Name); err == nil {
+			neighbours += len(list)
+		}
+	}
+	g.Neighbours = &neighbours
+	routes, err := g.h.Routes()
+	if err != nil {
+		g.missing("routes", err)
+	}
+	for _, r := range routes {
+		one := netstate.Route{To: r.To, Device: r.Dev, MTU: r.MTU, Blackhole: r.Blackhole}
+		if r.Via.IsValid() {
+			via := netip.Addr(r.Via)
+			one.Via = &via
+		}
+		g.Routes = append(g.Routes, one)
+	}
+	return nil
+}
+
+// physical reports whether a device has hardware, or what a hypervisor gives for it, below.
+func physical(device string) bool {
+	_, err := os.Stat("/sys/class/net/" + device + "/device")
+	return err == nil
+}
+
+// speed is what a driver says in Mbit/s, 0 if nothing.
+func speed(device string) int {
+	n, err := strconv.Atoi(read("/sys/class/net/" + device + "/speed"))
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return n
+}
+
+func (g *gathering) conntrack() {
+	const file = "/proc/sys/net/netfilter/nf_conntrack_count"
+	b, err := os.ReadFile(file)
+	if err != nil {
+		g.missing(netstate.WhatConntrack, err)
+		return
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		g.missing(netstate.WhatConntrack, fmt.Errorf("%s: %w", file, err))
+		return
+	}
+	g.Conntrack = &netstate.Conntrack{Entries: n}
+}
+
+// conflists reads the configuration of CNI plugins, which is there only where the node's directory is mounted.
+func (g *gathering) conflists(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		g.missing(netstate.WhatConflists, err)
+		return
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); !slices.Contains([]string{".conflist", ".conf", ".json"}, ext) || len(g.Conflists) == conflistCount {
+			continue
+		}
+		text, err := readUpTo(filepath.Join(dir, e.Name()), conflistSize)
+		if err != nil {
+			g.missing(netstate.WhatConflists+"/"+e.Name(), err)
+			continue
+		}
+		g.Conflists = append(g.Conflists, netstate.Conflist{File: e.Name(), Text: text})
+	}
+	if len(entries) == 0 {
+		g.missing(netstate.WhatConflists, errors.New("it is empty here"))
+	}
+}
+
+func readUpTo(name string, size int64) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, size+1))
+	if err == nil && int64(len(b)) > size {
+		err = fmt.Errorf("is larger than %d bytes", size)
+	}
+	return string(b), err
+}
+
+// proxyMode asks kube-proxy, which answers on the node's loopback alone.
+func (g *gathering) proxyMode(ctx context.Context, url string) {
+	ctx, stop := context.WithTimeout(ctx, answerTime)
+	defer stop()
+	mode, err := ask(ctx, url)
+	if err != nil {
+		g.missing(netstate.WhatProxyMode, err)
+		return
+	}
+	g.ProxyMode = mode
+}
+
+// modes are what kube-proxy can answer.
+var modes = []string{"iptables", "ipvs", "nftables", "kernelspace", "userspace"}
+
+func ask(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	// The environment's proxy is not for this machine's own loopback.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(answer.Body, 64))
+	mode := strings.TrimSpace(string(b))
+	switch {
+	case err != nil:
+		return "", err
+	case answer.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("%s answers %s", url, answer.Status)
+	case !slices.Contains(modes, mode):
+		return "", fmt.Errorf("%s answers %q, which is no mode of kube-proxy", url, mode)
+	}
+	return mode, nil
+}
+
+// read returns a file's text without the space around it, "" if it cannot be read.
+func read(name string) string {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,36 @@
+package inspect
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// parseMax reads cpu.max of cgroup v2, "200000 100000" or "max 100000": CPUs, nil without a limit.
+func parseMax(text string) (*float64, error) {
+	f := strings.Fields(text)
+	if len(f) == 2 && f[0] == "max" {
+		return nil, nil
+	}
+	if len(f) != 2 {
+		return nil, fmt.Errorf("cpu.max: %q is not a quota and a period", text)
+	}
+	return share(f[0], f[1])
+}
+
+// share is quota over period, in CPUs; a quota of -1 is none.
+func share(quota, period string) (*float64, error) {
+	q, err := strconv.ParseInt(quota, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("quota of CPU time: %w", err)
+	}
+	p, err := strconv.ParseInt(period, 10, 64)
+	if err != nil || p <= 0 {
+		return nil, fmt.Errorf("period of CPU time: %q is no positive number", period)
+	}
+	if q < 0 {
+		return nil, nil
+	}
+	limit := float64(q) / float64(p)
+	return &limit, nil
+}

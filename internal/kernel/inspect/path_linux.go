@@ -1,0 +1,337 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+const (
+	// contactTime bounds the wait for the first answer: the other end may only just have been started.
+	contactTime = 10 * time.Second
+	// tryTime is how long one datagram has to be answered, tries how often a size is tried before it is too large.
+	tryTime = 250 * time.Millisecond
+	tries   = 3
+	// sendTime lies between two datagrams of Send.
+	sendTime = 50 * time.Millisecond
+	// leastIPv4 and leastIPv6 get through anywhere.
+	leastIPv4, leastIPv6 = 576, 1280
+	// most is the largest datagram that IP has.
+	most = 65507
+)
+
+// whole forbids fragmentation on a socket, and has it try sizes that an earlier word of a router speaks against.
+func whole(network, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		// An IPv6 socket also takes IPv4, with the option of that.
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+		if strings.HasSuffix(network, "6") && failed == nil {
+			failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
+		}
+	})
+	return errors.Join(err, os.NewSyscallError("setsockopt MTU_DISCOVER", failed))
+}
+
+// told is whole for a socket that is not connected: it hears of what became of its datagrams only if it asks for that.
+func told(network, address string, c syscall.RawConn) error {
+	if err := whole(network, address, c); err != nil {
+		return err
+	}
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_RECVERR, 1)
+		if strings.HasSuffix(network, "6") && failed == nil {
+			failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
+		}
+	})
+	return errors.Join(err, os.NewSyscallError("setsockopt RECVERR", failed))
+}
+
+// icmp says whether err is a word about an earlier datagram, and no fault of the socket.
+func icmp(err error) bool {
+	for _, no := range []unix.Errno{unix.ECONNREFUSED, unix.EMSGSIZE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EACCES, unix.EPROTO} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
+// Echo answers datagrams with the mark on a UDP port of all addresses until ctx ends. It returns how many.
+func Echo(ctx context.Context, port int, mark []byte) (int, error) {
+	config := net.ListenConfig{Control: told}
+	socket, err := config.ListenPacket(ctx, "udp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return 0, err
+	}
+	defer socket.Close()
+	defer context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })() // a closed socket has ended as well
+	conn := socket.(*net.UDPConn)                                                          // by the network asked for
+	answered := 0
+	buf := make([]byte, most+1)
+	var last question
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		switch {
+		case ctx.Err() != nil:
+			return answered, nil
+		case errors.Is(err, unix.EMSGSIZE) && last.from.IsValid(): // a router's word about the last answer
+			last.tooBig(conn, mark)
+			continue
+		case icmp(err):
+			continue
+		case err != nil:
+			return answered, err
+		}
+		if q, err := decode(mark, buf[:n]); err == nil && q.kind == asks {
+			last = question{datagram{kind: answers, number: q.number, size: uint32(n), to: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}, from}
+			last.answer(conn, mark, int(q.size))
+			answered++
+		}
+	}
+}
+
+// question is what an Echo was asked last: who asked, and the answer.
+type question struct {
+	reply datagram
+	from  netip.AddrPort
+}
+
+// answer answers by size bytes. Who is not reached asks again.
+func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
+	_, err := conn.WriteToUDPAddrPort(q.reply.encode(mark, min(size, most)), q.from)
+	if errors.Is(err, unix.EMSGSIZE) {
+		q.tooBig(conn, mark)
+	}
+}
+
+// tooBig says that the answer that was wanted does not get through.
+func (q question) tooBig(conn *net.UDPConn, mark []byte) {
+	q.reply.kind = tooBig
+	_, _ = conn.WriteToUDPAddrPort(q.reply.encode(mark, 0), q.from)
+}
+
+// asker is one who asks an Echo.
+type asker struct {
+	conn   *net.UDPConn
+	mark   []byte
+	number uint32
+	buf    []byte
+	// over is the size of the headers before a datagram.
+	over int
+	// seen is how the other end sees us; silent whether anything vanished without a word.
+	seen   netip.AddrPort
+	silent bool
+}
+
+func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
+	d := net.Dialer{Control: whole}
+	conn, err := d.DialContext(ctx, "udp", to.String())
+	if err != nil {
+		return nil, err
+	}
+	a := &asker{conn: conn.(*net.UDPConn), mark: mark, buf: make([]byte, most+1), over: headerIPv4}
+	if to.Addr().Unmap().Is6() {
+		a.over = headerIPv6
+	}
+	return a, nil
+}
+
+// outcome is what became of one datagram.
+type outcome int
+
+const (
+	silence outcome = iota
+	through
+	refused
+)
+
+// ask sends a question of length bytes that wants an answer of size bytes, and waits for d.
+func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
+	a.number++
+	q := datagram{kind: asks, number: a.number, size: uint32(size)}
+	deadline := time.Now().Add(d)
+	if err := a.conn.SetReadDeadline(deadline); err != nil {
+		return silence, err
+	}
+	if _, err := a.conn.Write(q.encode(a.mark, length)); errors.Is(err, unix.EMSGSIZE) {
+		return refused, nil
+	} else if err != nil && !errors.Is(err, unix.ECONNREFUSED) { // that is about an earlier one
+		return silence, err
+	}
+	for {
+		n, err := a.conn.Read(a.buf)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return silence, nil
+		case errors.Is(err, unix.ECONNREFUSED) && time.Now().Before(deadline):
+			continue
+		case errors.Is(err, unix.ECONNREFUSED):
+			return silence, nil
+		case errors.Is(err, unix.EMSGSIZE): // a router's word
+			return refused, nil
+		case err != nil:
+			return silence, err
+		}
+		r, err := decode(a.mark, a.buf[:n])
+		if err != nil || r.number != q.number {
+			continue
+		}
+		a.seen = r.to
+		if r.kind == tooBig || int(r.size) != max(length, len(a.mark)+header) || n < size {
+			return refused, nil
+		}
+		return through, nil
+	}
+}
+
+// contact waits for the first answer.
+func (a *asker) contact(ctx context.Context) error {
+	limit, stop := context.WithTimeout(ctx, contactTime)
+	defer stop()
+	began := time.Now()
+	for limit.Err() == nil {
+		got, err := a.ask(0, 0, tryTime)
+		if err != nil {
+			return err
+		}
+		if got == through {
+			return nil
+		}
+	}
+	return advice.With(fmt.Errorf("no answer from %s within %s", a.conn.RemoteAddr(), time.Since(began).Round(time.Second)),
+		"a NetworkPolicy or a firewall may block UDP there, or nothing listens")
+}
+
+// largest finds the largest packet in bytes, headers included, that gets through, from least on up to most bytes.
+func (a *asker) largest(ctx context.Context, least, most int, back bool) (int, error) {
+	fits := func(packet int) (bool, error) {
+		length, size := packet-a.over, 0
+		if back {
+			length, size = 0, packet-a.over
+		}
+		for range tries {
+			if ctx.Err() != nil {
+				return false, context.Cause(ctx)
+			}
+			got, err := a.ask(length, size, tryTime)
+			if err != nil || got != silence {
+				return got == through, err
+			}
+		}
+		a.silent = true
+		return false, nil
+	}
+	if ok, err := fits(most); ok || err != nil {
+		return most, err
+	}
+	for least < most-1 {
+		middle := (least + most) / 2
+		ok, err := fits(middle)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			least = middle
+		} else {
+			most = middle
+		}
+	}
+	return least, nil
+}
+
+// PathMTU finds the largest packets that come through whole to an Echo and back. What is larger than the device that
+// packets leave by is not tried.
+func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.PathMTU, error) {
+	a, err := dial(ctx, to, mark)
+	if err != nil {
+		return netstate.PathMTU{}, err
+	}
+	defer a.conn.Close()
+	if err := a.contact(ctx); err != nil {
+		return netstate.PathMTU{}, err
+	}
+	found := netstate.PathMTU{To: to.String(), SeenAs: a.seen.String()}
+	if found.Own, err = a.own(); err != nil {
+		return netstate.PathMTU{}, err
+	}
+	least := leastIPv4
+	if a.over == headerIPv6 {
+		least = leastIPv6
+	}
+	bound := min(found.Own, most+a.over)
+	if found.There, err = a.largest(ctx, min(least, bound), bound, false); err != nil {
+		return netstate.PathMTU{}, err
+	}
+	if found.Back, err = a.largest(ctx, min(least, bound), bound, true); err != nil {
+		return netstate.PathMTU{}, err
+	}
+	found.Silent = a.silent
+	return found, nil
+}
+
+// own is the MTU of the device that has the address that we send from.
+func (a *asker) own() (int, error) {
+	local := a.conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap() // by the network asked for
+	devices, err := net.Interfaces()
+	if err != nil {
+		return 0, err
+	}
+	for _, d := range devices {
+		addresses, err := d.Addrs()
+		if err != nil {
+			continue // it has gone
+		}
+		for _, address := range addresses {
+			p, err := netip.ParsePrefix(address.String())
+			if err == nil && p.Addr().Unmap().WithZone("") == local.WithZone("") {
+				return d.MTU, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("no device has the address %s that packets to %s are sent from", local, a.conn.RemoteAddr())
+}
+
+// Send sends datagrams with the mark to an Echo until ctx ends.
+func Send(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Sending, error) {
+	a, err := dial(ctx, to, mark)
+	if err != nil {
+		return netstate.Sending{}, err
+	}
+	defer a.conn.Close()
+	done := netstate.Sending{To: to.String()}
+	for ctx.Err() == nil {
+		began := time.Now()
+		got, err := a.ask(0, 0, sendTime)
+		if err != nil {
+			return done, err
+		}
+		done.Sent++
+		if got == through {
+			done.Answered++
+			done.SeenAs = a.seen.String()
+			pause(ctx, sendTime-time.Since(began))
+		}
+	}
+	return done, nil
+}
+
+// pause waits for d, or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	limit, stop := context.WithTimeout(ctx, d)
+	defer stop()
+	<-limit.Done()
+}

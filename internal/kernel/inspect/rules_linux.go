@@ -1,0 +1,150 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	ebpflink "github.com/cilium/ebpf/link"
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+)
+
+// families are nftables', by the name that nft has for them.
+var families = map[nftables.TableFamily]string{
+	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet", nftables.TableFamilyARP: "arp",
+	nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyBridge: "bridge",
+}
+
+// chains lists what netfilter has, which needs CAP_NET_ADMIN. iptables of the nftables flavour has its chains there,
+// too; those of the legacy flavour can be read by iptables-legacy alone, and only that it is in use is seen.
+func (g *gathering) chains() {
+	names, tables, err := nftChains()
+	if err != nil {
+		g.missing(netstate.WhatChains, err)
+	} else {
+		g.Chains = netstate.Count(names)
+		g.Chains.Tables = tables
+	}
+	for _, file := range []string{"ip_tables_names", "ip6_tables_names"} {
+		b, err := os.ReadFile("/proc/thread-self/net/" + file)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && len(b) == 0 {
+			continue
+		}
+		if err == nil {
+			err = fmt.Errorf("%s has the tables %s, whose chains only iptables-legacy reads", file, strings.Join(strings.Fields(string(b)), ", "))
+		}
+		g.missing(netstate.WhatLegacy, err)
+		return
+	}
+}
+
+func nftChains() (names, tables []string, err error) {
+	c, err := nftables.New(nftables.AsLasting())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = c.CloseLasting() }() // nothing is pending on it
+	all, err := c.ListTables()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range all {
+		tables = append(tables, families[t.Family]+" "+t.Name)
+	}
+	slices.Sort(tables)
+	chains, err := c.ListChains()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, chain := range chains {
+		names = append(names, chain.Name)
+	}
+	return names, tables, nil
+}
+
+// hooks are where programs are asked for by bpf(2), which needs a right of its own.
+var hooks = []struct {
+	at   ebpf.AttachType
+	name string
+	kind string
+}{
+	{ebpf.AttachTCXIngress, "tcx ingress", ""}, {ebpf.AttachTCXEgress, "tcx egress", ""},
+	{ebpf.AttachNetkitPrimary, "netkit primary", "netkit"}, {ebpf.AttachNetkitPeer, "netkit peer", "netkit"},
+}
+
+// programs lists the BPF programs on devices. Classic filters and XDP are seen by netlink without any right; without
+// the right to ask for the others, nothing is claimed at all.
+func (g *gathering) programs() {
+	links, err := netlink.LinkList()
+	if err != nil {
+		g.missing(netstate.WhatPrograms, err)
+		return
+	}
+	found := []netstate.Program{}
+	for _, l := range links {
+		a := l.Attrs()
+		found = append(found, classic(l)...)
+		if a.Xdp != nil && a.Xdp.Attached {
+			found = append(found, netstate.Program{Device: a.Name, Hook: "xdp", Name: programName(ebpf.ProgramID(a.Xdp.ProgId))})
+		}
+		for _, h := range hooks {
+			if h.kind != "" && l.Type() != h.kind {
+				continue
+			}
+			r, err := ebpflink.QueryPrograms(ebpflink.QueryOptions{Target: a.Index, Attach: h.at})
+			switch {
+			case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODEV): // this kernel has no such hook, or the device has gone
+				continue
+			case err != nil: // the library takes a refusal for a kernel that cannot be asked
+				g.missing(netstate.WhatPrograms, fmt.Errorf("%w, or no right (CAP_NET_ADMIN and CAP_BPF)", err))
+				return
+			}
+			for _, p := range r.Programs {
+				found = append(found, netstate.Program{Device: a.Name, Hook: h.name, Name: programName(p.ID)})
+			}
+		}
+	}
+	g.Programs = &found
+}
+
+// classic lists the filters of a device's clsact qdisc that are programs.
+func classic(l netlink.Link) []netstate.Program {
+	var found []netstate.Program
+	for _, side := range []struct {
+		parent uint32
+		name   string
+	}{{netlink.HANDLE_MIN_INGRESS, "tc ingress"}, {netlink.HANDLE_MIN_EGRESS, "tc egress"}} {
+		filters, err := netlink.FilterList(l, side.parent)
+		if err != nil { // a device without such a qdisc has no filters
+			continue
+		}
+		for _, f := range filters {
+			if b, ok := f.(*netlink.BpfFilter); ok {
+				found = append(found, netstate.Program{Device: l.Attrs().Name, Hook: side.name, Name: b.Name})
+			}
+		}
+	}
+	return found
+}
+
+// programName is a program's own name, or its number where the kernel does not tell us more.
+func programName(id ebpf.ProgramID) string {
+	p, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return fmt.Sprintf("#%d", id)
+	}
+	defer p.Close()
+	info, err := p.Info()
+	if err != nil || info.Name == "" {
+		return fmt.Sprintf("#%d", id)
+	}
+	return info.Name
+}

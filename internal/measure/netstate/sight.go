@@ -1,0 +1,204 @@
+// Package netstate holds what can be seen of the network from one place: a pod, or a node through a host-network pod.
+//
+// The document is written by `cnibench look` where it runs, and read by whoever asked for it. What the place does not
+// let one see is listed with the reason, so that nothing that is absent can be taken for seen and not there.
+package netstate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// MaxDocument bounds a document in bytes: a node with a thousand pods needs less than one MiB.
+const MaxDocument = 16 << 20
+
+// Sight is what is seen from one place.
+type Sight struct {
+	// Host is the name that the place has for itself: of the pod, or of the node.
+	Host string `json:"host,omitempty"`
+	// BootID is the kernel's own identity since it started: two places with the same one share a kernel.
+	BootID string `json:"bootID,omitempty"`
+	// Namespace is the inode of the network namespace.
+	Namespace uint64 `json:"namespace,omitempty"`
+	// Machine has facts of the kernel and the hardware under the names of package facts.
+	Machine map[string]string `json:"machine,omitempty"`
+	// Devices are in the order of their index; Routes those of the main table that the kernel did not make itself.
+	Devices []Device `json:"devices,omitempty"`
+	Routes  []Route  `json:"routes,omitempty"`
+	// Neighbours counts the entries of ARP and neighbour discovery, absent where they could not be counted.
+	Neighbours *int `json:"neighbours,omitempty"`
+	// Conntrack is the use of connection tracking in this namespace.
+	Conntrack *Conntrack `json:"conntrack,omitempty"`
+	// Chains are the chains of netfilter that are not built in, iptables' (when it is the nftables flavour) and
+	// nftables' own; nil where they could not be listed.
+	Chains *Chains `json:"chains,omitempty"`
+	// Programs are the BPF programs on devices; nil where they could not be listed.
+	Programs *[]Program `json:"programs,omitempty"`
+	// Conflists are the files of /etc/cni/net.d, in the order in which a runtime reads them.
+	Conflists []Conflist `json:"conflists,omitempty"`
+	// ProxyMode is what kube-proxy answers on 127.0.0.1:10249/proxyMode.
+	ProxyMode string `json:"proxyMode,omitempty"`
+	// CPU is what the place's own cgroup may use.
+	CPU *CPU `json:"cpu,omitempty"`
+	// Unproven is what could not be seen.
+	Unproven []Unproven `json:"unproven,omitempty"`
+}
+
+// Unproven is one thing that could not be seen.
+type Unproven struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+func (u Unproven) String() string { return u.What + ": " + u.Why }
+
+// Device is one network device.
+type Device struct {
+	Name string `json:"name"`
+	// Kind is the kernel's: veth, bridge, vxlan, ipip, wireguard, macvlan, ipvlan, netkit, ... or "device".
+	Kind string `json:"kind"`
+	MTU  int    `json:"mtu"`
+	Up   bool   `json:"up"`
+	// Master is the bridge that it is a port of.
+	Master    string         `json:"master,omitempty"`
+	Addresses []netip.Prefix `json:"addresses,omitempty"`
+	// VNI and Port are of a VXLAN device; External says that it takes both ends from the packet's metadata.
+	VNI      int  `json:"vni,omitempty"`
+	Port     int  `json:"port,omitempty"`
+	External bool `json:"external,omitempty"`
+	// SpeedMbit is what a physical device's driver says, in Mbit/s; absent where it says nothing.
+	SpeedMbit int `json:"speedMbit,omitempty"`
+	// Segmentation lists the offloads by which super-packets cross the device.
+	Segmentation []string `json:"segmentation,omitempty"`
+}
+
+// Route is one route.
+type Route struct {
+	To     netip.Prefix `json:"to"`
+	Via    *netip.Addr  `json:"via,omitempty"`
+	Device string       `json:"device,omitempty"`
+	// MTU is the route's own, 0 for that of the device.
+	MTU int `json:"mtu,omitempty"`
+	// Blackhole drops: a CNI's own block of addresses.
+	Blackhole bool `json:"blackhole,omitempty"`
+}
+
+// Conntrack counts tracked connections of a namespace.
+type Conntrack struct {
+	Entries int `json:"entries"`
+}
+
+// Chains counts chains by where they are from.
+type Chains struct {
+	// Prefixes counts chains by the beginning of their name: KUBE-, cali-, CILIUM_, FLANNEL-, CNI-.
+	Prefixes map[string]int `json:"prefixes,omitempty"`
+	// Tables are the tables of nftables: "ip kube-proxy".
+	Tables []string `json:"tables,omitempty"`
+	// Services counts the chains that stand for one port of a Service in iptables: KUBE-SVC-.
+	Services int `json:"services,omitempty"`
+}
+
+// Program is a BPF program on a device.
+type Program struct {
+	Device string `json:"device"`
+	// Hook is "tcx ingress", "tcx egress", "tc ingress", "tc egress", "xdp", "netkit primary" or "netkit peer".
+	Hook string `json:"hook"`
+	Name string `json:"name"`
+}
+
+// Conflist is one file of CNI configuration.
+type Conflist struct {
+	File string `json:"file"`
+	Text string `json:"text"`
+}
+
+// CPU is the bound of a cgroup.
+type CPU struct {
+	// Limit is the quota in CPUs, absent without one.
+	Limit *float64 `json:"limit,omitempty"`
+	// Throttled counts periods that ended in a stop, of Periods.
+	Periods   int64 `json:"periods,omitempty"`
+	Throttled int64 `json:"throttled,omitempty"`
+}
+
+// Parse reads a document.
+func Parse(b []byte) (Sight, error) {
+	if len(b) > MaxDocument {
+		return Sight{}, fmt.Errorf("what look saw is %d bytes long: more than %d", len(b), MaxDocument)
+	}
+	var s Sight
+	if err := json.Unmarshal(b, &s); err != nil {
+		return Sight{}, fmt.Errorf("what look saw cannot be read: %w", err)
+	}
+	if s.BootID == "" && len(s.Devices) == 0 && len(s.Unproven) == 0 {
+		return Sight{}, errors.New("what look saw is empty")
+	}
+	return s, nil
+}
+
+// Device returns the device called name.
+func (s Sight) Device(name string) (Device, bool) {
+	i := slices.IndexFunc(s.Devices, func(d Device) bool { return d.Name == name })
+	if i < 0 {
+		return Device{}, false
+	}
+	return s.Devices[i], true
+}
+
+// Way returns the device of the default route and the MTU that holds there: the route's where it has one. Without such
+// a route it is the only device besides lo, if there is just one.
+func (s Sight) Way() (Device, int, bool) {
+	for _, r := range s.Routes {
+		if r.To.Bits() != 0 || r.Blackhole {
+			continue
+		}
+		if d, ok := s.Device(r.Device); ok {
+			if r.MTU > 0 {
+				return d, r.MTU, true
+			}
+			return d, d.MTU, true
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(s.Devices), func(d Device) bool { return d.Name == "lo" })
+	if len(others) != 1 {
+		return Device{}, 0, false
+	}
+	return others[0], others[0].MTU, true
+}
+
+// Missing returns why the thing called what could not be seen, "" if nothing is said about it.
+func (s Sight) Missing(what string) string {
+	for _, u := range s.Unproven {
+		if u.What == what {
+			return u.Why
+		}
+	}
+	return ""
+}
+
+// Prefixes are the beginnings by which chains are counted, each with whose they are.
+var Prefixes = []struct{ Prefix, Owner string }{
+	{"KUBE-", "kube-proxy and kubelet"}, {"cali-", "calico"}, {"cali:", "calico"}, {"CILIUM_", "cilium"}, {"FLANNEL-", "flannel"},
+	{"CNI-", "the CNI plugins"}, {"WEAVE-", "weave"}, {"ANTREA-", "antrea"}, {"AWS-", "the AWS VPC CNI"}, {"ISTIO_", "istio"},
+}
+
+// Count returns how many chains there are by prefix, and those of Services.
+func Count(chains []string) *Chains {
+	c := &Chains{Prefixes: map[string]int{}}
+	for _, name := range chains {
+		if strings.HasPrefix(name, "KUBE-SVC-") {
+			c.Services++
+		}
+		for _, p := range Prefixes {
+			if strings.HasPrefix(name, p.Prefix) {
+				c.Prefixes[p.Prefix]++
+				break
+			}
+		}
+	}
+	return c
+}

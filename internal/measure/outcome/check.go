@@ -1,0 +1,437 @@
+package outcome
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Ids of the warnings, for programs. They are stable.
+const (
+	SoftnetDrop     = "softnet-drop"
+	DeviceDrop      = "device-drop"
+	ReceiveBuffer   = "receive-buffer"
+	OfferedLoad     = "offered-load-not-reached"
+	Disagree        = "counters-disagree"
+	AboveLineRate   = "above-line-rate"
+	IRQApart        = "irq-apart"
+	IRQUnknown      = "irq-unknown"
+	KsoftirqdHidden = "ksoftirqd-hidden"
+	Errors          = "errors"
+	Retransmits     = "retransmits"
+	Congestion      = "congestion"
+	MeterHeavy      = "meter-heavy"
+	CPUSteal        = "cpu-steal"
+	CPUThrottled    = "cpu-throttled"
+	OtherLoad       = "other-load"
+	FewSamples      = "few-samples"
+	FewOperations   = "few-operations"
+	IdleSoftIRQ     = "idle-softirq"
+	WindowSkew      = "window-skew"
+	IdleBackend     = "idle-backend"
+	Saturated       = "saturated"
+	LateSender      = "late-sender"
+	SharedSpin      = "shared-spin"
+	SilentEnd       = "silent-end"
+	ShortDrain      = "short-drain"
+	AbsentBackend   = "absent-backend"
+)
+
+// Thresholds of the checks, as shares.
+const (
+	disagreement = 0.05  // between counts that should be equal
+	shortfall    = 0.02  // of the offered load, and tolerance of the line rate
+	heavyMeter   = 0.1   // of the load's CPU time
+	noticeable   = 0.02  // of the window: less CPU time than that disturbs nothing
+	stolen       = 0.01  // of the path's CPU time
+	strange      = 0.2   // of the path's CPU time; the kernel counts it in ticks, which is 0.1 either way for a short window
+	resent       = 0.001 // of the segments sent
+	// fewest is how many operations of a flow or connection make the one that an edge of the window cuts a small error (5 %).
+	fewest = 20
+	// slack is how many units two counts may differ whatever their size: what is in flight at an edge.
+	slack = 2
+)
+
+// check is one doubt: find says what was seen, or "" if all is well.
+type check struct {
+	id   string
+	find func(*trial) string
+}
+
+var checks = []check{
+	{SoftnetDrop, (*trial).softnetDrop},
+	{DeviceDrop, (*trial).deviceDrop},
+	{ReceiveBuffer, (*trial).receiveBuffer},
+	{OfferedLoad, (*trial).offeredLoad},
+	{Disagree, (*trial).disagree},
+	{AboveLineRate, (*trial).aboveLineRate},
+	{IRQApart, (*trial).irqApart},
+	{IRQUnknown, (*trial).irqUnknown},
+	{KsoftirqdHidden, (*trial).ksoftirqdHidden},
+	{Errors, (*trial).errors},
+	{Retransmits, (*trial).resent},
+	{Congestion, (*trial).congestion},
+	{MeterHeavy, (*trial).meterHeavy},
+	{CPUSteal, (*trial).cpuSteal},
+	{CPUThrottled, (*trial).cpuThrottled},
+	{OtherLoad, (*trial).otherLoad},
+	{FewSamples, (*trial).fewSamples},
+	{FewOperations, (*trial).fewOperations},
+	{IdleSoftIRQ, (*trial).idleSoftIRQ},
+	{WindowSkew, (*trial).windowSkew},
+	{IdleBackend, (*trial).idleBackend},
+	{Saturated, (*trial).saturated},
+	{LateSender, (*trial).lateSender},
+	{SharedSpin, (*trial).sharedSpin},
+	{SilentEnd, (*trial).silentEnding},
+	{ShortDrain, (*trial).shortDrain},
+	{AbsentBackend, (*trial).absentBackend},
+}
+
+// Warnings returns the ids of all checks, in the order in which Derive reports them.
+func Warnings() []string {
+	var ids []string
+	for _, c := range checks {
+		ids = append(ids, c.id)
+	}
+	return ids
+}
+
+func (t *trial) check() []result.Warning {
+	var found []result.Warning
+	for _, c := range checks {
+		if message := c.find(t); message != "" {
+			found = append(found, result.Warning{ID: c.id, Message: message})
+		}
+	}
+	return found
+}
+
+// each says find of both sides, with the side's name before it.
+func (t *trial) each(find func(*side) string) string {
+	var said []string
+	for _, s := range []struct {
+		name string
+		side *side
+	}{{"client", t.client}, {"server", t.server}} {
+		if s.side == nil {
+			continue
+		}
+		if what := find(s.side); what != "" {
+			said = append(said, s.name+": "+what)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+func (t *trial) softnetDrop() string {
+	var dropped uint64
+	for _, s := range []*side{t.client, t.server} {
+		// Both sides may be on one machine and speak of the same drops.
+		if s != nil && s.Host != nil {
+			dropped = max(dropped, s.Host.SoftnetDropped)
+		}
+	}
+	if dropped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d packets were dropped because a CPU's receive backlog was full (net.core.netdev_max_backlog)", dropped)
+}
+
+func (t *trial) deviceDrop() string {
+	return t.each(func(s *side) string {
+		return s.host(func(counter string) bool {
+			return strings.HasSuffix(counter, "_dropped") || strings.HasSuffix(counter, "_errors")
+		})
+	})
+}
+
+// host lists the device counters that are wanted and grew.
+func (s *side) host(want func(string) bool) string {
+	if s.Host == nil {
+		return ""
+	}
+	var seen []string
+	for _, name := range slices.Sorted(maps.Keys(s.Host.Devices)) {
+		if n := s.Host.Devices[name]; n > 0 && want(name) {
+			seen = append(seen, fmt.Sprintf("%s %d", name, n))
+		}
+	}
+	return strings.Join(seen, ", ")
+}
+
+func (t *trial) receiveBuffer() string {
+	if t.w.Protocol != plan.UDP {
+		return ""
+	}
+	return t.each(func(s *side) string {
+		if s.Host == nil || s.Host.SNMP["Udp.RcvbufErrors"] <= 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d datagrams arrived and found the socket's receive buffer full: lost by the application, not by the network",
+			s.Host.SNMP["Udp.RcvbufErrors"])
+	})
+}
+
+func (t *trial) offeredLoad() string {
+	if t.w.Open() {
+		return t.notSent()
+	}
+	offered, ok := t.metrics[metric.OfferedLoad]
+	intended := t.w.Rate * float64(len(t.directions()))
+	if !ok || intended <= 0 || offered >= (1-shortfall)*intended {
+		return ""
+	}
+	return fmt.Sprintf("%.4g bit/s left the sender, %.4g were intended", offered, intended)
+}
+
+func (t *trial) disagree() string {
+	if t.client == nil || t.server == nil || t.w.Kind == plan.Ping {
+		return ""
+	}
+	what, a, b := t.counts()
+	// Of windows that are not the same instant, the rates are compared; what is in flight at the edges of each flow's
+	// window is no disagreement.
+	room := float64(slack*t.w.Concurrency()) / min(t.client.seconds(), t.server.seconds())
+	if apart := math.Abs(a - b); apart <= disagreement*max(a, b) || apart <= room {
+		return ""
+	}
+	return fmt.Sprintf("%s: %.4g per second by one side, %.4g by the other", what, a, b)
+}
+
+// counts returns what both sides should have seen alike, per second of their own windows.
+func (t *trial) counts() (what string, a, b float64) {
+	switch t.w.Work() {
+	case "KB":
+		for _, d := range t.directions() {
+			a += d.sender.perSecond(d.sender.sent())
+			b += d.receiver.perSecond(d.receiver.received())
+		}
+		return "bytes sent and received", a, b
+	case "packet":
+		for _, d := range t.directions() {
+			lost := 0.0
+			if d.receiver.Datagrams != nil {
+				lost = float64(d.receiver.Datagrams.Lost)
+			}
+			a += d.sender.perSecond(d.sender.packets(d.sender.sent()))
+			b += d.receiver.perSecond(d.receiver.packets(d.receiver.received()) + lost)
+		}
+		return "datagrams sent and received or lost", a, b
+	}
+	return t.w.Work() + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
+}
+
+func (s *side) seconds() float64 { return float64(s.ElapsedNs) / 1e9 }
+
+// Bytes of headers in and around an IPv4 packet: what a shaper counts, and what is no payload.
+const (
+	ethernetHeader = 14
+	tcpHeaders     = 52 // with time stamps
+	udpHeaders     = 28
+)
+
+func (t *trial) aboveLineRate() string {
+	goodput, ok := t.metrics[metric.Goodput]
+	if !ok || t.c.LineRate <= 0 {
+		return ""
+	}
+	limit := t.c.LineRate * float64(len(t.directions()))
+	if t.c.NIC == "wire" && t.c.MTU > tcpHeaders {
+		payload := t.c.MTU - tcpHeaders
+		if t.w.Protocol == plan.UDP {
+			payload = min(t.w.MessageSize, t.c.MTU-udpHeaders)
+			limit *= float64(payload) / float64(payload+udpHeaders+ethernetHeader)
+		} else {
+			limit *= float64(payload) / float64(t.c.MTU+ethernetHeader)
+		}
+	}
+	if goodput <= (1+shortfall)*limit {
+		return ""
+	}
+	return fmt.Sprintf("goodput of %.4g bit/s is more than the %.4g that a line of %.4g bit/s can carry", goodput, limit, t.c.LineRate)
+}
+
+func (t *trial) irqApart() string {
+	if !t.c.IRQApart {
+		return ""
+	}
+	if _, ok := t.metrics[metric.KernelCPU]; !ok {
+		return "this kernel keeps interrupt time out of the CPU clocks of tasks, and it could not be read elsewhere: no service demand"
+	}
+	return "this kernel keeps interrupt time out of the CPU clocks of tasks: it is added from /proc/stat, for the whole CPU and in ticks of 10 ms"
+}
+
+func (t *trial) irqUnknown() string {
+	if _, ok := t.metrics[metric.ServiceDemand]; !ok || !t.c.IRQUnknown {
+		return ""
+	}
+	return "it could not be found out whether this kernel keeps interrupt time out of the CPU clocks of tasks: if it does, service demand lacks it"
+}
+
+func (t *trial) ksoftirqdHidden() string {
+	_, demand := t.metrics[metric.ServiceDemand]
+	_, whole := t.metrics[metric.KernelCPU]
+	if t.c.IRQApart || !demand || whole {
+		return ""
+	}
+	return "ksoftirqd cannot be seen from here: what it did is missing from service demand"
+}
+
+// idleSoftIRQ rings where softirq work may find its CPU idle: when another CPU hands it over, or when the timer of a
+// shaper lets packets go. A kernel without interrupt accounting charges such work to no task and not to ksoftirqd.
+func (t *trial) idleSoftIRQ() string {
+	if _, ok := t.metrics[metric.ServiceDemand]; !ok || t.c.IRQApart {
+		return ""
+	}
+	client := t.cpusOf(t.client, nil)
+	n := len(client) + len(t.cpusOf(t.server, client))
+	switch {
+	case n > 1:
+		return fmt.Sprintf("on a path of %d CPUs, softirq work that finds its CPU idle is charged to no task: service demand is a lower bound", n)
+	case t.c.LineRate > 0:
+		return "packets that a shaper lets go on an idle CPU are charged to no task: service demand is a lower bound"
+	}
+	return ""
+}
+
+func (t *trial) errors() string {
+	if t.rolled() {
+		return "" // they are what is measured
+	}
+	return t.each(func(s *side) string {
+		var seen []string
+		for _, kind := range slices.Sorted(maps.Keys(s.Errors)) {
+			if n := s.Errors[kind]; n > 0 {
+				seen = append(seen, fmt.Sprintf("%s %d", kind, n))
+			}
+		}
+		return strings.Join(seen, ", ")
+	})
+}
+
+func (t *trial) resent() string {
+	if t.w.Protocol != plan.TCP {
+		return ""
+	}
+	return t.each(func(s *side) string {
+		again, out, of := s.segments()
+		if again == 0 || again <= resent*out {
+			return ""
+		}
+		return fmt.Sprintf("%.0f of %.0f segments were sent again (%s)", again, out, of)
+	})
+}
+
+// segments returns how many TCP segments a side sent again and in all, and whose counters say so: the flows' own, or
+// the namespace's for crr, whose flows do not last.
+func (s *side) segments() (again, out float64, of string) {
+	switch {
+	case s.TCP != nil:
+		return float64(s.TCP.Retransmits), float64(s.TCP.SegmentsOut), "flows of this trial"
+	case s.Host != nil:
+		return float64(s.Host.SNMP["Tcp.RetransSegs"]), float64(s.Host.SNMP["Tcp.OutSegs"]), "all of the namespace"
+	}
+	return 0, 0, ""
+}
+
+func (t *trial) congestion() string {
+	return t.each(func(s *side) string {
+		if s.TCP == nil || s.TCP.Congestion == "" || s.TCP.Congestion == t.w.Congestion {
+			return ""
+		}
+		return fmt.Sprintf("congestion control is %s, %s was asked for", s.TCP.Congestion, t.w.Congestion)
+	})
+}
+
+func (t *trial) meterHeavy() string {
+	return t.each(func(s *side) string {
+		own, all := float64(s.CPU.ThreadsNs), float64(s.CPU.ProcessNs)
+		if own <= 0 || all-own <= heavyMeter*own || all-own <= noticeable*float64(s.ElapsedNs) {
+			return ""
+		}
+		return fmt.Sprintf("the meter itself took %.0f%% on top of the load's CPU time", 100*(all-own)/own)
+	})
+}
+
+func (t *trial) cpuSteal() string {
+	time := t.path()
+	share, ok := cpu.Share(time[cpu.Steal], time.Total())
+	if !ok || share <= stolen {
+		return ""
+	}
+	return fmt.Sprintf("a hypervisor took %.1f%% of the path's CPU time", 100*share)
+}
+
+// cpuThrottled rings at the shortest stop: it lasts as long as what remains of a period of 100 ms.
+func (t *trial) cpuThrottled() string {
+	return t.each(func(s *side) string {
+		if s.Host == nil || s.Host.ThrottledNs <= 0 {
+			return ""
+		}
+		return fmt.Sprintf("a limit of CPU time stopped it for %s within %s (summed over CPUs)",
+			time.Duration(s.Host.ThrottledNs), time.Duration(s.ElapsedNs).Round(time.Millisecond))
+	})
+}
+
+// otherLoad is what the CPUs of the path were busy with besides both ends of it: of a cluster's node, its other pods.
+func (t *trial) otherLoad() string {
+	time := t.path()
+	var ours, threads int64
+	for _, s := range []*side{t.client, t.server} {
+		if s == nil || s.CPU.ProcessNs <= 0 {
+			return ""
+		}
+		ours += s.CPU.ProcessNs
+		if s.Host != nil && s.Host.KsoftirqdNs != nil {
+			threads = max(threads, *s.Host.KsoftirqdNs)
+		}
+	}
+	if t.c.IRQApart {
+		ours += time.Interrupts() // whoever they were for: the path's own cannot be told from others'
+	}
+	share, ok := cpu.Share(cpu.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)-ours-threads, time.Total())
+	if !ok || share <= strange {
+		return ""
+	}
+	return fmt.Sprintf("other work took %.0f%% of the time of the path's CPUs", 100*share)
+}
+
+func (t *trial) fewSamples() string {
+	if len(t.thin) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("too few values for %s (%d must lie beyond a percentile)", strings.Join(t.thin, ", "), beyond)
+}
+
+func (t *trial) fewOperations() string {
+	if t.w.Interval > 0 || t.w.Open() {
+		return "" // as few as were asked for
+	}
+	return t.each(func(s *side) string {
+		// The kernel answers an echo, and nobody counts there.
+		if s == t.server && t.w.Kind == plan.Ping || s.Operations >= uint64(fewest*t.w.Concurrency()) {
+			return ""
+		}
+		return fmt.Sprintf("only %d operations: what an edge of the window cuts off weighs in rates and service demand", s.Operations)
+	})
+}
+
+func (t *trial) windowSkew() string {
+	if t.client == nil || t.server == nil {
+		return ""
+	}
+	a, b := t.client.seconds(), t.server.seconds()
+	if math.Abs(a-b) <= disagreement*max(a, b) {
+		return ""
+	}
+	return fmt.Sprintf("the client's window took %.3g s, the server's %.3g s", a, b)
+}

@@ -1,0 +1,122 @@
+package outcome
+
+import (
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// demand derives service demand and its parts. Each side's CPU time is divided by that side's own count of work; the
+// kernel's part is what no task of either side was charged with.
+//
+// On a kernel that charges softirq work to the interrupted task, the kernel's part is ksoftirqd alone. On one that
+// accounts interrupts apart it is all interrupt time of the path's CPUs, less what the idle machine had; ksoftirqd's
+// time is contained in that. Without the whole kernel part of such a machine there is no service demand.
+func (t *trial) demand() {
+	if t.w.Wait == plan.Spin || t.w.Under != "" {
+		return // of CPU time that is spent whatever is sent, and on something else, no transaction has a share
+	}
+	client, okClient := t.threads(t.client)
+	// The client of an open loop reads the clock before it sends, in time that is no part of the path's cost. A tool sleeps.
+	okClient = okClient && (!t.w.Open() || t.byTool())
+	server, okServer := t.threads(t.server)
+	if t.w.Kind == plan.Ping && !okServer {
+		// The kernel answers an echo. What that takes is charged to the client's send, or to ksoftirqd.
+		okServer = okClient
+	}
+	kernel, okKernel := t.kernel()
+	t.put(metric.ClientCPU, client, okClient)
+	t.put(metric.ServerCPU, server, okServer && server > 0)
+	t.put(metric.KernelCPU, kernel, okKernel)
+	t.put(metric.ServiceDemand, client+server+kernel, okClient && okServer && (okKernel || !t.c.IRQApart))
+}
+
+// threads returns the CPU time of a side's load threads per unit of its work.
+func (t *trial) threads(s *side) (float64, bool) {
+	if s == nil {
+		return 0, false
+	}
+	return cpu.Demand(s.CPU.ThreadsNs, s.units())
+}
+
+// kernel returns the CPU time per unit of work that is charged to no task of either side. A CPU that both sides report
+// is counted once, by the client's account.
+func (t *trial) kernel() (float64, bool) {
+	client, ok := t.kernelOf(t.client, nil)
+	if !ok {
+		return 0, false
+	}
+	if t.server == nil || t.server.Host == nil {
+		return client, true
+	}
+	mine := t.shared()
+	if len(t.cpusOf(t.server, mine)) == 0 {
+		return client, true
+	}
+	server, ok := t.kernelOf(t.server, mine)
+	return client + server, ok
+}
+
+// kernelOf returns a side's kernel part per unit of its work, without the CPUs in counted.
+func (t *trial) kernelOf(s *side, counted map[int]cpu.Time) (float64, bool) {
+	if s == nil || s.Host == nil || !(s.units() > 0) {
+		return 0, false
+	}
+	cpus := t.cpusOf(s, counted)
+	var ns int64
+	if s.Host.KsoftirqdNs != nil {
+		ns = *s.Host.KsoftirqdNs
+	}
+	if !t.c.IRQApart {
+		return float64(ns) / s.units(), s.Host.KsoftirqdNs != nil
+	}
+	time := cpu.Sum(cpus)
+	ns = max(ns, cpu.LessIdle(time.Interrupts(), time.Total(), t.c.IdleInterrupt))
+	return float64(ns) / s.units(), time.Total() > 0
+}
+
+// cpusOf returns the time of the CPUs of the path that a side reports, without those in counted.
+func (t *trial) cpusOf(s *side, counted map[int]cpu.Time) map[int]cpu.Time {
+	if s == nil || s.Host == nil {
+		return nil
+	}
+	cpus := map[int]cpu.Time{}
+	for n, modes := range s.Host.CPUs {
+		_, twice := counted[n]
+		if !twice && (len(t.c.CPUs) == 0 || slices.Contains(t.c.CPUs, n)) {
+			cpus[n] = modes
+		}
+	}
+	return cpus
+}
+
+// shared are the CPUs of the client, if they can be those of the server, too.
+func (t *trial) shared() map[int]cpu.Time {
+	if t.c.Apart {
+		return nil
+	}
+	return t.cpusOf(t.client, nil)
+}
+
+// path returns the time of all CPUs of the path, each once.
+func (t *trial) path() cpu.Time {
+	time := cpu.Sum(t.cpusOf(t.client, nil))
+	for mode, ns := range cpu.Sum(t.cpusOf(t.server, t.shared())) {
+		time[mode] += ns
+	}
+	return time
+}
+
+func (t *trial) utilization() {
+	if t.w.Wait == plan.Spin {
+		return
+	}
+	time := t.path()
+	busy := cpu.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)
+	share, ok := cpu.Share(busy, time.Total())
+	t.put(metric.CPUUtilization, share, ok)
+	share, ok = cpu.Share(time.Interrupts(), time.Busy())
+	t.put(metric.SoftIRQShare, share, ok)
+}

@@ -1,0 +1,47 @@
+package outcome
+
+import (
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// direction is one way that a stream goes.
+type direction struct{ sender, receiver *side }
+
+// directions are the ways that a stream goes: one, or both.
+func (t *trial) directions() []direction {
+	if t.w.Bidirectional {
+		return []direction{{t.client, t.server}, {t.server, t.client}}
+	}
+	return []direction{{t.sender, t.receiver}}
+}
+
+// sum adds up a number over all directions; false if one lacks it.
+func (t *trial) sum(number func(direction) (float64, bool)) (sum float64, ok bool) {
+	for _, d := range t.directions() {
+		n, ok := number(d)
+		if !ok {
+			return 0, false
+		}
+		sum += n
+	}
+	return sum, true
+}
+
+// eachWay derives the goodput of each direction.
+func (t *trial) eachWay() {
+	if t.server != nil {
+		t.metrics[metric.Goodput+".forward"] = t.server.perSecond(8 * t.server.received())
+	}
+	if t.client != nil {
+		t.metrics[metric.Goodput+".reverse"] = t.client.perSecond(8 * t.client.received())
+	}
+}
+
+// observation is what a side saw, nil if there is none.
+func (t *trial) observation(s *side) *sample.Observation {
+	if s == nil {
+		return nil
+	}
+	return s.Observation
+}

@@ -1,0 +1,196 @@
+package outcome
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Places where a datagram can be lost, nearest to the receiving application first. Names are those of metrics, behind
+// metric.Loss and a dot.
+const (
+	InSocket  = "socket_buffer"
+	InBacklog = "backlog"
+	InQdisc   = "qdisc"
+	InDevice  = "device"
+	OnPath    = "path"
+)
+
+// Places are all places in their order.
+var Places = []string{InSocket, InBacklog, InQdisc, InDevice, OnPath}
+
+// Located says where the datagrams of a trial were lost.
+type Located struct {
+	// Lost and Expected are the receiver's counts.
+	Lost, Expected uint64
+	// At has how many of Lost went at each of Places; they add up. Every place is there.
+	At map[string]uint64
+	// Drops are the counters behind qdisc and device, the one that grew most first.
+	Drops []sample.Drop
+}
+
+// Locate finds out where datagrams were lost, from the counters of the two sides and of the hosts between them (drops,
+// nil if those could not be read: then the devices of the two ends stand for them). It is false if nothing was lost or
+// nobody counted.
+//
+// Each counter takes what it dropped out of what was lost, from the receiver towards the sender, and what no counter
+// explains is the path's: a filter, a route, a host that cannot be seen. Counters are not of this stream alone, so none
+// takes more than is left. A packet that a full backlog turns away is counted by the sending device and by the receiving
+// one again, and one that a queueing discipline drops by the tunnel device above it, which is taken off them.
+func Locate(client, server *sample.Observation, drops []sample.Drop) (Located, bool) {
+	d := datagramsOf(client, server)
+	if d == nil || d.Lost == 0 {
+		return Located{}, false
+	}
+	if drops == nil {
+		drops = append(dropsOf(client), dropsOf(server)...)
+	}
+	sums := map[string]uint64{}
+	for _, x := range drops {
+		sums[x.Kind] += x.Packets
+	}
+	backlog := max(backlogOf(client), backlogOf(server)) // both may speak of the same machine
+	l := Located{Lost: d.Lost, Expected: d.Expected, At: map[string]uint64{}, Drops: mostFirst(drops)}
+	left := d.Lost
+	take := func(place string, n uint64) {
+		l.At[place] = min(n, left)
+		left -= l.At[place]
+	}
+	take(InSocket, socketDrops(d, client, server))
+	take(InBacklog, backlog)
+	take(InQdisc, sums[sample.DropQdisc])
+	take(InDevice, above(sums[sample.DropTX], backlog+sums[sample.DropQdisc])+above(sums[sample.DropRX], backlog))
+	take(OnPath, left)
+	return l, true
+}
+
+// String says it in one line: "120 of 1000 datagrams: 100 socket buffer, 20 qdisc (node-1 eth0 tbf 20)".
+func (l Located) String() string {
+	var parts []string
+	for _, place := range Places {
+		n := l.At[place]
+		if n == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%d %s", n, strings.ReplaceAll(place, "_", " "))
+		if place == InQdisc || place == InDevice {
+			if names := l.named(place); names != "" {
+				part += " (" + names + ")"
+			}
+		}
+		parts = append(parts, part)
+	}
+	return fmt.Sprintf("%d of %d datagrams: %s", l.Lost, l.Expected, strings.Join(parts, ", "))
+}
+
+// named returns the counters behind a place, the two that grew most.
+func (l Located) named(place string) string {
+	var names []string
+	for _, d := range l.Drops {
+		if (d.Kind == sample.DropQdisc) != (place == InQdisc) || len(names) == 2 {
+			continue
+		}
+		names = append(names, fmt.Sprintf("%s %s %s %d", d.Host, d.Device, cmp.Or(d.What, d.Kind), d.Packets))
+	}
+	return strings.Join(names, ", ")
+}
+
+func mostFirst(drops []sample.Drop) []sample.Drop {
+	drops = slices.Clone(drops)
+	slices.SortStableFunc(drops, func(a, b sample.Drop) int { return cmp.Compare(b.Packets, a.Packets) })
+	return drops
+}
+
+func above(n, floor uint64) uint64 { return max(n, floor) - floor }
+
+// datagramsOf returns the account of the receiver, or of both where both receive.
+func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
+	var all []*sample.Datagrams
+	for _, o := range []*sample.Observation{server, client} {
+		if o != nil && o.Datagrams != nil {
+			all = append(all, o.Datagrams)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	a, b := all[0], all[1]
+	sum := &sample.Datagrams{
+		Expected: a.Expected + b.Expected, Received: a.Received + b.Received, Lost: a.Lost + b.Lost,
+		Reordered: a.Reordered + b.Reordered, Duplicates: a.Duplicates + b.Duplicates, JitterNs: (a.JitterNs + b.JitterNs) / 2,
+	}
+	if a.SocketDrops != nil && b.SocketDrops != nil {
+		drops := *a.SocketDrops + *b.SocketDrops
+		sum.SocketDrops = &drops
+	}
+	return sum
+}
+
+// socketDrops is what the receiving sockets turned away: as the sockets say, or else as the receiver's namespace says.
+func socketDrops(d *sample.Datagrams, client, server *sample.Observation) uint64 {
+	if d.SocketDrops != nil {
+		return *d.SocketDrops
+	}
+	o := server
+	if client != nil && client.Datagrams == d {
+		o = client
+	}
+	if o == nil || o.Host == nil {
+		return 0
+	}
+	return uint64(max(o.Host.SNMP["Udp.RcvbufErrors"], 0))
+}
+
+func backlogOf(o *sample.Observation) uint64 {
+	if o == nil || o.Host == nil {
+		return 0
+	}
+	return o.Host.SoftnetDropped
+}
+
+// dropsOf returns what a side's own namespace counted at its devices.
+func dropsOf(o *sample.Observation) []sample.Drop {
+	if o == nil || o.Host == nil {
+		return nil
+	}
+	var drops []sample.Drop
+	for name, n := range o.Host.Devices {
+		device, counter, _ := cutLast(name, ".")
+		kind, ok := map[string]string{"tx_dropped": sample.DropTX, "rx_dropped": sample.DropRX}[counter]
+		if ok && n > 0 {
+			drops = append(drops, sample.Drop{Host: o.Side, Device: device, Kind: kind, Packets: uint64(n)})
+		}
+	}
+	slices.SortFunc(drops, func(a, b sample.Drop) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kind, b.Kind))
+	})
+	return drops
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// located derives the share of the expected datagrams that was lost at each place, where any was.
+func (t *trial) located() {
+	if t.client == nil || t.server == nil {
+		return
+	}
+	l, ok := Locate(t.client.Observation, t.server.Observation, t.c.Drops)
+	if !ok || l.Expected == 0 {
+		return
+	}
+	for _, place := range Places {
+		t.metrics[metric.Loss+"."+place] = float64(l.At[place]) / float64(l.Expected)
+	}
+}

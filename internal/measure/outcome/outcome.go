@@ -1,0 +1,194 @@
+// Package outcome turns what the two sides of a trial saw into the numbers that are reported, and into doubts about
+// them.
+//
+//	client, server sample.Observation ──► Derive ──► metrics by name (package metric), warnings
+//
+// It is pure: no clock, no machine, no history; one trial at a time. What was not measured is absent from the metrics,
+// never 0. Every ratio is formed within one side, from counts and times of that side's own window, and only ratios are
+// combined, because the two windows are not the same instant.
+//
+// Read Derive, then demand.go for service demand, and check.go for the doubts. docs/method.md says what each number
+// means.
+package outcome
+
+import (
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Conditions are what Derive needs to know of the place where the trial ran. The zero value says that nothing is known.
+type Conditions struct {
+	// LineRate is the rate of every node's NIC in bit/s, 0 if nothing limits it.
+	LineRate float64
+	// MTU is that of the NICs in bytes, 0 if unknown; NIC is "wire" or "ideal", "" if unknown.
+	MTU int
+	NIC string
+	// IdleBusy and IdleInterrupt are shares (0 to 1) of the time of the path's CPUs, measured before the run: busy, and
+	// in interrupts.
+	IdleBusy, IdleInterrupt float64
+	// IRQApart is true where the kernel keeps interrupt time out of the CPU clocks of tasks.
+	IRQApart bool
+	// IRQUnknown is true where that could not be found out; IRQApart is then false and may be wrong.
+	IRQUnknown bool
+	// Capacity is what the workload's Load is a share of, in requests per second; 0 if unknown.
+	Capacity float64
+	// Backends is the number of servers behind the address that the client dials, 0 if unknown.
+	Backends int
+	// Drops are what the hosts of the path dropped at their devices within the window, those of both ends among them; nil
+	// if that could not be read.
+	Drops []sample.Drop
+	// CPUs are the CPUs of the path; empty means all that the observations speak of.
+	CPUs []int
+	// Apart is true where the two ends are on machines of their own: CPU 0 of the one is not CPU 0 of the other.
+	Apart bool
+}
+
+// FromFacts fills in the Conditions that facts tell; LineRate and CPUs are the caller's to add.
+func FromFacts(f facts.Facts) Conditions {
+	c := Conditions{NIC: f[facts.NIC], IRQApart: f[facts.IRQAccounting] == facts.IRQApart, IRQUnknown: f[facts.IRQAccounting] == ""}
+	// A fact that is absent or not a number leaves the zero, which means unknown.
+	c.MTU, _ = strconv.Atoi(f[facts.MTU])
+	c.IdleBusy, _ = strconv.ParseFloat(f[facts.IdleBusy], 64)
+	c.IdleInterrupt, _ = strconv.ParseFloat(f[facts.IdleInterrupt], 64)
+	return c
+}
+
+// trial is what one call of Derive works on.
+type trial struct {
+	w      plan.Workload
+	client *side
+	server *side
+	// sender and receiver are client and server, or the other way round for a reversed stream.
+	sender, receiver *side
+	c                Conditions
+	metrics          map[string]float64
+	// thin names the percentiles that too few values stand behind.
+	thin []string
+}
+
+// Derive computes every metric that the two observations of one trial allow, in base units, and the validity checks
+// that they did not pass. An observation may be nil: what needs it is then absent.
+func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (map[string]float64, []result.Warning) {
+	t := &trial{w: w.Normalize(), c: c, metrics: map[string]float64{}}
+	t.client, t.server = newSide(t.w, client), newSide(t.w, server)
+	t.share()
+	t.sender, t.receiver = t.client, t.server
+	if t.w.Reverse {
+		t.sender, t.receiver = t.server, t.client
+	}
+	if t.byTool() {
+		return t.tool()
+	}
+	switch {
+	case t.w.Kind == plan.Stream && t.w.Protocol == plan.UDP:
+		t.stream()
+		t.datagrams()
+		t.located()
+	case t.w.Kind == plan.Stream:
+		t.stream()
+		t.retransmits()
+	case t.w.Kind == plan.HTTP:
+		t.requests()
+	default:
+		t.transactions()
+	}
+	t.demand()
+	t.utilization()
+	t.memory()
+	return t.metrics, t.check()
+}
+
+// put records a metric, unless there was nothing to divide by.
+func (t *trial) put(name string, value float64, ok bool) {
+	if ok {
+		t.metrics[name] = value
+	}
+}
+
+func (t *trial) stream() {
+	goodput, ok := t.sum(func(d direction) (float64, bool) {
+		if d.receiver == nil {
+			return 0, false
+		}
+		return d.receiver.perSecond(8 * d.receiver.received()), true
+	})
+	t.put(metric.Goodput, goodput, ok)
+	if t.w.Bidirectional {
+		t.eachWay()
+	}
+}
+
+func (t *trial) retransmits() {
+	again, ok := t.sum(func(d direction) (float64, bool) {
+		if d.sender == nil || d.sender.TCP == nil {
+			return 0, false
+		}
+		return d.sender.perSecond(float64(d.sender.TCP.Retransmits)), true
+	})
+	// Both are rates of their own window; their quotient is per byte.
+	if bytes := t.metrics[metric.Goodput] / 8; ok && bytes > 0 {
+		t.metrics[metric.RetransmitsPerG] = again / bytes * 1e9
+	}
+}
+
+func (t *trial) datagrams() {
+	offered, ok := t.sum(func(d direction) (float64, bool) {
+		if d.sender == nil {
+			return 0, false
+		}
+		return d.sender.perSecond(8 * d.sender.sent()), true
+	})
+	t.put(metric.OfferedLoad, offered, ok)
+	if t.receiver == nil {
+		return
+	}
+	packets, ok := t.sum(func(d direction) (float64, bool) {
+		if d.receiver == nil {
+			return 0, false
+		}
+		return d.receiver.perSecond(d.receiver.packets(d.receiver.received())), true
+	})
+	t.put(metric.PacketRate, packets, ok)
+	if d := datagramsOf(t.observation(t.client), t.observation(t.server)); d != nil {
+		if d.Expected > 0 {
+			t.metrics[metric.FrameLossRate] = float64(d.Lost) / float64(d.Expected)
+		}
+		// Jitter is a difference between neighbours, so it takes two. It is exactly 0 only where all of them came in one
+		// batch, with one time for all: then there was nothing to take it from.
+		if d.Received > 1 && d.JitterNs > 0 {
+			t.metrics[metric.Jitter] = d.JitterNs
+		}
+	}
+	if h := t.receiver.Transit; h != nil && h.Count() > 0 {
+		t.percentile(metric.PDV, h, 0.999)
+	}
+}
+
+func (t *trial) transactions() {
+	c := t.client
+	if c == nil {
+		return
+	}
+	// The rate of a ping with an interval, or of an open loop, is what was asked for and no result.
+	if t.w.Interval == 0 && !t.w.Open() {
+		t.metrics[metric.TransactionRate] = c.perSecond(float64(c.Operations))
+	}
+	t.failures(c)
+	t.paced(c)
+	t.beside()
+	t.distribution(metric.RTT, c.RTT)
+	t.distribution(metric.ConnectTime, c.Connect)
+}
+
+func (t *trial) memory() {
+	if t.client == nil || t.server == nil || t.client.Host == nil || t.server.Host == nil {
+		return
+	}
+	a, b := t.client.Host.MemoryBytes, t.server.Host.MemoryBytes
+	t.put(metric.Memory, float64(a)+float64(b), a > 0 && b > 0)
+}

@@ -1,0 +1,112 @@
+package outcome
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Thresholds of the checks of an open loop.
+const (
+	// lateTail is the share of the 99th percentile of the times that the sender's own lag may make up.
+	lateTail = 0.5
+	// promptNs is a lag that is no doubt however short the path.
+	promptNs = 10_000
+)
+
+// paced derives what an open loop was to send and did.
+func (t *trial) paced(c *side) {
+	if !t.w.Open() {
+		return
+	}
+	intended := t.w.Rate
+	if t.w.Load > 0 {
+		intended = t.w.Load * t.c.Capacity
+		t.put(metric.Capacity, t.c.Capacity, t.c.Capacity > 0)
+	}
+	t.put(metric.IntendedRate, intended, intended > 0)
+	t.metrics[metric.AnsweredRate] = c.perSecond(float64(c.Operations))
+	s := c.Schedule
+	if s == nil {
+		return
+	}
+	t.metrics[metric.OfferedRate] = c.perSecond(float64(s.Sent))
+	if h := s.Lag; h != nil && h.Count() > 0 {
+		// Of the lag too few values are no doubt of their own: the times have as many.
+		for _, q := range quantiles {
+			if name := metric.SendLag + "." + q.name; reported(name) && h.Count() >= needed(q.q) {
+				t.metrics[name] = float64(h.Quantile(q.q))
+			}
+		}
+		t.metrics[metric.SendLag+".max"] = float64(h.Max())
+	}
+}
+
+// beside derives what the stream beside the requests moved.
+func (t *trial) beside() {
+	if t.server != nil && t.server.Beside != nil {
+		t.metrics[metric.BesideGoodput] = t.server.perSecond(8 * float64(t.server.Beside.BytesReceived))
+	}
+}
+
+// schedule returns the client's account of an open loop that had anything to send, or nil.
+func (t *trial) schedule() *sample.Schedule {
+	if !t.w.Open() || t.client == nil || t.client.Schedule == nil || t.client.Schedule.Due == 0 {
+		return nil
+	}
+	return t.client.Schedule
+}
+
+// short says whether n is less than the due requests by more than a small share and what an edge cuts off.
+func (t *trial) short(n, due uint64) bool {
+	return float64(n) < (1-shortfall)*float64(due)-float64(slack*t.w.Concurrency())
+}
+
+// notSent rings where requests could not even be sent in time.
+func (t *trial) notSent() string {
+	s := t.schedule()
+	if s == nil || !t.short(s.Sent, s.Due) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d requests that fell due went out: the path took no more, or the client's threads could not keep up", s.Sent, s.Due)
+}
+
+// saturated rings where responses fell behind what was due, so that the times are of a queue that grew.
+func (t *trial) saturated() string {
+	s := t.schedule()
+	if s == nil || !t.short(t.client.Operations, s.Due) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d requests that fell due were answered: a queue grew, and the times depend on how long the window was",
+		t.client.Operations, s.Due)
+}
+
+// lateSender rings where the tail of the times is the generator's.
+func (t *trial) lateSender() string {
+	lag, ok := t.metrics[metric.SendLag+".p99"]
+	family := metric.RTT
+	if t.w.Kind == plan.HTTP {
+		family = metric.ResponseTime
+	}
+	tail, known := t.metrics[family+".p99"]
+	if !ok || !known || lag <= promptNs || lag <= lateTail*tail {
+		return ""
+	}
+	return fmt.Sprintf("the client sent one request in a hundred %s late or more, of a 99th percentile of %s: the tail is the client's own (its CPU was busy), not the path's",
+		time.Duration(lag).Round(time.Microsecond/10), time.Duration(tail).Round(time.Microsecond/10))
+}
+
+// sharedSpin rings where two ends that spin have one CPU.
+func (t *trial) sharedSpin() string {
+	if t.w.Wait != plan.Spin {
+		return ""
+	}
+	client := t.cpusOf(t.client, nil)
+	if len(client) == 1 && len(t.cpusOf(t.server, nil)) > 0 && len(t.cpusOf(t.server, client)) == 0 {
+		return "both ends spin on one CPU and take turns by yielding it: the time has a change of threads in it"
+	}
+	return ""
+}

@@ -1,0 +1,58 @@
+package outcome
+
+import (
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// side is one observation with the counts that its workload makes of it.
+type side struct {
+	*sample.Observation
+	w plan.Workload
+}
+
+// newSide returns nil for an observation that is missing or has no window, so that nobody divides by it.
+func newSide(w plan.Workload, o *sample.Observation) *side {
+	if o == nil || o.ElapsedNs <= 0 {
+		return nil
+	}
+	return &side{Observation: o, w: w}
+}
+
+func (s *side) perSecond(n float64) float64 { return n / (float64(s.ElapsedNs) / 1e9) }
+
+func (s *side) sent() float64     { return float64(s.BytesSent) }
+func (s *side) received() float64 { return float64(s.BytesReceived) }
+
+func (s *side) failures() float64 {
+	n := uint64(0)
+	for _, count := range s.Errors {
+		n += count
+	}
+	return float64(n)
+}
+
+// units returns how many units of work this side counted: transactions, KB of payload, or datagrams. A stream has one
+// direction, so one of the two byte counts is what went through this side. Of a tool it is what it says that it did in its life.
+func (s *side) units() float64 {
+	if s.Tool != nil {
+		return s.Tool.Work
+	}
+	bytes := s.sent() + s.received()
+	switch s.w.Work() {
+	case "KB":
+		return bytes / 1000
+	case "packet":
+		return s.packets(bytes)
+	}
+	return float64(s.Operations)
+}
+
+// packets returns how many datagrams of a stream so many bytes were. Of several sizes it is the number of operations,
+// where all of them went the same way.
+func (s *side) packets(bytes float64) float64 {
+	if s.w.Mix != "" && !s.w.Bidirectional {
+		return float64(s.Operations)
+	}
+	return bytes / float64(s.w.MessageSize)
+}

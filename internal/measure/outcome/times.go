@@ -1,0 +1,56 @@
+package outcome
+
+import (
+	"math"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// beyond is how many values must lie beyond a percentile for it to be more than an accident.
+const beyond = 10
+
+var quantiles = []struct {
+	name string
+	q    float64
+}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}
+
+// distribution derives the family of metrics of a distribution of times.
+func (t *trial) distribution(family string, h *sample.Histogram) {
+	if h == nil || h.Count() == 0 {
+		return
+	}
+	t.metrics[family+".min"] = float64(h.Min())
+	t.metrics[family+".mean"] = h.Mean()
+	t.metrics[family+".max"] = float64(h.Max())
+	t.put(family+".stddev", h.Stddev(), h.Count() > 1)
+	for _, q := range quantiles {
+		// Not every family reports every percentile; the catalogue decides.
+		if name := family + "." + q.name; reported(name) {
+			t.percentile(name, h, q.q)
+		}
+	}
+}
+
+func reported(name string) bool {
+	_, ok := metric.Lookup(name)
+	return ok
+}
+
+// doubtful is the highest quantile whose absence is a doubt about the trial. Above it a short window is expected to be
+// silent, and a warning on every cell would hide the ones that matter.
+const doubtful = 0.99
+
+// percentile derives one percentile, or notes that too few values stand behind it.
+func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
+	if h.Count() < needed(q) {
+		if q <= doubtful {
+			t.thin = append(t.thin, name)
+		}
+		return
+	}
+	t.metrics[name] = float64(h.Quantile(q))
+}
+
+// needed returns how many values carry the quantile q: 20 the median, 10,000 the 99.9th percentile.
+func needed(q float64) int64 { return int64(math.Round(beyond / (1 - q))) }

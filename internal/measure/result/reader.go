@@ -1,0 +1,285 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// MaxLine bounds a line of a result file in bytes: a trial with two observations, each of which an agent may send in
+// at most 16 MiB.
+const MaxLine = 40 << 20
+
+// MaxMetrics bounds the metrics of one trial, many times those that there are.
+const MaxMetrics = 1000
+
+// Reader reads a result file line by line, in bounded memory.
+type Reader struct {
+	lines *bufio.Reader
+	// whole is a line that is longer than the buffer of lines; names are the words that lines repeat, kept once.
+	whole  []byte
+	names  map[string]string
+	name   string
+	header Header
+	// number counts lines from 1; offset is where the last whole line ends.
+	number int
+	offset int64
+	cut    bool
+	slim   bool
+}
+
+// NewReader reads the header of a result file. name is what errors call it.
+func NewReader(r io.Reader, name string) (*Reader, error) {
+	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{}}
+	b, err := rd.next()
+	if errors.Is(err, io.EOF) {
+		if rd.cut {
+			return nil, rd.wrong("is cut within its header")
+		}
+		return nil, rd.wrong("is empty")
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The schema is read alone first: a header of another version need not look like ours.
+	var version struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &version); err != nil || !strings.HasPrefix(version.Schema, "cnibench.result/") {
+		return nil, rd.wrong("is not a cnibench result file: its first line is no header")
+	}
+	if version.Schema != Schema {
+		return nil, advice.With(rd.wrong("has the schema %q, and this version reads %q", version.Schema, Schema),
+			"read it with the version of cnibench that wrote it")
+	}
+	if err := json.Unmarshal(b, &rd.header); err != nil {
+		return nil, rd.wrong("has a header that cannot be read: %w", err)
+	}
+	return rd, nil
+}
+
+// Header returns the first line.
+func (r *Reader) Header() Header { return r.header }
+
+// Next returns the next record, or io.EOF after the last. A last line without its newline was cut in the middle of
+// writing: it is left out, and Warning says so.
+func (r *Reader) Next() (Record, error) {
+	b, err := r.next()
+	if err != nil {
+		return Record{}, err
+	}
+	var rec Record
+	if r.slim {
+		err = json.Unmarshal(b, &slimRecord{Record: &rec})
+	} else {
+		err = json.Unmarshal(b, &rec)
+	}
+	if err != nil {
+		return Record{}, r.wrong("line %d is no record: %w", r.number, err)
+	}
+	if err := rec.check(); err != nil {
+		return Record{}, r.wrong("line %d: %w", r.number, err)
+	}
+	r.intern(&rec)
+	return rec, nil
+}
+
+// maxNames bounds the words that are kept once; further ones are kept as they come.
+const maxNames = 10_000
+
+// intern replaces the words of rec that every record of its case repeats by one copy, and frees the line.
+func (r *Reader) intern(rec *Record) {
+	one := func(s *string) {
+		if kept, ok := r.names[*s]; ok {
+			*s = kept
+		} else if len(r.names) < maxNames {
+			r.names[*s] = *s
+		}
+	}
+	w := &rec.Workload
+	for _, s := range []*string{
+		&rec.Type, &rec.Status, &rec.Profile, &w.Mode, &w.Close, &w.Congestion, (*string)(&w.Kind), (*string)(&w.Protocol),
+	} {
+		one(s)
+	}
+	for i := range rec.Warnings {
+		one(&rec.Warnings[i].ID)
+	}
+}
+
+// slimRecord reads a record and passes over its observations, of which each histogram would take 200 KiB.
+type slimRecord struct {
+	*Record
+	Client skipped `json:"client"`
+	Server skipped `json:"server"`
+}
+
+type skipped struct{}
+
+func (skipped) UnmarshalJSON([]byte) error { return nil }
+
+// Slim makes Next leave out the observations of the two sides.
+func (r *Reader) Slim() { r.slim = true }
+
+// check refuses a record that no writer makes.
+func (rec *Record) check() error {
+	switch rec.Type {
+	case TypeEnd:
+		if rec.End == nil {
+			return errors.New("it is an end without its contents")
+		}
+		return nil
+	case TypeTrial:
+	case "":
+		return errors.New("it has no type; a header here means that two result files were joined")
+	default:
+		return fmt.Errorf("unknown type %q", rec.Type)
+	}
+	if rec.Status != OK && rec.Status != Failed {
+		return fmt.Errorf("unknown status %q", rec.Status)
+	}
+	if rec.Profile == "" || rec.Path == (plan.Path{}) || rec.Workload.Kind == "" || rec.Repetition < 1 {
+		return errors.New("it does not say which trial it is")
+	}
+	if len(rec.Metrics) > MaxMetrics {
+		return fmt.Errorf("it has %d metrics, more than %d", len(rec.Metrics), MaxMetrics)
+	}
+	if rec.Status == Failed && rec.Error == nil {
+		return errors.New("it failed and does not say why")
+	}
+	return nil
+}
+
+// Offset returns where the last whole line that was read ends, in bytes.
+func (r *Reader) Offset() int64 { return r.offset }
+
+// Warning says, after io.EOF, that the last line was cut; "" if it was whole.
+func (r *Reader) Warning() string {
+	if !r.cut {
+		return ""
+	}
+	return fmt.Sprintf("%s: line %d is cut short at byte %d and left out", r.name, r.number+1, r.offset)
+}
+
+// keepLine is the largest buffer that is kept for the next line.
+const keepLine = 4 << 20
+
+// next returns the next whole line without its newline; it is valid until the next call.
+func (r *Reader) next() ([]byte, error) {
+	if cap(r.whole) > keepLine {
+		r.whole = nil
+	}
+	whole := r.whole[:0]
+	for {
+		part, err := r.lines.ReadSlice('\n')
+		switch {
+		case err == nil && len(whole) == 0:
+			whole = part
+		case err == nil || errors.Is(err, bufio.ErrBufferFull) || errors.Is(err, io.EOF):
+			whole = append(whole, part...)
+			r.whole = whole
+		default:
+			return nil, r.wrong("cannot be read: %w", err)
+		}
+		if len(whole) > MaxLine {
+			return nil, r.wrong("line %d is longer than %d bytes", r.number+1, MaxLine)
+		}
+		if errors.Is(err, io.EOF) {
+			r.cut = len(whole) > 0
+			return nil, io.EOF
+		}
+		if err == nil {
+			r.number++
+			r.offset += int64(len(whole))
+			return bytes.TrimSuffix(whole, []byte("\n")), nil
+		}
+	}
+}
+
+func (r *Reader) wrong(format string, args ...any) error {
+	return fmt.Errorf("result file %q "+format, append([]any{r.name}, args...)...)
+}
+
+// Contents is a result file in memory.
+type Contents struct {
+	Header Header
+	// Records have what was derived and not the observations of the two sides, which a Reader gives one at a time. Nil
+	// after Scan.
+	Records []Record
+	// Warning says that the last line was cut, "" if it was whole.
+	Warning string
+}
+
+// Load reads the result file called name. Its memory grows with the number of trials; see Scan.
+func Load(name string) (Contents, error) {
+	var recs []Record
+	c, err := Scan(name, func(rec *Record) error {
+		recs = append(recs, *rec)
+		return nil
+	})
+	c.Records = recs
+	if err != nil {
+		return Contents{}, err
+	}
+	return c, nil
+}
+
+// Scan reads the result file called name as a stream and calls each with every record, as Contents.Records has them.
+// An error of each ends the reading. The contents that it returns have no records.
+func Scan(name string, each func(*Record) error) (Contents, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return Contents{}, fmt.Errorf("open result file: %w", err)
+	}
+	defer f.Close() // it was only read
+	r, err := NewReader(f, name)
+	if err != nil {
+		return Contents{}, err
+	}
+	r.Slim()
+	return r.contents(each)
+}
+
+// rest reads all records that are left, slim.
+func (r *Reader) rest() (Contents, error) {
+	var recs []Record
+	r.Slim()
+	c, err := r.contents(func(rec *Record) error {
+		recs = append(recs, *rec)
+		return nil
+	})
+	c.Records = recs
+	return c, err
+}
+
+// contents calls each with the records that are left and returns the rest of the contents.
+func (r *Reader) contents(each func(*Record) error) (Contents, error) {
+	if err := r.Each(each); err != nil {
+		return Contents{}, err
+	}
+	return Contents{Header: r.header, Warning: r.Warning()}, nil
+}
+
+// Each calls do with every record that is left. An error of do ends the reading and comes back with the line.
+func (r *Reader) Each(do func(*Record) error) error {
+	for {
+		rec, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := do(&rec); err != nil {
+			return r.wrong("line %d: %w", r.number, err)
+		}
+	}
+}

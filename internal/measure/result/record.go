@@ -1,0 +1,129 @@
+// Package result is the result file: JSON Lines, a header first, then one record per trial, each synced before the
+// next trial starts, so that a killed run loses no finished trial. docs/format.md specifies it field by field.
+package result
+
+import (
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Schema names this version of the format.
+const Schema = "cnibench.result/v1"
+
+// Header is the first line.
+type Header struct {
+	Schema  string      `json:"schema"`
+	Created time.Time   `json:"created"`
+	Plan    plan.Plan   `json:"plan"`
+	Facts   facts.Facts `json:"facts"`
+	// Profiles says of each profile of the plan what stood there.
+	Profiles []Profile `json:"profiles"`
+	// Origin is empty for our own measurements and names the tool for imported ones.
+	Origin string `json:"origin,omitempty"`
+}
+
+// Profile is the state of one profile in the run.
+type Profile struct {
+	Name string `json:"name"`
+	// Skipped is why the profile was not raised or not measured; empty if it was.
+	Skipped string `json:"skipped,omitempty"`
+	// StandIn labels what the lab only imitates, for example "IPIP by BPF instead of ipip.ko".
+	StandIn []string `json:"stand_in,omitempty"`
+	// Assertions and Failed count the assertions of its self-test.
+	Assertions int `json:"assertions,omitempty"`
+	Failed     int `json:"failed,omitempty"`
+	// NotServed maps a path of the plan to the reason why this profile has no such path.
+	NotServed map[string]string `json:"not_served,omitempty"`
+}
+
+// Status of a record.
+const (
+	OK     = "ok"
+	Failed = "failed"
+)
+
+// Types of a record.
+const (
+	TypeTrial = "trial"
+	TypeEnd   = "end"
+)
+
+// Record is one line after the header: a trial, finished or failed.
+type Record struct {
+	// Type is "trial" or "end". Each invocation that could finish in order closes with an "end", so a file that was
+	// resumed may have several: the last one's reason counts, and their times add up.
+	Type string `json:"type"`
+	plan.Trial
+	Status  string    `json:"status"`
+	Started time.Time `json:"started"`
+	// WallNs is the whole time of the trial, WindowNs the part in which it measured.
+	WallNs   int64 `json:"wall_ns"`
+	WindowNs int64 `json:"window_ns"`
+	// Error says why a failed trial failed.
+	Error *Failure `json:"error,omitempty"`
+	// Metrics has the derived numbers in base units by metric name. What was not measured is absent.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// Warnings are ids of validity checks that this trial did not pass, with what was seen.
+	Warnings []Warning `json:"warnings,omitempty"`
+	// Client and Server are what the two sides saw.
+	Client *sample.Observation `json:"client,omitempty"`
+	Server *sample.Observation `json:"server,omitempty"`
+	// Drops are what hosts dropped at their devices within the window, as far as the environment could read it; of a
+	// datagram stream.
+	Drops []sample.Drop `json:"drops,omitempty"`
+	// Probes are the short streams of a throughput search, in order. Client, Server and Drops are those of the last that
+	// confirmed the result, WindowNs is the sum of all.
+	Probes []Probe `json:"probes,omitempty"`
+	// End is set if Type is "end".
+	End *End `json:"end,omitempty"`
+}
+
+// Probe is one short stream of a throughput search. Rates are of payload in bit/s.
+type Probe struct {
+	// Rate was intended, 0 for as fast as possible; Offered left the sender, Delivered arrived.
+	Rate      float64 `json:"rate"`
+	Offered   float64 `json:"offered"`
+	Delivered float64 `json:"delivered"`
+	// Lost of Expected datagrams did not arrive; At says how many of them were lost where.
+	Lost     uint64            `json:"lost"`
+	Expected uint64            `json:"expected"`
+	At       map[string]uint64 `json:"at,omitempty"`
+	// Where says it in words, with the counters that grew most.
+	Where string `json:"where,omitempty"`
+	// Held is true if no more was lost than is accepted, Confirming if the probe repeats the result of the search.
+	Held       bool `json:"held"`
+	Confirming bool `json:"confirming,omitempty"`
+}
+
+// Carried is the rate that the probe has shown to go through: what sits in buffers was offered and has not arrived.
+func (p Probe) Carried() float64 { return min(p.Offered, p.Delivered) }
+
+// Failure is the reason of a failed trial.
+type Failure struct {
+	// Side is "client", "server" or "" (neither: the controller or the environment).
+	Side    string `json:"side,omitempty"`
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// Warning is a doubt about one trial or one cell.
+type Warning struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
+}
+
+// End closes a run.
+type End struct {
+	// Reason is "complete", "precision" (it was reached), "repetitions" (the most were measured, and it was not),
+	// "budget" or "interrupted".
+	Reason string `json:"reason"`
+	// WallNs is the wall time of this invocation, WindowNs the sum of its measurement windows.
+	WallNs   int64 `json:"wall_ns"`
+	WindowNs int64 `json:"window_ns"`
+	// Trials and Failed count those of this invocation.
+	Trials int `json:"trials"`
+	Failed int `json:"failed"`
+}

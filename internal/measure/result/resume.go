@@ -1,0 +1,95 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Resumed is a result file that is taken up again.
+type Resumed struct {
+	*Writer
+	// Start is the first line of the file.
+	Start Header
+	// Records are those in the file, without their observations.
+	Records []Record
+	// Warning says that the last line was cut and has been removed; "" if the file was whole.
+	Warning string
+}
+
+// OpenResume opens the result file called name to append to it, for this process alone. A last line that was cut in
+// the middle is removed, so that its trial is measured again.
+func OpenResume(name string) (*Resumed, error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, advice.With(fmt.Errorf("result file %q is not there, so there is nothing to resume", name), "leave out --resume to begin")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open result file: %w", err)
+	}
+	res, err := resume(f, name)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return res, nil
+}
+
+func resume(f *os.File, name string) (*Resumed, error) {
+	if err := lock(f, name); err != nil {
+		return nil, err
+	}
+	if st, err := f.Stat(); err == nil && st.Size() == 0 {
+		return nil, advice.With(fmt.Errorf("result file %q is empty: the run was killed before it had begun", name), "leave out --resume to begin in it")
+	}
+	r, err := NewReader(f, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Header().Plan.Validate(); err != nil {
+		return nil, fmt.Errorf("result file %q has a plan that is not valid: %w", name, err)
+	}
+	c, err := r.rest()
+	if err != nil {
+		return nil, err
+	}
+	res := &Resumed{Start: c.Header, Records: c.Records, Warning: c.Warning, Writer: NewWriter(f, name)}
+	if err := f.Truncate(r.Offset()); err != nil {
+		return nil, fmt.Errorf("cut result file %q after its last whole line: %w", name, err)
+	}
+	if _, err := f.Seek(r.Offset(), io.SeekStart); err != nil {
+		return nil, fmt.Errorf("go to the end of result file %q: %w", name, err)
+	}
+	res.size = r.Offset()
+	return res, nil
+}
+
+// SamePlan returns an error that names what differs if p is not the plan that the file was begun with.
+func (h Header) SamePlan(p plan.Plan) error {
+	names := plan.Differ(h.Plan, p)
+	if len(names) == 0 {
+		return nil
+	}
+	return advice.With(fmt.Errorf("the plan differs from the one in the result file in: %s", strings.Join(names, ", ")),
+		"resume with the plan that the file was begun with (or with none: the file has it), or begin another file by -o")
+}
+
+// Remove deletes the result file called name, if there is one and nobody is writing it.
+func Remove(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open result file: %w", err)
+	}
+	err = lock(f, name)
+	if err == nil {
+		err = os.Remove(name)
+	}
+	return errors.Join(err, f.Close())
+}

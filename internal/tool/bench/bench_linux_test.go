@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/engine/agent"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// TestMain makes the test binary an agent when it is called as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "agent" {
+		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, "test"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestRun makes the whole page with one repetition: every tool that is here does every task of its.
+func TestRun(t *testing.T) {
+	ns, err := netns.New()
+	if err != nil {
+		t.Skipf("needs network namespaces: %v", err)
+	}
+	ns.Close()
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skipf("needs a C compiler: %v", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	o := Options{Program: []string{self, "agent"}, Repetitions: 1, Length: time.Second}
+	if err := Run(t.Context(), &b, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + b.String())
+	for _, want := range []string{`\| rr \| C \| transactions/s \| [0-9]`, `\| crr \| C \| ns/transaction \| [0-9]`, `Kernel`} {
+		if !regexp.MustCompile(want).MatchString(b.String()) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if _, err := exec.LookPath("wrk"); err == nil {
+		for _, want := range []string{`\| http \| wrk \| requests/s \| [0-9]`, `\| http, many \| wrk \| ns/request \| [0-9]`} {
+			if !regexp.MustCompile(want).MatchString(b.String()) {
+				t.Errorf("the page has no %q", want)
+			}
+		}
+	}
+	if _, err := exec.LookPath("strace"); err != nil {
+		return
+	}
+	if want := `\| http, many \| cnibench \| client \| recvfrom 1.\d\d, sendto 1.\d\d \| 2.\d\d`; !regexp.MustCompile(want).MatchString(b.String()) {
+		t.Errorf("the page has no %q", want)
+	}
+	for _, want := range []string{`\| rr \| cnibench \| client \| recvfrom 1.0\d, sendto 1.0\d \| 2.0\d`, `\| crr \| cnibench \| client \| close 1.\d\d, connect 1.0\d, .* \| 5.\d\d`} {
+		if !regexp.MustCompile(want).MatchString(b.String()) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for name, o := range map[string]Options{
+		"no program":  {},
+		"part second": {Program: []string{"x"}, Length: 1500 * time.Millisecond},
+		"negative":    {Program: []string{"x"}, Repetitions: -1},
+	} {
+		if err := Run(t.Context(), &strings.Builder{}, o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

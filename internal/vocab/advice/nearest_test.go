@@ -1,0 +1,39 @@
+package advice
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNearest(t *testing.T) {
+	names := []string{"canal", "calico-vxlan", "calico-ipip", "host", "tunnelProtocol"}
+	for word, want := range map[string]string{
+		"canel":                     "canal",
+		"CANAL":                     "canal",
+		"calico-vxlna":              "calico-vxlan",
+		"tunnelprotocoll":           "tunnelProtocol",
+		"hots":                      "host",
+		"xy":                        "",
+		"":                          "",
+		"weave":                     "",
+		strings.Repeat("canal", 99): "",
+	} {
+		if got := Nearest(word, names); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+	if got := Nearest("canal", nil); got != "" {
+		t.Errorf("of none: %q", got)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"abcd", "bcd", 1}, {"ab", "ba", 2}} {
+		if got, back := distance(c.a, c.b), distance(c.b, c.a); got != c.want || back != c.want {
+			t.Errorf("%q, %q: %d and %d, want %d", c.a, c.b, got, back, c.want)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package number
+
+import (
+	"fmt"
+	"strings"
+)
+
+// measure is a unit as a multiple of the base unit of its dimension.
+type measure struct {
+	dimension string
+	size      float64
+}
+
+// words are the units without prefixes that numbers come in. A byte is 8 bit, so that rates of either convert.
+var words = map[string]measure{
+	"bit": {"bit", 1}, "B": {"bit", 8},
+	"ns": {"s", 1e-9}, "us": {"s", 1e-6}, "µs": {"s", 1e-6}, "μs": {"s", 1e-6}, "ms": {"s", 1e-3}, "s": {"s", 1}, "min": {"s", 60},
+	"1": {"", 1}, "k": {"", 1e3}, "M": {"", 1e6}, "G": {"", 1e9}, "ratio": {"", 1}, "%": {"", 0.01},
+}
+
+// multiples stand before bit and B.
+var multiples = []prefix{
+	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40},
+	{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12},
+}
+
+// Convert turns v in the unit from into the unit to: "Gbit/s" or "MiB/s" into "bit/s", "us" into "ns", "%" into
+// "ratio". Prefixes are decimal but for Ki, Mi, Gi and Ti. The error names a unit that is not known or does not measure
+// the same.
+func Convert(v float64, from, to string) (float64, error) {
+	a, err := parse(from)
+	if err != nil {
+		return 0, err
+	}
+	b, err := parse(to)
+	if err != nil {
+		return 0, err
+	}
+	if a.dimension != b.dimension {
+		return 0, fmt.Errorf("%q does not measure what %q does", from, to)
+	}
+	if a.size >= b.size {
+		return v * (a.size / b.size), nil
+	}
+	// A size such as 1e-6 is not exact in binary; dividing by its inverse is for most.
+	return v / (b.size / a.size), nil
+}
+
+// parse reads a unit, or two with a slash between them.
+func parse(s string) (measure, error) {
+	head, tail, per := strings.Cut(s, "/")
+	top, err := word(head)
+	if err != nil || !per {
+		return top, err
+	}
+	// KB below the slash is the catalogue's unit of work, 1000 B.
+	if tail == "KB" {
+		tail = "kB"
+	}
+	below, err := word(tail)
+	switch {
+	case err == nil && below.dimension != "":
+		return measure{top.dimension + "/" + below.dimension, top.size / below.size}, nil
+	case tail == "transaction" || tail == "request" || tail == "packet":
+		return measure{top.dimension + "/" + tail, top.size}, nil
+	}
+	return measure{}, unknown(s)
+}
+
+// word reads one unit with its prefix.
+func word(s string) (measure, error) {
+	if m, ok := words[s]; ok {
+		return m, nil
+	}
+	for _, p := range multiples {
+		if rest, ok := strings.CutPrefix(s, p.name); ok && (rest == "bit" || rest == "B") {
+			return measure{words[rest].dimension, p.size * words[rest].size}, nil
+		}
+	}
+	if s == "KB" {
+		return measure{}, fmt.Errorf("%q may be 1000 or 1024 B: say kB or KiB", s)
+	}
+	return measure{}, unknown(s)
+}
+
+func unknown(s string) error {
+	return fmt.Errorf("unknown unit %q (there are bit/s, kbit/s, Mbit/s, Gbit/s, B/s, MB/s, MiB/s, ns, us, ms, s, %%, ratio, 1, 1/s, k/s, B, kB, KiB, MB, MiB, 1/GB and the like)", s)
+}

@@ -1,0 +1,162 @@
+// Package number writes numbers for people: one scale for a row or a table, three significant digits, and text that fits
+// the columns of a terminal.
+//
+// Values come in base units ("ns/transaction", "bit/s", "1/s", "ratio", "B"; package metric) and stay so everywhere
+// else. Common chooses a Scale for values that are to be read side by side; Scale.Format writes each of them, and
+// Scale.Unit goes into the heading. Percent, Ratio and Duration write what has no scale; Convert takes numbers in the
+// units of others. Width, Fit and Clean handle text: columns are counted as a terminal shows them, and control characters
+// of a stranger's file are taken out.
+//
+// What is not a number is written as Absent, never as 0. Prefixes are decimal: 1 kB is 1000 B.
+package number
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Absent stands where there is no number.
+const Absent = "–"
+
+// Scale turns values of a base unit into those of the unit that is shown.
+type Scale struct {
+	// Unit is what is shown, for example "Gbit/s" or "µs/transaction".
+	Unit string
+	// Size is one shown unit in base units, for example 1e9.
+	Size float64
+}
+
+// prefix is a multiple of a unit.
+type prefix struct {
+	name string
+	size float64
+}
+
+var (
+	decimal = []prefix{{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}}
+	seconds = []prefix{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}
+	plain   = []prefix{{"1", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}}
+)
+
+// Common chooses the scale in which the middle one of values has one to three digits before the point; values that are
+// 0, negative or not finite have no say. Units that are not known are kept as they are.
+func Common(base string, values ...float64) Scale {
+	if base == "ratio" {
+		return Scale{Unit: "%", Size: 0.01}
+	}
+	head, tail, per := strings.Cut(base, "/")
+	if per {
+		tail = "/" + tail
+	}
+	var steps []prefix
+	switch head {
+	case "ns":
+		steps = seconds
+	case "bit", "B":
+		for _, p := range decimal {
+			steps = append(steps, prefix{p.name + head, p.size})
+		}
+	case "1":
+		steps = plain
+	default:
+		return Scale{Unit: base, Size: 1}
+	}
+	best, middle := steps[0], typical(values)
+	for _, p := range steps {
+		if middle >= 0.9995*p.size { // what rounds to 1000 belongs to the next prefix
+			best = p
+		}
+	}
+	return Scale{Unit: best.name + tail, Size: best.size}
+}
+
+// typical is the middle one of the positive finite values, 0 if there is none.
+func typical(values []float64) float64 {
+	vs := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !(v > 0) || math.IsInf(v, 0) })
+	if len(vs) == 0 {
+		return 0
+	}
+	slices.Sort(vs)
+	return vs[len(vs)/2]
+}
+
+// Format writes v, in base units, in the scale's unit with three significant digits.
+func (s Scale) Format(v float64) string { return Number(v / s.Size) }
+
+// Number writes v with three significant digits, without an exponent between 1e-4 and 1e7; larger whole parts are
+// written in full.
+func Number(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return Absent
+	case a == 0:
+		return "0"
+	case a < 0.99995e-4 || a >= 1e7:
+		return strconv.FormatFloat(v, 'e', 2, 64)
+	}
+	decimals := 2 - int(math.Floor(math.Log10(a)))
+	// Rounding may carry into one more digit: 9.996 is 10.0, not 10.00.
+	if decimals > 0 && math.Round(a*math.Pow10(decimals)) >= 1000 {
+		decimals--
+	}
+	return strconv.FormatFloat(v, 'f', max(0, decimals), 64)
+}
+
+// Percent writes the share v with the precision of a glance: "0.4%", "3%", "120%".
+func Percent(v float64) string {
+	p := 100 * v
+	switch a := math.Abs(p); {
+	case math.IsNaN(p) || math.IsInf(p, 0):
+		return Absent
+	case a == 0:
+		return "0%"
+	case a < 0.05:
+		return "<0.1%"
+	case a < 0.95:
+		return strconv.FormatFloat(p, 'f', 1, 64) + "%"
+	case a >= 1e6: // no glance takes in more digits
+		return strconv.FormatFloat(p, 'g', 2, 64) + "%"
+	}
+	return strconv.FormatFloat(p, 'f', 0, 64) + "%"
+}
+
+// Ratio writes v as a factor: "1.52x", "0.08x", "12.4x".
+func Ratio(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return Absent
+	case a >= 0.995 && a < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64) + "x"
+	case a >= 0.0995 && a < 0.995:
+		return strconv.FormatFloat(v, 'f', 2, 64) + "x"
+	}
+	return Number(v) + "x"
+}
+
+// Duration writes d in its two largest units: "4m12s", "1h5m", "2.5s", "300ms".
+func Duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + Duration(-d)
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+		return strconv.Itoa(int(d/time.Hour)) + "h" + strconv.Itoa(int(d%time.Hour/time.Minute)) + "m"
+	case d >= 59500*time.Millisecond:
+		d = d.Round(time.Second)
+		return strconv.Itoa(int(d/time.Minute)) + "m" + strconv.Itoa(int(d%time.Minute/time.Second)) + "s"
+	}
+	s := Common("ns", float64(d))
+	return strings.TrimSuffix(strings.TrimRight(trimPoint(s.Format(float64(d))), "."), ".") + s.Unit
+}
+
+// trimPoint takes trailing zeros off a decimal fraction.
+func trimPoint(s string) string {
+	if !strings.Contains(s, ".") {
+		return s
+	}
+	return strings.TrimRight(s, "0")
+}
