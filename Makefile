@@ -1,6 +1,8 @@
 # cnibench: make demo measures, make test tests.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# scripts/deps.sh puts the toolchain of go.mod here where the distribution has an older one.
+export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
 .PHONY: build demo test test-vm e2e fidelity bench lint generate cover clean deps

@@ -7,6 +7,7 @@
 #   scripts/deps.sh vm      what `make test-vm` needs
 #   scripts/deps.sh e2e     what `make e2e` and `make fidelity` need
 set -eu
+cd "$(dirname "$0")/.."
 want=${1:-run}
 
 have() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ]; }
@@ -64,34 +65,59 @@ if [ "$want" = vm ]; then
 	need xz xz-utils xz
 	need depmod kmod kmod
 fi
-[ -n "$missing$wished" ] || exit 0
-
-sudo=""
-if [ "$(id -u)" -ne 0 ]; then
-	if have sudo; then sudo=sudo; elif [ -z "$missing" ]; then exit 0; else
-		echo "missing:$missing; run as root or install them" >&2
+# A go that is older than 1.21 cannot fetch the toolchain that go.mod names. The module proxy has that toolchain as a
+# module, which any go can download; the Makefile puts .toolchain/bin first in PATH.
+toolchain() {
+	wanted=$(sed -n 's/^go //p' go.mod)
+	PATH="$PWD/.toolchain/bin:$PATH"
+	# A go that knows toolchains downloads what go.mod names and then reports that version.
+	[ "$(go env GOVERSION 2>/dev/null)" != "go$wanted" ] || return 0
+	have_go=$(cd / && go env GOVERSION | sed 's/^go//')
+	[ "$(printf '%s\n' "$wanted" "$have_go" | sort -V | head -1)" != "$wanted" ] || return 0
+	name=golang.org/toolchain@v0.0.1-go$wanted.$(go env GOOS)-$(go env GOARCH)
+	echo "go $have_go is older than go.mod's $wanted: downloading $name" >&2
+	dir=$(cd / && go mod download -json "$name" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+	if [ ! -f "$dir/bin/go" ]; then
+		echo "go $have_go cannot download go $wanted: install go $wanted or later, and put it first in PATH" >&2
 		exit 1
 	fi
-fi
-if have apt-get; then
-	names() { for m in $*; do echo "${m%%:*}"; done; }
-	install() { DEBIAN_FRONTEND=noninteractive $sudo apt-get install -qy --no-install-recommends "$@"; }
-	$sudo apt-get update -q
-elif have dnf; then
-	names() { for m in $*; do echo "${m##*:}"; done; }
-	install() { $sudo dnf install -qy "$@"; }
-elif [ -n "$missing" ]; then
-	echo "missing, and no apt-get or dnf to install it with:$missing" >&2
-	exit 1
-else
-	exit 0
-fi
-if [ -n "$missing" ]; then
-	echo "installing:" $(names $missing) >&2
-	install $(names $missing)
-fi
-# One by one, so that a name that a distribution does not have takes none of the others with it.
-for package in $(names $wished); do
-	echo "installing: $package" >&2
-	install "$package" || echo "$package cannot be had here: what needs it is skipped" >&2
-done
+	# Modules are stored read-only and without the executable bit.
+	rm -rf .toolchain && cp -r "$dir" .toolchain && chmod -R u+w .toolchain
+	chmod +x .toolchain/bin/* .toolchain/pkg/tool/*/*
+}
+
+packages() {
+	[ -n "$missing$wished" ] || return 0
+	sudo=""
+	if [ "$(id -u)" -ne 0 ]; then
+		if have sudo; then sudo=sudo; elif [ -z "$missing" ]; then return 0; else
+			echo "missing:$missing; run as root or install them" >&2
+			exit 1
+		fi
+	fi
+	if have apt-get; then
+		names() { for m in $*; do echo "${m%%:*}"; done; }
+		install() { DEBIAN_FRONTEND=noninteractive $sudo apt-get install -qy --no-install-recommends "$@"; }
+		$sudo apt-get update -q
+	elif have dnf; then
+		names() { for m in $*; do echo "${m##*:}"; done; }
+		install() { $sudo dnf install -qy "$@"; }
+	elif [ -n "$missing" ]; then
+		echo "missing, and neither apt-get nor dnf can install it:$missing" >&2
+		exit 1
+	else
+		return 0
+	fi
+	if [ -n "$missing" ]; then
+		echo "installing:" $(names $missing) >&2
+		install $(names $missing)
+	fi
+	# One by one, so that a name that a distribution does not have takes none of the others with it.
+	for package in $(names $wished); do
+		echo "installing: $package" >&2
+		install "$package" || echo "$package is not available: tests that need it are skipped" >&2
+	done
+}
+
+packages
+toolchain

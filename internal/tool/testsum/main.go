@@ -1,15 +1,10 @@
 // Command testsum reads the output of `go test -json` and closes it with what a reader needs: the output of what
 // failed, every skipped test with its reason, and one line of counts. It exits 1 when anything failed or nothing ran.
-//
-// With -failed it prints a line for each package with tests that a second run may decide on, its name and the pattern of
-// the tests, and nothing where more is wrong than that. A line {"Action":"again"} in its input begins such a second run,
-// {"Action":"onward"} ends it: a test that failed and passes there is counted as passed, and named as a test to mend.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -31,32 +26,17 @@ type tally struct {
 	skipped  map[string][]string
 	output   map[string][]string
 	failures []string
-	// again is true within a second run; unsteady are the tests that passed only there.
-	again    bool
-	unsteady []string
-	// broke are the packages whose tests did not all come to an end.
-	broke map[string]bool
 }
 
 func newTally() tally {
-	return tally{output: map[string][]string{}, skipped: map[string][]string{}, broke: map[string]bool{}}
+	return tally{output: map[string][]string{}, skipped: map[string][]string{}}
 }
 
 func main() {
-	failed := flag.Bool("failed", false, "print what a second run may decide on")
-	flag.Parse()
 	t := newTally()
-	words := io.Writer(os.Stdout)
-	if *failed {
-		words = io.Discard
-	}
-	if err := t.read(os.Stdin, words); err != nil {
+	if err := t.read(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "testsum:", err)
 		os.Exit(1)
-	}
-	if *failed {
-		t.doubtful(os.Stdout)
-		return
 	}
 	t.close(os.Stdout)
 	if t.failed > 0 || t.passed == 0 {
@@ -84,29 +64,19 @@ func (t *tally) add(e event, w io.Writer) {
 	}
 	key := e.Package + " " + e.Test
 	switch e.Action {
-	case "again", "onward":
-		t.again = e.Action == "again"
 	case "output", "build-output":
 		t.output[key] = append(t.output[key], e.Output)
 	case "build-fail":
 		t.fail(key)
 	case "pass":
-		switch i := slices.Index(t.failures, key); {
-		case e.Test == "":
+		if e.Test == "" {
 			fmt.Fprintf(w, "ok    %s  %.1fs\n", e.Package, e.Elapsed)
-		case !t.again:
+		} else {
 			t.passed++
-		case i >= 0:
-			t.passed++
-			t.failed--
-			t.failures = slices.Delete(t.failures, i, i+1)
-			t.unsteady = append(t.unsteady, key)
 		}
-		if !slices.Contains(t.unsteady, key) { // what such a one said when it failed is still to be read
-			delete(t.output, key)
-		}
+		delete(t.output, key)
 	case "skip":
-		if e.Test != "" && !t.again {
+		if e.Test != "" {
 			why := e.Package + ": " + reason(t.output[key])
 			t.skipped[why] = append(t.skipped[why], e.Test)
 			t.count++
@@ -115,39 +85,10 @@ func (t *tally) add(e event, w io.Writer) {
 	case "fail":
 		if e.Test == "" {
 			fmt.Fprintf(w, "FAIL  %s  %.1fs\n", e.Package, e.Elapsed)
-			// The test's binary says so itself when it has run all of them: one that panicked, or was out of time, has not.
-			t.broke[e.Package] = !slices.Contains(t.output[key], "FAIL\n")
 		}
 		if !slices.Contains(t.failures, key) {
 			t.fail(key)
 		}
-	}
-}
-
-// few is how many tests a second run may decide on at most: beyond that it is not the moment that was bad.
-const few = 5
-
-// doubtful writes what a second run may decide on: the tests that failed, if they are few, by package, and if the run came
-// to its end.
-func (t *tally) doubtful(w io.Writer) {
-	names := map[string][]string{}
-	count := 0
-	for _, key := range t.failures {
-		pkg, test, _ := strings.Cut(key, " ")
-		if test == "" || t.broke[pkg] {
-			return
-		}
-		test, _, _ = strings.Cut(test, "/")
-		if !slices.Contains(names[pkg], test) {
-			names[pkg] = append(names[pkg], test)
-			count++
-		}
-	}
-	if count > few {
-		return
-	}
-	for _, pkg := range slices.Sorted(maps.Keys(names)) {
-		fmt.Fprintf(w, "%s ^(%s)$\n", pkg, strings.Join(names[pkg], "|"))
 	}
 }
 
@@ -169,14 +110,11 @@ func (t *tally) close(w io.Writer) {
 			fmt.Fprintf(w, "  %s\n    %d: %s\n", why, len(tests), strings.Join(tests, ", "))
 		}
 	}
-	// Failures stand last, where a reader of the end of a log finds them.
-	for _, key := range append(slices.Clone(t.unsteady), t.failures...) {
+	// Failures come last, where a reader of the end of a log finds them.
+	for _, key := range t.failures {
 		fmt.Fprintf(w, "\n--- FAIL: %s\n%s", key, tail(strings.Join(t.output[key], "")))
 	}
 	fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.count)
-	for _, key := range t.unsteady {
-		fmt.Fprintln(w, "passed in its second run only, mend it: "+key)
-	}
 	for _, key := range t.failures {
 		fmt.Fprintln(w, "failed: "+key)
 	}
