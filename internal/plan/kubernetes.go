@@ -240,110 +240,110 @@ var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Install }
 
 // validClusterProfile takes what may stand on a cluster: one of the catalogue, another CNI by its name, or Detected.
-func (fs *Faults) validClusterProfile(field, name string, p Plan) {
+func (fs *faults) validClusterProfile(field, name string, p Plan) {
 	base, context := CutContext(strings.TrimSuffix(name, TwinSuffix))
 	switch {
 	case !clusterName.MatchString(base):
-		fs.add(field, "%q is not the name of a profile", name)
+		fs.Add(field, "%q is not the name of a profile", name)
 	case p.brings() && base != Detected:
 		fs.validProfile(field, base)
 	}
 	if base == profile.Raw {
-		fs.add(field, "raw is of the lab only: the zero of a cluster is host")
+		fs.Add(field, "raw is of the lab only: the zero of a cluster is host")
 	}
 	if context != "" && !slices.Contains(p.Cluster.Contexts, context) {
-		fs.add(field, "%q names a context that is not among kubernetes.contexts", name)
+		fs.Add(field, "%q names a context that is not among kubernetes.contexts", name)
 	}
 }
 
 // validTTL refuses a time to live in which the run cannot end.
-func (fs *Faults) validTTL(p Plan) {
+func (fs *faults) validTTL(p Plan) {
 	ttl := p.Lifetime()
 	if ttl < time.Minute || ttl > longestTTL {
-		fs.add("kubernetes.ttl", "%s is out of range: want 1m to 168h", ttl)
+		fs.Add("kubernetes.ttl", "%s is out of range: want 1m to 168h", ttl)
 	}
 	if p.Budget > 0 {
 		if ttl < p.Budget {
-			fs.add("kubernetes.ttl", "%s is less than the budget of %s: the pods would end within the run", ttl, p.Budget)
+			fs.Add("kubernetes.ttl", "%s is less than the budget of %s: the pods would end within the run", ttl, p.Budget)
 		}
 		return
 	}
 	cases := len(p.everyContext().Cases())
 	if all := p.Fit(cases).Expected(cases); ttl < all {
-		fs.add("kubernetes.ttl", "%s is less than the %s or so that %d repetitions of %d cases take: the pods would end within the run; "+
+		fs.Add("kubernetes.ttl", "%s is less than the %s or so that %d repetitions of %d cases take: the pods would end within the run; "+
 			"give it more, at most 168h, or the run a budget", ttl, all.Round(time.Second), p.Repetitions, cases)
 	}
 }
 
-func (fs *Faults) validCluster(p Plan) {
+func (fs *faults) validCluster(p Plan) {
 	c := p.Cluster
 	fs.validTTL(p)
 	for _, n := range []struct{ field, name string }{{"clientNode", c.ClientNode}, {"serverNode", c.ServerNode}} {
 		if n.name != "" && !isSubdomain(n.name) {
-			fs.add("kubernetes."+n.field, "%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", n.name)
+			fs.Add("kubernetes."+n.field, "%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", n.name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.NodeSelector)) {
 		if !isQualified(name) {
-			fs.addItem("kubernetes.nodeSelector", name, "%q is not the name of a label: want name or prefix/name, such as pool or example.com/pool", name)
+			fs.AddItem("kubernetes.nodeSelector", name, "%q is not the name of a label: want name or prefix/name, such as pool or example.com/pool", name)
 		}
 		if value := c.NodeSelector[name]; !isLabelValue(value) {
-			fs.addItem("kubernetes.nodeSelector", name, "%q is not the value of a label (%s): want at most 63 letters, digits, -, _ and ., "+
+			fs.AddItem("kubernetes.nodeSelector", name, "%q is not the value of a label (%s): want at most 63 letters, digits, -, _ and ., "+
 				"the first and the last of them a letter or digit", value, name)
 		}
 	}
 	if c.Image != "" && !imageReference.MatchString(c.Image) {
-		fs.add("kubernetes.image", "%q is not the reference of an image: want REGISTRY/PATH:TAG with the path in small letters, "+
+		fs.Add("kubernetes.image", "%q is not the reference of an image: want REGISTRY/PATH:TAG with the path in small letters, "+
 			"without spaces and without a scheme such as https://", c.Image)
 	}
 	if c.ClientNode != "" && c.ClientNode == c.ServerNode {
-		fs.add("kubernetes.serverNode", "%q is the client's node, too: paths across nodes need two", c.ServerNode)
+		fs.Add("kubernetes.serverNode", "%q is the client's node, too: paths across nodes need two", c.ServerNode)
 	}
 	for i, context := range c.Contexts {
 		if context == "" || slices.Index(c.Contexts, context) != i {
-			fs.add("kubernetes.contexts", "%q is given twice, or has no name", context)
+			fs.Add("kubernetes.contexts", "%q is given twice, or has no name", context)
 		}
 	}
 	for _, t := range c.Tolerations {
 		if _, err := ParseToleration(t); err != nil {
-			fs.add("kubernetes.tolerations", "%s", err)
+			fs.Add("kubernetes.tolerations", "%s", err)
 		}
 	}
 	for _, err := range SecretFaults(c.PullSecrets) {
-		fs.add("kubernetes.pullSecrets", "%s", err)
+		fs.Add("kubernetes.pullSecrets", "%s", err)
 	}
 	for _, q := range []struct{ field, text string }{{"cpuRequest", c.CPURequest}, {"memoryRequest", c.MemoryRequest}, {"cpuLimit", c.CPULimit}} {
 		if q.text != "" && !quantity.MatchString(q.text) {
-			fs.add("kubernetes."+q.field, "%q is not a quantity such as 500m, 2 or 64Mi", q.text)
+			fs.Add("kubernetes."+q.field, "%q is not a quantity such as 500m, 2 or 64Mi", q.text)
 		}
 	}
 	if request, limit := amount(c.CPURequest), amount(c.CPULimit); limit > 0 && request > limit {
-		fs.add("kubernetes.cpuRequest", "%s is more than the limit of %s (cpuLimit)", c.CPURequest, c.CPULimit)
+		fs.Add("kubernetes.cpuRequest", "%s is more than the limit of %s (cpuLimit)", c.CPURequest, c.CPULimit)
 	}
 	if t := c.LoadBalancerTimeout; t != 0 && (t < time.Second || t > time.Hour) {
-		fs.add("kubernetes.loadBalancerTimeout", "%s is out of range: want 1s to 1h", t)
+		fs.Add("kubernetes.loadBalancerTimeout", "%s is out of range: want 1s to 1h", t)
 	}
-	*fs = append(*fs, BalancerFaults(c.LoadBalancerClass, c.ServiceAnnotations)...)
+	fs.Faults = append(fs.Faults, BalancerFaults(c.LoadBalancerClass, c.ServiceAnnotations)...)
 	for _, cpu := range c.CPUs {
 		if cpu < 0 || cpu > 4095 {
-			fs.add("kubernetes.cpus", "%d is no CPU", cpu)
+			fs.Add("kubernetes.cpus", "%d is no CPU", cpu)
 		}
 	}
 	if c.Install && len(c.Contexts) > 1 {
-		fs.add("kubernetes.install", "installing in turn is for one cluster, and %d contexts are given", len(c.Contexts))
+		fs.Add("kubernetes.install", "installing in turn is for one cluster, and %d contexts are given", len(c.Contexts))
 	}
 	if c.Install && slices.Contains(p.Profiles, Detected) {
-		fs.add("profiles", "which profiles are to be installed in turn is not said")
+		fs.Add("profiles", "which profiles are to be installed in turn is not said")
 	}
 	if p.Environment == EnvKind && slices.Contains(p.Profiles, Detected) {
-		fs.add("profiles", "which profiles are to have a kind cluster is not said")
+		fs.Add("profiles", "which profiles are to have a kind cluster is not said")
 	}
 	for _, q := range []struct {
 		field string
 		n     int
 	}{{"lab.policies", p.Lab.Policies}, {"lab.policiesUnselected", p.Lab.PoliciesUnselected}} {
 		if q.n > 0 {
-			fs.add(q.field, "NetworkPolicies on a cluster are for its owner to put there")
+			fs.Add(q.field, "NetworkPolicies on a cluster are for its owner to put there")
 		}
 	}
 }
@@ -440,16 +440,16 @@ func ParseAnnotations(s string) (map[string]string, error) {
 // BalancerFaults returns what is wrong with the class and the annotations of Services of type LoadBalancer.
 func BalancerFaults(class string, annotations map[string]string) Faults {
 	const want = "want name or prefix/name, such as internal or example.com/internal"
-	var fs Faults
+	var fs faults
 	if class != "" && !isQualified(class) {
-		fs.add("kubernetes.loadBalancerClass", "class %q: %s", class, want)
+		fs.Add("kubernetes.loadBalancerClass", "class %q: %s", class, want)
 	}
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		if !isQualified(strings.ToLower(name)) { // as Kubernetes does, which takes the prefix of annotations in any case
-			fs.addItem("kubernetes.serviceAnnotations", name, "annotation %q: %s", name, want)
+			fs.AddItem("kubernetes.serviceAnnotations", name, "annotation %q: %s", name, want)
 		}
 	}
-	return fs
+	return fs.Faults
 }
 
 // ParseCPUs reads numbers of CPUs as the kernel writes them: "1", "0-3,6". The result rises.

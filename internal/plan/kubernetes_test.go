@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -166,7 +167,7 @@ func TestWithoutLab(t *testing.T) {
 		t.Errorf("of the lab's conditions are left (-want +got):\n%s", diff)
 	}
 	var known []string
-	for _, key := range sortedKeys((&decoder{}).labKeys(&Lab{})) {
+	for _, key := range slices.Sorted(maps.Keys((&decoder{}).labKeys(&Lab{}))) {
 		if LabOnly("lab." + key) {
 			known = append(known, "lab."+key)
 		}
@@ -309,7 +310,7 @@ func TestFileForBoth(t *testing.T) {
 		{"no profiles for the lab", "\nprofiles: [detected]", "", `p:4: profiles: unknown profile "detected"`},
 		{"of the cluster", "profiles: [detected]\nkubernetes:\n  clientNode: A", EnvKubernetes, `p:5: kubernetes.clientNode: "A" is not the name of a node`},
 		{"says the lab", "environment: lab\nprofiles: [detected]", EnvKubernetes, `p:4: profiles: unknown profile "detected"`},
-		{"says the cluster", "environment: kubernetes\nlab: {delay: 1ms}", EnvKubernetes, "p:4: lab.delay: is for the lab"},
+		{"says the cluster", "environment: kubernetes\nlab: {delay: 1ms}", EnvKubernetes, "p:4: lab.delay: applies to the lab"},
 		{"says the cluster and the lab's zero", "environment: kubernetes\nprofiles: [raw]", EnvKubernetes, "p:4: profiles: raw is of the lab only"},
 		{"a slip", "environment: kubernets\nprofiles: [detected]", "", `p:3: environment: "kubernets" is not one of lab, kubernetes, kind, did you mean "kubernetes"?`},
 		{"a slip that is overruled", "environment: kubernets\nprofiles: [detected]", EnvKubernetes, `p:3: environment: "kubernets" is not one of`},
@@ -321,7 +322,7 @@ func TestFileForBoth(t *testing.T) {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
 		p = p.Settle()
-		err = append(f.Faults(), f.Place(p.Validate())...).asError()
+		err = append(f.Faults(), f.Place(p.Validate())...).Err()
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: got\n%v\nwant\n%s", tt.name, err, tt.want)
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // option is one setting of a workload: its name in a plan file and on the command line, and how its text is read. Both
@@ -149,7 +151,7 @@ func parseKind(s string) (Kind, error) {
 		}
 		names[i] = string(k)
 	}
-	return "", fmt.Errorf("unknown workload %q%s (there are %s)", s, suggest(s, names), strings.Join(names, ", "))
+	return "", fmt.Errorf("unknown workload %q%s (there are %s)", s, advice.DidYouMean(s, names), strings.Join(names, ", "))
 }
 
 // ParseWorkload reads what Workload.String writes: a kind, or a kind with options in parentheses, for example "rr" or
@@ -191,7 +193,7 @@ func (w *Workload) setPart(part string, given map[string]bool) error {
 	}
 	o, ok := findOption(word)
 	if !ok {
-		return fmt.Errorf("unknown option %q%s", word, suggest(word, optionWords(w.Kind)))
+		return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, optionWords(w.Kind)))
 	}
 	if given[o.key] {
 		return fmt.Errorf("%s is given twice", word)
@@ -320,7 +322,7 @@ func setSize(at *int, s string, high int) error {
 
 func setWord(at *string, s string, allowed ...string) error {
 	if !slices.Contains(allowed, s) {
-		return fmt.Errorf("%q is not one of %s%s", s, strings.Join(allowed, ", "), suggest(s, allowed))
+		return fmt.Errorf("%q is not one of %s%s", s, strings.Join(allowed, ", "), advice.DidYouMean(s, allowed))
 	}
 	*at = s
 	return nil

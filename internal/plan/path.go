@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Role says what stands at one end of a path.
@@ -110,7 +112,7 @@ func ParsePath(s string) (Path, error) {
 	if len(names) > 0 {
 		return Path{}, fmt.Errorf("path %q has several forms: %s", s, strings.Join(names, ", "))
 	}
-	return Path{}, fmt.Errorf("unknown path %q%s", s, suggest(s, pathNames()))
+	return Path{}, fmt.Errorf("unknown path %q%s", s, advice.DidYouMean(s, pathNames()))
 }
 
 func pathNames() []string {

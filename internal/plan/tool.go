@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // Own is the word for our own load engine where a tool can be chosen.
@@ -241,7 +243,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 		switch {
 		case name == Own || sends[name]:
 		case !slices.Contains(Tools, name):
-			errs = append(errs, fmt.Errorf("unknown tool %q%s (there are %s)", name, suggest(name, Tools), strings.Join(Tools, ", ")))
+			errs = append(errs, fmt.Errorf("unknown tool %q%s (there are %s)", name, advice.DidYouMean(name, Tools), strings.Join(Tools, ", ")))
 		default:
 			errs = append(errs, fmt.Errorf("%s can send none of the workloads: %s", name, strings.Join(refused[name], "; ")))
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
@@ -15,32 +16,32 @@ const maxCases = 100_000
 
 // Validate returns everything that is wrong with p as Faults, or nil.
 func (p Plan) Validate() error {
-	var fs Faults
+	var fs faults
 	fs.oneOf("environment", p.Environment, environments...)
 	fs.validProfiles(p)
 	if len(p.Paths) == 0 {
-		fs.add("paths", "none is given")
+		fs.Add("paths", "none is given")
 	}
 	for i, path := range p.Paths {
 		if slices.Index(p.Paths, path) != i {
-			fs.add("paths", "%s is given twice", path)
+			fs.Add("paths", "%s is given twice", path)
 		}
 	}
 	if len(p.Workloads) == 0 {
-		fs.add("workloads", "none is given")
+		fs.Add("workloads", "none is given")
 	}
 	for i, w := range p.Workloads {
 		if err := w.Validate(); err != nil {
-			fs.add("workloads", "%s", err)
+			fs.Add("workloads", "%s", err)
 		}
 		if slices.Index(p.Workloads, w) != i {
-			fs.add("workloads", "%s is given twice", w)
+			fs.Add("workloads", "%s is given twice", w)
 		}
 		if c, ok := w.Capacity(); ok && !slices.Contains(p.Workloads, c) {
-			fs.add("workloads", "%s is a share of the capacity that %s measures, which is missing", w, c)
+			fs.Add("workloads", "%s is a share of the capacity that %s measures, which is missing", w, c)
 		}
 		if barred := p.barred(w); len(p.Paths) > 0 && len(barred) == len(p.Paths) {
-			fs.add("workloads", "%s can go over none of the paths: %s", w, w.Barred(p.Paths[0]))
+			fs.Add("workloads", "%s can go over none of the paths: %s", w, w.Barred(p.Paths[0]))
 		}
 	}
 	fs.validNumbers(p)
@@ -49,9 +50,9 @@ func (p Plan) Validate() error {
 		fs.validCluster(p)
 	}
 	if n := len(p.Measured()) * len(p.Paths) * len(p.Workloads); n > maxCases {
-		fs.add("workloads", "the plan has %d cases, more than %d", n, maxCases)
+		fs.Add("workloads", "the plan has %d cases, more than %d", n, maxCases)
 	}
-	return fs.asError()
+	return fs.Err()
 }
 
 // barred returns the paths of the plan that w cannot go over.
@@ -65,25 +66,25 @@ func (p Plan) barred(w Workload) []Path {
 	return barred
 }
 
-func (fs *Faults) validProfiles(p Plan) {
+func (fs *faults) validProfiles(p Plan) {
 	if len(p.Profiles) == 0 {
-		fs.add("profiles", "none is given")
+		fs.Add("profiles", "none is given")
 	}
 	for i, name := range p.Profiles {
 		if slices.Index(p.Profiles, name) != i {
-			fs.add("profiles", "%s is given twice", name)
+			fs.Add("profiles", "%s is given twice", name)
 			continue
 		}
 		fs.validProfileOf(p, "profiles", name)
 	}
 	if p.Baseline == "" {
-		fs.add("baseline", "none is given")
+		fs.Add("baseline", "none is given")
 		return
 	}
 	fs.validProfileOf(p, "baseline", p.Baseline)
 }
 
-func (fs *Faults) validProfileOf(p Plan, field, name string) {
+func (fs *faults) validProfileOf(p Plan, field, name string) {
 	switch {
 	case p.OnCluster():
 		fs.validClusterProfile(field, name, p)
@@ -94,12 +95,12 @@ func (fs *Faults) validProfileOf(p Plan, field, name string) {
 
 // CheckProfile returns what Validate says of a profile of this name: Faults with the nearest name, if the catalogue has none.
 func CheckProfile(name string) error {
-	var fs Faults
+	var fs faults
 	fs.validProfile("profiles", name)
-	return fs.asError()
+	return fs.Err()
 }
 
-func (fs *Faults) validProfile(field, name string) {
+func (fs *faults) validProfile(field, name string) {
 	if _, ok := profile.Lookup(name); ok {
 		return
 	}
@@ -107,51 +108,51 @@ func (fs *Faults) validProfile(field, name string) {
 	for _, q := range profile.All() {
 		names = append(names, q.Name)
 	}
-	fs.add(field, "unknown profile %q%s", name, suggest(name, names))
+	fs.Add(field, "unknown profile %q%s", name, advice.DidYouMean(name, names))
 }
 
-func (fs *Faults) validNumbers(p Plan) {
+func (fs *faults) validNumbers(p Plan) {
 	fs.within("repetitions", p.Repetitions, 1, MaxRepetitionsLimit)
 	if p.MaxRepetitions != 0 {
 		fs.within("maxRepetitions", p.MaxRepetitions, 1, MaxRepetitionsLimit)
 		if p.MaxRepetitions < p.Repetitions {
-			fs.add("maxRepetitions", "%d is less than the %d repetitions", p.MaxRepetitions, p.Repetitions)
+			fs.Add("maxRepetitions", "%d is less than the %d repetitions", p.MaxRepetitions, p.Repetitions)
 		}
 		if p.Precision == 0 && p.MaxRepetitions > p.Repetitions {
-			fs.add("maxRepetitions", "has no meaning without precision")
+			fs.Add("maxRepetitions", "has no meaning without precision")
 		}
 	}
 	if math.IsNaN(p.Precision) || p.Precision < 0 || p.Precision >= 1 {
-		fs.add("precision", "%v is out of range: want more than 0 and less than 1, for example 0.05 for 5 %%", p.Precision)
+		fs.Add("precision", "%v is out of range: want more than 0 and less than 1, for example 0.05 for 5 %%", p.Precision)
 	}
 	if p.Duration != 0 {
 		fs.duration("duration", p.Duration, MinWindow, MaxWindow)
 		for _, w := range p.Workloads {
 			if err := w.Rolls(p.Duration); err != nil {
-				fs.add("workloads", "%s", err)
+				fs.Add("workloads", "%s", err)
 			}
 		}
 	}
 	fs.duration("warmup", p.Warmup, 0, MaxWindow)
 	if p.Budget < 0 {
-		fs.add("budget", "%s is negative", p.Budget)
+		fs.Add("budget", "%s is negative", p.Budget)
 	} else if p.Budget > 0 && p.Budget < p.TrialTime() {
-		fs.add("budget", "%s is less than one trial takes (%s)", p.Budget, p.TrialTime())
+		fs.Add("budget", "%s is less than one trial takes (%s)", p.Budget, p.TrialTime())
 	}
 }
 
-func (fs *Faults) validLab(l Lab) {
+func (fs *faults) validLab(l Lab) {
 	fs.within("lab.nodes", l.Nodes, 2, MaxNodes)
 	fs.within("lab.podsPerNode", l.PodsPerNode, 2, MaxPodsPerNode)
 	fs.oneOf("lab.nic", l.NIC, "wire", "ideal")
 	fs.oneOf("lab.cpu", l.CPU, "auto", "one", "split")
 	fs.within("lab.mtu", l.MTU, 1280, 9000)
 	if !(l.LineRate >= 0 && l.LineRate <= MaxRate) || l.LineRate > 0 && l.LineRate < 1e5 {
-		fs.add("lab.lineRate", "%s is out of range: want 100K to 1T bit/s, or 0 for none", formatRate(l.LineRate))
+		fs.Add("lab.lineRate", "%s is out of range: want 100K to 1T bit/s, or 0 for none", formatRate(l.LineRate))
 	}
 	fs.duration("lab.delay", l.Delay, 0, MaxDelay)
 	if !(l.Loss >= 0 && l.Loss <= MaxLoss) {
-		fs.add("lab.loss", "%v is out of range: want 0 to %v", l.Loss, MaxLoss)
+		fs.Add("lab.loss", "%v is out of range: want 0 to %v", l.Loss, MaxLoss)
 	}
 	fs.within("lab.services", l.Services, 0, MaxServices)
 	fs.oneOf("lab.iptables", l.Iptables, "auto", "nft", "legacy")
@@ -159,7 +160,7 @@ func (fs *Faults) validLab(l Lab) {
 		fs.oneOf("lab.serviceProxy", l.ServiceProxy, "iptables", "nftables", "ipvs")
 	}
 	if l.Family != 0 && l.Family != 4 && l.Family != 6 {
-		fs.add("lab.family", "%d is not 4 or 6", l.Family)
+		fs.Add("lab.family", "%d is not 4 or 6", l.Family)
 	}
 	if l.TrafficPolicy != "" {
 		fs.oneOf("lab.trafficPolicy", l.TrafficPolicy, "Cluster", "Local")
@@ -168,21 +169,21 @@ func (fs *Faults) validLab(l Lab) {
 	fs.within("lab.policiesUnselected", l.PoliciesUnselected, 0, MaxPolicies)
 }
 
-func (fs *Faults) within(field string, v, low, high int) {
+func (fs *faults) within(field string, v, low, high int) {
 	if v < low || v > high {
-		fs.add(field, "%d is out of range: want %d to %d", v, low, high)
+		fs.Add(field, "%d is out of range: want %d to %d", v, low, high)
 	}
 }
 
-func (fs *Faults) duration(field string, v, low, high time.Duration) {
+func (fs *faults) duration(field string, v, low, high time.Duration) {
 	if v < low || v > high {
-		fs.add(field, "%s is out of range: want %s to %s", v, low, high)
+		fs.Add(field, "%s is out of range: want %s to %s", v, low, high)
 	}
 }
 
-func (fs *Faults) oneOf(field, v string, allowed ...string) {
+func (fs *faults) oneOf(field, v string, allowed ...string) {
 	if !slices.Contains(allowed, v) {
-		fs.add(field, "%q is not one of %s%s", v, strings.Join(allowed, ", "), suggest(v, allowed))
+		fs.Add(field, "%q is not one of %s%s", v, strings.Join(allowed, ", "), advice.DidYouMean(v, allowed))
 	}
 }
 

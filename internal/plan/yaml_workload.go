@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
 // maxAxis bounds what the lists of one workload expand to.
@@ -14,14 +14,14 @@ const maxAxis = 1000
 
 // workloads reads the list of workloads. An item is a name ("rr"), the command line's form ("stream(udp,rate=1G)") or
 // a mapping of one kind to its settings, of which each may be a list: then the workload stands for every combination.
-func (d *decoder) workloads(at *[]Workload) func(string, *yaml.Node) {
-	return func(field string, n *yaml.Node) {
+func (d *decoder) workloads(at *[]Workload) position.Read {
+	return func(field string, n *position.Node) {
 		*at = nil
 		seen := map[Workload]bool{}
-		d.list(field, n, func(item *yaml.Node) {
+		d.Each(field, n, func(item *position.Node) {
 			for _, w := range d.workload(field, item) {
 				if seen[w] {
-					d.fault(item, field, "%s is given twice", w)
+					d.Fault(item.Line, field, "%s is given twice", w)
 					continue
 				}
 				seen[w] = true
@@ -31,26 +31,26 @@ func (d *decoder) workloads(at *[]Workload) func(string, *yaml.Node) {
 	}
 }
 
-func (d *decoder) workload(field string, n *yaml.Node) []Workload {
-	if n.Kind == yaml.ScalarNode {
-		w, err := ParseWorkload(n.Value)
+func (d *decoder) workload(field string, n *position.Node) []Workload {
+	if n.Kind == position.Scalar {
+		w, err := ParseWorkload(n.Text)
 		if err != nil {
-			d.fault(n, field, "%s", oneLine(err))
+			d.Fault(n.Line, field, "%s", oneLine(err))
 			return nil
 		}
 		return []Workload{w}
 	}
-	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
-		d.fault(n, field, "want one workload for each item, such as \"rr\" or \"rr: {flows: 8}\"")
+	if n.Kind != position.Mapping || len(n.Keys) != 1 {
+		d.Fault(n.Line, field, "want one workload for each item, such as \"rr\" or \"rr: {flows: 8}\"")
 		return nil
 	}
-	kind, err := parseKind(n.Content[0].Value)
+	kind, err := parseKind(n.Keys[0].Name)
 	if err != nil {
-		d.fault(n.Content[0], field, "%s", err)
+		d.Fault(n.Keys[0].Line, field, "%s", err)
 		return nil
 	}
-	value := resolve(n.Content[1])
-	if value.Tag == "!!null" {
+	value := n.Items[0]
+	if value.Kind == position.Null {
 		return []Workload{Workload{Kind: kind}.Normalize()}
 	}
 	return d.expand(kind, field+"."+string(kind), value)
@@ -59,46 +59,46 @@ func (d *decoder) workload(field string, n *yaml.Node) []Workload {
 // axis is one setting of a workload with the values that it takes.
 type axis struct {
 	option option
-	values []*yaml.Node
+	values []*position.Node
 }
 
 // expand reads the settings of a workload and returns every combination.
-func (d *decoder) expand(kind Kind, field string, n *yaml.Node) []Workload {
-	before := len(d.faults)
+func (d *decoder) expand(kind Kind, field string, n *position.Node) []Workload {
+	before := d.Count()
 	axes := map[string]axis{}
-	known := keys{}
+	known := position.Keys{}
 	for _, o := range options {
 		if !slices.Contains(o.kinds, kind) {
 			continue
 		}
-		known[o.key] = func(field string, n *yaml.Node) {
-			if n.Kind != yaml.SequenceNode {
-				axes[o.key] = axis{o, []*yaml.Node{n}}
+		known[o.key] = func(field string, n *position.Node) {
+			if n.Kind != position.List {
+				axes[o.key] = axis{o, []*position.Node{n}}
 				return
 			}
-			if len(n.Content) == 0 {
-				d.fault(n, field, "the list is empty")
+			if len(n.Items) == 0 {
+				d.Fault(n.Line, field, "the list is empty")
 			}
-			axes[o.key] = axis{o, n.Content}
+			axes[o.key] = axis{o, n.Items}
 		}
 	}
-	d.mapping(n, field+".", known)
+	d.Mapping(field, n, known)
 	combinations := []Workload{{Kind: kind}}
 	given := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(axes)) {
 		given[key] = true
 		combinations = d.multiply(combinations, field, axes[key])
 		if len(combinations) > maxAxis {
-			d.fault(n, field, "expands to more than %d workloads", maxAxis)
+			d.Fault(n.Line, field, "expands to more than %d workloads", maxAxis)
 			return nil
 		}
 	}
-	if len(d.faults) > before {
+	if d.Count() > before {
 		return nil
 	}
 	for i, w := range combinations {
 		if err := w.check(given); err != nil {
-			d.fault(n, field, "%s", oneLine(err))
+			d.Fault(n.Line, field, "%s", oneLine(err))
 			return nil
 		}
 		combinations[i] = w.Normalize()
@@ -111,14 +111,14 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 	field += "." + a.option.key
 	var texts []string
 	for _, n := range a.values {
-		s, ok := d.scalar(field, n)
+		s, ok := d.Scalar(field, n)
 		if !ok {
 			continue
 		}
 		// The value is tried once, so that a wrong one is one fault and not one for each combination.
 		several, err := a.option.try(workloads[0].Kind, s)
 		if err != nil {
-			d.fault(n, field, "%s", err)
+			d.Fault(n.Line, field, "%s", err)
 			continue
 		}
 		texts = append(texts, several...)

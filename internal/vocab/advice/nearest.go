@@ -1,6 +1,9 @@
 package advice
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // longest is the length from which on a text is nobody's slip, in bytes: nothing is compared with it.
 const longest = 100
@@ -38,4 +41,22 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// DidYouMean returns `, did you mean "x"?` for the nearest of names, or the names that begin with the word and a hyphen. It
+// returns "" if no name is near.
+func DidYouMean(word string, names []string) string {
+	var longer []string
+	for _, n := range names {
+		if strings.HasPrefix(n, word+"-") {
+			longer = append(longer, n)
+		}
+	}
+	if len(longer) > 0 {
+		return ", did you mean one of " + strings.Join(longer, ", ") + "?"
+	}
+	if at := Nearest(word, names); at != "" {
+		return fmt.Sprintf(", did you mean %q?", at)
+	}
+	return ""
 }

@@ -37,3 +37,16 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestDidYouMean(t *testing.T) {
+	names := []string{"canal", "calico-vxlan", "calico-ipip"}
+	for word, want := range map[string]string{
+		"canel":  `, did you mean "canal"?`,
+		"calico": ", did you mean one of calico-vxlan, calico-ipip?",
+		"weave":  "",
+	} {
+		if got := DidYouMean(word, names); got != want {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package position
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Decoder reads the nodes of one file into values and collects faults.
+type Decoder struct {
+	file string
+	root int
+	// faults are those of the file itself.
+	faults Faults
+	// lines are those of the fields that the file has.
+	lines map[string]int
+	// spoiled are the fields with a fault, and all that contain them.
+	spoiled map[string]bool
+}
+
+// Read reads one value. field is its path.
+type Read func(field string, n *Node)
+
+// Keys are the keys that a mapping may have.
+type Keys map[string]Read
+
+// NewDecoder returns a decoder of text, and the mapping that text holds. The mapping is nil if text is not one document with
+// a mapping; the decoder then has a fault. purpose completes "is empty: want ...".
+func NewDecoder(file, text, purpose string) (*Decoder, *Node) {
+	d := &Decoder{file: file, lines: map[string]int{}, spoiled: map[string]bool{}}
+	documents := Parse(Source{Name: file, Text: text}, &d.faults)
+	for _, f := range d.faults {
+		d.Spoil(f.Field)
+	}
+	switch {
+	case len(documents) == 0:
+		if len(d.faults) == 0 {
+			d.Fault(0, "", "is empty: want %s", purpose)
+		}
+		return d, nil
+	case documents[0].Kind != Mapping:
+		d.Fault(documents[0].Line, "", "is not a mapping of keys to values")
+		return d, nil
+	case len(documents) > 1:
+		d.Fault(documents[1].Line, "", "has more than one document")
+	}
+	d.root = documents[0].Line
+	return d, documents[0]
+}
+
+// Fault adds a fault of field at a line.
+func (d *Decoder) Fault(line int, field, format string, args ...any) {
+	d.Spoil(field)
+	d.faults = append(d.faults, Fault{File: d.file, Line: line, Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// Faults returns the faults of the file in the order of their lines.
+func (d *Decoder) Faults() Faults {
+	all := slices.Clone(d.faults)
+	all.Sort()
+	return all
+}
+
+// Count returns the number of faults so far.
+func (d *Decoder) Count() int { return len(d.faults) }
+
+// Spoil marks field as not read: Place then passes over its faults, because its value is not that of the file.
+func (d *Decoder) Spoil(field string) {
+	d.spoiled[field] = true
+	for i := range len(field) {
+		if field[i] == '.' {
+			d.spoiled[field[:i]] = true
+		}
+	}
+}
+
+// Spoiled reports whether field has a fault.
+func (d *Decoder) Spoiled(field string) bool { return d.spoiled[field] }
+
+// Line returns the line of field, 0 if the file does not have it.
+func (d *Decoder) Line(field string) int { return d.lines[field] }
+
+// Fields returns the fields that the file has, sorted.
+func (d *Decoder) Fields() []string { return slices.Sorted(maps.Keys(d.lines)) }
+
+// Place returns the Faults that err is, each at the line of its field. It omits those of fields that could not be read.
+func (d *Decoder) Place(err error) Faults {
+	var found, placed Faults
+	if !errors.As(err, &found) {
+		return nil
+	}
+	for _, f := range found {
+		if d.spoiled[f.Field] {
+			continue
+		}
+		f.File, f.Line = d.file, d.root
+		for _, key := range []string{f.Field, f.Field + "." + f.Item} {
+			if line, ok := d.lines[key]; ok {
+				f.Line = line
+			}
+		}
+		placed = append(placed, f)
+	}
+	return placed
+}
+
+// Mapping reads each key of n by its entry in known. field is the path of n, "" for the root.
+func (d *Decoder) Mapping(field string, n *Node, known Keys) {
+	if n.Kind != Mapping {
+		d.Fault(n.Line, field, "want a mapping of keys to values")
+		return
+	}
+	for i, key := range n.Keys {
+		path := join(field, key.Name)
+		read, ok := known[key.Name]
+		if !ok {
+			d.Spoil(path)
+			d.Fault(key.Line, "", "unknown key %q%s", path, advice.DidYouMean(key.Name, slices.Sorted(maps.Keys(known))))
+			continue
+		}
+		d.lines[path] = n.Items[i].Line
+		read(path, n.Items[i])
+	}
+}
+
+// Scalar returns the text of n, false after a fault.
+func (d *Decoder) Scalar(field string, n *Node) (string, bool) {
+	if n.Kind != Scalar {
+		d.Fault(n.Line, field, "want one value")
+		return "", false
+	}
+	return n.Text, true
+}
+
+// Each calls read for every item of the list n.
+func (d *Decoder) Each(field string, n *Node, read func(*Node)) {
+	if n.Kind != List {
+		d.Fault(n.Line, field, "want a list, such as [a, b]")
+		return
+	}
+	for _, item := range n.Items {
+		read(item)
+	}
+}
+
+// Within returns what reads a mapping with the keys.
+func (d *Decoder) Within(known Keys) Read {
+	return func(field string, n *Node) { d.Mapping(field, n, known) }
+}
+
+// Text returns what reads one text.
+func (d *Decoder) Text(at *string) Read {
+	return Value(d, at, func(s string) (string, error) { return s, nil })
+}
+
+// Texts returns what reads a list of texts.
+func (d *Decoder) Texts(at *[]string) Read {
+	return func(field string, n *Node) {
+		*at = nil
+		d.Each(field, n, func(item *Node) {
+			if s, ok := d.Scalar(field, item); ok {
+				*at = append(*at, s)
+			}
+		})
+	}
+}
+
+// Labels returns what reads a mapping of the user's own names to texts.
+func (d *Decoder) Labels(at *map[string]string) Read {
+	return func(field string, n *Node) {
+		*at = map[string]string{}
+		if n.Kind != Mapping {
+			d.Fault(n.Line, field, "want a mapping of names to values")
+			return
+		}
+		for i, key := range n.Keys {
+			if s, ok := d.Scalar(field, n.Items[i]); ok {
+				(*at)[key.Name] = s
+				d.lines[join(field, key.Name)] = key.Line
+			}
+		}
+	}
+}
+
+// Value returns what reads one value by parse.
+func Value[T any](d *Decoder, at *T, parse func(string) (T, error)) Read {
+	return func(field string, n *Node) {
+		s, ok := d.Scalar(field, n)
+		if !ok {
+			return
+		}
+		v, err := parse(s)
+		if err != nil {
+			d.Fault(n.Line, field, "%s", err)
+			return
+		}
+		*at = v
+	}
+}

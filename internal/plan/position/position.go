@@ -1,0 +1,250 @@
+// Package position reads YAML for people: every key and value keeps its line, and every mistake is found in one pass.
+//
+// Parse returns the documents of a file as Nodes, with aliases and merges resolved. A Decoder reads a Node by a table of
+// Keys. It reports unknown keys with the nearest known key, and remembers the line of each field, so that a mistake that is
+// found after reading is reported at its line too.
+//
+//	text ─► Parse ─► Node ─► Decoder.Mapping(Keys) ─► value + Faults ─► Decoder.Place(later faults)
+//
+// Not for files that programs write: decode those with a YAML library.
+package position
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// MaxFile bounds one file in bytes.
+const MaxFile = 1 << 20
+
+// Bounds of one file after aliases are followed: without them, one page can expand to gigabytes.
+const (
+	mostValues    = 100_000
+	mostDepth     = 64
+	mostDocuments = 500
+)
+
+// Kind is what a node holds.
+type Kind int
+
+// The kinds of a node.
+const (
+	Null Kind = iota
+	Scalar
+	Mapping
+	List
+)
+
+// Key is one key of a mapping.
+type Key struct {
+	Name string
+	Line int
+}
+
+// Node is a YAML value with aliases and merges resolved.
+type Node struct {
+	Kind Kind
+	// Line counts from 1.
+	Line int
+	// Text is the value of a scalar. Block is true for a literal block, whose lines are lines of the file.
+	Text  string
+	Block bool
+	// Keys are those of a mapping in the order of the file. Items are their values, or the items of a list.
+	Keys  []Key
+	Items []*Node
+}
+
+// At returns the value at the path of keys, nil if it is missing.
+func (n *Node) At(path ...string) *Node {
+	for _, key := range path {
+		if n = n.child(key); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+func (n *Node) child(key string) *Node {
+	if n == nil || n.Kind != Mapping {
+		return nil
+	}
+	for i, k := range n.Keys {
+		if k.Name == key {
+			return n.Items[i]
+		}
+	}
+	return nil
+}
+
+// ScalarAt returns the text at the path, "" if it is missing or not a scalar.
+func (n *Node) ScalarAt(path ...string) string {
+	if v := n.At(path...); v != nil && v.Kind == Scalar {
+		return v.Text
+	}
+	return ""
+}
+
+// Source is text to parse: a file, or YAML within a value of a file.
+type Source struct {
+	// Name is the file.
+	Name, Text string
+	// in is the key whose value the text is; offset is the number of lines before the text.
+	in     string
+	offset int
+}
+
+// Within returns the YAML that the value of key in file holds as text.
+func Within(file, key string, value *Node) Source {
+	src := Source{Name: file, Text: value.Text, in: "in " + key + ": ", offset: value.Line - 1}
+	if value.Block {
+		src.offset++
+	}
+	return src
+}
+
+// Parse returns the documents of src and adds its faults to those of other sources.
+func Parse(src Source, faults *Faults) []*Node {
+	p := &parser{Source: src, faults: faults, budget: mostValues}
+	if len(src.Text) > MaxFile {
+		p.fault(0, "", "is larger than %d bytes", MaxFile)
+		return nil
+	}
+	var documents []*Node
+	for dec := yaml.NewDecoder(strings.NewReader(src.Text)); ; {
+		var doc yaml.Node
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return documents
+		}
+		if err != nil {
+			line, message := syntaxError(err)
+			p.fault(line, "", "is not YAML: %s", message)
+			return documents
+		}
+		if len(documents) == mostDocuments {
+			p.fault(doc.Line, "", "has more than %d documents", mostDocuments)
+			return documents
+		}
+		n := p.node(doc.Content[0], "", 0)
+		if p.spent {
+			return nil
+		}
+		documents = append(documents, n)
+	}
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// syntaxError returns the line and the message of an error of the YAML library.
+func syntaxError(err error) (line int, message string) {
+	message = yamlLine.ReplaceAllString(err.Error(), "")
+	line = 1
+	if m := yamlLine.FindStringSubmatch(err.Error()); len(m) == 2 && m[1] != "" {
+		line, _ = strconv.Atoi(m[1]) // the pattern admits digits only
+		if strings.Contains(message, "did not find expected") {
+			line++ // the library's parser counts lines from 0, its scanner from 1
+		}
+	}
+	return line, message
+}
+
+type parser struct {
+	Source
+	faults *Faults
+	// budget is how many more values the file may have. spent reports that it had more, or is nested too deep.
+	budget int
+	spent  bool
+}
+
+func (p *parser) fault(line int, field, format string, args ...any) {
+	if line > 0 {
+		line += p.offset
+	}
+	*p.faults = append(*p.faults, Fault{File: p.Name, Line: line, Field: field, Message: p.in + fmt.Sprintf(format, args...)})
+}
+
+// node converts n and what its aliases name. path is where it is.
+func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
+	line := n.Line
+	for n.Kind == yaml.AliasNode && n.Alias != nil {
+		n = n.Alias
+	}
+	t := &Node{Line: line + p.offset}
+	if p.budget--; p.budget < 0 || depth > mostDepth {
+		if !p.spent {
+			p.fault(line, "", "expands to more than %d values or is nested deeper than %d", mostValues, mostDepth)
+		}
+		p.spent = true
+	}
+	if p.spent {
+		return t
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		t.Kind = Mapping
+		p.mapping(t, n, path, depth)
+	case yaml.SequenceNode:
+		t.Kind = List
+		for _, item := range n.Content {
+			t.Items = append(t.Items, p.node(item, path, depth+1))
+		}
+	case yaml.ScalarNode:
+		if n.Tag != "!!null" {
+			t.Kind, t.Text, t.Block = Scalar, n.Value, n.Style == yaml.LiteralStyle
+		}
+	}
+	return t
+}
+
+// mapping fills t. The mapping's own keys replace those that a merge (<<) brings.
+func (p *parser) mapping(t *Node, n *yaml.Node, path string, depth int) {
+	var merges []*Node
+	lines := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, line := n.Content[i], n.Content[i].Line
+		for key.Kind == yaml.AliasNode && key.Alias != nil {
+			key = key.Alias
+		}
+		field := join(path, key.Value)
+		item := p.node(n.Content[i+1], field, depth+1)
+		first, twice := lines[key.Value]
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			p.fault(line, path, "has a key that is not plain text")
+		case key.Tag == "!!merge":
+			merges = append(merges, item)
+		case twice:
+			p.fault(line, field, "is given twice (first in line %d)", first)
+		default:
+			lines[key.Value] = line + p.offset
+			t.Keys, t.Items = append(t.Keys, Key{key.Value, line + p.offset}), append(t.Items, item)
+		}
+	}
+	for len(merges) > 0 {
+		m := merges[0]
+		merges = merges[1:]
+		if m.Kind == List {
+			merges = append(merges, m.Items...)
+			continue
+		}
+		for i, k := range m.Keys {
+			if _, own := lines[k.Name]; !own {
+				lines[k.Name] = k.Line
+				t.Keys, t.Items = append(t.Keys, k), append(t.Items, m.Items[i])
+			}
+		}
+	}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
