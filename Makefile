@@ -40,9 +40,10 @@ bench: build ## the load engine against iperf3, netperf, wrk and plain C, interl
 	$(SUDO) bin/cnibench bench > docs/bench.md.new
 	mv docs/bench.md.new docs/bench.md
 
-lint: ## go vet and staticcheck, for Linux and for the portable core on darwin
+lint: ## go vet, staticcheck and plain English, for Linux and for the portable core on darwin
 	go vet ./...
 	go run $(STATICCHECK) ./...
+	go run ./internal/tool/plainwords
 	GOOS=darwin GOARCH=arm64 go vet . ./internal/cli ./internal/conduct/... ./internal/report/... ./internal/judge/... ./internal/plan ./internal/measure/... ./internal/external/... ./internal/env/image/... ./internal/env/kube/...
 	go vet -tags e2e ./e2e
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,7 +85,7 @@ var rules = []rule{
 		name:  "nobody sleeps",
 		why:   "a sleep is a guess at when something will be true; wait for the thing, with a context",
 		in:    func(string) bool { return true },
-		calls: []string{"time.Sleep"},
+		calls: []string{"time.Sleep", "time.After", "time.Tick"},
 	},
 	{
 		name:    "environments stand alone",
@@ -164,6 +165,152 @@ func TestArchitecture(t *testing.T) {
 			t.Errorf("exemption %q is not needed any more", key)
 		}
 	}
+}
+
+// waiting names the functions whose subject is a length of time, with the reason.
+var waiting = map[string]string{
+	"hold.go hold":            "a pod's main process lives until its deadline",
+	"roll.go until":           "the steps of a roll follow a schedule",
+	"run_linux.go settleDown": "stragglers count until the drain time is over, by definition",
+	"path_linux.go pause":     "paces datagrams",
+	"facts_linux.go Idle":     "measures what the CPUs do for a while",
+	"up_linux.go fail":        "gives the cause of a failure time to arrive before the failure is printed",
+}
+
+// TestNobodyWaitsForTime finds sleeps in disguise: a function that makes a timer or a context with a time limit and then
+// waits for that alone.
+func TestNobodyWaitsForTime(t *testing.T) {
+	used := map[string]bool{}
+	for _, file := range sources(t) {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range sleepers(f) {
+			key := filepath.Base(file) + " " + name
+			if _, ok := waiting[key]; ok {
+				used[key] = true
+				continue
+			}
+			t.Errorf("%s: %s waits for time to pass; wait for the thing, with a context, or pace work by a ticker", file, name)
+		}
+	}
+	for key := range waiting {
+		if !used[key] {
+			t.Errorf("exemption %q is not needed any more", key)
+		}
+	}
+	for src, want := range map[string]int{
+		"func f(c context.Context) { l, stop := context.WithTimeout(c, 1); defer stop(); <-l.Done() }":                            1,
+		"func f() { t := time.NewTimer(1); <-t.C }":                                                                               1,
+		"func f(c context.Context) { t := time.NewTimer(1); select { case <-t.C: case <-c.Done(): } }":                            1,
+		"func f(c chan int) { t := time.NewTimer(1); select { case <-t.C: case <-c: } }":                                          0,
+		"func f(c context.Context) { l, stop := context.WithTimeout(c, 1); defer stop(); select { case <-l.Done(): case <-x: } }": 0,
+		"func f() { t := time.NewTicker(1); for range t.C { g() } }":                                                              0,
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+src, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sleepers(f); len(got) != want {
+			t.Errorf("%s: found %v, want %d", src, got, want)
+		}
+	}
+}
+
+// sleepers returns the functions of f that wait for time alone.
+func sleepers(f *ast.File) []string {
+	var names []string
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil {
+			continue
+		}
+		clocks := map[string]bool{}
+		found := false
+		ast.Inspect(fn.Body, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				if call, ok := n.Rhs[0].(*ast.CallExpr); ok && makesClock(call) {
+					if id, ok := n.Lhs[0].(*ast.Ident); ok {
+						clocks[id.Name] = true
+					}
+				}
+			case *ast.SelectStmt:
+				waits := 0
+				for _, c := range n.Body.List {
+					if c := c.(*ast.CommClause); c.Comm == nil || !waitsForClock(c.Comm, clocks) && !waitsForDone(c.Comm) {
+						waits++
+					}
+				}
+				found = found || waits == 0
+				return true
+			case *ast.ExprStmt:
+				found = found || waitsForClock(n, clocks) && !inSelect(fn.Body, n)
+			}
+			return true
+		})
+		if found {
+			names = append(names, fn.Name.Name)
+		}
+	}
+	return names
+}
+
+// inSelect returns whether the statement is the communication of a select's case.
+func inSelect(body *ast.BlockStmt, stmt ast.Stmt) bool {
+	in := false
+	ast.Inspect(body, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CommClause); ok && c.Comm == stmt {
+			in = true
+		}
+		return !in
+	})
+	return in
+}
+
+// makesClock returns whether a call makes something that fires after a time.
+func makesClock(call *ast.CallExpr) bool {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	pkg, ok := sel.X.(*ast.Ident)
+	return ok && slices.Contains([]string{"time.NewTimer", "context.WithTimeout", "context.WithDeadline"}, pkg.Name+"."+sel.Sel.Name)
+}
+
+// waitsForClock returns whether stmt receives from clock.C or clock.Done() and drops what it gets.
+func waitsForClock(stmt ast.Stmt, clocks map[string]bool) bool {
+	sel := received(stmt)
+	if sel == nil {
+		return false
+	}
+	id, ok := sel.X.(*ast.Ident)
+	return ok && clocks[id.Name]
+}
+
+// waitsForDone returns whether stmt receives from some Done().
+func waitsForDone(stmt ast.Stmt) bool {
+	sel := received(stmt)
+	return sel != nil && sel.Sel.Name == "Done"
+}
+
+// received returns x.C or x.Done of a statement <-x.C or <-x.Done().
+func received(stmt ast.Stmt) *ast.SelectorExpr {
+	e, ok := stmt.(*ast.ExprStmt)
+	if !ok {
+		return nil
+	}
+	u, ok := e.X.(*ast.UnaryExpr)
+	if !ok || u.Op != token.ARROW {
+		return nil
+	}
+	x := u.X
+	if call, ok := x.(*ast.CallExpr); ok {
+		x = call.Fun
+	}
+	sel, _ := x.(*ast.SelectorExpr)
+	return sel
 }
 
 // TestRulesBite proves that each rule can fail: a file that breaks it, at a place that it governs, is caught.

@@ -85,10 +85,12 @@ func (c *cluster) up(ctx context.Context) (err error) {
 // fail removes what stands, unless it is to be kept, and joins the error to its cause and to what the nodes' first
 // processes said.
 func (c *cluster) fail(ctx context.Context, err error) error {
+	grace := time.NewTimer(100 * time.Millisecond)
+	defer grace.Stop()
 	select {
 	case <-ctx.Done(): // interrupted, or a node has died and that was the reason
 		err = errors.Join(context.Cause(ctx), err)
-	case <-time.After(100 * time.Millisecond):
+	case <-grace.C:
 	}
 	logs, globErr := filepath.Glob(filepath.Join(c.dir, "*.log"))
 	err = errors.Join(err, globErr)
