@@ -23,7 +23,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // denyIngress lets nothing into the pods of its namespace that another policy does not allow.

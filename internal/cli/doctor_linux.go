@@ -11,8 +11,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // idleTime is for how long the load that is not ours is measured.
@@ -64,15 +64,12 @@ func writeAbilities(w io.Writer, findings []probe.Finding) int {
 	able := 0
 	for _, q := range profile.All() {
 		lacks := lacking(q.Needs, findings)
-		switch {
-		case !q.Lab:
-			fmt.Fprintf(w, "  %s\tno\tnot in the lab of this version\n", q.Name)
-		case len(lacks) > 0:
+		if len(lacks) > 0 {
 			fmt.Fprintf(w, "  %s\tno\tlacks %s\n", q.Name, strings.Join(lacks, ", "))
-		default:
-			able++
-			fmt.Fprintf(w, "  %s\tyes\t%s\n", q.Name, q.Title)
+			continue
 		}
+		able++
+		fmt.Fprintf(w, "  %s\tyes\t%s\n", q.Name, q.Title)
 	}
 	return able
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // clusterEnvironment is one cluster, or several, as a run sees them: what runs there, what of it was proved, and the pods

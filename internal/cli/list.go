@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // listings are the nouns of the list command.
@@ -45,13 +45,9 @@ func (p *program) listCommand() *cobra.Command {
 }
 
 func writeProfiles(w io.Writer) {
-	fmt.Fprintln(w, "NAME\tLAB\tENCAPSULATION\tPOD MTU\tSERVICES\tPOLICY\tWHAT IT IS")
+	fmt.Fprintln(w, "NAME\tENCAPSULATION\tPOD MTU\tSERVICES\tPOLICY\tWHAT IT IS")
 	for _, q := range profile.All() {
-		lab := "yes"
-		if !q.Lab {
-			lab = "not yet"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s: %s\n", q.Name, lab, q.Encapsulation, q.PodMTU, q.Services, q.Policy, q.Title, q.Summary)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s: %s\n", q.Name, q.Encapsulation, q.PodMTU(), q.Services, q.Policy, q.Title, q.Summary)
 	}
 }
 

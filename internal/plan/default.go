@@ -3,7 +3,7 @@ package plan
 import (
 	"time"
 
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Bounds of a plan's fields.
@@ -36,7 +36,7 @@ const (
 func Default() Plan {
 	return Plan{
 		Environment: EnvLab,
-		Profiles:    profile.InLab(),
+		Profiles:    profile.Names(),
 		Paths:       append([]Path(nil), NinePaths...),
 		Workloads: []Workload{
 			Workload{Kind: Stream}.Normalize(),

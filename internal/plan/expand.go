@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Measured returns the profiles that are measured: the baseline first, its twin next to it, then the others in the

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Names of the environments.

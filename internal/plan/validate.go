@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // maxCases bounds the expansion, so that a slip in an axis is an error and not an hour of memory.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // planKeys are the keys of a plan file.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/impact"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/number"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // Impact is what the numbers mean for the reader's own job.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // Need is what a reader may want a network for, and how the profiles stand in it: on one path, under one workload, by one

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // TestBalancedAddresses: a Service that a path to the balancer leads to has an address there, which nobody else has and
@@ -57,7 +57,7 @@ func TestBalancedAddresses(t *testing.T) {
 
 // TestNoBalancerUnderIPVS: what the model of kube-proxy has not is refused by name, and where there is no kube-proxy nothing is.
 func TestNoBalancerUnderIPVS(t *testing.T) {
-	for _, name := range profile.InLab() {
+	for _, name := range profile.Names() {
 		s, err := NewSpec(name, plan.Lab{ServiceProxy: "ipvs"})
 		if err != nil {
 			continue // refused as a whole

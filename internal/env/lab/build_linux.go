@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // switchBridge is the name of the bridge in the switch.

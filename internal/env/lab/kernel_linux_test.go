@@ -21,16 +21,16 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // TestKernelGolden reads back from the kernel what every profile has put into the switch, the first node and its first
 // pod, and compares it with files that were checked against the dataplanes' descriptions.
 func TestKernelGolden(t *testing.T) {
 	for _, family := range []int{4, IPv6} {
-		suffix, names := "", profile.InLab()
+		suffix, names := "", profile.Names()
 		if family == IPv6 {
 			suffix, names = "-v6", in6(t)
 		}

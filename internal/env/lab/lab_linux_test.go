@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // TestMain lets the test binary be the programs that a lab starts: an agent that echoes lines, the janitor, and a
@@ -193,7 +193,7 @@ func connect(i *Instance, e Ends) error {
 }
 
 func TestEveryServedPathCarriesTraffic(t *testing.T) {
-	l := up(t, plan.Lab{PodsPerNode: 3}, append(profile.InLab(), profile.Raw+plan.TwinSuffix)...)
+	l := up(t, plan.Lab{PodsPerNode: 3}, append(profile.Names(), profile.Raw+plan.TwinSuffix)...)
 	for _, i := range standing(t, l) {
 		t.Run(i.Name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Netfilter returns what stands in the netfilter tables of the node with this index: kubelet's and kube-proxy's rules

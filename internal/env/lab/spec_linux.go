@@ -9,8 +9,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 const (
@@ -81,11 +81,11 @@ var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains
 func NewSpec(name string, l plan.Lab, backends ...Backends) (Spec, error) {
 	p, ok := profile.Lookup(strings.TrimSuffix(name, plan.TwinSuffix))
 	if !ok {
-		return Spec{}, fmt.Errorf("profile %q: there is no such profile; cnibench list has them all", name)
+		return Spec{}, fmt.Errorf("unknown profile %q (names: cnibench list profiles)", name)
 	}
 	d, ok := dataplane.Lookup(p.Name)
 	if !ok {
-		return Spec{}, fmt.Errorf("profile %q: this version cannot raise it in the lab; it can raise %s", name, strings.Join(profile.InLab(), ", "))
+		return Spec{}, fmt.Errorf("profile %q has no dataplane in the lab", name)
 	}
 	l, err := complete(l)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/tool/golden"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 func spec(t *testing.T, name string, l plan.Lab) Spec {
@@ -27,7 +27,7 @@ func spec(t *testing.T, name string, l plan.Lab) Spec {
 
 // TestSpecGolden pins down every address, name and tunnel of every profile, and the drawing of it.
 func TestSpecGolden(t *testing.T) {
-	for _, name := range profile.InLab() {
+	for _, name := range profile.Names() {
 		t.Run(name, func(t *testing.T) {
 			s := spec(t, name, plan.Lab{PodsPerNode: 3})
 			golden.Check(t, "draw/"+name+".golden", drawn(t, s))
@@ -56,7 +56,7 @@ func drawn(t *testing.T, s Spec) []byte {
 func in6(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, name := range profile.InLab() {
+	for _, name := range profile.Names() {
 		_, err := NewSpec(name, plan.Lab{Family: IPv6})
 		switch {
 		case err == nil:
@@ -130,7 +130,7 @@ func TestSpecHoldsTogether(t *testing.T) {
 		{Family: IPv6, Nodes: 3, PodsPerNode: 64, MTU: 9000},
 	}
 	of6 := in6(t)
-	for _, name := range append(profile.InLab(), profile.Raw+plan.TwinSuffix) {
+	for _, name := range append(profile.Names(), profile.Raw+plan.TwinSuffix) {
 		all := sizes
 		if slices.Contains(of6, name) {
 			all = append(slices.Clone(sizes), sizes6...)
@@ -222,7 +222,7 @@ func TestSpecRefuses(t *testing.T) {
 		lab  plan.Lab
 		says string
 	}{
-		{"calcio", plan.Lab{}, `profile "calcio": there is no such profile`},
+		{"calcio", plan.Lab{}, `unknown profile "calcio"`},
 		{"canal", plan.Lab{ServiceProxy: "ipvs"}, `profile "canal": beside kube-proxy in ipvs mode Felix has more chains`},
 		{"host", plan.Lab{ServiceProxy: "haproxy"}, `service proxy "haproxy": want one of iptables, nftables, ipvs`},
 		{"canal", plan.Lab{Nodes: 17}, "17 nodes: want 2 to 16"},
@@ -253,7 +253,7 @@ func TestNinePathsAreServed(t *testing.T) {
 			"pod-to-service/local": true, "pod-to-service/remote": true},
 		"sriov": {"pod-to-service/local": true, "pod-to-service/remote": true},
 	}
-	for _, name := range profile.InLab() {
+	for _, name := range profile.Names() {
 		s := spec(t, name, plan.Lab{})
 		for _, p := range plan.NinePaths {
 			_, err := s.Ends(p)
@@ -275,7 +275,7 @@ func TestTrafficPolicyLocal(t *testing.T) {
 	for _, l := range []plan.Locality{plan.Local, plan.Remote} {
 		entry[l] = plan.Path{From: plan.External, To: plan.NodePort, Locality: l}
 	}
-	for _, name := range profile.InLab() {
+	for _, name := range profile.Names() {
 		cluster, local := spec(t, name, plan.Lab{}), spec(t, name, plan.Lab{TrafficPolicy: "Local"})
 		for _, p := range plan.Paths {
 			_, before := cluster.Ends(p)

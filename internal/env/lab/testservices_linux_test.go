@@ -9,13 +9,13 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // TestTestServicesFitIn: they have addresses of their own beside all the others, and backends that every node's kube-proxy
 // takes.
 func TestTestServicesFitIn(t *testing.T) {
-	for _, name := range profile.InLab() {
+	for _, name := range profile.Names() {
 		for _, l := range []plan.Lab{{}, {Services: plan.MaxServices}, {Nodes: 3, PodsPerNode: 5}, {Family: IPv6, Services: plan.MaxServices}} {
 			s, err := NewSpec(name, l, kept(2, 3)...)
 			if err != nil || name == profile.Raw {

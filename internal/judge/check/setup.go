@@ -9,8 +9,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // setupRules look at the recorded conditions.
@@ -260,9 +260,6 @@ func encapsulationUnproven(v *View) []seen {
 	return list
 }
 
-// onNIC are the profiles whose pods are on devices of the node's NIC that cannot talk to the node itself.
-var onNIC = []string{"macvlan", "ipvlan"}
-
 // barred says whether nothing of a dataplane carries packets over a path.
 func barred(p profile.Profile, path plan.Path) bool {
 	if p.Services != "none" {
@@ -272,7 +269,7 @@ func barred(p profile.Profile, path plan.Path) bool {
 		return true // the node's own stack translates for its own processes alone
 	}
 	ownNode := path.Locality == plan.SameNode && path.From != path.To || path.From == plan.Host && path.Locality == plan.Local
-	return slices.Contains(onNIC, p.Name) && ownNode
+	return p.OnNIC && ownNode
 }
 
 func notServed(v *View) []seen {

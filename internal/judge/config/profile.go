@@ -1,6 +1,6 @@
 package config
 
-import "github.com/cnibench/cnibench/internal/vocab/profile"
+import "github.com/cnibench/cnibench/internal/profile"
 
 // known returns the profile called name, with what the configuration differs in.
 func known(name string, but []string) Measured {

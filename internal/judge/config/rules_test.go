@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // judged is what a table row wants of Check.

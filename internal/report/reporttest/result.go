@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // Result is a result file in memory.

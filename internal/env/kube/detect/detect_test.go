@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/tool/golden"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // cluster is one archive under testdata/clusters: objects.yaml as kubectl shows them; status/NODE, what cilium-dbg says

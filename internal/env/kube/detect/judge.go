@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/netstate"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Judge holds a verdict against what was seen from the ends.
@@ -84,9 +84,6 @@ func Machines(nodes []Node) int {
 	return len(boots)
 }
 
-// podKinds are the kinds of device that profiles give a pod; any other gives a veth.
-var podKinds = map[string]string{"macvlan": "macvlan", "ipvlan": "ipvlan", "cilium-netkit": "netkit", "sriov": "device"}
-
 // inPod proves the device of a pod, and that its packets leave room for what is put around them.
 func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 	d, mtu, ok := seen.Way()
@@ -96,10 +93,7 @@ func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 	kind := Proof{What: "device of the pod", Where: seen.Pod, Seen: d.Kind, Result: OK}
 	known, fits := profile.Lookup(v.Profile)
 	if fits {
-		if kind.Claimed = podKinds[v.Profile]; kind.Claimed == "" {
-			kind.Claimed = "veth"
-		}
-		if kind.Claimed != d.Kind {
+		if kind.Claimed = known.PodDevice; kind.Claimed != d.Kind {
 			kind.Result = Mismatch
 		}
 	}
@@ -127,44 +121,17 @@ func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 	return []Proof{kind, room}
 }
 
-// device is what a profile has on a node.
-type device struct {
-	// names are those that it can have, kind what it is.
-	names []string
-	kind  string
-	// external says that a tunnel takes both ends from the packet's metadata; addressed that it has an address.
-	external, addressed bool
-}
-
-// devices are by profile. What is not listed has none of its own that would tell it.
-var devices = map[string]device{
-	"flannel-vxlan":     {names: []string{"flannel.1", "flannel.4096"}, kind: "vxlan"},
-	"canal":             {names: []string{"flannel.1", "flannel.4096"}, kind: "vxlan"},
-	"flannel-wireguard": {names: []string{"flannel-wg"}, kind: "wireguard"},
-	"calico-vxlan":      {names: []string{"vxlan.calico"}, kind: "vxlan"},
-	"calico-nftables":   {names: []string{"vxlan.calico"}, kind: "vxlan"},
-	"calico-ebpf":       {names: []string{"vxlan.calico"}, kind: "vxlan", external: true},
-	"calico-ebpf-dsr":   {names: []string{"vxlan.calico"}, kind: "vxlan", external: true},
-	"calico-ipip":       {names: []string{"tunl0"}, kind: "ipip", addressed: true},
-	"cilium-vxlan":      {names: []string{"cilium_vxlan"}, kind: "vxlan", external: true},
-}
-
-// absent are devices that a profile without a tunnel must not have.
-var absent = map[string][]string{
-	"flannel-host-gw": {"flannel.1", "flannel-wg"}, "calico-underlay": {"vxlan.calico"}, "cilium-native": {"cilium_vxlan", "cilium_geneve"},
-	"cilium-native-legacy": {"cilium_vxlan", "cilium_geneve"}, "cilium-native-dsr": {"cilium_vxlan", "cilium_geneve"}, "cilium-netkit": {"cilium_vxlan", "cilium_geneve"},
-}
-
 // programs are what the names of a CNI's BPF programs begin with.
 var programs = map[string]string{cilium: "cil_", calico: "cali_"}
 
 // onNode proves what a profile has on a node.
 func onNode(v Verdict, seen Seen) []Proof {
 	var proofs []Proof
-	if want, ok := devices[v.Profile]; ok {
-		proofs = append(proofs, tunnelProof(want, v, seen))
+	known, _ := profile.Lookup(v.Profile)
+	if known.Tunnel != nil {
+		proofs = append(proofs, tunnelProof(*known.Tunnel, v, seen))
 	}
-	for _, name := range absent[v.Profile] {
+	for _, name := range known.Absent {
 		if d, there := seen.Device(name); there {
 			p := Proof{What: "no tunnel", Where: seen.Node, Claimed: "no " + name, Seen: describe(d), Result: Mismatch}
 			if v.Profile == "cilium-native-dsr" && name == "cilium_geneve" { // DSR may tell the client's address by it
@@ -173,7 +140,7 @@ func onNode(v Verdict, seen Seen) []Proof {
 			proofs = append(proofs, p)
 		}
 	}
-	if known, ok := profile.Lookup(v.Profile); ok && known.Policy == "ebpf" {
+	if known.Policy == "ebpf" {
 		proofs = append(proofs, programProof(programs[v.CNI], seen))
 	}
 	return append(proofs, proxyProof(v, seen))
@@ -193,18 +160,18 @@ func describe(d netstate.Device) string {
 	return fmt.Sprintf("%s MTU %d", text, d.MTU)
 }
 
-func tunnelProof(want device, v Verdict, seen Seen) Proof {
-	p := Proof{What: "tunnel of the node", Where: seen.Node, Claimed: want.names[0] + " " + want.kind, Result: Mismatch, Seen: "no such device"}
-	if want.external {
+func tunnelProof(want profile.Tunnel, v Verdict, seen Seen) Proof {
+	p := Proof{What: "tunnel of the node", Where: seen.Node, Claimed: want.Devices[0] + " " + want.Kind, Result: Mismatch, Seen: "no such device"}
+	if want.External {
 		p.Claimed += " external"
 	}
 	for _, d := range seen.Devices {
 		// flannel's device is called after its VNI.
-		if !slices.Contains(want.names, d.Name) && !(strings.HasPrefix(want.names[0], "flannel.") && strings.HasPrefix(d.Name, "flannel.") && d.Kind == want.kind) {
+		if !slices.Contains(want.Devices, d.Name) && !(strings.HasPrefix(want.Devices[0], "flannel.") && strings.HasPrefix(d.Name, "flannel.") && d.Kind == want.Kind) {
 			continue
 		}
 		p.Seen = describe(d)
-		if d.Kind == want.kind && (d.External == want.external || want.kind != "vxlan") && (!want.addressed || len(d.Addresses) > 0) {
+		if d.Kind == want.Kind && (d.External == want.External || want.Kind != "vxlan") && (!want.Addressed || len(d.Addresses) > 0) {
 			p.Result = OK
 		}
 		return p

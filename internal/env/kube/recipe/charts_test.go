@@ -124,7 +124,7 @@ func configMaps(t *testing.T, stream string, names ...string) string {
 // profile.
 func TestCiliumChart(t *testing.T) {
 	c := loaded(t, "cilium", "install/kubernetes/cilium")
-	versionIs(t, c, "cilium")
+	versionIs(t, c, "cilium-vxlan", "cilium")
 	eachVariant(t, func(t *testing.T, r Recipe, v Variant) {
 		if r.Family != "cilium" || v.Name == RKE2 {
 			return
@@ -142,7 +142,7 @@ func TestCiliumChart(t *testing.T) {
 // TestFlannelChart: the same for flannel, whose chart has no schema, and its manifest is what the recipe is laid over.
 func TestFlannelChart(t *testing.T) {
 	c := loaded(t, "flannel", "chart/kube-flannel")
-	versionIs(t, c, "flannel")
+	versionIs(t, c, "flannel-vxlan", "flannel")
 	manifest, err := os.ReadFile(filepath.Join(downloaded(t, "flannel"), "Documentation", "kube-flannel.yml"))
 	if err != nil {
 		t.Fatal(err)
@@ -175,18 +175,18 @@ func TestFlannelChart(t *testing.T) {
 }
 
 // versionIs fails unless a recipe's chart has the version of the one at hand.
-func versionIs(t *testing.T, c chart.Charter, name string) {
+func versionIs(t *testing.T, c chart.Charter, profile, name string) {
 	t.Helper()
 	a, err := chart.NewAccessor(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := opened()
+	r, err := Lookup(profile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := a.MetadataAsMap()["Version"]; got != b.sources.Charts[name].Version {
-		t.Errorf("the chart has version %v, the recipe %s", got, b.sources.Charts[name].Version)
+	if got, want := a.MetadataAsMap()["Version"], r.charts[name].Version; got != want {
+		t.Errorf("the chart has version %v, the recipe %s", got, want)
 	}
 }
 

@@ -75,7 +75,7 @@ func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 		return s, err
 	}
 	for _, inv := range installed {
-		if r, err := Lookup(inv.Profile); err == nil && r.Family == "plugin" {
+		if r, err := Lookup(inv.Profile); err == nil && r.Family == "plugins" {
 			s.CNIs[residue.Plugins] = inventoryPrefix + inv.Profile
 			seen.InForce = append(seen.InForce, residue.Plugins)
 		}

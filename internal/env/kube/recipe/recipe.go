@@ -1,26 +1,25 @@
 package recipe
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Recipe says how the dataplane of a profile comes onto a cluster.
 type Recipe struct {
-	// Profile is the name of a profile of package profile, Family that of the CNI.
-	Profile string `yaml:"profile"`
-	Family  string `yaml:"family"`
+	// Profile is the name of the profile, Family that of its folder in package profile.
+	Profile string `yaml:"-"`
+	Family  string `yaml:"-"`
 	// KubeProxy is what it wants of kube-proxy: any, none, the name of a mode, or managed: it stops a DaemonSet itself.
 	KubeProxy string `yaml:"kubeProxy"`
 	// Kernel is the oldest version of the nodes' kernel, as "5.10".
@@ -36,6 +35,9 @@ type Recipe struct {
 	Title     string    `yaml:"-"`
 	Secondary bool      `yaml:"-"`
 	Variants  []Variant `yaml:"-"`
+
+	charts    map[string]Chart
+	manifests map[string]Manifest
 }
 
 // Names of variants.
@@ -97,48 +99,34 @@ type Manifest struct {
 	Version string `yaml:"version"`
 }
 
-// sources are what recipes install, by the names in their steps.
-type sources struct {
+// family is what the recipes of one CNI have in common. Steps refer to charts and manifests by name.
+type family struct {
+	Title     string              `yaml:"title"`
+	Secondary bool                `yaml:"secondary"`
+	NodeCIDRs bool                `yaml:"nodeCIDRs"`
 	Charts    map[string]Chart    `yaml:"charts"`
 	Manifests map[string]Manifest `yaml:"manifests"`
+	Parts     map[string]string   `yaml:"parts"`
+	Variants  []Variant           `yaml:"variants"`
 }
 
-// family is what the recipes of one CNI have in common.
-type family struct {
-	Family    string            `yaml:"family"`
-	Title     string            `yaml:"title"`
-	Secondary bool              `yaml:"secondary"`
-	NodeCIDRs bool              `yaml:"nodeCIDRs"`
-	Parts     map[string]string `yaml:"parts"`
-	Variants  []Variant         `yaml:"variants"`
-}
-
-// book is all that is known.
-type book struct {
-	sources sources
-	recipes []Recipe
-}
-
-//go:embed data
-var data embed.FS
-
-// opened reads the embedded data once. That it can be read is tested.
-var opened = sync.OnceValues(func() (book, error) { return read(data) })
+// opened reads the embedded recipes once. A test reads them, too.
+var opened = sync.OnceValues(func() ([]Recipe, error) { return read(profile.Files) })
 
 // All returns every recipe in the order of the profiles.
 func All() ([]Recipe, error) {
-	b, err := opened()
-	return slices.Clone(b.recipes), err
+	list, err := opened()
+	return slices.Clone(list), err
 }
 
 // Lookup returns the recipe of a profile. The error names the profiles that have one.
 func Lookup(name string) (Recipe, error) {
-	b, err := opened()
+	list, err := opened()
 	if err != nil {
 		return Recipe{}, err
 	}
 	var names []string
-	for _, r := range b.recipes {
+	for _, r := range list {
 		if r.Profile == name {
 			return r, nil
 		}
@@ -146,7 +134,7 @@ func Lookup(name string) (Recipe, error) {
 	}
 	why := "no such profile"
 	if _, known := profile.Lookup(name); known {
-		why = "it is no CNI: there is nothing to install"
+		why = "not a CNI, nothing to install"
 	}
 	return Recipe{}, fmt.Errorf("no recipe for %q (%s): want one of %s", name, why, strings.Join(names, ", "))
 }
@@ -168,10 +156,6 @@ func (r Recipe) Variant(name string) (Variant, error) {
 
 // Versions returns what a variant installs, as "name version", in the order of its steps.
 func (r Recipe) Versions(v Variant) []string {
-	b, err := opened()
-	if err != nil {
-		return nil
-	}
 	var list []string
 	add := func(name, version string) {
 		if said := name + " " + version; version != "" && !slices.Contains(list, said) {
@@ -181,63 +165,37 @@ func (r Recipe) Versions(v Variant) []string {
 	for _, s := range v.Steps {
 		x := expander{lookup: func(name string) (string, bool) { text, ok := r.Parts[name]; return text, ok }}
 		manifest := strings.TrimSpace(x.expand(s.Manifest))
-		add(s.Chart, b.sources.Charts[s.Chart].Version)
-		add(manifest, b.sources.Manifests[manifest].Version)
+		add(s.Chart, r.charts[s.Chart].Version)
+		add(manifest, r.manifests[manifest].Version)
 	}
 	return list
 }
 
-// read reads all files of data and reports every fault of every one.
-func read(data fs.FS) (book, error) {
-	var b book
+// read returns the recipes of the profiles that have one, and reports every fault of every file.
+func read(files fs.FS) ([]Recipe, error) {
+	var list []Recipe
 	var errs []error
-	families := map[string]family{}
-	errs = append(errs, decode(data, "data/sources.yaml", &b.sources))
-	errs = append(errs, each(data, "data/families", func(file string) error {
-		var f family
-		err := decode(data, file, &f)
-		families[f.Family] = f
-		return err
-	}))
-	byName := map[string]Recipe{}
-	errs = append(errs, each(data, "data/profiles", func(file string) error {
-		var r Recipe
-		if err := decode(data, file, &r); err != nil {
-			return err
-		}
-		if want := strings.TrimSuffix(path.Base(file), ".yaml"); r.Profile != want {
-			return fmt.Errorf("%s: profile is %q, want %q", file, r.Profile, want)
-		}
-		f, ok := families[r.Family]
-		if !ok {
-			return fmt.Errorf("%s: no family %q", file, r.Family)
-		}
-		r.inherit(f)
-		byName[r.Profile] = r
-		return nil
-	}))
 	for _, p := range profile.All() {
-		if r, ok := byName[p.Name]; ok {
-			b.recipes = append(b.recipes, r)
-			delete(byName, p.Name)
+		r := Recipe{Profile: p.Name, Family: p.Family}
+		err := decode(files, p.Family+"/"+p.Name+".yaml", 2, &r)
+		if errors.Is(err, io.EOF) {
+			continue // the file ends with the record of the profile
 		}
+		var f family
+		errs = append(errs, err, decode(files, p.Family+"/"+profile.FamilyFile, 1, &f))
+		r.inherit(f)
+		list = append(list, r)
 	}
-	for name := range byName {
-		errs = append(errs, fmt.Errorf("data/profiles/%s.yaml: no profile of this name", name))
-	}
-	return b, errors.Join(errs...)
+	return list, errors.Join(errs...)
 }
 
 // inherit takes over what the family says.
 func (r *Recipe) inherit(f family) {
 	parts := map[string]string{}
-	for name, text := range f.Parts {
-		parts[name] = text
-	}
-	for name, text := range r.Parts {
-		parts[name] = text
-	}
+	maps.Copy(parts, f.Parts)
+	maps.Copy(parts, r.Parts)
 	r.Parts, r.Title, r.Secondary = parts, f.Title, f.Secondary
+	r.charts, r.manifests = f.Charts, f.Manifests
 	r.NodeCIDRs = r.NodeCIDRs || f.NodeCIDRs
 	for _, v := range f.Variants {
 		if len(v.Profiles) == 0 || slices.Contains(v.Profiles, r.Profile) {
@@ -246,24 +204,22 @@ func (r *Recipe) inherit(f family) {
 	}
 }
 
-func each(data fs.FS, dir string, do func(file string) error) error {
-	files, err := fs.Glob(data, dir+"/*.yaml")
-	for _, file := range files {
-		err = errors.Join(err, do(file))
-	}
-	return err
-}
-
-// decode reads one document; unknown keys are faults.
-func decode(data fs.FS, file string, into any) error {
-	f, err := data.Open(file)
+// decode reads the n-th document of a file. Unknown keys are faults; io.EOF means that there is no such document.
+func decode(files fs.FS, file string, n int, into any) error {
+	f, err := files.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	d := yaml.NewDecoder(f)
+	for range n - 1 {
+		var skipped yaml.Node
+		if err := d.Decode(&skipped); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
 	d.KnownFields(true)
-	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+	if err := d.Decode(into); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/tool/golden"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
 )
 
 // full are parameters that answer whatever a recipe asks.
@@ -52,7 +52,7 @@ func TestEveryProfile(t *testing.T) {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 	}
-	if _, err := Lookup("host"); err == nil || !strings.Contains(err.Error(), "no CNI") {
+	if _, err := Lookup("host"); err == nil || !strings.Contains(err.Error(), "not a CNI") {
 		t.Errorf("host: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func documents(t *testing.T, text string) []any {
 func TestConfigcheck(t *testing.T) {
 	judged := 0
 	eachVariant(t, func(t *testing.T, r Recipe, v Variant) {
-		if r.Family == "plugin" || r.Family == "sriov" {
+		if r.Family == "plugins" || r.Family == "sriov" {
 			return // a conflist is nothing that configcheck reads
 		}
 		judged++

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // ActionKind says what an action does.
@@ -60,11 +60,7 @@ func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error)
 	if err := p.Check(); err != nil {
 		return Rendered{}, err
 	}
-	b, err := opened()
-	if err != nil {
-		return Rendered{}, err
-	}
-	w := &writer{book: b, recipe: r, variant: v, params: p}
+	w := &writer{recipe: r, variant: v, params: p}
 	for _, s := range v.Steps {
 		w.step(s)
 	}
@@ -97,7 +93,6 @@ func wanted(names []string) []string {
 
 // writer turns steps into actions.
 type writer struct {
-	book    book
 	recipe  Recipe
 	variant Variant
 	params  Params
@@ -139,10 +134,10 @@ func (w *writer) action(s Step, node map[string]string) {
 	switch {
 	case s.Chart != "":
 		a.Kind = InstallChart
-		a.Chart, found = w.book.sources.Charts[s.Chart]
+		a.Chart, found = w.recipe.charts[s.Chart]
 	case s.Manifest != "":
 		a.Kind = ApplyManifest
-		a.Manifest, found = w.book.sources.Manifests[line(s.Manifest)]
+		a.Manifest, found = w.recipe.manifests[line(s.Manifest)]
 	case s.Objects:
 		a.Kind = ApplyObjects
 	case s.File != "":

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // expectation is what an observer of a profile must find.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // ids returns what would be asserted of a profile.
@@ -28,7 +28,7 @@ func ids(t *testing.T, name string) map[string]check {
 }
 
 func TestEveryLabProfileHasATable(t *testing.T) {
-	for _, name := range profile.InLab() {
+	for _, name := range profile.Names() {
 		if _, ok := expectations[name]; !ok {
 			t.Errorf("%s can be raised in the lab and has no expectations", name)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/profile"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // up raises profiles under the given conditions.
@@ -101,7 +101,7 @@ func TestEveryProfileIsWhatItClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var instances []*lab.Instance
-			for _, inst := range upWith(t, lab.Options{Lab: conditions, TestServices: conditions.NIC == "wire" && conditions.Nodes == 0}, profile.InLab()...).Instances() {
+			for _, inst := range upWith(t, lab.Options{Lab: conditions, TestServices: conditions.NIC == "wire" && conditions.Nodes == 0}, profile.Names()...).Instances() {
 				if errors.Is(inst.Err, lab.ErrNoIPv6) {
 					t.Run(inst.Name, func(t *testing.T) { t.Skip(inst.Err) })
 					continue

@@ -1,0 +1,155 @@
+// Package profile is the catalogue of CNI dataplanes. Each family of profiles has a folder here that holds everything
+// about it:
+//
+//	<family>/<profile>.yaml   what the profile is, how detection recognises it, and how it comes onto a cluster
+//	<family>/family.yaml      what the recipes of the family share
+//	<family>/*_linux.go       how the lab builds it, and what an observer must find there
+//
+// This package reads the first document of each profile's file; package recipe reads the second one. The Go code of a
+// folder is one line in the registry of package dataplane.
+package profile
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Profile describes a CNI dataplane with its settings.
+type Profile struct {
+	// Name is the identifier and the name of the file, for example "calico-vxlan". Family is the name of the folder.
+	Name   string `yaml:"-"`
+	Family string `yaml:"-"`
+	// Order is the place in reports: smaller numbers first.
+	Order int `yaml:"order"`
+	// Title is the name for people. Summary says in one line what moves the packets.
+	Title   string `yaml:"title"`
+	Summary string `yaml:"summary"`
+	// Encapsulation is "none", "vxlan", "ipip" or "wireguard". Overhead is its bytes per packet on IPv4.
+	Encapsulation string `yaml:"encapsulation"`
+	Overhead      int    `yaml:"overhead"`
+	// NoIPv6 says why the profile has no IPv6 form, "" if it has one.
+	NoIPv6 string `yaml:"noIPv6"`
+	// Services is the engine behind a ClusterIP: "kube-proxy", "ebpf", "none".
+	Services string `yaml:"services"`
+	// Policy is the engine that enforces a NetworkPolicy: "calico-iptables", "calico-nftables", "ebpf", "none".
+	Policy string `yaml:"policy"`
+	// Model says what the lab only imitates, "" if it uses what the product uses.
+	Model string `yaml:"model"`
+	// Needs are the kernel features and programs that the lab requires, by their names in package kernel/probe.
+	Needs []string `yaml:"needs"`
+
+	// PodDevice is the kind of a pod's device, "" if pods have no network of their own.
+	PodDevice string `yaml:"podDevice"`
+	// OnNIC says that pods' devices are on the node's NIC, so that a node and its own pods cannot reach each other.
+	OnNIC bool `yaml:"onNIC"`
+	// Tunnel is the device on a node by which detection recognises the profile, nil if it has none.
+	Tunnel *Tunnel `yaml:"tunnel"`
+	// Absent are devices that a node of this profile does not have.
+	Absent []string `yaml:"absent"`
+}
+
+// Tunnel is the device of a node that encapsulates.
+type Tunnel struct {
+	// Devices are the names that it can have, the usual one first. Kind is "vxlan", "ipip" or "wireguard".
+	Devices []string `yaml:"devices"`
+	Kind    string   `yaml:"kind"`
+	// External says that both ends come from the packet's metadata, Addressed that the device has an address.
+	External  bool `yaml:"external"`
+	Addressed bool `yaml:"addressed"`
+}
+
+// Names of the profiles that code refers to.
+const (
+	Raw  = "raw"
+	Host = "host"
+)
+
+// Files holds the YAML files of all families.
+//
+//go:embed */*.yaml
+var Files embed.FS
+
+// FamilyFile is the name of the file that is not a profile's.
+const FamilyFile = "family.yaml"
+
+// catalogue reads the embedded records once.
+var catalogue = sync.OnceValue(func() []Profile {
+	list, err := read(Files)
+	if err != nil {
+		panic(err) // the files are part of the program; a test reads them
+	}
+	return list
+})
+
+// read returns the profiles of all folders in report order.
+func read(files fs.FS) ([]Profile, error) {
+	names, err := fs.Glob(files, "*/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var list []Profile
+	for _, file := range names {
+		if path.Base(file) == FamilyFile {
+			continue
+		}
+		p := Profile{Name: strings.TrimSuffix(path.Base(file), ".yaml"), Family: path.Dir(file)}
+		f, err := files.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		d := yaml.NewDecoder(f)
+		d.KnownFields(true)
+		err = d.Decode(&p)
+		_ = f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b Profile) int { return cmp.Compare(a.Order, b.Order) })
+	return list, nil
+}
+
+// PodMTU returns the MTU of the pod's device or route over an underlay of 1500 bytes.
+func (p Profile) PodMTU() int { return 1500 - p.Overhead }
+
+// longerIPv6 is the difference between the headers of IPv6 and IPv4, in bytes.
+const longerIPv6 = 20
+
+// OverheadOn returns the bytes per packet over an underlay of the given version of IP, 4 or 6. Those of WireGuard are the
+// same for both: flannel reserves room for IPv6.
+func (p Profile) OverheadOn(family int) int {
+	if family == 6 && p.Overhead > 0 && p.Encapsulation != "wireguard" {
+		return p.Overhead + longerIPv6
+	}
+	return p.Overhead
+}
+
+// All returns the catalogue in report order.
+func All() []Profile { return slices.Clone(catalogue()) }
+
+// Lookup returns the profile called name.
+func Lookup(name string) (Profile, bool) {
+	i := slices.IndexFunc(catalogue(), func(p Profile) bool { return p.Name == name })
+	if i < 0 {
+		return Profile{}, false
+	}
+	return catalogue()[i], true
+}
+
+// Names returns the names of all profiles in report order.
+func Names() []string {
+	var names []string
+	for _, p := range catalogue() {
+		names = append(names, p.Name)
+	}
+	return names
+}
