@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -20,12 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"helm.sh/helm/v4/pkg/chart"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/loader"
 	"helm.sh/helm/v4/pkg/engine"
 
+	"github.com/cnibench/cnibench/internal/env/kube/chart"
 	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
@@ -55,39 +57,78 @@ func downloaded(t *testing.T, name string) string {
 	return got.Dir
 }
 
-// loaded returns the chart in a directory of a module.
-func loaded(t *testing.T, name, dir string) chart.Charter {
+// loaded returns the directory of a chart in a module.
+func loaded(t *testing.T, name, dir string) string {
 	t.Helper()
-	c, err := loader.Load(filepath.Join(downloaded(t, name), dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return filepath.Join(downloaded(t, name), dir)
 }
 
-// rendered are the objects that a chart makes of a recipe's values, which its schema must allow, as one stream.
-func rendered(t *testing.T, c chart.Charter, a Action) string {
+// rendered are the objects that a chart makes of a recipe's values, as one stream. Its schema must allow the values, and
+// Helm's own engine must make the same text of them.
+func rendered(t *testing.T, dir string, a Action) string {
 	t.Helper()
 	values := map[string]any{}
 	if err := yaml.Unmarshal([]byte(a.Text), &values); err != nil {
 		t.Fatal(err)
 	}
-	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{Name: a.Chart.Release, Namespace: a.Chart.Namespace, Revision: 1, IsInstall: true}, common.DefaultCapabilities)
-	if err != nil {
-		t.Fatalf("the chart refuses the values: %v", err)
-	}
-	files, err := engine.Render(c, all)
+	c, err := chart.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	list, err := c.Render(values, chart.Release{Name: a.Chart.Release, Namespace: a.Chart.Namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	likeHelm(t, dir, a.Chart, values)
 	var b strings.Builder
-	for name, text := range files {
-		if strings.HasSuffix(name, ".yaml") && strings.TrimSpace(text) != "" {
-			b.WriteString("---\n" + text + "\n")
+	for _, d := range list {
+		if !strings.HasPrefix(d.Template, "crds/") {
+			b.WriteString("---\n" + d.Text)
 		}
 	}
 	return b.String()
 }
+
+// likeHelm fails unless the chart's text is what Helm makes of it, but for what is random.
+func likeHelm(t *testing.T, dir string, at Chart, values map[string]any) {
+	t.Helper()
+	theirs, err := loader.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := common.DefaultCapabilities.Copy()
+	cluster.KubeVersion = common.KubeVersion{Version: "v1.36.1", Major: "1", Minor: "36"}
+	all, err := util.ToRenderValues(theirs, values, common.ReleaseOptions{Name: at.Release, Namespace: at.Namespace, Revision: 1, IsInstall: true}, cluster)
+	if err != nil {
+		t.Fatalf("the chart refuses the values: %v", err)
+	}
+	want, err := engine.Render(theirs, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := chart.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ours.Execute(values, chart.Release{
+		Name: at.Release, Namespace: at.Namespace, KubeVersion: cluster.KubeVersion.Version, Serves: cluster.APIVersions.Has,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d files, Helm makes %d", len(got), len(want))
+	}
+	for name, text := range got {
+		helms := want[ours.Metadata.Name+"/"+name]
+		if diff := cmp.Diff(random.ReplaceAllString(helms, "RANDOM"), random.ReplaceAllString(text, "RANDOM")); diff != "" {
+			t.Errorf("%s (- Helm, + ours)\n%s", name, diff)
+		}
+	}
+}
+
+// random are certificates and keys that a chart makes anew each time, in base 64.
+var random = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/=]+`)
 
 // comesTo fails unless the configuration text is the profile, with nothing that differs.
 func comesTo(t *testing.T, text, profile string, beside ...config.Input) {
@@ -175,9 +216,9 @@ func TestFlannelChart(t *testing.T) {
 }
 
 // versionIs fails unless a recipe's chart has the version of the one at hand.
-func versionIs(t *testing.T, c chart.Charter, profile, name string) {
+func versionIs(t *testing.T, dir, profile, name string) {
 	t.Helper()
-	a, err := chart.NewAccessor(c)
+	c, err := chart.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +226,7 @@ func versionIs(t *testing.T, c chart.Charter, profile, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := a.MetadataAsMap()["Version"], r.charts[name].Version; got != want {
+	if got, want := c.Metadata.Version, r.charts[name].Version; got != want {
 		t.Errorf("the chart has version %v, the recipe %s", got, want)
 	}
 }

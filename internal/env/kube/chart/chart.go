@@ -1,0 +1,234 @@
+// Package chart renders Helm charts as `helm template` does, and contacts no cluster.
+//
+// It reads a chart of one level, from a directory or an archive, merges values, checks them against the chart's schema and
+// executes its templates. Helm's own engine links every API type of Kubernetes, 17 MB of the binary, to list the versions
+// that a cluster may serve. A test compares the output of both on the charts that recipes install.
+package chart
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	"helm.sh/helm/v4/pkg/ignore"
+	"sigs.k8s.io/yaml"
+)
+
+// Chart is a loaded chart.
+type Chart struct {
+	Metadata Metadata
+	// values are the chart's own, templates the texts to execute by their paths, files all others.
+	values    map[string]any
+	schema    []byte
+	templates map[string]string
+	files     files
+}
+
+// Metadata is Chart.yaml. Templates read it as .Chart.
+type Metadata struct {
+	Name         string            `json:"name"`
+	Version      string            `json:"version"`
+	AppVersion   string            `json:"appVersion"`
+	APIVersion   string            `json:"apiVersion"`
+	KubeVersion  string            `json:"kubeVersion"`
+	Type         string            `json:"type"`
+	Description  string            `json:"description"`
+	Home         string            `json:"home"`
+	Icon         string            `json:"icon"`
+	Keywords     []string          `json:"keywords"`
+	Sources      []string          `json:"sources"`
+	Annotations  map[string]string `json:"annotations"`
+	Dependencies []any             `json:"dependencies"`
+	IsRoot       bool              `json:"-"`
+}
+
+// Load reads the chart in a directory or in an archive (.tgz).
+func Load(name string) (*Chart, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	var list map[string][]byte
+	if info.IsDir() {
+		list, err = readDir(name)
+	} else {
+		list, err = readArchive(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", name, err)
+	}
+	c, err := parse(list)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// Read reads a chart from an archive.
+func Read(r io.Reader) (*Chart, error) {
+	list, err := unpack(r)
+	if err != nil {
+		return nil, err
+	}
+	return parse(list)
+}
+
+func readArchive(name string) (map[string][]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := archive.EnsureArchive(name, f); err != nil {
+		return nil, err
+	}
+	return unpack(f)
+}
+
+func unpack(r io.Reader) (map[string][]byte, error) {
+	found, err := archive.LoadArchiveFiles(r)
+	if err != nil {
+		return nil, err
+	}
+	list := map[string][]byte{}
+	for _, f := range found {
+		list[f.Name] = f.Data
+	}
+	return list, nil
+}
+
+// readDir reads the files of a directory that .helmignore does not exclude.
+func readDir(dir string) (map[string][]byte, error) {
+	rules, err := ignore.ParseFile(filepath.Join(dir, ignore.HelmIgnore))
+	if errors.Is(err, fs.ErrNotExist) {
+		rules, err = ignore.Empty(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rules.AddDefaults()
+	list := map[string][]byte{}
+	err = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == dir {
+			return err
+		}
+		relative, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(name) // charts link to files of others
+		if err != nil {
+			return err
+		}
+		switch {
+		case rules.Ignore(filepath.ToSlash(relative), info) && entry.IsDir():
+			return fs.SkipDir
+		case rules.Ignore(filepath.ToSlash(relative), info) || entry.IsDir():
+			return nil
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%s is not a regular file", relative)
+		}
+		list[filepath.ToSlash(relative)], err = os.ReadFile(name)
+		return err
+	})
+	return list, err
+}
+
+// parse makes a chart of its files.
+func parse(list map[string][]byte) (*Chart, error) {
+	c := &Chart{values: map[string]any{}, templates: map[string]string{}, files: files{}}
+	for name, text := range list {
+		var err error
+		switch {
+		case name == "Chart.yaml":
+			err = yaml.Unmarshal(text, &c.Metadata)
+		case name == "values.yaml":
+			err = yaml.Unmarshal(text, &c.values)
+		case name == "values.schema.json":
+			c.schema = text
+		case strings.HasPrefix(name, "templates/"):
+			c.templates[name] = string(text)
+		case strings.HasPrefix(name, "charts/"):
+			err = errors.New("charts with subcharts are not supported")
+		default:
+			c.files[name] = text
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if c.Metadata.Name == "" || c.Metadata.Version == "" {
+		return nil, errors.New("Chart.yaml is missing, or lacks name or version") //nolint:staticcheck // a file's name
+	}
+	c.Metadata.IsRoot = true
+	return c, nil
+}
+
+// definitions returns the texts of the directory crds, in the order of their names.
+func (c *Chart) definitions() []Document {
+	var list []Document
+	for _, name := range slices.Sorted(maps.Keys(c.files)) {
+		if ext := path.Ext(name); strings.HasPrefix(name, "crds/") && (ext == ".yaml" || ext == ".yml" || ext == ".json") {
+			list = append(list, documents(name, string(c.files[name]))...)
+		}
+	}
+	return list
+}
+
+// Values returns the chart's values with given laid over them: mappings merge, a null removes a key, anything else
+// replaces. It fails if the chart's schema does not allow the result.
+func (c *Chart) Values(given map[string]any) (map[string]any, error) {
+	all := merged(c.values, given)
+	if c.schema == nil {
+		return all, nil
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(c.schema, &schema); err != nil {
+		return nil, fmt.Errorf("values.schema.json of chart %s: %w", c.Metadata.Name, err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("values.schema.json of chart %s: %w", c.Metadata.Name, err)
+	}
+	if err := resolved.Validate(all); err != nil {
+		return nil, fmt.Errorf("the schema of chart %s forbids the values: %w", c.Metadata.Name, err)
+	}
+	return all, nil
+}
+
+// merged returns a copy of defaults with given laid over it.
+func merged(defaults, given map[string]any) map[string]any {
+	all := map[string]any{}
+	for key, value := range defaults {
+		inner, _ := value.(map[string]any)
+		over, set := given[key]
+		overMap, both := over.(map[string]any)
+		switch {
+		case set && both && inner != nil:
+			all[key] = merged(inner, overMap)
+		case set && over != nil:
+			all[key] = over
+		case set || value == nil:
+		case inner != nil:
+			all[key] = merged(inner, nil)
+		default:
+			all[key] = value
+		}
+	}
+	for key, value := range given {
+		if _, known := defaults[key]; !known {
+			all[key] = value
+		}
+	}
+	return all
+}

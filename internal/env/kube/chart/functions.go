@@ -1,0 +1,161 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+	"github.com/gobwas/glob"
+	goyaml "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
+)
+
+// failure is the chart's own refusal, by its functions fail and required.
+type failure string
+
+// Error returns the chart's words.
+func (f failure) Error() string { return string(f) }
+
+// functions returns what templates may call: sprig's, without those that read this machine, and Helm's.
+func functions() template.FuncMap {
+	f := sprig.TxtFuncMap()
+	delete(f, "env")
+	delete(f, "expandenv")
+	f["getHostByName"] = func(string) string { return "" }
+	f["lookup"] = func(_, _, _, _ string) map[string]any { return map[string]any{} }
+	f["fail"] = func(text string) (string, error) { return "", failure(text) }
+	f["required"] = func(text string, value any) (any, error) {
+		if value == nil || value == "" {
+			return value, failure(text)
+		}
+		return value, nil
+	}
+	f["toYaml"] = func(v any) string { text, _ := toYAML(v); return text }
+	f["mustToYaml"] = toYAML
+	f["toYamlPretty"] = func(v any) string {
+		var b bytes.Buffer
+		e := goyaml.NewEncoder(&b)
+		e.SetIndent(2)
+		_ = e.Encode(v) // as Helm: what cannot be written is nothing
+		return strings.TrimSuffix(b.String(), "\n")
+	}
+	f["toJson"] = func(v any) string { text, _ := json.Marshal(v); return string(text) }
+	f["mustToJson"] = func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err }
+	f["fromYaml"] = func(text string) map[string]any { return decoded(text, yaml.Unmarshal) }
+	f["fromJson"] = func(text string) map[string]any { return decoded(text, unmarshalJSON) }
+	f["fromYamlArray"] = func(text string) []any { return decodedArray(text, yaml.Unmarshal) }
+	f["fromJsonArray"] = func(text string) []any { return decodedArray(text, unmarshalJSON) }
+	return f
+}
+
+func toYAML(v any) (string, error) {
+	text, err := yaml.Marshal(v)
+	return strings.TrimSuffix(string(text), "\n"), err
+}
+
+func unmarshalJSON(text []byte, into any, _ ...yaml.JSONOpt) error { return json.Unmarshal(text, into) }
+
+// decoded returns a mapping; as in Helm its key Error has what is wrong with the text.
+func decoded(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error) map[string]any {
+	m := map[string]any{}
+	if err := unmarshal([]byte(text), &m); err != nil {
+		m["Error"] = err.Error()
+	}
+	return m
+}
+
+// decodedArray returns a list; as in Helm its only element is what is wrong with the text.
+func decodedArray(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error) []any {
+	list := []any{}
+	if err := unmarshal([]byte(text), &list); err != nil {
+		return []any{err.Error()}
+	}
+	return list
+}
+
+// includeLimit is how deep a template may include itself.
+const includeLimit = 1000
+
+// recursive returns the functions that execute templates of t.
+func recursive(t *template.Template, missing string) template.FuncMap {
+	depth := map[string]int{}
+	return template.FuncMap{
+		"include": func(name string, data any) (string, error) {
+			if depth[name] > includeLimit {
+				return "", fmt.Errorf("template %s includes itself", name)
+			}
+			depth[name]++
+			defer func() { depth[name]-- }()
+			var b strings.Builder
+			err := t.ExecuteTemplate(&b, name, data)
+			return b.String(), err
+		},
+		"tpl": func(text string, data any) (string, error) {
+			inner, err := t.Clone()
+			if err != nil {
+				return "", err
+			}
+			// Clone loses the option; inner definitions are visible to include.
+			inner.Option(missing).Funcs(recursive(inner, missing))
+			if inner, err = inner.New(t.Name()).Parse(text); err != nil {
+				return "", fmt.Errorf("tpl: %w", err)
+			}
+			var b strings.Builder
+			err = inner.Execute(&b, data)
+			return strings.ReplaceAll(b.String(), noValue, ""), err
+		},
+	}
+}
+
+// files are a chart's other files, by path. Templates read them as .Files.
+type files map[string][]byte
+
+// GetBytes returns a file, nothing if there is none.
+func (f files) GetBytes(name string) []byte { return f[name] }
+
+// Get returns a file as text.
+func (f files) Get(name string) string { return string(f[name]) }
+
+// Lines returns the lines of a file.
+func (f files) Lines(name string) []string {
+	if len(f[name]) == 0 {
+		return []string{}
+	}
+	return strings.Split(strings.TrimSuffix(string(f[name]), "\n"), "\n")
+}
+
+// Glob returns the files whose paths match a pattern, in which ** crosses directories.
+func (f files) Glob(pattern string) (files, error) {
+	g, err := glob.Compile(pattern, '/')
+	if err != nil {
+		return nil, err
+	}
+	found := files{}
+	for name, text := range f {
+		if g.Match(name) {
+			found[name] = text
+		}
+	}
+	return found, nil
+}
+
+// AsConfig returns the files as data of a ConfigMap, AsSecrets as those of a Secret.
+func (f files) AsConfig() (string, error) {
+	return f.data(func(text []byte) string { return string(text) })
+}
+
+// AsSecrets returns the files as data of a Secret.
+func (f files) AsSecrets() (string, error) { return f.data(base64.StdEncoding.EncodeToString) }
+
+func (f files) data(encode func([]byte) string) (string, error) {
+	m := map[string]string{}
+	for name, text := range f {
+		m[path.Base(name)] = encode(text)
+	}
+	return toYAML(m)
+}
