@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm e2e fidelity bench lint generate cover clean deps
+.PHONY: build demo test test-vm e2e fidelity bench truth lint generate cover clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -39,6 +39,10 @@ bench: build ## the load engine against iperf3, netperf, wrk and plain C, interl
 	sh scripts/deps.sh bench
 	$(SUDO) bin/cnibench bench > docs/bench.md.new
 	mv docs/bench.md.new docs/bench.md
+
+truth: build ## links of known rate, delay and loss; refuses a busy machine; writes its table into docs/method.md
+	sh scripts/deps.sh run
+	$(SUDO) go run ./internal/tool/truth -document docs/method.md bin/cnibench
 
 lint: ## go vet, staticcheck and plain English, for Linux and for the portable core on darwin
 	go vet ./...
