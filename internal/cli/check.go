@@ -3,25 +3,16 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
-
-// checkFormats write the reports of check, by name.
-var checkFormats = map[string]func(io.Writer, []check.Report) error{
-	"text":     func(w io.Writer, rs []check.Report) error { return check.Text(w, rs, terminal(w).Width) },
-	"markdown": check.Markdown, "json": check.JSON,
-}
-
-// checkNames are the names of checkFormats in the order of help.
-var checkNames = []string{"text", "markdown", "json"}
 
 type checkArgs struct {
 	format string
@@ -57,11 +48,10 @@ func (p *program) checkCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&a.format, "format", "f", "text", "`format`: "+strings.Join(checkNames, ", "))
+	formatFlag(cmd, &a.format, documentNames)
 	f.StringSliceVar(&a.only, "only", nil, "`ids` of the rules to ask instead of all")
 	f.BoolVar(&a.list, "list", false, "print the rules and end")
 	a.config.declare(cmd)
-	complete(cmd, "format", func() []string { return checkNames })
 	complete(cmd, "only", ruleNames)
 	return cmd
 }
@@ -75,8 +65,8 @@ func ruleNames() []string {
 }
 
 func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
-	if checkFormats[a.format] == nil {
-		return usageOf(cmd, fmt.Errorf("unknown format %q: want %s", a.format, strings.Join(checkNames, ", ")))
+	if err := knownFormat(cmd, a.format, documentNames); err != nil {
+		return err
 	}
 	if a.config.asked(cmd) {
 		return p.checkConfig(cmd, files, a)
@@ -85,7 +75,7 @@ func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
 		return usage(advice.With(err, "cnibench check --list names the rules"))
 	}
 	if a.list {
-		return p.listRules()
+		return p.listRules(check.Rules())
 	}
 	if len(files) == 0 {
 		files = []string{DefaultResult}
@@ -101,7 +91,7 @@ func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
 		reports = append(reports, r)
 	}
 	if len(reports) > 0 {
-		if err := checkFormats[a.format](p.stdout, reports); err != nil {
+		if err := p.write(a.format, report.BuildCheck(reports)); err != nil {
 			return err
 		}
 	}
@@ -128,9 +118,9 @@ func (p *program) checkFile(name string, only []string) (check.Report, error) {
 }
 
 // listRules prints what each rule finds.
-func (p *program) listRules() error {
+func (p *program) listRules(rules []finding.Rule) error {
 	var err error
-	for _, r := range check.Rules() {
+	for _, r := range rules {
 		if err == nil {
 			_, err = fmt.Fprintf(p.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title)
 		}

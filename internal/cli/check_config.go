@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
-// configFormats write the report of check --config, by the names in checkNames.
+// configFormats write the report of check --config, by name.
 var configFormats = map[string]func(io.Writer, config.Report) error{
 	"text": config.Text, "markdown": config.Markdown, "json": config.JSON,
 }
@@ -46,6 +46,8 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 		return usageOf(cmd, errors.New("--only names rules about results: leave it out with --config"))
 	case a.list:
 		return p.listConfigRules()
+	case configFormats[a.format] == nil:
+		return usageOf(cmd, unknownFormat(a.format, []string{"text", "markdown", "json"}))
 	case len(files) == 0 && len(a.config.sets) == 0:
 		return usageOf(cmd, errors.New("--config needs a file, or --as and --set"))
 	}

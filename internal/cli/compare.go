@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -11,9 +10,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/json"
-	"github.com/cnibench/cnibench/internal/report/markdown"
-	"github.com/cnibench/cnibench/internal/report/text"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -63,15 +59,6 @@ type asked struct {
 	names   map[string]string
 }
 
-// pairFormats are the renderers of a document that has no analysis of its own.
-var pairFormats = map[string]func(io.Writer, report.Document) error{
-	"text":     func(w io.Writer, d report.Document) error { return text.Render(w, d, terminal(w)) },
-	"markdown": func(w io.Writer, d report.Document) error { return markdown.Render(w, d) },
-}
-
-// pairFormatNames are the formats of compare in the order of help.
-var pairFormatNames = []string{"text", "markdown", "json"}
-
 func (p *program) compareCommand() *cobra.Command {
 	var a compareArgs
 	cmd := &cobra.Command{
@@ -100,13 +87,12 @@ func (p *program) compareCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&a.format, "format", "f", "text", "`format`: "+strings.Join(pairFormatNames, ", "))
+	formatFlag(cmd, &a.format, documentNames)
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
 	f.StringArrayVar(&a.only, "only", nil, "show and judge only the cells of this `filter`, such as 'profile=canal path=pod-to-pod/*' (may be repeated: any of them)")
 	f.StringArrayVar(&a.failOn, "fail-on", nil, "`budget` that B must keep, such as 'rr.p99 > +5%' (may be repeated: all of them)")
 	f.StringSliceVar(&a.mapped, "map", nil, "compare profile x of A with y of B: `x=y`, separated by commas")
 	f.BoolVarP(&a.history, "history", "H", false, "follow the cells of all files through time")
-	complete(cmd, "format", func() []string { return pairFormatNames })
 	complete(cmd, "metrics", metricNames)
 	return cmd
 }
@@ -120,8 +106,8 @@ func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		}
 	}
-	if !slices.Contains(pairFormatNames, a.format) {
-		fault("format", fmt.Errorf("unknown format %q: want %s", a.format, strings.Join(pairFormatNames, ", ")))
+	if !slices.Contains(documentNames, a.format) {
+		fault("format", unknownFormat(a.format, documentNames))
 	}
 	for _, name := range a.metrics {
 		if _, ok := metric.Lookup(name); !ok {
@@ -208,12 +194,7 @@ func (p *program) compare(format string, files []string, want asked) error {
 	if len(held) > 0 {
 		state = worst(held)
 	}
-	if format == "json" {
-		err = json.RenderPair(p.stdout, shown, held, state)
-	} else {
-		err = pairFormats[format](p.stdout, report.BuildPair(shown, held))
-	}
-	if err != nil {
+	if err := p.write(format, report.BuildPair(report.PairResult{Pair: shown, Held: held, State: state})); err != nil {
 		return err
 	}
 	switch state {
@@ -266,8 +247,5 @@ func (p *program) history(format string, files []string, want asked) error {
 	if err != nil {
 		return usage(err)
 	}
-	if format == "json" {
-		return json.RenderHistory(p.stdout, out)
-	}
-	return pairFormats[format](p.stdout, report.BuildHistory(out))
+	return p.write(format, report.BuildHistory(out))
 }

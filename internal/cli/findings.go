@@ -9,10 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/judge/findings"
+	"github.com/cnibench/cnibench/internal/report"
 )
-
-// findingFormats are how findings can be written.
-var findingFormats = []string{"text", "markdown", "json"}
 
 type findingsArgs struct {
 	format, claims string
@@ -38,11 +36,10 @@ claims speak of.
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&a.format, "format", "f", "text", "`format`: "+strings.Join(findingFormats, ", "))
+	formatFlag(cmd, &a.format, documentNames)
 	f.StringVar(&a.claims, "claims", "", "`file` of claims in place of the published ones")
 	// Every start of the program comes by here, each agent's too, so the claims are not read to list their sources.
 	f.StringSliceVar(&a.sources, "source", nil, "`ids` of the sources to judge, such as rke2; a wrong one is answered with all")
-	complete(cmd, "format", func() []string { return findingFormats })
 	complete(cmd, "source", func() []string { return sourceIDs(findings.Published()) })
 	return cmd
 }
@@ -56,8 +53,8 @@ func sourceIDs(c findings.Claims) []string {
 }
 
 func (p *program) findings(cmd *cobra.Command, name string, a findingsArgs) error {
-	if !slices.Contains(findingFormats, a.format) {
-		return usageOf(cmd, fmt.Errorf("unknown format %q: want %s", a.format, strings.Join(findingFormats, ", ")))
+	if err := knownFormat(cmd, a.format, documentNames); err != nil {
+		return err
 	}
 	claims, err := readClaims(a)
 	if err != nil {
@@ -67,14 +64,7 @@ func (p *program) findings(cmd *cobra.Command, name string, a findingsArgs) erro
 	if err != nil {
 		return usage(err)
 	}
-	r := findings.Report{Sources: claims.Sources, Findings: findings.Judge(side.Analysis, claims.Claims)}
-	switch a.format {
-	case "json":
-		return r.JSON(p.stdout)
-	case "markdown":
-		return r.Markdown(p.stdout)
-	}
-	return r.Text(p.stdout, terminal(p.stdout).Width)
+	return p.write(a.format, report.BuildFindings(claims.Sources, findings.Judge(side.Analysis, claims.Claims)))
 }
 
 // readClaims returns the claims of the sources that were asked for.

@@ -82,7 +82,7 @@ func (p *program) runCommand() *cobra.Command {
 
 func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	if a.format != "none" {
-		if err := knownFormat(cmd, a.format); err != nil {
+		if err := knownFormat(cmd, a.format, formatNames); err != nil {
 			return err
 		}
 	}

@@ -55,6 +55,16 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	d.Title = title(d.Run)
 	cut := b.cut(metrics)
 	b.notes.collect(cut)
+	if d.Sections, err = b.impact(o.Impact, cut); err != nil {
+		return Document{}, err
+	}
+	if d.Loads = b.loads(); len(d.Loads) > 0 {
+		s := Section{Heading: "Latency against load", Notes: LoadNotes, Drawn: true}
+		for _, c := range d.Loads {
+			s.Grids = append(s.Grids, c.Grids...)
+		}
+		d.Sections = append(d.Sections, s)
+	}
 	for _, m := range metrics {
 		if s, ok := b.section(m, cut); ok {
 			d.Sections = append(d.Sections, s)
@@ -62,13 +72,9 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	}
 	d.Needs = b.needs(cut, metrics)
 	d.Answer = b.answer(cut, d.Needs)
-	if d.Impact, err = b.impact(o.Impact, cut); err != nil {
-		return Document{}, err
-	}
-	d.Loads = b.loads()
 	d.Legend = b.legend(cut)
 	d.Footnotes = b.notes.text()
-	d.Lists = b.lists(d.Run)
+	d.Appendix = b.appendix(d.Run)
 	return d, nil
 }
 

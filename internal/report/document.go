@@ -15,23 +15,21 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// Document is a report before it has a format.
+// Document is a report before it has a format. Every command that reports something fills one.
 type Document struct {
+	// Title is "" for a part of a page. (optional)
 	Title string
-	// Answer is what the run says in a few lines.
+	// Answer says in a few lines what came out.
 	Answer []string
 	// Needs are what the answer's lines are made from, in their order.
 	Needs []Need
-	// Impact is what the numbers mean for the reader's own job; nil unless that was told. (optional)
-	Impact *Impact
 	// Loads are the curves of times against load; nil unless workloads were loaded to shares of their capacity. (optional)
 	Loads []LoadCurve
-	// Sections are the tables, one section per metric.
-	Sections []Section
-	// Lists are what follows the tables: profiles left out, paths not served, the run, the conditions.
-	Lists []List
+	// Sections are the body. Appendix follows the legend: profiles left out, paths not served, the run, the conditions.
+	Sections, Appendix []Section
 	// Legend says how to read a table; Footnotes are numbered from 1, as Entry.Notes refers to them.
 	Legend    []string
 	Footnotes []string
@@ -42,14 +40,41 @@ type Document struct {
 	Run      Run
 	Facts    facts.Facts
 	Profiles []result.Profile
+	// Data is what the format JSON writes in place of the analysis: a *PairResult, a *compare.History or any value that
+	// encoding/json takes. (optional)
+	Data any
 }
 
-// Section is the tables of one metric.
+// Section is a heading with what belongs to it, each part optional, written in the order of the fields.
 type Section struct {
 	Heading string
-	// Notes define the metric.
-	Notes  []string
-	Tables []Table
+	// Notes are paragraphs: the definition of a metric, for example.
+	Notes []string
+	// Drawn says that formats with pictures show the same as a figure.
+	Drawn    bool
+	Tables   []Table
+	Grids    []Grid
+	Findings []finding.Finding
+	Items    []Item
+}
+
+// Grid is a table of texts that are ready to print.
+type Grid struct {
+	Title string
+	// Label is the heading of Labels, which name the rows; Columns are the headings of Cells.
+	Label   string
+	Columns []string
+	Labels  []string
+	// Cells has a row for each label and in it a text for each column.
+	Cells [][]string
+	// Prose says that the last column holds sentences, which may be broken into lines.
+	Prose bool
+	Notes []string
+}
+
+// Add adds a row.
+func (g *Grid) Add(label string, cells ...string) {
+	g.Labels, g.Cells = append(g.Labels, label), append(g.Cells, cells)
 }
 
 // Table is one metric under one workload: paths down, profiles across. All values share one unit.
@@ -115,12 +140,6 @@ const (
 	Same    Mark = "="
 	NoClaim Mark = "~"
 )
-
-// List is a heading and its items.
-type List struct {
-	Heading string
-	Items   []Item
-}
 
 // Item is a line of a list; Name may be empty. Code is true for what is to be typed.
 type Item struct {

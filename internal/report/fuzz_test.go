@@ -153,9 +153,9 @@ func together(t *testing.T, side compare.Side) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := []report.Held{{Budget: b, Holdings: p.Hold(b)}}
+	r := report.PairResult{Pair: p, Held: []report.Held{{Budget: b, Holdings: p.Hold(b)}}, State: p.Judge()}
 	var out bytes.Buffer
-	if err := errors.Join(reportjson.RenderPair(&out, p, held, p.Judge()), text.Render(io.Discard, report.BuildPair(p, held), text.Options{})); err != nil {
+	if err := errors.Join(reportjson.Render(&out, report.BuildPair(r)), text.Render(io.Discard, report.BuildPair(r), text.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	var h compare.Historian
@@ -165,7 +165,7 @@ func together(t *testing.T, side compare.Side) {
 		if len(history.Events()) > 0 {
 			t.Fatalf("it changes: %+v", history.Events())
 		}
-		if err := errors.Join(reportjson.RenderHistory(&out, history), text.Render(io.Discard, report.BuildHistory(history), text.Options{})); err != nil {
+		if err := errors.Join(reportjson.Render(&out, report.BuildHistory(history)), text.Render(io.Discard, report.BuildHistory(history), text.Options{})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,7 +27,8 @@ func BuildHistory(h *compare.History) Document {
 		}
 	}
 	d.Legend = historyLegend(h)
-	d.Lists = historyLists(h)
+	d.Appendix = []Section{historyRuns(h)}
+	d.Data = h
 	return d
 }
 
@@ -162,8 +163,9 @@ func historyLegend(h *compare.History) []string {
 	return lines
 }
 
-func historyLists(h *compare.History) []List {
-	results := List{Heading: "Results"}
+// historyRuns names the results and what changed before each.
+func historyRuns(h *compare.History) Section {
+	results := Section{Heading: "Results"}
 	for i, r := range h.Runs {
 		text := number.Clean(r.Name)
 		if !r.Created.IsZero() {
@@ -178,7 +180,7 @@ func historyLists(h *compare.History) []List {
 		}
 		results.Items = append(results.Items, Item{Name: fmt.Sprint(i + 1), Text: text})
 	}
-	return []List{results}
+	return results
 }
 
 // counted writes "1 cell", "2 cells".

@@ -12,41 +12,27 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Impact is what the numbers mean for the reader's own job.
-type Impact struct {
-	Notes []string
-	Grids []Grid
-}
-
-// Grid is a table of words and numbers, ready to print: profiles down, what is said of them across.
-type Grid struct {
-	Title string
-	// Columns are the headings of Cells; Labels name the rows.
-	Columns []string
-	Labels  []string
-	// Cells has a row for each label and in it a text for each column.
-	Cells [][]string
-	Notes []string
-}
-
 // exampleShares are the shares of a job that stand for those that nobody told.
 var exampleShares = []float64{0.1, 0.3, 0.5}
 
+// ImpactHeading is that of the section about the reader's own job.
+const ImpactHeading = "What it means for the job"
+
 // impact sets works against the result; nil if there are none. The error is about work that the result does not tell of.
-func (b *builder) impact(works []impact.Work, cut []compare.Table) (*Impact, error) {
+func (b *builder) impact(works []impact.Work, cut []compare.Table) ([]Section, error) {
 	if len(works) == 0 {
 		return nil, nil
 	}
 	path, ok := b.mainPath(cut)
 	if !ok {
-		return &Impact{Notes: []string{"No trial finished with a number to estimate from."}}, nil
+		return []Section{{Heading: ImpactHeading, Notes: []string{"No trial finished with a number to estimate from."}}}, nil
 	}
 	all, err := impact.Assess(b.analysis, path, works)
 	if err != nil {
 		return nil, err
 	}
 	base := number.Clean(b.analysis.Baseline)
-	out := &Impact{Notes: []string{fmt.Sprintf(
+	out := Section{Heading: ImpactHeading, Notes: []string{fmt.Sprintf(
 		"Times are the work alone, at the rate that was measured on %s, as if nothing else ran; CPU time is that of both ends and the kernel between them. Ratios and changes are against %s; where a comparison has no verdict of better or worse, none is stated.", path, base)}}
 	if b.inLab() {
 		out.Notes = append(out.Notes, "This is the lab: one machine does the work of all nodes, so its seconds are not those of a cluster. Ratios carry over better, those of CPU time best.")
@@ -57,7 +43,7 @@ func (b *builder) impact(works []impact.Work, cut []compare.Table) (*Impact, err
 	for _, e := range all {
 		out.Grids = append(out.Grids, grid(e, base))
 	}
-	return out, nil
+	return []Section{out}, nil
 }
 
 // grid writes out one part of a job.
@@ -66,7 +52,7 @@ func grid(e impact.Estimate, base string) Grid {
 	if e.Kind == impact.Requests || e.Kind == impact.Connections {
 		title = e.Text + " " + string(e.Kind)
 	}
-	g := Grid{Title: fmt.Sprintf("%s (%s %s)", title, e.Workload, e.Path)}
+	g := Grid{Label: "profile", Title: fmt.Sprintf("%s (%s %s)", title, e.Workload, e.Path)}
 	var times, costs []float64
 	for _, r := range e.Rows {
 		times, costs = append(times, r.Time.Value), append(costs, r.CPU.Value)

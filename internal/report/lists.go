@@ -11,18 +11,22 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// lists are what follows the tables.
-func (b *builder) lists(r Run) []List {
-	all := []List{
-		{besideHeading, b.beside()},
-		{"Where datagrams were lost", b.losses()},
-		{"Profiles left out", b.leftOut()},
-		{"Paths not served", b.notServed()},
-		{"Imitated by the lab", b.standIns()},
-		{"Run", b.runItems(r)},
-		{"Conditions", b.conditions()},
-	}
-	return slices.DeleteFunc(all, func(l List) bool { return len(l.Items) == 0 })
+// appendix is what follows the tables.
+func (b *builder) appendix(r Run) []Section {
+	return listsOf(
+		Section{Heading: besideHeading, Items: b.beside()},
+		Section{Heading: "Where datagrams were lost", Items: b.losses()},
+		Section{Heading: "Profiles left out", Items: b.leftOut()},
+		Section{Heading: "Paths not served", Items: b.notServed()},
+		Section{Heading: "Imitated by the lab", Items: b.standIns()},
+		Section{Heading: "Run", Items: b.runItems(r)},
+		Section{Heading: "Conditions", Items: b.conditions()},
+	)
+}
+
+// listsOf drops the sections that have no item.
+func listsOf(all ...Section) []Section {
+	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Items) == 0 })
 }
 
 func (b *builder) leftOut() []Item {

@@ -214,11 +214,11 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	}
 	name := c.Workload.String() + ", " + c.Path.String()
 	at := plan.FormatLoad(middle)
-	all := Grid{Title: name, Columns: []string{
+	all := Grid{Label: "profile", Title: name, Columns: []string{
 		"capacity, " + rate.Unit, "knee", "p50 at " + at + ", " + time.Unit, "p99 at " + at + ", " + time.Unit,
 	}}
-	halves := Grid{Title: name + ": median of the times by load (" + time.Unit + ")"}
-	tails := Grid{Title: name + ": 99th percentile of the times by load (" + time.Unit + ")"}
+	halves := Grid{Label: "profile", Title: name + ": median of the times by load (" + time.Unit + ")"}
+	tails := Grid{Label: "profile", Title: name + ": 99th percentile of the times by load (" + time.Unit + ")"}
 	for _, w := range steps {
 		halves.Columns = append(halves.Columns, plan.FormatLoad(w.Load))
 	}
@@ -236,18 +236,14 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 			ninetynine = append(ninetynine, text)
 		}
 		p := l.at(middle)
-		all.add(label, rate.Format(l.Capacity), l.Knee.String(), summed(p.Half, time), summed(p.Tail, time))
+		all.Add(label, rate.Format(l.Capacity), l.Knee.String(), summed(p.Half, time), summed(p.Tail, time))
 		if d := l.doubts(); d != "" {
 			all.Notes = append(all.Notes, d)
 		}
-		halves.add(label, fifty...)
-		tails.add(label, ninetynine...)
+		halves.Add(label, fifty...)
+		tails.Add(label, ninetynine...)
 	}
 	return []Grid{all, halves, tails}
-}
-
-func (g *Grid) add(label string, cells ...string) {
-	g.Labels, g.Cells = append(g.Labels, label), append(g.Cells, cells)
 }
 
 // at is the point of a load; one without values if there is none.

@@ -25,7 +25,7 @@ func TestLossIsLocated(t *testing.T) {
 		}
 	}
 	var items []report.Item
-	for _, l := range build(t, r, report.Options{}).Lists {
+	for _, l := range build(t, r, report.Options{}).Appendix {
 		if l.Heading == "Where datagrams were lost" {
 			items = l.Items
 		}
@@ -39,7 +39,7 @@ func TestLossIsLocated(t *testing.T) {
 			t.Errorf("%s: %s", i.Name, i.Text)
 		}
 	}
-	for _, l := range build(t, reporttest.Small(3), report.Options{}).Lists {
+	for _, l := range build(t, reporttest.Small(3), report.Options{}).Appendix {
 		if l.Heading == "Where datagrams were lost" {
 			t.Errorf("nothing was lost, and the report says %v", l.Items)
 		}

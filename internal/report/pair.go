@@ -25,11 +25,20 @@ func (h Held) State() compare.State { return compare.Outcome(h.Holdings) }
 // mostNamed is how many changes, cells or conditions an answer names before it counts the rest.
 const mostNamed = 5
 
+// PairResult is two results side by side, judged.
+type PairResult struct {
+	*compare.Pair
+	Held []Held
+	// State is the outcome that the exit code stands for.
+	State compare.State
+}
+
 // BuildPair makes the report of two results side by side: what differs between them first, then the budgets, then every
 // cell, the largest difference first.
-func BuildPair(p *compare.Pair, held []Held) Document {
+func BuildPair(r PairResult) Document {
+	p, held := r.Pair, r.Held
 	b := &pairBuilder{pair: p, notes: footnotes{at: map[string]int{}}}
-	d := Document{Title: fmt.Sprintf("B %s against A %s", number.Clean(p.B.Name), number.Clean(p.A.Name))}
+	d := Document{Data: r, Title: fmt.Sprintf("B %s against A %s", number.Clean(p.B.Name), number.Clean(p.A.Name))}
 	cut := b.cut()
 	for _, t := range cut {
 		for _, m := range t {
@@ -45,7 +54,7 @@ func BuildPair(p *compare.Pair, held []Held) Document {
 	d.Answer = b.answer(held)
 	d.Legend = b.legend(len(held) > 0)
 	d.Footnotes = b.notes.text()
-	d.Lists = b.lists(held)
+	d.Appendix = b.appendix(held)
 	return d
 }
 
@@ -300,8 +309,8 @@ func (b *pairBuilder) legend(budgets bool) []string {
 	return lines
 }
 
-// lists are what follows the tables.
-func (b *pairBuilder) lists(held []Held) []List {
+// appendix is what follows the tables.
+func (b *pairBuilder) appendix(held []Held) []Section {
 	p := b.pair
 	var vary, budgets []Item
 	for _, d := range p.Differences {
@@ -314,14 +323,13 @@ func (b *pairBuilder) lists(held []Held) []List {
 			}
 		}
 	}
-	all := []List{
-		{"The two vary in", vary},
-		{"Budgets not kept", budgets},
-		{"Only in A", onlyItems(p.OnlyA)},
-		{"Only in B", onlyItems(p.OnlyB)},
-		{"Results", []Item{{Name: "A", Text: sideText(p.A)}, {Name: "B", Text: sideText(p.B)}}},
-	}
-	return slices.DeleteFunc(all, func(l List) bool { return len(l.Items) == 0 })
+	return listsOf(
+		Section{Heading: "The two vary in", Items: vary},
+		Section{Heading: "Budgets not kept", Items: budgets},
+		Section{Heading: "Only in A", Items: onlyItems(p.OnlyA)},
+		Section{Heading: "Only in B", Items: onlyItems(p.OnlyB)},
+		Section{Heading: "Results", Items: []Item{{Name: "A", Text: sideText(p.A)}, {Name: "B", Text: sideText(p.B)}}},
+	)
 }
 
 func recorded(v string) string {

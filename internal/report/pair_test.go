@@ -43,7 +43,7 @@ func TestPairPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := report.BuildPair(p, []report.Held{{Budget: b, Holdings: p.Hold(b)}})
+	d := report.BuildPair(report.PairResult{Pair: p, Held: []report.Held{{Budget: b, Holdings: p.Hold(b)}}})
 	answer := strings.Join(d.Answer, "\n")
 	at := -1
 	for _, want := range []string{"vary in kernel", "1 worse", "Worse: service_demand calico-vxlan", "Budget rr.service_demand > +5%: broken in 1 of 2 cells"} {
@@ -57,7 +57,7 @@ func TestPairPage(t *testing.T) {
 	if !strings.HasPrefix(first.Label, "calico-vxlan ") || first.Entries[1].Mark != report.Worse || first.Entries[1].Ratio != "1.50x" || first.Entries[0].Mark != "" {
 		t.Errorf("the largest difference is not first: %+v", first)
 	}
-	for _, l := range d.Lists {
+	for _, l := range d.Appendix {
 		for _, item := range l.Items {
 			if strings.ContainsRune(item.Text, '\x1b') {
 				t.Errorf("%s: a control character reaches the page: %q", l.Heading, item.Text)
@@ -76,7 +76,7 @@ func TestPairDrift(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := report.BuildPair(p, nil)
+	d := report.BuildPair(report.PairResult{Pair: p})
 	table := d.Sections[0].Tables[0]
 	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "Drift: other profiles differ by up to 30%") {
 		t.Errorf("the drift is not named:\n%s", notes)

@@ -31,11 +31,11 @@ func TestToolsBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(d.Lists, func(l report.List) bool { return strings.HasPrefix(l.Heading, "Tools beside our engine") })
+	i := slices.IndexFunc(d.Appendix, func(l report.Section) bool { return strings.HasPrefix(l.Heading, "Tools beside our engine") })
 	if i < 0 {
-		t.Fatalf("no such list in %+v", d.Lists)
+		t.Fatalf("no such list in %+v", d.Appendix)
 	}
-	items := d.Lists[i].Items
+	items := d.Appendix[i].Items
 	if len(items) != 2 {
 		t.Fatalf("%d items for 2 profiles: %+v", len(items), items)
 	}

@@ -18,53 +18,26 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// Severity says how bad a finding is.
-type Severity int
-
+// Impossible, Doubtful and Note are the severities of this package's rules.
 const (
-	// Note is worth knowing and no defect by itself.
-	Note Severity = iota
-	// Doubtful numbers may be right, and what is concluded from them does not stand as it is.
-	Doubtful
-	// Impossible numbers cannot have been measured as they are stated.
-	Impossible
+	Impossible = finding.Impossible
+	Doubtful   = finding.Doubtful
+	Note       = finding.Note
 )
 
-// String returns "note", "doubtful" or "impossible".
-func (s Severity) String() string { return [...]string{"note", "doubtful", "impossible"}[s] }
-
-// MarshalText makes a severity one word in JSON.
-func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// Finding is one thing that is wrong, or not sure, with a result.
-type Finding struct {
-	// Rule is the id of the rule that found it.
-	Rule     string   `json:"rule"`
-	Severity Severity `json:"severity"`
-	// Where names the cell, the claim or the fact; "" is the result as a whole.
-	Where string `json:"where,omitempty"`
-	// Saw has the numbers.
-	Saw string `json:"saw"`
-	// Why says why that cannot be, or is doubtful; Do what to do about it.
-	Why string `json:"why"`
-	Do  string `json:"do"`
-}
-
-// Rule is one question that is asked of every result.
-type Rule struct {
-	// ID is stable; Title says what the rule finds, in a few words.
-	ID    string `json:"id"`
-	Title string `json:"title"`
-	// Severity is that of the rule's findings, as a rule: some are milder or harder where the numbers say so.
-	Severity Severity `json:"severity"`
-	Why      string   `json:"why"`
-	Do       string   `json:"do"`
-}
+// Rule and Finding are those of every check.
+type (
+	Rule    = finding.Rule
+	Finding = finding.Finding
+)
 
 // rule is a Rule with its question: about each trial, or about all of a result.
 type rule struct {
@@ -73,15 +46,15 @@ type rule struct {
 	find  func(*View) []seen
 }
 
-// seen is what a rule saw, before it is a Finding. severity nil takes the rule's.
+// seen is what a rule saw, before it is a Finding. severity "" takes the rule's.
 type seen struct {
 	where, saw string
-	severity   *Severity
+	severity   finding.Severity
 }
 
 // as returns s with another severity than its rule's.
-func (s seen) as(v Severity) seen {
-	s.severity = &v
+func (s seen) as(v finding.Severity) seen {
+	s.severity = v
 	return s
 }
 
@@ -111,19 +84,8 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Count returns how many findings have the severity s.
-func (r Report) Count(s Severity) int {
-	n := 0
-	for _, f := range r.Findings {
-		if f.Severity == s {
-			n++
-		}
-	}
-	return n
-}
-
-// Alarm says whether something was found that is more than a note.
-func (r Report) Alarm() bool { return r.Count(Impossible)+r.Count(Doubtful) > 0 }
+// Alarm reports whether something was found that is more than a note.
+func (r Report) Alarm() bool { return finding.Alarm(r.Findings) }
 
 // Report asks the rules that only names, all if it is empty.
 func (v *View) Report(name string, only []string) (Report, error) {
@@ -144,14 +106,12 @@ func (v *View) Report(name string, only []string) (Report, error) {
 			list = append(list, q.find(v)...)
 		}
 		for _, s := range list {
-			f := Finding{Rule: q.ID, Severity: q.Severity, Where: s.where, Saw: s.saw, Why: q.Why, Do: q.Do}
-			if s.severity != nil {
-				f.Severity = *s.severity
-			}
+			f := q.Found(s.where, s.saw)
+			f.Severity = cmp.Or(s.severity, f.Severity)
 			r.Findings = append(r.Findings, f)
 		}
 	}
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return int(b.Severity) - int(a.Severity) })
+	finding.Sort(r.Findings)
 	return r, nil
 }
 

@@ -1,9 +1,9 @@
 package check
 
 import (
-	"fmt"
 	"io"
-	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
 //go:generate go run ../../tool/checkrules ../../../docs/check.md
@@ -81,14 +81,6 @@ half for what it was computed from); "same" are two whose intervals overlap, or 
 
 // WriteRules writes docs/check.md.
 func WriteRules(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString(page)
-	for _, r := range rules {
-		fmt.Fprintf(&b, "\n### %s\n\n%s (%s).\n\n- Why: %s.\n- Do: %s.\n", r.ID, sentence(r.Title), r.Severity, r.Why, r.Do)
-	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, page+finding.Manual(Rules()))
 	return err
 }
-
-// sentence begins s with a capital.
-func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -224,7 +224,7 @@ func (v *View) tallied(i int) []seen {
 		s := seen{where: t.Case.Key(), saw: r.first}
 		if ok := t.trials - t.failed; ok > 1 {
 			s.saw = fmt.Sprintf("%s (in %d of %d trials)", r.first, r.times, ok)
-			if 2*r.times < ok && rules[i].Severity < Impossible {
+			if 2*r.times < ok && rules[i].Severity != Impossible {
 				s = s.as(Note)
 			}
 		}

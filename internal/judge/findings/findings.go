@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -39,20 +40,36 @@ const (
 // Outcomes are all outcomes in report order.
 var Outcomes = []Outcome{Reproduced, Contradicted, Inconclusive, NotTestable}
 
-// Finding is a claim and what became of it.
-type Finding struct {
+// Judged is a claim and its outcome.
+type Judged struct {
 	Claim
 	Outcome Outcome
 	// Evidence says what was seen, or why nothing can be said: one sentence for each cell or pair of cells.
 	Evidence []string
 }
 
+// Findings are the evidence in the form that reports show, at least one: the outcome stands where a severity does.
+func (j Judged) Findings() []finding.Finding {
+	evidence := j.Evidence
+	if j.Note != "" {
+		evidence = append(slices.Clip(evidence), "note: "+j.Note)
+	}
+	if len(evidence) == 0 {
+		evidence = []string{"no evidence"}
+	}
+	var out []finding.Finding
+	for _, e := range evidence {
+		out = append(out, finding.Finding{ID: j.ID, Severity: finding.Severity(j.Outcome), Title: j.Statement, Saw: e})
+	}
+	return out
+}
+
 // defaultWithin is how far apart similar profiles may be, as a share, where the claim does not say.
 const defaultWithin = 0.1
 
 // Judge sets every claim against the cells of a.
-func Judge(a *compare.Analysis, claims []Claim) []Finding {
-	out := make([]Finding, len(claims))
+func Judge(a *compare.Analysis, claims []Claim) []Judged {
+	out := make([]Judged, len(claims))
 	for i, c := range claims {
 		out[i] = judge(a, c)
 	}
@@ -60,7 +77,7 @@ func Judge(a *compare.Analysis, claims []Claim) []Finding {
 }
 
 // Counts says how many findings came out how.
-func Counts(fs []Finding) map[Outcome]int {
+func Counts(fs []Judged) map[Outcome]int {
 	n := map[Outcome]int{}
 	for _, f := range fs {
 		n[f.Outcome]++
@@ -68,8 +85,8 @@ func Counts(fs []Finding) map[Outcome]int {
 	return n
 }
 
-func judge(a *compare.Analysis, c Claim) Finding {
-	f := Finding{Claim: c}
+func judge(a *compare.Analysis, c Claim) Judged {
+	f := Judged{Claim: c}
 	if c.Untestable != "" {
 		f.Outcome, f.Evidence = NotTestable, []string{c.Untestable}
 		return f

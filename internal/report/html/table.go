@@ -15,6 +15,9 @@ import (
 func (b *builder) sections(figures []figure.Figure) []section {
 	var out []section
 	for i, s := range b.d.Sections {
+		if len(s.Tables) == 0 {
+			continue
+		}
 		sec := section{ID: fmt.Sprintf("metric-%d", i+1), Heading: s.Heading, Notes: s.Notes}
 		for _, t := range s.Tables {
 			sec.Tables = append(sec.Tables, b.table(t, figures))

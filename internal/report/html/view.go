@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -22,17 +23,32 @@ type view struct {
 	Filters         []filter
 	Banners, Answer []string
 	Needs           []need
-	Impact          *report.Impact
+	Plain           []plain
 	Claims          *claims
 	Scale           []shade
 	Sections        []section
 	Pictures        []pictures
 	Legend          []string
 	Footnotes       []footnote
-	Lists           []report.List
+	Appendix        []plain
 	RawHead         []rawHead
 	Raw             []rawRow
 	Missing, CSV    string
+}
+
+// plain is a section without tables of numbers.
+type plain struct {
+	ID string
+	report.Section
+}
+
+// Groups are the findings by rule.
+func (p plain) Groups() [][]finding.Finding {
+	fs := slices.Clone(p.Findings)
+	for i := range fs {
+		fs[i].Where, fs[i].Saw = number.Clean(fs[i].Where), number.Clean(fs[i].Saw)
+	}
+	return finding.Groups(fs)
 }
 
 type link struct{ ID, Text string }
@@ -136,7 +152,7 @@ type builder struct {
 func viewOf(d report.Document) (view, error) {
 	b := &builder{d: d, series: figure.SeriesOf(d), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}}
 	v := view{
-		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Lists: d.Lists, Missing: number.Absent,
+		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Missing: number.Absent,
 		Footnotes: b.footnotes(),
 	}
 	if a := d.Analysis; a != nil {
@@ -146,7 +162,15 @@ func viewOf(d report.Document) (view, error) {
 		v.Filters = b.filters()
 		v.RawHead, v.Raw, v.CSV = b.raw()
 	}
-	v.Impact, v.Claims = d.Impact, b.claims()
+	for i, s := range d.Sections {
+		if len(s.Tables) == 0 && !s.Drawn {
+			v.Plain = append(v.Plain, plain{fmt.Sprintf("part-%d", i+1), s})
+		}
+	}
+	for _, s := range d.Appendix {
+		v.Appendix = append(v.Appendix, plain{Section: s})
+	}
+	v.Claims = b.claims()
 	figures := figure.All(d)
 	v.Needs = b.needs()
 	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
@@ -178,11 +202,14 @@ func (b *builder) svg(d chart.Drawing) template.HTML {
 
 // sub is the line below the title.
 func sub(d report.Document) string {
+	if d.Analysis == nil {
+		return ""
+	}
 	parts := []string{fmt.Sprintf("%d trials", d.Run.Trials)}
 	if d.Run.Wall > 0 {
 		parts = append(parts, "in "+number.Duration(d.Run.Wall))
 	}
-	if d.Analysis != nil && d.Analysis.Baseline != "" {
+	if d.Analysis.Baseline != "" {
 		parts = append(parts, "compared with "+number.Clean(d.Analysis.Baseline))
 	}
 	return strings.Join(parts, ", ") + "."
@@ -191,8 +218,11 @@ func sub(d report.Document) string {
 // banners warn of what touches the whole page.
 func banners(d report.Document) []string {
 	var out []string
+	if d.Analysis == nil {
+		return nil
+	}
 	if d.Run.Failed > 0 || !slices.Contains([]string{"complete", "precision"}, d.Run.Reason) {
-		for _, l := range d.Lists {
+		for _, l := range d.Appendix {
 			for _, i := range l.Items {
 				if l.Heading == "Run" && i.Name == "trials" {
 					out = append(out, "Trials: "+i.Text+".")
@@ -267,8 +297,8 @@ func scale() []shade {
 // nav names the sections that the page has.
 func nav(v view) []link {
 	out := []link{{"answer", "Answer"}}
-	if v.Impact != nil {
-		out = append(out, link{"impact", "Your job"})
+	for _, p := range v.Plain {
+		out = append(out, link{p.ID, p.Heading})
 	}
 	if len(v.Sections) > 0 {
 		out = append(out, link{"comparison", "Comparison"})
@@ -282,7 +312,7 @@ func nav(v view) []link {
 	if len(v.Legend)+len(v.Footnotes) > 0 {
 		out = append(out, link{"reading", "How to read this"})
 	}
-	if len(v.Lists) > 0 {
+	if len(v.Appendix) > 0 {
 		out = append(out, link{"facts", "Conditions"})
 	}
 	if len(v.Raw) > 0 {

@@ -118,8 +118,25 @@ type floor struct {
 	Twins    []twin `json:"twins"`
 }
 
-// Render writes d.
+// Render writes d: its data, if it has any, or else its analysis.
 func Render(w io.Writer, d report.Document) error {
+	switch v := d.Data.(type) {
+	case nil:
+		return renderReport(w, d)
+	case report.PairResult:
+		return renderPair(w, v)
+	case *compare.History:
+		return renderHistory(w, v)
+	default:
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	}
+}
+
+// renderReport writes the analysis of one result, schema "cnibench.report/v1".
+func renderReport(w io.Writer, d report.Document) error {
 	a := d.Analysis
 	if a == nil {
 		a = &compare.Analysis{}
@@ -139,12 +156,7 @@ func Render(w io.Writer, d report.Document) error {
 	if curves := loadCurves(d.Loads); curves != nil {
 		list(&o, "load_curves", curves, func(c loadCurve) any { return c })
 	}
-	o.end()
-	if o.err != nil {
-		return o.err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return o.writeTo(w)
 }
 
 func runOf(r report.Run, baseline string) run {

@@ -99,30 +99,30 @@ type held struct {
 	Cells    []heldCell `json:"cells"`
 }
 
-// RenderPair writes what two results show side by side, schema "cnibench.compare/v1": the keys schema, state, a, b,
+// renderPair writes what two results show side by side, schema "cnibench.compare/v1": the keys schema, state, a, b,
 // differences, budgets, cells, only_a and only_b. state is the outcome that the exit code stands for.
-func RenderPair(w io.Writer, p *compare.Pair, hs []report.Held, state compare.State) error {
+func renderPair(w io.Writer, p report.PairResult) error {
 	var b bytes.Buffer
 	o := object{w: &b}
 	o.key("schema", PairSchema)
-	o.key("state", state)
+	o.key("state", p.State)
 	o.key("a", sideOf(p.A))
 	o.key("b", sideOf(p.B))
 	list(&o, "differences", p.Differences, func(d compare.Difference) any { return differenceOf(d) })
-	list(&o, "budgets", hs, func(h report.Held) any { return heldOf(h) })
+	list(&o, "budgets", p.Held, func(h report.Held) any { return heldOf(h) })
 	list(&o, "cells", p.Matches, func(m compare.Match) any { return matchOf(m) })
 	list(&o, "only_a", p.OnlyA, func(k compare.Key) any { return keyOf(k) })
 	list(&o, "only_b", p.OnlyB, func(k compare.Key) any { return keyOf(k) })
-	return o.writeTo(w, &b)
+	return o.writeTo(w)
 }
 
 // writeTo ends the object and writes it out, if nothing went wrong.
-func (o *object) writeTo(w io.Writer, b *bytes.Buffer) error {
+func (o *object) writeTo(w io.Writer) error {
 	o.end()
 	if o.err != nil {
 		return o.err
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := w.Write(o.w.Bytes())
 	return err
 }
 
@@ -204,8 +204,8 @@ type track struct {
 	Changes  []shift   `json:"changes"`
 }
 
-// RenderHistory writes a history, schema "cnibench.history/v1": the keys schema, runs and cells.
-func RenderHistory(w io.Writer, h *compare.History) error {
+// renderHistory writes a history, schema "cnibench.history/v1": the keys schema, runs and cells.
+func renderHistory(w io.Writer, h *compare.History) error {
 	var b bytes.Buffer
 	o := object{w: &b}
 	o.key("schema", HistorySchema)
@@ -217,7 +217,7 @@ func RenderHistory(w io.Writer, h *compare.History) error {
 		return out
 	})
 	list(&o, "cells", h.Tracks, func(t compare.Track) any { return trackOf(t) })
-	return o.writeTo(w, &b)
+	return o.writeTo(w)
 }
 
 func trackOf(t compare.Track) track {

@@ -10,25 +10,25 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Render writes d.
 func Render(w io.Writer, d report.Document) error {
 	var p page
-	p.line("# %s", number.Markdown(d.Title))
-	p.line("")
+	if d.Title != "" {
+		p.line("# %s\n", number.Markdown(d.Title))
+	}
 	for _, a := range d.Answer {
 		p.line("- %s", number.Markdown(a))
 	}
-	p.impact(d.Impact)
-	p.loads(d.Loads)
 	for _, s := range d.Sections {
 		p.section(s)
 	}
 	p.legend(d)
-	for _, l := range d.Lists {
-		p.list(l)
+	for _, s := range d.Appendix {
+		p.section(s)
 	}
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -42,43 +42,20 @@ func (p *page) line(format string, args ...any) {
 	p.WriteByte('\n')
 }
 
-// impact is what the numbers mean for the reader's own job.
-func (p *page) impact(i *report.Impact) {
-	if i == nil {
-		return
-	}
-	p.line("\n## What it means for the job")
-	for _, n := range i.Notes {
-		p.line("\n%s", number.Markdown(n))
-	}
-	for _, g := range i.Grids {
-		p.grid(g)
-	}
-}
-
-// loads are how times rise with the load.
-func (p *page) loads(curves []report.LoadCurve) {
-	if len(curves) == 0 {
-		return
-	}
-	p.line("\n## Latency against load")
-	for _, n := range report.LoadNotes {
-		p.line("\n%s", number.Markdown(n))
-	}
-	for _, c := range curves {
-		for _, g := range c.Grids {
-			p.grid(g)
-		}
-	}
-}
-
 func (p *page) grid(g report.Grid) {
-	p.line("\n### %s\n", number.Markdown(g.Title))
+	if g.Title != "" {
+		p.line("\n### %s", number.Markdown(g.Title))
+	}
+	p.line("")
 	if len(g.Labels) > 0 {
-		head, rule := "| profile |", "|---|"
+		head, rule := "| "+number.Markdown(g.Label)+" |", "|---|"
+		align := "---:|"
+		if g.Prose {
+			align = "---|"
+		}
 		for _, c := range g.Columns {
 			head += " " + number.Markdown(c) + " |"
-			rule += "---:|"
+			rule += align
 		}
 		p.line("%s", head)
 		p.line("%s", rule)
@@ -97,12 +74,39 @@ func (p *page) grid(g report.Grid) {
 }
 
 func (p *page) section(s report.Section) {
-	p.line("\n## %s", number.Markdown(s.Heading))
+	if s.Heading != "" {
+		p.line("\n## %s", number.Markdown(s.Heading))
+	}
 	for _, n := range s.Notes {
 		p.line("\n%s", number.Markdown(n))
 	}
 	for _, t := range s.Tables {
 		p.table(t)
+	}
+	for _, g := range s.Grids {
+		p.grid(g)
+	}
+	for _, g := range finding.Groups(s.Findings) {
+		p.findings(g)
+	}
+	p.items(s.Items)
+}
+
+// findings writes what one rule found.
+func (p *page) findings(group []finding.Finding) {
+	f := group[0]
+	p.line("\n### %s: %s (`%s`)\n", f.Severity, number.Markdown(f.Title), f.ID)
+	for _, f := range group {
+		where := ""
+		if f.Where != "" {
+			where = "**" + number.Markdown(f.Where) + "**: "
+		}
+		p.line("- %s%s", where, number.Markdown(f.Saw))
+	}
+	for _, x := range []struct{ lead, text string }{{"Why", f.Why}, {"Do", f.Do}, {"See", f.Source}} {
+		if x.text != "" {
+			p.line("\n%s: %s.", x.lead, number.Markdown(x.text))
+		}
 	}
 }
 
@@ -169,9 +173,11 @@ func (p *page) legend(d report.Document) {
 	}
 }
 
-func (p *page) list(l report.List) {
-	p.line("\n## %s\n", number.Markdown(l.Heading))
-	for _, i := range l.Items {
+func (p *page) items(items []report.Item) {
+	if len(items) > 0 {
+		p.line("")
+	}
+	for _, i := range items {
 		if !i.Code {
 			p.line("- **%s**: %s", number.Markdown(i.Name), number.Markdown(i.Text))
 			continue

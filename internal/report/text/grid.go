@@ -1,59 +1,35 @@
 package text
 
 import (
+	"slices"
+
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// impact writes what the numbers mean for the reader's own job.
-func (p *printer) impact(i *report.Impact) {
-	if i == nil {
-		return
-	}
-	p.line("")
-	p.heading("What it means for the job")
-	for _, n := range i.Notes {
-		p.hang("", n)
-	}
-	for _, g := range i.Grids {
-		p.grid(g)
-	}
-}
-
-// loads writes how times rise with the load.
-func (p *printer) loads(curves []report.LoadCurve) {
-	if len(curves) == 0 {
-		return
-	}
-	p.line("")
-	p.heading("Latency against load")
-	for _, n := range report.LoadNotes {
-		p.hang("", n)
-	}
-	for _, c := range curves {
-		for _, g := range c.Grids {
-			p.grid(g)
-		}
-	}
-}
-
 // grid writes g in blocks of columns that fit, as a table is.
 func (p *printer) grid(g report.Grid) {
-	p.line("")
-	p.heading(g.Title)
+	p.apart()
+	if g.Title != "" {
+		p.heading(g.Title)
+	}
 	var l layout
 	for _, label := range g.Labels {
-		label = number.Truncate(label, 40)
+		label = number.Truncate(number.Clean(label), 40)
 		l.labels = append(l.labels, label)
 		l.label = max(l.label, number.Width(label))
 	}
 	for j, name := range g.Columns {
 		c := column{heading: []string{name}, width: number.Width(name)}
 		for _, row := range g.Cells {
-			c.entries = append(c.entries, cell{plain: row[j], styled: row[j]})
-			c.width = max(c.width, number.Width(row[j]))
+			text := number.Clean(row[j])
+			c.entries = append(c.entries, cell{plain: text, styled: text})
+			c.width = max(c.width, number.Width(text))
 		}
 		l.columns = append(l.columns, c)
+	}
+	if g.Prose && p.prose(l) {
+		return
 	}
 	p.cut(&l)
 	if len(g.Labels) > 0 {
@@ -67,4 +43,31 @@ func (p *printer) grid(g report.Grid) {
 	for _, n := range g.Notes {
 		p.bullet(n)
 	}
+}
+
+// prose writes a grid whose last column is broken into lines; false if there is no room for it.
+func (p *printer) prose(l layout) bool {
+	const narrowest = 30
+	last := len(l.columns) - 1
+	used := l.label + len(gap)
+	for _, c := range l.columns[:last] {
+		used += c.width + len(gap)
+	}
+	if p.width-used < narrowest {
+		return false
+	}
+	row := func(label string, text func(column) string) {
+		lead := number.Left(label, l.label) + gap
+		for _, c := range l.columns[:last] {
+			lead += number.Left(text(c), c.width) + gap
+		}
+		p.hang(lead, text(l.columns[last]))
+	}
+	if slices.ContainsFunc(l.columns, func(c column) bool { return c.heading[0] != "" }) {
+		row("", func(c column) string { return c.heading[0] })
+	}
+	for i, label := range l.labels {
+		row(label, func(c column) string { return c.entries[i].plain })
+	}
+	return true
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -32,15 +33,13 @@ func Render(w io.Writer, d report.Document, o Options) error {
 	for _, l := range d.Answer {
 		p.bullet(l)
 	}
-	p.impact(d.Impact)
-	p.loads(d.Loads)
 	short := false
 	for _, s := range d.Sections {
 		short = p.section(s) || short
 	}
 	p.legend(d, short)
-	for _, l := range d.Lists {
-		p.list(l)
+	for _, s := range d.Appendix {
+		p.section(s)
 	}
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -75,6 +74,9 @@ func (p *printer) style(s, code string) string {
 }
 
 func (p *printer) heading(s string) {
+	if s == "" {
+		return
+	}
 	for _, l := range number.Wrap(s, p.width) {
 		p.line(p.style(l, bold))
 	}
@@ -89,22 +91,57 @@ func (p *printer) hang(lead, text string) {
 
 func (p *printer) bullet(s string) { p.hang("  ", s) }
 
-// section writes the tables of a metric and says whether any was written the short way.
+// apart writes an empty line, but not at the top.
+func (p *printer) apart() {
+	if p.Len() > 0 {
+		p.line("")
+	}
+}
+
+// section writes a section and says whether any table was written the short way.
 func (p *printer) section(s report.Section) (short bool) {
-	p.line("")
-	p.heading(s.Heading)
+	p.apart()
+	p.heading(number.Clean(s.Heading))
 	for _, n := range s.Notes {
-		p.hang("", n)
+		p.hang("", number.Clean(n))
 	}
 	for _, t := range s.Tables {
 		short = p.table(t) || short
 	}
+	for _, g := range s.Grids {
+		p.grid(g)
+	}
+	for _, g := range finding.Groups(s.Findings) {
+		p.findings(g)
+	}
+	p.items(s.Items)
 	return short
+}
+
+// findings writes what one rule found.
+func (p *printer) findings(group []finding.Finding) {
+	f := group[0]
+	style := bold
+	if f.Severity.Alarm() {
+		style = red
+	}
+	p.line("")
+	for _, l := range number.Wrap(fmt.Sprintf("%s: %s (%s)", strings.ToUpper(string(f.Severity)), f.Title, f.ID), p.width) {
+		p.line(p.style(l, style))
+	}
+	for _, f := range group {
+		p.hang("  - ", number.Clean(f.Text()))
+	}
+	for _, x := range []struct{ lead, text string }{{"  why: ", f.Why}, {"  do:  ", f.Do}, {"  see: ", f.Source}} {
+		if x.text != "" {
+			p.hang(x.lead, number.Clean(x.text))
+		}
+	}
 }
 
 func (p *printer) legend(d report.Document, short bool) {
 	if len(d.Legend) > 0 || len(d.Footnotes) > 0 {
-		p.line("")
+		p.apart()
 		p.heading("How to read this")
 	}
 	for _, l := range d.Legend {
@@ -118,14 +155,12 @@ func (p *printer) legend(d report.Document, short bool) {
 	}
 }
 
-func (p *printer) list(l report.List) {
-	p.line("")
-	p.heading(l.Heading)
+func (p *printer) items(items []report.Item) {
 	name := 0
-	for _, i := range l.Items {
+	for _, i := range items {
 		name = max(name, min(number.Width(i.Name), 28))
 	}
-	for _, i := range l.Items {
+	for _, i := range items {
 		lead := "  " + number.Left(i.Name, name) + "  "
 		if i.Code {
 			// Not wrapped: it is to be copied.

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/benchfmt"
+	"github.com/cnibench/cnibench/internal/report/csv"
+	"github.com/cnibench/cnibench/internal/report/html"
+	"github.com/cnibench/cnibench/internal/report/json"
+	"github.com/cnibench/cnibench/internal/report/markdown"
+	"github.com/cnibench/cnibench/internal/report/openmetrics"
+	"github.com/cnibench/cnibench/internal/report/text"
+)
+
+// formats are the renderers by name.
+var formats = map[string]func(io.Writer, report.Document) error{
+	"text":        func(w io.Writer, d report.Document) error { return text.Render(w, d, terminal(w)) },
+	"markdown":    markdown.Render,
+	"json":        json.Render,
+	"html":        html.Render,
+	"csv":         csv.Render,
+	"openmetrics": openmetrics.Render,
+	"benchfmt":    benchfmt.Render,
+}
+
+// formatNames are the formats of a report in the order of help. documentNames are those that can show any document;
+// the others show the cells of one result.
+var (
+	documentNames = []string{"text", "markdown", "html", "json"}
+	formatNames   = append(slices.Clone(documentNames), "csv", "openmetrics", "benchfmt")
+)
+
+// formatFlag declares -f with the formats called names.
+func formatFlag(cmd *cobra.Command, format *string, names []string) {
+	cmd.Flags().StringVarP(format, "format", "f", "text", "`format`: "+strings.Join(names, ", "))
+	complete(cmd, "format", func() []string { return names })
+}
+
+// knownFormat refuses a format that is not among names.
+func knownFormat(cmd *cobra.Command, name string, names []string) error {
+	if slices.Contains(names, name) {
+		return nil
+	}
+	return usageOf(cmd, unknownFormat(name, names))
+}
+
+func unknownFormat(name string, names []string) error {
+	return fmt.Errorf("unknown format %q: want %s", name, strings.Join(names, ", "))
+}
+
+// write writes d to stdout.
+func (p *program) write(format string, d report.Document) error { return formats[format](p.stdout, d) }
+
+// terminal says what w can do, if it is a terminal.
+func terminal(w io.Writer) text.Options {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return text.Options{}
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		width = 0
+	}
+	return text.Options{Width: width, Color: os.Getenv("NO_COLOR") == ""}
+}

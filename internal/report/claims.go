@@ -1,0 +1,89 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/findings"
+)
+
+// FindingsSchema names the JSON format of BuildFindings.
+const FindingsSchema = "cnibench.findings/v1"
+
+// claimData is a judged claim for programs.
+type claimData struct {
+	ID        string           `json:"id"`
+	Source    string           `json:"source"`
+	Statement string           `json:"statement"`
+	Metric    string           `json:"metric,omitempty"`
+	Workload  string           `json:"workload,omitempty"`
+	Paths     []string         `json:"paths,omitempty"`
+	Outcome   findings.Outcome `json:"outcome"`
+	Evidence  []string         `json:"evidence"`
+	Note      string           `json:"note,omitempty"`
+}
+
+// BuildFindings makes the report of published claims that were judged, source by source.
+func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
+	data := []claimData{}
+	for _, j := range all {
+		data = append(data, claimData{j.ID, j.Source, j.Statement, j.Metric, j.Workload, j.Paths, j.Outcome, j.Evidence, j.Note})
+	}
+	return Document{
+		Answer: []string{fmt.Sprintf("%s: %s.", counted(len(all), "claim"), outcomes(all))}, Sections: claimSections(sources, all),
+		Data: struct {
+			Schema   string      `json:"schema"`
+			Findings []claimData `json:"findings"`
+		}{FindingsSchema, data},
+	}
+}
+
+// Claims judges what was published by the cells of a: the claims that it can test, source by source, and how many they
+// are. There are no sections if it can test none.
+func Claims(a *compare.Analysis) (tally string, testable []Section) {
+	published := findings.Published()
+	all := findings.Judge(a, published.Claims)
+	var tested []findings.Judged
+	for _, j := range all {
+		if j.Outcome != findings.NotTestable {
+			tested = append(tested, j)
+		}
+	}
+	tally = fmt.Sprintf("This result can test %d of %d published claims: %s.", len(tested), len(all), outcomes(tested))
+	return tally, claimSections(published.Sources, tested)
+}
+
+func claimSections(sources []findings.Source, all []findings.Judged) []Section {
+	var out []Section
+	for _, source := range sources {
+		s := Section{Heading: source.Title}
+		if source.Date != "" {
+			s.Heading += " (" + source.Date + ")"
+		}
+		if source.Note != "" {
+			s.Notes = []string{source.Note}
+		}
+		for _, j := range all {
+			if j.Source == source.ID {
+				s.Findings = append(s.Findings, j.Findings()...)
+			}
+		}
+		if len(s.Findings) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// outcomes says how many claims came out how.
+func outcomes(all []findings.Judged) string {
+	n := findings.Counts(all)
+	var parts []string
+	for _, o := range findings.Outcomes {
+		if n[o] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[o], o))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

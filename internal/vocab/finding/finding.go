@@ -1,0 +1,126 @@
+// Package finding is the one form of what a check found: in a result, a configuration, a cluster or a machine.
+package finding
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities, mildest first.
+const (
+	// Note is worth knowing and not a defect.
+	Note Severity = "note"
+	// NoEffect: a setting that nothing reads.
+	NoEffect Severity = "no effect"
+	// Otherwise: a setting that is in force in another form than was asked for.
+	Otherwise Severity = "otherwise"
+	// Doubtful numbers may be right; the conclusions from them are not proven.
+	Doubtful Severity = "doubtful"
+	// Refused: a setting that ends in an error.
+	Refused Severity = "refused"
+	// Impossible numbers cannot have been measured as stated.
+	Impossible Severity = "impossible"
+)
+
+var order = []Severity{Note, NoEffect, Otherwise, Doubtful, Refused, Impossible}
+
+// Rank orders severities: 0 is the mildest, -1 a word that is not a severity.
+func (s Severity) Rank() int { return slices.Index(order, s) }
+
+// Alarm reports whether s is worse than a note.
+func (s Severity) Alarm() bool { return s.Rank() > 0 }
+
+// Rule is one question that a check asks.
+type Rule struct {
+	// ID is stable; Title says in a few words what the rule finds.
+	ID    string
+	Title string
+	// Severity is what its findings have, unless the evidence says otherwise.
+	Severity Severity
+	// Why gives the reason, Do the way out. Both go without a full stop.
+	Why, Do string
+	// Source is where the rule's knowledge comes from. (optional)
+	Source string
+}
+
+// Found is the finding that r makes of what it saw.
+func (r Rule) Found(where, saw string) Finding {
+	return Finding{ID: r.ID, Severity: r.Severity, Title: r.Title, Where: where, Saw: saw, Why: r.Why, Do: r.Do, Source: r.Source}
+}
+
+// Manual writes the rules as a chapter of a Markdown page.
+func Manual(rules []Rule) string {
+	var b strings.Builder
+	for _, r := range rules {
+		fmt.Fprintf(&b, "\n### %s\n\n%s%s (%s).\n\n- Why: %s.\n- Do: %s.\n", r.ID, strings.ToUpper(r.Title[:1]), r.Title[1:], r.Severity, r.Why, r.Do)
+		if r.Source != "" {
+			fmt.Fprintf(&b, "- See: %s.\n", r.Source)
+		}
+	}
+	return b.String()
+}
+
+// Finding is one thing that a rule found.
+type Finding struct {
+	// ID names the rule.
+	ID       string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	// Title says in a few words what the rule finds.
+	Title string `json:"-"`
+	// Where names the cell, the claim, the fact or file:line; "" is all of it.
+	Where string `json:"where,omitempty"`
+	// Saw has the evidence.
+	Saw string `json:"saw"`
+	// Why gives the reason, Do the way out.
+	Why string `json:"why,omitempty"`
+	Do  string `json:"do,omitempty"`
+	// Source is where the rule's knowledge comes from. (optional)
+	Source string `json:"source,omitempty"`
+}
+
+// Text is where and what in one line.
+func (f Finding) Text() string {
+	if f.Where == "" {
+		return f.Saw
+	}
+	return f.Where + ": " + f.Saw
+}
+
+// Sort puts the worst findings first and keeps the order of equals.
+func Sort(fs []Finding) {
+	slices.SortStableFunc(fs, func(f, g Finding) int { return g.Severity.Rank() - f.Severity.Rank() })
+}
+
+// Count returns how many findings have the severity.
+func Count(fs []Finding, s Severity) int {
+	n := 0
+	for _, f := range fs {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Alarm reports whether any finding is worse than a note.
+func Alarm(fs []Finding) bool {
+	return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity.Alarm() })
+}
+
+// Groups puts the findings of one rule and severity together, in the order of the first of each.
+func Groups(fs []Finding) [][]Finding {
+	var out [][]Finding
+	for _, f := range fs {
+		i := slices.IndexFunc(out, func(g []Finding) bool { return g[0].ID == f.ID && g[0].Severity == f.Severity })
+		if i < 0 {
+			i = len(out)
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], f)
+	}
+	return out
+}
