@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/chart"
 	"github.com/cnibench/cnibench/internal/env/kube/deploy"
 )
 
@@ -68,7 +69,7 @@ func TestDeployDryRun(t *testing.T) {
 			"persistence": map[string]any{"accessMode": "ReadWriteMany"}, "imagePullSecrets": []any{"one"}, "timeZone": "Europe/Berlin", "schedule": "@weekly",
 		},
 	} {
-		if manifests[what], _, err = deploy.Render(filepath.Join(deployDir, deploy.Chart), deploy.Release{Name: "bench", Namespace: name}, values); err != nil {
+		if manifests[what], _, err = deploy.Render(filepath.Join(deployDir, deploy.Chart), chart.Release{Name: "bench", Namespace: name}, values); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,7 +157,7 @@ func TestDeployRun(t *testing.T) {
 	must(t, strings.NewReplacer("NAME", name, "NODE", node).Replace(volume), "apply", "-f", "-")
 
 	repository, tag, _ := strings.Cut(reference, ":")
-	manifest, _, err := deploy.Render(filepath.Join(deployDir, deploy.Chart), deploy.Release{Name: "cnibench", Namespace: name}, map[string]any{
+	manifest, _, err := deploy.Render(filepath.Join(deployDir, deploy.Chart), chart.Release{Name: "cnibench", Namespace: name}, map[string]any{
 		"image":       map[string]any{"repository": repository, "tag": tag, "pullPolicy": "Never"},
 		"persistence": map[string]any{"existingClaim": "results"},
 		"suspend":     true,

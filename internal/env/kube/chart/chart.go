@@ -15,6 +15,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -201,9 +202,25 @@ func (c *Chart) Values(given map[string]any) (map[string]any, error) {
 		return nil, fmt.Errorf("values.schema.json of chart %s: %w", c.Metadata.Name, err)
 	}
 	if err := resolved.Validate(all); err != nil {
-		return nil, fmt.Errorf("the schema of chart %s forbids the values: %w", c.Metadata.Name, err)
+		return nil, fmt.Errorf("the schema of chart %s forbids %s", c.Metadata.Name, readable(err))
 	}
 	return all, nil
+}
+
+// schemaPath is how the validator says which part of the schema a value breaks.
+var schemaPath = regexp.MustCompile(`validating (\S+): `)
+
+// readable names the value at fault, as "value serve.port: minimum: ...".
+func readable(err error) string {
+	text, name := err.Error(), ""
+	for _, m := range schemaPath.FindAllStringSubmatch(text, -1) {
+		if path, ok := strings.CutPrefix(m[1], "/properties/"); ok {
+			name = strings.NewReplacer("/properties/", ".", "/items", "[]").Replace(path)
+		}
+	}
+	text = text[strings.LastIndex(text, "validating ")+len("validating "):]
+	_, text, _ = strings.Cut(text, ": ")
+	return strings.TrimSpace("value "+name) + ": " + text
 }
 
 // merged returns a copy of defaults with given laid over it.

@@ -179,7 +179,7 @@ func TestRefused(t *testing.T) {
 		"version":  {r: Release{KubeVersion: "v1.24.9-eks"}, want: "chart small 1.2.3 requires Kubernetes >= 1.25.0-0: the cluster has v1.24.9"},
 		"schema": {
 			files:  map[string]string{"values.schema.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"port": {"type": "integer"}}}`},
-			values: map[string]any{"port": "x"}, want: "the schema of chart small forbids the values",
+			values: map[string]any{"port": "x"}, want: "the schema of chart small forbids value port: type: x has type",
 		},
 		"strict": {r: Release{Strict: true}, want: "unset"},
 		"syntax": {files: map[string]string{"templates/f.yaml": "{{"}, want: "f.yaml:1"},

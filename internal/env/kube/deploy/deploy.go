@@ -5,7 +5,6 @@ package deploy
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path"
@@ -13,39 +12,21 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	"helm.sh/helm/v4/pkg/engine"
+	"github.com/cnibench/cnibench/internal/env/kube/chart"
 )
-
-// Release is the name that a chart is rendered for.
-type Release struct {
-	Name, Namespace string
-	// Manager is what the label managed-by says; "" is Helm.
-	Manager string
-}
 
 // order is that of the kinds in a manifest: what others need comes first.
 var order = []string{"rbac.yaml", "configmap.yaml", "pvc.yaml", "cronjob.yaml", "serve.yaml"}
 
 // Render renders the chart in the directory dir with values over its own, as one manifest, and its notes. The values are
 // held against the chart's schema.
-func Render(dir string, r Release, values map[string]any) (manifest, notes string, err error) {
-	c, err := loader.LoadDir(dir)
+func Render(dir string, r chart.Release, values map[string]any) (manifest, notes string, err error) {
+	c, err := chart.Load(dir)
 	if err != nil {
-		return "", "", fmt.Errorf("load chart %s: %w", dir, err)
+		return "", "", err
 	}
-	capabilities := common.DefaultCapabilities
-	release := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
-	all, err := util.ToRenderValues(c, values, release, capabilities)
-	if err != nil {
-		return "", "", fmt.Errorf("values of chart %s: %w", dir, err)
-	}
-	if about, ok := all["Release"].(map[string]any); ok && r.Manager != "" {
-		about["Service"] = r.Manager
-	}
-	files, err := engine.Engine{Strict: true}.RenderWithContext(context.Background(), c, all) // it asks nobody
+	r.Strict = true
+	files, err := c.Execute(values, r)
 	if err != nil {
 		return "", "", fmt.Errorf("render chart %s: %w", dir, err)
 	}
@@ -58,7 +39,7 @@ func Render(dir string, r Release, values map[string]any) (manifest, notes strin
 		}
 	}
 	for _, name := range order {
-		text := strings.TrimSpace(files[path.Join(c.Name(), "templates", name)])
+		text := strings.TrimSpace(files["templates/"+name])
 		if text != "" {
 			documents = append(documents, strings.TrimPrefix(text, "---\n")+"\n")
 		}
@@ -82,7 +63,7 @@ metadata:
 
 // CronJob returns deploy/cronjob.yaml from the chart in the directory dir.
 func CronJob(dir string) ([]byte, error) {
-	manifest, _, err := Render(dir, Release{Name: "cnibench", Namespace: "cnibench", Manager: "kubectl"}, nil)
+	manifest, _, err := Render(dir, chart.Release{Name: "cnibench", Namespace: "cnibench", Service: "kubectl"}, nil)
 	if err != nil {
 		return nil, err
 	}

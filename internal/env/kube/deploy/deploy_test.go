@@ -24,6 +24,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/image"
 	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/chart"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -34,7 +35,7 @@ var chartDir = filepath.Join(root, Chart)
 // rendered are typed objects, decoded strictly: an unknown or a double field is an error.
 func rendered(t *testing.T, values map[string]any) []runtime.Object {
 	t.Helper()
-	manifest, notes, err := Render(chartDir, Release{Name: "bench", Namespace: "measure"}, values)
+	manifest, notes, err := Render(chartDir, chart.Release{Name: "bench", Namespace: "measure"}, values)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,24 +334,24 @@ func TestValues(t *testing.T) {
 // Values that mean nothing are refused before anything is rendered, each by its name.
 func TestSchema(t *testing.T) {
 	for key, values := range map[string]map[string]any{
-		"/schedule":                {"schedule": "nightly"},
-		"/keep":                    {"keep": 0},
-		"/image/tag":               {"image": map[string]any{"tag": "latest"}},
-		"/image/repository":        {"image": map[string]any{"repository": "Bad Name"}},
-		"/image/pullPolicy":        {"image": map[string]any{"pullPolicy": "always"}},
-		"shedule":                  {"shedule": "@daily"},
-		"/serve/port":              {"serve": map[string]any{"port": 80}},
-		"/serve/service/type":      {"serve": map[string]any{"service": map[string]any{"type": "External"}}},
-		"/persistence/accessMode":  {"persistence": map[string]any{"accessMode": "ReadOnlyMany"}},
-		"/persistence/size":        {"persistence": map[string]any{"size": "much"}},
-		"/plan":                    {"plan": "rr"},
-		"/deadlineSeconds":         {"deadlineSeconds": 5},
-		"/controller":              {"controller": map[string]any{"replicas": 2}},
-		"/imagePullSecrets/0":      {"imagePullSecrets": []any{"a,b"}},
-		"/serviceAccount/name":     {"serviceAccount": map[string]any{"name": "x: y"}},
-		"/persistence/existingCla": {"persistence": map[string]any{"existingClaim": "a\nb"}},
+		"value schedule":                {"schedule": "nightly"},
+		"value keep":                    {"keep": 0},
+		"value image.tag":               {"image": map[string]any{"tag": "latest"}},
+		"value image.repository":        {"image": map[string]any{"repository": "Bad Name"}},
+		"value image.pullPolicy":        {"image": map[string]any{"pullPolicy": "always"}},
+		"shedule":                       {"shedule": "@daily"},
+		"value serve.port":              {"serve": map[string]any{"port": 80}},
+		"value serve.service.type":      {"serve": map[string]any{"service": map[string]any{"type": "External"}}},
+		"value persistence.accessMode":  {"persistence": map[string]any{"accessMode": "ReadOnlyMany"}},
+		"value persistence.size":        {"persistence": map[string]any{"size": "much"}},
+		"value plan":                    {"plan": "rr"},
+		"value deadlineSeconds":         {"deadlineSeconds": 5},
+		"value controller":              {"controller": map[string]any{"replicas": 2}},
+		"value imagePullSecrets[]":      {"imagePullSecrets": []any{"a,b"}},
+		"value serviceAccount.name":     {"serviceAccount": map[string]any{"name": "x: y"}},
+		"value persistence.existingCla": {"persistence": map[string]any{"existingClaim": "a\nb"}},
 	} {
-		_, _, err := Render(chartDir, Release{Name: "b", Namespace: "n"}, values)
+		_, _, err := Render(chartDir, chart.Release{Name: "b", Namespace: "n"}, values)
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%v: %v, want a word about %s", values, err, key)
 		}

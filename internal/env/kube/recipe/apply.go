@@ -25,12 +25,22 @@ func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object)
 	if i.DryRun == DryRunClient {
 		return i.print(objects)
 	}
-	for _, o := range objects {
+	// Objects of a kind need its definition to be served.
+	of := slices.IndexFunc(objects, func(o object) bool { return o.GetKind() != first[0] })
+	if of < 0 {
+		of = len(objects)
+	}
+	for n, o := range objects {
+		if n == of {
+			if err := i.established(ctx, objects[:of]); err != nil {
+				return err
+			}
+		}
 		if err := i.applyOne(ctx, inv, o); err != nil {
 			return err
 		}
 	}
-	return i.established(ctx, objects)
+	return i.established(ctx, objects[:of])
 }
 
 func rank(o object) int {
@@ -116,6 +126,7 @@ func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInt
 		return nil, err
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		o.SetNamespace("")
 		return i.dynamic.Resource(mapping.Resource), nil
 	}
 	if o.GetNamespace() == "" {
@@ -124,17 +135,12 @@ func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInt
 	return i.dynamic.Resource(mapping.Resource).Namespace(o.GetNamespace()), nil
 }
 
-// established waits until the definitions among objects are served.
+// established waits until definitions are served.
 func (i *Installer) established(ctx context.Context, objects []object) error {
 	if i.DryRun != "" {
 		return nil
 	}
-	any := false
 	for _, o := range objects {
-		if o.GetKind() != "CustomResourceDefinition" {
-			continue
-		}
-		any = true
 		at, err := i.resource(ctx, o)
 		if err != nil {
 			return err
@@ -153,7 +159,7 @@ func (i *Installer) established(ctx context.Context, objects []object) error {
 			return err
 		}
 	}
-	if any {
+	if len(objects) > 0 {
 		i.getter.forget()
 	}
 	return nil

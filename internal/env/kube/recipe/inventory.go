@@ -35,13 +35,12 @@ type inventory struct {
 	ProxyStopped bool `json:"proxyStopped,omitempty"`
 }
 
-// item is one object, or with Release one release of Helm.
+// item is one object.
 type item struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
-	Release    bool   `json:"release,omitempty"`
 	// Existed says that it was there before, and stays.
 	Existed bool `json:"existed,omitempty"`
 }
@@ -53,7 +52,7 @@ func newInventory(r Rendered) *inventory {
 // add notes an item once: what is applied again keeps what was noted of it first.
 func (inv *inventory) add(it item) {
 	for _, known := range inv.Items {
-		if known.Kind == it.Kind && known.Namespace == it.Namespace && known.Name == it.Name && known.Release == it.Release {
+		if known.Kind == it.Kind && known.Namespace == it.Namespace && known.Name == it.Name {
 			return
 		}
 	}

@@ -89,8 +89,6 @@ type Chart struct {
 	Version   string `yaml:"version"`
 	Release   string `yaml:"release"`
 	Namespace string `yaml:"namespace"`
-	// Apply says that its objects are applied by the server, without a release.
-	Apply bool `yaml:"apply"`
 }
 
 // Manifest is a file of objects of one version.

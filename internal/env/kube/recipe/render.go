@@ -226,7 +226,7 @@ func (a Action) Story() []string {
 	case InstallChart:
 		c := a.Chart
 		story := []string{fmt.Sprintf("chart %s %s as release %s in namespace %s", c.Chart, c.Version, c.Release, c.Namespace)}
-		if c.Apply {
+		if a.Text == "" { // it has definitions alone, which are too large for the Secret of a release
 			return append(story, fmt.Sprintf("helm template %s %s --repo %s --version %s | kubectl apply --server-side -f -", c.Release, c.Chart, c.Repo, c.Version))
 		}
 		return append(story, fmt.Sprintf("helm install %s %s --repo %s --version %s --namespace %s --create-namespace --values THIS", c.Release, c.Chart, c.Repo, c.Version, c.Namespace))

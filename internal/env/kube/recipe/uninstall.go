@@ -23,16 +23,11 @@ func (i *Installer) Uninstall(ctx context.Context, profile string) error {
 		return err
 	}
 	for _, it := range slices.Backward(inv.Items) {
-		switch {
-		case it.Existed:
+		if it.Existed {
 			i.Say("%s was there before, and stays", it)
 			continue
-		case it.Release:
-			err = i.uninstallRelease(ctx, it)
-		default:
-			err = i.remove(ctx, it)
 		}
-		if err != nil {
+		if err := i.remove(ctx, it); err != nil {
 			return fmt.Errorf("%s: %w", profile, err)
 		}
 	}
@@ -76,14 +71,10 @@ func (e *NotInstalledError) Error() string {
 }
 
 func (it item) String() string {
-	kind := it.Kind
-	if it.Release {
-		kind = "release"
-	}
 	if it.Namespace == "" {
-		return kind + " " + it.Name
+		return it.Kind + " " + it.Name
 	}
-	return kind + " " + it.Namespace + "/" + it.Name
+	return it.Kind + " " + it.Namespace + "/" + it.Name
 }
 
 // remove deletes an object and waits until it is gone.

@@ -1,0 +1,174 @@
+package recipe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/env/kube/chart"
+)
+
+// chart renders a chart and applies its objects: definitions, hooks before the installation, all others, hooks after it.
+// Hooks of other moments are left out. Uninstall removes the objects in reverse, an operator's own first, which is what
+// the hooks before a deletion are for.
+func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
+	c, err := i.load(ctx, a.Chart)
+	if err != nil {
+		return err
+	}
+	values := map[string]any{}
+	if err := yaml.Unmarshal([]byte(a.Text), &values); err != nil {
+		return fmt.Errorf("values: %w", err)
+	}
+	version, err := i.client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("version of the API server: %w", err)
+	}
+	list, err := c.Render(values, chart.Release{Name: a.Chart.Release, Namespace: a.Chart.Namespace, KubeVersion: version.GitVersion, Serves: i.serves})
+	if err != nil {
+		return err
+	}
+	if err := i.namespace(ctx, inv, a.Chart.Namespace); err != nil {
+		return err
+	}
+	for _, part := range [][]chart.Document{during(list, "pre-install"), during(list, ""), during(list, "post-install")} {
+		if err := i.applyPart(ctx, inv, a.Chart.Namespace, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// during returns the hooks of a moment; "" returns the objects that are not hooks.
+func during(list []chart.Document, moment string) []chart.Document {
+	return slices.DeleteFunc(slices.Clone(list), func(d chart.Document) bool {
+		if moment == "" {
+			return len(d.Hooks) > 0
+		}
+		return !slices.Contains(d.Hooks, moment)
+	})
+}
+
+// applyPart applies documents, by default into a namespace, and waits for Jobs among them that are hooks.
+func (i *Installer) applyPart(ctx context.Context, inv *inventory, namespace string, part []chart.Document) error {
+	var objects, jobs []object
+	for _, d := range part {
+		if i.DryRun == DryRunClient {
+			if _, err := fmt.Fprintf(i.Out, "---\n%s", d.Text); err != nil {
+				return err
+			}
+		}
+		found, err := decoded(d.Text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.Template, err)
+		}
+		for _, o := range found {
+			if o.GetNamespace() == "" {
+				o.SetNamespace(namespace)
+			}
+			if len(d.Hooks) > 0 && o.GetKind() == "Job" {
+				jobs = append(jobs, o)
+			}
+		}
+		objects = append(objects, found...)
+	}
+	if i.DryRun == DryRunClient {
+		return nil
+	}
+	if err := i.apply(ctx, inv, objects); err != nil || i.DryRun != "" {
+		return err
+	}
+	for _, job := range jobs {
+		if err := i.completed(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// completed waits until a Job is complete, and fails as soon as it has failed.
+func (i *Installer) completed(ctx context.Context, job object) error {
+	at, err := i.resource(ctx, job)
+	if err != nil {
+		return err
+	}
+	failed := false
+	err = i.until(ctx, named(job)+" is complete", func(ctx context.Context) (string, error) {
+		now, err := at.Get(ctx, job.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if failed = condition(now, "Failed"); failed || condition(now, "Complete") {
+			return "", nil
+		}
+		return "it runs", nil
+	})
+	if failed {
+		return fmt.Errorf("hook %s has failed: kubectl -n %s logs job/%s", named(job), job.GetNamespace(), job.GetName())
+	}
+	return err
+}
+
+// namespace makes the namespace of a chart, if there is none.
+func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) error {
+	if i.DryRun == DryRunClient {
+		return nil
+	}
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("v1")
+	o.SetKind("Namespace")
+	o.SetName(name)
+	at, err := i.resource(ctx, o)
+	if err != nil {
+		return err
+	}
+	if _, err := at.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return i.applyOne(ctx, inv, o)
+}
+
+// serves reports whether the API server serves a version, or a kind of one. What cannot be asked is not served.
+func (i *Installer) serves(name string) bool {
+	kind := ""
+	if strings.Count(name, "/") == 2 || strings.HasPrefix(name, "v1/") {
+		at := strings.LastIndexByte(name, '/')
+		name, kind = name[:at], name[at+1:]
+	}
+	version, err := schema.ParseGroupVersion(name)
+	if err != nil {
+		return false
+	}
+	list, err := i.getter.discovery.ServerResourcesForGroupVersion(version.String())
+	if err != nil {
+		return false
+	}
+	return kind == "" || slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind })
+}
+
+// load finds a chart: in the user's source, else in its repository.
+func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
+	at := i.local(c.Chart, c.Chart+"-"+c.Version+".tgz")
+	if at == "" {
+		archive, err := fetchChart(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("fetch chart %s %s from %s: %w (get it where there is a network and give it with --chart)", c.Chart, c.Version, c.Repo, err)
+		}
+		return chart.Read(archive)
+	}
+	loaded, err := chart.Load(at)
+	if err != nil {
+		return nil, err
+	}
+	if v := loaded.Metadata.Version; v != c.Version {
+		i.Say("%s has version %s, the recipe is for %s", at, v, c.Version)
+	}
+	return loaded, nil
+}

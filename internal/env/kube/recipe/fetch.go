@@ -1,0 +1,131 @@
+package recipe
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// fetchBytes bounds a manifest, an index or a chart: Calico's definitions are 1.7 MB.
+	fetchBytes = 32 << 20
+	fetchLimit = time.Minute
+)
+
+// fetch reads what is at an address.
+func fetch(ctx context.Context, address string) ([]byte, error) {
+	ctx, stop := context.WithTimeout(ctx, fetchLimit)
+	defer stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", address, answer.Status)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, fetchBytes+1))
+	if err == nil && len(text) > fetchBytes {
+		err = fmt.Errorf("%s: more than %d bytes", address, fetchBytes)
+	}
+	return text, err
+}
+
+// fetchChart reads the archive of a chart from its repository, and checks it against the digest in the index.
+func fetchChart(ctx context.Context, c Chart) (io.Reader, error) {
+	text, err := fetch(ctx, strings.TrimSuffix(c.Repo, "/")+"/index.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var index struct {
+		Entries map[string][]struct {
+			Version, Digest string
+			URLs            []string
+		}
+	}
+	if err := yaml.Unmarshal(text, &index); err != nil {
+		return nil, fmt.Errorf("index.yaml: %w", err)
+	}
+	for _, e := range index.Entries[c.Chart] {
+		if e.Version != c.Version || len(e.URLs) == 0 {
+			continue
+		}
+		address, err := resolved(c.Repo, e.URLs[0])
+		if err != nil {
+			return nil, err
+		}
+		archive, err := fetch(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		if sum := sha256.Sum256(archive); e.Digest != "" && strings.TrimPrefix(e.Digest, "sha256:") != hex.EncodeToString(sum[:]) {
+			return nil, fmt.Errorf("%s: its digest is sha256:%x, index.yaml says %s", address, sum, e.Digest)
+		}
+		return bytes.NewReader(archive), nil
+	}
+	return nil, fmt.Errorf("index.yaml does not list version %s", c.Version)
+}
+
+// resolved returns an address of an index, which may be relative to the repository.
+func resolved(repo, address string) (string, error) {
+	base, err := url.Parse(strings.TrimSuffix(repo, "/") + "/")
+	if err != nil {
+		return "", err
+	}
+	to, err := base.Parse(address)
+	if err != nil {
+		return "", err
+	}
+	return to.String(), nil
+}
+
+// manifest reads a manifest: from the user's source, else from its address.
+func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
+	if at := i.local(path.Base(m.URL)); at != "" {
+		text, err := os.ReadFile(at)
+		return string(text), err
+	}
+	text, err := fetch(ctx, m.URL)
+	if err != nil {
+		return "", fmt.Errorf("fetch manifest: %w (get it where there is a network and give it with --chart)", err)
+	}
+	return string(text), nil
+}
+
+// local returns the first of names in the user's source, or the source itself if it is the chart or manifest; "" if the
+// source has none of them.
+func (i *Installer) local(names ...string) string {
+	if i.Source == "" {
+		return ""
+	}
+	for _, n := range names {
+		if at := filepath.Join(i.Source, n); exists(at) {
+			return at
+		}
+	}
+	if info, err := os.Stat(i.Source); err == nil && info.IsDir() && !exists(filepath.Join(i.Source, "Chart.yaml")) {
+		return "" // a directory with other things
+	}
+	return i.Source
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
