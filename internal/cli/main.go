@@ -136,7 +136,7 @@ func (p *program) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageOf(cmd, err)
 	})
-	root.AddCommand(p.runCommand(), p.reportCommand(), p.compareCommand(), p.checkCommand(), p.findingsCommand(), p.importCommand(), p.listCommand(), p.versionCommand(), p.doctorCommand(), p.serveCommand(), p.labCommand())
+	root.AddCommand(p.runCommand(), p.reportCommand(), p.compareCommand(), p.checkCommand(), p.findingsCommand(), p.importCommand(), p.listCommand(), p.versionCommand(), p.doctorCommand(), p.labCommand())
 	root.AddCommand(p.imageCommand(), p.kubeCommand(), p.cniCommand(), p.holdCommand())
 	root.AddCommand(p.hiddenCommands()...)
 	p.watch(root)

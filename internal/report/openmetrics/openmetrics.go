@@ -7,7 +7,7 @@
 // its facts stand before these, comparisons, verdicts and noise floors after them. docs/format.md lists them.
 //
 // Every sample has the time at which the run began, if the file knows it, so that runs of other days can be filled in.
-// What could not be computed has no sample. Live is the same for an endpoint that is scraped: several results, without times.
+// What could not be computed has no sample.
 package openmetrics
 
 import (
@@ -44,16 +44,13 @@ func (f family) sample() string {
 }
 
 // head is what stands before the samples of a family.
-func (f family) head(s Syntax) string {
+func (f family) head() string {
 	name, kind := f.name, "gauge"
-	switch {
-	case f.info && s == Prometheus:
-		name = f.sample() // that format has no infos
-	case f.info:
+	if f.info {
 		kind = "info"
 	}
 	out := "# TYPE " + name + " " + kind + "\n"
-	if f.unit != "" && s == OpenMetrics {
+	if f.unit != "" {
 		out += "# UNIT " + name + " " + f.unit + "\n"
 	}
 	return out + "# HELP " + name + " " + escape(f.help) + "\n"
@@ -89,21 +86,19 @@ func Render(w io.Writer, d report.Document) error {
 	if err := e.document(d); err != nil {
 		return err
 	}
-	return write(w, OpenMetrics, e.blocks)
+	return write(w, e.blocks)
 }
 
 // write writes blocks, which are of different families.
-func write(w io.Writer, s Syntax, blocks []*block) error {
+func write(w io.Writer, blocks []*block) error {
 	var out bytes.Buffer
 	for _, b := range blocks {
 		if b.samples.Len() > 0 {
-			out.WriteString(b.family.head(s))
+			out.WriteString(b.family.head())
 			out.Write(b.samples.Bytes())
 		}
 	}
-	if s == OpenMetrics {
-		out.WriteString("# EOF\n")
-	}
+	out.WriteString("# EOF\n")
 	_, err := w.Write(out.Bytes())
 	return err
 }

@@ -161,7 +161,7 @@ func FuzzEscape(f *testing.F) {
 		e := exposition{}
 		e.one(family{name: "a", help: s}, 1, "x", s, "y", "z")
 		var out strings.Builder
-		if err := write(&out, OpenMetrics, e.blocks); err != nil {
+		if err := write(&out, e.blocks); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := parse(out.String()); err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // order is that of the kinds in a manifest: what others need comes first.
-var order = []string{"rbac.yaml", "configmap.yaml", "pvc.yaml", "cronjob.yaml", "serve.yaml"}
+var order = []string{"rbac.yaml", "configmap.yaml", "pvc.yaml", "cronjob.yaml"}
 
 // Render renders the chart in the directory dir with values over its own, as one manifest, and its notes. The values are
 // held against the chart's schema.
@@ -47,8 +47,8 @@ func Render(dir string, r chart.Release, values map[string]any) (manifest, notes
 	return strings.Join(documents, "---\n"), notes, nil
 }
 
-const cronJobHead = `# Runs on a schedule, their results on a volume, and a server of the results: the Helm chart deploy/chart/cnibench with
-# its default values, made by make generate. Write your image for cnibench.local/cnibench:..., or load that into the nodes.
+const cronJobHead = `# Runs on a schedule, with their results on a volume: the Helm chart deploy/chart/cnibench with its default values, made by
+# make generate. Write your image for cnibench.local/cnibench:..., or load that into the nodes.
 #
 #   kubectl apply -f deploy/cronjob.yaml
 ---
