@@ -7,36 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/chart/raster"
 	"github.com/cnibench/cnibench/internal/report/figure"
 )
-
-// details reads the result file called name once more, observations included, for what only pictures need.
-func details(name string) (d *report.Details, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("open result file: %w", err)
-	}
-	defer f.Close() // it was only read
-	r, err := result.NewReader(f, name)
-	if err != nil {
-		return nil, err
-	}
-	var g report.Gather
-	for {
-		rec, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return g.Details(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		g.Add(rec)
-	}
-}
 
 // writeCharts writes every figure of d into the directory dir, as SVG and as PNG, and says how many there are. The
 // number before each name keeps them in reading order and apart.

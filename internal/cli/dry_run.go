@@ -3,12 +3,14 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -31,10 +33,19 @@ func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
 			fmt.Fprintln(p.stdout, c.Key())
 		}
 	}
-	for _, n := range append(a.plan.left, want.Notes(cases)...) {
+	for _, n := range a.notes(want, cases) {
 		fmt.Fprintf(p.stderr, "cnibench: %s\n", n)
 	}
 	return nil
+}
+
+// notes are remarks on a plan that its author may want to act on.
+func (a *runArgs) notes(want plan.Plan, cases int) []string {
+	notes := append(slices.Clip(a.plan.left), want.Notes(cases)...)
+	if n := max(want.Repetitions, want.MaxRepetitions); n < stat.MinRepetitions {
+		notes = append(notes, fmt.Sprintf("--repetitions %d decides no comparison: use %d or more", n, stat.MinRepetitions))
+	}
+	return notes
 }
 
 func writeMatrix(out io.Writer, p plan.Plan) error {

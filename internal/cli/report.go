@@ -13,9 +13,18 @@ import (
 // DefaultResult is the result file that run writes and report reads when none is named.
 const DefaultResult = "result.jsonl"
 
+// short are the metrics that the format text shows unless it is asked for others.
+var short = []string{
+	metric.ServiceDemand, metric.Goodput, metric.Throughput, metric.TransactionRate, metric.RequestRate, metric.PacketRate,
+	metric.FrameLossRate, metric.RTT + ".p50", metric.ResponseTime + ".p50",
+}
+
+const allUsage = "with -f text: show all headline metrics, tails and connect times too"
+
 type reportArgs struct {
 	format   string
 	metrics  []string
+	all      bool
 	baseline string
 	charts   string
 	impact   string
@@ -38,6 +47,7 @@ func (p *program) reportCommand() *cobra.Command {
 	f := cmd.Flags()
 	formatFlag(cmd, &a.format, formatNames)
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
+	f.BoolVar(&a.all, "all", false, allUsage)
 	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with instead of the plan's baseline")
 	f.StringVar(&a.charts, "charts", "", "write each chart to `directory` too, as SVG and PNG")
 	f.StringVar(&a.impact, "impact", "", "what `work` of a job takes: transfer=SIZE, sync=SIZE (in parallel flows), requests=N, connections=N, each with /share=PERCENT of the job's time or all with network-share=PERCENT")
@@ -68,6 +78,9 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	}
 	if a.samples {
 		return p.samples(name)
+	}
+	if a.format == "text" && a.charts == "" && !a.all && a.metrics == nil {
+		a.metrics = short
 	}
 	d, err := p.document(name, report.Options{Metrics: a.metrics, Baseline: a.baseline, Impact: works}, a.format == "html" || a.charts != "")
 	if err != nil {

@@ -14,9 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -24,16 +22,12 @@ import (
 // over a namespace.
 const closing = 3 * time.Minute
 
-// summary are the metrics of the report at the end of a run; a terminal holds no more. The report command shows all.
-var summary = []string{
-	metric.ServiceDemand, metric.Goodput, metric.TransactionRate, metric.PacketRate, metric.FrameLossRate, metric.RTT + ".p50",
-}
-
 type runArgs struct {
 	plan    planArgs
 	output  string
 	keep    int
 	format  string
+	all     bool
 	dryRun  bool
 	resume  bool
 	force   bool
@@ -64,6 +58,7 @@ func (p *program) runCommand() *cobra.Command {
 	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
 	f.StringVar(&a.format, "format", "text", "`format` of the report at the end: "+strings.Join(formatNames, ", ")+", none")
 	f.StringVar(&a.format, "report", "text", "the same as --format")
+	f.BoolVar(&a.all, "all", false, allUsage)
 	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
 	f.BoolVar(&a.resume, "resume", false, "go on with the result file where it ends")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
@@ -98,7 +93,7 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	if resumed != nil && resumed.Warning != "" {
 		s.note("%s", resumed.Warning)
 	}
-	for _, n := range append(a.plan.left, want.Fit(len(want.Cases())).Notes(len(want.Cases()))...) {
+	for _, n := range a.notes(want.Fit(len(want.Cases())), len(want.Cases())) {
 		s.note("%s", n)
 	}
 	end, err := p.measure(cmd.Context(), want, out, run.Options{Resumed: resumed, Began: began, Progress: s.event}, s)
@@ -116,7 +111,7 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 		}
 		return advice.With(&exitError{code: exitInterrupted, err: errors.Join(said, err)}, wayOut)
 	}
-	return errors.Join(p.conclude(a, end, s), err)
+	return errors.Join(p.conclude(cmd, a, end, s), err)
 }
 
 // resumption is the command that goes on with a run: the file knows the plan, and not how this machine reaches the cluster.
@@ -252,26 +247,13 @@ func takeDown(ctx context.Context, raised interface{ Close(context.Context) erro
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // conclude prints the report and the last line, and says whether the run was any good.
-func (p *program) conclude(a *runArgs, end result.End, s *story) error {
+func (p *program) conclude(cmd *cobra.Command, a *runArgs, end result.End, s *story) error {
 	c, err := result.Load(a.output)
 	if err != nil {
 		return err
 	}
 	if a.format != "none" {
-		var o report.Options
-		if a.format == "text" {
-			o.Metrics = summary
-		}
-		d, err := report.Build(c.Header, c.Records, o)
-		if err != nil {
-			return err
-		}
-		if a.format == "html" {
-			if d.Details, err = details(a.output); err != nil {
-				return err
-			}
-		}
-		if err := formats[a.format](p.stdout, d); err != nil {
+		if err := p.report(cmd, a.output, reportArgs{format: a.format, all: a.all}); err != nil {
 			return err
 		}
 	}
@@ -279,7 +261,7 @@ func (p *program) conclude(a *runArgs, end result.End, s *story) error {
 	if end.WallNs > 0 {
 		share = float64(end.WindowNs) / float64(end.WallNs)
 	}
-	s.last("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s (every metric: cnibench report %s)",
+	s.last("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s (every metric: cnibench report --all %s)",
 		end.Trials, end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, a.output)
 	return verdictOf(c.Records)
 }

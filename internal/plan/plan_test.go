@@ -197,11 +197,6 @@ func TestNotes(t *testing.T) {
 	if len(notes) != 1 || !strings.Contains(notes[0], "more than the budget of 10s: about 1 will be whole") {
 		t.Errorf("got %q", notes)
 	}
-	p = Default()
-	p.Repetitions = 2
-	if notes := p.Fit(1).Notes(1); len(notes) != 1 || !strings.Contains(notes[0], "no comparison can be decided") {
-		t.Errorf("got %q", notes)
-	}
 }
 
 func TestValidate(t *testing.T) {

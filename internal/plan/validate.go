@@ -208,9 +208,6 @@ func (p Plan) Notes(cases int) []string {
 	if size := p.largestDatagram(); p.Lab.Family == 6 && p.Lab.MTU-tunnelIPv6 < size {
 		notes = append(notes, fmt.Sprintf("datagrams of %d bytes do not fit through every tunnel of IPv6 in one piece; message=%d does", size, p.Lab.MTU-tunnelIPv6))
 	}
-	if p.Repetitions < 5 && p.MaxRepetitions < 5 {
-		notes = append(notes, fmt.Sprintf("with %d repetitions no comparison can be decided; take 5 or more", p.Repetitions))
-	}
 	return notes
 }
 

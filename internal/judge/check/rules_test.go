@@ -146,6 +146,8 @@ var ruleCases = []ruleCase{
 	{"part-slower", "cilium-vxlan;P;stream;goodput;6 Gbit/s\ncilium-vxlan;X;stream;goodput;8.3 Gbit/s", "", ""},
 	{"modes-disagree", "calico-vxlan;S;crr;rtt.mean;983 us\ncalico-ipip;S;crr;rtt.mean;265 us\ncalico-underlay;S;crr;rtt.mean;278 us", "up to 3.71 times worse", Doubtful},
 	{"modes-disagree", "calico-vxlan;S;crr;rtt.mean;383 us\ncalico-ipip;S;crr;rtt.mean;265 us\ncalico-ebpf;S;crr;rtt.mean;100 us\ncalico-vxlan;X;crr;rtt.mean;983 us\ncalico-ipip;X;crr;rtt.mean;265 us", "", ""},
+	{"odd-one-out", "canal;S;crr;rtt.mean;980 us\ncanal;O;crr;rtt.mean;230 us\nptp;S;crr;rtt.mean;260 us\nptp;O;crr;rtt.mean;225 us\nbridge;S;crr;rtt.mean;280 us\nbridge;O;crr;rtt.mean;205 us\nmacvlan;S;crr;rtt.mean;270 us\nmacvlan;O;crr;rtt.mean;190 us", "980 µs: 3.6 times worse", Doubtful},
+	{"odd-one-out", "canal;S;crr;rtt.mean;640 us\ncanal;O;crr;rtt.mean;230 us\nptp;S;crr;rtt.mean;260 us\nptp;O;crr;rtt.mean;225 us\nbridge;S;crr;rtt.mean;280 us\nbridge;O;crr;rtt.mean;205 us\nmacvlan;S;crr;rtt.mean;270 us\nmacvlan;O;crr;rtt.mean;190 us", "", ""},
 	{"wire-time", "# line_rate: 1Gbit/s\ncanal;X;rr(request=1024,response=1024);rtt.min;10 us", "the wire alone takes 17.8 µs", Impossible},
 	{"wire-time", "# wire.metres: 100000\ncanal;X;rr;rtt.p50;0.5 ms", "the wire alone takes 1.00 ms", Impossible},
 	{"wire-time", "# line_rate: 1Gbit/s\n# wire.metres: 100\ncanal;X;rr(request=1024,response=1024);rtt.min;20 us\ncanal;S;rr(request=1024,response=1024);rtt.min;5 us", "", ""},
@@ -174,6 +176,10 @@ var ruleCases = []ruleCase{
 	{"confounded", claimAB + "is better\n# setting.mtu: canal=1450; ptp=1500\n# setting.encapsulation: canal=vxlan; ptp=none\ncanal;X;stream;goodput;9 Gbit/s", "2 settings differ", Doubtful},
 	{"confounded", claimAB + "is better\n# setting.mtu: canal=1450; ptp=1450\n# setting.encapsulation: canal=vxlan; ptp=none\ncanal;X;stream;goodput;9 Gbit/s", "", ""},
 	{"unequal-load", "canal;X;stream(udp);transferred;1.875 GB\ncanal;X;stream(udp);datagrams;1341176 1\nptp;X;stream(udp);transferred;1.875 GB\nptp;X;stream(udp);datagrams;1294860 1", "1398 B under canal and of 1448 B under ptp", Doubtful},
+	// Datagrams of 1400 B, half of which are lost under ptp: received bytes, and datagrams offered.
+	{"unequal-load", "canal;X;stream(udp);transferred;1.4 GB\ncanal;X;stream(udp);datagrams;1000000 1\ncanal;X;stream(udp);datagrams_lost;0 1\nptp;X;stream(udp);transferred;0.7 GB\nptp;X;stream(udp);datagrams;1000000 1\nptp;X;stream(udp);datagrams_lost;500000 1", "", ""},
+	{"unequal-load", "canal;X;stream(udp);transferred;1.4 GB\ncanal;X;stream(udp);datagrams;1000000 1\nptp;X;stream(udp);transferred;0.7 GB\nptp;X;stream(udp);datagrams;1000000 1\nptp;X;stream(udp);frame_loss_rate;50 %", "", ""},
+	{"unequal-load", "canal;X;stream(udp);transferred;1.4 GB\ncanal;X;stream(udp);datagrams;1000000 1\nptp;X;stream(udp);transferred;0.7 GB\nptp;X;stream(udp);datagrams;1000000 1\nptp;X;stream(udp);datagrams_lost;100000 1", "of 1400 B under canal and of 700 B under ptp", Doubtful},
 	{"unequal-load", "canal;X;stream(udp);transferred;1.875 GB\ncanal;X;stream(udp);datagrams;1341176 1\nptp;X;stream(udp);transferred;0.9 GB\nptp;X;stream(udp);datagrams;641176 1", "", ""},
 	{"dsr-path", "# claim: goodput of calico-ebpf-dsr over calico-ebpf on pod-to-service/remote under stream is same\ncalico-ebpf-dsr;W;stream;goodput;9 Gbit/s", "compared on paths", Doubtful},
 	{"dsr-path", "calico-ebpf-dsr;W;stream;goodput;9 Gbit/s", "no path from a client outside", Note},
@@ -403,5 +409,37 @@ func TestDSRBehindALoadBalancer(t *testing.T) {
 	imported := &View{header: result.Header{Origin: "csv", Plan: plan.Plan{Environment: plan.EnvKubernetes}}}
 	if !imported.fromOutside(p) {
 		t.Error("whoever measured elsewhere had a client outside")
+	}
+}
+
+// TestOddOneOut: a value that neither its row nor its column explains, and what explains one.
+func TestOddOneOut(t *testing.T) {
+	grid := func(rows map[string][]string) string {
+		var b strings.Builder
+		for _, path := range []string{"S", "O", "X", "W"} {
+			for i, value := range rows[path] {
+				b.WriteString([]string{"canal", "ptp", "bridge", "macvlan", "ipvlan"}[i] + ";" + path + ";crr;rtt.mean;" + value + " us\n")
+			}
+		}
+		return b.String()
+	}
+	for name, c := range map[string]struct {
+		rows map[string][]string
+		want bool
+	}{
+		"one":                      {map[string][]string{"S": {"980", "260", "280", "270"}, "O": {"230", "225", "205", "190"}}, true},
+		"few others":               {map[string][]string{"S": {"980", "260", "280"}, "O": {"230", "225", "205"}}, false},
+		"two of them":              {map[string][]string{"S": {"980", "900", "280", "270"}, "O": {"230", "225", "205", "190"}}, false},
+		"slow on the similar path": {map[string][]string{"S": {"980", "260", "280", "270"}, "O": {"800", "225", "205", "190"}}, false},
+		"slow elsewhere":           {map[string][]string{"S": {"980", "260", "280", "270"}, "O": {"230", "225", "205", "190"}, "X": {"1500", "500", "510", "505"}}, false},
+		"no similar path":          {map[string][]string{"W": {"980", "260", "280", "270"}, "O": {"230", "225", "205", "190"}}, false},
+		"within the factor":        {map[string][]string{"S": {"640", "260", "280", "270"}, "O": {"230", "225", "205", "190"}}, false},
+		"fast":                     {map[string][]string{"S": {"60", "260", "280", "270"}, "O": {"230", "225", "205", "190"}}, false},
+	} {
+		h, records := imported(t, grid(c.rows))
+		found := ask(t, "odd-one-out", h, records)
+		if len(found) > 0 != c.want || c.want && (!strings.HasPrefix(found[0].Where, "canal pod-to-pod/same-node") || !strings.Contains(found[0].Saw, "980 µs: 3.6 times worse")) {
+			t.Errorf("%s: %+v", name, found)
+		}
 	}
 }

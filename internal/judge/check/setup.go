@@ -168,27 +168,43 @@ func confounded(v *View) []seen {
 	return list
 }
 
-// datagramSize is the payload of one datagram of a case in bytes, as far as the numbers tell; 0 if they do not.
-func (v *View) datagramSize(c plan.Case) float64 {
-	per := func(amount, count *Cell, scale float64) float64 {
-		if amount == nil || count == nil || amount.N == 0 || count.N == 0 || count.Median <= 0 {
-			return 0
+// datagramSizes are what the payload of one datagram of a case can be in bytes: the bytes over the datagrams that were
+// offered, and over those that arrived, since tools disagree about whose bytes they count. Nil if the numbers do not tell.
+func (v *View) datagramSizes(c plan.Case) []float64 {
+	first := func(name string) float64 {
+		if cell := v.cell(c, name); cell != nil && cell.N > 0 {
+			return cell.Values[0]
 		}
-		return amount.Values[0] / count.Values[0] * scale
+		return 0
 	}
-	if size := per(v.cell(c, metric.Transferred), v.cell(c, metric.Datagrams), 1); size > 0 {
-		return size
+	bytes, offered := first(metric.Transferred), first(metric.Datagrams)
+	if bytes > 0 && offered > 0 {
+		arrived := offered - first(metric.DatagramsLost)
+		if arrived == offered {
+			arrived *= 1 - first(metric.FrameLossRate)
+		}
+		return []float64{bytes / offered, bytes / arrived}
 	}
-	return per(v.cell(c, metric.Goodput), v.cell(c, metric.PacketRate), 1./8)
+	if rate, packets := first(metric.Goodput), first(metric.PacketRate); rate > 0 && packets > 0 {
+		return []float64{rate / packets / 8}
+	}
+	return nil
+}
+
+// sameDatagrams reports whether two cases may have sent datagrams of one size.
+func sameDatagrams(a, b []float64) bool {
+	return slices.ContainsFunc(a, func(x float64) bool {
+		return slices.ContainsFunc(b, func(y float64) bool { return near(x, y, sameSum) })
+	})
 }
 
 func unequalLoad(v *View) []seen {
 	var list []seen
 	first := map[plan.Case]plan.Case{} // by path and workload
 	for _, t := range v.cases {
-		size := v.datagramSize(t.Case)
+		sizes := v.datagramSizes(t.Case)
 		at := plan.Case{Path: t.Path, Workload: t.Workload}
-		if t.Workload.Protocol != plan.UDP || t.Workload.Kind != plan.Stream || size == 0 {
+		if t.Workload.Protocol != plan.UDP || t.Workload.Kind != plan.Stream || sizes == nil {
 			continue
 		}
 		one, ok := first[at]
@@ -196,8 +212,8 @@ func unequalLoad(v *View) []seen {
 			first[at] = t.Case
 			continue
 		}
-		if other := v.datagramSize(one); !near(size, other, sameSum) {
-			list = append(list, seen{where: at.Path.String() + " " + at.Workload.String(), saw: fmt.Sprintf("datagrams of %.0f B under %s and of %.0f B under %s", other, one.Profile, size, t.Profile)})
+		if others := v.datagramSizes(one); !sameDatagrams(others, sizes) {
+			list = append(list, seen{where: at.Path.String() + " " + at.Workload.String(), saw: fmt.Sprintf("datagrams of %.0f B under %s and of %.0f B under %s", others[0], one.Profile, sizes[0], t.Profile)})
 		}
 	}
 	return list

@@ -3,15 +3,13 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -31,20 +29,10 @@ func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
 // Cell is what the finished trials of a case say about one metric.
 type Cell struct {
 	Key
-	// Values are in the order in which they were added; of a very large result every second one, fourth one and so on.
+	// Values are in the order in which they were added; of a very large result a part stands for all.
 	Values []float64
 	stat.Summary
-	// came counts the values that were added, level how often they were thinned.
-	came, level int
 }
-
-// Bounds of what is kept of a result, whatever its size.
-const (
-	maxCells  = 200_000
-	maxValues = 3 << 20
-	// fewKept is the number of values up to which a cell is never thinned.
-	fewKept = 20
-)
 
 // View is a result as the rules see it. Records are added one by one and not kept.
 type View struct {
@@ -55,6 +43,8 @@ type View struct {
 	broken map[string]error
 
 	trials, failed int
+	// values gathers the numbers; finish makes cells of them.
+	values compare.Collector
 	// cells and cases are in the order in which they came; at finds a cell.
 	cells []*Cell
 	cases []*tally
@@ -62,8 +52,6 @@ type View struct {
 	judged []*Cell
 	at     map[Key]*Cell
 	of     map[plan.Case]*tally
-	// values counts those that are kept; bound stands for maxValues in tests, 0 is maxValues.
-	values, bound int
 }
 
 // tally is what the trials of one case showed.
@@ -96,7 +84,7 @@ func ring[K comparable](m map[K]*rung, k K, what string) {
 
 // New begins the view of a result. The claims are read from the facts.
 func New(h result.Header) *View {
-	v := &View{header: h, facts: h.Facts, at: map[Key]*Cell{}, of: map[plan.Case]*tally{}}
+	v := &View{header: h, facts: h.Facts, of: map[plan.Case]*tally{}}
 	v.claims, v.broken = claimsOf(h.Facts)
 	return v
 }
@@ -115,18 +103,15 @@ func Of(h result.Header, records []result.Record) *View {
 // Add takes in a record; those that are no trials are passed over. The error says that the result is larger than any that
 // a plan makes.
 func (v *View) Add(r result.Record) error {
-	if len(v.cells) > maxCells || len(v.cases) > maxCells {
-		return advice.With(fmt.Errorf("the result is larger than any plan makes: over %d cells (a profile, path and workload with a metric)", maxCells),
-			"split the file by profile")
+	if r.Type != result.TypeTrial {
+		return nil
 	}
-	if r.Type == result.TypeTrial {
-		v.trial(r)
-	}
-	return nil
+	r.Metrics = v.trial(r)
+	return v.values.Add(&r)
 }
 
-// trial takes in a trial.
-func (v *View) trial(r result.Record) {
+// trial asks the rules about a trial and returns its numbers with those that follow from them.
+func (v *View) trial(r result.Record) map[string]float64 {
 	c := r.Case
 	c.Workload = c.Workload.Normalize()
 	t := v.of[c]
@@ -143,7 +128,7 @@ func (v *View) trial(r result.Record) {
 		if r.Error != nil && t.failure == "" {
 			t.failure = cmp.Or(r.Error.Message, r.Error.Kind)
 		}
-		return
+		return nil
 	}
 	rang := map[string]bool{}
 	for _, w := range r.Warnings {
@@ -161,52 +146,20 @@ func (v *View) trial(r result.Record) {
 			ring(t.seen, i, what)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(one.metrics)) {
-		v.put(Key{c, name}, one.metrics[name])
-	}
+	return one.metrics
 }
 
-func (v *View) put(k Key, x float64) {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return
-	}
-	if v.at[k] == nil {
-		v.at[k] = &Cell{Key: k}
-		v.cells = append(v.cells, v.at[k])
-	}
-	c := v.at[k]
-	if c.came%(1<<c.level) == 0 {
-		c.Values = append(c.Values, x)
-		v.values++
-	}
-	c.came++
-	if v.values > cmp.Or(v.bound, maxValues) {
-		v.thin()
-	}
-}
-
-// thin keeps every second value of the cells that are not small.
-func (v *View) thin() {
-	for _, c := range v.cells {
-		if len(c.Values) <= fewKept {
-			continue
-		}
-		kept := make([]float64, 0, len(c.Values)/2+1) // a new array, so that the old one is freed
-		for i := 0; i < len(c.Values); i += 2 {
-			kept = append(kept, c.Values[i])
-		}
-		v.values -= len(c.Values) - len(kept)
-		c.Values = kept
-		c.level++
-	}
-}
-
-// finish summarizes the cells; more may be added after it.
+// finish summarizes what was collected; more may be added after it.
 func (v *View) finish() {
-	v.judged = nil
-	for _, c := range v.cells {
+	v.cells, v.judged, v.at = nil, nil, map[Key]*Cell{}
+	for _, series := range v.values.Series() {
+		c := &Cell{Key: Key{series.Case, series.Metric}}
+		for _, s := range series.Samples {
+			c.Values = append(c.Values, s.Value)
+		}
 		c.Summary = stat.Summarize(c.Values, confidence)
-		if slices.Contains(judged, c.Metric) && c.N > 0 {
+		v.cells, v.at[c.Key] = append(v.cells, c), c
+		if slices.Contains(judged, c.Metric) {
 			v.judged = append(v.judged, c)
 		}
 	}
