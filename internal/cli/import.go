@@ -12,19 +12,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-const importLong = `Make a result file of the output of other tools, so that report, compare and check work on it. The format is told
-from the contents unless --from names it:
+const importLong = `Make a result file of the output of other tools, for report, compare and check. The contents tell the format:
 
 %s
-A tool knows no CNI and mostly no path, so they are said here, for all files or for each: PROFILE=FILE, PROFILE:PATH=FILE.
-Several files of one profile, path and workload are its repetitions. A failed trial stays failed, a number that was not
-measured stays absent, and what has no word here is named on stderr. The file - is stdin; of archives nothing is executed.`
+Most output names neither profile nor path: give them for all files, or for each as PROFILE=FILE or PROFILE:PATH=FILE.
+Several files of one profile, path and workload are its repetitions. Failed trials stay failed, and numbers that were not
+measured stay absent. One line on stderr says what was left out. The file - is stdin. Nothing in an archive is executed.`
 
 const importExample = `  cnibench import --profile canal --path pod-to-pod/cross-node iperf3-*.json
   cnibench import -o c.jsonl --baseline host host:host-to-host/cross-node=h.json canal:pod-to-pod/cross-node=c.json
@@ -50,10 +50,10 @@ func (p *program) importCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return p.importFiles(args, a) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&a.from, "from", "", "`format` of the files, if it is not to be told from their contents")
+	f.StringVar(&a.from, "from", "", "`format` of the files, instead of the one that their contents tell")
 	f.StringVar(&a.profile, "profile", "", "`profile` that was measured; any name will do")
 	f.StringVar(&a.path, "path", "", "`path` that was measured (cnibench list paths)")
-	f.StringVar(&a.workload, "workload", "", "`workload` that was measured, where the output says too little of it")
+	f.StringVar(&a.workload, "workload", "", "`workload` that was measured, where the output does not say all of it")
 	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with")
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
@@ -105,7 +105,7 @@ func (a importArgs) sources(args []string) ([]source, error) {
 	}
 	var err error
 	if all.Profile = a.profile; a.profile != "" {
-		check(external.CheckProfile(a.profile))
+		check(adapter.CheckProfile(a.profile))
 	}
 	if a.path != "" {
 		all.Path, err = plan.ParsePath(a.path)
@@ -123,7 +123,7 @@ func (a importArgs) sources(args []string) ([]source, error) {
 			s.file = file
 			name, path, placed := strings.Cut(label, ":")
 			s.label.Profile = name
-			check(external.CheckProfile(name))
+			check(adapter.CheckProfile(name))
 			if placed {
 				s.label.Path, err = plan.ParsePath(path)
 				check(err)
@@ -150,7 +150,7 @@ func (p *program) gather(sources []source, from string) (result.Contents, error)
 	external.ShareWorkload(batches)
 	for i, s := range sources {
 		if errs[i] == nil {
-			errs[i] = batches[i].Label(filepath.Base(s.file), s.label)
+			errs[i] = s.label.Apply(filepath.Base(s.file), &batches[i])
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -197,18 +197,18 @@ func (a importArgs) write(c result.Contents) error {
 	return nil
 }
 
-// sayImported tells on stderr what came of it.
+// sayImported says on stderr what was imported.
 func (p *program) sayImported(c result.Contents, file string) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "cnibench: "+format+"\n", args...) }
 	end := c.Records[len(c.Records)-1].End
 	pl := c.Header.Plan
 	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, trials(end.Trials), number.Clean(c.Header.Origin), end.Failed,
 		strings.Join(pl.Profiles, ", "), joined(pl.Paths))
-	for _, s := range external.LeftOut(c.Header.Facts) {
-		say("left out: %s", number.Clean(s))
+	if left := c.Header.Facts[external.FactLeftOut]; left != "" {
+		say("left out: %s", number.Clean(left))
 	}
 	if pl.Baseline == "" && len(pl.Profiles) > 1 {
-		io.WriteString(p.stderr, "hint: nothing says what to compare with: name it by --baseline, here or to report\n")
+		io.WriteString(p.stderr, "hint: name the baseline by --baseline, here or in report\n")
 	}
 }
 

@@ -22,7 +22,7 @@ type planFlag struct {
 
 // planFlags are applied in this order over the plan file or the preset.
 var planFlags = slices.Concat(measureFlags, clusterFlags, []planFlag{
-	{toolFlag, "workloads", "`programs` that send the workloads beside our own engine: " + strings.Join(plan.Tools, ", "), nil},
+	{toolFlag, "workloads", "`programs` that send the workloads beside our own engine: " + strings.Join(plan.ToolNames(), ", "), nil},
 })
 
 // measureFlags say what is measured, and where in the lab.
@@ -115,7 +115,7 @@ var values = map[string]func() []string{
 	"service-proxy":  fixed("iptables", "nftables", "ipvs"),
 	"family":         fixed("4", "6"),
 	"traffic-policy": fixed("Cluster", "Local"),
-	toolFlag:         fixed(plan.Tools...),
+	toolFlag:         fixed(plan.ToolNames()...),
 }
 
 func fixed(words ...string) func() []string { return func() []string { return words } }

@@ -7,25 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// FactLeftOut is the fact of an imported result that lists what was not imported, separated by leftOutSep.
-const (
-	FactLeftOut = "import.left_out"
-	leftOutSep  = "; "
-)
-
-// LeftOut returns what the facts of an imported result say was not imported.
-func LeftOut(f facts.Facts) []string {
-	if f[FactLeftOut] == "" {
-		return nil
-	}
-	return strings.Split(f[FactLeftOut], leftOutSep)
-}
+// FactLeftOut is the fact of an imported result that lists what was not imported, separated by "; ".
+const FactLeftOut = "import.left_out"
 
 // Contents makes one result of batches: what a run of our own would have left, as far as the tools say. Readings
 // without a number take the next of their case, in order. The error lists what must still be said by a Label.
@@ -44,7 +34,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 		for _, s := range b.LeftOut {
 			leftOut = addName(leftOut, s)
 		}
-		mergeFacts(h.Facts, b.Facts)
+		adapter.MergeFacts(h.Facts, b.Facts)
 		h.Created = earlier(h.Created, b.Created)
 		h.Plan.Warmup = max(h.Plan.Warmup, b.Warmup)
 		if h.Plan.Environment == "" {
@@ -56,7 +46,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	}
 	h.Origin, h.Plan.Name = strings.Join(origins, ", "), strings.Join(titles, "; ")
 	if len(leftOut) > 0 {
-		h.Facts[FactLeftOut] = strings.Join(leftOut, leftOutSep)
+		h.Facts[FactLeftOut] = strings.Join(leftOut, "; ")
 	}
 	describe(h, c.Records)
 	c.Records = append(c.Records, ending(c.Records))
@@ -83,7 +73,7 @@ func ShareWorkload(batches []Batch) {
 		for i := range b.Readings {
 			if r := &b.Readings[i]; r.Workload.Kind == "" && r.Failure != nil {
 				r.Workload = known[0]
-				r.warn(Assumed, "the trial failed before it said its workload: that of the others is taken")
+				r.Warn(adapter.Assumed, "the trial failed before it said its workload: that of the others is taken")
 			}
 		}
 	}
@@ -127,7 +117,7 @@ func records(batches []Batch) ([]result.Record, error) {
 	var recs []result.Record
 	for _, b := range batches {
 		for _, r := range b.Readings {
-			if err := r.whole(); err != nil {
+			if err := whole(r); err != nil {
 				return nil, err
 			}
 			t := plan.Trial{Case: plan.Case{Profile: r.Profile, Path: r.Path, Workload: r.Workload.Normalize()}, Repetition: r.Repetition}
@@ -137,7 +127,7 @@ func records(batches []Batch) ([]result.Record, error) {
 				next[t.Case] = t.Repetition
 			}
 			taken[t] = true
-			recs = append(recs, r.record(t))
+			recs = append(recs, record(r, t))
 		}
 	}
 	if len(recs) == 0 {
@@ -147,7 +137,7 @@ func records(batches []Batch) ([]result.Record, error) {
 }
 
 // whole says what is still to be said of a reading.
-func (r Reading) whole() error {
+func whole(r Reading) error {
 	var missing []string
 	if r.Profile == "" {
 		missing = append(missing, "profile")
@@ -159,13 +149,13 @@ func (r Reading) whole() error {
 		missing = append(missing, "workload")
 	}
 	if len(missing) == 0 {
-		return CheckProfile(r.Profile)
+		return adapter.CheckProfile(r.Profile)
 	}
 	return advice.With(fmt.Errorf("the output does not say the %s of its trial", strings.Join(missing, " nor the ")),
 		"cnibench import --profile P --path PATH [--workload W] FILE, or P:PATH=FILE for each of several files")
 }
 
-func (r Reading) record(t plan.Trial) result.Record {
+func record(r Reading, t plan.Trial) result.Record {
 	out := result.Record{
 		Type: result.TypeTrial, Trial: t, Status: result.OK, Started: r.Started, Metrics: r.Metrics, Warnings: r.Warnings, Client: r.Client,
 		WallNs: int64(r.Window), WindowNs: int64(r.Window),
@@ -190,21 +180,9 @@ func ending(recs []result.Record) result.Record {
 	return result.Record{Type: result.TypeEnd, End: &e}
 }
 
-// mergeFacts adds the facts of a further input; what differs between inputs is listed.
-func mergeFacts(into, more facts.Facts) {
-	for name, value := range more {
-		if have, ok := into[name]; ok && !slices.Contains(strings.Split(have, " | "), value) {
-			value = have + " | " + value
-		} else if ok {
-			value = have
-		}
-		into[name] = value
-	}
-}
-
 // addName appends s to names unless it is empty or there.
 func addName(names []string, s string) []string {
-	if s == "" || slices.Contains(names, s) || len(names) >= maxNames {
+	if s == "" || slices.Contains(names, s) || len(names) >= adapter.MaxNames {
 		return names
 	}
 	return append(names, s)

@@ -14,10 +14,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// samples returns the inputs under testdata/FORMAT.
+// samples returns the inputs under TOOL/testdata/FORMAT.
 func samples(t testing.TB, format string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", format, "*"))
+	files, err := filepath.Glob(filepath.Join("*", "testdata", format, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestGolden(t *testing.T) {
 	names, _ := Formats()
 	for _, name := range names {
 		files := samples(t, name)
-		if len(files) == 0 && name != folderFormat && name != "knb-data" {
+		if len(files) == 0 && name != "cni-benchmark" && name != "knb-data" {
 			t.Errorf("format %s has no sample", name)
 		}
 		for _, file := range files {
@@ -40,7 +40,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := Decode(name, b)
-			golden.Check(t, strings.TrimPrefix(file, "testdata/")+".golden", dump(got, err))
+			golden.Check(t, "../"+file+".golden", dump(got, err))
 			if found, err := Detect(b); found != name {
 				t.Errorf("%s is detected as %q, %v", file, found, err)
 			}

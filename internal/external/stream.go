@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/result"
 )
 
@@ -27,7 +28,7 @@ const headSize = 4096
 func OpenStream(name string) (*Stream, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, prefixed(name, cause(err))
+		return nil, prefixed(name, adapter.Cause(err))
 	}
 	if st, err := f.Stat(); err == nil && st.IsDir() {
 		b, err := Open(name, "")
@@ -46,7 +47,7 @@ func NewStream(r io.Reader, name string) (*Stream, error) {
 	head := bufio.NewReaderSize(r, headSize)
 	b, err := head.Peek(headSize)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, prefixed(name, cause(err))
+		return nil, prefixed(name, adapter.Cause(err))
 	}
 	if !ours(b) {
 		batch, err := Read(head, name, "")
@@ -63,7 +64,7 @@ func streamOf(b Batch, name string, err error) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.Label(filepath.Base(name), Label{}); err != nil {
+	if err := (Label{}).Apply(filepath.Base(name), &b); err != nil {
 		return nil, err
 	}
 	s := &Stream{}

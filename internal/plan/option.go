@@ -101,7 +101,7 @@ var options = []option{
 	{key: "interval", word: "interval", kinds: []Kind{Ping}, set: setInterval},
 	{key: "congestion", word: "congestion", kinds: []Kind{Stream, RR, CRR, HTTP}, proto: TCP, set: setCongestion},
 	{key: "tool", word: "tool", kinds: Kinds, set: func(w *Workload, s string) error {
-		err := setWord(&w.Tool, s, append([]string{Own}, Tools...)...)
+		err := setWord(&w.Tool, s, append([]string{Own}, ToolNames()...)...)
 		if s == Own {
 			w.Tool = ""
 		}

@@ -13,109 +13,52 @@ import (
 // Own is the word for our own load engine where a tool can be chosen.
 const Own = "own"
 
-// Programs that can send a workload in place of our engine.
-const (
-	Iperf3   = "iperf3"
-	Netperf  = "netperf"
-	Wrk      = "wrk"
-	Hey      = "hey"
-	PingTool = "ping"
-	Neper    = "neper"
-	Sockperf = "sockperf"
-)
-
-// Tools are the names of the programs, in the order in which they are listed.
-var Tools = []string{Iperf3, Netperf, Wrk, Hey, PingTool, Neper, Sockperf}
-
-// Bounds that tools have and our engine has not.
-const (
-	iperf3Message   = 1 << 20
-	iperf3Flows     = 128
-	sockperfMessage = 14 // its header
-)
-
-// tool is what a program can be asked for.
-type tool struct {
-	kinds []Kind
-	// lacks says what of a normalized workload of one of its kinds is beyond it, "" for nothing.
-	lacks func(w Workload) string
-	// seconds is true if its window has whole seconds.
-	seconds bool
-	// ports is how many ports of the server it dials.
-	ports int
-	// congestion is true if it can be told the congestion control.
-	congestion bool
+// Tool is what a plan must know of a program that sends workloads in place of our engine. Package external has the
+// programs and registers them.
+type Tool struct {
+	// Name is the word of the option tool and of the flag --tool.
+	Name string
+	// Kinds are the workloads that it can send.
+	Kinds []Kind
+	// Lacks returns what of a normalized workload of one of Kinds it cannot do, "" for nothing; nil lacks nothing.
+	Lacks func(w Workload) string
+	// WholeSeconds is true if it runs for whole seconds, Omits if it can discard whole seconds before its window.
+	WholeSeconds, Omits bool
+	// Lead and Tail are what it always discards at the beginning and at the end of the time that it runs.
+	Lead, Tail time.Duration
+	// Ports is how many ports of the server it connects to, Congestion whether it can set the congestion control.
+	Ports      int
+	Congestion bool
+	// LooseTimes is true if its times are corrected or rounded, so that rate times mean time does not count requests.
+	LooseTimes bool
 }
 
-var tools = map[string]tool{
-	Iperf3:   {kinds: []Kind{Stream}, lacks: lacksIperf3, seconds: true, ports: 1, congestion: true},
-	Netperf:  {kinds: []Kind{Stream, RR, CRR}, lacks: lacksNetperf, seconds: true, ports: 2},
-	Wrk:      {kinds: []Kind{HTTP}, lacks: lacksWrk, seconds: true, ports: 1},
-	Hey:      {kinds: []Kind{HTTP}, lacks: lacksHey, ports: 1},
-	PingTool: {kinds: []Kind{Ping}, lacks: oneFlow, seconds: true, ports: 1},
-	Neper:    {kinds: []Kind{Stream, RR, CRR}, lacks: lacksNeper, seconds: true, ports: 2, congestion: true},
-	Sockperf: {kinds: []Kind{RR}, lacks: lacksSockperf, seconds: true, ports: 1},
-}
+// tools are the registered tools, in the order in which they are listed.
+var tools []Tool
 
-func lacksIperf3(w Workload) string {
-	switch {
-	case w.Flows > iperf3Flows:
-		return fmt.Sprintf("it has at most %d flows", iperf3Flows)
-	case w.Protocol == TCP && w.MessageSize > iperf3Message:
-		return fmt.Sprintf("its messages have at most %d bytes", iperf3Message)
+// RegisterTool makes a tool known to plans. Call it before any plan is read.
+func RegisterTool(t Tool) { tools = append(tools, t) }
+
+// ToolNamed returns a registered tool; false if there is none of that name.
+func ToolNamed(name string) (Tool, bool) {
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return Tool{}, false
 	}
-	return ""
+	return tools[i], true
 }
 
-func lacksNetperf(w Workload) string {
-	if w.Kind == Stream && w.Protocol == UDP {
-		switch {
-		case w.Rate != 0:
-			return "it sends datagrams as fast as it can and at no rate"
-		case w.Reverse:
-			return "its datagrams go from the client to the server only"
-		}
+// ToolNames returns the names of the registered tools.
+func ToolNames() []string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
 	}
-	return oneFlow(w)
+	return names
 }
 
-func lacksNeper(w Workload) string {
-	switch {
-	case w.Protocol == UDP:
-		return "only its TCP workloads are known here"
-	case w.Reverse:
-		return "its streams go from the client to the server only"
-	}
-	return ""
-}
-
-func lacksWrk(w Workload) string {
-	if w.Arrival != "" {
-		return "it has no open loop"
-	}
-	return ""
-}
-
-func lacksHey(w Workload) string {
-	if w.Arrival != "" && w.Arrival != Constant {
-		return "its requests come at constant intervals only: say arrival=" + Constant
-	}
-	return ""
-}
-
-func lacksSockperf(w Workload) string {
-	switch {
-	case w.RequestSize != w.ResponseSize:
-		return "its responses are as long as its requests"
-	case w.RequestSize < sockperfMessage:
-		return fmt.Sprintf("its messages have %d bytes at least: say request=%d,response=%[2]d", sockperfMessage, MinDatagram)
-	case w.RequestSize > MaxDatagram:
-		return fmt.Sprintf("its messages have at most %d bytes", MaxDatagram)
-	}
-	return oneFlow(w)
-}
-
-func oneFlow(w Workload) string {
+// OneFlow is the Lacks of a tool that has one flow.
+func OneFlow(w Workload) string {
 	if w.Flows > 1 {
 		return "it has one flow"
 	}
@@ -127,12 +70,12 @@ func (w Workload) Beyond() string {
 	if w.Tool == "" {
 		return ""
 	}
-	t, ok := tools[w.Tool]
+	t, ok := ToolNamed(w.Tool)
 	n := w.Normalize()
 	switch {
 	case !ok:
-		return fmt.Sprintf("there is no such tool (there are %s)", strings.Join(Tools, ", "))
-	case !slices.Contains(t.kinds, n.Kind):
+		return fmt.Sprintf("unknown tool (supported: %s)", strings.Join(ToolNames(), ", "))
+	case !slices.Contains(t.Kinds, n.Kind):
 		return fmt.Sprintf("it sends no %s", n.Kind)
 	case n.Load != 0:
 		return "a load is a share of the capacity that our own engine measures: say a rate"
@@ -152,10 +95,13 @@ func (w Workload) Beyond() string {
 		return "its buffers are its own choice here"
 	case n.Mode != "" && n.Mode != "copy":
 		return "it copies what it sends and receives"
-	case !t.congestion && n.Congestion != "" && n.Congestion != DefaultCongestion:
+	case !t.Congestion && n.Congestion != "" && n.Congestion != DefaultCongestion:
 		return "it takes the congestion control of the system"
 	}
-	return t.lacks(n)
+	if t.Lacks == nil {
+		return ""
+	}
+	return t.Lacks(n)
 }
 
 // checkTool refuses what the tool of a normalized workload cannot do.
@@ -166,29 +112,22 @@ func (w Workload) checkTool() error {
 	return nil
 }
 
-// Measured returns the window and the warm-up that the workload makes of those of a plan: a tool that takes whole
-// seconds measures the next, and one that discards no warm-up has none.
+// Measured returns the window and the warm-up of the workload for those of a plan. A tool may take whole seconds only,
+// and discard less or more than the plan does.
 func (w Workload) Measured(window, warmup time.Duration) (time.Duration, time.Duration) {
-	if w.Tool == "" {
+	t, ok := ToolNamed(w.Tool)
+	if !ok {
 		return window, warmup
 	}
-	if w.Tool == Sockperf {
-		return wholeSeconds(window+SockperfEdges) - SockperfEdges, SockperfWarmup
+	if t.WholeSeconds {
+		edges := t.Lead + t.Tail
+		window = wholeSeconds(window+edges) - edges
 	}
-	if tools[w.Tool].seconds {
-		window, warmup = wholeSeconds(window), wholeSeconds(warmup)
+	if t.Omits {
+		return window, wholeSeconds(warmup)
 	}
-	if w.Tool != Iperf3 {
-		warmup = 0
-	}
-	return window, warmup
+	return window, t.Lead
 }
-
-// What sockperf leaves out of the whole seconds that it runs: SockperfWarmup at the beginning, SockperfEdges in all.
-const (
-	SockperfWarmup = 400 * time.Millisecond
-	SockperfEdges  = 450 * time.Millisecond
-)
 
 func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
@@ -196,8 +135,8 @@ func wholeSeconds(d time.Duration) time.Duration {
 
 // barredTool returns why the tool cannot go over p, or "".
 func (w Workload) barredTool(p Path) string {
-	if t := tools[w.Tool]; t.ports > 1 && p.ByService() {
-		return fmt.Sprintf("%s dials %d ports of its server, and a Service has one", w.Tool, t.ports)
+	if t, _ := ToolNamed(w.Tool); t.Ports > 1 && p.ByService() {
+		return fmt.Sprintf("%s connects to %d ports of its server; a Service has one", w.Tool, t.Ports)
 	}
 	return ""
 }
@@ -216,7 +155,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 		}
 		sent := false
 		for _, name := range names {
-			if !slices.Contains(Tools, name) {
+			if !slices.Contains(ToolNames(), name) {
 				continue
 			}
 			by := w
@@ -224,7 +163,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 			by = by.Normalize()
 			if why := by.Beyond(); why != "" {
 				refused[name] = append(refused[name], fmt.Sprintf("%s: %s", w, why))
-				if slices.Contains(tools[name].kinds, w.Kind) {
+				if t, _ := ToolNamed(name); slices.Contains(t.Kinds, w.Kind) {
 					sent = true // said here, with the reason
 					left = append(left, fmt.Sprintf("%s is not sent by %s: %s", w, name, why))
 				}
@@ -242,8 +181,8 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 	for _, name := range names {
 		switch {
 		case name == Own || sends[name]:
-		case !slices.Contains(Tools, name):
-			errs = append(errs, fmt.Errorf("unknown tool %q%s (there are %s)", name, advice.DidYouMean(name, Tools), strings.Join(Tools, ", ")))
+		case !slices.Contains(ToolNames(), name):
+			errs = append(errs, fmt.Errorf("unknown tool %q%s (supported: %s)", name, advice.DidYouMean(name, ToolNames()), strings.Join(ToolNames(), ", ")))
 		default:
 			errs = append(errs, fmt.Errorf("%s can send none of the workloads: %s", name, strings.Join(refused[name], "; ")))
 		}
@@ -264,18 +203,18 @@ func phrase(names []string) string {
 func (p Plan) slowTools() []string {
 	var names []string
 	for _, w := range p.Workloads {
-		if tools[w.Tool].seconds && !slices.Contains(names, w.Tool) {
+		if t, _ := ToolNamed(w.Tool); t.WholeSeconds && !slices.Contains(names, w.Tool) {
 			names = append(names, w.Tool)
 		}
 	}
 	return names
 }
 
-// toolNotes says where the windows of tools are not those of the plan.
+// toolNotes says which tools have another window than the plan.
 func (p Plan) toolNotes() []string {
 	names := p.slowTools()
 	if window := wholeSeconds(p.Duration); len(names) > 0 && window != p.Duration {
-		return []string{fmt.Sprintf("%s: whole seconds alone, so %s where the window of the plan is %s", strings.Join(names, ", "), window, p.Duration)}
+		return []string{fmt.Sprintf("%s: window of %s instead of %s, in whole seconds", strings.Join(names, ", "), window, p.Duration)}
 	}
 	return nil
 }

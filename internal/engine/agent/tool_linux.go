@@ -13,7 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 const (
@@ -140,10 +139,7 @@ func (g *guest) serve(ctx context.Context) error {
 
 // listening waits until the server listens.
 func (g *guest) listening(ctx context.Context) error {
-	tool, transport := g.ask.Workload.Tool, "tcp"
-	if tool == plan.Sockperf && g.ask.Workload.Protocol == plan.UDP {
-		transport = "udp"
-	}
+	tool, transport := g.ask.Workload.Tool, drive.Transport(g.ask.Workload)
 	ctx, stop := context.WithTimeout(ctx, comingUp)
 	defer stop()
 	look := time.NewTicker(looking)
@@ -267,7 +263,7 @@ func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observat
 		return nil, err
 	}
 	tool, life := g.ask.Workload.Tool, drive.Life(g.ask)
-	if drive.EndsItself(tool) {
+	if drive.Ends(g.ask.Workload) {
 		if err := g.await(ctx, g.server, life+overtime); err != nil {
 			return nil, err
 		}
@@ -279,7 +275,7 @@ func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observat
 	if err != nil {
 		return nil, err
 	}
-	if drive.EndsItself(tool) && g.server.Err() != nil {
+	if drive.Ends(g.ask.Workload) && g.server.Err() != nil {
 		return nil, drive.Errorf(drive.KindExit, tool, "its server: %v%s", g.server.Err(), g.said(g.server))
 	}
 	cpu := max(after-before, 0)

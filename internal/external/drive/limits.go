@@ -5,43 +5,81 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
 )
+
+// Ask is one side of one trial.
+type Ask = adapter.Ask
+
+// sender returns how the tool of a valid workload sends it.
+func sender(w plan.Workload) *adapter.Sender {
+	t, ok := external.Sending(w.Tool)
+	if !ok {
+		return &adapter.Sender{}
+	}
+	return t.Sender
+}
+
+// Program returns the name of the file that is run for w.
+func Program(w plan.Workload) string {
+	if s := sender(w); s.Program != nil {
+		return s.Program(w)
+	}
+	return w.Tool
+}
+
+// Client returns the command line of the client.
+func Client(a Ask) []string { return sender(a.Workload).Client(a) }
+
+// Server returns the command line of the server, nil where our engine (http) or the kernel (ping) is the server.
+func Server(a Ask) []string {
+	if s := sender(a.Workload); s.Server != nil {
+		return s.Server(a)
+	}
+	return nil
+}
+
+// Ends says whether the server ends when its client has.
+func Ends(w plan.Workload) bool { return sender(w).Ends }
+
+// Transport returns "tcp" or "udp": where the server listens.
+func Transport(w plan.Workload) string {
+	if sender(w).Datagrams && w.Protocol == plan.UDP {
+		return "udp"
+	}
+	return "tcp"
+}
 
 // NoteLimits is the id of the note that Limits is.
 const NoteLimits = "tool-limits"
 
-// Limits says in one line what of a trial by a tool is not as our engine would have it, "" if nothing is.
+// Limits says in one line what of a trial by a tool is not as our engine would do it, "" if nothing is.
 func Limits(a Ask) string {
-	w := a.Workload
-	window, warmup := w.Measured(a.Window, a.Warmup)
+	w, s := a.Workload, sender(a.Workload)
+	window, warmup := a.Measured()
 	var lines []string
 	add := func(is bool, format string, args ...any) {
 		if is {
 			lines = append(lines, fmt.Sprintf(format, args...))
 		}
 	}
-	add(window != a.Window, "its window is %s and not %s", window, a.Window)
+	add(window != a.Window, "its window is %s, not %s", window, a.Window)
 	add(a.Warmup > 0 && warmup == 0, "nothing is discarded before its window")
-	add(warmup > 0 && warmup != a.Warmup, "its warm-up is %s and not %s", warmup, a.Warmup)
-	add(w.Tool == plan.Wrk, "to its times it adds those of requests that it would have sent while it waited")
-	add(w.Tool == plan.PingTool, "its times have steps of 1 µs")
-	add(w.Congestion != "" && w.Tool != plan.Iperf3 && w.Tool != plan.Neper, "its congestion control is that of the system")
-	add(w.Tool == plan.Netperf && w.Kind == plan.CRR && w.Close != "fin", "its connections end by FIN and not by RST")
-	add(w.Tool == plan.Hey && w.Rate > 0, "a request that is due waits for the response before it, and its time counts from when it is sent")
-	add(w.Tool == plan.PingTool && w.Interval == 0 && window >= pingQuiet, "it prints no percentiles for so long a window")
+	add(warmup > 0 && warmup != a.Warmup, "its warm-up is %s, not %s", warmup, a.Warmup)
+	add(w.Congestion != "" && !s.Congestion, "its congestion control is that of the system")
+	if s.Differs != nil {
+		lines = append(lines, s.Differs(a)...)
+	}
 	if len(lines) == 0 {
 		return ""
 	}
 	return w.Tool + ": " + strings.Join(lines, "; ")
 }
 
-// Life is about how long a client runs, from its start to its end.
+// Life returns about how long a client runs, from its start to its end.
 func Life(a Ask) time.Duration {
-	window, warmup := a.Workload.Measured(a.Window, a.Warmup)
-	life := window + warmup
-	if a.Workload.Tool == plan.Sockperf {
-		life = window + plan.SockperfEdges
-	}
-	return life
+	window, warmup := a.Measured()
+	return window + warmup + sender(a.Workload).Tail
 }

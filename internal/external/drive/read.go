@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -42,12 +43,6 @@ type Outcome struct {
 	Series *sample.Observation
 }
 
-// formats are the formats of package foreign that the tools are asked to print.
-var formats = map[string]string{
-	plan.Iperf3: "iperf3", plan.Netperf: "netperf", plan.Wrk: "wrk", plan.Hey: "hey", plan.PingTool: "ping",
-	plan.Neper: "neper", plan.Sockperf: "sockperf",
-}
-
 // Read makes an outcome of what a client wrote. The error is an *Error.
 func Read(a Ask, out Output) (Outcome, error) {
 	tool := a.Workload.Tool
@@ -71,12 +66,12 @@ func Read(a Ask, out Output) (Outcome, error) {
 		return Outcome{}, Errorf(KindOutput, tool, "it says that it sent %s, and %s was asked for", got, a.Workload)
 	}
 	if r.Window <= 0 {
-		r.Window, _ = a.Workload.Measured(a.Window, a.Warmup)
+		r.Window, _ = a.Measured()
 	}
-	o := Outcome{Version: version(tool, batch.Tool), Metrics: maps.Clone(r.Metrics), Window: r.Window, Work: work(a.Workload, r, out.Stdout)}
+	o := Outcome{Version: version(tool, batch.Tool), Metrics: maps.Clone(r.Metrics), Window: r.Window, Work: work(a.Workload, r)}
 	for _, w := range r.Warnings {
 		// What the output does not say is known: it was asked for. A rate that was asked for is no surprise either.
-		if w.ID != external.Assumed && w.ID != external.Paced {
+		if w.ID != adapter.Assumed && w.ID != adapter.Paced {
 			o.Notes = append(o.Notes, sample.Note(w))
 		}
 	}
@@ -84,21 +79,15 @@ func Read(a Ask, out Output) (Outcome, error) {
 	return o, nil
 }
 
-// decode reads stdout, or stderr where that has nothing.
-func decode(tool string, out Output) (external.Batch, error) {
-	text := out.Stdout
-	if blank(text) || out.Exit != nil && !complains(tool, text) {
-		if !blank(out.Stderr) {
-			text = out.Stderr
-		}
+// decode reads stdout; of a tool that failed, or printed nothing, stderr if that says more.
+func decode(tool string, out Output) (adapter.Batch, error) {
+	t, _ := external.Sending(tool)
+	format := t.Formats[0].Name
+	batch, err := external.Decode(format, out.Stdout)
+	if (blank(out.Stdout) || out.Exit != nil && err != nil) && !blank(out.Stderr) {
+		return external.Decode(format, out.Stderr)
 	}
-	return external.Decode(formats[tool], text)
-}
-
-// complains says whether the failure of a tool can be read from its stdout.
-func complains(tool string, stdout []byte) bool {
-	_, err := external.Decode(formats[tool], stdout)
-	return err == nil
+	return batch, err
 }
 
 func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
@@ -136,23 +125,11 @@ func version(tool, said string) string {
 	return v
 }
 
-var (
-	sockperfTotal     = regexp.MustCompile(`\[Total Run\].*ReceivedMessages=(\d+)`)
-	neperTransactions = regexp.MustCompile(`(?m)^num_transactions=(\d+)`)
-	pingReceived      = regexp.MustCompile(`(?m)^\d+ packets transmitted, (\d+) (?:packets )?received`)
-)
-
-// work counts what a client did in all of its life: CPU time is known of that alone.
-func work(w plan.Workload, r external.Reading, stdout []byte) float64 {
+// work counts what a client did in its whole life, which is what its CPU time is of.
+func work(w plan.Workload, r adapter.Reading) float64 {
 	switch {
-	case w.Tool == plan.Sockperf:
-		return found(sockperfTotal, stdout)
-	case w.Tool == plan.Neper && w.Kind != plan.Stream:
-		return found(neperTransactions, stdout)
-	case w.Tool == plan.Neper:
-		return 0 // a rate alone is known, and not how long it lasted
-	case w.Tool == plan.PingTool:
-		return found(pingReceived, stdout)
+	case r.Work > 0:
+		return r.Work
 	case w.Kind == plan.HTTP:
 		return r.Metrics[metric.Requests]
 	case w.Kind != plan.Stream:
@@ -172,17 +149,4 @@ func work(w plan.Workload, r external.Reading, stdout []byte) float64 {
 		return r.Metrics[metric.Datagrams]
 	}
 	return bytes / float64(w.MessageSize)
-}
-
-// found returns the number that a pattern picks out, 0 if there is none.
-func found(pattern *regexp.Regexp, text []byte) float64 {
-	m := pattern.FindSubmatch(text)
-	if m == nil {
-		return 0
-	}
-	n, err := strconv.ParseFloat(string(m[1]), 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

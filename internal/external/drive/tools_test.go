@@ -3,14 +3,13 @@ package drive
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -72,7 +71,7 @@ func TestAnyAddress(t *testing.T) {
 // read gives Read the output that package foreign keeps as an example.
 func read(t *testing.T, workload, file string, exit error) (Outcome, error) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "testdata", file))
+	b, err := os.ReadFile(filepath.Join("..", strings.Split(file, "/")[0], "testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,25 +166,27 @@ func TestReadFails(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	for _, tt := range []struct{ tool, says, want string }{
-		{plan.Iperf3, "iperf 3.12 (cJSON 1.7.15)\nLinux h 6.1 #1 SMP x86_64\n", "3.12"},
-		{plan.Wrk, "wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 Will Glozer\nUsage: wrk <options> <url>\n", "debian/4.1.0-3+b2"},
-		{plan.PingTool, "ping from iputils 20221126\nlibcap: yes\n", "iputils 20221126"},
-		{plan.Sockperf, "sockperf, version 3.7-no.git\n   compiled 2021-08-23\n", "3.7-no.git"},
-		{plan.Netperf, "Netperf version 2.7.0\n", "2.7.0"},
-		{plan.Wrk, "", ""},
-		{plan.PingTool, "ping: invalid option -- 'V'", ""},
+		{"iperf3", "iperf 3.12 (cJSON 1.7.15)\nLinux h 6.1 #1 SMP x86_64\n", "3.12"},
+		{"wrk", "wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 Will Glozer\nUsage: wrk <options> <url>\n", "debian/4.1.0-3+b2"},
+		{"ping", "ping from iputils 20221126\nlibcap: yes\n", "iputils 20221126"},
+		{"sockperf", "sockperf, version 3.7-no.git\n   compiled 2021-08-23\n", "3.7-no.git"},
+		{"netperf", "Netperf version 2.7.0\n", "2.7.0"},
+		{"wrk", "", ""},
+		{"ping", "ping: invalid option -- 'V'", ""},
 	} {
-		if got := parseVersion(tt.tool, []byte(tt.says)); got != tt.want {
+		if got := parseVersion(sender(plan.Workload{Tool: tt.tool}), []byte(tt.says)); got != tt.want {
 			t.Errorf("%s says %q: got %q, want %q", tt.tool, tt.says, got, tt.want)
 		}
 	}
 }
 
 func TestEveryToolIsKnown(t *testing.T) {
-	if got := slices.Sorted(maps.Keys(formats)); !slices.Equal(got, slices.Sorted(slices.Values(plan.Tools))) {
-		t.Errorf("formats of %v", got)
+	for _, name := range plan.ToolNames() {
+		if _, ok := external.Sending(name); !ok {
+			t.Errorf("plans know %s, and package external does not", name)
+		}
 	}
-	if _, err := Find(plan.Neper, "no such program"); err == nil || !strings.Contains(err.Error(), "neper: the program no such program is not there") {
+	if _, err := Find("neper", "no such program"); err == nil || !strings.Contains(err.Error(), "neper: program no such program not found") {
 		t.Error(err)
 	}
 }
@@ -195,7 +196,7 @@ func FuzzRead(f *testing.F) {
 	for i, s := range asked {
 		f.Add(i, []byte(s), []byte("x"), i%2 == 0)
 	}
-	files, err := filepath.Glob("../testdata/*/*.txt")
+	files, err := filepath.Glob("../*/testdata/*/*.txt")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -3,9 +3,8 @@ package drive
 import (
 	"os/exec"
 	"path/filepath"
-	"regexp"
 
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/external/adapter"
 )
 
 // usual are the directories that are looked at where the search path has no program.
@@ -22,29 +21,15 @@ func Find(tool, program string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", Errorf(KindMissing, tool, "the program %s is not there: install it, or leave the tool out", program)
-}
-
-// asks are the arguments by which a tool says its version, and how it does.
-var asks = map[string]struct {
-	argv []string
-	says *regexp.Regexp
-}{
-	plan.Iperf3:   {[]string{"--version"}, regexp.MustCompile(`(?m)^iperf (\S+)`)},
-	plan.Netperf:  {[]string{"-V"}, regexp.MustCompile(`(?i)netperf version (\S+)`)},
-	plan.Wrk:      {[]string{"-v"}, regexp.MustCompile(`(?m)^wrk (\S+)`)},
-	plan.PingTool: {[]string{"-V"}, regexp.MustCompile(`(?m)^ping from (.+)$`)},
-	plan.Sockperf: {[]string{"--version"}, regexp.MustCompile(`(?m)^sockperf, version (\S+)`)},
-	plan.Neper:    {[]string{"--version"}, regexp.MustCompile(`(?m)^\S*?(\d[\w.-]*)\s*$`)},
+	return "", Errorf(KindMissing, tool, "program %s not found: install it, or leave the tool out", program)
 }
 
 // parseVersion picks the version of a tool out of what it says.
-func parseVersion(tool string, out []byte) string {
-	m := asks[tool].says.FindSubmatch(out)
-	if m == nil {
-		return ""
+func parseVersion(s *adapter.Sender, out []byte) string {
+	if m := s.VersionIn.FindSubmatch(out); m != nil {
+		return string(m[1])
 	}
-	return string(m[1])
+	return ""
 }
 
 // Environment is that of every tool: numbers in the C locale, and programs where they usually are.

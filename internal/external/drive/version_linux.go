@@ -17,11 +17,11 @@ const (
 
 // Version returns the version of the tool that sends w as the program at path says it, "" if it does not.
 func Version(ctx context.Context, w plan.Workload, path string) string {
-	ask, ok := asks[w.Tool]
-	if !ok {
+	s := sender(w)
+	if s.VersionIn == nil {
 		return ""
 	}
-	p, err := child.Start(child.Options{Argv: append([]string{path}, ask.argv...), Env: Environment, Limit: mostWords})
+	p, err := child.Start(child.Options{Argv: append([]string{path}, s.VersionArgs...), Env: Environment, Limit: mostWords})
 	if err != nil {
 		return ""
 	}
@@ -34,5 +34,5 @@ func Version(ctx context.Context, w plan.Workload, path string) string {
 		<-p.Ended()
 	}
 	// Some say it and exit as failed; what counts is whether it is there.
-	return parseVersion(w.Tool, slices.Concat(p.Stdout(), p.Stderr()))
+	return parseVersion(s, slices.Concat(p.Stdout(), p.Stderr()))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -261,8 +262,13 @@ type flight struct {
 
 // inFlight returns how many requests were under way; ok if all is known.
 func (t *trial) inFlight() (f flight, ok bool) {
-	if tool := t.Workload.Tool; tool == plan.Wrk || tool == plan.Hey {
-		return f, false // wrk adds times of requests that it did not send, hey rounds its mean to 100 us
+	if tool, _ := plan.ToolNamed(t.Workload.Tool); tool.LooseTimes {
+		return f, false
+	}
+	for _, w := range t.warnings {
+		if w.ID == adapter.Corrected || w.ID == adapter.Rounded {
+			return f, false // the mean is not of the requests that were sent, or has too few digits
+		}
 	}
 	rate, latency := metric.TransactionRate, metric.RTT
 	switch t.Workload.Kind {

@@ -1,0 +1,95 @@
+// Package adapter is the contract between package external and the folder of each tool.
+//
+//	bytes ──► Format.Match ──► Format.Decode ──► Batch{Readings}
+//	plan.Workload ──► Sender.Client, Sender.Server ──► argv
+//
+// A decoder is a total function of bytes: it opens nothing, runs nothing, trusts no size and no path, and ends with
+// readings or with an error that names the line. What the tool did not measure is absent from a reading, never 0; a failed
+// trial stays failed; numbers without a metric of ours are named in Batch.LeftOut.
+package adapter
+
+import (
+	"net/netip"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Tool is a program whose output can be imported and which may send workloads for us.
+type Tool struct {
+	// Formats are the outputs that can be decoded.
+	Formats []Format
+	// Sender says how it sends our workloads; nil if it cannot. The first format reads what it prints then.
+	Sender *Sender
+}
+
+// Format is one kind of output.
+type Format struct {
+	// Name and About are what help prints.
+	Name, About string
+	// Match says whether b, the whole input, is in this format.
+	Match func(b []byte) bool
+	// Decode reads b.
+	Decode func(b []byte) (Batch, error)
+	// Folder reads a folder, for formats that are folders. Those have neither Match nor Decode.
+	Folder func(name string) (Batch, error)
+}
+
+// Sender is how a tool sends a workload.
+type Sender struct {
+	// Tool is what a plan must know of it.
+	plan.Tool
+	// Program returns the name of the file to run; nil is the name of the tool.
+	Program func(w plan.Workload) string
+	// Client and Server return command lines. Server is nil where our engine or the kernel is the server.
+	Client, Server func(a Ask) []string
+	// Ends is true if the server ends when its client has.
+	Ends bool
+	// Datagrams is true if the server of a UDP workload listens at UDP only.
+	Datagrams bool
+	// Differs lists what of a trial is not as our engine would do it, besides its window; nil is nothing.
+	Differs func(a Ask) []string
+	// VersionArgs makes the tool print its version, VersionIn finds it there; nil if it does not print one.
+	VersionArgs []string
+	VersionIn   *regexp.Regexp
+}
+
+// Ask is one side of one trial.
+type Ask struct {
+	// Workload is normalized, and its tool can send it.
+	Workload plan.Workload
+	// Address is what the client dials, or what the server binds to ("" is any); Port belongs to it.
+	Address string
+	Port    int
+	// Window and Warmup are those of the plan; plan.Workload.Measured has those of the tool.
+	Window, Warmup time.Duration
+}
+
+// PortText returns the port as text.
+func (a Ask) PortText() string { return strconv.Itoa(a.Port) }
+
+// Measured returns the window and the warm-up of the tool.
+func (a Ask) Measured() (window, warmup time.Duration) {
+	return a.Workload.Measured(a.Window, a.Warmup)
+}
+
+// Seconds returns the whole seconds that the tool is asked to run after its warm-up, as text.
+func (a Ask) Seconds() string {
+	window, _ := a.Measured()
+	t, _ := plan.ToolNamed(a.Workload.Tool)
+	return strconv.Itoa(int((window + t.Lead + t.Tail) / time.Second))
+}
+
+// Family returns "-4" or "-6" for the version of IP of the address, "" if the address has none.
+func (a Ask) Family() string {
+	addr, err := netip.ParseAddr(a.Address)
+	switch {
+	case err != nil:
+		return ""
+	case addr.Is6():
+		return "-6"
+	}
+	return "-4"
+}

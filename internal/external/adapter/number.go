@@ -1,0 +1,89 @@
+package adapter
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	plainNumber = regexp.MustCompile(`^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$`)
+	commaNumber = regexp.MustCompile(`^[+-]?[\d., ']*\d,\d[\d., ']*$`)
+)
+
+// Number reads a decimal number with a point. It refuses what strconv would take Beyond that (hex, "inf", "1_000"),
+// and by name what other locales write.
+func Number(s string) (float64, error) {
+	switch {
+	case plainNumber.MatchString(s):
+	case s == "":
+		return 0, fmt.Errorf("there is no number")
+	case commaNumber.MatchString(s):
+		return 0, fmt.Errorf("%s is written for another locale: want a decimal point and no separators between thousands", Quoted(s))
+	case strings.ContainsAny(s[:1], "=@") || strings.ContainsAny(s[:1], "+-") && len(s) > 1 && strings.ContainsAny(s[1:], "+-*/("):
+		return 0, fmt.Errorf("%s is a formula, and nothing is computed here: write its value", Quoted(s))
+	default:
+		return 0, fmt.Errorf("%s is not a number", Quoted(s))
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%s is out of range", Quoted(s))
+	}
+	return v, nil
+}
+
+// Amount reads a number that cannot be negative.
+func Amount(s string) (float64, error) {
+	v, err := Number(s)
+	if err == nil && v < 0 {
+		return 0, fmt.Errorf("%s is negative", Quoted(s))
+	}
+	return v, err
+}
+
+// Count reads a whole number from 0.
+func Count(s string) (int, error) {
+	v, err := strconv.Atoi(s)
+	if err != nil || v < 0 || strings.HasPrefix(s, "+") {
+		return 0, fmt.Errorf("%s is not a Count", Quoted(s))
+	}
+	return v, nil
+}
+
+// Suffixed reads a number with a unit or suffix right behind it: "1.23k", "45.6us". It returns the two apart.
+func Suffixed(s string) (float64, string, error) {
+	i := strings.LastIndexAny(s, "0123456789.") + 1
+	v, err := Amount(s[:i])
+	return v, s[i:], err
+}
+
+// Quoted shows a stranger's text within an error, cut to a length that can be read.
+func Quoted(s string) string {
+	const longest = 60
+	if r := []rune(s); len(r) > longest {
+		s = string(r[:longest]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+var PlainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}$`)
+
+// CheckProfile says what is wrong with the name of a profile that is not of our catalogue. The letters allowed are those
+// that mean nothing to a shell, a spreadsheet or a page.
+func CheckProfile(name string) error {
+	if !PlainName.MatchString(name) {
+		return fmt.Errorf("profile %s: want up to 100 letters, digits and . _ + ~ -, a letter or digit first", Quoted(name))
+	}
+	return nil
+}
+
+// Whole turns a size that was read as a number into one, 0 if it cannot be.
+func Whole(v float64) int {
+	n, err := strconv.Atoi(strconv.FormatFloat(v, 'f', -1, 64))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,176 @@
+package adapter
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Limits on what is read from a stranger.
+const (
+	// MaxInput bounds a file, and what an archive unpacks to, in bytes; some decoders take less.
+	MaxInput = 64 << 20
+	// MaxReadings bounds the trials of one input, MaxNames the distinct things that are listed.
+	MaxReadings = 200_000
+	MaxNames    = 200
+)
+
+// Reading is one trial as a tool tells it. The zero value of what identifies it means that the tool does not say.
+type Reading struct {
+	Profile  string
+	Path     plan.Path
+	Workload plan.Workload
+	// Repetition counts from 1; 0 takes the next number of its case.
+	Repetition int
+	// Started is when it began, Window how long it measured; zero if not said.
+	Started time.Time
+	Window  time.Duration
+	// Metrics are in base units by name of package metric. A failed trial has none.
+	Metrics map[string]float64
+	// Failure is why the trial failed; nil if it did not.
+	Failure *result.Failure
+	// Warnings are what a reader of the numbers must know, for example what was assumed.
+	Warnings []result.Warning
+	// Work is how many units of work the client did in its whole life, warm-up included; 0 where Metrics say it.
+	Work float64
+	// Client is the client's series over time, nil if the tool gives none.
+	Client *sample.Observation
+}
+
+// Ids of warnings that decoders raise.
+const (
+	// Assumed marks a setting that the tool's output does not say.
+	Assumed = "assumed"
+	// Note carries a remark of the source.
+	Note = "note"
+	// Paced marks a rate that the tool was held to.
+	Paced = "paced"
+	// Aggregated marks a reading that is a mean of several.
+	Aggregated = "aggregated"
+	// Corrected marks times that are not of the requests that were sent, but of those that a schedule would have sent.
+	Corrected = "corrected-times"
+	// Rounded marks numbers that the tool printed with few digits.
+	Rounded = "rounded"
+)
+
+// put notes a number, unless the trial has failed: what another part of its output says is not of a whole trial.
+func (r *Reading) Put(name string, v float64) {
+	if r.Failure != nil {
+		return
+	}
+	if r.Metrics == nil {
+		r.Metrics = map[string]float64{}
+	}
+	r.Metrics[name] = v
+}
+
+func (r *Reading) Warn(id, format string, args ...any) {
+	r.Warnings = append(r.Warnings, result.Warning{ID: id, Message: fmt.Sprintf(format, args...)})
+}
+
+// fail makes r a failed trial, which has a reason and no metrics.
+func (r *Reading) Fail(kind, message string) {
+	r.Failure = &result.Failure{Kind: kind, Message: message}
+	r.Metrics, r.Client = nil, nil
+}
+
+// Batch is what one input holds.
+type Batch struct {
+	// Tool is what measured, with its version where it is known: the origin of the result.
+	Tool string
+	// Title, Environment ("lab", "kubernetes" or "") and Baseline are as in a plan; mostly "".
+	Title, Environment, Baseline string
+	// Created is when it was measured; zero takes the first reading's start.
+	Created time.Time
+	// Warmup is what was discarded before each window.
+	Warmup   time.Duration
+	Facts    facts.Facts
+	Readings []Reading
+	// LeftOut names what was found and has no word here, each once.
+	LeftOut []string
+}
+
+// leaveOut notes what is not imported, once.
+func (b *Batch) LeaveOut(format string, args ...any) {
+	s := fmt.Sprintf(format, args...)
+	if len(b.LeftOut) < MaxNames && !slices.Contains(b.LeftOut, s) {
+		b.LeftOut = append(b.LeftOut, s)
+	}
+}
+
+// fact records a condition, unless it is empty.
+func (b *Batch) Fact(name, value string) {
+	if value == "" {
+		return
+	}
+	if b.Facts == nil {
+		b.Facts = facts.Facts{}
+	}
+	b.Facts[name] = value
+}
+
+// SystemFacts takes apart what uname says: "Linux NODE RELEASE ... MACHINE".
+func (b *Batch) SystemFacts(uname string) {
+	words := strings.Fields(uname)
+	if len(words) < 4 || words[0] != "Linux" {
+		return
+	}
+	b.Fact(facts.Kernel, words[2])
+	machine := words[len(words)-1]
+	if m := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine]; m != "" {
+		machine = m
+	}
+	b.Fact(facts.Architecture, machine)
+}
+
+// Check returns an error if b holds no trial, or a trial without a finite number and without a failure.
+func (b *Batch) Check() error {
+	if len(b.Readings) == 0 && len(b.LeftOut) > 0 {
+		return fmt.Errorf("it contains no supported metrics: %s", number.Few(b.LeftOut))
+	}
+	if len(b.Readings) == 0 {
+		return errors.New("it contains no trial")
+	}
+	for i, r := range b.Readings {
+		for name, v := range r.Metrics {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("trial %d: its %s is out of range", i+1, name)
+			}
+		}
+		if r.Failure == nil && len(r.Metrics) == 0 {
+			return fmt.Errorf("trial %d: it has neither a number nor a failure", i+1)
+		}
+	}
+	return nil
+}
+
+// Cause returns err without the name of the file, which the caller puts in front of it.
+func Cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// MergeFacts adds the facts of a further input; what differs between inputs is listed.
+func MergeFacts(into, more facts.Facts) {
+	for name, value := range more {
+		if have, ok := into[name]; ok && !slices.Contains(strings.Split(have, " | "), value) {
+			value = have + " | " + value
+		} else if ok {
+			value = have
+		}
+		into[name] = value
+	}
+}

@@ -1,0 +1,74 @@
+package adapter
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// percentiles are those that families of metrics have, by what tools print and what the metric is called.
+var percentiles = []struct {
+	share float64
+	name  string
+}{{50, "p50"}, {90, "p90"}, {99, "p99"}, {99.9, "p99.9"}}
+
+// Beyond is how many values must lie Beyond a percentile that is computed here, as for our own trials.
+const Beyond = 10
+
+// distribution puts the family of metrics of times in ns. A time of 0 is one that the tool's digits do not show: the
+// numbers that would be 0 stay absent.
+func (r *Reading) Distribution(family string, times []float64) {
+	if len(times) == 0 {
+		return
+	}
+	slices.Sort(times)
+	sum, squares := 0.0, 0.0
+	for _, t := range times {
+		sum += t
+	}
+	n := float64(len(times))
+	for _, t := range times {
+		squares += (t - sum/n) * (t - sum/n)
+	}
+	r.Time(family, "min", times[0])
+	r.Time(family, "mean", sum/n)
+	r.Time(family, "max", times[len(times)-1])
+	if len(times) > 1 {
+		r.Time(family, "stddev", math.Sqrt(squares/n))
+	}
+	for _, p := range percentiles {
+		if n*(1-p.share/100) >= Beyond*(1-1e-9) {
+			r.Time(family, p.name, times[int(math.Ceil(n*p.share/100-1e-9))-1])
+		}
+	}
+}
+
+// time puts one member of a family of times in ns, if it is shown at all and the catalogue has it.
+func (r *Reading) Time(family, member string, ns float64) {
+	name := family + "." + member
+	if _, ok := metric.Lookup(name); ok && ns > 0 {
+		r.Put(name, ns)
+	}
+}
+
+// percentile puts the percentile that a tool printed, for example 99.9, if there is a metric for it.
+func (r *Reading) Percentile(family string, share, ns float64) {
+	for _, p := range percentiles {
+		if p.share == share {
+			r.Time(family, p.name, ns)
+		}
+	}
+}
+
+// Longest bounds a time that a stranger states: no trial lasts a year.
+const Longest = 365 * 24 * time.Hour
+
+// Seconds turns a number of Seconds into a duration; what cannot be one is 0.
+func Seconds(s float64) time.Duration {
+	if !(s > 0 && s < Longest.Seconds()) {
+		return 0
+	}
+	return time.Duration(math.Round(s * 1e9))
+}

@@ -1,0 +1,146 @@
+// Package cilium reads reports of cilium connectivity perf: netperf on a cluster.
+package cilium
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Tool is cilium connectivity perf: netperf on a cluster.
+var Tool = adapter.Tool{Formats: []adapter.Format{
+	{Name: "cilium-perf", About: "the report of cilium connectivity perf --report-dir", Match: match, Decode: decode},
+}}
+
+// ciliumStreams is how many netperf run at once in a test whose name ends in _MULTI, unless --streams said otherwise.
+const ciliumStreams = 4
+
+// ciliumMessage is the message size of its streams in bytes, unless --msg-size said otherwise.
+const ciliumMessage = 1024
+
+func match(b []byte) bool {
+	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"dataItems"`)) && bytes.Contains(b, []byte(`"test_type"`))
+}
+
+// ciliumItem is a data item of the perfdash format that cilium connectivity perf --report-dir writes.
+type ciliumItem struct {
+	Data   map[string]float64 `json:"data"`
+	Unit   string             `json:"unit"`
+	Labels map[string]string  `json:"labels"`
+}
+
+// decode reads the report of cilium connectivity perf: some items for each test.
+func decode(b []byte) (adapter.Batch, error) {
+	var file struct {
+		Version string          `json:"version"`
+		Items   json.RawMessage `json:"dataItems"`
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(&file); err != nil {
+		return adapter.Batch{}, adapter.JSONError(b, d.InputOffset(), err)
+	}
+	if err := adapter.Alone(b, d); err != nil {
+		return adapter.Batch{}, err
+	}
+	if file.Version != "v1" {
+		return adapter.Batch{}, fmt.Errorf("version %s of the report is not v1", adapter.Quoted(file.Version))
+	}
+	c := &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
+	err := adapter.EachItem(file.Items, func(item ciliumItem) error {
+		kind := item.Labels["metric"]
+		r, err := c.reading(item.Labels["scenario"], item.Labels["node"], strings.TrimPrefix(item.Labels["test_type"], "netperf-"), kind)
+		if err != nil || r == nil {
+			return err
+		}
+		return item.read(r, kind)
+	})
+	return c.batch, err
+}
+
+// read puts the numbers of an item. One that is 0 is one that netperf did not have.
+func (item ciliumItem) read(r *adapter.Reading, kind string) error {
+	for name, v := range item.Data {
+		if v < 0 {
+			return fmt.Errorf("%s is negative", name)
+		}
+	}
+	v := item.Data["Throughput"]
+	switch {
+	case kind == "Latency" && item.Unit == "us":
+		for name, member := range map[string]string{"Perc50": "p50", "Perc90": "p90", "Perc99": "p99"} {
+			r.Time(metric.RTT, member, item.Data[name]*1e3)
+		}
+	case kind == "TransactionRate" && item.Unit == "ops/s" && v > 0:
+		r.Put(metric.TransactionRate, v)
+	case kind == "Throughput" && item.Unit == "Mb/s" && v > 0:
+		r.Put(metric.Goodput, v*1e6)
+	case kind != "Latency" && v == 0:
+		r.Fail("error", "netperf had no throughput of it")
+	default:
+		return fmt.Errorf("%s in %s is not known here", adapter.Quoted(kind), adapter.Quoted(item.Unit))
+	}
+	return nil
+}
+
+// ciliumTests gathers the parts of tests.
+type ciliumTests struct {
+	batch adapter.Batch
+	// seen counts the parts of each kind of a test, and of finds its readings: a test that comes again is its next sample.
+	seen map[string]int
+	of   map[string][]int
+}
+
+// reading returns the reading of a test that has no part called kind yet, or nil if the test has no word here.
+func (c *ciliumTests) reading(scenario, node, test, kind string) (*adapter.Reading, error) {
+	locality, ok := map[string]string{"same-node": "same-node", "other-node": "cross-node"}[node]
+	if !ok {
+		return nil, fmt.Errorf("node %s is neither same-node nor other-node", adapter.Quoted(node))
+	}
+	path, err := plan.ParsePath(scenario + "/" + locality)
+	if err != nil {
+		c.batch.LeaveOut("scenario %s: not a supported path", adapter.Quoted(scenario))
+		return nil, nil
+	}
+	base, multi := strings.CutSuffix(test, "_MULTI")
+	w := plan.Workload{Flows: 1}
+	if multi {
+		w.Flows = ciliumStreams
+	}
+	switch base {
+	case "TCP_STREAM":
+		w.Kind, w.MessageSize = plan.Stream, ciliumMessage
+	case "UDP_STREAM":
+		w.Kind, w.Protocol, w.MessageSize = plan.Stream, plan.UDP, ciliumMessage
+	case "TCP_RR":
+		w.Kind = plan.RR
+	case "UDP_RR":
+		w.Kind, w.Protocol = plan.RR, plan.UDP
+	case "TCP_CRR":
+		w.Kind, w.Close = plan.CRR, "fin"
+	default:
+		c.batch.LeaveOut("test %s: not a supported workload", adapter.Quoted(test))
+		return nil, nil
+	}
+	// The n-th part of this kind belongs to the n-th reading of the test.
+	key := path.String() + " " + test
+	n := c.seen[key+" "+kind]
+	c.seen[key+" "+kind]++
+	if n < len(c.of[key]) {
+		return &c.batch.Readings[c.of[key][n]], nil
+	}
+	c.of[key] = append(c.of[key], len(c.batch.Readings))
+	r := adapter.Reading{Path: path, Workload: w.Normalize()}
+	switch {
+	case multi:
+		r.Warn(adapter.Assumed, "the report does not say how many streams there were nor their message size: %d and %d B taken", ciliumStreams, ciliumMessage)
+	case w.Kind == plan.Stream:
+		r.Warn(adapter.Assumed, "the report does not say the message size: %d B taken", ciliumMessage)
+	}
+	c.batch.Readings = append(c.batch.Readings, r)
+	return &c.batch.Readings[len(c.batch.Readings)-1], nil
+}

@@ -1,0 +1,363 @@
+// Package csv reads plain numbers with declared units, one in each row. docs/format.md specifies the format.
+package csv
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Tool is the format for numbers that no tool wrote: plain numbers with declared units.
+var Tool = adapter.Tool{Formats: []adapter.Format{
+	{Name: "csv", About: "plain numbers with declared units, see docs/format.md", Match: match, Decode: decode},
+}}
+
+// csvMagic is the first line of a file of plain numbers. docs/format.md specifies the format.
+const csvMagic = "# cnibench-csv v1"
+
+// needed and known columns of the header row.
+var (
+	csvNeeded = []string{"profile", "path", "workload", "metric", "value", "unit"}
+	csvKnown  = append(slices.Clone(csvNeeded), "repetition", "status", "window", "note")
+)
+
+// maxCSV bounds a CSV file in bytes: a row of commas takes a hundred times its room.
+const maxCSV = 8 << 20
+
+func match(b []byte) bool { return bytes.HasPrefix(b, []byte("# cnibench-csv")) }
+
+// csvFile is the decoder's state.
+type csvFile struct {
+	batch  adapter.Batch
+	faults adapter.Faults
+	window time.Duration
+	// facts counts the lines that hold one.
+	facts int
+	// columns maps a name to its place.
+	columns map[string]int
+	// at finds the reading of a trial by its identity.
+	at map[csvTrial]int
+	// said is the line of each metric of each reading.
+	said []map[string]int
+}
+
+// csvTrial identifies a trial of the file.
+type csvTrial struct {
+	profile    string
+	path       plan.Path
+	workload   plan.Workload
+	repetition int
+}
+
+// csvRow is a data row by column.
+type csvRow struct {
+	line   int
+	fields []string
+	file   *csvFile
+}
+
+func (r csvRow) get(column string) string {
+	if i, ok := r.file.columns[column]; ok && i < len(r.fields) {
+		return strings.TrimSpace(r.fields[i])
+	}
+	return ""
+}
+
+// decode reads numbers with declared units, one to a row. It lists everything that is wrong at once.
+func decode(b []byte) (adapter.Batch, error) {
+	if len(b) > maxCSV {
+		return adapter.Batch{}, fmt.Errorf("it is larger than %d MiB", maxCSV>>20)
+	}
+	f := &csvFile{batch: adapter.Batch{Tool: "csv"}, at: map[csvTrial]int{}}
+	rest, lines := f.preamble(b)
+	if rest == nil {
+		return adapter.Batch{}, f.faults
+	}
+	r := csv.NewReader(bytes.NewReader(rest))
+	r.FieldsPerRecord, r.Comment, r.ReuseRecord = -1, '#', true
+	for {
+		fields, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var bad *csv.ParseError
+		if errors.As(err, &bad) {
+			f.faults.Add(lines+bad.Line, "%s", bad.Err)
+			break
+		}
+		if err != nil {
+			return adapter.Batch{}, err
+		}
+		line, _ := r.FieldPos(0)
+		line += lines
+		switch {
+		case f.columns == nil:
+			if !f.header(line, fields) {
+				return adapter.Batch{}, f.faults
+			}
+		case len(f.faults) > adapter.MaxFaults:
+			return adapter.Batch{}, f.faults // it is something else
+		case len(fields) != len(f.columns):
+			f.faults.Add(line, "%d fields where the header row has %d", len(fields), len(f.columns))
+		case len(f.batch.Readings) >= adapter.MaxReadings:
+			f.faults.Add(line, "more than %d trials", adapter.MaxReadings)
+			return adapter.Batch{}, f.faults
+		default:
+			f.row(csvRow{line, fields, f})
+		}
+	}
+	if f.columns == nil && len(f.faults) == 0 {
+		f.faults.Add(0, "there is no header row: want %s", strings.Join(csvNeeded, ","))
+	}
+	if len(f.faults) == 0 && len(f.batch.Readings) == 0 {
+		f.faults.Add(0, "there is no number in it")
+	}
+	return f.batch, f.faults.Err()
+}
+
+// mostFacts bounds the facts of a file.
+const mostFacts = 1000
+
+var (
+	factName  = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
+	factNames = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
+)
+
+// preamble reads the first line and the facts, and returns what follows them and how many lines they were; nil if
+// nothing after them can be read.
+func (f *csvFile) preamble(b []byte) ([]byte, int) {
+	b = bytes.TrimPrefix(b, []byte("\ufeff"))
+	lines := 0
+	for len(b) > 0 {
+		line, rest, _ := bytes.Cut(b, []byte("\n"))
+		text := strings.TrimRight(string(line), "\r \t")
+		if lines > 0 && text != "" && !strings.HasPrefix(text, "#") {
+			return b, lines
+		}
+		lines++
+		b = rest
+		switch {
+		case lines == 1 && text != csvMagic:
+			f.faults.Add(1, "the first line is %s: want %q", adapter.Quoted(text), csvMagic)
+			return nil, 1
+		case lines > 1 && strings.HasPrefix(text, "#"):
+			f.fact(lines, strings.TrimSpace(text[1:]))
+		}
+	}
+	return []byte{}, lines
+}
+
+// fact takes "key: value"; other comments are comments.
+func (f *csvFile) fact(line int, text string) {
+	key, value, ok := strings.Cut(text, ":")
+	value = strings.TrimSpace(value)
+	switch {
+	case !ok || !factNames.MatchString(key) || strings.HasPrefix(value, "//"):
+		return
+	case !factName.MatchString(key):
+		f.faults.Add(line, "fact %s: names of facts are lower case, with _ or . between words", adapter.Quoted(key))
+		return
+	case value == "":
+		f.faults.Add(line, "fact %s has no value; leave out what is not known", key)
+		return
+	case !utf8.ValidString(value):
+		f.faults.Add(line, "fact %s is not UTF-8", key)
+		return
+	}
+	if f.facts++; f.facts > mostFacts {
+		f.faults.Add(line, "more than %d facts", mostFacts)
+		return
+	}
+	var err error
+	switch key {
+	case "title":
+		f.batch.Title = value
+		return
+	case "baseline":
+		f.batch.Baseline, err = value, adapter.CheckProfile(value)
+	case "environment":
+		f.batch.Environment = value
+		if value != "lab" && value != "kubernetes" {
+			err = fmt.Errorf("%s is not lab or kubernetes", adapter.Quoted(value))
+		}
+	case "date":
+		f.batch.Created, err = date(value)
+	case "window":
+		f.window, err = window(value)
+	case "warmup":
+		f.batch.Warmup, err = window(value)
+	}
+	if err != nil {
+		f.faults.Add(line, "%s: %s", key, err)
+	}
+	if before := f.batch.Facts[key]; before != "" {
+		value = before + "; " + value
+	}
+	f.batch.Fact(key, value)
+}
+
+// date reads a day or a time of day.
+func date(s string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, time.DateOnly, "2006-01"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%s is not a date: want 2006-01-02, 2006-01 or RFC 3339", adapter.Quoted(s))
+}
+
+// window reads how long something was measured.
+func window(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%s is not a duration: want a number with a unit, such as 30s or 500ms", adapter.Quoted(s))
+	}
+	return d, nil
+}
+
+// header reads the row of names; false if no row can be read by it.
+func (f *csvFile) header(line int, fields []string) bool {
+	if len(fields) == 1 && strings.ContainsAny(fields[0], ";\t") {
+		f.faults.Add(line, "the columns are not separated by commas")
+		return false
+	}
+	before := len(f.faults)
+	f.columns = map[string]int{}
+	for i, name := range fields {
+		name = strings.TrimSpace(name)
+		if _, twice := f.columns[name]; twice {
+			f.faults.Add(line, "column %s is there twice", adapter.Quoted(name))
+		}
+		f.columns[name] = i
+		if !slices.Contains(csvKnown, name) {
+			f.faults.Add(line, "unknown column %s: there are %s", adapter.Quoted(name), strings.Join(csvKnown, ", "))
+		}
+	}
+	for _, name := range csvNeeded {
+		if _, ok := f.columns[name]; !ok {
+			f.faults.Add(line, "column %q is missing", name)
+		}
+	}
+	return len(f.faults) == before
+}
+
+// row adds a number to its trial, or makes it a failed one.
+func (f *csvFile) row(r csvRow) {
+	before := len(f.faults)
+	t := f.trial(r)
+	if len(f.faults) > before {
+		return
+	}
+	status := cmp.Or(r.get("status"), result.OK)
+	if status != result.OK && status != result.Failed {
+		f.faults.Add(r.line, "unknown status %s: want ok or failed", adapter.Quoted(status))
+		return
+	}
+	w, err := f.window, error(nil)
+	if s := r.get("window"); s != "" {
+		if w, err = window(s); err != nil {
+			f.faults.Add(r.line, "window: %s", err)
+			return
+		}
+	}
+	i, ok := f.at[t]
+	if !ok {
+		i = len(f.batch.Readings)
+		f.at[t] = i
+		f.batch.Readings = append(f.batch.Readings, adapter.Reading{
+			Profile: t.profile, Path: t.path, Workload: t.workload, Repetition: t.repetition, Window: w, Started: f.batch.Created,
+		})
+		f.said = append(f.said, map[string]int{})
+	}
+	if status == result.Failed {
+		f.failed(r, i)
+		return
+	}
+	f.value(r, i)
+}
+
+// trial reads which trial a row is about.
+func (f *csvFile) trial(r csvRow) csvTrial {
+	t := csvTrial{profile: r.get("profile"), repetition: 1}
+	check := func(err error) {
+		if err != nil {
+			f.faults.Add(r.line, "%s", err)
+		}
+	}
+	for _, s := range r.fields {
+		if !utf8.ValidString(s) {
+			check(errors.New("it is not UTF-8"))
+			return t
+		}
+	}
+	check(adapter.CheckProfile(t.profile))
+	var err error
+	t.path, err = plan.ParsePath(r.get("path"))
+	check(err)
+	t.workload, err = plan.ParseWorkload(r.get("workload"))
+	check(err)
+	if s := r.get("repetition"); s != "" {
+		t.repetition, err = adapter.Count(s)
+		if err != nil || t.repetition < 1 || t.repetition > adapter.MaxReadings {
+			check(fmt.Errorf("repetition %s: they count from 1", adapter.Quoted(s)))
+		}
+	}
+	return t
+}
+
+// failed marks a trial as failed; the note is the reason.
+func (f *csvFile) failed(r csvRow, i int) {
+	if len(f.said[i]) > 0 || r.get("value") != "" {
+		f.faults.Add(r.line, "a failed trial has no values")
+		return
+	}
+	f.batch.Readings[i].Fail("failed", cmp.Or(r.get("note"), "the source says no more"))
+}
+
+// value reads one number in its unit.
+func (f *csvFile) value(r csvRow, i int) {
+	reading := &f.batch.Readings[i]
+	name := r.get("metric")
+	if reading.Failure != nil {
+		f.faults.Add(r.line, "a failed trial has no values")
+		return
+	}
+	if _, ok := metric.Lookup(name); !ok {
+		f.faults.Add(r.line, "unknown metric %s (`cnibench list metrics` names those that there are)", adapter.Quoted(name))
+		return
+	}
+	if line, twice := f.said[i][name]; twice {
+		f.faults.Add(r.line, "%s of this trial is said in line %d too; number the trials in a column \"repetition\"", name, line)
+		return
+	}
+	f.said[i][name] = r.line
+	v, err := adapter.Number(r.get("value"))
+	if err == nil && v < 0 && name != metric.CPUUtilization { // an idle run may have been the busier one
+		err = fmt.Errorf("%s is negative", adapter.Quoted(r.get("value")))
+	}
+	if err == nil {
+		v, err = number.Convert(v, r.get("unit"), metric.UnitFor(name, reading.Workload.Work()))
+	}
+	if err != nil {
+		f.faults.Add(r.line, "%s: %s", name, err)
+		return
+	}
+	reading.Put(name, v)
+	if note := r.get("note"); note != "" {
+		reading.Warn(adapter.Note, "%s: %s", name, note)
+	}
+}

@@ -1,0 +1,157 @@
+package external
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Formats returns the names of the formats, with a few words about each.
+func Formats() (names, about []string) {
+	for f := range formats {
+		names, about = append(names, f.Name), append(about, f.About)
+	}
+	return names, about
+}
+
+// Detect returns the name of the format that b is in.
+func Detect(b []byte) (string, error) {
+	if ours(b) {
+		return "", errors.New("it is already a result of cnibench: use report, compare or check")
+	}
+	for f := range formats {
+		if f.Match != nil && f.Match(b) {
+			return f.Name, nil
+		}
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return "", errors.New("it is empty")
+	}
+	return "", advice.With(errors.New("neither a result of cnibench nor the output of a supported tool"), knownFormats())
+}
+
+func knownFormats() string {
+	names, _ := Formats()
+	return "name the format by cnibench import --from: " + strings.Join(names, ", ")
+}
+
+// Decode reads b in the format called name; "" detects it.
+func Decode(name string, b []byte) (Batch, error) {
+	if name == "" {
+		var err error
+		if name, err = Detect(b); err != nil {
+			return Batch{}, err
+		}
+	}
+	f, ok := formatNamed(name)
+	switch {
+	case !ok:
+		return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), knownFormats())
+	case f.Decode == nil:
+		return Batch{}, fmt.Errorf("as %s: it is a file, and this format is a folder", f.Name)
+	}
+	batch, err := f.Decode(b)
+	return checked(f, batch, err)
+}
+
+func formatNamed(name string) (adapter.Format, bool) {
+	for f := range formats {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return adapter.Format{}, false
+}
+
+// checked returns what f decoded, if a result can hold it.
+func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
+	if err == nil {
+		err = batch.Check()
+	}
+	if err != nil {
+		return Batch{}, fmt.Errorf("as %s: %w", f.Name, err)
+	}
+	return batch, nil
+}
+
+// Open reads the file called name in the format called from; "" detects it.
+func Open(name, from string) (Batch, error) {
+	batch, err := open(name, from)
+	if err != nil {
+		return Batch{}, prefixed(name, err)
+	}
+	return batch, nil
+}
+
+func open(name, from string) (Batch, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return Batch{}, adapter.Cause(err)
+	}
+	defer f.Close() // it was only read
+	if st, err := f.Stat(); err == nil && st.IsDir() {
+		return readFolder(name, from)
+	}
+	return read(f, from)
+}
+
+// readFolder reads a folder in the format called from; "" is the first format that is a folder.
+func readFolder(name, from string) (Batch, error) {
+	for f := range formats {
+		if f.Folder != nil && (from == "" || from == f.Name) {
+			batch, err := f.Folder(name)
+			return checked(f, batch, err)
+		}
+	}
+	return Batch{}, fmt.Errorf("it is a folder, and %s is a file", from)
+}
+
+// Read is Open for what has been opened; name is what errors call it.
+func Read(r io.Reader, name, from string) (Batch, error) {
+	batch, err := read(r, from)
+	if err != nil {
+		return Batch{}, prefixed(name, err)
+	}
+	return batch, nil
+}
+
+func read(r io.Reader, from string) (Batch, error) {
+	b, err := io.ReadAll(io.LimitReader(r, adapter.MaxInput+1))
+	if err != nil {
+		return Batch{}, adapter.Cause(err)
+	}
+	if len(b) > adapter.MaxInput {
+		return Batch{}, fmt.Errorf("it is larger than %d MiB", adapter.MaxInput>>20)
+	}
+	return Decode(from, b)
+}
+
+// prefixed puts the name of the file before each line of err and keeps its advice.
+func prefixed(name string, err error) error {
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		lines[i] = name + ": " + lines[i]
+	}
+	return advice.With(&named{strings.Join(lines, "\n"), err}, advice.Of(err))
+}
+
+// named is an error with another text.
+type named struct {
+	text string
+	err  error
+}
+
+func (n *named) Error() string { return n.text }
+func (n *named) Unwrap() error { return n.err }
+
+// ours says whether a file that begins with b is a result of our own, of any version.
+func ours(b []byte) bool {
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	return bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line[:min(len(line), 4096)], []byte(`"cnibench.result/`))
+}

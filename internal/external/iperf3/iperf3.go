@@ -1,0 +1,349 @@
+package iperf3
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// iperf3Sum is a row of totals of iperf3's JSON. Pointers tell a number that is missing from one that is 0.
+type iperf3Sum struct {
+	Start       float64  `json:"start"`
+	End         float64  `json:"end"`
+	Seconds     float64  `json:"seconds"`
+	Bytes       *float64 `json:"bytes"`
+	Retransmits *float64 `json:"retransmits"`
+	JitterMs    *float64 `json:"jitter_ms"`
+	Lost        *float64 `json:"lost_packets"`
+	Packets     *float64 `json:"packets"`
+	Omitted     bool     `json:"omitted"`
+}
+
+// iperf3Doc is one run of iperf3 -J, from either side.
+type iperf3Doc struct {
+	Start struct {
+		Version    string `json:"version"`
+		SystemInfo string `json:"system_info"`
+		Timestamp  struct {
+			Seconds int64 `json:"timesecs"`
+		} `json:"timestamp"`
+		// Accepted is there in what a server writes.
+		Accepted *json.RawMessage `json:"accepted_connection"`
+		Test     *iperf3Test      `json:"test_start"`
+	} `json:"start"`
+	// Intervals is a list of iperf3Interval, which is read item by item.
+	Intervals json.RawMessage `json:"intervals"`
+	End       iperf3End       `json:"end"`
+	Error     string          `json:"error"`
+	// Event and Data are those of --json-stream, a line for each part.
+	Event string          `json:"event"`
+	Data  json.RawMessage `json:"data"`
+	// streamed are the intervals that came one by one.
+	streamed []iperf3Interval
+	ended    bool
+}
+
+type iperf3Interval struct {
+	Sum iperf3Sum `json:"sum"`
+}
+
+type iperf3Test struct {
+	Protocol string   `json:"protocol"`
+	Streams  int      `json:"num_streams"`
+	Block    int      `json:"blksize"`
+	Omit     float64  `json:"omit"`
+	Reverse  int      `json:"reverse"`
+	Bidir    int      `json:"bidir"`
+	Target   *float64 `json:"target_bitrate"`
+}
+
+type iperf3End struct {
+	Sum        *iperf3Sum `json:"sum"`
+	Sent       *iperf3Sum `json:"sum_sent"`
+	Received   *iperf3Sum `json:"sum_received"`
+	Congestion string     `json:"sender_tcp_congestion"`
+	// Back is there in a bidirectional test, also where test_start does not say so.
+	Back *iperf3Sum `json:"sum_received_bidir_reverse"`
+	CPU  *struct {
+		Host float64 `json:"host_total"`
+	} `json:"cpu_utilization_percent"`
+}
+
+func matchJSON(b []byte) bool {
+	if !adapter.StartsJSON(b) {
+		return false
+	}
+	return bytes.Contains(b, []byte(`"intervals"`)) && bytes.Contains(b, []byte(`"start"`)) ||
+		bytes.Contains(b, []byte(`"event"`)) && bytes.Contains(b, []byte(`"iperf `))
+}
+
+// DecodeJSON reads one run of iperf3 -J or several behind each other, and --json-stream.
+func DecodeJSON(b []byte) (adapter.Batch, error) {
+	batch := adapter.Batch{}
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
+	var streamed *iperf3Doc
+	// flush ends a streamed run. One that failed may have no end of its own.
+	flush := func() error {
+		doc := streamed
+		streamed = nil
+		switch {
+		case doc == nil:
+			return nil
+		case !doc.ended && doc.Error == "":
+			return errors.New("a test ends before its end: it is cut")
+		}
+		return doc.read(&batch)
+	}
+	for len(batch.Readings) < adapter.MaxReadings {
+		var doc iperf3Doc
+		err := d.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return batch, flush()
+		}
+		if err != nil {
+			return adapter.Batch{}, adapter.JSONError(b, d.InputOffset(), err)
+		}
+		switch doc.Event {
+		case "":
+			if err = flush(); err == nil {
+				err = doc.read(&batch)
+			}
+		case "start":
+			err = flush()
+			streamed = &iperf3Doc{}
+			fallthrough
+		default:
+			err = errors.Join(err, doc.join(&streamed))
+		}
+		if err != nil {
+			return adapter.Batch{}, fmt.Errorf("line %d: %w", adapter.LineAt(b, d.InputOffset()), err)
+		}
+	}
+	return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
+}
+
+// join adds the part of a --json-stream line to those before it.
+func (doc *iperf3Doc) join(run **iperf3Doc) error {
+	if *run == nil {
+		*run = &iperf3Doc{}
+	}
+	to := *run
+	var err error
+	switch doc.Event {
+	case "start":
+		err = json.Unmarshal(doc.Data, &to.Start)
+	case "interval":
+		var i iperf3Interval
+		err = json.Unmarshal(doc.Data, &i)
+		to.streamed = append(to.streamed, i)
+	case "end":
+		to.ended = true
+		err = json.Unmarshal(doc.Data, &to.End)
+	case "error":
+		if err = json.Unmarshal(doc.Data, &to.Error); err == nil && to.Error == "" {
+			to.Error = "an error without words"
+		}
+	}
+	return err
+}
+
+// read makes a reading of a run.
+func (doc *iperf3Doc) read(batch *adapter.Batch) error {
+	batch.Tool = strings.Replace(doc.Start.Version, "iperf ", "iperf3 ", 1)
+	if batch.Tool == "" {
+		batch.Tool = "iperf3"
+	}
+	batch.SystemFacts(doc.Start.SystemInfo)
+	r := adapter.Reading{}
+	if s := doc.Start.Timestamp.Seconds; s > 0 && s < math.MaxInt32 {
+		r.Started = time.Unix(s, 0).UTC()
+	}
+	if t := doc.Start.Test; t != nil {
+		if t.Bidir != 0 || doc.End.Back != nil {
+			batch.LeaveOut("a test in both directions at once (--bidir): not a supported workload")
+			return nil
+		}
+		w, err := doc.workload(&r)
+		if err != nil {
+			return err
+		}
+		r.Workload = w
+		batch.Warmup = max(batch.Warmup, adapter.Seconds(t.Omit))
+	}
+	switch {
+	case doc.Error != "":
+		r.Fail(adapter.FailureKind(doc.Error), doc.Error)
+	case doc.Start.Test == nil:
+		return errors.New("it says neither which test it was (start.test_start) nor why there was none (error)")
+	default:
+		if !doc.measure(batch, &r) {
+			return nil
+		}
+	}
+	batch.Readings = append(batch.Readings, r)
+	return nil
+}
+
+// workload is what the run says that it sent.
+func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
+	t := doc.Start.Test
+	w := plan.Workload{Kind: plan.Stream, Protocol: plan.Protocol(strings.ToLower(t.Protocol)), Flows: t.Streams, MessageSize: t.Block, Reverse: t.Reverse != 0}
+	switch w.Protocol {
+	case plan.TCP:
+		if t.Target != nil && *t.Target > 0 {
+			r.Warn(adapter.Paced, "the sender was held to %.4g bit/s a stream", *t.Target)
+		}
+		if w.Congestion = doc.End.Congestion; w.Congestion == "" && doc.Error == "" {
+			r.Warn(adapter.Assumed, "the congestion control is not said: %s is taken", plan.DefaultCongestion)
+		}
+	case plan.UDP:
+		if t.Target == nil {
+			r.Warn(adapter.Assumed, "the intended rate is not said: as fast as possible is taken")
+		} else if w.Rate = *t.Target * float64(t.Streams); !(w.Rate >= 0 && w.Rate <= plan.MaxRate) {
+			return w, fmt.Errorf("target_bitrate %v is out of range", *t.Target)
+		}
+		w.Rate = math.Round(w.Rate)
+	default:
+		return w, fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(t.Protocol))
+	}
+	w = w.Normalize()
+	return w, w.Validate()
+}
+
+// measure reads the totals; false if this side of the run did not see what arrived.
+func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
+	e := doc.End
+	received := e.Received
+	if received == nil && r.Workload.Protocol == plan.UDP {
+		received = e.Sum // before 3.14 a UDP client may have this one alone
+	}
+	if received == nil {
+		r.Fail("error", "iperf3 wrote no end.sum_received")
+		return true
+	}
+	if doc.Start.Accepted != nil && r.Workload.Reverse {
+		batch.LeaveOut("what the server of a reversed test says: the client knows what arrived")
+		return false
+	}
+	r.Window = adapter.Seconds(received.Seconds)
+	if r.Workload.Protocol == plan.UDP {
+		doc.datagrams(r, received)
+	} else {
+		doc.bytes(r, received)
+	}
+	if r.Failure == nil {
+		if err := doc.series(r); err != nil {
+			r.Fail("error", fmt.Sprintf("its intervals cannot be read: %v", err))
+		}
+	}
+	if e.CPU != nil {
+		batch.LeaveOut("cpu_utilization_percent, which is of the iperf3 processes and not of the machines")
+	}
+	return true
+}
+
+// bytes reads the totals of TCP.
+func (doc *iperf3Doc) bytes(r *adapter.Reading, received *iperf3Sum) {
+	n, ok := received.number(received.Bytes)
+	if !ok || n == 0 || received.Seconds <= 0 {
+		r.Fail("error", "the receiver reported no bytes")
+		return
+	}
+	r.Put(metric.Transferred, n)
+	r.Put(metric.Goodput, 8*n/received.Seconds)
+	if s := doc.End.Sent; s != nil {
+		if retransmits, ok := s.number(s.Retransmits); ok {
+			r.Put(metric.RetransmitsPerG, retransmits/(n/1e9))
+			r.Put(metric.Retransmits, retransmits)
+		}
+	}
+}
+
+// datagrams reads the totals of UDP: what arrived is what was sent less what was lost.
+func (doc *iperf3Doc) datagrams(r *adapter.Reading, received *iperf3Sum) {
+	counted := received
+	if received.Packets == nil && doc.End.Sum != nil {
+		counted = doc.End.Sum
+	}
+	packets, ok := counted.number(counted.Packets)
+	lost, hasLost := counted.number(counted.Lost)
+	if !ok || !hasLost || packets == 0 || lost > packets || received.Seconds <= 0 {
+		r.Fail("error", "the receiver reported no datagrams")
+		return
+	}
+	arrived := packets - lost
+	r.Put(metric.FrameLossRate, lost/packets)
+	r.Put(metric.Datagrams, packets)
+	r.Put(metric.DatagramsLost, lost)
+	r.Put(metric.PacketRate, arrived/received.Seconds)
+	r.Put(metric.Goodput, arrived*float64(r.Workload.MessageSize)*8/received.Seconds)
+	r.Put(metric.Transferred, arrived*float64(r.Workload.MessageSize))
+	if jitter, ok := counted.number(counted.JitterMs); ok && arrived > 1 {
+		r.Put(metric.Jitter, jitter*1e6)
+	}
+	s := doc.End.Sent
+	if s == nil && doc.Start.Accepted == nil && !r.Workload.Reverse {
+		s = doc.End.Sum
+	}
+	if s != nil && s.Seconds > 0 {
+		if n, ok := s.number(s.Bytes); ok && n > 0 {
+			r.Put(metric.OfferedLoad, 8*n/s.Seconds)
+		}
+	}
+}
+
+// parseNumber returns a count that is there and can be one; iperf3 writes -1 for one that it could not have.
+func (*iperf3Sum) number(v *float64) (float64, bool) {
+	if v == nil || *v < 0 || *v > 1e18 {
+		return 0, false
+	}
+	return *v, true
+}
+
+// series keeps the intervals of the side that wrote the run, if that is the client.
+func (doc *iperf3Doc) series(r *adapter.Reading) error {
+	if doc.Start.Accepted != nil || r.Window <= 0 {
+		return nil
+	}
+	o := &sample.Observation{Side: "client", ElapsedNs: int64(r.Window)}
+	omit := adapter.Seconds(doc.Start.Test.Omit)
+	take := func(i iperf3Interval) error {
+		n, ok := i.Sum.number(i.Sum.Bytes)
+		from, to := adapter.Seconds(i.Sum.Start), adapter.Seconds(i.Sum.End)
+		if !ok || to <= from {
+			return nil
+		}
+		// The clock of the omitted rows starts at 0, as that of the window does.
+		if i.Sum.Omitted {
+			from, to = from-omit, to-omit
+		} else if r.Workload.Reverse {
+			o.BytesReceived += uint64(n)
+		} else {
+			o.BytesSent += uint64(n)
+		}
+		o.Intervals = append(o.Intervals, sample.Interval{StartNs: int64(from), EndNs: int64(to), Bytes: uint64(n), Warmup: i.Sum.Omitted})
+		return nil
+	}
+	for _, i := range doc.streamed {
+		if err := take(i); err != nil {
+			return err
+		}
+	}
+	if err := adapter.EachItem(doc.Intervals, take); err != nil {
+		return err
+	}
+	if len(o.Intervals) > 0 {
+		r.Client = o
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+// Package iperf3 sends streams by iperf3 and reads its output.
+//
+// Its numbers are those of the receiver. Bytes of its text are in powers of 1024, bits in powers of 1000. Its CPU
+// utilization is of the two processes, not of the machines, and is left out.
+package iperf3
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Tool is iperf3: streams over TCP and UDP.
+var Tool = adapter.Tool{
+	Formats: []adapter.Format{
+		{Name: "iperf3", About: "iperf3 -J, --json-stream", Match: matchJSON, Decode: DecodeJSON},
+		{Name: "iperf3-text", About: "the totals that iperf3 prints without -J", Match: matchText, Decode: DecodeText},
+	},
+	Sender: &adapter.Sender{
+		Tool: plan.Tool{
+			Name: "iperf3", Kinds: []plan.Kind{plan.Stream}, Lacks: lacks, WholeSeconds: true, Omits: true, Ports: 1, Congestion: true,
+		},
+		Client: client, Server: server, Ends: true,
+		VersionArgs: []string{"--version"}, VersionIn: regexp.MustCompile(`(?m)^iperf (\S+)`),
+	},
+}
+
+// Bounds of iperf3.
+const (
+	maxMessage = 1 << 20
+	maxFlows   = 128
+)
+
+func lacks(w plan.Workload) string {
+	switch {
+	case w.Flows > maxFlows:
+		return fmt.Sprintf("it has at most %d flows", maxFlows)
+	case w.Protocol == plan.TCP && w.MessageSize > maxMessage:
+		return fmt.Sprintf("its messages have at most %d bytes", maxMessage)
+	}
+	return ""
+}
+
+func client(a adapter.Ask) []string {
+	w := a.Workload
+	argv := []string{"iperf3", "-c", a.Address, "-p", a.PortText(), "-t", a.Seconds(), "-J", "-l", strconv.Itoa(w.MessageSize), "-P", strconv.Itoa(w.Flows)}
+	if _, warmup := a.Measured(); warmup > 0 {
+		argv = append(argv, "-O", strconv.Itoa(int(warmup/time.Second)))
+	}
+	if w.Protocol == plan.UDP {
+		// -b is the rate of one flow; 0 is as fast as possible.
+		argv = append(argv, "-u", "-b", strconv.FormatFloat(w.Rate/float64(w.Flows), 'f', 0, 64))
+	} else {
+		argv = append(argv, "-C", w.Congestion)
+	}
+	if w.Reverse {
+		argv = append(argv, "-R")
+	}
+	return argv
+}
+
+func server(a adapter.Ask) []string {
+	argv := []string{"iperf3", "-s", "-1", "-p", a.PortText()}
+	if a.Address != "" {
+		argv = append(argv, "-B", a.Address)
+	}
+	return argv
+}

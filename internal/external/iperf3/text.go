@@ -1,0 +1,270 @@
+package iperf3
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+var (
+	textRow      = regexp.MustCompile(`(?m)^\[ *(\d+|SUM)\](\[[TR]X-[CS]\])? +(\d+\.\d+)- *(\d+\.\d+) +sec +(.*)$`)
+	textStarting = regexp.MustCompile(`^Starting Test: protocol: (TCP|UDP), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds`)
+	textLost     = regexp.MustCompile(`^(-?\d+)/(\d+)$`)
+)
+
+func matchText(b []byte) bool {
+	s := string(b[:min(len(b), 64<<10)])
+	return strings.HasPrefix(s, "iperf3: ") || strings.Contains(s, "\niperf3: ") || textRow.MatchString(s) && !strings.Contains(s, "][*")
+}
+
+// textRun is one run within the text.
+type textRun struct {
+	udp, reverse, both bool
+	failure            string
+	flows, block       int
+	omit, seconds      float64
+	congestion         string
+	ids                map[string]bool
+	// single and sums are the words of the rows of totals by role, of one flow and of all.
+	single, sums map[string][]string
+}
+
+// DecodeText reads what iperf3 prints without -J, of one run or of several: the totals, which have three digits. Archives
+// of knb hold nothing else.
+func DecodeText(b []byte) (adapter.Batch, error) {
+	batch := adapter.Batch{Tool: "iperf3"}
+	var fs adapter.Faults
+	done := false
+	begins := func(line string) bool {
+		connects := strings.HasPrefix(line, "Connecting to host")
+		first := connects || done && strings.HasPrefix(line, "iperf3: ")
+		done = line == "iperf Done." || done && !first
+		return first
+	}
+	for _, part := range adapter.Split(b, begins) {
+		r := &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}}
+		for i, line := range part.Lines {
+			if err := r.take(&batch, line); err != nil {
+				fs.Add(part.Line+i, "%s", err)
+			}
+		}
+		if r.both {
+			batch.LeaveOut("a test in both directions at once (--bidir): not a supported workload")
+			continue
+		}
+		out := adapter.Reading{Window: adapter.Seconds(r.seconds)}
+		if err := r.read(&out); err != nil {
+			fs.Add(part.Line, "the run that begins here: %s", err)
+		}
+		batch.Warmup = max(batch.Warmup, adapter.Seconds(r.omit))
+		batch.Readings = append(batch.Readings, out)
+	}
+	return batch, fs.Err()
+}
+
+// take reads one line.
+func (r *textRun) take(batch *adapter.Batch, line string) error {
+	if m := textStarting.FindStringSubmatch(line); m != nil {
+		r.udp = m[1] == "UDP"
+		r.flows, _ = strconv.Atoi(m[2]) // digits only; one too large is refused with the workload
+		r.block, _ = strconv.Atoi(m[3])
+		r.omit, _ = strconv.ParseFloat(m[4], 64)
+		return nil
+	}
+	if m := textRow.FindStringSubmatch(line); m != nil {
+		return r.row(m)
+	}
+	name, value, _ := strings.Cut(line, " ")
+	switch {
+	case name == "iperf3:":
+		r.failure = strings.TrimPrefix(strings.TrimPrefix(value, "error - "), "interrupt - ")
+	case name == "Reverse":
+		r.reverse = true
+	case name == "iperf" && strings.HasPrefix(value, "3"):
+		batch.Tool = "iperf3 " + value
+	case name == "Linux":
+		batch.SystemFacts(line)
+	case name == "snd_tcp_congestion":
+		r.congestion = value
+	case strings.Contains(line, "Total Datagrams"), strings.Contains(line, "Lost/Total"):
+		r.udp = true
+	}
+	return nil
+}
+
+// row reads a row of the tables: id, role in a bidirectional test, from, to, and the rest.
+func (r *textRun) row(m []string) error {
+	to, err := adapter.Amount(m[4])
+	words := strings.Fields(m[5])
+	switch {
+	case err != nil:
+		return err
+	case m[2] != "":
+		r.both = true
+		return nil
+	case len(words) < 4:
+		return errors.New("the row is cut")
+	}
+	table := r.single
+	if m[1] == "SUM" {
+		table = r.sums
+	} else {
+		r.ids[m[1]] = true
+	}
+	if role := words[len(words)-1]; role == "sender" || role == "receiver" {
+		table[role] = words
+		r.seconds = max(r.seconds, to)
+	}
+	return nil
+}
+
+// textUnits are in bytes (powers of 1024) and bit/s (powers of 1000).
+var textUnits = map[string]float64{
+	"Bytes": 1, "KBytes": 1 << 10, "MBytes": 1 << 20, "GBytes": 1 << 30, "TBytes": 1 << 40,
+	"bits/sec": 1, "Kbits/sec": 1e3, "Mbits/sec": 1e6, "Gbits/sec": 1e9, "Tbits/sec": 1e12,
+	"Bytes/sec": 8, "KBytes/sec": 8 << 10, "MBytes/sec": 8 << 20, "GBytes/sec": 8 << 30, "TBytes/sec": 8 << 40,
+}
+
+// textAmounts reads the transfer in bytes and the rate in bit/s at the begin of a row of totals.
+func textAmounts(words []string) (bytes, rate float64, err error) {
+	for i, to := range []*float64{&bytes, &rate} {
+		size, ok := textUnits[words[2*i+1]]
+		if !ok {
+			return 0, 0, fmt.Errorf("unknown unit %s", adapter.Quoted(words[2*i+1]))
+		}
+		v, err := adapter.Amount(words[2*i])
+		if err != nil {
+			return 0, 0, err
+		}
+		*to = v * size
+	}
+	return bytes, rate, nil
+}
+
+// read makes a reading of a run.
+func (r *textRun) read(out *adapter.Reading) error {
+	totals := r.sums
+	if len(totals) == 0 && len(r.ids) == 1 {
+		totals = r.single
+	}
+	received, sent := totals["receiver"], totals["sender"]
+	if r.failure != "" {
+		out.Fail(adapter.FailureKind(r.failure), r.failure)
+		if len(r.ids) == 0 && r.flows == 0 {
+			return nil
+		}
+		return r.workload(out, r.block)
+	}
+	if received == nil {
+		return errors.New("it has no receiver's total: it is cut, or from a server")
+	}
+	bytes, rate, err := textAmounts(received)
+	if err != nil {
+		return err
+	}
+	if r.udp {
+		return r.datagrams(out, received, sent)
+	}
+	if err := r.workload(out, r.block); err != nil {
+		return err
+	}
+	if bytes == 0 {
+		out.Fail("error", "the receiver reported no bytes")
+		return nil
+	}
+	out.Put(metric.Goodput, rate)
+	out.Put(metric.Transferred, bytes)
+	// The sender's row has its retransmits before its last word, if the kernel counts them.
+	if len(sent) == 6 {
+		n, err := adapter.Count(sent[4])
+		if err != nil {
+			return err
+		}
+		out.Put(metric.RetransmitsPerG, float64(n)/(bytes/1e9))
+		out.Put(metric.Retransmits, float64(n))
+	}
+	return nil
+}
+
+// workload is what the text says of it; messages have size bytes, 0 if that is unknown.
+func (r *textRun) workload(out *adapter.Reading, size int) error {
+	w := plan.Workload{Kind: plan.Stream, Protocol: plan.TCP, Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Congestion: r.congestion}
+	if r.udp {
+		w.Protocol = plan.UDP
+	}
+	w = w.Normalize()
+	var assumed []string
+	if r.block == 0 {
+		assumed = append(assumed, fmt.Sprintf("messages of %d B", w.MessageSize))
+	}
+	if r.congestion == "" && !r.udp {
+		assumed = append(assumed, w.Congestion)
+	}
+	if r.udp {
+		assumed = append(assumed, "as fast as possible")
+	}
+	if len(assumed) > 0 {
+		out.Warn(adapter.Assumed, "the text does not say the whole workload; assumed: %s", strings.Join(assumed, ", "))
+	}
+	out.Warn(adapter.Rounded, "iperf3's text has three digits")
+	out.Workload = w
+	return w.Validate()
+}
+
+// datagrams reads the totals of UDP: "jitter ms lost/total (share)" behind transfer and rate.
+func (r *textRun) datagrams(out *adapter.Reading, received, sent []string) error {
+	if len(received) < 8 || received[5] != "ms" {
+		return errors.New("the receiver's total has no jitter and loss")
+	}
+	m := textLost.FindStringSubmatch(received[6])
+	if m == nil {
+		return fmt.Errorf("%s is not lost/total", adapter.Quoted(received[6]))
+	}
+	lost, err1 := adapter.Amount(m[1])
+	total, err2 := adapter.Amount(m[2])
+	jitter, err3 := adapter.Amount(received[4])
+	bytes, rate, err4 := textAmounts(received)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return adapter.OneLine(err)
+	}
+	size, arrived := r.block, total-lost
+	if size == 0 && arrived > 0 {
+		size = threeDigits(bytes / arrived)
+	}
+	if err := r.workload(out, size); err != nil {
+		return err
+	}
+	if total == 0 || arrived <= 0 {
+		out.Fail("error", "the receiver reported no datagrams")
+		return nil
+	}
+	out.Put(metric.Goodput, rate)
+	out.Put(metric.FrameLossRate, lost/total)
+	out.Put(metric.Datagrams, total)
+	out.Put(metric.DatagramsLost, lost)
+	if r.seconds > 0 {
+		out.Put(metric.PacketRate, arrived/r.seconds)
+	}
+	if arrived > 1 {
+		out.Put(metric.Jitter, jitter*1e6)
+	}
+	if sent != nil {
+		if _, rate, err := textAmounts(sent); err == nil && rate > 0 {
+			out.Put(metric.OfferedLoad, rate)
+		}
+	}
+	return nil
+}
+
+// threeDigits rounds a size to the digits that the text has, so that repetitions agree.
+func threeDigits(v float64) int {
+	scale := math.Pow(10, math.Floor(math.Log10(max(v, 1)))-2)
+	return int(math.Round(math.Round(v/scale) * scale))
+}

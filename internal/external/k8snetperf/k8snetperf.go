@@ -1,0 +1,222 @@
+// Package k8snetperf reads results of k8s-netperf: netperf, iperf3 and uperf on a cluster.
+//
+// Its numbers are means of several samples. It writes 0 for what it did not count.
+package k8snetperf
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Tool is k8s-netperf: netperf, iperf3 and uperf on a cluster.
+var Tool = adapter.Tool{Formats: []adapter.Format{
+	{Name: "k8s-netperf", About: "k8s-netperf --json", Match: match, Decode: decode},
+}}
+
+// k8sRow is one scenario of k8s-netperf, as its JSON and its CSV alike have it. Numbers are means over Samples.
+type k8sRow struct {
+	Driver      string   `json:"driver"`
+	Profile     string   `json:"profile"`
+	HostNetwork bool     `json:"hostNetwork"`
+	Service     bool     `json:"service"`
+	Local       bool     `json:"local"`
+	Virt        bool     `json:"virt"`
+	External    bool     `json:"externalServer"`
+	Parallelism int      `json:"parallelism"`
+	Duration    int      `json:"duration"`
+	Samples     int      `json:"samples"`
+	MessageSize int      `json:"messageSize"`
+	Burst       int      `json:"burst"`
+	Throughput  *float64 `json:"throughput"`
+	Latency     *float64 `json:"latency"`
+	Unit        string   `json:"tputMetric"`
+	LatencyUnit string   `json:"ltcyMetric"`
+	Retransmits *float64 `json:"tcpRetransmits"`
+	Loss        *float64 `json:"udpLossPercent"`
+	// The networks besides the pod network.
+	UDN      string `json:"udnInfo"`
+	Bridge   string `json:"bridgeInfo"`
+	SRIOV    string `json:"sriovInfo"`
+	Macvlan  string `json:"macvlanInfo"`
+	Localnet string `json:"localnetInfo"`
+
+	Timestamp time.Time `json:"timestamp"`
+	Version   string    `json:"toolVersion"`
+	Metadata  struct {
+		Kernel   string `json:"kernel"`
+		MTU      int    `json:"mtu"`
+		Platform string `json:"platform"`
+		SDN      string `json:"sdnType"`
+		K8s      string `json:"k8sVersion"`
+	} `json:"metadata"`
+}
+
+func match(b []byte) bool {
+	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"tputMetric"`)) && bytes.Contains(b, []byte(`"hostNetwork"`))
+}
+
+// decode reads k8s-netperf --json: a list of scenarios.
+func decode(b []byte) (adapter.Batch, error) {
+	batch := adapter.Batch{Tool: "k8s-netperf", Environment: "kubernetes"}
+	first := ""
+	err := adapter.EachItem(b, func(r k8sRow) error {
+		batch.Tool = strings.TrimSpace("k8s-netperf " + r.Version)
+		batch.Fact(facts.Kernel, r.Metadata.Kernel)
+		batch.Fact("platform", r.Metadata.Platform)
+		batch.Fact("kubernetes", r.Metadata.K8s)
+		batch.Fact("cluster.network", r.Metadata.SDN)
+		if r.Metadata.MTU > 0 {
+			batch.Fact("cluster.mtu", strconv.Itoa(r.Metadata.MTU))
+		}
+		first = cmp.Or(first, r.Driver)
+		return r.read(&batch, first)
+	})
+	return batch, err
+}
+
+// read makes a reading of a scenario. Rows of another driver than the first are another tool on the same cells.
+func (r k8sRow) read(batch *adapter.Batch, driver string) error {
+	what := fmt.Sprintf("%s by %s", r.Profile, r.Driver)
+	switch {
+	case r.Driver != driver:
+		batch.LeaveOut("what %s measured: another tool than %s on the same cells; give it a file of its own", r.Driver, driver)
+		return nil
+	case r.Virt:
+		batch.LeaveOut("%s between virtual machines: not a supported path", what)
+		return nil
+	case r.Burst > 0:
+		batch.LeaveOut("%s with %d requests under way at once: not a supported workload", what, r.Burst)
+		return nil
+	}
+	path, ok := r.path()
+	if !ok {
+		batch.LeaveOut("%s from a host-network pod to an external server: not a supported path", what)
+		return nil
+	}
+	w, ok, err := r.workload()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		batch.LeaveOut("scenario %s: not a supported workload", what)
+		return nil
+	}
+	out := adapter.Reading{Profile: r.network(), Path: path, Workload: w, Started: r.Timestamp, Window: time.Duration(min(r.Duration, 1<<20)) * time.Second}
+	if r.Samples > 1 {
+		out.Warn(adapter.Aggregated, "a mean of %d samples, which stands here as one repetition", r.Samples)
+	}
+	if err := r.numbers(batch, &out); err != nil {
+		return err
+	}
+	batch.Readings = append(batch.Readings, out)
+	return nil
+}
+
+// numbers puts the metrics. The tool writes 0 for what it could not average.
+func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
+	if r.Throughput == nil || *r.Throughput <= 0 {
+		out.Fail("error", "k8s-netperf has no throughput of it")
+		return nil
+	}
+	switch r.Unit {
+	case "Mb/s", "10^6bits/s":
+		if out.Workload.Kind != plan.Stream {
+			return fmt.Errorf("%s in %s", r.Profile, adapter.Quoted(r.Unit))
+		}
+		out.Put(metric.Goodput, *r.Throughput*1e6)
+		r.faults(batch, out)
+		batch.LeaveOut("latencies of streams, which are the times of single send calls")
+		return nil
+	case "OP/s", "Trans/s":
+		if out.Workload.Kind == plan.Stream {
+			return fmt.Errorf("%s in %s", r.Profile, adapter.Quoted(r.Unit))
+		}
+		out.Put(metric.TransactionRate, *r.Throughput)
+		if r.Latency != nil && (r.LatencyUnit == "usec" || r.LatencyUnit == "") {
+			out.Time(metric.RTT, "p99", *r.Latency*1e3)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(r.Unit))
+}
+
+// faults puts retransmits and loss of a stream. A 0 may mean that there was nothing to average.
+func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
+	v := r.Retransmits
+	if out.Workload.Protocol == plan.UDP {
+		v = r.Loss
+	}
+	bytes := *r.Throughput * 1e6 / 8 * float64(r.Duration)
+	switch {
+	case v == nil:
+	case *v <= 0:
+		batch.LeaveOut("zeros of retransmits and loss, which k8s-netperf also writes for what it did not count")
+	case out.Workload.Protocol == plan.UDP && *v <= 100:
+		out.Put(metric.FrameLossRate, *v/100)
+	case out.Workload.Protocol == plan.TCP && bytes > 0:
+		out.Put(metric.RetransmitsPerG, *v/(bytes/1e9))
+		out.Put(metric.Retransmits, *v)
+	}
+}
+
+// path maps the scenario's flags to ours.
+func (r k8sRow) path() (plan.Path, bool) {
+	p := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	if r.HostNetwork {
+		p.From, p.To = plan.Host, plan.Host
+	}
+	switch {
+	case r.External:
+		return plan.Path{From: plan.Pod, To: plan.External}, !r.HostNetwork
+	case r.Service && r.Local:
+		p.To, p.Locality = plan.Service, plan.Local
+	case r.Service:
+		p.To, p.Locality = plan.Service, plan.Remote
+	case r.Local:
+		p.Locality = plan.SameNode
+	}
+	return p, slices.Contains(plan.Paths, p)
+}
+
+// network names the pods' second network, if the scenario ran on one.
+func (r k8sRow) network() string {
+	for _, n := range []struct{ info, name string }{
+		{r.UDN, "udn"}, {r.Bridge, "bridge"}, {r.SRIOV, "sriov"}, {r.Macvlan, "macvlan"}, {r.Localnet, "localnet"},
+	} {
+		if n.info != "" {
+			return n.name
+		}
+	}
+	return ""
+}
+
+// workload maps the scenario's netperf name; false if there is none.
+func (r k8sRow) workload() (plan.Workload, bool, error) {
+	w := plan.Workload{Flows: r.Parallelism}
+	switch r.Profile {
+	case "TCP_STREAM":
+		w.Kind, w.MessageSize = plan.Stream, r.MessageSize
+	case "UDP_STREAM":
+		w.Kind, w.Protocol, w.MessageSize = plan.Stream, plan.UDP, r.MessageSize
+	case "TCP_RR":
+		w.Kind, w.RequestSize, w.ResponseSize = plan.RR, r.MessageSize, r.MessageSize
+	case "UDP_RR":
+		w.Kind, w.Protocol, w.RequestSize, w.ResponseSize = plan.RR, plan.UDP, r.MessageSize, r.MessageSize
+	case "TCP_CRR":
+		w.Kind, w.Close, w.RequestSize, w.ResponseSize = plan.CRR, "fin", r.MessageSize, r.MessageSize
+	default:
+		return w, false, nil
+	}
+	w = w.Normalize()
+	return w, true, w.Validate()
+}

@@ -1,0 +1,270 @@
+package knb
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/external/iperf3"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// folderFormat is the name of the format that is a folder.
+const folderFormat = "cni-benchmark"
+
+// folderTests are the tests of InfraBuilder's benchmark of 2024: direct or by the Service, TCP or UDP, one stream or
+// eight.
+var folderTests = []struct {
+	name string
+	path plan.Path
+	work plan.Workload
+}{
+	{"dts", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Kind: plan.Stream}},
+	{"dtm", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Kind: plan.Stream, Flows: 8}},
+	{"dus", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Kind: plan.Stream, Protocol: plan.UDP}},
+	{"dum", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Flows: 8}},
+	{"sts", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Kind: plan.Stream}},
+	{"stm", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Kind: plan.Stream, Flows: 8}},
+	{"sus", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Kind: plan.Stream, Protocol: plan.UDP}},
+	{"sum", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Flows: 8}},
+}
+
+// bareMetal is the profile of the nodes themselves.
+const bareMetal = "baremetal"
+
+// mostEntries bounds the entries of a folder that are looked at, deepest how far down.
+const (
+	mostEntries = 20_000
+	deepest     = 3
+)
+
+// folder is a results folder that is read: of all profiles, of one, or of one run.
+type folder struct {
+	batch adapter.Batch
+	files fs.FS
+	// name and above are those of the folder and of the one that holds it.
+	name, above string
+	// known is the workload of each test of each profile, from the runs that say it.
+	known map[string]plan.Workload
+	total int64
+}
+
+// openFolder reads the results folder of InfraBuilder's benchmark of CNIs of 2024: PROFILE/RUN/TEST-client.stdout, the
+// JSON of iperf3, and all.results. Links are not followed and nothing outside the folder is opened.
+func openFolder(name string) (adapter.Batch, error) {
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return adapter.Batch{}, adapter.Cause(err)
+	}
+	defer root.Close() // it was only read
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return adapter.Batch{}, err
+	}
+	return decodeFolder(root.FS(), filepath.Base(full), filepath.Base(filepath.Dir(full)))
+}
+
+// decodeFolder reads a folder called name within one called above.
+func decodeFolder(files fs.FS, name, above string) (adapter.Batch, error) {
+	f := &folder{files: files, name: name, above: above, known: map[string]plan.Workload{}}
+	f.batch = adapter.Batch{Tool: "iperf3", Environment: "kubernetes"}
+	runs, err := f.runs()
+	if err != nil {
+		return adapter.Batch{}, err
+	}
+	if len(runs) == 0 {
+		return adapter.Batch{}, errors.New("the folder holds no run of the benchmark: want PROFILE/RUN/all.results")
+	}
+	for _, dir := range runs {
+		if err := f.run(dir); err != nil {
+			return adapter.Batch{}, fmt.Errorf("%s: %w", dir, err)
+		}
+	}
+	f.complete()
+	f.batch.LeaveOut("CPU and memory by statexec, which are of the whole nodes and lack softirq and irq in all.results")
+	return f.batch, nil
+}
+
+// runs finds the folders that hold a run, in order.
+func (f *folder) runs() ([]string, error) {
+	var runs []string
+	entries := 0
+	err := fs.WalkDir(f.files, ".", func(p string, d fs.DirEntry, err error) error {
+		if entries++; entries > mostEntries {
+			return fmt.Errorf("the folder has more than %d entries", mostEntries)
+		}
+		switch {
+		case err != nil:
+			return adapter.Cause(err)
+		case d.IsDir() && p != "." && strings.Count(p, "/") >= deepest:
+			return fs.SkipDir
+		case d.Type().IsRegular() && path.Base(p) == "all.results":
+			runs = append(runs, path.Dir(p))
+		}
+		return nil
+	})
+	return runs, err
+}
+
+// identity tells a run's profile and number from where it lies.
+func (f *folder) identity(dir string) (profile string, run int, err error) {
+	parts := []string{f.above, f.name}
+	if dir != "." {
+		parts = append(parts, strings.Split(dir, "/")...)
+	}
+	last := parts[len(parts)-1]
+	if run, err = adapter.Count(last); err != nil || run < 1 {
+		return "", 0, fmt.Errorf("folder %s is not the number of a run", adapter.Quoted(last))
+	}
+	profile = parts[len(parts)-2]
+	return profile, run, adapter.CheckProfile(profile)
+}
+
+// run reads the tests of one run.
+func (f *folder) run(dir string) error {
+	profile, number, err := f.identity(dir)
+	if err != nil {
+		return err
+	}
+	all, err := f.read(path.Join(dir, "all.results"))
+	if err != nil {
+		return err
+	}
+	sums := settings(all)
+	for _, test := range folderTests {
+		r := adapter.Reading{}
+		body, err := f.read(path.Join(dir, test.name+"-client.stdout"))
+		switch {
+		case err == nil:
+			one, err := iperf3.DecodeJSON(body)
+			if err != nil || len(one.Readings) != 1 {
+				r.Fail("error", fmt.Sprintf("the output of iperf3 cannot be read: %v", err))
+				break
+			}
+			r = one.Readings[0]
+			f.batch.Tool = one.Tool
+			adapter.MergeFacts(f.facts(), one.Facts)
+			f.batch.Warmup = max(f.batch.Warmup, one.Warmup)
+		case errors.Is(err, fs.ErrNotExist):
+			bandwidth, ok := sums[strings.ToUpper(test.name)+"_BW"]
+			if !ok {
+				continue // a run without Services has no tests of them
+			}
+			if err := summed(&r, bandwidth); err != nil {
+				return fmt.Errorf("%s: %w", test.name, err)
+			}
+		default:
+			return err
+		}
+		r.Profile, r.Path, r.Repetition = profile, test.path, number
+		if profile == bareMetal && test.path.To == plan.Pod {
+			r.Path = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
+		}
+		f.workload(&r, dir, test.name, test.work)
+		f.batch.Readings = append(f.batch.Readings, r)
+	}
+	return nil
+}
+
+func (f *folder) facts() map[string]string {
+	if f.batch.Facts == nil {
+		f.batch.Facts = map[string]string{}
+	}
+	return f.batch.Facts
+}
+
+// summed reads a bandwidth of all.results in bit/s; null is what failed leaves.
+func summed(r *adapter.Reading, bandwidth string) error {
+	if bandwidth == "null" || bandwidth == "" {
+		r.Fail("error", "the benchmark has no bandwidth of it")
+		return nil
+	}
+	v, err := adapter.Amount(bandwidth)
+	if err != nil {
+		return err
+	}
+	if v == 0 {
+		r.Fail("error", "the receiver reported no bytes")
+		return nil
+	}
+	r.Put(metric.Goodput, v)
+	return nil
+}
+
+// workload settles what a test sent: iperf3's -Z, which its JSON does not say, and what a failed run did not say.
+func (f *folder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
+	key := r.Profile + " " + test
+	if r.Workload.Kind == "" {
+		r.Workload = work.Normalize()
+		r.Warn(adapter.Assumed, "the run does not say its message size nor its congestion control")
+	}
+	command, err := f.read(path.Join(dir, test+"-client.cmd"))
+	if err == nil && zeroCopy.Match(command) && r.Workload.Protocol == plan.TCP {
+		r.Workload.Mode = "sendfile"
+	}
+	if r.Failure == nil && len(r.Warnings) == 0 {
+		f.known[key] = r.Workload
+	}
+}
+
+var zeroCopy = regexp.MustCompile(`\siperf3\s.*\s-Z(\s|$)`)
+
+// complete gives runs that did not say their workload that of the other runs of their test.
+func (f *folder) complete() {
+	for i := range f.batch.Readings {
+		r := &f.batch.Readings[i]
+		if !slices.ContainsFunc(r.Warnings, func(w result.Warning) bool { return w.ID == adapter.Assumed }) {
+			continue
+		}
+		for _, test := range folderTests {
+			w, ok := f.known[r.Profile+" "+test.name]
+			if ok && w.Protocol == r.Workload.Protocol && w.Flows == r.Workload.Flows && (test.path == r.Path || r.Profile == bareMetal) {
+				r.Workload = w
+				r.Warnings = slices.DeleteFunc(r.Warnings, func(w result.Warning) bool { return w.ID == adapter.Assumed })
+				break
+			}
+		}
+	}
+}
+
+// read reads one file of the folder, and bounds the whole.
+func (f *folder) read(name string) ([]byte, error) {
+	file, err := f.files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // it was only read
+	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", adapter.Quoted(name)))
+	}
+	left := int64(mostFolder) - f.total
+	b, err := io.ReadAll(io.LimitReader(file, min(left, adapter.MaxInput)+1))
+	if f.total += int64(len(b)); err == nil && int64(len(b)) > min(left, adapter.MaxInput) {
+		err = fmt.Errorf("%s: the files are larger than %d MiB", adapter.Quoted(name), mostFolder>>20)
+	}
+	return b, err
+}
+
+// mostFolder bounds what is read of a folder in bytes; that of 2024 has 170 MB, of which a third is read.
+const mostFolder = 1 << 30
+
+// settings reads NAME=value lines; others are passed over, and nothing is run.
+func settings(b []byte) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			out[name] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,276 @@
+// Package knb reads results of knb (k8s-bench-suite) and of the benchmark that followed it: iperf3 on a cluster.
+//
+// An archive holds the text that iperf3 printed, without JSON. Its file env is read as text; nothing in it is run.
+package knb
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/external/iperf3"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Tool is knb (k8s-bench-suite) and the benchmark of the same authors: iperf3 on a cluster.
+var Tool = adapter.Tool{Formats: []adapter.Format{
+	{Name: "knb-data", About: "a .knbdata archive of knb", Match: matchArchive, Decode: decodeArchive},
+	{Name: "knb", About: "knb -o json, -o yaml", Match: match, Decode: decode},
+	{Name: folderFormat, About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: openFolder},
+}}
+
+// knbFile is a result of knb (k8s-bench-suite), as its JSON and YAML have it. Its JSON is put together by echo and is
+// YAML where it is no JSON: a trailing comma, a number that is missing.
+type knbFile struct {
+	Metadata struct {
+		Name    string `yaml:"name"`
+		Version string `yaml:"version"`
+		Date    string `yaml:"date"`
+		Server  string `yaml:"server-node"`
+		Client  string `yaml:"client-node"`
+		Buffer  string `yaml:"socket-buffer-size"`
+	} `yaml:"metadata"`
+	Data struct {
+		CPU     string              `yaml:"cpu"`
+		Kernel  string              `yaml:"kernel"`
+		K8s     string              `yaml:"k8s-version"`
+		MTU     string              `yaml:"mtu"`
+		Pod     map[string]*knbTest `yaml:"pod2pod"`
+		Service map[string]*knbTest `yaml:"pod2svc"`
+	} `yaml:"data"`
+}
+
+// knbTest is one test: its bandwidth in Mbit/s as text, and the reading that replaces it if there is its log.
+type knbTest struct {
+	Bandwidth yaml.Node `yaml:"bandwidth"`
+	logged    *adapter.Reading
+}
+
+func match(b []byte) bool {
+	return bytes.Contains(b, []byte("server-node")) && bytes.Contains(b, []byte("pod2")) && bytes.Contains(b, []byte("bandwidth"))
+}
+
+// decode reads knb -o json and -o yaml.
+func decode(b []byte) (adapter.Batch, error) {
+	// A tree of YAML takes many times the room of its text, and knb writes three KiB.
+	if len(b) > mostKnb {
+		return adapter.Batch{}, fmt.Errorf("it is larger than %d KiB", mostKnb>>10)
+	}
+	var f knbFile
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(&f); err != nil {
+		return adapter.Batch{}, err
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return adapter.Batch{}, errors.New("it holds several results: give each a file of its own")
+	}
+	return f.batch()
+}
+
+// mostKnb bounds a result of knb in bytes.
+const mostKnb = 1 << 20
+
+// knbProtocols are the tests of each kind of path, in order.
+var knbProtocols = []plan.Protocol{plan.TCP, plan.UDP}
+
+// batch turns a result into readings.
+func (f *knbFile) batch() (adapter.Batch, error) {
+	b := adapter.Batch{Tool: strings.TrimSpace("knb " + f.Metadata.Version), Title: f.Metadata.Name, Environment: "kubernetes", Warmup: time.Second}
+	if f.Metadata.Server == "" || f.Metadata.Client == "" {
+		return adapter.Batch{}, errors.New("it does not say its server-node and client-node")
+	}
+	if t, err := time.Parse(time.DateTime, f.Metadata.Date); err == nil {
+		b.Created = t
+	}
+	b.Fact(facts.Kernel, f.Data.Kernel)
+	b.Fact(facts.CPUModel, f.Data.CPU)
+	b.Fact("kubernetes", f.Data.K8s)
+	b.Fact("cluster.mtu", f.Data.MTU)
+	b.Fact("socket_buffer", f.Metadata.Buffer)
+	near, far := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
+	if f.Metadata.Server == f.Metadata.Client {
+		near.Locality, far.Locality = plan.SameNode, plan.Local
+	}
+	for _, group := range []struct {
+		path  plan.Path
+		tests map[string]*knbTest
+	}{{near, f.Data.Pod}, {far, f.Data.Service}} {
+		for _, p := range knbProtocols {
+			t := group.tests[string(p)]
+			if t == nil {
+				continue
+			}
+			r, err := t.reading(p)
+			if err != nil {
+				return adapter.Batch{}, fmt.Errorf("%s, %s: %w", group.path, p, err)
+			}
+			r.Path, r.Started = group.path, b.Created
+			b.Readings = append(b.Readings, r)
+		}
+	}
+	b.LeaveOut("CPU and memory, which are of the whole nodes and of a window that begins before the test does")
+	return b, nil
+}
+
+// reading makes a reading of one test.
+func (t *knbTest) reading(p plan.Protocol) (adapter.Reading, error) {
+	if t.logged != nil {
+		return *t.logged, nil
+	}
+	r := adapter.Reading{Workload: plan.Workload{Kind: plan.Stream, Protocol: p}.Normalize()}
+	r.Warn(adapter.Assumed, "knb does not say the message size nor the congestion control: the defaults taken")
+	text := strings.TrimSpace(t.Bandwidth.Value)
+	if text == "" || t.Bandwidth.Tag == "!!null" {
+		r.Fail("error", "knb has no bandwidth of it")
+		return r, nil
+	}
+	v, err := adapter.Amount(text)
+	if err != nil {
+		return r, err
+	}
+	if v == 0 {
+		r.Fail("error", "the receiver reported no bytes")
+		return r, nil
+	}
+	r.Put(metric.Goodput, v*1e6)
+	return r, nil
+}
+
+func matchArchive(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }
+
+// mostMembers bounds the files of an archive; knb writes about thirty.
+const mostMembers = 1000
+
+// decodeArchive reads a .knbdata archive. knb runs its file env as a script; here it is text of one form and the archive
+// holds plain files beside each other, or it is refused.
+func decodeArchive(b []byte) (adapter.Batch, error) {
+	files, err := members(b)
+	if err != nil {
+		return adapter.Batch{}, err
+	}
+	env, err := knbEnv(files["env"])
+	if err != nil {
+		return adapter.Batch{}, err
+	}
+	f := knbFile{}
+	f.Metadata.Name, f.Metadata.Version, f.Metadata.Date = env["BENCHMARK_RUN_NAME"], env["VERSION"], env["BENCHMARK_DATE"]
+	f.Metadata.Server, f.Metadata.Client, f.Metadata.Buffer = env["SERVER_NODE"], env["CLIENT_NODE"], env["SOCKET_BUFFER_SIZE"]
+	text := func(name string) string { return strings.TrimSpace(string(files[name])) }
+	f.Data.CPU, f.Data.Kernel, f.Data.K8s, f.Data.MTU = text("cpu"), text("kernel"), text("k8s-version"), text("mtu")
+	f.Data.Pod, f.Data.Service = map[string]*knbTest{}, map[string]*knbTest{}
+	for _, p := range knbProtocols {
+		upper := strings.ToUpper(string(p))
+		for suffix, group := range map[string]map[string]*knbTest{"P2P": f.Data.Pod, "P2S": f.Data.Service} {
+			pod := env["CLIENT_"+upper+"_"+suffix+"_POD_NAME"]
+			if pod == "" {
+				continue
+			}
+			t := &knbTest{}
+			t.Bandwidth.Value = text(pod + ".bw")
+			if log, ok := files[pod+".log"]; ok {
+				t.logged = knbLog(log, p)
+			}
+			group[string(p)] = t
+		}
+	}
+	return f.batch()
+}
+
+// knbLog reads the iperf3 output of a test, which knows more than the bandwidth; nil if it does not hold one run of p.
+func knbLog(log []byte, p plan.Protocol) *adapter.Reading {
+	b, err := iperf3.DecodeText(log)
+	if err != nil || len(b.Readings) != 1 {
+		return nil
+	}
+	r := b.Readings[0]
+	if r.Workload.Kind == "" {
+		r.Workload = plan.Workload{Kind: plan.Stream, Protocol: p}.Normalize()
+	}
+	if r.Workload.Protocol != p {
+		return nil
+	}
+	return &r
+}
+
+var knbSetting = regexp.MustCompile("^([A-Z][A-Z0-9_]*)=\"([^\"$`\\\\]*)\"$")
+
+// knbEnv reads the settings of the file env.
+func knbEnv(b []byte) (map[string]string, error) {
+	if b == nil {
+		return nil, errors.New("the archive has no file env: not a knb archive")
+	}
+	env := map[string]string{}
+	var fs adapter.Faults
+	number := 0
+	for line := range strings.Lines(string(b)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		m := knbSetting.FindStringSubmatch(line)
+		if m == nil {
+			fs.Add(number, "of env is not NAME=\"text\", and nothing in it is run: %s", adapter.Quoted(line))
+			continue
+		}
+		env[m[1]] = m[2]
+	}
+	return env, fs.Err()
+}
+
+// members unpacks a tar archive into memory: plain files without directories, bounded in number and size.
+func members(b []byte) (map[string][]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, fmt.Errorf("the archive cannot be unpacked: %w", err)
+	}
+	limited := &io.LimitedReader{R: z, N: adapter.MaxInput}
+	t := tar.NewReader(limited)
+	files := map[string][]byte{}
+	for {
+		h, err := t.Next()
+		if limited.N <= 0 {
+			return nil, fmt.Errorf("the archive unpacks to more than %d MiB", adapter.MaxInput>>20)
+		}
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the archive cannot be unpacked: %w", err)
+		}
+		name := path.Clean(h.Name)
+		switch {
+		case h.Typeflag == tar.TypeDir && name == ".":
+			continue
+		case h.Typeflag != tar.TypeReg:
+			return nil, fmt.Errorf("the archive holds %s, which is not a regular file", adapter.Quoted(h.Name))
+		case strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, "."):
+			return nil, fmt.Errorf("the archive holds %s, outside its own folder or below it", adapter.Quoted(h.Name))
+		case len(files) >= mostMembers:
+			return nil, fmt.Errorf("the archive holds more than %d files", mostMembers)
+		}
+		if _, twice := files[name]; twice {
+			return nil, fmt.Errorf("the archive holds %s twice", adapter.Quoted(h.Name))
+		}
+		body, err := io.ReadAll(t)
+		if limited.N <= 0 {
+			return nil, fmt.Errorf("the archive unpacks to more than %d MiB", adapter.MaxInput>>20)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the archive cannot be unpacked: %w", err)
+		}
+		files[name] = body
+	}
+}

@@ -1,0 +1,189 @@
+package neper
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+var (
+	neperKey     = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*)=(.*)$`)
+	neperLatency = regexp.MustCompile(`^latency_p([0-9.]+)$`)
+)
+
+// match looks for settings that neper alone prints.
+func match(b []byte) bool {
+	return bytes.Contains(b, []byte("control_port=")) && bytes.Contains(b, []byte("num_flows="))
+}
+
+// neperRun is one run within the text.
+type neperRun struct {
+	line int
+	keys map[string]string
+	// failure is the first complaint.
+	failure string
+}
+
+// decode reads what neper's tcp_rr, tcp_crr and tcp_stream print, of one run or of several.
+func decode(b []byte) (adapter.Batch, error) {
+	batch := adapter.Batch{Tool: "neper"}
+	var fs adapter.Faults
+	run := &neperRun{line: 1, keys: map[string]string{}}
+	finish := func() {
+		if err := run.read(&batch); err != nil {
+			fs.Add(run.line, "the run that begins here: %s", err)
+		}
+	}
+	number := 0
+	for line := range strings.Lines(string(b)) {
+		number++
+		if len(batch.Readings) >= adapter.MaxReadings {
+			return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
+		}
+		line = strings.TrimSpace(line)
+		m := neperKey.FindStringSubmatch(line)
+		if m == nil {
+			if run.failure == "" && neperFault(line) {
+				run.failure = line
+			}
+			continue
+		}
+		// A key that comes again begins the next run.
+		if _, again := run.keys[m[1]]; again {
+			finish()
+			run = &neperRun{line: number, keys: map[string]string{}}
+		}
+		run.keys[m[1]] = m[2]
+	}
+	finish()
+	return batch, fs.Err()
+}
+
+// neperFault says whether a line is a complaint.
+func neperFault(line string) bool {
+	for _, s := range []string{"connect: ", "bind: ", "Could not ", "getaddrinfo: ", "remote host "} {
+		if strings.HasPrefix(line, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// read makes a reading of a run.
+func (n *neperRun) read(batch *adapter.Batch) error {
+	if v := n.keys["VERSION"]; v != "" && adapter.PlainName.MatchString(v) {
+		batch.Tool = "neper " + v
+	}
+	_, counts := n.keys["num_transactions"]
+	_, moved := n.keys["remote_throughput"]
+	switch {
+	case n.keys["client"] == "0":
+		batch.LeaveOut("what a server prints: the client knows the whole")
+		return nil
+	case !counts && !moved && n.failure != "":
+		r := adapter.Reading{}
+		r.Fail(adapter.FailureKind(n.failure), n.failure)
+		batch.Readings = append(batch.Readings, r)
+		return nil
+	case n.keys["time_end"] == "" && counts, !counts && !moved:
+		return errors.New("it ends before its totals: it is cut")
+	}
+	r := adapter.Reading{}
+	read := n.moved
+	if counts {
+		read = n.transactions
+	}
+	if err := read(&r); err != nil {
+		return err
+	}
+	batch.Readings = append(batch.Readings, r)
+	return nil
+}
+
+// parseNumber reads the value of a key; false if it is not there.
+func (n *neperRun) number(key string) (float64, bool, error) {
+	text, ok := n.keys[key]
+	if !ok || text == "" {
+		return 0, false, nil
+	}
+	v, err := adapter.Amount(text)
+	if err != nil {
+		return 0, false, fmt.Errorf("%s: %w", key, err)
+	}
+	return v, true, nil
+}
+
+// transactions reads the totals of tcp_rr and tcp_crr, which print the same: which of them it was is not said.
+func (n *neperRun) transactions(r *adapter.Reading) error {
+	from, _, err1 := n.number("time_start")
+	to, _, err2 := n.number("time_end")
+	rate, has, err3 := n.number("throughput")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return adapter.OneLine(err)
+	}
+	r.Window = adapter.Seconds(to - from)
+	if !has || rate == 0 {
+		r.Fail("error", "no transaction was completed, or too few samples were taken for a rate")
+		return nil
+	}
+	r.Put(metric.TransactionRate, rate)
+	if r.Work, _, err1 = n.number("num_transactions"); err1 != nil {
+		return err1
+	}
+	for key := range n.keys {
+		member := map[string]string{"latency_min": "min", "latency_mean": "mean", "latency_max": "max", "latency_stddev": "stddev"}[key]
+		share := neperLatency.FindStringSubmatch(key)
+		if member == "" && share == nil {
+			continue
+		}
+		s, _, err := n.number(key)
+		if err != nil {
+			return err
+		}
+		if share == nil {
+			r.Time(metric.RTT, member, s*1e9)
+			continue
+		}
+		p, err := adapter.Amount(share[1])
+		if err != nil {
+			return err
+		}
+		r.Percentile(metric.RTT, p, s*1e9)
+	}
+	return nil
+}
+
+// moved reads the totals of tcp_stream: what the server received, as the client was told.
+func (n *neperRun) moved(r *adapter.Reading) error {
+	rate, _, err1 := n.number("remote_throughput")
+	length, _, err2 := n.number("test_length")
+	flows, _, err3 := n.number("num_flows")
+	size, _, err4 := n.number("buffer_size")
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return adapter.OneLine(err)
+	}
+	if n.keys["enable_read"] == "1" || n.keys["enable_tcp_maerts"] == "1" {
+		return errors.New("a transfer to the client is no workload that is known here")
+	}
+	w := plan.Workload{Kind: plan.Stream, Flows: adapter.Whole(flows), MessageSize: adapter.Whole(size), Congestion: n.keys["congestion_control"]}
+	if w.Congestion == "" {
+		r.Warn(adapter.Assumed, "the congestion control is not said: %s is taken", plan.DefaultCongestion)
+	}
+	r.Workload = w.Normalize()
+	if err := r.Workload.Validate(); err != nil {
+		return adapter.OneLine(err)
+	}
+	r.Window = adapter.Seconds(length)
+	if rate == 0 {
+		r.Fail("error", "the receiver reported no bytes")
+		return nil
+	}
+	r.Put(metric.Goodput, rate)
+	return nil
+}

@@ -1,0 +1,69 @@
+// Package neper sends streams, transactions and connections by neper and reads its output.
+//
+// Its rate is the slope of a line through samples of its counters. What a stream moved in all is not printed.
+package neper
+
+import (
+	"regexp"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Tool is neper: TCP streams, request-response and connections.
+var Tool = adapter.Tool{
+	Formats: []adapter.Format{{Name: "neper", About: "what tcp_rr, tcp_crr and tcp_stream of neper print", Match: match, Decode: decode}},
+	Sender: &adapter.Sender{
+		Tool: plan.Tool{
+			Name: "neper", Kinds: []plan.Kind{plan.Stream, plan.RR, plan.CRR}, Lacks: lacks, WholeSeconds: true, Ports: 2, Congestion: true,
+		},
+		Program: program, Client: client, Server: server, Ends: true,
+		VersionArgs: []string{"--version"}, VersionIn: regexp.MustCompile(`(?m)^\S*?(\d[\w.-]*)\s*$`),
+	},
+}
+
+func lacks(w plan.Workload) string {
+	switch {
+	case w.Protocol == plan.UDP:
+		return "only its TCP workloads are supported"
+	case w.Reverse:
+		return "its streams go from the client to the server only"
+	}
+	return ""
+}
+
+func program(w plan.Workload) string { return "tcp_" + string(w.Kind) }
+
+func client(a adapter.Ask) []string {
+	argv := append([]string{program(a.Workload), "-c", "-H", a.Address}, options(a)...)
+	if a.Workload.Kind != plan.Stream {
+		argv = append(argv, "-p", "50,90,99,99.9")
+	}
+	return argv
+}
+
+func server(a adapter.Ask) []string { return append([]string{program(a.Workload)}, options(a)...) }
+
+// sampleEvery is how often neper reads its counters, in seconds: its rate is the slope of a line through them.
+const sampleEvery = "0.1"
+
+// options are those that client and server must both have.
+func options(a adapter.Ask) []string {
+	w := a.Workload
+	flows := strconv.Itoa(w.Flows)
+	argv := []string{
+		"-C", a.PortText(), "-P", strconv.Itoa(a.Port + 1), "-l", a.Seconds(), "-F", flows, "-T", flows,
+		"-I", sampleEvery, "--congestion-control", w.Congestion,
+	}
+	if family := a.Family(); family != "" {
+		argv = append(argv, family)
+	}
+	if w.Close == "fin" {
+		argv = append(argv, "--time-wait") // without it, neper resets its connections
+	}
+	if w.Kind == plan.Stream {
+		return append(argv, "-B", strconv.Itoa(w.MessageSize))
+	}
+	return append(argv, "-Q", strconv.Itoa(w.RequestSize), "-R", strconv.Itoa(w.ResponseSize))
+}

@@ -1,0 +1,515 @@
+package netperf
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+var (
+	netperfBanner = regexp.MustCompile(`(?m)^(?:MIGRATED )?(TCP STREAM|TCP MAERTS|TCP SENDFILE|UDP UNIDIRECTIONAL SEND|TCP REQUEST/RESPONSE|` +
+		`UDP REQUEST/RESPONSE|TCP Connect/Request/Response|OMNI [A-Za-z|]*|OMNI) ?TEST (?:from|to) `)
+	netperfKey     = regexp.MustCompile(`(?m)^(THROUGHPUT|[A-Z0-9]+_LATENCY|TRANSACTION_RATE|[A-Z]+(?:_[A-Z0-9]+)+)=(.*)$`)
+	netperfNumbers = regexp.MustCompile(`^ *[0-9][0-9. -]*$`)
+)
+
+func match(b []byte) bool {
+	head := b[:min(len(b), 64<<10)]
+	return netperfBanner.Match(head) || bytes.HasPrefix(head, []byte("THROUGHPUT=")) || bytes.Contains(head, []byte("\nTHROUGHPUT=")) ||
+		bytes.Contains(head, []byte("Throughput,Throughput Units")) || bytes.Contains(head, []byte("establish control: ")) ||
+		bytes.Contains(head, []byte("Latency Microseconds,"))
+}
+
+// netperfRun is one run within the text.
+type netperfRun struct {
+	line   int
+	banner string
+	// burst is what the banner says of requests under way at once besides the one.
+	burst string
+	// keys are the values of the omni output by its selectors.
+	keys map[string]string
+	// rows are the first lines of numbers of a classic table, head is the line before them.
+	rows   [][]float64
+	head   string
+	titles []string
+	// above are the last lines as they stand; -O stacks its titles in them.
+	above   []string
+	failure string
+}
+
+// netperfText is the decoder's state.
+type netperfText struct {
+	batch  adapter.Batch
+	run    *netperfRun
+	faults adapter.Faults
+}
+
+// decode reads what netperf prints, of one run or of several: key=value (-k), CSV (-o), titles stacked over values (-O)
+// and the classic tables.
+func decode(b []byte) (adapter.Batch, error) {
+	t := &netperfText{batch: adapter.Batch{Tool: "netperf"}}
+	number := 0
+	for line := range strings.Lines(string(b)) {
+		number++
+		if len(t.batch.Readings) >= adapter.MaxReadings {
+			return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
+		}
+		if err := t.line(number, strings.TrimRight(line, " \r\n")); err != nil {
+			t.faults.Add(number, "%s", err)
+		}
+	}
+	t.close()
+	return t.batch, t.faults.Err()
+}
+
+func (t *netperfText) current(number int) *netperfRun {
+	if t.run == nil {
+		t.run = &netperfRun{line: number, keys: map[string]string{}}
+	}
+	return t.run
+}
+
+func (t *netperfText) line(at int, line string) error {
+	if m := netperfBanner.FindStringSubmatch(line); m != nil {
+		t.close()
+		t.current(at).banner = strings.TrimSpace(m[1])
+		if _, burst, ok := strings.Cut(line, "first burst "); ok {
+			t.run.burst = burst
+		}
+		return nil
+	}
+	if m := netperfKey.FindStringSubmatch(line); m != nil {
+		// A key that comes again begins the next run, where banners were not printed.
+		if t.run != nil && t.run.keys[m[1]] != "" {
+			t.close()
+		}
+		t.current(at).keys[m[1]] = strings.TrimSpace(m[2])
+		return nil
+	}
+	if len(line) > longestRow {
+		return errors.New("the line is longer than any of netperf's")
+	}
+	if t.run != nil {
+		defer t.run.push(line)
+		if t.stacked(line) {
+			return nil
+		}
+	}
+	switch {
+	case line == "":
+	case netperfFault(line):
+		r := t.current(at)
+		if r.failure == "" {
+			r.failure = line
+		}
+	case t.run != nil && t.run.titles != nil && strings.Contains(line, ","):
+		return t.values(line)
+	case strings.Contains(line, ",") && netperfTitle(line):
+		if t.run != nil && len(t.run.keys) > 0 {
+			t.close() // titles that come again begin the next run, where banners were not printed
+		}
+		t.current(at).titles = strings.Split(line, ",")
+	case netperfNumbers.MatchString(line):
+		var row []float64
+		for _, s := range strings.Fields(line) {
+			v, err := adapter.Number(s)
+			if err != nil {
+				return err
+			}
+			row = append(row, v)
+		}
+		if r := t.current(at); len(r.rows) < 2 {
+			r.rows = append(r.rows, row)
+		}
+	case t.run != nil:
+		t.run.head = line
+	}
+	return nil
+}
+
+// netperfFault says whether a line is a complaint.
+func netperfFault(line string) bool {
+	for _, s := range []string{"establish control: ", "netperf: ", "Could not establish the control connection", "data send error", "netperf_send", "recv_response: "} {
+		if strings.Contains(line, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// netperfTitles maps what -o writes over a column to the selector that -k writes.
+var netperfTitles = map[string]string{
+	"Throughput": "THROUGHPUT", "Throughput Units": "THROUGHPUT_UNITS", "Elapsed Time (sec)": "ELAPSED_TIME",
+	"Minimum Latency Microseconds": "MIN_LATENCY", "Maximum Latency Microseconds": "MAX_LATENCY",
+	"50th Percentile Latency Microseconds": "P50_LATENCY", "90th Percentile Latency Microseconds": "P90_LATENCY",
+	"99th Percentile Latency Microseconds": "P99_LATENCY", "Mean Latency Microseconds": "MEAN_LATENCY",
+	"Stddev Latency Microseconds": "STDDEV_LATENCY", "Transaction Rate Tran/s": "TRANSACTION_RATE",
+	"Round Trip Latency usec/tran": "RT_LATENCY", "Request Size Bytes": "REQUEST_SIZE", "Response Size Bytes": "RESPONSE_SIZE",
+	"Local Transport Retransmissions": "LOCAL_TRANSPORT_RETRANS", "Remote Transport Retransmissions": "REMOTE_TRANSPORT_RETRANS",
+	"Local Send Size": "LOCAL_SEND_SIZE", "Local Send Throughput": "LOCAL_SEND_THROUGHPUT", "Protocol": "PROTOCOL", "Direction": "DIRECTION",
+	"Local Send Calls": "LOCAL_SEND_CALLS", "Remote Recv Calls": "REMOTE_RECV_CALLS", "Remote Send Size": "REMOTE_SEND_SIZE",
+	"Initial Burst Requests": "BURST_SIZE",
+}
+
+func netperfTitle(line string) bool {
+	first, _, _ := strings.Cut(line, ",")
+	_, ok := netperfTitles[first]
+	return ok
+}
+
+// longestRow bounds a line in bytes; netperf's adapter.Longest, of all its selectors, has some thousands.
+const longestRow = 64 << 10
+
+// stackedLines is how many lines the titles of -O take.
+const stackedLines = 4
+
+// push keeps a line for titles that may be stacked above a row of -O.
+func (r *netperfRun) push(line string) {
+	r.above = append(r.above, line)
+	if n := len(r.above) - stackedLines; n > 0 {
+		r.above = r.above[n:]
+	}
+}
+
+var netperfWords = regexp.MustCompile(`\S+`)
+
+// stacked reads a row of -O, whose values stand below the first letters of their titles; false if line is none.
+func (t *netperfText) stacked(line string) bool {
+	starts := netperfWords.FindAllStringIndex(line, adapter.MaxNames)
+	if len(t.run.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
+		return false
+	}
+	found := map[string]string{}
+	var unknown []string
+	for i, at := range starts {
+		end := len(line) + 1000 // the last title may be longer than its value
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		var title []string
+		for _, head := range t.run.above {
+			if word := strings.TrimSpace(head[min(at[0], len(head)):min(end, len(head))]); word != "" {
+				title = append(title, word)
+			}
+		}
+		switch name := netperfTitles[strings.Join(title, " ")]; {
+		case len(title) == 0:
+			return false
+		case name == "":
+			unknown = append(unknown, strings.Join(title, " "))
+		default:
+			found[name] = line[at[0]:at[1]]
+		}
+	}
+	if len(found) == 0 {
+		return false
+	}
+	maps.Copy(t.run.keys, found)
+	for _, title := range unknown {
+		t.batch.LeaveOut("netperf's %s", title)
+	}
+	return true
+}
+
+// values reads the row below the titles of -o.
+func (t *netperfText) values(line string) error {
+	f, err := csv.NewReader(strings.NewReader(line)).Read()
+	if err != nil {
+		return err
+	}
+	if len(f) != len(t.run.titles) {
+		return fmt.Errorf("%d values below %d titles", len(f), len(t.run.titles))
+	}
+	for i, title := range t.run.titles {
+		name := netperfTitles[title]
+		if name == "" {
+			t.batch.LeaveOut("netperf's %s", title)
+			continue
+		}
+		t.run.keys[name] = strings.TrimSpace(f[i])
+	}
+	t.run.titles = nil
+	return nil
+}
+
+// close makes a reading of the run that stands.
+func (t *netperfText) close() {
+	r := t.run
+	t.run = nil
+	if r == nil || r.banner == "" && r.failure == "" && len(r.keys) == 0 && len(r.rows) == 0 {
+		return
+	}
+	if burst := cmp.Or(r.keys["BURST_SIZE"], r.burst, "0"); strings.Trim(burst, "0.") != "" && !strings.HasPrefix(burst, "-") {
+		t.batch.LeaveOut("a test with %s more requests under way at once: not a supported workload", adapter.Quoted(burst))
+		return
+	}
+	out := adapter.Reading{}
+	err := r.read(&t.batch, &out)
+	if err != nil {
+		t.faults.Add(r.line, "the run that begins here: %s", err)
+		return
+	}
+	t.batch.Readings = append(t.batch.Readings, out)
+}
+
+// netperfKinds are the workloads of the banners.
+var netperfKinds = map[string]plan.Workload{
+	"TCP STREAM": {Kind: plan.Stream}, "TCP SENDFILE": {Kind: plan.Stream, Mode: "sendfile"}, "TCP MAERTS": {Kind: plan.Stream, Reverse: true},
+	"UDP UNIDIRECTIONAL SEND": {Kind: plan.Stream, Protocol: plan.UDP}, "TCP REQUEST/RESPONSE": {Kind: plan.RR},
+	"UDP REQUEST/RESPONSE": {Kind: plan.RR, Protocol: plan.UDP}, "TCP Connect/Request/Response": {Kind: plan.CRR, Close: "fin"},
+}
+
+// netperfDirections are those of the omni output, whose protocol is apart.
+var netperfDirections = map[string]plan.Workload{
+	"Send": {Kind: plan.Stream}, "Receive": {Kind: plan.Stream, Reverse: true}, "Send|Recv": {Kind: plan.RR}, "Connect|Send|Recv": {Kind: plan.CRR, Close: "fin"},
+}
+
+// read makes a reading of a run.
+func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) error {
+	w, known := netperfKinds[r.banner]
+	if !known {
+		w, known = netperfDirections[r.keys["DIRECTION"]]
+		known = known && r.keys["PROTOCOL"] != ""
+		w.Protocol = plan.Protocol(strings.ToLower(r.keys["PROTOCOL"]))
+	}
+	switch {
+	case r.failure != "":
+		out.Fail(adapter.FailureKind(r.failure), r.failure)
+	case len(r.keys) > 0:
+		if err := r.omni(batch, out, &w); err != nil {
+			return err
+		}
+	default:
+		if err := r.classic(out, &w); err != nil {
+			return err
+		}
+	}
+	if !known {
+		return nil
+	}
+	out.Workload = w.Normalize()
+	if taken := unsaid(w, out.Workload); taken != "" && out.Failure == nil {
+		out.Warn(adapter.Assumed, "netperf does not say all of the workload: %s taken", taken)
+	}
+	return out.Workload.Validate()
+}
+
+// unsaid lists what normalizing made of a workload that was not said. netperf never says the congestion control.
+func unsaid(said, n plan.Workload) string {
+	var taken []string
+	if said.MessageSize != n.MessageSize {
+		taken = append(taken, fmt.Sprintf("messages of %d B", n.MessageSize))
+	}
+	if said.RequestSize != n.RequestSize || said.ResponseSize != n.ResponseSize {
+		taken = append(taken, fmt.Sprintf("requests of %d B and responses of %d B", n.RequestSize, n.ResponseSize))
+	}
+	if n.Congestion != "" {
+		taken = append(taken, n.Congestion)
+	}
+	return strings.Join(taken, " and ")
+}
+
+// numbers reads the values that are numbers.
+func (r *netperfRun) numbers() (map[string]float64, error) {
+	values := map[string]float64{}
+	for _, key := range slices.Sorted(maps.Keys(r.keys)) {
+		text := r.keys[key]
+		switch key {
+		case "THROUGHPUT_UNITS", "PROTOCOL", "DIRECTION":
+			continue
+		}
+		if !netperfWanted[key] || text == "" {
+			continue
+		}
+		v, err := adapter.Number(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		if v >= 0 {
+			values[key] = v
+		}
+	}
+	return values, nil
+}
+
+// netperfWanted are the selectors that are read.
+var netperfWanted = func() map[string]bool {
+	wanted := map[string]bool{}
+	for _, key := range netperfTitles {
+		wanted[key] = true
+	}
+	return wanted
+}()
+
+// omni reads the values of -k and -o.
+func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload) error {
+	v, err := r.numbers()
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.keys)) {
+		if !netperfWanted[key] {
+			batch.LeaveOut("netperf's %s", key)
+		}
+	}
+	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
+	if w.Kind == plan.RR || w.Kind == plan.CRR {
+		w.RequestSize, w.ResponseSize = adapter.Whole(v["REQUEST_SIZE"]), adapter.Whole(v["RESPONSE_SIZE"])
+	} else {
+		w.MessageSize = adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"]))
+	}
+	units := r.keys["THROUGHPUT_UNITS"]
+	if units == "" {
+		units = map[bool]string{true: "Trans/s", false: "10^6bits/s"}[w.Kind == plan.RR || w.Kind == plan.CRR]
+		out.Warn(adapter.Assumed, "netperf's output does not say its units: %s taken", units)
+	}
+	rate, has := v["THROUGHPUT"]
+	if units != "Trans/s" {
+		return r.moved(out, v, units)
+	}
+	if !has {
+		rate, has = v["TRANSACTION_RATE"]
+	}
+	if !has || rate == 0 {
+		out.Fail("error", "no transaction was completed")
+		return nil
+	}
+	out.Put(metric.TransactionRate, rate)
+	for key, member := range map[string]string{
+		"MIN_LATENCY": "min", "MAX_LATENCY": "max", "MEAN_LATENCY": "mean", "STDDEV_LATENCY": "stddev", "P50_LATENCY": "p50", "P90_LATENCY": "p90", "P99_LATENCY": "p99",
+	} {
+		out.Time(metric.RTT, member, v[key]*1e3)
+	}
+	// RT_LATENCY is computed from the rate and no measurement; it stands in where nothing else gives a mean.
+	if _, ok := out.Metrics["rtt.mean"]; !ok && v["RT_LATENCY"] > 0 {
+		batch.LeaveOut("RT_LATENCY, which netperf computes from the rate")
+	}
+	return nil
+}
+
+// moved reads the values of a transfer.
+func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units string) error {
+	scale, ok := netperfUnits[units]
+	if !ok {
+		return fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(units))
+	}
+	rate := v["THROUGHPUT"] * scale
+	if rate == 0 {
+		out.Fail("error", "the receiver reported no bytes")
+		return nil
+	}
+	out.Put(metric.Goodput, rate)
+	if bytes := rate / 8 * v["ELAPSED_TIME"]; bytes > 0 {
+		out.Put(metric.Transferred, bytes)
+		if n, ok := v["LOCAL_TRANSPORT_RETRANS"]; ok {
+			out.Put(metric.RetransmitsPerG, n/(bytes/1e9))
+			out.Put(metric.Retransmits, n)
+		}
+	}
+	if s, ok := v["LOCAL_SEND_THROUGHPUT"]; ok && s > 0 && strings.EqualFold(r.keys["PROTOCOL"], "UDP") {
+		out.Put(metric.OfferedLoad, s*scale)
+	}
+	if sent, got := v["LOCAL_SEND_CALLS"], v["REMOTE_RECV_CALLS"]; sent > 0 && got > 0 && got <= sent && r.datagrams() {
+		out.Put(metric.FrameLossRate, 1-got/sent)
+		out.Put(metric.Datagrams, sent)
+		out.Put(metric.DatagramsLost, sent-got)
+	}
+	return nil
+}
+
+func (r *netperfRun) datagrams() bool {
+	return r.banner == "UDP UNIDIRECTIONAL SEND" || strings.EqualFold(r.keys["PROTOCOL"], "UDP")
+}
+
+// netperfUnits are bit/s; its prefixes of bytes are powers of 1024.
+var netperfUnits = map[string]float64{
+	"10^0bits/s": 1, "10^3bits/s": 1e3, "10^6bits/s": 1e6, "10^9bits/s": 1e9,
+	"Bytes/s": 8, "KBytes/s": 8 << 10, "MBytes/s": 8 << 20, "GBytes/s": 8 << 30,
+}
+
+// classic reads the table of numbers, whose columns depend on the test.
+func (r *netperfRun) classic(out *adapter.Reading, w *plan.Workload) error {
+	if len(r.rows) == 0 {
+		return errors.New("it ends before its numbers: it is cut")
+	}
+	first := r.rows[0]
+	switch {
+	case w.Kind == plan.Stream && w.Protocol == plan.UDP:
+		return r.classicUDP(out, w)
+	case w.Kind == plan.Stream && len(first) >= 5:
+		scale, err := r.classicUnit()
+		if err != nil {
+			return err
+		}
+		w.MessageSize = adapter.Whole(first[2])
+		out.Window = adapter.Seconds(first[3])
+		if first[4] == 0 {
+			out.Fail("error", "the receiver reported no bytes")
+			return nil
+		}
+		out.Put(metric.Goodput, first[4]*scale)
+		out.Put(metric.Transferred, first[4]*scale/8*first[3])
+	case (w.Kind == plan.RR || w.Kind == plan.CRR) && len(first) >= 6:
+		w.RequestSize, w.ResponseSize = adapter.Whole(first[2]), adapter.Whole(first[3])
+		out.Window = adapter.Seconds(first[4])
+		if first[5] == 0 {
+			out.Fail("error", "no transaction was completed")
+			return nil
+		}
+		out.Put(metric.TransactionRate, first[5])
+	default:
+		return errors.New("its table is not one that is known here, or cut")
+	}
+	return nil
+}
+
+// classicUDP reads the two rows of UDP_STREAM: what was sent, what arrived.
+func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload) error {
+	if len(r.rows) < 2 || len(r.rows[0]) < 6 || len(r.rows[1]) < 4 {
+		return errors.New("it lacks the receiver's row: it is cut")
+	}
+	scale, err := r.classicUnit()
+	if err != nil {
+		return err
+	}
+	sent, got := r.rows[0], r.rows[1]
+	w.MessageSize = adapter.Whole(sent[1])
+	out.Window = adapter.Seconds(sent[2])
+	if got[2] == 0 || sent[3] == 0 || got[2] > sent[3] {
+		out.Fail("error", "the receiver reported no datagrams")
+		return nil
+	}
+	out.Put(metric.Goodput, got[3]*scale)
+	out.Put(metric.OfferedLoad, sent[5]*scale)
+	out.Put(metric.FrameLossRate, 1-got[2]/sent[3])
+	out.Put(metric.Datagrams, sent[3])
+	out.Put(metric.DatagramsLost, sent[3]-got[2])
+	if s := got[1]; s > 0 {
+		out.Put(metric.PacketRate, got[2]/s)
+	}
+	return nil
+}
+
+// classicUnit is the last word above the numbers.
+func (r *netperfRun) classicUnit() (float64, error) {
+	words := strings.Fields(r.head)
+	if len(words) == 0 {
+		return 0, errors.New("the heads of its columns are missing")
+	}
+	last := strings.TrimSuffix(words[len(words)-1], "ec") // "10^6bits/sec"
+	scale, ok := netperfUnits[last]
+	if !ok {
+		return 0, fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(words[len(words)-1]))
+	}
+	return scale, nil
+}

@@ -1,0 +1,177 @@
+package ping
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+var (
+	pingHead  = regexp.MustCompile(`(?m)^PING \S+ .*?(\d+)(?:\(\d+\) bytes of data\.?| data bytes)`)
+	pingReply = regexp.MustCompile(`^\d+ bytes from .* time[=<](\S+) ms(?: \(DUP!\))?$`)
+	pingTotal = regexp.MustCompile(`^(\d+) packets transmitted, (\d+) (?:packets )?received,(.*)$`)
+	pingTimes = regexp.MustCompile(`^(?:rtt|round-trip) (min/avg/max(?:/(?:mdev|stddev))?) = ([0-9.,/]+) ms`)
+	pingTook  = regexp.MustCompile(`time (\d+) ?ms`)
+)
+
+func match(b []byte) bool {
+	return pingHead.Match(b[:min(len(b), 4096)]) || strings.HasPrefix(string(b), "ping: ")
+}
+
+// pingRun is one run within the text.
+type pingRun struct {
+	line, payload  int
+	times          []float64
+	sent, received float64
+	took           time.Duration
+	totals         bool
+	summary        adapter.Reading
+	failure        string
+}
+
+// decode reads what ping prints, of iputils, BusyBox or BSD, of one run or of several.
+func decode(b []byte) (adapter.Batch, error) {
+	batch := adapter.Batch{Tool: "ping"}
+	var fs adapter.Faults
+	var run *pingRun
+	finish := func() {
+		if run == nil {
+			return
+		}
+		r, err := run.reading()
+		if err != nil {
+			fs.Add(run.line, "the run that begins here: %s", err)
+		}
+		batch.Readings = append(batch.Readings, r)
+		run = nil
+	}
+	number := 0
+	for line := range strings.Lines(string(b)) {
+		number++
+		line = strings.TrimSpace(line)
+		if len(batch.Readings) >= adapter.MaxReadings {
+			return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
+		}
+		if m := pingHead.FindStringSubmatch(line); m != nil {
+			finish()
+			run = &pingRun{line: number}
+			n, err := adapter.Count(m[1])
+			if err != nil {
+				fs.Add(number, "%s", err)
+			}
+			run.payload = n
+			continue
+		}
+		if message, ok := strings.CutPrefix(line, "ping: "); ok && run == nil {
+			run = &pingRun{line: number, failure: message}
+			finish()
+			continue
+		}
+		if run != nil {
+			if err := run.take(line); err != nil {
+				fs.Add(number, "%s", err)
+			}
+		}
+	}
+	finish()
+	return batch, fs.Err()
+}
+
+// take reads one line.
+func (p *pingRun) take(line string) error {
+	if m := pingReply.FindStringSubmatch(line); m != nil {
+		ms, err := adapter.Amount(m[1])
+		p.times = append(p.times, ms*1e6)
+		return err
+	}
+	if m := pingTotal.FindStringSubmatch(line); m != nil {
+		var err1, err2 error
+		p.sent, err1 = adapter.Amount(m[1])
+		p.received, err2 = adapter.Amount(m[2])
+		p.totals = true
+		if t := pingTook.FindStringSubmatch(m[3]); t != nil {
+			if ms, err := adapter.Amount(t[1]); err == nil {
+				p.took = adapter.Seconds(ms / 1e3)
+			}
+		}
+		return errors.Join(err1, err2)
+	}
+	if m := pingTimes.FindStringSubmatch(line); m != nil {
+		names, values := strings.Split(m[1], "/"), strings.Split(m[2], "/")
+		if len(names) != len(values) {
+			return fmt.Errorf("%d times where %s are %d", len(values), m[1], len(names))
+		}
+		for i, name := range names {
+			ms, err := adapter.Amount(values[i])
+			if err != nil {
+				return err
+			}
+			member := map[string]string{"min": "min", "avg": "mean", "max": "max"}[name]
+			if member == "" {
+				member = "stddev"
+			}
+			p.summary.Time(metric.RTT, member, ms*1e6)
+		}
+	}
+	return nil
+}
+
+// reading makes a reading of the run.
+func (p *pingRun) reading() (adapter.Reading, error) {
+	var r adapter.Reading
+	if p.failure != "" {
+		r.Fail(adapter.FailureKind(p.failure), p.failure)
+		return r, nil
+	}
+	r.Workload = plan.Workload{Kind: plan.Ping, MessageSize: p.payload, Interval: p.interval()}.Normalize()
+	if err := r.Workload.Validate(); err != nil {
+		return r, err
+	}
+	r.Window = p.took
+	switch {
+	case !p.totals:
+		return r, errors.New("it ends before its statistics: it is cut")
+	case p.sent == 0:
+		r.Fail("error", "nothing was sent")
+	case p.received == 0:
+		r.Fail("timeout", fmt.Sprintf("none of %.0f echoes was answered", p.sent))
+	default:
+		r.Work = p.received
+		// The replies give percentiles, if all of them stand there; the summary line has one digit more at times.
+		if float64(len(p.times)) == p.received {
+			r.Distribution(metric.RTT, p.times)
+		}
+		for name, v := range p.summary.Metrics {
+			r.Put(name, v)
+		}
+		r.Warn(adapter.Rounded, "ping's times have steps of 1 µs")
+		r.Put(metric.ErrorRate, max(0, 1-p.received/p.sent))
+		if r.Workload.Interval > 0 {
+			r.Warn(adapter.Assumed, "ping does not say its interval: %s taken", r.Workload.Interval)
+		}
+	}
+	return r, nil
+}
+
+// interval is the time between echoes with one digit, as the whole took it; BusyBox does not say, and then it is a second.
+func (p *pingRun) interval() time.Duration {
+	if p.took == 0 {
+		return time.Second
+	}
+	if p.sent < 2 {
+		return 0
+	}
+	each := float64(p.took) / (p.sent - 1)
+	if each < 1e6 {
+		return 0 // no slower than the replies: a flood
+	}
+	digit := math.Pow(10, math.Floor(math.Log10(each)))
+	return min(time.Duration(math.Round(each/digit)*digit), time.Minute)
+}

@@ -1,0 +1,52 @@
+// Package ping sends ICMP echoes by ping and reads its output.
+//
+// Its times have steps of 1 µs. Its interval is not printed and follows from the time that all echoes took.
+package ping
+
+import (
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Tool is ping: ICMP echoes. The server is the kernel.
+var Tool = adapter.Tool{
+	Formats: []adapter.Format{{Name: "ping", About: "what ping prints (iputils, BusyBox, BSD)", Match: match, Decode: decode}},
+	Sender: &adapter.Sender{
+		Tool:   plan.Tool{Name: "ping", Kinds: []plan.Kind{plan.Ping}, Lacks: plan.OneFlow, WholeSeconds: true, Ports: 1},
+		Client: client, Differs: differs,
+		VersionArgs: []string{"-V"}, VersionIn: regexp.MustCompile(`(?m)^ping from (.+)$`),
+	},
+}
+
+// quietFrom is the window from which ping prints no line for each reply: there would be too many.
+const quietFrom = 4 * time.Second
+
+// quiet says whether a flood of pings is too long to print each reply.
+func quiet(a adapter.Ask) bool {
+	window, _ := a.Measured()
+	return a.Workload.Interval == 0 && window >= quietFrom
+}
+
+func client(a adapter.Ask) []string {
+	argv := []string{"ping", "-n", "-w", a.Seconds(), "-s", strconv.Itoa(a.Workload.MessageSize)}
+	switch interval := a.Workload.Interval; {
+	case interval > 0:
+		argv = append(argv, "-i", strconv.FormatFloat(interval.Seconds(), 'f', -1, 64))
+	case quiet(a):
+		argv = append(argv, "-A", "-q")
+	default:
+		argv = append(argv, "-A")
+	}
+	return append(argv, a.Address)
+}
+
+func differs(a adapter.Ask) []string {
+	if quiet(a) {
+		return []string{"it prints no percentiles for a window of this length"}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+// Package sockperf sends request-response by sockperf and reads its output.
+//
+// Its latency is half of a round trip, unless --full-rtt asks for the whole. Readings have the whole.
+package sockperf
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Tool is sockperf: request-response over UDP and TCP.
+var Tool = adapter.Tool{
+	Formats: []adapter.Format{{Name: "sockperf", About: "what sockperf ping-pong prints", Match: match, Decode: decode}},
+	Sender: &adapter.Sender{
+		Tool: plan.Tool{
+			Name: "sockperf", Kinds: []plan.Kind{plan.RR}, Lacks: lacks, WholeSeconds: true, Lead: 400 * time.Millisecond, Tail: 50 * time.Millisecond, Ports: 1,
+		},
+		Client: client, Server: server, Datagrams: true,
+		VersionArgs: []string{"--version"}, VersionIn: regexp.MustCompile(`(?m)^sockperf, version (\S+)`),
+	},
+}
+
+// minMessage is the size of its header in bytes.
+const minMessage = 14
+
+func lacks(w plan.Workload) string {
+	switch {
+	case w.RequestSize != w.ResponseSize:
+		return "its responses are as long as its requests"
+	case w.RequestSize < minMessage:
+		return fmt.Sprintf("its messages have %d bytes at least: say request=%d,response=%[2]d", minMessage, plan.MinDatagram)
+	case w.RequestSize > plan.MaxDatagram:
+		return fmt.Sprintf("its messages have at most %d bytes", plan.MaxDatagram)
+	}
+	return plan.OneFlow(w)
+}
+
+func client(a adapter.Ask) []string {
+	argv := []string{"sockperf", "ping-pong", "-i", a.Address, "-p", a.PortText(), "-t", a.Seconds(), "-m", strconv.Itoa(a.Workload.RequestSize), "--full-rtt"}
+	return append(argv, transport(a)...)
+}
+
+func server(a adapter.Ask) []string {
+	return append([]string{"sockperf", "server", "-i", cmp.Or(a.Address, "0.0.0.0"), "-p", a.PortText()}, transport(a)...)
+}
+
+func transport(a adapter.Ask) []string {
+	if a.Workload.Protocol == plan.TCP {
+		return []string{"--tcp"}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package sockperf
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+func match(b []byte) bool { return bytes.HasPrefix(b, []byte("sockperf")) }
+
+var (
+	colours      = regexp.MustCompile("\x1b?\\[[0-9;]*m")
+	sockVersion  = regexp.MustCompile(`version #(\S+)`)
+	sockProtocol = regexp.MustCompile(`^\[ *\d+\] IP = .* # (TCP|UDP)$`)
+	sockValid    = regexp.MustCompile(`^\[Valid Duration\] RunTime=([\d.]+) sec; SentMessages=(\d+); ReceivedMessages=(\d+)`)
+	sockTotal    = regexp.MustCompile(`^\[Total Run\].*ReceivedMessages=(\d+)`)
+	sockDropped  = regexp.MustCompile(`^# dropped messages = (\d+);`)
+	sockSpread   = regexp.MustCompile(`^====> avg-(latency|rtt|lat)=([\d.]+) \(std-dev=([\d.]+)`)
+	sockPoint    = regexp.MustCompile(`^---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) += +([\d.]+)$`)
+)
+
+// sockRun is what sockperf printed.
+type sockRun struct {
+	protocol string
+	sent     float64
+	dropped  float64
+	received float64
+	// total counts the answers of the whole run.
+	total   float64
+	window  float64
+	whole   bool // times are of the round trip, not half of it
+	valid   bool
+	failure string
+	other   string
+	// times are in µs as printed, by member of the family.
+	times  map[string]float64
+	shares map[float64]float64
+}
+
+// decode reads what sockperf ping-pong prints, of one run or of several. Its latency is half of a round trip unless it was asked for the
+// whole: both become round trips here.
+func decode(b []byte) (adapter.Batch, error) {
+	batch := adapter.Batch{Tool: "sockperf"}
+	var fs adapter.Faults
+	for _, part := range adapter.Split(b, sockVersion.MatchString) {
+		run := &sockRun{times: map[string]float64{}, shares: map[float64]float64{}}
+		for i, line := range part.Lines {
+			line = strings.TrimSpace(colours.ReplaceAllString(line, ""))
+			if m := sockVersion.FindStringSubmatch(line); m != nil {
+				batch.Tool = "sockperf " + m[1]
+			}
+			if err := run.take(strings.TrimPrefix(line, "sockperf: ")); err != nil {
+				fs.Add(part.Line+i, "%s", err)
+			}
+		}
+		if err := run.close(&batch); err != nil {
+			fs.Add(part.Line, "the run that begins here: %s", err)
+		}
+	}
+	return batch, fs.Err()
+}
+
+// close makes a reading of the run, if its test has a word here.
+func (s *sockRun) close(batch *adapter.Batch) error {
+	// Under load only some of the messages ask for an answer, and its time is that of an open loop.
+	if s.valid && s.sent > s.received+s.dropped+1 {
+		s.other = "an under-load test: its open loop is not a supported workload"
+	}
+	if s.other != "" {
+		batch.LeaveOut("%s", s.other)
+		return nil
+	}
+	r, err := s.reading()
+	if err == nil {
+		batch.Readings = append(batch.Readings, r)
+	}
+	return err
+}
+
+// take reads one line without its prefix.
+func (s *sockRun) take(line string) error {
+	var err error
+	if m := sockProtocol.FindStringSubmatch(line); m != nil {
+		s.protocol = strings.ToLower(m[1])
+		return nil
+	}
+	if m := sockValid.FindStringSubmatch(line); m != nil {
+		s.valid = true
+		var err1, err2, err3 error
+		s.window, err1 = adapter.Amount(m[1])
+		s.sent, err2 = adapter.Amount(m[2])
+		s.received, err3 = adapter.Amount(m[3])
+		return errors.Join(err1, err2, err3)
+	}
+	if m := sockTotal.FindStringSubmatch(line); m != nil {
+		s.total, err = adapter.Amount(m[1])
+		return err
+	}
+	if m := sockDropped.FindStringSubmatch(line); m != nil {
+		s.dropped, err = adapter.Amount(m[1])
+		return err
+	}
+	if m := sockSpread.FindStringSubmatch(line); m != nil {
+		s.whole = m[1] == "rtt"
+		var err1, err2 error
+		s.times["mean"], err1 = adapter.Amount(m[2])
+		s.times["stddev"], err2 = adapter.Amount(m[3])
+		return errors.Join(err1, err2)
+	}
+	if m := sockPoint.FindStringSubmatch(line); m != nil {
+		v, err := adapter.Amount(m[3])
+		if m[1] != "" {
+			s.times[strings.ToLower(m[1])] = v
+			return err
+		}
+		share, err2 := adapter.Amount(m[2])
+		s.shares[share] = v
+		return errors.Join(err, err2)
+	}
+	switch {
+	case strings.HasPrefix(line, "ERROR: "):
+		s.failure = strings.TrimPrefix(line, "ERROR: ")
+	case strings.HasPrefix(line, "Summary: Message Rate"), strings.HasPrefix(line, "Summary: BandWidth"):
+		s.other = "a throughput test, of which only the sender counts"
+	case strings.HasPrefix(line, "No messages were received"):
+		s.failure = "no messages were received from the server"
+	}
+	return err
+}
+
+// reading makes a reading of the run.
+func (s *sockRun) reading() (adapter.Reading, error) {
+	var r adapter.Reading
+	if s.protocol != "" {
+		r.Workload = plan.Workload{Kind: plan.RR, Protocol: plan.Protocol(s.protocol)}.Normalize()
+	}
+	r.Window = adapter.Seconds(s.window)
+	if s.failure != "" {
+		r.Fail(adapter.FailureKind(s.failure), s.failure)
+		return r, nil
+	}
+	if !s.valid || len(s.times) < 4 {
+		return r, errors.New("it ends before its statistics: it is cut")
+	}
+	if s.received == 0 || s.window <= 0 {
+		r.Fail("timeout", "no message was answered")
+		return r, nil
+	}
+	scale := 2e3
+	if s.whole {
+		scale = 1e3
+	}
+	for member, us := range s.times {
+		r.Time(metric.RTT, member, us*scale)
+	}
+	for share, us := range s.shares {
+		if s.received*(1-share/100) >= adapter.Beyond*(1-1e-9) {
+			r.Percentile(metric.RTT, share, us*scale)
+		}
+	}
+	r.Work = s.total
+	r.Put(metric.TransactionRate, s.received/s.window)
+	r.Put(metric.ErrorRate, min(1, s.dropped/max(s.sent, 1)))
+	r.Warn(adapter.Assumed, "sockperf does not say the size of its messages: %d B taken", r.Workload.RequestSize)
+	return r, nil
+}

@@ -1,0 +1,75 @@
+// Package external knows other programs: what they can send, their command lines, and how their output becomes readings.
+//
+//	bytes ──► Detect ──► Decode ──► Batch{Readings} ──► Label ──► Contents ──► a result like our own
+//
+// Each tool has a folder, which exports one adapter.Tool, and one line in the list below. Import, run --tool and make bench
+// ask this list. What a tool does not say at all (the profile, mostly the path) is given by a Label.
+//
+// Read package adapter, then one tool. Package csv is the format for numbers that no tool wrote; docs/format.md
+// specifies it.
+package external
+
+import (
+	"iter"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/external/cilium"
+	"github.com/cnibench/cnibench/internal/external/csv"
+	"github.com/cnibench/cnibench/internal/external/hey"
+	"github.com/cnibench/cnibench/internal/external/iperf3"
+	"github.com/cnibench/cnibench/internal/external/k8snetperf"
+	"github.com/cnibench/cnibench/internal/external/knb"
+	"github.com/cnibench/cnibench/internal/external/neper"
+	"github.com/cnibench/cnibench/internal/external/netperf"
+	"github.com/cnibench/cnibench/internal/external/ping"
+	"github.com/cnibench/cnibench/internal/external/sockperf"
+	"github.com/cnibench/cnibench/internal/external/wrk"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// tools are in the order in which their formats are tried.
+var tools = []adapter.Tool{
+	csv.Tool, knb.Tool, k8snetperf.Tool, cilium.Tool,
+	iperf3.Tool, netperf.Tool, wrk.Tool, hey.Tool, ping.Tool, neper.Tool, sockperf.Tool,
+}
+
+// Reading and Batch are what decoders return.
+type (
+	Reading = adapter.Reading
+	Batch   = adapter.Batch
+)
+
+func init() {
+	for _, t := range tools {
+		if t.Sender != nil {
+			plan.RegisterTool(t.Sender.Tool)
+		}
+	}
+}
+
+// Add adds a tool to those of the product, for programs of the build. Call it before any plan is read.
+func Add(t adapter.Tool) {
+	tools = append(tools, t)
+	plan.RegisterTool(t.Sender.Tool)
+}
+
+// Sending returns the tool of that name which can send workloads; false if there is none.
+func Sending(name string) (adapter.Tool, bool) {
+	for _, t := range tools {
+		if t.Sender != nil && t.Sender.Name == name {
+			return t, true
+		}
+	}
+	return adapter.Tool{}, false
+}
+
+// formats yields the formats of all tools.
+var formats iter.Seq[adapter.Format] = func(yield func(adapter.Format) bool) {
+	for _, t := range tools {
+		for _, f := range t.Formats {
+			if !yield(f) {
+				return
+			}
+		}
+	}
+}

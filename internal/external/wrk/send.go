@@ -1,0 +1,40 @@
+// Package wrk sends HTTP requests by wrk and reads what wrk and wrk2 print.
+//
+// wrk corrects its latencies for coordinated omission: it adds the times of requests that it would have sent while it
+// waited. Rate times mean latency is therefore not the number of requests under way.
+package wrk
+
+import (
+	"net"
+	"regexp"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Tool is wrk: HTTP in a closed loop. The server is ours.
+var Tool = adapter.Tool{
+	Formats: []adapter.Format{{Name: "wrk", About: "what wrk and wrk2 print, best with --latency", Match: match, Decode: decode}},
+	Sender: &adapter.Sender{
+		Tool:        plan.Tool{Name: "wrk", Kinds: []plan.Kind{plan.HTTP}, Lacks: lacks, WholeSeconds: true, Ports: 1, LooseTimes: true},
+		Client:      client,
+		VersionArgs: []string{"-v"}, VersionIn: regexp.MustCompile(`(?m)^wrk (\S+)`),
+	},
+}
+
+func lacks(w plan.Workload) string {
+	if w.Arrival != "" {
+		return "it has no open loop"
+	}
+	return ""
+}
+
+func client(a adapter.Ask) []string {
+	w := a.Workload
+	argv := []string{"wrk", "-t", strconv.Itoa(w.Threads), "-c", strconv.Itoa(w.Connections), "-d", a.Seconds() + "s", "--latency", "--timeout", "5s"}
+	if w.Connection == "close" {
+		argv = append(argv, "-H", "Connection: close")
+	}
+	return append(argv, "http://"+net.JoinHostPort(a.Address, a.PortText())+"/")
+}

@@ -1,0 +1,203 @@
+package wrk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+func match(b []byte) bool {
+	return bytes.Contains(b, []byte("Thread Stats")) || bytes.HasPrefix(b, []byte("unable to connect to")) ||
+		wrkRunning.Match(b) && bytes.Contains(b, []byte("threads and"))
+}
+
+var (
+	wrkRunning = regexp.MustCompile(`(?m)^Running \S+ test @ `)
+	wrkThreads = regexp.MustCompile(`^(\d+) threads? and (\d+) connections?$`)
+	wrkTotal   = regexp.MustCompile(`^(\d+) requests in (\S+), \S+ read$`)
+	wrkErrors  = regexp.MustCompile(`^Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$`)
+	wrkShare   = regexp.MustCompile(`^(\d+(?:\.\d+)?)% +(\S+)$`)
+)
+
+// wrkRun is one run within the text.
+type wrkRun struct {
+	line           int
+	threads, conns int
+	requests       float64
+	window         time.Duration
+	rate           float64
+	hasRate        bool
+	bad, socket    float64
+	// times are the metrics of response time in ns.
+	times   adapter.Reading
+	paced   bool
+	failure string
+}
+
+// decode reads what wrk and wrk2 print, of one run or of several.
+func decode(b []byte) (adapter.Batch, error) {
+	batch := adapter.Batch{Tool: "wrk"}
+	var fs adapter.Faults
+	var run *wrkRun
+	finish := func() {
+		if run == nil {
+			return
+		}
+		if err := run.read(&batch); err != nil {
+			fs.Add(run.line, "the run that begins here: %s", err)
+		}
+		run = nil
+	}
+	number := 0
+	for line := range strings.Lines(string(b)) {
+		number++
+		line = strings.TrimSpace(line)
+		if len(batch.Readings) >= adapter.MaxReadings {
+			return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
+		}
+		if strings.HasPrefix(line, "Running ") || strings.HasPrefix(line, "unable to connect to") {
+			finish()
+		}
+		if run == nil && line != "" {
+			run = &wrkRun{line: number}
+		}
+		if run != nil {
+			if err := run.take(line); err != nil {
+				fs.Add(number, "%s", err)
+			}
+		}
+	}
+	finish()
+	return batch, fs.Err()
+}
+
+// take reads one line.
+func (r *wrkRun) take(line string) error {
+	if strings.HasPrefix(line, "unable to connect to") {
+		r.failure = line
+		return nil
+	}
+	var err error
+	if m := wrkThreads.FindStringSubmatch(line); m != nil {
+		r.threads, err = adapter.Count(m[1])
+		var err2 error
+		r.conns, err2 = adapter.Count(m[2])
+		return errors.Join(err, err2)
+	}
+	if m := wrkTotal.FindStringSubmatch(line); m != nil {
+		if r.requests, err = adapter.Amount(m[1]); err != nil {
+			return err
+		}
+		ns, err := wrkTime(m[2])
+		r.window = adapter.Seconds(ns / 1e9)
+		return err
+	}
+	if m := wrkErrors.FindStringSubmatch(line); m != nil {
+		for _, s := range m[1:] {
+			n, err := adapter.Amount(s)
+			if err != nil {
+				return err
+			}
+			r.socket += n
+		}
+		return nil
+	}
+	if m := wrkShare.FindStringSubmatch(line); m != nil {
+		share, err := adapter.Amount(m[1])
+		if err != nil {
+			return err
+		}
+		ns, err := wrkTime(m[2])
+		if err == nil {
+			r.times.Percentile(metric.ResponseTime, share, ns)
+		}
+		return err
+	}
+	switch words := strings.Fields(line); {
+	case strings.HasPrefix(line, "Thread calibration:"):
+		r.paced = true
+	case strings.HasPrefix(line, "Latency ") && len(words) == 5:
+		return r.latency(words)
+	case strings.HasPrefix(line, "Non-2xx or 3xx responses: "):
+		r.bad, err = adapter.Amount(words[len(words)-1])
+	case strings.HasPrefix(line, "Requests/sec:") && len(words) == 2:
+		r.rate, err = adapter.Amount(words[1])
+		r.hasRate = err == nil
+	}
+	return err
+}
+
+// latency reads "Latency avg stdev max share".
+func (r *wrkRun) latency(words []string) error {
+	for i, member := range []string{"mean", "stddev", "max"} {
+		ns, err := wrkTime(words[1+i])
+		if err != nil {
+			return err
+		}
+		r.times.Time(metric.ResponseTime, member, ns)
+	}
+	return nil
+}
+
+// wrkTime reads a time with its unit right behind it, in ns.
+func wrkTime(s string) (float64, error) {
+	v, suffix, err := adapter.Suffixed(s)
+	if err != nil {
+		return 0, err
+	}
+	switch suffix {
+	case "m":
+		suffix = "min"
+	case "h":
+		v, suffix = 60*v, "min"
+	}
+	return number.Convert(v, suffix, "ns")
+}
+
+// read makes a reading of a run.
+func (r *wrkRun) read(batch *adapter.Batch) error {
+	out := adapter.Reading{Window: r.window}
+	if r.conns > 0 {
+		w := plan.Workload{Kind: plan.HTTP, Threads: r.threads, Connections: r.conns}.Normalize()
+		if err := w.Validate(); err != nil {
+			return err
+		}
+		out.Workload = w
+		out.Warn(adapter.Assumed, "wrk does not say the size of a body: %d B taken", w.ResponseSize)
+	}
+	switch {
+	case r.failure != "":
+		out.Fail(adapter.FailureKind(r.failure), r.failure)
+	case !r.hasRate || r.window <= 0:
+		return errors.New("it ends before its totals: it is cut")
+	case r.requests == 0:
+		out.Fail("error", "no request was answered")
+	case r.bad >= r.requests:
+		out.Fail("status", fmt.Sprintf("none of %.0f responses had a status of success", r.requests))
+	default:
+		out.Metrics = r.times.Metrics
+		out.Put(metric.Requests, r.requests)
+		if r.paced {
+			out.Warn(adapter.Paced, "wrk2 sends at the rate that it was asked for: its request rate is no capacity")
+		}
+		out.Put(metric.RequestRate, r.rate*(1-r.bad/r.requests))
+		out.Put(metric.ErrorRate, (r.bad+r.socket)/(r.requests+r.socket))
+		if len(r.times.Metrics) > 0 {
+			out.Warn(adapter.Corrected, "%s", map[bool]string{
+				false: "wrk adds the times of requests that it would have sent while it waited",
+				true:  "wrk2 counts times from when a request was due",
+			}[r.paced])
+		}
+		batch.LeaveOut("Transfer/sec, which counts headers, and the Req/Sec of single threads")
+	}
+	batch.Readings = append(batch.Readings, out)
+	return nil
+}
