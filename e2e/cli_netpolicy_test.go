@@ -194,4 +194,4 @@ func enforced(ctx context.Context, client kubernetes.Interface, ns string, polic
 }
 
 // ofHost says whether a profile is the bare node's.
-func ofHost(name string) bool { return strings.TrimSuffix(name, plan.TwinSuffix) == profile.Host }
+func ofHost(name plan.Variant) bool { return name.Original() == profile.Host }

@@ -142,7 +142,7 @@ func TestCLITwoContexts(t *testing.T) {
 	p := startRun(t, append(briefly, "--kubeconfig", config, "--context", "a,b", "--workloads", "rr", "--paths", "pod-to-pod/cross-node")...)
 	seen, changes, last := map[string]int{}, 0, ""
 	for _, r := range p.fine(t) {
-		_, context, _ := strings.Cut(strings.TrimSuffix(r.Profile, "~twin"), "@")
+		context := r.Profile.Context()
 		seen[context]++
 		if context != last {
 			changes++
@@ -168,7 +168,7 @@ func TestCLIInstall(t *testing.T) {
 	p := startRun(t, append(briefly, "--install", "--profiles", "bridge,ptp", "--workloads", "rr", "--paths", "pod-to-pod/cross-node")...)
 	seen := map[string]int{}
 	for _, r := range p.fine(t) {
-		seen[r.Profile]++
+		seen[string(r.Profile)]++
 	}
 	if seen["bridge"] != 2 || seen["ptp"] != 2 || seen["host"] != 2 {
 		t.Errorf("trials: %v", seen)

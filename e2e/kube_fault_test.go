@@ -114,7 +114,7 @@ func TestExactRights(t *testing.T) {
 	o.Kubeconfig = account(t, needed())
 	o.Paths = []plan.Path{podToPod, {From: plan.Host, To: plan.Service, Locality: plan.Remote}}
 	c := raise(t, o)
-	silent, err := c.Reach(t.Context(), []string{"cni"})
+	silent, err := c.Reach(t.Context(), []plan.Variant{"cni"})
 	if err != nil || len(silent) > 0 {
 		t.Errorf("reach: %v, %v", silent, err)
 	}

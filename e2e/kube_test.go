@@ -117,14 +117,14 @@ func TestPaths(t *testing.T) {
 	c := raise(t, o)
 	profiles := []string{"cni", "cni" + plan.TwinSuffix, "host", "host" + plan.TwinSuffix}
 	began := time.Now()
-	silent, err := c.Reach(t.Context(), profiles)
+	silent, err := c.Reach(t.Context(), plan.Variants(profiles...))
 	t.Logf("reached after %s", time.Since(began).Round(time.Millisecond))
 	if err != nil || len(silent) > 0 {
 		t.Errorf("not reached: %v, %v", silent, err)
 	}
 	for _, p := range plan.Paths {
 		for _, profile := range profiles {
-			client, server, err := c.Endpoints(profile, p)
+			client, server, err := c.Endpoints(plan.Variant(profile), p)
 			var not *control.NotServedError
 			if errors.As(err, &not) {
 				t.Logf("%-14s %-28s not served: %s", profile, p, not.Reason)

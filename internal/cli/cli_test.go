@@ -85,7 +85,7 @@ func (e pretence) Profiles(context.Context) ([]result.Profile, error) {
 	var list []result.Profile
 	for _, name := range e.plan.Measured() {
 		q := result.Profile{Name: name}
-		if strings.HasPrefix(name, "cilium") {
+		if strings.HasPrefix(string(name), "cilium") {
 			q.Skipped = "not in the lab of this version"
 		}
 		list = append(list, q)
@@ -93,19 +93,19 @@ func (e pretence) Profiles(context.Context) ([]result.Profile, error) {
 	return list, nil
 }
 
-func (e pretence) Endpoints(_ context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error) {
+func (e pretence) Endpoints(_ context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
 	if profile == "macvlan" && p.To == plan.Service {
 		return client, server, &control.NotServedError{Profile: profile, Path: p.String(), Reason: "no kube-proxy on the way"}
 	}
-	start := controltest.Agent(func(q control.Prepare) (*sample.Observation, *control.Error) { return e.trial(profile, q) })
+	start := controltest.Agent(func(q control.Prepare) (*sample.Observation, *control.Error) { return e.trial(string(profile), q) })
 	at := func(end string) control.Endpoint {
-		return control.Endpoint{Name: profile + "/" + end, Address: "10.0.0.1", ListenPort: 7000, Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return start(ctx) }}
+		return control.Endpoint{Name: string(profile) + "/" + end, Address: "10.0.0.1", ListenPort: 7000, Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return start(ctx) }}
 	}
 	return at("a"), at("b"), nil
 }
 
 // Backends are asked for by no plan of the scripts.
-func (pretence) Backends(context.Context, string, plan.Path, int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (pretence) Backends(context.Context, plan.Variant, plan.Path, int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return client, nil, errors.New("no such thing here")
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -56,7 +57,7 @@ type asked struct {
 	metrics []string
 	filters []compare.Filter
 	budgets []compare.Budget
-	names   map[string]string
+	names   map[plan.Variant]plan.Variant
 }
 
 func (p *program) compareCommand() *cobra.Command {
@@ -100,7 +101,7 @@ func (p *program) compareCommand() *cobra.Command {
 // read checks everything that the arguments say and returns all faults at once.
 func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 	var errs []error
-	out := asked{names: map[string]string{}}
+	out := asked{names: map[plan.Variant]plan.Variant{}}
 	fault := func(flag string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
@@ -130,10 +131,10 @@ func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 		if !ok || from == "" || to == "" {
 			fault("map", fmt.Errorf("%q: want x=y, a profile of A and one of B", s))
 		}
-		if out.names[from] != "" {
+		if out.names[plan.Variant(from)] != "" {
 			fault("map", fmt.Errorf("%q: profile %s is mapped twice", s, from))
 		}
-		out.names[from] = to
+		out.names[plan.Variant(from)] = plan.Variant(to)
 	}
 	if a.history && len(a.failOn)+len(a.mapped) > 0 {
 		fault("history", errors.New("--fail-on and --map are for two files"))

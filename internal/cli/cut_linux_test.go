@@ -110,7 +110,7 @@ func rollInTheLab(t *testing.T, path string, profiles []string, duration string)
 			t.Logf("%s: %s", r.Key(), r.Error.Message)
 			continue
 		}
-		rolled[r.Profile] = true
+		rolled[string(r.Profile)] = true
 		if len(r.Server.Rolls) != 3 {
 			t.Fatalf("%s: %+v", r.Key(), r.Server.Rolls)
 		}

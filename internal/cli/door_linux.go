@@ -69,7 +69,7 @@ func (r rooms) host(name string) *lab.Host {
 		own := name
 		if len(r) > 1 {
 			var ok bool
-			if own, ok = strings.CutPrefix(name, inst.Name+"/"); !ok {
+			if own, ok = strings.CutPrefix(name, string(inst.Name)+"/"); !ok {
 				continue
 			}
 		}
@@ -89,7 +89,7 @@ func (r rooms) each(do func(name string, h *lab.Host)) {
 		for _, h := range inst.Hosts() {
 			name := h.Name
 			if len(r) > 1 {
-				name = inst.Name + "/" + name
+				name = string(inst.Name) + "/" + name
 			}
 			do(name, h)
 		}

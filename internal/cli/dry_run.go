@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -63,8 +62,8 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 		row("plan", p.Name)
 	}
 	row("environment", p.Environment)
-	row("profiles", strings.Join(profiles, ", "))
-	row("baseline", p.Baseline)
+	row("profiles", plan.JoinVariants(profiles, ", "))
+	row("baseline", string(p.Baseline))
 	paths := make([]string, len(p.Paths))
 	for i, q := range p.Paths {
 		paths[i] = q.String()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/cnibench/cnibench/internal/env/image"
 	"github.com/cnibench/cnibench/internal/env/kind"
@@ -51,7 +50,13 @@ func (p *program) raiseKind(ctx context.Context, want plan.Plan, say func(string
 
 // kindProfiles are those of a plan that get a cluster each.
 func kindProfiles(p plan.Plan) []string {
-	return slices.DeleteFunc(slices.Clone(p.Profiles), bareProfile)
+	var names []string
+	for _, v := range p.Profiles {
+		if !bareProfile(v) {
+			names = append(names, v.Profile())
+		}
+	}
+	return names
 }
 
 // checkKind returns an error that names every profile of a plan that no kind cluster can be made for.
@@ -98,12 +103,12 @@ func (e *kindEnvironment) sitesOf(want plan.Plan, names []string) (plan.Plan, []
 		context := "kind-" + e.clusters[i].Name // as kind calls it
 		sites = append(sites, &site{context: context, kubeconfig: e.clusters[i].Kubeconfig})
 		want.Cluster.Contexts = append(want.Cluster.Contexts, context)
-		want.Profiles = append(want.Profiles, plan.At(name, context))
+		want.Profiles = append(want.Profiles, plan.Variant(name).At(context))
 		if i > 0 {
-			want.Profiles = append(want.Profiles, plan.At(want.Baseline, context))
+			want.Profiles = append(want.Profiles, want.Baseline.At(context))
 		}
 	}
-	want.Baseline = plan.At(want.Baseline, want.Cluster.Contexts[0])
+	want.Baseline = want.Baseline.At(want.Cluster.Contexts[0])
 	return want, sites
 }
 

@@ -47,19 +47,18 @@ type site struct {
 }
 
 // of returns the profiles of a site, without its context.
-func (e *clusterEnvironment) of(s *site) []string {
-	var names []string
+func (e *clusterEnvironment) of(s *site) []plan.Variant {
+	var names []plan.Variant
 	for _, name := range e.plan.Measured() {
-		base, _ := plan.CutContext(name)
-		if e.at(name) == s && (bareProfile(base) || strings.TrimSuffix(base, plan.TwinSuffix) == s.profile) {
-			names = append(names, base)
+		if e.at(name) == s && (bareProfile(name) || name.Profile() == s.profile) {
+			names = append(names, name.Local())
 		}
 	}
 	return names
 }
 
-// bareProfile says whether a name without context is that of the bare node.
-func bareProfile(base string) bool { return strings.TrimSuffix(base, plan.TwinSuffix) == profile.Host }
+// bareProfile reports whether v is the bare node.
+func bareProfile(v plan.Variant) bool { return v.Profile() == profile.Host }
 
 // raiseCluster connects to the clusters of a plan, finds out what runs there, and puts the run's pods into them. It
 // returns the plan with the names of what was found.
@@ -181,7 +180,7 @@ func nameOf(v detect.Verdict) string {
 }
 
 // raise makes the pods and proves what was found.
-func (s *site) raise(ctx context.Context, want plan.Plan, profiles []string, say func(string, ...any)) error {
+func (s *site) raise(ctx context.Context, want plan.Plan, profiles []plan.Variant, say func(string, ...any)) error {
 	if err := s.cluster.Up(ctx); err != nil {
 		return err
 	}
@@ -276,8 +275,7 @@ func clusterOptions(want plan.Plan, kubeconfig, context string, say func(string,
 		o.Tolerations = append(o.Tolerations, t)
 	}
 	for _, name := range want.Measured() {
-		base, _ := plan.CutContext(strings.TrimSuffix(name, plan.TwinSuffix))
-		o.Host = o.Host || base == profile.Host
+		o.Host = o.Host || bareProfile(name)
 	}
 	return o, nil
 }
@@ -291,8 +289,8 @@ func imageOf(want plan.Plan) string {
 }
 
 // at returns the site that a profile is of.
-func (e *clusterEnvironment) at(name string) *site {
-	_, context := plan.CutContext(name)
+func (e *clusterEnvironment) at(name plan.Variant) *site {
+	context := name.Context()
 	for _, s := range e.sites {
 		if s.context == context {
 			return s
@@ -323,11 +321,10 @@ func (e *clusterEnvironment) Profiles(context.Context) ([]result.Profile, error)
 	var all []result.Profile
 	for _, name := range e.plan.Measured() {
 		q := result.Profile{Name: name}
-		base, _ := plan.CutContext(strings.TrimSuffix(name, plan.TwinSuffix))
 		s := e.at(name)
 		switch {
-		case base == profile.Host:
-		case base != s.profile:
+		case bareProfile(name):
+		case name.Profile() != s.profile:
 			q.Skipped = fmt.Sprintf("the cluster runs %s", s.found())
 		default:
 			q.Skipped = s.broken
@@ -345,18 +342,18 @@ func (s *site) found() string {
 	return s.profile + " (" + s.verdict.Source + ")"
 }
 
-func (e *clusterEnvironment) Endpoints(_ context.Context, name string, p plan.Path) (client, server control.Endpoint, err error) {
+func (e *clusterEnvironment) Endpoints(_ context.Context, name plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
 	if err := e.answered(name, kube.Route{Path: p}); err != nil {
 		return client, server, err
 	}
-	client, server, err = e.at(name).cluster.Endpoints(bareName(name), p)
+	client, server, err = e.at(name).cluster.Endpoints(name.Local(), p)
 	e.apart(name, &client, &server)
 	return client, server, err
 }
 
 // answered returns a *wire.NotServedError if nothing answered on a route of the profile called name.
-func (e *clusterEnvironment) answered(name string, r kube.Route) error {
-	r.Profile = bareName(name)
+func (e *clusterEnvironment) answered(name plan.Variant, r kube.Route) error {
+	r.Profile = name.Local()
 	silent := e.at(name).silent[r]
 	if silent == nil {
 		return nil
@@ -365,21 +362,21 @@ func (e *clusterEnvironment) answered(name string, r kube.Route) error {
 	return &control.NotServedError{Profile: name, Path: r.Path.String(), Reason: why}
 }
 
-func (e *clusterEnvironment) Backends(_ context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (e *clusterEnvironment) Backends(_ context.Context, name plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	if err := e.answered(name, kube.Route{Path: p, Backends: n}); err != nil {
 		return client, nil, err
 	}
-	client, servers, err = e.at(name).cluster.Backends(bareName(name), p, n)
+	client, servers, err = e.at(name).cluster.Backends(name.Local(), p, n)
 	e.allApart(name, &client, servers)
 	return client, servers, err
 }
 
 // Rolled makes this a run.Roller.
-func (e *clusterEnvironment) Rolled(_ context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (e *clusterEnvironment) Rolled(_ context.Context, name plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	if err := e.answered(name, kube.Route{Path: p, Backends: n, Rolled: true}); err != nil {
 		return client, nil, err
 	}
-	client, servers, err = e.at(name).cluster.Rolled(bareName(name), p, n)
+	client, servers, err = e.at(name).cluster.Rolled(name.Local(), p, n)
 	e.allApart(name, &client, servers)
 	return client, servers, err
 }
@@ -387,26 +384,20 @@ func (e *clusterEnvironment) Rolled(_ context.Context, name string, p plan.Path,
 // Roll takes a backend out of its Service, or puts it back.
 func (e *clusterEnvironment) Roll(ctx context.Context, b control.Backend, in bool) error {
 	s := e.at(b.Profile)
-	b.Profile = bareName(b.Profile)
+	b.Profile = b.Profile.Local()
 	return s.named(s.cluster.Roll(ctx, b, in))
 }
 
-func (e *clusterEnvironment) allApart(name string, client *control.Endpoint, servers []control.Endpoint) {
+func (e *clusterEnvironment) allApart(name plan.Variant, client *control.Endpoint, servers []control.Endpoint) {
 	e.apart(name, client)
 	for i := range servers {
 		e.apart(name, &servers[i])
 	}
 }
 
-// bareName is a name without its context.
-func bareName(name string) string {
-	base, _ := plan.CutContext(name)
-	return base
-}
-
 // apart keeps endpoints of one name in several clusters apart.
-func (e *clusterEnvironment) apart(name string, ends ...*control.Endpoint) {
-	_, context := plan.CutContext(name)
+func (e *clusterEnvironment) apart(name plan.Variant, ends ...*control.Endpoint) {
+	context := name.Context()
 	if context == "" {
 		return
 	}
@@ -424,8 +415,8 @@ func (e *clusterEnvironment) Conditions() outcome.Conditions {
 }
 
 // Policies makes this a run.PolicyReader.
-func (e *clusterEnvironment) Policies(ctx context.Context, name string, p plan.Path) []string {
-	return e.at(name).cluster.Policies(ctx, bareName(name), p)
+func (e *clusterEnvironment) Policies(ctx context.Context, name plan.Variant, p plan.Path) []string {
+	return e.at(name).cluster.Policies(ctx, name.Local(), p)
 }
 
 // Mend makes this a run.Mender.

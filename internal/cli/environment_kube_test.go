@@ -25,17 +25,17 @@ import (
 // TestProfilesOfASite: which of a plan's profiles stand on a cluster; the only one is not named by its context.
 func TestProfilesOfASite(t *testing.T) {
 	one := &site{context: "a", profile: "canal"}
-	e := &clusterEnvironment{sites: []*site{one}, plan: plan.Plan{Baseline: "host", Twin: true, Profiles: []string{"canal", "ptp"}}}
-	if got, want := e.of(one), []string{"host", "host~twin", "canal"}; !slices.Equal(got, want) {
+	e := &clusterEnvironment{sites: []*site{one}, plan: plan.Plan{Baseline: "host", Twin: true, Profiles: []plan.Variant{"canal", "ptp"}}}
+	if got, want := e.of(one), []plan.Variant{"host", "host~twin", "canal"}; !slices.Equal(got, want) {
 		t.Errorf("the only cluster: %q, want %q", got, want)
 	}
 	other := &site{context: "b", profile: "ptp"}
-	e = &clusterEnvironment{sites: []*site{one, other}, plan: plan.Plan{Baseline: "host@a", Profiles: []string{"canal@a", "ptp@b", "host@b"}}}
-	if a, b := e.of(one), e.of(other); !slices.Equal(a, []string{"host", "canal"}) || !slices.Equal(b, []string{"ptp", "host"}) {
+	e = &clusterEnvironment{sites: []*site{one, other}, plan: plan.Plan{Baseline: "host@a", Profiles: []plan.Variant{"canal@a", "ptp@b", "host@b"}}}
+	if a, b := e.of(one), e.of(other); !slices.Equal(a, []plan.Variant{"host", "canal"}) || !slices.Equal(b, []plan.Variant{"ptp", "host"}) {
 		t.Errorf("two clusters: %q and %q", a, b)
 	}
-	e.plan = plan.Plan{Baseline: "canal@a", Twin: true, Profiles: []string{"ptp@b"}}
-	if a, b := e.of(one), e.of(other); !slices.Equal(a, []string{"canal", "canal~twin"}) || !slices.Equal(b, []string{"ptp"}) {
+	e.plan = plan.Plan{Baseline: "canal@a", Twin: true, Profiles: []plan.Variant{"ptp@b"}}
+	if a, b := e.of(one), e.of(other); !slices.Equal(a, []plan.Variant{"canal", "canal~twin"}) || !slices.Equal(b, []plan.Variant{"ptp"}) {
 		t.Errorf("what was found is the baseline, and has a twin: %q and %q", a, b)
 	}
 }

@@ -168,16 +168,16 @@ func (e *labEnvironment) Profiles(context.Context) ([]result.Profile, error) {
 	return slices.Clone(e.profiles), nil
 }
 
-func (e *labEnvironment) Endpoints(_ context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error) {
+func (e *labEnvironment) Endpoints(_ context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
 	return e.lab.Endpoints(profile, p)
 }
 
-func (e *labEnvironment) Backends(_ context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (e *labEnvironment) Backends(_ context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.lab.Backends(profile, p, n)
 }
 
 // Rolled makes this a run.Roller.
-func (e *labEnvironment) Rolled(_ context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (e *labEnvironment) Rolled(_ context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.lab.Rolled(profile, p, n)
 }
 
@@ -187,7 +187,7 @@ func (e *labEnvironment) Roll(ctx context.Context, b control.Backend, in bool) e
 }
 
 // Drops makes the lab a run.DropReader.
-func (e *labEnvironment) Drops(profile string, p plan.Path) ([]sample.Drop, error) {
+func (e *labEnvironment) Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error) {
 	return e.lab.Drops(profile, p)
 }
 
@@ -195,7 +195,9 @@ func (e *labEnvironment) Drops(profile string, p plan.Path) ([]sample.Drop, erro
 func (e *labEnvironment) VerifierLogs() map[string]string { return e.lab.VerifierLogs() }
 
 // Full makes the lab a run.FullReader.
-func (e *labEnvironment) Full(profile string) (map[string]uint64, error) { return e.lab.Full(profile) }
+func (e *labEnvironment) Full(profile plan.Variant) (map[string]uint64, error) {
+	return e.lab.Full(profile)
+}
 
 // Conditions are those of the whole lab: every node has a NIC of the same rate, every path the same CPUs.
 func (e *labEnvironment) Conditions() outcome.Conditions {

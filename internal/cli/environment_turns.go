@@ -23,7 +23,7 @@ type turnsEnvironment struct {
 	plan      plan.Plan
 	say       func(string, ...any)
 	installer *recipe.Installer
-	stages    [][]string
+	stages    [][]plan.Variant
 	// where leads a command to the cluster, patience is how long the run's pods have to go.
 	where    clusterArgs
 	patience time.Duration
@@ -41,7 +41,7 @@ func (p *program) raiseInTurn(ctx context.Context, want plan.Plan, say func(stri
 	e := &turnsEnvironment{program: p, plan: want, say: say, patience: closing, at: -1}
 	for _, name := range want.Profiles {
 		if !bareProfile(name) {
-			e.stages = append(e.stages, []string{name})
+			e.stages = append(e.stages, []plan.Variant{name})
 		}
 	}
 	if len(e.stages) == 0 {
@@ -80,13 +80,13 @@ func (p *program) raiseInTurn(ctx context.Context, want plan.Plan, say func(stri
 func (e *turnsEnvironment) names() []string {
 	var all []string
 	for _, stage := range e.stages {
-		all = append(all, stage[0])
+		all = append(all, string(stage[0]))
 	}
 	return all
 }
 
 // Stages makes this a run.Stager.
-func (e *turnsEnvironment) Stages() [][]string { return e.stages }
+func (e *turnsEnvironment) Stages() [][]plan.Variant { return e.stages }
 
 // Enter makes this a run.Stager.
 func (e *turnsEnvironment) Enter(ctx context.Context, i int) error {
@@ -104,12 +104,12 @@ func (e *turnsEnvironment) enter(ctx context.Context, i int) error {
 	name := e.stages[i][0]
 	e.say("installing %s", name)
 	e.at = i // also if it comes to nothing: what was applied is taken away by its name
-	e.gone = e.program.leaves(e.stillThere(name))
-	if err := e.installer.Install(ctx, name); err != nil {
+	e.gone = e.program.leaves(e.stillThere(string(name)))
+	if err := e.installer.Install(ctx, string(name)); err != nil {
 		return err
 	}
 	want := e.plan
-	want.Profiles = []string{name}
+	want.Profiles = []plan.Variant{name}
 	var err error
 	e.now, _, err = e.program.raiseCluster(ctx, want, e.program.kubeconfig, e.say)
 	return err
@@ -146,7 +146,7 @@ func (e *turnsEnvironment) uninstall(ctx context.Context) error {
 	}
 	name := e.stages[e.at][0]
 	e.say("taking %s away", name)
-	err := e.installer.Uninstall(ctx, name)
+	err := e.installer.Uninstall(ctx, string(name))
 	var nothing *recipe.NotInstalledError
 	switch {
 	case errors.As(err, &nothing): // its installation was refused: what is on the nodes is somebody else's
@@ -154,7 +154,7 @@ func (e *turnsEnvironment) uninstall(ctx context.Context) error {
 		e.gone()
 		return nil
 	case err != nil:
-		return errors.Join(fmt.Errorf("take %s away: %w", name, err), errors.New(e.stillThere(name)))
+		return errors.Join(fmt.Errorf("take %s away: %w", name, err), errors.New(e.stillThere(string(name))))
 	}
 	e.at = -1
 	e.gone()
@@ -181,16 +181,16 @@ func (e *turnsEnvironment) Profiles(ctx context.Context) ([]result.Profile, erro
 	return here, nil
 }
 
-func (e *turnsEnvironment) Endpoints(ctx context.Context, name string, p plan.Path) (client, server control.Endpoint, err error) {
+func (e *turnsEnvironment) Endpoints(ctx context.Context, name plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
 	return e.now.Endpoints(ctx, name, p)
 }
 
-func (e *turnsEnvironment) Backends(ctx context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (e *turnsEnvironment) Backends(ctx context.Context, name plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.now.Backends(ctx, name, p, n)
 }
 
 // Rolled makes this a run.Roller.
-func (e *turnsEnvironment) Rolled(ctx context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (e *turnsEnvironment) Rolled(ctx context.Context, name plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.now.Rolled(ctx, name, p, n)
 }
 
@@ -215,7 +215,7 @@ func (e *turnsEnvironment) Mend(ctx context.Context) (wrong string, err error) {
 }
 
 // Policies makes this a run.PolicyReader.
-func (e *turnsEnvironment) Policies(ctx context.Context, name string, p plan.Path) []string {
+func (e *turnsEnvironment) Policies(ctx context.Context, name plan.Variant, p plan.Path) []string {
 	return e.now.Policies(ctx, name, p)
 }
 

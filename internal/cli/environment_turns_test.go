@@ -89,7 +89,7 @@ func heldTurns(t *testing.T, api *heldCluster) (*turnsEnvironment, string) {
 	defer api.mu.Unlock()
 	api.held, api.installed = true, true
 	return &turnsEnvironment{
-		program: &program{}, say: t.Logf, installer: installer, stages: [][]string{{"ptp"}, {"macvlan"}}, gone: func() {},
+		program: &program{}, say: t.Logf, installer: installer, stages: [][]plan.Variant{{"ptp"}, {"macvlan"}}, gone: func() {},
 		where: clusterArgs{kubeconfig: kubeconfig}, patience: 500 * time.Millisecond,
 		now: &clusterEnvironment{sites: []*site{{cluster: cluster}}},
 	}, kubeconfig

@@ -159,19 +159,19 @@ func (g grounds) raise(ctx context.Context, want plan.Plan, say func(string, ...
 func planThere(want plan.Plan) plan.Plan {
 	want.Profiles = nil
 	for _, c := range want.Cluster.Contexts {
-		host := plan.At(profile.Host, c)
-		want.Profiles = append(want.Profiles, plan.At(plan.Detected, c), host, host+plan.TwinSuffix)
+		host := plan.Variant(profile.Host).At(c)
+		want.Profiles = append(want.Profiles, plan.Variant(plan.Detected).At(c), host, host.Twin())
 	}
-	want.Baseline, want.Twin = plan.At(profile.Host, want.Cluster.Contexts[0]), false
+	want.Baseline, want.Twin = plan.Variant(profile.Host).At(want.Cluster.Contexts[0]), false
 	return want
 }
 
 // planHere is the part that is measured in the lab: what was found on the clusters, each once, beside the bare node.
-func planHere(want plan.Plan, found []string) plan.Plan {
+func planHere(want plan.Plan, found []plan.Variant) plan.Plan {
 	want.Environment, want.Cluster = plan.EnvLab, plan.Cluster{}
 	want.Profiles, want.Baseline, want.Twin = nil, profile.Host, true
 	for _, name := range found {
-		if base := bareName(name); !bareProfile(base) && !slices.Contains(want.Profiles, base) {
+		if base := name.Local(); !bareProfile(base) && !slices.Contains(want.Profiles, base) {
 			want.Profiles = append(want.Profiles, base)
 		}
 	}
@@ -198,8 +198,8 @@ type twoPlaces struct {
 const factAgent = "lab.agent"
 
 // of returns the place of a profile.
-func (e *twoPlaces) of(profile string) run.Environment {
-	if _, context := plan.CutContext(profile); context != "" {
+func (e *twoPlaces) of(profile plan.Variant) run.Environment {
+	if profile.Context() != "" {
 		return e.clusters
 	}
 	return e.lab
@@ -236,16 +236,16 @@ func (e *twoPlaces) Profiles(ctx context.Context) ([]result.Profile, error) {
 	return all, nil
 }
 
-func (e *twoPlaces) Endpoints(ctx context.Context, name string, p plan.Path) (client, server control.Endpoint, err error) {
+func (e *twoPlaces) Endpoints(ctx context.Context, name plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
 	return e.of(name).Endpoints(ctx, name, p)
 }
 
-func (e *twoPlaces) Backends(ctx context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (e *twoPlaces) Backends(ctx context.Context, name plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return e.of(name).Backends(ctx, name, p, n)
 }
 
 // Rolled and Roll make it a run.Roller, where the place is one.
-func (e *twoPlaces) Rolled(ctx context.Context, name string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (e *twoPlaces) Rolled(ctx context.Context, name plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	if roller, ok := e.of(name).(run.Roller); ok {
 		return roller.Rolled(ctx, name, p, n)
 	}
@@ -261,7 +261,7 @@ func (e *twoPlaces) Roll(ctx context.Context, b control.Backend, in bool) error 
 }
 
 // Drops makes it a run.DropReader, where the place is one.
-func (e *twoPlaces) Drops(name string, p plan.Path) ([]sample.Drop, error) {
+func (e *twoPlaces) Drops(name plan.Variant, p plan.Path) ([]sample.Drop, error) {
 	if reader, ok := e.of(name).(run.DropReader); ok {
 		return reader.Drops(name, p)
 	}
@@ -269,7 +269,7 @@ func (e *twoPlaces) Drops(name string, p plan.Path) ([]sample.Drop, error) {
 }
 
 // Full makes it a run.FullReader, where the place is one.
-func (e *twoPlaces) Full(name string) (map[string]uint64, error) {
+func (e *twoPlaces) Full(name plan.Variant) (map[string]uint64, error) {
 	if reader, ok := e.of(name).(run.FullReader); ok {
 		return reader.Full(name)
 	}
@@ -285,7 +285,7 @@ func (e *twoPlaces) Mend(ctx context.Context) (wrong string, err error) {
 }
 
 // Policies makes it a run.PolicyReader, where the place is one.
-func (e *twoPlaces) Policies(ctx context.Context, name string, p plan.Path) []string {
+func (e *twoPlaces) Policies(ctx context.Context, name plan.Variant, p plan.Path) []string {
 	if reader, ok := e.of(name).(run.PolicyReader); ok {
 		return reader.Policies(ctx, name, p)
 	}

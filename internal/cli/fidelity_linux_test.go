@@ -41,19 +41,19 @@ func (e pretended) Close(context.Context) error {
 	return e.closing
 }
 
-func (e pretended) Endpoints(ctx context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error) {
-	*e.diary = append(*e.diary, e.name+" measures "+profile)
+func (e pretended) Endpoints(ctx context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
+	*e.diary = append(*e.diary, e.name+" measures "+string(profile))
 	return e.pretence.Endpoints(ctx, profile, p)
 }
 
-func (e pretended) Backends(context.Context, string, plan.Path, int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (e pretended) Backends(context.Context, plan.Variant, plan.Path, int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return control.Endpoint{Name: e.name}, nil, nil
 }
 
 // counted is a pretended place that can read counters and be mended.
 type counted struct{ pretended }
 
-func (e counted) Drops(string, plan.Path) ([]sample.Drop, error) {
+func (e counted) Drops(plan.Variant, plan.Path) ([]sample.Drop, error) {
 	return []sample.Drop{{Host: e.name}}, nil
 }
 func (e counted) Full(string) (map[string]uint64, error)         { return map[string]uint64{e.name: 1}, nil }
@@ -125,7 +125,7 @@ func (s *stage) grounds() grounds {
 // fidelityPlan is what cnibench fidelity --context a,b is to measure.
 func fidelityPlan(contexts ...string) plan.Plan {
 	p := plan.Default()
-	p.Environment, p.Profiles, p.Cluster.Contexts = plan.EnvKubernetes, []string{plan.Detected}, contexts
+	p.Environment, p.Profiles, p.Cluster.Contexts = plan.EnvKubernetes, []plan.Variant{plan.Detected}, contexts
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
 	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.RR}.Normalize()}
 	p.Repetitions, p.MaxRepetitions, p.Precision, p.Seed = 6, 6, 0, 7
@@ -141,19 +141,19 @@ func TestGroundsPlans(t *testing.T) {
 	for _, tt := range []struct {
 		contexts    []string
 		found       map[string]string
-		there, here []string
-		both        []string
+		there, here []plan.Variant
+		both        []plan.Variant
 	}{
 		{
 			contexts: []string{"a"}, found: map[string]string{"a": "canal"},
-			there: []string{"detected@a", "host@a", "host@a~twin"}, here: []string{"canal"},
-			both: []string{"canal", "canal@a", "host@a", "host@a~twin"},
+			there: []plan.Variant{"detected@a", "host@a", "host@a~twin"}, here: []plan.Variant{"canal"},
+			both: []plan.Variant{"canal", "canal@a", "host@a", "host@a~twin"},
 		},
 		{
 			contexts: []string{"a", "b", "c"}, found: map[string]string{"a": "flannel-vxlan", "b": "flannel-host-gw", "c": "flannel-vxlan"},
-			there: []string{"detected@a", "host@a", "host@a~twin", "detected@b", "host@b", "host@b~twin", "detected@c", "host@c", "host@c~twin"},
-			here:  []string{"flannel-vxlan", "flannel-host-gw"},
-			both: []string{"flannel-vxlan", "flannel-host-gw", "flannel-vxlan@a", "host@a", "host@a~twin", "flannel-host-gw@b", "host@b", "host@b~twin",
+			there: []plan.Variant{"detected@a", "host@a", "host@a~twin", "detected@b", "host@b", "host@b~twin", "detected@c", "host@c", "host@c~twin"},
+			here:  []plan.Variant{"flannel-vxlan", "flannel-host-gw"},
+			both: []plan.Variant{"flannel-vxlan", "flannel-host-gw", "flannel-vxlan@a", "host@a", "host@a~twin", "flannel-host-gw@b", "host@b", "host@b~twin",
 				"flannel-vxlan@c", "host@c", "host@c~twin"},
 		},
 	} {
@@ -175,7 +175,7 @@ func TestGroundsPlans(t *testing.T) {
 		if want := []string{thisProgram, containedVerb, "/groups"}; !slices.Equal(s.agent, want) {
 			t.Errorf("agents are started by %q, want %q", s.agent, want)
 		}
-		if !slices.Equal(want.Profiles, []string{plan.Detected}) {
+		if !slices.Equal(want.Profiles, []plan.Variant{plan.Detected}) {
 			t.Errorf("the plan that was given became %q", want.Profiles)
 		}
 	}
@@ -258,7 +258,7 @@ func TestFidelity(t *testing.T) {
 	measured := map[string]int{}
 	for _, r := range c.Records {
 		if r.Status == result.OK {
-			measured[r.Profile]++
+			measured[string(r.Profile)]++
 		}
 	}
 	for _, profile := range []string{"host", "host~twin", "canal", "host@a", "host@a~twin", "canal@a"} {
@@ -269,7 +269,7 @@ func TestFidelity(t *testing.T) {
 		if strings.Contains(profile, "@") {
 			place = "clusters"
 		}
-		if !slices.Contains(s.diary, place+" measures "+profile) {
+		if !slices.Contains(s.diary, place+" measures "+string(profile)) {
 			t.Errorf("%s was not measured in the %s", profile, place)
 		}
 	}
@@ -296,9 +296,9 @@ func TestTwoPlaces(t *testing.T) {
 	clusters := counted{pretended{name: "clusters", facts: facts.Facts{"x": "there", "y": "there"}, diary: &diary, closing: errors.New("pods stay")}}
 	e := &twoPlaces{lab: lab, clusters: clusters, remove: func() error { return errors.New("groups stay") }}
 	for name, want := range map[string]string{"host": "lab", "canal": "lab", "host~twin": "lab", "host@a": "clusters", "canal@a": "clusters", "host@a~twin": "clusters"} {
-		client, _, err := e.Backends(t.Context(), name, plan.Path{}, 2)
-		drops, dropped := e.Drops(name, plan.Path{})
-		full, filled := e.Full(name)
+		client, _, err := e.Backends(t.Context(), plan.Variant(name), plan.Path{}, 2)
+		drops, dropped := e.Drops(plan.Variant(name), plan.Path{})
+		full, filled := e.Full(plan.Variant(name))
 		if err := errors.Join(err, dropped, filled); err != nil || client.Name != want || drops[0].Host != want || full[want] != 1 {
 			t.Errorf("%s: %s, %v, %v, %v", name, client.Name, drops, full, err)
 		}

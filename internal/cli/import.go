@@ -81,11 +81,11 @@ func (p *program) importFiles(args []string, a importArgs) error {
 		return usage(err)
 	}
 	if a.baseline != "" {
-		c.Header.Plan.Baseline = a.baseline
+		c.Header.Plan.Baseline = plan.Variant(a.baseline)
 	}
 	if b := c.Header.Plan.Baseline; b != "" && !slices.Contains(c.Header.Plan.Profiles, b) {
 		return usage(advice.With(fmt.Errorf("baseline %q is not among the profiles of the files", b),
-			"choose one of: "+strings.Join(c.Header.Plan.Profiles, ", ")))
+			"choose one of: "+plan.JoinVariants(c.Header.Plan.Profiles, ", ")))
 	}
 	if err := a.write(c); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (p *program) sayImported(c result.Contents, file string) {
 	end := c.Records[len(c.Records)-1].End
 	pl := c.Header.Plan
 	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, trials(end.Trials), number.Clean(c.Header.Origin), end.Failed,
-		strings.Join(pl.Profiles, ", "), joined(pl.Paths))
+		plan.JoinVariants(pl.Profiles, ", "), joined(pl.Paths))
 	if left := c.Header.Facts[external.FactLeftOut]; left != "" {
 		say("left out: %s", number.Clean(left))
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // labArgs are the conditions of a lab that is raised by hand.
@@ -78,7 +80,11 @@ func (p *program) labUpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			want.Profiles = args
+			v, err := plan.ParseVariant(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			want.Profiles = []plan.Variant{v}
 			if err := want.Validate(); err != nil {
 				return err
 			}

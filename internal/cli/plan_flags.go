@@ -28,9 +28,9 @@ var planFlags = slices.Concat(measureFlags, clusterFlags, []planFlag{
 // measureFlags say what is measured, and where in the lab.
 var measureFlags = []planFlag{
 	{"env", "environment", "`environment`: lab, kubernetes or kind", func(p *plan.Plan, s string) error { p.Environment = s; return nil }},
-	{"profiles", "profiles", "`names` of profiles, separated by commas (cnibench list profiles)", func(p *plan.Plan, s string) error {
-		p.Profiles = split(s)
-		return nil
+	{"profiles", "profiles", "`names` of profiles, separated by commas (cnibench list profiles)", func(p *plan.Plan, s string) (err error) {
+		p.Profiles, err = plan.ParseVariants(s)
+		return err
 	}},
 	{"paths", "paths", "`names` of paths, separated by commas, or all, which is every one but external-to-loadbalancer (cnibench list paths)", setPaths},
 	{"workloads", "workloads", "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)", func(p *plan.Plan, s string) (err error) {
@@ -59,7 +59,10 @@ var measureFlags = []planFlag{
 		}
 		return nil
 	}},
-	{"baseline", "baseline", "`profile` that the others are compared with", func(p *plan.Plan, s string) error { p.Baseline = s; return nil }},
+	{"baseline", "baseline", "`profile` that the others are compared with", func(p *plan.Plan, s string) (err error) {
+		p.Baseline, err = plan.ParseVariant(s)
+		return err
+	}},
 	{"nodes", "lab.nodes", "`number` of nodes of each profile", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Nodes, s) }},
 	{"nic", "lab.nic", "node NIC `model`: wire (segmentation off) or ideal (super-packets cross)", func(p *plan.Plan, s string) error { p.Lab.NIC = s; return nil }},
 	{"cpu", "lab.cpu", "CPU `placement`: one, split or auto", func(p *plan.Plan, s string) error { p.Lab.CPU = s; return nil }},

@@ -40,7 +40,7 @@ func TestRepeat(t *testing.T) {
 		"node":     func(p *plan.Plan) { p.Lab.Nodes, p.Lab.CPU, p.Lab.Iptables, p.Lab.Family = 3, "one", "legacy", 6 },
 		"services": func(p *plan.Plan) { p.Lab.Services, p.Lab.ServiceProxy, p.Lab.TrafficPolicy = 100, "nftables", "Local" },
 		"cluster": func(p *plan.Plan) {
-			p.Environment, p.Profiles = plan.EnvKubernetes, []string{"canal@old one", "host@new"}
+			p.Environment, p.Profiles = plan.EnvKubernetes, []plan.Variant{"canal@old one", "host@new"}
 			p.Cluster = plan.Cluster{
 				Contexts: []string{"old one", "new"}, ClientNode: "n1", ServerNode: "n2", NodeSelector: map[string]string{"pool": "net", "a": ""},
 				Tolerations: []string{"dedicated=net:NoSchedule", "*"}, Image: "example.com/cnibench:1", PullSecrets: []string{"ns/pull"},
@@ -50,12 +50,12 @@ func TestRepeat(t *testing.T) {
 			}
 		},
 		"in turn": func(p *plan.Plan) {
-			p.Environment, p.Profiles, p.Cluster.Install = plan.EnvKubernetes, []string{"flannel-vxlan", "calico-ebpf"}, true
+			p.Environment, p.Profiles, p.Cluster.Install = plan.EnvKubernetes, []plan.Variant{"flannel-vxlan", "calico-ebpf"}, true
 		},
 		"older file": func(p *plan.Plan) {
 			p.Environment, p.Lab.Services, p.Lab.Delay = plan.EnvKubernetes, 100, time.Millisecond
 		},
-		"kind":     func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []string{"canal"} },
+		"kind":     func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []plan.Variant{"canal"} },
 		"policies": func(p *plan.Plan) { p.Lab.Policies, p.Lab.PoliciesUnselected = 3, 40 },
 	} {
 		want := quick

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -82,7 +83,7 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	if a.format == "text" && a.charts == "" && !a.all && a.metrics == nil {
 		a.metrics = short
 	}
-	d, err := p.document(name, report.Options{Metrics: a.metrics, Baseline: a.baseline, Impact: works}, a.format == "html" || a.charts != "")
+	d, err := p.document(name, report.Options{Metrics: a.metrics, Baseline: plan.Variant(a.baseline), Impact: works}, a.format == "html" || a.charts != "")
 	if err != nil {
 		return usage(err)
 	}

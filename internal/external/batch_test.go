@@ -30,8 +30,8 @@ var (
 	stream   = plan.Workload{Kind: plan.Stream}.Normalize()
 )
 
-func reading(profile string, p plan.Path, w plan.Workload, repetition int) Reading {
-	return Reading{Profile: profile, Path: p, Workload: w, Repetition: repetition, Metrics: map[string]float64{metric.TransactionRate: 5}}
+func reading(profile plan.Variant, p plan.Path, w plan.Workload, repetition int) Reading {
+	return Reading{Profile: string(profile), Path: p, Workload: w, Repetition: repetition, Metrics: map[string]float64{metric.TransactionRate: 5}}
 }
 
 func TestLabel(t *testing.T) {
@@ -70,7 +70,7 @@ func TestLabel(t *testing.T) {
 			continue
 		}
 		for i, r := range b.Readings {
-			if got := (plan.Case{Profile: r.Profile, Path: r.Path, Workload: r.Workload}).Key(); got != c.want[i] {
+			if got := (plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload}).Key(); got != c.want[i] {
 				t.Errorf("%s: reading %d is %s, want %s", c.name, i, got, c.want[i])
 			}
 		}

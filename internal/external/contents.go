@@ -41,7 +41,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 			h.Plan.Environment = b.Environment
 		}
 		if h.Plan.Baseline == "" {
-			h.Plan.Baseline = b.Baseline
+			h.Plan.Baseline = plan.Variant(b.Baseline)
 		}
 	}
 	h.Origin, h.Plan.Name = strings.Join(origins, ", "), strings.Join(titles, "; ")
@@ -90,7 +90,7 @@ func describe(h *result.Header, recs []result.Record) {
 		return !was
 	}
 	for _, r := range recs {
-		if fresh(r.Profile) && !strings.HasSuffix(r.Profile, plan.TwinSuffix) {
+		if fresh(r.Profile) && !r.Profile.IsTwin() {
 			p.Profiles = append(p.Profiles, r.Profile)
 			h.Profiles = append(h.Profiles, result.Profile{Name: r.Profile})
 		}
@@ -100,7 +100,7 @@ func describe(h *result.Header, recs []result.Record) {
 		if fresh(r.Workload) {
 			p.Workloads = append(p.Workloads, r.Workload)
 		}
-		p.Twin = p.Twin || r.Profile == p.Baseline+plan.TwinSuffix
+		p.Twin = p.Twin || r.Profile == p.Baseline.Twin()
 		p.Repetitions = max(p.Repetitions, r.Repetition)
 		p.Duration = max(p.Duration, time.Duration(r.WindowNs))
 		measuredAt = earlier(measuredAt, r.Started)
@@ -120,7 +120,7 @@ func records(batches []Batch) ([]result.Record, error) {
 			if err := whole(r); err != nil {
 				return nil, err
 			}
-			t := plan.Trial{Case: plan.Case{Profile: r.Profile, Path: r.Path, Workload: r.Workload.Normalize()}, Repetition: r.Repetition}
+			t := plan.Trial{Case: plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}, Repetition: r.Repetition}
 			if t.Repetition == 0 || taken[t] {
 				for t.Repetition = next[t.Case] + 1; taken[t]; t.Repetition++ {
 				}

@@ -36,7 +36,7 @@ const (
 func Default() Plan {
 	return Plan{
 		Environment: EnvLab,
-		Profiles:    profile.Names(),
+		Profiles:    Variants(profile.Names()...),
 		Paths:       append([]Path(nil), NinePaths...),
 		Workloads: []Workload{
 			Workload{Kind: Stream}.Normalize(),

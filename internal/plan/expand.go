@@ -11,12 +11,12 @@ import (
 
 // Measured returns the profiles that are measured: the baseline first, its twin next to it, then the others in the
 // order of the plan.
-func (p Plan) Measured() []string {
-	var names []string
+func (p Plan) Measured() []Variant {
+	var names []Variant
 	if p.Baseline != "" {
 		names = append(names, p.Baseline)
 		if p.Twin {
-			names = append(names, p.Baseline+TwinSuffix)
+			names = append(names, p.Baseline.Twin())
 		}
 	}
 	for _, n := range p.Profiles {
@@ -82,7 +82,7 @@ func (p Plan) zeros() []Case {
 	return cases
 }
 
-func isRaw(name string) bool { return strings.TrimSuffix(name, TwinSuffix) == profile.Raw }
+func isRaw(v Variant) bool { return v.Profile() == profile.Raw }
 
 // Order returns the cases of one repetition, counted from 1, in the order in which they are measured. What is compared
 // stands together: the groups of one path and workload are shuffled, and the profiles are shuffled within each group,

@@ -91,13 +91,13 @@ func (p Plan) settleCluster() Plan {
 	}
 	usual := Default()
 	if slices.Equal(p.Profiles, usual.Profiles) {
-		p.Profiles = []string{Detected}
+		p.Profiles = []Variant{Detected}
 	}
-	p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(s string) bool { return s == profile.Raw })
+	p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool { return v.Profile() == profile.Raw })
 	if p.Baseline == usual.Baseline {
 		p.Baseline = profile.Host
 		if len(p.Cluster.Contexts) > 1 {
-			p.Baseline = At(profile.Host, p.Cluster.Contexts[0])
+			p.Baseline = Variant(profile.Host).At(p.Cluster.Contexts[0])
 		}
 	}
 	return p
@@ -172,26 +172,13 @@ func (p Plan) WithoutLab() (Plan, []string) {
 	return p, fields
 }
 
-// At is the name of a profile on one of several clusters.
-func At(name, context string) string { return name + "@" + context }
-
-// CutContext takes a name apart that At has put together; context is "" where it has none.
-func CutContext(name string) (profile, context string) {
-	name, twin := strings.CutSuffix(name, TwinSuffix)
-	profile, context, _ = strings.Cut(name, "@")
-	if twin {
-		profile += TwinSuffix
-	}
-	return profile, context
-}
-
 // Resolve returns p with each Detected, the baseline too, replaced by what was found, by context ("" for the current one): on
 // several clusters each profile is called by its context, too.
 func (p Plan) Resolve(found map[string]string) Plan {
-	var names []string
+	var names []Variant
 	for _, name := range p.Profiles {
-		base, context := CutContext(name)
-		if base != Detected {
+		context := name.Context()
+		if name.Profile() != Detected {
 			names = append(names, name)
 			continue
 		}
@@ -199,9 +186,9 @@ func (p Plan) Resolve(found map[string]string) Plan {
 			switch {
 			case context != "" && c != context:
 			case len(found) > 1 || context != "":
-				names = append(names, At(found[c], c))
+				names = append(names, Variant(found[c]).At(c))
 			default:
-				names = append(names, found[c])
+				names = append(names, Variant(found[c]))
 			}
 		}
 	}
@@ -216,19 +203,19 @@ func (p Plan) Resolve(found map[string]string) Plan {
 }
 
 // resolveBaseline returns the baseline, which is one even where there are several clusters: that of the first context.
-func (p Plan) resolveBaseline(found map[string]string) string {
-	base, context := CutContext(p.Baseline)
-	if base != Detected {
+func (p Plan) resolveBaseline(found map[string]string) Variant {
+	context := p.Baseline.Context()
+	if p.Baseline.Profile() != Detected {
 		return p.Baseline
 	}
 	if context == "" && len(p.Cluster.Contexts) > 1 {
 		context = p.Cluster.Contexts[0]
 	}
 	if context != "" {
-		return At(found[context], context)
+		return Variant(found[context]).At(context)
 	}
 	for _, name := range found {
-		return name // the only one
+		return Variant(name) // the only one
 	}
 	return p.Baseline
 }
@@ -240,13 +227,15 @@ var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Install }
 
 // validClusterProfile takes what may stand on a cluster: one of the catalogue, another CNI by its name, or Detected.
-func (fs *faults) validClusterProfile(field, name string, p Plan) {
-	base, context := CutContext(strings.TrimSuffix(name, TwinSuffix))
+func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
+	base, context := name.Profile(), name.Context()
 	switch {
+	case name.Conditions() != "":
+		fs.Add(field, "%s: conditions of a variant are for the lab; a cluster is measured as it is", name)
 	case !clusterName.MatchString(base):
 		fs.Add(field, "%q is not the name of a profile", name)
 	case p.brings() && base != Detected:
-		fs.validProfile(field, base)
+		fs.validProfile(field, Variant(base))
 	}
 	if base == profile.Raw {
 		fs.Add(field, "raw is of the lab only: the zero of a cluster is host")

@@ -28,11 +28,11 @@ func TestClusterSettles(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(p.Profiles, []string{Detected}) || p.Baseline != "host" || p.Lifetime() != time.Hour {
+	if !slices.Equal(p.Profiles, []Variant{Detected}) || p.Baseline != "host" || p.Lifetime() != time.Hour {
 		t.Errorf("got %+v", p)
 	}
 	p = p.Resolve(map[string]string{"": "flannel-vxlan"})
-	if got := p.Measured(); !slices.Equal(got, []string{"host", "host~twin", "flannel-vxlan"}) {
+	if got := p.Measured(); !slices.Equal(got, []Variant{"host", "host~twin", "flannel-vxlan"}) {
 		t.Errorf("measured %q", got)
 	}
 	if again := p.Settle(); Differ(p, again) != nil {
@@ -50,13 +50,13 @@ func TestSeveralClusters(t *testing.T) {
 		t.Errorf("baseline %q", p.Baseline)
 	}
 	p = p.Resolve(map[string]string{"old": "canal", "new": "cilium-native"})
-	if want := []string{"cilium-native@new", "canal@old"}; !slices.Equal(p.Profiles, want) {
+	if want := []Variant{"cilium-native@new", "canal@old"}; !slices.Equal(p.Profiles, want) {
 		t.Errorf("profiles %q", p.Profiles)
 	}
 	if err := p.Validate(); err != nil {
 		t.Error(err)
 	}
-	p.Profiles = []string{"canal@older", "Canal", "raw@old", "aws-vpc-cni@new"}
+	p.Profiles = []Variant{"canal@older", "Canal", "raw@old", "aws-vpc-cni@new"}
 	err := p.Validate()
 	for _, want := range []string{`"canal@older" names a context`, `"Canal" is not the name`, "raw is of the lab only"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -68,12 +68,12 @@ func TestSeveralClusters(t *testing.T) {
 	}
 }
 
-func TestCutContext(t *testing.T) {
-	for name, want := range map[string][2]string{
+func TestContextOfVariant(t *testing.T) {
+	for name, want := range map[Variant][2]string{
 		"canal": {"canal", ""}, "canal@a": {"canal", "a"}, "host@a~twin": {"host~twin", "a"}, "host~twin": {"host~twin", ""}, "x@a@b": {"x", "a@b"},
 	} {
-		if p, c := CutContext(name); [2]string{p, c} != want {
-			t.Errorf("%q: got %q %q", name, p, c)
+		if got := [2]string{string(name.Local()), name.Context()}; got != want {
+			t.Errorf("%q: got %q", name, got)
 		}
 	}
 }
@@ -346,16 +346,16 @@ func FuzzParseToleration(f *testing.F) {
 func TestTwinOfACluster(t *testing.T) {
 	p := onCluster(t, func(p *Plan) {
 		p.Cluster.Contexts = []string{"a"}
-		p.Profiles = []string{At(Detected, "a"), At("host", "a") + TwinSuffix}
-		p.Baseline = At("host", "a")
+		p.Profiles = []Variant{Variant(Detected).At("a"), Variant("host").At("a") + TwinSuffix}
+		p.Baseline = Variant("host").At("a")
 	}).Resolve(map[string]string{"a": "canal"})
-	if want := []string{"canal@a", "host@a" + TwinSuffix}; !slices.Equal(p.Profiles, want) {
+	if want := []Variant{"canal@a", "host@a" + TwinSuffix}; !slices.Equal(p.Profiles, want) {
 		t.Errorf("profiles %q, want %q", p.Profiles, want)
 	}
 	if err := p.Validate(); err != nil {
 		t.Error(err)
 	}
-	p.Profiles = []string{"host@b" + TwinSuffix}
+	p.Profiles = []Variant{"host@b" + TwinSuffix}
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "names a context") {
 		t.Errorf("a twin on a cluster that is not there: %v", err)
 	}
@@ -364,14 +364,14 @@ func TestTwinOfACluster(t *testing.T) {
 // TestDetectedBaseline: where there is no bare node to compare with, it is the CNI that is found, on the first cluster.
 func TestDetectedBaseline(t *testing.T) {
 	for _, tt := range []struct {
-		baseline string
+		baseline Variant
 		contexts []string
 		found    map[string]string
-		want     string
+		want     Variant
 	}{
 		{Detected, nil, map[string]string{"": "canal"}, "canal"},
 		{Detected, []string{"b", "a"}, map[string]string{"a": "canal", "b": "ptp"}, "ptp@b"},
-		{At(Detected, "a"), []string{"b", "a"}, map[string]string{"a": "canal", "b": "ptp"}, "canal@a"},
+		{Variant(Detected).At("a"), []string{"b", "a"}, map[string]string{"a": "canal", "b": "ptp"}, "canal@a"},
 		{Detected, []string{"a"}, map[string]string{"a": "canal"}, "canal"}, // as the profile is called there
 		{"host", nil, map[string]string{"": "canal"}, "host"},
 	} {
@@ -390,15 +390,15 @@ func TestBroughtProfiles(t *testing.T) {
 	for _, tt := range []struct {
 		environment string
 		install     bool
-		profiles    []string
+		profiles    []Variant
 		want        string
 	}{
-		{EnvKubernetes, false, []string{"kindnet"}, ""},
-		{EnvKubernetes, true, []string{"canal", "kindnet"}, `unknown profile "kindnet"`},
-		{EnvKubernetes, true, []string{Detected}, "which profiles are to be installed in turn is not said"},
-		{EnvKind, false, []string{"canal", "host"}, ""},
-		{EnvKind, false, []string{"cilium-nativ"}, `unknown profile "cilium-nativ", did you mean "cilium-native"?`},
-		{EnvKind, false, []string{Detected}, "which profiles are to have a kind cluster is not said"},
+		{EnvKubernetes, false, []Variant{"kindnet"}, ""},
+		{EnvKubernetes, true, []Variant{"canal", "kindnet"}, `unknown profile "kindnet"`},
+		{EnvKubernetes, true, []Variant{Detected}, "which profiles are to be installed in turn is not said"},
+		{EnvKind, false, []Variant{"canal", "host"}, ""},
+		{EnvKind, false, []Variant{"cilium-nativ"}, `unknown profile "cilium-nativ", did you mean "cilium-native"?`},
+		{EnvKind, false, []Variant{Detected}, "which profiles are to have a kind cluster is not said"},
 	} {
 		p := onCluster(t, func(p *Plan) {
 			p.Environment, p.Cluster.Install, p.Profiles = tt.environment, tt.install, tt.profiles

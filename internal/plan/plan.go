@@ -16,15 +16,14 @@ type Plan struct {
 	Name string `json:"name,omitempty"`
 	// Environment is "lab" (default), "kubernetes" or "kind".
 	Environment string `json:"environment"`
-	// Profiles are names of package profile; the baseline is added if it is missing.
-	Profiles []string `json:"profiles"`
-	Paths    []Path   `json:"paths"`
+	// Profiles are the variants that are measured; the baseline is added if it is missing.
+	Profiles []Variant `json:"profiles"`
+	Paths    []Path    `json:"paths"`
 	// Workloads are normalized.
 	Workloads []Workload `json:"workloads"`
-	// Baseline is the profile that every comparison stands on; default "raw" in the lab.
-	Baseline string `json:"baseline"`
-	// Twin measures the baseline a second time as a profile of its own (name + TwinSuffix), which gives the noise
-	// floor. Default true.
+	// Baseline is what every variant is compared with; default "raw" in the lab.
+	Baseline Variant `json:"baseline"`
+	// Twin measures the baseline a second time as a variant of its own, which gives the noise floor. Default true.
 	Twin bool `json:"twin"`
 	// Repetitions is how often each case is measured at least; 1 to 1000.
 	Repetitions int `json:"repetitions"`
@@ -44,9 +43,6 @@ type Plan struct {
 	// Cluster has the conditions of environments other than the lab.
 	Cluster Cluster `json:"kubernetes,omitzero"`
 }
-
-// TwinSuffix marks the second instance of the baseline profile.
-const TwinSuffix = "~twin"
 
 // Lab has the conditions of the embedded lab.
 type Lab struct {
@@ -83,15 +79,17 @@ type Lab struct {
 	PoliciesUnselected int `json:"policies_unselected,omitempty"`
 }
 
-// Case is one cell of the experiment: a profile on a path under a workload.
+// Case is one cell of the experiment: a variant of a profile on a path under a workload.
 type Case struct {
-	Profile  string   `json:"profile"`
+	Profile  Variant  `json:"profile"`
 	Path     Path     `json:"path"`
 	Workload Workload `json:"workload"`
 }
 
 // Key identifies the case in files and tables: "profile path workload".
-func (c Case) Key() string { return c.Profile + " " + c.Path.String() + " " + c.Workload.String() }
+func (c Case) Key() string {
+	return string(c.Profile) + " " + c.Path.String() + " " + c.Workload.String()
+}
 
 // Trial is one execution of a case: the case and its repetition, counted from 1.
 type Trial struct {

@@ -12,7 +12,7 @@ import (
 
 func small() Plan {
 	p := Default()
-	p.Profiles = []string{"host", "canal"}
+	p.Profiles = []Variant{"host", "canal"}
 	p.Paths = p.Paths[:3]
 	p.Workloads = p.Workloads[:2]
 	p.Seed = 7
@@ -75,7 +75,7 @@ func TestRawHasOnePath(t *testing.T) {
 		}
 		raws := 0
 		for i, c := range order {
-			if !strings.HasPrefix(c.Profile, "raw") {
+			if !strings.HasPrefix(string(c.Profile), "raw") {
 				continue
 			}
 			raws++
@@ -83,7 +83,7 @@ func TestRawHasOnePath(t *testing.T) {
 				t.Errorf("%s is measured", c.Key())
 			}
 			beside := slices.ContainsFunc(order[max(0, i-3):min(len(order), i+4)], func(o Case) bool {
-				return !strings.HasPrefix(o.Profile, "raw") && o.Workload == c.Workload
+				return !strings.HasPrefix(string(o.Profile), "raw") && o.Workload == c.Workload
 			})
 			if !beside {
 				t.Errorf("repetition %d: %s stands alone", rep, c.Key())
@@ -106,15 +106,15 @@ func keysOf(cases []Case) []string {
 
 func TestMeasured(t *testing.T) {
 	for _, tt := range []struct {
-		profiles []string
-		baseline string
+		profiles []Variant
+		baseline Variant
 		twin     bool
-		want     []string
+		want     []Variant
 	}{
-		{[]string{"canal"}, "raw", true, []string{"raw", "raw~twin", "canal"}},
-		{[]string{"canal"}, "raw", false, []string{"raw", "canal"}},
-		{[]string{"canal", "raw", "host"}, "raw", true, []string{"raw", "raw~twin", "canal", "host"}},
-		{[]string{"canal", "host"}, "host", true, []string{"host", "host~twin", "canal"}},
+		{[]Variant{"canal"}, "raw", true, []Variant{"raw", "raw~twin", "canal"}},
+		{[]Variant{"canal"}, "raw", false, []Variant{"raw", "canal"}},
+		{[]Variant{"canal", "raw", "host"}, "raw", true, []Variant{"raw", "raw~twin", "canal", "host"}},
+		{[]Variant{"canal", "host"}, "host", true, []Variant{"host", "host~twin", "canal"}},
 	} {
 		p := Plan{Profiles: tt.profiles, Baseline: tt.baseline, Twin: tt.twin}
 		if got := p.Measured(); !slices.Equal(got, tt.want) {
@@ -206,9 +206,9 @@ func TestValidate(t *testing.T) {
 		want  string
 	}{
 		{"environment", func(p *Plan) { p.Environment = "labb" }, `environment: "labb" is not one of lab, kubernetes, kind, did you mean "lab"?`},
-		{"profile", func(p *Plan) { p.Profiles = []string{"calico-vxlam"} }, `profiles: unknown profile "calico-vxlam", did you mean "calico-vxlan"?`},
+		{"profile", func(p *Plan) { p.Profiles = []Variant{"calico-vxlam"} }, `profiles: unknown profile "calico-vxlam", did you mean "calico-vxlan"?`},
 		{"no profile", func(p *Plan) { p.Profiles = nil }, "profiles: none is given"},
-		{"profile twice", func(p *Plan) { p.Profiles = []string{"host", "host"} }, "profiles: host is given twice"},
+		{"profile twice", func(p *Plan) { p.Profiles = []Variant{"host", "host"} }, "profiles: host is given twice"},
 		{"baseline", func(p *Plan) { p.Baseline = "x" }, `baseline: unknown profile "x"`},
 		{"no baseline", func(p *Plan) { p.Baseline = "" }, "baseline: none is given"},
 		{"no path", func(p *Plan) { p.Paths = nil }, "paths: none is given"},

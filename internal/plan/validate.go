@@ -84,7 +84,7 @@ func (fs *faults) validProfiles(p Plan) {
 	fs.validProfileOf(p, "baseline", p.Baseline)
 }
 
-func (fs *faults) validProfileOf(p Plan, field, name string) {
+func (fs *faults) validProfileOf(p Plan, field string, name Variant) {
 	switch {
 	case p.OnCluster():
 		fs.validClusterProfile(field, name, p)
@@ -96,12 +96,18 @@ func (fs *faults) validProfileOf(p Plan, field, name string) {
 // CheckProfile returns what Validate says of a profile of this name: Faults with the nearest name, if the catalogue has none.
 func CheckProfile(name string) error {
 	var fs faults
-	fs.validProfile("profiles", name)
+	fs.validProfile("profiles", Variant(name))
 	return fs.Err()
 }
 
-func (fs *faults) validProfile(field, name string) {
+func (fs *faults) validProfile(field string, v Variant) {
+	name := v.Profile()
 	if _, ok := profile.Lookup(name); ok {
+		if canonical, err := ParseVariant(string(v)); err != nil {
+			fs.Add(field, "%s", err)
+		} else if canonical != v {
+			fs.Add(field, "%s is not in canonical form: want %s", v, canonical)
+		}
 		return
 	}
 	var names []string

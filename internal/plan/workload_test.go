@@ -242,7 +242,7 @@ func TestSeveralBackendsHaveAZero(t *testing.T) {
 	w := Workload{Kind: HTTP, Backends: 5}.Normalize()
 	for _, paths := range [][]Path{{{Pod, Service, Local}}, {ZeroPath, {Pod, Service, Local}}} {
 		p := Default()
-		p.Profiles, p.Paths, p.Workloads, p.Twin = []string{"canal"}, paths, []Workload{Workload{Kind: RR}.Normalize(), w}, false
+		p.Profiles, p.Paths, p.Workloads, p.Twin = []Variant{"canal"}, paths, []Workload{Workload{Kind: RR}.Normalize(), w}, false
 		for _, list := range [][]Case{p.Cases(), p.Order(1)} {
 			seen := map[Case]int{}
 			for _, c := range list {

@@ -19,7 +19,7 @@ func (d *decoder) planKeys(p *Plan) position.Keys {
 		"profiles":       d.profiles(p),
 		"paths":          d.paths(&p.Paths),
 		"workloads":      d.workloads(&p.Workloads),
-		"baseline":       d.Text(&p.Baseline),
+		"baseline":       position.Value(d.Decoder, &p.Baseline, ParseVariant),
 		"twin":           d.truth(&p.Twin),
 		"repetitions":    d.whole(&p.Repetitions),
 		"maxRepetitions": d.whole(&p.MaxRepetitions),
@@ -54,12 +54,6 @@ func (d *decoder) clusterKeys(c *Cluster) position.Keys {
 		"install":             d.truth(&c.Install),
 		"ttl":                 d.span(&c.TTL),
 	}
-}
-
-// contextOf is the context that a profile names: whether it is one of the plan's is seen when the whole plan is read.
-func contextOf(name string) []string {
-	_, context := CutContext(name)
-	return []string{context}
 }
 
 func (d *decoder) labKeys(l *Lab) position.Keys {
@@ -168,15 +162,21 @@ func (d *decoder) profiles(p *Plan) position.Read {
 				return
 			}
 			if s == profile.Raw && !d.said {
-				*at = append(*at, s) // the file is for the lab, too; a cluster is not asked for it
+				*at = append(*at, profile.Raw) // the file is for the lab, too; a cluster is not asked for it
+				return
+			}
+			v, err := ParseVariant(s)
+			if err != nil {
+				d.Fault(item.Line, field, "%s", err)
 				return
 			}
 			var fs faults
-			if fs.validProfileOf(Plan{Environment: p.Environment, Cluster: Cluster{Contexts: contextOf(s)}}, field, s); len(fs.Faults) > 0 {
+			// Whether the context is one of the plan's is decided when the whole plan is read.
+			if fs.validProfileOf(Plan{Environment: p.Environment, Cluster: Cluster{Contexts: []string{v.Context()}}}, field, v); len(fs.Faults) > 0 {
 				d.Fault(item.Line, field, "%s", fs.Faults[0].Message)
 				return
 			}
-			*at = append(*at, s)
+			*at = append(*at, v)
 		})
 	}
 }

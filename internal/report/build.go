@@ -21,7 +21,7 @@ type Options struct {
 	// Metrics names the metrics to show; nil shows the headline metrics. (optional)
 	Metrics []string
 	// Baseline is the profile to compare with; "" takes the plan's. (optional)
-	Baseline string
+	Baseline plan.Variant
 	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
 	Confidence float64
 	// Impact is the work of the reader's own job, to be set against the result. (optional)
@@ -226,7 +226,7 @@ func stoodIn(t compare.Table) bool {
 	return false
 }
 
-func (b *builder) profile(name string) (result.Profile, bool) {
+func (b *builder) profile(name plan.Variant) (result.Profile, bool) {
 	i := slices.IndexFunc(b.header.Profiles, func(p result.Profile) bool { return p.Name == name })
 	if i < 0 {
 		return result.Profile{}, false
@@ -234,7 +234,7 @@ func (b *builder) profile(name string) (result.Profile, bool) {
 	return b.header.Profiles[i], true
 }
 
-func (b *builder) skipped(name string) bool {
+func (b *builder) skipped(name plan.Variant) bool {
 	p, ok := b.profile(name)
 	return ok && p.Skipped != ""
 }
@@ -244,7 +244,7 @@ var marks = map[compare.Verdict]Mark{
 }
 
 // entry writes out one place of a table.
-func (b *builder) entry(e compare.Entry, name string, path plan.Path, scale number.Scale) Entry {
+func (b *builder) entry(e compare.Entry, name plan.Variant, path plan.Path, scale number.Scale) Entry {
 	c := e.Cell
 	switch {
 	case c == nil:

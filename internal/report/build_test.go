@@ -97,8 +97,8 @@ func TestAnswerNamesTies(t *testing.T) {
 			if x.Baseline == worst {
 				tied++
 				line := slices.IndexFunc(d.Answer, func(l string) bool { return strings.HasPrefix(l, n.Name+" (") })
-				_, after, ok := strings.Cut(d.Answer[line], worst+" (")
-				if !ok || !strings.Contains(after, x.Profile) {
+				_, after, ok := strings.Cut(d.Answer[line], string(worst)+" (")
+				if !ok || !strings.Contains(after, string(x.Profile)) {
 					t.Errorf("%s ties with the last, %s, and is not named in %q", x.Profile, worst, d.Answer[line])
 				}
 			}
@@ -167,11 +167,11 @@ func TestCommand(t *testing.T) {
 	if got := build(t, r, report.Options{}).Run.Command; !strings.HasSuffix(got, " --nic ideal --mtu 9000 --line-rate 10000000000 --seed 1 --no-twin") {
 		t.Errorf("the lab's settings: %s", got)
 	}
-	r.Header.Plan.Profiles = []string{"it's; rm -rf $HOME"}
+	r.Header.Plan.Profiles = []plan.Variant{"it's; rm -rf $HOME"}
 	if got := build(t, r, report.Options{}).Run.Command; !strings.Contains(got, `--profiles 'it'\''s; rm -rf $HOME'`) {
 		t.Errorf("not quoted: %s", got)
 	}
-	r.Header.Plan.Profiles = []string{"~root"}
+	r.Header.Plan.Profiles = []plan.Variant{"~root"}
 	if got := build(t, r, report.Options{}).Run.Command; !strings.Contains(got, `--profiles '~root'`) {
 		t.Errorf("a shell would expand: %s", got)
 	}

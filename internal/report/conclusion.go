@@ -50,7 +50,7 @@ func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion 
 // under one.
 func (b *builder) choice(p plan.Path, w plan.Workload, name string) []compare.Standing {
 	among := *b.analysis // the same, but for who is asked for
-	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(p string) bool { return !dataplane(p) })
+	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(p plan.Variant) bool { return !dataplane(p) })
 	if ranks := among.Rank(p, w, name); len(ranks) > 0 {
 		return ranks
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -91,7 +90,7 @@ type pool struct {
 
 // Add takes in a record with its observations. Failed trials, twins and what has no observations add nothing.
 func (g *Gather) Add(rec result.Record) {
-	if rec.Type != result.TypeTrial || rec.Status != result.OK || strings.HasSuffix(rec.Profile, plan.TwinSuffix) {
+	if rec.Type != result.TypeTrial || rec.Status != result.OK || rec.Profile.IsTwin() {
 		return
 	}
 	c := rec.Case

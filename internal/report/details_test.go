@@ -163,7 +163,7 @@ func TestGatherIsBounded(t *testing.T) {
 	var g report.Gather
 	for i := range 2100 {
 		rec := observed(5)
-		rec.Profile = fmt.Sprint("p", i)
+		rec.Profile = plan.Variant(fmt.Sprint("p", i))
 		rec.Client.Intervals = rows(2, 1, 1)
 		for range 3 {
 			g.Add(rec)
@@ -198,7 +198,7 @@ func TestNeeds(t *testing.T) {
 				t.Errorf("%s: %s is below the pick %s", n.Workload, s.Cell.Profile, pick.Profile)
 			}
 		}
-		if slices.Contains(n.Near, pick.Profile) || slices.Contains(n.Near, "host") {
+		if slices.Contains(n.Near, string(pick.Profile)) || slices.Contains(n.Near, "host") {
 			t.Errorf("%s: near the pick %s: %v", n.Workload, pick.Profile, n.Near)
 		}
 	}
@@ -209,7 +209,7 @@ func TestNeeds(t *testing.T) {
 		}
 		same.Records[i].Metrics = map[string]float64{"service_demand": 100 + float64(same.Records[i].Repetition%3)}
 	}
-	same.Header.Plan.Profiles = []string{"canal", "calico-vxlan"}
+	same.Header.Plan.Profiles = []plan.Variant{"canal", "calico-vxlan"}
 	same.Header.Plan.Baseline = "canal"
 	if d, err = report.Build(same.Header, same.Records, report.Options{}); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func (b *builder) leftOut() []Item {
 func (b *builder) notServed() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
-		if strings.HasSuffix(p.Name, plan.TwinSuffix) || p.Skipped != "" {
+		if p.Name.IsTwin() || p.Skipped != "" {
 			continue
 		}
 		paths := map[string][]string{}
@@ -68,7 +68,7 @@ func (b *builder) notServed() []Item {
 func (b *builder) standIns() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
-		if len(p.StandIn) > 0 && !strings.HasSuffix(p.Name, plan.TwinSuffix) {
+		if len(p.StandIn) > 0 && !p.Name.IsTwin() {
 			items = append(items, Item{Name: number.Clean(p.Name), Text: number.Clean(strings.Join(p.StandIn, "; "))})
 		}
 	}
@@ -137,7 +137,7 @@ func command(p plan.Plan) string {
 	}
 	d := plan.Default()
 	add(true, "env", p.Environment)
-	add(true, "profiles", strings.Join(p.Profiles, ","))
+	add(true, "profiles", plan.JoinVariants(p.Profiles, ","))
 	add(true, "paths", strings.Join(paths, ","))
 	add(true, "workloads", strings.Join(workloads, ","))
 	add(true, "repetitions", fmt.Sprint(p.Repetitions))
@@ -147,7 +147,7 @@ func command(p plan.Plan) string {
 	add(p.Warmup != d.Warmup || p.OnCluster(), "warmup", p.Warmup.String())
 	// The preset that a run starts from has a budget, so that there was none must be said.
 	add(true, "budget", p.Budget.String())
-	add(p.Baseline != d.Baseline, "baseline", p.Baseline)
+	add(p.Baseline != d.Baseline, "baseline", string(p.Baseline))
 	add(p.Lab.Nodes != d.Lab.Nodes, "nodes", fmt.Sprint(p.Lab.Nodes))
 	add(p.Lab.NIC != d.Lab.NIC, "nic", p.Lab.NIC)
 	add(p.Lab.CPU != d.Lab.CPU, "cpu", p.Lab.CPU)

@@ -27,7 +27,7 @@ type LoadCurve struct {
 
 // LoadLine is the curve of one profile.
 type LoadLine struct {
-	Profile string
+	Profile plan.Variant
 	// Capacity is what the loads are shares of, in requests per second; NaN if it is not known.
 	Capacity float64
 	// Points are by rising load.
@@ -129,7 +129,7 @@ func loadSteps(all []plan.Workload, base plan.Workload) []plan.Workload {
 }
 
 // loadLine is the curve of one profile; points without a time are left out.
-func (b *builder) loadLine(profile string, path plan.Path, steps []plan.Workload) LoadLine {
+func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Workload) LoadLine {
 	l := LoadLine{Profile: profile, Capacity: math.NaN()}
 	var tails []stat.Summary
 	for _, w := range steps {

@@ -35,7 +35,7 @@ func TestLoadCurves(t *testing.T) {
 	across := got[slices.IndexFunc(got, func(c report.LoadCurve) bool { return c.Path.From == plan.Pod })]
 	var names []string
 	for _, l := range across.Lines {
-		names = append(names, l.Profile)
+		names = append(names, string(l.Profile))
 		if len(l.Points) != 5 || l.Points[0].Load != 0.1 || l.Points[4].Load != 0.95 {
 			t.Fatalf("%s: points %+v", l.Profile, l.Points)
 		}

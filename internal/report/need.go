@@ -258,9 +258,8 @@ func (b *builder) floor(x compare.Comparison) string {
 
 // under writes where the pick stands beside the bare network that is best.
 func under(x compare.Comparison) string {
-	other := x.Baseline
-	known, _ := profile.Lookup(other)
-	other += " (" + known.Title + ")"
+	known, _ := profile.Lookup(x.Baseline.Profile())
+	other := string(x.Baseline) + " (" + known.Title + ")"
 	switch {
 	case x.Verdict == compare.Same:
 		return "The same as " + other + within(x) + "."
@@ -272,4 +271,5 @@ func under(x compare.Comparison) string {
 	return "Worse than " + other + "."
 }
 
-func dataplane(name string) bool { return name != profile.Raw && name != profile.Host }
+// dataplane reports whether v is a CNI's dataplane: neither two bare namespaces nor the bare node.
+func dataplane(v plan.Variant) bool { return v.Profile() != profile.Raw && v.Profile() != profile.Host }

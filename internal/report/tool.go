@@ -37,7 +37,7 @@ func (b *builder) beside() []Item {
 			for _, name := range b.analysis.Profiles {
 				item, ok := b.besideOne(compare.Key{Profile: name, Path: path, Workload: own}, w)
 				switch {
-				case !ok || strings.HasSuffix(name, plan.TwinSuffix):
+				case !ok || name.IsTwin():
 				case len(items) == mostBeside:
 					more++
 				default:

@@ -37,7 +37,7 @@ type Endpoint struct {
 
 // Backend is one of the servers behind a Service, on a path under a profile.
 type Backend struct {
-	Profile string
+	Profile plan.Variant
 	Path    plan.Path
 	// Of is how many there are, and Index counts from 0.
 	Of, Index int
@@ -45,7 +45,8 @@ type Backend struct {
 
 // NotServedError says that a profile has no such path, which is a fact about it and not a failure.
 type NotServedError struct {
-	Profile, Path, Reason string
+	Profile      plan.Variant
+	Path, Reason string
 }
 
 func (e *NotServedError) Error() string {

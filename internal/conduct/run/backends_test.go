@@ -105,7 +105,7 @@ func TestOneOfSeveralBackendsFails(t *testing.T) {
 // few is a world in which a Service has one backend and no more.
 type few struct{ *world }
 
-func (f few) Backends(_ context.Context, profile string, p plan.Path, _ int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (f few) Backends(_ context.Context, profile plan.Variant, p plan.Path, _ int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return client, nil, &control.NotServedError{Profile: profile, Path: p.String(), Reason: "one pod and no more"}
 }
 

@@ -54,7 +54,7 @@ func TestLoadsAreSharesOfTheCapacity(t *testing.T) {
 		if saturates {
 			continue
 		}
-		want := capacity[r.Profile]
+		want := capacity[string(r.Profile)]
 		if got := r.Metrics[metric.Capacity]; got != want {
 			t.Errorf("%s: capacity %v, want %v", r.Key(), got, want)
 		}

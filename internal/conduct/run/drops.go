@@ -11,7 +11,7 @@ import (
 // edges of the client's window.
 type DropReader interface {
 	// Drops returns the counters of all devices on the path, as they stand.
-	Drops(profile string, p plan.Path) ([]sample.Drop, error)
+	Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error)
 }
 
 // watch reads the counters of the hosts of a path at the edges of one window. The zero value watches nothing.

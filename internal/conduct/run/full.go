@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // FullReader is an Environment that can say whether tables of a dataplane had no room: for connections, or ports to
@@ -14,7 +15,7 @@ import (
 type FullReader interface {
 	// Full returns how often that happened since the environment stands, by the name of the table. What could be read is
 	// there beside an error too.
-	Full(profile string) (map[string]uint64, error)
+	Full(profile plan.Variant) (map[string]uint64, error)
 }
 
 // kindTableFull is the failure of a trial in which a table had no room: its numbers would be those of lost and repeated
@@ -22,7 +23,7 @@ type FullReader interface {
 const kindTableFull = "table full"
 
 // full reads the tables of a profile, nil if the environment cannot.
-func (c *conductor) full(profile string) map[string]uint64 {
+func (c *conductor) full(profile plan.Variant) map[string]uint64 {
 	reader, ok := c.env.(FullReader)
 	if !ok {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // tables is a world whose profiles have a table that has overflowed long ago, and overflows again whenever the script
@@ -20,7 +21,7 @@ type tables struct {
 
 const table = "node-1: conntrack table"
 
-func (w *tables) Full(profile string) (map[string]uint64, error) {
+func (w *tables) Full(profile plan.Variant) (map[string]uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if profile != "canal" {

@@ -14,7 +14,7 @@ import (
 // traffic failed, and not the agents: a policy may have come since the paths were tried.
 type PolicyReader interface {
 	// Policies returns the names of the policies that select an end of a path under a profile.
-	Policies(ctx context.Context, profile string, p plan.Path) []string
+	Policies(ctx context.Context, profile plan.Variant, p plan.Path) []string
 }
 
 // ofAgents are the failures that say nothing about the traffic: of agents, of the environment.

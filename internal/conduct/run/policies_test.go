@@ -16,7 +16,7 @@ import (
 // policed is a world in which policies select the ends of canal's paths between pods.
 type policed struct{ *world }
 
-func (policed) Policies(_ context.Context, profile string, p plan.Path) []string {
+func (policed) Policies(_ context.Context, profile plan.Variant, p plan.Path) []string {
 	if profile == "canal" && p.To == plan.Pod {
 		return []string{"x/deny", "x/quiet"}
 	}

@@ -52,7 +52,7 @@ func (c *conductor) withBaseline(cases []plan.Case) map[plan.Case]bool {
 	selected := map[plan.Case]bool{}
 	for _, k := range cases {
 		selected[k] = true
-		for _, name := range []string{c.plan.Baseline, c.plan.Baseline + plan.TwinSuffix} {
+		for _, name := range []plan.Variant{c.plan.Baseline, c.plan.Baseline.Twin()} {
 			b := plan.Case{Profile: name, Path: k.Path, Workload: k.Workload}
 			if c.survey.served[b] {
 				selected[b] = true

@@ -15,7 +15,7 @@ import (
 // Roller is an Environment that can take backends out of a Service and put them back while it serves.
 type Roller interface {
 	// Rolled is Backends for a Service that Roll changes, and that no other case goes over.
-	Rolled(ctx context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error)
+	Rolled(ctx context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error)
 	// Roll takes a backend out of its Service, or puts it back. It returns when that is asked for, which may be long before
 	// every node knows.
 	Roll(ctx context.Context, b control.Backend, in bool) error

@@ -46,7 +46,7 @@ func (w *rolledWorld) failOnce(p *plan.Plan) {
 	}
 }
 
-func (w *rolledWorld) Rolled(ctx context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (w *rolledWorld) Rolled(ctx context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return w.Backends(ctx, profile, p, n)
 }
 

@@ -32,10 +32,10 @@ type Environment interface {
 	Profiles(ctx context.Context) ([]result.Profile, error)
 	// Endpoints returns the two ends of a path under a profile, a twin included. The error is a *wire.NotServedError if
 	// the profile has no such path.
-	Endpoints(ctx context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error)
+	Endpoints(ctx context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error)
 	// Backends returns the client's end of a path to a Service and the n servers, more than one, that are to stand behind
 	// it; what the client dials is in the first of them. It is asked for paths alone that Endpoints has returned.
-	Backends(ctx context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error)
+	Backends(ctx context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error)
 	// Conditions are what the derived numbers are checked against.
 	Conditions() outcome.Conditions
 	// Close takes the place down.

@@ -177,7 +177,7 @@ func TestAgentThatCannotStart(t *testing.T) {
 // broken is a world whose servers cannot be started.
 type broken struct{ *world }
 
-func (b *broken) Endpoints(ctx context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error) {
+func (b *broken) Endpoints(ctx context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
 	client, server, err = b.world.Endpoints(ctx, profile, p)
 	server.Start = func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("no such file") }
 	return client, server, err
@@ -334,7 +334,7 @@ func TestLineRateIsOfTheWire(t *testing.T) {
 	c := &conductor{env: limited{newWorld()}}
 	for _, p := range plan.Paths {
 		wire := p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.From == plan.External || p.To == plan.External
-		if got := c.conditions(p).LineRate; (got > 0) != wire {
+		if got := c.conditions(plan.Case{Profile: "canal", Path: p}).LineRate; (got > 0) != wire {
 			t.Errorf("%s: line rate %g", p, got)
 		}
 	}
@@ -390,7 +390,7 @@ func TestPrecision(t *testing.T) {
 	end, c, events := perform(t, w, p, Options{})
 	count := map[string]int{}
 	for _, tr := range trialsOf(c) {
-		count[tr.Profile]++
+		count[string(tr.Profile)]++
 	}
 	// Six repetitions are the fewest that have an interval; only canal and what it is compared with go on to the end.
 	want := map[string]int{"canal": 9, "host": 9, "host~twin": 9, "ptp": 6}

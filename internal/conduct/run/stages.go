@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -16,7 +15,7 @@ import (
 // for its paths like any other; what it answers then counts for nothing but whether it serves them.
 type Stager interface {
 	// Stages returns the profiles that stand together, in the order in which they are measured.
-	Stages() [][]string
+	Stages() [][]plan.Variant
 	// Enter makes the profiles of stage i stand, in place of those of the stage before.
 	Enter(ctx context.Context, i int) error
 }
@@ -38,7 +37,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 		if !c.anyLeft(stage) {
 			continue
 		}
-		c.note("stage %d of %d: %s", i+1, len(all), strings.Join(names, ", "))
+		c.note("stage %d of %d: %s", i+1, len(all), plan.JoinVariants(names, ", "))
 		c.share = float64(i+1) / float64(len(all))
 		reason, err := c.stage(ctx, env, i, stage, names)
 		if err != nil || reason == Interrupted {
@@ -52,7 +51,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 }
 
 // stage measures the profiles of one stage. Those that cannot be made to stand leave failed trials.
-func (c *conductor) stage(ctx context.Context, env Stager, i int, stage place, names []string) (string, error) {
+func (c *conductor) stage(ctx context.Context, env Stager, i int, stage place, names []plan.Variant) (string, error) {
 	c.agents.close() // theirs were of the stage before
 	c.missing = nil
 	err := env.Enter(ctx, i)
@@ -76,7 +75,7 @@ func (c *conductor) stage(ctx context.Context, env Stager, i int, stage place, n
 }
 
 // only returns the part of a place that is of some profiles.
-func (s place) only(names []string) place {
+func (s place) only(names []plan.Variant) place {
 	part := place{profiles: s.profiles, routes: s.routes, served: map[plan.Case]bool{}}
 	for k := range s.served {
 		if slices.Contains(names, k.Profile) {
@@ -97,11 +96,11 @@ func (c *conductor) anyLeft(stage place) bool {
 }
 
 // planOf is the plan as far as it is about some profiles; without the baseline if that is not one of them.
-func (c *conductor) planOf(names []string) plan.Plan {
+func (c *conductor) planOf(names []plan.Variant) plan.Plan {
 	p := c.plan
 	p.Profiles = nil
 	for _, name := range names {
-		if !strings.HasSuffix(name, plan.TwinSuffix) {
+		if !name.IsTwin() {
 			p.Profiles = append(p.Profiles, name)
 		}
 	}

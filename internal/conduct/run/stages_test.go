@@ -15,14 +15,14 @@ import (
 // turns is a world in which profiles stand one after the other.
 type turns struct {
 	*world
-	stages  [][]string
+	stages  [][]plan.Variant
 	entered []int
 	// broken says what keeps a stage from standing; now is called as one is entered.
 	broken map[int]error
 	now    func(stage int)
 }
 
-func (w *turns) Stages() [][]string { return w.stages }
+func (w *turns) Stages() [][]plan.Variant { return w.stages }
 
 func (w *turns) Enter(_ context.Context, i int) error {
 	w.entered = append(w.entered, i)
@@ -33,7 +33,7 @@ func (w *turns) Enter(_ context.Context, i int) error {
 }
 
 func inTurn() *turns {
-	return &turns{world: newWorld("host", "canal", "macvlan"), stages: [][]string{{"host", "host~twin", "canal"}, {"macvlan"}}}
+	return &turns{world: newWorld("host", "canal", "macvlan"), stages: [][]plan.Variant{{"host", "host~twin", "canal"}, {"macvlan"}}}
 }
 
 // misplaced returns the finished trials that were measured after those of a later stage.
@@ -41,7 +41,7 @@ func (w *turns) misplaced(c result.Contents) []string {
 	var wrong []string
 	at := 0
 	for _, r := range trials(c) {
-		stage := slices.IndexFunc(w.stages, func(names []string) bool { return slices.Contains(names, r.Profile) })
+		stage := slices.IndexFunc(w.stages, func(names []plan.Variant) bool { return slices.Contains(names, r.Profile) })
 		if stage < at {
 			wrong = append(wrong, r.Key())
 		}
@@ -131,7 +131,7 @@ func TestInterruptedStage(t *testing.T) {
 
 func TestPlanOfAStage(t *testing.T) {
 	c := &conductor{plan: testPlan("canal", "macvlan")}
-	for _, want := range [][]string{{"host", "host" + plan.TwinSuffix, "canal"}, {"macvlan"}} {
+	for _, want := range [][]plan.Variant{{"host", "host" + plan.TwinSuffix, "canal"}, {"macvlan"}} {
 		if got := c.planOf(want).Measured(); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -23,7 +23,7 @@ type ends struct {
 
 // route is a profile on a path with so many servers, which are rolled or stay.
 type route struct {
-	profile string
+	profile plan.Variant
 	path    plan.Path
 	servers int
 	rolled  bool
@@ -46,7 +46,9 @@ func routeOf(c plan.Case) route {
 }
 
 // single is the route of a profile on a path with one server.
-func single(profile string, p plan.Path) route { return route{profile: profile, path: p, servers: 1} }
+func single(profile plan.Variant, p plan.Path) route {
+	return route{profile: profile, path: p, servers: 1}
+}
 
 // place is what stands in the environment.
 type place struct {
@@ -63,7 +65,7 @@ func survey(ctx context.Context, env Environment, p plan.Plan) (place, error) {
 		return place{}, fmt.Errorf("find the profiles of the environment: %w", err)
 	}
 	s := place{profiles: profiles, routes: map[route]ends{}, served: map[plan.Case]bool{}}
-	at := map[string]*result.Profile{}
+	at := map[plan.Variant]*result.Profile{}
 	for i := range profiles {
 		at[profiles[i].Name] = &profiles[i]
 	}
@@ -71,7 +73,7 @@ func survey(ctx context.Context, env Environment, p plan.Plan) (place, error) {
 	for _, r := range routesOf(p) {
 		q := at[r.profile]
 		if q == nil {
-			q = at[strings.TrimSuffix(r.profile, plan.TwinSuffix)]
+			q = at[r.profile.Original()]
 		}
 		if q == nil || q.Skipped != "" || asked[r] {
 			continue
@@ -101,7 +103,7 @@ func survey(ctx context.Context, env Environment, p plan.Plan) (place, error) {
 }
 
 // serves says whether there is a case of any of the profiles that were asked for: the baseline alone is nothing.
-func (s *place) serves(profiles []string) bool {
+func (s *place) serves(profiles []plan.Variant) bool {
 	for c := range s.served {
 		if slices.Contains(profiles, c.Profile) {
 			return true
@@ -185,15 +187,15 @@ func (s *place) askBackends(ctx context.Context, env Environment, q *result.Prof
 func whyNot(profiles []result.Profile) string {
 	var reasons []string
 	for _, q := range profiles {
-		if strings.HasSuffix(q.Name, plan.TwinSuffix) {
+		if q.Name.IsTwin() {
 			continue // it says what its other instance says
 		}
 		if q.Skipped != "" {
-			reasons = append(reasons, q.Name+": "+q.Skipped)
+			reasons = append(reasons, string(q.Name)+": "+q.Skipped)
 			continue
 		}
 		for _, path := range slices.Sorted(maps.Keys(q.NotServed)) {
-			reasons = append(reasons, q.Name+" does not serve "+path+": "+q.NotServed[path])
+			reasons = append(reasons, string(q.Name)+" does not serve "+path+": "+q.NotServed[path])
 		}
 	}
 	if len(reasons) == 0 {
@@ -205,12 +207,12 @@ func whyNot(profiles []result.Profile) string {
 // absent returns why profiles have no such case, "" if they have it. A twin that is not among them is as its other
 // instance is.
 func absent(profiles []result.Profile, k plan.Case) string {
-	named := func(name string) int {
+	named := func(name plan.Variant) int {
 		return slices.IndexFunc(profiles, func(q result.Profile) bool { return q.Name == name })
 	}
 	i := named(k.Profile)
 	if i < 0 {
-		i = named(strings.TrimSuffix(k.Profile, plan.TwinSuffix))
+		i = named(k.Profile.Original())
 	}
 	if i < 0 {
 		return "no such profile was there"

@@ -70,7 +70,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	}
 	rec.Client, rec.Server, rec.Drops, rec.Probes = v.client, v.server, v.drops, v.probes
 	rec.WindowNs = v.windowNs
-	conditions := c.conditions(t.Path)
+	conditions := c.conditions(t.Case)
 	conditions.Backends, conditions.Capacity = len(servers), capacity
 	conditions.Drops, conditions.Apart = v.drops, v.apart
 	if t.Workload.Kind == plan.Throughput {
@@ -92,9 +92,14 @@ func (c *conductor) forget(e ends) {
 	}
 }
 
-// conditions are those of the environment on one path: what stays within a node passes no NIC, and no line rate.
-func (c *conductor) conditions(p plan.Path) outcome.Conditions {
-	x := c.env.Conditions()
+// conditions returns those of the environment for one case: with the variant's own, and without the line rate on a path
+// within a node, which passes no NIC.
+func (c *conductor) conditions(k plan.Case) outcome.Conditions {
+	x, p := c.env.Conditions(), k.Path
+	if k.Profile.Conditions() != "" {
+		own := k.Profile.Lab(c.plan.Lab)
+		x.MTU, x.NIC = own.MTU, own.NIC
+	}
 	if p.From != plan.External && (p.Locality == plan.SameNode || p.Locality == plan.Local || p.To == plan.Self) {
 		x.LineRate = 0
 	}

@@ -36,7 +36,7 @@ type world struct {
 func newWorld(profiles ...string) *world {
 	w := &world{facts: facts.Facts{"kernel": "6"}, starts: map[string]int{}, asked: map[string][]control.Prepare{}, notServed: map[route]string{}}
 	for _, p := range profiles {
-		w.profiles = append(w.profiles, result.Profile{Name: p})
+		w.profiles = append(w.profiles, result.Profile{Name: plan.Variant(p)})
 	}
 	return w
 }
@@ -57,12 +57,12 @@ func (w *world) Profiles(context.Context) ([]result.Profile, error) {
 func (w *world) Conditions() outcome.Conditions { return outcome.Conditions{} }
 func (w *world) Close(context.Context) error    { return nil }
 
-func (w *world) Endpoints(_ context.Context, profile string, p plan.Path) (client, server control.Endpoint, err error) {
+func (w *world) Endpoints(_ context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
 	if why, ok := w.notServed[single(profile, p)]; ok {
 		return client, server, &control.NotServedError{Profile: profile, Path: p.String(), Reason: why}
 	}
-	client = w.endpoint(profile + "/a")
-	server = w.endpoint(profile + "/b")
+	client = w.endpoint(string(profile + "/a"))
+	server = w.endpoint(string(profile + "/b"))
 	if p.To == plan.Self {
 		server = client
 	}
@@ -75,7 +75,7 @@ func (w *world) Endpoints(_ context.Context, profile string, p plan.Path) (clien
 }
 
 // Backends are b, b2, b3 and so on, behind the address of b.
-func (w *world) Backends(ctx context.Context, profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (w *world) Backends(ctx context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	client, first, err := w.Endpoints(ctx, profile, p)
 	servers = append(servers, first)
 	for i := 2; i <= n; i++ {
@@ -113,7 +113,7 @@ func ordinary(p control.Prepare) (*sample.Observation, *control.Error) {
 
 func testPlan(profiles ...string) plan.Plan {
 	p := plan.Default()
-	p.Profiles, p.Baseline = profiles, "host"
+	p.Profiles, p.Baseline = plan.Variants(profiles...), "host"
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, {From: plan.Pod, To: plan.Service, Locality: plan.Remote}}
 	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.RR}.Normalize(), plan.Workload{Kind: plan.CRR}.Normalize()}
 	p.Repetitions, p.Seed = 3, 11

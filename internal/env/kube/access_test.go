@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
@@ -72,7 +73,7 @@ func TestNothingWithoutARight(t *testing.T) {
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Reach(t.Context(), []string{"x", "host"}); err != nil {
+	if _, err := c.Reach(t.Context(), []plan.Variant{"x", "host"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Roll(t.Context(), control.Backend{Profile: "x", Path: toRemote, Of: 2}, false); err != nil {

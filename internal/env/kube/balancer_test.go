@@ -70,7 +70,7 @@ func TestBalancerAddresses(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, profile := range []string{"x", "host"} {
-				client, server, err := cluster.Endpoints(profile, toBalancer)
+				client, server, err := cluster.Endpoints(plan.Variant(profile), toBalancer)
 				if err != nil || server.Address != c.want || server.Port != server.ListenPort || !strings.HasSuffix(client.Name, external) {
 					t.Errorf("%s: %+v -> %+v, %v", profile, client, server, err)
 				}
@@ -147,7 +147,7 @@ func TestNoBalancer(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, profile := range []string{"x", "host"} {
-				_, _, err := cluster.Endpoints(profile, toBalancer)
+				_, _, err := cluster.Endpoints(plan.Variant(profile), toBalancer)
 				var not *control.NotServedError
 				if !errors.As(err, &not) {
 					t.Fatalf("%s: %v", profile, err)
@@ -165,7 +165,7 @@ func TestNoBalancer(t *testing.T) {
 			if _, server, err := cluster.Endpoints("x", betweenPod); err != nil || server.Address == "" {
 				t.Errorf("the path beside it: %v", err)
 			}
-			if silent, err := cluster.Reach(t.Context(), []string{"x", "host"}); err != nil || len(silent) > 0 {
+			if silent, err := cluster.Reach(t.Context(), []plan.Variant{"x", "host"}); err != nil || len(silent) > 0 {
 				t.Errorf("reach: %v, %v", silent, err)
 			}
 			if f := cluster.Facts(); f[FactBalancer] != "" || f[FactBalancerWay] != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,14 +20,11 @@ const (
 )
 
 // bare says whether a profile, a twin included, is the bare node of the cluster.
-func bare(profile string) bool {
-	name, _ := plan.CutContext(strings.TrimSuffix(profile, plan.TwinSuffix))
-	return name == profileHost
-}
+func bare(v plan.Variant) bool { return v.Profile() == profileHost }
 
 // Endpoints returns the two ends of a path under a profile. The error is a *wire.NotServedError when the cluster has no
 // such path.
-func (c *Cluster) Endpoints(profile string, p plan.Path) (client, server control.Endpoint, err error) {
+func (c *Cluster) Endpoints(profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
 	e, why := c.place.ends(c.options, p, bare(profile))
 	if why != "" {
 		return client, server, c.notServed(profile, p, why)
@@ -58,12 +54,12 @@ func (c *Cluster) unbalanced(service string, host bool) string {
 
 // Backends returns the client's end of a path to a Service with n backends, and the n servers. Each has the Service's
 // address and port. The error is a *wire.NotServedError when the cluster has no such path.
-func (c *Cluster) Backends(profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (c *Cluster) Backends(profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return c.several(profile, p, n, "")
 }
 
 // several returns the ends of a path to a Service with n backends; suffix ends the Service's name.
-func (c *Cluster) several(profile string, p plan.Path, n int, suffix string) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (c *Cluster) several(profile plan.Variant, p plan.Path, n int, suffix string) (client control.Endpoint, servers []control.Endpoint, err error) {
 	client, _, err = c.Endpoints(profile, p)
 	if err != nil {
 		return client, nil, err
@@ -89,12 +85,12 @@ func (c *Cluster) several(profile string, p plan.Path, n int, suffix string) (cl
 	return client, servers, nil
 }
 
-func (c *Cluster) notServed(profile string, p plan.Path, why string) error {
+func (c *Cluster) notServed(profile plan.Variant, p plan.Path, why string) error {
 	return &control.NotServedError{Profile: profile, Path: p.String(), Reason: why}
 }
 
 // endpoint returns the end that a pod is under a profile: dialled and listening at its own address.
-func (c *Cluster) endpoint(profile, pod string) (control.Endpoint, error) {
+func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, error) {
 	c.mu.Lock()
 	s, ok := c.pods[pod]
 	c.mu.Unlock()
@@ -103,16 +99,16 @@ func (c *Cluster) endpoint(profile, pod string) (control.Endpoint, error) {
 	}
 	address := pickFamily(s.addresses, c.options.Family)
 	return control.Endpoint{
-		Name: profile + "/" + pod, Address: address, ListenAddress: address, ListenPort: c.listens(profile, pod), CPUs: c.options.CPUs,
+		Name: string(profile) + "/" + pod, Address: address, ListenAddress: address, ListenPort: c.listens(profile, pod), CPUs: c.options.CPUs,
 		HeartbeatLimit: heartbeatLimit, Lifeline: lifeline,
 		Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return c.startAgent(ctx, pod) },
 	}, nil
 }
 
 // listens returns the port of the slot of a profile in a pod.
-func (c *Cluster) listens(profile, pod string) int {
+func (c *Cluster) listens(profile plan.Variant, pod string) int {
 	slot := 0
-	if strings.HasSuffix(profile, plan.TwinSuffix) {
+	if profile.IsTwin() {
 		slot = 1
 	}
 	if !isHostPod(pod) {

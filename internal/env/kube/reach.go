@@ -35,7 +35,7 @@ const (
 
 // Route is what is tried before the first trial: a path under a profile, and the Service of several backends on it if any.
 type Route struct {
-	Profile string
+	Profile plan.Variant
 	Path    plan.Path
 	// Backends is how many stand behind the Service, 0 for the path's one server; Rolled says that Roll changes which.
 	Backends int
@@ -70,7 +70,7 @@ type call struct {
 }
 
 // calls returns the connections of all routes that are served under profiles.
-func (c *Cluster) calls(profiles []string) []call {
+func (c *Cluster) calls(profiles []plan.Variant) []call {
 	var all []call
 	for _, profile := range profiles {
 		for _, p := range c.options.Paths {
@@ -124,7 +124,7 @@ func (c *Cluster) call(r Route) (one call, served bool) {
 // One connection proves that the client's node, or the node or balancer that is entered, translates the Service's TCP port
 // to some backend. It does not prove that the node knows all of several backends, nor how it chooses among them, nor that it
 // translates the UDP port: nodes put both ports into force together, and what has several backends, http, speaks TCP.
-func (c *Cluster) Reach(ctx context.Context, profiles []string) (map[Route]error, error) {
+func (c *Cluster) Reach(ctx context.Context, profiles []plan.Variant) (map[Route]error, error) {
 	calls := c.calls(profiles)
 	if len(calls) == 0 || c.forwarding() {
 		return nil, nil
@@ -282,7 +282,7 @@ func (c *Cluster) dialAll(ctx context.Context, client string, calls []call) map[
 
 // Policies returns the names of the NetworkPolicies that select an end of a path under a profile; none also where they
 // may not be read, or the API server is away.
-func (c *Cluster) Policies(ctx context.Context, profile string, p plan.Path) []string {
+func (c *Cluster) Policies(ctx context.Context, profile plan.Variant, p plan.Path) []string {
 	e, why := c.place.ends(c.options, p, bare(profile))
 	if why != "" {
 		return nil

@@ -46,7 +46,7 @@ func TestReachSeveral(t *testing.T) {
 		mu.Unlock()
 		return w.exec(ctx, pod, argv, o)
 	}
-	profiles := []string{"cni", "cni" + plan.TwinSuffix, "host"}
+	profiles := []plan.Variant{"cni", "cni" + plan.TwinSuffix, "host"}
 	if silent, err := c.Reach(t.Context(), profiles); err != nil || len(silent) > 0 {
 		t.Fatalf("%v, %v", silent, err)
 	}
@@ -65,11 +65,11 @@ func TestReachSeveral(t *testing.T) {
 					t.Fatal(err)
 				}
 				target := fmt.Sprintf("%s:%d", servers[0].Address, servers[0].Port)
-				if pod := strings.TrimPrefix(client.Name, profile+"/"); !slices.Contains(dialled[pod], target) {
+				if pod := strings.TrimPrefix(client.Name, string(profile)+"/"); !slices.Contains(dialled[pod], target) {
 					t.Errorf("%+v: %s dials %v, and not %s", r, pod, dialled[pod], target)
 				}
 				for _, s := range servers {
-					pod, port := strings.TrimPrefix(s.Name, profile+"/"), fmt.Sprint(s.ListenPort)
+					pod, port := strings.TrimPrefix(s.Name, string(profile)+"/"), fmt.Sprint(s.ListenPort)
 					if !slices.Contains(answering[pod], port) {
 						t.Errorf("%+v: %s takes connections at %v, and not at %s", r, pod, answering[pod], port)
 					}

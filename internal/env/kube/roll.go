@@ -17,7 +17,7 @@ import (
 const rolled = "-rolled"
 
 // Rolled is Backends for a Service whose backends Roll takes out and puts back.
-func (c *Cluster) Rolled(profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (c *Cluster) Rolled(profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return c.several(profile, p, n, rolled)
 }
 

@@ -33,7 +33,7 @@ func TestUp(t *testing.T) {
 	listening := map[string]string{}
 	for _, profile := range []string{"cilium-native", "cilium-native~twin", "host", "host~twin"} {
 		for _, p := range plan.Paths {
-			client, server, err := c.Endpoints(profile, p)
+			client, server, err := c.Endpoints(plan.Variant(profile), p)
 			var not *control.NotServedError
 			if errors.As(err, &not) && p.To == plan.External {
 				continue
@@ -66,7 +66,7 @@ func TestUp(t *testing.T) {
 	if err != nil || len(servers) != 3 || client.Name != "cilium-native/client" {
 		t.Errorf("three backends: %v, %v", servers, err)
 	}
-	if silent, err := c.Reach(t.Context(), []string{"cilium-native", "host"}); err != nil || len(silent) > 0 {
+	if silent, err := c.Reach(t.Context(), []plan.Variant{"cilium-native", "host"}); err != nil || len(silent) > 0 {
 		t.Errorf("reach: %v, %v", silent, err)
 	}
 	if f := c.Facts(); f[FactAgents] != "exec" || f[FactClient] != "n1" || f[FactServer] != "n2" || f[FactThird] != "n3" {
@@ -290,7 +290,7 @@ func TestUnreached(t *testing.T) {
 		}
 		return w.exec(ctx, pod, argv, o)
 	}
-	silent, err := c.Reach(t.Context(), []string{"canal"})
+	silent, err := c.Reach(t.Context(), []plan.Variant{"canal"})
 	if err != nil || len(silent) != 2 {
 		t.Fatalf("%v, %v", silent, err)
 	}

@@ -102,12 +102,12 @@ func (s Spec) distinct(pods []PodRef) bool {
 
 // Backends returns the client's end of a path to a Service with n backends under a profile, and the n servers. Each has
 // the Service's address and port. The error is a *wire.NotServedError when the profile has no such path.
-func (l *Lab) Backends(profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (l *Lab) Backends(profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return l.several(profile, p, Backends{Of: n})
 }
 
 // several returns the ends of a path to the Service with these backends.
-func (l *Lab) several(profile string, p plan.Path, b Backends) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (l *Lab) several(profile plan.Variant, p plan.Path, b Backends) (client control.Endpoint, servers []control.Endpoint, err error) {
 	client, single, err := l.Endpoints(profile, p)
 	if err != nil {
 		return client, nil, err

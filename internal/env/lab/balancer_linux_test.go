@@ -58,7 +58,7 @@ func TestBalancedAddresses(t *testing.T) {
 // TestNoBalancerUnderIPVS: what the model of kube-proxy has not is refused by name, and where there is no kube-proxy nothing is.
 func TestNoBalancerUnderIPVS(t *testing.T) {
 	for _, name := range profile.Names() {
-		s, err := NewSpec(name, plan.Lab{ServiceProxy: "ipvs"})
+		s, err := NewSpec(plan.Variant(name), plan.Lab{ServiceProxy: "ipvs"})
 		if err != nil {
 			continue // refused as a whole
 		}

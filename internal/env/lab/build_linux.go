@@ -172,7 +172,7 @@ func (b *builder) node(s dataplane.Node, cpus []int) error {
 		PodCIDR: s.PodCIDR, Blocks: s.Blocks, TunnelAddr: s.Tunnel.Addr,
 	}
 	b.inst.Nodes = append(b.inst.Nodes, n)
-	group, err := b.lab.group(b.spec.Name + "/" + s.Name)
+	group, err := b.lab.group(string(b.spec.Name) + "/" + s.Name)
 	if err != nil {
 		return err
 	}

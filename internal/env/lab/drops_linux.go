@@ -10,7 +10,7 @@ import (
 
 // Drops returns the drop counters of all devices that packets of a path can meet: those of its two ends, of the nodes
 // and of the switch.
-func (l *Lab) Drops(profile string, p plan.Path) ([]sample.Drop, error) {
+func (l *Lab) Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error) {
 	inst := l.Instance(profile)
 	if inst == nil || inst.Err != nil {
 		return nil, fmt.Errorf("profile %q does not stand in the lab", profile)

@@ -5,13 +5,15 @@ import (
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
+
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Full returns how often the tables of a profile's nodes had no room, since the lab was raised: for each table, in the
 // words of who reads about it, the number of packets that were dropped or of connections that were forgotten. What could
 // be read is there beside an error too. Tables of BPF programs that are LRU forget by design what was silent longest,
 // as the products' do, and are never full.
-func (l *Lab) Full(profile string) (map[string]uint64, error) {
+func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
 	inst := l.Instance(profile)
 	if inst == nil || inst.Err != nil {
 		return nil, fmt.Errorf("profile %q does not stand in the lab", profile)

@@ -34,7 +34,7 @@ type held struct {
 // hold raises a lab with two agents and a command in it, says what it has, and waits to be killed.
 func hold() int {
 	ctx := context.Background()
-	l, err := Up(ctx, []string{"raw", "calico-vxlan"}, Options{Program: program})
+	l, err := Up(ctx, []plan.Variant{"raw", "calico-vxlan"}, Options{Program: program})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -209,7 +209,7 @@ func interfaces(t *testing.T) []string {
 
 func TestClosedLabLeavesNothing(t *testing.T) {
 	needRights(t)
-	l, err := Up(t.Context(), []string{"raw", "flannel-vxlan"}, Options{Program: program})
+	l, err := Up(t.Context(), []plan.Variant{"raw", "flannel-vxlan"}, Options{Program: program})
 	if err != nil {
 		t.Fatal(err)
 	}

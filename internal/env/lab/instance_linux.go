@@ -7,13 +7,14 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/impair"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Instance is one profile that stands, or that could not be raised.
 type Instance struct {
-	// Name is the profile's, with plan.TwinSuffix for a twin.
-	Name    string
+	// Name is the variant that it is an instance of.
+	Name    plan.Variant
 	Profile profile.Profile
 	// Err says why it does not stand; then everything below is empty. Where the kernel has no device of some kind it
 	// names the build option and is errors.ErrUnsupported.

@@ -35,7 +35,7 @@ func TestKernelGolden(t *testing.T) {
 			suffix, names = "-v6", in6(t)
 		}
 		for _, i := range standing(t, up(t, plan.Lab{Family: family}, names...)) {
-			t.Run(i.Name+suffix, func(t *testing.T) { checkKernel(t, i, suffix) })
+			t.Run(string(i.Name)+suffix, func(t *testing.T) { checkKernel(t, i, suffix) })
 		}
 	}
 }
@@ -54,7 +54,7 @@ func checkKernel(t *testing.T, i *Instance, suffix string) {
 			t.Fatal(err)
 		}
 	}
-	golden.Check(t, "kernel/"+i.Name+suffix+".golden", b.Bytes())
+	golden.Check(t, "kernel/"+string(i.Name)+suffix+".golden", b.Bytes())
 }
 
 // dump writes the devices, addresses, routes, permanent neighbours and forwarding entries of a host, and its settings.
@@ -246,7 +246,7 @@ func checkSettings(t *testing.T, i *Instance, h *Host, want map[string]string) {
 func TestNotServedIsTrue(t *testing.T) {
 	l := up(t, plan.Lab{}, "macvlan", "bridge", "ptp", "ipvlan", "sriov")
 	for _, i := range standing(t, l) {
-		t.Run(i.Name, func(t *testing.T) {
+		t.Run(string(i.Name), func(t *testing.T) {
 			t.Parallel()
 			for _, p := range plan.Paths {
 				reason := i.Spec.dataplane.NotServed(p)
@@ -367,16 +367,16 @@ func TestSplitSteersEachNodeToItsCPUs(t *testing.T) {
 func TestOneFailureDoesNotDisturbTheOthers(t *testing.T) {
 	l := up(t, plan.Lab{ServiceProxy: "ipvs"}, "raw", "no-such", "canal", "cilium-vxlan")
 	for name, says := range map[string]string{"no-such": "no such profile", "canal": "Felix has more chains"} {
-		i := l.Instance(name)
+		i := l.Instance(plan.Variant(name))
 		if i == nil || i.Err == nil || !strings.Contains(i.Err.Error(), says) {
 			t.Errorf("%s: %+v, want an error that says %q", name, i, says)
 		}
-		if _, _, err := l.Endpoints(name, plan.NinePaths[0]); err == nil {
+		if _, _, err := l.Endpoints(plan.Variant(name), plan.NinePaths[0]); err == nil {
 			t.Errorf("%s has endpoints", name)
 		}
 	}
 	for _, name := range []string{"raw", "cilium-vxlan"} {
-		if i := l.Instance(name); i.Err != nil && lacking(t, i.Profile) == "" {
+		if i := l.Instance(plan.Variant(name)); i.Err != nil && lacking(t, i.Profile) == "" {
 			t.Errorf("%s does not stand: %v", name, i.Err)
 		}
 	}
@@ -506,7 +506,7 @@ func TestUpGivesUpWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	before := trees(t)
-	if _, err := Up(ctx, []string{"raw", "ptp"}, Options{Program: program}); !errors.Is(err, context.Canceled) {
+	if _, err := Up(ctx, []plan.Variant{"raw", "ptp"}, Options{Program: program}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Up with a dead context: %v", err)
 	}
 	// Other programs' labs come and go meanwhile.

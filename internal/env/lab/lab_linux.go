@@ -78,10 +78,10 @@ type tools struct {
 // ErrClosed is returned when a process is to be started in a lab that was closed.
 var ErrClosed = errors.New("the lab is closed")
 
-// Up raises an instance of every profile, those with plan.TwinSuffix too, and returns when all stand. One that cannot be
+// Up raises an instance of every variant, twins included, and returns when all stand. One that cannot be
 // raised has Instance.Err set and does not disturb the others. Up itself fails when nothing can be raised on this
 // machine, or when ctx is done; then nothing is left. The caller closes the lab.
-func Up(ctx context.Context, profiles []string, o Options) (*Lab, error) {
+func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	l, err := open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func mayRaise() error {
 }
 
 // raise returns the instance of a profile, standing or with its error.
-func (l *Lab) raise(ctx context.Context, name string) *Instance {
+func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	spec, err := NewSpec(name, l.options.Lab, l.options.backends()...)
 	if err != nil {
 		return &Instance{Name: name, Err: err}
@@ -185,7 +185,7 @@ func (l *Lab) raise(ctx context.Context, name string) *Instance {
 func (l *Lab) Instances() []*Instance { return l.instances }
 
 // Instance returns the instance called name, nil if there is none.
-func (l *Lab) Instance(name string) *Instance {
+func (l *Lab) Instance(name plan.Variant) *Instance {
 	for _, i := range l.instances {
 		if i.Name == name {
 			return i
@@ -196,7 +196,7 @@ func (l *Lab) Instance(name string) *Instance {
 
 // Endpoints returns the two ends of a path under a profile. The error is a *wire.NotServedError when the profile has no
 // such path, and says why when the profile does not stand.
-func (l *Lab) Endpoints(profile string, p plan.Path) (client, server control.Endpoint, err error) {
+func (l *Lab) Endpoints(profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
 	inst := l.Instance(profile)
 	if inst == nil {
 		return client, server, fmt.Errorf("profile %q is not in the lab", profile)
@@ -218,9 +218,9 @@ func (l *Lab) Endpoints(profile string, p plan.Path) (client, server control.End
 func (l *Lab) endpoint(inst *Instance, name string) control.Endpoint {
 	h := inst.Host(name)
 	return control.Endpoint{
-		Name: inst.Name + "/" + name, CPUs: h.CPUs,
+		Name: string(inst.Name) + "/" + name, CPUs: h.CPUs,
 		Start: func(ctx context.Context) (io.ReadWriteCloser, error) {
-			return l.startAgent(ctx, inst.Name+"/"+name, h)
+			return l.startAgent(ctx, string(inst.Name)+"/"+name, h)
 		},
 	}
 }

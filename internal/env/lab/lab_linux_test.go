@@ -75,7 +75,7 @@ func upWith(t *testing.T, o Options, profiles ...string) *Lab {
 	t.Helper()
 	needRights(t)
 	o.Program, o.Log = program, logger(t)
-	lab, err := Up(t.Context(), profiles, o)
+	lab, err := Up(t.Context(), plan.Variants(profiles...), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func standing(t *testing.T, l *Lab) []*Instance {
 		if i.Err == nil {
 			list = append(list, i)
 		} else if missing := lacking(t, i.Profile); missing != "" {
-			t.Run(i.Name, func(t *testing.T) { t.Skipf("%v; lacking %s", i.Err, missing) })
+			t.Run(string(i.Name), func(t *testing.T) { t.Skipf("%v; lacking %s", i.Err, missing) })
 		} else {
 			t.Errorf("%s does not stand: %v", i.Name, i.Err)
 		}
@@ -195,7 +195,7 @@ func connect(i *Instance, e Ends) error {
 func TestEveryServedPathCarriesTraffic(t *testing.T) {
 	l := up(t, plan.Lab{PodsPerNode: 3}, append(profile.Names(), profile.Raw+plan.TwinSuffix)...)
 	for _, i := range standing(t, l) {
-		t.Run(i.Name, func(t *testing.T) {
+		t.Run(string(i.Name), func(t *testing.T) {
 			t.Parallel()
 			for _, p := range plan.Paths {
 				e, err := i.Spec.Ends(p)

@@ -21,7 +21,7 @@ func (l *Lab) VerifierLogs() map[string]string {
 	logs := map[string]string{}
 	for _, i := range l.instances {
 		if log := VerifierLog(i.Err); log != "" {
-			logs[i.Name] = log
+			logs[string(i.Name)] = log
 		}
 	}
 	return logs

@@ -13,7 +13,7 @@ import (
 )
 
 // Rolled is Backends for a Service whose backends Roll takes out and puts back.
-func (l *Lab) Rolled(profile string, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
+func (l *Lab) Rolled(profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
 	return l.several(profile, p, Backends{Of: n, Rolled: true})
 }
 

@@ -123,7 +123,7 @@ func TestRolledFromOutside(t *testing.T) {
 func rollFromOutside(t *testing.T, l *Lab, i *Instance, path plan.Path) {
 	const backends = 3
 	all := backends
-	if strings.HasSuffix(i.Name, "-dsr") {
+	if strings.HasSuffix(string(i.Name), "-dsr") {
 		// The node that is called sees no answers, so that a port which once led to the other node goes on doing so. Two
 		// backends are there.
 		all = 2
@@ -157,7 +157,7 @@ func rollFromOutside(t *testing.T, l *Lab, i *Instance, path plan.Path) {
 func answer(t *testing.T, i *Instance, e control.Endpoint, number int) {
 	t.Helper()
 	var listener net.Listener
-	err := i.Host(strings.TrimPrefix(e.Name, i.Name+"/")).NS.Do(func() (err error) {
+	err := i.Host(strings.TrimPrefix(e.Name, string(i.Name)+"/")).NS.Do(func() (err error) {
 		listener, err = net.Listen("tcp", net.JoinHostPort(e.ListenAddress, fmt.Sprint(e.ListenPort)))
 		return err
 	})
@@ -183,7 +183,7 @@ func answer(t *testing.T, i *Instance, e control.Endpoint, number int) {
 func ask(t *testing.T, i *Instance, client control.Endpoint, address string) map[int]int {
 	t.Helper()
 	counts := map[int]int{}
-	err := i.Host(strings.TrimPrefix(client.Name, i.Name+"/")).NS.Do(func() error {
+	err := i.Host(strings.TrimPrefix(client.Name, string(i.Name)+"/")).NS.Do(func() error {
 		for range 60 { // one of three is left out by chance once in 10^10
 			c, err := net.DialTimeout("tcp", netip.MustParseAddrPort(address).String(), 2*time.Second)
 			if err != nil {

@@ -30,8 +30,8 @@ const (
 
 // Spec describes one instance of a profile, before anything exists.
 type Spec struct {
-	// Name is that of the instance: the profile's, with plan.TwinSuffix for a twin.
-	Name    string
+	// Name is the variant that it describes an instance of.
+	Name    plan.Variant
 	Profile profile.Profile
 	// Lab has the conditions, defaults filled in.
 	Lab plan.Lab
@@ -75,19 +75,19 @@ var ErrNoIPv6 = errors.New("there is no IPv6 form of it")
 // ErrNoIPVS is returned for a profile beside which kube-proxy is not modelled in ipvs mode, when it is to be in that.
 var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains, which this version does not model")
 
-// NewSpec describes an instance of the profile called name, which may have plan.TwinSuffix. The same arguments give the
-// same description. Zero fields of l have their defaults. For each number in backends, all different, there are Services
+// NewSpec describes an instance of a variant. l has the conditions of the run; zero fields have their defaults. The same
+// arguments give the same description. For each number in backends, all different, there are Services
 // with so many backends, and pods enough for them.
-func NewSpec(name string, l plan.Lab, backends ...Backends) (Spec, error) {
-	p, ok := profile.Lookup(strings.TrimSuffix(name, plan.TwinSuffix))
+func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) {
+	p, ok := profile.Lookup(name.Profile())
 	if !ok {
 		return Spec{}, fmt.Errorf("unknown profile %q (names: cnibench list profiles)", name)
 	}
-	d, ok := dataplaneOf(p.Name)
+	d, ok := dataplane.Lookup(p.Name)
 	if !ok {
 		return Spec{}, fmt.Errorf("profile %q has no dataplane in the lab", name)
 	}
-	l, err := complete(l)
+	l, err := complete(name.Lab(l))
 	if err == nil {
 		l, err = withRoomFor(l, backends)
 	}
@@ -102,7 +102,7 @@ func NewSpec(name string, l plan.Lab, backends ...Backends) (Spec, error) {
 	}
 	a := addressingOf(l)
 	s := Spec{
-		Name: name, Profile: p, Lab: l, dataplane: d.Dataplane, net: a,
+		Name: name, Profile: p, Lab: l, dataplane: d, net: a,
 		Switch:   a.onUnderlay("switch", a.switchAddr),
 		External: a.onUnderlay("external", a.outside),
 	}

@@ -18,7 +18,7 @@ import (
 
 func spec(t *testing.T, name string, l plan.Lab) Spec {
 	t.Helper()
-	s, err := NewSpec(name, l)
+	s, err := NewSpec(plan.Variant(name), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func in6(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for _, name := range profile.Names() {
-		_, err := NewSpec(name, plan.Lab{Family: IPv6})
+		_, err := NewSpec(plan.Variant(name), plan.Lab{Family: IPv6})
 		switch {
 		case err == nil:
 			names = append(names, name)
@@ -235,7 +235,7 @@ func TestSpecRefuses(t *testing.T) {
 		{"canal", plan.Lab{CPU: "two"}, `CPU placement "two"`},
 		{"canal", plan.Lab{Iptables: "bpf"}, `iptables flavour "bpf"`},
 	} {
-		if _, err := NewSpec(c.name, c.lab); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := NewSpec(plan.Variant(c.name), c.lab); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("NewSpec(%s, %+v) = %v, want %q", c.name, c.lab, err, c.says)
 		}
 	}
@@ -261,7 +261,7 @@ func TestNinePathsAreServed(t *testing.T) {
 			if is := errors.As(err, &not); is != lacks[name][p.String()] || err != nil && !is {
 				t.Errorf("%s %s: %v", name, p, err)
 			}
-			if not != nil && (not.Reason == "" || not.Profile != name || not.Path != p.String()) {
+			if not != nil && (not.Reason == "" || not.Profile != plan.Variant(name) || not.Path != p.String()) {
 				t.Errorf("%s %s: incomplete reason %+v", name, p, not)
 			}
 		}

@@ -168,7 +168,7 @@ func (c *Claim) setValue(said string) error {
 
 // key is the cell that a claim is about, of profile.
 func (c Claim) key(profile string) Key {
-	return Key{plan.Case{Profile: profile, Path: c.Path, Workload: c.Workload}, c.Metric}
+	return Key{plan.Case{Profile: plan.Variant(profile), Path: c.Path, Workload: c.Workload}, c.Metric}
 }
 
 // numbers returns the cells of A and B; ok if there are as many as the claim needs.
@@ -274,7 +274,7 @@ func (v *View) ranked(c Claim) []*Cell {
 	m, _ := metric.Lookup(c.Metric)
 	var row []*Cell
 	for _, cell := range v.cells {
-		if cell.Key == c.key(cell.Profile) && cell.N > 0 {
+		if cell.Key == c.key(string(cell.Profile)) && cell.N > 0 {
 			row = append(row, cell)
 		}
 	}

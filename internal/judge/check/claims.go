@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -212,11 +213,11 @@ func oneSided(v *View) []seen {
 		done[s] = true
 		var opposite []string
 		for _, x := range v.cells {
-			if x.Metric != c.Metric || x.Profile != c.A || mentioned[x.Key] {
+			if x.Metric != c.Metric || string(x.Profile) != c.A || mentioned[x.Key] {
 				continue
 			}
 			k := x.Key
-			k.Profile = c.B
+			k.Profile = plan.Variant(c.B)
 			if y := v.at[k]; y != nil && (x.Median > y.Median) != (a.Median > b.Median) && x.Median != y.Median {
 				opposite = append(opposite, fmt.Sprintf("%s %s: %s and %s", x.Path, x.Workload, show(x.Key, x.Median), show(k, y.Median)))
 			}

@@ -27,7 +27,7 @@ type table struct {
 func oddOneOut(v *View) []seen {
 	rows := map[table]map[plan.Path][]*Cell{}
 	for _, c := range v.judged {
-		if c.Metric == metric.RTT+".mean" && v.cell(c.Case, metric.RTT+".p50") != nil || v.imitated(c.Profile) {
+		if c.Metric == metric.RTT+".mean" && v.cell(c.Case, metric.RTT+".p50") != nil || v.imitated(string(c.Profile)) {
 			continue
 		}
 		t := table{c.Workload, c.Metric}

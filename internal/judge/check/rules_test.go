@@ -376,7 +376,7 @@ func TestFewRepetitionsOfOurs(t *testing.T) {
 				n = 2
 			}
 			for _, r := range own(n, 0, "") {
-				r.Profile = string(rune('a' + i))
+				r.Profile = plan.Variant(string(rune('a' + i)))
 				records = append(records, r)
 			}
 		}

@@ -173,7 +173,7 @@ func copied(v *View) []seen {
 		}
 		var names []string
 		for _, c := range same[at] {
-			names = append(names, c.Profile)
+			names = append(names, string(c.Profile))
 		}
 		s := seen{where: fmt.Sprintf("%s %s: %s", at.path, at.workload, at.metric), saw: fmt.Sprintf("%s for each of %s", exactly(same[at][0].Key, at.value), strings.Join(names, ", "))}
 		if digits(at.value) < sureDigits {

@@ -234,12 +234,12 @@ func dsrPath(v *View) []seen {
 	var list []seen
 	var done []string
 	for _, t := range v.cases {
-		name := t.Profile
+		name := t.Profile.Profile()
 		if !strings.HasSuffix(name, dsrSuffix) || slices.Contains(done, name) {
 			continue
 		}
 		done = append(done, name)
-		outside := slices.ContainsFunc(v.cases, func(o *tally) bool { return o.Profile == name && v.fromOutside(o.Path) })
+		outside := slices.ContainsFunc(v.cases, func(o *tally) bool { return o.Profile.Profile() == name && v.fromOutside(o.Path) })
 		claims := claimed(name)
 		switch {
 		case len(claims) > 0:
@@ -292,7 +292,7 @@ func notServed(v *View) []seen {
 	served := map[string][]string{}
 	var order []string
 	for _, t := range v.cases {
-		p, ok := profile.Lookup(t.Profile)
+		p, ok := profile.Lookup(t.Profile.Profile())
 		if !ok || !barred(p, t.Path) || t.trials == t.failed {
 			continue
 		}

@@ -232,7 +232,7 @@ func siblings(name string) (p profile.Profile, others []profile.Profile) {
 // imitated says that a profile of the run stands on a stand-in, whose cost is its own.
 func (v *View) imitated(name string) bool {
 	for _, p := range v.header.Profiles {
-		if p.Name == name {
+		if string(p.Name) == name {
 			return len(p.StandIn) > 0
 		}
 	}
@@ -251,8 +251,8 @@ func encapsulationFree(v *View) []seen {
 				continue
 			}
 			v.pairs(func(c plan.Case) (plan.Case, bool) {
-				ok := c.Profile == p.Name && crosses(c.Path) && c.Path.From == plan.Pod && c.Path.To != plan.Host // nodes are not behind the tunnel
-				c.Profile = bare.Name
+				ok := c.Profile == plan.Variant(p.Name) && crosses(c.Path) && c.Path.From == plan.Pod && c.Path.To != plan.Host // nodes are not behind the tunnel
+				c.Profile = plan.Variant(bare.Name)
 				return c, ok
 			}, func(c, without *Cell) {
 				if factor := worse(without, c, beyondBare); factor > 0 {
@@ -276,8 +276,8 @@ func tunnelsDisagree(v *View) []seen {
 				continue
 			}
 			v.pairs(func(c plan.Case) (plan.Case, bool) {
-				ok := c.Profile == p.Name && crosses(c.Path) && c.Path.From == plan.Pod && c.Path.To != plan.Host
-				c.Profile = q.Name
+				ok := c.Profile == plan.Variant(p.Name) && crosses(c.Path) && c.Path.From == plan.Pod && c.Path.To != plan.Host
+				c.Profile = plan.Variant(q.Name)
 				return c, ok
 			}, func(c, other *Cell) {
 				if factor := worse(c, other, farApart-1); factor > 0 && c.Metric == metric.Goodput {
@@ -310,11 +310,11 @@ func modesDisagree(v *View) []seen {
 		if crosses(c.Path) {
 			continue
 		}
-		_, others := siblings(c.Profile)
+		_, others := siblings(string(c.Profile))
 		worst, beside, known := 0.0, []string{}, 0
 		for _, p := range others {
-			other := v.cell(plan.Case{Profile: p.Name, Path: c.Path, Workload: c.Workload}, c.Metric)
-			if other == nil || v.imitated(p.Name) || v.imitated(c.Profile) {
+			other := v.cell(plan.Case{Profile: plan.Variant(p.Name), Path: c.Path, Workload: c.Workload}, c.Metric)
+			if other == nil || v.imitated(p.Name) || v.imitated(string(c.Profile)) {
 				continue
 			}
 			known++
@@ -380,7 +380,7 @@ func wireBound(v *View) []seen {
 		if full[at] == nil {
 			order = append(order, at)
 		}
-		full[at] = append(full[at], c.Profile)
+		full[at] = append(full[at], string(c.Profile))
 	}
 	for _, at := range order {
 		if len(full[at]) > 1 {

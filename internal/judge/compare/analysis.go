@@ -36,7 +36,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -47,7 +46,7 @@ import (
 // Options choose what is compared; the zero value is right for a run's own report.
 type Options struct {
 	// Baseline is the profile to compare with; "" takes the plan's. (optional)
-	Baseline string
+	Baseline plan.Variant
 	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
 	Confidence float64
 }
@@ -55,11 +54,11 @@ type Options struct {
 // Analysis is a run, judged.
 type Analysis struct {
 	// Baseline is the profile that Comparisons stand on; Confidence what was asked of intervals and verdicts.
-	Baseline   string
+	Baseline   plan.Variant
 	Confidence float64
 	// Profiles, Paths, Workloads and Metrics are the axes, in report order: those of the plan first, then whatever else
 	// has trials. The twin is not among the profiles. Metrics are those that were seen at least once.
-	Profiles  []string
+	Profiles  []plan.Variant
 	Paths     []plan.Path
 	Workloads []plan.Workload
 	Metrics   []string
@@ -83,7 +82,7 @@ type index struct {
 
 // place is a profile on a path.
 type place struct {
-	profile string
+	profile plan.Variant
 	path    plan.Path
 }
 
@@ -108,7 +107,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	a.axes(h, c)
 	if o.Baseline != "" && !slices.Contains(a.Profiles, o.Baseline) {
 		return nil, advice.With(fmt.Errorf("baseline %q is not a profile of this result", o.Baseline),
-			"choose one of: "+strings.Join(a.Profiles, ", "))
+			"choose one of: "+plan.JoinVariants(a.Profiles, ", "))
 	}
 	a.cells = c.gather(a)
 	a.at = make(map[Key]*Cell, len(a.cells))
@@ -147,7 +146,9 @@ func (a *Analysis) Cell(k Key) (Cell, bool) {
 }
 
 // Served says whether profile has any trial on path, finished or failed.
-func (a *Analysis) Served(profile string, path plan.Path) bool { return a.served[place{profile, path}] }
+func (a *Analysis) Served(profile plan.Variant, path plan.Path) bool {
+	return a.served[place{profile, path}]
+}
 
 // axes collects what the plan names and the trials add.
 func (a *Analysis) axes(h result.Header, c *Collector) {
@@ -171,7 +172,7 @@ func (a *Analysis) axes(h result.Header, c *Collector) {
 	if slices.Contains(a.Profiles, a.Baseline) {
 		a.Profiles = slices.Insert(a.Profiles, 0, a.Baseline)
 	}
-	a.Profiles = slices.DeleteFunc(distinct(a.Profiles), func(p string) bool { return strings.HasSuffix(p, plan.TwinSuffix) })
+	a.Profiles = slices.DeleteFunc(distinct(a.Profiles), func(p plan.Variant) bool { return p.IsTwin() })
 	a.Paths, a.Workloads = distinct(a.Paths), distinct(a.Workloads)
 	slices.SortStableFunc(a.Paths, func(p, q plan.Path) int { return cmp.Compare(pathOrder(p), pathOrder(q)) })
 	for _, m := range metric.All() {
@@ -214,7 +215,7 @@ func (a *Analysis) sortOut() {
 		at.metrics[m.Name] = i
 	}
 	for _, c := range a.cells {
-		if !strings.HasSuffix(c.Profile, plan.TwinSuffix) {
+		if !c.Profile.IsTwin() {
 			a.Cells = append(a.Cells, c)
 		}
 	}
@@ -226,7 +227,7 @@ type order struct {
 	metrics   map[string]int
 	workloads map[plan.Workload]int
 	paths     map[plan.Path]int
-	profiles  map[string]int
+	profiles  map[plan.Variant]int
 }
 
 func (o order) compare(x, y Key) int {

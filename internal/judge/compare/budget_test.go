@@ -103,7 +103,7 @@ func FuzzParseBudget(f *testing.F) {
 		case b.Relative && !(b.Limit > 0 && (b.Limit >= 1) == b.Above || b.Limit == 1):
 			t.Fatalf("%q: %+v", s, b)
 		}
-		b.Filter.Match(Key{Profile: s, Path: podPod, Workload: rr, Metric: b.Metric})
+		b.Filter.Match(Key{Profile: plan.Variant(s), Path: podPod, Workload: rr, Metric: b.Metric})
 		if _, err := ParseFilter(s); err != nil && (!errors.As(err, &fault) || fault.Column < 1 || fault.Column > len(s)+1) {
 			t.Fatalf("filter %q: %v", s, err)
 		}

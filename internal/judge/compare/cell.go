@@ -12,7 +12,7 @@ import (
 
 // Key says which cell: a case and a metric.
 type Key struct {
-	Profile  string
+	Profile  plan.Variant
 	Path     plan.Path
 	Workload plan.Workload
 	Metric   string

@@ -28,7 +28,7 @@ func trials(profile string, path plan.Path, name string, values ...float64) []re
 	for i, v := range values {
 		out = append(out, result.Record{
 			Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{name: v},
-			Trial: plan.Trial{Case: plan.Case{Profile: profile, Path: path, Workload: rr}, Repetition: i + 1},
+			Trial: plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: path, Workload: rr}, Repetition: i + 1},
 		})
 	}
 	return out
@@ -39,14 +39,14 @@ func failed(profile string, path plan.Path, repetitions ...int) []result.Record 
 	for _, rep := range repetitions {
 		out = append(out, result.Record{
 			Type: result.TypeTrial, Status: result.Failed, Error: &result.Failure{Kind: "timeout", Message: "no reply"},
-			Trial: plan.Trial{Case: plan.Case{Profile: profile, Path: path, Workload: rr}, Repetition: rep},
+			Trial: plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: path, Workload: rr}, Repetition: rep},
 		})
 	}
 	return out
 }
 
 func header(baseline string, profiles ...string) result.Header {
-	return result.Header{Plan: plan.Plan{Baseline: baseline, Profiles: profiles}}
+	return result.Header{Plan: plan.Plan{Baseline: plan.Variant(baseline), Profiles: plan.Variants(profiles...)}}
 }
 
 func analyse(t *testing.T, h result.Header, recs ...[]result.Record) *Analysis {
@@ -131,7 +131,7 @@ func TestFloor(t *testing.T) {
 		if f := a.Floors[0]; f.Share < c.low || f.Share > c.high || f.Measured != c.measured {
 			t.Errorf("%s: got %g, measured %v, want %g to %g", c.name, f.Share, f.Measured, c.low, c.high)
 		}
-		if slices.Contains(a.Profiles, "raw"+plan.TwinSuffix) || slices.ContainsFunc(a.Cells, func(c Cell) bool { return strings.Contains(c.Profile, "~") }) {
+		if slices.Contains(a.Profiles, "raw"+plan.TwinSuffix) || slices.ContainsFunc(a.Cells, func(c Cell) bool { return strings.Contains(string(c.Profile), "~") }) {
 			t.Errorf("%s: the twin is shown as a profile", c.name)
 		}
 	}
@@ -314,7 +314,7 @@ func TestRank(t *testing.T) {
 		var got []string
 		ranks := an.Rank(podPod, rr, name)
 		for _, s := range ranks {
-			got = append(got, s.Cell.Profile)
+			got = append(got, string(s.Cell.Profile))
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: got %v, want %s", name, got, want)
@@ -357,7 +357,7 @@ func TestTable(t *testing.T) {
 	sd := metric.ServiceDemand
 	a := analyse(t, header("raw", "x"), trials("x", podPod, sd, v...), trials("raw", hostHost, sd, v...))
 	tab, ok := a.Table(rr, sd)
-	if !ok || tab.Unit != "ns/transaction" || !slices.Equal(tab.Profiles, []string{"raw", "x"}) || !slices.Equal(tab.Paths, []plan.Path{hostHost, podPod}) {
+	if !ok || tab.Unit != "ns/transaction" || !slices.Equal(tab.Profiles, []plan.Variant{"raw", "x"}) || !slices.Equal(tab.Paths, []plan.Path{hostHost, podPod}) {
 		t.Fatalf("table: %v %+v", ok, tab)
 	}
 	if tab.Rows[0][0].Cell == nil || tab.Rows[0][1].Cell != nil || tab.Rows[1][1].Comparison == nil || tab.Rows[0][0].Comparison != nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Two results of one and the same thing differ by more than their trials show: another hour on a busy machine makes
@@ -16,7 +17,7 @@ const mostApart = 64
 // drifting is a workload and metric of one profile.
 type drifting struct {
 	floorKey
-	profile string
+	profile plan.Variant
 }
 
 // measureDrift fills in Drift: the median distance between the two results of the other profiles' cells, under the same
@@ -25,14 +26,14 @@ func (p *Pair) measureDrift() {
 	if len(p.Differences) > 0 {
 		return
 	}
-	moved := map[floorKey]map[string][]float64{}
+	moved := map[floorKey]map[plan.Variant][]float64{}
 	for _, m := range p.Matches {
 		if m.Profile != m.Baseline || math.IsNaN(m.Ratio) {
 			continue
 		}
 		k := floorKey{m.Workload, m.Metric}
 		if moved[k] == nil {
-			moved[k] = map[string][]float64{}
+			moved[k] = map[plan.Variant][]float64{}
 		}
 		moved[k][m.Profile] = append(moved[k][m.Profile], math.Abs(math.Log(m.Ratio)))
 	}
@@ -53,7 +54,7 @@ func (p *Pair) measureDrift() {
 }
 
 // medianOfOthers is the median distance of all profiles but one as a share, 0 if there are none.
-func medianOfOthers(moved map[string][]float64, one string) float64 {
+func medianOfOthers(moved map[plan.Variant][]float64, one plan.Variant) float64 {
 	var others []float64
 	for name, xs := range moved {
 		if name != one {

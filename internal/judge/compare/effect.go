@@ -9,7 +9,7 @@ import (
 // Comparison is a cell beside that of the baseline.
 type Comparison struct {
 	Key
-	Baseline string
+	Baseline plan.Variant
 	// BaselinePath is the path of the baseline's cell where it is not Path: a profile without pods of its own has
 	// host-to-host/cross-node only, which then stands in. The zero Path otherwise.
 	BaselinePath plan.Path
@@ -56,7 +56,7 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 
 // standsIn says whether a profile's host-to-host cell may be the baseline of other paths. It may for the two that are
 // the floor under every dataplane; between two dataplanes it would compare a path with none.
-func standsIn(name string) bool { return name == profile.Raw || name == profile.Host }
+func standsIn(name plan.Variant) bool { return name == profile.Raw || name == profile.Host }
 
 // compare sets c beside base.
 func (a *Analysis) compare(c, base *Cell) pending {

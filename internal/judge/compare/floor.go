@@ -3,7 +3,6 @@ package compare
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -44,17 +43,17 @@ type floorKey struct {
 }
 
 // twinOf returns the profile that was measured twice, "" if none was: the plan's baseline, or what has a twin's name.
-func twinOf(h result.Header, cases []*attempts) string {
+func twinOf(h result.Header, cases []*attempts) plan.Variant {
 	for _, k := range cases {
-		if name, ok := strings.CutSuffix(k.Profile, plan.TwinSuffix); ok {
-			return name
+		if k.Profile.IsTwin() {
+			return k.Profile.Original()
 		}
 	}
 	return h.Plan.Baseline
 }
 
 // measureFloors fills in Floors for every workload and metric that was seen; original is the profile with a twin.
-func (a *Analysis) measureFloors(original string) {
+func (a *Analysis) measureFloors(original plan.Variant) {
 	a.floor = map[floorKey]Floor{}
 	seen := map[floorKey]bool{}
 	for k := range a.at {
@@ -73,11 +72,11 @@ func (a *Analysis) measureFloors(original string) {
 	}
 }
 
-func (a *Analysis) measureFloor(k floorKey, original string) Floor {
+func (a *Analysis) measureFloor(k floorKey, original plan.Variant) Floor {
 	f := Floor{Workload: k.workload, Metric: k.metric, Share: minFloor}
 	for _, p := range a.Paths {
 		first := a.at[Key{original, p, k.workload, k.metric}]
-		second := a.at[Key{original + plan.TwinSuffix, p, k.workload, k.metric}]
+		second := a.at[Key{original.Twin(), p, k.workload, k.metric}]
 		// From one trial each nothing tells the instances from the trials.
 		if first == nil || second == nil || min(first.N, second.N) < 2 {
 			continue

@@ -34,7 +34,7 @@ func (p page) run(r *rand.Rand) (result.Header, []result.Record) {
 			recs = append(recs, result.Record{
 				Type: result.TypeTrial, Status: result.OK,
 				Metrics: map[string]float64{metric.ServiceDemand: 1e4 * f * math.Exp(level+p.noise*r.NormFloat64())},
-				Trial:   plan.Trial{Case: plan.Case{Profile: profile, Path: path, Workload: rr}, Repetition: rep},
+				Trial:   plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: path, Workload: rr}, Repetition: rep},
 			})
 		}
 		add("raw", plan.ZeroPath, 1)
@@ -65,7 +65,7 @@ func TestEqualProfiles(t *testing.T) {
 				comparisons++
 				if x.Verdict == Better || x.Verdict == Worse {
 					calls++
-					called[x.Profile] = true
+					called[string(x.Profile)] = true
 				}
 			}
 			columns += 22
@@ -201,7 +201,7 @@ func TestThinning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cell := func(p string) Cell { c, _ := a.Cell(Key{p, podPod, rr, metric.ServiceDemand}); return c }
+	cell := func(p string) Cell { c, _ := a.Cell(Key{plan.Variant(p), podPod, rr, metric.ServiceDemand}); return c }
 	raw, x, small := cell("raw"), cell("x"), cell("small")
 	if raw.N < 60 || raw.N > 500 || raw.N != x.N || small.N != 10 {
 		t.Fatalf("kept %d, %d and %d", raw.N, x.N, small.N)

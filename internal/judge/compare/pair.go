@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -70,12 +71,12 @@ func (m Match) Size() float64 {
 
 // NewPair sets B beside A. names maps profiles of A to those of B that they are compared with; others are compared with
 // their namesakes. The error, about a profile that is not there or two results that share nothing, carries a hint.
-func NewPair(a, b Side, names map[string]string) (*Pair, error) {
+func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 	var errs []error
 	for from, to := range names {
-		for side, name := range map[*Side]string{&a: from, &b: to} {
+		for side, name := range map[*Side]plan.Variant{&a: from, &b: to} {
 			if !slices.Contains(side.Profiles, name) {
-				errs = append(errs, fmt.Errorf("profile %q is not in %s, which has %s", name, side.Name, strings.Join(side.Profiles, ", ")))
+				errs = append(errs, fmt.Errorf("profile %q is not in %s, which has %s", name, side.Name, plan.JoinVariants(side.Profiles, ", ")))
 			}
 		}
 	}
@@ -101,11 +102,11 @@ func inBrief(s Side) string {
 	if len(s.Cells) == 0 {
 		return "no trial"
 	}
-	return strings.Join(s.Profiles, ", ") + " under " + strings.Join(words, ", ")
+	return plan.JoinVariants(s.Profiles, ", ") + " under " + strings.Join(words, ", ")
 }
 
 // match finds the cells that both have and judges them.
-func (p *Pair) match(names map[string]string) {
+func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 	seen := map[Key]bool{}
 	cases := map[Key]bool{}
 	for _, c := range p.B.Cells {

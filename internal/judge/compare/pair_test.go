@@ -27,7 +27,7 @@ func TestPair(t *testing.T) {
 	p := pairOf(t, a, b)
 	got := map[string]Verdict{}
 	for _, m := range p.Matches {
-		got[m.Profile+" "+m.Path.String()+" "+m.Metric] = m.Verdict
+		got[string(m.Profile)+" "+m.Path.String()+" "+m.Metric] = m.Verdict
 		if m.Baseline != m.Profile || m.Test == "signed-rank" {
 			t.Errorf("%+v", m.Comparison)
 		}
@@ -80,7 +80,7 @@ func TestPairMaps(t *testing.T) {
 	if _, err := NewPair(a, b, nil); err == nil || !strings.Contains(advice.Of(err), "--map") {
 		t.Errorf("nothing in common: %v", err)
 	}
-	p, err := NewPair(a, b, map[string]string{"canal": "cilium-native"})
+	p, err := NewPair(a, b, map[plan.Variant]plan.Variant{"canal": "cilium-native"})
 	if err != nil || len(p.Matches) != 1 {
 		t.Fatalf("%v %+v", err, p)
 	}
@@ -90,7 +90,7 @@ func TestPairMaps(t *testing.T) {
 	if len(p.OnlyB) != 0 || len(p.OnlyA) != 1 || p.OnlyA[0].Profile != "raw" {
 		t.Errorf("only: %v %v", p.OnlyA, p.OnlyB)
 	}
-	_, err = NewPair(a, b, map[string]string{"cana": "cilium"})
+	_, err = NewPair(a, b, map[plan.Variant]plan.Variant{"cana": "cilium"})
 	if err == nil || !strings.Contains(err.Error(), `"cana" is not in A`) || !strings.Contains(err.Error(), `"cilium" is not in B`) {
 		t.Errorf("unknown profiles: %v", err)
 	}
@@ -232,7 +232,7 @@ func TestHistoryOfNothing(t *testing.T) {
 		}
 		profiles := map[string]bool{}
 		for _, e := range out.Events() {
-			profiles[e.Profile] = true
+			profiles[string(e.Profile)] = true
 		}
 		families, changed = families+2, changed+len(profiles)
 	}

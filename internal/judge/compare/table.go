@@ -10,9 +10,9 @@ type Table struct {
 	Metric   string
 	Unit     string
 	// Baseline is the profile that the comparisons stand on.
-	Baseline string
+	Baseline plan.Variant
 	// Profiles are the columns, Paths the rows; Rows[i][j] is where they meet.
-	Profiles []string
+	Profiles []plan.Variant
 	Paths    []plan.Path
 	Rows     [][]Entry
 	// Floor is the noise floor of the table.

@@ -28,8 +28,9 @@ const (
 
 // family is what a p value is corrected for: one profile under one workload in one metric.
 type family struct {
-	profile, metric string
-	workload        plan.Workload
+	profile  plan.Variant
+	metric   string
+	workload plan.Workload
 }
 
 // settle corrects the p values of each family of comparisons and gives the verdicts.

@@ -126,10 +126,10 @@ func Assess(h result.Header, recs []result.Record) (*Page, error) {
 }
 
 // contexts are those of the clusters in the order of the plan.
-func contexts(names []string) []string {
+func contexts(names []plan.Variant) []string {
 	var all []string
 	for _, name := range names {
-		if _, context := plan.CutContext(name); context != "" && !slices.Contains(all, context) {
+		if context := name.Context(); context != "" && !slices.Contains(all, context) {
 			all = append(all, context)
 		}
 	}
@@ -169,11 +169,10 @@ func alike(recs []result.Record) ([]result.Record, float64) {
 func analyse(h result.Header, recs []result.Record, context string) (*compare.Analysis, error) {
 	var own []result.Record
 	for _, r := range recs {
-		base, at := plan.CutContext(r.Profile)
-		if r.Type != result.TypeTrial || at != context {
+		if r.Type != result.TypeTrial || r.Profile.Context() != context {
 			continue
 		}
-		r.Profile = base
+		r.Profile = r.Profile.Local()
 		own = append(own, r)
 	}
 	h.Plan.Profiles, h.Profiles, h.Plan.Baseline = nil, nil, profile.Host
@@ -241,7 +240,7 @@ func (q pair) row(cell compare.Cell) (Row, bool) {
 	if !ok || mine.N == 0 || cell.N == 0 {
 		return Row{}, false
 	}
-	r := Row{Profile: cell.Profile, Context: q.context, Path: cell.Path, Workload: cell.Workload, Metric: cell.Metric}
+	r := Row{Profile: string(cell.Profile), Context: q.context, Path: cell.Path, Workload: cell.Workload, Metric: cell.Metric}
 	r.Lab = Side{mine.Median, none()}
 	r.Cluster = Side{cell.Median, none()}
 	there, here := byRepetition(cell), byRepetition(mine)

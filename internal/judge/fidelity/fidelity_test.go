@@ -33,7 +33,7 @@ func world(repetitions int, cost map[string]float64) (result.Header, []result.Re
 		Facts: facts.Facts{facts.Kernel: "6.18", facts.LoadAverage: "1", facts.KubeCNI: "a|b"},
 	}
 	names := slices.Sorted(maps.Keys(cost))
-	h.Plan.Profiles = names
+	h.Plan.Profiles = plan.Variants(names...)
 	var recs []result.Record
 	for rep := 1; rep <= repetitions; rep++ {
 		for i, name := range names {
@@ -41,7 +41,7 @@ func world(repetitions int, cost map[string]float64) (result.Header, []result.Re
 			ns := cost[name] * drift
 			recs = append(recs, result.Record{
 				Type: result.TypeTrial, Status: result.OK,
-				Trial:   plan.Trial{Case: plan.Case{Profile: name, Path: across, Workload: rr}, Repetition: rep},
+				Trial:   plan.Trial{Case: plan.Case{Profile: plan.Variant(name), Path: across, Workload: rr}, Repetition: rep},
 				Metrics: map[string]float64{metric.ServiceDemand: ns, metric.TransactionRate: 1e9 / ns},
 			})
 		}
@@ -117,7 +117,7 @@ func TestFloor(t *testing.T) {
 func TestKsoftirqd(t *testing.T) {
 	h, recs := world(12, places(10000, 5000, 10000, 5000))
 	for i := range recs {
-		if _, context := plan.CutContext(recs[i].Profile); context == "" {
+		if recs[i].Profile.Context() == "" {
 			own := recs[i].Metrics[metric.ServiceDemand]
 			recs[i].Metrics[metric.KernelCPU] = own / 4
 			recs[i].Metrics[metric.ServiceDemand] = own * 1.25

@@ -28,14 +28,14 @@ type Estimate struct {
 	Workload plan.Workload
 	Rate     string
 	// Baseline is the profile that changes are against.
-	Baseline string
+	Baseline plan.Variant
 	// Rows are the profiles that have a number, in report order.
 	Rows []Row
 }
 
 // Row is a profile.
 type Row struct {
-	Profile string
+	Profile plan.Variant
 	// Time is how long the work takes, CPU the CPU time of both ends and the kernel between them, in ns.
 	Time, CPU Quantity
 	// TimeChange and CPUChange are beside the baseline; nil where there is nothing to compare with.

@@ -113,7 +113,7 @@ var path = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 func measured(t *testing.T, values map[string][]float64) *compare.Analysis {
 	t.Helper()
 	p := plan.Default()
-	p.Profiles, p.Paths, p.Workloads, p.Baseline = []string{"canal", "cilium-native", "macvlan"}, []plan.Path{path}, nil, "canal"
+	p.Profiles, p.Paths, p.Workloads, p.Baseline = []plan.Variant{"canal", "cilium-native", "macvlan"}, []plan.Path{path}, nil, "canal"
 	var recs []result.Record
 	for key, vs := range values {
 		f := strings.Fields(key)
@@ -124,7 +124,7 @@ func measured(t *testing.T, values map[string][]float64) *compare.Analysis {
 		for i, v := range vs {
 			recs = append(recs, result.Record{
 				Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{f[2]: v},
-				Trial: plan.Trial{Repetition: i + 1, Case: plan.Case{Profile: f[0], Path: path, Workload: w}},
+				Trial: plan.Trial{Repetition: i + 1, Case: plan.Case{Profile: plan.Variant(f[0]), Path: path, Workload: w}},
 			})
 		}
 	}

@@ -106,7 +106,7 @@ func (r *Reader) intern(rec *Record) {
 	}
 	w := &rec.Workload
 	for _, s := range []*string{
-		&rec.Type, &rec.Status, &rec.Profile, &w.Mode, &w.Close, &w.Congestion, (*string)(&w.Kind), (*string)(&w.Protocol),
+		&rec.Type, &rec.Status, (*string)(&rec.Profile), &w.Mode, &w.Close, &w.Congestion, (*string)(&w.Kind), (*string)(&w.Protocol),
 	} {
 		one(s)
 	}

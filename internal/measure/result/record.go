@@ -27,7 +27,7 @@ type Header struct {
 
 // Profile is the state of one profile in the run.
 type Profile struct {
-	Name string `json:"name"`
+	Name plan.Variant `json:"name"`
 	// Skipped is why the profile was not raised or not measured; empty if it was.
 	Skipped string `json:"skipped,omitempty"`
 	// StandIn labels what the lab only imitates, for example "IPIP by BPF instead of ipip.ko".

@@ -78,11 +78,11 @@ func TestReader(t *testing.T) {
 	want := map[trial]int{}
 	lines := 0
 	for _, rec := range in.Records {
-		if rec.Type != result.TypeTrial || rec.Status != result.OK || strings.HasSuffix(rec.Profile, plan.TwinSuffix) {
+		if rec.Type != result.TypeTrial || rec.Status != result.OK || rec.Profile.IsTwin() {
 			continue
 		}
 		path, locality, _ := strings.Cut(rec.Path.String(), "/")
-		want[trial{rec.Profile, path, locality, rec.Workload.String()}] += len(rec.Metrics)
+		want[trial{string(rec.Profile), path, locality, rec.Workload.String()}] += len(rec.Metrics)
 		lines++
 	}
 	if len(results) != lines {
@@ -153,7 +153,7 @@ func TestHostile(t *testing.T) {
 	evil := "x/workload=y z\nBenchmarkFake 1 1 ns/op\nUnit cpu-ns/op better=higher\u00a0\x1b"
 	for i := range in.Records {
 		if in.Records[i].Profile == "calico-vxlan" {
-			in.Records[i].Profile = evil
+			in.Records[i].Profile = plan.Variant(evil)
 		}
 	}
 	in.Header.Plan.Name = evil

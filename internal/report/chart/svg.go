@@ -14,7 +14,7 @@ import (
 // svgTemplate escapes every text by its place. A standalone file brings its own colours, those of a page come from its
 // style sheet.
 var svgTemplate = template.Must(template.New("svg").Funcs(template.FuncMap{
-	"num": num, "path": path, "dash": dash, "anchor": anchor, "clean": number.Clean,
+	"num": num, "path": path, "dash": dash, "anchor": anchor, "clean": number.Clean[string],
 }).Parse(`<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {{num .D.Width}} {{num .D.Height}}" width="{{num .D.Width}}" height="{{num .D.Height}}" role="img" aria-labelledby="{{.ID}}-t {{.ID}}-d">
 <title id="{{.ID}}-t">{{clean .D.Title}}</title><desc id="{{.ID}}-d">{{clean .D.Desc}}</desc>
 {{- if .Style}}<style>{{.Style}}</style><rect class="f-paper" width="{{num .D.Width}}" height="{{num .D.Height}}"/>{{end}}

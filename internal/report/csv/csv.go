@@ -61,7 +61,7 @@ func cell(c *compare.Cell) []string {
 		ids = append(ids, w.ID)
 	}
 	return []string{
-		text(c.Profile), text(c.Path.String()), text(c.Workload.String()), text(c.Metric), text(c.Unit),
+		text(string(c.Profile)), text(c.Path.String()), text(c.Workload.String()), text(c.Metric), text(c.Unit),
 		strconv.Itoa(c.N), formatNumber(c.Median), low, high, confidence, strconv.Itoa(c.Failed), text(strings.Join(ids, " ")),
 	}
 }
@@ -76,7 +76,7 @@ func comparison(x *compare.Comparison) []string {
 		path = x.BaselinePath
 	}
 	return []string{
-		text(x.Baseline), text(path.String()), formatNumber(x.Ratio), formatNumber(x.Low), formatNumber(x.High),
+		text(string(x.Baseline)), text(path.String()), formatNumber(x.Ratio), formatNumber(x.Low), formatNumber(x.High),
 		formatNumber(x.P), formatNumber(x.Adjusted), text(string(x.Verdict)),
 	}
 }

@@ -60,7 +60,7 @@ func preamble(h result.Header) [][2]string {
 		}
 	}
 	add("title", h.Plan.Name)
-	add("baseline", h.Plan.Baseline)
+	add("baseline", string(h.Plan.Baseline))
 	add("environment", h.Plan.Environment)
 	if !h.Created.IsZero() {
 		add("date", h.Created.UTC().Format(time.RFC3339))
@@ -87,7 +87,7 @@ func (s *Samples) Add(rec *result.Record) error {
 	}
 	row := func(name, value, unit, note string) error {
 		return s.rows.Write([]string{
-			text(rec.Profile), text(rec.Path.String()), text(rec.Workload.String()), strconv.Itoa(rec.Repetition),
+			text(string(rec.Profile)), text(rec.Path.String()), text(rec.Workload.String()), strconv.Itoa(rec.Repetition),
 			name, value, unit, rec.Status, window, text(note),
 		})
 	}

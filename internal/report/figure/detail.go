@@ -15,7 +15,7 @@ import (
 )
 
 // byProfile puts what has a profile in report order.
-func byProfile[T any](xs []T, s Series, name func(T) string) {
+func byProfile[T any](xs []T, s Series, name func(T) plan.Variant) {
 	slices.SortStableFunc(xs, func(a, b T) int { return s[name(a)] - s[name(b)] })
 }
 
@@ -48,7 +48,7 @@ func curves(all []report.Curve, workloads []plan.Workload, s Series) []Figure {
 		}
 		n.Columns = append(n.Columns, "longest ("+scale.Unit+")")
 		lines := groups[g]
-		byProfile(lines, s, func(c report.Curve) string { return c.Profile })
+		byProfile(lines, s, func(c report.Curve) plan.Variant { return c.Profile })
 		var said []string
 		for _, c := range lines {
 			p.Lines = append(p.Lines, curveLine(c, s, scale))
@@ -99,7 +99,7 @@ func progress(all []report.Progress, workloads []plan.Workload, s Series) []Figu
 		p := chart.Strips{Title: what + g.workload.String() + ", " + g.path.String(), Unit: scale.Unit, High: slices.Max(rates[g.workload]) / scale.Size}
 		n := Numbers{Columns: []string{"trials", "lowest (" + scale.Unit + ")", "median (" + scale.Unit + ")", "highest (" + scale.Unit + ")"}}
 		trials := groups[g]
-		byProfile(trials, s, func(p report.Progress) string { return p.Profile })
+		byProfile(trials, s, func(p report.Progress) plan.Variant { return p.Profile })
 		var said []string
 		for len(trials) > 0 {
 			end := slices.IndexFunc(trials, func(p report.Progress) bool { return p.Profile != trials[0].Profile })

@@ -105,7 +105,7 @@ func All(d report.Document) []Figure {
 }
 
 // Series numbers the profiles of a document from 1, for colours and filters.
-type Series map[string]int
+type Series map[plan.Variant]int
 
 // SeriesOf numbers the profiles in report order.
 func SeriesOf(d report.Document) Series {

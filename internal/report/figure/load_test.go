@@ -23,7 +23,7 @@ func TestLoads(t *testing.T) {
 			t.Errorf("%s: %d rows of numbers, %d groups, %d lines", f.Name(), len(f.Numbers.Rows), len(f.Drawing.Groups), len(lines))
 		}
 		for i, l := range lines {
-			if !strings.Contains(f.Drawing.Desc, l.Profile+" knee 50%") {
+			if !strings.Contains(f.Drawing.Desc, string(l.Profile)+" knee 50%") {
 				t.Errorf("%s does not say the knee of %s: %s", f.Name(), l.Profile, f.Drawing.Desc)
 			}
 			rings := 0

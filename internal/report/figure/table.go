@@ -55,7 +55,7 @@ func seriesAt(t report.Table, j int, s Series) int {
 			return s[c.Profile]
 		}
 	}
-	return s[t.Columns[j]]
+	return s[plan.Variant(t.Columns[j])]
 }
 
 // words say a verdict where there is room for more than its sign.

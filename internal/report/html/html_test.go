@@ -76,11 +76,11 @@ func evil() reporttest.Result {
 		name := names[i%len(names)]
 		r.Records[i].Warnings = append(r.Records[i].Warnings, resultWarning(name))
 		if i%2 == 0 {
-			r.Records[i].Profile = name
+			r.Records[i].Profile = plan.Variant(name)
 		}
 	}
-	r.Header.Plan.Profiles = append(r.Header.Plan.Profiles, names...)
-	r.Header.Plan.Baseline = names[0]
+	r.Header.Plan.Profiles = append(r.Header.Plan.Profiles, plan.Variants(names...)...)
+	r.Header.Plan.Baseline = plan.Variant(names[0])
 	for _, n := range names {
 		r.Header.Facts[n] = n
 	}
@@ -389,10 +389,10 @@ func FuzzNames(f *testing.F) {
 	f.Add("--><!--<![CDATA[")
 	f.Fuzz(func(t *testing.T, s string) {
 		r := reporttest.Small(2)
-		r.Header.Plan.Name, r.Header.Plan.Profiles[1], r.Header.Facts[s] = s, s, s
+		r.Header.Plan.Name, r.Header.Plan.Profiles[1], r.Header.Facts[s] = s, plan.Variant(s), s
 		for i := range r.Records {
 			if r.Records[i].Profile != "host" {
-				r.Records[i].Profile = s
+				r.Records[i].Profile = plan.Variant(s)
 			}
 			r.Records[i].Warnings = append(r.Records[i].Warnings, resultWarning(s))
 		}
@@ -401,7 +401,7 @@ func FuzzNames(f *testing.F) {
 			t.Skip("no report of this")
 		}
 		c := r.Records[0].Case
-		c.Profile = s
+		c.Profile = plan.Variant(s)
 		d.Details = &report.Details{Curves: []report.Curve{{Case: c, Trials: 1, Count: 9, Points: []report.Percentile{{Q: 0, Ns: 5}, {Q: 0.9, Ns: 9}}}}}
 		n, err := html.Parse(bytes.NewReader(render(t, d)))
 		if err != nil {
@@ -425,7 +425,7 @@ func TestChoice(t *testing.T) {
 	stands := func(names ...string) (out []compare.Standing) {
 		for _, n := range names {
 			var s compare.Standing
-			s.Cell.Profile = n
+			s.Cell.Profile = plan.Variant(n)
 			out = append(out, s)
 		}
 		return out

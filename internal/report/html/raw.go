@@ -88,7 +88,7 @@ func rawCells(c compare.Cell, at map[compare.Key]compare.Comparison) []rawCell {
 		doubts = append(doubts, w.ID)
 	}
 	return []rawCell{
-		label(c.Profile), label(c.Path.String()), label(c.Workload.String()), label(c.Metric), label(c.Unit),
+		label(string(c.Profile)), label(c.Path.String()), label(c.Workload.String()), label(c.Metric), label(c.Unit),
 		count(c.N), numeral(c.Median), numeral(low), numeral(high),
 		numeral(x.Ratio), numeral(x.Low), numeral(x.High), numeral(x.P), numeral(x.Adjusted),
 		label(string(x.Verdict)), count(c.Failed), label(strings.Join(doubts, " ")),

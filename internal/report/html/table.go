@@ -66,7 +66,7 @@ func (b *builder) profile(t report.Table, j int) int {
 			return b.series[c.Profile]
 		}
 	}
-	return b.series[t.Columns[j]]
+	return b.series[plan.Variant(t.Columns[j])]
 }
 
 func (b *builder) picture(f figure.Figure) picture {

@@ -38,20 +38,20 @@ func (n number) MarshalJSON() ([]byte, error) {
 }
 
 type run struct {
-	Name           string    `json:"name"`
-	Environment    string    `json:"environment"`
-	Origin         string    `json:"origin"`
-	Created        time.Time `json:"created"`
-	Seed           uint64    `json:"seed"`
-	Baseline       string    `json:"baseline"`
-	Repetitions    int       `json:"repetitions"`
-	MaxRepetitions int       `json:"max_repetitions"`
-	Reason         string    `json:"reason"`
-	Trials         int       `json:"trials"`
-	Failed         int       `json:"failed"`
-	WallSeconds    float64   `json:"wall_seconds"`
-	WindowSeconds  float64   `json:"window_seconds"`
-	Command        string    `json:"command"`
+	Name           string       `json:"name"`
+	Environment    string       `json:"environment"`
+	Origin         string       `json:"origin"`
+	Created        time.Time    `json:"created"`
+	Seed           uint64       `json:"seed"`
+	Baseline       plan.Variant `json:"baseline"`
+	Repetitions    int          `json:"repetitions"`
+	MaxRepetitions int          `json:"max_repetitions"`
+	Reason         string       `json:"reason"`
+	Trials         int          `json:"trials"`
+	Failed         int          `json:"failed"`
+	WallSeconds    float64      `json:"wall_seconds"`
+	WindowSeconds  float64      `json:"window_seconds"`
+	Command        string       `json:"command"`
 }
 
 type warning struct {
@@ -62,32 +62,32 @@ type warning struct {
 }
 
 type cell struct {
-	Profile    string    `json:"profile"`
-	Path       plan.Path `json:"path"`
-	Workload   string    `json:"workload"`
-	Metric     string    `json:"metric"`
-	Unit       string    `json:"unit"`
-	N          int       `json:"n"`
-	Median     number    `json:"median"`
-	Low        number    `json:"low"`
-	High       number    `json:"high"`
-	Confidence number    `json:"confidence"`
-	Samples    []number  `json:"samples"`
-	Warnings   []warning `json:"warnings"`
-	Failed     int       `json:"failed"`
+	Profile    plan.Variant `json:"profile"`
+	Path       plan.Path    `json:"path"`
+	Workload   string       `json:"workload"`
+	Metric     string       `json:"metric"`
+	Unit       string       `json:"unit"`
+	N          int          `json:"n"`
+	Median     number       `json:"median"`
+	Low        number       `json:"low"`
+	High       number       `json:"high"`
+	Confidence number       `json:"confidence"`
+	Samples    []number     `json:"samples"`
+	Warnings   []warning    `json:"warnings"`
+	Failed     int          `json:"failed"`
 }
 
 type comparison struct {
-	Profile  string    `json:"profile"`
-	Baseline string    `json:"baseline"`
-	Path     plan.Path `json:"path"`
-	Workload string    `json:"workload"`
-	Metric   string    `json:"metric"`
-	Ratio    number    `json:"ratio"`
-	Low      number    `json:"low"`
-	High     number    `json:"high"`
-	P        number    `json:"p"`
-	Verdict  string    `json:"verdict"`
+	Profile  plan.Variant `json:"profile"`
+	Baseline plan.Variant `json:"baseline"`
+	Path     plan.Path    `json:"path"`
+	Workload string       `json:"workload"`
+	Metric   string       `json:"metric"`
+	Ratio    number       `json:"ratio"`
+	Low      number       `json:"low"`
+	High     number       `json:"high"`
+	P        number       `json:"p"`
+	Verdict  string       `json:"verdict"`
 	// BaselinePath is Path but where another path of the baseline stood in.
 	BaselinePath plan.Path `json:"baseline_path"`
 	Confidence   number    `json:"confidence"`
@@ -159,7 +159,7 @@ func renderReport(w io.Writer, d report.Document) error {
 	return o.writeTo(w)
 }
 
-func runOf(r report.Run, baseline string) run {
+func runOf(r report.Run, baseline plan.Variant) run {
 	return run{
 		Name: r.Plan.Name, Environment: r.Plan.Environment, Origin: r.Origin, Created: r.Created, Seed: r.Plan.Seed, Baseline: baseline,
 		Repetitions: r.Plan.Repetitions, MaxRepetitions: max(r.Plan.Repetitions, r.Plan.MaxRepetitions),

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/tool/golden"
@@ -155,7 +156,7 @@ func FuzzRender(f *testing.F) {
 			case 254:
 				r.Records[i].Status = "failed"
 			case 253:
-				r.Records[i].Profile = name
+				r.Records[i].Profile = plan.Variant(name)
 			case 252:
 				r.Records[i].Metrics["rtt.p50"] = math.MaxFloat64
 			case 251:

@@ -10,10 +10,10 @@ import (
 
 // loadCurve is the times of one profile over the load; the samples are in the cells.
 type loadCurve struct {
-	Profile  string    `json:"profile"`
-	Path     plan.Path `json:"path"`
-	Workload string    `json:"workload"`
-	Capacity number    `json:"capacity"`
+	Profile  plan.Variant `json:"profile"`
+	Path     plan.Path    `json:"path"`
+	Workload string       `json:"workload"`
+	Capacity number       `json:"capacity"`
 	// KneeLow and KneeHigh are loads, null where there is no knee: because the curve could not tell, or, with Flat, because
 	// its times stay low up to the highest load.
 	KneeLow  number      `json:"knee_low"`

@@ -40,27 +40,27 @@ type summary struct {
 }
 
 type pairCell struct {
-	Profile string `json:"profile"`
+	Profile plan.Variant `json:"profile"`
 	// ProfileA is the profile of A that it was compared with.
-	ProfileA      string    `json:"profile_a"`
-	Path          plan.Path `json:"path"`
-	Workload      string    `json:"workload"`
-	Metric        string    `json:"metric"`
-	Unit          string    `json:"unit"`
-	A             summary   `json:"a"`
-	B             summary   `json:"b"`
-	FailedA       int       `json:"failed_a"`
-	FailedB       int       `json:"failed_b"`
-	Ratio         number    `json:"ratio"`
-	Low           number    `json:"low"`
-	High          number    `json:"high"`
-	Confidence    number    `json:"confidence"`
-	P             number    `json:"p"`
-	Adjusted      number    `json:"p_adjusted"`
-	Family        int       `json:"family"`
-	Test          string    `json:"test"`
-	Floor         number    `json:"floor"`
-	FloorMeasured bool      `json:"floor_measured"`
+	ProfileA      plan.Variant `json:"profile_a"`
+	Path          plan.Path    `json:"path"`
+	Workload      string       `json:"workload"`
+	Metric        string       `json:"metric"`
+	Unit          string       `json:"unit"`
+	A             summary      `json:"a"`
+	B             summary      `json:"b"`
+	FailedA       int          `json:"failed_a"`
+	FailedB       int          `json:"failed_b"`
+	Ratio         number       `json:"ratio"`
+	Low           number       `json:"low"`
+	High          number       `json:"high"`
+	Confidence    number       `json:"confidence"`
+	P             number       `json:"p"`
+	Adjusted      number       `json:"p_adjusted"`
+	Family        int          `json:"family"`
+	Test          string       `json:"test"`
+	Floor         number       `json:"floor"`
+	FloorMeasured bool         `json:"floor_measured"`
 	// Drift is what other profiles differ by too, 0 if the two results' conditions differ.
 	Drift   number `json:"drift"`
 	Verdict string `json:"verdict"`
@@ -68,19 +68,19 @@ type pairCell struct {
 }
 
 type caseKey struct {
-	Profile  string    `json:"profile"`
-	Path     plan.Path `json:"path"`
-	Workload string    `json:"workload"`
+	Profile  plan.Variant `json:"profile"`
+	Path     plan.Path    `json:"path"`
+	Workload string       `json:"workload"`
 	// Metric is "" for a whole case.
 	Metric string `json:"metric"`
 }
 
 type heldCell struct {
-	Profile  string    `json:"profile"`
-	ProfileA string    `json:"profile_a"`
-	Path     plan.Path `json:"path"`
-	Workload string    `json:"workload"`
-	State    string    `json:"state"`
+	Profile  plan.Variant `json:"profile"`
+	ProfileA plan.Variant `json:"profile_a"`
+	Path     plan.Path    `json:"path"`
+	Workload string       `json:"workload"`
+	State    string       `json:"state"`
 	// Low and High are one-sided bounds: of the ratio, or of the value if the budget is not relative.
 	Low      number `json:"low"`
 	High     number `json:"high"`
@@ -193,15 +193,15 @@ type shift struct {
 }
 
 type track struct {
-	Profile  string    `json:"profile"`
-	Path     plan.Path `json:"path"`
-	Workload string    `json:"workload"`
-	Metric   string    `json:"metric"`
-	Unit     string    `json:"unit"`
-	Floor    number    `json:"floor"`
-	Wander   number    `json:"wander"`
-	Points   []summary `json:"points"`
-	Changes  []shift   `json:"changes"`
+	Profile  plan.Variant `json:"profile"`
+	Path     plan.Path    `json:"path"`
+	Workload string       `json:"workload"`
+	Metric   string       `json:"metric"`
+	Unit     string       `json:"unit"`
+	Floor    number       `json:"floor"`
+	Wander   number       `json:"wander"`
+	Points   []summary    `json:"points"`
+	Changes  []shift      `json:"changes"`
 }
 
 // renderHistory writes a history, schema "cnibench.history/v1": the keys schema, runs and cells.

@@ -183,7 +183,7 @@ func (e *exposition) one(f family, v float64, ls ...string) {
 // run writes what is about the run as a whole.
 func (e *exposition) run(d report.Document, a *compare.Analysis) {
 	r := d.Run
-	e.one(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", a.Baseline,
+	e.one(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", string(a.Baseline),
 		"seed", strconv.FormatUint(r.Plan.Seed, 10), "reason", r.Reason)
 	e.begin(factInfo)
 	for _, name := range d.Facts.Names() {
@@ -195,7 +195,7 @@ func (e *exposition) run(d report.Document, a *compare.Analysis) {
 		if p.Skipped != "" {
 			state = "skipped"
 		}
-		e.add(1, labels{"profile", p.Name, "state", state, "reason", p.Skipped, "stand_in", strings.Join(p.StandIn, "; ")})
+		e.add(1, labels{"profile", string(p.Name), "state", state, "reason", p.Skipped, "stand_in", strings.Join(p.StandIn, "; ")})
 	}
 	e.begin(runTrials)
 	e.add(float64(r.Trials-r.Failed), labels{"status", "ok"})
@@ -242,7 +242,7 @@ func (e *exposition) summary(c *compare.Cell, b base) {
 
 // place is the case of a cell.
 func place(k compare.Key) labels {
-	ls := labels{"profile", k.Profile, "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind)}
+	ls := labels{"profile", string(k.Profile), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind)}
 	return ls[:len(ls):len(ls)]
 }
 
@@ -279,7 +279,7 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 	each := func(f family, write func(x compare.Comparison, at labels)) {
 		e.begin(f)
 		for _, x := range a.Comparisons {
-			at := append(cellOf(x.Key), "baseline", x.Baseline)
+			at := append(cellOf(x.Key), "baseline", string(x.Baseline))
 			if x.BaselinePath != (plan.Path{}) {
 				at = append(at, "baseline_path", x.BaselinePath.String())
 			}

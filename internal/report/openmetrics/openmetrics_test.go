@@ -170,7 +170,7 @@ func TestNoSeriesTwice(t *testing.T) {
 	r := reporttest.Small(4)
 	for i := range r.Records {
 		if r.Records[i].Profile == "calico-vxlan" {
-			r.Records[i].Profile = "x" + string(rune(1+i%2))
+			r.Records[i].Profile = plan.Variant("x" + string(rune(1+i%2)))
 		}
 	}
 	if _, err := parse(string(render(t, r))); err != nil {

@@ -3,7 +3,6 @@ package reporttest
 import (
 	"math"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -16,7 +15,7 @@ import (
 func Loads(repetitions int) Result {
 	p := plan.Default()
 	p.Name, p.Seed, p.Repetitions, p.Duration = "loads", 42, repetitions, 300*time.Millisecond
-	p.Profiles = []string{"raw", "canal", "calico-vxlan"}
+	p.Profiles = []plan.Variant{"raw", "canal", "calico-vxlan"}
 	p.Paths = []plan.Path{plan.ZeroPath, {From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
 	p.Workloads = nil
 	for _, load := range []float64{0.1, 0.3, 0.5, 0.7, 0.95} {
@@ -39,7 +38,7 @@ func Loads(repetitions int) Result {
 
 // loaded is a trial of an open loop, or of the capacity that it is a share of.
 func loaded(c plan.Case, rep int, at time.Time, r *rand.Rand) result.Record {
-	f := cost[strings.TrimSuffix(c.Profile, plan.TwinSuffix)][1]
+	f := cost[c.Profile.Original()][1]
 	capacity := 100_000 / f
 	noise := math.Exp(0.02 * r.NormFloat64())
 	m := map[string]float64{metric.TransactionRate: capacity * noise, metric.ServiceDemand: 9272 * f * noise}

@@ -6,7 +6,6 @@ package reporttest
 import (
 	"math"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/impact"
@@ -24,7 +23,7 @@ type Result struct {
 }
 
 // cost is how many times the CPU time of two empty namespaces a profile takes, on paths of the node and of pods.
-var cost = map[string][2]float64{
+var cost = map[plan.Variant][2]float64{
 	profile.Raw: {1, 1}, profile.Host: {1.31, 1.31}, "bridge": {1.33, 1.62}, "ptp": {1.32, 1.35}, "flannel-vxlan": {1.33, 1.78},
 	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
 }
@@ -34,7 +33,7 @@ var cost = map[string][2]float64{
 func NinePaths(repetitions int) Result {
 	p := plan.Default()
 	p.Name, p.Seed, p.Repetitions, p.Duration = "nine-paths", 42, repetitions, 300*time.Millisecond
-	p.Profiles = []string{"raw", "host", "bridge", "ptp", "flannel-vxlan", "canal", "calico-vxlan", "calico-underlay", "macvlan"}
+	p.Profiles = []plan.Variant{"raw", "host", "bridge", "ptp", "flannel-vxlan", "canal", "calico-vxlan", "calico-underlay", "macvlan"}
 	r := Result{Header: header(p)}
 	rnd := rand.New(rand.NewPCG(p.Seed, 7))
 	at := r.Header.Created
@@ -74,7 +73,7 @@ func header(p plan.Plan) result.Header {
 			facts.Placement: "one, cpu 1", facts.NIC: "wire", facts.MTU: "1500", facts.Congestion: "cubic", facts.LoadAverage: "0.42",
 		},
 		Profiles: []result.Profile{
-			{Name: "raw", Assertions: 4, NotServed: raw}, {Name: "raw" + plan.TwinSuffix, Assertions: 4, NotServed: raw},
+			{Name: "raw", Assertions: 4, NotServed: raw}, {Name: plan.Variant("raw").Twin(), Assertions: 4, NotServed: raw},
 			{Name: "host", Assertions: 6}, {Name: "bridge", Skipped: "the kernel has no br_netfilter"}, {Name: "ptp", Assertions: 12},
 			{Name: "flannel-vxlan", Assertions: 15}, {Name: "canal", Assertions: 21}, {Name: "calico-vxlan", Assertions: 22},
 			{Name: "calico-underlay", Assertions: 20, StandIn: []string{"routes are static instead of BGP's"}},
@@ -97,7 +96,7 @@ func serves(h result.Header, c plan.Case) bool {
 
 // trial draws one finished trial.
 func trial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float64) result.Record {
-	factor := cost[strings.TrimSuffix(c.Profile, plan.TwinSuffix)]
+	factor := cost[c.Profile.Original()]
 	f := factor[0]
 	if c.Path.From == plan.Pod || c.Path.To == plan.Pod {
 		f = factor[1]
@@ -156,7 +155,7 @@ func Job() []impact.Work {
 func Small(repetitions int) Result {
 	p := plan.Default()
 	p.Seed, p.Repetitions, p.Duration = 1, repetitions, 500*time.Millisecond
-	p.Profiles = []string{"host", "calico-vxlan"}
+	p.Profiles = []plan.Variant{"host", "calico-vxlan"}
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
 	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.RR}.Normalize()}
 	p.Baseline = "host"
@@ -173,7 +172,7 @@ func Small(repetitions int) Result {
 // Hostile is Small with names and messages that try to break out of a terminal, a table or a page.
 func Hostile() Result {
 	r := Small(4)
-	evil := "evil|`x`<script>\x1b[2J\n| a | b |"
+	const evil = "evil|`x`<script>\x1b[2J\n| a | b |"
 	r.Header.Plan.Name = evil
 	r.Header.Plan.Profiles[1] = evil
 	r.Header.Facts = facts.Facts{evil: evil}

@@ -8,7 +8,7 @@ import (
 
 // Clean makes text of a stranger's file safe to print: what is not printable (control characters, escape sequences'
 // ESC, bidirectional overrides, bytes that are not UTF-8) becomes U+FFFD, and line breaks and tabs become spaces.
-func Clean(s string) string {
+func Clean[S ~string](s S) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t' || r == '\r':
@@ -17,7 +17,7 @@ func Clean(s string) string {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, s)
+	}, string(s))
 }
 
 // markup is what Markdown or HTML would act on.

@@ -3,7 +3,6 @@ package selftest
 import (
 	"context"
 	"fmt"
-	"github.com/cnibench/cnibench/internal/env/lab/expect"
 
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -36,7 +35,7 @@ func (c check) id() string {
 }
 
 func (c check) assert(ctx context.Context, s *scene) Assertion {
-	a := Assertion{Profile: s.inst.Name, ID: c.id(), What: c.what}
+	a := Assertion{Profile: string(s.inst.Name), ID: c.id(), What: c.what}
 	if c.path != (plan.Path{}) {
 		a.Path = c.path.String()
 	}
@@ -54,65 +53,65 @@ func (c check) assert(ctx context.Context, s *scene) Assertion {
 func checks(x expectation) []check {
 	list := nodeChecks(x)
 	for _, path := range plan.Paths {
-		if who, ok := x.Served[path]; ok {
+		if who, ok := x.served[path]; ok {
 			list = append(list, pathChecks(x, path, who)...)
 		}
 	}
 	list = append(list, wireChecks(x)...)
 	list = append(list, serviceChecks(x)...)
-	for _, path := range x.Refused {
+	for _, path := range x.refused {
 		list = append(list, check{"refused", path, "the path does not work", refused(path)})
 	}
 	// A neighbour is known only after traffic, so the gateway's address comes last.
-	if x.Attach != nil && x.Attach.Gateway != expect.NoGateway {
-		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: gatewayMAC})
+	if x.attach != nil && x.attach.gateway != noGateway {
+		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: gatewayMAC(x.attach)})
 	}
 	// And the programs have dropped what they will only after all traffic.
-	if x.Programs != nil {
+	if x.bpf != nil {
 		list = append(list, check{kind: "drops", what: "what the nodes' programs dropped of all this", probe: drops})
 	}
 	return list
 }
 
 // pathChecks are those of one path that works.
-func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
+func pathChecks(x expectation, path plan.Path, who witness) []check {
 	list := []check{
 		{"exchange", path, "a TCP and a UDP exchange succeed", exchanged(path)},
 		{"source", path, "whom the backend takes for the client", source(path, x.witnesses(path, who))},
 	}
 	switch {
-	case x.Programs != nil:
+	case x.bpf != nil:
 		list = append(list, programChecks(x, path)...)
 	case path.ByService():
 		list = append(list,
 			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
 	}
-	if x.switched() && (path == expect.PodHostSame || path == expect.HostPodSame) {
+	if x.switched() && (path == podHostSame || path == hostPodSame) {
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, "plain")})
 	}
-	if path != expect.PodPodSame && path != expect.PodPodCross {
+	if path != podPodSame && path != podPodCross {
 		return list
 	}
-	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.Tracked || x.TrackedBetween && path == expect.PodPodCross)})
-	if x.Attach != nil {
-		ttl := x.Attach.SameTTL
-		if path == expect.PodPodCross {
-			ttl = x.Attach.CrossTTL
+	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.tracked || x.trackedBetween && path == podPodCross)})
+	if x.attach != nil {
+		ttl := x.attach.sameTTL
+		if path == podPodCross {
+			ttl = x.attach.crossTTL
 		}
 		list = append(list, check{"ttl", path, "the TTL that is left of 64 at the receiving pod", ttlLeft(path, ttl)})
 	}
-	if x.policies > 0 && (x.policed || x.Programs != nil) {
+	if x.policies > 0 && (x.policed || x.bpf != nil) {
 		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", denied(path)})
 	}
-	if path == expect.PodPodSame {
+	if path == podPodSame {
 		carried := "nothing"
 		if x.switched() {
 			carried = "plain"
 		}
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, carried)})
 	}
-	if x.Untouched {
+	if x.untouched {
 		list = append(list, check{"untouched", path, "what the nodes' rules count while pods talk", untouched(path)})
 	}
 	return list
@@ -131,8 +130,8 @@ func wireChecks(x expectation) []check {
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
 		{"wire.mac", path, "whose MAC address a packet bears on the wire", wireMAC(path)},
 	}
-	if x.Attach == nil {
-		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.Tracked)})
+	if x.attach == nil {
+		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.tracked)})
 	}
 	if x.tunnel != nil && !x.tunnel.ipip {
 		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, x.tunnel)})
@@ -176,7 +175,7 @@ func nodeChecks(x expectation) []check {
 		{kind: "offload", what: "segmentation and aggregation on the devices", probe: offload},
 		{kind: "switch.filtering", what: "does netfilter see what the switch switches", probe: switchFiltering},
 	}
-	if x.Attach != nil {
+	if x.attach != nil {
 		list = append(list, attachChecks(x)...)
 	}
 	if t := x.tunnel; t != nil {
@@ -200,39 +199,39 @@ func nodeChecks(x expectation) []check {
 			check{kind: "services.ipvs", what: "addresses of Services on the node, virtual servers, and chains for Services in iptables", probe: proxyIPVS},
 			check{kind: "services.ipvs.counted", what: "what the first node's virtual server of the other node's Service was used for", probe: countedIPVS})
 	}
-	if x.Blackhole != 0 {
-		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackhole(x.Blackhole)})
+	if x.blackhole != 0 {
+		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackhole(x.blackhole)})
 	}
-	if x.Remote != nil {
-		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: remote})
+	if x.remote != nil {
+		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: remote(x.remote)})
 	}
 	return list
 }
 
 // witnesses are who is seen on a path, over TCP and over UDP.
-func (x expectation) witnesses(path plan.Path, who expect.Client) [2]expect.Client {
-	if udp, ok := x.Datagrams[path]; ok {
-		return [2]expect.Client{who, udp}
+func (x expectation) witnesses(path plan.Path, who witness) [2]witness {
+	if udp, ok := x.datagrams[path]; ok {
+		return [2]witness{who, udp}
 	}
-	return [2]expect.Client{who, who}
+	return [2]witness{who, who}
 }
 
 func attachChecks(x expectation) []check {
 	var list []check
-	if x.Attach.Gateway != expect.NoGateway {
+	if x.attach.gateway != noGateway {
 		list = append(list,
-			check{kind: "gateway", what: "the pods' default route", probe: podGateway},
+			check{kind: "gateway", what: "the pods' default route", probe: podGateway(x.attach)},
 			check{kind: "forwarding", what: "forwarding on the nodes", probe: nodeSysctl(x.setting("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"), "1")})
 	}
-	if x.Attach.Bridge != "" {
+	if x.attach.bridge != "" {
 		list = append(list,
-			check{kind: "bridge", what: "the bridge that the pods' devices are ports of", probe: bridgePorts(x.Attach.Bridge)},
+			check{kind: "bridge", what: "the bridge that the pods' devices are ports of", probe: bridgePorts(x.attach.bridge)},
 			check{kind: "bridge.filtering", what: "does netfilter see on the nodes what bridges switch", probe: nodeSysctl(x.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), "1")})
 	}
-	if x.netkit {
+	if x.attach.netkit {
 		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: netkitPair})
 	}
-	if x.Attach.ProxyARP {
+	if x.attach.proxyARP {
 		list = append(list, check{kind: "proxy_arp", what: "does the host side answer pods for any address (" + x.setting("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})
 	}
 	return list

@@ -3,7 +3,6 @@ package selftest
 import (
 	"context"
 	"fmt"
-	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -37,7 +36,7 @@ func denied(path plan.Path) func(context.Context, *scene) finding {
 func walked(node int, chain string) func(context.Context, *scene) finding {
 	return func(ctx context.Context, s *scene) finding {
 		want := strconv.Itoa(s.want.policies)
-		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", expect.PodPodCross)
+		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", podPodCross)
 		if err != nil {
 			return failed(want, err)
 		}

@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
@@ -48,7 +49,10 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if inst.Err != nil {
 		return broken(inst, "up", "the profile stands", inst.Err)
 	}
-	want := expected(inst.Profile, inst.Spec.Expect())
+	want, ok := expectations[inst.Profile.Name]
+	if !ok {
+		return broken(inst, "known", "there is a table of expectations for it", errors.New("there is none"))
+	}
 	if inst.Spec.Lab.Family == lab.IPv6 {
 		want = want.inIPv6()
 	}
@@ -57,7 +61,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	}
 	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
 	want.testServices = inst.Service(lab.NoneService) != nil
-	want.unbacked = want.unbacked || want.testServices && want.Programs != nil && want.Programs.Mute
+	want.unbacked = want.unbacked || want.testServices && want.bpf != nil && want.bpf.mute
 	if inst.Spec.Balanced() {
 		want = want.balanced()
 	}
@@ -66,7 +70,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 
 // broken is what there is to say of an instance as a whole.
 func broken(inst *lab.Instance, id, what string, err error) []Assertion {
-	return []Assertion{{Profile: inst.Name, ID: id, What: what, Want: "yes", Got: "error: " + err.Error()}}
+	return []Assertion{{Profile: string(inst.Name), ID: id, What: what, Want: "yes", Got: "error: " + err.Error()}}
 }
 
 // run holds an instance against a table.

@@ -36,7 +36,7 @@ func upWith(t *testing.T, o lab.Options, profiles ...string) *lab.Lab {
 	}
 	ns.Close()
 	o.Program = program
-	all, err := lab.Up(context.Background(), profiles, o)
+	all, err := lab.Up(context.Background(), plan.Variants(profiles...), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,12 +103,12 @@ func TestEveryProfileIsWhatItClaims(t *testing.T) {
 			var instances []*lab.Instance
 			for _, inst := range upWith(t, lab.Options{Lab: conditions, TestServices: conditions.NIC == "wire" && conditions.Nodes == 0}, profile.Names()...).Instances() {
 				if errors.Is(inst.Err, lab.ErrNoIPv6) {
-					t.Run(inst.Name, func(t *testing.T) { t.Skip(inst.Err) })
+					t.Run(string(inst.Name), func(t *testing.T) { t.Skip(inst.Err) })
 					continue
 				}
 				if inst.Err != nil {
 					if missing := lacking(t, inst.Spec.Needs()); missing != "" {
-						t.Run(inst.Name, func(t *testing.T) { t.Skipf("%v; lacking %s", inst.Err, missing) })
+						t.Run(string(inst.Name), func(t *testing.T) { t.Skipf("%v; lacking %s", inst.Err, missing) })
 						continue
 					}
 				}
@@ -160,7 +160,7 @@ func TestNothingStaysOpen(t *testing.T) {
 	Run(context.Background(), instances[0]) // whatever the runtime opens once is open now
 	before := count()
 	Run(context.Background(), instances[0])
-	run(context.Background(), instances[1], table("host"))
+	run(context.Background(), instances[1], expectations["host"])
 	if after := count(); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}

@@ -1,0 +1,19 @@
+package dataplane
+
+import (
+	"github.com/cnibench/cnibench/internal/kernel/link"
+)
+
+// host is the bare node: pods are host-network pods, so a packet between them takes the way of the nodes' own traffic
+// and meets kubelet's and kube-proxy's rules:
+//
+//	process ─ OUTPUT ─ POSTROUTING ─ eth0 ── switch ── eth0 ─ PREROUTING ─ INPUT ─ process
+type host struct{ nothing }
+
+func (host) Arrange(n *Node, _, pods int) {
+	for i := range pods {
+		n.Pods = append(n.Pods, Pod{Name: podName(n, i), Addr: n.Addr, HostNetwork: true, MTU: n.MTU})
+	}
+}
+
+func (host) Prepare(n Node, at *link.Handle) error { return forwarding(n, at) }

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Variant names what is measured: a profile, with the conditions in which it differs from the run and, on several
+// clusters, with its context. It is its own text, so that a plain profile name is a variant and costs nothing more:
+//
+//	calico-vxlan
+//	calico-vxlan(service-proxy=nftables,services=10000)
+//	host@east~twin
+//
+// ParseVariant makes the canonical text, so that equal variants have equal texts. Names from other tools' archives may
+// be converted: what is not a condition is part of the profile's name.
+type Variant string
+
+// TwinSuffix ends the name of the second instance of the baseline.
+const TwinSuffix = "~twin"
+
+// cut takes the text apart.
+func (v Variant) cut() (profile, context, conditions string, twin bool) {
+	s, twin := strings.CutSuffix(string(v), TwinSuffix)
+	if name, rest, ok := strings.Cut(s, "("); ok {
+		if inner, closed := strings.CutSuffix(rest, ")"); closed && strings.Contains(inner, "=") {
+			s, conditions = name, inner
+		}
+	}
+	profile, context, _ = strings.Cut(s, "@")
+	return profile, context, conditions, twin
+}
+
+// Profile returns the name of the profile alone.
+func (v Variant) Profile() string { name, _, _, _ := v.cut(); return name }
+
+// Context returns the cluster's context, or "".
+func (v Variant) Context() string { _, context, _, _ := v.cut(); return context }
+
+// Conditions returns what v has of its own, such as "services=10000", or "".
+func (v Variant) Conditions() string { _, _, conditions, _ := v.cut(); return conditions }
+
+// IsTwin reports whether v is the second instance of the baseline.
+func (v Variant) IsTwin() bool { return strings.HasSuffix(string(v), TwinSuffix) }
+
+// Twin returns the second instance of v.
+func (v Variant) Twin() Variant { return v + TwinSuffix }
+
+// Original returns v, or what v is the twin of.
+func (v Variant) Original() Variant { return Variant(strings.TrimSuffix(string(v), TwinSuffix)) }
+
+// At returns v on one of several clusters.
+func (v Variant) At(context string) Variant {
+	name, _, conditions, twin := v.cut()
+	return assemble(name, context, conditions, twin)
+}
+
+// Local returns v without its context.
+func (v Variant) Local() Variant { return v.At("") }
+
+func assemble(profile, context, conditions string, twin bool) Variant {
+	if context != "" {
+		profile += "@" + context
+	}
+	if conditions != "" {
+		profile += "(" + conditions + ")"
+	}
+	if twin {
+		profile += TwinSuffix
+	}
+	return Variant(profile)
+}
+
+// Lab returns the conditions of v: those of the run, and over them its own.
+func (v Variant) Lab(run Lab) Lab {
+	conditions := v.Conditions()
+	if conditions == "" {
+		return run
+	}
+	p := Plan{Lab: run}
+	for part := range strings.SplitSeq(conditions, ",") {
+		flag, text, _ := strings.Cut(part, "=")
+		if s, ok := SettingOf(flag); ok && s.PerVariant {
+			_ = s.Set(&p, text) // ParseVariant has tried it; a foreign name may have anything
+		}
+	}
+	return p.Lab
+}
+
+// ParseVariant reads a variant and returns it in canonical form. The error names every wrong condition. Whether the
+// profile exists depends on the environment, so Validate decides it.
+func ParseVariant(text string) (Variant, error) {
+	name, context, conditions, twin := Variant(strings.TrimSpace(text)).cut()
+	if conditions == "" {
+		if strings.ContainsAny(name, "()") {
+			return "", fmt.Errorf("variant %q: want PROFILE or PROFILE(CONDITION=VALUE,...)", text)
+		}
+		return assemble(name, context, "", twin), nil
+	}
+	said := map[string]string{}
+	var wrong []string
+	for part := range strings.SplitSeq(conditions, ",") {
+		flag, value, err := parseCondition(strings.TrimSpace(part))
+		switch {
+		case err != nil:
+			wrong = append(wrong, err.Error())
+		case said[flag] != "":
+			wrong = append(wrong, flag+" is given twice")
+		default:
+			said[flag] = value
+		}
+	}
+	if wrong != nil {
+		return "", fmt.Errorf("variant %q: %s", text, strings.Join(wrong, "; "))
+	}
+	var sorted []string
+	for _, s := range Settings() {
+		if value := said[s.Flag]; value != "" {
+			sorted = append(sorted, s.Flag+"="+value)
+		}
+	}
+	return assemble(name, context, strings.Join(sorted, ","), twin), nil
+}
+
+// parseCondition reads one condition and returns its value in canonical form.
+func parseCondition(part string) (flag, value string, err error) {
+	flag, text, ok := strings.Cut(part, "=")
+	if !ok {
+		return "", "", fmt.Errorf("%q is not CONDITION=VALUE", part)
+	}
+	s, known := SettingOf(flag)
+	switch {
+	case !known:
+		return "", "", fmt.Errorf("unknown condition %q%s", flag, advice.DidYouMean(flag, perVariant()))
+	case !s.PerVariant:
+		return "", "", fmt.Errorf("%s is the same for the whole run; a variant may set %s", flag, strings.Join(perVariant(), ", "))
+	}
+	p := Default()
+	if err := s.Set(&p, text); err != nil {
+		return "", "", fmt.Errorf("%s: %w", flag, err)
+	}
+	if fault := s.Check(p); fault != "" {
+		return "", "", fmt.Errorf("%s: %s", flag, fault)
+	}
+	return flag, s.Text(p), nil
+}
+
+// perVariant returns the names of the conditions that a variant may have.
+func perVariant() []string {
+	var names []string
+	for _, s := range Settings() {
+		if s.PerVariant {
+			names = append(names, s.Flag)
+		}
+	}
+	return names
+}
+
+// ParseVariants reads variants separated by commas outside parentheses.
+func ParseVariants(text string) ([]Variant, error) {
+	var all []Variant
+	var wrong []string
+	for _, part := range splitOutside(text) {
+		v, err := ParseVariant(part)
+		if err != nil {
+			wrong = append(wrong, err.Error())
+			continue
+		}
+		all = append(all, v)
+	}
+	if wrong != nil {
+		return nil, fmt.Errorf("%s", strings.Join(wrong, "; "))
+	}
+	return all, nil
+}
+
+// splitOutside splits text at the commas outside parentheses.
+func splitOutside(text string) []string {
+	var parts []string
+	depth, start := 0, 0
+	for i, r := range text {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case r == ',' && depth <= 0:
+			parts = append(parts, text[start:i])
+			start = i + 1
+		}
+	}
+	return append(parts, text[start:])
+}
+
+// JoinVariants joins the texts of variants.
+func JoinVariants(all []Variant, separator string) string {
+	texts := make([]string, len(all))
+	for i, v := range all {
+		texts[i] = string(v)
+	}
+	return strings.Join(texts, separator)
+}
+
+// Variants returns plain profiles as variants.
+func Variants(profiles ...string) []Variant {
+	all := make([]Variant, len(profiles))
+	for i, name := range profiles {
+		all[i] = Variant(name)
+	}
+	return all
+}

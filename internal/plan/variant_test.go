@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestVariantRoundTrips: any variant that can be written is read back as itself, whatever the order of its conditions.
+func TestVariantRoundTrips(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		conditions := map[string]string{}
+		for _, flag := range perVariant() {
+			s, _ := SettingOf(flag)
+			if r.IntN(2) == 0 {
+				continue
+			}
+			if len(s.Words) > 0 {
+				conditions[flag] = s.Words[r.IntN(len(s.Words))]
+				continue
+			}
+			p := Default()
+			conditions[flag] = s.Text(p)
+		}
+		var parts []string
+		for flag, value := range conditions { // in random order
+			parts = append(parts, flag+"="+value)
+		}
+		text := "calico-vxlan"
+		if r.IntN(2) == 0 {
+			text += "@east"
+		}
+		if len(parts) > 0 {
+			text += "(" + strings.Join(parts, ",") + ")"
+		}
+		if r.IntN(2) == 0 {
+			text += TwinSuffix
+		}
+		v, err := ParseVariant(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseVariant(string(v))
+		if err != nil || again != v {
+			t.Fatalf("%s: %s, and again %s, %v", text, v, again, err)
+		}
+		if v.Profile() != "calico-vxlan" || strings.Count(v.Conditions(), "=") != len(parts) {
+			t.Errorf("%s: profile %q, conditions %q", v, v.Profile(), v.Conditions())
+		}
+	}
+}
+
+func TestVariantLab(t *testing.T) {
+	v, err := ParseVariant("canal( services=100, service-proxy=nftables )~twin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := Variant("canal(services=100,service-proxy=nftables)~twin"); v != want {
+		t.Errorf("canonical form %q, want %q", v, want)
+	}
+	run := Default().Lab
+	run.Services, run.MTU = 7, 9000
+	got := v.Lab(run)
+	if got.Services != 100 || got.ServiceProxy != "nftables" || got.MTU != 9000 {
+		t.Errorf("conditions %+v", got)
+	}
+	if Variant("canal").Lab(run) != run {
+		t.Error("a plain profile has the conditions of the run")
+	}
+}
+
+func TestBadVariants(t *testing.T) {
+	for text, want := range map[string]string{
+		"canal(servces=1)":             `unknown condition "servces", did you mean "services"?`,
+		"canal(cpu=one)":               "cpu is the same for the whole run; a variant may set",
+		"canal(services=1,services=2)": "services is given twice",
+		"canal(services=-1)":           "-1 is out of range: want 0 to " + strconv.Itoa(MaxServices),
+		"canal(nic=wier)":              `"wier" is not one of wire, ideal, did you mean "wire"?`,
+		"canal(services)":              "want PROFILE or PROFILE(CONDITION=VALUE,...)",
+		"canal(services=1":             "want PROFILE or PROFILE(CONDITION=VALUE,...)",
+	} {
+		if v, err := ParseVariant(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v, want %q", text, v, err, want)
+		}
+	}
+	if _, err := ParseVariants("canal(services=x),host(mtu=1)"); err == nil || strings.Count(err.Error(), "variant ") != 2 {
+		t.Errorf("every fault is named: %v", err)
+	}
+}
+
+// TestForeignNames: names of other tools' archives pass through.
+func TestForeignNames(t *testing.T) {
+	for _, name := range []Variant{"Calico (eBPF)", "k8s (v1.30=beta", "", "(", "a)b"} {
+		if name.Lab(Default().Lab) != Default().Lab {
+			t.Errorf("%q has conditions", name)
+		}
+		if name.IsTwin() || name.Original() != name {
+			t.Errorf("%q is a twin", name)
+		}
+	}
+}
