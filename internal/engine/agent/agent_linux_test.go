@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,9 @@ type place struct {
 	starter *netns.Starter
 }
 
+// placeAddress is an address of a place besides 127.0.0.1: netperf resolves no address at all where there is only that.
+const placeAddress = "10.9.8.7"
+
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	ns, err := netns.New()
@@ -54,6 +58,9 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	if err := h.Up("lo"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.AddAddress("lo", netip.PrefixFrom(netip.MustParseAddr(placeAddress), 32)); err != nil {
 		t.Fatal(err)
 	}
 	p := &place{ns: ns, starter: netns.NewStarter()}

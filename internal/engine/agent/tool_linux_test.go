@@ -28,7 +28,7 @@ func byTool(t *testing.T, side, workload string) control.Prepare {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return control.Prepare{Side: side, Workload: w, Address: "127.0.0.1", CPUs: cpus[len(cpus)-1:],
+	return control.Prepare{Side: side, Workload: w, Address: placeAddress, CPUs: cpus[len(cpus)-1:],
 		Window: time.Second, Timeout: time.Second}
 }
 

@@ -17,9 +17,9 @@ import (
 )
 
 var (
-	netperfBanner = regexp.MustCompile(`(?m)^(?:MIGRATED )?(TCP STREAM|TCP MAERTS|TCP SENDFILE|UDP UNIDIRECTIONAL SEND|TCP REQUEST/RESPONSE|` +
+	netperfBanner = regexp.MustCompile(`(?m)^(?:MIGRATED )?(TCP STREAM|TCP MAERTS|TCP SENDFILE|UDP STREAM|UDP UNIDIRECTIONAL SEND|TCP REQUEST/RESPONSE|` +
 		`UDP REQUEST/RESPONSE|TCP Connect/Request/Response|OMNI [A-Za-z|]*|OMNI) ?TEST (?:from|to) `)
-	netperfKey     = regexp.MustCompile(`(?m)^(THROUGHPUT|[A-Z0-9]+_LATENCY|TRANSACTION_RATE|[A-Z]+(?:_[A-Z0-9]+)+)=(.*)$`)
+	netperfKey     = regexp.MustCompile(`(?m)^(THROUGHPUT|PROTOCOL|DIRECTION|[A-Z0-9]+_LATENCY|TRANSACTION_RATE|[A-Z]+(?:_[A-Z0-9]+)+)=(.*)$`)
 	netperfNumbers = regexp.MustCompile(`^ *[0-9][0-9. -]*$`)
 )
 
@@ -158,7 +158,7 @@ var netperfTitles = map[string]string{
 	"Local Transport Retransmissions": "LOCAL_TRANSPORT_RETRANS", "Remote Transport Retransmissions": "REMOTE_TRANSPORT_RETRANS",
 	"Local Send Size": "LOCAL_SEND_SIZE", "Local Send Throughput": "LOCAL_SEND_THROUGHPUT", "Protocol": "PROTOCOL", "Direction": "DIRECTION",
 	"Local Send Calls": "LOCAL_SEND_CALLS", "Remote Recv Calls": "REMOTE_RECV_CALLS", "Remote Send Size": "REMOTE_SEND_SIZE",
-	"Initial Burst Requests": "BURST_SIZE",
+	"Initial Burst Requests": "BURST_SIZE", "Local Congestion Control Algorithm": "LOCAL_CONG_CONTROL",
 }
 
 func netperfTitle(line string) bool {
@@ -189,8 +189,7 @@ func (t *netperfText) stacked(line string) bool {
 	if len(t.run.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
 		return false
 	}
-	found := map[string]string{}
-	var unknown []string
+	found, known := map[string]string{}, 0
 	for i, at := range starts {
 		end := len(line) + 1000 // the last title may be longer than its value
 		if i+1 < len(starts) {
@@ -202,22 +201,21 @@ func (t *netperfText) stacked(line string) bool {
 				title = append(title, word)
 			}
 		}
-		switch name := netperfTitles[strings.Join(title, " ")]; {
+		name, ok := netperfTitles[strings.Join(title, " ")]
+		switch {
 		case len(title) == 0:
 			return false
-		case name == "":
-			unknown = append(unknown, strings.Join(title, " "))
+		case ok:
+			known++
 		default:
-			found[name] = line[at[0]:at[1]]
+			name = strings.Join(title, " ")
 		}
+		found[name] = line[at[0]:at[1]]
 	}
-	if len(found) == 0 {
+	if known == 0 {
 		return false
 	}
 	maps.Copy(t.run.keys, found)
-	for _, title := range unknown {
-		t.batch.LeaveOut("netperf's %s", title)
-	}
 	return true
 }
 
@@ -231,12 +229,7 @@ func (t *netperfText) values(line string) error {
 		return fmt.Errorf("%d values below %d titles", len(f), len(t.run.titles))
 	}
 	for i, title := range t.run.titles {
-		name := netperfTitles[title]
-		if name == "" {
-			t.batch.LeaveOut("netperf's %s", title)
-			continue
-		}
-		t.run.keys[name] = strings.TrimSpace(f[i])
+		t.run.keys[cmp.Or(netperfTitles[title], title)] = strings.TrimSpace(f[i])
 	}
 	t.run.titles = nil
 	return nil
@@ -265,7 +258,7 @@ func (t *netperfText) close() {
 // netperfKinds are the workloads of the banners.
 var netperfKinds = map[string]plan.Workload{
 	"TCP STREAM": {Kind: plan.Stream}, "TCP SENDFILE": {Kind: plan.Stream, Mode: "sendfile"}, "TCP MAERTS": {Kind: plan.Stream, Reverse: true},
-	"UDP UNIDIRECTIONAL SEND": {Kind: plan.Stream, Protocol: plan.UDP}, "TCP REQUEST/RESPONSE": {Kind: plan.RR},
+	"UDP STREAM": {Kind: plan.Stream, Protocol: plan.UDP}, "UDP UNIDIRECTIONAL SEND": {Kind: plan.Stream, Protocol: plan.UDP}, "TCP REQUEST/RESPONSE": {Kind: plan.RR},
 	"UDP REQUEST/RESPONSE": {Kind: plan.RR, Protocol: plan.UDP}, "TCP Connect/Request/Response": {Kind: plan.CRR, Close: "fin"},
 }
 
@@ -290,6 +283,9 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) error {
 			return err
 		}
 	default:
+		if strings.Contains(r.head, "us/") {
+			batch.LeaveOut(machineCPU)
+		}
 		if err := r.classic(out, &w); err != nil {
 			return err
 		}
@@ -299,12 +295,12 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) error {
 	}
 	out.Workload = w.Normalize()
 	if taken := unsaid(w, out.Workload); taken != "" && out.Failure == nil {
-		out.Warn(adapter.Assumed, "netperf does not say all of the workload: %s taken", taken)
+		out.Warn(adapter.Assumed, "netperf does not say the whole workload; assumed: %s", taken)
 	}
 	return out.Workload.Validate()
 }
 
-// unsaid lists what normalizing made of a workload that was not said. netperf never says the congestion control.
+// unsaid lists what of a normalized workload n was not said.
 func unsaid(said, n plan.Workload) string {
 	var taken []string
 	if said.MessageSize != n.MessageSize {
@@ -313,10 +309,10 @@ func unsaid(said, n plan.Workload) string {
 	if said.RequestSize != n.RequestSize || said.ResponseSize != n.ResponseSize {
 		taken = append(taken, fmt.Sprintf("requests of %d B and responses of %d B", n.RequestSize, n.ResponseSize))
 	}
-	if n.Congestion != "" {
+	if n.Congestion != said.Congestion {
 		taken = append(taken, n.Congestion)
 	}
-	return strings.Join(taken, " and ")
+	return strings.Join(taken, ", ")
 }
 
 // numbers reads the values that are numbers.
@@ -325,7 +321,7 @@ func (r *netperfRun) numbers() (map[string]float64, error) {
 	for _, key := range slices.Sorted(maps.Keys(r.keys)) {
 		text := r.keys[key]
 		switch key {
-		case "THROUGHPUT_UNITS", "PROTOCOL", "DIRECTION":
+		case "THROUGHPUT_UNITS", "PROTOCOL", "DIRECTION", "LOCAL_CONG_CONTROL":
 			continue
 		}
 		if !netperfWanted[key] || text == "" {
@@ -357,16 +353,15 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 	if err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(r.keys)) {
-		if !netperfWanted[key] {
-			batch.LeaveOut("netperf's %s", key)
-		}
-	}
+	leaveOutKeys(batch, r.keys)
 	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
 	if w.Kind == plan.RR || w.Kind == plan.CRR {
 		w.RequestSize, w.ResponseSize = adapter.Whole(v["REQUEST_SIZE"]), adapter.Whole(v["RESPONSE_SIZE"])
 	} else {
 		w.MessageSize = adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"]))
+	}
+	if w.Protocol != plan.UDP && !w.Reverse {
+		w.Congestion = r.keys["LOCAL_CONG_CONTROL"]
 	}
 	units := r.keys["THROUGHPUT_UNITS"]
 	if units == "" {
@@ -428,13 +423,33 @@ func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units str
 }
 
 func (r *netperfRun) datagrams() bool {
-	return r.banner == "UDP UNIDIRECTIONAL SEND" || strings.EqualFold(r.keys["PROTOCOL"], "UDP")
+	return strings.HasPrefix(r.banner, "UDP") || strings.EqualFold(r.keys["PROTOCOL"], "UDP")
 }
 
 // netperfUnits are bit/s; its prefixes of bytes are powers of 1024.
 var netperfUnits = map[string]float64{
 	"10^0bits/s": 1, "10^3bits/s": 1e3, "10^6bits/s": 1e6, "10^9bits/s": 1e9,
 	"Bytes/s": 8, "KBytes/s": 8 << 10, "MBytes/s": 8 << 20, "GBytes/s": 8 << 30,
+}
+
+// machineCPU is left out: readings have the CPU time of processes.
+const machineCPU = "netperf's CPU utilization and service demand, which are of the whole machines"
+
+// leaveOutKeys sums up the values that are not read. netperf writes -1 for what it did not measure.
+func leaveOutKeys(batch *adapter.Batch, keys map[string]string) {
+	unread := 0
+	for key, value := range keys {
+		switch low := strings.ToLower(key); {
+		case netperfWanted[key], value == "", strings.HasPrefix(value, "-1"):
+		case strings.Contains(low, "cpu") && strings.Contains(low, "util"), strings.HasSuffix(low, "_sd"), strings.Contains(low, "service demand"):
+			batch.LeaveOut(machineCPU)
+		default:
+			unread++
+		}
+	}
+	if unread > 0 {
+		batch.LeaveOut("%d further values of netperf without a metric here", unread)
+	}
 }
 
 // classic reads the table of numbers, whose columns depend on the test.
@@ -500,16 +515,12 @@ func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload) error {
 	return nil
 }
 
-// classicUnit is the last word above the numbers.
+// classicUnit is the unit among the words above the numbers; columns of CPU may follow it.
 func (r *netperfRun) classicUnit() (float64, error) {
-	words := strings.Fields(r.head)
-	if len(words) == 0 {
-		return 0, errors.New("the heads of its columns are missing")
+	for _, word := range strings.Fields(r.head) {
+		if scale, ok := netperfUnits[strings.TrimSuffix(word, "ec")]; ok { // "10^6bits/sec"
+			return scale, nil
+		}
 	}
-	last := strings.TrimSuffix(words[len(words)-1], "ec") // "10^6bits/sec"
-	scale, ok := netperfUnits[last]
-	if !ok {
-		return 0, fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(words[len(words)-1]))
-	}
-	return scale, nil
+	return 0, errors.New("its columns have no known unit of throughput")
 }
