@@ -5,7 +5,7 @@
 #   scripts/fidelity.sh [REPETITIONS [DURATION]]     default 10 of 500ms: 200 cases, about 25 minutes on two CPUs
 #
 # The machine should have nothing else to do. The result is left in bin/fidelity.jsonl; to write the table again from it:
-# bin/cnibench fidelity bin/fidelity.jsonl
+# bin/cnibench fidelity --format markdown bin/fidelity.jsonl
 set -eu
 cd "$(dirname "$0")/.."
 [ "$(id -u)" -eq 0 ] || { echo "fidelity.sh: needs root: it makes nodes of namespaces and cgroups" >&2; exit 2; }
@@ -48,7 +48,7 @@ rm -f bin/fidelity.jsonl
 # Pods may choose reno and nothing better; a buffer of its own makes a stream independent of the sysctls of a namespace. veth
 # of a real cluster hands on super-packets, which is the lab's NIC model "ideal". The request gives pods a share of a busy CPU.
 # Each run makes 16 Services for TCP and UDP in a cluster, beside the API server's; with 27 more the lab has as many rules.
-bin/cnibench fidelity --context "$(echo $contexts | tr ' ' ,)" --image "${image%@*}" -o bin/fidelity.jsonl \
+bin/cnibench fidelity --format markdown --context "$(echo $contexts | tr ' ' ,)" --image "${image%@*}" -o bin/fidelity.jsonl \
 	--nic ideal --cpu one --services 27 --load-cpus "$last" --cpu-request 200m \
 	--paths host-to-host/cross-node,pod-to-pod/same-node,pod-to-pod/cross-node,pod-to-service/local,pod-to-service/remote \
 	--workloads 'rr(congestion=reno),crr(congestion=reno),stream(congestion=reno,buffer=512Ki),stream(udp)' \

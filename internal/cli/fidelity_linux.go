@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/report"
 )
 
 const fidelityLong = `Measure the lab and real clusters of this machine in one run, interleaved, and print how far the lab is true: the part
@@ -27,7 +29,7 @@ found there. With a result file of an earlier run it measures nothing.`
 
 type fidelityArgs struct {
 	plan           planArgs
-	output         string
+	output, format string
 	verbose, quiet bool
 }
 
@@ -38,8 +40,11 @@ func (p *program) fidelityCommand() *cobra.Command {
 		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Hidden: true, Args: cobra.MaximumNArgs(1),
 		Example: "  sudo cnibench fidelity --context vxlan,hostgw --nic ideal --cpu one --load-cpus 1 --workloads 'rr,crr'",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := knownFormat(cmd, a.format, pageNames); err != nil {
+				return err
+			}
 			if len(args) == 1 {
-				return p.fidelityOf(args[0])
+				return p.fidelityOf(a.format, args[0])
 			}
 			return p.fidelity(cmd, &a)
 		},
@@ -47,6 +52,7 @@ func (p *program) fidelityCommand() *cobra.Command {
 	a.plan.declare(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
+	f.StringVar(&a.format, "format", "text", "`format`: "+strings.Join(pageNames, ", "))
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
@@ -82,11 +88,11 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 	if end.Reason == run.Interrupted {
 		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; what was measured is in %s", a.output)}
 	}
-	return p.fidelityOf(a.output)
+	return p.fidelityOf(a.format, a.output)
 }
 
 // fidelityOf prints the page of a result.
-func (p *program) fidelityOf(name string) error {
+func (p *program) fidelityOf(format, name string) error {
 	c, err := result.Load(name)
 	if err != nil {
 		return usage(err)
@@ -95,7 +101,7 @@ func (p *program) fidelityOf(name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return page.Write(p.stdout)
+	return p.write(format, report.BuildFidelity(page))
 }
 
 // grounds raises the two places of a comparison.

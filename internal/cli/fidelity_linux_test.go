@@ -280,7 +280,7 @@ func TestFidelity(t *testing.T) {
 		t.Errorf("facts %v", f)
 	}
 	var page bytes.Buffer
-	if err := (&program{stdout: &page}).fidelityOf(name); err != nil {
+	if err := (&program{stdout: &page}).fidelityOf("markdown", name); err != nil {
 		t.Fatal(err)
 	}
 	// The script knows canal by its name in the lab alone, so the cluster's is faster, which the page has to show.

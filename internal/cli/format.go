@@ -31,10 +31,11 @@ var formats = map[string]func(io.Writer, report.Document) error{
 	"benchfmt":    benchfmt.Render,
 }
 
-// formatNames are the formats of a report in the order of help. documentNames are those that can show any document;
-// the others show the cells of one result.
+// formatNames are the formats of a report in the order of help. pageNames are those for people, documentNames those that
+// can show any document; the others show the cells of one result.
 var (
-	documentNames = []string{"text", "markdown", "html", "json"}
+	pageNames     = []string{"text", "markdown", "html"}
+	documentNames = append(slices.Clone(pageNames), "json")
 	formatNames   = append(slices.Clone(documentNames), "csv", "openmetrics", "benchfmt")
 )
 

@@ -10,16 +10,13 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/impact"
 )
 
-// wordFormats are the formats for people, which have a place for what a job's work takes.
-var wordFormats = []string{"text", "markdown", "html"}
-
 // works reads what --impact says; nil if it was not given.
 func (a reportArgs) works(cmd *cobra.Command) ([]impact.Work, error) {
 	if !cmd.Flags().Changed("impact") {
 		return nil, nil
 	}
-	if !slices.Contains(wordFormats, a.format) {
-		return nil, usageOf(cmd, fmt.Errorf("--impact is for -f %s, and the format is %s", strings.Join(wordFormats, ", "), a.format))
+	if !slices.Contains(pageNames, a.format) {
+		return nil, usageOf(cmd, fmt.Errorf("--impact is for -f %s, and the format is %s", strings.Join(pageNames, ", "), a.format))
 	}
 	works, err := impact.Parse(a.impact)
 	if err != nil {

@@ -261,7 +261,7 @@ func (p *program) conclude(cmd *cobra.Command, a *runArgs, end result.End, s *st
 	if end.WallNs > 0 {
 		share = float64(end.WindowNs) / float64(end.WallNs)
 	}
-	s.last("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s (every metric: cnibench report --all %s)",
+	s.last("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s (more: cnibench report --all %s)",
 		end.Trials, end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, a.output)
 	return verdictOf(c.Records)
 }

@@ -3,8 +3,8 @@
 // A result of `cnibench fidelity` has profiles of two kinds. A bare name is of the lab, a name with a context (host@a,
 // flannel-vxlan@a) is of a real cluster. Both places have their own bare node, host, and a twin of it. Assess cuts the
 // result into places, lets package compare judge each by itself, and forms for every path, workload and metric the ratio
-// of the two ratios to the bare node: 1 where the dataplane costs in the lab what it costs on the cluster. Write
-// (markdown.go) puts it down as the part of docs/lab.md that is generated.
+// of the two ratios to the bare node: 1 where the dataplane costs in the lab what it costs on the cluster. Package
+// report writes it down.
 //
 // Everything here is pure.
 package fidelity

@@ -1,7 +1,6 @@
 package fidelity
 
 import (
-	"bytes"
 	"errors"
 	"maps"
 	"math"
@@ -12,7 +11,6 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/tool/golden"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -150,21 +148,4 @@ func TestNothingToCompare(t *testing.T) {
 			t.Errorf("%v: %v", cost, err)
 		}
 	}
-}
-
-func TestWrite(t *testing.T) {
-	h, recs := world(12, places(10000, 5000, 12000, 5000))
-	recs = append(recs, result.Record{
-		Type: result.TypeTrial, Status: result.Failed, Error: &result.Failure{Kind: "timeout"},
-		Trial: plan.Trial{Case: plan.Case{Profile: "host@a", Path: across, Workload: rr}, Repetition: 13},
-	})
-	p, err := Assess(h, recs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := p.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	golden.Check(t, "page.md", b.Bytes())
 }

@@ -1,0 +1,95 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/judge/fidelity"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// BuildFidelity makes the report of the lab beside real clusters: a part of a page, without a title.
+func BuildFidelity(p *fidelity.Page) Document {
+	h := p.Header
+	s := Section{Notes: []string{
+		fmt.Sprintf("Measured on %s: %d repetitions of %s, seed %d, lab and clusters interleaved in one run.",
+			h.Created.UTC().Format(time.DateOnly), p.Repetitions, number.Duration(h.Plan.Duration), h.Plan.Seed),
+		"Ratios are to the bare node (host) of the same place, on the same path where it has one. The last ratio is the cluster's over the lab's, with its 95 % interval; 1 means that the lab is true. differs: beyond the noise floor of both places, and significant after correction for all rows of the table. within 5 %: not so, and the whole interval is.",
+	}}
+	if !math.IsNaN(p.Kernel) {
+		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(p.Kernel)))
+	}
+	s.Grids = append(s.Grids, fidelitySummary(p))
+	for _, part := range []struct {
+		title string
+		rows  []fidelity.Row
+	}{{"CPU time per unit of work", p.Demand}, {"Rates", p.Rates}} {
+		if len(part.rows) > 0 {
+			s.Grids = append(s.Grids, fidelityRows(part.title, part.rows))
+		}
+	}
+	conditions := Grid{Title: "Conditions", Label: "fact", Columns: []string{"value"}, Prose: true}
+	for _, name := range h.Facts.Names() {
+		const longest = 120 // some facts hold whole error messages
+		conditions.Add(name, number.Truncate(h.Facts[name], longest))
+	}
+	s.Grids = append(s.Grids, conditions)
+	return Document{Sections: []Section{s}}
+}
+
+// fidelitySummary counts the rows by verdict.
+func fidelitySummary(p *fidelity.Page) Grid {
+	g := Grid{Label: "compared", Columns: []string{"rows", "within 5 %", "differ", "undecided", "median of the distance", "largest"}}
+	for _, x := range []struct {
+		name string
+		rows []fidelity.Row
+		bare bool
+	}{
+		{"CPU time, dataplanes to the bare node", p.Demand, false}, {"CPU time, the bare node itself", p.Demand, true},
+		{"rates, dataplanes to the bare node", p.Rates, false}, {"rates, the bare node itself", p.Rates, true},
+	} {
+		var off []float64
+		count := map[fidelity.Verdict]int{}
+		for _, r := range x.rows {
+			if r.Bare() == x.bare {
+				count[r.Verdict]++
+				off = append(off, math.Expm1(math.Abs(math.Log(r.Quotient.Ratio))))
+			}
+		}
+		if len(off) == 0 {
+			continue
+		}
+		s := stat.Summarize(off, 0.95)
+		g.Add(x.name, fmt.Sprint(len(off)), fmt.Sprint(count[fidelity.Near]), fmt.Sprint(count[fidelity.Differs]), fmt.Sprint(count[fidelity.Undecided]),
+			number.Percent(s.Median), number.Percent(s.Max))
+	}
+	for _, f := range p.Failed {
+		g.Notes = append(g.Notes, number.Clean(fmt.Sprintf("%d of %d trials of %s failed: %s.", f.Failed, f.Tried, f.Case, f.Kind)))
+	}
+	return g
+}
+
+func fidelityRows(title string, rows []fidelity.Row) Grid {
+	g := Grid{Title: title, Label: "profile", Columns: []string{"path", "workload", "lab", "to host", "cluster", "to host", "cluster to lab", "floor", "verdict"}}
+	for _, r := range rows {
+		m := number.Common(metric.UnitFor(r.Metric, r.Workload.Work()), r.Lab.Median, r.Cluster.Median)
+		name := r.Profile
+		if r.Bare() {
+			name += " (" + r.Context + ")"
+		}
+		g.Add(name, r.Path.String(), r.Workload.String(), m.Format(r.Lab.Median)+" "+m.Unit, threeDecimals(r.Lab.Ratio),
+			m.Format(r.Cluster.Median), threeDecimals(r.Cluster.Ratio), threeDecimals(r.Quotient), number.Percent(r.Floor), string(r.Verdict))
+	}
+	return g
+}
+
+// threeDecimals writes a ratio that is near one.
+func threeDecimals(e stat.Effect) string {
+	if math.IsNaN(e.Ratio) {
+		return number.Absent
+	}
+	return fmt.Sprintf("%.3f [%.3f, %.3f]", e.Ratio, e.Low, e.High)
+}
