@@ -441,6 +441,11 @@ const (
 	maxParams   = 5
 )
 
+// signatures names the functions whose parameters are another library's, with the reason.
+var signatures = map[string]string{
+	"internal/env/kube/api/resource.go Patch": "client-go's fakes have it so",
+}
+
 // TestBudget keeps functions, files and signatures small enough to be read.
 func TestBudget(t *testing.T) {
 	for _, file := range sources(t) {
@@ -467,7 +472,7 @@ func TestBudget(t *testing.T) {
 			if n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1; n > maxFunction {
 				t.Errorf("%s: %s has %d lines, more than %d", file, fn.Name.Name, n, maxFunction)
 			}
-			if n := fn.Type.Params.NumFields(); n > maxParams {
+			if n := fn.Type.Params.NumFields(); n > maxParams && signatures[file+" "+fn.Name.Name] == "" {
 				t.Errorf("%s: %s has %d parameters, more than %d", file, fn.Name.Name, n, maxParams)
 			}
 		}

@@ -26,7 +26,7 @@ const balancerClass = "cnibench.dev/e2e"
 // until the test ends. The addresses are of a network for documentation: no machine has them.
 func balance(t *testing.T) {
 	t.Helper()
-	client := admin(t).Client()
+	client := clientset(admin(t))
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	t.Cleanup(func() { stop(); <-over })

@@ -70,7 +70,7 @@ func TestCLIPodIsDeleted(t *testing.T) {
 	p := startRun(t, many(10)...)
 	p.awaitTrials(t, 6)
 	ns := "cnibench-" + p.run(t)
-	if err := admin(t).Client().CoreV1().Pods(ns).Delete(t.Context(), "server", metav1.DeleteOptions{}); err != nil {
+	if err := clientset(admin(t)).CoreV1().Pods(ns).Delete(t.Context(), "server", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	p.wantEnd(t, time.Minute, 1, "the run ends after ", "pod server", "hint: what was measured is kept; when the cluster is well again, go on with: cnibench run --resume -o "+p.file)
@@ -177,7 +177,7 @@ func TestCLINamespaceIsStuck(t *testing.T) {
 	t.Parallel()
 	p := startRun(t, many(1)...)
 	run := p.run(t)
-	release := hold(t, admin(t).Client(), "cnibench-"+run)
+	release := hold(t, clientset(admin(t)), "cnibench-"+run)
 	p.wantEnd(t, 5*time.Minute, 1, "namespace cnibench-"+run+" is still there: ", "example.com/held", "hint: cnibench kube clean")
 	if finished, _ := p.trials(t); len(finished) != 3 {
 		t.Errorf("%d trials are kept", len(finished))
@@ -198,7 +198,7 @@ func TestCLITimeIsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-p.over
-	client := admin(t).Client()
+	client := clientset(admin(t))
 	waitFor(t, 3*time.Minute, func() (bool, string) {
 		pods, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelRun + "=" + run})
 		if err != nil {

@@ -47,7 +47,7 @@ func allowPorts(first, last int32) *networkingv1.NetworkPolicy {
 
 // TestPolicyEnforced measures on a cluster on which NetworkPolicies are enforced.
 func TestPolicyEnforced(t *testing.T) {
-	_, err := admin(t).Client().AppsV1().DaemonSets("kube-system").Get(t.Context(), "kube-router", metav1.GetOptions{})
+	_, err := clientset(admin(t)).AppsV1().DaemonSets("kube-system").Get(t.Context(), "kube-router", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		t.Skip("nothing enforces NetworkPolicies on this cluster: raise one with --policies")
 	}
@@ -97,7 +97,7 @@ func policyComes(t *testing.T) {
 	t.Parallel()
 	p := startRun(t, many(20)...)
 	p.awaitTrials(t, 6)
-	ns, client := "cnibench-"+p.run(t), admin(t).Client()
+	ns, client := "cnibench-"+p.run(t), clientset(admin(t))
 	policies := client.NetworkingV1().NetworkPolicies(ns)
 	if _, err := policies.Create(t.Context(), denyIngress(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func policyAllows(t *testing.T) {
 // late would let it through for as long.
 func governed(t *testing.T, policies ...*networkingv1.NetworkPolicy) string {
 	t.Helper()
-	client := admin(t).Client()
+	client := clientset(admin(t))
 	var first, tried sync.Once
 	return gate(t, func(r *http.Request) {
 		rest, found := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/")

@@ -58,7 +58,7 @@ func gate(t *testing.T, before func(*http.Request)) string {
 
 // TestCLIQuota has a cluster that gives every new namespace a quota, as those with many tenants do.
 func TestCLIQuota(t *testing.T) {
-	client := admin(t).Client()
+	client := clientset(admin(t))
 	var once sync.Once
 	config := gate(t, func(r *http.Request) {
 		ns, resources, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/")
@@ -106,7 +106,7 @@ func subject(t *testing.T, path string) string {
 // refuse has the cluster refuse to one user to make or change what an expression is true of.
 func refuse(t *testing.T, user, what, expression, message string) {
 	t.Helper()
-	api, name := admin(t).Client().AdmissionregistrationV1(), "cnibench-e2e-"+kube.RunID()
+	api, name := clientset(admin(t)).AdmissionregistrationV1(), "cnibench-e2e-"+kube.RunID()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
@@ -158,7 +158,7 @@ func TestCLIPolicyRefusesPods(t *testing.T) {
 	refuse(t, subject(t, config), "pods", "true", "no measurements here")
 	inForce(t, config, "no measurements here", func(ctx context.Context, c *kube.Cluster) error {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
-		_, err := c.Client().CoreV1().Pods("default").Create(ctx, pod, dry)
+		_, err := clientset(c).CoreV1().Pods("default").Create(ctx, pod, dry)
 		return err
 	})
 	p := startRun(t, append(onePath, "--kubeconfig", config)...)
@@ -174,7 +174,7 @@ func TestCLIPrivilegedIsForbidden(t *testing.T) {
 	refuse(t, subject(t, config), "namespaces", "has(object.metadata.labels) && '"+level+"' in object.metadata.labels && object.metadata.labels['"+level+"'] == 'privileged'", "no host network here")
 	inForce(t, config, "no host network here", func(ctx context.Context, c *kube.Cluster) error {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cnibench-e2e-dry", Labels: map[string]string{level: "privileged"}}}
-		_, err := c.Client().CoreV1().Namespaces().Create(ctx, ns, dry)
+		_, err := clientset(c).CoreV1().Namespaces().Create(ctx, ns, dry)
 		return err
 	})
 	p := startRun(t, append(onePath, "--kubeconfig", config)...)

@@ -83,13 +83,13 @@ func checkRolls(t *testing.T, r result.Record) {
 func TestCLIRollIsRefused(t *testing.T) {
 	config := account(t, kube.Rights)
 	refuse(t, subject(t, config), "pods", "request.operation == 'UPDATE'", "labels stay as they are")
-	others, err := admin(t).Client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{Limit: 1})
+	others, err := clientset(admin(t)).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{Limit: 1})
 	if err != nil || len(others.Items) == 0 {
 		t.Fatal("a cluster without pods", err)
 	}
 	inForce(t, config, "labels stay as they are", func(ctx context.Context, c *kube.Cluster) error {
 		patch := []byte(`{"metadata":{"labels":{"x":"y"}}}`)
-		_, err := c.Client().CoreV1().Pods(others.Items[0].Namespace).Patch(ctx, others.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dry.DryRun})
+		_, err := clientset(c).CoreV1().Pods(others.Items[0].Namespace).Patch(ctx, others.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dry.DryRun})
 		return err
 	})
 	p := startRun(t, "--kubeconfig", config, "--paths", "pod-to-service/remote", "--baseline", "detected", "--no-twin", "--repetitions", "1",

@@ -226,7 +226,7 @@ func leftOf(t *testing.T, run string) []string {
 	if run != "" {
 		label += "," + kube.LabelRun + "=" + run
 	}
-	list, err := admin(t).Client().CoreV1().Namespaces().List(context.Background(), metav1.ListOptions{LabelSelector: label})
+	list, err := clientset(admin(t)).CoreV1().Namespaces().List(context.Background(), metav1.ListOptions{LabelSelector: label})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestCLIImageThatCannotBePulled(t *testing.T) {
 
 // TestCLIOneNode leaves one node to choose from: what needs a second is not served, and the rest is measured.
 func TestCLIOneNode(t *testing.T) {
-	nodes, err := admin(t).Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	nodes, err := clientset(admin(t)).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,7 +433,7 @@ func TestCLIKilled(t *testing.T) {
 // tokenOf returns what every process of a run's pods has in its environment.
 func tokenOf(t *testing.T, run string) string {
 	t.Helper()
-	list, err := admin(t).Client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelRun + "=" + run})
+	list, err := clientset(admin(t)).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelRun + "=" + run})
 	if err != nil || len(list.Items) == 0 {
 		t.Fatalf("no pods of run %s: %v", run, err)
 	}

@@ -24,7 +24,7 @@ import (
 // servicesOf returns the Services that stand during a run.
 func servicesOf(t *testing.T, run string) []corev1.Service {
 	t.Helper()
-	list, err := admin(t).Client().CoreV1().Services("").List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelRun + "=" + run})
+	list, err := clientset(admin(t)).CoreV1().Services("").List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelRun + "=" + run})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestCLIBackends(t *testing.T) {
 func TestCLIBackendIsDeleted(t *testing.T) {
 	p := startRun(t, "--duration", "300ms", "--repetitions", "50", "--workloads", "http(backends=2)", "--paths", "pod-to-service/remote", "--baseline", "detected", "--no-twin")
 	p.awaitTrials(t, 2)
-	client := admin(t).Client()
+	client := clientset(admin(t))
 	pods, err := client.CoreV1().Pods("cnibench-"+p.run(t)).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

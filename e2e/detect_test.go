@@ -64,7 +64,7 @@ func TestDetectAndProve(t *testing.T) {
 		if err := post.Close(ctx); err != nil {
 			t.Error(err)
 		}
-		if _, err := clients.Kube.CoreV1().Namespaces().Get(ctx, "cnibench-"+run+"-look", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := clients.Kube.Namespaces().Get(ctx, "cnibench-"+run+"-look", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the lookouts' namespace is left: %v", err)
 		}
 	})

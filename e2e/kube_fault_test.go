@@ -42,7 +42,7 @@ func account(t *testing.T, rights []kube.Right) string {
 		t.Fatal(err)
 	}
 	name := "cnibench-e2e-" + kube.RunID()
-	client, ctx := admin.Client(), t.Context()
+	client, ctx := clientset(admin), t.Context()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, r := range rights {
 		resource := r.Resource
@@ -175,7 +175,7 @@ func TestExecIsForbidden(t *testing.T) {
 // token returns what every process of c's pods has in its environment.
 func token(t *testing.T, c *kube.Cluster) string {
 	t.Helper()
-	list, err := c.Client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelRun + "=" + c.Run()})
+	list, err := clientset(c).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelRun + "=" + c.Run()})
 	if err != nil || len(list.Items) == 0 {
 		t.Fatalf("%v, %v", list, err)
 	}
@@ -387,7 +387,7 @@ func TestStreamFallsSilent(t *testing.T) {
 func TestPodIsDeleted(t *testing.T) {
 	c := raiseOnePath(t, options(t).Kubeconfig)
 	trial := underway(t, c)
-	if err := c.Client().CoreV1().Pods("cnibench-"+c.Run()).Delete(t.Context(), "client", metav1.DeleteOptions{}); err != nil {
+	if err := clientset(c).CoreV1().Pods("cnibench-"+c.Run()).Delete(t.Context(), "client", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	failsWith(t, trial, "pod client", control.KindGone, control.KindLost)
@@ -406,7 +406,7 @@ func TestNamespaceIsStuck(t *testing.T) {
 	}
 	ns := "cnibench-" + c.Run()
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/held"}}}
-	if _, err := c.Client().CoreV1().ConfigMaps(ns).Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
+	if _, err := clientset(c).CoreV1().ConfigMaps(ns).Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 12*time.Second)
@@ -417,7 +417,7 @@ func TestNamespaceIsStuck(t *testing.T) {
 		t.Errorf("the finalizer is not named: %v", err)
 	}
 	held.Finalizers = nil
-	if _, err := c.Client().CoreV1().ConfigMaps(ns).Update(t.Context(), held, metav1.UpdateOptions{}); err != nil {
+	if _, err := clientset(c).CoreV1().ConfigMaps(ns).Update(t.Context(), held, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	removed, err := kube.Clean(t.Context(), o, kube.CleanOptions{Run: c.Run()})
@@ -488,7 +488,7 @@ func TestNodeGoesNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, time.Minute, func() (bool, string) {
-		n, err := client.Client().CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+		n, err := clientset(client).CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -536,7 +536,7 @@ func TestPolicyRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, name := c.Client().AdmissionregistrationV1(), "cnibench-e2e-"+c.Run()
+	client, name := clientset(c).AdmissionregistrationV1(), "cnibench-e2e-"+c.Run()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
@@ -551,7 +551,7 @@ func TestPolicyRefuses(t *testing.T) {
 	}
 	refused := func() error {
 		trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kube.LabelRun: "x"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
-		_, err := c.Client().CoreV1().Pods("default").Create(context.Background(), trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := clientset(c).CoreV1().Pods("default").Create(context.Background(), trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	t.Cleanup(func() {

@@ -59,7 +59,7 @@ func takeDown(t *testing.T, c *kube.Cluster) {
 		t.Error(err)
 	}
 	t.Logf("down after %s", time.Since(began).Round(time.Millisecond))
-	list, err := c.Client().CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: kube.LabelRun + "=" + c.Run()})
+	list, err := clientset(c).CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: kube.LabelRun + "=" + c.Run()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func daemonSets(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := c.Client().AppsV1().DaemonSets(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+	list, err := clientset(c).AppsV1().DaemonSets(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -117,7 +117,7 @@ func TestNodesToLookAt(t *testing.T) {
 		{[]detect.Node{down, windows}, nil},
 		{nil, nil},
 	} {
-		client := fake.NewClientset()
+		client := apitest.NewClientset()
 		var posted []string
 		client.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
 			p := a.(k8stesting.CreateAction).GetObject().(*corev1.Pod)

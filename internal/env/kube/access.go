@@ -157,7 +157,7 @@ func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) 
 		case r.Namespaced:
 			ask.Namespace = c.namespace()
 		}
-		answer, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+		answer, err := c.client.AccessReviews().Create(ctx,
 			&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: ask}}, metav1.CreateOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("ask the API server for the right to %s: %w", r, cause(ctx, err))

@@ -63,7 +63,7 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 // addressed notes the address of a Service, and says whether it has one of the wanted family yet.
 func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err error) {
 	r := c.services[s.key()]
-	svc, err := c.client.CoreV1().Services(c.id().namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
+	svc, err := c.client.Services(c.id().namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil {
 		if ctx.Err() == nil && passing(err) {
 			return false, nil

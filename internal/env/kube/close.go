@@ -64,7 +64,7 @@ func (c *Cluster) removeOne(ctx context.Context, ns string) error {
 func (c *Cluster) deleteNamespace(ctx context.Context, name string) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, beat, true, func(ctx context.Context) (bool, error) {
-		last = c.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+		last = c.client.Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 		return last == nil || !passing(last), nil
 	})
 	if last == nil {
@@ -77,7 +77,7 @@ func (c *Cluster) deleteNamespace(ctx context.Context, name string) error {
 func (c *Cluster) awaitGone(ctx context.Context, name string) error {
 	why := "the API server does not say what keeps it"
 	err := wait.PollUntilContextCancel(ctx, beat, true, func(ctx context.Context) (bool, error) {
-		ns, err := c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		ns, err := c.client.Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}

@@ -18,12 +18,12 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/klog/v2"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -31,7 +31,7 @@ import (
 type Cluster struct {
 	options Options
 	config  *rest.Config
-	client  kubernetes.Interface
+	client  api.Interface
 	// exec runs a command in a pod until it has ended.
 	exec func(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error
 	// lookup resolves the names of load balancers.
@@ -87,7 +87,7 @@ func Connect(o Options) (*Cluster, error) {
 	config.QPS, config.Burst = qps, burst
 	config.UserAgent = "cnibench"
 	config.WarningHandler = warnings{o.Say}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := api.New(config)
 	if err != nil {
 		return nil, &ConfigError{advice.With(fmt.Errorf("kubeconfig: %w", err), "kubectl config view shows what is in it")}
 	}
@@ -106,7 +106,7 @@ func Connect(o Options) (*Cluster, error) {
 }
 
 // newCluster returns a Cluster for a run that begins now.
-func newCluster(o Options, client kubernetes.Interface) *Cluster {
+func newCluster(o Options, client api.Interface) *Cluster {
 	c := &Cluster{
 		options: o, client: client, run: RunID(), born: time.Now(), token: RunID() + RunID() + RunID(),
 		lookup: net.DefaultResolver.LookupNetIP,
@@ -152,21 +152,13 @@ func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err err
 func (c *Cluster) greet() error {
 	ctx, stop := context.WithTimeout(context.Background(), answerLimit)
 	defer stop()
-	raw, err := c.client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
-	if err == nil {
-		var version struct{ GitVersion string }
-		if err = json.Unmarshal(raw, &version); err != nil || version.GitVersion == "" {
-			err = errNoKubernetes
-		}
-		c.version = version.GitVersion
+	version, err := c.client.Version(ctx)
+	if err != nil {
+		return &ConfigError{unreachable(c.config, err)}
 	}
-	if err == nil {
-		return nil
-	}
-	return &ConfigError{unreachable(c.config, err)}
+	c.version = version
+	return nil
 }
-
-var errNoKubernetes = errors.New("what answers is no API server of Kubernetes")
 
 // unreachable says in words why an API server did not answer as it should.
 func unreachable(config *rest.Config, err error) error {
@@ -191,8 +183,8 @@ func unreachable(config *rest.Config, err error) error {
 		return advice.With(fmt.Errorf("the certificate of the API server at %s: %w", config.Host, err),
 			"an expired one its owner renews (kubeadm certs renew, or the provider's way), and this machine's clock must be right; a name that is not in it "+
 				"goes into the kubeconfig as tls-server-name")
-	case errors.Is(err, errNoKubernetes), apierrors.IsNotFound(err):
-		return advice.With(fmt.Errorf("the server at %s: %w", config.Host, errNoKubernetes), "check the server's address in the kubeconfig: a proxy or a login page may answer there")
+	case errors.Is(err, api.ErrNotKubernetes), apierrors.IsNotFound(err):
+		return advice.With(fmt.Errorf("the server at %s: %w", config.Host, api.ErrNotKubernetes), "check the server's address in the kubeconfig: a proxy or a login page may answer there")
 	case errors.As(err, &dns):
 		return advice.With(fmt.Errorf("the name of the API server %s cannot be resolved: %w", config.Host, dns), "check the server's address in the kubeconfig, and the VPN")
 	case errors.Is(err, context.DeadlineExceeded):
@@ -250,7 +242,7 @@ func tokenEnd(token string) (end time.Time, ok bool) {
 func (c *Cluster) Run() string { return c.run }
 
 // Client returns the API client, and Config what it was made of.
-func (c *Cluster) Client() kubernetes.Interface { return c.client }
+func (c *Cluster) Client() api.Interface { return c.client }
 
 // Config returns a copy of what the client was made of.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }

@@ -73,7 +73,7 @@ func TestConnect(t *testing.T) {
 	if c.version != "v1.36.3" || c.context != "here" || c.home != "team" || c.Run() == "" || c.Client() == nil || c.Config().Host != s.URL {
 		t.Errorf("%+v", c)
 	}
-	if _, err := c.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := c.Client().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
 	if !strings.Contains(said.String(), "this server is old") {
@@ -124,9 +124,9 @@ func TestNoWay(t *testing.T) {
 		"not accepted":    {Options{Kubeconfig: kubeconfig(t, refused, `token: "x"`)}, "does not accept the credentials", "log in again"},
 		"expired token":   {Options{Kubeconfig: kubeconfig(t, refused, "token: "+token(time.Unix(1e9, 0)))}, "the token expired on 2001-09-09T01:46:40Z", "log in again"},
 		"not allowed":     {Options{Kubeconfig: kubeconfig(t, answer(http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"forbidden: User cannot get path /version","reason":"Forbidden","code":403}`), "")}, "orbidden", "kube access"},
-		"a web server":    {Options{Kubeconfig: kubeconfig(t, answer(http.StatusOK, "<html>"), "")}, "no API server of Kubernetes", "a login page"},
-		"another JSON":    {Options{Kubeconfig: kubeconfig(t, answer(http.StatusOK, "{}"), "")}, "no API server of Kubernetes", "check the server's address"},
-		"nothing there":   {Options{Kubeconfig: kubeconfig(t, answer(http.StatusNotFound, "<html>"), "")}, "no API server of Kubernetes", "check the server's address"},
+		"a web server":    {Options{Kubeconfig: kubeconfig(t, answer(http.StatusOK, "<html>"), "")}, "not a Kubernetes API server", "a login page"},
+		"another JSON":    {Options{Kubeconfig: kubeconfig(t, answer(http.StatusOK, "{}"), "")}, "not a Kubernetes API server", "check the server's address"},
+		"nothing there":   {Options{Kubeconfig: kubeconfig(t, answer(http.StatusNotFound, "<html>"), "")}, "not a Kubernetes API server", "check the server's address"},
 		"no address":      {Options{Kubeconfig: kubeconfig(t, "https://[", "")}, "kubeconfig: ", "kubectl config view"},
 		"none current":    {Options{Kubeconfig: undecided}, "no context is the current one", "name one by --context: here"},
 		"nothing in it":   {Options{Kubeconfig: empty}, "no kubeconfig: looked for " + empty, "--kubeconfig"},

@@ -172,7 +172,7 @@ func inWordsOfPod(name string, err error) error {
 
 // look says what is known of a pod that does not come, or has gone: its state, or else the last warning about it.
 func (c *Cluster) look(ctx context.Context, name string) string {
-	p, err := c.client.CoreV1().Pods(c.id().namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
+	p, err := c.client.Pods(c.id().namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return goneFrom(name)
@@ -213,7 +213,7 @@ func unreadiness(p *corev1.Pod) string {
 
 // ailing says what is wrong with the node of a pod that seems to be well, "" if nothing.
 func (c *Cluster) ailing(ctx context.Context, p *corev1.Pod) string {
-	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", p.Spec.NodeName).String()})
+	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", p.Spec.NodeName).String()})
 	if err != nil {
 		return "" // there is nothing more to say
 	}
@@ -229,7 +229,7 @@ func (c *Cluster) ailing(ctx context.Context, p *corev1.Pod) string {
 
 // warned returns the last warning about a pod or a Service, "" if there is none or it may not be read.
 func (c *Cluster) warned(ctx context.Context, namespace, name string) string {
-	list, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
+	list, err := c.client.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
 	if err != nil {
 		return "" // an optional right
 	}

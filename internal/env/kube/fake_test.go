@@ -12,16 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/remotecommand"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // world is a cluster without machines: its pods are what become says of them as soon as they are made.
 type world struct {
-	*fake.Clientset
+	*apitest.Clientset
 	// become changes the status of a pod when it is made; nil makes it run.
 	become func(*corev1.Pod)
 	// balance gives a Service of type LoadBalancer its way in when it is made; nil gives an address of IPv4.
@@ -35,7 +35,7 @@ type world struct {
 // newWorld returns a world with nodes, and a Cluster in it.
 func newWorld(t *testing.T, o Options, nodes ...corev1.Node) (*world, *Cluster) {
 	t.Helper()
-	w := &world{Clientset: fake.NewClientset(), missing: map[string]bool{}, execs: make(chan string, 1000)}
+	w := &world{Clientset: apitest.NewClientset(), missing: map[string]bool{}, execs: make(chan string, 1000)}
 	for i := range nodes {
 		if err := w.Tracker().Add(&nodes[i]); err != nil {
 			t.Fatal(err)

@@ -238,7 +238,7 @@ func names(nodes []corev1.Node) string {
 
 // findNodes asks for the nodes and chooses.
 func (c *Cluster) findNodes(ctx context.Context) error {
-	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", inWords(cause(ctx, err)))
 	}

@@ -293,7 +293,7 @@ func (c *Cluster) Policies(ctx context.Context, profile plan.Variant, p plan.Pat
 func (c *Cluster) policies(ctx context.Context, pods ...string) []string {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
-	list, err := c.client.NetworkingV1().NetworkPolicies(c.namespace()).List(ctx, metav1.ListOptions{})
+	list, err := c.client.NetworkPolicies(c.namespace()).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil // an optional right
 	}

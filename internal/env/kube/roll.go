@@ -34,7 +34,7 @@ func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.client.CoreV1().Pods(c.id().namespace(isHostPod(pod))).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = c.client.Pods(c.id().namespace(isHostPod(pod))).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("change the labels of pod %s: %w", pod, inWords(cause(ctx, err)))
 	}

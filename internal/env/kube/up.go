@@ -121,7 +121,7 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 		}
 		ns := namespaceObject(c.id(), host)
 		c.created = append(c.created, ns.Name) // also when the answer is lost
-		if _, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+		if _, err := c.client.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 			words := inWords
 			if host { // the other one was not refused
 				words = inWordsOfHost
@@ -141,7 +141,7 @@ func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	var made *corev1.Pod
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, beat, accountLimit, true, func(ctx context.Context) (bool, error) {
-		made, last = c.client.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
+		made, last = c.client.Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
 		if last != nil && apierrors.IsForbidden(last) && strings.Contains(last.Error(), "error looking up service account") {
 			return false, nil
 		}
@@ -219,7 +219,7 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 func (c *Cluster) listPods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	all := map[string]*corev1.Pod{}
 	for _, ns := range c.created {
-		list, err := c.client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: LabelRun + "=" + c.run})
+		list, err := c.client.Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: LabelRun + "=" + c.run})
 		if err != nil {
 			return nil, err
 		}
@@ -300,7 +300,7 @@ func (c *Cluster) makeService(ctx context.Context, s serviceSpec) error {
 	if s.Host {
 		ports = c.hostPorts[:podSlots]
 	}
-	svc, err := c.client.CoreV1().Services(c.id().namespace(s.Host)).Create(ctx, serviceObject(c.id(), c.options, s, ports), metav1.CreateOptions{})
+	svc, err := c.client.Services(c.id().namespace(s.Host)).Create(ctx, serviceObject(c.id(), c.options, s, ports), metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
@@ -64,7 +64,7 @@ func asked(t *testing.T, daemon string) []clienttesting.Action {
 		kinds[g.WithResource("felixconfigurations")] = "FelixConfigurationList"
 		kinds[g.WithResource("ippools")] = "IPPoolList"
 	}
-	typed, custom := fake.NewClientset(objects...), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
+	typed, custom := apitest.NewClientset(objects...), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
 	if _, err := detect.Read(t.Context(), detect.Clients{Kube: typed, Dynamic: custom}, detect.ReadOptions{}); err != nil {
 		t.Fatal(err)
 	}

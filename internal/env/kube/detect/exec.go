@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
@@ -20,7 +19,7 @@ import (
 
 // ClientsOf makes the clients of a configuration.
 func ClientsOf(config *rest.Config) (Clients, error) {
-	kube, err := kubernetes.NewForConfig(config)
+	kube, err := api.New(config)
 	if err != nil {
 		return Clients{}, err
 	}
@@ -54,15 +53,15 @@ const farewell = time.Second
 
 // Way is a way into the containers of a cluster.
 type Way struct {
-	Kube   kubernetes.Interface
+	Kube   api.Interface
 	Config *rest.Config
 }
 
 // Stream runs argv in a container over the exec stream until it has ended; WebSocket first, SPDY where something on the way
 // does not let that through.
 func (w Way) Stream(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error {
-	url := w.Kube.CoreV1().RESTClient().Post().Namespace(c.Namespace).Resource("pods").Name(c.Pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: argv, Stdin: o.Stdin != nil, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+	url := w.Kube.REST().Post().Namespace(c.Namespace).Resource("pods").Name(c.Pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: argv, Stdin: o.Stdin != nil, Stdout: true, Stderr: true}, api.Parameters()).URL()
 	socket, err := remotecommand.NewWebSocketExecutor(w.Config, "GET", url.String())
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -70,7 +70,7 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 	for _, mode := range []string{"enforce", "warn", "audit"} {
 		ns.Labels["pod-security.kubernetes.io/"+mode] = "privileged"
 	}
-	if _, err := l.clients.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+	if _, err := l.clients.Kube.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		l.made = !apierrors.IsForbidden(err) // any other answer may have been lost on its way
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
@@ -80,7 +80,7 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 	}
 	pods := lookoutPods(l.namespace, o)
 	for _, p := range pods {
-		if _, err := l.clients.Kube.CoreV1().Pods(l.namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
+		if _, err := l.clients.Kube.Pods(l.namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create pod %s: %w", p.Name, err)
 		}
 	}
@@ -179,12 +179,12 @@ var errLate = fmt.Errorf("waited %s", postLimit)
 const adviceImage = "an image is put on nodes by cnibench image --load or --push; one of a private registry is pulled with --pull-secrets"
 
 // awaitPod waits until a pod runs, or says why it will not, or has not until the end of ctx.
-func awaitPod(ctx context.Context, kube kubernetes.Interface, p *corev1.Pod) (*corev1.Pod, error) {
+func awaitPod(ctx context.Context, kube api.Interface, p *corev1.Pod) (*corev1.Pod, error) {
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
 	last, node := "it was not scheduled", ""
 	for {
-		now, err := kube.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+		now, err := kube.Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
 			running, why, end := state(now)
@@ -260,7 +260,7 @@ func (l *Lookout) Exec(ctx context.Context, pod string, argv []string) ([]byte, 
 
 // Close removes the namespace with all that is in it and waits until it has gone. ctx bounds the wait.
 func (l *Lookout) Close(ctx context.Context) error {
-	namespaces := l.clients.Kube.CoreV1().Namespaces()
+	namespaces := l.clients.Kube.Namespaces()
 	err := namespaces.Delete(ctx, l.namespace, metav1.DeleteOptions{})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && !l.made: // there is nothing

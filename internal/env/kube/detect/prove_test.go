@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
@@ -308,7 +308,7 @@ func TestLeftovers(t *testing.T) {
 }
 
 // runner makes the fake API server run the pods that are made.
-func runner(kube *fake.Clientset, status corev1.PodStatus) {
+func runner(kube *apitest.Clientset, status corev1.PodStatus) {
 	kube.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		p := a.(k8stesting.CreateAction).GetObject().(*corev1.Pod)
 		p.Status = status
@@ -320,7 +320,7 @@ func runner(kube *fake.Clientset, status corev1.PodStatus) {
 var options = LookoutOptions{Run: "r1", Image: "cnibench.local/cnibench:1", Nodes: []string{"n1", "n2"}, Pods: true}
 
 func TestLookout(t *testing.T) {
-	kube := fake.NewClientset()
+	kube := apitest.NewClientset()
 	runner(kube, corev1.PodStatus{PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}},
 		ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
 	o := options
@@ -352,7 +352,7 @@ func TestLookoutPulls(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "registry"}, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}}
 	o := options
 	o.PullSecrets = []trait.PullSecret{{Namespace: "team", Name: "registry"}}
-	kube := fake.NewClientset(secret)
+	kube := apitest.NewClientset(secret)
 	runner(kube, corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
 	pods := 0
 	kube.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
@@ -370,7 +370,7 @@ func TestLookoutPulls(t *testing.T) {
 		t.Errorf("%d pods, %v", pods, err)
 	}
 
-	kube = fake.NewClientset()
+	kube = apitest.NewClientset()
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
 	if _, err := Post(ctx, Clients{Kube: kube}, o); err == nil || !strings.Contains(err.Error(), "image pull Secret registry in namespace team") {
@@ -385,18 +385,18 @@ func TestLookoutFails(t *testing.T) {
 	waiting := func(reason string) corev1.PodStatus {
 		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "no such image"}}}}}
 	}
-	forbid := func(kube *fake.Clientset, resource string) {
+	forbid := func(kube *apitest.Clientset, resource string) {
 		kube.PrependReactor("create", resource, func(k8stesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("PodSecurity"))
 		})
 	}
-	for words, arrange := range map[string]func(*fake.Clientset){
-		"ImagePullBackOff: no such image":   func(k *fake.Clientset) { runner(k, waiting("ImagePullBackOff")) },
-		"ContainerCreating":                 func(k *fake.Clientset) { runner(k, waiting("ContainerCreating")) },
-		"create namespace cnibench-r1-look": func(k *fake.Clientset) { forbid(k, "namespaces") },
-		"create pod node-1":                 func(k *fake.Clientset) { forbid(k, "pods") },
+	for words, arrange := range map[string]func(*apitest.Clientset){
+		"ImagePullBackOff: no such image":   func(k *apitest.Clientset) { runner(k, waiting("ImagePullBackOff")) },
+		"ContainerCreating":                 func(k *apitest.Clientset) { runner(k, waiting("ContainerCreating")) },
+		"create namespace cnibench-r1-look": func(k *apitest.Clientset) { forbid(k, "namespaces") },
+		"create pod node-1":                 func(k *apitest.Clientset) { forbid(k, "pods") },
 	} {
-		kube := fake.NewClientset()
+		kube := apitest.NewClientset()
 		arrange(kube)
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		_, err := Post(ctx, Clients{Kube: kube}, options)
@@ -431,7 +431,7 @@ func TestLookoutWaitsNoLonger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				kube := fake.NewClientset()
+				kube := apitest.NewClientset()
 				kube.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
 					p := a.(k8stesting.CreateAction).GetObject().(*corev1.Pod)
 					if p.Status = c.status; c.node {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,12 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 )
 
 // Clients are the ways to a cluster.
 type Clients struct {
-	Kube    kubernetes.Interface
+	Kube    api.Interface
 	Dynamic dynamic.Interface
 	// Exec runs a program in a container and returns its stdout; nil if nothing may be run in others' pods.
 	Exec func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error)
@@ -41,12 +41,12 @@ var usual = []string{"kube-system", "kube-flannel", "calico-system", "tigera-ope
 // be asked at all, or that ctx has ended.
 func Read(ctx context.Context, c Clients, o ReadOptions) (Snapshot, error) {
 	r := &reader{ctx: ctx, Clients: c, options: o}
-	v, err := c.Kube.Discovery().ServerVersion()
+	v, err := c.Kube.Version(ctx)
 	if err != nil && !r.tolerate(err, "read the version of the API server") {
 		return Snapshot{}, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	if err == nil {
-		r.s.Server = v.GitVersion
+		r.s.Server = v
 	}
 	for _, step := range []func() error{r.nodes, r.daemonSets, r.staticProxies, r.configMaps, r.calicoObjects, r.ciliumStatus} {
 		if err := step(); err != nil {
@@ -83,7 +83,7 @@ func (r *reader) tolerate(err error, what string) bool {
 }
 
 func (r *reader) nodes() error {
-	list, err := r.Kube.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
+	list, err := r.Kube.Nodes().List(r.ctx, metav1.ListOptions{})
 	if err != nil {
 		if r.tolerate(err, "list nodes") {
 			return nil
@@ -107,7 +107,7 @@ func (r *reader) nodes() error {
 // daemonSets lists those of all namespaces, or of the usual ones where only that is allowed.
 func (r *reader) daemonSets() error {
 	r.selectors = map[string]string{}
-	list, err := r.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
+	list, err := r.Kube.DaemonSets(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
 	if err == nil {
 		r.addDaemonSets(list)
 		return nil
@@ -117,7 +117,7 @@ func (r *reader) daemonSets() error {
 	}
 	var refused []string
 	for _, namespace := range usual {
-		list, err := r.Kube.AppsV1().DaemonSets(namespace).List(r.ctx, metav1.ListOptions{})
+		list, err := r.Kube.DaemonSets(namespace).List(r.ctx, metav1.ListOptions{})
 		switch {
 		case err == nil:
 			r.addDaemonSets(list)
@@ -163,7 +163,7 @@ func (r *reader) staticProxies() error {
 	if _, ok := r.s.daemon(kubeProxy, "rke2-kube-proxy"); ok {
 		return nil
 	}
-	list, err := r.Kube.CoreV1().Pods("kube-system").List(r.ctx, metav1.ListOptions{})
+	list, err := r.Kube.Pods("kube-system").List(r.ctx, metav1.ListOptions{})
 	if err != nil {
 		if r.tolerate(err, "list pods in kube-system") {
 			return nil
@@ -221,7 +221,7 @@ func (s Snapshot) flannelOnNodes() bool {
 }
 
 func (r *reader) configMap(namespace, name string) error {
-	m, err := r.Kube.CoreV1().ConfigMaps(namespace).Get(r.ctx, name, metav1.GetOptions{})
+	m, err := r.Kube.ConfigMaps(namespace).Get(r.ctx, name, metav1.GetOptions{})
 	if err != nil {
 		if r.tolerate(err, "get configmap "+name+" in "+namespace) {
 			return nil
@@ -285,7 +285,7 @@ func (r *reader) ciliumStatus() error {
 		r.s.Unproven = append(r.s.Unproven, "cilium-dbg status: nothing may be run in Cilium's pods")
 		return nil
 	}
-	list, err := r.Kube.CoreV1().Pods(w.Namespace).List(r.ctx, metav1.ListOptions{LabelSelector: r.selectors[w.Namespace+"/"+w.Name]})
+	list, err := r.Kube.Pods(w.Namespace).List(r.ctx, metav1.ListOptions{LabelSelector: r.selectors[w.Namespace+"/"+w.Name]})
 	if err != nil {
 		if r.tolerate(err, "list pods in "+w.Namespace) {
 			return nil

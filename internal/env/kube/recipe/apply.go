@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -117,22 +116,22 @@ func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.Resou
 // a namespace that is not said is "default".
 func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
-	mapping, err := i.getter.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	at, namespaced, err := i.mapper.Resource(ctx, kind)
 	if unknownKind(err) {
-		i.getter.forget()
-		mapping, err = i.getter.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		i.mapper.Reset()
+		at, namespaced, err = i.mapper.Resource(ctx, kind)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+	if !namespaced {
 		o.SetNamespace("")
-		return i.dynamic.Resource(mapping.Resource), nil
+		return i.dynamic.Resource(at), nil
 	}
 	if o.GetNamespace() == "" {
 		o.SetNamespace(metav1.NamespaceDefault)
 	}
-	return i.dynamic.Resource(mapping.Resource).Namespace(o.GetNamespace()), nil
+	return i.dynamic.Resource(at).Namespace(o.GetNamespace()), nil
 }
 
 // established waits until definitions are served.
@@ -160,7 +159,7 @@ func (i *Installer) established(ctx context.Context, objects []object) error {
 		}
 	}
 	if len(objects) > 0 {
-		i.getter.forget()
+		i.mapper.Reset()
 	}
 	return nil
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/env/kube/chart"
@@ -27,11 +25,14 @@ func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	if err := yaml.Unmarshal([]byte(a.Text), &values); err != nil {
 		return fmt.Errorf("values: %w", err)
 	}
-	version, err := i.client.Discovery().ServerVersion()
+	version, err := i.client.Version(ctx)
 	if err != nil {
 		return fmt.Errorf("version of the API server: %w", err)
 	}
-	list, err := c.Render(values, chart.Release{Name: a.Chart.Release, Namespace: a.Chart.Namespace, KubeVersion: version.GitVersion, Serves: i.serves})
+	list, err := c.Render(values, chart.Release{
+		Name: a.Chart.Release, Namespace: a.Chart.Namespace, KubeVersion: version,
+		Serves: func(name string) bool { return i.mapper.Serves(ctx, name) },
+	})
 	if err != nil {
 		return err
 	}
@@ -133,24 +134,6 @@ func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) 
 		return err
 	}
 	return i.applyOne(ctx, inv, o)
-}
-
-// serves reports whether the API server serves a version, or a kind of one. What cannot be asked is not served.
-func (i *Installer) serves(name string) bool {
-	kind := ""
-	if strings.Count(name, "/") == 2 || strings.HasPrefix(name, "v1/") {
-		at := strings.LastIndexByte(name, '/')
-		name, kind = name[:at], name[at+1:]
-	}
-	version, err := schema.ParseGroupVersion(name)
-	if err != nil {
-		return false
-	}
-	list, err := i.getter.discovery.ServerResourcesForGroupVersion(version.String())
-	if err != nil {
-		return false
-	}
-	return kind == "" || slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind })
 }
 
 // load finds a chart: in the user's source, else in its repository.

@@ -21,8 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery/fake"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/rest"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
 // archived packs a chart of files.
@@ -69,7 +70,7 @@ func serving(t *testing.T) (i *Installer, applied *[]string) {
 		{GroupVersion: "apiextensions.k8s.io/v1", APIResources: []metav1.APIResource{named("customresourcedefinitions", "CustomResourceDefinition", false)}},
 	}
 	client.Discovery().(*fake.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.33.4-gke.1"}
-	i.getter = newGetter(&rest.Config{}, client.Discovery())
+	i.mapper = api.NewMapper(client)
 	applied = &[]string{}
 	kept := map[string]*unstructured.Unstructured{}
 	dyn := i.dynamic.(*dynamicfake.FakeDynamicClient)

@@ -15,11 +15,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -204,6 +207,7 @@ func TestFlannelChart(t *testing.T) {
 			if a.Kind == InstallChart {
 				stream = rendered(t, c, a)
 			} else {
+				likeKubectl(t, string(manifest), a.Text)
 				objects, err := merged(string(manifest), a.Text)
 				if err != nil {
 					t.Fatal(err)
@@ -367,12 +371,42 @@ func TestCalicoManifests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		likeKubectl(t, string(text), a.Text)
 		objects, err := merged(string(text), a.Text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		comesTo(t, streamOf(t, objects), r.Profile)
 	})
+}
+
+// likeKubectl fails unless laying objects over a manifest's is what a strategic merge patch makes of them, but for the order
+// of lists.
+func likeKubectl(t *testing.T, manifest, over string) {
+	t.Helper()
+	objects, err := decoded(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, err := decoded(over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range patches {
+		o := objects[slices.IndexFunc(objects, func(o object) bool { return named(o) == named(p) })]
+		typed, err := scheme.Scheme.New(o.GroupVersionKind())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := strategicpatch.StrategicMergeMapPatch(o.DeepCopy().Object, p.DeepCopy().Object, typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byName := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
+		if diff := cmp.Diff(map[string]any(want), laidOver(o, p).Object, byName); diff != "" {
+			t.Errorf("%s (- kubectl, + ours)\n%s", named(o), diff)
+		}
+	}
 }
 
 // streamOf writes objects as one YAML stream.

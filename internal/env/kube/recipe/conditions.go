@@ -40,7 +40,7 @@ type Survey struct {
 func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 	s := Survey{CNIs: map[string]string{}}
 	seen := residue.Cluster{}
-	sets, err := i.client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	sets, err := i.client.DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return s, err
 	}
@@ -48,7 +48,7 @@ func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 		s.daemon(d)
 	}
 	if !s.Proxy { // RKE2 and K3s run it without a DaemonSet
-		pods, err := i.client.CoreV1().Pods(proxyNamespace).List(ctx, metav1.ListOptions{})
+		pods, err := i.client.Pods(proxyNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return s, err
 		}
@@ -59,7 +59,7 @@ func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 		return s, err
 	}
 	s.ProxyMode = config.Mode
-	nodes, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return s, err
 	}

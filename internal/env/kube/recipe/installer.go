@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
@@ -70,9 +70,9 @@ const (
 // Installer installs recipes on one cluster and takes them away again. It is not safe for concurrent use.
 type Installer struct {
 	Options
-	client  kubernetes.Interface
+	client  api.Interface
 	dynamic dynamic.Interface
-	getter  *getter
+	mapper  *api.Mapper
 }
 
 // NewInstaller returns an Installer for the cluster that config leads to.
@@ -89,7 +89,7 @@ func NewInstaller(config *rest.Config, o Options) (*Installer, error) {
 	if o.DryRun != "" && o.DryRun != DryRunClient && o.DryRun != DryRunServer {
 		return nil, fmt.Errorf("dry run %q: want %s or %s", o.DryRun, DryRunClient, DryRunServer)
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := api.New(config)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func NewInstaller(config *rest.Config, o Options) (*Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Installer{Options: o, client: client, dynamic: dyn, getter: newGetter(config, client.Discovery())}, nil
+	return &Installer{Options: o, client: client, dynamic: dyn, mapper: api.NewMapper(client)}, nil
 }
 
 // RefusedError lists what speaks against an installation. Nothing has been done.

@@ -17,16 +17,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
 // standing is an Installer over a cluster of these objects.
-func standing(objects ...runtime.Object) (*Installer, *fake.Clientset) {
-	client := fake.NewClientset(objects...)
+func standing(objects ...runtime.Object) (*Installer, *apitest.Clientset) {
+	client := apitest.NewClientset(objects...)
 	definitions := map[schema.GroupVersionResource]string{definitionsAt: "CustomResourceDefinitionList"}
 	return &Installer{
 		Options: Options{Timeout: 50 * time.Millisecond, Say: func(string, ...any) {}},

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
@@ -65,10 +65,20 @@ func (i *Installer) save(ctx context.Context, inv *inventory) error {
 	if err != nil {
 		return err
 	}
-	m := apply.ConfigMap(inventoryPrefix+inv.Profile, inventoryNamespace).
-		WithLabels(map[string]string{inventoryLabel: "true", Label: inv.Profile, trait.LabelManagedBy: trait.ManagedBy}).
-		WithData(map[string]string{inventoryKey: string(text)})
-	_, err = i.client.CoreV1().ConfigMaps(inventoryNamespace).Apply(ctx, m, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	record, err := json.Marshal(corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: inventoryNamespace, Name: inventoryPrefix + inv.Profile,
+			Labels: map[string]string{inventoryLabel: "true", Label: inv.Profile, trait.LabelManagedBy: trait.ManagedBy},
+		},
+		Data: map[string]string{inventoryKey: string(text)},
+	})
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = i.client.ConfigMaps(inventoryNamespace).Patch(ctx, inventoryPrefix+inv.Profile, types.ApplyPatchType, record,
+		metav1.PatchOptions{FieldManager: FieldManager, Force: &force})
 	if err != nil {
 		return fmt.Errorf("the record of what is installed, ConfigMap %s/%s: %w", inventoryNamespace, inventoryPrefix+inv.Profile, err)
 	}
@@ -77,7 +87,7 @@ func (i *Installer) save(ctx context.Context, inv *inventory) error {
 
 // inventories returns what is installed.
 func (i *Installer) inventories(ctx context.Context) ([]*inventory, error) {
-	list, err := i.client.CoreV1().ConfigMaps(inventoryNamespace).List(ctx, metav1.ListOptions{LabelSelector: inventoryLabel + "=true"})
+	list, err := i.client.ConfigMaps(inventoryNamespace).List(ctx, metav1.ListOptions{LabelSelector: inventoryLabel + "=true"})
 	if err != nil {
 		return nil, fmt.Errorf("the records of what is installed: %w", err)
 	}
@@ -112,7 +122,7 @@ func (i *Installer) Installed(ctx context.Context) ([]string, error) {
 
 // forgetInventory takes the record of a profile away.
 func (i *Installer) forgetInventory(ctx context.Context, profile string) error {
-	err := i.client.CoreV1().ConfigMaps(inventoryNamespace).Delete(ctx, inventoryPrefix+profile, metav1.DeleteOptions{})
+	err := i.client.ConfigMaps(inventoryNamespace).Delete(ctx, inventoryPrefix+profile, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

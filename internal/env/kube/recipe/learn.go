@@ -28,7 +28,7 @@ const (
 func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	p := i.Params
 	if len(p.Nodes) == 0 {
-		nodes, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return p, err
 		}
@@ -119,7 +119,7 @@ func (i *Installer) proxyConfig(ctx context.Context) (proxyConfig, bool, error) 
 
 // configMap reads the YAML under a key of a ConfigMap. One that is not there, or may not be read, leaves into as it is.
 func (i *Installer) configMap(ctx context.Context, namespace, name, key string, into any) error {
-	m, err := i.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	m, err := i.client.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (i *Installer) apiServer(ctx context.Context) (string, error) {
 	if host, port, err := net.SplitHostPort(kubeadm.ControlPlaneEndpoint); err == nil && host != "" && port != "" {
 		return kubeadm.ControlPlaneEndpoint, nil
 	}
-	slices, err := i.client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
+	slices, err := i.client.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
 	if apierrors.IsForbidden(err) {
 		return "", nil
 	}

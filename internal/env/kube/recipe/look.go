@@ -102,7 +102,7 @@ func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 
 // unmark takes annotations or a taint off a node.
 func (i *Installer) unmark(ctx context.Context, l residue.Leftover) error {
-	nodes := i.client.CoreV1().Nodes()
+	nodes := i.client.Nodes()
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		n, err := nodes.Get(ctx, l.Node, metav1.GetOptions{})
 		if err != nil {
@@ -128,12 +128,12 @@ type said struct {
 func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (out map[string]said, err error) {
 	ctx, stop := context.WithTimeout(ctx, lookLimit)
 	defer stop()
-	namespace, err := i.client.CoreV1().Namespaces().Create(ctx, lookNamespace(time.Now()), metav1.CreateOptions{FieldManager: FieldManager})
+	namespace, err := i.client.Namespaces().Create(ctx, lookNamespace(time.Now()), metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("a namespace for pods on the nodes: %w", err)
 	}
 	defer func() {
-		gone := i.client.CoreV1().Namespaces().Delete(context.WithoutCancel(ctx), namespace.Name, metav1.DeleteOptions{})
+		gone := i.client.Namespaces().Delete(context.WithoutCancel(ctx), namespace.Name, metav1.DeleteOptions{})
 		if err == nil && !apierrors.IsNotFound(gone) {
 			err = gone
 		}
@@ -145,7 +145,7 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 	names := map[string]string{}
 	for node, p := range pods {
 		p.Spec.ImagePullSecrets = trait.Pulling(i.PullSecrets)
-		made, err := i.client.CoreV1().Pods(namespace.Name).Create(ctx, p, metav1.CreateOptions{FieldManager: FieldManager})
+		made, err := i.client.Pods(namespace.Name).Create(ctx, p, metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil {
 			return nil, fmt.Errorf("a pod on node %s: %w", node, err)
 		}
@@ -161,7 +161,7 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 
 // ended waits for a pod to end and returns what it printed.
 func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, error) {
-	pods := i.client.CoreV1().Pods(namespace)
+	pods := i.client.Pods(namespace)
 	var end *corev1.Pod
 	err := i.until(ctx, "pod "+pod+" has ended", func(ctx context.Context) (string, error) {
 		p, err := pods.Get(ctx, pod, metav1.GetOptions{})

@@ -1,16 +1,14 @@
 package recipe
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes/scheme"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // object is one object of Kubernetes as it was written.
@@ -72,8 +70,7 @@ func merged(manifest, over string) ([]object, error) {
 				continue
 			}
 			found = true
-			objects[i], err = laidOver(o, p)
-			errs = append(errs, err)
+			objects[i] = laidOver(o, p)
 		}
 		if !found {
 			errs = append(errs, fmt.Errorf("the manifest has no %s to change", named(p)))
@@ -90,27 +87,47 @@ func named(o object) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// laidOver returns o with p laid over it, by the rules of its kind where that is Kubernetes' own.
-func laidOver(o, p object) (object, error) {
-	typed, err := scheme.Scheme.New(o.GroupVersionKind())
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", named(o), err)
+// laidOver returns o with p laid over it: mappings merge key by key, a null removes a key, lists of named elements merge by
+// their names, and anything else is replaced. Recipes lay over containers and variables alone, which have names.
+func laidOver(o, p object) object {
+	return &unstructured.Unstructured{Object: over(o.Object, p.Object).(map[string]any)}
+}
+
+func over(was, change any) any {
+	switch change := change.(type) {
+	case map[string]any:
+		fields, _ := was.(map[string]any)
+		all := maps.Clone(fields)
+		if all == nil {
+			all = map[string]any{}
+		}
+		for key, value := range change {
+			if all[key] = over(all[key], value); value == nil {
+				delete(all, key)
+			}
+		}
+		return all
+	case []any:
+		list, _ := was.([]any)
+		list = slices.Clone(list)
+		for _, element := range change {
+			name := nameOf(element)
+			if name == nil {
+				return change
+			}
+			if at := slices.IndexFunc(list, func(e any) bool { return nameOf(e) == name }); at >= 0 {
+				list[at] = over(list[at], element)
+			} else {
+				list = append(list, element)
+			}
+		}
+		return list
 	}
-	was, err := json.Marshal(o.Object)
-	if err != nil {
-		return nil, err
-	}
-	change, err := json.Marshal(p.Object)
-	if err != nil {
-		return nil, err
-	}
-	is, err := strategicpatch.StrategicMergePatch(was, change, typed)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", named(o), err)
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(is, &fields); err != nil {
-		return nil, err
-	}
-	return &unstructured.Unstructured{Object: fields}, nil
+	return change
+}
+
+// nameOf returns the name of an element of a list, nil if it has none.
+func nameOf(element any) any {
+	fields, _ := element.(map[string]any)
+	return fields["name"]
 }

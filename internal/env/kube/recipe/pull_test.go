@@ -13,16 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/rest"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
+
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
 // pulling is an Installer whose image is pulled with a Secret that is there.
-func pulling() (*Installer, *fake.Clientset) {
+func pulling() (*Installer, *apitest.Clientset) {
 	i, client := standing(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "registry"}, Type: corev1.SecretTypeDockerConfigJson,
 		Data: map[string][]byte{".dockerconfigjson": []byte("{}")},
@@ -84,7 +85,7 @@ func TestPlanterPulls(t *testing.T) {
 		}},
 		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "daemonsets", Kind: "DaemonSet", Namespaced: true}}},
 	}
-	i.getter = newGetter(&rest.Config{}, client.Discovery())
+	i.mapper = api.NewMapper(client)
 	var applied []string
 	i.dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("patch", "*", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		applied = append(applied, a.GetResource().Resource)

@@ -137,7 +137,7 @@ func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 		return err
 	}
 	return i.until(ctx, "kube-proxy's pods are gone", func(ctx context.Context) (string, error) {
-		pods, err := i.client.CoreV1().Pods(proxyNamespace).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=kube-proxy"})
+		pods, err := i.client.Pods(proxyNamespace).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=kube-proxy"})
 		if err != nil || len(pods.Items) == 0 {
 			return "", err
 		}

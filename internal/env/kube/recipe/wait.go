@@ -43,14 +43,14 @@ func (i *Installer) rolled(ctx context.Context, workload string) error {
 		var want, updated, ready int32
 		switch kind {
 		case "DaemonSet":
-			d, err := i.client.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
+			d, err := i.client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return "", err
 			}
 			generation, observed = d.Generation, d.Status.ObservedGeneration
 			want, updated, ready = d.Status.DesiredNumberScheduled, d.Status.UpdatedNumberScheduled, d.Status.NumberReady
 		default:
-			d, err := i.client.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+			d, err := i.client.Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return "", err
 			}
@@ -72,7 +72,7 @@ func (i *Installer) rolled(ctx context.Context, workload string) error {
 
 // trouble says what keeps pods of a namespace from running, for the message that ends a wait.
 func (i *Installer) trouble(ctx context.Context, namespace string) string {
-	pods, err := i.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	pods, err := i.client.Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return ""
 	}
@@ -101,7 +101,7 @@ func lastWords(s corev1.ContainerStatus, known string) string {
 
 // notReady names the nodes that are not ready.
 func (i *Installer) notReady(ctx context.Context) (string, error) {
-	nodes, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -132,11 +132,11 @@ const (
 // attaches makes a pod on each node that takes pods and waits until each has an address. The pods' image need not even be
 // there: a pod has its address before anything of it runs.
 func (i *Installer) attaches(ctx context.Context) (err error) {
-	nodes, err := i.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	pods := i.client.CoreV1().Pods(metav1.NamespaceDefault)
+	pods := i.client.Pods(metav1.NamespaceDefault)
 	var made []string
 	defer func() { err = errors.Join(err, i.detach(context.WithoutCancel(ctx), made)) }()
 	for _, n := range nodes.Items {
@@ -168,7 +168,7 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 func (i *Installer) detach(ctx context.Context, names []string) error {
 	ctx, stop := context.WithTimeout(ctx, detachLimit)
 	defer stop()
-	pods := i.client.CoreV1().Pods(metav1.NamespaceDefault)
+	pods := i.client.Pods(metav1.NamespaceDefault)
 	var errs []error
 	for _, name := range names {
 		if err := pods.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -189,7 +189,7 @@ func (i *Installer) detach(ctx context.Context, names []string) error {
 
 // why is the last event of a pod.
 func (i *Installer) why(ctx context.Context, pod string, uid types.UID) string {
-	events, err := i.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
+	events, err := i.client.Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
 	if err != nil {
 		return ""
 	}
@@ -232,7 +232,7 @@ func probe(node, image string) *corev1.Pod {
 
 // patchProxy changes the DaemonSet kube-proxy.
 func (i *Installer) patchProxy(ctx context.Context, patch string) error {
-	_, err := i.client.AppsV1().DaemonSets(proxyNamespace).Patch(ctx, proxyName, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: FieldManager})
+	_, err := i.client.DaemonSets(proxyNamespace).Patch(ctx, proxyName, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: FieldManager})
 	return err
 }
 

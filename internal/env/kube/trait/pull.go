@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -41,10 +41,10 @@ func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
 
 // CopiesOf reads Secrets and returns copies of them that have the namespace, the labels and the annotations of like. They are
 // yet to be made.
-func CopiesOf(ctx context.Context, client kubernetes.Interface, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
+func CopiesOf(ctx context.Context, client api.Interface, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
 	var all []*corev1.Secret
 	for _, s := range secrets {
-		secret, err := client.CoreV1().Secrets(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+		secret, err := client.Secrets(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, refused(fmt.Errorf("image pull Secret %s in namespace %s: %w", s.Name, s.Namespace, err), s)
 		}
@@ -58,13 +58,13 @@ func CopiesOf(ctx context.Context, client kubernetes.Interface, secrets []PullSe
 }
 
 // CopySecrets makes what CopiesOf returns.
-func CopySecrets(ctx context.Context, client kubernetes.Interface, secrets []PullSecret, like metav1.ObjectMeta) error {
+func CopySecrets(ctx context.Context, client api.Interface, secrets []PullSecret, like metav1.ObjectMeta) error {
 	copies, err := CopiesOf(ctx, client, secrets, like)
 	if err != nil {
 		return err
 	}
 	for i, c := range copies {
-		if _, err := client.CoreV1().Secrets(c.Namespace).Create(ctx, c, metav1.CreateOptions{}); err != nil {
+		if _, err := client.Secrets(c.Namespace).Create(ctx, c, metav1.CreateOptions{}); err != nil {
 			from := secrets[i]
 			return refused(fmt.Errorf("copy image pull Secret %s from namespace %s to namespace %s: %w", from.Name, from.Namespace, c.Namespace, err), from)
 		}

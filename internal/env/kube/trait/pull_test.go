@@ -11,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // registry is a cluster with a Secret of a team.
-func registry() *fake.Clientset {
-	return fake.NewClientset(&corev1.Secret{
+func registry() *apitest.Clientset {
+	return apitest.NewClientset(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "registry", Labels: map[string]string{"app": "theirs"}, ResourceVersion: "7"},
 		Type:       corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")},
 	})

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Mapper finds the resources of kinds. It asks for each group version once, until Reset.
+type Mapper struct {
+	client Interface
+	known  map[schema.GroupVersion]*metav1.APIResourceList
+}
+
+// NewMapper returns a Mapper that asks the client.
+func NewMapper(client Interface) *Mapper {
+	return &Mapper{client: client, known: map[schema.GroupVersion]*metav1.APIResourceList{}}
+}
+
+// Reset forgets what is known: definitions have been added or removed.
+func (m *Mapper) Reset() { clear(m.known) }
+
+// Resource returns the resource of a kind, and whether its objects have a namespace. The error is a
+// *meta.NoKindMatchError if the API server does not serve the kind.
+func (m *Mapper) Resource(ctx context.Context, kind schema.GroupVersionKind) (at schema.GroupVersionResource, namespaced bool, err error) {
+	list, err := m.kinds(ctx, kind.GroupVersion())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return at, false, fmt.Errorf("kinds of %s: %w", kind.GroupVersion(), err)
+	}
+	if i := find(list, kind.Kind); err == nil && i >= 0 {
+		return kind.GroupVersion().WithResource(list.APIResources[i].Name), list.APIResources[i].Namespaced, nil
+	}
+	return at, false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+}
+
+// find returns the index of a kind's resource, -1 if there is none. Subresources have the kind of their resource.
+func find(list *metav1.APIResourceList, kind string) int {
+	return slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
+}
+
+// Serves reports whether the API server serves a version (apps/v1) or a kind of one (apps/v1/Deployment, v1/Pod). A server
+// that does not answer serves nothing.
+func (m *Mapper) Serves(ctx context.Context, name string) bool {
+	kind := ""
+	if strings.Count(name, "/") == 2 || strings.HasPrefix(name, "v1/") {
+		at := strings.LastIndexByte(name, '/')
+		name, kind = name[:at], name[at+1:]
+	}
+	version, err := schema.ParseGroupVersion(name)
+	if err != nil {
+		return false
+	}
+	list, err := m.kinds(ctx, version)
+	return err == nil && (kind == "" || find(list, kind) >= 0)
+}
+
+// kinds returns what a group version has, from memory if it has been asked for.
+func (m *Mapper) kinds(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
+	if list, ok := m.known[of]; ok {
+		return list, nil
+	}
+	list, err := m.client.Kinds(ctx, of)
+	if err == nil {
+		m.known[of] = list
+	}
+	return list, err
+}
