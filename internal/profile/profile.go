@@ -61,6 +61,11 @@ type Tunnel struct {
 	// Devices are the names that it can have, the usual one first. Kind is "vxlan", "ipip" or "wireguard".
 	Devices []string `yaml:"devices"`
 	Kind    string   `yaml:"kind"`
+	// Device6 is the name in IPv6 where it differs.
+	Device6 string `yaml:"device6"`
+	// Port is the UDP destination port, VNI the network identifier; 0 where there is none.
+	Port int `yaml:"port"`
+	VNI  int `yaml:"vni"`
 	// External says that both ends come from the packet's metadata, Addressed that the device has an address.
 	External  bool `yaml:"external"`
 	Addressed bool `yaml:"addressed"`

@@ -83,7 +83,7 @@ func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) 
 	if !ok {
 		return Spec{}, fmt.Errorf("unknown profile %q (names: cnibench list profiles)", name)
 	}
-	d, ok := dataplane.Lookup(p.Name)
+	d, ok := dataplaneOf(p.Name)
 	if !ok {
 		return Spec{}, fmt.Errorf("profile %q has no dataplane in the lab", name)
 	}
@@ -102,7 +102,7 @@ func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) 
 	}
 	a := addressingOf(l)
 	s := Spec{
-		Name: name, Profile: p, Lab: l, dataplane: d, net: a,
+		Name: name, Profile: p, Lab: l, dataplane: d.Dataplane, net: a,
 		Switch:   a.onUnderlay("switch", a.switchAddr),
 		External: a.onUnderlay("external", a.outside),
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
@@ -47,43 +48,13 @@ type Switch struct {
 	Bridge string
 }
 
-// All lists the dataplanes by the name of their profile.
-var All = []struct {
+// Entry is what the lab knows of a profile: the folder of its family lists it.
+type Entry struct {
+	// Profile is the name.
 	Profile string
 	Dataplane
-}{
-	{"raw", raw{}},
-	{"host", host{}},
-	{"bridge", bridge{}},
-	{"ptp", ptp{}},
-	{"flannel-vxlan", flannel{}},
-	{"canal", canal{}},
-	{"calico-vxlan", calico{vxlan: true}},
-	{"calico-underlay", calico{}},
-	{"macvlan", macvlan{}},
-	{"flannel-host-gw", hostGW{}},
-	{"ipvlan", ipvlan{}},
-	{"sriov", sriov{}},
-	{"calico-nftables", calico{vxlan: true, nft: true}},
-	{"cilium-native", ciliumPlane{}},
-	{"cilium-vxlan", ciliumPlane{overlay: true}},
-	{"cilium-native-legacy", ciliumPlane{legacy: true}},
-	{"cilium-native-dsr", ciliumPlane{dsr: true}},
-	{"calico-ebpf", calicoBPF{}},
-	{"calico-ebpf-dsr", calicoBPF{dsr: true}},
-	{"calico-ipip", calicoIPIP{}},
-	{"flannel-wireguard", wireguard{}},
-	{"cilium-netkit", ciliumPlane{netkit: true}},
-}
-
-// Lookup returns the dataplane of a profile.
-func Lookup(profile string) (Dataplane, bool) {
-	for _, d := range All {
-		if d.Profile == profile {
-			return d.Dataplane, true
-		}
-	}
-	return nil, false
+	// Expect is what an observer must find.
+	Expect expect.Expectation
 }
 
 // Node is the description of one node.
@@ -132,31 +103,31 @@ type Pod struct {
 	MTU int
 }
 
-// nothing is embedded by dataplanes that have no use for one of the verbs.
-type nothing struct{}
+// Nothing is embedded by dataplanes that have no use for one of the verbs.
+type Nothing struct{}
 
-func (nothing) Prepare(Node, *link.Handle) error                      { return nil }
-func (nothing) AttachPod(Node, *link.Handle, Pod, *link.Handle) error { return nil }
-func (nothing) JoinNodes(Node, *link.Handle, Node) error              { return nil }
-func (nothing) Rules(Node, []Node) policy.Node                        { return policy.Node{} }
-func (nothing) NotServed(plan.Path) string                            { return "" }
+func (Nothing) Prepare(Node, *link.Handle) error                      { return nil }
+func (Nothing) AttachPod(Node, *link.Handle, Pod, *link.Handle) error { return nil }
+func (Nothing) JoinNodes(Node, *link.Handle, Node) error              { return nil }
+func (Nothing) Rules(Node, []Node) policy.Node                        { return policy.Node{} }
+func (Nothing) NotServed(plan.Path) string                            { return "" }
 
-// firstPod is the last byte of the first pod's address where the gateway has the first of the node's range.
-const firstPod = 2
+// FirstPod is the last byte of the first pod's address where the gateway has the first of the node's range.
+const FirstPod = 2
 
 // nodeBits is the length of a node's part of the cluster's range, by the length of an address.
 var nodeBits = map[int]int{32: 24, 128: 64}
 
-// subnet is the /24 of the cluster's /16 that belongs to a node, or in IPv6 the /64 of its /56.
-func subnet(cluster netip.Prefix, number int) netip.Prefix {
+// Subnet returns the /24 of the cluster's /16 that belongs to a node, or in IPv6 the /64 of its /56.
+func Subnet(cluster netip.Prefix, number int) netip.Prefix {
 	b := cluster.Masked().Addr().AsSlice()
 	bits := nodeBits[8*len(b)]
 	b[bits/8-1] = byte(number)
 	return netip.PrefixFrom(address(b), bits)
 }
 
-// nth returns the address that is n above the first of p; n is below 256.
-func nth(p netip.Prefix, n int) netip.Addr {
+// Nth returns the address that is n above the first of p; n is below 256.
+func Nth(p netip.Prefix, n int) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	b[len(b)-1] += byte(n)
 	return address(b)
@@ -171,11 +142,11 @@ func address(b []byte) netip.Addr {
 // IPv6 says whether the node and its pods have IPv6 addresses, and no others.
 func (n Node) IPv6() bool { return n.Addr.Addr().Is6() }
 
-// gateway is the node's own address in its pod range, where it has one.
-func (n Node) gateway() netip.Addr { return nth(n.PodCIDR, 1) }
+// Gateway returns the node's own address in its pod range, where it has one.
+func (n Node) Gateway() netip.Addr { return Nth(n.PodCIDR, 1) }
 
-// podName returns "node-1/pod-1" and so on.
-func podName(n *Node, i int) string { return n.Name + "/pod-" + strconv.Itoa(i+1) }
+// PodName returns "node-1/pod-1" and so on.
+func PodName(n *Node, i int) string { return n.Name + "/pod-" + strconv.Itoa(i+1) }
 
 // MACOf makes a MAC address of two leading bytes and an address, so that it can be told in a capture whose it is. Of an
 // IPv6 address it takes the numbers of the node, which stand in the range of its pods or before the pod's, and of the pod.
@@ -188,31 +159,31 @@ func MACOf(first, second byte, a netip.Addr) net.HardwareAddr {
 	return net.HardwareAddr{first, second, b[0], b[1], b[2], b[3]}
 }
 
-// podMAC is how several plugins derive a pod's MAC address from its address.
-func podMAC(a netip.Addr) net.HardwareAddr { return MACOf(0x0a, 0x58, a) }
+// PodMAC returns the MAC address that several plugins derive from the pod's address.
+func PodMAC(a netip.Addr) net.HardwareAddr { return MACOf(0x0a, 0x58, a) }
 
-// tunnelMAC is a stand-in for the random address that a daemon chooses once and announces.
-func tunnelMAC(n *Node) net.HardwareAddr { return MACOf(0x66, 0x00, n.Addr.Addr()) }
+// TunnelMAC returns a stand-in for the random address that a daemon chooses once and announces.
+func TunnelMAC(n *Node) net.HardwareAddr { return MACOf(0x66, 0x00, n.Addr.Addr()) }
 
-// vethName makes a device name from a prefix and as many characters of a hash of the pod's name as there is room for.
-func vethName(prefix, pod string, digits int) string {
+// VethName makes a device name from a prefix and as many characters of a hash of the pod's name as there is room for.
+func VethName(prefix, pod string, digits int) string {
 	sum := sha1.Sum([]byte("default." + pod))
 	return prefix + hex.EncodeToString(sum[:])[:digits]
 }
 
-// everywhere is the default route's destination, in the version of IP of a.
-func everywhere(a netip.Addr) netip.Prefix {
+// Everywhere returns the default route's destination, in the version of IP of a.
+func Everywhere(a netip.Addr) netip.Prefix {
 	if a.Is6() {
 		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 	}
 	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 }
 
-// single is the prefix that holds a alone.
-func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+// Single returns the prefix that holds a alone.
+func Single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// forwarding makes a node pass packets on between its devices.
-func forwarding(n Node, at *link.Handle) error {
+// EnableForwarding makes a node forward packets between its devices.
+func EnableForwarding(n Node, at *link.Handle) error {
 	name := "net/ipv4/ip_forward"
 	if n.IPv6() {
 		name = "net/ipv6/conf/all/forwarding"
@@ -220,8 +191,8 @@ func forwarding(n Node, at *link.Handle) error {
 	return sysctl.Set(at.NS(), []sysctl.Setting{{Name: name, Value: "1"}})
 }
 
-// announce makes a pod tell its neighbours when its device comes up, as CNI plugins set it.
-func announce(p Pod, in *link.Handle) error {
+// Announce makes a pod tell its neighbours when its device comes up, as CNI plugins set it.
+func Announce(p Pod, in *link.Handle) error {
 	name := "net/ipv4/conf/" + NIC + "/arp_notify"
 	if p.Addr.Addr().Is6() {
 		name = "net/ipv6/conf/" + NIC + "/ndisc_notify"
@@ -229,8 +200,8 @@ func announce(p Pod, in *link.Handle) error {
 	return sysctl.Set(in.NS(), []sysctl.Setting{{Name: name, Value: "1"}})
 }
 
-// run calls steps in order until one fails.
-func run(steps ...func() error) error {
+// Run calls steps in order until one fails.
+func Run(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err

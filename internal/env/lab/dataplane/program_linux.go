@@ -36,9 +36,9 @@ type Programming struct {
 	Policies, PoliciesUnselected int
 }
 
-// stranger is whom policy i allows: an address of a range that is kept for documentation or tests,
+// Stranger returns whom policy i allows: an address of a range that is kept for documentation or tests,
 // and that nobody has.
-func (p Programming) stranger(i int) netip.Addr {
+func (p Programming) Stranger(i int) netip.Addr {
 	if p.Node.IPv6() {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})
 	}
@@ -67,8 +67,8 @@ type Programs struct {
 	StandIn string
 }
 
-// sockets returns the cgroup in whose sockets Services are translated, or why that cannot be.
-func (p Programming) sockets() (string, error) {
+// Sockets returns the cgroup in whose sockets Services are translated, or why that cannot be.
+func (p Programming) Sockets() (string, error) {
 	if p.Cgroup != "" {
 		return p.Cgroup, nil
 	}
@@ -83,16 +83,16 @@ func (p Programming) sockets() (string, error) {
 // affinityTime is Kubernetes' default for how long a client keeps its backend.
 const affinityTime = 3 * time.Hour
 
-// affinity is how long a client of a Service keeps its backend, 0 for not at all.
-func affinity(s service.Service) time.Duration {
+// Affinity returns how long a client of a Service keeps its backend, 0 for not at all.
+func Affinity(s service.Service) time.Duration {
 	if s.SessionAffinity {
 		return affinityTime
 	}
 	return 0
 }
 
-// backends are the endpoints of a Service, those of this node apart from the others.
-func backends(s service.Service) (local, remote []netip.AddrPort) {
+// Backends returns the endpoints of a Service, those of this node apart from the others.
+func Backends(s service.Service) (local, remote []netip.AddrPort) {
 	for _, e := range s.Endpoints {
 		if e.Local {
 			local = append(local, e.Addr)
@@ -103,9 +103,9 @@ func backends(s service.Service) (local, remote []netip.AddrPort) {
 	return local, remote
 }
 
-// frontends are where a Service is served: its own address, and for clients outside its node port at every node and the
+// Frontends returns where a Service is served: its own address, and for clients outside its node port at every node and the
 // addresses of its load balancer.
-func (p Programming) frontends(s service.Service) (vip netip.AddrPort, outside []netip.AddrPort) {
+func (p Programming) Frontends(s service.Service) (vip netip.AddrPort, outside []netip.AddrPort) {
 	if s.NodePort != 0 {
 		for _, n := range append([]Node{p.Node}, p.Others...) {
 			outside = append(outside, netip.AddrPortFrom(n.Addr.Addr(), s.NodePort))

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // breakage is one thing done to a standing profile, and the assertions that have to notice.
@@ -416,7 +417,7 @@ func (b breakage) test(t *testing.T, program string) {
 	for _, name := range b.at {
 		shell(t, inst, inst.Host(name), program, b.script)
 	}
-	expect(t, Run(context.Background(), inst), b.notices, b.holds)
+	hold(t, Run(context.Background(), inst), b.notices, b.holds)
 }
 
 // mistaken are profiles that claim to be others.
@@ -471,7 +472,8 @@ func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
 		note(m.notices)
 	}
 	note([]string{"maglev"}) // by TestNodesThatChooseForThemselves
-	for name, x := range expectations {
+	for _, name := range profile.Names() {
+		x := table(name)
 		x.policies, x.testServices, x.proxyIPVS = 1, true, true
 		for _, c := range checks(x) {
 			if !failing[c.kind] {
@@ -488,12 +490,12 @@ func TestAnotherProfileIsNoticed(t *testing.T) {
 		t.Run(tc.raised+" as "+tc.table, func(t *testing.T) {
 			t.Parallel()
 			inst := raised(t, plan.Lab{}, tc.raised)
-			expect(t, run(context.Background(), inst, expectations[tc.table]), tc.notices, nil)
+			hold(t, run(context.Background(), inst, table(tc.table)), tc.notices, nil)
 		})
 	}
 }
 
-func expect(t *testing.T, all []Assertion, notices, holds []string) {
+func hold(t *testing.T, all []Assertion, notices, holds []string) {
 	t.Helper()
 	found := map[string]Assertion{}
 	for _, a := range all {

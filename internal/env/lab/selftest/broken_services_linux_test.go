@@ -78,20 +78,20 @@ var breakagesOfServices = []breakage{
 func TestMissingPoliciesAreNoticed(t *testing.T) {
 	for _, name := range []string{"canal", "calico-nftables", "cilium-native", "calico-ebpf"} {
 		inst := raised(t, plan.Lab{}, name)
-		want := expectations[name].keptLocal()
+		want := table(name).keptLocal()
 		want.policies = 2
 		notices := []string{"policy.denied" + same, "policy.denied" + cross, "refused" + entry}
 		if want.policed {
 			notices = append(notices, "policy.walk.egress"+cross, "policy.walk.ingress"+cross, "policy.egress"+cross, "source@external-to-nodeport/local")
 		}
-		expect(t, run(context.Background(), inst, want), notices, []string{"exchange" + cross})
+		hold(t, run(context.Background(), inst, want), notices, []string{"exchange" + cross})
 	}
 }
 
 // TestNodesThatChooseForThemselves holds Services whose backends every node draws by chance against the table of Maglev.
 func TestNodesThatChooseForThemselves(t *testing.T) {
 	inst := raisedWith(t, lab.Options{TestServices: true}, "cilium-native")
-	want := expectations["cilium-native-dsr"]
+	want := table("cilium-native-dsr")
 	want.testServices = true
-	expect(t, run(context.Background(), inst, want), []string{"maglev"}, []string{"shared.even", "sticky"})
+	hold(t, run(context.Background(), inst, want), []string{"maglev"}, []string{"shared.even", "sticky"})
 }

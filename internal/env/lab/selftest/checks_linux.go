@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"fmt"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -53,65 +54,65 @@ func (c check) assert(ctx context.Context, s *scene) Assertion {
 func checks(x expectation) []check {
 	list := nodeChecks(x)
 	for _, path := range plan.Paths {
-		if who, ok := x.served[path]; ok {
+		if who, ok := x.Served[path]; ok {
 			list = append(list, pathChecks(x, path, who)...)
 		}
 	}
 	list = append(list, wireChecks(x)...)
 	list = append(list, serviceChecks(x)...)
-	for _, path := range x.refused {
+	for _, path := range x.Refused {
 		list = append(list, check{"refused", path, "the path does not work", refused(path)})
 	}
 	// A neighbour is known only after traffic, so the gateway's address comes last.
-	if x.attach != nil && x.attach.gateway != noGateway {
-		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: gatewayMAC(x.attach)})
+	if x.Attach != nil && x.Attach.Gateway != expect.NoGateway {
+		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: gatewayMAC})
 	}
 	// And the programs have dropped what they will only after all traffic.
-	if x.bpf != nil {
+	if x.Programs != nil {
 		list = append(list, check{kind: "drops", what: "what the nodes' programs dropped of all this", probe: drops})
 	}
 	return list
 }
 
 // pathChecks are those of one path that works.
-func pathChecks(x expectation, path plan.Path, who witness) []check {
+func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 	list := []check{
 		{"exchange", path, "a TCP and a UDP exchange succeed", exchanged(path)},
 		{"source", path, "whom the backend takes for the client", source(path, x.witnesses(path, who))},
 	}
 	switch {
-	case x.bpf != nil:
+	case x.Programs != nil:
 		list = append(list, programChecks(x, path)...)
 	case path.ByService():
 		list = append(list,
 			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
 	}
-	if x.switched() && (path == podHostSame || path == hostPodSame) {
+	if x.switched() && (path == expect.PodHostSame || path == expect.HostPodSame) {
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, "plain")})
 	}
-	if path != podPodSame && path != podPodCross {
+	if path != expect.PodPodSame && path != expect.PodPodCross {
 		return list
 	}
-	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.tracked || x.trackedBetween && path == podPodCross)})
-	if x.attach != nil {
-		ttl := x.attach.sameTTL
-		if path == podPodCross {
-			ttl = x.attach.crossTTL
+	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.Tracked || x.TrackedBetween && path == expect.PodPodCross)})
+	if x.Attach != nil {
+		ttl := x.Attach.SameTTL
+		if path == expect.PodPodCross {
+			ttl = x.Attach.CrossTTL
 		}
 		list = append(list, check{"ttl", path, "the TTL that is left of 64 at the receiving pod", ttlLeft(path, ttl)})
 	}
-	if x.policies > 0 && (x.policed || x.bpf != nil) {
+	if x.policies > 0 && (x.policed || x.Programs != nil) {
 		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", denied(path)})
 	}
-	if path == podPodSame {
+	if path == expect.PodPodSame {
 		carried := "nothing"
 		if x.switched() {
 			carried = "plain"
 		}
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, carried)})
 	}
-	if x.untouched {
+	if x.Untouched {
 		list = append(list, check{"untouched", path, "what the nodes' rules count while pods talk", untouched(path)})
 	}
 	return list
@@ -130,8 +131,8 @@ func wireChecks(x expectation) []check {
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
 		{"wire.mac", path, "whose MAC address a packet bears on the wire", wireMAC(path)},
 	}
-	if x.attach == nil {
-		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.tracked)})
+	if x.Attach == nil {
+		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.Tracked)})
 	}
 	if x.tunnel != nil && !x.tunnel.ipip {
 		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, x.tunnel)})
@@ -175,7 +176,7 @@ func nodeChecks(x expectation) []check {
 		{kind: "offload", what: "segmentation and aggregation on the devices", probe: offload},
 		{kind: "switch.filtering", what: "does netfilter see what the switch switches", probe: switchFiltering},
 	}
-	if x.attach != nil {
+	if x.Attach != nil {
 		list = append(list, attachChecks(x)...)
 	}
 	if t := x.tunnel; t != nil {
@@ -199,39 +200,39 @@ func nodeChecks(x expectation) []check {
 			check{kind: "services.ipvs", what: "addresses of Services on the node, virtual servers, and chains for Services in iptables", probe: proxyIPVS},
 			check{kind: "services.ipvs.counted", what: "what the first node's virtual server of the other node's Service was used for", probe: countedIPVS})
 	}
-	if x.blackhole != 0 {
-		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackhole(x.blackhole)})
+	if x.Blackhole != 0 {
+		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackhole(x.Blackhole)})
 	}
-	if x.remote != nil {
-		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: remote(x.remote)})
+	if x.Remote != nil {
+		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: remote})
 	}
 	return list
 }
 
 // witnesses are who is seen on a path, over TCP and over UDP.
-func (x expectation) witnesses(path plan.Path, who witness) [2]witness {
-	if udp, ok := x.datagrams[path]; ok {
-		return [2]witness{who, udp}
+func (x expectation) witnesses(path plan.Path, who expect.Client) [2]expect.Client {
+	if udp, ok := x.Datagrams[path]; ok {
+		return [2]expect.Client{who, udp}
 	}
-	return [2]witness{who, who}
+	return [2]expect.Client{who, who}
 }
 
 func attachChecks(x expectation) []check {
 	var list []check
-	if x.attach.gateway != noGateway {
+	if x.Attach.Gateway != expect.NoGateway {
 		list = append(list,
-			check{kind: "gateway", what: "the pods' default route", probe: podGateway(x.attach)},
+			check{kind: "gateway", what: "the pods' default route", probe: podGateway},
 			check{kind: "forwarding", what: "forwarding on the nodes", probe: nodeSysctl(x.setting("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"), "1")})
 	}
-	if x.attach.bridge != "" {
+	if x.Attach.Bridge != "" {
 		list = append(list,
-			check{kind: "bridge", what: "the bridge that the pods' devices are ports of", probe: bridgePorts(x.attach.bridge)},
+			check{kind: "bridge", what: "the bridge that the pods' devices are ports of", probe: bridgePorts(x.Attach.Bridge)},
 			check{kind: "bridge.filtering", what: "does netfilter see on the nodes what bridges switch", probe: nodeSysctl(x.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), "1")})
 	}
-	if x.attach.netkit {
+	if x.netkit {
 		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: netkitPair})
 	}
-	if x.attach.proxyARP {
+	if x.Attach.ProxyARP {
 		list = append(list, check{kind: "proxy_arp", what: "does the host side answer pods for any address (" + x.setting("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})
 	}
 	return list

@@ -4,18 +4,25 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
+// table returns what is expected of a profile under the default conditions.
+func table(name string) expectation {
+	spec, err := lab.NewSpec(plan.Variant(name), plan.Lab{})
+	if err != nil {
+		panic(err)
+	}
+	return expected(spec.Profile, spec.Expect())
+}
+
 // ids returns what would be asserted of a profile.
 func ids(t *testing.T, name string) map[string]check {
 	t.Helper()
-	if _, ok := profile.Lookup(name); !ok {
-		t.Fatalf("expectations of %q, which is no profile", name)
-	}
 	found := map[string]check{}
-	for _, c := range checks(expectations[name]) {
+	for _, c := range checks(table(name)) {
 		if _, twice := found[c.id()]; twice {
 			t.Errorf("%s: two checks are called %s", name, c.id())
 		}
@@ -27,15 +34,10 @@ func ids(t *testing.T, name string) map[string]check {
 	return found
 }
 
-func TestEveryLabProfileHasATable(t *testing.T) {
+func TestEveryProfileHasATable(t *testing.T) {
 	for _, name := range profile.Names() {
-		if _, ok := expectations[name]; !ok {
-			t.Errorf("%s can be raised in the lab and has no expectations", name)
-		}
-	}
-	for name := range expectations {
 		found := ids(t, name)
-		for _, must := range []string{"mtu", "offload", "wire.limit@" + expectations[name].crossPath().String()} {
+		for _, must := range []string{"mtu", "offload", "wire.limit@" + table(name).crossPath().String()} {
 			if _, ok := found[must]; !ok {
 				t.Errorf("%s: nothing asserts %s", name, must)
 			}
@@ -45,21 +47,18 @@ func TestEveryLabProfileHasATable(t *testing.T) {
 
 // TestTablesAgreeWithTheCatalogue: what the catalogue says in words, the expectations must assert.
 func TestTablesAgreeWithTheCatalogue(t *testing.T) {
-	for name, x := range expectations {
-		p, _ := profile.Lookup(name)
-		if (p.Encapsulation != "none") != (x.tunnel != nil) || x.tunnel != nil && (p.Encapsulation == "ipip") != x.tunnel.ipip {
-			t.Errorf("%s: encapsulation %s, expected tunnel %v", name, p.Encapsulation, x.tunnel)
+	for _, p := range profile.All() {
+		name, x := p.Name, table(p.Name)
+		if x.Remote != nil && x.Remote.Device == "" && x.tunnel == nil {
+			t.Errorf("%s: the route to other nodes has no device", name)
 		}
-		if (p.Policy == "calico-iptables" || p.Policy == "calico-nftables") != x.policed {
-			t.Errorf("%s: policy engine %s, chains expected to count: %v", name, p.Policy, x.policed)
+		if (p.Services == "ebpf") != (x.Programs != nil) {
+			t.Errorf("%s: Services by %s, programs expected: %v", name, p.Services, x.Programs != nil)
 		}
-		if (p.Services == "ebpf") != (x.bpf != nil) {
-			t.Errorf("%s: Services by %s, programs expected: %v", name, p.Services, x.bpf != nil)
-		}
-		if x.tracked && x.untouched {
+		if x.Tracked && x.Untouched {
 			t.Errorf("%s: tracked, and no rule counts", name)
 		}
-		if _, ok := x.served[podSvcRemote]; p.Services == "none" && ok {
+		if _, ok := x.Served[expect.PodSvcRemote]; p.Services == "none" && ok {
 			t.Errorf("%s has no Services, and one is expected to work", name)
 		}
 	}
@@ -68,17 +67,18 @@ func TestTablesAgreeWithTheCatalogue(t *testing.T) {
 // TestTablesAgreeOnPaths: a path that the lab serves has its proof, and what the lab does not serve is not expected to
 // work.
 func TestTablesAgreeOnPaths(t *testing.T) {
-	for name, x := range expectations {
+	for _, name := range profile.Names() {
+		x := table(name)
 		spec, err := lab.NewSpec(plan.Variant(name), plan.Lab{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		refused := map[plan.Path]bool{}
-		for _, path := range x.refused {
+		for _, path := range x.Refused {
 			refused[path] = true
 		}
 		for _, path := range plan.Paths {
-			_, expected := x.balanced().served[path]
+			_, expected := x.balanced().Served[path]
 			_, err := spec.Ends(path)
 			switch {
 			case expected && refused[path]:

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
-	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -22,38 +22,38 @@ func programChecks(x expectation, path plan.Path) []check {
 	case plan.Service, plan.Self:
 		list = append(list,
 			check{"dnat", path, "the translations in the nodes' conntrack", untranslated(path)},
-			check{"vip", path, "where the Service's own address is seen", vipBeside(path, x.bpf.vip)})
+			check{"vip", path, "where the Service's own address is seen", vipBeside(path, x.Programs.VIP)})
 	case plan.NodePort, plan.LoadBalancer:
 		list = append(list,
 			check{"dnat", path, "the translations in the nodes' conntrack", untranslated(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
 	}
-	if path == podPodSame || path == podPodCross {
-		step := x.bpf.doorstep
-		if path == podPodSame && x.bpf.doorstepSame != "" {
-			step = x.bpf.doorstepSame
+	if path == expect.PodPodSame || path == expect.PodPodCross {
+		step := x.Programs.Doorstep
+		if path == expect.PodPodSame && x.Programs.DoorstepSame != "" {
+			step = x.Programs.DoorstepSame
 		}
 		list = append(list,
 			check{"doorstep", path, "what passes the node's end of the receiving pod's device", doorstep(path, step)},
-			check{"forward", path, "what the chains of FORWARD count", forwards(path, x.bpf.forwards && path == podPodCross)})
+			check{"forward", path, "what the chains of FORWARD count", forwards(path, x.Programs.Forwards && path == expect.PodPodCross)})
 	}
-	if path == extPortRemote || path == extBalanced && !x.local {
+	if path == expect.ExtPortRemote || path == expect.ExtBalanced && !x.local {
 		list = append(list,
-			check{"way", path, "who sends the packets of client and backend on the wire, in what", way(path, x.bpf.entered)},
-			check{"option", path, "the packets that bring the frontend along in an IP option", option(path, x.bpf.option)})
+			check{"way", path, "who sends the packets of client and backend on the wire, in what", way(path, x.Programs.Entered)},
+			check{"option", path, "the packets that bring the frontend along in an IP option", option(path, x.Programs.Option)})
 	}
 	return list
 }
 
 // between is what crosses between nodes. Where the VNI is the sender's identity there is one for each direction.
 func between(path plan.Path, x expectation) func(context.Context, *scene) finding {
-	if x.tunnel == nil || !x.tunnel.identity {
+	if x.Identity == nil {
 		return carriers(path, x.carrier())
 	}
 	return seen(path, func(_ *scene, t *trial) string {
 		var all []string
 		for _, h := range []*lab.Host{t.client, t.server} {
-			all = append(all, fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, dataplane.Identity(h.Addr)))
+			all = append(all, fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, x.Identity(h.Addr)))
 		}
 		return set(all, "")
 	}, carried)
@@ -122,11 +122,11 @@ func doorstep(path plan.Path, want string) func(context.Context, *scene) finding
 		case arrived == 0:
 			return "nothing arrived"
 		case passed == 0:
-			return peerOnly
+			return expect.NoPackets
 		case passed == arrived:
-			return allOfIt
+			return expect.AllPackets
 		case later == 0:
-			return openers
+			return expect.FirstPackets
 		}
 		return fmt.Sprintf("%d of %d packets", passed, arrived)
 	})
@@ -151,8 +151,11 @@ func forwards(path plan.Path, yes bool) func(context.Context, *scene) finding {
 
 // way tells for each direction who puts the packets on the wire, and in what.
 func way(path plan.Path, want string) func(context.Context, *scene) finding {
-	return seen(path, func(_ *scene, t *trial) string {
-		return strings.ReplaceAll(want, "BACKEND", strconv.Itoa(dataplane.Identity(t.server.Addr)))
+	return seen(path, func(s *scene, t *trial) string {
+		if s.want.Identity == nil {
+			return want
+		}
+		return strings.ReplaceAll(want, "BACKEND", strconv.Itoa(s.want.Identity(t.server.Addr)))
 	}, func(_ *scene, t *trial) string {
 		var there, back []string
 		for _, f := range t.wire {

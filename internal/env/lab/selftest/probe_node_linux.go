@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
@@ -74,7 +75,7 @@ func podMTU(_ context.Context, s *scene) finding {
 		d, err := device(ns, nic)
 		return strconv.Itoa(d.MTU), err
 	}
-	if s.want.attach == nil {
+	if s.want.Attach == nil {
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return look(n.NS) })
 	}
 	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) { return look(p.NS) })
@@ -121,34 +122,32 @@ func offload(_ context.Context, s *scene) finding {
 	return finding{want: "on", got: fmt.Sprintf("on at %d of %d devices", len(on), total), within: len(on) > 0}
 }
 
-func podGateway(a *attachment) func(context.Context, *scene) finding {
-	return func(_ context.Context, s *scene) finding {
-		want := "via the gateway"
-		return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
-			list, err := routes(p.NS)
-			if err != nil {
-				return "", err
+func podGateway(_ context.Context, s *scene) finding {
+	want := "via the gateway"
+	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+		list, err := routes(p.NS)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range list {
+			if r.To.Bits() != 0 {
+				continue
 			}
-			for _, r := range list {
-				if r.To.Bits() != 0 {
-					continue
-				}
-				if r.Via == a.address(p.Node) {
-					return want, nil
-				}
-				return "via " + r.Via.String(), nil
+			if r.Via == s.want.gatewayOf(p.Node) {
+				return want, nil
 			}
-			return "no default route", nil
-		})
-	}
+			return "via " + r.Via.String(), nil
+		}
+		return "no default route", nil
+	})
 }
 
-// address is that of the gateway of a node's pods.
-func (a *attachment) address(n *lab.Node) netip.Addr {
+// gatewayOf returns the address of the gateway of a node's pods.
+func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 	switch {
-	case a.gateway == linkLocal && n.Addr.Is6():
+	case x.Attach.Gateway == expect.LinkLocal && n.Addr.Is6():
 		return calicoGateway6
-	case a.gateway == linkLocal:
+	case x.Attach.Gateway == expect.LinkLocal:
 		return calicoGateway
 	}
 	return firstOf(n.PodCIDR)
@@ -156,39 +155,37 @@ func (a *attachment) address(n *lab.Node) netip.Addr {
 
 // gatewayMAC looks at the neighbours that the client knows. Where a device of the node holds the gateway's address, its MAC address
 // is the one wanted.
-func gatewayMAC(a *attachment) func(context.Context, *scene) finding {
-	return func(_ context.Context, s *scene) finding {
-		pod := s.pod(0, 0)
-		want := calicoMAC
-		if a.gateway != linkLocal {
-			holder := a.bridge
-			if holder == "" {
-				holder = pod.HostDevice
-			}
-			d, err := device(pod.Node.NS, holder)
-			if err != nil {
-				return failed("that of "+holder, err)
-			}
-			if want = d.MAC.String(); a.netkit {
-				want = noMAC
-			}
+func gatewayMAC(_ context.Context, s *scene) finding {
+	pod := s.pod(0, 0)
+	want := calicoMAC
+	if s.want.Attach.Gateway != expect.LinkLocal {
+		holder := s.want.Attach.Bridge
+		if holder == "" {
+			holder = pod.HostDevice
 		}
-		h, err := link.Open(pod.NS)
+		d, err := device(pod.Node.NS, holder)
 		if err != nil {
-			return failed(want, err)
+			return failed("that of "+holder, err)
 		}
-		defer h.Close()
-		entries, err := h.Neighbours(nic)
-		if err != nil {
-			return failed(want, err)
+		if want = d.MAC.String(); s.want.netkit {
+			want = noMAC
 		}
-		for _, e := range entries {
-			if e.Addr == a.address(pod.Node) {
-				return finding{want: want, got: e.MAC.String()}
-			}
-		}
-		return finding{want: want, got: "no entry"}
 	}
+	h, err := link.Open(pod.NS)
+	if err != nil {
+		return failed(want, err)
+	}
+	defer h.Close()
+	entries, err := h.Neighbours(nic)
+	if err != nil {
+		return failed(want, err)
+	}
+	for _, e := range entries {
+		if e.Addr == s.want.gatewayOf(pod.Node) {
+			return finding{want: want, got: e.MAC.String()}
+		}
+	}
+	return finding{want: want, got: "no entry"}
 }
 
 func proxyARP(_ context.Context, s *scene) finding {
@@ -342,32 +339,31 @@ func (s *scene) leadsTo(r link.Route, n *lab.Node, shared bool) bool {
 	return n.PodCIDR.Contains(r.To.Addr())
 }
 
-func remote(want *remoteRoute) func(context.Context, *scene) finding {
-	return func(_ context.Context, s *scene) finding {
-		describe := func(device string, onLink bool, protocol int) string {
-			text := "dev " + device
-			if onLink {
-				text += " onlink"
-			}
-			if want.protocol != 0 {
-				text += fmt.Sprintf(" proto %d", protocol)
-			}
-			return text
+func remote(_ context.Context, s *scene) finding {
+	want := s.want.Remote
+	describe := func(device string, onLink bool, protocol int) string {
+		text := "dev " + device
+		if onLink {
+			text += " onlink"
 		}
-		return collect(describe(want.device, want.onLink, want.protocol), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
-			list, err := routes(n.NS)
-			if err != nil {
-				return "", err
-			}
-			var found []string
-			for _, r := range list {
-				for _, other := range s.inst.Nodes {
-					if other != n && !r.Blackhole && r.To.Bits() > 0 && s.leadsTo(r, other, want.shared) {
-						found = append(found, describe(r.Dev, r.OnLink, r.Protocol))
-					}
+		if want.Protocol != 0 {
+			text += fmt.Sprintf(" proto %d", protocol)
+		}
+		return text
+	}
+	return collect(describe(s.want.remoteDevice(), want.OnLink, want.Protocol), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		list, err := routes(n.NS)
+		if err != nil {
+			return "", err
+		}
+		var found []string
+		for _, r := range list {
+			for _, other := range s.inst.Nodes {
+				if other != n && !r.Blackhole && r.To.Bits() > 0 && s.leadsTo(r, other, want.Shared) {
+					found = append(found, describe(r.Dev, r.OnLink, r.Protocol))
 				}
 			}
-			return set(found, "none"), nil
-		})
-	}
+		}
+		return set(found, "none"), nil
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -75,7 +76,7 @@ func refused(path plan.Path) func(context.Context, *scene) finding {
 }
 
 // source compares the peer that the server saw, over both protocols; who has TCP's and UDP's.
-func source(path plan.Path, who [2]witness) func(context.Context, *scene) finding {
+func source(path plan.Path, who [2]expect.Client) func(context.Context, *scene) finding {
 	describe := func(s *scene, tcp, udp netip.Addr) string {
 		if tcp != udp {
 			return fmt.Sprintf("tcp %s, udp %s", s.who(tcp), s.who(udp))
@@ -90,14 +91,14 @@ func source(path plan.Path, who [2]witness) func(context.Context, *scene) findin
 }
 
 // witness is the address behind the word, for a trial.
-func (s *scene) witness(t *trial, who witness) netip.Addr {
+func (s *scene) witness(t *trial, who expect.Client) netip.Addr {
 	node := s.inst.Nodes[t.entry]
 	switch who {
-	case clientNode:
+	case expect.Node:
 		return node.Addr
-	case tunnelEnd:
+	case expect.TunnelEnd:
 		return node.TunnelAddr
-	case gatewayAddress:
+	case expect.FirstOfRange:
 		return firstOf(node.PodCIDR)
 	default:
 		return t.client.Addr

@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"fmt"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ func denied(path plan.Path) func(context.Context, *scene) finding {
 func walked(node int, chain string) func(context.Context, *scene) finding {
 	return func(ctx context.Context, s *scene) finding {
 		want := strconv.Itoa(s.want.policies)
-		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", podPodCross)
+		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", expect.PodPodCross)
 		if err != nil {
 			return failed(want, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
@@ -20,7 +21,7 @@ func policed(node int, chain, profile string) func(context.Context, *scene) find
 	return func(ctx context.Context, s *scene) finding {
 		const want = "new and established packets"
 		pod := s.pod(node, 0)
-		counted, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", podPodCross)
+		counted, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", expect.PodPodCross)
 		if err != nil {
 			return failed(want, err)
 		}

@@ -14,20 +14,21 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 )
 
 // serviceChecks are about Services that only a self-test has: without endpoints, with session affinity, with several
 // backends of which one goes.
 func serviceChecks(x expectation) []check {
-	if _, ok := x.served[podSvcRemote]; !x.testServices || !ok {
+	if _, ok := x.Served[expect.PodSvcRemote]; !x.testServices || !ok {
 		return nil
 	}
 	datagram := refusedAtOnce
-	if x.bpf != nil && x.bpf.mute {
+	if x.Programs != nil && x.Programs.Mute {
 		datagram = silence
 	}
 	var list []check
-	if x.bpf != nil && x.bpf.maglev && !x.local {
+	if x.Programs != nil && x.Programs.Maglev && !x.local {
 		list = append(list, check{kind: "maglev", what: "who answers a client outside that enters by one node and by the other", probe: maglev})
 	}
 	return append(list, []check{

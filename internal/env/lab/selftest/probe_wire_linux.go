@@ -137,7 +137,7 @@ func wireMAC(path plan.Path) func(context.Context, *scene) finding {
 		}
 		node := &s.inst.Nodes[t.from].Host
 		owner := t.client
-		if s.want.attach == nil || !s.want.attach.ownMAC {
+		if s.want.Attach == nil || !s.want.Attach.OwnMAC {
 			owner = node
 		}
 		d, err := device(owner.NS, nic)

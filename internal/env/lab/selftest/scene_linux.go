@@ -72,7 +72,7 @@ func open(inst *lab.Instance, want expectation) (*scene, error) {
 }
 
 func (s *scene) watchNodes() error {
-	if s.want.bpf == nil {
+	if s.want.Programs == nil {
 		return nil
 	}
 	for _, n := range s.inst.Nodes[:2] {
@@ -111,7 +111,7 @@ func (s *scene) servers() []*lab.Pod {
 			pods = append(pods, p)
 		}
 	}
-	if s.want.bpf != nil {
+	if s.want.Programs != nil {
 		add(s.pod(0, 0)) // the client, on whose device no Service may be seen
 	}
 	add(s.pod(0, 1))

@@ -2,7 +2,6 @@ package selftest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
@@ -49,10 +48,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if inst.Err != nil {
 		return broken(inst, "up", "the profile stands", inst.Err)
 	}
-	want, ok := expectations[inst.Profile.Name]
-	if !ok {
-		return broken(inst, "known", "there is a table of expectations for it", errors.New("there is none"))
-	}
+	want := expected(inst.Profile, inst.Spec.Expect())
 	if inst.Spec.Lab.Family == lab.IPv6 {
 		want = want.inIPv6()
 	}
@@ -61,7 +57,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	}
 	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
 	want.testServices = inst.Service(lab.NoneService) != nil
-	want.unbacked = want.unbacked || want.testServices && want.bpf != nil && want.bpf.mute
+	want.unbacked = want.unbacked || want.testServices && want.Programs != nil && want.Programs.Mute
 	if inst.Spec.Balanced() {
 		want = want.balanced()
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -137,7 +138,7 @@ type trial struct {
 // table.
 func (s *scene) rehearse(ctx context.Context) {
 	for _, p := range plan.Paths {
-		if _, ok := s.want.served[p]; !ok || ctx.Err() != nil {
+		if _, ok := s.want.Served[p]; !ok || ctx.Err() != nil {
 			continue
 		}
 		t := &trial{}
@@ -153,9 +154,9 @@ func (s *scene) rehearse(ctx context.Context) {
 // tryRefused tries the paths that must not work: those to different servers side by side, those to the same one after the
 // other, as they may want the same port.
 func (s *scene) tryRefused(ctx context.Context) {
-	outcomes := make([]outcome, len(s.want.refused))
+	outcomes := make([]outcome, len(s.want.Refused))
 	byServer := map[*lab.Host][]int{}
-	for i, p := range s.want.refused {
+	for i, p := range s.want.Refused {
 		e, err := s.ends(p)
 		outcomes[i].err = err
 		if err == nil {
@@ -166,13 +167,13 @@ func (s *scene) tryRefused(ctx context.Context) {
 	for _, paths := range byServer {
 		wg.Go(func() {
 			for _, i := range paths {
-				e, _ := s.ends(s.want.refused[i]) // it had ends just now
+				e, _ := s.ends(s.want.Refused[i]) // it had ends just now
 				outcomes[i] = s.exchange(e, question, impatience).tcp(ctx)
 			}
 		})
 	}
 	wg.Wait()
-	for i, p := range s.want.refused {
+	for i, p := range s.want.Refused {
 		s.refusals[p] = outcomes[i]
 	}
 }
@@ -211,10 +212,10 @@ func (s *scene) ipUDPHeaders() int {
 func (s *scene) crossPath() plan.Path { return s.want.crossPath() }
 
 func (x expectation) crossPath() plan.Path {
-	if x.attach == nil {
-		return hostHostCross
+	if x.Attach == nil {
+		return expect.HostHostCross
 	}
-	return podPodCross
+	return expect.PodPodCross
 }
 
 func (s *scene) run(ctx context.Context, t *trial, size int) error {

@@ -1,6 +1,7 @@
-package dataplane
+package plugins
 
 import (
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -12,22 +13,26 @@ import (
 //
 // As under macvlan the node's stack and its rules are not on the way, and pods of one node meet inside the driver. A
 // node and its own pods cannot reach each other: neither sees the other's ARP requests.
-type ipvlan struct{ nothing }
+type ipvlan struct{ dataplane.Nothing }
 
-func (ipvlan) Arrange(n *Node, number, pods int) {
-	arrangeOnUnderlay(n, number, pods)
+func (ipvlan) Arrange(n *dataplane.Node, number, pods int) {
+	ArrangeOnUnderlay(n, number, pods)
 	for i := range n.Pods {
 		n.Pods[i].MAC = n.MAC
 	}
 }
 
-func (ipvlan) Prepare(n Node, at *link.Handle) error { return forwarding(n, at) }
+func (ipvlan) Prepare(n dataplane.Node, at *link.Handle) error {
+	return dataplane.EnableForwarding(n, at)
+}
 
-func (ipvlan) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
-	return run(
-		func() error { return at.AddIPvlan(link.IPvlan{Name: NIC, MTU: p.MTU, Parent: NIC, In: in}) },
-		func() error { return announce(p, in) },
-		func() error { return in.AddAddress(NIC, p.Addr) },
+func (ipvlan) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	return dataplane.Run(
+		func() error {
+			return at.AddIPvlan(link.IPvlan{Name: dataplane.NIC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
+		},
+		func() error { return dataplane.Announce(p, in) },
+		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
 	)
 }
 

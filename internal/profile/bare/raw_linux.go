@@ -1,15 +1,16 @@
-package dataplane
+package bare
 
 import (
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // raw is two empty namespaces on a switch, the zero of every comparison:
 //
 //	node-1 eth0 ── switch ── eth0 node-2
-type raw struct{ nothing }
+type raw struct{ dataplane.Nothing }
 
-func (raw) Arrange(*Node, int, int) {}
+func (raw) Arrange(*dataplane.Node, int, int) {}
 
 func (raw) NotServed(p plan.Path) string {
 	if p.From == plan.Host && p.To == plan.Host {

@@ -1,9 +1,10 @@
-package dataplane
+package calico
 
 import (
 	"net"
 	"net/netip"
 
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
@@ -19,7 +20,7 @@ import (
 // end. The outer VXLAN packets are not tracked. Pods of one node reach each other
 // through the node's stack.
 type calico struct {
-	nothing
+	dataplane.Nothing
 	// vxlan is with encapsulation; nft has the chains, and kube-proxy's with them, in nftables.
 	vxlan, nft bool
 }
@@ -31,7 +32,7 @@ const blockLeft = 6
 
 // block is the one that begins with the given address of p.
 func block(p netip.Prefix, first int) netip.Prefix {
-	a := nth(p, first)
+	a := dataplane.Nth(p, first)
 	return netip.PrefixFrom(a, a.BitLen()-blockLeft)
 }
 
@@ -44,85 +45,89 @@ var (
 	caliMAC = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
 )
 
-func (c calico) Arrange(n *Node, number, pods int) {
-	n.PodCIDR = subnet(n.Cluster, number)
+func (c calico) Arrange(n *dataplane.Node, number, pods int) {
+	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
 	mtu := n.MTU
 	if c.vxlan {
-		mtu -= vxlanOverhead(n)
+		mtu -= dataplane.VXLANOverhead(n)
 		device := "vxlan.calico"
 		if n.IPv6() {
 			device = "vxlan-v6.calico"
 		}
-		n.Tunnel = Tunnel{
-			Device: device, Addr: nth(n.PodCIDR, 0), MAC: tunnelMAC(n), VNI: 4096, Port: 4789, MTU: mtu,
+		n.Tunnel = dataplane.Tunnel{
+			Device: device, Addr: dataplane.Nth(n.PodCIDR, 0), MAC: dataplane.TunnelMAC(n), VNI: 4096, Port: 4789, MTU: mtu,
 		}
 	}
 	// The first address of the first block is the tunnel's, so pods begin with the second.
 	for used := 0; used <= pods; used += blockSize {
 		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
 	}
-	arrangeCali(n, pods, 1, mtu)
+	ArrangePods(n, pods, 1, mtu)
 }
 
-// arrangeCali gives out single addresses of n.PodCIDR from the given one on.
-func arrangeCali(n *Node, pods, first, mtu int) {
+// ArrangePods gives out single addresses of n.PodCIDR from the given one on.
+func ArrangePods(n *dataplane.Node, pods, first, mtu int) {
 	for i := range pods {
-		addr := nth(n.PodCIDR, first+i)
-		n.Pods = append(n.Pods, Pod{
-			Name: podName(n, i), Addr: single(addr), MAC: podMAC(addr),
-			HostDevice: vethName("cali", podName(n, i), 11), MTU: mtu,
+		addr := dataplane.Nth(n.PodCIDR, first+i)
+		n.Pods = append(n.Pods, dataplane.Pod{
+			Name: dataplane.PodName(n, i), Addr: dataplane.Single(addr), MAC: dataplane.PodMAC(addr),
+			HostDevice: dataplane.VethName("cali", dataplane.PodName(n, i), 11), MTU: mtu,
 		})
 	}
 }
 
-func (c calico) Prepare(n Node, at *link.Handle) error {
+func (c calico) Prepare(n dataplane.Node, at *link.Handle) error {
 	protocol := link.ProtocolBird
 	if c.vxlan {
 		protocol = link.ProtocolCalico
 	}
-	steps := []func() error{func() error { return forwarding(n, at) }}
+	steps := []func() error{func() error { return dataplane.EnableForwarding(n, at) }}
 	if c.vxlan {
-		steps = append(steps, func() error { return prepareTunnel(n, at) })
+		steps = append(steps, func() error { return dataplane.PrepareVXLAN(n, at) })
 	}
 	for _, b := range n.Blocks {
 		steps = append(steps, func() error {
 			return at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: protocol})
 		})
 	}
-	return run(steps...)
+	return dataplane.Run(steps...)
 }
 
-func (calico) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
-	return attachCali(at, p, in)
+func (calico) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	return AttachPod(at, p, in)
 }
 
-// attachCali makes the link of a Calico pod.
-func attachCali(at *link.Handle, p Pod, in *link.Handle) error {
-	return run(
+// AttachPod makes the link of a Calico pod.
+func AttachPod(at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	return dataplane.Run(
 		func() error {
-			return at.AddVeth(link.Veth{Name: p.HostDevice, MAC: caliMAC, Peer: NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
+			return at.AddVeth(link.Veth{Name: p.HostDevice, MAC: caliMAC, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
 		},
 		func() error {
 			return sysctl.Set(at.NS(), caliSettings(p))
 		},
 		func() error {
-			return at.AddRoute(link.Route{To: single(p.Addr.Addr()), Dev: p.HostDevice, LinkScope: true})
+			return at.AddRoute(link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, LinkScope: true})
 		},
-		func() error { return in.AddAddress(NIC, p.Addr) },
+		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
 		func() error {
 			if p.Addr.Addr().Is6() {
-				return in.AddRoute(link.Route{To: everywhere(linkLocal6), Via: linkLocal6, Dev: NIC})
+				return in.AddRoute(link.Route{To: dataplane.Everywhere(linkLocal6), Via: linkLocal6, Dev: dataplane.NIC})
 			}
-			return run(
-				func() error { return in.AddRoute(link.Route{To: single(linkLocal), Dev: NIC, LinkScope: true}) },
-				func() error { return in.AddRoute(link.Route{To: everywhere(linkLocal), Via: linkLocal, Dev: NIC}) },
+			return dataplane.Run(
+				func() error {
+					return in.AddRoute(link.Route{To: dataplane.Single(linkLocal), Dev: dataplane.NIC, LinkScope: true})
+				},
+				func() error {
+					return in.AddRoute(link.Route{To: dataplane.Everywhere(linkLocal), Via: linkLocal, Dev: dataplane.NIC})
+				},
 			)
 		},
 	)
 }
 
 // caliSettings are those of the node's end of a Calico pod's link.
-func caliSettings(p Pod) []sysctl.Setting {
+func caliSettings(p dataplane.Pod) []sysctl.Setting {
 	if p.Addr.Addr().Is6() {
 		conf := "net/ipv6/conf/" + p.HostDevice
 		return []sysctl.Setting{
@@ -140,13 +145,13 @@ func caliSettings(p Pod) []sysctl.Setting {
 	}
 }
 
-func (c calico) JoinNodes(from Node, at *link.Handle, to Node) error {
+func (c calico) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
 	steps := []func() error{}
 	if c.vxlan {
-		steps = append(steps, func() error { return joinTunnel(from, at, to) })
+		steps = append(steps, func() error { return dataplane.JoinVXLAN(from, at, to) })
 	}
 	for _, b := range to.Blocks {
-		r := link.Route{To: b, Via: to.Addr.Addr(), Dev: NIC, Protocol: link.ProtocolBird}
+		r := link.Route{To: b, Via: to.Addr.Addr(), Dev: dataplane.NIC, Protocol: link.ProtocolBird}
 		if c.vxlan {
 			r = link.Route{
 				To: b, Via: to.Tunnel.Addr, Dev: from.Tunnel.Device, OnLink: true,
@@ -155,18 +160,18 @@ func (c calico) JoinNodes(from Node, at *link.Handle, to Node) error {
 		}
 		steps = append(steps, func() error { return at.AddRoute(r) })
 	}
-	return run(steps...)
+	return dataplane.Run(steps...)
 }
 
-func (c calico) Rules(n Node, others []Node) policy.Node {
-	rules := felix(n, others)
+func (c calico) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
+	rules := Felix(n, others)
 	rules.VXLAN, rules.NFTables = c.vxlan, c.nft
 	rules.Pools, rules.NATOutgoing = []netip.Prefix{n.Cluster}, true
 	return policy.Node{Calico: rules}
 }
 
 // felix says what Calico's agent knows of a node whose pods it polices.
-func felix(n Node, others []Node) *policy.CalicoConfig {
+func Felix(n dataplane.Node, others []dataplane.Node) *policy.CalicoConfig {
 	c := &policy.CalicoConfig{IPv6: n.IPv6(), NodeAddrs: []netip.Addr{n.Addr.Addr()}}
 	if n.Tunnel.Device != "" {
 		c.NodeAddrs = append(c.NodeAddrs, n.Tunnel.Addr)

@@ -1,10 +1,11 @@
-package dataplane
+package calico
 
 import (
 	"errors"
 	"fmt"
 	"net/netip"
 
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/ipip"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -18,7 +19,7 @@ import (
 // tunl0 is the kernel's, and the other node's address is the next hop of its route. Where the kernel has no such device,
 // tunl0 is one end of a veth pair with a program that encapsulates what leaves by it, and another at eth0 that undoes it:
 // the wire sees the same packets, but the outer ones do not pass the node's own rules.
-type calicoIPIP struct{ nothing }
+type calicoIPIP struct{ dataplane.Nothing }
 
 const (
 	// ipipOverhead is the outer IPv4 header.
@@ -30,36 +31,36 @@ const (
 	ipipStandIn = "IPIP by BPF instead of ipip.ko: outer packets pass neither the node's rules nor its conntrack"
 )
 
-func (calicoIPIP) Arrange(n *Node, number, pods int) {
-	n.PodCIDR = subnet(n.Cluster, number)
-	n.Tunnel = Tunnel{Device: tunl0, Addr: nth(n.PodCIDR, 0), MTU: n.MTU - ipipOverhead}
+func (calicoIPIP) Arrange(n *dataplane.Node, number, pods int) {
+	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
+	n.Tunnel = dataplane.Tunnel{Device: tunl0, Addr: dataplane.Nth(n.PodCIDR, 0), MTU: n.MTU - ipipOverhead}
 	for used := 0; used <= pods; used += blockSize {
 		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
 	}
-	arrangeCali(n, pods, 1, n.Tunnel.MTU)
+	ArrangePods(n, pods, 1, n.Tunnel.MTU)
 }
 
-func (calicoIPIP) Prepare(n Node, at *link.Handle) error {
+func (calicoIPIP) Prepare(n dataplane.Node, at *link.Handle) error {
 	steps := []func() error{
-		func() error { return forwarding(n, at) },
+		func() error { return dataplane.EnableForwarding(n, at) },
 		func() error { return prepareTunl0(n, at) },
-		func() error { return at.AddAddress(tunl0, single(n.Tunnel.Addr)) },
+		func() error { return at.AddAddress(tunl0, dataplane.Single(n.Tunnel.Addr)) },
 	}
 	for _, b := range n.Blocks {
 		steps = append(steps, func() error {
 			return at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: link.ProtocolBird})
 		})
 	}
-	return run(steps...)
+	return dataplane.Run(steps...)
 }
 
 // prepareTunl0 makes the kernel's device, or the pair that stands in for it.
-func prepareTunl0(n Node, at *link.Handle) error {
+func prepareTunl0(n dataplane.Node, at *link.Handle) error {
 	err := at.AddIPIP(link.IPIP{Name: tunl0, MTU: n.Tunnel.MTU, Local: n.Addr.Addr()})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	return run(
+	return dataplane.Run(
 		func() error {
 			return at.AddVeth(link.Veth{Name: tunl0, Peer: tunl0Peer, MTU: n.Tunnel.MTU, NoARP: true})
 		},
@@ -69,11 +70,11 @@ func prepareTunl0(n Node, at *link.Handle) error {
 	)
 }
 
-func (calicoIPIP) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
-	return attachCali(at, p, in)
+func (calicoIPIP) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	return AttachPod(at, p, in)
 }
 
-func (calicoIPIP) JoinNodes(_ Node, at *link.Handle, to Node) error {
+func (calicoIPIP) JoinNodes(_ dataplane.Node, at *link.Handle, to dataplane.Node) error {
 	for _, b := range to.Blocks {
 		r := link.Route{To: b, Via: to.Addr.Addr(), Dev: tunl0, OnLink: true, Protocol: link.ProtocolBird}
 		if err := at.AddRoute(r); err != nil {
@@ -83,33 +84,33 @@ func (calicoIPIP) JoinNodes(_ Node, at *link.Handle, to Node) error {
 	return nil
 }
 
-func (calicoIPIP) Rules(n Node, others []Node) policy.Node {
-	rules := felix(n, others)
+func (calicoIPIP) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
+	rules := Felix(n, others)
 	rules.IPIP, rules.Pools, rules.NATOutgoing = true, []netip.Prefix{n.Cluster}, true
 	return policy.Node{Calico: rules}
 }
 
 // Program loads the stand-in where tunl0 is not the kernel's.
-func (calicoIPIP) Program(p Programming) (Programs, error) {
+func (calicoIPIP) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	standIn, err := tunl0StandsIn(p)
 	if err != nil || !standIn {
-		return Programs{}, err
+		return dataplane.Programs{}, err
 	}
-	tunnel, err := ipip.Load(ipip.Options{NS: p.NS, NodeIP: p.Node.Addr.Addr(), Wire: NIC, Tunnel: tunl0})
+	tunnel, err := ipip.Load(ipip.Options{NS: p.NS, NodeIP: p.Node.Addr.Addr(), Wire: dataplane.NIC, Tunnel: tunl0})
 	if err != nil {
-		return Programs{}, err
+		return dataplane.Programs{}, err
 	}
 	for _, o := range p.Others {
 		for _, b := range o.Blocks {
 			if err := tunnel.SetPeer(b, o.Addr.Addr()); err != nil {
-				return Programs{}, errors.Join(err, tunnel.Close())
+				return dataplane.Programs{}, errors.Join(err, tunnel.Close())
 			}
 		}
 	}
-	return Programs{Closer: tunnel, Drops: func() ([]Dropped, error) { return ipipDrops(tunnel) }, StandIn: ipipStandIn}, nil
+	return dataplane.Programs{Closer: tunnel, Drops: func() ([]dataplane.Dropped, error) { return ipipDrops(tunnel) }, StandIn: ipipStandIn}, nil
 }
 
-func tunl0StandsIn(p Programming) (bool, error) {
+func tunl0StandsIn(p dataplane.Programming) (bool, error) {
 	at, err := link.Open(p.NS)
 	if err != nil {
 		return false, err
@@ -127,15 +128,15 @@ func tunl0StandsIn(p Programming) (bool, error) {
 	return false, fmt.Errorf("%s is not there", tunl0)
 }
 
-func ipipDrops(t *ipip.Tunnel) ([]Dropped, error) {
+func ipipDrops(t *ipip.Tunnel) ([]dataplane.Dropped, error) {
 	c, err := t.Counters()
-	var drops []Dropped
+	var drops []dataplane.Dropped
 	for _, d := range []struct {
 		what string
 		n    uint64
 	}{{"malformed", c.Malformed}, {"behind no node", c.NoPeer}, {"could not be rewritten", c.Failed}} {
 		if d.n > 0 {
-			drops = append(drops, Dropped{Reason: d.what, Packets: d.n})
+			drops = append(drops, dataplane.Dropped{Reason: d.what, Packets: d.n})
 		}
 	}
 	return drops, err

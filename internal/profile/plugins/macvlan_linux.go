@@ -1,8 +1,9 @@
-package dataplane
+package plugins
 
 import (
 	"net/netip"
 
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -13,16 +14,16 @@ import (
 //
 // The node's stack is not on the way, so neither are its rules. Pods of one node meet inside the driver. A node and its
 // own pods cannot reach each other: what the NIC sends does not come back to it.
-type macvlan struct{ nothing }
+type macvlan struct{ dataplane.Nothing }
 
-func (macvlan) Arrange(n *Node, number, pods int) { arrangeOnUnderlay(n, number, pods) }
+func (macvlan) Arrange(n *dataplane.Node, number, pods int) { ArrangeOnUnderlay(n, number, pods) }
 
-// arrangeOnUnderlay gives pods addresses of the nodes' own network.
-func arrangeOnUnderlay(n *Node, number, pods int) {
+// ArrangeOnUnderlay gives pods addresses of the nodes' own network.
+func ArrangeOnUnderlay(n *dataplane.Node, number, pods int) {
 	for i := range pods {
-		addr := onUnderlay(n.Addr.Addr(), number, firstPod+i)
-		n.Pods = append(n.Pods, Pod{
-			Name: podName(n, i), Addr: netip.PrefixFrom(addr, n.Addr.Bits()), MAC: podMAC(addr), MTU: n.MTU,
+		addr := onUnderlay(n.Addr.Addr(), number, dataplane.FirstPod+i)
+		n.Pods = append(n.Pods, dataplane.Pod{
+			Name: dataplane.PodName(n, i), Addr: netip.PrefixFrom(addr, n.Addr.Bits()), MAC: dataplane.PodMAC(addr), MTU: n.MTU,
 		})
 	}
 }
@@ -32,21 +33,24 @@ func onUnderlay(node netip.Addr, number, pod int) netip.Addr {
 	b := node.AsSlice()
 	if node.Is6() {
 		b[13], b[15] = byte(number), byte(pod)
-		return address(b)
+	} else {
+		b[2], b[3] = byte(number), byte(pod)
 	}
-	b[2], b[3] = byte(number), byte(pod)
-	return address(b)
+	a, _ := netip.AddrFromSlice(b) // as long as the node's
+	return a
 }
 
-func (macvlan) Prepare(n Node, at *link.Handle) error { return forwarding(n, at) }
+func (macvlan) Prepare(n dataplane.Node, at *link.Handle) error {
+	return dataplane.EnableForwarding(n, at)
+}
 
-func (macvlan) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
-	return run(
+func (macvlan) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	return dataplane.Run(
 		func() error {
-			return at.AddMacvlan(link.Macvlan{Name: NIC, MAC: p.MAC, MTU: p.MTU, Parent: NIC, In: in})
+			return at.AddMacvlan(link.Macvlan{Name: dataplane.NIC, MAC: p.MAC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
 		},
-		func() error { return announce(p, in) },
-		func() error { return in.AddAddress(NIC, p.Addr) },
+		func() error { return dataplane.Announce(p, in) },
+		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
 	)
 }
 
@@ -54,8 +58,8 @@ func (macvlan) NotServed(p plan.Path) string {
 	return notServedOnNIC(p, "a macvlan", "a macvlan device in bridge mode cannot talk to the node that it stands on")
 }
 
-// noServices is why a pod of some kind reaches no Service past its node, and "" on other paths.
-func noServices(p plan.Path, kind string) string {
+// NoServices is why a pod of some kind reaches no Service past its node, and "" on other paths.
+func NoServices(p plan.Path, kind string) string {
 	if p.From == plan.Pod && (p.To == plan.Service || p.To == plan.Self) {
 		return "nothing on " + kind + " pod's way translates a Service's address: the node's kube-proxy rules are bypassed"
 	}
@@ -65,7 +69,7 @@ func noServices(p plan.Path, kind string) string {
 // notServedOnNIC is what is not served when pods' devices stand on the node's NIC; ownNode says why a node and its own
 // pods cannot talk.
 func notServedOnNIC(p plan.Path, kind, ownNode string) string {
-	if reason := noServices(p, kind); reason != "" {
+	if reason := NoServices(p, kind); reason != "" {
 		return reason
 	}
 	switch {

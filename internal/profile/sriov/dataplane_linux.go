@@ -1,10 +1,12 @@
-package dataplane
+package sriov
 
 import (
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile/plugins"
 )
 
 // sriov is a model, for there is no such hardware in a namespace: a virtual function of the NIC, moved into the pod, is
@@ -15,25 +17,27 @@ import (
 //
 // The node's stack and its rules are not on the way. Unlike under macvlan a node and its own pods reach each other, as
 // the NIC switches between its functions.
-type sriov struct{ nothing }
+type sriov struct{ dataplane.Nothing }
 
-func (sriov) Arrange(n *Node, number, pods int) { arrangeOnUnderlay(n, number, pods) }
+func (sriov) Arrange(n *dataplane.Node, number, pods int) { plugins.ArrangeOnUnderlay(n, number, pods) }
 
-func (sriov) Prepare(n Node, at *link.Handle) error { return forwarding(n, at) }
+func (sriov) Prepare(n dataplane.Node, at *link.Handle) error {
+	return dataplane.EnableForwarding(n, at)
+}
 
 // PlugPod names the port after the pod: "node-1-pod-2".
-func (sriov) PlugPod(to Switch, p Pod, in *link.Handle) error {
+func (sriov) PlugPod(to dataplane.Switch, p dataplane.Pod, in *link.Handle) error {
 	port := strings.ReplaceAll(p.Name, "/", "-")
-	return run(
+	return dataplane.Run(
 		func() error {
-			return to.At.AddVeth(link.Veth{Name: port, Peer: NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
+			return to.At.AddVeth(link.Veth{Name: port, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
 		},
 		func() error { return to.At.AddPort(to.Bridge, port, false) },
-		func() error { return announce(p, in) },
-		func() error { return in.AddAddress(NIC, p.Addr) },
+		func() error { return dataplane.Announce(p, in) },
+		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
 	)
 }
 
 func (sriov) NotServed(p plan.Path) string {
-	return noServices(p, "an SR-IOV")
+	return plugins.NoServices(p, "an SR-IOV")
 }

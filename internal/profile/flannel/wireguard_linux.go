@@ -1,9 +1,11 @@
-package dataplane
+package flannel
 
 import (
 	"net/netip"
 
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/profile/plugins"
 )
 
 // wireguard is flannel with its wireguard backend: pods and rules as with vxlan, and between nodes a tunnel that encrypts:
@@ -11,7 +13,7 @@ import (
 //	pod eth0 ── veth ─ cni0 ─ node's stack ─ flannel-wg ─ UDP 51820 ─ eth0 ── switch ── ...
 //
 // One route leads to the pods of all nodes; behind which of them a pod is, the device knows by its peers.
-type wireguard struct{ flannel }
+type wireguard struct{ VXLAN }
 
 const (
 	// wireguardOverhead is what flannel sets aside, whatever the family: IPv6 40, UDP 8, WireGuard 32.
@@ -20,28 +22,28 @@ const (
 	wireguardPort6    = 51821
 )
 
-func (wireguard) Arrange(n *Node, number, pods int) {
-	n.PodCIDR = subnet(n.Cluster, number)
-	n.Tunnel = Tunnel{Device: "flannel-wg", Addr: nth(n.PodCIDR, 0), Port: wireguardPort, MTU: n.MTU - wireguardOverhead}
+func (wireguard) Arrange(n *dataplane.Node, number, pods int) {
+	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
+	n.Tunnel = dataplane.Tunnel{Device: "flannel-wg", Addr: dataplane.Nth(n.PodCIDR, 0), Port: wireguardPort, MTU: n.MTU - wireguardOverhead}
 	if n.IPv6() {
 		n.Tunnel.Device, n.Tunnel.Port = "flannel-wg-v6", wireguardPort6
 	}
-	arrangeVeths(n, pods, n.Tunnel.MTU, n.PodCIDR.Bits())
+	plugins.ArrangeVeths(n, pods, n.Tunnel.MTU, n.PodCIDR.Bits())
 }
 
-func (wireguard) Prepare(n Node, at *link.Handle) error {
+func (wireguard) Prepare(n dataplane.Node, at *link.Handle) error {
 	t := n.Tunnel
-	return run(
-		func() error { return prepareBridge(n, at, t.MTU) },
+	return dataplane.Run(
+		func() error { return plugins.PrepareBridge(n, at, t.MTU) },
 		func() error {
 			return at.AddWireGuard(link.WireGuard{Name: t.Device, MTU: t.MTU, Owner: n.Name, Port: t.Port})
 		},
-		func() error { return at.AddAddress(t.Device, single(t.Addr)) },
+		func() error { return at.AddAddress(t.Device, dataplane.Single(t.Addr)) },
 		func() error { return at.AddRoute(link.Route{To: n.Cluster, Dev: t.Device, LinkScope: true}) },
 	)
 }
 
-func (wireguard) JoinNodes(from Node, at *link.Handle, to Node) error {
+func (wireguard) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
 	return at.AddWireGuardPeer(link.WireGuardPeer{
 		Device: from.Tunnel.Device, Owner: to.Name,
 		Endpoint: netip.AddrPortFrom(to.Addr.Addr(), uint16(to.Tunnel.Port)), Allowed: []netip.Prefix{to.PodCIDR},

@@ -1,4 +1,4 @@
-package dataplane
+package cilium
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/cilium"
@@ -33,7 +34,7 @@ import (
 // from_netdev. The node's own way to its pods is cilium_host, whose address is the pods' gateway too; the program of the
 // pod's device answers ARP for it.
 type ciliumPlane struct {
-	nothing
+	dataplane.Nothing
 	// overlay is over VXLAN; legacy goes through the node's stack; dsr answers node ports directly, with Maglev; netkit has
 	// such pairs for the pods.
 	overlay, legacy, dsr, netkit bool
@@ -59,39 +60,39 @@ func Identity(pod netip.Addr) int {
 	return firstIdentity + int(b[2])<<8 + int(b[3])
 }
 
-func (c ciliumPlane) Arrange(n *Node, number, pods int) {
-	n.PodCIDR = subnet(n.Cluster, number)
+func (c ciliumPlane) Arrange(n *dataplane.Node, number, pods int) {
+	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
 	mtu := n.MTU
 	if c.overlay {
-		mtu -= vxlanOverhead(n)
-		n.Tunnel = Tunnel{Device: "cilium_vxlan", Addr: n.gateway(), MAC: tunnelMAC(n), Port: 8472, MTU: mtu}
+		mtu -= dataplane.VXLANOverhead(n)
+		n.Tunnel = dataplane.Tunnel{Device: "cilium_vxlan", Addr: n.Gateway(), MAC: dataplane.TunnelMAC(n), Port: 8472, MTU: mtu}
 	}
 	for i := range pods {
-		addr := nth(n.PodCIDR, firstPod+i)
-		pod := Pod{Name: podName(n, i), Addr: single(addr), HostDevice: vethName("lxc", podName(n, i), 12), MTU: mtu}
+		addr := dataplane.Nth(n.PodCIDR, dataplane.FirstPod+i)
+		pod := dataplane.Pod{Name: dataplane.PodName(n, i), Addr: dataplane.Single(addr), HostDevice: dataplane.VethName("lxc", dataplane.PodName(n, i), 12), MTU: mtu}
 		if !c.netkit {
-			pod.MAC = podMAC(addr)
+			pod.MAC = dataplane.PodMAC(addr)
 		}
 		n.Pods = append(n.Pods, pod)
 	}
 }
 
-func (c ciliumPlane) Prepare(n Node, at *link.Handle) error {
-	gw := n.gateway()
+func (c ciliumPlane) Prepare(n dataplane.Node, at *link.Handle) error {
+	gw := n.Gateway()
 	steps := []func() error{
-		func() error { return forwarding(n, at) },
+		func() error { return dataplane.EnableForwarding(n, at) },
 		func() error {
 			return at.AddVeth(link.Veth{Name: ciliumHost, Peer: ciliumNet, MTU: n.MTU, NoARP: true})
 		},
 		func() error {
 			return sysctl.Set(at.NS(), ciliumSettings(n))
 		},
-		func() error { return at.AddAddress(ciliumHost, single(gw)) },
+		func() error { return at.AddAddress(ciliumHost, dataplane.Single(gw)) },
 		func() error {
 			if n.IPv6() {
 				return nil // Linux makes this route of an IPv6 address itself
 			}
-			return at.AddRoute(link.Route{To: single(gw), Dev: ciliumHost, LinkScope: true})
+			return at.AddRoute(link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true})
 		},
 		func() error { return at.AddRoute(toCiliumHost(n, n.PodCIDR)) },
 	}
@@ -101,20 +102,20 @@ func (c ciliumPlane) Prepare(n Node, at *link.Handle) error {
 			return at.AddExternalVXLAN(link.ExternalVXLAN{Name: n.Tunnel.Device, MAC: n.Tunnel.MAC, MTU: n.MTU, Port: n.Tunnel.Port})
 		})
 	}
-	return run(steps...)
+	return dataplane.Run(steps...)
 }
 
 // toCiliumHost leads into the pair of devices. In IPv4 its own address is the next hop, which IPv6 refuses.
-func toCiliumHost(n Node, to netip.Prefix) link.Route {
-	r := link.Route{To: to, Dev: ciliumHost, Source: n.gateway()}
+func toCiliumHost(n dataplane.Node, to netip.Prefix) link.Route {
+	r := link.Route{To: to, Dev: ciliumHost, Source: n.Gateway()}
 	if !n.IPv6() {
-		r.Via = n.gateway()
+		r.Via = n.Gateway()
 	}
 	return r
 }
 
 // ciliumSettings are those of the pair of devices.
-func ciliumSettings(n Node) []sysctl.Setting {
+func ciliumSettings(n dataplane.Node) []sysctl.Setting {
 	if n.IPv6() {
 		return []sysctl.Setting{
 			{Name: "net/ipv6/conf/" + ciliumHost + "/forwarding", Value: "1"}, {Name: "net/ipv6/conf/" + ciliumNet + "/forwarding", Value: "1"},
@@ -130,38 +131,40 @@ func ciliumSettings(n Node) []sysctl.Setting {
 	return list
 }
 
-func (c ciliumPlane) AttachPod(n Node, at *link.Handle, p Pod, in *link.Handle) error {
-	gw := n.gateway()
-	way := link.Route{To: everywhere(gw), Via: gw, Dev: NIC}
+func (c ciliumPlane) AttachPod(n dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	gw := n.Gateway()
+	way := link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC}
 	if c.overlay {
 		way.MTU = p.MTU
 	}
-	return run(
+	return dataplane.Run(
 		func() error {
 			if c.netkit {
-				return at.AddNetkit(link.Netkit{Name: p.HostDevice, Peer: NIC, PeerIn: in, MTU: n.MTU})
+				return at.AddNetkit(link.Netkit{Name: p.HostDevice, Peer: dataplane.NIC, PeerIn: in, MTU: n.MTU})
 			}
-			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: NIC, PeerMAC: p.MAC, PeerIn: in, MTU: n.MTU})
+			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: n.MTU})
 		},
 		func() error {
 			return sysctl.Set(at.NS(), []sysctl.Setting{{Name: "net/ipv4/conf/" + p.HostDevice + "/rp_filter", Value: "0"}})
 		},
-		func() error { return in.AddAddress(NIC, p.Addr) },
-		func() error { return in.AddRoute(link.Route{To: single(gw), Dev: NIC, LinkScope: true}) },
+		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
+		func() error {
+			return in.AddRoute(link.Route{To: dataplane.Single(gw), Dev: dataplane.NIC, LinkScope: true})
+		},
 		func() error { return in.AddRoute(way) },
 	)
 }
 
-func (c ciliumPlane) JoinNodes(from Node, at *link.Handle, to Node) error {
+func (c ciliumPlane) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
 	if c.overlay {
 		r := toCiliumHost(from, to.PodCIDR)
 		r.MTU = from.Tunnel.MTU
 		return at.AddRoute(r)
 	}
-	return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: NIC})
+	return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: dataplane.NIC})
 }
 
-func (c ciliumPlane) Rules(Node, []Node) policy.Node {
+func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 	return policy.Node{Cilium: &policy.CiliumConfig{VXLAN: c.overlay}}
 }
 
@@ -170,9 +173,9 @@ func (c ciliumPlane) Rules(Node, []Node) policy.Node {
 // the other node and both directions of each: when the kernel drops an entry of a flow that lives, its packets go nowhere.
 var ciliumSizes = cilium.Sizes{FlowsTCP: 65536, FlowsAny: 16384, SNAT: 131072, Stats: 1024}
 
-func (c ciliumPlane) options(p Programming) cilium.Options {
+func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
 	o := cilium.Options{
-		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Gateway: p.Node.gateway(), Wire: NIC, Overlay: p.Node.Tunnel.Device,
+		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Gateway: p.Node.Gateway(), Wire: dataplane.NIC, Overlay: p.Node.Tunnel.Device,
 		HostDevice: ciliumHost, NetDevice: ciliumNet, Legacy: c.legacy, Masquerade: p.Node.Cluster,
 		NodePort: cilium.NodePortSNAT, Sizes: ciliumSizes,
 	}
@@ -183,16 +186,16 @@ func (c ciliumPlane) options(p Programming) cilium.Options {
 }
 
 // Program loads what Cilium's agent does, tells it of the other nodes and serves the Services.
-func (c ciliumPlane) Program(p Programming) (Programs, error) {
-	group, err := p.sockets()
+func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error) {
+	group, err := p.Sockets()
 	if err != nil {
-		return Programs{}, err
+		return dataplane.Programs{}, err
 	}
 	plane, err := cilium.Load(c.options(p))
 	if err != nil {
-		return Programs{}, err
+		return dataplane.Programs{}, err
 	}
-	err = run(
+	err = dataplane.Run(
 		func() error { return c.addEndpoints(plane, p.Node) },
 		func() error { return police(plane, p) },
 		func() error { return c.announce(plane, p.Others) },
@@ -200,10 +203,10 @@ func (c ciliumPlane) Program(p Programming) (Programs, error) {
 		func() error { return plane.AttachCgroup(group) },
 	)
 	if err != nil {
-		return Programs{}, errors.Join(err, plane.Close())
+		return dataplane.Programs{}, errors.Join(err, plane.Close())
 	}
-	return Programs{
-		Closer: plane, Drops: func() ([]Dropped, error) { return ciliumDrops(plane) },
+	return dataplane.Programs{
+		Closer: plane, Drops: func() ([]dataplane.Dropped, error) { return ciliumDrops(plane) },
 		Serve: func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
 	}, nil
 }
@@ -212,7 +215,7 @@ func (c ciliumPlane) Program(p Programming) (Programs, error) {
 var noMAC = make(net.HardwareAddr, 6)
 
 // addEndpoints adds the pods side by side: most of the time is the verifier's.
-func (c ciliumPlane) addEndpoints(plane *cilium.Node, n Node) error {
+func (c ciliumPlane) addEndpoints(plane *cilium.Node, n dataplane.Node) error {
 	errs := make([]error, len(n.Pods))
 	var all sync.WaitGroup
 	for i, pod := range n.Pods {
@@ -235,7 +238,7 @@ func (c ciliumPlane) addEndpoints(plane *cilium.Node, n Node) error {
 const localIdentities = 1 << 24
 
 // police gives every pod the policies that select it. One that selects nobody leaves no trace in the programs' tables.
-func police(plane *cilium.Node, p Programming) error {
+func police(plane *cilium.Node, p dataplane.Programming) error {
 	if p.Policies == 0 {
 		return nil
 	}
@@ -257,16 +260,16 @@ func police(plane *cilium.Node, p Programming) error {
 }
 
 // announce tells who lives at the other nodes: themselves, the addresses of their cilium_host, their pods.
-func (c ciliumPlane) announce(plane *cilium.Node, others []Node) error {
+func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error {
 	for _, o := range others {
 		var tunnel netip.Addr
 		if c.overlay {
 			tunnel = o.Addr.Addr()
 		}
-		if err := plane.SetIPCache(single(o.Addr.Addr()), cilium.RemoteNode, netip.Addr{}); err != nil {
+		if err := plane.SetIPCache(dataplane.Single(o.Addr.Addr()), cilium.RemoteNode, netip.Addr{}); err != nil {
 			return err
 		}
-		if err := plane.SetIPCache(single(o.gateway()), cilium.RemoteNode, tunnel); err != nil {
+		if err := plane.SetIPCache(dataplane.Single(o.Gateway()), cilium.RemoteNode, tunnel); err != nil {
 			return err
 		}
 		for _, pod := range o.Pods {
@@ -278,11 +281,11 @@ func (c ciliumPlane) announce(plane *cilium.Node, others []Node) error {
 	return nil
 }
 
-func serveCilium(plane *cilium.Node, p Programming) error {
+func serveCilium(plane *cilium.Node, p dataplane.Programming) error {
 	for _, s := range p.Services {
-		vip, outside := p.frontends(s)
-		local, remote := backends(s)
-		front := cilium.Service{Frontend: vip, Proto: ciliumProtocol(s), Backends: slices.Concat(local, remote), Affinity: affinity(s)}
+		vip, outside := p.Frontends(s)
+		local, remote := dataplane.Backends(s)
+		front := cilium.Service{Frontend: vip, Proto: ciliumProtocol(s), Backends: slices.Concat(local, remote), Affinity: dataplane.Affinity(s)}
 		if err := plane.SetService(front); err != nil {
 			return err
 		}
@@ -303,12 +306,12 @@ func ciliumProtocol(s service.Service) cilium.Proto {
 	return cilium.TCP
 }
 
-func ciliumDrops(plane *cilium.Node) ([]Dropped, error) {
+func ciliumDrops(plane *cilium.Node) ([]dataplane.Dropped, error) {
 	counters, err := plane.Counters()
-	var drops []Dropped
+	var drops []dataplane.Dropped
 	for _, c := range counters {
 		if c.Drop && c.Packets > 0 {
-			drops = append(drops, Dropped{Reason: c.Direction + ": " + c.Outcome, Packets: c.Packets, Full: c.Full})
+			drops = append(drops, dataplane.Dropped{Reason: c.Direction + ": " + c.Outcome, Packets: c.Packets, Full: c.Full})
 		}
 	}
 	return drops, err

@@ -1,10 +1,11 @@
-package dataplane
+package calico
 
 import (
 	"errors"
 	"net"
 	"net/netip"
 
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/env/lab/service"
 	ebpf "github.com/cnibench/cnibench/internal/kernel/bpf/calico"
@@ -23,7 +24,7 @@ import (
 // A node port leads to another node unchanged in VXLAN of a VNI of its own. The reply comes back the same way, or with DSR
 // goes straight to the client.
 type calicoBPF struct {
-	nothing
+	dataplane.Nothing
 	dsr bool
 }
 
@@ -34,10 +35,10 @@ const (
 )
 
 // serviceMAC is the address of bpfout.cali.
-func serviceMAC(n Node) net.HardwareAddr { return MACOf(0x66, 0x01, n.Addr.Addr()) }
+func serviceMAC(n dataplane.Node) net.HardwareAddr { return dataplane.MACOf(0x66, 0x01, n.Addr.Addr()) }
 
 // serviceGateway is where the routes into the pair lead: an address that nobody has.
-func serviceGateway(n Node) netip.Addr {
+func serviceGateway(n dataplane.Node) netip.Addr {
 	if n.IPv6() {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1})
 	}
@@ -48,32 +49,31 @@ func serviceGateway(n Node) netip.Addr {
 const calicoFlows = 65536
 
 // Arrange is that of Calico over VXLAN.
-func (calicoBPF) Arrange(n *Node, number, pods int) {
-	iptables, _ := Lookup("calico-vxlan")
-	iptables.Arrange(n, number, pods)
+func (calicoBPF) Arrange(n *dataplane.Node, number, pods int) {
+	calico{vxlan: true}.Arrange(n, number, pods)
 }
 
-func (calicoBPF) Prepare(n Node, at *link.Handle) error {
+func (calicoBPF) Prepare(n dataplane.Node, at *link.Handle) error {
 	t := n.Tunnel
 	steps := []func() error{
-		func() error { return forwarding(n, at) },
+		func() error { return dataplane.EnableForwarding(n, at) },
 		func() error {
 			return at.AddExternalVXLAN(link.ExternalVXLAN{Name: t.Device, MAC: t.MAC, MTU: t.MTU, Port: t.Port})
 		},
-		func() error { return at.AddAddress(t.Device, single(t.Addr)) },
+		func() error { return at.AddAddress(t.Device, dataplane.Single(t.Addr)) },
 		func() error {
 			return at.AddVeth(link.Veth{Name: serviceIn, Peer: serviceOut, PeerMAC: serviceMAC(n), MTU: t.MTU, NoARP: true})
 		},
 		func() error {
-			return at.AddRoute(link.Route{To: single(serviceGateway(n)), Dev: serviceIn, LinkScope: true})
+			return at.AddRoute(link.Route{To: dataplane.Single(serviceGateway(n)), Dev: serviceIn, LinkScope: true})
 		},
 		func() error { return at.AddNeighbour(serviceIn, serviceGateway(n), serviceMAC(n)) },
 		func() error {
 			if n.IPv6() {
 				return nil // IPv6 has no such checks of where a packet comes from
 			}
-			list := []sysctl.Setting{{Name: "net/ipv4/conf/" + NIC + "/rp_filter", Value: "2"}}
-			for _, device := range []string{NIC, t.Device, serviceIn, serviceOut} {
+			list := []sysctl.Setting{{Name: "net/ipv4/conf/" + dataplane.NIC + "/rp_filter", Value: "2"}}
+			for _, device := range []string{dataplane.NIC, t.Device, serviceIn, serviceOut} {
 				list = append(list, sysctl.Setting{Name: "net/ipv4/conf/" + device + "/accept_local", Value: "1"})
 			}
 			return sysctl.Set(at.NS(), list)
@@ -84,12 +84,12 @@ func (calicoBPF) Prepare(n Node, at *link.Handle) error {
 			return at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: link.ProtocolCalico})
 		})
 	}
-	return run(steps...)
+	return dataplane.Run(steps...)
 }
 
-func (calicoBPF) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) error {
-	return run(
-		func() error { return attachCali(at, p, in) },
+func (calicoBPF) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	return dataplane.Run(
+		func() error { return AttachPod(at, p, in) },
 		func() error {
 			if p.Addr.Addr().Is6() {
 				return nil
@@ -103,7 +103,7 @@ func (calicoBPF) AttachPod(_ Node, at *link.Handle, p Pod, in *link.Handle) erro
 }
 
 // JoinNodes needs no forwarding entry: the programs say which node a packet goes to.
-func (calicoBPF) JoinNodes(from Node, at *link.Handle, to Node) error {
+func (calicoBPF) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
 	dev := from.Tunnel.Device
 	steps := []func() error{func() error { return at.AddNeighbour(dev, to.Tunnel.Addr, to.Tunnel.MAC) }}
 	for _, b := range to.Blocks {
@@ -113,27 +113,27 @@ func (calicoBPF) JoinNodes(from Node, at *link.Handle, to Node) error {
 			})
 		})
 	}
-	return run(steps...)
+	return dataplane.Run(steps...)
 }
 
-func (calicoBPF) Rules(n Node, _ []Node) policy.Node {
-	return policy.Node{CalicoBPF: &policy.CalicoBPFConfig{Endpoints: felix(n, nil).Endpoints, VXLAN: true}}
+func (calicoBPF) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
+	return policy.Node{CalicoBPF: &policy.CalicoBPFConfig{Endpoints: Felix(n, nil).Endpoints, VXLAN: true}}
 }
 
 // Program loads what Felix does, tells it of pods, nodes and blocks, and serves the Services.
-func (c calicoBPF) Program(p Programming) (Programs, error) {
-	group, err := p.sockets()
+func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) {
+	group, err := p.Sockets()
 	if err != nil {
-		return Programs{}, err
+		return dataplane.Programs{}, err
 	}
 	plane, err := ebpf.Load(ebpf.Options{
-		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Wire: NIC, Tunnel: p.Node.Tunnel.Device, ServiceDevice: serviceOut,
+		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Wire: dataplane.NIC, Tunnel: p.Node.Tunnel.Device, ServiceDevice: serviceOut,
 		DSR: c.dsr, Flows: calicoFlows,
 	})
 	if err != nil {
-		return Programs{}, err
+		return dataplane.Programs{}, err
 	}
-	err = run(
+	err = dataplane.Run(
 		func() error { return announceCalico(plane, p) },
 		func() error { return policeCalico(plane, p) },
 		func() error { return serveCalico(plane, p) },
@@ -141,15 +141,15 @@ func (c calicoBPF) Program(p Programming) (Programs, error) {
 		func() error { return plane.AttachCgroup(group) },
 	)
 	if err != nil {
-		return Programs{}, errors.Join(err, plane.Close())
+		return dataplane.Programs{}, errors.Join(err, plane.Close())
 	}
-	return Programs{
-		Closer: plane, Drops: func() ([]Dropped, error) { return calicoDrops(plane) },
+	return dataplane.Programs{
+		Closer: plane, Drops: func() ([]dataplane.Dropped, error) { return calicoDrops(plane) },
 		Serve: func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
 	}, nil
 }
 
-func announceCalico(plane *ebpf.Node, p Programming) error {
+func announceCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	n := p.Node
 	for _, pod := range n.Pods {
 		err := plane.AddWorkload(ebpf.Workload{IP: pod.Addr.Addr(), Device: pod.HostDevice, NATOutgoing: true})
@@ -157,9 +157,9 @@ func announceCalico(plane *ebpf.Node, p Programming) error {
 			return err
 		}
 	}
-	list := []ebpf.Route{{Prefix: n.Cluster, Kind: ebpf.Pool}, {Prefix: single(n.Tunnel.Addr), Kind: ebpf.LocalHost}}
+	list := []ebpf.Route{{Prefix: n.Cluster, Kind: ebpf.Pool}, {Prefix: dataplane.Single(n.Tunnel.Addr), Kind: ebpf.LocalHost}}
 	for _, o := range p.Others {
-		list = append(list, ebpf.Route{Prefix: single(o.Addr.Addr()), Kind: ebpf.RemoteHost})
+		list = append(list, ebpf.Route{Prefix: dataplane.Single(o.Addr.Addr()), Kind: ebpf.RemoteHost})
 		for _, b := range o.Blocks {
 			list = append(list, ebpf.Route{Prefix: b, Kind: ebpf.Tunneled, NextHop: o.Addr.Addr()})
 		}
@@ -174,9 +174,9 @@ func announceCalico(plane *ebpf.Node, p Programming) error {
 
 // policeCalico gives every pod the policies that select it, one after the other in its programs, and makes the sets of
 // all policies.
-func policeCalico(plane *ebpf.Node, p Programming) error {
+func policeCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	for i := range p.Policies + p.PoliciesUnselected {
-		if err := plane.SetIPSet(uint64(i+1), []netip.Prefix{single(p.stranger(i))}, nil); err != nil {
+		if err := plane.SetIPSet(uint64(i+1), []netip.Prefix{dataplane.Single(p.Stranger(i))}, nil); err != nil {
 			return err
 		}
 	}
@@ -196,14 +196,14 @@ func policeCalico(plane *ebpf.Node, p Programming) error {
 	return nil
 }
 
-func serveCalico(plane *ebpf.Node, p Programming) error {
+func serveCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	for _, s := range p.Services {
-		vip, outside := p.frontends(s)
-		entry := ebpf.Service{Proto: ebpf.TCP, LocalOnly: s.ExternalTrafficPolicyLocal, Affinity: affinity(s)}
+		vip, outside := p.Frontends(s)
+		entry := ebpf.Service{Proto: ebpf.TCP, LocalOnly: s.ExternalTrafficPolicyLocal, Affinity: dataplane.Affinity(s)}
 		if s.Protocol == "udp" {
 			entry.Proto = ebpf.UDP
 		}
-		entry.Local, entry.Remote = backends(s)
+		entry.Local, entry.Remote = dataplane.Backends(s)
 		for _, entry.Frontend = range append([]netip.AddrPort{vip}, outside...) {
 			if err := plane.SetService(entry); err != nil {
 				return err
@@ -214,7 +214,7 @@ func serveCalico(plane *ebpf.Node, p Programming) error {
 }
 
 // routeServices leads the node's own datagrams for Services into the pair of devices: connect() translates TCP alone.
-func routeServices(p Programming) error {
+func routeServices(p dataplane.Programming) error {
 	at, err := link.Open(p.NS)
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func routeServices(p Programming) error {
 		if s.Protocol != "udp" {
 			continue
 		}
-		r := link.Route{To: single(s.VIP), Via: serviceGateway(p.Node), Dev: serviceIn, Source: p.Node.Addr.Addr()}
+		r := link.Route{To: dataplane.Single(s.VIP), Via: serviceGateway(p.Node), Dev: serviceIn, Source: p.Node.Addr.Addr()}
 		if err := at.AddRoute(r); err != nil {
 			return err
 		}
@@ -232,12 +232,12 @@ func routeServices(p Programming) error {
 	return nil
 }
 
-func calicoDrops(plane *ebpf.Node) ([]Dropped, error) {
+func calicoDrops(plane *ebpf.Node) ([]dataplane.Dropped, error) {
 	counters, err := plane.Counters()
-	var drops []Dropped
+	var drops []dataplane.Dropped
 	for _, c := range counters {
 		if c.Drop && c.Packets > 0 {
-			drops = append(drops, Dropped{Reason: c.Outcome, Packets: c.Packets, Full: c.Full})
+			drops = append(drops, dataplane.Dropped{Reason: c.Outcome, Packets: c.Packets, Full: c.Full})
 		}
 	}
 	return drops, err

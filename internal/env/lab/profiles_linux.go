@@ -1,0 +1,41 @@
+package lab
+
+import (
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
+	"github.com/cnibench/cnibench/internal/profile/bare"
+	"github.com/cnibench/cnibench/internal/profile/calico"
+	"github.com/cnibench/cnibench/internal/profile/canal"
+	"github.com/cnibench/cnibench/internal/profile/cilium"
+	"github.com/cnibench/cnibench/internal/profile/flannel"
+	"github.com/cnibench/cnibench/internal/profile/plugins"
+	"github.com/cnibench/cnibench/internal/profile/sriov"
+)
+
+// profiles is the registry of the lab: one line for each folder of package profile.
+var profiles = slices.Concat(
+	bare.Profiles,
+	plugins.Profiles,
+	flannel.Profiles,
+	canal.Profiles,
+	calico.Profiles,
+	cilium.Profiles,
+	sriov.Profiles,
+)
+
+// Expect returns what an observer of the instance must find under the default conditions.
+func (s Spec) Expect() expect.Expectation {
+	e, _ := dataplaneOf(s.Profile.Name) // NewSpec found it
+	return e.Expect
+}
+
+// dataplaneOf returns what the lab knows of a profile.
+func dataplaneOf(name string) (dataplane.Entry, bool) {
+	i := slices.IndexFunc(profiles, func(e dataplane.Entry) bool { return e.Profile == name })
+	if i < 0 {
+		return dataplane.Entry{}, false
+	}
+	return profiles[i], true
+}

@@ -1,0 +1,2 @@
+// Package calico is Calico with its iptables, nftables and eBPF dataplanes.
+package calico

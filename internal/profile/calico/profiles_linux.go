@@ -1,0 +1,65 @@
+package calico
+
+import (
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
+)
+
+// Profiles are those of the family in the lab.
+var Profiles = []dataplane.Entry{
+	{Profile: "calico-vxlan", Dataplane: calico{vxlan: true}, Expect: overVXLAN},
+	{Profile: "calico-underlay", Dataplane: calico{}, Expect: expect.Expectation{
+		Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.Node), expect.HairpinNode, expect.Masqueraded),
+		Attach:    &Attach,
+		Blackhole: expect.ProtocolBird,
+		Remote:    &expect.Route{Device: "eth0", Protocol: expect.ProtocolBird},
+	}},
+	{Profile: "calico-nftables", Dataplane: calico{vxlan: true, nft: true}, Expect: overVXLAN},
+	{Profile: "calico-ipip", Dataplane: calicoIPIP{}, Expect: expect.Expectation{
+		Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.HairpinNode, expect.Masqueraded),
+		Attach:    &Attach,
+		Blackhole: expect.ProtocolBird,
+		Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolBird},
+	}},
+	{Profile: "calico-ebpf", Dataplane: calicoBPF{}, Expect: expect.Expectation{
+		Served: ebpfPaths, Datagrams: ebpfDatagrams, Attach: &ebpfAttach,
+		Blackhole: expect.ProtocolFelix,
+		Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolFelix},
+		Programs: &expect.Programs{
+			VIP: "udp beside the client", Doorstep: expect.FirstPackets, Option: "none", Mute: true,
+			Entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-1 plain, node-2 vxlan udp 4789 vni 13242816",
+		},
+	}},
+	{Profile: "calico-ebpf-dsr", Dataplane: calicoBPF{dsr: true}, Expect: expect.Expectation{
+		Served: ebpfPaths, Datagrams: ebpfDatagrams, Attach: &ebpfAttach,
+		Blackhole: expect.ProtocolFelix,
+		Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolFelix},
+		Programs: &expect.Programs{
+			VIP: "udp beside the client", Doorstep: expect.FirstPackets, Option: "none", Mute: true,
+			Entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-2 plain",
+		},
+	}},
+}
+
+// overVXLAN is the same for iptables and nftables: only the place of the chains differs.
+var overVXLAN = expect.Expectation{
+	Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.HairpinNode, expect.Masqueraded),
+	Attach:    &Attach,
+	Blackhole: expect.ProtocolFelix,
+	Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolFelix},
+}
+
+// Attach is how Calico connects pods.
+var Attach = expect.Attachment{Gateway: expect.LinkLocal, SameTTL: 63, CrossTTL: 62, ProxyARP: true}
+
+// ebpfAttach: the programs of the receiving node alone forward a packet for a tunnel.
+var ebpfAttach = expect.Attachment{Gateway: expect.LinkLocal, SameTTL: 63, CrossTTL: 63, ProxyARP: true}
+
+// A node sends its own datagrams to a Service from the node's address, its connections from the address towards the chosen
+// pod.
+var (
+	ebpfPaths = expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.Masqueraded, expect.Clients{
+		expect.ExtPortLocal: expect.Own, expect.ExtPortRemote: expect.Own, expect.PodSelf: expect.Own,
+	})
+	ebpfDatagrams = expect.Clients{expect.HostSvcRemote: expect.Node, expect.PodSelf: expect.Node}
+)

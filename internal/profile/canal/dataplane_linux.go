@@ -1,0 +1,43 @@
+package canal
+
+import (
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/profile/calico"
+	"github.com/cnibench/cnibench/internal/profile/flannel"
+)
+
+// canal is Calico's pods and policy over flannel's tunnel:
+//
+//	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with both products' chains ─ flannel.1 ─ UDP 8472 ─ eth0 ── switch ── ...
+//
+// There is no cni0, and unlike under Calico's own VXLAN the outer packets are tracked. The pod's MTU is the tunnel's.
+type canal struct{ dataplane.Nothing }
+
+func (canal) Arrange(n *dataplane.Node, number, pods int) {
+	flannel.ArrangeTunnel(n, number)
+	calico.ArrangePods(n, pods, dataplane.FirstPod, n.Tunnel.MTU)
+}
+
+func (canal) Prepare(n dataplane.Node, at *link.Handle) error {
+	return dataplane.Run(
+		func() error { return dataplane.EnableForwarding(n, at) },
+		func() error { return dataplane.PrepareVXLAN(n, at) },
+	)
+}
+
+func (canal) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	return calico.AttachPod(at, p, in)
+}
+
+func (canal) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
+	return flannel.VXLAN{}.JoinNodes(from, at, to)
+}
+
+func (canal) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
+	return policy.Node{
+		Flannel: &policy.FlannelConfig{ClusterCIDR: n.Cluster, PodCIDR: n.PodCIDR},
+		Calico:  calico.Felix(n, others),
+	}
+}

@@ -1,0 +1,2 @@
+// Package canal is Calico's pods and policy over flannel's tunnel.
+package canal

@@ -1,0 +1,23 @@
+package flannel
+
+import (
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/profile/plugins"
+)
+
+// hostGW is flannel with its host-gw backend: pods and rules as with vxlan, and between nodes of one layer 2 a plain
+// route for each other node, without a tunnel:
+//
+//	pod eth0 ── veth ─ cni0 ─ node's stack ─ eth0 ── switch ── eth0 ─ node's stack ─ cni0 ─ veth ── pod
+type hostGW struct{ VXLAN }
+
+func (hostGW) Arrange(n *dataplane.Node, number, pods int) { plugins.Bridge{}.Arrange(n, number, pods) }
+
+func (hostGW) Prepare(n dataplane.Node, at *link.Handle) error {
+	return plugins.Bridge{}.Prepare(n, at)
+}
+
+func (hostGW) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
+	return plugins.Bridge{}.JoinNodes(from, at, to)
+}

@@ -1,0 +1,58 @@
+package flannel
+
+import (
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/profile/plugins"
+)
+
+// VXLAN is flannel with its vxlan backend:
+//
+//	pod eth0 ── veth ─ cni0 ─ node's stack ─ flannel.1 ─ UDP 8472 ─ eth0 ── switch ── eth0 ─ flannel.1 ─ stack ─ cni0 ─ veth ── pod
+//
+// The way to another node is three entries: its tunnel address as a permanent neighbour, that neighbour's MAC address
+// behind the node's address, and a route to its pods via the tunnel address. The outer packets are tracked like any
+// other of the node's.
+type VXLAN struct{ dataplane.Nothing }
+
+func (VXLAN) Arrange(n *dataplane.Node, number, pods int) {
+	ArrangeTunnel(n, number)
+	plugins.ArrangeVeths(n, pods, n.Tunnel.MTU, n.PodCIDR.Bits())
+}
+
+// ArrangeTunnel gives the node its range and its flannel.1, which in IPv6 is called flannel-v6.1.
+func ArrangeTunnel(n *dataplane.Node, number int) {
+	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
+	device := "flannel.1"
+	if n.IPv6() {
+		device = "flannel-v6.1"
+	}
+	n.Tunnel = dataplane.Tunnel{
+		Device: device, Addr: dataplane.Nth(n.PodCIDR, 0), MAC: dataplane.TunnelMAC(n), VNI: 1, Port: 8472, MTU: n.MTU - dataplane.VXLANOverhead(n),
+	}
+}
+
+func (VXLAN) Prepare(n dataplane.Node, at *link.Handle) error {
+	return dataplane.Run(
+		func() error { return plugins.PrepareBridge(n, at, n.Tunnel.MTU) },
+		func() error { return dataplane.PrepareVXLAN(n, at) },
+	)
+}
+
+func (VXLAN) AttachPod(n dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	return plugins.AttachToBridge(plugins.BridgePort{Node: n, Pod: p, Hairpin: true, ClusterRoute: true}, at, in)
+}
+
+func (VXLAN) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
+	return dataplane.Run(
+		func() error { return dataplane.JoinVXLAN(from, at, to) },
+		func() error {
+			return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Tunnel.Addr, Dev: from.Tunnel.Device, OnLink: true})
+		},
+	)
+}
+
+func (VXLAN) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
+	return policy.Node{Flannel: &policy.FlannelConfig{ClusterCIDR: n.Cluster, PodCIDR: n.PodCIDR}}
+}

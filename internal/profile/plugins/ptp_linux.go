@@ -1,0 +1,52 @@
+package plugins
+
+import (
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// ptp is the ptp plugin with a route per node. Every pod has a link of its own to the node, and the node's end of each
+// bears the same gateway address:
+//
+//	pod eth0 ── veth1a2b3c4d (gateway/32) ─ node's stack ─ eth0 ── switch ── eth0 ─ node's stack ─ veth ── pod
+//
+// Pods of one node reach each other through the node's stack, at layer 3.
+type ptp struct{ dataplane.Nothing }
+
+func (ptp) Arrange(n *dataplane.Node, number, pods int) {
+	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
+	ArrangeVeths(n, pods, n.MTU, n.PodCIDR.Bits())
+}
+
+func (ptp) Prepare(n dataplane.Node, at *link.Handle) error { return dataplane.EnableForwarding(n, at) }
+
+func (ptp) AttachPod(n dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+	gw := n.Gateway()
+	return dataplane.Run(
+		func() error {
+			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
+		},
+		func() error { return at.AddAddress(p.HostDevice, dataplane.Single(gw)) },
+		func() error {
+			return at.AddRoute(link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, LinkScope: true})
+		},
+		// The plugin takes the route away that the kernel makes for the address's range; an address of its own has none.
+		func() error { return in.AddAddressNoRoute(dataplane.NIC, p.Addr) },
+		func() error {
+			return in.AddRoute(link.Route{To: dataplane.Single(gw), Dev: dataplane.NIC, LinkScope: true, Source: p.Addr.Addr()})
+		},
+		func() error {
+			return in.AddRoute(link.Route{To: n.PodCIDR, Via: gw, Dev: dataplane.NIC, Source: p.Addr.Addr()})
+		},
+		func() error {
+			return in.AddRoute(link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC})
+		},
+	)
+}
+
+func (ptp) JoinNodes(_ dataplane.Node, at *link.Handle, to dataplane.Node) error {
+	return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: dataplane.NIC})
+}
+
+func (ptp) NotServed(p plan.Path) string { return noMasquerade(p) }
