@@ -2,14 +2,22 @@ package cli
 
 import "github.com/spf13/cobra"
 
-const doctorLong = `Find out by trying what this machine has that the lab needs, which profiles it can raise, and under which
-conditions it would measure. What is missing comes with the way out. The exit code is 1 if no profile can be raised.`
+const doctorLong = `Probe this machine: which kernel features and programs it has, which profiles it can raise, and the conditions of a
+run. Each missing feature comes with a way to get it. The exit code is 1 if no profile can be raised.`
 
 func (p *program) doctorCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "doctor", Short: "Say what this machine can measure, and what it lacks", Long: doctorLong,
-		Example: "  sudo cnibench doctor",
+	var format string
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Show which profiles this machine can measure, and what is missing", Long: doctorLong,
+		Example: "  sudo cnibench doctor\n  sudo cnibench doctor -f json | jq '.features[] | select(.outcome == \"no\")'",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return p.doctor(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := knownFormat(cmd, format, documentNames); err != nil {
+				return err
+			}
+			return p.doctor(cmd.Context(), format)
+		},
 	}
+	formatFlag(cmd, &format, documentNames)
+	return cmd
 }

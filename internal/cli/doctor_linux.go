@@ -2,51 +2,84 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
+	"errors"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // idleTime is for how long the load that is not ours is measured.
 const idleTime = 300 * time.Millisecond
 
-func (p *program) doctor(ctx context.Context) error {
-	findings, err := probe.Check(ctx)
+// doctorSchema names the JSON format of doctor.
+const doctorSchema = "cnibench.doctor/v1"
+
+// machine is what doctor found, for programs.
+type machine struct {
+	Schema     string        `json:"schema"`
+	Features   []feature     `json:"features"`
+	Profiles   []raisability `json:"profiles"`
+	Conditions facts.Facts   `json:"conditions"`
+}
+
+type feature struct {
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"`
+	About   string `json:"about"`
+	Missing string `json:"missing,omitempty"`
+	WayOut  string `json:"way_out,omitempty"`
+}
+
+// raisability says whether the lab can raise a profile here.
+type raisability struct {
+	Name    string   `json:"name"`
+	Able    bool     `json:"able"`
+	Title   string   `json:"title"`
+	Missing []string `json:"missing,omitempty"`
+}
+
+func (p *program) doctor(ctx context.Context, format string) error {
+	found, err := probe.Check(ctx)
 	if err != nil {
 		return err
 	}
-	found, err := probe.Collect(ctx, probe.Collection{Idle: idleTime})
+	conditions, err := probe.Collect(ctx, probe.Collection{Idle: idleTime})
 	if err != nil {
 		return err
 	}
-	found[facts.Version] = buildVersion()
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	writeFindings(w, findings)
-	able := writeAbilities(w, findings)
-	fmt.Fprintln(w, "\nConditions")
-	for _, name := range found.Names() {
-		fmt.Fprintf(w, "  %s\t%s\n", name, flat(found[name]))
-	}
-	if err := w.Flush(); err != nil {
+	conditions[facts.Version] = buildVersion()
+	m := examine(found, conditions)
+	if err := p.write(format, m.document()); err != nil {
 		return err
 	}
-	if able == 0 {
-		return advice.With(fmt.Errorf("no profile can be raised here"), "run as root, or in a user namespace: unshare -Urnm cnibench doctor; else see what is missing above")
+	if !slices.ContainsFunc(m.Profiles, func(r raisability) bool { return r.Able }) {
+		return advice.With(errors.New("no profile can be raised here"), "run as root, or in a user namespace: unshare -Urnm cnibench doctor; else get the missing features above")
 	}
 	return nil
 }
 
-func writeFindings(w io.Writer, findings []probe.Finding) {
-	fmt.Fprintln(w, "Features")
-	for _, f := range findings {
+// examine says what the features that were found allow.
+func examine(found []probe.Finding, conditions facts.Facts) machine {
+	m := machine{Schema: doctorSchema, Conditions: conditions}
+	for _, f := range found {
+		m.Features = append(m.Features, feature{f.Feature, f.Outcome.String(), f.About, f.Missing, f.WayOut})
+	}
+	for _, q := range profile.All() {
+		lacks := lacking(q.Needs, found)
+		m.Profiles = append(m.Profiles, raisability{q.Name, len(lacks) == 0, q.Title, lacks})
+	}
+	return m
+}
+
+func (m machine) document() report.Document {
+	features := report.Grid{Label: "feature", Columns: []string{"", ""}, Prose: true}
+	for _, f := range m.Features {
 		text := f.About
 		if f.Missing != "" {
 			text += ": " + f.Missing
@@ -54,24 +87,23 @@ func writeFindings(w io.Writer, findings []probe.Finding) {
 		if f.WayOut != "" {
 			text += " (way out: " + f.WayOut + ")"
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", f.Feature, f.Outcome, flat(text))
+		features.Add(f.Name, f.Outcome, flat(text))
 	}
-}
-
-// writeAbilities says of each profile whether it can be raised, and returns how many can.
-func writeAbilities(w io.Writer, findings []probe.Finding) int {
-	fmt.Fprintln(w, "\nProfiles")
-	able := 0
-	for _, q := range profile.All() {
-		lacks := lacking(q.Needs, findings)
-		if len(lacks) > 0 {
-			fmt.Fprintf(w, "  %s\tno\tlacks %s\n", q.Name, strings.Join(lacks, ", "))
-			continue
+	profiles := report.Grid{Label: "profile", Columns: []string{"", ""}, Prose: true}
+	for _, r := range m.Profiles {
+		if r.Able {
+			profiles.Add(r.Name, "yes", r.Title)
+		} else {
+			profiles.Add(r.Name, "no", "missing: "+strings.Join(r.Missing, ", "))
 		}
-		able++
-		fmt.Fprintf(w, "  %s\tyes\t%s\n", q.Name, q.Title)
 	}
-	return able
+	conditions := report.Section{Heading: "Conditions"}
+	for _, name := range m.Conditions.Names() {
+		conditions.Items = append(conditions.Items, report.Item{Name: name, Text: flat(m.Conditions[name])})
+	}
+	return report.Document{Data: m, Sections: []report.Section{
+		{Heading: "Features", Grids: []report.Grid{features}}, {Heading: "Profiles", Grids: []report.Grid{profiles}}, conditions,
+	}}
 }
 
 // lacking returns those of needs, and of what everything needs, that are not there. What could not be told is not

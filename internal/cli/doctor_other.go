@@ -4,4 +4,4 @@ package cli
 
 import "context"
 
-func (p *program) doctor(context.Context) error { return errNotLinux }
+func (p *program) doctor(context.Context, string) error { return errNotLinux }

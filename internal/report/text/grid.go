@@ -9,8 +9,8 @@ import (
 
 // grid writes g in blocks of columns that fit, as a table is.
 func (p *printer) grid(g report.Grid) {
-	p.apart()
 	if g.Title != "" {
+		p.apart()
 		p.heading(g.Title)
 	}
 	var l layout
