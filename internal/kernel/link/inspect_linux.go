@@ -99,7 +99,7 @@ func route(e netlink.Route, dev string, everywhere netip.Prefix) Route {
 	}
 	r.Via, r.Source = addr(e.Gw), addr(e.Src)
 	r.OnLink = e.Flags&int(netlink.FLAG_ONLINK) != 0
-	r.LinkScope = e.Scope == netlink.SCOPE_LINK
+	r.LinkScope, r.HostScope = e.Scope == netlink.SCOPE_LINK, e.Scope == netlink.SCOPE_HOST
 	if r.Blackhole = e.Type == unix.RTN_BLACKHOLE; r.Blackhole {
 		r.Dev = ""
 	}

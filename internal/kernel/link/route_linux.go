@@ -47,9 +47,9 @@ type Route struct {
 	Via netip.Addr
 	// Dev is the device; "" only with Blackhole.
 	Dev string
-	// OnLink takes Via for a neighbour although no route says so; LinkScope says that the destination is one, which IPv6
-	// does not keep.
-	OnLink, LinkScope bool
+	// OnLink takes Via for a neighbour although no route says so. LinkScope says that the destination is a neighbour,
+	// HostScope that it is on this host. IPv6 keeps neither scope.
+	OnLink, LinkScope, HostScope bool
 	// Blackhole drops silently what has no longer match.
 	Blackhole bool
 	// Protocol says who made it; 0 is ProtocolBoot.
@@ -69,7 +69,10 @@ func (h *Handle) AddRoute(r Route) error {
 	if r.OnLink {
 		entry.Flags = int(netlink.FLAG_ONLINK)
 	}
-	if r.LinkScope {
+	switch {
+	case r.HostScope:
+		entry.Scope = netlink.SCOPE_HOST
+	case r.LinkScope:
 		entry.Scope = netlink.SCOPE_LINK
 	}
 	if r.Blackhole {

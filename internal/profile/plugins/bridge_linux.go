@@ -71,6 +71,12 @@ func (Bridge) AttachPod(n dataplane.Node, at *link.Handle, p dataplane.Pod, in *
 	return AttachToBridge(BridgePort{Node: n, Pod: p}, at, in)
 }
 
+// notifyARP makes a pod tell its neighbours when its device comes up; notifyND is the same in IPv6.
+var (
+	notifyARP = sysctl.Setting{Name: "net/ipv4/conf/" + dataplane.NIC + "/arp_notify", Value: "1"}
+	notifyND  = sysctl.Setting{Name: "net/ipv6/conf/" + dataplane.NIC + "/ndisc_notify", Value: "1", IfPresent: true}
+)
+
 // BridgePort is a pod on cni0.
 type BridgePort struct {
 	Node dataplane.Node
@@ -87,7 +93,7 @@ func AttachToBridge(b BridgePort, at, in *link.Handle) error {
 			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
 		},
 		func() error { return at.AddPort(podBridge, p.HostDevice, b.Hairpin) },
-		func() error { return dataplane.Announce(p, in) },
+		func() error { return sysctl.Set(in.NS(), []sysctl.Setting{notifyARP}) },
 		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
 		func() error {
 			if !b.ClusterRoute {

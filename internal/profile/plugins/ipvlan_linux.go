@@ -31,7 +31,7 @@ func (ipvlan) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *
 		func() error {
 			return at.AddIPvlan(link.IPvlan{Name: dataplane.NIC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
 		},
-		func() error { return dataplane.Announce(p, in) },
+		func() error { return Announce(in) },
 		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
 	)
 }

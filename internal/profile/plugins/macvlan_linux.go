@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -49,13 +50,19 @@ func (macvlan) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in 
 		func() error {
 			return at.AddMacvlan(link.Macvlan{Name: dataplane.NIC, MAC: p.MAC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
 		},
-		func() error { return dataplane.Announce(p, in) },
+		func() error { return Announce(in) },
 		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
 	)
 }
 
 func (macvlan) NotServed(p plan.Path) string {
 	return notServedOnNIC(p, "a macvlan", "a macvlan device in bridge mode cannot talk to the node that it stands on")
+}
+
+// Announce makes a pod on the underlay tell its neighbours when its device comes up. Unlike bridge, macvlan and ipvlan do
+// so for IPv6 as well.
+func Announce(in *link.Handle) error {
+	return sysctl.Set(in.NS(), []sysctl.Setting{notifyARP, notifyND})
 }
 
 // NoServices is why a pod of some kind reaches no Service past its node, and "" on other paths.

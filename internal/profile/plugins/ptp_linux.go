@@ -29,7 +29,7 @@ func (ptp) AttachPod(n dataplane.Node, at *link.Handle, p dataplane.Pod, in *lin
 		},
 		func() error { return at.AddAddress(p.HostDevice, dataplane.Single(gw)) },
 		func() error {
-			return at.AddRoute(link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, LinkScope: true})
+			return at.AddRoute(link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, HostScope: true})
 		},
 		// The plugin takes the route away that the kernel makes for the address's range; an address of its own has none.
 		func() error { return in.AddAddressNoRoute(dataplane.NIC, p.Addr) },

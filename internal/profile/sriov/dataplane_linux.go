@@ -33,7 +33,7 @@ func (sriov) PlugPod(to dataplane.Switch, p dataplane.Pod, in *link.Handle) erro
 			return to.At.AddVeth(link.Veth{Name: port, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
 		},
 		func() error { return to.At.AddPort(to.Bridge, port, false) },
-		func() error { return dataplane.Announce(p, in) },
+		func() error { return plugins.Announce(in) },
 		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
 	)
 }

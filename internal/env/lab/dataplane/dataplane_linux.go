@@ -191,15 +191,6 @@ func EnableForwarding(n Node, at *link.Handle) error {
 	return sysctl.Set(at.NS(), []sysctl.Setting{{Name: name, Value: "1"}})
 }
 
-// Announce makes a pod tell its neighbours when its device comes up, as CNI plugins set it.
-func Announce(p Pod, in *link.Handle) error {
-	name := "net/ipv4/conf/" + NIC + "/arp_notify"
-	if p.Addr.Addr().Is6() {
-		name = "net/ipv6/conf/" + NIC + "/ndisc_notify"
-	}
-	return sysctl.Set(in.NS(), []sysctl.Setting{{Name: name, Value: "1"}})
-}
-
 // Run calls steps in order until one fails.
 func Run(steps ...func() error) error {
 	for _, step := range steps {
