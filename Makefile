@@ -35,9 +35,10 @@ fidelity: ## the lab beside real clusters with flannel, interleaved; writes its 
 	sh scripts/deps.sh e2e
 	$(SUDO) sh scripts/fidelity.sh
 
-bench: build ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/bench.md
+bench: ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/bench.md
 	sh scripts/deps.sh bench
-	$(SUDO) bin/cnibench bench > docs/bench.md.new
+	go build -trimpath -o bin/bench ./internal/tool/bench
+	$(SUDO) bin/bench > docs/bench.md.new
 	mv docs/bench.md.new docs/bench.md
 
 truth: build ## links of known rate, delay and loss; refuses a busy machine; writes its table into docs/method.md

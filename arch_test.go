@@ -44,7 +44,7 @@ func outside(dirs ...string) func(string) bool {
 	return func(file string) bool { return !in(file) }
 }
 
-var linuxOnly = []string{"internal/kernel", "internal/engine", "internal/env/lab", "internal/tool/bench"}
+var linuxOnly = []string{"internal/kernel", "internal/engine", "internal/env/lab"}
 
 var rules = []rule{
 	{
@@ -55,7 +55,6 @@ var rules = []rule{
 		},
 		imports: []string{
 			module + "/internal/kernel/", module + "/internal/engine/", module + "/internal/env/lab/",
-			module + "/internal/tool/bench/",
 		},
 	},
 	{

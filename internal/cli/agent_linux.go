@@ -18,7 +18,7 @@ const agentVerb = "agent"
 
 // hiddenCommands are those that cnibench calls itself with.
 func (p *program) hiddenCommands() []*cobra.Command {
-	return []*cobra.Command{p.agentCommand(), p.janitorCommand(), p.socketsCommand(), p.benchCommand(), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
+	return []*cobra.Command{p.agentCommand(), p.janitorCommand(), p.socketsCommand(), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
 }
 
 func (p *program) agentCommand() *cobra.Command {

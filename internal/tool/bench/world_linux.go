@@ -1,14 +1,14 @@
-package bench
+package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
-	"time"
+	"path/filepath"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -19,18 +19,19 @@ type world struct {
 	client, server *netns.NS
 	starter        *netns.Starter
 	cpu            int
-	port           int // of the run before
+	// agent is the command line of an agent, dir holds the C program and strace's tables.
+	agent []string
+	dir   string
 }
 
 const (
 	clientAddress = "10.201.0.1"
 	serverAddress = "10.201.0.2"
-	firstPort     = 20_000
 	ethernetMTU   = 1500
 )
 
-func newWorld(cpu int) (*world, error) {
-	w := &world{cpu: cpu, port: firstPort, starter: netns.NewStarter()}
+func newWorld(cpu int, agent []string, dir string) (*world, error) {
+	w := &world{cpu: cpu, agent: agent, dir: dir, starter: netns.NewStarter()}
 	if err := w.build(); err != nil {
 		return nil, errors.Join(fmt.Errorf("make two namespaces: %w", err), w.close())
 	}
@@ -77,57 +78,14 @@ func (w *world) close() error {
 	return errors.Join(w.client.Close(), w.server.Close())
 }
 
-// nextPort returns a port that no run has used, so that none waits for another's sockets.
-func (w *world) nextPort() int {
-	w.port++
-	return w.port
-}
-
-// command is a process of a peer.
-func command(ctx context.Context, argv []string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	var out, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaint
-	cmd.WaitDelay = time.Second
-	return cmd, &out, &complaint
-}
-
-// start starts cmd in ns on the world's CPU.
-func (w *world) start(ns *netns.NS, cmd *exec.Cmd) error {
-	if err := w.starter.StartOn(ns, cmd, []int{w.cpu}); err != nil {
-		return fmt.Errorf("start %s: %w", cmd.Path, err)
+// compile compiles the C program into the directory of the world.
+func (w *world) compile(ctx context.Context) error {
+	source := filepath.Join(w.dir, "pingpong.c")
+	if err := os.WriteFile(source, pingpongSource, 0o600); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "cc", "-O2", "-o", filepath.Join(w.dir, pingpong), source).CombinedOutput(); err != nil {
+		return fmt.Errorf("cc: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return nil
-}
-
-// listening waits until something listens on a TCP port of ns.
-func (w *world) listening(ctx context.Context, ns *netns.NS, port int) error {
-	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
-	defer stop()
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
-	for {
-		var tables []byte
-		err := ns.Do(func() error {
-			for _, file := range []string{"tcp", "tcp6"} {
-				b, err := os.ReadFile("/proc/thread-self/net/" + file)
-				if err != nil && !errors.Is(err, os.ErrNotExist) {
-					return err
-				}
-				tables = append(tables, b...)
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("look for a listener on port %d: %w", port, err)
-		}
-		if listens(tables, port) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("nothing listens on port %d: %w", port, ctx.Err())
-		case <-look.C:
-		}
-	}
 }

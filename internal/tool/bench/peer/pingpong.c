@@ -7,7 +7,7 @@
  *
  * The client prints the number of transactions and the seconds that they took. A client of crr closes without reading
  * its response (it peeks), so the kernel resets the connection and nothing stays in TIME_WAIT: five system calls.
- * A server of rr ends with its client, one of crr by a signal.
+ * A server ends by a signal.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -75,7 +75,7 @@ static void serve(int crr, struct sockaddr_in a, char *request, size_t q, char *
 		while (recv_all(fd, request, q, 0) && send_all(fd, response, r) && !crr)
 			;
 		close(fd);
-	} while (crr);
+	} while (1);
 }
 
 static long load_rr(struct sockaddr_in a, char *request, size_t q, char *response, size_t r) {

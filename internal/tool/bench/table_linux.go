@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"fmt"
@@ -98,7 +98,7 @@ type page struct {
 func (p *page) write(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("# The load engine beside its peers\n\n")
-	b.WriteString("Written by `make bench`; see the package comment of internal/bench for what is compared and how.\n\n")
+	b.WriteString("Written by `make bench`; see the package comment of internal/tool/bench for what is compared and how.\n\n")
 	b.WriteString("| Condition | |\n|---|---|\n")
 	for _, f := range p.facts {
 		fmt.Fprintf(&b, "| %s | %s |\n", f[0], f[1])

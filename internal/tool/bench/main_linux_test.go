@@ -1,8 +1,9 @@
-package bench
+package main
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -41,12 +42,12 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	o := Options{Program: []string{self, "agent"}, Repetitions: 1, Length: time.Second}
-	if err := Run(t.Context(), &b, o); err != nil {
+	o := options{program: self, repetitions: 1, length: time.Second}
+	if err := run(t.Context(), &b, io.Discard, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Log("\n" + b.String())
-	for _, want := range []string{`\| rr \| C \| transactions/s \| [0-9]`, `\| crr \| C \| ns/transaction \| [0-9]`, `Kernel`} {
+	for _, want := range []string{`\| rr \| pingpong \| transactions/s \| [0-9]`, `\| crr \| pingpong \| ns/transaction \| [0-9]`, `Kernel`} {
 		if !regexp.MustCompile(want).MatchString(b.String()) {
 			t.Errorf("the page has no %q", want)
 		}
@@ -72,12 +73,11 @@ func TestRun(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	for name, o := range map[string]Options{
-		"no program":  {},
-		"part second": {Program: []string{"x"}, Length: 1500 * time.Millisecond},
-		"negative":    {Program: []string{"x"}, Repetitions: -1},
+	for name, o := range map[string]options{
+		"part of a second": {program: "x", repetitions: 1, length: 1500 * time.Millisecond},
+		"no repetition":    {program: "x", length: time.Second},
 	} {
-		if err := Run(t.Context(), &strings.Builder{}, o); err == nil {
+		if err := run(t.Context(), io.Discard, io.Discard, o); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// reading is what one run of one tool gave.
+type reading struct {
+	rate float64 // units/s
+	cost float64 // CPU ns per unit of work, both ends
+}
+
+// readingOf says what a trial of t was worth.
+func readingOf(t task, client, server *sample.Observation) (reading, error) {
+	of := ours
+	if client.Tool != nil {
+		of = theirs
+	}
+	r := of(t, client, server)
+	if !(r.rate > 0 && r.cost > 0) {
+		return r, fmt.Errorf("%s: %v %s at %v ns", t.name, r.rate, t.unit, r.cost)
+	}
+	return r, nil
+}
+
+// ours is the reading of our engine. Each end's cost is over its own count, because each has its own window.
+func ours(t task, client, server *sample.Observation) reading {
+	switch t.name {
+	case "stream":
+		return reading{
+			rate: perSecond(float64(server.BytesReceived)*8, server),
+			cost: perUnit(client, float64(client.BytesSent)/1000) + perUnit(server, float64(server.BytesReceived)/1000),
+		}
+	case "udp":
+		received := float64(server.Datagrams.Received)
+		// What was sent in vain is part of the cost of what arrived.
+		arrived := received / float64(max(server.Datagrams.Expected, 1))
+		return reading{rate: perSecond(received, server), cost: perUnit(client, float64(client.Operations)*arrived) + perUnit(server, received)}
+	}
+	return reading{
+		rate: perSecond(float64(client.Operations), client),
+		cost: perUnit(client, float64(client.Operations)) + perUnit(server, float64(server.Operations)),
+	}
+}
+
+// theirs is the reading of a tool, whose work is that of its whole life. A server of ours has a count of its own.
+func theirs(t task, client, server *sample.Observation) reading {
+	m, work := client.Tool.Metrics, client.Tool.Work
+	r := reading{rate: m[metric.TransactionRate] + m[metric.RequestRate]}
+	switch t.name {
+	case "stream":
+		r.rate = m[metric.Goodput]
+	case "udp":
+		r.rate = m[metric.PacketRate]
+		work *= 1 - m[metric.FrameLossRate]
+	}
+	r.cost = perUnit(client, work)
+	if server.Tool == nil {
+		work = float64(server.Operations)
+	}
+	r.cost += perUnit(server, work)
+	return r
+}
+
+func perSecond(units float64, o *sample.Observation) float64 {
+	return units * 1e9 / float64(o.ElapsedNs)
+}
+
+func perUnit(o *sample.Observation, units float64) float64 {
+	if units <= 0 {
+		return 0
+	}
+	return float64(o.CPU.ProcessNs) / units
+}
+
+// transactions counts what a client did under strace, before its window too.
+func transactions(client *sample.Observation) float64 {
+	if client.Tool != nil {
+		return client.Tool.Work
+	}
+	var n float64
+	for _, row := range client.Intervals {
+		n += float64(row.Operations)
+	}
+	return n
+}
+
+// parseCalls reads the table of strace -c -U calls,name.
+func parseCalls(b []byte) map[string]uint64 {
+	calls := map[string]uint64{}
+	for s := bufio.NewScanner(strings.NewReader(string(b))); s.Scan(); {
+		fields := strings.Fields(s.Text())
+		if len(fields) < 2 || fields[1] == "total" {
+			continue
+		}
+		if n, err := strconv.ParseUint(fields[0], 10, 64); err == nil {
+			calls[fields[1]] = n
+		}
+	}
+	return calls
+}
