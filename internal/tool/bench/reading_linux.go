@@ -91,12 +91,12 @@ func transactions(client *sample.Observation) float64 {
 	return n
 }
 
-// parseCalls reads the table of strace -c -U calls,name.
+// parseCalls reads the table of strace -c -U calls,name, without the stops that strace could not decode ("???(").
 func parseCalls(b []byte) map[string]uint64 {
 	calls := map[string]uint64{}
 	for s := bufio.NewScanner(strings.NewReader(string(b))); s.Scan(); {
 		fields := strings.Fields(s.Text())
-		if len(fields) < 2 || fields[1] == "total" {
+		if len(fields) < 2 || fields[1] == "total" || strings.HasPrefix(fields[1], "?") {
 			continue
 		}
 		if n, err := strconv.ParseUint(fields[0], 10, 64); err == nil {
