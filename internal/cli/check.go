@@ -28,10 +28,10 @@ impossible (it cannot have been measured as it is stated), doubtful (what is con
 
 The exit code is 3 if anything impossible or doubtful was found, 0 if nothing or notes alone.
 
-With --config the files are not results but the configuration of one cluster's network: Helm values, HelmChartConfig,
-Installation, kube-proxy's configuration and others (docs/config.md). check then says which settings are in force, which
-of those given do nothing or something else, and which dataplane profile this amounts to. The exit code is 3 if a setting
-has no effect, is refused, or is otherwise than asked.
+With --config the files are the configuration of one cluster's network: Helm values with their chart, Kubernetes objects,
+files of RKE2, K3s, kind and flannel (docs/config.md). check shows the settings in force, the settings without effect, and
+the dataplane profile. The exit code is 3 if a setting has no effect, is refused, or is in force in another form. It is 4
+if a document could not be judged: values need --chart.
 
 ` + inputs
 
@@ -42,7 +42,7 @@ func (p *program) checkCommand() *cobra.Command {
 		Short: "Say what cannot be, or is doubtful, in results",
 		Long:  checkLong,
 		Example: "  cnibench check result.jsonl\n  cnibench check examples/published/*\n  cnibench check --only line-rate,claim-unit -f json published.csv\n  cnibench check --list\n" +
-			"  cnibench check --config config.yaml rke2-cilium-config.yaml\n  cnibench check --config --as cilium --set kubeProxyReplacement=true,bpf.masquerade=true",
+			"  cnibench check --config --chart cilium values.yaml --set bpf.masquerade=true\n  kubectl -n kube-system get configmap cilium-config -o yaml | cnibench check --config -",
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return p.check(cmd, files, a)
 		},

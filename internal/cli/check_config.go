@@ -1,55 +1,51 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
+	"helm.sh/helm/v4/pkg/strvals"
 
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/report"
 )
-
-// configFormats write the report of check --config, by name.
-var configFormats = map[string]func(io.Writer, config.Report) error{
-	"text": config.Text, "markdown": config.Markdown, "json": config.JSON,
-}
 
 // configArgs are the flags of check that are about configurations.
 type configArgs struct {
-	on   bool
-	as   string
-	sets []string
+	on    bool
+	chart string
+	sets  []string
 }
 
 func (a *configArgs) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&a.on, "config", false, "the files configure a cluster's network: say what is in force with them (- is stdin)")
-	f.StringVar(&a.as, "as", "", "with --config: what files without a kind are: `NAME` of "+strings.Join(config.Kinds, ", "))
-	f.StringArrayVar(&a.sets, "set", nil, "with --config: `key=value` as helm --set takes it, after the files")
-	complete(cmd, "as", func() []string { return config.Kinds })
+	f.BoolVar(&a.on, "config", false, "the files configure a cluster's network: show what is in force (- is stdin)")
+	f.StringVar(&a.chart, "chart", "", "with --config: the `chart` that decides what values do: a directory, an archive, or the name of one that cni install uses")
+	f.StringArrayVar(&a.sets, "set", nil, "with --config: a `key=value` of the chart as helm --set takes it, after the files")
 }
 
-// asked reports whether check is to judge a configuration; the flags that only matter then say so, too.
+// asked reports whether check judges a configuration. It does for the flags that require it too, to say so.
 func (a *configArgs) asked(cmd *cobra.Command) bool {
-	return a.on || cmd.Flags().Changed("as") || cmd.Flags().Changed("set")
+	return a.on || cmd.Flags().Changed("chart") || cmd.Flags().Changed("set")
 }
 
 // checkConfig judges the files together: they configure one cluster.
 func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) error {
 	switch {
 	case !a.config.on:
-		return usageOf(cmd, errors.New("--as and --set go with --config"))
+		return usageOf(cmd, errors.New("--chart and --set require --config"))
 	case len(a.only) > 0:
-		return usageOf(cmd, errors.New("--only names rules about results: leave it out with --config"))
+		return usageOf(cmd, errors.New("--only names rules about results: omit it with --config"))
 	case a.list:
-		return p.listConfigRules()
-	case configFormats[a.format] == nil:
-		return usageOf(cmd, unknownFormat(a.format, []string{"text", "markdown", "json"}))
-	case len(files) == 0 && len(a.config.sets) == 0:
-		return usageOf(cmd, errors.New("--config needs a file, or --as and --set"))
+		return p.listRules(config.Rules())
+	case len(files) == 0 && a.config.chart == "":
+		return usageOf(cmd, errors.New("--config requires a file or --chart"))
 	}
 	var inputs []config.Input
 	var errs []error
@@ -64,20 +60,49 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 		}
 		inputs = append(inputs, config.Input{Name: name, Text: text})
 	}
+	for _, set := range a.config.sets {
+		in, err := setInput(set)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		inputs = append(inputs, in)
+	}
+	var c *config.Chart
+	if a.config.chart != "" {
+		var err error
+		if c, err = recipe.ConfigChart(cmd.Context(), a.config.chart); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	if len(errs) > 0 {
 		return usage(errors.Join(errs...))
 	}
-	r, err := config.Check(inputs, config.Options{As: a.config.as, Sets: a.config.sets})
+	r, err := config.Check(inputs, c)
 	if err != nil {
 		return usage(err)
 	}
-	if err := configFormats[a.format](p.stdout, r); err != nil {
+	if err := p.write(a.format, report.BuildConfig(r)); err != nil {
 		return err
 	}
-	if r.Alarm() {
+	switch {
+	case r.Alarm():
 		return failed(exitWorse)
+	case r.Inconclusive():
+		return failed(exitInconclusive)
 	}
 	return nil
+}
+
+// setInput returns the values that a --set gives.
+func setInput(expression string) (config.Input, error) {
+	in := config.Input{Name: "--set " + expression, Unlined: true}
+	values, err := strvals.Parse(expression)
+	if err != nil {
+		return in, fmt.Errorf("--set %s: %w", expression, err)
+	}
+	text, err := json.Marshal(values)
+	in.Text = string(text)
+	return in, err
 }
 
 // readConfig reads one file, or stdin for "-". One byte over the limit is enough to be refused.
@@ -88,23 +113,12 @@ func (p *program) readConfig(name string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		defer f.Close()
+		defer f.Close() // it was only read
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, config.MaxInput+1))
+	text, err := io.ReadAll(io.LimitReader(in, position.MaxFile+1))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
 	return string(text), nil
-}
-
-// listConfigRules prints what each rule about configurations finds.
-func (p *program) listConfigRules() error {
-	var err error
-	for _, r := range config.Rules() {
-		if err == nil {
-			_, err = fmt.Fprintf(p.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title)
-		}
-	}
-	return err
 }

@@ -186,14 +186,14 @@ cluster is asked with --context or --kubeconfig; without them only if --api-serv
 kubeconfig that kubectl would take. Where none is asked, words in capitals stand for what differs between nodes. Nothing is
 changed.
 
-"cnibench check --config" says of the output what is in force with it.`
+"cnibench check --config --chart CHART" shows which settings of the output are in force.`
 
 func (p *program) cniShowCommand() *cobra.Command {
 	var a recipeArgs
 	cmd := &cobra.Command{
 		Use: "show PROFILE", Short: "Print what would be applied to install a profile", Long: cniShowLong, Args: oneProfile,
 		ValidArgsFunction: recipeNames,
-		Example:           "  cnibench cni show flannel-host-gw\n  cnibench cni show calico-ebpf-dsr --for operator --pod-cidr 192.168.0.0/16\n  cnibench cni show cilium-native --for rke2 | cnibench check --config -",
+		Example:           "  cnibench cni show flannel-host-gw\n  cnibench cni show calico-ebpf-dsr --for operator --pod-cidr 192.168.0.0/16\n  cnibench cni show calico-ebpf --for operator | cnibench check --config -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out, err := p.rendered(cmd.Context(), a, args[0])
 			if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -17,9 +16,6 @@ import (
 // detectLimit bounds a detection, with pods that are waited for.
 const detectLimit = 5 * time.Minute
 
-// detectFormats write what was found, by name.
-var detectFormats = map[string]func(io.Writer, detect.Finding) error{"text": detect.Text, "json": detect.JSON}
-
 // detectArgs are the flags of cni detect.
 type detectArgs struct {
 	where  clusterArgs
@@ -28,25 +24,25 @@ type detectArgs struct {
 	nodes  []string
 }
 
-const cniDetectLong = `Find out which CNI a cluster runs, in which mode, and which profile that is: from the objects of the cluster and, where
-its pods may be asked, from what the CNI's agents say. What is asked for and what is in force stand side by side, each
-with where it was read; what could not be read is listed.
+const cniDetectLong = `Find out which CNI a cluster runs, in which mode, and which profile that is. It reads the cluster's objects and, where
+permitted, the status of the CNI's agents. Each setting is shown as asked for and as in force, with its source. What could
+not be read is listed.
 
-Without --image nothing is made in the cluster. With it, pods with the rights to see frames and rules look at two nodes
-from inside, prove on packets what was found, and are removed.
+Without --image nothing is created in the cluster. With --image, pods with the rights to see frames and rules inspect two
+nodes from inside, prove the findings on packets, and are removed.
 
-The exit code is 1 if a claim was disproved, and 4 if the CNI could not be found out.`
+The exit code is 1 if a claim was disproved, and 4 if the CNI is unknown.`
 
 func (p *program) cniDetectCommand() *cobra.Command {
-	a := detectArgs{format: "text"}
+	var a detectArgs
 	cmd := &cobra.Command{
 		Use: "detect", Short: "Find out which CNI a cluster runs, and in which mode", Long: cniDetectLong,
 		Example: "  cnibench cni detect\n  cnibench cni detect --context prod -f json\n  cnibench cni detect --image registry.example/cnibench:1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var faults []error
-			if detectFormats[a.format] == nil {
-				faults = append(faults, fmt.Errorf("unknown format %q: want text or json", a.format))
+			if !slices.Contains(documentNames, a.format) {
+				faults = append(faults, unknownFormat(a.format, documentNames))
 			}
 			if len(a.nodes) > 2 {
 				faults = append(faults, fmt.Errorf("--nodes has %d names: want one or two", len(a.nodes)))
@@ -63,10 +59,9 @@ func (p *program) cniDetectCommand() *cobra.Command {
 	}
 	a.where.bind(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&a.format, "format", "f", a.format, "`format`: text or json")
+	formatFlag(cmd, &a.format, documentNames)
 	a.pods.bind(cmd, "`image` of cnibench: look at nodes from pods, too")
 	f.StringSliceVar(&a.nodes, "nodes", nil, "with --image: the one or two `nodes` to look at (default the first two that are ready)")
-	complete(cmd, "format", func() []string { return []string{"text", "json"} })
 	return cmd
 }
 
@@ -95,7 +90,7 @@ func (p *program) cniDetect(parent context.Context, a detectArgs) error {
 			return err
 		}
 	}
-	if err := detectFormats[a.format](p.stdout, f); err != nil {
+	if err := p.write(a.format, f.Document()); err != nil {
 		return err
 	}
 	switch {

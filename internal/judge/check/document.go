@@ -25,8 +25,8 @@ measured. It is silent where what it needs is not said.
 
 A file that cannot be read is exit code 2. ` + "`-f json`" + ` is for programs: docs/format.md.
 
-` + "`cnibench check --config FILE...`" + ` asks of a cluster's configuration what is in force with it, and which dataplane profile that is:
-docs/config.md.
+` + "`cnibench check --config FILE...`" + ` shows which settings of a cluster's configuration are in force, and which dataplane profile
+they are: docs/config.md.
 
 **Noise is no defect.** What rules compare stands on the 95 % intervals of the medians: two cells are apart only where their
 intervals are, by the margin of the rule. With one repetition the value is all there is, and few-repetitions says so; it is a

@@ -1,218 +1,327 @@
 package config
 
 import (
-	"slices"
+	"net/netip"
 	"strings"
 )
 
 const cilium = "cilium"
 
-// ciliumState is what a Cilium configuration comes to.
-type ciliumState struct {
-	*values
-	// kpr is kubeProxyReplacement; native and tunnel how packets get to other nodes: "" or the protocol.
-	kpr    bool
-	native bool
-	tunnel string
-	// masquerade is "iptables", "eBPF" or "off".
-	masquerade string
-	// chaining is the CNI chaining mode, "" for none.
-	chaining string
-	// legacy is the host routing in force; because says why, with the value that asked for it.
-	legacy    bool
-	because   []string
-	asked     bool
-	dsr       bool
-	encrypted string
+// newAgent returns the options of Cilium's agent with the defaults of its flags.
+func newAgent() *values {
+	return &values{reader: "cilium-agent 1.20", defaults: map[string]string{
+		"auto-direct-node-routes": "false", "bpf-lb-acceleration": "disabled", "bpf-lb-algorithm": "random", "bpf-lb-dsr-dispatch": "opt",
+		"bpf-lb-mode": "snat", "cni-chaining-mode": "none", "datapath-mode": "veth", "enable-bpf-masquerade": "false",
+		"enable-ipv4": "true", "enable-ipv4-masquerade": "true", "enable-ipv6": "false", "enable-ipv6-masquerade": "true",
+		"ipam": "cluster-pool", "kube-proxy-replacement": "false", "routing-mode": "tunnel", "tunnel-protocol": "vxlan",
+	}}
 }
 
-// judgeCilium says what a Cilium configuration comes to. What the ConfigMap says is what the agent reads, so that it
-// has the last word over a chart's values beside it.
+// ciliumState is what the options of an agent amount to.
+type ciliumState struct {
+	*values
+	// replaces is kube-proxy-replacement. tunnel is the protocol between nodes, "" for native routing.
+	replaces bool
+	tunnel   string
+	// masquerade is "iptables", "eBPF" or "off". encryption is "wireguard", "ipsec" or "".
+	masquerade, encryption string
+	// chaining is the CNI chaining mode, "" for none.
+	chaining string
+	// legacy are the reasons for legacy host routing; none is eBPF host routing. asked is true if the user asked for it.
+	legacy []string
+	asked  bool
+}
+
 func (j *judge) judgeCilium() {
-	v := j.cilium
-	if v != nil {
-		j.unknownKeys(v, ciliumSchema)
-		j.extraConfig(v)
-	}
-	if j.agent != nil {
-		v = j.agent
-	}
-	c := readCilium(v, j.agent == nil)
+	c := readCilium(j.agent)
 	j.showCilium(c)
 	j.ciliumHostRouting(c)
 	j.ciliumServices(c)
 	j.ciliumRouting(c)
-	j.ciliumDSR(c)
+	j.ciliumCIDRs(c)
 	j.ciliumDevices(c)
-	j.ciliumRest(c)
-	j.Measured = append(j.Measured, c.measured(j.proxyState()))
+	j.ciliumProfile(c)
 }
 
-// extraConfig takes raw options of the agent for the values that they stand for.
-func (j *judge) extraConfig(v *values) {
-	for _, g := range v.all() {
-		option, ok := strings.CutPrefix(g.path, "extraConfig.")
-		if path := agentOptions[option]; ok && path != "" {
-			v.put(value{path: path, text: g.text, file: g.file, line: g.line}, false)
+func readCilium(v *values) ciliumState {
+	c := ciliumState{values: v, replaces: v.at("kube-proxy-replacement").on(), masquerade: "iptables"}
+	if mode := v.at("routing-mode"); !mode.is("native") {
+		c.tunnel = strings.ToLower(v.at("tunnel-protocol").text)
+	}
+	v4 := v.at("enable-ipv4").on() && v.at("enable-ipv4-masquerade").on()
+	v6 := v.at("enable-ipv6").on() && v.at("enable-ipv6-masquerade").on()
+	switch {
+	case !v4 && !v6:
+		c.masquerade = "off"
+	case v.at("enable-bpf-masquerade").on():
+		c.masquerade = "eBPF"
+	}
+	if mode := v.at("cni-chaining-mode"); !mode.is("none") {
+		c.chaining = mode.text
+	}
+	for _, kind := range []string{"wireguard", "ipsec", "ztunnel"} {
+		if v.at("enable-" + kind).on() {
+			c.encryption = kind
 		}
 	}
-}
-
-// readCilium reads values of the chart, or options of the agent: what the chart makes of others it has made there.
-func readCilium(v *values, chart bool) ciliumState {
-	if chart && (v.at("eni.enabled").on() || v.at("gke.enabled").on()) {
-		v.defaults["routingMode"] = "native"
-	}
-	c := ciliumState{values: v, kpr: v.at("kubeProxyReplacement").on(), native: v.at("routingMode").is("native")}
-	if !c.native {
-		c.tunnel = strings.ToLower(v.at("tunnelProtocol").text)
-	}
-	switch {
-	case !v.at("enableIPv4Masquerade").on():
-		c.masquerade = "off"
-	case v.at("bpf.masquerade").on():
-		c.masquerade = "eBPF"
-	default:
-		c.masquerade = "iptables"
-	}
-	chaining := v.at("cni.chainingMode")
-	if target := v.at("cni.chainingTarget"); target.text != "" && !chaining.given() {
-		chaining = target
-		chaining.text = "generic-veth" // the chart's answer to a target without a mode
-	}
-	if !chaining.is("none") {
-		c.chaining = chaining.text
-	}
-	if v.at("encryption.enabled").on() {
-		c.encrypted = strings.ToLower(v.at("encryption.type").text)
-	}
-	mode := v.at("loadBalancer.mode")
-	c.dsr = mode.is("dsr") || mode.is("hybrid")
-	c.hostRouting(chaining, chart)
+	c.hostRouting()
 	return c
 }
 
-// hostRouting decides as the chart and the agent do.
-func (c *ciliumState) hostRouting(chaining value, chart bool) {
-	wish := c.at("bpf.hostLegacyRouting")
-	c.asked = wish.given() && wish.on()
-	because := func(yes bool, why string) {
-		if yes {
-			c.because = append(c.because, why)
-		}
+// hostRouting decides as the agent does at its start.
+func (c *ciliumState) hostRouting() {
+	wish := c.at("enable-host-legacy-routing")
+	c.asked = wish.on() && wish.given() && (len(wish.from) == 0 || wish.decidedBy("bpf.hostLegacyRouting"))
+	if wish.on() {
+		c.legacy = append(c.legacy, "enable-host-legacy-routing is true ("+wish.source()+")")
 	}
-	because(c.asked, "bpf.hostLegacyRouting=true asks for it")
-	by := ""
-	if chaining.origin == Default {
-		by = ", the default of " + c.defaultOf
+	if c.masquerade == "iptables" {
+		c.legacy = append(c.legacy, "enable-bpf-masquerade is not true: iptables masquerades")
 	}
-	because(chart && c.chaining != "" && !wish.given(), "cni.chainingMode="+c.chaining+by)
-	because(!c.kpr, "kubeProxyReplacement is not true")
-	because(c.masquerade == "iptables", "masquerading is by iptables: bpf.masquerade is not true")
-	because(c.encrypted == "ipsec", "IPsec needs the node's stack")
-	c.legacy = len(c.because) > 0
+	if !c.replaces {
+		c.legacy = append(c.legacy, "kube-proxy-replacement is not true")
+	}
 }
 
-// showCilium adds the rows that decide about the dataplane.
 func (j *judge) showCilium(c ciliumState) {
-	paths := []string{"routingMode", "autoDirectNodeRoutes", "kubeProxyReplacement", "cni.chainingMode", "ipam.mode", "bpf.datapathMode"}
-	if !c.native {
-		paths = slices.Insert(paths, 1, "tunnelProtocol")
+	j.showValues(cilium, c.values, "routing-mode")
+	if c.tunnel != "" {
+		j.showValues(cilium, c.values, "tunnel-protocol")
 	}
-	for _, p := range paths {
-		j.showGiven(cilium, c.values, p)
-	}
-	by := "bpf.masquerade"
+	j.showValues(cilium, c.values, "auto-direct-node-routes", "kube-proxy-replacement", "cni-chaining-mode", "ipam", "datapath-mode", "enable-endpoint-routes")
+	by := c.at("enable-bpf-masquerade")
 	if c.masquerade == "off" {
-		by = "enableIPv4Masquerade"
+		by = c.at("enable-ipv4-masquerade")
 	}
-	j.show(cilium, "masquerading", c.masquerade, or(c.at(by).origin, Default), or(c.at(by).where(), by+" of "+c.defaultOf))
+	j.show(cilium, "masquerading", c.masquerade, by.origin, by.by)
 	switch {
 	case c.asked:
-		j.show(cilium, "host routing", "legacy", Given, c.at("bpf.hostLegacyRouting").where())
-	case c.legacy:
-		j.show(cilium, "host routing", "legacy", Forced, strings.Join(c.because, "; "))
+		j.show(cilium, "host routing", "legacy", Given, c.at("enable-host-legacy-routing").by)
+	case len(c.legacy) > 0:
+		j.show(cilium, "host routing", "legacy", Forced, joined(c.legacy))
 	default:
-		j.show(cilium, "host routing", "eBPF", c.originOf("bpf.hostLegacyRouting"), "kubeProxyReplacement=true, and nothing needs the node's stack")
+		j.show(cilium, "host routing", "eBPF", Default, c.reader)
 	}
-	socket := "off"
-	if c.kpr {
-		socket = "on"
-		if c.at("socketLB.hostNamespaceOnly").on() {
-			socket = "on in the host namespace only; pods per packet"
+	if c.replaces {
+		socket := "on"
+		if c.at("bpf-lb-sock-hostns-only").on() {
+			socket = "on in the host's namespace only; pods per packet"
 		}
-		j.show(cilium, "socket LB", socket, Forced, "kubeProxyReplacement=true")
-		for _, p := range []string{"loadBalancer.mode", "loadBalancer.algorithm", "loadBalancer.acceleration"} {
-			j.showGiven(cilium, c.values, p)
-		}
-	} else if c.at("socketLB.enabled").on() {
-		j.show(cilium, "socket LB", "on", Given, c.at("socketLB.enabled").where())
+		j.show(cilium, "socket LB", socket, Forced, "kube-proxy-replacement is true")
+		j.showValues(cilium, c.values, "bpf-lb-mode", "bpf-lb-algorithm", "bpf-lb-acceleration")
 	}
-	for _, p := range []string{"MTU", "endpointRoutes.enabled", "bandwidthManager.enabled", "hubble.enabled", "ipv4NativeRoutingCIDR"} {
-		if c.at(p).given() {
-			j.showGiven(cilium, c.values, p)
+	for _, p := range []string{"mtu", "enable-bandwidth-manager", "ipv4-native-routing-cidr", "enable-ipv4-big-tcp", "enable-ipv6-big-tcp"} {
+		if g := c.at(p); g.given() {
+			j.showValues(cilium, c.values, p)
 		}
 	}
-	if c.encrypted != "" {
-		j.show(cilium, "encryption", c.encrypted, c.originOf("encryption.type", "encryption.enabled"), c.at("encryption.enabled").where())
+	if c.encryption != "" {
+		g := c.at("enable-" + c.encryption)
+		j.show(cilium, "encryption", c.encryption, g.origin, g.by)
 	}
 }
 
-// originOf is Given if any of the paths was given.
-func (c ciliumState) originOf(paths ...string) string {
-	for _, p := range paths {
-		if c.at(p).given() {
-			return Given
+// ciliumHostRouting reports legacy host routing to users who replace kube-proxy and have not asked for it.
+func (j *judge) ciliumHostRouting(c ciliumState) {
+	if len(c.legacy) == 0 || c.asked || !c.replaces && c.masquerade != "eBPF" {
+		return
+	}
+	at := c.at("kube-proxy-replacement")
+	if wish := c.at("enable-host-legacy-routing"); wish.given() {
+		at = wish
+	} else if !c.replaces {
+		at = c.at("enable-bpf-masquerade")
+	}
+	j.find("host-routing-legacy", at, "host routing is legacy: %s", joined(c.legacy))
+}
+
+func (j *judge) ciliumServices(c ciliumState) {
+	if c.replaces {
+		if g := c.at("bpf-lb-sock"); g.given() && !g.on() {
+			j.find("socket-lb-forced", g, "bpf-lb-sock: %s", g.text)
+		}
+		if g := c.at("bpf-lb-algorithm"); g.is("maglev") {
+			j.find("maglev-scope", g, "bpf-lb-algorithm: maglev")
+		}
+		if g := c.at("bpf-lb-acceleration"); g.set() && !g.is("disabled") {
+			j.find("xdp-device", g, "bpf-lb-acceleration: %s", g.text)
+		}
+		j.ciliumDSR(c)
+	} else {
+		for _, p := range []string{"bpf-lb-mode", "bpf-lb-algorithm", "bpf-lb-acceleration", "bpf-lb-dsr-dispatch"} {
+			if g := c.at(p); g.given() && !g.is(c.defaults[p]) {
+				j.find("needs-kpr", g, "%s: %s, and kube-proxy-replacement is not true", p, g.text)
+			}
 		}
 	}
-	return Default
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
+	j.kubeProxyBeside(c.replaces, c.at("kube-proxy-replacement"), "kube-proxy-replacement")
+	host := j.agentEnv["KUBERNETES_SERVICE_HOST"]
+	proxy := j.proxyState()
+	if c.replaces && proxy.runs == no && j.agentEnv != nil && host.text == "" && c.at("k8s-api-server-urls").text == "" {
+		j.find("api-server", proxy.at, "kube-proxy does not run (%s), and the agent has no KUBERNETES_SERVICE_HOST", proxy.why)
 	}
-	return s
+	if strings.HasPrefix(host.text, "<") {
+		j.find("placeholder", host, "the API server's address is %s", host.text)
+	}
 }
 
-// measured names the profile.
-func (c ciliumState) measured(proxy proxyState) Measured {
+// dsr reports whether NodePorts are served by direct server return.
+func (c ciliumState) dsr() bool {
+	mode := c.at("bpf-lb-mode")
+	return c.replaces && (mode.is("dsr") || mode.is("hybrid"))
+}
+
+// ciliumDSR asks what the agent asks at its start.
+func (j *judge) ciliumDSR(c ciliumState) {
+	mode, dispatch := c.at("bpf-lb-mode"), c.at("bpf-lb-dsr-dispatch")
+	switch {
+	case !c.dsr():
+	case c.tunnel == "vxlan":
+		j.find("dsr-refused", mode, "bpf-lb-mode: %s over a VXLAN tunnel", mode.text)
+	case c.tunnel != "" && !dispatch.is("geneve"):
+		j.find("dsr-refused", mode, "bpf-lb-mode: %s over a tunnel with bpf-lb-dsr-dispatch: %s", mode.text, dispatch.text)
+	case dispatch.is("geneve") && !c.at("tunnel-protocol").is("geneve"):
+		j.find("dsr-refused", dispatch, "bpf-lb-dsr-dispatch: geneve with tunnel-protocol: %s", c.at("tunnel-protocol").text)
+	default:
+		j.find("dsr-scope", mode, "bpf-lb-mode: %s", mode.text)
+	}
+}
+
+func (j *judge) ciliumRouting(c ciliumState) {
+	direct := c.at("auto-direct-node-routes")
+	switch {
+	case c.tunnel != "" && direct.on():
+		j.find("direct-routes-tunnel", direct, "auto-direct-node-routes: true with routing-mode: tunnel")
+	case c.tunnel == "" && !direct.on() && !c.at("enable-bgp-control-plane").on() && !c.routedElsewhere():
+		j.find("native-routes", c.at("routing-mode"), "routing-mode: native without auto-direct-node-routes")
+	}
+	if g := c.at("tunnel-protocol"); c.tunnel == "" && len(g.from) > 0 && !(c.dsr() && c.at("bpf-lb-dsr-dispatch").is("geneve")) {
+		j.find("not-used", g, "tunnel-protocol: %s with routing-mode: native", g.text)
+	}
+	if g := c.at("ipv4-native-routing-cidr"); c.tunnel != "" && g.set() {
+		j.find("not-used", g, "ipv4-native-routing-cidr: %s with routing-mode: tunnel", g.text)
+	}
+	if g := c.at("enable-endpoint-routes"); g.on() && len(c.legacy) > 0 {
+		j.find("endpoint-routes-legacy", g, "enable-endpoint-routes: true with legacy host routing")
+	}
+	if g := c.at("mtu"); g.is("1450") || g.is("1420") || g.is("1405") || g.is("8950") {
+		j.find("mtu-is-underlay", g, "mtu: %s is a pod's MTU", g.text)
+	}
+}
+
+// routedElsewhere reports whether another component routes to pods: a cloud's network, or the CNI that Cilium is chained to.
+func (c ciliumState) routedElsewhere() bool {
+	ipam := c.at("ipam")
+	chained := c.chaining != "" && !strings.EqualFold(c.chaining, "portmap")
+	return chained || ipam.is("eni") || ipam.is("azure") || ipam.is("alibabacloud") || ipam.is("delegated-plugin") || c.at("enable-endpoint-routes").on() && ipam.is("kubernetes")
+}
+
+// ciliumCIDRs holds the ranges of pods against each other: the cluster's, Cilium's pool and the one that is routed natively.
+func (j *judge) ciliumCIDRs(c ciliumState) {
+	cluster, cidr := j.podCIDR(), c.at("ipv4-native-routing-cidr")
+	if cluster.text == "" {
+		return
+	}
+	pods, whose := cluster.text, cluster.path
+	if pool := c.at("cluster-pool-ipv4-cidr"); c.at("ipam").is("cluster-pool") && pool.text != "" {
+		if !covers(cluster.text, pool.text) {
+			j.find("pod-cidr", pool, "ipam cluster-pool assigns addresses of %s, the cluster's pods are in %s (%s)", pool.text, cluster.text, cluster.path)
+		}
+		pods, whose = pool.text, pool.path
+	}
+	if c.tunnel == "" && cidr.text != "" && !covers(cidr.text, pods) {
+		j.find("pod-cidr", cidr, "ipv4-native-routing-cidr is %s, pods are in %s (%s)", cidr.text, pods, whose)
+	}
+}
+
+// covers reports whether the first IPv4 prefix of a list contains that of another. Texts that are not prefixes are not judged.
+func covers(outer, inner string) bool {
+	o, ok := firstIPv4(outer)
+	i, both := firstIPv4(inner)
+	return !ok || !both || o.Bits() <= i.Bits() && o.Contains(i.Addr())
+}
+
+func firstIPv4(list string) (netip.Prefix, bool) {
+	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// ciliumDevices asks what the agent asks of netkit, BBR, BIG TCP and rules against conntrack.
+func (j *judge) ciliumDevices(c ciliumState) {
+	legacy := joined(c.legacy)
+	if g := c.at("datapath-mode"); strings.HasPrefix(g.text, "netkit") && legacy != "" {
+		j.find("netkit", g, "datapath-mode: %s, and host routing is legacy: %s", g.text, legacy)
+	}
+	if g := c.at("enable-bbr"); g.on() && legacy != "" && !c.at("enable-bbr-hostns-only").on() {
+		j.find("bbr", g, "enable-bbr: true, and host routing is legacy: %s", legacy)
+	}
+	for _, p := range []string{"enable-ipv4-big-tcp", "enable-ipv6-big-tcp"} {
+		g := c.at(p)
+		switch {
+		case !g.on():
+		case legacy != "":
+			j.find("big-tcp", g, "%s: true, and host routing is legacy: %s", p, legacy)
+		case c.encryption == "ipsec", c.at("bpf-lb-dsr-dispatch").is("ipip"):
+			j.find("big-tcp", g, "%s: true with IPsec or bpf-lb-dsr-dispatch: ipip", p)
+		case c.tunnel != "" && !c.at("enable-tunnel-big-tcp").on():
+			j.find("big-tcp-tunnel", g, "%s: true over a %s tunnel", p, c.tunnel)
+		}
+	}
+	if g := c.at("install-no-conntrack-iptables-rules"); g.on() && (!c.replaces || c.masquerade == "iptables" || c.tunnel != "") {
+		j.find("no-conntrack-refused", g, "install-no-conntrack-iptables-rules: true, kube-proxy-replacement: %v, masquerading: %s, routing-mode: %s", c.replaces, c.masquerade, c.at("routing-mode").text)
+	}
+	if g := c.at("encrypt-node"); g.on() && c.encryption != "wireguard" {
+		j.find("not-used", g, "encrypt-node: true without WireGuard")
+	}
+}
+
+// ciliumProfile names the profile.
+func (j *judge) ciliumProfile(c ciliumState) {
 	var but []string
-	if !c.kpr {
-		but = append(but, "kube-proxy serves the node's own traffic and NodePorts; pods get ClusterIPs translated per packet")
-	} else if proxy.runs == yes {
-		but = append(but, "kube-proxy runs beside it: its rules are in the path of what passes the node's stack")
-	}
-	if c.encrypted != "" {
-		return Measured{Title: "Cilium with " + c.encrypted + ": none of our profiles encrypts Cilium's traffic", But: but}
+	if !c.replaces {
+		but = append(but, "kube-proxy serves NodePorts and the node's own traffic; ClusterIPs of pods are translated per packet")
+	} else if j.proxyState().runs == yes {
+		but = append(but, "kube-proxy runs beside it, and its rules see every packet that passes the node's stack")
 	}
 	if c.chaining != "" {
 		but = append(but, "CNI chaining ("+c.chaining+")")
 	}
-	switch mode := c.at("bpf.datapathMode"); {
+	legacy := len(c.legacy) > 0
+	mode := c.at("datapath-mode")
+	switch {
+	case c.encryption != "":
+		j.unmatched("Cilium with "+c.encryption+": no profile encrypts Cilium's traffic", but...)
+	case c.chaining != "" && !strings.EqualFold(c.chaining, "portmap"):
+		j.unmatched("Cilium chained to "+c.chaining+": another plugin connects the pods", but...)
+	case mode.is("auto") && !legacy:
+		j.unmatched("Cilium with netkit or veth devices, as each node's kernel supports: no profile is known from the configuration", but...)
+	case strings.HasPrefix(mode.text, "netkit") && legacy:
+		j.unmatched("none: netkit does not start with legacy host routing", but...)
 	case strings.HasPrefix(mode.text, "netkit"):
-		if c.legacy {
-			return Measured{Title: "nothing: netkit does not start with legacy host routing", But: but}
-		}
-		if !c.native {
+		if c.tunnel != "" {
 			but = append(but, "a tunnel ("+c.tunnel+")")
 		}
-		return known("cilium-netkit", but)
-	case !c.native:
-		if c.legacy {
-			but = append(but, "legacy host routing: received packets are handed to the pod by redirect, not redirect_peer")
+		j.measured("cilium-netkit", but...)
+	case c.tunnel != "":
+		if legacy {
+			but = append(but, "legacy host routing: received packets reach the pod by redirect, not redirect_peer")
 		}
 		if c.tunnel != "vxlan" {
 			but = append(but, "the tunnel is "+c.tunnel)
 		}
-		return known("cilium-vxlan", but)
-	case c.legacy:
-		if c.kpr && c.dsr {
+		j.measured("cilium-vxlan", but...)
+	case legacy:
+		if c.dsr() {
 			but = append(but, "DSR for external clients")
 		}
-		return known("cilium-native-legacy", but)
-	case c.dsr && c.kpr:
-		return known("cilium-native-dsr", but)
+		j.measured("cilium-native-legacy", but...)
+	case c.dsr():
+		j.measured("cilium-native-dsr", but...)
+	default:
+		j.measured("cilium-native", but...)
 	}
-	return known("cilium-native", but)
 }

@@ -1,26 +1,81 @@
 package config
 
 import (
-	"slices"
+	"cmp"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 const kubeProxy = "kube-proxy"
 
-func newProxy() *values { return newValues("kube-proxy", map[string]string{"mode": "iptables"}) }
+func newProxy() *values {
+	return &values{reader: kubeProxy, defaults: map[string]string{"mode": "iptables"}}
+}
 
-var proxySchema = schema{
-	of: "KubeProxyConfiguration (v1alpha1, 1.36)",
-	below: map[string]string{
-		"": `apiVersion bindAddress bindAddressHardFail clientConnection clusterCIDR configSyncPeriod conntrack detectLocal detectLocalMode
-enableProfiling featureGates healthzBindAddress hostnameOverride iptables ipvs kind logging metricsBindAddress mode nftables
-nodePortAddresses oomScoreAdj portRange showHiddenMetricsForVersion windowsRunAsService winkernel`,
-		"iptables":  "localhostNodePorts masqueradeAll masqueradeBit minSyncPeriod snatNodeInternalIP syncPeriod",
-		"ipvs":      "excludeCIDRs minSyncPeriod scheduler strictARP syncPeriod tcpFinTimeout tcpTimeout udpTimeout",
-		"nftables":  "masqueradeAll masqueradeBit minSyncPeriod syncPeriod",
-		"conntrack": "maxPerCore min tcpBeLiberal tcpCloseWaitTimeout tcpEstablishedTimeout udpStreamTimeout udpTimeout",
-	},
-	moved: []moved{{"strictARP", "moved-key", "is not read: ipvs.strictARP is"}},
+// answer is yes, no, or that the documents do not say.
+type answer int
+
+const (
+	unsaid answer = iota
+	yes
+	no
+)
+
+// proxyState is whether kube-proxy runs.
+type proxyState struct {
+	runs answer
+	mode string
+	// why says so, at is what decides.
+	why string
+	at  value
+}
+
+// proxyState finds out from the documents whether kube-proxy runs beside the CNI.
+func (j *judge) proxyState() proxyState {
+	for _, d := range []*values{j.rke2, j.k3s} {
+		if d == nil {
+			continue
+		}
+		g := d.at("disable-kube-proxy")
+		if g.on() {
+			return proxyState{no, "", "disable-kube-proxy: true", g}
+		}
+		return proxyState{yes, proxyArg(d), "config.yaml does not disable it", g}
+	}
+	if j.kind != nil {
+		g := j.kind.at("networking.kubeProxyMode")
+		if g.is("none") {
+			return proxyState{no, "", "kubeProxyMode: none", g}
+		}
+		return proxyState{yes, g.text, "kind starts it in mode " + g.text, g}
+	}
+	if j.proxy != nil {
+		g := j.proxy.at("mode")
+		return proxyState{yes, cmp.Or(g.text, "iptables"), "its configuration is given", g}
+	}
+	return proxyState{}
+}
+
+// proxyArg returns the mode that kube-proxy-arg asks for.
+func proxyArg(d *values) string {
+	for arg := range strings.SplitSeq(d.at("kube-proxy-arg").text, ", ") {
+		if mode, ok := strings.CutPrefix(strings.TrimLeft(arg, "-"), "proxy-mode="); ok {
+			return mode
+		}
+	}
+	return "iptables"
+}
+
+// kubeProxyBeside reports a kube-proxy beside a CNI that replaces it, and a cluster in which neither serves Services. at and
+// what decide whether the CNI replaces it.
+func (j *judge) kubeProxyBeside(replaces bool, at value, what string) {
+	switch proxy := j.proxyState(); {
+	case replaces && proxy.runs == yes:
+		j.find("kube-proxy-beside", at, "%s, and kube-proxy runs: %s", strings.TrimSpace(what+" "+at.text), proxy.why)
+	case !replaces && proxy.runs == no && !strings.HasSuffix(what, "BPF"):
+		j.find("no-service-engine", proxy.at, "kube-proxy does not run (%s), and %s does not replace it", proxy.why, what)
+	}
 }
 
 // judgeKubeProxy judges kube-proxy's own configuration, and shows whether it runs.
@@ -28,8 +83,8 @@ func (j *judge) judgeKubeProxy() {
 	state := j.proxyState()
 	switch state.runs {
 	case yes:
-		j.show(kubeProxy, "runs", "yes, mode "+state.mode, or(state.at.origin, Default), state.why)
-		j.modeNotes(state)
+		j.show(kubeProxy, "runs", "yes, mode "+state.mode, cmp.Or(state.at.origin, Default), state.why)
+		j.proxyMode(state)
 	case no:
 		j.show(kubeProxy, "runs", "no", state.at.origin, state.why)
 	}
@@ -37,42 +92,28 @@ func (j *judge) judgeKubeProxy() {
 	if v == nil {
 		return
 	}
-	j.unknownKeys(v, proxySchema)
-	mode := strings.ToLower(or(v.at("mode").text, "iptables"))
+	mode := strings.ToLower(cmp.Or(v.at("mode").text, "iptables"))
 	for _, section := range []string{"iptables", "ipvs", "nftables"} {
-		if section == mode {
-			continue
-		}
-		for _, g := range v.all() {
-			borrowed := mode == "ipvs" && strings.HasPrefix(g.path, "iptables.masquerade") // ipvs mode has none of its own
-			if strings.HasPrefix(g.path, section+".") && !empty(g.text) && !borrowed {
-				j.find("proxy-mode-unused", g, "%s: %s in mode %s", g.path, g.text, mode)
+		for _, g := range v.below(section) {
+			borrowed := mode == "ipvs" && strings.HasPrefix(g.path, "iptables.masquerade") // ipvs mode reads these
+			if section != mode && g.set() && !borrowed {
+				j.find("not-used", g, "%s: %s in mode %s", g.path, g.text, mode)
 			}
 		}
 	}
-	if v.at("clusterCIDR").text == "" && (v.at("detectLocalMode").text == "" || v.at("detectLocalMode").is("ClusterCIDR")) {
-		j.find("proxy-no-local", v.at("detectLocalMode"), "no clusterCIDR, and detectLocalMode is ClusterCIDR")
+	if local := v.at("detectLocalMode"); v.at("clusterCIDR").text == "" && (local.text == "" || local.is("ClusterCIDR")) {
+		j.find("proxy-no-local", local, "no clusterCIDR, and detectLocalMode is ClusterCIDR")
 	}
-	if len(j.Measured) == 0 && j.only(j.proxy) {
-		j.Measured = append(j.Measured, Measured{Title: "kube-proxy in mode " + mode + " under a CNI that is not given here"})
+	if len(j.Measured) == 0 && j.agent == nil && j.installation == nil {
+		j.unmatched("kube-proxy in mode " + mode + "; the CNI is not given")
 	}
 }
 
-// empty reports whether a written value is the field's zero: kubeadm writes all fields out.
-func empty(text string) bool {
-	return slices.Contains([]string{"", "0", "0s", "false", "null"}, text)
-}
-
-// only reports whether v is all there is.
-func (j *judge) only(v *values) bool {
-	return v == j.proxy && j.cilium == nil && j.agent == nil && j.installation == nil && j.flannel == nil && j.netconf == nil && j.canal == nil
-}
-
-func (j *judge) modeNotes(state proxyState) {
+func (j *judge) proxyMode(state proxyState) {
 	switch strings.ToLower(state.mode) {
 	case "iptables":
 	case "nftables":
-		if j.proxy == nil || j.proxy.at("nodePortAddresses").text == "" {
+		if j.proxy.at("nodePortAddresses").text == "" {
 			j.find("proxy-nodeports", state.at, "mode nftables")
 		}
 	case "ipvs":
@@ -80,4 +121,15 @@ func (j *judge) modeNotes(state proxyState) {
 	default:
 		j.find("proxy-mode", state.at, "mode %s", state.mode)
 	}
+}
+
+// known reports whether a profile has the name.
+func known(name string) bool {
+	_, ok := profile.Lookup(name)
+	return ok
+}
+
+func titleOf(name string) string {
+	p, _ := profile.Lookup(name) // a test looks up every name that the readers use
+	return p.Title
 }

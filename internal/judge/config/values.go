@@ -2,39 +2,32 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// value is one leaf of a configuration.
+// value is one leaf of an object.
 type value struct {
-	// path is the keys to it, with dots; text what is written there, a list's items joined with ", ".
+	// path is the keys to it, with dots. The items of a list of scalars are one text, joined with ", ".
 	path, text string
-	// origin is Given or Default; the zero value is neither: no such setting.
+	// origin is Given or Default; "" means that the setting is absent.
 	origin string
-	file   string
-	line   int
-	// turn orders what was given.
-	turn int
-}
-
-// where is file:line of what was given, or the --set.
-func (v value) where() string {
-	switch {
-	case v.origin != Given:
-		return ""
-	case v.line == 0:
-		return v.file
-	}
-	return fmt.Sprintf("%s:%d", v.file, v.line)
+	// by is the file and line, or whose default it is.
+	by string
+	// from are the values of a chart that decide it.
+	from []string
 }
 
 // given reports whether the value was given.
 func (v value) given() bool { return v.origin == Given }
 
-// on reports whether the value says yes. Helm reads YAML 1.1, where yes and on are true.
+// decidedBy reports whether the value of a chart decides it.
+func (v value) decidedBy(path string) bool { return slices.Contains(v.from, path) }
+
+// on reports whether the value is true. Helm reads YAML 1.1, where yes and on are true.
 func (v value) on() bool {
 	switch strings.ToLower(v.text) {
 	case "true", "yes", "on":
@@ -43,23 +36,28 @@ func (v value) on() bool {
 	return false
 }
 
+// source says who set the value.
+func (v value) source() string {
+	if v.origin == Default {
+		return "default of " + v.by
+	}
+	return v.by
+}
+
 // is compares without case.
 func (v value) is(text string) bool { return strings.EqualFold(v.text, text) }
 
-// values are the leaves of a configuration over its defaults.
-type values struct {
-	leaves map[string]value
-	// puts counts what was put: the order of the leaves is that in which they were given last.
-	puts int
-	// groups are the paths that have others below.
-	groups map[string]bool
-	// defaults are what is in force where nothing is given; defaultOf says whose they are.
-	defaults  map[string]string
-	defaultOf string
+// set reports whether the value is neither absent nor the zero of its type: kubeadm writes all fields.
+func (v value) set() bool {
+	return v.given() && !slices.Contains([]string{"", "0", "0s", "false", "null"}, v.text)
 }
 
-func newValues(defaultOf string, defaults map[string]string) *values {
-	return &values{leaves: map[string]value{}, groups: map[string]bool{}, defaults: defaults, defaultOf: defaultOf}
+// values are the leaves of an object over the defaults of who reads it.
+type values struct {
+	leaves []value
+	// defaults apply where nothing is given; reader is whose they are.
+	defaults map[string]string
+	reader   string
 }
 
 // at returns what is in force at path.
@@ -67,89 +65,103 @@ func (v *values) at(path string) value {
 	if v == nil {
 		return value{path: path}
 	}
-	if g, ok := v.leaves[path]; ok {
-		return g
+	for i := len(v.leaves) - 1; i >= 0; i-- {
+		if v.leaves[i].path == path {
+			return v.leaves[i]
+		}
 	}
 	if text, ok := v.defaults[path]; ok {
-		return value{path: path, text: text, origin: Default}
+		return value{path: path, text: text, origin: Default, by: v.reader}
 	}
 	return value{path: path}
 }
 
-// has reports whether something was given at path or below.
-func (v *values) has(path string) bool {
-	if v == nil {
-		return false
+// below returns the leaves under a path.
+func (v *values) below(path string) []value {
+	var list []value
+	if v != nil {
+		for _, g := range v.leaves {
+			if strings.HasPrefix(g.path, path+".") {
+				list = append(list, g)
+			}
+		}
 	}
-	_, leaf := v.leaves[path]
-	return leaf || v.groups[path]
-}
-
-// all returns what was given, in the order of the inputs.
-func (v *values) all() []value {
-	if v == nil {
-		return nil
-	}
-	list := slices.Collect(maps.Values(v.leaves))
-	slices.SortFunc(list, func(a, b value) int { return a.turn - b.turn })
 	return list
 }
 
-// put sets one leaf. As in Helm, what is given later replaces what stood there, and a null takes it away.
-func (v *values) put(g value, isNull bool) {
-	if v.groups[g.path] {
-		for p := range v.leaves {
-			if strings.HasPrefix(p, g.path+".") {
-				delete(v.leaves, p)
-			}
-		}
-		delete(v.groups, g.path)
-	}
-	if isNull {
-		delete(v.leaves, g.path)
-		return
-	}
-	for i := range len(g.path) {
-		if g.path[i] == '.' {
-			delete(v.leaves, g.path[:i])
-			v.groups[g.path[:i]] = true
-		}
-	}
-	v.puts++
-	g.turn = v.puts
-	g.origin = Given
-	v.leaves[g.path] = g
+// source is where a document is from.
+type source struct {
+	name    string
+	unlined bool
+	// traced are the origins of the leaves of an object that a chart made, by their path; nil for a file.
+	traced map[string]value
+	// chart made the object.
+	chart string
 }
 
-// flatten adds the leaves of t under prefix.
-func (v *values) flatten(file string, t *tree, prefix string) {
-	switch t.kind {
-	case mapping:
-		for i, key := range t.keys {
-			path := key
-			if prefix != "" {
-				path = prefix + "." + key
-			}
-			v.flatten(file, t.items[i], path)
+// by is where a node of the source is.
+func (s source) by(n *position.Node) string {
+	if s.unlined {
+		return s.name
+	}
+	return fmt.Sprintf("%s:%d", s.name, n.Line)
+}
+
+// value returns the leaf at path.
+func (s source) value(path string, n *position.Node, text string) value {
+	switch v, traced := s.traced[path]; {
+	case traced:
+		v.path, v.text = path, text
+		return v
+	case s.chart != "":
+		return value{path: path, text: text, origin: Default, by: s.chart}
+	}
+	return value{path: path, text: text, origin: Given, by: s.by(n)}
+}
+
+// read adds the leaves of n, which is at the path root of its document, under their paths within n.
+func (v *values) read(s source, root string, n *position.Node) {
+	for _, l := range leaves(n, "") {
+		g := s.value(join(root, l.path), l.node, l.text)
+		g.path = l.path
+		v.leaves = append(v.leaves, g)
+	}
+}
+
+// leaf is one value of a document.
+type leaf struct {
+	path, text string
+	node       *position.Node
+}
+
+// leaves returns the values below n. The items of a list of scalars are one value, those of any other list are numbered.
+func leaves(n *position.Node, prefix string) []leaf {
+	var all []leaf
+	switch {
+	case n == nil:
+	case n.Kind == position.Mapping:
+		for i, key := range n.Keys {
+			all = append(all, leaves(n.Items[i], join(prefix, key.Name))...)
 		}
-	case list:
-		v.flattenList(file, t, prefix)
+	case n.Kind == position.List && slices.ContainsFunc(n.Items, func(i *position.Node) bool { return i.Kind != position.Scalar }):
+		for i, item := range n.Items {
+			all = append(all, leaves(item, join(prefix, strconv.Itoa(i)))...)
+		}
+	case n.Kind == position.List:
+		var texts []string
+		for _, item := range n.Items {
+			texts = append(texts, item.Text)
+		}
+		all = append(all, leaf{prefix, strings.Join(texts, ", "), n})
 	default:
-		v.put(value{path: prefix, text: t.text, file: file, line: t.line}, t.kind == null)
+		all = append(all, leaf{prefix, n.Text, n})
 	}
+	return all
 }
 
-// flattenList keeps a list of scalars as one leaf, and numbers the items of any other.
-func (v *values) flattenList(file string, t *tree, prefix string) {
-	var texts []string
-	for i, item := range t.items {
-		if item.kind == scalar {
-			texts = append(texts, item.text)
-			continue
-		}
-		v.flatten(file, item, prefix+"."+strconv.Itoa(i))
+func join(path, key string) string {
+	if path == "" || key == "" {
+		return path + key
 	}
-	if len(texts) == len(t.items) {
-		v.put(value{path: prefix, text: strings.Join(texts, ", "), file: file, line: t.line}, false)
-	}
+	return path + "." + key
 }

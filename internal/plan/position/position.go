@@ -58,6 +58,8 @@ type Node struct {
 	// Keys are those of a mapping in the order of the file. Items are their values, or the items of a list.
 	Keys  []Key
 	Items []*Node
+	// typed is the value of a scalar in its YAML type.
+	typed any
 }
 
 // At returns the value at the path of keys, nil if it is missing.
@@ -197,6 +199,9 @@ func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
 	case yaml.ScalarNode:
 		if n.Tag != "!!null" {
 			t.Kind, t.Text, t.Block = Scalar, n.Value, n.Style == yaml.LiteralStyle
+			if n.Decode(&t.typed) != nil { // a tag that the text does not fit
+				t.typed = n.Value
+			}
 		}
 	}
 	return t
@@ -247,4 +252,25 @@ func join(path, key string) string {
 		return key
 	}
 	return path + "." + key
+}
+
+// Value returns the node as any YAML library would: texts, numbers, booleans, lists and maps.
+func (n *Node) Value() any {
+	switch n.Kind {
+	case Mapping:
+		m := map[string]any{}
+		for i, k := range n.Keys {
+			m[k.Name] = n.Items[i].Value()
+		}
+		return m
+	case List:
+		list := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			list[i] = item.Value()
+		}
+		return list
+	case Scalar:
+		return n.typed
+	}
+	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -29,8 +30,9 @@ import (
 type Chart struct {
 	Metadata Metadata
 	// values are the chart's own, templates the texts to execute by their paths, files all others.
-	values    map[string]any
-	schema    []byte
+	values map[string]any
+	// schema is what the values must conform to, nil if there is none.
+	schema    func() (*jsonschema.Resolved, error)
 	templates map[string]string
 	files     files
 }
@@ -156,7 +158,7 @@ func parse(list map[string][]byte) (*Chart, error) {
 		case name == "values.yaml":
 			err = yaml.Unmarshal(text, &c.values)
 		case name == "values.schema.json":
-			c.schema = text
+			c.schema = sync.OnceValues(func() (*jsonschema.Resolved, error) { return resolveSchema(text) })
 		case strings.HasPrefix(name, "templates/"):
 			c.templates[name] = string(text)
 		case strings.HasPrefix(name, "charts/"):
@@ -193,11 +195,7 @@ func (c *Chart) Values(given map[string]any) (map[string]any, error) {
 	if c.schema == nil {
 		return all, nil
 	}
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(c.schema, &schema); err != nil {
-		return nil, fmt.Errorf("values.schema.json of chart %s: %w", c.Metadata.Name, err)
-	}
-	resolved, err := schema.Resolve(nil)
+	resolved, err := c.schema()
 	if err != nil {
 		return nil, fmt.Errorf("values.schema.json of chart %s: %w", c.Metadata.Name, err)
 	}
@@ -205,6 +203,14 @@ func (c *Chart) Values(given map[string]any) (map[string]any, error) {
 		return nil, fmt.Errorf("the schema of chart %s forbids %s", c.Metadata.Name, readable(err))
 	}
 	return all, nil
+}
+
+func resolveSchema(text []byte) (*jsonschema.Resolved, error) {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(text, &schema); err != nil {
+		return nil, err
+	}
+	return schema.Resolve(nil)
 }
 
 // schemaPath is how the validator says which part of the schema a value breaks.
@@ -221,6 +227,17 @@ func readable(err error) string {
 	text = text[strings.LastIndex(text, "validating ")+len("validating "):]
 	_, text, _ = strings.Cut(text, ": ")
 	return strings.TrimSpace("value "+name) + ": " + text
+}
+
+// Defaults returns the chart's own values.
+func (c *Chart) Defaults() map[string]any { return c.values }
+
+// Without returns the chart without some of its templates.
+func (c *Chart) Without(templates map[string]bool) *Chart {
+	other := *c
+	other.templates = maps.Clone(c.templates)
+	maps.DeleteFunc(other.templates, func(name, _ string) bool { return templates[name] })
+	return &other
 }
 
 // merged returns a copy of defaults with given laid over it.

@@ -174,8 +174,7 @@ func (s CiliumStatus) encryption() string {
 	}
 }
 
-// options says the status in the options of the ConfigMap, so that one judgement serves for what was asked for and for
-// what is in force.
+// options returns the status as options of the ConfigMap, so that one reader judges what was asked for and what is in force.
 func (s CiliumStatus) options() map[string]string {
 	o := map[string]string{}
 	if yes, said := s.replaces(); said {
@@ -216,14 +215,14 @@ func (s CiliumStatus) options() map[string]string {
 	return o
 }
 
-// settings are the names of configcheck's settings that the status shows.
+// settings are the settings of package config that the status shows.
 func (s CiliumStatus) settings() map[string]bool {
 	_, replaces := s.replaces()
 	return map[string]bool{
-		"routingMode": s.encapsulation() != "", "tunnelProtocol": s.encapsulation() != "" && s.encapsulation() != "none",
-		"kubeProxyReplacement": replaces, "cni.chainingMode": s.Chaining != "", "bpf.datapathMode": s.DeviceMode != "",
-		"masquerading": s.Masquerading != "", "host routing": s.Host != "", "loadBalancer.mode": s.Mode != "",
-		"loadBalancer.algorithm": s.Selection != "", "loadBalancer.acceleration": s.Acceleration != "", "encryption": s.Encryption != "",
+		"routing-mode": s.encapsulation() != "", "tunnel-protocol": s.encapsulation() != "" && s.encapsulation() != "none",
+		"kube-proxy-replacement": replaces, "cni-chaining-mode": s.Chaining != "", "datapath-mode": s.DeviceMode != "",
+		"masquerading": s.Masquerading != "", "host routing": s.Host != "", "bpf-lb-mode": s.Mode != "",
+		"bpf-lb-algorithm": s.Selection != "", "bpf-lb-acceleration": s.Acceleration != "", "encryption": s.Encryption != "",
 	}
 }
 

@@ -1,62 +1,58 @@
 package detect
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// document is one object of the cluster for configcheck.
+// document is one object of the cluster for package config.
 type document struct {
 	name string
 	body map[string]any
 }
 
-// position is what configcheck adds to the name of an input; the line is of a text that nobody sees.
-var position = regexp.MustCompile(`:\d+$`)
-
-// configured asks configcheck what the documents come to. What it says about where a value stands becomes the name of
-// the object.
+// configured returns what the documents amount to, false after a doubt.
 func (d *detective) configured(docs []document) (config.Report, bool) {
 	if p := d.proxyDocument(); p != nil {
 		docs = append(docs, document{"kube-proxy", p})
 	}
 	var inputs []config.Input
 	for _, doc := range docs {
-		inputs = append(inputs, config.Input{Name: doc.name, Text: marshal(doc.body)})
+		inputs = append(inputs, config.Input{Name: doc.name, Text: marshal(doc.body), Unlined: true})
 	}
-	r, err := config.Check(inputs, config.Options{})
+	r, err := config.Check(inputs, nil)
 	if err != nil {
 		d.doubt("the configuration of %s cannot be judged: %s", d.CNI, strings.ReplaceAll(err.Error(), "\n", "; "))
 		return config.Report{}, false
 	}
-	for i := range r.Settings {
-		r.Settings[i].By = position.ReplaceAllString(r.Settings[i].By, "")
-	}
 	return r, true
 }
 
-// adopt takes what configcheck measured for the profile, and its settings for what was asked.
+// adopt takes the report's profile, and its settings as those asked for.
 func (d *detective) adopt(r config.Report) {
 	for _, s := range r.Settings {
 		if s.Component == kubeProxy {
-			continue // said by KubeProxy
+			continue // KubeProxy has it
 		}
-		d.Settings = append(d.Settings, Setting{Component: s.Component, Name: s.Name, Asked: s.Value, AskedBy: s.By})
+		by := s.By
+		if s.Origin == config.Default {
+			by = "default of " + by
+		}
+		d.Settings = append(d.Settings, Setting{Component: s.Component, Name: s.Name, Asked: s.Value, AskedBy: by})
 	}
 	d.measured(r)
-	// On a cluster that runs, what a rule would refuse has a reason that we do not see: it is worth a doubt. Keys that
-	// nobody reads are not: API servers have taken them out, and nothing of what is in force hangs on them.
+	// The cluster runs, so that a combination that a rule refuses has a reason that is not visible: it is a doubt.
 	for _, f := range r.Findings {
-		if f.Severity >= config.Otherwise {
-			d.doubt("%s (rule %s)", f.Saw, f.Rule)
+		if f.Severity.Rank() >= finding.Otherwise.Rank() {
+			d.doubt("%s (rule %s)", f.Saw, f.ID)
 		}
 	}
 }
 
-// measured takes the profile that a report measured. What an earlier report said is not true beside it.
+// measured takes the profile of a report in place of an earlier one.
 func (d *detective) measured(r config.Report) {
 	if len(r.Measured) != 1 {
 		return
@@ -76,7 +72,7 @@ func (d *detective) asked(component, name string) (*Setting, bool) {
 	return nil, false
 }
 
-// inForce fills in what was seen of a setting, and doubts the configuration where it differs.
+// inForce records what was seen of a setting, with a doubt if the configuration differs.
 func (d *detective) inForce(component, name string, seen Claim) {
 	if seen.Value == "" {
 		return

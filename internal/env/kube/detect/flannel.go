@@ -81,7 +81,7 @@ func (d *detective) flannelIn(namespace string) {
 	if r, ok := d.configured([]document{{c.String(), netConfMap("kube-flannel-cfg", c.Data["net-conf.json"], c.Data)}}); ok {
 		d.adopt(r)
 	}
-	d.flannelClaims(flannel, "Backend.Type", conf, c.String())
+	d.flannelClaims(flannel, conf, c.String())
 }
 
 // netConf reads the net-conf.json of a ConfigMap.
@@ -119,7 +119,7 @@ func (d *detective) flannelByAnnotation() {
 	if r, ok := d.configured([]document{{source, netConfMap("kube-flannel-cfg", `{"Backend":{"Type":`+strconv.Quote(backend)+`}}`, nil)}}); ok {
 		d.adopt(r)
 	}
-	d.flannelClaims(flannel, "Backend.Type", conf, source)
+	d.flannelClaims(flannel, conf, source)
 }
 
 // backendOnNodes is the backend that flanneld says it runs, "" if the nodes say nothing or differ.
@@ -142,9 +142,9 @@ func (d *detective) backendOnNodes() string {
 }
 
 // flannelClaims says encapsulation, encryption and MTU, from the backend that runs where that is known.
-func (d *detective) flannelClaims(component, setting string, conf NetConf, source string) {
+func (d *detective) flannelClaims(component string, conf NetConf, source string) {
 	if b := d.backendOnNodes(); b != "" {
-		d.inForce(component, setting, Claim{b, "annotation " + flannelBackend + " of the nodes"})
+		d.inForce(component, "Backend.Type", Claim{b, "annotation " + flannelBackend + " of the nodes"})
 		if b != conf.Backend {
 			d.backendOverrides(component, b)
 			conf.Backend, source = b, "annotations of the nodes"
@@ -211,11 +211,11 @@ func (d *detective) canal(w Workload) {
 		if m := c.Data["veth_mtu"]; m != "" && m != "0" {
 			d.MTU = Claim{m, c.String()}
 		}
-		d.flannelClaims(canal, "flannel.backend", conf, c.String())
+		d.flannelClaims(canal, conf, c.String())
 		return
 	}
 	if b := d.backendOnNodes(); b != "" {
 		d.backendOverrides(canal, b)
-		d.flannelClaims(canal, "flannel.backend", NetConf{Backend: b}, "annotations of the nodes")
+		d.flannelClaims(canal, NetConf{Backend: b}, "annotations of the nodes")
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
+	reporttext "github.com/cnibench/cnibench/internal/report/text"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -150,7 +151,7 @@ func TestProveHolds(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := Text(&b, Finding{v, proofs}); err != nil {
+	if err := reporttext.Render(&b, Finding{v, proofs}.Document(), reporttext.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	golden.Check(t, "finding.txt", b.Bytes())

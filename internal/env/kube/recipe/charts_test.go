@@ -136,7 +136,7 @@ var random = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/=]+`)
 // comesTo fails unless the configuration text is the profile, with nothing that differs.
 func comesTo(t *testing.T, text, profile string, beside ...config.Input) {
 	t.Helper()
-	got, err := config.Check(append(beside, config.Input{Name: "rendered", Text: text}), config.Options{})
+	got, err := config.Check(append(beside, config.Input{Name: "rendered", Text: text}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

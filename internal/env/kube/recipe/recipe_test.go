@@ -105,14 +105,22 @@ func documents(t *testing.T, text string) []any {
 	}
 }
 
-// TestConfigcheck: what is measured with a recipe is its profile, nothing given is without effect, and nothing differs.
-func TestConfigcheck(t *testing.T) {
+// TestShownConfiguration: what cni show prints is what check --config calls the profile, and nothing in it is without effect.
+// Charts are those of the modules; values for RKE2's own charts are not judged.
+func TestShownConfiguration(t *testing.T) {
+	charts := map[string]*config.Chart{}
+	for name, dir := range map[string]string{"cilium": "install/kubernetes/cilium", "flannel": "chart/kube-flannel", "calico": "charts/tigera-operator"} {
+		c, err := ConfigChart(t.Context(), loaded(t, name, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		charts[name] = c
+	}
 	judged := 0
 	eachVariant(t, func(t *testing.T, r Recipe, v Variant) {
-		if r.Family == "plugins" || r.Family == "sriov" {
-			return // a conflist is nothing that configcheck reads
+		if v.Name == Kind && charts[r.Family] != nil {
+			return // the values are those of the variant helm
 		}
-		judged++
 		out, err := Render(r, v.Name, full(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -121,20 +129,25 @@ func TestConfigcheck(t *testing.T) {
 		if err := out.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		got, err := config.Check([]config.Input{{Name: "recipe", Text: b.String()}}, config.Options{})
+		got, err := config.Check([]config.Input{{Name: "recipe", Text: b.String()}}, charts[r.Family])
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, b.String())
 		}
-		if len(got.Measured) != 1 || got.Measured[0].Profile != r.Profile || len(got.Measured[0].But) > 0 {
-			t.Errorf("comes to %+v", got.Measured)
-		}
 		for _, f := range got.Findings {
-			if f.Severity > config.Note {
-				t.Errorf("%s at %s: %s", f.Rule, f.Where, f.Saw)
+			newer := strings.HasPrefix(f.Saw, "goldmane") || strings.HasPrefix(f.Saw, "whisker") // Calico's module is older than its chart
+			if f.Severity.Alarm() && !newer {
+				t.Errorf("%s: %s", f.ID, f.Text())
 			}
 		}
+		if v.Name == RKE2 && r.Family != "plugins" {
+			return
+		}
+		judged++
+		if got.Inconclusive() || len(got.Measured) != 1 || got.Measured[0].Profile != r.Profile || len(got.Measured[0].But) > 0 {
+			t.Errorf("amounts to %+v", got.Measured)
+		}
 	})
-	if judged < 50 {
+	if judged < 25 {
 		t.Errorf("%d recipes judged", judged)
 	}
 }

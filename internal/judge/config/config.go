@@ -1,0 +1,201 @@
+// Package config reads the configuration of a cluster's network and says what will be in force.
+//
+// The settings asked for and those in force often differ: charts ignore unknown keys, agents fall back to other modes,
+// distributions change defaults. A comparison of CNIs then measures another dataplane than its title says.
+//
+//	values ─► chart ─┐
+//	files, cluster ──┴─► objects ─► settings in force ─► findings, profile
+//
+// There is one reader of objects, for files, for what a chart renders and for what a cluster has. What a chart decides is
+// known from its rendering alone: without the chart, values are not judged. The package is pure; the caller renders.
+// Whether a setting is in force on the nodes is for package detect to prove.
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
+)
+
+// Input is one file, or one object of a cluster.
+type Input struct {
+	// Name is what reports call it.
+	Name string
+	// Text is its contents, YAML or JSON.
+	Text string
+	// Unlined inputs have no lines that a reader could look up: objects of a cluster, values of the command line.
+	Unlined bool
+}
+
+// Chart is a chart that the caller can render.
+type Chart struct {
+	// Name and Version are those of Chart.yaml.
+	Name, Version string
+	// Values are the chart's own.
+	Values map[string]any
+	// Render returns the objects that the chart makes of values, without those of the templates in skip. The error is the
+	// chart's own validation.
+	Render func(values map[string]any, skip map[string]bool) ([]Rendered, error)
+}
+
+// Rendered is one object that a chart makes.
+type Rendered struct {
+	// Template is the file that makes it; Text is YAML or JSON.
+	Template, Text string
+}
+
+func (c Chart) String() string { return "chart " + c.Name + " " + c.Version }
+
+// Origins of a setting.
+const (
+	Given   = "given"
+	Default = "default"
+	Forced  = "forced"
+)
+
+// Setting is one setting as it is in force.
+type Setting struct {
+	// Component is cilium, calico, flannel, canal, kube-proxy or the distribution.
+	Component string `json:"component"`
+	Name      string `json:"name"`
+	Value     string `json:"value"`
+	// Origin is Given, Default or Forced.
+	Origin string `json:"origin"`
+	// By is where it was given, whose default it is, or what forces it.
+	By string `json:"by"`
+}
+
+// Document says what one document is.
+type Document struct {
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"`
+	Kind string `json:"kind"`
+	// NotJudged says why the document was not judged, "" if it was.
+	NotJudged string `json:"notJudged,omitempty"`
+}
+
+// Measured is the profile that a configuration amounts to.
+type Measured struct {
+	// Profile is its name, "" if none fits.
+	Profile string `json:"profile,omitempty"`
+	// Title is the profile's title, or a description of what is in force.
+	Title string `json:"title"`
+	// But lists the differences from the profile as the lab builds it.
+	But []string `json:"but,omitempty"`
+}
+
+// Report is what Check found.
+type Report struct {
+	Documents []Document        `json:"documents"`
+	Settings  []Setting         `json:"settings"`
+	Findings  []finding.Finding `json:"findings"`
+	Measured  []Measured        `json:"measured"`
+}
+
+// Alarm reports whether a setting has no effect, is refused, or is in force in another form than was asked for.
+func (r Report) Alarm() bool { return finding.Alarm(r.Findings) }
+
+// Inconclusive reports whether a document could not be judged.
+func (r Report) Inconclusive() bool {
+	return slices.ContainsFunc(r.Documents, func(d Document) bool { return d.NotJudged != "" })
+}
+
+// Check judges inputs that together configure one cluster. chart renders values among them; nil is no chart. The error is
+// position.Faults with every mistake of every input.
+func Check(inputs []Input, chart *Chart) (Report, error) {
+	var faults position.Faults
+	j := &judge{faults: &faults, chart: chart, Report: Report{Documents: []Document{}, Settings: []Setting{}, Findings: []finding.Finding{}, Measured: []Measured{}}}
+	parsed := make([][]*position.Node, len(inputs))
+	for i, in := range inputs {
+		parsed[i] = position.Parse(position.Source{Name: in.Name, Text: in.Text}, &faults)
+		for _, n := range parsed[i] {
+			if n.Kind != position.Mapping && n.Kind != position.Null {
+				faults = append(faults, position.Fault{File: in.Name, Line: n.Line, Message: "is not a mapping of keys to values"})
+			}
+		}
+	}
+	for i, in := range inputs {
+		for _, n := range parsed[i] {
+			if n.Kind == position.Mapping && len(n.Keys) > 0 {
+				j.document(source{name: in.Name, unlined: in.Unlined}, n)
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return Report{}, faults
+	}
+	if len(j.Documents) == 0 && chart == nil {
+		return Report{}, position.Faults{{Message: "nothing to judge: no document configures a cluster's network"}}
+	}
+	j.renderValues()
+	j.all()
+	finding.Sort(j.Findings)
+	return j.Report, nil
+}
+
+// judge collects a report.
+type judge struct {
+	Report
+	objects
+	faults *position.Faults
+	chart  *Chart
+	// given are the values of the chart.
+	given []layer
+}
+
+// all judges every component that is configured. The order is that of the report.
+func (j *judge) all() {
+	j.judgeDistribution()
+	if j.agent != nil {
+		j.judgeCilium()
+	}
+	if j.installation != nil || j.felix != nil || len(j.pools) > 0 {
+		j.judgeCalico()
+	}
+	if j.netconf != nil {
+		j.judgeFlannel()
+	}
+	j.judgePlugin()
+	j.judgeKubeProxy()
+	for _, g := range j.limits {
+		j.find("cpu-limit", g, "%s: limits.cpu: %s", g.path, g.text)
+	}
+}
+
+// find adds what the rule found at v; the zero value is nowhere.
+func (j *judge) find(id string, v value, format string, args ...any) {
+	where := ""
+	if v.origin == Given {
+		where = v.by
+	}
+	j.Findings = append(j.Findings, ruleOf(id).Found(where, fmt.Sprintf(format, args...)))
+}
+
+// show adds a row to the table of settings.
+func (j *judge) show(component, name, text, origin, by string) {
+	j.Settings = append(j.Settings, Setting{component, name, text, origin, by})
+}
+
+// showValues adds the settings that are given or have a default.
+func (j *judge) showValues(component string, v *values, paths ...string) {
+	for _, p := range paths {
+		if g := v.at(p); g.text != "" {
+			j.show(component, p, g.text, g.origin, g.by)
+		}
+	}
+}
+
+// measured adds the profile that the configuration amounts to.
+func (j *judge) measured(name string, but ...string) {
+	j.Measured = append(j.Measured, Measured{Profile: name, Title: titleOf(name), But: but})
+}
+
+// unmatched adds a configuration that no profile fits.
+func (j *judge) unmatched(title string, but ...string) {
+	j.Measured = append(j.Measured, Measured{Title: title, But: but})
+}
+
+func joined(list []string) string { return strings.Join(list, "; ") }

@@ -1,0 +1,303 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// mostTraced is how many values of a chart are traced. The chart is rendered once more for each of them.
+const mostTraced = 200
+
+// layer is one document of values. Later layers replace earlier ones.
+type layer struct {
+	source
+	node *position.Node
+}
+
+// noChart returns why the values of the chart called name cannot be judged, "" if the chart is at hand.
+func (j *judge) noChart(name string) string {
+	switch {
+	case j.chart == nil:
+		return "chart " + name + " decides what they do: give it with --chart"
+	case j.chart.Name != name:
+		return fmt.Sprintf("they are of chart %s, and --chart is %s", name, j.chart.Name)
+	}
+	return ""
+}
+
+// renderValues renders the chart with the values that are given and reads its objects. It renders once more without each
+// value: what changes is what the value decides.
+func (j *judge) renderValues() {
+	if j.chart == nil || len(j.given) == 0 && len(j.Documents) > 0 {
+		return
+	}
+	all := map[string]any{}
+	at := map[string]value{}
+	for _, l := range j.given {
+		merge(all, asMap(l.node))
+		for _, leaf := range leaves(l.node, "") {
+			at[leaf.path] = value{path: leaf.path, text: leaf.text, origin: Given, by: l.by(leaf.node)}
+		}
+	}
+	maps.DeleteFunc(at, func(path string, _ value) bool { return valueAt(all, path) == nil })
+	base, err := j.chart.Render(all, nil)
+	if err != nil {
+		j.find("chart-refuses", j.culprit(all, at), "%v", err)
+		return
+	}
+	t := &tracer{chart: j.chart, base: objectsOf(base), skip: map[string]bool{}, decides: map[string]map[string]value{}}
+	if again, err := j.chart.Render(all, nil); err == nil { // certificates differ each time
+		for template := range t.changed(objectsOf(again)) {
+			t.skip[template] = true
+		}
+	}
+	if len(at) > mostTraced {
+		j.find("not-traced", value{}, "%d values are given: more than %d are not traced", len(at), mostTraced)
+		at = nil
+	}
+	for _, path := range slices.Sorted(maps.Keys(at)) {
+		j.trace(t, all, at[path])
+	}
+	for _, o := range t.base {
+		if o.node != nil {
+			j.document(source{name: j.chart.String(), unlined: true, chart: j.chart.String(), traced: t.decides[o.name()]}, o.node)
+		}
+	}
+}
+
+// culprit returns the value without which the chart renders, the zero value if there is none.
+func (j *judge) culprit(all map[string]any, at map[string]value) value {
+	if len(at) > mostTraced {
+		return value{}
+	}
+	for _, path := range slices.Sorted(maps.Keys(at)) {
+		if _, err := j.chart.Render(with(all, path, nil), nil); err == nil {
+			return at[path]
+		}
+	}
+	return value{}
+}
+
+// trace finds what one value decides, and a value that decides nothing.
+func (j *judge) trace(t *tracer, all map[string]any, g value) {
+	other, err := j.chart.Render(with(all, g.path, nil), t.skip)
+	if err != nil { // the chart requires it
+		return
+	}
+	changed := t.changed(objectsOf(other))
+	for _, fields := range changed {
+		for object, paths := range fields {
+			for _, path := range paths {
+				t.decide(object, path, g)
+			}
+		}
+	}
+	if len(changed) > 0 || j.live(t, all, g.path) {
+		return
+	}
+	if group, known := lookup(j.chart.Values, g.path); known {
+		j.find("no-effect", g, "%s: %s changes nothing that %s makes", g.path, g.text, j.chart)
+	} else {
+		j.find("unknown-key", g, "%s changes nothing: %s has no such value%s", g.path, j.chart, suggest(g.path, group))
+	}
+}
+
+// live reports whether another value at path changes what the chart makes: then the value given is the chart's own.
+func (j *judge) live(t *tracer, all map[string]any, path string) bool {
+	var other any
+	switch v := valueAt(all, path).(type) {
+	case bool:
+		other = !v
+	case string:
+		other = v + "-other"
+	case int:
+		other = v + 1
+	default: // a null or a list: its items have no defaults
+		return v != nil
+	}
+	rendered, err := j.chart.Render(with(all, path, other), t.skip)
+	return err != nil || len(t.changed(objectsOf(rendered))) > 0
+}
+
+// suggest returns `, did you mean "x"?` for the nearest key of the group.
+func suggest(path string, group map[string]any) string {
+	prefix, key := "", path
+	if i := strings.LastIndexByte(path, '.'); i >= 0 {
+		prefix, key = path[:i+1], path[i+1:]
+	}
+	if near := advice.Nearest(key, slices.Sorted(maps.Keys(group))); near != "" {
+		return fmt.Sprintf(", did you mean %q?", prefix+near)
+	}
+	return ""
+}
+
+// lookup reports whether the chart has a value at path, and returns the mapping in which the last known key is. A value within
+// an empty mapping or an unset value is the user's own, and known.
+func lookup(own map[string]any, path string) (group map[string]any, known bool) {
+	group = own
+	for key := range strings.SplitSeq(path, ".") {
+		v, ok := group[key]
+		if !ok {
+			return group, len(group) == 0
+		}
+		inner, isMap := v.(map[string]any)
+		if !isMap {
+			return group, true
+		}
+		group = inner
+	}
+	return group, true
+}
+
+// object is one rendered object.
+type object struct {
+	template string
+	node     *position.Node
+	leaves   map[string]string
+}
+
+func (o object) name() string {
+	return strings.Join([]string{o.template, o.node.ScalarAt("kind"), o.node.ScalarAt("metadata", "namespace"), o.node.ScalarAt("metadata", "name")}, " ")
+}
+
+func objectsOf(rendered []Rendered) []object {
+	var list []object
+	for _, r := range rendered {
+		var ignored position.Faults // the chart's text, not the user's
+		for _, n := range position.Parse(position.Source{Name: r.Template, Text: r.Text}, &ignored) {
+			if n.Kind == position.Mapping {
+				list = append(list, object{r.Template, n, texts(n, "")})
+			}
+		}
+	}
+	return list
+}
+
+// texts returns the leaves of n. A text that is JSON or YAML itself, as in ConfigMaps, has leaves of its own.
+func texts(n *position.Node, prefix string) map[string]string {
+	all := map[string]string{}
+	for _, l := range leaves(n, prefix) {
+		all[l.path] = l.text
+		if l.node.Kind != position.Scalar || !strings.ContainsAny(l.text, "{\n") {
+			continue
+		}
+		var ignored position.Faults
+		if inner := position.Parse(position.Source{Text: l.text}, &ignored); len(inner) == 1 && inner[0].Kind == position.Mapping {
+			maps.Copy(all, texts(inner[0], l.path))
+		}
+	}
+	return all
+}
+
+// tracer holds a chart's objects against those that it makes without a value.
+type tracer struct {
+	chart *Chart
+	base  []object
+	// skip are templates whose objects differ each time.
+	skip map[string]bool
+	// decides are the values that decide the leaves of each object.
+	decides map[string]map[string]value
+}
+
+// changed returns the leaves that differ from the base, by template and object.
+func (t *tracer) changed(other []object) map[string]map[string][]string {
+	found := map[string]map[string][]string{}
+	add := func(o object, path string) {
+		if found[o.template] == nil {
+			found[o.template] = map[string][]string{}
+		}
+		found[o.template][o.name()] = append(found[o.template][o.name()], path)
+	}
+	byName := map[string]object{}
+	for _, o := range other {
+		byName[o.name()] = o
+	}
+	for _, o := range t.base {
+		if t.skip[o.template] {
+			continue
+		}
+		peer := byName[o.name()]
+		delete(byName, o.name())
+		for path, text := range o.leaves {
+			if was, ok := peer.leaves[path]; !ok || was != text {
+				add(o, path)
+			}
+		}
+		for path := range peer.leaves {
+			if _, ok := o.leaves[path]; !ok {
+				add(o, path)
+			}
+		}
+	}
+	for _, o := range byName {
+		add(o, "")
+	}
+	return found
+}
+
+// decide records that g decides a leaf of an object.
+func (t *tracer) decide(object, path string, g value) {
+	if t.decides[object] == nil {
+		t.decides[object] = map[string]value{}
+	}
+	v := t.decides[object][path]
+	v.origin, v.from = Given, append(v.from, g.path)
+	v.by = strings.TrimPrefix(cmp.Or(v.by, "")+", "+g.by, ", ")
+	t.decides[object][path] = v
+}
+
+// merge lays over upon into: mappings merge, a null removes a key, anything else replaces.
+func merge(into, over map[string]any) {
+	for key, v := range over {
+		inner, isMap := v.(map[string]any)
+		if have, both := into[key].(map[string]any); both && isMap {
+			merge(have, inner)
+			continue
+		}
+		into[key] = v
+	}
+}
+
+// valueAt returns the value at path, nil if it is missing.
+func valueAt(values map[string]any, path string) any {
+	key, rest, nested := strings.Cut(path, ".")
+	if inner, isMap := values[key].(map[string]any); nested && isMap {
+		return valueAt(inner, rest)
+	}
+	if v, ok := values[path]; ok {
+		return v
+	}
+	return values[key] // an item of a list is part of it
+}
+
+// with returns a copy of values with v at path; nil removes the key. An item of a list stands for the whole list.
+func with(values map[string]any, path string, v any) map[string]any {
+	copied := maps.Clone(values)
+	key, rest, nested := strings.Cut(path, ".")
+	inner, isMap := values[key].(map[string]any)
+	if nested && isMap {
+		copied[key] = with(inner, rest, v)
+		return copied
+	}
+	if _, dotted := values[path]; dotted {
+		key = path
+	}
+	if v == nil {
+		delete(copied, key)
+	} else {
+		copied[key] = v
+	}
+	return copied
+}
+
+// asMap returns a mapping with values of the types that YAML gives them.
+func asMap(n *position.Node) map[string]any {
+	m, _ := n.Value().(map[string]any)
+	return m
+}

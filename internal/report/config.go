@@ -1,0 +1,73 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// BuildConfig makes the report of what a configuration amounts to.
+func BuildConfig(r config.Report) Document {
+	d := Document{Data: struct {
+		Schema string `json:"schema"`
+		config.Report
+	}{config.Schema, r}}
+	first := Section{Heading: "Configuration"}
+	read := Grid{Title: "Read", Label: "File", Columns: []string{"Document"}, Prose: true}
+	for _, doc := range r.Documents {
+		where := doc.File
+		if doc.Line > 0 {
+			where = fmt.Sprintf("%s:%d", where, doc.Line)
+		}
+		what := doc.Kind
+		if doc.NotJudged != "" {
+			what += ": not judged: " + doc.NotJudged
+		}
+		read.Add(number.Clean(where), number.Clean(what))
+	}
+	profiles := Grid{Title: "Amounts to", Label: "Profile", Columns: []string{"Dataplane"}, Prose: true}
+	for _, m := range r.Measured {
+		name := m.Profile
+		if name == "" {
+			name = "none"
+		}
+		profiles.Add(name, number.Clean(strings.Join(append([]string{m.Title}, m.But...), "; but ")))
+	}
+	settings := Grid{Title: "In force", Label: "Setting", Columns: []string{"Value", "Source"}, Prose: true}
+	for _, s := range r.Settings {
+		settings.Add(number.Clean(s.Component+" "+s.Name), number.Clean(s.Value), number.Clean(s.Origin+": "+s.By))
+	}
+	for _, g := range []Grid{read, profiles, settings} {
+		if len(g.Cells) > 0 {
+			first.Grids = append(first.Grids, g)
+		}
+	}
+	first.Findings = slices.Clone(r.Findings)
+	for i, f := range first.Findings {
+		first.Findings[i].Where, first.Findings[i].Saw = number.Clean(f.Where), number.Clean(f.Saw)
+	}
+	first.Notes = append(first.Notes, findingCounts(r.Findings))
+	d.Sections = append(d.Sections, first)
+	return d
+}
+
+// findingCounts says how many findings there are of each severity.
+func findingCounts(fs []finding.Finding) string {
+	var parts []string
+	for _, s := range []finding.Severity{finding.Refused, finding.Otherwise, finding.NoEffect} {
+		if n := finding.Count(fs, s); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	if n := finding.Count(fs, finding.Note); n > 0 {
+		parts = append(parts, counted(n, "note"))
+	}
+	if len(parts) == 0 {
+		return "No findings."
+	}
+	return strings.Join(parts, ", ") + "."
+}
