@@ -37,7 +37,7 @@ func TestCLIRoll(t *testing.T) {
 		if r.Type != result.TypeTrial {
 			continue
 		}
-		if !r.Workload.Roll {
+		if !r.Workload.Traits().Roll {
 			if r.Metrics[metric.ErrorRate] > 0 || r.Metrics[metric.BackendShare+".min"] < 0.2 {
 				t.Errorf("%s, beside those that are rolled: errors %v, shares from %v", r.Key(), r.Client.Errors, r.Metrics[metric.BackendShare+".min"])
 			}
@@ -45,7 +45,7 @@ func TestCLIRoll(t *testing.T) {
 		}
 		checkRolls(t, r)
 		kind := "no drain"
-		if r.Workload.Drain > 0 {
+		if r.Workload.Traits().Drain > 0 {
 			kind = "drain"
 		}
 		failures[kind] = append(failures[kind], r.Metrics[metric.FailuresPerRoll])
@@ -63,7 +63,7 @@ func checkRolls(t *testing.T, r result.Record) {
 		t.Fatalf("%s: rolls %+v", r.Key(), r.Server.Rolls)
 	}
 	for _, one := range r.Server.Rolls {
-		if !one.Returned || one.DrainNs < int64(r.Workload.Drain) {
+		if !one.Returned || one.DrainNs < int64(r.Workload.Traits().Drain) {
 			t.Errorf("%s: %+v", r.Key(), one)
 		}
 	}
@@ -72,7 +72,7 @@ func checkRolls(t *testing.T, r result.Record) {
 		t.Errorf("%s: nobody knows when they were back: %+v", r.Key(), r.Server.Rolls)
 	}
 	removed, ok := r.Metrics[metric.NetworkProgramming+".removed"]
-	if ok != (r.Workload.Drain > 0) {
+	if ok != (r.Workload.Traits().Drain > 0) {
 		t.Errorf("%s: removed %v (%v): %+v", r.Key(), removed, ok, r.Server.Rolls)
 	}
 	t.Logf("%s: removed within %v, added within %v, errors %v", r.Key(), time.Duration(removed), time.Duration(added), r.Client.Errors)
@@ -96,7 +96,7 @@ func TestCLIRollIsRefused(t *testing.T) {
 		"--duration", "4s", "--workloads", "http(backends=2,connection=close,roll),http(backends=2,connection=close)")
 	p.wantEnd(t, 3*time.Minute, 1, "roll: 0 of 2 backends were taken out of the Service and put back: change the labels of pod backend-", "labels stay as they are")
 	finished, failed := p.trials(t)
-	if len(finished) != 1 || len(failed) != 1 || finished[0].Workload.Roll || failed[0].Error.Kind != "roll" || failed[0].Metrics != nil {
+	if len(finished) != 1 || len(failed) != 1 || finished[0].Workload.Traits().Roll || failed[0].Error.Kind != "roll" || failed[0].Metrics != nil {
 		t.Errorf("finished %+v, failed %+v", finished, failed)
 	}
 	p.wantNothingLeft(t)

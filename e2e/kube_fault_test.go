@@ -307,7 +307,7 @@ func underway(t *testing.T, c *kube.Cluster) *control.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := control.Prepare{Workload: plan.Workload{Kind: plan.RR}.Normalize(), Window: 5 * time.Minute, Timeout: 2 * time.Second}
+	ask := control.Prepare{Workload: plan.Workload{Spec: plan.RR{}}.Normalize(), Window: 5 * time.Minute, Timeout: 2 * time.Second}
 	var ends []*control.Client
 	for _, side := range []struct {
 		name, address string

@@ -70,7 +70,7 @@ func takeDown(t *testing.T, c *kube.Cluster) {
 
 // measure runs one short trial of rr between two ends and returns the transactions that the client counted.
 func measure(ctx context.Context, client control.Endpoint, servers ...control.Endpoint) (uint64, error) {
-	ask := control.Prepare{Workload: plan.Workload{Kind: plan.RR}.Normalize(), Warmup: 10 * time.Millisecond, Window: 200 * time.Millisecond, Timeout: 2 * time.Second}
+	ask := control.Prepare{Workload: plan.Workload{Spec: plan.RR{}}.Normalize(), Warmup: 10 * time.Millisecond, Window: 200 * time.Millisecond, Timeout: 2 * time.Second}
 	var serving []*control.Client
 	defer func() {
 		for _, s := range serving {

@@ -59,7 +59,7 @@ while [ "$i" -lt "$kills" ]; do
 done
 
 bin/cnibench run "$@" --resume >/dev/null 2>"$work/err" || { cat "$work/err" >&2; exit 1; }
-grep '"type":"trial"' "$out" | sed 's/.*"profile":"\([^"]*\)","path":"\([^"]*\)","workload":{"kind":"\([^"]*\)".*"repetition":\([0-9]*\).*/\1 \2 \3 \4/' | sort >"$work/trials"
+grep '"type":"trial"' "$out" | sed 's/.*"profile":"\([^"]*\)","path":"\([^"]*\)","workload":"\([^"]*\)".*"repetition":\([0-9]*\).*/\1 \2 \3 \4/' | sort >"$work/trials"
 total=$(wc -l <"$work/trials")
 unique=$(sort -u "$work/trials" | wc -l)
 if [ "$total" -ne "$unique" ]; then

@@ -126,7 +126,7 @@ func (pretence) trial(profile string, q control.Prepare) (*sample.Observation, *
 	if profile == "canal" {
 		o.Operations, o.BytesReceived = 5000, 5000
 	}
-	if q.Side == control.SideClient && q.Workload.Kind != plan.Stream {
+	if q.Side == control.SideClient && q.Workload.Traits().Exchanges() {
 		o.RTT = sample.NewHistogram()
 		for i := range int64(100) {
 			o.RTT.Record(20_000 + 10*i)

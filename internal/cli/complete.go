@@ -47,8 +47,8 @@ func pathNames() []string {
 }
 
 func workloadNames() []string {
-	names := make([]string, len(plan.Kinds))
-	for i, k := range plan.Kinds {
+	names := make([]string, len(plan.Kinds()))
+	for i, k := range plan.Kinds() {
 		names[i] = string(k)
 	}
 	return names

@@ -121,7 +121,7 @@ func rollInTheLab(t *testing.T, path string, profiles []string, duration string)
 		removed, drained := r.Metrics[metric.NetworkProgramming+".removed"]
 		// Nodes that learn at once may leave none to come within the drain.
 		none := slices.ContainsFunc(r.Server.Rolls, func(roll sample.Roll) bool { return roll.LastNs == 0 })
-		if added == warned("absent-backend") || drained != (r.Workload.Drain > 0 && !none && !warned("short-drain")) {
+		if added == warned("absent-backend") || drained != (r.Workload.Traits().Drain > 0 && !none && !warned("short-drain")) {
 			t.Errorf("%s: %v, warnings %v, rolls %+v", r.Key(), r.Metrics, r.Warnings, r.Server.Rolls)
 		}
 		// A node that learns just before the end of the drain may have sent one more after it. From outside, on a machine with

@@ -265,7 +265,7 @@ func clusterOptions(want plan.Plan, kubeconfig, context string, say func(string,
 		Paths: want.Paths, Backends: want.Backends(), Rolled: want.Rolled(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
 		SessionAffinity: c.SessionAffinity, TTL: want.Lifetime(), Say: say,
 		BalancerClass: c.LoadBalancerClass, ServiceAnnotations: c.ServiceAnnotations, BalancerTimeout: c.LoadBalancerTimeout,
-		UDP: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Protocol == plan.UDP }),
+		UDP: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Protocol() == plan.UDP }),
 	}
 	for _, text := range c.Tolerations {
 		t, err := plan.ParseToleration(text)

@@ -88,8 +88,8 @@ func conditionsOf(ctx context.Context, l *lab.Lab, p plan.Plan) (facts.Facts, er
 	maps.Copy(f, toolFacts(ctx, p))
 	var congestion []string
 	for _, w := range p.Workloads {
-		if w.Congestion != "" && !slices.Contains(congestion, w.Congestion) {
-			congestion = append(congestion, w.Congestion)
+		if w.Traits().Congestion != "" && !slices.Contains(congestion, w.Traits().Congestion) {
+			congestion = append(congestion, w.Traits().Congestion)
 		}
 	}
 	if len(congestion) > 0 {

@@ -127,7 +127,7 @@ func fidelityPlan(contexts ...string) plan.Plan {
 	p := plan.Default()
 	p.Environment, p.Profiles, p.Cluster.Contexts = plan.EnvKubernetes, []plan.Variant{plan.Detected}, contexts
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
-	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.RR}.Normalize()}
+	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.RR{}}.Normalize()}
 	p.Repetitions, p.MaxRepetitions, p.Precision, p.Seed = 6, 6, 0, 7
 	p.Duration, p.Warmup = 10*time.Millisecond, 0
 	return p

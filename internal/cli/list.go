@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -59,9 +60,18 @@ func writePaths(w io.Writer) {
 
 func writeWorkloads(w io.Writer) {
 	fmt.Fprintln(w, "NAME\tUNIT OF WORK\tWHAT IT SENDS\tOPTIONS")
-	for _, k := range plan.Kinds {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k, plan.Workload{Kind: k}.Normalize().Work(), k.About(), k.Options())
+	for _, k := range plan.Kinds() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k, k.Default().Work(), k.About(), strings.Join(optionWords(k), ", "))
 	}
+}
+
+// optionWords returns the names of the options of a kind of workload.
+func optionWords(k plan.Kind) []string {
+	var words []string
+	for _, o := range k.Options() {
+		words = append(words, o.Word)
+	}
+	return words
 }
 
 func writeMetrics(w io.Writer) {

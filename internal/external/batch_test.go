@@ -26,8 +26,8 @@ import (
 var (
 	podPath  = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 	hostPath = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
-	rr       = plan.Workload{Kind: plan.RR}.Normalize()
-	stream   = plan.Workload{Kind: plan.Stream}.Normalize()
+	rr       = plan.Workload{Spec: plan.RR{}}.Normalize()
+	stream   = plan.Workload{Spec: plan.Stream{}}.Normalize()
 )
 
 func reading(profile plan.Variant, p plan.Path, w plan.Workload, repetition int) Reading {
@@ -46,14 +46,14 @@ func TestLabel(t *testing.T) {
 	}{
 		{"fills what is missing", []Reading{reading("", plan.Path{}, rr, 0)}, Label{Profile: "canal", Path: podPath}, []string{"canal pod-to-pod/cross-node rr"}, ""},
 		{"names another profile", []Reading{reading("a", podPath, rr, 0)}, Label{Profile: "b"}, []string{"b pod-to-pod/cross-node rr"}, ""},
-		{"refines a workload", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Kind: plan.RR, RequestSize: 64}}, []string{"a pod-to-pod/cross-node rr(request=64)"}, ""},
+		{"refines a workload", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{RequestSize: 64}}}, []string{"a pod-to-pod/cross-node rr(request=64)"}, ""},
 		{"leaves what is there where something is missing", []Reading{reading("macvlan", podPath, rr, 0), reading("", podPath, rr, 0)}, Label{Profile: "b"},
 			[]string{"macvlan pod-to-pod/cross-node rr", "b pod-to-pod/cross-node rr"}, ""},
 		{"gives a failed trial its workload", []Reading{failed}, Label{Profile: "a", Path: podPath, Workload: rr}, []string{"a pod-to-pod/cross-node rr"}, ""},
 		{"does not merge profiles", []Reading{reading("a", podPath, rr, 0), reading("b", podPath, rr, 0)}, Label{Profile: "c"}, nil, "several of its own where one profile is to be put on all: a, b"},
 		{"does not merge paths", []Reading{reading("a", podPath, rr, 0), reading("a", hostPath, rr, 0)}, Label{Path: podPath}, nil, "one path"},
 		{"does not turn a stream into rr", []Reading{reading("a", podPath, stream, 0)}, Label{Workload: rr}, nil, "says that its workload is stream, and not rr"},
-		{"does not turn tcp into udp", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Kind: plan.RR, Protocol: plan.UDP}}, nil, "and not rr(udp)"},
+		{"does not turn tcp into udp", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}}, nil, "and not rr(udp)"},
 		{"wants a profile and a path", []Reading{reading("", plan.Path{}, rr, 0)}, Label{}, nil, "does not say the profile nor the path"},
 		{"wants a clean profile", []Reading{reading("=cmd", podPath, rr, 0)}, Label{}, nil, `profile "=cmd"`},
 	} {
@@ -133,7 +133,7 @@ func TestShareWorkload(t *testing.T) {
 	}
 	apart := []Batch{{Readings: []Reading{failed}}, {Readings: []Reading{reading("a", podPath, rr, 0), reading("a", podPath, stream, 0)}}}
 	ShareWorkload(apart)
-	if r := apart[0].Readings[0]; r.Workload.Kind != "" {
+	if r := apart[0].Readings[0]; r.Workload.Spec != nil {
 		t.Errorf("the failed trial took one of two workloads: %+v", r)
 	}
 }
@@ -431,7 +431,7 @@ func holds(t *testing.T, b Batch) {
 				t.Fatalf("reading %d: %s = %v", i, name, v)
 			}
 		}
-		if r.Workload.Kind != "" {
+		if r.Workload.Spec != nil {
 			if err := r.Workload.Validate(); err != nil || r.Workload != r.Workload.Normalize() {
 				t.Fatalf("reading %d: workload %+v: %v", i, r.Workload, err)
 			}
@@ -448,7 +448,7 @@ func holds(t *testing.T, b Batch) {
 		if r.Path == (plan.Path{}) {
 			label.Path = podPath
 		}
-		if r.Workload.Kind == "" {
+		if r.Workload.Spec == nil {
 			return // only a person can say it
 		}
 	}

@@ -59,7 +59,7 @@ func ShareWorkload(batches []Batch) {
 	var known []plan.Workload
 	for _, b := range batches {
 		for _, r := range b.Readings {
-			if r.Workload.Kind != "" && !slices.Contains(known, r.Workload) {
+			if r.Workload.Spec != nil && !slices.Contains(known, r.Workload) {
 				if known = append(known, r.Workload); len(known) > 1 {
 					return
 				}
@@ -71,7 +71,7 @@ func ShareWorkload(batches []Batch) {
 	}
 	for _, b := range batches {
 		for i := range b.Readings {
-			if r := &b.Readings[i]; r.Workload.Kind == "" && r.Failure != nil {
+			if r := &b.Readings[i]; r.Workload.Spec == nil && r.Failure != nil {
 				r.Workload = known[0]
 				r.Warn(adapter.Assumed, "the trial failed before it said its workload: that of the others is taken")
 			}
@@ -145,7 +145,7 @@ func whole(r Reading) error {
 	if r.Path == (plan.Path{}) {
 		missing = append(missing, "path")
 	}
-	if r.Workload.Kind == "" {
+	if r.Workload.Spec == nil {
 		missing = append(missing, "workload")
 	}
 	if len(missing) == 0 {

@@ -41,14 +41,14 @@ func (l Label) Apply(name string, b *Batch) error {
 func (l Label) apply(b *Batch) error {
 	for i := range b.Readings {
 		r := &b.Readings[i]
-		if w := l.Workload; w.Kind != "" && r.Workload.Kind != "" && (w.Kind != r.Workload.Kind || w.Normalize().Protocol != r.Workload.Protocol) {
+		if w := l.Workload; w.Spec != nil && r.Workload.Spec != nil && (w.Kind() != r.Workload.Kind() || w.Normalize().Protocol() != r.Workload.Protocol()) {
 			return fmt.Errorf("it says that its workload is %s, and not %s", r.Workload, w)
 		}
 	}
 	for _, c := range []labelled{
 		{l.Profile != "", "profile", func(r Reading) string { return r.Profile }, func(r *Reading) { r.Profile = l.Profile }},
 		{l.Path != plan.Path{}, "path", pathName, func(r *Reading) { r.Path = l.Path }},
-		{l.Workload.Kind != "", "workload", workloadName, func(r *Reading) {
+		{l.Workload.Spec != nil, "workload", workloadName, func(r *Reading) {
 			r.Workload = l.Workload.Normalize()
 			r.Warnings = slices.DeleteFunc(r.Warnings, func(w result.Warning) bool { return w.ID == adapter.Assumed })
 		}},
@@ -107,7 +107,7 @@ func pathName(r Reading) string {
 }
 
 func workloadName(r Reading) string {
-	if r.Workload.Kind == "" {
+	if r.Workload.Spec == nil {
 		return ""
 	}
 	return r.Workload.String()

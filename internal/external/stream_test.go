@@ -14,7 +14,7 @@ import (
 
 // TestStream reads a result and a foreign output from a pipe, which cannot be read twice.
 func TestStream(t *testing.T) {
-	trial := `{"type":"trial","profile":"x","path":"host-to-host/cross-node","workload":{"kind":"rr"},"repetition":1,"status":"ok",` +
+	trial := `{"type":"trial","profile":"x","path":"host-to-host/cross-node","workload":"rr","repetition":1,"status":"ok",` +
 		`"metrics":{"goodput":1},"client":{"side":"client"}}` + "\n"
 	csv, err := os.ReadFile(filepath.Join("csv", "testdata", "csv", "full.csv"))
 	if err != nil {

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"errors"
-	"fmt"
-)
+import "strconv"
 
 // IMIX is the Mix of datagrams in the sizes and proportions of the simple Internet mix: of twelve frames seven of 64, four
 // of 570 and one of 1518 bytes, as Ethernet counts them with their checksum, over IPv4 (RFC 6985 has the notation).
@@ -11,6 +8,13 @@ const IMIX = "imix"
 
 // GSO is the Mode of a UDP stream whose packets are handed to the kernel many at a time.
 const GSO = "gso"
+
+// Limits and defaults of datagrams. The least one carries a sequence number and a time.
+const (
+	DefaultDatagram = 1400
+	MinDatagram     = 16
+	MaxDatagram     = 65507
+)
 
 // MaxBuffer bounds a socket's buffer in bytes.
 const MaxBuffer = 1 << 30
@@ -22,39 +26,48 @@ var Payloads = []int{18, 18, 524, 18, 18, 524, 18, 1472, 524, 18, 18, 524}
 // MeanPayload is the mean of Payloads, rounded up to a whole byte.
 const MeanPayload = (7*18 + 4*524 + 1472 + 11) / 12
 
-// datagram takes over from w how datagrams are sent.
-func (n *Workload) datagram(w Workload) {
-	n.MessageSize = orInt(w.MessageSize, DefaultDatagram)
-	n.Mix, n.Buffer = w.Mix, w.Buffer
-	if n.Mix != "" {
-		n.MessageSize = MeanPayload
-	}
-	if w.Mode == GSO {
-		n.Mode = GSO
+// messages returns the option for the size of messages, or their mix.
+func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) Option {
+	c := bytes(high)
+	return Option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: c.values + ", imix",
+		set: func(w *Workload, text string) error {
+			s := w.Spec.(S)
+			size, mix := fields(&s)
+			var err error
+			if text == IMIX {
+				*mix = text
+			} else {
+				*mix = ""
+				*size, err = c.parse(text)
+			}
+			w.Spec = s
+			return err
+		},
+		text: func(w Workload) string {
+			s := w.Spec.(S)
+			size, mix := fields(&s)
+			if *mix != "" {
+				return *mix
+			}
+			return strconv.Itoa(*size)
+		},
 	}
 }
 
-// checkStream says what does not go together in how a stream moves bytes, which Normalize would silently drop.
-func (w Workload) checkStream() error {
-	var errs []error
-	n := w.Normalize()
-	switch {
-	case w.Mode == GSO && n.Protocol != UDP:
-		errs = append(errs, errors.New("mode gso is for udp, and this is tcp"))
-	case w.Mode != "" && w.Mode != GSO && n.Protocol == UDP:
-		errs = append(errs, errors.New("mode is for tcp, and this is udp, which has gso alone"))
+// datagramForm returns the size and the mode of datagrams with their defaults.
+func datagramForm(size int, mix, mode string) (int, string) {
+	size = orDefault(size, DefaultDatagram)
+	if mix != "" {
+		size = MeanPayload
 	}
-	if w.Mix != "" && n.Mix == "" {
-		errs = append(errs, fmt.Errorf("message imix is for datagrams of stream(udp) and throughput, and this is %s over %s", w.Kind, n.Protocol))
+	if mode != GSO {
+		mode = ""
 	}
-	if n.Reverse && n.Bidirectional {
-		errs = append(errs, errors.New("reverse is one of the two directions that bidirectional has"))
-	}
-	if n.Bidirectional && n.Flows > MaxFlows/2 {
-		errs = append(errs, fmt.Errorf("flows %d each way are out of range for bidirectional: want 1 to %d", n.Flows, MaxFlows/2))
-	}
-	if n.Mix != "" && n.Mode == GSO {
-		errs = append(errs, errors.New("mode gso cuts packets of one size, and imix has three"))
-	}
-	return errors.Join(errs...)
+	return size, mode
+}
+
+// datagrams refuses datagrams that cannot be sent.
+func (f *faultList) datagrams(size int, mix, mode string) {
+	f.datagram("message", size, UDP)
+	f.refuse(mix != "" && mode == GSO, "mode gso cuts packets of one size, and imix has three")
 }

@@ -22,7 +22,7 @@ func TestParseStreamOptions(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"stream(message=imix)":                 "imix is for datagrams",
-		"ping(message=imix)":                   "imix is for datagrams",
+		"ping(message=imix)":                   "is not a size",
 		"stream(mode=gso)":                     "gso is for udp",
 		"stream(udp,mode=trunc)":               "mode is for tcp",
 		"stream(udp,mode=gso,message=imix)":    "packets of one size",

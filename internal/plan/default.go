@@ -39,9 +39,9 @@ func Default() Plan {
 		Profiles:    Variants(profile.Names()...),
 		Paths:       append([]Path(nil), NinePaths...),
 		Workloads: []Workload{
-			Workload{Kind: Stream}.Normalize(),
-			Workload{Kind: RR}.Normalize(),
-			Workload{Kind: CRR}.Normalize(),
+			Workload{Spec: Stream{}}.Normalize(),
+			Workload{Spec: RR{}}.Normalize(),
+			Workload{Spec: CRR{}}.Normalize(),
 		},
 		Baseline:    profile.Raw,
 		Twin:        true,

@@ -140,8 +140,8 @@ func (p Plan) Rolled() []int { return p.numbers(true) }
 func (p Plan) numbers(rolled bool) []int {
 	var numbers []int
 	for _, w := range p.Workloads {
-		if w.Backends > 1 && w.Roll == rolled {
-			numbers = append(numbers, w.Backends)
+		if t := w.Traits(); t.Backends > 1 && t.Roll == rolled {
+			numbers = append(numbers, t.Backends)
 		}
 	}
 	slices.Sort(numbers)

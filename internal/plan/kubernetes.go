@@ -124,7 +124,7 @@ func (p Plan) longest() time.Duration {
 	var once time.Duration
 	for _, c := range cases {
 		once += p.TrialTime()
-		if c.Workload.Kind == Throughput {
+		if c.Workload.Traits().Searches {
 			once += searchWindows * p.Duration
 		}
 	}

@@ -80,7 +80,7 @@ func TestContextOfVariant(t *testing.T) {
 
 // TestLifetime: the pods outlive the run, with a budget and without.
 func TestLifetime(t *testing.T) {
-	one := Workload{Kind: RR, Protocol: TCP, RequestSize: 1, ResponseSize: 1, Flows: 1}
+	one := Workload{Spec: RR{Protocol: TCP, RequestSize: 1, ResponseSize: 1, Flows: 1}}
 	long := func(p *Plan) { // 3 cases of 10.16 s
 		p.Paths, p.Workloads = []Path{{Pod, Pod, CrossNode}}, []Workload{one}
 		p.Budget, p.Duration, p.Warmup, p.Repetitions = 0, 10*time.Second, ClusterWarmup, 200
@@ -100,7 +100,7 @@ func TestLifetime(t *testing.T) {
 		"adaptive":             {func(p *Plan) { p.Repetitions, p.MaxRepetitions, p.Precision = 10, 400, 0.05 }, 2*1200*trial + aroundTrials, "", false},
 		"two clusters":         {func(p *Plan) { p.Cluster.Contexts = []string{"a", "b"} }, 2*800*trial + aroundTrials, "", false},
 		"a chosen window":      {func(p *Plan) { p.Duration, p.Repetitions = 0, 1000 }, 2*3000*1160*time.Millisecond + aroundTrials, "", false},
-		"searches":             {func(p *Plan) { p.Workloads = []Workload{{Kind: Throughput, Protocol: UDP, MessageSize: 64, Flows: 1}} }, 2*600*(trial+100*time.Second) + aroundTrials, "", false},
+		"searches":             {func(p *Plan) { p.Workloads = []Workload{{Spec: Throughput{MessageSize: 64, Flows: 1}}} }, 2*600*(trial+100*time.Second) + aroundTrials, "", false},
 		"weeks":                {func(p *Plan) { p.Duration, p.Repetitions = time.Hour, 100 }, longestTTL, "168h0m0s is less than the 300h", false},
 		"more than can be":     {func(p *Plan) { p.Repetitions, p.MaxRepetitions, p.Precision, p.Duration = 5, 1000, 0.05, time.Hour }, longestTTL, "", true},
 		"given":                {func(p *Plan) { p.Cluster.TTL = 2 * time.Hour }, 2 * time.Hour, "", false},

@@ -21,33 +21,82 @@ const loadStep = 0.1
 // loadGrain is what loads are rounded to, so that a load and its text are each other's equal.
 const loadGrain = 1e4
 
-// arrive takes over from w how requests fall due.
-func (w *Workload) arrive(from Workload) {
-	if from.Kind != RR && from.Kind != CRR && from.Kind != HTTP {
-		return
+// How requests fall due, other than when the response has come.
+const (
+	// Constant and Poisson follow a schedule that waits for no response. Poisson is the default with a rate or a load.
+	Constant = "constant"
+	Poisson  = "poisson"
+	// Saturate sends whenever fewer than SaturationDepth requests are under way on a flow, which measures the capacity.
+	Saturate = "saturate"
+)
+
+// MaxRequestRate bounds a rate of requests per second; SaturationDepth is how many requests Saturate keeps under way.
+const (
+	MaxRequestRate  = 1e8
+	SaturationDepth = 32
+)
+
+// pacer is a Spec whose requests can follow a schedule.
+type pacer interface {
+	Spec
+	// paced returns the spec with this rate in requests per second, or this share of its capacity.
+	paced(rate, load float64) Spec
+	// capacity returns the spec that measures the capacity: the same with as much under way as keeps the path busy.
+	capacity() Spec
+}
+
+// pacing returns the options for how requests fall due.
+func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []Option {
+	arrivals := words(Constant, Poisson, Saturate)
+	arrivals.format = func(s string) string {
+		if s == Poisson {
+			return ""
+		}
+		return s
 	}
-	w.Rate, w.Load, w.Arrival = from.Rate, from.Load, from.Arrival
-	if w.Arrival == "" && (w.Rate != 0 || w.Load != 0) {
-		w.Arrival = Poisson
+	load := field("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
+	load.spread = spreadLoads
+	return []Option{
+		field("arrival", "arrival", "how requests fall due; without it, when the response has come", arrivals, func(s *S) *string { _, _, a := fields(s); return a }),
+		field("rate", "rate", "intended requests per second", requestRates, func(s *S) *float64 { r, _, _ := fields(s); return r }),
+		load,
 	}
 }
 
-// Open says whether requests follow a schedule that waits for no response.
-func (w Workload) Open() bool { return w.Arrival == Constant || w.Arrival == Poisson }
+// arrival returns how requests fall due, with its default.
+func arrival(rate, load float64, said string) string {
+	if said == "" && (rate != 0 || load != 0) {
+		return Poisson
+	}
+	return said
+}
 
-// Capacity returns the workload whose rate is the capacity that Load is a share of; false if w has no Load. It is the
-// same workload with as much under way as it takes to keep the path busy: SaturationDepth requests on each flow of rr
-// and crr; http has a request on each connection.
+// pace refuses what does not go together in how requests fall due. The values are normalized.
+func (f *faultList) pace(rate, load float64, arrival string) {
+	open := arrival == Constant || arrival == Poisson
+	f.refuse(rate != 0 && load != 0, "rate and load both say how much is intended: give one of them")
+	f.refuse(open && rate > MaxRequestRate, "rate %s is out of range: want at most %s requests per second", formatRate(rate), formatRate(MaxRequestRate))
+	f.refuse(open && rate == 0 && load == 0, "arrival %s needs a rate or a load", arrival)
+	f.refuse(arrival == Saturate && (rate != 0 || load != 0), "arrival saturate takes no rate and no load: it sends as fast as responses come")
+}
+
+// Capacity returns the workload whose rate is the capacity that the load is a share of; false if w has no load.
 func (w Workload) Capacity() (Workload, bool) {
-	if w.Load == 0 {
+	p, ok := w.Spec.(pacer)
+	if !ok || p.Traits().Load == 0 {
 		return Workload{}, false
 	}
-	c := w.Normalize()
-	c.Load, c.Rate, c.Burst, c.Arrival, c.Roll = 0, 0, 0, Saturate, false
-	if w.Kind == HTTP {
-		c.Arrival = ""
+	w.Spec = p.capacity()
+	return w.Normalize(), true
+}
+
+// Paced returns the workload with this rate in requests per second, or this share of its capacity. Zero for both is a
+// closed loop if w has no arrival of its own. A workload without requests stays as it is.
+func (w Workload) Paced(rate, load float64) Workload {
+	if p, ok := w.Spec.(pacer); ok {
+		w.Spec = p.paced(rate, load)
 	}
-	return c.Normalize(), true
+	return w
 }
 
 // withCapacities returns the workloads with those that measure the capacity of others, each before the first that needs
@@ -63,26 +112,24 @@ func withCapacities(list []Workload) []Workload {
 	return all
 }
 
-// WithLoads returns the workloads with each that knows requests, and has no rate or load yet, in place of itself once
-// for every load. It is an error if there is none.
+// WithLoads returns the workloads with each that has requests, and neither rate nor load, in place of itself once for
+// every load. It is an error if there is none.
 func WithLoads(list []Workload, loads []float64) ([]Workload, error) {
 	var all []Workload
 	loaded := false
 	for _, w := range list {
-		w = w.Normalize()
-		takes := w.Kind == RR || w.Kind == CRR || w.Kind == HTTP
-		if !takes || w.Rate != 0 || w.Load != 0 || w.Arrival == Saturate {
+		t := w.Traits()
+		if _, ok := w.Spec.(pacer); !ok || t.Rate != 0 || t.Load != 0 || t.Arrival == Saturate {
 			all = append(all, w)
 			continue
 		}
 		loaded = true
 		for _, load := range loads {
-			w.Load = load
-			all = append(all, w.Normalize())
+			all = append(all, w.Paced(0, load).Normalize())
 		}
 	}
 	if !loaded {
-		return nil, errors.New("a load is for rr, crr and http in a closed loop, and there is none among the workloads")
+		return nil, errors.New("a load requires rr, crr or http in a closed loop among the workloads")
 	}
 	return all, nil
 }
@@ -150,29 +197,10 @@ func spreadLoads(s string) ([]string, error) {
 	return texts, err
 }
 
-// try reads s as the option of a workload of a kind, and returns it, or the texts of what it stands for.
-func (o option) try(kind Kind, s string) ([]string, error) {
+// try reads s as the option of a workload, and returns it, or the texts of what it stands for.
+func (o Option) try(w Workload, s string) ([]string, error) {
 	if o.spread != nil {
 		return o.spread(s)
 	}
-	return []string{s}, o.set(&Workload{Kind: kind}, s)
-}
-
-// checkArrival says what does not go together in how requests fall due. w is normalized.
-func (w Workload) checkArrival() error {
-	var errs []error
-	refuse := func(wrong bool, format string, args ...any) {
-		if wrong {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	refuse(w.Rate != 0 && w.Load != 0, "rate and load both say how much is intended: give one of them")
-	refuse(w.Open() && w.Rate > MaxRequestRate, "rate %s is out of range: want at most %s requests per second", formatRate(w.Rate), formatRate(MaxRequestRate))
-	refuse(w.Open() && w.Rate == 0 && w.Load == 0, "arrival %s needs a rate or a load", w.Arrival)
-	if w.Arrival == Saturate {
-		refuse(w.Rate != 0 || w.Load != 0, "arrival saturate takes no rate and no load: it sends as fast as responses come")
-		refuse(w.Burst != 0, "arrival saturate takes no burst: there are always %d requests under way on a flow", SaturationDepth)
-		refuse(w.Kind == HTTP, "http has no arrival saturate: a closed loop over its connections is what it can do")
-	}
-	return errors.Join(errs...)
+	return []string{s}, o.set(&w, s)
 }

@@ -11,158 +11,205 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// option is one setting of a workload: its name in a plan file and on the command line, and how its text is read. Both
-// readers and both writers go through this table, so a setting is added here once.
-type option struct {
-	// key is the name in a plan file, word that on the command line.
-	key, word string
-	// kinds are the workloads that have it; proto is the transport that it needs, "" for any.
-	kinds []Kind
-	proto Protocol
-	// protoOf confines proto to one kind, "" for all.
-	protoOf Kind
-	set     func(w *Workload, text string) error
+// Option is one setting of a workload. Plan files, the command line, result files and the reference page all derive from
+// it.
+type Option struct {
+	// Key is the name in a plan file, Word that on the command line.
+	Key, Word string
+	// Help says what the option sets, Values which values it takes.
+	Help, Values string
+	// Needs is the transport that the option is for, "" for any.
+	Needs Protocol
+	// bare is true if the word alone means true.
+	bare bool
+	set  func(w *Workload, text string) error
+	// text returns the value as set reads it, "" for none.
+	text func(w Workload) string
 	// spread turns a text that stands for several values, such as a range, into them. (optional)
 	spread func(text string) ([]string, error)
 }
 
-var options = []option{
-	{key: "protocol", word: "protocol", kinds: []Kind{Stream, RR, CRR, Ping, HTTP, Throughput}, set: setProtocol},
-	{key: "flows", word: "flows", kinds: []Kind{Stream, RR, CRR, Ping, Throughput}, set: func(w *Workload, s string) error {
-		return setInt(&w.Flows, s, 1, MaxFlows)
-	}},
-	{key: "messageSize", word: "message", kinds: []Kind{Stream, Ping, Throughput}, set: func(w *Workload, s string) error {
-		if s == IMIX {
-			w.Mix = s
-			return nil
-		}
-		return setSize(&w.MessageSize, s, MaxMessage)
-	}},
-	{key: "rate", word: "rate", kinds: []Kind{Stream, RR, CRR, HTTP, Throughput}, proto: UDP, protoOf: Stream, set: func(w *Workload, s string) (err error) {
-		w.Rate, err = ParseRate(s)
-		return err
-	}},
-	{key: "loss", word: "loss", kinds: []Kind{Throughput}, set: func(w *Workload, s string) (err error) {
-		w.Loss, err = ParseLoss(s)
-		return err
-	}},
-	{key: "load", word: "load", kinds: []Kind{RR, CRR, HTTP}, spread: spreadLoads, set: func(w *Workload, s string) (err error) {
-		w.Load, err = ParseLoad(s)
-		return err
-	}},
-	{key: "arrival", word: "arrival", kinds: []Kind{RR, CRR, HTTP}, set: func(w *Workload, s string) error {
-		return setWord(&w.Arrival, s, Constant, Poisson, Saturate)
-	}},
-	{key: "burst", word: "burst", kinds: []Kind{RR}, set: func(w *Workload, s string) error {
-		return setInt(&w.Burst, s, 1, MaxBurst)
-	}},
-	{key: "wait", word: "wait", kinds: []Kind{RR, CRR}, set: func(w *Workload, s string) error {
-		err := setWord(&w.Wait, s, "sleep", Spin)
-		if s == "sleep" {
-			w.Wait = ""
-		}
-		return err
-	}},
-	{key: "under", word: "under", kinds: []Kind{RR}, proto: TCP, set: func(w *Workload, s string) error {
-		return setWord(&w.Under, s, string(Stream))
-	}},
-	{key: "requestSize", word: "request", kinds: []Kind{RR, CRR}, set: func(w *Workload, s string) error {
-		return setSize(&w.RequestSize, s, MaxRequest)
-	}},
-	{key: "responseSize", word: "response", kinds: []Kind{RR, CRR, HTTP}, set: func(w *Workload, s string) error {
-		return setSize(&w.ResponseSize, s, MaxRequest)
-	}},
-	{key: "mode", word: "mode", kinds: []Kind{Stream, Throughput}, set: func(w *Workload, s string) error {
-		return setWord(&w.Mode, s, "copy", "sendfile", "trunc", GSO)
-	}},
-	{key: "buffer", word: "buffer", kinds: []Kind{Stream, Throughput}, set: func(w *Workload, s string) error {
-		return setSize(&w.Buffer, s, MaxBuffer)
-	}},
-	{key: "close", word: "close", kinds: []Kind{CRR}, set: func(w *Workload, s string) error {
-		return setWord(&w.Close, s, "rst", "fin")
-	}},
-	{key: "threads", word: "threads", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
-		return setInt(&w.Threads, s, 1, MaxThreads)
-	}},
-	{key: "connections", word: "connections", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
-		return setInt(&w.Connections, s, 1, MaxConnections)
-	}},
-	{key: "connection", word: "connection", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
-		return setWord(&w.Connection, s, "keep-alive", "close")
-	}},
-	{key: "backends", word: "backends", kinds: []Kind{HTTP}, set: func(w *Workload, s string) error {
-		return setInt(&w.Backends, s, 1, MaxBackends)
-	}},
-	{key: "roll", word: "roll", kinds: []Kind{HTTP}, set: func(w *Workload, s string) (err error) {
-		w.Roll, err = parseBool(s)
-		return err
-	}},
-	{key: "drain", word: "drain", kinds: []Kind{HTTP}, set: setDrain},
-	{key: "interval", word: "interval", kinds: []Kind{Ping}, set: setInterval},
-	{key: "congestion", word: "congestion", kinds: []Kind{Stream, RR, CRR, HTTP}, proto: TCP, set: setCongestion},
-	{key: "tool", word: "tool", kinds: Kinds, set: func(w *Workload, s string) error {
-		err := setWord(&w.Tool, s, append([]string{Own}, ToolNames()...)...)
-		if s == Own {
-			w.Tool = ""
-		}
-		return err
-	}},
-	{key: "bidirectional", word: "bidirectional", kinds: []Kind{Stream}, set: func(w *Workload, s string) error {
-		v, err := parseBool(s)
-		w.Bidirectional = v
-		return err
-	}},
-	{key: "reverse", word: "reverse", kinds: []Kind{Stream}, set: func(w *Workload, s string) error {
-		v, err := parseBool(s)
-		w.Reverse = v
-		return err
-	}},
+// protocolKey is the key of the option whose value is an option of the text form by itself.
+const protocolKey = "protocol"
+
+// over returns the option for one transport alone.
+func (o Option) over(p Protocol) Option {
+	o.Needs = p
+	return o
 }
 
-// Kinds are the workloads in report order.
-var Kinds = []Kind{Stream, RR, CRR, Ping, HTTP, Throughput}
-
-func findOption(word string) (option, bool) {
-	for _, o := range options {
-		if o.word == word {
-			return o, true
-		}
+// Default returns the value that the option has when it is left out, "" for none.
+func (o Option) Default(k Kind) string {
+	found, err := findKind(string(k))
+	if err != nil {
+		return ""
 	}
-	return option{}, false
+	w := Workload{Spec: found.zero}
+	if o.Needs == UDP {
+		_ = found.option(protocolKey).set(&w, string(UDP)) // a kind that is UDP alone refuses nothing here
+	}
+	return o.text(w.Normalize())
 }
 
-// optionWords returns the command line's names of the options of a kind.
-func optionWords(k Kind) []string {
-	var names []string
-	for _, o := range options {
-		if slices.Contains(o.kinds, k) {
-			names = append(names, o.word)
+// codec reads and writes the values of one type of setting.
+type codec[T comparable] struct {
+	values string
+	parse  func(text string) (T, error)
+	format func(v T) string
+}
+
+// field returns the option for a field of a spec. A zero value is written as "".
+func field[S Spec, T comparable](key, word, help string, c codec[T], at func(s *S) *T) Option {
+	return Option{Key: key, Word: word, Help: help, Values: c.values,
+		set: func(w *Workload, text string) error {
+			v, err := c.parse(text)
+			if err != nil {
+				return err
+			}
+			s := w.Spec.(S)
+			*at(&s) = v
+			w.Spec = s
+			return nil
+		},
+		text: func(w Workload) string {
+			s := w.Spec.(S)
+			v := *at(&s)
+			if v == *new(T) {
+				return ""
+			}
+			return c.format(v)
+		},
+	}
+}
+
+// truth returns the option for a field that is true or false; the text form has its word alone.
+func truth[S Spec](key, help string, at func(s *S) *bool) Option {
+	o := field(key, key, help, codec[bool]{"true, false", parseBool, strconv.FormatBool}, at)
+	o.bare = true
+	return o
+}
+
+// transports returns the option for the transport of a kind that has several.
+func transports[S Spec](at func(s *S) *Protocol) Option {
+	o := field(protocolKey, protocolKey, "transport", codec[Protocol]{"tcp, udp", func(s string) (Protocol, error) {
+		name, err := word(s, string(TCP), string(UDP), string(ICMP))
+		if err == nil && name == string(ICMP) {
+			err = fmt.Errorf("%s runs over tcp or udp, not icmp", (*new(S)).kind().name)
 		}
+		return Protocol(name), err
+	}, func(p Protocol) string { return string(p) }}, at)
+	return o
+}
+
+// transport returns the option for the only transport of a kind. Its value is never written.
+func transport(kind Kind, only Protocol) Option {
+	return Option{Key: protocolKey, Word: protocolKey, Help: "transport", Values: string(only),
+		set: func(_ *Workload, s string) error {
+			name, err := word(s, string(TCP), string(UDP), string(ICMP))
+			if err == nil && name != string(only) {
+				err = fmt.Errorf("%s runs over %s, not %s", kind, only, name)
+			}
+			return err
+		},
+		text: func(Workload) string { return "" },
+	}
+}
+
+// byTool is the option for the program that sends the workload. Its values are Own and ToolNames.
+var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or a program of `cnibench list tools`",
+	set: func(w *Workload, s string) error {
+		name, err := word(s, append([]string{Own}, ToolNames()...)...)
+		if name == Own {
+			name = ""
+		}
+		w.Tool = name
+		return err
+	},
+	text: func(w Workload) string { return w.Tool },
+}
+
+// counts reads whole numbers.
+func counts(low, high int) codec[int] {
+	return codec[int]{fmt.Sprintf("%d to %d", low, high), func(s string) (int, error) {
+		v, err := strconv.Atoi(s)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a whole number", s)
+		}
+		if v < low || v > high {
+			return 0, fmt.Errorf("%d is out of range: want %d to %d", v, low, high)
+		}
+		return v, nil
+	}, strconv.Itoa}
+}
+
+// bytes reads numbers of bytes.
+func bytes(high int) codec[int] {
+	return codec[int]{fmt.Sprintf("1 to %d bytes", high), func(s string) (int, error) {
+		v, err := parseSize(s)
+		if err != nil {
+			return 0, err
+		}
+		if v < 1 || v > high {
+			return 0, fmt.Errorf("%s is out of range: want 1 to %d bytes", s, high)
+		}
+		return v, nil
+	}, strconv.Itoa}
+}
+
+// words reads one of a few words.
+func words(allowed ...string) codec[string] {
+	return codec[string]{strings.Join(allowed, ", "), func(s string) (string, error) { return word(s, allowed...) },
+		func(s string) string { return s }}
+}
+
+// span reads durations.
+func span(high time.Duration) codec[time.Duration] {
+	return codec[time.Duration]{fmt.Sprintf("0 to %s", high), func(s string) (time.Duration, error) {
+		d, err := parseDuration(s)
+		if err == nil && (d < 0 || d > high) {
+			err = fmt.Errorf("%s is out of range: want 0 to %s", s, high)
+		}
+		return d, err
+	}, time.Duration.String}
+}
+
+// rates reads rates in bit/s; loads and losses read shares.
+var (
+	rates  = codec[float64]{"0 to 1T bit/s", ParseRate, formatRate}
+	loads  = codec[float64]{"0.1% to 200%, or a range such as 10%..90%", ParseLoad, FormatLoad}
+	losses = codec[float64]{"0 to 50%", ParseLoss, FormatLoss}
+)
+
+// algorithms reads the name of a congestion control. The kernel says which there are (TCP_CA_NAME_MAX is 16).
+var algorithms = codec[string]{"such as cubic, reno, bbr", func(s string) (string, error) {
+	if s == "" || len(s) > 15 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return "", fmt.Errorf("%q is not a congestion control: want a name such as cubic, reno or bbr", s)
+	}
+	return s, nil
+}, func(s string) string { return s }}
+
+func (k *kind) option(key string) Option {
+	return k.options[slices.IndexFunc(k.options, func(o Option) bool { return o.Key == key })]
+}
+
+// words returns the command line's names of the options.
+func (k *kind) words() []string {
+	names := make([]string, len(k.options))
+	for i, o := range k.options {
+		names[i] = o.Word
 	}
 	return names
-}
-
-// parseKind reads a workload's kind.
-func parseKind(s string) (Kind, error) {
-	names := make([]string, len(Kinds))
-	for i, k := range Kinds {
-		if string(k) == s {
-			return k, nil
-		}
-		names[i] = string(k)
-	}
-	return "", fmt.Errorf("unknown workload %q%s (there are %s)", s, advice.DidYouMean(s, names), strings.Join(names, ", "))
 }
 
 // ParseWorkload reads what Workload.String writes: a kind, or a kind with options in parentheses, for example "rr" or
 // "stream(udp,rate=1G,flows=4)". The result is normalized and valid.
 func ParseWorkload(s string) (Workload, error) {
 	name, rest, has := strings.Cut(strings.TrimSpace(s), "(")
-	kind, err := parseKind(name)
+	k, err := findKind(name)
 	if err != nil {
 		return Workload{}, err
 	}
-	w := Workload{Kind: kind}
+	w := Workload{Spec: k.zero}
 	given := map[string]bool{}
 	if has {
 		inner, closed := strings.CutSuffix(rest, ")")
@@ -184,148 +231,70 @@ func ParseWorkload(s string) (Workload, error) {
 // setPart reads one option of the command line's form: "udp", "reverse" (or another that is true or false) or "word=value".
 func (w *Workload) setPart(part string, given map[string]bool) error {
 	word, value, has := strings.Cut(part, "=")
-	switch {
-	case has:
-	case part == string(TCP) || part == string(UDP) || part == string(ICMP):
-		word, value = "protocol", part
-	case part == "reverse" || part == "bidirectional" || part == "roll":
-		value = "true"
+	if !has && slices.Contains([]Protocol{TCP, UDP, ICMP}, Protocol(part)) {
+		word, value = protocolKey, part
 	}
-	o, ok := findOption(word)
-	if !ok {
-		return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, optionWords(w.Kind)))
+	k := w.Spec.kind()
+	i := slices.Index(k.words(), word)
+	if i < 0 {
+		return k.unknown(word)
 	}
-	if given[o.key] {
+	o := k.options[i]
+	if given[o.Key] {
 		return fmt.Errorf("%s is given twice", word)
 	}
-	given[o.key] = true
+	given[o.Key] = true
+	if o.bare && !has {
+		value = "true"
+	}
 	if err := o.set(w, value); err != nil {
 		return fmt.Errorf("%s: %w", word, err)
 	}
 	return nil
 }
 
-// check refuses settings that the kind or the transport does not have, which Normalize would silently drop. given has
-// the keys that were said.
+// unknown returns the error for a word that is not an option of the kind.
+func (k *kind) unknown(word string) error {
+	for _, other := range kinds {
+		if slices.Contains(other.words(), word) {
+			return fmt.Errorf("%s has no %s (it has %s)", k.name, word, strings.Join(k.words(), ", "))
+		}
+	}
+	return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, k.words()))
+}
+
+// check returns what does not fit together, which Normalize would silently drop. given has the keys that were said.
 func (w Workload) check(given map[string]bool) error {
 	var errs []error
 	n := w.Normalize()
-	if given["protocol"] && w.Protocol != n.Protocol {
-		errs = append(errs, fmt.Errorf("%s runs over %s, not %s", w.Kind, n.Protocol, w.Protocol))
-	}
-	if w.Protocol == ICMP && w.Kind != Ping {
-		errs = append(errs, fmt.Errorf("%s runs over tcp or udp, not icmp", w.Kind))
-	}
-	for _, o := range options {
-		switch {
-		case !given[o.key]:
-		case !slices.Contains(o.kinds, w.Kind):
-			errs = append(errs, fmt.Errorf("%s has no %s (it has %s)", w.Kind, o.word, strings.Join(optionWords(w.Kind), ", ")))
-		case o.proto != "" && n.Protocol != o.proto && (o.protoOf == "" || o.protoOf == w.Kind):
-			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.word, o.proto, n.Protocol))
+	for _, o := range w.Spec.kind().options {
+		if over := n.Spec.Traits().Protocol; given[o.Key] && o.Needs != "" && over != o.Needs {
+			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.Word, o.Needs, over))
 		}
 	}
-	return errors.Join(append(errs, n.checkSizes(), w.checkStream(), n.checkArrival(), w.checkRoll(), n.checkTool())...)
+	return errors.Join(append(errs, w.Spec.check(), n.checkTool())...)
 }
 
-// checkSizes bounds the sizes that depend on the transport. w is normalized.
-func (w Workload) checkSizes() error {
-	var errs []error
-	bound := func(name string, v, low, high int) {
-		if v < low || v > high {
-			errs = append(errs, fmt.Errorf("%s %d is out of range for %s: want %d to %d bytes", name, v, w.Protocol, low, high))
-		}
+// faultList collects what is wrong with one workload.
+type faultList []error
+
+// refuse adds a fault if wrong is true.
+func (f *faultList) refuse(wrong bool, format string, args ...any) {
+	if wrong {
+		*f = append(*f, fmt.Errorf(format, args...))
 	}
-	switch {
-	case w.Kind == Ping:
-		bound("message", w.MessageSize, MinDatagram, MaxDatagram)
-	case w.Kind == Throughput, w.Kind == Stream && w.Protocol == UDP:
-		bound("message", w.MessageSize, MinDatagram, MaxDatagram)
-	case w.Kind == RR && w.Protocol == UDP:
-		bound("request", w.RequestSize, MinDatagram, MaxDatagram)
-		bound("response", w.ResponseSize, MinDatagram, MaxDatagram)
-	case w.Kind == HTTP && w.Connections < w.Threads:
-		errs = append(errs, fmt.Errorf("connections %d are fewer than the %d threads: want one for each thread at least", w.Connections, w.Threads))
-	}
-	return errors.Join(errs...)
 }
 
-// Validate says what is wrong with a workload that was built in code; those that ParseWorkload and Parse return are
-// valid.
-func (w Workload) Validate() error {
-	if _, err := parseKind(string(w.Kind)); err != nil {
-		return err
-	}
-	q, err := ParseWorkload(w.String())
-	if err != nil {
-		return err
-	}
-	if q != w.Normalize() {
-		return fmt.Errorf("workload %s has a setting out of range", w)
-	}
-	return nil
+// datagram refuses a payload that a datagram cannot have.
+func (f *faultList) datagram(name string, v int, p Protocol) {
+	f.refuse(v < MinDatagram || v > MaxDatagram, "%s %d is out of range for %s: want %d to %d bytes", name, v, p, MinDatagram, MaxDatagram)
 }
 
-func setProtocol(w *Workload, s string) error {
-	var word string
-	if err := setWord(&word, s, string(TCP), string(UDP), string(ICMP)); err != nil {
-		return err
-	}
-	w.Protocol = Protocol(word)
-	return nil
-}
-
-func setInterval(w *Workload, s string) error {
-	d, err := parseDuration(s)
-	if err != nil {
-		return err
-	}
-	if d < 0 || d > time.Minute {
-		return fmt.Errorf("%s is out of range: want 0 to 1m", s)
-	}
-	w.Interval = d
-	return nil
-}
-
-// setCongestion takes the name of an algorithm; which there are is the kernel's to say (TCP_CA_NAME_MAX is 16).
-func setCongestion(w *Workload, s string) error {
-	if s == "" || len(s) > 15 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-		return fmt.Errorf("%q is not a congestion control: want a name such as cubic, reno or bbr", s)
-	}
-	w.Congestion = s
-	return nil
-}
-
-func setInt(at *int, s string, low, high int) error {
-	v, err := strconv.Atoi(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a whole number", s)
-	}
-	if v < low || v > high {
-		return fmt.Errorf("%d is out of range: want %d to %d", v, low, high)
-	}
-	*at = v
-	return nil
-}
-
-func setSize(at *int, s string, high int) error {
-	v, err := parseSize(s)
-	if err != nil {
-		return err
-	}
-	if v < 1 || v > high {
-		return fmt.Errorf("%s is out of range: want 1 to %d bytes", s, high)
-	}
-	*at = v
-	return nil
-}
-
-func setWord(at *string, s string, allowed ...string) error {
+func word(s string, allowed ...string) (string, error) {
 	if !slices.Contains(allowed, s) {
-		return fmt.Errorf("%q is not one of %s%s", s, strings.Join(allowed, ", "), advice.DidYouMean(s, allowed))
+		return "", fmt.Errorf("%q is not one of %s%s", s, strings.Join(allowed, ", "), advice.DidYouMean(s, allowed))
 	}
-	*at = s
-	return nil
+	return s, nil
 }
 
 func parseBool(s string) (bool, error) {
@@ -345,25 +314,3 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	return d, nil
 }
-
-// About says in a few words what a workload sends.
-func (k Kind) About() string {
-	switch k {
-	case Stream:
-		return "bulk data, TCP or UDP"
-	case RR:
-		return "requests and responses over standing flows"
-	case CRR:
-		return "a connection for each request and response"
-	case Ping:
-		return "ICMP echoes"
-	case HTTP:
-		return "HTTP/1.1 requests"
-	case Throughput:
-		return "UDP datagrams at the highest rate without loss"
-	}
-	return "nothing known"
-}
-
-// Options returns the names of the options that the command line's form of a workload takes, as one line.
-func (k Kind) Options() string { return strings.Join(optionWords(k), ", ") }

@@ -173,7 +173,7 @@ func TestFit(t *testing.T) {
 // TestNoteAboutTunnels: the default datagram does not fit through a tunnel of IPv6.
 func TestNoteAboutTunnels(t *testing.T) {
 	p := Default()
-	p.Workloads = []Workload{Workload{Kind: Stream, Protocol: UDP}.Normalize()}
+	p.Workloads = []Workload{Workload{Spec: Stream{Protocol: UDP}}.Normalize()}
 	said := func() bool {
 		return strings.Contains(strings.Join(p.Fit(1).Notes(1), "\n"), "do not fit through every tunnel")
 	}
@@ -184,7 +184,7 @@ func TestNoteAboutTunnels(t *testing.T) {
 	if !said() {
 		t.Error("in IPv6 it does not")
 	}
-	p.Workloads[0].MessageSize = 1372
+	p.Workloads[0], _ = p.Workloads[0].With("messageSize", "1372")
 	if said() {
 		t.Error("1372 bytes fit: the underlay's 1500 less WireGuard's 80, IPv6's 40 and UDP's 8")
 	}
@@ -214,8 +214,8 @@ func TestValidate(t *testing.T) {
 		{"no path", func(p *Plan) { p.Paths = nil }, "paths: none is given"},
 		{"path twice", func(p *Plan) { p.Paths = append(p.Paths, p.Paths[0]) }, "paths: host-to-host/cross-node is given twice"},
 		{"no workload", func(p *Plan) { p.Workloads = nil }, "workloads: none is given"},
-		{"workload", func(p *Plan) { p.Workloads = []Workload{{Kind: "x"}} }, `workloads: unknown workload "x"`},
-		{"flows", func(p *Plan) { p.Workloads = []Workload{{Kind: RR, Flows: 5000}} }, "flows: 5000 is out of range"},
+		{"workload", func(p *Plan) { p.Workloads = []Workload{{}} }, `workloads: workload is missing`},
+		{"flows", func(p *Plan) { p.Workloads = []Workload{{Spec: RR{Flows: 5000}}} }, "flows: 5000 is out of range"},
 		{"repetitions", func(p *Plan) { p.Repetitions = 0 }, "repetitions: 0 is out of range: want 1 to 1000"},
 		{"max below", func(p *Plan) { p.Precision, p.MaxRepetitions = 0.1, 2 }, "maxRepetitions: 2 is less than the 5 repetitions"},
 		{"max alone", func(p *Plan) { p.MaxRepetitions = 20 }, "maxRepetitions: has no meaning without precision"},

@@ -25,7 +25,10 @@ func formatRate(r float64) string {
 
 // ParseRate reads a rate in bit/s: a number, with a suffix K, M, G or T for powers of 1000 if wanted ("1G", "2.5M",
 // "1500"). The result is whole bit/s from 0 to MaxRate.
-func ParseRate(s string) (float64, error) {
+func ParseRate(s string) (float64, error) { return parseRate(s, 1) }
+
+// parseRate reads a rate and rounds it to a part of one.
+func parseRate(s string, part float64) (float64, error) {
 	digits, scale := s, 1.0
 	if s != "" {
 		if i := strings.IndexByte("kKmMgGtT", s[len(s)-1]); i >= 0 {
@@ -36,12 +39,18 @@ func ParseRate(s string) (float64, error) {
 	if err != nil || strings.ContainsAny(digits, "xXpP_") {
 		return 0, fmt.Errorf("%q is not a rate: want bit/s such as 1G, 250M or 1500", s)
 	}
-	v = math.Round(v * scale)
+	v = math.Round(v*scale*part) / part
 	if !(v >= 0 && v <= MaxRate) {
 		return 0, fmt.Errorf("rate %q is out of range: want 0 to 1T bit/s", s)
 	}
 	return v, nil
 }
+
+// RequestRate returns a rate of requests per second as plans have it, to a thousandth.
+func RequestRate(rate float64) float64 { return math.Round(rate*1e3) / 1e3 }
+
+// requestRates reads rates of requests per second, to a thousandth.
+var requestRates = codec[float64]{"0 to 100M requests per second", func(s string) (float64, error) { return parseRate(s, 1e3) }, formatRate}
 
 // parseSize reads a number of bytes: digits, with a suffix Ki or Mi for powers of 1024 if wanted.
 func parseSize(s string) (int, error) {

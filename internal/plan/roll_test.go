@@ -8,13 +8,13 @@ import (
 
 func TestRollIsRead(t *testing.T) {
 	for text, want := range map[string]Workload{
-		"http(backends=3,roll)":                     {Kind: HTTP, Backends: 3, Roll: true},
-		"http(backends=3,roll=true)":                {Kind: HTTP, Backends: 3, Roll: true},
-		"http(backends=3,roll=false)":               {Kind: HTTP, Backends: 3},
-		"http(backends=2,roll,drain=1500ms)":        {Kind: HTTP, Backends: 2, Roll: true, Drain: 1500 * time.Millisecond},
-		"http(backends=2,roll,drain=0s,rate=1K)":    {Kind: HTTP, Backends: 2, Roll: true, Rate: 1000},
-		"http(backends=2,roll,connection=close)":    {Kind: HTTP, Backends: 2, Roll: true, Connection: "close"},
-		"http(roll,drain=2s,backends=2,load=50.5%)": {Kind: HTTP, Backends: 2, Roll: true, Drain: 2 * time.Second, Load: 0.505},
+		"http(backends=3,roll)":                     {Spec: HTTP{Backends: 3, Roll: true}},
+		"http(backends=3,roll=true)":                {Spec: HTTP{Backends: 3, Roll: true}},
+		"http(backends=3,roll=false)":               {Spec: HTTP{Backends: 3}},
+		"http(backends=2,roll,drain=1500ms)":        {Spec: HTTP{Backends: 2, Roll: true, Drain: 1500 * time.Millisecond}},
+		"http(backends=2,roll,drain=0s,rate=1K)":    {Spec: HTTP{Backends: 2, Roll: true, Rate: 1000}},
+		"http(backends=2,roll,connection=close)":    {Spec: HTTP{Backends: 2, Roll: true, Connection: "close"}},
+		"http(roll,drain=2s,backends=2,load=50.5%)": {Spec: HTTP{Backends: 2, Roll: true, Drain: 2 * time.Second, Load: 0.505}},
 	} {
 		got, err := ParseWorkload(text)
 		if err != nil || got != want.Normalize() {
@@ -26,15 +26,15 @@ func TestRollIsRead(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"http(roll)":                         "needs several: want backends=2 or more",
-		"http(backends=1,roll)":              "needs several",
+		"http(roll)":                         "want backends=2 or more",
+		"http(backends=1,roll)":              "want backends=2",
 		"http(backends=3,drain=1s)":          "want roll, too",
 		"http(backends=3,roll,drain=2m)":     "want 0 to 1m0s",
 		"http(backends=3,roll,drain=-1s)":    "want 0 to",
 		"http(backends=3,roll,drain=soon)":   "is not a duration",
 		"http(backends=3,roll=often)":        "not true or false",
 		"rr(roll)":                           "rr has no roll",
-		"http(backends=3,roll,tool=wrk)":     "this is wrk's",
+		"http(backends=3,roll,tool=wrk)":     "only our own servers can be rolled",
 		"http(backends=3,roll,drain=1s,rol)": `did you mean "roll"`,
 	} {
 		if _, err := ParseWorkload(text); err == nil || !strings.Contains(err.Error(), says) {
@@ -46,7 +46,7 @@ func TestRollIsRead(t *testing.T) {
 // TestRollSteps: one backend at most is out at any moment, each is for as long, and all are in at both ends.
 func TestRollSteps(t *testing.T) {
 	for _, n := range []int{2, 3, 7, 250} {
-		w := Workload{Kind: HTTP, Backends: n, Roll: true}.Normalize()
+		w := Workload{Spec: HTTP{Backends: n, Roll: true}}.Normalize()
 		window, last := 20*time.Second, time.Duration(0)
 		for i := range n {
 			out, back := w.RollStep(window, i)
@@ -101,7 +101,7 @@ func TestRollNeedsAWindow(t *testing.T) {
 	if got, kept := p.Rolled(), p.Backends(); len(got) != 1 || got[0] != 3 || len(kept) != 0 {
 		t.Errorf("rolled %v, kept %v", got, kept)
 	}
-	if c, ok := w("http(backends=3,roll,load=50%)").Capacity(); !ok || c.Roll || c.Backends != 3 {
+	if c, ok := w("http(backends=3,roll,load=50%)").Capacity(); !ok || c.Traits().Roll || c.Traits().Backends != 3 {
 		t.Errorf("a load is a share of what the same backends do undisturbed: %s", c)
 	}
 }

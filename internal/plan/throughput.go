@@ -1,12 +1,30 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
+
+// Throughput is the search for the highest rate of UDP datagrams of which no more than the accepted share is lost.
+type Throughput struct {
+	Flows int
+	// MessageSize and Mix are those of Stream.
+	MessageSize int
+	Mix         string
+	// Rate is where the search begins and the most that is tried in bit/s; 0 finds that out by sending as fast as possible.
+	Rate float64
+	// Loss is the accepted share of lost datagrams, 0 (default, RFC 2544's) to MaxLoss.
+	Loss float64
+	// Mode and Buffer are those of Stream.
+	Mode   string
+	Buffer int
+}
 
 // MaxLoss is the greatest share of datagrams that a throughput search may accept to be lost, or a lab lose on purpose.
 const MaxLoss = 0.5
@@ -17,19 +35,42 @@ const MaxDelay = time.Second
 // lossGrain is what losses are rounded to: a millionth.
 const lossGrain = 1e6
 
-// search takes over from w the fields of a throughput search.
-func (n *Workload) search(w Workload) {
-	n.Protocol = UDP
-	n.Rate, n.Loss = w.Rate, w.Loss
-	n.datagram(w)
+var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []Option{
+	transport("throughput", UDP),
+	field("flows", "flows", "concurrent flows, each with a thread", counts(1, MaxFlows), func(s *Throughput) *int { return &s.Flows }),
+	messages(MaxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
+	field("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
+	field("loss", "loss", "share of datagrams that may be lost", losses, func(s *Throughput) *float64 { return &s.Loss }),
+	field("mode", "mode", "gso hands the kernel many packets at a time", words(GSO), func(s *Throughput) *string { return &s.Mode }),
+	field("buffer", "buffer", "socket buffers", bytes(MaxBuffer), func(s *Throughput) *int { return &s.Buffer }),
+	byTool,
+}}
+
+func (s Throughput) kind() *kind { return &throughputKind }
+
+// Traits implements Spec.
+func (s Throughput) Traits() Traits {
+	return Traits{Protocol: UDP, Work: Packet, Flows: s.Flows, Message: s.MessageSize, Mix: s.Mix != "", Rate: s.Rate, Searches: true,
+		RateMetric: metric.Throughput, Decides: []string{metric.Throughput}}
+}
+
+func (s Throughput) normalize() Spec {
+	s.Flows = max(s.Flows, 1)
+	s.MessageSize, s.Mode = datagramForm(s.MessageSize, s.Mix, s.Mode)
+	return s
+}
+
+func (s Throughput) check() error {
+	var f faultList
+	n := s.normalize().(Throughput)
+	f.datagrams(n.MessageSize, n.Mix, n.Mode)
+	return errors.Join(f...)
 }
 
 // Probe returns what a throughput search sends at rate in bit/s of payload, 0 for as fast as possible: a UDP stream with
 // the same datagrams on the same flows.
-func (w Workload) Probe(rate float64) Workload {
-	n := w.Normalize()
-	n.Kind, n.Rate, n.Loss = Stream, rate, 0
-	return n.Normalize()
+func (s Throughput) Probe(rate float64) Workload {
+	return Workload{Spec: Stream{Protocol: UDP, Flows: s.Flows, MessageSize: s.MessageSize, Mix: s.Mix, Rate: rate, Mode: s.Mode, Buffer: s.Buffer}}.Normalize()
 }
 
 // ParseLoss reads a share of lost datagrams: "0.1%" or "0.001", from 0 to 50 %, to a millionth.

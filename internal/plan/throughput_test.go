@@ -39,7 +39,7 @@ func TestParseThroughput(t *testing.T) {
 }
 
 func TestProbeIsAStream(t *testing.T) {
-	w := Workload{Kind: Throughput, MessageSize: 64, Flows: 3, Loss: 0.01, Rate: 5e9}.Normalize()
+	w := Throughput{MessageSize: 64, Flows: 3, Loss: 0.01, Rate: 5e9}
 	if got := w.Probe(1e9).String(); got != "stream(udp,flows=3,message=64,rate=1G)" {
 		t.Errorf("got %s", got)
 	}

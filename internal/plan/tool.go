@@ -18,8 +18,8 @@ const Own = "own"
 type Tool struct {
 	// Name is the word of the option tool and of the flag --tool.
 	Name string
-	// Kinds are the workloads that it can send.
-	Kinds []Kind
+	// Kinds are a spec of each kind of workload that it can send.
+	Kinds []Spec
 	// Lacks returns what of a normalized workload of one of Kinds it cannot do, "" for nothing; nil lacks nothing.
 	Lacks func(w Workload) string
 	// WholeSeconds is true if it runs for whole seconds, Omits if it can discard whole seconds before its window.
@@ -57,9 +57,14 @@ func ToolNames() []string {
 	return names
 }
 
+// sends reports whether the tool can send workloads of this kind.
+func (t Tool) sends(w Workload) bool {
+	return slices.ContainsFunc(t.Kinds, func(s Spec) bool { return s.kind() == w.Spec.kind() })
+}
+
 // OneFlow is the Lacks of a tool that has one flow.
 func OneFlow(w Workload) string {
-	if w.Flows > 1 {
+	if w.Traits().Flows > 1 {
 		return "it has one flow"
 	}
 	return ""
@@ -70,38 +75,42 @@ func (w Workload) Beyond() string {
 	if w.Tool == "" {
 		return ""
 	}
-	t, ok := ToolNamed(w.Tool)
+	by, ok := ToolNamed(w.Tool)
 	n := w.Normalize()
+	t := n.Traits()
+	stream, _ := n.Spec.(Stream)
 	switch {
 	case !ok:
 		return fmt.Sprintf("unknown tool (supported: %s)", strings.Join(ToolNames(), ", "))
-	case !slices.Contains(t.Kinds, n.Kind):
-		return fmt.Sprintf("it sends no %s", n.Kind)
-	case n.Load != 0:
+	case !by.sends(n):
+		return fmt.Sprintf("it sends no %s", n.Kind())
+	case t.Load != 0:
 		return "a load is a share of the capacity that our own engine measures: say a rate"
-	case n.Kind != HTTP && n.Arrival != "":
+	case t.Work != Request && t.Arrival != "":
 		return "it has no open loop"
-	case n.Burst != 0:
+	case t.Burst != 0:
 		return "it sends no bursts"
-	case n.Wait != "":
+	case t.Spin:
 		return "it waits in its own way"
-	case n.Under != "":
+	case t.Beside:
 		return "nothing is sent beside it"
-	case n.Bidirectional:
+	case t.Roll:
+		return "only our own servers can be rolled"
+	case t.Bidirectional:
 		return "it is asked for one direction at a time"
-	case n.Mix != "":
+	case t.Mix:
 		return "its datagrams are of one size"
-	case n.Buffer != 0:
+	case stream.Buffer != 0:
 		return "its buffers are its own choice here"
-	case n.Mode != "" && n.Mode != "copy":
+	case stream.Mode != "" && stream.Mode != "copy":
 		return "it copies what it sends and receives"
-	case !t.Congestion && n.Congestion != "" && n.Congestion != DefaultCongestion:
+	case !by.Congestion && t.Congestion != "" && t.Congestion != DefaultCongestion:
 		return "it takes the congestion control of the system"
 	}
-	if t.Lacks == nil {
+	if by.Lacks == nil {
 		return ""
 	}
-	return t.Lacks(n)
+	return by.Lacks(n)
 }
 
 // checkTool refuses what the tool of a normalized workload cannot do.
@@ -163,7 +172,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 			by = by.Normalize()
 			if why := by.Beyond(); why != "" {
 				refused[name] = append(refused[name], fmt.Sprintf("%s: %s", w, why))
-				if t, _ := ToolNamed(name); slices.Contains(t.Kinds, w.Kind) {
+				if t, _ := ToolNamed(name); t.sends(w) {
 					sent = true // said here, with the reason
 					left = append(left, fmt.Sprintf("%s is not sent by %s: %s", w, name, why))
 				}
@@ -175,7 +184,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 			}
 		}
 		if !sent {
-			left = append(left, fmt.Sprintf("%s is sent by our engine alone: %s no %s", w, phrase(names), w.Kind))
+			left = append(left, fmt.Sprintf("%s is sent by our engine alone: %s no %s", w, phrase(names), w.Kind()))
 		}
 	}
 	for _, name := range names {

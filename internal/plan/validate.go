@@ -224,8 +224,8 @@ const tunnelIPv6 = 128
 func (p Plan) largestDatagram() int {
 	size := 0
 	for _, w := range p.Workloads {
-		if w.Protocol == UDP {
-			size = max(size, w.MessageSize, w.RequestSize, w.ResponseSize)
+		if t := w.Traits(); t.Protocol == UDP {
+			size = max(size, t.Message, t.Request, t.Response)
 		}
 	}
 	return size

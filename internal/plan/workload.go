@@ -1,309 +1,353 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Kind is what is sent.
+// Workload is what is sent over a path, and the program that sends it. Two workloads that do the same are equal values
+// once they are normalized.
+type Workload struct {
+	// Spec is what one kind of workload sends; nil is no workload.
+	Spec Spec
+	// Tool is the program that sends the workload, one of Tools; "" is our own engine.
+	Tool string
+}
+
+// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP and Throughput; each is a comparable
+// value and owns its defaults, its bounds and its options.
+type Spec interface {
+	// Traits returns what can be asked of every kind. The spec is normalized.
+	Traits() Traits
+	// kind returns the entry of the kind in the registry.
+	kind() *kind
+	// normalize returns the spec with defaults filled in, and settings cleared that others make meaningless.
+	normalize() Spec
+	// check returns what does not fit together in a spec that is not normalized.
+	check() error
+}
+
+// Kind is the name of a kind of workload.
 type Kind string
 
-const (
-	// Stream is bulk transfer, TCP or UDP.
-	Stream Kind = "stream"
-	// RR is request-response over standing flows.
-	RR Kind = "rr"
-	// CRR is connect, request, response, close.
-	CRR Kind = "crr"
-	// Ping is ICMP echo.
-	Ping Kind = "ping"
-	// HTTP is requests of HTTP/1.1, one under way on each connection.
-	HTTP Kind = "http"
-	// Throughput is the search for the highest rate of UDP datagrams that is lost no more of than is accepted.
-	Throughput Kind = "throughput"
-)
+// kind is the registry's entry of one kind of workload.
+type kind struct {
+	name Kind
+	// about says in a few words what is sent, title what it stands for in a report.
+	about, title string
+	zero         Spec
+	// options are in the order of the text form.
+	options []Option
+}
+
+// kinds are the kinds of workload in report order.
+var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind}
 
 // Protocol is the transport under a workload.
 type Protocol string
 
+// Transports.
 const (
-	// TCP and UDP are the transports of stream and rr; crr is TCP, ping is ICMP.
 	TCP  Protocol = "tcp"
 	UDP  Protocol = "udp"
 	ICMP Protocol = "icmp"
 )
 
-// Workload is what is sent over a path. Kind decides which fields count; Normalize clears and defaults the others, so
-// that two workloads that do the same are equal values.
-type Workload struct {
-	Kind     Kind     `json:"kind"`
-	Protocol Protocol `json:"protocol"`
-	// Flows is the number of concurrent 5-tuples, each with a thread of its own; 1 to 1024, default 1.
-	Flows int `json:"flows"`
-	// MessageSize is the payload of one send call of a stream in bytes: TCP 1 to 16 MiB, default 131072 (iperf3's);
-	// UDP 16 to 65507, default 1400. For ping the payload of the echo, default 56.
-	MessageSize int `json:"message_size,omitempty"`
-	// Rate is the intended load, all flows together: of a UDP stream in bit/s of payload, 0 is as fast as possible; of
-	// rr, crr and http in requests per second, 0 is a closed loop unless Load says otherwise.
-	Rate float64 `json:"rate,omitempty"`
-	// Loss is the share of datagrams that throughput accepts to be lost, 0 (default, RFC 2544's) to MaxLoss. Its Rate is
-	// where the search begins and the most that is tried; 0 finds that out by sending as fast as possible.
-	Loss float64 `json:"loss,omitempty"`
-	// Load is the intended load of rr, crr and http as a share of the capacity that is measured first (see Capacity).
-	Load float64 `json:"load,omitempty"`
-	// Arrival is how requests of rr, crr and http fall due: "" in a closed loop, when the response has come; "poisson"
-	// (default with Rate or Load) and "constant" in an open loop, by a schedule that waits for no response; "saturate"
-	// whenever fewer than SaturationDepth are under way on a flow, which measures the capacity of rr and crr.
-	Arrival string `json:"arrival,omitempty"`
-	// Burst is how many requests of rr fall due at once, 2 to 1024; 0 is one. A closed loop sends the next burst when
-	// all responses of the one before have come.
-	Burst int `json:"burst,omitempty"`
-	// Wait is how the threads of rr and crr wait: "" sleeps in the kernel, as an application does; "spin" asks again and
-	// again, so that no wake-up is part of the time.
-	Wait string `json:"wait,omitempty"`
-	// Under is what goes over the path beside rr over TCP: "" nothing, "stream" a TCP stream from the client.
-	Under string `json:"under,omitempty"`
-	// Reverse makes the server send (netperf's MAERTS).
-	Reverse bool `json:"reverse,omitempty"`
-	// Bidirectional makes both sides of a stream send and receive, over as many flows each way as Flows says; Rate is that
-	// of each direction.
-	Bidirectional bool `json:"bidirectional,omitempty"`
-	// Mix is "" for datagrams of one size, MessageSize, or IMIX for the sizes of IMIX in turn; of a UDP stream and of
-	// throughput. MessageSize is then their mean.
-	Mix string `json:"mix,omitempty"`
-	// Buffer is the size asked for both buffers of every socket of a stream in bytes, 0 for the engine's choice: the
-	// kernel's own for TCP, and 4 MiB to receive for UDP.
-	Buffer int `json:"buffer,omitempty"`
-	// Mode is how a stream moves bytes. UDP: "" (default) a packet each, "gso" leaves cutting to the device or to where
-	// a device cannot (UDP_SEGMENT, UDP_GRO). TCP: "copy" (default, comparable with iperf3), "sendfile" (from a memfd),
-	// "trunc" (copy on send, MSG_TRUNC on receive).
-	Mode string `json:"mode,omitempty"`
-	// RequestSize and ResponseSize are the payloads of rr and crr in bytes; 1 to 1 MiB (UDP 16 to 65507), default 1
-	// for TCP and 16 for UDP, which carries a sequence number. http has a ResponseSize alone, that of the body, default
-	// DefaultBody.
-	RequestSize  int `json:"request_size,omitempty"`
-	ResponseSize int `json:"response_size,omitempty"`
-	// Close is how the client of crr ends a connection: "rst" (default, leaves no TIME_WAIT) or "fin".
-	Close string `json:"close,omitempty"`
-	// Interval is the time between echoes of ping; 0 sends the next when the reply has come.
-	Interval time.Duration `json:"interval,omitempty"`
-	// Threads and Connections are those of the client of http, the connections spread evenly over the threads; 1 to 64
-	// (default 2) and Threads to 4096 (default 10), which are the defaults of wrk.
-	Threads     int `json:"threads,omitempty"`
-	Connections int `json:"connections,omitempty"`
-	// Connection is what an http client does after a response: "keep-alive" (default) or "close", a connection for each
-	// request.
-	Connection string `json:"connection,omitempty"`
-	// Backends is the number of servers of http behind the Service that a path leads to; 1 to 250, default 1. They are
-	// spread evenly over the nodes, and the path's locality says on which node the first stands.
-	Backends int `json:"backends,omitempty"`
-	// Roll takes each backend of http in turn out of the Service while it is measured, ends its server, and puts it back
-	// with the server, as a rolling update does; see RollStep.
-	Roll bool `json:"roll,omitempty"`
-	// Drain is how long a backend that was taken out still serves before its server ends, 0 (default: an application
-	// that ends when it is told to) to MaxDrain.
-	Drain time.Duration `json:"drain,omitempty"`
-	// Congestion is the TCP congestion control asked of every socket; default "cubic".
-	Congestion string `json:"congestion,omitempty"`
-	// Tool is the program that sends the workload, one of Tools; "" is our own engine.
-	Tool string `json:"tool,omitempty"`
+// Work is a unit of work, the denominator of service demand.
+type Work = string
+
+// Units of work.
+const (
+	Transaction Work = "transaction"
+	Request     Work = "request"
+	Kilobyte    Work = "KB"
+	Packet      Work = "packet"
+)
+
+// Traits are what can be asked of a workload whatever its kind. A trait that a kind does not have is zero.
+type Traits struct {
+	Protocol Protocol
+	Work     Work
+	// Flows is the number of concurrent flows, or of connections.
+	Flows int
+	// Message is the payload of one send call in bytes where there is no response; with Mix it is a mean.
+	Message int
+	Mix     bool
+	// Request and Response are the payloads of one exchange in bytes; Request is 0 for http.
+	Request, Response int
+	// Rate is the intended load, all flows together: bit/s of payload of datagrams, requests per second of requests; 0 is
+	// as fast as possible. Load is the share of the capacity that is intended instead.
+	Rate, Load float64
+	// Arrival is how requests fall due: "" when the response has come, Constant, Poisson or Saturate.
+	Arrival string
+	// Burst is how many requests fall due at once; 0 is one.
+	Burst int
+	// Interval is the time between requests that do not follow a rate.
+	Interval time.Duration
+	// Reconnect is true if each request has a connection of its own.
+	Reconnect bool
+	// Spin is true if threads ask again and again instead of sleeping.
+	Spin bool
+	// Beside is true if a TCP stream goes over the path beside the requests.
+	Beside bool
+	// Reverse is true if the server sends, Bidirectional if both sides send.
+	Reverse, Bidirectional bool
+	// Congestion is the TCP congestion control of every socket.
+	Congestion string
+	// Backends is the number of servers behind a Service. Roll takes each out of the Service in turn; it serves on for Drain.
+	Backends int
+	Roll     bool
+	Drain    time.Duration
+	// Searches is true if a trial is a search for a rate, of many streams.
+	Searches bool
+	// Kernel is true if the server's kernel answers and no process.
+	Kernel bool
+	// RateMetric is the metric of the rate that a trial is about, Times the family of the metrics of its times, "" for none.
+	RateMetric, Times string
+	// Decides are the metrics that tell dataplanes apart, the first that was measured. Where the load is given, a rate only
+	// says what was asked for.
+	Decides []string
 }
 
-// Limits and defaults of a workload's fields.
+// Limits and defaults that several kinds share.
 const (
-	DefaultStreamMessage = 128 << 10
-	DefaultDatagram      = 1400
-	DefaultPingPayload   = 56
-	MinDatagram          = 16
-	MaxDatagram          = 65507
-	MaxMessage           = 16 << 20
-	MaxRequest           = 1 << 20
-	MaxFlows             = 1024
-	MaxThreads           = 64
-	MaxConnections       = 4096
-	MaxBackends          = 250
-	DefaultThreads       = 2
-	DefaultConnections   = 10
-	DefaultBody          = 1024
-	DefaultCongestion    = "cubic"
-	MaxBurst             = 1024
-	// MaxRequestRate bounds a rate of requests per second.
-	MaxRequestRate = 1e8
-	// SaturationDepth is how many requests are under way on each flow under Arrival "saturate".
-	SaturationDepth = 32
+	MaxFlows          = 1024
+	MaxRequest        = 1 << 20
+	DefaultCongestion = "cubic"
 )
 
-// Words of Arrival, Wait and Under.
-const (
-	Constant = "constant"
-	Poisson  = "poisson"
-	Saturate = "saturate"
-	Spin     = "spin"
-)
+// Kinds returns the names of the kinds of workload in report order.
+func Kinds() []Kind {
+	names := make([]Kind, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
 
-// Normalize fills in defaults and clears fields that the kind does not use.
+// Kind returns the name of the workload's kind, "" for no workload.
+func (w Workload) Kind() Kind {
+	if w.Spec == nil {
+		return ""
+	}
+	return w.Spec.kind().name
+}
+
+// Normalize fills in defaults and clears settings that others make meaningless.
 func (w Workload) Normalize() Workload {
-	n := Workload{Kind: w.Kind, Protocol: w.Protocol, Flows: max(w.Flows, 1), Tool: w.Tool}
-	n.arrive(w)
-	if n.Protocol == "" {
-		n.Protocol = TCP
+	if w.Spec != nil {
+		w.Spec = w.Spec.normalize()
 	}
-	switch w.Kind {
-	case Stream:
-		n.MessageSize, n.Reverse, n.Bidirectional = w.MessageSize, w.Reverse, w.Bidirectional
-		if n.Protocol == UDP {
-			n.Rate = w.Rate
-			n.datagram(w)
-			return n
-		}
-		n.MessageSize = orInt(n.MessageSize, DefaultStreamMessage)
-		n.Mode, n.Buffer = orString(w.Mode, "copy"), w.Buffer
-		n.Congestion = orString(w.Congestion, DefaultCongestion)
-	case RR:
-		size := 1
-		if n.Protocol == UDP {
-			size = MinDatagram
-		} else {
-			n.Congestion = orString(w.Congestion, DefaultCongestion)
-			n.Under = w.Under
-		}
-		n.RequestSize, n.ResponseSize = orInt(w.RequestSize, size), orInt(w.ResponseSize, size)
-		n.Wait = w.Wait
-		if w.Burst != 1 {
-			n.Burst = w.Burst
-		}
-	case CRR:
-		n.Protocol = TCP
-		n.RequestSize, n.ResponseSize = orInt(w.RequestSize, 1), orInt(w.ResponseSize, 1)
-		n.Close = orString(w.Close, "rst")
-		n.Wait = w.Wait
-		n.Congestion = orString(w.Congestion, DefaultCongestion)
-	case Throughput:
-		n.search(w)
-	case Ping:
-		n.Protocol = ICMP
-		n.MessageSize = orInt(w.MessageSize, DefaultPingPayload)
-		n.Interval = w.Interval
-	case HTTP:
-		n.Protocol, n.Flows = TCP, 1
-		n.Threads = orInt(w.Threads, DefaultThreads)
-		n.Connections = orInt(w.Connections, max(DefaultConnections, n.Threads))
-		n.Connection = orString(w.Connection, "keep-alive")
-		n.Backends = orInt(w.Backends, 1)
-		n.roll(w)
-		n.ResponseSize = orInt(w.ResponseSize, DefaultBody)
-		n.Congestion = orString(w.Congestion, DefaultCongestion)
-	}
-	return n
+	return w
 }
 
-func orInt(v, d int) int {
-	if v == 0 {
-		return d
+// Traits returns what can be asked of the workload whatever its kind.
+func (w Workload) Traits() Traits {
+	if w.Spec == nil {
+		return Traits{}
 	}
-	return v
+	return w.Spec.normalize().Traits()
 }
 
-func orString(v, d string) string {
-	if v == "" {
-		return d
-	}
-	return v
-}
+// Protocol returns the transport of the workload.
+func (w Workload) Protocol() Protocol { return w.Traits().Protocol }
 
-// Work is the unit of work of the workload, the denominator of its service demand: "transaction", "request", "KB" or
-// "packet".
-func (w Workload) Work() string {
-	switch {
-	case w.Kind == Throughput, w.Kind == Stream && w.Protocol == UDP:
-		return "packet"
-	case w.Kind == Stream:
-		return "KB"
-	}
-	if w.Kind == HTTP {
-		return "request"
-	}
-	return "transaction"
-}
+// Work returns the unit of work of the workload.
+func (w Workload) Work() Work { return w.Traits().Work }
 
-// Barred returns why the workload cannot go over a path whatever the profile, or "".
-func (w Workload) Barred(p Path) string {
-	if w.Kind == Ping && p.ByService() {
-		return "a Service translates TCP and UDP ports; its address answers no ICMP echo"
-	}
-	if w.Backends > 1 && !p.Shared() {
-		return "several backends stand behind a Service alone"
-	}
-	return w.barredTool(p)
-}
+// Datagrams reports whether the workload is a stream of datagrams, which the path may lose for good.
+func (w Workload) Datagrams() bool { t := w.Traits(); return t.Datagrams() }
 
-// Servers is how many servers the workload has on a path: its Backends behind a Service, and one elsewhere. So raw,
-// which has no Services, shows the same load on one server.
-func (w Workload) Servers(p Path) int {
-	if p.Shared() {
-		return max(w.Backends, 1)
-	}
-	return 1
-}
+// Bulk reports whether the workload is a TCP stream.
+func (w Workload) Bulk() bool { return w.Work() == Kilobyte }
 
-// Concurrency is how many exchanges of a closed loop are under way at the same time: one on each flow or connection, or
-// what Arrival and Burst make of it.
-func (w Workload) Concurrency() int {
-	n := max(w.Flows, w.Connections) * max(w.Burst, 1)
-	if w.Arrival == Saturate {
+// Open reports whether requests follow a schedule that waits for no response.
+func (w Workload) Open() bool { return w.Traits().Open() }
+
+// Concurrency returns how many exchanges of a closed loop are under way at the same time.
+func (w Workload) Concurrency() int { return w.Traits().Concurrency() }
+
+// Datagrams reports whether datagrams are streamed at one rate.
+func (t Traits) Datagrams() bool { return t.Work == Packet && !t.Searches }
+
+// Exchanges reports whether each request has a response.
+func (t Traits) Exchanges() bool { return t.Work == Transaction || t.Work == Request }
+
+// Open reports whether requests follow a schedule that waits for no response.
+func (t Traits) Open() bool { return t.Arrival == Constant || t.Arrival == Poisson }
+
+// Concurrency returns how many exchanges of a closed loop are under way at the same time: one on each flow or connection,
+// or what Arrival and Burst make of it.
+func (t Traits) Concurrency() int {
+	n := t.Flows * max(t.Burst, 1)
+	if t.Arrival == Saturate {
 		n *= SaturationDepth
 	}
 	return n
 }
 
-// String is the workload's name in files, tables and on the command line: the kind, and in parentheses whatever
-// differs from the default, for example "stream", "stream(udp,rate=1G)", "rr(request=1024,response=1024)".
+// Barred returns why the workload cannot go over a path whatever the profile, or "".
+func (w Workload) Barred(p Path) string {
+	t := w.Traits()
+	if t.Protocol == ICMP && p.ByService() {
+		return "a Service translates TCP and UDP ports; its address answers no ICMP echo"
+	}
+	if t.Backends > 1 && !p.Shared() {
+		return "several backends require a Service"
+	}
+	return w.barredTool(p)
+}
+
+// Servers returns how many servers the workload has on a path: its backends behind a Service, and one elsewhere. So raw,
+// which has no Services, shows the same load on one server.
+func (w Workload) Servers(p Path) int {
+	if p.Shared() {
+		return max(w.Traits().Backends, 1)
+	}
+	return 1
+}
+
+// String returns the workload's name in files, tables and on the command line: the kind, and in parentheses the options
+// that differ from the default, for example "stream", "stream(udp,rate=1G)", "rr(request=1024,response=1024)".
 // ParseWorkload reads it back.
 func (w Workload) String() string {
-	n := w.Normalize()
-	d := Workload{Kind: n.Kind, Protocol: n.Protocol}.Normalize()
-	var opt []string
-	add := func(differs bool, format string, v any) {
-		if differs {
-			opt = append(opt, fmt.Sprintf(format, v))
+	if w.Spec == nil {
+		return ""
+	}
+	w = w.Normalize()
+	k := w.Spec.kind()
+	d := Workload{Spec: k.zero}
+	var parts []string
+	for _, o := range k.options {
+		text := o.text(w)
+		if text == o.text(d.Normalize()) {
+			continue
+		}
+		switch {
+		case o.Key == protocolKey:
+			_ = o.set(&d, text) // the defaults of the other options are those of this transport
+			parts = append(parts, text)
+		case o.bare:
+			parts = append(parts, o.Word)
+		default:
+			parts = append(parts, o.Word+"="+text)
 		}
 	}
-	add(n.Protocol == UDP && n.Kind != Throughput, "%s", n.Protocol)
-	add(n.Flows != d.Flows, "flows=%d", n.Flows)
-	add(n.Mix != "", "message=%s", n.Mix)
-	add(n.Mix == "" && n.MessageSize != d.MessageSize, "message=%d", n.MessageSize)
-	add(n.Arrival != "" && n.Arrival != Poisson, "arrival=%s", n.Arrival)
-	add(n.Rate != 0, "rate=%s", formatRate(n.Rate))
-	add(n.Load != 0, "load=%s", FormatLoad(n.Load))
-	add(n.Loss != 0, "loss=%s", FormatLoss(n.Loss))
-	add(n.RequestSize != d.RequestSize, "request=%d", n.RequestSize)
-	add(n.ResponseSize != d.ResponseSize, "response=%d", n.ResponseSize)
-	add(n.Mode != d.Mode, "mode=%s", n.Mode)
-	add(n.Buffer != 0, "buffer=%d", n.Buffer)
-	add(n.Close != d.Close, "close=%s", n.Close)
-	add(n.Threads != d.Threads, "threads=%d", n.Threads)
-	add(n.Connections != d.Connections, "connections=%d", n.Connections)
-	add(n.Connection != d.Connection, "connection=%s", n.Connection)
-	add(n.Backends != d.Backends, "backends=%d", n.Backends)
-	add(n.Drain != 0, "drain=%s", n.Drain)
-	add(n.Interval != d.Interval, "interval=%s", n.Interval)
-	add(n.Congestion != d.Congestion, "congestion=%s", n.Congestion)
-	add(n.Burst != 0, "burst=%d", n.Burst)
-	add(n.Wait != "", "wait=%s", n.Wait)
-	add(n.Under != "", "under=%s", n.Under)
-	add(n.Tool != "", "tool=%s", n.Tool)
-	if n.Roll {
-		opt = append(opt, "roll")
+	if len(parts) == 0 {
+		return string(k.name)
 	}
-	if n.Reverse {
-		opt = append(opt, "reverse")
+	return string(k.name) + "(" + strings.Join(parts, ",") + ")"
+}
+
+// With returns the workload with the option of this key read from text.
+func (w Workload) With(key, text string) (Workload, error) {
+	k := w.Spec.kind()
+	for _, o := range k.options {
+		if o.Key == key {
+			err := o.set(&w, text)
+			return w, err
+		}
 	}
-	if n.Bidirectional {
-		opt = append(opt, "bidirectional")
+	return w, k.unknown(key)
+}
+
+// Without returns the workload with the options of these keys at their defaults.
+func (w Workload) Without(keys ...string) Workload {
+	k := w.Spec.kind()
+	out := Workload{Spec: k.zero}
+	for _, o := range k.options {
+		if text := o.text(w); text != "" && !slices.Contains(keys, o.Key) {
+			_ = o.set(&out, text) // text wrote it
+		}
 	}
-	if len(opt) == 0 {
-		return string(n.Kind)
+	return out.Normalize()
+}
+
+// MarshalText writes the text form, which is one word in JSON.
+func (w Workload) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (w *Workload) UnmarshalText(b []byte) (err error) {
+	if len(b) == 0 {
+		*w = Workload{}
+		return nil
 	}
-	return string(n.Kind) + "(" + strings.Join(opt, ",") + ")"
+	*w, err = ParseWorkload(string(b))
+	return err
+}
+
+// Validate returns what is wrong with a workload that was built in code. Those that ParseWorkload and Parse return are
+// valid.
+func (w Workload) Validate() error {
+	if w.Spec == nil {
+		return errors.New("workload is missing")
+	}
+	n := w.Normalize()
+	var errs []error
+	for _, o := range w.Spec.kind().options {
+		if text := o.text(n); text != "" {
+			q := n
+			if err := o.set(&q, text); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", o.Word, err))
+			}
+		}
+	}
+	return errors.Join(append(errs, w.Spec.check(), n.checkTool())...)
+}
+
+// findKind returns the entry of a kind by its name.
+func findKind(s string) (*kind, error) {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		if string(k.name) == s {
+			return k, nil
+		}
+		names[i] = string(k.name)
+	}
+	return nil, fmt.Errorf("unknown workload %q%s (there are %s)", s, advice.DidYouMean(s, names), strings.Join(names, ", "))
+}
+
+// About returns in a few words what a kind of workload sends.
+func (k Kind) About() string {
+	if found, err := findKind(string(k)); err == nil {
+		return found.about
+	}
+	return "unknown"
+}
+
+// Title returns what a kind of workload stands for in a report, "" for no kind.
+func (k Kind) Title() string {
+	if found, err := findKind(string(k)); err == nil {
+		return found.title
+	}
+	return ""
+}
+
+// Default returns the workload of a kind with its defaults, and no workload for no kind.
+func (k Kind) Default() Workload {
+	if found, err := findKind(string(k)); err == nil {
+		return Workload{Spec: found.zero}.Normalize()
+	}
+	return Workload{}
+}
+
+// Options returns the options of a kind of workload in the order of the text form.
+func (k Kind) Options() []Option {
+	if found, err := findKind(string(k)); err == nil {
+		return slices.Clone(found.options)
+	}
+	return nil
+}
+
+func orDefault[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
 }

@@ -111,17 +111,7 @@ func TestWorkloadRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	for range 5000 {
-		w := Workload{
-			Kind: Kinds[r.IntN(len(Kinds))], Protocol: []Protocol{TCP, UDP}[r.IntN(2)],
-			Flows: 1 + r.IntN(MaxFlows), MessageSize: MinDatagram + r.IntN(MaxDatagram-MinDatagram),
-			Rate: float64(r.Int64N(MaxRate)), Reverse: r.IntN(2) == 0, Mode: pick("copy", "sendfile", "trunc"),
-			RequestSize: MinDatagram + r.IntN(60000), ResponseSize: MinDatagram + r.IntN(60000), Close: pick("rst", "fin"),
-			Interval: time.Duration(r.Int64N(int64(time.Minute))), Congestion: pick("cubic", "reno", "bbr"),
-			Burst: r.IntN(MaxBurst + 1), Wait: pick("", "spin"), Under: pick("", "stream"),
-		}
-		if w.Kind != Stream {
-			w.drawArrival(r)
-		}
+		w := draw(r, pick)
 		w = w.Normalize()
 		q, err := ParseWorkload(w.String())
 		if err != nil || q != w {
@@ -130,21 +120,40 @@ func TestWorkloadRoundTrip(t *testing.T) {
 	}
 }
 
+// draw draws a valid workload.
+func draw(r *rand.Rand, pick func(...string) string) Workload {
+	flows, size := 1+r.IntN(MaxFlows), func() int { return MinDatagram + r.IntN(60_000) }
+	congestion, protocol := pick("cubic", "reno", "bbr"), Protocol(pick("tcp", "udp"))
+	rate, load, arrival := drawArrival(r)
+	http := HTTP{Rate: rate, Load: load, Arrival: arrival, ResponseSize: size(), Connection: pick("keep-alive", "close"), Congestion: congestion}
+	if arrival == Saturate {
+		http.Arrival = ""
+	}
+	rr := RR{Protocol: protocol, Flows: flows, Rate: rate, Load: load, Arrival: arrival, RequestSize: size(), ResponseSize: size(),
+		Congestion: congestion, Burst: r.IntN(MaxBurst + 1), Wait: pick("", "spin"), Under: pick("", "stream")}
+	if arrival == Saturate {
+		rr.Burst = 0
+	}
+	specs := []Spec{
+		Stream{Protocol: protocol, Flows: flows, MessageSize: size(), Rate: float64(r.Int64N(MaxRate)), Reverse: r.IntN(2) == 0, Congestion: congestion}, rr,
+		CRR{Flows: flows, Rate: rate, Load: load, Arrival: arrival, RequestSize: size(), ResponseSize: size(), Close: pick("rst", "fin"), Congestion: congestion},
+		Ping{Flows: flows, MessageSize: size(), Interval: time.Duration(r.Int64N(int64(time.Minute)))}, http,
+		Throughput{Flows: flows, MessageSize: size(), Rate: float64(r.Int64N(MaxRate)), Loss: float64(r.IntN(1000)) / 1e6},
+	}
+	return Workload{Spec: specs[r.IntN(len(specs))]}
+}
+
 // drawArrival draws how requests fall due.
-func (w *Workload) drawArrival(r *rand.Rand) {
-	w.Rate = 0
+func drawArrival(r *rand.Rand) (rate, load float64, arrival string) {
 	switch r.IntN(4) {
 	case 0:
-		w.Rate = float64(1 + r.Int64N(MaxRequestRate))
-		w.Arrival = []string{"", Constant, Poisson}[r.IntN(3)]
+		return float64(1+r.Int64N(MaxRequestRate*1000)) / 1000, 0, []string{"", Constant, Poisson}[r.IntN(3)]
 	case 1:
-		w.Load = float64(10+r.IntN(19_990)) / 1e4
-		w.Arrival = []string{"", Constant, Poisson}[r.IntN(3)]
+		return 0, float64(10+r.IntN(19_990)) / 1e4, []string{"", Constant, Poisson}[r.IntN(3)]
 	case 2:
-		if w.Kind != HTTP {
-			w.Arrival, w.Burst = Saturate, 0
-		}
+		return 0, 0, Saturate
 	}
+	return 0, 0, ""
 }
 
 func TestParseWorkloads(t *testing.T) {
@@ -201,9 +210,9 @@ func FuzzParseWorkload(f *testing.F) {
 func TestPingGoesOverNoService(t *testing.T) {
 	p := Default()
 	p.Paths = []Path{{Pod, Pod, CrossNode}, {Pod, Service, Local}}
-	p.Workloads = []Workload{Workload{Kind: Ping}.Normalize(), Workload{Kind: RR}.Normalize()}
+	p.Workloads = []Workload{Workload{Spec: Ping{}}.Normalize(), Workload{Spec: RR{}}.Normalize()}
 	for _, c := range p.Cases() {
-		if c.Workload.Kind == Ping && c.Path.To == Service {
+		if c.Workload.Traits().Kernel && c.Path.To == Service {
 			t.Errorf("%s is a case", c.Key())
 		}
 	}
@@ -218,20 +227,20 @@ func TestPingGoesOverNoService(t *testing.T) {
 
 // TestServers: several backends stand behind a Service, and nowhere else.
 func TestServers(t *testing.T) {
-	w := Workload{Kind: HTTP, Backends: 5}.Normalize()
+	w := Workload{Spec: HTTP{Backends: 5}}.Normalize()
 	for _, p := range Paths {
 		service := slices.Contains([]Role{Service, NodePort, LoadBalancer}, p.To)
 		if (w.Servers(p) == 5) != service || w.Servers(p) != 5 && w.Servers(p) != 1 || (w.Barred(p) == "") != service {
 			t.Errorf("%s: %d servers, barred %q", p, w.Servers(p), w.Barred(p))
 		}
-		if n := (Workload{Kind: RR}).Normalize().Servers(p); n != 1 {
+		if n := (Workload{Spec: RR{}}).Normalize().Servers(p); n != 1 {
 			t.Errorf("rr over %s: %d servers", p, n)
 		}
 	}
 	if n := w.Concurrency(); n != DefaultConnections {
 		t.Errorf("%d exchanges at a time", n)
 	}
-	if n := (Workload{Kind: RR, Flows: 3}).Normalize().Concurrency(); n != 3 {
+	if n := (Workload{Spec: RR{Flows: 3}}).Normalize().Concurrency(); n != 3 {
 		t.Errorf("%d exchanges at a time of 3 flows", n)
 	}
 }
@@ -239,10 +248,10 @@ func TestServers(t *testing.T) {
 // TestSeveralBackendsHaveAZero: raw shows the load of a workload that only a Service can have, too, whether its path is
 // one of the plan or not.
 func TestSeveralBackendsHaveAZero(t *testing.T) {
-	w := Workload{Kind: HTTP, Backends: 5}.Normalize()
+	w := Workload{Spec: HTTP{Backends: 5}}.Normalize()
 	for _, paths := range [][]Path{{{Pod, Service, Local}}, {ZeroPath, {Pod, Service, Local}}} {
 		p := Default()
-		p.Profiles, p.Paths, p.Workloads, p.Twin = []Variant{"canal"}, paths, []Workload{Workload{Kind: RR}.Normalize(), w}, false
+		p.Profiles, p.Paths, p.Workloads, p.Twin = []Variant{"canal"}, paths, []Workload{Workload{Spec: RR{}}.Normalize(), w}, false
 		for _, list := range [][]Case{p.Cases(), p.Order(1)} {
 			seen := map[Case]int{}
 			for _, c := range list {

@@ -94,7 +94,7 @@ func TestParseFaults(t *testing.T) {
 		{"late fault has its line", head + "\n\nrepetitions: 5000", "p:5: repetitions: 5000 is out of range: want 1 to 1000"},
 		{"lab late", head + "lab:\n  nodes: 1\n  mtu: 1", "p:4: lab.nodes: 1 is out of range: want 2 to 16\np:5: lab.mtu: 1 is out of range: want 1280 to 9000"},
 		{"combination", head + "workloads:\n  - stream: {protocol: [tcp, udp], rate: 1G}", "p:4: workloads.stream: rate is for udp, and this is tcp"},
-		{"combination 2", head + "workloads:\n  - crr: {protocol: udp}", "p:4: workloads.crr: crr runs over tcp, not udp"},
+		{"combination 2", head + "workloads:\n  - crr: {protocol: udp}", "p:4: workloads.crr.protocol: crr runs over tcp, not udp"},
 		{"combination 3", head + "workloads:\n  - stream: {protocol: udp, mode: copy}", "p:4: workloads.stream: mode is for tcp, and this is udp"},
 		{"workload key", head + "workloads:\n  - rr: {requestsize: 1}", `p:4: unknown key "workloads.rr.requestsize", did you mean "requestSize"?`},
 		{"workload word", head + "workloads:\n  - rr(bogus=1)", `p:4: workloads: workload "rr(bogus=1)": unknown option "bogus"`},

@@ -44,46 +44,43 @@ func (d *decoder) workload(field string, n *position.Node) []Workload {
 		d.Fault(n.Line, field, "want one workload for each item, such as \"rr\" or \"rr: {flows: 8}\"")
 		return nil
 	}
-	kind, err := parseKind(n.Keys[0].Name)
+	k, err := findKind(n.Keys[0].Name)
 	if err != nil {
 		d.Fault(n.Keys[0].Line, field, "%s", err)
 		return nil
 	}
 	value := n.Items[0]
 	if value.Kind == position.Null {
-		return []Workload{Workload{Kind: kind}.Normalize()}
+		return []Workload{Workload{Spec: k.zero}.Normalize()}
 	}
-	return d.expand(kind, field+"."+string(kind), value)
+	return d.expand(k, field+"."+string(k.name), value)
 }
 
 // axis is one setting of a workload with the values that it takes.
 type axis struct {
-	option option
+	option Option
 	values []*position.Node
 }
 
 // expand reads the settings of a workload and returns every combination.
-func (d *decoder) expand(kind Kind, field string, n *position.Node) []Workload {
+func (d *decoder) expand(k *kind, field string, n *position.Node) []Workload {
 	before := d.Count()
 	axes := map[string]axis{}
 	known := position.Keys{}
-	for _, o := range options {
-		if !slices.Contains(o.kinds, kind) {
-			continue
-		}
-		known[o.key] = func(field string, n *position.Node) {
+	for _, o := range k.options {
+		known[o.Key] = func(field string, n *position.Node) {
 			if n.Kind != position.List {
-				axes[o.key] = axis{o, []*position.Node{n}}
+				axes[o.Key] = axis{o, []*position.Node{n}}
 				return
 			}
 			if len(n.Items) == 0 {
 				d.Fault(n.Line, field, "the list is empty")
 			}
-			axes[o.key] = axis{o, n.Items}
+			axes[o.Key] = axis{o, n.Items}
 		}
 	}
 	d.Mapping(field, n, known)
-	combinations := []Workload{{Kind: kind}}
+	combinations := []Workload{{Spec: k.zero}}
 	given := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(axes)) {
 		given[key] = true
@@ -108,7 +105,7 @@ func (d *decoder) expand(kind Kind, field string, n *position.Node) []Workload {
 
 // multiply returns each workload with each value of the axis.
 func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workload {
-	field += "." + a.option.key
+	field += "." + a.option.Key
 	var texts []string
 	for _, n := range a.values {
 		s, ok := d.Scalar(field, n)
@@ -116,7 +113,7 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 			continue
 		}
 		// The value is tried once, so that a wrong one is one fault and not one for each combination.
-		several, err := a.option.try(workloads[0].Kind, s)
+		several, err := a.option.try(workloads[0], s)
 		if err != nil {
 			d.Fault(n.Line, field, "%s", err)
 			continue

@@ -156,7 +156,7 @@ func TestRun(t *testing.T) {
 // The command can be typed: what flags carry reads back as the same plan.
 func TestCommand(t *testing.T) {
 	r := reporttest.Small(5)
-	r.Header.Plan.Workloads = []plan.Workload{plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Rate: 1e9}.Normalize()}
+	r.Header.Plan.Workloads = []plan.Workload{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e9}}.Normalize()}
 	r.Header.Plan.Precision, r.Header.Plan.Budget = 0.05, 4*time.Minute
 	d := build(t, r, report.Options{})
 	want := "cnibench run --env lab --profiles host,calico-vxlan --paths pod-to-pod/cross-node --workloads 'stream(udp,rate=1G)' --repetitions 5 --precision 0.05 --duration 500ms --budget 4m0s --baseline host --seed 1"

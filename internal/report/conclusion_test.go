@@ -21,7 +21,7 @@ var between = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 func row(name string, profiles []string, values map[string][]float64) (result.Header, []result.Record) {
 	p := plan.Default()
 	p.Profiles, p.Paths, p.Baseline = plan.Variants(profiles...), []plan.Path{between}, plan.Variant(profiles[0])
-	w := plan.Workload{Kind: plan.RR}.Normalize()
+	w := plan.Workload{Spec: plan.RR{}}.Normalize()
 	p.Workloads = []plan.Workload{w}
 	var recs []result.Record
 	for _, who := range profiles {
@@ -181,7 +181,7 @@ func TestConclusionsNeverGoBeyondVerdicts(t *testing.T) {
 		if err := honest(c); err != nil {
 			t.Fatalf("round %d: %v: %s", round, err, c.Text)
 		}
-		ranks := d.Analysis.Rank(between, plan.Workload{Kind: plan.RR}.Normalize(), name)
+		ranks := d.Analysis.Rank(between, plan.Workload{Spec: plan.RR{}}.Normalize(), name)
 		told := 0
 		for _, s := range ranks {
 			if s.ToBest.Verdict == compare.Worse {
@@ -258,7 +258,7 @@ func TestNeedsUnderGivenLoad(t *testing.T) {
 	if err != nil || len(d.Needs) != 1 || d.Needs[0].Metric.Name != "rtt.p50" {
 		t.Fatalf("open loop: %v, %+v", err, d.Needs)
 	}
-	closed := plan.Workload{Kind: plan.CRR}.Normalize()
+	closed := plan.Workload{Spec: plan.CRR{}}.Normalize()
 	for _, rec := range recs {
 		rec.Workload = closed
 		recs = append(recs, rec)

@@ -123,9 +123,9 @@ func (g *Gather) distribution(c plan.Case, h *sample.Histogram) {
 func (g *Gather) progress(c plan.Case, rec result.Record) {
 	side, unit := rec.Client, "1/s"
 	value := func(i sample.Interval) float64 { return float64(i.Operations) * 1e9 }
-	if c.Workload.Kind == plan.Stream {
+	if !c.Workload.Traits().Exchanges() {
 		unit, value = "bit/s", func(i sample.Interval) float64 { return float64(i.Bytes) * 8e9 }
-		if !c.Workload.Reverse {
+		if !c.Workload.Traits().Reverse {
 			side = rec.Server
 		}
 	}

@@ -115,7 +115,7 @@ func TestProgress(t *testing.T) {
 	rec := observed(5)
 	rec.Client.Intervals, rec.Server = rows(3, 10, 7000), &sample.Observation{Intervals: rows(3, 2, 5000)}
 	stream, reverse := rec, rec
-	stream.Workload, reverse.Workload = plan.Workload{Kind: plan.Stream}, plan.Workload{Kind: plan.Stream, Reverse: true}
+	stream.Workload, reverse.Workload = plan.Workload{Spec: plan.Stream{}}, plan.Workload{Spec: plan.Stream{Reverse: true}}
 	for _, c := range []struct {
 		name string
 		rec  result.Record

@@ -23,7 +23,7 @@ func TestFidelity(t *testing.T) {
 	}
 	row := func(profile string, lab, cluster float64, v fidelity.Verdict) fidelity.Row {
 		return fidelity.Row{
-			Profile: profile, Context: "a|b", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Kind: plan.RR}.Normalize(),
+			Profile: profile, Context: "a|b", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Spec: plan.RR{}}.Normalize(),
 			Metric: metric.ServiceDemand, Lab: fidelity.Side{Median: lab, Ratio: effect(lab / 5000)}, Cluster: fidelity.Side{Median: cluster, Ratio: effect(cluster / 5000)},
 			Quotient: effect(cluster / lab), Floor: 0.02, Verdict: v,
 		}

@@ -72,22 +72,13 @@ var LoadNotes = []string{
 	fmt.Sprintf("The knee is the highest load whose 99th percentile is not above %d times the lowest of the curve: by the medians, and, where it is another, to the one by the intervals.", stat.KneeFactor),
 }
 
-// timesOf is the family of metrics that a workload's times are in.
-func timesOf(k plan.Kind) string {
-	if k == plan.HTTP {
-		return metric.ResponseTime
-	}
-	return metric.RTT
-}
-
 // loads returns the curves of the result, by workload and path.
 func (b *builder) loads() []LoadCurve {
 	var out []LoadCurve
 	var seen []plan.Workload
 	for _, w := range b.analysis.Workloads {
-		base := w
-		base.Load = 0
-		if w.Load == 0 || slices.Contains(seen, base) {
+		base := w.Paced(0, 0)
+		if w.Traits().Load == 0 || slices.Contains(seen, base) {
 			continue
 		}
 		seen = append(seen, base)
@@ -112,15 +103,12 @@ func (b *builder) loads() []LoadCurve {
 func loadSteps(all []plan.Workload, base plan.Workload) []plan.Workload {
 	var steps []plan.Workload
 	for _, w := range all {
-		load := w.Load
-		w.Load = 0
-		if load > 0 && w == base {
-			w.Load = load
+		if w.Traits().Load > 0 && w.Paced(0, 0) == base {
 			steps = append(steps, w)
 		}
 	}
 	slices.SortFunc(steps, func(v, w plan.Workload) int {
-		if v.Load < w.Load {
+		if v.Traits().Load < w.Traits().Load {
 			return -1
 		}
 		return 1
@@ -137,12 +125,12 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 			c, ok := b.analysis.Cell(compare.Key{Profile: profile, Path: path, Workload: w, Metric: name})
 			return c, ok && c.N > 0
 		}
-		half, ok := cell(timesOf(w.Kind) + ".p50")
+		half, ok := cell(w.Traits().Times + ".p50")
 		if !ok {
 			continue
 		}
-		p := LoadPoint{Load: w.Load, Half: half.Summary}
-		if tail, ok := cell(timesOf(w.Kind) + ".p99"); ok {
+		p := LoadPoint{Load: w.Traits().Load, Half: half.Summary}
+		if tail, ok := cell(w.Traits().Times + ".p99"); ok {
 			p.Tail = tail.Summary
 			p.Late, p.Saturated = often(tail, outcome.LateSender), often(tail, outcome.Saturated)
 			tails = append(tails, tail.Summary)
@@ -206,10 +194,10 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 		}
 	}
 	rate, time := number.Common("1/s", rates...), number.Common("ns", times...)
-	middle := steps[0].Load
+	middle := steps[0].Traits().Load
 	for _, w := range steps {
-		if math.Abs(w.Load-half) < math.Abs(middle-half) {
-			middle = w.Load
+		if math.Abs(w.Traits().Load-half) < math.Abs(middle-half) {
+			middle = w.Traits().Load
 		}
 	}
 	name := c.Workload.String() + ", " + c.Path.String()
@@ -220,17 +208,17 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	halves := Grid{Label: "profile", Title: name + ": median of the times by load (" + time.Unit + ")"}
 	tails := Grid{Label: "profile", Title: name + ": 99th percentile of the times by load (" + time.Unit + ")"}
 	for _, w := range steps {
-		halves.Columns = append(halves.Columns, plan.FormatLoad(w.Load))
+		halves.Columns = append(halves.Columns, plan.FormatLoad(w.Traits().Load))
 	}
 	tails.Columns = halves.Columns
 	for _, l := range c.Lines {
 		label := number.Clean(l.Profile)
 		var fifty, ninetynine []string
 		for _, w := range steps {
-			p := l.at(w.Load)
+			p := l.at(w.Traits().Load)
 			fifty = append(fifty, summed(p.Half, time))
 			text := summed(p.Tail, time)
-			if l.Knee.Found && !l.Knee.None && w.Load == l.Knee.Low {
+			if l.Knee.Found && !l.Knee.None && w.Traits().Load == l.Knee.Low {
 				text += " knee"
 			}
 			ninetynine = append(ninetynine, text)

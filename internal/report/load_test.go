@@ -50,7 +50,7 @@ func TestLoadCurves(t *testing.T) {
 	if strings.Join(names, " ") != "canal calico-vxlan" {
 		t.Errorf("lines %v", names)
 	}
-	if w := across.Workload; w.Load != 0 || w.Arrival != plan.Poisson {
+	if w := across.Workload; w.Traits().Load != 0 || w.Traits().Arrival != plan.Poisson {
 		t.Errorf("workload %+v", w)
 	}
 	checkGrids(t, across)
@@ -88,9 +88,9 @@ func TestLoadCurvesWithHoles(t *testing.T) {
 	for i := range r.Records {
 		rec := &r.Records[i]
 		switch {
-		case rec.Profile == "canal" && rec.Workload.Load == 0.3:
+		case rec.Profile == "canal" && rec.Workload.Traits().Load == 0.3:
 			rec.Status, rec.Metrics, rec.Error = result.Failed, nil, &result.Failure{Kind: "no capacity", Message: "none"}
-		case rec.Profile == "calico-vxlan" && rec.Workload.Load == 0.1:
+		case rec.Profile == "calico-vxlan" && rec.Workload.Traits().Load == 0.1:
 			delete(rec.Metrics, "rtt.p99")
 			delete(rec.Metrics, metric.Capacity)
 		}
@@ -121,9 +121,9 @@ func TestDoubtsOfCurves(t *testing.T) {
 		raise := func(id string) { rec.Warnings = append(rec.Warnings, result.Warning{ID: id, Message: "so it was"}) }
 		switch {
 		case rec.Profile != "canal":
-		case rec.Workload.Load == 0.1 && rec.Repetition <= 2, rec.Workload.Load == 0.3 && rec.Repetition == 1:
+		case rec.Workload.Traits().Load == 0.1 && rec.Repetition <= 2, rec.Workload.Traits().Load == 0.3 && rec.Repetition == 1:
 			raise(outcome.LateSender)
-		case rec.Workload.Load == 0.95:
+		case rec.Workload.Traits().Load == 0.95:
 			raise(outcome.Saturated)
 		}
 	}

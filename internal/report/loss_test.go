@@ -13,7 +13,7 @@ import (
 // TestLossIsLocated tells where datagrams were lost, and of a search that this was above its result.
 func TestLossIsLocated(t *testing.T) {
 	r := reporttest.Small(3)
-	search := plan.Workload{Kind: plan.Throughput}.Normalize()
+	search := plan.Workload{Spec: plan.Throughput{}}.Normalize()
 	r.Header.Plan.Workloads = []plan.Workload{search}
 	for i := range r.Records {
 		if r.Records[i].Metrics == nil {

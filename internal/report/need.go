@@ -46,37 +46,6 @@ type want struct {
 	metrics []string
 }
 
-// kinds name what a workload stands for.
-var kinds = map[plan.Kind]string{
-	plan.Stream: "Bulk transfer", plan.RR: "Requests on standing connections", plan.CRR: "A connection for each request",
-	plan.Ping: "Echo", plan.HTTP: "HTTP requests", plan.Throughput: "Highest rate without loss",
-}
-
-// speed are the metrics that a workload is for. Where the load is given, as in an open loop, a rate only says what was
-// asked for, and times or losses decide.
-func speed(w plan.Workload) []string {
-	given := w.Open()
-	switch w.Kind {
-	case plan.Stream:
-		if w.Rate > 0 {
-			return []string{metric.FrameLossRate}
-		}
-		return []string{metric.Goodput, metric.PacketRate}
-	case plan.Throughput:
-		return []string{metric.Throughput}
-	case plan.CRR:
-		if !given {
-			return []string{metric.TransactionRate, "rtt.p50"}
-		}
-	case plan.HTTP:
-		if !given {
-			return []string{metric.RequestRate, "response_time.p50"}
-		}
-		return []string{"response_time.p50"}
-	}
-	return []string{"rtt.p50"}
-}
-
 // needs are those that the result answers, in the order in which they are told.
 func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
 	path, ok := b.mainPath(cut)
@@ -116,12 +85,12 @@ func (b *builder) wants(path plan.Path) []want {
 	all := byUs(b.analysis.Workloads)
 	for _, w := range all {
 		// Where a load is swept, the closed loop speaks for its kind.
-		if w.Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind == w.Kind && !x.Open() }) {
+		if w.Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind() == w.Kind() && !x.Open() }) {
 			continue
 		}
-		out = append(out, want{kinds[w.Kind], path, w, b.deciding(w)})
+		out = append(out, want{w.Kind().Title(), path, w, b.deciding(w)})
 	}
-	typical := first(all, plan.RR, plan.CRR, plan.HTTP, plan.Stream)
+	typical := first(all, standing, reconnecting, plan.Traits.Exchanges)
 	for _, s := range []struct {
 		name  string
 		paths []plan.Path
@@ -137,7 +106,7 @@ func (b *builder) wants(path plan.Path) []want {
 		}
 	}
 	if b.inLab() {
-		if w := first(all, plan.RR); w.Kind == plan.RR {
+		if w := first(all, standing); standing(w.Traits()) {
 			out = append(out, want{"Tail latency", path, w, []string{"rtt.p99"}})
 		}
 		return out
@@ -147,20 +116,24 @@ func (b *builder) wants(path plan.Path) []want {
 
 // deciding are the metrics that decide for a workload.
 func (b *builder) deciding(w plan.Workload) []string {
-	if b.inLab() && w.Kind != plan.Throughput {
-		return append([]string{metric.ServiceDemand}, speed(w)...)
+	if is := w.Traits(); b.inLab() && !is.Searches {
+		return append([]string{metric.ServiceDemand}, is.Decides...)
 	}
-	return append(speed(w), metric.ServiceDemand)
+	return append(slices.Clone(w.Traits().Decides), metric.ServiceDemand)
 }
 
 func (b *builder) inLab() bool {
 	return b.header.Origin == "" && b.header.Plan.Environment != "kubernetes"
 }
 
-// first is the first workload of the first of those kinds that there is; the first of all if there is none.
-func first(all []plan.Workload, of ...plan.Kind) plan.Workload {
-	for _, k := range of {
-		if i := slices.IndexFunc(all, func(w plan.Workload) bool { return w.Kind == k }); i >= 0 {
+// standing reports whether requests go over standing flows, reconnecting whether each has a connection of its own.
+func standing(t plan.Traits) bool     { return t.Work == plan.Transaction && !t.Reconnect && !t.Kernel }
+func reconnecting(t plan.Traits) bool { return t.Work == plan.Transaction && t.Reconnect }
+
+// first returns the first workload of the first of those forms that there is; the first of all if there is none.
+func first(all []plan.Workload, of ...func(plan.Traits) bool) plan.Workload {
+	for _, is := range of {
+		if i := slices.IndexFunc(all, func(w plan.Workload) bool { return is(w.Traits()) }); i >= 0 {
 			return all[i]
 		}
 	}
@@ -183,7 +156,7 @@ func (b *builder) need(w want, m metric.Metric) (Need, bool) {
 	pick := slices.IndexFunc(ranks, func(s compare.Standing) bool { return dataplane(s.Cell.Profile) })
 	n := Need{Name: w.name, Workload: w.workload, Path: w.path, Metric: m, Standings: ranks, Pick: max(0, pick)}
 	if n.Name == "" {
-		n.Name = number.Clean(string(w.workload.Kind))
+		n.Name = number.Clean(string(w.workload.Kind()))
 	}
 	among := b.choice(w.path, w.workload, m.Name)
 	if pick >= 0 {

@@ -18,7 +18,7 @@ import (
 // conversation has every type of message once.
 var conversation = []Message{
 	{Type: TypeHello, Hello: &Hello{Version: Version, Program: "v1", PID: 7}},
-	{Type: TypePrepare, Trial: 1, Prepare: &Prepare{Side: SideClient, Workload: plan.Workload{Kind: plan.RR}.Normalize(),
+	{Type: TypePrepare, Trial: 1, Prepare: &Prepare{Side: SideClient, Workload: plan.Workload{Spec: plan.RR{}}.Normalize(),
 		Address: "10.0.0.1", Port: 5000, CPUs: []int{1}, Window: time.Second, Timeout: time.Second}},
 	{Type: TypeReady, Trial: 1, Ready: &Ready{Port: 5000}},
 	{Type: TypeStart, Trial: 1},

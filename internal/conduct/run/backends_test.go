@@ -21,7 +21,7 @@ func httpPlan() plan.Plan {
 	p := testPlan("canal")
 	p.Baseline, p.Twin, p.Repetitions = "raw", false, 1
 	p.Paths = []plan.Path{toService}
-	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.HTTP}.Normalize(), plan.Workload{Kind: plan.HTTP, Backends: 3}.Normalize()}
+	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.HTTP{}}.Normalize(), plan.Workload{Spec: plan.HTTP{Backends: 3}}.Normalize()}
 	return p
 }
 
@@ -49,7 +49,7 @@ func TestSeveralBackends(t *testing.T) {
 		t.Fatalf("end %+v", end)
 	}
 	for _, r := range trials(c) {
-		several := r.Trial.Profile == "canal" && r.Trial.Workload.Backends == 3
+		several := r.Trial.Profile == "canal" && r.Trial.Workload.Traits().Backends == 3
 		// 5 ms of CPU time at each server, for 1000 requests at one and for 5000 at three.
 		if got := r.Metrics[metric.ServerCPU]; several && got != 3000 || !several && got != 5000 {
 			t.Errorf("%s: the servers took %v ns/request", r.Trial.Key(), got)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // mostCapacityTrials is how many trials the capacity is the median of, where the plan has so many repetitions.
@@ -35,10 +34,7 @@ func (c *conductor) capacity(k plan.Case) (float64, error) {
 		return 0, nil
 	}
 	k.Workload = of
-	name := metric.TransactionRate
-	if of.Kind == plan.HTTP {
-		name = metric.RequestRate
-	}
+	name := of.Traits().RateMetric
 	var rates []float64
 	for _, t := range c.memory.seen[k] {
 		if v := t.metrics[name]; v > 0 && t.repetition <= c.capacityTrials() {
@@ -53,8 +49,8 @@ func (c *conductor) capacity(k plan.Case) (float64, error) {
 
 // asked returns the workload that the agents are asked for: a load becomes a rate.
 func asked(w plan.Workload, capacity float64) plan.Workload {
-	if w.Load > 0 {
-		w.Rate, w.Load = w.Load*capacity, 0
+	if load := w.Traits().Load; load > 0 {
+		return w.Paced(plan.RequestRate(load*capacity), 0)
 	}
 	return w
 }

@@ -17,7 +17,7 @@ func loadedPlan() plan.Plan {
 	p.Twin, p.Paths, p.Repetitions = false, p.Paths[:1], 5
 	p.Workloads = nil
 	for _, load := range []float64{0.1, 0.5} {
-		p.Workloads = append(p.Workloads, plan.Workload{Kind: plan.RR, Load: load}.Normalize())
+		p.Workloads = append(p.Workloads, plan.Workload{Spec: plan.RR{Load: load}}.Normalize())
 	}
 	return p.Settle()
 }
@@ -27,7 +27,7 @@ func saturated(operations map[string][]uint64) func(string, control.Prepare) (*s
 	seen := map[string]int{}
 	return func(name string, q control.Prepare) (*sample.Observation, *control.Error) {
 		o, err := ordinary(q)
-		if list := operations[name]; q.Workload.Arrival == plan.Saturate && list != nil {
+		if list := operations[name]; q.Workload.Traits().Arrival == plan.Saturate && list != nil {
 			o.Operations = list[seen[name]%len(list)]
 			seen[name]++
 		}
@@ -47,7 +47,7 @@ func TestLoadsAreSharesOfTheCapacity(t *testing.T) {
 	}
 	capacity := map[string]float64{"host": 300_000, "canal": 100_000}
 	for i, r := range trials(c) {
-		saturates := r.Workload.Arrival == plan.Saturate
+		saturates := r.Workload.Traits().Arrival == plan.Saturate
 		if i < 6 != (saturates && r.Repetition <= 3) {
 			t.Errorf("trial %d is %s, repetition %d", i, r.Key(), r.Repetition)
 		}
@@ -58,14 +58,14 @@ func TestLoadsAreSharesOfTheCapacity(t *testing.T) {
 		if got := r.Metrics[metric.Capacity]; got != want {
 			t.Errorf("%s: capacity %v, want %v", r.Key(), got, want)
 		}
-		if got := r.Metrics[metric.IntendedRate]; math.Abs(got-want*r.Workload.Load) > 1e-6 {
+		if got := r.Metrics[metric.IntendedRate]; math.Abs(got-want*r.Workload.Traits().Load) > 1e-6 {
 			t.Errorf("%s: intended %v of %v", r.Key(), got, want)
 		}
 	}
 	for _, a := range append(w.asked["canal/a"], w.asked["canal/b"]...) {
 		q := a.Workload
-		if q.Load != 0 || q.Open() && q.Rate != 10_000 && q.Rate != 50_000 || q.Arrival == "" {
-			t.Errorf("an agent was asked for %s at %v", q, q.Rate)
+		if q.Traits().Load != 0 || q.Open() && q.Traits().Rate != 10_000 && q.Traits().Rate != 50_000 || q.Traits().Arrival == "" {
+			t.Errorf("an agent was asked for %s at %v", q, q.Traits().Rate)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestNoCapacity(t *testing.T) {
 	w, p := newWorld("host", "canal"), loadedPlan()
 	p.Repetitions = 1
 	w.script = func(name string, q control.Prepare) (*sample.Observation, *control.Error) {
-		if name == "canal/a" && q.Workload.Arrival == plan.Saturate {
+		if name == "canal/a" && q.Workload.Traits().Arrival == plan.Saturate {
 			return nil, &control.Error{Kind: "reset", Message: "by the script"}
 		}
 		return ordinary(q)

@@ -29,7 +29,7 @@ type watch struct {
 func (c *conductor) watch(j job) *watch {
 	w := &watch{warmup: j.warmup, opened: make(chan struct{})}
 	reader, ok := c.env.(DropReader)
-	if ok && j.workload.Kind == plan.Stream && j.workload.Protocol == plan.UDP {
+	if ok && j.workload.Datagrams() {
 		w.read = func() ([]sample.Drop, error) { return reader.Drops(j.Profile, j.Path) }
 	}
 	return w

@@ -93,7 +93,7 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 	r.doing = "telling its server to leave"
 	// A pod that is deleted is told to end at the same moment as its Service is told to do without it. Here it is a moment
 	// earlier, so that what the server counts from then on is no shorter than it was.
-	if err := server.Leave(ctx, r.job.workload.Drain); err != nil {
+	if err := server.Leave(ctx, r.job.workload.Traits().Drain); err != nil {
 		return err
 	}
 	r.out, r.doing = true, "taking it out of the Service"

@@ -75,7 +75,7 @@ func (w *rolledWorld) Roll(ctx context.Context, b control.Backend, in bool) erro
 
 func newRolledWorld() (*rolledWorld, plan.Plan) {
 	w, p := &rolledWorld{world: newWorld("raw", "canal"), out: map[int]bool{}}, httpPlan()
-	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.HTTP, Backends: 3, Roll: true, Connection: "close"}.Normalize()}
+	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.HTTP{Backends: 3, Roll: true, Connection: "close"}}.Normalize()}
 	p.Duration = time.Second
 	w.script = func(name string, q control.Prepare) (*sample.Observation, *control.Error) {
 		time.Sleep(q.Window)
@@ -220,7 +220,7 @@ func TestRollStaysOut(t *testing.T) {
 // TestRollNotServed: where nothing can roll, the case is not measured, and says why.
 func TestRollNotServed(t *testing.T) {
 	w, p := newRolledWorld()
-	p.Workloads = append(p.Workloads, plan.Workload{Kind: plan.HTTP, Backends: 3}.Normalize())
+	p.Workloads = append(p.Workloads, plan.Workload{Spec: plan.HTTP{Backends: 3}}.Normalize())
 	s, err := survey(t.Context(), w.world, p)
 	if err != nil {
 		t.Fatal(err)

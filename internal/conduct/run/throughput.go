@@ -36,7 +36,7 @@ func (c *conductor) probeSpan(confirming bool) span {
 // seek searches for the throughput of a path, one short stream after the other, and returns the last of those that
 // confirmed it, with all probes.
 func (c *conductor) seek(ctx context.Context, e ends, j job) (seen, error) {
-	w := j.workload
+	w := j.workload.Spec.(plan.Throughput)
 	least := fewestDatagrams * 8 * float64(w.MessageSize) / c.probeSpan(false).window.Seconds()
 	s := newSearch(w.Rate, least)
 	var best seen
@@ -59,7 +59,7 @@ func (c *conductor) seek(ctx context.Context, e ends, j job) (seen, error) {
 		}
 	}
 	if !s.found {
-		return best, fmt.Errorf("%s: %w", w, &control.Error{Kind: kindNoThroughput, Message: noThroughput(w, best.probes)})
+		return best, fmt.Errorf("%s: %w", j.Workload, &control.Error{Kind: kindNoThroughput, Message: noThroughput(w, best.probes)})
 	}
 	return best, nil
 }
@@ -71,7 +71,7 @@ func silent(err error) bool {
 }
 
 // noThroughput says why a search came to nothing.
-func noThroughput(w plan.Workload, probes []result.Probe) string {
+func noThroughput(w plan.Throughput, probes []result.Probe) string {
 	last := probes[len(probes)-1]
 	switch {
 	case last.Held:

@@ -31,16 +31,16 @@ func newNarrow(profiles ...string) *narrow {
 
 // stream is what a side of a UDP stream sees.
 func (n *narrow) stream(p control.Prepare, capacity float64) *sample.Observation {
-	offered := p.Workload.Rate
+	offered := p.Workload.Traits().Rate
 	if offered == 0 || offered > fastest {
 		offered = fastest
 	}
 	datagrams := func(rate float64) uint64 {
-		return uint64(rate * p.Window.Seconds() / 8 / float64(p.Workload.MessageSize))
+		return uint64(rate * p.Window.Seconds() / 8 / float64(p.Workload.Traits().Message))
 	}
 	o := &sample.Observation{Side: p.Side, ElapsedNs: int64(p.Window), CPU: sample.CPUTime{ThreadsNs: 1000, ProcessNs: 1000}}
 	sent, got := datagrams(offered), datagrams(min(offered, capacity))
-	size := uint64(p.Workload.MessageSize)
+	size := uint64(p.Workload.Traits().Message)
 	if p.Side == control.SideClient {
 		o.Operations, o.BytesSent = sent, sent*size
 		return o
@@ -62,7 +62,7 @@ func throughputPlan() plan.Plan {
 	p := testPlan("host")
 	p.Twin, p.Repetitions = false, 1
 	p.Paths = p.Paths[:1]
-	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.Throughput}.Normalize()}
+	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.Throughput{}}.Normalize()}
 	return p
 }
 
@@ -111,7 +111,7 @@ func TestThroughputIsSearched(t *testing.T) {
 func TestNoThroughput(t *testing.T) {
 	w := newNarrow("host")
 	w.use(func(_ string, p control.Prepare) (*sample.Observation, *control.Error) {
-		if p.Side == control.SideServer && p.Workload.Rate == 0 {
+		if p.Side == control.SideServer && p.Workload.Traits().Rate == 0 {
 			return nil, &control.Error{Kind: control.KindNoTraffic, Message: "nothing came"}
 		}
 		return w.stream(p, 0), nil

@@ -73,8 +73,8 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	conditions := c.conditions(t.Case)
 	conditions.Backends, conditions.Capacity = len(servers), capacity
 	conditions.Drops, conditions.Apart = v.drops, v.apart
-	if t.Workload.Kind == plan.Throughput {
-		rec.Metrics, rec.Warnings = outcome.DeriveSearch(t.Workload, rec, conditions)
+	if search, ok := t.Workload.Spec.(plan.Throughput); ok {
+		rec.Metrics, rec.Warnings = outcome.DeriveSearch(search, rec, conditions)
 	} else {
 		rec.Metrics, rec.Warnings = outcome.Derive(t.Workload, v.client, v.server, conditions)
 	}
@@ -142,7 +142,7 @@ func apart(client *control.Client, servers []*control.Client) bool {
 
 // limit is how long a trial may take before it has failed.
 func (c *conductor) limit(w plan.Workload) time.Duration {
-	if w.Kind == plan.Throughput {
+	if w.Traits().Searches {
 		longest := c.probeSpan(true)
 		return mostProbes*(longest.warmup+longest.window) + grace
 	}
@@ -151,7 +151,7 @@ func (c *conductor) limit(w plan.Workload) time.Duration {
 
 // perform does a job; a search is many.
 func (c *conductor) perform(ctx context.Context, e ends, j job) (seen, error) {
-	if j.workload.Kind == plan.Throughput {
+	if j.workload.Traits().Searches {
 		return c.seek(ctx, e, j)
 	}
 	return c.measure(ctx, e, j)
@@ -271,7 +271,7 @@ func finish(ctx context.Context, servers []*control.Client, give context.CancelC
 // patience is how long one exchange may take before it is an error. TCP repeats a lost segment by itself, which shall
 // be seen as a long round trip; a lost datagram of a closed loop would otherwise be the end of a short window.
 func patience(w plan.Workload, window time.Duration) time.Duration {
-	if w.Protocol == plan.TCP {
+	if w.Protocol() == plan.TCP {
 		return 5 * time.Second
 	}
 	return min(max(window/5, 20*time.Millisecond), time.Second)

@@ -115,7 +115,7 @@ func testPlan(profiles ...string) plan.Plan {
 	p := plan.Default()
 	p.Profiles, p.Baseline = plan.Variants(profiles...), "host"
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, {From: plan.Pod, To: plan.Service, Locality: plan.Remote}}
-	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.RR}.Normalize(), plan.Workload{Kind: plan.CRR}.Normalize()}
+	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.RR{}}.Normalize(), plan.Workload{Spec: plan.CRR{}}.Normalize()}
 	p.Repetitions, p.Seed = 3, 11
 	p.Duration, p.Warmup = 10*time.Millisecond, 0
 	return p

@@ -184,7 +184,7 @@ func TestTrials(t *testing.T) {
 	}
 	one := cpus[len(cpus)-1:]
 	port := 0
-	for _, w := range []plan.Workload{{Kind: plan.RR}, {Kind: plan.CRR}, {Kind: plan.Stream}, {Kind: plan.RR, Protocol: plan.UDP}} {
+	for _, w := range []plan.Workload{{Spec: plan.RR{}}, {Spec: plan.CRR{}}, {Spec: plan.Stream{}}, {Spec: plan.RR{Protocol: plan.UDP}}} {
 		s, c := ask(control.SideServer, w, port), ask(control.SideClient, w, 0)
 		s.CPUs, c.CPUs = one, one
 		port = prepare(t, server, s).Port
@@ -204,7 +204,7 @@ func TestTrials(t *testing.T) {
 				t.Fatalf("%s: %s: the machine's counters are %+v", w, side, h)
 			}
 			counter := "Tcp.OutSegs"
-			if w.Normalize().Protocol == plan.UDP {
+			if w.Normalize().Protocol() == plan.UDP {
 				counter = "Udp.OutDatagrams"
 			}
 			// Both ends are in this namespace, and nothing else is.
@@ -221,7 +221,7 @@ func TestServerServesOn(t *testing.T) {
 	pl := newPlace(t)
 	server, _ := pl.dial(t)
 	client, _ := pl.dial(t)
-	c := ask(control.SideClient, plan.Workload{Kind: plan.CRR}, prepare(t, server, ask(control.SideServer, plan.Workload{Kind: plan.CRR}, 0)).Port)
+	c := ask(control.SideClient, plan.Workload{Spec: plan.CRR{}}, prepare(t, server, ask(control.SideServer, plan.Workload{Spec: plan.CRR{}}, 0)).Port)
 	c.Window *= 4
 	prepare(t, client, c)
 	start(t, server, client)
@@ -233,7 +233,7 @@ func TestServerServesOn(t *testing.T) {
 		t.Fatalf("the client saw %+v, %v", o, err)
 	}
 	// The server's window is the longer one now; the client stands by without sending.
-	s := ask(control.SideServer, plan.Workload{Kind: plan.RR}, 0)
+	s := ask(control.SideServer, plan.Workload{Spec: plan.RR{}}, 0)
 	s.Window *= 2
 	c = ask(control.SideClient, s.Workload, prepare(t, server, s).Port)
 	prepare(t, client, c)
@@ -248,7 +248,7 @@ func TestServerServesOn(t *testing.T) {
 	other, _ := pl.dial(t)
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		_, err = other.Prepare(t.Context(), ask(control.SideServer, plan.Workload{Kind: plan.CRR}, c.Port))
+		_, err = other.Prepare(t.Context(), ask(control.SideServer, plan.Workload{Spec: plan.CRR{}}, c.Port))
 		if err == nil || time.Now().After(deadline) {
 			break
 		}
@@ -263,7 +263,7 @@ func TestCancelInMidTrial(t *testing.T) {
 	server, _ := pl.dial(t)
 	client, _ := pl.dial(t)
 	for range 3 {
-		s := ask(control.SideServer, plan.Workload{Kind: plan.RR}, 0)
+		s := ask(control.SideServer, plan.Workload{Spec: plan.RR{}}, 0)
 		s.Window = time.Hour
 		c := ask(control.SideClient, s.Workload, prepare(t, server, s).Port)
 		c.Window = time.Hour
@@ -285,7 +285,7 @@ func TestCancelInMidTrial(t *testing.T) {
 func TestFailuresTravel(t *testing.T) {
 	pl := newPlace(t)
 	client, _ := pl.dial(t)
-	_, err := client.Prepare(t.Context(), ask(control.SideClient, plan.Workload{Kind: plan.RR}, 9))
+	_, err := client.Prepare(t.Context(), ask(control.SideClient, plan.Workload{Spec: plan.RR{}}, 9))
 	if kindOf(err) != "connection refused" {
 		t.Errorf("nobody listens: %v", err)
 	}
@@ -294,7 +294,7 @@ func TestFailuresTravel(t *testing.T) {
 		t.Errorf("no such side: %v", err)
 	}
 	// The agent is none the worse for it.
-	prepare(t, client, ask(control.SideServer, plan.Workload{Kind: plan.RR}, 0))
+	prepare(t, client, ask(control.SideServer, plan.Workload{Spec: plan.RR{}}, 0))
 }
 
 // raw speaks to an agent line by line.
@@ -333,7 +333,7 @@ func (r raw) next(t *testing.T) control.Message {
 // TestOneTrialAtATime: a prepare in mid-trial is refused, and the trial goes on and beats.
 func TestOneTrialAtATime(t *testing.T) {
 	r := newPlace(t).raw(t)
-	p := ask(control.SideServer, plan.Workload{Kind: plan.RR}, 0)
+	p := ask(control.SideServer, plan.Workload{Spec: plan.RR{}}, 0)
 	r.say(t, control.Message{Type: control.TypePrepare, Trial: 1, Prepare: &p})
 	if m := r.next(t); m.Type != control.TypeReady || m.Ready.Port == 0 {
 		t.Fatalf("to prepare: %+v", m)
@@ -375,7 +375,7 @@ func TestEndOfInputEndsTheProcess(t *testing.T) {
 	pl := newPlace(t)
 	for _, state := range []string{"idle", "prepared", "running"} {
 		r := pl.raw(t)
-		p := ask(control.SideServer, plan.Workload{Kind: plan.RR}, 0)
+		p := ask(control.SideServer, plan.Workload{Spec: plan.RR{}}, 0)
 		p.Window = time.Hour
 		if state != "idle" {
 			r.say(t, control.Message{Type: control.TypePrepare, Trial: 1, Prepare: &p})
@@ -417,8 +417,8 @@ func TestStepsAside(t *testing.T) {
 	server, p := pl.dial(t)
 	client, _ := pl.dial(t)
 	last := cpus[len(cpus)-1]
-	ready := prepare(t, server, control.Prepare{Side: control.SideServer, Workload: plan.Workload{Kind: plan.RR, Flows: 2}.Normalize(), CPUs: []int{last}, Window: time.Hour, Timeout: time.Second})
-	prepare(t, client, ask(control.SideClient, plan.Workload{Kind: plan.RR, Flows: 2}, ready.Port))
+	ready := prepare(t, server, control.Prepare{Side: control.SideServer, Workload: plan.Workload{Spec: plan.RR{Flows: 2}}.Normalize(), CPUs: []int{last}, Window: time.Hour, Timeout: time.Second})
+	prepare(t, client, ask(control.SideClient, plan.Workload{Spec: plan.RR{Flows: 2}}, ready.Port))
 	start(t, server)
 	aside, load := 0, 0
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.cmd.Process.Pid))

@@ -67,8 +67,7 @@ func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
 func hostFor(p control.Prepare) control.Prepare {
 	window, _ := p.Workload.Measured(p.Window, p.Warmup)
 	p.Warmup, p.Window = min(margin, window/4), window-2*min(margin, window/4)
-	p.Workload.Tool, p.Workload.Rate, p.Workload.Arrival = "", 0, ""
-	p.Workload = p.Workload.Normalize()
+	p.Workload = p.Workload.Without("tool", "rate", "arrival")
 	return p
 }
 

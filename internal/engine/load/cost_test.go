@@ -44,7 +44,7 @@ func TestNoAllocationPerOperation(t *testing.T) {
 // TestServersDoNotAllocate is the same for the server.
 func TestServersDoNotAllocate(t *testing.T) {
 	for _, w := range everyWorkload {
-		if w.Kind == plan.Ping {
+		if w.Traits().Kernel {
 			continue
 		}
 		t.Run(w.String(), func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestRuntimeIsGivenBack(t *testing.T) {
 // TestThreadsArePinned reads the affinity of the load threads from /proc.
 func TestThreadsArePinned(t *testing.T) {
 	needNamespace(t)
-	o := options(plan.Workload{Kind: plan.RR, Flows: 3})
+	o := options(plan.Workload{Spec: plan.RR{Flows: 3}})
 	o.CPUs = []int{runtime.NumCPU() - 1}
 	before := pinnedThreads(t, o.CPUs[0])
 	s, c := pair(t, o)
@@ -179,7 +179,7 @@ func TestThreadsArePinned(t *testing.T) {
 		}
 	}
 	o.Side, o.CPUs = control.SideServer, []int{1023}
-	o.Workload = plan.Workload{Kind: plan.CRR}
+	o.Workload = plan.Workload{Spec: plan.CRR{}}
 	if _, err := Prepare(t.Context(), o); err == nil {
 		t.Error("a CPU that is not there can be pinned to")
 	}
@@ -211,11 +211,11 @@ func TestSystemCallsPerTransaction(t *testing.T) {
 		side     string
 		calls    []string
 	}{
-		{plan.Workload{Kind: plan.RR}, control.SideClient, []string{"sendto", "recvfrom"}},
-		{plan.Workload{Kind: plan.RR}, control.SideServer, []string{"sendto", "recvfrom"}},
-		{plan.Workload{Kind: plan.RR, Protocol: plan.UDP}, control.SideClient, []string{"sendto", "recvfrom"}},
-		{plan.Workload{Kind: plan.CRR}, control.SideClient, []string{"socket", "connect", "sendto", "recvfrom", "close"}},
-		{plan.Workload{Kind: plan.CRR, RequestSize: 1024, ResponseSize: 1024}, control.SideServer, []string{"accept4", "recvfrom", "sendto", "close"}},
+		{plan.Workload{Spec: plan.RR{}}, control.SideClient, []string{"sendto", "recvfrom"}},
+		{plan.Workload{Spec: plan.RR{}}, control.SideServer, []string{"sendto", "recvfrom"}},
+		{plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}, control.SideClient, []string{"sendto", "recvfrom"}},
+		{plan.Workload{Spec: plan.CRR{}}, control.SideClient, []string{"socket", "connect", "sendto", "recvfrom", "close"}},
+		{plan.Workload{Spec: plan.CRR{RequestSize: 1024, ResponseSize: 1024}}, control.SideServer, []string{"accept4", "recvfrom", "sendto", "close"}},
 	} {
 		t.Run(c.workload.String()+" "+c.side, func(t *testing.T) {
 			o := options(c.workload)

@@ -6,6 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Connect, request, response, close: five system calls per transaction at the client (socket, connect, send, recv,
@@ -25,6 +26,17 @@ import (
 // thread gives up an exchange that takes longer than the trial's timeout.
 const peekSize = 16 << 10
 
+// crrWork returns how crr plays one side.
+func crrWork(s plan.CRR, client bool) work {
+	switch {
+	case !client:
+		return work{open: openAcceptor}
+	case s.Arrival != "":
+		return work{open: openPacedConnector}
+	}
+	return work{open: openConnector}
+}
+
 // connector is the client.
 type connector struct {
 	to                sock.Addr
@@ -33,11 +45,11 @@ type connector struct {
 }
 
 func openConnector(w *worker) error {
-	o := w.trial.o.Workload
+	o := &w.trial.traits
 	w.flow = &connector{
-		to: w.trial.target(), request: filled(o.RequestSize), response: make([]byte, o.ResponseSize), peek: o.Close != "fin",
+		to: w.trial.target(), request: filled(o.Request), response: make([]byte, o.Response), peek: specOf[plan.CRR](w).Close != "fin",
 	}
-	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
 	w.hist.rtt, w.hist.connect = sample.NewHistogram(), sample.NewHistogram()
 	return nil
 }
@@ -146,14 +158,14 @@ func (c *connector) receive(w *worker, fd int) syscall.Errno {
 type acceptor struct{ request, response []byte }
 
 func openAcceptor(w *worker) error {
-	o := w.trial.o.Workload
-	w.flow = &acceptor{request: make([]byte, o.RequestSize), response: filled(o.ResponseSize)}
+	o := &w.trial.traits
+	w.flow = &acceptor{request: make([]byte, o.Request), response: filled(o.Response)}
 	if w.spin {
 		if err := sock.SetNonBlocking(w.fd); err != nil {
 			return err
 		}
 	}
-	w.each = size{sent: uint64(o.ResponseSize), received: uint64(o.RequestSize)}
+	w.each = size{sent: uint64(o.Response), received: uint64(o.Request)}
 	return nil
 }
 

@@ -37,7 +37,7 @@ type call struct {
 const callsLeast, callsMost = plan.SaturationDepth, 1024
 
 func openPacedConnector(w *worker) error {
-	o := w.trial.o.Workload
+	o := &w.trial.traits
 	limit, err := sock.Descriptors()
 	if err != nil {
 		return err
@@ -48,14 +48,14 @@ func openPacedConnector(w *worker) error {
 	}
 	n := max(callsLeast, min(callsMost, int(min(limit, 1<<20)-spareSockets)/o.Flows))
 	c := &pacedConnector{
-		poll: poll, to: w.trial.target(), message: filled(o.RequestSize), size: o.ResponseSize, peek: o.Close != "fin",
+		poll: poll, to: w.trial.target(), message: filled(o.Request), size: o.Response, peek: specOf[plan.CRR](w).Close != "fin",
 		buffer: make([]byte, responsesAtOnce), calls: make([]call, n), free: make([]uint32, n), looked: longAgo,
 	}
 	for i := range c.calls {
 		c.calls[i].fd, c.free[i] = -1, uint32(n-1-i)
 	}
 	c.pace.open(w)
-	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
 	w.hist.rtt, w.hist.connect = sample.NewHistogram(), sample.NewHistogram()
 	w.flow = c
 	return nil

@@ -24,14 +24,14 @@ type cut struct {
 	segments int
 }
 
-func cutOf(w plan.Workload) cut {
+func cutOf(s plan.Stream) cut {
 	switch {
-	case w.Mix == plan.IMIX:
+	case s.Mix == plan.IMIX:
 		return cut{plan.Payloads, 1}
-	case w.Mode == plan.GSO:
-		return cut{[]int{w.MessageSize}, max(1, min(mostSegments, datagramsPerCall, superPacket/w.MessageSize))}
+	case s.Mode == plan.GSO:
+		return cut{[]int{s.MessageSize}, max(1, min(mostSegments, datagramsPerCall, superPacket/s.MessageSize))}
 	}
-	return cut{[]int{w.MessageSize}, 1}
+	return cut{[]int{s.MessageSize}, 1}
 }
 
 func (c cut) size(sequence uint64) int { return c.sizes[sequence%uint64(len(c.sizes))] }
@@ -87,9 +87,9 @@ func (c cut) sum(sequence uint64, n, buffers int) (sent, bytes uint64) {
 
 // buffers gives a socket the buffers that the workload asks for.
 func (t *Trial) buffers(fd int) error {
-	size := t.o.Workload.Buffer
+	size := t.work.buffer
 	if size == 0 {
-		if t.o.Workload.Protocol != plan.UDP {
+		if t.traits.Protocol != plan.UDP {
 			return nil
 		}
 		return sock.SetReceiveBuffer(fd, receiveBuffer)

@@ -3,12 +3,11 @@ package load
 import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // drops reads how many datagrams each receiving socket has turned away; nil for whoever does not count datagrams.
 func (t *Trial) drops() map[*worker]uint32 {
-	if !t.straggles() {
+	if !t.work.straggles {
 		return nil
 	}
 	all := map[*worker]uint32{}
@@ -23,7 +22,7 @@ func (t *Trial) drops() map[*worker]uint32 {
 
 // buffersOf returns the buffers of the first flow of a stream; nil for others, and where the kernel does not say.
 func (t *Trial) buffersOf(crew []*worker) *sample.Buffers {
-	if t.o.Workload.Kind != plan.Stream || len(crew) == 0 {
+	if t.traits.Exchanges() || len(crew) == 0 {
 		return nil
 	}
 	m, err := sock.MemoryOf(crew[0].fd)

@@ -15,7 +15,7 @@ import (
 // the socket says that it turned away are about the same datagrams. A thread that comes late reads one of the two later.
 func TestSocketDropsAreCounted(t *testing.T) {
 	needNamespace(t)
-	o := options(plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, MessageSize: 1400})
+	o := options(plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, MessageSize: 1400}})
 	o.Window = 300 * time.Millisecond
 	eventually(t, 5, func() string {
 		server, client := pair(t, o)
@@ -46,7 +46,7 @@ func TestSocketDropsAreCounted(t *testing.T) {
 // TestMemoryOf reads back what was set: the kernel doubles it for its own overhead.
 func TestMemoryOf(t *testing.T) {
 	needNamespace(t)
-	server := prepare(t, control.SideServer, options(plan.Workload{Kind: plan.Stream, Protocol: plan.UDP}))
+	server := prepare(t, control.SideServer, options(plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}))
 	server.roster.mu.Lock()
 	fd := server.roster.fds[0]
 	server.roster.mu.Unlock()

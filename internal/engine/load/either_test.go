@@ -10,10 +10,10 @@ import (
 // TestBidirectional: both sides send and receive, what one sent the other got, and a rate is that of each direction.
 func TestBidirectional(t *testing.T) {
 	for _, w := range []plan.Workload{
-		{Kind: plan.Stream, Bidirectional: true},
-		{Kind: plan.Stream, Bidirectional: true, Flows: 3, MessageSize: 4096},
-		{Kind: plan.Stream, Protocol: plan.UDP, Bidirectional: true, Rate: 40e6, Flows: 2},
-		{Kind: plan.Stream, Protocol: plan.UDP, Bidirectional: true, Rate: 40e6, Mode: plan.GSO},
+		{Spec: plan.Stream{Bidirectional: true}},
+		{Spec: plan.Stream{Bidirectional: true, Flows: 3, MessageSize: 4096}},
+		{Spec: plan.Stream{Protocol: plan.UDP, Bidirectional: true, Rate: 40e6, Flows: 2}},
+		{Spec: plan.Stream{Protocol: plan.UDP, Bidirectional: true, Rate: 40e6, Mode: plan.GSO}},
 	} {
 		t.Run(w.String(), func(t *testing.T) {
 			client, server := trial(t, options(w))
@@ -21,14 +21,14 @@ func TestBidirectional(t *testing.T) {
 				if o.BytesSent == 0 || o.BytesReceived == 0 || failures(o) > 0 {
 					t.Errorf("%s: %d bytes sent, %d received, errors %v", o.Side, o.BytesSent, o.BytesReceived, o.Errors)
 				}
-				if w.Protocol != plan.UDP {
+				if w.Protocol() != plan.UDP {
 					continue
 				}
 				if d := o.Datagrams; d == nil || d.Received == 0 || d.Expected < d.Received {
 					t.Errorf("%s: datagrams %+v", o.Side, d)
 				}
 				// A paced sender never sends more than it was asked for; what it caught up on is bounded.
-				if most := w.Rate / 8 * 1.2 * float64(o.ElapsedNs) / 1e9; float64(o.BytesSent) > most {
+				if most := w.Traits().Rate / 8 * 1.2 * float64(o.ElapsedNs) / 1e9; float64(o.BytesSent) > most {
 					t.Errorf("%s sent %d bytes, more than %.0f", o.Side, o.BytesSent, most)
 				}
 			}
@@ -38,7 +38,7 @@ func TestBidirectional(t *testing.T) {
 
 // TestCut lays out datagrams: as many as were asked for, of the right sizes, none across two buffers.
 func TestCut(t *testing.T) {
-	for _, w := range []plan.Workload{
+	for _, w := range []plan.Stream{
 		{MessageSize: 64}, {MessageSize: 1400, Mode: plan.GSO}, {MessageSize: 16, Mode: plan.GSO}, {MessageSize: 60_000, Mode: plan.GSO}, {Mix: plan.IMIX},
 	} {
 		c := cutOf(w)
@@ -47,14 +47,14 @@ func TestCut(t *testing.T) {
 			buffers, bytes := c.fill(batch, 5, n, 7)
 			sent, sum := c.sum(5, n, buffers)
 			if int(sent) != n || int(sum) != bytes || buffers > batch.Cap() {
-				t.Errorf("%s: %d datagrams are %d of %d bytes in %d buffers, summed to %d bytes", w.String(), n, sent, bytes, buffers, sum)
+				t.Errorf("%+v: %d datagrams are %d of %d bytes in %d buffers, summed to %d bytes", w, n, sent, bytes, buffers, sum)
 			}
 		}
 		if half, _ := c.sum(5, 2*c.segments, 1); int(half) != c.segments {
-			t.Errorf("%s: one buffer has %d datagrams, want %d", w.String(), half, c.segments)
+			t.Errorf("%+v: one buffer has %d datagrams, want %d", w, half, c.segments)
 		}
 	}
-	c := cutOf(plan.Workload{Mix: plan.IMIX})
+	c := cutOf(plan.Stream{Mix: plan.IMIX})
 	sizes := map[int]int{}
 	for i := range uint64(12) {
 		sizes[c.size(i)]++

@@ -64,7 +64,9 @@ type Trial struct {
 	address netip.Addr
 	port    int
 	work    work
-	threads int // load threads that this side has, or is to have
+	traits  plan.Traits // of the workload; Flows counts those of both directions
+	pacers  int         // threads that share the schedule of an open loop
+	threads int         // load threads that this side has, or is to have
 	clock   clock
 	phase   atomic.Int32
 	edges   [2]atomic.Int64 // when Run opened and closed the window
@@ -131,15 +133,12 @@ func newTrial(o Options) (*Trial, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	if t.o.Workload.Bidirectional {
-		t.o.Workload.Flows *= 2 // so many each way; see openEitherWay
+	if t.threads = t.work.threads; t.threads == 0 {
+		t.threads = t.traits.Flows
 	}
-	t.threads = t.o.Workload.Flows
-	if t.o.Workload.Under != "" {
+	t.pacers = t.threads
+	if t.work.beside != nil {
 		t.threads++
-	}
-	if t.o.Workload.Kind == plan.HTTP {
-		t.threads = httpThreads(t.o)
 	}
 	t.signals.gate, t.signals.gone, t.signals.told = make(chan struct{}), make(chan struct{}), make(chan struct{}, t.threads)
 	t.clock = clock{base: time.Now(), offset: thread.Monotonic()}
@@ -149,69 +148,44 @@ func newTrial(o Options) (*Trial, error) {
 // check refuses options that no trial could honour and fills in defaults.
 func (t *Trial) check() error {
 	o := &t.o
-	work, err := workOf(o.Side, o.Workload)
+	work, err := workOf(o)
 	if err != nil {
 		return err
 	}
-	t.work = work
+	if err := o.Workload.Validate(); err != nil {
+		return usage("%v", err)
+	}
+	t.work, t.traits = work, o.Workload.Traits()
+	if t.traits.Bidirectional {
+		t.traits.Flows *= 2 // so many each way; see openEitherWay
+	}
 	if o.Address != "" || o.Side == control.SideClient {
 		if t.address, err = netip.ParseAddr(o.Address); err != nil {
 			return usage("address %q: %v", o.Address, err)
 		}
 	}
 	switch {
-	case o.Workload.Flows > plan.MaxFlows:
-		return usage("%d flows, at most %d", o.Workload.Flows, plan.MaxFlows)
 	case o.Window < time.Millisecond:
 		return usage("window of %v, at least 1ms", o.Window)
 	case o.Warmup < 0 || o.Interval < 0 || o.Timeout < 0:
 		return usage("a negative time")
-	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == control.SideClient && o.Workload.Kind != plan.Ping:
+	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == control.SideClient && !t.traits.Kernel:
 		return usage("port %d", o.Port)
-	case o.Workload.Open() && !(o.Workload.Rate > 0 && o.Workload.Rate <= plan.MaxRequestRate):
-		return usage("rate of %g requests per second", o.Workload.Rate)
-	case o.Workload.Burst > plan.MaxBurst || o.Workload.Burst < 0:
-		return usage("burst of %d, at most %d", o.Workload.Burst, plan.MaxBurst)
-	case !t.sized():
-		return usage("sizes of %s; see the limits of package plan", o.Workload)
+	case t.traits.Open() && t.traits.Rate == 0:
+		return usage("%s has no rate", o.Workload)
 	case o.Interval > 0 && (o.Warmup+o.Window)/o.Interval > maxRows:
 		return usage("interval of %v makes more than %d rows", o.Interval, maxRows)
 	}
-	if o.Workload.Kind == plan.HTTP {
-		if err := checkHTTP(o); err != nil {
-			return err
-		}
-	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
-		if o.Workload.Kind == plan.RR && o.Workload.Protocol == plan.UDP {
-			o.Timeout = defaultUDPReply
+		if work.timeout > 0 {
+			o.Timeout = work.timeout
 		}
+	}
+	if work.prepare != nil {
+		return work.prepare(o)
 	}
 	return nil
-}
-
-// sized says whether the payloads are within what plan allows.
-func (t *Trial) sized() bool {
-	w := t.o.Workload
-	least, most := 1, plan.MaxRequest
-	if w.Protocol == plan.UDP {
-		least, most = plan.MinDatagram, plan.MaxDatagram
-	}
-	within := func(n, least, most int) bool { return n >= least && n <= most }
-	switch w.Kind {
-	case plan.Ping:
-		return within(w.MessageSize, 1, plan.MaxDatagram-echoHeader)
-	case plan.Stream:
-		if w.Protocol == plan.TCP {
-			most = plan.MaxMessage
-		}
-		return within(w.MessageSize, least, most) && w.Rate >= 0
-	case plan.HTTP:
-		return within(w.ResponseSize, 1, plan.MaxRequest) && within(w.Threads, 1, plan.MaxThreads) &&
-			within(w.Connections, w.Threads, plan.MaxConnections)
-	}
-	return within(w.RequestSize, least, most) && within(w.ResponseSize, least, most)
 }
 
 // Port returns the port that the server listens on, or that the client dials; 0 for ping.
@@ -223,7 +197,7 @@ func (t *Trial) name() string {
 	if t.address.IsValid() {
 		at = t.address.String()
 	}
-	if t.o.Workload.Kind != plan.Ping {
+	if !t.traits.Kernel {
 		at = fmt.Sprintf("%s port %d", at, t.port)
 	}
 	return fmt.Sprintf("%s %s %s", t.o.Workload, t.o.Side, at)

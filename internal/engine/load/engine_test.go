@@ -11,57 +11,57 @@ import (
 
 // everyWorkload has each workload in each of its modes.
 var everyWorkload = []plan.Workload{
-	{Kind: plan.Stream},
-	{Kind: plan.Stream, Flows: 3, MessageSize: 1024, Congestion: "reno"},
-	{Kind: plan.Stream, Mode: "sendfile"},
-	{Kind: plan.Stream, Mode: "trunc", Reverse: true},
-	{Kind: plan.Stream, Protocol: plan.UDP},
-	{Kind: plan.Stream, Protocol: plan.UDP, Flows: 2, MessageSize: 16},
-	{Kind: plan.Stream, Protocol: plan.UDP, Rate: 50e6},
-	{Kind: plan.Stream, Protocol: plan.UDP, Rate: 50e6, Flows: 2, Reverse: true},
-	{Kind: plan.Stream, Protocol: plan.UDP, Mix: plan.IMIX},
-	{Kind: plan.Stream, Protocol: plan.UDP, Mix: plan.IMIX, Rate: 20e6, Flows: 2},
-	{Kind: plan.Stream, Protocol: plan.UDP, Mode: plan.GSO},
-	{Kind: plan.Stream, Protocol: plan.UDP, Mode: plan.GSO, MessageSize: 64, Flows: 2, Reverse: true},
-	{Kind: plan.Stream, Protocol: plan.UDP, Mode: plan.GSO, Rate: 50e6, MessageSize: 1000},
-	{Kind: plan.Stream, Protocol: plan.UDP, Buffer: 1 << 20},
-	{Kind: plan.Stream, Buffer: 1 << 20},
-	{Kind: plan.RR},
-	{Kind: plan.RR, Flows: 3, RequestSize: 1024, ResponseSize: 100_000},
-	{Kind: plan.RR, Protocol: plan.UDP},
-	{Kind: plan.RR, Protocol: plan.UDP, Flows: 3, RequestSize: 1400, ResponseSize: 64},
-	{Kind: plan.CRR},
-	{Kind: plan.CRR, Flows: 3, RequestSize: 1024, ResponseSize: 1024},
-	{Kind: plan.CRR, RequestSize: 1 << 20, ResponseSize: 1 << 20},
-	{Kind: plan.CRR, Close: "fin", ResponseSize: 100_000},
-	{Kind: plan.HTTP},
-	{Kind: plan.HTTP, Threads: 1, Connections: 1, ResponseSize: 100_000},
-	{Kind: plan.HTTP, Connections: 101, ResponseSize: 1 << 20},
-	{Kind: plan.HTTP, Connection: "close", Threads: 3, Connections: 20},
-	{Kind: plan.HTTP, Connection: "close", Threads: 1, Connections: 1, ResponseSize: 1 << 20},
-	{Kind: plan.RR, Wait: plan.Spin},
-	{Kind: plan.RR, Protocol: plan.UDP, Wait: plan.Spin, Flows: 2},
-	{Kind: plan.RR, Burst: 16},
-	{Kind: plan.RR, Protocol: plan.UDP, Burst: 16},
-	{Kind: plan.RR, Arrival: plan.Saturate},
-	{Kind: plan.RR, Protocol: plan.UDP, Arrival: plan.Saturate, Flows: 2},
-	{Kind: plan.RR, Rate: 3000},
-	{Kind: plan.RR, Rate: 3000, Arrival: plan.Constant, Flows: 3, RequestSize: 1024, ResponseSize: 100_000},
-	{Kind: plan.RR, Rate: 3000, Burst: 8, Wait: plan.Spin},
-	{Kind: plan.RR, Protocol: plan.UDP, Rate: 3000, Flows: 2},
-	{Kind: plan.RR, Protocol: plan.UDP, Rate: 3000, Arrival: plan.Constant, Burst: 4},
-	{Kind: plan.HTTP, Rate: 2000},
-	{Kind: plan.HTTP, Rate: 2000, Connection: "close", Arrival: plan.Constant, Threads: 3, Connections: 20},
-	{Kind: plan.HTTP, Rate: 1000, Threads: 1, Connections: 1, ResponseSize: 100_000},
-	{Kind: plan.RR, Under: "stream"},
-	{Kind: plan.RR, Rate: 500, Under: "stream", Flows: 2},
-	{Kind: plan.CRR, Wait: plan.Spin},
-	{Kind: plan.CRR, Arrival: plan.Saturate},
-	{Kind: plan.CRR, Rate: 2000},
-	{Kind: plan.CRR, Rate: 2000, Flows: 2, Arrival: plan.Constant, Close: "fin", RequestSize: 300_000, ResponseSize: 300_000},
-	{Kind: plan.CRR, Wait: plan.Spin, Close: "fin", RequestSize: 1 << 20, ResponseSize: 100_000},
-	{Kind: plan.Ping},
-	{Kind: plan.Ping, Flows: 2, Interval: 2 * time.Millisecond},
+	{Spec: plan.Stream{}},
+	{Spec: plan.Stream{Flows: 3, MessageSize: 1024, Congestion: "reno"}},
+	{Spec: plan.Stream{Mode: "sendfile"}},
+	{Spec: plan.Stream{Mode: "trunc", Reverse: true}},
+	{Spec: plan.Stream{Protocol: plan.UDP}},
+	{Spec: plan.Stream{Protocol: plan.UDP, Flows: 2, MessageSize: 16}},
+	{Spec: plan.Stream{Protocol: plan.UDP, Rate: 50e6}},
+	{Spec: plan.Stream{Protocol: plan.UDP, Rate: 50e6, Flows: 2, Reverse: true}},
+	{Spec: plan.Stream{Protocol: plan.UDP, Mix: plan.IMIX}},
+	{Spec: plan.Stream{Protocol: plan.UDP, Mix: plan.IMIX, Rate: 20e6, Flows: 2}},
+	{Spec: plan.Stream{Protocol: plan.UDP, Mode: plan.GSO}},
+	{Spec: plan.Stream{Protocol: plan.UDP, Mode: plan.GSO, MessageSize: 64, Flows: 2, Reverse: true}},
+	{Spec: plan.Stream{Protocol: plan.UDP, Mode: plan.GSO, Rate: 50e6, MessageSize: 1000}},
+	{Spec: plan.Stream{Protocol: plan.UDP, Buffer: 1 << 20}},
+	{Spec: plan.Stream{Buffer: 1 << 20}},
+	{Spec: plan.RR{}},
+	{Spec: plan.RR{Flows: 3, RequestSize: 1024, ResponseSize: 100_000}},
+	{Spec: plan.RR{Protocol: plan.UDP}},
+	{Spec: plan.RR{Protocol: plan.UDP, Flows: 3, RequestSize: 1400, ResponseSize: 64}},
+	{Spec: plan.CRR{}},
+	{Spec: plan.CRR{Flows: 3, RequestSize: 1024, ResponseSize: 1024}},
+	{Spec: plan.CRR{RequestSize: 1 << 20, ResponseSize: 1 << 20}},
+	{Spec: plan.CRR{Close: "fin", ResponseSize: 100_000}},
+	{Spec: plan.HTTP{}},
+	{Spec: plan.HTTP{Threads: 1, Connections: 1, ResponseSize: 100_000}},
+	{Spec: plan.HTTP{Connections: 101, ResponseSize: 1 << 20}},
+	{Spec: plan.HTTP{Connection: "close", Threads: 3, Connections: 20}},
+	{Spec: plan.HTTP{Connection: "close", Threads: 1, Connections: 1, ResponseSize: 1 << 20}},
+	{Spec: plan.RR{Wait: plan.Spin}},
+	{Spec: plan.RR{Protocol: plan.UDP, Wait: plan.Spin, Flows: 2}},
+	{Spec: plan.RR{Burst: 16}},
+	{Spec: plan.RR{Protocol: plan.UDP, Burst: 16}},
+	{Spec: plan.RR{Arrival: plan.Saturate}},
+	{Spec: plan.RR{Protocol: plan.UDP, Arrival: plan.Saturate, Flows: 2}},
+	{Spec: plan.RR{Rate: 3000}},
+	{Spec: plan.RR{Rate: 3000, Arrival: plan.Constant, Flows: 3, RequestSize: 1024, ResponseSize: 100_000}},
+	{Spec: plan.RR{Rate: 3000, Burst: 8, Wait: plan.Spin}},
+	{Spec: plan.RR{Protocol: plan.UDP, Rate: 3000, Flows: 2}},
+	{Spec: plan.RR{Protocol: plan.UDP, Rate: 3000, Arrival: plan.Constant, Burst: 4}},
+	{Spec: plan.HTTP{Rate: 2000}},
+	{Spec: plan.HTTP{Rate: 2000, Connection: "close", Arrival: plan.Constant, Threads: 3, Connections: 20}},
+	{Spec: plan.HTTP{Rate: 1000, Threads: 1, Connections: 1, ResponseSize: 100_000}},
+	{Spec: plan.RR{Under: "stream"}},
+	{Spec: plan.RR{Rate: 500, Under: "stream", Flows: 2}},
+	{Spec: plan.CRR{Wait: plan.Spin}},
+	{Spec: plan.CRR{Arrival: plan.Saturate}},
+	{Spec: plan.CRR{Rate: 2000}},
+	{Spec: plan.CRR{Rate: 2000, Flows: 2, Arrival: plan.Constant, Close: "fin", RequestSize: 300_000, ResponseSize: 300_000}},
+	{Spec: plan.CRR{Wait: plan.Spin, Close: "fin", RequestSize: 1 << 20, ResponseSize: 100_000}},
+	{Spec: plan.Ping{}},
+	{Spec: plan.Ping{Flows: 2, Interval: 2 * time.Millisecond}},
 }
 
 func TestEveryWorkload(t *testing.T) {
@@ -76,10 +76,10 @@ func TestEveryWorkload(t *testing.T) {
 			checkBytes(t, o.Workload, client, server)
 			checkTimes(t, o.Workload, client)
 			sender, receiver := client, server
-			if w.Reverse {
+			if w.Traits().Reverse {
 				sender, receiver = server, client
 			}
-			if w.Kind == plan.Stream && w.Protocol == plan.UDP {
+			if w.Datagrams() {
 				checkDatagrams(t, sender, receiver)
 			}
 		})
@@ -88,9 +88,9 @@ func TestEveryWorkload(t *testing.T) {
 
 func TestBothAddressFamilies(t *testing.T) {
 	for _, w := range []plan.Workload{
-		{Kind: plan.Stream}, {Kind: plan.Stream, Protocol: plan.UDP, Rate: 1e7}, {Kind: plan.RR},
-		{Kind: plan.RR, Protocol: plan.UDP}, {Kind: plan.CRR}, {Kind: plan.Ping}, {Kind: plan.HTTP},
-		{Kind: plan.HTTP, Connection: "close"},
+		{Spec: plan.Stream{}}, {Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7}}, {Spec: plan.RR{}},
+		{Spec: plan.RR{Protocol: plan.UDP}}, {Spec: plan.CRR{}}, {Spec: plan.Ping{}}, {Spec: plan.HTTP{}},
+		{Spec: plan.HTTP{Connection: "close"}},
 	} {
 		for _, c := range []struct{ listen, dial string }{{"::1", "::1"}, {"", "::1"}, {"", "127.0.0.1"}} {
 			t.Run(w.String()+" "+c.listen+" "+c.dial, func(t *testing.T) {
@@ -121,7 +121,7 @@ func failures(o *sample.Observation) uint64 {
 func checkSide(t *testing.T, o Options, got *sample.Observation) {
 	t.Helper()
 	w := o.Workload
-	pingServer := w.Kind == plan.Ping && got.Side == "server"
+	pingServer := w.Traits().Kernel && got.Side == "server"
 	if (got.Operations == 0) != pingServer {
 		t.Errorf("%s: %d operations", got.Side, got.Operations)
 	}
@@ -136,11 +136,11 @@ func checkSide(t *testing.T, o Options, got *sample.Observation) {
 	if got.CPU.ThreadsNs <= 0 != pingServer || got.CPU.ProcessNs < got.CPU.ThreadsNs/2 {
 		t.Errorf("%s: CPU %+v", got.Side, got.CPU)
 	}
-	if standing := w.Protocol == plan.TCP && w.Kind != plan.CRR && w.Kind != plan.HTTP; (got.TCP != nil) != standing {
+	if standing := w.Bulk() || w.Protocol() == plan.TCP && w.Kind() == "rr"; (got.TCP != nil) != standing {
 		t.Errorf("%s: TCP %+v", got.Side, got.TCP)
 	}
-	if got.TCP != nil && (got.TCP.Congestion != w.Congestion || got.TCP.SegmentsOut == 0 || got.TCP.CwndSegments == 0) {
-		t.Errorf("%s: TCP %+v, want congestion control %s and segments", got.Side, got.TCP, w.Congestion)
+	if got.TCP != nil && (got.TCP.Congestion != w.Traits().Congestion || got.TCP.SegmentsOut == 0 || got.TCP.CwndSegments == 0) {
+		t.Errorf("%s: TCP %+v, want congestion control %s and segments", got.Side, got.TCP, w.Traits().Congestion)
 	}
 	checkRows(t, o, got)
 }
@@ -172,9 +172,9 @@ func checkRows(t *testing.T, o Options, got *sample.Observation) {
 
 func checkBytes(t *testing.T, w plan.Workload, client, server *sample.Observation) {
 	t.Helper()
-	if w.Kind == plan.Stream {
+	if !w.Traits().Exchanges() {
 		sender, receiver := client, server
-		if w.Reverse {
+		if w.Traits().Reverse {
 			sender, receiver = server, client
 		}
 		if sender.BytesSent == 0 || receiver.BytesReceived == 0 || sender.BytesReceived != 0 || receiver.BytesSent != 0 {
@@ -183,9 +183,9 @@ func checkBytes(t *testing.T, w plan.Workload, client, server *sample.Observatio
 		}
 		return
 	}
-	request, response := uint64(w.RequestSize), uint64(w.ResponseSize)
-	if w.Kind == plan.Ping {
-		request, response = uint64(w.MessageSize), uint64(w.MessageSize)
+	request, response := uint64(w.Traits().Request), uint64(w.Traits().Response)
+	if w.Traits().Kernel {
+		request, response = uint64(w.Traits().Message), uint64(w.Traits().Message)
 	}
 	if client.BytesSent != client.Operations*request || client.BytesReceived != client.Operations*response {
 		t.Errorf("client: %d operations, %d bytes sent, %d received", client.Operations, client.BytesSent, client.BytesReceived)
@@ -198,7 +198,7 @@ func checkBytes(t *testing.T, w plan.Workload, client, server *sample.Observatio
 // checkTimes: each operation of the window is in the distributions exactly once.
 func checkTimes(t *testing.T, w plan.Workload, client *sample.Observation) {
 	t.Helper()
-	if w.Kind == plan.Stream {
+	if !w.Traits().Exchanges() {
 		if client.RTT != nil {
 			t.Error("a stream has round-trip times")
 		}
@@ -210,13 +210,13 @@ func checkTimes(t *testing.T, w plan.Workload, client *sample.Observation) {
 	if client.RTT.Min() < 1000 {
 		t.Errorf("a round trip of %d ns", client.RTT.Min())
 	}
-	if w.Kind == plan.HTTP {
-		if (client.Connect != nil) != (w.Connection == "close") || client.Connect != nil && client.Connect.Count() == 0 {
+	if w.Work() == plan.Request {
+		if (client.Connect != nil) != w.Traits().Reconnect || client.Connect != nil && client.Connect.Count() == 0 {
 			t.Errorf("connect times %v", client.Connect)
 		}
 		return
 	}
-	if w.Kind != plan.CRR {
+	if !w.Traits().Reconnect {
 		return
 	}
 	if uint64(client.Connect.Count()) != client.Operations || client.Connect.Mean() >= client.RTT.Mean() {
@@ -241,14 +241,14 @@ func checkDatagrams(t *testing.T, sender, receiver *sample.Observation) {
 
 // TestServerOutlivesItsWindow: a client is served after the server's window has ended.
 func TestServerOutlivesItsWindow(t *testing.T) {
-	for _, w := range []plan.Workload{{Kind: plan.RR}, {Kind: plan.CRR}, {Kind: plan.RR, Protocol: plan.UDP}, {Kind: plan.Stream, Reverse: true}} {
+	for _, w := range []plan.Workload{{Spec: plan.RR{}}, {Spec: plan.CRR{}}, {Spec: plan.RR{Protocol: plan.UDP}}, {Spec: plan.Stream{Reverse: true}}} {
 		t.Run(w.String(), func(t *testing.T) {
 			needNamespace(t)
 			o := options(w)
 			s, c := pair(t, o)
 			// The server's window is over before the client's begins.
 			server := wait(t, start(t.Context(), s), 1)[0]
-			if w.Kind != plan.Stream && server.err == nil {
+			if w.Traits().Exchanges() && server.err == nil {
 				t.Errorf("a server that nobody asked reports %d operations", server.o.Operations)
 			}
 			client := wait(t, start(t.Context(), c), 1)[0]
@@ -261,7 +261,7 @@ func TestServerOutlivesItsWindow(t *testing.T) {
 
 // TestClientMayLeaveFirst: the end of the client's window just before the server's is a normal end.
 func TestClientMayLeaveFirst(t *testing.T) {
-	for _, w := range []plan.Workload{{Kind: plan.RR}, {Kind: plan.Stream, Flows: 2}, {Kind: plan.Stream, Reverse: true}} {
+	for _, w := range []plan.Workload{{Spec: plan.RR{}}, {Spec: plan.Stream{Flows: 2}}, {Spec: plan.Stream{Reverse: true}}} {
 		t.Run(w.String(), func(t *testing.T) {
 			needNamespace(t)
 			// A busy machine may start the client so late that it does not leave first; it will not do so every time.
@@ -300,7 +300,7 @@ func leaveFirst(t *testing.T, w plan.Workload) (elapsed, window time.Duration) {
 
 func TestEdgesAreCalledOnceEach(t *testing.T) {
 	needNamespace(t)
-	s, c := pair(t, options(plan.Workload{Kind: plan.RR}))
+	s, c := pair(t, options(plan.Workload{Spec: plan.RR{}}))
 	serving := start(t.Context(), s)
 	var calls []bool
 	if _, err := c.Run(t.Context(), func(end bool) { calls = append(calls, end) }); err != nil {

@@ -20,14 +20,14 @@ import (
 
 func TestNobodyListens(t *testing.T) {
 	needNamespace(t)
-	for _, w := range []plan.Workload{{Kind: plan.Stream}, {Kind: plan.RR}, {Kind: plan.RR, Protocol: plan.UDP}, {Kind: plan.Stream, Protocol: plan.UDP}} {
+	for _, w := range []plan.Workload{{Spec: plan.Stream{}}, {Spec: plan.RR{}}, {Spec: plan.RR{Protocol: plan.UDP}}, {Spec: plan.Stream{Protocol: plan.UDP}}} {
 		o := options(w)
 		o.Side, o.Port = control.SideClient, 9
 		if _, err := Prepare(t.Context(), o); kindOf(err) != KindRefused {
 			t.Errorf("%s: %v", w, err)
 		}
 	}
-	o := options(plan.Workload{Kind: plan.CRR})
+	o := options(plan.Workload{Spec: plan.CRR{}})
 	o.Port = 9
 	c := prepare(t, control.SideClient, o)
 	if r := wait(t, start(t.Context(), c), 1)[0]; kindOf(r.err) != KindRefused {
@@ -37,7 +37,7 @@ func TestNobodyListens(t *testing.T) {
 
 func TestNobodyComes(t *testing.T) {
 	needNamespace(t)
-	for _, w := range []plan.Workload{{Kind: plan.Stream}, {Kind: plan.RR, Protocol: plan.UDP}, {Kind: plan.CRR}} {
+	for _, w := range []plan.Workload{{Spec: plan.Stream{}}, {Spec: plan.RR{Protocol: plan.UDP}}, {Spec: plan.CRR{}}} {
 		s := prepare(t, control.SideServer, options(w))
 		if r := wait(t, start(t.Context(), s), 1)[0]; kindOf(r.err) != KindNoTraffic {
 			t.Errorf("%s: %v", w, r.err)
@@ -46,12 +46,12 @@ func TestNobodyComes(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	good := options(plan.Workload{Kind: plan.RR})
+	good := options(plan.Workload{Spec: plan.RR{}})
 	good.Side, good.Port = control.SideClient, 1
 	for name, spoil := range map[string]func(*Options){
 		"side":         func(o *Options) { o.Side = "both" },
-		"kind":         func(o *Options) { o.Workload.Kind = "flood" },
-		"protocol":     func(o *Options) { o.Workload.Protocol = "sctp" },
+		"kind":         func(o *Options) { o.Workload = plan.Workload{} },
+		"protocol":     func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{Protocol: "sctp"}} },
 		"address":      func(o *Options) { o.Address = "localhost" },
 		"no address":   func(o *Options) { o.Address = "" },
 		"port":         func(o *Options) { o.Port = 0 },
@@ -59,11 +59,11 @@ func TestBadOptions(t *testing.T) {
 		"window":       func(o *Options) { o.Window = 0 },
 		"warm-up":      func(o *Options) { o.Warmup = -1 },
 		"rows":         func(o *Options) { o.Interval = 1 },
-		"flows":        func(o *Options) { o.Workload.Flows = plan.MaxFlows + 1 },
-		"request":      func(o *Options) { o.Workload.RequestSize = -1 },
-		"response":     func(o *Options) { o.Workload.ResponseSize = plan.MaxRequest + 1 },
-		"datagram":     func(o *Options) { o.Workload = plan.Workload{Kind: plan.RR, Protocol: plan.UDP, RequestSize: 15} },
-		"ping payload": func(o *Options) { o.Workload = plan.Workload{Kind: plan.Ping, MessageSize: 65507} },
+		"flows":        func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{Flows: plan.MaxFlows + 1}} },
+		"request":      func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{RequestSize: -1}} },
+		"response":     func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{ResponseSize: plan.MaxRequest + 1}} },
+		"datagram":     func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{Protocol: plan.UDP, RequestSize: 15}} },
+		"ping payload": func(o *Options) { o.Workload = plan.Workload{Spec: plan.Ping{MessageSize: 65508}} },
 	} {
 		o := good
 		spoil(&o)
@@ -75,7 +75,7 @@ func TestBadOptions(t *testing.T) {
 
 func TestUnknownCongestionControlNamesTheChoices(t *testing.T) {
 	needNamespace(t)
-	o := options(plan.Workload{Kind: plan.Stream, Congestion: "hearsay"})
+	o := options(plan.Workload{Spec: plan.Stream{Congestion: "hearsay"}})
 	o.Side = control.SideServer
 	_, err := Prepare(t.Context(), o)
 	if kindOf(err) != KindUnsupported || !strings.Contains(err.Error(), "reno") {
@@ -90,7 +90,7 @@ func TestPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	o := options(plan.Workload{Kind: plan.RR})
+	o := options(plan.Workload{Spec: plan.RR{}})
 	o.Side, o.Port = control.SideServer, l.Addr().(*net.TCPAddr).Port
 	if _, err := Prepare(t.Context(), o); kindOf(err) != KindInUse {
 		t.Errorf("%v", err)
@@ -100,12 +100,12 @@ func TestPortInUse(t *testing.T) {
 // TestStrangersAreNoFlows: whoever connects and does not greet neither takes a flow's place nor ends the trial.
 func TestStrangersAreNoFlows(t *testing.T) {
 	needNamespace(t)
-	for _, w := range []plan.Workload{{Kind: plan.RR}, {Kind: plan.RR, Protocol: plan.UDP}} {
+	for _, w := range []plan.Workload{{Spec: plan.RR{}}, {Spec: plan.RR{Protocol: plan.UDP}}} {
 		o := options(w)
 		s := prepare(t, control.SideServer, o)
 		o.Port = s.Port()
 		for _, say := range []string{"", "GET / HTTP/1.1\r\n\r\n"} {
-			conn, err := net.Dial(string(o.Workload.Normalize().Protocol), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(o.Port)).String())
+			conn, err := net.Dial(string(o.Workload.Normalize().Protocol()), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(o.Port)).String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func TestServerThatIsNoneOfOurs(t *testing.T) {
 			_, _ = conn.Write([]byte("220 mail.example ESMTP\r\n"))
 		}
 	}()
-	o := options(plan.Workload{Kind: plan.RR})
+	o := options(plan.Workload{Spec: plan.RR{}})
 	o.Side, o.Port = control.SideClient, l.Addr().(*net.TCPAddr).Port
 	if _, err := Prepare(t.Context(), o); kindOf(err) != KindProtocol {
 		t.Errorf("%v", err)
@@ -152,30 +152,30 @@ func TestPeerKilled(t *testing.T) {
 		killed   string
 		want     string // kind of the survivor's error, or of a counted failure
 	}{
-		{plan.Workload{Kind: plan.Stream}, control.SideServer, KindReset},
-		{plan.Workload{Kind: plan.Stream}, control.SideClient, KindGone},
-		{plan.Workload{Kind: plan.Stream, Reverse: true}, control.SideClient, KindGone},
-		{plan.Workload{Kind: plan.RR, Flows: 2}, control.SideServer, KindReset},
-		{plan.Workload{Kind: plan.RR, Flows: 2}, control.SideClient, KindGone},
-		{plan.Workload{Kind: plan.RR, Protocol: plan.UDP}, control.SideServer, KindRefused},
-		{plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Rate: 1e7}, control.SideClient, KindGone},
-		{plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Rate: 1e7}, control.SideServer, KindRefused},
-		{plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Rate: 1e7, Reverse: true}, control.SideClient, KindGone},
-		{plan.Workload{Kind: plan.RR, Rate: 2000, Flows: 2}, control.SideServer, KindReset},
-		{plan.Workload{Kind: plan.RR, Rate: 2000, Flows: 2}, control.SideClient, KindGone},
-		{plan.Workload{Kind: plan.RR, Rate: 2000, Protocol: plan.UDP}, control.SideServer, KindRefused},
-		{plan.Workload{Kind: plan.RR, Arrival: plan.Saturate}, control.SideServer, KindReset},
-		{plan.Workload{Kind: plan.RR, Wait: plan.Spin}, control.SideServer, KindReset},
-		{plan.Workload{Kind: plan.RR, Wait: plan.Spin}, control.SideClient, KindGone},
-		{plan.Workload{Kind: plan.CRR, Rate: 2000}, control.SideServer, KindRefused},
-		{plan.Workload{Kind: plan.CRR, Arrival: plan.Saturate}, control.SideServer, KindRefused},
-		{plan.Workload{Kind: plan.CRR}, control.SideServer, KindRefused},
-		{plan.Workload{Kind: plan.HTTP, Rate: 2000}, control.SideServer, KindRefused},
-		{plan.Workload{Kind: plan.HTTP, Rate: 2000}, control.SideClient, KindGone},
-		{plan.Workload{Kind: plan.HTTP, Rate: 2000, Connection: "close"}, control.SideServer, KindRefused},
-		{plan.Workload{Kind: plan.HTTP}, control.SideServer, KindRefused},
-		{plan.Workload{Kind: plan.HTTP}, control.SideClient, KindGone},
-		{plan.Workload{Kind: plan.HTTP, Connection: "close"}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.Stream{}}, control.SideServer, KindReset},
+		{plan.Workload{Spec: plan.Stream{}}, control.SideClient, KindGone},
+		{plan.Workload{Spec: plan.Stream{Reverse: true}}, control.SideClient, KindGone},
+		{plan.Workload{Spec: plan.RR{Flows: 2}}, control.SideServer, KindReset},
+		{plan.Workload{Spec: plan.RR{Flows: 2}}, control.SideClient, KindGone},
+		{plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7}}, control.SideClient, KindGone},
+		{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7, Reverse: true}}, control.SideClient, KindGone},
+		{plan.Workload{Spec: plan.RR{Rate: 2000, Flows: 2}}, control.SideServer, KindReset},
+		{plan.Workload{Spec: plan.RR{Rate: 2000, Flows: 2}}, control.SideClient, KindGone},
+		{plan.Workload{Spec: plan.RR{Rate: 2000, Protocol: plan.UDP}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.RR{Arrival: plan.Saturate}}, control.SideServer, KindReset},
+		{plan.Workload{Spec: plan.RR{Wait: plan.Spin}}, control.SideServer, KindReset},
+		{plan.Workload{Spec: plan.RR{Wait: plan.Spin}}, control.SideClient, KindGone},
+		{plan.Workload{Spec: plan.CRR{Rate: 2000}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.CRR{Arrival: plan.Saturate}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.CRR{}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.HTTP{Rate: 2000}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.HTTP{Rate: 2000}}, control.SideClient, KindGone},
+		{plan.Workload{Spec: plan.HTTP{Rate: 2000, Connection: "close"}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.HTTP{}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.HTTP{}}, control.SideClient, KindGone},
+		{plan.Workload{Spec: plan.HTTP{Connection: "close"}}, control.SideServer, KindRefused},
 	} {
 		t.Run(c.workload.String()+" "+c.killed, func(t *testing.T) {
 			o := options(c.workload)
@@ -255,7 +255,7 @@ func must(t *testing.T, err error) {
 
 func TestBlackhole(t *testing.T) {
 	address := blackhole(t).String()
-	for _, w := range []plan.Workload{{Kind: plan.CRR, Flows: 2}, {Kind: plan.Ping}, {Kind: plan.CRR, Rate: 500}, {Kind: plan.CRR, Arrival: plan.Saturate}} {
+	for _, w := range []plan.Workload{{Spec: plan.CRR{Flows: 2}}, {Spec: plan.Ping{}}, {Spec: plan.CRR{Rate: 500}}, {Spec: plan.CRR{Arrival: plan.Saturate}}} {
 		o := options(w)
 		o.Address, o.Port, o.Timeout = address, 7, 40*time.Millisecond
 		c := prepare(t, control.SideClient, o)
@@ -264,7 +264,7 @@ func TestBlackhole(t *testing.T) {
 		}
 	}
 	for _, p := range []plan.Protocol{plan.TCP, plan.UDP} {
-		o := options(plan.Workload{Kind: plan.RR, Protocol: p})
+		o := options(plan.Workload{Spec: plan.RR{Protocol: p}})
 		o.Side, o.Address, o.Port = control.SideClient, address, 7
 		if p == plan.TCP {
 			if _, err := Prepare(t.Context(), o); kindOf(err) != KindTimeout {
@@ -282,7 +282,7 @@ func TestBlackhole(t *testing.T) {
 
 func TestNoRoute(t *testing.T) {
 	needNamespace(t)
-	for _, w := range []plan.Workload{{Kind: plan.RR}, {Kind: plan.Ping}} {
+	for _, w := range []plan.Workload{{Spec: plan.RR{}}, {Spec: plan.Ping{}}} {
 		o := options(w)
 		o.Side, o.Address, o.Port = control.SideClient, "192.0.2.1", 7
 		if _, err := Prepare(t.Context(), o); kindOf(err) != KindNoRoute {
@@ -299,7 +299,7 @@ func TestLossyServer(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	answered := make(chan uint64, 1)
-	o := options(plan.Workload{Kind: plan.RR, Protocol: plan.UDP})
+	o := options(plan.Workload{Spec: plan.RR{Protocol: plan.UDP}})
 	o.Timeout, o.Warmup, o.Window = 10*time.Millisecond, 0, 400*time.Millisecond
 	go lossyServer(conn, answered)
 	o.Port = conn.LocalAddr().(*net.UDPAddr).Port
@@ -370,7 +370,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestCancelInABlackhole(t *testing.T) {
-	o := options(plan.Workload{Kind: plan.CRR})
+	o := options(plan.Workload{Spec: plan.CRR{}})
 	o.Address, o.Port, o.Timeout, o.Window, o.Interval = blackhole(t).String(), 7, time.Hour, time.Hour, 0
 	c := prepare(t, control.SideClient, o)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -407,7 +407,7 @@ func TestPortsRunOut(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(file, []byte("40000 40001"), 0))
 	t.Cleanup(func() { must(t, os.WriteFile(file, before, 0)) })
-	o := options(plan.Workload{Kind: plan.CRR, Flows: 8, ResponseSize: 1 << 20})
+	o := options(plan.Workload{Spec: plan.CRR{Flows: 8, ResponseSize: 1 << 20}})
 	o.Port = 21000 // no port that the connection of a test before may have been given
 	s := prepare(t, control.SideServer, o)
 	c := prepare(t, control.SideClient, o)
@@ -426,7 +426,7 @@ func TestPortsRunOut(t *testing.T) {
 
 func TestDescriptorsRunOut(t *testing.T) {
 	needNamespace(t)
-	o := options(plan.Workload{Kind: plan.CRR})
+	o := options(plan.Workload{Spec: plan.CRR{}})
 	s, c := pair(t, o)
 	var limit syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))

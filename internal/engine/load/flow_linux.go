@@ -39,7 +39,7 @@ func isGreeting(b []byte) bool {
 
 // transport returns the socket type of the workload.
 func (t *Trial) transport() int {
-	if t.o.Workload.Protocol == plan.UDP {
+	if t.traits.Protocol == plan.UDP {
 		return syscall.SOCK_DGRAM
 	}
 	return syscall.SOCK_STREAM
@@ -76,7 +76,7 @@ func (t *Trial) settle(fd int) error {
 			return err
 		}
 	}
-	return setCongestion(fd, t.o.Workload.Congestion)
+	return setCongestion(fd, t.traits.Congestion)
 }
 
 // setCongestion names the choices when the wanted one is not there. One that is there and not for this user, as in a pod
@@ -222,7 +222,7 @@ func (t *Trial) listen() error {
 		t.roster.tasks.Go(func() { t.accept(fd) })
 		return nil
 	}
-	if t.o.Workload.Kind == plan.Ping {
+	if t.traits.Kernel {
 		return nil // the kernel answers
 	}
 	for i := range t.threads {
@@ -356,7 +356,7 @@ func (t *Trial) acceptDatagrams(listener int) {
 	hello := make([]byte, plan.MaxDatagram)
 	for !t.stopping(stop) && !t.full() {
 		n, from, e := sock.RecvFromPolite(listener, hello)
-		if e != 0 || !isGreeting(hello[:n]) || known[from.AddrPort()] || len(known) >= t.o.Workload.Flows {
+		if e != 0 || !isGreeting(hello[:n]) || known[from.AddrPort()] || len(known) >= t.traits.Flows {
 			continue
 		}
 		fd, err := t.socket(from.Family())

@@ -56,19 +56,19 @@ const noHead = -1
 const arrivals = sock.Readable | sock.PeerClosed | sock.Edge
 
 func openGetter(w *worker) error {
-	o := w.trial.o.Workload
+	o := &w.trial.traits
 	poll, err := sock.OpenPoll(pollBatch)
 	if err != nil {
 		return err
 	}
 	g := &getter{
-		poll: poll, to: w.trial.target(), buffer: make([]byte, receiveSize), each: o.Connection == "close", looked: longAgo,
+		poll: poll, to: w.trial.target(), buffer: make([]byte, receiveSize), each: o.Reconnect, looked: longAgo,
 	}
 	to := g.to
 	g.request = httpwire.AppendRequest(nil, to.AddrPort().String(), g.each)
 	// The connections are spread evenly: the first threads have one more.
-	n := o.Connections / o.Threads
-	if w.index < o.Connections%o.Threads {
+	n := o.Flows / w.trial.threads
+	if w.index < o.Flows%w.trial.threads {
 		n++
 	}
 	g.links = make([]link, n)
@@ -182,7 +182,7 @@ func (t *Trial) settleLink(fd int) error {
 	if err := sock.SetAbort(fd); err != nil {
 		return err
 	}
-	return setCongestion(fd, t.o.Workload.Congestion)
+	return setCongestion(fd, t.traits.Congestion)
 }
 
 func (g *getter) step(w *worker) bool {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/engine/httpwire"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -38,13 +37,20 @@ const (
 	acceptsAtOnce = 64
 )
 
-// httpThreads is the number of load threads of a side: the client's as asked for, the server's one for each CPU that it
-// has.
-func httpThreads(o Options) int {
-	if o.Side == control.SideServer && len(o.CPUs) > 0 {
-		return len(o.CPUs)
+// httpWork returns how http plays one side. The server has one thread for each CPU that it has; one backend of several may
+// get no connection.
+func httpWork(s plan.HTTP, client bool, cpus int) work {
+	w := work{open: openAnswerer, prepare: checkHTTP, threads: s.Threads, mayIdle: !client}
+	switch {
+	case !client && cpus > 0:
+		w.threads = cpus
+	case !client:
+	case s.Arrival != "":
+		w.open = openPacedGetter
+	default:
+		w.open = openGetter
 	}
-	return o.Workload.Threads
+	return w
 }
 
 // checkHTTP refuses what only http can get wrong, and fills in the name.
@@ -63,17 +69,13 @@ func checkHTTP(o *Options) error {
 	if err != nil {
 		return failure("descriptors", err)
 	}
-	if need := uint64(o.Workload.Connections + spareSockets); need > limit {
+	connections := o.Workload.Traits().Flows
+	if need := uint64(connections + spareSockets); need > limit {
 		return &Error{Kind: KindDescriptors, Op: "prepare " + o.Workload.String(), Err: fmt.Errorf(
 			"%d connections need %d descriptors and the limit is %d: raise it (ulimit -n), or take fewer connections",
-			o.Workload.Connections, need, limit)}
+			connections, need, limit)}
 	}
 	return nil
-}
-
-// maySitIdle says whether a side that completed nothing has not failed: one backend of several may get no connection.
-func (t *Trial) maySitIdle() bool {
-	return t.o.Workload.Kind == plan.HTTP && t.o.Side == control.SideServer
 }
 
 // sumShares adds up what the threads of an http client counted by backend; nil if no backend gave its name.

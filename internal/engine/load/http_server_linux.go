@@ -59,9 +59,9 @@ func openAnswerer(w *worker) error {
 		poll.Close()
 		return failure("epoll_ctl", e)
 	}
-	size := o.Workload.ResponseSize
+	size := o.Workload.Traits().Response
 	a := &answerer{
-		poll: poll, buffer: make([]byte, httpwire.MaxHead), lasting: o.Workload.Connection != "close", rolls: o.Workload.Roll,
+		poll: poll, buffer: make([]byte, httpwire.MaxHead), lasting: !w.trial.traits.Reconnect, rolls: o.Workload.Traits().Roll,
 		stay: newPage(o.Name, size, false), leave: newPage(o.Name, size, true), refusals: map[int][]byte{},
 	}
 	for _, status := range []int{400, 405, 413, 431, 501, 505} {
@@ -69,7 +69,7 @@ func openAnswerer(w *worker) error {
 	}
 	a.listener.Store(int32(w.fd))
 	// Room for what the workload has; strangers make it grow.
-	a.guests = make([]guest, 0, o.Workload.Connections+spareSockets)
+	a.guests = make([]guest, 0, o.Workload.Traits().Flows+spareSockets)
 	a.free = make([]uint32, 0, cap(a.guests))
 	w.flow = a
 	return nil

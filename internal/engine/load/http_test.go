@@ -24,10 +24,9 @@ import (
 )
 
 // get runs our client against whatever listens on port.
-func get(t *testing.T, w plan.Workload, port int, spoil func(*Options)) result {
+func get(t *testing.T, h plan.HTTP, port int, spoil func(*Options)) result {
 	t.Helper()
-	w.Kind = plan.HTTP
-	o := options(w)
+	o := options(plan.Workload{Spec: h})
 	o.Port = port
 	if spoil != nil {
 		spoil(&o)
@@ -56,7 +55,7 @@ func TestClientAgainstNetHTTP(t *testing.T) {
 	go func() { _ = s.Serve(l) }()
 	defer s.Close()
 	for _, connection := range []string{"keep-alive", "close"} {
-		r := get(t, plan.Workload{Connection: connection, Connections: 7}, port, nil)
+		r := get(t, plan.HTTP{Connection: connection, Connections: 7}, port, nil)
 		if r.err != nil {
 			t.Fatalf("%s: %v", connection, r.err)
 		}
@@ -82,7 +81,7 @@ func serving(t *testing.T, o Options) int {
 
 // TestServerAgainstNetHTTP: another client reads what the server says, whatever it asks.
 func TestServerAgainstNetHTTP(t *testing.T) {
-	o := options(plan.Workload{Kind: plan.HTTP, ResponseSize: 5000})
+	o := options(plan.Workload{Spec: plan.HTTP{ResponseSize: 5000}})
 	o.Name = "node-1/pod-2"
 	url := fmt.Sprintf("http://127.0.0.1:%d/any/path?q", serving(t, o))
 	for _, c := range []struct {
@@ -111,7 +110,7 @@ func TestServerAgainstNetHTTP(t *testing.T) {
 
 // TestServerAgainstTools runs the usual tools against the server; they must count no failure.
 func TestServerAgainstTools(t *testing.T) {
-	port := strconv.Itoa(serving(t, options(plan.Workload{Kind: plan.HTTP})))
+	port := strconv.Itoa(serving(t, options(plan.Workload{Spec: plan.HTTP{}})))
 	url := "http://127.0.0.1:" + port + "/"
 	for _, c := range []struct {
 		argv      []string
@@ -141,7 +140,7 @@ func TestServerAgainstTools(t *testing.T) {
 // and one whose sender has ended its direction.
 func TestServerTakesRequestsAsTheyCome(t *testing.T) {
 	const size = 300_000
-	port := serving(t, options(plan.Workload{Kind: plan.HTTP, ResponseSize: size}))
+	port := serving(t, options(plan.Workload{Spec: plan.HTTP{ResponseSize: size}}))
 	const request = "GET /x HTTP/1.1\r\nHost: a\r\nUser-Agent: test\r\n\r\n"
 	for name, c := range map[string]struct {
 		send func(net.Conn)
@@ -215,7 +214,7 @@ func TestStrangeServers(t *testing.T) {
 				}
 				l, port := listen(t)
 				go strange(l, c.answers, c.ends)
-				r := get(t, plan.Workload{Connection: connection, Connections: 3}, port, func(o *Options) { o.Timeout = 40 * time.Millisecond })
+				r := get(t, plan.HTTP{Connection: connection, Connections: 3}, port, func(o *Options) { o.Timeout = 40 * time.Millisecond })
 				checkStrange(t, r, c.want, c.works)
 			})
 		}
@@ -232,14 +231,14 @@ func TestAConnectionThatHangs(t *testing.T) {
 			strange(l, []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"}, false)
 		}
 	}()
-	r := get(t, plan.Workload{Connections: 4}, port, func(o *Options) { o.Timeout = time.Minute })
+	r := get(t, plan.HTTP{Connections: 4}, port, func(o *Options) { o.Timeout = time.Minute })
 	if r.err != nil || r.o.Operations == 0 || r.o.Errors[KindUnanswered] != 1 || len(r.o.Errors) != 1 {
 		t.Errorf("%v, %+v", r.err, r.o)
 	}
 	must(t, (<-hangs).Close())
 	silent, port := listen(t)
 	go strange(silent, []string{""}, false)
-	if r = get(t, plan.Workload{Connection: "close"}, port, nil); kindOf(r.err) != KindUnanswered {
+	if r = get(t, plan.HTTP{Connection: "close"}, port, nil); kindOf(r.err) != KindUnanswered {
 		t.Errorf("all hang: %v", r.err)
 	}
 }
@@ -311,7 +310,7 @@ func TestResponseInPieces(t *testing.T) {
 		}
 	}()
 	for _, connection := range []string{"keep-alive", "close"} {
-		r := get(t, plan.Workload{Connection: connection, Threads: 1, Connections: 2}, port, nil)
+		r := get(t, plan.HTTP{Connection: connection, Threads: 1, Connections: 2}, port, nil)
 		if r.err != nil || r.o.Operations == 0 || r.o.Backends["slow"].Requests != r.o.Operations {
 			t.Errorf("%s: %v %+v", connection, r.err, r.o)
 		}
@@ -326,7 +325,7 @@ func TestResponseInPieces(t *testing.T) {
 // TestLastResponseEndsItsConnection: who has read the response has the end of the connection with it, not some time later.
 func TestLastResponseEndsItsConnection(t *testing.T) {
 	needNamespace(t)
-	s := prepare(t, control.SideServer, options(plan.Workload{Kind: plan.HTTP, ResponseSize: 1000}))
+	s := prepare(t, control.SideServer, options(plan.Workload{Spec: plan.HTTP{ResponseSize: 1000}}))
 	done := start(t.Context(), s)
 	for n := range 50 {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -359,7 +358,7 @@ func TestLastResponseEndsItsConnection(t *testing.T) {
 // TestBackendsAreCounted: each connection and each request once, under the name that the server gave.
 func TestBackendsAreCounted(t *testing.T) {
 	for _, connection := range []string{"keep-alive", "close"} {
-		o := options(plan.Workload{Kind: plan.HTTP, Connection: connection, Threads: 3, Connections: 20})
+		o := options(plan.Workload{Spec: plan.HTTP{Connection: connection, Threads: 3, Connections: 20}})
 		o.Name = "canal/node-1/pod-2"
 		client, server := trial(t, o)
 		b := client.Backends[o.Name]
@@ -390,14 +389,14 @@ func timeWait(t *testing.T) int {
 func TestConnectionsLeaveNoTrace(t *testing.T) {
 	needNamespace(t)
 	before := timeWait(t)
-	client, _ := trial(t, options(plan.Workload{Kind: plan.HTTP, Connection: "close", ResponseSize: 100_000}))
+	client, _ := trial(t, options(plan.Workload{Spec: plan.HTTP{Connection: "close", ResponseSize: 100_000}}))
 	if n := timeWait(t) - before; client.Operations < 50 || n > int(client.Operations/50) {
 		t.Errorf("%d connections, %d more in TIME_WAIT", client.Operations, n)
 	}
 }
 
 func TestManyConnections(t *testing.T) {
-	o := options(plan.Workload{Kind: plan.HTTP, Threads: 4, Connections: 2000})
+	o := options(plan.Workload{Spec: plan.HTTP{Threads: 4, Connections: 2000}})
 	o.Window = 500 * time.Millisecond
 	eventually(t, 3, func() string {
 		client, _ := trial(t, o)
@@ -415,12 +414,12 @@ func TestManyConnections(t *testing.T) {
 
 func TestHTTPNobodyListens(t *testing.T) {
 	needNamespace(t)
-	o := options(plan.Workload{Kind: plan.HTTP})
+	o := options(plan.Workload{Spec: plan.HTTP{}})
 	o.Side, o.Port = control.SideClient, 9
 	if _, err := Prepare(t.Context(), o); kindOf(err) != KindRefused {
 		t.Errorf("keep-alive: %v", err)
 	}
-	r := get(t, plan.Workload{Connection: "close"}, 9, nil)
+	r := get(t, plan.HTTP{Connection: "close"}, 9, nil)
 	if kindOf(r.err) != KindRefused {
 		t.Errorf("close: %v", r.err)
 	}
@@ -429,7 +428,7 @@ func TestHTTPNobodyListens(t *testing.T) {
 // TestIdleServerIsNoFailure: of several backends one may get no connection.
 func TestIdleServerIsNoFailure(t *testing.T) {
 	needNamespace(t)
-	s := prepare(t, control.SideServer, options(plan.Workload{Kind: plan.HTTP}))
+	s := prepare(t, control.SideServer, options(plan.Workload{Spec: plan.HTTP{}}))
 	if r := wait(t, start(t.Context(), s), 1)[0]; r.err != nil || r.o.Operations != 0 || r.o.ElapsedNs <= 0 {
 		t.Errorf("%+v, %v", r.o, r.err)
 	}
@@ -438,7 +437,7 @@ func TestIdleServerIsNoFailure(t *testing.T) {
 // TestServerKilledMidway: connections break, are refused, and are made again when a server is back.
 func TestServerKilledMidway(t *testing.T) {
 	for _, connection := range []string{"keep-alive", "close"} {
-		o := options(plan.Workload{Kind: plan.HTTP, Connection: connection})
+		o := options(plan.Workload{Spec: plan.HTTP{Connection: connection}})
 		o.Window, o.Side = 900*time.Millisecond, control.SideServer
 		p := sideProcess(t, o)
 		o.Port = p.port
@@ -471,7 +470,7 @@ func TestTooFewDescriptors(t *testing.T) {
 	defer func() { must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 256, Max: limit.Max}))
 	for _, side := range []string{control.SideClient, control.SideServer} {
-		o := options(plan.Workload{Kind: plan.HTTP, Connections: 1000})
+		o := options(plan.Workload{Spec: plan.HTTP{Connections: 1000}})
 		o.Side, o.Port = side, 9
 		_, err := Prepare(t.Context(), o)
 		if kindOf(err) != KindDescriptors || !strings.Contains(fmt.Sprint(err), "limit is 256") {
@@ -483,7 +482,7 @@ func TestTooFewDescriptors(t *testing.T) {
 // TestDescriptorsRunOutMidway: new connections fail with their kind on the side that has no descriptor left.
 func TestDescriptorsRunOutMidway(t *testing.T) {
 	needNamespace(t)
-	s, c := pair(t, options(plan.Workload{Kind: plan.HTTP, Connection: "close"}))
+	s, c := pair(t, options(plan.Workload{Spec: plan.HTTP{Connection: "close"}}))
 	var limit syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	defer func() { must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
@@ -501,7 +500,7 @@ func TestHTTPPortsRunOut(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(file, []byte("40000 40001"), 0))
 	t.Cleanup(func() { must(t, os.WriteFile(file, before, 0)) })
-	o := options(plan.Workload{Kind: plan.HTTP, Connections: 8})
+	o := options(plan.Workload{Spec: plan.HTTP{Connections: 8}})
 	o.Port = 41001
 	prepare(t, control.SideServer, o)
 	o.Side = control.SideClient
@@ -513,14 +512,14 @@ func TestHTTPPortsRunOut(t *testing.T) {
 
 func TestHTTPInABlackhole(t *testing.T) {
 	address := blackhole(t).String()
-	o := options(plan.Workload{Kind: plan.HTTP})
+	o := options(plan.Workload{Spec: plan.HTTP{}})
 	o.Side, o.Address, o.Port = control.SideClient, address, 7
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := Prepare(ctx, o); kindOf(err) != KindCancelled {
 		t.Errorf("keep-alive: %v", err)
 	}
-	r := get(t, plan.Workload{Connection: "close"}, 7, func(o *Options) { o.Address, o.Timeout = address, 40*time.Millisecond })
+	r := get(t, plan.HTTP{Connection: "close"}, 7, func(o *Options) { o.Address, o.Timeout = address, 40*time.Millisecond })
 	if kindOf(r.err) != KindTimeout {
 		t.Errorf("close: %v", r.err)
 	}
@@ -531,7 +530,7 @@ func TestCongestionOfHTTP(t *testing.T) {
 	needNamespace(t)
 	_, port := listen(t)
 	for _, side := range []string{control.SideServer, control.SideClient} {
-		o := options(plan.Workload{Kind: plan.HTTP, Congestion: "hearsay"})
+		o := options(plan.Workload{Spec: plan.HTTP{Congestion: "hearsay"}})
 		o.Side, o.Port = side, port
 		if side == control.SideServer {
 			o.Port = 0
@@ -543,15 +542,15 @@ func TestCongestionOfHTTP(t *testing.T) {
 }
 
 func TestBadHTTPOptions(t *testing.T) {
-	good := options(plan.Workload{Kind: plan.HTTP})
+	good := options(plan.Workload{Spec: plan.HTTP{}})
 	good.Side = control.SideServer
 	for name, spoil := range map[string]func(*Options){
 		"name":                 func(o *Options) { o.Name = "a b" },
-		"threads":              func(o *Options) { o.Workload.Threads = plan.MaxThreads + 1 },
-		"connections":          func(o *Options) { o.Workload.Connections = plan.MaxConnections + 1 },
-		"idle threads":         func(o *Options) { o.Workload.Threads, o.Workload.Connections = 4, 3 },
-		"negative connections": func(o *Options) { o.Workload.Connections = -1 },
-		"response":             func(o *Options) { o.Workload.ResponseSize = plan.MaxRequest + 1 },
+		"threads":              func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{Threads: plan.MaxThreads + 1}} },
+		"connections":          func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{Connections: plan.MaxConnections + 1}} },
+		"idle threads":         func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{Threads: 4, Connections: 3}} },
+		"negative connections": func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{Connections: -1}} },
+		"response":             func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{ResponseSize: plan.MaxRequest + 1}} },
 	} {
 		o := good
 		spoil(&o)
@@ -563,15 +562,12 @@ func TestBadHTTPOptions(t *testing.T) {
 
 // TestServerThreads: one for each CPU of the server, and the client's as asked for.
 func TestServerThreads(t *testing.T) {
-	o := Options{Side: control.SideServer, Workload: plan.Workload{Kind: plan.HTTP}.Normalize(), CPUs: []int{0}}
-	if n := httpThreads(o); n != 1 {
-		t.Errorf("%d threads on one CPU", n)
-	}
-	if o.CPUs = nil; httpThreads(o) != plan.DefaultThreads {
-		t.Error("threads without CPUs")
-	}
-	o.Side, o.CPUs, o.Workload.Threads = control.SideClient, []int{0}, 5
-	if n := httpThreads(o); n != 5 {
-		t.Errorf("%d threads of a client that wants 5", n)
+	for _, c := range []struct {
+		client        bool
+		cpus, threads int
+	}{{false, 1, 1}, {false, 0, 5}, {true, 1, 5}} {
+		if got := httpWork(plan.HTTP{Threads: 5}, c.client, c.cpus).threads; got != c.threads {
+			t.Errorf("%+v: %d threads", c, got)
+		}
 	}
 }

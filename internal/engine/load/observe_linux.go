@@ -47,7 +47,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	counts[gone] += t.sumDatagrams(o, crew, limit)
 	sumDrops(o.Datagrams, begin.drops, end.drops)
 	o.Buffers = t.buffersOf(crew)
-	if t.o.Workload.Kind == plan.Ping && t.o.Side == control.SideServer {
+	if t.traits.Kernel && t.o.Side == control.SideServer {
 		return o, nil
 	}
 	o.Errors = named(counts)
@@ -56,7 +56,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 		return nil, failure(t.name(), err)
 	}
 	switch {
-	case o.Operations == 0 && !t.maySitIdle():
+	case o.Operations == 0 && !t.work.mayIdle:
 		return nil, t.worst(counts, errors.New("nothing was completed in the window"))
 	case missing == t.threads:
 		return nil, t.worst(counts, errGone)
@@ -151,7 +151,7 @@ func named(counts [kinds]uint64) map[string]uint64 {
 
 // states reads TCP_INFO of every standing TCP flow; nil for other workloads.
 func (t *Trial) states() map[*worker]sock.TCPState {
-	if !t.work.standing || t.o.Workload.Protocol != plan.TCP {
+	if !t.work.standing || t.traits.Protocol != plan.TCP {
 		return nil
 	}
 	states := map[*worker]sock.TCPState{}

@@ -51,7 +51,7 @@ type offer struct{ due, sent uint64 }
 
 // open gives the flow its part of the workload's schedule.
 func (p *pace) open(w *worker) {
-	o := w.trial.o.Workload
+	o := &w.trial.traits
 	*p = pace{ahead: mostAhead / 2}
 	burst := max(o.Burst, 1)
 	switch {
@@ -68,22 +68,14 @@ func (p *pace) open(w *worker) {
 		// Drawn anew for every trial, so that repetitions tell how much depends on the draw.
 		random = rand.NewPCG(rand.Uint64(), rand.Uint64())
 	}
-	p.schedule = newSchedule(o.Rate/float64(w.trial.pacers()), burst, random)
-}
-
-// pacers is how many threads share the schedule.
-func (t *Trial) pacers() int {
-	if t.o.Workload.Kind == plan.HTTP {
-		return t.o.Workload.Threads
-	}
-	return t.o.Workload.Flows
+	p.schedule = newSchedule(o.Rate/float64(w.trial.pacers), burst, random)
 }
 
 func (p *pace) paced() *pace { return p }
 
 // begin starts the schedule when the thread does.
 func (p *pace) begin(w *worker) {
-	p.schedule.start(w.trial.now(), float64(w.index)/float64(w.trial.pacers()))
+	p.schedule.start(w.trial.now(), float64(w.index)/float64(w.trial.pacers))
 }
 
 // due returns when the next request fell due, if it is due.
@@ -169,7 +161,7 @@ func (p *pace) alight(w *worker, due int64) {
 // flightSize is the room of a flow's flight.
 func (t *Trial) flightSize() int {
 	size := flightMost
-	for size > flightLeast && size*t.o.Workload.Flows > flightRoom {
+	for size > flightLeast && size*t.traits.Flows > flightRoom {
 		size /= 2
 	}
 	return size

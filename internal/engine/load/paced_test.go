@@ -16,15 +16,15 @@ import (
 // that went out. How large it is depends on the machine; the log says.
 func TestOpenLoopKeepsItsSchedule(t *testing.T) {
 	for _, w := range []plan.Workload{
-		{Kind: plan.RR, Rate: 500, Arrival: plan.Constant},
-		{Kind: plan.RR, Rate: 5000, Arrival: plan.Constant},
-		{Kind: plan.RR, Rate: 5000},
-		{Kind: plan.RR, Rate: 20_000, Flows: 2},
-		{Kind: plan.RR, Rate: 5000, Wait: plan.Spin},
-		{Kind: plan.RR, Rate: 5000, Protocol: plan.UDP},
-		{Kind: plan.CRR, Rate: 2000},
-		{Kind: plan.HTTP, Rate: 4000},
-		{Kind: plan.HTTP, Rate: 2000, Connection: "close", Arrival: plan.Constant},
+		{Spec: plan.RR{Rate: 500, Arrival: plan.Constant}},
+		{Spec: plan.RR{Rate: 5000, Arrival: plan.Constant}},
+		{Spec: plan.RR{Rate: 5000}},
+		{Spec: plan.RR{Rate: 20_000, Flows: 2}},
+		{Spec: plan.RR{Rate: 5000, Wait: plan.Spin}},
+		{Spec: plan.RR{Rate: 5000, Protocol: plan.UDP}},
+		{Spec: plan.CRR{Rate: 2000}},
+		{Spec: plan.HTTP{Rate: 4000}},
+		{Spec: plan.HTTP{Rate: 2000, Connection: "close", Arrival: plan.Constant}},
 	} {
 		t.Run(w.String(), func(t *testing.T) {
 			o := options(w)
@@ -37,7 +37,7 @@ func TestOpenLoopKeepsItsSchedule(t *testing.T) {
 			t.Logf("lag p50 %v p99 %v max %v; latency p50 %v p99 %v; %d of %d",
 				time.Duration(s.Lag.Quantile(0.5)), time.Duration(s.Lag.Quantile(0.99)), time.Duration(s.Lag.Max()),
 				time.Duration(client.RTT.Quantile(0.5)), time.Duration(client.RTT.Quantile(0.99)), s.Sent, s.Due)
-			want := w.Rate * float64(client.ElapsedNs) / 1e9
+			want := w.Traits().Rate * float64(client.ElapsedNs) / 1e9
 			if got := float64(s.Due); math.Abs(got-want) > 6*math.Sqrt(want)+2 {
 				t.Errorf("%g requests fell due, want about %.0f", got, want)
 			}
@@ -88,9 +88,9 @@ func TestOpenLoopOmitsNothing(t *testing.T) {
 	needNamespace(t)
 	const pause = 120 * time.Millisecond
 	for _, w := range []plan.Workload{
-		{Kind: plan.RR, Rate: 2000, Arrival: plan.Constant},
-		{Kind: plan.RR, Rate: 2000},
-		{Kind: plan.RR},
+		{Spec: plan.RR{Rate: 2000, Arrival: plan.Constant}},
+		{Spec: plan.RR{Rate: 2000}},
+		{Spec: plan.RR{}},
 	} {
 		o := options(w)
 		o.Warmup, o.Window, o.Side = 0, 600*time.Millisecond, control.SideClient
@@ -106,10 +106,10 @@ func TestOpenLoopOmitsNothing(t *testing.T) {
 			}
 		})
 		// What fell due in the first half of the pause, 120 requests, had to wait for the other half.
-		if w.Rate > 0 && slow < 60 || w.Rate == 0 && slow < 1 {
+		if w.Traits().Rate > 0 && slow < 60 || w.Traits().Rate == 0 && slow < 1 {
 			t.Errorf("%s: %d slow transactions of %d", w, slow, r.o.Operations)
 		}
-		if w.Rate == 0 && slow > 20 {
+		if w.Traits().Rate == 0 && slow > 20 {
 			t.Errorf("%s: a closed loop has %d transactions that waited for one pause", w, slow)
 		}
 	}
@@ -134,7 +134,7 @@ func TestPacedDatagramsAreGivenUp(t *testing.T) {
 			}
 		}
 	}()
-	o := options(plan.Workload{Kind: plan.RR, Protocol: plan.UDP, Rate: 2000})
+	o := options(plan.Workload{Spec: plan.RR{Protocol: plan.UDP, Rate: 2000}})
 	o.Timeout, o.Window, o.Port = 20*time.Millisecond, 400*time.Millisecond, conn.LocalAddr().(*net.UDPAddr).Port
 	r := wait(t, start(t.Context(), prepare(t, control.SideClient, o)), 1)[0]
 	if r.err != nil {
@@ -150,7 +150,7 @@ func TestPacedDatagramsAreGivenUp(t *testing.T) {
 // TestOverload: a path that is asked for far more than it can do is late, and says so: what falls due goes on, what is
 // sent does not.
 func TestOverload(t *testing.T) {
-	for _, w := range []plan.Workload{{Kind: plan.RR, Rate: 5e7}, {Kind: plan.CRR, Rate: 5e6}, {Kind: plan.HTTP, Rate: 5e6}} {
+	for _, w := range []plan.Workload{{Spec: plan.RR{Rate: 5e7}}, {Spec: plan.CRR{Rate: 5e6}}, {Spec: plan.HTTP{Rate: 5e6}}} {
 		o := options(w)
 		client, _ := trial(t, o)
 		s := client.Schedule
@@ -162,7 +162,7 @@ func TestOverload(t *testing.T) {
 
 // TestStreamBesideRR: the stream moves bytes that are no transaction's.
 func TestStreamBesideRR(t *testing.T) {
-	w := plan.Workload{Kind: plan.RR, Under: "stream", Flows: 2}
+	w := plan.Workload{Spec: plan.RR{Under: "stream", Flows: 2}}
 	client, server := trial(t, options(w))
 	if client.Beside == nil || server.Beside == nil || client.Beside.BytesSent == 0 || server.Beside.BytesReceived == 0 {
 		t.Fatalf("client %+v, server %+v", client.Beside, server.Beside)
@@ -176,8 +176,8 @@ func TestStreamBesideRR(t *testing.T) {
 // thread that slept until its next pulse would do 40 bursts a second.
 func TestClosedLoopsDoNotPause(t *testing.T) {
 	for _, w := range []plan.Workload{
-		{Kind: plan.RR, Burst: 2}, {Kind: plan.RR, Burst: 2, Protocol: plan.UDP}, {Kind: plan.RR, Arrival: plan.Saturate},
-		{Kind: plan.RR, Arrival: plan.Saturate, Protocol: plan.UDP}, {Kind: plan.CRR, Arrival: plan.Saturate},
+		{Spec: plan.RR{Burst: 2}}, {Spec: plan.RR{Burst: 2, Protocol: plan.UDP}}, {Spec: plan.RR{Arrival: plan.Saturate}},
+		{Spec: plan.RR{Arrival: plan.Saturate, Protocol: plan.UDP}}, {Spec: plan.CRR{Arrival: plan.Saturate}},
 	} {
 		o := options(w)
 		o.CPUs = []int{0} // where the server runs first, all responses are there at once

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Ping: ICMP echo with our own sequence numbers. The far kernel answers, so the server's side has no thread and only
@@ -15,6 +14,9 @@ import (
 
 // echoHeader is the size of an ICMP echo header in bytes.
 const echoHeader = 8
+
+// pingWork returns how ping plays the client; the server has no thread.
+func pingWork() work { return work{open: openPinger, timed: true} }
 
 // pinger is the client.
 type pinger struct {
@@ -41,18 +43,18 @@ func openPinger(w *worker) error {
 	if echo.Raw {
 		p.identifier = uint16(t.clock.offset>>10) + uint16(w.index)
 	}
-	p.request = filled(echoHeader + t.o.Workload.MessageSize)
+	p.request = filled(echoHeader + t.traits.Message)
 	p.request[0], p.request[1] = echo.Request, 0
 	binary.BigEndian.PutUint16(p.request[4:], p.identifier)
-	p.answer = make([]byte, plan.MaxDatagram)
-	w.each = size{sent: uint64(t.o.Workload.MessageSize), received: uint64(t.o.Workload.MessageSize)}
+	p.answer = make([]byte, 1<<16)
+	w.each = size{sent: uint64(t.traits.Message), received: uint64(t.traits.Message)}
 	w.hist.rtt = sample.NewHistogram()
 	w.flow = p
 	return nil
 }
 
 func (p *pinger) step(w *worker) bool {
-	if interval := int64(w.trial.o.Workload.Interval); interval > 0 {
+	if interval := int64(w.trial.traits.Interval); interval > 0 {
 		now := w.trial.now()
 		if now < p.due {
 			w.sleep(p.due)

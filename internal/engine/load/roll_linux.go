@@ -9,7 +9,6 @@ import (
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // A server of http can go and come back within its trial, as pods do when their Deployment is rolled: Leave and Return.
@@ -52,7 +51,7 @@ func (t *Trial) Leave(drain time.Duration) {
 	if r.over {
 		return
 	}
-	if t.o.Side != control.SideServer || t.o.Workload.Kind != plan.HTTP || r.state.Load() != inService {
+	if t.o.Side != control.SideServer || t.traits.Backends == 0 || r.state.Load() != inService {
 		r.blame(usage("%s cannot leave: it is no server of http, or has left already", t.name()))
 		return
 	}

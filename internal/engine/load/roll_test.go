@@ -12,7 +12,7 @@ import (
 )
 
 func rolled(connection string) Options {
-	o := options(plan.Workload{Kind: plan.HTTP, Backends: 2, Roll: true, Connection: connection, Threads: 2, Connections: 6})
+	o := options(plan.Workload{Spec: plan.HTTP{Backends: 2, Roll: true, Connection: connection, Threads: 2, Connections: 6}})
 	o.Window = 700 * time.Millisecond
 	return o
 }

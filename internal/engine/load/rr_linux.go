@@ -6,19 +6,44 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Request-response over TCP: two system calls per transaction at each side, and one reading of the clock at the client,
 // because a transaction begins when the one before has ended. A reply that is late by more than the timeout counts as a
 // timeout once and is waited for: TCP will deliver it.
 
+// rrWork returns how rr plays one side.
+func rrWork(s plan.RR, client bool) work {
+	w := work{open: openResponder, standing: true}
+	if s.Under != "" {
+		w.beside = openBeside
+	}
+	udp := s.Protocol == plan.UDP
+	if udp {
+		w.open, w.timeout = openDatagramResponder, defaultUDPReply
+	}
+	switch scheduled := s.Arrival != "" || s.Burst > 1; {
+	case !client:
+	case udp && scheduled:
+		w.open = openPacedDatagramRequester
+	case udp:
+		w.open, w.timed = openDatagramRequester, true
+	case scheduled:
+		w.open = openPacedRequester
+	default:
+		w.open = openRequester
+	}
+	return w
+}
+
 // requester is the client.
 type requester struct{ request, response []byte }
 
 func openRequester(w *worker) error {
-	o := w.trial.o.Workload
-	w.flow = &requester{request: filled(o.RequestSize), response: make([]byte, o.ResponseSize)}
-	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	o := &w.trial.traits
+	w.flow = &requester{request: filled(o.Request), response: make([]byte, o.Response)}
+	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
 	w.hist.rtt = sample.NewHistogram()
 	return nil
 }
@@ -35,9 +60,9 @@ func (r *requester) step(w *worker) bool {
 type responder struct{ request, response []byte }
 
 func openResponder(w *worker) error {
-	o := w.trial.o.Workload
-	w.flow = &responder{request: make([]byte, o.RequestSize), response: filled(o.ResponseSize)}
-	w.each = size{sent: uint64(o.ResponseSize), received: uint64(o.RequestSize)}
+	o := &w.trial.traits
+	w.flow = &responder{request: make([]byte, o.Request), response: filled(o.Response)}
+	w.each = size{sent: uint64(o.Response), received: uint64(o.Request)}
 	return nil
 }
 
@@ -69,9 +94,9 @@ type datagramRequester struct {
 }
 
 func openDatagramRequester(w *worker) error {
-	o := w.trial.o.Workload
-	w.flow = &datagramRequester{request: filled(o.RequestSize), response: make([]byte, max(o.ResponseSize, greetingSize))}
-	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	o := &w.trial.traits
+	w.flow = &datagramRequester{request: filled(o.Request), response: make([]byte, max(o.Response, greetingSize))}
+	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
 	w.hist.rtt = sample.NewHistogram()
 	return nil
 }
@@ -110,9 +135,9 @@ func (r *datagramRequester) step(w *worker) bool {
 type datagramResponder struct{ request, response []byte }
 
 func openDatagramResponder(w *worker) error {
-	o := w.trial.o.Workload
-	w.flow = &datagramResponder{request: make([]byte, max(o.RequestSize, greetingSize)), response: filled(o.ResponseSize)}
-	w.each = size{sent: uint64(o.ResponseSize), received: uint64(o.RequestSize)}
+	o := &w.trial.traits
+	w.flow = &datagramResponder{request: make([]byte, max(o.Request, greetingSize)), response: filled(o.Response)}
+	w.each = size{sent: uint64(o.Response), received: uint64(o.Request)}
 	return nil
 }
 

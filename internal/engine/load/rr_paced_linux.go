@@ -24,13 +24,13 @@ type pacedRequester struct {
 const responsesAtOnce = 64 << 10
 
 func openPacedRequester(w *worker) error {
-	o := w.trial.o.Workload
+	o := &w.trial.traits
 	r := &pacedRequester{
-		flight: newFlight(w.trial.flightSize()), message: filled(o.RequestSize), size: o.ResponseSize,
-		buffer: make([]byte, max(o.ResponseSize, responsesAtOnce)),
+		flight: newFlight(w.trial.flightSize()), message: filled(o.Request), size: o.Response,
+		buffer: make([]byte, max(o.Response, responsesAtOnce)),
 	}
 	r.pace.open(w)
-	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
 	w.hist.rtt = sample.NewHistogram()
 	w.flow = r
 	return nil
@@ -125,13 +125,13 @@ type pacedDatagramRequester struct {
 }
 
 func openPacedDatagramRequester(w *worker) error {
-	o := w.trial.o.Workload
+	o := &w.trial.traits
 	r := &pacedDatagramRequester{
-		flight: newFlight(w.trial.flightSize()), message: filled(o.RequestSize),
-		buffer: make([]byte, max(o.ResponseSize, greetingSize)),
+		flight: newFlight(w.trial.flightSize()), message: filled(o.Request),
+		buffer: make([]byte, max(o.Response, greetingSize)),
 	}
 	r.pace.open(w)
-	w.each = size{sent: uint64(o.RequestSize), received: uint64(o.ResponseSize)}
+	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
 	w.hist.rtt = sample.NewHistogram()
 	w.flow = r
 	return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // drainTime is how long stragglers of a datagram stream may take.
@@ -88,7 +87,7 @@ func (t *Trial) pass(ctx context.Context, rows *rows, length time.Duration) erro
 
 // settleDown waits until stragglers are in and every thread has marked the end of the window.
 func (t *Trial) settleDown(ctx context.Context, early bool) error {
-	if t.straggles() && !early {
+	if t.work.straggles && !early {
 		timer := time.NewTimer(drainTime)
 		defer timer.Stop()
 		select {
@@ -114,16 +113,10 @@ func (t *Trial) settleDown(ctx context.Context, early bool) error {
 	return nil
 }
 
-// straggles says whether what was sent within the window may arrive after it: at the receiver of a datagram stream.
-func (t *Trial) straggles() bool {
-	w := t.o.Workload
-	return w.Kind == plan.Stream && w.Protocol == plan.UDP && (!t.work.sends || w.Bidirectional)
-}
-
 // settled is the phase from which a thread's marks stand. Only stragglers change them after the window has closed; all
 // others need not wait for a thread whose peer is silent by then to come out of a blocking call.
 func (t *Trial) settled() int32 {
-	if t.straggles() {
+	if t.work.straggles {
 		return after
 	}
 	return drain

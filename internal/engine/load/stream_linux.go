@@ -12,6 +12,27 @@ import (
 // of a file in memory, so the sender does not copy; "trunc" lets the receiver's kernel drop the bytes, so the receiver
 // does not. The last two say how much of the cost is copying, and are not comparable with tools that copy.
 
+// streamWork returns how a stream plays one side.
+func streamWork(s plan.Stream, client bool) work {
+	udp := s.Protocol == plan.UDP
+	if s.Bidirectional {
+		return work{open: openEitherWay, standing: true, sends: true, straggles: udp, buffer: s.Buffer}
+	}
+	sends := client != s.Reverse
+	w := work{standing: true, sends: sends, straggles: udp && !sends, buffer: s.Buffer}
+	switch {
+	case udp && sends:
+		w.open = openDatagramSender
+	case udp:
+		w.open = openDatagramReceiver
+	case sends:
+		w.open = openSender
+	default:
+		w.open = openReceiver
+	}
+	return w
+}
+
 // openBeside gives a worker the stream that goes on beside rr, whose last flow it is.
 func openBeside(w *worker) error {
 	w.beside, w.spin = true, false
@@ -26,8 +47,8 @@ func openBeside(w *worker) error {
 type sender struct{ message []byte }
 
 func openSender(w *worker) error {
-	message := filled(w.trial.o.Workload.MessageSize)
-	if w.trial.o.Workload.Mode != "sendfile" {
+	message := filled(w.trial.traits.Message)
+	if specOf[plan.Stream](w).Mode != "sendfile" {
 		w.flow = &sender{message}
 		return nil
 	}
@@ -87,8 +108,8 @@ type receiver struct {
 }
 
 func openReceiver(w *worker) error {
-	r := &receiver{buffer: filled(w.trial.o.Workload.MessageSize)}
-	if w.trial.o.Workload.Mode == "trunc" {
+	r := &receiver{buffer: filled(w.trial.traits.Message)}
+	if specOf[plan.Stream](w).Mode == "trunc" {
 		r.flags = sock.Trunc
 	}
 	w.flow = r

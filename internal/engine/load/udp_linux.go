@@ -23,15 +23,15 @@ type datagramSender struct {
 }
 
 func openDatagramSender(w *worker) error {
-	o := w.trial.o.Workload
-	s := &datagramSender{cut: cutOf(o), paced: o.Rate > 0}
+	o := &w.trial.traits
+	s := &datagramSender{cut: cutOf(specOf[plan.Stream](w)), paced: o.Rate > 0}
 	s.batch = newBatchFor(s.cut)
 	content := filled(s.cut.segments * s.cut.largest())
 	for i := range s.batch.Cap() {
 		copy(s.batch.Buffer(i), content)
 	}
-	if o.Mode == plan.GSO {
-		if err := sock.SetSegment(w.fd, o.MessageSize); err != nil {
+	if specOf[plan.Stream](w).Mode == plan.GSO {
+		if err := sock.SetSegment(w.fd, o.Message); err != nil {
 			return withoutOffload("segmentation offload of UDP", err)
 		}
 	}
@@ -52,7 +52,7 @@ func (s *datagramSender) step(w *worker) bool {
 	if s.paced {
 		if s.pacer.start == 0 {
 			// The flows share the gap between them, so that they do not send at the same instants.
-			s.pacer.start = now + int64(s.pacer.gap*float64(w.index)/float64(w.trial.o.Workload.Flows))
+			s.pacer.start = now + int64(s.pacer.gap*float64(w.index)/float64(w.trial.traits.Flows))
 		}
 		due := s.pacer.due(now)
 		w.count.errors[notOffered].Store(s.pacer.skipped)
@@ -89,13 +89,13 @@ type datagramReceiver struct {
 }
 
 func openDatagramReceiver(w *worker) error {
-	o := w.trial.o.Workload
-	r := &datagramReceiver{batch: sock.NewBatch(datagramsPerCall, max(cutOf(o).largest(), greetingSize))}
-	if o.Mode == plan.GSO {
+	o := &w.trial.traits
+	r := &datagramReceiver{batch: sock.NewBatch(datagramsPerCall, max(cutOf(specOf[plan.Stream](w)).largest(), greetingSize))}
+	if specOf[plan.Stream](w).Mode == plan.GSO {
 		if err := sock.SetCoalesce(w.fd); err != nil {
 			return withoutOffload("receive offload of UDP", err)
 		}
-		r.size, r.batch = o.MessageSize, sock.NewBatch(superPackets, superPacket)
+		r.size, r.batch = o.Message, sock.NewBatch(superPackets, superPacket)
 	}
 	w.flow = r
 	w.hist.transit = sample.NewHistogram()

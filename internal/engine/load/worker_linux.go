@@ -10,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // counters are written by one load thread and read by Run.
@@ -78,13 +77,13 @@ type closer interface{ close() }
 
 // spawn starts the thread of a flow and returns when it is pinned.
 func (t *Trial) spawn(index, fd int) error {
-	w := &worker{trial: t, index: index, fd: fd, leaveAt: stop, spin: t.o.Workload.Wait == plan.Spin}
+	w := &worker{trial: t, index: index, fd: fd, leaveAt: stop, spin: t.traits.Spin}
 	if t.o.Side == control.SideClient {
 		w.leaveAt = drain
 	}
 	open := t.work.open
-	if t.o.Workload.Under != "" && index == t.o.Workload.Flows {
-		open = openBeside
+	if t.work.beside != nil && index == t.traits.Flows {
+		open = t.work.beside
 	}
 	if err := open(w); err != nil {
 		return err

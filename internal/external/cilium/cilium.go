@@ -107,22 +107,12 @@ func (c *ciliumTests) reading(scenario, node, test, kind string) (*adapter.Readi
 		return nil, nil
 	}
 	base, multi := strings.CutSuffix(test, "_MULTI")
-	w := plan.Workload{Flows: 1}
+	flows := 1
 	if multi {
-		w.Flows = ciliumStreams
+		flows = ciliumStreams
 	}
-	switch base {
-	case "TCP_STREAM":
-		w.Kind, w.MessageSize = plan.Stream, ciliumMessage
-	case "UDP_STREAM":
-		w.Kind, w.Protocol, w.MessageSize = plan.Stream, plan.UDP, ciliumMessage
-	case "TCP_RR":
-		w.Kind = plan.RR
-	case "UDP_RR":
-		w.Kind, w.Protocol = plan.RR, plan.UDP
-	case "TCP_CRR":
-		w.Kind, w.Close = plan.CRR, "fin"
-	default:
+	spec, ok := adapter.NetperfTests[base]
+	if !ok {
 		c.batch.LeaveOut("test %s: not a supported workload", adapter.Quoted(test))
 		return nil, nil
 	}
@@ -134,11 +124,11 @@ func (c *ciliumTests) reading(scenario, node, test, kind string) (*adapter.Readi
 		return &c.batch.Readings[c.of[key][n]], nil
 	}
 	c.of[key] = append(c.of[key], len(c.batch.Readings))
-	r := adapter.Reading{Path: path, Workload: w.Normalize()}
+	r := adapter.Reading{Path: path, Workload: adapter.Sized(spec, adapter.Sizes{Flows: flows, Message: ciliumMessage}).Normalize()}
 	switch {
 	case multi:
 		r.Warn(adapter.Assumed, "the report does not say how many streams there were nor their message size: %d and %d B taken", ciliumStreams, ciliumMessage)
-	case w.Kind == plan.Stream:
+	case !r.Workload.Traits().Exchanges():
 		r.Warn(adapter.Assumed, "the report does not say the message size: %d B taken", ciliumMessage)
 	}
 	c.batch.Readings = append(c.batch.Readings, r)

@@ -46,7 +46,7 @@ func Ends(w plan.Workload) bool { return sender(w).Ends }
 
 // Transport returns "tcp" or "udp": where the server listens.
 func Transport(w plan.Workload) string {
-	if sender(w).Datagrams && w.Protocol == plan.UDP {
+	if sender(w).Datagrams && w.Protocol() == plan.UDP {
 		return "udp"
 	}
 	return "tcp"
@@ -68,7 +68,7 @@ func Limits(a Ask) string {
 	add(window != a.Window, "its window is %s, not %s", window, a.Window)
 	add(a.Warmup > 0 && warmup == 0, "nothing is discarded before its window")
 	add(warmup > 0 && warmup != a.Warmup, "its warm-up is %s, not %s", warmup, a.Warmup)
-	add(w.Congestion != "" && !s.Congestion, "its congestion control is that of the system")
+	add(w.Traits().Congestion != "" && !s.Congestion, "its congestion control is that of the system")
 	if s.Differs != nil {
 		lines = append(lines, s.Differs(a)...)
 	}

@@ -62,7 +62,7 @@ func Read(a Ask, out Output) (Outcome, error) {
 		return Outcome{}, Errorf(KindOutput, tool, "its output has %d results where one is wanted", len(batch.Readings))
 	}
 	r := batch.Readings[0]
-	if got := r.Workload; got.Kind != "" && (got.Kind != a.Workload.Kind || got.Protocol != a.Workload.Protocol || got.Reverse != a.Workload.Reverse) {
+	if got := r.Workload; got.Kind() != "" && (got.Kind() != a.Workload.Kind() || got.Protocol() != a.Workload.Protocol() || got.Traits().Reverse != a.Workload.Traits().Reverse) {
 		return Outcome{}, Errorf(KindOutput, tool, "it says that it sent %s, and %s was asked for", got, a.Workload)
 	}
 	if r.Window <= 0 {
@@ -130,9 +130,9 @@ func work(w plan.Workload, r adapter.Reading) float64 {
 	switch {
 	case r.Work > 0:
 		return r.Work
-	case w.Kind == plan.HTTP:
+	case w.Work() == plan.Request:
 		return r.Metrics[metric.Requests]
-	case w.Kind != plan.Stream:
+	case w.Traits().Exchanges():
 		return r.Metrics[metric.TransactionRate] * r.Window.Seconds()
 	}
 	bytes := r.Metrics[metric.Transferred]
@@ -142,11 +142,11 @@ func work(w plan.Workload, r adapter.Reading) float64 {
 			bytes += float64(row.Bytes)
 		}
 	}
-	if w.Protocol != plan.UDP {
+	if w.Protocol() != plan.UDP {
 		return bytes / 1000
 	}
 	if r.Client == nil && r.Metrics[metric.Datagrams] > 0 {
 		return r.Metrics[metric.Datagrams]
 	}
-	return bytes / float64(w.MessageSize)
+	return bytes / float64(w.Traits().Message)
 }

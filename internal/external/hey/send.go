@@ -15,20 +15,20 @@ import (
 var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "hey", About: "what hey prints", Match: match, Decode: decode}},
 	Sender: &adapter.Sender{
-		Tool:   plan.Tool{Name: "hey", Kinds: []plan.Kind{plan.HTTP}, Lacks: lacks, Ports: 1, LooseTimes: true},
+		Tool:   plan.Tool{Name: "hey", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: lacks, Ports: 1, LooseTimes: true},
 		Client: client, Differs: differs,
 	},
 }
 
 func lacks(w plan.Workload) string {
-	if w.Arrival != "" && w.Arrival != plan.Constant {
+	if w.Traits().Arrival != "" && w.Traits().Arrival != plan.Constant {
 		return "its requests come at constant intervals only: say arrival=" + plan.Constant
 	}
 	return ""
 }
 
 func client(a adapter.Ask) []string {
-	w := a.Workload
+	w := a.Workload.Spec.(plan.HTTP)
 	window, _ := a.Measured()
 	argv := []string{"hey", "-z", window.String(), "-c", strconv.Itoa(w.Connections), "-cpus", strconv.Itoa(w.Threads), "-t", "5"}
 	if w.Rate > 0 {
@@ -42,7 +42,7 @@ func client(a adapter.Ask) []string {
 }
 
 func differs(a adapter.Ask) []string {
-	if a.Workload.Rate > 0 {
+	if a.Workload.Traits().Rate > 0 {
 		return []string{"a request that is due waits for the previous response, and its time begins when it is sent"}
 	}
 	return nil

@@ -197,26 +197,26 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 // workload is what the run says that it sent.
 func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	t := doc.Start.Test
-	w := plan.Workload{Kind: plan.Stream, Protocol: plan.Protocol(strings.ToLower(t.Protocol)), Flows: t.Streams, MessageSize: t.Block, Reverse: t.Reverse != 0}
-	switch w.Protocol {
+	s := plan.Stream{Protocol: plan.Protocol(strings.ToLower(t.Protocol)), Flows: t.Streams, MessageSize: t.Block, Reverse: t.Reverse != 0}
+	switch s.Protocol {
 	case plan.TCP:
 		if t.Target != nil && *t.Target > 0 {
 			r.Warn(adapter.Paced, "the sender was held to %.4g bit/s a stream", *t.Target)
 		}
-		if w.Congestion = doc.End.Congestion; w.Congestion == "" && doc.Error == "" {
+		if s.Congestion = doc.End.Congestion; s.Congestion == "" && doc.Error == "" {
 			r.Warn(adapter.Assumed, "the congestion control is not said: %s is taken", plan.DefaultCongestion)
 		}
 	case plan.UDP:
 		if t.Target == nil {
 			r.Warn(adapter.Assumed, "the intended rate is not said: as fast as possible is taken")
-		} else if w.Rate = *t.Target * float64(t.Streams); !(w.Rate >= 0 && w.Rate <= plan.MaxRate) {
-			return w, fmt.Errorf("target_bitrate %v is out of range", *t.Target)
+		} else if s.Rate = *t.Target * float64(t.Streams); !(s.Rate >= 0 && s.Rate <= plan.MaxRate) {
+			return plan.Workload{}, fmt.Errorf("target_bitrate %v is out of range", *t.Target)
 		}
-		w.Rate = math.Round(w.Rate)
+		s.Rate = math.Round(s.Rate)
 	default:
-		return w, fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(t.Protocol))
+		return plan.Workload{}, fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(t.Protocol))
 	}
-	w = w.Normalize()
+	w := plan.Workload{Spec: s}.Normalize()
 	return w, w.Validate()
 }
 
@@ -224,19 +224,19 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	e := doc.End
 	received := e.Received
-	if received == nil && r.Workload.Protocol == plan.UDP {
+	if received == nil && r.Workload.Protocol() == plan.UDP {
 		received = e.Sum // before 3.14 a UDP client may have this one alone
 	}
 	if received == nil {
 		r.Fail("error", "iperf3 wrote no end.sum_received")
 		return true
 	}
-	if doc.Start.Accepted != nil && r.Workload.Reverse {
+	if doc.Start.Accepted != nil && r.Workload.Traits().Reverse {
 		batch.LeaveOut("what the server of a reversed test says: the client knows what arrived")
 		return false
 	}
 	r.Window = adapter.Seconds(received.Seconds)
-	if r.Workload.Protocol == plan.UDP {
+	if r.Workload.Protocol() == plan.UDP {
 		doc.datagrams(r, received)
 	} else {
 		doc.bytes(r, received)
@@ -286,13 +286,13 @@ func (doc *iperf3Doc) datagrams(r *adapter.Reading, received *iperf3Sum) {
 	r.Put(metric.Datagrams, packets)
 	r.Put(metric.DatagramsLost, lost)
 	r.Put(metric.PacketRate, arrived/received.Seconds)
-	r.Put(metric.Goodput, arrived*float64(r.Workload.MessageSize)*8/received.Seconds)
-	r.Put(metric.Transferred, arrived*float64(r.Workload.MessageSize))
+	r.Put(metric.Goodput, arrived*float64(r.Workload.Traits().Message)*8/received.Seconds)
+	r.Put(metric.Transferred, arrived*float64(r.Workload.Traits().Message))
 	if jitter, ok := counted.number(counted.JitterMs); ok && arrived > 1 {
 		r.Put(metric.Jitter, jitter*1e6)
 	}
 	s := doc.End.Sent
-	if s == nil && doc.Start.Accepted == nil && !r.Workload.Reverse {
+	if s == nil && doc.Start.Accepted == nil && !r.Workload.Traits().Reverse {
 		s = doc.End.Sum
 	}
 	if s != nil && s.Seconds > 0 {
@@ -326,7 +326,7 @@ func (doc *iperf3Doc) series(r *adapter.Reading) error {
 		// The clock of the omitted rows starts at 0, as that of the window does.
 		if i.Sum.Omitted {
 			from, to = from-omit, to-omit
-		} else if r.Workload.Reverse {
+		} else if r.Workload.Traits().Reverse {
 			o.BytesReceived += uint64(n)
 		} else {
 			o.BytesSent += uint64(n)

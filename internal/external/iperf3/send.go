@@ -22,7 +22,7 @@ var Tool = adapter.Tool{
 	},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
-			Name: "iperf3", Kinds: []plan.Kind{plan.Stream}, Lacks: lacks, WholeSeconds: true, Omits: true, Ports: 1, Congestion: true,
+			Name: "iperf3", Kinds: []plan.Spec{plan.Stream{}}, Lacks: lacks, WholeSeconds: true, Omits: true, Ports: 1, Congestion: true,
 		},
 		Client: client, Server: server, Ends: true,
 		VersionArgs: []string{"--version"}, VersionIn: regexp.MustCompile(`(?m)^iperf (\S+)`),
@@ -37,9 +37,9 @@ const (
 
 func lacks(w plan.Workload) string {
 	switch {
-	case w.Flows > maxFlows:
+	case w.Traits().Flows > maxFlows:
 		return fmt.Sprintf("it has at most %d flows", maxFlows)
-	case w.Protocol == plan.TCP && w.MessageSize > maxMessage:
+	case w.Protocol() == plan.TCP && w.Traits().Message > maxMessage:
 		return fmt.Sprintf("its messages have at most %d bytes", maxMessage)
 	}
 	return ""
@@ -47,17 +47,17 @@ func lacks(w plan.Workload) string {
 
 func client(a adapter.Ask) []string {
 	w := a.Workload
-	argv := []string{"iperf3", "-c", a.Address, "-p", a.PortText(), "-t", a.Seconds(), "-J", "-l", strconv.Itoa(w.MessageSize), "-P", strconv.Itoa(w.Flows)}
+	argv := []string{"iperf3", "-c", a.Address, "-p", a.PortText(), "-t", a.Seconds(), "-J", "-l", strconv.Itoa(w.Traits().Message), "-P", strconv.Itoa(w.Traits().Flows)}
 	if _, warmup := a.Measured(); warmup > 0 {
 		argv = append(argv, "-O", strconv.Itoa(int(warmup/time.Second)))
 	}
-	if w.Protocol == plan.UDP {
+	if w.Protocol() == plan.UDP {
 		// -b is the rate of one flow; 0 is as fast as possible.
-		argv = append(argv, "-u", "-b", strconv.FormatFloat(w.Rate/float64(w.Flows), 'f', 0, 64))
+		argv = append(argv, "-u", "-b", strconv.FormatFloat(w.Traits().Rate/float64(w.Traits().Flows), 'f', 0, 64))
 	} else {
-		argv = append(argv, "-C", w.Congestion)
+		argv = append(argv, "-C", w.Traits().Congestion)
 	}
-	if w.Reverse {
+	if w.Traits().Reverse {
 		argv = append(argv, "-R")
 	}
 	return argv

@@ -195,17 +195,17 @@ func (r *textRun) read(out *adapter.Reading) error {
 
 // workload is what the text says of it; messages have size bytes, 0 if that is unknown.
 func (r *textRun) workload(out *adapter.Reading, size int) error {
-	w := plan.Workload{Kind: plan.Stream, Protocol: plan.TCP, Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Congestion: r.congestion}
+	s := plan.Stream{Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Congestion: r.congestion}
 	if r.udp {
-		w.Protocol = plan.UDP
+		s.Protocol = plan.UDP
 	}
-	w = w.Normalize()
+	w := plan.Workload{Spec: s}.Normalize()
 	var assumed []string
 	if r.block == 0 {
-		assumed = append(assumed, fmt.Sprintf("messages of %d B", w.MessageSize))
+		assumed = append(assumed, fmt.Sprintf("messages of %d B", w.Traits().Message))
 	}
 	if r.congestion == "" && !r.udp {
-		assumed = append(assumed, w.Congestion)
+		assumed = append(assumed, w.Traits().Congestion)
 	}
 	if r.udp {
 		assumed = append(assumed, "as fast as possible")

@@ -130,7 +130,7 @@ func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 	}
 	switch r.Unit {
 	case "Mb/s", "10^6bits/s":
-		if out.Workload.Kind != plan.Stream {
+		if out.Workload.Traits().Exchanges() {
 			return fmt.Errorf("%s in %s", r.Profile, adapter.Quoted(r.Unit))
 		}
 		out.Put(metric.Goodput, *r.Throughput*1e6)
@@ -138,7 +138,7 @@ func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 		batch.LeaveOut("latencies of streams, which are the times of single send calls")
 		return nil
 	case "OP/s", "Trans/s":
-		if out.Workload.Kind == plan.Stream {
+		if !out.Workload.Traits().Exchanges() {
 			return fmt.Errorf("%s in %s", r.Profile, adapter.Quoted(r.Unit))
 		}
 		out.Put(metric.TransactionRate, *r.Throughput)
@@ -153,7 +153,7 @@ func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 // faults puts retransmits and loss of a stream. A 0 may mean that there was nothing to average.
 func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
 	v := r.Retransmits
-	if out.Workload.Protocol == plan.UDP {
+	if out.Workload.Protocol() == plan.UDP {
 		v = r.Loss
 	}
 	bytes := *r.Throughput * 1e6 / 8 * float64(r.Duration)
@@ -161,9 +161,9 @@ func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
 	case v == nil:
 	case *v <= 0:
 		batch.LeaveOut("zeros of retransmits and loss, which k8s-netperf also writes for what it did not count")
-	case out.Workload.Protocol == plan.UDP && *v <= 100:
+	case out.Workload.Protocol() == plan.UDP && *v <= 100:
 		out.Put(metric.FrameLossRate, *v/100)
-	case out.Workload.Protocol == plan.TCP && bytes > 0:
+	case out.Workload.Protocol() == plan.TCP && bytes > 0:
 		out.Put(metric.RetransmitsPerG, *v/(bytes/1e9))
 		out.Put(metric.Retransmits, *v)
 	}
@@ -202,21 +202,10 @@ func (r k8sRow) network() string {
 
 // workload maps the scenario's netperf name; false if there is none.
 func (r k8sRow) workload() (plan.Workload, bool, error) {
-	w := plan.Workload{Flows: r.Parallelism}
-	switch r.Profile {
-	case "TCP_STREAM":
-		w.Kind, w.MessageSize = plan.Stream, r.MessageSize
-	case "UDP_STREAM":
-		w.Kind, w.Protocol, w.MessageSize = plan.Stream, plan.UDP, r.MessageSize
-	case "TCP_RR":
-		w.Kind, w.RequestSize, w.ResponseSize = plan.RR, r.MessageSize, r.MessageSize
-	case "UDP_RR":
-		w.Kind, w.Protocol, w.RequestSize, w.ResponseSize = plan.RR, plan.UDP, r.MessageSize, r.MessageSize
-	case "TCP_CRR":
-		w.Kind, w.Close, w.RequestSize, w.ResponseSize = plan.CRR, "fin", r.MessageSize, r.MessageSize
-	default:
-		return w, false, nil
+	spec, ok := adapter.NetperfTests[r.Profile]
+	if !ok {
+		return plan.Workload{}, false, nil
 	}
-	w = w.Normalize()
+	w := adapter.Sized(spec, adapter.Sizes{Flows: r.Parallelism, Message: r.MessageSize, Request: r.MessageSize, Response: r.MessageSize}).Normalize()
 	return w, true, w.Validate()
 }

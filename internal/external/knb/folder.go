@@ -29,14 +29,14 @@ var folderTests = []struct {
 	path plan.Path
 	work plan.Workload
 }{
-	{"dts", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Kind: plan.Stream}},
-	{"dtm", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Kind: plan.Stream, Flows: 8}},
-	{"dus", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Kind: plan.Stream, Protocol: plan.UDP}},
-	{"dum", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Flows: 8}},
-	{"sts", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Kind: plan.Stream}},
-	{"stm", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Kind: plan.Stream, Flows: 8}},
-	{"sus", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Kind: plan.Stream, Protocol: plan.UDP}},
-	{"sum", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Flows: 8}},
+	{"dts", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Spec: plan.Stream{}}},
+	{"dtm", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Spec: plan.Stream{Flows: 8}}},
+	{"dus", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}},
+	{"dum", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Flows: 8}}},
+	{"sts", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Spec: plan.Stream{}}},
+	{"stm", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Spec: plan.Stream{Flows: 8}}},
+	{"sus", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}},
+	{"sum", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Flows: 8}}},
 }
 
 // bareMetal is the profile of the nodes themselves.
@@ -204,13 +204,14 @@ func summed(r *adapter.Reading, bandwidth string) error {
 // workload settles what a test sent: iperf3's -Z, which its JSON does not say, and what a failed run did not say.
 func (f *folder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
 	key := r.Profile + " " + test
-	if r.Workload.Kind == "" {
+	if r.Workload.Spec == nil {
 		r.Workload = work.Normalize()
 		r.Warn(adapter.Assumed, "the run does not say its message size nor its congestion control")
 	}
 	command, err := f.read(path.Join(dir, test+"-client.cmd"))
-	if err == nil && zeroCopy.Match(command) && r.Workload.Protocol == plan.TCP {
-		r.Workload.Mode = "sendfile"
+	if s, ok := r.Workload.Spec.(plan.Stream); ok && err == nil && zeroCopy.Match(command) && s.Protocol == plan.TCP {
+		s.Mode = "sendfile"
+		r.Workload.Spec = s
 	}
 	if r.Failure == nil && len(r.Warnings) == 0 {
 		f.known[key] = r.Workload
@@ -228,7 +229,7 @@ func (f *folder) complete() {
 		}
 		for _, test := range folderTests {
 			w, ok := f.known[r.Profile+" "+test.name]
-			if ok && w.Protocol == r.Workload.Protocol && w.Flows == r.Workload.Flows && (test.path == r.Path || r.Profile == bareMetal) {
+			if ok && w.Protocol() == r.Workload.Protocol() && w.Traits().Flows == r.Workload.Traits().Flows && (test.path == r.Path || r.Profile == bareMetal) {
 				r.Workload = w
 				r.Warnings = slices.DeleteFunc(r.Warnings, func(w result.Warning) bool { return w.ID == adapter.Assumed })
 				break

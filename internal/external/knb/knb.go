@@ -129,7 +129,7 @@ func (t *knbTest) reading(p plan.Protocol) (adapter.Reading, error) {
 	if t.logged != nil {
 		return *t.logged, nil
 	}
-	r := adapter.Reading{Workload: plan.Workload{Kind: plan.Stream, Protocol: p}.Normalize()}
+	r := adapter.Reading{Workload: plan.Workload{Spec: plan.Stream{Protocol: p}}.Normalize()}
 	r.Warn(adapter.Assumed, "knb does not say the message size nor the congestion control: the defaults taken")
 	text := strings.TrimSpace(t.Bandwidth.Value)
 	if text == "" || t.Bandwidth.Tag == "!!null" {
@@ -195,10 +195,10 @@ func knbLog(log []byte, p plan.Protocol) *adapter.Reading {
 		return nil
 	}
 	r := b.Readings[0]
-	if r.Workload.Kind == "" {
-		r.Workload = plan.Workload{Kind: plan.Stream, Protocol: p}.Normalize()
+	if r.Workload.Spec == nil {
+		r.Workload = plan.Workload{Spec: plan.Stream{Protocol: p}}.Normalize()
 	}
-	if r.Workload.Protocol != p {
+	if r.Workload.Protocol() != p {
 		return nil
 	}
 	return &r

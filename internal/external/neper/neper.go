@@ -171,8 +171,8 @@ func (n *neperRun) moved(r *adapter.Reading) error {
 	if n.keys["enable_read"] == "1" || n.keys["enable_tcp_maerts"] == "1" {
 		return errors.New("a transfer to the client is no workload that is known here")
 	}
-	w := plan.Workload{Kind: plan.Stream, Flows: adapter.Whole(flows), MessageSize: adapter.Whole(size), Congestion: n.keys["congestion_control"]}
-	if w.Congestion == "" {
+	w := plan.Workload{Spec: plan.Stream{Flows: adapter.Whole(flows), MessageSize: adapter.Whole(size), Congestion: n.keys["congestion_control"]}}
+	if w.Traits().Congestion == "" {
 		r.Warn(adapter.Assumed, "the congestion control is not said: %s is taken", plan.DefaultCongestion)
 	}
 	r.Workload = w.Normalize()

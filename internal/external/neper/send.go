@@ -16,7 +16,7 @@ var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "neper", About: "what tcp_rr, tcp_crr and tcp_stream of neper print", Match: match, Decode: decode}},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
-			Name: "neper", Kinds: []plan.Kind{plan.Stream, plan.RR, plan.CRR}, Lacks: lacks, WholeSeconds: true, Ports: 2, Congestion: true,
+			Name: "neper", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: lacks, WholeSeconds: true, Ports: 2, Congestion: true,
 		},
 		Program: program, Client: client, Server: server, Ends: true,
 		VersionArgs: []string{"--version"}, VersionIn: regexp.MustCompile(`(?m)^\S*?(\d[\w.-]*)\s*$`),
@@ -25,19 +25,19 @@ var Tool = adapter.Tool{
 
 func lacks(w plan.Workload) string {
 	switch {
-	case w.Protocol == plan.UDP:
+	case w.Protocol() == plan.UDP:
 		return "only its TCP workloads are supported"
-	case w.Reverse:
+	case w.Traits().Reverse:
 		return "its streams go from the client to the server only"
 	}
 	return ""
 }
 
-func program(w plan.Workload) string { return "tcp_" + string(w.Kind) }
+func program(w plan.Workload) string { return "tcp_" + string(w.Kind()) }
 
 func client(a adapter.Ask) []string {
 	argv := append([]string{program(a.Workload), "-c", "-H", a.Address}, options(a)...)
-	if a.Workload.Kind != plan.Stream {
+	if a.Workload.Traits().Exchanges() {
 		argv = append(argv, "-p", "50,90,99,99.9")
 	}
 	return argv
@@ -51,19 +51,19 @@ const sampleEvery = "0.1"
 // options are those that client and server must both have.
 func options(a adapter.Ask) []string {
 	w := a.Workload
-	flows := strconv.Itoa(w.Flows)
+	flows := strconv.Itoa(w.Traits().Flows)
 	argv := []string{
 		"-C", a.PortText(), "-P", strconv.Itoa(a.Port + 1), "-l", a.Seconds(), "-F", flows, "-T", flows,
-		"-I", sampleEvery, "--congestion-control", w.Congestion,
+		"-I", sampleEvery, "--congestion-control", w.Traits().Congestion,
 	}
 	if family := a.Family(); family != "" {
 		argv = append(argv, family)
 	}
-	if w.Close == "fin" {
+	if crr, ok := w.Spec.(plan.CRR); ok && crr.Close == "fin" {
 		argv = append(argv, "--time-wait") // without it, neper resets its connections
 	}
-	if w.Kind == plan.Stream {
-		return append(argv, "-B", strconv.Itoa(w.MessageSize))
+	if !w.Traits().Exchanges() {
+		return append(argv, "-B", strconv.Itoa(w.Traits().Message))
 	}
-	return append(argv, "-Q", strconv.Itoa(w.RequestSize), "-R", strconv.Itoa(w.ResponseSize))
+	return append(argv, "-Q", strconv.Itoa(w.Traits().Request), "-R", strconv.Itoa(w.Traits().Response))
 }

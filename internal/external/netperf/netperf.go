@@ -257,23 +257,28 @@ func (t *netperfText) close() {
 
 // netperfKinds are the workloads of the banners.
 var netperfKinds = map[string]plan.Workload{
-	"TCP STREAM": {Kind: plan.Stream}, "TCP SENDFILE": {Kind: plan.Stream, Mode: "sendfile"}, "TCP MAERTS": {Kind: plan.Stream, Reverse: true},
-	"UDP STREAM": {Kind: plan.Stream, Protocol: plan.UDP}, "UDP UNIDIRECTIONAL SEND": {Kind: plan.Stream, Protocol: plan.UDP}, "TCP REQUEST/RESPONSE": {Kind: plan.RR},
-	"UDP REQUEST/RESPONSE": {Kind: plan.RR, Protocol: plan.UDP}, "TCP Connect/Request/Response": {Kind: plan.CRR, Close: "fin"},
+	"TCP STREAM": {Spec: plan.Stream{}}, "TCP SENDFILE": {Spec: plan.Stream{Mode: "sendfile"}}, "TCP MAERTS": {Spec: plan.Stream{Reverse: true}},
+	"UDP STREAM": {Spec: plan.Stream{Protocol: plan.UDP}}, "UDP UNIDIRECTIONAL SEND": {Spec: plan.Stream{Protocol: plan.UDP}}, "TCP REQUEST/RESPONSE": {Spec: plan.RR{}},
+	"UDP REQUEST/RESPONSE": {Spec: plan.RR{Protocol: plan.UDP}}, "TCP Connect/Request/Response": {Spec: plan.CRR{Close: "fin"}},
 }
 
 // netperfDirections are those of the omni output, whose protocol is apart.
 var netperfDirections = map[string]plan.Workload{
-	"Send": {Kind: plan.Stream}, "Receive": {Kind: plan.Stream, Reverse: true}, "Send|Recv": {Kind: plan.RR}, "Connect|Send|Recv": {Kind: plan.CRR, Close: "fin"},
+	"Send": {Spec: plan.Stream{}}, "Receive": {Spec: plan.Stream{Reverse: true}}, "Send|Recv": {Spec: plan.RR{}}, "Connect|Send|Recv": {Spec: plan.CRR{Close: "fin"}},
 }
 
 // read makes a reading of a run.
-func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) error {
+func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error) {
 	w, known := netperfKinds[r.banner]
 	if !known {
 		w, known = netperfDirections[r.keys["DIRECTION"]]
 		known = known && r.keys["PROTOCOL"] != ""
-		w.Protocol = plan.Protocol(strings.ToLower(r.keys["PROTOCOL"]))
+		if known {
+			// A protocol that the kind does not have is a fault of the workload.
+			if w, err = w.With("protocol", strings.ToLower(r.keys["PROTOCOL"])); err != nil {
+				return err
+			}
+		}
 	}
 	switch {
 	case r.failure != "":
@@ -303,15 +308,25 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) error {
 // unsaid lists what of a normalized workload n was not said.
 func unsaid(said, n plan.Workload) string {
 	var taken []string
-	if said.MessageSize != n.MessageSize {
-		taken = append(taken, fmt.Sprintf("messages of %d B", n.MessageSize))
+	sizes := func(missing bool, format string, args ...any) {
+		if missing {
+			taken = append(taken, fmt.Sprintf(format, args...))
+		}
 	}
-	if said.RequestSize != n.RequestSize || said.ResponseSize != n.ResponseSize {
-		taken = append(taken, fmt.Sprintf("requests of %d B and responses of %d B", n.RequestSize, n.ResponseSize))
+	t := n.Traits()
+	congestion := ""
+	switch s := said.Spec.(type) {
+	case plan.Stream:
+		congestion = s.Congestion
+		sizes(s.MessageSize != t.Message, "messages of %d B", t.Message)
+	case plan.RR:
+		congestion = s.Congestion
+		sizes(s.RequestSize != t.Request || s.ResponseSize != t.Response, "requests of %d B and responses of %d B", t.Request, t.Response)
+	case plan.CRR:
+		congestion = s.Congestion
+		sizes(s.RequestSize != t.Request || s.ResponseSize != t.Response, "requests of %d B and responses of %d B", t.Request, t.Response)
 	}
-	if n.Congestion != said.Congestion {
-		taken = append(taken, n.Congestion)
-	}
+	sizes(t.Congestion != congestion, "%s", t.Congestion)
 	return strings.Join(taken, ", ")
 }
 
@@ -355,17 +370,16 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 	}
 	leaveOutKeys(batch, r.keys)
 	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
-	if w.Kind == plan.RR || w.Kind == plan.CRR {
-		w.RequestSize, w.ResponseSize = adapter.Whole(v["REQUEST_SIZE"]), adapter.Whole(v["RESPONSE_SIZE"])
-	} else {
-		w.MessageSize = adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"]))
-	}
-	if w.Protocol != plan.UDP && !w.Reverse {
-		w.Congestion = r.keys["LOCAL_CONG_CONTROL"]
+	*w = adapter.Sized(w.Spec, adapter.Sizes{Message: adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"])),
+		Request: adapter.Whole(v["REQUEST_SIZE"]), Response: adapter.Whole(v["RESPONSE_SIZE"])})
+	if congestion := r.keys["LOCAL_CONG_CONTROL"]; congestion != "" && w.Protocol() != plan.UDP && !w.Traits().Reverse {
+		if *w, err = w.With("congestion", congestion); err != nil {
+			return err
+		}
 	}
 	units := r.keys["THROUGHPUT_UNITS"]
 	if units == "" {
-		units = map[bool]string{true: "Trans/s", false: "10^6bits/s"}[w.Kind == plan.RR || w.Kind == plan.CRR]
+		units = map[bool]string{true: "Trans/s", false: "10^6bits/s"}[w.Traits().Exchanges()]
 		out.Warn(adapter.Assumed, "netperf's output does not say its units: %s taken", units)
 	}
 	rate, has := v["THROUGHPUT"]
@@ -459,14 +473,14 @@ func (r *netperfRun) classic(out *adapter.Reading, w *plan.Workload) error {
 	}
 	first := r.rows[0]
 	switch {
-	case w.Kind == plan.Stream && w.Protocol == plan.UDP:
+	case w.Datagrams():
 		return r.classicUDP(out, w)
-	case w.Kind == plan.Stream && len(first) >= 5:
+	case w.Bulk() && len(first) >= 5:
 		scale, err := r.classicUnit()
 		if err != nil {
 			return err
 		}
-		w.MessageSize = adapter.Whole(first[2])
+		*w = adapter.Sized(w.Spec, adapter.Sizes{Message: adapter.Whole(first[2])})
 		out.Window = adapter.Seconds(first[3])
 		if first[4] == 0 {
 			out.Fail("error", "the receiver reported no bytes")
@@ -474,8 +488,8 @@ func (r *netperfRun) classic(out *adapter.Reading, w *plan.Workload) error {
 		}
 		out.Put(metric.Goodput, first[4]*scale)
 		out.Put(metric.Transferred, first[4]*scale/8*first[3])
-	case (w.Kind == plan.RR || w.Kind == plan.CRR) && len(first) >= 6:
-		w.RequestSize, w.ResponseSize = adapter.Whole(first[2]), adapter.Whole(first[3])
+	case w.Traits().Exchanges() && len(first) >= 6:
+		*w = adapter.Sized(w.Spec, adapter.Sizes{Request: adapter.Whole(first[2]), Response: adapter.Whole(first[3])})
 		out.Window = adapter.Seconds(first[4])
 		if first[5] == 0 {
 			out.Fail("error", "no transaction was completed")
@@ -498,7 +512,7 @@ func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload) error {
 		return err
 	}
 	sent, got := r.rows[0], r.rows[1]
-	w.MessageSize = adapter.Whole(sent[1])
+	*w = adapter.Sized(w.Spec, adapter.Sizes{Message: adapter.Whole(sent[1])})
 	out.Window = adapter.Seconds(sent[2])
 	if got[2] == 0 || sent[3] == 0 || got[2] > sent[3] {
 		out.Fail("error", "the receiver reported no datagrams")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -17,18 +18,18 @@ import (
 var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "netperf", About: "netperf -k, -o, -O, and its classic tables", Match: match, Decode: decode}},
 	Sender: &adapter.Sender{
-		Tool:   plan.Tool{Name: "netperf", Kinds: []plan.Kind{plan.Stream, plan.RR, plan.CRR}, Lacks: lacks, WholeSeconds: true, Ports: 2},
+		Tool:   plan.Tool{Name: "netperf", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: lacks, WholeSeconds: true, Ports: 2},
 		Client: client, Server: server, Differs: differs,
 		VersionArgs: []string{"-V"}, VersionIn: regexp.MustCompile(`(?i)netperf version (\S+)`),
 	},
 }
 
 func lacks(w plan.Workload) string {
-	if w.Kind == plan.Stream && w.Protocol == plan.UDP {
+	if w.Datagrams() {
 		switch {
-		case w.Rate != 0:
+		case w.Traits().Rate != 0:
 			return "it sends datagrams as fast as it can, not at a rate"
-		case w.Reverse:
+		case w.Traits().Reverse:
 			return "its datagrams go from the client to the server only"
 		}
 	}
@@ -39,23 +40,28 @@ func lacks(w plan.Workload) string {
 const baseKeys = "PROTOCOL,DIRECTION,THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME"
 
 func client(a adapter.Ask) []string {
-	w := a.Workload
-	test, keys, options := "TCP_STREAM", baseKeys, []string{"-m", strconv.Itoa(w.MessageSize)}
-	switch {
-	case w.Kind == plan.Stream && w.Protocol == plan.UDP:
-		options = append(options, "-R", "1") // without it, its datagrams are not routed
-		test, keys = "UDP_STREAM", keys+",LOCAL_SEND_SIZE,LOCAL_SEND_THROUGHPUT,LOCAL_SEND_CALLS,REMOTE_RECV_CALLS"
-	case w.Kind == plan.Stream && w.Reverse:
-		test, keys, options[0] = "TCP_MAERTS", keys+",REMOTE_SEND_SIZE", "-M"
-	case w.Kind == plan.Stream:
-		keys += ",LOCAL_SEND_SIZE,LOCAL_TRANSPORT_RETRANS"
-	default:
-		test = map[plan.Kind]string{plan.RR: "TCP_RR", plan.CRR: "TCP_CRR"}[w.Kind]
-		if w.Protocol == plan.UDP {
-			test = "UDP_RR"
+	test, keys := "", baseKeys
+	var options []string
+	switch w := a.Workload.Spec.(type) {
+	case plan.Stream:
+		test, options = "TCP_STREAM", []string{"-m", strconv.Itoa(w.MessageSize)}
+		switch {
+		case w.Protocol == plan.UDP:
+			options = append(options, "-R", "1") // without it, its datagrams are not routed
+			test, keys = "UDP_STREAM", keys+",LOCAL_SEND_SIZE,LOCAL_SEND_THROUGHPUT,LOCAL_SEND_CALLS,REMOTE_RECV_CALLS"
+		case w.Reverse:
+			test, keys, options[0] = "TCP_MAERTS", keys+",REMOTE_SEND_SIZE", "-M"
+		default:
+			keys += ",LOCAL_SEND_SIZE,LOCAL_TRANSPORT_RETRANS"
 		}
+	case plan.RR:
+		test = strings.ToUpper(string(w.Protocol)) + "_RR"
+	case plan.CRR:
+		test = "TCP_CRR"
+	}
+	if t := a.Workload.Traits(); t.Exchanges() {
 		keys += ",REQUEST_SIZE,RESPONSE_SIZE,MIN_LATENCY,MEAN_LATENCY,MAX_LATENCY,STDDEV_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY"
-		options = []string{"-r", fmt.Sprintf("%d,%d", w.RequestSize, w.ResponseSize)}
+		options = []string{"-r", fmt.Sprintf("%d,%d", t.Request, t.Response)}
 	}
 	argv := []string{"netperf", "-H", a.Address, "-p", a.PortText(), "-t", test, "-l", a.Seconds(), "-P", "0", "-j", "--"}
 	return append(append(argv, options...), "-k", keys)
@@ -70,7 +76,7 @@ func server(a adapter.Ask) []string {
 }
 
 func differs(a adapter.Ask) []string {
-	if a.Workload.Kind == plan.CRR && a.Workload.Close != "fin" {
+	if crr, ok := a.Workload.Spec.(plan.CRR); ok && crr.Close != "fin" {
 		return []string{"its connections end by FIN, not by RST"}
 	}
 	return nil

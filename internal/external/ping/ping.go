@@ -130,7 +130,7 @@ func (p *pingRun) reading() (adapter.Reading, error) {
 		r.Fail(adapter.FailureKind(p.failure), p.failure)
 		return r, nil
 	}
-	r.Workload = plan.Workload{Kind: plan.Ping, MessageSize: p.payload, Interval: p.interval()}.Normalize()
+	r.Workload = plan.Workload{Spec: plan.Ping{MessageSize: p.payload, Interval: p.interval()}}.Normalize()
 	if err := r.Workload.Validate(); err != nil {
 		return r, err
 	}
@@ -153,8 +153,8 @@ func (p *pingRun) reading() (adapter.Reading, error) {
 		}
 		r.Warn(adapter.Rounded, "ping's times have steps of 1 µs")
 		r.Put(metric.ErrorRate, max(0, 1-p.received/p.sent))
-		if r.Workload.Interval > 0 {
-			r.Warn(adapter.Assumed, "ping does not say its interval: %s taken", r.Workload.Interval)
+		if r.Workload.Traits().Interval > 0 {
+			r.Warn(adapter.Assumed, "ping does not say its interval: %s taken", r.Workload.Traits().Interval)
 		}
 	}
 	return r, nil

@@ -16,7 +16,7 @@ import (
 var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "ping", About: "what ping prints (iputils, BusyBox, BSD)", Match: match, Decode: decode}},
 	Sender: &adapter.Sender{
-		Tool:   plan.Tool{Name: "ping", Kinds: []plan.Kind{plan.Ping}, Lacks: plan.OneFlow, WholeSeconds: true, Ports: 1},
+		Tool:   plan.Tool{Name: "ping", Kinds: []plan.Spec{plan.Ping{}}, Lacks: plan.OneFlow, WholeSeconds: true, Ports: 1},
 		Client: client, Differs: differs,
 		VersionArgs: []string{"-V"}, VersionIn: regexp.MustCompile(`(?m)^ping from (.+)$`),
 	},
@@ -28,12 +28,12 @@ const quietFrom = 4 * time.Second
 // quiet says whether a flood of pings is too long to print each reply.
 func quiet(a adapter.Ask) bool {
 	window, _ := a.Measured()
-	return a.Workload.Interval == 0 && window >= quietFrom
+	return a.Workload.Traits().Interval == 0 && window >= quietFrom
 }
 
 func client(a adapter.Ask) []string {
-	argv := []string{"ping", "-n", "-w", a.Seconds(), "-s", strconv.Itoa(a.Workload.MessageSize)}
-	switch interval := a.Workload.Interval; {
+	argv := []string{"ping", "-n", "-w", a.Seconds(), "-s", strconv.Itoa(a.Workload.Traits().Message)}
+	switch interval := a.Workload.Traits().Interval; {
 	case interval > 0:
 		argv = append(argv, "-i", strconv.FormatFloat(interval.Seconds(), 'f', -1, 64))
 	case quiet(a):

@@ -19,7 +19,7 @@ var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "sockperf", About: "what sockperf ping-pong prints", Match: match, Decode: decode}},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
-			Name: "sockperf", Kinds: []plan.Kind{plan.RR}, Lacks: lacks, WholeSeconds: true, Lead: 400 * time.Millisecond, Tail: 50 * time.Millisecond, Ports: 1,
+			Name: "sockperf", Kinds: []plan.Spec{plan.RR{}}, Lacks: lacks, WholeSeconds: true, Lead: 400 * time.Millisecond, Tail: 50 * time.Millisecond, Ports: 1,
 		},
 		Client: client, Server: server, Datagrams: true,
 		VersionArgs: []string{"--version"}, VersionIn: regexp.MustCompile(`(?m)^sockperf, version (\S+)`),
@@ -31,18 +31,18 @@ const minMessage = 14
 
 func lacks(w plan.Workload) string {
 	switch {
-	case w.RequestSize != w.ResponseSize:
+	case w.Traits().Request != w.Traits().Response:
 		return "its responses are as long as its requests"
-	case w.RequestSize < minMessage:
+	case w.Traits().Request < minMessage:
 		return fmt.Sprintf("its messages have %d bytes at least: say request=%d,response=%[2]d", minMessage, plan.MinDatagram)
-	case w.RequestSize > plan.MaxDatagram:
+	case w.Traits().Request > plan.MaxDatagram:
 		return fmt.Sprintf("its messages have at most %d bytes", plan.MaxDatagram)
 	}
 	return plan.OneFlow(w)
 }
 
 func client(a adapter.Ask) []string {
-	argv := []string{"sockperf", "ping-pong", "-i", a.Address, "-p", a.PortText(), "-t", a.Seconds(), "-m", strconv.Itoa(a.Workload.RequestSize), "--full-rtt"}
+	argv := []string{"sockperf", "ping-pong", "-i", a.Address, "-p", a.PortText(), "-t", a.Seconds(), "-m", strconv.Itoa(a.Workload.Traits().Request), "--full-rtt"}
 	return append(argv, transport(a)...)
 }
 
@@ -51,7 +51,7 @@ func server(a adapter.Ask) []string {
 }
 
 func transport(a adapter.Ask) []string {
-	if a.Workload.Protocol == plan.TCP {
+	if a.Workload.Protocol() == plan.TCP {
 		return []string{"--tcp"}
 	}
 	return nil

@@ -137,7 +137,7 @@ func (s *sockRun) take(line string) error {
 func (s *sockRun) reading() (adapter.Reading, error) {
 	var r adapter.Reading
 	if s.protocol != "" {
-		r.Workload = plan.Workload{Kind: plan.RR, Protocol: plan.Protocol(s.protocol)}.Normalize()
+		r.Workload = plan.Workload{Spec: plan.RR{Protocol: plan.Protocol(s.protocol)}}.Normalize()
 	}
 	r.Window = adapter.Seconds(s.window)
 	if s.failure != "" {
@@ -166,6 +166,6 @@ func (s *sockRun) reading() (adapter.Reading, error) {
 	r.Work = s.total
 	r.Put(metric.TransactionRate, s.received/s.window)
 	r.Put(metric.ErrorRate, min(1, s.dropped/max(s.sent, 1)))
-	r.Warn(adapter.Assumed, "sockperf does not say the size of its messages: %d B taken", r.Workload.RequestSize)
+	r.Warn(adapter.Assumed, "sockperf does not say the size of its messages: %d B taken", r.Workload.Traits().Request)
 	return r, nil
 }

@@ -17,21 +17,21 @@ import (
 var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "wrk", About: "what wrk and wrk2 print, best with --latency", Match: match, Decode: decode}},
 	Sender: &adapter.Sender{
-		Tool:        plan.Tool{Name: "wrk", Kinds: []plan.Kind{plan.HTTP}, Lacks: lacks, WholeSeconds: true, Ports: 1, LooseTimes: true},
+		Tool:        plan.Tool{Name: "wrk", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: lacks, WholeSeconds: true, Ports: 1, LooseTimes: true},
 		Client:      client,
 		VersionArgs: []string{"-v"}, VersionIn: regexp.MustCompile(`(?m)^wrk (\S+)`),
 	},
 }
 
 func lacks(w plan.Workload) string {
-	if w.Arrival != "" {
+	if w.Traits().Arrival != "" {
 		return "it has no open loop"
 	}
 	return ""
 }
 
 func client(a adapter.Ask) []string {
-	w := a.Workload
+	w := a.Workload.Spec.(plan.HTTP)
 	argv := []string{"wrk", "-t", strconv.Itoa(w.Threads), "-c", strconv.Itoa(w.Connections), "-d", a.Seconds() + "s", "--latency", "--timeout", "5s"}
 	if w.Connection == "close" {
 		argv = append(argv, "-H", "Connection: close")

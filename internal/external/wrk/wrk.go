@@ -166,12 +166,12 @@ func wrkTime(s string) (float64, error) {
 func (r *wrkRun) read(batch *adapter.Batch) error {
 	out := adapter.Reading{Window: r.window}
 	if r.conns > 0 {
-		w := plan.Workload{Kind: plan.HTTP, Threads: r.threads, Connections: r.conns}.Normalize()
+		w := plan.Workload{Spec: plan.HTTP{Threads: r.threads, Connections: r.conns}}.Normalize()
 		if err := w.Validate(); err != nil {
 			return err
 		}
 		out.Workload = w
-		out.Warn(adapter.Assumed, "wrk does not say the size of a body: %d B taken", w.ResponseSize)
+		out.Warn(adapter.Assumed, "wrk does not say the size of a body: %d B taken", w.Traits().Response)
 	}
 	switch {
 	case r.failure != "":

@@ -119,20 +119,20 @@ func cleanTrial(t plan.Trial, cost float64) result.Record {
 		}
 	}
 	switch w := t.Workload; {
-	case w.Kind == plan.Stream && w.Protocol == plan.UDP:
-		m[metric.OfferedLoad], m[metric.FrameLossRate], m[metric.Jitter] = w.Rate, 0, cost/10
-		m[metric.Goodput] = w.Rate
-		m[metric.PacketRate] = w.Rate / 8 / float64(w.MessageSize)
-	case w.Kind == plan.Stream:
+	case w.Datagrams():
+		m[metric.OfferedLoad], m[metric.FrameLossRate], m[metric.Jitter] = w.Traits().Rate, 0, cost/10
+		m[metric.Goodput] = w.Traits().Rate
+		m[metric.PacketRate] = w.Traits().Rate / 8 / float64(w.Traits().Message)
+	case w.Bulk():
 		m[metric.Goodput] = 8e13 / cost
 		m[metric.OfferedLoad] = m[metric.Goodput]
 		m[metric.Transferred] = m[metric.Goodput] / 8 * seconds
 		m[metric.Retransmits] = 7
 		m[metric.RetransmitsPerG] = 7 / (m[metric.Transferred] / 1e9)
-	case w.Kind == plan.HTTP:
+	case w.Work() == plan.Request:
 		m[metric.RequestRate] = 1e9 / cost
 		m[metric.Requests] = m[metric.RequestRate] * seconds
-		spread(metric.ResponseTime, cost*float64(w.Connections))
+		spread(metric.ResponseTime, cost*float64(w.Traits().Flows))
 	default:
 		m[metric.TransactionRate] = 0.97e9 / cost
 		spread(metric.RTT, cost)

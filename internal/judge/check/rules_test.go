@@ -272,7 +272,7 @@ func own(trials, warned int, id string) []result.Record {
 	var records []result.Record
 	for i := range trials {
 		r := result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{"goodput": 1e9 + float64(i)}}
-		r.Case = plan.Case{Profile: "canal", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Kind: plan.Stream}.Normalize()}
+		r.Case = plan.Case{Profile: "canal", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Spec: plan.Stream{}}.Normalize()}
 		r.Repetition = i + 1
 		if i < warned {
 			r.Warnings = []result.Warning{{ID: id, Message: "seen"}, {ID: id, Message: "seen again"}}

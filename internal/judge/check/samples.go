@@ -196,12 +196,12 @@ func flowsSlower(v *View) []seen {
 	}
 	var list []seen
 	v.pairs(func(c plan.Case) (plan.Case, bool) {
-		ok := c.Workload.Kind == plan.Stream && c.Workload.Flows > 1
-		c.Workload.Flows = 1
+		ok := (c.Workload.Bulk() || c.Workload.Datagrams()) && c.Workload.Traits().Flows > 1
+		c.Workload = c.Workload.Without("flows")
 		return c, ok
 	}, func(c, one *Cell) {
 		if factor := worse(c, one, slowerFlows); factor > 0 {
-			list = append(list, seen{where: c.Key.String(), saw: fmt.Sprintf("%s by %d flows, and %s by one: %.2f times worse", show(c.Key, c.Median), c.Workload.Flows, show(c.Key, one.Median), factor)})
+			list = append(list, seen{where: c.Key.String(), saw: fmt.Sprintf("%s by %d flows, and %s by one: %.2f times worse", show(c.Key, c.Median), c.Workload.Traits().Flows, show(c.Key, one.Median), factor)})
 		}
 	})
 	return list

@@ -204,7 +204,7 @@ func unequalLoad(v *View) []seen {
 	for _, t := range v.cases {
 		sizes := v.datagramSizes(t.Case)
 		at := plan.Case{Path: t.Path, Workload: t.Workload}
-		if t.Workload.Protocol != plan.UDP || t.Workload.Kind != plan.Stream || sizes == nil {
+		if !t.Workload.Datagrams() || sizes == nil {
 			continue
 		}
 		one, ok := first[at]

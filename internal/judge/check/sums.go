@@ -157,14 +157,14 @@ func (t *trial) packetsAndRate() string {
 		return ""
 	}
 	size := t.metrics[metric.Goodput] / 8 / t.metrics[metric.PacketRate]
-	if near(size, float64(t.Workload.MessageSize), sameSum) {
+	if near(size, float64(t.Workload.Traits().Message), sameSum) {
 		return ""
 	}
-	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, t.Workload.MessageSize, because(size, float64(t.Workload.MessageSize)))
+	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, t.Workload.Traits().Message, because(size, float64(t.Workload.Traits().Message)))
 }
 
 func (t *trial) offeredLoad() string {
-	want := t.Workload.Rate
+	want := t.Workload.Traits().Rate
 	if !t.datagrams() || want <= 0 || t.warned(outcome.OfferedLoad) {
 		return ""
 	}
@@ -270,15 +270,12 @@ func (t *trial) inFlight() (f flight, ok bool) {
 			return f, false // the mean is not of the requests that were sent, or has too few digits
 		}
 	}
-	rate, latency := metric.TransactionRate, metric.RTT
-	switch t.Workload.Kind {
-	case plan.RR, plan.CRR:
-		f.most = t.Workload.Concurrency()
-	case plan.HTTP:
-		rate, latency, f.most = metric.RequestRate, metric.ResponseTime, t.Workload.Connections
-	default:
+	is := t.Workload.Traits()
+	if !is.Exchanges() || is.Kernel {
 		return f, false
 	}
+	rate, latency := is.RateMetric, is.Times
+	f.most = is.Concurrency()
 	f.under = t.metrics[rate] * t.metrics[latency+".mean"] / 1e9
 	if t.seconds > 0 {
 		f.before = t.metrics[latency+".max"] / 1e9 / t.seconds
@@ -296,8 +293,8 @@ func (t *trial) concurrency() string {
 
 func (t *trial) idleConnections() string {
 	f, ok := t.inFlight()
-	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Kind == plan.CRR {
-		return "" // crr spends the rest of its time in opening and closing
+	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect {
+		return "" // opening and closing connections takes the rest of the time
 	}
 	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", f.under, f.most)
 }
@@ -325,12 +322,12 @@ const mostCalls = 2.5e6
 
 func (t *trial) callRate() string {
 	goodput, ok := t.metrics[metric.Goodput]
-	calls := goodput / 8 / float64(t.Workload.MessageSize) / float64(t.Workload.Flows)
+	calls := goodput / 8 / float64(t.Workload.Traits().Message) / float64(t.Workload.Traits().Flows)
 	if !ok || !t.bulk() || calls <= mostCalls || math.IsInf(calls, 0) {
 		return ""
 	}
 	return fmt.Sprintf("%s in messages of %d B are %.3g send calls per second of a flow, one every %.0f ns",
-		t.show(metric.Goodput, goodput), t.Workload.MessageSize, calls, 1e9/calls)
+		t.show(metric.Goodput, goodput), t.Workload.Traits().Message, calls, 1e9/calls)
 }
 
 func (t *trial) lossMissing() string {
@@ -344,7 +341,7 @@ func (t *trial) lossMissing() string {
 func lossNeverShown(v *View) []seen {
 	var list []seen
 	for _, c := range v.claims {
-		udp := c.Workload.Kind == plan.Stream && c.Workload.Protocol == plan.UDP && c.Metric == metric.Goodput
+		udp := c.Workload.Datagrams() && c.Metric == metric.Goodput
 		k := c.key(c.A)
 		if udp && v.cell(k.Case, metric.Goodput) == nil && v.cell(k.Case, metric.FrameLossRate) == nil && v.cell(k.Case, metric.OfferedLoad) == nil {
 			list = append(list, seen{where: v.place(c), saw: "neither offered load nor loss is given"})
@@ -361,7 +358,7 @@ const (
 )
 
 func (t *trial) shortWindow() string {
-	if every := t.Workload.Interval.Seconds(); t.Workload.Kind == plan.Ping && every > 0 && t.seconds > 0 && t.seconds/every < fewEchoes {
+	if every := t.Workload.Traits().Interval.Seconds(); t.Workload.Traits().Kernel && every > 0 && t.seconds > 0 && t.seconds/every < fewEchoes {
 		return fmt.Sprintf("%.0f echoes", t.seconds/every)
 	}
 	if t.bulk() && t.view.imported() && t.view.header.Plan.Warmup == 0 && t.seconds > 0 && t.seconds < shortFlow {

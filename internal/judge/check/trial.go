@@ -53,7 +53,7 @@ func (t *trial) warned(id string) bool {
 func (t *trial) foreign() bool { return t.view.imported() }
 
 // bulk and datagrams say what kind of stream it is.
-func (t *trial) bulk() bool { return t.Workload.Kind == plan.Stream && t.Workload.Protocol == plan.TCP }
+func (t *trial) bulk() bool { return t.Workload.Bulk() }
 func (t *trial) datagrams() bool {
-	return t.Workload.Kind == plan.Stream && t.Workload.Protocol == plan.UDP
+	return t.Workload.Datagrams()
 }

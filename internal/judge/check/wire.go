@@ -340,13 +340,13 @@ func wireTime(v *View) []seen {
 	rate, distance := v.fact("line_rate", "bit/s"), v.fact("wire.metres", "1")
 	var list []seen
 	for _, c := range v.cells {
-		small := c.Workload.Kind == plan.RR || c.Workload.Kind == plan.CRR || c.Workload.Kind == plan.Ping
+		small := c.Workload.Work() == plan.Transaction
 		if !strings.HasPrefix(c.Metric, metric.RTT+".") || c.Metric == metric.RTT+".stddev" || !crosses(c.Path) || !small || c.N == 0 {
 			continue
 		}
 		least := 2 * distance / fibreLight * 1e9
 		if rate > 0 {
-			bytes := max(c.Workload.RequestSize, c.Workload.MessageSize) + max(c.Workload.ResponseSize, c.Workload.MessageSize) + 2*framing
+			bytes := max(c.Workload.Traits().Request, c.Workload.Traits().Message) + max(c.Workload.Traits().Response, c.Workload.Traits().Message) + 2*framing
 			least += 8 * float64(bytes) / rate * 1e9
 		}
 		if least > 0 && c.High < least {
@@ -372,7 +372,7 @@ func wireBound(v *View) []seen {
 		if host := v.cell(plan.Case{Profile: c.Profile, Path: hostsApart, Workload: c.Workload}, c.Metric); limit == 0 && host != nil {
 			limit = host.Median
 		}
-		paced := c.Workload.Rate > 0
+		paced := c.Workload.Traits().Rate > 0
 		if c.Metric != metric.Goodput || paced || !crosses(c.Path) || c.Path == hostsApart || limit == 0 || !near(c.Median, limit, atTheWire) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -91,16 +92,12 @@ var statistics = []string{"min", "mean", "stddev", "p50", "p90", "p99", "p99.9",
 func (b *Budget) setMetric(s string) error {
 	name, kind := s, plan.Kind("")
 	if _, known := metric.Lookup(name); !known {
-		if head, tail, ok := strings.Cut(s, "."); ok && slices.Contains(plan.Kinds, plan.Kind(head)) {
+		if head, tail, ok := strings.Cut(s, "."); ok && slices.Contains(plan.Kinds(), plan.Kind(head)) {
 			name, kind = tail, plan.Kind(head)
 		}
 	}
 	if slices.Contains(statistics, name) {
-		family := metric.RTT
-		if kind == plan.HTTP {
-			family = metric.ResponseTime
-		}
-		name = family + "." + name
+		name = cmp.Or(kind.Default().Traits().Times, metric.RTT) + "." + name
 	}
 	m, known := metric.Lookup(name)
 	if !known {

@@ -111,7 +111,7 @@ func FuzzParseBudget(f *testing.F) {
 }
 
 func TestFilter(t *testing.T) {
-	k := Key{Profile: "calico-ebpf-dsr", Path: podPod, Workload: plan.Workload{Kind: plan.RR, Protocol: plan.UDP}.Normalize()}
+	k := Key{Profile: "calico-ebpf-dsr", Path: podPod, Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}.Normalize()}
 	for in, want := range map[string]bool{
 		"profile=calico-ebpf-dsr": true, "profile=calico-*": true, "profile=*dsr": true, "profile=c*ebpf*": true, "profile=*": true,
 		"profile=calico": false, "profile=*ebpf": false, "profile=calico-*x": false,

@@ -19,7 +19,7 @@ import (
 var (
 	podPod   = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 	hostHost = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
-	rr       = plan.Workload{Kind: plan.RR}.Normalize()
+	rr       = plan.Workload{Spec: plan.RR{}}.Normalize()
 )
 
 // trials makes one finished trial per value, in repetitions 1, 2, ...

@@ -17,7 +17,7 @@ var filterKeys = []string{"profile", "path", "workload"}
 // is every rr, whatever its options.
 func (f Filter) Match(k Key) bool {
 	return glob(f.Profile, string(k.Profile)) && glob(f.Path, k.Path.String()) &&
-		(glob(f.Workload, string(k.Workload.Kind)) || glob(f.Workload, k.Workload.String()))
+		(glob(f.Workload, string(k.Workload.Kind())) || glob(f.Workload, k.Workload.String()))
 }
 
 // glob says whether name matches pattern; an empty pattern matches all.

@@ -189,7 +189,7 @@ type pair struct {
 func (p *Page) add(q pair) {
 	floors := q.floors()
 	for _, cell := range q.cluster.Cells {
-		if cell.Metric != metric.ServiceDemand && cell.Metric != headline(cell.Workload) {
+		if cell.Metric != metric.ServiceDemand && cell.Metric != cell.Workload.Traits().RateMetric {
 			continue
 		}
 		row, ok := q.row(cell)
@@ -203,17 +203,6 @@ func (p *Page) add(q pair) {
 			p.Rates = append(p.Rates, row)
 		}
 	}
-}
-
-// headline is the rate that a workload is about.
-func headline(w plan.Workload) string {
-	switch {
-	case w.Kind == plan.Stream && w.Protocol == plan.UDP:
-		return metric.PacketRate
-	case w.Kind == plan.Stream:
-		return metric.Goodput
-	}
-	return metric.TransactionRate
 }
 
 type floorKey struct {

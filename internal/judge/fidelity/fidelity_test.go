@@ -16,7 +16,7 @@ import (
 
 var (
 	across = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
-	rr     = plan.Workload{Kind: plan.RR}.Normalize()
+	rr     = plan.Workload{Spec: plan.RR{}}.Normalize()
 )
 
 // world makes the trials of a lab and one cluster: cost is the CPU time of each profile in ns per transaction. Trials

@@ -210,9 +210,7 @@ func differs(x, w plan.Workload) int {
 
 // coarse is a workload without sizes and rates.
 func coarse(w plan.Workload) plan.Workload {
-	w = w.Normalize()
-	w.MessageSize, w.RequestSize, w.ResponseSize, w.Rate, w.Interval, w.Close, w.Congestion = 0, 0, 0, 0, 0, "", ""
-	return w
+	return w.Without("messageSize", "requestSize", "responseSize", "rate", "interval", "close", "congestion")
 }
 
 // floor is the noise floor of a cell's workload and metric, as a share.

@@ -97,16 +97,22 @@ var needs = map[Kind]struct {
 	rate string
 	fits func(plan.Workload) bool
 }{
-	Transfer:    {"a TCP stream", metric.Goodput, tcpStream},
-	Sync:        {"a TCP stream", metric.Goodput, tcpStream},
-	Requests:    {"rr over TCP in a closed loop", metric.TransactionRate, func(w plan.Workload) bool { return w.Kind == plan.RR && w.Protocol == plan.TCP && closedLoop(w) }},
-	Connections: {"crr in a closed loop", metric.TransactionRate, func(w plan.Workload) bool { return w.Kind == plan.CRR && closedLoop(w) }},
+	Transfer: {"a TCP stream", metric.Goodput, tcpStream},
+	Sync:     {"a TCP stream", metric.Goodput, tcpStream},
+	Requests: {"rr over TCP in a closed loop", metric.TransactionRate, func(w plan.Workload) bool {
+		rr, ok := w.Spec.(plan.RR)
+		return ok && rr.Protocol == plan.TCP && closedLoop(w)
+	}},
+	Connections: {"crr in a closed loop", metric.TransactionRate, func(w plan.Workload) bool {
+		_, ok := w.Spec.(plan.CRR)
+		return ok && closedLoop(w)
+	}},
 }
 
-func tcpStream(w plan.Workload) bool { return w.Kind == plan.Stream && w.Protocol == plan.TCP }
+func tcpStream(w plan.Workload) bool { return w.Bulk() }
 
 // closedLoop says whether the rate of w is what the network gave; that of an open loop is what was asked for.
-func closedLoop(w plan.Workload) bool { return w.Arrival == "" && w.Burst <= 1 }
+func closedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" && t.Burst <= 1 }
 
 // workload picks the first that fits; with the most flows for Sync, with the fewest for all else.
 func workload(all []plan.Workload, k Kind) (plan.Workload, bool) {
@@ -116,7 +122,7 @@ func workload(all []plan.Workload, k Kind) (plan.Workload, bool) {
 		if !needs[k].fits(w) {
 			continue
 		}
-		if !found || k == Sync && w.Flows > best.Flows || k != Sync && w.Flows < best.Flows {
+		if !found || k == Sync && w.Traits().Flows > best.Traits().Flows || k != Sync && w.Traits().Flows < best.Traits().Flows {
 			best, found = w, true
 		}
 	}

@@ -161,7 +161,7 @@ func TestAssess(t *testing.T) {
 		t.Fatal(err)
 	}
 	transfer, sync, requests := es[0], es[1], es[2]
-	if transfer.Workload.Flows != 1 || sync.Workload.Flows != 4 || transfer.Rate != metric.Goodput {
+	if transfer.Workload.Traits().Flows != 1 || sync.Workload.Traits().Flows != 4 || transfer.Rate != metric.Goodput {
 		t.Errorf("estimated from %s, %s by %s", transfer.Workload, sync.Workload, transfer.Rate)
 	}
 	canal, cilium, macvlan := transfer.Rows[0], transfer.Rows[1], transfer.Rows[2]

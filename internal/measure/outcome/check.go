@@ -169,7 +169,7 @@ func (s *side) host(want func(string) bool) string {
 }
 
 func (t *trial) receiveBuffer() string {
-	if t.w.Protocol != plan.UDP {
+	if t.is.Protocol != plan.UDP {
 		return ""
 	}
 	return t.each(func(s *side) string {
@@ -182,11 +182,11 @@ func (t *trial) receiveBuffer() string {
 }
 
 func (t *trial) offeredLoad() string {
-	if t.w.Open() {
+	if t.is.Open() {
 		return t.notSent()
 	}
 	offered, ok := t.metrics[metric.OfferedLoad]
-	intended := t.w.Rate * float64(len(t.directions()))
+	intended := t.is.Rate * float64(len(t.directions()))
 	if !ok || intended <= 0 || offered >= (1-shortfall)*intended {
 		return ""
 	}
@@ -194,13 +194,13 @@ func (t *trial) offeredLoad() string {
 }
 
 func (t *trial) disagree() string {
-	if t.client == nil || t.server == nil || t.w.Kind == plan.Ping {
+	if t.client == nil || t.server == nil || t.is.Kernel {
 		return ""
 	}
 	what, a, b := t.counts()
 	// Of windows that are not the same instant, the rates are compared; what is in flight at the edges of each flow's
 	// window is no disagreement.
-	room := float64(slack*t.w.Concurrency()) / min(t.client.seconds(), t.server.seconds())
+	room := float64(slack*t.is.Concurrency()) / min(t.client.seconds(), t.server.seconds())
 	if apart := math.Abs(a - b); apart <= disagreement*max(a, b) || apart <= room {
 		return ""
 	}
@@ -209,14 +209,14 @@ func (t *trial) disagree() string {
 
 // counts returns what both sides should have seen alike, per second of their own windows.
 func (t *trial) counts() (what string, a, b float64) {
-	switch t.w.Work() {
-	case "KB":
+	switch t.is.Work {
+	case plan.Kilobyte:
 		for _, d := range t.directions() {
 			a += d.sender.perSecond(d.sender.sent())
 			b += d.receiver.perSecond(d.receiver.received())
 		}
 		return "bytes sent and received", a, b
-	case "packet":
+	case plan.Packet:
 		for _, d := range t.directions() {
 			lost := 0.0
 			if d.receiver.Datagrams != nil {
@@ -227,7 +227,7 @@ func (t *trial) counts() (what string, a, b float64) {
 		}
 		return "datagrams sent and received or lost", a, b
 	}
-	return t.w.Work() + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
+	return t.is.Work + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
 }
 
 func (s *side) seconds() float64 { return float64(s.ElapsedNs) / 1e9 }
@@ -247,8 +247,8 @@ func (t *trial) aboveLineRate() string {
 	limit := t.c.LineRate * float64(len(t.directions()))
 	if t.c.NIC == "wire" && t.c.MTU > tcpHeaders {
 		payload := t.c.MTU - tcpHeaders
-		if t.w.Protocol == plan.UDP {
-			payload = min(t.w.MessageSize, t.c.MTU-udpHeaders)
+		if t.is.Protocol == plan.UDP {
+			payload = min(t.is.Message, t.c.MTU-udpHeaders)
 			limit *= float64(payload) / float64(payload+udpHeaders+ethernetHeader)
 		} else {
 			limit *= float64(payload) / float64(t.c.MTU+ethernetHeader)
@@ -319,7 +319,7 @@ func (t *trial) errors() string {
 }
 
 func (t *trial) resent() string {
-	if t.w.Protocol != plan.TCP {
+	if t.is.Protocol != plan.TCP {
 		return ""
 	}
 	return t.each(func(s *side) string {
@@ -345,10 +345,10 @@ func (s *side) segments() (again, out float64, of string) {
 
 func (t *trial) congestion() string {
 	return t.each(func(s *side) string {
-		if s.TCP == nil || s.TCP.Congestion == "" || s.TCP.Congestion == t.w.Congestion {
+		if s.TCP == nil || s.TCP.Congestion == "" || s.TCP.Congestion == t.is.Congestion {
 			return ""
 		}
-		return fmt.Sprintf("congestion control is %s, %s was asked for", s.TCP.Congestion, t.w.Congestion)
+		return fmt.Sprintf("congestion control is %s, %s was asked for", s.TCP.Congestion, t.is.Congestion)
 	})
 }
 
@@ -413,12 +413,12 @@ func (t *trial) fewSamples() string {
 }
 
 func (t *trial) fewOperations() string {
-	if t.w.Interval > 0 || t.w.Open() {
+	if t.is.Interval > 0 || t.is.Open() {
 		return "" // as few as were asked for
 	}
 	return t.each(func(s *side) string {
 		// The kernel answers an echo, and nobody counts there.
-		if s == t.server && t.w.Kind == plan.Ping || s.Operations >= uint64(fewest*t.w.Concurrency()) {
+		if s == t.server && t.is.Kernel || s.Operations >= uint64(fewest*t.is.Concurrency()) {
 			return ""
 		}
 		return fmt.Sprintf("only %d operations: what an edge of the window cuts off weighs in rates and service demand", s.Operations)

@@ -36,9 +36,9 @@ var cases = []spoiled{
 	{ReceiveBuffer, "server: 5 datagrams", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
 	{ReceiveBuffer, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
 
-	{OfferedLoad, "8e+08 bit/s left the sender, 8.2e+08 were intended", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { w.Rate = 820e6 }},
-	{OfferedLoad, "", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { w.Rate = 810e6 }},
-	{OfferedLoad, "", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { w.Rate = 0 }},
+	{OfferedLoad, "8e+08 bit/s left the sender, 8.2e+08 were intended", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.Stream) { s.Rate = 820e6 }) }},
+	{OfferedLoad, "", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.Stream) { s.Rate = 810e6 }) }},
+	{OfferedLoad, "", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.Stream) { s.Rate = 0 }) }},
 
 	{Disagree, "transactions", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 18_900 }},
 	{Disagree, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 19_100 }},
@@ -66,7 +66,7 @@ var cases = []spoiled{
 	{SilentEnd, "the server completed nothing in the last 400ms", "stream", Conditions{}, silentFrom(6, 100e6)},
 	{SilentEnd, "", "stream", Conditions{}, silentFrom(8, 100e6)},
 	{SilentEnd, "the server completed nothing in the last 1.6s", "http", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
-		w.Roll = true // no failure then, and worth a word
+		change(w, func(s *plan.HTTP) { s.Roll, s.Backends = true, 2 }) // no failure then, and worth a word
 		silentFrom(6, 400e6)(w, c, s)
 	}},
 	{SilentEnd, "", "stream", Conditions{}, silentFrom(10, 100e6)},
@@ -124,9 +124,9 @@ var cases = []spoiled{
 		open(24_000, 24_000, 9000)(w, c, s)
 		c.RTT = times(24_000, 1)
 	}},
-	{SharedSpin, "one CPU", "rr", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { w.Wait = plan.Spin }},
+	{SharedSpin, "one CPU", "rr", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.RR) { s.Wait = plan.Spin }) }},
 	{SharedSpin, "", "rr", Conditions{}, func(w *plan.Workload, _, s *sample.Observation) {
-		w.Wait = plan.Spin
+		change(w, func(s *plan.RR) { s.Wait = plan.Spin })
 		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
 	}},
 	{FewOperations, "", "rr", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
@@ -135,9 +135,18 @@ var cases = []spoiled{
 	}},
 
 	{FewOperations, "server: only 3 operations", "crr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 3 }},
-	{FewOperations, "client: only 39 operations", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) { w.Flows, c.Operations = 2, 39 }},
-	{FewOperations, "", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) { w.Flows, c.Operations = 2, 40 }},
-	{FewOperations, "", "ping", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) { w.Interval, c.Operations = 1e8, 9 }},
+	{FewOperations, "client: only 39 operations", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
+		change(w, func(s *plan.Stream) { s.Flows = 2 })
+		c.Operations = 39
+	}},
+	{FewOperations, "", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
+		change(w, func(s *plan.Stream) { s.Flows = 2 })
+		c.Operations = 40
+	}},
+	{FewOperations, "", "ping", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
+		change(w, func(s *plan.Ping) { s.Interval = 1e8 })
+		c.Operations = 9
+	}},
 
 	{Errors, "client: reset 1, timeout 7; server: reset 2", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) {
 		c.Errors, s.Errors = map[string]uint64{"timeout": 7, "reset": 1, "no route": 0}, map[string]uint64{"reset": 2}
@@ -189,7 +198,7 @@ var cases = []spoiled{
 // within 50 us.
 func open(due, sent uint64, lag int64) func(*plan.Workload, *sample.Observation, *sample.Observation) {
 	return func(w *plan.Workload, c, s *sample.Observation) {
-		w.Rate = float64(due)
+		*w = w.Paced(float64(due), 0)
 		c.Operations, s.Operations, c.RTT = 24_000, 24_000, times(24_000, 50_000)
 		c.Schedule = &sample.Schedule{Due: due, Sent: sent, Lag: times(int(sent), lag)}
 	}
@@ -210,7 +219,9 @@ func sound(kind string) (plan.Workload, *sample.Observation, *sample.Observation
 // rolled makes a trial of http one whose backends were rolled.
 func rolled(rolls ...sample.Roll) func(*plan.Workload, *sample.Observation, *sample.Observation) {
 	return func(w *plan.Workload, _, s *sample.Observation) {
-		w.Roll, w.Backends, w.Drain, w.Connection = true, len(rolls)+1, 100*time.Millisecond, "close"
+		change(w, func(h *plan.HTTP) {
+			h.Roll, h.Backends, h.Drain, h.Connection = true, len(rolls)+1, 100*time.Millisecond, "close"
+		})
 		s.Rolls = rolls
 	}
 }
@@ -248,8 +259,10 @@ func TestStalled(t *testing.T) {
 			}
 		}},
 		"of a tool": {row: 6, each: 400e6, do: func(_ *plan.Workload, _, s *sample.Observation) { s.Tool = &sample.Tool{} }},
-		"bursts":    {row: 6, each: 400e6, do: func(w *plan.Workload, _, _ *sample.Observation) { w.Burst = 50 }},
-		"rolled":    {row: 6, each: 400e6, do: func(w *plan.Workload, _, _ *sample.Observation) { w.Roll = true }},
+		"bursts":    {row: 6, each: 400e6, do: func(w *plan.Workload, _, _ *sample.Observation) { *w = plan.Workload{Spec: plan.RR{Burst: 50}} }},
+		"rolled": {row: 6, each: 400e6, do: func(w *plan.Workload, _, _ *sample.Observation) {
+			*w = plan.Workload{Spec: plan.HTTP{Roll: true, Backends: 2}}
+		}},
 		"warm-up alone": {row: 6, each: 400e6, do: func(_ *plan.Workload, _, s *sample.Observation) {
 			for i := range s.Intervals[:6] {
 				s.Intervals[i].Warmup = true

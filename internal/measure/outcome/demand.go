@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/measure/cpu"
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -15,14 +14,14 @@ import (
 // accounts interrupts apart it is all interrupt time of the path's CPUs, less what the idle machine had; ksoftirqd's
 // time is contained in that. Without the whole kernel part of such a machine there is no service demand.
 func (t *trial) demand() {
-	if t.w.Wait == plan.Spin || t.w.Under != "" {
+	if t.is.Spin || t.is.Beside {
 		return // of CPU time that is spent whatever is sent, and on something else, no transaction has a share
 	}
 	client, okClient := t.threads(t.client)
 	// The client of an open loop reads the clock before it sends, in time that is no part of the path's cost. A tool sleeps.
-	okClient = okClient && (!t.w.Open() || t.byTool())
+	okClient = okClient && (!t.is.Open() || t.byTool())
 	server, okServer := t.threads(t.server)
-	if t.w.Kind == plan.Ping && !okServer {
+	if t.is.Kernel && !okServer {
 		// The kernel answers an echo. What that takes is charged to the client's send, or to ksoftirqd.
 		okServer = okClient
 	}
@@ -110,7 +109,7 @@ func (t *trial) path() cpu.Time {
 }
 
 func (t *trial) utilization() {
-	if t.w.Wait == plan.Spin {
+	if t.is.Spin {
 		return
 	}
 	time := t.path()

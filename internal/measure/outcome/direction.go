@@ -10,7 +10,7 @@ type direction struct{ sender, receiver *side }
 
 // directions are the ways that a stream goes: one, or both.
 func (t *trial) directions() []direction {
-	if t.w.Bidirectional {
+	if t.is.Bidirectional {
 		return []direction{{t.client, t.server}, {t.server, t.client}}
 	}
 	return []direction{{t.sender, t.receiver}}

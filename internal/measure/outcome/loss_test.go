@@ -114,7 +114,7 @@ func TestLocateAddsUp(t *testing.T) {
 
 // TestLossIsDerived: a stream has the places as shares of what was expected, and none where nothing was lost.
 func TestLossIsDerived(t *testing.T) {
-	w := plan.Workload{Kind: plan.Stream, Protocol: plan.UDP}.Normalize()
+	w := plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}.Normalize()
 	c, s := lost(10)
 	m, _ := Derive(w, c, s, Conditions{Drops: []sample.Drop{{Kind: sample.DropQdisc, Packets: 7}}})
 	if m["loss.qdisc"] != 0.007 || m["loss.path"] != 0.003 {
@@ -133,7 +133,7 @@ func TestLossIsDerived(t *testing.T) {
 }
 
 func TestNewProbe(t *testing.T) {
-	w := plan.Workload{Kind: plan.Throughput, Loss: 0.01}.Normalize()
+	w := plan.Throughput{Loss: 0.01, MessageSize: plan.DefaultDatagram}
 	c, s := lost(10)
 	p := NewProbe(w, 5e6, c, s, nil)
 	want := result.Probe{Rate: 5e6, Offered: 11.2e6, Delivered: 11.088e6, Lost: 10, Expected: 1000, Held: true,
@@ -151,7 +151,7 @@ func TestNewProbe(t *testing.T) {
 }
 
 func TestDeriveSearch(t *testing.T) {
-	w := plan.Workload{Kind: plan.Throughput}.Normalize()
+	w := plan.Throughput{}
 	at := func(n uint64) map[string]uint64 { return map[string]uint64{InQdisc: n, OnPath: 0} }
 	probes := []result.Probe{
 		{Rate: 0, Offered: 50e6, Delivered: 11e6, Lost: 70, Expected: 100, At: at(70)},

@@ -61,6 +61,7 @@ func FromFacts(f facts.Facts) Conditions {
 // trial is what one call of Derive works on.
 type trial struct {
 	w      plan.Workload
+	is     plan.Traits
 	client *side
 	server *side
 	// sender and receiver are client and server, or the other way round for a reversed stream.
@@ -74,25 +75,25 @@ type trial struct {
 // Derive computes every metric that the two observations of one trial allow, in base units, and the validity checks
 // that they did not pass. An observation may be nil: what needs it is then absent.
 func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (map[string]float64, []result.Warning) {
-	t := &trial{w: w.Normalize(), c: c, metrics: map[string]float64{}}
-	t.client, t.server = newSide(t.w, client), newSide(t.w, server)
+	t := &trial{w: w.Normalize(), is: w.Traits(), c: c, metrics: map[string]float64{}}
+	t.client, t.server = newSide(t.is, client), newSide(t.is, server)
 	t.share()
 	t.sender, t.receiver = t.client, t.server
-	if t.w.Reverse {
+	if t.is.Reverse {
 		t.sender, t.receiver = t.server, t.client
 	}
 	if t.byTool() {
 		return t.tool()
 	}
-	switch {
-	case t.w.Kind == plan.Stream && t.w.Protocol == plan.UDP:
+	switch t.is.Work {
+	case plan.Packet:
 		t.stream()
 		t.datagrams()
 		t.located()
-	case t.w.Kind == plan.Stream:
+	case plan.Kilobyte:
 		t.stream()
 		t.retransmits()
-	case t.w.Kind == plan.HTTP:
+	case plan.Request:
 		t.requests()
 	default:
 		t.transactions()
@@ -118,7 +119,7 @@ func (t *trial) stream() {
 		return d.receiver.perSecond(8 * d.receiver.received()), true
 	})
 	t.put(metric.Goodput, goodput, ok)
-	if t.w.Bidirectional {
+	if t.is.Bidirectional {
 		t.eachWay()
 	}
 }
@@ -175,7 +176,7 @@ func (t *trial) transactions() {
 		return
 	}
 	// The rate of a ping with an interval, or of an open loop, is what was asked for and no result.
-	if t.w.Interval == 0 && !t.w.Open() {
+	if t.is.Interval == 0 && !t.is.Open() {
 		t.metrics[metric.TransactionRate] = c.perSecond(float64(c.Operations))
 	}
 	t.failures(c)

@@ -30,21 +30,28 @@ func host() *sample.HostDelta {
 	}
 }
 
+// change changes the spec of a workload.
+func change[S plan.Spec](w *plan.Workload, do func(s *S)) {
+	s := w.Spec.(S)
+	do(&s)
+	w.Spec = s
+}
+
 // exchange is a sound trial of rr, crr or ping: 20,000 transactions in a window of one second.
 func exchange(kind plan.Kind) (plan.Workload, *sample.Observation, *sample.Observation) {
-	w := plan.Workload{Kind: kind}.Normalize()
+	w := kind.Default()
 	c := &sample.Observation{Side: "client", ElapsedNs: 1e9, Operations: 20_000, RTT: times(20_000, 50_000),
 		CPU: sample.CPUTime{ThreadsNs: 4e8, ProcessNs: 41e7}, Host: host()}
 	s := &sample.Observation{Side: "server", ElapsedNs: 1e9, Operations: 20_000,
 		CPU: sample.CPUTime{ThreadsNs: 2e8, ProcessNs: 205e6}, Host: host()}
-	if kind == plan.CRR {
+	if kind == "crr" {
 		c.Connect = times(20_000, 30_000)
 	}
-	if kind == plan.RR {
+	if kind == "rr" {
 		c.TCP = &sample.TCPInfo{SegmentsOut: 20_000, Congestion: "cubic"}
 		s.TCP = &sample.TCPInfo{SegmentsOut: 20_000, Congestion: "cubic"}
 	}
-	if kind == plan.Ping {
+	if kind == "ping" {
 		s.Operations, s.CPU.ThreadsNs = 0, 0
 	}
 	return w, c, s
@@ -52,8 +59,8 @@ func exchange(kind plan.Kind) (plan.Workload, *sample.Observation, *sample.Obser
 
 // web is a sound trial of http: 20,000 requests of 1000 B in a window of one second, answered by three backends.
 func web() (plan.Workload, *sample.Observation, *sample.Observation) {
-	w := plan.Workload{Kind: plan.HTTP, ResponseSize: 1000, Connections: 100, Backends: 3}.Normalize()
-	_, c, s := exchange(plan.HTTP)
+	w := plan.Workload{Spec: plan.HTTP{ResponseSize: 1000, Connections: 100, Backends: 3}}.Normalize()
+	_, c, s := exchange("http")
 	c.BytesReceived, s.BytesSent = 20e6, 20e6
 	c.Backends = map[string]sample.Backend{
 		"a": {Requests: 5000, Connections: 25}, "b": {Requests: 7000, Connections: 36}, "c": {Requests: 8000, Connections: 39},
@@ -63,7 +70,7 @@ func web() (plan.Workload, *sample.Observation, *sample.Observation) {
 
 // bulk is a sound trial of a TCP stream: 1 GB in a window of one second.
 func bulk() (plan.Workload, *sample.Observation, *sample.Observation) {
-	w := plan.Workload{Kind: plan.Stream}.Normalize()
+	w := plan.Workload{Spec: plan.Stream{}}.Normalize()
 	c := &sample.Observation{Side: "client", ElapsedNs: 1e9, Operations: 8000, BytesSent: 1e9,
 		CPU: sample.CPUTime{ThreadsNs: 3e8, ProcessNs: 3e8}, TCP: &sample.TCPInfo{Retransmits: 40, SegmentsOut: 700_000, Congestion: "cubic"}, Host: host()}
 	s := &sample.Observation{Side: "server", ElapsedNs: 1e9, Operations: 8000, BytesReceived: 1e9,
@@ -73,7 +80,7 @@ func bulk() (plan.Workload, *sample.Observation, *sample.Observation) {
 
 // datagrams is a sound trial of a UDP stream: 100,000 datagrams of 1000 B sent, 1 % lost.
 func datagrams() (plan.Workload, *sample.Observation, *sample.Observation) {
-	w := plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, MessageSize: 1000, Rate: 800e6}.Normalize()
+	w := plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, MessageSize: 1000, Rate: 800e6}}.Normalize()
 	c := &sample.Observation{Side: "client", ElapsedNs: 1e9, Operations: 2000, BytesSent: 100e6,
 		CPU: sample.CPUTime{ThreadsNs: 5e8, ProcessNs: 5e8}, Host: host()}
 	s := &sample.Observation{Side: "server", ElapsedNs: 1e9, Operations: 3000, BytesReceived: 99e6,
@@ -104,13 +111,13 @@ func TestMetrics(t *testing.T) {
 		// none lists metrics that must be absent.
 		none []string
 	}{
-		"rr": {of(plan.RR), Conditions{}, map[string]float64{
+		"rr": {of("rr"), Conditions{}, map[string]float64{
 			metric.TransactionRate: 20_000, metric.ClientCPU: 20_000, metric.ServerCPU: 10_000, metric.KernelCPU: 50,
 			metric.ServiceDemand: 30_050, metric.ErrorRate: 0, metric.Memory: 2000, metric.CPUUtilization: 0.5, metric.SoftIRQShare: 0.2,
 			"rtt.min": 50_000,
 		}, []string{metric.Goodput, metric.OfferedLoad, metric.PacketRate, metric.RetransmitsPerG, "connect_time.p50"}},
-		"crr":  {of(plan.CRR), Conditions{}, map[string]float64{"connect_time.min": 30_000, metric.ServiceDemand: 30_050}, nil},
-		"ping": {of(plan.Ping), Conditions{}, map[string]float64{metric.ServiceDemand: 20_050, metric.TransactionRate: 20_000}, []string{metric.ServerCPU}},
+		"crr":  {of("crr"), Conditions{}, map[string]float64{"connect_time.min": 30_000, metric.ServiceDemand: 30_050}, nil},
+		"ping": {of("ping"), Conditions{}, map[string]float64{metric.ServiceDemand: 20_050, metric.TransactionRate: 20_000}, []string{metric.ServerCPU}},
 		"stream": {bulk, Conditions{}, map[string]float64{
 			metric.Goodput: 8e9, metric.RetransmitsPerG: 40, metric.ClientCPU: 300, metric.ServerCPU: 200, metric.KernelCPU: 1,
 			metric.ServiceDemand: 501,
@@ -136,8 +143,8 @@ func TestMetrics(t *testing.T) {
 		}, Conditions{Backends: 3}, map[string]float64{metric.BackendShare + ".max": 0.4}, []string{metric.BackendEvenness}},
 		"too few connections for a test": {web, Conditions{Backends: 21}, map[string]float64{metric.BackendShare + ".min": 0},
 			[]string{metric.BackendEvenness}},
-		"idle is subtracted": {of(plan.RR), Conditions{IdleBusy: 0.1}, map[string]float64{metric.CPUUtilization: 0.4}, nil},
-		"interrupts apart": {of(plan.RR), Conditions{IRQApart: true, IdleInterrupt: 0.02}, map[string]float64{
+		"idle is subtracted": {of("rr"), Conditions{IdleBusy: 0.1}, map[string]float64{metric.CPUUtilization: 0.4}, nil},
+		"interrupts apart": {of("rr"), Conditions{IRQApart: true, IdleInterrupt: 0.02}, map[string]float64{
 			metric.KernelCPU: 8e7 / 20_000, metric.ServiceDemand: 34_000}, nil},
 	} {
 		w, client, server := c.trial()
@@ -166,7 +173,7 @@ func TestMetrics(t *testing.T) {
 // TestReversed: the server sends, so the client's bytes are the goodput and the server's retransmits count.
 func TestReversed(t *testing.T) {
 	w, sender, receiver := bulk()
-	w.Reverse = true
+	change(&w, func(s *plan.Stream) { s.Reverse = true })
 	receiver.BytesReceived /= 2
 	got, _ := Derive(w, receiver, sender, Conditions{})
 	if got[metric.Goodput] != 4e9 || got[metric.RetransmitsPerG] != 80 || got[metric.ClientCPU] != 400 || got[metric.ServerCPU] != 300 {
@@ -176,7 +183,7 @@ func TestReversed(t *testing.T) {
 
 // TestCPUsAreCountedOnce: what one CPU did is divided among nobody twice; what another did is added.
 func TestCPUsAreCountedOnce(t *testing.T) {
-	w, client, server := exchange(plan.RR)
+	w, client, server := exchange("rr")
 	*server.Host.KsoftirqdNs = 77e6
 	got, _ := Derive(w, client, server, Conditions{})
 	if got[metric.KernelCPU] != 50 {
@@ -204,7 +211,7 @@ func TestCPUsAreCountedOnce(t *testing.T) {
 
 // TestCPUsOfTwoMachines: CPU 0 of the one is not CPU 0 of the other, and each side's kernel part is its own.
 func TestCPUsOfTwoMachines(t *testing.T) {
-	w, client, server := exchange(plan.RR)
+	w, client, server := exchange("rr")
 	*client.Host.KsoftirqdNs, *server.Host.KsoftirqdNs = 1e6, 3e6
 	near0, _ := Derive(w, client, server, Conditions{})
 	apart, _ := Derive(w, client, server, Conditions{Apart: true})
@@ -238,7 +245,7 @@ func TestAbsentIsNotZero(t *testing.T) {
 		"one value":               {func(c, _ *sample.Observation) { c.RTT = times(1, 5) }, Conditions{}, []string{"rtt.stddev", "rtt.p50"}},
 		"no time passed in ticks": {func(c, s *sample.Observation) { c.Host.CPUs[0], s.Host.CPUs[0] = nil, nil }, Conditions{}, []string{metric.CPUUtilization, metric.SoftIRQShare}},
 	} {
-		w, client, server := exchange(plan.RR)
+		w, client, server := exchange("rr")
 		c.spoil(client, server)
 		got, _ := Derive(w, client, server, c.c)
 		for _, m := range c.none {
@@ -251,8 +258,8 @@ func TestAbsentIsNotZero(t *testing.T) {
 		}
 	}
 	// A ping at intervals has no rate of its own.
-	w, client, server := exchange(plan.Ping)
-	w.Interval = 1e6
+	w, client, server := exchange("ping")
+	change(&w, func(s *plan.Ping) { s.Interval = 1e6 })
 	if got, _ := Derive(w, client, server, Conditions{}); hasKey(got, metric.TransactionRate) {
 		t.Errorf("paced ping: transaction rate %v", got[metric.TransactionRate])
 	}
@@ -284,23 +291,23 @@ func TestJitterOfOneBatch(t *testing.T) {
 
 // TestMissingSides: whatever is missing, Derive comes back.
 func TestMissingSides(t *testing.T) {
-	for _, kind := range []plan.Kind{plan.RR, plan.CRR, plan.Ping, plan.Stream, ""} {
-		for _, protocol := range []plan.Protocol{plan.TCP, plan.UDP} {
-			w := plan.Workload{Kind: kind, Protocol: protocol}
-			_, client, server := exchange(plan.RR)
-			for _, c := range []*sample.Observation{nil, {}, {ElapsedNs: 1}, client} {
-				for _, s := range []*sample.Observation{nil, {}, {ElapsedNs: 1}, server} {
-					got, _ := Derive(w, c, s, Conditions{IRQApart: true, LineRate: 1})
-					for m, v := range got {
-						if math.IsNaN(v) || math.IsInf(v, 0) {
-							t.Errorf("%s: %s = %v", w, m, v)
-						}
+	for _, spec := range []plan.Spec{
+		plan.RR{}, plan.RR{Protocol: plan.UDP}, plan.CRR{}, plan.Ping{}, plan.Stream{}, plan.Stream{Protocol: plan.UDP}, plan.HTTP{}, nil,
+	} {
+		w := plan.Workload{Spec: spec}
+		_, client, server := exchange("rr")
+		for _, c := range []*sample.Observation{nil, {}, {ElapsedNs: 1}, client} {
+			for _, s := range []*sample.Observation{nil, {}, {ElapsedNs: 1}, server} {
+				got, _ := Derive(w, c, s, Conditions{IRQApart: true, LineRate: 1})
+				for m, v := range got {
+					if math.IsNaN(v) || math.IsInf(v, 0) {
+						t.Errorf("%s: %s = %v", w, m, v)
 					}
 				}
 			}
 		}
 	}
-	if got, warnings := Derive(plan.Workload{Kind: plan.RR}, nil, nil, Conditions{}); len(got) != 0 || len(warnings) != 0 {
+	if got, warnings := Derive(plan.Workload{Spec: plan.RR{}}, nil, nil, Conditions{}); len(got) != 0 || len(warnings) != 0 {
 		t.Errorf("nothing was seen, and %v, %v came of it", got, warnings)
 	}
 }
@@ -308,7 +315,7 @@ func TestMissingSides(t *testing.T) {
 // TestPercentilesNeedValues puts the number of values at, and one below, what each percentile needs.
 func TestPercentilesNeedValues(t *testing.T) {
 	for name, n := range map[string]int{"rtt.p50": 20, "rtt.p90": 100, "rtt.p99": 1000, "rtt.p99.9": 10_000} {
-		w, client, server := exchange(plan.RR)
+		w, client, server := exchange("rr")
 		for _, count := range []int{n - 1, n} {
 			client.RTT = times(count, 1000)
 			got, _ := Derive(w, client, server, Conditions{})
@@ -361,7 +368,7 @@ func scaled(o *sample.Observation, k uint64) *sample.Observation {
 func TestLongerIsTheSame(t *testing.T) {
 	trials := map[string]func() (plan.Workload, *sample.Observation, *sample.Observation){
 		"stream": bulk, "udp": datagrams,
-		"rr": func() (plan.Workload, *sample.Observation, *sample.Observation) { return exchange(plan.RR) },
+		"rr": func() (plan.Workload, *sample.Observation, *sample.Observation) { return exchange("rr") },
 	}
 	for name, trial := range trials {
 		for _, c := range []Conditions{{}, {IdleBusy: 0.07, IdleInterrupt: 0.01}, {IRQApart: true}} {
@@ -386,14 +393,14 @@ func TestLongerIsTheSame(t *testing.T) {
 
 // TestMoreCPUTimeNeverCostsLess: service demand is monotonic in every part of it.
 func TestMoreCPUTimeNeverCostsLess(t *testing.T) {
-	w, client, server := exchange(plan.RR)
+	w, client, server := exchange("rr")
 	base, _ := Derive(w, client, server, Conditions{})
 	for name, more := range map[string]func(c, s *sample.Observation){
 		"client":    func(c, _ *sample.Observation) { c.CPU.ThreadsNs *= 2 },
 		"server":    func(_, s *sample.Observation) { s.CPU.ThreadsNs *= 2 },
 		"ksoftirqd": func(c, _ *sample.Observation) { *c.Host.KsoftirqdNs *= 2 },
 	} {
-		_, c, s := exchange(plan.RR)
+		_, c, s := exchange("rr")
 		more(c, s)
 		if got, _ := Derive(w, c, s, Conditions{}); got[metric.ServiceDemand] <= base[metric.ServiceDemand] {
 			t.Errorf("more %s: service demand %v, was %v", name, got[metric.ServiceDemand], base[metric.ServiceDemand])

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -19,12 +18,12 @@ const (
 
 // paced derives what an open loop was to send and did.
 func (t *trial) paced(c *side) {
-	if !t.w.Open() {
+	if !t.is.Open() {
 		return
 	}
-	intended := t.w.Rate
-	if t.w.Load > 0 {
-		intended = t.w.Load * t.c.Capacity
+	intended := t.is.Rate
+	if t.is.Load > 0 {
+		intended = t.is.Load * t.c.Capacity
 		t.put(metric.Capacity, t.c.Capacity, t.c.Capacity > 0)
 	}
 	t.put(metric.IntendedRate, intended, intended > 0)
@@ -54,7 +53,7 @@ func (t *trial) beside() {
 
 // schedule returns the client's account of an open loop that had anything to send, or nil.
 func (t *trial) schedule() *sample.Schedule {
-	if !t.w.Open() || t.client == nil || t.client.Schedule == nil || t.client.Schedule.Due == 0 {
+	if !t.is.Open() || t.client == nil || t.client.Schedule == nil || t.client.Schedule.Due == 0 {
 		return nil
 	}
 	return t.client.Schedule
@@ -62,7 +61,7 @@ func (t *trial) schedule() *sample.Schedule {
 
 // short says whether n is less than the due requests by more than a small share and what an edge cuts off.
 func (t *trial) short(n, due uint64) bool {
-	return float64(n) < (1-shortfall)*float64(due)-float64(slack*t.w.Concurrency())
+	return float64(n) < (1-shortfall)*float64(due)-float64(slack*t.is.Concurrency())
 }
 
 // notSent rings where requests could not even be sent in time.
@@ -87,11 +86,7 @@ func (t *trial) saturated() string {
 // lateSender rings where the tail of the times is the generator's.
 func (t *trial) lateSender() string {
 	lag, ok := t.metrics[metric.SendLag+".p99"]
-	family := metric.RTT
-	if t.w.Kind == plan.HTTP {
-		family = metric.ResponseTime
-	}
-	tail, known := t.metrics[family+".p99"]
+	tail, known := t.metrics[t.is.Times+".p99"]
 	if !ok || !known || lag <= promptNs || lag <= lateTail*tail {
 		return ""
 	}
@@ -101,7 +96,7 @@ func (t *trial) lateSender() string {
 
 // sharedSpin rings where two ends that spin have one CPU.
 func (t *trial) sharedSpin() string {
-	if t.w.Wait != plan.Spin {
+	if !t.is.Spin {
 		return ""
 	}
 	client := t.cpusOf(t.client, nil)

@@ -15,9 +15,9 @@ func TestOpenLoop(t *testing.T) {
 	for range 1000 {
 		lag.Record(700)
 	}
-	for _, kind := range []plan.Kind{plan.RR, plan.CRR, plan.HTTP} {
-		w, client, server := sound(string(kind))
-		w.Load, w.Arrival = 0.5, plan.Poisson
+	for _, kind := range []string{"rr", "crr", "http"} {
+		w, client, server := sound(kind)
+		w = w.Paced(0, 0.5)
 		client.Schedule = &sample.Schedule{Due: client.Operations, Sent: client.Operations - 1, Lag: lag}
 		got, _ := Derive(w, client, server, Conditions{Capacity: 60_000, IdleBusy: 0.02})
 		rate := float64(client.Operations) * 1e9 / float64(client.ElapsedNs)
@@ -44,7 +44,7 @@ func TestOpenLoop(t *testing.T) {
 // TestUnknownCapacity: what is not known is absent, never 0.
 func TestUnknownCapacity(t *testing.T) {
 	w, client, server := sound("rr")
-	w.Load = 0.5
+	w = w.Paced(0, 0.5)
 	client.Schedule = nil
 	got, _ := Derive(w, client, server, Conditions{})
 	for _, name := range []string{metric.Capacity, metric.IntendedRate, metric.OfferedRate, metric.SendLag + ".p50", metric.SendLag + ".max"} {
@@ -64,8 +64,8 @@ func TestUnknownCapacity(t *testing.T) {
 // TestNoDemandOfWhoSpins: CPU time that is spent whatever is sent, or on a stream beside, is no transaction's.
 func TestNoDemandOfWhoSpins(t *testing.T) {
 	for name, change := range map[string]func(*plan.Workload){
-		"spin":  func(w *plan.Workload) { w.Wait = plan.Spin },
-		"under": func(w *plan.Workload) { w.Under = "stream" },
+		"spin":  func(w *plan.Workload) { change(w, func(s *plan.RR) { s.Wait = plan.Spin }) },
+		"under": func(w *plan.Workload) { change(w, func(s *plan.RR) { s.Under = "stream" }) },
 	} {
 		w, client, server := sound("rr")
 		change(&w)

@@ -14,7 +14,7 @@ func (t *trial) requests() {
 	if c == nil {
 		return
 	}
-	if !t.w.Open() {
+	if !t.is.Open() {
 		t.metrics[metric.RequestRate] = c.perSecond(float64(c.Operations))
 	}
 	t.paced(c)
@@ -55,7 +55,7 @@ func (t *trial) shares() {
 	t.metrics[metric.BackendShare+".min"] = float64(least) / float64(sum)
 	t.metrics[metric.BackendShare+".max"] = float64(most) / float64(sum)
 	p, ok := stat.EvenP(connections)
-	t.put(metric.BackendEvenness, p, ok && !t.rolled() && (t.w.Connection == "close" || answered >= t.w.Connections))
+	t.put(metric.BackendEvenness, p, ok && !t.rolled() && (t.is.Reconnect || answered >= t.is.Flows))
 }
 
 // backends returns what each of several backends did, those that did nothing too; nil if there are not several, or if

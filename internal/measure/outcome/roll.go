@@ -23,7 +23,7 @@ func (t *trial) rolls() {
 	t.metrics[metric.FailuresPerRoll] = t.client.failures() / float64(len(rolls))
 	// Where connections are kept, a new one comes when another breaks, and says nothing of when the nodes have learned.
 	var removed, added int64
-	sawRemoval := t.w.Connection == "close"
+	sawRemoval := t.is.Reconnect
 	sawAddition := sawRemoval
 	for _, r := range rolls {
 		removed, added = max(removed, r.LastNs), max(added, r.FirstNs)
@@ -39,7 +39,7 @@ func undrained(last, drain int64) bool { return float64(last) > (1-lastMoments)*
 
 // shortDrain rings where a backend ended while connections were still sent to it although it had drained.
 func (t *trial) shortDrain() string {
-	if !t.rolled() || t.w.Drain == 0 {
+	if !t.rolled() || t.is.Drain == 0 {
 		return ""
 	}
 	n := 0
@@ -51,13 +51,13 @@ func (t *trial) shortDrain() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d backends were still sent connections when their drain of %s was over", n, len(t.server.Rolls), t.w.Drain.Round(time.Millisecond))
+	return fmt.Sprintf("%d of %d backends were still sent connections when their drain of %s was over", n, len(t.server.Rolls), t.is.Drain.Round(time.Millisecond))
 }
 
 // absentBackend rings where a backend that was put back got no connection any more within the window, though each request
 // has one of its own.
 func (t *trial) absentBackend() string {
-	if !t.rolled() || t.w.Connection != "close" {
+	if !t.rolled() || !t.is.Reconnect {
 		return ""
 	}
 	n := 0

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -25,7 +26,7 @@ func TestRolls(t *testing.T) {
 		w, client, server := sound("http")
 		rolled(c.rolls...)(&w, client, server)
 		if c.keep {
-			w.Connection = "keep-alive"
+			change(&w, func(s *plan.HTTP) { s.Connection = "keep-alive" })
 		}
 		client.Errors = map[string]uint64{"reset": 6}
 		m, _ := Derive(w, client, server, Conditions{Backends: len(c.rolls)})

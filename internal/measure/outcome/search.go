@@ -11,9 +11,10 @@ import (
 
 // NewProbe is what one short stream of a throughput search came to. w is the search; the stream was sent at rate, and
 // no more than the accepted share of it may be missing for the probe to have held.
-func NewProbe(w plan.Workload, rate float64, client, server *sample.Observation, drops []sample.Drop) result.Probe {
+func NewProbe(w plan.Throughput, rate float64, client, server *sample.Observation, drops []sample.Drop) result.Probe {
 	p := result.Probe{Rate: rate}
-	c, s := newSide(w, client), newSide(w, server)
+	traits := w.Probe(rate).Traits()
+	c, s := newSide(traits, client), newSide(traits, server)
 	if c == nil || s == nil || s.Datagrams == nil {
 		return p
 	}
@@ -29,7 +30,7 @@ func NewProbe(w plan.Workload, rate float64, client, server *sample.Observation,
 // DeriveSearch computes the metrics of a throughput search: those of the stream that confirmed its result, as Derive has
 // them, with the throughput in place of goodput and offered load, and with the places of loss at the lowest rate that
 // failed: what stands in the way of more.
-func DeriveSearch(w plan.Workload, r result.Record, c Conditions) (map[string]float64, []result.Warning) {
+func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]float64, []result.Warning) {
 	throughput := Throughput(r.Probes)
 	m, warnings := Derive(w.Probe(throughput), r.Client, r.Server, c)
 	m[metric.Throughput] = throughput

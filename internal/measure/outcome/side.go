@@ -8,15 +8,15 @@ import (
 // side is one observation with the counts that its workload makes of it.
 type side struct {
 	*sample.Observation
-	w plan.Workload
+	is plan.Traits
 }
 
 // newSide returns nil for an observation that is missing or has no window, so that nobody divides by it.
-func newSide(w plan.Workload, o *sample.Observation) *side {
+func newSide(is plan.Traits, o *sample.Observation) *side {
 	if o == nil || o.ElapsedNs <= 0 {
 		return nil
 	}
-	return &side{Observation: o, w: w}
+	return &side{Observation: o, is: is}
 }
 
 func (s *side) perSecond(n float64) float64 { return n / (float64(s.ElapsedNs) / 1e9) }
@@ -39,10 +39,10 @@ func (s *side) units() float64 {
 		return s.Tool.Work
 	}
 	bytes := s.sent() + s.received()
-	switch s.w.Work() {
-	case "KB":
+	switch s.is.Work {
+	case plan.Kilobyte:
 		return bytes / 1000
-	case "packet":
+	case plan.Packet:
 		return s.packets(bytes)
 	}
 	return float64(s.Operations)
@@ -51,8 +51,8 @@ func (s *side) units() float64 {
 // packets returns how many datagrams of a stream so many bytes were. Of several sizes it is the number of operations,
 // where all of them went the same way.
 func (s *side) packets(bytes float64) float64 {
-	if s.w.Mix != "" && !s.w.Bidirectional {
+	if s.is.Mix && !s.is.Bidirectional {
 		return float64(s.Operations)
 	}
-	return bytes / float64(s.w.MessageSize)
+	return bytes / float64(s.is.Message)
 }

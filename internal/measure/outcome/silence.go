@@ -23,7 +23,7 @@ const (
 // the end. The numbers of such a trial would be means over a path and no path. "" says that nothing shows that, which for a
 // window without rows of progress, or of backends that are taken out and put back, it cannot.
 func Stalled(w plan.Workload, client, server *sample.Observation) string {
-	if silence, side := silent(w, client, server); silence >= silentFor && !w.Roll {
+	if silence, side := silent(w, client, server); silence >= silentFor && !w.Traits().Roll {
 		return fmt.Sprintf("the %s completed nothing in the last %s of its window", side, silence.Round(10*time.Millisecond))
 	}
 	return ""
@@ -35,7 +35,7 @@ func silent(w plan.Workload, client, server *sample.Observation) (longest time.D
 		if o == nil || o.Tool != nil {
 			continue
 		}
-		if d := silentEnd(o.Intervals, busyRow*uint64(max(w.Burst, 1))); d > longest {
+		if d := silentEnd(o.Intervals, busyRow*uint64(max(w.Traits().Burst, 1))); d > longest {
 			longest, side = d, o.Side
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -45,10 +44,10 @@ func (t *trial) share() {
 	}
 	copied := *t.server.Tool
 	copied.Work = t.client.Tool.Work
-	if t.w.Kind == plan.Stream && t.w.Protocol == plan.UDP {
+	if t.is.Datagrams() {
 		copied.Work *= 1 - t.client.Tool.Metrics[metric.FrameLossRate]
 	}
 	observed := *t.server.Observation
 	observed.Tool = &copied
-	t.server = &side{Observation: &observed, w: t.w}
+	t.server = &side{Observation: &observed, is: t.is}
 }

@@ -28,10 +28,10 @@ func toolRun(metrics map[string]float64, work float64) (client, server *sample.O
 }
 
 func TestTool(t *testing.T) {
-	rr := plan.Workload{Kind: plan.RR, Tool: "netperf"}
-	http := plan.Workload{Kind: plan.HTTP, Tool: "wrk"}
-	udp := plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Rate: 100e6, Tool: "iperf3"}
-	ping := plan.Workload{Kind: plan.Ping, Tool: "ping"}
+	rr := plan.Workload{Spec: plan.RR{}, Tool: "netperf"}
+	http := plan.Workload{Spec: plan.HTTP{}, Tool: "wrk"}
+	udp := plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 100e6}, Tool: "iperf3"}
+	ping := plan.Workload{Spec: plan.Ping{}, Tool: "ping"}
 	ours := &sample.Observation{Side: "server", ElapsedNs: 1e9, Operations: 500, CPU: sample.CPUTime{ThreadsNs: 2e6}}
 	for name, tt := range map[string]struct {
 		w      plan.Workload
@@ -78,7 +78,7 @@ func TestTool(t *testing.T) {
 func TestToolChecks(t *testing.T) {
 	client, server := toolRun(map[string]float64{metric.OfferedLoad: 50e6, metric.Goodput: 2e9}, 1000)
 	client.Host.SoftnetDropped = 3
-	_, warnings := Derive(plan.Workload{Kind: plan.Stream, Protocol: plan.UDP, Rate: 100e6, Tool: "iperf3"}, client, server, Conditions{LineRate: 1e9})
+	_, warnings := Derive(plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 100e6}, Tool: "iperf3"}, client, server, Conditions{LineRate: 1e9})
 	ids := map[string]bool{}
 	for _, w := range warnings {
 		ids[w.ID] = true

@@ -25,10 +25,12 @@ const MaxMetrics = 1000
 type Reader struct {
 	lines *bufio.Reader
 	// whole is a line that is longer than the buffer of lines; names are the words that lines repeat, kept once.
-	whole  []byte
-	names  map[string]string
-	name   string
-	header Header
+	whole []byte
+	names map[string]string
+	// workloads are kept once, too.
+	workloads map[plan.Workload]plan.Workload
+	name      string
+	header    Header
 	// number counts lines from 1; offset is where the last whole line ends.
 	number int
 	offset int64
@@ -38,7 +40,7 @@ type Reader struct {
 
 // NewReader reads the header of a result file. name is what errors call it.
 func NewReader(r io.Reader, name string) (*Reader, error) {
-	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{}}
+	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{}, workloads: map[plan.Workload]plan.Workload{}}
 	b, err := rd.next()
 	if errors.Is(err, io.EOF) {
 		if rd.cut {
@@ -104,11 +106,13 @@ func (r *Reader) intern(rec *Record) {
 			r.names[*s] = *s
 		}
 	}
-	w := &rec.Workload
-	for _, s := range []*string{
-		&rec.Type, &rec.Status, (*string)(&rec.Profile), &w.Mode, &w.Close, &w.Congestion, (*string)(&w.Kind), (*string)(&w.Protocol),
-	} {
+	for _, s := range []*string{&rec.Type, &rec.Status, (*string)(&rec.Profile)} {
 		one(s)
+	}
+	if kept, ok := r.workloads[rec.Workload]; ok {
+		rec.Workload = kept
+	} else if len(r.workloads) < maxNames {
+		r.workloads[rec.Workload] = rec.Workload
 	}
 	for i := range rec.Warnings {
 		one(&rec.Warnings[i].ID)
@@ -146,7 +150,7 @@ func (rec *Record) check() error {
 	if rec.Status != OK && rec.Status != Failed {
 		return fmt.Errorf("unknown status %q", rec.Status)
 	}
-	if rec.Profile == "" || rec.Path == (plan.Path{}) || rec.Workload.Kind == "" || rec.Repetition < 1 {
+	if rec.Profile == "" || rec.Path == (plan.Path{}) || rec.Workload.Spec == nil || rec.Repetition < 1 {
 		return errors.New("it does not say which trial it is")
 	}
 	if len(rec.Metrics) > MaxMetrics {

@@ -154,7 +154,7 @@ func TestReaderRefuses(t *testing.T) {
 		"status":        {head + "\n" + `{"type":"trial","status":"fine"}` + "\n", `line 2: unknown status "fine"`},
 		"which":         {head + "\n" + `{"type":"trial","status":"ok"}` + "\n", "line 2: it does not say which trial it is"},
 		"path":          {strings.Replace(whole, "\"type\":\"trial\",\"profile\":\"raw~twin\",\"path\":\"host-to-host/cross-node\"", "\"type\":\"trial\",\"profile\":\"raw~twin\",\"path\":\"x\"", 1), `unknown path "x"`},
-		"why":           {head + "\n" + `{"type":"trial","status":"failed","profile":"a","path":"pod-to-self","workload":{"kind":"rr"},"repetition":1}` + "\n", "it failed and does not say why"},
+		"why":           {head + "\n" + `{"type":"trial","status":"failed","profile":"a","path":"pod-to-self","workload":"rr","repetition":1}` + "\n", "it failed and does not say why"},
 		"end":           {head + "\n" + `{"type":"end"}` + "\n", "it is an end without its contents"},
 		"bad histogram": {strings.Replace(whole, `"rtt":"HIST`, `"rtt":"XXXX`, 1), "line 2 is no record: decode histogram"},
 	} {
@@ -226,7 +226,7 @@ func TestScan(t *testing.T) {
 func TestReaderMemory(t *testing.T) {
 	const lines, length = 60, 1 << 20
 	head := `{"schema":"cnibench.result/v1"}` + "\n"
-	fat := `{"type":"trial","profile":"x","path":"host-to-host/cross-node","workload":{"kind":"rr"},"repetition":1,"status":"ok",` +
+	fat := `{"type":"trial","profile":"x","path":"host-to-host/cross-node","workload":"rr","repetition":1,"status":"ok",` +
 		`"metrics":{"goodput":1},"client":{"side":"` + strings.Repeat("x", length) + `"}}` + "\n"
 	src := []io.Reader{strings.NewReader(head)}
 	for range lines {
@@ -386,7 +386,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(seed[:len(seed)-20])
 	f.Add(seed[bytes.IndexByte(seed, '\n')+1:])
 	f.Add([]byte("{}\n"))
-	f.Add([]byte(`{"type":"trial","profile":"x","path":"host-to-host/cross-node","workload":{"kind":"rr"},"repetition":1,"status":"ok","metrics":{"goodput":1e9}}` + "\n"))
+	f.Add([]byte(`{"type":"trial","profile":"x","path":"host-to-host/cross-node","workload":"rr","repetition":1,"status":"ok","metrics":{"goodput":1e9}}` + "\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		readAll(t, b, false)
 		behind := append(slices.Clone(head), b...)

@@ -29,7 +29,7 @@ func document(t *testing.T, r reporttest.Result) report.Document {
 			o.RTT.Record(5000 + 100*i)
 			o.Intervals = append(o.Intervals, sample.Interval{StartNs: i * 1e6, EndNs: (i + 1) * 1e6, Operations: uint64(i), Bytes: uint64(i)})
 		}
-		if rec.Workload.Kind == plan.Stream {
+		if !rec.Workload.Traits().Exchanges() {
 			o.RTT = nil
 		}
 		rec.Client, rec.Server = o, o
@@ -145,7 +145,7 @@ func TestNamesOfFiles(t *testing.T) {
 			}
 		}
 	}
-	f := Figure{Kind: Dots, Workload: plan.Workload{Kind: "../../etc/passwd\x00", Protocol: "tcp"}}
+	f := Figure{Kind: Dots, Workload: plan.Workload{Spec: plan.RR{Protocol: "../../etc/passwd\x00"}}}
 	if got := f.Name(); !safe.MatchString(got) || strings.Contains(got, "..") {
 		t.Errorf("file name %q", got)
 	}

@@ -32,7 +32,7 @@ func document(t testing.TB, r reporttest.Result) report.Document {
 	var g report.Gather
 	for i, rec := range r.Records {
 		o := &sample.Observation{}
-		if rec.Workload.Kind != plan.Stream {
+		if rec.Workload.Traits().Exchanges() {
 			o.RTT = sample.NewHistogram()
 			for j := range int64(500) {
 				o.RTT.Record(5000 + 40*j + 13*int64(i%7)*j)

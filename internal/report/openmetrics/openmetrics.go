@@ -242,7 +242,7 @@ func (e *exposition) summary(c *compare.Cell, b base) {
 
 // place is the case of a cell.
 func place(k compare.Key) labels {
-	ls := labels{"profile", string(k.Profile), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind)}
+	ls := labels{"profile", string(k.Profile), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind())}
 	return ls[:len(ls):len(ls)]
 }
 
@@ -303,7 +303,7 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 	e.begin(floor)
 	for _, f := range a.Floors {
 		e.add(f.Share, labels{
-			"workload", f.Workload.String(), "kind", string(f.Workload.Kind), "metric", f.Metric, "measured", strconv.FormatBool(f.Measured),
+			"workload", f.Workload.String(), "kind", string(f.Workload.Kind()), "metric", f.Metric, "measured", strconv.FormatBool(f.Measured),
 		})
 	}
 }

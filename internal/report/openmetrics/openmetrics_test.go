@@ -109,16 +109,16 @@ func TestNames(t *testing.T) {
 // everyMetric is a result with each metric of the catalogue under workloads of each unit of work.
 func everyMetric() reporttest.Result {
 	r := reporttest.NinePaths(4)
-	r.Header.Plan.Workloads = append(r.Header.Plan.Workloads, plan.Workload{Kind: plan.Stream, Protocol: plan.UDP}.Normalize(), plan.Workload{Kind: plan.HTTP}.Normalize())
+	r.Header.Plan.Workloads = append(r.Header.Plan.Workloads, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}.Normalize(), plan.Workload{Spec: plan.HTTP{}}.Normalize())
 	for i := range r.Records {
 		rec := &r.Records[i]
 		switch {
 		case rec.Type != "trial":
 			continue
-		case rec.Workload.Kind == plan.Stream && rec.Path.From == plan.Host:
-			rec.Workload = plan.Workload{Kind: plan.Stream, Protocol: plan.UDP}.Normalize()
-		case rec.Workload.Kind == plan.CRR && rec.Path.From == plan.Host:
-			rec.Workload = plan.Workload{Kind: plan.HTTP}.Normalize()
+		case rec.Workload.Bulk() && rec.Path.From == plan.Host:
+			rec.Workload = plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}.Normalize()
+		case rec.Workload.Kind() == "crr" && rec.Path.From == plan.Host:
+			rec.Workload = plan.Workload{Spec: plan.HTTP{}}.Normalize()
 		}
 		if rec.Metrics == nil {
 			continue

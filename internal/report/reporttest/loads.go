@@ -19,7 +19,7 @@ func Loads(repetitions int) Result {
 	p.Paths = []plan.Path{plan.ZeroPath, {From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
 	p.Workloads = nil
 	for _, load := range []float64{0.1, 0.3, 0.5, 0.7, 0.95} {
-		p.Workloads = append(p.Workloads, plan.Workload{Kind: plan.RR, Load: load}.Normalize())
+		p.Workloads = append(p.Workloads, plan.Workload{Spec: plan.RR{Load: load}}.Normalize())
 	}
 	p = p.Settle()
 	r := Result{Header: header(p)}
@@ -42,7 +42,7 @@ func loaded(c plan.Case, rep int, at time.Time, r *rand.Rand) result.Record {
 	capacity := 100_000 / f
 	noise := math.Exp(0.02 * r.NormFloat64())
 	m := map[string]float64{metric.TransactionRate: capacity * noise, metric.ServiceDemand: 9272 * f * noise}
-	if load := c.Workload.Load; load > 0 {
+	if load := c.Workload.Traits().Load; load > 0 {
 		time := 8000 * f * noise / (1 - load)
 		m = map[string]float64{
 			metric.Capacity: capacity, metric.IntendedRate: load * capacity, metric.OfferedRate: load * capacity * noise,

@@ -110,7 +110,7 @@ func trial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float64) resu
 	f *= math.Exp(drift + 0.03*r.NormFloat64())
 	wait := math.Exp(0.06 * r.NormFloat64())
 	m := map[string]float64{metric.SoftIRQShare: 0.4 + 0.02*r.Float64()}
-	switch c.Workload.Kind {
+	switch c.Workload.Spec.(type) {
 	case plan.Stream:
 		m[metric.ServiceDemand], m[metric.Goodput] = 216*f, 37e9/f*wait
 		m[metric.RetransmitsPerG] = float64(r.IntN(3))
@@ -157,7 +157,7 @@ func Small(repetitions int) Result {
 	p.Seed, p.Repetitions, p.Duration = 1, repetitions, 500*time.Millisecond
 	p.Profiles = []plan.Variant{"host", "calico-vxlan"}
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
-	p.Workloads = []plan.Workload{plan.Workload{Kind: plan.RR}.Normalize()}
+	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.RR{}}.Normalize()}
 	p.Baseline = "host"
 	r := Result{Header: result.Header{Schema: result.Schema, Created: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Plan: p, Facts: facts.Facts{facts.Kernel: "6.18.44"}}}
 	rnd := rand.New(rand.NewPCG(p.Seed, 7))

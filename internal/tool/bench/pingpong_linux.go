@@ -21,12 +21,12 @@ var pingpongSource []byte
 func init() {
 	argv := func(side string, a adapter.Ask) []string {
 		t := a.Workload
-		return []string{pingpong, side, string(t.Kind), a.Address, a.PortText(), strconv.Itoa(t.RequestSize), strconv.Itoa(t.ResponseSize)}
+		return []string{pingpong, side, string(t.Kind()), a.Address, a.PortText(), strconv.Itoa(t.Traits().Request), strconv.Itoa(t.Traits().Response)}
 	}
 	external.Add(adapter.Tool{
 		Formats: []adapter.Format{{Name: pingpong, About: "TRANSACTIONS SECONDS", Decode: decodePingpong}},
 		Sender: &adapter.Sender{
-			Tool:   plan.Tool{Name: pingpong, Kinds: []plan.Kind{plan.RR, plan.CRR}, Lacks: plan.OneFlow, WholeSeconds: true, Ports: 1},
+			Tool:   plan.Tool{Name: pingpong, Kinds: []plan.Spec{plan.RR{}, plan.CRR{}}, Lacks: plan.OneFlow, WholeSeconds: true, Ports: 1},
 			Client: func(a adapter.Ask) []string { return append(argv("client", a), a.Seconds()) },
 			Server: func(a adapter.Ask) []string { return argv("server", a) },
 		},

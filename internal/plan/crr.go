@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// CRR is connect, request, response, close, over TCP.
+type CRR struct {
+	Flows int
+	// Rate, Load and Arrival say how requests fall due; see pace.
+	Rate, Load                float64
+	Arrival                   string
+	RequestSize, ResponseSize int
+	// Close is how the client ends a connection: "rst" (default, leaves no TIME_WAIT) or "fin".
+	Close      string
+	Congestion string
+	// Wait is that of RR.
+	Wait string
+}
+
+var crrKind = kind{name: "crr", about: "a connection for each request and response", title: "A connection for each request", zero: CRR{}, options: slices.Concat(
+	[]Option{
+		transport("crr", TCP),
+		field("flows", "flows", "threads, each with one connection at a time", counts(1, MaxFlows), func(s *CRR) *int { return &s.Flows }),
+	},
+	pacing(func(s *CRR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
+	[]Option{
+		field("requestSize", "request", "payload of a request", bytes(MaxRequest), func(s *CRR) *int { return &s.RequestSize }),
+		field("responseSize", "response", "payload of a response", bytes(MaxRequest), func(s *CRR) *int { return &s.ResponseSize }),
+		field("close", "close", "how the client ends a connection", words("rst", "fin"), func(s *CRR) *string { return &s.Close }),
+		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *CRR) *string { return &s.Congestion }),
+		field("wait", "wait", "how threads wait for data", waits, func(s *CRR) *string { return &s.Wait }),
+		byTool,
+	},
+)}
+
+func (s CRR) kind() *kind { return &crrKind }
+
+// Traits implements Spec.
+func (s CRR) Traits() Traits {
+	t := Traits{Protocol: TCP, Work: Transaction, Flows: s.Flows, Request: s.RequestSize, Response: s.ResponseSize, Reconnect: true,
+		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Spin: s.Wait == Spin, Congestion: s.Congestion,
+		RateMetric: metric.TransactionRate, Times: metric.RTT, Decides: []string{metric.TransactionRate}}
+	if t.Open() {
+		t.Decides = []string{metric.RTT + ".p50"}
+	}
+	return t
+}
+
+func (s CRR) normalize() Spec {
+	s.Flows = max(s.Flows, 1)
+	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
+	s.RequestSize, s.ResponseSize = orDefault(s.RequestSize, 1), orDefault(s.ResponseSize, 1)
+	s.Close = orDefault(s.Close, "rst")
+	s.Congestion = orDefault(s.Congestion, DefaultCongestion)
+	return s
+}
+
+func (s CRR) check() error {
+	var f faultList
+	n := s.normalize().(CRR)
+	f.pace(n.Rate, n.Load, n.Arrival)
+	return errors.Join(f...)
+}
+
+func (s CRR) paced(rate, load float64) Spec {
+	s.Rate, s.Load = rate, load
+	return s
+}
+
+func (s CRR) capacity() Spec {
+	s.Rate, s.Load, s.Arrival = 0, 0, Saturate
+	return s
+}

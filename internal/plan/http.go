@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// HTTP is requests of HTTP/1.1, one under way on each connection.
+type HTTP struct {
+	// Rate, Load and Arrival say how requests fall due; see pace.
+	Rate, Load float64
+	Arrival    string
+	// ResponseSize is the length of the body in bytes.
+	ResponseSize int
+	// Threads and Connections are those of the client, the connections spread evenly over the threads.
+	Threads, Connections int
+	// Connection is what the client does after a response: "keep-alive" (default) or "close", a connection for each
+	// request.
+	Connection string
+	// Backends is the number of servers behind the Service of a path, spread evenly over the nodes. The path's locality is
+	// that of the first.
+	Backends int
+	// Drain is how long a backend that was taken out still serves before its server ends, 0 (default: an application that
+	// ends when it is told to) to MaxDrain.
+	Drain      time.Duration
+	Congestion string
+	// Roll takes each backend in turn out of the Service during the measurement, ends its server, and puts it back with the
+	// server, as a rolling update does; see RollStep.
+	Roll bool
+}
+
+// Limits and defaults of http; those of threads and connections are wrk's.
+const (
+	MaxThreads         = 64
+	MaxConnections     = 4096
+	MaxBackends        = 250
+	DefaultThreads     = 2
+	DefaultConnections = 10
+	DefaultBody        = 1024
+)
+
+var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP requests", zero: HTTP{}, options: slices.Concat(
+	[]Option{transport("http", TCP)},
+	pacing(func(s *HTTP) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
+	[]Option{
+		field("responseSize", "response", "length of the body", bytes(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
+		field("threads", "threads", "threads of the client", counts(1, MaxThreads), func(s *HTTP) *int { return &s.Threads }),
+		field("connections", "connections", "connections of the client, at least one for each thread", counts(1, MaxConnections),
+			func(s *HTTP) *int { return &s.Connections }),
+		field("connection", "connection", "what the client does after a response", words("keep-alive", "close"), func(s *HTTP) *string { return &s.Connection }),
+		field("backends", "backends", "servers behind the Service", counts(1, MaxBackends), func(s *HTTP) *int { return &s.Backends }),
+		field("drain", "drain", "how long a backend serves after it was taken out", span(MaxDrain), func(s *HTTP) *time.Duration { return &s.Drain }),
+		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *HTTP) *string { return &s.Congestion }),
+		byTool,
+		truth("roll", "take each backend out of the Service in turn, and put it back", func(s *HTTP) *bool { return &s.Roll }),
+	},
+)}
+
+func (s HTTP) kind() *kind { return &httpKind }
+
+// Traits implements Spec.
+func (s HTTP) Traits() Traits {
+	t := Traits{Protocol: TCP, Work: Request, Flows: s.Connections, Response: s.ResponseSize, Reconnect: s.Connection == "close",
+		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Congestion: s.Congestion, Backends: s.Backends, Roll: s.Roll, Drain: s.Drain,
+		RateMetric: metric.RequestRate, Times: metric.ResponseTime, Decides: []string{metric.RequestRate, metric.ResponseTime + ".p50"}}
+	if t.Open() {
+		t.Decides = t.Decides[1:]
+	}
+	return t
+}
+
+func (s HTTP) normalize() Spec {
+	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
+	s.ResponseSize = orDefault(s.ResponseSize, DefaultBody)
+	s.Threads = orDefault(s.Threads, DefaultThreads)
+	s.Connections = orDefault(s.Connections, max(DefaultConnections, s.Threads))
+	s.Connection = orDefault(s.Connection, "keep-alive")
+	s.Backends = orDefault(s.Backends, 1)
+	s.Congestion = orDefault(s.Congestion, DefaultCongestion)
+	if s.Roll = s.Roll && s.Backends > 1; !s.Roll {
+		s.Drain = 0
+	}
+	return s
+}
+
+func (s HTTP) check() error {
+	var f faultList
+	n := s.normalize().(HTTP)
+	f.pace(n.Rate, n.Load, n.Arrival)
+	f.refuse(n.Arrival == Saturate, "http has no arrival saturate: a closed loop over its connections measures its capacity")
+	f.refuse(n.Connections < n.Threads, "connections %d are fewer than the %d threads: want one for each thread", n.Connections, n.Threads)
+	f.refuse(s.Roll && s.Backends < 2, "roll takes one backend after the other out of the Service: want backends=2 or more")
+	f.refuse(s.Drain != 0 && !s.Roll, "drain is for backends that are rolled: want roll, too")
+	return errors.Join(f...)
+}
+
+func (s HTTP) paced(rate, load float64) Spec {
+	s.Rate, s.Load = rate, load
+	return s
+}
+
+// capacity has a request on each connection.
+func (s HTTP) capacity() Spec {
+	s.Rate, s.Load, s.Arrival, s.Roll = 0, 0, "", false
+	return s
+}

@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Ping is ICMP echo.
+type Ping struct {
+	Flows int
+	// MessageSize is the payload of an echo in bytes.
+	MessageSize int
+	// Interval is the time between echoes; 0 sends the next when the reply has come.
+	Interval time.Duration
+}
+
+// DefaultPingPayload is that of ping(8).
+const DefaultPingPayload = 56
+
+var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []Option{
+	transport("ping", ICMP),
+	field("flows", "flows", "concurrent flows, each with a thread", counts(1, MaxFlows), func(s *Ping) *int { return &s.Flows }),
+	field("messageSize", "message", "payload of an echo", bytes(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),
+	field("interval", "interval", "time between echoes; 0 waits for the reply alone", span(time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),
+	byTool,
+}}
+
+func (s Ping) kind() *kind { return &pingKind }
+
+// Traits implements Spec.
+func (s Ping) Traits() Traits {
+	return Traits{Protocol: ICMP, Work: Transaction, Flows: s.Flows, Message: s.MessageSize, Interval: s.Interval, Kernel: true,
+		RateMetric: metric.TransactionRate, Times: metric.RTT, Decides: []string{metric.RTT + ".p50"}}
+}
+
+func (s Ping) normalize() Spec {
+	s.Flows, s.MessageSize = max(s.Flows, 1), orDefault(s.MessageSize, DefaultPingPayload)
+	return s
+}
+
+func (s Ping) check() error {
+	var f faultList
+	f.datagram("message", s.normalize().(Ping).MessageSize, ICMP)
+	return errors.Join(f...)
+}

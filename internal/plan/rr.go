@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// RR is requests and responses over standing flows.
+type RR struct {
+	Protocol Protocol
+	Flows    int
+	// Rate, Load and Arrival say how requests fall due; see pace.
+	Rate, Load float64
+	Arrival    string
+	// RequestSize and ResponseSize are the payloads in bytes; default 1 for TCP and MinDatagram for UDP, which carries a
+	// sequence number.
+	RequestSize, ResponseSize int
+	Congestion                string
+	// Burst is how many requests fall due at once; 0 is one. A closed loop sends the next burst when all responses of the
+	// one before have come.
+	Burst int
+	// Wait is how threads wait: "" sleeps in the kernel, as an application does; Spin asks again and again, so that no
+	// wake-up is part of the time.
+	Wait string
+	// Under is what goes over the path beside rr over TCP: "" nothing, "stream" a TCP stream from the client.
+	Under string
+}
+
+// MaxBurst bounds RR.Burst.
+const MaxBurst = 1024
+
+// Spin is the Wait of threads that do not sleep.
+const Spin = "spin"
+
+// waits reads how threads wait.
+var waits = codec[string]{"sleep, spin", func(s string) (string, error) {
+	name, err := word(s, "sleep", Spin)
+	if name == "sleep" {
+		name = ""
+	}
+	return name, err
+}, func(s string) string { return s }}
+
+var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(
+	[]Option{
+		transports(func(s *RR) *Protocol { return &s.Protocol }),
+		field("flows", "flows", "concurrent flows, each with a thread", counts(1, MaxFlows), func(s *RR) *int { return &s.Flows }),
+	},
+	pacing(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
+	[]Option{
+		field("requestSize", "request", "payload of a request", bytes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
+		field("responseSize", "response", "payload of a response", bytes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
+		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).over(TCP),
+		field("burst", "burst", "requests that fall due at once", counts(1, MaxBurst), func(s *RR) *int { return &s.Burst }),
+		field("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
+		field("under", "under", "what is sent beside the requests", words("stream"), func(s *RR) *string { return &s.Under }).over(TCP),
+		byTool,
+	},
+)}
+
+func (s RR) kind() *kind { return &rrKind }
+
+// Traits implements Spec.
+func (s RR) Traits() Traits {
+	return Traits{Protocol: s.Protocol, Work: Transaction, Flows: s.Flows, Request: s.RequestSize, Response: s.ResponseSize,
+		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Burst: s.Burst, Spin: s.Wait == Spin, Beside: s.Under != "", Congestion: s.Congestion,
+		RateMetric: metric.TransactionRate, Times: metric.RTT, Decides: []string{metric.RTT + ".p50"}}
+}
+
+func (s RR) normalize() Spec {
+	s.Protocol, s.Flows = orDefault(s.Protocol, TCP), max(s.Flows, 1)
+	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
+	size := 1
+	if s.Protocol == UDP {
+		size = MinDatagram
+		s.Congestion, s.Under = "", ""
+	} else {
+		s.Congestion = orDefault(s.Congestion, DefaultCongestion)
+	}
+	s.RequestSize, s.ResponseSize = orDefault(s.RequestSize, size), orDefault(s.ResponseSize, size)
+	if s.Burst == 1 {
+		s.Burst = 0
+	}
+	return s
+}
+
+func (s RR) check() error {
+	var f faultList
+	n := s.normalize().(RR)
+	f.pace(n.Rate, n.Load, n.Arrival)
+	f.refuse(n.Arrival == Saturate && n.Burst != 0, "arrival saturate takes no burst: there are always %d requests under way on a flow", SaturationDepth)
+	if n.Protocol == UDP {
+		f.datagram("request", n.RequestSize, UDP)
+		f.datagram("response", n.ResponseSize, UDP)
+	}
+	return errors.Join(f...)
+}
+
+func (s RR) paced(rate, load float64) Spec {
+	s.Rate, s.Load = rate, load
+	return s
+}
+
+func (s RR) capacity() Spec {
+	s.Rate, s.Load, s.Burst, s.Arrival = 0, 0, 0, Saturate
+	return s
+}

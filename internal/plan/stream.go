@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"errors"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Stream is bulk transfer, TCP or UDP.
+type Stream struct {
+	Protocol Protocol
+	// Flows is the number of concurrent 5-tuples, each with a thread of its own.
+	Flows int
+	// MessageSize is the payload of one send call in bytes.
+	MessageSize int
+	// Mix is "" for datagrams of one size, or IMIX. MessageSize is then their mean.
+	Mix string
+	// Rate is the intended load of UDP in bit/s of payload, all flows together and each way; 0 is as fast as possible.
+	Rate float64
+	// Mode is how bytes are moved. UDP: "" a packet each, GSO leaves cutting to the device or to where a device cannot
+	// (UDP_SEGMENT, UDP_GRO). TCP: "copy" (comparable with iperf3), "sendfile" (from a memfd), "trunc" (copy on send,
+	// MSG_TRUNC on receive).
+	Mode string
+	// Buffer is the size asked for both buffers of every socket in bytes. 0 is the engine's choice: the kernel's own for
+	// TCP, and 4 MiB to receive for UDP.
+	Buffer     int
+	Congestion string
+	// Reverse makes the server send (netperf's MAERTS).
+	Reverse bool
+	// Bidirectional makes both sides send and receive, over as many flows each way as Flows says.
+	Bidirectional bool
+}
+
+// Limits and defaults of streams.
+const (
+	DefaultStreamMessage = 128 << 10 // iperf3's
+	MaxMessage           = 16 << 20
+)
+
+var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []Option{
+	transports(func(s *Stream) *Protocol { return &s.Protocol }),
+	field("flows", "flows", "concurrent flows, each with a thread", counts(1, MaxFlows), func(s *Stream) *int { return &s.Flows }),
+	messages(MaxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
+	field("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).over(UDP),
+	field("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", words("copy", "sendfile", "trunc", GSO),
+		func(s *Stream) *string { return &s.Mode }),
+	field("buffer", "buffer", "socket buffers", bytes(MaxBuffer), func(s *Stream) *int { return &s.Buffer }),
+	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).over(TCP),
+	byTool,
+	truth("reverse", "the server sends", func(s *Stream) *bool { return &s.Reverse }),
+	truth("bidirectional", "both sides send", func(s *Stream) *bool { return &s.Bidirectional }),
+}}
+
+func (s Stream) kind() *kind { return &streamKind }
+
+// Traits implements Spec.
+func (s Stream) Traits() Traits {
+	t := Traits{Protocol: s.Protocol, Work: Kilobyte, Flows: s.Flows, Message: s.MessageSize, Mix: s.Mix != "", Rate: s.Rate,
+		Congestion: s.Congestion, Reverse: s.Reverse, Bidirectional: s.Bidirectional}
+	t.RateMetric, t.Decides = metric.Goodput, []string{metric.Goodput, metric.PacketRate}
+	if s.Protocol == UDP {
+		t.Work, t.RateMetric = Packet, metric.PacketRate
+	}
+	if s.Rate > 0 {
+		t.Decides = []string{metric.FrameLossRate}
+	}
+	return t
+}
+
+func (s Stream) normalize() Spec {
+	s.Protocol, s.Flows = orDefault(s.Protocol, TCP), max(s.Flows, 1)
+	if s.Protocol == UDP {
+		s.Congestion = ""
+		s.MessageSize, s.Mode = datagramForm(s.MessageSize, s.Mix, s.Mode)
+		return s
+	}
+	s.Rate, s.Mix = 0, ""
+	s.MessageSize = orDefault(s.MessageSize, DefaultStreamMessage)
+	s.Mode = orDefault(s.Mode, "copy")
+	s.Congestion = orDefault(s.Congestion, DefaultCongestion)
+	return s
+}
+
+func (s Stream) check() error {
+	var f faultList
+	n := s.normalize().(Stream)
+	udp := n.Protocol == UDP
+	f.refuse(s.Mode == GSO && !udp, "mode gso is for udp, and this is tcp")
+	f.refuse(s.Mode != "" && s.Mode != GSO && udp, "mode is for tcp, and this is udp, which has gso alone")
+	f.refuse(s.Mix != "" && !udp, "message imix is for datagrams of stream(udp) and throughput, and this is stream over tcp")
+	f.refuse(n.Reverse && n.Bidirectional, "reverse is one of the two directions of bidirectional")
+	f.refuse(n.Bidirectional && n.Flows > MaxFlows/2, "flows %d each way are out of range for bidirectional: want 1 to %d", n.Flows, MaxFlows/2)
+	if udp {
+		f.datagrams(n.MessageSize, n.Mix, n.Mode)
+	}
+	return errors.Join(f...)
+}
