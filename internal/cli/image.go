@@ -58,7 +58,7 @@ func (p *program) imageCommand() *cobra.Command {
 	f.StringArrayVar(&a.loads, "load", nil, "load it on this machine into `target`: "+strings.Join(image.Targets(), ", ")+"; may be repeated")
 	f.StringVar(&a.push, "push", "", "push it to a registry as `reference`")
 	f.BoolVar(&a.insecure, "insecure", false, "with --push: allow plain HTTP and certificates that nobody vouches for")
-	complete(cmd, "load", func() []string { return []string{image.Kind, image.Ctr, image.Docker, image.Socket} })
+	complete(cmd, "load", func() []string { return []string{image.Kind, image.Ctr, image.Docker} })
 	complete(cmd, "format", func() []string { return []string{formatOCI, formatDocker} })
 	return cmd
 }
@@ -122,11 +122,8 @@ func loadImage(ctx context.Context, i *image.Image, t image.Target) (where strin
 		return "kind cluster " + t.Name + ": " + strings.Join(nodes, ", "), err
 	case image.Ctr:
 		return "containerd's namespace " + t.Name, i.LoadCtr(ctx, t.Name)
-	case image.Docker:
-		return "docker", i.LoadDocker(ctx)
 	}
-	socket, err := i.LoadSocket(ctx, t.Name)
-	return "containerd at " + socket, err
+	return "docker", i.LoadDocker(ctx)
 }
 
 func pushImage(ctx context.Context, i *image.Image, to image.Push, story *story) (string, error) {

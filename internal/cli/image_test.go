@@ -100,10 +100,6 @@ func TestImageIsLoaded(t *testing.T) {
 	if info, err := os.Stat("ctr.got"); err != nil || info.Size() < 1000 {
 		t.Errorf("ctr got %v, %v", info, err)
 	}
-	code, stdout, stderr = command(append(platformArgs(t, "amd64"), "image", "--load", "containerd-socket="+dir+"/none")...)
-	if code != exitFailed || stdout != "" || !strings.Contains(stderr, dir+"/none") || !strings.Contains(stderr, "hint: ") {
-		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
-	}
 }
 
 // TestImageBadInput wants exit code 2, all faults of the flags at once, and no file.

@@ -109,27 +109,23 @@ type blob struct {
 	mediaType types.MediaType
 	size      int64
 	open      func() (io.ReadCloser, error)
-	// refs are the blobs that this one names.
-	refs []v1.Hash
 }
 
 // blobs are all objects of the image, those that are named before those that name them.
 func (i *Image) blobs() ([]blob, error) {
 	var list []blob
-	var manifests []v1.Hash
 	for _, p := range i.single {
 		some, err := imageBlobs(p.image)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, some...)
-		manifests = append(manifests, some[len(some)-1].hash)
 	}
 	if i.index == nil {
 		return list, nil
 	}
 	raw, err := i.index.RawManifest()
-	return append(list, memory(i.digest, types.OCIImageIndex, raw, manifests)), err
+	return append(list, memory(i.digest, types.OCIImageIndex, raw)), err
 }
 
 // imageBlobs are the layers, the configuration and the manifest of one image, in this order.
@@ -146,11 +142,9 @@ func imageBlobs(image v1.Image) ([]blob, error) {
 		return nil, errors.New("the manifest of the image does not name its layers")
 	}
 	var list []blob
-	var refs []v1.Hash
 	for k, l := range layers {
 		d := m.Layers[k]
 		list = append(list, blob{hash: d.Digest, mediaType: d.MediaType, size: d.Size, open: l.Compressed})
-		refs = append(refs, d.Digest)
 	}
 	config, err := image.RawConfigFile()
 	if err != nil {
@@ -161,13 +155,12 @@ func imageBlobs(image v1.Image) ([]blob, error) {
 		return nil, err
 	}
 	digest, err := image.Digest()
-	refs = append([]v1.Hash{m.Config.Digest}, refs...)
-	return append(list, memory(m.Config.Digest, m.Config.MediaType, config, nil), memory(digest, m.MediaType, manifest, refs)), err
+	return append(list, memory(m.Config.Digest, m.Config.MediaType, config), memory(digest, m.MediaType, manifest)), err
 }
 
 // memory is a blob of bytes.
-func memory(hash v1.Hash, mediaType types.MediaType, content []byte, refs []v1.Hash) blob {
-	return blob{hash: hash, mediaType: mediaType, size: int64(len(content)), open: opener(content), refs: refs}
+func memory(hash v1.Hash, mediaType types.MediaType, content []byte) blob {
+	return blob{hash: hash, mediaType: mediaType, size: int64(len(content)), open: opener(content)}
 }
 
 func opener(content []byte) func() (io.ReadCloser, error) {

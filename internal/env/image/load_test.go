@@ -18,22 +18,19 @@ import (
 
 func TestParseTarget(t *testing.T) {
 	for text, want := range map[string]Target{
-		"kind":                          {Kind, "kind"},
-		"kind:test":                     {Kind, "test"},
-		"ctr":                           {Ctr, "k8s.io"},
-		"ctr:default":                   {Ctr, "default"},
-		"docker":                        {Docker, ""},
-		"containerd-socket":             {Socket, ""},
-		"containerd-socket=/run/c.sock": {Socket, "/run/c.sock"},
-		"containerd-socket=/a=b:c":      {Socket, "/a=b:c"},
+		"kind":        {Kind, "kind"},
+		"kind:test":   {Kind, "test"},
+		"ctr":         {Ctr, "k8s.io"},
+		"ctr:default": {Ctr, "default"},
+		"docker":      {Docker, ""},
 	} {
 		if got, err := ParseTarget(text); err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "podman", "kind:", "kind=x", "ctr=x", "docker:x", "containerd-socket:/x", "containerd-socket=", ":", "=x"} {
+	for _, text := range []string{"", "podman", "kind:", "kind=x", "ctr=x", "docker:x", "containerd-socket", ":", "=x"} {
 		got, err := ParseTarget(text)
-		if err == nil || !strings.Contains(advice.Of(err), "containerd-socket[=PATH]") {
+		if err == nil || !strings.Contains(advice.Of(err), "ctr[:NAMESPACE]") {
 			t.Errorf("%q: %+v, %v, hint %q", text, got, err, advice.Of(err))
 		}
 	}
@@ -142,18 +139,5 @@ func TestLoadIsInterrupted(t *testing.T) {
 	}()
 	if err := mustBuild(t, "amd64").LoadCtr(ctx, "x"); !errors.Is(err, reason) {
 		t.Errorf("%v, want %v", err, reason)
-	}
-}
-
-func TestSocketFaults(t *testing.T) {
-	i := mustBuild(t, "amd64")
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	write(t, file, "")
-	for path, want := range map[string]string{filepath.Join(dir, "none"): "=PATH", file: "runs on this machine"} {
-		used, err := i.LoadSocket(t.Context(), path)
-		if err == nil || used != path || !strings.Contains(err.Error(), path) || !strings.Contains(advice.Of(err), want) {
-			t.Errorf("%s: %v, hint %q", path, err, advice.Of(err))
-		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"image/png"
 	"io"
 	"math"
-	"sync"
 
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
@@ -55,6 +54,10 @@ func Image(d chart.Drawing, o Options) (*image.RGBA, error) {
 	o.Scale = math.Min(o.Scale, most/(math.Max(d.Width, d.Height)))
 	size := func(v float64) int { return max(1, int(math.Ceil(v*o.Scale))) }
 	c := canvas{image: image.NewRGBA(image.Rect(0, 0, size(d.Width), size(d.Height))), scale: o.Scale, theme: o.Theme}
+	var err error
+	if c.fonts, err = fonts(); err != nil {
+		return nil, err
+	}
 	draw.Draw(c.image, c.image.Bounds(), image.NewUniform(c.color(chart.Paper, 0)), image.Point{}, draw.Src)
 	for _, g := range d.Groups {
 		for _, s := range g.Shapes {
@@ -71,6 +74,7 @@ type canvas struct {
 	image *image.RGBA
 	scale float64
 	theme chart.Theme
+	fonts [2]*typeface
 }
 
 // color is the value of a colour; opacity 0 is opaque.
@@ -139,39 +143,38 @@ func (c *canvas) finish(p pen, s chart.Shape) {
 	}
 }
 
-// fonts are the regular and the bold one.
-var fonts = sync.OnceValues(func() ([2]*typeface, error) {
-	regular, err := parseFont(goregular.TTF)
-	if err != nil {
-		return [2]*typeface{}, fmt.Errorf("font Go Regular: %w", err)
+// fonts returns the regular and the bold one.
+func fonts() (both [2]*typeface, err error) {
+	for i, text := range [][]byte{goregular.TTF, gobold.TTF} {
+		if both[i], err = parseFont(text); err != nil {
+			return both, fmt.Errorf("font: %w", err)
+		}
 	}
-	bold, err := parseFont(gobold.TTF)
-	if err != nil {
-		return [2]*typeface{}, fmt.Errorf("font Go Bold: %w", err)
-	}
-	return [2]*typeface{regular, bold}, nil
-})
+	return both, nil
+}
 
 // label sets the text of s at a place.
 func (c *canvas) label(s chart.Shape, at chart.Point) error {
-	both, err := fonts()
+	f := c.fonts[0]
+	if s.Bold {
+		f = c.fonts[1]
+	}
+	text, size := number.Clean(s.Text), s.Size*c.scale
+	width, err := f.width(text, size)
 	if err != nil {
 		return err
 	}
-	f := both[0]
-	if s.Bold {
-		f = both[1]
-	}
-	text, size := number.Clean(s.Text), s.Size*c.scale
 	switch s.Anchor {
 	case chart.Middle:
-		at.X -= f.width(text, size) / 2
+		at.X -= width / 2
 	case chart.End:
-		at.X -= f.width(text, size)
+		at.X -= width
 	}
-	end := chart.Point{X: at.X + f.width(text, size), Y: at.Y}
+	end := chart.Point{X: at.X + width, Y: at.Y}
 	p := c.begin([]chart.Point{at, end}, 1.2*size)
-	f.draw(p.z, text, size, at.X-float64(p.area.Min.X), at.Y-float64(p.area.Min.Y))
+	if err := f.draw(p.z, text, size, at.X-float64(p.area.Min.X), at.Y-float64(p.area.Min.Y)); err != nil {
+		return err
+	}
 	c.finish(p, s)
 	return nil
 }
