@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm e2e fidelity bench truth lint generate cover clean deps
+.PHONY: build demo test test-vm e2e fidelity bench truth lint generate cover size weight clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -57,6 +57,12 @@ generate: ## generated documents
 
 cover: ## coverage of the pure packages
 	go test -coverprofile=coverage.out ./internal/... && go tool cover -func=coverage.out | tail -1
+
+size: ## lines of Go, tests and BPF C by folder
+	@go run ./internal/tool/weight size
+
+weight: build ## bytes of the binary, an agent's start and memory, a build with an empty cache
+	@go run ./internal/tool/weight binary bin/cnibench
 
 clean:
 	rm -rf bin coverage.out

@@ -21,6 +21,14 @@ func (p *program) hiddenCommands() []*cobra.Command {
 	return []*cobra.Command{p.agentCommand(), p.janitorCommand(), p.socketsCommand(), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
 }
 
+// agentOf returns the command of an agent if args start one, else nil.
+func (p *program) agentOf(args []string) *cobra.Command {
+	if len(args) == 0 || args[0] != agentVerb {
+		return nil
+	}
+	return p.agentCommand()
+}
+
 func (p *program) agentCommand() *cobra.Command {
 	var lifeline time.Duration
 	cmd := &cobra.Command{

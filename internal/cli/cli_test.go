@@ -150,7 +150,7 @@ func TestHelp(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(p.root())
+	visit(p.root(nil))
 }
 
 // TestPlanFlagsNameFields checks the table of flags against the keys of a plan file, by which faults are renamed.

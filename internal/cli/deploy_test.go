@@ -44,7 +44,7 @@ func TestDeployedCommands(t *testing.T) {
 		}
 		for _, c := range o.Spec.JobTemplate.Spec.Template.Spec.Containers {
 			ran++
-			root := (&program{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).root()
+			root := (&program{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).root(nil)
 			cmd, rest, err := root.Find(c.Args)
 			if err != nil || cmd == root {
 				t.Errorf("%q: %v", c.Args, err)
@@ -94,7 +94,7 @@ func TestDocumentedCommands(t *testing.T) {
 					continue
 				}
 				n++
-				cmd, rest, err := (&program{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).root().Find(words[1:])
+				cmd, rest, err := (&program{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).root(nil).Find(words[1:])
 				if err == nil {
 					err = cmd.ParseFlags(rest)
 				}

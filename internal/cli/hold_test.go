@@ -21,7 +21,7 @@ import (
 func held(ctx context.Context, stdin io.Reader, args ...string) (int, string) {
 	var out bytes.Buffer
 	p := &program{stdin: stdin, stdout: &out, stderr: &out}
-	root := p.root()
+	root := p.root(nil)
 	root.SetArgs(append([]string{"hold"}, args...))
 	return p.finish(root.ExecuteContext(ctx)), out.String()
 }

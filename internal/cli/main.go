@@ -51,7 +51,7 @@ func Main(argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func (p *program) main(args []string) int {
 	ctx, stop := p.interruptible(context.Background())
 	defer stop()
-	root := p.root()
+	root := p.root(args)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var coded *exitError
@@ -119,7 +119,8 @@ const rootLong = `cnibench measures what a Kubernetes network costs, compared wi
 Without a cluster it raises a lab: nodes, pods, Services and CNI dataplanes in network namespaces of this machine,
 which are gone when the command ends. It needs root, or a user namespace with the rights of root (unshare -Urnm).`
 
-func (p *program) root() *cobra.Command {
+// root returns the tree of commands that args may mean. An agent, of which a trial waits for two, is built alone.
+func (p *program) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "cnibench",
 		Short:         "Measure what a Kubernetes network costs",
@@ -136,6 +137,11 @@ func (p *program) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageOf(cmd, err)
 	})
+	if own := p.agentOf(args); own != nil {
+		root.AddCommand(own)
+		p.watch(root)
+		return root
+	}
 	root.AddCommand(p.runCommand(), p.reportCommand(), p.compareCommand(), p.checkCommand(), p.findingsCommand(), p.importCommand(), p.listCommand(), p.versionCommand(), p.doctorCommand(), p.labCommand())
 	root.AddCommand(p.imageCommand(), p.kubeCommand(), p.cniCommand(), p.holdCommand())
 	root.AddCommand(p.hiddenCommands()...)
