@@ -95,7 +95,7 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 
 // setInput returns the values that a --set gives.
 func setInput(expression string) (config.Input, error) {
-	in := config.Input{Name: "--set " + expression, Unlined: true}
+	in := config.Input{Name: "--set", Unlined: true}
 	values, err := strvals.Parse(expression)
 	if err != nil {
 		return in, fmt.Errorf("--set %s: %w", expression, err)

@@ -213,7 +213,7 @@ func (j *judge) ciliumRouting(c ciliumState) {
 func (c ciliumState) routedElsewhere() bool {
 	ipam := c.at("ipam")
 	chained := c.chaining != "" && !strings.EqualFold(c.chaining, "portmap")
-	return chained || ipam.is("eni") || ipam.is("azure") || ipam.is("alibabacloud") || ipam.is("delegated-plugin") || c.at("enable-endpoint-routes").on() && ipam.is("kubernetes")
+	return chained || ipam.is("eni") || ipam.is("azure") || ipam.is("alibabacloud") || ipam.is("delegated-plugin") || c.at("enable-endpoint-routes").on()
 }
 
 // ciliumCIDRs holds the ranges of pods against each other: the cluster's, Cilium's pool and the one that is routed natively.

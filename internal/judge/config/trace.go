@@ -42,7 +42,11 @@ func (j *judge) renderValues() {
 	for _, l := range j.given {
 		merge(all, asMap(l.node))
 		for _, leaf := range leaves(l.node, "") {
-			at[leaf.path] = value{path: leaf.path, text: leaf.text, origin: Given, by: l.by(leaf.node)}
+			by := l.by(leaf.node)
+			if l.unlined {
+				by += " " + leaf.path
+			}
+			at[leaf.path] = value{path: leaf.path, text: leaf.text, origin: Given, by: by}
 		}
 	}
 	maps.DeleteFunc(at, func(path string, _ value) bool { return valueAt(all, path) == nil })

@@ -183,6 +183,44 @@ func TestCiliumChart(t *testing.T) {
 	})
 }
 
+// TestChartsDecide: what charts and the operator decide is read from what they make.
+func TestChartsDecide(t *testing.T) {
+	cilium, calico := loaded(t, "cilium", "install/kubernetes/cilium"), loaded(t, "calico", "charts/tigera-operator")
+	for _, c := range []struct{ name, chart, values, profile, rules string }{
+		{"ENI", cilium, "eni: {enabled: true}", "cilium-native-legacy", "endpoint-routes-legacy"},
+		{"GKE", cilium, "gke: {enabled: true}\nipv4NativeRoutingCIDR: 10.0.0.0/8", "cilium-native-legacy", "endpoint-routes-legacy"},
+		{"aws-cni", cilium, "cni: {chainingMode: aws-cni}\nenableIPv4Masquerade: false\nroutingMode: native", "", ""},
+		{"IPsec", cilium, "kubeProxyReplacement: true\nbpf: {masquerade: true}\nencryption: {enabled: true}", "", ""},
+		{"removed", cilium, "encryption: {keyFile: x}", "", "chart-refuses"},
+		{"strict", cilium, "kubeProxyReplacement: strict", "", "chart-refuses"},
+		{"unknown", cilium, "externalIPs: {enabled: true}", "cilium-vxlan", "unknown-key"},
+		{"EKS with Calico's CNI", calico, "installation: {kubernetesProvider: EKS, cni: {type: Calico}}", "calico-vxlan", ""},
+		{"EKS", calico, "installation: {kubernetesProvider: EKS}", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at, err := ConfigChart(t.Context(), c.chart)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := config.Check([]config.Input{{Name: "values", Text: c.values}}, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rules []string
+			for _, f := range got.Findings {
+				rules = append(rules, f.ID)
+			}
+			profile := ""
+			if len(got.Measured) == 1 {
+				profile = got.Measured[0].Profile
+			}
+			if profile != c.profile || strings.Join(rules, " ") != c.rules {
+				t.Errorf("amounts to %q with %v, want %q with %s", profile, got.Findings, c.profile, c.rules)
+			}
+		})
+	}
+}
+
 // TestFlannelChart: the same for flannel, whose chart has no schema, and its manifest is what the recipe is laid over.
 func TestFlannelChart(t *testing.T) {
 	c := loaded(t, "flannel", "chart/kube-flannel")
