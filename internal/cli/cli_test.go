@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/conduct/control/controltest"
-	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -26,7 +25,7 @@ import (
 // TestMain makes the test binary be cnibench when a script calls it, with scripted agents in place of the lab.
 func TestMain(m *testing.M) {
 	pretend := func() {
-		p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, raise: raisePretence}
+		p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, openLab: raisePretence}
 		os.Exit(p.main(p.calledAs(os.Args)))
 	}
 	testscript.Main(m, map[string]func(){"cnibench": pretend, pluginName: pretend, completionName: pretend})
@@ -61,7 +60,7 @@ func wantCode(ts *testscript.TestScript, neg bool, args []string) {
 // pretence is an environment of scripted agents. The environment variable FAULT lets it go wrong.
 type pretence struct{ plan plan.Plan }
 
-func raisePretence(_ context.Context, p plan.Plan, say func(string, ...any)) (run.Environment, error) {
+func raisePretence(_ context.Context, p plan.Plan, say func(string, ...any)) (env.Environment, error) {
 	say("raising %d profiles", len(p.Measured()))
 	if os.Getenv("FAULT") == "raise" {
 		return nil, advice.With(fmt.Errorf("the lab needs the right to make network namespaces"), "sudo cnibench, or unshare -Urnm cnibench")
@@ -93,20 +92,20 @@ func (e pretence) Profiles(context.Context) ([]result.Profile, error) {
 	return list, nil
 }
 
-func (e pretence) Endpoints(_ context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
-	if profile == "macvlan" && p.To == plan.Service {
-		return client, server, &control.NotServedError{Profile: profile, Path: p.String(), Reason: "no kube-proxy on the way"}
+func (e pretence) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
+	profile := string(r.Variant)
+	if profile == "macvlan" && r.Path.To == plan.Service {
+		return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: "no kube-proxy on the way"}
 	}
-	start := controltest.Agent(func(q control.Prepare) (*sample.Observation, *control.Error) { return e.trial(string(profile), q) })
+	start := controltest.Agent(func(q control.Prepare) (*sample.Observation, *control.Error) { return e.trial(profile, q) })
 	at := func(end string) control.Endpoint {
-		return control.Endpoint{Name: string(profile) + "/" + end, Address: "10.0.0.1", ListenPort: 7000, Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return start(ctx) }}
+		return control.Endpoint{Name: profile + "/" + end, Address: "10.0.0.1", ListenPort: 7000, Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return start(ctx) }}
 	}
-	return at("a"), at("b"), nil
+	return control.Ends{Client: at("a"), Servers: []control.Endpoint{at("b")}}, nil
 }
 
-// Backends are asked for by no plan of the scripts.
-func (pretence) Backends(context.Context, plan.Variant, plan.Path, int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return client, nil, errors.New("no such thing here")
+func (e pretence) Capabilities() env.Capabilities {
+	return env.Capabilities{VerifierLogs: e.VerifierLogs}
 }
 
 // trial sees the same each time, and something slower under canal.

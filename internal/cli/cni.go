@@ -142,7 +142,7 @@ func (p *program) installer(a recipeArgs, o recipe.Options) (*recipe.Installer, 
 	reach.PullSecrets = a.own.pull
 	c, err := kube.Connect(reach)
 	if err != nil {
-		return nil, configError(err)
+		return nil, err
 	}
 	o.For, o.Sets, o.Say, o.Image, o.PullSecrets = a.variant, a.sets, p.say, a.own.image, c.PullSecrets()
 	i, err := recipe.NewInstaller(c.Config(), o)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/clusters"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
@@ -68,27 +68,12 @@ func (p *program) cniDetectCommand() *cobra.Command {
 func (p *program) cniDetect(parent context.Context, a detectArgs) error {
 	ctx, stop := context.WithTimeout(parent, detectLimit)
 	defer stop()
-	o := a.where.options(p.say)
-	o.PullSecrets = a.pods.pull
-	s := site{context: a.where.context, kubeconfig: a.where.kubeconfig}
-	var err error
-	if s.cluster, err = kube.Connect(o); err != nil {
-		return configError(err)
-	}
-	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {
+	f, err := clusters.Detect(ctx, clusters.DetectOptions{
+		Location: a.where.location(), PullSecrets: a.pods.pull, Nodes: a.nodes,
+		Lookouts: detect.LookoutOptions{Image: a.pods.image, Pods: true, TTL: 2 * detectLimit},
+	}, p.clusterOptions(p.say))
+	if err != nil {
 		return err
-	}
-	if s.snapshot, err = detect.Read(ctx, s.clients, detect.ReadOptions{}); err != nil {
-		return err
-	}
-	f := detect.Finding{Verdict: detect.Detect(s.snapshot)}
-	if a.pods.image != "" {
-		look := detect.LookoutOptions{
-			Run: s.cluster.Run(), Image: a.pods.image, PullSecrets: s.cluster.PullSecrets(), Nodes: a.nodes, Pods: true, TTL: 2 * detectLimit,
-		}
-		if f, err = p.prove(ctx, &s, look); err != nil {
-			return err
-		}
 	}
 	if err := p.write(a.format, f.Document()); err != nil {
 		return err
@@ -100,40 +85,4 @@ func (p *program) cniDetect(parent context.Context, a detectArgs) error {
 		return failed(exitInconclusive)
 	}
 	return nil
-}
-
-// prove posts lookouts on the nodes, has them look, and takes them away again.
-func (p *program) prove(ctx context.Context, s *site, o detect.LookoutOptions) (found detect.Finding, err error) {
-	if len(o.Nodes) == 0 {
-		o.Nodes = firstReady(s.snapshot.Nodes, 2)
-	}
-	if len(o.Nodes) == 0 {
-		return found, errors.New("no ready Linux node is known to look at: name one by --nodes")
-	}
-	p.say("looking at %v from pods", o.Nodes)
-	err = p.fromLookouts(ctx, s, o, func(post *detect.Lookout) (err error) {
-		_, found.Verdict, found.Proofs, err = detect.Prove(ctx, s.snapshot, detect.Ground{Ends: post.Ends(), Routes: post.Routes()})
-		return err
-	})
-	return found, err
-}
-
-// firstReady returns the names of the first n nodes with Linux, in order, that are ready. Cordoned ones come last: they are
-// looked at all the same where there are no others.
-func firstReady(nodes []detect.Node, n int) []string {
-	var names, cordoned []string
-	for _, node := range nodes {
-		if !node.Ready || !node.Linux() {
-			continue
-		}
-		if node.Cordoned {
-			cordoned = append(cordoned, node.Name)
-		} else {
-			names = append(names, node.Name)
-		}
-	}
-	slices.Sort(names)
-	slices.Sort(cordoned)
-	names = append(names, cordoned...)
-	return names[:min(n, len(names))]
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/seccomp"
 )
@@ -40,7 +41,7 @@ func claimGroups(ctx context.Context) (path string, remove func() error, err err
 		return "", nil, err
 	}
 	return tree.Path(), func() error {
-		down, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		down, stop := context.WithTimeout(context.WithoutCancel(ctx), env.CloseTimeout)
 		defer stop()
 		return errors.Join(cgroup.Remove(down, tree.Path()), tree.Close())
 	}, nil

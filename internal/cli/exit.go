@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -53,13 +54,14 @@ func (p *program) finish(err error) int {
 	code := exitFailed
 	var coded *exitError
 	var faults plan.Faults
+	var config *kube.ConfigError
 	switch {
 	case errors.As(err, &coded):
 		code = coded.code
 		if coded.quiet {
 			return code
 		}
-	case errors.As(err, &faults):
+	case errors.As(err, &faults), errors.As(err, &config):
 		code = exitUsage
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		code = exitInterrupted

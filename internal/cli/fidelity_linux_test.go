@@ -13,10 +13,11 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/combined"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -41,23 +42,10 @@ func (e pretended) Close(context.Context) error {
 	return e.closing
 }
 
-func (e pretended) Endpoints(ctx context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
-	*e.diary = append(*e.diary, e.name+" measures "+string(profile))
-	return e.pretence.Endpoints(ctx, profile, p)
+func (e pretended) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
+	*e.diary = append(*e.diary, e.name+" measures "+string(r.Variant))
+	return e.pretence.Endpoints(ctx, r)
 }
-
-func (e pretended) Backends(context.Context, plan.Variant, plan.Path, int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return control.Endpoint{Name: e.name}, nil, nil
-}
-
-// counted is a pretended place that can read counters and be mended.
-type counted struct{ pretended }
-
-func (e counted) Drops(plan.Variant, plan.Path) ([]sample.Drop, error) {
-	return []sample.Drop{{Host: e.name}}, nil
-}
-func (e counted) Full(string) (map[string]uint64, error)         { return map[string]uint64{e.name: 1}, nil }
-func (e counted) Mend(context.Context) (wrong string, err error) { return e.name + " was away", nil }
 
 // stage is both places as a test has them, with what they are to find and where they are to fail.
 type stage struct {
@@ -69,9 +57,9 @@ type stage struct {
 	tree string
 
 	diary []string
-	// here and there are the plans that the places were raised by, agent the command line of the lab's agents.
+	// here and there are the plans that the places were raised by, agent the tree of the lab's agents.
 	here, there plan.Plan
-	agent       []string
+	agent       string
 }
 
 func (s *stage) fails(step string) error {
@@ -93,9 +81,9 @@ func (s *stage) note(format string, args ...any) {
 	s.diary = append(s.diary, fmt.Sprintf(format, args...))
 }
 
-func (s *stage) grounds() grounds {
-	return grounds{
-		clusters: func(_ context.Context, want plan.Plan, _ func(string, ...any)) (run.Environment, plan.Plan, error) {
+func (s *stage) parts() combined.Parts {
+	return combined.Parts{
+		Clusters: func(_ context.Context, want plan.Plan) (env.Environment, plan.Plan, error) {
 			s.there = want
 			if err := s.fails("clusters"); err != nil {
 				return nil, want, err
@@ -104,15 +92,15 @@ func (s *stage) grounds() grounds {
 			want = want.Resolve(s.found)
 			return pretended{pretence: pretence{want}, name: "clusters", facts: facts.Facts{facts.Kernel: "6.0", facts.KubeCNI: "some"}, closing: s.closing("clusters"), diary: &s.diary}, want, nil
 		},
-		groups: func(context.Context) (string, func() error, error) {
+		Groups: func(context.Context) (string, func() error, error) {
 			if err := s.fails("groups"); err != nil {
 				return "", nil, err
 			}
 			s.note("groups made")
 			return s.tree, func() error { s.note("groups removed"); return s.closing("groups") }, nil
 		},
-		lab: func(_ context.Context, want plan.Plan, agent []string, _ func(string, ...any)) (run.Environment, error) {
-			s.here, s.agent = want, agent
+		Lab: func(_ context.Context, want plan.Plan, tree string) (env.Environment, error) {
+			s.here, s.agent = want, tree
 			if err := s.fails("lab"); err != nil {
 				return nil, err
 			}
@@ -133,11 +121,9 @@ func fidelityPlan(contexts ...string) plan.Plan {
 	return p
 }
 
-func quietly(string, ...any) {}
-
-// TestGroundsPlans: the clusters are asked for what runs there beside their bare nodes, the lab raises each of these
+// TestBothPlans: the clusters are asked for what runs there beside their bare nodes, the lab raises each of these
 // profiles once, and the plan of both has every name once.
-func TestGroundsPlans(t *testing.T) {
+func TestBothPlans(t *testing.T) {
 	for _, tt := range []struct {
 		contexts    []string
 		found       map[string]string
@@ -159,7 +145,7 @@ func TestGroundsPlans(t *testing.T) {
 	} {
 		s := &stage{found: tt.found, tree: "/groups"}
 		want := fidelityPlan(tt.contexts...)
-		_, both, err := s.grounds().raise(t.Context(), want, quietly)
+		_, both, err := combined.Open(t.Context(), want, s.parts())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,8 +158,8 @@ func TestGroundsPlans(t *testing.T) {
 		if !slices.Equal(both.Profiles, tt.both) || both.Baseline != "host" || !both.Twin || both.Environment != plan.EnvKubernetes || both.Seed != want.Seed {
 			t.Errorf("both: %q, baseline %s, twin %v in %s", both.Profiles, both.Baseline, both.Twin, both.Environment)
 		}
-		if want := []string{thisProgram, containedVerb, "/groups"}; !slices.Equal(s.agent, want) {
-			t.Errorf("agents are started by %q, want %q", s.agent, want)
+		if s.agent != "/groups" {
+			t.Errorf("agents are in %q", s.agent)
 		}
 		if !slices.Equal(want.Profiles, []plan.Variant{plan.Detected}) {
 			t.Errorf("the plan that was given became %q", want.Profiles)
@@ -181,9 +167,9 @@ func TestGroundsPlans(t *testing.T) {
 	}
 }
 
-// TestGroundsFaults: whatever fails, what was raised until then is taken down, last first where that matters, and its own
+// TestBothFaults: whatever fails, what was raised until then is taken down, last first where that matters, and its own
 // faults are told too.
-func TestGroundsFaults(t *testing.T) {
+func TestBothFaults(t *testing.T) {
 	for _, tt := range []struct {
 		fault, found string
 		diary        []string
@@ -199,13 +185,13 @@ func TestGroundsFaults(t *testing.T) {
 	} {
 		s := &stage{found: map[string]string{"a": tt.found}, fault: tt.fault}
 		out := create(t)
-		_, err := s.grounds().measure(t.Context(), fidelityPlan("a"), out, run.Options{}, quietly)
+		_, err := measureBoth(t.Context(), fidelityPlan("a"), s.parts(), out, run.Options{})
 		if err == nil || !strings.Contains(err.Error(), tt.words) {
 			t.Errorf("%s: %v", tt.words, err)
 		}
 		code := exitFailed
-		if coded := new(exitError); errors.As(err, &coded) {
-			code = coded.code
+		if faults := (plan.Faults{}); errors.As(err, &faults) {
+			code = exitUsage
 		}
 		s.diary = slices.DeleteFunc(s.diary, func(line string) bool { return strings.Contains(line, " measures ") })
 		if !slices.Equal(s.diary, tt.diary) || code != tt.code {
@@ -214,13 +200,13 @@ func TestGroundsFaults(t *testing.T) {
 	}
 }
 
-// TestGroundsInterrupted: that somebody gave up is the reason, and not what it made of a request that was under way.
-func TestGroundsInterrupted(t *testing.T) {
+// TestBothInterrupted: that somebody gave up is the reason, and not what it made of a request that was under way.
+func TestBothInterrupted(t *testing.T) {
 	s := &stage{found: map[string]string{"a": "canal"}, fault: "lab"}
 	ctx, stop := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	stop(enough)
-	_, err := s.grounds().measure(ctx, fidelityPlan("a"), create(t), run.Options{}, quietly)
+	_, err := measureBoth(ctx, fidelityPlan("a"), s.parts(), create(t), run.Options{})
 	if !errors.Is(err, enough) || strings.Contains(err.Error(), "lab fails") || s.diary[len(s.diary)-1] != "clusters closed" {
 		t.Errorf("%v after %q", err, s.diary)
 	}
@@ -244,7 +230,7 @@ func TestFidelity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end, err := s.grounds().measure(t.Context(), fidelityPlan("a"), out, run.Options{}, quietly)
+	end, err := measureBoth(t.Context(), fidelityPlan("a"), s.parts(), out, run.Options{})
 	if err := errors.Join(err, out.Close()); err != nil || end.Reason != run.Complete {
 		t.Fatalf("%s: %v", end.Reason, err)
 	}
@@ -276,7 +262,7 @@ func TestFidelity(t *testing.T) {
 	if len(measured) != 6 {
 		t.Errorf("measured %v", measured)
 	}
-	if f := c.Header.Facts; f[facts.Kernel] != "6.12" || f[facts.KubeCNI] != "some" || f[factAgent] != "under seccomp, in CPU groups as deep as a pod's" {
+	if f := c.Header.Facts; f[facts.Kernel] != "6.12" || f[facts.KubeCNI] != "some" || f["lab.agent"] != "under seccomp, in CPU groups as deep as a pod's" {
 		t.Errorf("facts %v", f)
 	}
 	var page bytes.Buffer
@@ -286,48 +272,6 @@ func TestFidelity(t *testing.T) {
 	// The script knows canal by its name in the lab alone, so the cluster's is faster, which the page has to show.
 	if text := page.String(); !strings.Contains(text, "canal") || !strings.Contains(text, "differs") {
 		t.Errorf("the page is\n%s", text)
-	}
-}
-
-// TestTwoPlaces: everything that is asked under a name with a context is asked of the clusters, all else of the lab.
-func TestTwoPlaces(t *testing.T) {
-	var diary []string
-	lab := counted{pretended{name: "lab", facts: facts.Facts{"x": "lab"}, diary: &diary, closing: errors.New("lab stays")}}
-	clusters := counted{pretended{name: "clusters", facts: facts.Facts{"x": "there", "y": "there"}, diary: &diary, closing: errors.New("pods stay")}}
-	e := &twoPlaces{lab: lab, clusters: clusters, remove: func() error { return errors.New("groups stay") }}
-	for name, want := range map[string]string{"host": "lab", "canal": "lab", "host~twin": "lab", "host@a": "clusters", "canal@a": "clusters", "host@a~twin": "clusters"} {
-		client, _, err := e.Backends(t.Context(), plan.Variant(name), plan.Path{}, 2)
-		drops, dropped := e.Drops(plan.Variant(name), plan.Path{})
-		full, filled := e.Full(plan.Variant(name))
-		if err := errors.Join(err, dropped, filled); err != nil || client.Name != want || drops[0].Host != want || full[want] != 1 {
-			t.Errorf("%s: %s, %v, %v, %v", name, client.Name, drops, full, err)
-		}
-	}
-	if got := e.Conditions().CPUs; !slices.Equal(got, []int{len("lab")}) {
-		t.Errorf("the conditions are not the lab's: %v", got)
-	}
-	if wrong, err := e.Mend(t.Context()); wrong != "clusters was away" || err != nil {
-		t.Errorf("mend: %q, %v", wrong, err)
-	}
-	f, err := e.Facts(t.Context())
-	if err != nil || f["x"] != "lab" || f["y"] != "there" || f[factAgent] != "under seccomp" {
-		t.Errorf("facts %v, %v", f, err)
-	}
-	err = e.Close(t.Context())
-	for _, want := range []string{"lab stays", "groups stay", "pods stay"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
-		}
-	}
-	plain := &twoPlaces{lab: lab.pretended, clusters: clusters.pretended}
-	if _, err := plain.Drops("host", plan.Path{}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("drops where none can be read: %v", err)
-	}
-	if _, err := plain.Full("host@a"); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("tables where none can be read: %v", err)
-	}
-	if wrong, err := plain.Mend(t.Context()); wrong != "" || err != nil {
-		t.Errorf("mend where nothing can be: %q, %v", wrong, err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/env/image"
-	"github.com/cnibench/cnibench/internal/env/kind/nodeimage"
+	"github.com/cnibench/cnibench/internal/env/kind"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -118,7 +118,7 @@ func (a imageArgs) archives() bool { return a.output != "" || len(a.loads) == 0 
 func loadImage(ctx context.Context, i *image.Image, t image.Target) (where string, err error) {
 	switch t.Kind {
 	case image.Kind:
-		nodes, err := nodeimage.Load(ctx, t.Name, i)
+		nodes, err := kind.LoadImage(ctx, t.Name, i)
 		return "kind cluster " + t.Name + ": " + strings.Join(nodes, ", "), err
 	case image.Ctr:
 		return "containerd's namespace " + t.Name, i.LoadCtr(ctx, t.Name)

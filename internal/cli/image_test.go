@@ -19,7 +19,7 @@ import (
 // command runs a command line in this process.
 func command(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	p := &program{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, raise: raisePretence}
+	p := &program{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, openLab: raisePretence}
 	code = p.main(args)
 	return code, out.String(), errs.String()
 }

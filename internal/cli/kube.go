@@ -25,17 +25,12 @@ func (a *clusterArgs) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.context, "context", "", "`context` of the kubeconfig (default the current one)")
 }
 
-// words are the flags as they go behind a command, each with a space before it.
-func (a clusterArgs) words() string {
-	var words string
-	if a.context != "" {
-		words += " --context " + a.context
-	}
-	if a.kubeconfig != "" {
-		words += " --kubeconfig " + a.kubeconfig
-	}
-	return words
+func (a clusterArgs) location() kube.Location {
+	return kube.Location{Kubeconfig: a.kubeconfig, Context: a.context}
 }
+
+// words are the flags as they follow a command, each with a space before it.
+func (a clusterArgs) words() string { return a.location().Flags() }
 
 // podArgs are the flags of what puts pods of this program on nodes.
 type podArgs struct {
@@ -111,7 +106,7 @@ func (p *program) kubeAccess(ctx context.Context, where clusterArgs, pull []stri
 	o.PullSecrets = pull
 	c, err := kube.Connect(o)
 	if err != nil {
-		return configError(err)
+		return err
 	}
 	missing, err := c.Missing(ctx, c.Rights())
 	if err != nil {
@@ -180,7 +175,7 @@ func (p *program) kubeClean(ctx context.Context, where clusterArgs, what kube.Cl
 	defer stop()
 	found, err := kube.Clean(ctx, where.options(p.say), what)
 	if err != nil {
-		return configError(err)
+		return err
 	}
 	var faults []error
 	kept := 0

@@ -6,11 +6,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/attach"
+	"github.com/cnibench/cnibench/internal/env/lab/testbed"
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -53,15 +60,15 @@ func (t *labTable) add(ctx context.Context, want plan.Plan) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = takeDown(ctx, l, err) }()
-	tellVerifier(t.stderr, l.VerifierLogs(), t.verbose)
-	for _, tested := range selfTests(ctx, l.Instances()) {
-		if why := missing(ctx, tested.instance); why != "" {
+	defer func() { err = env.Close(ctx, l, err) }()
+	printVerifierLogs(t.stderr, l.VerifierLogs(), t.verbose)
+	for _, tested := range testbed.SelfTests(ctx, l.Instances()) {
+		if why := missing(ctx, tested.Instance); why != "" {
 			t.skipped++
-			fmt.Fprintf(t.w, "skip\t%d\t%s\t-\t%s\t-\t%s\n", want.Lab.Family, tested.instance.Name, why, flat(tested.instance.Err.Error()))
+			fmt.Fprintf(t.w, "skip\t%d\t%s\t-\t%s\t-\t%s\n", want.Lab.Family, tested.Instance.Name, why, flat(tested.Instance.Err.Error()))
 			continue
 		}
-		for _, a := range tested.assertions {
+		for _, a := range tested.Assertions {
 			mark := "ok"
 			if !a.OK {
 				mark = "FAIL"
@@ -99,17 +106,20 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 
 // labUp raises one profile, shows it, and serves lab exec until it is to end.
 func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbose bool) (err error) {
-	door, err := openDoor(name)
+	socket, err := attach.Listen(name)
+	if errors.Is(err, attach.ErrNameTaken) {
+		return usage(err)
+	}
 	if err != nil {
 		return err
 	}
-	defer door.close()
+	defer socket.Close()
 	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
 		return err
 	}
-	defer func() { err = takeDown(ctx, l, err) }()
-	tellVerifier(p.stderr, l.VerifierLogs(), verbose)
+	defer func() { err = env.Close(ctx, l, err) }()
+	printVerifierLogs(p.stderr, l.VerifierLogs(), verbose)
 	inst := l.Instances()[0]
 	if inst.Err != nil {
 		return fmt.Errorf("raise %s: %w", inst.Name, inst.Err)
@@ -117,8 +127,8 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 	if err := inst.Spec.Draw(p.stdout); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "cnibench: the lab stands until Ctrl-C; from another terminal: cnibench lab exec --lab %s node-1 -- ip addr\n", name)
-	go door.serve(rooms{inst})
+	fmt.Fprintf(p.stderr, "cnibench: the lab is up until Ctrl-C; from another terminal: cnibench lab exec --lab %s node-1 -- ip addr\n", name)
+	go socket.Serve(inst)
 	select {
 	case <-ctx.Done():
 	case <-ended(p.stdin):
@@ -142,44 +152,60 @@ func ended(r io.Reader) <-chan struct{} {
 	return end
 }
 
-// labExec runs a command at a place of a lab that another process keeps standing.
+// labExec runs a command in a host of a lab of another process.
 func (p *program) labExec(_ context.Context, name string, args []string) error {
 	name, err := chooseLab(name)
 	if err != nil {
 		return err
 	}
-	place := ""
+	host := ""
 	if len(args) > 0 {
-		place = args[0]
+		host = args[0]
 	}
-	answer, ns, err := knock(name, place)
+	answer, ns, err := attach.Ask(name, host, os.Getenv("SUDO_UID"))
 	if err != nil {
 		return err
 	}
-	if place == "" {
-		for _, line := range answer.Places {
+	if host == "" {
+		for _, line := range answer.Hosts {
 			fmt.Fprintln(p.stdout, line)
 		}
 		return nil
 	}
 	defer ns.Close() // only reached when the command could not be run
-	return become(ns, answer.Cgroup, args[1:])
+	return execIn(ns, answer.Cgroup, args[1:])
 }
 
-// chooseLab returns name, or the name of the only lab that stands.
+// chooseLab returns name, or the name of the only lab that is up.
 func chooseLab(name string) (string, error) {
 	if name != "" {
 		return name, nil
 	}
-	names, err := standing()
+	names, err := attach.Names()
 	if err != nil {
 		return "", err
 	}
 	switch len(names) {
 	case 0:
-		return "", advice.With(fmt.Errorf("no lab stands"), "raise one: cnibench lab up calico-vxlan")
+		return "", advice.With(errors.New("no lab is up"), "start one: cnibench lab up calico-vxlan")
 	case 1:
 		return names[0], nil
 	}
-	return "", usage(advice.With(fmt.Errorf("several labs stand: %s", strings.Join(names, ", ")), "choose one by --lab"))
+	return "", usage(advice.With(fmt.Errorf("several labs are up: %s", strings.Join(names, ", ")), "choose one by --lab"))
+}
+
+// execIn turns this process into the command, in ns and in the cgroup of a directory, "" for none: signals, terminal and exit
+// code are the command's own. It returns only if that fails.
+func execIn(ns *netns.NS, group string, argv []string) error {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return advice.With(fmt.Errorf("run %s: %w", argv[0], err), "the lab has the programs of this machine: install it, or give its path")
+	}
+	if group != "" {
+		if err := cgroup.Join(group); err != nil {
+			return advice.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "run it as root: joining a cgroup needs the rights of the lab's user")
+		}
+	}
+	err = ns.Do(func() error { return os.NewSyscallError("execve", syscall.Exec(path, argv, os.Environ())) })
+	return advice.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "run it as root: entering a namespace needs the rights of the lab's user")
 }

@@ -4,7 +4,7 @@
 // Main builds the tree of commands and runs one. A command reads its flags into a struct of its own, calls the package
 // that does the work, and prints: the product to stdout, the story to stderr. Errors come back here and are printed
 // once, with their hint, and become an exit code (exit.go). run.go is the command that everything else is about;
-// plan_flags.go turns its flags into a plan; environment_linux.go puts the lab under it.
+// plan_flags.go turns its flags into a plan; environment.go opens the environment of a plan.
 package cli
 
 import (
@@ -20,7 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -28,8 +28,8 @@ import (
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// raise makes the environment of a plan. say is told what takes its time.
-	raise func(ctx context.Context, p plan.Plan, say func(format string, args ...any)) (run.Environment, error)
+	// openLab opens the lab of a plan; say reports progress.
+	openLab func(ctx context.Context, p plan.Plan, say func(format string, args ...any)) (env.Environment, error)
 	// plugin is true if kubectl called it.
 	plugin bool
 	// kubeconfig is the file of the flag of that name, "" for what kubectl would take.
@@ -44,7 +44,7 @@ type program struct {
 
 // Main runs the command line argv, the program's name first, and returns the exit code.
 func Main(argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, raise: raiseLab}
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, openLab: openLab}
 	return p.main(p.calledAs(argv))
 }
 

@@ -12,15 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
-
-// closing is how long an environment has to be taken down after a run, also one that was interrupted. A cluster takes its time
-// over a namespace.
-const closing = 3 * time.Minute
 
 type runArgs struct {
 	plan    planArgs
@@ -102,7 +99,7 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	err = errors.Join(err, out.Close())
 	switch end.Reason {
 	case "":
-		return p.goOn(a, err)
+		return p.withResumeHint(a, err)
 	case run.Interrupted:
 		said := fmt.Errorf("interrupted; what was measured is in %s", a.output)
 		wayOut := "go on with: " + p.resumption(a)
@@ -125,13 +122,13 @@ func (p *program) resumption(a *runArgs) string {
 	return command
 }
 
-// goOn says of a run whose environment was lost how it can be ended.
-func (p *program) goOn(a *runArgs, err error) error {
+// withResumeHint adds to the error of a run that lost its environment how to resume it.
+func (p *program) withResumeHint(a *runArgs, err error) error {
 	var lost *run.LostError
 	if !errors.As(err, &lost) {
 		return err
 	}
-	wayOut := "what was measured is kept; when the cluster is well again, go on with: " + p.resumption(a)
+	wayOut := "finished trials are kept; when the cluster is well again, resume: " + p.resumption(a)
 	if first := advice.Of(err); first != "" {
 		wayOut = first + "; " + wayOut
 	}
@@ -193,7 +190,7 @@ func usageUnlessNil(err error) error {
 
 // measure raises the environment, runs the plan in it and takes it down again.
 func (p *program) measure(ctx context.Context, want plan.Plan, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
-	env, want, err := p.place(ctx, want, s)
+	e, want, err := p.openEnvironment(ctx, want, s.step)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
@@ -201,46 +198,17 @@ func (p *program) measure(ctx context.Context, want plan.Plan, out *result.Write
 		return end, err
 	}
 	defer func() {
-		left := takeDown(ctx, env, nil)
+		left := env.Close(ctx, e, nil)
 		if left == nil {
 			p.leavesNothing()
 		}
 		err = errors.Join(err, left)
 	}()
-	if refused, ok := env.(verifierLogs); ok && !s.quiet {
+	if logs := e.Capabilities().VerifierLogs; logs != nil && !s.quiet {
 		s.clear()
-		tellVerifier(s.w, refused.VerifierLogs(), s.verbose)
+		printVerifierLogs(s.w, logs(), s.verbose)
 	}
-	return run.Run(ctx, env, want, out, o)
-}
-
-// place makes the environment of a plan. It returns the plan with what was found there.
-func (p *program) place(ctx context.Context, want plan.Plan, s *story) (run.Environment, plan.Plan, error) {
-	switch {
-	case want.Environment == plan.EnvKind:
-		return orNone(p.raiseKind(ctx, want, s.step))
-	case want.OnCluster() && want.Cluster.Install:
-		return orNone(p.raiseInTurn(ctx, want, s.step))
-	case want.OnCluster():
-		return orNone(p.raiseCluster(ctx, want, p.kubeconfig, s.step))
-	}
-	env, err := p.raise(ctx, want, s.step)
-	return env, want, err
-}
-
-// orNone keeps an error from coming with an environment that is a nil pointer in disguise.
-func orNone[E run.Environment](env E, want plan.Plan, err error) (run.Environment, plan.Plan, error) {
-	if err != nil {
-		return nil, want, err
-	}
-	return env, want, nil
-}
-
-// takeDown closes what was raised, also when ctx is over, and joins to err what went wrong.
-func takeDown(ctx context.Context, raised interface{ Close(context.Context) error }, err error) error {
-	down, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
-	defer stop()
-	return errors.Join(err, raised.Close(down))
+	return run.Run(ctx, e, want, out, o)
 }
 
 // flat makes s fit into a cell of a table.

@@ -93,6 +93,14 @@ func (p Path) String() string {
 // ByService says whether what is dialled is an address of a Service, which translates TCP and UDP ports and nothing else.
 func (p Path) ByService() bool { return p.Shared() || p.To == Self }
 
+// ServerNode returns the index of the node that the path ends at: 0 is the node of the client, or the one that is entered.
+func (p Path) ServerNode() int {
+	if p.Locality == CrossNode || p.Locality == Remote || p.To == LoadBalancer {
+		return 1
+	}
+	return 0
+}
+
 // Shared says whether several backends may stand behind what is dialled.
 func (p Path) Shared() bool { return p.To == Service || p.To == NodePort || p.To == LoadBalancer }
 

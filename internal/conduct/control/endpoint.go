@@ -35,12 +35,16 @@ type Endpoint struct {
 	Start func(context.Context) (io.ReadWriteCloser, error)
 }
 
-// Backend is one of the servers behind a Service, on a path under a profile.
+// Ends are the endpoints of a route. What the client dials is in the first server.
+type Ends struct {
+	Client  Endpoint
+	Servers []Endpoint
+}
+
+// Backend is one of the servers of a route through a Service; Index counts from 0.
 type Backend struct {
-	Profile plan.Variant
-	Path    plan.Path
-	// Of is how many there are, and Index counts from 0.
-	Of, Index int
+	Route plan.Route
+	Index int
 }
 
 // NotServedError says that a profile has no such path, which is a fact about it and not a failure.

@@ -52,12 +52,12 @@ func (p *pool) close() {
 
 // names returns what the agents of the ends are kept by. A path from a pod to itself has one endpoint and needs two
 // agents: one listens while the other connects.
-func (e ends) names() (client string, servers []string) {
-	for _, s := range e.servers {
-		if s.Name == e.client.Name {
+func names(e control.Ends) (client string, servers []string) {
+	for _, s := range e.Servers {
+		if s.Name == e.Client.Name {
 			s.Name += " (server)"
 		}
 		servers = append(servers, s.Name)
 	}
-	return e.client.Name, servers
+	return e.Client.Name, servers
 }

@@ -105,8 +105,11 @@ func TestOneOfSeveralBackendsFails(t *testing.T) {
 // few is a world in which a Service has one backend and no more.
 type few struct{ *world }
 
-func (f few) Backends(_ context.Context, profile plan.Variant, p plan.Path, _ int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return client, nil, &control.NotServedError{Profile: profile, Path: p.String(), Reason: "one pod and no more"}
+func (f few) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
+	if r.Servers > 1 {
+		return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: "one pod and no more"}
+	}
+	return f.world.Endpoints(ctx, r)
 }
 
 // TestBackendsNotServed: a path that is served with one backend and not with three is measured with one.
@@ -127,7 +130,7 @@ func TestBackendsNotServed(t *testing.T) {
 	if _, ok := s.profiles[1].NotServed[toService.String()+" with 3 backends"]; !ok {
 		t.Errorf("%v", s.profiles[1].NotServed)
 	}
-	w.notServed[single("canal", toService)] = "no Services"
+	w.notServed[plan.Single("canal", toService)] = "no Services"
 	s, err = survey(t.Context(), w, p)
 	if err == nil && s.served[three] || err != nil && !strings.Contains(err.Error(), "no Services") {
 		t.Errorf("without Services: %v, %v", s.served, err)

@@ -4,15 +4,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/plan"
 )
-
-// DropReader is an Environment that can say what the hosts of a path drop, both ends among them. It is asked at both
-// edges of the client's window.
-type DropReader interface {
-	// Drops returns the counters of all devices on the path, as they stand.
-	Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error)
-}
 
 // watch reads the counters of the hosts of a path at the edges of one window. The zero value watches nothing.
 type watch struct {
@@ -28,9 +20,8 @@ type watch struct {
 // watch returns what reads the drops of a job, where the job can lose packets for good and the environment can tell.
 func (c *conductor) watch(j job) *watch {
 	w := &watch{warmup: j.warmup, opened: make(chan struct{})}
-	reader, ok := c.env.(DropReader)
-	if ok && j.workload.Datagrams() {
-		w.read = func() ([]sample.Drop, error) { return reader.Drops(j.Profile, j.Path) }
+	if c.can.Drops != nil && j.workload.Datagrams() {
+		w.read = func() ([]sample.Drop, error) { return c.can.Drops(j.Profile, j.Path) }
 	}
 	return w
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -21,7 +22,9 @@ type tables struct {
 
 const table = "node-1: conntrack table"
 
-func (w *tables) Full(profile plan.Variant) (map[string]uint64, error) {
+func (w *tables) Capabilities() env.Capabilities { return env.Capabilities{Full: w.full} }
+
+func (w *tables) full(profile plan.Variant) (map[string]uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if profile != "canal" {
@@ -84,5 +87,3 @@ func TestFullTableFailsTheTrial(t *testing.T) {
 		})
 	}
 }
-
-var _ FullReader = (*tables)(nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/conduct/control/controltest"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -16,7 +17,9 @@ import (
 // policed is a world in which policies select the ends of canal's paths between pods.
 type policed struct{ *world }
 
-func (policed) Policies(_ context.Context, profile plan.Variant, p plan.Path) []string {
+func (w policed) Capabilities() env.Capabilities { return env.Capabilities{Policies: w.policies} }
+
+func (policed) policies(_ context.Context, profile plan.Variant, p plan.Path) []string {
 	if profile == "canal" && p.To == plan.Pod {
 		return []string{"x/deny", "x/quiet"}
 	}

@@ -9,17 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
-	"github.com/cnibench/cnibench/internal/plan"
 )
-
-// Roller is an Environment that can take backends out of a Service and put them back while it serves.
-type Roller interface {
-	// Rolled is Backends for a Service that Roll changes, and that no other case goes over.
-	Rolled(ctx context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error)
-	// Roll takes a backend out of its Service, or puts it back. It returns when that is asked for, which may be long before
-	// every node knows.
-	Roll(ctx context.Context, b control.Backend, in bool) error
-}
 
 const (
 	// kindRoll is the failure of a trial whose backends were not rolled as its workload says.
@@ -32,7 +22,7 @@ const (
 
 // rolling takes the backends of one trial out of their Service in turn, and puts them back. The zero value does nothing.
 type rolling struct {
-	env     Roller
+	roll    func(ctx context.Context, b control.Backend, in bool) error
 	job     job
 	servers []*control.Client
 
@@ -44,21 +34,23 @@ type rolling struct {
 	doing  string
 }
 
-// roller is what rolls the servers of a job, nil if they stay.
-func (c *conductor) roller(j job) Roller {
-	env, _ := c.env.(Roller)
-	if !j.workload.Rolled(j.Path) {
-		return nil
+// rolls returns whether the servers of a job leave their Service in turn.
+func rolls(j job) bool { return j.workload.Rolled(j.Path) }
+
+// rolling returns what rolls the servers of a job; nothing if they stay.
+func (c *conductor) rolling(j job, servers []*control.Client) *rolling {
+	r := &rolling{job: j, servers: servers}
+	if rolls(j) {
+		r.roll = c.can.Roll
 	}
-	return env
+	return r
 }
 
 // putBack puts back what earlier trials have left out of a Service, before a job that rolls one: its API server may have been
 // away then. The error is that of the trial, which would begin with a backend too few.
 func (c *conductor) putBack(ctx context.Context, j job) error {
-	env := c.roller(j)
-	for env != nil && len(c.missing) > 0 {
-		if err := env.Roll(ctx, c.missing[0], true); err != nil {
+	for rolls(j) && len(c.missing) > 0 {
+		if err := c.can.Roll(ctx, c.missing[0], true); err != nil {
 			return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("backend %d may be out of the Service since an earlier trial: %s", c.missing[0].Index+1, err)}
 		}
 		c.missing = c.missing[1:]
@@ -68,7 +60,7 @@ func (c *conductor) putBack(ctx context.Context, j job) error {
 
 // begin is called when all sides have started: the window opens after the warm-up.
 func (r *rolling) begin(ctx context.Context) {
-	if r.env == nil {
+	if r.roll == nil {
 		return
 	}
 	ctx, r.stop = context.WithCancel(ctx)
@@ -97,7 +89,7 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 		return err
 	}
 	r.out, r.doing = true, "taking it out of the Service"
-	if err := r.env.Roll(ctx, r.backend(), false); err != nil {
+	if err := r.roll(ctx, r.backend(), false); err != nil {
 		return err
 	}
 	r.doing = "waiting for the time to put it back"
@@ -109,7 +101,7 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 		return err
 	}
 	r.doing = "putting it back into the Service"
-	if err := r.env.Roll(ctx, r.backend(), true); err != nil {
+	if err := r.roll(ctx, r.backend(), true); err != nil {
 		return err
 	}
 	r.out = false
@@ -117,7 +109,7 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 }
 
 func (r *rolling) backend() control.Backend {
-	return control.Backend{Profile: r.job.Profile, Path: r.job.Path, Of: len(r.servers), Index: r.rolled}
+	return control.Backend{Route: r.job.Route(), Index: r.rolled}
 }
 
 // end is called when all sides are done, in ctx, with what they ended in (may be nil). All backends are in their Service
@@ -132,7 +124,7 @@ func (r *rolling) end(ctx context.Context, err error) error {
 	if r.out {
 		bounded, done := context.WithTimeout(context.WithoutCancel(ctx), restoreLimit)
 		defer done()
-		if left = r.env.Roll(bounded, r.backend(), true); left != nil {
+		if left = r.roll(bounded, r.backend(), true); left != nil {
 			left = fmt.Errorf("put backend %d back: %w", r.rolled+1, left)
 		}
 		r.out = left != nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -46,17 +47,15 @@ func (w *rolledWorld) failOnce(p *plan.Plan) {
 	}
 }
 
-func (w *rolledWorld) Rolled(ctx context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return w.Backends(ctx, profile, p, n)
-}
+func (w *rolledWorld) Capabilities() env.Capabilities { return env.Capabilities{Roll: w.roll} }
 
-func (w *rolledWorld) Roll(ctx context.Context, b control.Backend, in bool) error {
+func (w *rolledWorld) roll(ctx context.Context, b control.Backend, in bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rolls = append(w.rolls, fmt.Sprintf("%s %d/%d %v", b.Profile, b.Index+1, b.Of, in))
+	w.rolls = append(w.rolls, fmt.Sprintf("%s %d/%d %v", b.Route.Variant, b.Index+1, b.Route.Servers, in))
 	if w.out[b.Index] == !in {
 		return fmt.Errorf("backend %d is there already", b.Index)
 	}

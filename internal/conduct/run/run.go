@@ -17,30 +17,12 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/facts"
-	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
-
-// Environment is what a run needs of a place. The lab and a cluster satisfy it by shape.
-type Environment interface {
-	// Facts returns the conditions that the place was found in.
-	Facts(ctx context.Context) (facts.Facts, error)
-	// Profiles says of each profile that was asked for what stands there, or why it does not.
-	Profiles(ctx context.Context) ([]result.Profile, error)
-	// Endpoints returns the two ends of a path under a profile, a twin included. The error is a *wire.NotServedError if
-	// the profile has no such path.
-	Endpoints(ctx context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error)
-	// Backends returns the client's end of a path to a Service and the n servers, more than one, that are to stand behind
-	// it; what the client dials is in the first of them. It is asked for paths alone that Endpoints has returned.
-	Backends(ctx context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error)
-	// Conditions are what the derived numbers are checked against.
-	Conditions() outcome.Conditions
-	// Close takes the place down.
-	Close(ctx context.Context) error
-}
 
 // Reasons why a run ended.
 const (
@@ -81,8 +63,8 @@ type Event struct {
 // Run measures p in env and appends to out. It returns how the run ended, also with an error. When ctx is cancelled
 // the trial under way is given up, and the end says that the run was interrupted; that is no error. A full disk, or
 // an environment where nothing can be measured, is.
-func Run(ctx context.Context, env Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
-	c := &conductor{env: env, out: out, options: o, began: o.Began, start: time.Now(), agents: newPool()}
+func Run(ctx context.Context, env env.Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
+	c := &conductor{env: env, can: env.Capabilities(), out: out, options: o, began: o.Began, start: time.Now(), agents: newPool()}
 	if c.began.IsZero() {
 		c.began = c.start
 	}
@@ -113,11 +95,12 @@ func Run(ctx context.Context, env Environment, p plan.Plan, out *result.Writer, 
 
 // conductor is the state of one run.
 type conductor struct {
-	env     Environment
+	env     env.Environment
+	can     env.Capabilities
 	out     *result.Writer
 	options Options
 	plan    plan.Plan
-	survey  place
+	survey  surveyed
 	agents  *pool
 	// began starts the budget, start this invocation.
 	began, start time.Time

@@ -177,10 +177,10 @@ func TestAgentThatCannotStart(t *testing.T) {
 // broken is a world whose servers cannot be started.
 type broken struct{ *world }
 
-func (b *broken) Endpoints(ctx context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
-	client, server, err = b.world.Endpoints(ctx, profile, p)
-	server.Start = func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("no such file") }
-	return client, server, err
+func (b *broken) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
+	ends, err := b.world.Endpoints(ctx, r)
+	ends.Servers[0].Start = func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("no such file") }
+	return ends, err
 }
 
 // TestInterruptAndResume gives a run up at random trials, again and again, until it is complete: then every trial is
@@ -411,7 +411,7 @@ func TestSkippedAndNotServed(t *testing.T) {
 	w, p := newWorld("host", "canal", "macvlan"), testPlan("canal", "macvlan")
 	w.profiles[1].Skipped = "the kernel has no vxlan"
 	service := p.Paths[1]
-	w.notServed[single("macvlan", service)] = "no kube-proxy on this path"
+	w.notServed[plan.Single("macvlan", service)] = "no kube-proxy on this path"
 	end, c, _ := perform(t, w, p, Options{})
 	for _, r := range trials(c) {
 		if r.Profile == "canal" || r.Profile == "macvlan" && r.Path == service {
@@ -451,7 +451,7 @@ func TestNothingToMeasure(t *testing.T) {
 func TestBaselineAlone(t *testing.T) {
 	w, p := newWorld("host", "macvlan"), testPlan("macvlan")
 	p.Paths = p.Paths[1:]
-	w.notServed[single("macvlan", p.Paths[0])] = "no kube-proxy on this path"
+	w.notServed[plan.Single("macvlan", p.Paths[0])] = "no kube-proxy on this path"
 	name := filepath.Join(t.TempDir(), "r")
 	out, err := result.Create(name)
 	if err != nil {

@@ -104,7 +104,7 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 		if !ok {
 			return Interrupted, nil
 		}
-		lost := c.mend(ctx, &rec)
+		lost := c.recover(ctx, &rec)
 		if lost == nil {
 			c.suspect(ctx, &rec)
 		}

@@ -10,28 +10,17 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Stager is an Environment in which not all profiles can stand at the same time: they are measured in turn, stage by
-// stage, and the drift of the machine between them is not cancelled by interleaving. Before its stage a profile is asked
-// for its paths like any other; what it answers then counts for nothing but whether it serves them.
-type Stager interface {
-	// Stages returns the profiles that stand together, in the order in which they are measured.
-	Stages() [][]plan.Variant
-	// Enter makes the profiles of stage i stand, in place of those of the stage before.
-	Enter(ctx context.Context, i int) error
-}
-
 // kindNotRaised is the failure of a trial whose profile could not be made to stand.
 const kindNotRaised = "not raised"
 
 // stages works through the plan: at once where everything stands, and stage by stage where it does not.
 func (c *conductor) stages(ctx context.Context) (string, error) {
 	c.count()
-	env, ok := c.env.(Stager)
-	if !ok {
+	if c.can.Stages == nil {
 		return c.repetitions(ctx)
 	}
 	whole, worst := c.survey, Complete
-	all := env.Stages()
+	all := c.can.Stages()
 	for i, names := range all {
 		stage := whole.only(names)
 		if !c.anyLeft(stage) {
@@ -39,7 +28,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 		}
 		c.note("stage %d of %d: %s", i+1, len(all), plan.JoinVariants(names, ", "))
 		c.share = float64(i+1) / float64(len(all))
-		reason, err := c.stage(ctx, env, i, stage, names)
+		reason, err := c.stage(ctx, i, stage, names)
 		if err != nil || reason == Interrupted {
 			return reason, err
 		}
@@ -51,11 +40,11 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 }
 
 // stage measures the profiles of one stage. Those that cannot be made to stand leave failed trials.
-func (c *conductor) stage(ctx context.Context, env Stager, i int, stage place, names []plan.Variant) (string, error) {
+func (c *conductor) stage(ctx context.Context, i int, stage surveyed, names []plan.Variant) (string, error) {
 	c.agents.close() // theirs were of the stage before
 	c.missing = nil
-	err := env.Enter(ctx, i)
-	var here place
+	err := c.can.Enter(ctx, i)
+	var here surveyed
 	if err == nil {
 		here, err = survey(ctx, c.env, c.planOf(names))
 	}
@@ -74,9 +63,9 @@ func (c *conductor) stage(ctx context.Context, env Stager, i int, stage place, n
 	return c.repetitions(ctx)
 }
 
-// only returns the part of a place that is of some profiles.
-func (s place) only(names []plan.Variant) place {
-	part := place{profiles: s.profiles, routes: s.routes, served: map[plan.Case]bool{}}
+// only returns the part of a survey that is of some profiles.
+func (s surveyed) only(names []plan.Variant) surveyed {
+	part := surveyed{profiles: s.profiles, routes: s.routes, served: map[plan.Case]bool{}}
 	for k := range s.served {
 		if slices.Contains(names, k.Profile) {
 			part.served[k] = true
@@ -86,7 +75,7 @@ func (s place) only(names []plan.Variant) place {
 }
 
 // anyLeft says whether the file lacks any trial of a stage.
-func (c *conductor) anyLeft(stage place) bool {
+func (c *conductor) anyLeft(stage surveyed) bool {
 	for k := range stage.served {
 		if c.wants(k, c.plan.Repetitions) {
 			return true
@@ -111,7 +100,7 @@ func (c *conductor) planOf(names []plan.Variant) plan.Plan {
 }
 
 // notRaised records why the trials of a stage were not measured.
-func (c *conductor) notRaised(stage place, why error) error {
+func (c *conductor) notRaised(stage surveyed, why error) error {
 	c.note("it could not be made to stand: %s", why)
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
 		for _, k := range c.plan.Order(rep) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -22,9 +23,11 @@ type turns struct {
 	now    func(stage int)
 }
 
-func (w *turns) Stages() [][]plan.Variant { return w.stages }
+func (w *turns) Capabilities() env.Capabilities {
+	return env.Capabilities{Stages: func() [][]plan.Variant { return w.stages }, Enter: w.enter}
+}
 
-func (w *turns) Enter(_ context.Context, i int) error {
+func (w *turns) enter(_ context.Context, i int) error {
 	w.entered = append(w.entered, i)
 	if w.now != nil {
 		w.now(i)

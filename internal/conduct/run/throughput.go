@@ -35,7 +35,7 @@ func (c *conductor) probeSpan(confirming bool) span {
 
 // seek searches for the throughput of a path, one short stream after the other, and returns the last of those that
 // confirmed it, with all probes.
-func (c *conductor) seek(ctx context.Context, e ends, j job) (seen, error) {
+func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, error) {
 	w := j.workload.Spec.(plan.Throughput)
 	least := fewestDatagrams * 8 * float64(w.MessageSize) / c.probeSpan(false).window.Seconds()
 	s := newSearch(w.Rate, least)

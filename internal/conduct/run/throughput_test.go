@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -51,7 +52,9 @@ func (n *narrow) stream(p control.Prepare, capacity float64) *sample.Observation
 }
 
 // Drops grow by more than any probe loses from one reading to the next.
-func (n *narrow) Drops(profile plan.Variant, _ plan.Path) ([]sample.Drop, error) {
+func (n *narrow) Capabilities() env.Capabilities { return env.Capabilities{Drops: n.drops} }
+
+func (n *narrow) drops(profile plan.Variant, _ plan.Path) ([]sample.Drop, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dropped += 1e9

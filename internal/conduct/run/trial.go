@@ -41,7 +41,7 @@ func (s *sided) Unwrap() error { return s.err }
 
 // trial measures once. ok is false if ctx ended before the trial did; then there is no record.
 func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record, ok bool) {
-	e := c.survey.routes[routeOf(t.Case)]
+	e := c.survey.routes[t.Route()]
 	begin := time.Now()
 	rec = result.Record{Type: result.TypeTrial, Trial: t, Status: result.OK, Started: begin.UTC()}
 	limit := c.limit(t.Workload)
@@ -64,7 +64,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		rec.Status, rec.Error, rec.Probes = result.Failed, failure(err, limit), v.probes
 		return rec, true
 	}
-	_, servers := e.names()
+	_, servers := names(e)
 	for _, name := range servers {
 		c.agents.release(name)
 	}
@@ -85,8 +85,8 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 }
 
 // forget ends the agents of a path, which a failure may have left in any state.
-func (c *conductor) forget(e ends) {
-	client, servers := e.names()
+func (c *conductor) forget(e control.Ends) {
+	client, servers := names(e)
 	for _, name := range append(servers, client) {
 		c.agents.discard(name)
 	}
@@ -109,7 +109,7 @@ func (c *conductor) conditions(k plan.Case) outcome.Conditions {
 // job is what is to be measured between two ends: a case, or a part of one.
 type job struct {
 	plan.Case
-	// workload is what the ends are asked for; the Case's own, but for what was found out since.
+	// workload is what the control.Ends are asked for; the Case's own, but for what was found out since.
 	workload plan.Workload
 	span
 }
@@ -120,7 +120,7 @@ type span struct{ warmup, window time.Duration }
 // seen is what came of a job.
 type seen struct {
 	client, server *sample.Observation
-	// drops are those of the hosts between the ends, nil if they could not be read or do not matter.
+	// drops are those of the hosts between the control.Ends, nil if they could not be read or do not matter.
 	drops  []sample.Drop
 	probes []result.Probe
 	// windowNs is how long was measured.
@@ -150,7 +150,7 @@ func (c *conductor) limit(w plan.Workload) time.Duration {
 }
 
 // perform does a job; a search is many.
-func (c *conductor) perform(ctx context.Context, e ends, j job) (seen, error) {
+func (c *conductor) perform(ctx context.Context, e control.Ends, j job) (seen, error) {
 	if j.workload.Traits().Searches {
 		return c.seek(ctx, e, j)
 	}
@@ -158,7 +158,7 @@ func (c *conductor) perform(ctx context.Context, e ends, j job) (seen, error) {
 }
 
 // measure runs one workload between two ends. What several servers saw is merged.
-func (c *conductor) measure(ctx context.Context, e ends, j job) (seen, error) {
+func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, error) {
 	if err := c.putBack(ctx, j); err != nil {
 		return seen{}, err
 	}
@@ -166,7 +166,7 @@ func (c *conductor) measure(ctx context.Context, e ends, j job) (seen, error) {
 	if err != nil {
 		return seen{}, err
 	}
-	drops, rolls := c.watch(j), &rolling{env: c.roller(j), job: j, servers: servers}
+	drops, rolls := c.watch(j), c.rolling(j, servers)
 	client, server, err := together(ctx, cl, servers, func() { drops.begin(); rolls.begin(ctx) })
 	if why := outcome.Stalled(j.workload, client, server); err == nil && why != "" {
 		err = &control.Error{Kind: kindStalled, Message: why}
@@ -183,15 +183,15 @@ func (c *conductor) measure(ctx context.Context, e ends, j job) (seen, error) {
 }
 
 // prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
-func (c *conductor) prepare(ctx context.Context, e ends, j job) (*control.Client, []*control.Client, error) {
+func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*control.Client, []*control.Client, error) {
 	ask := control.Prepare{Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window)}
 	if j.window >= rowsFrom {
 		ask.Interval = j.window / rows
 	}
-	name, names := e.names()
+	name, names := names(e)
 	var servers []*control.Client
 	var port int // of the first, where the client dials what the server chose
-	for i, end := range e.servers {
+	for i, end := range e.Servers {
 		s, err := c.agents.get(ctx, names[i], end)
 		if err != nil {
 			return nil, nil, &sided{control.SideServer, err}
@@ -207,12 +207,12 @@ func (c *conductor) prepare(ctx context.Context, e ends, j job) (*control.Client
 		}
 		servers = append(servers, s)
 	}
-	cl, err := c.agents.get(ctx, name, e.client)
+	cl, err := c.agents.get(ctx, name, e.Client)
 	if err != nil {
 		return nil, nil, &sided{control.SideClient, err}
 	}
 	ask.Side, ask.Name = control.SideClient, ""
-	ask.Address, ask.Port, ask.CPUs = e.servers[0].Address, e.servers[0].Port, e.client.CPUs
+	ask.Address, ask.Port, ask.CPUs = e.Servers[0].Address, e.Servers[0].Port, e.Client.CPUs
 	if ask.Port == 0 {
 		ask.Port = port
 	}

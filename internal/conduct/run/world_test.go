@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/conduct/control/controltest"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -23,7 +24,7 @@ import (
 // world is an environment of scripted agents.
 type world struct {
 	profiles  []result.Profile
-	notServed map[route]string
+	notServed map[plan.Route]string
 	facts     facts.Facts
 	// script says what a trial comes to at the endpoint of this name; nil is an ordinary trial.
 	script func(endpoint string, p control.Prepare) (*sample.Observation, *control.Error)
@@ -34,7 +35,7 @@ type world struct {
 }
 
 func newWorld(profiles ...string) *world {
-	w := &world{facts: facts.Facts{"kernel": "6"}, starts: map[string]int{}, asked: map[string][]control.Prepare{}, notServed: map[route]string{}}
+	w := &world{facts: facts.Facts{"kernel": "6"}, starts: map[string]int{}, asked: map[string][]control.Prepare{}, notServed: map[plan.Route]string{}}
 	for _, p := range profiles {
 		w.profiles = append(w.profiles, result.Profile{Name: plan.Variant(p)})
 	}
@@ -57,12 +58,15 @@ func (w *world) Profiles(context.Context) ([]result.Profile, error) {
 func (w *world) Conditions() outcome.Conditions { return outcome.Conditions{} }
 func (w *world) Close(context.Context) error    { return nil }
 
-func (w *world) Endpoints(_ context.Context, profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
-	if why, ok := w.notServed[single(profile, p)]; ok {
-		return client, server, &control.NotServedError{Profile: profile, Path: p.String(), Reason: why}
+func (w *world) Capabilities() env.Capabilities { return env.Capabilities{} }
+
+// Endpoints are a, and b, b2, b3 and so on behind the address of b.
+func (w *world) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
+	profile, p := string(r.Variant), r.Path
+	if why, ok := w.notServed[plan.Single(r.Variant, p)]; ok {
+		return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: p.String(), Reason: why}
 	}
-	client = w.endpoint(string(profile + "/a"))
-	server = w.endpoint(string(profile + "/b"))
+	client, server := w.endpoint(profile+"/a"), w.endpoint(profile+"/b")
 	if p.To == plan.Self {
 		server = client
 	}
@@ -71,19 +75,13 @@ func (w *world) Endpoints(_ context.Context, profile plan.Variant, p plan.Path) 
 	if p.To == plan.Service {
 		server.Address, server.Port = "10.96.0.1", 80
 	}
-	return client, server, nil
-}
-
-// Backends are b, b2, b3 and so on, behind the address of b.
-func (w *world) Backends(ctx context.Context, profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	client, first, err := w.Endpoints(ctx, profile, p)
-	servers = append(servers, first)
-	for i := 2; i <= n; i++ {
+	servers := []control.Endpoint{server}
+	for i := 2; i <= r.Servers; i++ {
 		next := w.endpoint(fmt.Sprintf("%s/b%d", profile, i))
-		next.ListenPort = first.ListenPort
+		next.ListenPort = server.ListenPort
 		servers = append(servers, next)
 	}
-	return client, servers, err
+	return control.Ends{Client: client, Servers: servers}, nil
 }
 
 func (w *world) endpoint(name string) control.Endpoint {
@@ -122,7 +120,7 @@ func testPlan(profiles ...string) plan.Plan {
 }
 
 // perform runs p in w into a new file and returns what is in it.
-func perform(t *testing.T, w Environment, p plan.Plan, o Options) (result.End, result.Contents, []Event) {
+func perform(t *testing.T, w env.Environment, p plan.Plan, o Options) (result.End, result.Contents, []Event) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "r.jsonl")
 	out, err := result.Create(name)

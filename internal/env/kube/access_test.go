@@ -76,7 +76,7 @@ func TestNothingWithoutARight(t *testing.T) {
 	if _, err := c.Reach(t.Context(), []plan.Variant{"x", "host"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Roll(t.Context(), control.Backend{Profile: "x", Path: toRemote, Of: 2}, false); err != nil {
+	if err := c.Roll(t.Context(), control.Backend{Route: plan.Route{Variant: "x", Path: toRemote, Servers: 2, Rolled: true}}, false); err != nil {
 		t.Fatal(err)
 	}
 	c.lookAt(podClient)

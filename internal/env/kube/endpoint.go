@@ -22,27 +22,34 @@ const (
 // bare says whether a profile, a twin included, is the bare node of the cluster.
 func bare(v plan.Variant) bool { return v.Profile() == profileHost }
 
-// Endpoints returns the two ends of a path under a profile. The error is a *wire.NotServedError when the cluster has no
-// such path.
-func (c *Cluster) Endpoints(profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
-	e, why := c.place.ends(c.options, p, bare(profile))
+// Endpoints returns the ends of a route. Servers behind a Service have its address and port. The error is a
+// *control.NotServedError when the cluster has no such route.
+func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
+	at, why := c.place.ends(c.options, r)
 	if why != "" {
-		return client, server, c.notServed(profile, p, why)
+		return ends, c.notServed(r, why)
 	}
-	if client, err = c.endpoint(profile, e.client); err != nil {
-		return client, server, err
+	if ends.Client, err = c.endpoint(r.Variant, at.client); err != nil {
+		return ends, err
 	}
-	if server, err = c.endpoint(profile, e.server); err != nil {
-		return client, server, err
+	for _, pod := range at.servers {
+		server, err := c.endpoint(r.Variant, pod)
+		if err != nil {
+			return ends, err
+		}
+		if at.service == "" {
+			server.Port = server.ListenPort
+		} else {
+			if why := c.unbalanced(at.service, isHostPod(pod)); why != "" {
+				return ends, c.notServed(r, why)
+			}
+			if err := c.through(&server, at.service, isHostPod(pod)); err != nil {
+				return ends, err
+			}
+		}
+		ends.Servers = append(ends.Servers, server)
 	}
-	if e.service == "" {
-		server.Port = server.ListenPort
-		return client, server, nil
-	}
-	if why := c.unbalanced(e.service, isHostPod(e.server)); why != "" {
-		return client, server, c.notServed(profile, p, why)
-	}
-	return client, server, c.through(&server, e.service, isHostPod(e.server))
+	return ends, nil
 }
 
 // unbalanced says why a Service of type LoadBalancer has no address, "" if it has one or is of another type.
@@ -52,41 +59,8 @@ func (c *Cluster) unbalanced(service string, host bool) string {
 	return c.services[serviceSpec{Name: service, Host: host}.key()].balancing.why
 }
 
-// Backends returns the client's end of a path to a Service with n backends, and the n servers. Each has the Service's
-// address and port. The error is a *wire.NotServedError when the cluster has no such path.
-func (c *Cluster) Backends(profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return c.several(profile, p, n, "")
-}
-
-// several returns the ends of a path to a Service with n backends; suffix ends the Service's name.
-func (c *Cluster) several(profile plan.Variant, p plan.Path, n int, suffix string) (client control.Endpoint, servers []control.Endpoint, err error) {
-	client, _, err = c.Endpoints(profile, p)
-	if err != nil {
-		return client, nil, err
-	}
-	pods, service, why := c.place.several(c.options, p, n, bare(profile))
-	if why != "" {
-		return client, nil, c.notServed(profile, p, why)
-	}
-	service += suffix
-	for _, name := range pods {
-		server, err := c.endpoint(profile, name)
-		if err != nil {
-			return client, nil, err
-		}
-		if why := c.unbalanced(service, isHostPod(name)); why != "" {
-			return client, nil, c.notServed(profile, p, why)
-		}
-		if err := c.through(&server, service, isHostPod(name)); err != nil {
-			return client, nil, err
-		}
-		servers = append(servers, server)
-	}
-	return client, servers, nil
-}
-
-func (c *Cluster) notServed(profile plan.Variant, p plan.Path, why string) error {
-	return &control.NotServedError{Profile: profile, Path: p.String(), Reason: why}
+func (c *Cluster) notServed(r plan.Route, why string) error {
+	return &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: why}
 }
 
 // endpoint returns the end that a pod is under a profile: dialled and listening at its own address.

@@ -40,10 +40,13 @@ func (c *Cluster) Ground(profile string) detect.Ground {
 		if p.To != plan.Pod && p.To != plan.Host {
 			continue
 		}
-		e, why := c.place.ends(c.options, p, false)
-		r := detect.Route{Path: p.String(), Client: e.client, Server: e.server}
+		e, why := c.place.ends(c.options, plan.Single("", p))
+		if why != "" {
+			continue
+		}
+		r := detect.Route{Path: p.String(), Client: e.client, Server: e.servers[0]}
 		again := func(other detect.Route) bool { return other.Client == r.Client && other.Server == r.Server }
-		if why == "" && e.client != e.server && !slices.ContainsFunc(g.Routes, again) {
+		if r.Client != r.Server && !slices.ContainsFunc(g.Routes, again) {
 			g.Routes = append(g.Routes, r)
 		}
 	}

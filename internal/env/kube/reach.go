@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/remotecommand"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -33,18 +32,9 @@ const (
 	Answering = "answering\n"
 )
 
-// Route is what is tried before the first trial: a path under a profile, and the Service of several backends on it if any.
-type Route struct {
-	Profile plan.Variant
-	Path    plan.Path
-	// Backends is how many stand behind the Service, 0 for the path's one server; Rolled says that Roll changes which.
-	Backends int
-	Rolled   bool
-}
-
 // UnreachedError says that no connection came about on a route before its first trial.
 type UnreachedError struct {
-	Route Route
+	Route plan.Route
 	// Target is what was dialled, Why what came of it.
 	Target, Why string
 	// Policies are the NetworkPolicies that select an end of the path.
@@ -61,7 +51,7 @@ func (e *UnreachedError) Error() string {
 
 // call is one connection that is to come about.
 type call struct {
-	Route
+	plan.Route
 	client string
 	// servers are the pods that may take it; all listen on port.
 	servers []string
@@ -69,52 +59,20 @@ type call struct {
 	port    int
 }
 
-// calls returns the connections of all routes that are served under profiles.
-func (c *Cluster) calls(profiles []plan.Variant) []call {
+// calls returns the connections of all routes of variants that the cluster serves. The run's survey says why others are not.
+func (c *Cluster) calls(variants []plan.Variant) []call {
 	var all []call
-	for _, profile := range profiles {
-		for _, p := range c.options.Paths {
-			routes := []Route{{Profile: profile, Path: p}}
-			for _, n := range c.options.Backends {
-				routes = append(routes, Route{Profile: profile, Path: p, Backends: n})
-			}
-			for _, n := range c.options.Rolled {
-				routes = append(routes, Route{Profile: profile, Path: p, Backends: n, Rolled: true})
-			}
-			for _, r := range routes {
-				if one, served := c.call(r); served {
-					all = append(all, one)
-				}
-			}
+	for _, r := range c.options.routes(variants) {
+		e, why := c.place.ends(c.options, r)
+		ends, err := c.Endpoints(r)
+		if why != "" || err != nil {
+			continue
 		}
+		server := ends.Servers[0] // all have the Service's address and port, and listen on the same one
+		target := net.JoinHostPort(server.Address, strconv.Itoa(server.Port))
+		all = append(all, call{Route: r, client: e.client, servers: e.servers, target: target, port: server.ListenPort})
 	}
 	return all
-}
-
-// call returns the connection of one route, unless that is not served: the survey of the run says why.
-func (c *Cluster) call(r Route) (one call, served bool) {
-	e, why := c.place.ends(c.options, r.Path, bare(r.Profile))
-	if why != "" {
-		return call{}, false
-	}
-	pods := []string{e.server}
-	_, server, err := c.Endpoints(r.Profile, r.Path)
-	if r.Backends > 0 {
-		find := c.Backends
-		if r.Rolled {
-			find = c.Rolled
-		}
-		var servers []control.Endpoint
-		pods, _, why = c.place.several(c.options, r.Path, r.Backends, bare(r.Profile))
-		if _, servers, err = find(r.Profile, r.Path, r.Backends); err == nil {
-			server = servers[0] // all have the Service's address and port, and listen on the same one
-		}
-	}
-	if why != "" || err != nil {
-		return call{}, false
-	}
-	target := net.JoinHostPort(server.Address, strconv.Itoa(server.Port))
-	return call{Route: r, client: e.client, servers: pods, target: target, port: server.ListenPort}, true
 }
 
 // Reach waits until a connection comes about on every path under every profile, and to every Service of several backends
@@ -124,7 +82,7 @@ func (c *Cluster) call(r Route) (one call, served bool) {
 // One connection proves that the client's node, or the node or balancer that is entered, translates the Service's TCP port
 // to some backend. It does not prove that the node knows all of several backends, nor how it chooses among them, nor that it
 // translates the UDP port: nodes put both ports into force together, and what has several backends, http, speaks TCP.
-func (c *Cluster) Reach(ctx context.Context, profiles []plan.Variant) (map[Route]error, error) {
+func (c *Cluster) Reach(ctx context.Context, profiles []plan.Variant) (map[plan.Route]error, error) {
 	calls := c.calls(profiles)
 	if len(calls) == 0 || c.forwarding() {
 		return nil, nil
@@ -136,7 +94,7 @@ func (c *Cluster) Reach(ctx context.Context, profiles []plan.Variant) (map[Route
 	return silent, nil
 }
 
-func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[Route]error, error) {
+func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[plan.Route]error, error) {
 	hangUp, err := c.answer(ctx, calls)
 	defer hangUp()
 	if err != nil {
@@ -156,7 +114,7 @@ func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[Route]error, er
 		})
 	}
 	all.Wait()
-	silent := map[Route]error{}
+	silent := map[plan.Route]error{}
 	for _, one := range calls {
 		if why := failed[one.client+" "+one.target]; why != "" {
 			ends := append([]string{one.client}, one.servers...)
@@ -283,11 +241,11 @@ func (c *Cluster) dialAll(ctx context.Context, client string, calls []call) map[
 // Policies returns the names of the NetworkPolicies that select an end of a path under a profile; none also where they
 // may not be read, or the API server is away.
 func (c *Cluster) Policies(ctx context.Context, profile plan.Variant, p plan.Path) []string {
-	e, why := c.place.ends(c.options, p, bare(profile))
+	e, why := c.place.ends(c.options, plan.Single(profile, p))
 	if why != "" {
 		return nil
 	}
-	return c.policies(ctx, e.client, e.server)
+	return c.policies(ctx, e.client, e.servers[0])
 }
 
 func (c *Cluster) policies(ctx context.Context, pods ...string) []string {

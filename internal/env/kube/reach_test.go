@@ -52,13 +52,9 @@ func TestReachSeveral(t *testing.T) {
 	}
 	for _, profile := range profiles {
 		for _, p := range o.Paths[:3] {
-			for _, r := range []Route{{profile, p, 2, false}, {profile, p, 3, false}, {profile, p, 3, true}} {
-				find := c.Backends
-				if r.Rolled {
-					find = c.Rolled
-				}
-				client, servers, err := find(profile, p, r.Backends)
-				if profile == "host" && r.Backends == 3 {
+			for _, r := range []plan.Route{{Variant: profile, Path: p, Servers: 2}, {Variant: profile, Path: p, Servers: 3}, {Variant: profile, Path: p, Servers: 3, Rolled: true}} {
+				client, servers, err := backendsOf(c, r)
+				if profile == "host" && r.Servers == 3 {
 					continue // two nodes have no three addresses
 				}
 				if err != nil {
@@ -77,13 +73,13 @@ func TestReachSeveral(t *testing.T) {
 			}
 		}
 	}
-	_, servers, err := c.Rolled("cni", toRemote, 3)
+	_, servers, err := backendsOf(c, plan.Route{Variant: "cni", Path: toRemote, Servers: 3, Rolled: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dead = fmt.Sprintf("%s:%d", servers[0].Address, servers[0].Port)
 	silent, err := c.Reach(t.Context(), profiles)
-	why := silent[Route{Profile: "cni", Path: toRemote, Backends: 3, Rolled: true}]
+	why := silent[plan.Route{Variant: "cni", Path: toRemote, Servers: 3, Rolled: true}]
 	if err != nil || len(silent) != 1 || why == nil || !strings.Contains(why.Error(), dead) || !strings.Contains(why.Error(), "i/o timeout") {
 		t.Errorf("%v, %v", silent, err)
 	}

@@ -9,28 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // rolled ends the names of Services whose backends are rolled. They have the pods of those that are not, and no trial but
 // those of the rolled workload goes over them: what a node has not heard of yet when it ends spoils no other.
 const rolled = "-rolled"
 
-// Rolled is Backends for a Service whose backends Roll takes out and puts back.
-func (c *Cluster) Rolled(profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return c.several(profile, p, n, rolled)
-}
-
 // Roll takes a backend out of its Service, or puts it back, by the label that the Service selects: the pod, and with it the
 // agent, lives on. It returns when the API server has taken it; controllers and nodes learn of it in their own time, which
 // is what is measured.
 func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
-	pods, service, why := c.place.several(c.options, b.Path, b.Of, bare(b.Profile))
-	if why != "" || b.Index >= len(pods) {
-		return fmt.Errorf("there is no backend %d of %d on %s: %s", b.Index+1, b.Of, b.Path, why)
+	e, why := c.place.ends(c.options, b.Route)
+	if why == "" && b.Index >= len(e.servers) {
+		why = fmt.Sprintf("it has no backend %d", b.Index+1)
 	}
-	pod := pods[b.Index]
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{labelBehind + service + rolled: inLabel(in)}}})
+	if why != "" {
+		return fmt.Errorf("%s: %s", b.Route, why)
+	}
+	pod := e.servers[b.Index]
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{labelBehind + e.service: inLabel(in)}}})
 	if err != nil {
 		return err
 	}

@@ -54,17 +54,20 @@ func podPorts() []int {
 	return ports
 }
 
-// ends are the two ends of a path: pods by name, and the Service between them.
+// ends are the ends of a route: pods by name, and the Service between them.
 type ends struct {
-	client, server string
+	client string
+	// servers has at least one name; the first is on the server's node if the path leads there.
+	servers []string
 	// service is what the client dials, "" for the server itself.
 	service string
 }
 
-// ends returns the ends of a path in the cluster; bare takes the host-network pods for the profile "host". why says why
-// the path cannot be served, "" if it can.
-func (at placement) ends(o Options, p plan.Path, bare bool) (e ends, why string) {
-	far := toServer(p)
+// ends returns the ends of a route in the cluster. The profile "host" has host-network pods. why says why the route is not
+// served, "" if it is.
+func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
+	p, far := r.Path, r.Path.ServerNode() == 1
+	local := o.TrafficPolicy == string(corev1.ServiceExternalTrafficPolicyLocal)
 	switch {
 	case p.To == plan.External:
 		return e, "no agent runs outside the cluster"
@@ -72,83 +75,78 @@ func (at placement) ends(o Options, p plan.Path, bare bool) (e ends, why string)
 		return e, at.why
 	case p.From == plan.External && at.third == "":
 		return e, "a client outside the nodes of the Service needs a third node: " + at.why
-	case p.To == plan.NodePort && far && o.TrafficPolicy == string(corev1.ServiceExternalTrafficPolicyLocal):
-		return e, "externalTrafficPolicy Local: the node that is called has no endpoint of the Service, and passes nothing on to another"
+	case p.To == plan.NodePort && far && local:
+		return e, "externalTrafficPolicy Local: the entered node has no endpoint of the Service, and passes nothing to another"
+	case r.Servers > 1 && !p.Shared():
+		return e, "only a Service can have several backends"
+	case r.Servers > 1 && p.To == plan.NodePort && at.server != "" && local:
+		return e, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes"
 	}
 	near, peer, away := podClient, podPeer, podServer
-	if bare {
+	if bare(r.Variant) {
 		near, peer, away = hostClient, hostClient, hostServer
 	}
-	e.client, e.server = near, peer
+	e.client = near
 	switch p.From {
 	case plan.Host:
 		e.client = hostClient
 	case plan.External:
 		e.client = external
 	}
+	server := peer
 	if p.To == plan.Host {
-		e.server, away = hostClient, hostServer
+		server, away = hostClient, hostServer
 	}
 	if far {
-		e.server = away
+		server = away
 	}
 	switch p.To {
 	case plan.Service:
-		e.service = serviceOf(far)
+		e.service = serviceOf(p)
 	case plan.NodePort:
-		e.service = serviceOf(far) + nodePort
+		e.service = serviceOf(p) + nodePort
 	case plan.LoadBalancer:
 		e.service = serviceBalancer
 	case plan.Self:
-		e.server, e.service = e.client, serviceSelf
+		server, e.service = e.client, serviceSelf
+	}
+	e.servers = []string{server}
+	if r.Servers > 1 {
+		return at.several(e, r)
 	}
 	return e, ""
 }
 
-// toServer says that a path leads to the server's node, and not to the client's.
-func toServer(p plan.Path) bool {
-	return p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer
-}
-
-func serviceOf(far bool) string {
-	if far {
+func serviceOf(p plan.Path) string {
+	if p.ServerNode() == 1 {
 		return serviceRemote
 	}
 	return serviceLocal
 }
 
-// several returns the n pods behind a Service of several, in order, and its name; the first is on the server's node if
-// the path leads there. why says why there are none.
-func (at placement) several(o Options, p plan.Path, n int, bare bool) (pods []string, service, why string) {
-	e, why := at.ends(o, p, bare)
-	switch {
-	case why != "":
-		return nil, "", why
-	case !p.Shared():
-		return nil, "", "several backends stand behind a Service alone"
-	case p.To == plan.NodePort && at.server != "" && o.TrafficPolicy == string(corev1.ServiceExternalTrafficPolicyLocal):
-		return nil, "", "externalTrafficPolicy Local: the backends on other nodes get nothing from this one"
-	}
-	nodes := []string{at.client, at.server}
+// several returns the ends of a route with several backends, from those with one.
+func (at placement) several(e ends, r plan.Route) (ends, string) {
+	nodes := 2
 	if at.server == "" {
-		nodes = nodes[:1]
+		nodes = 1
 	}
-	if bare && n > len(nodes) {
-		return nil, "", fmt.Sprintf("its backends share the addresses of %d nodes, and %d backends need one each", len(nodes), n)
+	if bare(r.Variant) && r.Servers > nodes {
+		return e, fmt.Sprintf("its backends share the addresses of %d nodes, and %d backends need one each", nodes, r.Servers)
 	}
-	first := 0
-	if toServer(p) {
-		first = 1
-	}
-	for i := range n {
-		node := (first + i) % len(nodes)
-		name := fmt.Sprintf("%s-%d-%d", backend, node+1, i/len(nodes)+1)
-		if bare {
+	e.servers = nil
+	for i := range r.Servers {
+		node := r.ServerNode(i, nodes)
+		name := fmt.Sprintf("%s-%d-%d", backend, node+1, i/nodes+1)
+		if bare(r.Variant) {
 			name = []string{hostClient, hostServer}[node]
 		}
-		pods = append(pods, name)
+		e.servers = append(e.servers, name)
 	}
-	return pods, fmt.Sprintf("%s-%d", e.service, n), ""
+	e.service = fmt.Sprintf("%s-%d", e.service, r.Servers)
+	if r.Rolled {
+		e.service += rolled
+	}
+	return e, ""
 }
 
 // layout is what a run makes in the cluster, computed from the plan and the nodes alone.
@@ -206,33 +204,38 @@ func (at placement) nodeOf(pod string) string {
 // arrange returns the layout of a run: every pod and Service that a path of the plan needs, and nothing else.
 func arrange(o Options, at placement) layout {
 	var l layout
-	bares := []bool{false}
+	variants := []plan.Variant{""} // the cluster's CNI, whatever its name
 	if o.Host {
-		bares = append(bares, true)
+		variants = append(variants, profileHost)
 	}
-	for _, bare := range bares {
-		for _, p := range o.Paths {
-			e, why := at.ends(o, p, bare)
-			if why != "" {
-				continue
-			}
-			l.pod(at, e.client)
-			l.behind(e.service, l.pod(at, e.server))
-			for i, n := range slices.Concat(o.Backends, o.Rolled) {
-				pods, service, why := at.several(o, p, n, bare)
-				if why != "" {
-					continue
-				}
-				if i >= len(o.Backends) {
-					service += rolled
-				}
-				for _, name := range pods {
-					l.behind(service, l.pod(at, name))
-				}
-			}
+	for _, r := range o.routes(variants) {
+		e, why := at.ends(o, r)
+		if why != "" {
+			continue
+		}
+		l.pod(at, e.client)
+		for _, name := range e.servers {
+			l.behind(e.service, l.pod(at, name))
 		}
 	}
 	return l
+}
+
+// routes returns all routes of variants: each path with one server, and with every number of backends.
+func (o Options) routes(variants []plan.Variant) []plan.Route {
+	var routes []plan.Route
+	for _, v := range variants {
+		for _, p := range o.Paths {
+			routes = append(routes, plan.Single(v, p))
+			for _, n := range o.Backends {
+				routes = append(routes, plan.Route{Variant: v, Path: p, Servers: n})
+			}
+			for _, n := range o.Rolled {
+				routes = append(routes, plan.Route{Variant: v, Path: p, Servers: n, Rolled: true})
+			}
+		}
+	}
+	return routes
 }
 
 // pod returns the pod called name, made if it was not there.

@@ -14,11 +14,19 @@ var (
 	oneNode    = placement{client: "n1", why: "one node alone can take pods"}
 )
 
+// cni is a variant of the bare node, or of any CNI.
+func cni(isBare bool) plan.Variant {
+	if isBare {
+		return profileHost
+	}
+	return "cni"
+}
+
 // TestEveryPathIsWhereItSays checks the two ends of every path against its own words.
 func TestEveryPathIsWhereItSays(t *testing.T) {
 	for _, isBare := range []bool{false, true} {
 		for _, p := range plan.Paths {
-			e, why := threeNodes.ends(Options{}, p, isBare)
+			e, why := threeNodes.ends(Options{}, plan.Single(cni(isBare), p))
 			if p.To == plan.External {
 				if why == "" {
 					t.Errorf("%s has ends %+v", p, e)
@@ -29,7 +37,7 @@ func TestEveryPathIsWhereItSays(t *testing.T) {
 				t.Errorf("%s is not served: %s", p, why)
 				continue
 			}
-			from, to := threeNodes.nodeOf(e.client), threeNodes.nodeOf(e.server)
+			from, to := threeNodes.nodeOf(e.client), threeNodes.nodeOf(e.servers[0])
 			far := p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer
 			entered := from
 			if p.From == plan.External {
@@ -44,7 +52,7 @@ func TestEveryPathIsWhereItSays(t *testing.T) {
 			hostEnds := []struct {
 				role plan.Role
 				pod  string
-			}{{p.From, e.client}, {p.To, e.server}}
+			}{{p.From, e.client}, {p.To, e.servers[0]}}
 			for _, end := range hostEnds {
 				inHost := isBare || end.role == plan.Host || end.role == plan.External
 				if isHostPod(end.pod) != inHost {
@@ -55,8 +63,8 @@ func TestEveryPathIsWhereItSays(t *testing.T) {
 			if (e.service != "") != p.ByService() || spec.NodePort() != (p.To == plan.NodePort) || spec.Balancer() != (p.To == plan.LoadBalancer) {
 				t.Errorf("%s leads to Service %q", p, e.service)
 			}
-			if (p.To == plan.Self) != (e.client == e.server && !isBare && p.To != plan.Host) && !isBare {
-				t.Errorf("%s leads from %s to %s", p, e.client, e.server)
+			if (p.To == plan.Self) != (e.client == e.servers[0] && !isBare && p.To != plan.Host) && !isBare {
+				t.Errorf("%s leads from %s to %s", p, e.client, e.servers[0])
 			}
 		}
 	}
@@ -89,7 +97,7 @@ func TestNotServed(t *testing.T) {
 		{oneNode, Options{}, "external-to-loadbalancer", "one node alone"},
 		{threeNodes, Options{}, "pod-to-external", "no agent runs outside"},
 	} {
-		_, why := c.at.ends(c.o, path(c.path), false)
+		_, why := c.at.ends(c.o, plan.Single("cni", path(c.path)))
 		if (why == "") != (c.why == "") || !strings.Contains(why, c.why) {
 			t.Errorf("%s on %+v: %q, want %q", c.path, c.at, why, c.why)
 		}
@@ -103,9 +111,10 @@ func TestSeveral(t *testing.T) {
 	balanced := plan.Path{From: plan.External, To: plan.LoadBalancer}
 	for _, n := range []int{2, 3, 7, plan.MaxBackends} {
 		for _, p := range []plan.Path{local, remote, balanced} {
-			pods, service, why := threeNodes.several(Options{}, p, n, false)
-			if why != "" || len(pods) != n || service == "" {
-				t.Fatalf("%d backends of %s: %v, %q, %s", n, p, pods, service, why)
+			e, why := threeNodes.ends(Options{}, plan.Route{Variant: cni(false), Path: p, Servers: n})
+			pods := e.servers
+			if why != "" || len(pods) != n || e.service == "" {
+				t.Fatalf("%d backends of %s: %+v, %s", n, p, e, why)
 			}
 			per := map[string]int{}
 			for _, name := range pods {
@@ -120,16 +129,16 @@ func TestSeveral(t *testing.T) {
 			}
 		}
 	}
-	if pods, _, why := threeNodes.several(Options{}, local, 2, true); why != "" || !slices.Equal(pods, []string{hostClient, hostServer}) {
-		t.Errorf("two bare backends: %v, %s", pods, why)
+	if e, why := threeNodes.ends(Options{}, plan.Route{Variant: cni(true), Path: local, Servers: 2}); why != "" || !slices.Equal(e.servers, []string{hostClient, hostServer}) {
+		t.Errorf("two bare backends: %+v, %s", e, why)
 	}
-	if _, _, why := threeNodes.several(Options{}, local, 3, true); !strings.Contains(why, "share the addresses of 2 nodes") {
+	if _, why := threeNodes.ends(Options{}, plan.Route{Variant: cni(true), Path: local, Servers: 3}); !strings.Contains(why, "share the addresses of 2 nodes") {
 		t.Errorf("three bare backends: %q", why)
 	}
-	if _, _, why := threeNodes.several(Options{TrafficPolicy: "Local"}, plan.Path{From: plan.External, To: plan.NodePort, Locality: plan.Local}, 2, false); !strings.Contains(why, "Local") {
+	if _, why := threeNodes.ends(Options{TrafficPolicy: "Local"}, plan.Route{Variant: cni(false), Path: plan.Path{From: plan.External, To: plan.NodePort, Locality: plan.Local}, Servers: 2}); !strings.Contains(why, "Local") {
 		t.Errorf("backends elsewhere under the policy Local: %q", why)
 	}
-	if _, _, why := oneNode.several(Options{}, remote, 2, false); why == "" {
+	if _, why := oneNode.ends(Options{}, plan.Route{Variant: cni(false), Path: remote, Servers: 2}); why == "" {
 		t.Error("remote backends on one node")
 	}
 }
@@ -149,11 +158,11 @@ func TestArrange(t *testing.T) {
 	l = arrange(o, threeNodes)
 	for _, p := range plan.Paths {
 		for _, isBare := range []bool{false, true} {
-			e, why := threeNodes.ends(o, p, isBare)
+			e, why := threeNodes.ends(o, plan.Single(cni(isBare), p))
 			if why != "" {
 				continue
 			}
-			i := slices.IndexFunc(l.pods, func(s *podSpec) bool { return s.Name == e.server })
+			i := slices.IndexFunc(l.pods, func(s *podSpec) bool { return s.Name == e.servers[0] })
 			if i < 0 || !slices.Contains(podNames(l), e.client) {
 				t.Errorf("%s lacks a pod of %+v", p, e)
 				continue

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -104,7 +105,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 func (c *Cluster) unserved() string {
 	var all []string
 	for _, p := range c.options.Paths {
-		if _, why := c.place.ends(c.options, p, false); why != "" {
+		if _, why := c.place.ends(c.options, plan.Single("", p)); why != "" {
 			all = append(all, p.String()+": "+why)
 		}
 	}

@@ -33,7 +33,7 @@ func TestUp(t *testing.T) {
 	listening := map[string]string{}
 	for _, profile := range []string{"cilium-native", "cilium-native~twin", "host", "host~twin"} {
 		for _, p := range plan.Paths {
-			client, server, err := c.Endpoints(plan.Variant(profile), p)
+			client, server, err := endsOf(c, plan.Variant(profile), p)
 			var not *control.NotServedError
 			if errors.As(err, &not) && p.To == plan.External {
 				continue
@@ -62,7 +62,7 @@ func TestUp(t *testing.T) {
 			}
 		}
 	}
-	client, servers, err := c.Backends("cilium-native", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, 3)
+	client, servers, err := backendsOf(c, plan.Route{Variant: "cilium-native", Path: plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, Servers: 3})
 	if err != nil || len(servers) != 3 || client.Name != "cilium-native/client" {
 		t.Errorf("three backends: %v, %v", servers, err)
 	}
@@ -92,7 +92,7 @@ func TestFamilies(t *testing.T) {
 		if err := c.Up(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, server, err := c.Endpoints("x", o.Paths[0]); err != nil || !strings.HasPrefix(server.Address, want) {
+		if _, server, err := endsOf(c, "x", o.Paths[0]); err != nil || !strings.HasPrefix(server.Address, want) {
 			t.Errorf("family %d: %s, %v", family, server.Address, err)
 		}
 	}
@@ -294,11 +294,11 @@ func TestUnreached(t *testing.T) {
 	if err != nil || len(silent) != 2 {
 		t.Fatalf("%v, %v", silent, err)
 	}
-	pod := silent[Route{Profile: "canal", Path: paths[0]}].Error()
+	pod := silent[plan.Single("canal", paths[0])].Error()
 	if !strings.Contains(pod, "i/o timeout") || !strings.Contains(pod, "deny-all, ") || !strings.Contains(pod, "/servers") || strings.Contains(pod, "others") {
 		t.Errorf("between pods: %s", pod)
 	}
-	if host := silent[Route{Profile: "canal", Path: paths[1]}].Error(); strings.Contains(host, "NetworkPolicies") {
+	if host := silent[plan.Single("canal", paths[1])].Error(); strings.Contains(host, "NetworkPolicies") {
 		t.Errorf("between hosts: %s", host)
 	}
 	if got := c.Policies(t.Context(), "canal", paths[0]); len(got) != 2 {

@@ -100,24 +100,15 @@ func (s Spec) distinct(pods []PodRef) bool {
 	return len(seen) == len(pods)
 }
 
-// Backends returns the client's end of a path to a Service with n backends under a profile, and the n servers. Each has
-// the Service's address and port. The error is a *wire.NotServedError when the profile has no such path.
-func (l *Lab) Backends(profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return l.several(profile, p, Backends{Of: n})
-}
-
-// several returns the ends of a path to the Service with these backends.
-func (l *Lab) several(profile plan.Variant, p plan.Path, b Backends) (client control.Endpoint, servers []control.Endpoint, err error) {
-	client, single, err := l.Endpoints(profile, p)
-	if err != nil {
-		return client, nil, err
-	}
-	inst := l.Instance(profile)
+// backends returns the servers of a route to a Service with several. Each has the Service's address and port. The error is a
+// *control.NotServedError when the variant has no such route.
+func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error) {
+	p := r.Path
 	if !p.Shared() {
-		return client, nil, inst.Spec.notServed(p, "several backends stand behind a Service alone")
+		return nil, inst.Spec.notServed(p, "only a Service can have several backends")
 	}
 	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == trafficPolicyLocal {
-		return client, nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the backends on other nodes get nothing from this one")
+		return nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes")
 	}
 	// There are backends on either side, so both forms of the path have to work.
 	for _, form := range []plan.Locality{plan.Local, plan.Remote} {
@@ -126,30 +117,27 @@ func (l *Lab) several(profile plan.Variant, p plan.Path, b Backends) (client con
 			if errors.As(err, &not) {
 				err = inst.Spec.notServed(p, not.Reason)
 			}
-			return client, nil, err
+			return nil, err
 		}
 	}
+	b := Backends{Of: r.Servers, Rolled: r.Rolled}
 	name := backendsService(ServiceOf(p), b)
 	i := slices.IndexFunc(inst.Spec.Services, func(svc ServiceSpec) bool { return svc.Name == name })
 	if i < 0 && slices.Contains(l.options.backends(), b) {
-		return client, nil, inst.Spec.notServed(p, fmt.Sprintf("its pods share the addresses of %d nodes, and %d backends need one each", len(inst.Spec.Nodes), b.Of))
+		return nil, inst.Spec.notServed(p, fmt.Sprintf("its pods share the addresses of %d nodes, and %d backends need one each", len(inst.Spec.Nodes), b.Of))
 	}
 	if i < 0 {
-		return client, nil, fmt.Errorf("the lab was raised without a Service of %d backends", b.Of)
+		return nil, fmt.Errorf("the lab has no Service of %d backends", b.Of)
 	}
 	svc := inst.Spec.Services[i]
-	for _, r := range svc.Backends {
-		pod := inst.Spec.Nodes[r.Node].Pods[r.Pod].Name
+	var servers []control.Endpoint
+	for _, ref := range svc.Backends {
+		pod := inst.Spec.Nodes[ref.Node].Pods[ref.Pod].Name
 		e := l.endpoint(inst, pod)
-		e.Address, e.Port = svc.VIP.String(), svc.Port
-		if p.To == plan.NodePort {
-			e.Address, e.Port = single.Address, svc.NodePort
-		}
-		if p.To == plan.LoadBalancer {
-			e.Address = svc.Balanced.String()
-		}
+		address, port := inst.Spec.dialled(svc, p)
+		e.Address, e.Port = address.String(), port
 		e.ListenAddress, e.ListenPort = inst.Host(pod).Addr.String(), svc.TargetPort
 		servers = append(servers, e)
 	}
-	return client, servers, nil
+	return servers, nil
 }

@@ -102,11 +102,11 @@ func TestBackendsOfALab(t *testing.T) {
 	}()
 	standing(t, l)
 	path := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Local}
-	client, servers, err := l.Backends("canal", path, 5)
+	client, servers, err := backendsOf(l, plan.Route{Variant: "canal", Path: path, Servers: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
-	single, _, err := l.Endpoints("canal", path)
+	single, _, err := endsOf(l, "canal", path)
 	if err != nil || client.Name != single.Name || client.Address != single.Address {
 		t.Errorf("client %+v, of one backend %+v (%v)", client, single, err)
 	}
@@ -121,24 +121,24 @@ func TestBackendsOfALab(t *testing.T) {
 		t.Errorf("%d servers, %v", len(servers), names)
 	}
 	outside := plan.Path{From: plan.External, To: plan.NodePort, Locality: plan.Remote}
-	if _, servers, err = l.Backends("canal", outside, 5); err != nil || servers[0].Port < firstBackendsPort || servers[0].Address != "172.18.0.11" {
+	if _, servers, err = backendsOf(l, plan.Route{Variant: "canal", Path: outside, Servers: 5}); err != nil || servers[0].Port < firstBackendsPort || servers[0].Address != "172.18.0.11" {
 		t.Errorf("from outside: %+v, %v", servers, err)
 	}
-	if _, _, err := l.Backends("canal", path, 4); err == nil || !strings.Contains(err.Error(), "4 backends") {
+	if _, _, err := backendsOf(l, plan.Route{Variant: "canal", Path: path, Servers: 4}); err == nil || !strings.Contains(err.Error(), "4 backends") {
 		t.Errorf("a number that nobody asked for: %v", err)
 	}
 	not := (*control.NotServedError)(nil)
-	if _, _, err := l.Backends("raw", path, 5); !errors.As(err, &not) {
+	if _, _, err := backendsOf(l, plan.Route{Variant: "raw", Path: path, Servers: 5}); !errors.As(err, &not) {
 		t.Errorf("a Service of raw: %v", err)
 	}
 	far := plan.Path{From: plan.Host, To: plan.Service, Locality: plan.Remote}
-	if _, _, err := l.Endpoints("macvlan", far); err != nil {
+	if _, _, err := endsOf(l, "macvlan", far); err != nil {
 		t.Errorf("macvlan, one backend on the other node: %v", err)
 	}
-	if _, _, err := l.Backends("macvlan", far, 5); !errors.As(err, &not) {
+	if _, _, err := backendsOf(l, plan.Route{Variant: "macvlan", Path: far, Servers: 5}); !errors.As(err, &not) {
 		t.Errorf("macvlan, backends on both nodes: %v", err)
 	}
-	if _, _, err := l.Backends("host", path, 5); !errors.As(err, &not) || !strings.Contains(not.Reason, "share the addresses of 2 nodes") {
+	if _, _, err := backendsOf(l, plan.Route{Variant: "host", Path: path, Servers: 5}); !errors.As(err, &not) || !strings.Contains(not.Reason, "share the addresses of 2 nodes") {
 		t.Errorf("five backends on two addresses: %v", err)
 	}
 }

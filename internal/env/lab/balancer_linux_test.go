@@ -80,7 +80,7 @@ func TestBackendsBehindABalancer(t *testing.T) {
 	toBalancer := plan.Path{From: plan.External, To: plan.LoadBalancer}
 	for policy, served := range map[string]bool{"Cluster": true, "Local": false} {
 		l := upWith(t, Options{Lab: plan.Lab{TrafficPolicy: policy}, Backends: []int{3}}, "ptp")
-		client, servers, err := l.Backends("ptp", toBalancer, 3)
+		client, servers, err := backendsOf(l, plan.Route{Variant: "ptp", Path: toBalancer, Servers: 3})
 		var not *control.NotServedError
 		if !served {
 			if !errors.As(err, &not) || not.Path != toBalancer.String() || !strings.Contains(not.Reason, "externalTrafficPolicy Local") {
@@ -109,7 +109,7 @@ func TestNoBalancer(t *testing.T) {
 			t.Errorf("%s has the address %v", svc.Name, svc.Balanced)
 		}
 	}
-	_, _, err := l.Endpoints("ptp", plan.Path{From: plan.External, To: plan.LoadBalancer})
+	_, _, err := endsOf(l, "ptp", plan.Path{From: plan.External, To: plan.LoadBalancer})
 	var not *control.NotServedError
 	if !errors.As(err, &not) || !strings.Contains(not.Reason, "without a load balancer") {
 		t.Errorf("%v", err)

@@ -290,7 +290,7 @@ func TestTwoLabsAtOnceDoNotMeet(t *testing.T) {
 func TestAgents(t *testing.T) {
 	l := up(t, plan.Lab{CPU: "one"}, "calico-vxlan")
 	i := standing(t, l)[0]
-	client, server, err := l.Endpoints(i.Name, plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote})
+	client, server, err := endsOf(l, i.Name, plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote})
 	if err != nil {
 		t.Fatal(err)
 	}

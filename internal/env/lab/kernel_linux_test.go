@@ -371,7 +371,7 @@ func TestOneFailureDoesNotDisturbTheOthers(t *testing.T) {
 		if i == nil || i.Err == nil || !strings.Contains(i.Err.Error(), says) {
 			t.Errorf("%s: %+v, want an error that says %q", name, i, says)
 		}
-		if _, _, err := l.Endpoints(plan.Variant(name), plan.NinePaths[0]); err == nil {
+		if _, _, err := endsOf(l, plan.Variant(name), plan.NinePaths[0]); err == nil {
 			t.Errorf("%s has endpoints", name)
 		}
 	}
@@ -426,7 +426,7 @@ func TestModelsAreLabelled(t *testing.T) {
 func TestAPodReachesItself(t *testing.T) {
 	l := up(t, plan.Lab{}, "flannel-host-gw")
 	standing(t, l)
-	c, s, err := l.Endpoints("flannel-host-gw", plan.Path{From: plan.Pod, To: plan.Self})
+	c, s, err := endsOf(l, "flannel-host-gw", plan.Path{From: plan.Pod, To: plan.Self})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -454,11 +454,11 @@ func TestEndpointsOfATwinAreItsOwn(t *testing.T) {
 	l := up(t, plan.Lab{}, "raw", "raw"+plan.TwinSuffix)
 	standing(t, l)
 	p := plan.NinePaths[0]
-	c1, s1, err := l.Endpoints("raw", p)
+	c1, s1, err := endsOf(l, "raw", p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c2, s2, err := l.Endpoints("raw~twin", p)
+	c2, s2, err := endsOf(l, "raw~twin", p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -473,7 +473,7 @@ func TestEndpointsOfATwinAreItsOwn(t *testing.T) {
 	if err1 != nil || err2 != nil || a == b {
 		t.Errorf("namespaces %d and %d (%v, %v)", a, b, err1, err2)
 	}
-	_, _, err = l.Endpoints("raw", plan.NinePaths[3])
+	_, _, err = endsOf(l, "raw", plan.NinePaths[3])
 	if not := (*control.NotServedError)(nil); !errors.As(err, &not) {
 		t.Errorf("a pod path of raw: %v", err)
 	}

@@ -194,25 +194,29 @@ func (l *Lab) Instance(name plan.Variant) *Instance {
 	return nil
 }
 
-// Endpoints returns the two ends of a path under a profile. The error is a *wire.NotServedError when the profile has no
-// such path, and says why when the profile does not stand.
-func (l *Lab) Endpoints(profile plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
-	inst := l.Instance(profile)
+// Endpoints returns the ends of a route. The error is a *control.NotServedError when the variant has no such route, and says
+// why when the variant is not up.
+func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
+	inst := l.Instance(r.Variant)
 	if inst == nil {
-		return client, server, fmt.Errorf("profile %q is not in the lab", profile)
+		return control.Ends{}, fmt.Errorf("profile %q is not in the lab", r.Variant)
 	}
 	if inst.Err != nil {
-		return client, server, inst.Err
+		return control.Ends{}, inst.Err
 	}
-	ends, err := inst.Spec.Ends(p)
+	ends, err := inst.Spec.Ends(r.Path)
 	if err != nil {
-		return client, server, err
+		return control.Ends{}, err
 	}
-	client, server = l.endpoint(inst, ends.Client), l.endpoint(inst, ends.Server)
+	client, server := l.endpoint(inst, ends.Client), l.endpoint(inst, ends.Server)
 	client.Address = inst.Host(ends.Client).Addr.String()
+	if r.Servers > 1 {
+		servers, err := l.backends(inst, r)
+		return control.Ends{Client: client, Servers: servers}, err
+	}
 	server.Address, server.Port, server.ListenPort = ends.Address.String(), ends.Port, ends.ListenPort
 	server.ListenAddress = inst.Host(ends.Server).Addr.String()
-	return client, server, nil
+	return control.Ends{Client: client, Servers: []control.Endpoint{server}}, nil
 }
 
 func (l *Lab) endpoint(inst *Instance, name string) control.Endpoint {

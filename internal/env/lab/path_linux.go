@@ -63,10 +63,10 @@ func (s Spec) ends(p plan.Path) Ends {
 	}
 	switch p.To {
 	case plan.Host:
-		n := s.Nodes[Far(p)]
+		n := s.Nodes[p.ServerNode()]
 		e.Server, e.Address = n.Name, n.Addr.Addr()
 	case plan.Pod:
-		pod := s.Nodes[Far(p)].Pods[1-Far(p)]
+		pod := s.Nodes[p.ServerNode()].Pods[1-p.ServerNode()]
 		e.Server, e.Address = pod.Name, pod.Addr.Addr()
 	case plan.External:
 		e.Server, e.Address = s.External.Name, s.External.Addr.Addr()
@@ -76,20 +76,12 @@ func (s Spec) ends(p plan.Path) Ends {
 	return e
 }
 
-// Far is the index of the node that a path ends at.
-func Far(p plan.Path) int {
-	if p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.To == plan.LoadBalancer {
-		return 1
-	}
-	return 0
-}
-
 // ServiceOf returns the name of the Service that a path leads to; the path must lead to one.
 func ServiceOf(p plan.Path) string {
 	switch {
 	case p.To == plan.Self:
 		return SelfService
-	case Far(p) == 1:
+	case p.ServerNode() == 1:
 		return RemoteService
 	}
 	return LocalService
@@ -102,14 +94,20 @@ func (s Spec) behindService(e *Ends, p plan.Path) {
 			continue
 		}
 		b := svc.Backends[0]
-		e.Server, e.Address, e.Port, e.ListenPort = s.Nodes[b.Node].Pods[b.Pod].Name, svc.VIP, svc.Port, svc.TargetPort
-		if p.To == plan.NodePort {
-			e.Address, e.Port = s.Nodes[0].Addr.Addr(), svc.NodePort
-		}
-		if p.To == plan.LoadBalancer {
-			e.Address = svc.Balanced
-		}
+		e.Server, e.ListenPort = s.Nodes[b.Node].Pods[b.Pod].Name, svc.TargetPort
+		e.Address, e.Port = s.dialled(svc, p)
 	}
+}
+
+// dialled returns the address and the port of a Service that the client of a path dials.
+func (s Spec) dialled(svc ServiceSpec, p plan.Path) (netip.Addr, int) {
+	switch p.To {
+	case plan.NodePort:
+		return s.Nodes[0].Addr.Addr(), svc.NodePort
+	case plan.LoadBalancer:
+		return svc.Balanced, svc.Port
+	}
+	return svc.VIP, svc.Port
 }
 
 func (s Spec) notServed(p plan.Path, reason string) error {

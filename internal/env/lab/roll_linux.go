@@ -9,30 +9,24 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
-	"github.com/cnibench/cnibench/internal/plan"
 )
-
-// Rolled is Backends for a Service whose backends Roll takes out and puts back.
-func (l *Lab) Rolled(profile plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return l.several(profile, p, Backends{Of: n, Rolled: true})
-}
 
 // Roll takes a backend out of its Service, or puts it back: every node's kube-proxy, or the programs in its place, learn of
 // it, all at the same time. It returns when they have. Of one Service one backend at most may be out.
 func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
-	inst := l.Instance(b.Profile)
+	inst := l.Instance(b.Route.Variant)
 	if inst == nil || inst.Err != nil {
-		return fmt.Errorf("profile %q does not stand", b.Profile)
+		return fmt.Errorf("profile %q does not stand", b.Route.Variant)
 	}
-	backends := inst.Spec.spread(b.Of, Far(b.Path))
+	backends := inst.Spec.spread(b.Route.Servers, b.Route.Path.ServerNode())
 	if b.Index >= len(backends) {
-		return fmt.Errorf("there is no backend %d of %d", b.Index+1, b.Of)
+		return fmt.Errorf("there is no backend %d of %d", b.Index+1, b.Route.Servers)
 	}
 	if !in {
 		backends = slices.Delete(backends, b.Index, b.Index+1)
 	}
 	// The Spec stays: it says what the Service has between two trials.
-	spec, err := inst.Spec.withBackends(backendsService(ServiceOf(b.Path), Backends{Of: b.Of, Rolled: true}), backends)
+	spec, err := inst.Spec.withBackends(backendsService(ServiceOf(b.Route.Path), Backends{Of: b.Route.Servers, Rolled: true}), backends)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func TestRoll(t *testing.T) {
 		t.Run(proxy, func(t *testing.T) {
 			l := upWith(t, Options{Lab: plan.Lab{ServiceProxy: proxy}, Backends: []int{3}, Rolled: []int{3}}, "ptp")
 			path := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
-			client, servers, err := l.Rolled("ptp", path, 3)
+			client, servers, err := backendsOf(l, plan.Route{Variant: "ptp", Path: path, Servers: 3, Rolled: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,14 +63,14 @@ func TestRoll(t *testing.T) {
 			}
 			met := func(address string) map[int]int { return ask(t, i, client, address) }
 			rolledAddress := net.JoinHostPort(servers[0].Address, fmt.Sprint(servers[0].Port))
-			_, kept, err := l.Backends("ptp", path, 3)
+			_, kept, err := backendsOf(l, plan.Route{Variant: "ptp", Path: path, Servers: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := met(rolledAddress); len(got) != 3 {
 				t.Fatalf("before: %v", got)
 			}
-			b := control.Backend{Profile: "ptp", Path: path, Of: 3, Index: 1}
+			b := control.Backend{Route: plan.Route{Variant: "ptp", Path: path, Servers: 3, Rolled: true}, Index: 1}
 			if err := l.Roll(t.Context(), b, false); err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestRoll(t *testing.T) {
 			if got := met(rolledAddress); len(got) != 3 {
 				t.Errorf("again: %v", got)
 			}
-			for _, wrong := range []control.Backend{{Profile: "canal", Path: path, Of: 3}, {Profile: "ptp", Path: path, Of: 2}, {Profile: "ptp", Path: path, Of: 3, Index: 3}} {
+			for _, wrong := range []control.Backend{{Route: plan.Route{Variant: "canal", Path: path, Servers: 3, Rolled: true}}, {Route: plan.Route{Variant: "ptp", Path: path, Servers: 2, Rolled: true}}, {Route: plan.Route{Variant: "ptp", Path: path, Servers: 3, Rolled: true}, Index: 3}} {
 				if err := l.Roll(t.Context(), wrong, false); err == nil {
 					t.Errorf("%+v was rolled", wrong)
 				}
@@ -128,7 +128,7 @@ func rollFromOutside(t *testing.T, l *Lab, i *Instance, path plan.Path) {
 		// backends are there.
 		all = 2
 	}
-	client, servers, err := l.Rolled(i.Name, path, backends)
+	client, servers, err := backendsOf(l, plan.Route{Variant: i.Name, Path: path, Servers: backends, Rolled: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func rollFromOutside(t *testing.T, l *Lab, i *Instance, path plan.Path) {
 		if got := ask(t, i, client, address); len(got) < all {
 			t.Errorf("before %d is out: %v", out, got)
 		}
-		b := control.Backend{Profile: i.Name, Path: path, Of: backends, Index: out}
+		b := control.Backend{Route: plan.Route{Variant: i.Name, Path: path, Servers: backends, Rolled: true}, Index: out}
 		if err := l.Roll(t.Context(), b, false); err != nil {
 			t.Fatal(err)
 		}

@@ -43,11 +43,11 @@ func (s *scene) ends(p plan.Path) (ends, error) {
 	var err error
 	switch p.To {
 	case plan.Host:
-		e.to = lab.Far(p)
+		e.to = p.ServerNode()
 		n := s.inst.Nodes[e.to]
 		e.server, e.dial = &n.Host, netip.AddrPortFrom(n.Addr, 0)
 	case plan.Pod:
-		e.to = lab.Far(p)
+		e.to = p.ServerNode()
 		err = e.toPod(s.pod(e.to, 1-e.to))
 	case plan.External:
 		e.to = -1
@@ -94,7 +94,7 @@ func (e *ends) toPod(pod *lab.Pod) error {
 
 func (s *scene) toService(p plan.Path, e *ends) error {
 	name := lab.ServiceOf(p)
-	e.to = lab.Far(p)
+	e.to = p.ServerNode()
 	svc := s.inst.Service(name)
 	if svc == nil || len(svc.Backends) != 1 {
 		return fmt.Errorf("the lab has no Service %s with one backend", name)

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// mendLimit bounds the wait for an API server or a node that is away: both come back within it when they are restarted.
-	mendLimit = 2 * time.Minute
+	// recoverLimit bounds the wait for an API server or a node that is away: both come back within it when they are restarted.
+	recoverLimit = 2 * time.Minute
 	// askLimit bounds one question to an API server that may be away.
 	askLimit = 5 * time.Second
 )
 
-// Mend returns when the API server answers and every pod of the run is ready, with what was wrong until then, "" for
+// Recover returns when the API server answers and every pod of the run is ready, with what was wrong until then, "" for
 // nothing. The error is the reason why that will not be: a pod is never replaced, because another would be another
 // placement with other addresses.
-func (c *Cluster) Mend(ctx context.Context) (wrong string, err error) {
-	return c.mend(ctx, beat, mendLimit)
+func (c *Cluster) Recover(ctx context.Context) (wrong string, err error) {
+	return c.recover(ctx, beat, recoverLimit)
 }
 
-func (c *Cluster) mend(ctx context.Context, beat, limit time.Duration) (wrong string, err error) {
+func (c *Cluster) recover(ctx context.Context, beat, limit time.Duration) (wrong string, err error) {
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, beat, limit, true, func(ctx context.Context) (bool, error) {
 		var lost *lostError

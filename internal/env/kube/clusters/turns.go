@@ -1,4 +1,4 @@
-package cli
+package clusters
 
 import (
 	"context"
@@ -9,67 +9,72 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// turnsEnvironment is one cluster on which the profiles of a plan are installed one after the other: a run.Stager. The
-// baseline is measured with the first of them.
-type turnsEnvironment struct {
-	program   *program
+// Turns is one cluster on which the profiles of a plan are installed one after the other. The baseline is measured with the
+// first of them.
+type Turns struct {
+	options   Options
 	plan      plan.Plan
-	say       func(string, ...any)
 	installer *recipe.Installer
 	stages    [][]plan.Variant
 	// where leads a command to the cluster, patience is how long the run's pods have to go.
-	where    clusterArgs
+	where    kube.Location
 	patience time.Duration
 	// at is the stage whose profile is installed, -1 for none; now is the cluster with the run's pods in it, nil for none.
 	at  int
-	now *clusterEnvironment
+	now *Environment
 	// gone notes that the installed profile is so no longer.
 	gone func()
 	// facts are those of the first stage: a file has one header.
 	facts facts.Facts
 }
 
-// raiseInTurn installs the first profile of a plan. Nothing may stand there that was not installed by this program.
-func (p *program) raiseInTurn(ctx context.Context, want plan.Plan, say func(string, ...any)) (*turnsEnvironment, plan.Plan, error) {
-	e := &turnsEnvironment{program: p, plan: want, say: say, patience: closing, at: -1}
+// OpenInTurn installs the first profile of a plan. The cluster may have no CNI but one that this program installed.
+func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Plan, error) {
+	e := &Turns{options: o, plan: want, patience: env.CloseTimeout, at: -1}
 	for _, name := range want.Profiles {
-		if !bareProfile(name) {
+		if !bare(name) {
 			e.stages = append(e.stages, []plan.Variant{name})
 		}
 	}
 	if len(e.stages) == 0 {
-		return nil, want, usage(errors.New("there is no profile to install: name some by --profiles (cnibench cni list)"))
+		return nil, want, &kube.ConfigError{Err: advice.With(errors.New("no profile to install"), "name profiles by --profiles (cnibench cni list)")}
 	}
 	for _, name := range want.Measured() {
-		if bareProfile(name) {
+		if bare(name) {
 			e.stages[0] = append(e.stages[0], name)
 		}
 	}
-	args := recipeArgs{own: podArgs{image: imageOf(want), pull: want.Cluster.PullSecrets}}
+	e.where.Kubeconfig = o.Kubeconfig
 	if len(want.Cluster.Contexts) > 0 {
-		args.where.context = want.Cluster.Contexts[0]
+		e.where.Context = want.Cluster.Contexts[0]
 	}
-	args.where.kubeconfig = p.kubeconfig
-	e.where = args.where
-	o := recipe.Options{Source: p.charts, StopProxy: true}
-	var err error
-	if e.installer, err = p.installer(args, o); err != nil {
+	cluster, err := kube.Connect(kube.Options{Kubeconfig: e.where.Kubeconfig, Context: e.where.Context, PullSecrets: want.Cluster.PullSecrets, Say: o.Say})
+	if err != nil {
 		return nil, want, err
 	}
-	e.installer.Say = say
+	e.installer, err = recipe.NewInstaller(cluster.Config(), recipe.Options{
+		Source: o.Charts, StopProxy: true, Say: o.Say, Image: imageOf(want, o.Version), PullSecrets: cluster.PullSecrets(),
+	})
+	if err != nil {
+		return nil, want, &kube.ConfigError{Err: err}
+	}
+	e.installer.Look = e.installer.LookAt
 	if err := e.enter(ctx, 0); err != nil {
-		return nil, want, takeDown(ctx, e, recipeError(err))
+		return nil, want, env.Close(ctx, e, err)
 	}
 	found, err := e.now.Facts(ctx)
 	if err != nil {
-		return nil, want, takeDown(ctx, e, err)
+		return nil, want, env.Close(ctx, e, err)
 	}
 	e.facts = found
 	e.facts[facts.InTurn] = strings.Join(e.names(), ", ") + ": installed one after the other; what the cluster does meanwhile is not cancelled out"
@@ -77,7 +82,7 @@ func (p *program) raiseInTurn(ctx context.Context, want plan.Plan, say func(stri
 }
 
 // names are the profiles in the order of their installation.
-func (e *turnsEnvironment) names() []string {
+func (e *Turns) names() []string {
 	var all []string
 	for _, stage := range e.stages {
 		all = append(all, string(stage[0]))
@@ -85,11 +90,8 @@ func (e *turnsEnvironment) names() []string {
 	return all
 }
 
-// Stages makes this a run.Stager.
-func (e *turnsEnvironment) Stages() [][]plan.Variant { return e.stages }
-
-// Enter makes this a run.Stager.
-func (e *turnsEnvironment) Enter(ctx context.Context, i int) error {
+// enterStage makes the profile of stage i the installed one.
+func (e *Turns) enterStage(ctx context.Context, i int) error {
 	if e.at == i && e.now != nil {
 		return nil
 	}
@@ -97,36 +99,36 @@ func (e *turnsEnvironment) Enter(ctx context.Context, i int) error {
 }
 
 // enter takes away what stands, installs the profile of stage i, and proves that this is what runs there.
-func (e *turnsEnvironment) enter(ctx context.Context, i int) error {
+func (e *Turns) enter(ctx context.Context, i int) error {
 	if err := e.clear(ctx); err != nil {
 		return err
 	}
 	name := e.stages[i][0]
-	e.say("installing %s", name)
+	e.options.Say("installing %s", name)
 	e.at = i // also if it comes to nothing: what was applied is taken away by its name
-	e.gone = e.program.leaves(e.stillThere(string(name)))
+	e.gone = e.options.Leaves(e.stillThere(string(name)))
 	if err := e.installer.Install(ctx, string(name)); err != nil {
 		return err
 	}
 	want := e.plan
 	want.Profiles = []plan.Variant{name}
 	var err error
-	e.now, _, err = e.program.raiseCluster(ctx, want, e.program.kubeconfig, e.say)
+	e.now, _, err = Open(ctx, want, e.options)
 	return err
 }
 
 // stillThere says of a profile that it is installed, and how to take it away.
-func (e *turnsEnvironment) stillThere(name string) string {
-	return name + " is still installed: cnibench cni uninstall " + name + e.where.words()
+func (e *Turns) stillThere(name string) string {
+	return name + " is still installed: cnibench cni uninstall " + name + e.where.Flags()
 }
 
 // clear removes the run's pods and then the profile that is installed, also where the pods would not go.
-func (e *turnsEnvironment) clear(ctx context.Context) error {
+func (e *Turns) clear(ctx context.Context) error {
 	return errors.Join(e.leave(ctx), e.uninstall(ctx))
 }
 
 // leave removes the run's pods. A namespace may be held for ever: it has its time, and no more.
-func (e *turnsEnvironment) leave(ctx context.Context) error {
+func (e *Turns) leave(ctx context.Context) error {
 	if e.now == nil {
 		return nil
 	}
@@ -140,12 +142,12 @@ func (e *turnsEnvironment) leave(ctx context.Context) error {
 }
 
 // uninstall takes the profile away that is installed, with what that leaves on the nodes.
-func (e *turnsEnvironment) uninstall(ctx context.Context) error {
+func (e *Turns) uninstall(ctx context.Context) error {
 	if e.at < 0 {
 		return nil
 	}
 	name := e.stages[e.at][0]
-	e.say("taking %s away", name)
+	e.options.Say("taking %s away", name)
 	err := e.installer.Uninstall(ctx, string(name))
 	var nothing *recipe.NotInstalledError
 	switch {
@@ -165,10 +167,11 @@ func (e *turnsEnvironment) uninstall(ctx context.Context) error {
 	return e.installer.Sweep(ctx, left.Left)
 }
 
-func (e *turnsEnvironment) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
+// Facts returns those of the first stage.
+func (e *Turns) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
 
 // Profiles says of all profiles that they will stand, and of those of the stage whether they do.
-func (e *turnsEnvironment) Profiles(ctx context.Context) ([]result.Profile, error) {
+func (e *Turns) Profiles(ctx context.Context) ([]result.Profile, error) {
 	here, err := e.now.Profiles(ctx)
 	if err != nil {
 		return nil, err
@@ -181,48 +184,40 @@ func (e *turnsEnvironment) Profiles(ctx context.Context) ([]result.Profile, erro
 	return here, nil
 }
 
-func (e *turnsEnvironment) Endpoints(ctx context.Context, name plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
-	return e.now.Endpoints(ctx, name, p)
+// Endpoints returns the ends of a route under the installed profile.
+func (e *Turns) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
+	return e.now.Endpoints(ctx, r)
 }
 
-func (e *turnsEnvironment) Backends(ctx context.Context, name plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return e.now.Backends(ctx, name, p, n)
+// Capabilities returns what the cluster can do under any of the profiles.
+func (e *Turns) Capabilities() env.Capabilities {
+	return env.Capabilities{
+		Stages: func() [][]plan.Variant { return e.stages }, Enter: e.enterStage,
+		Roll: func(ctx context.Context, b control.Backend, in bool) error { return e.now.roll(ctx, b, in) },
+		Policies: func(ctx context.Context, v plan.Variant, p plan.Path) []string {
+			return e.now.policies(ctx, v, p)
+		},
+		Recover: func(ctx context.Context) (string, error) {
+			if e.now == nil {
+				return "", nil
+			}
+			return e.now.recover(ctx)
+		},
+	}
 }
 
-// Rolled makes this a run.Roller.
-func (e *turnsEnvironment) Rolled(ctx context.Context, name plan.Variant, p plan.Path, n int) (client control.Endpoint, servers []control.Endpoint, err error) {
-	return e.now.Rolled(ctx, name, p, n)
-}
-
-// Roll takes a backend out of its Service, or puts it back.
-func (e *turnsEnvironment) Roll(ctx context.Context, b control.Backend, in bool) error {
-	return e.now.Roll(ctx, b, in)
-}
-
-func (e *turnsEnvironment) Conditions() outcome.Conditions {
+// Conditions returns those of the installed profile.
+func (e *Turns) Conditions() outcome.Conditions {
 	if e.now == nil {
 		return outcome.Conditions{}
 	}
 	return e.now.Conditions()
 }
 
-// Mend makes this a run.Mender.
-func (e *turnsEnvironment) Mend(ctx context.Context) (wrong string, err error) {
-	if e.now == nil {
-		return "", nil
-	}
-	return e.now.Mend(ctx)
-}
-
-// Policies makes this a run.PolicyReader.
-func (e *turnsEnvironment) Policies(ctx context.Context, name plan.Variant, p plan.Path) []string {
-	return e.now.Policies(ctx, name, p)
-}
-
 // Close takes all away. What the pods use up of ctx is not at the cost of the profile, which has as much time again.
-func (e *turnsEnvironment) Close(ctx context.Context) error {
+func (e *Turns) Close(ctx context.Context) error {
 	left := e.leave(ctx)
-	again, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	again, stop := context.WithTimeout(context.WithoutCancel(ctx), env.CloseTimeout)
 	defer stop()
 	return errors.Join(left, e.uninstall(again))
 }

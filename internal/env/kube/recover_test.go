@@ -23,7 +23,7 @@ import (
 // refusedDial is what a client sees of an API server that is away.
 var refusedDial = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
-func TestMend(t *testing.T) {
+func TestRecover(t *testing.T) {
 	change := func(do func(*corev1.Pod)) func(*testing.T, *world, string) {
 		return func(t *testing.T, w *world, ns string) {
 			p, err := w.CoreV1().Pods(ns).Get(t.Context(), podServer, metav1.GetOptions{})
@@ -70,7 +70,7 @@ func TestMend(t *testing.T) {
 			}
 			told = nil
 			tt.do(t, w, c.namespace())
-			wrong, err := c.mend(t.Context(), time.Millisecond, 100*time.Millisecond)
+			wrong, err := c.recover(t.Context(), time.Millisecond, 100*time.Millisecond)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

@@ -1,20 +1,21 @@
-package cli
+package clusters
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
-	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
@@ -24,13 +25,13 @@ import (
 
 // TestProfilesOfASite: which of a plan's profiles stand on a cluster; the only one is not named by its context.
 func TestProfilesOfASite(t *testing.T) {
-	one := &site{context: "a", profile: "canal"}
-	e := &clusterEnvironment{sites: []*site{one}, plan: plan.Plan{Baseline: "host", Twin: true, Profiles: []plan.Variant{"canal", "ptp"}}}
+	one := &site{Location: kube.Location{Context: "a"}, profile: "canal"}
+	e := &Environment{sites: []*site{one}, plan: plan.Plan{Baseline: "host", Twin: true, Profiles: []plan.Variant{"canal", "ptp"}}}
 	if got, want := e.of(one), []plan.Variant{"host", "host~twin", "canal"}; !slices.Equal(got, want) {
 		t.Errorf("the only cluster: %q, want %q", got, want)
 	}
-	other := &site{context: "b", profile: "ptp"}
-	e = &clusterEnvironment{sites: []*site{one, other}, plan: plan.Plan{Baseline: "host@a", Profiles: []plan.Variant{"canal@a", "ptp@b", "host@b"}}}
+	other := &site{Location: kube.Location{Context: "b"}, profile: "ptp"}
+	e = &Environment{sites: []*site{one, other}, plan: plan.Plan{Baseline: "host@a", Profiles: []plan.Variant{"canal@a", "ptp@b", "host@b"}}}
 	if a, b := e.of(one), e.of(other); !slices.Equal(a, []plan.Variant{"host", "canal"}) || !slices.Equal(b, []plan.Variant{"ptp", "host"}) {
 		t.Errorf("two clusters: %q and %q", a, b)
 	}
@@ -45,7 +46,7 @@ func TestClusterOptionsOutlastTheRun(t *testing.T) {
 	p, _ := plan.Preset("quick")
 	p.Environment, p.Budget, p.Duration, p.Repetitions = plan.EnvKubernetes, 0, time.Minute, 20
 	p = p.Settle()
-	o, err := clusterOptions(p, "", "", func(string, ...any) {})
+	o, err := clusterOptions(p, kube.Location{}, Options{})
 	if all := p.Expected(len(p.Cases())); err != nil || o.TTL < all || all < 2*time.Hour {
 		t.Errorf("the pods live %s, the run takes %s: %v", o.TTL, all, err)
 	}
@@ -54,49 +55,22 @@ func TestClusterOptionsOutlastTheRun(t *testing.T) {
 // TestSilentRoutesAreNotServed: each Service is proved by itself, and what did not answer is not measured, with the reason.
 func TestSilentRoutesAreNotServed(t *testing.T) {
 	p := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
-	at := &site{context: "a", silent: map[kube.Route]error{
-		{Profile: "canal", Path: p}:                            errors.New("one"),
-		{Profile: "canal", Path: p, Backends: 3}:               errors.New("three"),
-		{Profile: "canal", Path: p, Backends: 3, Rolled: true}: errors.New("three rolled"),
+	at := &site{Location: kube.Location{Context: "a"}, silent: map[plan.Route]error{
+		plan.Single("canal", p):                               errors.New("one"),
+		{Variant: "canal", Path: p, Servers: 3}:               errors.New("three"),
+		{Variant: "canal", Path: p, Servers: 3, Rolled: true}: errors.New("three rolled"),
 	}}
-	e := &clusterEnvironment{sites: []*site{at, {context: "b"}}}
-	_, _, one := e.Endpoints(t.Context(), "canal@a", p)
-	_, _, three := e.Backends(t.Context(), "canal@a", p, 3)
-	_, _, rolled := e.Rolled(t.Context(), "canal@a", p, 3)
+	e := &Environment{sites: []*site{at, {Location: kube.Location{Context: "b"}}}}
+	r := plan.Single("canal@a", p)
+	_, one := e.Endpoints(t.Context(), r)
+	r.Servers = 3
+	_, three := e.Endpoints(t.Context(), r)
+	r.Rolled = true
+	_, rolled := e.Endpoints(t.Context(), r)
 	for want, err := range map[string]error{"one": one, "three": three, "three rolled": rolled} {
 		var not *control.NotServedError
 		if !errors.As(err, &not) || not.Profile != "canal@a" || not.Reason != "it did not pass its proof before the run: "+want {
 			t.Errorf("%s: %v", want, err)
-		}
-	}
-	for _, r := range []kube.Route{{Path: p, Backends: 2}, {Path: p, Backends: 2, Rolled: true}} {
-		if err := e.answered("canal@a", r); err != nil {
-			t.Errorf("%+v answered: %v", r, err)
-		}
-	}
-	if err := e.answered("canal@b", kube.Route{Path: p}); err != nil {
-		t.Errorf("the other cluster answered: %v", err)
-	}
-}
-
-// TestLostRunIsToldHowToGoOn: the advice is a command that leads to the same cluster, after what the error itself advises.
-func TestLostRunIsToldHowToGoOn(t *testing.T) {
-	a := &runArgs{output: "r.jsonl"}
-	for _, tt := range []struct {
-		err        error
-		kubeconfig string
-		want       string
-	}{
-		{nil, "", ""},
-		{errors.New("disk full"), "", ""},
-		{&run.LostError{Err: errors.New("pod gone")}, "", "what was measured is kept; when the cluster is well again, go on with: cnibench run --resume -o r.jsonl"},
-		{fmt.Errorf("x: %w", &run.LostError{Err: advice.With(errors.New("401"), "log in again")}), "/k",
-			"log in again; what was measured is kept; when the cluster is well again, go on with: cnibench run --resume -o r.jsonl --kubeconfig /k"},
-	} {
-		p := &program{stderr: &bytes.Buffer{}, kubeconfig: tt.kubeconfig}
-		err := p.goOn(a, tt.err)
-		if (err == nil) != (tt.err == nil) || !errors.Is(err, tt.err) || advice.Of(err) != tt.want {
-			t.Errorf("%v: hint %q, want %q", tt.err, advice.Of(err), tt.want)
 		}
 	}
 }
@@ -106,7 +80,11 @@ func TestNodesToLookAt(t *testing.T) {
 	of := func(os string) map[string]string { return map[string]string{corev1.LabelOSStable: os} }
 	down, windows, cordoned := detect.Node{Name: "a"}, detect.Node{Name: "b", Ready: true, Labels: of("windows")}, detect.Node{Name: "c", Ready: true, Cordoned: true}
 	linux, unlabelled := detect.Node{Name: "e", Ready: true, Labels: of("linux")}, detect.Node{Name: "d", Ready: true}
-	kubeconfig, _ := bareCluster(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`)
+	}))
+	t.Cleanup(api.Close)
+	kubeconfig := kubeconfigOf(t, api.URL)
 	cluster, err := kube.Connect(kube.Options{Kubeconfig: kubeconfig, Image: "cnibench"})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +104,7 @@ func TestNodesToLookAt(t *testing.T) {
 			return false, nil, nil
 		})
 		s := &site{cluster: cluster, clients: detect.Clients{Kube: client}, snapshot: detect.Snapshot{Nodes: c.there}}
-		err := (&program{}).lookAtNodes(t.Context(), s, plan.Plan{})
+		err := s.inspectTwo(t.Context(), plan.Plan{}, Options{Leaves: func(string) func() { return func() {} }})
 		var want []string
 		for _, n := range c.want {
 			want = append(want, n.Name)
@@ -134,7 +112,7 @@ func TestNodesToLookAt(t *testing.T) {
 		if !slices.Equal(posted, want) {
 			t.Errorf("%v: looked at %q, want %q", c.there, posted, want)
 		}
-		if none := err != nil && err.Error() == "no ready Linux node is known to look at"; none != (want == nil) || !strings.Contains(advice.Of(err), "leave out --inspect") {
+		if none := err != nil && err.Error() == "no ready Linux node to inspect"; none != (want == nil) || !strings.Contains(advice.Of(err), "leave out --inspect") {
 			t.Errorf("%v: %v, hint %q", c.there, err, advice.Of(err))
 		}
 	}

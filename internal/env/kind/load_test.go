@@ -1,4 +1,4 @@
-package nodeimage
+package kind
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func testImage(t *testing.T) *image.Image {
 
 func TestLoad(t *testing.T) {
 	out, i := fakeDocker(t), testImage(t)
-	names, err := Load(t.Context(), "test", i)
+	names, err := LoadImage(t.Context(), "test", i)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,22 +90,22 @@ func read(t *testing.T, file string) string {
 func TestFaults(t *testing.T) {
 	fakeDocker(t)
 	i := testImage(t)
-	_, err := Load(t.Context(), "other", i)
+	_, err := LoadImage(t.Context(), "other", i)
 	if err == nil || !strings.Contains(err.Error(), "no kind cluster other") || !strings.Contains(advice.Of(err), "kind:test") {
 		t.Errorf("%v, hint %q", err, advice.Of(err))
 	}
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(reason)
-	if _, err := Load(ctx, "test", i); !errors.Is(err, reason) {
+	if _, err := LoadImage(ctx, "test", i); !errors.Is(err, reason) {
 		t.Errorf("interrupted: %v", err)
 	}
 	t.Setenv("FAULT", "disk")
-	if _, err := Load(t.Context(), "test", i); err == nil || !strings.Contains(err.Error(), "kind node test-control-plane") || !strings.Contains(err.Error(), "no space left") {
+	if _, err := LoadImage(t.Context(), "test", i); err == nil || !strings.Contains(err.Error(), "kind node test-control-plane") || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if _, err := Load(t.Context(), "test", i); err == nil || !strings.Contains(advice.Of(err), "Docker, Podman or nerdctl") {
+	if _, err := LoadImage(t.Context(), "test", i); err == nil || !strings.Contains(advice.Of(err), "Docker, Podman or nerdctl") {
 		t.Errorf("%v, hint %q", err, advice.Of(err))
 	}
 }

@@ -1,5 +1,4 @@
-// Package nodeimage works on clusters of kind, whose nodes are containers of this machine.
-package nodeimage
+package kind
 
 import (
 	"bytes"
@@ -17,9 +16,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Load imports the image on every node of a cluster and returns their names. Docker, Podman or nerdctl must be
-// installed, whichever kind made the cluster with.
-func Load(ctx context.Context, name string, i *image.Image) ([]string, error) {
+// LoadImage imports the image on every node of a cluster and returns their names. It needs the container engine that made
+// the cluster.
+func LoadImage(ctx context.Context, name string, i *image.Image) ([]string, error) {
 	list, err := internalNodes(name)
 	if err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ func internalNodes(name string) ([]nodes.Node, error) {
 	var options []cluster.ProviderOption
 	found, err := cluster.DetectNodeProvider()
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("kind: %w", err), "install Docker, Podman or nerdctl, with which kind made the cluster")
+		return nil, advice.With(fmt.Errorf("kind: %w", err), "install the engine that made the cluster: Docker, Podman or nerdctl")
 	}
 	if found != nil {
 		options = append(options, found)

@@ -1,4 +1,4 @@
-package cli
+package clusters
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -67,7 +69,7 @@ func (c *heldCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // heldTurns is an environment with ptp installed, of whose run a namespace does not go.
-func heldTurns(t *testing.T, api *heldCluster) (*turnsEnvironment, string) {
+func heldTurns(t *testing.T, api *heldCluster) (*Turns, string) {
 	t.Helper()
 	s := httptest.NewServer(api)
 	t.Cleanup(s.Close)
@@ -88,10 +90,10 @@ func heldTurns(t *testing.T, api *heldCluster) (*turnsEnvironment, string) {
 	api.mu.Lock()
 	defer api.mu.Unlock()
 	api.held, api.installed = true, true
-	return &turnsEnvironment{
-		program: &program{}, say: t.Logf, installer: installer, stages: [][]plan.Variant{{"ptp"}, {"macvlan"}}, gone: func() {},
-		where: clusterArgs{kubeconfig: kubeconfig}, patience: 500 * time.Millisecond,
-		now: &clusterEnvironment{sites: []*site{{cluster: cluster}}},
+	return &Turns{
+		options: Options{Say: t.Logf, Leaves: func(string) func() { return func() {} }}, installer: installer, stages: [][]plan.Variant{{"ptp"}, {"macvlan"}}, gone: func() {},
+		where: kube.Location{Kubeconfig: kubeconfig}, patience: 500 * time.Millisecond,
+		now: &Environment{sites: []*site{{cluster: cluster}}},
 	}, kubeconfig
 }
 
@@ -102,7 +104,7 @@ func TestHeldNamespaceInTurns(t *testing.T) {
 	e, _ := heldTurns(t, api)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	err := e.Enter(ctx, 1)
+	err := e.enterStage(ctx, 1)
 	if err == nil || !strings.Contains(err.Error(), "finalizer example.com/hold") || strings.Contains(err.Error(), "installed") {
 		t.Errorf("%v, want what holds the namespace, and nothing else", err)
 	}
@@ -132,10 +134,32 @@ func TestStillInstalled(t *testing.T) {
 	api.mu.Lock()
 	api.sealed = true
 	api.mu.Unlock()
-	e.where.context = "here"
+	e.where.Context = "here"
 	err := e.Close(t.Context())
 	want := "ptp is still installed: cnibench cni uninstall ptp --context here --kubeconfig " + kubeconfig
 	if err == nil || !strings.Contains(err.Error(), "finalizer example.com/hold") || !strings.HasSuffix(err.Error(), "\n"+want) {
 		t.Errorf("%v\nwant the namespace that is left, and: %s", err, want)
 	}
+}
+
+// kubeconfigOf writes one that leads to an API server.
+func kubeconfigOf(t *testing.T, server string) string {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{name: here, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: %q}}]
+users: [{name: u, user: {}}]
+`, server)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// ready is a node that is.
+func ready(name string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, name)
 }

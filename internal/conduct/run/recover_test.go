@@ -11,17 +11,18 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/conduct/control/controltest"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// mended is a world that says whether it stands.
-type mended struct {
+// recovered is a world that says whether it stands.
+type recovered struct {
 	*world
-	mend func(context.Context) (string, error)
+	recover func(context.Context) (string, error)
 }
 
-func (m mended) Mend(ctx context.Context) (string, error) { return m.mend(ctx) }
+func (m recovered) Capabilities() env.Capabilities { return env.Capabilities{Recover: m.recover} }
 
 // dieAt has the client of canal end in its n-th trial.
 func dieAt(n int32) func(string, control.Prepare) (*sample.Observation, *control.Error) {
@@ -34,19 +35,19 @@ func dieAt(n int32) func(string, control.Prepare) (*sample.Observation, *control
 	}
 }
 
-// TestMend asks what a failed trial has left standing: the run goes on where it stands again, and ends where it does not.
-func TestMend(t *testing.T) {
+// TestRecover asks what a failed trial has left standing: the run goes on where it stands again, and ends where it does not.
+func TestRecover(t *testing.T) {
 	for _, why := range []error{nil, errors.New("pod server is gone")} {
 		w, p := newWorld("host", "canal"), testPlan("canal")
 		w.script = dieAt(2)
 		asked := 0
-		env := mended{w, func(context.Context) (string, error) { asked++; return "no API server", why }}
+		e := recovered{w, func(context.Context) (string, error) { asked++; return "no API server", why }}
 		name := filepath.Join(t.TempDir(), "r")
 		out, err := result.Create(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		end, err := Run(t.Context(), env, p, out, Options{})
+		end, err := Run(t.Context(), e, p, out, Options{})
 		if bad := out.Close(); bad != nil {
 			t.Fatal(bad)
 		}
@@ -77,7 +78,7 @@ func TestMend(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.use(nil)
-		end, err = Run(t.Context(), env, p, res.Writer, Options{Resumed: res})
+		end, err = Run(t.Context(), e, p, res.Writer, Options{Resumed: res})
 		if err := errors.Join(err, res.Close()); err != nil || end.Reason != Complete {
 			t.Errorf("%+v, %v", end, err)
 		}
@@ -87,18 +88,18 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// TestMendIsInterrupted gives up while the environment is away: the trial is kept, and the run is an interrupted one.
-func TestMendIsInterrupted(t *testing.T) {
+// TestRecoverIsInterrupted gives up while the environment is away: the trial is kept, and the run is an interrupted one.
+func TestRecoverIsInterrupted(t *testing.T) {
 	w, p := newWorld("host", "canal"), testPlan("canal")
 	w.script = dieAt(1)
 	ctx, stop := context.WithCancel(t.Context())
-	env := mended{w, func(ctx context.Context) (string, error) { stop(); <-ctx.Done(); return "", ctx.Err() }}
+	e := recovered{w, func(ctx context.Context) (string, error) { stop(); <-ctx.Done(); return "", ctx.Err() }}
 	name := filepath.Join(t.TempDir(), "r")
 	out, err := result.Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	end, err := Run(ctx, env, p, out, Options{})
+	end, err := Run(ctx, e, p, out, Options{})
 	if err := errors.Join(err, out.Close()); err != nil || end.Reason != Interrupted || end.Failed != 1 {
 		t.Errorf("%+v, %v", end, err)
 	}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/image"
+	"github.com/cnibench/cnibench/internal/env/kind"
+	"github.com/cnibench/cnibench/internal/env/kube/clusters"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// openEnvironment opens the environment of a plan. It returns the plan with the names of what was found there.
+func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+	switch o := p.clusterOptions(say); {
+	case want.Environment == plan.EnvKind:
+		agents, err := ownImage()
+		if err != nil {
+			return nil, want, err
+		}
+		return opened(kind.Open(ctx, want, agents, o))
+	case want.OnCluster() && want.Cluster.Install:
+		e, found, err := opened(clusters.OpenInTurn(ctx, want, o))
+		return e, found, recipeError(err)
+	case want.OnCluster():
+		return opened(clusters.Open(ctx, want, o))
+	}
+	e, err := p.openLab(ctx, want, say)
+	return e, want, err
+}
+
+// opened keeps an error from coming with an interface that holds a nil pointer.
+func opened[E env.Environment](e E, want plan.Plan, err error) (env.Environment, plan.Plan, error) {
+	if err != nil {
+		return nil, want, err
+	}
+	return e, want, nil
+}
+
+func (p *program) clusterOptions(say func(string, ...any)) clusters.Options {
+	return clusters.Options{Kubeconfig: p.kubeconfig, Version: buildVersion(), Charts: p.charts, Say: say, Leaves: p.leaves}
+}
+
+// checkKind returns an error that names every profile of a plan that no kind cluster can be made for.
+func checkKind(p plan.Plan) error {
+	if p.Environment != plan.EnvKind {
+		return nil
+	}
+	return advice.With(kind.CheckPlan(p), "make a cluster with what it needs (cnibench cni install --help), and measure it by --env kubernetes")
+}
+
+// ownImage is the image of this binary.
+func ownImage() (*image.Image, error) {
+	binary, err := ownBinary()
+	if err != nil {
+		return nil, err
+	}
+	return image.Build(image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion(), Binaries: []image.Binary{binary}})
+}

@@ -1,0 +1,54 @@
+// Package env is the contract between a run and the place that it measures. The lab, clusters and kind clusters implement
+// Environment; conduct/run uses it.
+package env
+
+import (
+	"context"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Environment is a place where variants can be measured.
+type Environment interface {
+	// Facts returns the conditions in force.
+	Facts(ctx context.Context) (facts.Facts, error)
+	// Profiles returns the state of every variant of the plan: ready, or skipped with the reason.
+	Profiles(ctx context.Context) ([]result.Profile, error)
+	// Endpoints returns the client and the servers of a route. The error is a *control.NotServedError if the variant does
+	// not serve it.
+	Endpoints(ctx context.Context, r plan.Route) (control.Ends, error)
+	// Conditions returns what derived metrics are checked against.
+	Conditions() outcome.Conditions
+	// Capabilities returns what the environment can do besides.
+	Capabilities() Capabilities
+	// Close removes everything that the environment made.
+	Close(ctx context.Context) error
+}
+
+// Capabilities are functions that not every environment has: nil means that it cannot.
+type Capabilities struct {
+	// Stages returns the variants that can be measured together, in the order of their installation. An environment that has
+	// it has Enter, too, which replaces those of the stage before by those of stage i.
+	Stages func() [][]plan.Variant
+	Enter  func(ctx context.Context, i int) error
+	// Roll removes a backend from its Service, or adds it again. It returns when that is requested, which may be long before
+	// every node knows.
+	Roll func(ctx context.Context, b control.Backend, in bool) error
+	// Drops returns the drop counters of all devices on a path, both ends included.
+	Drops func(v plan.Variant, p plan.Path) ([]sample.Drop, error)
+	// Full returns how often each table of a dataplane had no room, by the name of the table. It may return both counters and
+	// an error.
+	Full func(v plan.Variant) (map[string]uint64, error)
+	// Recover waits until everything that trials need is ready again. It returns what was wrong until then, "" for nothing.
+	// The error says what is lost for good.
+	Recover func(ctx context.Context) (wrong string, err error)
+	// Policies returns the names of the NetworkPolicies that select an end of a path.
+	Policies func(ctx context.Context, v plan.Variant, p plan.Path) []string
+	// VerifierLogs returns what the kernel's verifier said about refused BPF programs, by variant.
+	VerifierLogs func() map[string]string
+}

@@ -1,0 +1,111 @@
+package kind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/image"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/clusters"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// Environment is a kind cluster for each profile, made for the run.
+type Environment struct {
+	*clusters.Environment
+	made []*Cluster
+	// dir has their kubeconfigs.
+	dir string
+}
+
+// Open makes a kind cluster for each profile of a plan, with the image of the agents in it. All exist at the same time, so
+// that trials interleave. It returns the environment and the plan with the names of the clusters.
+func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.Options) (*Environment, plan.Plan, error) {
+	names := profiles(want)
+	engine, err := Engine()
+	if err == nil {
+		err = Absent(engine, names...)
+	}
+	if err != nil {
+		return nil, want, err
+	}
+	e := &Environment{}
+	if e.dir, err = os.MkdirTemp("", "cnibench-kind-"); err != nil {
+		return nil, want, err
+	}
+	if err := e.make(ctx, engine, names, agents, o); err != nil {
+		return nil, want, env.Close(ctx, e, err)
+	}
+	want, at := e.locations(want, names)
+	if e.Environment, want, err = clusters.OpenAt(ctx, want, at, o); err != nil {
+		return nil, want, env.Close(ctx, e, err)
+	}
+	return e, want, nil
+}
+
+// profiles are those of a plan that get a cluster each.
+func profiles(p plan.Plan) []string {
+	var names []string
+	for _, v := range p.Profiles {
+		if v.Profile() != profile.Host {
+			names = append(names, v.Profile())
+		}
+	}
+	return names
+}
+
+// CheckPlan returns an error that names every profile of a plan that Open cannot make a cluster for.
+func CheckPlan(p plan.Plan) error { return Check(profiles(p), Options{}) }
+
+func (e *Environment) make(ctx context.Context, engine Provider, names []string, agents *image.Image, o clusters.Options) error {
+	for _, name := range names {
+		o.Leaves("kind cluster " + Name(name) + " may still be there; remove it: kind delete cluster --name " + Name(name))
+		c, err := Up(ctx, engine, Options{
+			Profile: name, Kubeconfig: filepath.Join(e.dir, name), Install: recipe.Options{Source: o.Charts}, Say: o.Say,
+		})
+		if err != nil {
+			return err
+		}
+		e.made = append(e.made, c)
+		o.Say("loading the image into %s", c.Name)
+		if _, err := LoadImage(ctx, c.Name, agents); err != nil {
+			return fmt.Errorf("kind cluster %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// locations returns how to reach the clusters, and the plan in which each of several profiles has its context.
+func (e *Environment) locations(want plan.Plan, names []string) (plan.Plan, []kube.Location) {
+	if len(names) == 1 {
+		return want, []kube.Location{{Kubeconfig: e.made[0].Kubeconfig}}
+	}
+	var at []kube.Location
+	want.Profiles, want.Cluster.Contexts = nil, nil
+	for i, name := range names {
+		context := "kind-" + e.made[i].Name // as kind names it
+		at = append(at, kube.Location{Context: context, Kubeconfig: e.made[i].Kubeconfig})
+		want.Cluster.Contexts = append(want.Cluster.Contexts, context)
+		want.Profiles = append(want.Profiles, plan.Variant(name).At(context))
+		if i > 0 {
+			want.Profiles = append(want.Profiles, want.Baseline.At(context))
+		}
+	}
+	want.Baseline = want.Baseline.At(want.Cluster.Contexts[0])
+	return want, at
+}
+
+// Close removes the clusters, and the run's pods with them.
+func (e *Environment) Close(ctx context.Context) error {
+	var errs []error
+	for _, c := range e.made {
+		errs = append(errs, c.Close(ctx))
+	}
+	return errors.Join(append(errs, os.RemoveAll(e.dir))...)
+}

@@ -1,0 +1,215 @@
+// Package clusters measures Kubernetes clusters: one, several interleaved, or one cluster on which each profile is installed
+// in turn. It finds out which CNI runs, proves that from pods, and returns the run's pods as an environment.
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/image"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// Options are what opening needs besides a plan.
+type Options struct {
+	// Kubeconfig is the file to reach clusters by; "" follows kubectl's rules.
+	Kubeconfig string
+	// Version is that of this program. It is a fact, and the tag of the default image.
+	Version string
+	// Charts is the directory or file of charts and manifests for Install. (optional)
+	Charts string
+	// Say reports progress. Leaves notes what stays behind if the process ends at once; gone notes that it was removed.
+	Say    func(format string, args ...any)
+	Leaves func(line string) (gone func())
+}
+
+// Environment is one cluster or several: what runs there, what of it was proved, and the pods of this run.
+type Environment struct {
+	options Options
+	plan    plan.Plan
+	// sites are in the order of the plan's contexts.
+	sites []*site
+}
+
+// Open connects to the clusters of a plan, detects what runs there, and creates the run's pods. It returns the environment
+// and the plan with the detected names. Faults of the plan are plan.Faults or a *kube.ConfigError.
+func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Plan, error) {
+	contexts := want.Cluster.Contexts
+	if len(contexts) == 0 {
+		contexts = []string{""}
+	}
+	var at []kube.Location
+	for _, name := range contexts {
+		at = append(at, kube.Location{Kubeconfig: o.Kubeconfig, Context: name})
+	}
+	return OpenAt(ctx, want, at, o)
+}
+
+// OpenAt is Open for clusters that may have a kubeconfig each.
+func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) (*Environment, plan.Plan, error) {
+	e := &Environment{options: o}
+	found := map[string]string{}
+	for _, location := range at {
+		s := &site{Location: location}
+		if err := s.find(ctx, want, o); err != nil {
+			return nil, want, s.named(err)
+		}
+		e.sites = append(e.sites, s)
+		found[s.Context] = s.profile
+	}
+	e.plan = want.Resolve(found)
+	if err := e.plan.Validate(); err != nil {
+		return nil, want, err
+	}
+	for _, s := range e.sites {
+		o.Leaves(s.leftovers())
+		if err := s.open(ctx, e.plan, e.of(s), o); err != nil {
+			return nil, want, env.Close(ctx, e, s.named(err))
+		}
+	}
+	return e, e.plan, nil
+}
+
+// of returns the variants of a site, without its context.
+func (e *Environment) of(s *site) []plan.Variant {
+	var names []plan.Variant
+	for _, name := range e.plan.Measured() {
+		if e.at(name) == s && (bare(name) || name.Profile() == s.profile) {
+			names = append(names, name.Local())
+		}
+	}
+	return names
+}
+
+// bare reports whether v is the bare node.
+func bare(v plan.Variant) bool { return v.Profile() == profile.Host }
+
+// imageOf returns the image of a plan, or the one that cnibench image makes of this version.
+func imageOf(want plan.Plan, version string) string {
+	if want.Cluster.Image != "" {
+		return want.Cluster.Image
+	}
+	return image.DefaultName(version).String()
+}
+
+// at returns the site of a variant.
+func (e *Environment) at(name plan.Variant) *site {
+	context := name.Context()
+	for _, s := range e.sites {
+		if s.Context == context {
+			return s
+		}
+	}
+	return e.sites[0]
+}
+
+// Facts returns those of all clusters; a value of one of several begins with its context.
+func (e *Environment) Facts(context.Context) (facts.Facts, error) {
+	all := facts.Facts{facts.Version: e.options.Version}
+	for _, s := range e.sites {
+		for _, name := range s.facts.Names() {
+			value := s.facts[name]
+			if s.Context != "" && len(e.sites) > 1 {
+				value = s.Context + ": " + value
+			}
+			if all[name] != "" && name != facts.Version {
+				value = all[name] + "; " + value
+			}
+			all[name] = value
+		}
+	}
+	return all, nil
+}
+
+// Profiles says of each profile whether it is what runs there.
+func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
+	var all []result.Profile
+	for _, name := range e.plan.Measured() {
+		q := result.Profile{Name: name}
+		s := e.at(name)
+		switch {
+		case bare(name):
+		case name.Profile() != s.profile:
+			q.Skipped = fmt.Sprintf("the cluster runs %s", s.found())
+		default:
+			q.Skipped = s.broken
+		}
+		all = append(all, q)
+	}
+	return all, nil
+}
+
+// Endpoints returns the ends of a route. Endpoints of several clusters have the context in their names.
+func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
+	s := e.at(r.Variant)
+	if silent := s.silent[r.Local()]; silent != nil {
+		why := "it did not pass its proof before the run: " + strings.Join(strings.Fields(silent.Error()), " ")
+		return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: why}
+	}
+	ends, err := s.cluster.Endpoints(r.Local())
+	if context := r.Variant.Context(); context != "" {
+		ends.Client.Name = context + "/" + ends.Client.Name
+		for i := range ends.Servers {
+			ends.Servers[i].Name = context + "/" + ends.Servers[i].Name
+		}
+	}
+	return ends, err
+}
+
+// Capabilities returns what clusters can do.
+func (e *Environment) Capabilities() env.Capabilities {
+	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies}
+}
+
+func (e *Environment) roll(ctx context.Context, b control.Backend, in bool) error {
+	s := e.at(b.Route.Variant)
+	b.Route = b.Route.Local()
+	return s.named(s.cluster.Roll(ctx, b, in))
+}
+
+// Conditions are those of all clusters: what differs between them cannot be told here.
+func (e *Environment) Conditions() outcome.Conditions {
+	all, _ := e.Facts(context.Background()) // it has no error
+	c := outcome.FromFacts(all)
+	c.CPUs = slices.Clone(e.plan.Cluster.CPUs)
+	return c
+}
+
+func (e *Environment) policies(ctx context.Context, v plan.Variant, p plan.Path) []string {
+	return e.at(v).cluster.Policies(ctx, v.Local(), p)
+}
+
+func (e *Environment) recover(ctx context.Context) (wrong string, err error) {
+	var all []string
+	for _, s := range e.sites {
+		wrong, err := s.cluster.Recover(ctx)
+		if err != nil {
+			return "", s.named(err)
+		}
+		if wrong != "" {
+			all = append(all, s.named(errors.New(wrong)).Error())
+		}
+	}
+	return strings.Join(all, "; "), nil
+}
+
+// Close removes the run's pods from all clusters.
+func (e *Environment) Close(ctx context.Context) error {
+	var errs []error
+	for _, s := range e.sites {
+		if s.cluster != nil {
+			errs = append(errs, s.named(s.cluster.Close(ctx)))
+		}
+	}
+	return errors.Join(errs...)
+}

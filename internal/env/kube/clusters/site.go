@@ -1,0 +1,217 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// site is one cluster of a run.
+type site struct {
+	kube.Location
+	cluster *kube.Cluster
+	clients detect.Clients
+	// snapshot was read from the cluster; verdict follows from it.
+	snapshot detect.Snapshot
+	verdict  detect.Verdict
+	// profile is the name in the catalogue or, outside of it, the CNI's own.
+	profile string
+	// broken lists disproved claims, "" if none.
+	broken string
+	facts  facts.Facts
+	// silent are the routes on which nothing answered, with the reason.
+	silent map[plan.Route]error
+}
+
+// find connects to the cluster of s, checks the user's rights, and detects what runs there.
+func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
+	settings, err := clusterOptions(want, s.Location, o)
+	if err != nil {
+		return err
+	}
+	if s.cluster, err = kube.Connect(settings); err != nil {
+		return err
+	}
+	if err := s.cluster.Preflight(ctx); err != nil {
+		return err
+	}
+	o.Say("detecting the CNI")
+	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {
+		return err
+	}
+	if s.snapshot, err = detect.Read(ctx, s.clients, detect.ReadOptions{}); err != nil {
+		return err
+	}
+	s.verdict = detect.Detect(s.snapshot)
+	if s.verdict.CNI == "" && want.Cluster.Inspect {
+		if err := s.inspectTwo(ctx, want, o); err != nil {
+			return err
+		}
+	}
+	s.profile = nameOf(s.verdict)
+	return nil
+}
+
+// inspectTwo detects from two nodes what no object of the cluster tells: plugins without a daemon have only a file there.
+func (s *site) inspectTwo(ctx context.Context, want plan.Plan, o Options) error {
+	at := s.lookouts(want, o)
+	if at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2); len(at.Nodes) == 0 {
+		return withoutInspect(errors.New("no ready Linux node to inspect"))
+	}
+	gone := o.Leaves(s.leftovers())
+	err := s.fromLookouts(ctx, at, func(post *detect.Lookout) (err error) {
+		s.snapshot, s.verdict, _, err = detect.Prove(ctx, s.snapshot, detect.Ground{Ends: post.Ends()})
+		return err
+	}, gone)
+	return withoutInspect(err)
+}
+
+// fromLookouts starts lookouts, calls look, and removes them; gone is called when they are gone. (optional)
+func (s *site) fromLookouts(ctx context.Context, o detect.LookoutOptions, look func(*detect.Lookout) error, gone func()) (err error) {
+	post, err := detect.Post(ctx, s.clients, o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		left := env.Close(ctx, post, nil)
+		if left == nil && gone != nil {
+			gone()
+		}
+		err = errors.Join(err, left)
+	}()
+	return look(post)
+}
+
+// lookouts are those of a run; the nodes are the caller's choice.
+func (s *site) lookouts(want plan.Plan, o Options) detect.LookoutOptions {
+	return detect.LookoutOptions{Run: s.cluster.Run(), Image: imageOf(want, o.Version), PullSecrets: s.cluster.PullSecrets(), Family: want.Lab.Family}
+}
+
+// withoutInspect says how to do without lookouts.
+func withoutInspect(err error) error {
+	wayOut := "leave out --inspect: some of what runs there stays unproven then"
+	if first := advice.Of(err); first != "" {
+		wayOut = first + "; or " + wayOut
+	}
+	return advice.With(err, wayOut)
+}
+
+// nameOf is what a profile is called that may not be of the catalogue.
+func nameOf(v detect.Verdict) string {
+	switch {
+	case v.Profile != "":
+		return v.Profile
+	case v.CNI != "":
+		return strings.ToLower(v.CNI)
+	}
+	return "unknown"
+}
+
+// open creates the pods and proves what was detected.
+func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant, o Options) error {
+	if err := s.cluster.Up(ctx); err != nil {
+		return err
+	}
+	o.Say("waiting until every path answers")
+	var err error
+	if s.silent, err = s.cluster.Reach(ctx, variants); err != nil {
+		return err
+	}
+	o.Say("proving what runs there")
+	ground := s.cluster.Ground(s.profile)
+	if !want.Cluster.Inspect {
+		return s.prove(ctx, ground)
+	}
+	// These pods may see more than those that measure, and are gone before anything is measured.
+	at := s.lookouts(want, o)
+	at.Nodes = s.cluster.Nodes()
+	posted := false
+	err = s.fromLookouts(ctx, at, func(post *detect.Lookout) error {
+		posted = true
+		ground.Ends = append(ground.Ends, post.Ends()...)
+		return s.prove(ctx, ground)
+	}, nil)
+	if !posted {
+		return withoutInspect(err)
+	}
+	return err
+}
+
+// prove holds what the cluster's configuration says against what is seen from the pods.
+func (s *site) prove(ctx context.Context, ground detect.Ground) error {
+	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, ground)
+	if err != nil {
+		return err
+	}
+	s.snapshot, s.verdict = snapshot, verdict
+	s.facts = detect.Facts(verdict, snapshot, proofs)
+	maps.Copy(s.facts, s.cluster.Facts())
+	var broken []string
+	for _, p := range proofs {
+		if p.Result == detect.Mismatch {
+			broken = append(broken, p.String())
+		}
+	}
+	if now := nameOf(verdict); now != s.profile {
+		broken = append(broken, fmt.Sprintf("the configuration says %s, and what is seen is %s", s.profile, now))
+	}
+	s.broken = strings.Join(broken, "; ")
+	return nil
+}
+
+// named puts the context before an error, where there are several.
+func (s *site) named(err error) error {
+	if s.Context == "" || err == nil {
+		return err
+	}
+	return advice.With(fmt.Errorf("context %s: %w", s.Context, err), advice.Of(err))
+}
+
+// leftovers says what an interrupted run leaves there, and how to remove it.
+func (s *site) leftovers() string {
+	run := s.cluster.Run()
+	return fmt.Sprintf("run %s is still in the cluster; remove it: cnibench kube clean --run %s%s", run, run, s.Flags())
+}
+
+// found is what runs there, with what showed it.
+func (s *site) found() string {
+	if s.verdict.Source == "" {
+		return s.profile
+	}
+	return s.profile + " (" + s.verdict.Source + ")"
+}
+
+// clusterOptions are what a plan asks of a cluster.
+func clusterOptions(want plan.Plan, at kube.Location, options Options) (kube.Options, error) {
+	c := want.Cluster
+	o := kube.Options{
+		Kubeconfig: at.Kubeconfig, Context: at.Context, Image: imageOf(want, options.Version), PullSecrets: c.PullSecrets,
+		ClientNode: c.ClientNode, ServerNode: c.ServerNode, NodeSelector: c.NodeSelector,
+		CPURequest: c.CPURequest, MemoryRequest: c.MemoryRequest, CPULimit: c.CPULimit, CPUs: c.CPUs,
+		Paths: want.Paths, Backends: want.Backends(), Rolled: want.Rolled(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
+		SessionAffinity: c.SessionAffinity, TTL: want.Lifetime(), Say: options.Say,
+		BalancerClass: c.LoadBalancerClass, ServiceAnnotations: c.ServiceAnnotations, BalancerTimeout: c.LoadBalancerTimeout,
+		UDP: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Protocol() == plan.UDP }),
+	}
+	for _, text := range c.Tolerations {
+		t, err := plan.ParseToleration(text)
+		if err != nil {
+			return o, &kube.ConfigError{Err: err}
+		}
+		o.Tolerations = append(o.Tolerations, t)
+	}
+	for _, name := range want.Measured() {
+		o.Host = o.Host || bare(name)
+	}
+	return o, nil
+}

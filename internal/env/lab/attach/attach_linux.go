@@ -1,0 +1,211 @@
+// Package attach gives other processes access to the hosts of a lab: it listens on an abstract Unix socket, which has no
+// file and ends with the process. Who connects names a host and receives the descriptor of its network namespace.
+package attach
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/handover"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// prefix begins the name of every socket; the name of the lab follows.
+const prefix = "@cnibench-lab/"
+
+// maxRequest bounds a request in bytes.
+const maxRequest = 4 << 10
+
+// ErrNameTaken means that another lab has the name.
+var ErrNameTaken = errors.New("another lab has this name")
+
+type request struct {
+	// Host is a name, "" to ask for all of them.
+	Host string `json:"host"`
+}
+
+// Answer is what a lab says about a host.
+type Answer struct {
+	Error string   `json:"error,omitempty"`
+	Hosts []string `json:"hosts,omitempty"`
+	// Cgroup is the directory of the host's cgroup: the eBPF profiles translate the sockets in it.
+	Cgroup string `json:"cgroup,omitempty"`
+}
+
+// Server is the listening end.
+type Server struct{ listener *net.UnixListener }
+
+// Listen opens the socket of the lab called name. The error is ErrNameTaken if another lab has it.
+func Listen(name string) (*Server, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: prefix + name, Net: "unix"})
+	if names, _ := Names(); err != nil && slices.Contains(names, name) {
+		return nil, advice.With(fmt.Errorf("lab %q: %w", name, ErrNameTaken), "choose another by --name")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the socket of lab %q: %w", name, err)
+	}
+	return &Server{l}, nil
+}
+
+// Close ends Serve.
+func (s *Server) Close() { _ = s.listener.Close() } // the process ends, and the socket with it
+
+// hosts are those of instances. With several instances the name of a host begins with that of its instance.
+type hosts []*lab.Instance
+
+// host returns the host of a name, or nil.
+func (r hosts) host(name string) *lab.Host {
+	for _, inst := range r {
+		if inst.Err != nil {
+			continue
+		}
+		own := name
+		if len(r) > 1 {
+			var ok bool
+			if own, ok = strings.CutPrefix(name, string(inst.Name)+"/"); !ok {
+				continue
+			}
+		}
+		if h := inst.Host(own); h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// each calls do with the name of every host.
+func (r hosts) each(do func(name string, h *lab.Host)) {
+	for _, inst := range r {
+		if inst.Err != nil {
+			continue
+		}
+		for _, h := range inst.Hosts() {
+			name := h.Name
+			if len(r) > 1 {
+				name = string(inst.Name) + "/" + name
+			}
+			do(name, h)
+		}
+	}
+}
+
+// Serve answers until the server is closed.
+func (s *Server) Serve(instances ...*lab.Instance) {
+	for {
+		c, err := s.listener.AcceptUnix()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			_ = reply(c, instances) // the client has gone
+		}()
+	}
+}
+
+// reply answers one request. Only root and the lab's own user may have its namespaces.
+func reply(c *net.UnixConn, r hosts) error {
+	uid, err := handover.PeerUID(c)
+	if err != nil {
+		return err
+	}
+	var q request
+	if err := json.NewDecoder(io.LimitReader(c, maxRequest)).Decode(&q); err != nil {
+		return err
+	}
+	var a Answer
+	var fds []int
+	host := r.host(q.Host)
+	switch {
+	case uid != 0 && uid != os.Geteuid():
+		a.Error = "the lab belongs to another user"
+	case q.Host == "":
+		r.each(func(name string, h *lab.Host) { a.Hosts = append(a.Hosts, fmt.Sprintf("%-14s %s", name, h.Addr)) })
+	case host == nil:
+		a.Error = fmt.Sprintf("no host %q; the hosts are %s", q.Host, strings.Join(names(r), ", "))
+	default:
+		fds, a.Cgroup = []int{host.NS.FD()}, host.CgroupPath()
+	}
+	b, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return handover.Send(c, append(b, '\n'), fds...)
+}
+
+func names(r hosts) []string {
+	var list []string
+	r.each(func(name string, _ *lab.Host) { list = append(list, name) })
+	return list
+}
+
+// Names returns the names of the labs in this network namespace.
+func Names() ([]string, error) {
+	b, err := os.ReadFile("/proc/thread-self/net/unix")
+	if err != nil {
+		return nil, fmt.Errorf("look for labs: %w", err)
+	}
+	var list []string
+	for line := range strings.Lines(string(b)) {
+		fields := strings.Fields(line)
+		if name, ok := strings.CutPrefix(fields[len(fields)-1], prefix); ok && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// Ask asks the lab called name for a host. The caller closes the namespace, which is nil if host is "". Only labs of root,
+// of the own user, and of the user with the id sudo ("" for none) are trusted.
+func Ask(name, host, sudo string) (Answer, *netns.NS, error) {
+	var a Answer
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: prefix + name, Net: "unix"})
+	if err != nil {
+		return a, nil, advice.With(fmt.Errorf("no lab %q is up", name), "start it: cnibench lab up")
+	}
+	defer c.Close()
+	// Any user may take the name, and must not choose the namespace that is entered.
+	if uid, err := handover.PeerUID(c); err != nil || uid != 0 && uid != os.Geteuid() && sudo != fmt.Sprint(uid) {
+		return a, nil, errors.Join(fmt.Errorf("lab %q belongs to another user", name), err)
+	}
+	if err := json.NewEncoder(c).Encode(request{host}); err != nil {
+		return a, nil, fmt.Errorf("ask lab %q: %w", name, err)
+	}
+	ns, err := receive(c, &a)
+	if err == nil && a.Error != "" {
+		err = errors.New(a.Error)
+	}
+	if err == nil && host != "" && ns == nil {
+		err = errors.New("it sent no namespace")
+	}
+	if err != nil {
+		return a, nil, fmt.Errorf("lab %q: %w", name, err)
+	}
+	return a, ns, nil
+}
+
+// receive reads an answer and the namespace beside it, if there is one.
+func receive(c *net.UnixConn, a *Answer) (*netns.NS, error) {
+	line := make([]byte, 64<<10)
+	n, file, err := handover.Receive(c, line, "netns")
+	if err != nil {
+		return nil, err
+	}
+	var ns *netns.NS
+	if file != nil {
+		ns = netns.FromFile(file)
+	}
+	rest := io.MultiReader(bytes.NewReader(line[:n]), c)
+	return ns, json.NewDecoder(bufio.NewReader(rest)).Decode(a)
+}

@@ -1,0 +1,21 @@
+package lab
+
+import (
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// endsOf returns the two ends of a path with one server.
+func endsOf(e *Lab, v plan.Variant, p plan.Path) (client, server control.Endpoint, err error) {
+	ends, err := e.Endpoints(plan.Single(v, p))
+	if err != nil {
+		return client, server, err
+	}
+	return ends.Client, ends.Servers[0], nil
+}
+
+// backendsOf returns the client and the servers of a route.
+func backendsOf(e *Lab, r plan.Route) (client control.Endpoint, servers []control.Endpoint, err error) {
+	ends, err := e.Endpoints(r)
+	return ends.Client, ends.Servers, err
+}

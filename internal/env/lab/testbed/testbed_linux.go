@@ -1,0 +1,210 @@
+// Package testbed is the lab as the environment of a run: every variant of a plan is up at the same time, and has passed its
+// self-test on real packets or is skipped with the reason.
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/attach"
+	"github.com/cnibench/cnibench/internal/env/lab/selftest"
+	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/kernel/probe"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Options are what Open needs besides a plan.
+type Options struct {
+	// Agent is the command line that starts an agent, Env its environment.
+	Agent, Env []string
+	// Version is that of this program.
+	Version string
+	// Name is that of the lab for attach.Ask.
+	Name string
+	// Say reports progress.
+	Say func(format string, args ...any)
+}
+
+// Environment is a lab with the results of its self-tests.
+type Environment struct {
+	lab      *lab.Lab
+	plan     plan.Plan
+	profiles []result.Profile
+	facts    facts.Facts
+	// socket serves lab exec; nil if it could not be opened.
+	socket *attach.Server
+}
+
+// Open raises every variant of a plan at the same time and runs their self-tests. Variants that cannot be raised or fail are
+// skipped.
+func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
+	names := p.Measured()
+	o.Say("raising %d profiles", len(names))
+	balanced := slices.ContainsFunc(p.Paths, func(path plan.Path) bool { return path.To == plan.LoadBalancer })
+	l, err := lab.Up(ctx, names, lab.Options{
+		Lab: p.Lab, Backends: p.Backends(), Rolled: p.Rolled(), NoBalancer: !balanced, Program: o.Agent, Env: o.Env,
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.Say("testing %d profiles", len(names))
+	e := &Environment{lab: l, plan: p}
+	for _, tested := range SelfTests(ctx, l.Instances()) {
+		e.profiles = append(e.profiles, tested.state())
+	}
+	if e.facts, err = conditionsOf(ctx, l, p, o.Version); err != nil || ctx.Err() != nil {
+		return nil, env.Close(ctx, l, errors.Join(context.Cause(ctx), err))
+	}
+	// A run works without the socket.
+	if e.socket, err = attach.Listen(o.Name); err == nil {
+		go e.socket.Serve(l.Instances()...)
+	}
+	return e, nil
+}
+
+// idleTime is how long the load of other processes is measured.
+const idleTime = 300 * time.Millisecond
+
+// conditionsOf returns the facts of the machine, while the lab is idle, and of the lab.
+func conditionsOf(ctx context.Context, l *lab.Lab, p plan.Plan, version string) (facts.Facts, error) {
+	f, err := probe.Collect(ctx, probe.Collection{CPUs: cpusOf(l), Idle: idleTime})
+	if err != nil {
+		return nil, fmt.Errorf("find the facts of the machine: %w", err)
+	}
+	maps.Copy(f, l.Facts())
+	f[facts.Version] = version
+	maps.Copy(f, toolFacts(ctx, p))
+	var congestion []string
+	for _, w := range p.Workloads {
+		if w.Traits().Congestion != "" && !slices.Contains(congestion, w.Traits().Congestion) {
+			congestion = append(congestion, w.Traits().Congestion)
+		}
+	}
+	if len(congestion) > 0 {
+		f[facts.Congestion] = strings.Join(congestion, ", ")
+	}
+	return f, nil
+}
+
+// toolFacts are the versions of the tools that the plan takes, as far as they say them. The lab has the host's file
+// system, and so its programs. One that is missing has no version, and its trials say that it is missing.
+func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
+	f := facts.Facts{}
+	for _, w := range p.Workloads {
+		name := facts.Tool + w.Tool
+		if w.Tool == "" || f[name] != "" {
+			continue
+		}
+		path, err := drive.Find(w.Tool, drive.Program(w))
+		if err != nil {
+			continue
+		}
+		if version := drive.Version(ctx, w, path); version != "" {
+			f[name] = version
+		}
+	}
+	return f
+}
+
+// Tested is an instance with the result of its self-test.
+type Tested struct {
+	Instance   *lab.Instance
+	Assertions []selftest.Assertion
+}
+
+// SelfTests tests all instances, as many at a time as there are CPUs, and returns them in their order.
+func SelfTests(ctx context.Context, instances []*lab.Instance) []Tested {
+	all := make([]Tested, len(instances))
+	slots := make(chan struct{}, runtime.NumCPU())
+	var wait sync.WaitGroup
+	for i, inst := range instances {
+		all[i].Instance = inst
+		wait.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			all[i].Assertions = selftest.Run(ctx, inst)
+		})
+	}
+	wait.Wait()
+	return all
+}
+
+// state is what the result file says of a profile.
+func (t Tested) state() result.Profile {
+	p := result.Profile{Name: t.Instance.Name, StandIn: t.Instance.StandIn}
+	if t.Instance.Err != nil {
+		p.Skipped = strings.Join(strings.Fields(t.Instance.Err.Error()), " ")
+		return p
+	}
+	bad := selftest.Failed(t.Assertions)
+	p.Assertions, p.Failed = len(t.Assertions), len(bad)
+	if len(bad) == 0 {
+		return p
+	}
+	const most = 3
+	var reasons []string
+	for _, a := range bad[:min(len(bad), most)] {
+		reasons = append(reasons, fmt.Sprintf("%s: %s: want %s, got %s", a.ID, a.What, a.Want, a.Got))
+	}
+	p.Skipped = fmt.Sprintf("it fails %d of %d assertions of its self-test: %s", len(bad), len(t.Assertions), strings.Join(reasons, "; "))
+	return p
+}
+
+// Facts returns the conditions of the machine and the lab.
+func (e *Environment) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
+
+// Profiles returns the results of the self-tests.
+func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
+	return slices.Clone(e.profiles), nil
+}
+
+// Endpoints returns the ends of a route.
+func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
+	return e.lab.Endpoints(r)
+}
+
+// Capabilities returns what a lab can do.
+func (e *Environment) Capabilities() env.Capabilities {
+	return env.Capabilities{Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, VerifierLogs: e.lab.VerifierLogs}
+}
+
+// Conditions are those of the whole lab: every node has a NIC of the same rate, every path the same CPUs.
+func (e *Environment) Conditions() outcome.Conditions {
+	c := outcome.FromFacts(e.facts)
+	c.LineRate = e.plan.Lab.LineRate
+	c.CPUs = cpusOf(e.lab)
+	return c
+}
+
+// cpusOf returns the CPUs that load runs on, in order.
+func cpusOf(l *lab.Lab) []int {
+	var cpus []int
+	for _, inst := range l.Instances() {
+		for _, h := range inst.Hosts() {
+			cpus = append(cpus, h.CPUs...)
+		}
+	}
+	slices.Sort(cpus)
+	return slices.Compact(cpus)
+}
+
+// Close ends the lab.
+func (e *Environment) Close(ctx context.Context) error {
+	if e.socket != nil {
+		e.socket.Close()
+	}
+	return e.lab.Close(ctx)
+}

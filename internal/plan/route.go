@@ -1,0 +1,63 @@
+package plan
+
+import "fmt"
+
+// Route is a variant on a path, with the number of servers at its far end.
+type Route struct {
+	Variant Variant
+	Path    Path
+	// Servers is at least 1. More than one are the backends of a Service.
+	Servers int
+	// Rolled means that these backends leave their Service and return while it is measured.
+	Rolled bool
+}
+
+// Single returns the route of a variant on a path with one server.
+func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers: 1} }
+
+// Route returns the route of a case.
+func (c Case) Route() Route {
+	return Route{c.Profile, c.Path, c.Workload.Servers(c.Path), c.Workload.Rolled(c.Path)}
+}
+
+// Routes returns every route of a plan once: each variant on each path with one server, then the routes of the cases.
+func (p Plan) Routes() []Route {
+	var routes []Route
+	seen := map[Route]bool{}
+	add := func(r Route) {
+		if !seen[r] {
+			seen[r] = true
+			routes = append(routes, r)
+		}
+	}
+	for _, v := range p.Measured() {
+		for _, path := range p.Paths {
+			add(Single(v, path))
+		}
+	}
+	for _, c := range p.Cases() {
+		add(Single(c.Profile, c.Path))
+		add(c.Route())
+	}
+	return routes
+}
+
+// String returns the route without its variant, as the header of a result names it.
+func (r Route) String() string {
+	switch {
+	case r.Rolled:
+		return fmt.Sprintf("%s with %d backends that are rolled", r.Path, r.Servers)
+	case r.Servers > 1:
+		return fmt.Sprintf("%s with %d backends", r.Path, r.Servers)
+	}
+	return r.Path.String()
+}
+
+// ServerNode returns the index of the node of server i, where nodes take part: they have the servers in turn.
+func (r Route) ServerNode(i, nodes int) int { return (r.Path.ServerNode() + i) % nodes }
+
+// Local returns the route without the cluster's context.
+func (r Route) Local() Route {
+	r.Variant = r.Variant.Local()
+	return r
+}
