@@ -66,9 +66,6 @@ func (i *Instance) learnAt(ctx context.Context, spec Spec, node int) error {
 		return n.programs.Serve(spec.kubeProxy(node))
 	}
 	rules := spec.Netfilter(node)
-	if err := rules.Validate(); err != nil {
-		return err
-	}
 	if rules.ProxyNFT {
 		return nft.Replace(ctx, n.NS, rules.Tables()[0])
 	}

@@ -106,9 +106,6 @@ func (s Spec) kubeProxy(node int) []service.Service {
 // with them.
 func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) error {
 	n := s.Netfilter(node)
-	if err := n.Validate(); err != nil {
-		return err
-	}
 	if n.ProxyIPVS {
 		if err := serveIPVS(ns, *n.Services); err != nil {
 			return fmt.Errorf("kube-proxy in ipvs mode: %w", err)

@@ -206,14 +206,6 @@ func holdsTogether(t *testing.T, s Spec) {
 		}
 		vips[svc.VIP] = true
 	}
-	for i := range s.Nodes {
-		if s.Profile.Name == profile.Raw {
-			continue
-		}
-		if err := s.Netfilter(i).Validate(); err != nil {
-			t.Errorf("node %d: %v", i, err)
-		}
-	}
 }
 
 func TestSpecRefuses(t *testing.T) {

@@ -122,8 +122,7 @@ func TestLoadingTime(t *testing.T) {
 		c.Services = append(c.Services, s)
 	}
 	eachWorld(t, func(t *testing.T, w *world) {
-		must(t, c.Validate())
-		rules := service.Iptables(c)
+		rules, _ := policy.Node{Services: &c, IPv6: c.IPv6}.Render()
 		start := time.Now()
 		err := w.tool.Restore(t.Context(), w.node, rules)
 		if advice := advice.Of(err); strings.Contains(advice, "wmem_max") {

@@ -264,7 +264,6 @@ const patient, hasty = 5 * time.Second, 250 * time.Millisecond
 
 func (w *world) load(t *testing.T, n policy.Node) {
 	t.Helper()
-	must(t, n.Validate())
 	rules, sets := n.Render()
 	if sets != "" {
 		program, err := ipt.FindIPSet(t.Context())

@@ -93,7 +93,6 @@ func newWorld(t *testing.T, n policy.Node) world {
 	for name, ns := range w {
 		serve(t, ns, name)
 	}
-	must(t, n.Validate())
 	must(t, nft.Load(t.Context(), w["node"], n.Tables()...))
 	return w
 }

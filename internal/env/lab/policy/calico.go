@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
-	"regexp"
 
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 )
@@ -16,20 +14,16 @@ type CalicoConfig struct {
 	// Endpoints are the pods of this node.
 	Endpoints []Endpoint
 	// VXLAN is true when Calico encapsulates. Then outer packets are untracked and taken from Peers only, and traffic
-	// into TunnelDevice bears its address.
+	// into the tunnel's device bears its address.
 	VXLAN bool
 	// IPIP is the same with IP in IP, whose outer packets are tracked.
 	IPIP bool
-	// TunnelDevice is "vxlan.calico" when empty, or "vxlan-v6.calico" with IPv6, or "tunl0" with IPIP.
-	TunnelDevice string
 	// NodeAddrs are the addresses of this node, Peers those of the other nodes on the underlay.
 	NodeAddrs, Peers []netip.Addr
 	// Pools are the ranges from which Calico gives pods their addresses; empty when it does not (canal).
 	Pools []netip.Prefix
 	// NATOutgoing masquerades what pods send out of the pools.
 	NATOutgoing bool
-	// Namespace is the Kubernetes namespace of the pods, "default" when empty.
-	Namespace string
 	// Policies is the number of network policies that select every pod, each in both directions; the last allows all
 	// traffic but TCP to DeniedPort, the others match nothing, so a new connection walks them all. PoliciesUnselected are in the tables
 	// and in no pod's path.
@@ -60,62 +54,6 @@ const (
 // vxlanPort is the UDP port of Calico's VXLAN.
 const vxlanPort = "4789"
 
-// maxPolicies bounds both numbers of policies: one IP set each, of which the kernel holds 65,534.
-const maxPolicies = 30000
-
-var (
-	deviceName    = regexp.MustCompile(`^cali[0-9a-zA-Z_-]{1,11}$`)
-	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	tunnelName    = regexp.MustCompile(`^[^\s/"]{1,15}$`)
-)
-
-// Validate returns everything that is wrong with c, joined.
-func (c CalicoConfig) Validate() error {
-	var errs []error
-	seen := map[string]bool{}
-	for _, e := range c.Endpoints {
-		if !deviceName.MatchString(e.Device) {
-			errs = append(errs, fmt.Errorf("calico: device %q is not cali and 1 to 11 letters or digits", e.Device))
-		}
-		if seen[e.Device] {
-			errs = append(errs, fmt.Errorf("calico: device %s is used by two pods", e.Device))
-		}
-		seen[e.Device] = true
-	}
-	for _, a := range append(append([]netip.Addr{}, c.NodeAddrs...), c.Peers...) {
-		if !c.has(a) {
-			errs = append(errs, fmt.Errorf("calico: node address %v is not %s", a, c.family()))
-		}
-	}
-	for _, p := range c.Pools {
-		if !p.IsValid() || !c.has(p.Addr()) || p.Bits() == 0 {
-			errs = append(errs, fmt.Errorf("calico: pool %v is not an %s prefix of 1 to %d bits", p, c.family(), p.Addr().BitLen()))
-		}
-	}
-	if c.IPIP && c.IPv6 {
-		errs = append(errs, errors.New("calico: there is no IPIP for IPv6"))
-	}
-	if n := c.namespace(); !namespaceName.MatchString(n) {
-		errs = append(errs, fmt.Errorf("calico: namespace %q is not a DNS label", n))
-	}
-	for _, n := range []int{c.Policies, c.PoliciesUnselected} {
-		if n < 0 || n > maxPolicies {
-			errs = append(errs, fmt.Errorf("calico: %d policies, want 0 to %d", n, maxPolicies))
-		}
-	}
-	if !tunnelName.MatchString(c.tunnel()) {
-		errs = append(errs, fmt.Errorf("calico: tunnel device %q is no name of a device", c.tunnel()))
-	}
-	return errors.Join(errs...)
-}
-
-func (c CalicoConfig) namespace() string {
-	if c.Namespace == "" {
-		return "default"
-	}
-	return c.Namespace
-}
-
 // family is for people.
 func (c CalicoConfig) family() string {
 	if c.IPv6 {
@@ -124,29 +62,22 @@ func (c CalicoConfig) family() string {
 	return "IPv4"
 }
 
-func (c CalicoConfig) has(a netip.Addr) bool { return a.IsValid() && a.Is6() == c.IPv6 }
+// namespace is the Kubernetes namespace of the pods.
+const namespace = "default"
 
+// tunnel is the name of the device that encapsulates.
 func (c CalicoConfig) tunnel() string {
 	switch {
-	case c.TunnelDevice == "" && c.IPv6:
+	case c.IPv6:
 		return "vxlan-v6.calico"
-	case c.TunnelDevice == "" && c.IPIP:
+	case c.IPIP:
 		return "tunl0"
-	case c.TunnelDevice == "":
-		return "vxlan.calico"
 	}
-	return c.TunnelDevice
-}
-
-// Calico returns Calico's rules alone, as one iptables-restore input, and its sets as ipset restore input.
-func Calico(c CalicoConfig) (rules, sets string) {
-	node := ruleset.New()
-	sets = AddCalico(node, c)
-	return node.String(), sets
+	return "vxlan.calico"
 }
 
 // AddCalico puts Calico's rules into node and returns the sets that they name, as ipset restore input. Call it after
-// every other generator; c must have passed Validate.
+// every other generator.
 func AddCalico(node *ruleset.Ruleset, c CalicoConfig) (sets string) {
 	f := felix{
 		c:      c,

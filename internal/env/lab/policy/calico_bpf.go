@@ -1,9 +1,6 @@
 package policy
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 )
 
@@ -24,18 +21,7 @@ const (
 	bpfNATOutgoing = "0x3800000/0x3f00000" // from a pod to the world
 )
 
-// Validate returns everything that is wrong with c, joined.
-func (c CalicoBPFConfig) Validate() error {
-	var errs []error
-	for _, e := range c.Endpoints {
-		if !deviceName.MatchString(e.Device) {
-			errs = append(errs, fmt.Errorf("calico: device %q is not cali and 1 to 11 letters or digits", e.Device))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// AddCalicoBPF puts into node what is left of Calico's rules beside its programs. c must have passed Validate.
+// AddCalicoBPF puts into node what is left of Calico's rules beside its programs.
 func AddCalicoBPF(node *ruleset.Ruleset, c CalicoBPFConfig) {
 	mark := func(m string) string { return "-m mark --mark " + m }
 	if raw := node.Table(ruleset.Raw); c.VXLAN {

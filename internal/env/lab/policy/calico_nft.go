@@ -46,8 +46,7 @@ var layers = []struct {
 }
 
 // CalicoNFT returns Calico's table in its nftables mode: the chains of AddCalico under the names of their iptables
-// tables, the way to a pod's chain by a map instead of a tree, the IP sets in the table itself. c must have passed
-// Validate.
+// tables, the way to a pod's chain by a map instead of a tree, the IP sets in the table itself.
 func CalicoNFT(c CalicoConfig) *nft.Table {
 	family := nft.IPv4
 	if c.IPv6 {
@@ -278,7 +277,7 @@ func (f *felixNFT) endpoint(e Endpoint, d direction) {
 		}
 		chain.note("End of tier default. Drop if no policies passed packet").to(nft.Drop, nft.MarkClear(bitPass))
 	}
-	for _, profile := range f.c.profileNames() {
+	for _, profile := range profileNames {
 		chain.jump(d.profile + profile)
 		chain.note("Return if profile accepted").to(nft.Return, nft.MarkSet(bitAccept))
 	}
@@ -290,7 +289,7 @@ func (f *felixNFT) profiles() {
 		return
 	}
 	for _, d := range []direction{egress, ingress} {
-		name := f.c.profileNames()[0]
+		name := profileNames[0]
 		f.at(ruleset.Filter, d.profile+name).
 			note("Profile "+name+" "+d.word).to(nft.SetMark(bitAccept)).
 			to(nft.Return, nft.MarkSet(bitAccept))
@@ -313,7 +312,7 @@ func (f *felixNFT) policies() {
 				f.prefixes(name, f.c.peersOf(i))
 				match = []nft.Term{nft.Is(nft.L4Proto, nft.L4("tcp")), nft.In(name, peer), nft.PortsFrom(1024)}
 			}
-			chain, note := f.at(ruleset.Filter, policyChain(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", f.c.namespace(), i, d.word)
+			chain, note := f.at(ruleset.Filter, policyChain(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", namespace, i, d.word)
 			if f.c.allowsAll(i) {
 				chain.note(note).to(nft.Drop, nft.Is(nft.L4Proto, nft.L4("tcp")), nft.Is(nft.DestPort, uint16(DeniedPort)))
 			}

@@ -3,8 +3,6 @@ package policy
 import (
 	"fmt"
 	"sort"
-
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 )
 
 // direction is seen from the pod: what it sends (egress) and what it receives (ingress).
@@ -85,25 +83,15 @@ func (f *felix) endpoint(e Endpoint, d direction) {
 		}
 		chain.note("End of tier default. Drop if no policies passed packet").to("DROP", isClear(markPass))
 	}
-	for _, profile := range f.c.profileNames() {
-		chain.jump(profileChain(d, profile))
+	for _, profile := range profileNames {
+		chain.jump(d.profile + profile)
 		chain.note("Return if profile accepted").to("RETURN", isSet(markAccept))
 	}
 	chain.note("Drop if no profiles matched").to("DROP")
 }
 
 // profileNames are the profiles of a pod: its namespace's, and its service account's, which is empty and never reached.
-func (c CalicoConfig) profileNames() []string {
-	return []string{"kns." + c.namespace(), "ksa." + c.namespace() + ".default"}
-}
-
-// profileChain names the chain of a profile; a name that is too long for a chain is shortened to a hash.
-func profileChain(d direction, profile string) string {
-	if name := d.profile + profile; len(name) <= ruleset.MaxChainName {
-		return name
-	}
-	return d.profile + "_" + digest(profile, ruleset.MaxChainName-len(d.profile)-1)
-}
+var profileNames = []string{"kns." + namespace, "ksa." + namespace + ".default"}
 
 // profiles writes the default policy: the namespace's profile allows everything.
 func (f *felix) profiles() {
@@ -111,11 +99,10 @@ func (f *felix) profiles() {
 		return
 	}
 	for _, d := range []direction{egress, ingress} {
-		names := f.c.profileNames()
-		at(f.filter, profileChain(d, names[0])).
-			note("Profile "+names[0]+" "+d.word).to("MARK --set-xmark "+markAccept+"/"+markAccept).
+		at(f.filter, d.profile+profileNames[0]).
+			note("Profile "+profileNames[0]+" "+d.word).to("MARK --set-xmark "+markAccept+"/"+markAccept).
 			to("RETURN", isSet(markAccept))
-		at(f.filter, profileChain(d, names[1]))
+		at(f.filter, d.profile+profileNames[1])
 	}
 }
 
@@ -137,7 +124,7 @@ func (f *felix) policies() {
 			if !f.c.allowsAll(i) {
 				match = append([]string{"-p tcp"}, append(match, "-m multiport --dports 1024:65535")...)
 			}
-			chain, name := at(f.filter, policyChain(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", f.c.namespace(), i, d.word)
+			chain, name := at(f.filter, policyChain(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", namespace, i, d.word)
 			if f.c.allowsAll(i) {
 				chain.note(name).to("DROP", "-p tcp", fmt.Sprintf("-m multiport --dports %d", DeniedPort))
 			}

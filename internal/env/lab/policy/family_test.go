@@ -45,7 +45,7 @@ func nodeIn6(n Node) Node {
 		n.Services = &c
 	}
 	if f := n.Flannel; f != nil {
-		n.Flannel = &FlannelConfig{ClusterCIDR: prefixIn6(f.ClusterCIDR), PodCIDR: prefixIn6(f.PodCIDR), NoForwardRules: f.NoForwardRules}
+		n.Flannel = &FlannelConfig{ClusterCIDR: prefixIn6(f.ClusterCIDR), PodCIDR: prefixIn6(f.PodCIDR)}
 	}
 	if n.Calico != nil {
 		c := *n.Calico
@@ -81,27 +81,5 @@ func TestCalicoNFTablesInIPv6(t *testing.T) {
 			text.WriteString(table.String())
 		}
 		golden.Check(t, name+"-0.nft", []byte(text.String()))
-	}
-}
-
-func TestVersionsOfIPAreNotMixed(t *testing.T) {
-	ipip := *nodeIn6(profiles["calico-vxlan"](0)).Calico
-	ipip.IPIP = true
-	moved, stayed := nodeIn6(profiles["canal"](0)), profiles["canal"](0)
-	for name, tc := range map[string]struct {
-		node Node
-		says string
-	}{
-		"an IPv4 kube-proxy":  {Node{IPv6: true, Services: stayed.Services}, "not of the same version"},
-		"an IPv4 Felix":       {Node{IPv6: true, Calico: stayed.Calico}, "not of the same version"},
-		"an IPv6 Felix":       {Node{Calico: moved.Calico}, "not of the same version"},
-		"IPv4 addresses":      {Node{IPv6: true, Calico: &CalicoConfig{IPv6: true, NodeAddrs: stayed.Calico.NodeAddrs}}, "is not IPv6"},
-		"an IPv4 pool":        {Node{IPv6: true, Calico: &CalicoConfig{IPv6: true, Pools: []netip.Prefix{cluster}}}, "is not an IPv6 prefix"},
-		"IPIP":                {Node{IPv6: true, Calico: &ipip}, "no IPIP for IPv6"},
-		"flannel's own range": {Node{Flannel: &FlannelConfig{ClusterCIDR: cluster, PodCIDR: moved.Flannel.PodCIDR}}, "one version of IP"},
-	} {
-		if err := tc.node.Validate(); err == nil || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: %v, want %q", name, err, tc.says)
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
@@ -12,8 +11,6 @@ import (
 type FlannelConfig struct {
 	// ClusterCIDR holds the pods of all nodes, PodCIDR those of this one.
 	ClusterCIDR, PodCIDR netip.Prefix
-	// NoForwardRules leaves the rules in filter FORWARD out, as RKE2's canal does.
-	NoForwardRules bool
 }
 
 // Names of flannel's chains.
@@ -22,25 +19,7 @@ const (
 	ChainFlannelForward     = "FLANNEL-FWD"
 )
 
-// Validate returns what is wrong with c.
-func (c FlannelConfig) Validate() error {
-	if !c.ClusterCIDR.IsValid() || !c.PodCIDR.IsValid() || c.ClusterCIDR.Addr().Is6() != c.PodCIDR.Addr().Is6() {
-		return fmt.Errorf("flannel: cluster CIDR %v and pod CIDR %v must be prefixes of one version of IP", c.ClusterCIDR, c.PodCIDR)
-	}
-	if !c.ClusterCIDR.Overlaps(c.PodCIDR) || c.PodCIDR.Bits() < c.ClusterCIDR.Bits() {
-		return fmt.Errorf("flannel: pod CIDR %v does not lie in cluster CIDR %v", c.PodCIDR, c.ClusterCIDR)
-	}
-	return nil
-}
-
-// Flannel returns flannel's rules alone, as one iptables-restore input.
-func Flannel(c FlannelConfig) string {
-	node := ruleset.New()
-	AddFlannel(node, c)
-	return node.String()
-}
-
-// AddFlannel puts flannel's rules into node, at the end of the built-in chains. c must have passed Validate.
+// AddFlannel puts flannel's rules into node, at the end of the built-in chains.
 func AddFlannel(node *ruleset.Ruleset, c FlannelConfig) {
 	masq, forward := ` -m comment --comment "flanneld masq" -j `, ` -m comment --comment "flanneld forward" -j `
 	cluster, pods := c.ClusterCIDR.Masked().String(), c.PodCIDR.Masked().String()
@@ -59,9 +38,6 @@ func AddFlannel(node *ruleset.Ruleset, c FlannelConfig) {
 		"-s "+cluster+" ! -d "+multicast+masq+"MASQUERADE --random-fully",
 		"! -s "+cluster+" -d "+cluster+masq+"MASQUERADE --random-fully",
 	)
-	if c.NoForwardRules {
-		return
-	}
 	filter := node.Table(ruleset.Filter)
 	filter.Chain("FORWARD").Append(forward[1:] + ChainFlannelForward)
 	filter.Chain(ChainFlannelForward).Append("-s "+cluster+forward+"ACCEPT", "-d "+cluster+forward+"ACCEPT")

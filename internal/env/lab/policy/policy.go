@@ -12,7 +12,6 @@
 //			Pools:     []netip.Prefix{clusterCIDR}, NATOutgoing: true,
 //		},
 //	}
-//	if err := node.Validate(); err != nil { ... }
 //	rules, sets := node.Render()            // sets for ipset restore, to be loaded before rules; "" for none
 //	tables := node.Tables()                 // what ProxyNFT and CalicoConfig.NFTables move into nftables
 //
@@ -41,8 +40,6 @@
 package policy
 
 import (
-	"errors"
-
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
@@ -64,30 +61,6 @@ type Node struct {
 	// Cilium and CalicoBPF are what dataplanes of BPF programs leave in iptables.
 	Cilium    *CiliumConfig
 	CalicoBPF *CalicoBPFConfig
-}
-
-// Validate returns everything in n that cannot be rendered, joined.
-func (n Node) Validate() error {
-	var errs []error
-	if n.Services != nil && n.Services.IPv6 != n.IPv6 || n.Calico != nil && n.Calico.IPv6 != n.IPv6 {
-		errs = append(errs, errors.New("the node and its parts are not of the same version of IP"))
-	}
-	switch {
-	case n.Services != nil && n.ProxyIPVS:
-		errs = append(errs, n.Services.CheckIPVS())
-	case n.Services != nil:
-		errs = append(errs, n.Services.Validate())
-	}
-	if n.Flannel != nil {
-		errs = append(errs, n.Flannel.Validate())
-	}
-	if n.Calico != nil {
-		errs = append(errs, n.Calico.Validate())
-	}
-	if n.CalicoBPF != nil {
-		errs = append(errs, n.CalicoBPF.Validate())
-	}
-	return errors.Join(errs...)
 }
 
 // Ruleset returns the node's iptables rules in the order in which they stand on a running node, and the sets that they

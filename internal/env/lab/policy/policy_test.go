@@ -85,10 +85,6 @@ func TestProfiles(t *testing.T) {
 	for name, build := range profiles {
 		for node := range pods {
 			n := build(node)
-			if err := n.Validate(); err != nil {
-				t.Errorf("%s: %v", name, err)
-				continue
-			}
 			rules, sets := n.Render()
 			golden.Check(t, fmt.Sprintf("%s-%d.rules", name, node), []byte(rules))
 			if sets != "" {
@@ -233,9 +229,6 @@ func TestDispatchFindsEveryPod(t *testing.T) {
 		for _, n := range names {
 			c.Endpoints = append(c.Endpoints, Endpoint{Device: n})
 		}
-		if err := c.Validate(); err != nil {
-			t.Fatal(err)
-		}
 		r := ruleset.New()
 		AddCalico(r, c)
 		if err := r.Check(); err != nil {
@@ -293,72 +286,5 @@ func TestPolicies(t *testing.T) {
 	// The halves of the address space stand in the sets of one policy, in each direction: it allows all.
 	if got := strings.Count(sets, " 128.0.0.0/1\n"); got != 2 {
 		t.Errorf("%d sets hold everybody, want 2", got)
-	}
-}
-
-func TestValidate(t *testing.T) {
-	good := func() Node {
-		n := profiles["calico-vxlan"](0)
-		n.Flannel = flannel(0)
-		n.Calico.Endpoints = slices.Clone(n.Calico.Endpoints)
-		return n
-	}
-	if err := good().Validate(); err != nil {
-		t.Fatal(err)
-	}
-	tests := map[string]struct {
-		spoil func(Node)
-		finds string
-	}{
-		"device without prefix": {func(n Node) { n.Calico.Endpoints[0].Device = "veth0" }, `"veth0"`},
-		"device too long":       {func(n Node) { n.Calico.Endpoints[0].Device = "cali123456789012" }, "cali123456789012"},
-		"device with a space":   {func(n Node) { n.Calico.Endpoints[0].Device = "cali1 -j" }, "cali1 -j"},
-		"device twice":          {func(n Node) { n.Calico.Endpoints[0] = n.Calico.Endpoints[1] }, "used by two pods"},
-		"peer":                  {func(n Node) { n.Calico.Peers[0] = addr("fd00::1") }, "fd00::1"},
-		"node":                  {func(n Node) { n.Calico.NodeAddrs[0] = netip.Addr{} }, "not IPv4"},
-		"pool of everything":    {func(n Node) { n.Calico.Pools[0] = netip.MustParsePrefix("0.0.0.0/0") }, "0.0.0.0/0"},
-		"namespace":             {func(n Node) { n.Calico.Namespace = "Bench" }, `"Bench"`},
-		"policies":              {func(n Node) { n.Calico.Policies = -1 }, "-1 policies"},
-		"unselected":            {func(n Node) { n.Calico.PoliciesUnselected = maxPolicies + 1 }, "30001 policies"},
-		"tunnel":                {func(n Node) { n.Calico.TunnelDevice = "a b" }, `"a b"`},
-		"flannel cluster":       {func(n Node) { n.Flannel.ClusterCIDR = netip.Prefix{} }, "flannel"},
-		"flannel pods outside":  {func(n Node) { n.Flannel.PodCIDR = netip.MustParsePrefix("10.9.0.0/24") }, "does not lie in"},
-		"flannel pods wider":    {func(n Node) { n.Flannel.PodCIDR = netip.MustParsePrefix("10.0.0.0/8") }, "does not lie in"},
-		"service":               {func(n Node) { n.Services.Services[0].Port = 0 }, "port 0"},
-	}
-	for name, tt := range tests {
-		n := good()
-		tt.spoil(n)
-		if err := n.Validate(); err == nil || !strings.Contains(err.Error(), tt.finds) {
-			t.Errorf("%s: Validate says %v, want something about %q", name, err, tt.finds)
-		}
-	}
-}
-
-func TestLongNamespaceIsHashed(t *testing.T) {
-	c := *calico(0)
-	c.Namespace = strings.Repeat("n", 63)
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	r := ruleset.New()
-	AddCalico(r, c)
-	if err := r.Check(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestFlannelAlone(t *testing.T) {
-	c := *flannel(1)
-	if got := Flannel(c); !strings.Contains(got, ":"+ChainFlannelForward+" ") {
-		t.Errorf("no %s in\n%s", ChainFlannelForward, got)
-	}
-	c.NoForwardRules = true
-	if got := Flannel(c); strings.Contains(got, "*filter") || !strings.Contains(got, "-s 10.42.1.0/24 -d 10.42.0.0/16") {
-		t.Errorf("without forward rules:\n%s", got)
-	}
-	alone, _ := Calico(*calico(0))
-	if !strings.HasPrefix(alone, "*raw\n") || strings.Contains(alone, "KUBE") {
-		t.Errorf("Calico alone:\n%s", alone)
 	}
 }

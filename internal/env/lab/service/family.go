@@ -8,9 +8,7 @@ import (
 
 // family is in what the rules for the two versions of IP differ.
 type family struct {
-	// name is for people.
-	name string
-	nft  nft.Family
+	nft nft.Family
 	// localhost holds the addresses of the loopback.
 	localhost netip.Prefix
 	// forwarding is the setting that makes a machine a router.
@@ -18,8 +16,8 @@ type family struct {
 }
 
 var (
-	ipv4 = family{"IPv4", nft.IPv4, netip.MustParsePrefix("127.0.0.0/8"), "net/ipv4/ip_forward"}
-	ipv6 = family{"IPv6", nft.IPv6, netip.MustParsePrefix("::1/128"), "net/ipv6/conf/all/forwarding"}
+	ipv4 = family{nft.IPv4, netip.MustParsePrefix("127.0.0.0/8"), "net/ipv4/ip_forward"}
+	ipv6 = family{nft.IPv6, netip.MustParsePrefix("::1/128"), "net/ipv6/conf/all/forwarding"}
 )
 
 func (c Config) family() family {
@@ -28,9 +26,6 @@ func (c Config) family() family {
 	}
 	return ipv4
 }
-
-// has says whether a is an address of the family.
-func (f family) has(a netip.Addr) bool { return a.IsValid() && a.Is6() == (f == ipv6) && !a.Is4In6() }
 
 // alone is a as the prefix that holds nothing else.
 func alone(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }

@@ -7,14 +7,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 )
 
-// Iptables returns the rules of kubelet and of kube-proxy in iptables mode for one node, as one iptables-restore input.
-func Iptables(c Config) string {
-	node := ruleset.New()
-	AddKubelet(node, c.IPv6)
-	Add(node, c)
-	return node.String()
-}
-
 // AddKubelet puts kubelet's rules into node. kubelet starts before kube-proxy, so call it first.
 //
 // The canary chains are never jumped to: kubelet and kube-proxy watch them to notice that somebody flushed the tables.
@@ -38,7 +30,7 @@ func addCanary(node *ruleset.Ruleset, chain string) {
 	}
 }
 
-// Add puts the rules of kube-proxy in iptables mode into node. c must have passed Validate.
+// Add puts the rules of kube-proxy in iptables mode into node.
 func Add(node *ruleset.Ruleset, c Config) {
 	addCanary(node, chainProxyCanary)
 	p := proxy{c: c, nat: node.Table(ruleset.NAT), filter: node.Table(ruleset.Filter)}

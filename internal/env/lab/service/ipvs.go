@@ -61,22 +61,9 @@ var (
 	}
 )
 
-// CheckIPVS returns what in c the ipvs mode of this package does not serve, joined with what Validate says.
-func (c Config) CheckIPVS() error {
-	err := c.Validate()
-	for _, s := range c.Services {
-		if len(s.LoadBalancerIPs) > 0 && err == nil {
-			err = fmt.Errorf("service %s: addresses of load balancers are not served in ipvs mode", s.portName())
-		}
-		if s.Protocol == "sctp" && s.NodePort != 0 && err == nil {
-			err = fmt.Errorf("service %s: node ports of sctp are not served in ipvs mode", s.portName())
-		}
-	}
-	return err
-}
-
 // AddIPVS puts the rules of kube-proxy in ipvs mode into node, and returns the sets that they name, as ipset restore
-// takes them. c must have passed CheckIPVS. Who serves a Service is not in them but in IPVSServers, so there are as many
+// takes them. It serves neither addresses of load balancers nor
+// sctp. Who serves a Service is not in them but in IPVSServers, so there are as many
 // rules for a thousand Services as for one: they mark what is to be masqueraded and keep callers from other ports of the
 // addresses on IPVSDevice.
 func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {

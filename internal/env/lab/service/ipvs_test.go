@@ -23,9 +23,6 @@ func served() Config {
 
 func renderIPVS(t *testing.T, c Config) (rules, sets string) {
 	t.Helper()
-	if err := c.CheckIPVS(); err != nil {
-		t.Fatal(err)
-	}
 	r := ruleset.New()
 	AddKubelet(r, c.IPv6)
 	sets = AddIPVS(r, c)
@@ -107,20 +104,5 @@ func TestIPVSServers(t *testing.T) {
 	}
 	if got := len(IPVSAddresses(served())); got != len(served().Services) {
 		t.Errorf("%d addresses for %d Services", got, len(served().Services))
-	}
-}
-
-func TestIPVSRefusesWhatItDoesNotServe(t *testing.T) {
-	if err := every().CheckIPVS(); err == nil || !strings.Contains(err.Error(), "bench/balanced:http") {
-		t.Errorf("a load balancer's address: %v", err)
-	}
-	c := served()
-	c.Services[0].Protocol = "sctp"
-	if err := c.CheckIPVS(); err == nil || !strings.Contains(err.Error(), "sctp") {
-		t.Errorf("a node port of sctp: %v", err)
-	}
-	c.Services[0].VIP = netip.Addr{}
-	if err := c.CheckIPVS(); err == nil || !strings.Contains(err.Error(), "need an IPv4 address") {
-		t.Errorf("what Validate refuses: %v", err)
 	}
 }

