@@ -87,3 +87,9 @@ func Whole(v float64) int {
 	}
 	return n
 }
+
+// ThreeDigits rounds a size to three digits, as tools print, so that repetitions agree.
+func ThreeDigits(v float64) int {
+	scale := math.Pow(10, math.Floor(math.Log10(max(v, 1)))-2)
+	return int(math.Round(math.Round(v/scale) * scale))
+}

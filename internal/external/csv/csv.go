@@ -263,8 +263,8 @@ func (f *csvFile) row(r csvRow) {
 		return
 	}
 	status := cmp.Or(r.get("status"), result.OK)
-	if status != result.OK && status != result.Failed {
-		f.faults.Add(r.line, "unknown status %s: want ok or failed", adapter.Quoted(status))
+	if status != result.OK && status != result.Failed && status != warning {
+		f.faults.Add(r.line, "unknown status %s: want ok, failed or warning", adapter.Quoted(status))
 		return
 	}
 	w, err := f.window, error(nil)
@@ -283,11 +283,27 @@ func (f *csvFile) row(r csvRow) {
 		})
 		f.said = append(f.said, map[string]int{})
 	}
-	if status == result.Failed {
+	switch status {
+	case result.Failed:
 		f.failed(r, i)
+	case warning:
+		f.warn(r, i)
+	default:
+		f.value(r, i)
+	}
+}
+
+// warning is the status of a row that has a warning of its trial instead of a number.
+const warning = "warning"
+
+// warn adds a warning: its id is in the column of the metric, its message is the note.
+func (f *csvFile) warn(r csvRow, i int) {
+	id, message := r.get("metric"), r.get("note")
+	if !adapter.PlainName.MatchString(id) || message == "" || r.get("value") != "" {
+		f.faults.Add(r.line, "a warning has an id as its metric, a note, and no value")
 		return
 	}
-	f.value(r, i)
+	f.batch.Readings[i].Warn(id, "%s", message)
 }
 
 // trial reads which trial a row is about.

@@ -2,6 +2,7 @@ package iperf3
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,6 +73,8 @@ type iperf3End struct {
 	Sent       *iperf3Sum `json:"sum_sent"`
 	Received   *iperf3Sum `json:"sum_received"`
 	Congestion string     `json:"sender_tcp_congestion"`
+	// Receivers is all that a server says of it.
+	Receivers string `json:"receiver_tcp_congestion"`
 	// Back is there in a bidirectional test, also where test_start does not say so.
 	Back *iperf3Sum `json:"sum_received_bidir_reverse"`
 	CPU  *struct {
@@ -203,8 +206,9 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 		if t.Target != nil && *t.Target > 0 {
 			r.Warn(adapter.Paced, "the sender was held to %.4g bit/s a stream", *t.Target)
 		}
-		if s.Congestion = doc.End.Congestion; s.Congestion == "" && doc.Error == "" {
-			r.Warn(adapter.Assumed, "the congestion control is not said: %s is taken", plan.DefaultCongestion)
+		s.Congestion = cmp.Or(doc.End.Congestion, doc.End.Receivers)
+		if doc.End.Congestion == "" && doc.Error == "" {
+			r.Warn(adapter.Assumed, "the sender's congestion control is not said; assumed: %s", cmp.Or(s.Congestion, plan.DefaultCongestion))
 		}
 	case plan.UDP:
 		if t.Target == nil {

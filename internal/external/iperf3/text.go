@@ -3,7 +3,6 @@ package iperf3
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -236,7 +235,7 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent []string) error
 	}
 	size, arrived := r.block, total-lost
 	if size == 0 && arrived > 0 {
-		size = threeDigits(bytes / arrived)
+		size = adapter.ThreeDigits(bytes / arrived)
 	}
 	if err := r.workload(out, size); err != nil {
 		return err
@@ -261,10 +260,4 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent []string) error
 		}
 	}
 	return nil
-}
-
-// threeDigits rounds a size to the digits that the text has, so that repetitions agree.
-func threeDigits(v float64) int {
-	scale := math.Pow(10, math.Floor(math.Log10(max(v, 1)))-2)
-	return int(math.Round(math.Round(v/scale) * scale))
 }

@@ -22,7 +22,7 @@ func match(b []byte) bool {
 var (
 	wrkRunning = regexp.MustCompile(`(?m)^Running \S+ test @ `)
 	wrkThreads = regexp.MustCompile(`^(\d+) threads? and (\d+) connections?$`)
-	wrkTotal   = regexp.MustCompile(`^(\d+) requests in (\S+), \S+ read$`)
+	wrkTotal   = regexp.MustCompile(`^(\d+) requests in (\S+), (\S+) read$`)
 	wrkErrors  = regexp.MustCompile(`^Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$`)
 	wrkShare   = regexp.MustCompile(`^(\d+(?:\.\d+)?)% +(\S+)$`)
 )
@@ -31,7 +31,7 @@ var (
 type wrkRun struct {
 	line           int
 	threads, conns int
-	requests       float64
+	requests, read float64 // read is in bytes, headers included
 	window         time.Duration
 	rate           float64
 	hasRate        bool
@@ -51,7 +51,7 @@ func decode(b []byte) (adapter.Batch, error) {
 		if run == nil {
 			return
 		}
-		if err := run.read(&batch); err != nil {
+		if err := run.reading(&batch); err != nil {
 			fs.Add(run.line, "the run that begins here: %s", err)
 		}
 		run = nil
@@ -96,9 +96,11 @@ func (r *wrkRun) take(line string) error {
 		if r.requests, err = adapter.Amount(m[1]); err != nil {
 			return err
 		}
-		ns, err := wrkTime(m[2])
+		ns, err1 := wrkTime(m[2])
 		r.window = adapter.Seconds(ns / 1e9)
-		return err
+		var err2 error
+		r.read, err2 = wrkSize(m[3])
+		return errors.Join(err1, err2)
 	}
 	if m := wrkErrors.FindStringSubmatch(line); m != nil {
 		for _, s := range m[1:] {
@@ -162,16 +164,30 @@ func wrkTime(s string) (float64, error) {
 	return number.Convert(v, suffix, "ns")
 }
 
-// read makes a reading of a run.
-func (r *wrkRun) read(batch *adapter.Batch) error {
+// wrkSize reads a size with its unit right behind it, in bytes. Its units are powers of 1024.
+func wrkSize(s string) (float64, error) {
+	v, suffix, err := adapter.Suffixed(s)
+	scale, ok := map[string]float64{"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}[suffix]
+	if err == nil && !ok {
+		err = fmt.Errorf("unknown unit %s", adapter.Quoted(suffix))
+	}
+	return v * scale, err
+}
+
+// reading makes a reading of a run.
+func (r *wrkRun) reading(batch *adapter.Batch) error {
 	out := adapter.Reading{Window: r.window}
 	if r.conns > 0 {
-		w := plan.Workload{Spec: plan.HTTP{Threads: r.threads, Connections: r.conns}}.Normalize()
+		s := plan.HTTP{Threads: r.threads, Connections: r.conns}
+		if r.requests > 0 {
+			s.ResponseSize = adapter.ThreeDigits(r.read / r.requests)
+		}
+		w := plan.Workload{Spec: s}.Normalize()
 		if err := w.Validate(); err != nil {
 			return err
 		}
 		out.Workload = w
-		out.Warn(adapter.Assumed, "wrk does not say the size of a body: %d B taken", w.Traits().Response)
+		out.Warn(adapter.Assumed, "wrk does not say the size of a body; assumed: %d B, headers included", w.Traits().Response)
 	}
 	switch {
 	case r.failure != "":

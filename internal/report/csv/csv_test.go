@@ -118,6 +118,9 @@ func TestText(t *testing.T) {
 // What Samples writes, import reads: the same trials with the same numbers, failed ones with their reason.
 func TestRoundTrip(t *testing.T) {
 	in := reporttest.NinePaths(3)
+	for i := range in.Records {
+		in.Records[i].Warnings = append(in.Records[i].Warnings, result.Warning{ID: "rounded", Message: "three, digits"}, result.Warning{ID: "note", Message: "=1"})
+	}
 	in.Header.Facts["odd.Name"], in.Header.Facts["date"], in.Header.Facts["url"] = "x", "never", "//x"
 	b, err := external.Read(bytes.NewReader(samples(t, in)), "samples.csv", "")
 	if err != nil {
@@ -145,6 +148,14 @@ func TestRoundTrip(t *testing.T) {
 		g := got[k]
 		if g.Status != w.Status || g.WindowNs != w.WindowNs && w.Status == result.OK || !reflect.DeepEqual(rounded(g.Metrics), rounded(w.Metrics)) {
 			t.Fatalf("%v: %+v, want %+v", k, g, w)
+		}
+		if len(g.Warnings) != len(w.Warnings) {
+			t.Errorf("%v: warnings %v, want %v", k, g.Warnings, w.Warnings)
+		}
+		for i := range min(len(g.Warnings), len(w.Warnings)) {
+			if g.Warnings[i].ID != w.Warnings[i].ID || !strings.HasSuffix(g.Warnings[i].Message, w.Warnings[i].Message) {
+				t.Errorf("%v: warning %v, want %v", k, g.Warnings[i], w.Warnings[i])
+			}
 		}
 		if w.Status == result.Failed {
 			failed++

@@ -24,7 +24,8 @@ const magic = "# cnibench-csv v1"
 var SampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
 
 // Samples writes the trials of a result, one row per number. A failed trial is a row without a formatNumber, with the reason as
-// its note. Doubts, observations and metrics that this version does not know have no place in the format.
+// its note. A warning is a row with the status "warning", its id as metric and its message as note. Observations and metrics that
+// this version does not know are left out.
 type Samples struct {
 	rows *csv.Writer
 }
@@ -85,19 +86,25 @@ func (s *Samples) Add(rec *result.Record) error {
 	if rec.WindowNs > 0 {
 		window = time.Duration(rec.WindowNs).String()
 	}
-	row := func(name, value, unit, note string) error {
+	row := func(status, name, value, unit, note string) error {
 		return s.rows.Write([]string{
 			text(string(rec.Profile)), text(rec.Path.String()), text(rec.Workload.String()), strconv.Itoa(rec.Repetition),
-			name, value, unit, rec.Status, window, text(note),
+			text(name), value, unit, status, window, text(note),
 		})
 	}
-	if rec.Status != result.OK {
-		return row("", "", "", reason(rec.Error))
-	}
 	var errs []error
+	if rec.Status != result.OK {
+		errs = append(errs, row(rec.Status, "", "", "", reason(rec.Error)))
+	}
+	for _, w := range rec.Warnings {
+		errs = append(errs, row("warning", w.ID, "", "", w.Message))
+	}
+	if rec.Status != result.OK {
+		return errors.Join(errs...)
+	}
 	for _, m := range metric.All() {
 		if v, ok := rec.Metrics[m.Name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			errs = append(errs, row(m.Name, formatNumber(v), metric.UnitFor(m.Name, rec.Workload.Work()), ""))
+			errs = append(errs, row(rec.Status, m.Name, formatNumber(v), metric.UnitFor(m.Name, rec.Workload.Work()), ""))
 		}
 	}
 	return errors.Join(errs...)
