@@ -99,13 +99,19 @@ func (c *Client) Gone() bool {
 	return c.state.gone != nil
 }
 
-// Prepare begins a new trial: the server listens, the client connects. What is still said about an earlier trial is
-// dropped from here on.
+// Prepare begins a new trial: the server listens, the client connects. An earlier trial that has not ended is given up, as
+// that of a server whose client failed: the agent would refuse a second one. Its answer is dropped.
 func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 	c.mu.Lock()
-	c.state = answers{trial: c.state.trial + 1, heard: time.Now(), hello: c.state.hello, gone: c.state.gone}
+	earlier := c.state
+	c.state = answers{trial: earlier.trial + 1, heard: time.Now(), hello: earlier.hello, gone: earlier.gone}
 	trial := c.state.trial
 	c.mu.Unlock()
+	if earlier.trial > 0 && earlier.done == nil && earlier.failed == nil {
+		if err := c.send(ctx, Message{Type: TypeCancel, Trial: earlier.trial}); err != nil {
+			return Ready{}, err
+		}
+	}
 	if err := c.send(ctx, Message{Type: TypePrepare, Trial: trial, Prepare: &p}); err != nil {
 		return Ready{}, err
 	}

@@ -445,3 +445,19 @@ func TestStepsAside(t *testing.T) {
 		t.Errorf("%d threads of the load and %d others, want 2 and some", load, aside)
 	}
 }
+
+// TestNextTrialAfterAFailedPeer: a server whose client has failed is free for the next trial.
+func TestNextTrialAfterAFailedPeer(t *testing.T) {
+	pl := newPlace(t)
+	server, _ := pl.dial(t)
+	p := byTool(t, control.SideServer, "rr")
+	p.Window = time.Hour
+	for range 2 {
+		if _, err := server.Prepare(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
