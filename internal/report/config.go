@@ -38,7 +38,10 @@ func BuildConfig(r config.Report) Document {
 		profiles.Add(name, number.Clean(strings.Join(append([]string{m.Title}, m.But...), "; but ")))
 	}
 	settings := Grid{Title: "In force", Label: "Setting", Columns: []string{"Value", "Source"}, Prose: true}
-	for _, s := range r.Settings {
+	for i, s := range slices.Concat(r.Settings, r.Wire) {
+		if i >= len(r.Settings) && slices.Contains(r.Settings, s) {
+			continue
+		}
 		settings.Add(number.Clean(s.Component+" "+s.Name), number.Clean(s.Value), number.Clean(s.Origin+": "+s.By))
 	}
 	for _, g := range []Grid{read, profiles, settings} {

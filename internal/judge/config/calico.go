@@ -175,6 +175,16 @@ func (j *judge) showCalico(c calicoState) {
 		j.show(calico, "encapsulation", c.encapsulation, cmp.Or(c.pool.origin, Default), c.pool.by)
 	}
 	j.showValues(calico, c.inst, "cni.type", "calicoNetwork.bgp", "calicoNetwork.mtu")
+	spelled, cross := strings.CutSuffix(strings.ToLower(c.encapsulation), "crosssubnet")
+	if cross {
+		spelled += " between subnets"
+	}
+	encryption, how := "none", c.felix.at("wireguardEnabled")
+	if how.on() {
+		encryption = "wireguard"
+	}
+	j.wire(calico, spelled, c.pool, encryption, how)
+	j.wireMTU(calico, c.inst.at("calicoNetwork.mtu"))
 	if c.dataplane == "BPF" {
 		j.showValues(calico, c.inst, "calicoNetwork.kubeProxyManagement", "calicoNetwork.bpfNetworkBootstrap")
 		j.showValues(calico, c.felix, "bpfExternalServiceMode")

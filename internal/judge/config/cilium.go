@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 )
@@ -115,9 +116,16 @@ func (j *judge) showCilium(c ciliumState) {
 			j.showValues(cilium, c.values, p)
 		}
 	}
+	how := c.at("enable-" + cmp.Or(c.encryption, "wireguard"))
 	if c.encryption != "" {
-		g := c.at("enable-" + c.encryption)
-		j.show(cilium, "encryption", c.encryption, g.origin, g.by)
+		j.show(cilium, Encryption, c.encryption, how.origin, how.by)
+	} else if how.origin == "" {
+		how.origin, how.by = Default, c.reader
+	}
+	if c.tunnel != "" {
+		j.wire(cilium, c.tunnel, c.at("tunnel-protocol"), cmp.Or(c.encryption, "none"), how)
+	} else {
+		j.wire(cilium, "none", c.at("routing-mode"), cmp.Or(c.encryption, "none"), how)
 	}
 }
 

@@ -93,7 +93,17 @@ type Report struct {
 	Settings  []Setting         `json:"settings"`
 	Findings  []finding.Finding `json:"findings"`
 	Measured  []Measured        `json:"measured"`
+	// Wire is how packets travel between nodes, as far as the configuration says: settings called Encapsulation, Encryption
+	// and MTU. An encapsulation is "none", "vxlan", "geneve", "ipip" or "wireguard", or one of them "between subnets".
+	Wire []Setting `json:"wire,omitempty"`
 }
+
+// Names of settings in Report.Wire.
+const (
+	Encapsulation = "encapsulation"
+	Encryption    = "encryption"
+	MTU           = "pod MTU"
+)
 
 // Alarm reports whether a setting has no effect, is refused, or is in force in another form than was asked for.
 func (r Report) Alarm() bool { return finding.Alarm(r.Findings) }
@@ -185,6 +195,24 @@ func (j *judge) showValues(component string, v *values, paths ...string) {
 		if g := v.at(p); g.text != "" {
 			j.show(component, p, g.text, g.origin, g.by)
 		}
+	}
+}
+
+// wire adds how packets travel between nodes. What encrypts without an encapsulation of its own is the encapsulation.
+func (j *judge) wire(component, encapsulation string, by value, encryption string, how value) {
+	if encryption == "wireguard" && encapsulation == "none" {
+		encapsulation, by = encryption, how
+	}
+	if encapsulation != "" {
+		j.Wire = append(j.Wire, Setting{component, Encapsulation, encapsulation, by.origin, by.by})
+	}
+	j.Wire = append(j.Wire, Setting{component, Encryption, encryption, how.origin, how.by})
+}
+
+// wireMTU adds the MTU of pods, if it is given.
+func (j *judge) wireMTU(component string, g value) {
+	if g.given() && g.text != "" && g.text != "0" {
+		j.Wire = append(j.Wire, Setting{component, MTU, g.text, g.origin, g.by})
 	}
 }
 

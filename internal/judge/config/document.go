@@ -65,7 +65,7 @@ A file has at most 1 MiB and, aliases followed, 100,000 values. A key that is gi
 ` + "`-f json`" + ` writes one object: ` + "`schema`" + ` is ` + "`" + Schema + "`" + `; ` + "`documents`" + ` have ` + "`file`, `line`, `kind`" + ` and ` + "`notJudged`" + ` with the reason;
 ` + "`settings`" + ` have ` + "`component`, `name`, `value`, `origin`" + ` (given, default, forced) and ` + "`by`" + ` (file:line, whose default, what forces it);
 ` + "`findings`" + ` have ` + "`rule`, `severity`, `where`, `saw`, `why`, `do`, `source`; `measured`" + ` has ` + "`profile`" + ` (absent where none fits), ` + "`title`" + ` and
-` + "`but`" + `, the differences from that profile.
+` + "`but`" + `, the differences from that profile; ` + "`wire`" + ` has encapsulation, encryption and pod MTU as settings.
 
 ## Rules
 `

@@ -14,24 +14,25 @@ func newNetconf() *values {
 
 // backend is one of flannel's ways between nodes.
 type backend struct {
-	// profile is the one that it amounts to, "" if there is none. mtu is what it leaves of 1500 bytes, 0 if that is not known.
-	profile string
-	mtu     int
+	// profile is the one that it amounts to, "" if there is none. encapsulation is "" if it is not known.
+	profile, encapsulation string
+	// mtu is what it leaves of 1500 bytes, 0 if that is not known.
+	mtu int
 	// reads are the options that it has.
 	reads []string
 }
 
 // backends are those that flannel 0.28 registers.
 var backends = map[string]backend{
-	"vxlan":       {"flannel-vxlan", 1450, []string{"VNI", "Port", "MTU", "GBP", "Learning", "DirectRouting", "MacPrefix"}},
-	"host-gw":     {"flannel-host-gw", 1500, nil},
-	"wireguard":   {"flannel-wireguard", 1420, []string{"ListenPort", "ListenPortV6", "MTU", "PSK", "PersistentKeepaliveInterval", "KeepaliveInterval", "Mode"}},
-	"ipip":        {"", 1480, []string{"DirectRouting"}},
-	"udp":         {"", 1472, []string{"Port"}},
-	"ipsec":       {"", 0, []string{"UDPEncap", "ESPProposal", "PSK"}},
-	"extension":   {"", 0, []string{"PreStartupCommand", "PostStartupCommand", "ShutdownCommand", "SubnetAddCommand", "SubnetRemoveCommand"}},
-	"alloc":       {"", 0, nil},
-	"tencent-vpc": {"", 0, nil},
+	"vxlan":       {"flannel-vxlan", "vxlan", 1450, []string{"VNI", "Port", "MTU", "GBP", "Learning", "DirectRouting", "MacPrefix"}},
+	"host-gw":     {"flannel-host-gw", "none", 1500, nil},
+	"wireguard":   {"flannel-wireguard", "wireguard", 1420, []string{"ListenPort", "ListenPortV6", "MTU", "PSK", "PersistentKeepaliveInterval", "KeepaliveInterval", "Mode"}},
+	"ipip":        {"", "ipip", 1480, []string{"DirectRouting"}},
+	"udp":         {"", "udp", 1472, []string{"Port"}},
+	"ipsec":       {"", "ipsec", 0, []string{"UDPEncap", "ESPProposal", "PSK"}},
+	"extension":   {"", "", 0, []string{"PreStartupCommand", "PostStartupCommand", "ShutdownCommand", "SubnetAddCommand", "SubnetRemoveCommand"}},
+	"alloc":       {"", "none", 0, nil},
+	"tencent-vpc": {"", "none", 0, nil},
 }
 
 func (j *judge) judgeFlannel() {
@@ -53,6 +54,7 @@ func (j *judge) judgeFlannel() {
 			j.find("not-used", g, "%s: %s with backend %s", g.path, g.text, kind.text)
 		}
 	}
+	j.flannelWire(component, b, kind)
 	var but []string
 	if g := j.netconf.at("Backend.DirectRouting"); g.on() && (kind.is("vxlan") || kind.is("ipip")) {
 		j.find("cross-subnet", g, "Backend.DirectRouting: true")
@@ -74,6 +76,20 @@ func (j *judge) judgeFlannel() {
 	default:
 		j.measured(b.profile, but...)
 	}
+}
+
+// flannelWire says how packets travel between nodes.
+func (j *judge) flannelWire(component string, b backend, kind value) {
+	encapsulation, encryption := b.encapsulation, "none"
+	if direct := j.netconf.at("Backend.DirectRouting"); direct.on() && slices.Contains(b.reads, "DirectRouting") {
+		encapsulation += " between subnets"
+	}
+	if encapsulation == "wireguard" || encapsulation == "ipsec" {
+		encryption = encapsulation
+	}
+	j.wire(component, encapsulation, kind, encryption, kind)
+	j.wireMTU(component, j.netconf.at("Backend.MTU"))
+	j.wireMTU(component, j.podMTU)
 }
 
 // judgePlugin names the profile of a plugin without a daemon.

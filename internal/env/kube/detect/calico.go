@@ -41,7 +41,7 @@ func (d *detective) calico(w Workload) {
 		return
 	}
 	d.adopt(r)
-	d.calicoClaims(pools, inst)
+	d.calicoClaims(inst)
 }
 
 // named returns the object of a kind with the name.
@@ -93,15 +93,9 @@ func poolMode(p map[string]any) string {
 	return "none"
 }
 
-// calicoClaims says encapsulation, encryption and MTU, and holds the pools against what the nodes' annotations show:
-// Calico gives a node an address on the tunnel's device only where there is one.
-func (d *detective) calicoClaims(pools []map[string]any, inst map[string]any) {
-	if s, ok := d.asked(calico, "encapsulation"); ok {
-		d.Encapsulation = Claim{calicoEncapsulation(s.Asked), s.AskedBy}
-	}
-	if len(pools) > 0 && !strings.Contains(text(pools[0], "spec", "cidr"), ":") {
-		d.Encapsulation = Claim{poolMode(pools[0]), "IPPool " + text(pools[0], "metadata", "name")}
-	}
+// calicoClaims compares the pools with the nodes' annotations, because Calico gives a node an address on the tunnel's device only
+// where there is a tunnel. It takes the MTU from the operator's status or from a ConfigMap.
+func (d *detective) calicoClaims(inst map[string]any) {
 	tunnels := map[string]string{}
 	for _, n := range d.Nodes {
 		_, vxlan := n.Annotations["projectcalico.org/IPv4VXLANTunnelAddr"]
@@ -125,13 +119,6 @@ func (d *detective) calicoClaims(pools []map[string]any, inst map[string]any) {
 	case len(distinct) > 1:
 		d.doubt("the nodes' annotations differ: %s", strings.Join(groups, "; "))
 	}
-	d.Encryption = Claim{"none", "FelixConfiguration default"}
-	if s, ok := d.asked(calico, "wireguardEnabled"); ok && s.Asked == "true" {
-		d.Encryption = Claim{"wireguard", s.AskedBy}
-		if d.Encapsulation.Value == "none" {
-			d.Encapsulation = Claim{"wireguard", s.AskedBy}
-		}
-	}
 	if m, ok := field(inst, "status", "mtu").(float64); ok && m > 0 {
 		d.MTU = Claim{fmt.Sprint(int(m)), "status of Installation default"}
 	} else if m, ok := field(inst, "status", "mtu").(int64); ok && m > 0 {
@@ -139,15 +126,6 @@ func (d *detective) calicoClaims(pools []map[string]any, inst map[string]any) {
 	} else if c, ok := d.configMap("kube-system", "calico-config"); ok && c.Data["veth_mtu"] != "" && c.Data["veth_mtu"] != "0" {
 		d.MTU = Claim{c.Data["veth_mtu"], c.String()}
 	}
-}
-
-// calicoEncapsulation spells an Installation's as claims do.
-func calicoEncapsulation(installation string) string {
-	lower := strings.ToLower(installation)
-	if name, cross := strings.CutSuffix(lower, "crosssubnet"); cross {
-		return name + " between subnets"
-	}
-	return lower
 }
 
 // daemonDocument is calico-node's DaemonSet with its environment.

@@ -35,7 +35,7 @@ func (d *detective) cilium(w Workload) {
 	default:
 		d.ciliumInForce(c, live, source)
 	}
-	d.ciliumClaims(c, live, source)
+	d.ciliumStated(live, source)
 }
 
 // ciliumInForce judges once more, with what the agents say laid over what they were asked for.
@@ -82,35 +82,10 @@ func (d *detective) ciliumLive() (live CiliumStatus, source string, agree bool) 
 	return live, "cilium-dbg status on " + few(slices.Sorted(maps.Keys(by))), len(modes) == 1
 }
 
-// ciliumClaims says encapsulation, encryption and MTU.
-func (d *detective) ciliumClaims(c ConfigMap, live CiliumStatus, source string) {
-	of := c.String()
-	network, by := "tunnel", of+", by default"
-	if v := c.Data["routing-mode"]; v != "" {
-		network, by = v, of
-	} else if v := c.Data["tunnel"]; v != "" { // before 1.14
-		network, by = v, of
-	}
-	protocol := c.Data["tunnel-protocol"]
-	if protocol == "" {
-		protocol = "vxlan"
-	}
-	switch network {
-	case "native", "disabled":
-		d.Encapsulation = Claim{"none", by}
-	case "vxlan", "geneve":
-		d.Encapsulation = Claim{network, by}
-	default:
-		d.Encapsulation = Claim{protocol, by}
-	}
+// ciliumStated takes encapsulation and encryption from the agents' status.
+func (d *detective) ciliumStated(live CiliumStatus, source string) {
 	if n := live.encapsulation(); n != "" {
 		d.Encapsulation = Claim{n, source}
-	}
-	d.Encryption = Claim{"none", of}
-	for _, kind := range []string{"wireguard", "ipsec"} {
-		if c.Data["enable-"+kind] == "true" {
-			d.Encryption.Value = kind
-		}
 	}
 	if live.Encryption != "" {
 		d.Encryption = Claim{live.encryption(), source}

@@ -59,6 +59,13 @@ func (d *detective) measured(r config.Report) {
 	}
 	m := r.Measured[0]
 	d.Profile, d.Title = m.Profile, m.Title
+	for _, s := range r.Wire {
+		claim := Claim{s.Value, s.By}
+		if s.Origin == config.Default {
+			claim.Source = "default of " + s.By
+		}
+		*map[string]*Claim{config.Encapsulation: &d.Encapsulation, config.Encryption: &d.Encryption, config.MTU: &d.MTU}[s.Name] = claim
+	}
 	d.But = append(slices.Clone(d.But[:d.own]), m.But...)
 }
 

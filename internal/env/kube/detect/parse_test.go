@@ -22,24 +22,6 @@ func TestImageVersion(t *testing.T) {
 	}
 }
 
-func TestParseNetConf(t *testing.T) {
-	for text, want := range map[string]NetConf{
-		`{"Network":"10.244.0.0/16"}`:                                                                         {Network: "10.244.0.0/16", Backend: "vxlan"},
-		`{"Network":"10.0.0.0/8","Backend":{"Type":"Host-GW"}}`:                                               {Network: "10.0.0.0/8", Backend: "host-gw"},
-		`{"Backend":{"Type":"vxlan","VNI":4096,"Port":4789,"MTU":8950,"DirectRouting":true}}`:                 {Backend: "vxlan", VNI: 4096, Port: 4789, MTU: 8950, DirectRouting: true},
-		`{"IPv6Network":"fd00::/48","EnableNFTables":true,"Backend":{"Type":"wireguard","ListenPort":51999}}`: {IPv6Network: "fd00::/48", EnableNFTables: true, Backend: "wireguard", Port: 51999},
-	} {
-		if got, err := ParseNetConf(text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", text, got, err)
-		}
-	}
-	for text, want := range map[string]string{"": "net-conf.json", "{}": "neither Network nor Backend", `{"Backend":"vxlan"}`: "Backend"} {
-		if _, err := ParseNetConf(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q in it", text, err, want)
-		}
-	}
-}
-
 func TestParseConflist(t *testing.T) {
 	c, err := ParseConflist(`{"cniVersion":"0.4.0","name":"x","type":"ipvlan","mode":"l3","master":"eth1","mtu":1400}`)
 	if err != nil || c.main().Type != "ipvlan" || c.main().Mode != "l3" || c.main().MTU != 1400 {
@@ -106,16 +88,6 @@ func TestReadFails(t *testing.T) {
 func refused(t *testing.T, line string) Clients {
 	t.Helper()
 	return loadWith(t, "testdata/clusters/flannel-vxlan.txtar", line).clients
-}
-
-func FuzzParseNetConf(f *testing.F) {
-	f.Add(`{"Network":"10.244.0.0/16","Backend":{"Type":"vxlan"}}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		c, err := ParseNetConf(text)
-		if err == nil && c.Backend == "" {
-			t.Error("a configuration without a backend")
-		}
-	})
 }
 
 func FuzzParseConflist(f *testing.F) {
