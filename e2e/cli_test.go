@@ -321,7 +321,7 @@ func TestCLIOneRightLess(t *testing.T) {
 
 func TestCLIImageThatCannotBePulled(t *testing.T) {
 	p := startRun(t, append(onePath, "--image", "127.0.0.1:1/cnibench:none")...)
-	p.wantEnd(t, 2*time.Minute, 1, "its image 127.0.0.1:1/cnibench:none cannot be had", "hint: cnibench image --load or --push")
+	p.wantEnd(t, 2*time.Minute, 1, "its image 127.0.0.1:1/cnibench:none cannot be pulled", "hint: cnibench image --load or --push")
 	p.wantNothingLeft(t)
 }
 

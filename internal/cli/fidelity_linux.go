@@ -20,9 +20,9 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-const fidelityLong = `Measure the lab and real clusters of this machine in one run, interleaved, and print how far the lab is true: the part
-of docs/lab.md between its two markers. Each cluster is a context of the kubeconfig; the lab raises the profile that is
-found there. With a result file of an earlier run it measures nothing.`
+const fidelityLong = `Measure the lab and real clusters in one interleaved run, and print how far the lab agrees with them. Each cluster is a
+context of the kubeconfig; the lab raises the profile that is detected there. Compared are ratios to the bare node of
+each side. Absolute numbers compare only where the nodes run on this machine. With a result file it measures nothing.`
 
 type fidelityArgs struct {
 	plan           planArgs
@@ -30,12 +30,11 @@ type fidelityArgs struct {
 	verbose, quiet bool
 }
 
-// fidelityCommand is for those who work on cnibench: make fidelity runs it.
 func (p *program) fidelityCommand() *cobra.Command {
 	var a fidelityArgs
 	cmd := &cobra.Command{
-		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Hidden: true, Args: cobra.MaximumNArgs(1),
-		Example: "  sudo cnibench fidelity --context vxlan,hostgw --nic ideal --cpu one --load-cpus 1 --workloads 'rr,crr'",
+		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Args: cobra.MaximumNArgs(1),
+		Example: "  sudo cnibench fidelity --context staging --workloads 'rr,crr' -o fidelity.jsonl\n  cnibench fidelity --format markdown fidelity.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := knownFormat(cmd, a.format, pageNames); err != nil {
 				return err
@@ -67,7 +66,7 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 		return err
 	}
 	if len(want.Cluster.Contexts) == 0 {
-		return usageOf(cmd, errors.New("which clusters? want --context"))
+		return usageOf(cmd, errors.New("no cluster: name one or more by --context"))
 	}
 	out, err := result.Create(a.output)
 	if err != nil {
@@ -83,12 +82,12 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 		return err
 	}
 	if end.Reason == run.Interrupted {
-		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; what was measured is in %s", a.output)}
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; finished trials are in %s", a.output)}
 	}
 	return p.fidelityOf(a.format, a.output)
 }
 
-// fidelityOf prints the page of a result.
+// fidelityOf prints the comparison in a result.
 func (p *program) fidelityOf(format, name string) error {
 	c, err := result.Load(name)
 	if err != nil {

@@ -282,8 +282,8 @@ func TestFidelityUsage(t *testing.T) {
 		args  []string
 		words string
 	}{
-		{[]string{"fidelity", "-o", filepath.Join(t.TempDir(), "r.jsonl")}, "which clusters? want --context"},
-		{[]string{"fidelity", "--line-rate", "1G"}, "which clusters? want --context"}, // a condition of the lab beside them
+		{[]string{"fidelity", "-o", filepath.Join(t.TempDir(), "r.jsonl")}, "no cluster: name one or more by --context"},
+		{[]string{"fidelity", "--line-rate", "1G"}, "no cluster: name one or more by --context"}, // a condition of the lab beside them
 		{[]string{"fidelity", filepath.Join(t.TempDir(), "none.jsonl")}, "no such file"},
 	} {
 		var said bytes.Buffer

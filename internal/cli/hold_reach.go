@@ -24,8 +24,8 @@ const (
 	portTries = 16
 )
 
-// errNoPort is of a try that did not come about.
-var errNoPort = errors.New("it was not tried: the ports to try it from are in use")
+// errNoPort means that no connection was tried.
+var errNoPort = errors.New("not tried: all local ports are in use")
 
 // reach dials every address until it answers or limit is over, and prints what did not with the last reason, in JSON.
 func (p *program) reach(ctx context.Context, addresses []string, limit time.Duration) error {
@@ -83,7 +83,7 @@ func dialUntil(ctx context.Context, address string, draw func() int) error {
 		if err == nil {
 			return conn.Close()
 		}
-		if telling(err) >= telling(why) {
+		if errorRank(err) >= errorRank(why) {
 			why = err
 		}
 		select {
@@ -94,9 +94,9 @@ func dialUntil(ctx context.Context, address string, draw func() int) error {
 	return why
 }
 
-// telling is how much an error says of a path: silence, which the end of the time looks like, less than a refusal, and that
-// there was no port to try it from nothing.
-func telling(err error) int {
+// errorRank is higher the more an error says about a path: a refusal says more than a timeout, a timeout more than a missing
+// local port.
+func errorRank(err error) int {
 	var slow net.Error
 	switch {
 	case err == nil:

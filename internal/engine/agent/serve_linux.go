@@ -165,7 +165,7 @@ func (a *agent) stepAside(load []int) error {
 	if len(rest) == 0 {
 		rest = a.home
 	}
-	return proc.ConfineProcess(rest)
+	return affinity.SetProcess(rest)
 }
 
 // without returns all that are not in some, in order.

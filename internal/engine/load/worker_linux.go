@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -108,7 +109,7 @@ func (w *worker) main(ready chan<- error) {
 	w.count.thread.Store(int32(thread.ID()))
 	t := w.trial
 	if len(t.o.CPUs) > 0 {
-		if err := thread.Pin(t.o.CPUs[w.index%len(t.o.CPUs)]); err != nil {
+		if err := affinity.Set([]int{t.o.CPUs[w.index%len(t.o.CPUs)]}); err != nil {
 			ready <- failure("pin", err)
 			return
 		}

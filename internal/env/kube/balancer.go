@@ -52,7 +52,7 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 		return len(waiting) == 0, nil
 	})
 	if err != nil && (ctx.Err() != nil || !wait.Interrupted(err)) {
-		return fmt.Errorf("wait for a load balancer: %w", inWords(cause(ctx, err)))
+		return fmt.Errorf("wait for a load balancer: %w", withAdvice(cause(ctx, err)))
 	}
 	for _, s := range waiting {
 		c.giveUp(ctx, s)

@@ -46,7 +46,7 @@ func Clean(ctx context.Context, o Options, f CleanOptions) ([]Removed, error) {
 func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]Removed, error) {
 	list, err := c.client.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: LabelManagedBy + "=" + ManagedBy})
 	if err != nil {
-		return nil, fmt.Errorf("list the namespaces of runs: %w", inWords(cause(ctx, err)))
+		return nil, fmt.Errorf("list the namespaces of runs: %w", withAdvice(cause(ctx, err)))
 	}
 	var found []Removed
 	for _, ns := range list.Items {

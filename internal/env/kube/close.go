@@ -57,7 +57,7 @@ func (c *Cluster) removeOne(ctx context.Context, ns string) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	}
-	return fmt.Errorf("delete namespace %s: %w", ns, inWords(cause(ctx, err)))
+	return fmt.Errorf("delete namespace %s: %w", ns, withAdvice(cause(ctx, err)))
 }
 
 // deleteNamespace deletes a namespace, and bears that the API server is away for a while.
@@ -96,5 +96,5 @@ func (c *Cluster) awaitGone(ctx context.Context, name string) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("namespace %s is still there: %s", name, why)
 	}
-	return fmt.Errorf("wait until namespace %s is gone: %w", name, inWords(err))
+	return fmt.Errorf("wait until namespace %s is gone: %w", name, withAdvice(err))
 }

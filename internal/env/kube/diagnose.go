@@ -81,9 +81,9 @@ func judgeContainer(c corev1.ContainerStatus) (s state, bad bool) {
 	why := strings.TrimSpace(w.Reason + ": " + w.Message)
 	switch w.Reason {
 	case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
-		return state{hopeless: true, why: "its image " + c.Image + " cannot be had: " + why, advice: adviceImage}, true
+		return state{hopeless: true, why: "its image " + c.Image + " cannot be pulled: " + why, advice: adviceImage}, true
 	case "ErrImagePull":
-		return state{patient: true, why: "its image " + c.Image + " cannot be had: " + why, advice: adviceImage}, true
+		return state{patient: true, why: "its image " + c.Image + " cannot be pulled: " + why, advice: adviceImage}, true
 	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 		return state{patient: true, why: why}, true
 	}
@@ -122,8 +122,8 @@ func terminated(t *corev1.ContainerStateTerminated) string {
 	return s
 }
 
-// inWords gives an API error the advice that fits it.
-func inWords(err error) error {
+// withAdvice adds to an API error the advice that fits it.
+func withAdvice(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -150,9 +150,9 @@ func inWords(err error) error {
 	return err
 }
 
-// inWordsOfHost is inWords for what a policy may refuse because it is of host-network pods: there is a way without them.
-func inWordsOfHost(err error) error {
-	err = inWords(err)
+// withHostAdvice is withAdvice for objects of host-network pods, which a policy may refuse: runs can do without them.
+func withHostAdvice(err error) error {
+	err = withAdvice(err)
 	switch advice.Of(err) {
 	case adviceAdmit:
 		return advice.With(err, adviceHost)
@@ -162,12 +162,12 @@ func inWordsOfHost(err error) error {
 	return err
 }
 
-// inWordsOfPod is inWords for a pod that is refused.
-func inWordsOfPod(name string, err error) error {
+// withPodAdvice is withAdvice for a pod that is refused.
+func withPodAdvice(name string, err error) error {
 	if isHostPod(name) && err != nil && strings.Contains(strings.ToLower(strings.ReplaceAll(err.Error(), name, "")), "host") {
-		return inWordsOfHost(err)
+		return withHostAdvice(err)
 	}
-	return inWords(err)
+	return withAdvice(err)
 }
 
 // look says what is known of a pod that does not come, or has gone: its state, or else the last warning about it.
@@ -175,18 +175,18 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 	p, err := c.client.Pods(c.id().namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return goneFrom(name)
+		return podGone(name)
 	case err != nil:
 		return ""
 	}
 	s := judge(p)
 	// A pod is not ready, and in the end evicted, when its node is not.
-	ailing := c.ailing(ctx, p)
+	node := c.unhealthyNode(ctx, p)
 	switch {
-	case ailing != "" && s.hopeless:
-		return "pod " + name + " on node " + p.Spec.NodeName + ": " + s.why + "; " + ailing
-	case ailing != "" || s.ready:
-		return ailing
+	case node != "" && s.hopeless:
+		return "pod " + name + " on node " + p.Spec.NodeName + ": " + s.why + "; " + node
+	case node != "" || s.ready:
+		return node
 	}
 	why := s.why
 	if warned := c.warned(ctx, p.Namespace, p.Name); why == "" && warned != "" {
@@ -211,8 +211,8 @@ func unreadiness(p *corev1.Pod) string {
 	return ""
 }
 
-// ailing says what is wrong with the node of a pod that seems to be well, "" if nothing.
-func (c *Cluster) ailing(ctx context.Context, p *corev1.Pod) string {
+// unhealthyNode returns what is wrong with the node of a pod, "" for nothing.
+func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", p.Spec.NodeName).String()})
 	if err != nil {
 		return "" // there is nothing more to say

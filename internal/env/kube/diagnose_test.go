@@ -28,7 +28,7 @@ func TestAdviceOnRefusals(t *testing.T) {
 		{"client", "no PriorityClass with name gold was found", ""},
 		{"client", "pods with this class are not admitted here", ""},
 	} {
-		err := inWordsOfPod(c.pod, apierrors.NewForbidden(podResource, c.pod, errors.New(c.text)))
+		err := withPodAdvice(c.pod, apierrors.NewForbidden(podResource, c.pod, errors.New(c.text)))
 		if got := advice.Of(err); got != c.advice {
 			t.Errorf("%s\nadvice %q\n  want %q", err, got, c.advice)
 		}

@@ -98,7 +98,7 @@ func (c *Cluster) knock(ctx context.Context, pod string) (io.ReadWriteCloser, er
 	select {
 	case o := <-came:
 		if o.err != nil {
-			return nil, fmt.Errorf("port-forward to pod %s: %w", pod, inWords(o.err))
+			return nil, fmt.Errorf("port-forward to pod %s: %w", pod, withAdvice(o.err))
 		}
 		return o.tunnel, nil
 	case <-late.C:

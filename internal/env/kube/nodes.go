@@ -240,7 +240,7 @@ func names(nodes []corev1.Node) string {
 func (c *Cluster) findNodes(ctx context.Context) error {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list the nodes: %w", inWords(cause(ctx, err)))
+		return fmt.Errorf("list the nodes: %w", withAdvice(cause(ctx, err)))
 	}
 	c.place, err = choose(list.Items, c.options)
 	return err

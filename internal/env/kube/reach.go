@@ -89,7 +89,7 @@ func (c *Cluster) Reach(ctx context.Context, profiles []plan.Variant) (map[plan.
 	}
 	silent, err := c.tryAll(ctx, calls)
 	if err != nil && (ctx.Err() != nil || !refused(err)) {
-		return nil, fmt.Errorf("try the paths: %w", inWords(cause(ctx, err)))
+		return nil, fmt.Errorf("try the paths: %w", withAdvice(cause(ctx, err)))
 	}
 	return silent, nil
 }
@@ -168,7 +168,7 @@ func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err 
 		argv := append([]string{program, "hold", "--answer"}, ports[pod]...)
 		in, keep := io.Pipe()
 		inputs = append(inputs, keep)
-		heard := &herald{word: Answering, heard: ready}
+		heard := &readyWriter{word: Answering, heard: ready}
 		late := time.AfterFunc(helloLimit, func() { heard.end(fmt.Errorf("take connections in pod %s: no word for %s", pod, helloLimit)) })
 		all.Go(func() {
 			defer late.Stop()
@@ -193,15 +193,15 @@ func orEnded(err error) error {
 	return err
 }
 
-// herald says once whether a word was heard before the end.
-type herald struct {
+// readyWriter reports once whether a word was written before the end.
+type readyWriter struct {
 	word  string
 	heard chan<- error
 	once  sync.Once
 	got   []byte
 }
 
-func (h *herald) Write(b []byte) (int, error) {
+func (h *readyWriter) Write(b []byte) (int, error) {
 	if len(h.got) < len(h.word) {
 		h.got = append(h.got, b...)
 	}
@@ -211,7 +211,7 @@ func (h *herald) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (h *herald) end(err error) { h.once.Do(func() { h.heard <- err }) }
+func (h *readyWriter) end(err error) { h.once.Do(func() { h.heard <- err }) }
 
 // dialAll has a pod dial all that it is to reach, and returns what it did not, with the reason.
 func (c *Cluster) dialAll(ctx context.Context, client string, calls []call) map[string]string {

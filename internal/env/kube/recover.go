@@ -56,19 +56,19 @@ func (c *Cluster) stands(ctx context.Context) error {
 	defer stop()
 	pods, err := c.listPods(ctx)
 	if err != nil {
-		return fmt.Errorf("the API server at %s does not say how the pods are: %w", c.host, inWords(short(err)))
+		return fmt.Errorf("the API server at %s does not say how the pods are: %w", c.host, withAdvice(short(err)))
 	}
 	var waits error
 	for _, s := range c.layout.pods {
 		p := pods[s.Name]
 		if p == nil {
-			return &lostError{goneFrom(s.Name)}
+			return &lostError{podGone(s.Name)}
 		}
 		switch now := judge(p); {
 		case now.hopeless:
-			return &lostError{c.unwell(ctx, p, now.why)}
+			return &lostError{c.describe(ctx, p, now.why)}
 		case !now.ready && waits == nil:
-			waits = errors.New(c.unwell(ctx, p, now.why))
+			waits = errors.New(c.describe(ctx, p, now.why))
 		}
 	}
 	return waits
@@ -86,8 +86,8 @@ func short(err error) error {
 	return err
 }
 
-// unwell says of a pod that is not ready what is known, its node's state included.
-func (c *Cluster) unwell(ctx context.Context, p *corev1.Pod, why string) string {
+// describe returns what is known of a pod that is not ready, and of its node.
+func (c *Cluster) describe(ctx context.Context, p *corev1.Pod, why string) string {
 	if why == "" {
 		why = unreadiness(p)
 	}
@@ -95,15 +95,15 @@ func (c *Cluster) unwell(ctx context.Context, p *corev1.Pod, why string) string 
 		why = "it is not ready"
 	}
 	said := "pod " + p.Name + " on node " + p.Spec.NodeName + ": " + why
-	if ailing := c.ailing(ctx, p); ailing != "" {
-		said += "; " + ailing
+	if node := c.unhealthyNode(ctx, p); node != "" {
+		said += "; " + node
 	}
 	return said
 }
 
-// goneFrom is what is known of a pod that is not there.
-func goneFrom(pod string) string {
-	return "pod " + pod + " is gone: somebody deleted it, it was evicted, or its node was taken away"
+// podGone says why a pod may have disappeared.
+func podGone(pod string) string {
+	return "pod " + pod + " is gone: it was deleted or evicted, or its node was removed"
 }
 
 // passing says whether a call may succeed when it is made again: the API server is away or busy. It is not asked about

@@ -33,7 +33,7 @@ func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 	}
 	_, err = c.client.Pods(c.id().namespace(isHostPod(pod))).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("change the labels of pod %s: %w", pod, inWords(cause(ctx, err)))
+		return fmt.Errorf("change the labels of pod %s: %w", pod, withAdvice(cause(ctx, err)))
 	}
 	return nil
 }

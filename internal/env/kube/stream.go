@@ -54,7 +54,7 @@ func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, 
 	if errors.Is(err, detect.ErrAbandoned) {
 		return nil, fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, err)
 	}
-	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, inWords(cause(ctx, err)))
+	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, withAdvice(cause(ctx, err)))
 }
 
 // startAgent begins an agent in a pod, by exec or, where that is refused, through the pod's door.
@@ -73,11 +73,11 @@ func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteClose
 		return s, nil
 	}
 	if !refused(err) {
-		return nil, fmt.Errorf("exec in pod %s: %w", pod, inWords(err))
+		return nil, fmt.Errorf("exec in pod %s: %w", pod, withAdvice(err))
 	}
 	other, otherErr := c.knock(ctx, pod)
 	if otherErr != nil {
-		return nil, fmt.Errorf("exec in pod %s: %w; port-forward instead: %w", pod, inWords(err), otherErr)
+		return nil, fmt.Errorf("exec in pod %s: %w; port-forward instead: %w", pod, withAdvice(err), otherErr)
 	}
 	c.mu.Lock()
 	c.forward, c.refused = true, err.Error()

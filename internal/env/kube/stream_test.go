@@ -105,7 +105,7 @@ func TestLastWords(t *testing.T) {
 			if err := w.CoreV1().Pods(c.namespace()).Delete(t.Context(), podServer, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
-		}, "pod server is gone: somebody deleted it"},
+		}, "pod server is gone: it was deleted"},
 		"node not ready": {func(w *world, _ *Cluster) {
 			n := node("n2", "z", unready)
 			if err := w.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), &n, ""); err != nil {

@@ -84,7 +84,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 	}
 	for _, s := range c.layout.pods {
 		if err := c.makePod(ctx, s); err != nil {
-			return fmt.Errorf("create pod %s: %w", s.Name, inWordsOfPod(s.Name, cause(ctx, err)))
+			return fmt.Errorf("create pod %s: %w", s.Name, withPodAdvice(s.Name, cause(ctx, err)))
 		}
 	}
 	if err := c.awaitPods(ctx); err != nil {
@@ -95,7 +95,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 	}
 	for _, s := range c.layout.services {
 		if err := c.makeService(ctx, s); err != nil {
-			return fmt.Errorf("create Service %s: %w", s.Name, inWords(cause(ctx, err)))
+			return fmt.Errorf("create Service %s: %w", s.Name, withAdvice(cause(ctx, err)))
 		}
 	}
 	return c.awaitBalancers(ctx)
@@ -123,14 +123,14 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 		ns := namespaceObject(c.id(), host)
 		c.created = append(c.created, ns.Name) // also when the answer is lost
 		if _, err := c.client.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
-			words := inWords
+			words := withAdvice
 			if host { // the other one was not refused
-				words = inWordsOfHost
+				words = withHostAdvice
 			}
 			return fmt.Errorf("create namespace %s: %w", ns.Name, words(cause(ctx, err)))
 		}
 		if err := trait.CopySecrets(ctx, c.client, c.PullSecrets(), c.id().meta("", host)); err != nil {
-			return inWords(cause(ctx, err))
+			return withAdvice(cause(ctx, err))
 		}
 	}
 	return nil
@@ -188,7 +188,7 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 		for _, s := range c.layout.pods {
 			p := pods[s.Name]
 			if p == nil {
-				return false, fmt.Errorf("pod %s is gone: somebody deleted it", s.Name)
+				return false, fmt.Errorf("pod %s is gone: it was deleted", s.Name)
 			}
 			now := judge(p)
 			if !now.patient {
@@ -211,7 +211,7 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 		return c.late(ctx, waiting)
 	}
 	if err != nil {
-		return fmt.Errorf("wait for the pods: %w", inWords(cause(ctx, err)))
+		return fmt.Errorf("wait for the pods: %w", withAdvice(cause(ctx, err)))
 	}
 	return c.placed()
 }

@@ -137,7 +137,7 @@ func TestUpInTheWordsOfTheCluster(t *testing.T) {
 		want   []string
 		advice string
 	}{
-		"image cannot be pulled": {become: waiting("ImagePullBackOff", "no such host"), want: []string{"pod host-client on node n1", "image cnibench.local/cnibench:1 cannot be had", "no such host"}, advice: adviceImage},
+		"image cannot be pulled": {become: waiting("ImagePullBackOff", "no such host"), want: []string{"pod host-client on node n1", "image cnibench.local/cnibench:1 cannot be pulled", "no such host"}, advice: adviceImage},
 		"image is not there":     {become: waiting("ErrImageNeverPull", "is not present"), want: []string{"ErrImageNeverPull"}, advice: adviceImage},
 		"evicted":                {become: failed("Evicted", "The node was low on resource: memory."), want: []string{"Evicted: The node was low on resource"}},
 		"refused by its node":    {become: failed("SysctlForbidden", "forbidden sysctl"), want: []string{"SysctlForbidden"}},

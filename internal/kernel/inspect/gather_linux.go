@@ -38,7 +38,7 @@ type Options struct {
 
 // gathering is one Gather.
 type gathering struct {
-	netstate.Sight
+	netstate.State
 	ns *netns.NS
 	h  *link.Handle
 }
@@ -52,7 +52,7 @@ func (g *gathering) missing(what string, err error) {
 }
 
 // Gather sees what there is. An error means that the network of this process cannot be asked at all.
-func Gather(ctx context.Context, o Options) (netstate.Sight, error) {
+func Gather(ctx context.Context, o Options) (netstate.State, error) {
 	if o.CNI == "" {
 		o.CNI = "/etc/cni/net.d"
 	}
@@ -61,18 +61,18 @@ func Gather(ctx context.Context, o Options) (netstate.Sight, error) {
 	}
 	ns, err := netns.Here()
 	if err != nil {
-		return netstate.Sight{}, err
+		return netstate.State{}, err
 	}
 	defer ns.Close()
 	h, err := link.Open(ns)
 	if err != nil {
-		return netstate.Sight{}, err
+		return netstate.State{}, err
 	}
 	defer h.Close()
 	g := &gathering{ns: ns, h: h}
 	g.machine(ctx)
 	if err := g.network(); err != nil {
-		return netstate.Sight{}, err
+		return netstate.State{}, err
 	}
 	g.conntrack()
 	g.chains()
@@ -80,7 +80,7 @@ func Gather(ctx context.Context, o Options) (netstate.Sight, error) {
 	g.conflists(o.CNI)
 	g.proxyMode(ctx, o.Proxy)
 	g.limits("/sys/fs/cgroup")
-	return g.Sight, ctx.Err()
+	return g.State, ctx.Err()
 }
 
 func (g *gathering) machine(ctx context.Context) {

@@ -292,7 +292,7 @@ func TestGather(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "10-x.conflist"), []byte(`{"name":"x","plugins":[{"type":"bridge"}]}`), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "readme.txt"), nil, 0o600))
-	var s netstate.Sight
+	var s netstate.State
 	must(t, wait(t, a, "gather", dir, &s))
 	if vx, ok := s.Device("vx"); !ok || vx.Kind != "vxlan" || vx.VNI != 7 || vx.Port != 8472 || vx.MTU != 1450 {
 		t.Errorf("vx: %+v", vx)
@@ -342,7 +342,7 @@ func TestGatherWithoutRights(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, words.String())
 	}
-	var seen netstate.Sight
+	var seen netstate.State
 	must(t, json.Unmarshal(out.Bytes(), &seen))
 	if d, ok := seen.Device("eth0"); !ok || len(d.Addresses) != 2 {
 		t.Errorf("eth0: %+v", d)

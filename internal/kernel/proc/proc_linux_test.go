@@ -158,47 +158,6 @@ func mustThreadCPU(t *testing.T, tid int) int64 {
 	return ns
 }
 
-func TestConfineProcess(t *testing.T) {
-	var home unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &home); err != nil {
-		t.Fatal(err)
-	}
-	var all []int
-	for n := range 1024 {
-		if home.IsSet(n) {
-			all = append(all, n)
-		}
-	}
-	if len(all) < 2 {
-		t.Skipf("the machine lends this test the CPUs %v only: nothing to leave", all)
-	}
-	if err := ConfineProcess(all[:1]); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := ConfineProcess(all); err != nil {
-			t.Error(err)
-		}
-	}()
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range tasks {
-		tid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var now unix.CPUSet
-		if err := unix.SchedGetaffinity(tid, &now); err == nil && (now.Count() != 1 || !now.IsSet(all[0])) {
-			t.Errorf("thread %d may run on %d CPUs", tid, now.Count())
-		}
-	}
-	if err := ConfineProcess(nil); err == nil {
-		t.Error("confined to no CPU at all")
-	}
-}
-
 func TestUserHz(t *testing.T) {
 	if hz := UserHz(); hz < 1 || hz > 10_000 {
 		t.Errorf("%d ticks per second", hz)

@@ -12,14 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pin confines the calling thread to one CPU. The thread must end with its goroutine (never unlock it), or another
-// goroutine would inherit the confinement.
-func Pin(cpu int) error {
-	var set unix.CPUSet
-	set.Set(cpu)
-	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(0, &set))
-}
-
 // SharpTimers sets the slack of the calling thread's timers from the default 50 us to 1 ns.
 func SharpTimers() error {
 	return os.NewSyscallError("prctl PR_SET_TIMERSLACK", unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0))

@@ -19,36 +19,6 @@ func onThread(fn func()) {
 	<-done
 }
 
-func TestPinConfinesThisThreadOnly(t *testing.T) {
-	var before unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		t.Fatal(err)
-	}
-	cpu := 0
-	for !before.IsSet(cpu) {
-		cpu++
-	}
-	onThread(func() {
-		if err := Pin(cpu); err != nil {
-			t.Error(err)
-			return
-		}
-		var set unix.CPUSet
-		if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() != 1 || !set.IsSet(cpu) {
-			t.Errorf("affinity %v, %v", set, err)
-		}
-	})
-	onThread(func() {
-		var set unix.CPUSet
-		if err := unix.SchedGetaffinity(0, &set); err != nil || set != before {
-			t.Errorf("another thread has affinity %v, %v", set, err)
-		}
-		if Pin(1023) == nil {
-			t.Error("pinned to a CPU that is not there")
-		}
-	})
-}
-
 func TestClocksCountWork(t *testing.T) {
 	onThread(func() {
 		begin, process, wall := CPUTime(), ProcessCPUTime(), Monotonic()

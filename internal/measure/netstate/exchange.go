@@ -1,6 +1,6 @@
 package netstate
 
-// Names of the things that a Sight may list as not seen.
+// Names of the things that a State may list as not seen.
 const (
 	WhatChains    = "netfilter chains"
 	WhatLegacy    = "chains of iptables-legacy"

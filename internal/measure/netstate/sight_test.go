@@ -13,16 +13,16 @@ func TestWay(t *testing.T) {
 	lo, eth0, eth1 := Device{Name: "lo", MTU: 65536}, Device{Name: "eth0", MTU: 1500}, Device{Name: "eth1", MTU: 9000}
 	for _, c := range []struct {
 		name   string
-		s      Sight
+		s      State
 		device string
 		mtu    int
 	}{
-		{"the default route's device", Sight{Devices: []Device{lo, eth0, eth1}, Routes: []Route{{To: everywhere, Device: "eth1"}}}, "eth1", 9000},
-		{"the route's own MTU", Sight{Devices: []Device{lo, eth0}, Routes: []Route{{To: everywhere, Device: "eth0", MTU: 1450}}}, "eth0", 1450},
-		{"the only device", Sight{Devices: []Device{lo, eth0}}, "eth0", 1500},
-		{"one of two", Sight{Devices: []Device{eth0, eth1}}, "", 0},
-		{"a route that drops", Sight{Devices: []Device{eth0, eth1}, Routes: []Route{{To: everywhere, Blackhole: true}}}, "", 0},
-		{"none", Sight{Devices: []Device{lo}}, "", 0},
+		{"the default route's device", State{Devices: []Device{lo, eth0, eth1}, Routes: []Route{{To: everywhere, Device: "eth1"}}}, "eth1", 9000},
+		{"the route's own MTU", State{Devices: []Device{lo, eth0}, Routes: []Route{{To: everywhere, Device: "eth0", MTU: 1450}}}, "eth0", 1450},
+		{"the only device", State{Devices: []Device{lo, eth0}}, "eth0", 1500},
+		{"one of two", State{Devices: []Device{eth0, eth1}}, "", 0},
+		{"a route that drops", State{Devices: []Device{eth0, eth1}, Routes: []Route{{To: everywhere, Blackhole: true}}}, "", 0},
+		{"none", State{Devices: []Device{lo}}, "", 0},
 	} {
 		d, mtu, ok := c.s.Way()
 		if d.Name != c.device || mtu != c.mtu || ok != (c.device != "") {
@@ -39,7 +39,7 @@ func TestCount(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	whole := Sight{BootID: "b", Devices: []Device{{Name: "eth0", Kind: "veth", MTU: 1500, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}},
+	whole := State{BootID: "b", Devices: []Device{{Name: "eth0", Kind: "veth", MTU: 1500, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}},
 		Programs: &[]Program{}, Unproven: []Unproven{{WhatChains, "no right"}}}
 	b, err := json.Marshal(whole)
 	if err != nil {

@@ -75,7 +75,7 @@ func loadWith(t *testing.T, path string, forbidden ...string) cluster {
 			if err != nil {
 				t.Fatalf("%s: %v", f.Name, err)
 			}
-			c.seen = append(c.seen, Seen{Pod: "cnibench/" + dir[:3] + "-" + node, Node: node, Host: dir == "seen/", Sight: s})
+			c.seen = append(c.seen, Seen{Pod: "cnibench/" + dir[:3] + "-" + node, Node: node, Host: dir == "seen/", State: s})
 		default:
 			t.Fatalf("%s: what is %s?", path, f.Name)
 		}

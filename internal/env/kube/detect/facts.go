@@ -68,7 +68,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	}
 	var left []string
 	for _, h := range s.hosts() {
-		left = append(left, Leftovers(v.CNI, h.Sight)...)
+		left = append(left, Leftovers(v.CNI, h.State)...)
 	}
 	if len(left) > 0 {
 		set(facts.Leftovers, few(unique(left)))

@@ -104,7 +104,7 @@ func look(ctx context.Context, g Ground) ([]Seen, []Proof) {
 			out, err := e.By.Exec(limit, e.Pod, []string{g.Program, "look"})
 			a := answer{seen: Seen{Pod: e.Pod, Node: e.Node, Host: e.Host, Role: e.Role}, err: err}
 			if err == nil {
-				a.seen.Sight, a.err = netstate.Parse(out)
+				a.seen.State, a.err = netstate.Parse(out)
 			}
 			answers[i] = a
 		})

@@ -30,7 +30,7 @@ import (
 
 // scripted answers for pods: what look sees there, and what becomes of its errands.
 type scripted struct {
-	sights map[string]netstate.Sight
+	sights map[string]netstate.State
 	mtu    any
 	send   any
 	wire   any
@@ -70,15 +70,15 @@ func (l *scripted) Exec(ctx context.Context, pod string, argv []string) ([]byte,
 	return nil, errors.New("what is " + argv[4])
 }
 
-func node(host string, mtu int, more ...netstate.Device) netstate.Sight {
-	return netstate.Sight{Host: host, BootID: "boot-" + host, Devices: append([]netstate.Device{{Name: "eth0", Kind: "device", MTU: mtu, SpeedMbit: 10000}}, more...),
+func node(host string, mtu int, more ...netstate.Device) netstate.State {
+	return netstate.State{Host: host, BootID: "boot-" + host, Devices: append([]netstate.Device{{Name: "eth0", Kind: "device", MTU: mtu, SpeedMbit: 10000}}, more...),
 		Routes: []netstate.Route{{To: netip.MustParsePrefix("0.0.0.0/0"), Device: "eth0"}},
 		Chains: &netstate.Chains{Services: 4, Prefixes: map[string]int{"KUBE-": 9}}, ProxyMode: "iptables",
 		Machine: map[string]string{facts.Kernel: "6.12", facts.CPUModel: "Some CPU"}}
 }
 
-func pod(host string, mtu int) netstate.Sight {
-	return netstate.Sight{Host: "pod", BootID: "boot-" + host, Devices: []netstate.Device{{Name: "lo", Kind: "device", MTU: 65536}, {Name: "eth0", Kind: "veth", MTU: mtu}}}
+func pod(host string, mtu int) netstate.State {
+	return netstate.State{Host: "pod", BootID: "boot-" + host, Devices: []netstate.Device{{Name: "lo", Kind: "device", MTU: 65536}, {Name: "eth0", Kind: "veth", MTU: mtu}}}
 }
 
 var flannelDevice = netstate.Device{Name: "flannel.1", Kind: "vxlan", MTU: 1450, VNI: 1, Port: 8472}
@@ -91,7 +91,7 @@ func stage(t *testing.T) (Snapshot, Ground, *scripted) {
 		t.Fatal(err)
 	}
 	l := &scripted{
-		sights: map[string]netstate.Sight{"node-1": node("n1", 1500, flannelDevice), "node-2": node("n2", 1500, flannelDevice), "pod-1": pod("n1", 1450), "pod-2": pod("n2", 1450)},
+		sights: map[string]netstate.State{"node-1": node("n1", 1500, flannelDevice), "node-2": node("n2", 1500, flannelDevice), "pod-1": pod("n1", 1450), "pod-2": pod("n2", 1450)},
 		mtu:    netstate.PathMTU{There: 1450, Back: 1450, Own: 1450}, send: netstate.Sending{Sent: 30, Answered: 30},
 		wire: netstate.Wire{Device: "eth0", Marked: []netstate.Wrapping{{Kind: netstate.VXLAN, Port: 8472, VNI: 1, Frames: 60}}},
 	}
@@ -172,7 +172,7 @@ func TestProveFails(t *testing.T) {
 		{"a virtual machine", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-2"] = pod("vm", 1450) }, "placement", Mismatch, "another kernel"},
 		{"a node unknown", func(s *Snapshot, _ *Ground, _ *scripted) { s.Nodes = s.Nodes[:1] }, "placement", Unproven, "nothing is known of node n2"},
 		{"a pod without veth", func(_ *Snapshot, _ *Ground, l *scripted) {
-			l.sights["pod-1"] = netstate.Sight{BootID: "boot-n1", Devices: []netstate.Device{{Name: "eth0", Kind: "ipvlan", MTU: 1450}}}
+			l.sights["pod-1"] = netstate.State{BootID: "boot-n1", Devices: []netstate.Device{{Name: "eth0", Kind: "ipvlan", MTU: 1450}}}
 		}, "device of the pod", Mismatch, "veth is claimed, ipvlan is seen"},
 		{"an MTU too large", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-1"] = pod("n1", 1500) }, "MTU of the pod", Doubtful, "at most 1450 is claimed, 1500 is seen: 50 bytes are put around"},
 		{"no tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["node-2"] = node("n2", 1500) }, "tunnel of the node", Mismatch, "no such device"},

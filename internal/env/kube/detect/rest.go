@@ -43,7 +43,7 @@ var marks = []struct {
 }
 
 // Leftovers lists what a node has of CNIs other than the one called cni.
-func Leftovers(cni string, s netstate.Sight) []string {
+func Leftovers(cni string, s netstate.State) []string {
 	var found []string
 	for _, m := range marks {
 		if m.cni == cni || cni == canal && (m.cni == calico || m.cni == flannel) || cni == "" {
@@ -69,7 +69,7 @@ func Leftovers(cni string, s netstate.Sight) []string {
 // leftovers doubts a cluster that shows traces of another CNI: packets pass them, too.
 func (d *detective) leftovers() {
 	for _, h := range d.hosts() {
-		if found := Leftovers(d.CNI, h.Sight); len(found) > 0 {
+		if found := Leftovers(d.CNI, h.State); len(found) > 0 {
 			d.doubt("%s has what another CNI left: %s", h.Node, strings.Join(found, ", "))
 		}
 	}

@@ -98,7 +98,7 @@ type Seen struct {
 	Host bool
 	// Role is "client" or "server" for an end of the paths, "" for any other.
 	Role string
-	netstate.Sight
+	netstate.State
 }
 
 // daemon returns the first DaemonSet with one of the names.

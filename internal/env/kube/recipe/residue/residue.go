@@ -52,7 +52,7 @@ type Node struct {
 	Annotations, Taints []string
 	// Looked says that the node itself was seen; Sight and Files are of no worth otherwise.
 	Looked bool
-	Sight  netstate.Sight
+	Sight  netstate.State
 	// Files are paths on the node, of those that Paths names.
 	Files []string
 	// Unseen is what of the node could not be seen, with the reason.

@@ -18,7 +18,7 @@ func worn() Node {
 		Annotations: []string{"flannel.alpha.coreos.com/public-ip", "flannel.alpha.coreos.com/backend-type", "projectcalico.org/IPv4Address", "volumes.kubernetes.io/x"},
 		Taints:      []string{"node.cilium.io/agent-not-ready", "node-role.kubernetes.io/control-plane"},
 		Files:       []string{"/run/flannel/subnet.env", "/etc/cni/net.d/05-cilium.conflist", "/etc/cni/net.d/README", "/etc/cni/net.d/10-flannel.conflist.cilium_bak", "/sys/fs/bpf/tc/globals/cilium_ipcache"},
-		Sight: netstate.Sight{
+		Sight: netstate.State{
 			Conflists: []netstate.Conflist{{File: "10-calico.conflist"}, {File: "99-loopback.conf"}},
 			Devices: []netstate.Device{
 				{Name: "eth0", Kind: "device"}, {Name: "cni0", Kind: "bridge"}, {Name: "flannel.1", Kind: "vxlan"}, {Name: "tunl0", Kind: "ipip"},
@@ -39,7 +39,7 @@ func worn() Node {
 }
 
 // other is a second node on which nothing is left.
-var other = Node{Name: "two", Looked: true, Address: netip.MustParseAddr("192.168.7.12"), PodCIDR: netip.MustParsePrefix("10.244.1.0/24"), Sight: netstate.Sight{BootID: "b"}}
+var other = Node{Name: "two", Looked: true, Address: netip.MustParseAddr("192.168.7.12"), PodCIDR: netip.MustParsePrefix("10.244.1.0/24"), Sight: netstate.State{BootID: "b"}}
 
 func names(left []Leftover) []string {
 	var list []string
@@ -106,7 +106,7 @@ func TestInForce(t *testing.T) {
 
 // TestTunnel: the kernel's own tunl0 is nobody's; one with an address is.
 func TestTunnel(t *testing.T) {
-	n := Node{Name: "n", Looked: true, Sight: netstate.Sight{Devices: []netstate.Device{{Name: "tunl0", Kind: "ipip"}}}}
+	n := Node{Name: "n", Looked: true, Sight: netstate.State{Devices: []netstate.Device{{Name: "tunl0", Kind: "ipip"}}}}
 	if left := Judge(Cluster{Nodes: []Node{n}}); len(left) > 0 {
 		t.Errorf("%v", left)
 	}
@@ -171,7 +171,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add("cni0", "bridge", "KUBE-", "cil_x")
 	f.Add("cali%s", "veth", "%s", "cali_%d")
 	f.Fuzz(func(t *testing.T, device, kind, chain, program string) {
-		n := Node{Name: "n", Looked: true, Files: []string{device, chain}, Annotations: []string{program}, Sight: netstate.Sight{
+		n := Node{Name: "n", Looked: true, Files: []string{device, chain}, Annotations: []string{program}, Sight: netstate.State{
 			Devices: []netstate.Device{{Name: device, Kind: kind}}, Chains: &netstate.Chains{Prefixes: map[string]int{chain: 1}, Tables: []string{chain}},
 			Programs: &[]netstate.Program{{Device: device, Hook: kind, Name: program}},
 		}}

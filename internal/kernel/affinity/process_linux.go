@@ -1,4 +1,4 @@
-package proc
+package affinity
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ConfineProcess confines every thread that this process has now to cpus. Threads that are started later inherit it
+// SetProcess confines every thread that this process has now to cpus. Threads that are started later inherit it
 // from these, until they confine themselves otherwise.
-func ConfineProcess(cpus []int) error {
+func SetProcess(cpus []int) error {
 	var set unix.CPUSet
 	for _, n := range cpus {
 		set.Set(n)

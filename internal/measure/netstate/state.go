@@ -16,8 +16,8 @@ import (
 // MaxDocument bounds a document in bytes: a node with a thousand pods needs less than one MiB.
 const MaxDocument = 16 << 20
 
-// Sight is what is seen from one place.
-type Sight struct {
+// State is the network as one process sees it.
+type State struct {
 	// Host is the name that the place has for itself: of the pod, or of the node.
 	Host string `json:"host,omitempty"`
 	// BootID is the kernel's own identity since it started: two places with the same one share a kernel.
@@ -126,22 +126,22 @@ type CPU struct {
 }
 
 // Parse reads a document.
-func Parse(b []byte) (Sight, error) {
+func Parse(b []byte) (State, error) {
 	if len(b) > MaxDocument {
-		return Sight{}, fmt.Errorf("what look saw is %d bytes long: more than %d", len(b), MaxDocument)
+		return State{}, fmt.Errorf("what look saw is %d bytes long: more than %d", len(b), MaxDocument)
 	}
-	var s Sight
+	var s State
 	if err := json.Unmarshal(b, &s); err != nil {
-		return Sight{}, fmt.Errorf("what look saw cannot be read: %w", err)
+		return State{}, fmt.Errorf("what look saw cannot be read: %w", err)
 	}
 	if s.BootID == "" && len(s.Devices) == 0 && len(s.Unproven) == 0 {
-		return Sight{}, errors.New("what look saw is empty")
+		return State{}, errors.New("what look saw is empty")
 	}
 	return s, nil
 }
 
 // Device returns the device called name.
-func (s Sight) Device(name string) (Device, bool) {
+func (s State) Device(name string) (Device, bool) {
 	i := slices.IndexFunc(s.Devices, func(d Device) bool { return d.Name == name })
 	if i < 0 {
 		return Device{}, false
@@ -151,7 +151,7 @@ func (s Sight) Device(name string) (Device, bool) {
 
 // Way returns the device of the default route and the MTU that holds there: the route's where it has one. Without such
 // a route it is the only device besides lo, if there is just one.
-func (s Sight) Way() (Device, int, bool) {
+func (s State) Way() (Device, int, bool) {
 	for _, r := range s.Routes {
 		if r.To.Bits() != 0 || r.Blackhole {
 			continue
@@ -171,7 +171,7 @@ func (s Sight) Way() (Device, int, bool) {
 }
 
 // Missing returns why the thing called what could not be seen, "" if nothing is said about it.
-func (s Sight) Missing(what string) string {
+func (s State) Missing(what string) string {
 	for _, u := range s.Unproven {
 		if u.What == what {
 			return u.Why
