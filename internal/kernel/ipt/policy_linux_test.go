@@ -10,17 +10,18 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/env/lab/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 )
 
 func flannel() *policy.FlannelConfig {
-	return &policy.FlannelConfig{ClusterCIDR: cluster, PodCIDR: cluster}
+	return &policy.FlannelConfig{ClusterCIDR: walktest.Cluster, PodCIDR: walktest.Cluster}
 }
 
 func calico(pods ...string) *policy.CalicoConfig {
-	c := &policy.CalicoConfig{NodeAddrs: []netip.Addr{netip.MustParseAddr(nodeIP)}, Peers: []netip.Addr{netip.MustParseAddr(clientIP)}}
+	c := &policy.CalicoConfig{NodeAddrs: []netip.Addr{netip.MustParseAddr(walktest.NodeIP)}, Peers: []netip.Addr{netip.MustParseAddr(walktest.ClientIP)}}
 	for _, p := range pods {
-		c.Endpoints = append(c.Endpoints, policy.Endpoint{Device: "cali" + p, Addr: netip.MustParseAddr(podIP[p])})
+		c.Endpoints = append(c.Endpoints, policy.Endpoint{Device: "cali" + p, Addr: netip.MustParseAddr(walktest.PodIP[p])})
 	}
 	return c
 }
@@ -28,7 +29,7 @@ func calico(pods ...string) *policy.CalicoConfig {
 // underlay is a whole node of profile calico-underlay.
 func underlay(pods ...string) policy.Node {
 	c := calico(pods...)
-	c.Pools, c.NATOutgoing = []netip.Prefix{cluster}, true
+	c.Pools, c.NATOutgoing = []netip.Prefix{walktest.Cluster}, true
 	return policy.Node{Services: services(), Calico: c}
 }
 
@@ -62,16 +63,16 @@ func TestMasqueradeOfPods(t *testing.T) {
 			eachWorld(t, func(t *testing.T, w *world) {
 				w.load(t, n)
 				for _, tt := range []struct{ from, to, sees string }{
-					{"a", clientIP + ":8080", nodeIP},
-					{"a", podIP["b"] + ":8080", podIP["a"]},
-					{"b", "10.43.0.10:80", podIP["b"]},
-					{"b", "10.43.0.11:80", nodeIP},
-					{"client", nodeIP + ":30010", nodeIP},
-					{"client", nodeIP + ":30015", clientIP},
-					{"node", podIP["a"] + ":8080", nodeIP},
-					{"a", nodeIP + ":8080", podIP["a"]},
+					{"a", walktest.ClientIP + ":8080", walktest.NodeIP},
+					{"a", walktest.PodIP["b"] + ":8080", walktest.PodIP["a"]},
+					{"b", "10.43.0.10:80", walktest.PodIP["b"]},
+					{"b", "10.43.0.11:80", walktest.NodeIP},
+					{"client", walktest.NodeIP + ":30010", walktest.NodeIP},
+					{"client", walktest.NodeIP + ":30015", walktest.ClientIP},
+					{"node", walktest.PodIP["a"] + ":8080", walktest.NodeIP},
+					{"a", walktest.NodeIP + ":8080", walktest.PodIP["a"]},
 				} {
-					if sees, is, err := ask(w.at(tt.from), tt.to, patient); err != nil || sees != tt.sees {
+					if sees, is, err := w.Ask(tt.from, tt.to, walktest.Patient); err != nil || sees != tt.sees {
 						t.Errorf("%s to %s: %q sees %q, %v; want %q", tt.from, tt.to, is, sees, err, tt.sees)
 					}
 				}
@@ -84,25 +85,25 @@ func TestMasqueradeOfPods(t *testing.T) {
 func TestPolicyHolds(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
 		w.load(t, underlay("a", "b")) // not c
-		if _, _, err := ask(w.pods["c"], podIP["a"]+":8080", hasty); !isTimeout(err) {
+		if _, _, err := w.Ask("c", walktest.PodIP["a"]+":8080", walktest.Hasty); !walktest.IsTimeout(err) {
 			t.Errorf("from an unknown device: %v, want no answer", err)
 		}
-		if _, _, err := ask(w.pods["a"], podIP["c"]+":8080", hasty); !isTimeout(err) {
+		if _, _, err := w.Ask("a", walktest.PodIP["c"]+":8080", walktest.Hasty); !walktest.IsTimeout(err) {
 			t.Errorf("to an unknown device: %v, want no answer", err)
 		}
-		address(t, w.pods["a"], "eth0", "10.42.0.99/32")
-		err := w.pods["a"].Do(func() error {
-			d := net.Dialer{Timeout: hasty, LocalAddr: &net.TCPAddr{IP: net.ParseIP("10.42.0.99")}}
-			c, err := d.Dial("tcp4", podIP["b"]+":8080")
+		w.AddAddress(t, "a", "10.42.0.99")
+		err := w.World["a"].Do(func() error {
+			d := net.Dialer{Timeout: walktest.Hasty, LocalAddr: &net.TCPAddr{IP: net.ParseIP("10.42.0.99")}}
+			c, err := d.Dial("tcp4", walktest.PodIP["b"]+":8080")
 			if err == nil {
 				err = c.Close()
 			}
 			return err
 		})
-		if !isTimeout(err) {
+		if !walktest.IsTimeout(err) {
 			t.Errorf("with a false source address: %v, want no answer", err)
 		}
-		rules, err := w.tool.Counters(t.Context(), w.node, "raw", "cali-PREROUTING")
+		rules, err := w.tool.Counters(t.Context(), w.World["node"], "raw", "cali-PREROUTING")
 		must(t, err)
 		for _, r := range rules {
 			if strings.Contains(r.Rule, "rpfilter") && r.Packets == 0 {
@@ -120,10 +121,10 @@ func TestPoliciesAreWalkedOncePerConnection(t *testing.T) {
 		n.Calico.Policies, n.Calico.PoliciesUnselected = 4, 3
 		w.load(t, n)
 		for range connections {
-			_, _, err := ask(w.pods["a"], podIP["b"]+":8080", patient)
+			_, _, err := w.Ask("a", walktest.PodIP["b"]+":8080", walktest.Patient)
 			must(t, err)
 		}
-		if _, _, err := ask(w.pods["a"], fmt.Sprintf("%s:%d", podIP["b"], policy.DeniedPort), hasty); !isTimeout(err) {
+		if _, _, err := w.Ask("a", fmt.Sprintf("%s:%d", walktest.PodIP["b"], policy.DeniedPort), walktest.Hasty); !walktest.IsTimeout(err) {
 			t.Errorf("to the denied port: %v, want no answer", err)
 		}
 		entered, accepted, unselected := 0, uint64(0), 0
@@ -158,7 +159,7 @@ func TestWalkOfAnEstablishedPacket(t *testing.T) {
 			n := underlay("a", "b")
 			n.Calico.VXLAN = vxlan
 			w.load(t, n)
-			c, _, _, err := connect(w.pods["a"], podIP["b"]+":8080", patient)
+			c, _, _, err := w.Connect("a", net.Dialer{Timeout: walktest.Patient}, walktest.PodIP["b"]+":8080")
 			must(t, err)
 			before := w.save(t)
 			buf := []byte{0}

@@ -8,16 +8,17 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/env/lab/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 func services() *service.Config {
-	local, far, sticky := svc("local", 15, "a"), svc("far", 16, ""), svc("sticky", 17, "abc")
+	local, far, sticky := walktest.Service("local", 15, "a"), walktest.Service("far", 16, ""), walktest.Service("sticky", 17, "abc")
 	local.ExternalTrafficPolicyLocal, far.ExternalTrafficPolicyLocal, sticky.SessionAffinity = true, true, true
 	far.Endpoints = []service.Endpoint{{Addr: netip.MustParseAddrPort("10.42.9.9:8080")}}
-	return &service.Config{ClusterCIDR: cluster, Services: []service.Service{
-		svc("one", 10, "a"), svc("self", 11, "b"), svc("closed", 12, ""), svc("three", 13, "abc"), svc("routed", 14, "d"), local, far, sticky,
+	return &service.Config{ClusterCIDR: walktest.Cluster, Services: []service.Service{
+		walktest.Service("one", 10, "a"), walktest.Service("self", 11, "b"), walktest.Service("closed", 12, ""), walktest.Service("three", 13, "abc"), walktest.Service("routed", 14, "d"), local, far, sticky,
 	}}
 }
 
@@ -31,21 +32,21 @@ func TestServices(t *testing.T) {
 			to       string
 			sees, is string
 		}{
-			{"pod to cluster address: source kept", "b", "10.43.0.10:80", podIP["b"], "a"},
-			{"pod to cluster address, routed backend: source kept", "b", "10.43.0.14:80", podIP["b"], "d"},
-			{"pod to itself through the service: masqueraded", "b", "10.43.0.11:80", nodeIP, "b"},
-			{"node to cluster address: the node's", "node", "10.43.0.10:80", nodeIP, "a"},
-			{"node to cluster address, backend behind a device with an address: masqueraded to it", "node", "10.43.0.14:80", gatewayIP, "d"},
-			{"outside to node port: masqueraded", "client", nodeIP + ":30010", nodeIP, "a"},
-			{"outside to node port, device with an address: masqueraded to it", "client", nodeIP + ":30014", gatewayIP, "d"},
-			{"outside to node port, policy Local: source kept", "client", nodeIP + ":30015", clientIP, "a"},
-			{"pod to node port, policy Local: source kept", "b", nodeIP + ":30015", podIP["b"], "a"},
-			{"node to its own node port, policy Local: masqueraded", "node", nodeIP + ":30015", nodeIP, "a"},
-			{"pod to pod, no service: source kept", "a", podIP["b"] + ":8080", podIP["a"], "b"},
-			{"pod to outside: nobody masquerades without a CNI", "a", clientIP + ":8080", podIP["a"], "client"},
+			{"pod to cluster address: source kept", "b", "10.43.0.10:80", walktest.PodIP["b"], "a"},
+			{"pod to cluster address, routed backend: source kept", "b", "10.43.0.14:80", walktest.PodIP["b"], "d"},
+			{"pod to itself through the service: masqueraded", "b", "10.43.0.11:80", walktest.NodeIP, "b"},
+			{"node to cluster address: the node's", "node", "10.43.0.10:80", walktest.NodeIP, "a"},
+			{"node to cluster address, backend behind a device with an address: masqueraded to it", "node", "10.43.0.14:80", walktest.GatewayIP, "d"},
+			{"outside to node port: masqueraded", "client", walktest.NodeIP + ":30010", walktest.NodeIP, "a"},
+			{"outside to node port, device with an address: masqueraded to it", "client", walktest.NodeIP + ":30014", walktest.GatewayIP, "d"},
+			{"outside to node port, policy Local: source kept", "client", walktest.NodeIP + ":30015", walktest.ClientIP, "a"},
+			{"pod to node port, policy Local: source kept", "b", walktest.NodeIP + ":30015", walktest.PodIP["b"], "a"},
+			{"node to its own node port, policy Local: masqueraded", "node", walktest.NodeIP + ":30015", walktest.NodeIP, "a"},
+			{"pod to pod, no service: source kept", "a", walktest.PodIP["b"] + ":8080", walktest.PodIP["a"], "b"},
+			{"pod to outside: nobody masquerades without a CNI", "a", walktest.ClientIP + ":8080", walktest.PodIP["a"], "client"},
 		}
 		for _, tt := range tests {
-			sees, is, err := ask(w.at(tt.from), tt.to, patient)
+			sees, is, err := w.Ask(tt.from, tt.to, walktest.Patient)
 			if err != nil || sees != tt.sees || is != tt.is {
 				t.Errorf("%s: %s to %s: %q sees %q, %v; want %q to see %q", tt.way, tt.from, tt.to, is, sees, err, tt.is, tt.sees)
 			}
@@ -56,16 +57,16 @@ func TestServices(t *testing.T) {
 func TestNobodyThere(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
 		w.load(t, policy.Node{Services: services()})
-		for _, way := range [][2]string{{"a", "10.43.0.12:80"}, {"node", "10.43.0.12:80"}, {"client", nodeIP + ":30012"}, {"a", nodeIP + ":30012"}} {
-			if _, _, err := ask(w.at(way[0]), way[1], patient); !isRefused(err) {
+		for _, way := range [][2]string{{"a", "10.43.0.12:80"}, {"node", "10.43.0.12:80"}, {"client", walktest.NodeIP + ":30012"}, {"a", walktest.NodeIP + ":30012"}} {
+			if _, _, err := w.Ask(way[0], way[1], walktest.Patient); !walktest.IsRefused(err) {
 				t.Errorf("%s to %s, a service without endpoints: %v, want refused", way[0], way[1], err)
 			}
 		}
 		// Policy Local and no endpoint here: silence, so that a load balancer tries another node.
-		if _, _, err := ask(w.client, nodeIP+":30016", hasty); !isTimeout(err) {
+		if _, _, err := w.Ask("client", walktest.NodeIP+":30016", walktest.Hasty); !walktest.IsTimeout(err) {
 			t.Errorf("a node port without local endpoints: %v, want no answer", err)
 		}
-		rules, err := w.tool.Counters(t.Context(), w.node, "filter", service.ChainExternalServices)
+		rules, err := w.tool.Counters(t.Context(), w.World["node"], "filter", service.ChainExternalServices)
 		must(t, err)
 		for _, r := range rules {
 			if strings.Contains(r.Rule, "no local endpoints") && r.Packets == 0 {
@@ -83,7 +84,7 @@ func TestShares(t *testing.T) {
 		w.load(t, policy.Node{Services: services()})
 		got := map[string]float64{}
 		for range n {
-			_, is, err := ask(w.pods["d"], "10.43.0.13:80", patient)
+			_, is, err := w.Ask("d", "10.43.0.13:80", walktest.Patient)
 			must(t, err)
 			got[is]++
 		}
@@ -102,10 +103,10 @@ func TestShares(t *testing.T) {
 func TestAffinity(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
 		w.load(t, policy.Node{Services: services()})
-		_, first, err := ask(w.pods["d"], "10.43.0.17:80", patient)
+		_, first, err := w.Ask("d", "10.43.0.17:80", walktest.Patient)
 		must(t, err)
 		for range 20 {
-			if _, is, err := ask(w.pods["d"], "10.43.0.17:80", patient); err != nil || is != first {
+			if _, is, err := w.Ask("d", "10.43.0.17:80", walktest.Patient); err != nil || is != first {
 				t.Fatalf("after %s, %s answers: %v", first, is, err)
 			}
 		}
@@ -115,23 +116,23 @@ func TestAffinity(t *testing.T) {
 // TestLoadingTime logs what loading costs; it is a result of the benchmark, not of this test.
 func TestLoadingTime(t *testing.T) {
 	const n = 1000
-	c := service.Config{ClusterCIDR: cluster}
+	c := service.Config{ClusterCIDR: walktest.Cluster}
 	for i := range n {
-		s := svc("s"+strings.Repeat("x", i%30)+string(rune('a'+i/30%26))+string(rune('a'+i/780)), 1, "ab")
+		s := walktest.Service("s"+strings.Repeat("x", i%30)+string(rune('a'+i/30%26))+string(rune('a'+i/780)), 1, "ab")
 		s.VIP, s.NodePort = netip.AddrFrom4([4]byte{10, 43, byte(1 + i>>8), byte(i)}), 0
 		c.Services = append(c.Services, s)
 	}
 	eachWorld(t, func(t *testing.T, w *world) {
 		rules, _ := policy.Node{Services: &c, IPv6: c.IPv6}.Render()
 		start := time.Now()
-		err := w.tool.Restore(t.Context(), w.node, rules)
+		err := w.tool.Restore(t.Context(), w.World["node"], rules)
 		if advice := advice.Of(err); strings.Contains(advice, "wmem_max") {
 			t.Skipf("%d services do not fit: %s", n, advice)
 		}
 		must(t, err)
 		t.Logf("%s: %d services with 2 endpoints each, %d lines, loaded in %v", w.tool.Name(), n, strings.Count(rules, "\n"), time.Since(start).Round(time.Millisecond))
 		last := c.Services[n-1]
-		if _, is, err := ask(w.pods["d"], netip.AddrPortFrom(last.VIP, 80).String(), patient); err != nil || is != "a" && is != "b" {
+		if _, is, err := w.Ask("d", netip.AddrPortFrom(last.VIP, 80).String(), walktest.Patient); err != nil || is != "a" && is != "b" {
 			t.Errorf("the last service is answered by %q: %v", is, err)
 		}
 	})
@@ -142,7 +143,7 @@ func TestRoundTrip(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
 		n := policy.Node{Services: services(), Flannel: flannel(), Calico: calico("a", "b", "c")}
 		n.Calico.VXLAN, n.Calico.Policies, n.Calico.PoliciesUnselected = true, 3, 2
-		n.Calico.Pools, n.Calico.NATOutgoing = []netip.Prefix{cluster}, true
+		n.Calico.Pools, n.Calico.NATOutgoing = []netip.Prefix{walktest.Cluster}, true
 		w.load(t, n)
 		rules, _ := n.Render()
 		want, err := ipt.ParseSave(rules)

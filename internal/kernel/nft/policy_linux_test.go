@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
 // counted returns what the rules of Calico's table have counted.
-func (w world) counted(t *testing.T) []nft.Counter {
+func counted(t *testing.T, w walktest.World) []nft.Counter {
 	t.Helper()
 	list, err := nft.Counters(w["node"], nft.IPv4, policy.TableCalico)
 	must(t, err)
@@ -25,14 +26,14 @@ func (w world) counted(t *testing.T) []nft.Counter {
 // TestPolicyHolds: a device that Calico does not know, and a source address that is not the pod's, get nowhere.
 func TestPolicyHolds(t *testing.T) {
 	w := newWorld(t, underlay("ab")) // not c
-	if _, _, err := w.ask("c", podIP["a"]+":8080", hasty); !isTimeout(err) {
+	if _, _, err := w.Ask("c", walktest.PodIP["a"]+":8080", walktest.Hasty); !walktest.IsTimeout(err) {
 		t.Errorf("from an unknown device: %v, want no answer", err)
 	}
-	if _, _, err := w.ask("a", podIP["c"]+":8080", hasty); !isTimeout(err) {
+	if _, _, err := w.Ask("a", walktest.PodIP["c"]+":8080", walktest.Hasty); !walktest.IsTimeout(err) {
 		t.Errorf("to an unknown device: %v, want no answer", err)
 	}
 	dropped := func() (packets uint64) {
-		for _, k := range w.counted(t) {
+		for _, k := range counted(t, w) {
 			if k.Chain == "raw-cali-PREROUTING" && k.Verdict == "drop" {
 				packets += k.Packets
 			}
@@ -43,9 +44,9 @@ func TestPolicyHolds(t *testing.T) {
 		t.Errorf("%d packets with their own address were dropped as false", n)
 	}
 	const stolen = "10.42.0.99"
-	addAddress(t, w["a"], stolen)
-	_, _, _, err := connect(w["a"], net.Dialer{Timeout: hasty, LocalAddr: &net.TCPAddr{IP: net.ParseIP(stolen)}}, podIP["b"]+":8080")
-	if !isTimeout(err) {
+	w.AddAddress(t, "a", stolen)
+	_, _, _, err := w.Connect("a", net.Dialer{Timeout: walktest.Hasty, LocalAddr: &net.TCPAddr{IP: net.ParseIP(stolen)}}, walktest.PodIP["b"]+":8080")
+	if !walktest.IsTimeout(err) {
 		t.Errorf("with a false source address: %v, want no answer", err)
 	}
 	if dropped() == 0 {
@@ -60,14 +61,14 @@ func TestPoliciesAreWalkedOncePerConnection(t *testing.T) {
 	n.Calico.Policies, n.Calico.PoliciesUnselected = 4, 3
 	w := newWorld(t, n)
 	for range connections {
-		_, _, err := w.ask("a", podIP["b"]+":8080", patient)
+		_, _, err := w.Ask("a", walktest.PodIP["b"]+":8080", walktest.Patient)
 		must(t, err)
 	}
-	if _, _, err := w.ask("a", fmt.Sprintf("%s:%d", podIP["b"], policy.DeniedPort), hasty); !isTimeout(err) {
+	if _, _, err := w.Ask("a", fmt.Sprintf("%s:%d", walktest.PodIP["b"], policy.DeniedPort), walktest.Hasty); !walktest.IsTimeout(err) {
 		t.Errorf("to the denied port: %v, want no answer", err)
 	}
 	accepted, others := uint64(0), uint64(0)
-	for _, k := range w.counted(t) {
+	for _, k := range counted(t, w) {
 		if !strings.HasPrefix(k.Chain, "filter-cali-pi-") || k.Verdict != "return" {
 			continue
 		}
@@ -90,9 +91,9 @@ func TestWalkOfAnEstablishedPacket(t *testing.T) {
 		n := underlay("ab")
 		n.Calico.VXLAN = vxlan
 		w := newWorld(t, n)
-		c, _, _, err := connect(w["a"], net.Dialer{Timeout: patient}, podIP["b"]+":8080")
+		c, _, _, err := w.Connect("a", net.Dialer{Timeout: walktest.Patient}, walktest.PodIP["b"]+":8080")
 		must(t, err)
-		before := w.counted(t)
+		before := counted(t, w)
 		buf := []byte{0}
 		for range rounds {
 			_, err := c.Write(buf)
@@ -101,7 +102,7 @@ func TestWalkOfAnEstablishedPacket(t *testing.T) {
 			must(t, err)
 		}
 		grown := map[string]uint64{}
-		for i, k := range w.counted(t) {
+		for i, k := range counted(t, w) {
 			if k.Packets > before[i].Packets {
 				grown[k.Chain+" "+k.Verdict] += k.Packets - before[i].Packets
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/env/lab/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
@@ -20,23 +21,23 @@ func TestServices(t *testing.T) {
 		to       string
 		sees, is string
 	}{
-		{"pod to cluster address: source kept", "b", "10.43.0.10:80", podIP["b"], "a"},
-		{"pod to cluster address, routed backend: source kept", "b", "10.43.0.14:80", podIP["b"], "d"},
-		{"pod to itself through the service: masqueraded", "b", "10.43.0.11:80", nodeIP, "b"},
-		{"another pod to that service: source kept", "a", "10.43.0.11:80", podIP["a"], "b"},
-		{"node to cluster address: the node's", "node", "10.43.0.10:80", nodeIP, "a"},
-		{"node to cluster address, backend behind a device with an address: masqueraded to it", "node", "10.43.0.14:80", gatewayIP, "d"},
-		{"outside to node port: masqueraded", "client", nodeIP + ":30010", nodeIP, "a"},
-		{"outside to node port, device with an address: masqueraded to it", "client", nodeIP + ":30014", gatewayIP, "d"},
-		{"outside to node port, policy Local: source kept", "client", nodeIP + ":30015", clientIP, "a"},
-		{"pod to node port, policy Local: source kept", "b", nodeIP + ":30015", podIP["b"], "a"},
-		{"node to its own node port, policy Local: masqueraded", "node", nodeIP + ":30015", nodeIP, "a"},
-		{"pod to load balancer address in whose source range it is: masqueraded", "b", "203.0.113.1:80", nodeIP, "a"},
-		{"pod to pod, no service: source kept", "a", podIP["b"] + ":8080", podIP["a"], "b"},
-		{"pod to outside: nobody masquerades without a CNI", "a", clientIP + ":8080", podIP["a"], "client"},
+		{"pod to cluster address: source kept", "b", "10.43.0.10:80", walktest.PodIP["b"], "a"},
+		{"pod to cluster address, routed backend: source kept", "b", "10.43.0.14:80", walktest.PodIP["b"], "d"},
+		{"pod to itself through the service: masqueraded", "b", "10.43.0.11:80", walktest.NodeIP, "b"},
+		{"another pod to that service: source kept", "a", "10.43.0.11:80", walktest.PodIP["a"], "b"},
+		{"node to cluster address: the node's", "node", "10.43.0.10:80", walktest.NodeIP, "a"},
+		{"node to cluster address, backend behind a device with an address: masqueraded to it", "node", "10.43.0.14:80", walktest.GatewayIP, "d"},
+		{"outside to node port: masqueraded", "client", walktest.NodeIP + ":30010", walktest.NodeIP, "a"},
+		{"outside to node port, device with an address: masqueraded to it", "client", walktest.NodeIP + ":30014", walktest.GatewayIP, "d"},
+		{"outside to node port, policy Local: source kept", "client", walktest.NodeIP + ":30015", walktest.ClientIP, "a"},
+		{"pod to node port, policy Local: source kept", "b", walktest.NodeIP + ":30015", walktest.PodIP["b"], "a"},
+		{"node to its own node port, policy Local: masqueraded", "node", walktest.NodeIP + ":30015", walktest.NodeIP, "a"},
+		{"pod to load balancer address in whose source range it is: masqueraded", "b", "203.0.113.1:80", walktest.NodeIP, "a"},
+		{"pod to pod, no service: source kept", "a", walktest.PodIP["b"] + ":8080", walktest.PodIP["a"], "b"},
+		{"pod to outside: nobody masquerades without a CNI", "a", walktest.ClientIP + ":8080", walktest.PodIP["a"], "client"},
 	}
 	for _, tt := range tests {
-		sees, is, err := w.ask(tt.from, tt.to, patient)
+		sees, is, err := w.Ask(tt.from, tt.to, walktest.Patient)
 		if err != nil || sees != tt.sees || is != tt.is {
 			t.Errorf("%s: %s to %s: %q sees %q, %v; want %q to see %q", tt.way, tt.from, tt.to, is, sees, err, tt.is, tt.sees)
 		}
@@ -48,22 +49,22 @@ func TestNobodyThere(t *testing.T) {
 	for _, way := range []struct{ what, from, to string }{
 		{"a service without endpoints", "a", "10.43.0.12:80"},
 		{"a service without endpoints", "node", "10.43.0.12:80"},
-		{"its node port", "client", nodeIP + ":30012"},
-		{"its node port", "a", nodeIP + ":30012"},
+		{"its node port", "client", walktest.NodeIP + ":30012"},
+		{"its node port", "a", walktest.NodeIP + ":30012"},
 		{"a port that a service does not have", "a", "10.43.0.10:81"},
 		{"a port that a service does not have", "node", "10.43.0.10:81"},
 	} {
-		if _, _, err := w.ask(way.from, way.to, patient); !isRefused(err) {
+		if _, _, err := w.Ask(way.from, way.to, walktest.Patient); !walktest.IsRefused(err) {
 			t.Errorf("%s to %s, %s: %v, want refused", way.from, way.to, way.what, err)
 		}
 	}
 	for _, way := range []struct{ what, from, to string }{
 		// So that a load balancer tries another node.
-		{"a node port without local endpoints", "client", nodeIP + ":30016"},
+		{"a node port without local endpoints", "client", walktest.NodeIP + ":30016"},
 		{"a cluster address that nobody has", "a", "10.43.99.99:80"},
 		{"a load balancer address from outside its source range", "node", "203.0.113.1:80"},
 	} {
-		if _, _, err := w.ask(way.from, way.to, hasty); !isTimeout(err) {
+		if _, _, err := w.Ask(way.from, way.to, walktest.Hasty); !walktest.IsTimeout(err) {
 			t.Errorf("%s to %s, %s: %v, want no answer", way.from, way.to, way.what, err)
 		}
 	}
@@ -71,12 +72,12 @@ func TestNobodyThere(t *testing.T) {
 
 // TestNodePortsOfOneAddress: the mode serves them at the address that it was told, and everywhere when told none.
 func TestNodePortsOfOneAddress(t *testing.T) {
-	if _, _, err := newWorld(t, services()).ask("d", gatewayIP+":30010", patient); !isRefused(err) {
+	if _, _, err := newWorld(t, services()).Ask("d", walktest.GatewayIP+":30010", walktest.Patient); !walktest.IsRefused(err) {
 		t.Errorf("at another address of the node: %v, want refused", err)
 	}
 	n := services()
 	n.Services.NodePortAddrs = nil
-	if _, is, err := newWorld(t, n).ask("d", gatewayIP+":30010", patient); err != nil || is != "a" {
+	if _, is, err := newWorld(t, n).Ask("d", walktest.GatewayIP+":30010", walktest.Patient); err != nil || is != "a" {
 		t.Errorf("at every address: %q answers, %v", is, err)
 	}
 }
@@ -88,7 +89,7 @@ func TestShares(t *testing.T) {
 	w := newWorld(t, services())
 	got := map[string]float64{}
 	for range n {
-		_, is, err := w.ask("d", "10.43.0.13:80", patient)
+		_, is, err := w.Ask("d", "10.43.0.13:80", walktest.Patient)
 		must(t, err)
 		got[is]++
 	}
@@ -108,12 +109,12 @@ func TestAffinity(t *testing.T) {
 	for _, from := range []string{"d", "client", "node"} {
 		to := "10.43.0.17:80"
 		if from == "client" {
-			to = nodeIP + ":30017"
+			to = walktest.NodeIP + ":30017"
 		}
-		_, first, err := w.ask(from, to, patient)
+		_, first, err := w.Ask(from, to, walktest.Patient)
 		must(t, err)
 		for range 20 {
-			if _, is, err := w.ask(from, to, patient); err != nil || is != first {
+			if _, is, err := w.Ask(from, to, walktest.Patient); err != nil || is != first {
 				t.Fatalf("%s: after %s, %s answers: %v", from, first, is, err)
 			}
 		}
@@ -124,21 +125,21 @@ func TestAffinity(t *testing.T) {
 func TestServicesOfCalico(t *testing.T) {
 	w := newWorld(t, underlay("abc"))
 	for _, tt := range []struct{ from, to, sees string }{
-		{"a", clientIP + ":8080", nodeIP},
-		{"a", podIP["b"] + ":8080", podIP["a"]},
-		{"b", "10.43.0.10:80", podIP["b"]},
-		{"b", "10.43.0.11:80", nodeIP},
-		{"client", nodeIP + ":30010", nodeIP},
-		{"client", nodeIP + ":30015", clientIP},
-		{"node", podIP["a"] + ":8080", nodeIP},
-		{"node", "10.43.0.10:80", nodeIP},
-		{"a", nodeIP + ":8080", podIP["a"]},
+		{"a", walktest.ClientIP + ":8080", walktest.NodeIP},
+		{"a", walktest.PodIP["b"] + ":8080", walktest.PodIP["a"]},
+		{"b", "10.43.0.10:80", walktest.PodIP["b"]},
+		{"b", "10.43.0.11:80", walktest.NodeIP},
+		{"client", walktest.NodeIP + ":30010", walktest.NodeIP},
+		{"client", walktest.NodeIP + ":30015", walktest.ClientIP},
+		{"node", walktest.PodIP["a"] + ":8080", walktest.NodeIP},
+		{"node", "10.43.0.10:80", walktest.NodeIP},
+		{"a", walktest.NodeIP + ":8080", walktest.PodIP["a"]},
 	} {
-		if sees, is, err := w.ask(tt.from, tt.to, patient); err != nil || sees != tt.sees {
+		if sees, is, err := w.Ask(tt.from, tt.to, walktest.Patient); err != nil || sees != tt.sees {
 			t.Errorf("%s to %s: %q sees %q, %v; want %q", tt.from, tt.to, is, sees, err, tt.sees)
 		}
 	}
-	if _, _, err := w.ask("a", "10.43.0.12:80", patient); !isRefused(err) {
+	if _, _, err := w.Ask("a", "10.43.0.12:80", walktest.Patient); !walktest.IsRefused(err) {
 		t.Errorf("a service without endpoints: %v, want refused", err)
 	}
 }
@@ -148,19 +149,19 @@ func TestServicesOfCalico(t *testing.T) {
 func TestLoadingTime(t *testing.T) {
 	const n, endpoints = 10000, 5
 	w := newWorld(t, policy.Node{})
-	c := service.Config{ClusterCIDR: netip.MustParsePrefix("10.128.0.0/12"), NodePortAddrs: []netip.Addr{netip.MustParseAddr(nodeIP)}}
+	c := service.Config{ClusterCIDR: netip.MustParsePrefix("10.128.0.0/12"), NodePortAddrs: []netip.Addr{netip.MustParseAddr(walktest.NodeIP)}}
 	pod := netip.MustParseAddr("10.128.0.1")
 	for i := range n {
-		s := svc(fmt.Sprintf("s-%d", i), 1, "")
+		s := walktest.Service(fmt.Sprintf("s-%d", i), 1, "")
 		s.VIP, s.NodePort = netip.AddrFrom4([4]byte{10, 43, byte(1 + i>>8), byte(i)}), uint16(30000+i)
 		for k := range endpoints {
-			s.Endpoints = append(s.Endpoints, service.Endpoint{Addr: netip.AddrPortFrom(pod, port), Local: k == 0})
+			s.Endpoints = append(s.Endpoints, service.Endpoint{Addr: netip.AddrPortFrom(pod, walktest.Port), Local: k == 0})
 			pod = pod.Next()
 		}
 		c.Services = append(c.Services, s)
 	}
 	last := &c.Services[n-1]
-	last.Endpoints = svc("", 0, "abc").Endpoints
+	last.Endpoints = walktest.Service("", 0, "abc").Endpoints
 	began := time.Now()
 	table := service.NFTables(c)
 	made := time.Now()
@@ -172,8 +173,8 @@ func TestLoadingTime(t *testing.T) {
 			t.Errorf("%s holds %d elements, want %d: %v", set, got, want, err)
 		}
 	}
-	for _, way := range [][2]string{{"d", netip.AddrPortFrom(last.VIP, 80).String()}, {"client", fmt.Sprintf("%s:%d", nodeIP, last.NodePort)}} {
-		if _, is, err := w.ask(way[0], way[1], patient); err != nil || is != "a" && is != "b" && is != "c" {
+	for _, way := range [][2]string{{"d", netip.AddrPortFrom(last.VIP, 80).String()}, {"client", fmt.Sprintf("%s:%d", walktest.NodeIP, last.NodePort)}} {
+		if _, is, err := w.Ask(way[0], way[1], walktest.Patient); err != nil || is != "a" && is != "b" && is != "c" {
 			t.Errorf("the last Service at %s is answered by %q: %v", way[1], is, err)
 		}
 	}
