@@ -16,7 +16,7 @@ func (b *builder) answer(cut []compare.Table, needs []Need) []string {
 		return []string{"No trial was measured."}
 	}
 	if _, ok := b.mainPath(cut); !ok {
-		return []string{"No trial finished with a number to show."}
+		return []string{"No finished trial has a number to show."}
 	}
 	var lines []string
 	for _, n := range needs {
@@ -66,7 +66,7 @@ func (b *builder) tally(cut []compare.Table) []string {
 		if base == "" || len(b.analysis.Profiles) < 2 {
 			return nil
 		}
-		return []string{fmt.Sprintf("Nothing could be compared with %s.", base)}
+		return []string{fmt.Sprintf("No cell can be compared with %s.", base)}
 	}
 	return []string{fmt.Sprintf("Against %s, %d comparisons: %s.", base, len(all), verdictCounts(all))}
 }

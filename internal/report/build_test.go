@@ -46,7 +46,7 @@ func TestOptions(t *testing.T) {
 // The page says what package compare decided, and nothing else.
 func TestMarksAreVerdicts(t *testing.T) {
 	d := build(t, reporttest.NinePaths(5), report.Options{})
-	mark := map[compare.Verdict]report.Mark{compare.Better: "+", compare.Worse: "-", compare.Same: "=", compare.Inconclusive: "~"}
+	mark := map[compare.Verdict]report.Mark{compare.Better: "▲", compare.Worse: "▼", compare.Same: "≈", compare.Inconclusive: "?"}
 	want := map[report.Mark]int{}
 	for _, c := range d.Analysis.Comparisons {
 		if c.Verdict != compare.None {

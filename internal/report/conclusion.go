@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,20 +13,20 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Conclusion is what one row of a table says in words: who is best, who is not told apart from it, who is next and who is
-// worst, by how much.
+// Conclusion is what one row of a table says in words: which profile is best, which ones do not differ from
+// it, which is next and which is worst, by how much.
 type Conclusion struct {
 	Path plan.Path
 	// Label and Short name the path as the table's row does.
 	Label, Short string
 	Text         string
-	// Brief is the first and the last alone, for where there is little room; "" if nothing is told apart.
+	// Brief is the first and the last alone, for where there is little room; "" if nothing differs significantly.
 	Brief string
 	// Alone is true if the row has one profile, so that Text says no more than where it stands beside the baseline.
 	Alone bool
 	// Claims are the differences that Text states. Each has the verdict better or worse; nothing else is stated as one.
 	Claims []compare.Comparison
-	// Ties are the comparisons behind what Text calls the same or not told apart.
+	// Ties are the comparisons behind what Text calls the same or not significant.
 	Ties []compare.Comparison
 }
 
@@ -46,8 +47,7 @@ func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion 
 	return out
 }
 
-// choice ranks the dataplanes, which one can choose; all profiles where there is no dataplane. raw and host are what lies
-// under one.
+// choice ranks the dataplanes, or all profiles where there is none: raw and host are not a choice.
 func (b *builder) choice(p plan.Path, w plan.Workload, name string) []compare.Standing {
 	among := *b.analysis // the same, but for who is asked for
 	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(p plan.Variant) bool { return !dataplane(p) })
@@ -118,7 +118,7 @@ func sized(x compare.Comparison) string {
 	return fmt.Sprintf("%s (%s to %s)", number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High))
 }
 
-// alone is said of a profile that is the only one of its row: where it stands beside the baseline.
+// alone is the sentence of the only profile of a row: how it compares with the baseline.
 func (b *builder) alone(s *sentence) {
 	c := s.ranks[0].Cell
 	s.Alone = true
@@ -148,7 +148,7 @@ func (b *builder) alone(s *sentence) {
 		s.say("the same as %s%s", other, within(x))
 	case compare.Inconclusive:
 		s.Ties = append(s.Ties, x)
-		s.say("not told apart from %s%s", other, repetitionsMore([]compare.Comparison{x}))
+		s.say("no significant difference from %s%s", other, repetitionsMore([]compare.Comparison{x}))
 	}
 }
 
@@ -160,7 +160,7 @@ func within(x compare.Comparison) string {
 	return " within the noise floor of " + number.Percent(x.Floor)
 }
 
-// nothingApart is said of a row in which nobody is worse than the first.
+// nothingApart is the sentence of a row in which no profile is worse than the first.
 func (s *sentence) nothingApart() {
 	var open []compare.Comparison
 	for _, x := range s.ranks[1:] {
@@ -172,13 +172,13 @@ func (s *sentence) nothingApart() {
 	first, last := s.ranks[0], s.ranks[len(s.ranks)-1]
 	between := s.value(first) + " to " + s.value(last)
 	if len(open) == 0 {
-		s.say("all are the same as the first%s, %s", within(s.Ties[0]), between)
+		s.say("all are the same%s: %s", within(s.Ties[0]), between)
 		return
 	}
-	s.say("nothing is told apart from the first, %s%s", between, repetitionsMore(open))
+	s.say("no significant differences: %s%s", between, repetitionsMore(open))
 }
 
-// best names the first and those that are not told apart from it.
+// best names the first and those that do not differ from it.
 func (s *sentence) best() {
 	var same, open []compare.Comparison
 	for _, x := range s.ranks[1:] {
@@ -195,12 +195,12 @@ func (s *sentence) best() {
 		what += fmt.Sprintf(", the same as %s%s", listed(namesOf(same)), within(same[0]))
 	}
 	if len(open) > 0 {
-		what += ", not told apart from " + listed(namesOf(open)) + repetitionsMore(open)
+		what += ", not significantly better than " + listed(namesOf(open)) + repetitionsMore(open)
 	}
 	s.say("%s", what)
 }
 
-// brief names the first and the last, or where no last stands apart the first that is worse.
+// brief names the first and the last, or if none is last the first that is worse.
 func (s *sentence) brief(tail int) {
 	near := 0
 	var worse []compare.Standing
@@ -213,7 +213,7 @@ func (s *sentence) brief(tail int) {
 	}
 	s.Brief = number.Clean(s.ranks[0].Cell.Profile) + " is best"
 	if near > 0 {
-		s.Brief += fmt.Sprintf(" (%d more not told apart)", near)
+		s.Brief += fmt.Sprintf(" (and %d not significantly different)", near)
 	}
 	x, what := worse[0], "worse"
 	if tail < len(s.ranks) {
@@ -226,8 +226,8 @@ func (s *sentence) brief(tail int) {
 	s.Brief += "."
 }
 
-// tail is the index from which on everything is not told apart from the last; the length of ranks if the last is not told
-// apart from the first, so that there is no worst.
+// tail is the index from which on nothing differs from the last; the length of ranks if the last does not differ from the
+// first, so that there is no worst.
 func (s *sentence) tail() int {
 	n := len(s.ranks)
 	if s.ranks[n-1].ToBest.Verdict != compare.Worse {
@@ -241,7 +241,7 @@ func (s *sentence) tail() int {
 	return n - 1
 }
 
-// next names the first that is told apart from the best, unless it is one of the last.
+// next names the first that differs from the best, unless it is one of the last.
 func (s *sentence) next(tail int) {
 	for _, x := range s.ranks[:tail] {
 		if x.ToBest.Verdict == compare.Worse {
@@ -251,7 +251,7 @@ func (s *sentence) next(tail int) {
 	}
 }
 
-// worst names the last and those that are not told apart from it.
+// worst names the last and those that do not differ from it.
 func (s *sentence) worst(tail int) {
 	n := len(s.ranks)
 	if tail == n {
@@ -267,7 +267,7 @@ func (s *sentence) worst(tail int) {
 	}
 	if len(near) > 0 {
 		s.Ties = append(s.Ties, near...)
-		what += ", not told apart from " + listed(namesOf(near))
+		what += ", not significantly worse than " + listed(namesOf(near))
 	}
 	s.say("%s", what)
 }
@@ -275,7 +275,7 @@ func (s *sentence) worst(tail int) {
 // mostInGroups bounds the profiles whose pairs are all compared.
 const mostInGroups = 16
 
-// middle names the groups among those that are told apart from the first and from the last.
+// middle names the groups among those that differ from the first and from the last.
 func (b *builder) middle(s *sentence, tail int) {
 	var between []compare.Standing
 	for _, x := range s.ranks[:tail] {
@@ -292,7 +292,7 @@ func (b *builder) middle(s *sentence, tail int) {
 			for _, x := range g {
 				names = append(names, number.Clean(x.Cell.Profile))
 			}
-			s.say("%s are not told apart from one another", listed(names))
+			s.say("%s do not differ significantly", listed(names))
 		}
 	}
 }
@@ -313,34 +313,43 @@ func listed(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// repetitionsMore says how many more repetitions would decide, " (about 3 more repetitions would decide)".
+// repetitionsMore says how many more repetitions would decide, " (3 more repetitions would decide)".
 func repetitionsMore(xs []compare.Comparison) string {
-	least, most := 0, 0
-	for _, x := range xs {
-		if x.Verdict != compare.Inconclusive || x.Need <= 0 {
-			continue
-		}
-		if least == 0 || x.Need < least {
-			least = x.Need
-		}
-		most = max(most, x.Need)
+	if text, _ := decisive(xs); text != "" {
+		return " (" + text + ")"
 	}
-	if most == 0 {
-		return ""
-	}
-	return " (" + moreRepetitions(least, most) + " would decide)"
+	return ""
 }
 
-// moreRepetitions writes about how many more there should be: "about 3 to 5 more repetitions", "over 1000 more repetitions".
-func moreRepetitions(least, most int) string {
-	low, high := countOf(least), countOf(most)
-	switch {
-	case low != high:
-		return fmt.Sprintf("about %s to %s more repetitions", low, high)
-	case most == 1:
-		return "about 1 more repetition"
-	case high != fmt.Sprint(most): // it says "over" itself
-		return high + " more repetitions"
+// mostRepetitions is the number of repetitions beyond which advice is no plan.
+const mostRepetitions = 1000
+
+// decisive says how many more repetitions would decide the inconclusive ones among xs, or most of them, and how many that
+// makes in all (0 if a plan cannot have so many); "" if there are none.
+func decisive(xs []compare.Comparison) (text string, run int) {
+	open := slices.DeleteFunc(slices.Clone(xs), func(x compare.Comparison) bool { return x.Verdict != compare.Inconclusive || x.Need <= 0 })
+	if len(open) == 0 {
+		return "", 0
 	}
-	return fmt.Sprintf("about %s more repetitions", high)
+	slices.SortFunc(open, func(x, y compare.Comparison) int { return cmp.Compare(x.N+x.Need, y.N+y.Need) })
+	x := open[len(open)/2]
+	text = moreRepetitions(x.Need) + " would decide"
+	if open[len(open)-1].Need > x.Need {
+		text += " most"
+	}
+	if x.Need <= mostRepetitions {
+		run = x.N + x.Need
+	}
+	return text, run
+}
+
+// moreRepetitions writes "1 more repetition", "3 more repetitions", "over 1000 more repetitions".
+func moreRepetitions(n int) string {
+	switch {
+	case n == 1:
+		return "1 more repetition"
+	case n > mostRepetitions:
+		return fmt.Sprintf("over %d more repetitions", mostRepetitions)
+	}
+	return fmt.Sprintf("%d more repetitions", n)
 }

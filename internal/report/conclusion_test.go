@@ -66,17 +66,17 @@ func TestConclusions(t *testing.T) {
 		"higher is better": {metric.TransactionRate, "a b", map[string][]float64{"a": around(1e4, 8), "b": around(2e4, 8)},
 			"b (20.0 k/s) is best; a (10.0) is worst, 0.50x (0.50x to 0.50x)."},
 		"all the same": {metric.ServiceDemand, "a b", map[string][]float64{"a": around(100, 8), "b": around(100, 8)},
-			"all are the same as the first within the noise floor of 1%, a (100 ns/transaction) to b (100)."},
+			"all are the same within the noise floor of 1%: a (100 ns/transaction) to b (100)."},
 		"no loss anywhere": {metric.FrameLossRate, "a b", map[string][]float64{"a": make([]float64, 8), "b": make([]float64, 8)},
-			"all are the same as the first, a (0 %) to b (0)."},
+			"all are the same: a (0 %) to b (0)."},
 		"loss over none": {metric.FrameLossRate, "a b", map[string][]float64{"a": make([]float64, 8), "b": around(0.1, 8)},
 			"a (0 %) is best; b (10.0) is worst."},
 		"groups": {metric.ServiceDemand, "a b c d", map[string][]float64{"a": around(100, 8), "b": around(200, 8), "c": around(200, 8), "d": around(300, 8)},
-			"a (100 ns/transaction) is best; next is b (200), 2.00x (2.00x to 2.00x); d (300) is worst, 3.00x (3.00x to 3.00x); b and c are not told apart from one another."},
+			"a (100 ns/transaction) is best; next is b (200), 2.00x (2.00x to 2.00x); d (300) is worst, 3.00x (3.00x to 3.00x); b and c do not differ significantly."},
 		"ties at both ends": {metric.ServiceDemand, "a b c d", map[string][]float64{"a": around(100, 8), "b": around(100, 8), "c": around(200, 8), "d": around(200, 8)},
-			"a (100 ns/transaction) is best, the same as b within the noise floor of 1%; d (200) is worst, 2.00x (2.00x to 2.00x), not told apart from c."},
-		"undecided": {metric.ServiceDemand, "a b", map[string][]float64{"a": wild, "b": {9, 12, 10, 11, 13, 8, 12, 11}}, "nothing is told apart from the first, "},
-		"too few":   {metric.ServiceDemand, "a b", map[string][]float64{"a": {100}, "b": {200}}, "nothing is told apart from the first, a (100 ns/transaction) to b (200) (about 3 more repetitions would decide)."},
+			"a (100 ns/transaction) is best, the same as b within the noise floor of 1%; d (200) is worst, 2.00x (2.00x to 2.00x), not significantly worse than c."},
+		"undecided": {metric.ServiceDemand, "a b", map[string][]float64{"a": wild, "b": {9, 12, 10, 11, 13, 8, 12, 11}}, "no significant differences: "},
+		"too few":   {metric.ServiceDemand, "a b", map[string][]float64{"a": {100}, "b": {200}}, "no significant differences: a (100 ns/transaction) to b (200) (3 more repetitions would decide)."},
 		"alone":     {metric.ServiceDemand, "host b", map[string][]float64{"host": around(100, 8), "b": around(200, 8)}, "b (200 ns/transaction) is the only dataplane measured; 2.00x (2.00x to 2.00x) of host."},
 		"no dataplane": {metric.ServiceDemand, "raw host", map[string][]float64{"raw": around(100, 8), "host": around(200, 8)},
 			"raw (100 ns/transaction) is best; host (200) is worst, 2.00x (2.00x to 2.00x)."},
@@ -95,7 +95,7 @@ func TestConclusions(t *testing.T) {
 	}
 }
 
-// TestBrief: the first and the last alone, and nothing where nothing is told apart.
+// TestBrief: the first and the last alone, and nothing where nothing differs significantly.
 func TestBrief(t *testing.T) {
 	for name, tt := range map[string]struct {
 		metric   string
@@ -107,7 +107,7 @@ func TestBrief(t *testing.T) {
 		"three": {metric.ServiceDemand, "a b c", map[string][]float64{"a": around(100, 8), "b": around(200, 8), "c": around(150, 8)},
 			"a is best; b is worst, 2.00x (2.00x to 2.00x).", false},
 		"ties": {metric.ServiceDemand, "a b c d", map[string][]float64{"a": around(100, 8), "b": around(100, 8), "c": around(200, 8), "d": around(200, 8)},
-			"a is best (1 more not told apart); d is worst, 2.00x (2.00x to 2.00x).", false},
+			"a is best (and 1 not significantly different); d is worst, 2.00x (2.00x to 2.00x).", false},
 		"no ratio":    {metric.FrameLossRate, "a b", map[string][]float64{"a": make([]float64, 8), "b": around(0.1, 8)}, "a is best; b is worst.", false},
 		"the same":    {metric.ServiceDemand, "a b", map[string][]float64{"a": around(100, 8), "b": around(100, 8)}, "", false},
 		"nobody else": {metric.ServiceDemand, "a", map[string][]float64{"a": around(100, 8)}, "", true},
@@ -198,7 +198,7 @@ func TestConclusionsNeverGoBeyondVerdicts(t *testing.T) {
 				t.Fatalf("round %d: the last is %q: %s", round, last.ToBest.Verdict, c.Text)
 			}
 		}
-		for _, word := range []string{"is best", "next is", "is worst", "told apart", "the same", "one another"} {
+		for _, word := range []string{"is best", "next is", "is worst", "not significantly", "no significant differences", "the same", "do not differ"} {
 			if strings.Contains(c.Text, word) {
 				said[word]++
 			}
@@ -209,7 +209,7 @@ func TestConclusionsNeverGoBeyondVerdicts(t *testing.T) {
 			}
 		}
 	}
-	for _, word := range []string{"is best", "next is", "is worst", "told apart", "the same", "one another"} {
+	for _, word := range []string{"is best", "next is", "is worst", "not significantly", "no significant differences", "the same", "do not differ"} {
 		if said[word] == 0 {
 			t.Errorf("no world had %q: the test is blind to it", word)
 		}

@@ -9,6 +9,7 @@
 package report
 
 import (
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -135,11 +136,16 @@ type Mark string
 
 // The signs. A metric that is not judged has none.
 const (
-	Better  Mark = "+"
-	Worse   Mark = "-"
-	Same    Mark = "="
-	NoClaim Mark = "~"
+	Better  Mark = "▲"
+	Worse   Mark = "▼"
+	Same    Mark = "≈"
+	NoClaim Mark = "?"
 )
+
+var markWords = map[Mark]string{Better: "better", Worse: "worse", Same: "same", NoClaim: "inconclusive"}
+
+// Claim is the ratio and the verdict in words: "0.65x worse".
+func (e Entry) Claim() string { return strings.TrimSpace(e.Ratio + " " + markWords[e.Mark]) }
 
 // Item is a line of a list; Name may be empty. Code is true for what is to be typed.
 type Item struct {

@@ -71,7 +71,7 @@ func historyAnswer(h *compare.History) []string {
 		}
 	}
 	if len(events) == 0 {
-		return []string{fmt.Sprintf("None of the %d cells changes its level.", len(h.Tracks))}
+		return []string{fmt.Sprintf("No cell changes its level (%d cells).", len(h.Tracks))}
 	}
 	verb := "change their level"
 	if changed == 1 {
@@ -99,13 +99,13 @@ func historyAnswer(h *compare.History) []string {
 func sinceText(run compare.HistoryRun, cells int) string {
 	line := fmt.Sprintf("Since %s (%s), %s; ", number.Clean(run.Name), dateOf(run), counted(cells, "cell"))
 	if len(run.Changed) == 0 {
-		return line + "no recorded condition changed there:"
+		return line + "no recorded condition changed:"
 	}
 	var what []string
 	for _, d := range run.Changed {
 		what = append(what, fmt.Sprintf("%s (%s to %s)", number.Clean(d.Name), recorded(d.A), recorded(d.B)))
 	}
-	return line + "what changed there: " + some(what) + ":"
+	return line + "changed conditions: " + some(what) + ":"
 }
 
 // eventText is the line about one change.
@@ -155,10 +155,10 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 func historyLegend(h *compare.History) []string {
 	lines := []string{
 		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval. Columns are the results below, the oldest first.", number.Percent(h.Confidence)),
-		fmt.Sprintf("A ratio with + (better) or - (worse) stands where a level begins, and is to the level before it. A change needs p <= %.2g by shuffling, corrected for the number of paths of its profile, workload and metric (Benjamini-Hochberg), and a ratio beyond the noise floor and beyond what neighbouring results differ by.", 1-h.Confidence),
+		fmt.Sprintf("A ratio marks the start of a level and is to the level before it. A change needs p <= %.2g by shuffling, corrected for all paths of its profile, workload and metric (Benjamini-Hochberg). Its ratio must exceed the noise floor and the differences of neighbouring results.", 1-h.Confidence),
 	}
 	if len(h.Runs) < 4 {
-		lines = append(lines, "With fewer than 4 results it cannot be told how much two runs of the same thing differ: a change may be that.")
+		lines = append(lines, "Fewer than 4 results do not show how much two runs of the same thing differ: a change may be just that.")
 	}
 	return lines
 }

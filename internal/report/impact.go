@@ -33,12 +33,12 @@ func (b *builder) impact(works []impact.Work, cut []compare.Table) ([]Section, e
 	}
 	base := number.Clean(b.analysis.Baseline)
 	out := Section{Heading: ImpactHeading, Notes: []string{fmt.Sprintf(
-		"Times are the work alone, at the rate that was measured on %s, as if nothing else ran; CPU time is that of both ends and the kernel between them. Ratios and changes are against %s; where a comparison has no verdict of better or worse, none is stated.", path, base)}}
+		"Times are for this work alone, at the rate measured on %s. CPU time is that of both ends and of the kernel between them. Ratios and changes are against %s, and only where the verdict is better or worse.", path, base)}}
 	if b.inLab() {
-		out.Notes = append(out.Notes, "This is the lab: one machine does the work of all nodes, so its seconds are not those of a cluster. Ratios carry over better, those of CPU time best.")
+		out.Notes = append(out.Notes, "In the lab one machine does the work of all nodes, so its seconds differ from those of a cluster. Ratios carry over better; ratios of CPU time carry over best.")
 	}
 	if b.analysis.Baseline == profile.Raw {
-		out.Notes = append(out.Notes, fmt.Sprintf("No job runs on %s: --baseline with the profile that yours runs on shows the changes from there.", base))
+		out.Notes = append(out.Notes, fmt.Sprintf("No job runs on %s: name the profile of your job with --baseline.", base))
 	}
 	for _, e := range all {
 		out.Grids = append(out.Grids, grid(e, base))
@@ -90,7 +90,7 @@ func grid(e impact.Estimate, base string) Grid {
 	}
 	g.Notes = append(g.Notes, jobNote(e, base))
 	if more := repetitionsMore(open); more != "" {
-		g.Notes = append(g.Notes, string(NoClaim)+" is no claim"+more+".")
+		g.Notes = append(g.Notes, "Inconclusive changes"+more+".")
 	}
 	return g
 }
@@ -98,9 +98,9 @@ func grid(e impact.Estimate, base string) Grid {
 // jobNote says what the columns about the whole job stand on.
 func jobNote(e impact.Estimate, base string) string {
 	if e.Share > 0 {
-		return fmt.Sprintf("The whole job changes by this if %s of its time on %s is this work, and the rest stays as it is (Amdahl's law).", percent(e.Share), base)
+		return fmt.Sprintf("The whole job changes by this if %s of its time on %s is this work and the rest stays the same (Amdahl's law).", percent(e.Share), base)
 	}
-	return fmt.Sprintf("How much of the job is network is not known here, so the whole job is shown for three shares of its time on %s (Amdahl's law: the rest stays as it is). Measure yours and say it: %s=%s/share=30%%.", base, e.Kind, e.Text)
+	return fmt.Sprintf("The share of network time in your job is unknown: the columns show three shares of its time on %s (Amdahl's law). Measure yours and give it: %s=%s/share=30%%.", base, e.Kind, e.Text)
 }
 
 // quantity writes a value with its interval.
@@ -122,7 +122,7 @@ func change(c *impact.Change) string {
 	case c.Verdict == compare.Same:
 		return "same"
 	case !c.Claimed():
-		return string(NoClaim)
+		return markWords[NoClaim]
 	}
 	return fmt.Sprintf("%s (%s to %s)", number.Ratio(c.Value), number.Ratio(c.Low), number.Ratio(c.High))
 }

@@ -76,12 +76,12 @@ func (b *builder) standIns() []Item {
 }
 
 var reasons = map[string]string{
-	"complete":    "every trial of the plan was measured",
-	"precision":   "it ended with the wanted precision",
-	"repetitions": "the most repetitions were measured, and some interval is wider than wanted",
-	"budget":      "it ended when the time was up",
-	"interrupted": "it was interrupted",
-	unfinished:    "unfinished: it was killed, or still runs",
+	"complete":    "the plan is complete",
+	"precision":   "ended at the wanted precision",
+	"repetitions": "ended at the most repetitions; some interval is wider than wanted",
+	"budget":      "ended when its time was up",
+	"interrupted": "interrupted",
+	unfinished:    "unfinished: killed, or still running",
 }
 
 func (b *builder) runItems(r Run) []Item {
@@ -94,7 +94,7 @@ func (b *builder) runItems(r Run) []Item {
 		items = append(items, Item{Name: "time", Text: fmt.Sprintf("%s, of which %s (%s) in measurement windows", number.Duration(r.Wall), number.Duration(r.Windows), number.Percent(r.Share()))})
 	}
 	if len(b.analysis.Unknown) > 0 {
-		items = append(items, Item{Name: "left out", Text: number.Clean("metrics that this version does not know: " + strings.Join(b.analysis.Unknown, ", "))})
+		items = append(items, Item{Name: "left out", Text: number.Clean("metrics unknown to this version: " + strings.Join(b.analysis.Unknown, ", "))})
 	}
 	items = append(items, Item{Name: "seed", Text: fmt.Sprint(r.Plan.Seed)})
 	if r.Command != "" {

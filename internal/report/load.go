@@ -68,8 +68,8 @@ func (k Knee) String() string {
 
 // LoadNotes say how to read the curves.
 var LoadNotes = []string{
-	"Requests fall due by a schedule, at a share of the capacity that was measured on the same path under the same profile; times count from when a request fell due. The same load is another rate under each profile.",
-	fmt.Sprintf("The knee is the highest load whose 99th percentile is not above %d times the lowest of the curve: by the medians, and, where it is another, to the one by the intervals.", stat.KneeFactor),
+	"Requests follow a schedule at a share of the capacity measured on the same path and profile; times count from the scheduled start. The same load is a different rate for each profile.",
+	fmt.Sprintf("The knee is the highest load whose 99th percentile is at most %d times the lowest of the curve: by medians, and as a range where the intervals give another load.", stat.KneeFactor),
 }
 
 // loads returns the curves of the result, by workload and path.
@@ -170,10 +170,10 @@ func (l LoadLine) doubts() string {
 	}
 	var said []string
 	if len(late) > 0 {
-		said = append(said, "at "+strings.Join(late, ", ")+" the tail is made by the sender, whose CPU was busy: no word about the path, nor is a knee that rests on it")
+		said = append(said, "at "+strings.Join(late, ", ")+" the busy CPU of the sender causes the tail: it says nothing about the path, nor does a knee there")
 	}
 	if len(saturated) > 0 {
-		said = append(said, "at "+strings.Join(saturated, ", ")+" responses fell behind what was due, and the times grow with the window")
+		said = append(said, "at "+strings.Join(saturated, ", ")+" responses fell behind the schedule, and times grow with the window")
 	}
 	if said == nil {
 		return ""

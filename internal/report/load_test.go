@@ -131,8 +131,8 @@ func TestDoubtsOfCurves(t *testing.T) {
 		var want []string
 		for _, l := range c.Lines {
 			if l.Profile == "canal" {
-				want = []string{"canal: at 10% the tail is made by the sender, whose CPU was busy: no word about the path, nor is a knee that rests on it; " +
-					"at 95% responses fell behind what was due, and the times grow with the window."}
+				want = []string{"canal: at 10% the busy CPU of the sender causes the tail: it says nothing about the path, nor does a knee there; " +
+					"at 95% responses fell behind the schedule, and times grow with the window."}
 			}
 		}
 		if got := c.Grids[0].Notes; !slices.Equal(got, want) {

@@ -24,10 +24,10 @@ type Need struct {
 	Metric   metric.Metric
 	// Standings are best first; there is at least one.
 	Standings []compare.Standing
-	// Pick is the index of the first that is a dataplane: raw and host are what lies under one, and nobody's choice. It
-	// is 0 where there are no others.
+	// Pick is the index of the first that is a dataplane: raw and host are not a choice. It is 0 where
+	// there are no others.
 	Pick int
-	// Near names the other dataplanes that are not told apart from the pick.
+	// Near names the other dataplanes that do not differ significantly from the pick.
 	Near []string
 	// Conclusion is about the dataplanes alone.
 	Conclusion Conclusion
@@ -46,7 +46,7 @@ type want struct {
 	metrics []string
 }
 
-// needs are those that the result answers, in the order in which they are told.
+// needs are those that the result answers, in the order of the answer.
 func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
 	path, ok := b.mainPath(cut)
 	if !ok {
@@ -160,7 +160,7 @@ func (b *builder) need(w want, m metric.Metric) (Need, bool) {
 	}
 	among := b.choice(w.path, w.workload, m.Name)
 	if pick >= 0 {
-		n.Near = untold(among[1:])
+		n.Near = equals(among[1:])
 	}
 	n.Conclusion = b.concluded(among, n.Scale())
 	n.Conclusion.Path, n.Conclusion.Label, n.Conclusion.Short = n.Path, n.Path.String(), shortPath(n.Path)
@@ -171,8 +171,8 @@ func (b *builder) need(w want, m metric.Metric) (Need, bool) {
 	return n, true
 }
 
-// untold names the profiles of ranks that are not told apart from the best.
-func untold(ranks []compare.Standing) []string {
+// equals names the profiles of ranks that do not differ significantly from the best.
+func equals(ranks []compare.Standing) []string {
 	var names []string
 	for _, s := range ranks {
 		if s.ToBest.Verdict != compare.Worse {
@@ -237,7 +237,7 @@ func under(x compare.Comparison) string {
 	case x.Verdict == compare.Same:
 		return "The same as " + other + within(x) + "."
 	case x.Verdict != compare.Worse:
-		return "Not told apart from " + other + "."
+		return "No significant difference from " + other + "."
 	case !math.IsNaN(x.Ratio):
 		return sized(x) + " of " + other + "."
 	}

@@ -19,7 +19,7 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 	if at >= 0 && !slices.Contains(columns, at) {
 		for i, row := range t.Rows {
 			if c := row[at].Cell; c != nil && c.N > 0 {
-				line := fmt.Sprintf("Baseline of every row: %s %s, %s %s", number.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit)
+				line := fmt.Sprintf("Baseline of all rows: %s %s, %s %s", number.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit)
 				if s := spread(c); s != "" {
 					line += " " + s
 				}
@@ -48,7 +48,7 @@ func compared(t compare.Table) bool {
 // floorNote says how large a difference is noise.
 func (b *builder) floorNote(f compare.Floor) string {
 	if !f.Measured {
-		return fmt.Sprintf("Noise floor: not measured (no second instance of the baseline with two repetitions or more); %s assumed.", number.Percent(f.Share))
+		return fmt.Sprintf("Noise floor: %s, assumed. Measuring it needs a second instance of the baseline and two repetitions.", number.Percent(f.Share))
 	}
 	x := f.Twins[0]
 	for _, t := range f.Twins {
@@ -64,25 +64,29 @@ func (b *builder) floorNote(f compare.Floor) string {
 		number.Percent(f.Share), most, number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High), x.Path)
 }
 
-// needNote says what would decide the inconclusive ones.
+// needNote says what would decide the inconclusive comparisons of a table; nil if there are none.
 func needNote(t compare.Table) []string {
-	var needs []int
+	var open []compare.Comparison
 	for _, row := range t.Rows {
 		for _, e := range row {
-			if x := e.Comparison; x != nil && x.Verdict == compare.Inconclusive && x.Need > 0 {
-				needs = append(needs, x.Need)
+			if e.Comparison != nil {
+				open = append(open, *e.Comparison)
 			}
 		}
 	}
-	return needText(needs)
+	return needText(open)
 }
 
-// needText says how many more repetitions would decide, from the least to the most that are needed; nil if none are.
-func needText(needs []int) []string {
-	if len(needs) == 0 {
+// needText is the line about the inconclusive ones among xs; nil if there are none.
+func needText(xs []compare.Comparison) []string {
+	text, run := decisive(xs)
+	if text == "" {
 		return nil
 	}
-	return []string{fmt.Sprintf("~ inconclusive: %s would decide.", moreRepetitions(slices.Min(needs), slices.Max(needs)))}
+	if run > 0 {
+		text += fmt.Sprintf(": --repetitions %d", run)
+	}
+	return []string{"Inconclusive: " + text + "."}
 }
 
 // footnotes numbers the doubts about shown cells, one number for each kind of doubt.
@@ -179,24 +183,24 @@ func (b *builder) legend(cut []compare.Table) []string {
 	base := number.Clean(b.analysis.Baseline)
 	wanted := number.Percent(b.analysis.Confidence)
 	out := []string{
-		fmt.Sprintf("Each value is the median of %s; ± is the longer arm of its %s interval, which assumes nothing about the noise%s.", n, wanted, coverage),
+		fmt.Sprintf("Each value is the median of %s; ± is the longer arm of its %s interval, which assumes no distribution%s.", n, wanted, coverage),
 	}
 	if len(tests) > 0 {
 		out = append(out,
-			fmt.Sprintf("The ratio is to %s. Marks: + better, - worse, = same (within the noise floor), ~ no claim. A claim needs a ratio beyond the floor and p <= %.2g, corrected for the number of comparisons in its column (Benjamini-Hochberg).", base, 1-b.analysis.Confidence),
+			fmt.Sprintf("Ratios are to %s. Better or worse needs a ratio beyond the noise floor and p <= %.2g, corrected for all comparisons of its column (Benjamini-Hochberg).", base, 1-b.analysis.Confidence),
 			"Test: "+strings.Join(tests, "; ")+".")
 	}
 	for _, t := range cut {
 		if stoodIn(t) {
-			out = append(out, fmt.Sprintf("%s has no pods: its %s cell is the baseline of the paths that it lacks, so those ratios hold the whole cost of the path, and one within a node may be below 1.", base, standIn(t)))
+			out = append(out, fmt.Sprintf("%s has no pods: its %s cell is the baseline of the paths that it lacks. Those ratios include the whole cost of the path; within a node they may be below 1.", base, standIn(t)))
 			break
 		}
 	}
 	if b.kinds[NotServed] {
-		out = append(out, number.Absent+" is a path that the profile does not serve; the reasons are below.")
+		out = append(out, number.Absent+": the profile does not serve this path; see the reasons below.")
 	}
 	if b.kinds[NotMeasured] {
-		out = append(out, "n/m was not measured.")
+		out = append(out, "n/m: not measured.")
 	}
 	return out
 }
@@ -242,16 +246,16 @@ func (b *builder) sizes(cut []compare.Table) (n string, tests []string, coverage
 		n = fmt.Sprintf("%d repetitions", high)
 	}
 	if used[stat.MannWhitney] {
-		tests = append(tests, "Mann-Whitney, and the median of all pairwise ratios, below 7 common repetitions")
+		tests = append(tests, "Mann-Whitney and the median of all pairwise ratios, below 7 common repetitions")
 	}
 	if used[stat.SignedRank] {
-		tests = append(tests, "Wilcoxon signed-rank on the trials of each repetition, and its Hodges-Lehmann ratio, from 7 common repetitions on")
+		tests = append(tests, "Wilcoxon signed-rank on the trials of each repetition and its Hodges-Lehmann ratio, from 7 common repetitions")
 	}
 	switch {
 	case least == 0:
-		coverage = "; with too few repetitions for that it is the range, and one alone has none"
+		coverage = " (the range, where repetitions are too few; a single value has none)"
 	case least < b.analysis.Confidence:
-		coverage = fmt.Sprintf("; with too few repetitions for that it is the range, which covers %.4g%% at least", 100*least)
+		coverage = fmt.Sprintf(" (the range, where repetitions are too few; it covers at least %.4g%%)", 100*least)
 	}
 	return n, tests, coverage
 }

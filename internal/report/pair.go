@@ -142,19 +142,17 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	}
 	floor := fmt.Sprintf("Noise floor: %s (the larger of the two results').", number.Percent(ms[0].Floor))
 	if !ms[0].FloorMeasured {
-		floor = fmt.Sprintf("Noise floor: measured in neither result; %s assumed.", number.Percent(ms[0].Floor))
+		floor = fmt.Sprintf("Noise floor: %s, assumed; neither result measured it.", number.Percent(ms[0].Floor))
 	}
 	if m.Better != metric.Neither {
 		t.Notes = append(t.Notes, floor)
 		t.Notes = append(t.Notes, driftNote(ms)...)
 	}
-	var needs []int
+	var open []compare.Comparison
 	for _, x := range ms {
-		if x.Verdict == compare.Inconclusive && x.Need > 0 {
-			needs = append(needs, x.Need)
-		}
+		open = append(open, x.Comparison)
 	}
-	t.Notes = append(t.Notes, needText(needs)...)
+	t.Notes = append(t.Notes, needText(open)...)
 	return t
 }
 
@@ -164,7 +162,7 @@ func driftNote(ms []compare.Match) []string {
 	if most.Drift <= most.Floor {
 		return nil
 	}
-	return []string{fmt.Sprintf("Drift: other profiles differ by up to %s too, though all recorded conditions are the same. Only what lies beyond floor and drift together counts.",
+	return []string{fmt.Sprintf("Drift: other profiles also differ by up to %s under the same recorded conditions. Only larger differences count.",
 		number.Percent(most.Drift))}
 }
 
@@ -192,16 +190,16 @@ func (b *pairBuilder) entry(c *compare.Cell, scale number.Scale) Entry {
 // answer is what the two say in a few lines: conditions, verdicts, the largest differences, budgets.
 func (b *pairBuilder) answer(held []Held) []string {
 	p := b.pair
-	lines := []string{"The two share every condition that they recorded."}
+	lines := []string{"All recorded conditions are the same."}
 	if len(p.Differences) > 0 {
 		var names []string
 		for _, d := range p.Differences {
 			names = append(names, number.Clean(d.Name))
 		}
-		lines[0] = "The two vary in " + some(names) + ": each of these may be the cause of what differs."
+		lines[0] = "Different conditions: " + some(names) + ". Each may be the cause of a difference."
 	}
 	if !slices.ContainsFunc(p.Matches, func(m compare.Match) bool { return !m.Identical() }) && len(p.Matches) > 0 {
-		lines = append(lines, "Both hold the very same trials.")
+		lines = append(lines, "Both files hold the same trials.")
 	}
 	judged := p.Judged()
 	var verdicts []compare.Comparison
@@ -209,7 +207,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 		verdicts = append(verdicts, m.Comparison)
 	}
 	if len(judged) == 0 {
-		lines = append(lines, "No cell that they share can be judged.")
+		lines = append(lines, "No common cell can be judged.")
 	} else {
 		lines = append(lines, fmt.Sprintf("B against A, %s: %s.", counted(len(judged), "cell"), verdictCounts(verdicts)))
 	}
@@ -221,7 +219,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 		}
 	}
 	if lost = slices.Compact(slices.Sorted(slices.Values(lost))); len(lost) > 0 {
-		lines = append(lines, "Measured in A, and every trial failed in B: "+some(lost)+".")
+		lines = append(lines, "Measured in A, but all trials failed in B: "+some(lost)+".")
 	}
 	for _, h := range held {
 		lines = append(lines, heldText(h))
@@ -266,8 +264,7 @@ func heldText(h Held) string {
 	}
 	line += fmt.Sprintf("%d of %s: %s.", len(at), counted(len(h.Holdings), "cell"), some(at))
 	if h.State() == compare.Undecided && more > 0 {
-		text := moreRepetitions(more, more)
-		line += " " + strings.ToUpper(text[:1]) + text[1:] + " in each result would decide."
+		line += " " + moreRepetitions(more) + " in each result would decide."
 	}
 	return line
 }
@@ -299,12 +296,12 @@ func (b *pairBuilder) legend(budgets bool) []string {
 	p := b.pair
 	alpha := 1 - p.Confidence
 	lines := []string{
-		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval, which assumes nothing about the noise.", number.Percent(p.Confidence)),
-		fmt.Sprintf("The ratio is B to A. Marks: + better, - worse, = same (within the noise floor), ~ no claim. A claim needs a ratio beyond the floor and p <= %.2g, corrected for the number of paths of its profile, workload and metric (Benjamini-Hochberg).", alpha),
-		"Test: Mann-Whitney, and the median of all pairwise ratios: the two were measured at different times, so their trials are no pairs. What differs between any two runs of the same thing is in the ratio too: the drift is how far the other profiles moved where no recorded condition did, and compare --history follows many runs.",
+		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval, which assumes no distribution.", number.Percent(p.Confidence)),
+		fmt.Sprintf("Ratios are B to A. Better or worse needs a ratio beyond the noise floor and p <= %.2g, corrected for all paths of its profile, workload and metric (Benjamini-Hochberg).", alpha),
+		"Test: Mann-Whitney and the median of all pairwise ratios, since trials of different times are not pairs. The ratio includes what any two runs of the same thing differ by. Drift is how far the other profiles moved under the same conditions; compare --history follows many runs.",
 	}
 	if budgets {
-		lines = append(lines, fmt.Sprintf("A budget is broken where a one-sided test at p <= %.2g, corrected likewise, rejects that it is kept; kept where the one-sided bound lies within it; and undecided otherwise.", alpha))
+		lines = append(lines, fmt.Sprintf("A budget is broken if a one-sided test at p <= %.2g, corrected likewise, rejects it; kept if the one-sided bound is within it; otherwise undecided.", alpha))
 	}
 	return lines
 }
@@ -324,7 +321,7 @@ func (b *pairBuilder) appendix(held []Held) []Section {
 		}
 	}
 	return listsOf(
-		Section{Heading: "The two vary in", Items: vary},
+		Section{Heading: "Different conditions", Items: vary},
 		Section{Heading: "Budgets not kept", Items: budgets},
 		Section{Heading: "Only in A", Items: onlyItems(p.OnlyA)},
 		Section{Heading: "Only in B", Items: onlyItems(p.OnlyB)},
@@ -395,13 +392,4 @@ func Change(ratio float64) string {
 		return fmt.Sprintf("%+.1f%%", p)
 	}
 	return fmt.Sprintf("%+.0f%%", p)
-}
-
-// countOf writes a number of repetitions; beyond a thousand it is no plan.
-func countOf(n int) string {
-	const many = 1000
-	if n > many {
-		return fmt.Sprintf("over %d", many)
-	}
-	return fmt.Sprint(n)
 }

@@ -46,7 +46,7 @@ func TestPairPage(t *testing.T) {
 	d := report.BuildPair(report.PairResult{Pair: p, Held: []report.Held{{Budget: b, Holdings: p.Hold(b)}}})
 	answer := strings.Join(d.Answer, "\n")
 	at := -1
-	for _, want := range []string{"vary in kernel", "1 worse", "Worse: service_demand calico-vxlan", "Budget rr.service_demand > +5%: broken in 1 of 2 cells"} {
+	for _, want := range []string{"Different conditions: kernel", "1 worse", "Worse: service_demand calico-vxlan", "Budget rr.service_demand > +5%: broken in 1 of 2 cells"} {
 		i := strings.Index(answer, want)
 		if i <= at {
 			t.Errorf("%q is missing or not in its place in:\n%s", want, answer)
@@ -78,7 +78,7 @@ func TestPairDrift(t *testing.T) {
 	}
 	d := report.BuildPair(report.PairResult{Pair: p})
 	table := d.Sections[0].Tables[0]
-	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "Drift: other profiles differ by up to 30%") {
+	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "Drift: other profiles also differ by up to 30%") {
 		t.Errorf("the drift is not named:\n%s", notes)
 	}
 	for _, r := range table.Rows {
@@ -101,12 +101,12 @@ func TestHistoryPage(t *testing.T) {
 	}
 	d := report.BuildHistory(out)
 	answer := strings.Join(d.Answer, "\n")
-	for _, want := range []string{"1 of ", "Since new (2026-04-04), 1 cell; what changed there: kernel (6.18.44 to 6.99", "service_demand calico-vxlan pod-to-pod/cross-node rr: +50%"} {
+	for _, want := range []string{"1 of ", "Since new (2026-04-04), 1 cell; changed conditions: kernel (6.18.44 to 6.99", "service_demand calico-vxlan pod-to-pod/cross-node rr: +50%"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is missing in:\n%s", want, answer)
 		}
 	}
-	if !strings.Contains(strings.Join(d.Legend, "\n"), "fewer than 4 results") {
+	if !strings.Contains(strings.Join(d.Legend, "\n"), "Fewer than 4 results") {
 		t.Error("it is not said that two results cannot show how much runs wander")
 	}
 }

@@ -39,8 +39,8 @@ func heat(t report.Table, s Series) Figure {
 		numbers := NumbersRow{Series: row.Series, Name: name}
 		for _, r := range t.Rows {
 			e := r.Entries[j]
-			row.Cells = append(row.Cells, chart.HeatCell{Value: e.Value + e.Short, Claim: Claim(e), Color: Shade(e)})
-			numbers.Cells = append(numbers.Cells, strings.TrimSpace(e.Value+e.Text+" "+Claim(e)))
+			row.Cells = append(row.Cells, chart.HeatCell{Value: e.Value + e.Short, Claim: e.Claim(), Color: Shade(e)})
+			numbers.Cells = append(numbers.Cells, strings.TrimSpace(e.Value+e.Text+" "+e.Claim()))
 		}
 		p.Rows = append(p.Rows, row)
 		n.Rows = append(n.Rows, numbers)
@@ -59,10 +59,6 @@ func seriesAt(t report.Table, j int, s Series) int {
 }
 
 // words say a verdict where there is room for more than its sign.
-var words = map[report.Mark]string{report.Better: "better", report.Worse: "worse", report.Same: "same", report.NoClaim: "no claim"}
-
-// Claim is what an entry says about its baseline: the ratio, if there is one, and the verdict.
-func Claim(e report.Entry) string { return strings.TrimSpace(e.Ratio + " " + words[e.Mark]) }
 
 // Shade is the colour of an entry: of its verdict, by the size of the ratio.
 func Shade(e report.Entry) chart.Color {

@@ -420,7 +420,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// The heading of a card names all that may be the best, and nobody where nothing is told apart.
+// The heading of a card names all that may be the best, or no profile where nothing differs significantly.
 func TestChoice(t *testing.T) {
 	stands := func(names ...string) (out []compare.Standing) {
 		for _, n := range names {
@@ -435,7 +435,7 @@ func TestChoice(t *testing.T) {
 		"a":                   {Standings: stands("a", "b"), Conclusion: claim},
 		"a or b":              {Standings: stands("a", "b", "c"), Near: []string{"b"}, Conclusion: claim},
 		"a or 2 more":         {Standings: stands("a", "b", "c", "d"), Near: []string{"b", "c"}, Conclusion: claim},
-		"no difference shown": {Standings: stands("a", "b"), Near: []string{"b"}},
+		"no significant difference": {Standings: stands("a", "b"), Near: []string{"b"}},
 		"b":                   {Standings: stands("host", "b"), Pick: 1},
 	} {
 		if got := choice(n); got != want {

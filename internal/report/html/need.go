@@ -41,12 +41,12 @@ func (b *builder) needs() []need {
 	return out
 }
 
-// choice is the heading of a card: the pick with those that are not told apart from it, or that none is.
+// choice is the heading of a card: the pick with those that do not differ from it.
 func choice(n report.Need) string {
 	pick, near := number.Clean(n.Standings[n.Pick].Cell.Profile), n.Near
 	switch {
 	case len(near) > 0 && len(n.Conclusion.Claims) == 0:
-		return "no difference shown"
+		return "no significant difference"
 	case len(near) == 0:
 		return pick
 	case len(near) == 1:

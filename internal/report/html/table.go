@@ -41,7 +41,7 @@ func (b *builder) table(t report.Table, figures []figure.Figure) table {
 			doubts = append(doubts, e.Notes...)
 			row.Cells = append(row.Cells, cell{
 				L: b.path[r.Path], Color: figure.Shade(e), Value: e.Value + e.Text, Spread: e.Spread,
-				Claim: figure.Claim(e), Notes: b.notesOf(e.Notes),
+				Claim: e.Claim(), Notes: b.notesOf(e.Notes),
 			})
 		}
 		out.Rows = append(out.Rows, row)

@@ -291,7 +291,7 @@ func scale() []shade {
 	for n := 1; n <= chart.Levels; n++ {
 		out = append(out, shade{chart.Level(-n), upTo(n, "worse")})
 	}
-	return append(out, shade{chart.Neutral, "no claim"})
+	return append(out, shade{chart.Neutral, "inconclusive"})
 }
 
 // nav names the sections that the page has.

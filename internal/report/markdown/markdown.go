@@ -153,7 +153,7 @@ func entry(e report.Entry) string {
 		return number.Markdown(e.Text) + e.Marker()
 	}
 	var parts []string
-	for _, s := range []string{e.Value, e.Spread, e.Ratio + string(e.Mark)} {
+	for _, s := range []string{e.Value, e.Spread, e.Claim()} {
 		if s != "" {
 			parts = append(parts, number.Markdown(s))
 		}

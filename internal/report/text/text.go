@@ -50,6 +50,8 @@ type printer struct {
 	strings.Builder
 	width int
 	color bool
+	// marked is true once an entry had the mark of a verdict.
+	marked bool
 }
 
 func (p *printer) line(s string) {
@@ -147,8 +149,11 @@ func (p *printer) legend(d report.Document, short bool) {
 	for _, l := range d.Legend {
 		p.bullet(l)
 	}
+	if p.marked {
+		p.bullet("▲ better, ▼ worse, ≈ same (within the noise floor), ? inconclusive.")
+	}
 	if short {
-		p.bullet("The terminal is narrow: spreads are left out, and pod-svc remote is pod-to-service/remote, and so on. A wider one shows all.")
+		p.bullet("The terminal is narrow: spreads are omitted and names of paths are short (pod-svc remote is pod-to-service/remote). A wider terminal shows all.")
 	}
 	for i, f := range d.Footnotes {
 		p.hang("  "+report.Superscript(i+1)+" ", f)
@@ -196,17 +201,16 @@ func (p *printer) table(t report.Table) (short bool) {
 	return l.short
 }
 
-// conclusions say briefly in which rows dataplanes are told apart, under the names that the table gives its rows. What is
-// not told apart is said once for all other rows, and what the table's marks say already is left to them: a whole sentence
-// for every row would drown the numbers. Markdown and HTML have them all.
+// conclusions name briefly the rows with a significant difference, by the labels of the table. One line stands for all
+// other rows: a sentence for every row would drown the numbers. Markdown and HTML have all sentences.
 func (p *printer) conclusions(all []report.Conclusion, l layout) {
-	said, untold := 0, 0
+	said, equal := 0, 0
 	for _, c := range all {
 		switch {
 		case c.Alone:
 			continue
 		case c.Brief == "":
-			untold++
+			equal++
 			continue
 		}
 		said++
@@ -219,11 +223,11 @@ func (p *printer) conclusions(all []report.Conclusion, l layout) {
 		}
 	}
 	switch {
-	case untold == 0:
+	case equal == 0:
 	case said == 0:
-		p.bullet("Nothing is told apart from the first of its row.")
+		p.bullet("No significant difference in any row.")
 	default:
-		p.bullet("Nothing is told apart from the first of the other rows.")
+		p.bullet("No significant difference in the other rows.")
 	}
 }
 
@@ -329,6 +333,7 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 	styled := plain
 	if widths[2] > 0 {
 		claim := e.Ratio + string(e.Mark)
+		p.marked = p.marked || e.Mark != ""
 		pad := " " + strings.Repeat(" ", widths[2]-number.Width(claim))
 		plain += pad + claim
 		styled += pad + p.style(claim, markStyle[e.Mark])
