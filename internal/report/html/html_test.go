@@ -432,11 +432,11 @@ func TestChoice(t *testing.T) {
 	}
 	claim := report.Conclusion{Claims: make([]compare.Comparison, 1)}
 	for want, n := range map[string]report.Need{
-		"a":                   {Standings: stands("a", "b"), Conclusion: claim},
-		"a or b":              {Standings: stands("a", "b", "c"), Near: []string{"b"}, Conclusion: claim},
-		"a or 2 more":         {Standings: stands("a", "b", "c", "d"), Near: []string{"b", "c"}, Conclusion: claim},
+		"a":                         {Standings: stands("a", "b"), Conclusion: claim},
+		"a or b":                    {Standings: stands("a", "b", "c"), Near: []string{"b"}, Conclusion: claim},
+		"a or 2 more":               {Standings: stands("a", "b", "c", "d"), Near: []string{"b", "c"}, Conclusion: claim},
 		"no significant difference": {Standings: stands("a", "b"), Near: []string{"b"}},
-		"b":                   {Standings: stands("host", "b"), Pick: 1},
+		"b":                         {Standings: stands("host", "b"), Pick: 1},
 	} {
 		if got := choice(n); got != want {
 			t.Errorf("got %q, want %q", got, want)
