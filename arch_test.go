@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -487,4 +489,59 @@ func TestFormatted(t *testing.T) {
 	if len(out) > 0 {
 		t.Errorf("not formatted:\n%s", out)
 	}
+}
+
+// TestPatterns compiles the regular expressions that the product compiles on first use.
+func TestPatterns(t *testing.T) {
+	compiled := 0
+	for _, file := range sources(t) {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 1 {
+				return true
+			}
+			fn, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || fn.Sel.Name != "New" {
+				return true
+			}
+			if from, ok := fn.X.(*ast.Ident); !ok || from.Name != "pattern" {
+				return true
+			}
+			text, err := constant(call.Args[0])
+			if err != nil {
+				t.Errorf("%s: a pattern is not a constant: %v", file, err)
+				return true
+			}
+			if _, err := regexp.Compile(text); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+			compiled++
+			return true
+		})
+	}
+	if compiled < 40 {
+		t.Errorf("%d patterns found", compiled)
+	}
+}
+
+// constant returns the value of a literal, or of literals that are added, constants being x.
+func constant(e ast.Expr) (string, error) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return strconv.Unquote(e.Value)
+	case *ast.Ident:
+		return "x", nil // a part with a name of its own
+	case *ast.BinaryExpr:
+		a, err := constant(e.X)
+		if err != nil {
+			return "", err
+		}
+		b, err := constant(e.Y)
+		return a + b, err
+	}
+	return "", fmt.Errorf("%T", e)
 }

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Names that kubectl calls a plugin by: itself, and what completes its arguments.
@@ -33,7 +33,7 @@ func (p *program) calledAs(argv []string) []string {
 }
 
 // invocations are the calls of this program in an example.
-var invocations = regexp.MustCompile(`(?m)(^\s*|[|&] )(?:sudo )?cnibench `)
+var invocations = pattern.New(`(?m)(^\s*|[|&] )(?:sudo )?cnibench `)
 
 // asPlugin makes the commands speak of themselves as kubectl calls them.
 func asPlugin(root *cobra.Command) {

@@ -1,14 +1,15 @@
 package plan
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // What Kubernetes takes as names. Its own checks are in a library that no package but kube may use.
 var (
-	subdomain = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
-	labelWord = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	subdomain = pattern.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+	labelWord = pattern.New(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
 )
 
 // isSubdomain says whether s can name an object, such as a node.
@@ -28,7 +29,7 @@ func isLabelValue(s string) bool { return s == "" || labelWord.MatchString(s) }
 
 // imageReference is REGISTRY/PATH:TAG@DIGEST, of which PATH has to be. What stands before the first slash is a registry if it
 // has a dot or a port or is localhost, as a kubelet decides it; there alone capitals can be.
-var imageReference = regexp.MustCompile(`^(?:` +
+var imageReference = pattern.New(`^(?:` +
 	`(?:localhost|` + hostLabel + `(?:\.` + hostLabel + `)+)(?::[0-9]+)?/|` + hostLabel + `:[0-9]+/|\[[0-9A-Fa-f:]+\](?::[0-9]+)?/)?` +
 	pathPart + `(?:/` + pathPart + `)*` + `(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?` +
 	`(?:@[a-z][a-z0-9]*(?:[+._-][a-z0-9]+)*:[0-9a-f]{32,})?$`)

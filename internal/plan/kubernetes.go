@@ -3,13 +3,13 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Names of the environments.
@@ -221,7 +221,7 @@ func (p Plan) resolveBaseline(found map[string]string) Variant {
 }
 
 // clusterName is how a CNI may be called that the catalogue does not know: like an object of Kubernetes.
-var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+var clusterName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
 // brings says whether the run installs what it measures, and so has to know it.
 func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Install }
@@ -338,7 +338,7 @@ func (fs *faults) validCluster(p Plan) {
 }
 
 // quantity is the part of Kubernetes' quantities that requests are written in.
-var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
+var quantity = pattern.New(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
 
 // multiples are what the suffixes of quantities multiply by.
 var multiples = map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}

@@ -2,12 +2,13 @@ package plan
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // namespaceName is a namespace's name as Kubernetes takes it.
-var namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var namespaceName = pattern.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // ParseSecret reads the reference to a Secret, "namespace/name", or "name" with the namespace "" for that of the
 // kubeconfig's context.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // state is what a pod has come to.
@@ -41,8 +41,8 @@ const (
 
 // A LimitRange refuses in words of its own, RBAC in those of every authorizer.
 var (
-	limitRange = regexp.MustCompile(`(?:minimum|maximum) \S+ usage per \S+ is |max limit to request ratio per `)
-	rightsLack = regexp.MustCompile(`cannot \S+ resource "`)
+	limitRange = pattern.New(`(?:minimum|maximum) \S+ usage per \S+ is |max limit to request ratio per `)
+	rightsLack = pattern.New(`cannot \S+ resource "`)
 )
 
 // judge says what a pod has come to.

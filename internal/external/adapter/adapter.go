@@ -9,8 +9,8 @@
 package adapter
 
 import (
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -53,7 +53,7 @@ type Sender struct {
 	Differs func(a Ask) []string
 	// VersionArgs makes the tool print its version, VersionIn finds it there; nil if it does not print one.
 	VersionArgs []string
-	VersionIn   *regexp.Regexp
+	VersionIn   *pattern.Pattern
 }
 
 // Ask is one side of one trial.

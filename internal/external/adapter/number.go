@@ -3,14 +3,15 @@ package adapter
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 var (
-	plainNumber = regexp.MustCompile(`^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$`)
-	commaNumber = regexp.MustCompile(`^[+-]?[\d., ']*\d,\d[\d., ']*$`)
+	plainNumber = pattern.New(`^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$`)
+	commaNumber = pattern.New(`^[+-]?[\d., ']*\d,\d[\d., ']*$`)
 )
 
 // Number reads a decimal number with a point. It refuses what strconv would take Beyond that (hex, "inf", "1_000"),
@@ -68,7 +69,7 @@ func Quoted(s string) string {
 	return strconv.Quote(s)
 }
 
-var PlainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}$`)
+var PlainName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}$`)
 
 // CheckProfile says what is wrong with the name of a profile that is not of our catalogue. The letters allowed are those
 // that mean nothing to a shell, a spreadsheet or a page.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Tool is the format for numbers that no tool wrote: plain numbers with declared units.
@@ -133,8 +133,8 @@ func decode(b []byte) (adapter.Batch, error) {
 const mostFacts = 1000
 
 var (
-	factName  = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
-	factNames = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
+	factName  = pattern.New(`^[a-z][a-z0-9_.]{0,63}$`)
+	factNames = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 )
 
 // preamble reads the first line and the facts, and returns what follows them and how many lines they were; nil if

@@ -3,7 +3,6 @@ package drive
 import (
 	"bytes"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // MaxOutput bounds what a tool may write, in bytes. Most of all is a line of ping for each of 250,000 replies in a second, 60 bytes
@@ -114,7 +114,7 @@ func Said(out Output) string {
 }
 
 // complaint is how tools begin to complain.
-var complaint = regexp.MustCompile(`(?i)\berror\b|\binvalid\b|\bfailed\b|unable to|cannot|could not|unknown host`)
+var complaint = pattern.New(`(?i)\berror\b|\binvalid\b|\bfailed\b|unable to|cannot|could not|unknown host`)
 
 // version is what a decoder says of the tool without its name, "" if it says no more.
 func version(tool, said string) string {

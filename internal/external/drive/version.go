@@ -26,7 +26,7 @@ func Find(tool, program string) (string, error) {
 
 // parseVersion picks the version of a tool out of what it says.
 func parseVersion(s *adapter.Sender, out []byte) string {
-	if m := s.VersionIn.FindSubmatch(out); m != nil {
+	if m := s.VersionIn.Regexp().FindSubmatch(out); m != nil {
 		return string(m[1])
 	}
 	return ""

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 func match(b []byte) bool {
@@ -16,9 +16,9 @@ func match(b []byte) bool {
 }
 
 var (
-	heyShare  = regexp.MustCompile(`^(\d+)% in (\S+) secs$`)
-	heyStatus = regexp.MustCompile(`^\[(\d{3})\]\s+(\d+) responses$`)
-	heyError  = regexp.MustCompile(`^\[(\d+)\]\s+(.+)$`)
+	heyShare  = pattern.New(`^(\d+)% in (\S+) secs$`)
+	heyStatus = pattern.New(`^\[(\d{3})\]\s+(\d+) responses$`)
+	heyError  = pattern.New(`^\[(\d+)\]\s+(.+)$`)
 )
 
 // heyRun is what hey printed of one run.

@@ -6,12 +6,12 @@ package iperf3
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Tool is iperf3: streams over TCP and UDP.
@@ -25,7 +25,7 @@ var Tool = adapter.Tool{
 			Name: "iperf3", Kinds: []plan.Spec{plan.Stream{}}, Lacks: lacks, WholeSeconds: true, Omits: true, Ports: 1, Congestion: true,
 		},
 		Client: client, Server: server, Ends: true,
-		VersionArgs: []string{"--version"}, VersionIn: regexp.MustCompile(`(?m)^iperf (\S+)`),
+		VersionArgs: []string{"--version"}, VersionIn: pattern.New(`(?m)^iperf (\S+)`),
 	},
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // folderFormat is the name of the format that is a folder.
@@ -218,7 +218,7 @@ func (f *folder) workload(r *adapter.Reading, dir, test string, work plan.Worklo
 	}
 }
 
-var zeroCopy = regexp.MustCompile(`\siperf3\s.*\s-Z(\s|$)`)
+var zeroCopy = pattern.New(`\siperf3\s.*\s-Z(\s|$)`)
 
 // complete gives runs that did not say their workload that of the other runs of their test.
 func (f *folder) complete() {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Tool is knb (k8s-bench-suite) and the benchmark of the same authors: iperf3 on a cluster.
@@ -204,7 +204,7 @@ func knbLog(log []byte, p plan.Protocol) *adapter.Reading {
 	return &r
 }
 
-var knbSetting = regexp.MustCompile("^([A-Z][A-Z0-9_]*)=\"([^\"$`\\\\]*)\"$")
+var knbSetting = pattern.New("^([A-Z][A-Z0-9_]*)=\"([^\"$`\\\\]*)\"$")
 
 // knbEnv reads the settings of the file env.
 func knbEnv(b []byte) (map[string]string, error) {

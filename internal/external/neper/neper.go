@@ -4,17 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 var (
-	neperKey     = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*)=(.*)$`)
-	neperLatency = regexp.MustCompile(`^latency_p([0-9.]+)$`)
+	neperKey     = pattern.New(`^([A-Za-z_][A-Za-z0-9_.]*)=(.*)$`)
+	neperLatency = pattern.New(`^latency_p([0-9.]+)$`)
 )
 
 // match looks for settings that neper alone prints.

@@ -4,11 +4,11 @@
 package neper
 
 import (
-	"regexp"
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Tool is neper: TCP streams, request-response and connections.
@@ -19,7 +19,7 @@ var Tool = adapter.Tool{
 			Name: "neper", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: lacks, WholeSeconds: true, Ports: 2, Congestion: true,
 		},
 		Program: program, Client: client, Server: server, Ends: true,
-		VersionArgs: []string{"--version"}, VersionIn: regexp.MustCompile(`(?m)^\S*?(\d[\w.-]*)\s*$`),
+		VersionArgs: []string{"--version"}, VersionIn: pattern.New(`(?m)^\S*?(\d[\w.-]*)\s*$`),
 	},
 }
 

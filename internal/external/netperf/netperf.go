@@ -7,20 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 var (
-	netperfBanner = regexp.MustCompile(`(?m)^(?:MIGRATED )?(TCP STREAM|TCP MAERTS|TCP SENDFILE|UDP STREAM|UDP UNIDIRECTIONAL SEND|TCP REQUEST/RESPONSE|` +
+	netperfBanner = pattern.New(`(?m)^(?:MIGRATED )?(TCP STREAM|TCP MAERTS|TCP SENDFILE|UDP STREAM|UDP UNIDIRECTIONAL SEND|TCP REQUEST/RESPONSE|` +
 		`UDP REQUEST/RESPONSE|TCP Connect/Request/Response|OMNI [A-Za-z|]*|OMNI) ?TEST (?:from|to) `)
-	netperfKey     = regexp.MustCompile(`(?m)^(THROUGHPUT|PROTOCOL|DIRECTION|[A-Z0-9]+_LATENCY|TRANSACTION_RATE|[A-Z]+(?:_[A-Z0-9]+)+)=(.*)$`)
-	netperfNumbers = regexp.MustCompile(`^ *[0-9][0-9. -]*$`)
+	netperfKey     = pattern.New(`(?m)^(THROUGHPUT|PROTOCOL|DIRECTION|[A-Z0-9]+_LATENCY|TRANSACTION_RATE|[A-Z]+(?:_[A-Z0-9]+)+)=(.*)$`)
+	netperfNumbers = pattern.New(`^ *[0-9][0-9. -]*$`)
 )
 
 func match(b []byte) bool {
@@ -181,7 +181,7 @@ func (r *netperfRun) push(line string) {
 	}
 }
 
-var netperfWords = regexp.MustCompile(`\S+`)
+var netperfWords = pattern.New(`\S+`)
 
 // stacked reads a row of -O, whose values stand below the first letters of their titles; false if line is none.
 func (t *netperfText) stacked(line string) bool {

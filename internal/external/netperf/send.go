@@ -6,12 +6,12 @@ package netperf
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Tool is netperf: streams, request-response and connections.
@@ -20,7 +20,7 @@ var Tool = adapter.Tool{
 	Sender: &adapter.Sender{
 		Tool:   plan.Tool{Name: "netperf", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: lacks, WholeSeconds: true, Ports: 2},
 		Client: client, Server: server, Differs: differs,
-		VersionArgs: []string{"-V"}, VersionIn: regexp.MustCompile(`(?i)netperf version (\S+)`),
+		VersionArgs: []string{"-V"}, VersionIn: pattern.New(`(?i)netperf version (\S+)`),
 	},
 }
 

@@ -4,21 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 var (
-	pingHead  = regexp.MustCompile(`(?m)^PING \S+ .*?(\d+)(?:\(\d+\) bytes of data\.?| data bytes)`)
-	pingReply = regexp.MustCompile(`^\d+ bytes from .* time[=<](\S+) ms(?: \(DUP!\))?$`)
-	pingTotal = regexp.MustCompile(`^(\d+) packets transmitted, (\d+) (?:packets )?received,(.*)$`)
-	pingTimes = regexp.MustCompile(`^(?:rtt|round-trip) (min/avg/max(?:/(?:mdev|stddev))?) = ([0-9.,/]+) ms`)
-	pingTook  = regexp.MustCompile(`time (\d+) ?ms`)
+	pingHead  = pattern.New(`(?m)^PING \S+ .*?(\d+)(?:\(\d+\) bytes of data\.?| data bytes)`)
+	pingReply = pattern.New(`^\d+ bytes from .* time[=<](\S+) ms(?: \(DUP!\))?$`)
+	pingTotal = pattern.New(`^(\d+) packets transmitted, (\d+) (?:packets )?received,(.*)$`)
+	pingTimes = pattern.New(`^(?:rtt|round-trip) (min/avg/max(?:/(?:mdev|stddev))?) = ([0-9.,/]+) ms`)
+	pingTook  = pattern.New(`time (\d+) ?ms`)
 )
 
 func match(b []byte) bool {

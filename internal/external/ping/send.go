@@ -4,12 +4,12 @@
 package ping
 
 import (
-	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Tool is ping: ICMP echoes. The server is the kernel.
@@ -18,7 +18,7 @@ var Tool = adapter.Tool{
 	Sender: &adapter.Sender{
 		Tool:   plan.Tool{Name: "ping", Kinds: []plan.Spec{plan.Ping{}}, Lacks: plan.OneFlow, WholeSeconds: true, Ports: 1},
 		Client: client, Differs: differs,
-		VersionArgs: []string{"-V"}, VersionIn: regexp.MustCompile(`(?m)^ping from (.+)$`),
+		VersionArgs: []string{"-V"}, VersionIn: pattern.New(`(?m)^ping from (.+)$`),
 	},
 }
 

@@ -6,12 +6,12 @@ package sockperf
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Tool is sockperf: request-response over UDP and TCP.
@@ -22,7 +22,7 @@ var Tool = adapter.Tool{
 			Name: "sockperf", Kinds: []plan.Spec{plan.RR{}}, Lacks: lacks, WholeSeconds: true, Lead: 400 * time.Millisecond, Tail: 50 * time.Millisecond, Ports: 1,
 		},
 		Client: client, Server: server, Datagrams: true,
-		VersionArgs: []string{"--version"}, VersionIn: regexp.MustCompile(`(?m)^sockperf, version (\S+)`),
+		VersionArgs: []string{"--version"}, VersionIn: pattern.New(`(?m)^sockperf, version (\S+)`),
 	},
 }
 

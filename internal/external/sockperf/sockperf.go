@@ -3,25 +3,25 @@ package sockperf
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 func match(b []byte) bool { return bytes.HasPrefix(b, []byte("sockperf")) }
 
 var (
-	colours      = regexp.MustCompile("\x1b?\\[[0-9;]*m")
-	sockVersion  = regexp.MustCompile(`version #(\S+)`)
-	sockProtocol = regexp.MustCompile(`^\[ *\d+\] IP = .* # (TCP|UDP)$`)
-	sockValid    = regexp.MustCompile(`^\[Valid Duration\] RunTime=([\d.]+) sec; SentMessages=(\d+); ReceivedMessages=(\d+)`)
-	sockTotal    = regexp.MustCompile(`^\[Total Run\].*ReceivedMessages=(\d+)`)
-	sockDropped  = regexp.MustCompile(`^# dropped messages = (\d+);`)
-	sockSpread   = regexp.MustCompile(`^====> avg-(latency|rtt|lat)=([\d.]+) \(std-dev=([\d.]+)`)
-	sockPoint    = regexp.MustCompile(`^---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) += +([\d.]+)$`)
+	colours      = pattern.New("\x1b?\\[[0-9;]*m")
+	sockVersion  = pattern.New(`version #(\S+)`)
+	sockProtocol = pattern.New(`^\[ *\d+\] IP = .* # (TCP|UDP)$`)
+	sockValid    = pattern.New(`^\[Valid Duration\] RunTime=([\d.]+) sec; SentMessages=(\d+); ReceivedMessages=(\d+)`)
+	sockTotal    = pattern.New(`^\[Total Run\].*ReceivedMessages=(\d+)`)
+	sockDropped  = pattern.New(`^# dropped messages = (\d+);`)
+	sockSpread   = pattern.New(`^====> avg-(latency|rtt|lat)=([\d.]+) \(std-dev=([\d.]+)`)
+	sockPoint    = pattern.New(`^---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) += +([\d.]+)$`)
 )
 
 // sockRun is what sockperf printed.

@@ -6,11 +6,11 @@ package wrk
 
 import (
 	"net"
-	"regexp"
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Tool is wrk: HTTP in a closed loop. The server is ours.
@@ -19,7 +19,7 @@ var Tool = adapter.Tool{
 	Sender: &adapter.Sender{
 		Tool:        plan.Tool{Name: "wrk", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: lacks, WholeSeconds: true, Ports: 1, LooseTimes: true},
 		Client:      client,
-		VersionArgs: []string{"-v"}, VersionIn: regexp.MustCompile(`(?m)^wrk (\S+)`),
+		VersionArgs: []string{"-v"}, VersionIn: pattern.New(`(?m)^wrk (\S+)`),
 	},
 }
 

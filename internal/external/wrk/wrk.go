@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 func match(b []byte) bool {
@@ -20,11 +20,11 @@ func match(b []byte) bool {
 }
 
 var (
-	wrkRunning = regexp.MustCompile(`(?m)^Running \S+ test @ `)
-	wrkThreads = regexp.MustCompile(`^(\d+) threads? and (\d+) connections?$`)
-	wrkTotal   = regexp.MustCompile(`^(\d+) requests in (\S+), (\S+) read$`)
-	wrkErrors  = regexp.MustCompile(`^Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$`)
-	wrkShare   = regexp.MustCompile(`^(\d+(?:\.\d+)?)% +(\S+)$`)
+	wrkRunning = pattern.New(`(?m)^Running \S+ test @ `)
+	wrkThreads = pattern.New(`^(\d+) threads? and (\d+) connections?$`)
+	wrkTotal   = pattern.New(`^(\d+) requests in (\S+), (\S+) read$`)
+	wrkErrors  = pattern.New(`^Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$`)
+	wrkShare   = pattern.New(`^(\d+(?:\.\d+)?)% +(\S+)$`)
 )
 
 // wrkRun is one run within the text.

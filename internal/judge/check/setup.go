@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // setupRules look at the recorded conditions.
@@ -82,7 +82,7 @@ func cpuLimit(v *View) []seen {
 
 // hybrid are Intel's desktop and laptop processors of the 12th to 14th generation and after; those with cores of one kind
 // among them are the small i3, and the i5 up to 12500.
-var hybrid = regexp.MustCompile(`\bi[79]-1[234]\d{3}|\bi5-1[34]\d{3}|Core\(TM\) Ultra`)
+var hybrid = pattern.New(`\bi[79]-1[234]\d{3}|\bi5-1[34]\d{3}|Core\(TM\) Ultra`)
 
 func hybridCPU(v *View) []seen {
 	model := v.facts[facts.CPUModel]
@@ -313,8 +313,8 @@ func notServed(v *View) []seen {
 
 var (
 	// deploymentPod is a pod's name with the hash of its template, generatedPod one with a generated end alone.
-	deploymentPod = regexp.MustCompile(`^[a-z0-9-]+-([a-z0-9]{8,10})-([a-z0-9]{5})$`)
-	generatedPod  = regexp.MustCompile(`^[a-z0-9-]+-([a-z0-9]{5})$`)
+	deploymentPod = pattern.New(`^[a-z0-9-]+-([a-z0-9]{8,10})-([a-z0-9]{5})$`)
+	generatedPod  = pattern.New(`^[a-z0-9-]+-([a-z0-9]{5})$`)
 )
 
 // Letters of k8s.io/apimachinery/pkg/util/rand: of generated names, and of decimal digits that were encoded by them.

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Margins between cells beyond their intervals, as shares.
@@ -407,7 +407,7 @@ func oneMachine(v *View) []seen {
 }
 
 // burstable are instance types whose network or CPU runs on credits.
-var burstable = regexp.MustCompile(`\b(t2|t3|t3a|t4g)\.[a-z0-9]+\b`)
+var burstable = pattern.New(`\b(t2|t3|t3a|t4g)\.[a-z0-9]+\b`)
 
 func tokenBucket(v *View) []seen {
 	peak, kept := v.fact("line_rate", "bit/s"), v.fact("line_rate.sustained", "bit/s")

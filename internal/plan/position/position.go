@@ -13,11 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // MaxFile bounds one file in bytes.
@@ -141,7 +142,7 @@ func Parse(src Source, faults *Faults) []*Node {
 	}
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var yamlLine = pattern.New(`^yaml: (?:line (\d+): )?`)
 
 // syntaxError returns the line and the message of an error of the YAML library.
 func syntaxError(err error) (line int, message string) {

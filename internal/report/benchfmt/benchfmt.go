@@ -16,7 +16,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Render writes d.
@@ -49,7 +49,7 @@ func Render(w io.Writer, d report.Document) error {
 }
 
 // configKey are the keys that the format allows, less what a reader could take for another kind of line.
-var configKey = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+var configKey = pattern.New(`^[a-z][a-z0-9_.-]*$`)
 
 // known are the facts for which Go's own benchmarks have a name.
 var known = map[string]string{facts.Architecture: "goarch", facts.CPUModel: "cpu"}

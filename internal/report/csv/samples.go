@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // magic is the first line of numbers that cnibench import reads.
@@ -47,7 +47,7 @@ func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 
 // factName are the names that import takes; reserved are those that say something about the run instead.
 var (
-	factName = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
+	factName = pattern.New(`^[a-z][a-z0-9_.]{0,63}$`)
 	reserved = []string{"title", "baseline", "environment", "date", "window", "warmup"}
 )
 

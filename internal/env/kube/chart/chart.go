@@ -15,7 +15,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	"helm.sh/helm/v4/pkg/ignore"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Chart is a loaded chart.
@@ -214,7 +215,7 @@ func resolveSchema(text []byte) (*jsonschema.Resolved, error) {
 }
 
 // schemaPath is how the validator says which part of the schema a value breaks.
-var schemaPath = regexp.MustCompile(`validating (\S+): `)
+var schemaPath = pattern.New(`validating (\S+): `)
 
 // readable names the value at fault, as "value serve.port: minimum: ...".
 func readable(err error) string {

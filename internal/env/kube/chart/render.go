@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Release says what a chart is rendered for. Templates read it as .Release and .Capabilities.
@@ -197,7 +198,7 @@ func (c *Chart) about(r Release) (map[string]any, error) {
 	}, nil
 }
 
-var separator = regexp.MustCompile(`(?:^|\s*\n)---\s*`)
+var separator = pattern.New(`(?:^|\s*\n)---\s*`)
 
 // documents splits the text of a file into its objects. Text without an object has none.
 func documents(name, text string) []Document {

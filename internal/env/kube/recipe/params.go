@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Params are what recipes need to know of a cluster. The zero value of a field is: not known.
@@ -78,7 +78,7 @@ func (e *MissingError) Error() string {
 }
 
 // kindName is what kind takes as the name of a cluster.
-var kindName = regexp.MustCompile(`^[a-z0-9.-]+$`)
+var kindName = pattern.New(`^[a-z0-9.-]+$`)
 
 // Check reports every fault of what is given.
 func (p Params) Check() error {

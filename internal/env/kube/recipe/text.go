@@ -1,12 +1,13 @@
 package recipe
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // reference is ${name}, or ${name?} for what may be left out.
-var reference = regexp.MustCompile(`\$\{([a-z0-9-]+)(\??)\}`)
+var reference = pattern.New(`\$\{([a-z0-9-]+)(\??)\}`)
 
 // deepest is how far references within references are followed: the data has three levels.
 const deepest = 8
@@ -42,7 +43,7 @@ func (x *expander) expand(text string) string {
 			continue
 		}
 		keep := true
-		line = reference.ReplaceAllStringFunc(line, func(ref string) string {
+		line = reference.Regexp().ReplaceAllStringFunc(line, func(ref string) string {
 			m := reference.FindStringSubmatch(ref)
 			filled, ok := x.fill(m[1], m[2] != "")
 			keep = keep && (ok || m[2] == "")

@@ -1,0 +1,47 @@
+// Package pattern has regular expressions that are compiled on first use: every start of an agent would pay for those that
+// are compiled at the start of the program. A test at the root compiles each of them.
+package pattern
+
+import (
+	"regexp"
+	"sync"
+)
+
+// Pattern is a regular expression.
+type Pattern struct{ compile func() *regexp.Regexp }
+
+// New returns the pattern of an expression. A fault in the expression is a panic at its first use.
+func New(expression string) *Pattern {
+	return &Pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
+}
+
+// MatchString reports whether s contains a match.
+func (p *Pattern) MatchString(s string) bool { return p.compile().MatchString(s) }
+
+// FindStringSubmatch returns the first match in s and its groups, nil if there is none.
+func (p *Pattern) FindStringSubmatch(s string) []string { return p.compile().FindStringSubmatch(s) }
+
+// Regexp returns the compiled expression.
+func (p *Pattern) Regexp() *regexp.Regexp { return p.compile() }
+
+// FindAllStringSubmatch returns up to n matches in s and their groups; all if n is negative.
+func (p *Pattern) FindAllStringSubmatch(s string, n int) [][]string {
+	return p.compile().FindAllStringSubmatch(s, n)
+}
+
+// ReplaceAllString returns s with its matches replaced, $1 being the first group.
+func (p *Pattern) ReplaceAllString(s, by string) string { return p.compile().ReplaceAllString(s, by) }
+
+// Split returns what lies between up to n matches in s; all if n is negative.
+func (p *Pattern) Split(s string, n int) []string { return p.compile().Split(s, n) }
+
+// Match reports whether b contains a match.
+func (p *Pattern) Match(b []byte) bool { return p.compile().Match(b) }
+
+// FindString returns the first match in s, "" if there is none.
+func (p *Pattern) FindString(s string) string { return p.compile().FindString(s) }
+
+// FindAllStringIndex returns where up to n matches in s are; all if n is negative.
+func (p *Pattern) FindAllStringIndex(s string, n int) [][]int {
+	return p.compile().FindAllStringIndex(s, n)
+}

@@ -1,0 +1,30 @@
+package pattern
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestPattern: methods are those of the compiled expression, and a fault shows at first use.
+func TestPattern(t *testing.T) {
+	p := New(`(\d+) ms`)
+	if !p.MatchString("9 ms") || !p.Match([]byte("9 ms")) || p.FindString("took 12 ms") != "12 ms" || p.Regexp().String() != `(\d+) ms` {
+		t.Error("no match")
+	}
+	if got := p.FindStringSubmatch("took 12 ms"); !slices.Equal(got, []string{"12 ms", "12"}) {
+		t.Errorf("%q", got)
+	}
+	if got := p.ReplaceAllString("1 ms, 2 ms", "$1 s"); got != "1 s, 2 s" {
+		t.Errorf("%q", got)
+	}
+	if a, b, c := p.FindAllStringSubmatch("1 ms 2 ms", -1), p.FindAllStringIndex("1 ms 2 ms", 1), p.Split("a1 msb", -1); len(a) != 2 || len(b) != 1 || len(c) != 2 {
+		t.Errorf("%q %v %q", a, b, c)
+	}
+	bad := New("(")
+	defer func() {
+		if recover() == nil {
+			t.Error("a bad expression matches")
+		}
+	}()
+	bad.MatchString("x")
+}
