@@ -28,7 +28,7 @@ const MeanPayload = (7*18 + 4*524 + 1472 + 11) / 12
 
 // messages returns the option for the size of messages, or their mix.
 func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) Option {
-	c := bytes(high)
+	c := sizes(high)
 	return Option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: c.values + ", imix",
 		set: func(w *Workload, text string) error {
 			s := w.Spec.(S)

@@ -46,7 +46,7 @@ var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP reque
 	[]Option{transport("http", TCP)},
 	pacing(func(s *HTTP) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]Option{
-		field("responseSize", "response", "length of the body", bytes(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
+		field("responseSize", "response", "length of the body", sizes(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
 		field("threads", "threads", "threads of the client", counts(1, MaxThreads), func(s *HTTP) *int { return &s.Threads }),
 		field("connections", "connections", "connections of the client, at least one for each thread", counts(1, MaxConnections),
 			func(s *HTTP) *int { return &s.Connections }),

@@ -116,7 +116,7 @@ func transport(kind Kind, only Protocol) Option {
 }
 
 // byTool is the option for the program that sends the workload. Its values are Own and ToolNames.
-var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or a program of `cnibench list tools`",
+var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program",
 	set: func(w *Workload, s string) error {
 		name, err := word(s, append([]string{Own}, ToolNames()...)...)
 		if name == Own {
@@ -142,8 +142,8 @@ func counts(low, high int) codec[int] {
 	}, strconv.Itoa}
 }
 
-// bytes reads numbers of bytes.
-func bytes(high int) codec[int] {
+// sizes reads numbers of bytes.
+func sizes(high int) codec[int] {
 	return codec[int]{fmt.Sprintf("1 to %d bytes", high), func(s string) (int, error) {
 		v, err := parseSize(s)
 		if err != nil {

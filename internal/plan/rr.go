@@ -50,8 +50,8 @@ var rrKind = kind{name: "rr", about: "requests and responses over standing flows
 	},
 	pacing(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]Option{
-		field("requestSize", "request", "payload of a request", bytes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
-		field("responseSize", "response", "payload of a response", bytes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
+		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
+		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).over(TCP),
 		field("burst", "burst", "requests that fall due at once", counts(1, MaxBurst), func(s *RR) *int { return &s.Burst }),
 		field("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),

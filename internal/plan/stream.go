@@ -44,7 +44,7 @@ var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bu
 	field("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).over(UDP),
 	field("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", words("copy", "sendfile", "trunc", GSO),
 		func(s *Stream) *string { return &s.Mode }),
-	field("buffer", "buffer", "socket buffers", bytes(MaxBuffer), func(s *Stream) *int { return &s.Buffer }),
+	field("buffer", "buffer", "socket buffers", sizes(MaxBuffer), func(s *Stream) *int { return &s.Buffer }),
 	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).over(TCP),
 	byTool,
 	truth("reverse", "the server sends", func(s *Stream) *bool { return &s.Reverse }),

@@ -42,7 +42,7 @@ var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highe
 	field("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
 	field("loss", "loss", "share of datagrams that may be lost", losses, func(s *Throughput) *float64 { return &s.Loss }),
 	field("mode", "mode", "gso hands the kernel many packets at a time", words(GSO), func(s *Throughput) *string { return &s.Mode }),
-	field("buffer", "buffer", "socket buffers", bytes(MaxBuffer), func(s *Throughput) *int { return &s.Buffer }),
+	field("buffer", "buffer", "socket buffers", sizes(MaxBuffer), func(s *Throughput) *int { return &s.Buffer }),
 	byTool,
 }}
 
