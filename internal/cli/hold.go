@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/pod"
 	poddoor "github.com/cnibench/cnibench/internal/env/kube/portforward"
 )
 
@@ -34,11 +33,15 @@ func (p *program) holdCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case a.free:
-				return p.freePorts(cmd.Context(), args)
+				ports, err := portsOf(args)
+				if err != nil {
+					return usage(err)
+				}
+				return pod.FreePorts(cmd.Context(), ports, p.stdout)
 			case a.reach:
-				return p.reach(cmd.Context(), args, a.span)
+				return pod.Reach(cmd.Context(), args, a.span, p.stdout)
 			case a.answer:
-				return p.answer(cmd.Context(), args)
+				return pod.Answer(cmd.Context(), args, p.stdin, p.stdout)
 			case len(args) > 0:
 				return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
 			}
@@ -92,41 +95,17 @@ func (p *program) openPodDoor(ctx context.Context, address, token string) error 
 	})
 }
 
-// freePorts prints those of ports that servers can listen on, with the next one each, as a list in JSON.
-func (p *program) freePorts(ctx context.Context, ports []string) error {
-	free := []int{}
+// portsOf reads ports after each of which another follows.
+func portsOf(texts []string) ([]int, error) {
+	var ports []int
 	var faults []error
-	for _, text := range ports {
+	for _, text := range texts {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 65534 {
 			faults = append(faults, fmt.Errorf("port %q: want 1 to 65534", text))
 			continue
 		}
-		if portFree(ctx, n) && portFree(ctx, n+1) {
-			free = append(free, n)
-		}
+		ports = append(ports, n)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return usage(err)
-	}
-	return json.NewEncoder(p.stdout).Encode(free)
-}
-
-// portFree says whether one can listen on a port, for TCP and UDP, on every address.
-func portFree(ctx context.Context, port int) bool {
-	var config net.ListenConfig
-	address := net.JoinHostPort("", strconv.Itoa(port))
-	l, err := config.Listen(ctx, "tcp", address)
-	if err != nil {
-		return false
-	}
-	d, err := config.ListenPacket(ctx, "udp", address)
-	closed := []io.Closer{l}
-	if err == nil {
-		closed = append(closed, d)
-	}
-	for _, c := range closed {
-		_ = c.Close() // it was only tried
-	}
-	return err == nil
+	return ports, errors.Join(faults...)
 }

@@ -1,4 +1,4 @@
-package cli
+package pod
 
 import (
 	"context"
@@ -27,8 +27,8 @@ const (
 // errNoPort means that no connection was tried.
 var errNoPort = errors.New("not tried: all local ports are in use")
 
-// reach dials every address until it answers or limit is over, and prints what did not with the last reason, in JSON.
-func (p *program) reach(ctx context.Context, addresses []string, limit time.Duration) error {
+// Reach dials every address until it answers or limit is over, and writes those that did not with the last reason, in JSON.
+func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Writer) error {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	failed := map[string]string{}
@@ -44,7 +44,7 @@ func (p *program) reach(ctx context.Context, addresses []string, limit time.Dura
 		})
 	}
 	all.Wait()
-	return json.NewEncoder(p.stdout).Encode(failed)
+	return json.NewEncoder(w).Encode(failed)
 }
 
 // portRangeFile says which ports the system gives to clients.
@@ -121,8 +121,8 @@ func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, e
 	return nil, errNoPort
 }
 
-// answer takes connections at ports, and drops them, until stdin ends.
-func (p *program) answer(ctx context.Context, ports []string) error {
+// Answer accepts connections at ports, and closes them, until in ends. It writes kube.Answering to w when all ports listen.
+func Answer(ctx context.Context, ports []string, in io.Reader, w io.Writer) error {
 	var listeners []net.Listener
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -140,12 +140,12 @@ func (p *program) answer(ctx context.Context, ports []string) error {
 		listeners = append(listeners, l)
 		all.Go(func() { drop(l) })
 	}
-	if _, err := io.WriteString(p.stdout, kube.Answering); err != nil {
+	if _, err := io.WriteString(w, kube.Answering); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(io.Discard, p.stdin)
+		_, err := io.Copy(io.Discard, in)
 		ended <- err
 	}()
 	select {
