@@ -76,7 +76,7 @@ func readClaims(a findingsArgs) (findings.Claims, error) {
 			return all, fmt.Errorf("open claims: %w", err)
 		}
 		defer f.Close() // it was only read
-		if all, err = findings.Read(f); err != nil {
+		if all, err = findings.Read(a.claims, f); err != nil {
 			return all, err
 		}
 	}

@@ -3,23 +3,18 @@ package findings
 import (
 	"bytes"
 	_ "embed" // the published claims
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 //go:embed published.yaml
 var published []byte
-
-// MaxFile bounds a file of claims in bytes.
-const MaxFile = 1 << 20
 
 // Source is a publication.
 type Source struct {
@@ -84,50 +79,56 @@ type Claims struct {
 
 // Published returns the claims that come with this version. That they can be read is tested.
 func Published() Claims {
-	c, err := Read(bytes.NewReader(published))
+	c, err := Read("published.yaml", bytes.NewReader(published))
 	if err != nil {
 		panic("findings: " + err.Error())
 	}
 	return c
 }
 
-// Read reads a file of claims strictly. The error names everything that is wrong.
-func Read(r io.Reader) (Claims, error) {
-	b, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+// Read reads the file of claims called name. The error is position.Faults with every mistake and its line.
+func Read(name string, r io.Reader) (Claims, error) {
+	text, err := io.ReadAll(io.LimitReader(r, position.MaxFile+1))
 	if err != nil {
 		return Claims{}, fmt.Errorf("read claims: %w", err)
 	}
-	if len(b) > MaxFile {
-		return Claims{}, fmt.Errorf("claims: the file is larger than %d bytes", MaxFile)
-	}
 	var c Claims
-	d := yaml.NewDecoder(bytes.NewReader(b))
-	d.KnownFields(true)
-	if err := d.Decode(&c); err != nil {
-		return Claims{}, fmt.Errorf("claims: %w", err)
+	d, root := position.NewDecoder(name, string(text), "sources and claims")
+	if root != nil {
+		d.Struct(&c)("", root)
 	}
-	return c, c.check()
+	all := d.Faults()
+	if root != nil {
+		all = append(all, d.Place(c.check())...)
+	}
+	all.Sort()
+	return c, all.Err()
 }
 
+// check returns what is wrong with the claims as position.Faults.
 func (c Claims) check() error {
-	var errs []error
+	var fs position.Faults
 	if len(c.Claims) == 0 {
-		errs = append(errs, errors.New("claims: there is none"))
+		fs.Add("claims", "the list is empty")
 	}
 	seen := map[string]bool{}
-	for _, claim := range c.Claims {
+	for i, claim := range c.Claims {
+		field := fmt.Sprintf("claims.%d", i)
+		add := func(format string, args ...any) {
+			fs.Add(field, "claim %q: %s", claim.ID, fmt.Sprintf(format, args...))
+		}
 		if claim.ID == "" || seen[claim.ID] {
-			errs = append(errs, fmt.Errorf("claim %q: the id is missing or given twice", claim.ID))
+			add("the id is missing or given twice")
 		}
 		seen[claim.ID] = true
 		if !slices.ContainsFunc(c.Sources, func(s Source) bool { return s.ID == claim.Source }) {
-			errs = append(errs, fmt.Errorf("claim %q: there is no source %q", claim.ID, claim.Source))
+			add("there is no source %q", claim.Source)
 		}
 		for _, fault := range claim.faults() {
-			errs = append(errs, fmt.Errorf("claim %q: %s", claim.ID, fault))
+			add("%s", fault)
 		}
 	}
-	return errors.Join(errs...)
+	return fs.Err()
 }
 
 // faults lists what is wrong with a claim by itself.

@@ -146,8 +146,8 @@ func TestReadRefuses(t *testing.T) {
 	const head = "sources: [{id: s, title: t}]\nclaims:\n"
 	for src, want := range map[string]string{
 		"":                        "claims",
-		"sources: []\nclaims: []": "there is none",
-		head + "  - {id: a, source: s, statement: x, colour: red}":                                                            "colour",
+		"sources: []\nclaims: []": "claims.yaml:2: claims: the list is empty",
+		head + "  - {id: a, source: s, statement: x, boundd: {}}\n  - {id: b, source: q}":                                     "claims.yaml:3: unknown key \"claims.0.boundd\", did you mean \"bound\"?\nclaims.yaml:4: claims.1: claim \"b\": there is no source \"q\"",
 		head + "  - {id: a, source: q, statement: x, untestable: y}":                                                          `no source "q"`,
 		head + "  - {id: a, source: s, statement: x}":                                                                         "exactly one of",
 		head + "  - {id: a, source: s, untestable: y}":                                                                        "no statement",
@@ -156,7 +156,7 @@ func TestReadRefuses(t *testing.T) {
 		head + "  - {id: a, source: s, statement: x, metric: goodput, workload: rr, paths: [nowhere], order: [[a], [b]]}":     "nowhere",
 		head + "  - {id: a, source: s, statement: x, metric: goodput, workload: rr, paths: [" + where + "], ratio: {low: 2}}": "a ratio needs a profile",
 	} {
-		if _, err := Read(strings.NewReader(src)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Read("claims.yaml", strings.NewReader(src)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", src, err, want)
 		}
 	}
@@ -167,7 +167,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("claims: [{id: a}]")
 	a := &compare.Analysis{}
 	f.Fuzz(func(_ *testing.T, s string) {
-		if c, err := Read(strings.NewReader(s)); err == nil {
+		if c, err := Read("claims.yaml", strings.NewReader(s)); err == nil {
 			Judge(a, c.Claims)
 		}
 	})

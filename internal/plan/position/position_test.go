@@ -131,3 +131,33 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestStruct reads by yaml tags: every mistake has its line, and values beside it are read.
+func TestStruct(t *testing.T) {
+	type item struct {
+		Name  string   `yaml:"name"`
+		Share float64  `yaml:"share"`
+		Tags  []string `yaml:"tags"`
+	}
+	var v struct {
+		Items []item `yaml:"items"`
+		Extra *item  `yaml:"extra"`
+		On    bool   `yaml:"on"`
+		Count int    `yaml:"count"`
+		Skip  string
+	}
+	d, root := NewDecoder("f", "items:\n  - {name: a, share: 0.5, tags: [x, y]}\n  - {nmae: b, share: much}\nextra: {name: c}\non: true\ncount: 1.5\nSkip: z\n", "items")
+	d.Struct(&v)("", root)
+	want := "f:3: unknown key \"items.1.nmae\", did you mean \"name\"?\nf:3: items.1.share: \"much\" is not a number\nf:6: count: \"1.5\" is not a whole number\nf:7: unknown key \"Skip\""
+	if got := d.Faults().Error(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if len(v.Items) != 2 || v.Items[0].Share != 0.5 || len(v.Items[0].Tags) != 2 || v.Extra == nil || v.Extra.Name != "c" || !v.On {
+		t.Errorf("%+v", v)
+	}
+	var found Faults
+	found.Add("items.0", "is doubtful")
+	if got := d.Place(found).Error(); got != "f:2: items.0: is doubtful" {
+		t.Errorf("placed %s", got)
+	}
+}

@@ -1,0 +1,77 @@
+package position
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Struct returns what reads a mapping into the struct that at points to, by the names in its yaml tags. Fields are texts,
+// numbers, booleans, and pointers to, lists of and nested structs of these.
+func (d *Decoder) Struct(at any) Read {
+	return func(field string, n *Node) { d.mappingInto(field, n, reflect.ValueOf(at).Elem()) }
+}
+
+func (d *Decoder) mappingInto(field string, n *Node, v reflect.Value) {
+	known := Keys{}
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		if name != "" && name != "-" {
+			known[name] = func(field string, n *Node) { d.into(field, n, v.Field(i)) }
+		}
+	}
+	d.Mapping(field, n, known)
+}
+
+// into reads n into v. A null leaves v as it is.
+func (d *Decoder) into(field string, n *Node, v reflect.Value) {
+	if n.Kind == Null {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.into(field, n, v.Elem())
+	case reflect.Struct:
+		d.mappingInto(field, n, v)
+	case reflect.Slice:
+		d.Each(field, n, func(item *Node) {
+			one := reflect.New(v.Type().Elem()).Elem()
+			path := join(field, strconv.Itoa(v.Len()))
+			d.lines[path] = item.Line
+			d.into(path, item, one)
+			v.Set(reflect.Append(v, one))
+		})
+	default:
+		d.scalarInto(field, n, v)
+	}
+}
+
+func (d *Decoder) scalarInto(field string, n *Node, v reflect.Value) {
+	s, ok := d.Scalar(field, n)
+	if !ok {
+		return
+	}
+	var err error
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(s)
+	case reflect.Bool:
+		var b bool
+		b, err = strconv.ParseBool(s)
+		v.SetBool(b)
+	case reflect.Int:
+		var i int64
+		i, err = strconv.ParseInt(s, 10, 0)
+		v.SetInt(i)
+	case reflect.Float64:
+		var f float64
+		f, err = strconv.ParseFloat(s, 64)
+		v.SetFloat(f)
+	default:
+		panic("position: a field of kind " + v.Kind().String() + " cannot be read")
+	}
+	if err != nil {
+		d.Fault(n.Line, field, "%q is not a %s", s, map[reflect.Kind]string{reflect.Bool: "boolean", reflect.Int: "whole number", reflect.Float64: "number"}[v.Kind()])
+	}
+}
