@@ -23,10 +23,13 @@ type checkArgs struct {
 
 const checkLong = `Check whether results can be true: results of cnibench, outputs of other tools, and numbers that somebody published.
 
-Each rule says what it saw, why that cannot be or is doubtful, and what to do (--list names them all). A finding is
-impossible (it cannot have been measured as it is stated), doubtful (what is concluded does not stand), or a note.
+Each finding shows the evidence, the reason and what to do (--list names all rules). It is impossible (it cannot have been
+measured as stated), doubtful (the conclusion is not proven) or a note.
 
-The exit code is 3 if anything impossible or doubtful was found, 0 if nothing or notes alone.
+Exit codes:
+  0  no finding, or notes only
+  2  a file cannot be read
+  3  an impossible or doubtful finding
 
 With --config the files are the configuration of one cluster's network: Helm values with their chart, Kubernetes objects,
 files of RKE2, K3s, kind and flannel (docs/config.md). check shows the settings in force, the settings without effect, and
@@ -39,7 +42,7 @@ func (p *program) checkCommand() *cobra.Command {
 	var a checkArgs
 	cmd := &cobra.Command{
 		Use:   "check [FILE...]",
-		Short: "Say what cannot be, or is doubtful, in results",
+		Short: "Find impossible or doubtful numbers in results",
 		Long:  checkLong,
 		Example: "  cnibench check result.jsonl\n  cnibench check examples/published/*\n  cnibench check --only line-rate,claim-unit -f json published.csv\n  cnibench check --list\n" +
 			"  cnibench check --config --chart cilium values.yaml --set bpf.masquerade=true\n  kubectl -n kube-system get configmap cilium-config -o yaml | cnibench check --config -",

@@ -28,11 +28,13 @@ NAME may have a * for any characters. A limit with a sign is a change against A 
 B, with its unit. rr.p99 is rtt.p99 of the workload rr; http.p99 is response_time.p99. A budget is broken only beyond
 doubt: if the interval excludes it.
 
---history takes any number of files, puts them into the order of time and says where each cell changes its level.
+--history takes any number of files, orders them by time and shows where each cell changes its level.
 
-Exit code: 0 if all is well, 2 for a mistake in what was asked for, 3 and 4 as follows. With budgets: 3 if one is broken,
-else 4 if one cannot be decided. Without: 3 if any cell that is shown is worse, else 4 if none could be decided, or if
-every trial failed in B of a case that A measured. A history ends with 0 whatever it finds.
+Exit codes:
+  0  no shown cell is worse, or all budgets are kept; always for --history
+  2  bad flags or files
+  3  a shown cell is worse, or a budget is broken
+  4  no cell or a budget could not be decided, or all trials of a case failed in B
 
 ` + inputs
 

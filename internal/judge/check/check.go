@@ -3,7 +3,7 @@
 //	header ──► New ──► View ◄── Add ◄── records
 //	                     │
 //	                     ▼
-//	            rules ──► Report{Findings} ──► Text, Markdown, JSON
+//	            rules ──► Report{Findings} ──► report.BuildCheck
 //
 // A rule knows physics, arithmetic, Kubernetes or statistics, and never who measured: every rule is tried on every
 // result, and is silent where what it needs was not said. Some look at one trial (rate times time is not what was moved),

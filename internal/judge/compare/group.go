@@ -1,6 +1,6 @@
 package compare
 
-// Groups cuts standings, in the order of Rank, into runs of neighbours of which no two are told apart, the longest ones
+// Groups cuts standings, in the order of Rank, into runs of neighbours of which no two differ, the longest ones
 // from the front; a run of one stands alone. All comparisons between two of them are one family. It asks for as many
 // comparisons as there are pairs.
 func (a *Analysis) Groups(ranks []Standing) [][]Standing {
