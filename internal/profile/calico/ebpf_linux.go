@@ -79,12 +79,7 @@ func (calicoBPF) Prepare(n dataplane.Node, at *link.Handle) error {
 			return sysctl.Set(at.NS(), list)
 		},
 	}
-	for _, b := range n.Blocks {
-		steps = append(steps, func() error {
-			return at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: link.ProtocolCalico})
-		})
-	}
-	return dataplane.Run(steps...)
+	return dataplane.Run(append(steps, func() error { return dropUnused(n, at, link.ProtocolCalico) })...)
 }
 
 func (calicoBPF) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {

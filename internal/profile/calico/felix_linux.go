@@ -17,8 +17,7 @@ import (
 //
 // A pod has a /32 and one way out, 169.254.1.1, which nobody has: the node answers ARP for it on the pod's link
 // because it has a default route elsewhere. In IPv6 it has a /128, and the way out is the link-local address of the node's
-// end. The outer VXLAN packets are not tracked. Pods of one node reach each other
-// through the node's stack.
+// end. The outer VXLAN packets are not tracked. Pods of one node reach each other through the node's stack.
 type calico struct {
 	dataplane.Nothing
 	// vxlan is with encapsulation; nft has the chains, and kube-proxy's with them, in nftables.
@@ -58,11 +57,26 @@ func (c calico) Arrange(n *dataplane.Node, number, pods int) {
 			Device: device, Addr: dataplane.Nth(n.PodCIDR, 0), MAC: dataplane.TunnelMAC(n), VNI: 4096, Port: 4789, MTU: mtu,
 		}
 	}
-	// The first address of the first block is the tunnel's, so pods begin with the second.
+	arrangeBlocks(n, pods, mtu)
+}
+
+// arrangeBlocks gives the node as many blocks as its pods need. The first address of the first block is the tunnel's, so
+// pods begin with the second.
+func arrangeBlocks(n *dataplane.Node, pods, mtu int) {
 	for used := 0; used <= pods; used += blockSize {
 		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
 	}
 	ArrangePods(n, pods, 1, mtu)
+}
+
+// dropUnused makes the routes that drop packets to unused addresses of the node's own blocks.
+func dropUnused(n dataplane.Node, at *link.Handle, protocol int) error {
+	for _, b := range n.Blocks {
+		if err := at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: protocol}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ArrangePods gives out single addresses of n.PodCIDR from the given one on.
@@ -85,12 +99,7 @@ func (c calico) Prepare(n dataplane.Node, at *link.Handle) error {
 	if c.vxlan {
 		steps = append(steps, func() error { return dataplane.PrepareVXLAN(n, at) })
 	}
-	for _, b := range n.Blocks {
-		steps = append(steps, func() error {
-			return at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: protocol})
-		})
-	}
-	return dataplane.Run(steps...)
+	return dataplane.Run(append(steps, func() error { return dropUnused(n, at, protocol) })...)
 }
 
 func (calico) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
@@ -170,7 +179,7 @@ func (c calico) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
 	return policy.Node{Calico: rules}
 }
 
-// felix says what Calico's agent knows of a node whose pods it polices.
+// Felix returns what Calico's agent knows of a node whose pods it polices.
 func Felix(n dataplane.Node, others []dataplane.Node) *policy.CalicoConfig {
 	c := &policy.CalicoConfig{IPv6: n.IPv6(), NodeAddrs: []netip.Addr{n.Addr.Addr()}}
 	if n.Tunnel.Device != "" {

@@ -3,7 +3,6 @@ package calico
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
@@ -19,7 +18,7 @@ import (
 // tunl0 is the kernel's, and the other node's address is the next hop of its route. Where the kernel has no such device,
 // tunl0 is one end of a veth pair with a program that encapsulates what leaves by it, and another at eth0 that undoes it:
 // the wire sees the same packets, but the outer ones do not pass the node's own rules.
-type calicoIPIP struct{ dataplane.Nothing }
+type calicoIPIP struct{ calico }
 
 const (
 	// ipipOverhead is the outer IPv4 header.
@@ -34,24 +33,16 @@ const (
 func (calicoIPIP) Arrange(n *dataplane.Node, number, pods int) {
 	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
 	n.Tunnel = dataplane.Tunnel{Device: tunl0, Addr: dataplane.Nth(n.PodCIDR, 0), MTU: n.MTU - ipipOverhead}
-	for used := 0; used <= pods; used += blockSize {
-		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))
-	}
-	ArrangePods(n, pods, 1, n.Tunnel.MTU)
+	arrangeBlocks(n, pods, n.Tunnel.MTU)
 }
 
 func (calicoIPIP) Prepare(n dataplane.Node, at *link.Handle) error {
-	steps := []func() error{
+	return dataplane.Run(
 		func() error { return dataplane.EnableForwarding(n, at) },
 		func() error { return prepareTunl0(n, at) },
 		func() error { return at.AddAddress(tunl0, dataplane.Single(n.Tunnel.Addr)) },
-	}
-	for _, b := range n.Blocks {
-		steps = append(steps, func() error {
-			return at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: link.ProtocolBird})
-		})
-	}
-	return dataplane.Run(steps...)
+		func() error { return dropUnused(n, at, link.ProtocolBird) },
+	)
 }
 
 // prepareTunl0 makes the kernel's device, or the pair that stands in for it.
@@ -70,10 +61,6 @@ func prepareTunl0(n dataplane.Node, at *link.Handle) error {
 	)
 }
 
-func (calicoIPIP) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
-	return AttachPod(at, p, in)
-}
-
 func (calicoIPIP) JoinNodes(_ dataplane.Node, at *link.Handle, to dataplane.Node) error {
 	for _, b := range to.Blocks {
 		r := link.Route{To: b, Via: to.Addr.Addr(), Dev: tunl0, OnLink: true, Protocol: link.ProtocolBird}
@@ -84,10 +71,10 @@ func (calicoIPIP) JoinNodes(_ dataplane.Node, at *link.Handle, to dataplane.Node
 	return nil
 }
 
-func (calicoIPIP) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
-	rules := Felix(n, others)
-	rules.IPIP, rules.Pools, rules.NATOutgoing = true, []netip.Prefix{n.Cluster}, true
-	return policy.Node{Calico: rules}
+func (c calicoIPIP) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
+	rules := c.calico.Rules(n, others)
+	rules.Calico.IPIP = true
+	return rules
 }
 
 // Program loads the stand-in where tunl0 is not the kernel's.

@@ -3,8 +3,8 @@
 //
 // A lab that is built wrong still carries traffic: a tunnel falls back to a plain route, a chain is never reached, a
 // super-packet crosses a wire that should have cut it. The numbers then look fine and mean something else. So each
-// profile has a table of expectations (expect_linux.go) that says what an observer of the real dataplane would see, and
-// Run looks for exactly that:
+// profile has a table of expectations in its folder (package expect has the words) that says what an observer of the real
+// dataplane would see, and Run looks for exactly that:
 //
 //	on the wire       what carries a packet between nodes, how long the frame is, whose addresses and MAC it bears
 //	at the receiver   the client's address as the backend sees it, the TTL that is left, no cluster address
