@@ -11,16 +11,17 @@ import (
 
 func TestPlanWords(t *testing.T) {
 	for in, want := range map[string]string{
-		"http(tool=wrk)":                           "http(tool=wrk)",
-		"http(tool=own)":                           "http",
-		"stream(reverse,tool=iperf3,flows=4)":      "stream(flows=4,tool=iperf3,reverse)",
-		"stream(udp,rate=1G,tool=iperf3)":          "stream(udp,rate=1G,tool=iperf3)",
-		"stream(congestion=bbr,tool=iperf3)":       "stream(congestion=bbr,tool=iperf3)",
-		"rr(udp,tool=sockperf)":                    "rr(udp,tool=sockperf)",
-		"rr(tool=netperf,request=10)":              "rr(request=10,tool=netperf)",
-		"http(tool=hey,rate=100,arrival=constant)": "http(arrival=constant,rate=100,tool=hey)",
-		"crr(tool=neper,flows=3)":                  "crr(flows=3,tool=neper)",
-		"ping(tool=ping,interval=10ms)":            "ping(interval=10ms,tool=ping)",
+		"http(tool=wrk)":                            "http(tool=wrk)",
+		"http(tool=own)":                            "http",
+		"stream(reverse,tool=iperf3,flows=4)":       "stream(flows=4,tool=iperf3,reverse)",
+		"stream(udp,rate=1G,tool=iperf3)":           "stream(udp,rate=1G,tool=iperf3)",
+		"stream(congestion=bbr,tool=iperf3)":        "stream(congestion=bbr,tool=iperf3)",
+		"rr(udp,tool=sockperf)":                     "rr(udp,tool=sockperf)",
+		"rr(udp,request=1,response=1,tool=netperf)": "rr(udp,request=1,response=1,tool=netperf)",
+		"rr(tool=netperf,request=10)":               "rr(request=10,tool=netperf)",
+		"http(tool=hey,rate=100,arrival=constant)":  "http(arrival=constant,rate=100,tool=hey)",
+		"crr(tool=neper,flows=3)":                   "crr(flows=3,tool=neper)",
+		"ping(tool=ping,interval=10ms)":             "ping(interval=10ms,tool=ping)",
 	} {
 		w, err := plan.ParseWorkload(in)
 		if err != nil || w.String() != want {

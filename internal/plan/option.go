@@ -272,7 +272,17 @@ func (w Workload) check(given map[string]bool) error {
 			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.Word, o.Needs, over))
 		}
 	}
-	return errors.Join(append(errs, w.Spec.check(), n.checkTool())...)
+	return errors.Join(append(errs, w.checkSpec(), n.checkTool())...)
+}
+
+// checkSpec returns what is wrong with the spec. MinDatagram is the bound of our engine; a tool has its own.
+func (w Workload) checkSpec() error {
+	spec := w.Spec
+	if rr, ok := w.Normalize().Spec.(RR); ok && w.Tool != "" {
+		rr.RequestSize, rr.ResponseSize = max(rr.RequestSize, MinDatagram), max(rr.ResponseSize, MinDatagram)
+		spec = rr
+	}
+	return spec.check()
 }
 
 // faultList collects what is wrong with one workload.

@@ -15,7 +15,7 @@ import (
 type Workload struct {
 	// Spec is what one kind of workload sends; nil is no workload.
 	Spec Spec
-	// Tool is the program that sends the workload, one of Tools; "" is our own engine.
+	// Tool is the program that sends the workload, one of ToolNames; "" is our own engine.
 	Tool string
 }
 
@@ -297,7 +297,7 @@ func (w Workload) Validate() error {
 			}
 		}
 	}
-	return errors.Join(append(errs, w.Spec.check(), n.checkTool())...)
+	return errors.Join(append(errs, w.checkSpec(), n.checkTool())...)
 }
 
 // findKind returns the entry of a kind by its name.

@@ -298,6 +298,9 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 	if !known {
 		return nil
 	}
+	if rr, ok := w.Spec.(plan.RR); ok && rr.Protocol == plan.UDP && out.Failure == nil && min(rr.RequestSize, rr.ResponseSize) < plan.MinDatagram {
+		w.Tool = "netperf" // our engine has no datagrams of this size
+	}
 	out.Workload = w.Normalize()
 	if taken := unsaid(w, out.Workload); taken != "" && out.Failure == nil {
 		out.Warn(adapter.Assumed, "netperf does not say the whole workload; assumed: %s", taken)
