@@ -21,7 +21,7 @@ type checkArgs struct {
 	config configArgs
 }
 
-const checkLong = `Check whether results can be true: results of cnibench, outputs of other tools, and numbers that somebody published.
+const checkLong = `Check whether results can be true: results of cnibench, outputs of other tools, and published numbers.
 
 Each finding shows the evidence, the reason and what to do (--list names all rules). It is impossible (it cannot have been
 measured as stated), doubtful (the conclusion is not proven) or a note.

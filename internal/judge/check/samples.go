@@ -19,7 +19,7 @@ import (
 // sampleRules look at how often something was measured, and at what the trials themselves doubt.
 var sampleRules = []rule{
 	{Rule: Rule{ID: "few-repetitions", Title: "too few repetitions", Severity: Doubtful,
-		Why: "without repetitions nobody knows by how much the next run differs: no difference can be told from noise",
+		Why: "without repetitions the spread of runs is unknown, so a difference may be noise",
 		Do:  fmt.Sprintf("repeat each case at least %d times, interleaved, better 10", stat.MinRepetitions)},
 		find: fewRepetitions},
 	{Rule: Rule{ID: "spread", Title: "a wide spread", Severity: Note,

@@ -24,7 +24,7 @@ var setupRules = []rule{
 		Do:  "pin both ends and the interrupts to cores of one kind, and state them"},
 		find: hybridCPU},
 	{Rule: Rule{ID: "leftovers", Title: "a CNI over the remains of another", Severity: Doubtful,
-		Why: "deleting a CNI's manifest, or stopping kube-proxy, leaves its rules, devices, routes and BPF programs on the nodes, and packets go on passing them",
+		Why: "deleting a CNI's manifest, or stopping kube-proxy, leaves its rules, devices, routes and BPF programs on the nodes, and packets still pass them",
 		Do:  "build a new cluster for each CNI, or flush and restart the nodes, and show iptables-save, ip link and bpftool net from before the trial"},
 		find: leftovers},
 	{Rule: Rule{ID: "fixed-order", Title: "one after the other", Severity: Doubtful,
@@ -60,7 +60,7 @@ var setupRules = []rule{
 		Do:  "publish them: a mean without its quantiles hides what users feel"},
 		find: notPublished},
 	{Rule: Rule{ID: "conditions", Title: "conditions that are not stated", Severity: Note,
-		Why: "without them nobody can repeat the measurement or say why another comes out differently",
+		Why: "without them the measurement cannot be repeated, nor a different result explained",
 		Do:  "state them; cnibench records what it can find out as facts"},
 		find: conditions},
 }

@@ -57,7 +57,7 @@ var sumRules = []rule{
 		trial: (*trial).senderReceiver},
 	{Rule: Rule{ID: "quantiles", Title: "quantiles out of order", Severity: Impossible,
 		Why: "of one sample min <= p50 <= p90 <= p99 <= max, the mean lies between min and max, and no quantile can be so far above the mean",
-		Do:  "take all of them from one trial; a mean of percentiles over flows or trials is none"},
+		Do:  "take all of them from one trial; a mean of percentiles over flows or trials is not a percentile"},
 		trial: (*trial).quantiles},
 	{Rule: Rule{ID: "concurrency", Title: "rate times latency is not the concurrency", Severity: Impossible,
 		Why: "requests under way are their rate times their latency (Little's law), and a closed loop has as many as connections or flows, " +
