@@ -11,12 +11,12 @@ import (
 func TestAllPaths(t *testing.T) {
 	balanced := plan.Path{From: plan.External, To: plan.LoadBalancer}
 	for text, want := range map[string]int{"all": len(plan.Paths) - 1, balanced.String(): 1} {
-		var p plan.Plan
-		if err := setPaths(&p, text); err != nil {
+		paths, err := plan.ParsePaths(text)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if len(p.Paths) != want || slices.Contains(p.Paths, balanced) != (want == 1) {
-			t.Errorf("%s: %v", text, p.Paths)
+		if len(paths) != want || slices.Contains(paths, balanced) != (want == 1) {
+			t.Errorf("%s: %v", text, paths)
 		}
 	}
 	for _, name := range plan.Presets {

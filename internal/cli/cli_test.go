@@ -156,13 +156,13 @@ func TestHelp(t *testing.T) {
 func TestPlanFlagsNameFields(t *testing.T) {
 	const head = "apiVersion: cnibench/v1\nkind: Plan\n"
 	for _, f := range planFlags {
-		src := head + f.field + ": [[]]\n"
-		if top, sub, ok := strings.Cut(f.field, "."); ok {
+		src := head + f.Key + ": [[]]\n"
+		if top, sub, ok := strings.Cut(f.Key, "."); ok {
 			src = head + top + ": {" + sub + ": [[]]}\n"
 		}
 		_, err := plan.Parse("p", strings.NewReader(src))
 		if err == nil || strings.Contains(err.Error(), "unknown key") {
-			t.Errorf("--%s stands for %q, which a plan file does not have: %v", f.name, f.field, err)
+			t.Errorf("--%s stands for %q, which a plan file does not have: %v", f.Flag, f.Key, err)
 		}
 	}
 }

@@ -24,9 +24,11 @@ import (
 
 func (p *program) cniCommand() *cobra.Command {
 	parent := &cobra.Command{
-		Use: "cni", Short: "Find out, install and take away the CNI of a cluster", Args: cobra.NoArgs,
+		Use: "cni", Short: "Find out, install and take away the CNI of a cluster", Args: knownCommand,
 		Example: "  cnibench cni list\n  cnibench cni show cilium-native --api-server 192.168.7.11:6443",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return usageOf(cmd, fmt.Errorf("cni what?")) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageOf(cmd, fmt.Errorf("a subcommand is required"))
+		},
 	}
 	parent.AddCommand(p.cniDetectCommand(), p.cniListCommand(), p.cniShowCommand(), p.cniInstallCommand(), p.cniUninstallCommand(), p.cniResidueCommand())
 	return parent

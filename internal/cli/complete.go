@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // complete lets the shell complete the values of a flag, each of a list that is separated by commas.
@@ -28,14 +27,6 @@ func complete(cmd *cobra.Command, flag string, names func() []string) {
 	if err != nil {
 		panic("cli: " + err.Error()) // the flag is not there: a mistake in this package
 	}
-}
-
-func profileNames() []string {
-	var names []string
-	for _, q := range profile.All() {
-		names = append(names, q.Name)
-	}
-	return names
 }
 
 func pathNames() []string {

@@ -52,6 +52,8 @@ func (p *program) fidelityCommand() *cobra.Command {
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
+	group(cmd, plan.GroupCluster, true, "kubeconfig")
+	grouped(cmd)
 	return cmd
 }
 

@@ -58,10 +58,10 @@ func (p *program) importCommand() *cobra.Command {
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
 	complete(cmd, "from", func() []string { return names })
-	complete(cmd, "profile", profileNames)
+	complete(cmd, "profile", plan.ProfileNames)
 	complete(cmd, "path", pathNames)
 	complete(cmd, "workload", workloadNames)
-	complete(cmd, "baseline", profileNames)
+	complete(cmd, "baseline", plan.ProfileNames)
 	return cmd
 }
 

@@ -64,9 +64,11 @@ func (p *program) say(format string, args ...any) {
 
 func (p *program) kubeCommand() *cobra.Command {
 	parent := &cobra.Command{
-		Use: "kube", Short: "Look after what runs need and leave in a cluster", Args: cobra.NoArgs,
+		Use: "kube", Short: "Look after what runs need and leave in a cluster", Args: knownCommand,
 		Example: "  cnibench kube access\n  cnibench kube clean",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return usageOf(cmd, fmt.Errorf("kube what?")) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageOf(cmd, fmt.Errorf("a subcommand is required"))
+		},
 	}
 	parent.AddCommand(p.kubeAccessCommand(), p.kubeCleanCommand())
 	return parent

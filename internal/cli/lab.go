@@ -20,15 +20,25 @@ func (a *labArgs) declareVerbose(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
 }
 
-// labFlags are the plan flags that matter without a measurement.
-var labFlags = []string{"nodes", "nic", "cpu", "mtu", "line-rate", "delay", "loss", "services", "service-proxy", "iptables", "family", "traffic-policy", "policies", "policies-unselected"}
+// labFlags are the settings that matter without a measurement.
+func labFlags() []string {
+	var names []string
+	for _, f := range planFlags {
+		if f.Group() == plan.GroupLab {
+			names = append(names, f.Flag)
+		}
+	}
+	return names
+}
 
 func (p *program) labCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "lab", Short: "Raise the lab by hand, test it, look into it",
 		Example: "  sudo cnibench lab test\n  sudo cnibench lab up calico-vxlan",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return usageOf(cmd, fmt.Errorf("lab what?")) },
+		Args:    knownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageOf(cmd, fmt.Errorf("a subcommand is required"))
+		},
 	}
 	cmd.AddCommand(p.labTestCommand(), p.labUpCommand(), p.labExecCommand())
 	return cmd
@@ -57,7 +67,7 @@ func (p *program) labTestCommand() *cobra.Command {
 			return p.labTest(cmd.Context(), want, families, a.verbose)
 		},
 	}
-	a.plan.declareSome(cmd, append([]string{"profiles"}, labFlags...))
+	a.plan.declareSome(cmd, append([]string{"profiles"}, labFlags()...))
 	a.declareVerbose(cmd)
 	return cmd
 }
@@ -73,7 +83,7 @@ func (p *program) labUpCommand() *cobra.Command {
 		Example: "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return profileNames(), cobra.ShellCompDirectiveNoFileComp
+			return plan.ProfileNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := a.plan.plan(cmd)
@@ -94,7 +104,7 @@ func (p *program) labUpCommand() *cobra.Command {
 			return p.labUp(cmd.Context(), a.name, want, a.verbose)
 		},
 	}
-	a.plan.declareSome(cmd, labFlags)
+	a.plan.declareSome(cmd, labFlags())
 	a.declareVerbose(cmd)
 	cmd.Flags().StringVar(&a.name, "name", "", "`name` by which lab exec finds it; the profile's if not given")
 	return cmd

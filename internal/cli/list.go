@@ -29,8 +29,10 @@ func (p *program) listCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List the profiles, paths, workloads and metrics that there are",
 		Example: "  cnibench list profiles\n  cnibench list metrics",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return usageOf(cmd, fmt.Errorf("list what?")) },
+		Args:    knownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageOf(cmd, fmt.Errorf("a subcommand is required"))
+		},
 	}
 	for _, l := range listings {
 		list.AddCommand(&cobra.Command{

@@ -128,14 +128,14 @@ func (p *program) root(args []string) *cobra.Command {
 		Example:       "  sudo cnibench run\n  cnibench report -f markdown result.jsonl > report.md\n  cnibench doctor",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          knownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageOf(cmd, err)
+		return usageOf(cmd, nearestFlag(cmd, err))
 	})
 	if own := p.agentOf(args); own != nil {
 		root.AddCommand(own)

@@ -5,87 +5,50 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// planFlag is a flag that shapes the plan. field is the key of a plan file that it stands for.
+// planFlag is a flag that shapes the plan: a setting of package plan, or a change to all workloads.
 type planFlag struct {
-	name, field, usage string
-	set                func(p *plan.Plan, text string) error
+	plan.Setting
+	// set is nil for the flags that planArgs sets itself.
+	set func(p *plan.Plan, text string) error
 }
 
-// planFlags are applied in this order over the plan file or the preset.
-var planFlags = slices.Concat(measureFlags, clusterFlags, []planFlag{
-	{toolFlag, "workloads", "`programs` that send the workloads beside our own engine: " + strings.Join(plan.ToolNames(), ", "), nil},
-})
+// planFlags are applied in this order over the plan file or the preset: the workloads come before what changes them.
+var planFlags = allPlanFlags()
 
-// measureFlags say what is measured, and where in the lab.
-var measureFlags = []planFlag{
-	{"env", "environment", "`environment`: lab, kubernetes or kind", func(p *plan.Plan, s string) error { p.Environment = s; return nil }},
-	{"profiles", "profiles", "`names` of profiles, separated by commas (cnibench list profiles)", func(p *plan.Plan, s string) (err error) {
-		p.Profiles, err = plan.ParseVariants(s)
-		return err
-	}},
-	{"paths", "paths", "`names` of paths, separated by commas, or all, which is every one but external-to-loadbalancer (cnibench list paths)", setPaths},
-	{"workloads", "workloads", "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)", func(p *plan.Plan, s string) (err error) {
-		p.Workloads, err = plan.ParseWorkloads(s)
-		return err
-	}},
-	{"load", "workloads", "`shares` of the capacity, such as 10%..95% or 50%: each of rr, crr and http in an open loop once for every share", func(p *plan.Plan, s string) error {
-		loads, err := plan.ParseLoads(s)
-		if err == nil {
-			p.Workloads, err = plan.WithLoads(p.Workloads, loads)
+func allPlanFlags() []planFlag {
+	var all []planFlag
+	for _, s := range plan.Settings() {
+		if s.Flag == "" {
+			continue
 		}
-		return err
-	}},
-	{"repetitions", "repetitions", "how `often` each case is measured at least", func(p *plan.Plan, s string) error { return setInt(&p.Repetitions, s) }},
-	{"max-repetitions", "maxRepetitions", "how `often` at most, to reach the precision", func(p *plan.Plan, s string) error { return setInt(&p.MaxRepetitions, s) }},
-	{"precision", "precision", "wanted half-width of the intervals, as a `share` such as 0.05 or 5%", setPrecision},
-	{"duration", "duration", "measurement `window` of each trial, such as 500ms", func(p *plan.Plan, s string) (err error) {
-		p.Duration, err = plan.ParseWindow(s)
-		return err
-	}},
-	{"warmup", "warmup", "`time` that is discarded before each window", func(p *plan.Plan, s string) error { return setDuration(&p.Warmup, s) }},
-	{"budget", "budget", "`time` that the whole run may take, 0 for any", func(p *plan.Plan, s string) error { return setDuration(&p.Budget, s) }},
-	{"seed", "seed", "`number` that decides the order; chosen if not given", func(p *plan.Plan, s string) (err error) {
-		if p.Seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			return fmt.Errorf("%q is not a whole number from 0 to 2^64-1", s)
+		all = append(all, planFlag{s, s.Set})
+		if s.Key == "workloads" {
+			all = append(all, planFlag{plan.Setting{Key: s.Key, Flag: "load", Where: plan.Everywhere,
+				Help: "`shares` of the capacity, such as 10%..95% or 50%: each rr, crr and http runs in an open loop once per share"}, setLoads})
 		}
-		return nil
-	}},
-	{"baseline", "baseline", "`profile` that the others are compared with", func(p *plan.Plan, s string) (err error) {
-		p.Baseline, err = plan.ParseVariant(s)
+	}
+	return append(all, planFlag{Setting: plan.Setting{Key: "workloads", Flag: toolFlag, Where: plan.Everywhere, Words: plan.ToolNames(),
+		Help: "`programs` that send the workloads too, beside our engine: " + strings.Join(plan.ToolNames(), ", ")}})
+}
+
+func setLoads(p *plan.Plan, s string) error {
+	loads, err := plan.ParseLoads(s)
+	if err != nil {
 		return err
-	}},
-	{"nodes", "lab.nodes", "`number` of nodes of each profile", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Nodes, s) }},
-	{"nic", "lab.nic", "node NIC `model`: wire (segmentation off) or ideal (super-packets cross)", func(p *plan.Plan, s string) error { p.Lab.NIC = s; return nil }},
-	{"cpu", "lab.cpu", "CPU `placement`: one, split or auto", func(p *plan.Plan, s string) error { p.Lab.CPU = s; return nil }},
-	{"mtu", "lab.mtu", "`bytes` of the switch's MTU", func(p *plan.Plan, s string) error { return setInt(&p.Lab.MTU, s) }},
-	{"delay", "lab.delay", "`time` by which every host's wire delays what it sends, to test the measurement; 0 is none", func(p *plan.Plan, s string) (err error) {
-		p.Lab.Delay, err = time.ParseDuration(s)
-		return err
-	}},
-	{"loss", "lab.loss", "`share` of what a host sends that its wire loses, such as 1%, to test the measurement", func(p *plan.Plan, s string) (err error) {
-		p.Lab.Loss, err = plan.ParseLoss(s)
-		return err
-	}},
-	{"line-rate", "lab.lineRate", "`rate` that each node NIC sends at, such as 1G; 0 is unshaped", func(p *plan.Plan, s string) (err error) {
-		p.Lab.LineRate, err = plan.ParseRate(s)
-		return err
-	}},
-	{"services", "lab.services", "`number` of Services besides the two that are measured", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Services, s) }},
-	{"service-proxy", "lab.serviceProxy", "`mode` of kube-proxy: iptables, nftables or ipvs", func(p *plan.Plan, s string) error { p.Lab.ServiceProxy = s; return nil }},
-	{"family", "lab.family", "`version` of IP: 4 or 6", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Family, s) }},
-	{"traffic-policy", "lab.trafficPolicy", "`externalTrafficPolicy` of the measured Services: Cluster or Local", func(p *plan.Plan, s string) error { p.Lab.TrafficPolicy = s; return nil }},
-	{"policies", "lab.policies", "`number` of NetworkPolicies that select every pod", func(p *plan.Plan, s string) error { return setInt(&p.Lab.Policies, s) }},
-	{"policies-unselected", "lab.policiesUnselected", "`number` of NetworkPolicies that select no pod", func(p *plan.Plan, s string) error { return setInt(&p.Lab.PoliciesUnselected, s) }},
-	{"iptables", "lab.iptables", "iptables `variant`: nft, legacy or auto", func(p *plan.Plan, s string) error { p.Lab.Iptables = s; return nil }},
+	}
+	loaded, err := plan.WithLoads(p.Workloads, loads)
+	if err == nil {
+		p.Workloads = loaded
+	}
+	return err
 }
 
 // toolFlag is the flag that comes last: tools are for the workloads as all other flags have left them.
@@ -96,7 +59,6 @@ type planArgs struct {
 	file, preset string
 	noTwin       bool
 	texts        map[string]*string
-	switches     map[string]*bool
 	// drawn is true when the seed was drawn, because nobody said one.
 	drawn bool
 	// left says what of the plan is not to be had: workloads that the tools cannot send, conditions that a cluster is not given.
@@ -105,20 +67,20 @@ type planArgs struct {
 	labToo bool
 }
 
-// values are the words that a flag of a plan can have, for the shell to complete.
-var values = map[string]func() []string{
-	"env":            fixed(plan.EnvLab, plan.EnvKubernetes, plan.EnvKind),
-	"profiles":       profileNames,
-	"baseline":       profileNames,
-	"paths":          func() []string { return append(pathNames(), "all") },
-	"workloads":      workloadNames,
-	"nic":            fixed("wire", "ideal"),
-	"cpu":            fixed("auto", "one", "split"),
-	"iptables":       fixed("auto", "nft", "legacy"),
-	"service-proxy":  fixed("iptables", "nftables", "ipvs"),
-	"family":         fixed("4", "6"),
-	"traffic-policy": fixed("Cluster", "Local"),
-	toolFlag:         fixed(plan.ToolNames()...),
+// wordsOf returns the words that the shell completes for a flag, nil for none.
+func wordsOf(f planFlag) func() []string {
+	switch f.Flag {
+	case "profiles", "baseline":
+		return plan.ProfileNames
+	case "paths":
+		return func() []string { return append(pathNames(), "all") }
+	case "workloads":
+		return workloadNames
+	}
+	if f.Words == nil || f.Switch {
+		return nil
+	}
+	return fixed(f.Words...)
 }
 
 func fixed(words ...string) func() []string { return func() []string { return words } }
@@ -133,13 +95,11 @@ func (a *planArgs) declare(cmd *cobra.Command) {
 	complete(cmd, "preset", fixed(plan.Presets...))
 	var all []string
 	for _, p := range planFlags {
-		all = append(all, p.name)
+		all = append(all, p.Flag)
 	}
 	a.declareSome(cmd, all)
-	a.switches = map[string]*bool{}
-	for _, s := range switches {
-		a.switches[s.name] = f.Bool(s.name, false, s.usage)
-	}
+	group(cmd, plan.GroupWhat, true, "file", "preset")
+	group(cmd, plan.GroupTime, false, "no-twin")
 }
 
 // declareSome adds the flags called names to cmd.
@@ -149,24 +109,32 @@ func (a *planArgs) declareSome(cmd *cobra.Command, names []string) {
 	}
 	a.texts = map[string]*string{}
 	for _, p := range planFlags {
-		if !slices.Contains(names, p.name) {
+		if !slices.Contains(names, p.Flag) {
 			continue
 		}
-		a.texts[p.name] = cmd.Flags().String(p.name, "", p.usage)
-		if words := values[p.name]; words != nil {
-			complete(cmd, p.name, words)
+		a.texts[p.Flag] = cmd.Flags().String(p.Flag, "", p.Help)
+		if p.Switch {
+			f := cmd.Flags().Lookup(p.Flag)
+			f.DefValue, f.NoOptDefVal, f.Value = "false", "true", switchValue{f.Value}
+		}
+		group(cmd, p.Group(), p.Common, p.Flag)
+		if words := wordsOf(p); words != nil {
+			complete(cmd, p.Flag, words)
 		}
 	}
 }
+
+// switchValue is shown as a flag without a value.
+type switchValue struct{ pflag.Value }
+
+// Type returns "bool", so that help shows no value.
+func (switchValue) Type() string { return "bool" }
 
 // said says whether any flag that shapes the plan was given.
 func (a *planArgs) said(cmd *cobra.Command) bool {
 	names := []string{"file", "preset", "no-twin"}
 	for _, p := range planFlags {
-		names = append(names, p.name)
-	}
-	for _, s := range switches {
-		names = append(names, s.name)
+		names = append(names, p.Flag)
 	}
 	for _, n := range names {
 		if cmd.Flags().Changed(n) {
@@ -185,24 +153,18 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	faults := file.Faults()
 	changed := map[string]string{}
 	for _, f := range planFlags {
-		if !cmd.Flags().Changed(f.name) {
+		if !cmd.Flags().Changed(f.Flag) {
 			continue
 		}
-		if changed[f.field] == "" {
-			changed[f.field] = "--" + f.name // the first says most of it
+		if changed[f.Key] == "" {
+			changed[f.Key] = "--" + f.Flag // the first says most of it
 		}
 		set := f.set
-		if f.name == toolFlag {
+		if f.Flag == toolFlag {
 			set = a.setTools
 		}
-		if err := set(&p, *a.texts[f.name]); err != nil {
-			faults = append(faults, plan.Fault{Field: "--" + f.name, Message: err.Error()})
-		}
-	}
-	for _, s := range switches {
-		if cmd.Flags().Changed(s.name) {
-			*s.at(&p) = *a.switches[s.name]
-			changed[s.field] = "--" + s.name
+		if err := set(&p, *a.texts[f.Flag]); err != nil {
+			faults = append(faults, plan.Fault{Field: "--" + f.Flag, Message: err.Error()})
 		}
 	}
 	if a.noTwin {
@@ -259,7 +221,11 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
 	if cmd.Flags().Changed("env") {
 		environment = *a.texts["env"]
 	}
-	return plan.Read(a.file, f, environment)
+	p, file, err := plan.Read(a.file, f, environment)
+	if err != nil {
+		err = usage(err)
+	}
+	return p, file, err
 }
 
 // both joins the faults of a file and of flags that could not be read with those that the plan as a whole has. The latter are
@@ -290,60 +256,4 @@ func split(s string) []string {
 		list = append(list, strings.TrimSpace(part))
 	}
 	return list
-}
-
-func setPaths(p *plan.Plan, s string) error {
-	p.Paths = nil
-	if s == "all" {
-		// A balancer's address may face the internet: nobody gets one who has not named the path.
-		p.Paths = slices.DeleteFunc(slices.Clone(plan.Paths), func(q plan.Path) bool { return q.To == plan.LoadBalancer })
-		return nil
-	}
-	var wrong []string
-	for _, name := range split(s) {
-		path, err := plan.ParsePath(name)
-		if err != nil {
-			wrong = append(wrong, err.Error())
-			continue
-		}
-		p.Paths = append(p.Paths, path)
-	}
-	if wrong != nil {
-		return fmt.Errorf("%s", strings.Join(wrong, "; "))
-	}
-	return nil
-}
-
-func setPrecision(p *plan.Plan, s string) error {
-	digits, percent := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil {
-		return fmt.Errorf("%q is not a share: want a number such as 0.05 or 5%%", s)
-	}
-	if percent {
-		v /= 100
-	}
-	p.Precision = v
-	return nil
-}
-
-func setInt(at *int, s string) error {
-	v, err := strconv.Atoi(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a whole number", s)
-	}
-	*at = v
-	return nil
-}
-
-func setDuration(at *time.Duration, s string) error {
-	v, err := time.ParseDuration(s)
-	if s == "0" {
-		v, err = 0, nil
-	}
-	if err != nil {
-		return fmt.Errorf("%q is not a duration: want a number with a unit, such as 500ms, 10s or 2m", s)
-	}
-	*at = v
-	return nil
 }

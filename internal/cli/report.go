@@ -54,7 +54,7 @@ func (p *program) reportCommand() *cobra.Command {
 	f.StringVar(&a.impact, "impact", "", "what `work` of a job takes: transfer=SIZE, sync=SIZE (in parallel flows), requests=N, connections=N, each with /share=PERCENT of the job's time or all with network-share=PERCENT")
 	f.BoolVar(&a.samples, "samples", false, "with -f csv: the numbers of every trial, which import reads back")
 	complete(cmd, "metrics", metricNames)
-	complete(cmd, "baseline", profileNames)
+	complete(cmd, "baseline", plan.ProfileNames)
 	return cmd
 }
 

@@ -37,11 +37,7 @@ paths, under stream, rr and crr, in about four minutes. Every trial is on the di
 was killed goes on with --resume.`
 
 const runExample = `  sudo cnibench run
-  sudo cnibench run --profiles calico-vxlan,macvlan --paths pod-to-pod/cross-node --workloads rr,stream
-  sudo cnibench run --workloads 'stream(udp,rate=1G,flows=4)' --repetitions 10 --duration 1s -o udp.jsonl
-  sudo cnibench run --profiles host --paths pod-to-pod/same-node --workloads http --tool wrk
-  cnibench run -f examples/nine-paths.yaml --dry-run
-  sudo cnibench run --resume -o result.jsonl`
+  sudo cnibench run --profiles 'calico-vxlan,calico-vxlan(service-proxy=nftables,services=1000)' --workloads rr,crr`
 
 func (p *program) runCommand() *cobra.Command {
 	var a runArgs
@@ -54,7 +50,6 @@ func (p *program) runCommand() *cobra.Command {
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`; "+timeMark+" in its name is when the run began")
 	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
 	f.StringVar(&a.format, "format", "text", "`format` of the report at the end: "+strings.Join(formatNames, ", ")+", none")
-	f.StringVar(&a.format, "report", "text", "the same as --format")
 	f.BoolVar(&a.all, "all", false, allUsage)
 	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
 	f.BoolVar(&a.resume, "resume", false, "go on with the result file where it ends")
@@ -65,10 +60,10 @@ func (p *program) runCommand() *cobra.Command {
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	cmd.MarkFlagsMutuallyExclusive("resume", "force")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
-	cmd.MarkFlagsMutuallyExclusive("format", "report")
-	formats := func() []string { return append(slices.Clone(formatNames), "none") }
-	complete(cmd, "format", formats)
-	complete(cmd, "report", formats)
+	complete(cmd, "format", func() []string { return append(slices.Clone(formatNames), "none") })
+	group(cmd, groupOutput, true, "output", "format", "dry-run", "resume", "force", "quiet", "verbose")
+	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
+	grouped(cmd)
 	return cmd
 }
 

@@ -149,27 +149,24 @@ func (p Plan) everyContext() Plan {
 	return p.Resolve(yet)
 }
 
-// LabOnly says whether a key of a plan file is for the lab alone. A cluster has nodes, wires, Services and policies of its
-// own: of the lab's keys it is told the family of addresses and the externalTrafficPolicy.
+// LabOnly reports whether a key of a plan file applies to the lab only. A cluster has its own nodes, wires, Services and
+// policies.
 func LabOnly(field string) bool {
-	return strings.HasPrefix(field, "lab.") && field != "lab.family" && field != "lab.trafficPolicy"
+	return slices.ContainsFunc(settings, func(s Setting) bool { return s.Key == field && s.Where == InLab })
 }
 
-// WithoutLab returns p with everything that is for the lab alone as Default has it, and the keys that were something else. A
-// file for both environments may say them; what a cluster was not given must not stand in its results.
+// WithoutLab returns p with the defaults of everything that applies to the lab only, and the keys that differed. A plan file for
+// both environments may have them; results of a cluster must not.
 func (p Plan) WithoutLab() (Plan, []string) {
-	was := p.Lab
-	p.Lab = Default().Lab
-	p.Lab.Family, p.Lab.TrafficPolicy = was.Family, was.TrafficPolicy
-	var fields []string
-	for _, name := range differ(was, p.Lab) {
-		words := strings.Split(name, "_") // in a plan file line_rate is lineRate
-		for i, w := range words[1:] {
-			words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+	usual := Default()
+	var changed []string
+	for _, s := range settings {
+		if s.Where == InLab && s.Text(p) != s.Text(usual) {
+			changed = append(changed, s.Key)
+			_ = s.Set(&p, s.Text(usual)) // what Text writes, Set reads
 		}
-		fields = append(fields, "lab."+strings.Join(words, ""))
 	}
-	return p, fields
+	return p, changed
 }
 
 // Resolve returns p with each Detected, the baseline too, replaced by what was found, by context ("" for the current one): on
@@ -267,11 +264,6 @@ func (fs *faults) validTTL(p Plan) {
 func (fs *faults) validCluster(p Plan) {
 	c := p.Cluster
 	fs.validTTL(p)
-	for _, n := range []struct{ field, name string }{{"clientNode", c.ClientNode}, {"serverNode", c.ServerNode}} {
-		if n.name != "" && !isSubdomain(n.name) {
-			fs.Add("kubernetes."+n.field, "%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", n.name)
-		}
-	}
 	for _, name := range slices.Sorted(maps.Keys(c.NodeSelector)) {
 		if !isQualified(name) {
 			fs.AddItem("kubernetes.nodeSelector", name, "%q is not the name of a label: want name or prefix/name, such as pool or example.com/pool", name)
@@ -280,10 +272,6 @@ func (fs *faults) validCluster(p Plan) {
 			fs.AddItem("kubernetes.nodeSelector", name, "%q is not the value of a label (%s): want at most 63 letters, digits, -, _ and ., "+
 				"the first and the last of them a letter or digit", value, name)
 		}
-	}
-	if c.Image != "" && !imageReference.MatchString(c.Image) {
-		fs.Add("kubernetes.image", "%q is not the reference of an image: want REGISTRY/PATH:TAG with the path in small letters, "+
-			"without spaces and without a scheme such as https://", c.Image)
 	}
 	if c.ClientNode != "" && c.ClientNode == c.ServerNode {
 		fs.Add("kubernetes.serverNode", "%q is the client's node, too: paths across nodes need two", c.ServerNode)
@@ -301,23 +289,10 @@ func (fs *faults) validCluster(p Plan) {
 	for _, err := range SecretFaults(c.PullSecrets) {
 		fs.Add("kubernetes.pullSecrets", "%s", err)
 	}
-	for _, q := range []struct{ field, text string }{{"cpuRequest", c.CPURequest}, {"memoryRequest", c.MemoryRequest}, {"cpuLimit", c.CPULimit}} {
-		if q.text != "" && !quantity.MatchString(q.text) {
-			fs.Add("kubernetes."+q.field, "%q is not a quantity such as 500m, 2 or 64Mi", q.text)
-		}
-	}
 	if request, limit := amount(c.CPURequest), amount(c.CPULimit); limit > 0 && request > limit {
 		fs.Add("kubernetes.cpuRequest", "%s is more than the limit of %s (cpuLimit)", c.CPURequest, c.CPULimit)
 	}
-	if t := c.LoadBalancerTimeout; t != 0 && (t < time.Second || t > time.Hour) {
-		fs.Add("kubernetes.loadBalancerTimeout", "%s is out of range: want 1s to 1h", t)
-	}
 	fs.Faults = append(fs.Faults, BalancerFaults(c.LoadBalancerClass, c.ServiceAnnotations)...)
-	for _, cpu := range c.CPUs {
-		if cpu < 0 || cpu > 4095 {
-			fs.Add("kubernetes.cpus", "%d is no CPU", cpu)
-		}
-	}
 	if c.Install && len(c.Contexts) > 1 {
 		fs.Add("kubernetes.install", "installing in turn is for one cluster, and %d contexts are given", len(c.Contexts))
 	}

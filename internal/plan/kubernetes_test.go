@@ -167,7 +167,7 @@ func TestWithoutLab(t *testing.T) {
 		t.Errorf("of the lab's conditions are left (-want +got):\n%s", diff)
 	}
 	var known []string
-	for _, key := range slices.Sorted(maps.Keys((&decoder{}).labKeys(&Lab{}))) {
+	for _, key := range slices.Sorted(maps.Keys((&decoder{}).settingsOf(&Plan{}, "lab."))) {
 		if LabOnly("lab." + key) {
 			known = append(known, "lab."+key)
 		}

@@ -1,14 +1,10 @@
 package plan
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
 // Setting is one thing that a plan says. Everything about it is said here: plan files, flags, variants, completion,
@@ -26,10 +22,42 @@ type Setting struct {
 	Where Where
 	// PerVariant says that the variants of one run may differ in it.
 	PerVariant bool
+	// Common flags are on the first page of help.
+	Common bool
+	// Always says that a command line that repeats a run gives it, default or not.
+	Always bool
+	// Switch says that its flag takes no value.
+	Switch bool
 
-	set   func(p *Plan, text string) error
-	text  func(p Plan) string
-	check func(p Plan) string
+	set    func(p *Plan, text string) error
+	text   func(p Plan) string
+	check  func(p Plan) string
+	read   func(d *decoder, p *Plan) position.Read
+	schema map[string]any
+}
+
+// Group is where help and reference list a setting.
+type Group string
+
+// The groups of settings.
+const (
+	GroupWhat    Group = "What is measured"
+	GroupTime    Group = "How long and how often"
+	GroupLab     Group = "Conditions of the lab"
+	GroupCluster Group = "Cluster"
+)
+
+// Group returns the group of s.
+func (s Setting) Group() Group {
+	switch {
+	case strings.HasPrefix(s.Key, "lab."):
+		return GroupLab
+	case strings.HasPrefix(s.Key, "kubernetes."):
+		return GroupCluster
+	case slices.Contains([]string{"name", "environment", "profiles", "paths", "workloads", "baseline", "twin"}, s.Key):
+		return GroupWhat
+	}
+	return GroupTime
 }
 
 // Where says in which environments a setting has a meaning.
@@ -71,6 +99,10 @@ type values[T any] struct {
 	wrong func(v T) string
 	words []string
 	rang  string
+	// read reads the value of a plan file; nil reads one text by parse.
+	read func(d *decoder, at *T) position.Read
+	// schema is the JSON Schema of the value in a plan file.
+	schema map[string]any
 }
 
 // setting returns s with values at a place of the plan.
@@ -83,6 +115,13 @@ func setting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
 		}
 		return err
 	}
+	s.schema = v.schema
+	s.read = func(d *decoder, p *Plan) position.Read {
+		if v.read != nil {
+			return v.read(d, at(p))
+		}
+		return position.Value(d.Decoder, at(p), v.parse)
+	}
 	s.text = func(p Plan) string { return v.format(*at(&p)) }
 	s.check = func(p Plan) string {
 		if v.wrong == nil {
@@ -92,87 +131,3 @@ func setting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
 	}
 	return s
 }
-
-// oneOf are a few words.
-func oneOf[T ~string](words ...T) values[T] {
-	texts := make([]string, len(words))
-	for i, w := range words {
-		texts[i] = string(w)
-	}
-	return values[T]{
-		words:  texts,
-		parse:  func(text string) (T, error) { return T(text), nil },
-		format: func(v T) string { return string(v) },
-		wrong: func(v T) string {
-			if slices.Contains(words, v) {
-				return ""
-			}
-			return fmt.Sprintf("%q is not one of %s%s", string(v), strings.Join(texts, ", "), advice.DidYouMean(string(v), texts))
-		},
-	}
-}
-
-// between returns what is wrong with a value that has to be within bounds.
-func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wrong func(T) string) {
-	rang = format(low) + " to " + format(high)
-	return rang, func(v T) string {
-		if v >= low && v <= high { // so that NaN is wrong
-			return ""
-		}
-		return format(v) + " is out of range: want " + rang
-	}
-}
-
-// whole are whole numbers within bounds.
-func whole(low, high int) values[int] {
-	v := values[int]{parse: parseWhole, format: strconv.Itoa}
-	v.rang, v.wrong = between(low, high, v.format)
-	return v
-}
-
-func parseWhole(text string) (int, error) {
-	v, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a whole number", text)
-	}
-	return v, nil
-}
-
-// families are the versions of IP.
-var families = values[int]{
-	words: []string{"4", "6"}, parse: parseWhole, format: strconv.Itoa,
-	wrong: func(v int) string {
-		if v == 4 || v == 6 {
-			return ""
-		}
-		return fmt.Sprintf("%d is not 4 or 6", v)
-	},
-}
-
-// spans are durations within bounds.
-func spans(low, high time.Duration) values[time.Duration] {
-	v := values[time.Duration]{parse: parseDuration, format: time.Duration.String}
-	v.rang, v.wrong = between(low, high, v.format)
-	return v
-}
-
-// lossShares are shares of packets that are lost.
-func lossShares() values[float64] {
-	v := values[float64]{parse: ParseLoss, format: FormatLoss}
-	v.rang, v.wrong = between(0, MaxLoss, FormatLoss)
-	return v
-}
-
-// lineRates are the rates of a shaped NIC.
-var lineRates = values[float64]{
-	parse: ParseRate, format: formatRate, rang: "100K to 1T bit/s, or 0 for unshaped",
-	wrong: func(v float64) string {
-		if v == 0 || v >= minLineRate && v <= MaxRate {
-			return ""
-		}
-		return formatRate(v) + " is out of range: want 100K to 1T bit/s, or 0 for unshaped"
-	},
-}
-
-// minLineRate is the least that a NIC is shaped to, in bit/s.
-const minLineRate = 1e5

@@ -1,43 +1,258 @@
 package plan
 
-import "time"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
+)
 
 // settings are all of them, in the order of the documents.
 var settings []Setting
 
 // init breaks the circle that a list of variants is a setting, and has settings.
-func init() { settings = labSettings }
+func init() { settings = slices.Concat(measureSettings(), labSettings(), clusterSettings()) }
+
+// measureSettings say what is measured, how long and how often.
+func measureSettings() []Setting {
+	return []Setting{
+		setting(Setting{Key: "name", Where: Everywhere, Help: "`text` for reports"}, text(nil), func(p *Plan) *string { return &p.Name }),
+		setting(Setting{Key: "environment", Flag: "env", Where: Everywhere, Common: true, Always: true, Help: "`environment`: lab, kubernetes or kind"},
+			environmentNames, func(p *Plan) *string { return &p.Environment }),
+		setting(Setting{Key: "profiles", Flag: "profiles", Where: Everywhere, Common: true, Always: true,
+			Help: "`names` of profiles or variants, separated by commas (cnibench list profiles)"},
+			values[[]Variant]{
+				parse: ParseVariants, format: func(v []Variant) string { return JoinVariants(v, ",") }, schema: textsSchema,
+			}, func(p *Plan) *[]Variant { return &p.Profiles }).readBy(func(d *decoder, p *Plan) position.Read { return d.profiles(p) }),
+		setting(Setting{Key: "paths", Flag: "paths", Where: Everywhere, Common: true, Always: true,
+			Help: "`names` of paths, separated by commas; all is every path but external-to-loadbalancer (cnibench list paths)"},
+			values[[]Path]{
+				parse: ParsePaths, format: joinPaths, schema: map[string]any{"type": "array", "items": map[string]any{"enum": pathNames()}},
+				read: func(d *decoder, at *[]Path) position.Read { return d.paths(at) },
+			}, func(p *Plan) *[]Path { return &p.Paths }),
+		setting(Setting{Key: "workloads", Flag: "workloads", Where: Everywhere, Common: true, Always: true,
+			Help: "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)"},
+			values[[]Workload]{
+				parse: ParseWorkloads, format: joinWorkloads,
+				schema: map[string]any{"type": "array", "items": map[string]any{"type": []string{"string", "object"}, "maxProperties": 1}},
+				read:   func(d *decoder, at *[]Workload) position.Read { return d.workloads(at) },
+			}, func(p *Plan) *[]Workload { return &p.Workloads }),
+		setting(Setting{Key: "repetitions", Flag: "repetitions", Where: Everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},
+			whole(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
+		setting(Setting{Key: "maxRepetitions", Flag: "max-repetitions", Where: Everywhere, Help: "`number` of times at most, to reach the precision"},
+			whole(0, MaxRepetitionsLimit), func(p *Plan) *int { return &p.MaxRepetitions }),
+		setting(Setting{Key: "precision", Flag: "precision", Where: Everywhere, Help: "wanted half-width of the intervals, as a `share` such as 0.05 or 5%"},
+			shares, func(p *Plan) *float64 { return &p.Precision }),
+		setting(Setting{Key: "duration", Flag: "duration", Where: Everywhere, Common: true, Always: true, Help: "measurement `window` of each trial, such as 500ms"},
+			values[time.Duration]{
+				parse: ParseWindow, format: time.Duration.String, schema: durationSchema, rang: MinWindow.String() + " to " + MaxWindow.String(),
+				wrong: func(v time.Duration) string {
+					if v == 0 || v >= MinWindow && v <= MaxWindow {
+						return ""
+					}
+					return fmt.Sprintf("%s is out of range: want %s to %s", v, MinWindow, MaxWindow)
+				},
+			}, func(p *Plan) *time.Duration { return &p.Duration }),
+		setting(Setting{Key: "warmup", Flag: "warmup", Where: Everywhere, Help: "`time` that is discarded before each window"},
+			spans(0, MaxWindow), func(p *Plan) *time.Duration { return &p.Warmup }),
+		setting(Setting{Key: "budget", Flag: "budget", Where: Everywhere, Common: true, Always: true, Help: "`time` that the whole run may take, 0 for any"},
+			anySpan, func(p *Plan) *time.Duration { return &p.Budget }),
+		setting(Setting{Key: "baseline", Flag: "baseline", Where: Everywhere, Common: true, Help: "`variant` that the others are compared with"},
+			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return string(v) }, schema: textSchema}, func(p *Plan) *Variant { return &p.Baseline }),
+		setting(Setting{Key: "twin", Where: Everywhere, Help: "measure the baseline twice, for the noise floor"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
+		setting(Setting{Key: "seed", Flag: "seed", Where: Everywhere, Always: true, Help: "`number` that decides the order; chosen if not given"},
+			seeds, func(p *Plan) *uint64 { return &p.Seed }),
+	}
+}
+
+// readBy returns s read by something that needs the whole plan.
+func (s Setting) readBy(read func(d *decoder, p *Plan) position.Read) Setting {
+	s.read = read
+	return s
+}
+
+// environmentNames are reported where they are read: the environment decides what else is valid.
+var environmentNames = func() values[string] {
+	v := oneOf(environments...)
+	v.read = func(d *decoder, at *string) position.Read { return d.word(at, environments) }
+	return v
+}()
+
+func joinPaths(paths []Path) string { return strings.ReplaceAll(join(paths), ", ", ",") }
+
+func joinWorkloads(all []Workload) string {
+	var names []string
+	for _, w := range all {
+		names = append(names, w.String())
+	}
+	return strings.Join(names, ",")
+}
+
+// ParsePaths reads names of paths separated by commas. "all" leaves out load balancers, whose addresses may face the
+// internet.
+func ParsePaths(s string) ([]Path, error) {
+	if s == "all" {
+		return slices.DeleteFunc(slices.Clone(Paths), func(q Path) bool { return q.To == LoadBalancer }), nil
+	}
+	var paths []Path
+	var wrong []string
+	names, _ := splitTexts(s)
+	for _, name := range names {
+		path, err := ParsePath(name)
+		if err != nil {
+			wrong = append(wrong, err.Error())
+			continue
+		}
+		paths = append(paths, path)
+	}
+	if wrong != nil {
+		return nil, fmt.Errorf("%s", strings.Join(wrong, "; "))
+	}
+	return paths, nil
+}
 
 // labSettings are the conditions of the lab.
-var labSettings = []Setting{
-	setting(Setting{Key: "lab.nodes", Flag: "nodes", Where: InLab, Help: "`number` of nodes of each profile"},
-		whole(2, MaxNodes), func(p *Plan) *int { return &p.Lab.Nodes }),
-	setting(Setting{Key: "lab.podsPerNode", Flag: "pods-per-node", Where: InLab, PerVariant: true, Help: "`number` of pods on each node"},
-		whole(2, MaxPodsPerNode), func(p *Plan) *int { return &p.Lab.PodsPerNode }),
-	setting(Setting{Key: "lab.nic", Flag: "nic", Where: InLab, PerVariant: true, Help: "NIC `model`: wire (segmentation off) or ideal (super-packets cross)"},
-		oneOf("wire", "ideal"), func(p *Plan) *string { return &p.Lab.NIC }),
-	setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: InLab, Help: "CPU `placement`: one CPU, split between nodes, or auto"},
-		oneOf("auto", "one", "split"), func(p *Plan) *string { return &p.Lab.CPU }),
-	setting(Setting{Key: "lab.mtu", Flag: "mtu", Where: InLab, PerVariant: true, Help: "MTU of the switch and the node NICs in `bytes`"},
-		whole(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
-	setting(Setting{Key: "lab.lineRate", Flag: "line-rate", Where: InLab, Help: "`rate` of each node NIC, such as 1G; 0 is unshaped"},
-		lineRates, func(p *Plan) *float64 { return &p.Lab.LineRate }),
-	setting(Setting{Key: "lab.delay", Flag: "delay", Where: InLab, PerVariant: true, Help: "`time` that each wire delays, to test the measurement"},
-		spans(0, MaxDelay), func(p *Plan) *time.Duration { return &p.Lab.Delay }),
-	setting(Setting{Key: "lab.loss", Flag: "loss", Where: InLab, PerVariant: true, Help: "`share` that each wire loses, such as 1%, to test the measurement"},
-		lossShares(), func(p *Plan) *float64 { return &p.Lab.Loss }),
-	setting(Setting{Key: "lab.services", Flag: "services", Where: InLab, PerVariant: true, Help: "`number` of Services besides the measured ones"},
-		whole(0, MaxServices), func(p *Plan) *int { return &p.Lab.Services }),
-	setting(Setting{Key: "lab.iptables", Flag: "iptables", Where: InLab, Help: "iptables `backend`: nft, legacy or auto"},
-		oneOf("auto", "nft", "legacy"), func(p *Plan) *string { return &p.Lab.Iptables }),
-	setting(Setting{Key: "lab.serviceProxy", Flag: "service-proxy", Where: InLab, PerVariant: true, Help: "kube-proxy `mode`: iptables, nftables or ipvs"},
-		oneOf("iptables", "nftables", "ipvs"), func(p *Plan) *string { return &p.Lab.ServiceProxy }),
-	setting(Setting{Key: "lab.family", Flag: "family", Where: Everywhere, Help: "`version` of IP: 4 or 6"},
-		families, func(p *Plan) *int { return &p.Lab.Family }),
-	setting(Setting{Key: "lab.trafficPolicy", Flag: "traffic-policy", Where: Everywhere, PerVariant: true, Help: "`externalTrafficPolicy` of the measured Services: Cluster or Local"},
-		oneOf("Cluster", "Local"), func(p *Plan) *string { return &p.Lab.TrafficPolicy }),
-	setting(Setting{Key: "lab.policies", Flag: "policies", Where: InLab, PerVariant: true, Help: "`number` of NetworkPolicies that select every pod"},
-		whole(0, MaxPolicies), func(p *Plan) *int { return &p.Lab.Policies }),
-	setting(Setting{Key: "lab.policiesUnselected", Flag: "policies-unselected", Where: InLab, PerVariant: true, Help: "`number` of NetworkPolicies that select no pod"},
-		whole(0, MaxPolicies), func(p *Plan) *int { return &p.Lab.PoliciesUnselected }),
+func labSettings() []Setting {
+	return []Setting{
+		setting(Setting{Key: "lab.nodes", Flag: "nodes", Where: InLab, Help: "`number` of nodes of each profile"},
+			whole(2, MaxNodes), func(p *Plan) *int { return &p.Lab.Nodes }),
+		setting(Setting{Key: "lab.podsPerNode", Flag: "pods-per-node", Where: InLab, PerVariant: true, Help: "`number` of pods on each node"},
+			whole(2, MaxPodsPerNode), func(p *Plan) *int { return &p.Lab.PodsPerNode }),
+		setting(Setting{Key: "lab.nic", Flag: "nic", Where: InLab, PerVariant: true, Help: "NIC `model`: wire (segmentation off) or ideal (super-packets cross)"},
+			oneOf("wire", "ideal"), func(p *Plan) *string { return &p.Lab.NIC }),
+		setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: InLab, Help: "CPU `placement`: one CPU, split between nodes, or auto"},
+			oneOf("auto", "one", "split"), func(p *Plan) *string { return &p.Lab.CPU }),
+		setting(Setting{Key: "lab.mtu", Flag: "mtu", Where: InLab, PerVariant: true, Help: "MTU of the switch and the node NICs in `bytes`"},
+			whole(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
+		setting(Setting{Key: "lab.delay", Flag: "delay", Where: InLab, PerVariant: true, Help: "`time` that each wire delays, to test the measurement"},
+			spans(0, MaxDelay), func(p *Plan) *time.Duration { return &p.Lab.Delay }),
+		setting(Setting{Key: "lab.loss", Flag: "loss", Where: InLab, PerVariant: true, Help: "`share` that each wire loses, such as 1%, to test the measurement"},
+			lossShares(), func(p *Plan) *float64 { return &p.Lab.Loss }),
+		setting(Setting{Key: "lab.lineRate", Flag: "line-rate", Where: InLab, Help: "`rate` of each node NIC, such as 1G; 0 is unshaped"},
+			lineRates, func(p *Plan) *float64 { return &p.Lab.LineRate }),
+		setting(Setting{Key: "lab.services", Flag: "services", Where: InLab, PerVariant: true, Help: "`number` of Services besides the measured ones"},
+			whole(0, MaxServices), func(p *Plan) *int { return &p.Lab.Services }),
+		setting(Setting{Key: "lab.serviceProxy", Flag: "service-proxy", Where: InLab, PerVariant: true, Help: "kube-proxy `mode`: iptables, nftables or ipvs"},
+			oneOf("iptables", "nftables", "ipvs"), func(p *Plan) *string { return &p.Lab.ServiceProxy }),
+		setting(Setting{Key: "lab.family", Flag: "family", Where: Everywhere, Help: "`version` of IP: 4 or 6"},
+			families, func(p *Plan) *int { return &p.Lab.Family }),
+		setting(Setting{Key: "lab.trafficPolicy", Flag: "traffic-policy", Where: Everywhere, PerVariant: true, Help: "`externalTrafficPolicy` of the measured Services: Cluster or Local"},
+			oneOf("Cluster", "Local"), func(p *Plan) *string { return &p.Lab.TrafficPolicy }),
+		setting(Setting{Key: "lab.policies", Flag: "policies", Where: InLab, PerVariant: true, Help: "`number` of NetworkPolicies that select every pod"},
+			whole(0, MaxPolicies), func(p *Plan) *int { return &p.Lab.Policies }),
+		setting(Setting{Key: "lab.policiesUnselected", Flag: "policies-unselected", Where: InLab, PerVariant: true, Help: "`number` of NetworkPolicies that select no pod"},
+			whole(0, MaxPolicies), func(p *Plan) *int { return &p.Lab.PoliciesUnselected }),
+		setting(Setting{Key: "lab.iptables", Flag: "iptables", Where: InLab, Help: "iptables `backend`: nft, legacy or auto"},
+			oneOf("auto", "nft", "legacy"), func(p *Plan) *string { return &p.Lab.Iptables }),
+	}
+}
+
+// clusterSettings are those of runs on Kubernetes.
+func clusterSettings() []Setting {
+	all := []Setting{
+		setting(Setting{Key: "kubernetes.contexts", Flag: "context", Common: true, Help: "`contexts` of the kubeconfig, separated by commas; several are measured interleaved"},
+			texts(), func(p *Plan) *[]string { return &p.Cluster.Contexts }),
+		setting(Setting{Key: "kubernetes.clientNode", Flag: "client-node", Help: "`node` of the client; chosen if not given"},
+			text(wrongNode), func(p *Plan) *string { return &p.Cluster.ClientNode }),
+		setting(Setting{Key: "kubernetes.serverNode", Flag: "server-node", Help: "`node` of the server; chosen if not given"},
+			text(wrongNode), func(p *Plan) *string { return &p.Cluster.ServerNode }),
+		setting(Setting{Key: "kubernetes.nodeSelector", Flag: "node-selector", Help: "`labels` of the nodes to choose from, such as pool=net"},
+			labels(ParseLabels), func(p *Plan) *map[string]string { return &p.Cluster.NodeSelector }),
+		setting(Setting{Key: "kubernetes.tolerations", Flag: "tolerations", Help: "`taints` that are tolerated, such as dedicated=net:NoSchedule, separated by commas; * is all"},
+			texts(), func(p *Plan) *[]string { return &p.Cluster.Tolerations }),
+		setting(Setting{Key: "kubernetes.image", Flag: "image", Help: "`image` of the agents (cnibench image makes one of this version)"},
+			text(func(s string) string {
+				if imageReference.MatchString(s) {
+					return ""
+				}
+				return fmt.Sprintf("%q is not an image reference: want REGISTRY/PATH:TAG, the path in small letters, no spaces and no https://", s)
+			}), func(p *Plan) *string { return &p.Cluster.Image }),
+		setting(Setting{Key: "kubernetes.pullSecrets", Flag: "pull-secrets", Help: "`names` of Secrets to pull the image with, separated by commas"},
+			texts(), func(p *Plan) *[]string { return &p.Cluster.PullSecrets }),
+		setting(Setting{Key: "kubernetes.cpuRequest", Flag: "cpu-request", Help: "`quantity` of CPU that each agent's pod requests"},
+			quantities, func(p *Plan) *string { return &p.Cluster.CPURequest }),
+		setting(Setting{Key: "kubernetes.memoryRequest", Flag: "memory-request", Help: "`quantity` of memory that each agent's pod requests"},
+			quantities, func(p *Plan) *string { return &p.Cluster.MemoryRequest }),
+		setting(Setting{Key: "kubernetes.cpuLimit", Flag: "cpu-limit", Help: "`quantity` of CPU that each agent's pod may use; throttled trials say so"},
+			quantities, func(p *Plan) *string { return &p.Cluster.CPULimit }),
+		setting(Setting{Key: "kubernetes.cpus", Flag: "load-cpus", Help: "`CPUs` of the nodes that load runs on, such as 1 or 2-3"},
+			values[[]int]{parse: ParseCPUs, format: formatCPUs, schema: numberOrText, wrong: func(v []int) string {
+				for _, cpu := range v {
+					if cpu < 0 || cpu > 4095 {
+						return fmt.Sprintf("%d is not a CPU number", cpu)
+					}
+				}
+				return ""
+			}}, func(p *Plan) *[]int { return &p.Cluster.CPUs }),
+		setting(Setting{Key: "kubernetes.loadBalancerClass", Flag: "load-balancer-class", Help: "`class` of the load balancer of external-to-loadbalancer; the cluster's own if not given"},
+			text(nil), func(p *Plan) *string { return &p.Cluster.LoadBalancerClass }),
+		setting(Setting{Key: "kubernetes.serviceAnnotations", Flag: "service-annotations", Help: "`annotations` of its Services, [prefix/]name=value separated by commas: clouds choose a balancer by them"},
+			labels(ParseAnnotations), func(p *Plan) *map[string]string { return &p.Cluster.ServiceAnnotations }),
+		setting(Setting{Key: "kubernetes.loadBalancerTimeout", Flag: "load-balancer-timeout", Help: "`time` to wait for its address, 0 for two minutes; without an address the path is not served"},
+			values[time.Duration]{parse: parseDuration, format: time.Duration.String, schema: durationSchema, rang: "1s to 1h, or 0", wrong: func(v time.Duration) string {
+				if v == 0 || v >= time.Second && v <= time.Hour {
+					return ""
+				}
+				return fmt.Sprintf("%s is out of range: want 1s to 1h", v)
+			}}, func(p *Plan) *time.Duration { return &p.Cluster.LoadBalancerTimeout }),
+		setting(Setting{Key: "kubernetes.ttl", Flag: "ttl", Help: "`time` after which what a killed run left may be removed; default twice the run"},
+			anySpan, func(p *Plan) *time.Duration { return &p.Cluster.TTL }),
+		setting(Setting{Key: "kubernetes.sessionAffinity", Flag: "session-affinity", Switch: true, Help: "the measured Services keep a client with one backend"},
+			trueOrFalse, func(p *Plan) *bool { return &p.Cluster.SessionAffinity }),
+		setting(Setting{Key: "kubernetes.inspect", Flag: "inspect", Switch: true, Help: "prove what runs on both nodes by a pod that may see rules, programs and frames"},
+			trueOrFalse, func(p *Plan) *bool { return &p.Cluster.Inspect }),
+		setting(Setting{Key: "kubernetes.install", Flag: "install", Switch: true, Help: "install each profile in turn, measure it and remove it again"},
+			trueOrFalse, func(p *Plan) *bool { return &p.Cluster.Install }),
+	}
+	for i := range all {
+		all[i].Where = OnClusters
+	}
+	return all
+}
+
+func wrongNode(name string) string {
+	if isSubdomain(name) {
+		return ""
+	}
+	return fmt.Sprintf("%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", name)
+}
+
+func formatCPUs(cpus []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(cpus), " ", ","), "[]")
+}
+
+// ProfileNames returns the names of the catalogue.
+func ProfileNames() []string {
+	var names []string
+	for _, q := range profile.All() {
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+// Keys returns what a mapping of a plan file may have: the settings whose keys begin with prefix.
+func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
+	known := position.Keys{}
+	for _, s := range settings {
+		if key, ok := strings.CutPrefix(s.Key, prefix); ok && !strings.Contains(key, ".") {
+			known[key] = s.read(d, p)
+		}
+	}
+	return known
+}
+
+// planKeys are the keys of a plan file.
+func (d *decoder) planKeys(p *Plan) position.Keys {
+	known := position.Keys{
+		"apiVersion": d.constant(APIVersion),
+		"kind":       d.constant("Plan"),
+		"lab":        d.Within(d.settingsOf(p, "lab.")),
+		"kubernetes": d.Within(d.settingsOf(p, "kubernetes.")),
+	}
+	maps.Copy(known, d.settingsOf(p, ""))
+	return known
 }

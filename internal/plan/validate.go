@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ const maxCases = 100_000
 // Validate returns everything that is wrong with p as Faults, or nil.
 func (p Plan) Validate() error {
 	var fs faults
-	fs.oneOf("environment", p.Environment, environments...)
 	fs.validProfiles(p)
 	if len(p.Paths) == 0 {
 		fs.Add("paths", "none is given")
@@ -44,8 +42,8 @@ func (p Plan) Validate() error {
 			fs.Add("workloads", "%s can go over none of the paths: %s", w, w.Barred(p.Paths[0]))
 		}
 	}
+	fs.validSettings(p)
 	fs.validNumbers(p)
-	fs.validLab(p.Lab)
 	if p.OnCluster() {
 		fs.validCluster(p)
 	}
@@ -118,9 +116,7 @@ func (fs *faults) validProfile(field string, v Variant) {
 }
 
 func (fs *faults) validNumbers(p Plan) {
-	fs.within("repetitions", p.Repetitions, 1, MaxRepetitionsLimit)
 	if p.MaxRepetitions != 0 {
-		fs.within("maxRepetitions", p.MaxRepetitions, 1, MaxRepetitionsLimit)
 		if p.MaxRepetitions < p.Repetitions {
 			fs.Add("maxRepetitions", "%d is less than the %d repetitions", p.MaxRepetitions, p.Repetitions)
 		}
@@ -128,18 +124,13 @@ func (fs *faults) validNumbers(p Plan) {
 			fs.Add("maxRepetitions", "has no meaning without precision")
 		}
 	}
-	if math.IsNaN(p.Precision) || p.Precision < 0 || p.Precision >= 1 {
-		fs.Add("precision", "%v is out of range: want more than 0 and less than 1, for example 0.05 for 5 %%", p.Precision)
-	}
 	if p.Duration != 0 {
-		fs.duration("duration", p.Duration, MinWindow, MaxWindow)
 		for _, w := range p.Workloads {
 			if err := w.Rolls(p.Duration); err != nil {
 				fs.Add("workloads", "%s", err)
 			}
 		}
 	}
-	fs.duration("warmup", p.Warmup, 0, MaxWindow)
 	if p.Budget < 0 {
 		fs.Add("budget", "%s is negative", p.Budget)
 	} else if p.Budget > 0 && p.Budget < p.TrialTime() {
@@ -147,44 +138,38 @@ func (fs *faults) validNumbers(p Plan) {
 	}
 }
 
-func (fs *faults) validLab(l Lab) {
-	fs.within("lab.nodes", l.Nodes, 2, MaxNodes)
-	fs.within("lab.podsPerNode", l.PodsPerNode, 2, MaxPodsPerNode)
-	fs.oneOf("lab.nic", l.NIC, "wire", "ideal")
-	fs.oneOf("lab.cpu", l.CPU, "auto", "one", "split")
-	fs.within("lab.mtu", l.MTU, 1280, 9000)
-	if !(l.LineRate >= 0 && l.LineRate <= MaxRate) || l.LineRate > 0 && l.LineRate < 1e5 {
-		fs.Add("lab.lineRate", "%s is out of range: want 100K to 1T bit/s, or 0 for none", formatRate(l.LineRate))
-	}
-	fs.duration("lab.delay", l.Delay, 0, MaxDelay)
-	if !(l.Loss >= 0 && l.Loss <= MaxLoss) {
-		fs.Add("lab.loss", "%v is out of range: want 0 to %v", l.Loss, MaxLoss)
-	}
-	fs.within("lab.services", l.Services, 0, MaxServices)
-	fs.oneOf("lab.iptables", l.Iptables, "auto", "nft", "legacy")
-	if l.ServiceProxy != "" {
-		fs.oneOf("lab.serviceProxy", l.ServiceProxy, "iptables", "nftables", "ipvs")
-	}
-	if l.Family != 0 && l.Family != 4 && l.Family != 6 {
-		fs.Add("lab.family", "%d is not 4 or 6", l.Family)
-	}
-	if l.TrafficPolicy != "" {
-		fs.oneOf("lab.trafficPolicy", l.TrafficPolicy, "Cluster", "Local")
-	}
-	fs.within("lab.policies", l.Policies, 0, MaxPolicies)
-	fs.within("lab.policiesUnselected", l.PoliciesUnselected, 0, MaxPolicies)
-}
-
-func (fs *faults) within(field string, v, low, high int) {
-	if v < low || v > high {
-		fs.Add(field, "%d is out of range: want %d to %d", v, low, high)
+// validSettings checks each setting that applies to the plan by itself.
+func (fs *faults) validSettings(p Plan) {
+	for _, s := range settings {
+		if s.Where == OnClusters && !p.OnCluster() {
+			continue
+		}
+		if wrong := s.Check(p); wrong != "" {
+			fs.Add(s.Key, "%s", wrong)
+		}
 	}
 }
 
-func (fs *faults) duration(field string, v, low, high time.Duration) {
-	if v < low || v > high {
-		fs.Add(field, "%s is out of range: want %s to %s", v, low, high)
+// Validate returns what is wrong with conditions of the lab, or nil.
+func (l Lab) Validate() error {
+	var fs faults
+	for _, s := range settings {
+		if wrong := s.Check(Plan{Lab: l}); wrong != "" && s.Group() == GroupLab {
+			fs.Add(s.Key, "%s", wrong)
+		}
 	}
+	return fs.Err()
+}
+
+// Filled returns l with the default for each zero that is not a valid value.
+func (l Lab) Filled() Lab {
+	p, usual := Plan{Lab: l}, Default()
+	for _, s := range settings {
+		if text := s.Text(p); s.Group() == GroupLab && text == s.Text(Plan{}) {
+			_ = s.Set(&p, s.Text(usual)) // what Text writes, Set reads
+		}
+	}
+	return p.Lab
 }
 
 func (fs *faults) oneOf(field, v string, allowed ...string) {

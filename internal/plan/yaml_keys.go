@@ -2,79 +2,11 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 )
-
-// planKeys are the keys of a plan file.
-func (d *decoder) planKeys(p *Plan) position.Keys {
-	return position.Keys{
-		"apiVersion":     d.constant(APIVersion),
-		"kind":           d.constant("Plan"),
-		"name":           d.Text(&p.Name),
-		"environment":    d.word(&p.Environment, environments),
-		"profiles":       d.profiles(p),
-		"paths":          d.paths(&p.Paths),
-		"workloads":      d.workloads(&p.Workloads),
-		"baseline":       position.Value(d.Decoder, &p.Baseline, ParseVariant),
-		"twin":           d.truth(&p.Twin),
-		"repetitions":    d.whole(&p.Repetitions),
-		"maxRepetitions": d.whole(&p.MaxRepetitions),
-		"precision":      d.number(&p.Precision),
-		"budget":         d.span(&p.Budget),
-		"duration":       d.window(&p.Duration),
-		"warmup":         d.span(&p.Warmup),
-		"seed":           d.seed(&p.Seed),
-		"kubernetes":     d.Within(d.clusterKeys(&p.Cluster)),
-		"lab":            d.Within(d.labKeys(&p.Lab)),
-	}
-}
-
-func (d *decoder) clusterKeys(c *Cluster) position.Keys {
-	return position.Keys{
-		"contexts":            d.Texts(&c.Contexts),
-		"clientNode":          d.Text(&c.ClientNode),
-		"serverNode":          d.Text(&c.ServerNode),
-		"nodeSelector":        d.Labels(&c.NodeSelector),
-		"tolerations":         d.Texts(&c.Tolerations),
-		"image":               d.Text(&c.Image),
-		"pullSecrets":         d.Texts(&c.PullSecrets),
-		"cpuRequest":          d.Text(&c.CPURequest),
-		"memoryRequest":       d.Text(&c.MemoryRequest),
-		"cpuLimit":            d.Text(&c.CPULimit),
-		"cpus":                position.Value(d.Decoder, &c.CPUs, ParseCPUs),
-		"sessionAffinity":     d.truth(&c.SessionAffinity),
-		"loadBalancerClass":   d.Text(&c.LoadBalancerClass),
-		"serviceAnnotations":  d.Labels(&c.ServiceAnnotations),
-		"loadBalancerTimeout": d.span(&c.LoadBalancerTimeout),
-		"inspect":             d.truth(&c.Inspect),
-		"install":             d.truth(&c.Install),
-		"ttl":                 d.span(&c.TTL),
-	}
-}
-
-func (d *decoder) labKeys(l *Lab) position.Keys {
-	return position.Keys{
-		"nodes":              d.whole(&l.Nodes),
-		"podsPerNode":        d.whole(&l.PodsPerNode),
-		"nic":                d.Text(&l.NIC),
-		"cpu":                d.Text(&l.CPU),
-		"mtu":                d.whole(&l.MTU),
-		"lineRate":           position.Value(d.Decoder, &l.LineRate, ParseRate),
-		"delay":              position.Value(d.Decoder, &l.Delay, parseDuration),
-		"loss":               position.Value(d.Decoder, &l.Loss, ParseLoss),
-		"services":           d.whole(&l.Services),
-		"iptables":           d.Text(&l.Iptables),
-		"serviceProxy":       d.Text(&l.ServiceProxy),
-		"family":             d.whole(&l.Family),
-		"trafficPolicy":      d.Text(&l.TrafficPolicy),
-		"policies":           d.whole(&l.Policies),
-		"policiesUnselected": d.whole(&l.PoliciesUnselected),
-	}
-}
 
 func (d *decoder) constant(want string) position.Read {
 	var ignored string
@@ -101,37 +33,6 @@ func (d *decoder) word(at *string, allowed []string) position.Read {
 	}
 }
 
-func (d *decoder) truth(at *bool) position.Read { return position.Value(d.Decoder, at, parseBool) }
-
-func (d *decoder) whole(at *int) position.Read {
-	return position.Value(d.Decoder, at, func(s string) (int, error) {
-		v, err := strconv.Atoi(s)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a whole number", s)
-		}
-		return v, nil
-	})
-}
-
-func (d *decoder) number(at *float64) position.Read {
-	return position.Value(d.Decoder, at, func(s string) (float64, error) {
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a number", s)
-		}
-		return v, nil
-	})
-}
-
-func (d *decoder) span(at *time.Duration) position.Read {
-	return position.Value(d.Decoder, at, parseDuration)
-}
-
-// window reads the duration, whose 0 means "choose" inside a plan but is a mistake when somebody writes it.
-func (d *decoder) window(at *time.Duration) position.Read {
-	return position.Value(d.Decoder, at, ParseWindow)
-}
-
 // ParseWindow reads the length of a measurement window: a duration from MinWindow to MaxWindow.
 func ParseWindow(s string) (time.Duration, error) {
 	v, err := parseDuration(s)
@@ -139,16 +40,6 @@ func ParseWindow(s string) (time.Duration, error) {
 		err = fmt.Errorf("%s is out of range: want %s to %s", s, MinWindow, MaxWindow)
 	}
 	return v, err
-}
-
-func (d *decoder) seed(at *uint64) position.Read {
-	return position.Value(d.Decoder, at, func(s string) (uint64, error) {
-		v, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a whole number from 0 to 2^64-1", s)
-		}
-		return v, nil
-	})
 }
 
 // profiles reads names; each is checked here, where its line is known.

@@ -2,9 +2,7 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
@@ -122,92 +120,23 @@ func command(p plan.Plan) string {
 	if p.OnCluster() {
 		p, _ = p.WithoutLab() // files of older versions have what the cluster was not given
 	}
-	var paths, workloads []string
-	for _, x := range p.Paths {
-		paths = append(paths, x.String())
-	}
-	for _, w := range p.Workloads {
-		workloads = append(workloads, w.String())
-	}
-	line := "cnibench run"
-	add := func(said bool, flag, value string) {
-		if said {
-			line += " --" + flag + " " + quote(value)
+	p.Lab = p.Lab.Filled()
+	usual := plan.Default()
+	line, switches := "cnibench run", ""
+	for _, x := range plan.Settings() {
+		said := x.Always || x.Text(p) != x.Text(usual) || x.Key == "warmup" && p.OnCluster()
+		switch {
+		case x.Flag == "" || !said:
+		case x.Switch:
+			switches += " --" + x.Flag
+		default:
+			line += " --" + x.Flag + " " + quote(x.Text(p))
 		}
 	}
-	d := plan.Default()
-	add(true, "env", p.Environment)
-	add(true, "profiles", plan.JoinVariants(p.Profiles, ","))
-	add(true, "paths", strings.Join(paths, ","))
-	add(true, "workloads", strings.Join(workloads, ","))
-	add(true, "repetitions", fmt.Sprint(p.Repetitions))
-	add(p.MaxRepetitions != 0, "max-repetitions", fmt.Sprint(p.MaxRepetitions))
-	add(p.Precision != 0, "precision", fmt.Sprint(p.Precision))
-	add(true, "duration", p.Duration.String())
-	add(p.Warmup != d.Warmup || p.OnCluster(), "warmup", p.Warmup.String())
-	// The preset that a run starts from has a budget, so that there was none must be said.
-	add(true, "budget", p.Budget.String())
-	add(p.Baseline != d.Baseline, "baseline", string(p.Baseline))
-	add(p.Lab.Nodes != d.Lab.Nodes, "nodes", fmt.Sprint(p.Lab.Nodes))
-	add(p.Lab.NIC != d.Lab.NIC, "nic", p.Lab.NIC)
-	add(p.Lab.CPU != d.Lab.CPU, "cpu", p.Lab.CPU)
-	add(p.Lab.MTU != d.Lab.MTU, "mtu", fmt.Sprint(p.Lab.MTU))
-	add(p.Lab.Delay != 0, "delay", p.Lab.Delay.String())
-	add(p.Lab.Loss != 0, "loss", plan.FormatLoss(p.Lab.Loss))
-	add(p.Lab.LineRate != 0, "line-rate", strconv.FormatFloat(p.Lab.LineRate, 'f', -1, 64))
-	add(p.Lab.Services != 0, "services", fmt.Sprint(p.Lab.Services))
-	add(p.Lab.Iptables != d.Lab.Iptables, "iptables", p.Lab.Iptables)
-	add(p.Lab.ServiceProxy != "" && p.Lab.ServiceProxy != "iptables", "service-proxy", p.Lab.ServiceProxy)
-	add(p.Lab.Family != 0 && p.Lab.Family != d.Lab.Family, "family", fmt.Sprint(p.Lab.Family))
-	add(p.Lab.TrafficPolicy != "" && p.Lab.TrafficPolicy != d.Lab.TrafficPolicy, "traffic-policy", p.Lab.TrafficPolicy)
-	add(p.Lab.Policies != 0, "policies", fmt.Sprint(p.Lab.Policies))
-	add(p.Lab.PoliciesUnselected != 0, "policies-unselected", fmt.Sprint(p.Lab.PoliciesUnselected))
-	if p.OnCluster() {
-		onCluster(p.Cluster, add)
+	if !p.Twin {
+		line += " --no-twin"
 	}
-	add(true, "seed", fmt.Sprint(p.Seed))
-	for _, s := range []struct {
-		said bool
-		flag string
-	}{
-		{!p.Twin, "no-twin"}, {p.Cluster.SessionAffinity, "session-affinity"}, {p.Cluster.Inspect, "inspect"}, {p.Cluster.Install, "install"},
-	} {
-		if s.said {
-			line += " --" + s.flag
-		}
-	}
-	return line
-}
-
-// onCluster adds what a plan says of the clusters that it is for.
-func onCluster(c plan.Cluster, add func(said bool, flag, value string)) {
-	list := func(flag string, values []string) { add(len(values) > 0, flag, strings.Join(values, ",")) }
-	list("context", c.Contexts)
-	add(c.ClientNode != "", "client-node", c.ClientNode)
-	add(c.ServerNode != "", "server-node", c.ServerNode)
-	var labels, cpus []string
-	for _, name := range slices.Sorted(maps.Keys(c.NodeSelector)) {
-		labels = append(labels, name+"="+c.NodeSelector[name])
-	}
-	for _, n := range c.CPUs {
-		cpus = append(cpus, fmt.Sprint(n))
-	}
-	list("node-selector", labels)
-	list("tolerations", c.Tolerations)
-	add(c.Image != "", "image", c.Image)
-	list("pull-secrets", c.PullSecrets)
-	add(c.CPURequest != "", "cpu-request", c.CPURequest)
-	add(c.MemoryRequest != "", "memory-request", c.MemoryRequest)
-	add(c.CPULimit != "", "cpu-limit", c.CPULimit)
-	list("load-cpus", cpus)
-	var annotations []string
-	for _, name := range slices.Sorted(maps.Keys(c.ServiceAnnotations)) {
-		annotations = append(annotations, name+"="+c.ServiceAnnotations[name])
-	}
-	add(c.LoadBalancerClass != "", "load-balancer-class", c.LoadBalancerClass)
-	list("service-annotations", annotations)
-	add(c.LoadBalancerTimeout != 0, "load-balancer-timeout", c.LoadBalancerTimeout.String())
-	add(c.TTL != 0, "ttl", c.TTL.String())
+	return line + switches
 }
 
 // quote makes s one word of a shell command.

@@ -118,7 +118,8 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	if l.log == nil {
 		l.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	conditions, err := complete(o.Lab)
+	conditions := o.Lab.Filled()
+	err := conditions.Validate()
 	if err == nil {
 		conditions, err = withRoomFor(conditions, o.backends())
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -87,7 +86,8 @@ func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) 
 	if !ok {
 		return Spec{}, fmt.Errorf("profile %q has no dataplane in the lab", name)
 	}
-	l, err := complete(name.Lab(l))
+	l = name.Lab(l).Filled()
+	err := l.Validate()
 	if err == nil {
 		l, err = withRoomFor(l, backends)
 	}
@@ -113,53 +113,6 @@ func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) 
 		s.Services = services(s, backends)
 	}
 	return s, nil
-}
-
-// complete fills in defaults and refuses what is out of range.
-func complete(l plan.Lab) (plan.Lab, error) {
-	d := plan.Default().Lab
-	for _, f := range []struct {
-		name           string
-		value          *int
-		def, low, high int
-	}{
-		{"nodes", &l.Nodes, d.Nodes, 2, plan.MaxNodes},
-		{"pods per node", &l.PodsPerNode, d.PodsPerNode, 2, plan.MaxPodsPerNode},
-		{"MTU", &l.MTU, d.MTU, 1280, 9000},
-		{"services", &l.Services, d.Services, 0, plan.MaxServices},
-	} {
-		if *f.value == 0 {
-			*f.value = f.def
-		}
-		if *f.value < f.low || *f.value > f.high {
-			return l, fmt.Errorf("%d %s: want %d to %d", *f.value, f.name, f.low, f.high)
-		}
-	}
-	if l.Family == 0 {
-		l.Family = d.Family
-	}
-	if l.Family != 4 && l.Family != IPv6 {
-		return l, fmt.Errorf("IP family %d: want 4 or 6", l.Family)
-	}
-	for _, f := range []struct {
-		name  string
-		value *string
-		words []string
-	}{
-		{"NIC model", &l.NIC, []string{d.NIC, "ideal"}},
-		{"CPU placement", &l.CPU, []string{d.CPU, "one", "split"}},
-		{"iptables flavour", &l.Iptables, []string{d.Iptables, "nft", "legacy"}},
-		{"service proxy", &l.ServiceProxy, []string{d.ServiceProxy, serviceProxyNFT, serviceProxyIPVS}},
-		{"traffic policy", &l.TrafficPolicy, []string{d.TrafficPolicy, trafficPolicyLocal}},
-	} {
-		if *f.value == "" {
-			*f.value = f.words[0]
-		}
-		if !strings.Contains(" "+strings.Join(f.words, " ")+" ", " "+*f.value+" ") {
-			return l, fmt.Errorf("%s %q: want one of %s", f.name, *f.value, strings.Join(f.words, ", "))
-		}
-	}
-	return l, nil
 }
 
 func (s Spec) newNode(number int) dataplane.Node {

@@ -216,16 +216,17 @@ func TestSpecRefuses(t *testing.T) {
 	}{
 		{"calcio", plan.Lab{}, `unknown profile "calcio"`},
 		{"canal", plan.Lab{ServiceProxy: "ipvs"}, `profile "canal": beside kube-proxy in ipvs mode Felix has more chains`},
-		{"host", plan.Lab{ServiceProxy: "haproxy"}, `service proxy "haproxy": want one of iptables, nftables, ipvs`},
-		{"canal", plan.Lab{Nodes: 17}, "17 nodes: want 2 to 16"},
-		{"canal", plan.Lab{PodsPerNode: 1}, "1 pods per node: want 2 to 250"},
-		{"canal", plan.Lab{MTU: 500}, "500 MTU: want 1280 to 9000"},
-		{"canal", plan.Lab{Services: -1}, "-1 services: want 0 to 10000"},
-		{"canal", plan.Lab{Family: 5}, "IP family 5: want 4 or 6"},
-		{"canal", plan.Lab{TrafficPolicy: "Near"}, `traffic policy "Near": want one of Cluster, Local`},
-		{"canal", plan.Lab{NIC: "fast"}, `NIC model "fast": want one of wire, ideal`},
-		{"canal", plan.Lab{CPU: "two"}, `CPU placement "two"`},
-		{"canal", plan.Lab{Iptables: "bpf"}, `iptables flavour "bpf"`},
+		{"host", plan.Lab{ServiceProxy: "haproxy"}, `lab.serviceProxy: "haproxy" is not one of iptables, nftables, ipvs`},
+		{"canal", plan.Lab{Nodes: 17}, "lab.nodes: 17 is out of range: want 2 to 16"},
+		{"canal", plan.Lab{PodsPerNode: 1}, "lab.podsPerNode: 1 is out of range: want 2 to 250"},
+		{"canal", plan.Lab{MTU: 500}, "lab.mtu: 500 is out of range: want 1280 to 9000"},
+		{"canal", plan.Lab{Services: -1}, "lab.services: -1 is out of range: want 0 to 10000"},
+		{"canal", plan.Lab{Family: 5}, "lab.family: 5 is not 4 or 6"},
+		{"canal", plan.Lab{TrafficPolicy: "Near"}, `lab.trafficPolicy: "Near" is not one of Cluster, Local`},
+		{"canal", plan.Lab{NIC: "fast"}, `lab.nic: "fast" is not one of wire, ideal`},
+		{"canal", plan.Lab{CPU: "two"}, `lab.cpu: "two"`},
+		{"canal", plan.Lab{CPU: "one split"}, `lab.cpu: "one split" is not one of auto, one, split`},
+		{"canal", plan.Lab{Iptables: "bpf"}, `lab.iptables: "bpf"`},
 	} {
 		if _, err := NewSpec(plan.Variant(c.name), c.lab); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("NewSpec(%s, %+v) = %v, want %q", c.name, c.lab, err, c.says)

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Annotations of flags, by which help groups them.
+const (
+	groupOf  = "cnibench/group"
+	isCommon = "cnibench/common"
+)
+
+// groupOutput is where flags are listed that belong to no setting.
+const groupOutput plan.Group = "Output and everything else"
+
+// groups are in the order of help.
+var groups = []plan.Group{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster, groupOutput}
+
+// group says where help lists flags of cmd, and whether on the first page.
+func group(cmd *cobra.Command, g plan.Group, common bool, names ...string) {
+	for _, name := range names {
+		f := cmd.Flags().Lookup(name)
+		if f == nil {
+			continue
+		}
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[groupOf] = []string{string(g)}
+		if common {
+			f.Annotations[isCommon] = nil
+		}
+	}
+}
+
+// grouped makes help of cmd list its flags by group: the common ones, or all with --all.
+func grouped(cmd *cobra.Command) {
+	if cmd.Flags().Lookup("all") == nil {
+		cmd.Flags().Bool("all", false, "with --help: list every flag")
+	}
+	group(cmd, groupOutput, true, "all")
+	cobra.AddTemplateFunc("groupedFlags", groupedFlags)
+	cmd.SetUsageTemplate(`Usage:
+  {{.UseLine}}
+
+Examples:
+{{.Example}}
+
+{{groupedFlags .}}`)
+}
+
+// groupedFlags returns the flags of cmd by group.
+func groupedFlags(cmd *cobra.Command) string {
+	everything := cmd.Flags().Changed("all")
+	var b strings.Builder
+	hidden := 0
+	for _, g := range groups {
+		set := pflag.NewFlagSet(string(g), pflag.ContinueOnError)
+		set.SortFlags = false
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			own := groupOutput
+			if named := f.Annotations[groupOf]; named != nil {
+				own = plan.Group(named[0])
+			}
+			_, common := f.Annotations[isCommon]
+			switch {
+			case own != g || f.Hidden:
+			case !everything && !common:
+				hidden++
+			default:
+				set.AddFlag(f)
+			}
+		})
+		if set.HasFlags() {
+			b.WriteString(string(g) + ":\n" + set.FlagUsages() + "\n")
+		}
+	}
+	if hidden > 0 {
+		b.WriteString("More flags, for conditions of the lab and clusters: " + cmd.CommandPath() + " --help --all\n")
+	}
+	return b.String()
+}
+
+// knownCommand refuses arguments of a command that has only subcommands, with the nearest one.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return usageOf(cmd, fmt.Errorf("unknown command %q%s", args[0], advice.DidYouMean(args[0], names)))
+}
+
+// nearestFlag adds to the error about an unknown flag the flag that is most like it.
+func nearestFlag(cmd *cobra.Command, err error) error {
+	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !unknown {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := advice.Nearest(name, names); near != "" {
+		return fmt.Errorf("%w, did you mean --%s?", err, near)
+	}
+	return err
+}

@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// oneOf are a few words.
+func oneOf[T ~string](words ...T) values[T] {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = string(w)
+	}
+	return values[T]{
+		words:  texts,
+		parse:  func(text string) (T, error) { return T(text), nil },
+		format: func(v T) string { return string(v) },
+		schema: map[string]any{"enum": texts},
+		wrong: func(v T) string {
+			if slices.Contains(words, v) {
+				return ""
+			}
+			return fmt.Sprintf("%q is not one of %s%s", string(v), strings.Join(texts, ", "), advice.DidYouMean(string(v), texts))
+		},
+	}
+}
+
+// between returns what is wrong with a value that has to be within bounds.
+func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wrong func(T) string) {
+	rang = format(low) + " to " + format(high)
+	return rang, func(v T) string {
+		if v >= low && v <= high { // so that NaN is wrong
+			return ""
+		}
+		return format(v) + " is out of range: want " + rang
+	}
+}
+
+// whole are whole numbers within bounds.
+func whole(low, high int) values[int] {
+	v := values[int]{parse: parseWhole, format: strconv.Itoa}
+	v.rang, v.wrong = between(low, high, v.format)
+	v.schema = map[string]any{"type": "integer", "minimum": low, "maximum": high}
+	return v
+}
+
+func parseWhole(text string) (int, error) {
+	v, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number", text)
+	}
+	return v, nil
+}
+
+// families are the versions of IP.
+var families = values[int]{
+	words: []string{"4", "6"}, parse: parseWhole, format: strconv.Itoa, schema: map[string]any{"enum": []int{4, 6}},
+	wrong: func(v int) string {
+		if v == 4 || v == 6 {
+			return ""
+		}
+		return fmt.Sprintf("%d is not 4 or 6", v)
+	},
+}
+
+// spans are durations within bounds.
+func spans(low, high time.Duration) values[time.Duration] {
+	v := values[time.Duration]{parse: parseDuration, format: time.Duration.String, schema: durationSchema}
+	v.rang, v.wrong = between(low, high, v.format)
+	return v
+}
+
+// lossShares are shares of packets that are lost.
+func lossShares() values[float64] {
+	v := values[float64]{parse: ParseLoss, format: FormatLoss, schema: numberOrText}
+	v.rang, v.wrong = between(0, MaxLoss, FormatLoss)
+	return v
+}
+
+// lineRates are the rates of a shaped NIC.
+var lineRates = values[float64]{
+	parse: ParseRate, format: formatRate, schema: numberOrText, rang: "100K to 1T bit/s, or 0 for unshaped",
+	wrong: func(v float64) string {
+		if v == 0 || v >= minLineRate && v <= MaxRate {
+			return ""
+		}
+		return formatRate(v) + " is out of range: want 100K to 1T bit/s, or 0 for unshaped"
+	},
+}
+
+// minLineRate is the least that a NIC is shaped to, in bit/s.
+const minLineRate = 1e5
+
+// durationSchema is that of what time.ParseDuration reads; numberOrText that of a number with or without a unit.
+var (
+	durationSchema = map[string]any{"type": []string{"string", "integer"}, "pattern": `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$`, "maximum": 0, "minimum": 0}
+	numberOrText   = map[string]any{"type": []string{"number", "string"}}
+	textSchema     = map[string]any{"type": []string{"string", "number", "boolean"}}
+	textsSchema    = map[string]any{"type": "array", "items": textSchema}
+	labelsSchema   = map[string]any{"type": "object", "additionalProperties": textSchema}
+)
+
+// texts are any text, or what wrong does not refuse.
+func text(wrong func(string) string) values[string] {
+	return values[string]{
+		parse: func(s string) (string, error) { return s, nil }, format: func(s string) string { return s }, schema: textSchema,
+		wrong: func(s string) string {
+			if s == "" || wrong == nil {
+				return ""
+			}
+			return wrong(s)
+		},
+	}
+}
+
+// texts are lists, separated by commas on the command line.
+func texts() values[[]string] {
+	return values[[]string]{
+		parse: splitTexts, format: func(v []string) string { return strings.Join(v, ",") }, schema: textsSchema,
+		read: func(d *decoder, at *[]string) position.Read { return d.Texts(at) },
+	}
+}
+
+func splitTexts(s string) ([]string, error) {
+	parts := strings.Split(s, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts, nil
+}
+
+// labels are names with values.
+func labels(parse func(string) (map[string]string, error)) values[map[string]string] {
+	return values[map[string]string]{
+		parse: parse, schema: labelsSchema,
+		format: func(v map[string]string) string {
+			var parts []string
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				parts = append(parts, name+"="+v[name])
+			}
+			return strings.Join(parts, ",")
+		},
+		read: func(d *decoder, at *map[string]string) position.Read { return d.Labels(at) },
+	}
+}
+
+// trueOrFalse is true or false.
+var trueOrFalse = values[bool]{parse: parseBool, format: strconv.FormatBool, words: []string{"true", "false"}, schema: map[string]any{"type": "boolean"}}
+
+// anySpan are durations whose bounds depend on the rest of the plan.
+var anySpan = values[time.Duration]{parse: parseDuration, format: time.Duration.String, schema: durationSchema}
+
+// quantities are those of Kubernetes.
+var quantities = text(func(s string) string {
+	if quantity.MatchString(s) {
+		return ""
+	}
+	return fmt.Sprintf("%q is not a quantity such as 500m, 2 or 64Mi", s)
+})
+
+// shares are relative widths: 0.05 or 5%.
+var shares = values[float64]{
+	parse: parseShare, format: func(v float64) string { return fmt.Sprint(v) }, rang: "more than 0, less than 1; 5% is 0.05", schema: numberOrText,
+	wrong: func(v float64) string {
+		if v >= 0 && v < 1 {
+			return ""
+		}
+		return fmt.Sprintf("%v is out of range: want more than 0 and less than 1, for example 0.05 for 5 %%", v)
+	},
+}
+
+func parseShare(s string) (float64, error) {
+	digits, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a share: want a number such as 0.05 or 5%%", s)
+	}
+	if percent {
+		v /= 100
+	}
+	return v, nil
+}
+
+// seeds are what decides the order.
+var seeds = values[uint64]{
+	parse: func(s string) (uint64, error) {
+		v, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a whole number from 0 to 2^64-1", s)
+		}
+		return v, nil
+	},
+	format: func(v uint64) string { return strconv.FormatUint(v, 10) }, rang: "0 to 2^64-1", schema: map[string]any{"type": "integer", "minimum": 0},
+}
