@@ -566,3 +566,19 @@ func TestDocumentedCSV(t *testing.T) {
 		t.Errorf("the example of docs/format.md: %s", dump(b, err))
 	}
 }
+
+// TestLinesBeforeARun decodes outputs that were copied with the prompt of the shell.
+func TestLinesBeforeARun(t *testing.T) {
+	for _, name := range []string{"hey/testdata/hey/hey.txt", "iperf3/testdata/iperf3-text/tcp.txt", "netperf/testdata/netperf/keyval.txt", "ping/testdata/ping/ping.txt",
+		"sockperf/testdata/sockperf/sp_pp_tcp.txt", "wrk/testdata/wrk/wrk_lat.txt"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		format := filepath.Base(filepath.Dir(name))
+		batch, err := Decode(format, append([]byte("user@host:~$ a command\n"), b...))
+		if err != nil || len(batch.Readings) != 1 {
+			t.Errorf("%s: %d trials, %v", name, len(batch.Readings), err)
+		}
+	}
+}

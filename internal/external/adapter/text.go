@@ -1,6 +1,9 @@
 package adapter
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // kinds map what tools and kernels say to the words that failures are counted by.
 var kinds = []struct{ says, kind string }{
@@ -27,28 +30,54 @@ func FailureKind(message string) string {
 	return "error"
 }
 
-// Part is one run within a text: its lines without the space around them, and the number of the first.
-type Part struct {
-	Line  int
-	Lines []string
+// Run reads the lines of one run.
+type Run interface {
+	// Take reads one line.
+	Take(batch *Batch, line string) error
+	// End adds the reading of the run to batch.
+	End(batch *Batch) error
 }
 
-// Split cuts a text of several runs before each line that begins one. Lines before the first run belong to it.
-func Split(b []byte, begins func(line string) bool) []Part {
-	parts := []Part{{Line: 1}}
-	begun := false
-	number := 0
+// RunText decodes the text of one run or of several. Lines before the first run belong to it.
+type RunText[R Run] struct {
+	Tool string
+	New  func() R
+	// Begins returns whether line begins a run; run holds the lines before it.
+	Begins func(run R, line string) bool
+	// Indented keeps the space before a line.
+	Indented bool
+}
+
+// Decode reads b. It lists the faults of all lines.
+func (t RunText[R]) Decode(b []byte) (Batch, error) {
+	batch := Batch{Tool: t.Tool}
+	var faults Faults
+	run, first, begun, number := t.New(), 1, false, 0
+	end := func() {
+		if err := run.End(&batch); err != nil {
+			faults.Add(first, "the run that begins here: %s", err)
+		}
+	}
 	for line := range strings.Lines(string(b)) {
 		number++
-		line = strings.TrimSpace(line)
-		if begins(line) {
-			if begun && len(parts) < MaxReadings {
-				parts = append(parts, Part{Line: number})
-			}
-			begun = true
+		line = strings.TrimRight(line, " \t\r\n")
+		if !t.Indented {
+			line = strings.TrimSpace(line)
 		}
-		last := &parts[len(parts)-1]
-		last.Lines = append(last.Lines, line)
+		if t.Begins(run, line) {
+			if begun {
+				end()
+				run = t.New()
+			}
+			begun, first = true, number
+		}
+		if len(batch.Readings) >= MaxReadings {
+			return Batch{}, fmt.Errorf("more than %d trials", MaxReadings)
+		}
+		if err := run.Take(&batch, line); err != nil {
+			faults.Add(number, "%s", err)
+		}
 	}
-	return parts
+	end()
+	return batch, faults.Err()
 }

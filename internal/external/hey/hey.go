@@ -2,6 +2,7 @@ package hey
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -32,29 +33,11 @@ type heyRun struct {
 	reading   adapter.Reading
 }
 
-// decode reads what hey prints, of one run or of several. It says neither its workers nor its duration as they were asked for.
-func decode(b []byte) (adapter.Batch, error) {
-	batch := adapter.Batch{Tool: "hey"}
-	var fs adapter.Faults
-	for _, part := range adapter.Split(b, func(line string) bool { return line == "Summary:" }) {
-		run := &heyRun{}
-		for i, line := range part.Lines {
-			if err := run.take(line); err != nil {
-				fs.Add(part.Line+i, "%s", err)
-			}
-		}
-		if !run.complete {
-			fs.Add(part.Line, "the run that begins here: it ends before its status codes: it is cut")
-		}
-		run.finish()
-		batch.Readings = append(batch.Readings, run.reading)
-	}
-	batch.LeaveOut("the parts of the response time (DNS, dial-up, write, wait, read)")
-	return batch, fs.Err()
-}
+// text decodes what hey prints, which does not say the workers and the duration asked for.
+var text = adapter.RunText[*heyRun]{Tool: "hey", New: func() *heyRun { return &heyRun{} }, Begins: func(_ *heyRun, line string) bool { return line == "Summary:" }}
 
-// take reads one line.
-func (h *heyRun) take(line string) error {
+// Take reads one line.
+func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 	if m := heyShare.FindStringSubmatch(line); m != nil {
 		share, err1 := adapter.Amount(m[1])
 		s, err2 := adapter.Amount(m[2])
@@ -108,28 +91,28 @@ func (h *heyRun) take(line string) error {
 	return err
 }
 
-func (h *heyRun) finish() {
+// End adds the reading of the run.
+func (h *heyRun) End(batch *adapter.Batch) error {
+	batch.LeaveOut("the parts of the response time (DNS, dial-up, write, wait, read)")
+	if !h.complete {
+		return errors.New("it ends before its status codes: it is cut")
+	}
 	r := &h.reading
 	r.Window = adapter.Seconds(h.total)
-	heyOutcome(r, h.good, h.bad, h.failed, h.failure)
-}
-
-// heyOutcome puts the rates of a run with so many good and bad responses and requests that got none.
-func heyOutcome(r *adapter.Reading, good, bad, failed float64, failure string) {
 	switch {
-	case good == 0 && bad == 0:
-		if failure == "" {
-			failure = "no request was answered"
-		}
+	case h.good == 0 && h.bad == 0:
+		failure := cmp.Or(h.failure, "no request was answered")
 		r.Fail(adapter.FailureKind(failure), failure)
-	case good == 0:
-		r.Fail("status", fmt.Sprintf("none of %.0f responses had a status of success", bad))
+	case h.good == 0:
+		r.Fail("status", fmt.Sprintf("none of %.0f responses had a status of success", h.bad))
 	default:
 		if s := r.Window.Seconds(); s > 0 {
-			r.Put(metric.RequestRate, good/s)
+			r.Put(metric.RequestRate, h.good/s)
 		}
-		r.Put(metric.Requests, good+bad)
-		r.Put(metric.ErrorRate, (bad+failed)/(good+bad+failed))
+		r.Put(metric.Requests, h.good+h.bad)
+		r.Put(metric.ErrorRate, (h.bad+h.failed)/(h.good+h.bad+h.failed))
 		r.Warn(adapter.Rounded, "hey's times have steps of 100 µs")
 	}
+	batch.Readings = append(batch.Readings, *r)
+	return nil
 }

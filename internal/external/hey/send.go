@@ -13,7 +13,7 @@ import (
 
 // Tool is hey: HTTP in a closed loop, or at a constant rate. The server is ours.
 var Tool = adapter.Tool{
-	Formats: []adapter.Format{{Name: "hey", About: "what hey prints", Match: match, Decode: decode}},
+	Formats: []adapter.Format{{Name: "hey", About: "what hey prints", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool:   plan.Tool{Name: "hey", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: lacks, Ports: 1, LooseTimes: true},
 		Client: client, Differs: differs,

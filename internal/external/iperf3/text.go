@@ -26,50 +26,46 @@ func matchText(b []byte) bool {
 // textRun is one run within the text.
 type textRun struct {
 	udp, reverse, both bool
-	failure            string
-	flows, block       int
-	omit, seconds      float64
-	congestion         string
-	ids                map[string]bool
+	// done is true after the last line of a run.
+	done          bool
+	failure       string
+	flows, block  int
+	omit, seconds float64
+	congestion    string
+	ids           map[string]bool
 	// single and sums are the words of the rows of totals by role, of one flow and of all.
 	single, sums map[string][]string
 }
 
-// DecodeText reads what iperf3 prints without -J, of one run or of several: the totals, which have three digits. Archives
-// of knb hold nothing else.
-func DecodeText(b []byte) (adapter.Batch, error) {
-	batch := adapter.Batch{Tool: "iperf3"}
-	var fs adapter.Faults
-	done := false
-	begins := func(line string) bool {
-		connects := strings.HasPrefix(line, "Connecting to host")
-		first := connects || done && strings.HasPrefix(line, "iperf3: ")
-		done = line == "iperf Done." || done && !first
-		return first
-	}
-	for _, part := range adapter.Split(b, begins) {
-		r := &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}}
-		for i, line := range part.Lines {
-			if err := r.take(&batch, line); err != nil {
-				fs.Add(part.Line+i, "%s", err)
-			}
-		}
-		if r.both {
-			batch.LeaveOut("a test in both directions at once (--bidir): not a supported workload")
-			continue
-		}
-		out := adapter.Reading{Window: adapter.Seconds(r.seconds)}
-		if err := r.read(&out); err != nil {
-			fs.Add(part.Line, "the run that begins here: %s", err)
-		}
-		batch.Warmup = max(batch.Warmup, adapter.Seconds(r.omit))
-		batch.Readings = append(batch.Readings, out)
-	}
-	return batch, fs.Err()
+// text decodes the totals of a run, which have three digits.
+var text = adapter.RunText[*textRun]{
+	Tool: "iperf3",
+	New: func() *textRun {
+		return &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}}
+	},
+	Begins: func(run *textRun, line string) bool {
+		return strings.HasPrefix(line, "Connecting to host") || run.done && strings.HasPrefix(line, "iperf3: ")
+	},
 }
 
-// take reads one line.
-func (r *textRun) take(batch *adapter.Batch, line string) error {
+// DecodeText reads what iperf3 prints without -J, of one run or of several. Archives of knb hold nothing else.
+func DecodeText(b []byte) (adapter.Batch, error) { return text.Decode(b) }
+
+// End adds the reading of the run.
+func (r *textRun) End(batch *adapter.Batch) error {
+	if r.both {
+		batch.LeaveOut("a test in both directions at once (--bidir): not a supported workload")
+		return nil
+	}
+	out := adapter.Reading{Window: adapter.Seconds(r.seconds)}
+	err := r.read(&out)
+	batch.Warmup = max(batch.Warmup, adapter.Seconds(r.omit))
+	batch.Readings = append(batch.Readings, out)
+	return err
+}
+
+// Take reads one line.
+func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	if m := textStarting.FindStringSubmatch(line); m != nil {
 		r.udp = m[1] == "UDP"
 		r.flows, _ = strconv.Atoi(m[2]) // digits only; one too large is refused with the workload
@@ -84,6 +80,8 @@ func (r *textRun) take(batch *adapter.Batch, line string) error {
 	switch {
 	case name == "iperf3:":
 		r.failure = strings.TrimPrefix(strings.TrimPrefix(value, "error - "), "interrupt - ")
+	case line == "iperf Done.":
+		r.done = true
 	case name == "Reverse":
 		r.reverse = true
 	case name == "iperf" && strings.HasPrefix(value, "3"):

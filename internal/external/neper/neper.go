@@ -24,45 +24,31 @@ func match(b []byte) bool {
 
 // neperRun is one run within the text.
 type neperRun struct {
-	line int
 	keys map[string]string
 	// failure is the first complaint.
 	failure string
 }
 
-// decode reads what neper's tcp_rr, tcp_crr and tcp_stream print, of one run or of several.
-func decode(b []byte) (adapter.Batch, error) {
-	batch := adapter.Batch{Tool: "neper"}
-	var fs adapter.Faults
-	run := &neperRun{line: 1, keys: map[string]string{}}
-	finish := func() {
-		if err := run.read(&batch); err != nil {
-			fs.Add(run.line, "the run that begins here: %s", err)
-		}
-	}
-	number := 0
-	for line := range strings.Lines(string(b)) {
-		number++
-		if len(batch.Readings) >= adapter.MaxReadings {
-			return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
-		}
-		line = strings.TrimSpace(line)
+// text decodes what neper's tcp_rr, tcp_crr and tcp_stream print. A key that comes again begins the next run.
+var text = adapter.RunText[*neperRun]{
+	Tool: "neper", New: func() *neperRun { return &neperRun{keys: map[string]string{}} }, Begins: func(run *neperRun, line string) bool {
 		m := neperKey.FindStringSubmatch(line)
 		if m == nil {
-			if run.failure == "" && neperFault(line) {
-				run.failure = line
-			}
-			continue
+			return false
 		}
-		// A key that comes again begins the next run.
-		if _, again := run.keys[m[1]]; again {
-			finish()
-			run = &neperRun{line: number, keys: map[string]string{}}
-		}
-		run.keys[m[1]] = m[2]
+		_, again := run.keys[m[1]]
+		return again || len(run.keys) == 0
+	},
+}
+
+// Take reads one line.
+func (n *neperRun) Take(_ *adapter.Batch, line string) error {
+	if m := neperKey.FindStringSubmatch(line); m != nil {
+		n.keys[m[1]] = m[2]
+	} else if n.failure == "" && neperFault(line) {
+		n.failure = line
 	}
-	finish()
-	return batch, fs.Err()
+	return nil
 }
 
 // neperFault says whether a line is a complaint.
@@ -75,8 +61,8 @@ func neperFault(line string) bool {
 	return false
 }
 
-// read makes a reading of a run.
-func (n *neperRun) read(batch *adapter.Batch) error {
+// End adds the reading of the run.
+func (n *neperRun) End(batch *adapter.Batch) error {
 	if v := n.keys["VERSION"]; v != "" && adapter.PlainName.MatchString(v) {
 		batch.Tool = "neper " + v
 	}

@@ -13,7 +13,7 @@ import (
 
 // Tool is neper: TCP streams, request-response and connections.
 var Tool = adapter.Tool{
-	Formats: []adapter.Format{{Name: "neper", About: "what tcp_rr, tcp_crr and tcp_stream of neper print", Match: match, Decode: decode}},
+	Formats: []adapter.Format{{Name: "neper", About: "what tcp_rr, tcp_crr and tcp_stream of neper print", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
 			Name: "neper", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: lacks, WholeSeconds: true, Ports: 2, Congestion: true,

@@ -32,7 +32,6 @@ func match(b []byte) bool {
 
 // netperfRun is one run within the text.
 type netperfRun struct {
-	line   int
 	banner string
 	// burst is what the banner says of requests under way at once besides the one.
 	burst string
@@ -47,78 +46,46 @@ type netperfRun struct {
 	failure string
 }
 
-// netperfText is the decoder's state.
-type netperfText struct {
-	batch  adapter.Batch
-	run    *netperfRun
-	faults adapter.Faults
+// text decodes what netperf prints: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
+var text = adapter.RunText[*netperfRun]{
+	Tool: "netperf", New: func() *netperfRun { return &netperfRun{keys: map[string]string{}} }, Begins: begins, Indented: true,
 }
 
-// decode reads what netperf prints, of one run or of several: key=value (-k), CSV (-o), titles stacked over values (-O)
-// and the classic tables.
-func decode(b []byte) (adapter.Batch, error) {
-	t := &netperfText{batch: adapter.Batch{Tool: "netperf"}}
-	number := 0
-	for line := range strings.Lines(string(b)) {
-		number++
-		if len(t.batch.Readings) >= adapter.MaxReadings {
-			return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
-		}
-		if err := t.line(number, strings.TrimRight(line, " \r\n")); err != nil {
-			t.faults.Add(number, "%s", err)
-		}
+// begins returns whether line is a banner. Where banners were not printed, a key or titles that come again begin a run.
+func begins(r *netperfRun, line string) bool {
+	if netperfBanner.MatchString(line) {
+		return true
 	}
-	t.close()
-	return t.batch, t.faults.Err()
-}
-
-func (t *netperfText) current(number int) *netperfRun {
-	if t.run == nil {
-		t.run = &netperfRun{line: number, keys: map[string]string{}}
+	first := r.banner == "" && len(r.keys) == 0
+	if m := netperfKey.FindStringSubmatch(line); m != nil {
+		return first || r.keys[m[1]] != ""
 	}
-	return t.run
+	return r.titles == nil && len(line) <= longestRow && netperfTitle(line) && (first || len(r.keys) > 0)
 }
 
-func (t *netperfText) line(at int, line string) error {
+// Take reads one line.
+func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 	if m := netperfBanner.FindStringSubmatch(line); m != nil {
-		t.close()
-		t.current(at).banner = strings.TrimSpace(m[1])
-		if _, burst, ok := strings.Cut(line, "first burst "); ok {
-			t.run.burst = burst
-		}
+		r.banner = strings.TrimSpace(m[1])
+		_, r.burst, _ = strings.Cut(line, "first burst ")
 		return nil
 	}
 	if m := netperfKey.FindStringSubmatch(line); m != nil {
-		// A key that comes again begins the next run, where banners were not printed.
-		if t.run != nil && t.run.keys[m[1]] != "" {
-			t.close()
-		}
-		t.current(at).keys[m[1]] = strings.TrimSpace(m[2])
+		r.keys[m[1]] = strings.TrimSpace(m[2])
 		return nil
 	}
 	if len(line) > longestRow {
 		return errors.New("the line is longer than any of netperf's")
 	}
-	if t.run != nil {
-		defer t.run.push(line)
-		if t.stacked(line) {
-			return nil
-		}
-	}
+	defer r.push(line)
 	switch {
-	case line == "":
+	case r.stacked(line), line == "":
 	case netperfFault(line):
-		r := t.current(at)
-		if r.failure == "" {
-			r.failure = line
-		}
-	case t.run != nil && t.run.titles != nil && strings.Contains(line, ","):
-		return t.values(line)
-	case strings.Contains(line, ",") && netperfTitle(line):
-		if t.run != nil && len(t.run.keys) > 0 {
-			t.close() // titles that come again begin the next run, where banners were not printed
-		}
-		t.current(at).titles = strings.Split(line, ",")
+		r.failure = cmp.Or(r.failure, line)
+	case r.titles != nil && strings.Contains(line, ","):
+		return r.values(line)
+	case netperfTitle(line):
+		r.titles = strings.Split(line, ",")
 	case netperfNumbers.MatchString(line):
 		var row []float64
 		for _, s := range strings.Fields(line) {
@@ -128,11 +95,11 @@ func (t *netperfText) line(at int, line string) error {
 			}
 			row = append(row, v)
 		}
-		if r := t.current(at); len(r.rows) < 2 {
+		if len(r.rows) < 2 {
 			r.rows = append(r.rows, row)
 		}
-	case t.run != nil:
-		t.run.head = line
+	default:
+		r.head = line
 	}
 	return nil
 }
@@ -162,9 +129,9 @@ var netperfTitles = map[string]string{
 }
 
 func netperfTitle(line string) bool {
-	first, _, _ := strings.Cut(line, ",")
-	_, ok := netperfTitles[first]
-	return ok
+	first, _, more := strings.Cut(line, ",")
+	_, known := netperfTitles[first]
+	return more && known
 }
 
 // longestRow bounds a line in bytes; netperf's adapter.Longest, of all its selectors, has some thousands.
@@ -184,9 +151,9 @@ func (r *netperfRun) push(line string) {
 var netperfWords = pattern.New(`\S+`)
 
 // stacked reads a row of -O, whose values stand below the first letters of their titles; false if line is none.
-func (t *netperfText) stacked(line string) bool {
+func (r *netperfRun) stacked(line string) bool {
 	starts := netperfWords.FindAllStringIndex(line, adapter.MaxNames)
-	if len(t.run.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
+	if len(r.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
 		return false
 	}
 	found, known := map[string]string{}, 0
@@ -196,7 +163,7 @@ func (t *netperfText) stacked(line string) bool {
 			end = starts[i+1][0]
 		}
 		var title []string
-		for _, head := range t.run.above {
+		for _, head := range r.above {
 			if word := strings.TrimSpace(head[min(at[0], len(head)):min(end, len(head))]); word != "" {
 				title = append(title, word)
 			}
@@ -215,44 +182,41 @@ func (t *netperfText) stacked(line string) bool {
 	if known == 0 {
 		return false
 	}
-	maps.Copy(t.run.keys, found)
+	maps.Copy(r.keys, found)
 	return true
 }
 
 // values reads the row below the titles of -o.
-func (t *netperfText) values(line string) error {
+func (r *netperfRun) values(line string) error {
 	f, err := csv.NewReader(strings.NewReader(line)).Read()
 	if err != nil {
 		return err
 	}
-	if len(f) != len(t.run.titles) {
-		return fmt.Errorf("%d values below %d titles", len(f), len(t.run.titles))
+	if len(f) != len(r.titles) {
+		return fmt.Errorf("%d values below %d titles", len(f), len(r.titles))
 	}
-	for i, title := range t.run.titles {
-		t.run.keys[cmp.Or(netperfTitles[title], title)] = strings.TrimSpace(f[i])
+	for i, title := range r.titles {
+		r.keys[cmp.Or(netperfTitles[title], title)] = strings.TrimSpace(f[i])
 	}
-	t.run.titles = nil
+	r.titles = nil
 	return nil
 }
 
-// close makes a reading of the run that stands.
-func (t *netperfText) close() {
-	r := t.run
-	t.run = nil
-	if r == nil || r.banner == "" && r.failure == "" && len(r.keys) == 0 && len(r.rows) == 0 {
-		return
+// End adds the reading of the run, unless it holds nothing.
+func (r *netperfRun) End(batch *adapter.Batch) error {
+	if r.banner == "" && r.failure == "" && len(r.keys) == 0 && len(r.rows) == 0 {
+		return nil
 	}
 	if burst := cmp.Or(r.keys["BURST_SIZE"], r.burst, "0"); strings.Trim(burst, "0.") != "" && !strings.HasPrefix(burst, "-") {
-		t.batch.LeaveOut("a test with %s more requests under way at once: not a supported workload", adapter.Quoted(burst))
-		return
+		batch.LeaveOut("a test with %s more requests under way at once: not a supported workload", adapter.Quoted(burst))
+		return nil
 	}
 	out := adapter.Reading{}
-	err := r.read(&t.batch, &out)
-	if err != nil {
-		t.faults.Add(r.line, "the run that begins here: %s", err)
-		return
+	err := r.read(batch, &out)
+	if err == nil {
+		batch.Readings = append(batch.Readings, out)
 	}
-	t.batch.Readings = append(t.batch.Readings, out)
+	return err
 }
 
 // netperfKinds are the workloads of the banners.

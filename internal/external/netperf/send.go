@@ -16,7 +16,7 @@ import (
 
 // Tool is netperf: streams, request-response and connections.
 var Tool = adapter.Tool{
-	Formats: []adapter.Format{{Name: "netperf", About: "netperf -k, -o, -O, and its classic tables", Match: match, Decode: decode}},
+	Formats: []adapter.Format{{Name: "netperf", About: "netperf -k, -o, -O, and its classic tables", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool:   plan.Tool{Name: "netperf", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: lacks, WholeSeconds: true, Ports: 2},
 		Client: client, Server: server, Differs: differs,

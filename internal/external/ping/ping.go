@@ -27,7 +27,8 @@ func match(b []byte) bool {
 
 // pingRun is one run within the text.
 type pingRun struct {
-	line, payload  int
+	headed         bool
+	payload        int
 	times          []float64
 	sent, received float64
 	took           time.Duration
@@ -36,56 +37,23 @@ type pingRun struct {
 	failure        string
 }
 
-// decode reads what ping prints, of iputils, BusyBox or BSD, of one run or of several.
-func decode(b []byte) (adapter.Batch, error) {
-	batch := adapter.Batch{Tool: "ping"}
-	var fs adapter.Faults
-	var run *pingRun
-	finish := func() {
-		if run == nil {
-			return
-		}
-		r, err := run.reading()
-		if err != nil {
-			fs.Add(run.line, "the run that begins here: %s", err)
-		}
-		batch.Readings = append(batch.Readings, r)
-		run = nil
-	}
-	number := 0
-	for line := range strings.Lines(string(b)) {
-		number++
-		line = strings.TrimSpace(line)
-		if len(batch.Readings) >= adapter.MaxReadings {
-			return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
-		}
-		if m := pingHead.FindStringSubmatch(line); m != nil {
-			finish()
-			run = &pingRun{line: number}
-			n, err := adapter.Count(m[1])
-			if err != nil {
-				fs.Add(number, "%s", err)
-			}
-			run.payload = n
-			continue
-		}
-		if message, ok := strings.CutPrefix(line, "ping: "); ok && run == nil {
-			run = &pingRun{line: number, failure: message}
-			finish()
-			continue
-		}
-		if run != nil {
-			if err := run.take(line); err != nil {
-				fs.Add(number, "%s", err)
-			}
-		}
-	}
-	finish()
-	return batch, fs.Err()
-}
+// text decodes what ping of iputils, BusyBox or BSD prints. A complaint without a head is a run of its own.
+var text = adapter.RunText[*pingRun]{Tool: "ping", New: func() *pingRun { return &pingRun{} }, Begins: func(run *pingRun, line string) bool {
+	return pingHead.MatchString(line) || !run.headed && strings.HasPrefix(line, "ping: ")
+}}
 
-// take reads one line.
-func (p *pingRun) take(line string) error {
+// Take reads one line.
+func (p *pingRun) Take(_ *adapter.Batch, line string) error {
+	if m := pingHead.FindStringSubmatch(line); m != nil {
+		var err error
+		p.headed = true
+		p.payload, err = adapter.Count(m[1])
+		return err
+	}
+	if message, ok := strings.CutPrefix(line, "ping: "); ok && !p.headed {
+		p.failure = message
+		return nil
+	}
 	if m := pingReply.FindStringSubmatch(line); m != nil {
 		ms, err := adapter.Amount(m[1])
 		p.times = append(p.times, ms*1e6)
@@ -123,7 +91,13 @@ func (p *pingRun) take(line string) error {
 	return nil
 }
 
-// reading makes a reading of the run.
+// End adds the reading of the run.
+func (p *pingRun) End(batch *adapter.Batch) error {
+	r, err := p.reading()
+	batch.Readings = append(batch.Readings, r)
+	return err
+}
+
 func (p *pingRun) reading() (adapter.Reading, error) {
 	var r adapter.Reading
 	if p.failure != "" {

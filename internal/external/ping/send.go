@@ -14,7 +14,7 @@ import (
 
 // Tool is ping: ICMP echoes. The server is the kernel.
 var Tool = adapter.Tool{
-	Formats: []adapter.Format{{Name: "ping", About: "what ping prints (iputils, BusyBox, BSD)", Match: match, Decode: decode}},
+	Formats: []adapter.Format{{Name: "ping", About: "what ping prints (iputils, BusyBox, BSD)", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool:   plan.Tool{Name: "ping", Kinds: []plan.Spec{plan.Ping{}}, Lacks: plan.OneFlow, WholeSeconds: true, Ports: 1},
 		Client: client, Differs: differs,

@@ -16,7 +16,7 @@ import (
 
 // Tool is sockperf: request-response over UDP and TCP.
 var Tool = adapter.Tool{
-	Formats: []adapter.Format{{Name: "sockperf", About: "what sockperf ping-pong prints", Match: match, Decode: decode}},
+	Formats: []adapter.Format{{Name: "sockperf", About: "what sockperf ping-pong prints", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
 			Name: "sockperf", Kinds: []plan.Spec{plan.RR{}}, Lacks: lacks, WholeSeconds: true, Lead: 400 * time.Millisecond, Tail: 50 * time.Millisecond, Ports: 1,

@@ -42,31 +42,14 @@ type sockRun struct {
 	shares map[float64]float64
 }
 
-// decode reads what sockperf ping-pong prints, of one run or of several. Its latency is half of a round trip unless it was asked for the
-// whole: both become round trips here.
-func decode(b []byte) (adapter.Batch, error) {
-	batch := adapter.Batch{Tool: "sockperf"}
-	var fs adapter.Faults
-	for _, part := range adapter.Split(b, sockVersion.MatchString) {
-		run := &sockRun{times: map[string]float64{}, shares: map[float64]float64{}}
-		for i, line := range part.Lines {
-			line = strings.TrimSpace(colours.ReplaceAllString(line, ""))
-			if m := sockVersion.FindStringSubmatch(line); m != nil {
-				batch.Tool = "sockperf " + m[1]
-			}
-			if err := run.take(strings.TrimPrefix(line, "sockperf: ")); err != nil {
-				fs.Add(part.Line+i, "%s", err)
-			}
-		}
-		if err := run.close(&batch); err != nil {
-			fs.Add(part.Line, "the run that begins here: %s", err)
-		}
-	}
-	return batch, fs.Err()
+// text decodes what sockperf ping-pong prints.
+var text = adapter.RunText[*sockRun]{
+	Tool: "sockperf", New: func() *sockRun { return &sockRun{times: map[string]float64{}, shares: map[float64]float64{}} },
+	Begins: func(_ *sockRun, line string) bool { return sockVersion.MatchString(line) },
 }
 
-// close makes a reading of the run, if its test has a word here.
-func (s *sockRun) close(batch *adapter.Batch) error {
+// End adds the reading of the run, if its test is a supported workload.
+func (s *sockRun) End(batch *adapter.Batch) error {
 	// Under load only some of the messages ask for an answer, and its time is that of an open loop.
 	if s.valid && s.sent > s.received+s.dropped+1 {
 		s.other = "an under-load test: its open loop is not a supported workload"
@@ -82,8 +65,13 @@ func (s *sockRun) close(batch *adapter.Batch) error {
 	return err
 }
 
-// take reads one line without its prefix.
-func (s *sockRun) take(line string) error {
+// Take reads one line.
+func (s *sockRun) Take(batch *adapter.Batch, line string) error {
+	line = strings.TrimSpace(colours.ReplaceAllString(line, ""))
+	if m := sockVersion.FindStringSubmatch(line); m != nil {
+		batch.Tool = "sockperf " + m[1]
+	}
+	line = strings.TrimPrefix(line, "sockperf: ")
 	var err error
 	if m := sockProtocol.FindStringSubmatch(line); m != nil {
 		s.protocol = strings.ToLower(m[1])

@@ -15,7 +15,7 @@ import (
 
 // Tool is wrk: HTTP in a closed loop. The server is ours.
 var Tool = adapter.Tool{
-	Formats: []adapter.Format{{Name: "wrk", About: "what wrk and wrk2 print, best with --latency", Match: match, Decode: decode}},
+	Formats: []adapter.Format{{Name: "wrk", About: "what wrk and wrk2 print, best with --latency", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool:        plan.Tool{Name: "wrk", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: lacks, WholeSeconds: true, Ports: 1, LooseTimes: true},
 		Client:      client,

@@ -29,7 +29,6 @@ var (
 
 // wrkRun is one run within the text.
 type wrkRun struct {
-	line           int
 	threads, conns int
 	requests, read float64 // read is in bytes, headers included
 	window         time.Duration
@@ -42,45 +41,13 @@ type wrkRun struct {
 	failure string
 }
 
-// decode reads what wrk and wrk2 print, of one run or of several.
-func decode(b []byte) (adapter.Batch, error) {
-	batch := adapter.Batch{Tool: "wrk"}
-	var fs adapter.Faults
-	var run *wrkRun
-	finish := func() {
-		if run == nil {
-			return
-		}
-		if err := run.reading(&batch); err != nil {
-			fs.Add(run.line, "the run that begins here: %s", err)
-		}
-		run = nil
-	}
-	number := 0
-	for line := range strings.Lines(string(b)) {
-		number++
-		line = strings.TrimSpace(line)
-		if len(batch.Readings) >= adapter.MaxReadings {
-			return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
-		}
-		if strings.HasPrefix(line, "Running ") || strings.HasPrefix(line, "unable to connect to") {
-			finish()
-		}
-		if run == nil && line != "" {
-			run = &wrkRun{line: number}
-		}
-		if run != nil {
-			if err := run.take(line); err != nil {
-				fs.Add(number, "%s", err)
-			}
-		}
-	}
-	finish()
-	return batch, fs.Err()
-}
+// text decodes what wrk and wrk2 print.
+var text = adapter.RunText[*wrkRun]{Tool: "wrk", New: func() *wrkRun { return &wrkRun{} }, Begins: func(_ *wrkRun, line string) bool {
+	return strings.HasPrefix(line, "Running ") || strings.HasPrefix(line, "unable to connect to")
+}}
 
-// take reads one line.
-func (r *wrkRun) take(line string) error {
+// Take reads one line.
+func (r *wrkRun) Take(_ *adapter.Batch, line string) error {
 	if strings.HasPrefix(line, "unable to connect to") {
 		r.failure = line
 		return nil
@@ -174,8 +141,8 @@ func wrkSize(s string) (float64, error) {
 	return v * scale, err
 }
 
-// reading makes a reading of a run.
-func (r *wrkRun) reading(batch *adapter.Batch) error {
+// End adds the reading of the run.
+func (r *wrkRun) End(batch *adapter.Batch) error {
 	out := adapter.Reading{Window: r.window}
 	if r.conns > 0 {
 		s := plan.HTTP{Threads: r.threads, Connections: r.conns}
