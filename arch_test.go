@@ -28,6 +28,10 @@ type rule struct {
 	imports []string
 	// calls are "package.Name" selectors that are forbidden there.
 	calls []string
+	// only maps a package's name to the names that are allowed there; the package's other names are forbidden.
+	only map[string]*regexp.Regexp
+	// breaks are selectors that only forbids, for the proof that the rule bites.
+	breaks []string
 }
 
 func under(dirs ...string) func(string) bool {
@@ -68,6 +72,13 @@ var rules = []rule{
 			"github.com/google/nftables/", "github.com/mdlayher/netlink/", "github.com/mdlayher/genetlink/",
 			"github.com/cilium/ebpf/",
 		},
+	},
+	{
+		name:   "errors and signals without a call",
+		why:    "system calls belong to kernel; elsewhere, package syscall names error numbers and signals",
+		in:     outside("internal/kernel", "internal/tool"),
+		only:   map[string]*regexp.Regexp{"syscall": regexp.MustCompile(`^(E[A-Z0-9]+|Errno|SIG[A-Z0-9]+|Signal)$`)},
+		breaks: []string{"syscall.Exec", "syscall.SOCK_STREAM", "syscall.SysProcAttr{}", "syscall.Kill", "syscall.RawConn.Read"},
 	},
 	{
 		name:    "kubernetes only in kube",
@@ -142,6 +153,9 @@ var rules = []rule{
 var exempt = map[string]string{
 	"main.go os.Exit": "the shim",
 	"main.go os.Args": "the shim",
+	"internal/measure/result/lock_unix.go syscall.Flock":   "the file is also written on darwin, where kernel does not exist",
+	"internal/measure/result/lock_unix.go syscall.LOCK_EX": "the same",
+	"internal/measure/result/lock_unix.go syscall.LOCK_NB": "the same",
 }
 
 func TestArchitecture(t *testing.T) {
@@ -322,7 +336,7 @@ func TestRulesBite(t *testing.T) {
 		for _, path := range r.imports {
 			sources = append(sources, "package x\nimport _ "+strconv.Quote(strings.TrimSuffix(path, "/")))
 		}
-		for _, call := range r.calls {
+		for _, call := range slices.Concat(r.calls, r.breaks) {
 			pkg, _, _ := strings.Cut(call, ".")
 			sources = append(sources, "package x\nimport "+strconv.Quote(pkg)+"\nvar _ = "+call)
 		}
@@ -341,6 +355,20 @@ func TestRulesBite(t *testing.T) {
 				t.Errorf("rule %q does not catch:\n%s", r.name, src)
 			}
 		}
+	}
+}
+
+// TestErrorsAndSignalsAllowed proves that the rule for package syscall leaves error numbers and signals alone.
+func TestErrorsAndSignalsAllowed(t *testing.T) {
+	const src = `package x
+import "syscall"
+var _ = []any{syscall.EINTR, syscall.E2BIG, syscall.Errno(1), syscall.SIGTERM, syscall.Signal(1)}`
+	f, err := parser.ParseFile(token.NewFileSet(), "x.go", src, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range violations("internal/engine/load/x.go", f) {
+		t.Errorf("rule %q forbids %s", v.rule.name, v.what)
 	}
 }
 
@@ -370,10 +398,10 @@ func violations(file string, f *ast.File) []violation {
 			if !ok {
 				return true
 			}
-			for _, c := range r.calls {
-				if c == id.Name+"."+sel.Sel.Name {
-					found = append(found, violation{r, c})
-				}
+			c := id.Name + "." + sel.Sel.Name
+			allowed := r.only[id.Name]
+			if slices.Contains(r.calls, c) || allowed != nil && !allowed.MatchString(sel.Sel.Name) {
+				found = append(found, violation{r, c})
 			}
 			return true
 		})

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/inspect"
 )
 
@@ -46,7 +46,8 @@ func runIn(ctx context.Context, root string, commands []string, out io.Writer) e
 	var errs []error
 	for _, text := range commands {
 		c := exec.CommandContext(ctx, "/bin/sh", "-c", text)
-		c.Dir, c.SysProcAttr, c.Env = "/", &syscall.SysProcAttr{Chroot: root}, []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+		child.Chroot(c, root)
+		c.Dir, c.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 		said, err := c.CombinedOutput()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w: %s", text, err, bytes.TrimSpace(said)))

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/cnibench/cnibench/internal/env"
@@ -17,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/attach"
 	"github.com/cnibench/cnibench/internal/env/lab/testbed"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -206,6 +206,6 @@ func execIn(ns *netns.NS, group string, argv []string) error {
 			return advice.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "run it as root: joining a cgroup needs the rights of the lab's user")
 		}
 	}
-	err = ns.Do(func() error { return os.NewSyscallError("execve", syscall.Exec(path, argv, os.Environ())) })
+	err = ns.Do(func() error { return child.Replace(path, argv, os.Environ()) })
 	return advice.With(fmt.Errorf("run %s in the lab: %w", argv[0], err), "run it as root: entering a namespace needs the rights of the lab's user")
 }

@@ -56,7 +56,7 @@ func openConnector(w *worker) error {
 
 func (c *connector) step(w *worker) bool {
 	w.last = w.trial.now()
-	kind := syscall.SOCK_STREAM
+	kind := sock.Stream
 	if w.spin {
 		kind |= sock.NonBlocking
 	}

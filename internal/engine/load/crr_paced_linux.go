@@ -105,7 +105,7 @@ func (c *pacedConnector) send(w *worker) {
 
 // connect begins a call. Over a short path the connection stands at once, and the request goes out before anybody waits.
 func (c *pacedConnector) connect(w *worker, tag uint32) {
-	fd, e := sock.Socket(c.to.Family(), syscall.SOCK_STREAM|sock.NonBlocking, 0)
+	fd, e := sock.Socket(c.to.Family(), sock.Stream|sock.NonBlocking, 0)
 	if e != 0 {
 		c.lose(w, tag, e)
 		return

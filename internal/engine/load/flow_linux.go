@@ -40,9 +40,9 @@ func isGreeting(b []byte) bool {
 // transport returns the socket type of the workload.
 func (t *Trial) transport() int {
 	if t.traits.Protocol == plan.UDP {
-		return syscall.SOCK_DGRAM
+		return sock.Datagram
 	}
-	return syscall.SOCK_STREAM
+	return sock.Stream
 }
 
 // socket opens a socket of the workload with everything set that a connection should inherit.
@@ -64,7 +64,7 @@ func (t *Trial) settle(fd int) error {
 			return err
 		}
 	}
-	if err := t.buffers(fd); err != nil || t.transport() == syscall.SOCK_DGRAM {
+	if err := t.buffers(fd); err != nil || t.transport() == sock.Datagram {
 		return err
 	}
 	if err := sock.SetNoDelay(fd); err != nil {
@@ -195,7 +195,7 @@ func (t *Trial) greet(ctx context.Context, fd, index int, deadline int64) error 
 		switch {
 		case e == syscall.EAGAIN || e == syscall.EINTR:
 			// Only a datagram can have been lost.
-			send = t.transport() == syscall.SOCK_DGRAM
+			send = t.transport() == sock.Datagram
 		case e != 0:
 			return failure("greet", e)
 		case n == 0:
@@ -218,7 +218,7 @@ func (t *Trial) listen() error {
 		if err != nil {
 			return err
 		}
-		if t.transport() == syscall.SOCK_DGRAM {
+		if t.transport() == sock.Datagram {
 			t.roster.tasks.Go(func() { t.acceptDatagrams(fd) })
 			return nil
 		}
@@ -242,7 +242,7 @@ func (t *Trial) listen() error {
 
 // bind opens a socket on the trial's address and port, listening if it is TCP. Later sockets share the first one's port.
 func (t *Trial) bind(share bool) (int, error) {
-	address, family := t.address, syscall.AF_INET6
+	address, family := t.address, sock.IPv6
 	if address.IsValid() {
 		family = sock.Family(address)
 	} else {
@@ -251,7 +251,7 @@ func (t *Trial) bind(share bool) (int, error) {
 	fd, err := t.socket(family)
 	if err != nil && !t.address.IsValid() {
 		// A kernel without IPv6: any address is any IPv4 address.
-		address, family = netip.IPv4Unspecified(), syscall.AF_INET
+		address, family = netip.IPv4Unspecified(), sock.IPv4
 		fd, err = t.socket(family)
 	}
 	if err != nil {
@@ -270,7 +270,7 @@ func (t *Trial) bind(share bool) (int, error) {
 	if e := sock.Bind(fd, &local); e != 0 {
 		return -1, failure("bind", e)
 	}
-	if t.transport() == syscall.SOCK_STREAM {
+	if t.transport() == sock.Stream {
 		if e := sock.Listen(fd, listenBacklog); e != 0 {
 			return -1, failure("listen", e)
 		}

@@ -158,7 +158,7 @@ func (g *getter) begin(w *worker, l *link) error {
 	}
 	l.state, l.watched, l.counted, l.left, l.head = linkConnecting, false, false, noHead, l.head[:0]
 	l.since = w.trial.now()
-	fd, e := sock.Socket(g.to.Family(), syscall.SOCK_STREAM|sock.NonBlocking, 0)
+	fd, e := sock.Socket(g.to.Family(), sock.Stream|sock.NonBlocking, 0)
 	if e != 0 {
 		return e
 	}

@@ -9,9 +9,9 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -77,11 +77,8 @@ func (a *agent) start(h *Host) error {
 // start starts cmd in h, in the host's cgroup and beside the measured CPU. started runs, under the lab's lock, when that
 // has worked; (optional).
 func (l *Lab) start(h *Host, cmd *exec.Cmd, started func()) error {
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
 	if h.group != nil {
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, h.group.FD()
+		child.InCgroup(cmd, h.group.FD())
 	}
 	// The child may leave a grandchild with its pipes; that must not hold us.
 	cmd.WaitDelay = time.Second

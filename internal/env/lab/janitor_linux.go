@@ -9,10 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/child"
 )
 
 // treePrefix begins the name of every tree of cgroups that a lab makes: cnibench-<pid>-<random>.
@@ -81,7 +81,7 @@ func hire(program, path string) (*watch, error) {
 	cmd := exec.Command(program, JanitorVerb, path)
 	cmd.Stdin = in
 	cmd.Env = []string{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	child.Detach(cmd)
 	err = cmd.Start()
 	_ = in.Close() // ours only to hand over
 	if err != nil {

@@ -18,6 +18,14 @@ const (
 	Trunc = unix.MSG_TRUNC
 )
 
+// Families and kinds of Socket.
+const (
+	IPv4     = unix.AF_INET
+	IPv6     = unix.AF_INET6
+	Stream   = unix.SOCK_STREAM
+	Datagram = unix.SOCK_DGRAM
+)
+
 // Socket opens a socket, close-on-exec. Raw.
 func Socket(family, kind, protocol int) (int, syscall.Errno) {
 	fd, _, e := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(family), uintptr(kind|unix.SOCK_CLOEXEC), uintptr(protocol))

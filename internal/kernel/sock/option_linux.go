@@ -1,8 +1,10 @@
 package sock
 
 import (
+	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +36,14 @@ func SetReuse(fd int, port bool) error {
 		return nil
 	}
 	return os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+}
+
+// ReuseAddress is the Control of a net.Dialer or net.ListenConfig that sets SO_REUSEADDR. A child process that is being
+// started holds copies of all descriptors until it executes its program, so a closed socket may still hold its port.
+func ReuseAddress(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) { failed = SetReuse(int(fd), false) })
+	return errors.Join(err, failed)
 }
 
 // SetDual lets an IPv6 socket take IPv4 too.

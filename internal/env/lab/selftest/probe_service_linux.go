@@ -10,11 +10,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/env/lab/expect"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
 // serviceChecks are about Services that only a self-test has: without endpoints, with session affinity, with several
@@ -297,21 +297,11 @@ func maglev(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: want}
 }
 
-// reuse lets a socket have the port of another that is closed and has not gone: a process that is being started elsewhere
-// holds a copy of every descriptor until it is another program.
-func reuse(_, _ string, c syscall.RawConn) error {
-	var failed error
-	err := c.Control(func(fd uintptr) {
-		failed = os.NewSyscallError("setsockopt", syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1))
-	})
-	return errors.Join(err, failed)
-}
-
 // fromOutside asks who answers the client outside that calls from the given port of its own.
 func (s *scene) fromOutside(ctx context.Context, from int, at netip.AddrPort) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	d := net.Dialer{Control: reuse, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.inst.External.Addr, uint16(from)))}
+	d := net.Dialer{Control: sock.ReuseAddress, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.inst.External.Addr, uint16(from)))}
 	var conn net.Conn
 	err := s.inst.External.NS.Do(func() (err error) {
 		conn, err = d.DialContext(ctx, "tcp", at.String())

@@ -1,4 +1,4 @@
-package selftest
+package sock
 
 import (
 	"net"
@@ -15,7 +15,7 @@ func TestAPortThatIsStillHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		d := net.Dialer{Control: reuse, LocalAddr: from}
+		d := net.Dialer{Control: ReuseAddress, LocalAddr: from}
 		c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
