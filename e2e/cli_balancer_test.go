@@ -104,7 +104,7 @@ func TestCLIBalancer(t *testing.T) {
 	if f := h.Facts[kube.FactBalancerWay]; !strings.Contains(f, "not part of what is measured") {
 		t.Errorf("what is measured is not said: %q", f)
 	}
-	if !strings.Contains(p.stderr(), "whoever reaches its address") {
+	if !strings.Contains(p.stderr(), "its address exposes this run's servers") {
 		t.Error("nobody is warned that the address is open")
 	}
 }

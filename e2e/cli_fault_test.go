@@ -86,7 +86,7 @@ func TestCLIPodIsDeleted(t *testing.T) {
 	p.wantNothingLeft(t)
 	q := start(t, "run", "--resume", "--verbose", "--format", "none", "-o", p.file)
 	q.file = p.file
-	if said := q.wantEnd(t, 2*time.Minute, 0); strings.Contains(said, "when the file was begun") {
+	if said := q.wantEnd(t, 2*time.Minute, 0); strings.Contains(said, "when the file was created") {
 		t.Error("on the same cluster the facts are other ones")
 	}
 	if finished, _ = q.trials(t); len(finished) != 29 {

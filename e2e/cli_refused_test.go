@@ -75,7 +75,7 @@ func TestCLIQuota(t *testing.T) {
 		})
 	})
 	p := startRun(t, append(onePath, "--kubeconfig", config)...)
-	p.wantEnd(t, time.Minute, 1, "create pod ", "quota: tenant", "hint: a quota stands in the way")
+	p.wantEnd(t, time.Minute, 1, "create pod ", "quota: tenant", "hint: a quota limits the run")
 	p.wantNothingLeft(t)
 }
 
@@ -162,7 +162,7 @@ func TestCLIPolicyRefusesPods(t *testing.T) {
 		return err
 	})
 	p := startRun(t, append(onePath, "--kubeconfig", config)...)
-	p.wantEnd(t, time.Minute, 1, "create pod ", "no measurements here", "hint: a policy of this cluster refuses what the run makes")
+	p.wantEnd(t, time.Minute, 1, "create pod ", "no measurements here", "hint: a policy of this cluster refuses the run's objects")
 	p.wantNothingLeft(t)
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/pod"
-	poddoor "github.com/cnibench/cnibench/internal/env/kube/portforward"
+	"github.com/cnibench/cnibench/internal/env/kube/portforward"
 )
 
 // holdArgs are the flags of the hold command.
@@ -49,7 +49,7 @@ func (p *program) holdCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&a.span, "for", 0, "end after this `time`; 0 is never")
-	cmd.Flags().StringVar(&a.door, "door", "", "serve agents on this `address` to who knows the token in "+kube.TokenVariable)
+	cmd.Flags().StringVar(&a.door, "door", "", "serve agents on this `address` with the token in "+kube.TokenVariable)
 	cmd.Flags().BoolVar(&a.reach, "reach", false, "dial the addresses in the arguments until each has answered or the time is up, say which have not and why, and end")
 	cmd.Flags().BoolVar(&a.answer, "answer", false, "take connections at the ports in the arguments until stdin ends")
 	cmd.Flags().BoolVar(&a.free, "free", false, "say which of the ports in the arguments, each with the next, are free for TCP and UDP, and end")
@@ -65,8 +65,8 @@ func (p *program) hold(ctx context.Context, a holdArgs) error {
 		defer stop()
 	}
 	if token := os.Getenv(kube.TokenVariable); a.door != "" && token != "" {
-		if err := p.openPodDoor(ctx, a.door, token); err != nil {
-			// Exec does not need the door.
+		if err := p.serveAgents(ctx, a.door, token); err != nil {
+			// Exec does not need it.
 			fmt.Fprintln(p.stderr, "cnibench:", err)
 		}
 	}
@@ -74,8 +74,8 @@ func (p *program) hold(ctx context.Context, a holdArgs) error {
 	return nil
 }
 
-// openPodDoor serves agents at an address until ctx ends.
-func (p *program) openPodDoor(ctx context.Context, address, token string) error {
+// serveAgents serves agents at an address until ctx ends.
+func (p *program) serveAgents(ctx context.Context, address, token string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
@@ -83,14 +83,14 @@ func (p *program) openPodDoor(ctx context.Context, address, token string) error 
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("open the door: %w", err)
+		return fmt.Errorf("listen for port-forward: %w", err)
 	}
-	return poddoor.Serve(ctx, l, token, func(ctx context.Context, conn net.Conn) {
+	return portforward.Serve(ctx, l, token, func(ctx context.Context, conn net.Conn) {
 		cmd := exec.CommandContext(ctx, program, kube.AgentArguments()...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = conn, conn, p.stderr
 		cmd.WaitDelay = time.Second
 		if err := cmd.Run(); err != nil && ctx.Err() == nil {
-			fmt.Fprintln(p.stderr, "cnibench: agent behind the door:", err)
+			fmt.Fprintln(p.stderr, "cnibench: agent by port-forward:", err)
 		}
 	})
 }

@@ -36,9 +36,8 @@ type Client struct {
 
 	mu    sync.Mutex
 	state answers
-	// changed is closed, and another put in its place, when state has changed, so that whoever waits looks again: a Wait, and
-	// a Leave or Return beside it. Nobody waits for those who wait, so the reading goroutine cannot be held up and an agent
-	// never blocks on its own output.
+	// changed is closed and replaced when state changes: a Wait, and a Leave or Return beside it, then look again. The reading
+	// goroutine waits for none of them, so an agent never blocks on its own output.
 	changed chan struct{}
 	// left is closed by Close.
 	left chan struct{}
@@ -124,7 +123,7 @@ func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 
 // Start lets the prepared trial run and returns when it does. Start the server first: on a busy machine the way from
 // the controller's word to the agent's deed may take longer than a short window, and the client's traffic has to find
-// the server measuring. A trial that has started and failed since is no error of Start: Wait says why.
+// the server measuring. If a trial fails after it has started, Wait returns the error, not Start.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.send(ctx, Message{Type: TypeStart, Trial: c.trial()}); err != nil {
 		return err
@@ -145,8 +144,7 @@ func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
 	return a.done, nil
 }
 
-// Finish tells a server that its client has ended, as far as it waits for that: the server of a tool serves until it is
-// told. Wait returns what it saw.
+// Finish tells a server that its client has ended: the server of a tool serves until then. Wait returns what it saw.
 func (c *Client) Finish(ctx context.Context) error {
 	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trial()})
 }

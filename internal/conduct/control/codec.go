@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// LineError says that one line was not a message. The stream stands after that line, so that reading may go on.
+// LineError says that one line is not a message. The next Decode reads the line after it.
 type LineError struct {
 	// Line counts from 1.
 	Line int
 	Err  error
 }
 
-func (e *LineError) Error() string { return fmt.Sprintf("line %d is no message: %v", e.Line, e.Err) }
+func (e *LineError) Error() string { return fmt.Sprintf("line %d is not a message: %v", e.Line, e.Err) }
 func (e *LineError) Unwrap() error { return e.Err }
 
 // ErrTooLong is what a LineError wraps when the line exceeds MaxLine.
@@ -32,8 +32,8 @@ type Decoder struct {
 // NewDecoder returns a Decoder that reads r.
 func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReaderSize(r, 64<<10)} }
 
-// Decode returns the next message. A line that is none is a *LineError; the end of the stream is io.EOF, in the middle
-// of a line io.ErrUnexpectedEOF; empty lines are passed over.
+// Decode returns the next message and skips empty lines. The error is a *LineError for a bad line, io.EOF at the end of
+// the stream, and io.ErrUnexpectedEOF in the middle of a line.
 func (d *Decoder) Decode() (Message, error) {
 	for {
 		line, err := d.next()

@@ -11,8 +11,8 @@ type pool struct{ clients map[string]*control.Client }
 
 func newPool() *pool { return &pool{clients: map[string]*control.Client{}} }
 
-// get returns the agent called name, and starts one at e if there is none. One that went since its last trial is replaced:
-// what ended it is no part of the trial to come.
+// get returns the agent called name, which it starts at e if necessary. It replaces an agent that ended after its last
+// trial: the next trial must not fail for that.
 func (p *pool) get(ctx context.Context, name string, e control.Endpoint) (*control.Client, error) {
 	if c, ok := p.clients[name]; ok {
 		if !c.Gone() {

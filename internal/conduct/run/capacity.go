@@ -42,7 +42,7 @@ func (c *conductor) capacity(k plan.Case) (float64, error) {
 		}
 	}
 	if len(rates) == 0 {
-		return 0, fmt.Errorf("the load is a share of the capacity, and no trial of %s has finished that could tell it", of)
+		return 0, fmt.Errorf("the load is a share of the capacity, which no trial of %s has measured", of)
 	}
 	return stat.Summarize(rates, confidence).Median, nil
 }

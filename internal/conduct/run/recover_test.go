@@ -35,7 +35,7 @@ func dieAt(n int32) func(string, control.Prepare) (*sample.Observation, *control
 	}
 }
 
-// TestRecover asks what a failed trial has left standing: the run goes on where it stands again, and ends where it does not.
+// TestRecover: after a failed trial the run continues when the environment has recovered, and else ends.
 func TestRecover(t *testing.T) {
 	for _, why := range []error{nil, errors.New("pod server is gone")} {
 		w, p := newWorld("host", "canal"), testPlan("canal")

@@ -83,8 +83,8 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 		return err
 	}
 	r.doing = "telling its server to leave"
-	// A pod that is deleted is told to end at the same moment as its Service is told to do without it. Here it is a moment
-	// earlier, so that what the server counts from then on is no shorter than it was.
+	// A deleted pod gets its signal to end when it leaves the Service. Here the signal is a moment earlier, so that the server
+	// counts at least as long.
 	if err := server.Leave(ctx, r.job.workload.Traits().Drain); err != nil {
 		return err
 	}

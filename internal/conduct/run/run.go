@@ -1,14 +1,14 @@
 // Package run conducts an experiment: case by case in the plan's order, an agent at each end, warm-up, window, and
 // every trial on the disk before the next begins.
 //
-// Run asks the Environment what stands there (survey.go), writes the header, and works through the repetitions
-// (schedule.go; stage by stage where not all profiles can stand at once: stages.go). A trial (trial.go) prepares the server, then the client, starts both and waits for both; its outcome
-// is one record, whether it finished or failed. Agents are processes that stay between trials (agents.go). When the
-// plan's repetitions are done and it asks for a precision, the cells that have not reached it are measured on, together
-// with the baseline that they are compared with (precision.go).
+// Run asks the environment which routes it serves (survey.go), writes the header, and measures the repetitions (schedule.go),
+// stage by stage where profiles cannot run at the same time (stages.go). A trial (trial.go) prepares the server, then the
+// client, starts both and waits for both. Its outcome is one record, finished or failed. Agents are processes that stay
+// between trials (agents.go). After the plan's repetitions, cells without the plan's precision are measured again, together
+// with their baseline (precision.go).
 //
-// Nothing is retried: a trial that fails is a record that says why, and the agents that were part of it are replaced.
-// A trial that was interrupted is no trial: nothing is written, and a resumed run measures it again.
+// Nothing is retried: the record of a failed trial says why, and its agents are replaced. An interrupted trial writes
+// nothing, and a resumed run measures it again.
 package run
 
 import (
@@ -38,7 +38,7 @@ const (
 	Interrupted = "interrupted"
 )
 
-// Options are what a run may be told besides its plan; the zero value is right.
+// Options of a run besides its plan; the zero value is valid.
 type Options struct {
 	// Resumed is the file that is taken up again, whose Writer is out; nil begins a new one. (optional)
 	Resumed *result.Resumed
@@ -60,9 +60,9 @@ type Event struct {
 	Note string
 }
 
-// Run measures p in env and appends to out. It returns how the run ended, also with an error. When ctx is cancelled
-// the trial under way is given up, and the end says that the run was interrupted; that is no error. A full disk, or
-// an environment where nothing can be measured, is.
+// Run measures p in env and appends to out. It returns how the run ended, also with an error. When ctx is cancelled, it
+// abandons the current trial, and the end says that the run was interrupted, without an error. It fails if the disk is full
+// or nothing can be measured.
 func Run(ctx context.Context, env env.Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
 	c := &conductor{env: env, can: env.Capabilities(), out: out, options: o, began: o.Began, start: time.Now(), agents: newPool()}
 	if c.began.IsZero() {
@@ -147,26 +147,26 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 		return p, err
 	}
 	for _, name := range changed(res.Start.Facts, found) {
-		what := fmt.Sprintf("%s was %q when the file was begun and is %q now", name, res.Start.Facts[name], found[name])
+		what := fmt.Sprintf("%s was %q when the file was created and is %q now", name, res.Start.Facts[name], found[name])
 		c.note("%s", what)
 		c.changed = append(c.changed, what)
 	}
 	return p, nil
 }
 
-// sameCases holds a resumed run to what its header says of each profile. A case that stood there and has trials left to
-// measure must stand there still, or the file would end as complete without them. One that did not is not measured: the
-// header cannot be rewritten, and says why there is nothing of it.
+// sameCases checks that a resumed run can measure the cases of its header. It fails for a case with trials left that is not
+// served any more: the file would end as complete without them. A case that was not served is not measured now: the header
+// cannot be rewritten, and says why it has no trials.
 func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 	for _, k := range p.Cases() {
 		why := absent(was.Profiles, k)
 		switch {
 		case why != "" && c.survey.served[k]:
 			delete(c.survey.served, k)
-			c.note("%s stays unmeasured: when the file was begun, %s", k.Key(), why)
+			c.note("%s stays unmeasured: when the file was created, %s", k.Key(), why)
 		case why == "" && !c.survey.served[k] && c.wants(k, p.Repetitions):
-			return advice.With(fmt.Errorf("%s stood there when the file was begun, and does not now: %s", k.Key(), absent(c.survey.profiles, k)),
-				"resume where it stands again, or begin another file by -o")
+			return advice.With(fmt.Errorf("%s was measurable when the file was created, and is not now: %s", k.Key(), absent(c.survey.profiles, k)),
+				"resume when it is available again, or create another file by -o")
 		}
 	}
 	return nil

@@ -268,7 +268,7 @@ func TestResumeWantsTheSamePlan(t *testing.T) {
 	if err != nil || end.Trials != 0 || end.Reason != Complete {
 		t.Errorf("resuming a complete run: %+v, %v", end, err)
 	}
-	if len(notes) != 1 || notes[0] != `kernel was "6" when the file was begun and is "7" now` {
+	if len(notes) != 1 || notes[0] != `kernel was "6" when the file was created and is "7" now` {
 		t.Errorf("got notes %q", notes)
 	}
 }
@@ -315,7 +315,7 @@ func TestResumeHoldsToItsHeader(t *testing.T) {
 	for i, r := range trials(load(t, name)) {
 		// Only the first was measured under what the header says.
 		at := slices.IndexFunc(r.Warnings, func(w result.Warning) bool { return w.ID == ConditionsChanged })
-		if (at >= 0) != (i > 0) || at >= 0 && r.Warnings[at].Message != `kernel was "6" when the file was begun and is "7" now` {
+		if (at >= 0) != (i > 0) || at >= 0 && r.Warnings[at].Message != `kernel was "6" when the file was created and is "7" now` {
 			t.Errorf("trial %d: warnings %v", i, r.Warnings)
 		}
 		if r.Profile == "macvlan" {

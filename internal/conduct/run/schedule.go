@@ -41,7 +41,7 @@ func (m memory) keep(r result.Record) {
 	}
 }
 
-// count begins the progress: all that is to be measured, and what the file has of it.
+// count initializes the progress with the trials of the run, and those that the file has.
 func (c *conductor) count() {
 	c.progress.total = len(c.survey.served) * c.plan.Repetitions
 	for t := range c.memory.had {
@@ -85,8 +85,8 @@ func (c *conductor) repetitions(ctx context.Context) (string, error) {
 	}
 }
 
-// repetition measures those cases of one repetition that can be served, are selected and are not in the file yet. It
-// returns a reason if the run is to stop.
+// repetition measures the selected cases of one repetition that are served and not in the file yet. It returns a reason if
+// the run must stop.
 func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.Case) bool) (string, error) {
 	for _, k := range c.plan.Order(rep) {
 		t := plan.Trial{Case: k, Repetition: rep}

@@ -7,13 +7,13 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 )
 
-// How a throughput search goes on and ends.
+// Bounds of a throughput search.
 const (
 	// finest is the distance, as a share, between the highest rate that held and the lowest that failed at which the
 	// search is over.
 	finest = 0.01
-	// attempts is how often a rate may fail before it has failed: an accident of the machine is no limit of the path. Where
-	// a share of plainLoss is lost, plain attempts are enough.
+	// attempts is how many probes must fail before a rate has failed: a single disturbance does not fail a rate. With a loss of
+	// plainLoss, plain attempts are enough.
 	attempts, plain = 3, 2
 	plainLoss       = 0.01
 	// confirmed is how many probes must hold at the result before it has failed.
@@ -53,8 +53,8 @@ type search struct {
 	// way to the sender.
 	most    float64
 	settled int
-	// low is the highest rate that held so far, 0 if none, high the lowest that failed or could not be reached, 0 if there
-	// is none. best are the rates that probes as fast as possible carried, of those that held.
+	// low is the highest rate that held, high the lowest that failed or could not be reached; 0 before there is one. best are
+	// the rates of held probes that sent as fast as possible.
 	low, high float64
 	best      []float64
 	// confirming is true when low is repeated; held counts the repetitions that held.
@@ -103,7 +103,7 @@ func (s *search) note(p result.Probe) {
 	}
 }
 
-// settle gives way to a sender that cannot offer the rate: what it has offered at most is to be confirmed.
+// settle lowers the rate to the most that the sender has offered, and confirms that.
 func (s *search) settle() {
 	s.high, s.low = s.rate, max(s.low, s.most)
 	if s.confirming {
@@ -157,7 +157,7 @@ func (s *search) ceiling(high float64) {
 	s.narrow()
 }
 
-// narrow halves the gap between the logarithms, or begins to confirm when it is narrow enough or there is none.
+// narrow halves the gap between the logarithms, or begins to confirm when the gap is small enough.
 func (s *search) narrow() {
 	if s.high-s.low <= finest*s.high {
 		s.begin()

@@ -124,7 +124,7 @@ func whyNot(profiles []result.Profile) string {
 		}
 	}
 	if len(reasons) == 0 {
-		return "no profile stands there"
+		return "the environment has no profile"
 	}
 	return strings.Join(reasons, "; ")
 }

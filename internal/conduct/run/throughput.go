@@ -70,7 +70,7 @@ func silent(err error) bool {
 	return errors.As(err, &said) && said.Kind == control.KindNoTraffic
 }
 
-// noThroughput says why a search came to nothing.
+// noThroughput says why a search found no rate.
 func noThroughput(w plan.Throughput, probes []result.Probe) string {
 	last := probes[len(probes)-1]
 	switch {

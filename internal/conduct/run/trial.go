@@ -106,7 +106,7 @@ func (c *conductor) conditions(k plan.Case) outcome.Conditions {
 	return x
 }
 
-// job is what is to be measured between two ends: a case, or a part of one.
+// job is one measurement between two ends: a case, or a part of one.
 type job struct {
 	plan.Case
 	// workload is what the control.Ends are asked for; the Case's own, but for what was found out since.

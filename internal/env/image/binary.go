@@ -32,7 +32,7 @@ func ParseBinary(s string) (Binary, error) {
 	}
 	p, err := v1.ParsePlatform(platform)
 	if err != nil || p.OS != "linux" || p.Architecture == "" || p.OSVersion != "" {
-		return Binary{}, fmt.Errorf("platform %q is none: write linux/ and an architecture, such as linux/arm64", platform)
+		return Binary{}, fmt.Errorf("unknown platform %q: write linux/ and an architecture, such as linux/arm64", platform)
 	}
 	if _, known := machines[p.Architecture]; !known {
 		return Binary{}, fmt.Errorf("platform %q: no such architecture; known are %s", platform, architectures)
@@ -61,7 +61,7 @@ func (b Binary) read(version string) ([]byte, error) {
 	}
 	info, err := buildinfo.Read(bytes.NewReader(content))
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("%s is no program in Go: %w", b.File, err), "name a cnibench that make build made")
+		return nil, advice.With(fmt.Errorf("%s is not a Go program: %w", b.File, err), "name a cnibench that make build made")
 	}
 	if info.Path != module {
 		return nil, fmt.Errorf("%s is not cnibench, but %s", b.File, info.Path)
@@ -76,7 +76,7 @@ func (b Binary) read(version string) ([]byte, error) {
 	return content, nil
 }
 
-// checkPlatform compares what was said with what the file is.
+// checkPlatform compares the named platform with that of the file.
 func (b Binary) checkPlatform(content []byte, info *debug.BuildInfo) error {
 	system, arch := setting(info, "GOOS"), setting(info, "GOARCH")
 	command := fmt.Sprintf("CGO_ENABLED=0 GOOS=linux GOARCH=%s go build -o FILE %s", b.Platform.Architecture, module)
@@ -85,7 +85,7 @@ func (b Binary) checkPlatform(content []byte, info *debug.BuildInfo) error {
 	}
 	f, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {
-		return advice.With(fmt.Errorf("%s is no program that Linux starts: %w", b.File, err), command)
+		return advice.With(fmt.Errorf("%s is not a Linux program: %w", b.File, err), command)
 	}
 	if f.Machine != machines[b.Platform.Architecture] {
 		return advice.With(fmt.Errorf("%s is for %s, not for %s", b.File, f.Machine, b.Platform), command)

@@ -56,8 +56,8 @@ func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ platform, file, want, advice string }{
 		"missing":       {"linux/amd64", filepath.Join(dir, "none"), "no such file", ""},
 		"directory":     {"linux/amd64", dir, "is a directory", ""},
-		"text":          {"linux/amd64", text, "is no program in Go", "make build"},
-		"cut short":     {"linux/amd64", cut, "is no program in Go", "make build"},
+		"text":          {"linux/amd64", text, "is not a Go program", "make build"},
+		"cut short":     {"linux/amd64", cut, "is not a Go program", "make build"},
 		"another":       {"linux/amd64", imagetest.Program{Module: "example.org/other", OS: "linux", Arch: "amd64", Version: testVersion}.File(t), "is not cnibench, but example.org/other", ""},
 		"architecture":  {"linux/arm64", amd64, "is built for linux/amd64, not for linux/arm64", "GOARCH=arm64"},
 		"system":        {"linux/amd64", imagetest.Program{Module: module, OS: "darwin", Arch: "amd64", Version: testVersion}.File(t), "is built for darwin/amd64, not for linux/amd64", "GOOS=linux"},

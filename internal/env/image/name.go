@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Repository is the repository of the image where nobody names another. The registry does not exist, so that a node
-// that lacks the image says so instead of asking the internet for it.
+// Repository is the default repository of the image. The registry does not exist, so that a node without the image reports
+// an error and asks no registry on the internet.
 const Repository = "cnibench.local/cnibench"
 
 // dockerHub is what the library calls the registry that everybody else calls docker.io.
@@ -36,11 +36,11 @@ func ParseName(s, version string) (Name, error) {
 		return Name{}, fmt.Errorf("image name %q: %w", s, err)
 	}
 	if !repositoryPath().MatchString(tag.RepositoryStr()) {
-		return Name{}, advice.With(fmt.Errorf("image name %q: %q is no path of a repository", s, tag.RepositoryStr()),
+		return Name{}, advice.With(fmt.Errorf("image name %q: %q is not a repository path", s, tag.RepositoryStr()),
 			"write REGISTRY/PATH:TAG in small letters, without a scheme such as https://")
 	}
 	if tag.TagStr() == "latest" {
-		return Name{}, advice.With(fmt.Errorf("image name %q: with the tag latest nobody knows which version a node runs", s),
+		return Name{}, advice.With(fmt.Errorf("image name %q: the tag latest does not say which version a node runs", s),
 			"choose another tag, or leave it out for "+Tag(version))
 	}
 	registry := tag.RegistryStr()

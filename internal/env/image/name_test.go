@@ -45,10 +45,10 @@ func TestParseName(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "must be specified",
 		"Team/Cnibench":                   "can only contain",
-		"a/b:latest":                      "nobody knows which version",
+		"a/b:latest":                      "the tag latest does not say",
 		"a/b@sha256:0123":                 "has a digest",
 		"a/b:" + strings.Repeat("x", 129): "tag",
-		"https://registry.example/a":      "no path of a repository",
+		"https://registry.example/a":      "is not a repository path",
 	} {
 		if n, err := ParseName(text, "v1"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %s, %v; want %q", text, n, err, want)

@@ -19,9 +19,9 @@ import (
 // Push says where an image goes.
 type Push struct {
 	Name Name
-	// Insecure allows plain HTTP, and certificates that nobody vouches for.
+	// Insecure allows plain HTTP and unverified certificates.
 	Insecure bool
-	// Progress (optional) is told how many bytes of how many have gone.
+	// Progress receives the bytes pushed and the total. (optional)
 	Progress func(done, total int64)
 }
 

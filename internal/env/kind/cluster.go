@@ -1,8 +1,8 @@
-// Package kind makes a kind cluster for a profile, installs the profile's CNI there and takes the cluster away again:
-// the environment `--env kind`, for who has no cluster and a container engine.
+// Package kind is the environment `--env kind`: it creates a kind cluster for each profile, installs the profile's CNI
+// there, and removes the cluster again. It needs a container engine.
 //
-// All nodes of a kind cluster are containers of one machine: what is measured there is the cost of software, with no wire
-// between the nodes. Provider is all that is asked of kind, so that the rest can be tested where no containers run.
+// All nodes of a kind cluster are containers of one machine: the results are the cost of software, without a wire between
+// the nodes. Tests replace Provider, and need no containers.
 package kind
 
 import (
@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/kind/pkg/cluster"
@@ -26,23 +25,20 @@ type Provider interface {
 	List() ([]string, error)
 	// Create makes a cluster of a configuration in YAML and writes the file to reach it by.
 	Create(name, config, kubeconfig string) error
-	// Delete takes a cluster away; one that is not there is no error.
+	// Delete removes a cluster; a missing cluster is not an error.
 	Delete(name, kubeconfig string) error
 }
-
-// Prefix begins the names of clusters that are made here: what a killed run left is found by it.
-const Prefix = "cnibench-"
 
 // Options say which cluster to make.
 type Options struct {
 	// Profile is the one to install.
 	Profile string
-	// Kubeconfig is the file that will lead to the cluster; it is made, and removed with the cluster.
+	// Kubeconfig is the file to create for the cluster, and to remove with it.
 	Kubeconfig string
 	// Params and Install are those of the recipe; Install.For is ignored.
 	Params  recipe.Params
 	Install recipe.Options
-	// Say is told what takes its time. (optional)
+	// Say reports slow steps. (optional)
 	Say func(format string, args ...any)
 }
 
@@ -54,10 +50,10 @@ type Cluster struct {
 }
 
 // Name returns the name of the cluster for a profile.
-func Name(profile string) string { return Prefix + profile }
+func Name(profile string) string { return "cnibench-" + profile }
 
-// Up makes a cluster for the profile and installs it. On an error nothing of it is left, and what could not be taken away
-// is told with it. A cluster of the name that is there already is not touched, and an error.
+// Up creates a cluster for the profile and installs it. On an error it removes the cluster, and the error names what it
+// could not remove. It fails if a cluster of that name exists already.
 func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
@@ -106,7 +102,7 @@ func Absent(p Provider, profiles ...string) error {
 	return errors.Join(errs...)
 }
 
-// render returns what is to be made for a profile, and the parameters that it is made by.
+// render returns the rendered recipe of a profile, and its parameters.
 func render(o Options) (out recipe.Rendered, params recipe.Params, err error) {
 	r, err := recipe.Lookup(o.Profile)
 	if err != nil {
@@ -128,7 +124,6 @@ func configOf(out recipe.Rendered) string {
 	return ""
 }
 
-// install installs the profile on the cluster that stands.
 func (c *Cluster) install(ctx context.Context, o Options, params recipe.Params) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -145,7 +140,7 @@ func (c *Cluster) install(ctx context.Context, o Options, params recipe.Params) 
 	return i.Install(ctx, o.Profile)
 }
 
-// Close takes the cluster and its kubeconfig away. It does so although ctx is done already.
+// Close removes the cluster and its kubeconfig, even after ctx has ended.
 func (c *Cluster) Close(context.Context) error {
 	err := c.provider.Delete(c.Name, c.Kubeconfig)
 	if err != nil {
@@ -157,27 +152,6 @@ func (c *Cluster) Close(context.Context) error {
 	return err
 }
 
-// Clean takes away every cluster that was made here and left, and returns their names.
-func Clean(p Provider) ([]string, error) {
-	there, err := p.List()
-	if err != nil {
-		return nil, err
-	}
-	var gone []string
-	var errs []error
-	for _, name := range there {
-		if !strings.HasPrefix(name, Prefix) {
-			continue
-		}
-		if err := p.Delete(name, ""); err != nil {
-			errs = append(errs, fmt.Errorf("kind cluster %s: %w", name, err))
-			continue
-		}
-		gone = append(gone, name)
-	}
-	return gone, errors.Join(errs...)
-}
-
 // engine is kind on the container engine of this machine.
 type engine struct{ p *cluster.Provider }
 
@@ -186,7 +160,7 @@ func Engine() (Provider, error) {
 	option, err := cluster.DetectNodeProvider()
 	if err != nil {
 		return nil, advice.With(fmt.Errorf("no container engine that kind could use: %w", err),
-			"install docker, podman or nerdctl and see that it answers you (docker info), or measure the lab (--env lab) or a cluster (--env kubernetes)")
+			"install docker, podman or nerdctl and check docker info, or use --env lab")
 	}
 	return engine{cluster.NewProvider(option)}, nil
 }

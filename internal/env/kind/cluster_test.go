@@ -174,18 +174,6 @@ func TestAnothersIsNotTouched(t *testing.T) {
 	}
 }
 
-func TestClean(t *testing.T) {
-	f := &fake{clusters: map[string]string{"kind": "", Name("canal"): "", Name("ptp"): ""}}
-	gone, err := Clean(f)
-	if err != nil || !slices.Equal(gone, []string{Name("canal"), Name("ptp")}) || len(f.clusters) != 1 {
-		t.Errorf("%v, %v, left %v", gone, err, f.clusters)
-	}
-	f = &fake{clusters: map[string]string{Name("canal"): ""}, deleteErr: errors.New("busy")}
-	if _, err := Clean(f); err == nil || !strings.Contains(err.Error(), "busy") {
-		t.Errorf("%v", err)
-	}
-}
-
 // TestNoEngine: without a container engine the error says what there may be.
 func TestNoEngine(t *testing.T) {
 	for _, name := range []string{"docker", "podman", "nerdctl", "finch"} {

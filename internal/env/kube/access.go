@@ -102,7 +102,7 @@ func (o Options) wants(r Right) bool {
 	return false
 }
 
-// AdviceAccess is how to get past missing rights. Secrets have their namespace in it: it is for somebody else to do.
+// AdviceAccess returns how to grant missing rights. It names the namespace of each Secret: an administrator applies it.
 func (c *Cluster) AdviceAccess() string {
 	secrets, role := "", "role"
 	var all []string
@@ -112,7 +112,7 @@ func (c *Cluster) AdviceAccess() string {
 	if all != nil {
 		secrets, role = " --pull-secrets "+strings.Join(all, ","), "roles"
 	}
-	return "somebody who may grant them can: cnibench kube access --manifest" + secrets + " | kubectl apply -f -, and bind the " + role
+	return "an administrator grants them: cnibench kube access --manifest" + secrets + " | kubectl apply -f -, and binds the " + role
 }
 
 // AccessError lists the rights that are missing.

@@ -29,14 +29,14 @@ type balancing struct {
 	why  string
 }
 
-// awaitBalancers returns when every Service of type LoadBalancer has an address, or has had the time for it. That one gets
-// none is no error: its paths are not served. The error is that nobody can be asked.
+// awaitBalancers waits until every Service of type LoadBalancer has an address, at most BalancerTimeout. The paths of a
+// Service without one are not served. The error is that the API server does not answer.
 func (c *Cluster) awaitBalancers(ctx context.Context) error {
 	waiting := slices.DeleteFunc(slices.Clone(c.layout.services), func(s serviceSpec) bool { return !s.Balancer() })
 	if len(waiting) == 0 {
 		return nil
 	}
-	c.options.Say("waiting for a load balancer, up to %s: whoever reaches its address reaches the servers of this run as long as it lasts", c.options.BalancerTimeout)
+	c.options.Say("waiting up to %s for a load balancer: its address exposes this run's servers until the run ends", c.options.BalancerTimeout)
 	err := wait.PollUntilContextTimeout(ctx, beat, c.options.BalancerTimeout, true, func(ctx context.Context) (bool, error) {
 		var late []serviceSpec
 		for _, s := range waiting {

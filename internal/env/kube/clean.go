@@ -50,7 +50,7 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]R
 	}
 	var found []Removed
 	for _, ns := range list.Items {
-		// Whoever else uses the label has no run.
+		// Namespaces of other tools with this label have no run.
 		if ns.Labels[LabelRun] == "" || !strings.HasPrefix(ns.Name, "cnibench-") {
 			continue
 		}

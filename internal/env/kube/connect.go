@@ -43,7 +43,7 @@ type Cluster struct {
 	// run is the id of the run, born when it began.
 	run  string
 	born time.Time
-	// token opens the door of the pods' main process.
+	// token authenticates this controller to the pods' main process.
 	token string
 
 	place  placement
@@ -71,7 +71,7 @@ const (
 )
 
 // Connect finds the cluster that o names and asks it for its version. The error is a *ConfigError when the kubeconfig,
-// its context or its credentials are at fault, or nobody answers.
+// its context or its credentials are at fault, or no API server answers.
 func Connect(o Options) (*Cluster, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err err
 			return &ConfigError{advice.With(errors.New("kubeconfig: no context is the current one"),
 				"name one by --context: "+strings.Join(slices.Sorted(maps.Keys(read.Contexts)), ", "))}
 		}
-		return &ConfigError{advice.With(fmt.Errorf("no kubeconfig: looked for %s, and this is no pod of a cluster", strings.Join(rules.GetLoadingPrecedence(), ", ")),
+		return &ConfigError{advice.With(fmt.Errorf("no kubeconfig: looked for %s, and this process is not in a pod", strings.Join(rules.GetLoadingPrecedence(), ", ")),
 			"name one by --kubeconfig or KUBECONFIG")}
 	}
 	wayOut := "name the file that kubectl uses by --kubeconfig; kubectl config view shows what is in it"
@@ -177,12 +177,11 @@ func unreachable(config *rest.Config, err error) error {
 	case apierrors.IsForbidden(err):
 		return advice.With(fmt.Errorf("the API server at %s: %w", config.Host, err), "cnibench kube access says which rights are needed")
 	case errors.As(err, &unknown):
-		return advice.With(fmt.Errorf("the API server at %s has a certificate of an authority that the kubeconfig does not know: %w", config.Host, err),
+		return advice.With(fmt.Errorf("the certificate of the API server at %s has an unknown authority: %w", config.Host, err),
 			"the kubeconfig may be of an earlier cluster at the same address: get a new one")
 	case errors.As(err, &invalid), errors.As(err, &name):
 		return advice.With(fmt.Errorf("the certificate of the API server at %s: %w", config.Host, err),
-			"an expired one its owner renews (kubeadm certs renew, or the provider's way), and this machine's clock must be right; a name that is not in it "+
-				"goes into the kubeconfig as tls-server-name")
+			"renew an expired certificate (kubeadm certs renew) and check this machine's clock; for another name, set tls-server-name in the kubeconfig")
 	case errors.Is(err, api.ErrNotKubernetes), apierrors.IsNotFound(err):
 		return advice.With(fmt.Errorf("the server at %s: %w", config.Host, api.ErrNotKubernetes), "check the server's address in the kubeconfig: a proxy or a login page may answer there")
 	case errors.As(err, &dns):
@@ -218,7 +217,7 @@ func expired(config *rest.Config, now time.Time) string {
 	return ""
 }
 
-// tokenEnd reads the time of expiry from a JSON Web Token, ok is false if token is none or has no such time.
+// tokenEnd reads the time of expiry from a JSON Web Token; ok is false for other tokens, and without that time.
 func tokenEnd(token string) (end time.Time, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -231,7 +230,7 @@ func tokenEnd(token string) (end time.Time, ok bool) {
 	var claims struct {
 		Exp *float64 `json:"exp"`
 	}
-	const latest = 1 << 40 // the year 36812; what is later is no time
+	const latest = 1 << 40 // the year 36812
 	if json.Unmarshal(raw, &claims) != nil || claims.Exp == nil || *claims.Exp < 0 || *claims.Exp > latest {
 		return end, false
 	}

@@ -120,7 +120,7 @@ func TestNoWay(t *testing.T) {
 		"no such context": {Options{Kubeconfig: kubeconfig(t, gone.URL, ""), Context: "there"}, `context "there" does not exist`, "kubectl config get-contexts"},
 		"nobody there":    {Options{Kubeconfig: kubeconfig(t, gone.URL, "")}, "cannot be reached", "that the cluster runs"},
 		"no such name":    {Options{Kubeconfig: kubeconfig(t, "https://cluster.invalid:6443", "")}, "cluster.invalid", "check the server's address"},
-		"other authority": {Options{Kubeconfig: writeKubeconfig(t, secure.URL, "", true)}, "an authority that the kubeconfig does not know", "earlier cluster"},
+		"other authority": {Options{Kubeconfig: writeKubeconfig(t, secure.URL, "", true)}, "has an unknown authority", "earlier cluster"},
 		"not accepted":    {Options{Kubeconfig: kubeconfig(t, refused, `token: "x"`)}, "does not accept the credentials", "log in again"},
 		"expired token":   {Options{Kubeconfig: kubeconfig(t, refused, "token: "+token(time.Unix(1e9, 0)))}, "the token expired on 2001-09-09T01:46:40Z", "log in again"},
 		"not allowed":     {Options{Kubeconfig: kubeconfig(t, answer(http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"forbidden: User cannot get path /version","reason":"Forbidden","code":403}`), "")}, "orbidden", "kube access"},

@@ -29,14 +29,14 @@ type state struct {
 const (
 	adviceImage    = "cnibench image --load or --push brings the image to the cluster; --image names it"
 	adviceSchedule = "free the node, name others by --client-node and --server-node, or ask for less by the requests"
-	adviceQuota    = "a quota stands in the way of the run's namespace: ask for an exception, or for less by the requests"
-	adviceLimits   = "the quota wants limits, which the run's pods have not: have what puts it into new namespaces put a LimitRange with default limits there, too; where limits.cpu alone is wanted, --cpu-limit does it (a limit of CPU throttles what is measured)"
-	adviceRange    = "a LimitRange of the run's namespace bounds what a pod may ask for: come within it by --cpu-request, --memory-request and --cpu-limit, or ask for an exception; a limit of memory, which the run's pods have not, is for its defaults to say"
-	adviceSCC      = "OpenShift asks which security context constraints you may use: oc adm policy add-scc-to-user nonroot-v2 USER, with the user that runs cnibench, admits the run's pods (any user but root, no capabilities)"
-	adviceSCCHost  = "OpenShift asks which security context constraints you may use. Pods in the network of their node run as a user of their own, which hostnetwork-v2 does not admit: oc adm policy add-scc-to-user privileged USER, with the user that runs cnibench; or do without by --baseline detected and other --paths"
+	adviceQuota    = "a quota limits the run's namespace: ask for an exception, or lower --cpu-request and --memory-request"
+	adviceLimits   = "the quota requires limits: create a LimitRange with default limits beside it. For limits.cpu alone, use --cpu-limit, which throttles what is measured"
+	adviceRange    = "a LimitRange bounds the requests of pods: change --cpu-request, --memory-request or --cpu-limit, or ask for an exception. Its defaults must set the memory limit"
+	adviceSCC      = "OpenShift requires a security context constraint: oc adm policy add-scc-to-user nonroot-v2 USER, with the user that runs cnibench. It admits non-root pods without capabilities"
+	adviceSCCHost  = "OpenShift requires a security context constraint. hostnetwork-v2 does not admit the user of host-network pods: oc adm policy add-scc-to-user privileged USER, with the user that runs cnibench; or avoid such pods by --baseline detected and other --paths"
 	adviceRights   = "cnibench kube access says which rights are needed and which are missing"
-	adviceHost     = "the bare node, and paths that begin or end at a host, need pods in the network of their node: do without by --baseline detected and other --paths, or have namespaces with the label app.kubernetes.io/managed-by=cnibench excepted from the policy"
-	adviceAdmit    = "a policy of this cluster refuses what the run makes: except namespaces with the label app.kubernetes.io/managed-by=cnibench"
+	adviceHost     = "the bare node, and paths from or to a host, need host-network pods: avoid them by --baseline detected and other --paths, or exempt namespaces with the label app.kubernetes.io/managed-by=cnibench from the policy"
+	adviceAdmit    = "a policy of this cluster refuses the run's objects: exempt namespaces with the label app.kubernetes.io/managed-by=cnibench"
 )
 
 // A LimitRange refuses in words of its own, RBAC in those of every authorizer.
@@ -134,7 +134,7 @@ func withAdvice(err error) error {
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
 		return advice.With(err, adviceQuota)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return advice.With(err, "somebody deletes the run's namespace while the run makes it: leave it alone")
+		return advice.With(err, "something deletes the run's new namespace: do not delete it during the run")
 	case strings.Contains(text, "violates PodSecurity"), strings.Contains(text, "admission webhook"),
 		strings.Contains(text, "ValidatingAdmissionPolicy"), strings.Contains(text, "denied the request"):
 		return advice.With(err, adviceAdmit)
@@ -227,7 +227,7 @@ func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
 	return ""
 }
 
-// warned returns the last warning about a pod or a Service, "" if there is none or it may not be read.
+// warned returns the last warning about a pod or a Service, "" without one or without the right to read it.
 func (c *Cluster) warned(ctx context.Context, namespace, name string) string {
 	list, err := c.client.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
 	if err != nil {

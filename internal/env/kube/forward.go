@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
 
-	door "github.com/cnibench/cnibench/internal/env/kube/portforward"
+	agentlogin "github.com/cnibench/cnibench/internal/env/kube/portforward"
 )
 
-// tunnel is a connection to the door of a pod, through the API server.
+// tunnel is a connection to the main process of a pod, through the API server.
 type tunnel struct {
 	httpstream.Stream
 	r       *bufio.Reader
@@ -29,12 +29,12 @@ type tunnel struct {
 	pod     string
 	once    sync.Once
 	left    chan struct{}
-	// said is what the far end of the port-forward had to say.
-	said tail
+	// faults is what the far end of the port-forward reports.
+	faults tail
 }
 
-// dialDoor opens a connection to a port on the loopback of a pod.
-func (c *Cluster) dialDoor(pod string, port int) (*tunnel, error) {
+// dialPod opens a connection to a port on the loopback of a pod.
+func (c *Cluster) dialPod(pod string, port int) (*tunnel, error) {
 	url := c.client.REST().Post().Namespace(c.id().namespace(isHostPod(pod))).Resource("pods").Name(pod).SubResource("portforward").URL()
 	first, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.config)
 	if err != nil {
@@ -77,55 +77,55 @@ func (t *tunnel) open(port int) error {
 		return err
 	}
 	t.r = bufio.NewReader(t.Stream)
-	go func() { _, _ = io.Copy(&t.said, faults) }() // it ends with the connection
+	go func() { _, _ = io.Copy(&t.faults, faults) }() // it ends with the connection
 	return nil
 }
 
-// knock opens the door of a pod and has an agent started behind it.
-func (c *Cluster) knock(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
-	type opened struct {
+// forwardAgent starts an agent in a pod through a port-forward.
+func (c *Cluster) forwardAgent(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
+	type dialled struct {
 		tunnel *tunnel
 		err    error
 	}
-	came := make(chan opened, 1)
+	result := make(chan dialled, 1)
 	go func() {
-		t, err := c.enter(pod)
-		came <- opened{t, err}
+		t, err := c.openTunnel(pod)
+		result <- dialled{t, err}
 	}()
 	late := time.NewTimer(helloLimit)
 	defer late.Stop()
 	var why error
 	select {
-	case o := <-came:
-		if o.err != nil {
-			return nil, fmt.Errorf("port-forward to pod %s: %w", pod, withAdvice(o.err))
+	case d := <-result:
+		if d.err != nil {
+			return nil, fmt.Errorf("port-forward to pod %s: %w", pod, withAdvice(d.err))
 		}
-		return o.tunnel, nil
+		return d.tunnel, nil
 	case <-late.C:
 		why = fmt.Errorf("it did not open within %s", helloLimit)
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 	}
-	// A connection that comes about all the same is not wanted any more.
+	// Close a connection that opens too late.
 	go func() {
-		if o := <-came; o.err == nil {
-			_ = o.tunnel.Close()
+		if d := <-result; d.err == nil {
+			_ = d.tunnel.Close()
 		}
 	}()
 	return nil, fmt.Errorf("port-forward to pod %s: %w", pod, c.seen(why, pod))
 }
 
-// enter dials a pod's door and says the token.
-func (c *Cluster) enter(pod string) (*tunnel, error) {
-	t, err := c.dialDoor(pod, c.id().door(isHostPod(pod)))
+// openTunnel dials a pod's main process and authenticates.
+func (c *Cluster) openTunnel(pod string) (*tunnel, error) {
+	t, err := c.dialPod(pod, c.id().forwardPort(isHostPod(pod)))
 	if err != nil {
 		return nil, err
 	}
-	if err = door.Knock(t.Stream, t.r, c.token); err == nil {
+	if err = agentlogin.Authenticate(t.Stream, t.r, c.token); err == nil {
 		return t, nil
 	}
-	if said := t.said.String(); said != "" {
-		err = fmt.Errorf("%w: %s", err, said)
+	if faults := t.faults.String(); faults != "" {
+		err = fmt.Errorf("%w: %s", err, faults)
 	}
 	return nil, errors.Join(err, t.Close())
 }
@@ -143,12 +143,12 @@ func (t *tunnel) Close() error {
 	return err
 }
 
-// LastWords says what became of the connection, and what the cluster says of the pod and its node.
+// LastWords returns why the connection ended, and the state of the pod and its node.
 func (t *tunnel) LastWords() string {
 	select {
 	case <-t.left:
 		return ""
 	default:
 	}
-	return strings.Trim(t.said.String()+"; "+t.cluster.lookAt(t.pod), "; ")
+	return strings.Trim(t.faults.String()+"; "+t.cluster.lookAt(t.pod), "; ")
 }

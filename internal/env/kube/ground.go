@@ -27,7 +27,7 @@ func (c *Cluster) Ground(profile string) detect.Ground {
 			continue
 		}
 		e := detect.End{Pod: spec.Name, Node: spec.Node, By: c, Host: spec.Host()}
-		e.Address, _ = netip.ParseAddr(pickFamily(s.addresses, c.options.Family)) // the zero is none
+		e.Address, _ = netip.ParseAddr(pickFamily(s.addresses, c.options.Family)) // unknown is the zero address
 		switch spec.Name {
 		case podClient, hostClient:
 			e.Role = "client"

@@ -214,7 +214,7 @@ func reasons(unfit map[string]string) string {
 	}
 	slices.Sort(all)
 	if len(all) == 0 {
-		return "there is none"
+		return "the cluster has no nodes"
 	}
 	return strings.Join(all, "; ")
 }

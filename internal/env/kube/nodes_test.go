@@ -97,7 +97,7 @@ func TestChooseFaults(t *testing.T) {
 	if _, err = choose(nodes[1:], Options{}); err == nil || !strings.Contains(err.Error(), "no node can take pods: b: it is not ready") {
 		t.Errorf("no fit node: %v", err)
 	}
-	if _, err = choose(nil, Options{}); err == nil || !strings.Contains(err.Error(), "there is none") {
+	if _, err = choose(nil, Options{}); err == nil || !strings.Contains(err.Error(), "the cluster has no nodes") {
 		t.Errorf("no node: %v", err)
 	}
 }

@@ -39,13 +39,13 @@ const (
 	agentVerb = "agent"
 	// program is this program in the image.
 	program = "/cnibench"
-	// user is the uid and gid that it runs as; nobody in particular.
+	// user is the uid and gid that it runs as.
 	user = 65532
-	// doorPort is where a pod's main process takes the connections of a port-forward, on its loopback.
-	doorPort = 5199
-	// The doors of host-network pods are on the loopback of their node, below the ports of NodePorts and of clients.
-	firstHostDoor, hostDoors = 20000, 2000
-	// TokenVariable is the environment variable with what opens that door.
+	// forwardPort is the loopback port of a pod's main process, to which a port-forward leads.
+	forwardPort = 5199
+	// Host-network pods listen on the loopback of their node, below the ports of NodePorts and of clients.
+	firstHostForwardPort, hostForwardPorts = 20000, 2000
+	// TokenVariable is the environment variable with the token of that port.
 	TokenVariable = "CNIBENCH_TOKEN"
 	// grace is how long a pod may take to end, in seconds.
 	grace = 1
@@ -95,7 +95,7 @@ func unmeshed() (labels, annotations map[string]string) {
 		map[string]string{"linkerd.io/inject": "disabled"}
 }
 
-// podObject returns a pod that holds its place until it is told to go or the run has expired.
+// podObject returns a pod that runs until it is deleted or the run has expired.
 func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	host := s.Host()
 	p := &corev1.Pod{ObjectMeta: i.meta(s.Name, host)}
@@ -137,19 +137,19 @@ func containerOf(i identity, o Options, host bool) corev1.Container {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
-	c.Args = append(c.Args, "--door", net.JoinHostPort("127.0.0.1", strconv.Itoa(i.door(host))))
+	c.Args = append(c.Args, "--door", net.JoinHostPort("127.0.0.1", strconv.Itoa(i.forwardPort(host))))
 	c.Env = []corev1.EnvVar{{Name: TokenVariable, Value: i.token}}
 	return c
 }
 
-// door returns the port of a pod's main process. On a node, where other runs may have theirs, it goes by the run.
-func (i identity) door(host bool) int {
+// forwardPort returns the port of a pod's main process. On a node, it depends on the run: other runs may listen there, too.
+func (i identity) forwardPort(host bool) int {
 	if !host {
-		return doorPort
+		return forwardPort
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(i.run)) // it never fails
-	return firstHostDoor + int(h.Sum32()%hostDoors)
+	return firstHostForwardPort + int(h.Sum32()%hostForwardPorts)
 }
 
 // tolerations returns those of the options as the API wants them.
@@ -165,7 +165,7 @@ func tolerations(o Options) []corev1.Toleration {
 	return all
 }
 
-// resources has requests, and no limit of CPU unless it is asked for: a limit throttles what is to be measured.
+// resources returns the requests, and the optional limit of CPU, which throttles what is measured.
 func resources(o Options) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
 	set := func(list corev1.ResourceList, name corev1.ResourceName, value string) {

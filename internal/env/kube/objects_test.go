@@ -142,16 +142,16 @@ func TestHostDoors(t *testing.T) {
 	seen := map[int]bool{}
 	for range 50 {
 		i := identity{run: RunID()}
-		if port := i.door(true); port < firstHostDoor || port >= firstHostDoor+hostDoors {
-			t.Fatalf("door at %d", port)
+		if port := i.forwardPort(true); port < firstHostForwardPort || port >= firstHostForwardPort+hostForwardPorts {
+			t.Fatalf("port %d", port)
 		} else {
 			seen[port] = true
 		}
 	}
 	if len(seen) < 25 {
-		t.Errorf("50 runs have %d doors", len(seen))
+		t.Errorf("50 runs have %d ports", len(seen))
 	}
-	if anIdentity.door(false) != doorPort {
+	if anIdentity.forwardPort(false) != forwardPort {
 		t.Error("a pod's own loopback needs no luck")
 	}
 }

@@ -46,8 +46,8 @@ type Options struct {
 	TrafficPolicy string
 	// SessionAffinity keeps a client's connections to a Service at one backend.
 	SessionAffinity bool
-	// BalancerClass is the loadBalancerClass of Services of that type, "" for the cluster's own; ServiceAnnotations are theirs,
-	// by which clouds are told which balancer to make. (optional)
+	// BalancerClass is the loadBalancerClass of Services of type LoadBalancer, "" for the cluster's default. ServiceAnnotations
+	// configure the balancer of a cloud. (optional)
 	BalancerClass      string
 	ServiceAnnotations map[string]string
 	// BalancerTimeout bounds the wait for their addresses; default plan.DefaultBalancerTimeout.
@@ -58,7 +58,7 @@ type Options struct {
 	Name string
 	// TTL is how long the run may take: then its pods end by themselves, and what is left may be swept. Default a day.
 	TTL time.Duration
-	// Say is told what takes its time. (optional)
+	// Say reports slow steps. (optional)
 	Say func(format string, args ...any)
 	// CPUs are those that load threads are pinned to on each node; none leaves them to the scheduler. (optional)
 	CPUs []int

@@ -33,7 +33,7 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 		}
 		out, err := c.Exec(ctx, s.Name, argv)
 		if err != nil && refused(err) {
-			break // nobody can be asked; a port that is taken fails its trial
+			break // a port in use then fails its trial
 		}
 		if err != nil {
 			return fmt.Errorf("look for free ports on node %s: %w", s.Node, err)

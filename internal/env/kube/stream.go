@@ -57,7 +57,7 @@ func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, 
 	return out.Bytes(), fmt.Errorf("%s in pod %s: %w", strings.Join(argv, " "), pod, withAdvice(cause(ctx, err)))
 }
 
-// startAgent begins an agent in a pod, by exec or, where that is refused, through the pod's door.
+// startAgent starts an agent in a pod, by exec or, where that is refused, through a port-forward.
 func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
 	c.mu.Lock()
 	closed, forward := c.closed, c.forward
@@ -66,7 +66,7 @@ func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteClose
 		return nil, errGone
 	}
 	if forward {
-		return c.knock(ctx, pod)
+		return c.forwardAgent(ctx, pod)
 	}
 	s, err := c.open(ctx, pod)
 	if err == nil {
@@ -75,7 +75,7 @@ func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteClose
 	if !refused(err) {
 		return nil, fmt.Errorf("exec in pod %s: %w", pod, withAdvice(err))
 	}
-	other, otherErr := c.knock(ctx, pod)
+	other, otherErr := c.forwardAgent(ctx, pod)
 	if otherErr != nil {
 		return nil, fmt.Errorf("exec in pod %s: %w; port-forward instead: %w", pod, withAdvice(err), otherErr)
 	}
@@ -128,7 +128,7 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 		select {
 		case <-s.heard:
 			s.err = broken(s.err)
-		default: // what never stood did not break
+		default: // it never worked, so it did not break
 		}
 		close(s.done)
 		_ = outside.CloseWithError(s.err) // nil is the end of input
@@ -157,7 +157,7 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	return nil, err
 }
 
-// broken says of an error that is no exit of the command that it is the connection's.
+// broken marks errors of the connection, and returns the command's exit code as it is.
 func broken(err error) error {
 	var exit exec.CodeExitError
 	if err == nil || errors.As(err, &exit) {

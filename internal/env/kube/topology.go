@@ -248,7 +248,7 @@ func (l *layout) pod(at placement, name string) *podSpec {
 	return l.pods[i]
 }
 
-// behind puts p behind the Service called name, made if it was not there; "" is none.
+// behind adds p to the Service called name, which it creates; "" means no Service.
 func (l *layout) behind(name string, p *podSpec) {
 	if name == "" {
 		return

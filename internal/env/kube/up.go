@@ -76,7 +76,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 	c.layout = arrange(c.options, c.place)
 	if len(c.layout.pods) == 0 {
 		return &ConfigError{advice.With(fmt.Errorf("this cluster serves none of the plan's paths: %s", c.unserved()),
-			"name other paths by --paths (cnibench list paths), or let the run choose among more nodes")}
+			"choose other --paths (cnibench list paths), or allow more nodes")}
 	}
 	c.options.Say("making %d pods and %d Services in namespace %s", len(c.layout.pods), len(c.layout.services), c.namespace())
 	if err := c.makeNamespaces(ctx); err != nil {
@@ -286,7 +286,7 @@ func orNone(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// pickFamily returns the first address of a family, of any if it is 0, "" if there is none.
+// pickFamily returns the first address of a family, of any for 0, else "".
 func pickFamily(addresses []string, family int) string {
 	for _, a := range addresses {
 		if six := strings.Contains(a, ":"); family == 0 || six == (family == 6) {

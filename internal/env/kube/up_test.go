@@ -173,7 +173,7 @@ func TestUpInTheWordsOfTheCluster(t *testing.T) {
 			err := apierrors.NewForbidden(podResource, "client", errors.New("unable to create new content because it is being terminated"))
 			err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 			w.refuse("create", "pods", err)
-		}, want: []string{"being terminated"}, advice: "leave it alone"},
+		}, want: []string{"being terminated"}, advice: "do not delete it"},
 		"port list is no list": {break_: func(w *world) {}, want: []string{"look for free ports on node n1"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package controltest is a fake agent: it speaks the protocol of package wire over a pipe and lets a script say what each
+// Package controltest is a fake agent: it speaks the protocol of package control over a pipe and lets a script say what each
 // trial observed, so that whatever drives agents can be tested without a network.
 package controltest
 
@@ -81,7 +81,7 @@ type agent struct {
 	current uint64
 }
 
-// say sends m unless the agent is silent. A controller that has gone is no concern of a fake.
+// say sends m unless the agent is silent. It ignores that the controller has gone.
 func (a *agent) say(m control.Message) {
 	a.mu.Lock()
 	silent := a.silent

@@ -39,7 +39,7 @@ func (m *Mapper) Resource(ctx context.Context, kind schema.GroupVersionKind) (at
 	return at, false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// find returns the index of a kind's resource, -1 if there is none. Subresources have the kind of their resource.
+// find returns the index of a kind's resource, or -1. Subresources have the kind of their resource.
 func find(list *metav1.APIResourceList, kind string) int {
 	return slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }

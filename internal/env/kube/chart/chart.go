@@ -32,7 +32,7 @@ type Chart struct {
 	Metadata Metadata
 	// values are the chart's own, templates the texts to execute by their paths, files all others.
 	values map[string]any
-	// schema is what the values must conform to, nil if there is none.
+	// schema is what the values must conform to; optional.
 	schema    func() (*jsonschema.Resolved, error)
 	templates map[string]string
 	files     files

@@ -115,7 +115,7 @@ func recursive(t *template.Template, missing string) template.FuncMap {
 // files are a chart's other files, by path. Templates read them as .Files.
 type files map[string][]byte
 
-// GetBytes returns a file, nothing if there is none.
+// GetBytes returns a file, nil if the chart lacks it.
 func (f files) GetBytes(name string) []byte { return f[name] }
 
 // Get returns a file as text.

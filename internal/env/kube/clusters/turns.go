@@ -26,13 +26,13 @@ type Turns struct {
 	plan      plan.Plan
 	installer *recipe.Installer
 	stages    [][]plan.Variant
-	// where leads a command to the cluster, patience is how long the run's pods have to go.
+	// where is the cluster of commands in messages; patience bounds the removal of the run's pods.
 	where    kube.Location
 	patience time.Duration
 	// at is the stage whose profile is installed, -1 for none; now is the cluster with the run's pods in it, nil for none.
 	at  int
 	now *Environment
-	// gone notes that the installed profile is so no longer.
+	// gone notes that the installed profile was removed.
 	gone func()
 	// facts are those of the first stage: a file has one header.
 	facts facts.Facts
@@ -98,14 +98,14 @@ func (e *Turns) enterStage(ctx context.Context, i int) error {
 	return e.enter(ctx, i)
 }
 
-// enter takes away what stands, installs the profile of stage i, and proves that this is what runs there.
+// enter uninstalls the current profile, installs that of stage i, and proves that it runs.
 func (e *Turns) enter(ctx context.Context, i int) error {
 	if err := e.clear(ctx); err != nil {
 		return err
 	}
 	name := e.stages[i][0]
 	e.options.Say("installing %s", name)
-	e.at = i // also if it comes to nothing: what was applied is taken away by its name
+	e.at = i // also if it fails: then it is uninstalled by name
 	e.gone = e.options.Leaves(e.stillThere(string(name)))
 	if err := e.installer.Install(ctx, string(name)); err != nil {
 		return err
@@ -117,17 +117,17 @@ func (e *Turns) enter(ctx context.Context, i int) error {
 	return err
 }
 
-// stillThere says of a profile that it is installed, and how to take it away.
+// stillThere says that a profile is installed, and how to remove it.
 func (e *Turns) stillThere(name string) string {
 	return name + " is still installed: cnibench cni uninstall " + name + e.where.Flags()
 }
 
-// clear removes the run's pods and then the profile that is installed, also where the pods would not go.
+// clear removes the run's pods and then the installed profile, also if the pods cannot be removed.
 func (e *Turns) clear(ctx context.Context) error {
 	return errors.Join(e.leave(ctx), e.uninstall(ctx))
 }
 
-// leave removes the run's pods. A namespace may be held for ever: it has its time, and no more.
+// leave removes the run's pods within patience: a finalizer may keep a namespace for ever.
 func (e *Turns) leave(ctx context.Context) error {
 	if e.now == nil {
 		return nil
@@ -141,22 +141,22 @@ func (e *Turns) leave(ctx context.Context) error {
 	return nil
 }
 
-// uninstall takes the profile away that is installed, with what that leaves on the nodes.
+// uninstall removes the installed profile and what it leaves on the nodes.
 func (e *Turns) uninstall(ctx context.Context) error {
 	if e.at < 0 {
 		return nil
 	}
 	name := e.stages[e.at][0]
-	e.options.Say("taking %s away", name)
+	e.options.Say("uninstalling %s", name)
 	err := e.installer.Uninstall(ctx, string(name))
 	var nothing *recipe.NotInstalledError
 	switch {
-	case errors.As(err, &nothing): // its installation was refused: what is on the nodes is somebody else's
+	case errors.As(err, &nothing): // its installation was refused: what is on the nodes is not ours
 		e.at = -1
 		e.gone()
 		return nil
 	case err != nil:
-		return errors.Join(fmt.Errorf("take %s away: %w", name, err), errors.New(e.stillThere(string(name))))
+		return errors.Join(fmt.Errorf("uninstall %s: %w", name, err), errors.New(e.stillThere(string(name))))
 	}
 	e.at = -1
 	e.gone()
@@ -170,7 +170,7 @@ func (e *Turns) uninstall(ctx context.Context) error {
 // Facts returns those of the first stage.
 func (e *Turns) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
 
-// Profiles says of all profiles that they will stand, and of those of the stage whether they do.
+// Profiles returns all profiles of the plan; those of the current stage with why they are skipped.
 func (e *Turns) Profiles(ctx context.Context) ([]result.Profile, error) {
 	here, err := e.now.Profiles(ctx)
 	if err != nil {
@@ -214,7 +214,7 @@ func (e *Turns) Conditions() outcome.Conditions {
 	return e.now.Conditions()
 }
 
-// Close takes all away. What the pods use up of ctx is not at the cost of the profile, which has as much time again.
+// Close removes everything. Uninstalling the profile has its own time, whatever the pods used of ctx.
 func (e *Turns) Close(ctx context.Context) error {
 	left := e.leave(ctx)
 	again, stop := context.WithTimeout(context.WithoutCancel(ctx), env.CloseTimeout)

@@ -38,13 +38,13 @@ const rbacHead = `# What cnibench may do on a cluster. Everything here is made f
 #
 # cnibench kube access says what is missing. The run makes its own namespaces, cnibench-<run> and, with PodSecurity
 # "privileged", cnibench-<run>-host, so its rights inside them cannot wait there in a Role and hold for all namespaces.
-# Whoever may create namespaces and pods in them, and execute in pods, can become root on the nodes: bind these roles as
-# you would bind cluster-admin.
+# A user who may create namespaces and pods, and execute in pods, can become root on the nodes: bind these roles as you
+# would bind cluster-admin.
 ---
 `
 
 const detectHead = `---
-# Optional: how the CNI is configured. Without these rights the run goes on, and more of its facts is said to be unproven.
+# Optional: how the CNI is configured. Without these rights the run continues, and more of its facts are unproven.
 # Cilium's agents are asked by pods/exec, which is above.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

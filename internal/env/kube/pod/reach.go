@@ -50,10 +50,9 @@ func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Wr
 // portRangeFile says which ports the system gives to clients.
 const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// portsApart returns what draws ports, each time another, that the system gives to nobody; or 0, for any, where it gives out
-// all. A try that comes before the nodes know of a Service leaves them with an entry of a connection from that port to an
-// address that is not translated: for two minutes every connection from the same port would follow it into nowhere. Of
-// trials that open thousands of connections, one would meet it.
+// portsApart returns a function that draws a random port outside the system's range for clients, or 0 if that range has all
+// ports. A dial before the nodes know of a Service leaves a conntrack entry without translation. For two minutes every
+// connection from that port would follow it and fail; of trials with thousands of connections, one would meet it.
 func portsApart(file string) func() int {
 	const lowest, highest = 1024, 65535
 	first, last := 32768, 60999 // Linux' own
@@ -61,7 +60,7 @@ func portsApart(file string) func() int {
 		_, _ = fmt.Sscan(string(text), &first, &last) // what cannot be read stays as it was
 	}
 	from, n := last+1, highest-last
-	if n < first-lowest && n < 1000 { // node ports are below, but another connection than ours is no Service's
+	if n < first-lowest && n < 1000 { // node ports are below, but only our dials go to Services
 		from, n = lowest, first-lowest
 	}
 	return func() int {
@@ -72,8 +71,8 @@ func portsApart(file string) func() int {
 	}
 }
 
-// dialUntil returns nil when address has taken a connection, or what says most of why not when ctx has ended. It comes from
-// the ports that draw gives.
+// dialUntil dials address from the ports that draw returns until it accepts a connection. When ctx ends, it returns the
+// most telling error.
 func dialUntil(ctx context.Context, address string, draw func() int) error {
 	pause := time.NewTicker(dialPause)
 	defer pause.Stop()
@@ -109,7 +108,7 @@ func errorRank(err error) int {
 	return 3
 }
 
-// dialOnce dials from a port that draw gives, from the next where it is in use: that is no answer of the path.
+// dialOnce dials from a port that draw returns, and from another if that is in use.
 func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, error) {
 	for range portTries {
 		dialer := net.Dialer{Timeout: dialLimit, LocalAddr: &net.TCPAddr{Port: draw()}}

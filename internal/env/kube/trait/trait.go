@@ -19,7 +19,7 @@ const (
 	AnnotationExpires = "cnibench.dev/expires"
 )
 
-// Labels are those of an object of a run, Owned those of one that is no run's.
+// Labels returns those of an object of a run, Owned those of any other.
 func Labels(run string) map[string]string {
 	return map[string]string{LabelManagedBy: ManagedBy, LabelRun: run}
 }
@@ -32,7 +32,7 @@ func Until(t time.Time) map[string]string {
 	return map[string]string{AnnotationExpires: t.UTC().Format(time.RFC3339)}
 }
 
-// On asks the scheduler for one node. Unlike nodeName it leaves its checks in force, so that a full node is told.
+// On asks the scheduler for one node. Unlike nodeName it keeps the scheduler's checks, which report a full node.
 func On(node string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// serve opens a door whose guests hear themselves.
+// serve listens and echoes what a session sends.
 func serve(t *testing.T, token string) (address string, shut func() error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,7 +27,7 @@ func serve(t *testing.T, token string) (address string, shut func() error) {
 	return l.Addr().String(), func() error { cancel(); return <-served }
 }
 
-func TestDoor(t *testing.T) {
+func TestAuthenticate(t *testing.T) {
 	address, shut := serve(t, "sesame")
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestDoor(t *testing.T) {
 	}
 	defer conn.Close()
 	r := bufio.NewReader(conn)
-	if err := Knock(conn, r, "sesame"); err != nil {
+	if err := Authenticate(conn, r, "sesame"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(conn, "hello\n"); err != nil {
@@ -48,22 +48,22 @@ func TestDoor(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := r.ReadByte(); err == nil {
-		t.Error("a guest stays when the door is shut")
+		t.Error("a session outlives its listener")
 	}
 }
 
-// TestShut lets in nobody who does not say the word and the token, and says nothing to them.
-func TestShut(t *testing.T) {
+// TestRefused: a connection without the greeting and the token gets no answer.
+func TestRefused(t *testing.T) {
 	address, shut := serve(t, "sesame")
-	for _, said := range []string{"cnibench sesam\n", "cnibench sesames\n", "cnibench \n", "sesame\n", "GET / HTTP/1.1\r\n\r\n", "\n", strings.Repeat("x", longest+1), "cnibench sesame"} {
+	for _, said := range []string{"cnibench sesam\n", "cnibench sesames\n", "cnibench \n", "sesame\n", "GET / HTTP/1.1\r\n\r\n", "\n", strings.Repeat("x", maxLine+1), "cnibench sesame"} {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The door may have closed before all is said.
+		// The listener may close before all is sent.
 		_, _ = io.WriteString(conn, said)
 		_ = conn.(*net.TCPConn).CloseWrite()
-		if err := conn.SetReadDeadline(time.Now().Add(2 * patience)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(2 * loginLimit)); err != nil {
 			t.Fatal(err)
 		}
 		if heard, err := io.ReadAll(conn); len(heard) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -76,7 +76,7 @@ func TestShut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := Knock(conn, bufio.NewReader(conn), "open"); !errors.Is(err, ErrShut) {
+	if err := Authenticate(conn, bufio.NewReader(conn), "open"); !errors.Is(err, ErrRefused) {
 		t.Errorf("the wrong token: %v", err)
 	}
 	if err := shut(); err != nil {
@@ -90,9 +90,9 @@ func TestNoToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Serve(t.Context(), l, "", nil); err == nil {
-		t.Error("a door without a token opens")
+		t.Error("an empty token is accepted")
 	}
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("its listener stays: %v", err)
+		t.Errorf("the listener stays open: %v", err)
 	}
 }
