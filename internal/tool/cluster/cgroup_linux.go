@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -178,7 +179,10 @@ func cgroupsOf(cluster string) ([]string, error) {
 	return found, err
 }
 
-// removeCgroup removes a group and all below it. What was killed leaves its group a moment later.
+// removalEvery is the time between attempts to remove what killed processes still hold.
+const removalEvery = 20 * time.Millisecond
+
+// removeCgroup removes a group and those below it. Killed processes leave their group a moment later.
 func removeCgroup(dir string) error {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -188,26 +192,12 @@ func removeCgroup(dir string) error {
 		return nil
 	})
 	for i := len(dirs) - 1; i >= 0 && err == nil; i-- {
-		err = eventually(5*time.Second, func() error {
-			if err := os.Remove(dirs[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = poll(context.Background(), removalEvery, 5*time.Second, func(context.Context) error {
+			if err := os.Remove(dirs[i]); !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			return nil
 		})
 	}
 	return err
-}
-
-// eventually tries until it succeeds or the time is over, and returns the last error.
-func eventually(within time.Duration, try func() error) error {
-	deadline := time.Now().Add(within)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		<-tick.C
-	}
 }

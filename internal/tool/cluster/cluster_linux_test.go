@@ -251,10 +251,7 @@ func machine(t *testing.T, c *cluster) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	processes, err := holders(c.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	processes := holders(c.Name)
 	for _, g := range groups {
 		list = append(list, "cgroup "+g)
 	}
@@ -379,7 +376,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	began = time.Now()
-	if err := poll(t.Context(), time.Minute, func(context.Context) error {
+	if err := poll(t.Context(), pollEvery, time.Minute, func(context.Context) error {
 		if pid, err := daemonPID(holder, "kube-apiserver"); err != nil || pid == old {
 			return fmt.Errorf("no new API server yet: %v", err)
 		}

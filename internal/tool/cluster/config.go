@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -112,16 +113,10 @@ func controlPlaneFiles(ca *authority, n node, server string, f files) error {
 		}
 		f.pair(p.file, pair)
 	}
-	for file, user := range map[string]string{
-		"controller-manager.conf": "system:kube-controller-manager", "scheduler.conf": "system:kube-scheduler",
-	} {
-		conf, err := kubeconfig(ca, server, user, "")
-		if err != nil {
-			return err
-		}
-		f[file] = conf
-	}
-	return nil
+	var err1, err2 error
+	f["controller-manager.conf"], err1 = kubeconfig(ca, server, "system:kube-controller-manager", "")
+	f["scheduler.conf"], err2 = kubeconfig(ca, server, "system:kube-scheduler", "")
+	return errors.Join(err1, err2)
 }
 
 func kubeconfig(ca *authority, server, user, group string) ([]byte, error) {

@@ -12,32 +12,62 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// images writes those that the cache lacks; with policies, also that of what enforces NetworkPolicies.
-func (c cache) images(w io.Writer, policies bool) error {
-	makers := []struct {
-		name string
-		make func() (imageSpec, error)
-		want bool
-	}{
-		{"pause", c.pauseSpec, true}, {"busybox", c.busyboxSpec, true}, {"kube-proxy", c.kubeProxySpec, true},
-		{"flannel", c.flannelSpec, true}, {"flannel-cni-plugin", c.pluginSpec, true}, {"kube-router", c.kubeRouterSpec, policies},
+// image is one that the tool makes.
+type image struct {
+	// name is that of its archive, ref that of the image.
+	name, ref  string
+	entrypoint []string
+	// add adds the files of the image.
+	add func(files *fileSet)
+	// policies is true if only clusters that enforce NetworkPolicies need it.
+	policies bool
+}
+
+// allImages returns the images in the order in which they are made.
+func (c cache) allImages() []image {
+	program := func(path string, more func(files *fileSet)) func(*fileSet) {
+		return func(files *fileSet) {
+			files.add(path, c.bin(filepath.Base(path)))
+			more(files)
+		}
 	}
-	for _, m := range makers {
-		if !m.want {
+	links := func(applets ...string) func(*fileSet) { return func(files *fileSet) { files.busybox(c, applets...) } }
+	return []image{
+		{name: "pause", ref: pauseImage, entrypoint: []string{"/pause"}, add: program("/pause", func(*fileSet) {})},
+		// For pods of tests.
+		{name: "busybox", ref: busyboxImage, entrypoint: []string{"/bin/sh"}, add: links("sh", "cat", "cp", "echo", "env", "httpd", "id", "ip", "ls",
+			"nc", "ping", "sleep", "tail", "timeout", "traceroute", "true", "wget")},
+		{name: "kube-proxy", ref: kubeProxyImage, entrypoint: []string{"/usr/local/bin/kube-proxy"}, add: program("/usr/local/bin/kube-proxy", (*fileSet).netfilter)},
+		{name: "flannel", ref: flannelImage, entrypoint: []string{"/opt/bin/flanneld"}, add: program("/opt/bin/flanneld", func(files *fileSet) {
+			files.netfilter()
+			files.busybox(c, "sh", "cp", "cat", "ls")
+		})},
+		{name: "flannel-cni-plugin", ref: pluginImage, add: program("/flannel", links("cp"))},
+		{name: "kube-router", ref: kubeRouterImage, entrypoint: []string{"/usr/local/bin/kube-router"}, policies: true,
+			add: program("/usr/local/bin/kube-router", func(files *fileSet) {
+				files.netfilter()
+				files.machine("ipset")
+			})},
+	}
+}
+
+// images writes the images that the cache lacks; with policies, also the policy controller's.
+func (c cache) images(w io.Writer, policies bool) error {
+	for _, m := range c.allImages() {
+		if _, err := os.Stat(c.image(m.name)); err == nil || m.policies && !policies {
 			continue
 		}
-		if _, err := os.Stat(c.image(m.name)); err == nil {
-			continue
-		}
-		spec, err := m.make()
+		files := &fileSet{paths: map[string]string{}}
+		m.add(files)
+		spec, err := files.image()
 		if err != nil {
 			return fmt.Errorf("make image %s: %w", m.name, err)
 		}
-		spec.arch = runtime.GOARCH
+		spec.names, spec.entrypoint, spec.arch = []string{m.ref}, m.entrypoint, runtime.GOARCH
 		if err := c.saveImage(m.name, spec); err != nil {
 			return fmt.Errorf("write image %s: %w", m.name, err)
 		}
-		fmt.Fprintf(w, "made image %s\n", spec.names[0])
+		fmt.Fprintf(w, "made image %s\n", m.ref)
 	}
 	return nil
 }
@@ -58,105 +88,56 @@ func (c cache) saveImage(name string, spec imageSpec) error {
 	return os.Rename(part, c.image(name))
 }
 
-func (c cache) pauseSpec() (imageSpec, error) {
-	files := fileSet{}
-	files.add("/pause", c.bin("pause"))
-	return files.image([]string{"/pause"}, pauseImage)
+// fileSet collects an image's files. After the first failure it keeps the error.
+type fileSet struct {
+	// paths says where each file comes from, by its path in the image: a file of this machine, "needs FILE" for one that
+	// comes with the libraries that it loads, or "-> NAME" for a symbolic link.
+	paths map[string]string
+	err   error
 }
 
-// busyboxSpec has a shell, wget, httpd, nc and ping for pods of tests.
-func (c cache) busyboxSpec() (imageSpec, error) {
-	files := fileSet{}
-	files.busybox(c, "sh", "cat", "cp", "echo", "env", "httpd", "id", "ip", "ls", "nc", "ping", "sleep", "tail", "timeout", "traceroute", "true", "wget")
-	return files.image([]string{"/bin/sh"}, busyboxImage)
-}
-
-func (c cache) kubeProxySpec() (imageSpec, error) {
-	files := fileSet{}
-	files.add("/usr/local/bin/kube-proxy", c.bin("kube-proxy"))
-	if err := files.netfilter(); err != nil {
-		return imageSpec{}, err
-	}
-	return files.image([]string{"/usr/local/bin/kube-proxy"}, kubeProxyImage)
-}
-
-func (c cache) flannelSpec() (imageSpec, error) {
-	files := fileSet{}
-	files.add("/opt/bin/flanneld", c.bin("flanneld"))
-	if err := files.netfilter(); err != nil {
-		return imageSpec{}, err
-	}
-	files.busybox(c, "sh", "cp", "cat", "ls")
-	return files.image([]string{"/opt/bin/flanneld"}, flannelImage)
-}
-
-func (c cache) pluginSpec() (imageSpec, error) {
-	files := fileSet{}
-	files.add("/flannel", c.bin("flannel"))
-	files.busybox(c, "cp")
-	return files.image(nil, pluginImage)
-}
-
-func (c cache) kubeRouterSpec() (imageSpec, error) {
-	files := fileSet{}
-	files.add("/usr/local/bin/kube-router", c.bin("kube-router"))
-	if err := files.netfilter(); err != nil {
-		return imageSpec{}, err
-	}
-	if err := files.machine("ipset"); err != nil {
-		return imageSpec{}, err
-	}
-	return files.image([]string{"/usr/local/bin/kube-router"}, kubeRouterImage)
-}
-
-// fileSet says where an image's files come from, by their paths in it: a file of this machine, "needs FILE" for one that
-// comes with the libraries that it loads, or "-> NAME" for a symbolic link.
-type fileSet map[string]string
-
-func (s fileSet) add(path, from string) { s[path] = from }
+func (s *fileSet) add(path, from string) { s.paths[path] = from }
 
 // busybox adds the program and links that call it.
-func (s fileSet) busybox(c cache, applets ...string) {
+func (s *fileSet) busybox(c cache, applets ...string) {
 	s.add("/bin/busybox", c.bin("busybox"))
 	for _, a := range applets {
 		s.add("/bin/"+a, "-> busybox")
 	}
 }
 
-// machine adds a program as this machine has it, with the libraries that it needs.
-func (s fileSet) machine(program string) error {
+// machine adds a program of this machine with its libraries.
+func (s *fileSet) machine(program string) {
 	found, err := exec.LookPath(program)
-	if err != nil {
-		return advice.With(err, "apt-get install iptables nftables ipset")
+	if err != nil && s.err == nil {
+		s.err = advice.With(err, "apt-get install iptables nftables ipset")
 	}
 	s.add("/usr/sbin/"+program, "needs "+found)
-	return nil
 }
 
-// netfilter adds iptables (its nftables variant) and nft as this machine has them, with the libraries that they need.
-func (s fileSet) netfilter() error {
-	for _, p := range []string{"xtables-nft-multi", "nft"} {
-		if err := s.machine(p); err != nil {
-			return err
-		}
-	}
+// netfilter adds nft and the nftables variant of iptables of this machine, with their libraries.
+func (s *fileSet) netfilter() {
+	s.machine("xtables-nft-multi")
+	s.machine("nft")
 	for _, p := range []string{"iptables", "ip6tables"} {
 		for _, suffix := range []string{"", "-save", "-restore"} {
 			s.add("/usr/sbin/"+p+suffix, "-> xtables-nft-multi")
 		}
 	}
-	extensions, err := filepath.Glob("/usr/lib/*/xtables/*.so")
+	extensions, _ := filepath.Glob("/usr/lib/*/xtables/*.so") // the pattern is well-formed
 	for _, e := range extensions {
 		s.add(e, "needs "+e)
 	}
-	return err
 }
 
 // image reads the files.
-func (s fileSet) image(entrypoint []string, names ...string) (imageSpec, error) {
-	spec := imageSpec{names: names, files: map[string]imageFile{}, entrypoint: entrypoint}
+func (s *fileSet) image() (imageSpec, error) {
+	spec := imageSpec{files: map[string]imageFile{}}
+	if s.err != nil {
+		return spec, s.err
+	}
 	var dynamic []string
-	for path, from := range s {
+	for path, from := range s.paths {
 		if target, ok := strings.CutPrefix(from, "-> "); ok {
 			spec.files[path] = imageFile{link: target}
 			continue
@@ -177,7 +158,7 @@ func (s *imageSpec) read(path, from string) error {
 	return err
 }
 
-// addLibraries adds what the dynamic loader would load for programs and for libraries that are loaded by name.
+// addLibraries adds the libraries that the dynamic loader loads for the files.
 func (s *imageSpec) addLibraries(dynamic []string) error {
 	if len(dynamic) == 0 {
 		return nil

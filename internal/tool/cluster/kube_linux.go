@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// How long parts of a start may take on a slow and busy machine.
+// Timeouts of a start, on a slow and busy machine.
 const (
 	apiTimeout   = 3 * time.Minute
 	nodesTimeout = 3 * time.Minute
@@ -27,11 +27,17 @@ func (c *cluster) kubectl(ctx context.Context, stdin string, args ...string) (st
 	return output(cmd)
 }
 
-// poll tries until it succeeds; the last failure is in the error when the time is over.
-func poll(ctx context.Context, within time.Duration, try func(context.Context) error) error {
+// apply creates or updates the objects of a manifest.
+func (c *cluster) apply(ctx context.Context, manifest string) error {
+	_, err := c.kubectl(ctx, manifest, "apply", "-f", "-")
+	return err
+}
+
+// poll tries until it succeeds. After the time within it returns the last failure.
+func poll(ctx context.Context, every, within time.Duration, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	tick := time.NewTicker(pollEvery)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		err := try(ctx)
@@ -47,17 +53,17 @@ func poll(ctx context.Context, within time.Duration, try func(context.Context) e
 }
 
 func (c *cluster) waitForAPI(ctx context.Context) error {
-	err := poll(ctx, apiTimeout, func(ctx context.Context) error {
+	err := poll(ctx, pollEvery, apiTimeout, func(ctx context.Context) error {
 		_, err := c.kubectl(ctx, "", "get", "--raw", "/readyz")
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the API server does not get ready (see %s/n1/log): %w", c.dir, err)
+		return fmt.Errorf("API server is not ready (logs: %s/n1/log): %w", c.dir, err)
 	}
 	return nil
 }
 
-// imageFiles are the archives that every node gets: ours, and those asked for.
+// imageFiles returns the archives that every node imports: ours, and those of --image.
 func (c *cluster) imageFiles() []string {
 	names := []string{"pause", "busybox", "kube-proxy"}
 	if strings.HasPrefix(c.CNI, "flannel") {
@@ -66,19 +72,15 @@ func (c *cluster) imageFiles() []string {
 	if c.Policies {
 		names = append(names, "kube-router")
 	}
-	var all []string
-	for _, n := range names {
-		all = append(all, c.cache.image(n))
+	for i, n := range names {
+		names[i] = c.cache.image(n)
 	}
-	return append(all, c.Images...)
+	return append(names, c.Images...)
 }
 
-// importImages gives archives to the container runtime of every node, as soon as that answers.
+// importImages gives archives to the container runtime of every node, as soon as the runtime answers.
 func (c *cluster) importImages(ctx context.Context, archives []string) error {
-	pids, err := holders(c.Name)
-	if err != nil {
-		return err
-	}
+	pids := holders(c.Name)
 	nodes := c.nodes()
 	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
@@ -92,7 +94,7 @@ func (c *cluster) importImages(ctx context.Context, archives []string) error {
 func (c *cluster) importInto(ctx context.Context, holder int, archives []string) error {
 	// The runtime's socket, through the node's root as the machine sees it.
 	ctr := []string{"--address", fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", holder), "--namespace", "k8s.io"}
-	err := poll(ctx, apiTimeout, func(ctx context.Context) error {
+	err := poll(ctx, pollEvery, apiTimeout, func(ctx context.Context) error {
 		_, err := run(ctx, "", nil, c.cache.bin("ctr"), append(ctr, "version")...)
 		return err
 	})
@@ -107,7 +109,7 @@ func (c *cluster) importInto(ctx context.Context, holder int, archives []string)
 	return nil
 }
 
-// connectPods installs kube-proxy, what enforces policies, and the CNI.
+// connectPods installs kube-proxy, the policy controller if requested, and the CNI.
 func (c *cluster) connectPods(ctx context.Context) error {
 	manifests := []string{"kube-proxy.yaml"}
 	if c.Policies {
@@ -119,7 +121,7 @@ func (c *cluster) connectPods(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := c.kubectl(ctx, string(text), "apply", "-f", "-"); err != nil {
+		if err := c.apply(ctx, string(text)); err != nil {
 			return err
 		}
 	}
@@ -132,26 +134,22 @@ func (c *cluster) connectPods(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.kubectl(ctx, manifest, "apply", "-f", "-")
-		return err
+		return c.apply(ctx, manifest)
 	}
 	return c.staticCNI(ctx)
 }
 
-// staticCNI writes the configuration of a plugin without a daemon, and the routes that nobody else makes.
+// staticCNI writes the configuration of a plugin without a daemon, and the routes between nodes.
 func (c *cluster) staticCNI(ctx context.Context) error {
 	var ranges map[string][]netip.Prefix
-	err := poll(ctx, nodesTimeout, func(ctx context.Context) (err error) {
+	err := poll(ctx, pollEvery, nodesTimeout, func(ctx context.Context) (err error) {
 		ranges, err = c.podCIDRs(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	pids, err := holders(c.Name)
-	if err != nil {
-		return err
-	}
+	pids := holders(c.Name)
 	nodes := c.nodes()
 	for _, n := range nodes {
 		if err := configureNetwork(ctx, pids[n.Name], podRoutes(n, nodes, ranges)); err != nil {
@@ -173,7 +171,7 @@ func (c *cluster) staticCNI(ctx context.Context) error {
 	return nil
 }
 
-// podCIDRs are the pod ranges of all nodes; an error says that some have none yet.
+// podCIDRs returns the pod ranges of all nodes. It fails while a node has none.
 func (c *cluster) podCIDRs(ctx context.Context) (map[string][]netip.Prefix, error) {
 	text, err := c.kubectl(ctx, "", "get", "nodes", "-o", "json")
 	if err != nil {
@@ -186,7 +184,7 @@ func (c *cluster) podCIDRs(ctx context.Context) (map[string][]netip.Prefix, erro
 	return ranges, err
 }
 
-// waitReady waits until every node takes pods and the pods that connect the others run everywhere.
+// waitReady waits until every node is ready and the DaemonSets that connect pods run on all nodes.
 func (c *cluster) waitReady(ctx context.Context) error {
 	sets := []string{"-n=kube-system daemonset/kube-proxy"}
 	if strings.HasPrefix(c.CNI, "flannel") {
@@ -207,16 +205,13 @@ func (c *cluster) waitReady(ctx context.Context) error {
 	if !strings.HasPrefix(c.CNI, "flannel") {
 		return nil
 	}
-	return poll(ctx, nodesTimeout, func(context.Context) error { return c.flannelReady() })
+	return poll(ctx, pollEvery, nodesTimeout, func(context.Context) error { return c.flannelReady() })
 }
 
-// flannelReady looks for the file in every node that flannel's plugin needs. Nodes are ready before; a pod that comes too
-// early fails, and the kubelet tries again ten seconds later.
+// flannelReady checks that every node has the file that flannel's plugin needs. Nodes report ready earlier; a pod that
+// starts then fails, and the kubelet tries again ten seconds later.
 func (c *cluster) flannelReady() error {
-	pids, err := holders(c.Name)
-	if err != nil {
-		return err
-	}
+	pids := holders(c.Name)
 	for _, n := range c.nodes() {
 		if _, err := os.Stat(fmt.Sprintf("/proc/%d/root/run/flannel/subnet.env", pids[n.Name])); err != nil {
 			return fmt.Errorf("flannel on %s: %w", n.Name, err)

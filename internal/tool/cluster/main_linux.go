@@ -204,11 +204,7 @@ func (c *cluster) exec(ctx context.Context, node string, args []string) error {
 }
 
 func (c *cluster) holder(node string) (int, error) {
-	pids, err := holders(c.Name)
-	if err != nil {
-		return 0, err
-	}
-	if pid, ok := pids[node]; ok {
+	if pid, ok := holders(c.Name)[node]; ok {
 		return pid, nil
 	}
 	return 0, fmt.Errorf("cluster %s has no node %q", c.Name, node)
@@ -230,21 +226,14 @@ func (c *cluster) signal(target string, s syscall.Signal) error {
 
 // status says what stands and what it costs.
 func (c *cluster) status(ctx context.Context, w io.Writer) error {
-	pids, err := holders(c.Name)
-	if err != nil {
-		return err
-	}
+	pids := holders(c.Name)
 	enforced := ""
 	if c.Policies {
 		enforced = ", NetworkPolicies by kube-router"
 	}
 	fmt.Fprintf(w, "cluster %s: %s, kube-proxy %s%s\nkubeconfig %s\nkubectl    %s\n", c.Name, c.CNI, c.Proxy, enforced, c.kubeconfig(), c.cache.bin("kubectl"))
 	for _, n := range c.nodes() {
-		rss, err := residentMemory(processName(c.Name, n.Name))
-		if err != nil {
-			return fmt.Errorf("%s: %w", n.Name, err)
-		}
-		fmt.Fprintf(w, "%s  %v  pid %d  %d MiB resident\n", n.Name, n.Addr4, pids[n.Name], rss>>20)
+		fmt.Fprintf(w, "%s  %v  pid %d  %d MiB resident\n", n.Name, n.Addr4, pids[n.Name], residentMemory(processName(c.Name, n.Name))>>20)
 	}
 	out, err := c.kubectl(ctx, "", "get", "nodes", "-o", "wide")
 	fmt.Fprint(w, out)

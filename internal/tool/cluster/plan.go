@@ -6,8 +6,9 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Cluster-wide ranges; each node's pod range is what the controller manager gives it.
@@ -52,10 +53,7 @@ type request struct {
 	Keep bool
 }
 
-var (
-	goodName = regexp.MustCompile(`^[a-z][a-z0-9]{0,15}$`)
-	cpuList  = regexp.MustCompile(`^(\d+(-\d+)?(,\d+(-\d+)?)*)?$`)
-)
+var goodName = regexp.MustCompile(`^[a-z][a-z0-9]{0,15}$`)
 
 // check reports everything that is wrong with a request at once.
 func (r request) check() error {
@@ -73,8 +71,8 @@ func (r request) check() error {
 		faults = append(faults, fmt.Errorf("proxy mode %q: want one of %s", r.Proxy, strings.Join(proxies, ", ")))
 	}
 	for _, l := range []string{r.DaemonCPUs, r.PodCPUs} {
-		if !cpuList.MatchString(l) {
-			faults = append(faults, fmt.Errorf("CPUs %q: want a list such as 0 or 0-1,3", l))
+		if _, err := plan.ParseCPUs(l); l != "" && err != nil {
+			faults = append(faults, err)
 		}
 	}
 	return errors.Join(faults...)
@@ -169,41 +167,14 @@ func parseTarget(target string) (node, daemon string) {
 	return node, daemon
 }
 
-// maxCPU is beyond the largest machine, and keeps a mistyped list from filling the memory.
-const maxCPU = 8192
-
-// cpus are the members of a list such as 0-2,6.
-func cpus(list string) ([]int, error) {
-	var all []int
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, ranged := strings.Cut(part, "-")
-		if !ranged {
-			last = first
-		}
-		from, err1 := strconv.Atoi(first)
-		to, err2 := strconv.Atoi(last)
-		if err := errors.Join(err1, err2); err != nil || from < 0 || from > to || to > maxCPU {
-			return nil, fmt.Errorf("CPUs %q: %q is no number or range", list, part)
-		}
-		for n := from; n <= to; n++ {
-			all = append(all, n)
-		}
-	}
-	return all, nil
-}
-
-// reservedCPUs are those of a machine that are not for pods; none when pods may run everywhere. One at least must be left
-// over, which kubelets insist on.
+// reservedCPUs returns the CPUs of a machine that are not for pods, "" if pods may use every CPU. Kubelets require one.
 func reservedCPUs(online, pods string) (string, error) {
 	if pods == "" {
 		return "", nil
 	}
-	have, err := cpus(online)
-	if err != nil {
-		return "", err
-	}
-	want, err := cpus(pods)
-	if err != nil {
+	have, err1 := plan.ParseCPUs(online)
+	want, err2 := plan.ParseCPUs(pods)
+	if err := errors.Join(err1, err2); err != nil {
 		return "", err
 	}
 	for _, n := range want {
@@ -211,14 +182,9 @@ func reservedCPUs(online, pods string) (string, error) {
 			return "", fmt.Errorf("CPUs of pods %s: the machine has %s", pods, online)
 		}
 	}
-	var left []string
-	for _, n := range have {
-		if !slices.Contains(want, n) {
-			left = append(left, strconv.Itoa(n))
-		}
-	}
+	left := slices.DeleteFunc(have, func(n int) bool { return slices.Contains(want, n) })
 	if len(left) == 0 {
 		return "", fmt.Errorf("CPUs of pods %s: none of %s is left for the rest", pods, online)
 	}
-	return strings.Join(left, ","), nil
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(left), " ", ","), "[]"), nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,31 +13,29 @@ import (
 	"time"
 )
 
-// processes returns the pids of the processes whose first argument begins with prefix, by that argument less the prefix.
-func processes(prefix string) (map[string]int, error) {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]int{}
+// processes yields every process of the machine: its pid and its first argument, "" if it has just ended.
+func processes(yield func(pid int, name string) bool) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
 	for _, d := range dirs {
-		line, err := os.ReadFile(filepath.Join(d, "cmdline"))
-		if err != nil {
-			continue // it has just ended
-		}
+		line, _ := os.ReadFile(d + "/cmdline")
 		first, _, _ := bytes.Cut(line, []byte{0})
-		if name, ok := strings.CutPrefix(string(first), prefix); ok {
-			found[name], err = strconv.Atoi(filepath.Base(d))
-			if err != nil {
-				return nil, err
-			}
+		pid, _ := strconv.Atoi(filepath.Base(d))
+		if !yield(pid, string(first)) {
+			return
 		}
 	}
-	return found, nil
 }
 
-// holders are the processes that hold a cluster's nodes and its switch, by node.
-func holders(cluster string) (map[string]int, error) { return processes(processName(cluster, "")) }
+// holders returns the pids of the processes that hold a cluster's nodes and its switch, by node.
+func holders(cluster string) map[string]int {
+	found := map[string]int{}
+	for pid, process := range processes {
+		if node, ok := strings.CutPrefix(process, processName(cluster, "")); ok {
+			found[node] = pid
+		}
+	}
+	return found
+}
 
 // daemonPID finds a node's daemon by its name and the pid namespace that it shares with the node's first process.
 func daemonPID(holder int, name string) (int, error) {
@@ -44,29 +43,20 @@ func daemonPID(holder int, name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return 0, err
-	}
-	for _, d := range dirs {
-		ns, err := os.Readlink(filepath.Join(d, "ns/pid"))
-		if err != nil || ns != home {
-			continue
-		}
-		line, err := os.ReadFile(filepath.Join(d, "cmdline"))
-		if first, _, _ := bytes.Cut(line, []byte{0}); err == nil && string(first) == name {
-			return strconv.Atoi(filepath.Base(d))
+	for pid, process := range processes {
+		if ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid)); err == nil && ns == home && process == name {
+			return pid, nil
 		}
 	}
-	return 0, fmt.Errorf("no %s is running there", name)
+	return 0, fmt.Errorf("%s is not running", name)
 }
 
-// kill ends a process, with all of its pid namespace when it is the first one there, and waits until it is gone.
+// kill ends a process and waits for its end. The first process of a pid namespace takes the others with it.
 func kill(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return os.NewSyscallError("kill", err)
 	}
-	return eventually(10*time.Second, func() error {
+	return poll(context.Background(), removalEvery, 10*time.Second, func(context.Context) error {
 		if alive(pid) {
 			return fmt.Errorf("process %d does not end", pid)
 		}
@@ -74,7 +64,7 @@ func kill(pid int) error {
 	})
 }
 
-// alive is false for a zombie too: it holds nothing any more, and only its parent can bury it.
+// alive returns false for a zombie too: it holds no resources, and only its parent can reap it.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -89,32 +79,24 @@ func nodeCommand(holder int, args ...string) []string {
 	return append([]string{"nsenter", "-t", strconv.Itoa(holder), "-m", "-u", "-i", "-n", "-p", "-C", "--"}, args...)
 }
 
-// residentMemory is what the processes in a node's cgroups hold, pods included, in bytes; pages that several have count
-// for each.
-func residentMemory(cgroup string) (int64, error) {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return 0, err
-	}
-	var pages int64
-	for _, d := range dirs {
-		groups, err := os.ReadFile(filepath.Join(d, "cgroup"))
+// residentMemory returns the bytes that the processes in a node's cgroups hold, pods included. A shared page counts for
+// each process.
+func residentMemory(cgroup string) int64 {
+	var all int64
+	for pid := range processes {
+		groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 		if err != nil || !inGroup(string(groups), cgroup) {
 			continue
 		}
-		statm, err := os.ReadFile(filepath.Join(d, "statm"))
-		if f := strings.Fields(string(statm)); err == nil && len(f) > 1 {
-			n, err := strconv.ParseInt(f[1], 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("%s/statm: %w", d, err)
-			}
-			pages += n
-		}
+		var size, resident int64 // 0 for a process that has just ended
+		statm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+		_, _ = fmt.Sscan(string(statm), &size, &resident)
+		all += resident
 	}
-	return pages * int64(os.Getpagesize()), nil
+	return all * int64(os.Getpagesize())
 }
 
-// inGroup says whether a process whose /proc/PID/cgroup is given is in a group of that name or below it.
+// inGroup returns whether /proc/PID/cgroup lists a group of that name or one below it.
 func inGroup(groups, name string) bool {
 	for line := range strings.Lines(groups) {
 		if strings.Contains(strings.TrimSpace(line)+"/", "/"+name+"/") {

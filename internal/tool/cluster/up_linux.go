@@ -154,10 +154,7 @@ func (c *cluster) raise(ctx context.Context, began time.Time) error {
 	if err := c.connectPods(ctx); err != nil {
 		return fmt.Errorf("install %s: %w", c.CNI, err)
 	}
-	if err := c.waitReady(ctx); err != nil {
-		return err
-	}
-	return nil
+	return c.waitReady(ctx)
 }
 
 // writeState writes what nodes and users read.
@@ -291,11 +288,7 @@ func (c *cluster) launch(cmd *exec.Cmd, name string) (int, error) {
 
 // remove takes the cluster down, whoever raised it and however far they came.
 func (c *cluster) remove() error {
-	pids, err := holders(c.Name)
-	if err != nil {
-		return err
-	}
-	for _, pid := range pids {
+	for _, pid := range holders(c.Name) {
 		if err := kill(pid); err != nil {
 			return err
 		}

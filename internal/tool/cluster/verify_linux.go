@@ -44,7 +44,7 @@ func (c *cluster) verify(ctx context.Context) (err error) {
 		_, gone := c.kubectl(context.WithoutCancel(ctx), "", "delete", "namespace", verifyNamespace, "--ignore-not-found", verifyTimeout)
 		err = errors.Join(err, gone)
 	}()
-	if _, err := c.kubectl(ctx, string(manifest), "apply", "-f", "-"); err != nil {
+	if err := c.apply(ctx, string(manifest)); err != nil {
 		return err
 	}
 	all := fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", c.Nodes)

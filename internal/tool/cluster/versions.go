@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -124,7 +126,7 @@ func (c component) programs() []string {
 	}
 	names := make([]string, len(c.packages))
 	for i, p := range c.packages {
-		names[i] = p[strings.LastIndexByte(p, '/')+1:]
+		names[i] = path.Base(p)
 	}
 	return names
 }
@@ -172,11 +174,7 @@ func digest(parts ...any) string {
 func withoutImports(text string, names []string) string {
 	var kept []string
 	for line := range strings.Lines(text) {
-		drop := false
-		for _, n := range names {
-			drop = drop || strings.HasSuffix(strings.TrimSpace(line), "/"+n+`"`)
-		}
-		if !drop {
+		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(strings.TrimSpace(line), "/"+n+`"`) }) {
 			kept = append(kept, line)
 		}
 	}
