@@ -2,13 +2,11 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/impact"
-	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -65,11 +63,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 		}
 		d.Sections = append(d.Sections, s)
 	}
-	for _, m := range metrics {
-		if s, ok := b.section(m, cut); ok {
-			d.Sections = append(d.Sections, s)
-		}
-	}
+	d.Sections = append(d.Sections, sections(metrics, cut, func(t compare.Table) string { return t.Metric }, b.table)...)
 	d.Needs = b.needs(cut, metrics)
 	d.Answer = b.answer(cut, d.Needs)
 	d.Legend = b.legend(cut)
@@ -105,10 +99,7 @@ func title(r Run) string {
 	if r.Plan.Environment != "" {
 		what += ", " + number.Clean(r.Plan.Environment)
 	}
-	if !r.Created.IsZero() {
-		what += ", " + r.Created.UTC().Format("2006-01-02 15:04 UTC")
-	}
-	return what
+	return dated(what, r.Created)
 }
 
 // builder has what the parts of a document are made from.
@@ -133,23 +124,10 @@ func (b *builder) cut(metrics []metric.Metric) []compare.Table {
 	return out
 }
 
-// section is the tables of one metric.
-func (b *builder) section(m metric.Metric, cut []compare.Table) (Section, bool) {
-	s := Section{Heading: strings.ToUpper(m.Title[:1]) + m.Title[1:]}
-	direction := map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}[m.Better]
-	s.Notes = []string{m.Definition + direction}
-	for _, t := range cut {
-		if t.Metric == m.Name {
-			s.Tables = append(s.Tables, b.table(m, t))
-		}
-	}
-	return s, len(s.Tables) > 0
-}
-
 // table writes out one table in one unit.
 func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	scale := scaleOf(t)
-	out := Table{Title: m.Title + ", " + t.Workload.String(), Unit: scale.Unit, Metric: m.Name, Workload: t.Workload}
+	out := newTable(m, t.Workload, scale)
 	columns := b.columns(t)
 	for _, j := range columns {
 		out.Columns = append(out.Columns, number.Clean(t.Profiles[j]))
@@ -158,11 +136,10 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 		row := Row{Label: path.String(), Short: shortPath(path), Path: path}
 		for _, j := range columns {
 			e := b.entry(t.Rows[i][j], t.Profiles[j], path, scale)
-			e.Cell, e.Comparison = t.Rows[i][j].Cell, t.Rows[i][j].Comparison
 			b.kinds[e.Kind] = true
 			row.Entries = append(row.Entries, e)
 		}
-		if len(columns) < len(t.Profiles) && !slices.ContainsFunc(row.Entries, told) {
+		if len(columns) < len(t.Profiles) && !slices.ContainsFunc(row.Entries, informs) {
 			continue // only the baseline was measured there, and the note about it says so
 		}
 		out.Rows = append(out.Rows, row)
@@ -172,8 +149,8 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	return out
 }
 
-// told says whether an entry says more than that nobody measured it.
-func told(e Entry) bool { return e.Kind != NotMeasured || len(e.Notes) > 0 }
+// informs reports whether an entry shows more than a missing measurement.
+func informs(e Entry) bool { return e.Kind != NotMeasured || len(e.Notes) > 0 }
 
 // scaleOf is the one scale of a table.
 func scaleOf(t compare.Table) number.Scale {
@@ -188,8 +165,8 @@ func scaleOf(t compare.Table) number.Scale {
 	return number.Common(t.Unit, medians...)
 }
 
-// columns returns the profiles that get a column: all that were not skipped, but for a baseline that has only the one
-// cell that stands in on all paths. That one is named below the table instead of filling a column with nothing.
+// columns returns the profiles that get a column: all that were not skipped, but for a baseline whose one cell is
+// the baseline of all paths. A note below the table names that cell; its column would be empty otherwise.
 func (b *builder) columns(t compare.Table) []int {
 	var out []int
 	for j, p := range t.Profiles {
@@ -239,46 +216,19 @@ func (b *builder) skipped(name plan.Variant) bool {
 	return ok && p.Skipped != ""
 }
 
-var marks = map[compare.Verdict]Mark{
-	compare.Better: Better, compare.Worse: Worse, compare.Same: Same, compare.Inconclusive: NoClaim,
-}
-
 // entry writes out one place of a table.
-func (b *builder) entry(e compare.Entry, name plan.Variant, path plan.Path, scale number.Scale) Entry {
-	c := e.Cell
-	switch {
-	case c == nil:
-		if p, ok := b.profile(name); ok && p.NotServed[path.String()] != "" {
-			return Entry{Kind: NotServed, Text: number.Absent, Short: number.Absent}
-		}
-		return Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m"}
-	case c.N == 0 && c.Failed > 0:
-		return Entry{
-			Kind: Failed, Text: fmt.Sprintf("failed (%d of %d)", c.Failed, c.Failed), Short: fmt.Sprintf("failed %d/%d", c.Failed, c.Failed),
-			Notes: b.notes.of(c),
-		}
-	case c.N == 0:
-		return Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m", Notes: b.notes.of(c)}
+func (b *builder) entry(from compare.Entry, name plan.Variant, path plan.Path, scale number.Scale) Entry {
+	e := notMeasured
+	if from.Cell != nil {
+		e = b.notes.entry(from.Cell, scale)
+	} else if p, ok := b.profile(name); ok && p.NotServed[path.String()] != "" {
+		e = Entry{Kind: NotServed, Text: number.Absent, Short: number.Absent}
 	}
-	out := Entry{Value: scale.Format(c.Median), Spread: spread(c), Notes: b.notes.of(c)}
-	if x := e.Comparison; x != nil {
-		out.Mark = marks[x.Verdict]
-		// No claim, no number: a ratio beside "~" would be read all the same. A ratio over zero has none.
-		if out.Mark != NoClaim && !math.IsNaN(x.Ratio) {
-			out.Ratio = number.Ratio(x.Ratio)
-		}
+	e.Comparison = from.Comparison
+	if x := from.Comparison; x != nil && e.Kind == Value {
+		e.judge(x.Verdict, x.Ratio)
 	}
-	return out
-}
-
-// spread writes the longer arm of the interval, "" if one value stands alone.
-func spread(c *compare.Cell) string { return spreadOf(c.Summary) }
-
-func spreadOf(s stat.Summary) string {
-	if h := s.HalfWidth(); !math.IsNaN(h) {
-		return "±" + number.Percent(h)
-	}
-	return ""
+	return e
 }
 
 var shortRoles = map[plan.Role]string{plan.Service: "svc", plan.External: "ext", plan.LoadBalancer: "lb"}

@@ -49,7 +49,7 @@ func (a *account) add(rec *result.Record) {
 		}
 		a.all.add(s)
 		a.open.push(s)
-		a.reason = unfinished // a resumed run goes on after an end
+		a.reason = unfinished // a resumed run continues after an end
 	case rec.Type == result.TypeEnd && rec.End != nil:
 		a.reason = rec.End.Reason
 		a.ended.add(span{time.Duration(rec.End.WallNs), time.Duration(rec.End.WindowNs)})

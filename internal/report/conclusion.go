@@ -22,7 +22,7 @@ type Conclusion struct {
 	Text         string
 	// Brief is the first and the last alone, for where there is little room; "" if nothing differs significantly.
 	Brief string
-	// Alone is true if the row has one profile, so that Text says no more than where it stands beside the baseline.
+	// Alone is true if the row has one profile, so that Text only compares it with the baseline.
 	Alone bool
 	// Claims are the differences that Text states. Each has the verdict better or worse; nothing else is stated as one.
 	Claims []compare.Comparison
@@ -47,9 +47,9 @@ func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion 
 	return out
 }
 
-// choice ranks the dataplanes, or all profiles where there is none: raw and host are not a choice.
+// choice ranks the dataplanes, or all profiles in a row without dataplanes: raw and host are not a choice.
 func (b *builder) choice(p plan.Path, w plan.Workload, name string) []compare.Standing {
-	among := *b.analysis // the same, but for who is asked for
+	among := *b.analysis // the same analysis with fewer profiles
 	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(p plan.Variant) bool { return !dataplane(p) })
 	if ranks := among.Rank(p, w, name); len(ranks) > 0 {
 		return ranks
@@ -93,7 +93,7 @@ func (s *sentence) say(format string, args ...any) {
 	s.parts = append(s.parts, fmt.Sprintf(format, args...))
 }
 
-// value is a profile's name and median; the unit is said once in a sentence.
+// value is a profile's name and median; a sentence has the unit once.
 func (s *sentence) value(x compare.Standing) string {
 	value := s.scale.Format(x.Cell.Median)
 	if !s.valued {
@@ -226,8 +226,8 @@ func (s *sentence) brief(tail int) {
 	s.Brief += "."
 }
 
-// tail is the index from which on nothing differs from the last; the length of ranks if the last does not differ from the
-// first, so that there is no worst.
+// tail is the index of the first standing that does not differ from the last; the length of ranks if the last does not
+// differ from the first, so that no profile is worst.
 func (s *sentence) tail() int {
 	n := len(s.ranks)
 	if s.ranks[n-1].ToBest.Verdict != compare.Worse {
@@ -321,7 +321,7 @@ func repetitionsMore(xs []compare.Comparison) string {
 	return ""
 }
 
-// mostRepetitions is the number of repetitions beyond which advice is no plan.
+// mostRepetitions is the number of repetitions beyond which advice is useless.
 const mostRepetitions = 1000
 
 // decisive says how many more repetitions would decide the inconclusive ones among xs, or most of them, and how many that

@@ -1,11 +1,10 @@
-// Package report decides what a reader is told about a run, and in which order: the answer in a few lines, one table
-// per workload and metric, then the doubts, the conditions and how to repeat it.
+// Package report selects and orders the content of a report: the answer in a few lines, one table per workload and
+// metric, then the doubts, the conditions and the command that repeats the run.
 //
-// Build turns a result file's header and records into a Document. It asks package compare for every number and
-// verdict and never claims more than the verdicts do. The packages below this one write a Document in one format each
-// and compute nothing; what differs between them is layout. Document.Sections is for people: text, ready to print,
-// with the control characters of a stranger's file taken out. Document.Analysis and Document.Run are the same as
-// values, in base units, for formats that programs read.
+// Build turns a result file's header and records into a Document. Package compare supplies every number and verdict,
+// and the report never claims more than the verdicts do. Each package below this one writes a Document in one format
+// and computes nothing. Document.Sections is for people: text, ready to print, without the control characters of an
+// untrusted file. Document.Analysis and Document.Run have the same as values, in base units, for programs.
 package report
 
 import (
@@ -119,14 +118,14 @@ type Entry struct {
 	Kind Kind
 	// Text is what is shown instead of a value, Short the same where columns are dear.
 	Text, Short string
-	// Value is the median in the table's unit; Spread the longer arm of its interval, "±3%", "" if there is none.
+	// Value is the median in the table's unit; Spread the longer arm of its interval, "±3%" or "".
 	Value, Spread string
 	// Ratio is to the baseline, "1.52x", and "" where nothing is claimed. Mark is that of the verdict.
 	Ratio string
 	Mark  Mark
 	// Notes are numbers of footnotes.
 	Notes []int
-	// Cell and Comparison are what it was written from; nil where there is none.
+	// Cell and Comparison are its sources, each possibly nil.
 	Cell       *compare.Cell
 	Comparison *compare.Comparison
 }
@@ -147,7 +146,7 @@ var markWords = map[Mark]string{Better: "better", Worse: "worse", Same: "same", 
 // Claim is the ratio and the verdict in words: "0.65x worse".
 func (e Entry) Claim() string { return strings.TrimSpace(e.Ratio + " " + markWords[e.Mark]) }
 
-// Item is a line of a list; Name may be empty. Code is true for what is to be typed.
+// Item is a line of a list; Name may be empty. Code marks text to type.
 type Item struct {
 	Name, Text string
 	Code       bool

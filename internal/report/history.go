@@ -17,15 +17,13 @@ import (
 func BuildHistory(h *compare.History) Document {
 	d := Document{Title: fmt.Sprintf("History of %d results, %s to %s", len(h.Runs), dateOf(h.Runs[0]), dateOf(h.Runs[len(h.Runs)-1]))}
 	d.Answer = historyAnswer(h)
-	for _, m := range metric.All() {
-		s := Section{Heading: strings.ToUpper(m.Title[:1]) + m.Title[1:], Notes: []string{m.Definition + directions[m.Better]}}
-		for _, ts := range tracksOf(h, m.Name) {
-			s.Tables = append(s.Tables, trackTable(m, ts, len(h.Runs)))
-		}
-		if len(s.Tables) > 0 {
-			d.Sections = append(d.Sections, s)
-		}
+	type place struct {
+		metric   string
+		workload plan.Workload
 	}
+	cut := grouped(h.Tracks, func(t compare.Track) place { return place{t.Metric, t.Workload} })
+	d.Sections = sections(metric.All(), cut, func(ts []compare.Track) string { return ts[0].Metric },
+		func(m metric.Metric, ts []compare.Track) Table { return trackTable(m, ts, len(h.Runs)) })
 	d.Legend = historyLegend(h)
 	d.Appendix = []Section{historyRuns(h)}
 	d.Data = h
@@ -37,25 +35,6 @@ func dateOf(r compare.HistoryRun) string {
 		return "undated"
 	}
 	return r.Created.UTC().Format("2006-01-02")
-}
-
-// tracksOf returns the tracks of a metric by workload.
-func tracksOf(h *compare.History, name string) [][]compare.Track {
-	at := map[plan.Workload]int{}
-	var out [][]compare.Track
-	for _, t := range h.Tracks {
-		if t.Metric != name {
-			continue
-		}
-		i, ok := at[t.Workload]
-		if !ok {
-			i = len(out)
-			at[t.Workload] = i
-			out = append(out, nil)
-		}
-		out[i] = append(out[i], t)
-	}
-	return out
 }
 
 // mostEvents is how many changes the answer names of each result before it counts the rest.
@@ -126,7 +105,7 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 		}
 	}
 	scale := number.Common(ts[0].Unit, medians...)
-	out := Table{Title: m.Title + ", " + ts[0].Workload.String(), Unit: scale.Unit, Metric: m.Name, Workload: ts[0].Workload}
+	out := newTable(m, ts[0].Workload, scale)
 	for i := range runs {
 		out.Columns = append(out.Columns, fmt.Sprint(i+1))
 	}
@@ -135,15 +114,12 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 		row := Row{Label: name + t.Path.String(), Short: name + shortPath(t.Path), Path: t.Path}
 		for i, p := range t.Points {
 			if p.N == 0 {
-				row.Entries = append(row.Entries, Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m"})
+				row.Entries = append(row.Entries, notMeasured)
 				continue
 			}
-			e := Entry{Value: scale.Format(p.Median), Spread: spreadOf(p)}
+			e := summaryEntry(p, scale)
 			if at := slices.IndexFunc(t.Changes, func(c compare.Shift) bool { return c.Run == i }); at >= 0 {
-				e.Mark = marks[t.Changes[at].Verdict]
-				if r := t.Changes[at].Ratio; !math.IsNaN(r) {
-					e.Ratio = number.Ratio(r)
-				}
+				e.judge(t.Changes[at].Verdict, t.Changes[at].Ratio)
 			}
 			row.Entries = append(row.Entries, e)
 		}
@@ -167,10 +143,7 @@ func historyLegend(h *compare.History) []string {
 func historyRuns(h *compare.History) Section {
 	results := Section{Heading: "Results"}
 	for i, r := range h.Runs {
-		text := number.Clean(r.Name)
-		if !r.Created.IsZero() {
-			text += ", " + r.Created.UTC().Format("2006-01-02 15:04 UTC")
-		}
+		text := dated(number.Clean(r.Name), r.Created)
 		var what []string
 		for _, d := range r.Changed {
 			what = append(what, fmt.Sprintf("%s %s to %s", number.Clean(d.Name), recorded(d.A), recorded(d.B)))
@@ -181,12 +154,4 @@ func historyRuns(h *compare.History) Section {
 		results.Items = append(results.Items, Item{Name: fmt.Sprint(i + 1), Text: text})
 	}
 	return results
-}
-
-// counted writes "1 cell", "2 cells".
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

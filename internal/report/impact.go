@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// exampleShares are the shares of a job that stand for those that nobody told.
+// exampleShares are used for jobs without a given share.
 var exampleShares = []float64{0.1, 0.3, 0.5}
 
 // ImpactHeading is that of the section about the reader's own job.
@@ -148,7 +148,7 @@ func signed(v float64) string {
 	return s
 }
 
-// percent writes a share as it was said: "30%", "12.5%".
+// percent writes a share as the user does: "30%", "12.5%".
 func percent(share float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.4f", 100*share), "0"), ".") + "%"
 }

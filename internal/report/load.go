@@ -234,7 +234,7 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	return []Grid{all, halves, tails}
 }
 
-// at is the point of a load; one without values if there is none.
+// at is the point of a load; a point without values if the load was not measured.
 func (l LoadLine) at(load float64) LoadPoint {
 	for _, p := range l.Points {
 		if p.Load == load {
@@ -249,7 +249,7 @@ func summed(s stat.Summary, scale number.Scale) string {
 	if s.N == 0 {
 		return number.Absent
 	}
-	if arm := spreadOf(s); arm != "" {
+	if arm := spread(s); arm != "" {
 		return scale.Format(s.Median) + " " + arm
 	}
 	return scale.Format(s.Median)

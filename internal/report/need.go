@@ -33,7 +33,7 @@ type Need struct {
 	Conclusion Conclusion
 	// Certainty says how sure it is: repetitions, confidence, noise floor.
 	Certainty string
-	// Under says where the pick stands beside the bare network under it; "" if that does not stand first.
+	// Under compares the pick with the bare network below it; "" if no bare network is best.
 	Under string
 }
 
@@ -130,7 +130,7 @@ func (b *builder) inLab() bool {
 func standing(t plan.Traits) bool     { return t.Work == plan.Transaction && !t.Reconnect && !t.Kernel }
 func reconnecting(t plan.Traits) bool { return t.Work == plan.Transaction && t.Reconnect }
 
-// first returns the first workload of the first of those forms that there is; the first of all if there is none.
+// first returns the first workload of the first form that any workload has, or else the first workload.
 func first(all []plan.Workload, of ...func(plan.Traits) bool) plan.Workload {
 	for _, is := range of {
 		if i := slices.IndexFunc(all, func(w plan.Workload) bool { return is(w.Traits()) }); i >= 0 {
@@ -229,7 +229,7 @@ func (b *builder) floor(x compare.Comparison) string {
 	return number.Percent(x.Floor) + " (assumed)"
 }
 
-// under writes where the pick stands beside the bare network that is best.
+// under compares the pick with the best bare network.
 func under(x compare.Comparison) string {
 	known, _ := profile.Lookup(x.Baseline.Profile())
 	other := string(x.Baseline) + " (" + known.Title + ")"

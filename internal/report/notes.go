@@ -20,7 +20,7 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 		for i, row := range t.Rows {
 			if c := row[at].Cell; c != nil && c.N > 0 {
 				line := fmt.Sprintf("Baseline of all rows: %s %s, %s %s", number.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit)
-				if s := spread(c); s != "" {
+				if s := spread(c.Summary); s != "" {
 					line += " " + s
 				}
 				notes = append(notes, line+marker(b.notes.of(c))+".")
@@ -128,7 +128,7 @@ func (f *footnotes) add(c *compare.Cell) {
 	}
 }
 
-// everywhere says whether all shown cells have footnote i; then it is said once and marks nothing.
+// everywhere reports whether all shown cells have footnote i; then the footnote marks no cell.
 func (f *footnotes) everywhere(i int) bool { return f.cells[i] == f.all && f.all > 1 }
 
 // of returns the numbers of c's footnotes.

@@ -46,11 +46,7 @@ func BuildPair(r PairResult) Document {
 			b.notes.add(m.B)
 		}
 	}
-	for _, m := range metric.All() {
-		if s, ok := b.section(m, cut); ok {
-			d.Sections = append(d.Sections, s)
-		}
-	}
+	d.Sections = sections(metric.All(), cut, func(ms []compare.Match) string { return ms[0].Metric }, b.table)
 	d.Answer = b.answer(held)
 	d.Legend = b.legend(len(held) > 0)
 	d.Footnotes = b.notes.text()
@@ -70,18 +66,7 @@ func (b *pairBuilder) cut() [][]compare.Match {
 		metric   string
 		workload plan.Workload
 	}
-	at := map[place]int{}
-	var out [][]compare.Match
-	for _, m := range b.pair.Matches {
-		k := place{m.Metric, m.Workload}
-		i, ok := at[k]
-		if !ok {
-			i = len(out)
-			at[k] = i
-			out = append(out, nil)
-		}
-		out[i] = append(out[i], m)
-	}
+	out := grouped(b.pair.Matches, func(m compare.Match) place { return place{m.Metric, m.Workload} })
 	for _, ms := range out {
 		slices.SortStableFunc(ms, bySize)
 	}
@@ -90,33 +75,16 @@ func (b *pairBuilder) cut() [][]compare.Match {
 
 // bySize puts what is decided before what is not, and the largest difference first.
 func bySize(x, y compare.Match) int {
-	decided := func(m compare.Match) bool { return m.Verdict == compare.Better || m.Verdict == compare.Worse }
 	switch {
-	case decided(x) != decided(y):
-		if decided(x) {
-			return -1
-		}
-		return 1
-	case x.Size() > y.Size():
+	case decided(x) == decided(y):
+		return cmp.Compare(y.Size(), x.Size())
+	case decided(x):
 		return -1
-	case x.Size() < y.Size():
-		return 1
 	}
-	return 0
+	return 1
 }
 
-// section is the tables of one metric.
-func (b *pairBuilder) section(m metric.Metric, cut [][]compare.Match) (Section, bool) {
-	s := Section{Heading: strings.ToUpper(m.Title[:1]) + m.Title[1:], Notes: []string{m.Definition + directions[m.Better]}}
-	for _, ms := range cut {
-		if ms[0].Metric == m.Name {
-			s.Tables = append(s.Tables, b.table(m, ms))
-		}
-	}
-	return s, len(s.Tables) > 0
-}
-
-var directions = map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}
+func decided(m compare.Match) bool { return m.Verdict == compare.Better || m.Verdict == compare.Worse }
 
 // table writes out one metric under one workload.
 func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
@@ -125,18 +93,13 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 		medians = append(medians, x.A.Median, x.B.Median)
 	}
 	scale := number.Common(ms[0].A.Unit, medians...)
-	t := Table{
-		Title: m.Title + ", " + ms[0].Workload.String(), Unit: scale.Unit, Metric: m.Name, Workload: ms[0].Workload,
-		Columns: []string{"A", "B"},
-	}
+	t := newTable(m, ms[0].Workload, scale)
+	t.Columns = []string{"A", "B"}
 	for _, x := range ms {
 		row := Row{Label: pairLabel(x, x.Path.String()), Short: pairLabel(x, shortPath(x.Path)), Path: x.Path}
-		row.Entries = []Entry{b.entry(x.A, scale), b.entry(x.B, scale)}
+		row.Entries = []Entry{b.notes.entry(x.A, scale), b.notes.entry(x.B, scale)}
 		if e := &row.Entries[1]; e.Kind == Value && x.A.N > 0 {
-			e.Mark = marks[x.Verdict]
-			if e.Mark != NoClaim && !math.IsNaN(x.Ratio) {
-				e.Ratio = number.Ratio(x.Ratio)
-			}
+			e.judge(x.Verdict, x.Ratio)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -173,18 +136,6 @@ func pairLabel(m compare.Match, path string) string {
 		name += "→" + number.Clean(m.Profile)
 	}
 	return name + " " + path
-}
-
-// entry writes out one cell.
-func (b *pairBuilder) entry(c *compare.Cell, scale number.Scale) Entry {
-	switch {
-	case c.N > 0:
-		return Entry{Value: scale.Format(c.Median), Spread: spread(c), Notes: b.notes.of(c), Cell: c}
-	case c.Failed > 0:
-		text := fmt.Sprintf("failed (%d of %d)", c.Failed, c.Failed)
-		return Entry{Kind: Failed, Text: text, Short: fmt.Sprintf("failed %d/%d", c.Failed, c.Failed), Notes: b.notes.of(c), Cell: c}
-	}
-	return Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m", Notes: b.notes.of(c), Cell: c}
 }
 
 // answer is what the two say in a few lines: conditions, verdicts, the largest differences, budgets.
@@ -229,12 +180,12 @@ func (b *pairBuilder) answer(held []Held) []string {
 
 // largest names the largest differences that are decided.
 func (b *pairBuilder) largest(judged []compare.Match) []string {
-	ms := slices.DeleteFunc(slices.Clone(judged), func(m compare.Match) bool { return m.Verdict != compare.Worse && m.Verdict != compare.Better })
+	ms := slices.DeleteFunc(slices.Clone(judged), func(m compare.Match) bool { return !decided(m) })
 	slices.SortStableFunc(ms, bySize)
 	var lines []string
 	for _, m := range ms[:min(len(ms), mostNamed)] {
 		scale := number.Common(m.A.Unit, m.A.Median, m.B.Median)
-		line := fmt.Sprintf("%s: %s %s %s, %s to %s %s", strings.ToUpper(string(m.Verdict[:1]))+string(m.Verdict[1:]),
+		line := fmt.Sprintf("%s: %s %s %s, %s to %s %s", capitalized(string(m.Verdict)),
 			m.Metric, pairLabel(m, m.Path.String()), m.Workload, scale.Format(m.A.Median), scale.Format(m.B.Median), scale.Unit)
 		if !math.IsNaN(m.Ratio) {
 			line += fmt.Sprintf(", %s (%s to %s)", Change(m.Ratio), Change(m.Low), Change(m.High))
@@ -269,7 +220,7 @@ func heldText(h Held) string {
 	return line
 }
 
-// holdingText says where a cell stands beside its budget.
+// holdingText compares a cell with its budget.
 func holdingText(b compare.Budget, h compare.Holding) string {
 	where := pairLabel(h.Match, h.Path.String()) + " " + h.Workload.String()
 	if h.Why != "" {
@@ -338,32 +289,25 @@ func recorded(v string) string {
 
 // onlyItems groups cells that one side alone has: whole cases by profile and workload, single metrics by name.
 func onlyItems(keys []compare.Key) []Item {
-	var items []Item
-	at := map[string]int{}
-	for _, k := range keys {
-		name := number.Clean(k.Profile) + " " + k.Workload.String()
+	name := func(k compare.Key) string {
+		s := number.Clean(k.Profile) + " " + k.Workload.String()
 		if k.Metric != "" {
-			name += ", " + k.Metric
+			s += ", " + k.Metric
 		}
-		i, ok := at[name]
-		if !ok {
-			i = len(items)
-			at[name] = i
-			items = append(items, Item{Text: name + ": " + k.Path.String()})
-			continue
+		return s
+	}
+	var items []Item
+	for _, group := range grouped(keys, name) {
+		var paths []string
+		for _, k := range group {
+			paths = append(paths, k.Path.String())
 		}
-		items[i].Text += ", " + k.Path.String()
+		items = append(items, Item{Text: name(group[0]) + ": " + strings.Join(paths, ", ")})
 	}
 	return items
 }
 
-func sideText(s compare.Side) string {
-	text := number.Clean(s.Name)
-	if !s.Header.Created.IsZero() {
-		text += ", " + s.Header.Created.UTC().Format("2006-01-02 15:04 UTC")
-	}
-	return text
-}
+func sideText(s compare.Side) string { return dated(number.Clean(s.Name), s.Header.Created) }
 
 // caseName names the case of a key.
 func caseName(k compare.Key) string {

@@ -12,7 +12,7 @@ import (
 )
 
 // besideHeading stands over what tools and our engine measured of the same.
-const besideHeading = "Tools beside our engine (this is about programs: it is no verdict on a network)"
+const besideHeading = "Tools beside our engine (about programs, not a verdict on a network)"
 
 // mostBeside bounds that list.
 const mostBeside = 40

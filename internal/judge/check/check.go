@@ -1,18 +1,17 @@
-// Package check asks of a result whether it can be true: of one of ours as of one that was imported or published.
+// Package check finds impossible and doubtful numbers in results: our own, imported and published ones.
 //
 //	header ──► New ──► View ◄── Add ◄── records
 //	                     │
 //	                     ▼
 //	            rules ──► Report{Findings} ──► report.BuildCheck
 //
-// A rule knows physics, arithmetic, Kubernetes or statistics, and never who measured: every rule is tried on every
-// result, and is silent where what it needs was not said. Some look at one trial (rate times time is not what was moved),
-// some at the cells of a result side by side (a wire that is crossed faster than the bare hosts cross it), some at the
-// recorded conditions (a CNI installed over the remains of another), some at what the text makes of the numbers: its
-// claims (claim.go). docs/check.md lists them.
+// Rules use physics, arithmetic, Kubernetes and statistics, never the author's name. Every rule runs on every result and
+// is silent where the facts that it needs are missing. Some rules read one trial (rate times time is not the amount moved),
+// some compare cells (faster across the wire than the bare hosts), some read the recorded conditions (a CNI installed
+// over the remains of another), and some judge the claims of the text (claim.go). docs/check.md lists them.
 //
-// What is compared stands on intervals, so that noise is no defect: of two cells the near ends must be apart by the
-// margin of the rule. Where there was one repetition, its value is all there is, and a rule of its own says so.
+// Rules compare intervals, so that noise is not a defect: the near ends of two intervals must be apart by the rule's
+// margin. A single repetition has only its value, and the rule few-repetitions reports that.
 //
 // Read Finding, rule and View first. Values are in the base units of package metric; what was not measured is absent.
 package check
@@ -115,7 +114,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 	return r, nil
 }
 
-// Known refuses ids that are no rule's.
+// Known returns an error that names the ids without a rule.
 func Known(ids []string) error {
 	var unknown []string
 	for _, id := range ids {

@@ -24,12 +24,12 @@ import (
 //	METRIC of PROFILE over PROFILE on PATH under WORKLOAD is better | worse | same
 //	METRIC of PROFILE on PATH under WORKLOAD is best | second | worst
 //
-// The metric may be one that nobody measured: that is what the rule claim-without-numbers is for.
+// The metric may be unmeasured: the rule claim-without-numbers reports that.
 type Claim struct {
 	// ID is the name of its fact, Text the sentence.
 	ID, Text string
 	Metric   string
-	// A is whom it is about, B with whom it is compared; B is "" if with nobody, or with all.
+	// A is the claim's profile, B the profile compared with it; B is "" for none or all.
 	A, B     string
 	Path     plan.Path
 	Workload plan.Workload
@@ -296,7 +296,7 @@ func (v *View) judgeRank(c Claim, a *Cell) verdict {
 	row := v.ranked(c)
 	want := map[string]int{"best": 0, "second": 1, "worst": len(row) - 1}[c.Word]
 	if len(row) < 2 {
-		return verdict{saw: "called " + c.Word + ", and nobody else has the number"}
+		return verdict{saw: "called " + c.Word + ", and no other profile has the number"}
 	}
 	if row[want].Median == a.Median {
 		return verdict{holds: true}

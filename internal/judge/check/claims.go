@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// claimRules hold what is said of the numbers against them.
+// claimRules compare the claims of a result with its numbers.
 var claimRules = []rule{
 	{Rule: Rule{ID: "claim-unit", Title: "a claimed value in the wrong unit", Severity: Impossible,
 		Why: "bits, Gbit and GB are powers of 10, KiB, MiB and GiB of 2; iperf3 prints MBytes of 2^20 bytes and Mbits of 10^6 bits",

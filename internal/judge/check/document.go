@@ -41,7 +41,7 @@ flows-slower are not asked of it, nor same-node-slower where each node has CPUs 
 
 ## What rules read besides the numbers
 
-Facts of the result, each where it is known; those of published results are written by whoever wrote them down:
+Facts of the result, where they are known. The author of the CSV states those of published results:
 
 | fact | read by |
 |---|---|
@@ -61,7 +61,7 @@ Facts of the result, each where it is known; those of published results are writ
 ## Claims
 
 A claim is a sentence of the source in a form that can be held against its numbers; several may stand in one fact with
-semicolons between them. The metric may be one that nobody measured.
+semicolons between them. The metric may be unmeasured.
 
 ` + "```" + `
 METRIC of PROFILE on PATH under WORKLOAD = 14.72 Gbit/s

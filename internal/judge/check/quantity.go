@@ -17,7 +17,7 @@ type quantity struct {
 	step float64
 }
 
-// parseQuantity reads a number and its unit ("1" if there is none), with or without a space between them, and converts it to the unit wanted.
+// parseQuantity reads a number and its unit, "1" by default, with or without a space between, and converts it to the wanted unit.
 func parseQuantity(s, want string) (quantity, error) {
 	s = strings.TrimSpace(s)
 	i := 0

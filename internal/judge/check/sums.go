@@ -337,7 +337,7 @@ func (t *trial) lossMissing() string {
 	return fmt.Sprintf("goodput of %s, and neither offered load nor loss", t.show(metric.Goodput, t.metrics[metric.Goodput]))
 }
 
-// lossNeverShown finds what is said of UDP goodput where nobody says what was lost.
+// lossNeverShown finds claims about UDP goodput in results without a loss metric.
 func lossNeverShown(v *View) []seen {
 	var list []seen
 	for _, c := range v.claims {

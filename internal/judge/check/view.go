@@ -66,7 +66,7 @@ type tally struct {
 	warnings map[string]*rung
 }
 
-// remark is the id under which an imported trial carries what its source remarks, which is no doubt.
+// remark is the id under which an imported trial carries its source's remarks, which are not doubts.
 const remark = "note"
 
 // rung is how often something was seen, and what at first.
@@ -100,8 +100,7 @@ func Of(h result.Header, records []result.Record) *View {
 	return v
 }
 
-// Add takes in a record; those that are no trials are passed over. The error says that the result is larger than any that
-// a plan makes.
+// Add takes in a record and ignores all but trials. It fails if the result has more cases than any plan makes.
 func (v *View) Add(r result.Record) error {
 	if r.Type != result.TypeTrial {
 		return nil

@@ -19,7 +19,7 @@
 // several of its paths, which is what the procedure draws its power from. The whole page would be the stricter choice,
 // and it would make the page mute: an exact rank test with 5 repetitions a side cannot have a p value below 0.008, so of
 // a thousand comparisons 160 would have to be at that limit for any to count, and the one profile that differs would not
-// be found. The price is said openly: the 5 % hold for each column, not for the page, so of 100 columns of equal things
+// be found. The price: the 5 % hold for each column, not for the page, so of 100 columns of equal things
 // five may hold a wrong call; the noise floor, which is measured apart, keeps most of those from becoming verdicts.
 //
 // Not in a family are metrics that are not judged, and comparisons with too few repetitions to reach the level whatever

@@ -120,7 +120,7 @@ func (b *Budget) setMetric(s string) error {
 func (b *Budget) setLimit(text, in string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is no limit: want a change such as +5%%, or a value such as 900Mbit/s", number.Clean(text+in))
+		return fmt.Errorf("%q is not a limit: want a change such as +5%%, or a value such as 900Mbit/s", number.Clean(text+in))
 	}
 	if text[0] == '+' || text[0] == '-' {
 		return b.setChange(v, in)
@@ -137,7 +137,7 @@ func (b *Budget) setLimit(text, in string) error {
 }
 
 // spelled is the unit of a limit as package unit reads it. The unit of work, which depends on the workload and is not
-// part of the catalogue's unit, may be said and is passed over: 9us/transaction is 9us. /s is 1/s.
+// part of the catalogue's unit, is optional and ignored: 9us/transaction is 9us. /s is 1/s.
 func spelled(in, base string) string {
 	if !strings.Contains(base, "/") {
 		in, _, _ = strings.Cut(in, "/")

@@ -73,10 +73,10 @@ func TestParseBudgetRefuses(t *testing.T) {
 		{"rr.p99 > 5%", 10, "a change needs its sign"},
 		{"rr.p99 > +5us", 10, "a change in percent"},
 		{"rr.p99 > 5Mbit/s", 10, "does not measure"},
-		{"rr.p99 > five", 10, "is no limit"},
+		{"rr.p99 > five", 10, "is not a limit"},
 		{"rr.p99 > 5 us 7", 15, "want one limit"},
 		{"goodput < -100%", 11, "leaves nothing"},
-		{"rr.p99 > 1e999us", 10, "is no limit"},
+		{"rr.p99 > 1e999us", 10, "is not a limit"},
 		{"goodput < 900Mbit", 11, "does not measure"},
 	} {
 		_, err := ParseBudget(c.in)

@@ -22,9 +22,9 @@ type Comparison struct {
 	Family   int
 	// Floor is the noise floor as a share: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
 	Floor float64
-	// Verdict is None for metrics that describe and are not judged.
+	// Verdict equals None for metrics that describe and are not judged.
 	Verdict Verdict
-	// Need is about how many more repetitions would decide an inconclusive verdict; 0 if it is not, or cannot be said.
+	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts and where the number is unknown.
 	Need int
 }
 
@@ -32,7 +32,7 @@ type Comparison struct {
 type pending struct {
 	x       *Comparison
 	c, base *Cell
-	// apart is true for two results that were measured at different times, so that their trials are no pairs.
+	// apart is true for two results that were measured at different times, so that their trials do not form pairs.
 	apart bool
 }
 

@@ -1,7 +1,7 @@
 package compare
 
 // Groups cuts standings, in the order of Rank, into runs of neighbours of which no two differ, the longest ones
-// from the front; a run of one stands alone. All comparisons between two of them are one family. It asks for as many
+// from the front; a run may have one standing. All comparisons between two of them are one family. It asks for as many
 // comparisons as there are pairs.
 func (a *Analysis) Groups(ranks []Standing) [][]Standing {
 	var all []pending

@@ -207,7 +207,7 @@ func (h *History) correct() {
 	}
 }
 
-// sharpest is the p value of the change that chance explains least, 1 if there is none.
+// sharpest is the p value of the change that chance explains least, 1 without changes.
 func (t Track) sharpest() float64 {
 	p := 1.0
 	for _, c := range t.Changes {

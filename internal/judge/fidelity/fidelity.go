@@ -96,7 +96,7 @@ type Failure struct {
 }
 
 // ErrNothing means that the result has no cluster beside the lab.
-var ErrNothing = errors.New("the result does not have the same profile in the lab and on a cluster: it is none of cnibench fidelity")
+var ErrNothing = errors.New("not a result of `cnibench fidelity`: it lacks a profile measured in the lab and on a cluster")
 
 // Assess judges a result.
 func Assess(h result.Header, recs []result.Record) (*Page, error) {

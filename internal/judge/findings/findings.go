@@ -1,8 +1,8 @@
 // Package findings judges published claims against a result: reproduced, contradicted, inconclusive, or not testable
 // here, each with its evidence.
 //
-// published.yaml has every conclusion of the articles whose experiments the plans under examples/ repeat: who says what
-// about which cells, in which direction, by how much. Judge sets each against the cells of an analysis:
+// published.yaml has every conclusion of the articles whose experiments the plans under examples/ repeat: the
+// source, the cells, the direction and the size. Judge sets each against the cells of an analysis:
 //
 //	claim ──► the cells that it names ──► effects with intervals ──► outcome, evidence in words
 //
@@ -136,7 +136,7 @@ func (j *judgement) on(p plan.Path) {
 	}
 }
 
-// sum is the outcome of the whole claim. What could not be looked at does not hide what was seen, and is said.
+// sum is the outcome of the whole claim. Evidence lists what was not measured; that does not hide what was seen.
 func (j *judgement) sum() Outcome {
 	for _, m := range j.missing {
 		j.evidence = append(j.evidence, "not measured: "+m)

@@ -3,8 +3,8 @@
 //
 // Parse reads what the job does, Assess sets it against an analysis. Times follow from goodput or from the rate of
 // transactions, CPU time from service demand; how they stand beside the baseline from the comparisons that the report
-// shows. A job is more than its network: Estimate.Job is Amdahl's law, so that nobody reads a 70 % faster network as a
-// 70 % faster job. Pure: values in, values out; times are in ns.
+// shows. A job is more than its network: Estimate.Job is Amdahl's law, so that a 70 % faster network does not
+// read as a 70 % faster job. Pure: values in, values out; times are in ns.
 package impact
 
 import (
@@ -49,7 +49,7 @@ type Quantity struct{ Value, Low, High float64 }
 func (q Quantity) Known() bool { return !math.IsNaN(q.Value) }
 
 // Change is a time as a multiple of the baseline's. Verdict is that of the comparison behind it: unless it is better or
-// worse, the ratio is no claim.
+// worse, the ratio does not claim anything.
 type Change struct {
 	Quantity
 	Verdict compare.Verdict
@@ -175,7 +175,7 @@ func comparison(a *compare.Analysis, k compare.Key) (compare.Comparison, bool) {
 	return a.Comparisons[i], true
 }
 
-// times multiplies q; what is not positive and finite afterwards is no time.
+// times multiplies q; a value that is not positive and finite afterwards is absent.
 func times(q Quantity, by float64) Quantity {
 	return Quantity{positive(q.Value * by), positive(q.Low * by), positive(q.High * by)}
 }

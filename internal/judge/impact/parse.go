@@ -142,9 +142,9 @@ func (p *parser) percent(s string, column int) float64 {
 	v, err := parseNumber(digits)
 	switch {
 	case !ok || err != nil:
-		p.fault(column, "%q is no share: want a percentage such as 30%%", s)
+		p.fault(column, "%q is not a share: want a percentage such as 30%%", s)
 	case !(v > 0 && v <= 100):
-		p.fault(column, "%q is no share: it must be more than 0%% and at most 100%%", s)
+		p.fault(column, "%q is not a share: it must be more than 0%% and at most 100%%", s)
 	default:
 		return v / 100
 	}
@@ -154,7 +154,7 @@ func (p *parser) percent(s string, column int) float64 {
 // parseNumber reads a plain decimal number: no sign, no exponent, no inf.
 func parseNumber(s string) (float64, error) {
 	if s == "" || strings.Trim(s, "0123456789.") != "" {
-		return 0, fmt.Errorf("%q is no number", s)
+		return 0, fmt.Errorf("%q is not a number", s)
 	}
 	return strconv.ParseFloat(s, 64)
 }
@@ -172,7 +172,7 @@ func size(s string) (float64, error) {
 	case err == nil && name == "KB":
 		return 0, wrong // it says why
 	case err != nil || wrong != nil || !strings.HasSuffix(name, "B"):
-		return 0, fmt.Errorf("%q is no size: want a number and a unit, B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 100GB", s)
+		return 0, fmt.Errorf("%q is not a size: want a number and B, kB to TB or KiB to TiB, such as 100GB", s)
 	}
 	return amount(bytes, s)
 }
@@ -194,10 +194,10 @@ func count(s string) (float64, error) {
 	}
 	v, err := parseNumber(digits)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no count: want a number such as 5000, 20k, 1.5M or 2G", s)
+		return 0, fmt.Errorf("%q is not a count: want a number such as 5000, 20k, 1.5M or 2G", s)
 	}
 	if v *= factor; v != math.Trunc(v) {
-		return 0, fmt.Errorf("%q is no whole number", s)
+		return 0, fmt.Errorf("%q is not a whole number", s)
 	}
 	return amount(v, s)
 }

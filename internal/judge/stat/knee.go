@@ -6,8 +6,8 @@ import "math"
 const KneeFactor = 2
 
 // Knee finds where a curve of times over rising loads leaves the ground: the last load whose time is not above
-// KneeFactor times the lowest of the curve. It looks from the high end, so that a disturbed trial at a low load is no
-// knee. It returns indices: low decides by the medians; high by the intervals, of which both must agree that a time is
+// KneeFactor times the lowest of the curve. It looks from the high end, so that a disturbed trial at a low load is not
+// taken for a knee. It returns indices: low decides by the medians; high by the intervals, of which both must agree that a time is
 // above, and is never below low. Where the two are one, the knee is decided; where both are the last index, the curve has
 // none. ok is false for a curve of fewer than three times, or with one that is not a number.
 func Knee(times []Summary) (low, high int, ok bool) {

@@ -9,7 +9,7 @@ import (
 type Test string
 
 const (
-	// MannWhitney compares two samples without regard to which trial stood beside which.
+	// MannWhitney compares two samples and ignores which trials share a repetition.
 	MannWhitney Test = "mann-whitney"
 	// SignedRank compares the two trials of each repetition with one another.
 	SignedRank Test = "signed-rank"

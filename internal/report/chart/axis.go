@@ -107,7 +107,7 @@ func logSteps(low, high float64) []float64 {
 	}
 }
 
-// span is the least and the greatest finite one of values, false if there is none.
+// span returns the least and the greatest finite value, false without finite values.
 func span(values ...float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {

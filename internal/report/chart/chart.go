@@ -3,7 +3,7 @@
 // A plot (Dots, Curves, Strips, Plane, Heat) is a struct of numbers and names; its Draw method lays it out. A Drawing is
 // a list of lines, rectangles, dots and texts in groups, in a coordinate system whose origin is the upper left corner
 // and whose unit is a pixel at scale 1. SVG writes it for a page, whose style sheet brings the colours (CSS), or as a
-// file that stands alone; package raster makes an image of it. Colours are names of a role, never values, so that one
+// separate file; package raster makes an image of it. Colours are names of a role, never values, so that one
 // drawing serves a light and a dark page; palette.go holds the values, which tests hold to the contrast that WCAG asks.
 //
 // Nothing here knows what a profile or a metric is. Texts may come from anywhere: whatever writes a drawing escapes them.
@@ -128,7 +128,7 @@ func dashed(s Shape, n int) Shape {
 	return s
 }
 
-// Framed is d with its title above it and a margin around, as a file that stands alone needs.
+// Framed is d with its title above it and a margin around, as a separate file needs.
 func Framed(d Drawing) Drawing {
 	const margin, lineHeight, titleSize = 14.0, 19.0, 14.0
 	lines := number.Wrap(number.Clean(d.Title), int(d.Width/(titleSize*0.58)))

@@ -17,7 +17,7 @@ type Dots struct {
 type DotRow struct {
 	Name   string
 	Series int
-	// Median, Low and High are NaN where there is none; then Value says why.
+	// Median, Low and High are NaN without a measurement; then Value says why.
 	Median, Low, High float64
 	Samples           []float64
 	// Value is the text at the end of the row.

@@ -15,7 +15,7 @@ type HeatRow struct {
 	Cells  []HeatCell
 }
 
-// HeatCell is one place: a value above what is said of it, either of which may be empty.
+// HeatCell is one place: a value above a claim about it, each possibly empty.
 type HeatCell struct {
 	Value, Claim string
 	Color        Color

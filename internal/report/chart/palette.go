@@ -15,8 +15,8 @@ const (
 	Muted  Color = "muted"  // secondary text
 	Grid   Color = "grid"   // lines behind the data
 	Paper  Color = "paper"  // background
-	Accent Color = "accent" // what is to be compared with
-	// Neutral fills what nothing is claimed about, Same what is known to be no different.
+	Accent Color = "accent" // the baseline
+	// Neutral fills places without a claim, Same those known to be equal.
 	Neutral Color = "neutral"
 	Same    Color = "same"
 )
@@ -65,7 +65,7 @@ var palette = map[Color][2]uint32{
 	"worse1": {0xfdebdb, 0x33261b}, "worse2": {0xf9d1ac, 0x4c3019}, "worse3": {0xf1b27b, 0x6b3f18}, "worse4": {0xe4914f, 0x8a501a},
 }
 
-// Value returns the value of c in a theme as 0xRRGGBB; that of Ink if c is none of ours.
+// Value returns the value of c in a theme as 0xRRGGBB; that of Ink for an unknown c.
 func Value(c Color, t Theme) uint32 {
 	v, ok := palette[c]
 	if !ok {

@@ -66,7 +66,7 @@ func cell(c *compare.Cell) []string {
 	}
 }
 
-// comparison is the second part of a row, empty fields if there is none.
+// comparison is the second part of a row: empty fields without a comparison.
 func comparison(x *compare.Comparison) []string {
 	if x == nil {
 		return make([]string, 8)

@@ -51,7 +51,7 @@ var (
 	reserved = []string{"title", "baseline", "environment", "date", "window", "warmup"}
 )
 
-// preamble lists what is said about the run as a whole: name and value.
+// preamble lists the facts of the whole run: name and value.
 func preamble(h result.Header) [][2]string {
 	var out [][2]string
 	add := func(name, value string) {

@@ -95,8 +95,8 @@ func rawCells(c compare.Cell, at map[compare.Key]compare.Comparison) []rawCell {
 	}
 }
 
-// record writes a row for a spreadsheet: numbers in full, nothing where there is none, and no text that a spreadsheet
-// would run as a formula.
+// record writes a row for a spreadsheet: numbers in full, empty fields for absent ones, and no text that a
+// spreadsheet would run as a formula.
 func record(cells []rawCell) []string {
 	out := make([]string, len(cells))
 	for i, c := range cells {

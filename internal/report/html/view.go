@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// view is what page.tmpl shows. Profiles, paths, workloads and metrics go by number, from 1, in attributes; 0 is none.
+// view is what page.tmpl shows. Profiles, paths, workloads and metrics go by number, from 1, in attributes; 0 means absent.
 type view struct {
 	CSP, Title, Sub string
 	Style           template.CSS

@@ -56,7 +56,7 @@ func NinePaths(repetitions int) Result {
 	return r
 }
 
-// header describes what stood there.
+// header describes the testbed.
 func header(p plan.Plan) result.Header {
 	noPods := "two empty namespaces have no pods"
 	noVIP := "the node's stack, and kube-proxy in it, is bypassed"

@@ -168,7 +168,7 @@ func (p *printer) items(items []report.Item) {
 	for _, i := range items {
 		lead := "  " + number.Left(i.Name, name) + "  "
 		if i.Code {
-			// Not wrapped: it is to be copied.
+			// Not wrapped, so that it can be copied.
 			p.line(lead + i.Text)
 			continue
 		}

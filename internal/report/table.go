@@ -1,0 +1,115 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+var directions = map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}
+
+// sections returns a section for each metric that has tables. Each part of cut becomes one table, and about names its metric.
+func sections[T any](metrics []metric.Metric, cut []T, about func(T) string, table func(metric.Metric, T) Table) []Section {
+	var out []Section
+	for _, m := range metrics {
+		s := Section{Heading: capitalized(m.Title), Notes: []string{m.Definition + directions[m.Better]}}
+		for _, part := range cut {
+			if about(part) == m.Name {
+				s.Tables = append(s.Tables, table(m, part))
+			}
+		}
+		if len(s.Tables) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// grouped cuts xs by key, in the order in which the keys first occur.
+func grouped[T any, K comparable](xs []T, key func(T) K) [][]T {
+	at := map[K]int{}
+	var out [][]T
+	for _, x := range xs {
+		i, ok := at[key(x)]
+		if !ok {
+			i = len(out)
+			at[key(x)] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], x)
+	}
+	return out
+}
+
+// newTable is a table without rows.
+func newTable(m metric.Metric, w plan.Workload, scale number.Scale) Table {
+	return Table{Title: m.Title + ", " + w.String(), Unit: scale.Unit, Metric: m.Name, Workload: w}
+}
+
+// notMeasured is the entry of a place without trials.
+var notMeasured = Entry{Kind: NotMeasured, Text: "n/m", Short: "n/m"}
+
+// entry writes out a cell.
+func (f *footnotes) entry(c *compare.Cell, scale number.Scale) Entry {
+	e := notMeasured
+	switch {
+	case c.N > 0:
+		e = summaryEntry(c.Summary, scale)
+	case c.Failed > 0:
+		e = Entry{Kind: Failed, Text: fmt.Sprintf("failed (%d of %[1]d)", c.Failed), Short: fmt.Sprintf("failed %d/%[1]d", c.Failed)}
+	}
+	e.Cell, e.Notes = c, f.of(c)
+	return e
+}
+
+// summaryEntry writes out a median with its interval.
+func summaryEntry(s stat.Summary, scale number.Scale) Entry {
+	return Entry{Value: scale.Format(s.Median), Spread: spread(s)}
+}
+
+// spread writes the longer arm of the interval, "" for a single value.
+func spread(s stat.Summary) string {
+	if h := s.HalfWidth(); !math.IsNaN(h) {
+		return "±" + number.Percent(h)
+	}
+	return ""
+}
+
+var marks = map[compare.Verdict]Mark{
+	compare.Better: Better, compare.Worse: Worse, compare.Same: Same, compare.Inconclusive: NoClaim,
+}
+
+// judge adds a verdict and its ratio. It omits the ratio of an inconclusive verdict, which readers would take for a claim,
+// and that of a baseline of zero.
+func (e *Entry) judge(v compare.Verdict, ratio float64) {
+	e.Mark = marks[v]
+	if e.Mark != NoClaim && !math.IsNaN(ratio) {
+		e.Ratio = number.Ratio(ratio)
+	}
+}
+
+// dated adds the time of a result to its name.
+func dated(name string, created time.Time) string {
+	if created.IsZero() {
+		return name
+	}
+	return name + ", " + created.UTC().Format("2006-01-02 15:04 UTC")
+}
+
+// capitalized begins s with a capital letter.
+func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// counted writes "1 cell", "2 cells".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
