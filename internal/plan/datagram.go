@@ -28,8 +28,8 @@ const MeanPayload = (7*18 + 4*524 + 1472 + 11) / 12
 
 // messages returns the option for the size of messages, or their mix.
 func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) Option {
-	c := sizes(high)
-	return Option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: c.values + ", imix",
+	v := sizes(high)
+	return Option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: v.describe() + ", imix", schema: anyOf(v.schema, enumSchema(IMIX)),
 		set: func(w *Workload, text string) error {
 			s := w.Spec.(S)
 			size, mix := fields(&s)
@@ -38,7 +38,7 @@ func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) Opti
 				*mix = text
 			} else {
 				*mix = ""
-				*size, err = c.parse(text)
+				*size, err = v.parse(text)
 			}
 			w.Spec = s
 			return err

@@ -47,7 +47,7 @@ type pacer interface {
 
 // pacing returns the options for how requests fall due.
 func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []Option {
-	arrivals := words(Constant, Poisson, Saturate)
+	arrivals := oneOf(Constant, Poisson, Saturate)
 	arrivals.format = func(s string) string {
 		if s == Poisson {
 			return ""

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -25,6 +23,8 @@ type Option struct {
 	set  func(w *Workload, text string) error
 	// text returns the value as set reads it, "" for none.
 	text func(w Workload) string
+	// schema is the JSON Schema of one value in a plan file.
+	schema map[string]any
 	// spread turns a text that stands for several values, such as a range, into them. (optional)
 	spread func(text string) ([]string, error)
 }
@@ -51,59 +51,58 @@ func (o Option) Default(k Kind) string {
 	return o.text(w.Normalize())
 }
 
-// codec reads and writes the values of one type of setting.
-type codec[T comparable] struct {
-	values string
-	parse  func(text string) (T, error)
-	format func(v T) string
-}
-
 // field returns the option for a field of a spec. A zero value is written as "".
-func field[S Spec, T comparable](key, word, help string, c codec[T], at func(s *S) *T) Option {
-	return Option{Key: key, Word: word, Help: help, Values: c.values,
+func field[S Spec, T comparable](key, word, help string, v values[T], at func(s *S) *T) Option {
+	return Option{Key: key, Word: word, Help: help, Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, text string) error {
-			v, err := c.parse(text)
+			read, err := v.parse(text)
 			if err != nil {
 				return err
 			}
+			if v.wrong != nil {
+				if fault := v.wrong(read); fault != "" {
+					return errors.New(fault)
+				}
+			}
 			s := w.Spec.(S)
-			*at(&s) = v
+			*at(&s) = read
 			w.Spec = s
 			return nil
 		},
 		text: func(w Workload) string {
 			s := w.Spec.(S)
-			v := *at(&s)
-			if v == *new(T) {
+			stored := *at(&s)
+			if stored == *new(T) {
 				return ""
 			}
-			return c.format(v)
+			return v.format(stored)
 		},
 	}
 }
 
 // truth returns the option for a field that is true or false; the text form has its word alone.
 func truth[S Spec](key, help string, at func(s *S) *bool) Option {
-	o := field(key, key, help, codec[bool]{"true, false", parseBool, strconv.FormatBool}, at)
+	o := field(key, key, help, trueOrFalse, at)
 	o.bare = true
 	return o
 }
 
 // transports returns the option for the transport of a kind that has several.
 func transports[S Spec](at func(s *S) *Protocol) Option {
-	o := field(protocolKey, protocolKey, "transport", codec[Protocol]{"tcp, udp", func(s string) (Protocol, error) {
+	v := oneOf(TCP, UDP)
+	v.parse = func(s string) (Protocol, error) {
 		name, err := word(s, string(TCP), string(UDP), string(ICMP))
 		if err == nil && name == string(ICMP) {
 			err = fmt.Errorf("%s runs over tcp or udp, not icmp", (*new(S)).kind().name)
 		}
 		return Protocol(name), err
-	}, func(p Protocol) string { return string(p) }}, at)
-	return o
+	}
+	return field(protocolKey, protocolKey, "transport", v, at)
 }
 
 // transport returns the option for the only transport of a kind. Its value is never written.
 func transport(kind Kind, only Protocol) Option {
-	return Option{Key: protocolKey, Word: protocolKey, Help: "transport", Values: string(only),
+	return Option{Key: protocolKey, Word: protocolKey, Help: "transport", Values: string(only), schema: enumSchema(only),
 		set: func(_ *Workload, s string) error {
 			name, err := word(s, string(TCP), string(UDP), string(ICMP))
 			if err == nil && name != string(only) {
@@ -116,7 +115,7 @@ func transport(kind Kind, only Protocol) Option {
 }
 
 // byTool is the option for the program that sends the workload. Its values are Own and ToolNames.
-var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program",
+var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: enumSchema(append([]string{Own}, ToolNames()...)...),
 	set: func(w *Workload, s string) error {
 		name, err := word(s, append([]string{Own}, ToolNames()...)...)
 		if name == Own {
@@ -127,66 +126,6 @@ var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the wor
 	},
 	text: func(w Workload) string { return w.Tool },
 }
-
-// counts reads whole numbers.
-func counts(low, high int) codec[int] {
-	return codec[int]{fmt.Sprintf("%d to %d", low, high), func(s string) (int, error) {
-		v, err := strconv.Atoi(s)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a whole number", s)
-		}
-		if v < low || v > high {
-			return 0, fmt.Errorf("%d is out of range: want %d to %d", v, low, high)
-		}
-		return v, nil
-	}, strconv.Itoa}
-}
-
-// sizes reads numbers of bytes.
-func sizes(high int) codec[int] {
-	return codec[int]{fmt.Sprintf("1 to %d bytes", high), func(s string) (int, error) {
-		v, err := parseSize(s)
-		if err != nil {
-			return 0, err
-		}
-		if v < 1 || v > high {
-			return 0, fmt.Errorf("%s is out of range: want 1 to %d bytes", s, high)
-		}
-		return v, nil
-	}, strconv.Itoa}
-}
-
-// words reads one of a few words.
-func words(allowed ...string) codec[string] {
-	return codec[string]{strings.Join(allowed, ", "), func(s string) (string, error) { return word(s, allowed...) },
-		func(s string) string { return s }}
-}
-
-// span reads durations.
-func span(high time.Duration) codec[time.Duration] {
-	return codec[time.Duration]{fmt.Sprintf("0 to %s", high), func(s string) (time.Duration, error) {
-		d, err := parseDuration(s)
-		if err == nil && (d < 0 || d > high) {
-			err = fmt.Errorf("%s is out of range: want 0 to %s", s, high)
-		}
-		return d, err
-	}, time.Duration.String}
-}
-
-// rates reads rates in bit/s; loads and losses read shares.
-var (
-	rates  = codec[float64]{"0 to 1T bit/s", ParseRate, formatRate}
-	loads  = codec[float64]{"0.1% to 200%, or a range such as 10%..90%", ParseLoad, FormatLoad}
-	losses = codec[float64]{"0 to 50%", ParseLoss, FormatLoss}
-)
-
-// algorithms reads the name of a congestion control. The kernel says which there are (TCP_CA_NAME_MAX is 16).
-var algorithms = codec[string]{"such as cubic, reno, bbr", func(s string) (string, error) {
-	if s == "" || len(s) > 15 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-		return "", fmt.Errorf("%q is not a congestion control: want a name such as cubic, reno or bbr", s)
-	}
-	return s, nil
-}, func(s string) string { return s }}
 
 func (k *kind) option(key string) Option {
 	return k.options[slices.IndexFunc(k.options, func(o Option) bool { return o.Key == key })]
@@ -305,22 +244,4 @@ func word(s string, allowed ...string) (string, error) {
 		return "", fmt.Errorf("%q is not one of %s%s", s, strings.Join(allowed, ", "), advice.DidYouMean(s, allowed))
 	}
 	return s, nil
-}
-
-func parseBool(s string) (bool, error) {
-	switch s {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, fmt.Errorf("%q is not true or false", s)
-}
-
-func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration: want a number with a unit, such as 500ms, 10s or 2m", s)
-	}
-	return d, nil
 }

@@ -21,9 +21,9 @@ const DefaultPingPayload = 56
 
 var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []Option{
 	transport("ping", ICMP),
-	field("flows", "flows", "concurrent flows, each with a thread", counts(1, MaxFlows), func(s *Ping) *int { return &s.Flows }),
+	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Ping) *int { return &s.Flows }),
 	field("messageSize", "message", "payload of an echo", sizes(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),
-	field("interval", "interval", "time between echoes; 0 waits for the reply alone", span(time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),
+	field("interval", "interval", "time between echoes; 0 waits for the reply alone", spans(0, time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),
 	byTool,
 }}
 

@@ -2,20 +2,23 @@ package plan
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"testing"
 )
 
-func TestReferenceIsCurrent(t *testing.T) {
-	var want bytes.Buffer
-	if err := WriteReference(&want); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../../docs/reference-workloads.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want.Bytes()) {
-		t.Error("docs/reference-workloads.md is not what the options say; run make generate")
+func TestReferencesAreCurrent(t *testing.T) {
+	for name, write := range map[string]func(io.Writer) error{"workloads": WriteWorkloads, "settings": WriteSettings} {
+		var want bytes.Buffer
+		if err := write(&want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile("../../docs/reference-" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want.Bytes()) {
+			t.Errorf("docs/reference-%s.md differs from the code: run make generate", name)
+		}
 	}
 }

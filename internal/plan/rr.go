@@ -35,27 +35,28 @@ const MaxBurst = 1024
 const Spin = "spin"
 
 // waits reads how threads wait.
-var waits = codec[string]{"sleep, spin", func(s string) (string, error) {
-	name, err := word(s, "sleep", Spin)
-	if name == "sleep" {
-		name = ""
-	}
-	return name, err
-}, func(s string) string { return s }}
+var waits = values[string]{words: []string{"sleep", Spin}, schema: enumSchema("sleep", Spin), format: func(s string) string { return s },
+	parse: func(s string) (string, error) {
+		name, err := word(s, "sleep", Spin)
+		if name == "sleep" {
+			name = ""
+		}
+		return name, err
+	}}
 
 var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(
 	[]Option{
 		transports(func(s *RR) *Protocol { return &s.Protocol }),
-		field("flows", "flows", "concurrent flows, each with a thread", counts(1, MaxFlows), func(s *RR) *int { return &s.Flows }),
+		field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *RR) *int { return &s.Flows }),
 	},
 	pacing(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]Option{
 		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
 		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).over(TCP),
-		field("burst", "burst", "requests that fall due at once", counts(1, MaxBurst), func(s *RR) *int { return &s.Burst }),
+		field("burst", "burst", "requests that fall due at once", whole(1, MaxBurst), func(s *RR) *int { return &s.Burst }),
 		field("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
-		field("under", "under", "what is sent beside the requests", words("stream"), func(s *RR) *string { return &s.Under }).over(TCP),
+		field("under", "under", "what is sent beside the requests", oneOf("stream"), func(s *RR) *string { return &s.Under }).over(TCP),
 		byTool,
 	},
 )}

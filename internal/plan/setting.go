@@ -105,6 +105,14 @@ type values[T any] struct {
 	schema map[string]any
 }
 
+// describe says which values there are.
+func (v values[T]) describe() string {
+	if v.rang != "" {
+		return v.rang
+	}
+	return strings.Join(v.words, ", ")
+}
+
 // setting returns s with values at a place of the plan.
 func setting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
 	s.Words, s.Range = v.words, v.rang

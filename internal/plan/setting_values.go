@@ -23,7 +23,7 @@ func oneOf[T ~string](words ...T) values[T] {
 		words:  texts,
 		parse:  func(text string) (T, error) { return T(text), nil },
 		format: func(v T) string { return string(v) },
-		schema: map[string]any{"enum": texts},
+		schema: enumSchema(words...),
 		wrong: func(v T) string {
 			if slices.Contains(words, v) {
 				return ""
@@ -48,7 +48,7 @@ func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wr
 func whole(low, high int) values[int] {
 	v := values[int]{parse: parseWhole, format: strconv.Itoa}
 	v.rang, v.wrong = between(low, high, v.format)
-	v.schema = map[string]any{"type": "integer", "minimum": low, "maximum": high}
+	v.schema = wholeSchema(low, high)
 	return v
 }
 
@@ -62,7 +62,7 @@ func parseWhole(text string) (int, error) {
 
 // families are the versions of IP.
 var families = values[int]{
-	words: []string{"4", "6"}, parse: parseWhole, format: strconv.Itoa, schema: map[string]any{"enum": []int{4, 6}},
+	words: []string{"4", "6"}, parse: parseWhole, format: strconv.Itoa, schema: enumSchema(4, 6),
 	wrong: func(v int) string {
 		if v == 4 || v == 6 {
 			return ""
@@ -80,14 +80,14 @@ func spans(low, high time.Duration) values[time.Duration] {
 
 // lossShares are shares of packets that are lost.
 func lossShares() values[float64] {
-	v := values[float64]{parse: ParseLoss, format: FormatLoss, schema: numberOrText}
+	v := values[float64]{parse: ParseLoss, format: FormatLoss, schema: shareSchema}
 	v.rang, v.wrong = between(0, MaxLoss, FormatLoss)
 	return v
 }
 
 // lineRates are the rates of a shaped NIC.
 var lineRates = values[float64]{
-	parse: ParseRate, format: formatRate, schema: numberOrText, rang: "100K to 1T bit/s, or 0 for unshaped",
+	parse: ParseRate, format: formatRate, schema: rateSchema, rang: "100K to 1T bit/s, or 0 for unshaped",
 	wrong: func(v float64) string {
 		if v == 0 || v >= minLineRate && v <= MaxRate {
 			return ""
@@ -99,16 +99,7 @@ var lineRates = values[float64]{
 // minLineRate is the least that a NIC is shaped to, in bit/s.
 const minLineRate = 1e5
 
-// durationSchema is that of what time.ParseDuration reads; numberOrText that of a number with or without a unit.
-var (
-	durationSchema = map[string]any{"type": []string{"string", "integer"}, "pattern": `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$`, "maximum": 0, "minimum": 0}
-	numberOrText   = map[string]any{"type": []string{"number", "string"}}
-	textSchema     = map[string]any{"type": []string{"string", "number", "boolean"}}
-	textsSchema    = map[string]any{"type": "array", "items": textSchema}
-	labelsSchema   = map[string]any{"type": "object", "additionalProperties": textSchema}
-)
-
-// texts are any text, or what wrong does not refuse.
+// text is any text, or what wrong does not refuse.
 func text(wrong func(string) string) values[string] {
 	return values[string]{
 		parse: func(s string) (string, error) { return s, nil }, format: func(s string) string { return s }, schema: textSchema,
@@ -124,7 +115,7 @@ func text(wrong func(string) string) values[string] {
 // texts are lists, separated by commas on the command line.
 func texts() values[[]string] {
 	return values[[]string]{
-		parse: splitTexts, format: func(v []string) string { return strings.Join(v, ",") }, schema: textsSchema,
+		parse: splitTexts, format: func(v []string) string { return strings.Join(v, ",") }, schema: listSchema(textSchema),
 		read: func(d *decoder, at *[]string) position.Read { return d.Texts(at) },
 	}
 }
@@ -168,7 +159,7 @@ var quantities = text(func(s string) string {
 
 // shares are relative widths: 0.05 or 5%.
 var shares = values[float64]{
-	parse: parseShare, format: func(v float64) string { return fmt.Sprint(v) }, rang: "more than 0, less than 1; 5% is 0.05", schema: numberOrText,
+	parse: parseShare, format: func(v float64) string { return fmt.Sprint(v) }, rang: "more than 0, less than 1; 5% is 0.05", schema: shareSchema,
 	wrong: func(v float64) string {
 		if v >= 0 && v < 1 {
 			return ""
@@ -199,4 +190,53 @@ var seeds = values[uint64]{
 		return v, nil
 	},
 	format: func(v uint64) string { return strconv.FormatUint(v, 10) }, rang: "0 to 2^64-1", schema: map[string]any{"type": "integer", "minimum": 0},
+}
+
+// sizes are numbers of bytes.
+func sizes(high int) values[int] {
+	return values[int]{format: strconv.Itoa, rang: fmt.Sprintf("1 to %d bytes", high), schema: sizeSchema(high),
+		parse: func(s string) (int, error) {
+			v, err := parseSize(s)
+			if err == nil && (v < 1 || v > high) {
+				err = fmt.Errorf("%s is out of range: want 1 to %d bytes", s, high)
+			}
+			return v, err
+		},
+	}
+}
+
+// rates are in bit/s, requestRates in requests per second, to a thousandth. loads and losses are shares.
+var (
+	rates        = values[float64]{rang: "0 to 1T bit/s", parse: ParseRate, format: formatRate, schema: rateSchema}
+	requestRates = values[float64]{rang: "0 to 100M requests per second", format: formatRate, schema: rateSchema,
+		parse: func(s string) (float64, error) { return parseRate(s, 1e3) }}
+	loads  = values[float64]{rang: "0.1% to 200%, or a range such as 10%..90%", parse: ParseLoad, format: FormatLoad, schema: loadSchema}
+	losses = values[float64]{rang: "0 to 50%", parse: ParseLoss, format: FormatLoss, schema: shareSchema}
+)
+
+// algorithms are names of congestion controls. The kernel decides which exist (TCP_CA_NAME_MAX is 16).
+var algorithms = values[string]{rang: "such as cubic, reno, bbr", schema: textSchema, format: func(s string) string { return s },
+	parse: func(s string) (string, error) {
+		if s == "" || len(s) > 15 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+			return "", fmt.Errorf("%q is not a congestion control: want a name such as cubic, reno or bbr", s)
+		}
+		return s, nil
+	}}
+
+func parseBool(s string) (bool, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is not true or false", s)
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration: want a number with a unit, such as 500ms, 10s or 2m", s)
+	}
+	return d, nil
 }

@@ -26,19 +26,19 @@ func measureSettings() []Setting {
 		setting(Setting{Key: "profiles", Flag: "profiles", Where: Everywhere, Common: true, Always: true,
 			Help: "`names` of profiles or variants, separated by commas (cnibench list profiles)"},
 			values[[]Variant]{
-				parse: ParseVariants, format: func(v []Variant) string { return JoinVariants(v, ",") }, schema: textsSchema,
+				parse: ParseVariants, format: func(v []Variant) string { return JoinVariants(v, ",") }, schema: listSchema(variantSchema()),
 			}, func(p *Plan) *[]Variant { return &p.Profiles }).readBy(func(d *decoder, p *Plan) position.Read { return d.profiles(p) }),
 		setting(Setting{Key: "paths", Flag: "paths", Where: Everywhere, Common: true, Always: true,
 			Help: "`names` of paths, separated by commas; all is every path but external-to-loadbalancer (cnibench list paths)"},
 			values[[]Path]{
-				parse: ParsePaths, format: joinPaths, schema: map[string]any{"type": "array", "items": map[string]any{"enum": pathNames()}},
+				parse: ParsePaths, format: joinPaths, schema: listSchema(enumSchema(pathNames()...)),
 				read: func(d *decoder, at *[]Path) position.Read { return d.paths(at) },
 			}, func(p *Plan) *[]Path { return &p.Paths }),
 		setting(Setting{Key: "workloads", Flag: "workloads", Where: Everywhere, Common: true, Always: true,
 			Help: "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)"},
 			values[[]Workload]{
 				parse: ParseWorkloads, format: joinWorkloads,
-				schema: map[string]any{"type": "array", "items": map[string]any{"type": []string{"string", "object"}, "maxProperties": 1}},
+				schema: listSchema(workloadSchema()),
 				read:   func(d *decoder, at *[]Workload) position.Read { return d.workloads(at) },
 			}, func(p *Plan) *[]Workload { return &p.Workloads }),
 		setting(Setting{Key: "repetitions", Flag: "repetitions", Where: Everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},
@@ -180,7 +180,7 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.cpuLimit", Flag: "cpu-limit", Help: "`quantity` of CPU that each agent's pod may use; throttled trials say so"},
 			quantities, func(p *Plan) *string { return &p.Cluster.CPULimit }),
 		setting(Setting{Key: "kubernetes.cpus", Flag: "load-cpus", Help: "`CPUs` of the nodes that load runs on, such as 1 or 2-3"},
-			values[[]int]{parse: ParseCPUs, format: formatCPUs, schema: numberOrText, wrong: func(v []int) string {
+			values[[]int]{parse: ParseCPUs, format: formatCPUs, schema: textSchema, wrong: func(v []int) string {
 				for _, cpu := range v {
 					if cpu < 0 || cpu > 4095 {
 						return fmt.Sprintf("%d is not a CPU number", cpu)

@@ -39,10 +39,10 @@ const (
 
 var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []Option{
 	transports(func(s *Stream) *Protocol { return &s.Protocol }),
-	field("flows", "flows", "concurrent flows, each with a thread", counts(1, MaxFlows), func(s *Stream) *int { return &s.Flows }),
+	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Stream) *int { return &s.Flows }),
 	messages(MaxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).over(UDP),
-	field("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", words("copy", "sendfile", "trunc", GSO),
+	field("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", oneOf("copy", "sendfile", "trunc", GSO),
 		func(s *Stream) *string { return &s.Mode }),
 	field("buffer", "buffer", "socket buffers", sizes(MaxBuffer), func(s *Stream) *int { return &s.Buffer }),
 	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).over(TCP),

@@ -37,11 +37,11 @@ const lossGrain = 1e6
 
 var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []Option{
 	transport("throughput", UDP),
-	field("flows", "flows", "concurrent flows, each with a thread", counts(1, MaxFlows), func(s *Throughput) *int { return &s.Flows }),
+	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Throughput) *int { return &s.Flows }),
 	messages(MaxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
 	field("loss", "loss", "share of datagrams that may be lost", losses, func(s *Throughput) *float64 { return &s.Loss }),
-	field("mode", "mode", "gso hands the kernel many packets at a time", words(GSO), func(s *Throughput) *string { return &s.Mode }),
+	field("mode", "mode", "gso hands the kernel many packets at a time", oneOf(GSO), func(s *Throughput) *string { return &s.Mode }),
 	field("buffer", "buffer", "socket buffers", sizes(MaxBuffer), func(s *Throughput) *int { return &s.Buffer }),
 	byTool,
 }}

@@ -69,7 +69,7 @@ func TestParseWorkloadRefuses(t *testing.T) {
 		"crr(udp)":                      "crr runs over tcp, not udp",
 		"crr(close=maybe)":              `"maybe" is not one of rst, fin`,
 		"ping(tcp)":                     "ping runs over icmp, not tcp",
-		"ping(interval=2m)":             "want 0 to 1m",
+		"ping(interval=2m)":             "want 0s to 1m0s",
 		"stream(udp,mode=copy)":         "mode is for tcp, and this is udp",
 		"stream(rate=1G)":               "rate is for udp, and this is tcp",
 		"stream(udp,rate=2T)":           "out of range",

@@ -115,6 +115,12 @@ type Warning struct {
 	Message string `json:"message"`
 }
 
+// EndLine is the line that closes an invocation. It is read as a Record.
+type EndLine struct {
+	Type string `json:"type"`
+	End  End    `json:"end"`
+}
+
 // End closes a run.
 type End struct {
 	// Reason is "complete", "precision" (it was reached), "repetitions" (the most were measured, and it was not),

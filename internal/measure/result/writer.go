@@ -100,10 +100,7 @@ func (w *Writer) Append(r Record) error {
 
 // Finish writes the line that closes an invocation.
 func (w *Writer) Finish(e End) error {
-	return w.line(struct {
-		Type string `json:"type"`
-		End  End    `json:"end"`
-	}{TypeEnd, e})
+	return w.line(EndLine{TypeEnd, e})
 }
 
 // line appends v and syncs. After an error the file is cut back to its last whole line, if the disk lets us, and

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -26,11 +28,11 @@ import (
 // Schema names this version of the format.
 const Schema = "cnibench.report/v1"
 
-// number is a float64 that is null where it is not finite.
-type number float64
+// Number is a float64 that is null where it is not finite.
+type Number float64
 
 // MarshalJSON implements json.Marshaler.
-func (n number) MarshalJSON() ([]byte, error) {
+func (n Number) MarshalJSON() ([]byte, error) {
 	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
 		return []byte("null"), nil
 	}
@@ -68,11 +70,11 @@ type cell struct {
 	Metric     string       `json:"metric"`
 	Unit       string       `json:"unit"`
 	N          int          `json:"n"`
-	Median     number       `json:"median"`
-	Low        number       `json:"low"`
-	High       number       `json:"high"`
-	Confidence number       `json:"confidence"`
-	Samples    []number     `json:"samples"`
+	Median     Number       `json:"median"`
+	Low        Number       `json:"low"`
+	High       Number       `json:"high"`
+	Confidence Number       `json:"confidence"`
+	Samples    []Number     `json:"samples"`
 	Warnings   []warning    `json:"warnings"`
 	Failed     int          `json:"failed"`
 }
@@ -83,37 +85,37 @@ type comparison struct {
 	Path     plan.Path    `json:"path"`
 	Workload string       `json:"workload"`
 	Metric   string       `json:"metric"`
-	Ratio    number       `json:"ratio"`
-	Low      number       `json:"low"`
-	High     number       `json:"high"`
-	P        number       `json:"p"`
+	Ratio    Number       `json:"ratio"`
+	Low      Number       `json:"low"`
+	High     Number       `json:"high"`
+	P        Number       `json:"p"`
 	Verdict  string       `json:"verdict"`
 	// BaselinePath is Path but where another path of the baseline stood in.
 	BaselinePath plan.Path `json:"baseline_path"`
-	Confidence   number    `json:"confidence"`
+	Confidence   Number    `json:"confidence"`
 	N            int       `json:"n"`
 	Test         string    `json:"test"`
-	Floor        number    `json:"floor"`
+	Floor        Number    `json:"floor"`
 	// Need is about how many more repetitions would decide an inconclusive verdict.
 	Need int `json:"need"`
 	// Adjusted is P corrected for the family of the comparison, of Family members.
-	Adjusted number `json:"p_adjusted"`
+	Adjusted Number `json:"p_adjusted"`
 	Family   int    `json:"family"`
 }
 
 type twin struct {
 	Path  plan.Path `json:"path"`
-	Ratio number    `json:"ratio"`
-	Low   number    `json:"low"`
-	High  number    `json:"high"`
-	P     number    `json:"p"`
+	Ratio Number    `json:"ratio"`
+	Low   Number    `json:"low"`
+	High  Number    `json:"high"`
+	P     Number    `json:"p"`
 	N     int       `json:"n"`
 }
 
 type floor struct {
 	Workload string `json:"workload"`
 	Metric   string `json:"metric"`
-	Floor    number `json:"floor"`
+	Floor    Number `json:"floor"`
 	Measured bool   `json:"measured"`
 	Twins    []twin `json:"twins"`
 }
@@ -135,28 +137,45 @@ func Render(w io.Writer, d report.Document) error {
 	}
 }
 
-// renderReport writes the analysis of one result, schema "cnibench.report/v1".
+// Report is the analysis of one result, schema "cnibench.report/v1".
+type Report struct {
+	Schema      string           `json:"schema"`
+	Run         run              `json:"run"`
+	Facts       facts.Facts      `json:"facts"`
+	Profiles    []result.Profile `json:"profiles"`
+	NoiseFloor  []floor          `json:"noise_floor"`
+	Cells       []cell           `json:"cells"`
+	Comparisons []comparison     `json:"comparisons"`
+	LoadCurves  []loadCurve      `json:"load_curves,omitempty"`
+}
+
 func renderReport(w io.Writer, d report.Document) error {
 	a := d.Analysis
 	if a == nil {
 		a = &compare.Analysis{}
 	}
-	var b bytes.Buffer
-	o := object{w: &b}
-	o.key("schema", Schema)
-	o.key("run", runOf(d.Run, a.Baseline))
-	if d.Facts == nil {
-		d.Facts = facts.Facts{}
+	return write(w, Report{
+		Schema: Schema, Run: runOf(d.Run, a.Baseline), Facts: recorded(d.Facts), Profiles: d.Profiles,
+		NoiseFloor: each(a.Floors, floorOf), Cells: each(a.Cells, cellOf), Comparisons: each(a.Comparisons, comparisonOf),
+		LoadCurves: loadCurves(d.Loads),
+	})
+}
+
+// recorded returns facts that are never null.
+func recorded(f facts.Facts) facts.Facts {
+	if f == nil {
+		return facts.Facts{}
 	}
-	o.key("facts", d.Facts)
-	list(&o, "profiles", d.Profiles, func(p result.Profile) any { return p })
-	list(&o, "noise_floor", a.Floors, func(f compare.Floor) any { return floorOf(f) })
-	list(&o, "cells", a.Cells, func(c compare.Cell) any { return cellOf(c) })
-	list(&o, "comparisons", a.Comparisons, func(c compare.Comparison) any { return comparisonOf(c) })
-	if curves := loadCurves(d.Loads); curves != nil {
-		list(&o, "load_curves", curves, func(c loadCurve) any { return c })
+	return f
+}
+
+// each returns what as makes of every element.
+func each[T, U any](xs []T, as func(T) U) []U {
+	out := make([]U, len(xs))
+	for i, x := range xs {
+		out[i] = as(x)
 	}
-	return o.writeTo(w)
+	return out
 }
 
 func runOf(r report.Run, baseline plan.Variant) run {
@@ -171,11 +190,11 @@ func runOf(r report.Run, baseline plan.Variant) run {
 func cellOf(c compare.Cell) cell {
 	out := cell{
 		Profile: c.Profile, Path: c.Path, Workload: c.Workload.String(), Metric: c.Metric, Unit: c.Unit,
-		N: c.N, Median: number(c.Median), Low: number(c.Low), High: number(c.High), Confidence: number(c.Confidence),
-		Samples: []number{}, Warnings: []warning{}, Failed: c.Failed,
+		N: c.N, Median: Number(c.Median), Low: Number(c.Low), High: Number(c.High), Confidence: Number(c.Confidence),
+		Samples: []Number{}, Warnings: []warning{}, Failed: c.Failed,
 	}
 	for _, s := range c.Samples {
-		out.Samples = append(out.Samples, number(s.Value))
+		out.Samples = append(out.Samples, Number(s.Value))
 	}
 	for _, w := range c.Warnings {
 		out.Warnings = append(out.Warnings, warning(w))
@@ -186,9 +205,9 @@ func cellOf(c compare.Cell) cell {
 func comparisonOf(c compare.Comparison) comparison {
 	out := comparison{
 		Profile: c.Profile, Baseline: c.Baseline, Path: c.Path, Workload: c.Workload.String(), Metric: c.Metric,
-		Ratio: number(c.Ratio), Low: number(c.Low), High: number(c.High), P: number(c.P), Verdict: string(c.Verdict),
-		BaselinePath: c.Path, Confidence: number(c.Confidence), N: c.N, Test: string(c.Test), Floor: number(c.Floor), Need: c.Need,
-		Adjusted: number(c.Adjusted), Family: c.Family,
+		Ratio: Number(c.Ratio), Low: Number(c.Low), High: Number(c.High), P: Number(c.P), Verdict: string(c.Verdict),
+		BaselinePath: c.Path, Confidence: Number(c.Confidence), N: c.N, Test: string(c.Test), Floor: Number(c.Floor), Need: c.Need,
+		Adjusted: Number(c.Adjusted), Family: c.Family,
 	}
 	if c.BaselinePath != (plan.Path{}) {
 		out.BaselinePath = c.BaselinePath
@@ -197,60 +216,61 @@ func comparisonOf(c compare.Comparison) comparison {
 }
 
 func floorOf(f compare.Floor) floor {
-	out := floor{Workload: f.Workload.String(), Metric: f.Metric, Floor: number(f.Share), Measured: f.Measured, Twins: []twin{}}
+	out := floor{Workload: f.Workload.String(), Metric: f.Metric, Floor: Number(f.Share), Measured: f.Measured, Twins: []twin{}}
 	for _, t := range f.Twins {
-		out.Twins = append(out.Twins, twin{t.Path, number(t.Ratio), number(t.Low), number(t.High), number(t.P), t.N})
+		out.Twins = append(out.Twins, twin{t.Path, Number(t.Ratio), Number(t.Low), Number(t.High), Number(t.P), t.N})
 	}
 	return out
 }
 
-// object writes the members of one JSON object as they come. The first error stays.
-type object struct {
-	w     *bytes.Buffer
-	began bool
-	err   error
-}
-
-// line marshals v without a line break and without the escapes that only HTML needs.
-func (o *object) line(v any) string {
+// write writes a struct as JSON: a member a line, and of a list an element a line. A nil list is empty.
+func write(w io.Writer, document any) error {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil && o.err == nil {
-		o.err = fmt.Errorf("report as JSON: %w", err)
-	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
-}
-
-// name begins a member.
-func (o *object) name(k string) {
-	sep := ",\n  "
-	if !o.began {
-		sep, o.began = "{\n  ", true
-	}
-	fmt.Fprintf(o.w, "%s%q: ", sep, k)
-}
-
-func (o *object) key(k string, v any) {
-	o.name(k)
-	o.w.WriteString(o.line(v))
-}
-
-func (o *object) end() { o.w.WriteString("\n}\n") }
-
-// list writes a member that is an array, one element a line.
-func list[T any](o *object, k string, xs []T, as func(T) any) {
-	o.name(k)
-	o.w.WriteString("[")
-	for i, x := range xs {
-		sep := ",\n    "
-		if i == 0 {
-			sep = "\n    "
+	separator := "{\n  "
+	v := reflect.ValueOf(document)
+	for i := range v.NumField() {
+		name, omitempty := strings.CutSuffix(v.Type().Field(i).Tag.Get("json"), ",omitempty")
+		member := v.Field(i)
+		if omitempty && member.IsZero() {
+			continue
 		}
-		o.w.WriteString(sep + o.line(as(x)))
+		fmt.Fprintf(&b, "%s%q: ", separator, name)
+		separator = ",\n  "
+		if err := writeMember(&b, member); err != nil {
+			return fmt.Errorf("report as JSON: %w", err)
+		}
 	}
-	if len(xs) > 0 {
-		o.w.WriteString("\n  ")
+	b.WriteString("\n}\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func writeMember(b *bytes.Buffer, member reflect.Value) error {
+	if member.Kind() != reflect.Slice {
+		return writeLine(b, member.Interface())
 	}
-	o.w.WriteString("]")
+	b.WriteString("[")
+	for i := range member.Len() {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		b.WriteString("\n    ")
+		if err := writeLine(b, member.Index(i).Interface()); err != nil {
+			return err
+		}
+	}
+	if member.Len() > 0 {
+		b.WriteString("\n  ")
+	}
+	b.WriteString("]")
+	return nil
+}
+
+// writeLine writes v without a line break and without the escapes that only HTML needs.
+func writeLine(b *bytes.Buffer, v any) error {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	b.Truncate(len(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
+	return err
 }

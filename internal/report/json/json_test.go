@@ -113,11 +113,11 @@ func TestTwinIsNoProfile(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{1.5: "1.5", math.Inf(1): "null", math.Inf(-1): "null", 0: "0"} {
-		if b, err := json.Marshal(number(v)); err != nil || string(b) != want {
+		if b, err := json.Marshal(Number(v)); err != nil || string(b) != want {
 			t.Errorf("%g: %s, %v", v, b, err)
 		}
 	}
-	if b, _ := json.Marshal(number(math.NaN())); string(b) != "null" {
+	if b, _ := json.Marshal(Number(math.NaN())); string(b) != "null" {
 		t.Errorf("NaN: %s", b)
 	}
 }

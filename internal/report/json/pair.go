@@ -1,7 +1,6 @@
 package json
 
 import (
-	"bytes"
 	"io"
 	"time"
 
@@ -33,10 +32,10 @@ type difference struct {
 
 type summary struct {
 	N          int    `json:"n"`
-	Median     number `json:"median"`
-	Low        number `json:"low"`
-	High       number `json:"high"`
-	Confidence number `json:"confidence"`
+	Median     Number `json:"median"`
+	Low        Number `json:"low"`
+	High       Number `json:"high"`
+	Confidence Number `json:"confidence"`
 }
 
 type pairCell struct {
@@ -51,18 +50,18 @@ type pairCell struct {
 	B             summary      `json:"b"`
 	FailedA       int          `json:"failed_a"`
 	FailedB       int          `json:"failed_b"`
-	Ratio         number       `json:"ratio"`
-	Low           number       `json:"low"`
-	High          number       `json:"high"`
-	Confidence    number       `json:"confidence"`
-	P             number       `json:"p"`
-	Adjusted      number       `json:"p_adjusted"`
+	Ratio         Number       `json:"ratio"`
+	Low           Number       `json:"low"`
+	High          Number       `json:"high"`
+	Confidence    Number       `json:"confidence"`
+	P             Number       `json:"p"`
+	Adjusted      Number       `json:"p_adjusted"`
 	Family        int          `json:"family"`
 	Test          string       `json:"test"`
-	Floor         number       `json:"floor"`
+	Floor         Number       `json:"floor"`
 	FloorMeasured bool         `json:"floor_measured"`
 	// Drift is what other profiles differ by too, 0 if the two results' conditions differ.
-	Drift   number `json:"drift"`
+	Drift   Number `json:"drift"`
 	Verdict string `json:"verdict"`
 	Need    int    `json:"need"`
 }
@@ -82,10 +81,10 @@ type heldCell struct {
 	Workload string       `json:"workload"`
 	State    string       `json:"state"`
 	// Low and High are one-sided bounds: of the ratio, or of the value if the budget is not relative.
-	Low      number `json:"low"`
-	High     number `json:"high"`
-	P        number `json:"p"`
-	Adjusted number `json:"p_adjusted"`
+	Low      Number `json:"low"`
+	High     Number `json:"high"`
+	P        Number `json:"p"`
+	Adjusted Number `json:"p_adjusted"`
 	Need     int    `json:"need"`
 	Why      string `json:"why"`
 }
@@ -94,44 +93,35 @@ type held struct {
 	Budget   string     `json:"budget"`
 	Metric   string     `json:"metric"`
 	Relative bool       `json:"relative"`
-	Limit    number     `json:"limit"`
+	Limit    Number     `json:"limit"`
 	State    string     `json:"state"`
 	Cells    []heldCell `json:"cells"`
 }
 
-// renderPair writes what two results show side by side, schema "cnibench.compare/v1": the keys schema, state, a, b,
-// differences, budgets, cells, only_a and only_b. state is the outcome that the exit code stands for.
-func renderPair(w io.Writer, p report.PairResult) error {
-	var b bytes.Buffer
-	o := object{w: &b}
-	o.key("schema", PairSchema)
-	o.key("state", p.State)
-	o.key("a", sideOf(p.A))
-	o.key("b", sideOf(p.B))
-	list(&o, "differences", p.Differences, func(d compare.Difference) any { return differenceOf(d) })
-	list(&o, "budgets", p.Held, func(h report.Held) any { return heldOf(h) })
-	list(&o, "cells", p.Matches, func(m compare.Match) any { return matchOf(m) })
-	list(&o, "only_a", p.OnlyA, func(k compare.Key) any { return keyOf(k) })
-	list(&o, "only_b", p.OnlyB, func(k compare.Key) any { return keyOf(k) })
-	return o.writeTo(w)
+// pair is what two results show side by side, schema "cnibench.compare/v1".
+type pair struct {
+	Schema string `json:"schema"`
+	// State is the outcome that the exit code stands for.
+	State       compare.State `json:"state"`
+	A           side          `json:"a"`
+	B           side          `json:"b"`
+	Differences []difference  `json:"differences"`
+	Budgets     []held        `json:"budgets"`
+	Cells       []pairCell    `json:"cells"`
+	OnlyA       []caseKey     `json:"only_a"`
+	OnlyB       []caseKey     `json:"only_b"`
 }
 
-// writeTo ends the object and writes it out, if nothing went wrong.
-func (o *object) writeTo(w io.Writer) error {
-	o.end()
-	if o.err != nil {
-		return o.err
-	}
-	_, err := w.Write(o.w.Bytes())
-	return err
+func renderPair(w io.Writer, p report.PairResult) error {
+	return write(w, pair{
+		Schema: PairSchema, State: p.State, A: sideOf(p.A), B: sideOf(p.B),
+		Differences: each(p.Differences, differenceOf), Budgets: each(p.Held, heldOf), Cells: each(p.Matches, matchOf),
+		OnlyA: each(p.OnlyA, keyOf), OnlyB: each(p.OnlyB, keyOf),
+	})
 }
 
 func sideOf(s compare.Side) side {
-	out := side{Name: s.Name, Created: s.Header.Created, Facts: s.Header.Facts}
-	if out.Facts == nil {
-		out.Facts = facts.Facts{}
-	}
-	return out
+	return side{Name: s.Name, Created: s.Header.Created, Facts: recorded(s.Header.Facts)}
 }
 
 func differenceOf(d compare.Difference) difference {
@@ -146,16 +136,16 @@ func differenceOf(d compare.Difference) difference {
 }
 
 func summaryOf(s stat.Summary) summary {
-	return summary{s.N, number(s.Median), number(s.Low), number(s.High), number(s.Confidence)}
+	return summary{s.N, Number(s.Median), Number(s.Low), Number(s.High), Number(s.Confidence)}
 }
 
 func matchOf(m compare.Match) pairCell {
 	return pairCell{
 		Profile: m.Profile, ProfileA: m.Baseline, Path: m.Path, Workload: m.Workload.String(), Metric: m.Metric, Unit: m.A.Unit,
 		A: summaryOf(m.A.Summary), B: summaryOf(m.B.Summary), FailedA: m.A.Failed, FailedB: m.B.Failed,
-		Ratio: number(m.Ratio), Low: number(m.Low), High: number(m.High), Confidence: number(m.Confidence),
-		P: number(m.P), Adjusted: number(m.Adjusted), Family: m.Family, Test: string(m.Test),
-		Floor: number(m.Floor), FloorMeasured: m.FloorMeasured, Drift: number(m.Drift), Verdict: string(m.Verdict), Need: m.Need,
+		Ratio: Number(m.Ratio), Low: Number(m.Low), High: Number(m.High), Confidence: Number(m.Confidence),
+		P: Number(m.P), Adjusted: Number(m.Adjusted), Family: m.Family, Test: string(m.Test),
+		Floor: Number(m.Floor), FloorMeasured: m.FloorMeasured, Drift: Number(m.Drift), Verdict: string(m.Verdict), Need: m.Need,
 	}
 }
 
@@ -164,14 +154,14 @@ func keyOf(k compare.Key) caseKey {
 }
 
 func heldOf(h report.Held) held {
-	out := held{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: number(h.Limit), State: string(h.State()), Cells: []heldCell{}}
-	for _, x := range h.Holdings {
-		out.Cells = append(out.Cells, heldCell{
-			Profile: x.Profile, ProfileA: x.Baseline, Path: x.Path, Workload: x.Workload.String(), State: string(x.State),
-			Low: number(x.Low), High: number(x.High), P: number(x.P), Adjusted: number(x.Adjusted), Need: x.More, Why: x.Why,
-		})
+	return held{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: Number(h.Limit), State: string(h.State()), Cells: each(h.Holdings, heldCellOf)}
+}
+
+func heldCellOf(x compare.Holding) heldCell {
+	return heldCell{
+		Profile: x.Profile, ProfileA: x.Baseline, Path: x.Path, Workload: x.Workload.String(), State: string(x.State),
+		Low: Number(x.Low), High: Number(x.High), P: Number(x.P), Adjusted: Number(x.Adjusted), Need: x.More, Why: x.Why,
 	}
-	return out
 }
 
 type historyRun struct {
@@ -183,12 +173,12 @@ type historyRun struct {
 type shift struct {
 	// Run is the index of the first run of the new level, from 0.
 	Run        int    `json:"run"`
-	Ratio      number `json:"ratio"`
-	Low        number `json:"low"`
-	High       number `json:"high"`
-	Confidence number `json:"confidence"`
-	P          number `json:"p"`
-	Adjusted   number `json:"p_adjusted"`
+	Ratio      Number `json:"ratio"`
+	Low        Number `json:"low"`
+	High       Number `json:"high"`
+	Confidence Number `json:"confidence"`
+	P          Number `json:"p"`
+	Adjusted   Number `json:"p_adjusted"`
 	Verdict    string `json:"verdict"`
 }
 
@@ -198,38 +188,34 @@ type track struct {
 	Workload string       `json:"workload"`
 	Metric   string       `json:"metric"`
 	Unit     string       `json:"unit"`
-	Floor    number       `json:"floor"`
-	Wander   number       `json:"wander"`
+	Floor    Number       `json:"floor"`
+	Wander   Number       `json:"wander"`
 	Points   []summary    `json:"points"`
 	Changes  []shift      `json:"changes"`
 }
 
-// renderHistory writes a history, schema "cnibench.history/v1": the keys schema, runs and cells.
+// history is schema "cnibench.history/v1".
+type history struct {
+	Schema string       `json:"schema"`
+	Runs   []historyRun `json:"runs"`
+	Cells  []track      `json:"cells"`
+}
+
 func renderHistory(w io.Writer, h *compare.History) error {
-	var b bytes.Buffer
-	o := object{w: &b}
-	o.key("schema", HistorySchema)
-	list(&o, "runs", h.Runs, func(r compare.HistoryRun) any {
-		out := historyRun{Name: r.Name, Created: r.Created, Changed: []difference{}}
-		for _, d := range r.Changed {
-			out.Changed = append(out.Changed, differenceOf(d))
-		}
-		return out
-	})
-	list(&o, "cells", h.Tracks, func(t compare.Track) any { return trackOf(t) })
-	return o.writeTo(w)
+	return write(w, history{Schema: HistorySchema, Runs: each(h.Runs, historyRunOf), Cells: each(h.Tracks, trackOf)})
+}
+
+func historyRunOf(r compare.HistoryRun) historyRun {
+	return historyRun{Name: r.Name, Created: r.Created, Changed: each(r.Changed, differenceOf)}
 }
 
 func trackOf(t compare.Track) track {
-	out := track{
+	return track{
 		Profile: t.Profile, Path: t.Path, Workload: t.Workload.String(), Metric: t.Metric, Unit: t.Unit,
-		Floor: number(t.Floor), Wander: number(t.Wander), Points: []summary{}, Changes: []shift{},
+		Floor: Number(t.Floor), Wander: Number(t.Wander), Points: each(t.Points, summaryOf), Changes: each(t.Changes, shiftOf),
 	}
-	for _, p := range t.Points {
-		out.Points = append(out.Points, summaryOf(p))
-	}
-	for _, c := range t.Changes {
-		out.Changes = append(out.Changes, shift{c.Run, number(c.Ratio), number(c.Low), number(c.High), number(c.Confidence), number(c.Share), number(c.Adjusted), string(c.Verdict)})
-	}
-	return out
+}
+
+func shiftOf(c compare.Shift) shift {
+	return shift{c.Run, Number(c.Ratio), Number(c.Low), Number(c.High), Number(c.Confidence), Number(c.Share), Number(c.Adjusted), string(c.Verdict)}
 }

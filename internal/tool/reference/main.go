@@ -1,28 +1,42 @@
-// Command reference writes docs/reference-workloads.md from the options of workloads; `make generate` runs it.
+// Command reference writes what documents and editors need of the formats into a directory of documents: the references of
+// settings and workloads, and the JSON Schemas. `make generate` runs it.
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report/schema"
 )
 
 func main() {
-	if err := write(os.Args[1]); err != nil {
+	if err := writeAll(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "reference:", err)
 		os.Exit(1)
 	}
 }
 
-func write(path string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
+func writeAll(docs string) error {
+	pages := map[string]func(io.Writer) error{"reference-workloads.md": plan.WriteWorkloads, "reference-settings.md": plan.WriteSettings}
+	for _, name := range schema.Names {
+		pages["schema/"+name+".json"] = func(w io.Writer) error { return schema.Write(w, name) }
 	}
-	if err := plan.WriteReference(f); err != nil {
-		f.Close()
-		return err
+	for name, write := range pages {
+		path := filepath.Join(docs, name)
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			return err
+		}
 	}
-	return f.Close()
+	return nil
 }

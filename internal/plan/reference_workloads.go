@@ -6,10 +6,8 @@ import (
 	"strings"
 )
 
-//go:generate go run ../tool/reference ../../docs/reference-workloads.md
-
-// WriteReference writes docs/reference-workloads.md: every kind of workload with its options.
-func WriteReference(w io.Writer) error {
+// WriteWorkloads writes docs/reference-workloads.md: every kind of workload with its options.
+func WriteWorkloads(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Workloads
 

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/report/schema"
+)
+
+func (p *program) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema plan|result|report",
+		Short: "Print the JSON Schema of a file format",
+		Long: `Schema prints the JSON Schema (draft 2020-12) of plan files, of the lines of result files, or of report -f json.
+Editors complete and check a plan file whose first line names the schema:
+
+  # yaml-language-server: $schema=plan.json`,
+		Example:   "  cnibench schema plan > plan.json\n  cnibench schema report",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: schema.Names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := schema.Write(p.stdout, args[0]); err != nil {
+				return usageOf(cmd, err)
+			}
+			return nil
+		},
+	}
+}

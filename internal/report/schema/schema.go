@@ -1,0 +1,134 @@
+// Package schema makes the JSON Schemas (draft 2020-12) of plan files, result files and reports. That of plan files follows
+// from the settings, the others from the Go types that are written, so that no schema is written by hand.
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	reportjson "github.com/cnibench/cnibench/internal/report/json"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+//go:generate go run ../../tool/reference ../../../docs
+
+const draft = "https://json-schema.org/draft/2020-12/schema"
+
+// Names are those of the formats that have a schema.
+var Names = []string{"plan", "result", "report"}
+
+// Write writes the schema of a format, one of Names.
+func Write(w io.Writer, name string) error {
+	var schema any
+	var err error
+	switch name {
+	case "plan":
+		schema = planSchema()
+	case "result":
+		schema, err = resultSchema()
+	case "report":
+		schema, err = reportSchema()
+	default:
+		err = fmt.Errorf("unknown format %q: want one of %s", name, strings.Join(Names, ", "))
+	}
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(schema)
+}
+
+func planSchema() map[string]any {
+	s := plan.Schema()
+	s["$schema"], s["title"] = draft, "cnibench plan file, version "+plan.APIVersion
+	return s
+}
+
+// resultSchema is that of one line of a result file: the header, a trial or an end.
+func resultSchema() (*jsonschema.Schema, error) {
+	header, err := of[result.Header]()
+	if err != nil {
+		return nil, err
+	}
+	trial, err := of[result.Record]()
+	if err != nil {
+		return nil, err
+	}
+	end, err := of[result.EndLine]()
+	if err != nil {
+		return nil, err
+	}
+	header.Properties["schema"].Const = jsonschema.Ptr[any](result.Schema)
+	end.Properties["type"].Const = jsonschema.Ptr[any](result.TypeEnd)
+	trial.Properties["type"].Const = jsonschema.Ptr[any](result.TypeTrial)
+	trial.Properties["status"].Enum = []any{result.OK, result.Failed}
+	trial.Properties["metrics"].Properties = metrics()
+	delete(trial.Properties, "end")
+	return &jsonschema.Schema{
+		Schema: draft, Title: "A line of a cnibench result file, " + result.Schema,
+		Description: "docs/format.md has the meaning of every field.",
+		AnyOf:       []*jsonschema.Schema{{Ref: "#/$defs/header"}, {Ref: "#/$defs/trial"}, {Ref: "#/$defs/end"}},
+		Defs:        map[string]*jsonschema.Schema{"header": header, "trial": trial, "end": end},
+	}, nil
+}
+
+// metrics describes every metric of the catalogue.
+func metrics() map[string]*jsonschema.Schema {
+	all := map[string]*jsonschema.Schema{}
+	for _, m := range metric.All() {
+		all[m.Name] = &jsonschema.Schema{Type: "number", Description: m.Definition + " Unit: " + m.Unit + "."}
+	}
+	return all
+}
+
+func reportSchema() (*jsonschema.Schema, error) {
+	s, err := of[reportjson.Report]()
+	if err != nil {
+		return nil, err
+	}
+	s.Schema, s.Title = draft, "What cnibench report -f json prints, "+reportjson.Schema
+	s.Properties["schema"].Const = jsonschema.Ptr[any](reportjson.Schema)
+	return s, nil
+}
+
+// of returns the schema of what encoding/json writes of a type. Types that write themselves are listed here.
+func of[T any]() (*jsonschema.Schema, error) {
+	text := &jsonschema.Schema{Type: "string"}
+	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[plan.Path]():         text,
+		reflect.TypeFor[plan.Workload]():     text,
+		reflect.TypeFor[sample.Histogram]():  {Type: "string", Description: "HdrHistogram, V2 compressed encoding"},
+		reflect.TypeFor[reportjson.Number](): {Types: []string{"number", "null"}},
+		reflect.TypeFor[map[int]map[string]int64](): {Type: "object", AdditionalProperties: &jsonschema.Schema{
+			Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}}},
+	}})
+	if err == nil {
+		open(s)
+	}
+	return s, err
+}
+
+// open allows members that are not known: a version of a format may gain some.
+func open(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil {
+		s.AdditionalProperties = nil
+	}
+	open(s.AdditionalProperties)
+	open(s.Items)
+	for _, member := range s.Properties {
+		open(member)
+	}
+}
