@@ -34,7 +34,7 @@ func TestLifeline(t *testing.T) {
 		if got, want := time.Since(began), beats*limit/3+limit; got != want {
 			t.Errorf("cut after %s, want %s", got, want)
 		}
-		if err := context.Cause(ctx); !strings.Contains(err.Error(), "nothing heard of the controller for 15s") {
+		if err := context.Cause(ctx); !strings.Contains(err.Error(), "no message from the controller for 15s") {
 			t.Errorf("the cause is %v", err)
 		}
 		in.Close()
@@ -52,7 +52,7 @@ func TestServeEndsByItsLifeline(t *testing.T) {
 	if err := control.NewEncoder(controller).Encode(control.Message{Type: control.TypeHeartbeat}); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-served; err == nil || !strings.Contains(err.Error(), "nothing heard of the controller") {
+	if err := <-served; err == nil || !strings.Contains(err.Error(), "no message from the controller") {
 		t.Errorf("Serve returns %v", err)
 	}
 	if strings.Contains(out.String(), `"error"`) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,30 +18,30 @@ import (
 const (
 	// beat is the time between heartbeats.
 	beat = time.Second
-	// farewell bounds how long Serve waits for a trial to let go of its sockets when input has ended. The process
-	// ends after it, which frees them all the same.
+	// farewell bounds how long Serve waits for a trial to close its sockets after the end of input. The process ends
+	// afterwards, which frees them as well.
 	farewell = 500 * time.Millisecond
 )
 
-// agent is the state of Serve's loop, and is touched by that alone.
+// agent is the state of Serve's loop, which alone uses it.
 type agent struct {
 	enc     *control.Encoder
 	sampler *proc.Sampler
 	// home are the CPUs that this process was allowed when it began.
 	home []int
-	// trial is the one under way, nil if none. next waits for it to end.
+	// trial is the trial under way, or nil. next waits for its end.
 	trial *trial
 	next  *control.Message
 }
 
-// incoming is one thing that was read.
+// incoming is one result of a read.
 type incoming struct {
 	message control.Message
 	err     error
 }
 
-// Serve speaks for an agent until in ends (nil), ctx ends (its cause) or the stream cannot be understood.
-// version is that of the program. A goroutine stays behind in a Read of in if it is ctx that ends it.
+// Serve runs an agent until in ends (nil), ctx ends (its cause) or the stream is invalid. version is that of the program.
+// If ctx ends, a goroutine remains in a Read of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) error {
 	a, err := open(out)
 	if err != nil {
@@ -84,12 +85,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 func machine() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "" // some sandboxes hide it; then two ends are taken for neighbours
+		return "" // some sandboxes hide it; then two ends count as neighbours
 	}
 	return strings.TrimSpace(string(b))
 }
 
-// open finds out what the process needs to know about itself.
+// open reads the state of the process.
 func open(out io.Writer) (*agent, error) {
 	sampler, err := proc.NewSampler()
 	if err != nil {
@@ -102,7 +103,7 @@ func open(out io.Writer) (*agent, error) {
 	return &agent{enc: control.NewEncoder(out), sampler: sampler, home: home}, nil
 }
 
-// read hands on what comes in, until it ends or nobody wants it.
+// read sends messages to lines, until in or ctx ends.
 func read(ctx context.Context, in io.Reader, lines chan<- incoming) {
 	d := control.NewDecoder(in)
 	for {
@@ -118,7 +119,7 @@ func read(ctx context.Context, in io.Reader, lines chan<- incoming) {
 	}
 }
 
-// obey does what one message asks. Only a stream that cannot be written to is an error.
+// obey carries out one message. Only a failed write is an error.
 func (a *agent) obey(ctx context.Context, m control.Message) error {
 	switch m.Type {
 	case control.TypeHeartbeat: // the controller lives: see Lifeline
@@ -144,7 +145,7 @@ func (a *agent) obey(ctx context.Context, m control.Message) error {
 			a.trial.cancel()
 		}
 	default:
-		return a.refuse(m.Trial, control.KindProtocol, fmt.Sprintf("an agent takes no %q", m.Type))
+		return a.refuse(m.Trial, control.KindProtocol, fmt.Sprintf("an agent does not accept %q", m.Type))
 	}
 	return nil
 }
@@ -159,31 +160,16 @@ func (a *agent) begin(ctx context.Context, m control.Message) error {
 	return nil
 }
 
-// stepAside takes all threads off the CPUs of the load, where there are others. The load's threads pin themselves.
+// stepAside moves all threads off the CPUs of the load, if there are others. The load's threads pin themselves.
 func (a *agent) stepAside(load []int) error {
-	rest := without(a.home, load)
+	rest := slices.DeleteFunc(slices.Clone(a.home), func(cpu int) bool { return slices.Contains(load, cpu) })
 	if len(rest) == 0 {
 		rest = a.home
 	}
 	return affinity.SetProcess(rest)
 }
 
-// without returns all that are not in some, in order.
-func without(all, some []int) []int {
-	drop := map[int]bool{}
-	for _, n := range some {
-		drop[n] = true
-	}
-	var rest []int
-	for _, n := range all {
-		if !drop[n] {
-			rest = append(rest, n)
-		}
-	}
-	return rest
-}
-
-// ended is closed when the trial has let go of everything; it is nil, which blocks for ever, if there is none.
+// ended returns a channel that closes at the end of the trial; without a trial it is nil, which blocks for ever.
 func (a *agent) ended() <-chan struct{} {
 	if a.trial == nil {
 		return nil
@@ -191,9 +177,9 @@ func (a *agent) ended() <-chan struct{} {
 	return a.trial.ended
 }
 
-// after forgets the trial that ended and begins the one that waited for it.
+// after removes the ended trial and begins the next one.
 func (a *agent) after(ctx context.Context) error {
-	failed := a.trial.unsaid
+	failed := a.trial.writeError
 	a.trial.cancel()
 	a.trial = nil
 	if failed != nil {
@@ -206,12 +192,12 @@ func (a *agent) after(ctx context.Context) error {
 	return nil
 }
 
-// live tells the controller that the trial, or the one that waits, is not forgotten.
+// live sends a heartbeat for the trial, or for the one that waits.
 func (a *agent) live() error {
 	switch {
 	case a.next != nil:
 		return a.enc.Encode(control.Message{Type: control.TypeHeartbeat, Trial: a.next.Trial})
-	case a.trial != nil && !a.trial.answered():
+	case a.trial != nil && !a.trial.answered.Load():
 		return a.enc.Encode(control.Message{Type: control.TypeHeartbeat, Trial: a.trial.number})
 	}
 	return nil
@@ -221,7 +207,7 @@ func (a *agent) refuse(trial uint64, kind, why string) error {
 	return a.enc.Encode(control.Message{Type: control.TypeError, Trial: trial, Error: &control.Error{Kind: kind, Message: why}})
 }
 
-// leave gives up the trial, if there is one, and waits a little for its end.
+// leave cancels the trial and waits a little for its end.
 func (a *agent) leave() {
 	if a.trial == nil {
 		return

@@ -18,11 +18,11 @@ import (
 const (
 	// overtime is how much longer than its life a tool may run before it is killed.
 	overtime = 5 * time.Second
-	// comingUp is how long the server of a tool may take to listen, and looking how often that is looked at.
-	comingUp = 5 * time.Second
-	looking  = 5 * time.Millisecond
-	// margin is how much of the window of a tool lies before and after that of our server: the client takes a moment to
-	// start, and ends by its own clock.
+	// listenTimeout is how long the server of a tool may take to listen, and listenPoll the time between two checks.
+	listenTimeout = 5 * time.Second
+	listenPoll    = 5 * time.Millisecond
+	// margin is the part of a tool's window before and after that of our server: the client takes a moment to start, and
+	// ends by its own clock.
 	margin = 100 * time.Millisecond
 )
 
@@ -30,12 +30,12 @@ const (
 type side interface {
 	// Port is where a server listens.
 	Port() int
-	// Run measures once. edge is called at the edges of what CPU time is counted of.
+	// Run measures once. It calls edge at both edges of the time whose CPU time counts.
 	Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error)
 	Close() error
 }
 
-// openSide makes the side that p asks for ready to start. finished is closed when the other side has ended.
+// openSide prepares the side that p describes. finished closes when the other side has ended.
 func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) (side, error) {
 	if p.Workload.Tool == "" {
 		return prepareOwn(ctx, p)
@@ -63,7 +63,7 @@ func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
 	return l, nil
 }
 
-// hostFor is what our server is asked for when its client is a tool: its window lies within that of the client.
+// hostFor returns the message for our server when its client is a tool: its window lies within that of the client.
 func hostFor(p control.Prepare) control.Prepare {
 	window, _ := p.Workload.Measured(p.Window, p.Warmup)
 	p.Warmup, p.Window = min(margin, window/4), window-2*min(margin, window/4)
@@ -71,7 +71,7 @@ func hostFor(p control.Prepare) control.Prepare {
 	return p
 }
 
-// versions remembers what tools call their versions, by path: it takes a process to ask.
+// versions caches the versions of tools by path: each takes a process to read.
 var versions sync.Map
 
 // guest is a side that is a tool.
@@ -81,7 +81,7 @@ type guest struct {
 	// argv is the command line, with the path of the program once it is found.
 	argv    []string
 	version string
-	// server is the process of a server, finished is closed when its client has ended.
+	// server is the process of a server; finished closes when its client has ended.
 	server   *child.Process
 	finished <-chan struct{}
 }
@@ -129,19 +129,18 @@ func (g *guest) serve(ctx context.Context) error {
 	if g.server, err = g.start(); err != nil {
 		return err
 	}
-	if err := g.listening(ctx); err != nil {
+	if err = g.listening(ctx); err != nil {
 		g.server.Kill()
-		return err
 	}
-	return nil
+	return err
 }
 
 // listening waits until the server listens.
 func (g *guest) listening(ctx context.Context) error {
 	tool, transport := g.ask.Workload.Tool, drive.Transport(g.ask.Workload)
-	ctx, stop := context.WithTimeout(ctx, comingUp)
+	ctx, stop := context.WithTimeout(ctx, listenTimeout)
 	defer stop()
-	look := time.NewTicker(looking)
+	look := time.NewTicker(listenPoll)
 	defer look.Stop()
 	for {
 		if up, err := proc.Listening(transport, g.ask.Port); err != nil {
@@ -154,7 +153,7 @@ func (g *guest) listening(ctx context.Context) error {
 		case <-g.server.Ended():
 			return drive.Errorf(drive.KindStart, tool, "its server ended before it listened at port %d (%s)%s", g.ask.Port, ending(g.server), g.said(g.server))
 		case <-ctx.Done():
-			return drive.Errorf(drive.KindStart, tool, "its server did not listen at port %d within %s%s", g.ask.Port, comingUp, g.said(g.server))
+			return drive.Errorf(drive.KindStart, tool, "its server did not listen at port %d within %s%s", g.ask.Port, listenTimeout, g.said(g.server))
 		}
 	}
 }
@@ -163,7 +162,7 @@ func (g *guest) said(p *child.Process) string {
 	return drive.Said(drive.Output{Stdout: p.Stdout(), Stderr: p.Stderr()})
 }
 
-// ending says how a process ended.
+// ending describes how a process ended.
 func ending(p *child.Process) string {
 	if err := p.Err(); err != nil {
 		return err.Error()
@@ -171,7 +170,7 @@ func ending(p *child.Process) string {
 	return "exit status 0"
 }
 
-// freePort finds a port that nobody listens at.
+// freePort returns a free port.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -183,7 +182,7 @@ func freePort() (int, error) {
 
 func (g *guest) Port() int { return g.ask.Port }
 
-// Run lets the tool do its work.
+// Run runs the tool.
 func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	if g.server != nil {
 		return g.host(ctx, edge)
@@ -212,7 +211,7 @@ func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 	return g.observe(out, cpu), nil
 }
 
-// await waits for the end of a process; one that takes longer than limit is killed.
+// await waits for the end of a process; it kills one that takes longer than limit.
 func (g *guest) await(ctx context.Context, p *child.Process, limit time.Duration) error {
 	late := time.NewTimer(limit)
 	defer late.Stop()
@@ -230,7 +229,7 @@ func (g *guest) await(ctx context.Context, p *child.Process, limit time.Duration
 	}
 }
 
-// observe puts what a client said into an observation.
+// observe returns the observation of a client.
 func (g *guest) observe(out drive.Outcome, cpu int64) *sample.Observation {
 	o := &sample.Observation{}
 	if out.Series != nil {
@@ -253,7 +252,7 @@ func (g *guest) tool() *sample.Tool {
 	return &sample.Tool{Name: g.ask.Workload.Tool, Version: g.version, Command: g.argv}
 }
 
-// host waits while the server serves. One that does not end with its client is looked at when the client has ended.
+// host waits while the server serves. A server that does not end with its client is measured when the client has ended.
 func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	edge(false)
 	begin := time.Now()
@@ -283,7 +282,7 @@ func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observat
 	}, nil
 }
 
-// outlast waits until the client has ended, before which the server must not end.
+// outlast waits until the client has ended; the server must not end before it.
 func (g *guest) outlast(ctx context.Context, limit time.Duration) error {
 	late := time.NewTimer(limit)
 	defer late.Stop()
@@ -296,7 +295,7 @@ func (g *guest) outlast(ctx context.Context, limit time.Duration) error {
 	case <-late.C:
 		return drive.Errorf(drive.KindTimeout, tool, "its client had not ended after %s", limit)
 	case <-g.server.Ended():
-		return drive.Errorf(drive.KindExit, tool, "its server ended in mid-trial (%s)%s", ending(g.server), g.said(g.server))
+		return drive.Errorf(drive.KindExit, tool, "its server ended during the trial (%s)%s", ending(g.server), g.said(g.server))
 	}
 }
 

@@ -27,28 +27,27 @@ type trial struct {
 	say    func(control.Message) error
 	ctx    context.Context
 	stop   context.CancelFunc
-	start  chan struct{}
-	once   sync.Once
-	// finished is closed when the controller has said that the other side has ended.
-	finished   chan struct{}
-	finishOnce sync.Once
-	// ended is closed when nothing of the trial is left; unsaid may be read after that: why its answer was not written.
-	ended  chan struct{}
-	unsaid error
-	// server is the side under way as far as it can leave and return, nil if it cannot.
+	// begin closes start, the barrier. finish closes finished: the other side has ended. Both may run again.
+	start, finished chan struct{}
+	begin, finish   func()
+	// ended closes when the trial has released everything; writeError, of its answer, may be read after that.
+	ended      chan struct{}
+	writeError error
+	// server is the side under way if it can leave and return, or nil.
 	mu     sync.Mutex
 	server roller
-	// told is true from when the answer is about to be written, givenUp from cancel on.
-	told, givenUp atomic.Bool
+	// answered is true from just before the answer, cancelled from cancel on.
+	answered, cancelled atomic.Bool
 }
 
 func newTrial(ctx context.Context, number uint64, say func(control.Message) error) *trial {
 	t := &trial{number: number, say: say, start: make(chan struct{}), finished: make(chan struct{}), ended: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancel(ctx)
+	t.begin, t.finish = sync.OnceFunc(func() { close(t.start) }), sync.OnceFunc(func() { close(t.finished) })
 	return t
 }
 
-// obey does what the controller says of this trial.
+// obey carries out a message of the controller for this trial.
 func (t *trial) obey(m control.Message) {
 	switch m.Type {
 	case control.TypeStart:
@@ -62,20 +61,13 @@ func (t *trial) obey(m control.Message) {
 	}
 }
 
-// begin opens the barrier; a second start changes nothing.
-func (t *trial) begin() { t.once.Do(func() { close(t.start) }) }
-
-// finish lets a server of a tool answer.
-func (t *trial) finish() { t.finishOnce.Do(func() { close(t.finished) }) }
-
-// roller is a side that can go and come back within the trial. What goes wrong with that, Run says.
+// roller is a side that can leave and return within the trial. Run returns the error of either.
 type roller interface {
 	Leave(drain time.Duration)
 	Return()
 }
 
-// roll has the side leave or return, and says when it has. One that cannot was not asked to by any controller of ours, and
-// nothing is said.
+// roll makes the side leave or return, then reports it. Our controllers ask only a roller; roll ignores other requests.
 func (t *trial) roll(do func(roller)) {
 	t.mu.Lock()
 	side := t.server
@@ -83,23 +75,20 @@ func (t *trial) roll(do func(roller)) {
 	if side == nil {
 		return
 	}
-	go func() { // a return takes its time, and the agent has to hear of other things meanwhile
+	go func() { // a return takes time, and the agent must read other messages meanwhile
 		do(side)
-		_ = t.say(control.Message{Type: control.TypeRolled, Trial: t.number}) // a stream that ended ends the agent
+		_ = t.say(control.Message{Type: control.TypeRolled, Trial: t.number}) // the end of the stream ends the agent
 	}()
 }
 
-// cancel gives the trial up, or lets go of what it keeps after its answer.
+// cancel ends the trial, or releases what it keeps after its answer.
 func (t *trial) cancel() {
-	t.givenUp.Store(true)
+	t.cancelled.Store(true)
 	t.stop()
 }
 
-// answered is true when the controller waits for nothing more from this trial.
-func (t *trial) answered() bool { return t.told.Load() }
-
-// over is true when another trial may take its place: it has answered, or was cancelled and is about to.
-func (t *trial) over() bool { return t.told.Load() || t.givenUp.Load() }
+// over reports whether another trial may begin: this one has answered, or will soon because it was cancelled.
+func (t *trial) over() bool { return t.answered.Load() || t.cancelled.Load() }
 
 // run prepares, waits for the start, measures and answers.
 func (t *trial) run(p control.Prepare, sampler *proc.Sampler) {
@@ -112,22 +101,21 @@ func (t *trial) run(p control.Prepare, sampler *proc.Sampler) {
 	t.mu.Lock()
 	t.server, _ = l.(roller)
 	t.mu.Unlock()
-	if t.unsaid = t.say(control.Message{Type: control.TypeReady, Trial: t.number, Ready: &control.Ready{Port: l.Port()}}); t.unsaid != nil {
-		t.unsaid = errors.Join(t.unsaid, l.Close())
+	if err := t.say(control.Message{Type: control.TypeReady, Trial: t.number, Ready: &control.Ready{Port: l.Port()}}); err != nil {
+		t.writeError = errors.Join(err, l.Close())
 		return
 	}
 	o, err := t.measure(l, p.CPUs, sampler)
 	if err != nil {
-		// The answer comes after the close, so that the next trial finds ports and CPUs free.
-		_ = l.Close() // what failed first is what counts
+		// The answer follows the close, so that the next trial finds ports and CPUs free.
+		_ = l.Close() // the first error counts
 		t.answer(nil, err)
 		return
 	}
-	// The other side may still be in its window, and would take our going for a failure.
+	// The other side may still be in its window, and would count our end as a failure.
 	t.answer(o, nil)
 	<-t.ctx.Done()
-	// What happens to the sockets after the answer concerns nobody.
-	_ = l.Close()
+	_ = l.Close() // the result is complete
 }
 
 // measure waits at the barrier and runs the load with a snapshot at each edge of its window.
@@ -142,8 +130,8 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	}
 	var edges [2]proc.Snapshot
 	o, err := l.Run(t.ctx, func(end bool) {
-		// What could not be read is absent from the snapshot, and so from the observation: the counters check a trial,
-		// and a container that hides or bends one of them does not spoil what the load has counted itself.
+		// A counter that cannot be read is absent from the snapshot and from the observation. The counters only check a
+		// trial: a container that hides one of them does not spoil the load's own counts.
 		snap, _ := sampler.Take(cpus)
 		if end {
 			edges[1] = snap
@@ -164,20 +152,20 @@ func (t *trial) answer(o *sample.Observation, err error) {
 	if err != nil {
 		m = control.Message{Type: control.TypeError, Trial: t.number, Error: t.failure(err)}
 	}
-	// Said first and noted after, the next prepare could be here before the note.
-	t.told.Store(true)
-	t.unsaid = t.say(m)
+	// Before the write: the next prepare may follow it at once.
+	t.answered.Store(true)
+	t.writeError = t.say(m)
 }
 
-// failure puts err into a kind that can be counted.
+// failure returns err with its kind.
 func (t *trial) failure(err error) *control.Error {
 	var known *load.Error
 	var tool *drive.Error
 	switch {
 	case t.ctx.Err() != nil:
-		return &control.Error{Kind: control.KindCancelled, Message: "the trial was given up"}
+		return &control.Error{Kind: control.KindCancelled, Message: "the trial was cancelled"}
 	case errors.As(err, &known):
-		return &control.Error{Kind: known.Kind, Message: fmt.Sprintf("%s: %v", known.Op, known.Err)} // the kind is said already
+		return &control.Error{Kind: known.Kind, Message: fmt.Sprintf("%s: %v", known.Op, known.Err)} // without the kind, which Error() appends
 	case errors.As(err, &tool):
 		return &control.Error{Kind: tool.Kind, Message: err.Error()}
 	}

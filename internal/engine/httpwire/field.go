@@ -5,9 +5,9 @@ import "bytes"
 // MaxHead bounds a head in bytes, start line, fields and the empty line together.
 const MaxHead = 8 << 10
 
-// Fault says how a head breaks the protocol, or what it wants that is not spoken here.
+// Fault is an error of a head: it breaks the protocol, or needs an unsupported part of it.
 type Fault struct {
-	// Status is what a server answers to such a request; it means nothing for a response.
+	// Status is the status of a server's answer; it has no meaning for a response.
 	Status int
 	// Reason is a clause that completes "the head ...".
 	Reason string
@@ -15,25 +15,25 @@ type Fault struct {
 
 func (f *Fault) Error() string { return "the head " + f.Reason }
 
-// The faults there are.
+// The faults of a head.
 var (
 	ErrTooLong   = &Fault{431, "is longer than 8 KiB"}
-	ErrStartLine = &Fault{400, "has a start line that is none of HTTP/1.1"}
-	ErrVersion   = &Fault{505, "is of another version than HTTP/1.0 and HTTP/1.1"}
-	ErrMethod    = &Fault{405, "has another method than GET and HEAD"}
+	ErrStartLine = &Fault{400, "has a start line that is not HTTP/1.1"}
+	ErrVersion   = &Fault{505, "has a version other than HTTP/1.0 and HTTP/1.1"}
+	ErrMethod    = &Fault{405, "has a method other than GET and HEAD"}
 	ErrField     = &Fault{400, "has a field line that breaks the grammar"}
 	ErrHost      = &Fault{400, "has no Host field, or several"}
-	ErrLength    = &Fault{400, "has a Content-Length that is no length, or several"}
-	ErrCoding    = &Fault{501, "has a Transfer-Encoding, which is not spoken here"}
-	ErrBody      = &Fault{413, "announces a body, which is not taken here"}
-	ErrNoLength  = &Fault{400, "does not say how long the body is"}
-	ErrInterim   = &Fault{400, "has a 1xx status, which was not asked for"}
+	ErrLength    = &Fault{400, "has an invalid Content-Length, or several"}
+	ErrCoding    = &Fault{501, "has a Transfer-Encoding, which is not supported"}
+	ErrBody      = &Fault{413, "announces a body, which is not supported"}
+	ErrNoLength  = &Fault{400, "does not give the length of the body"}
+	ErrInterim   = &Fault{400, "has a 1xx status, which is not supported"}
 )
 
-// fields are what the field lines of a head say, as far as anybody here wants to know.
+// fields are the field lines of a head that matter here.
 type fields struct {
 	hosts     int
-	length    int64 // -1: not said
+	length    int64 // -1: absent
 	coded     bool
 	closes    bool
 	keepAlive bool
@@ -88,7 +88,7 @@ func (f *fields) line(line []byte) *Fault {
 	return nil
 }
 
-// contentLength takes a length that is said once, or twice alike.
+// contentLength reads a length; a repeated field must have the same one.
 func (f *fields) contentLength(value []byte) *Fault {
 	const most = 18 // digits that an int64 always holds
 	if len(value) == 0 || len(value) > most {
@@ -110,13 +110,9 @@ func (f *fields) contentLength(value []byte) *Fault {
 
 // connection reads the list of options of a Connection field.
 func (f *fields) connection(value []byte) {
-	for len(value) > 0 {
-		option := value
-		if comma := bytes.IndexByte(value, ','); comma >= 0 {
-			option, value = value[:comma], value[comma+1:]
-		} else {
-			value = nil
-		}
+	for more := true; more; {
+		var option []byte
+		option, value, more = bytes.Cut(value, comma)
 		option = trim(option)
 		f.closes = f.closes || is(option, "close")
 		f.keepAlive = f.keepAlive || is(option, "keep-alive")
@@ -139,16 +135,8 @@ func is(b []byte, lower string) bool {
 	return true
 }
 
-// trim takes optional white space off both ends.
-func trim(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
-		b = b[1:]
-	}
-	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
-		b = b[:len(b)-1]
-	}
-	return b
-}
+// trim removes optional white space from both ends.
+func trim(b []byte) []byte { return bytes.Trim(b, " \t") }
 
 // class is a set of bytes.
 type class [256]bool

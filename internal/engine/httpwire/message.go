@@ -6,11 +6,11 @@ import (
 	"net/http"
 )
 
-// Request is what the server needs to know of a request.
+// Request is the part of a request that the server uses.
 type Request struct {
-	// Head says that the method is HEAD: the response has no body.
+	// Head means that the method is HEAD: the response has no body.
 	Head bool
-	// Close says that the client wants no other response on this connection.
+	// Close means that the client wants no other response on this connection.
 	Close bool
 }
 
@@ -55,7 +55,7 @@ func ReadRequest(b []byte) (r Request, size int, fault *Fault) {
 	return r, skipped + len(line) + len(crlf) + n, nil
 }
 
-// line reads a request line; one says that it is of HTTP/1.1.
+// line reads a request line; one means HTTP/1.1.
 func (r *Request) line(line []byte) (one bool, fault *Fault) {
 	method, rest, ok := bytes.Cut(line, space)
 	target, version, ok2 := bytes.Cut(rest, space)
@@ -72,14 +72,14 @@ func (r *Request) line(line []byte) (one bool, fault *Fault) {
 	return one, nil
 }
 
-// Response is what the client needs to know of a response.
+// Response is the part of a response that the client uses.
 type Response struct {
 	Status int
 	// Length is that of the body in bytes.
 	Length int64
-	// Close says that the server closes the connection after this response.
+	// Close means that the server closes the connection after this response.
 	Close bool
-	// Backend is the value of X-Backend, a part of what was read; empty if there is none.
+	// Backend is the value of X-Backend, a slice of the input; empty if absent.
 	Backend []byte
 }
 
@@ -119,7 +119,7 @@ func ReadResponse(b []byte) (r Response, size int, fault *Fault) {
 	return r, len(line) + len(crlf) + n, nil
 }
 
-// line reads a status line; one says that it is of HTTP/1.1. Servers leave out the space before an empty reason.
+// line reads a status line; one means HTTP/1.1. Servers leave out the space before an empty reason.
 func (r *Response) line(line []byte) (one bool, fault *Fault) {
 	version, rest, ok := bytes.Cut(line, space)
 	code, reason, _ := bytes.Cut(rest, space)
@@ -146,9 +146,10 @@ const protocol = "HTTP/"
 var (
 	crlf  = []byte("\r\n")
 	space = []byte(" ")
+	comma = []byte(",")
 )
 
-// startLine cuts the first line off; line is nil if it is not whole.
+// startLine cuts off the first line; line is nil if it is incomplete.
 func startLine(b []byte) (line, rest []byte, fault *Fault) {
 	end := bytes.IndexByte(b, '\n')
 	if end < 0 {
@@ -174,7 +175,7 @@ func versionOf(b []byte) (one bool, fault *Fault) {
 	return false, ErrStartLine
 }
 
-// tooLong says whether a head that is not whole may grow.
+// tooLong returns ErrTooLong if an incomplete head may not grow.
 func tooLong(b []byte) *Fault {
 	if len(b) >= MaxHead {
 		return ErrTooLong
@@ -185,7 +186,7 @@ func tooLong(b []byte) *Fault {
 // MaxName bounds the name of a backend in bytes.
 const MaxName = 128
 
-// ValidName says whether a name may stand in a field: visible ASCII, 1 to MaxName bytes.
+// ValidName reports whether a name is valid in a field: visible ASCII, 1 to MaxName bytes.
 func ValidName(s string) bool {
 	return len(s) >= 1 && len(s) <= MaxName && all([]byte(s), isVisible)
 }

@@ -145,16 +145,16 @@ func TestRuntimeIsGivenBack(t *testing.T) {
 	processors := runtime.GOMAXPROCS(0)
 	collector := debug.SetGCPercent(123)
 	defer debug.SetGCPercent(collector)
-	hush(10)
-	hush(20)
+	quiesceRuntime(10)
+	quiesceRuntime(20)
 	if got := runtime.GOMAXPROCS(0); got < 30+spare {
 		t.Errorf("%d processors for 30 threads", got)
 	}
-	unhush(10)
+	restoreRuntime(10)
 	if got := debug.SetGCPercent(-1); got != -1 {
 		t.Errorf("the collector is back at %d with a trial under way", got)
 	}
-	unhush(20)
+	restoreRuntime(20)
 	if got := runtime.GOMAXPROCS(0); got != processors {
 		t.Errorf("%d processors, were %d", got, processors)
 	}

@@ -12,21 +12,21 @@ import (
 // Connect, request, response, close: five system calls per transaction at the client (socket, connect, send, recv,
 // close) and four at the server (accept4, recv, send, close). The local port is the kernel's choice.
 //
-// A connection that the client closes in the ordinary way may stay in TIME_WAIT for a minute and use up ports and
-// conntrack entries. The usual remedy, SO_LINGER, is a sixth call. Instead the client only peeks at the response:
-// closing a socket with unread data makes the kernel send a reset, which clears the connection at both ends at once.
-// Peeking does not open the receive window, so of a response above peekSize all but the end is consumed first, by one
-// more call. With Close "fin" the response is consumed and the connection closed normally.
+// A normal close by the client may leave the connection in TIME_WAIT for a minute, which uses up ports and conntrack
+// entries. The usual remedy, SO_LINGER, is a sixth call. Instead the client only peeks at the response: closing a socket
+// with unread data makes the kernel send a reset, which clears the connection at both ends at once. Peeking does not open
+// the receive window, so one more call first consumes all but the end of a response above peekSize. With Close "fin" the
+// client consumes the response and closes normally.
 //
 // The server's listeners share one port (SO_REUSEPORT), one for each thread. Congestion control is set on the server's
 // sockets, which inherit it from the listener; the client's have the system's default, as setting it would be another
 // call.
 //
-// A connection has no socket timeouts, which would be more calls; the thread's pulse interrupts what blocks, and the
-// thread gives up an exchange that takes longer than the trial's timeout.
+// A connection has no socket timeouts, which would be more calls. The thread's pulse interrupts blocking calls, and the
+// thread ends an exchange that takes longer than the trial's timeout.
 const peekSize = 16 << 10
 
-// crrWork returns how crr plays one side.
+// crrWork returns how one side runs crr.
 func crrWork(s plan.CRR, client bool) work {
 	switch {
 	case !client:
@@ -39,18 +39,14 @@ func crrWork(s plan.CRR, client bool) work {
 
 // connector is the client.
 type connector struct {
-	to                sock.Addr
-	request, response []byte
-	peek              bool
+	messages
+	to   sock.Addr
+	peek bool
 }
 
 func openConnector(w *worker) error {
-	o := &w.trial.traits
-	w.flow = &connector{
-		to: w.trial.target(), request: filled(o.Request), response: make([]byte, o.Response), peek: specOf[plan.CRR](w).Close != "fin",
-	}
-	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
-	w.hist.rtt, w.hist.connect = sample.NewHistogram(), sample.NewHistogram()
+	w.flow = &connector{messages: w.messages(), to: w.trial.target(), peek: specOf[plan.CRR](w).Close != "fin"}
+	w.hist.connect = sample.NewHistogram()
 	return nil
 }
 
@@ -83,7 +79,7 @@ func (c *connector) step(w *worker) bool {
 	return true
 }
 
-// exchange connects and makes one transaction; it returns when the connection stood and when the response was there.
+// exchange connects and makes one transaction. It returns the times of the connect and of the complete response.
 func (c *connector) exchange(w *worker, fd int) (connected, ended int64, e syscall.Errno) {
 	for e = sock.Connect(fd, &c.to); e != 0 && e != syscall.EISCONN; e = sock.Connect(fd, &c.to) {
 		if e = w.again(e); e != 0 {
@@ -104,8 +100,8 @@ func (c *connector) exchange(w *worker, fd int) (connected, ended int64, e sysca
 	return connected, w.trial.now(), 0
 }
 
-// again returns 0 if a call of an exchange that began at last was interrupted and should be repeated, and otherwise why
-// not: the call's own failure, ETIMEDOUT, or ECANCELED when the trial is over.
+// again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the call's own failure,
+// ETIMEDOUT, or ECANCELED when the trial is over. The exchange began at last.
 func (w *worker) again(e syscall.Errno) syscall.Errno {
 	switch {
 	case e == 0:
@@ -124,7 +120,7 @@ func (w *worker) again(e syscall.Errno) syscall.Errno {
 	return 0
 }
 
-// receive takes the response and leaves its end unread if the connection is to be reset.
+// receive takes the response and leaves its end unread if closing must reset the connection.
 func (c *connector) receive(w *worker, fd int) syscall.Errno {
 	for rest := c.response; ; {
 		flags, part := sock.WaitAll, rest
@@ -146,7 +142,7 @@ func (c *connector) receive(w *worker, fd int) syscall.Errno {
 		case flags&sock.Peek == 0:
 			rest = rest[n:]
 		default:
-			// The pulse, or the end of the connection, cut the peek short. Taking what is there for good tells which.
+			// The pulse, or the end of the connection, cut the peek short. A real receive shows which.
 			if n, e = sock.Recv(fd, part[:n], 0); e == 0 {
 				rest = rest[n:]
 			}
@@ -155,24 +151,20 @@ func (c *connector) receive(w *worker, fd int) syscall.Errno {
 }
 
 // acceptor is the server.
-type acceptor struct{ request, response []byte }
+type acceptor struct{ messages }
 
 func openAcceptor(w *worker) error {
-	o := &w.trial.traits
-	w.flow = &acceptor{request: make([]byte, o.Request), response: filled(o.Response)}
+	w.flow = &acceptor{w.messages()}
 	if w.spin {
-		if err := sock.SetNonBlocking(w.fd); err != nil {
-			return err
-		}
+		return sock.SetNonBlocking(w.fd)
 	}
-	w.each = size{sent: uint64(o.Response), received: uint64(o.Request)}
 	return nil
 }
 
 func (a *acceptor) step(w *worker) bool {
 	fd, e := sock.Accept(w.fd)
 	switch {
-	case e == syscall.EAGAIN || e == syscall.EINTR:
+	case retryable(e):
 		if w.spin {
 			thread.Yield()
 		}
@@ -191,7 +183,7 @@ func (a *acceptor) step(w *worker) bool {
 	case e == 0:
 		w.count.operations.Add(1)
 	case w.trial.stopping(after) || classify(e) == reset && w.trial.ending():
-		// The client has left, and took the connections with it that were under way.
+		// The client has left and reset the connections that were under way.
 	default:
 		w.fail(classify(e))
 	}
@@ -227,7 +219,7 @@ func (a *acceptor) serve(w *worker, fd int) syscall.Errno {
 	return 0
 }
 
-// patience is again for the server, which reads no clock until it has been interrupted once.
+// patience is again for the server, which does not read the clock before its first interruption.
 func (a *acceptor) patience(w *worker, e syscall.Errno) syscall.Errno {
 	if w.last == 0 {
 		w.last = w.trial.now()

@@ -9,8 +9,7 @@ import (
 )
 
 // pacedConnector is the client of crr that sends by a schedule: many connections of one thread, watched by an epoll
-// instance. It takes one or two system calls more for a transaction than a closed loop, for the watching. Connections end
-// as in crr_linux.go.
+// instance. The epoll instance costs one or two system calls more for a transaction. Connections end as in crr_linux.go.
 type pacedConnector struct {
 	pace
 	poll    *sock.Poll
@@ -30,14 +29,13 @@ type call struct {
 	unsent     []byte // of the request
 	got        int    // of the response
 	due, began int64
-	connected  int64 // when the connection stood, 0 before
+	connected  int64 // when the connect ended, 0 before
 }
 
-// callsLeast and callsMost bound the connections of a thread that may stand at the same time.
+// callsLeast and callsMost bound the simultaneous connections of a thread.
 const callsLeast, callsMost = plan.SaturationDepth, 1024
 
 func openPacedConnector(w *worker) error {
-	o := &w.trial.traits
 	limit, err := sock.Descriptors()
 	if err != nil {
 		return err
@@ -46,17 +44,17 @@ func openPacedConnector(w *worker) error {
 	if err != nil {
 		return err
 	}
-	n := max(callsLeast, min(callsMost, int(min(limit, 1<<20)-spareSockets)/o.Flows))
+	n := max(callsLeast, min(callsMost, int(min(limit, 1<<20)-spareSockets)/w.trial.traits.Flows))
+	m := w.messages()
 	c := &pacedConnector{
-		poll: poll, to: w.trial.target(), message: filled(o.Request), size: o.Response, peek: specOf[plan.CRR](w).Close != "fin",
+		poll: poll, to: w.trial.target(), message: m.request, size: len(m.response), peek: specOf[plan.CRR](w).Close != "fin",
 		buffer: make([]byte, responsesAtOnce), calls: make([]call, n), free: make([]uint32, n), looked: longAgo,
 	}
 	for i := range c.calls {
 		c.calls[i].fd, c.free[i] = -1, uint32(n-1-i)
 	}
 	c.pace.open(w)
-	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
-	w.hist.rtt, w.hist.connect = sample.NewHistogram(), sample.NewHistogram()
+	w.hist.connect = sample.NewHistogram()
 	w.flow = c
 	return nil
 }
@@ -103,7 +101,7 @@ func (c *pacedConnector) send(w *worker) {
 	}
 }
 
-// connect begins a call. Over a short path the connection stands at once, and the request goes out before anybody waits.
+// connect begins a call. Over a short path the connect ends at once, and the request follows without a wait.
 func (c *pacedConnector) connect(w *worker, tag uint32) {
 	fd, e := sock.Socket(c.to.Family(), sock.Stream|sock.NonBlocking, 0)
 	if e != 0 {
@@ -122,11 +120,11 @@ func (c *pacedConnector) connect(w *worker, tag uint32) {
 	c.proceed(w, tag)
 }
 
-// proceed does what can be done of a call.
+// proceed sends and receives what it can of a call.
 func (c *pacedConnector) proceed(w *worker, tag uint32) {
 	l := &c.calls[tag]
 	if l.fd < 0 {
-		return // a report of what ended while the ones before it were read
+		return // the call ended while earlier reports were read
 	}
 	for len(l.unsent) > 0 {
 		n, e := sock.Send(l.fd, l.unsent, 0)
@@ -177,7 +175,7 @@ func (c *pacedConnector) receive(l *call) syscall.Errno {
 			return 0
 		}
 		if flags != 0 {
-			// It was not the end. What was peeked at is there.
+			// It was not the end: receive the bytes that the peek left.
 			if n, e = sock.Recv(l.fd, part[:n], 0); e != 0 {
 				return e
 			}
@@ -196,7 +194,7 @@ func (c *pacedConnector) end(tag uint32) {
 	c.free = append(c.free, tag) // has room for all
 }
 
-// lose gives a call up and counts why.
+// lose counts the failure of a call and ends it.
 func (c *pacedConnector) lose(w *worker, tag uint32, e syscall.Errno) {
 	w.fail(classify(e))
 	c.end(tag)

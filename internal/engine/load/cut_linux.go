@@ -3,6 +3,7 @@ package load
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -16,7 +17,7 @@ const (
 	superPackets = 8
 )
 
-// cut says how a sequence of datagrams is laid out: how large each is, and how many are handed over as one.
+// cut is the layout of a sequence of datagrams: their sizes, and how many make one buffer.
 type cut struct {
 	// sizes are taken in turn by the sequence number.
 	sizes []int
@@ -36,13 +37,7 @@ func cutOf(s plan.Stream) cut {
 
 func (c cut) size(sequence uint64) int { return c.sizes[sequence%uint64(len(c.sizes))] }
 
-func (c cut) largest() int {
-	most := 0
-	for _, n := range c.sizes {
-		most = max(most, n)
-	}
-	return most
-}
+func (c cut) largest() int { return slices.Max(c.sizes) }
 
 func (c cut) mean() float64 {
 	sum := 0
@@ -73,7 +68,7 @@ func (c cut) fill(b *sock.Batch, sequence uint64, n int, now int64) (buffers, by
 	return buffers, bytes
 }
 
-// sum returns how many datagrams and bytes there were in the first buffers of those that fill made of n datagrams.
+// sum returns the datagrams and bytes in the first buffers that fill made of n datagrams.
 func (c cut) sum(sequence uint64, n, buffers int) (sent, bytes uint64) {
 	sent = uint64(min(n, buffers*c.segments))
 	if len(c.sizes) == 1 {
@@ -100,7 +95,7 @@ func (t *Trial) buffers(fd int) error {
 	return sock.SetSendBuffer(fd, size)
 }
 
-// withoutOffload says that the kernel lacks something that the workload needs.
+// withoutOffload returns an error about an offload that the kernel refuses.
 func withoutOffload(what string, err error) error {
 	return &Error{Kind: KindUnsupported, Op: what, Err: fmt.Errorf("this kernel refuses it: %w", err)}
 }

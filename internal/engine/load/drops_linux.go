@@ -5,14 +5,14 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// drops reads how many datagrams each receiving socket has turned away; nil for whoever does not count datagrams.
+// drops reads how many datagrams each receiving socket has dropped; nil if the workload does not count datagrams.
 func (t *Trial) drops() map[*worker]uint32 {
 	if !t.work.straggles {
 		return nil
 	}
 	all := map[*worker]uint32{}
-	for _, w := range t.crew() {
-		// A kernel before 4.12 does not say; the sum is then absent.
+	for _, w := range t.workers() {
+		// A kernel before 4.12 has no such counter; the sum is then absent.
 		if m, err := sock.MemoryOf(w.fd); err == nil {
 			all[w] = m.Drops
 		}
@@ -20,19 +20,19 @@ func (t *Trial) drops() map[*worker]uint32 {
 	return all
 }
 
-// buffersOf returns the buffers of the first flow of a stream; nil for others, and where the kernel does not say.
-func (t *Trial) buffersOf(crew []*worker) *sample.Buffers {
-	if t.traits.Exchanges() || len(crew) == 0 {
+// buffersOf returns the buffers of the first flow of a stream; nil for others, and if the kernel does not report them.
+func (t *Trial) buffersOf(workers []*worker) *sample.Buffers {
+	if t.traits.Exchanges() || len(workers) == 0 {
 		return nil
 	}
-	m, err := sock.MemoryOf(crew[0].fd)
+	m, err := sock.MemoryOf(workers[0].fd)
 	if err != nil {
 		return nil
 	}
 	return &sample.Buffers{ReceiveBytes: uint64(m.ReceiveBuffer), SendBytes: uint64(m.SendBuffer)}
 }
 
-// sumDrops adds up what the sockets that were there at both edges turned away.
+// sumDrops adds up the drops of the sockets that existed at both edges.
 func sumDrops(d *sample.Datagrams, begin, end map[*worker]uint32) {
 	if d == nil {
 		return

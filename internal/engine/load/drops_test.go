@@ -19,7 +19,7 @@ func TestSocketDropsAreCounted(t *testing.T) {
 	o.Window = 300 * time.Millisecond
 	eventually(t, 5, func() string {
 		server, client := pair(t, o)
-		for _, w := range server.crew() {
+		for _, w := range server.workers() {
 			if err := sock.SetReceiveBuffer(w.fd, 1); err != nil { // the kernel makes it a page or two
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 
 // Options of one side of one trial.
 type Options struct {
-	// Side is wire.SideClient or wire.SideServer.
+	// Side is control.SideClient or control.SideServer.
 	Side string
 	// Workload is normalized here.
 	Workload plan.Workload
@@ -29,10 +29,10 @@ type Options struct {
 	CPUs []int
 	// Warmup is discarded; Window, at least 1 ms, counts. Interval is the length of a progress row, 0 for none.
 	Warmup, Window, Interval time.Duration
-	// Timeout bounds one exchange (a reply, a connect) before it is counted as a timeout. Default 50 ms for rr over UDP,
-	// where nobody sends again, and 1 s otherwise.
+	// Timeout bounds one exchange (a reply, a connect) before it counts as a timeout. Default 50 ms for rr over UDP,
+	// which has no retransmission, and 1 s otherwise.
 	Timeout time.Duration
-	// Name is what a server of http calls itself in its responses; default the machine's name. See httpwire.ValidName.
+	// Name is the name of an http server in its responses; default the machine's name. See httpwire.ValidName.
 	Name string
 }
 
@@ -66,7 +66,7 @@ type Trial struct {
 	work    work
 	traits  plan.Traits // of the workload; Flows counts those of both directions
 	pacers  int         // threads that share the schedule of an open loop
-	threads int         // load threads that this side has, or is to have
+	threads int         // load threads of this side
 	clock   clock
 	phase   atomic.Int32
 	edges   [2]atomic.Int64 // when Run opened and closed the window
@@ -106,21 +106,21 @@ type roster struct {
 }
 
 // Prepare makes the sockets and the threads of one side. The server listens; the client of stream and rr has its flows
-// connected and greeted, so that the server's threads stand as well. It gives up with ctx, or after 3 s per flow. Every
+// connected and greeted, so that the server's threads run as well. It fails when ctx ends, or after 3 s per flow. Every
 // error is an *Error.
 func Prepare(ctx context.Context, o Options) (*Trial, error) {
 	t, err := newTrial(o)
 	if err != nil {
 		return nil, err
 	}
-	hush(t.threads)
+	quiesceRuntime(t.threads)
 	if t.o.Side == control.SideServer {
 		err = t.listen()
 	} else {
 		err = t.connect(ctx)
 	}
 	if err != nil {
-		// The failure to prepare is what the caller must hear of; closing here only lets go.
+		// The caller needs the first failure; Close only frees the resources.
 		_ = t.Close()
 		return nil, failure("prepare "+t.name(), err)
 	}
@@ -145,7 +145,7 @@ func newTrial(o Options) (*Trial, error) {
 	return t, nil
 }
 
-// check refuses options that no trial could honour and fills in defaults.
+// check refuses invalid options and fills in defaults.
 func (t *Trial) check() error {
 	o := &t.o
 	work, err := workOf(o)
@@ -191,7 +191,7 @@ func (t *Trial) check() error {
 // Port returns the port that the server listens on, or that the client dials; 0 for ping.
 func (t *Trial) Port() int { return t.port }
 
-// name says in errors what the trial is about.
+// name describes the trial in errors.
 func (t *Trial) name() string {
 	at := "any"
 	if t.address.IsValid() {
@@ -210,7 +210,7 @@ func (t *Trial) bound() time.Duration {
 	return t.o.Timeout / max(1, (t.o.Timeout+setupTick-1)/setupTick)
 }
 
-// stopping says whether a thread that leaves at phase limit should leave.
+// stopping reports whether a thread that leaves at phase limit should leave.
 func (t *Trial) stopping(limit int32) bool { return t.phase.Load() >= limit }
 
 func (t *Trial) release() { t.signals.open.Do(func() { close(t.signals.gate) }) }
@@ -235,8 +235,8 @@ func (t *Trial) blame(err error) {
 	}
 }
 
-// Close ends the threads and closes the sockets, standing flows with a reset, so that nothing lingers. It returns when
-// all is gone, within about 50 ms. Calling it again does nothing.
+// Close ends the threads and closes the sockets. It resets the flows, so that no TIME_WAIT remains. It returns within about
+// 50 ms. Calling it again does nothing.
 func (t *Trial) Close() error {
 	t.rolling.stop()
 	r := &t.roster
@@ -247,7 +247,7 @@ func (t *Trial) Close() error {
 	}
 	r.closed = true
 	t.phase.Store(stop)
-	// Whoever blocks on a socket wakes up; the descriptors stay valid until every thread has left.
+	// Threads that block on a socket wake up; the descriptors stay valid until every thread has left.
 	for _, fd := range r.fds {
 		sock.Shutdown(fd)
 	}
@@ -266,6 +266,6 @@ func (t *Trial) Close() error {
 			failed = errors.Join(failed, fmt.Errorf("close descriptor %d: %w", fd, e))
 		}
 	}
-	unhush(t.threads)
+	restoreRuntime(t.threads)
 	return failed
 }

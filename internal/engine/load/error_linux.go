@@ -58,12 +58,10 @@ const (
 
 var kindNames = [kinds]string{
 	KindRefused, KindTimeout, KindReset, KindGone, KindNoRoute, KindNoPort, KindInUse, KindDescriptors, KindNotAllowed,
-	KindMemory, KindTooLong, KindNotOffered, KindUnsupported, KindProtocol, KindStatus,
-	KindUnanswered,
-	KindOther,
+	KindMemory, KindTooLong, KindNotOffered, KindUnsupported, KindProtocol, KindStatus, KindUnanswered, KindOther,
 }
 
-// classify says what kind of failure an errno is.
+// classify returns the kind of failure of an errno.
 func classify(e syscall.Errno) kind {
 	switch e {
 	case syscall.ECONNREFUSED:
@@ -92,11 +90,11 @@ func classify(e syscall.Errno) kind {
 	return other
 }
 
-// Error says why one side of a trial gave up.
+// Error is the failure of one side of a trial.
 type Error struct {
 	// Kind is one of the Kind constants.
 	Kind string
-	// Op is what was being done, to what: "connect 10.0.0.1:7000".
+	// Op is the operation and its object: "connect 10.0.0.1:7000".
 	Op string
 	// Err is the cause.
 	Err error
@@ -107,7 +105,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v (%s)", e.Op, e.Err, 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failure makes an Error of a failed call; an Error passes unchanged.
+// failure returns err as an Error of op; an Error passes unchanged.
 func failure(op string, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
@@ -116,7 +114,7 @@ func failure(op string, err error) *Error {
 	return &Error{Kind: kindNames[kindOfError(err)], Op: op, Err: err}
 }
 
-// kindOfError says what kind of failure an error is that a call returned.
+// kindOfError returns the kind of failure of an error.
 func kindOfError(err error) kind {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

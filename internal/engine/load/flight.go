@@ -1,14 +1,14 @@
 package load
 
-// flight keeps the times of the requests of a flow that are under way, by their sequence numbers, which count from 0. It
-// is a ring: of more than its size nobody knows.
+// flight keeps the times of a flow's requests that are under way, by their sequence numbers, which count from 0. It is a
+// ring of fixed size.
 type flight struct {
 	slots      []request
-	head, next uint64 // [head, next) are under way, but for those that were answered out of turn
+	head, next uint64 // [head, next) are under way, except those answered out of order
 	count      int
 }
 
-// request is when a request fell due and when it went out. A slot without one has due 0.
+// request has the scheduled and the actual time of a request. An empty slot has due 0.
 type request struct{ due, sent int64 }
 
 // newFlight has room for size requests, a power of 2.

@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// A flow of stream and rr begins with a greeting of 16 bytes from the client, which names the flow, and the same bytes
-// back from the server, sent when the flow's thread stands. Over UDP the server answers from a socket of its own that it
+// A flow of stream and rr begins with a greeting of 16 bytes from the client, which names the flow. The server sends the
+// same bytes back when the flow's thread is ready. Over UDP the server answers from a socket of its own that it
 // has connected to the client, so each flow has a socket and a thread at both ends, as with TCP. The greeting of UDP is
 // repeated until answered; the answer is sent three times, and the flow ignores what remains of either.
 const (
@@ -32,7 +32,7 @@ func greeting(index int) []byte {
 	return b
 }
 
-// isGreeting says whether a datagram belongs to the setting-up.
+// isGreeting reports whether a datagram is a greeting.
 func isGreeting(b []byte) bool {
 	return len(b) == greetingSize && binary.BigEndian.Uint64(b) == greetingMagic
 }
@@ -67,11 +67,16 @@ func (t *Trial) settle(fd int) error {
 	if err := t.buffers(fd); err != nil || t.transport() == sock.Datagram {
 		return err
 	}
+	return t.settleStream(fd, t.work.standing)
+}
+
+// settleStream sets up a TCP socket. abort makes its close reset the connection, so that nothing lingers. A server of crr
+// must not abort: the reset would discard its response.
+func (t *Trial) settleStream(fd int, abort bool) error {
 	if err := sock.SetNoDelay(fd); err != nil {
 		return err
 	}
-	if t.work.standing {
-		// A server of crr that aborts would take its response back.
+	if abort {
 		if err := sock.SetAbort(fd); err != nil {
 			return err
 		}
@@ -79,9 +84,8 @@ func (t *Trial) settle(fd int) error {
 	return setCongestion(fd, t.traits.Congestion)
 }
 
-// setCongestion names the choices when the wanted one is not there. One that is there and not for this user, as in a pod
-// without rights on a node that has another for its default, leaves the system's: the observation has which it is, and
-// the trial gets a warning.
+// setCongestion sets the congestion control of a socket; its error names the choices. If this user may not set it, as in a
+// pod without rights, the system's stays in force: the observation names it, and the trial gets a warning.
 func setCongestion(fd int, name string) error {
 	if name == "" {
 		return nil // the workload takes the system's
@@ -90,7 +94,7 @@ func setCongestion(fd int, name string) error {
 	if err == nil || errors.Is(err, syscall.EPERM) {
 		return nil
 	}
-	choices := "what this kernel has could not be read"
+	choices := "cannot read the choices of this kernel"
 	if have, e := sock.Congestions(); e == nil {
 		choices = "this kernel has " + strings.Join(have, ", ")
 	}
@@ -111,7 +115,7 @@ func (t *Trial) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, w := range t.crew() {
+	for _, w := range t.workers() {
 		if f, ok := w.flow.(dialer); ok {
 			// Its thread waits at the gate.
 			if err := f.dial(ctx, w); err != nil {
@@ -127,8 +131,8 @@ type dialer interface {
 	dial(ctx context.Context, w *worker) error
 }
 
-// load starts the thread of a flow. It has its pulse, so the timeouts of the setting-up, which cost a timer whenever the
-// socket blocks, are taken off, or made those of the workload.
+// load starts the thread of a flow. First it replaces the socket timeouts of the set-up by those of a timed workload, or
+// removes them: the thread has its pulse, and a timeout costs a timer whenever the socket blocks.
 func (t *Trial) load(index, fd int) error {
 	if t.work.standing {
 		var timeout time.Duration
@@ -170,7 +174,7 @@ func (t *Trial) dial(ctx context.Context, index int) (int, error) {
 	return fd, t.greet(ctx, fd, index, deadline)
 }
 
-// patience says whether setting up may go on.
+// patience returns an error when setting up must end: ctx has ended, or the deadline is over.
 func (t *Trial) patience(ctx context.Context, deadline int64) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Kind: KindCancelled, Op: "connect", Err: err}
@@ -201,7 +205,7 @@ func (t *Trial) greet(ctx context.Context, fd, index int, deadline int64) error 
 		case n == 0:
 			return &Error{Kind: KindGone, Op: "greet", Err: errors.New("the server closed the flow")}
 		case !slices.Equal(answer[:n], hello):
-			return &Error{Kind: KindProtocol, Op: "greet", Err: errors.New("what answers is no cnibench server")}
+			return &Error{Kind: KindProtocol, Op: "greet", Err: errors.New("the program at this port is not a cnibench server")}
 		default:
 			return nil
 		}
@@ -258,17 +262,9 @@ func (t *Trial) bind(share bool) (int, error) {
 		return -1, err
 	}
 	t.own(fd)
-	if address == netip.IPv6Unspecified() {
-		if err := sock.SetDual(fd); err != nil {
-			return -1, err
-		}
-	}
-	if err := sock.SetReuse(fd, share); err != nil {
-		return -1, err
-	}
 	local := sock.NewAddr(netip.AddrPortFrom(address, uint16(t.port)), family)
-	if e := sock.Bind(fd, &local); e != 0 {
-		return -1, failure("bind", e)
+	if err := bindTo(fd, &local, share); err != nil {
+		return -1, err
 	}
 	if t.transport() == sock.Stream {
 		if e := sock.Listen(fd, listenBacklog); e != 0 {
@@ -282,7 +278,23 @@ func (t *Trial) bind(share bool) (int, error) {
 	return fd, err
 }
 
-// accept takes the TCP flows of the client until all are there. A goroutine that went on waiting would keep the runtime's
+// bindTo binds fd to local; the unspecified IPv6 address receives IPv4 as well.
+func bindTo(fd int, local *sock.Addr, share bool) error {
+	if local.AddrPort().Addr() == netip.IPv6Unspecified() {
+		if err := sock.SetDual(fd); err != nil {
+			return err
+		}
+	}
+	if err := sock.SetReuse(fd, share); err != nil {
+		return err
+	}
+	if e := sock.Bind(fd, local); e != 0 {
+		return failure("bind", e)
+	}
+	return nil
+}
+
+// accept takes the TCP flows of the client until all are there. A goroutine that continued to wait would keep the runtime's
 // monitor thread awake during the window.
 func (t *Trial) accept(listener int) {
 	for !t.stopping(stop) && !t.full() {
@@ -301,7 +313,7 @@ func (t *Trial) accept(listener int) {
 	}
 }
 
-// welcome reads the greeting of an accepted flow, starts its thread and answers. Who does not greet is no flow.
+// welcome reads the greeting of an accepted flow, starts its thread and answers. A connection without a greeting is not a flow.
 func (t *Trial) welcome(fd int) {
 	hello := make([]byte, greetingSize)
 	deadline := t.now() + int64(dialTimeout)
@@ -320,7 +332,7 @@ func (t *Trial) welcome(fd int) {
 	t.adopt(fd, hello, 1)
 }
 
-// full says whether every flow has its thread, or will have it.
+// full reports whether every flow has its thread, or will have it.
 func (t *Trial) full() bool {
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()
@@ -348,7 +360,7 @@ func (t *Trial) adopt(fd int, hello []byte, copies int) {
 		return
 	}
 	for range copies {
-		// An answer that does not get out is the client's to miss.
+		// If the answer is not sent, the client repeats its greeting or times out.
 		_, _ = sock.Send(fd, hello, 0)
 	}
 }
@@ -382,16 +394,8 @@ func (t *Trial) attach(fd, listener int, client *sock.Addr) error {
 	if err != nil {
 		return err
 	}
-	if err := sock.SetReuse(fd, false); err != nil {
+	if err := bindTo(fd, &local, false); err != nil {
 		return err
-	}
-	if local.AddrPort().Addr() == netip.IPv6Unspecified() {
-		if err := sock.SetDual(fd); err != nil {
-			return err
-		}
-	}
-	if e := sock.Bind(fd, &local); e != 0 {
-		return failure("bind", e)
 	}
 	if e := sock.ConnectPolite(fd, client); e != 0 {
 		return failure("connect", e)

@@ -19,7 +19,7 @@ type getter struct {
 	links   []link
 	shares  shares
 	each    bool  // a connection for each request
-	open    bool  // an open loop: a link waits for a request to fall due
+	open    bool  // an open loop: a link waits for a scheduled request
 	idle    queue // the links that do
 	down    int   // links without a connection
 	looked  int64 // when the links were last looked through
@@ -33,7 +33,7 @@ type link struct {
 	watched bool   // fd was added to the poll
 	counted bool   // has had a response in the window
 	since   int64  // when the state began
-	due     int64  // when the request fell due; in a closed loop, when it was sent
+	due     int64  // scheduled time of the request; in a closed loop, when it was sent
 	head    []byte // what has come of a head that is not whole
 	left    int64  // of the body, in bytes; noHead before the head is whole
 	answer  httpwire.Response
@@ -45,14 +45,14 @@ type linkState int
 const (
 	linkDown       linkState = iota // to be made when the pause is over
 	linkConnecting                  // the connection is being made
-	linkIdle                        // it stands and nothing was asked yet
+	linkIdle                        // connected, without a request
 	linkAsked                       // the request is out
 )
 
-// noHead is the body's length as long as it is not known.
+// noHead is the body's length while it is unknown.
 const noHead = -1
 
-// arrivals are what a link is watched for.
+// arrivals are the events that a link is watched for.
 const arrivals = sock.Readable | sock.PeerClosed | sock.Edge
 
 func openGetter(w *worker) error {
@@ -104,7 +104,7 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 	for i := range links {
 		l := &links[i]
 		if err := g.begin(w, l); err != nil {
-			return g.undialled(l, err)
+			return g.connectFailed(l, err)
 		}
 		if e := g.poll.Add(l.fd, arrivals|sock.Writable, l.tag); e != 0 {
 			return failure("epoll_ctl", e)
@@ -120,10 +120,10 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 			_, tag := g.poll.Report(i)
 			l := &g.links[tag]
 			if l.state != linkConnecting {
-				continue // what becomes of it later is for the trial to see
+				continue // the trial handles its later reports
 			}
 			if e := sock.Failure(l.fd); e != 0 {
-				return g.undialled(l, e)
+				return g.connectFailed(l, e)
 			}
 			if e := g.poll.Change(l.fd, arrivals, l.tag); e != 0 {
 				return failure("epoll_ctl", e)
@@ -138,8 +138,8 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 	return nil
 }
 
-// undialled says which connection could not be made.
-func (g *getter) undialled(l *link, cause error) error {
+// connectFailed returns an error that names the connection and the way out.
+func (g *getter) connectFailed(l *link, cause error) error {
 	f := failure("connect", cause)
 	err := fmt.Errorf("connection %d of %d of a thread: %w", l.tag+1, len(g.links), f.Err)
 	switch f.Kind {
@@ -164,7 +164,7 @@ func (g *getter) begin(w *worker, l *link) error {
 	}
 	l.fd = fd
 	if !g.each {
-		if err := w.trial.settleLink(fd); err != nil {
+		if err := w.trial.settleStream(fd, true); err != nil {
 			return err
 		}
 	}
@@ -172,17 +172,6 @@ func (g *getter) begin(w *worker, l *link) error {
 		return e
 	}
 	return nil
-}
-
-// settleLink sets up a connection that lasts; at the end of the trial it goes without a trace.
-func (t *Trial) settleLink(fd int) error {
-	if err := sock.SetNoDelay(fd); err != nil {
-		return err
-	}
-	if err := sock.SetAbort(fd); err != nil {
-		return err
-	}
-	return setCongestion(fd, t.traits.Congestion)
 }
 
 func (g *getter) step(w *worker) bool {
@@ -217,20 +206,20 @@ func (g *getter) hear(w *worker, n int) {
 		case l.state == linkAsked:
 			g.receive(w, l, ended)
 		case l.state == linkIdle && ended && l.fd >= 0:
-			// Nobody waited for anything on it. The next request makes it anew.
+			// No request was under way on it. The next request connects again.
 			sock.Close(l.fd)
 			l.fd = -1
 		}
 	}
 }
 
-// edge begins to count connections anew when the window opens. When it closes, what has been under way for all of it is
-// counted as unanswered: of a connection that hangs there would be no other sign before the end of patience.
-func (g *getter) edge(w *worker, phase int32) {
+// edge begins to count connections anew when the window opens. When it closes, edge counts the requests that were under way
+// for all of it as unanswered: a connection that hangs shows nothing else before its timeout.
+func (g *getter) edge(w *worker, edge int) {
 	for i := range g.links {
 		l := &g.links[i]
 		switch {
-		case phase == window:
+		case edge == 0:
 			l.counted = false
 		case w.phase == window && l.state != linkDown && l.state != linkIdle && l.since < w.trial.edges[0].Load():
 			w.fail(unanswered)
@@ -238,7 +227,7 @@ func (g *getter) edge(w *worker, phase int32) {
 	}
 }
 
-// look does what no report brings about: first requests, new connections for broken ones, the end of patience.
+// look does what needs no report: first requests, new connections for broken ones, timeouts.
 func (g *getter) look(w *worker) {
 	now := w.trial.now()
 	g.looked, w.last = now, now
@@ -266,11 +255,11 @@ func (g *getter) connect(w *worker, l *link) {
 		g.lose(w, l, kindOfError(err))
 		return
 	}
-	// Over a short path the connection stands already, and need not be waited for.
+	// Over a short path the connection is ready now.
 	g.ask(w, l, w.trial.now())
 }
 
-// ask sends the request, if the connection stands.
+// ask sends the request if the connection is ready.
 func (g *getter) ask(w *worker, l *link, now int64) {
 	n, e := sock.Send(l.fd, g.request, 0)
 	waits := e == syscall.EAGAIN && l.state == linkConnecting
@@ -280,7 +269,7 @@ func (g *getter) ask(w *worker, l *link, now int64) {
 		g.lose(w, l, classify(e))
 		return
 	case n < len(g.request):
-		g.lose(w, l, memory) // an empty send queue that does not take a hundred bytes
+		g.lose(w, l, memory) // the send queue is empty and refuses a hundred bytes
 		return
 	}
 	if !l.watched {
@@ -306,7 +295,7 @@ func (g *getter) ask(w *worker, l *link, now int64) {
 	}
 }
 
-// receive takes what has come. ended says that nothing will come after it, of which there will be no other report.
+// receive takes what has come. ended means that nothing follows, and that no other report will come.
 func (g *getter) receive(w *worker, l *link, ended bool) {
 	for {
 		kept := copy(g.buffer, l.head)
@@ -334,7 +323,7 @@ func (g *getter) receive(w *worker, l *link, ended bool) {
 			return
 		}
 		if flags != 0 {
-			// It was not the end of the response. What was peeked at is there.
+			// It was not the end of the response: receive the bytes that the peek left.
 			if _, e := sock.Recv(l.fd, room[:n], 0); e != 0 {
 				g.lose(w, l, classify(e))
 				return
@@ -355,7 +344,7 @@ func (g *getter) spareEnd(l *link, room []byte) ([]byte, int) {
 	return room[:min(int64(len(room)), l.left-1)], 0
 }
 
-// take reads b, the next part of a response with what was kept of its head. It returns false if that is no response.
+// take reads b: the kept part of a head, then the next bytes of a response. It returns false if b is not a response.
 func (l *link) take(b []byte, s *shares) bool {
 	if l.left == noHead {
 		answer, size, fault := httpwire.ReadResponse(b)
@@ -371,10 +360,10 @@ func (l *link) take(b []byte, s *shares) bool {
 		l.answer.Backend = nil // it is in the buffer
 	}
 	l.left -= int64(len(b))
-	return l.left >= 0 // nobody asked for more
+	return l.left >= 0 // more bytes than the response has are a fault
 }
 
-// finish counts a response that is whole and goes on to the next.
+// finish counts a complete response and sends the next request.
 func (g *getter) finish(w *worker, l *link) {
 	now := w.trial.now()
 	if l.answer.Status == 200 {
@@ -403,7 +392,7 @@ func (g *getter) finish(w *worker, l *link) {
 	}
 }
 
-// lose gives a connection up and counts why.
+// lose counts the failure of a connection and closes it.
 func (g *getter) lose(w *worker, l *link, k kind) {
 	w.fail(k)
 	if l.fd >= 0 {

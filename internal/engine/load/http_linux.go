@@ -19,11 +19,11 @@ import (
 // A response counts in the window in which it is whole. The response time begins before the request is sent, so the
 // connect is not in it.
 //
-// Keep-alive connections are made in Prepare. One that the server closes after saying so is made anew and is no error;
-// one that breaks is counted by kind, and made anew after a pause. With a connection for each request the same rules
-// hold as for crr: the client peeks at the end of the response and closes, so the kernel resets the connection and no
-// TIME_WAIT stays on either side; and the client's sockets have the system's congestion control, for setting it is a
-// system call.
+// Prepare makes the keep-alive connections. If the server announces the close of a connection, the client connects again
+// and counts no error. A broken connection counts by kind, and the client connects again after a pause. With a connection
+// for each request the rules of crr hold: the client peeks at the end of the response and closes, so the kernel resets the
+// connection and neither side keeps a TIME_WAIT. The client's sockets have the system's congestion control, because setting
+// it is a system call.
 //
 // The client's part is in http_client_linux.go, the server's in http_server_linux.go; package httpwire has the bytes.
 const (
@@ -37,7 +37,7 @@ const (
 	acceptsAtOnce = 64
 )
 
-// httpWork returns how http plays one side. The server has one thread for each CPU that it has; one backend of several may
+// httpWork returns how one side runs http. The server has one thread for each CPU that it has; one backend of several may
 // get no connection.
 func httpWork(s plan.HTTP, client bool, cpus int) work {
 	w := work{open: openAnswerer, prepare: checkHTTP, threads: s.Threads, mayIdle: !client}
@@ -79,9 +79,9 @@ func checkHTTP(o *Options) error {
 }
 
 // sumShares adds up what the threads of an http client counted by backend; nil if no backend gave its name.
-func sumShares(crew []*worker) map[string]sample.Backend {
+func sumShares(workers []*worker) map[string]sample.Backend {
 	sum := map[string]sample.Backend{}
-	for _, w := range crew {
+	for _, w := range workers {
 		switch g := w.flow.(type) {
 		case *getter:
 			g.shares.add(sum)

@@ -6,9 +6,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// pacedGetter is the client of http in an open loop, on one thread. A request that falls due takes the link that has been
-// idle for longest, so that all links are used alike, and with them all backends. While none is idle it waits, and its
-// time runs. A connection that is not there is made for it first.
+// pacedGetter is the client of http in an open loop, on one thread. A request takes the link that has been idle for longest,
+// so that all links, and all backends, have equal use. While no link is idle the request waits, which counts as part of its
+// response time. A link without a connection connects first.
 type pacedGetter struct {
 	getter
 	pace
@@ -36,9 +36,9 @@ func (p *pacedGetter) begin(w *worker) {
 	p.pace.begin(w)
 }
 
-func (p *pacedGetter) edge(w *worker, phase int32) {
-	p.getter.edge(w, phase)
-	p.pace.edge(w, phase)
+func (p *pacedGetter) edge(w *worker, edge int) {
+	p.getter.edge(w, edge)
+	p.pace.edge(w, edge)
 }
 
 func (p *pacedGetter) underWay() int { return len(p.links) - p.idle.count - p.down }

@@ -10,7 +10,7 @@ import (
 )
 
 // answerer is the server on one thread, with a listener of its own on the shared port. It answers every GET with the
-// same bytes, which name it, and HEAD with the head of them. A response is written by one call; what the socket does not
+// same bytes, which have its name, and HEAD with the head of them. A response is written by one call; what the socket does not
 // take at once goes out when it has room, and until then nothing more is read. Requests that come in a row are answered
 // in their order.
 type answerer struct {
@@ -42,7 +42,7 @@ type guest struct {
 	again   bool   // head may hold a whole request
 	rest    []byte // what has not gone out yet of the response under way
 	body    uint64 // bytes of that response's body
-	well    bool   // it answers a request, and is no refusal
+	well    bool   // it answers a request and is not a refusal
 	leaves  bool   // the connection ends after it
 }
 
@@ -101,7 +101,7 @@ func (a *answerer) step(w *worker) bool {
 	return true
 }
 
-// accept takes the connections that wait, and looks at once for their requests.
+// accept takes the connections that wait, and reads their requests at once.
 func (a *answerer) accept(w *worker) {
 	for range acceptsAtOnce {
 		fd, e := sock.AcceptNow(int(a.listener.Load()), sock.NonBlocking)
@@ -140,8 +140,8 @@ func (a *answerer) place(fd int) *guest {
 	return &a.guests[len(a.guests)-1]
 }
 
-// serve does all that can be done for a connection now. ended says that nothing will come after what is there, of which
-// there will be no other report.
+// serve does all that is possible for a connection now. ended means that nothing follows, and that no other report will
+// come.
 func (a *answerer) serve(w *worker, g *guest, ended bool) {
 	for drained := false; ; {
 		switch {
@@ -202,9 +202,8 @@ func (a *answerer) read(w *worker, g *guest, b []byte) {
 func (a *answerer) flush(w *worker, g *guest) bool {
 	flags := 0
 	if g.leaves && g.well {
-		// The end of the connection goes out with the last of the response, as serve closes it at once. A client that ends with
-		// a reset would else often be first, and what follows flows on the way, a firewall or a balancer, would see one side end
-		// alone.
+		// The close goes out with the last bytes of the response, as serve closes at once. Otherwise a client that ends with a
+		// reset would often be first, and a firewall or balancer on the path would see only one side end.
 		flags = sock.More
 	}
 	n, e := sock.Send(g.fd, g.rest, flags)
@@ -212,7 +211,7 @@ func (a *answerer) flush(w *worker, g *guest) bool {
 	case e == syscall.EAGAIN || e == syscall.EINTR || e == 0 && n < len(g.rest):
 		g.rest = g.rest[max(n, 0):]
 		if e == 0 {
-			return a.flush(w, g) // to hear that it has to wait, without which there is no report
+			return a.flush(w, g) // a send must block before epoll reports room
 		}
 		a.watch(w, g, arrivals|sock.Writable)
 		return false
@@ -229,7 +228,7 @@ func (a *answerer) flush(w *worker, g *guest) bool {
 	return true
 }
 
-// watch sees to it that the connection is watched for what.
+// watch adds the connection to the poll, for the events what.
 func (a *answerer) watch(w *worker, g *guest, what uint32) {
 	var e syscall.Errno
 	switch {
@@ -246,7 +245,7 @@ func (a *answerer) watch(w *worker, g *guest, what uint32) {
 	g.watched = what
 }
 
-// missed counts a connection that was to last and has gone in the window, before the client's end could explain it.
+// missed counts a lasting connection that ended in the window, before the client may leave.
 func (a *answerer) missed(w *worker) {
 	if a.lasting && w.phase == window && w.trial.now() < w.trial.edges[0].Load()+w.trial.soonest() {
 		w.fail(gone)
@@ -263,7 +262,7 @@ func (a *answerer) part(g *guest) {
 func (a *answerer) close() {
 	for i := range a.guests {
 		if g := &a.guests[i]; g.fd >= 0 {
-			// With a reset, so that nothing lingers. Where that is refused, the connection is closed all the same.
+			// With a reset, so that nothing lingers. If the kernel refuses the option, the close still works.
 			_ = sock.SetAbort(g.fd)
 			sock.Close(g.fd)
 		}

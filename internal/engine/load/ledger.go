@@ -6,10 +6,9 @@ import "math"
 const memoryBits = 1 << 16
 
 // ledger accounts for the datagrams of one flow by their sequence numbers, which count from 0. The span of a window is
-// what lies between the highest number seen when it opened and the highest seen when it closed, so datagrams that are
-// in flight at an edge belong to neither side of it, and what is missing inside the span was lost or is late. Late ones
-// that come in after the window closed still count, until frozen. Further back than memoryBits a late datagram cannot
-// be told from a duplicate and is taken for late.
+// from the highest number at its begin to the highest at its end. So datagrams in flight at an edge belong to neither side of
+// it, and a number missing inside the span was lost or is late. Late datagrams after the window still count, until the
+// results are frozen. Further back than memoryBits a duplicate counts as late.
 type ledger struct {
 	seen        [memoryBits / 64]uint64
 	next        uint64 // one above the highest number seen
@@ -71,7 +70,7 @@ func (l *ledger) advance(seq uint64) {
 }
 
 // time notes a datagram's transit time (by clocks that need not agree) and returns by how much it exceeds the least
-// transit so far. The least of the warm-up is kept, so that the first values of the window are not too small.
+// transit so far. It keeps the least of the warm-up, so that the first values of the window are not too small.
 func (l *ledger) time(transit int64) int64 {
 	if !l.started {
 		l.started, l.floor, l.transit = true, transit, transit
@@ -83,7 +82,7 @@ func (l *ledger) time(transit int64) int64 {
 	return transit - l.floor
 }
 
-// expected and lost are about the span.
+// expected returns the number of datagrams of the span.
 func (l *ledger) expected() uint64 {
 	if l.last < l.first || l.last == math.MaxUint64 {
 		return 0

@@ -10,17 +10,17 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// observe adds up what the threads marked.
+// observe adds up the marks of the threads.
 func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, error) {
-	crew := t.crew()
+	workers := t.workers()
 	o := &sample.Observation{
-		Side: t.o.Side, ElapsedNs: elapsed(crew, begin, end), Intervals: rows.finish(begin.at),
+		Side: t.o.Side, ElapsedNs: elapsed(workers, begin, end), Intervals: rows.finish(begin.at),
 		CPU: sample.CPUTime{ProcessNs: end.process - begin.process},
 	}
 	limit := t.normalEnd(begin, end)
 	var counts [kinds]uint64
 	missing := 0
-	for _, w := range crew {
+	for _, w := range workers {
 		a, b := &w.edges[0], &w.edges[1]
 		if w.beside {
 			o.Beside = &sample.Beside{BytesSent: b.sent - a.sent, BytesReceived: b.received - a.received}
@@ -41,12 +41,12 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 		merge(&o.Connect, w.hist.connect)
 		merge(&o.Transit, w.hist.transit)
 	}
-	o.Schedule = sumSchedules(crew)
-	o.TCP = sumTCP(crew, begin.states, end.states)
-	o.Backends = sumShares(crew)
-	counts[gone] += t.sumDatagrams(o, crew, limit)
+	o.Schedule = sumSchedules(workers)
+	o.TCP = sumTCP(workers, begin.states, end.states)
+	o.Backends = sumShares(workers)
+	counts[gone] += t.sumDatagrams(o, workers, limit)
 	sumDrops(o.Datagrams, begin.drops, end.drops)
-	o.Buffers = t.buffersOf(crew)
+	o.Buffers = t.buffersOf(workers)
 	if t.traits.Kernel && t.o.Side == control.SideServer {
 		return o, nil
 	}
@@ -64,11 +64,11 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	return o, nil
 }
 
-// elapsed returns the length of the window as the threads marked it, their mean: that is the time in which what they
-// counted happened, also if Run or a thread was held up at an edge. Flows that were lost count only if all were.
-func elapsed(crew []*worker, begin, end *edge) int64 {
+// elapsed returns the mean length of the threads' windows. That is the time of what they counted, even if Run or a thread was
+// late at an edge. Lost flows count only if all were lost.
+func elapsed(workers []*worker, begin, end *edge) int64 {
 	var sum, n, sumLost, lost int64
-	for _, w := range crew {
+	for _, w := range workers {
 		length := w.edges[1].at - w.edges[0].at
 		if left := w.count.left.Load(); left > 0 && left < end.at {
 			sumLost, lost = sumLost+length, lost+1
@@ -85,8 +85,8 @@ func elapsed(crew []*worker, begin, end *edge) int64 {
 	return max(end.at-begin.at, 1)
 }
 
-// normalEnd returns the time from which a flow may go without being missed. A client may leave a server before the end
-// of the server's window by the skew of the two windows; a server that leaves its client is always missed.
+// normalEnd returns the time from which the end of a flow is not a failure. A client may leave a server before the end of the
+// server's window, by the skew of the two windows. A server that leaves its client is always a failure.
 func (t *Trial) normalEnd(begin, end *edge) int64 {
 	if t.o.Side == control.SideClient {
 		return end.at
@@ -94,22 +94,22 @@ func (t *Trial) normalEnd(begin, end *edge) int64 {
 	return begin.at + t.soonest()
 }
 
-// ending says whether a client may leave this server by now.
+// ending reports whether a client may leave this server by now.
 func (t *Trial) ending() bool {
 	begin := t.edges[0].Load()
 	return t.phase.Load() >= window && t.now() >= begin+t.soonest()
 }
 
-// soonest is how far into a server's window a client may leave without being missed.
+// soonest is the earliest time in a server's window at which a client may leave.
 func (t *Trial) soonest() int64 {
 	skew := max(100*time.Millisecond, t.o.Window/10)
 	return int64(t.o.Window - skew)
 }
 
 // sumSchedules adds up how the flows of an open loop kept to their schedules; nil in a closed loop.
-func sumSchedules(crew []*worker) *sample.Schedule {
+func sumSchedules(workers []*worker) *sample.Schedule {
 	var sum *sample.Schedule
-	for _, w := range crew {
+	for _, w := range workers {
 		f, ok := w.flow.(interface{ paced() *pace })
 		if !ok || f.paced().lag == nil {
 			continue
@@ -155,7 +155,7 @@ func (t *Trial) states() map[*worker]sock.TCPState {
 		return nil
 	}
 	states := map[*worker]sock.TCPState{}
-	for _, w := range t.crew() {
+	for _, w := range t.workers() {
 		if w.beside {
 			continue
 		}
@@ -167,14 +167,14 @@ func (t *Trial) states() map[*worker]sock.TCPState {
 	return states
 }
 
-// sumTCP sums what the flows that were there at both edges did.
-func sumTCP(crew []*worker, begin, end map[*worker]sock.TCPState) *sample.TCPInfo {
+// sumTCP adds up the TCP counters of the flows that existed at both edges.
+func sumTCP(workers []*worker, begin, end map[*worker]sock.TCPState) *sample.TCPInfo {
 	if begin == nil {
 		return nil
 	}
 	var sum sample.TCPInfo
 	var flows int64
-	for _, w := range crew {
+	for _, w := range workers {
 		a, before := begin[w]
 		b, after := end[w]
 		if !before || !after {
@@ -190,7 +190,7 @@ func sumTCP(crew []*worker, begin, end map[*worker]sock.TCPState) *sample.TCPInf
 		sum.RTTVarNs += int64(b.RTTVar)
 		if flows == 1 {
 			sum.MSSBytes = b.MSS
-			sum.Congestion, _ = sock.Congestion(w.fd) // "" says that it could not be read
+			sum.Congestion, _ = sock.Congestion(w.fd) // "" if the read fails
 		}
 	}
 	if flows == 0 {
@@ -202,12 +202,12 @@ func sumTCP(crew []*worker, begin, end map[*worker]sock.TCPState) *sample.TCPInf
 	return &sum
 }
 
-// sumDatagrams adds up the ledgers. It returns the number of flows that had fallen silent before limit although they
-// were sending: of what a dead path swallows, sequence numbers know nothing.
-func (t *Trial) sumDatagrams(o *sample.Observation, crew []*worker, limit int64) uint64 {
+// sumDatagrams adds up the ledgers. It returns the number of flows whose datagrams stopped arriving before limit:
+// sequence numbers do not show what a dead path loses at the end.
+func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int64) uint64 {
 	var silent uint64
 	var receivers float64
-	for _, w := range crew {
+	for _, w := range workers {
 		r, ok := w.flow.(*datagramReceiver)
 		if !ok {
 			continue

@@ -3,14 +3,14 @@ package load
 import "math"
 
 const (
-	// quantum is the shortest sleep of a paced sender in ns. Datagrams that fall due within one are sent together, so
-	// the sender never spins: its CPU time stays the cost of the path.
+	// quantum is the shortest sleep of a paced sender in ns. Datagrams that are due within one quantum go out together, so
+	// the sender never spins: its CPU time remains the cost of the path.
 	quantum = 100_000
-	// backlogNs bounds what a stalled sender catches up: what fell due longer ago is not offered at all.
+	// backlogNs bounds what a stalled sender catches up: it skips datagrams that were due longer ago.
 	backlogNs = 10_000_000
 )
 
-// pacer schedules the datagrams of one flow at a constant rate: datagram i falls due at start + i*gap. It is plain
+// pacer schedules the datagrams of one flow at a constant rate: datagram i is due at start + i*gap. It is plain
 // arithmetic on times in ns; rates from one datagram in minutes to tens of millions per second.
 type pacer struct {
 	start   int64
@@ -22,7 +22,7 @@ type pacer struct {
 // newPacer starts a schedule at start for perSecond datagrams per second, which must be positive.
 func newPacer(start int64, perSecond float64) pacer { return pacer{start: start, gap: 1e9 / perSecond} }
 
-// due returns how many datagrams may go out now. After a stall, what is older than backlogNs is given up and counted.
+// due returns how many datagrams may go out now. After a stall, it skips and counts what is older than backlogNs.
 func (p *pacer) due(now int64) uint64 {
 	if now < p.start {
 		return 0
@@ -40,10 +40,10 @@ func (p *pacer) due(now int64) uint64 {
 	return behind
 }
 
-// sent tells the pacer that n datagrams went out.
+// sent notes that n datagrams went out.
 func (p *pacer) sent(n uint64) { p.done += n }
 
-// wake returns when to look again if nothing is due: when the next datagram falls due, but not within a quantum.
+// wake returns when to look again if nothing is due: at the time of the next datagram, but not within a quantum.
 func (p *pacer) wake(now int64) int64 {
 	return max(p.start+int64(math.Ceil(float64(p.done)*p.gap)), now+quantum)
 }

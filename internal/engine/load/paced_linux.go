@@ -10,14 +10,12 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// What the clients have in common that send by a schedule, or with several requests under way on a flow. A thread does
-// both, sending and receiving, and neither waits for the other: calls on its sockets return at once, and it rests in one
-// place. The time of a response counts from when its request fell due, so that a request that went out late, because the
-// thread or the path was held up, is as late as it was to whoever wanted the answer.
+// The common part of clients that send by a schedule, or have several requests under way on a flow. A thread sends and
+// receives, and neither waits for the other: calls on its sockets return at once, and rest is the only place where it waits.
+// A response time counts from the scheduled time of the request. So it includes the delay of a request that went out late.
 //
-// A thread that has nothing under way sleeps until shortly before the next request and reads the clock for the rest:
-// waking up takes a processor some microseconds, which would be missing from the precision. With a response to come it
-// does not, because the CPU may be needed by whoever shall send it.
+// A thread with nothing under way sleeps until shortly before the next request, then reads the clock, because a processor
+// takes some microseconds to wake up. With a response under way it does not, because the peer may need the CPU.
 
 const (
 	// sendsAtOnce and receivesAtOnce bound what a step does in one direction before it looks to the other.
@@ -25,7 +23,7 @@ const (
 	receivesAtOnce = 16
 	// flightRoom is the number of requests under way that all flows together remember, flightLeast that of one flow.
 	flightRoom, flightMost, flightLeast = 1 << 20, 1 << 16, 2048
-	// The bounds of the time that a thread reads the clock for before a request falls due, and how fast it is adapted.
+	// The bounds of the time for which a thread reads the clock before a request is due, and the step of its adaptation.
 	leastAhead, mostAhead, aheadStep = 1_000, 60_000, 1_000
 )
 
@@ -33,12 +31,11 @@ const (
 type pace struct {
 	schedule schedule
 	lag      *sample.Histogram // of an open loop
-	// stalled says that requests wait for room on the way, so how late they go out is not the sender's doing.
+	// stalled reports that requests wait for room on the path, so their lag is not the sender's.
 	stalled bool
 	taken   uint64
-	ahead   int64    // how long before a request falls due the thread is to wake up
+	ahead   int64    // how long before a request is due the thread wakes up
 	edges   [2]offer // at the window's edges
-	phase   int32
 }
 
 var _ interface {
@@ -46,7 +43,7 @@ var _ interface {
 	edged
 } = (*pace)(nil)
 
-// offer is what was asked for and what went out since the trial began.
+// offer counts the requests that were scheduled and sent since the trial began.
 type offer struct{ due, sent uint64 }
 
 // open gives the flow its part of the workload's schedule.
@@ -65,7 +62,7 @@ func (p *pace) open(w *worker) {
 	p.lag = sample.NewHistogram()
 	var random *rand.PCG
 	if o.Arrival == plan.Poisson {
-		// Drawn anew for every trial, so that repetitions tell how much depends on the draw.
+		// Every trial draws anew, so that repetitions show how much depends on the draw.
 		random = rand.NewPCG(rand.Uint64(), rand.Uint64())
 	}
 	p.schedule = newSchedule(o.Rate/float64(w.trial.pacers), burst, random)
@@ -78,7 +75,7 @@ func (p *pace) begin(w *worker) {
 	p.schedule.start(w.trial.now(), float64(w.index)/float64(w.trial.pacers))
 }
 
-// due returns when the next request fell due, if it is due.
+// due returns the scheduled time of the next request, if that has come.
 func (p *pace) due(now int64, underWay int) (int64, bool) {
 	at, ok := p.schedule.due(now, underWay)
 	if !ok {
@@ -87,7 +84,7 @@ func (p *pace) due(now int64, underWay int) (int64, bool) {
 	return at, ok
 }
 
-// take notes that the request that fell due at due goes out at now.
+// take notes that the request of time due goes out at now.
 func (p *pace) take(w *worker, due, now int64) {
 	p.schedule.take()
 	p.taken++
@@ -96,19 +93,12 @@ func (p *pace) take(w *worker, due, now int64) {
 	}
 }
 
-// edge keeps the counts of the window.
-func (p *pace) edge(w *worker, phase int32) {
-	counts := func() offer { return offer{p.taken + p.schedule.behind(w.trial.now()), p.taken} }
-	if p.phase < window && phase >= window {
-		p.edges[0] = counts()
-	}
-	if p.phase < drain && phase >= drain {
-		p.edges[1] = counts()
-	}
-	p.phase = phase
+// edge keeps the counts at an edge of the window.
+func (p *pace) edge(w *worker, edge int) {
+	p.edges[edge] = offer{p.taken + p.schedule.behind(w.trial.now()), p.taken}
 }
 
-// complete counts a response to the request that fell due at due.
+// complete counts a response to the request of time due.
 func (w *worker) complete(due, now int64) {
 	w.count.operations.Add(1)
 	if w.phase == window {
@@ -117,7 +107,7 @@ func (w *worker) complete(due, now int64) {
 	w.last = now
 }
 
-// rest waits until something is to be done: fd is ready for what, or a request falls due.
+// rest waits until fd is ready for what, or a request is due.
 func (p *pace) rest(w *worker, fd int, what int16, underWay int) {
 	if w.spin {
 		thread.Yield()
@@ -126,9 +116,9 @@ func (p *pace) rest(w *worker, fd int, what int16, underWay int) {
 	now := w.trial.now()
 	switch _, ready := p.schedule.due(now, underWay); {
 	case ready && !p.stalled:
-		// In a closed loop by what has just been received, in an open one because the thread is late.
+		// Send at once: a response has just arrived (closed loop), or the thread is late (open loop).
 	case p.stalled:
-		// Whatever it says, the next step finds out.
+		// The next step tries the call again, whatever the result.
 		_ = sock.Await(fd, what, int64(tick))
 	case underWay > 0:
 		_ = sock.Await(fd, what, min(p.schedule.wake()-now, int64(tick)))
@@ -158,7 +148,7 @@ func (p *pace) alight(w *worker, due int64) {
 	}
 }
 
-// flightSize is the room of a flow's flight.
+// flightSize returns the capacity of a flow's flight.
 func (t *Trial) flightSize() int {
 	size := flightMost
 	for size > flightLeast && size*t.traits.Flows > flightRoom {
@@ -167,5 +157,5 @@ func (t *Trial) flightSize() int {
 	return size
 }
 
-// later says whether a failed call on a socket that does not wait was just that.
-func later(e syscall.Errno) bool { return e == syscall.EAGAIN || e == syscall.EINTR }
+// retryable reports whether a call would have blocked or was interrupted.
+func retryable(e syscall.Errno) bool { return e == syscall.EAGAIN || e == syscall.EINTR }

@@ -3,19 +3,18 @@ package load
 import (
 	"encoding/binary"
 	"net/netip"
-	"syscall"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // Ping: ICMP echo with our own sequence numbers. The far kernel answers, so the server's side has no thread and only
-// keeps its window. An echo that has not come back within the timeout is counted and given up.
+// keeps its window. An echo without a reply within the timeout counts as a timeout.
 
 // echoHeader is the size of an ICMP echo header in bytes.
 const echoHeader = 8
 
-// pingWork returns how ping plays the client; the server has no thread.
+// pingWork returns how the client runs ping; the server has no thread.
 func pingWork() work { return work{open: openPinger, timed: true} }
 
 // pinger is the client.
@@ -24,7 +23,7 @@ type pinger struct {
 	request, answer []byte
 	identifier      uint16
 	sequence        uint16
-	due             int64 // when the next echo is to go out
+	due             int64 // when the next echo goes out
 }
 
 func openPinger(w *worker) error {
@@ -73,7 +72,7 @@ func (p *pinger) step(w *worker) bool {
 	return p.await(w)
 }
 
-// await takes replies until ours comes or is given up.
+// await takes replies until ours comes or its timeout is over.
 func (p *pinger) await(w *worker) bool {
 	for {
 		n, e := sock.Recv(w.fd, p.answer, 0)
@@ -82,7 +81,7 @@ func (p *pinger) await(w *worker) bool {
 		case e == 0 && p.ours(p.answer[:n]):
 			w.done(now)
 			return true
-		case e != 0 && e != syscall.EAGAIN && e != syscall.EINTR:
+		case e != 0 && !retryable(e):
 			return w.missed(e)
 		case now-w.last >= int64(w.trial.o.Timeout)*19/20:
 			w.fail(timedOut)
@@ -93,7 +92,7 @@ func (p *pinger) await(w *worker) bool {
 	}
 }
 
-// ours says whether a packet is the reply to the latest request.
+// ours reports whether a packet is the reply to the latest request.
 func (p *pinger) ours(b []byte) bool {
 	if p.echo.Raw && len(b) > 0 && b[0]>>4 == 4 {
 		b = b[min(int(b[0]&15)*4, len(b)):] // raw IPv4 sockets see the header

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,10 +12,10 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// A server of http can go and come back within its trial, as pods do when their Deployment is rolled: Leave and Return.
-// While it drains it takes connections, and each response is the last of its connection. Then it ends as a process does:
-// its listeners refuse from that instant on, and what connections it has are closed, whatever is under way on them. To come
-// back it opens new listeners: of several on one port that were shut and listen again, the kernel serves the last alone.
+// A server of http can leave and return within its trial, as pods do when their Deployment is rolled: Leave and Return.
+// While it drains it takes connections, and each response is the last of its connection. Then it ends like a process: its
+// listeners refuse, and it closes its connections with all that is under way. To return it opens new listeners: of several
+// on one port that were shut and listen again, the kernel serves only the last.
 
 // States of a server.
 const (
@@ -23,10 +24,10 @@ const (
 	closed
 )
 
-// letGoLimit bounds how long the threads may take to let their connections go, which they do within a pulse.
+// letGoLimit bounds how long the threads may take to close their connections; a pulse is usual.
 const letGoLimit = time.Second
 
-// rolling is what a server knows of its going and coming.
+// rolling is the state of a server that leaves and returns.
 type rolling struct {
 	state atomic.Int32
 	// round counts how often the doors were shut, letGo the threads that have let go since.
@@ -36,14 +37,13 @@ type rolling struct {
 	left, last, back, first atomic.Int64
 
 	mu    sync.Mutex
-	over  bool        // the trial is being closed: its descriptors may soon be another's
+	over  bool        // Close has begun: another socket may soon have its descriptors
 	timer *time.Timer // ends the drain
 	rolls []sample.Roll
 	err   error
 }
 
-// Leave makes the server go: after drain, within which it still serves, nothing answers at its port any more. What is
-// wrong with that is the error of Run.
+// Leave makes the server leave: it serves for drain, then its port refuses. Run returns the error of a failed Leave.
 func (t *Trial) Leave(drain time.Duration) {
 	r := &t.rolling
 	r.mu.Lock()
@@ -52,7 +52,7 @@ func (t *Trial) Leave(drain time.Duration) {
 		return
 	}
 	if t.o.Side != control.SideServer || t.traits.Backends == 0 || r.state.Load() != inService {
-		r.blame(usage("%s cannot leave: it is no server of http, or has left already", t.name()))
+		r.blame(usage("%s cannot leave: it is not an http server, or has left already", t.name()))
 		return
 	}
 	r.note()
@@ -60,7 +60,7 @@ func (t *Trial) Leave(drain time.Duration) {
 	r.last.Store(0)
 	r.back.Store(0)
 	r.left.Store(t.now())
-	if drain == 0 { // it never drains: what comes before the doors are shut says nothing of who knows that it goes
+	if drain == 0 { // without a drain, connections before the end show nothing about the path's knowledge
 		t.shutDoors()
 		return
 	}
@@ -68,26 +68,26 @@ func (t *Trial) Leave(drain time.Duration) {
 	r.timer = time.AfterFunc(drain, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.over && r.state.Load() == draining { // a timer that has gone off cannot be stopped any more
+		if !r.over && r.state.Load() == draining { // Stop cannot stop a timer that has fired
 			t.shutDoors()
 		}
 	})
 }
 
-// shutDoors makes the listeners refuse, and has the threads let go of their connections. The caller has r.mu.
+// shutDoors makes the listeners refuse and the threads close their connections. The caller has r.mu.
 func (t *Trial) shutDoors() {
 	r := &t.rolling
 	r.letGo.Store(0)
 	r.round.Add(1)
 	r.state.Store(closed)
-	for _, w := range t.crew() {
+	for _, w := range t.workers() {
 		sock.Shutdown(int(w.flow.(*answerer).listener.Load()))
 	}
 	r.rolls[len(r.rolls)-1].DrainNs = t.now() - r.left.Load()
 }
 
-// Return makes a server that has left listen again, as soon as its drain is over and its threads have let go. It returns
-// when it listens. What is wrong with that is the error of Run.
+// Return makes a server that has left listen again, after its drain and the end of its connections. It returns when the
+// server listens. Run returns the error of a failed Return.
 func (t *Trial) Return() {
 	r := &t.roster
 	done := make(chan struct{})
@@ -107,10 +107,10 @@ func (t *Trial) Return() {
 
 func (t *Trial) comeBack() {
 	r := &t.rolling
-	crew := t.crew()
+	workers := t.workers()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for closedAt := t.now(); r.state.Load() != closed || int(r.letGo.Load()) < len(crew); <-look.C {
+	for closedAt := t.now(); r.state.Load() != closed || int(r.letGo.Load()) < len(workers); <-look.C {
 		if r.state.Load() == draining {
 			closedAt = t.now()
 		}
@@ -121,7 +121,7 @@ func (t *Trial) comeBack() {
 			r.refuse(usage("%s cannot return: it has not left", t.name()))
 			return
 		case t.now()-closedAt > int64(letGoLimit):
-			r.refuse(fmt.Errorf("%s: its threads did not let their connections go within %s", t.name(), letGoLimit))
+			r.refuse(fmt.Errorf("%s: its threads did not close their connections within %s", t.name(), letGoLimit))
 			return
 		}
 	}
@@ -130,7 +130,7 @@ func (t *Trial) comeBack() {
 	r.first.Store(0)
 	r.back.Store(t.now())
 	r.state.Store(inService)
-	for _, w := range crew {
+	for _, w := range workers {
 		if err := t.reopen(w.flow.(*answerer)); err != nil {
 			r.blame(err)
 			return
@@ -139,7 +139,7 @@ func (t *Trial) comeBack() {
 	r.rolls[len(r.rolls)-1].Returned = true
 }
 
-// note completes what is known of the latest leave or return. The caller has r.mu.
+// note completes the record of the latest roll. The caller has r.mu.
 func (r *rolling) note() {
 	if len(r.rolls) == 0 {
 		return
@@ -160,22 +160,22 @@ func (r *rolling) refuse(err error) {
 	r.blame(err)
 }
 
-// blame keeps the first thing that went wrong. The caller has r.mu.
+// blame keeps the first error. The caller has r.mu.
 func (r *rolling) blame(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// observed returns the rolls until now, or what went wrong with one.
+// observed returns the rolls until now, or the first error.
 func (r *rolling) observed() ([]sample.Roll, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.note()
-	return append([]sample.Roll(nil), r.rolls...), r.err
+	return slices.Clone(r.rolls), r.err
 }
 
-// stop ends a drain under way for good, and any leave that would come yet.
+// stop ends a drain under way and prevents later ones.
 func (r *rolling) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +185,7 @@ func (r *rolling) stop() {
 	}
 }
 
-// met notes a connection that was taken.
+// met notes an accepted connection.
 func (r *rolling) met(now int64) {
 	switch {
 	case r.state.Load() == draining:
@@ -195,8 +195,8 @@ func (r *rolling) met(now int64) {
 	}
 }
 
-// letGo closes what a thread has, when the doors have been shut. It returns whether it did: what the poll has reported is
-// then of descriptors that are no more, and the listener that it would be read from may be the next one already.
+// letGo closes the connections of a thread after shutDoors. It returns whether it did: the reports of the poll are then about
+// closed descriptors, and the listener may be a new one.
 func (a *answerer) letGo(w *worker) bool {
 	r := &w.trial.rolling
 	round := r.round.Load()
@@ -204,7 +204,7 @@ func (a *answerer) letGo(w *worker) bool {
 		return false
 	}
 	a.round = round
-	// Shut, it would be reported for ever. It may be that it is not watched any more only if it was closed.
+	// A shut listener would be reported for ever. Remove fails only for a closed one.
 	a.poll.Remove(int(a.listener.Load()))
 	for i := range a.guests {
 		if g := &a.guests[i]; g.fd >= 0 {
@@ -215,7 +215,7 @@ func (a *answerer) letGo(w *worker) bool {
 	return true
 }
 
-// reopen gives a thread a new listener. What was shut is closed with the trial.
+// reopen gives a thread a new listener. Close closes the old one.
 func (t *Trial) reopen(a *answerer) error {
 	fd, err := t.bind(true)
 	if err != nil {

@@ -32,11 +32,11 @@ func TestServerLeavesAndReturns(t *testing.T) {
 		}
 		time.Sleep(150 * time.Millisecond)
 		var was []uint64
-		for _, w := range server.crew() {
+		for _, w := range server.workers() {
 			was = append(was, w.count.operations.Load())
 		}
 		time.Sleep(30 * time.Millisecond)
-		for i, w := range server.crew() {
+		for i, w := range server.workers() {
 			if n := w.count.operations.Load(); n != was[i] {
 				t.Errorf("%s: thread %d answered %d while it was away", connection, i, n-was[i])
 			}
@@ -53,7 +53,7 @@ func TestServerLeavesAndReturns(t *testing.T) {
 			s.o.Rolls[0].FirstNs > int64(500*time.Millisecond) || s.o.Rolls[0].DrainNs > int64(100*time.Millisecond) {
 			t.Errorf("%s: %+v", connection, s.o.Rolls)
 		}
-		for i, w := range server.crew() {
+		for i, w := range server.workers() {
 			if connection == "close" && w.count.operations.Load() == was[i] {
 				t.Errorf("thread %d answered nothing after it was back", i)
 			}

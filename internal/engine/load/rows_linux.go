@@ -68,7 +68,7 @@ func (r *rows) cut(now int64) {
 		return
 	}
 	var operations, bytes uint64
-	for _, w := range r.trial.crew() {
+	for _, w := range r.trial.workers() {
 		if w.beside {
 			continue
 		}

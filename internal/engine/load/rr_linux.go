@@ -9,11 +9,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Request-response over TCP: two system calls per transaction at each side, and one reading of the clock at the client,
-// because a transaction begins when the one before has ended. A reply that is late by more than the timeout counts as a
-// timeout once and is waited for: TCP will deliver it.
+// Request-response over TCP: two system calls per transaction at each side. The client reads the clock once, because a
+// transaction begins when the previous one ends. A reply that misses the timeout counts as one timeout. The client still
+// waits for the reply, because TCP will deliver it.
 
-// rrWork returns how rr plays one side.
+// rrWork returns how one side runs rr.
 func rrWork(s plan.RR, client bool) work {
 	w := work{open: openResponder, standing: true}
 	if s.Under != "" {
@@ -37,14 +37,29 @@ func rrWork(s plan.RR, client bool) work {
 	return w
 }
 
-// requester is the client.
-type requester struct{ request, response []byte }
+// messages are the buffers of one side of an exchange.
+type messages struct{ request, response []byte }
 
-func openRequester(w *worker) error {
-	o := &w.trial.traits
-	w.flow = &requester{request: filled(o.Request), response: make([]byte, o.Response)}
+// messages returns the buffers, sets the payload of each operation, and gives a client its histogram.
+func (w *worker) messages() messages {
+	o, least := &w.trial.traits, 0
+	if o.Protocol == plan.UDP {
+		least = greetingSize
+	}
+	if w.server() {
+		w.each = size{sent: uint64(o.Response), received: uint64(o.Request)}
+		return messages{request: make([]byte, max(o.Request, least)), response: filled(o.Response)}
+	}
 	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
 	w.hist.rtt = sample.NewHistogram()
+	return messages{request: filled(o.Request), response: make([]byte, max(o.Response, least))}
+}
+
+// requester is the client.
+type requester struct{ messages }
+
+func openRequester(w *worker) error {
+	w.flow = &requester{w.messages()}
 	return nil
 }
 
@@ -57,12 +72,10 @@ func (r *requester) step(w *worker) bool {
 }
 
 // responder is the server.
-type responder struct{ request, response []byte }
+type responder struct{ messages }
 
 func openResponder(w *worker) error {
-	o := &w.trial.traits
-	w.flow = &responder{request: make([]byte, o.Request), response: filled(o.Response)}
-	w.each = size{sent: uint64(o.Response), received: uint64(o.Request)}
+	w.flow = &responder{w.messages()}
 	return nil
 }
 
@@ -84,20 +97,16 @@ func (r *responder) step(w *worker) bool {
 }
 
 // Request-response over UDP: the first 8 bytes of a request are a sequence number, which the response repeats. A reply
-// that has not come within the timeout is counted and given up, and the next request goes out; should the reply still
-// come, its number gives it away.
+// that misses the timeout counts as a timeout, and the client sends the next request. The number identifies late replies.
 
 // datagramRequester is the client.
 type datagramRequester struct {
-	request, response []byte
-	sequence          uint64
+	messages
+	sequence uint64
 }
 
 func openDatagramRequester(w *worker) error {
-	o := &w.trial.traits
-	w.flow = &datagramRequester{request: filled(o.Request), response: make([]byte, max(o.Response, greetingSize))}
-	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
-	w.hist.rtt = sample.NewHistogram()
+	w.flow = &datagramRequester{messages: w.messages()}
 	return nil
 }
 
@@ -116,7 +125,7 @@ func (r *datagramRequester) step(w *worker) bool {
 		case e == 0 && n >= 8 && binary.BigEndian.Uint64(r.response) == r.sequence:
 			w.done(now)
 			return true
-		case e != 0 && e != syscall.EAGAIN && e != syscall.EINTR:
+		case e != 0 && !retryable(e):
 			again := w.missed(e)
 			w.last = w.trial.now()
 			return again
@@ -132,19 +141,17 @@ func (r *datagramRequester) step(w *worker) bool {
 }
 
 // datagramResponder is the server.
-type datagramResponder struct{ request, response []byte }
+type datagramResponder struct{ messages }
 
 func openDatagramResponder(w *worker) error {
-	o := &w.trial.traits
-	w.flow = &datagramResponder{request: make([]byte, max(o.Request, greetingSize)), response: filled(o.Response)}
-	w.each = size{sent: uint64(o.Response), received: uint64(o.Request)}
+	w.flow = &datagramResponder{w.messages()}
 	return nil
 }
 
 func (r *datagramResponder) step(w *worker) bool {
 	n, e := w.recv(w.fd, r.request, 0)
 	if e == syscall.ECONNREFUSED {
-		return true // the client's socket has closed; its trial is over, or the next greeting comes elsewhere
+		return true // the client closed its socket: its trial is over, or it greets from another socket
 	}
 	if e != 0 {
 		return w.missed(e)

@@ -5,33 +5,46 @@ import (
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 )
+
+// pipeline is what both paced clients of rr have: a schedule, the requests under way, and the buffers.
+type pipeline struct {
+	pace
+	flight
+	messages
+}
+
+func openPipeline(w *worker) pipeline {
+	p := pipeline{flight: newFlight(w.trial.flightSize()), messages: w.messages()}
+	p.pace.open(w)
+	return p
+}
+
+// scheduled returns the time of the next request if that is due and the flight has room.
+func (p *pipeline) scheduled(now int64) (int64, bool) {
+	at, ok := p.due(now, p.count)
+	if ok && p.full() {
+		p.stalled = true
+		return 0, false
+	}
+	return at, ok
+}
 
 // pacedRequester is the client of rr over TCP that sends by a schedule. Responses come in the order of the requests.
 type pacedRequester struct {
-	pace
-	flight
-	message  []byte
-	unsent   []byte // what is left of the request that is going out
-	buffer   []byte
-	size     int // of a response
-	partial  int // bytes of the next response that have come
-	impolite bool
+	pipeline
+	unsent          []byte // the rest of the request that is going out
+	size            int    // of a response
+	partial         int    // received bytes of the next response
+	timeoutReported bool
 }
 
 // responsesAtOnce is the room for responses that one call may take.
 const responsesAtOnce = 64 << 10
 
 func openPacedRequester(w *worker) error {
-	o := &w.trial.traits
-	r := &pacedRequester{
-		flight: newFlight(w.trial.flightSize()), message: filled(o.Request), size: o.Response,
-		buffer: make([]byte, max(o.Response, responsesAtOnce)),
-	}
-	r.pace.open(w)
-	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
-	w.hist.rtt = sample.NewHistogram()
+	r := &pacedRequester{pipeline: openPipeline(w), size: w.trial.traits.Response}
+	r.response = make([]byte, max(r.size, responsesAtOnce))
 	w.flow = r
 	return nil
 }
@@ -53,24 +66,20 @@ func (r *pacedRequester) send(w *worker) bool {
 	for range sendsAtOnce {
 		if len(r.unsent) == 0 {
 			now := w.trial.now()
-			due, ok := r.due(now, r.count)
+			due, ok := r.scheduled(now)
 			if !ok {
-				return true
-			}
-			if r.full() {
-				r.stalled = true
 				return true
 			}
 			r.take(w, due, now)
 			r.push(due, now)
-			r.unsent = r.message
+			r.unsent = r.request
 		}
 		n, e := sock.Send(w.fd, r.unsent, sock.DontWait)
 		switch {
 		case e == syscall.EAGAIN:
 			r.stalled = true
 			return true
-		case e != 0 && !later(e):
+		case e != 0 && !retryable(e):
 			return w.broken(e)
 		case e == 0:
 			r.unsent = r.unsent[n:]
@@ -82,10 +91,10 @@ func (r *pacedRequester) send(w *worker) bool {
 // receive takes the responses that have come.
 func (r *pacedRequester) receive(w *worker) bool {
 	for range receivesAtOnce {
-		n, e := sock.Recv(w.fd, r.buffer, sock.DontWait)
+		n, e := sock.Recv(w.fd, r.response, sock.DontWait)
 		switch {
-		case later(e):
-			r.complain(w)
+		case retryable(e):
+			r.reportTimeout(w)
 			return true
 		case e != 0:
 			return w.broken(e)
@@ -99,41 +108,29 @@ func (r *pacedRequester) receive(w *worker) bool {
 				return w.die(protocol) // more responses than requests
 			}
 			w.complete(due, now)
-			r.impolite = false
+			r.timeoutReported = false
 		}
-		if n < len(r.buffer) {
+		if n < len(r.response) {
 			return true
 		}
 	}
 	return true
 }
 
-// complain counts a timeout when the oldest request has waited longer than that, once: TCP will deliver the response.
-func (r *pacedRequester) complain(w *worker) {
-	if sent, ok := r.oldest(); ok && !r.impolite && w.trial.now()-sent > int64(w.trial.o.Timeout) {
-		r.impolite = true
+// reportTimeout counts one timeout when the oldest request has waited too long. TCP will still deliver the response.
+func (r *pacedRequester) reportTimeout(w *worker) {
+	if sent, ok := r.oldest(); ok && !r.timeoutReported && w.trial.now()-sent > int64(w.trial.o.Timeout) {
+		r.timeoutReported = true
 		w.fail(timedOut)
 	}
 }
 
 // pacedDatagramRequester is the client of rr over UDP that sends by a schedule. A response repeats the number of its
 // request; a request without one is given up after the timeout.
-type pacedDatagramRequester struct {
-	pace
-	flight
-	message, buffer []byte
-}
+type pacedDatagramRequester struct{ pipeline }
 
 func openPacedDatagramRequester(w *worker) error {
-	o := &w.trial.traits
-	r := &pacedDatagramRequester{
-		flight: newFlight(w.trial.flightSize()), message: filled(o.Request),
-		buffer: make([]byte, max(o.Response, greetingSize)),
-	}
-	r.pace.open(w)
-	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
-	w.hist.rtt = sample.NewHistogram()
-	w.flow = r
+	w.flow = &pacedDatagramRequester{openPipeline(w)}
 	return nil
 }
 
@@ -153,16 +150,12 @@ func (r *pacedDatagramRequester) step(w *worker) bool {
 func (r *pacedDatagramRequester) send(w *worker) bool {
 	for range sendsAtOnce {
 		now := w.trial.now()
-		due, ok := r.due(now, r.count)
+		due, ok := r.scheduled(now)
 		if !ok {
 			return true
 		}
-		if r.full() {
-			r.stalled = true
-			return true
-		}
-		binary.BigEndian.PutUint64(r.message, r.next)
-		_, e := sock.Send(w.fd, r.message, sock.DontWait)
+		binary.BigEndian.PutUint64(r.request, r.next)
+		_, e := sock.Send(w.fd, r.request, sock.DontWait)
 		switch {
 		case e == syscall.EAGAIN:
 			r.stalled = true
@@ -170,7 +163,7 @@ func (r *pacedDatagramRequester) send(w *worker) bool {
 		case e == syscall.EINTR:
 			continue
 		case e != 0:
-			// It never left, and is not sent again: as a datagram that the path has lost.
+			// The request never left and is not sent again: it counts as a datagram that the path lost.
 			r.take(w, due, now)
 			return w.missed(e)
 		}
@@ -180,12 +173,12 @@ func (r *pacedDatagramRequester) send(w *worker) bool {
 	return true
 }
 
-// receive takes the responses that have come, and gives up what has waited too long.
+// receive takes the responses that have come, and expires requests that have waited too long.
 func (r *pacedDatagramRequester) receive(w *worker) bool {
 	for range receivesAtOnce {
-		n, e := sock.Recv(w.fd, r.buffer, sock.DontWait)
+		n, e := sock.Recv(w.fd, r.response, sock.DontWait)
 		switch {
-		case later(e):
+		case retryable(e):
 			r.expire(w)
 			return true
 		case e != 0:
@@ -193,7 +186,7 @@ func (r *pacedDatagramRequester) receive(w *worker) bool {
 		case n < 8:
 			continue
 		}
-		if due, ok := r.answer(binary.BigEndian.Uint64(r.buffer)); ok {
+		if due, ok := r.answer(binary.BigEndian.Uint64(r.response)); ok {
 			w.complete(due, w.trial.now())
 		}
 	}

@@ -28,8 +28,8 @@ type edge struct {
 }
 
 // Run warms up, measures for the window and returns what this side saw. edges (may be nil) is called from Run's
-// goroutine just before the window opens (false) and just after it has closed (true). A server goes on serving
-// afterwards, until Close. Run returns within about 100 ms of ctx's end, with kind "cancelled"; every error is an
+// goroutine just before the window opens (false) and just after it has closed (true). A server continues to
+// serve afterwards, until Close. Run returns within about 100 ms of ctx's end, with kind "cancelled"; every error is an
 // *Error. A trial runs once.
 func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observation, error) {
 	if t.ran.Swap(true) {
@@ -66,7 +66,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	return t.observe(&begin, &end, rows)
 }
 
-// pass lets time go by, taking rows. It returns errGone if no flow is left before that.
+// pass waits for length and takes rows. It returns errGone if no flow is left earlier.
 func (t *Trial) pass(ctx context.Context, rows *rows, length time.Duration) error {
 	end := t.now() + int64(length)
 	timer := time.NewTimer(0)
@@ -99,12 +99,12 @@ func (t *Trial) settleDown(ctx context.Context, early bool) error {
 	t.phase.Store(after)
 	nudge := time.NewTicker(nudgeEvery)
 	defer nudge.Stop()
-	for _, w := range t.crew() {
+	for _, w := range t.workers() {
 		for w.count.seen.Load() < t.settled() {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-t.signals.told: // somebody has marked; perhaps w
+			case <-t.signals.told: // a thread has marked its edge
 			case <-nudge.C:
 				thread.Kick(int(w.count.thread.Load()))
 			}
@@ -113,8 +113,8 @@ func (t *Trial) settleDown(ctx context.Context, early bool) error {
 	return nil
 }
 
-// settled is the phase from which a thread's marks stand. Only stragglers change them after the window has closed; all
-// others need not wait for a thread whose peer is silent by then to come out of a blocking call.
+// settled is the phase from which a thread's marks are final. Only stragglers change them after the window. Other workloads
+// do not wait for a thread that blocks because its peer is silent.
 func (t *Trial) settled() int32 {
 	if t.work.straggles {
 		return after
@@ -122,21 +122,21 @@ func (t *Trial) settled() int32 {
 	return drain
 }
 
-// crew returns the threads there are.
-func (t *Trial) crew() []*worker {
+// workers returns the current threads.
+func (t *Trial) workers() []*worker {
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()
 	return t.roster.workers[:len(t.roster.workers):len(t.roster.workers)]
 }
 
-// giveUp stops the threads and says why.
+// giveUp stops the threads and returns the cause.
 func (t *Trial) giveUp(ctx context.Context, err error) error {
 	t.phase.Store(stop)
 	if ctx.Err() != nil {
 		return &Error{Kind: KindCancelled, Op: t.name(), Err: context.Cause(ctx)}
 	}
 	causes := [kinds]uint64{}
-	for _, w := range t.crew() {
+	for _, w := range t.workers() {
 		if w.count.left.Load() > 0 {
 			causes[w.cause]++
 		}
@@ -144,7 +144,7 @@ func (t *Trial) giveUp(ctx context.Context, err error) error {
 	return t.worst(causes, err)
 }
 
-// worst makes an error of the most frequent kind of failure.
+// worst returns an error of the most frequent kind of failure.
 func (t *Trial) worst(counts [kinds]uint64, err error) error {
 	top := -1
 	for k, n := range counts {

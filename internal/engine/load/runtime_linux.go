@@ -17,8 +17,8 @@ var quiet struct {
 	collector, processors int
 }
 
-// hush makes the runtime quiet for a trial of n threads.
-func hush(n int) {
+// quiesceRuntime stops the collector and adds processors for a trial of n threads.
+func quiesceRuntime(n int) {
 	quiet.Lock()
 	defer quiet.Unlock()
 	if quiet.trials == 0 {
@@ -31,8 +31,8 @@ func hush(n int) {
 	runtime.GOMAXPROCS(max(quiet.threads+spare, runtime.GOMAXPROCS(0)))
 }
 
-// unhush undoes hush; the last trial restores what was before the first.
-func unhush(n int) {
+// restoreRuntime undoes quiesceRuntime; the last trial restores what was before the first.
+func restoreRuntime(n int) {
 	quiet.Lock()
 	defer quiet.Unlock()
 	quiet.trials--

@@ -5,29 +5,29 @@ import (
 	"math/rand/v2"
 )
 
-// schedule says when the requests of one flow fall due, on the trial's clock in ns.
+// schedule gives the times of the requests of one flow, on the trial's clock in ns.
 //
-// In an open loop, events follow each other at a constant distance or as a Poisson process, whatever becomes of the
-// requests, and each event is a burst of requests (of one, as a rule). In a closed loop requests are due as soon as the
-// responses allow: a burst when nothing is under way, or one whenever fewer than depth are.
+// In an open loop, events have a constant distance or are a Poisson process, independent of the responses. Each event is a
+// burst of requests, by default of one. In a closed loop requests are due as soon as the responses allow: a burst when
+// nothing is under way, or one request whenever fewer than depth are.
 type schedule struct {
 	gap    float64 // mean distance of events; 0 in a closed loop
 	random *rand.PCG
-	next   float64 // when the next event falls due
+	next   float64 // time of the next event
 	burst  int
-	left   int // requests of the latest event that were not taken yet
+	left   int // requests of the latest event that are not taken yet
 	depth  int
-	latest int64 // when the latest event fell due
+	latest int64 // time of the latest event
 }
 
-// newSchedule returns an open loop of perSecond requests per second in bursts, as a Poisson process if it is given a
-// source of chance. It begins at first.
+// newSchedule returns an open loop of perSecond requests per second in bursts, as a Poisson process if random is not
+// nil.
 func newSchedule(perSecond float64, burst int, random *rand.PCG) schedule {
 	return schedule{gap: 1e9 * float64(burst) / perSecond, burst: burst, random: random}
 }
 
-// start begins an open loop at now. A constant one has its first event a share of the gap later, so that flows do not send
-// at the same instants.
+// start begins an open loop at now. The first event of a constant loop is a share of the gap later, so that flows do not
+// send at the same instants.
 func (s *schedule) start(now int64, share float64) {
 	if s.gap == 0 {
 		return
@@ -43,13 +43,13 @@ func (s *schedule) distance() float64 {
 	if s.random == nil {
 		return s.gap
 	}
-	// 53 bits make a number of [0, 1); of what is left to 1, which is never 0, the logarithm is finite.
+	// u is in [0, 1), so 1-u is not 0 and its logarithm is finite.
 	u := float64(s.random.Uint64()>>11) / (1 << 53)
 	return -math.Log(1-u) * s.gap
 }
 
-// due says whether a request is due, with underWay requests without a response, and when it fell due. It stays due until
-// it is taken.
+// due returns the scheduled time of a request and true if one is due, with underWay requests without a response. The
+// request remains due until take.
 func (s *schedule) due(now int64, underWay int) (int64, bool) {
 	if s.left > 0 {
 		return s.latest, true
@@ -79,7 +79,7 @@ func (s *schedule) due(now int64, underWay int) (int64, bool) {
 // take takes the request that is due.
 func (s *schedule) take() { s.left-- }
 
-// wake returns when the next request falls due; far away in a closed loop.
+// wake returns the time of the next request; the far future in a closed loop.
 func (s *schedule) wake() int64 {
 	switch {
 	case s.left > 0:
@@ -90,7 +90,7 @@ func (s *schedule) wake() int64 {
 	return math.MaxInt64
 }
 
-// manyEvents is from when on events are not drawn one by one to be counted.
+// manyEvents is the most events that behind draws one by one.
 const manyEvents = 100_000
 
 // behind returns how many requests of an open loop are due at now and not taken.
@@ -100,7 +100,7 @@ func (s *schedule) behind(now int64) uint64 {
 	}
 	n := uint64(s.left)
 	if late := float64(now) - s.next; late > manyEvents*s.gap {
-		return n + uint64(late/s.gap)*uint64(s.burst) // of so many, chance is no matter
+		return n + uint64(late/s.gap)*uint64(s.burst) // the mean is exact enough for so many
 	}
 	ahead := *s
 	if s.random != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// maxBackends is how many names a thread tells apart, and otherBackends what the rest is counted under.
+	// maxBackends is how many names a thread counts, and otherBackends the name for the rest.
 	maxBackends   = 256
 	otherBackends = "(others)"
 	// shareSlots leaves the table at least half empty; one more slot has the others.
@@ -31,7 +31,7 @@ func (s *share) is(name []byte) bool {
 	return s.length == len(name) && string(s.name[:s.length]) == string(name)
 }
 
-// find returns the slot of name, which need not outlive the call, or noShare for none. likely is where it was last time.
+// find returns the slot of name, which need not outlive the call, or noShare for none. likely is its latest slot.
 func (s *shares) find(name []byte, likely int) int {
 	if len(name) == 0 {
 		return noShare
@@ -63,7 +63,7 @@ func (s *shares) find(name []byte, likely int) int {
 	}
 }
 
-// count notes a response; first says that it is the first of its connection.
+// count notes a response; first means the first of its connection.
 func (s *shares) count(slot int, first bool) {
 	if slot == noShare {
 		return
@@ -74,7 +74,7 @@ func (s *shares) count(slot int, first bool) {
 	}
 }
 
-// add adds what was counted to m.
+// add adds the counts to m.
 func (s *shares) add(m map[string]sample.Backend) {
 	for i := range s.slots {
 		slot := &s.slots[i]

@@ -7,12 +7,12 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Stream over TCP. One system call moves one message; a short count is what the socket took, and the next call starts a
-// new message, as with every tool that measures bulk transfer. Modes: "copy" copies at both ends; "sendfile" sends pages
-// of a file in memory, so the sender does not copy; "trunc" lets the receiver's kernel drop the bytes, so the receiver
-// does not. The last two say how much of the cost is copying, and are not comparable with tools that copy.
+// Stream over TCP. One system call moves one message. After a short count the next call starts a new message, as in other
+// tools for bulk transfer. Modes: "copy" copies at both ends; "sendfile" sends pages of a file in memory, so the sender does
+// not copy; "trunc" lets the receiver's kernel drop the bytes, so the receiver does not copy. The last two show how much of
+// the cost is copying, and are not comparable with tools that copy.
 
-// streamWork returns how a stream plays one side.
+// streamWork returns how one side runs a stream.
 func streamWork(s plan.Stream, client bool) work {
 	udp := s.Protocol == plan.UDP
 	if s.Bidirectional {
@@ -33,7 +33,7 @@ func streamWork(s plan.Stream, client bool) work {
 	return w
 }
 
-// openBeside gives a worker the stream that goes on beside rr, whose last flow it is.
+// openBeside gives the last worker of rr a stream that runs beside it.
 func openBeside(w *worker) error {
 	w.beside, w.spin = true, false
 	w.flow = &receiver{buffer: filled(plan.DefaultStreamMessage)}
@@ -61,7 +61,7 @@ func openSender(w *worker) error {
 	return nil
 }
 
-// filled returns n bytes that no page sharing or compression could make cheap.
+// filled returns n bytes that page sharing and compression cannot reduce.
 func filled(n int) []byte {
 	b := make([]byte, n)
 	state := uint32(2463534242)
@@ -75,7 +75,11 @@ func filled(n int) []byte {
 }
 
 func (s *sender) step(w *worker) bool {
-	n, e := sock.Send(w.fd, s.message, 0)
+	return w.sent(sock.Send(w.fd, s.message, 0))
+}
+
+// sent counts one message of n bytes if e is 0, and reports whether the flow continues.
+func (w *worker) sent(n int, e syscall.Errno) bool {
 	if e != 0 {
 		return w.broken(e)
 	}
@@ -92,16 +96,10 @@ type fileSender struct {
 
 func (s *fileSender) step(w *worker) bool {
 	s.offset = 0
-	n, e := sock.SendFile(w.fd, s.file, &s.offset, s.size)
-	if e != 0 {
-		return w.broken(e)
-	}
-	w.count.sent.Add(uint64(n))
-	w.count.operations.Add(1)
-	return true
+	return w.sent(sock.SendFile(w.fd, s.file, &s.offset, s.size))
 }
 
-// receiver receives whatever is there, up to a message.
+// receiver receives up to a message.
 type receiver struct {
 	buffer []byte
 	flags  int
@@ -145,7 +143,7 @@ func (w *worker) sendAll(fd int, b []byte) bool {
 	}
 }
 
-// recvAll fills b. It counts a timeout once if since is not 0 and the timeout has passed since. False: the thread should
+// recvAll fills b. If since is not 0 and the timeout has passed since then, it counts one timeout. False: the thread should
 // leave.
 func (w *worker) recvAll(fd int, b []byte, since int64) bool {
 	for {

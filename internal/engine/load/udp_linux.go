@@ -85,7 +85,6 @@ type datagramReceiver struct {
 	size   int
 	ledger ledger
 	latest int64 // when the latest datagram came
-	phase  int32
 }
 
 func openDatagramReceiver(w *worker) error {
@@ -106,14 +105,12 @@ func openDatagramReceiver(w *worker) error {
 }
 
 // edge opens and shuts the span of the window.
-func (r *datagramReceiver) edge(_ *worker, phase int32) {
-	if r.phase < window && phase >= window {
+func (r *datagramReceiver) edge(_ *worker, edge int) {
+	if edge == 0 {
 		r.ledger.open()
-	}
-	if r.phase < drain && phase >= drain {
+	} else {
 		r.ledger.shut()
 	}
-	r.phase = phase
 }
 
 func (r *datagramReceiver) step(w *worker) bool {

@@ -7,19 +7,19 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// work is how a workload plays one side.
+// work is how one side runs a workload.
 type work struct {
 	open func(w *worker) error // gives the worker its flow
 	// beside gives the last worker a flow that is not part of the workload. (optional)
 	beside    func(w *worker) error
-	prepare   func(o *Options) error // refuses options, and fills in defaults. (optional)
+	prepare   func(o *Options) error // refuses options and fills in defaults. (optional)
 	threads   int                    // 0 is one for each flow
 	buffer    int                    // of every socket in bytes, 0 for the default
 	timeout   time.Duration          // of one exchange, 0 for the default
 	standing  bool                   // flows are connected once, before the trial
-	sends     bool                   // moves data without being asked, so it must wait for Run
+	sends     bool                   // sends without a request, so it must wait for Run
 	timed     bool                   // its socket has timeouts instead of a pulse
-	straggles bool                   // what was sent within the window may arrive after it
+	straggles bool                   // datagrams of the window may arrive after it
 	mayIdle   bool                   // a side that completes nothing has not failed
 }
 

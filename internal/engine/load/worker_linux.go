@@ -37,7 +37,7 @@ type distributions struct{ rtt, connect, transit *sample.Histogram }
 
 // worker is one load thread with its flow.
 type worker struct {
-	_     [128]byte // nobody else on these cache lines
+	_     [128]byte // keep these cache lines to the thread
 	count counters
 	_     [128]byte
 
@@ -48,30 +48,28 @@ type worker struct {
 	each    size
 	leaveAt int32 // the phase at which the thread leaves
 	phase   int32 // the phase that the thread knows of
-	last    int64 // when the latest operation ended, where the workload wants to know
+	last    int64 // when the latest operation ended, for workloads that use it
 	idle    bool  // the latest step completed nothing
-	beside  bool  // the flow is what goes on beside the workload
-	spin    bool  // the thread asks again and again instead of sleeping
+	beside  bool  // the flow runs beside the workload
+	spin    bool  // the thread polls instead of sleeping
 
 	edges [2]tally // where the window begins and ends
 	cause kind     // why the flow was lost
 	hist  distributions
 }
 
-// flow is one workload's part on one thread.
+// flow is the part of a workload on one thread.
 type flow interface {
 	// step does one operation and returns false if the thread has nothing more to do. When nothing happens it returns
 	// at the next pulse.
 	step(w *worker) bool
 }
 
-// starter is a flow that wants to know when its thread starts.
+// starter is a flow with work at the start of its thread.
 type starter interface{ begin(w *worker) }
 
-// edged is a flow that wants to know of a new phase before the thread marks it.
-type edged interface {
-	edge(w *worker, phase int32)
-}
+// edged is a flow with its own counters. Its edge runs before the thread marks that edge of the window: 0 begin, 1 end.
+type edged interface{ edge(w *worker, edge int) }
 
 // closer is a flow that has descriptors of its own. It is closed when its thread has left.
 type closer interface{ close() }
@@ -142,7 +140,7 @@ func (w *worker) main(ready chan<- error) {
 	w.leave()
 }
 
-// running is called before each operation: false when the thread should leave.
+// running reports whether the thread should do another operation.
 func (w *worker) running() bool {
 	p := w.trial.phase.Load()
 	return p == w.phase || w.turn(p)
@@ -150,21 +148,21 @@ func (w *worker) running() bool {
 
 // turn marks the edges that lie between the phase that the thread knew and p.
 func (w *worker) turn(p int32) bool {
-	if f, ok := w.flow.(edged); ok {
-		f.edge(w, p)
-	}
-	if w.phase < window && p >= window {
-		w.edges[0] = w.mark(0)
-	}
-	if w.phase < drain && p >= drain {
-		w.edges[1] = w.mark(1)
+	for edge, begins := range [2]int32{window, drain} {
+		if w.phase >= begins || p < begins {
+			continue
+		}
+		if f, ok := w.flow.(edged); ok {
+			f.edge(w, edge)
+		}
+		w.edges[edge] = w.mark(edge)
 	}
 	w.see(p)
 	w.last = w.trial.now()
 	return p < w.leaveAt
 }
 
-// leave marks what has not been marked: a flow that ends in the warm-up counts for nothing.
+// leave marks the edges that are still open: a flow that ends in the warm-up counts for nothing.
 func (w *worker) leave() {
 	if w.phase < drain {
 		w.edges[1] = w.tally()
@@ -181,7 +179,7 @@ func (w *worker) leave() {
 	}
 }
 
-// see publishes that everything before p is marked; Run may then read what the thread kept for itself.
+// see publishes that everything before p is marked; Run may then read the thread's own data.
 func (w *worker) see(p int32) {
 	settled := w.trial.settled()
 	first := w.phase < settled && p >= settled
@@ -192,8 +190,8 @@ func (w *worker) see(p int32) {
 	}
 }
 
-// mark is the tally at an edge. A thread that was idle when the phase changed may have noticed late; to it, nothing has
-// happened since Run moved the phase on, and that is the time of its edge.
+// mark is the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so its edge has
+// the time at which Run changed the phase.
 func (w *worker) mark(edge int) tally {
 	n := w.tally()
 	if at := w.trial.edges[edge].Load(); w.idle && at != 0 {
@@ -214,7 +212,7 @@ func (w *worker) tally() tally {
 	return n
 }
 
-// server says which side the thread is on.
+// server reports whether the thread is on the server's side.
 func (w *worker) server() bool { return w.trial.o.Side == control.SideServer }
 
 // done counts an operation that took from the end of the one before until now.
@@ -226,7 +224,7 @@ func (w *worker) done(now int64) {
 	w.last = now
 }
 
-// fail counts a failure after which the flow goes on.
+// fail counts a failure after which the flow continues.
 func (w *worker) fail(k kind) { w.count.errors[k].Add(1) }
 
 // die notes that the flow is lost.
@@ -236,11 +234,11 @@ func (w *worker) die(k kind) bool {
 	return false
 }
 
-// broken decides what a failed call on a TCP flow means: true to go on.
+// broken handles a failed call on a TCP flow, and reports whether the flow continues.
 func (w *worker) broken(e syscall.Errno) bool {
 	k := classify(e)
 	switch {
-	case e == syscall.EINTR || e == syscall.EAGAIN:
+	case retryable(e):
 		return true
 	case w.server() && k == reset:
 		return w.die(gone)
@@ -248,11 +246,11 @@ func (w *worker) broken(e syscall.Errno) bool {
 	return w.die(k)
 }
 
-// missed decides what a failed call on a datagram socket means: true to go on.
+// missed handles a failed call on a datagram socket, and reports whether the flow continues.
 func (w *worker) missed(e syscall.Errno) bool {
 	k := classify(e)
 	switch {
-	case e == syscall.EINTR || e == syscall.EAGAIN:
+	case retryable(e):
 		return true
 	case k == tooLong || k == other:
 		return w.die(k)
@@ -262,11 +260,11 @@ func (w *worker) missed(e syscall.Errno) bool {
 	return true
 }
 
-// spinsAtOnce bounds how often a spinning thread asks before it looks around, as a pulse makes a sleeping one do.
+// spinsAtOnce bounds the polls of a spinning thread between checks of the phase. A pulse does the same for a sleeping one.
 const spinsAtOnce = 4096
 
-// recv is sock.Recv, without sleeping if the workload spins. Between two attempts whoever shares the CPU may go first: a
-// peer, or the softirq work that the bytes come with. EINTR says that the thread should look around.
+// recv is sock.Recv, without sleeping if the workload spins. Between two attempts it yields the CPU: to a peer, or to the
+// softirq work that delivers the bytes. EINTR means that the thread should check the phase.
 func (w *worker) recv(fd int, b []byte, flags int) (int, syscall.Errno) {
 	if !w.spin {
 		return sock.Recv(fd, b, flags)
