@@ -147,7 +147,7 @@ func TestRecipeSurvey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, u := range s.Unseen {
-		if strings.Contains(u, "nobody has looked") {
+		if strings.Contains(u, "not inspected") {
 			t.Error(u)
 		}
 	}

@@ -75,7 +75,7 @@ func TestConfig(t *testing.T) {
 		o.Params.Device = "eth0"
 		err := up(t, f, o)
 		if config := f.clusters[Name(r.Profile)]; config == "" {
-			if !strings.Contains(err.Error(), "not told") {
+			if !strings.Contains(err.Error(), "missing") {
 				t.Errorf("%s: %v", r.Profile, err)
 			}
 			continue

@@ -98,7 +98,7 @@ func (j *judge) judgeCalico() {
 	j.calicoPools(&c)
 	j.showCalico(c)
 	if plugin := c.inst.at("cni.type"); c.inst != nil && !plugin.is("Calico") {
-		j.unmatched("Calico's policies ("+c.dataplane+") over the plugin "+plugin.text+", which connects the pods: no profile is about it", "cni.type is "+plugin.text+" ("+plugin.source()+")")
+		j.unmatched("Calico's policies ("+c.dataplane+") over the plugin "+plugin.text+", which connects the pods: no profile describes it", "cni.type is "+plugin.text+" ("+plugin.source()+")")
 		return
 	}
 	if c.dataplane == "BPF" {
@@ -275,7 +275,7 @@ func (j *judge) calicoProfile(c calicoState) {
 		j.unmatched("Calico, dataplane " + c.dataplane + ": the encapsulation is not known, because no pool is given")
 		return
 	case name == "":
-		j.unmatched("Calico, dataplane " + c.dataplane + ", encapsulation " + c.encapsulation + ": no profile is about it")
+		j.unmatched("Calico, dataplane " + c.dataplane + ", encapsulation " + c.encapsulation + ": no profile describes it")
 		return
 	}
 	var but []string

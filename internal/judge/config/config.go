@@ -113,7 +113,7 @@ func (r Report) Inconclusive() bool {
 	return slices.ContainsFunc(r.Documents, func(d Document) bool { return d.NotJudged != "" })
 }
 
-// Check judges inputs that together configure one cluster. chart renders values among them; nil is no chart. The error is
+// Check judges inputs that together configure one cluster. chart renders values among them; it may be nil. The error is
 // position.Faults with every mistake of every input.
 func Check(inputs []Input, chart *Chart) (Report, error) {
 	var faults position.Faults

@@ -14,7 +14,7 @@ func newNetconf() *values {
 
 // backend is one of flannel's ways between nodes.
 type backend struct {
-	// profile is the one that it amounts to, "" if there is none. encapsulation is "" if it is not known.
+	// profile is its profile, "" without one. encapsulation is "" if it is not known.
 	profile, encapsulation string
 	// mtu is what it leaves of 1500 bytes, 0 if that is not known.
 	mtu int
@@ -72,7 +72,7 @@ func (j *judge) judgeFlannel() {
 		}
 		j.measured("canal", but...)
 	case b.profile == "":
-		j.unmatched("flannel with backend "+kind.text+": no profile is about it", but...)
+		j.unmatched("flannel with backend "+kind.text+": no profile describes it", but...)
 	default:
 		j.measured(b.profile, but...)
 	}

@@ -6,12 +6,12 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// objects are what the documents configure; what none of them configures is nil.
+// objects are what the documents configure; what they do not configure is nil.
 type objects struct {
 	// agent is the ConfigMap that Cilium's agents read. agentEnv is their environment, nil if their DaemonSet is not given.
 	agent    *values
 	agentEnv map[string]value
-	// installation, felix and pools are Calico's objects. nodePool is the pool that calico-node makes where there is none.
+	// installation, felix and pools are Calico's objects. nodePool is calico-node's default pool.
 	installation, felix *values
 	pools               []*values
 	nodePool            *values

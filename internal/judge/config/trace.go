@@ -75,7 +75,7 @@ func (j *judge) renderValues() {
 	}
 }
 
-// culprit returns the value without which the chart renders, the zero value if there is none.
+// culprit returns the value without which the chart renders, the zero value if it finds none.
 func (j *judge) culprit(all map[string]any, at map[string]value) value {
 	if len(at) > mostTraced {
 		return value{}

@@ -52,7 +52,7 @@ func (v value) set() bool {
 	return v.given() && !slices.Contains([]string{"", "0", "0s", "false", "null"}, v.text)
 }
 
-// values are the leaves of an object over the defaults of who reads it.
+// values are the leaves of an object over the defaults of its reader.
 type values struct {
 	leaves []value
 	// defaults apply where nothing is given; reader is whose they are.

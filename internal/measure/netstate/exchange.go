@@ -12,25 +12,24 @@ const (
 
 // PathMTU is the largest packet that gets through between two places, as `cnibench look --mtu` finds it.
 type PathMTU struct {
-	// To is who was asked.
 	To string `json:"to"`
 	// There and Back are the largest IP packets in bytes that came through whole, with fragmentation forbidden.
 	There int `json:"there"`
 	Back  int `json:"back"`
 	// Own is the MTU of the device that packets leave by.
 	Own int `json:"own"`
-	// SeenAs is the address that the other end saw us as.
+	// SeenAs is our address as the other end saw it.
 	SeenAs string `json:"seenAs"`
-	// Silent says that packets above the limit vanished without word from any router.
+	// Silent is true if larger packets vanished without an ICMP error.
 	Silent bool `json:"silent,omitempty"`
 }
 
-// Sending is what became of marked datagrams (`cnibench look --send`).
+// Sending counts marked datagrams and their answers (`cnibench look --send`).
 type Sending struct {
 	To       string `json:"to"`
 	Sent     int    `json:"sent"`
 	Answered int    `json:"answered"`
-	// SeenAs is the address that the other end saw us as, "" if nothing was answered.
+	// SeenAs is our address as the other end saw it, "" without an answer.
 	SeenAs string `json:"seenAs,omitempty"`
 }
 
@@ -41,14 +40,14 @@ const (
 	Geneve = "geneve"
 	IPIP   = "ipip"
 	GRE    = "gre"
-	// UDP is some other tunnel by UDP with the mark in plain sight; Port says which.
+	// UDP is another UDP tunnel whose mark is readable; Port identifies it.
 	UDP = "udp"
-	// WireGuard and ESP are encrypted: whose packets are inside cannot be seen.
+	// WireGuard and ESP are encrypted: their contents cannot be seen.
 	WireGuard = "wireguard"
 	ESP       = "esp"
 )
 
-// Wire is which frames a device carried (`cnibench look --wire`).
+// Wire counts the frames on a device (`cnibench look --wire`).
 type Wire struct {
 	Device string `json:"device"`
 	// Marked are those with the mark in sight.

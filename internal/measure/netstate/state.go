@@ -1,7 +1,6 @@
 // Package netstate holds what can be seen of the network from one place: a pod, or a node through a host-network pod.
 //
-// The document is written by `cnibench look` where it runs, and read by whoever asked for it. What the place does not
-// let one see is listed with the reason, so that nothing that is absent can be taken for seen and not there.
+// `cnibench look` writes the document. What it could not see is listed with the reason, so that unseen never means absent.
 package netstate
 
 import (
@@ -18,7 +17,7 @@ const MaxDocument = 16 << 20
 
 // State is the network as one process sees it.
 type State struct {
-	// Host is the name that the place has for itself: of the pod, or of the node.
+	// Host is the hostname: of the pod, or of the node.
 	Host string `json:"host,omitempty"`
 	// BootID is the kernel's own identity since it started: two places with the same one share a kernel.
 	BootID string `json:"bootID,omitempty"`
@@ -128,14 +127,14 @@ type CPU struct {
 // Parse reads a document.
 func Parse(b []byte) (State, error) {
 	if len(b) > MaxDocument {
-		return State{}, fmt.Errorf("what look saw is %d bytes long: more than %d", len(b), MaxDocument)
+		return State{}, fmt.Errorf("document of look has %d bytes, more than %d", len(b), MaxDocument)
 	}
 	var s State
 	if err := json.Unmarshal(b, &s); err != nil {
-		return State{}, fmt.Errorf("what look saw cannot be read: %w", err)
+		return State{}, fmt.Errorf("document of look: %w", err)
 	}
 	if s.BootID == "" && len(s.Devices) == 0 && len(s.Unproven) == 0 {
-		return State{}, errors.New("what look saw is empty")
+		return State{}, errors.New("document of look is empty")
 	}
 	return s, nil
 }
@@ -170,7 +169,7 @@ func (s State) Way() (Device, int, bool) {
 	return others[0], others[0].MTU, true
 }
 
-// Missing returns why the thing called what could not be seen, "" if nothing is said about it.
+// Missing returns why what could not be seen, "" if it is not listed as unproven.
 func (s State) Missing(what string) string {
 	for _, u := range s.Unproven {
 		if u.What == what {
@@ -180,7 +179,7 @@ func (s State) Missing(what string) string {
 	return ""
 }
 
-// Prefixes are the beginnings by which chains are counted, each with whose they are.
+// Prefixes are the prefixes by which chains are counted, each with its owner.
 var Prefixes = []struct{ Prefix, Owner string }{
 	{"KUBE-", "kube-proxy and kubelet"}, {"cali-", "calico"}, {"cali:", "calico"}, {"CILIUM_", "cilium"}, {"FLANNEL-", "flannel"},
 	{"CNI-", "the CNI plugins"}, {"WEAVE-", "weave"}, {"ANTREA-", "antrea"}, {"AWS-", "the AWS VPC CNI"}, {"ISTIO_", "istio"},

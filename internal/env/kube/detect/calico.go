@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// calico judges the Installation, the FelixConfiguration and the pools; without an operator the environment of
-// calico-node stands for what no object says.
+// calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of calico-node
+// replaces the Installation.
 func (d *detective) calico(w Workload) {
 	if w.Name == "calico-vpp-node" {
-		d.Title = "Calico with VPP: none of our profiles is about it"
+		d.Title = "Calico with VPP: no profile describes it"
 		return
 	}
 	var docs []document
@@ -34,7 +34,7 @@ func (d *detective) calico(w Workload) {
 		d.unproven("the encapsulation of the pools in force: no IPPool was read")
 	}
 	if inst == nil && len(pools) == 0 && len(d.objects("FelixConfiguration")) == 0 {
-		d.doubt("nothing but the environment of %s says which mode it is", w)
+		d.doubt("only the environment of %s shows the mode", w)
 	}
 	r, ok := d.configured(docs)
 	if !ok {
@@ -54,7 +54,7 @@ func (d *detective) named(kind, name string) map[string]any {
 	return nil
 }
 
-// pools returns the pools that new pods get addresses from, IPv4's first. That several of them differ is a doubt.
+// pools returns the enabled pools, IPv4 first. It doubts IPv4 pools with different encapsulations.
 func (d *detective) pools() []map[string]any {
 	var v4, v6 []map[string]any
 	modes := map[string]string{}
@@ -80,7 +80,7 @@ func (d *detective) pools() []map[string]any {
 	return append(v4, v6...)
 }
 
-// poolMode is a pool's encapsulation as claims spell it.
+// poolMode returns a pool's encapsulation in the words of Verdict.
 func poolMode(p map[string]any) string {
 	for _, m := range []struct{ key, name string }{{"vxlanMode", "vxlan"}, {"ipipMode", "ipip"}} {
 		switch text(p, "spec", m.key) {

@@ -9,8 +9,7 @@ import (
 // ciliumConfig is the ConfigMap that Cilium's agents read.
 const ciliumConfig = "cilium-config"
 
-// cilium judges the ConfigMap, and what the agents say about themselves: they fall back to other modes and start all
-// the same.
+// cilium judges the ConfigMap and the agents' status, because agents fall back to other modes.
 func (d *detective) cilium(w Workload) {
 	c, ok := d.configMap(w.Namespace, ciliumConfig)
 	if !ok {
@@ -25,7 +24,7 @@ func (d *detective) cilium(w Workload) {
 	live, source, agree := d.ciliumLive()
 	switch {
 	case source == "":
-		d.unproven("Cilium's mode in force (host routing above all): cilium-dbg status was read on no node")
+		d.unproven("Cilium's mode in force (host routing above all): cilium-dbg status was not read on any node")
 		if !ok {
 			d.Profile, d.Title = "", "Cilium in a mode that could not be read"
 			return
@@ -38,7 +37,7 @@ func (d *detective) cilium(w Workload) {
 	d.ciliumStated(live, source)
 }
 
-// ciliumInForce judges once more, with what the agents say laid over what they were asked for.
+// ciliumInForce judges the configuration again with the agents' status over it.
 func (d *detective) ciliumInForce(c ConfigMap, live CiliumStatus, source string) {
 	data := maps.Clone(c.Data)
 	if data == nil {
@@ -60,7 +59,7 @@ func (d *detective) ciliumInForce(c ConfigMap, live CiliumStatus, source string)
 	d.inForce(cilium, "socket LB coverage", Claim{strings.ToLower(live.Coverage), source})
 }
 
-// ciliumLive reads the statuses of all nodes. They agree if what decides about the dataplane is the same everywhere.
+// ciliumLive parses the status of all nodes. agree reports whether their modes are equal.
 func (d *detective) ciliumLive() (live CiliumStatus, source string, agree bool) {
 	by := map[string]string{}
 	for _, node := range slices.Sorted(maps.Keys(d.CiliumStatus)) {

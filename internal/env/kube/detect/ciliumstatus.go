@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// CiliumStatus is what an agent of Cilium says about itself, as far as it decides about the dataplane. What a version
-// does not print is "".
+// CiliumStatus is the status of a Cilium agent, as far as it concerns the dataplane. A missing line is "".
 type CiliumStatus struct {
 	// Version is the agent's, "1.19.5"; Replacement "True" or "False"; Chaining "none" or the mode.
 	Version, Replacement, Chaining string
@@ -19,7 +18,7 @@ type CiliumStatus struct {
 	Masquerading string
 	// SocketLB is "Enabled" or "Disabled"; Coverage "Full" or "Hostns-only".
 	SocketLB, Coverage string
-	// Mode is "SNAT", "DSR" or "Hybrid"; Dispatch how DSR tells; Selection "Random" or "Maglev"; Acceleration XDP's.
+	// Mode is "SNAT", "DSR" or "Hybrid"; Dispatch DSR's; Selection "Random" or "Maglev"; Acceleration XDP's.
 	Mode, Dispatch, Selection, Acceleration string
 	// Encryption is "Disabled", "Wireguard" or "IPsec"; Bandwidth what the bandwidth manager does.
 	Encryption, Bandwidth string
@@ -28,8 +27,7 @@ type CiliumStatus struct {
 // errNoStatus means that a text is not an agent's status.
 var errNoStatus = errors.New("not the output of cilium-dbg status --verbose: it has neither Routing nor KubeProxyReplacement")
 
-// ParseCiliumStatus reads the output of `cilium-dbg status --verbose`, or of `cilium status --verbose` in an agent of
-// before 1.15.
+// ParseCiliumStatus parses the output of `cilium-dbg status --verbose`, or of `cilium status --verbose` before 1.15.
 func ParseCiliumStatus(text string) (CiliumStatus, error) {
 	var s CiliumStatus
 	section := ""
@@ -109,7 +107,7 @@ func (s *CiliumStatus) detail(key, value string) {
 	}
 }
 
-// routing takes "Network: Tunnel [vxlan]   Host: Legacy" apart.
+// routing splits "Network: Tunnel [vxlan]   Host: Legacy".
 func routing(value string) (network, host string) {
 	network, host, _ = strings.Cut(value, "Host:")
 	_, network, ok := strings.Cut(network, "Network:")
@@ -126,7 +124,7 @@ func first(text string) string {
 	return ""
 }
 
-// mode is what has to be the same on all nodes.
+// mode describes what must be equal on all nodes.
 func (s CiliumStatus) mode() string {
 	var parts []string
 	for _, p := range []struct{ name, value string }{
@@ -140,7 +138,7 @@ func (s CiliumStatus) mode() string {
 	return strings.Join(parts, ", ")
 }
 
-// replaces reports whether kube-proxy is replaced, and whether the status says so at all.
+// replaces reports whether kube-proxy is replaced; said is false if the status does not say.
 func (s CiliumStatus) replaces() (yes, said bool) {
 	switch strings.ToLower(s.Replacement) {
 	case "true", "strict":
@@ -174,7 +172,7 @@ func (s CiliumStatus) encryption() string {
 	}
 }
 
-// options returns the status as options of the ConfigMap, so that one reader judges what was asked for and what is in force.
+// options returns the status as options of the ConfigMap, so that package config judges it too.
 func (s CiliumStatus) options() map[string]string {
 	o := map[string]string{}
 	if yes, said := s.replaces(); said {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// cni is a CNI as it shows in the API.
+// cni is how a CNI appears in the API.
 type cni struct {
 	name  string
 	title string
-	// daemons are the names that its DaemonSet has; container is the one whose image has the version, "" for the first.
+	// daemons are names of its DaemonSet; container is the one whose image tag is the version, "" for the first.
 	daemons   []string
 	container string
-	// judge finds out its mode; nil for one that none of our profiles is about.
+	// judge finds its mode; nil for a CNI that no profile describes.
 	judge func(d *detective, w Workload)
 }
 
@@ -27,7 +27,7 @@ const (
 	kubeRouter = "kube-router"
 )
 
-// cnis are those that are told by their daemon, in the order in which they are looked for.
+// cnis are known by their daemon. identify searches in this order.
 var cnis = []cni{
 	{cilium, "Cilium", []string{"cilium"}, "cilium-agent", (*detective).cilium},
 	{canal, "canal", []string{"canal", "rke2-canal"}, "kube-flannel", (*detective).canal},
@@ -62,7 +62,7 @@ type present struct {
 	daemon Workload
 }
 
-// identify decides which CNI it is and asks for its mode.
+// identify finds the CNI and its mode.
 func (d *detective) identify() {
 	var found []present
 	for _, c := range cnis {
@@ -95,14 +95,14 @@ func (d *detective) identify() {
 		d.doubt("%s: %d of %d pods are ready", p.daemon, p.daemon.Ready, p.daemon.Desired)
 	}
 	if p.judge == nil {
-		d.Title = p.title + ": none of our profiles is about it"
+		d.Title = p.title + ": no profile describes it"
 		return
 	}
 	d.own = len(d.But)
 	p.judge(d, p.daemon)
 }
 
-// version is that of the container's image, or of the first container.
+// version returns the version of the container's image, or of the first container's.
 func version(w Workload, container string) string {
 	for _, c := range w.Containers {
 		if c.Name == container {
@@ -115,7 +115,7 @@ func version(w Workload, container string) string {
 	return imageVersion(w.Containers[0].Image)
 }
 
-// chained leaves out a CNI that another one is chained to, and says so: Cilium or Calico over a cloud's own.
+// chained omits a CNI that another CNI is chained to, such as Cilium or Calico over a cloud's own.
 func (d *detective) chained(found []present) []present {
 	names := func(name string) bool {
 		return slices.ContainsFunc(found, func(p present) bool { return p.name == name })
@@ -165,7 +165,7 @@ func (w Workload) flag(name string) string {
 	return ""
 }
 
-// firstOnNodes keeps those that the first conflist of every node that was looked at names.
+// firstOnNodes keeps the CNI that the first conflist of every inspected node names.
 func (d *detective) firstOnNodes(found []present) []present {
 	types := map[string]bool{}
 	for _, list := range d.firstConflists() {
@@ -197,7 +197,7 @@ func (d *detective) companions() {
 	}
 }
 
-// kindnet is judged by its conflist, which is the ptp plugin's in kind's own.
+// kindnet takes its profile from its conflist, where kind has the ptp plugin.
 func (d *detective) kindnet(Workload) {
 	d.set(kindnet, "routes", Claim{"one for each node's pods", "kindnetd"}, Claim{})
 	d.Encapsulation = Claim{"none", "kindnetd makes routes only"}
@@ -205,7 +205,7 @@ func (d *detective) kindnet(Workload) {
 	lists := d.firstConflists()
 	for _, list := range lists {
 		if main := list.main(); main.Type != "ptp" {
-			d.Title = "kindnet with plugin " + main.Type + ": none of our profiles is about it"
+			d.Title = "kindnet with plugin " + main.Type + ": no profile describes it"
 			d.Profile = ""
 			return
 		}
@@ -213,7 +213,7 @@ func (d *detective) kindnet(Workload) {
 	d.Profile = "ptp"
 	d.But = append(d.But, "kindnetd masquerades by rules of its own, and newer versions enforce policies in user space")
 	if len(lists) == 0 {
-		d.unproven("kindnet's plugin on the nodes: no conflist could be read, ptp is what kind's own has")
+		d.unproven("kindnet's plugin on the nodes: no conflist was read, kind's default is ptp")
 	}
 }
 

@@ -14,7 +14,7 @@ type document struct {
 	body map[string]any
 }
 
-// configured returns what the documents amount to, false after a doubt.
+// configured judges the documents. It returns false if they cannot be judged, which is a doubt.
 func (d *detective) configured(docs []document) (config.Report, bool) {
 	if p := d.proxyDocument(); p != nil {
 		docs = append(docs, document{"kube-proxy", p})
@@ -35,7 +35,7 @@ func (d *detective) configured(docs []document) (config.Report, bool) {
 func (d *detective) adopt(r config.Report) {
 	for _, s := range r.Settings {
 		if s.Component == kubeProxy {
-			continue // KubeProxy has it
+			continue // Verdict.KubeProxy has it
 		}
 		by := s.By
 		if s.Origin == config.Default {
@@ -44,7 +44,7 @@ func (d *detective) adopt(r config.Report) {
 		d.Settings = append(d.Settings, Setting{Component: s.Component, Name: s.Name, Asked: s.Value, AskedBy: by})
 	}
 	d.measured(r)
-	// The cluster runs, so that a combination that a rule refuses has a reason that is not visible: it is a doubt.
+	// The cluster runs although a rule refuses its configuration, for a reason that is not visible: that is a doubt.
 	for _, f := range r.Findings {
 		if f.Severity.Rank() >= finding.Otherwise.Rank() {
 			d.doubt("%s (rule %s)", f.Saw, f.ID)
@@ -52,7 +52,7 @@ func (d *detective) adopt(r config.Report) {
 	}
 }
 
-// measured takes the profile of a report in place of an earlier one.
+// measured replaces the profile by that of a report.
 func (d *detective) measured(r config.Report) {
 	if len(r.Measured) != 1 {
 		return
@@ -79,7 +79,7 @@ func (d *detective) asked(component, name string) (*Setting, bool) {
 	return nil, false
 }
 
-// inForce records what was seen of a setting, with a doubt if the configuration differs.
+// inForce records the value in force of a setting, and a doubt if the configuration differs.
 func (d *detective) inForce(component, name string, seen Claim) {
 	if seen.Value == "" {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// Conflist is a CNI configuration as a container runtime reads it.
+// Conflist is a CNI configuration.
 type Conflist struct {
-	// File is the file's name, Node where it was seen; both are "" where that is not known.
+	// File and Node are where it was read, "" if that is not known.
 	File, Node string
 	Name       string
 	Plugins    []Plugin
@@ -20,10 +20,10 @@ type Conflist struct {
 // Plugin is one plugin of a chain.
 type Plugin struct {
 	Type string
-	// Mode, Master and MTU are of macvlan and ipvlan; Device and Bridge of others. What is not given is zero.
+	// Mode, Master and MTU are options of macvlan and ipvlan; a missing option is zero.
 	Mode, Master string
 	MTU          int
-	// Delegates are what Multus hands on to, the first of them making the pod's first device.
+	// Delegates are the plugins that Multus calls; the first makes the pod's first device.
 	Delegates []Plugin
 }
 
@@ -89,15 +89,15 @@ func (c Conflist) types() string {
 	return strings.Join(names, ", ")
 }
 
-// owners are the plugins that CNIs with a daemon bring.
+// owners are the CNIs that bring a plugin.
 var owners = map[string]string{
 	"cilium-cni": cilium, "calico": calico, "flannel": flannel, "kindnet": kindnet, "cni-kindnet": kindnet, "aws-cni": "aws-vpc-cni",
 	"azure-vnet": "azure-cni", "azure-ipam": "azure-cni", "antrea": "antrea", "weave-net": "weave", "ovn-k8s-cni-overlay": "ovn-kubernetes",
 	"openshift-sdn": "openshift-sdn", "kube-ovn": "kube-ovn", "gke": "gke-dataplane-v2",
 }
 
-// owner is the CNI that brings the conflist's plugin, or the plugin's own name. Canal's conflist is called so and has
-// Calico's plugin.
+// owner returns the CNI that brings the conflist's plugin, else the plugin's name. Canal's conflist has Calico's plugin,
+// and canal in its name.
 func (c Conflist) owner() string {
 	p := c.main()
 	if p.Type == calico && (strings.Contains(c.Name, canal) || strings.Contains(c.File, canal)) {
@@ -109,7 +109,7 @@ func (c Conflist) owner() string {
 	return p.Type
 }
 
-// firstConflists returns the conflist that is in force on each node that was looked at: the first by name.
+// firstConflists returns the conflist in force on each inspected node: the first by name.
 func (d *detective) firstConflists() []Conflist {
 	var all []Conflist
 	for _, h := range d.hosts() {
@@ -129,11 +129,11 @@ func (d *detective) firstConflists() []Conflist {
 	return all
 }
 
-// plugins are the standalone ones that we have profiles for.
+// plugins are the standalone plugins with their profiles.
 var plugins = map[string]string{"bridge": "bridge", "ptp": "ptp", "macvlan": "macvlan", "ipvlan": "ipvlan", "sriov": "sriov"}
 
-// standalone judges a cluster where no CNI's daemon was found: flannel may be built into the distribution, or the nodes
-// have a conflist for a plugin that needs no daemon.
+// standalone judges a cluster without a CNI's DaemonSet: its distribution has flannel built in, or its nodes have the
+// conflist of a plugin without a daemon.
 func (d *detective) standalone() {
 	lists := d.firstConflists()
 	types := map[string]string{}
@@ -152,21 +152,21 @@ func (d *detective) standalone() {
 		d.plugin(lists[0], groups[0])
 	case d.planted():
 	default:
-		d.Title = "no CNI that we know"
+		d.Title = "unknown CNI"
 		if !d.mayRead("daemonsets") {
-			d.Title = "a CNI that could not be found out"
+			d.Title = "CNI not determined"
 		}
-		d.unproven("the CNI: no DaemonSet of one that we know was found, and /etc/cni/net.d was read on no node")
+		d.unproven("the CNI: no known DaemonSet was found, and /etc/cni/net.d was not read on any node")
 	}
 }
 
-// PlanterSpace begins the namespace of the DaemonSet by which this program installs a plugin, PlanterName is its name.
+// PlanterSpace is the prefix of the namespace in which this program installs a plugin by a DaemonSet called PlanterName.
 const (
 	PlanterSpace = "cnibench-cni-"
 	PlanterName  = "planter"
 )
 
-// planted takes a plugin's profile from what installed it: its conflist is seen on the nodes alone.
+// planted takes a plugin's profile from its installer: the API does not show conflists.
 func (d *detective) planted() bool {
 	for _, w := range d.Workloads {
 		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
@@ -180,9 +180,9 @@ func (d *detective) planted() bool {
 	return false
 }
 
-// withoutTunnel is true of every plugin that has no daemon.
+// withoutTunnel claims that the plugin neither encapsulates nor encrypts.
 func (d *detective) withoutTunnel() {
-	d.Encapsulation, d.Encryption = Claim{"none", "the plugin has none; how nodes reach one another's pods is not its matter"}, Claim{"none", "the plugin has none"}
+	d.Encapsulation, d.Encryption = Claim{"none", "the plugin has none"}, Claim{"none", "the plugin has none"}
 }
 
 // plugin judges a conflist.
@@ -205,7 +205,7 @@ func (d *detective) plugin(c Conflist, where string) {
 	}
 	name, ok := plugins[p.Type]
 	if !ok {
-		d.Title = "plugin " + p.Type + ": none of our profiles is about it"
+		d.Title = "plugin " + p.Type + ": no profile describes it"
 		return
 	}
 	d.Profile = name

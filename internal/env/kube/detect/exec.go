@@ -17,7 +17,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// ClientsOf makes the clients of a configuration.
+// ClientsOf returns the clients of a configuration.
 func ClientsOf(config *rest.Config) (Clients, error) {
 	kube, err := api.New(config)
 	if err != nil {
@@ -45,20 +45,19 @@ func execBy(w Way) func(context.Context, ContainerRef, []string) ([]byte, error)
 	}
 }
 
-// ErrAbandoned is of a command whose streams may be in use yet.
+// ErrAbandoned means that a command may still use its streams.
 var ErrAbandoned = errors.New("the kubelet does not answer")
 
-// farewell is how long a command may take to let go of its streams when its context has ended.
+// farewell bounds how long a command may use its streams after its context has ended.
 const farewell = time.Second
 
-// Way is a way into the containers of a cluster.
+// Way runs programs in the containers of a cluster.
 type Way struct {
 	Kube   api.Interface
 	Config *rest.Config
 }
 
-// Stream runs argv in a container over the exec stream until it has ended; WebSocket first, SPDY where something on the way
-// does not let that through.
+// Stream runs argv in a container until it ends, over WebSocket, or over SPDY where a proxy refuses WebSocket.
 func (w Way) Stream(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error {
 	url := w.Kube.REST().Post().Namespace(c.Namespace).Resource("pods").Name(c.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: argv, Stdin: o.Stdin != nil, Stdout: true, Stderr: true}, api.Parameters()).URL()
@@ -83,7 +82,7 @@ func (w Way) Stream(ctx context.Context, c ContainerRef, argv []string, o remote
 		return err
 	case <-ctx.Done():
 	}
-	// It heeds ctx, but not while it waits for a kubelet that does not answer.
+	// StreamWithContext ignores ctx while it waits for a kubelet that does not answer.
 	late := time.NewTimer(farewell)
 	defer late.Stop()
 	select {
@@ -94,7 +93,7 @@ func (w Way) Stream(ctx context.Context, c ContainerRef, argv []string, o remote
 	}
 }
 
-// explainExec says what ran where, and its last words.
+// explainExec adds the command, its pod and the last line of its stderr to err.
 func explainExec(c ContainerRef, argv []string, err error, stderr string) error {
 	what := fmt.Sprintf("%s in %s/%s", strings.Join(argv, " "), c.Namespace, c.Pod)
 	if words := strings.TrimSpace(stderr); words != "" {

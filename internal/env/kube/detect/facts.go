@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
-// Facts records what was found out and proved.
+// Facts returns the verdict and its proofs as recorded conditions.
 func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	f := facts.Facts{}
 	set := func(name, value string) {
@@ -60,7 +60,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 		set(facts.NodesMachines, strconv.Itoa(n))
 	}
 	nodeFacts(s, set)
-	// What both ends have in common is a fact of the run, under the name that it has in the lab.
+	// A value that both ends share is a fact of the run, with the same name as in the lab.
 	for _, name := range []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations} {
 		if a := f[facts.Node+"client."+name]; a == f[facts.Node+"server."+name] {
 			set(name, a)
@@ -76,7 +76,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	return f
 }
 
-// together returns proofs with those as one that say the same of several places.
+// together merges proofs that differ only in their place.
 func together(proofs []Proof) []Proof {
 	var all []Proof
 	where := map[Proof][]string{}

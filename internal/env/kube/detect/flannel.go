@@ -13,20 +13,19 @@ const (
 	flannelData    = "flannel.alpha.coreos.com/backend-data"
 )
 
-// flannel judges net-conf.json, and the annotations that flanneld writes about the backend that it runs.
+// flannel judges net-conf.json and the backend in flanneld's annotations.
 func (d *detective) flannel(w Workload) { d.flannelIn(w.Namespace) }
 
 func (d *detective) flannelIn(namespace string) {
 	d.flannelOf(flannel, namespace, "kube-flannel-cfg", "rke2-flannel-config", "flannel-config")
 }
 
-// canal judges flannel's part; Calico's is the same in all of its modes.
+// canal judges flannel's part; Calico's part has one mode.
 func (d *detective) canal(w Workload) {
 	d.flannelOf(canal, w.Namespace, "canal-config", "rke2-canal-config")
 }
 
-// flannelOf judges flannel by one of the ConfigMaps called names, and by the nodes' annotations where none was read: K3s has
-// flannel built in.
+// flannelOf judges the first ConfigMap of names, and the nodes' annotations. K3s has annotations only.
 func (d *detective) flannelOf(component, namespace string, names ...string) {
 	configured := ""
 	if c, ok := d.configMap(namespace, names...); ok {
@@ -90,7 +89,7 @@ func (d *detective) backendOnNodes() string {
 	return ""
 }
 
-// vniOnNodes is the VNI that flanneld says it uses, 0 if nodes do not say.
+// vniOnNodes returns the VNI in flanneld's annotations, 0 without them.
 func (d *detective) vniOnNodes() int {
 	for _, n := range d.Nodes {
 		var data struct{ VNI int }

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Judge holds a verdict against what was seen from the ends.
+// Judge compares a verdict with what the ends saw.
 func Judge(v Verdict, s Snapshot, g Ground) []Proof {
 	var proofs []Proof
 	if g.Profile != "" {
@@ -33,18 +33,18 @@ func profileProof(v Verdict, want string) Proof {
 	case v.Profile == "":
 		p.Result, p.Why = Unproven, v.Title
 	case v.Profile != want:
-		p.Result, p.Why = Mismatch, v.Title+" is what this cluster runs"
+		p.Result, p.Why = Mismatch, "the cluster runs "+v.Title
 	}
 	return p
 }
 
-// placed proves that a pod runs on the node where it was meant to: both name the same start of the same kernel.
+// placed proves that a pod runs on its intended node: both have the same boot id.
 func placed(s Snapshot, seen Seen) Proof {
 	p := Proof{What: "placement", Where: seen.Pod, Claimed: seen.Node}
 	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == seen.Node })
 	switch {
 	case i < 0:
-		p.Why = "nothing is known of node " + seen.Node
+		p.Why = "the API server does not list node " + seen.Node
 		return p
 	case seen.BootID == "" || s.Nodes[i].BootID == "":
 		p.Why = "the identity of the kernel is not visible"
@@ -67,7 +67,7 @@ func placed(s Snapshot, seen Seen) Proof {
 		}
 	}
 	if len(same) > 0 {
-		p.Why = "as far as that can be told: " + few(same) + " share its kernel"
+		p.Why = "not certain: " + few(same) + " share its kernel"
 	}
 	return p
 }
@@ -84,11 +84,11 @@ func Machines(nodes []Node) int {
 	return len(boots)
 }
 
-// inPod proves the device of a pod, and that its packets leave room for what is put around them.
+// inPod proves the device of a pod, and that its MTU leaves room for the encapsulation.
 func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 	d, mtu, ok := seen.Way()
 	if !ok {
-		return []Proof{{What: "device of the pod", Where: seen.Pod, Why: "it has no default route and not just one device"}}
+		return []Proof{{What: "device of the pod", Where: seen.Pod, Why: "it has no default route and not exactly one device"}}
 	}
 	kind := Proof{What: "device of the pod", Where: seen.Pod, Seen: d.Kind, Result: OK}
 	known, fits := profile.Lookup(v.Profile)
@@ -108,23 +108,23 @@ func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 	case under == 0:
 		room.Why = "the MTU of " + seen.Node + " was not seen"
 	case !fits:
-		room.Why = "how much the CNI puts around a packet is not known"
+		room.Why = "the CNI's overhead per packet is not known"
 	default:
 		most := under - known.Overhead
 		room.Claimed = fmt.Sprintf("at most %d", most)
-		if room.Result = OK; mtu > most { // as upstream Canal is set up; what becomes of large packets is the path's to show
-			room.Result, room.Why = Doubtful, fmt.Sprintf("%d bytes are put around a packet between nodes, and the node's device takes %d: each connection has to find out that its packets must be smaller", known.Overhead, under)
+		if room.Result = OK; mtu > most { // the default of upstream Canal; the proof of the path shows what happens to large packets
+			room.Result, room.Why = Doubtful, fmt.Sprintf("%d bytes are added to a packet between nodes, and the node's device carries %d: connections must discover the smaller path MTU", known.Overhead, under)
 		} else if mtu < most {
-			room.Why = fmt.Sprintf("%d bytes less than there is room for", most-mtu)
+			room.Why = fmt.Sprintf("%d bytes below the largest that fits", most-mtu)
 		}
 	}
 	return []Proof{kind, room}
 }
 
-// programs are what the names of a CNI's BPF programs begin with.
+// programs are the prefixes of a CNI's BPF programs.
 var programs = map[string]string{cilium: "cil_", calico: "cali_"}
 
-// onNode proves what a profile has on a node.
+// onNode proves the tunnel, the BPF programs and kube-proxy of a node.
 func onNode(v Verdict, seen Seen) []Proof {
 	var proofs []Proof
 	known, _ := profile.Lookup(v.Profile)
@@ -134,7 +134,7 @@ func onNode(v Verdict, seen Seen) []Proof {
 	for _, name := range known.Absent {
 		if d, there := seen.Device(name); there {
 			p := Proof{What: "no tunnel", Where: seen.Node, Claimed: "no " + name, Seen: describe(d), Result: Mismatch}
-			if v.Profile == "cilium-native-dsr" && name == "cilium_geneve" { // DSR may tell the client's address by it
+			if v.Profile == "cilium-native-dsr" && name == "cilium_geneve" { // DSR may carry the client's address in it
 				p.Result, p.Why = OK, "DSR with Geneve dispatch has it"
 			}
 			proofs = append(proofs, p)
@@ -166,7 +166,7 @@ func tunnelProof(want profile.Tunnel, v Verdict, seen Seen) Proof {
 		p.Claimed += " external"
 	}
 	for _, d := range seen.Devices {
-		// flannel's device is called after its VNI.
+		// The VNI is part of the name of flannel's device.
 		if !slices.Contains(want.Devices, d.Name) && !(strings.HasPrefix(want.Devices[0], "flannel.") && strings.HasPrefix(d.Name, "flannel.") && d.Kind == want.Kind) {
 			continue
 		}
@@ -177,7 +177,7 @@ func tunnelProof(want profile.Tunnel, v Verdict, seen Seen) Proof {
 		return p
 	}
 	if v.CNI == calico && strings.HasSuffix(v.Encapsulation.Value, "between subnets") || v.CNI == calico && v.Encapsulation.Value == "none" {
-		p.Result, p.Why = Unproven, "encapsulation "+v.Encapsulation.Value+" need not have it"
+		p.Result, p.Why = Unproven, "encapsulation "+v.Encapsulation.Value+" does not require it"
 	}
 	return p
 }
@@ -209,7 +209,7 @@ func programProof(prefix string, seen Seen) Proof {
 	return p
 }
 
-// proxyProof holds kube-proxy's mode against its own answer and its rules.
+// proxyProof compares kube-proxy's mode with its own answer and its rules.
 func proxyProof(v Verdict, seen Seen) Proof {
 	p := Proof{What: "kube-proxy", Where: seen.Node}
 	claimed := map[string]string{Yes: v.KubeProxy.Mode, No: "does not run"}[v.KubeProxy.Runs]
@@ -272,7 +272,7 @@ func (p *Proof) wire(w netstate.Wire, claimed string) {
 	switch {
 	case len(w.Marked) == 0 && encrypted && len(w.Sealed) > 0:
 		p.Result, p.Seen = OK, fmt.Sprintf("%s, contents not visible", w.Sealed[0].Kind)
-		p.Why = "no datagram was seen in the clear, and encrypted frames were"
+		p.Why = "only encrypted frames were seen"
 	case len(w.Marked) == 0:
 		p.Why = "no frame with the datagrams was seen: another device may carry them"
 	case encrypted:

@@ -21,36 +21,36 @@ import (
 // lookoutContainer is the container of a lookout's pod.
 const lookoutContainer = "agent"
 
-// LookoutOptions say where lookouts are posted.
+// LookoutOptions say where the pods of a Lookout run.
 type LookoutOptions struct {
-	// Run is the id that names the namespace and that leftovers are found by.
+	// Run is the id in the namespace's name and label.
 	Run string
 	// Image has this program as /cnibench. PullPolicy is the API's; "" is its default.
 	Image, PullPolicy string
-	// PullSecrets are copied beside the pods, for them to pull the image with.
+	// PullSecrets are copied into the namespace to pull the image.
 	PullSecrets []trait.PullSecret
 	// Nodes are those to look at: the first is the client's, the second the server's.
 	Nodes []string
-	// Pods posts an ordinary pod beside each one on a node.
+	// Pods adds an ordinary pod on each node.
 	Pods bool
-	// TTL is how long they may live; 0 is 15 minutes.
+	// TTL bounds the life of the pods; 0 is 15 minutes.
 	TTL time.Duration
-	// Family is 4 or 6 for the addresses of the ends; 0 is the cluster's first.
+	// Family is 4 or 6 for the addresses of the ends; 0 is the cluster's first family.
 	Family int
 }
 
 // Lookout has pods in a namespace of its own that look at nodes: in the node's network, with the rights to list
-// netfilter's chains and BPF programs, to see frames, and to read /etc/cni/net.d. Where a cluster refuses such pods
-// (PodSecurity, a policy), Post says so, and what they would have shown stays unproven.
+// netfilter's chains and BPF programs, to see frames, and to read /etc/cni/net.d. Post fails where a cluster refuses
+// such pods (PodSecurity, a policy); what they would show stays unproven.
 type Lookout struct {
 	clients   Clients
 	namespace string
-	// made is true from when the namespace may be there.
+	// made is true if the namespace may exist.
 	made bool
 	ends []End
 }
 
-// Post makes the namespace and the pods and waits until all run, for at most postLimit. On an error nothing is left.
+// Post creates the namespace and the pods and waits up to postLimit until all run. After an error it removes them.
 func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 	if o.TTL == 0 {
 		o.TTL = 15 * time.Minute
@@ -71,7 +71,7 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 		ns.Labels["pod-security.kubernetes.io/"+mode] = "privileged"
 	}
 	if _, err := l.clients.Kube.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
-		l.made = !apierrors.IsForbidden(err) // any other answer may have been lost on its way
+		l.made = !apierrors.IsForbidden(err) // after any other error the namespace may exist
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
 	l.made = true
@@ -102,7 +102,7 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 	return nil
 }
 
-// address is the pod's of the family, its first for any.
+// address returns the pod's address of the family; 0 is any family. It returns the zero address if the pod has none.
 func address(p *corev1.Pod, family int) netip.Addr {
 	for _, ip := range p.Status.PodIPs {
 		a, err := netip.ParseAddr(ip.IP)
@@ -110,11 +110,11 @@ func address(p *corev1.Pod, family int) netip.Addr {
 			return a
 		}
 	}
-	a, _ := netip.ParseAddr(p.Status.PodIP) // the zero address is none
+	a, _ := netip.ParseAddr(p.Status.PodIP)
 	return a
 }
 
-// meta is what an object of the lookouts is known by.
+// meta returns the name, labels and expiry of an object.
 func (o LookoutOptions) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: trait.Labels(o.Run), Annotations: trait.Until(time.Now().Add(o.TTL))}
 }
@@ -238,7 +238,7 @@ func state(p *corev1.Pod) (running bool, why string, end bool) {
 // Ends are the pods to look from.
 func (l *Lookout) Ends() []End { return slices.Clone(l.ends) }
 
-// Routes are the ways between them: from node to node, and from pod to pod where there are pods.
+// Routes returns the paths between them: from node to node, and from pod to pod if there are pods.
 func (l *Lookout) Routes() []Route {
 	var routes []Route
 	for _, r := range []Route{{"host-to-host/cross-node", "node-1", "node-2"}, {"pod-to-pod/cross-node", "pod-1", "pod-2"}} {
@@ -253,12 +253,12 @@ func (l *Lookout) Routes() []Route {
 // Exec runs a program in one of the pods.
 func (l *Lookout) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
 	if l.clients.Exec == nil {
-		return nil, errors.New("nothing may be run in pods")
+		return nil, errors.New("these clients cannot run programs in pods")
 	}
 	return l.clients.Exec(ctx, ContainerRef{l.namespace, pod, lookoutContainer}, argv)
 }
 
-// Close removes the namespace with all that is in it and waits until it has gone. ctx bounds the wait.
+// Close deletes the namespace and waits until it is gone. ctx bounds the wait.
 func (l *Lookout) Close(ctx context.Context) error {
 	namespaces := l.clients.Kube.Namespaces()
 	err := namespaces.Delete(ctx, l.namespace, metav1.DeleteOptions{})

@@ -5,8 +5,8 @@ import "fmt"
 // Result is how a proof ended.
 type Result int
 
-// Results. A mismatch fails what is measured under the claim; what is unproven is recorded. Doubtful is a cluster that runs
-// what is claimed and is not set up as well as it could be: that is a condition of its numbers, and is recorded too.
+// Results. A mismatch fails a run; the others are recorded. Doubtful means that the claim holds and the cluster's
+// configuration is poor, which affects its numbers.
 const (
 	Unproven Result = iota
 	OK
@@ -18,7 +18,7 @@ var results = [...]string{"unproven", "ok", "mismatch", "doubtful"}
 
 func (r Result) String() string { return results[r] }
 
-// MarshalText makes JSON say the name.
+// MarshalText returns the name.
 func (r Result) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads the name.
@@ -32,16 +32,16 @@ func (r *Result) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown result of a proof %q", text)
 }
 
-// Proof is one claim held against what was seen.
+// Proof compares one claim with what was seen.
 type Proof struct {
-	// What is claimed, and Where it was tried: a node, a pod or a path.
+	// What is the subject, Where the place: a node, a pod or a path.
 	What  string `json:"what"`
 	Where string `json:"where,omitempty"`
-	// Claimed and Seen are what the verdict says and what there was; Seen is "" if nothing could be seen.
+	// Claimed is the verdict's value, Seen the value in place; Seen is "" if nothing could be seen.
 	Claimed string `json:"claimed,omitempty"`
 	Seen    string `json:"seen,omitempty"`
 	Result  Result `json:"result"`
-	// Why says what a mismatch or a doubt means, or for want of what a claim is unproven.
+	// Why explains a result that is not ok.
 	Why string `json:"why,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (p Proof) String() string {
 	return text
 }
 
-// Mismatches returns those that disprove a claim.
+// Mismatches returns the proofs that disprove a claim.
 func Mismatches(proofs []Proof) []Proof {
 	var bad []Proof
 	for _, p := range proofs {

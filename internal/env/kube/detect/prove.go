@@ -23,13 +23,13 @@ type Looker interface {
 
 // End is a pod to look from.
 type End struct {
-	// Pod is what By calls it; Node where it was meant to run.
+	// Pod is its name for By; Node is where it should run.
 	Pod, Node string
 	By        Looker
 	// Host is true for a pod in the node's own network. Role is "client" or "server" for an end of the paths.
 	Host bool
 	Role string
-	// Address is where others reach it.
+	// Address is the one that other ends dial.
 	Address netip.Addr
 }
 
@@ -40,9 +40,9 @@ type Route struct {
 	Client, Server string
 }
 
-// Ground is what there is to prove a verdict with.
+// Ground is where a verdict can be proved: ends, and routes between them.
 type Ground struct {
-	// Profile is what the plan says is measured, "" for whatever is there.
+	// Profile is the plan's; "" accepts any.
 	Profile string
 	Ends    []End
 	Routes  []Route
@@ -59,8 +59,8 @@ const (
 	watchTime, sendTime = 5 * time.Second, 3 * time.Second
 )
 
-// Prove looks from every end and tries every route. It returns the snapshot with what was seen, the verdict of it, and
-// the proofs. An error means that ctx has ended; whatever else goes wrong leaves something unproven.
+// Prove looks from every end and tries every route. It returns the snapshot with what the ends saw, its verdict and the
+// proofs. It fails only if ctx has ended; any other failure leaves a claim unproven.
 func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proof, error) {
 	if g.Program == "" {
 		g.Program = "/cnibench"
@@ -137,12 +137,12 @@ func (g Ground) end(pod string) (End, bool) {
 	return g.Ends[i], true
 }
 
-// prove tries how large a packet gets through, and between nodes what is around it on the wire.
+// prove finds the largest packet that passes, and between nodes its encapsulation on the wire.
 func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	client, ok := t.ground.end(t.route.Client)
 	server, both := t.ground.end(t.route.Server)
 	if !ok || !both || !server.Address.IsValid() {
-		return []Proof{{What: whatMTU, Where: t.route.Path, Why: "one of its ends is not there to try"}}
+		return []Proof{{What: whatMTU, Where: t.route.Path, Why: "one of its ends is missing"}}
 	}
 	echoing, stop := context.WithTimeout(ctx, echoTime)
 	defer stop()
@@ -157,7 +157,7 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 		proofs = append(proofs, t.wrapping(ctx, client, server, v, s))
 	}
 	select {
-	case err := <-over: // it should have gone on
+	case err := <-over: // it ended early
 		if err != nil && proofs[0].Result == Unproven {
 			proofs[0].Why += "; the other end: " + err.Error()
 		}
@@ -168,7 +168,7 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	return proofs
 }
 
-// run does one thing of look's in the pod of an end.
+// run runs look with args in the pod of an end.
 func (t *trial) run(ctx context.Context, e End, args ...string) ([]byte, error) {
 	argv := append([]string{t.ground.Program, "look", "--mark", t.mark}, args...)
 	out, err := e.By.Exec(ctx, e.Pod, argv)
@@ -190,7 +190,7 @@ func (e *unmarkedError) Error() string {
 }
 func (e *unmarkedError) Unwrap() error { return e.err }
 
-// whatMTU is the proof of what the pods' MTU is worth between two ends.
+// whatMTU names the proof that packets of the pods' MTU pass between two ends.
 const whatMTU = "MTU end to end"
 
 func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Proof {
@@ -222,9 +222,9 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	}
 	switch p.Result = OK; {
 	case min(m.There, m.Back) < claimed && m.Silent:
-		p.Result, p.Why = Mismatch, "larger packets vanish without a word: connections will hang"
-	case min(m.There, m.Back) < claimed: // as upstream Canal is set up, and dual-stack flannel for IPv6: traffic gets through
-		p.Result, p.Why = Doubtful, "larger packets than "+p.Seen+" are refused on the way, and their senders learn of it"
+		p.Result, p.Why = Mismatch, "larger packets vanish without an ICMP error: connections will hang"
+	case min(m.There, m.Back) < claimed: // the default of upstream Canal, and of dual-stack flannel for IPv6: traffic gets through
+		p.Result, p.Why = Doubtful, "packets larger than "+p.Seen+" are refused with an ICMP error"
 	}
 	return p
 }
@@ -276,7 +276,7 @@ func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s S
 
 // watcher finds a host-network pod on one of the nodes, and the device of the node's default route.
 func (t *trial) watcher(s Snapshot, nodes ...string) (End, string, bool) {
-	// One that may list chains has more rights than one that may not, and so is the likelier to see frames.
+	// An end that may list chains has more rights, and probably sees frames.
 	best, device := End{}, ""
 	for _, node := range nodes {
 		for _, e := range t.ground.Ends {

@@ -170,11 +170,11 @@ func TestProveFails(t *testing.T) {
 		{"another profile", func(_ *Snapshot, g *Ground, _ *scripted) { g.Profile = "calico-vxlan" }, "profile", Mismatch, "calico-vxlan is claimed, flannel-vxlan is seen"},
 		{"a pod elsewhere", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-2"] = pod("n1", 1450) }, "placement", Mismatch, "n2 is claimed, n1 is seen"},
 		{"a virtual machine", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-2"] = pod("vm", 1450) }, "placement", Mismatch, "another kernel"},
-		{"a node unknown", func(s *Snapshot, _ *Ground, _ *scripted) { s.Nodes = s.Nodes[:1] }, "placement", Unproven, "nothing is known of node n2"},
+		{"a node unknown", func(s *Snapshot, _ *Ground, _ *scripted) { s.Nodes = s.Nodes[:1] }, "placement", Unproven, "the API server does not list node n2"},
 		{"a pod without veth", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.sights["pod-1"] = netstate.State{BootID: "boot-n1", Devices: []netstate.Device{{Name: "eth0", Kind: "ipvlan", MTU: 1450}}}
 		}, "device of the pod", Mismatch, "veth is claimed, ipvlan is seen"},
-		{"an MTU too large", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-1"] = pod("n1", 1500) }, "MTU of the pod", Doubtful, "at most 1450 is claimed, 1500 is seen: 50 bytes are put around"},
+		{"an MTU too large", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-1"] = pod("n1", 1500) }, "MTU of the pod", Doubtful, "at most 1450 is claimed, 1500 is seen: 50 bytes are added"},
 		{"no tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["node-2"] = node("n2", 1500) }, "tunnel of the node", Mismatch, "no such device"},
 		{"another proxy", func(_ *Snapshot, _ *Ground, l *scripted) {
 			x := node("n2", 1500, flannelDevice)
@@ -191,7 +191,7 @@ func TestProveFails(t *testing.T) {
 		}, "MTU end to end", Mismatch, "1400 there, 1450 back is seen: larger packets vanish"},
 		{"a narrow place that says so", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.mtu = netstate.PathMTU{There: 1430, Back: 1430, Own: 1450}
-		}, "MTU end to end", Doubtful, "larger packets than 1430 are refused on the way"},
+		}, "MTU end to end", Doubtful, "packets larger than 1430 are refused with an ICMP error"},
 		{"a blocked port", func(_ *Snapshot, _ *Ground, l *scripted) { l.mtu = errors.New("no answer from 10.244.0.1") }, "MTU end to end", Unproven, "no answer"},
 		{"another tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = ipip }, "encapsulation on the wire", Mismatch, "vxlan is claimed, ipip (3 frames) is seen"},
 		{"no right to see frames", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = errors.New("operation not permitted") }, "encapsulation on the wire", Unproven, "not permitted"},

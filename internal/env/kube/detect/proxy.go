@@ -11,8 +11,8 @@ import (
 
 const kubeProxy = "kube-proxy"
 
-// proxy finds out whether kube-proxy runs, and how: by its own answer on a node, by what it left in the kernel, by its
-// configuration, in this order.
+// proxy finds whether kube-proxy runs, and its mode. Its own answer on a node counts first, then its pods and their
+// configuration, then its rules.
 func (d *detective) proxy() {
 	p := &d.KubeProxy
 	configured, pods := d.proxyPods()
@@ -36,13 +36,13 @@ func (d *detective) proxy() {
 			d.doubt("kube-proxy's mode differs: %s", strings.Join(groups, "; "))
 		}
 	case pods.Source != "" && configured == nowhere:
-		p.Runs, p.Source = No, pods.Source+" is there and fits no node, as when an operator switches it off"
+		p.Runs, p.Source = No, pods.Source+" is installed and matches no node, as when an operator switches it off"
 	case pods.Source != "":
 		p.Runs, p.Mode, p.Source = Yes, configured.Value, pods.Source+"; "+configured.Source
 		d.unproven("kube-proxy's mode in force: no answer of 127.0.0.1:10249/proxyMode on a node was read")
 	case len(traces) > 0:
 		groups, modes := perNode(traces)
-		p.Runs, p.Mode, p.Source = Unknown, modes[0], "its rules on the nodes ("+strings.Join(groups, "; ")+"), with no pod of its own: it may run outside of pods, or have left them behind"
+		p.Runs, p.Mode, p.Source = Unknown, modes[0], "its rules on the nodes ("+strings.Join(groups, "; ")+"), with no pod of its own: it may run outside of pods, or they are leftovers"
 		if len(modes) > 1 {
 			p.Mode = ""
 		}
@@ -67,7 +67,7 @@ func (d *detective) proxy() {
 	d.showProxy(configured, live)
 }
 
-// nowhere is the mode of a kube-proxy that is installed and runs on no node.
+// nowhere is the mode of a kube-proxy that is installed and does not run on any node.
 var nowhere = Claim{Source: "runs nowhere"}
 
 func (d *detective) showProxy(configured Claim, live map[string]string) {
@@ -135,8 +135,8 @@ func proxyMode(data map[string]string) (string, bool) {
 	return "", false
 }
 
-// proxyTrace is the mode whose rules a node has, "" if it has none of the kind that only kube-proxy makes. Since kubelet
-// has chains that begin with KUBE-, those of Services count.
+// proxyTrace returns the mode of kube-proxy's rules on a node, "" without such rules. kubelet too has chains that begin
+// with KUBE-, so only those of Services count.
 func proxyTrace(h Seen) string {
 	if _, ok := h.Device("kube-ipvs0"); ok {
 		return "ipvs"
@@ -158,7 +158,7 @@ func (d *detective) chainsSeen() bool {
 	return slices.ContainsFunc(d.hosts(), func(h Seen) bool { return h.Chains != nil })
 }
 
-// mayRead reports whether nothing says that a resource could not be read.
+// mayRead reports whether a resource could be read.
 func (d *detective) mayRead(resource string) bool {
 	return !slices.ContainsFunc(d.Snapshot.Unproven, func(u string) bool { return strings.Contains(u, resource) })
 }
@@ -173,7 +173,7 @@ func nodesOf(seen []Seen) []string {
 	return names
 }
 
-// proxyDocument is kube-proxy's mode for configcheck, nil if nothing is known of it.
+// proxyDocument returns kube-proxy's configuration for package config, nil if its mode is not known.
 func (d *detective) proxyDocument() map[string]any {
 	if d.KubeProxy.Mode == "" || d.KubeProxy.Runs != Yes {
 		return nil

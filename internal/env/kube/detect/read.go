@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Clients are the ways to a cluster.
+// Clients connect to a cluster.
 type Clients struct {
 	Kube    api.Interface
 	Dynamic dynamic.Interface
-	// Exec runs a program in a container and returns its stdout; nil if nothing may be run in others' pods.
+	// Exec runs a program in a container and returns its stdout; nil if it must not run programs in others' pods.
 	Exec func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error)
 }
 
@@ -30,15 +30,15 @@ type ContainerRef struct{ Namespace, Pod, Container string }
 
 // ReadOptions say what is read. The zero value reads everything.
 type ReadOptions struct {
-	// Nodes are those whose agents are asked for their status; none means all.
+	// Nodes are those whose agents report their status; none means all.
 	Nodes []string
 }
 
-// usual are the namespaces that CNIs and kube-proxy live in, for those who may not list all.
+// usual are the namespaces of CNIs and kube-proxy. They are read where listing all namespaces is forbidden.
 var usual = []string{"kube-system", "kube-flannel", "calico-system", "tigera-operator", "cilium"}
 
-// Read gathers what Detect goes by. What may not be read is listed in Unproven; an error means that the cluster cannot
-// be asked at all, or that ctx has ended.
+// Read reads what Detect judges. Unproven lists what could not be read for lack of a right. Read fails if the API server
+// does not answer, or if ctx has ended.
 func Read(ctx context.Context, c Clients, o ReadOptions) (Snapshot, error) {
 	r := &reader{ctx: ctx, Clients: c, options: o}
 	v, err := c.Kube.Version(ctx)
@@ -65,17 +65,16 @@ type reader struct {
 	ctx     context.Context
 	options ReadOptions
 	s       Snapshot
-	// pods are the pods' selectors of DaemonSets by their full name.
+	// selectors are the pod selectors of DaemonSets, by namespace/name.
 	selectors map[string]string
 }
 
-// tolerate notes what could not be read for want of a right, and reports whether it was that.
+// tolerate reports whether err is a missing right or a missing object. It notes a missing right as unproven.
 func (r *reader) tolerate(err error, what string) bool {
 	switch {
 	case apierrors.IsForbidden(err):
 		r.s.Unproven = append(r.s.Unproven, "no right to "+what)
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		// There is no such thing: that was seen.
 	default:
 		return false
 	}
@@ -104,7 +103,7 @@ func (r *reader) nodes() error {
 	return nil
 }
 
-// daemonSets lists those of all namespaces, or of the usual ones where only that is allowed.
+// daemonSets lists those of all namespaces, or of the usual ones where listing all is forbidden.
 func (r *reader) daemonSets() error {
 	r.selectors = map[string]string{}
 	list, err := r.Kube.DaemonSets(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
@@ -130,7 +129,7 @@ func (r *reader) daemonSets() error {
 	if len(refused) == len(usual) {
 		r.s.Unproven = append(r.s.Unproven, "no right to list daemonsets, neither in all namespaces nor in kube-system")
 	} else {
-		r.s.Unproven = append(r.s.Unproven, "no right to list daemonsets in all namespaces: only the usual ones were looked into")
+		r.s.Unproven = append(r.s.Unproven, "no right to list daemonsets in all namespaces: only the usual ones were read")
 	}
 	return nil
 }
@@ -158,7 +157,7 @@ func workload(kind string, m metav1.ObjectMeta, spec corev1.PodSpec) Workload {
 	return w
 }
 
-// staticProxies finds kube-proxy where it is a static pod, as RKE2 has it.
+// staticProxies finds kube-proxy as a static pod, as in RKE2.
 func (r *reader) staticProxies() error {
 	if _, ok := r.s.daemon(kubeProxy, "rke2-kube-proxy"); ok {
 		return nil
@@ -178,7 +177,7 @@ func (r *reader) staticProxies() error {
 	return nil
 }
 
-// configMaps reads those of the CNI and of kube-proxy by their names, which needs less of a right than a list.
+// configMaps gets those of the CNI and of kube-proxy by name, because fewer users may list ConfigMaps.
 func (r *reader) configMaps() error {
 	want := map[string][]string{
 		cilium:  {ciliumConfig},
@@ -197,7 +196,7 @@ func (r *reader) configMaps() error {
 			}
 		}
 	}
-	// The configuration of flannel also where its daemon is no pod.
+	// K3s runs flannel outside of pods.
 	if _, ok := r.s.daemon(cnis[3].daemons...); !ok && r.s.flannelOnNodes() {
 		for _, namespace := range []string{"kube-flannel", "kube-system"} {
 			if err := r.configMap(namespace, want[flannel][0]); err != nil {
@@ -215,7 +214,7 @@ func (r *reader) configMaps() error {
 	return nil
 }
 
-// flannelOnNodes reports whether a node has an annotation of flannel's.
+// flannelOnNodes reports whether a node has flannel's annotation.
 func (s Snapshot) flannelOnNodes() bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Annotations[flannelBackend] != "" })
 }
@@ -232,10 +231,10 @@ func (r *reader) configMap(namespace, name string) error {
 	return nil
 }
 
-// groups are the API groups that Calico's objects live in, newest last: the first that the cluster has is taken.
+// groups are the API groups of Calico's objects. The first that the cluster serves is read.
 var groups = []schema.GroupVersion{{Group: "crd.projectcalico.org", Version: "v1"}, {Group: "projectcalico.org", Version: "v3"}}
 
-// calicoObjects reads how Calico is configured, where there is a daemon of it.
+// calicoObjects reads Calico's objects if its daemon is installed.
 func (r *reader) calicoObjects() error {
 	if _, ok := r.s.daemon("calico-node", "canal", "rke2-canal"); !ok {
 		return nil
@@ -258,7 +257,7 @@ func (r *reader) calicoObjects() error {
 	return nil
 }
 
-// list adds the objects of a resource under the kind, and reports whether there are any.
+// list adds the objects of a resource with the kind, and reports whether there are any.
 func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, error) {
 	l, err := r.Dynamic.Resource(resource).List(r.ctx, metav1.ListOptions{})
 	if err != nil {
@@ -275,14 +274,14 @@ func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, 
 	return len(l.Items) > 0, nil
 }
 
-// ciliumStatus asks Cilium's agents. An agent that cannot be asked is told of, and the others are asked all the same.
+// ciliumStatus asks Cilium's agents for their status. The status of an agent that fails is unproven.
 func (r *reader) ciliumStatus() error {
 	w, ok := r.s.daemon(cnis[0].daemons...)
 	if !ok {
 		return nil
 	}
 	if r.Exec == nil {
-		r.s.Unproven = append(r.s.Unproven, "cilium-dbg status: nothing may be run in Cilium's pods")
+		r.s.Unproven = append(r.s.Unproven, "cilium-dbg status: no program may run in Cilium's pods")
 		return nil
 	}
 	list, err := r.Kube.Pods(w.Namespace).List(r.ctx, metav1.ListOptions{LabelSelector: r.selectors[w.Namespace+"/"+w.Name]})
@@ -310,7 +309,7 @@ func (r *reader) ciliumStatus() error {
 	return nil
 }
 
-// agentStatus runs the agent's own client, which was called cilium before 1.15.
+// agentStatus runs the agent's own client, called cilium before 1.15.
 func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
 	out, err := r.Exec(r.ctx, c, []string{"cilium-dbg", "status", "--verbose"})
 	if err == nil || apierrors.IsForbidden(err) {

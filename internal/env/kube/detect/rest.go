@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// mtu takes the pods' MTU from what was seen in them. What was configured is held against it.
+// mtu takes the pods' MTU from their devices. A different configured MTU is a doubt.
 func (d *detective) mtu() {
 	by := map[string]string{}
 	for _, p := range d.pods() {
@@ -26,11 +26,11 @@ func (d *detective) mtu() {
 		}
 		d.MTU = Claim{distinct[0], "seen in pods"}
 	case d.MTU.Value == "":
-		d.unproven("the pods' MTU: no pod was looked into, and the configuration leaves it to the CNI")
+		d.unproven("the pods' MTU: no pod was inspected, and it is not configured")
 	}
 }
 
-// marks are what CNIs leave on a node: devices, and chains by prefix.
+// marks are devices and chain prefixes that CNIs leave on a node.
 var marks = []struct {
 	cni             string
 	devices, chains []string
@@ -42,7 +42,7 @@ var marks = []struct {
 	{"antrea", []string{"antrea-gw0"}, []string{"ANTREA-"}},
 }
 
-// Leftovers lists what a node has of CNIs other than the one called cni.
+// Leftovers lists devices and chains on a node of CNIs other than cni.
 func Leftovers(cni string, s netstate.State) []string {
 	var found []string
 	for _, m := range marks {
@@ -66,11 +66,11 @@ func Leftovers(cni string, s netstate.State) []string {
 	return found
 }
 
-// leftovers doubts a cluster that shows traces of another CNI: packets pass them, too.
+// leftovers doubts a cluster with leftovers of another CNI, because packets pass them too.
 func (d *detective) leftovers() {
 	for _, h := range d.hosts() {
 		if found := Leftovers(d.CNI, h.State); len(found) > 0 {
-			d.doubt("%s has what another CNI left: %s", h.Node, strings.Join(found, ", "))
+			d.doubt("%s has leftovers of another CNI: %s", h.Node, strings.Join(found, ", "))
 		}
 	}
 	if d.CNI == "" || d.CNI == flannel || d.CNI == canal {

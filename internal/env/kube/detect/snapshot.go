@@ -11,16 +11,16 @@ import (
 // Kinds of a Workload.
 const (
 	DaemonSet = "DaemonSet"
-	// StaticPod is a pod that the kubelet runs by itself.
+	// StaticPod is a static pod of the kubelet.
 	StaticPod = "Pod"
 )
 
-// Snapshot is what was read of a cluster.
+// Snapshot is a cluster as Read found it.
 type Snapshot struct {
 	// Server is the version of the API server.
 	Server string
 	Nodes  []Node
-	// Workloads are the DaemonSets of all namespaces, and pods named kube-proxy that the kubelets run by themselves.
+	// Workloads are the DaemonSets of all namespaces, and static pods named kube-proxy.
 	Workloads  []Workload
 	ConfigMaps []ConfigMap
 	// Objects are custom objects as the API returns them: Installation, FelixConfiguration, IPPool,
@@ -49,11 +49,11 @@ type Node struct {
 	Kubelet     string
 	ProviderID  string
 	Ready       bool
-	// Cordoned is true for a node that the scheduler leaves alone.
+	// Cordoned nodes get no new pods.
 	Cordoned bool
 }
 
-// Linux says that the node's kubelet has not said that it is of another system.
+// Linux reports whether the node is not labelled with another operating system.
 func (n Node) Linux() bool {
 	os := n.Labels["kubernetes.io/os"]
 	return os == "" || os == "linux"
@@ -150,17 +150,17 @@ func (s Snapshot) objects(kind string) []map[string]any {
 	return found
 }
 
-// hosts are the sights of nodes.
+// hosts are the states that host-network pods saw.
 func (s Snapshot) hosts() []Seen {
 	return slices.DeleteFunc(slices.Clone(s.Seen), func(n Seen) bool { return !n.Host })
 }
 
-// pods are the sights of pods with a network of their own.
+// pods are the states that ordinary pods saw.
 func (s Snapshot) pods() []Seen {
 	return slices.DeleteFunc(slices.Clone(s.Seen), func(n Seen) bool { return n.Host })
 }
 
-// field walks down the keys of an object.
+// field returns the value at the path of keys, nil if it is missing.
 func field(o map[string]any, keys ...string) any {
 	var at any = o
 	for _, k := range keys {
@@ -173,7 +173,7 @@ func field(o map[string]any, keys ...string) any {
 	return at
 }
 
-// text is a field that is a string, "" if it is none.
+// text returns a field that is a string, else "".
 func text(o map[string]any, keys ...string) string {
 	s, _ := field(o, keys...).(string)
 	return s

@@ -11,17 +11,17 @@ import (
 
 // Verdict is which dataplane a cluster runs.
 type Verdict struct {
-	// Profile is the one of package profile that fits, "" if none does or it cannot be told which; Title says it in
-	// words, and But in what the cluster differs from the profile as the lab builds it.
+	// Profile is the one that fits, "" if none does or several may. Title describes it. But lists the differences
+	// between the cluster and the profile in the lab.
 	Profile string   `json:"profile"`
 	Title   string   `json:"title"`
 	But     []string `json:"but,omitempty"`
-	// CNI is whose dataplane it is: cilium, calico, canal, flannel, kindnet, bridge, ...; "" if that is not known.
-	// Version is its image's tag. Source says what showed it.
+	// CNI is cilium, calico, canal, flannel, kindnet, bridge, ...; "" if it is not known. Version is its image's tag.
+	// Source is the object that shows it.
 	CNI     string `json:"cni"`
 	Version string `json:"version,omitempty"`
 	Source  string `json:"source,omitempty"`
-	// Kubernetes is the API server's version, Distribution who made the cluster, where that shows.
+	// Kubernetes is the API server's version. Distribution is kind, RKE2, EKS, ...; "" if it is not known.
 	Kubernetes   string    `json:"kubernetes,omitempty"`
 	Distribution string    `json:"distribution,omitempty"`
 	Settings     []Setting `json:"settings,omitempty"`
@@ -31,7 +31,7 @@ type Verdict struct {
 	MTU           Claim `json:"mtu"`
 	Encapsulation Claim `json:"encapsulation"`
 	Encryption    Claim `json:"encryption"`
-	// Doubts are what speaks against the verdict; Unproven is what could not be seen.
+	// Doubts speak against the verdict; Unproven could not be seen.
 	Doubts   []string `json:"doubts,omitempty"`
 	Unproven []string `json:"unproven,omitempty"`
 }
@@ -40,28 +40,28 @@ type Verdict struct {
 type Setting struct {
 	Component string `json:"component"`
 	Name      string `json:"name"`
-	// Asked is what the configuration comes to, AskedBy where that stands or whose default it is.
+	// Asked is the configured value, AskedBy the object that configures it, or whose default it is.
 	Asked   string `json:"asked,omitempty"`
 	AskedBy string `json:"askedBy,omitempty"`
-	// InForce is what was seen, SeenBy where; both are "" if nothing showed it.
+	// InForce is the value in force, SeenBy its source; both are "" if it was not seen.
 	InForce string `json:"inForce,omitempty"`
 	SeenBy  string `json:"seenBy,omitempty"`
 }
 
-// Claim is a value with what it stands on. The zero value says nothing.
+// Claim is a value with its source. The zero value claims nothing.
 type Claim struct {
 	Value  string `json:"value,omitempty"`
 	Source string `json:"source,omitempty"`
 }
 
-// KubeProxy is who serves Services outside of the CNI.
+// KubeProxy is whether kube-proxy serves Services, and how.
 type KubeProxy struct {
 	// Runs is "yes", "no" or "unknown".
 	Runs string `json:"runs"`
-	// Mode is "iptables", "nftables", "ipvs", "" if it does not run or nothing says it.
+	// Mode is "iptables", "nftables" or "ipvs", "" if it does not run or its mode is not known.
 	Mode    string `json:"mode,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Source says how both are known.
+	// Source shows both.
 	Source string `json:"source,omitempty"`
 }
 
@@ -76,11 +76,11 @@ const (
 type detective struct {
 	Snapshot
 	Verdict
-	// own counts the entries of But that are not configcheck's.
+	// own counts the entries of But that are not from package config.
 	own int
 }
 
-// Detect says which dataplane the cluster of a Snapshot runs.
+// Detect returns the dataplane of a Snapshot.
 func Detect(s Snapshot) Verdict {
 	d := &detective{Snapshot: s}
 	d.Verdict.Kubernetes, d.Verdict.Distribution = s.Server, distribution(s.Nodes)
@@ -109,7 +109,7 @@ func (d *detective) unproven(format string, args ...any) {
 	}
 }
 
-// distributions are told by the kubelet's version, by the provider's id of a node, or by a label.
+// distributions are known by the kubelet's version, by a node's provider id, or by a label.
 var distributions = []struct{ name, version, provider, label string }{
 	{"RKE2", "+rke2", "rke2://", ""},
 	{"K3s", "+k3s", "k3s://", ""},
@@ -122,8 +122,8 @@ var distributions = []struct{ name, version, provider, label string }{
 	{"Talos", "", "talos://", ""},
 }
 
-// distribution names who made the cluster, "" where nothing shows it. A cloud's provider id alone says whose machines
-// they are, and is not enough.
+// distribution returns the distribution, "" if it is not known. A cloud's provider id alone says only whose machines
+// the nodes are.
 func distribution(nodes []Node) string {
 	for _, n := range nodes {
 		for _, d := range distributions {
@@ -154,7 +154,7 @@ func perNode(values map[string]string) (groups []string, distinct []string) {
 	return groups, distinct
 }
 
-// few lists names, the first of them where they are many.
+// few lists up to four names and counts the rest.
 func few(names []string) string {
 	const most = 4
 	if len(names) > most {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// first are kinds that others need to be there: they go before the rest of their stream.
+// first are kinds that other objects require. They are applied before the rest of their stream.
 var first = []string{"CustomResourceDefinition", "Namespace"}
 
 // apply applies objects in order, definitions and namespaces before the others, and records each before it is applied.
@@ -72,7 +72,7 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	o.SetLabels(labels)
 	to, err := i.resource(ctx, o)
 	if unknownKind(err) && i.DryRun == DryRunServer {
-		i.Say("%s cannot be tried: its definition would have come with an earlier step", named(o))
+		i.Say("%s cannot be checked: an earlier step brings its definition", named(o))
 		return nil
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	}
 	if _, err := to.Apply(ctx, o.GetName(), o, options); err != nil {
 		if i.DryRun == DryRunServer && apierrors.IsNotFound(err) && o.GetNamespace() != "" {
-			i.Say("%s cannot be tried: namespace %s would have come with an earlier step", named(o), o.GetNamespace())
+			i.Say("%s cannot be checked: an earlier step creates namespace %s", named(o), o.GetNamespace())
 			return nil
 		}
 		return fmt.Errorf("%s: %w", named(o), err)
@@ -97,7 +97,7 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	return nil
 }
 
-// record notes an object in the inventory, and whether it was there before anything of ours was.
+// record adds an object to the inventory, and whether it existed before the installation.
 func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.ResourceInterface, o object) error {
 	was, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -112,8 +112,8 @@ func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.Resou
 	return i.save(ctx, inv)
 }
 
-// resource returns where objects of the kind of o are. A kind that an applied definition is about to bring is waited for;
-// a namespace that is not said is "default".
+// resource returns the client for objects of o's kind. It reloads the API's resources once, because a definition may be
+// new. A missing namespace becomes "default".
 func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	at, namespaced, err := i.mapper.Resource(ctx, kind)
@@ -134,7 +134,7 @@ func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInt
 	return i.dynamic.Resource(at).Namespace(o.GetNamespace()), nil
 }
 
-// established waits until definitions are served.
+// established waits until the API server serves the definitions.
 func (i *Installer) established(ctx context.Context, objects []object) error {
 	if i.DryRun != "" {
 		return nil
@@ -176,8 +176,8 @@ func condition(o object, kind string) bool {
 	return false
 }
 
-// until asks again and again until what is missing is "". An error of the API server that may pass is asked again, too;
-// the end of the wait says what was missing last.
+// until polls ask until missing is "". It also retries errors of the API server that may pass. The error at the end of the
+// wait has what was missing last.
 func (i *Installer) until(ctx context.Context, what string, ask func(context.Context) (missing string, err error)) error {
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, pause, i.Timeout, true, func(ctx context.Context) (bool, error) {

@@ -14,8 +14,8 @@ import (
 )
 
 // chart renders a chart and applies its objects: definitions, hooks before the installation, all others, hooks after it.
-// Hooks of other moments are left out. Uninstall removes the objects in reverse, an operator's own first, which is what
-// the hooks before a deletion are for.
+// Hooks of other moments are omitted. Uninstall removes the objects in reverse, an operator's own first, as hooks before
+// a deletion do.
 func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	c, err := i.load(ctx, a.Chart)
 	if err != nil {
@@ -117,7 +117,7 @@ func (i *Installer) completed(ctx context.Context, job object) error {
 	return err
 }
 
-// namespace makes the namespace of a chart, if there is none.
+// namespace creates the namespace of a chart if it does not exist.
 func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) error {
 	if i.DryRun == DryRunClient {
 		return nil
@@ -142,7 +142,7 @@ func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	if at == "" {
 		archive, err := fetchChart(ctx, c)
 		if err != nil {
-			return nil, fmt.Errorf("fetch chart %s %s from %s: %w (get it where there is a network and give it with --chart)", c.Chart, c.Version, c.Repo, err)
+			return nil, fmt.Errorf("fetch chart %s %s from %s: %w (download it elsewhere and give it with --chart)", c.Chart, c.Version, c.Repo, err)
 		}
 		return chart.Read(archive)
 	}

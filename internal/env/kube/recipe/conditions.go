@@ -23,20 +23,20 @@ var daemons = map[string]string{
 	"kube-multus-ds": residue.Multus, "rke2-multus": residue.Multus,
 }
 
-// Survey is what is in force on a cluster and what is left there.
+// Survey is what runs on a cluster, and leftovers of earlier CNIs.
 type Survey struct {
 	// CNIs are the DaemonSets of CNIs, as "namespace/name", by owner.
 	CNIs map[string]string
-	// Proxy is whether kube-proxy runs, ProxyMode how if its configuration says so.
+	// Proxy reports whether kube-proxy runs. ProxyMode is its configured mode.
 	Proxy     bool
 	ProxyMode string
 	Nodes     []corev1.Node
 	Left      []residue.Leftover
-	// Unseen is what could not be looked into.
+	// Unseen lists what could not be inspected.
 	Unseen []string
 }
 
-// Survey looks what is in force and what is left.
+// Survey finds what runs and what is left.
 func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 	s := Survey{CNIs: map[string]string{}}
 	seen := residue.Cluster{}
@@ -101,7 +101,7 @@ func (s *Survey) daemon(d appsv1.DaemonSet) {
 // definitionsAt is where CustomResourceDefinitions are.
 var definitionsAt = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// see fills in what the API and the nodes show.
+// see adds what the API and the nodes show.
 func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.Node) error {
 	list, err := i.dynamic.Resource(definitionsAt).List(ctx, metav1.ListOptions{})
 	switch {
@@ -139,7 +139,7 @@ func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.
 	return nil
 }
 
-// against returns what speaks against installing r, all at once.
+// against returns every reason against installing r.
 func (i *Installer) against(ctx context.Context, r Recipe) ([]string, error) {
 	s, err := i.Survey(ctx)
 	if err != nil {
@@ -151,13 +151,13 @@ func (i *Installer) against(ctx context.Context, r Recipe) ([]string, error) {
 	return s.against(r, i.StopProxy), nil
 }
 
-// against judges what a survey says of installing r.
+// against returns the reasons of a survey against installing r.
 func (s Survey) against(r Recipe, stopProxy bool) []string {
 	var list []string
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if !r.Secondary {
 		for _, owner := range sortedKeys(s.CNIs) {
-			say("another CNI is installed, %s (%s): uninstall it first", owner, s.CNIs[owner])
+			say("CNI %s is installed (%s): uninstall it first", owner, s.CNIs[owner])
 		}
 		for _, l := range s.Left {
 			if l.Owner != residue.KubeProxy || r.KubeProxy == "none" {
@@ -167,20 +167,20 @@ func (s Survey) against(r Recipe, stopProxy bool) []string {
 	}
 	switch {
 	case r.KubeProxy == "none" && s.Proxy && !stopProxy:
-		say("kube-proxy runs, and this profile replaces it: its rules would stay in the path (--stop-kube-proxy stops its DaemonSet)")
+		say("kube-proxy runs, and this profile replaces it: stop it with --stop-kube-proxy")
 	case r.KubeProxy == "iptables" || r.KubeProxy == "nftables":
 		if !s.Proxy {
-			say("kube-proxy does not run, and this profile serves no Services itself")
+			say("kube-proxy does not run, and this profile requires it for Services")
 		} else if s.ProxyMode != r.KubeProxy {
-			say("kube-proxy is in mode %s, and this profile is with %s: set mode in ConfigMap %s/%s and restart its pods", s.ProxyMode, r.KubeProxy, proxyNamespace, proxyName)
+			say("kube-proxy is in mode %s, and this profile requires %s: set mode in ConfigMap %s/%s and restart its pods", s.ProxyMode, r.KubeProxy, proxyNamespace, proxyName)
 		}
 	}
 	for _, n := range s.Nodes {
 		if kernel := n.Status.NodeInfo.KernelVersion; older(kernel, r.Kernel) {
-			say("node %s has Linux %s, and this profile needs %s", n.Name, kernel, r.Kernel)
+			say("node %s has Linux %s, and this profile requires %s", n.Name, kernel, r.Kernel)
 		}
 		if r.NodeCIDRs && !nodeOf(n).PodCIDR.IsValid() {
-			say("node %s has no podCIDR, and this profile takes the pods' addresses from it: give kube-controller-manager --allocate-node-cidrs and --cluster-cidr", n.Name)
+			say("node %s has no podCIDR, which this profile requires: start kube-controller-manager with --allocate-node-cidrs and --cluster-cidr", n.Name)
 		}
 	}
 	return list

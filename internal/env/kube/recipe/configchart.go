@@ -16,8 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// ConfigChart returns the chart that decides what values do. source is a directory, an archive, or the name of a chart that
-// recipes install; that chart is downloaded in the recipes' version.
+// ConfigChart returns the chart to judge values by. source is a directory, an archive, or the name of a chart that recipes
+// install, which is then downloaded in their version.
 func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		c, err := chart.Load(source)

@@ -1,12 +1,12 @@
-// Package recipe installs CNIs: for each profile that exists on a cluster it knows what has to be applied, in the ways
-// that people install it (Helm chart, operator, manifest, RKE2, kind), with pinned versions.
+// Package recipe installs CNIs. A recipe has what to apply for a profile, in several variants (Helm chart, operator,
+// manifest, RKE2, kind), with pinned versions.
 //
 // A recipe is data: the second document of a profile's file in package profile. The family's file beside it holds what its
-// recipes share, with pinned versions. Render fills in what depends on the cluster and yields actions in order; Write
-// prints them as one YAML stream, and Installer applies the same.
+// recipes share. Render replaces what depends on the cluster and returns actions in order. Write prints them as one YAML
+// stream, Installer applies them.
 //
-//	data ─► Recipe ─► Render(Params) ─► []Action ─► Write      what would be applied
-//	                                             └► Installer  applied, recorded, waited for, uninstalled
+//	data ─► Recipe ─► Render(Params) ─► []Action ─► Write      prints
+//	                                             └► Installer  applies, records, waits, uninstalls
 //
-// All but Installer is pure. What an earlier CNI left on the nodes is the subject of package residue.
+// All but Installer is pure. Package residue finds what earlier CNIs left on nodes.
 package recipe

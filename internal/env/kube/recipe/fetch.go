@@ -24,7 +24,7 @@ const (
 	fetchLimit = time.Minute
 )
 
-// fetch reads what is at an address.
+// fetch downloads a file.
 func fetch(ctx context.Context, address string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, fetchLimit)
 	defer stop()
@@ -82,7 +82,7 @@ func fetchChart(ctx context.Context, c Chart) (io.Reader, error) {
 	return nil, fmt.Errorf("index.yaml does not list version %s", c.Version)
 }
 
-// resolved returns an address of an index, which may be relative to the repository.
+// resolved returns the absolute form of an address in a repository's index.
 func resolved(repo, address string) (string, error) {
 	base, err := url.Parse(strings.TrimSuffix(repo, "/") + "/")
 	if err != nil {
@@ -103,7 +103,7 @@ func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
 	}
 	text, err := fetch(ctx, m.URL)
 	if err != nil {
-		return "", fmt.Errorf("fetch manifest: %w (get it where there is a network and give it with --chart)", err)
+		return "", fmt.Errorf("fetch manifest: %w (download it elsewhere and give it with --chart)", err)
 	}
 	return string(text), nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
-// FieldManager is the name under which objects are applied; Label marks them with the profile that they are of.
+// FieldManager is the name under which objects are applied. Label has their profile as its value.
 const (
 	FieldManager = "cnibench"
 	Label        = "cnibench.dev/recipe"
@@ -25,9 +25,9 @@ const (
 
 // Dry runs of Options.
 const (
-	// DryRunClient prints the objects and asks the API server nothing but what Render needs to know.
+	// DryRunClient prints the objects. It asks the API server only for what Render requires.
 	DryRunClient = "client"
-	// DryRunServer has the API server judge them, and keep none.
+	// DryRunServer lets the API server validate the objects without storing them.
 	DryRunServer = "server"
 )
 
@@ -35,39 +35,38 @@ const (
 type Options struct {
 	// For names the variant; "" is the first that the API server can install.
 	For string
-	// Params that are not set are asked of the cluster.
+	// Params that are not set are read from the cluster.
 	Params Params
 	// Sets are --set expressions for the chart.
 	Sets []string
-	// Source is a chart or manifest, as file or directory, or a directory with several, to be used in place of those
-	// that the recipe names. (optional)
+	// Source is a chart or manifest, or a directory with several, used instead of those of the recipe. (optional)
 	Source string
-	// Image has this program as /cnibench: what is read and written on nodes is by pods of it.
+	// Image has this program as /cnibench. Its pods read and write files on nodes.
 	Image string
-	// PullSecrets are copied beside those pods, to pull it with. (optional)
+	// PullSecrets are copied to the pods' namespace to pull Image. (optional)
 	PullSecrets []trait.PullSecret
 	// Timeout bounds each wait; 0 is ten minutes.
 	Timeout time.Duration
 	// DryRun is DryRunClient, DryRunServer or "".
 	DryRun string
-	// Force installs although something speaks against it.
+	// Force installs despite reasons against it.
 	Force bool
-	// StopProxy stops the DaemonSet kube-proxy where the profile wants none; Uninstall starts it again.
+	// StopProxy stops the DaemonSet kube-proxy if the profile replaces it. Uninstall starts it again.
 	StopProxy bool
-	// Out takes what a dry run prints; Say is told what takes its time. (both optional)
+	// Out receives the output of a dry run; Say reports slow steps. (both optional)
 	Out io.Writer
 	Say func(format string, args ...any)
-	// Look reads what is on the nodes themselves; without it the API alone tells of residue. (optional)
+	// Look inspects nodes; without it only the API shows leftovers. (optional)
 	Look func(ctx context.Context, nodes []string) (map[string]residue.Node, error)
 }
 
 const (
 	defaultTimeout = 10 * time.Minute
-	// pause lies between two questions of the same thing.
+	// pause is the interval of polling.
 	pause = 500 * time.Millisecond
 )
 
-// Installer installs recipes on one cluster and takes them away again. It is not safe for concurrent use.
+// Installer installs and uninstalls recipes on one cluster. It is not safe for concurrent use.
 type Installer struct {
 	Options
 	client  api.Interface
@@ -75,7 +74,7 @@ type Installer struct {
 	mapper  *api.Mapper
 }
 
-// NewInstaller returns an Installer for the cluster that config leads to.
+// NewInstaller returns an Installer for the cluster of config.
 func NewInstaller(config *rest.Config, o Options) (*Installer, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
@@ -100,7 +99,7 @@ func NewInstaller(config *rest.Config, o Options) (*Installer, error) {
 	return &Installer{Options: o, client: client, dynamic: dyn, mapper: api.NewMapper(client)}, nil
 }
 
-// RefusedError lists what speaks against an installation. Nothing has been done.
+// RefusedError lists the reasons against an installation. The cluster is unchanged.
 type RefusedError struct {
 	Profile string
 	Reasons []string
@@ -110,8 +109,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s is not installed:\n%s", e.Profile, strings.Join(e.Reasons, "\n"))
 }
 
-// Install installs the recipe of a profile and waits until it carries pods. A *RefusedError lists what speaks against it,
-// a *MissingError what must be told. What was applied before anything failed is recorded, so that Uninstall finds it.
+// Install installs the recipe of a profile and waits until pods get addresses. A *RefusedError lists the reasons against it,
+// a *MissingError the missing parameters. Objects applied before a failure are recorded, so that Uninstall finds them.
 func (i *Installer) Install(ctx context.Context, profile string) error {
 	out, err := i.Prepare(ctx, profile)
 	if err != nil {
@@ -129,7 +128,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 			return &RefusedError{Profile: profile, Reasons: reasons}
 		}
 		for _, r := range reasons {
-			i.Say("against it: %s", r)
+			i.Say("despite: %s", r)
 		}
 	}
 	inv := newInventory(out)
@@ -148,7 +147,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 	return i.wait(ctx, inv)
 }
 
-// Prepare fills the recipe of a profile in with what is given and what the cluster tells.
+// Prepare renders the recipe of a profile with the given parameters and those of the cluster.
 func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, error) {
 	r, err := Lookup(profile)
 	if err != nil {
@@ -161,7 +160,7 @@ func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, erro
 	return Render(r, i.variant(r), p, i.Sets)
 }
 
-// variant is the one asked for, else the first that is no kind cluster's and no distribution's.
+// variant returns the variant of Options, else the first that suits any cluster.
 func (i *Installer) variant(r Recipe) string {
 	if i.For != "" {
 		return i.For
@@ -216,20 +215,20 @@ func (i *Installer) act(ctx context.Context, inv *inventory, a Action) error {
 		}
 		return i.apply(ctx, inv, objects)
 	case MakeKind:
-		i.Say("the cluster is there already: its configuration is not touched")
+		i.Say("the cluster exists: its configuration is not changed")
 		return nil
 	}
 	return fmt.Errorf("%s cannot be done through the API server", a.Kind)
 }
 
-// Wait waits until everything that is installed has rolled out, the nodes are ready and a new pod on each gets an address.
+// Wait waits until all installed workloads have rolled out, the nodes are ready and a new pod on each gets an address.
 func (i *Installer) Wait(ctx context.Context) error {
 	all, err := i.inventories(ctx)
 	if err != nil {
 		return err
 	}
 	if len(all) == 0 {
-		return errors.New("nothing is installed that could be waited for: cnibench cni install records what it applies")
+		return errors.New("no installation is recorded: cnibench cni install records what it applies")
 	}
 	for _, inv := range all {
 		if err := i.wait(ctx, inv); err != nil {

@@ -137,8 +137,8 @@ func TestSurvey(t *testing.T) {
 			if got := sortedKeys(s.CNIs); !slices.Equal(got, c.cnis) || s.Proxy != c.proxy || !slices.Equal(residue.Owners(s.Left), c.left) {
 				t.Errorf("CNIs %v, kube-proxy %v, left by %v", got, s.Proxy, residue.Owners(s.Left))
 			}
-			if len(s.Unseen) != 1 || !strings.HasSuffix(s.Unseen[0], "files of a") {
-				t.Errorf("unseen %q: nobody looked at the node", s.Unseen)
+			if len(s.Unseen) != 1 || !strings.HasSuffix(s.Unseen[0], "inspected on a") {
+				t.Errorf("unseen %q: the node was not inspected", s.Unseen)
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestAgainst(t *testing.T) {
 		want          []string
 	}{
 		{"nothing", "flannel-vxlan", fine, false, nil},
-		{"a CNI", "flannel-vxlan", with(func(s *Survey) { s.CNIs = map[string]string{residue.Cilium: "kube-system/cilium"} }), false, []string{"cilium (kube-system/cilium)"}},
+		{"a CNI", "flannel-vxlan", with(func(s *Survey) { s.CNIs = map[string]string{residue.Cilium: "kube-system/cilium"} }), false, []string{"CNI cilium is installed (kube-system/cilium)"}},
 		{"a CNI beside a second one", "sriov", with(func(s *Survey) { s.CNIs = map[string]string{residue.Cilium: "kube-system/cilium"} }), false, nil},
 		{"leftovers", "ptp", with(func(s *Survey) {
 			s.Left = []residue.Leftover{{Node: "a", Owner: residue.Calico, Kind: "device", Name: "tunl0", Remove: "rm"}}

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
-// Where inventories are kept: as ConfigMaps of the namespace that every cluster has.
+// Inventories are ConfigMaps in a namespace that every cluster has.
 const (
 	inventoryNamespace = "kube-system"
 	inventoryPrefix    = "cnibench-recipe-"
@@ -21,12 +21,12 @@ const (
 	inventoryLabel     = "cnibench.dev/inventory"
 )
 
-// inventory is what was applied for a recipe, in order: the record from which Uninstall works.
+// inventory lists what was applied for a recipe, in order. Uninstall reads it.
 type inventory struct {
 	Profile  string   `json:"profile"`
 	Variant  string   `json:"variant"`
 	Versions []string `json:"versions,omitempty"`
-	// Source is where the chart or manifest came from instead of the recipe's address: its version is then its own.
+	// Source is the chart or manifest used instead of the recipe's; its version may differ.
 	Source string `json:"source,omitempty"`
 	// Wait are the workloads that must have rolled out.
 	Wait  []string `json:"wait,omitempty"`
@@ -41,7 +41,7 @@ type item struct {
 	Kind       string `json:"kind,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
-	// Existed says that it was there before, and stays.
+	// Existed is true if the object existed before. Uninstall keeps it.
 	Existed bool `json:"existed,omitempty"`
 }
 
@@ -49,7 +49,7 @@ func newInventory(r Rendered) *inventory {
 	return &inventory{Profile: r.Recipe.Profile, Variant: r.Variant.Name, Versions: r.Recipe.Versions(r.Variant), Wait: r.Variant.Wait}
 }
 
-// add notes an item once: what is applied again keeps what was noted of it first.
+// add adds an item unless it is listed: an object that is applied again keeps its first record.
 func (inv *inventory) add(it item) {
 	for _, known := range inv.Items {
 		if known.Kind == it.Kind && known.Namespace == it.Namespace && known.Name == it.Name {
@@ -80,16 +80,16 @@ func (i *Installer) save(ctx context.Context, inv *inventory) error {
 	_, err = i.client.ConfigMaps(inventoryNamespace).Patch(ctx, inventoryPrefix+inv.Profile, types.ApplyPatchType, record,
 		metav1.PatchOptions{FieldManager: FieldManager, Force: &force})
 	if err != nil {
-		return fmt.Errorf("the record of what is installed, ConfigMap %s/%s: %w", inventoryNamespace, inventoryPrefix+inv.Profile, err)
+		return fmt.Errorf("installation record ConfigMap %s/%s: %w", inventoryNamespace, inventoryPrefix+inv.Profile, err)
 	}
 	return nil
 }
 
-// inventories returns what is installed.
+// inventories returns all inventories of the cluster.
 func (i *Installer) inventories(ctx context.Context) ([]*inventory, error) {
 	list, err := i.client.ConfigMaps(inventoryNamespace).List(ctx, metav1.ListOptions{LabelSelector: inventoryLabel + "=true"})
 	if err != nil {
-		return nil, fmt.Errorf("the records of what is installed: %w", err)
+		return nil, fmt.Errorf("list installation records: %w", err)
 	}
 	var all []*inventory
 	for _, m := range list.Items {
@@ -105,7 +105,7 @@ func (i *Installer) inventories(ctx context.Context) ([]*inventory, error) {
 func readInventory(m corev1.ConfigMap) (*inventory, error) {
 	var inv inventory
 	if err := json.Unmarshal([]byte(m.Data[inventoryKey]), &inv); err != nil {
-		return nil, fmt.Errorf("ConfigMap %s/%s is no record of an installation: %w", m.Namespace, m.Name, err)
+		return nil, fmt.Errorf("ConfigMap %s/%s is not an installation record: %w", m.Namespace, m.Name, err)
 	}
 	return &inv, nil
 }
@@ -120,7 +120,7 @@ func (i *Installer) Installed(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// forgetInventory takes the record of a profile away.
+// forgetInventory deletes the inventory of a profile.
 func (i *Installer) forgetInventory(ctx context.Context, profile string) error {
 	err := i.client.ConfigMaps(inventoryNamespace).Delete(ctx, inventoryPrefix+profile, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {

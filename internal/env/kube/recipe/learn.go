@@ -23,8 +23,8 @@ const (
 	proxySelector = "cnibench.dev/kube-proxy-stopped"
 )
 
-// Learn returns the parameters, those that are not given asked of the cluster: its nodes, the range of pods that kubeadm
-// or kube-proxy was told, and the address behind the kubernetes Service.
+// Learn returns the parameters. Missing ones are read from the cluster: its nodes, the pods' range in the configuration of
+// kubeadm or kube-proxy, and the address behind the kubernetes Service.
 func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	p := i.Params
 	if len(p.Nodes) == 0 {
@@ -52,7 +52,7 @@ func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	return p, err
 }
 
-// nodeOf is what recipes want to know of a node. Of two families IPv4 is taken.
+// nodeOf returns the node's parameters. IPv4 is preferred.
 func nodeOf(n corev1.Node) Node {
 	out := Node{Name: n.Name}
 	for _, a := range n.Status.Addresses {
@@ -70,7 +70,7 @@ func nodeOf(n corev1.Node) Node {
 	return out
 }
 
-// podCIDR returns the range of all pods; the zero value if nobody says it.
+// podCIDR returns the range of all pods, the zero value if it is not known.
 func (i *Installer) podCIDR(ctx context.Context) (netip.Prefix, error) {
 	var kubeadm struct {
 		Networking struct {
@@ -87,7 +87,7 @@ func (i *Installer) podCIDR(ctx context.Context) (netip.Prefix, error) {
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	c, _ := firstIPv4(proxy.ClusterCIDR) // what is not said is left unknown
+	c, _ := firstIPv4(proxy.ClusterCIDR) // the zero value is unknown
 	return c, nil
 }
 
@@ -117,7 +117,7 @@ func (i *Installer) proxyConfig(ctx context.Context) (proxyConfig, bool, error) 
 	return c, found, err
 }
 
-// configMap reads the YAML under a key of a ConfigMap. One that is not there, or may not be read, leaves into as it is.
+// configMap reads the YAML under a key of a ConfigMap. It leaves into unchanged if the ConfigMap is missing or forbidden.
 func (i *Installer) configMap(ctx context.Context, namespace, name, key string, into any) error {
 	m, err := i.client.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -132,8 +132,8 @@ func (i *Installer) configMap(ctx context.Context, namespace, name, key string, 
 	return nil
 }
 
-// apiServer returns where the API server answers without the help of a Service: the endpoint of all control planes that
-// kubeadm was told, else the first address behind the kubernetes Service. "" is unknown.
+// apiServer returns an address of the API server that is not a Service: kubeadm's controlPlaneEndpoint, else the first
+// address behind the kubernetes Service, else "".
 func (i *Installer) apiServer(ctx context.Context) (string, error) {
 	var kubeadm struct {
 		ControlPlaneEndpoint string `json:"controlPlaneEndpoint"`

@@ -26,14 +26,13 @@ const (
 )
 
 const (
-	// lookLimit bounds how long all nodes may take to be looked at.
+	// lookLimit bounds the inspection of all nodes.
 	lookLimit = 2 * time.Minute
-	// lookTTL is when namespaces of pods that look may be swept.
+	// lookTTL is the life of the pods' namespace.
 	lookTTL = time.Hour
 )
 
-// LookAt returns what is on nodes, read by a privileged pod of the host's network on each. A node whose pod does not run
-// is not looked at, with the reason.
+// LookAt inspects nodes by a privileged host-network pod on each. A node whose pod fails has the reason in Unseen.
 func (i *Installer) LookAt(ctx context.Context, nodes []string) (map[string]residue.Node, error) {
 	pods := map[string]*corev1.Pod{}
 	for _, n := range nodes {
@@ -50,7 +49,7 @@ func (i *Installer) LookAt(ctx context.Context, nodes []string) (map[string]resi
 			s.err = json.Unmarshal(s.text, &seen)
 		}
 		if s.err != nil {
-			seen = residue.Node{Unseen: []string{"nobody has looked at the node itself: " + s.err.Error()}}
+			seen = residue.Node{Unseen: []string{"the node itself was not inspected: " + s.err.Error()}}
 		}
 		found[node] = seen
 	}
@@ -100,7 +99,7 @@ func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	return errors.Join(errs...)
 }
 
-// unmark takes annotations or a taint off a node.
+// unmark removes annotations or a taint from a node.
 func (i *Installer) unmark(ctx context.Context, l residue.Leftover) error {
 	nodes := i.client.Nodes()
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -118,19 +117,19 @@ func (i *Installer) unmark(ctx context.Context, l residue.Leftover) error {
 	})
 }
 
-// said is what a pod printed, or why it could not.
+// said is the output of a pod, or why it failed.
 type said struct {
 	text []byte
 	err  error
 }
 
-// onNodes runs pods, by their nodes, in a namespace of their own, which is removed afterwards, and returns what each said.
+// onNodes runs one pod on each node in a temporary namespace, and returns their output by node.
 func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (out map[string]said, err error) {
 	ctx, stop := context.WithTimeout(ctx, lookLimit)
 	defer stop()
 	namespace, err := i.client.Namespaces().Create(ctx, lookNamespace(time.Now()), metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil {
-		return nil, fmt.Errorf("a namespace for pods on the nodes: %w", err)
+		return nil, fmt.Errorf("create a namespace for pods on the nodes: %w", err)
 	}
 	defer func() {
 		gone := i.client.Namespaces().Delete(context.WithoutCancel(ctx), namespace.Name, metav1.DeleteOptions{})
@@ -178,7 +177,7 @@ func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, e
 		return nil, err
 	}
 	if why := pullFails(end); why != "" {
-		return nil, fmt.Errorf("%s (give an image of this program with --image, and what its registry wants with --pull-secrets)", why)
+		return nil, fmt.Errorf("%s (choose the image with --image and its credentials with --pull-secrets)", why)
 	}
 	text, err := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
 	if err == nil && end.Status.Phase == corev1.PodFailed {
@@ -187,7 +186,7 @@ func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, e
 	return text, err
 }
 
-// pullFails says why a pod's image cannot be had, "" if it can.
+// pullFails returns why a pod's image cannot be pulled, "" if it can.
 func pullFails(p *corev1.Pod) string {
 	for _, s := range p.Status.ContainerStatuses {
 		if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
@@ -203,7 +202,7 @@ func lookNamespace(now time.Time) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cnibench-look-", Labels: labels, Annotations: trait.Until(now.Add(lookTTL))}}
 }
 
-// nodePod is a pod on a node: of its network, with every right, and its root mounted, to be read or to be changed.
+// nodePod returns a privileged host-network pod with the node's root mounted.
 func nodePod(node, image string, readOnly bool) *corev1.Pod {
 	yes, no, root, grace, deadline := true, false, int64(0), int64(0), int64(lookLimit.Seconds())
 	below := corev1.MountPropagationHostToContainer

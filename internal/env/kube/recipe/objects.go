@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// object is one object of Kubernetes as it was written.
+// object is a Kubernetes object of any kind.
 type object = *unstructured.Unstructured
 
-// decoded returns the objects of a YAML stream, the items of a List in its place. The error names what is no object.
+// decoded returns the objects of a YAML stream and the items of Lists. It fails at a document that is not an object.
 func decoded(text string) ([]object, error) {
 	var list []object
 	d := k8syaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
@@ -43,16 +43,15 @@ func decoded(text string) ([]object, error) {
 		}
 		for _, o := range items {
 			if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
-				return nil, fmt.Errorf("document %d: no object: it lacks apiVersion, kind or metadata.name", n)
+				return nil, fmt.Errorf("document %d: not an object: apiVersion, kind or metadata.name is missing", n)
 			}
 		}
 		list = append(list, items...)
 	}
 }
 
-// merged returns the objects of a manifest with those of over laid on them: lists of containers and of variables are
-// merged by name, mappings key by key. What is to be laid over and is not in the manifest is a fault: the manifest is then
-// not the one that the recipe was written for.
+// merged returns the objects of a manifest with the patches of over. It fails if the manifest lacks a patched object,
+// because the recipe was then written for another manifest.
 func merged(manifest, over string) ([]object, error) {
 	objects, err := decoded(manifest)
 	if err != nil {
@@ -79,7 +78,7 @@ func merged(manifest, over string) ([]object, error) {
 	return objects, errors.Join(errs...)
 }
 
-// named is what people call an object.
+// named returns the kind and the full name.
 func named(o object) string {
 	if o.GetNamespace() == "" {
 		return o.GetKind() + " " + o.GetName()
@@ -88,7 +87,7 @@ func named(o object) string {
 }
 
 // laidOver returns o with p laid over it: mappings merge key by key, a null removes a key, lists of named elements merge by
-// their names, and anything else is replaced. Recipes lay over containers and variables alone, which have names.
+// their names, and anything else is replaced. Recipes patch containers and variables, which have names.
 func laidOver(o, p object) object {
 	return &unstructured.Unstructured{Object: over(o.Object, p.Object).(map[string]any)}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Params are what recipes need to know of a cluster. The zero value of a field is: not known.
+// Params are the parameters of a cluster. The zero value of a field is unknown.
 type Params struct {
 	// PodCIDR is the range of all pods.
 	PodCIDR netip.Prefix
-	// APIServer is where the API server answers, as HOST:PORT, without any Service's help.
+	// APIServer is the HOST:PORT of the API server; a Service's address does not work without a CNI.
 	APIServer string
-	// MTU is that of the nodes' devices in bytes; 0 lets the CNI find it out.
+	// MTU is that of the nodes' devices in bytes; 0 leaves it to the CNI.
 	MTU int
 	// Device is the nodes' device towards one another.
 	Device string
@@ -28,7 +28,7 @@ type Params struct {
 	Gateway              netip.Addr
 	// Cluster is the name of the kind cluster.
 	Cluster string
-	// Nodes are the cluster's, for what differs between them.
+	// Nodes are the cluster's nodes.
 	Nodes []Node
 }
 
@@ -39,8 +39,7 @@ type Node struct {
 	PodCIDR netip.Prefix
 }
 
-// WithDefaults returns p with what can be guessed where nothing is given: the range of pods of flannel's manifest, which
-// kubeadm's users give it, and kind's name of its cluster.
+// WithDefaults returns p with defaults for the pods' range, that of flannel's manifest, and for the name of a kind cluster.
 func (p Params) WithDefaults() Params {
 	if !p.PodCIDR.IsValid() {
 		p.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
@@ -51,11 +50,11 @@ func (p Params) WithDefaults() Params {
 	return p
 }
 
-// flags are the names of parameters, with the flag that sets each and what it is.
+// flags describe the flag that sets each parameter.
 var flags = map[string]string{
 	"pod-cidr":    "--pod-cidr CIDR, the range of all pods",
-	"api-host":    "--api-server HOST:PORT, where the API server answers without any Service's help",
-	"api-port":    "--api-server HOST:PORT, where the API server answers without any Service's help",
+	"api-host":    "--api-server HOST:PORT, the API server's own address, not a Service's",
+	"api-port":    "--api-server HOST:PORT, the API server's own address, not a Service's",
 	"device":      "--device NAME, the nodes' device towards one another",
 	"node-subnet": "--node-subnet CIDR, the subnet of the nodes' own addresses",
 	"gateway":     "--gateway ADDRESS, the router of the nodes' subnet",
@@ -64,23 +63,23 @@ var flags = map[string]string{
 	"node-cidr":   "a podCIDR of every node",
 }
 
-// MissingError lists what a recipe needs to know and is not told.
+// MissingError lists the missing parameters of a recipe.
 type MissingError struct {
 	Profile, Variant string
-	// Flags say what to give, one for each parameter.
+	// Flags describe the flags to give, one for each parameter.
 	Flags []string
-	// Learnable says that a cluster can tell something of it.
+	// Learnable is true if a cluster can show one of them.
 	Learnable bool
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s for %s: not told: %s", e.Profile, e.Variant, strings.Join(e.Flags, "; "))
+	return fmt.Sprintf("%s for %s: missing: %s", e.Profile, e.Variant, strings.Join(e.Flags, "; "))
 }
 
-// kindName is what kind takes as the name of a cluster.
+// kindName matches valid names of kind clusters.
 var kindName = pattern.New(`^[a-z0-9.-]+$`)
 
-// Check reports every fault of what is given.
+// Check returns every fault of the parameters.
 func (p Params) Check() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -94,7 +93,7 @@ func (p Params) Check() error {
 		fault("--pod-cidr %s: recipes give pods IPv4 addresses, want a network such as 10.244.0.0/16", p.PodCIDR)
 	}
 	if p.Cluster != "" && !kindName.MatchString(p.Cluster) {
-		fault("--cluster %q: kind takes small letters, digits, dots and hyphens", p.Cluster)
+		fault("--cluster %q: want lower-case letters, digits, dots and hyphens", p.Cluster)
 	}
 	if p.MTU != 0 && (p.MTU < 576 || p.MTU > 65535) {
 		fault("--mtu %d: want 576 to 65535 bytes", p.MTU)
@@ -113,7 +112,7 @@ func (p Params) Check() error {
 	if p.PodRange.IsValid() {
 		inside("--pod-range", p.PodRange.Addr())
 		if p.NodeSubnet.IsValid() && p.PodRange.Bits() <= p.NodeSubnet.Bits() {
-			fault("--pod-range %s leaves the nodes themselves no address of %s", p.PodRange, p.NodeSubnet)
+			fault("--pod-range %s leaves no address of %s for the nodes", p.PodRange, p.NodeSubnet)
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -147,7 +146,7 @@ func (p Params) values(q profile.Profile) map[string]string {
 	return v
 }
 
-// underlay is the MTU of the nodes' devices if nobody says: Ethernet's.
+// underlay returns the MTU of the nodes' devices, by default Ethernet's.
 func underlay(mtu int) int {
 	if mtu == 0 {
 		return 1500
@@ -155,8 +154,7 @@ func underlay(mtu int) int {
 	return mtu
 }
 
-// What stands for that which differs between nodes, where they are not known. It is no address, so that no plugin takes it
-// and two nodes cannot hand out the same ones.
+// Placeholders for values of unknown nodes. They are not addresses, so that plugins refuse them.
 const (
 	anyNode       = "NODE"
 	podCIDROfNode = "PODCIDR-OF-NODE"
@@ -164,7 +162,7 @@ const (
 	lastOfNode    = "LAST-OF-NODE"
 )
 
-// nodes returns the cluster's nodes; where they are not known, one that stands for them.
+// nodes returns the cluster's nodes, or one placeholder if they are not known.
 func (p Params) nodes() []Node {
 	if len(p.Nodes) > 0 {
 		return p.Nodes
@@ -172,7 +170,7 @@ func (p Params) nodes() []Node {
 	return []Node{{Name: anyNode}}
 }
 
-// ofNode returns what differs between nodes, for the one at index i.
+// ofNode returns the parameters of the node at index i.
 func (p Params) ofNode(i int) map[string]string {
 	nodes := p.nodes()
 	v := map[string]string{"node": nodes[i].Name}
@@ -193,8 +191,8 @@ func (p Params) ofNode(i int) map[string]string {
 	return v
 }
 
-// share cuts an IPv4 range into n equal parts and returns the ends of the one at index i, without the range's own first
-// and last address, which routers may take for the subnet's. It needs two addresses in each part.
+// share divides an IPv4 range into n equal parts and returns the ends of part i. It omits the range's first and last
+// address, which may be the subnet's own. ok is false if a part has fewer than four addresses.
 func share(r netip.Prefix, i, n int) (first, last netip.Addr, ok bool) {
 	if !r.IsValid() || !r.Addr().Is4() || n < 1 {
 		return first, last, false

@@ -17,14 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
-// planter is the name of what plants conflists, a DaemonSet of this program in a namespace of its own.
+// planter returns the namespace of the DaemonSet that writes conflists.
 func planter(profile string) string { return detect.PlanterSpace + profile }
 
-// plant puts the conflists of all nodes there, by a pod on each: plugins without a daemon have nobody else who would. The
-// pods are of the host's network, so that they need no CNI, and take away what they put there when they end.
+// plant writes the conflist of each node by a pod on it, because plugins without a daemon do not. The pods use the host's
+// network, which requires no CNI, and remove the conflist when they end.
 func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action, nodes []Node) error {
 	if i.Image == "" && i.DryRun == "" {
-		return errors.New("a file on each node is written by a pod of this program: give its image with --image (see cnibench image)")
+		return errors.New("writing files on nodes requires an image of this program: give --image (see cnibench image)")
 	}
 	specs := map[string]string{}
 	for _, a := range actions {
@@ -39,10 +39,10 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 		specs[a.Node] = string(text)
 	}
 	parts := planterObjects(planter(inv.Profile), i.image(), specs)
-	last := len(parts) - 1 // who pulls with the copies comes after them
+	last := len(parts) - 1 // the DaemonSet follows the copies of its pull secrets
 	daemons := parts[last].(*appsv1.DaemonSet)
 	daemons.Spec.Template.Spec.ImagePullSecrets = trait.Pulling(i.PullSecrets)
-	if i.DryRun == "" { // a dry run shows to nobody what is in a Secret
+	if i.DryRun == "" { // a dry run does not print Secrets
 		copies, err := trait.CopiesOf(ctx, i.client, i.PullSecrets, daemons.ObjectMeta)
 		if err != nil {
 			return err
@@ -98,8 +98,8 @@ func planterObjects(name, image string, specs map[string]string) []runtime.Objec
 	}
 }
 
-// planterPod writes into the node's directory of CNI configuration and makes routes, and may do nothing else. It is ready
-// when everything is there.
+// planterPod writes into the node's directory of CNI configuration and adds routes; it has no other rights. It is ready
+// when both are done.
 func planterPod(image string) corev1.PodSpec {
 	yes, no, root, directory := true, false, int64(0), corev1.HostPathDirectoryOrCreate
 	return corev1.PodSpec{

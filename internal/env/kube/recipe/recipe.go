@@ -31,7 +31,7 @@ type Recipe struct {
 	// Parts are texts that the steps refer to by name.
 	Parts map[string]string `yaml:"parts"`
 
-	// Title is the CNI's name; Secondary says that it stands beside another CNI.
+	// Title is the CNI's name; Secondary is true if it runs beside another CNI.
 	Title     string    `yaml:"-"`
 	Secondary bool      `yaml:"-"`
 	Variants  []Variant `yaml:"-"`
@@ -56,17 +56,17 @@ type Variant struct {
 	Title string `yaml:"title"`
 	// Profiles are those that can be installed so; none means all of the family.
 	Profiles []string `yaml:"profiles"`
-	// Set decides parameters and parts that the way of installing decides.
+	// Set has parameters and parts of this variant.
 	Set map[string]string `yaml:"set"`
-	// Needs are conditions of this way, beside those of the recipe.
+	// Needs are conditions of this variant, besides those of the recipe.
 	Needs []string `yaml:"needs"`
 	// Wait are the workloads that must have rolled out: "DaemonSet namespace/name".
 	Wait  []string `yaml:"wait"`
 	Steps []Step   `yaml:"steps"`
 }
 
-// Step is one thing to apply; exactly one of its first six fields says which. Text belongs to it: values of the chart,
-// objects laid over the manifest's, the objects themselves, contents of the file.
+// Step is one thing to apply; exactly one of its first six fields says which. Text is the chart's values,
+// patches of the manifest, the objects, or the file's contents.
 type Step struct {
 	Chart    string `yaml:"chart"`
 	Manifest string `yaml:"manifest"`
@@ -74,10 +74,10 @@ type Step struct {
 	File     string `yaml:"file"`
 	Kind     bool   `yaml:"kind"`
 	Conflist string `yaml:"conflist"`
-	// Where says where a file belongs; Routes is "true" if the nodes need routes to one another's pods.
+	// Where describes a file's place. Routes is "true" if nodes require routes to the pods of others.
 	Where  string `yaml:"where"`
 	Routes string `yaml:"routes"`
-	// PerNode says that the text is another one for each node, as that of a conflist always is.
+	// PerNode is true if the text differs between nodes, as a conflist's always does.
 	PerNode bool   `yaml:"perNode"`
 	Text    string `yaml:"text"`
 }
@@ -97,7 +97,7 @@ type Manifest struct {
 	Version string `yaml:"version"`
 }
 
-// family is what the recipes of one CNI have in common. Steps refer to charts and manifests by name.
+// family has what the recipes of one CNI share. Steps refer to charts and manifests by name.
 type family struct {
 	Title     string              `yaml:"title"`
 	Secondary bool                `yaml:"secondary"`
@@ -108,7 +108,7 @@ type family struct {
 	Variants  []Variant           `yaml:"variants"`
 }
 
-// opened reads the embedded recipes once. A test reads them, too.
+// opened reads the embedded recipes once.
 var opened = sync.OnceValues(func() ([]Recipe, error) { return read(profile.Files) })
 
 // All returns every recipe in the order of the profiles.
@@ -137,7 +137,7 @@ func Lookup(name string) (Recipe, error) {
 	return Recipe{}, fmt.Errorf("no recipe for %q (%s): want one of %s", name, why, strings.Join(names, ", "))
 }
 
-// Variant returns the way of installing called name, the recipe's first one for "".
+// Variant returns the variant called name, the first one for "".
 func (r Recipe) Variant(name string) (Variant, error) {
 	if name == "" {
 		return r.Variants[0], nil
@@ -149,7 +149,7 @@ func (r Recipe) Variant(name string) (Variant, error) {
 		}
 		names = append(names, v.Name)
 	}
-	return Variant{}, fmt.Errorf("%s cannot be installed for %q: want %s", r.Profile, name, strings.Join(names, ", "))
+	return Variant{}, fmt.Errorf("%s has no variant %q: want %s", r.Profile, name, strings.Join(names, ", "))
 }
 
 // Versions returns what a variant installs, as "name version", in the order of its steps.
@@ -169,7 +169,7 @@ func (r Recipe) Versions(v Variant) []string {
 	return list
 }
 
-// read returns the recipes of the profiles that have one, and reports every fault of every file.
+// read returns the recipes of the profiles that have one. The error lists every fault of every file.
 func read(files fs.FS) ([]Recipe, error) {
 	var list []Recipe
 	var errs []error
@@ -187,7 +187,7 @@ func read(files fs.FS) ([]Recipe, error) {
 	return list, errors.Join(errs...)
 }
 
-// inherit takes over what the family says.
+// inherit adds the family's data.
 func (r *Recipe) inherit(f family) {
 	parts := map[string]string{}
 	maps.Copy(parts, f.Parts)

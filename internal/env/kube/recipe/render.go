@@ -17,26 +17,26 @@ type ActionKind string
 const (
 	// InstallChart installs a Helm chart with Text as its values.
 	InstallChart ActionKind = "chart"
-	// ApplyManifest applies the objects of a manifest, those of Text laid over them.
+	// ApplyManifest applies the objects of a manifest, patched by Text.
 	ApplyManifest ActionKind = "manifest"
 	// ApplyObjects applies Text.
 	ApplyObjects ActionKind = "objects"
-	// WriteFile puts Text into the file Name; people do that.
+	// WriteFile writes Text into the file Name; the user does it.
 	WriteFile ActionKind = "file"
-	// MakeKind makes a kind cluster of the configuration Text.
+	// MakeKind creates a kind cluster with the configuration Text.
 	MakeKind ActionKind = "kind"
-	// PlantConflist puts Text into the file Name of the CNI's directory of Node.
+	// PlantConflist writes Text into the file Name in the CNI's directory of Node.
 	PlantConflist ActionKind = "conflist"
 )
 
-// Action is a step with everything filled in.
+// Action is a rendered step.
 type Action struct {
 	Kind     ActionKind
 	Chart    Chart
 	Manifest Manifest
-	// Name is that of a file; Where says where it belongs, Node for which node it is.
+	// Name is a file's name, Where its place, Node its node.
 	Name, Where, Node string
-	// Routes says that the nodes need routes to one another's pods.
+	// Routes is true if nodes require routes to the pods of others.
 	Routes bool
 	// Text is YAML with comments, or JSON.
 	Text string
@@ -50,8 +50,8 @@ type Rendered struct {
 	Actions []Action
 }
 
-// Render fills a recipe in for a cluster. Sets are --set expressions of Helm, for the values of its chart. A
-// *MissingError lists the parameters that are missing.
+// Render renders a recipe for a cluster. sets are --set expressions for its chart. A *MissingError lists missing
+// parameters.
 func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error) {
 	v, err := r.Variant(variant)
 	if err != nil {
@@ -76,7 +76,7 @@ func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error)
 	return out, out.set(sets)
 }
 
-// wanted says for each name what to give, once.
+// wanted describes the flag for each name, without repetition.
 func wanted(names []string) []string {
 	var list []string
 	for _, n := range names {
@@ -101,7 +101,7 @@ type writer struct {
 	errs    []error
 }
 
-// step adds the actions of s: one, or for what differs between nodes one for each.
+// step adds the actions of s: one, or one for each node if they differ.
 func (w *writer) step(s Step) {
 	if s.Conflist == "" && !s.PerNode {
 		w.action(s, nil)
@@ -112,8 +112,7 @@ func (w *writer) step(s Step) {
 	}
 }
 
-// action adds one action. What the node decides goes before what the variant decides, then come the parameters and last
-// the recipe's own parts.
+// action adds one action. Values of the node come first, then those of the variant, the parameters and the recipe's parts.
 func (w *writer) action(s Step, node map[string]string) {
 	q, _ := profile.Lookup(w.recipe.Profile) // that each recipe has its profile is tested
 	given := w.params.values(q)
@@ -150,13 +149,13 @@ func (w *writer) action(s Step, node map[string]string) {
 		found = false
 	}
 	if !found {
-		w.errs = append(w.errs, fmt.Errorf("%s for %s: a step names nothing that there is", w.recipe.Profile, w.variant.Name))
+		w.errs = append(w.errs, fmt.Errorf("%s for %s: a step names an unknown chart or manifest", w.recipe.Profile, w.variant.Name))
 	}
 	w.missing = append(w.missing, x.missing...)
 	w.actions = append(w.actions, a)
 }
 
-// derived are texts that are the same for every recipe.
+// derived returns texts that all recipes share.
 func (w *writer) derived(name string) (string, bool) {
 	if name != "kind" {
 		return "", false
@@ -185,7 +184,7 @@ networking:
   podSubnet: ${pod-cidr}`, true
 }
 
-// Write prints what would be applied: one YAML stream, its comments saying what becomes of each document.
+// Write prints the actions as one YAML stream. Comments describe what is done with each document.
 func (r Rendered) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# profile %s, %s\n", r.Recipe.Profile, r.Variant.Title)
@@ -204,7 +203,7 @@ func (r Rendered) Write(w io.Writer) error {
 	return err
 }
 
-// Conditions are what must hold before it can be installed, in words.
+// Conditions describes what an installation requires.
 func (r Recipe) Conditions() []string {
 	list := []string{"Linux " + r.Kernel + " or later"}
 	switch r.KubeProxy {
@@ -220,7 +219,7 @@ func (r Recipe) Conditions() []string {
 	return append(list, r.Needs...)
 }
 
-// Story says in lines what the action does and how one would do it by hand.
+// Story describes the action and the command that does the same, in lines.
 func (a Action) Story() []string {
 	switch a.Kind {
 	case InstallChart:
@@ -252,23 +251,23 @@ func (a Action) Story() []string {
 	return nil
 }
 
-// differs says in lines what to write for the words that stand for what differs between nodes.
+// differs describes what to write in place of each placeholder of a node.
 func (a Action) differs() []string {
 	var story []string
 	if strings.Contains(a.Text, podCIDROfNode) {
-		story = append(story, "differs for each node: write its own podCIDR for "+podCIDROfNode)
+		story = append(story, "differs for each node: replace "+podCIDROfNode+" by its podCIDR")
 	}
 	if strings.Contains(a.Text, firstOfNode) {
-		story = append(story, "differs for each node: write the ends of its own share of --pod-range for "+firstOfNode+" and "+lastOfNode+",",
-			"such that no address is in two nodes' shares")
+		story = append(story, "differs for each node: replace "+firstOfNode+" and "+lastOfNode+" by the ends of its own share of --pod-range;",
+			"the shares of nodes must not overlap")
 	}
 	if len(story) > 0 {
-		story = append(story, "(with --context or --kubeconfig the cluster is asked, and each node's own is printed)")
+		story = append(story, "(--context or --kubeconfig prints the file of each node)")
 	}
 	return story
 }
 
-// ByHandError means that a variant is installed by files on the servers, which the API server cannot write.
+// ByHandError means that a variant requires files on the servers, which the API server cannot write.
 type ByHandError struct {
 	Profile, Variant string
 	// Others are variants that the API server can install.
@@ -276,11 +275,11 @@ type ByHandError struct {
 }
 
 func (e *ByHandError) Error() string {
-	return fmt.Sprintf("%s for %s is installed by files on the servers, which the API server cannot write: put them where cnibench cni show says, or choose another --for (%s)",
+	return fmt.Sprintf("%s for %s requires files on the servers: write them as cnibench cni show prints, or choose another --for (%s)",
 		e.Profile, e.Variant, strings.Join(e.Others, ", "))
 }
 
-// Installable says whether the actions can be taken through the API server; if not, the error is a *ByHandError.
+// Installable returns a *ByHandError if the API server cannot take all actions.
 func (r Rendered) Installable() error {
 	if !r.Variant.has(WriteFile) {
 		return nil
@@ -295,7 +294,7 @@ func (v Variant) has(kind ActionKind) bool {
 	})
 }
 
-// names returns the names of the variants that keep says yes to.
+// names returns the names of the variants for which keep is true.
 func (r Recipe) names(keep func(Variant) bool) []string {
 	var list []string
 	for _, v := range r.Variants {

@@ -12,7 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 )
 
-// set lays --set expressions over the values of the chart. Comments of what is not replaced stay.
+// set merges --set expressions into the values of the chart. Other values keep their comments.
 func (r *Rendered) set(expressions []string) error {
 	if len(expressions) == 0 {
 		return nil
@@ -42,14 +42,14 @@ func (r *Rendered) set(expressions []string) error {
 	return fmt.Errorf("--set is for the values of a chart, and %s for %s has none%s", r.Recipe.Profile, r.Variant.Name, advice)
 }
 
-// overlaid returns the YAML document text with values laid over it.
+// overlaid returns the YAML document text with values merged into it.
 func overlaid(text string, values map[string]any) (string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 		return "", err
 	}
 	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		return "", errors.New("values are no mapping")
+		return "", errors.New("values are not a mapping")
 	}
 	if err := overlay(doc.Content[0], values); err != nil {
 		return "", err
@@ -63,7 +63,7 @@ func overlaid(text string, values map[string]any) (string, error) {
 	return b.String(), e.Close()
 }
 
-// overlay sets values in a mapping: mappings are merged, anything else is replaced, and a null takes a key away.
+// overlay sets values in a mapping: mappings merge, a null removes a key, anything else replaces.
 func overlay(into *yaml.Node, values map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		at := -1

@@ -6,23 +6,23 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// reference is ${name}, or ${name?} for what may be left out.
+// reference is ${name}, or ${name?} if it is optional.
 var reference = pattern.New(`\$\{([a-z0-9-]+)(\??)\}`)
 
-// deepest is how far references within references are followed: the data has three levels.
+// deepest bounds references within references; the data has three levels.
 const deepest = 8
 
-// expander fills in references. A text of several lines stands in a line of its own and takes over its indentation; a
-// line with a reference that may be left out goes when there is nothing for it, and the comment above it, too.
+// expander replaces references by their texts. A reference alone in its line may have a text of several lines, which get its
+// indentation. A line with an optional reference is removed if its text is missing, with the comment above it.
 type expander struct {
-	// lookup returns the text for a name; ok is false if there is none.
+	// lookup returns the text for a name.
 	lookup func(name string) (text string, ok bool)
-	// missing are names for which there is no text, in the order in which they were met.
+	// missing are names without a text, in the order of their use.
 	missing []string
 	depth   int
 }
 
-// expand returns text with its references filled in.
+// expand returns text with its references replaced.
 func (x *expander) expand(text string) string {
 	if x.depth >= deepest {
 		x.lack("a reference that ends")
@@ -58,7 +58,7 @@ func (x *expander) expand(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// fill returns what stands for name, and whether there is anything.
+// fill returns the text for name, and whether there is one.
 func (x *expander) fill(name string, optional bool) (string, bool) {
 	text, ok := x.lookup(name)
 	if !ok || optional && strings.TrimSpace(text) == "" {
@@ -89,7 +89,7 @@ func indented(text, indent string) []string {
 	return lines
 }
 
-// withoutComment takes the comment off the end of out that belongs to line, which is left out.
+// withoutComment removes the comment of line, which is omitted, from the end of out.
 func withoutComment(out []string, line string) []string {
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	for len(out) > 0 && strings.HasPrefix(out[len(out)-1], indent+"#") {

@@ -14,9 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Uninstall takes away exactly what Install applied for a profile, the last first, and waits until each is gone: an
-// operator must live for as long as what it looks after. What was there before stays. What the CNI itself left on the
-// nodes is for Residue to find.
+// Uninstall removes what Install applied for a profile, in reverse, and waits until each object is gone, because an operator
+// must outlive its objects. Objects that existed before are kept. Package residue finds what the CNI left on nodes.
 func (i *Installer) Uninstall(ctx context.Context, profile string) error {
 	inv, err := i.installed(ctx, profile)
 	if err != nil {
@@ -24,7 +23,7 @@ func (i *Installer) Uninstall(ctx context.Context, profile string) error {
 	}
 	for _, it := range slices.Backward(inv.Items) {
 		if it.Existed {
-			i.Say("%s was there before, and stays", it)
+			i.Say("%s existed before and is kept", it)
 			continue
 		}
 		if err := i.remove(ctx, it); err != nil {
@@ -39,7 +38,7 @@ func (i *Installer) Uninstall(ctx context.Context, profile string) error {
 	return i.forgetInventory(ctx, inv.Profile)
 }
 
-// installed returns the record of a profile; the error names what is installed.
+// installed returns the inventory of a profile. The error names what is installed.
 func (i *Installer) installed(ctx context.Context, profile string) (*inventory, error) {
 	all, err := i.inventories(ctx)
 	if err != nil {
@@ -59,7 +58,7 @@ func (i *Installer) installed(ctx context.Context, profile string) (*inventory, 
 	return nil, &NotInstalledError{Profile: profile, There: there}
 }
 
-// NotInstalledError means that there is no record of an installation.
+// NotInstalledError means that the profile has no installation record.
 type NotInstalledError struct {
 	Profile string
 	// There says what is installed.
@@ -86,7 +85,7 @@ func (i *Installer) remove(ctx context.Context, it item) error {
 	o.SetNamespace(it.Namespace)
 	at, err := i.resource(ctx, o)
 	if unknownKind(err) {
-		return nil // its definition is gone, and it with that
+		return nil // it is gone with its definition
 	}
 	if err != nil {
 		return err
@@ -103,7 +102,7 @@ func (i *Installer) remove(ctx context.Context, it item) error {
 	return i.gone(ctx, at, it)
 }
 
-// gone waits until an object is gone; the error says who holds it.
+// gone waits until an object is gone. The error lists its finalizers.
 func (i *Installer) gone(ctx context.Context, at dynamic.ResourceInterface, it item) error {
 	return i.until(ctx, it.String()+" is gone", func(ctx context.Context) (string, error) {
 		now, err := at.Get(ctx, it.Name, metav1.GetOptions{})
@@ -121,7 +120,7 @@ func (i *Installer) gone(ctx context.Context, at dynamic.ResourceInterface, it i
 	})
 }
 
-// stopProxy keeps the pods of the DaemonSet kube-proxy off all nodes, by a node selector that none has.
+// stopProxy gives the DaemonSet kube-proxy a node selector that no node has.
 func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	i.Say("stopping kube-proxy: %s replaces it", inv.Profile)
 	inv.ProxyStopped = true
@@ -145,7 +144,7 @@ func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	})
 }
 
-// startProxy takes the selector away again.
+// startProxy removes the selector.
 func (i *Installer) startProxy(ctx context.Context) error {
 	i.Say("starting kube-proxy again")
 	err := i.patchProxy(ctx, `{"spec":{"template":{"spec":{"nodeSelector":{"`+proxySelector+`":null}}}}}`)

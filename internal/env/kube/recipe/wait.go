@@ -17,8 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
-// wait waits until what is installed carries pods: its workloads have rolled out, the nodes are ready, and a new pod on
-// each of them gets an address.
+// wait waits until the workloads have rolled out, the nodes are ready, and a new pod on each node gets an address.
 func (i *Installer) wait(ctx context.Context, inv *inventory) error {
 	for _, w := range inv.Wait {
 		i.Say("waiting until %s has rolled out", w)
@@ -145,7 +144,7 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 		}
 		p, err := pods.Create(ctx, probe(n.Name, i.image()), metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil {
-			return fmt.Errorf("a pod to see whether node %s attaches pods: %w", n.Name, err)
+			return fmt.Errorf("create a probe pod on node %s: %w", n.Name, err)
 		}
 		made = append(made, p.Name)
 	}
@@ -201,7 +200,7 @@ func (i *Installer) why(ctx context.Context, pod string, uid types.UID) string {
 	return ""
 }
 
-// defaultImage is what pods run if nobody says; those that only want an address run it or not.
+// defaultImage is the image of pods without another; a pod gets its address before its image is pulled.
 const defaultImage = "registry.k8s.io/pause:3.10"
 
 func (i *Installer) image() string {

@@ -1,6 +1,6 @@
-// Package planting says what is put onto a node so that a CNI plugin without a daemon works there: one file of CNI
-// configuration, and routes to the other nodes' pods. Package recipe writes it for each node, and a pod on the node puts
-// it there and takes it away again when it is told to end.
+// Package planting describes what a node needs for a CNI plugin without a daemon: one file of CNI configuration, and routes
+// to the other nodes' pods. Package recipe writes a Spec for each node. A pod on the node applies it, and removes the file
+// when it ends.
 package planting
 
 import (
@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// Verb is the command of this program that plants; its pods mount the directory of CNI configuration at Dir and the
-// specifications, one file named after each node, at Specs.
+// Verb is the command of this program that applies a Spec. Its pods mount the directory of CNI configuration at Dir and the
+// specifications, one file for each node, at Specs.
 const (
 	Verb  = "plant"
 	Dir   = "/cni"
 	Specs = "/specs"
-	// Ready is a file that is there while everything is planted.
+	// Ready is a file that exists while the Spec is applied.
 	Ready = "/tmp/planted"
 )
 
-// Spec is what is planted on one node.
+// Spec is the configuration of one node.
 type Spec struct {
 	// File is the name of the file of CNI configuration, Text its contents.
 	File string `json:"file"`
@@ -39,27 +39,27 @@ type Route struct {
 	Via netip.Addr   `json:"via"`
 }
 
-// Parse reads a specification. The file must be one of the directory itself.
+// Parse reads a Spec. It fails if the file is not in the directory itself, or its text is not JSON.
 func Parse(text []byte) (Spec, error) {
 	var s Spec
 	if err := json.Unmarshal(text, &s); err != nil {
-		return s, fmt.Errorf("what is to be planted: %w", err)
+		return s, fmt.Errorf("CNI configuration of the node: %w", err)
 	}
 	if s.File == "" || strings.ContainsAny(s.File, "/\x00") || strings.HasPrefix(s.File, ".") {
-		return s, fmt.Errorf("what is to be planted: %q is no name of a file", s.File)
+		return s, fmt.Errorf("CNI configuration of the node: %q is not a file name", s.File)
 	}
 	if !json.Valid([]byte(s.Text)) {
-		return s, fmt.Errorf("what is to be planted: %s is no JSON", s.File)
+		return s, fmt.Errorf("CNI configuration of the node: %s is not JSON", s.File)
 	}
 	for _, r := range s.Routes {
 		if !r.To.IsValid() || !r.Via.IsValid() {
-			return s, errors.New("what is to be planted: a route lacks its destination or its next hop")
+			return s, errors.New("CNI configuration of the node: a route lacks its destination or its next hop")
 		}
 	}
 	return s, nil
 }
 
-// Write puts the file into dir. A runtime that reads the directory meanwhile sees all of it or nothing.
+// Write writes the file into dir. A runtime that reads dir meanwhile sees the whole file or none.
 func (s Spec) Write(dir string) error {
 	text := []byte(s.Text)
 	f, err := os.CreateTemp(dir, ".cnibench-*")
@@ -77,7 +77,7 @@ func (s Spec) Write(dir string) error {
 	return nil
 }
 
-// Remove takes the file out of dir.
+// Remove deletes the file from dir.
 func (s Spec) Remove(dir string) error {
 	err := os.Remove(filepath.Join(dir, s.File))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -38,11 +38,11 @@ func TestPlantAndRemove(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		`{`:                                   "what is to be planted",
-		`{"file": "../x", "text": "{}"}`:      "no name of a file",
-		`{"file": "", "text": "{}"}`:          "no name of a file",
-		`{"file": ".hidden", "text": "{}"}`:   "no name of a file",
-		`{"file": "x.conflist", "text": "{"}`: "no JSON",
+		`{`:                                   "CNI configuration of the node",
+		`{"file": "../x", "text": "{}"}`:      "is not a file name",
+		`{"file": "", "text": "{}"}`:          "is not a file name",
+		`{"file": ".hidden", "text": "{}"}`:   "is not a file name",
+		`{"file": "x.conflist", "text": "{"}`: "is not JSON",
 		`{"file": "x.conflist", "text": "{}", "routes": [{"to": "10.0.0.0/8"}]}`: "next hop",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -11,7 +11,7 @@ import (
 // mostFiles bounds how many entries of one directory are listed: a node of Calico's has a pin for each program.
 const mostFiles = 200
 
-// Files lists the entries of Paths below root, as paths of the node that root is. What may not be read is named.
+// Files lists the entries of Paths below root, the root of a node. unseen lists what could not be read.
 func Files(root string) (found, unseen []string) {
 	for _, dir := range Paths {
 		entries, err := os.ReadDir(filepath.Join(root, dir))
@@ -33,7 +33,7 @@ func Files(root string) (found, unseen []string) {
 	return found, unseen
 }
 
-// reason is an error without the path, which here is not the node's.
+// reason returns the error without its path, which is not the node's.
 func reason(err error) string {
 	var bad *fs.PathError
 	if errors.As(err, &bad) {

@@ -1,10 +1,9 @@
-// Package residue finds what an earlier CNI left: configuration, devices, chains, tables, BPF programs and pins on the
-// nodes, and custom resources, annotations and taints in the API. Deleting a CNI's manifest takes its pods away and none
-// of that, and what is installed and measured next runs on top of it.
+// Package residue finds leftovers of an earlier CNI: configuration, devices, chains, tables, BPF programs and pins on the
+// nodes, and custom resources, annotations and taints in the API. Deleting a CNI's manifest removes only its pods, and the
+// next CNI runs on top of the rest.
 //
-// The judgement is pure: Judge takes what was seen (Cluster) and says what is left, by whom, and how one takes it away.
-// Gathering is for others: package recipe asks the API server. What could not be seen is
-// listed, so that nothing unseen is taken for clean.
+// Judge is pure. It takes what package recipe saw (Cluster) and returns each leftover with its owner and the command that
+// removes it. What could not be seen is listed, so that nothing unseen counts as clean.
 package residue
 
 import (
@@ -37,9 +36,9 @@ type Cluster struct {
 	Nodes []Node
 	// Definitions are the names of its CustomResourceDefinitions.
 	Definitions []string
-	// InForce are the owners of what runs now: what is theirs is not left.
+	// InForce are the owners that run now; their objects are not leftovers.
 	InForce []string
-	// Unseen is what of the API could not be read, with the reason.
+	// Unseen lists what of the API could not be read, with the reason.
 	Unseen []string
 }
 
@@ -48,14 +47,14 @@ type Node struct {
 	Name    string
 	Address netip.Addr
 	PodCIDR netip.Prefix
-	// Annotations and Taints are the keys of those of its object.
+	// Annotations and Taints are keys of its Node object.
 	Annotations, Taints []string
-	// Looked says that the node itself was seen; Sight and Files are of no worth otherwise.
+	// Looked is true if the node itself was inspected; otherwise Sight and Files are empty.
 	Looked bool
 	Sight  netstate.State
 	// Files are paths on the node, of those that Paths names.
 	Files []string
-	// Unseen is what of the node could not be seen, with the reason.
+	// Unseen lists what of the node could not be seen, with the reason.
 	Unseen []string
 }
 
@@ -63,12 +62,11 @@ type Node struct {
 type Leftover struct {
 	// Node is where, "" for the cluster.
 	Node string `json:"node,omitempty"`
-	// Owner is who left it; where it could be one of several, all are named.
+	// Owner is the CNI that left it, or all that may have.
 	Owner string `json:"owner"`
-	// Kind is what sort of thing it is, Name which one.
-	Kind string `json:"kind"`
-	Name string `json:"name"`
-	// Harm says what it does to the next one; Remove is the command, run where it is.
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+	// Harm is its effect on the next CNI. Remove is the command that removes it, run on its node.
 	Harm   string `json:"harm"`
 	Remove string `json:"remove"`
 }
@@ -118,12 +116,12 @@ type judge struct {
 	left    []Leftover
 }
 
-// sign is by what something is known. Of its names one that ends in * stands for all that begin so.
+// sign identifies a leftover by its name. A name that ends in * matches by prefix.
 type sign struct {
 	name   string
 	owners []string
 	harm   string
-	// remove is a command, in which %s stands for the name.
+	// remove is a command; %s is replaced by the name.
 	remove string
 }
 
@@ -134,7 +132,7 @@ func (s sign) is(name string) bool {
 	return s.name == name
 }
 
-// add adds a thing by the first sign that it has.
+// add adds a leftover by the first sign that matches its name.
 func (j *judge) add(node, kind, name string, signs []sign) {
 	for _, s := range signs {
 		if !s.is(name) {
@@ -184,10 +182,10 @@ func (j *judge) seen(n Node) {
 	}
 	for _, d := range n.Sight.Devices {
 		if d.Name == "tunl0" && len(d.Addresses) == 0 {
-			continue // the kernel makes it wherever its module is loaded
+			continue // the kernel adds it when its module is loaded
 		}
 		if (strings.HasPrefix(d.Name, "lxc") || strings.HasPrefix(d.Name, "cali")) && d.Kind != "veth" && d.Kind != "netkit" {
-			continue // containers of others are called so, too
+			continue // LXC too has devices with this prefix
 		}
 		j.add(n.Name, "device", d.Name, devices)
 		if d.Kind == "veth" && slices.ContainsFunc(d.Addresses, func(a netip.Prefix) bool { return n.PodCIDR.IsValid() && n.PodCIDR.Contains(a.Addr()) }) {
@@ -212,7 +210,7 @@ func (j *judge) seen(n Node) {
 	j.routes(n)
 }
 
-// annotations judges those of a node: the ones of one owner are one thing.
+// annotations judges those of a node. Those of one sign are one leftover.
 func (j *judge) annotations(n Node) {
 	for _, s := range annotations {
 		var keys []string
@@ -229,18 +227,18 @@ func (j *judge) annotations(n Node) {
 	}
 }
 
-// backup is the end of the name of a configuration that Cilium has put out of the way.
+// backup is the suffix of configuration files that Cilium renamed.
 const backup = ".cilium_bak"
 
 func (j *judge) file(node, name string) {
 	if strings.HasPrefix(name, conflistDir) && strings.HasSuffix(name, backup) {
-		j.add(node, "file", name, []sign{{name, []string{Cilium}, "the configuration of the CNI before, which Cilium put out of the way", rmFile}})
+		j.add(node, "file", name, []sign{{name, []string{Cilium}, "configuration of an earlier CNI, which Cilium renamed", rmFile}})
 		return
 	}
 	j.add(node, "file", name, files)
 }
 
-// program judges a BPF program on a device: a CNI's own devices go with their programs.
+// program judges a BPF program. Programs on a CNI's own devices are removed with the device.
 func (j *judge) program(node string, q netstate.Program) {
 	for _, s := range devices {
 		if s.is(q.Device) {
@@ -256,7 +254,7 @@ func (j *judge) program(node string, q netstate.Program) {
 	}
 }
 
-// detach is the command that takes a program off its device.
+// detach returns the command that detaches a program.
 func detach(q netstate.Program) string {
 	hook, way, _ := strings.Cut(q.Hook, " ")
 	switch hook {
@@ -270,7 +268,7 @@ func detach(q netstate.Program) string {
 	return "restart the node"
 }
 
-// routes judges routes to other nodes' pods: with nothing in force nobody keeps them right.
+// routes judges routes to other nodes' pods, which no daemon updates.
 func (j *judge) routes(n Node) {
 	blackhole := []sign{{name: "*", owners: []string{Calico}, harm: "packets to these pods are dropped", remove: "ip route del blackhole %s"}}
 	for _, r := range n.Sight.Routes {
@@ -298,7 +296,7 @@ func (c Cluster) AllUnseen() []string {
 		}
 	}
 	if len(dark) > 0 {
-		list = append(list, "nobody has looked at devices, rules, BPF and files of "+strings.Join(dark, ", "))
+		list = append(list, "devices, rules, BPF and files were not inspected on "+strings.Join(dark, ", "))
 	}
 	for _, n := range c.Nodes {
 		for _, u := range n.Unseen {

@@ -120,7 +120,7 @@ func TestTunnel(t *testing.T) {
 func TestUnseen(t *testing.T) {
 	c := Cluster{Nodes: []Node{{Name: "dark"}, other}, Unseen: []string{"no right to list definitions"}}
 	got := c.AllUnseen()
-	if len(got) != 2 || !strings.HasSuffix(got[1], "files of dark") {
+	if len(got) != 2 || !strings.HasSuffix(got[1], "inspected on dark") {
 		t.Errorf("%q", got)
 	}
 }

@@ -3,7 +3,7 @@ package residue
 // conflistDir is where runtimes read CNI configuration; the first file in the order of names decides.
 const conflistDir = "/etc/cni/net.d/"
 
-// Paths are directories whose entries tell of a CNI, and files that do so by being there.
+// Paths are directories whose entries identify a CNI.
 var Paths = []string{
 	conflistDir, "/run/flannel/", "/var/lib/cni/networks/", "/var/lib/calico/", "/run/calico/", "/run/cilium/",
 	"/sys/fs/bpf/", "/sys/fs/bpf/tc/globals/", "/sys/fs/bpf/calico/", "/sys/fs/bpf/cilium/",
@@ -14,7 +14,7 @@ const (
 	harmDevice   = "its addresses and routes compete with those of the next CNI, and a VXLAN device keeps its UDP port"
 	harmChains   = "every packet that passes the node's stack walks them"
 	harmBPF      = "its programs see packets before the next CNI does"
-	harmState    = "addresses and settings are taken over from it"
+	harmState    = "the next CNI takes addresses and settings from it"
 	rmFile       = "rm -rf %s"
 	rmDevice     = "ip link delete %s"
 	rmPinned     = "rm -rf %s"
@@ -63,11 +63,11 @@ var devices = []sign{
 	{"antrea-gw0", []string{Antrea}, harmDevice, rmDevice},
 }
 
-// gateways are veths with an address of the pods' range: the ptp plugin's ends of pods that nobody detached.
+// gateways are veths with an address of the pods' range: ends of the ptp plugin's pods that were not detached.
 var gateways = []sign{{"*", []string{Plugins}, harmDevice, rmDevice}}
 
-// clearChains is the command that takes all rules and chains away whose lines have a word: iptables-restore replaces a
-// table by what it is given.
+// clearChains returns the command that removes all rules and chains whose lines have a word: iptables-restore replaces
+// whole tables.
 func clearChains(word string) string {
 	return "for t in iptables ip6tables; do $t-save | grep -v " + word + " | $t-restore; done"
 }
