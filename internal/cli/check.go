@@ -41,11 +41,10 @@ if a document could not be judged: values need --chart.
 func (p *program) checkCommand() *cobra.Command {
 	var a checkArgs
 	cmd := &cobra.Command{
-		Use:   "check [FILE...]",
-		Short: "Find impossible or doubtful numbers in results",
-		Long:  checkLong,
-		Example: "  cnibench check result.jsonl\n  cnibench check examples/published/*\n  cnibench check --only line-rate,claim-unit -f json published.csv\n  cnibench check --list\n" +
-			"  cnibench check --config --chart cilium values.yaml --set bpf.masquerade=true\n  kubectl -n kube-system get configmap cilium-config -o yaml | cnibench check --config -",
+		Use:     "check [FILE...]",
+		Short:   "Find impossible or doubtful numbers in results",
+		Long:    checkLong,
+		Example: "  cnibench check result.jsonl\n  cnibench check --config examples/configs/calico-ebpf-dsr.yaml",
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return p.check(cmd, files, a)
 		},

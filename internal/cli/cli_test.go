@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/conduct/control/controltest"
@@ -132,24 +131,6 @@ func (pretence) trial(profile string, q control.Prepare) (*sample.Observation, *
 		}
 	}
 	return o, nil
-}
-
-// TestHelp wants an example and a summary for every command that is not hidden, and no flag without words.
-func TestHelp(t *testing.T) {
-	p := &program{stdout: io.Discard, stderr: io.Discard}
-	var visit func(*cobra.Command)
-	visit = func(c *cobra.Command) {
-		if c.Hidden || c.Name() == "completion" || c.Name() == "help" {
-			return
-		}
-		if c.Short == "" || c.Example == "" || !strings.Contains(c.Example, "cnibench ") {
-			t.Errorf("%s lacks a summary or an example", c.CommandPath())
-		}
-		for _, sub := range c.Commands() {
-			visit(sub)
-		}
-	}
-	visit(p.root(nil))
 }
 
 // TestPlanFlagsNameFields checks the table of flags against the keys of a plan file, by which faults are renamed.

@@ -160,7 +160,7 @@ func (p *program) installer(a recipeArgs, o recipe.Options) (*recipe.Installer, 
 func (p *program) cniListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the profiles that can be installed, how, and what each needs", Args: cobra.NoArgs,
-		Example: "  cnibench cni list",
+		Example: "  cnibench cni list\n  cnibench cni list | grep calico",
 		RunE: func(*cobra.Command, []string) error {
 			all, err := recipe.All()
 			if err != nil {
@@ -195,7 +195,7 @@ func (p *program) cniShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show PROFILE", Short: "Print what would be applied to install a profile", Long: cniShowLong, Args: oneProfile,
 		ValidArgsFunction: recipeNames,
-		Example:           "  cnibench cni show flannel-host-gw\n  cnibench cni show calico-ebpf-dsr --for operator --pod-cidr 192.168.0.0/16\n  cnibench cni show calico-ebpf --for operator | cnibench check --config -",
+		Example:           "  cnibench cni show flannel-host-gw\n  cnibench cni show calico-ebpf --for operator | cnibench check --config -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out, err := p.rendered(cmd.Context(), a, args[0])
 			if err != nil {
@@ -307,7 +307,7 @@ func (p *program) cniInstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "install PROFILE", Short: "Install a profile's CNI on a cluster", Long: cniInstallLong, Args: oneProfile,
 		ValidArgsFunction: recipeNames,
-		Example:           "  cnibench cni install flannel-vxlan --dry-run server\n  cnibench cni install cilium-native --stop-kube-proxy --chart ./charts",
+		Example:           "  cnibench cni install flannel-vxlan --dry-run server\n  cnibench cni install cilium-native --stop-kube-proxy",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Out = p.stdout
 			if _, err := a.lookup(args[0], installFaults(o)...); err != nil {
@@ -339,7 +339,7 @@ func (p *program) cniUninstallCommand() *cobra.Command {
 		Use: "uninstall PROFILE", Short: "Take away what install applied, and say what the CNI left", Args: oneProfile,
 		Long: `Take away exactly what "cnibench cni install" applied for a profile, the last first, and say what the CNI itself has left:
 deleting it takes neither devices nor rules off the nodes. Those are only seen with --image, an image of this program.`,
-		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan",
+		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan\n  cnibench cni uninstall cilium-native --image registry.example/cnibench:1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := a.lookup(args[0], installFaults(o)...); err != nil {
 				return err
@@ -374,7 +374,7 @@ func (p *program) cniResidueCommand() *cobra.Command {
 which runs in a privileged pod of the host's network on each node), configuration, devices, chains, tables, routes, BPF
 programs and pins on the nodes. Each with what it does to the next CNI and the command that removes it. What belongs to
 what is installed now is not listed. The exit code is 3 if there is something. With --remove those commands are run.`,
-		Example: "  cnibench cni residue --image registry.example.com/cnibench:1.0",
+		Example: "  cnibench cni residue --image registry.example/cnibench:1\n  cnibench cni residue -f json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
 				return usageOf(cmd, fmt.Errorf("unknown format %q: want text or json", format))

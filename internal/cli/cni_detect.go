@@ -37,7 +37,7 @@ func (p *program) cniDetectCommand() *cobra.Command {
 	var a detectArgs
 	cmd := &cobra.Command{
 		Use: "detect", Short: "Find out which CNI a cluster runs, and in which mode", Long: cniDetectLong,
-		Example: "  cnibench cni detect\n  cnibench cni detect --context prod -f json\n  cnibench cni detect --image registry.example/cnibench:1",
+		Example: "  cnibench cni detect\n  cnibench cni detect --context prod -f json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var faults []error

@@ -38,12 +38,8 @@ Exit codes:
 
 ` + inputs
 
-const compareExample = `  cnibench compare old.jsonl new.jsonl
-  cnibench compare old.jsonl new.jsonl --fail-on 'rr.p99 > +5%' --fail-on 'stream.goodput < 900Mbit/s'
-  cnibench compare old.jsonl new.jsonl --fail-on 'profile=canal path=pod-to-pod/* service_demand > +3%'
-  cnibench compare result.jsonl result.jsonl --map canal=cilium-native --only profile=canal
-  cnibench compare -f json old.jsonl new.jsonl | jq '.cells[] | select(.verdict == "worse")'
-  cnibench compare --history results/*.jsonl`
+const compareExample = `  cnibench compare old.jsonl new.jsonl --fail-on 'rr.p99 > +5%' --fail-on 'stream.goodput < 900Mbit/s'
+  cnibench compare --history old.jsonl result.jsonl new.jsonl`
 
 type compareArgs struct {
 	format  string

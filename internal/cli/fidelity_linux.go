@@ -49,6 +49,7 @@ func (p *program) fidelityCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
 	f.StringVar(&a.format, "format", "text", "`format`: "+strings.Join(pageNames, ", "))
+	complete(cmd, "format", fixed(pageNames...))
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")

@@ -27,10 +27,8 @@ contradicted, inconclusive, or not testable here, each with its evidence. The pl
 claims speak of.
 
 ` + inputs,
-		Example: "  cnibench run -f examples/canal-vs-cilium.yaml -o rke2.jsonl && cnibench findings --source rke2 rke2.jsonl\n" +
-			"  cnibench findings -f json result.jsonl | jq '.findings[] | select(.outcome == \"contradicted\") | .statement'\n" +
-			"  cnibench findings --claims ours.yaml result.jsonl",
-		Args: atMostOne("a claim is judged by one result at a time"),
+		Example: "  cnibench findings --source rke2 result.jsonl\n  cnibench findings -f json result.jsonl | jq '.findings[].statement'",
+		Args:    atMostOne("a claim is judged by one result at a time"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return p.findings(cmd, fileOf(files), a)
 		},

@@ -30,10 +30,7 @@ On Linux it is this very binary for its own architecture. Clusters of other or s
 each, of the same version: CGO_ENABLED=0 GOOS=linux GOARCH=arm64 make build.`
 
 const imageExample = `  cnibench image -o cnibench-image.tar
-  cnibench image -o - | ssh node1 sudo ctr -n k8s.io images import -
-  cnibench image --load kind:test
-  cnibench image --push registry.example/team/cnibench
-  cnibench image --platform linux/amd64=bin/cnibench --platform linux/arm64=bin/cnibench-arm64`
+  cnibench image --push registry.example/team/cnibench`
 
 type imageArgs struct {
 	output, name, format, push string

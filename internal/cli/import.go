@@ -26,10 +26,8 @@ Most output names neither profile nor path: give them for all files, or for each
 Several files of one profile, path and workload are its repetitions. Failed trials stay failed, and numbers that were not
 measured stay absent. One line on stderr says what was left out. The file - is stdin. Nothing in an archive is executed.`
 
-const importExample = `  cnibench import --profile canal --path pod-to-pod/cross-node iperf3-*.json
-  cnibench import -o c.jsonl --baseline host host:host-to-host/cross-node=h.json canal:pod-to-pod/cross-node=c.json
-  iperf3 -c 10.42.1.5 -J | cnibench import --profile canal --path pod-to-pod/cross-node -
-  cnibench import examples/published/*.csv -o published.jsonl`
+const importExample = `  cnibench import examples/published/*.csv -o published.jsonl
+  iperf3 -c 10.42.1.5 -J | cnibench import --profile canal --path pod-to-pod/cross-node -`
 
 type importArgs struct {
 	from, profile, path, workload string

@@ -36,7 +36,7 @@ func (p *program) listCommand() *cobra.Command {
 	}
 	for _, l := range listings {
 		list.AddCommand(&cobra.Command{
-			Use: l.noun, Short: "List " + l.short, Example: "  cnibench list " + l.noun, Args: cobra.NoArgs,
+			Use: l.noun, Short: "List " + l.short, Example: "  cnibench list " + l.noun + "\n  cnibench list " + l.noun + " | less", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error {
 				w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 				l.write(w)

@@ -125,7 +125,7 @@ func (p *program) root(args []string) *cobra.Command {
 		Use:           "cnibench",
 		Short:         "Measure what a Kubernetes network costs",
 		Long:          rootLong,
-		Example:       "  sudo cnibench run\n  cnibench report -f markdown result.jsonl > report.md\n  cnibench doctor",
+		Example:       "  sudo cnibench run\n  cnibench report -f markdown result.jsonl > report.md",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          knownCommand,

@@ -39,7 +39,7 @@ func (p *program) reportCommand() *cobra.Command {
 		Use:     "report [FILE]",
 		Short:   "Print the report of a result file",
 		Long:    "Print the report of a result file (" + DefaultResult + " if none is named) to stdout.\n\n" + inputs,
-		Example: "  cnibench report\n  cnibench report -f markdown result.jsonl > report.md\n  cnibench report -f html result.jsonl > report.html\n  cnibench report --charts charts result.jsonl\n  cnibench report -f csv --samples result.jsonl > trials.csv\n  cnibench report -f benchfmt result.jsonl > r.txt && benchstat -col /profile r.txt\n  cnibench report -f json r.jsonl | jq '.comparisons[] | select(.verdict == \"worse\")'\n  cnibench report --metrics rtt.p50,rtt.p99 --baseline host\n  cnibench report --baseline canal --impact transfer=100GB/share=30%,requests=1M",
+		Example: "  cnibench report -f markdown result.jsonl > report.md\n  cnibench report --baseline canal --charts charts result.jsonl",
 		Args:    atMostOne("cnibench compare sets two side by side"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return p.report(cmd, fileOf(files), a)

@@ -143,27 +143,12 @@ func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", ";
 // ParseWorkloads reads a list of workloads in the command line's form, separated by commas outside parentheses.
 func ParseWorkloads(s string) ([]Workload, error) {
 	var list []Workload
-	depth, start := 0, 0
-	for i := 0; i <= len(s); i++ {
-		if i < len(s) {
-			switch s[i] {
-			case '(':
-				depth++
-				continue
-			case ')':
-				depth--
-				continue
-			}
-			if s[i] != ',' || depth > 0 {
-				continue
-			}
-		}
-		w, err := ParseWorkload(s[start:i])
+	for _, part := range splitOutside(s) {
+		w, err := ParseWorkload(part)
 		if err != nil {
 			return nil, fmt.Errorf("%s", oneLine(err))
 		}
 		list = append(list, w)
-		start = i + 1
 	}
 	return list, nil
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// longest is the length from which on a text is nobody's slip, in bytes: nothing is compared with it.
+// longest is the longest input in bytes that is treated as a typo.
 const longest = 100
 
-// Nearest returns the one of names that is most like the word, letters' case aside, or "" where none is near: a word of
-// which most is wrong is not a slip.
+// Nearest returns the name that is most like the word, whatever the case, or "" if none is near. More than half of the word
+// must be right; two letters in the wrong order are one mistake.
 func Nearest(word string, names []string) string {
 	if len(word) > longest {
 		return ""
@@ -23,24 +23,29 @@ func Nearest(word string, names []string) string {
 	return at
 }
 
-// distance is the Levenshtein distance in bytes.
+// distance returns how many bytes to insert, remove, change or swap with the next one turn a into b.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
 				change++
 			}
-			diagonal, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
+			rows[i][j] = min(change, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }
 
 // DidYouMean returns `, did you mean "x"?` for the nearest of names, or the names that begin with the word and a hyphen. It

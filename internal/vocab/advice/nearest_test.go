@@ -6,13 +6,16 @@ import (
 )
 
 func TestNearest(t *testing.T) {
-	names := []string{"canal", "calico-vxlan", "calico-ipip", "host", "tunnelProtocol"}
+	names := []string{"run", "canal", "calico-vxlan", "calico-ipip", "host", "tunnelProtocol"}
 	for word, want := range map[string]string{
 		"canel":                     "canal",
 		"CANAL":                     "canal",
 		"calico-vxlna":              "calico-vxlan",
 		"tunnelprotocoll":           "tunnelProtocol",
 		"hots":                      "host",
+		"rnu":                       "run",
+		"rum":                       "run",
+		"xyz":                       "",
 		"xy":                        "",
 		"":                          "",
 		"weave":                     "",
@@ -31,7 +34,7 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"abcd", "bcd", 1}, {"ab", "ba", 2}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"abcd", "bcd", 1}, {"ab", "ba", 1}} {
 		if got, back := distance(c.a, c.b), distance(c.b, c.a); got != c.want || back != c.want {
 			t.Errorf("%q, %q: %d and %d, want %d", c.a, c.b, got, back, c.want)
 		}
@@ -39,7 +42,7 @@ func TestDistance(t *testing.T) {
 }
 
 func TestDidYouMean(t *testing.T) {
-	names := []string{"canal", "calico-vxlan", "calico-ipip"}
+	names := []string{"run", "canal", "calico-vxlan", "calico-ipip"}
 	for word, want := range map[string]string{
 		"canel":  `, did you mean "canal"?`,
 		"calico": ", did you mean one of calico-vxlan, calico-ipip?",
