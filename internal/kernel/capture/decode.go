@@ -317,7 +317,7 @@ func (d decoder) inner(b []byte) *Frame {
 
 func (d decoder) under() decoder { return decoder{missing: d.missing, depth: d.depth - 1} }
 
-// Innermost returns the frame inside all tunnels, which is f itself when there is none.
+// Innermost returns the frame inside all tunnels; without tunnels it returns f.
 func (f *Frame) Innermost() *Frame {
 	for f.Inner != nil {
 		f = f.Inner

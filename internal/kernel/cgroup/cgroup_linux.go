@@ -1,16 +1,15 @@
-// Package cgroup makes groups in the cgroup v2 tree and takes them away again. A group here only says who belongs
-// together (BPF programs and CPU attribution go by it); no controller is switched on, so nothing is limited.
+// Package cgroup makes groups in the cgroup v2 tree and removes them. A group here only marks processes that belong
+// together, for BPF programs and CPU attribution. No controller is enabled, so nothing is limited.
 //
 //	root, err := cgroup.Root()                     // where cgroup v2 is mounted
 //	path := cgroup.Name(root, "cnibench")
 //	tree, err := cgroup.Claim(ctx, path)           // a tree of our own, locked for as long as we live
 //	node, err := tree.Child("canal/node-1")
-//	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, node.FD()
+//	child.InCgroup(cmd, node.FD())
 //	err = cgroup.Remove(ctx, path)
 //
-// A directory in the tree outlives the program that made it, the one thing in a lab that does. So the owner holds a
-// lock on it, which the kernel drops when the owner dies however it dies: Sweep removes trees whose lock is free and
-// leaves those alone that somebody uses, whatever their name says.
+// A directory in the tree outlives the program that made it; nothing else in a lab does. So the owner locks it, and the
+// kernel drops the lock when the owner dies. Sweep removes the trees whose lock is free, whatever their names.
 package cgroup
 
 import (
@@ -65,7 +64,7 @@ type Group struct {
 	dir  *os.File
 }
 
-// Name returns a path for a tree in root that nobody else uses: <root>/<prefix>-<pid>-<random>.
+// Name returns a unique path for a tree in root: <root>/<prefix>-<pid>-<random>.
 func Name(root, prefix string) string {
 	return filepath.Join(root, fmt.Sprintf("%s-%d-%s", prefix, os.Getpid(), rand.Text()[:8]))
 }
@@ -272,8 +271,5 @@ func write(path, text string) error {
 		return err
 	}
 	_, err = f.WriteString(text)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return errors.Join(err, f.Close())
 }

@@ -1,3 +1,3 @@
-// Package child runs a program of somebody else beside the caller: on given CPUs, with bounded output, its CPU time
-// counted, and dead when the caller is.
+// Package child runs another program: on given CPUs, with bounded output and counted CPU time, and no longer than the
+// caller lives. It also sets the process attributes of commands that other packages start.
 package child

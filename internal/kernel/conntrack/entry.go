@@ -1,7 +1,6 @@
 package conntrack
 
 import (
-	"fmt"
 	"net/netip"
 	"time"
 )
@@ -19,20 +18,6 @@ type Tuple struct {
 	Source, Destination         netip.Addr
 	SourcePort, DestinationPort uint16
 	Protocol                    uint8
-}
-
-// Mirror returns the tuple of the untranslated answer to t.
-func (t Tuple) Mirror() Tuple {
-	return Tuple{
-		Source: t.Destination, Destination: t.Source,
-		SourcePort: t.DestinationPort, DestinationPort: t.SourcePort,
-		Protocol: t.Protocol,
-	}
-}
-
-// String returns t in the form "6 10.0.0.1:40000 > 10.0.0.2:80".
-func (t Tuple) String() string {
-	return fmt.Sprintf("%d %s > %s", t.Protocol, netip.AddrPortFrom(t.Source, t.SourcePort), netip.AddrPortFrom(t.Destination, t.DestinationPort))
 }
 
 // Status is the kernel's set of ip_conntrack_status bits.
@@ -61,22 +46,6 @@ type Entry struct {
 
 // Unreplied says that no packet of the reply direction was seen.
 func (e Entry) Unreplied() bool { return e.Status&SeenReply == 0 }
-
-// Translated says that an address or port of the connection is rewritten.
-func (e Entry) Translated() bool { return e.Reply != e.Original.Mirror() }
-
-// String returns e in one line, in the manner of conntrack(8).
-func (e Entry) String() string {
-	s := e.Original.String()
-	if e.Unreplied() {
-		s += " [UNREPLIED]"
-	}
-	s += " reply " + e.Reply.String()
-	if e.Status&Assured != 0 {
-		s += " [ASSURED]"
-	}
-	return s
-}
 
 // Query describes tuples. A zero field takes anything.
 type Query struct {

@@ -22,7 +22,7 @@ type request struct {
 	Timeout time.Duration
 }
 
-// reply is what comes back, with the socket as ancillary data unless Error says why there is none.
+// reply answers a request: the socket is ancillary data, or Error says what failed.
 type reply struct {
 	ID    uint64
 	Error string
@@ -48,7 +48,7 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 	}
 	u, ok := c.(*net.UnixConn)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("handover: %T is no unix socket", c), c.Close())
+		return nil, errors.Join(fmt.Errorf("handover: %T is not a unix socket", c), c.Close())
 	}
 	return u, nil
 }
@@ -73,28 +73,26 @@ func Serve(f *os.File) error {
 		}
 		var r request
 		if err := json.Unmarshal(buf[:n], &r); err != nil {
-			return fmt.Errorf("handover: a request that is none: %w", err)
+			return fmt.Errorf("handover: decode request: %w", err)
 		}
 		busy.Go(func() { r.serve(conn) })
 	}
 }
 
-// serve answers one request. An answer that cannot be given has nobody left to take it.
+// serve answers one request. It ignores a failed answer: the other end is closed.
 func (r request) serve(to *net.UnixConn) {
 	socket, err := r.dial()
 	answer := reply{ID: r.ID}
-	var rights []byte
+	var fds []int
 	if err != nil {
 		answer.Error = err.Error()
 	} else {
 		defer socket.Close()
-		rights = syscall.UnixRights(int(socket.Fd()))
+		fds = []int{int(socket.Fd())}
 	}
-	b, err := json.Marshal(answer)
-	if err != nil {
-		return
+	if b, err := json.Marshal(answer); err == nil {
+		_ = Send(to, b, fds...)
 	}
-	_, _, _ = to.WriteMsgUnix(b, rights, nil)
 }
 
 // dial returns the connected socket.
@@ -116,10 +114,10 @@ type Client struct {
 	conn *net.UnixConn
 
 	mu sync.Mutex
-	// next is the last ID given out; waiting has who waits for which.
+	// next is the last ID given out; waiting has the answer channel of each open request.
 	next    uint64
 	waiting map[uint64]chan answered
-	// ended is why nothing more will come, nil as long as something may.
+	// ended is why the client has ended, nil while it runs.
 	ended error
 }
 
@@ -186,11 +184,11 @@ func (c *Client) ask(r *request) (chan answered, error) {
 	return answer, nil
 }
 
-// receive hands answers to who waits for them.
+// receive passes each answer to the caller that waits for it.
 func (c *Client) receive() {
-	buf, oob := make([]byte, maxMessage), make([]byte, syscall.CmsgSpace(4))
+	buf := make([]byte, maxMessage)
 	for {
-		n, k, _, _, err := c.conn.ReadMsgUnix(buf, oob)
+		n, socket, err := Receive(c.conn, buf, "socket")
 		if err == nil && n == 0 {
 			err = io.EOF
 		}
@@ -201,7 +199,7 @@ func (c *Client) receive() {
 		var r reply
 		a := answered{}
 		if a.err = json.Unmarshal(buf[:n], &r); a.err == nil {
-			a.conn, a.err = r.take(oob[:k])
+			a.conn, a.err = r.take(socket)
 		}
 		c.mu.Lock()
 		to := c.waiting[r.ID]
@@ -211,31 +209,24 @@ func (c *Client) receive() {
 		}
 		c.mu.Unlock()
 		if to == nil && a.conn != nil {
-			_ = a.conn.Close() // nobody waits any more
+			_ = a.conn.Close() // the caller has given up
 		}
 	}
 }
 
-// take makes a connection of the socket that came with the reply.
-func (r reply) take(oob []byte) (net.Conn, error) {
-	if r.Error != "" {
+// take makes a connection of the socket that came with the reply; it closes the socket's file.
+func (r reply) take(socket *os.File) (net.Conn, error) {
+	switch {
+	case socket == nil && r.Error == "":
+		return nil, errors.New("handover: the reply has no socket")
+	case socket == nil:
 		return nil, errors.New(r.Error)
 	}
-	messages, err := syscall.ParseSocketControlMessage(oob)
-	if err != nil || len(messages) != 1 {
-		return nil, fmt.Errorf("handover: %d ancillary messages, want one: %w", len(messages), err)
-	}
-	fds, err := syscall.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return nil, fmt.Errorf("handover: %d sockets, want one: %w", len(fds), err)
-	}
-	syscall.CloseOnExec(fds[0])
-	f := os.NewFile(uintptr(fds[0]), "socket")
-	conn, err := net.FileConn(f)
-	return conn, errors.Join(err, f.Close())
+	conn, err := net.FileConn(socket)
+	return conn, errors.Join(err, socket.Close())
 }
 
-// fail tells everybody who waits, and who will ask, that nothing more comes.
+// fail ends all waiting and later calls with err.
 func (c *Client) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -76,7 +76,7 @@ func (p *pipe) carry(began chan<- error) {
 	}
 }
 
-// take reads one frame; false if there is none.
+// take reads one frame; it returns false when no frame waits.
 func (p *pipe) take() bool {
 	n, oobn, _, _, err := unix.Recvmsg(p.from, p.room, p.oob, unix.MSG_DONTWAIT)
 	if err != nil || n == 0 {
@@ -137,7 +137,7 @@ func realtime() int64 {
 	return ts.Nano()
 }
 
-// stamp returns when the kernel saw a frame, from its control message; now if there is none.
+// stamp returns when the kernel saw a frame, from its control message; without that message, now.
 func stamp(oob []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// MarkLength is the least number of bytes of a mark: long enough that no other traffic carries it by chance, and that
-// nobody who does not know it gets an answer.
+// MarkLength is the least number of bytes of a mark. Other traffic does not carry so long a mark by chance, and only a
+// client that knows the mark gets an answer.
 const MarkLength = 8
 
 // Kinds of a datagram.

@@ -231,7 +231,7 @@ func ask(ctx context.Context, url string) (string, error) {
 	case answer.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("%s answers %s", url, answer.Status)
 	case !slices.Contains(modes, mode):
-		return "", fmt.Errorf("%s answers %q, which is no mode of kube-proxy", url, mode)
+		return "", fmt.Errorf("%s answers %q, which is not a mode of kube-proxy", url, mode)
 	}
 	return mode, nil
 }

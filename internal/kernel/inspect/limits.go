@@ -18,7 +18,7 @@ func parseMax(text string) (*float64, error) {
 	return share(f[0], f[1])
 }
 
-// share is quota over period, in CPUs; a quota of -1 is none.
+// share returns quota over period, in CPUs; a quota of -1 is unlimited, nil.
 func share(quota, period string) (*float64, error) {
 	q, err := strconv.ParseInt(quota, 10, 64)
 	if err != nil {
@@ -26,7 +26,7 @@ func share(quota, period string) (*float64, error) {
 	}
 	p, err := strconv.ParseInt(period, 10, 64)
 	if err != nil || p <= 0 {
-		return nil, fmt.Errorf("period of CPU time: %q is no positive number", period)
+		return nil, fmt.Errorf("period of CPU time: %q is not a positive number", period)
 	}
 	if q < 0 {
 		return nil, nil

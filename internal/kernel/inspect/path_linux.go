@@ -110,7 +110,7 @@ type question struct {
 	from  netip.AddrPort
 }
 
-// answer answers by size bytes. Who is not reached asks again.
+// answer sends an answer of size bytes. A client that it does not reach asks again.
 func (q question) answer(conn *net.UDPConn, mark []byte, size int) {
 	_, err := conn.WriteToUDPAddrPort(q.reply.encode(mark, min(size, most)), q.from)
 	if errors.Is(err, unix.EMSGSIZE) {

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// Protocols and ports by which a wrapping is told.
+// Protocols and ports that identify a wrapping.
 const (
 	protocolGRE = 47
 	protocolESP = 50

@@ -53,11 +53,8 @@ type Tool struct {
 // Name is flavour and version for people, for example "iptables-nft 1.8.9".
 func (t *Tool) Name() string { return string(t.Family) + "-" + string(t.Flavor) + " " + t.Version }
 
-// Find returns the tool of the flavour asked for, for IPv4. With Auto it is the nft flavour when that can load a NAT rule in a
+// FindFamily returns the tool of a flavour for a version of IP. Auto is the nft flavour when that can load a NAT rule in a
 // new namespace, else legacy. It needs the right to make namespaces.
-func Find(ctx context.Context, flavor Flavor) (*Tool, error) { return FindFamily(ctx, flavor, IPv4) }
-
-// FindFamily is Find for either version of IP.
 func FindFamily(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 	switch flavor {
 	case NFT, Legacy:
@@ -65,7 +62,7 @@ func FindFamily(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 	case Auto, "":
 		return findWorking(ctx, f)
 	}
-	return nil, fmt.Errorf("iptables flavour %q is none of auto, nft, legacy", flavor)
+	return nil, fmt.Errorf("iptables flavour %q is not auto, nft or legacy", flavor)
 }
 
 func findWorking(ctx context.Context, f Family) (*Tool, error) {
@@ -88,7 +85,7 @@ func (t *Tool) works(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The namespace is empty; a failing close of it is nobody's loss.
+	// The namespace is empty; a failed close loses nothing.
 	defer func() { _ = ns.Close() }()
 	return t.Restore(ctx, ns, "*nat\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n")
 }

@@ -36,7 +36,7 @@ func newNS(t *testing.T) *netns.NS {
 func eachFlavor(t *testing.T, test func(t *testing.T, tool *Tool)) {
 	for _, flavor := range []Flavor{NFT, Legacy} {
 		t.Run(string(flavor), func(t *testing.T) {
-			tool, err := Find(t.Context(), flavor)
+			tool, err := FindFamily(t.Context(), flavor, IPv4)
 			if errors.Is(err, ErrMissing) {
 				t.Skipf("no iptables of this flavour: %v", err)
 			}
@@ -54,7 +54,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("the tool calls itself %q", tool.Name())
 		}
 	})
-	if _, err := Find(t.Context(), "bpf"); err == nil || !strings.Contains(err.Error(), `"bpf"`) {
+	if _, err := FindFamily(t.Context(), "bpf", IPv4); err == nil || !strings.Contains(err.Error(), `"bpf"`) {
 		t.Errorf("an unknown flavour: %v", err)
 	}
 }
@@ -89,7 +89,7 @@ func TestIPv6IsAnotherProgram(t *testing.T) {
 
 func TestAutoWorks(t *testing.T) {
 	ns := newNS(t)
-	tool, err := Find(t.Context(), Auto)
+	tool, err := FindFamily(t.Context(), Auto, IPv4)
 	if errors.Is(err, ErrMissing) {
 		t.Skipf("no iptables: %v", err)
 	}
@@ -107,10 +107,10 @@ func TestMissingProgramHasAHint(t *testing.T) {
 	sbin = nil
 	defer func() { sbin = old }()
 	for name, find := range map[string]func() error{
-		"nft":    func() error { _, err := Find(context.Background(), NFT); return err },
-		"auto":   func() error { _, err := Find(context.Background(), Auto); return err },
+		"nft":    func() error { _, err := FindFamily(context.Background(), NFT, IPv4); return err },
+		"auto":   func() error { _, err := FindFamily(context.Background(), Auto, IPv4); return err },
 		"ipset":  func() error { _, err := FindIPSet(context.Background()); return err },
-		"legacy": func() error { _, err := Find(context.Background(), Legacy); return err },
+		"legacy": func() error { _, err := FindFamily(context.Background(), Legacy, IPv4); return err },
 	} {
 		err := find()
 		if !errors.Is(err, ErrMissing) || !strings.Contains(advice.Of(err), "apt-get install") {
@@ -265,7 +265,7 @@ func TestOwnLock(t *testing.T) {
 // TestLegacyObeysTheLockVariable: what TestOwnLock shows is of use only if the real program looks at the variable.
 func TestLegacyObeysTheLockVariable(t *testing.T) {
 	ns := newNS(t)
-	tool, err := Find(t.Context(), Legacy)
+	tool, err := FindFamily(t.Context(), Legacy, IPv4)
 	if errors.Is(err, ErrMissing) {
 		t.Skipf("no legacy flavour: %v", err)
 	}

@@ -67,7 +67,7 @@ func (t *Tool) try(ctx context.Context, f feature) error {
 	if err != nil {
 		return err
 	}
-	// The namespace goes with everything in it; a failing close is nobody's loss.
+	// A failed close loses nothing: the kernel removes the namespace with the process.
 	defer func() { _ = ns.Close() }()
 	if f.name == "set match" {
 		sets, err := FindIPSet(ctx)

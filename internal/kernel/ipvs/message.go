@@ -74,7 +74,7 @@ func (s Server) encode(e *netlink.AttributeEncoder) {
 	if s.Affinity > 0 {
 		flags, timeout = flagPersistent, uint32(s.Affinity/time.Second)
 	}
-	// Clients are told apart by their whole address: a mask in IPv4, a length in IPv6.
+	// Affinity is by a client's whole address: a mask in IPv4, a length in IPv6.
 	family, mask := uint16(inet), uint32(0xffffffff)
 	if s.Addr.Addr().Is6() {
 		family, mask = inet6, 128

@@ -35,10 +35,10 @@ type Server struct {
 	Addr     netip.AddrPort
 	// Affinity is how long a client keeps its backend, in whole seconds; 0 for not at all.
 	Affinity time.Duration
-	// Backends get new connections in turn. Without any, a caller is told that the port is closed.
+	// Backends get new connections in turn. Without backends, the port is closed to clients.
 	Backends []netip.AddrPort
-	// Connections is how many List found that stand or were closed a moment ago; Apply does not look at it. What the kernel
-	// counts for good is brought up to date every few seconds only.
+	// Connections is how many open or just closed connections List found; Apply ignores it. The kernel's own totals lag by
+	// seconds.
 	Connections int
 }
 

@@ -62,7 +62,7 @@ type Bridge struct {
 	MTU  int
 	// Ageing is how long it remembers a MAC address, in hundredths of a second; 0 is the kernel's 300 s.
 	Ageing uint32
-	// MulticastSnooping is the kernel's default, and off where nobody would ask for it.
+	// MulticastSnooping is on by the kernel's default; false turns it off.
 	MulticastSnooping bool
 }
 

@@ -62,8 +62,7 @@ func (h *Handle) Devices() ([]Device, error) {
 	return devices, nil
 }
 
-// Routes returns the entries of the main table that somebody added: those that the kernel made for an address are left
-// out.
+// Routes returns the entries of the main table, without those that the kernel made for an address.
 func (h *Handle) Routes() ([]Route, error) {
 	links, err := h.nl.LinkList()
 	if err != nil {

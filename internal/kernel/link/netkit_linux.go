@@ -6,8 +6,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Netkit is a pair of devices that BPF programs see packets on as they are sent, without a queue between the ends. It works
-// at layer 3: neither end has a MAC address, and nobody is asked for one.
+// Netkit is a pair of devices without a queue between the ends; BPF programs run where packets are sent. It works at
+// layer 3: neither end has a MAC address, so there is no neighbour discovery.
 type Netkit struct {
 	// Name is the primary end, in the handle's own namespace. It is the one that programs of both ends are attached by.
 	Name string
@@ -18,8 +18,8 @@ type Netkit struct {
 	MTU int
 }
 
-// AddNetkit makes a pair, both ends up, as Cilium does: what the primary end is sent goes on, what the peer is sent is
-// dropped until it has a program. Marks and priorities set on the node survive the way into the pod.
+// AddNetkit makes a pair as Cilium does, both ends up. The primary end forwards what it is sent; the peer drops packets
+// until it has a program. Marks and priorities set on the node survive the way into the pod.
 func (h *Handle) AddNetkit(n Netkit) error {
 	dev := &netlink.Netkit{
 		LinkAttrs: attrs(n.Name, n.MTU, nil), Mode: netlink.NETKIT_MODE_L3,

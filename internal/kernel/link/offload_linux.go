@@ -34,8 +34,8 @@ type change struct {
 }
 
 // SegmentationOff makes every device of the namespace but lo refuse super-packets in both directions: no TSO, no GSO
-// (inside tunnels neither), no GRO. A device that cannot give up a feature (macvlan never does) is told to send
-// super-packets of one segment. What is in force afterwards is read back.
+// (inside tunnels neither), no GRO. For a device that keeps a feature (macvlan always
+// does) it limits super-packets to one segment. It reads back what is in force.
 func (h *Handle) SegmentationOff() error {
 	links, err := h.nl.LinkList()
 	if err != nil {

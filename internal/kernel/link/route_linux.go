@@ -16,8 +16,8 @@ const (
 	ProtocolCalico = 80
 )
 
-// AddAddress gives a device an address with its prefix length. An IPv6 address is in use at once: nobody is asked
-// whether it is taken.
+// AddAddress gives a device an address with its prefix length. An IPv6 address is in use at once, without duplicate
+// address detection.
 func (h *Handle) AddAddress(dev string, addr netip.Prefix) error { return h.addAddress(dev, addr, 0) }
 
 // AddAddressNoRoute is AddAddress without the kernel's route to the rest of the prefix.

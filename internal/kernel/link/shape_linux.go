@@ -6,7 +6,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// From this rate on htb keeps nearer to what it is told than tbf, which is exact below.
+// htbFrom is the rate in bit/s from which htb is more exact than tbf.
 const htbFrom = 5e9
 
 // What the shapers may hold back and let through at once.

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -112,10 +113,7 @@ func writeAt(root *os.File, name, text string) error {
 		return err
 	}
 	_, err = f.WriteString(text)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return errors.Join(err, f.Close())
 }
 
 func readAt(root *os.File, name string) (string, error) {

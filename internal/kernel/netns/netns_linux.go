@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
 )
 
-// NS is a network namespace held by a descriptor. The zero value is no namespace; make one with New, Current or Here.
+// NS is a network namespace held by a descriptor. The zero value is not usable; make one with New, Current or Here.
 type NS struct {
 	f *os.File
 	// here says that every thread of the program is inside already.

@@ -2,6 +2,7 @@ package nft
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 )
 
@@ -96,15 +97,9 @@ func keyShape(types []Type, family Family) (length int, magic uint32) {
 }
 
 // mask is the network mask of p.
-func mask(p netip.Prefix) []byte {
-	b := make([]byte, p.Addr().BitLen()/8)
-	for i := range p.Bits() {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	return b
-}
+func mask(p netip.Prefix) []byte { return net.CIDRMask(p.Bits(), p.Addr().BitLen()) }
 
-// after returns the first address above p, not valid when there is none.
+// after returns the first address above p; above the last address it is not valid.
 func after(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i, m := range mask(p) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Check finds what the kernel would refuse or silently get wrong: names that are too long, verdicts that lead to chains
-// and lookups in sets that nobody declared, keys of the wrong shape. It returns all findings joined.
+// Check finds what the kernel would refuse or silently get wrong: names that are too long, undeclared chains and sets,
+// keys of the wrong shape. It returns all faults joined.
 func (t *Table) Check() error {
 	var errs []error
 	for _, s := range t.sets {
@@ -109,7 +109,7 @@ func (t *Table) checkValue(typ Type, v Value) error {
 		ok = typ == Device && v != "" && len(v) < 16
 	}
 	if !ok {
-		return fmt.Errorf("%s is no value of type %s", valueText(v), typ.name(t.Family))
+		return fmt.Errorf("%s is not a value of type %s", valueText(v), typ.name(t.Family))
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (t *Table) checkTerm(term Term) error {
 	for _, c := range leadsTo(term) {
 		to := t.chainOf[c]
 		if to == nil || to.Hook != nil {
-			return fmt.Errorf("leads to %q, which is no declared chain to jump to", c)
+			return fmt.Errorf("leads to %q, which is not a declared chain to jump to", c)
 		}
 	}
 	switch term := term.(type) {
@@ -148,7 +148,7 @@ func (t *Table) checkTerm(term Term) error {
 func (t *Table) checkLookup(set string, key []Field, way bool) error {
 	s := t.setOf[set]
 	if s == nil || s.Map != way {
-		return fmt.Errorf("looks into %q, which is no declared set or map", set)
+		return fmt.Errorf("looks into %q, which is not a declared set or map", set)
 	}
 	var types []Type
 	for _, f := range key {

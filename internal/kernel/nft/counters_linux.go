@@ -15,12 +15,12 @@ type Counter struct {
 	// Chain is the name of the rule's chain, Index its place there from 0.
 	Chain string
 	Index int
-	// Comment is the rule's, Verdict what ends it, for example "goto web"; "" when the packet goes on.
+	// Comment is the rule's. Verdict is its end, for example "goto web"; "" when the packet continues to the next rule.
 	Comment, Verdict string
 	Packets, Bytes   uint64
 }
 
-// Counters returns the rules of a table in ns that have a counter, chain by chain. A table that is not there has none.
+// Counters returns the rules of a table in ns that have a counter, chain by chain. A table that does not exist has none.
 func Counters(ns *netns.NS, f Family, table string) ([]Counter, error) {
 	var all []Counter
 	err := reading(ns, f, table, func(c *nftables.Conn, chains []*nftables.Chain) error {

@@ -12,8 +12,8 @@
 //	err := nft.Load(ctx, ns, t)                               // the same table, by netlink
 //	rules, err := nft.Counters(ns, nft.IPv4, "example")       // what the rules have counted since
 //
-// A table is a list of sets (or maps: sets whose elements have a verdict) and of chains; a chain is a list of rules; a
-// rule is a list of terms, each of which lets the packet go on to the next term or ends the rule.
+// A table is a list of sets (or maps: sets whose elements have a verdict) and of chains. A chain is a list of rules, a
+// rule a list of terms. Each term passes the packet to the next term or ends the rule.
 //
 // Load speaks netlink itself instead of running nft: ten thousand Services are some hundred thousand kernel objects, and
 // parsing them as text takes longer than programming them. A table goes over in several transactions, each as large as a

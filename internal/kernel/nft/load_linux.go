@@ -38,14 +38,13 @@ func (e *RefusedError) Error() string {
 // Unwrap returns the kernel's number for the refusal.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Load programs tables into ns, one after the other. It needs CAP_NET_ADMIN in the user namespace that owns ns. What
-// stands there already under the same names is added to. A refusal is a *RefusedError; transactions before it stay.
+// Load programs tables into ns, one after the other. It needs CAP_NET_ADMIN in the user namespace that owns ns. It
+// adds to tables, chains and sets that exist under the same names. A refusal is a *RefusedError; transactions before it stay.
 func Load(ctx context.Context, ns *netns.NS, tables ...*Table) error {
 	return loadAll(ctx, ns, false, tables)
 }
 
-// Replace is Load for tables that stand already: what is not in the new ones goes, in the transaction that brings the
-// first of them.
+// Replace is Load for tables that exist. The first transaction also removes what the new tables do not have.
 func Replace(ctx context.Context, ns *netns.NS, tables ...*Table) error {
 	return loadAll(ctx, ns, true, tables)
 }
@@ -86,7 +85,7 @@ type loader struct {
 	ctx    context.Context
 	socket *socket
 	table  *Table
-	// replace takes away what stands under the name of the table.
+	// replace deletes what exists under the name of the table.
 	replace bool
 	batch   batch
 	// id is the number of the last set.
@@ -98,7 +97,7 @@ func (l *loader) load() error {
 	t := l.table
 	l.batch.table(t)
 	if l.replace {
-		// It is there now, so it can be taken away.
+		// The table exists now, so it can be deleted.
 		l.batch.deleteTable(t)
 		l.batch.table(t)
 	}

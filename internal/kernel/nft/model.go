@@ -160,7 +160,7 @@ func (t *Table) Map(name string, key ...Type) *Set {
 	return s
 }
 
-// Lookup returns the set or map called name, nil if there is none.
+// Lookup returns the set or map called name, nil if it is not declared.
 func (t *Table) Lookup(name string) *Set { return t.setOf[name] }
 
 // Put adds an element to a map.

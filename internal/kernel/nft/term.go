@@ -95,7 +95,7 @@ func In(set string, key ...Field) Term { return lookup{key: key, set: set} }
 // NotIn matches the other packets.
 func NotIn(set string, key ...Field) Term { return lookup{key: key, set: set, not: true} }
 
-// VMap has the verdict that the map holds for the fields, and goes on when it holds none.
+// VMap has the verdict of the map for the fields; without a verdict there, the packet continues to the next term.
 func VMap(set string, key ...Field) Term { return lookup{key: key, set: set, way: true} }
 
 func (l lookup) text(family Family) string {
@@ -202,8 +202,8 @@ type fib struct {
 }
 
 var (
-	// SourceLocal matches packets from an address of this machine, SourceNotLocalTo those whose source is no address of
-	// the device that they leave by, DestLocal those to this machine.
+	// SourceLocal matches packets from an address of this machine, DestLocal packets to one. SourceNotLocalTo matches
+	// packets whose source is not an address of the device that they leave by.
 	SourceLocal      Term = fib{of: SourceAddr}
 	SourceNotLocalTo Term = fib{of: SourceAddr, oif: true, not: true}
 	DestLocal        Term = fib{of: DestAddr}

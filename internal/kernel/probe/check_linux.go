@@ -63,7 +63,7 @@ func inThrowaway(ctx context.Context, try func(context.Context) error) error {
 	if err != nil {
 		return err
 	}
-	// The namespace goes with all that is in it; a failing close is nobody's loss.
+	// A failed close loses nothing: the kernel removes the namespace with the process.
 	defer func() { _ = ns.Close() }()
 	return ns.Do(func() error { return try(ctx) })
 }

@@ -2,7 +2,7 @@
 //
 // Three questions are answered:
 //
-//	IRQTime    is interrupt time outside the CPU clocks of tasks?    irq.go says how it is told, irq_linux.go measures
+//	IRQTime    is interrupt time outside the CPU clocks of tasks?    irq.go says how to judge it, irq_linux.go measures
 //	Check      is a feature there that a profile needs?              feature.go is the list, try_*_linux.go tries
 //	Collect    what are the recorded conditions of a run?            facts_linux.go
 //

@@ -28,14 +28,14 @@ const (
 
 // IRQTime finds out, in at most 0.6 s, whether the kernel keeps interrupt time apart from the CPU clocks of tasks, on
 // CPU n. A thread sends datagrams over the loopback of a throwaway namespace, which makes about half of its time
-// softirq; the question is whether its clock shows it. The kernel's configuration is told as evidence only: what it
-// allows may be off at run time.
+// softirq; the question is whether its clock shows it. The kernel's configuration is evidence only: a feature that
+// it allows may be off at run time.
 func IRQTime(ctx context.Context, n int) (IRQ, error) {
 	ns, err := netns.New()
 	if err != nil {
 		return IRQ{}, fmt.Errorf("probe interrupt accounting: %w", err)
 	}
-	// The namespace goes with all that is in it; a failing close is nobody's loss.
+	// A failed close loses nothing: the kernel removes the namespace with the process.
 	defer func() { _ = ns.Close() }()
 	var found IRQ
 	for range attempts {

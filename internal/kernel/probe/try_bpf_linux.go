@@ -80,7 +80,7 @@ func tryTCX(index int) error {
 	return errors.Join(err, p.Close())
 }
 
-// tryCgroupProgram puts a program on the connect() of a cgroup that nobody is in.
+// tryCgroupProgram attaches a program to the connect() of an empty cgroup.
 func tryCgroupProgram(context.Context) error {
 	return inCgroup(func(dir string) error {
 		p, err := shortest(ebpf.ProgramSpec{Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect})

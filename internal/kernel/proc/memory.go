@@ -20,7 +20,7 @@ func ParseStatm(b []byte, pageSize int) (uint64, error) {
 	return pages * uint64(pageSize), nil
 }
 
-// ParseMeminfo returns MemTotal less MemAvailable in bytes from /proc/meminfo: what is in use and cannot be had back.
+// ParseMeminfo returns the memory in use from /proc/meminfo: MemTotal less MemAvailable, in bytes.
 func ParseMeminfo(b []byte) (uint64, error) {
 	kib := map[string]uint64{}
 	for line := range bytes.Lines(b) {

@@ -73,8 +73,7 @@ type Sampler struct {
 	throttle  string
 }
 
-// NewSampler looks for ksoftirqd of every CPU. Inside a pid namespace there is none to be seen, and no snapshot will
-// claim anything about it.
+// NewSampler looks for ksoftirqd of every CPU. Inside a pid namespace it is not visible, and snapshots omit it.
 func NewSampler() (*Sampler, error) {
 	pids, err := findKsoftirqd("/proc")
 	if err != nil {

@@ -14,8 +14,8 @@ var modes = []string{
 }
 
 // ParseStat returns the CPU lines of /proc/stat by CPU number: time since boot. hz is USER_HZ, ticks per second. The
-// resolution is such a tick (10 ms nearly everywhere), and on most kernels so is the truth: whoever runs when the tick
-// comes is charged with all of it.
+// resolution is a tick (10 ms nearly everywhere), and most kernels charge a whole tick to the task that runs when the
+// tick comes.
 func ParseStat(b []byte, hz int64) (map[int]cpu.Time, error) {
 	if hz <= 0 {
 		return nil, fmt.Errorf("/proc/stat: %d ticks per second", hz)

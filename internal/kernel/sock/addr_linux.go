@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Addr is a socket address in the kernel's own form, so that using it costs nothing. The zero value is no address.
+// Addr is a socket address in the kernel's own form, so that using it costs nothing. The zero value is not an address.
 type Addr struct {
 	raw  [unix.SizeofSockaddrInet6]byte
 	size uint32

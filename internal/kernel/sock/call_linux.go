@@ -82,19 +82,19 @@ func Shutdown(fd int) syscall.Errno {
 	return e
 }
 
-// AcceptPolite is Accept for a goroutine that is no load thread.
+// AcceptPolite is Accept for goroutines outside load threads.
 func AcceptPolite(fd int) (int, syscall.Errno) {
 	n, _, e := syscall.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
 	return int(n), e
 }
 
-// ConnectPolite is Connect for a goroutine that is no load thread.
+// ConnectPolite is Connect for goroutines outside load threads.
 func ConnectPolite(fd int, to *Addr) syscall.Errno {
 	_, _, e := syscall.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw[0])), uintptr(to.size))
 	return e
 }
 
-// RecvPolite is Recv for a goroutine that is no load thread.
+// RecvPolite is Recv for goroutines outside load threads.
 func RecvPolite(fd int, b []byte, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.Syscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 		uintptr(flags), 0, 0)

@@ -69,7 +69,7 @@ func (p *Poll) Wait(limit int) (int, syscall.Errno) {
 	return count(n, e), e
 }
 
-// WaitPolite is Wait for a goroutine that is no load thread.
+// WaitPolite is Wait for goroutines outside load threads.
 func (p *Poll) WaitPolite(limit int) (int, syscall.Errno) {
 	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(limit), 0, 0)
@@ -86,13 +86,13 @@ func count(n uintptr, e syscall.Errno) int {
 // Report returns report i of the last Wait.
 func (p *Poll) Report(i int) (what, tag uint32) { return p.events[i].Events, uint32(p.events[i].Fd) }
 
-// AcceptNow takes a connection that is there, EAGAIN if there is none. flags may have NonBlocking. Raw.
+// AcceptNow takes a waiting connection; without one it returns EAGAIN. flags may have NonBlocking. Raw.
 func AcceptNow(fd, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, uintptr(flags|unix.SOCK_CLOEXEC), 0, 0)
 	return int(n), e
 }
 
-// Failure takes the error that a socket holds, 0 if it holds none: how a connect that did not wait has ended.
+// Failure takes the pending error of a socket, 0 for none: the result of a non-blocking connect.
 func Failure(fd int) syscall.Errno {
 	e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {

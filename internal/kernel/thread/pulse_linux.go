@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pulseSignal is a real-time signal that nobody else uses. Go's runtime has a handler for every signal, which ignores
-// those that the program has not asked for.
+// pulseSignal is a real-time signal without another use in the program. Go's runtime ignores a signal that the program
+// did not ask for.
 const pulseSignal = 44
 
 // restart is SA_RESTART.
 const restart = 0x10000000
 
 // Pulse is a timer in the kernel that interrupts the blocking system calls of one thread at regular times, so that
-// they return EINTR and the thread can look around. It costs nothing per call, where a timeout on a socket costs a timer
-// to be set and cancelled each time the socket blocks, and it needs nobody to be scheduled.
+// they return EINTR. It costs nothing per call, whereas a timeout on a socket sets and cancels a timer each time the
+// socket blocks. It needs no other thread.
 type Pulse struct{ timer int32 }
 
 // sigaction is the kernel's struct sigaction as far as it is the same everywhere: the handler, then the flags.

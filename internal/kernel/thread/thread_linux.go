@@ -21,7 +21,7 @@ func SharpTimers() error {
 func ID() int { return unix.Gettid() }
 
 // Kick interrupts the blocking system call that thread id of this process may be in; the call returns EINTR. The signal
-// is SIGURG, which the Go runtime uses for the same purpose and takes as no event. A thread that is gone is no error.
+// is SIGURG, which the Go runtime uses for the same purpose and ignores. A thread that has ended is not an error.
 func Kick(id int) {
 	_ = unix.Tgkill(unix.Getpid(), id, unix.SIGURG)
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -199,6 +201,18 @@ func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (
 		return nil, fmt.Errorf("load %s programs: %w", what, err)
 	}
 	return coll, nil
+}
+
+// Shared returns the options by which a collection of spec uses existing tables. Tables of except, and those that the
+// compiler makes (.rodata), stay its own.
+func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.Cache, except ...string) ebpf.CollectionOptions {
+	common := map[string]*ebpf.Map{}
+	for name, m := range tables {
+		if spec.Maps[name] != nil && name[0] != '.' && !slices.Contains(except, name) {
+			common[name] = m
+		}
+	}
+	return ebpf.CollectionOptions{MapReplacements: common, Cache: cache}
 }
 
 // RefusedError is a program that the verifier refused. Error is one line; Log has every line of the verifier's.

@@ -86,7 +86,7 @@ func (c Call) run() (netip.AddrPort, string, error) {
 	}
 	defer conn.Close()
 	saw, err := Converse(conn, 3000)
-	// RemoteAddr is what Go was told to dial; the kernel's word is asked for.
+	// RemoteAddr is the address that Go dialed; getpeername returns the kernel's.
 	peer := "-"
 	raw, rerr := conn.(syscall.Conn).SyscallConn()
 	if rerr == nil {

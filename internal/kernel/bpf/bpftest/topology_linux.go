@@ -86,7 +86,7 @@ func NewNS(t *testing.T) *netns.NS {
 	}
 	t.Cleanup(func() { ns.Close() })
 	In(t, ns, func() error {
-		// Nobody else is on these links; absent where the kernel has no IPv6.
+		// These links need no duplicate address detection; the settings are absent without IPv6.
 		_, _ = Sysctl("net/ipv6/conf/all/accept_dad", "0"), Sysctl("net/ipv6/conf/default/accept_dad", "0")
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {

@@ -12,15 +12,14 @@
 //	last                   redirect_peer | fib_lookup + redirect_neigh | set_tunnel_key + redirect
 //
 // A new flow adds a frontend LPM lookup and a backend hash lookup, routes LPM 2 (source, destination), the generated
-// policy program, and one flow entry (two behind a service). Every TCP SYN is judged by policy again. One that finds a flow
-// of which both sides have sent FIN or RST deletes its entries and opens a new flow. With DSR the node that is called sees
-// the client's side alone, so that a port which led to another node goes on doing so; that node begins anew.
+// policy program, and one flow entry (two behind a service). Policy judges every TCP SYN again. A SYN that finds a flow
+// with FIN or RST from both sides deletes its entries and opens a new flow. With DSR the called node sees the client's
+// side only, so it keeps forwarding a reused port to the same node, and that node opens the new flow.
 //
-// A pod that is the backend which it was given for its own question (pod-to-self) would drop a packet from its own
-// address. Such a flow is translated, marked 0x3600000 and handed up; netfilter masquerades it on the way back to the
-// pod, so that its answer returns to the node, where conntrack and then to_workload put both addresses right. As in the
-// product this is for what is translated in packets, which is UDP: a TCP connection that connect() turned to the pod
-// itself stays inside the pod.
+// A pod that is its own backend (pod-to-self) would drop a packet from its own address. The programs translate such a
+// flow, mark it 0x3600000 and pass it to the stack. Netfilter masquerades it on the way back to the pod. The answer
+// returns to the node, where conntrack and to_workload restore both addresses. As in Calico, this applies to UDP only:
+// connect() translates TCP, so a TCP connection of a pod to itself stays inside the pod.
 //
 // # Raising a node
 //

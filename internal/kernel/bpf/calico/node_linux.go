@@ -183,13 +183,7 @@ func (n *Node) enter(links *[]io.Closer, device string, k kind, policy uint32) e
 
 // share are the options that make a collection use the node's tables.
 func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
-	common := map[string]*ebpf.Map{}
-	for name, m := range n.mains.Maps {
-		if spec.Maps[name] != nil && name[0] != '.' {
-			common[name] = m
-		}
-	}
-	return ebpf.CollectionOptions{MapReplacements: common, Cache: n.cache}
+	return attach.Shared(n.mains.Maps, spec, n.cache)
 }
 
 // AddWorkload puts a pod's programs on its device and announces its address. All is allowed until SetPolicy.

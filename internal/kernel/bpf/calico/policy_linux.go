@@ -14,8 +14,8 @@ import (
 // maxRules keeps every jump of a generated program within its 16 bits; the product splits longer ones.
 const maxRules = 1500
 
-// noProto is no protocol's number. A comparison with it never holds, but the verifier, which refuses code that nothing
-// jumps to, does not know that.
+// noProto is above every protocol number, so a comparison with it never holds. The verifier does not know that; it
+// refuses code without a jump to it.
 const noProto = 256
 
 // SetPolicy generates the workload's two policy programs anew and puts them in place. Open flows are not judged again.
@@ -168,7 +168,7 @@ func (n *Node) writeSetKey(set uint64, peer int16) asm.Instructions {
 	return code
 }
 
-// SetIPSet adds prefixes to a set of peers, and takes others away. Set 0 is none.
+// SetIPSet adds prefixes to a set of peers and removes others. A set's number is not 0.
 func (n *Node) SetIPSet(set uint64, add, remove []netip.Prefix) error {
 	m := n.table("ip_sets")
 	for _, p := range slices.Concat(add, remove) {

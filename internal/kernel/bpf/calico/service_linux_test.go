@@ -285,7 +285,7 @@ func testOutgoing(t *testing.T, p *plan) {
 		if e.Original.Source == w.pods[0].IP && e.Original.Destination == w.client.IP {
 			out++
 		} else if e.Original.Source == w.pods[0].IP || e.Original.Destination == w.pods[0].IP {
-			t.Errorf("the kernel tracks %s", e)
+			t.Errorf("the kernel tracks %+v", e)
 		}
 	}
 	if out != 2 {

@@ -273,7 +273,7 @@ func testPaths(t *testing.T, p *plan) {
 			}
 			for _, e := range entries {
 				if e.Original.Source == w.pods[0].IP || e.Original.Destination == w.pods[0].IP {
-					t.Errorf("the kernel tracks %s", e)
+					t.Errorf("the kernel tracks %+v", e)
 				}
 			}
 			openers := 0

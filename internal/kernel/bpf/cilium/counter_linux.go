@@ -8,10 +8,10 @@ import (
 
 var directions = map[uint8]string{1: "ingress", 2: "egress", 3: "service"}
 
-// linkLocal is what a pod says to its own wire and nobody forwards: it ends here as in Cilium, and nothing is lost.
+// linkLocal counts link-local packets of pods. Routers do not forward them; the programs drop them, as Cilium does.
 const linkLocal = 250
 
-// The reasons of maps.h that say that something is full.
+// The reasons of maps.h for a full table.
 const (
 	flowNotCreated = 155
 	noMapping      = 161

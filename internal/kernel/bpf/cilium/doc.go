@@ -36,7 +36,7 @@
 //  2. Load: programs on the wire, the overlay and the pair; tables of the node.
 //  3. AddEndpoint for each pod, after its veth pair is there: host end up with rp_filter 0, in the pod its address as
 //     /32, the gateway on the link and the default route via it. The pod's ARP, or neighbour solicitation, for the
-//     gateway is answered by BPF; with a netkit pair there is none. No route for the pod's address is needed on the node.
+//     gateway is answered by BPF; a netkit pair sends no such request. No route for the pod's address is needed on the node.
 //  4. SetIPCache for each pod of other nodes (its identity, and the node's address if tunnelled), for the other nodes
 //     themselves (RemoteNode, no tunnel) and their gateways (RemoteNode, tunnelled if the pods are).
 //  5. SetService, SetPolicy, as wanted; AttachCgroup with the cgroup v2 directory that holds the node's and its pods'
@@ -46,9 +46,10 @@
 //
 // For NodePort, call SetService with each address and port that is served (the node's own address is one), on every
 // node, NodePort set. DSR packets are longer than the client's first, by 8 bytes in IPv4 and 24 in IPv6: leave room.
-// Counters say what was dropped and why; a run that drops is no measurement. What an IPv6 pod says to its own link only
-// (router solicitations, group reports) ends at its device, as in Cilium, and is counted as no drop.
+// Counters say what was dropped and why; a run that drops is not a measurement. The programs end a pod's link-local IPv6
+// packets (router solicitations, group reports) at its device, as Cilium does, and do not count them as drops.
 //
-// What is left out: both families in one plane, host firewall, L7 proxy, encryption, bandwidth manager, monitor events, endpoint routes
-// (so nothing is at the primary end of a netkit pair, and at a veth's egress, as in Cilium without them), XDP, and the collector of ended flows (the tables are LRU; ended flows stay until room is needed).
+// Left out: both families in one plane, host firewall, L7 proxy, encryption, bandwidth manager, monitor events, XDP,
+// endpoint routes (so the primary end of a netkit pair and a veth's egress have no program, as in Cilium without them),
+// and the collector of ended flows: the tables are LRU, and ended flows stay until their room is needed.
 package cilium

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -32,7 +31,7 @@ type Node struct {
 }
 
 // perObject are the tables that each object file has for itself.
-var perObject = map[string]bool{"cilium_calls": true, "cilium_scratch": true, "cilium_policy": true}
+var perObject = []string{"cilium_calls", "cilium_scratch", "cilium_policy"}
 
 // hostCalls and lxcCalls are the slots of the tail calls; the C files number them.
 var (
@@ -204,7 +203,7 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 	return nil
 }
 
-// DeleteIPCache takes an announcement back; one that was never made is no error.
+// DeleteIPCache removes an announced prefix. A prefix that was not announced is not an error.
 func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
 	err := n.host.Maps["cilium_ipcache"].Delete(n.fam.ipcacheKey(prefix))
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -244,13 +243,7 @@ func (n *Node) Close() error {
 
 // share are the options that make a collection use the node's tables.
 func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
-	common := map[string]*ebpf.Map{}
-	for name, m := range n.host.Maps {
-		if spec.Maps[name] != nil && !perObject[name] && name[0] != '.' {
-			common[name] = m
-		}
-	}
-	return ebpf.CollectionOptions{MapReplacements: maps.Clone(common), Cache: n.cache}
+	return attach.Shared(n.host.Maps, spec, n.cache, perObject...)
 }
 
 func (n *Node) device(name string) (*net.Interface, error) {

@@ -18,7 +18,7 @@ type Identity uint32
 const (
 	Any        Identity = 0 // in a Rule: everybody
 	Host       Identity = 1 // the pod's own node
-	World      Identity = 2 // whoever nobody announced
+	World      Identity = 2 // every address that was not announced
 	RemoteNode Identity = 6
 )
 
@@ -45,8 +45,8 @@ const (
 // Options describe a node. The devices must exist when Load is called; their names are looked up in NS.
 type Options struct {
 	NS *netns.NS
-	// NodeIP is the address of Wire; Gateway the one of cilium_host, which is the pods' next hop. The family of NodeIP is
-	// that of everything the plane is told, tunnels' ends excepted.
+	// NodeIP is the address of Wire; Gateway is that of cilium_host, the pods' next hop. All addresses of a plane, except
+	// the ends of tunnels, have the family of NodeIP.
 	NodeIP, Gateway netip.Addr
 	// Wire is the node's network device (eth0).
 	Wire string

@@ -120,8 +120,8 @@ func (n *Node) setService(s Service) error {
 	return n.release(slices.Concat(old[0], old[1]), s.Proto)
 }
 
-// setScope writes one scope of a frontend: its slots first, then the frontend that counts them, then it deletes the
-// slots that nobody counts any more. change is the backends before and after.
+// setScope writes one scope of a frontend: its slots, then the frontend with their number. Last it deletes the slots
+// beyond that number. change is the backends before and after.
 func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrPort) error {
 	m := n.table("cilium_lb%d_services")
 	was, is := change[0], change[1]
@@ -198,7 +198,7 @@ func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
 	return nil
 }
 
-// release deletes the backends that nobody names any more.
+// release deletes the backends without a service.
 func (n *Node) release(list []netip.AddrPort, proto Proto) error {
 	for _, b := range list {
 		ref := n.services.backends[backend{b, proto}]
