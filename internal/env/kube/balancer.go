@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
 // adviceBalancer is the way out where no load balancer serves a Service.
@@ -65,7 +67,7 @@ func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err
 	r := c.services[s.key()]
 	svc, err := c.client.Services(c.id().namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil {
-		if ctx.Err() == nil && passing(err) {
+		if ctx.Err() == nil && trait.Passing(err) {
 			return false, nil
 		}
 		return false, err

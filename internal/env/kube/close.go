@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -65,7 +66,7 @@ func (c *Cluster) deleteNamespace(ctx context.Context, name string) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, beat, true, func(ctx context.Context) (bool, error) {
 		last = c.client.Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
-		return last == nil || !passing(last), nil
+		return last == nil || !trait.Passing(last), nil
 	})
 	if last == nil {
 		return err
@@ -82,7 +83,7 @@ func (c *Cluster) awaitGone(ctx context.Context, name string) error {
 			return true, nil
 		}
 		if err != nil {
-			if passing(err) {
+			if trait.Passing(err) {
 				return false, nil
 			}
 			return false, err

@@ -11,32 +11,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// state is what a pod has come to.
-type state struct {
-	ready bool
-	// why says in the cluster's words what keeps it from being ready, "" when nothing is known.
-	why string
-	// hopeless means that waiting does not help; patient, that it may after a while.
-	hopeless, patient bool
-	advice            string
-}
-
-// Advice for what a user can mend.
+// Advice for refusals.
 const (
-	adviceImage    = "cnibench image --load or --push brings the image to the cluster; --image names it"
-	adviceSchedule = "free the node, name others by --client-node and --server-node, or ask for less by the requests"
-	adviceQuota    = "a quota limits the run's namespace: ask for an exception, or lower --cpu-request and --memory-request"
-	adviceLimits   = "the quota requires limits: create a LimitRange with default limits beside it. For limits.cpu alone, use --cpu-limit, which throttles what is measured"
-	adviceRange    = "a LimitRange bounds the requests of pods: change --cpu-request, --memory-request or --cpu-limit, or ask for an exception. Its defaults must set the memory limit"
-	adviceSCC      = "OpenShift requires a security context constraint: oc adm policy add-scc-to-user nonroot-v2 USER, with the user that runs cnibench. It admits non-root pods without capabilities"
-	adviceSCCHost  = "OpenShift requires a security context constraint. hostnetwork-v2 does not admit the user of host-network pods: oc adm policy add-scc-to-user privileged USER, with the user that runs cnibench; or avoid such pods by --baseline detected and other --paths"
-	adviceRights   = "cnibench kube access says which rights are needed and which are missing"
-	adviceHost     = "the bare node, and paths from or to a host, need host-network pods: avoid them by --baseline detected and other --paths, or exempt namespaces with the label app.kubernetes.io/managed-by=cnibench from the policy"
-	adviceAdmit    = "a policy of this cluster refuses the run's objects: exempt namespaces with the label app.kubernetes.io/managed-by=cnibench"
+	adviceQuota   = "a quota limits the run's namespace: ask for an exception, or lower --cpu-request and --memory-request"
+	adviceLimits  = "the quota requires limits: create a LimitRange with default limits beside it. For limits.cpu alone, use --cpu-limit, which throttles what is measured"
+	adviceRange   = "a LimitRange bounds the requests of pods: change --cpu-request, --memory-request or --cpu-limit, or ask for an exception. Its defaults must set the memory limit"
+	adviceSCC     = "OpenShift requires a security context constraint: oc adm policy add-scc-to-user nonroot-v2 USER, with the user that runs cnibench. It admits non-root pods without capabilities"
+	adviceSCCHost = "OpenShift requires a security context constraint. hostnetwork-v2 does not admit the user of host-network pods: oc adm policy add-scc-to-user privileged USER, with the user that runs cnibench; or avoid such pods by --baseline detected and other --paths"
+	adviceRights  = "cnibench kube access says which rights are needed and which are missing"
+	adviceHost    = "the bare node, and paths from or to a host, need host-network pods: avoid them by --baseline detected and other --paths, or exempt namespaces with the label app.kubernetes.io/managed-by=cnibench from the policy"
+	adviceAdmit   = "a policy of this cluster refuses the run's objects: exempt namespaces with the label app.kubernetes.io/managed-by=cnibench"
 )
 
 // A LimitRange refuses in words of its own, RBAC in those of every authorizer.
@@ -44,83 +33,6 @@ var (
 	limitRange = pattern.New(`(?:minimum|maximum) \S+ usage per \S+ is |max limit to request ratio per `)
 	rightsLack = pattern.New(`cannot \S+ resource "`)
 )
-
-// judge says what a pod has come to.
-func judge(p *corev1.Pod) state {
-	over := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
-	switch {
-	case p.DeletionTimestamp != nil && (!over || p.Status.Reason == ""): // the end of its container is that of the pod
-		return state{hopeless: true, why: "it is being deleted"}
-	case over:
-		return state{hopeless: true, why: ended(p)}
-	}
-	for _, c := range p.Status.ContainerStatuses {
-		if s, bad := judgeContainer(c); bad {
-			return s
-		}
-	}
-	for _, c := range p.Status.Conditions {
-		switch {
-		case c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue:
-			return state{ready: true}
-		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
-			return state{patient: true, why: "it cannot be scheduled: " + c.Message, advice: adviceSchedule}
-		}
-	}
-	return state{}
-}
-
-func judgeContainer(c corev1.ContainerStatus) (s state, bad bool) {
-	if t := c.State.Terminated; t != nil {
-		return state{hopeless: true, why: terminated(t)}, true
-	}
-	w := c.State.Waiting
-	if w == nil {
-		return s, false
-	}
-	why := strings.TrimSpace(w.Reason + ": " + w.Message)
-	switch w.Reason {
-	case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
-		return state{hopeless: true, why: "its image " + c.Image + " cannot be pulled: " + why, advice: adviceImage}, true
-	case "ErrImagePull":
-		return state{patient: true, why: "its image " + c.Image + " cannot be pulled: " + why, advice: adviceImage}, true
-	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		return state{patient: true, why: why}, true
-	}
-	// ContainerCreating alone is what every pod goes through.
-	if w.Message == "" {
-		why = ""
-	}
-	return state{why: why}, true
-}
-
-// ended says why a pod that has ended did.
-func ended(p *corev1.Pod) string {
-	var parts []string
-	if p.Status.Reason != "" || p.Status.Message != "" {
-		parts = append(parts, strings.Trim(p.Status.Reason+": "+p.Status.Message, ": "))
-	}
-	for _, c := range p.Status.ContainerStatuses {
-		if t := c.State.Terminated; t != nil {
-			parts = append(parts, terminated(t))
-		}
-	}
-	if len(parts) == 0 {
-		return "it ended as " + strings.ToLower(string(p.Status.Phase))
-	}
-	return "it ended: " + strings.Join(parts, "; ")
-}
-
-func terminated(t *corev1.ContainerStateTerminated) string {
-	s := fmt.Sprintf("its container ended with code %d", t.ExitCode)
-	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
-		s += " (" + t.Reason + ")"
-	}
-	if t.Message != "" {
-		s += ": " + strings.TrimSpace(t.Message)
-	}
-	return s
-}
 
 // withAdvice adds to an API error the advice that fits it.
 func withAdvice(err error) error {
@@ -179,16 +91,16 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 	case err != nil:
 		return ""
 	}
-	s := judge(p)
+	s := trait.StateOf(p)
 	// A pod is not ready, and in the end evicted, when its node is not.
 	node := c.unhealthyNode(ctx, p)
 	switch {
-	case node != "" && s.hopeless:
-		return "pod " + name + " on node " + p.Spec.NodeName + ": " + s.why + "; " + node
-	case node != "" || s.ready:
+	case node != "" && s.Hopeless:
+		return "pod " + name + " on node " + p.Spec.NodeName + ": " + s.Why + "; " + node
+	case node != "" || s.Ready:
 		return node
 	}
-	why := s.why
+	why := s.Why
 	if warned := c.warned(ctx, p.Namespace, p.Name); why == "" && warned != "" {
 		why = warned
 	}

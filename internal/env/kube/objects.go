@@ -39,16 +39,12 @@ const (
 	agentVerb = "agent"
 	// program is this program in the image.
 	program = "/cnibench"
-	// user is the uid and gid that it runs as.
-	user = 65532
 	// forwardPort is the loopback port of a pod's main process, to which a port-forward leads.
 	forwardPort = 5199
 	// Host-network pods listen on the loopback of their node, below the ports of NodePorts and of clients.
 	firstHostForwardPort, hostForwardPorts = 20000, 2000
 	// TokenVariable is the environment variable with the token of that port.
 	TokenVariable = "CNIBENCH_TOKEN"
-	// grace is how long a pod may take to end, in seconds.
-	grace = 1
 )
 
 // identity is what the names and labels of a run's objects are made of.
@@ -76,16 +72,12 @@ func (i identity) meta(name string, host bool) metav1.ObjectMeta {
 
 // namespaceObject returns a namespace, under the strictest PodSecurity that its pods can live with.
 func namespaceObject(i identity, host bool) *corev1.Namespace {
-	ns := &corev1.Namespace{ObjectMeta: i.meta(i.namespace(host), host)}
-	ns.Namespace = ""
-	level := "restricted"
+	meta, level := i.meta(i.namespace(host), host), "restricted"
+	meta.Namespace = ""
 	if host {
 		level = "privileged"
 	}
-	for _, mode := range []string{"enforce", "warn", "audit"} {
-		ns.Labels["pod-security.kubernetes.io/"+mode] = level
-	}
-	return ns
+	return trait.Namespace(meta, level)
 }
 
 // unmeshed returns the labels and annotations by which service meshes leave a pod alone: a proxy between the ends would be
@@ -98,7 +90,7 @@ func unmeshed() (labels, annotations map[string]string) {
 // podObject returns a pod that runs until it is deleted or the run has expired.
 func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	host := s.Host()
-	p := &corev1.Pod{ObjectMeta: i.meta(s.Name, host)}
+	p := trait.Restricted(i.meta(s.Name, host), s.Node, containerOf(i, o, host))
 	p.Labels[LabelPod] = s.Name
 	labels, annotations := unmeshed()
 	maps.Copy(p.Labels, labels)
@@ -106,40 +98,23 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	for _, service := range s.Behind {
 		p.Labels[labelBehind+service] = isBehind
 	}
-	p.Spec = corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: new(int64(o.TTL.Seconds())), TerminationGracePeriodSeconds: new(int64(grace)),
-		HostNetwork: host, EnableServiceLinks: new(false), AutomountServiceAccountToken: new(false),
-		Affinity: trait.On(s.Node), Tolerations: tolerations(o),
-		ImagePullSecrets: trait.Pulling(trait.PullSecrets(o.PullSecrets, "")),
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
-		Containers: []corev1.Container{containerOf(i, o, host)},
-	}
-	if !host {
-		// So that a process without rights may send an echo request.
-		p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ping_group_range", Value: "0 2147483647"}}
-	}
+	p.Spec.ActiveDeadlineSeconds, p.Spec.SecurityContext.RunAsGroup = new(int64(o.TTL.Seconds())), new(int64(trait.User))
+	p.Spec.Tolerations, p.Spec.ImagePullSecrets = tolerations(o), trait.Pulling(trait.PullSecrets(o.PullSecrets, ""))
 	if host {
-		p.Spec.DNSPolicy = corev1.DNSDefault
+		p.Spec.HostNetwork, p.Spec.DNSPolicy = true, corev1.DNSDefault
+	} else { // lets a process without rights send an echo request
+		p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ping_group_range", Value: "0 2147483647"}}
 	}
 	return p
 }
 
 func containerOf(i identity, o Options, host bool) corev1.Container {
-	c := corev1.Container{
-		Name: Container, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
-		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String()},
-		Resources: resources(o),
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Privileged: new(false),
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(i.forwardPort(host)))
+	return corev1.Container{
+		Name: Container, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy), Resources: resources(o),
+		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String(), "--door", address},
+		Env: []corev1.EnvVar{{Name: TokenVariable, Value: i.token}},
 	}
-	c.Args = append(c.Args, "--door", net.JoinHostPort("127.0.0.1", strconv.Itoa(i.forwardPort(host))))
-	c.Env = []corev1.EnvVar{{Name: TokenVariable, Value: i.token}}
-	return c
 }
 
 // forwardPort returns the port of a pod's main process. On a node, it depends on the run: other runs may listen there, too.

@@ -8,8 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
 const (
@@ -64,11 +65,11 @@ func (c *Cluster) stands(ctx context.Context) error {
 		if p == nil {
 			return &lostError{podGone(s.Name)}
 		}
-		switch now := judge(p); {
-		case now.hopeless:
-			return &lostError{c.describe(ctx, p, now.why)}
-		case !now.ready && waits == nil:
-			waits = errors.New(c.describe(ctx, p, now.why))
+		switch now := trait.StateOf(p); {
+		case now.Hopeless:
+			return &lostError{c.describe(ctx, p, now.Why)}
+		case !now.Ready && waits == nil:
+			waits = errors.New(c.describe(ctx, p, now.Why))
 		}
 	}
 	return waits
@@ -104,15 +105,4 @@ func (c *Cluster) describe(ctx context.Context, p *corev1.Pod, why string) strin
 // podGone says why a pod may have disappeared.
 func podGone(pod string) string {
 	return "pod " + pod + " is gone: it was deleted or evicted, or its node was removed"
-}
-
-// passing says whether a call may succeed when it is made again: the API server is away or busy. It is not asked about
-// what the caller's own context ended.
-func passing(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return true // no answer of an API server
-	}
-	code := status.Status().Code
-	return code >= 500 || code == 429
 }

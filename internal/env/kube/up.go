@@ -175,43 +175,25 @@ func unaccompanied(p *corev1.Pod) error {
 		"have the webhook that injects them leave out namespaces labelled "+LabelManagedBy+"="+ManagedBy)
 }
 
-// awaitPods returns when every pod is ready. It does not wait for what will not come.
+// awaitPods returns when every pod is ready, on its node and has an address.
 func (c *Cluster) awaitPods(ctx context.Context) error {
-	since := map[string]time.Time{}
-	var waiting map[string]state
-	err := wait.PollUntilContextTimeout(ctx, beat, c.options.Ready, true, func(ctx context.Context) (bool, error) {
-		pods, err := c.listPods(ctx)
-		if err != nil {
-			return false, err
-		}
-		waiting = map[string]state{}
-		for _, s := range c.layout.pods {
-			p := pods[s.Name]
-			if p == nil {
-				return false, fmt.Errorf("pod %s is gone: it was deleted", s.Name)
-			}
-			now := judge(p)
-			if !now.patient {
-				delete(since, s.Name)
-			} else if since[s.Name].IsZero() {
-				since[s.Name] = time.Now()
-			}
-			if now.hopeless || now.patient && time.Since(since[s.Name]) > patience {
-				return false, advice.With(fmt.Errorf("pod %s on node %s: %s", s.Name, s.Node, now.why), now.advice)
-			}
-			if !now.ready {
-				waiting[s.Name] = now
-				continue
-			}
-			c.pods[s.Name] = stands(p)
-		}
-		return len(waiting) == 0, nil
-	})
-	if err != nil && ctx.Err() == nil && wait.Interrupted(err) {
-		return c.late(ctx, waiting)
+	var names []string
+	for _, s := range c.layout.pods {
+		names = append(names, s.Name)
 	}
-	if err != nil {
+	pods, err := trait.Await{
+		Names: names, List: c.listPods, Done: func(_ *corev1.Pod, now trait.State) bool { return now.Ready },
+		Interval: beat, Limit: c.options.Ready, Patience: patience,
+	}.Pods(ctx)
+	var late *trait.LateError
+	switch {
+	case errors.As(err, &late):
+		return c.late(ctx, late.Waiting)
+	case err != nil:
 		return fmt.Errorf("wait for the pods: %w", withAdvice(cause(ctx, err)))
+	}
+	for _, name := range names {
+		c.pods[name] = stands(pods[name])
 	}
 	return c.placed()
 }
@@ -220,19 +202,17 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 func (c *Cluster) listPods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	all := map[string]*corev1.Pod{}
 	for _, ns := range c.created {
-		list, err := c.client.Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: LabelRun + "=" + c.run})
+		pods, err := trait.ListPods(ctx, c.client, ns, LabelRun+"="+c.run)
 		if err != nil {
 			return nil, err
 		}
-		for i := range list.Items {
-			all[list.Items[i].Name] = &list.Items[i]
-		}
+		maps.Copy(all, pods)
 	}
 	return all, nil
 }
 
 // late says of the pods that are not ready in time what is known about them, the first few.
-func (c *Cluster) late(ctx context.Context, waiting map[string]state) error {
+func (c *Cluster) late(ctx context.Context, waiting map[string]trait.State) error {
 	const most = 3
 	var lines []string
 	wayOut := ""
@@ -246,7 +226,7 @@ func (c *Cluster) late(ctx context.Context, waiting map[string]state) error {
 			seen = "pod " + name + ": nothing is known of it"
 		}
 		lines = append(lines, seen)
-		if a := waiting[name].advice; a != "" {
+		if a := waiting[name].Advice; a != "" {
 			wayOut = a
 		}
 	}

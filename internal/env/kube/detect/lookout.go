@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -66,10 +64,7 @@ func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 }
 
 func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
-	ns := &corev1.Namespace{ObjectMeta: o.meta("", l.namespace)}
-	for _, mode := range []string{"enforce", "warn", "audit"} {
-		ns.Labels["pod-security.kubernetes.io/"+mode] = "privileged"
-	}
+	ns := trait.Namespace(o.meta("", l.namespace), "privileged")
 	if _, err := l.clients.Kube.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		l.made = !apierrors.IsForbidden(err) // after any other error the namespace may exist
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
@@ -84,13 +79,12 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 			return fmt.Errorf("create pod %s: %w", p.Name, err)
 		}
 	}
-	wait, stop := context.WithTimeoutCause(ctx, postLimit, errLate)
-	defer stop()
+	running, err := l.await(ctx, pods)
+	if err != nil {
+		return err
+	}
 	for _, p := range pods {
-		up, err := awaitPod(wait, l.clients.Kube, p)
-		if err != nil {
-			return err
-		}
+		up := running[p.Name]
 		e := End{Pod: p.Name, Node: up.Spec.NodeName, By: l, Host: p.Spec.HostNetwork, Address: address(up, o.Family)}
 		for i, role := range []string{"client", "server"} {
 			if i < len(o.Nodes) && o.Nodes[i] == e.Node {
@@ -143,96 +137,41 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 
 // lookoutPod is an ordinary pod that the strictest PodSecurity lets in.
 func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: o.meta(namespace, name),
-		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: new(int64(o.TTL.Seconds())), TerminationGracePeriodSeconds: new(int64(1)),
-			EnableServiceLinks: new(false), AutomountServiceAccountToken: new(false),
-			Tolerations:      []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Affinity:         trait.On(node),
-			ImagePullSecrets: trait.Pulling(o.PullSecrets),
-			SecurityContext:  &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			Containers: []corev1.Container{{
-				Name: lookoutContainer, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
-				Command: []string{"/cnibench"}, Args: []string{"hold", "--for", o.TTL.String()},
-				SecurityContext: &corev1.SecurityContext{
-					RunAsNonRoot: new(true), RunAsUser: new(int64(65532)), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
-			}},
+	p := trait.Restricted(o.meta(namespace, name), node, corev1.Container{
+		Name: lookoutContainer, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
+		Command: []string{"/cnibench"}, Args: []string{"hold", "--for", o.TTL.String()},
+	})
+	p.Spec.ActiveDeadlineSeconds, p.Spec.ImagePullSecrets = new(int64(o.TTL.Seconds())), trait.Pulling(o.PullSecrets)
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	return p
+}
+
+const (
+	// askAgain is the time between two lists of what is waited for: a watch needs another right.
+	askAgain = 300 * time.Millisecond
+	// postLimit bounds the wait until all pods run, patience that for a state that may pass.
+	postLimit = 3 * time.Minute
+	patience  = 15 * time.Second
+)
+
+// await waits until the pods run and returns them by name.
+func (l *Lookout) await(ctx context.Context, pods []*corev1.Pod) (map[string]*corev1.Pod, error) {
+	a := trait.Await{
+		Done: func(_ *corev1.Pod, now trait.State) bool { return now.Running },
+		List: func(ctx context.Context) (map[string]*corev1.Pod, error) {
+			return trait.ListPods(ctx, l.clients.Kube, l.namespace, "")
 		},
+		Interval: askAgain, Limit: postLimit, Patience: patience,
 	}
-}
-
-// stuck are reasons for waiting that time alone does not mend.
-var stuck = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
-
-// askAgain lies between two questions for what is waited for: watching needs a right of its own.
-const askAgain = 300 * time.Millisecond
-
-// postLimit is how long the pods have together to run, errLate the end of that.
-const postLimit = 3 * time.Minute
-
-var errLate = fmt.Errorf("waited %s", postLimit)
-
-// adviceImage is for a pod that does not run on its node.
-const adviceImage = "an image is put on nodes by cnibench image --load or --push; one of a private registry is pulled with --pull-secrets"
-
-// awaitPod waits until a pod runs, or says why it will not, or has not until the end of ctx.
-func awaitPod(ctx context.Context, kube api.Interface, p *corev1.Pod) (*corev1.Pod, error) {
-	again := time.NewTicker(askAgain)
-	defer again.Stop()
-	last, node := "it was not scheduled", ""
-	for {
-		now, err := kube.Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
-		switch {
-		case err == nil:
-			running, why, end := state(now)
-			if running {
-				return now, nil
-			}
-			if node = now.Spec.NodeName; why != "" {
-				last = why
-			} else if node != "" {
-				last = "node " + node + " has not begun with it"
-			}
-			if end {
-				return nil, advice.With(fmt.Errorf("pod %s on %s: %s", p.Name, node, last), adviceImage)
-			}
-		case ctx.Err() == nil: // else what it waited for says more
-			return nil, fmt.Errorf("pod %s: %w", p.Name, err)
-		}
-		select {
-		case <-ctx.Done():
-			err := fmt.Errorf("pod %s does not run: %s: %w", p.Name, last, context.Cause(ctx))
-			if node != "" && errors.Is(err, errLate) {
-				return nil, advice.With(err, adviceImage)
-			}
-			return nil, err
-		case <-again.C:
-		}
+	for _, p := range pods {
+		a.Names = append(a.Names, p.Name)
 	}
-}
-
-// state says whether a pod runs, why not, and whether it never will.
-func state(p *corev1.Pod) (running bool, why string, end bool) {
-	for _, c := range p.Status.ContainerStatuses {
-		switch {
-		case c.State.Running != nil:
-			return true, "", false
-		case c.State.Waiting != nil:
-			w := c.State.Waiting
-			return false, strings.TrimSuffix(w.Reason+": "+w.Message, ": "), slices.Contains(stuck, w.Reason)
-		case c.State.Terminated != nil:
-			return false, "its container ended: " + c.State.Terminated.Reason, true
-		}
+	running, err := a.Pods(ctx)
+	var late *trait.LateError
+	if errors.As(err, &late) && late.Node != "" {
+		err = advice.With(err, trait.AdviceImage)
 	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return false, c.Message, false
-		}
-	}
-	return false, p.Status.Message, p.Status.Phase == corev1.PodFailed
+	return running, err
 }
 
 // Ends are the pods to look from.

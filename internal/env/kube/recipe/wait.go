@@ -148,19 +148,18 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 		}
 		made = append(made, p.Name)
 	}
-	for _, name := range made {
-		err := i.until(ctx, "pod "+name+" has an address", func(ctx context.Context) (string, error) {
-			p, err := pods.Get(ctx, name, metav1.GetOptions{})
-			if err != nil || p.Status.PodIP != "" {
-				return "", err
-			}
-			return "it has none" + i.why(ctx, name, p.UID), nil
-		})
-		if err != nil {
-			return err
-		}
+	_, err = trait.Await{
+		Names: made, Done: func(p *corev1.Pod, _ trait.State) bool { return p.Status.PodIP != "" },
+		List: func(ctx context.Context) (map[string]*corev1.Pod, error) {
+			return trait.ListPods(ctx, i.client, metav1.NamespaceDefault, trait.LabelManagedBy+"="+trait.ManagedBy)
+		},
+		Interval: pause, Limit: i.Timeout, Patience: i.Timeout,
+	}.Pods(ctx)
+	var late *trait.LateError
+	if errors.As(err, &late) {
+		return fmt.Errorf("%w%s", err, i.warning(ctx, late.Pod))
 	}
-	return nil
+	return err
 }
 
 // detach deletes pods and waits until they are gone: the CNI must still be there when the runtime asks it to detach them.
@@ -186,14 +185,14 @@ func (i *Installer) detach(ctx context.Context, names []string) error {
 	return errors.Join(errs...)
 }
 
-// why is the last event of a pod.
-func (i *Installer) why(ctx context.Context, pod string, uid types.UID) string {
+// warning returns the last warning about a pod.
+func (i *Installer) warning(ctx context.Context, pod string) string {
 	events, err := i.client.Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
 	if err != nil {
 		return ""
 	}
 	for _, e := range slices.Backward(events.Items) {
-		if e.InvolvedObject.UID == uid && e.Type == corev1.EventTypeWarning {
+		if e.Type == corev1.EventTypeWarning {
 			return ": " + e.Message
 		}
 	}
@@ -212,21 +211,9 @@ func (i *Installer) image() string {
 
 // probe is a pod on a node, within the restrictions of the strictest clusters.
 func probe(node, image string) *corev1.Pod {
-	yes, no, user := true, false, int64(65532)
-	grace := int64(1) // with 0 the object would be gone before the pod is
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: probeName, Labels: trait.Owned()},
-		Spec: corev1.PodSpec{
-			Affinity:    trait.On(node),
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, RestartPolicy: corev1.RestartPolicyNever,
-			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, TerminationGracePeriodSeconds: &grace,
-			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			Containers: []corev1.Container{{
-				Name: "attach", Image: image,
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-			}},
-		},
-	}
+	p := trait.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: trait.Owned()}, node, corev1.Container{Name: "attach", Image: image})
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	return p
 }
 
 // patchProxy changes the DaemonSet kube-proxy.

@@ -1,0 +1,249 @@
+package trait
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cnibench/cnibench/internal/env/kube/api"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// User is the uid and gid of pods without rights.
+const User = 65532
+
+// Namespace returns a namespace to which PodSecurity applies a level, such as "restricted".
+func Namespace(meta metav1.ObjectMeta, level string) *corev1.Namespace {
+	for _, mode := range []string{"enforce", "warn", "audit"} {
+		meta.Labels["pod-security.kubernetes.io/"+mode] = level
+	}
+	return &corev1.Namespace{ObjectMeta: meta}
+}
+
+// Restricted returns a pod for a node that the strictest PodSecurity admits. Callers set what it needs besides.
+func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1.Pod {
+	c.SecurityContext = &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Privileged: new(false),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(1)), // with 0 the object would go before the pod
+		EnableServiceLinks: new(false), AutomountServiceAccountToken: new(false), Affinity: On(node),
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: new(int64(User)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{c},
+	}}
+}
+
+// ListPods returns the pods of a namespace by name, those with the labels of a selector.
+func ListPods(ctx context.Context, client api.Interface, namespace, selector string) (map[string]*corev1.Pod, error) {
+	list, err := client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	pods := map[string]*corev1.Pod{}
+	for i := range list.Items {
+		pods[list.Items[i].Name] = &list.Items[i]
+	}
+	return pods, nil
+}
+
+// Await says which pods to wait for.
+type Await struct {
+	Names []string
+	// List returns the pods by name. Errors of an API server that is away or busy are tolerated.
+	List func(context.Context) (map[string]*corev1.Pod, error)
+	// Done reports whether a pod is as wanted.
+	Done func(*corev1.Pod, State) bool
+	// Interval is the time between two lists, Limit the time for all pods, Patience that for a state that may pass.
+	Interval, Limit, Patience time.Duration
+}
+
+// LateError means that pods were not as wanted in time.
+type LateError struct {
+	Limit time.Duration
+	// Waiting has the states of these pods. Pod is the first of them, Node its node.
+	Waiting   map[string]State
+	Pod, Node string
+}
+
+func (e *LateError) Error() string {
+	return fmt.Sprintf("waited %s for pod %s: %s", e.Limit, e.Pod, e.why())
+}
+
+func (e *LateError) why() string {
+	idle := "it was not scheduled"
+	if e.Node != "" {
+		idle = "node " + e.Node + " has not started it"
+	}
+	return cmp.Or(e.Waiting[e.Pod].Why, idle)
+}
+
+// Pods returns all listed pods when those with the names are done. It fails with a *LateError after the limit, and at once
+// for a pod that is gone or that cannot be done.
+func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
+	since := map[string]time.Time{}
+	var pods map[string]*corev1.Pod
+	late := &LateError{Limit: a.Limit}
+	err := wait.PollUntilContextTimeout(ctx, a.Interval, a.Limit, true, func(ctx context.Context) (bool, error) {
+		listed, err := a.List(ctx)
+		if err != nil {
+			if Passing(err) {
+				err = nil
+			}
+			return false, err
+		}
+		pods, late.Waiting, late.Pod = listed, map[string]State{}, ""
+		for _, name := range a.Names {
+			p := pods[name]
+			if p == nil {
+				return false, fmt.Errorf("pod %s is gone: it was deleted", name)
+			}
+			now := StateOf(p)
+			if a.Done(p, now) {
+				continue
+			}
+			if !now.Patient {
+				delete(since, name)
+			} else if since[name].IsZero() {
+				since[name] = time.Now()
+			}
+			if now.Hopeless || now.Patient && time.Since(since[name]) > a.Patience {
+				return false, advice.With(fmt.Errorf("pod %s on node %s: %s", name, nodeOf(p), now.Why), now.Advice)
+			}
+			if late.Waiting[name] = now; late.Pod == "" {
+				late.Pod, late.Node = name, p.Spec.NodeName
+			}
+		}
+		return late.Pod == "", nil
+	})
+	if err != nil && wait.Interrupted(err) && late.Pod != "" {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("pod %s: %s: %w", late.Pod, late.why(), context.Cause(ctx))
+		}
+		return nil, late
+	}
+	return pods, err
+}
+
+// nodeOf returns the node that a pod runs on, or that On has asked for.
+func nodeOf(p *corev1.Pod) string {
+	if p.Spec.NodeName != "" {
+		return p.Spec.NodeName
+	}
+	return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+}
+
+// Passing reports whether a call may succeed when it is repeated: the API server is away or busy. A caller must check
+// first whether its own context has ended.
+func Passing(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true // no answer of an API server
+	}
+	code := status.Status().Code
+	return code >= 500 || code == 429
+}
+
+// State is what the status of a pod says.
+type State struct {
+	// Running means that a container runs, Ready that it also passes the pod's condition.
+	Running, Ready bool
+	// Why says in the cluster's words what keeps the pod from being ready, "" if unknown.
+	Why string
+	// Hopeless means that waiting does not help; Patient, that it may.
+	Hopeless, Patient bool
+	Advice            string
+}
+
+// Advice for pods that do not start.
+const (
+	AdviceImage    = "cnibench image --load or --push brings the image to the cluster; --image names it, --pull-secrets authorizes a pull"
+	AdviceSchedule = "free the node, name others by --client-node and --server-node, or lower --cpu-request and --memory-request"
+)
+
+// StateOf returns the state of a pod.
+func StateOf(p *corev1.Pod) State {
+	over := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+	switch {
+	case p.DeletionTimestamp != nil && (!over || p.Status.Reason == ""): // the end of its container is that of the pod
+		return State{Hopeless: true, Why: "it is being deleted"}
+	case over:
+		return State{Hopeless: true, Why: ended(p)}
+	}
+	var s State
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Terminated != nil || c.State.Waiting != nil {
+			return containerState(c)
+		}
+		s.Running = s.Running || c.State.Running != nil
+	}
+	for _, c := range p.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue:
+			s.Ready = true
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
+			return State{Patient: true, Why: "it cannot be scheduled: " + c.Message, Advice: AdviceSchedule}
+		}
+	}
+	return s
+}
+
+// containerState returns the state of a pod whose container waits or has ended.
+func containerState(c corev1.ContainerStatus) State {
+	if t := c.State.Terminated; t != nil {
+		return State{Hopeless: true, Why: terminated(t)}
+	}
+	w := c.State.Waiting
+	why := strings.TrimSpace(w.Reason + ": " + w.Message)
+	switch w.Reason {
+	case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
+		return State{Hopeless: true, Why: "its image " + c.Image + " cannot be pulled: " + why, Advice: AdviceImage}
+	case "ErrImagePull":
+		return State{Patient: true, Why: "its image " + c.Image + " cannot be pulled: " + why, Advice: AdviceImage}
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		return State{Patient: true, Why: why}
+	}
+	if w.Message == "" { // every pod passes through ContainerCreating
+		why = ""
+	}
+	return State{Why: why}
+}
+
+// ended says why a pod has ended.
+func ended(p *corev1.Pod) string {
+	var parts []string
+	if p.Status.Reason != "" || p.Status.Message != "" {
+		parts = append(parts, strings.Trim(p.Status.Reason+": "+p.Status.Message, ": "))
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil {
+			parts = append(parts, terminated(t))
+		}
+	}
+	if len(parts) == 0 {
+		return "it ended as " + strings.ToLower(string(p.Status.Phase))
+	}
+	return "it ended: " + strings.Join(parts, "; ")
+}
+
+func terminated(t *corev1.ContainerStateTerminated) string {
+	s := fmt.Sprintf("its container ended with code %d", t.ExitCode)
+	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
+		s += " (" + t.Reason + ")"
+	}
+	if t.Message != "" {
+		s += ": " + strings.TrimSpace(t.Message)
+	}
+	return s
+}
