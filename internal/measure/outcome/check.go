@@ -50,17 +50,17 @@ const (
 	disagreement = 0.05  // between counts that should be equal
 	shortfall    = 0.02  // of the offered load, and tolerance of the line rate
 	heavyMeter   = 0.1   // of the load's CPU time
-	noticeable   = 0.02  // of the window: less CPU time than that disturbs nothing
+	noticeable   = 0.02  // of the window: less CPU time is harmless
 	stolen       = 0.01  // of the path's CPU time
 	strange      = 0.2   // of the path's CPU time; the kernel counts it in ticks, which is 0.1 either way for a short window
 	resent       = 0.001 // of the segments sent
-	// fewest is how many operations of a flow or connection make the one that an edge of the window cuts a small error (5 %).
+	// fewest is how many operations of a flow or connection make the one cut by an edge of the window a small error (5 %).
 	fewest = 20
-	// slack is how many units two counts may differ whatever their size: what is in flight at an edge.
+	// slack is how many units two counts of any size may differ: those in flight at an edge.
 	slack = 2
 )
 
-// check is one doubt: find says what was seen, or "" if all is well.
+// check is one validity check: find returns the evidence of a fault, or "".
 type check struct {
 	id   string
 	find func(*trial) string
@@ -96,15 +96,6 @@ var checks = []check{
 	{AbsentBackend, (*trial).absentBackend},
 }
 
-// Warnings returns the ids of all checks, in the order in which Derive reports them.
-func Warnings() []string {
-	var ids []string
-	for _, c := range checks {
-		ids = append(ids, c.id)
-	}
-	return ids
-}
-
 func (t *trial) check() []result.Warning {
 	var found []result.Warning
 	for _, c := range checks {
@@ -115,27 +106,24 @@ func (t *trial) check() []result.Warning {
 	return found
 }
 
-// each says find of both sides, with the side's name before it.
+// each joins the results of find for both sides, each after the side's name.
 func (t *trial) each(find func(*side) string) string {
-	var said []string
-	for _, s := range []struct {
-		name string
-		side *side
-	}{{"client", t.client}, {"server", t.server}} {
-		if s.side == nil {
+	var all []string
+	for i, s := range []*side{t.client, t.server} {
+		if s == nil {
 			continue
 		}
-		if what := find(s.side); what != "" {
-			said = append(said, s.name+": "+what)
+		if what := find(s); what != "" {
+			all = append(all, [...]string{"client: ", "server: "}[i]+what)
 		}
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(all, "; ")
 }
 
 func (t *trial) softnetDrop() string {
 	var dropped uint64
 	for _, s := range []*side{t.client, t.server} {
-		// Both sides may be on one machine and speak of the same drops.
+		// Both sides may be on one machine and report the same drops.
 		if s != nil && s.Host != nil {
 			dropped = max(dropped, s.Host.SoftnetDropped)
 		}
@@ -148,24 +136,24 @@ func (t *trial) softnetDrop() string {
 
 func (t *trial) deviceDrop() string {
 	return t.each(func(s *side) string {
-		return s.host(func(counter string) bool {
+		if s.Host == nil {
+			return ""
+		}
+		return grown(s.Host.Devices, func(counter string) bool {
 			return strings.HasSuffix(counter, "_dropped") || strings.HasSuffix(counter, "_errors")
 		})
 	})
 }
 
-// host lists the device counters that are wanted and grew.
-func (s *side) host(want func(string) bool) string {
-	if s.Host == nil {
-		return ""
-	}
-	var seen []string
-	for _, name := range slices.Sorted(maps.Keys(s.Host.Devices)) {
-		if n := s.Host.Devices[name]; n > 0 && want(name) {
-			seen = append(seen, fmt.Sprintf("%s %d", name, n))
+// grown lists the wanted counters above 0, by name.
+func grown[N int64 | uint64](counters map[string]N, want func(string) bool) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(counters)) {
+		if n := counters[name]; n > 0 && want(name) {
+			list = append(list, fmt.Sprintf("%s %d", name, n))
 		}
 	}
-	return strings.Join(seen, ", ")
+	return strings.Join(list, ", ")
 }
 
 func (t *trial) receiveBuffer() string {
@@ -198,8 +186,7 @@ func (t *trial) disagree() string {
 		return ""
 	}
 	what, a, b := t.counts()
-	// Of windows that are not the same instant, the rates are compared; what is in flight at the edges of each flow's
-	// window is no disagreement.
+	// The two windows differ, so this compares rates. Units in flight at the edges of each flow's window may differ.
 	room := float64(slack*t.is.Concurrency()) / min(t.client.seconds(), t.server.seconds())
 	if apart := math.Abs(a - b); apart <= disagreement*max(a, b) || apart <= room {
 		return ""
@@ -207,7 +194,7 @@ func (t *trial) disagree() string {
 	return fmt.Sprintf("%s: %.4g per second by one side, %.4g by the other", what, a, b)
 }
 
-// counts returns what both sides should have seen alike, per second of their own windows.
+// counts returns the numbers that should be equal on both sides, per second of their own windows.
 func (t *trial) counts() (what string, a, b float64) {
 	switch t.is.Work {
 	case plan.Kilobyte:
@@ -232,7 +219,7 @@ func (t *trial) counts() (what string, a, b float64) {
 
 func (s *side) seconds() float64 { return float64(s.ElapsedNs) / 1e9 }
 
-// Bytes of headers in and around an IPv4 packet: what a shaper counts, and what is no payload.
+// Bytes of headers in and around an IPv4 packet: a shaper counts them, and payload excludes them.
 const (
 	ethernetHeader = 14
 	tcpHeaders     = 52 // with time stamps
@@ -286,8 +273,8 @@ func (t *trial) ksoftirqdHidden() string {
 	return "ksoftirqd cannot be seen from here: what it did is missing from service demand"
 }
 
-// idleSoftIRQ rings where softirq work may find its CPU idle: when another CPU hands it over, or when the timer of a
-// shaper lets packets go. A kernel without interrupt accounting charges such work to no task and not to ksoftirqd.
+// idleSoftIRQ reports softirq work that may find its CPU idle: another CPU passes it on, or the timer of a shaper releases
+// packets. A kernel without interrupt accounting charges such work to no task and not to ksoftirqd.
 func (t *trial) idleSoftIRQ() string {
 	if _, ok := t.metrics[metric.ServiceDemand]; !ok || t.c.IRQApart {
 		return ""
@@ -298,24 +285,16 @@ func (t *trial) idleSoftIRQ() string {
 	case n > 1:
 		return fmt.Sprintf("on a path of %d CPUs, softirq work that finds its CPU idle is charged to no task: service demand is a lower bound", n)
 	case t.c.LineRate > 0:
-		return "packets that a shaper lets go on an idle CPU are charged to no task: service demand is a lower bound"
+		return "a shaper releases packets on an idle CPU, whose time is charged to no task: service demand is a lower bound"
 	}
 	return ""
 }
 
 func (t *trial) errors() string {
 	if t.rolled() {
-		return "" // they are what is measured
+		return "" // the errors are the result
 	}
-	return t.each(func(s *side) string {
-		var seen []string
-		for _, kind := range slices.Sorted(maps.Keys(s.Errors)) {
-			if n := s.Errors[kind]; n > 0 {
-				seen = append(seen, fmt.Sprintf("%s %d", kind, n))
-			}
-		}
-		return strings.Join(seen, ", ")
-	})
+	return t.each(func(s *side) string { return grown(s.Errors, func(string) bool { return true }) })
 }
 
 func (t *trial) resent() string {
@@ -331,8 +310,8 @@ func (t *trial) resent() string {
 	})
 }
 
-// segments returns how many TCP segments a side sent again and in all, and whose counters say so: the flows' own, or
-// the namespace's for crr, whose flows do not last.
+// segments returns how many TCP segments a side sent again and in all, and the source of the counters: the flows, or for
+// crr the namespace, because its flows do not last.
 func (s *side) segments() (again, out float64, of string) {
 	switch {
 	case s.TCP != nil:
@@ -371,7 +350,7 @@ func (t *trial) cpuSteal() string {
 	return fmt.Sprintf("a hypervisor took %.1f%% of the path's CPU time", 100*share)
 }
 
-// cpuThrottled rings at the shortest stop: it lasts as long as what remains of a period of 100 ms.
+// cpuThrottled reports every stop: even the shortest lasts for the rest of a period of 100 ms.
 func (t *trial) cpuThrottled() string {
 	return t.each(func(s *side) string {
 		if s.Host == nil || s.Host.ThrottledNs <= 0 {
@@ -382,7 +361,7 @@ func (t *trial) cpuThrottled() string {
 	})
 }
 
-// otherLoad is what the CPUs of the path were busy with besides both ends of it: of a cluster's node, its other pods.
+// otherLoad reports other work on the CPUs of the path, such as other pods of a node.
 func (t *trial) otherLoad() string {
 	time := t.path()
 	var ours, threads int64
@@ -396,7 +375,7 @@ func (t *trial) otherLoad() string {
 		}
 	}
 	if t.c.IRQApart {
-		ours += time.Interrupts() // whoever they were for: the path's own cannot be told from others'
+		ours += time.Interrupts() // all of them: the path's own cannot be separated
 	}
 	share, ok := cpu.Share(cpu.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)-ours-threads, time.Total())
 	if !ok || share <= strange {
@@ -414,14 +393,14 @@ func (t *trial) fewSamples() string {
 
 func (t *trial) fewOperations() string {
 	if t.is.Interval > 0 || t.is.Open() {
-		return "" // as few as were asked for
+		return "" // the workload sets the number
 	}
 	return t.each(func(s *side) string {
-		// The kernel answers an echo, and nobody counts there.
+		// The kernel answers an echo and counts nothing.
 		if s == t.server && t.is.Kernel || s.Operations >= uint64(fewest*t.is.Concurrency()) {
 			return ""
 		}
-		return fmt.Sprintf("only %d operations: what an edge of the window cuts off weighs in rates and service demand", s.Operations)
+		return fmt.Sprintf("only %d operations: those cut by an edge of the window distort rates and service demand", s.Operations)
 	})
 }
 

@@ -70,7 +70,7 @@ var cases = []spoiled{
 		silentFrom(6, 400e6)(w, c, s)
 	}},
 	{SilentEnd, "", "stream", Conditions{}, silentFrom(10, 100e6)},
-	{ShortDrain, "1 of 2 backends were still sent connections when their drain of 100ms was over", "http", Conditions{Backends: 2},
+	{ShortDrain, "1 of 2 backends still got connections when their drain of 100ms was over", "http", Conditions{Backends: 2},
 		rolled(sample.Roll{DrainNs: 1e8, LastNs: 99e6}, sample.Roll{DrainNs: 1e8, LastNs: 20e6})},
 	{ShortDrain, "", "http", Conditions{Backends: 2}, rolled(sample.Roll{DrainNs: 1e8, LastNs: 20e6})},
 	{AbsentBackend, "1 of 2 backends got no connection", "http", Conditions{Backends: 2},
@@ -114,9 +114,9 @@ var cases = []spoiled{
 	}},
 	{IdleSoftIRQ, "shaper", "stream", Conditions{LineRate: 1e10}, nil},
 
-	{Saturated, "24000 of 25000 requests that fell due were answered", "rr", Conditions{}, open(25_000, 25_000, 1000)},
+	{Saturated, "24000 of 25000 scheduled requests were answered", "rr", Conditions{}, open(25_000, 25_000, 1000)},
 	{Saturated, "", "rr", Conditions{}, open(24_400, 24_400, 1000)},
-	{OfferedLoad, "20000 of 25000 requests that fell due went out", "rr", Conditions{}, open(25_000, 20_000, 1000)},
+	{OfferedLoad, "20000 of 25000 scheduled requests went out", "rr", Conditions{}, open(25_000, 20_000, 1000)},
 	{OfferedLoad, "", "rr", Conditions{}, open(25_000, 24_600, 1000)},
 	{LateSender, "30.1µs late or more, of a 99th percentile of 50.1µs", "rr", Conditions{}, open(24_000, 24_000, 30_000)},
 	{LateSender, "", "rr", Conditions{}, open(24_000, 24_000, 20_000)},
@@ -194,7 +194,7 @@ var cases = []spoiled{
 	{WindowSkew, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.ElapsedNs = 104e7 }},
 }
 
-// open makes an open loop of a trial: so many requests fell due and went out, each so late, and 24,000 were answered
+// open makes an open loop of a trial: so many requests were scheduled and sent, each so late, and 24,000 were answered
 // within 50 us.
 func open(due, sent uint64, lag int64) func(*plan.Workload, *sample.Observation, *sample.Observation) {
 	return func(w *plan.Workload, c, s *sample.Observation) {
@@ -302,7 +302,8 @@ func TestWarnings(t *testing.T) {
 		}
 		rung[c.id] = rung[c.id] || at >= 0
 	}
-	for _, id := range Warnings() {
+	for _, c := range checks {
+		id := c.id
 		if !rung[id] {
 			t.Errorf("no case rings %s", id)
 		}
@@ -324,7 +325,8 @@ func TestWarningsAreInTheManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range Warnings() {
+	for _, c := range checks {
+		id := c.id
 		if !strings.Contains(string(manual), "\n| `"+id+"` |") {
 			t.Errorf("docs/method.md does not say what %s means", id)
 		}

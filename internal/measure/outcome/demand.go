@@ -8,21 +8,21 @@ import (
 )
 
 // demand derives service demand and its parts. Each side's CPU time is divided by that side's own count of work; the
-// kernel's part is what no task of either side was charged with.
+// kernel's part is charged to no task of either side.
 //
 // On a kernel that charges softirq work to the interrupted task, the kernel's part is ksoftirqd alone. On one that
-// accounts interrupts apart it is all interrupt time of the path's CPUs, less what the idle machine had; ksoftirqd's
-// time is contained in that. Without the whole kernel part of such a machine there is no service demand.
+// accounts interrupts separately it is all interrupt time of the path's CPUs, less that of the idle machine; this includes
+// ksoftirqd. Without the whole kernel part of such a machine there is no service demand.
 func (t *trial) demand() {
 	if t.is.Spin || t.is.Beside {
-		return // of CPU time that is spent whatever is sent, and on something else, no transaction has a share
+		return // the CPU time of polling or of another stream is not part of a transaction
 	}
 	client, okClient := t.threads(t.client)
-	// The client of an open loop reads the clock before it sends, in time that is no part of the path's cost. A tool sleeps.
+	// The client of an open loop polls the clock before it sends, which is not part of the path's cost. A tool sleeps.
 	okClient = okClient && (!t.is.Open() || t.byTool())
 	server, okServer := t.threads(t.server)
 	if t.is.Kernel && !okServer {
-		// The kernel answers an echo. What that takes is charged to the client's send, or to ksoftirqd.
+		// The kernel answers an echo and charges the time to the client's send or to ksoftirqd.
 		okServer = okClient
 	}
 	kernel, okKernel := t.kernel()
@@ -91,7 +91,7 @@ func (t *trial) cpusOf(s *side, counted map[int]cpu.Time) map[int]cpu.Time {
 	return cpus
 }
 
-// shared are the CPUs of the client, if they can be those of the server, too.
+// shared returns the CPUs of the client, if the server may use them too.
 func (t *trial) shared() map[int]cpu.Time {
 	if t.c.Apart {
 		return nil

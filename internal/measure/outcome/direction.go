@@ -5,10 +5,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// direction is one way that a stream goes.
+// direction is one direction of a stream.
 type direction struct{ sender, receiver *side }
 
-// directions are the ways that a stream goes: one, or both.
+// directions returns the directions of a stream: one, or both.
 func (t *trial) directions() []direction {
 	if t.is.Bidirectional {
 		return []direction{{t.client, t.server}, {t.server, t.client}}
@@ -38,7 +38,7 @@ func (t *trial) eachWay() {
 	}
 }
 
-// observation is what a side saw, nil if there is none.
+// observation returns a side's observation, or nil.
 func (t *trial) observation(s *side) *sample.Observation {
 	if s == nil {
 		return nil

@@ -23,24 +23,23 @@ const (
 // Places are all places in their order.
 var Places = []string{InSocket, InBacklog, InQdisc, InDevice, OnPath}
 
-// Located says where the datagrams of a trial were lost.
+// Located is the places where the datagrams of a trial were lost.
 type Located struct {
 	// Lost and Expected are the receiver's counts.
 	Lost, Expected uint64
-	// At has how many of Lost went at each of Places; they add up. Every place is there.
+	// At divides Lost among all Places.
 	At map[string]uint64
-	// Drops are the counters behind qdisc and device, the one that grew most first.
+	// Drops are the counters of qdisc and device, largest first.
 	Drops []sample.Drop
 }
 
-// Locate finds out where datagrams were lost, from the counters of the two sides and of the hosts between them (drops,
-// nil if those could not be read: then the devices of the two ends stand for them). It is false if nothing was lost or
-// nobody counted.
+// Locate returns where datagrams were lost, from the counters of the two sides and of the hosts between them. If drops is nil
+// it uses the devices of the two ends. It returns false without a loss, or without a receiver's count.
 //
-// Each counter takes what it dropped out of what was lost, from the receiver towards the sender, and what no counter
-// explains is the path's: a filter, a route, a host that cannot be seen. Counters are not of this stream alone, so none
-// takes more than is left. A packet that a full backlog turns away is counted by the sending device and by the receiving
-// one again, and one that a queueing discipline drops by the tunnel device above it, which is taken off them.
+// From the receiver towards the sender, each counter explains a part of the loss. The rest is the path's: a filter, a route,
+// an unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and the
+// receiving device also count a packet that a full backlog drops, and a tunnel device counts the drops of the queueing
+// discipline below it, so Locate subtracts these.
 func Locate(client, server *sample.Observation, drops []sample.Drop) (Located, bool) {
 	d := datagramsOf(client, server)
 	if d == nil || d.Lost == 0 {
@@ -53,7 +52,7 @@ func Locate(client, server *sample.Observation, drops []sample.Drop) (Located, b
 	for _, x := range drops {
 		sums[x.Kind] += x.Packets
 	}
-	backlog := max(backlogOf(client), backlogOf(server)) // both may speak of the same machine
+	backlog := max(backlogOf(client), backlogOf(server)) // both may be of one machine
 	l := Located{Lost: d.Lost, Expected: d.Expected, At: map[string]uint64{}, Drops: mostFirst(drops)}
 	left := d.Lost
 	take := func(place string, n uint64) {
@@ -68,7 +67,7 @@ func Locate(client, server *sample.Observation, drops []sample.Drop) (Located, b
 	return l, true
 }
 
-// String says it in one line: "120 of 1000 datagrams: 100 socket buffer, 20 qdisc (node-1 eth0 tbf 20)".
+// String returns one line: "120 of 1000 datagrams: 100 socket buffer, 20 qdisc (node-1 eth0 tbf 20)".
 func (l Located) String() string {
 	var parts []string
 	for _, place := range Places {
@@ -87,7 +86,7 @@ func (l Located) String() string {
 	return fmt.Sprintf("%d of %d datagrams: %s", l.Lost, l.Expected, strings.Join(parts, ", "))
 }
 
-// named returns the counters behind a place, the two that grew most.
+// named returns the two largest counters of a place.
 func (l Located) named(place string) string {
 	var names []string
 	for _, d := range l.Drops {
@@ -133,7 +132,7 @@ func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
 	return sum
 }
 
-// socketDrops is what the receiving sockets turned away: as the sockets say, or else as the receiver's namespace says.
+// socketDrops returns the drops of the receiving sockets, by their own counters or those of the receiver's namespace.
 func socketDrops(d *sample.Datagrams, client, server *sample.Observation) uint64 {
 	if d.SocketDrops != nil {
 		return *d.SocketDrops
@@ -155,17 +154,17 @@ func backlogOf(o *sample.Observation) uint64 {
 	return o.Host.SoftnetDropped
 }
 
-// dropsOf returns what a side's own namespace counted at its devices.
+// dropsOf returns the drops at the devices of a side's own namespace.
 func dropsOf(o *sample.Observation) []sample.Drop {
 	if o == nil || o.Host == nil {
 		return nil
 	}
 	var drops []sample.Drop
 	for name, n := range o.Host.Devices {
-		device, counter, _ := cutLast(name, ".")
-		kind, ok := map[string]string{"tx_dropped": sample.DropTX, "rx_dropped": sample.DropRX}[counter]
+		dot := max(strings.LastIndexByte(name, '.'), 0)
+		kind, ok := map[string]string{".tx_dropped": sample.DropTX, ".rx_dropped": sample.DropRX}[name[dot:]]
 		if ok && n > 0 {
-			drops = append(drops, sample.Drop{Host: o.Side, Device: device, Kind: kind, Packets: uint64(n)})
+			drops = append(drops, sample.Drop{Host: o.Side, Device: name[:dot], Kind: kind, Packets: uint64(n)})
 		}
 	}
 	slices.SortFunc(drops, func(a, b sample.Drop) int {
@@ -174,14 +173,7 @@ func dropsOf(o *sample.Observation) []sample.Drop {
 	return drops
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
-}
-
-// located derives the share of the expected datagrams that was lost at each place, where any was.
+// located derives the share of the expected datagrams lost at each place, if any.
 func (t *trial) located() {
 	if t.client == nil || t.server == nil {
 		return

@@ -21,7 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Conditions are what Derive needs to know of the place where the trial ran. The zero value says that nothing is known.
+// Conditions describe the place where the trial ran. The zero value means that nothing is known.
 type Conditions struct {
 	// LineRate is the rate of every node's NIC in bit/s, 0 if nothing limits it.
 	LineRate float64
@@ -33,7 +33,7 @@ type Conditions struct {
 	IdleBusy, IdleInterrupt float64
 	// IRQApart is true where the kernel keeps interrupt time out of the CPU clocks of tasks.
 	IRQApart bool
-	// IRQUnknown is true where that could not be found out; IRQApart is then false and may be wrong.
+	// IRQUnknown is true if IRQApart is unknown; that is then false and may be wrong.
 	IRQUnknown bool
 	// Capacity is what the workload's Load is a share of, in requests per second; 0 if unknown.
 	Capacity float64
@@ -42,13 +42,13 @@ type Conditions struct {
 	// Drops are what the hosts of the path dropped at their devices within the window, those of both ends among them; nil
 	// if that could not be read.
 	Drops []sample.Drop
-	// CPUs are the CPUs of the path; empty means all that the observations speak of.
+	// CPUs are the CPUs of the path; empty means all in the observations.
 	CPUs []int
 	// Apart is true where the two ends are on machines of their own: CPU 0 of the one is not CPU 0 of the other.
 	Apart bool
 }
 
-// FromFacts fills in the Conditions that facts tell; LineRate and CPUs are the caller's to add.
+// FromFacts returns the Conditions in f; the caller adds LineRate and CPUs.
 func FromFacts(f facts.Facts) Conditions {
 	c := Conditions{NIC: f[facts.NIC], IRQApart: f[facts.IRQAccounting] == facts.IRQApart, IRQUnknown: f[facts.IRQAccounting] == ""}
 	// A fact that is absent or not a number leaves the zero, which means unknown.
@@ -58,7 +58,7 @@ func FromFacts(f facts.Facts) Conditions {
 	return c
 }
 
-// trial is what one call of Derive works on.
+// trial is the state of one call of Derive.
 type trial struct {
 	w      plan.Workload
 	is     plan.Traits
@@ -68,12 +68,12 @@ type trial struct {
 	sender, receiver *side
 	c                Conditions
 	metrics          map[string]float64
-	// thin names the percentiles that too few values stand behind.
+	// thin names the percentiles with too few values.
 	thin []string
 }
 
 // Derive computes every metric that the two observations of one trial allow, in base units, and the validity checks
-// that they did not pass. An observation may be nil: what needs it is then absent.
+// that fail. An observation may be nil: the metrics that need it are then absent.
 func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (map[string]float64, []result.Warning) {
 	t := &trial{w: w.Normalize(), is: w.Traits(), c: c, metrics: map[string]float64{}}
 	t.client, t.server = newSide(t.is, client), newSide(t.is, server)
@@ -104,7 +104,7 @@ func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (
 	return t.metrics, t.check()
 }
 
-// put records a metric, unless there was nothing to divide by.
+// put records a metric if ok.
 func (t *trial) put(name string, value float64, ok bool) {
 	if ok {
 		t.metrics[name] = value
@@ -159,8 +159,7 @@ func (t *trial) datagrams() {
 		if d.Expected > 0 {
 			t.metrics[metric.FrameLossRate] = float64(d.Lost) / float64(d.Expected)
 		}
-		// Jitter is a difference between neighbours, so it takes two. It is exactly 0 only where all of them came in one
-		// batch, with one time for all: then there was nothing to take it from.
+		// Jitter needs two datagrams. It is exactly 0 only if all came in one batch, with one time for all: then it is unknown.
 		if d.Received > 1 && d.JitterNs > 0 {
 			t.metrics[metric.Jitter] = d.JitterNs
 		}
@@ -175,7 +174,7 @@ func (t *trial) transactions() {
 	if c == nil {
 		return
 	}
-	// The rate of a ping with an interval, or of an open loop, is what was asked for and no result.
+	// The rate of a ping with an interval, or of an open loop, is a setting and not a result.
 	if t.is.Interval == 0 && !t.is.Open() {
 		t.metrics[metric.TransactionRate] = c.perSecond(float64(c.Operations))
 	}

@@ -10,13 +10,13 @@ import (
 
 // Thresholds of the checks of an open loop.
 const (
-	// lateTail is the share of the 99th percentile of the times that the sender's own lag may make up.
+	// lateTail is the largest acceptable share of the sender's lag in the 99th percentile of the times.
 	lateTail = 0.5
-	// promptNs is a lag that is no doubt however short the path.
+	// promptNs is a lag that is acceptable on every path.
 	promptNs = 10_000
 )
 
-// paced derives what an open loop was to send and did.
+// paced derives the intended, offered and answered rates of an open loop.
 func (t *trial) paced(c *side) {
 	if !t.is.Open() {
 		return
@@ -34,7 +34,7 @@ func (t *trial) paced(c *side) {
 	}
 	t.metrics[metric.OfferedRate] = c.perSecond(float64(s.Sent))
 	if h := s.Lag; h != nil && h.Count() > 0 {
-		// Of the lag too few values are no doubt of their own: the times have as many.
+		// Too few values of the lag need no warning: the times have as many.
 		for _, q := range quantiles {
 			if name := metric.SendLag + "." + q.name; reported(name) && h.Count() >= needed(q.q) {
 				t.metrics[name] = float64(h.Quantile(q.q))
@@ -44,7 +44,7 @@ func (t *trial) paced(c *side) {
 	}
 }
 
-// beside derives what the stream beside the requests moved.
+// beside derives the goodput of the stream beside the requests.
 func (t *trial) beside() {
 	if t.server != nil && t.server.Beside != nil {
 		t.metrics[metric.BesideGoodput] = t.server.perSecond(8 * float64(t.server.Beside.BytesReceived))
@@ -59,31 +59,31 @@ func (t *trial) schedule() *sample.Schedule {
 	return t.client.Schedule
 }
 
-// short says whether n is less than the due requests by more than a small share and what an edge cuts off.
+// short reports whether n is below due by more than shortfall and the requests cut by an edge.
 func (t *trial) short(n, due uint64) bool {
 	return float64(n) < (1-shortfall)*float64(due)-float64(slack*t.is.Concurrency())
 }
 
-// notSent rings where requests could not even be sent in time.
+// notSent reports requests that were not sent in time.
 func (t *trial) notSent() string {
 	s := t.schedule()
 	if s == nil || !t.short(s.Sent, s.Due) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d requests that fell due went out: the path took no more, or the client's threads could not keep up", s.Sent, s.Due)
+	return fmt.Sprintf("%d of %d scheduled requests went out: the path or the client's threads could not keep up", s.Sent, s.Due)
 }
 
-// saturated rings where responses fell behind what was due, so that the times are of a queue that grew.
+// saturated reports responses that did not keep up with the schedule: the times are those of a growing queue.
 func (t *trial) saturated() string {
 	s := t.schedule()
 	if s == nil || !t.short(t.client.Operations, s.Due) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d requests that fell due were answered: a queue grew, and the times depend on how long the window was",
+	return fmt.Sprintf("%d of %d scheduled requests were answered: a queue grew, and the times depend on the length of the window",
 		t.client.Operations, s.Due)
 }
 
-// lateSender rings where the tail of the times is the generator's.
+// lateSender reports a tail of the times that the client itself causes.
 func (t *trial) lateSender() string {
 	lag, ok := t.metrics[metric.SendLag+".p99"]
 	tail, known := t.metrics[t.is.Times+".p99"]
@@ -94,7 +94,7 @@ func (t *trial) lateSender() string {
 		time.Duration(lag).Round(time.Microsecond/10), time.Duration(tail).Round(time.Microsecond/10))
 }
 
-// sharedSpin rings where two ends that spin have one CPU.
+// sharedSpin reports two spinning ends on one CPU.
 func (t *trial) sharedSpin() string {
 	if !t.is.Spin {
 		return ""

@@ -2,13 +2,15 @@ package outcome
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// requests derives the metrics of http from what the client saw: it is the receiver of all payload.
+// requests derives the metrics of http from the client's observation: it receives all payload.
 func (t *trial) requests() {
 	c := t.client
 	if c == nil {
@@ -27,7 +29,7 @@ func (t *trial) requests() {
 	t.rolls()
 }
 
-// failures derives the share of the client's attempts that came to nothing.
+// failures derives the share of the client's attempts that failed.
 func (t *trial) failures(c *side) {
 	failed := c.failures()
 	if attempts := float64(c.Operations) + failed; attempts > 0 {
@@ -35,10 +37,9 @@ func (t *trial) failures(c *side) {
 	}
 }
 
-// shares derives how the load was spread over several backends. The shares are of requests, because that is the load; the
-// test is over connections, because a Service chooses a backend for a connection, and the requests on one are no
-// independent choices. Where kept connections had no response in the window there is no test: those that had are a
-// selection by speed. Nor is there one where backends were taken out meanwhile.
+// shares derives the spread of the load over several backends. The shares count requests, because they are the load. The test
+// counts connections, because a Service chooses a backend for each connection and not for each request. There is no test if
+// a kept connection had no response in the window: the others are a selection by speed. Rolled backends have no test either.
 func (t *trial) shares() {
 	backends := t.backends()
 	if backends == nil {
@@ -58,23 +59,20 @@ func (t *trial) shares() {
 	t.put(metric.BackendEvenness, p, ok && !t.rolled() && (t.is.Reconnect || answered >= t.is.Flows))
 }
 
-// backends returns what each of several backends did, those that did nothing too; nil if there are not several, or if
-// they did not give their names.
+// backends returns the work of each of several backends, idle ones included; nil if there is one, or if they did not give
+// their names.
 func (t *trial) backends() []sample.Backend {
 	if t.client == nil || t.c.Backends < 2 || len(t.client.Backends) == 0 {
 		return nil
 	}
-	var list []sample.Backend
-	for _, b := range t.client.Backends {
-		list = append(list, b)
-	}
+	list := slices.Collect(maps.Values(t.client.Backends))
 	for len(list) < t.c.Backends {
 		list = append(list, sample.Backend{})
 	}
 	return list
 }
 
-// idleBackend rings where a backend got no connection although chance alone would hardly have left it out.
+// idleBackend reports backends without a connection, unless chance explains them.
 func (t *trial) idleBackend() string {
 	backends := t.backends()
 	var idle, connections uint64
@@ -84,7 +82,7 @@ func (t *trial) idleBackend() string {
 			idle++
 		}
 	}
-	const enough = 5 // connections for each backend: one in 150 backends stays without by chance
+	const enough = 5 // connections for each backend: by chance, one backend in 150 has none
 	if t.rolled() || idle == 0 || connections < enough*uint64(len(backends)) {
 		return ""
 	}

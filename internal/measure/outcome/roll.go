@@ -2,26 +2,28 @@ package outcome
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// lastMoments is the part of a drain within which a connection says that more would have come after it.
+// lastMoments is the last part of a drain: a connection in it shows that more would have followed.
 const lastMoments = 0.05
 
-// rolled says whether the backends of the trial were taken out of their Service and put back.
+// rolled reports whether the backends of the trial left their Service and returned.
 func (t *trial) rolled() bool { return t.server != nil && len(t.server.Rolls) > 0 }
 
-// rolls derives what taking backends out and putting them back came to. The times are the longest of the trial's: what a
-// client suffers from is the node that learns last, and a roll is over when the last backend is back.
+// rolls derives the metrics of the rolls. The times are the longest of the trial: the slowest node to learn determines the
+// failures of a client.
 func (t *trial) rolls() {
 	if !t.rolled() || t.client == nil {
 		return
 	}
 	rolls := t.server.Rolls
 	t.metrics[metric.FailuresPerRoll] = t.client.failures() / float64(len(rolls))
-	// Where connections are kept, a new one comes when another breaks, and says nothing of when the nodes have learned.
+	// A new kept connection only shows that another broke, not when the nodes have learned.
 	var removed, added int64
 	sawRemoval := t.is.Reconnect
 	sawAddition := sawRemoval
@@ -34,40 +36,32 @@ func (t *trial) rolls() {
 	t.put(metric.NetworkProgramming+".added", float64(added), sawAddition)
 }
 
-// undrained says whether connections came until the drain ended.
+// undrained reports whether connections came until the end of the drain.
 func undrained(last, drain int64) bool { return float64(last) > (1-lastMoments)*float64(drain) }
 
-// shortDrain rings where a backend ended while connections were still sent to it although it had drained.
+// shortDrain reports backends that still got connections at the end of their drain.
 func (t *trial) shortDrain() string {
 	if !t.rolled() || t.is.Drain == 0 {
 		return ""
 	}
-	n := 0
-	for _, r := range t.server.Rolls {
-		if r.LastNs > 0 && undrained(r.LastNs, r.DrainNs) {
-			n++
-		}
-	}
+	return t.countRolls("backends still got connections when their drain of "+t.is.Drain.Round(time.Millisecond).String()+" was over",
+		func(r sample.Roll) bool { return r.LastNs > 0 && undrained(r.LastNs, r.DrainNs) })
+}
+
+// countRolls describes how many backends have a roll like that; "" if none has.
+func (t *trial) countRolls(what string, like func(sample.Roll) bool) string {
+	n := len(slices.DeleteFunc(slices.Clone(t.server.Rolls), func(r sample.Roll) bool { return !like(r) }))
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d backends were still sent connections when their drain of %s was over", n, len(t.server.Rolls), t.is.Drain.Round(time.Millisecond))
+	return fmt.Sprintf("%d of %d %s", n, len(t.server.Rolls), what)
 }
 
-// absentBackend rings where a backend that was put back got no connection any more within the window, though each request
-// has one of its own.
+// absentBackend reports backends without a connection after their return, if each request has its own connection.
 func (t *trial) absentBackend() string {
 	if !t.rolled() || !t.is.Reconnect {
 		return ""
 	}
-	n := 0
-	for _, r := range t.server.Rolls {
-		if r.FirstNs == 0 {
-			n++
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d backends got no connection after they had been put back: the window may be too short for their return", n, len(t.server.Rolls))
+	return t.countRolls("backends got no connection after their return: the window may be too short for it",
+		func(r sample.Roll) bool { return r.FirstNs == 0 })
 }

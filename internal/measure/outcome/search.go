@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// NewProbe is what one short stream of a throughput search came to. w is the search; the stream was sent at rate, and
-// no more than the accepted share of it may be missing for the probe to have held.
+// NewProbe returns the result of one short stream of the throughput search w, sent at rate. The probe held if no more than
+// the accepted share of it was lost.
 func NewProbe(w plan.Throughput, rate float64, client, server *sample.Observation, drops []sample.Drop) result.Probe {
 	p := result.Probe{Rate: rate}
 	traits := w.Probe(rate).Traits()
@@ -27,9 +27,9 @@ func NewProbe(w plan.Throughput, rate float64, client, server *sample.Observatio
 	return p
 }
 
-// DeriveSearch computes the metrics of a throughput search: those of the stream that confirmed its result, as Derive has
-// them, with the throughput in place of goodput and offered load, and with the places of loss at the lowest rate that
-// failed: what stands in the way of more.
+// DeriveSearch computes the metrics of a throughput search: those of the stream that confirmed its result, as from
+// Derive. The throughput replaces goodput and offered load, and the places of loss are those at the lowest rate that failed,
+// which limit the throughput.
 func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]float64, []result.Warning) {
 	throughput := Throughput(r.Probes)
 	m, warnings := Derive(w.Probe(throughput), r.Client, r.Server, c)
@@ -51,12 +51,11 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 	return m, warnings
 }
 
-// Throughput is the result of a search that found one, 0 if none was: the median of what the probes that confirmed it
-// carried, which are the last ones. If as fast as possible held there is no rate to confirm, and it is the highest that
-// two of these probes have carried.
+// Throughput returns the result of a search, or 0 without one: the median rate carried by the last probes, which confirm it.
+// If a probe at full speed held there is no rate to confirm, and the result is the highest rate that two such probes carried.
 func Throughput(probes []result.Probe) float64 { return typical(probes, result.Probe.Carried) }
 
-// typical is a number of the probes that confirmed the result.
+// typical returns a number of the probes that confirmed the result.
 func typical(probes []result.Probe, number func(result.Probe) float64) float64 {
 	if len(probes) == 0 {
 		return 0

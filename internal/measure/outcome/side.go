@@ -11,7 +11,7 @@ type side struct {
 	is plan.Traits
 }
 
-// newSide returns nil for an observation that is missing or has no window, so that nobody divides by it.
+// newSide returns nil for an observation that is missing or has no window, to prevent a division by 0.
 func newSide(is plan.Traits, o *sample.Observation) *side {
 	if o == nil || o.ElapsedNs <= 0 {
 		return nil
@@ -33,7 +33,7 @@ func (s *side) failures() float64 {
 }
 
 // units returns how many units of work this side counted: transactions, KB of payload, or datagrams. A stream has one
-// direction, so one of the two byte counts is what went through this side. Of a tool it is what it says that it did in its life.
+// direction, so one of the two byte counts is 0. A tool reports its units itself.
 func (s *side) units() float64 {
 	if s.Tool != nil {
 		return s.Tool.Work
@@ -48,8 +48,8 @@ func (s *side) units() float64 {
 	return float64(s.Operations)
 }
 
-// packets returns how many datagrams of a stream so many bytes were. Of several sizes it is the number of operations,
-// where all of them went the same way.
+// packets returns the number of datagrams of a stream in so many bytes. For a mix of sizes it is the number of operations,
+// if all have one direction.
 func (s *side) packets(bytes float64) float64 {
 	if s.is.Mix && !s.is.Bidirectional {
 		return float64(s.Operations)

@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -9,19 +10,18 @@ import (
 )
 
 const (
-	// silentShare is the part of a window at its end in which nothing was completed that is no accident: TCP bears the loss of
-	// a segment with a pause of 200 ms and some more.
+	// silentShare is the least silent part at the end of a window that counts: TCP pauses for 200 ms and some more when it
+	// loses a segment.
 	silentShare = 0.3
-	// silentFor is how long that has to last to say that the path was cut: TCP's second pause is over by then.
+	// silentFor is the least silence of a path that was cut: TCP's second pause is over by then.
 	silentFor = time.Second
-	// busyRow is how many operations a row has where a row without any is no accident; where they fall due in bursts, how many
-	// of those.
+	// busyRow is the least mean of operations, or of bursts, in a row that makes an empty row significant.
 	busyRow = 20
 )
 
-// Stalled says that a path was cut within the window: a side that had been busy completed nothing from some moment on until
-// the end. The numbers of such a trial would be means over a path and no path. "" says that nothing shows that, which for a
-// window without rows of progress, or of backends that are taken out and put back, it cannot.
+// Stalled describes a path that was cut within the window: a busy side completed nothing until the end. The numbers of such a
+// trial would be means over two states. It returns "" without such evidence, and always for a window without progress rows
+// or with rolled backends.
 func Stalled(w plan.Workload, client, server *sample.Observation) string {
 	if silence, side := silent(w, client, server); silence >= silentFor && !w.Traits().Roll {
 		return fmt.Sprintf("the %s completed nothing in the last %s of its window", side, silence.Round(10*time.Millisecond))
@@ -29,7 +29,7 @@ func Stalled(w plan.Workload, client, server *sample.Observation) string {
 	return ""
 }
 
-// silent returns the longer silence at the end of the two sides' windows, 0 for none that matters.
+// silent returns the longer silence at the end of the two sides' windows; 0 if both are short.
 func silent(w plan.Workload, client, server *sample.Observation) (longest time.Duration, side string) {
 	for _, o := range []*sample.Observation{client, server} {
 		if o == nil || o.Tool != nil {
@@ -42,15 +42,10 @@ func silent(w plan.Workload, client, server *sample.Observation) (longest time.D
 	return longest, side
 }
 
-// silentEnd returns how long nothing was completed at the end of a window whose rows had so many operations before; 0
-// if that is no silentShare of it.
+// silentEnd returns the silence at the end of a window whose earlier rows have a mean of at least busy operations; 0 if it
+// is below silentShare.
 func silentEnd(all []sample.Interval, busy uint64) time.Duration {
-	var rows []sample.Interval
-	for _, r := range all {
-		if !r.Warmup {
-			rows = append(rows, r)
-		}
-	}
+	rows := slices.DeleteFunc(slices.Clone(all), func(r sample.Interval) bool { return r.Warmup })
 	n := len(rows)
 	for n > 0 && rows[n-1].Operations == 0 {
 		n--
@@ -69,7 +64,7 @@ func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 	return time.Duration(silence)
 }
 
-// silentEnding rings where a side fell silent and the window was too short to say that its path was cut.
+// silentEnding reports a silent side whose window was too short to prove that the path was cut.
 func (t *trial) silentEnding() string {
 	silence, side := silent(t.w, t.observation(t.client), t.observation(t.server))
 	if silence == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// beyond is how many values must lie beyond a percentile for it to be more than an accident.
+// beyond is the least number of values beyond a reported percentile.
 const beyond = 10
 
 var quantiles = []struct {
@@ -37,11 +37,11 @@ func reported(name string) bool {
 	return ok
 }
 
-// doubtful is the highest quantile whose absence is a doubt about the trial. Above it a short window is expected to be
-// silent, and a warning on every cell would hide the ones that matter.
+// doubtful is the highest quantile whose absence causes a warning. A short window usually lacks the higher ones, and a warning
+// on every cell would hide the important ones.
 const doubtful = 0.99
 
-// percentile derives one percentile, or notes that too few values stand behind it.
+// percentile derives one percentile, or notes that it has too few values.
 func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 	if h.Count() < needed(q) {
 		if q <= doubtful {
@@ -52,5 +52,5 @@ func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 	t.metrics[name] = float64(h.Quantile(q))
 }
 
-// needed returns how many values carry the quantile q: 20 the median, 10,000 the 99.9th percentile.
+// needed returns how many values the quantile q needs: 20 for the median, 10,000 for the 99.9th percentile.
 func needed(q float64) int64 { return int64(math.Round(beyond / (1 - q))) }

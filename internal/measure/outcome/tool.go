@@ -8,24 +8,22 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// toolChecks are the doubts that can be had of a trial that a tool has measured. The others are about what our engine
-// counts, and about the edges of its windows.
+// toolChecks are the checks that apply to a trial of a tool. The others are about the counts and windows of our engine.
 var toolChecks = []string{
 	SoftnetDrop, DeviceDrop, ReceiveBuffer, OfferedLoad, AboveLineRate, IRQApart, IRQUnknown, KsoftirqdHidden, CPUSteal, IdleSoftIRQ,
 }
 
-// byTool says whether a tool was the client.
+// byTool reports whether a tool was the client.
 func (t *trial) byTool() bool { return t.client != nil && t.client.Tool != nil }
 
-// tool takes what a tool measured, and adds what our own processes saw around it: CPU time over all that the tool did in
-// its life, and memory. CPU utilization stays absent, because only the tool knows when its window was.
+// tool takes the metrics of a tool, and adds our own measurements of its process: CPU time over all its work, and memory. CPU
+// utilization is absent, because only the tool knows the time of its window.
 func (t *trial) tool() (map[string]float64, []result.Warning) {
-	said := t.client.Tool
-	maps.Copy(t.metrics, said.Metrics)
+	maps.Copy(t.metrics, t.client.Tool.Metrics)
 	t.demand()
 	t.memory()
 	var found []result.Warning
-	for _, n := range said.Notes {
+	for _, n := range t.client.Tool.Notes {
 		found = append(found, result.Warning(n))
 	}
 	for _, w := range t.check() {
@@ -36,8 +34,8 @@ func (t *trial) tool() (map[string]float64, []result.Warning) {
 	return t.metrics, found
 }
 
-// share gives a server that is a tool, and counts nothing that we can read, the work of its client. Of datagrams it has
-// had those that were not lost.
+// share gives the server of a tool the work of its client, because it counts nothing that we can read. For datagrams the
+// lost ones are subtracted.
 func (t *trial) share() {
 	if !t.byTool() || t.server == nil || t.server.Tool == nil {
 		return

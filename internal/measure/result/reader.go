@@ -24,10 +24,10 @@ const MaxMetrics = 1000
 // Reader reads a result file line by line, in bounded memory.
 type Reader struct {
 	lines *bufio.Reader
-	// whole is a line that is longer than the buffer of lines; names are the words that lines repeat, kept once.
+	// whole is a line that is longer than the buffer of lines; names keeps one copy of repeated words.
 	whole []byte
 	names map[string]string
-	// workloads are kept once, too.
+	// workloads keeps one copy of each.
 	workloads map[plan.Workload]plan.Workload
 	name      string
 	header    Header
@@ -38,7 +38,7 @@ type Reader struct {
 	slim   bool
 }
 
-// NewReader reads the header of a result file. name is what errors call it.
+// NewReader reads the header of a result file. Errors call it name.
 func NewReader(r io.Reader, name string) (*Reader, error) {
 	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{}, workloads: map[plan.Workload]plan.Workload{}}
 	b, err := rd.next()
@@ -56,7 +56,7 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(b, &version); err != nil || !strings.HasPrefix(version.Schema, "cnibench.result/") {
-		return nil, rd.wrong("is not a cnibench result file: its first line is no header")
+		return nil, rd.wrong("is not a cnibench result file: its first line is not a header")
 	}
 	if version.Schema != Schema {
 		return nil, advice.With(rd.wrong("has the schema %q, and this version reads %q", version.Schema, Schema),
@@ -71,8 +71,8 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 // Header returns the first line.
 func (r *Reader) Header() Header { return r.header }
 
-// Next returns the next record, or io.EOF after the last. A last line without its newline was cut in the middle of
-// writing: it is left out, and Warning says so.
+// Next returns the next record, or io.EOF after the last. It leaves out a last line without its newline, which was cut during
+// the write; Warning reports it.
 func (r *Reader) Next() (Record, error) {
 	b, err := r.next()
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *Reader) Next() (Record, error) {
 		err = json.Unmarshal(b, &rec)
 	}
 	if err != nil {
-		return Record{}, r.wrong("line %d is no record: %w", r.number, err)
+		return Record{}, r.wrong("line %d is not a record: %w", r.number, err)
 	}
 	if err := rec.check(); err != nil {
 		return Record{}, r.wrong("line %d: %w", r.number, err)
@@ -94,10 +94,10 @@ func (r *Reader) Next() (Record, error) {
 	return rec, nil
 }
 
-// maxNames bounds the words that are kept once; further ones are kept as they come.
+// maxNames bounds the shared words.
 const maxNames = 10_000
 
-// intern replaces the words of rec that every record of its case repeats by one copy, and frees the line.
+// intern shares the words that records repeat, which frees the line.
 func (r *Reader) intern(rec *Record) {
 	one := func(s *string) {
 		if kept, ok := r.names[*s]; ok {
@@ -106,9 +106,9 @@ func (r *Reader) intern(rec *Record) {
 			r.names[*s] = *s
 		}
 	}
-	for _, s := range []*string{&rec.Type, &rec.Status, (*string)(&rec.Profile)} {
-		one(s)
-	}
+	one(&rec.Type)
+	one(&rec.Status)
+	one((*string)(&rec.Profile))
 	if kept, ok := r.workloads[rec.Workload]; ok {
 		rec.Workload = kept
 	} else if len(r.workloads) < maxNames {
@@ -119,7 +119,7 @@ func (r *Reader) intern(rec *Record) {
 	}
 }
 
-// slimRecord reads a record and passes over its observations, of which each histogram would take 200 KiB.
+// slimRecord reads a record without its observations: each histogram would take 200 KiB.
 type slimRecord struct {
 	*Record
 	Client skipped `json:"client"`
@@ -133,12 +133,12 @@ func (skipped) UnmarshalJSON([]byte) error { return nil }
 // Slim makes Next leave out the observations of the two sides.
 func (r *Reader) Slim() { r.slim = true }
 
-// check refuses a record that no writer makes.
+// check refuses an invalid record.
 func (rec *Record) check() error {
 	switch rec.Type {
 	case TypeEnd:
 		if rec.End == nil {
-			return errors.New("it is an end without its contents")
+			return errors.New("its end has no contents")
 		}
 		return nil
 	case TypeTrial:
@@ -151,13 +151,13 @@ func (rec *Record) check() error {
 		return fmt.Errorf("unknown status %q", rec.Status)
 	}
 	if rec.Profile == "" || rec.Path == (plan.Path{}) || rec.Workload.Spec == nil || rec.Repetition < 1 {
-		return errors.New("it does not say which trial it is")
+		return errors.New("it does not name its trial")
 	}
 	if len(rec.Metrics) > MaxMetrics {
 		return fmt.Errorf("it has %d metrics, more than %d", len(rec.Metrics), MaxMetrics)
 	}
 	if rec.Status == Failed && rec.Error == nil {
-		return errors.New("it failed and does not say why")
+		return errors.New("it failed and has no error")
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (rec *Record) check() error {
 // Offset returns where the last whole line that was read ends, in bytes.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Warning says, after io.EOF, that the last line was cut; "" if it was whole.
+// Warning reports, after io.EOF, that the last line was cut; "" if it was complete.
 func (r *Reader) Warning() string {
 	if !r.cut {
 		return ""
@@ -215,24 +215,28 @@ func (r *Reader) wrong(format string, args ...any) error {
 // Contents is a result file in memory.
 type Contents struct {
 	Header Header
-	// Records have what was derived and not the observations of the two sides, which a Reader gives one at a time. Nil
-	// after Scan.
+	// Records have the metrics without the observations of the two sides, which a Reader returns. Nil after Scan.
 	Records []Record
-	// Warning says that the last line was cut, "" if it was whole.
+	// Warning reports that the last line was cut; "" if it was complete.
 	Warning string
 }
 
 // Load reads the result file called name. Its memory grows with the number of trials; see Scan.
 func Load(name string) (Contents, error) {
+	return collect(func(each func(*Record) error) (Contents, error) { return Scan(name, each) })
+}
+
+// collect returns the contents that scan reads, with their records.
+func collect(scan func(each func(*Record) error) (Contents, error)) (Contents, error) {
 	var recs []Record
-	c, err := Scan(name, func(rec *Record) error {
+	c, err := scan(func(rec *Record) error {
 		recs = append(recs, *rec)
 		return nil
 	})
-	c.Records = recs
 	if err != nil {
 		return Contents{}, err
 	}
+	c.Records = recs
 	return c, nil
 }
 
@@ -248,31 +252,19 @@ func Scan(name string, each func(*Record) error) (Contents, error) {
 	if err != nil {
 		return Contents{}, err
 	}
-	r.Slim()
 	return r.contents(each)
 }
 
-// rest reads all records that are left, slim.
-func (r *Reader) rest() (Contents, error) {
-	var recs []Record
-	r.Slim()
-	c, err := r.contents(func(rec *Record) error {
-		recs = append(recs, *rec)
-		return nil
-	})
-	c.Records = recs
-	return c, err
-}
-
-// contents calls each with the records that are left and returns the rest of the contents.
+// contents calls each with the remaining records and returns the other contents.
 func (r *Reader) contents(each func(*Record) error) (Contents, error) {
+	r.Slim()
 	if err := r.Each(each); err != nil {
 		return Contents{}, err
 	}
 	return Contents{Header: r.header, Warning: r.Warning()}, nil
 }
 
-// Each calls do with every record that is left. An error of do ends the reading and comes back with the line.
+// Each calls do with every remaining record. An error of do ends the read and is returned with the line.
 func (r *Reader) Each(do func(*Record) error) error {
 	for {
 		rec, err := r.Next()

@@ -19,7 +19,7 @@ type Header struct {
 	Created time.Time   `json:"created"`
 	Plan    plan.Plan   `json:"plan"`
 	Facts   facts.Facts `json:"facts"`
-	// Profiles says of each profile of the plan what stood there.
+	// Profiles has the state of each profile of the plan.
 	Profiles []Profile `json:"profiles"`
 	// Origin is empty for our own measurements and names the tool for imported ones.
 	Origin string `json:"origin,omitempty"`
@@ -71,8 +71,8 @@ type Record struct {
 	// Client and Server are what the two sides saw.
 	Client *sample.Observation `json:"client,omitempty"`
 	Server *sample.Observation `json:"server,omitempty"`
-	// Drops are what hosts dropped at their devices within the window, as far as the environment could read it; of a
-	// datagram stream.
+	// Drops are the drops at the hosts' devices within the window, if the environment can read them; of a datagram
+	// stream.
 	Drops []sample.Drop `json:"drops,omitempty"`
 	// Probes are the short streams of a throughput search, in order. Client, Server and Drops are those of the last that
 	// confirmed the result, WindowNs is the sum of all.
@@ -91,14 +91,14 @@ type Probe struct {
 	Lost     uint64            `json:"lost"`
 	Expected uint64            `json:"expected"`
 	At       map[string]uint64 `json:"at,omitempty"`
-	// Where says it in words, with the counters that grew most.
+	// Where describes At in words, with the largest counters.
 	Where string `json:"where,omitempty"`
 	// Held is true if no more was lost than is accepted, Confirming if the probe repeats the result of the search.
 	Held       bool `json:"held"`
 	Confirming bool `json:"confirming,omitempty"`
 }
 
-// Carried is the rate that the probe has shown to go through: what sits in buffers was offered and has not arrived.
+// Carried returns the rate that the path has carried: bytes in buffers were offered and have not arrived.
 func (p Probe) Carried() float64 { return min(p.Offered, p.Delivered) }
 
 // Failure is the reason of a failed trial.

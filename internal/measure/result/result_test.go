@@ -146,17 +146,17 @@ func TestReaderRefuses(t *testing.T) {
 		"other json":    {`{"a": 1}` + "\n", "is not a cnibench result file"},
 		"version":       {strings.Replace(whole, "result/v1", "result/v2", 1), `has the schema "cnibench.result/v2", and this version reads "cnibench.result/v1"`},
 		"header types":  {`{"schema":"cnibench.result/v1","plan":7}` + "\n", "has a header that cannot be read"},
-		"garbage":       {head + "\ngarbage\n" + rest, "line 2 is no record"},
-		"empty line":    {head + "\n\n" + rest, "line 2 is no record"},
+		"garbage":       {head + "\ngarbage\n" + rest, "line 2 is not a record"},
+		"empty line":    {head + "\n\n" + rest, "line 2 is not a record"},
 		"type":          {head + "\n" + `{"type":"x"}` + "\n", `line 2: unknown type "x"`},
 		"joined":        {whole + whole, "line 5: it has no type; a header here means that two result files were joined"},
 		"nothing":       {head + "\n{}\n", "line 2: it has no type"},
 		"status":        {head + "\n" + `{"type":"trial","status":"fine"}` + "\n", `line 2: unknown status "fine"`},
-		"which":         {head + "\n" + `{"type":"trial","status":"ok"}` + "\n", "line 2: it does not say which trial it is"},
+		"which":         {head + "\n" + `{"type":"trial","status":"ok"}` + "\n", "line 2: it does not name its trial"},
 		"path":          {strings.Replace(whole, "\"type\":\"trial\",\"profile\":\"raw~twin\",\"path\":\"host-to-host/cross-node\"", "\"type\":\"trial\",\"profile\":\"raw~twin\",\"path\":\"x\"", 1), `unknown path "x"`},
-		"why":           {head + "\n" + `{"type":"trial","status":"failed","profile":"a","path":"pod-to-self","workload":"rr","repetition":1}` + "\n", "it failed and does not say why"},
-		"end":           {head + "\n" + `{"type":"end"}` + "\n", "it is an end without its contents"},
-		"bad histogram": {strings.Replace(whole, `"rtt":"HIST`, `"rtt":"XXXX`, 1), "line 2 is no record: decode histogram"},
+		"why":           {head + "\n" + `{"type":"trial","status":"failed","profile":"a","path":"pod-to-self","workload":"rr","repetition":1}` + "\n", "it failed and has no error"},
+		"end":           {head + "\n" + `{"type":"end"}` + "\n", "its end has no contents"},
+		"bad histogram": {strings.Replace(whole, `"rtt":"HIST`, `"rtt":"XXXX`, 1), "line 2 is not a record: decode histogram"},
 	} {
 		r, err := NewReader(strings.NewReader(tt.src), "r")
 		for err == nil {
@@ -426,7 +426,7 @@ func TestAnEmptyFileIsTakenOver(t *testing.T) {
 	if err := os.WriteFile(name, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenResume(name); err == nil || !strings.Contains(err.Error(), "killed before it had begun") {
+	if _, err := OpenResume(name); err == nil || !strings.Contains(err.Error(), "killed at its start") {
 		t.Errorf("resuming an empty file: %v", err)
 	}
 	w, err := Create(name)

@@ -11,14 +11,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Resumed is a result file that is taken up again.
+// Resumed is a result file that a run continues.
 type Resumed struct {
 	*Writer
 	// Start is the first line of the file.
 	Start Header
 	// Records are those in the file, without their observations.
 	Records []Record
-	// Warning says that the last line was cut and has been removed; "" if the file was whole.
+	// Warning reports that the last line was cut and removed; "" if the file was complete.
 	Warning string
 }
 
@@ -44,7 +44,7 @@ func resume(f *os.File, name string) (*Resumed, error) {
 		return nil, err
 	}
 	if st, err := f.Stat(); err == nil && st.Size() == 0 {
-		return nil, advice.With(fmt.Errorf("result file %q is empty: the run was killed before it had begun", name), "leave out --resume to begin in it")
+		return nil, advice.With(fmt.Errorf("result file %q is empty: the run was killed at its start", name), "leave out --resume to begin in it")
 	}
 	r, err := NewReader(f, name)
 	if err != nil {
@@ -53,7 +53,7 @@ func resume(f *os.File, name string) (*Resumed, error) {
 	if err := r.Header().Plan.Validate(); err != nil {
 		return nil, fmt.Errorf("result file %q has a plan that is not valid: %w", name, err)
 	}
-	c, err := r.rest()
+	c, err := collect(r.contents)
 	if err != nil {
 		return nil, err
 	}
@@ -62,23 +62,23 @@ func resume(f *os.File, name string) (*Resumed, error) {
 		return nil, fmt.Errorf("cut result file %q after its last whole line: %w", name, err)
 	}
 	if _, err := f.Seek(r.Offset(), io.SeekStart); err != nil {
-		return nil, fmt.Errorf("go to the end of result file %q: %w", name, err)
+		return nil, fmt.Errorf("seek to the end of result file %q: %w", name, err)
 	}
 	res.size = r.Offset()
 	return res, nil
 }
 
-// SamePlan returns an error that names what differs if p is not the plan that the file was begun with.
+// SamePlan returns an error that names the differences between p and the plan of the file.
 func (h Header) SamePlan(p plan.Plan) error {
 	names := plan.Differ(h.Plan, p)
 	if len(names) == 0 {
 		return nil
 	}
 	return advice.With(fmt.Errorf("the plan differs from the one in the result file in: %s", strings.Join(names, ", ")),
-		"resume with the plan that the file was begun with (or with none: the file has it), or begin another file by -o")
+		"use the file's plan, or no plan; or name another file by -o")
 }
 
-// Remove deletes the result file called name, if there is one and nobody is writing it.
+// Remove deletes the result file called name, if it exists. It fails while a process writes the file.
 func Remove(name string) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {

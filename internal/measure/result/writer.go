@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// File is what a Writer needs of *os.File.
+// File is the part of *os.File that a Writer uses.
 type File interface {
 	io.Writer
 	Sync() error
@@ -18,8 +18,7 @@ type File interface {
 	Close() error
 }
 
-// Writer appends to a result file. Each line is on the disk when the call that wrote it returns. It is not for use by
-// several goroutines.
+// Writer appends to a result file. Each line is on the disk when its call returns. Only one goroutine may use it.
 type Writer struct {
 	file File
 	name string
@@ -27,12 +26,12 @@ type Writer struct {
 	size int64
 	// broken is the first error; the file takes no more lines after it.
 	broken error
-	// fresh is true until a Create'd file has its header: it is removed again if that never comes.
+	// fresh is true until a new file has its header; Close removes a fresh file.
 	fresh bool
 }
 
-// Create makes the result file called name, for this process alone. It fails if there is such a file, so that no
-// result is ever overwritten; one that a killed run left before its first line holds none, and is taken over.
+// Create makes the result file called name, for this process alone. It fails if the file exists, so that no
+// result is overwritten. It takes over an empty file, which a killed run left before its first line.
 func Create(name string) (*Writer, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
@@ -56,7 +55,7 @@ func begin(f *os.File, name string) (*Writer, error) {
 // takeOver begins in the file called name if nothing has been written to it.
 func takeOver(name string) (*Writer, error) {
 	exists := advice.With(fmt.Errorf("result file %q: %w", name, os.ErrExist),
-		"go on with it by --resume, replace it by --force, or name another by -o")
+		"continue it by --resume, replace it by --force, or name another by -o")
 	st, err := os.Stat(name)
 	if err != nil || !st.Mode().IsRegular() || st.Size() > 0 {
 		return nil, exists
@@ -69,18 +68,15 @@ func takeOver(name string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", err, os.ErrExist)
 	}
-	// Under the lock nobody else can have begun in the meantime.
+	// Before the lock another process may have written to it.
 	if st, err := f.Stat(); err != nil || st.Size() > 0 {
 		return nil, errors.Join(exists, f.Close())
 	}
 	return w, nil
 }
 
-// NewWriter returns a Writer that appends to f, which is empty. name is what errors call it.
+// NewWriter returns a Writer that appends to f, which is empty. Errors call it name.
 func NewWriter(f File, name string) *Writer { return &Writer{file: f, name: name} }
-
-// Name returns the name that the file was opened by.
-func (w *Writer) Name() string { return w.name }
 
 // Header writes the first line.
 func (w *Writer) Header(h Header) error {
@@ -103,8 +99,8 @@ func (w *Writer) Finish(e End) error {
 	return w.line(EndLine{TypeEnd, e})
 }
 
-// line appends v and syncs. After an error the file is cut back to its last whole line, if the disk lets us, and
-// every later call returns the same error.
+// line appends v and syncs. After an error it cuts the file back to its last whole line, if it can, and every later call
+// returns the same error.
 func (w *Writer) line(v any) error {
 	if w.broken != nil {
 		return w.broken
@@ -114,7 +110,7 @@ func (w *Writer) line(v any) error {
 		return fmt.Errorf("encode a line of result file %q: %w", w.name, err)
 	}
 	if len(b) >= MaxLine {
-		return fmt.Errorf("a line of result file %q would have %d bytes, more than the %d that are allowed", w.name, len(b), MaxLine)
+		return fmt.Errorf("result file %q: a line has %d bytes, more than the limit of %d", w.name, len(b), MaxLine)
 	}
 	b = append(b, '\n')
 	n, err := w.file.Write(b)
@@ -126,7 +122,7 @@ func (w *Writer) line(v any) error {
 	}
 	if err != nil {
 		w.broken = advice.With(fmt.Errorf("write result file %q: %w", w.name, err),
-			"what was measured before is kept; make room and go on with --resume")
+			"earlier trials are kept; free disk space, then continue with --resume")
 		if cut := w.file.Truncate(w.size); cut != nil {
 			w.broken = fmt.Errorf("%w; its last line may be cut short: %w", w.broken, cut)
 		}

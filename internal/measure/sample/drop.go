@@ -2,7 +2,7 @@ package sample
 
 // Kinds of Drop: what dropped the packets.
 const (
-	DropQdisc = "qdisc" // a queueing discipline was full, or a filter in its place said so
+	DropQdisc = "qdisc" // a queueing discipline was full, or a filter in its place dropped them
 	DropTX    = "tx"    // a device that sends: interface statistics tx_dropped
 	DropRX    = "rx"    // a device that receives: interface statistics rx_dropped
 )
@@ -24,18 +24,16 @@ func (d Drop) at() Drop {
 	return d
 }
 
-// DropsBetween returns what was dropped between two readings of the same counters, without those that stood still. A
-// counter that was not there before, or went back, is left out.
+// DropsBetween returns the drops between two readings of the same counters, without zeros. It leaves out a counter that is
+// new or has decreased.
 func DropsBetween(before, after []Drop) []Drop {
-	had := map[Drop]uint64{}
-	known := map[Drop]bool{}
+	earlier := map[Drop]uint64{}
 	for _, d := range before {
-		had[d.at()] += d.Packets
-		known[d.at()] = true
+		earlier[d.at()] += d.Packets
 	}
 	var grown []Drop
 	for _, d := range after {
-		if was := had[d.at()]; known[d.at()] && d.Packets > was {
+		if was, known := earlier[d.at()]; known && d.Packets > was {
 			d.Packets -= was
 			grown = append(grown, d)
 		}

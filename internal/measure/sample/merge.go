@@ -1,9 +1,9 @@
 package sample
 
-// Merge returns what several servers of one trial saw together: counts are summed, the window is the mean of theirs. What
-// was measured of the machine and not of one server is counted once: CPUs that several report, ksoftirqd on them, the
-// memory of the node. One observation is returned as it is, none is nil. Distributions, TCP and Datagrams are of single
-// flows and are left out, as are the rows, whose windows lie apart.
+// Merge returns the joint observation of several servers of one trial: sums of counts, and the mean of their windows. Numbers
+// of the machine count once: CPUs that several report, ksoftirqd on them, the memory of the node. One observation is returned
+// unchanged; without any, the result is nil. Merge leaves out distributions, TCP and Datagrams, which are of single flows,
+// and rows, whose windows differ.
 func Merge(all []*Observation) *Observation {
 	if len(all) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func Merge(all []*Observation) *Observation {
 	return sum
 }
 
-// merge adds o, which another process saw, perhaps on the same machine and of the same CPUs.
+// merge adds o, of another process, perhaps on the same machine and the same CPUs.
 func (h *HostDelta) merge(o *HostDelta) {
 	// ksoftirqd's time is of all CPUs of a side together, so it is new if they are.
 	fresh := true

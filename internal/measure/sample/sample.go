@@ -29,9 +29,9 @@ type Observation struct {
 	Backends map[string]Backend `json:"backends,omitempty"`
 	// Rolls are the times that this server of http was taken out of its Service and put back, in order (server of http).
 	Rolls []Roll `json:"rolls,omitempty"`
-	// Schedule says how an open loop kept to its schedule (client of rr, crr and http).
+	// Schedule reports how an open loop kept to its schedule (client of rr, crr and http).
 	Schedule *Schedule `json:"schedule,omitempty"`
-	// Beside is what the bulk flow beside rr moved; absent if there was none.
+	// Beside is the payload of the bulk flow beside rr; absent without one.
 	Beside *Beside `json:"beside,omitempty"`
 	// Intervals has one row per reporting interval of the window, in order; warm-up rows are marked.
 	Intervals []Interval `json:"intervals,omitempty"`
@@ -41,31 +41,30 @@ type Observation struct {
 	TCP *TCPInfo `json:"tcp,omitempty"`
 	// Buffers are those of the first flow's socket of a stream, read back from it.
 	Buffers *Buffers `json:"buffers,omitempty"`
-	// Datagrams counts what became of a UDP stream's datagrams (receiver).
+	// Datagrams is the account of a UDP stream's datagrams (receiver).
 	Datagrams *Datagrams `json:"datagrams,omitempty"`
-	// Host is what the machine's own counters did between the edges of the window, as far as this side can see them.
+	// Host is the change of the machine's own counters within the window, as far as this side can read them.
 	Host *HostDelta `json:"host,omitempty"`
-	// Tool is there where a program of somebody else was this side. Its own window lies within its life, and CPU and Host
-	// are of its life.
+	// Tool is set if another program was this side. Its window lies within its life; CPU and Host cover its whole life.
 	Tool *Tool `json:"tool,omitempty"`
 }
 
-// Tool is what a program of somebody else said.
+// Tool is the output of another program.
 type Tool struct {
-	// Name is that of the tool, Version what it calls its version, "" if it does not say.
+	// Name and Version are those of the tool; Version is "" if unknown.
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	// Command is the command line.
 	Command []string `json:"command"`
 	// Metrics are what it measured, in base units by name of package metric (client).
 	Metrics map[string]float64 `json:"metrics,omitempty"`
-	// Work is how many units of the workload's work it did in its life, warm-up included; 0 if it does not say (client).
+	// Work is how many units of the workload's work it did in its life, warm-up included; 0 if unknown (client).
 	Work float64 `json:"work,omitempty"`
-	// Notes are what a reader of its numbers must know, by the id of a warning.
+	// Notes are remarks for readers of its numbers, by the id of a warning.
 	Notes []Note `json:"notes,omitempty"`
 }
 
-// Note is a remark on what was seen.
+// Note is a remark on an observation.
 type Note struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`
@@ -80,12 +79,11 @@ type Backend struct {
 
 // Roll is one time that a server left and came back, by its own clock.
 type Roll struct {
-	// DrainNs is how long it still took connections after it was told to leave, 0 for not at all.
+	// DrainNs is how long it still took connections after the request to leave, 0 for not at all.
 	DrainNs int64 `json:"drain_ns"`
-	// LastNs is how long after that word the last connection came within the drain; 0 says that none came.
+	// LastNs is the time from that request to the last connection within the drain; 0 means that none came.
 	LastNs int64 `json:"last_ns,omitempty"`
-	// Returned says that it listened again, and FirstNs is how long after that the first connection came; 0 says that none
-	// came.
+	// Returned means that it listened again; FirstNs is the time from then to the first connection, 0 if none came.
 	Returned bool  `json:"returned,omitempty"`
 	FirstNs  int64 `json:"first_ns,omitempty"`
 }
@@ -96,12 +94,12 @@ type Beside struct {
 	BytesReceived uint64 `json:"bytes_received"`
 }
 
-// Schedule is what an open loop was to send and what became of it within the window.
+// Schedule is the account of an open loop within the window.
 type Schedule struct {
-	// Due is how many requests fell due, Sent how many went out, late ones of before included.
+	// Due is how many requests were scheduled, Sent how many went out, earlier late ones included.
 	Due  uint64 `json:"due"`
 	Sent uint64 `json:"sent"`
-	// Lag is how late requests went out, on the sender's own account: those that waited for room in a socket are left out.
+	// Lag is how late the sender sent requests, without those that waited for room in a socket.
 	Lag *Histogram `json:"lag,omitempty"`
 }
 
@@ -137,8 +135,8 @@ type TCPInfo struct {
 	Congestion string `json:"congestion"`
 }
 
-// Buffers are the limits of a socket's buffers in bytes, as the kernel counts them: with its own overhead, so twice what
-// was asked for.
+// Buffers are the limits of a socket's buffers in bytes, as the kernel counts them: with its own overhead, so twice the
+// requested size.
 type Buffers struct {
 	ReceiveBytes uint64 `json:"receive_bytes"`
 	SendBytes    uint64 `json:"send_bytes"`
@@ -152,8 +150,8 @@ type Datagrams struct {
 	Lost       uint64 `json:"lost"`
 	Reordered  uint64 `json:"reordered"`
 	Duplicates uint64 `json:"duplicates"`
-	// SocketDrops counts the packets that found the receive buffer of the flows' sockets full; absent where the kernel
-	// does not say.
+	// SocketDrops counts the packets that found the receive buffer of the flows' sockets full; absent if the
+	// kernel does not report them.
 	SocketDrops *uint64 `json:"socket_drops,omitempty"`
 	// JitterNs is RFC 3550's estimator at the end of the window, mean over flows.
 	JitterNs float64 `json:"jitter_ns"`

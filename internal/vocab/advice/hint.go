@@ -23,7 +23,7 @@ func With(err error, advice string) error {
 	return &hinted{err: err, advice: advice}
 }
 
-// Of returns the advice nearest to the surface of err, or "" when there is none.
+// Of returns the advice nearest to the surface of err, or "" without one.
 func Of(err error) string {
 	var h *hinted
 	if errors.As(err, &h) {

@@ -2,14 +2,16 @@
 //
 // It is one table. Report headings, the direction of a verdict and docs/glossary.md are generated from it, so a metric
 // that is not here cannot be reported. Values are in base units: bit/s, 1/s, ns, ns per unit of work, ratios; scaling
-// is done when a number is shown (package unit), never in a name.
+// happens when a number is shown (package number), never in a name.
 package metric
+
+import "slices"
 
 // Better says which direction of a metric is an improvement.
 type Better int
 
 const (
-	// Neither means that the metric describes and is not judged.
+	// Neither means that the metric is not judged.
 	Neither Better = iota
 	// Lower means that a smaller value is better.
 	Lower
@@ -28,7 +30,7 @@ type Metric struct {
 	Unit string
 	// Better is the direction of improvement.
 	Better Better
-	// Headline is true for the metrics that a report shows without being asked.
+	// Headline is true for the metrics that a report shows by default.
 	Headline bool
 	// Definition says in one sentence what the number means.
 	Definition string
@@ -162,15 +164,15 @@ var catalogue = []Metric{
 	{Name: RetransmitsPerG, Title: "retransmitted segments per GB", Unit: "1/GB", Better: Lower,
 		Definition: "TCP segments sent again, per 10^9 bytes of goodput.", Source: "RFC 6349 3.3, put per byte so that a faster path is not blamed"},
 	{Name: SendLag + ".p50", Title: "lag of the sender, median", Unit: "ns", Better: Neither,
-		Definition: "Half of the requests of an open loop went out within this time after they fell due; it is part of the response time.", Source: "docs/method.md"},
+		Definition: "Half of the requests of an open loop went out within this time after their scheduled time; it is part of the response time.", Source: "docs/method.md"},
 	{Name: SendLag + ".p99", Title: "lag of the sender, 99th percentile", Unit: "ns", Better: Neither,
-		Definition: "99 of 100 requests of an open loop went out within this time after they fell due.", Source: "docs/method.md"},
+		Definition: "99 of 100 requests of an open loop went out within this time after their scheduled time.", Source: "docs/method.md"},
 	{Name: SendLag + ".max", Title: "lag of the sender, maximum", Unit: "ns", Better: Neither,
-		Definition: "The longest that a request of an open loop went out after it fell due.", Source: "docs/method.md"},
+		Definition: "The longest delay of a request of an open loop after its scheduled time.", Source: "docs/method.md"},
 	{Name: ErrorRate, Title: "error rate", Unit: "ratio", Better: Lower,
 		Definition: "Share of attempted units of work that failed or timed out; the kinds are in the record.", Source: "netperf manual"},
 	{Name: FailuresPerRoll, Title: "failures per rolled backend", Unit: "1", Better: Lower, Headline: true,
-		Definition: "Requests that came to nothing, for each backend that was taken out of the Service, ended and put back.", Source: "docs/method.md"},
+		Definition: "Requests that failed, for each backend that was removed from the Service, ended and added again.", Source: "docs/method.md"},
 	{Name: NetworkProgramming + ".removed", Title: "network programming latency, endpoint removed", Unit: "ns", Better: Lower, Headline: true,
 		Definition: "Longest time after a backend was taken out of its Service at which a new connection still came to it, of requests that each have one; absent where they came until its drain ended, or where it did not drain.", Source: "Kubernetes SLI, network programming latency"},
 	{Name: NetworkProgramming + ".added", Title: "network programming latency, endpoint added", Unit: "ns", Better: Lower, Headline: true,
@@ -206,7 +208,7 @@ var byName = func() map[string]Metric {
 }()
 
 // All returns the catalogue in report order.
-func All() []Metric { return append([]Metric(nil), catalogue...) }
+func All() []Metric { return slices.Clone(catalogue) }
 
 // Lookup returns the metric called name.
 func Lookup(name string) (Metric, bool) {

@@ -84,5 +84,5 @@ func word(s string) (measure, error) {
 }
 
 func unknown(s string) error {
-	return fmt.Errorf("unknown unit %q (there are bit/s, kbit/s, Mbit/s, Gbit/s, B/s, MB/s, MiB/s, ns, us, ms, s, %%, ratio, 1, 1/s, k/s, B, kB, KiB, MB, MiB, 1/GB and the like)", s)
+	return fmt.Errorf("unknown unit %q: want for example Mbit/s, MiB/s, us, ms, %%, ratio, 1/s, k/s, kB or 1/GB", s)
 }

@@ -2,10 +2,10 @@
 // the columns of a terminal.
 //
 // Values come in base units ("ns/transaction", "bit/s", "1/s", "ratio", "B"; package metric) and stay so everywhere
-// else. Common chooses a Scale for values that are to be read side by side; Scale.Format writes each of them, and
+// else. Common chooses a Scale for values that readers compare; Scale.Format writes each of them, and
 // Scale.Unit goes into the heading. Percent, Ratio and Duration write what has no scale; Convert takes numbers in the
 // units of others. Width, Fit and Clean handle text: columns are counted as a terminal shows them, and control characters
-// of a stranger's file are taken out.
+// of an untrusted file are removed.
 //
 // What is not a number is written as Absent, never as 0. Prefixes are decimal: 1 kB is 1000 B.
 package number
@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// Absent stands where there is no number.
+// Absent is the text for a missing number.
 const Absent = "–"
 
-// Scale turns values of a base unit into those of the unit that is shown.
+// Scale turns values of a base unit into those of the displayed unit.
 type Scale struct {
-	// Unit is what is shown, for example "Gbit/s" or "µs/transaction".
+	// Unit is the displayed unit, for example "Gbit/s" or "µs/transaction".
 	Unit string
-	// Size is one shown unit in base units, for example 1e9.
+	// Size is one displayed unit in base units, for example 1e9.
 	Size float64
 }
 
@@ -42,7 +42,7 @@ var (
 )
 
 // Common chooses the scale in which the middle one of values has one to three digits before the point; values that are
-// 0, negative or not finite have no say. Units that are not known are kept as they are.
+// 0, negative or not finite do not count. Unknown units remain unchanged.
 func Common(base string, values ...float64) Scale {
 	if base == "ratio" {
 		return Scale{Unit: "%", Size: 0.01}
@@ -73,7 +73,7 @@ func Common(base string, values ...float64) Scale {
 	return Scale{Unit: best.name + tail, Size: best.size}
 }
 
-// typical is the middle one of the positive finite values, 0 if there is none.
+// typical returns the middle one of the positive finite values, or 0.
 func typical(values []float64) float64 {
 	vs := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !(v > 0) || math.IsInf(v, 0) })
 	if len(vs) == 0 {
@@ -118,7 +118,7 @@ func Percent(v float64) string {
 		return "<0.1%"
 	case a < 0.95:
 		return strconv.FormatFloat(p, 'f', 1, 64) + "%"
-	case a >= 1e6: // no glance takes in more digits
+	case a >= 1e6: // more digits do not help
 		return strconv.FormatFloat(p, 'g', 2, 64) + "%"
 	}
 	return strconv.FormatFloat(p, 'f', 0, 64) + "%"
@@ -129,9 +129,7 @@ func Ratio(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return Absent
-	case a >= 0.995 && a < 9.995:
-		return strconv.FormatFloat(v, 'f', 2, 64) + "x"
-	case a >= 0.0995 && a < 0.995:
+	case a >= 0.0995 && a < 9.995:
 		return strconv.FormatFloat(v, 'f', 2, 64) + "x"
 	}
 	return Number(v) + "x"
@@ -150,13 +148,9 @@ func Duration(d time.Duration) string {
 		return strconv.Itoa(int(d/time.Minute)) + "m" + strconv.Itoa(int(d%time.Minute/time.Second)) + "s"
 	}
 	s := Common("ns", float64(d))
-	return strings.TrimSuffix(strings.TrimRight(trimPoint(s.Format(float64(d))), "."), ".") + s.Unit
-}
-
-// trimPoint takes trailing zeros off a decimal fraction.
-func trimPoint(s string) string {
-	if !strings.Contains(s, ".") {
-		return s
+	text := s.Format(float64(d))
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}
-	return strings.TrimRight(s, "0")
+	return text + s.Unit
 }

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Clean makes text of a stranger's file safe to print: what is not printable (control characters, escape sequences'
+// Clean makes text of an untrusted file safe to print: what is not printable (control characters, escape sequences'
 // ESC, bidirectional overrides, bytes that are not UTF-8) becomes U+FFFD, and line breaks and tabs become spaces.
 func Clean[S ~string](s S) string {
 	return strings.Map(func(r rune) rune {
@@ -20,7 +20,7 @@ func Clean[S ~string](s S) string {
 	}, string(s))
 }
 
-// markup is what Markdown or HTML would act on.
+// markup escapes the markup of Markdown and HTML.
 var markup = strings.NewReplacer(
 	"&", "&amp;", "<", "&lt;", ">", "&gt;",
 	`\`, `\\`, "`", "\\`", "|", `\|`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "#", `\#`, "!", `\!`, "~", `\~`,
@@ -28,8 +28,7 @@ var markup = strings.NewReplacer(
 	"://", "&#58;//", "@", "&#64;",
 )
 
-// Markdown makes text of a stranger's file safe to stand in Markdown, in a cell of a table too: it is Clean, and nothing in
-// it is markup.
+// Markdown makes text of an untrusted file safe in Markdown and its tables: it cleans the text and escapes all markup.
 func Markdown(s string) string { return markup.Replace(Clean(s)) }
 
 // few is how many names Few writes out.

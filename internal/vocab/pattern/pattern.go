@@ -18,7 +18,7 @@ func New(expression string) *Pattern {
 // MatchString reports whether s contains a match.
 func (p *Pattern) MatchString(s string) bool { return p.compile().MatchString(s) }
 
-// FindStringSubmatch returns the first match in s and its groups, nil if there is none.
+// FindStringSubmatch returns the first match in s and its groups, or nil.
 func (p *Pattern) FindStringSubmatch(s string) []string { return p.compile().FindStringSubmatch(s) }
 
 // Regexp returns the compiled expression.
@@ -32,13 +32,13 @@ func (p *Pattern) FindAllStringSubmatch(s string, n int) [][]string {
 // ReplaceAllString returns s with its matches replaced, $1 being the first group.
 func (p *Pattern) ReplaceAllString(s, by string) string { return p.compile().ReplaceAllString(s, by) }
 
-// Split returns what lies between up to n matches in s; all if n is negative.
+// Split returns the parts of s between up to n matches; all if n is negative.
 func (p *Pattern) Split(s string, n int) []string { return p.compile().Split(s, n) }
 
 // Match reports whether b contains a match.
 func (p *Pattern) Match(b []byte) bool { return p.compile().Match(b) }
 
-// FindString returns the first match in s, "" if there is none.
+// FindString returns the first match in s, or "".
 func (p *Pattern) FindString(s string) string { return p.compile().FindString(s) }
 
 // FindAllStringIndex returns where up to n matches in s are; all if n is negative.
