@@ -105,10 +105,9 @@ type described interface {
 
 // blob is one object of the image under its digest.
 type blob struct {
-	hash      v1.Hash
-	mediaType types.MediaType
-	size      int64
-	open      func() (io.ReadCloser, error)
+	hash v1.Hash
+	size int64
+	open func() (io.ReadCloser, error)
 }
 
 // blobs are all objects of the image, those that are named before those that name them.
@@ -125,7 +124,7 @@ func (i *Image) blobs() ([]blob, error) {
 		return list, nil
 	}
 	raw, err := i.index.RawManifest()
-	return append(list, memory(i.digest, types.OCIImageIndex, raw)), err
+	return append(list, memory(i.digest, raw)), err
 }
 
 // imageBlobs are the layers, the configuration and the manifest of one image, in this order.
@@ -144,7 +143,7 @@ func imageBlobs(image v1.Image) ([]blob, error) {
 	var list []blob
 	for k, l := range layers {
 		d := m.Layers[k]
-		list = append(list, blob{hash: d.Digest, mediaType: d.MediaType, size: d.Size, open: l.Compressed})
+		list = append(list, blob{hash: d.Digest, size: d.Size, open: l.Compressed})
 	}
 	config, err := image.RawConfigFile()
 	if err != nil {
@@ -155,12 +154,12 @@ func imageBlobs(image v1.Image) ([]blob, error) {
 		return nil, err
 	}
 	digest, err := image.Digest()
-	return append(list, memory(m.Config.Digest, m.Config.MediaType, config), memory(digest, m.MediaType, manifest)), err
+	return append(list, memory(m.Config.Digest, config), memory(digest, manifest)), err
 }
 
 // memory is a blob of bytes.
-func memory(hash v1.Hash, mediaType types.MediaType, content []byte) blob {
-	return blob{hash: hash, mediaType: mediaType, size: int64(len(content)), open: opener(content)}
+func memory(hash v1.Hash, content []byte) blob {
+	return blob{hash: hash, size: int64(len(content)), open: opener(content)}
 }
 
 func opener(content []byte) func() (io.ReadCloser, error) {
