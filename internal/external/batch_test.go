@@ -50,11 +50,11 @@ func TestLabel(t *testing.T) {
 		{"leaves what is there where something is missing", []Reading{reading("macvlan", podPath, rr, 0), reading("", podPath, rr, 0)}, Label{Profile: "b"},
 			[]string{"macvlan pod-to-pod/cross-node rr", "b pod-to-pod/cross-node rr"}, ""},
 		{"gives a failed trial its workload", []Reading{failed}, Label{Profile: "a", Path: podPath, Workload: rr}, []string{"a pod-to-pod/cross-node rr"}, ""},
-		{"does not merge profiles", []Reading{reading("a", podPath, rr, 0), reading("b", podPath, rr, 0)}, Label{Profile: "c"}, nil, "several of its own where one profile is to be put on all: a, b"},
+		{"does not merge profiles", []Reading{reading("a", podPath, rr, 0), reading("b", podPath, rr, 0)}, Label{Profile: "c"}, nil, "one profile for all trials, but the file names several: a, b"},
 		{"does not merge paths", []Reading{reading("a", podPath, rr, 0), reading("a", hostPath, rr, 0)}, Label{Path: podPath}, nil, "one path"},
-		{"does not turn a stream into rr", []Reading{reading("a", podPath, stream, 0)}, Label{Workload: rr}, nil, "says that its workload is stream, and not rr"},
-		{"does not turn tcp into udp", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}}, nil, "and not rr(udp)"},
-		{"wants a profile and a path", []Reading{reading("", plan.Path{}, rr, 0)}, Label{}, nil, "does not say the profile nor the path"},
+		{"does not turn a stream into rr", []Reading{reading("a", podPath, stream, 0)}, Label{Workload: rr}, nil, "its workload is stream, not rr"},
+		{"does not turn tcp into udp", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}}, nil, "not rr(udp)"},
+		{"wants a profile and a path", []Reading{reading("", plan.Path{}, rr, 0)}, Label{}, nil, "does not name the profile nor the path"},
 		{"wants a clean profile", []Reading{reading("=cmd", podPath, rr, 0)}, Label{}, nil, `profile "=cmd"`},
 	} {
 		b := Batch{Readings: c.readings}
@@ -168,7 +168,7 @@ func TestLoad(t *testing.T) {
 	}
 	for _, c := range []struct{ name, body, says, hint string }{
 		{"empty", "", "it is empty", ""},
-		{"other", "hello", "neither a result of cnibench nor the output of a supported tool", "--from"},
+		{"other", "hello", "not a result of cnibench, nor the output of a supported tool", "--from"},
 		{"version", `{"schema":"cnibench.result/v9"}` + "\n", "v9", "version"},
 		{"iperf3", `{"start":{"test_start":{"protocol":"TCP","num_streams":1,"blksize":10}},"intervals":[],"end":{"sum_received":{"seconds":1,"bytes":5}}}`, "profile nor the path", "cnibench import"},
 	} {
@@ -287,7 +287,7 @@ func TestHostileArchive(t *testing.T) {
 		{"below", []member{{name: "a/env", body: knbSettings}}, "outside its own folder or below"},
 		{"twice", []member{env, {name: "./env", body: "X=\"1\"\n"}}, "twice"},
 		{"no env", []member{{name: "kernel"}}, "no file env"},
-		{"command", []member{{name: "env", body: "SERVER_NODE=\"$(touch " + canary + ")\"\n"}}, "nothing in it is run"},
+		{"command", []member{{name: "env", body: "SERVER_NODE=\"$(touch " + canary + ")\"\n"}}, "env is read as text"},
 		{"statement", []member{{name: "env", body: knbSettings + "touch " + canary + "\n"}}, "line 13: of env"},
 		{"many", many, "more than 1000 files"},
 		{"bomb", []member{env, {name: "kernel", body: strings.Repeat("\x00", adapter.MaxInput)}}, "unpacks to more than 64 MiB"},
@@ -300,7 +300,7 @@ func TestHostileArchive(t *testing.T) {
 		t.Error("something in an archive was run")
 	}
 	whole := archive(t, knbMembers(t)...)
-	if _, err := Decode("knb-data", whole[:len(whole)/2]); err == nil || !strings.Contains(err.Error(), "cannot be unpacked") {
+	if _, err := Decode("knb-data", whole[:len(whole)/2]); err == nil || !strings.Contains(err.Error(), "cannot unpack") {
 		t.Errorf("a cut archive: %v", err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 // FactLeftOut is the fact of an imported result that lists what was not imported, separated by "; ".
 const FactLeftOut = "import.left_out"
 
-// Contents makes one result of batches: what a run of our own would have left, as far as the tools say. Readings
-// without a number take the next of their case, in order. The error lists what must still be said by a Label.
+// Contents makes one result of batches. Readings without a repetition take the next number of their case, in order. The
+// error lists what a Label must add.
 func Contents(batches ...Batch) (result.Contents, error) {
 	var c result.Contents
 	var err error
@@ -53,8 +53,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	return c, nil
 }
 
-// ShareWorkload gives trials that failed before their tool said what it was to do the workload that all others have, if
-// that is one.
+// ShareWorkload sets the workload of trials that failed before their tool named it, if all other trials have the same one.
 func ShareWorkload(batches []Batch) {
 	var known []plan.Workload
 	for _, b := range batches {
@@ -73,7 +72,7 @@ func ShareWorkload(batches []Batch) {
 		for i := range b.Readings {
 			if r := &b.Readings[i]; r.Workload.Spec == nil && r.Failure != nil {
 				r.Workload = known[0]
-				r.Warn(adapter.Assumed, "the trial failed before it said its workload: that of the others is taken")
+				r.Warn(adapter.Assumed, "the trial failed before it named its workload; assumed: that of the other trials")
 			}
 		}
 	}
@@ -131,12 +130,12 @@ func records(batches []Batch) ([]result.Record, error) {
 		}
 	}
 	if len(recs) == 0 {
-		return nil, errors.New("there is no trial in it")
+		return nil, errors.New("it contains no trial")
 	}
 	return recs, nil
 }
 
-// whole says what is still to be said of a reading.
+// whole returns an error that lists the missing parts of a reading.
 func whole(r Reading) error {
 	var missing []string
 	if r.Profile == "" {
@@ -151,8 +150,8 @@ func whole(r Reading) error {
 	if len(missing) == 0 {
 		return adapter.CheckProfile(r.Profile)
 	}
-	return advice.With(fmt.Errorf("the output does not say the %s of its trial", strings.Join(missing, " nor the ")),
-		"cnibench import --profile P --path PATH [--workload W] FILE, or P:PATH=FILE for each of several files")
+	return advice.With(fmt.Errorf("the output does not name the %s of its trial", strings.Join(missing, " nor the ")),
+		"cnibench import --profile P --path PATH [--workload W] FILE; for several files, P:PATH=FILE each")
 }
 
 func record(r Reading, t plan.Trial) result.Record {
@@ -167,7 +166,7 @@ func record(r Reading, t plan.Trial) result.Record {
 	return out
 }
 
-// ending closes an imported result: all that its source holds stands in it.
+// ending returns the last record of an imported result, which holds all trials of its source.
 func ending(recs []result.Record) result.Record {
 	e := result.End{Reason: "complete", Trials: len(recs)}
 	for _, r := range recs {

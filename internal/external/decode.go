@@ -23,7 +23,7 @@ func Formats() (names, about []string) {
 // Detect returns the name of the format that b is in.
 func Detect(b []byte) (string, error) {
 	if ours(b) {
-		return "", errors.New("it is already a result of cnibench: use report, compare or check")
+		return "", errors.New("already a result of cnibench: use report, compare or check")
 	}
 	for f := range formats {
 		if f.Match != nil && f.Match(b) {
@@ -33,7 +33,7 @@ func Detect(b []byte) (string, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return "", errors.New("it is empty")
 	}
-	return "", advice.With(errors.New("neither a result of cnibench nor the output of a supported tool"), knownFormats())
+	return "", advice.With(errors.New("not a result of cnibench, nor the output of a supported tool"), knownFormats())
 }
 
 func knownFormats() string {
@@ -54,7 +54,7 @@ func Decode(name string, b []byte) (Batch, error) {
 	case !ok:
 		return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), knownFormats())
 	case f.Decode == nil:
-		return Batch{}, fmt.Errorf("as %s: it is a file, and this format is a folder", f.Name)
+		return Batch{}, fmt.Errorf("as %s: it is a file; this format is a folder", f.Name)
 	}
 	batch, err := f.Decode(b)
 	return checked(f, batch, err)
@@ -109,7 +109,7 @@ func readFolder(name, from string) (Batch, error) {
 			return checked(f, batch, err)
 		}
 	}
-	return Batch{}, fmt.Errorf("it is a folder, and %s is a file", from)
+	return Batch{}, fmt.Errorf("it is a folder; format %s is a file", from)
 }
 
 // Read is Open for what has been opened; name is what errors call it.

@@ -18,8 +18,8 @@ type Label struct {
 	Workload plan.Workload
 }
 
-// Label puts l on every reading and wants every reading to be whole then. name is that of the input. Where the input
-// names several profiles, paths or workloads itself, one label for all would merge what is different: that is an error.
+// Apply sets the fields of l on every reading. It fails if a reading stays incomplete, or if the input, called name, names
+// several profiles, paths or workloads where l has one.
 func (l Label) Apply(name string, b *Batch) error {
 	if b.Title == "" {
 		b.Title = name
@@ -42,7 +42,7 @@ func (l Label) apply(b *Batch) error {
 	for i := range b.Readings {
 		r := &b.Readings[i]
 		if w := l.Workload; w.Spec != nil && r.Workload.Spec != nil && (w.Kind() != r.Workload.Kind() || w.Normalize().Protocol() != r.Workload.Protocol()) {
-			return fmt.Errorf("it says that its workload is %s, and not %s", r.Workload, w)
+			return fmt.Errorf("its workload is %s, not %s", r.Workload, w)
 		}
 	}
 	for _, c := range []labelled{
@@ -75,7 +75,7 @@ func (c labelled) put(b *Batch) error {
 	}
 	missing := slices.ContainsFunc(b.Readings, func(r Reading) bool { return c.name(r) == "" })
 	if names := distinct(b, c.name); len(names) > 1 && !missing {
-		return advice.With(fmt.Errorf("it has several of its own where one %s is to be put on all: %s", c.what, number.Few(names)),
+		return advice.With(fmt.Errorf("one %s for all trials, but the file names several: %s", c.what, number.Few(names)),
 			"leave out --"+c.what+" for this file")
 	}
 	for i := range b.Readings {

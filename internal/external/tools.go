@@ -53,7 +53,7 @@ func Add(t adapter.Tool) {
 	plan.RegisterTool(t.Sender.Tool)
 }
 
-// Sending returns the tool of that name which can send workloads; false if there is none.
+// Sending returns the tool of that name; false if no such tool sends workloads.
 func Sending(name string) (adapter.Tool, bool) {
 	for _, t := range tools {
 		if t.Sender != nil && t.Sender.Name == name {

@@ -49,7 +49,7 @@ type Sender struct {
 	Ends bool
 	// Datagrams is true if the server of a UDP workload listens at UDP only.
 	Datagrams bool
-	// Differs lists what of a trial is not as our engine would do it, besides its window; nil is nothing.
+	// Differs lists how a trial differs from one by our engine, except for its window; nil is for no difference.
 	Differs func(a Ask) []string
 	// VersionArgs makes the tool print its version, VersionIn finds it there; nil if it does not print one.
 	VersionArgs []string

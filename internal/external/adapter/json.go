@@ -25,7 +25,7 @@ func EachItem[T any](b []byte, take func(T) error) error {
 		return JSONError(b, d.InputOffset(), err)
 	}
 	if open != json.Delim('[') {
-		return errors.New("there is no list where one is wanted")
+		return errors.New("want a list")
 	}
 	for n := 1; d.More(); n++ {
 		var item T
@@ -48,7 +48,7 @@ func EachItem[T any](b []byte, take func(T) error) error {
 // Alone refuses a second result behind the one that d has read; text behind it may be a tool's last words.
 func Alone(b []byte, d *json.Decoder) error {
 	if StartsJSON(b[min(d.InputOffset(), int64(len(b))):]) {
-		return fmt.Errorf("line %d: a second result begins: give each a file of its own", LineAt(b, d.InputOffset()))
+		return fmt.Errorf("line %d: a second result begins: put each into its own file", LineAt(b, d.InputOffset()))
 	}
 	return nil
 }

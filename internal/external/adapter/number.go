@@ -14,17 +14,17 @@ var (
 	commaNumber = pattern.New(`^[+-]?[\d., ']*\d,\d[\d., ']*$`)
 )
 
-// Number reads a decimal number with a point. It refuses what strconv would take Beyond that (hex, "inf", "1_000"),
-// and by name what other locales write.
+// Number reads a decimal number with a point. It refuses hex, "inf" and "1_000", and names the fault of numbers of other
+// locales.
 func Number(s string) (float64, error) {
 	switch {
 	case plainNumber.MatchString(s):
 	case s == "":
 		return 0, fmt.Errorf("there is no number")
 	case commaNumber.MatchString(s):
-		return 0, fmt.Errorf("%s is written for another locale: want a decimal point and no separators between thousands", Quoted(s))
+		return 0, fmt.Errorf("%s is of another locale: want a decimal point and no thousands separators", Quoted(s))
 	case strings.ContainsAny(s[:1], "=@") || strings.ContainsAny(s[:1], "+-") && len(s) > 1 && strings.ContainsAny(s[1:], "+-*/("):
-		return 0, fmt.Errorf("%s is a formula, and nothing is computed here: write its value", Quoted(s))
+		return 0, fmt.Errorf("%s is a formula: write its value", Quoted(s))
 	default:
 		return 0, fmt.Errorf("%s is not a number", Quoted(s))
 	}
@@ -48,7 +48,7 @@ func Amount(s string) (float64, error) {
 func Count(s string) (int, error) {
 	v, err := strconv.Atoi(s)
 	if err != nil || v < 0 || strings.HasPrefix(s, "+") {
-		return 0, fmt.Errorf("%s is not a Count", Quoted(s))
+		return 0, fmt.Errorf("%s is not a whole number", Quoted(s))
 	}
 	return v, nil
 }
@@ -60,7 +60,7 @@ func Suffixed(s string) (float64, string, error) {
 	return v, s[i:], err
 }
 
-// Quoted shows a stranger's text within an error, cut to a length that can be read.
+// Quoted returns foreign text for an error message, in quotes and shortened.
 func Quoted(s string) string {
 	const longest = 60
 	if r := []rune(s); len(r) > longest {
@@ -69,10 +69,10 @@ func Quoted(s string) string {
 	return strconv.Quote(s)
 }
 
+// PlainName matches names without a meaning to a shell, a spreadsheet or a page.
 var PlainName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}$`)
 
-// CheckProfile says what is wrong with the name of a profile that is not of our catalogue. The letters allowed are those
-// that mean nothing to a shell, a spreadsheet or a page.
+// CheckProfile returns an error if the name of a profile is not a PlainName.
 func CheckProfile(name string) error {
 	if !PlainName.MatchString(name) {
 		return fmt.Errorf("profile %s: want up to 100 letters, digits and . _ + ~ -, a letter or digit first", Quoted(name))

@@ -63,7 +63,7 @@ const (
 	Rounded = "rounded"
 )
 
-// put notes a number, unless the trial has failed: what another part of its output says is not of a whole trial.
+// Put records a number, unless the trial has failed.
 func (r *Reading) Put(name string, v float64) {
 	if r.Failure != nil {
 		return
@@ -74,11 +74,12 @@ func (r *Reading) Put(name string, v float64) {
 	r.Metrics[name] = v
 }
 
+// Warn adds a warning.
 func (r *Reading) Warn(id, format string, args ...any) {
 	r.Warnings = append(r.Warnings, result.Warning{ID: id, Message: fmt.Sprintf(format, args...)})
 }
 
-// fail makes r a failed trial, which has a reason and no metrics.
+// Fail makes r a failed trial, which has a reason and no metrics.
 func (r *Reading) Fail(kind, message string) {
 	r.Failure = &result.Failure{Kind: kind, Message: message}
 	r.Metrics, r.Client = nil, nil
@@ -96,11 +97,11 @@ type Batch struct {
 	Warmup   time.Duration
 	Facts    facts.Facts
 	Readings []Reading
-	// LeftOut names what was found and has no word here, each once.
+	// LeftOut lists, once each, what was found and is not supported.
 	LeftOut []string
 }
 
-// leaveOut notes what is not imported, once.
+// LeaveOut lists something that is not imported, once.
 func (b *Batch) LeaveOut(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
 	if len(b.LeftOut) < MaxNames && !slices.Contains(b.LeftOut, s) {
@@ -108,7 +109,7 @@ func (b *Batch) LeaveOut(format string, args ...any) {
 	}
 }
 
-// fact records a condition, unless it is empty.
+// Fact records a condition, unless it is empty.
 func (b *Batch) Fact(name, value string) {
 	if value == "" {
 		return
@@ -148,7 +149,7 @@ func (b *Batch) Check() error {
 			}
 		}
 		if r.Failure == nil && len(r.Metrics) == 0 {
-			return fmt.Errorf("trial %d: it has neither a number nor a failure", i+1)
+			return fmt.Errorf("trial %d: it has no number and no failure", i+1)
 		}
 	}
 	return nil

@@ -14,10 +14,10 @@ var percentiles = []struct {
 	name  string
 }{{50, "p50"}, {90, "p90"}, {99, "p99"}, {99.9, "p99.9"}}
 
-// Beyond is how many values must lie Beyond a percentile that is computed here, as for our own trials.
+// Beyond is how many values must lie beyond a computed percentile, as for our own trials.
 const Beyond = 10
 
-// distribution puts the family of metrics of times in ns. A time of 0 is one that the tool's digits do not show: the
+// Distribution puts the family of metrics of times in ns. A time of 0 is one that the tool's digits do not show: the
 // numbers that would be 0 stay absent.
 func (r *Reading) Distribution(family string, times []float64) {
 	if len(times) == 0 {
@@ -45,7 +45,7 @@ func (r *Reading) Distribution(family string, times []float64) {
 	}
 }
 
-// time puts one member of a family of times in ns, if it is shown at all and the catalogue has it.
+// Time puts one member of a family of times in ns, if it is shown at all and the catalogue has it.
 func (r *Reading) Time(family, member string, ns float64) {
 	name := family + "." + member
 	if _, ok := metric.Lookup(name); ok && ns > 0 {
@@ -53,7 +53,7 @@ func (r *Reading) Time(family, member string, ns float64) {
 	}
 }
 
-// percentile puts the percentile that a tool printed, for example 99.9, if there is a metric for it.
+// Percentile puts the percentile that a tool printed, for example 99.9, if there is a metric for it.
 func (r *Reading) Percentile(family string, share, ns float64) {
 	for _, p := range percentiles {
 		if p.share == share {
@@ -65,7 +65,7 @@ func (r *Reading) Percentile(family string, share, ns float64) {
 // Longest bounds a time that a stranger states: no trial lasts a year.
 const Longest = 365 * 24 * time.Hour
 
-// Seconds turns a number of Seconds into a duration; what cannot be one is 0.
+// Seconds turns a number of seconds into a duration, 0 if it is out of range.
 func Seconds(s float64) time.Duration {
 	if !(s > 0 && s < Longest.Seconds()) {
 		return 0

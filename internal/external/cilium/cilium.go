@@ -80,9 +80,9 @@ func (item ciliumItem) read(r *adapter.Reading, kind string) error {
 	case kind == "Throughput" && item.Unit == "Mb/s" && v > 0:
 		r.Put(metric.Goodput, v*1e6)
 	case kind != "Latency" && v == 0:
-		r.Fail("error", "netperf had no throughput of it")
+		r.Fail("error", "netperf reported no throughput")
 	default:
-		return fmt.Errorf("%s in %s is not known here", adapter.Quoted(kind), adapter.Quoted(item.Unit))
+		return fmt.Errorf("unknown metric %s in %s", adapter.Quoted(kind), adapter.Quoted(item.Unit))
 	}
 	return nil
 }
@@ -127,9 +127,9 @@ func (c *ciliumTests) reading(scenario, node, test, kind string) (*adapter.Readi
 	r := adapter.Reading{Path: path, Workload: adapter.Sized(spec, adapter.Sizes{Flows: flows, Message: ciliumMessage}).Normalize()}
 	switch {
 	case multi:
-		r.Warn(adapter.Assumed, "the report does not say how many streams there were nor their message size: %d and %d B taken", ciliumStreams, ciliumMessage)
+		r.Warn(adapter.Assumed, "the report names neither the streams nor their message size; assumed: %d of %d B", ciliumStreams, ciliumMessage)
 	case !r.Workload.Traits().Exchanges():
-		r.Warn(adapter.Assumed, "the report does not say the message size: %d B taken", ciliumMessage)
+		r.Warn(adapter.Assumed, "the report does not name the message size; assumed: %d B", ciliumMessage)
 	}
 	c.batch.Readings = append(c.batch.Readings, r)
 	return &c.batch.Readings[len(c.batch.Readings)-1], nil

@@ -51,7 +51,7 @@ type csvFile struct {
 	columns map[string]int
 	// at finds the reading of a trial by its identity.
 	at map[csvTrial]int
-	// said is the line of each metric of each reading.
+	// said holds the line of each metric of each reading.
 	said []map[string]int
 }
 
@@ -121,10 +121,10 @@ func decode(b []byte) (adapter.Batch, error) {
 		}
 	}
 	if f.columns == nil && len(f.faults) == 0 {
-		f.faults.Add(0, "there is no header row: want %s", strings.Join(csvNeeded, ","))
+		f.faults.Add(0, "the header row is missing: want %s", strings.Join(csvNeeded, ","))
 	}
 	if len(f.faults) == 0 && len(f.batch.Readings) == 0 {
-		f.faults.Add(0, "there is no number in it")
+		f.faults.Add(0, "it contains no number")
 	}
 	return f.batch, f.faults.Err()
 }
@@ -169,10 +169,10 @@ func (f *csvFile) fact(line int, text string) {
 	case !ok || !factNames.MatchString(key) || strings.HasPrefix(value, "//"):
 		return
 	case !factName.MatchString(key):
-		f.faults.Add(line, "fact %s: names of facts are lower case, with _ or . between words", adapter.Quoted(key))
+		f.faults.Add(line, "fact %s: want lower case, with _ or . between words", adapter.Quoted(key))
 		return
 	case value == "":
-		f.faults.Add(line, "fact %s has no value; leave out what is not known", key)
+		f.faults.Add(line, "fact %s has no value; leave out unknown facts", key)
 		return
 	case !utf8.ValidString(value):
 		f.faults.Add(line, "fact %s is not UTF-8", key)
@@ -240,7 +240,7 @@ func (f *csvFile) header(line int, fields []string) bool {
 	for i, name := range fields {
 		name = strings.TrimSpace(name)
 		if _, twice := f.columns[name]; twice {
-			f.faults.Add(line, "column %s is there twice", adapter.Quoted(name))
+			f.faults.Add(line, "column %s is listed twice", adapter.Quoted(name))
 		}
 		f.columns[name] = i
 		if !slices.Contains(csvKnown, name) {
@@ -329,7 +329,7 @@ func (f *csvFile) trial(r csvRow) csvTrial {
 	if s := r.get("repetition"); s != "" {
 		t.repetition, err = adapter.Count(s)
 		if err != nil || t.repetition < 1 || t.repetition > adapter.MaxReadings {
-			check(fmt.Errorf("repetition %s: they count from 1", adapter.Quoted(s)))
+			check(fmt.Errorf("repetition %s: want a number from 1", adapter.Quoted(s)))
 		}
 	}
 	return t
@@ -341,7 +341,7 @@ func (f *csvFile) failed(r csvRow, i int) {
 		f.faults.Add(r.line, "a failed trial has no values")
 		return
 	}
-	f.batch.Readings[i].Fail("failed", cmp.Or(r.get("note"), "the source says no more"))
+	f.batch.Readings[i].Fail("failed", cmp.Or(r.get("note"), "the source gives no reason"))
 }
 
 // value reads one number in its unit.
@@ -357,7 +357,7 @@ func (f *csvFile) value(r csvRow, i int) {
 		return
 	}
 	if line, twice := f.said[i][name]; twice {
-		f.faults.Add(r.line, "%s of this trial is said in line %d too; number the trials in a column \"repetition\"", name, line)
+		f.faults.Add(r.line, "line %[2]d has %[1]s of this trial too; number the trials in a column \"repetition\"", name, line)
 		return
 	}
 	f.said[i][name] = r.line

@@ -1,8 +1,7 @@
-// Package drive is what it takes to let a program of somebody else send a workload: its command line, what became of its
-// output, and its version.
+// Package drive lets another program send a workload: its command line, its output as an outcome, and its version.
 //
 //	plan.Workload ──► Client, Server ──► argv ──► [the agent runs it] ──► Read ──► Outcome, or an *Error
 //
-// All of that but Version and Find is pure. What a tool prints is read by package foreign, as for import; what a tool
-// cannot do is in package plan, which refuses it. What a tool does not say is absent from its Outcome, never 0.
+// All but Version and Find is pure. Package external reads the output of a tool, as for import. Package plan refuses what a
+// tool does not support. A number that a tool does not print is absent from its Outcome, never 0.
 package drive

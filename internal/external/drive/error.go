@@ -6,13 +6,13 @@ import "fmt"
 const (
 	// KindMissing: the program is not installed.
 	KindMissing = "tool missing"
-	// KindOutput: what it wrote is nothing, or cannot be read.
+	// KindOutput: its output is empty or malformed.
 	KindOutput = "tool output"
-	// KindExit: it ended as failed, and did not say why in a form that is known.
+	// KindExit: it failed without a known message.
 	KindExit = "tool exit"
-	// KindTimeout: it had not ended when it should have.
+	// KindTimeout: it did not end in time.
 	KindTimeout = "timeout"
-	// KindStart: it did not come up.
+	// KindStart: it did not start.
 	KindStart = "tool start"
 )
 

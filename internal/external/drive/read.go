@@ -57,20 +57,20 @@ func Read(a Ask, out Output) (Outcome, error) {
 	case blank(out.Stdout):
 		return Outcome{}, Errorf(KindOutput, tool, "it printed nothing%s", Said(out))
 	case err != nil:
-		return Outcome{}, Errorf(KindOutput, tool, "its output cannot be read: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return Outcome{}, Errorf(KindOutput, tool, "cannot read its output: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	case len(batch.Readings) != 1:
-		return Outcome{}, Errorf(KindOutput, tool, "its output has %d results where one is wanted", len(batch.Readings))
+		return Outcome{}, Errorf(KindOutput, tool, "its output has %d results, want 1", len(batch.Readings))
 	}
 	r := batch.Readings[0]
 	if got := r.Workload; got.Kind() != "" && (got.Kind() != a.Workload.Kind() || got.Protocol() != a.Workload.Protocol() || got.Traits().Reverse != a.Workload.Traits().Reverse) {
-		return Outcome{}, Errorf(KindOutput, tool, "it says that it sent %s, and %s was asked for", got, a.Workload)
+		return Outcome{}, Errorf(KindOutput, tool, "it sent %s, not the requested %s", got, a.Workload)
 	}
 	if r.Window <= 0 {
 		r.Window, _ = a.Measured()
 	}
 	o := Outcome{Version: version(tool, batch.Tool), Metrics: maps.Clone(r.Metrics), Window: r.Window, Work: work(a.Workload, r)}
 	for _, w := range r.Warnings {
-		// What the output does not say is known: it was asked for. A rate that was asked for is no surprise either.
+		// The request names what the output does not, and it asked for a paced rate.
 		if w.ID != adapter.Assumed && w.ID != adapter.Paced {
 			o.Notes = append(o.Notes, sample.Note(w))
 		}

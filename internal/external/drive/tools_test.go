@@ -102,7 +102,7 @@ func TestRead(t *testing.T) {
 		}
 		for _, n := range o.Notes {
 			if n.ID == "assumed" {
-				t.Errorf("%s: assumes what was asked for: %s", tt.file, n.Message)
+				t.Errorf("%s: assumes what not the requested: %s", tt.file, n.Message)
 			}
 		}
 	}
@@ -139,13 +139,13 @@ func TestReadFails(t *testing.T) {
 		{"stream(tool=iperf3)", "iperf3/refused.json", exit, "connection refused", "iperf3: "},
 		{"stream(tool=iperf3)", "iperf3/cut.json", nil, KindOutput, "it is cut in the middle"},
 		{"stream(tool=iperf3)", "iperf3/cut.json", exit, KindExit, "exit status 1: it wrote"},
-		{"stream(tool=iperf3)", "iperf3/tcp_rev.json", nil, KindOutput, "it says that it sent stream("},
+		{"stream(tool=iperf3)", "iperf3/tcp_rev.json", nil, KindOutput, "it sent stream("},
 		{"stream(tool=iperf3)", "iperf3/tcp.json", exit, KindExit, "exit status 1"},
 		{"stream(tool=iperf3)", "iperf3/two.json", nil, KindOutput, "2 results"},
 		{"stream(tool=iperf3)", "iperf3/tcp_bidir.json", nil, KindOutput, "both directions"},
-		{"stream(udp,tool=iperf3)", "iperf3/tcp.json", nil, KindOutput, "was asked for"},
+		{"stream(udp,tool=iperf3)", "iperf3/tcp.json", nil, KindOutput, "not the requested"},
 		{"http(tool=wrk)", "wrk/wrk_404.txt", nil, "status", "none of"},
-		{"http(tool=wrk)", "ping/ping.txt", nil, KindOutput, "cannot be read"},
+		{"http(tool=wrk)", "ping/ping.txt", nil, KindOutput, "cannot read its output"},
 		{"http(tool=hey)", "hey/hey_refused.txt", nil, "connection refused", "hey: "},
 		{"ping(tool=ping)", "ping/lost.txt", exit, "timeout", "echoes was answered"},
 		{"ping(tool=ping)", "ping/locale.txt", nil, KindOutput, "another locale"},

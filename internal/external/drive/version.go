@@ -24,7 +24,7 @@ func Find(tool, program string) (string, error) {
 	return "", Errorf(KindMissing, tool, "program %s not found: install it, or leave the tool out", program)
 }
 
-// parseVersion picks the version of a tool out of what it says.
+// parseVersion returns the version in the output of a tool, "" without one.
 func parseVersion(s *adapter.Sender, out []byte) string {
 	if m := s.VersionIn.Regexp().FindSubmatch(out); m != nil {
 		return string(m[1])

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// patience bounds how long a tool may take to say its version, mostWords how much it may say in bytes.
+	// patience bounds how long a tool may take to print its version, mostWords the bytes that it may print.
 	patience  = 2 * time.Second
 	mostWords = 64 << 10
 )
 
-// Version returns the version of the tool that sends w as the program at path says it, "" if it does not.
+// Version runs the program at path and returns the version that it prints, "" if it prints none.
 func Version(ctx context.Context, w plan.Workload, path string) string {
 	s := sender(w)
 	if s.VersionIn == nil {
@@ -33,6 +33,6 @@ func Version(ctx context.Context, w plan.Workload, path string) string {
 		p.Kill()
 		<-p.Ended()
 	}
-	// Some say it and exit as failed; what counts is whether it is there.
+	// Some tools print the version and fail.
 	return parseVersion(s, slices.Concat(p.Stdout(), p.Stderr()))
 }

@@ -95,7 +95,7 @@ func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 func (h *heyRun) End(batch *adapter.Batch) error {
 	batch.LeaveOut("the parts of the response time (DNS, dial-up, write, wait, read)")
 	if !h.complete {
-		return errors.New("it ends before its status codes: it is cut")
+		return errors.New("it ends before its status codes: the output is cut off")
 	}
 	r := &h.reading
 	r.Window = adapter.Seconds(h.total)

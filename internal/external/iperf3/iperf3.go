@@ -103,7 +103,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 		case doc == nil:
 			return nil
 		case !doc.ended && doc.Error == "":
-			return errors.New("a test ends before its end: it is cut")
+			return errors.New("the test has no end: the output is cut off")
 		}
 		return doc.read(&batch)
 	}
@@ -154,7 +154,7 @@ func (doc *iperf3Doc) join(run **iperf3Doc) error {
 		err = json.Unmarshal(doc.Data, &to.End)
 	case "error":
 		if err = json.Unmarshal(doc.Data, &to.Error); err == nil && to.Error == "" {
-			to.Error = "an error without words"
+			to.Error = "an error without a message"
 		}
 	}
 	return err
@@ -187,7 +187,7 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 	case doc.Error != "":
 		r.Fail(adapter.FailureKind(doc.Error), doc.Error)
 	case doc.Start.Test == nil:
-		return errors.New("it says neither which test it was (start.test_start) nor why there was none (error)")
+		return errors.New("it has neither start.test_start nor error")
 	default:
 		if !doc.measure(batch, &r) {
 			return nil
@@ -208,11 +208,11 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 		}
 		s.Congestion = cmp.Or(doc.End.Congestion, doc.End.Receivers)
 		if doc.End.Congestion == "" && doc.Error == "" {
-			r.Warn(adapter.Assumed, "the sender's congestion control is not said; assumed: %s", cmp.Or(s.Congestion, plan.DefaultCongestion))
+			r.Warn(adapter.Assumed, "the output does not name the sender's congestion control; assumed: %s", cmp.Or(s.Congestion, plan.DefaultCongestion))
 		}
 	case plan.UDP:
 		if t.Target == nil {
-			r.Warn(adapter.Assumed, "the intended rate is not said: as fast as possible is taken")
+			r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: as fast as possible")
 		} else if s.Rate = *t.Target * float64(t.Streams); !(s.Rate >= 0 && s.Rate <= plan.MaxRate) {
 			return plan.Workload{}, fmt.Errorf("target_bitrate %v is out of range", *t.Target)
 		}
@@ -236,7 +236,7 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 		return true
 	}
 	if doc.Start.Accepted != nil && r.Workload.Traits().Reverse {
-		batch.LeaveOut("what the server of a reversed test says: the client knows what arrived")
+		batch.LeaveOut("a server's output of a reversed test: the client is the receiver")
 		return false
 	}
 	r.Window = adapter.Seconds(received.Seconds)
@@ -247,7 +247,7 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	}
 	if r.Failure == nil {
 		if err := doc.series(r); err != nil {
-			r.Fail("error", fmt.Sprintf("its intervals cannot be read: %v", err))
+			r.Fail("error", fmt.Sprintf("cannot read its intervals: %v", err))
 		}
 	}
 	if e.CPU != nil {

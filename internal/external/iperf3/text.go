@@ -107,7 +107,7 @@ func (r *textRun) row(m []string) error {
 		r.both = true
 		return nil
 	case len(words) < 4:
-		return errors.New("the row is cut")
+		return errors.New("the row is cut off")
 	}
 	table := r.single
 	if m[1] == "SUM" {
@@ -160,7 +160,7 @@ func (r *textRun) read(out *adapter.Reading) error {
 		return r.workload(out, r.block)
 	}
 	if received == nil {
-		return errors.New("it has no receiver's total: it is cut, or from a server")
+		return errors.New("the receiver's total is missing: the output is cut off, or is a server's")
 	}
 	bytes, rate, err := textAmounts(received)
 	if err != nil {
@@ -208,7 +208,7 @@ func (r *textRun) workload(out *adapter.Reading, size int) error {
 		assumed = append(assumed, "as fast as possible")
 	}
 	if len(assumed) > 0 {
-		out.Warn(adapter.Assumed, "the text does not say the whole workload; assumed: %s", strings.Join(assumed, ", "))
+		out.Warn(adapter.Assumed, "the text does not show the whole workload; assumed: %s", strings.Join(assumed, ", "))
 	}
 	out.Warn(adapter.Rounded, "iperf3's text has three digits")
 	out.Workload = w
@@ -218,7 +218,7 @@ func (r *textRun) workload(out *adapter.Reading, size int) error {
 // datagrams reads the totals of UDP: "jitter ms lost/total (share)" behind transfer and rate.
 func (r *textRun) datagrams(out *adapter.Reading, received, sent []string) error {
 	if len(received) < 8 || received[5] != "ms" {
-		return errors.New("the receiver's total has no jitter and loss")
+		return errors.New("the receiver's total shows no jitter and loss")
 	}
 	m := textLost.FindStringSubmatch(received[6])
 	if m == nil {

@@ -23,7 +23,7 @@ var Tool = adapter.Tool{Formats: []adapter.Format{
 	{Name: "k8s-netperf", About: "k8s-netperf --json", Match: match, Decode: decode},
 }}
 
-// k8sRow is one scenario of k8s-netperf, as its JSON and its CSV alike have it. Numbers are means over Samples.
+// k8sRow is one scenario of k8s-netperf, in its JSON and in its CSV. Numbers are means over Samples.
 type k8sRow struct {
 	Driver      string   `json:"driver"`
 	Profile     string   `json:"profile"`
@@ -89,7 +89,7 @@ func (r k8sRow) read(batch *adapter.Batch, driver string) error {
 	what := fmt.Sprintf("%s by %s", r.Profile, r.Driver)
 	switch {
 	case r.Driver != driver:
-		batch.LeaveOut("what %s measured: another tool than %s on the same cells; give it a file of its own", r.Driver, driver)
+		batch.LeaveOut("what %s measured: another tool than %s on the same cells; put it into its own file", r.Driver, driver)
 		return nil
 	case r.Virt:
 		batch.LeaveOut("%s between virtual machines: not a supported path", what)
@@ -113,7 +113,7 @@ func (r k8sRow) read(batch *adapter.Batch, driver string) error {
 	}
 	out := adapter.Reading{Profile: r.network(), Path: path, Workload: w, Started: r.Timestamp, Window: time.Duration(min(r.Duration, 1<<20)) * time.Second}
 	if r.Samples > 1 {
-		out.Warn(adapter.Aggregated, "a mean of %d samples, which stands here as one repetition", r.Samples)
+		out.Warn(adapter.Aggregated, "a mean of %d samples, counted as one repetition", r.Samples)
 	}
 	if err := r.numbers(batch, &out); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (r k8sRow) read(batch *adapter.Batch, driver string) error {
 // numbers puts the metrics. The tool writes 0 for what it could not average.
 func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 	if r.Throughput == nil || *r.Throughput <= 0 {
-		out.Fail("error", "k8s-netperf has no throughput of it")
+		out.Fail("error", "k8s-netperf reported no throughput")
 		return nil
 	}
 	switch r.Unit {
@@ -200,7 +200,7 @@ func (r k8sRow) network() string {
 	return ""
 }
 
-// workload maps the scenario's netperf name; false if there is none.
+// workload maps the scenario's netperf name; false if the workload is not supported.
 func (r k8sRow) workload() (plan.Workload, bool, error) {
 	spec, ok := adapter.NetperfTests[r.Profile]
 	if !ok {

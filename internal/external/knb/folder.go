@@ -148,7 +148,7 @@ func (f *folder) run(dir string) error {
 		case err == nil:
 			one, err := iperf3.DecodeJSON(body)
 			if err != nil || len(one.Readings) != 1 {
-				r.Fail("error", fmt.Sprintf("the output of iperf3 cannot be read: %v", err))
+				r.Fail("error", fmt.Sprintf("cannot read the output of iperf3: %v", err))
 				break
 			}
 			r = one.Readings[0]
@@ -186,7 +186,7 @@ func (f *folder) facts() map[string]string {
 // summed reads a bandwidth of all.results in bit/s; null is what failed leaves.
 func summed(r *adapter.Reading, bandwidth string) error {
 	if bandwidth == "null" || bandwidth == "" {
-		r.Fail("error", "the benchmark has no bandwidth of it")
+		r.Fail("error", "the benchmark reported no bandwidth")
 		return nil
 	}
 	v, err := adapter.Amount(bandwidth)
@@ -206,7 +206,7 @@ func (f *folder) workload(r *adapter.Reading, dir, test string, work plan.Worklo
 	key := r.Profile + " " + test
 	if r.Workload.Spec == nil {
 		r.Workload = work.Normalize()
-		r.Warn(adapter.Assumed, "the run does not say its message size nor its congestion control")
+		r.Warn(adapter.Assumed, "the run names neither its message size nor its congestion control")
 	}
 	command, err := f.read(path.Join(dir, test+"-client.cmd"))
 	if s, ok := r.Workload.Spec.(plan.Stream); ok && err == nil && zeroCopy.Match(command) && s.Protocol == plan.TCP {

@@ -31,8 +31,8 @@ var Tool = adapter.Tool{Formats: []adapter.Format{
 	{Name: folderFormat, About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: openFolder},
 }}
 
-// knbFile is a result of knb (k8s-bench-suite), as its JSON and YAML have it. Its JSON is put together by echo and is
-// YAML where it is no JSON: a trailing comma, a number that is missing.
+// knbFile is a result of knb (k8s-bench-suite), as its JSON and YAML have it. Shell commands assemble its JSON. Where
+// the JSON is not valid, with a trailing comma or a missing number, it is still YAML.
 type knbFile struct {
 	Metadata struct {
 		Name    string `yaml:"name"`
@@ -74,7 +74,7 @@ func decode(b []byte) (adapter.Batch, error) {
 		return adapter.Batch{}, err
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return adapter.Batch{}, errors.New("it holds several results: give each a file of its own")
+		return adapter.Batch{}, errors.New("it holds several results: put each into its own file")
 	}
 	return f.batch()
 }
@@ -89,7 +89,7 @@ var knbProtocols = []plan.Protocol{plan.TCP, plan.UDP}
 func (f *knbFile) batch() (adapter.Batch, error) {
 	b := adapter.Batch{Tool: strings.TrimSpace("knb " + f.Metadata.Version), Title: f.Metadata.Name, Environment: "kubernetes", Warmup: time.Second}
 	if f.Metadata.Server == "" || f.Metadata.Client == "" {
-		return adapter.Batch{}, errors.New("it does not say its server-node and client-node")
+		return adapter.Batch{}, errors.New("its server-node or client-node is missing")
 	}
 	if t, err := time.Parse(time.DateTime, f.Metadata.Date); err == nil {
 		b.Created = t
@@ -130,10 +130,10 @@ func (t *knbTest) reading(p plan.Protocol) (adapter.Reading, error) {
 		return *t.logged, nil
 	}
 	r := adapter.Reading{Workload: plan.Workload{Spec: plan.Stream{Protocol: p}}.Normalize()}
-	r.Warn(adapter.Assumed, "knb does not say the message size nor the congestion control: the defaults taken")
+	r.Warn(adapter.Assumed, "knb names neither the message size nor the congestion control; assumed: the defaults")
 	text := strings.TrimSpace(t.Bandwidth.Value)
 	if text == "" || t.Bandwidth.Tag == "!!null" {
-		r.Fail("error", "knb has no bandwidth of it")
+		r.Fail("error", "knb reported no bandwidth")
 		return r, nil
 	}
 	v, err := adapter.Amount(text)
@@ -209,7 +209,7 @@ var knbSetting = pattern.New("^([A-Z][A-Z0-9_]*)=\"([^\"$`\\\\]*)\"$")
 // knbEnv reads the settings of the file env.
 func knbEnv(b []byte) (map[string]string, error) {
 	if b == nil {
-		return nil, errors.New("the archive has no file env: not a knb archive")
+		return nil, errors.New("the archive has no file env: it is not a knb archive")
 	}
 	env := map[string]string{}
 	var fs adapter.Faults
@@ -222,7 +222,7 @@ func knbEnv(b []byte) (map[string]string, error) {
 		}
 		m := knbSetting.FindStringSubmatch(line)
 		if m == nil {
-			fs.Add(number, "of env is not NAME=\"text\", and nothing in it is run: %s", adapter.Quoted(line))
+			fs.Add(number, "of env is not NAME=\"text\" (env is read as text): %s", adapter.Quoted(line))
 			continue
 		}
 		env[m[1]] = m[2]
@@ -234,7 +234,7 @@ func knbEnv(b []byte) (map[string]string, error) {
 func members(b []byte) (map[string][]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
-		return nil, fmt.Errorf("the archive cannot be unpacked: %w", err)
+		return nil, fmt.Errorf("cannot unpack the archive: %w", err)
 	}
 	limited := &io.LimitedReader{R: z, N: adapter.MaxInput}
 	t := tar.NewReader(limited)
@@ -248,7 +248,7 @@ func members(b []byte) (map[string][]byte, error) {
 			return files, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the archive cannot be unpacked: %w", err)
+			return nil, fmt.Errorf("cannot unpack the archive: %w", err)
 		}
 		name := path.Clean(h.Name)
 		switch {
@@ -269,7 +269,7 @@ func members(b []byte) (map[string][]byte, error) {
 			return nil, fmt.Errorf("the archive unpacks to more than %d MiB", adapter.MaxInput>>20)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the archive cannot be unpacked: %w", err)
+			return nil, fmt.Errorf("cannot unpack the archive: %w", err)
 		}
 		files[name] = body
 	}

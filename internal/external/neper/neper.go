@@ -70,7 +70,7 @@ func (n *neperRun) End(batch *adapter.Batch) error {
 	_, moved := n.keys["remote_throughput"]
 	switch {
 	case n.keys["client"] == "0":
-		batch.LeaveOut("what a server prints: the client knows the whole")
+		batch.LeaveOut("a server's output: the client's is complete")
 		return nil
 	case !counts && !moved && n.failure != "":
 		r := adapter.Reading{}
@@ -78,7 +78,7 @@ func (n *neperRun) End(batch *adapter.Batch) error {
 		batch.Readings = append(batch.Readings, r)
 		return nil
 	case n.keys["time_end"] == "" && counts, !counts && !moved:
-		return errors.New("it ends before its totals: it is cut")
+		return errors.New("it ends before its totals: the output is cut off")
 	}
 	r := adapter.Reading{}
 	read := n.moved
@@ -105,7 +105,7 @@ func (n *neperRun) number(key string) (float64, bool, error) {
 	return v, true, nil
 }
 
-// transactions reads the totals of tcp_rr and tcp_crr, which print the same: which of them it was is not said.
+// transactions reads the totals of tcp_rr or tcp_crr. Both print the same keys, so the output does not name the workload.
 func (n *neperRun) transactions(r *adapter.Reading) error {
 	from, _, err1 := n.number("time_start")
 	to, _, err2 := n.number("time_end")
@@ -145,7 +145,7 @@ func (n *neperRun) transactions(r *adapter.Reading) error {
 	return nil
 }
 
-// moved reads the totals of tcp_stream: what the server received, as the client was told.
+// moved reads the totals of tcp_stream: what the server received and reported to the client.
 func (n *neperRun) moved(r *adapter.Reading) error {
 	rate, _, err1 := n.number("remote_throughput")
 	length, _, err2 := n.number("test_length")
@@ -155,11 +155,11 @@ func (n *neperRun) moved(r *adapter.Reading) error {
 		return adapter.OneLine(err)
 	}
 	if n.keys["enable_read"] == "1" || n.keys["enable_tcp_maerts"] == "1" {
-		return errors.New("a transfer to the client is no workload that is known here")
+		return errors.New("a transfer to the client is not a supported workload")
 	}
 	w := plan.Workload{Spec: plan.Stream{Flows: adapter.Whole(flows), MessageSize: adapter.Whole(size), Congestion: n.keys["congestion_control"]}}
 	if w.Traits().Congestion == "" {
-		r.Warn(adapter.Assumed, "the congestion control is not said: %s is taken", plan.DefaultCongestion)
+		r.Warn(adapter.Assumed, "the output does not name the congestion control; assumed: %s", plan.DefaultCongestion)
 	}
 	r.Workload = w.Normalize()
 	if err := r.Workload.Validate(); err != nil {

@@ -33,7 +33,7 @@ func match(b []byte) bool {
 // netperfRun is one run within the text.
 type netperfRun struct {
 	banner string
-	// burst is what the banner says of requests under way at once besides the one.
+	// burst is the number of further concurrent requests, as in the banner.
 	burst string
 	// keys are the values of the omni output by its selectors.
 	keys map[string]string
@@ -41,7 +41,7 @@ type netperfRun struct {
 	rows   [][]float64
 	head   string
 	titles []string
-	// above are the last lines as they stand; -O stacks its titles in them.
+	// above holds the last lines unchanged; -O stacks its titles in them.
 	above   []string
 	failure string
 }
@@ -75,7 +75,7 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 		return nil
 	}
 	if len(line) > longestRow {
-		return errors.New("the line is longer than any of netperf's")
+		return errors.New("the line is too long for netperf")
 	}
 	defer r.push(line)
 	switch {
@@ -150,7 +150,7 @@ func (r *netperfRun) push(line string) {
 
 var netperfWords = pattern.New(`\S+`)
 
-// stacked reads a row of -O, whose values stand below the first letters of their titles; false if line is none.
+// stacked reads a row of -O, whose values begin below the first letters of their titles; false if line is another.
 func (r *netperfRun) stacked(line string) bool {
 	starts := netperfWords.FindAllStringIndex(line, adapter.MaxNames)
 	if len(r.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
@@ -267,7 +267,7 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 	}
 	out.Workload = w.Normalize()
 	if taken := unsaid(w, out.Workload); taken != "" && out.Failure == nil {
-		out.Warn(adapter.Assumed, "netperf does not say the whole workload; assumed: %s", taken)
+		out.Warn(adapter.Assumed, "netperf does not print the whole workload; assumed: %s", taken)
 	}
 	return out.Workload.Validate()
 }
@@ -347,7 +347,7 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 	units := r.keys["THROUGHPUT_UNITS"]
 	if units == "" {
 		units = map[bool]string{true: "Trans/s", false: "10^6bits/s"}[w.Traits().Exchanges()]
-		out.Warn(adapter.Assumed, "netperf's output does not say its units: %s taken", units)
+		out.Warn(adapter.Assumed, "netperf's output has no units; assumed: %s", units)
 	}
 	rate, has := v["THROUGHPUT"]
 	if units != "Trans/s" {
@@ -366,7 +366,7 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 	} {
 		out.Time(metric.RTT, member, v[key]*1e3)
 	}
-	// RT_LATENCY is computed from the rate and no measurement; it stands in where nothing else gives a mean.
+	// netperf computes RT_LATENCY from the rate; it is not a measurement.
 	if _, ok := out.Metrics["rtt.mean"]; !ok && v["RT_LATENCY"] > 0 {
 		batch.LeaveOut("RT_LATENCY, which netperf computes from the rate")
 	}
@@ -436,7 +436,7 @@ func leaveOutKeys(batch *adapter.Batch, keys map[string]string) {
 // classic reads the table of numbers, whose columns depend on the test.
 func (r *netperfRun) classic(out *adapter.Reading, w *plan.Workload) error {
 	if len(r.rows) == 0 {
-		return errors.New("it ends before its numbers: it is cut")
+		return errors.New("it ends before its numbers: the output is cut off")
 	}
 	first := r.rows[0]
 	switch {
@@ -464,7 +464,7 @@ func (r *netperfRun) classic(out *adapter.Reading, w *plan.Workload) error {
 		}
 		out.Put(metric.TransactionRate, first[5])
 	default:
-		return errors.New("its table is not one that is known here, or cut")
+		return errors.New("unknown table, or the output is cut off")
 	}
 	return nil
 }
@@ -472,7 +472,7 @@ func (r *netperfRun) classic(out *adapter.Reading, w *plan.Workload) error {
 // classicUDP reads the two rows of UDP_STREAM: what was sent, what arrived.
 func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload) error {
 	if len(r.rows) < 2 || len(r.rows[0]) < 6 || len(r.rows[1]) < 4 {
-		return errors.New("it lacks the receiver's row: it is cut")
+		return errors.New("the receiver's row is missing: the output is cut off")
 	}
 	scale, err := r.classicUnit()
 	if err != nil {

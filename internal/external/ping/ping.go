@@ -111,14 +111,14 @@ func (p *pingRun) reading() (adapter.Reading, error) {
 	r.Window = p.took
 	switch {
 	case !p.totals:
-		return r, errors.New("it ends before its statistics: it is cut")
+		return r, errors.New("it ends before its statistics: the output is cut off")
 	case p.sent == 0:
 		r.Fail("error", "nothing was sent")
 	case p.received == 0:
 		r.Fail("timeout", fmt.Sprintf("none of %.0f echoes was answered", p.sent))
 	default:
 		r.Work = p.received
-		// The replies give percentiles, if all of them stand there; the summary line has one digit more at times.
+		// The replies give percentiles if all are printed; the summary line sometimes has one digit more.
 		if float64(len(p.times)) == p.received {
 			r.Distribution(metric.RTT, p.times)
 		}
@@ -128,7 +128,7 @@ func (p *pingRun) reading() (adapter.Reading, error) {
 		r.Warn(adapter.Rounded, "ping's times have steps of 1 µs")
 		r.Put(metric.ErrorRate, max(0, 1-p.received/p.sent))
 		if r.Workload.Traits().Interval > 0 {
-			r.Warn(adapter.Assumed, "ping does not say its interval: %s taken", r.Workload.Traits().Interval)
+			r.Warn(adapter.Assumed, "ping does not print its interval; assumed: %s", r.Workload.Traits().Interval)
 		}
 	}
 	return r, nil

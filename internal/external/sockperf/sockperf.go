@@ -133,7 +133,7 @@ func (s *sockRun) reading() (adapter.Reading, error) {
 		return r, nil
 	}
 	if !s.valid || len(s.times) < 4 {
-		return r, errors.New("it ends before its statistics: it is cut")
+		return r, errors.New("it ends before its statistics: the output is cut off")
 	}
 	if s.received == 0 || s.window <= 0 {
 		r.Fail("timeout", "no message was answered")
@@ -154,6 +154,6 @@ func (s *sockRun) reading() (adapter.Reading, error) {
 	r.Work = s.total
 	r.Put(metric.TransactionRate, s.received/s.window)
 	r.Put(metric.ErrorRate, min(1, s.dropped/max(s.sent, 1)))
-	r.Warn(adapter.Assumed, "sockperf does not say the size of its messages: %d B taken", r.Workload.Traits().Request)
+	r.Warn(adapter.Assumed, "sockperf does not print its message size; assumed: %d B", r.Workload.Traits().Request)
 	return r, nil
 }

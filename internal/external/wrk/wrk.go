@@ -154,13 +154,13 @@ func (r *wrkRun) End(batch *adapter.Batch) error {
 			return err
 		}
 		out.Workload = w
-		out.Warn(adapter.Assumed, "wrk does not say the size of a body; assumed: %d B, headers included", w.Traits().Response)
+		out.Warn(adapter.Assumed, "wrk does not print the size of a body; assumed: %d B, headers included", w.Traits().Response)
 	}
 	switch {
 	case r.failure != "":
 		out.Fail(adapter.FailureKind(r.failure), r.failure)
 	case !r.hasRate || r.window <= 0:
-		return errors.New("it ends before its totals: it is cut")
+		return errors.New("it ends before its totals: the output is cut off")
 	case r.requests == 0:
 		out.Fail("error", "no request was answered")
 	case r.bad >= r.requests:
@@ -169,7 +169,7 @@ func (r *wrkRun) End(batch *adapter.Batch) error {
 		out.Metrics = r.times.Metrics
 		out.Put(metric.Requests, r.requests)
 		if r.paced {
-			out.Warn(adapter.Paced, "wrk2 sends at the rate that it was asked for: its request rate is no capacity")
+			out.Warn(adapter.Paced, "wrk2 sends at the requested rate: its request rate is not a capacity")
 		}
 		out.Put(metric.RequestRate, r.rate*(1-r.bad/r.requests))
 		out.Put(metric.ErrorRate, (r.bad+r.socket)/(r.requests+r.socket))

@@ -209,7 +209,7 @@ var ruleCases = []ruleCase{
 	{"copied", "canal;X;rr;rtt.mean;11 us\nptp;X;rr;rtt.mean;11 us\nraw;X;rr;rtt.mean;11 us\ncanal;X;crr;rtt.mean;113.27 us\nptp;X;crr;rtt.mean;113.27 us", "", ""},
 	{"flows-slower", "canal;X;stream;goodput;54 Gbit/s\ncanal;X;stream(flows=4);goodput;36 Gbit/s", "by 4 flows", Doubtful},
 	{"flows-slower", "canal;X;stream;goodput;54 Gbit/s\ncanal;X;stream(flows=4);goodput;53 Gbit/s", "", ""},
-	{"failed-trials", "canal;X;stream", "the source says no more", Note},
+	{"failed-trials", "canal;X;stream", "the source gives no reason", Note},
 	{"failed-trials", "canal;X;stream;goodput;9 Gbit/s", "", ""},
 
 	{"claim-unit", "# claim: goodput of canal on pod-to-pod/cross-node under stream = 14.72 Gbit/s\ncanal;X;stream;goodput;1838 MiB/s", "2^20 taken for 10^6", Impossible},

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 )
 
-// ErrTooMuch is how a process ended that was killed because it wrote more than it may.
+// ErrTooMuch is the error of a process that was killed because it wrote more than its limit.
 var ErrTooMuch = errors.New("it wrote too much")
 
 // Options say how a program runs.
@@ -44,9 +44,9 @@ func Start(o Options) (*Process, error) {
 	p := &Process{cmd: exec.Command(o.Argv[0], o.Argv[1:]...), ended: make(chan struct{})}
 	p.stdout, p.stderr = bounded{limit: o.Limit, burst: p.Kill}, bounded{limit: o.Limit, burst: p.Kill}
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = o.Env, &p.stdout, &p.stderr
-	// A group of its own, so that what the program starts goes with it.
+	// A group of its own, so that the children of the program can be killed with it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	// What it leaves behind may hold its pipes open.
+	// Children that outlive the program may hold its pipes open.
 	p.cmd.WaitDelay = time.Second
 	started := make(chan error)
 	go p.run(o.CPUs, started)

@@ -73,7 +73,7 @@ type options struct {
 	length      time.Duration
 }
 
-// peer is a tool that does a task, and the least ratio of rates that we want against it; 0 is none.
+// peer is a tool that does a task, and the least ratio of rates that we want against it; 0 sets no bar.
 type peer struct {
 	tool string
 	bar  float64
@@ -172,7 +172,7 @@ func (p *page) findTools(ctx context.Context, w *world) []string {
 	return here
 }
 
-// repeat runs all tasks by all tools once; who is first changes with each repetition.
+// repeat runs all tasks by all tools once. Each repetition begins with another tool.
 func (p *page) repeat(ctx context.Context, us *ends, here []string, length time.Duration, repetition int) error {
 	i := 0
 	for _, t := range tasks {

@@ -19,7 +19,7 @@ type pairing struct {
 	unit, work string
 	ours       []reading
 	theirs     []reading
-	// bar is the least ratio of rates that we want; 0 is none.
+	// bar is the least ratio of rates that we want; 0 sets no bar.
 	bar float64
 }
 

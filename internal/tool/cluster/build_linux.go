@@ -45,7 +45,7 @@ func (c cache) part(comp component) string {
 	return filepath.Join(c.home, "parts", comp.key(runtime.GOARCH))
 }
 
-// build makes what the cache lacks and says on w what it does; with policies, also what enforces NetworkPolicies.
+// build makes the missing parts of the cache and reports progress to w; with policies, also the policy controller.
 func (c cache) build(ctx context.Context, w io.Writer, policies bool) error {
 	for _, d := range []string{"bin", "images", "src"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o755); err != nil {

@@ -22,7 +22,7 @@ type imageFile struct {
 
 // imageSpec is an image of one layer.
 type imageSpec struct {
-	// names are references with tags; one file can stand for several images.
+	// names are references with tags; one archive may hold several images.
 	names []string
 	// files by absolute path.
 	files      map[string]imageFile

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// nodeSpec is what a node's first process is told.
+// nodeSpec is the input of a node's first process.
 type nodeSpec struct {
 	// Process is the name of the process and of the cgroups, Hostname that of the node.
 	Process, Hostname string
@@ -26,8 +26,8 @@ type nodeSpec struct {
 // namespaces of a node that its first process is born into. The cgroup namespace comes later, when it is in its groups.
 const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
-// The main goroutine stays on the main thread. An execve from another thread makes the process vanish for a moment, for
-// whoever looks into its namespaces by its pid just then.
+// The main goroutine stays on the main thread. During an execve from another thread, the namespaces of the process cannot
+// be read by its pid.
 func init() { runtime.LockOSThread() }
 
 // nodeInit is the first half of a node's first process: groups and the cgroup namespace. An execve gives the whole
@@ -49,9 +49,9 @@ func nodeInit(spec nodeSpec, specFile string) error {
 // cloneNewCgroup is CLONE_NEWCGROUP, which package syscall does not name on every platform.
 const cloneNewCgroup = 0x02000000
 
-// nodeRun is the second half: the file system, the kernel parameters, and then the daemons for as long as the node
-// lives. It begins with them when a line arrives on the standard input, which says that the network stands; when that
-// ends instead, who raised the cluster has died, and so does the node.
+// nodeRun is the second half: the file system, the kernel parameters, and the daemons until the node ends. It starts the
+// daemons after a line on standard input, which means that the network is ready. If standard input ends instead, the
+// process that raised the cluster has died, and the node ends.
 func nodeRun(spec nodeSpec) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -75,7 +75,7 @@ func nodeRun(spec nodeSpec) error {
 		}
 	}
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		return fmt.Errorf("whoever raised the cluster is gone: %w", err)
+		return fmt.Errorf("the process that raised the cluster has died: %w", err)
 	}
 	return keepRunning(spec.Daemons)
 }
@@ -141,8 +141,8 @@ func pivot(root string) error {
 	return os.NewSyscallError("mount", syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""))
 }
 
-// keepRunning starts the daemons and starts again what ends, and buries orphans; the first process of a pid namespace
-// must. Its own death is the death of all.
+// keepRunning starts the daemons, restarts those that end, and reaps orphans, as the first process of a pid namespace must.
+// When it ends, all of them end.
 func keepRunning(daemons []daemon) error {
 	if err := os.Setenv("PATH", nodePath); err != nil {
 		return err
@@ -153,7 +153,7 @@ func keepRunning(daemons []daemon) error {
 	for _, d := range daemons {
 		again <- d
 	}
-	go bury(ended)
+	go reap(ended)
 	for {
 		select {
 		case d := <-again:
@@ -178,8 +178,8 @@ const nodePath = "/opt/cnibench/bin:/opt/cni/bin:/usr/local/sbin:/usr/local/bin:
 // restartDelay keeps a daemon that cannot start from taking the machine.
 const restartDelay = 500 * time.Millisecond
 
-// bury waits for every child and orphan and says who ended. While there is none it looks again.
-func bury(ended chan<- int) {
+// reap waits for every child and orphan and sends the pids. Without children it polls.
+func reap(ended chan<- int) {
 	idle := time.NewTicker(50 * time.Millisecond)
 	defer idle.Stop()
 	for {
@@ -212,7 +212,7 @@ func start(d daemon) (int, error) {
 	return pid, p.Release()
 }
 
-// readSpec reads what a node is told.
+// readSpec reads the input of a node's first process.
 func readSpec(file string) (nodeSpec, error) {
 	var s nodeSpec
 	text, err := os.ReadFile(file)

@@ -20,14 +20,14 @@ import (
 const usageText = `usage: cluster VERB [flags]
 
   build                   fetch and build every program and image into the cache
-  up [flags]              raise a cluster; a former one of the name goes first (up -h for the flags)
-  down                    take it down; nothing stays but the cache
+  up [flags]              raise a cluster; it replaces one of the same name (up -h for the flags)
+  down                    remove it; only the cache remains
   status                  the nodes, their processes and what they use
   verify                  prove that pods, Services, exec and port-forward work, between all nodes, in both families
   load FILE...            import image archives into every node
   exec NODE -- CMD...     run a command inside a node, or in the switch: sw
   restart NODE/DAEMON     kill a daemon; the node starts it again at once (apiserver is short for n1/kube-apiserver)
-  pause NODE[/DAEMON]     stop a node's kubelet, or another daemon, where it stands; resume lets it go on
+  pause NODE[/DAEMON]     suspend a node's kubelet, or another daemon; resume continues it
 
 Every verb but build takes --name (default e2e).
 `
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// badInput is what the user can mend by asking otherwise; the exit code tells it from failures.
+// badInput is a fault of the command line, which exits with code 2.
 type badInput struct{ error }
 
 func (b badInput) Unwrap() error { return b.error }
@@ -158,7 +158,7 @@ func (c *cluster) readRequest() error {
 	return json.Unmarshal(text, &c.request)
 }
 
-// use are the verbs for a cluster that stands.
+// use runs the verbs that need a running cluster.
 func (c *cluster) use(ctx context.Context, verb string, args []string) error {
 	switch verb {
 	case "status":
@@ -224,7 +224,7 @@ func (c *cluster) signal(target string, s syscall.Signal) error {
 	return os.NewSyscallError("kill", syscall.Kill(pid, s))
 }
 
-// status says what stands and what it costs.
+// status prints the cluster, its nodes and the memory of each node.
 func (c *cluster) status(ctx context.Context, w io.Writer) error {
 	pids := holders(c.Name)
 	enforced := ""

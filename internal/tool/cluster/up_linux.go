@@ -18,13 +18,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// cluster is one that is being raised, used or taken down.
+// cluster is a cluster that is being raised, used or removed.
 type cluster struct {
 	cache cache
 	request
 	// dir is its state: request, kubeconfig, and etc and log of each node.
 	dir string
-	// out is told what happens.
+	// out receives the progress.
 	out io.Writer
 	// ended gets the error of a node that ends while the cluster is being raised.
 	ended chan error
@@ -41,7 +41,7 @@ func (c *cluster) say(began time.Time, format string, args ...any) {
 	fmt.Fprintf(c.out, "%5.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// up raises the cluster. Whatever an earlier one of the name left is removed first, and when this one fails, so is it.
+// up raises the cluster. It first removes an earlier cluster of the same name. A cluster that fails is removed, too.
 func (c *cluster) up(ctx context.Context) (err error) {
 	if os.Geteuid() != 0 {
 		return advice.With(errors.New("nodes are namespaces with mounts and cgroups: only root can make them"), "run it with sudo")
@@ -82,8 +82,8 @@ func (c *cluster) up(ctx context.Context) (err error) {
 	return nil
 }
 
-// fail removes what stands, unless it is to be kept, and joins the error to its cause and to what the nodes' first
-// processes said.
+// fail removes the cluster, unless --keep is set. It joins the error with its cause and the logs of the nodes' first
+// processes.
 func (c *cluster) fail(ctx context.Context, err error) error {
 	grace := time.NewTimer(100 * time.Millisecond)
 	defer grace.Stop()
@@ -111,7 +111,7 @@ func lastLines(text []byte, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// lock keeps two tools from raising or removing one cluster at a time; it goes with the process.
+// lock keeps two tools from raising or removing one cluster at a time. The lock ends with the process.
 func (c *cluster) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(c.dir), 0o755); err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func (c *cluster) launch(cmd *exec.Cmd, name string) (int, error) {
 	return cmd.Process.Pid, nil
 }
 
-// remove takes the cluster down, whoever raised it and however far they came.
+// remove removes the cluster, complete or not, also one that another process raised.
 func (c *cluster) remove() error {
 	for _, pid := range holders(c.Name) {
 		if err := kill(pid); err != nil {
@@ -305,7 +305,7 @@ func (c *cluster) remove() error {
 	return os.RemoveAll(c.dir)
 }
 
-// down is remove on request. Only the cache remains, and an empty lock file in it: to remove that would let two in at once.
+// down removes the cluster under the lock. The lock file remains: without it, two processes could enter at once.
 func (c *cluster) down() error {
 	unlock, err := c.lock()
 	if err != nil {

@@ -120,8 +120,8 @@ func parseProbes(pods, service []byte) ([]probe, target, error) {
 	return probes, target{Addrs: s.Spec.ClusterIPs, NodePort: s.Spec.Ports[0].NodePort}, nil
 }
 
-// fetchAll is a shell command that fetches each URL and prints one line for each: the answer, or that there is none. The
-// time is limited from outside: Debian's static busybox dies of wget's own limit.
+// fetchAll returns a shell command that prints one line for each URL: the answer, or that nothing came. It uses timeout,
+// because Debian's static busybox crashes with wget's own limit.
 func fetchAll(urls []string) []string {
 	return []string{"sh", "-c", "for u in " + strings.Join(urls, " ") + `; do timeout 5 wget -q -O - "$u" || echo "nothing from $u"; done`}
 }
@@ -210,7 +210,7 @@ func (c *cluster) verifyService(ctx context.Context, probes []probe, service tar
 	return nil
 }
 
-// everyNode says whether all answers are names of nodes, as many as were asked for.
+// everyNode returns an error unless out has the names of want nodes, one in each line.
 func everyNode(out string, err error, want int, nodes []node) error {
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func everyNode(out string, err error, want int, nodes []node) error {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for _, l := range lines {
 		if !known[l] {
-			return fmt.Errorf("answer %q is no node's", l)
+			return fmt.Errorf("answer %q is not the name of a node", l)
 		}
 	}
 	if len(lines) != want {

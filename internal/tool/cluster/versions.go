@@ -37,7 +37,7 @@ type component struct {
 	module, version string
 	replace         []string
 	replaceVersion  string
-	// fork stands in for module, at the same version.
+	// fork replaces module, at the same version.
 	fork string
 	// packages are built into programs named after their last element, or into as when there is only one.
 	packages []string
@@ -89,14 +89,14 @@ var components = []component{
 			" -X k8s.io/client-go/pkg/version.gitVersion=v" + kubernetesVersion,
 	},
 	{
-		// Of flannel's own main two backends are left out: tencentvpc needs a module that is not always to be had, udp needs cgo.
+		// Two backends of flannel are left out: the module of tencentvpc is not always available, and udp needs cgo.
 		name: "flannel", module: "github.com/flannel-io/flannel", version: flannelVersion,
 		main: "main.go", without: []string{"pkg/backend/tencentvpc", "pkg/backend/udp"}, as: "flanneld",
 		keep:    []string{"Documentation/" + flannelManifestFile},
 		ldflags: "-X github.com/flannel-io/flannel/pkg/version.Version=v" + flannelVersion,
 	},
 	{
-		// The copy of it that K3s has in it: of the upstream module the checksum database knows no version that can be had.
+		// The fork of K3s: the checksum database has no available version of the upstream module.
 		name: "kube-router", module: "github.com/cloudnativelabs/kube-router/v2", version: kubeRouterVersion,
 		fork:     "github.com/k3s-io/kube-router/v2",
 		packages: []string{"github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},
