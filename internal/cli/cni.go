@@ -63,7 +63,7 @@ func (a *recipeArgs) bind(cmd *cobra.Command) {
 	})
 }
 
-// params reads the flags; every fault is told.
+// params reads the flags and returns every fault.
 func (a *recipeArgs) params() (recipe.Params, error) {
 	p := recipe.Params{APIServer: a.api, MTU: a.mtu, Device: a.device, Cluster: a.cluster}
 	var errs []error
@@ -92,7 +92,7 @@ func (a *recipeArgs) params() (recipe.Params, error) {
 }
 
 // lookup returns the recipe of a profile, with the other flags seen through as well, and what is wrong beside them: every
-// fault is told before a cluster is asked.
+// fault is reported before a cluster is asked.
 func (a *recipeArgs) lookup(profile string, faults ...error) (recipe.Recipe, error) {
 	r, err := recipeOf(profile)
 	if err == nil {
@@ -238,7 +238,7 @@ func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (r
 	return p.learned(ctx, a, profile, err)
 }
 
-// learned fills a recipe in with the help of the cluster that kubectl would ask. Why it could not is told with what is missing.
+// learned fills a recipe in with the help of the cluster that kubectl would ask. Its error also names what is missing.
 func (p *program) learned(ctx context.Context, a recipeArgs, profile string, missing error) (recipe.Rendered, error) {
 	var out recipe.Rendered
 	i, err := p.installer(a, recipe.Options{})

@@ -160,7 +160,7 @@ func (p *program) side(name string) (compare.Side, error) {
 	return compare.Side{Name: called(name), Header: s.Header(), Analysis: a}, nil
 }
 
-// shows says whether a metric is to be shown.
+// shows reports whether to show a metric.
 func (w asked) shows(name string) bool {
 	if w.metrics == nil {
 		m, _ := metric.Lookup(name)

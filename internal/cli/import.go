@@ -63,7 +63,7 @@ func (p *program) importCommand() *cobra.Command {
 	return cmd
 }
 
-// source is one file to import and what is said about it.
+// source is one file to import and what the arguments say of it.
 type source struct {
 	file  string
 	label external.Label

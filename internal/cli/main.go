@@ -61,7 +61,7 @@ func (p *program) main(args []string) int {
 	return p.finish(err)
 }
 
-// parting is what is left where nobody cleans up, as far as this program made it.
+// parting lists what this program made and an abrupt end leaves behind.
 type parting struct {
 	mu    sync.Mutex
 	lines []string

@@ -81,7 +81,7 @@ func (s series) prune(keep int) error {
 }
 
 // dated runs a with the time in the name of its output, if that asks for it, and removes the results of the same name
-// that are more than are to be kept.
+// beyond the number to keep.
 func (p *program) dated(cmd *cobra.Command, a *runArgs) error {
 	s, marked, err := seriesOf(a.output)
 	switch {

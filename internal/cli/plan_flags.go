@@ -59,9 +59,9 @@ type planArgs struct {
 	file, preset string
 	noTwin       bool
 	texts        map[string]*string
-	// drawn is true when the seed was drawn, because nobody said one.
+	// drawn is true when the seed was drawn, because none was given.
 	drawn bool
-	// left says what of the plan is not to be had: workloads that the tools cannot send, conditions that a cluster is not given.
+	// left says what of the plan is not available: workloads that the tools cannot send, conditions that a cluster is not given.
 	left []string
 	// labToo is true where one plan is for clusters and for the lab beside them.
 	labToo bool

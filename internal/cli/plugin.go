@@ -51,7 +51,7 @@ func asPlugin(root *cobra.Command) {
 	}
 }
 
-// onCluster makes run measure on Kubernetes unless it is told otherwise.
+// onCluster makes run measure on Kubernetes unless a flag says otherwise.
 func onCluster(run *cobra.Command) {
 	env := run.Flags().Lookup("env")
 	env.DefValue = plan.EnvKubernetes // what help shows

@@ -10,7 +10,7 @@ func (p *program) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema plan|result|report",
 		Short: "Print the JSON Schema of a file format",
-		Long: `Schema prints the JSON Schema (draft 2020-12) of plan files, of the lines of result files, or of report -f json.
+		Long: `Print the JSON Schema (draft 2020-12) of plan files, lines of result files or report -f json.
 Editors complete and check a plan file whose first line names the schema:
 
   # yaml-language-server: $schema=plan.json`,

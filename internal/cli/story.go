@@ -33,7 +33,7 @@ func (p *program) newStory(verbose, quiet bool) *story {
 	return s
 }
 
-// event is told by a run.
+// event shows an event of a run.
 func (s *story) event(e run.Event) {
 	if e.Note != "" {
 		s.note("%s", e.Note)

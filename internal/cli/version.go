@@ -24,7 +24,7 @@ func (p *program) versionCommand() *cobra.Command {
 	}
 }
 
-// buildVersion is the version that the linker was told, else that of the module, else the commit.
+// buildVersion returns the version that the linker set, else that of the module, else the commit.
 func buildVersion() string {
 	if version != "" {
 		return version

@@ -10,7 +10,7 @@ import (
 // CRR is connect, request, response, close, over TCP.
 type CRR struct {
 	Flows int
-	// Rate, Load and Arrival say how requests fall due; see pace.
+	// Rate, Load and Arrival say when requests are scheduled; see pace.
 	Rate, Load                float64
 	Arrival                   string
 	RequestSize, ResponseSize int

@@ -64,7 +64,7 @@ var quickPaths = []Path{
 }
 
 // Preset returns a plan by name: "quick" measures every lab profile on five paths within four minutes, "standard" on the
-// nine paths takes half an hour and goes on until the intervals are within 5 % or the time is up.
+// nine paths takes half an hour and continues until the intervals are within 5 % or the time is up.
 func Preset(name string) (Plan, bool) {
 	p := Default()
 	p.Name = name
@@ -113,7 +113,7 @@ func (p Plan) Fit(cases int) Plan {
 	}
 	p.Duration = max(p.Duration, p.rollFit())
 	if len(p.slowTools()) > 0 {
-		p.Duration = wholeSeconds(p.Duration) // so that what stands beside a tool has the same window
+		p.Duration = wholeSeconds(p.Duration) // so that our engine beside a tool has the same window
 	}
 	return p
 }

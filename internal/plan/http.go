@@ -10,7 +10,7 @@ import (
 
 // HTTP is requests of HTTP/1.1, one under way on each connection.
 type HTTP struct {
-	// Rate, Load and Arrival say how requests fall due; see pace.
+	// Rate, Load and Arrival say when requests are scheduled; see pace.
 	Rate, Load float64
 	Arrival    string
 	// ResponseSize is the length of the body in bytes.
@@ -24,7 +24,7 @@ type HTTP struct {
 	// that of the first.
 	Backends int
 	// Drain is how long a backend that was taken out still serves before its server ends, 0 (default: an application that
-	// ends when it is told to) to MaxDrain.
+	// ends on SIGTERM) to MaxDrain.
 	Drain      time.Duration
 	Congestion string
 	// Roll takes each backend in turn out of the Service during the measurement, ends its server, and puts it back with the

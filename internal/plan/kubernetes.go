@@ -27,7 +27,7 @@ const Detected = "detected"
 
 // What a plan for a cluster has where it says nothing else.
 const (
-	// leastTTL is how long the objects of a short run may live when nobody is left to delete them, longestTTL those of any.
+	// leastTTL is how long the objects of a short run may live after a run that was killed, longestTTL those of any.
 	leastTTL   = time.Hour
 	longestTTL = 7 * 24 * time.Hour
 	// aroundTrials is what a run without a budget takes besides its trials, at most: images, addresses of load balancers, proofs.
@@ -66,17 +66,17 @@ type Cluster struct {
 	CPUs []int `json:"cpus,omitempty"`
 	// SessionAffinity makes the measured Services keep a client with one backend.
 	SessionAffinity bool `json:"session_affinity,omitempty"`
-	// LoadBalancerClass and ServiceAnnotations are those of the Services of type LoadBalancer, by which a cluster with several
-	// balancers is told which to take. LoadBalancerTimeout bounds the wait for their addresses, 1 second to an hour; 0 is
+	// LoadBalancerClass and ServiceAnnotations are those of the Services of type LoadBalancer, which choose one of several
+	// balancers of a cluster. LoadBalancerTimeout bounds the wait for their addresses, 1 second to an hour; 0 is
 	// DefaultBalancerTimeout.
 	LoadBalancerClass   string            `json:"load_balancer_class,omitempty"`
 	ServiceAnnotations  map[string]string `json:"service_annotations,omitempty"`
 	LoadBalancerTimeout time.Duration     `json:"load_balancer_timeout,omitempty"`
 	// Inspect puts a pod with the rights to look on both nodes, to prove what runs there; otherwise some of it stays unproven.
 	Inspect bool `json:"inspect,omitempty"`
-	// Install installs each profile in turn, measures it and removes it again; otherwise what stands there is measured.
+	// Install installs each profile in turn, measures it and removes it again; otherwise the installed CNI is measured.
 	Install bool `json:"install,omitempty"`
-	// TTL is how long the objects may live when nobody is left to delete them, 1 minute to a week; 0 is what Lifetime says.
+	// TTL is how long the objects may live after a run that was killed, 1 minute to a week; 0 is what Lifetime says.
 	TTL time.Duration `json:"ttl,omitempty"`
 }
 
@@ -297,7 +297,7 @@ func (fs *faults) validCluster(p Plan) {
 		fs.Add("kubernetes.install", "installing in turn is for one cluster, and %d contexts are given", len(c.Contexts))
 	}
 	if c.Install && slices.Contains(p.Profiles, Detected) {
-		fs.Add("profiles", "which profiles are to be installed in turn is not said")
+		fs.Add("profiles", "name the profiles to install in turn")
 	}
 	if p.Environment == EnvKind && slices.Contains(p.Profiles, Detected) {
 		fs.Add("profiles", "which profiles are to have a kind cluster is not said")
@@ -318,7 +318,7 @@ var quantity = pattern.New(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
 // multiples are what the suffixes of quantities multiply by.
 var multiples = map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
-// amount is what a quantity comes to, 0 for what is none.
+// amount returns the value of a quantity, 0 if the text is not one.
 func amount(text string) float64 {
 	m := quantity.FindStringSubmatch(text)
 	if m == nil {

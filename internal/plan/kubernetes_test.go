@@ -136,7 +136,7 @@ func TestClusterFaults(t *testing.T) {
 		p.Lab.Policies = 3
 	})
 	err := p.Validate()
-	for _, want := range []string{"contexts: \"a\" is given twice", "serverNode", `"a:Never"`, `"=b"`, `"*=x"`, "cpuRequest", "cpuLimit", "kubernetes.cpus", "kubernetes.install", "which profiles", "ttl: 1m0s is less", "lab.policies", `kubernetes.loadBalancerClass: class "in ternal"`, `kubernetes.serviceAnnotations: annotation "sch eme"`, "loadBalancerTimeout: 1ms"} {
+	for _, want := range []string{"contexts: \"a\" is given twice", "serverNode", `"a:Never"`, `"=b"`, `"*=x"`, "cpuRequest", "cpuLimit", "kubernetes.cpus", "kubernetes.install", "name the profiles to install", "ttl: 1m0s is less", "lab.policies", `kubernetes.loadBalancerClass: class "in ternal"`, `kubernetes.serviceAnnotations: annotation "sch eme"`, "loadBalancerTimeout: 1ms"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not among\n%v", want, err)
 		}
@@ -395,7 +395,7 @@ func TestBroughtProfiles(t *testing.T) {
 	}{
 		{EnvKubernetes, false, []Variant{"kindnet"}, ""},
 		{EnvKubernetes, true, []Variant{"canal", "kindnet"}, `unknown profile "kindnet"`},
-		{EnvKubernetes, true, []Variant{Detected}, "which profiles are to be installed in turn is not said"},
+		{EnvKubernetes, true, []Variant{Detected}, "name the profiles to install in turn"},
 		{EnvKind, false, []Variant{"canal", "host"}, ""},
 		{EnvKind, false, []Variant{"cilium-nativ"}, `unknown profile "cilium-nativ", did you mean "cilium-native"?`},
 		{EnvKind, false, []Variant{Detected}, "which profiles are to have a kind cluster is not said"},

@@ -21,7 +21,7 @@ const loadStep = 0.1
 // loadGrain is what loads are rounded to, so that a load and its text are each other's equal.
 const loadGrain = 1e4
 
-// How requests fall due, other than when the response has come.
+// How requests are scheduled, other than after each response.
 const (
 	// Constant and Poisson follow a schedule that waits for no response. Poisson is the default with a rate or a load.
 	Constant = "constant"
@@ -45,7 +45,7 @@ type pacer interface {
 	capacity() Spec
 }
 
-// pacing returns the options for how requests fall due.
+// pacing returns the options for when requests are scheduled.
 func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []Option {
 	arrivals := oneOf(Constant, Poisson, Saturate)
 	arrivals.format = func(s string) string {
@@ -57,13 +57,13 @@ func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []
 	load := field("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
 	load.spread = spreadLoads
 	return []Option{
-		field("arrival", "arrival", "how requests fall due; without it, when the response has come", arrivals, func(s *S) *string { _, _, a := fields(s); return a }),
+		field("arrival", "arrival", "when requests are scheduled; without it, after each response", arrivals, func(s *S) *string { _, _, a := fields(s); return a }),
 		field("rate", "rate", "intended requests per second", requestRates, func(s *S) *float64 { r, _, _ := fields(s); return r }),
 		load,
 	}
 }
 
-// arrival returns how requests fall due, with its default.
+// arrival returns when requests are scheduled, with its default.
 func arrival(rate, load float64, said string) string {
 	if said == "" && (rate != 0 || load != 0) {
 		return Poisson
@@ -71,7 +71,7 @@ func arrival(rate, load float64, said string) string {
 	return said
 }
 
-// pace refuses what does not go together in how requests fall due. The values are normalized.
+// pace refuses what does not go together in when requests are scheduled. The values are normalized.
 func (f *faultList) pace(rate, load float64, arrival string) {
 	open := arrival == Constant || arrival == Poisson
 	f.refuse(rate != 0 && load != 0, "rate and load both say how much is intended: give one of them")
@@ -113,7 +113,7 @@ func withCapacities(list []Workload) []Workload {
 }
 
 // WithLoads returns the workloads with each that has requests, and neither rate nor load, in place of itself once for
-// every load. It is an error if there is none.
+// every load. It fails if no workload has requests.
 func WithLoads(list []Workload, loads []float64) ([]Workload, error) {
 	var all []Workload
 	loaded := false

@@ -202,7 +202,7 @@ func (k *kind) unknown(word string) error {
 	return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, k.words()))
 }
 
-// check returns what does not fit together, which Normalize would silently drop. given has the keys that were said.
+// check returns what does not fit together, which Normalize would silently drop. given has the keys of the input.
 func (w Workload) check(given map[string]bool) error {
 	var errs []error
 	n := w.Normalize()

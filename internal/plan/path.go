@@ -41,7 +41,7 @@ const (
 	Anywhere Locality = ""
 )
 
-// Path is from where to where traffic goes. The zero value is no path.
+// Path is from where to where traffic goes. The zero value is not a path.
 type Path struct {
 	From, To Role
 	Locality Locality

@@ -1,4 +1,4 @@
-// Package plan says what is to be measured: profiles, paths and workloads, expanded into cases and put into a seeded
+// Package plan says what to measure: profiles, paths and workloads, expanded into cases and put into a seeded
 // order in which what is compared stands close together in time.
 //
 // It is plain data: no handles, no state, nothing found out. Read Plan, Case and Cases. Durations are time.Duration,
@@ -32,7 +32,7 @@ type Plan struct {
 	// Precision is the wanted half-width of every headline interval relative to its median, for example 0.05;
 	// 0 means that Repetitions alone decides.
 	Precision float64 `json:"precision,omitempty"`
-	// Budget bounds the wall time of the whole run; 0 is none. Trials that are not started by then are not measured.
+	// Budget bounds the wall time of the whole run; 0 is unbounded. Trials that are not started by then are not measured.
 	Budget time.Duration `json:"budget,omitempty"`
 	// Duration is the measurement window of each trial, Warmup what is discarded before it.
 	Duration time.Duration `json:"duration"`

@@ -77,7 +77,7 @@ func TestRollNeedsAWindow(t *testing.T) {
 		{"http(backends=3,roll)", 300 * time.Millisecond, ""},
 		{"http(backends=3,roll)", 299 * time.Millisecond, "--duration 300ms"},
 		{"http(backends=3,roll,drain=400ms)", 3 * time.Second, ""},
-		{"http(backends=3,roll,drain=401ms)", 3 * time.Second, "which a drain of 401ms fills"},
+		{"http(backends=3,roll,drain=401ms)", 3 * time.Second, "a drain of 401ms fills it"},
 		{"http(backends=3)", time.Millisecond, ""},
 	} {
 		err := w(c.text).Rolls(c.window)

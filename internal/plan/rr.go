@@ -11,14 +11,14 @@ import (
 type RR struct {
 	Protocol Protocol
 	Flows    int
-	// Rate, Load and Arrival say how requests fall due; see pace.
+	// Rate, Load and Arrival say when requests are scheduled; see pace.
 	Rate, Load float64
 	Arrival    string
 	// RequestSize and ResponseSize are the payloads in bytes; default 1 for TCP and MinDatagram for UDP, which carries a
 	// sequence number.
 	RequestSize, ResponseSize int
 	Congestion                string
-	// Burst is how many requests fall due at once; 0 is one. A closed loop sends the next burst when all responses of the
+	// Burst is how many requests are scheduled at once; 0 is one. A closed loop sends the next burst when all responses of the
 	// one before have come.
 	Burst int
 	// Wait is how threads wait: "" sleeps in the kernel, as an application does; Spin asks again and again, so that no
@@ -54,7 +54,7 @@ var rrKind = kind{name: "rr", about: "requests and responses over standing flows
 		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
 		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).over(TCP),
-		field("burst", "burst", "requests that fall due at once", whole(1, MaxBurst), func(s *RR) *int { return &s.Burst }),
+		field("burst", "burst", "requests that are scheduled at once", whole(1, MaxBurst), func(s *RR) *int { return &s.Burst }),
 		field("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
 		field("under", "under", "what is sent beside the requests", oneOf("stream"), func(s *RR) *string { return &s.Under }).over(TCP),
 		byTool,

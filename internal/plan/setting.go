@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// Setting is one thing that a plan says. Everything about it is said here: plan files, flags, variants, completion,
+// Setting is one thing that a plan decides, defined in one place: plan files, flags, variants, completion,
 // validation, the command that repeats a run, the JSON Schema and the reference page follow from it.
 type Setting struct {
 	// Key is its name in a plan file, such as "lab.serviceProxy"; Flag its name on the command line and in a variant.

@@ -203,7 +203,7 @@ func clusterSettings() []Setting {
 			anySpan, func(p *Plan) *time.Duration { return &p.Cluster.TTL }),
 		setting(Setting{Key: "kubernetes.sessionAffinity", Flag: "session-affinity", Switch: true, Help: "the measured Services keep a client with one backend"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Cluster.SessionAffinity }),
-		setting(Setting{Key: "kubernetes.inspect", Flag: "inspect", Switch: true, Help: "prove what runs on both nodes by a pod that may see rules, programs and frames"},
+		setting(Setting{Key: "kubernetes.inspect", Flag: "inspect", Switch: true, Help: "prove what runs on both nodes by a privileged pod on each"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Cluster.Inspect }),
 		setting(Setting{Key: "kubernetes.install", Flag: "install", Switch: true, Help: "install each profile in turn, measure it and remove it again"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Cluster.Install }),

@@ -39,7 +39,7 @@ var tools []Tool
 // RegisterTool makes a tool known to plans. Call it before any plan is read.
 func RegisterTool(t Tool) { tools = append(tools, t) }
 
-// ToolNamed returns a registered tool; false if there is none of that name.
+// ToolNamed returns a registered tool; false if the name is unknown.
 func ToolNamed(name string) (Tool, bool) {
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
 	if i < 0 {

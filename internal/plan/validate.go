@@ -86,7 +86,7 @@ func (fs *faults) validProfileOf(p Plan, field string, name Variant) {
 	switch {
 	case p.OnCluster():
 		fs.validClusterProfile(field, name, p)
-	case slices.Contains(environments, p.Environment): // of another nobody knows which profiles it has
+	case slices.Contains(environments, p.Environment): // the profiles of another are unknown
 		fs.validProfile(field, name)
 	}
 }

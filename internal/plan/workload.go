@@ -13,7 +13,7 @@ import (
 // Workload is what is sent over a path, and the program that sends it. Two workloads that do the same are equal values
 // once they are normalized.
 type Workload struct {
-	// Spec is what one kind of workload sends; nil is no workload.
+	// Spec is what one kind of workload sends; nil means that the workload is missing.
 	Spec Spec
 	// Tool is the program that sends the workload, one of ToolNames; "" is our own engine.
 	Tool string
@@ -83,9 +83,9 @@ type Traits struct {
 	// Rate is the intended load, all flows together: bit/s of payload of datagrams, requests per second of requests; 0 is
 	// as fast as possible. Load is the share of the capacity that is intended instead.
 	Rate, Load float64
-	// Arrival is how requests fall due: "" when the response has come, Constant, Poisson or Saturate.
+	// Arrival is when requests are scheduled: "" when the response has come, Constant, Poisson or Saturate.
 	Arrival string
-	// Burst is how many requests fall due at once; 0 is one.
+	// Burst is how many requests are scheduled at once; 0 is one.
 	Burst int
 	// Interval is the time between requests that do not follow a rate.
 	Interval time.Duration

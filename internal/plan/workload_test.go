@@ -143,7 +143,7 @@ func draw(r *rand.Rand, pick func(...string) string) Workload {
 	return Workload{Spec: specs[r.IntN(len(specs))]}
 }
 
-// drawArrival draws how requests fall due.
+// drawArrival draws when requests are scheduled.
 func drawArrival(r *rand.Rand) (rate, load float64, arrival string) {
 	switch r.IntN(4) {
 	case 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// File is a plan file that was read: its faults, and the lines of its fields. The zero value is no file.
+// File is a plan file that was read: its faults, and the lines of its fields. The zero value has neither.
 type File = position.Decoder
 
 // Parse reads a plan file. name is what faults call it. Settings that the file omits have the values of Default. The plan is

@@ -132,7 +132,7 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 		}
 	}
 	if product == nil {
-		return workloads // every value was a fault; go on and find the others
+		return workloads // every value was a fault; find the others
 	}
 	return product
 }
