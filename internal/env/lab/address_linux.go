@@ -7,17 +7,17 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// addressing is where everybody lives. Instances do not know of each other, so all of a lab use the same.
+// addressing has the addresses of an instance. Instances are isolated, so all of them use the same addresses.
 type addressing struct {
 	underlay              netip.Prefix
 	switchAddr, outside   netip.Addr
 	cluster, services     netip.Prefix
 	local, remote, itself netip.Addr
-	// firstFiller is the address of the first Service that nothing is measured by; the others follow.
+	// firstFiller is the address of the first Service that is not measured; the others follow.
 	firstFiller netip.Addr
-	// balanced is the first address that the load balancer gives, on the underlay; the others follow.
+	// balanced is the load balancer's first address, on the underlay; the others follow.
 	balanced netip.Addr
-	// forTests is that of the first Service that only a self-test uses.
+	// forTests is the address of the first Service that only self-tests use.
 	forTests netip.Addr
 	// beforeNodes is added to a node's number to make the last byte of its address.
 	beforeNodes int
@@ -55,15 +55,15 @@ func addressingOf(l plan.Lab) addressing {
 	return addressing4
 }
 
-// onUnderlay describes a host there.
+// onUnderlay describes a host on the underlay.
 func (a addressing) onUnderlay(name string, addr netip.Addr) HostSpec {
 	return HostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
 }
 
-// node is the address of the node with this number.
+// node returns the address of the node with this number.
 func (a addressing) node(number int) netip.Addr {
 	b := a.underlay.Addr().AsSlice()
 	b[len(b)-1] = byte(a.beforeNodes + number)
-	addr, _ := netip.AddrFromSlice(b) // of the length that it had
+	addr, _ := netip.AddrFromSlice(b) // the length has not changed
 	return addr
 }

@@ -34,7 +34,7 @@ func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWrit
 		return nil, err
 	}
 	if len(l.options.Program) == 0 {
-		return nil, errors.New("start agent: the lab was raised without a program to start")
+		return nil, errors.New("start agent: the lab has no program to start")
 	}
 	a := &agent{name: name, lab: l, ended: make(chan struct{})}
 	a.cmd = exec.Command(l.options.Program[0], l.options.Program[1:]...)
@@ -61,26 +61,25 @@ func (a *agent) start(h *Host) error {
 	}
 	a.in, a.out, a.cmd.Stdin, a.cmd.Stdout = in, out, childIn, childOut
 	err = a.lab.start(h, a.cmd, func() { a.lab.agents[a] = struct{}{} })
-	_ = errors.Join(childIn.Close(), childOut.Close()) // ours only to hand over
+	_ = errors.Join(childIn.Close(), childOut.Close()) // the child has copies
 	if err != nil {
 		_ = errors.Join(in.Close(), out.Close())
 		return err
 	}
 	go func() {
 		defer close(a.ended)
-		// How it ended is told by its last words and by the end of its output.
-		_ = a.cmd.Wait()
+		_ = a.cmd.Wait() // Read reports its last words
 	}()
 	return nil
 }
 
-// start starts cmd in h, in the host's cgroup and beside the measured CPU. started runs, under the lab's lock, when that
-// has worked; (optional).
+// start starts cmd in h, in the host's cgroup and beside the measured CPU. started, if not nil, runs under the lab's
+// lock once cmd runs.
 func (l *Lab) start(h *Host, cmd *exec.Cmd, started func()) error {
 	if h.group != nil {
 		child.InCgroup(cmd, h.group.FD())
 	}
-	// The child may leave a grandchild with its pipes; that must not hold us.
+	// A grandchild may hold the pipes open.
 	cmd.WaitDelay = time.Second
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +95,7 @@ func (l *Lab) start(h *Host, cmd *exec.Cmd, started func()) error {
 	return nil
 }
 
-// Read reads what the agent says. When it has ended on its own with something on its stderr, that is the error.
+// Read reads the agent's stdout. If the agent ended by itself, the error has what it wrote to stderr.
 func (a *agent) Read(b []byte) (int, error) {
 	n, err := a.out.Read(b)
 	if !errors.Is(err, io.EOF) {
@@ -114,13 +113,13 @@ func (a *agent) Read(b []byte) (int, error) {
 	return n, io.EOF
 }
 
-// Write says something to the agent.
+// Write writes to the agent's stdin.
 func (a *agent) Write(b []byte) (int, error) { return a.in.Write(b) }
 
-// LastWords returns what the agent wrote to its stderr at last, up to 4 KiB.
+// LastWords returns the last 4 KiB of the agent's stderr.
 func (a *agent) LastWords() string { return strings.TrimSpace(a.stderr.String()) }
 
-// Close kills the agent and waits until it has gone.
+// Close kills the agent and waits for it.
 func (a *agent) Close() error {
 	a.lab.mu.Lock()
 	delete(a.lab.agents, a)
@@ -131,13 +130,13 @@ func (a *agent) Close() error {
 
 func (a *agent) end() {
 	a.once.Do(func() {
-		_ = a.cmd.Process.Kill() // it may have gone already
+		_ = a.cmd.Process.Kill() // fails if it has ended
 		<-a.ended
 		_ = errors.Join(a.in.Close(), a.out.Close())
 	})
 }
 
-// tail keeps the last 4 KiB of what is written to it.
+// tail keeps the last 4 KiB that are written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
@@ -161,8 +160,8 @@ func (t *tail) String() string {
 	return string(t.buf)
 }
 
-// Stdio is where a command in the lab reads and writes; nil is nothing. An *os.File is handed to the command itself, so
-// a terminal stays one.
+// Stdio is where a command in the lab reads and writes; nil is nothing. The command gets an *os.File itself, so a
+// terminal remains a terminal.
 type Stdio struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -189,12 +188,12 @@ func (l *Lab) Attach(ctx context.Context, h *Host, stdio Stdio, argv ...string) 
 	return nil
 }
 
-// Run is Attach for programs: it returns what the command writes, and an error has the end of what it complained.
+// Run is Attach for programs: it returns the stdout of the command. The error has the end of its stderr.
 func (l *Lab) Run(ctx context.Context, h *Host, stdin io.Reader, argv ...string) (stdout []byte, err error) {
 	var out strings.Builder
-	var complaint tail
-	err = l.Attach(ctx, h, Stdio{In: stdin, Out: &out, Err: &complaint}, argv...)
-	if words := strings.TrimSpace(complaint.String()); err != nil && words != "" {
+	var stderr tail
+	err = l.Attach(ctx, h, Stdio{In: stdin, Out: &out, Err: &stderr}, argv...)
+	if words := strings.TrimSpace(stderr.String()); err != nil && words != "" {
 		err = fmt.Errorf("%w: %s", err, words)
 	}
 	return []byte(out.String()), err

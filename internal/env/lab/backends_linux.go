@@ -13,14 +13,15 @@ import (
 // firstBackendsPort is the first node port of the Services with several backends.
 const firstBackendsPort = 30211
 
-// Backends asks for Services with so many backends, more than one.
+// Backends requests Services with several backends.
 type Backends struct {
+	// Of is the number of backends, at least 2.
 	Of int
-	// Rolled makes them Services whose backends Roll takes out and puts back.
+	// Rolled says that Roll removes backends of these Services and adds them again.
 	Rolled bool
 }
 
-// backends are those that the options ask for.
+// backends returns all requests of the options.
 func (o Options) backends() []Backends {
 	var all []Backends
 	for i, n := range slices.Concat(o.Backends, o.Rolled) {
@@ -29,7 +30,7 @@ func (o Options) backends() []Backends {
 	return all
 }
 
-// withRoomFor returns l with pods enough for the largest number of backends, besides the client's.
+// withRoomFor returns l with enough pods for the client and the largest number of backends.
 func withRoomFor(l plan.Lab, backends []Backends) (plan.Lab, error) {
 	if len(backends) == 0 {
 		return l, nil
@@ -43,14 +44,14 @@ func withRoomFor(l plan.Lab, backends []Backends) (plan.Lab, error) {
 	}
 	l.PodsPerNode = max(l.PodsPerNode, 1+(most+l.Nodes-1)/l.Nodes)
 	if l.PodsPerNode > plan.MaxPodsPerNode {
-		return l, fmt.Errorf("%d backends on %d nodes are more than the %d pods that a node may have: take more nodes", most, l.Nodes, plan.MaxPodsPerNode)
+		return l, fmt.Errorf("%d backends on %d nodes need more than %d pods per node: use more nodes", most, l.Nodes, plan.MaxPodsPerNode)
 	}
 	return l, nil
 }
 
-// severalBackends describes the Services with several backends: for each number one whose first backend is on the
-// client's node, and one whose first is on the next. Where pods share their node's address, and so its ports, there are
-// none with more backends than nodes.
+// severalBackends describes the Services with several backends. For each number the first backend of one Service is on
+// the client's node, and that of another on the next node. Where pods share their node's address and ports, no Service
+// has more backends than nodes.
 func (s Spec) severalBackends(backends []Backends) []ServiceSpec {
 	var list []ServiceSpec
 	vip := s.net.itself
@@ -68,7 +69,7 @@ func (s Spec) severalBackends(backends []Backends) []ServiceSpec {
 	return list
 }
 
-// backendsService is the name of such a Service; name says where its first backend is.
+// backendsService returns the name of a Service with several backends; name says where the first backend is.
 func backendsService(name string, b Backends) string {
 	name = fmt.Sprintf("%s-%d", name, b.Of)
 	if b.Rolled {
@@ -81,8 +82,7 @@ func backendsService(name string, b Backends) string {
 func (s Spec) spread(n, first int) []PodRef {
 	var pods []PodRef
 	for i := range n {
-		node := (first + i) % len(s.Nodes)
-		pod := i / len(s.Nodes)
+		node, pod := (first+i)%len(s.Nodes), i/len(s.Nodes)
 		if node == 0 {
 			pod++
 		}
@@ -91,7 +91,7 @@ func (s Spec) spread(n, first int) []PodRef {
 	return pods
 }
 
-// distinct says whether each of pods has an address of its own.
+// distinct says whether all pods have different addresses.
 func (s Spec) distinct(pods []PodRef) bool {
 	seen := map[netip.Addr]bool{}
 	for _, r := range pods {
@@ -100,8 +100,8 @@ func (s Spec) distinct(pods []PodRef) bool {
 	return len(seen) == len(pods)
 }
 
-// backends returns the servers of a route to a Service with several. Each has the Service's address and port. The error is a
-// *control.NotServedError when the variant has no such route.
+// backends returns the servers of a route to a Service with several backends. Each has the Service's address and port.
+// The error is a *control.NotServedError when the variant has no such route.
 func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error) {
 	p := r.Path
 	if !p.Shared() {
@@ -110,7 +110,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == trafficPolicyLocal {
 		return nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes")
 	}
-	// There are backends on either side, so both forms of the path have to work.
+	// Backends are on both nodes, so both forms of the path must work.
 	for _, form := range []plan.Locality{plan.Local, plan.Remote} {
 		if _, err := inst.Spec.Ends(plan.Path{From: p.From, To: inst.Spec.entered(p).To, Locality: form}); err != nil {
 			var not *control.NotServedError

@@ -8,12 +8,12 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// The lab's load balancer is one of layer 2, as MetalLB's and Cilium's L2 announcements are: no host is in the way. One node
-// answers for the address, and its Service rules or programs take what comes. Here the client outside simply knows which
-// node that is; nobody has the address on a device.
+// The lab's load balancer works on layer 2, like MetalLB and Cilium's L2 announcements: no extra host is on the path.
+// One node answers for the address, and its Service rules or programs accept the packets. In the lab the external
+// client has a static neighbour entry for that node. No device has the address.
 
-// announcer is the index of the node that answers for the balancer's addresses: the first, or with the policy Local one that
-// has a backend, which is the second.
+// announcer is the index of the node that answers for the balancer's addresses: the first node, or the second with
+// traffic policy Local, because the backend is there.
 func (s Spec) announcer() int {
 	if s.Lab.TrafficPolicy == trafficPolicyLocal {
 		return 1
@@ -21,7 +21,7 @@ func (s Spec) announcer() int {
 	return 0
 }
 
-// balance gives addresses to the Services whose first backend is on the second node.
+// balance assigns load balancer addresses to the Services whose first backend is on the second node.
 func (s Spec) balance(services []ServiceSpec) {
 	if s.ProxyIPVS() {
 		return
@@ -34,23 +34,23 @@ func (s Spec) balance(services []ServiceSpec) {
 	}
 }
 
-// unbalanced says why a path to a load balancer is not served whatever the dataplane does, "" for any other.
+// unbalanced says why no dataplane serves a path to a load balancer, "" for other paths.
 func (s Spec) unbalanced(p plan.Path) string {
 	if p.To == plan.LoadBalancer && s.ProxyIPVS() {
 		return "the lab does not model addresses of load balancers under kube-proxy in ipvs mode"
 	}
 	if p.To == plan.LoadBalancer && len(s.Services) > 0 && !s.Balanced() {
-		return "the lab was raised without a load balancer"
+		return "the lab has no load balancer"
 	}
 	return ""
 }
 
-// Balanced says whether a load balancer gave any Service an address.
+// Balanced says whether any Service has a load balancer address.
 func (s Spec) Balanced() bool {
 	return slices.ContainsFunc(s.Services, func(svc ServiceSpec) bool { return svc.Balanced.IsValid() })
 }
 
-// withoutBalancer takes the addresses away: a node where nobody asked for one has no rules for them.
+// withoutBalancer removes the load balancer addresses, so that nodes have no rules for them.
 func (s Spec) withoutBalancer() Spec {
 	s.Services = slices.Clone(s.Services)
 	for i := range s.Services {
@@ -59,7 +59,7 @@ func (s Spec) withoutBalancer() Spec {
 	return s
 }
 
-// entered returns the path to a node port that enters and ends where p does, if p leads to a load balancer, and otherwise p.
+// entered returns the node port path with the same nodes if p leads to a load balancer, and p otherwise.
 func (s Spec) entered(p plan.Path) plan.Path {
 	if p.To != plan.LoadBalancer {
 		return p

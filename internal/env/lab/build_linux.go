@@ -18,20 +18,20 @@ import (
 // switchBridge is the name of the bridge in the switch.
 const switchBridge = "br0"
 
-// ageing keeps the switch's knowledge of who is where for a day, in hundredths of a second: an instance that waits for
-// its next trial must not flood its first packets.
+// ageing keeps the forwarding entries of the switch for a day, in hundredths of a second. An instance that waits for its
+// next trial must not flood its first packets.
 const ageing = 24 * 3600 * 100
 
-// builder makes one instance. Its steps run in the order of build, each on all namespaces.
+// builder makes one instance. Each step covers all namespaces.
 type builder struct {
 	lab  *Lab
 	spec Spec
 	inst *Instance
-	// at has a handle in the namespace of each host that has one of its own.
+	// at has a handle for each host with its own namespace.
 	at map[*Host]*link.Handle
 }
 
-// build raises one instance. On failure it leaves nothing behind.
+// build raises one instance. On failure it removes everything that it made.
 func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
 	b := &builder{lab: l, spec: spec, at: map[*Host]*link.Handle{},
 		inst: &Instance{Name: spec.Name, Profile: spec.Profile, Spec: spec, lab: l}}
@@ -97,7 +97,7 @@ func (b *builder) host(s HostSpec, cpus []int) (*Host, error) {
 	return h, b.enter(h)
 }
 
-// enter makes the namespace of h, and its loopback and settings like those of any fresh machine.
+// enter makes the namespace of h with its loopback and the settings of a new machine.
 func (b *builder) enter(h *Host) error {
 	ns, err := netns.New()
 	if err != nil {
@@ -119,12 +119,21 @@ func (b *builder) enter(h *Host) error {
 // sendBuffer is the least, default and largest send buffer of a TCP socket, in bytes.
 const sendBuffer = "4096 16384 1048576"
 
-// fresh are the settings of a new namespace.
+// fresh returns the settings of a new namespace.
 func (s Spec) fresh() []sysctl.Setting {
 	if s.Lab.Family == IPv6 {
-		return slices.Concat(fresh6, fresh)
+		return slices.Concat(fresh6, fresh4)
 	}
-	return slices.Concat(without6, fresh)
+	return slices.Concat(without6, fresh4)
+}
+
+// zero returns settings below a directory that switch something off.
+func zero(directory string, names ...string) []sysctl.Setting {
+	var list []sysctl.Setting
+	for _, name := range names {
+		list = append(list, sysctl.Setting{Name: directory + name, Value: "0"})
+	}
+	return list
 }
 
 // without6 switches IPv6 off in a lab of IPv4: router solicitations are noise.
@@ -133,38 +142,20 @@ var without6 = []sysctl.Setting{
 	{Name: "net/ipv6/conf/default/disable_ipv6", Value: "1", IfPresent: true},
 }
 
-// fresh6 is fresh for IPv6, without the waiting and the noise of a device that looks for its place: nobody is asked
-// whether an address is taken, and nobody for a router.
-var fresh6 = []sysctl.Setting{
-	{Name: "net/ipv6/conf/all/disable_ipv6", Value: "0"},
-	{Name: "net/ipv6/conf/default/disable_ipv6", Value: "0"},
-	{Name: "net/ipv6/conf/all/accept_dad", Value: "0"},
-	{Name: "net/ipv6/conf/default/accept_dad", Value: "0"},
-	{Name: "net/ipv6/conf/default/accept_ra", Value: "0"},
-	{Name: "net/ipv6/conf/default/autoconf", Value: "0"},
-	{Name: "net/ipv6/conf/default/router_solicitations", Value: "0"},
-	{Name: "net/ipv6/conf/all/forwarding", Value: "0"},
-}
+// fresh6 switches IPv6 on without duplicate address detection and router solicitations, which delay devices.
+var fresh6 = zero("net/ipv6/conf/", "all/disable_ipv6", "default/disable_ipv6", "all/accept_dad", "default/accept_dad",
+	"default/accept_ra", "default/autoconf", "default/router_solicitations", "all/forwarding")
 
-// fresh is what a new namespace gets from the kernel on a machine where nobody has changed anything. IPv4 settings are
-// otherwise taken over from the host, and what the host forwards or filters is no fact about a dataplane.
-var fresh = []sysctl.Setting{
-	{Name: "net/ipv4/ip_forward", Value: "0"},
+// fresh4 has the kernel's defaults. A namespace otherwise inherits IPv4 settings from the host, and the forwarding and
+// filters of the host must not affect a dataplane.
+var fresh4 = slices.Concat([]sysctl.Setting{
 	{Name: "net/ipv4/tcp_rmem", Value: "4096 131072 6291456"},
-	// Not the default of 4 MiB: what one flow may have under way must fit into the receive backlog of a CPU (1000 packets,
-	// and no namespace's to change), or the lab drops what no network would.
+	// The kernel's default is 4 MiB. One flow's packets in flight must fit into the receive backlog of a CPU, which is
+	// 1000 packets and not a setting of a namespace. Otherwise the lab drops packets that no network would drop.
 	{Name: "net/ipv4/tcp_wmem", Value: sendBuffer},
-	{Name: "net/ipv4/conf/all/rp_filter", Value: "0"},
-	{Name: "net/ipv4/conf/default/rp_filter", Value: "0"},
-	{Name: "net/ipv4/conf/all/arp_ignore", Value: "0"},
-	{Name: "net/ipv4/conf/default/arp_ignore", Value: "0"},
-	{Name: "net/ipv4/conf/all/arp_announce", Value: "0"},
-	{Name: "net/ipv4/conf/default/arp_announce", Value: "0"},
-	{Name: "net/ipv4/conf/all/route_localnet", Value: "0"},
-	{Name: "net/ipv4/conf/default/route_localnet", Value: "0"},
-	{Name: "net/ipv4/conf/all/proxy_arp", Value: "0"},
-	{Name: "net/ipv4/conf/default/proxy_arp", Value: "0"},
-}
+}, zero("net/ipv4/", "ip_forward", "conf/all/rp_filter", "conf/default/rp_filter", "conf/all/arp_ignore", "conf/default/arp_ignore",
+	"conf/all/arp_announce", "conf/default/arp_announce", "conf/all/route_localnet", "conf/default/route_localnet",
+	"conf/all/proxy_arp", "conf/default/proxy_arp"))
 
 func (b *builder) node(s dataplane.Node, cpus []int) error {
 	n := &Node{
@@ -194,39 +185,38 @@ func (b *builder) node(s dataplane.Node, cpus []int) error {
 	return nil
 }
 
-// underlay connects the nodes and the client outside to the switch.
+// underlay connects the nodes and the external client to the switch.
 func (b *builder) underlay(context.Context) error {
 	at := b.at[b.inst.Switch]
-	if err := sysctl.Set(b.inst.Switch.NS, switchSettings); err != nil {
-		return fmt.Errorf("switch: %w", err)
-	}
-	err := at.AddBridge(link.Bridge{Name: switchBridge, MAC: b.spec.Switch.MAC, MTU: b.spec.Lab.MTU, Ageing: ageing})
+	err := dataplane.Run(
+		func() error { return sysctl.Set(b.inst.Switch.NS, switchSettings) },
+		func() error {
+			return at.AddBridge(link.Bridge{Name: switchBridge, MAC: b.spec.Switch.MAC, MTU: b.spec.Lab.MTU, Ageing: ageing})
+		},
+		func() error { return at.AddAddress(switchBridge, b.spec.Switch.Addr) },
+	)
 	if err != nil {
-		return fmt.Errorf("switch: %w", err)
-	}
-	if err := at.AddAddress(switchBridge, b.spec.Switch.Addr); err != nil {
 		return fmt.Errorf("switch: %w", err)
 	}
 	if err := b.plug(b.inst.External, b.spec.External); err != nil {
 		return fmt.Errorf("external: %w", err)
 	}
 	for k, n := range b.spec.Nodes {
-		err := b.plug(&b.inst.Nodes[k].Host, HostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC})
-		if err != nil {
+		if err := b.plug(&b.inst.Nodes[k].Host, hostOf(n)); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}
 	return nil
 }
 
-// switchSettings keep netfilter out of the switch: it stands for hardware.
+// switchSettings keep netfilter out of the switch, which represents hardware.
 var switchSettings = []sysctl.Setting{
 	{Name: "net/bridge/bridge-nf-call-iptables", Value: "0", IfPresent: true},
 	{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "0", IfPresent: true},
 	{Name: "net/bridge/bridge-nf-call-arptables", Value: "0", IfPresent: true},
 }
 
-// plug connects a host to the switch and tells it its neighbours on the underlay.
+// plug connects a host to the switch and adds its neighbours on the underlay.
 func (b *builder) plug(h *Host, s HostSpec) error {
 	at, sw := b.at[h], b.at[b.inst.Switch]
 	err := at.AddVeth(link.Veth{Name: dataplane.NIC, MAC: s.MAC, Peer: s.Name, PeerIn: sw, MTU: b.spec.Lab.MTU})
@@ -237,25 +227,28 @@ func (b *builder) plug(h *Host, s HostSpec) error {
 	if err != nil {
 		return err
 	}
-	if err := sw.AddPort(switchBridge, port, false); err != nil {
-		return err
+	return dataplane.Run(
+		func() error { return sw.AddPort(switchBridge, port, false) },
+		// A switch floods packets for unknown stations. A NIC drops those for other hosts. A veth does not, and programs on it
+		// would accept the frames of the next node.
+		func() error { return sw.AddStation(port, s.MAC) },
+		func() error { return at.AddAddress(dataplane.NIC, s.Addr) },
+		// Without a default route a Calico node would not answer its pods' ARP requests.
+		func() error {
+			return at.AddRoute(link.Route{To: b.spec.net.everywhere, Via: b.spec.net.switchAddr, Dev: dataplane.NIC})
+		},
+		func() error { return sw.AddNeighbour(switchBridge, s.Addr.Addr(), s.MAC) },
+		func() error { return b.addNeighbours(at, s) },
+	)
+}
+
+// addNeighbours adds the other hosts of the underlay to s, and to the external client the load balancer's addresses.
+func (b *builder) addNeighbours(at *link.Handle, s HostSpec) error {
+	peers := []HostSpec{b.spec.Switch, b.spec.External}
+	for _, n := range b.spec.Nodes {
+		peers = append(peers, hostOf(n))
 	}
-	// A switch floods what is for a host that it has not heard of. A NIC keeps that to itself; a veth does not, and programs on
-	// it would take frames of the next node for their own.
-	if err := sw.AddStation(port, s.MAC); err != nil {
-		return err
-	}
-	if err := at.AddAddress(dataplane.NIC, s.Addr); err != nil {
-		return err
-	}
-	// Without a default route elsewhere a Calico node would not answer its pods' ARP.
-	if err := at.AddRoute(link.Route{To: b.spec.net.everywhere, Via: b.spec.net.switchAddr, Dev: dataplane.NIC}); err != nil {
-		return err
-	}
-	if err := sw.AddNeighbour(switchBridge, s.Addr.Addr(), s.MAC); err != nil {
-		return err
-	}
-	for _, peer := range b.onUnderlay() {
+	for _, peer := range peers {
 		if peer.Name == s.Name {
 			continue
 		}
@@ -263,11 +256,8 @@ func (b *builder) plug(h *Host, s HostSpec) error {
 			return err
 		}
 	}
-	if s.Name != b.spec.External.Name {
-		return nil
-	}
 	for _, svc := range b.spec.Services {
-		if !svc.Balanced.IsValid() {
+		if s.Name != b.spec.External.Name || !svc.Balanced.IsValid() {
 			continue
 		}
 		if err := at.AddNeighbour(dataplane.NIC, svc.Balanced, b.spec.Nodes[b.spec.announcer()].MAC); err != nil {
@@ -277,14 +267,7 @@ func (b *builder) plug(h *Host, s HostSpec) error {
 	return nil
 }
 
-// onUnderlay lists who has an address on the underlay by itself.
-func (b *builder) onUnderlay() []HostSpec {
-	all := []HostSpec{b.spec.Switch, b.spec.External}
-	for _, n := range b.spec.Nodes {
-		all = append(all, HostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC})
-	}
-	return all
-}
+func hostOf(n dataplane.Node) HostSpec { return HostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC} }
 
 // dataplane connects the pods.
 func (b *builder) dataplane(context.Context) error {
@@ -314,14 +297,14 @@ func (b *builder) dataplane(context.Context) error {
 				continue
 			}
 			if err := d.JoinNodes(n, at, o); err != nil {
-				return fmt.Errorf("%s: the way to %s: %w", n.Name, o.Name, err)
+				return fmt.Errorf("%s: route to %s: %w", n.Name, o.Name, err)
 			}
 		}
 	}
 	return nil
 }
 
-// nics makes all devices behave as the NIC model and the placement say.
+// nics applies the NIC model and the CPU placement to all devices.
 func (b *builder) nics(context.Context) error {
 	for h, at := range b.at {
 		if b.spec.Lab.NIC == "wire" {
@@ -346,8 +329,7 @@ func (b *builder) nics(context.Context) error {
 	return nil
 }
 
-// senders are the hosts of nodes and pods that put frames on the wire themselves: a pod that hangs on the switch does
-// not send through its node's NIC.
+// senders are the nodes, and the pods that are connected to the switch and not to their node.
 func (b *builder) senders() []*Host {
 	_, switched := b.spec.dataplane.(dataplane.Switched)
 	var list []*Host
@@ -362,7 +344,7 @@ func (b *builder) senders() []*Host {
 	return list
 }
 
-// rules loads what the node's daemons keep in netfilter. A raw node has no daemons.
+// rules loads the netfilter rules of the node's daemons. A raw node has no daemons.
 func (b *builder) rules(ctx context.Context) error {
 	if b.spec.Profile.Name == profile.Raw {
 		return nil
@@ -375,7 +357,7 @@ func (b *builder) rules(ctx context.Context) error {
 	return nil
 }
 
-// programs loads what moves packets by BPF, on all nodes at once.
+// programs loads the BPF programs of all nodes at once.
 func (b *builder) programs(context.Context) error {
 	d, ok := b.spec.dataplane.(dataplane.Programmed)
 	if !ok {
@@ -400,7 +382,7 @@ func (b *builder) programs(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// programming is what the programs of node k are made from.
+// programming returns the input for the programs of node k.
 func (i *Instance) programming(k int) dataplane.Programming {
 	n, s := i.Nodes[k], i.Spec
 	p := dataplane.Programming{
@@ -413,18 +395,18 @@ func (i *Instance) programming(k int) dataplane.Programming {
 	return p
 }
 
-// close takes programs off and drops the namespaces.
+// close removes the programs and the namespaces.
 func (i *Instance) close() {
 	var programs sync.WaitGroup
 	for _, n := range i.Nodes {
 		if n.programs.Closer != nil {
-			programs.Go(func() { _ = n.programs.Close() }) // what it could not take off goes with its device
+			programs.Go(func() { _ = n.programs.Close() }) // programs disappear with their device
 		}
 	}
 	programs.Wait()
 	i.unwire()
 	for _, ns := range i.owned {
-		_ = ns.Close() // the descriptor is gone whatever it says
+		_ = ns.Close() // closes the descriptor despite an error
 	}
 	i.owned = nil
 	for _, n := range i.Nodes {

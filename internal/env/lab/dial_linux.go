@@ -11,14 +11,14 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/handover"
 )
 
-// SocketsVerb is the word on the program's command line that must lead to ServeSockets.
+// SocketsVerb is the word on the program's command line that must call ServeSockets.
 const SocketsVerb = "sockets"
 
-// ServeSockets makes and connects sockets for the lab at the other end of stdin, until that is closed.
+// ServeSockets makes and connects sockets for the lab at the other end of stdin, until stdin is closed.
 func ServeSockets(stdin *os.File) error { return handover.Serve(stdin) }
 
-// Dialer makes connections as a process of one host does: in its namespace and, where Services are translated in the
-// sockets of a node's cgroup, from there.
+// Dialer makes connections like a process of one host: in the host's namespace, and in the node's cgroup where programs
+// translate Services in sockets.
 type Dialer struct {
 	host   *Host
 	client *handover.Client // nil when the namespace alone is enough
@@ -26,8 +26,8 @@ type Dialer struct {
 	stderr *tail
 }
 
-// Dialer returns a dialer of a host. The caller closes it; closing the lab ends it too. Without cgroup v2, or without a
-// program to start, its connections have the host's namespace and no cgroup.
+// Dialer returns a dialer of a host. The caller closes it; closing the lab ends it too. Without cgroup v2 or
+// Options.Program, its connections have the host's namespace but not its cgroup.
 func (i *Instance) Dialer(h *Host) (*Dialer, error) {
 	d := &Dialer{host: h}
 	if h.group == nil || len(i.lab.options.Program) == 0 {
@@ -49,7 +49,7 @@ func (i *Instance) Dialer(h *Host) (*Dialer, error) {
 	return d, nil
 }
 
-// Dial connects like net.Dialer. ctx bounds the connecting.
+// Dial connects like net.Dialer.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	if d.client != nil {
 		if conn, err = d.client.Dial(ctx, network, address); err != nil && d.stderr.String() != "" {
@@ -64,13 +64,13 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (conn net.Co
 	return conn, err
 }
 
-// Close ends the process; connections stay. A nil dialer is closed already.
+// Close ends the process but not the connections. A nil dialer is closed.
 func (d *Dialer) Close() error {
 	if d == nil || d.client == nil {
 		return nil
 	}
 	err := d.client.Close()
-	_ = d.cmd.Process.Kill() // it may have gone already
-	_ = d.cmd.Wait()         // how it ended is of no interest: it was killed
+	_ = d.cmd.Process.Kill() // fails if it has ended
+	_ = d.cmd.Wait()         // it was killed
 	return err
 }

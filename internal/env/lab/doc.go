@@ -1,5 +1,5 @@
-// Package lab raises Kubernetes dataplanes on one Linux machine: for each profile a switch, nodes, pods and a client
-// outside the cluster, all of them network namespaces that belong to this program and to nothing else.
+// Package lab raises Kubernetes dataplanes on one Linux machine: for each profile a switch, nodes, pods and an external
+// client. Each is a network namespace that only this program uses.
 //
 //	       172.18.0.1
 //	        switch ───────────── external 172.18.0.250
@@ -9,15 +9,13 @@
 //	   ┌─┴─┐      ┌─┴─┐
 //	pod-1 pod-2 pod-1 pod-2     10.244.1.0/24, 10.244.2.0/24
 //
-// Spec says purely what an instance of a profile consists of; Up makes it true for several profiles at once, each apart
-// from the others and with the same addresses. Endpoints maps a path of the plan to the two places where agents run.
-// Package dataplane knows how the pods of a profile are connected, packages service and policy which rules its nodes
-// have.
+// Spec describes an instance of a profile, without side effects. Up makes the instances of several profiles, isolated
+// from each other and with the same addresses. Endpoints maps a path of the plan to the two hosts where agents run.
+// Package dataplane connects the pods of a profile; packages service and policy write the rules of its nodes.
 //
-// Namespaces are held by descriptors and nowhere named, so they end with the program however it ends, and with them
-// every device, route and rule; the host's own namespace is never touched. What does have a name is a tree of cgroups.
-// Close removes it; when the program is killed, a small process that waits for nothing else does (Janitor), and what
-// even that one leaves is swept by the next Up.
+// Descriptors hold the namespaces, which have no names. They end with the program, and with them every device, route
+// and rule. The lab never changes the host's own namespace. The cgroup tree has a name: Close removes it, Janitor
+// removes it when the program is killed, and the next Up removes what is left.
 //
-// Read Spec, then Up, Instance and Host. Addresses are IPv4, MTUs bytes, rates bit/s.
+// Read Spec, then Up, Instance and Host. MTUs are in bytes, rates in bit/s.
 package lab

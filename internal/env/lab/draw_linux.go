@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 )
 
-// Draw writes the topology as text: one line for each namespace, below what it hangs on, then the Services.
+// Draw writes the topology as text: one line for each namespace, below its parent, then the Services.
 func (s Spec) Draw(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s: %s\n", s.Name, s.Profile.Summary)
@@ -58,7 +58,7 @@ func drawNode(n dataplane.Node) string {
 	case t.Device == "":
 	case t.Port == 0:
 		text += fmt.Sprintf(", %s %v MTU %d", t.Device, t.Addr, t.MTU)
-	case t.VNI == 0 && t.MAC == nil: // the packets are not of Ethernet, nor numbered
+	case t.VNI == 0 && t.MAC == nil: // neither Ethernet nor VNI
 		text += fmt.Sprintf(", %s %v UDP %d MTU %d", t.Device, t.Addr, t.Port, t.MTU)
 	case t.VNI == 0:
 		text += fmt.Sprintf(", %s %v VNI by packet UDP %d MTU %d", t.Device, t.Addr, t.Port, t.MTU)

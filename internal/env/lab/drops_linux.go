@@ -8,12 +8,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Drops returns the drop counters of all devices that packets of a path can meet: those of its two ends, of the nodes
-// and of the switch.
+// Drops returns the drop counters of all devices on a path: those of its two ends, of the nodes and of the switch.
 func (l *Lab) Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error) {
 	inst := l.Instance(profile)
 	if inst == nil || inst.Err != nil {
-		return nil, fmt.Errorf("profile %q does not stand in the lab", profile)
+		return nil, fmt.Errorf("profile %q is not up", profile)
 	}
 	ends, err := inst.Spec.Ends(p)
 	if err != nil {
@@ -30,7 +29,7 @@ func (l *Lab) Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error) {
 	return all, nil
 }
 
-// crossed returns the hosts between two ends, the ends among them, each namespace once.
+// crossed returns two ends and the hosts between them, each namespace once.
 func (i *Instance) crossed(e Ends) []*Host {
 	hosts := []*Host{i.Host(e.Client)}
 	for _, n := range i.Nodes {

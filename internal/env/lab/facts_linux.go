@@ -9,26 +9,26 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Facts that only a lab has, besides those of package facts.
+// Facts of a lab, besides those of package facts.
 const (
 	FactNodes    = "lab.nodes"     // nodes of each profile
 	FactPods     = "lab.pods"      // pods of each node
 	FactFamily   = "lab.family"    // version of IP that nodes, pods and Services have
-	FactServices = "lab.services"  // Services besides the measured ones, which stand in the middle of them
+	FactServices = "lab.services"  // Services besides the measured ones
 	FactLineRate = "lab.line_rate" // of each node's NIC in bit/s, or "unshaped"
-	FactDelay    = "lab.delay"     // that a wire adds to what a node sends, for tests
-	FactLoss     = "lab.loss"      // share of the frames that a node sends and its wire loses, for tests
-	FactCgroup   = "lab.cgroup"    // "v2", or why processes of a node are in no group
-	FactSteering = "lab.rps"       // is receive work steered to the node's CPUs
+	FactDelay    = "lab.delay"     // added to packets from a node, for tests
+	FactLoss     = "lab.loss"      // share of the frames from a node that are lost, for tests
+	FactCgroup   = "lab.cgroup"    // "v2", or why nodes have no cgroups
+	FactSteering = "lab.rps"       // whether receive work is steered to the node's CPUs
 	FactIPSet    = "ipset"
-	// FactPolicies is how many NetworkPolicies select every pod, and how many none.
+	// FactPolicies is the number of NetworkPolicies that select every pod, and of those that select none.
 	FactPolicies = "lab.policies"
 	// FactTrafficPolicy is the externalTrafficPolicy of the measured Services.
 	FactTrafficPolicy = "lab.traffic_policy"
 	FactProxy         = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
 	// FactSendBuffer is the least, default and largest send buffer of a TCP socket in bytes.
 	FactSendBuffer = "lab.tcp_wmem"
-	// FactDefaultCongestion is what a socket gets in the lab that does not choose.
+	// FactDefaultCongestion is the default congestion control of sockets in the lab.
 	FactDefaultCongestion = "tcp.congestion.default"
 )
 
@@ -90,7 +90,7 @@ func (l *Lab) Facts() facts.Facts {
 	return f
 }
 
-// notSteered remembers that receive work stays where it arrives.
+// notSteered records why receive work is not steered.
 func (l *Lab) notSteered(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,18 +5,16 @@ import (
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
-
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Full returns how often the tables of a profile's nodes had no room, since the lab was raised: for each table, in the
-// words of who reads about it, the number of packets that were dropped or of connections that were forgotten. What could
-// be read is there beside an error too. Tables of BPF programs that are LRU forget by design what was silent longest,
-// as the products' do, and are never full.
+// Full returns how often the tables of a profile's nodes were full since the lab was raised: the number of dropped
+// packets or forgotten connections, by a description of the table. An error may come with a partial result. LRU maps of
+// BPF programs evict the oldest entry, as in the products, and are never full.
 func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
 	inst := l.Instance(profile)
 	if inst == nil || inst.Err != nil {
-		return nil, fmt.Errorf("profile %q does not stand in the lab", profile)
+		return nil, fmt.Errorf("profile %q is not up", profile)
 	}
 	full := map[string]uint64{}
 	var errs []error
@@ -26,7 +24,7 @@ func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
 	return full, errors.Join(errs...)
 }
 
-// full adds the tables of a node.
+// full adds the counters of a node.
 func (n *Node) full(to map[string]uint64) error {
 	if n.programs.Drops != nil {
 		drops, err := n.programs.Drops()

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
@@ -11,26 +12,23 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Instance is one profile that stands, or that could not be raised.
+// Instance is one profile in the lab, or the error why it is not there.
 type Instance struct {
-	// Name is the variant that it is an instance of.
 	Name    plan.Variant
 	Profile profile.Profile
-	// Err says why it does not stand; then everything below is empty. Where the kernel has no device of some kind it
-	// names the build option and is errors.ErrUnsupported.
+	// Err says why the instance was not raised; then all fields below are empty. If the kernel lacks a device, it is
+	// errors.ErrUnsupported and names the build option.
 	Err error
-	// StandIn lists what the lab only imitates, and by what, in words: first the profile's Model.
+	// StandIn describes what the lab imitates, and how: first the profile's Model.
 	StandIn          []string
 	Switch, External *Host
 	Nodes            []*Node
-	// Services are in the order in which kube-proxy has them.
+	// Services are in the order of kube-proxy.
 	Services []Service
-	// Spec is what it was made from.
-	Spec Spec
+	Spec     Spec
 
-	// lab is where it stands.
 	lab *Lab
-	// owned are the namespaces to close, lines the wires with faults between the hosts and the switch.
+	// owned are the namespaces to close, lines the impaired links between the hosts and the switch.
 	owned []*netns.NS
 	lines []*impair.Line
 }
@@ -45,14 +43,14 @@ type Host struct {
 	// CPUs are for its load threads.
 	CPUs []int
 
-	// aside is where its processes begin; nil is anywhere.
+	// aside has the CPUs on which its processes start; nil is any.
 	aside []int
 	// group is nil without cgroup v2.
 	group *cgroup.Group
 }
 
-// CgroupPath is the directory of the cgroup of the host's node, "" where it has none: the switch and the client outside,
-// and everybody without cgroup v2.
+// CgroupPath returns the cgroup directory of the host's node. It is "" for the switch and the external client, and
+// without cgroup v2.
 func (h *Host) CgroupPath() string {
 	if h.group == nil {
 		return ""
@@ -67,18 +65,17 @@ type Node struct {
 	PodCIDR netip.Prefix
 	// Blocks are the parts of PodCIDR that Calico uses.
 	Blocks []netip.Prefix
-	// TunnelAddr is that of the VXLAN device, not valid without one.
+	// TunnelAddr is the address of the tunnel device, not valid without one.
 	TunnelAddr netip.Addr
 	Pods       []*Pod
 	// Cgroup holds the node's and its pods' processes; nil without cgroup v2.
 	Cgroup *cgroup.Group
 
-	// programs are empty where no BPF programs move packets.
+	// programs is empty for a dataplane without BPF programs.
 	programs dataplane.Programs
 }
 
-// Drops returns what the BPF programs of the node dropped since they were loaded, one line for each reason; nothing when
-// there are no programs.
+// Drops returns the packets that the node's BPF programs dropped since they were loaded, one line for each reason.
 func (n *Node) Drops() ([]string, error) {
 	if n.programs.Drops == nil {
 		return nil, nil
@@ -95,36 +92,35 @@ func (n *Node) Drops() ([]string, error) {
 type Pod struct {
 	Host
 	Node *Node
-	// HostDevice is the node's end of the pod's veth, "" when the node has none.
+	// HostDevice is the node's end of the pod's veth, "" without one.
 	HostDevice string
-	// MAC is that of the pod's eth0, "" for a host-network pod.
+	// MAC is the address of the pod's eth0, "" for a host-network pod.
 	MAC string
 	// HostNetwork pods share NS and address with their node.
 	HostNetwork bool
 }
 
-// Service is a Service that the nodes of an instance know.
+// Service is a Service of an instance.
 type Service struct {
 	Name string
 	VIP  netip.Addr
 	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
 	Port, TargetPort, NodePort int
-	// Balanced is the address that a load balancer gave it, if one did.
+	// Balanced is its load balancer address, not valid without one.
 	Balanced netip.Addr
 	Backends []*Pod
 }
 
-// Service returns the Service called name, nil if there is none.
+// Service returns the Service called name, or nil.
 func (i *Instance) Service(name string) *Service {
-	for k := range i.Services {
-		if i.Services[k].Name == name {
-			return &i.Services[k]
-		}
+	at := slices.IndexFunc(i.Services, func(svc Service) bool { return svc.Name == name })
+	if at < 0 {
+		return nil
 	}
-	return nil
+	return &i.Services[at]
 }
 
-// Host returns the host called name, nil if there is none.
+// Host returns the host called name, or nil.
 func (i *Instance) Host(name string) *Host {
 	for _, h := range i.Hosts() {
 		if h.Name == name {
@@ -134,7 +130,7 @@ func (i *Instance) Host(name string) *Host {
 	return nil
 }
 
-// Hosts returns all hosts: the switch, the client outside, then each node followed by its pods.
+// Hosts returns all hosts: the switch, the external client, then each node followed by its pods.
 func (i *Instance) Hosts() []*Host {
 	if i.Switch == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// serveIPVS makes the cluster addresses of all Services a node's own, and virtual servers of them and of the node ports.
-// What is there already is changed to what is wanted.
+// serveIPVS gives a node the cluster addresses of all Services, and virtual servers for these addresses and the node
+// ports. It updates existing servers.
 func serveIPVS(ns *netns.NS, c service.Config) error {
 	at, err := link.Open(ns)
 	if err != nil {
@@ -39,8 +39,8 @@ func serveIPVS(ns *netns.NS, c service.Config) error {
 	return withoutIPVS(ipvs.Apply(ns, service.IPVSServers(c, node)))
 }
 
-// localAddresses are those of the node: of all its devices but the loopback, and of the one for Services, nil if there is
-// none.
+// localAddresses returns the addresses of the node's devices without loopback, and separately those of the device for
+// Services. held is nil without that device.
 func localAddresses(at *link.Handle) (node []netip.Addr, held []netip.Prefix, err error) {
 	devices, err := at.Devices()
 	for _, d := range devices {
@@ -57,10 +57,10 @@ func localAddresses(at *link.Handle) (node []netip.Addr, held []netip.Prefix, er
 	return node, held, err
 }
 
-// withoutIPVS adds the way out to the refusal of a kernel that cannot.
+// withoutIPVS adds advice to the error of a kernel without IPVS.
 func withoutIPVS(err error) error {
 	if errors.Is(err, errors.ErrUnsupported) {
-		return advice.With(err, "modprobe ip_vs ip_vs_rr dummy, or let kube-proxy be in another mode: --service-proxy iptables")
+		return advice.With(err, "modprobe ip_vs ip_vs_rr dummy, or use another mode: --service-proxy iptables")
 	}
 	return err
 }

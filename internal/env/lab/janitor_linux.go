@@ -15,20 +15,20 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/child"
 )
 
-// treePrefix begins the name of every tree of cgroups that a lab makes: cnibench-<pid>-<random>.
+// treePrefix is the prefix of the cgroup trees of labs: cnibench-<pid>-<random>.
 const treePrefix = "cnibench"
 
 // JanitorVerb is the word on the program's command line that must lead to Janitor, followed by a path.
 const JanitorVerb = "janitor"
 
-// patience is how long the janitor waits for killed processes to go.
+// patience is how long the janitor waits for killed processes to end.
 const patience = 10 * time.Second
 
-// Janitor waits until stdin ends, which is when the program at its other end does, however it ends; then it kills what
-// is left in the tree of cgroups at path and removes it. A tree that is gone already is no error.
+// Janitor waits until stdin is closed, which happens when the lab's program ends. It then kills the processes in the
+// cgroup tree at path and removes the tree. A missing tree is not an error.
 func Janitor(path string, stdin io.Reader) error {
 	if !strings.HasPrefix(filepath.Base(path), treePrefix+"-") {
-		return fmt.Errorf("%s is not a tree of cgroups of a lab", path)
+		return fmt.Errorf("%s is not a cgroup tree of a lab", path)
 	}
 	if _, err := io.Copy(io.Discard, stdin); err != nil {
 		return err
@@ -38,13 +38,13 @@ func Janitor(path string, stdin io.Reader) error {
 	return cgroup.Remove(ctx, path)
 }
 
-// watch is a janitor and the pipe whose end it waits for.
+// watch is a janitor process and its stdin.
 type watch struct {
 	cmd  *exec.Cmd
 	pipe *os.File
 }
 
-// claim takes away what dead labs left, then makes a tree for this one with a janitor beside it.
+// claim removes the cgroup trees of dead labs, then makes a tree and a janitor for this lab.
 func (l *Lab) claim(ctx context.Context) error {
 	root, err := cgroup.Root()
 	if err != nil {
@@ -52,17 +52,17 @@ func (l *Lab) claim(ctx context.Context) error {
 	}
 	swept, err := cgroup.Sweep(ctx, root, treePrefix)
 	if err != nil {
-		// Somebody else's remains are no reason not to go on.
+		// The trees of other labs must not stop this lab.
 		l.log.Debug("sweep", "error", err)
 	}
 	for _, path := range swept {
 		l.log.Debug("swept what a dead lab left", "cgroup", path)
 	}
 	path := cgroup.Name(root, treePrefix)
-	// The janitor comes first: there must be no moment at which a kill leaves a tree that nobody watches.
+	// The janitor must start before the tree exists. Otherwise a kill in between would leave the tree behind.
 	if len(l.options.Program) > 0 {
-		if l.groups.janitor, err = hire(l.options.Program[0], path); err != nil {
-			// The next lab sweeps what this one leaves if it is killed.
+		if l.groups.janitor, err = startJanitor(l.options.Program[0], path); err != nil {
+			// The next lab removes the tree if this lab is killed.
 			l.log.Debug("no janitor", "error", err)
 		}
 	}
@@ -72,8 +72,8 @@ func (l *Lab) claim(ctx context.Context) error {
 	return nil
 }
 
-// hire starts the janitor. It is out of reach of the terminal's Ctrl-C and, unlike everything else, outlives us.
-func hire(program, path string) (*watch, error) {
+// startJanitor starts the janitor in a session of its own, so that Ctrl-C does not end it.
+func startJanitor(program, path string) (*watch, error) {
 	in, out, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func hire(program, path string) (*watch, error) {
 	cmd.Env = []string{}
 	child.Detach(cmd)
 	err = cmd.Start()
-	_ = in.Close() // ours only to hand over
+	_ = in.Close() // the child has a copy
 	if err != nil {
 		_ = out.Close()
 		return nil, err
@@ -91,7 +91,7 @@ func hire(program, path string) (*watch, error) {
 	return &watch{cmd: cmd, pipe: out}, nil
 }
 
-// group makes the cgroup of a node; nil without cgroup v2.
+// group makes the cgroup of a node. It returns nil without cgroup v2.
 func (l *Lab) group(name string) (*cgroup.Group, error) {
 	if l.groups.tree == nil {
 		return nil, nil
@@ -99,7 +99,7 @@ func (l *Lab) group(name string) (*cgroup.Group, error) {
 	return l.groups.tree.Child(name)
 }
 
-// release removes the tree and dismisses the janitor.
+// release removes the tree and ends the janitor.
 func (l *Lab) release(ctx context.Context) error {
 	var errs []error
 	if l.groups.tree != nil {
@@ -108,7 +108,7 @@ func (l *Lab) release(ctx context.Context) error {
 	return errors.Join(append(errs, l.dismiss())...)
 }
 
-// dismiss lets the janitor do its work, of which there is none left, and go.
+// dismiss ends the janitor, which finds no tree.
 func (l *Lab) dismiss() error {
 	w := l.groups.janitor
 	if w == nil {

@@ -20,30 +20,29 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Options are what Up needs to know besides the profiles.
+// Options are the options of Up besides the profiles.
 type Options struct {
 	// Lab has the conditions; zero fields have their defaults.
 	Lab plan.Lab
-	// Backends are the numbers of backends, each more than one and none twice, that there are Services with; (optional).
+	// Backends has a number for each pair of Services with several backends, all different; (optional).
 	Backends []int
-	// Rolled are those of Services whose backends Roll takes out and puts back; (optional).
+	// Rolled is the same for Services whose backends Roll removes and adds again; (optional).
 	Rolled []int
-	// NoBalancer leaves the Services without the addresses of a load balancer, and the nodes without the rules for them;
-	// (optional).
+	// NoBalancer omits the load balancer's addresses and the rules for them; (optional).
 	NoBalancer bool
-	// TestServices adds Services that are not measured by and that a self-test has more to ask about.
+	// TestServices adds Services that only self-tests use.
 	TestServices bool
 	// Log gets the time of each step at debug level; (optional).
 	Log *slog.Logger
-	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word, with
-	// the words JanitorVerb and a path, must call Janitor, and with the word SocketsVerb ServeSockets. Without a program no
-	// agents can be started, and no sockets made in a node's cgroup.
+	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word must call
+	// Janitor when JanitorVerb and a path follow, and ServeSockets when SocketsVerb follows. Without a program, the lab
+	// cannot start agents or make sockets in a node's cgroup.
 	Program []string
-	// Env is the agents' environment besides what the lab sets; (optional).
+	// Env is added to the agents' environment; (optional).
 	Env []string
 }
 
-// Lab is a number of instances that stand at the same time.
+// Lab is a number of instances that exist at the same time.
 type Lab struct {
 	options   Options
 	log       *slog.Logger
@@ -56,7 +55,7 @@ type Lab struct {
 	mu     sync.Mutex
 	closed bool
 	agents map[*agent]struct{}
-	// unsteered is why receive work could not be steered, nil if it was or need not be.
+	// unsteered says why receive work was not steered, nil if it was or need not be.
 	unsteered error
 }
 
@@ -65,22 +64,22 @@ type groups struct {
 	// tree is nil without cgroup v2; then failed says why.
 	tree   *cgroup.Group
 	failed error
-	// janitor is nil when nobody could be hired.
+	// janitor is nil if it could not be started.
 	janitor *watch
 }
 
-// tools find the programs that nodes are programmed with, once, when the first profile asks.
+// tools finds iptables and ipset once, when the first profile needs them.
 type tools struct {
 	iptables func() (*ipt.Tool, error)
 	ipset    func() (*ipt.IPSet, error)
 }
 
-// ErrClosed is returned when a process is to be started in a lab that was closed.
+// ErrClosed is the error of starting a process in a closed lab.
 var ErrClosed = errors.New("the lab is closed")
 
-// Up raises an instance of every variant, twins included, and returns when all stand. One that cannot be
-// raised has Instance.Err set and does not disturb the others. Up itself fails when nothing can be raised on this
-// machine, or when ctx is done; then nothing is left. The caller closes the lab.
+// Up raises an instance of every variant, twins included. An instance that cannot be raised has Instance.Err set; the
+// others are not affected. Up fails if this machine cannot raise any instance, or if ctx is done; then it removes
+// everything. The caller closes the lab.
 func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	l, err := open(ctx, o)
 	if err != nil {
@@ -88,7 +87,7 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	}
 	began := time.Now()
 	l.instances = make([]*Instance, len(profiles))
-	// Most of the work is the kernel's and under one lock, so more builders than this only wait for each other.
+	// The kernel does most of the work under one lock, so more builders would only wait for each other.
 	slots := make(chan struct{}, 2*runtime.NumCPU())
 	var all sync.WaitGroup
 	for i, name := range profiles {
@@ -101,7 +100,6 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	all.Wait()
 	l.log.Debug("lab is up", "profiles", len(profiles), "took", time.Since(began))
 	if err := ctx.Err(); err != nil {
-		// ctx is of no use for taking down any more.
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("raise lab: %w", context.Cause(ctx)), l.Close(down))
@@ -109,7 +107,7 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// closeTimeout bounds taking a lab down that was not wanted any more while it was raised.
+// closeTimeout bounds closing a lab that was interrupted while it was raised.
 const closeTimeout = 5 * time.Second
 
 // open makes a lab without instances.
@@ -150,7 +148,7 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// mayRaise finds out early whether namespaces can be made at all.
+// mayRaise checks early whether this process may make namespaces.
 func mayRaise() error {
 	ns, err := netns.New()
 	if errors.Is(err, os.ErrPermission) {
@@ -162,7 +160,7 @@ func mayRaise() error {
 	return ns.Close()
 }
 
-// raise returns the instance of a profile, standing or with its error.
+// raise returns the instance of a variant, which has Err set on failure.
 func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	spec, err := NewSpec(name, l.options.Lab, l.options.backends()...)
 	if err != nil {
@@ -182,10 +180,10 @@ func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	return inst
 }
 
-// Instances returns all instances in the order in which they were asked for, those that could not be raised too.
+// Instances returns all instances in the order of the profiles given to Up, also those with an error.
 func (l *Lab) Instances() []*Instance { return l.instances }
 
-// Instance returns the instance called name, nil if there is none.
+// Instance returns the instance called name, or nil.
 func (l *Lab) Instance(name plan.Variant) *Instance {
 	for _, i := range l.instances {
 		if i.Name == name {
@@ -195,8 +193,8 @@ func (l *Lab) Instance(name plan.Variant) *Instance {
 	return nil
 }
 
-// Endpoints returns the ends of a route. The error is a *control.NotServedError when the variant has no such route, and says
-// why when the variant is not up.
+// Endpoints returns the ends of a route. The error is a *control.NotServedError if the variant has no such route, and
+// Instance.Err if the variant was not raised.
 func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	inst := l.Instance(r.Variant)
 	if inst == nil {
@@ -230,8 +228,8 @@ func (l *Lab) endpoint(inst *Instance, name string) control.Endpoint {
 	}
 }
 
-// Close ends every process that was started in the lab, removes its cgroups and drops its namespaces; the kernel takes
-// devices and rules away soon after. Closing twice is as good as once.
+// Close ends every process of the lab and removes its cgroups and namespaces. The kernel removes devices and rules soon
+// after. A second Close does nothing.
 func (l *Lab) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closed {
@@ -245,10 +243,10 @@ func (l *Lab) Close(ctx context.Context) error {
 	for a := range agents {
 		a.end()
 	}
-	// What else was started in here dies with the thread that started it.
+	// All other processes end with the thread that started them.
 	l.starter.Close()
 	err := l.release(ctx)
-	// Side by side, because the kernel waits for every CPU before it lets go of a program.
+	// In parallel, because the kernel waits for every CPU before it releases a program.
 	var all sync.WaitGroup
 	for _, i := range l.instances {
 		if i != nil {

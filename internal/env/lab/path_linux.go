@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Ends are the two ends of a path in one instance. The client is always on the first node or outside.
+// Ends are the two ends of a path in one instance. The client is on the first node or is the external client.
 type Ends struct {
 	// Client and Server are names of hosts.
 	Client, Server string
@@ -17,7 +17,7 @@ type Ends struct {
 	Port, ListenPort int
 }
 
-// Ends returns the ends of a path. The error is a *wire.NotServedError if the profile has no such path.
+// Ends returns the ends of a path. The error is a *control.NotServedError if the profile has no such path.
 func (s Spec) Ends(p plan.Path) (Ends, error) {
 	reason := s.unbalanced(p)
 	entered := s.entered(p)
@@ -36,7 +36,7 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 	return s.ends(p), nil
 }
 
-// notByPolicy says why the Services' externalTrafficPolicy keeps a path from working, and "" when it does not.
+// notByPolicy says why externalTrafficPolicy prevents a path, "" if it does not.
 func (s Spec) notByPolicy(p plan.Path) string {
 	if s.Lab.TrafficPolicy != trafficPolicyLocal || p.To != plan.NodePort {
 		return ""

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// placement says which CPUs do whose work.
+// placement assigns CPUs to hosts.
 type placement struct {
 	// mode is "one" or "split".
 	mode string
 	// nodes has the CPUs of each node, for its load threads and, in "split", its receive work.
 	nodes [][]int
-	// external is the CPUs of the client outside.
+	// external has the CPUs of the external client.
 	external []int
-	// aside is where an agent's other threads begin, in "one"; empty when there is no other CPU.
+	// aside has the CPUs for the other threads of agents, in "one"; empty with a single CPU.
 	aside []int
 }
 
-// splitFrom is the number of CPUs from which "auto" means "split": with fewer, a node has no CPU besides the one that
-// its load occupies, and what is measured is how CPUs wake each other.
+// splitFrom is the number of CPUs from which "auto" means "split". With fewer CPUs a node has only the CPU of its load,
+// and a trial would measure how CPUs wake each other.
 const splitFrom = 4
 
 // place divides the CPUs that this program may use, in ascending order and at least one, among nodes.
@@ -33,7 +33,7 @@ func place(mode string, cpus []int, nodes int) placement {
 	p := placement{mode: mode}
 	last := len(cpus) - 1
 	if mode == "one" {
-		// The highest number: interrupts and everybody else's work gather at the lowest.
+		// The highest CPU: interrupts and other programs usually run on the lowest.
 		p.external, p.aside = cpus[last:], cpus[:last]
 		for range nodes {
 			p.nodes = append(p.nodes, cpus[last:])
@@ -47,12 +47,12 @@ func place(mode string, cpus []int, nodes int) placement {
 		}
 		p.nodes = append(p.nodes, share)
 	}
-	// The client outside never talks while the last node's does.
+	// The external client and the last node are never active at the same time.
 	p.external = p.nodes[nodes-1]
 	return p
 }
 
-// String is the fact: the mode, with the CPUs.
+// String returns the mode with the CPUs, as a recorded fact.
 func (p placement) String() string {
 	if p.mode == "one" {
 		return fmt.Sprintf("one (CPU %s)", list(p.nodes[0]))
@@ -72,8 +72,8 @@ func list(cpus []int) string {
 	return strings.Join(words, ",")
 }
 
-// asideOf returns where the processes of a host with these CPUs begin: beside the load where that can be, else where the
-// load is, so that a node's work is done by the node's CPUs.
+// asideOf returns the CPUs on which the processes of a host start: in "one" the CPUs without load, in "split" the
+// host's own CPUs.
 func (p placement) asideOf(cpus []int) []int {
 	if p.mode == "one" {
 		return p.aside

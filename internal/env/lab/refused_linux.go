@@ -6,8 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// VerifierLog returns every line of the kernel's verifier where err is, or wraps, its refusal of a BPF program; otherwise
-// "". The error itself has only the last of them.
+// VerifierLog returns the full log of the BPF verifier if err wraps the rejection of a program, otherwise "". The error
+// itself has only the last line.
 func VerifierLog(err error) string {
 	var refused *attach.RefusedError
 	if errors.As(err, &refused) {
@@ -16,7 +16,7 @@ func VerifierLog(err error) string {
 	return ""
 }
 
-// VerifierLogs returns those of the profiles that do not stand for that reason, by name.
+// VerifierLogs returns the logs of all profiles whose programs the verifier rejected, by name.
 func (l *Lab) VerifierLogs() map[string]string {
 	logs := map[string]string{}
 	for _, i := range l.instances {

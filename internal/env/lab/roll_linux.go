@@ -11,21 +11,21 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// Roll takes a backend out of its Service, or puts it back: every node's kube-proxy, or the programs in its place, learn of
-// it, all at the same time. It returns when they have. Of one Service one backend at most may be out.
+// Roll removes a backend from its Service, or adds it again, on all nodes at the same time. It returns when the rules or
+// programs of all nodes have changed. At most one backend of a Service may be removed.
 func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 	inst := l.Instance(b.Route.Variant)
 	if inst == nil || inst.Err != nil {
-		return fmt.Errorf("profile %q does not stand", b.Route.Variant)
+		return fmt.Errorf("profile %q is not up", b.Route.Variant)
 	}
 	backends := inst.Spec.spread(b.Route.Servers, b.Route.Path.ServerNode())
 	if b.Index >= len(backends) {
-		return fmt.Errorf("there is no backend %d of %d", b.Index+1, b.Route.Servers)
+		return fmt.Errorf("Service has no backend %d: it has %d", b.Index+1, b.Route.Servers)
 	}
 	if !in {
 		backends = slices.Delete(backends, b.Index, b.Index+1)
 	}
-	// The Spec stays: it says what the Service has between two trials.
+	// inst.Spec does not change: it describes the Service between two trials.
 	spec, err := inst.Spec.withBackends(backendsService(ServiceOf(b.Route.Path), Backends{Of: b.Route.Servers, Rolled: true}), backends)
 	if err != nil {
 		return err
@@ -37,21 +37,21 @@ func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 func (s Spec) withBackends(name string, backends []PodRef) (Spec, error) {
 	at := slices.IndexFunc(s.Services, func(svc ServiceSpec) bool { return svc.Name == name })
 	if at < 0 {
-		return s, fmt.Errorf("profile %q: there is no Service %s", s.Name, name)
+		return s, fmt.Errorf("profile %q has no Service %s", s.Name, name)
 	}
 	s.Services = slices.Clone(s.Services)
 	s.Services[at].Backends = backends
 	return s, nil
 }
 
-// learn programs the Services of spec on all nodes.
+// learn replaces the Services of all nodes by those of spec.
 func (i *Instance) learn(ctx context.Context, spec Spec) error {
 	failed := make([]error, len(i.Nodes))
 	var all sync.WaitGroup
 	for k, n := range i.Nodes {
 		all.Go(func() {
 			if err := i.learnAt(ctx, spec, k); err != nil {
-				failed[k] = fmt.Errorf("profile %q: %s: its Services: %w", i.Name, n.Name, err)
+				failed[k] = fmt.Errorf("profile %q: %s: Services: %w", i.Name, n.Name, err)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func (i *Instance) learn(ctx context.Context, spec Spec) error {
 	return errors.Join(failed...)
 }
 
-// learnAt programs the Services of one node anew.
+// learnAt replaces the Services of one node.
 func (i *Instance) learnAt(ctx context.Context, spec Spec, node int) error {
 	n := i.Nodes[node]
 	if n.programs.Serve != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Netfilter returns what stands in the netfilter tables of the node with this index: kubelet's and kube-proxy's rules
-// with those of the dataplane.
+// Netfilter returns the netfilter rules of the node with this index: those of kubelet, kube-proxy and the dataplane.
 func (s Spec) Netfilter(node int) policy.Node {
 	n := s.Nodes[node]
 	others := slices.Concat(s.Nodes[:node], s.Nodes[node+1:])
@@ -30,7 +29,7 @@ func (s Spec) Netfilter(node int) policy.Node {
 		return rules
 	}
 	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.kubeProxy(node)}
-	// Felix follows kube-proxy into nftables, so a profile with the one there has both.
+	// Felix uses nftables only when kube-proxy does.
 	rules.ProxyNFT = s.Lab.ServiceProxy == serviceProxyNFT || rules.Calico != nil && rules.Calico.NFTables
 	rules.ProxyIPVS = s.Lab.ServiceProxy == serviceProxyIPVS && !rules.ProxyNFT
 	if rules.ProxyIPVS {
@@ -48,13 +47,12 @@ func (s Spec) ProxyNFT() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyNFT
 }
 
-// ProxyIPVS says whether it is in ipvs mode.
+// ProxyIPVS says whether the nodes' kube-proxy is in ipvs mode.
 func (s Spec) ProxyIPVS() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyIPVS
 }
 
-// Needs are the features without which the instance cannot be raised, as package kernel/probe names them: the profile's,
-// and those of its conditions.
+// Needs returns the features that the profile and its conditions require, as package kernel/probe names them.
 func (s Spec) Needs() []string {
 	if s.ProxyIPVS() {
 		return append(slices.Clone(s.Profile.Needs), "ipvs", "ipset")
@@ -62,19 +60,16 @@ func (s Spec) Needs() []string {
 	return s.Profile.Needs
 }
 
-// serviceProxyNFT is plan.Lab.ServiceProxy for kube-proxy in nftables mode.
-const serviceProxyNFT = "nftables"
+const (
+	// serviceProxyNFT and serviceProxyIPVS are modes of kube-proxy in plan.Lab.ServiceProxy.
+	serviceProxyNFT, serviceProxyIPVS = "nftables", "ipvs"
+	// trafficPolicyLocal is plan.Lab.TrafficPolicy for external traffic that remains on the node that it enters.
+	trafficPolicyLocal = "Local"
+	// ebpfServices is the Services engine of a profile whose BPF programs replace kube-proxy.
+	ebpfServices = "ebpf"
+)
 
-// serviceProxyIPVS is the same for ipvs mode.
-const serviceProxyIPVS = "ipvs"
-
-// trafficPolicyLocal is plan.Lab.TrafficPolicy for traffic from outside that stays on the node that it reaches.
-const trafficPolicyLocal = "Local"
-
-// ebpfServices is what a profile's row says when programs of the dataplane stand in for kube-proxy.
-const ebpfServices = "ebpf"
-
-// kubeProxy returns the Services as the kube-proxy of a node sees them: one for each protocol.
+// kubeProxy returns the Services from the view of a node's kube-proxy: one for each protocol.
 func (s Spec) kubeProxy(node int) []service.Service {
 	var out []service.Service
 	for _, svc := range s.Services {
@@ -102,8 +97,8 @@ func (s Spec) kubeProxy(node int) []service.Service {
 	return out
 }
 
-// netfilter loads the rules of a node into ns, then the settings that only exist once the rules have brought conntrack
-// with them.
+// netfilter loads the rules of a node into ns, then its settings. Some settings exist only after the rules have loaded
+// conntrack.
 func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) error {
 	n := s.Netfilter(node)
 	if n.ProxyIPVS {
@@ -118,12 +113,12 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 		return err
 	}
 	if err := sysctl.Set(ns, nodeSettings(n)); err != nil {
-		return fmt.Errorf("settings of kube-proxy and its like: %w", err)
+		return fmt.Errorf("settings of the node's daemons: %w", err)
 	}
 	return nil
 }
 
-// load puts a node's iptables rules into ns, after the sets that they name.
+// load loads a node's IP sets and iptables rules into ns.
 func (t tools) load(ctx context.Context, ns *netns.NS, n policy.Node) error {
 	rules, sets := n.Render()
 	if sets != "" {
@@ -142,9 +137,9 @@ func (t tools) load(ctx context.Context, ns *netns.NS, n policy.Node) error {
 	return tool.Restore(ctx, ns, rules)
 }
 
-// nodeSettings are those of kubelet, kube-proxy and the dataplane's daemon.
+// nodeSettings returns the settings of kubelet, kube-proxy and the dataplane's daemon.
 func nodeSettings(n policy.Node) []sysctl.Setting {
-	// A node of any CNI has it on where it exists: kubelet's checks ask for it.
+	// Kubernetes requires this setting where it exists.
 	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1", IfPresent: true}}
 	if n.IPv6 {
 		list = append(list, sysctl.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "1", IfPresent: true})

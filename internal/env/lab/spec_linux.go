@@ -19,17 +19,15 @@ const (
 	localNodePort, remoteNodePort, selfNodePort = 30201, 30202, 30203
 )
 
-// The Services that paths lead to: the endpoint of one is on the client's node, that of the second on the next node, and
-// that of the third is the client itself.
+// The measured Services. The endpoint is a pod on the client's node, a pod on the next node, and the client itself.
 const (
 	LocalService  = "svc-local"
 	RemoteService = "svc-remote"
 	SelfService   = "svc-self"
 )
 
-// Spec describes one instance of a profile, before anything exists.
+// Spec describes one instance of a profile.
 type Spec struct {
-	// Name is the variant that it describes an instance of.
 	Name    plan.Variant
 	Profile profile.Profile
 	// Lab has the conditions, defaults filled in.
@@ -37,14 +35,13 @@ type Spec struct {
 	// Switch and External are on the underlay, like the nodes.
 	Switch, External HostSpec
 	Nodes            []dataplane.Node
-	// Services are in the order in which kube-proxy has them.
+	// Services are in the order of kube-proxy.
 	Services  []ServiceSpec
 	dataplane dataplane.Dataplane
-	// net has the addresses.
-	net addressing
+	net       addressing
 }
 
-// HostSpec describes a host that is no node.
+// HostSpec describes a host on the underlay.
 type HostSpec struct {
 	Name string
 	Addr netip.Prefix
@@ -57,26 +54,25 @@ type ServiceSpec struct {
 	VIP  netip.Addr
 	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
 	Port, TargetPort, NodePort int
-	// Balanced is the address that a load balancer gave it, with Port; the zero value is none.
+	// Balanced is its load balancer address, with Port; not valid without one.
 	Balanced netip.Addr
-	// UDP says that it serves UDP besides TCP; Affinity that a client stays with the backend that it had.
+	// UDP says that it serves UDP besides TCP, Affinity that a client keeps its backend.
 	UDP, Affinity bool
-	// Backends are pods as indices of node and pod.
-	Backends []PodRef
+	Backends      []PodRef
 }
 
-// PodRef names a pod by its place in Spec.Nodes and Node.Pods.
+// PodRef identifies a pod by its indices in Spec.Nodes and Node.Pods.
 type PodRef struct{ Node, Pod int }
 
-// ErrNoIPv6 is returned for a profile that does not exist in IPv6, in a lab that has nothing else.
+// ErrNoIPv6 is the error of an IPv4-only profile in an IPv6 lab.
 var ErrNoIPv6 = errors.New("there is no IPv6 form of it")
 
-// ErrNoIPVS is returned for a profile beside which kube-proxy is not modelled in ipvs mode, when it is to be in that.
+// ErrNoIPVS is the error of a profile that the lab does not model with kube-proxy in ipvs mode.
 var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains, which this version does not model")
 
-// NewSpec describes an instance of a variant. l has the conditions of the run; zero fields have their defaults. The same
-// arguments give the same description. For each number in backends, all different, there are Services
-// with so many backends, and pods enough for them.
+// NewSpec describes an instance of a variant. l has the conditions of the run; zero fields have their defaults. For each
+// entry of backends, all different, it adds Services with that many backends, and enough pods. The same arguments give
+// the same description.
 func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) {
 	p, ok := profile.Lookup(name.Profile())
 	if !ok {
@@ -122,8 +118,8 @@ func (s Spec) newNode(number int) dataplane.Node {
 	return n
 }
 
-// services returns the Services of an instance. The measured ones stand in the middle of the others, since a new
-// connection pays for the Services before its own: so it pays for half of them, which is the mean.
+// services returns the Services of an instance. A new connection walks the rules of all Services before its own. The
+// measured Services are therefore in the middle, which gives the mean cost.
 func services(s Spec, backends []Backends) []ServiceSpec {
 	measured := []ServiceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},

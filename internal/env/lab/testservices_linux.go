@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// The Services that Options.TestServices adds: one without endpoints, one that keeps a client with its backend, and one
-// that is shared by as many pods as there are, up to maxShared, but for the client's.
+// The Services that Options.TestServices adds: without endpoints, with session affinity, and with up to maxShared pods
+// as backends, without the client's.
 const (
 	NoneService   = "svc-none"
 	StickyService = "svc-sticky"
@@ -18,7 +18,7 @@ const (
 	sharedNodePort = 30204
 )
 
-// testServices describes them. They come last in the order of Services.
+// testServices describes these Services. They are the last ones.
 func (s Spec) testServices() []ServiceSpec {
 	list := []ServiceSpec{
 		{Name: NoneService, UDP: true},
@@ -33,7 +33,7 @@ func (s Spec) testServices() []ServiceSpec {
 	return list
 }
 
-// sharing are the first pods that have addresses of their own, but for the client's.
+// sharing returns the first pods with different addresses, without the client's pod.
 func (s Spec) sharing() []PodRef {
 	var pods []PodRef
 	seen := map[netip.Addr]bool{}
@@ -48,8 +48,8 @@ func (s Spec) sharing() []PodRef {
 	return pods
 }
 
-// SetBackends gives a Service other backends while the instance stands, as when pods come and go: every node's kube-proxy,
-// or the programs in its place, learn of it. Connections that stand already are left alone.
+// SetBackends replaces the backends of a Service on all nodes of a running instance. It does not affect established
+// connections.
 func (i *Instance) SetBackends(ctx context.Context, name string, backends []PodRef) error {
 	spec, err := i.Spec.withBackends(name, backends)
 	if err != nil {

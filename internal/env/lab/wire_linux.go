@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// wire puts a wire with the faults that the lab is to have between a host's end in the switch and its port, and returns
-// the name of the port. Without faults the end is the port. Pods that hang on the switch by themselves have no such wire.
+// wire adds the link with delay and loss between a host's end in the switch and its port, and returns the name of the
+// port. Without delay and loss the end is the port. Pods that are connected to the switch have no such link.
 func (b *builder) wire(end string) (port string, err error) {
 	if b.spec.Lab.Delay == 0 && b.spec.Lab.Loss == 0 {
 		return end, nil
@@ -26,16 +26,16 @@ func (b *builder) wire(end string) (port string, err error) {
 		A: end, B: inner, Delay: b.spec.Lab.Delay, Loss: b.spec.Lab.Loss, CPUs: b.lab.place.aside,
 	})
 	if err != nil {
-		return "", fmt.Errorf("wire with faults: %w", err)
+		return "", fmt.Errorf("impaired link: %w", err)
 	}
 	b.inst.lines = append(b.inst.lines, l)
 	return port, nil
 }
 
-// unwire ends the wires with faults.
+// unwire removes the impaired links.
 func (i *Instance) unwire() {
 	for _, l := range i.lines {
-		_ = l.Close() // its sockets are gone whatever it says
+		_ = l.Close() // closes its sockets despite an error
 	}
 	i.lines = nil
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 )
 
-// CalicoBPFConfig is what Felix leaves in iptables when BPF programs police, translate and forward.
+// CalicoBPFConfig is the input for the rules that Felix keeps in iptables when BPF programs forward packets.
 type CalicoBPFConfig struct {
 	// Endpoints are the pods of this node.
 	Endpoints []Endpoint
@@ -12,43 +12,43 @@ type CalicoBPFConfig struct {
 	VXLAN bool
 }
 
-// What the programs write into the mark of a packet that they hand to the stack.
+// Marks that the programs write on packets for the stack.
 const (
 	bpfSeen        = "0x1000000/0x1000000" // some program has judged it
 	bpfBypass      = "0x3000000/0x3000000" // nothing more to judge
-	bpfFallthrough = "0x5000000/0x5000000" // unknown, from before the programs were there
+	bpfFallthrough = "0x5000000/0x5000000" // unknown, older than the programs
 	bpfLoopback    = "0x3600000/0x3f00000" // from a pod to itself
 	bpfNATOutgoing = "0x3800000/0x3f00000" // from a pod to the world
 )
 
-// AddCalicoBPF puts into node what is left of Calico's rules beside its programs.
+// AddCalicoBPF puts the rules that Calico keeps beside its programs into node.
 func AddCalicoBPF(node *ruleset.Ruleset, c CalicoBPFConfig) {
-	mark := func(m string) string { return "-m mark --mark " + m }
-	if raw := node.Table(ruleset.Raw); c.VXLAN {
-		for _, chain := range []string{"cali-PREROUTING", "cali-OUTPUT"} {
-			at(raw, chain).to("NOTRACK", "-p udp -m multiport --dports "+vxlanPort)
+	f := felix{iptables: node}
+	mark := func(m string) clause { return both("-m mark --mark " + m) }
+	if c.VXLAN {
+		for _, name := range []string{"PREROUTING", "OUTPUT"} {
+			f.at(ruleset.Raw, "cali-"+name).to(untrack, vxlanPacket)
+			f.hook(ruleset.Raw, name)
 		}
-		hang(raw, "PREROUTING", "OUTPUT")
 	}
-	nat := node.Table(ruleset.NAT)
-	at(nat, "cali-POSTROUTING").
-		note("MASQUERADE packets from a pod to itself").to("MASQUERADE --random-fully", mark(bpfLoopback)).
-		note("BPF SNAT for packets leaving the pools").to("MASQUERADE --random-fully", mark(bpfNATOutgoing))
-	hang(nat, "POSTROUTING")
-	filter := node.Table(ruleset.Filter)
-	at(filter, "cali-FORWARD").
-		note("Pre-approved by BPF programs.").to("ACCEPT", mark(bpfBypass)).
-		note("From workload without BPF seen mark").to("DROP", "-i cali+", "-m mark ! --mark "+bpfSeen).
-		jump("cali-to-wl-dispatch", "-o cali+").
-		note("To workload has already been policed").to("ACCEPT", "-i cali+").
-		to("ACCEPT", "-i bpfout.cali")
-	known := at(filter, "cali-to-wl-dispatch")
+	f.at(ruleset.NAT, "cali-POSTROUTING").
+		note("MASQUERADE packets from a pod to itself").to(masquerade, mark(bpfLoopback)).
+		note("BPF SNAT for packets leaving the pools").to(masquerade, mark(bpfNATOutgoing))
+	f.hook(ruleset.NAT, "POSTROUTING")
+	f.at(ruleset.Filter, "cali-FORWARD").
+		note("Pre-approved by BPF programs.").to(accept, mark(bpfBypass)).
+		note("From workload without BPF seen mark").to(drop, fromWorkload, both("-m mark ! --mark "+bpfSeen)).
+		jump("cali-to-wl-dispatch", toWorkload).
+		note("To workload has already been policed").to(accept, fromWorkload).
+		to(accept, both("-i bpfout.cali"))
+	known := f.at(ruleset.Filter, "cali-to-wl-dispatch")
 	for _, e := range c.Endpoints {
-		known.to("RETURN", "-o "+e.Device)
+		known.to(ret, both("-o "+e.Device))
 	}
-	known.note("Unknown interface").to("DROP")
-	at(filter, "cali-INPUT").
-		note("Accept packets from flows that pre-date BPF.").to("ACCEPT", mark(bpfFallthrough), established).
-		note("Drop packets from unknown flows.").to("DROP", mark(bpfFallthrough))
-	hang(filter, "FORWARD", "INPUT")
+	known.note("Unknown interface").to(drop)
+	f.at(ruleset.Filter, "cali-INPUT").
+		note("Accept packets from flows that pre-date BPF.").to(accept, mark(bpfFallthrough), established).
+		note("Drop packets from unknown flows.").to(drop, mark(bpfFallthrough))
+	f.hook(ruleset.Filter, "FORWARD")
+	f.hook(ruleset.Filter, "INPUT")
 }

@@ -8,75 +8,176 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-const established = "-m conntrack --ctstate RELATED,ESTABLISHED"
-
-func isSet(mark string) string   { return "-m mark --mark " + mark + "/" + mark }
-func isClear(mark string) string { return "-m mark --mark 0x0/" + mark }
-
-func inSet(set, side string) string    { return "-m set --match-set " + set + " " + side }
-func notInSet(set, side string) string { return "-m set ! --match-set " + set + " " + side }
-
-// chain writes rules in Felix's form: each bears a comment with a hash of all rules up to it, by which Felix sees on
-// reading the tables whether a chain is still its own. Comments are matches, and legacy iptables runs them.
-type chain struct {
-	*ruleset.Chain
-	table *ruleset.Table
-	// seen is the signature of the rule above; text the comment for the next rule.
-	seen, text string
+// felix writes Calico's rules of one node, either into the tables of iptables or into one table of nftables.
+type felix struct {
+	c        CalicoConfig
+	iptables *ruleset.Ruleset
+	nftables *nft.Table
 }
 
-// at declares a chain and returns it for writing.
-func at(t *ruleset.Table, name string) *chain {
-	return &chain{Chain: t.Chain(name), table: t, seen: name}
+// clause is a match or a target of a rule, as iptables and as nftables write it.
+type clause struct {
+	iptables string
+	nftables []nft.Term
+}
+
+func both(iptables string, nftables ...nft.Term) clause { return clause{iptables, nftables} }
+
+var (
+	accept     = both("ACCEPT", nft.Accept)
+	drop       = both("DROP", nft.Drop)
+	ret        = both("RETURN", nft.Return)
+	untrack    = both("NOTRACK", nft.Untrack)
+	masquerade = both("MASQUERADE --random-fully", nft.Masquerade)
+
+	fromWorkload = both("-i cali+", nft.Is(nft.InDevice, "cali*"))
+	toWorkload   = both("-o cali+", nft.Is(nft.OutDevice, "cali*"))
+	established  = both("-m conntrack --ctstate RELATED,ESTABLISHED", nft.State(nft.Established|nft.Related))
+	invalid      = both("-m conntrack --ctstate INVALID", nft.State(nft.Invalid))
+	sourceLocal  = both("-m addrtype --src-type LOCAL", nft.SourceLocal)
+	tcpPacket    = both("-p tcp", nft.Is(nft.L4Proto, nft.L4("tcp")))
+	ipipPacket   = both("-p 4", nft.Is(nft.L4Proto, nft.L4("4")))
+	vxlanPacket  = both(fmt.Sprintf("-p udp -m multiport --dports %d", vxlanPort),
+		nft.Is(nft.L4Proto, nft.L4("udp")), nft.Is(nft.DestPort, uint16(vxlanPort)))
+)
+
+func setMark(bits uint32) clause {
+	return both(fmt.Sprintf("MARK --set-xmark %#x/%#x", bits, bits), nft.SetMark(bits))
+}
+
+func clearMark(bits uint32) clause {
+	return both(fmt.Sprintf("MARK --set-xmark 0x0/%#x", bits), nft.ClearMark(bits))
+}
+
+func isSet(bits uint32) clause {
+	return both(fmt.Sprintf("-m mark --mark %#x/%#x", bits, bits), nft.MarkSet(bits))
+}
+
+func isClear(bits uint32) clause {
+	return both(fmt.Sprintf("-m mark --mark 0x0/%#x", bits), nft.MarkClear(bits))
+}
+
+// side is the address of a packet that a set is searched for.
+type side struct {
+	iptables string
+	nftables nft.Field
+}
+
+var source, destination = side{"src", nft.SourceAddr}, side{"dst", nft.DestAddr}
+
+// in and notIn match by one of Calico's sets.
+func (f *felix) in(name string, of side) clause {
+	set := f.c.set(name)
+	return both("-m set --match-set "+set+" "+of.iptables, nft.In(legal(set), of.nftables))
+}
+
+func (f *felix) notIn(name string, of side) clause {
+	set := f.c.set(name)
+	return both("-m set ! --match-set "+set+" "+of.iptables, nft.NotIn(legal(set), of.nftables))
+}
+
+// chain writes rules in Felix's form. The comment of each rule has a hash of all rules up to it, by which Felix finds
+// foreign changes. Comments are matches, and legacy iptables evaluates them.
+type chain struct {
+	f        *felix
+	layer    string
+	iptables *ruleset.Chain
+	nft      *nft.Chain
+	// signature is that of the rule above; text is the comment for the next rule.
+	signature, text string
+}
+
+// at declares a chain in a table of iptables, or with that table's name as prefix in nftables.
+func (f *felix) at(layer, name string) *chain {
+	full := f.declare(layer, name)
+	if f.nftables != nil {
+		return &chain{f: f, layer: layer, nft: f.nftables.Chain(full), signature: name}
+	}
+	return &chain{f: f, layer: layer, iptables: f.iptables.Table(layer).Chain(name), signature: name}
+}
+
+// declare declares a chain and returns its full name.
+func (f *felix) declare(layer, name string) string {
+	if f.nftables != nil {
+		return f.nftables.Chain(layer + "-" + name).Name
+	}
+	return f.iptables.Table(layer).Chain(name).Name
+}
+
+// hook leads from a built-in chain to Calico's, in iptables above all other rules. It returns the built-in chain.
+func (f *felix) hook(layer, name string) *chain {
+	from := f.at(layer, name)
+	if f.nftables != nil {
+		return from.jump("cali-" + name)
+	}
+	from.iptables.Insert(from.signed("-j cali-" + name))
+	return f.at(layer, name)
 }
 
 // note sets a comment in words for the next rule.
 func (c *chain) note(text string) *chain {
-	c.text = ` -m comment --comment "` + text + `"`
+	c.text = text
 	return c
 }
 
-// to appends a rule that leads to a target with its options.
-func (c *chain) to(target string, matches ...string) *chain { return c.rule("-j "+target, matches) }
+// to appends a rule with a target.
+func (c *chain) to(target clause, matches ...clause) *chain {
+	return c.rule(both("-j "+target.iptables, target.nftables...), matches)
+}
 
 // jump appends a rule that calls a chain, and declares that chain.
-func (c *chain) jump(name string, matches ...string) *chain {
-	c.table.Chain(name)
-	return c.rule("-j "+name, matches)
+func (c *chain) jump(name string, matches ...clause) *chain {
+	full := c.f.declare(c.layer, name)
+	return c.rule(both("-j "+name, nft.Jump(full)), matches)
 }
 
-// follow appends a rule that goes to a chain for good, and declares that chain.
-func (c *chain) follow(name string, matches ...string) *chain {
-	c.table.Chain(name)
-	return c.rule("-g "+name, matches)
+// follow appends a rule that goes to a chain and does not return, and declares that chain.
+func (c *chain) follow(name string, matches ...clause) *chain {
+	full := c.f.declare(c.layer, name)
+	return c.rule(both("-g "+name, nft.Goto(full)), matches)
 }
 
-func (c *chain) rule(target string, matches []string) *chain {
-	action := strings.Join(append(matches, target), " ")
-	c.seen = digest(c.seen+c.text+action, 16)
-	c.Append(signedAs(c.seen, c.text, action))
+func (c *chain) rule(target clause, matches []clause) *chain {
+	var words []string
+	var terms nft.Rule
+	for _, m := range matches {
+		words, terms = append(words, m.iptables), append(terms, m.nftables...)
+	}
+	if c.f.nftables == nil {
+		c.iptables.Append(c.signed(strings.Join(append(words, target.iptables), " ")))
+	} else {
+		terms = append(append(terms, nft.Count), target.nftables...)
+		if c.text != "" {
+			c.text = " " + c.text
+		}
+		c.signature = digest(c.signature+c.text+terms.String(), 16)
+		comment := "cali:" + c.signature + ";" + c.text
+		c.nft.Add(append(terms, nft.Comment(comment[:min(len(comment), nft.MaxComment)]))...)
+	}
 	c.text = ""
 	return c
 }
 
-// signed returns a rule for a built-in chain.
-func signed(chain, text, action string) string {
-	return signedAs(digest(chain+text+action, 16), text, action)
+// signed returns a rule of iptables with its comments.
+func (c *chain) signed(rule string) string {
+	text := c.text
+	if text != "" {
+		text = ` -m comment --comment "` + text + `"`
+	}
+	c.signature = digest(c.signature+text+rule, 16)
+	return `-m comment --comment "cali:` + c.signature + `"` + text + " " + rule
 }
 
-func signedAs(signature, text, action string) string {
-	return `-m comment --comment "cali:` + signature + `"` + text + " " + action
-}
-
-// digest returns n characters, at most 43, that stand for text.
+// digest returns the first n characters, at most 43, of a hash of text.
 func digest(text string, n int) string {
 	sum := sha256.Sum256([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:n]
 }
 
-// Calico's sets, without what set adds to the name.
+// Calico's sets, without the prefix that CalicoConfig.set adds.
 const (
 	setMasqPools = "masq-ipam-pools"
 	setAllPools  = "all-ipam-pools"
@@ -86,7 +187,7 @@ const (
 	setDSCP      = "dscp-src-net"
 )
 
-// set is the whole name of a set: the version of IP, and "0" for the main copy.
+// set returns the full name of a set: the version of IP, and "0" for the main copy.
 func (c CalicoConfig) set(name string) string {
 	if c.IPv6 {
 		return "cali60" + name
@@ -94,57 +195,76 @@ func (c CalicoConfig) set(name string) string {
 	return "cali40" + name
 }
 
-// inSet and notInSet match by one of Calico's own sets.
-func (f *felix) inSet(name, side string) string    { return inSet(f.c.set(name), side) }
-func (f *felix) notInSet(name, side string) string { return notInSet(f.c.set(name), side) }
+// ipSet is a set of prefixes, or of single addresses.
+type ipSet struct {
+	name      string
+	addresses bool
+	members   []netip.Prefix
+}
 
-// sets returns the sets as ipset restore input. Felix makes them of type hash:net, that of single addresses hash:ip.
-func (f *felix) sets() string {
+func (f *felix) sets() []ipSet {
+	sets := []ipSet{{f.c.set(setAllPools), false, f.c.Pools}}
+	if f.c.NATOutgoing {
+		sets = append(sets, ipSet{f.c.set(setMasqPools), false, f.c.Pools})
+	}
+	if f.c.VXLAN {
+		sets = append(sets, ipSet{f.c.set(setVXLANNet), false, hosts(f.c.Peers)})
+	}
+	if f.c.IPIP {
+		sets = append(sets, ipSet{f.c.set(setHostsNet), false, hosts(f.c.Peers)})
+	}
+	sets = append(sets, ipSet{f.c.set(setThisHost), true, hosts(f.c.NodeAddrs)}, ipSet{name: f.c.set(setDSCP)})
+	for i := range f.c.Policies + f.c.PoliciesUnselected {
+		for _, d := range directions {
+			sets = append(sets, ipSet{f.c.set(policySet(d, i)), false, f.c.peersOf(i)})
+		}
+	}
+	return sets
+}
+
+// ipsets returns the sets as ipset restore input.
+func (f *felix) ipsets() string {
 	var b strings.Builder
 	family := "inet"
 	if f.c.IPv6 {
 		family = "inet6"
 	}
-	prefixes := func(name string, members []netip.Prefix) {
-		fmt.Fprintf(&b, "create %s hash:net family %s maxelem 1048576\n", name, family)
-		for _, p := range members {
-			fmt.Fprintf(&b, "add %s %s\n", name, p.Masked())
+	for _, s := range f.sets() {
+		if s.addresses {
+			fmt.Fprintf(&b, "create %s hash:ip family %s maxelem 1048576\n", s.name, family)
+			for _, p := range s.members {
+				fmt.Fprintf(&b, "add %s %s\n", s.name, p.Addr())
+			}
+			continue
 		}
-	}
-	addresses := func(name string, members []netip.Addr) {
-		fmt.Fprintf(&b, "create %s hash:ip family %s maxelem 1048576\n", name, family)
-		for _, a := range members {
-			fmt.Fprintf(&b, "add %s %s\n", name, a)
-		}
-	}
-	prefixes(f.c.set(setAllPools), f.c.Pools)
-	if f.c.NATOutgoing {
-		prefixes(f.c.set(setMasqPools), f.c.Pools)
-	}
-	if f.c.VXLAN {
-		prefixes(f.c.set(setVXLANNet), hosts(f.c.Peers))
-	}
-	if f.c.IPIP {
-		prefixes(f.c.set(setHostsNet), hosts(f.c.Peers))
-	}
-	addresses(f.c.set(setThisHost), f.c.NodeAddrs)
-	prefixes(f.c.set(setDSCP), nil)
-	for i := range f.c.Policies + f.c.PoliciesUnselected {
-		for _, d := range []direction{egress, ingress} {
-			prefixes(f.c.policySet(d, i), f.c.peersOf(i))
+		fmt.Fprintf(&b, "create %s hash:net family %s maxelem 1048576\n", s.name, family)
+		for _, p := range s.members {
+			for _, part := range ipsetPrefixes(p) {
+				fmt.Fprintf(&b, "add %s %s\n", s.name, part)
+			}
 		}
 	}
 	return b.String()
 }
 
-// peersOf returns whom policy i allows: everybody (a set cannot hold a prefix of 0 bits, so by halves), or one address
-// of a range that is kept for documentation and that nobody has.
+// ipsetPrefixes returns p, or its halves if p has 0 bits: ipset does not allow such a prefix.
+func ipsetPrefixes(p netip.Prefix) []netip.Prefix {
+	if p.Bits() > 0 {
+		return []netip.Prefix{p.Masked()}
+	}
+	upper := p.Addr().AsSlice()
+	upper[0] = 0x80
+	half, _ := netip.AddrFromSlice(upper) // the length is that of an address
+	return []netip.Prefix{netip.PrefixFrom(p.Addr(), 1), netip.PrefixFrom(half, 1)}
+}
+
+// peersOf returns the peers that policy i allows: all, or one unused address of a range for documentation.
 func (c CalicoConfig) peersOf(i int) []netip.Prefix {
 	switch {
 	case c.allowsAll(i) && c.IPv6:
-		return []netip.Prefix{netip.MustParsePrefix("::/1"), netip.MustParsePrefix("8000::/1")}
+		return []netip.Prefix{netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 	case c.allowsAll(i):
-		return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1")}
+		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)}
 	case c.IPv6:
 		return hosts([]netip.Addr{netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})})
 	}
