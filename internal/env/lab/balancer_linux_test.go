@@ -111,7 +111,7 @@ func TestNoBalancer(t *testing.T) {
 	}
 	_, _, err := endsOf(l, "ptp", plan.Path{From: plan.External, To: plan.LoadBalancer})
 	var not *control.NotServedError
-	if !errors.As(err, &not) || !strings.Contains(not.Reason, "without a load balancer") {
+	if !errors.As(err, &not) || !strings.Contains(not.Reason, "no load balancer") {
 		t.Errorf("%v", err)
 	}
 }

@@ -366,7 +366,7 @@ func TestSplitSteersEachNodeToItsCPUs(t *testing.T) {
 
 func TestOneFailureDoesNotDisturbTheOthers(t *testing.T) {
 	l := up(t, plan.Lab{ServiceProxy: "ipvs"}, "raw", "no-such", "canal", "cilium-vxlan")
-	for name, says := range map[string]string{"no-such": "no such profile", "canal": "Felix has more chains"} {
+	for name, says := range map[string]string{"no-such": "unknown profile", "canal": "Felix has more chains"} {
 		i := l.Instance(plan.Variant(name))
 		if i == nil || i.Err == nil || !strings.Contains(i.Err.Error(), says) {
 			t.Errorf("%s: %+v, want an error that says %q", name, i, says)

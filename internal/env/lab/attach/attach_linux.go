@@ -1,5 +1,5 @@
-// Package attach gives other processes access to the hosts of a lab: it listens on an abstract Unix socket, which has no
-// file and ends with the process. Who connects names a host and receives the descriptor of its network namespace.
+// Package attach gives other processes access to the hosts of a lab. It listens on an abstract Unix socket, which has no
+// file and ends with the process. A client sends the name of a host and receives the descriptor of its network namespace.
 package attach
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// prefix begins the name of every socket; the name of the lab follows.
+// prefix is the prefix of every socket's name, before the name of the lab.
 const prefix = "@cnibench-lab/"
 
 // maxRequest bounds a request in bytes.
@@ -30,15 +30,15 @@ const maxRequest = 4 << 10
 var ErrNameTaken = errors.New("another lab has this name")
 
 type request struct {
-	// Host is a name, "" to ask for all of them.
+	// Host is a name, "" for all names.
 	Host string `json:"host"`
 }
 
-// Answer is what a lab says about a host.
+// Answer is the response of a lab to a request.
 type Answer struct {
 	Error string   `json:"error,omitempty"`
 	Hosts []string `json:"hosts,omitempty"`
-	// Cgroup is the directory of the host's cgroup: the eBPF profiles translate the sockets in it.
+	// Cgroup is the directory of the host's cgroup, in whose sockets eBPF profiles translate Services.
 	Cgroup string `json:"cgroup,omitempty"`
 }
 
@@ -49,7 +49,7 @@ type Server struct{ listener *net.UnixListener }
 func Listen(name string) (*Server, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: prefix + name, Net: "unix"})
 	if names, _ := Names(); err != nil && slices.Contains(names, name) {
-		return nil, advice.With(fmt.Errorf("lab %q: %w", name, ErrNameTaken), "choose another by --name")
+		return nil, advice.With(fmt.Errorf("lab %q: %w", name, ErrNameTaken), "choose another name: --name")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the socket of lab %q: %w", name, err)
@@ -58,29 +58,20 @@ func Listen(name string) (*Server, error) {
 }
 
 // Close ends Serve.
-func (s *Server) Close() { _ = s.listener.Close() } // the process ends, and the socket with it
+func (s *Server) Close() { _ = s.listener.Close() } // the socket ends with the process
 
-// hosts are those of instances. With several instances the name of a host begins with that of its instance.
+// hosts are the hosts of instances. With several instances the name of the instance is a prefix of each name.
 type hosts []*lab.Instance
 
-// host returns the host of a name, or nil.
+// host returns the host called name, or nil.
 func (r hosts) host(name string) *lab.Host {
-	for _, inst := range r {
-		if inst.Err != nil {
-			continue
+	var found *lab.Host
+	r.each(func(n string, h *lab.Host) {
+		if n == name {
+			found = h
 		}
-		own := name
-		if len(r) > 1 {
-			var ok bool
-			if own, ok = strings.CutPrefix(name, string(inst.Name)+"/"); !ok {
-				continue
-			}
-		}
-		if h := inst.Host(own); h != nil {
-			return h
-		}
-	}
-	return nil
+	})
+	return found
 }
 
 // each calls do with the name of every host.
@@ -108,12 +99,12 @@ func (s *Server) Serve(instances ...*lab.Instance) {
 		}
 		go func() {
 			defer c.Close()
-			_ = reply(c, instances) // the client has gone
+			_ = reply(c, instances) // the client has disconnected
 		}()
 	}
 }
 
-// reply answers one request. Only root and the lab's own user may have its namespaces.
+// reply answers one request. Only root and the lab's own user get its namespaces.
 func reply(c *net.UnixConn, r hosts) error {
 	uid, err := handover.PeerUID(c)
 	if err != nil {
@@ -166,8 +157,8 @@ func Names() ([]string, error) {
 	return list, nil
 }
 
-// Ask asks the lab called name for a host. The caller closes the namespace, which is nil if host is "". Only labs of root,
-// of the own user, and of the user with the id sudo ("" for none) are trusted.
+// Ask requests a host from the lab called name. The caller closes the namespace, which is nil if host is "". Ask trusts
+// only labs of root, of this process's user, and of the user with the id sudo ("" for none).
 func Ask(name, host, sudo string) (Answer, *netns.NS, error) {
 	var a Answer
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: prefix + name, Net: "unix"})
@@ -175,7 +166,7 @@ func Ask(name, host, sudo string) (Answer, *netns.NS, error) {
 		return a, nil, advice.With(fmt.Errorf("no lab %q is up", name), "start it: cnibench lab up")
 	}
 	defer c.Close()
-	// Any user may take the name, and must not choose the namespace that is entered.
+	// Any user may take the name, but must not choose the namespace.
 	if uid, err := handover.PeerUID(c); err != nil || uid != 0 && uid != os.Geteuid() && sudo != fmt.Sprint(uid) {
 		return a, nil, errors.Join(fmt.Errorf("lab %q belongs to another user", name), err)
 	}
@@ -187,7 +178,7 @@ func Ask(name, host, sudo string) (Answer, *netns.NS, error) {
 		err = errors.New(a.Error)
 	}
 	if err == nil && host != "" && ns == nil {
-		err = errors.New("it sent no namespace")
+		err = errors.New("received no namespace")
 	}
 	if err != nil {
 		return a, nil, fmt.Errorf("lab %q: %w", name, err)
@@ -195,7 +186,7 @@ func Ask(name, host, sudo string) (Answer, *netns.NS, error) {
 	return a, ns, nil
 }
 
-// receive reads an answer and the namespace beside it, if there is one.
+// receive reads an answer and its namespace, if any.
 func receive(c *net.UnixConn, a *Answer) (*netns.NS, error) {
 	line := make([]byte, 64<<10)
 	n, file, err := handover.Receive(c, line, "netns")

@@ -12,32 +12,31 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Programmed is what a dataplane is besides when BPF programs move its packets.
+// Programmed is a Dataplane with BPF programs.
 type Programmed interface {
-	// Program loads the programs of one node and puts them on its devices, which are all there by then. Different nodes
-	// are programmed at the same time.
+	// Program loads the programs of one node and attaches them to its devices, which all exist. It runs for several nodes
+	// at the same time.
 	Program(p Programming) (Programs, error)
 }
 
-// Programming is what the programs of a node are made from.
+// Programming is the input for the programs of a node.
 type Programming struct {
 	NS   *netns.NS
 	Node Node
-	// Others are the rest of the nodes.
+	// Others are all other nodes.
 	Others []Node
 	// Services are those that the node serves, one for each protocol.
 	Services []service.Service
-	// Cgroup is the directory of the cgroup (v2) that holds the processes of the node and its pods; "" when there is
-	// none, and NoCgroup says why.
+	// Cgroup is the directory of the cgroup (v2) with the processes of the node and its pods. If it is "", NoCgroup says
+	// why.
 	Cgroup   string
 	NoCgroup error
-	// Policies is how many policies select every pod, in both directions: the last allows all but TCP to
-	// policy.DeniedPort, the others match nobody. PoliciesUnselected select none.
+	// Policies is the number of policies that select every pod, in both directions. The last allows all traffic but TCP to
+	// policy.DeniedPort; the others match no peer. PoliciesUnselected select no pod.
 	Policies, PoliciesUnselected int
 }
 
-// Stranger returns whom policy i allows: an address of a range that is kept for documentation or tests,
-// and that nobody has.
+// Stranger returns the peer that policy i allows: an unused address of a range for documentation or tests.
 func (p Programming) Stranger(i int) netip.Addr {
 	if p.Node.IPv6() {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})
@@ -45,38 +44,38 @@ func (p Programming) Stranger(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
-// Dropped is how many packets the programs of a node dropped for one reason.
+// Dropped counts the packets that the programs of a node dropped for one reason.
 type Dropped struct {
 	Reason  string
 	Packets uint64
-	// Full says that the packets were dropped because a table had no room for them.
+	// Full says that the packets were dropped because a table was full.
 	Full bool
 }
 
-// String is one line.
+// String returns one line.
 func (d Dropped) String() string { return fmt.Sprintf("%s: %d packets", d.Reason, d.Packets) }
 
-// Programs are those of one node. They last until Close, or until this process ends: nothing is pinned.
+// Programs are the programs of one node. They exist until Close or the end of this process: nothing is pinned.
 type Programs struct {
 	io.Closer
-	// Drops returns what the programs dropped since they were loaded, each reason once; none when there is no loss.
+	// Drops returns the packets dropped since the programs were loaded, each reason once.
 	Drops func() ([]Dropped, error)
-	// Serve gives the node other Services, or others' backends; nil where the programs serve none.
+	// Serve replaces the node's Services; nil if the programs serve none.
 	Serve func([]service.Service) error
-	// StandIn says what the programs stand for that the kernel lacks, "" for nothing.
+	// StandIn says which kernel feature the programs replace, "" for none.
 	StandIn string
 }
 
-// Sockets returns the cgroup in whose sockets Services are translated, or why that cannot be.
+// Sockets returns the cgroup whose sockets translate Services, or the error why there is none.
 func (p Programming) Sockets() (string, error) {
 	if p.Cgroup != "" {
 		return p.Cgroup, nil
 	}
 	err := p.NoCgroup
 	if err == nil {
-		err = errors.New("the node has none")
+		err = errors.New("it was not made")
 	}
-	return "", advice.With(fmt.Errorf("the node has no cgroup (v2), in whose sockets Services are translated: %w", err),
+	return "", advice.With(fmt.Errorf("socket programs need a cgroup (v2) of the node: %w", err),
 		"mount cgroup v2 and run as root: mount -t cgroup2 none /sys/fs/cgroup/unified")
 }
 
@@ -103,8 +102,8 @@ func Backends(s service.Service) (local, remote []netip.AddrPort) {
 	return local, remote
 }
 
-// Frontends returns where a Service is served: its own address, and for clients outside its node port at every node and the
-// addresses of its load balancer.
+// Frontends returns the addresses of a Service: its own, and for external clients its node port at every node and its load
+// balancer addresses.
 func (p Programming) Frontends(s service.Service) (vip netip.AddrPort, outside []netip.AddrPort) {
 	if s.NodePort != 0 {
 		for _, n := range append([]Node{p.Node}, p.Others...) {

@@ -6,7 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// VXLANOverhead returns what VXLAN adds to a packet, in bytes: IP 20 or 40, UDP 8, VXLAN 8, Ethernet 14.
+// VXLANOverhead returns the overhead of VXLAN in bytes: IP 20 or 40, UDP 8, VXLAN 8, Ethernet 14.
 func VXLANOverhead(n *Node) int {
 	if n.IPv6() {
 		return 70
@@ -27,7 +27,7 @@ func PrepareVXLAN(n Node, at *link.Handle) error {
 	)
 }
 
-// JoinVXLAN tells from's VXLAN device of the one of to.
+// JoinVXLAN adds the VXLAN device of to to that of from.
 func JoinVXLAN(from Node, at *link.Handle, to Node) error {
 	err := Run(
 		func() error { return at.AddNeighbour(from.Tunnel.Device, to.Tunnel.Addr, to.Tunnel.MAC) },

@@ -1,8 +1,5 @@
-// Package expect has the words in which a profile's folder says what an observer of the lab must find. Package selftest
-// looks for it.
-//
-// What the profile's record says is not repeated here: encapsulation, the tunnel's device, the engines of Services and
-// policy.
+// Package expect has the types by which a profile's folder says what an observer of the lab must find. Package selftest
+// checks it. The profile's record has the encapsulation, the tunnel's device, and the engines of Services and policy.
 package expect
 
 import (
@@ -14,44 +11,44 @@ import (
 
 // Expectation is what an observer of a profile must find under the default conditions.
 type Expectation struct {
-	// Attach is how a pod is connected to its node, nil when pods have no network of their own.
+	// Attach is the connection of a pod to its node, nil if pods have no network of their own.
 	Attach *Attachment
-	// Programs is what BPF programs do with packets, nil where there are none.
+	// Programs describes the BPF programs, nil for none.
 	Programs *Programs
-	// Tracked says whether conntrack follows packets between pods, on every node that they cross. TrackedBetween says that
-	// it follows only those between nodes. TunnelTracked says that it follows the tunnel's packets too: then in each
-	// direction by an entry that no reply reaches.
+	// Tracked says that conntrack tracks packets between pods, on every node that they cross. TrackedBetween says that it
+	// tracks only those between nodes. TunnelTracked says that it also tracks the tunnel's packets, in each direction by an
+	// entry without replies.
 	Tracked, TrackedBetween, TunnelTracked bool
-	// Identity returns the VNI of a pod's packets where it is the pod's identity, nil elsewhere.
+	// Identity returns the VNI of a pod's packets if that is the pod's identity; nil otherwise.
 	Identity func(pod netip.Addr) int
-	// RouteMTU says that the tunnel's device has the MTU of the underlay and no neighbours: routes leave the room.
+	// RouteMTU says that the tunnel's device has the MTU of the underlay and no neighbours: routes set the MTU.
 	RouteMTU bool
-	// Untouched says that the nodes' rules count nothing when pods talk.
+	// Untouched says that the nodes' rules do not count packets between pods.
 	Untouched bool
-	// Blackhole is the protocol of the route that drops the rest of a node's own pod addresses, 0 for no such route.
+	// Blackhole is the protocol of the route that drops packets to a node's unused pod addresses, 0 for no such route.
 	Blackhole int
 	// Remote is the route to another node's pods.
 	Remote *Route
-	// Served are the paths that work, with the client that the far end sees. Datagrams are those on which UDP shows another
-	// client than TCP does.
+	// Served are the paths that work, with the client that the server sees. Datagrams are the paths on which it sees another
+	// client over UDP.
 	Served, Datagrams Clients
 	// Refused are the paths that must not work.
 	Refused []plan.Path
 }
 
-// Attachment is the way from a pod's eth0 into its node.
+// Attachment is the connection of a pod's eth0 to its node.
 type Attachment struct {
-	// Bridge is the node's bridge that holds the pods' devices, "" when there is none.
+	// Bridge is the node's bridge with the pods' devices, "" without one.
 	Bridge string
 	// Gateway is the next hop of the pod's default route.
 	Gateway Gateway
-	// SameTTL and CrossTTL are what is left of 64 at a pod of the same node and of another.
+	// SameTTL and CrossTTL are the remaining TTL (of 64) at a pod of the same node and of another node.
 	SameTTL, CrossTTL int
 	// ProxyARP says that the host side answers for any address.
 	ProxyARP bool
-	// OwnMAC says that the pod's MAC address is the one on the wire.
+	// OwnMAC says that frames on the wire have the pod's MAC address.
 	OwnMAC bool
-	// Switched says that the pod is connected to the switch, where it meets its node and the other pods of the node.
+	// Switched says that the pod is connected to the switch, not to its node.
 	Switched bool
 }
 
@@ -64,8 +61,8 @@ const (
 	NoGateway Gateway = iota
 	// FirstAddress: the first address of the node's pod range, held by a device of the node.
 	FirstAddress
-	// LinkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device holds; in IPv6 the address in fe80::/64 that
-	// the node's end of the link has by that MAC address.
+	// LinkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device has. In IPv6 it is the address in fe80::/64 that
+	// results from that MAC address.
 	LinkLocal
 )
 
@@ -86,27 +83,27 @@ const (
 	ProtocolFelix = 80
 )
 
-// Programs is what BPF programs do with packets on their way.
+// Programs says what BPF programs do with packets.
 type Programs struct {
-	// VIP is where a Service's own address is seen: "nowhere" when sockets translate.
+	// VIP says where packets have a Service's address: "nowhere" if sockets translate it.
 	VIP string
-	// Doorstep is how much of the traffic to a pod passes the node's end of the pod's device. DoorstepSame is the same for
-	// traffic from a pod of its node, "" for no difference.
+	// Doorstep says which packets to a pod pass the node's end of its device. DoorstepSame is the same for packets from a pod
+	// of its node, "" for no difference.
 	Doorstep, DoorstepSame string
 	// Forwards says that the node's stack forwards packets between nodes.
 	Forwards bool
-	// Entered is how a packet from outside reaches the other node's backend, and the reply back. BACKEND stands for the
-	// identity of the pod that answers.
+	// Entered says how a packet from outside reaches the other node's backend, and how the reply returns. BACKEND is the
+	// identity of that backend.
 	Entered string
 	// Maglev says that every node chooses the same backend for the same client.
 	Maglev bool
-	// Mute says that a datagram to a Service without endpoints is dropped without an answer.
+	// Mute says that a datagram to a Service without endpoints is dropped silently.
 	Mute bool
 	// Option says which packets carry the frontend in an IP option.
 	Option string
 }
 
-// How much of the traffic to a pod passes the node's end of its device.
+// Packets to a pod that pass the node's end of its device.
 const (
 	NoPackets    = "nothing"
 	FirstPackets = "the first packets of a flow"
@@ -120,7 +117,7 @@ type Client int
 const (
 	// Own: the client's own address.
 	Own Client = iota
-	// Node: the address of the node that the client is on, or that the client entered.
+	// Node: the address of the client's node, or of the node that the client entered.
 	Node
 	// TunnelEnd: the address of that node's tunnel device.
 	TunnelEnd
@@ -131,7 +128,7 @@ const (
 // Clients says for each path which client the backend sees.
 type Clients map[plan.Path]Client
 
-// The paths, by short names that keep the tables readable.
+// Short names of the paths.
 var (
 	HostHostSame  = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.SameNode}
 	HostHostCross = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
@@ -161,16 +158,15 @@ func Paths(tables ...Clients) Clients {
 	return served
 }
 
-// Direct is the same under every profile with pods behind their node: no translation of the client's address between
-// pods, from a pod to its own node, nor on the way to a Service.
+// Direct holds for every profile with pods behind their node: between pods, to the pod's own node and to Services the
+// client's address is not translated.
 var Direct = Clients{
 	HostHostSame: Own, HostHostCross: Own, PodHostSame: Own,
 	PodPodSame: Own, PodPodCross: Own, PodSvcLocal: Own, PodSvcRemote: Own,
 }
 
-// Entering are the paths on which the source address depends on the device that a packet leaves by, because a node sends
-// its own traffic or masquerades for a Service. near is that address towards a pod of the node, far towards a pod of
-// another node.
+// Entering returns the paths on which the outgoing device determines the source address: the node is the client or
+// masquerades for a Service. near is the address towards pods of the node, far towards those of another node.
 func Entering(near, far Client) Clients {
 	return Clients{
 		HostPodSame: near, HostSvcLocal: near, ExtPortLocal: near,
@@ -179,12 +175,12 @@ func Entering(near, far Client) Clients {
 }
 
 var (
-	// Masqueraded are a pod's ways out of the cluster's range where the node lends its address.
+	// Masqueraded are a pod's paths out of the cluster, with the address of its node.
 	Masqueraded = Clients{PodHostCross: Node, PodExternal: Node}
-	// Unmasqueraded: the underlay knows the pods' addresses, the world outside does not.
+	// Unmasqueraded: the underlay has routes to the pods, the external network does not.
 	Unmasqueraded = Clients{PodHostCross: Own}
-	// HairpinGateway and HairpinNode are how a pod reaches itself through its Service: masqueraded, as the address that the
-	// node has towards it.
+	// HairpinGateway and HairpinNode: a pod reaches itself through its Service, masqueraded with the node's address towards
+	// the pod.
 	HairpinGateway = Clients{PodSelf: FirstOfRange}
 	HairpinNode    = Clients{PodSelf: Node}
 )

@@ -4,17 +4,17 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 )
 
-// CiliumConfig is what is left of iptables when Cilium serves Services and masquerades by BPF.
+// CiliumConfig is the input for Cilium's iptables rules beside its BPF programs.
 type CiliumConfig struct {
-	// VXLAN is true when Cilium encapsulates: then outer packets are untracked.
+	// VXLAN says that Cilium encapsulates. Outer packets are then untracked.
 	VXLAN bool
 }
 
-// What Cilium writes into the mark of a packet, and the mask of it.
+// Marks that Cilium writes on packets, with their masks.
 const (
 	ciliumMask    = "/0xf00"
 	ciliumToProxy = "0x200" + ciliumMask
-	// What the proxy sends back to a client, and on to a server.
+	// Marks of packets from the proxy to a client, and to a server.
 	ciliumProxyReply    = "0xa00/0xfffffeff"
 	ciliumProxyUpstream = "0x800/0xe00"
 
@@ -27,7 +27,7 @@ const (
 // ciliumVXLANPort is the UDP port of Cilium's VXLAN.
 const ciliumVXLANPort = "8472"
 
-// ciliumChains are Cilium's own, each called at the top of a built-in chain.
+// ciliumChains are Cilium's own chains. Each is called at the top of a built-in chain.
 var ciliumChains = []struct{ table, chain, from string }{
 	{ruleset.Raw, "CILIUM_PRE_raw", "PREROUTING"},
 	{ruleset.Raw, "CILIUM_OUTPUT_raw", "OUTPUT"},
@@ -41,30 +41,26 @@ var ciliumChains = []struct{ table, chain, from string }{
 	{ruleset.Filter, "CILIUM_OUTPUT", "OUTPUT"},
 }
 
-// proxyRules keep what goes to the L7 proxy, and what it sends on, out of conntrack. They stand on every node, whether a
-// policy needs the proxy or not.
+// proxyRules keep packets from and to the L7 proxy out of conntrack. Every node has them, also without L7 policies.
 func proxyRules(node *ruleset.Ruleset) {
 	untracked := func(text string) string {
 		return ` -m comment --comment "cilium: NOTRACK for ` + text + `" -j CT --notrack`
 	}
 	raw := node.Table(ruleset.Raw)
 	raw.Chain("CILIUM_PRE_raw").Append("-m mark --mark " + ciliumToProxy + untracked("proxy traffic"))
-	for _, of := range []struct{ mark, text string }{
-		{ciliumProxyReply, "proxy return traffic"}, {ciliumProxyUpstream, "L7 proxy upstream traffic"},
+	for _, of := range []struct{ mark, text, acceptText string }{
+		{ciliumProxyReply, "proxy return traffic", "proxy return traffic"},
+		{ciliumProxyUpstream, "L7 proxy upstream traffic", "l7 proxy upstream traffic"},
 	} {
 		for _, device := range []string{"lxc+", "cilium_host"} {
 			raw.Chain("CILIUM_OUTPUT_raw").Append("-o " + device + " -m mark --mark " + of.mark + untracked(of.text))
 		}
-	}
-	for _, of := range []struct{ mark, text string }{
-		{ciliumProxyReply, "proxy return traffic"}, {ciliumProxyUpstream, "l7 proxy upstream traffic"},
-	} {
-		node.Table(ruleset.Filter).Chain("CILIUM_OUTPUT").Append("-m mark --mark " + of.mark + ` -m comment --comment "cilium: ACCEPT for ` + of.text + `" -j ACCEPT`)
+		node.Table(ruleset.Filter).Chain("CILIUM_OUTPUT").
+			Append("-m mark --mark " + of.mark + ` -m comment --comment "cilium: ACCEPT for ` + of.acceptText + `" -j ACCEPT`)
 	}
 }
 
-// AddCilium puts Cilium's rules into node. The chains of table nat are empty when BPF masquerades, and called all the
-// same.
+// AddCilium puts Cilium's rules into node. The chains of table nat are called although they are empty.
 func AddCilium(node *ruleset.Ruleset, c CiliumConfig) {
 	for _, h := range ciliumChains {
 		t := node.Table(h.table)

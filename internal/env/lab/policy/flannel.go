@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/service"
 )
 
-// FlannelConfig is what flannel's rules depend on.
+// FlannelConfig is the input for flannel's rules.
 type FlannelConfig struct {
 	// ClusterCIDR holds the pods of all nodes, PodCIDR those of this one.
 	ClusterCIDR, PodCIDR netip.Prefix
@@ -30,7 +30,7 @@ func AddFlannel(node *ruleset.Ruleset, c FlannelConfig) {
 	nat := node.Table(ruleset.NAT)
 	nat.Chain("POSTROUTING").Append(masq[1:] + ChainFlannelPostrouting)
 	nat.Chain(ChainFlannelPostrouting).Append(
-		// What kube-proxy wants masqueraded is its business.
+		// kube-proxy masquerades the packets with its mark.
 		"-m mark --mark "+service.MasqueradeMark+"/"+service.MasqueradeMark+masq+"RETURN",
 		"-s "+pods+" -d "+cluster+masq+"RETURN",
 		"-s "+cluster+" -d "+pods+masq+"RETURN",

@@ -1,6 +1,6 @@
 // Package policy writes the rules by which flannel and Calico forward, police and masquerade a node's traffic, with the
-// default policy: everything is allowed, and every packet still walks the chains. It is values in, text or tables out;
-// packages kernel/ipt and kernel/nft load the result.
+// default policy: everything is allowed, and every packet walks the chains. The input is values, the output text or tables
+// for packages kernel/ipt and kernel/nft.
 //
 //	node := policy.Node{
 //		Services: &service.Config{...},         // kubelet and kube-proxy
@@ -26,15 +26,14 @@
 //	cilium-*        Cilium and Kubelet, without Services: BPF programs serve them
 //	calico-ebpf*    CalicoBPF and Kubelet, without Services
 //
-// What a forwarded packet of a Calico node meets, in this order (each box a chain that a built-in chain jumps to; "wl"
-// is a workload, a pod):
+// The path of a forwarded packet on a Calico node, in this order ("wl" is a workload, a pod):
 //
 //	raw PREROUTING     cali-PREROUTING        marks cleared, outer VXLAN untracked, pods' source addresses checked
 //	mangle PREROUTING  cali-PREROUTING        established: accepted
 //	nat PREROUTING     cali-PREROUTING, KUBE-SERVICES
 //	filter FORWARD     cali-FORWARD           from-wl-dispatch ─► cali-fw-X, to-wl-dispatch ─► cali-tw-Y;
-//	                                          established packets are accepted there and go no further
-//	                   KUBE-*, FLANNEL-FWD, then Calico's tail: what policy marked is accepted
+//	                                          established packets are accepted there
+//	                   KUBE-*, FLANNEL-FWD, then Calico's tail: packets that policy marked are accepted
 //	mangle POSTROUTING cali-POSTROUTING
 //	nat POSTROUTING    KUBE-POSTROUTING, FLANNEL-POSTRTG, cali-POSTROUTING
 package policy
@@ -45,29 +44,28 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// Node is everything that programs the netfilter tables of one node. A nil part is not installed.
+// Node has all inputs for the netfilter tables of one node. A nil part is not installed.
 type Node struct {
-	// IPv6 says that the rules are for ip6tables, the sets and tables of IPv6. The parts must be of the same family.
+	// IPv6 says that rules, sets and tables are for IPv6. All parts must be of the same family.
 	IPv6     bool
 	Services *service.Config
 	Flannel  *FlannelConfig
 	Calico   *CalicoConfig
-	// ProxyNFT has kube-proxy program nftables. kubelet's rules are in iptables all the same, and so are flannel's.
+	// ProxyNFT is kube-proxy in nftables mode. The rules of kubelet and flannel remain in iptables.
 	ProxyNFT bool
-	// ProxyIPVS has kube-proxy in ipvs mode: its rules are few and constant, and the Services themselves are no rules.
+	// ProxyIPVS is kube-proxy in ipvs mode. Its rules do not depend on Services.
 	ProxyIPVS bool
-	// Kubelet has kubelet's rules where there is no kube-proxy, whose Services are nil then.
+	// Kubelet adds kubelet's rules without kube-proxy; Services is then nil.
 	Kubelet bool
-	// Cilium and CalicoBPF are what dataplanes of BPF programs leave in iptables.
+	// Cilium and CalicoBPF are the iptables rules of dataplanes with BPF programs.
 	Cilium    *CiliumConfig
 	CalicoBPF *CalicoBPFConfig
 }
 
-// Ruleset returns the node's iptables rules in the order in which they stand on a running node, and the sets that they
-// name.
+// Ruleset returns the node's iptables rules in the order of a running node, and the sets that they name.
 //
-// kubelet and kube-proxy come first and insert at the top; flannel appends; Calico, which keeps its jumps above
-// everybody else's, comes last and appends only what must stay behind the others.
+// kubelet and kube-proxy are first and insert at the top; flannel appends. Calico is last: it inserts its jumps above all
+// others and appends only rules that must follow the others.
 func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	rules = ruleset.New()
 	if n.Services != nil || n.Kubelet {
@@ -95,9 +93,9 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	return rules, sets
 }
 
-// Tables returns the node's own nftables tables in the order in which they come to be on a running node: kube-proxy's,
-// then Calico's. Of two base chains with the same hook and priority the later runs first, so Calico polices a packet
-// before kube-proxy looks for Services without endpoints, as in iptables.
+// Tables returns the node's nftables tables in the order of a running node: kube-proxy's, then Calico's. Of two base
+// chains with the same hook and priority the later one runs first. As in iptables, Calico therefore polices a packet before
+// kube-proxy checks for Services without endpoints.
 func (n Node) Tables() []*nft.Table {
 	var tables []*nft.Table
 	if n.Services != nil && n.ProxyNFT {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Target returns the word after -j or -g in a rule, the chain or the built-in target that the rule leads to, and "" for
-// a rule that only counts.
+// Target returns the chain or built-in target of a rule, the word after -j or -g. It is "" for a rule that only counts.
 func Target(rule string) string {
 	words := strings.Fields(unquoted(rule))
 	for i, w := range words {
@@ -18,7 +17,7 @@ func Target(rule string) string {
 	return ""
 }
 
-// unquoted drops what stands in double quotes: a comment may contain words that look like options.
+// unquoted removes text in double quotes, because comments may contain words that look like options.
 func unquoted(rule string) string {
 	if !strings.Contains(rule, `"`) {
 		return rule
@@ -32,14 +31,14 @@ func unquoted(rule string) string {
 	return b.String()
 }
 
-// targets are what a rule may lead to besides a chain.
+// targets are the built-in targets of rules.
 var targets = map[string]bool{
 	"ACCEPT": true, "DROP": true, "RETURN": true, "REJECT": true, "MARK": true, "MASQUERADE": true, "DNAT": true,
 	"SNAT": true, "NOTRACK": true, "CT": true, "DSCP": true, "LOG": true, "NFLOG": true,
 }
 
-// Check finds what iptables would refuse or silently get wrong: names that are too long, jumps to chains that nobody
-// declared, and rules that no restore input can hold. It returns all findings joined.
+// Check finds faults that iptables would reject or misinterpret: long names, jumps to undeclared chains, and rules that
+// restore input cannot contain. It returns all faults joined.
 func (r *Ruleset) Check() error {
 	var errs []error
 	for _, t := range r.tables {
@@ -59,14 +58,14 @@ func (r *Ruleset) Check() error {
 
 func (t *Table) checkRule(rule string) error {
 	if rule == "" || strings.ContainsAny(rule, "\n\r\x00") || strings.Count(rule, `"`)%2 != 0 {
-		return fmt.Errorf("rule %q is empty, has a line break or an open quote", rule)
+		return fmt.Errorf("rule %q is empty or has a line break or open quote", rule)
 	}
 	to := Target(rule)
 	if to == "" || targets[to] {
 		return nil
 	}
 	if c, ok := t.byName[to]; !ok || c.Builtin {
-		return fmt.Errorf("rule %q leads to %q, which is neither a declared chain nor a known target", rule, to)
+		return fmt.Errorf("rule %q: target %q is neither a declared chain nor a known target", rule, to)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
 // Package ruleset collects iptables rules from several generators and renders them as one iptables-restore input.
 //
-// A Kubernetes node's rules come from programs that do not know of each other: kubelet, kube-proxy, flannel, Calico.
-// Each puts its own chains into the tables and hangs them into the built-in chains, some at the top (Insert), some at
-// the end (Append). What a packet walks is the result of that order, so it is kept here as it happens on a node:
+// Independent programs write a Kubernetes node's rules: kubelet, kube-proxy, flannel, Calico. Each adds its own chains and
+// calls them from the built-in chains, some at the top (Insert), some at the end (Append). The order of the programs
+// determines the path of a packet, so the generators run in the same order:
 //
 //	node := ruleset.New()
 //	service.AddKubelet(node)           // each generator in the order in which the program starts on a node
@@ -11,8 +11,8 @@
 //	policy.AddCalico(node, calico)
 //	err := tool.Restore(ctx, ns, node.String())
 //
-// The text is deterministic: tables in the order in which a packet meets them, built-in chains first, then the other
-// chains as they were declared, then the rules chain by chain.
+// The text is deterministic: tables in the order of a packet's path, built-in chains first, then the other chains in the
+// order of declaration, then the rules chain by chain.
 package ruleset
 
 import (
@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// Names of the four tables of IPv4 iptables that a node uses, in the order in which a packet meets them.
+// Names of the tables of iptables that a node uses, in the order of a packet's path.
 const (
 	Raw    = "raw"
 	Mangle = "mangle"
@@ -29,7 +29,7 @@ const (
 	Filter = "filter"
 )
 
-// MaxChainName is the longest name of a chain in bytes that iptables takes.
+// MaxChainName is the maximum length of a chain's name in iptables, in bytes.
 const MaxChainName = 28
 
 // builtin lists the tables in rendering order, with the chains that the kernel hooks.
@@ -46,7 +46,7 @@ var builtin = []struct {
 // Ruleset is the netfilter state of one node. Make one with New; it is not for concurrent use.
 type Ruleset struct{ tables []*Table }
 
-// New returns a ruleset with the four tables, their built-in chains empty and with policy ACCEPT.
+// New returns a ruleset with the four tables and their empty built-in chains with policy ACCEPT.
 func New() *Ruleset {
 	r := &Ruleset{}
 	for _, b := range builtin {
@@ -59,8 +59,7 @@ func New() *Ruleset {
 	return r
 }
 
-// Table returns the table called name, one of Raw, Mangle, NAT and Filter. Another name is a programming error and
-// panics.
+// Table returns the table called name, one of Raw, Mangle, NAT and Filter. It panics for another name.
 func (r *Ruleset) Table(name string) *Table {
 	for _, t := range r.tables {
 		if t.Name == name {
@@ -81,8 +80,7 @@ type Table struct {
 	byName map[string]*Chain
 }
 
-// Chain returns the chain called name and declares it when it is not there yet. Declaring twice is the same as once,
-// so that two generators may share a chain.
+// Chain returns the chain called name and declares it if needed, so that two generators may share a chain.
 func (t *Table) Chain(name string) *Chain {
 	if c, ok := t.byName[name]; ok {
 		return c
@@ -102,11 +100,11 @@ type Chain struct {
 	Name string
 	// Builtin is true for the chains that the kernel calls.
 	Builtin bool
-	// top holds the inserted rules, the last inserted last, so that inserting costs the same for a long chain.
+	// top has the inserted rules in the order of insertion, which is the reverse order of the chain.
 	top, rules []string
 }
 
-// Append adds rules at the end, in the order given. A rule is what follows "-A chain" on an iptables command line.
+// Append adds rules at the end. A rule is the text after "-A chain" on an iptables command line.
 func (c *Chain) Append(rules ...string) *Chain {
 	c.rules = append(c.rules, rules...)
 	return c
@@ -120,16 +118,13 @@ func (c *Chain) Insert(rule string) *Chain {
 
 // Rules returns the rules from the top.
 func (c *Chain) Rules() []string {
-	out := make([]string, 0, len(c.top)+len(c.rules))
-	for i := len(c.top) - 1; i >= 0; i-- {
-		out = append(out, c.top[i])
-	}
-	return append(out, c.rules...)
+	top := slices.Clone(c.top)
+	slices.Reverse(top)
+	return append(top, c.rules...)
 }
 
-// String renders one iptables-restore input. A table in which nobody put anything is left out, and so is a built-in
-// chain without rules: with the nft flavour naming it would hook it, which costs every packet something that the node
-// does not pay.
+// String renders one iptables-restore input, without empty tables and built-in chains without rules. In the nft flavour,
+// naming such a chain would add a hook, which costs time for every packet.
 func (r *Ruleset) String() string {
 	var b strings.Builder
 	for _, t := range r.tables {
@@ -160,20 +155,9 @@ func (t *Table) render(b *strings.Builder) {
 		b.WriteString(":" + c.Name + " " + policy + " [0:0]\n")
 	}
 	for _, c := range t.chains {
-		for i := len(c.top) - 1; i >= 0; i-- {
-			c.renderRule(b, c.top[i])
-		}
-		for _, rule := range c.rules {
-			c.renderRule(b, rule)
+		for _, rule := range c.Rules() {
+			b.WriteString("-A " + c.Name + " " + rule + "\n")
 		}
 	}
 	b.WriteString("COMMIT\n")
-}
-
-func (c *Chain) renderRule(b *strings.Builder, rule string) {
-	b.WriteString("-A ")
-	b.WriteString(c.Name)
-	b.WriteByte(' ')
-	b.WriteString(rule)
-	b.WriteByte('\n')
 }

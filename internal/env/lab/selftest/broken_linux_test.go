@@ -505,12 +505,12 @@ func hold(t *testing.T, all []Assertion, notices, holds []string) {
 		if a, ok := found[id]; !ok {
 			t.Errorf("nothing asserts %s", id)
 		} else if a.OK {
-			t.Errorf("not noticed: %s", a)
+			t.Errorf("not noticed: %+v", a)
 		}
 	}
 	for _, id := range holds {
 		if a, ok := found[id]; !ok || !a.OK {
-			t.Errorf("must hold: %s: %s", id, a)
+			t.Errorf("must hold: %s: %+v", id, a)
 		}
 	}
 	if t.Failed() {

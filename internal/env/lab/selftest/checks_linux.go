@@ -3,29 +3,32 @@ package selftest
 import (
 	"context"
 	"fmt"
-	"github.com/cnibench/cnibench/internal/env/lab/expect"
 
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// check is an assertion that is yet to be looked into.
+// check is an assertion before its probe has run.
 type check struct {
-	// kind says what is looked at; id is made of it and the path.
+	// kind and path make the ID.
 	kind string
 	// path is the zero path for a fact about nodes and pods.
 	path  plan.Path
 	what  string
-	probe func(context.Context, *scene) finding
+	probe inspection
 }
 
-// finding is what a probe came back with.
+// inspection is a probe of a scene.
+type inspection func(context.Context, *scene) finding
+
+// finding is the result of a probe.
 type finding struct {
 	want, got string
-	// within says that got does not equal want and satisfies it all the same, as "1514" does "at most 1514".
+	// within says that got satisfies want without being equal, as "1514" satisfies "at most 1514".
 	within bool
 }
 
-// failed is the finding of a probe that could not look.
+// failed is the finding of a probe with an error.
 func failed(want string, err error) finding { return finding{want: want, got: "error: " + err.Error()} }
 
 func (c check) id() string {
@@ -41,7 +44,7 @@ func (c check) assert(ctx context.Context, s *scene) Assertion {
 		a.Path = c.path.String()
 	}
 	if ctx.Err() != nil {
-		a.Want, a.Got = "time to look", fmt.Sprintf("error: %v", context.Cause(ctx))
+		a.Want, a.Got = "enough time", fmt.Sprintf("error: %v", context.Cause(ctx))
 		return a
 	}
 	f := c.probe(ctx, s)
@@ -50,7 +53,7 @@ func (c check) assert(ctx context.Context, s *scene) Assertion {
 }
 
 // checks turns a table into checks: facts about nodes and pods first, then path by path in report order. It is pure, so
-// that what would be asserted can be known without a lab.
+// that tests know the assertions without a lab.
 func checks(x expectation) []check {
 	list := nodeChecks(x)
 	for _, path := range plan.Paths {
@@ -63,22 +66,22 @@ func checks(x expectation) []check {
 	for _, path := range x.Refused {
 		list = append(list, check{"refused", path, "the path does not work", refused(path)})
 	}
-	// A neighbour is known only after traffic, so the gateway's address comes last.
+	// The neighbour entry of the gateway exists only after traffic.
 	if x.Attach != nil && x.Attach.Gateway != expect.NoGateway {
 		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: gatewayMAC})
 	}
-	// And the programs have dropped what they will only after all traffic.
+	// The programs count all drops only after all traffic.
 	if x.Programs != nil {
-		list = append(list, check{kind: "drops", what: "what the nodes' programs dropped of all this", probe: drops})
+		list = append(list, check{kind: "drops", what: "the packets that the nodes' programs dropped", probe: drops})
 	}
 	return list
 }
 
-// pathChecks are those of one path that works.
+// pathChecks are the checks of one served path.
 func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 	list := []check{
 		{"exchange", path, "a TCP and a UDP exchange succeed", exchanged(path)},
-		{"source", path, "whom the backend takes for the client", source(path, x.witnesses(path, who))},
+		{"source", path, "the client's address as the backend sees it", source(path, x.witnesses(path, who))},
 	}
 	switch {
 	case x.Programs != nil:
@@ -100,7 +103,7 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 		if path == expect.PodPodCross {
 			ttl = x.Attach.CrossTTL
 		}
-		list = append(list, check{"ttl", path, "the TTL that is left of 64 at the receiving pod", ttlLeft(path, ttl)})
+		list = append(list, check{"ttl", path, "the remaining TTL (of 64) at the receiving pod", ttlLeft(path, ttl)})
 	}
 	if x.policies > 0 && (x.policed || x.Programs != nil) {
 		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", denied(path)})
@@ -113,12 +116,12 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, carried)})
 	}
 	if x.Untouched {
-		list = append(list, check{"untouched", path, "what the nodes' rules count while pods talk", untouched(path)})
+		list = append(list, check{"untouched", path, "the rules of the nodes that count packets between pods", untouched(path)})
 	}
 	return list
 }
 
-// wireChecks are about packets between two nodes.
+// wireChecks are the checks of packets between two nodes.
 func wireChecks(x expectation) []check {
 	path := x.crossPath()
 	if x.sealed() {
@@ -127,9 +130,9 @@ func wireChecks(x expectation) []check {
 	list := []check{
 		{"wire", path, "what carries a packet between nodes", between(path, x)},
 		{"wire.addresses", path, "the addresses on the wire, outer before inner", wireAddresses(path, x.tunnel)},
-		{"wire.frame", path, "the frame around the largest packet that a pod may send, in bytes", frameLength(path)},
+		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", frameLength(path)},
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
-		{"wire.mac", path, "whose MAC address a packet bears on the wire", wireMAC(path)},
+		{"wire.mac", path, "the source MAC address on the wire", wireMAC(path)},
 	}
 	if x.Attach == nil {
 		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.Tracked)})
@@ -144,13 +147,13 @@ func wireChecks(x expectation) []check {
 	}
 	if x.policies > 0 && x.policed {
 		list = append(list,
-			check{"policy.walk.egress", path, "how many policies the sending pod's first packet asks", walked(0, "cali-po-")},
-			check{"policy.walk.ingress", path, "how many policies the receiving pod's first packet asks", walked(1, "cali-pi-")})
+			check{"policy.walk.egress", path, "the number of policies that the sending pod's first packet walks", walked(0, "cali-po-")},
+			check{"policy.walk.ingress", path, "the number of policies that the receiving pod's first packet walks", walked(1, "cali-pi-")})
 	}
 	return list
 }
 
-// decides is the chain that lets a pod's new connection through: that of a policy, where one selects it, or of a profile.
+// decides returns the chain that accepts a pod's new connection: of a policy if one selects the pod, else of a profile.
 func (x expectation) decides(policy, profile string) string {
 	if x.policies > 0 {
 		return policy
@@ -158,7 +161,7 @@ func (x expectation) decides(policy, profile string) string {
 	return profile
 }
 
-// carrier is what the switch must see between nodes.
+// carrier is the encapsulation that the switch must see between nodes.
 func (x expectation) carrier() string {
 	switch {
 	case x.tunnel == nil:
@@ -169,12 +172,12 @@ func (x expectation) carrier() string {
 	return fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, x.tunnel.vni)
 }
 
-// nodeChecks are about what stands on nodes and in pods, without traffic.
+// nodeChecks are the checks of nodes and pods without traffic.
 func nodeChecks(x expectation) []check {
 	list := []check{
-		{kind: "mtu", what: "the MTU of pods, or of nodes whose pods have no network of their own", probe: podMTU},
+		{kind: "mtu", what: "the MTU of pods, or of nodes with host-network pods", probe: podMTU},
 		{kind: "offload", what: "segmentation and aggregation on the devices", probe: offload},
-		{kind: "switch.filtering", what: "does netfilter see what the switch switches", probe: switchFiltering},
+		{kind: "switch.filtering", what: "whether netfilter filters the packets of the switch", probe: switchFiltering},
 	}
 	if x.Attach != nil {
 		list = append(list, attachChecks(x)...)
@@ -198,7 +201,7 @@ func nodeChecks(x expectation) []check {
 	if x.proxyIPVS {
 		list = append(list,
 			check{kind: "services.ipvs", what: "addresses of Services on the node, virtual servers, and chains for Services in iptables", probe: proxyIPVS},
-			check{kind: "services.ipvs.counted", what: "what the first node's virtual server of the other node's Service was used for", probe: countedIPVS})
+			check{kind: "services.ipvs.counted", what: "the use of the first node's virtual server for the other node's Service", probe: countedIPVS})
 	}
 	if x.Blackhole != 0 {
 		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackhole(x.Blackhole)})
@@ -209,7 +212,7 @@ func nodeChecks(x expectation) []check {
 	return list
 }
 
-// witnesses are who is seen on a path, over TCP and over UDP.
+// witnesses are the clients that the backend must see on a path, over TCP and over UDP.
 func (x expectation) witnesses(path plan.Path, who expect.Client) [2]expect.Client {
 	if udp, ok := x.Datagrams[path]; ok {
 		return [2]expect.Client{who, udp}
@@ -226,14 +229,14 @@ func attachChecks(x expectation) []check {
 	}
 	if x.Attach.Bridge != "" {
 		list = append(list,
-			check{kind: "bridge", what: "the bridge that the pods' devices are ports of", probe: bridgePorts(x.Attach.Bridge)},
-			check{kind: "bridge.filtering", what: "does netfilter see on the nodes what bridges switch", probe: nodeSysctl(x.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), "1")})
+			check{kind: "bridge", what: "the bridge of the pods' devices", probe: bridgePorts(x.Attach.Bridge)},
+			check{kind: "bridge.filtering", what: "whether netfilter filters bridged packets on the nodes", probe: nodeSysctl(x.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), "1")})
 	}
 	if x.netkit {
 		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: netkitPair})
 	}
 	if x.Attach.ProxyARP {
-		list = append(list, check{kind: "proxy_arp", what: "does the host side answer pods for any address (" + x.setting("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})
+		list = append(list, check{kind: "proxy_arp", what: "whether the host side answers pods for any address (" + x.setting("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})
 	}
 	return list
 }

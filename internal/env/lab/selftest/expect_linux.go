@@ -10,14 +10,14 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// expectation is what an observer of an instance must find: what its profile's folder and record say, and what the lab's
-// conditions change.
+// expectation is what an observer of an instance must find, by the folder and record of its profile and the conditions
+// of the lab.
 type expectation struct {
 	expect.Expectation
-	// tunnel is nil when pods' packets cross the wire as they are.
+	// tunnel is nil without encapsulation.
 	tunnel *tunnel
-	// policed says whether Calico's chains of both pods count packets between them. nft says that those chains and
-	// kube-proxy's are in nftables, and none of them in iptables.
+	// policed says whether Calico's chains of both pods count packets between them. nft says that the chains of Calico and
+	// kube-proxy are in nftables instead of iptables.
 	policed, nft bool
 	// netkit says that a pair of netkit devices connects a pod to its node.
 	netkit bool
@@ -28,15 +28,15 @@ type expectation struct {
 	proxyNFT, proxyIPVS bool
 	// local says that the Services' externalTrafficPolicy is Local; see keptLocal.
 	local bool
-	// testServices says that there are Services for the self-test alone.
+	// testServices says that Services exist for the self-test.
 	testServices bool
-	// unbacked says that the programs drop packets for a Service because it has no backend for them.
+	// unbacked says that programs drop packets for a Service without backends.
 	unbacked bool
-	// policies is how many policies select every pod.
+	// policies is the number of policies that select every pod.
 	policies int
 }
 
-// tunnel is the device that encapsulates, and what its packets look like.
+// tunnel describes the device that encapsulates, and its packets.
 type tunnel struct {
 	device, device6 string
 	port, vni       int
@@ -48,7 +48,7 @@ type tunnel struct {
 	external, routed bool
 }
 
-// expected returns what must be found of a profile in a lab of IPv4 with the default conditions.
+// expected returns the expectation for a profile in a lab of IPv4 with the default conditions.
 func expected(p profile.Profile, x expect.Expectation) expectation {
 	full := expectation{
 		Expectation: x, netkit: p.PodDevice == "netkit",
@@ -73,8 +73,8 @@ func (x expectation) remoteDevice() string {
 	return x.Remote.Device
 }
 
-// keptLocal is what is to be found when the Services' externalTrafficPolicy is Local: the backend sees the client outside,
-// and the node that is called uses no backend elsewhere.
+// keptLocal returns x for externalTrafficPolicy Local: the backend sees the external client's address, and the entered
+// node uses only its own backends.
 func (x expectation) keptLocal() expectation {
 	x.local, x.Served, x.Refused = true, maps.Clone(x.Served), slices.Clone(x.Refused)
 	if _, ok := x.Served[expect.ExtPortRemote]; ok {
@@ -86,15 +86,15 @@ func (x expectation) keptLocal() expectation {
 		x.Served[expect.ExtPortLocal] = expect.Own
 	}
 	if x.switched() {
-		// The pod answers the client itself, from an address that the client did not call.
+		// The pod replies directly, from an address that the client did not dial.
 		delete(x.Served, expect.ExtPortLocal)
 		x.Refused = append(x.Refused, expect.ExtPortLocal)
 	}
 	return x
 }
 
-// balanced adds the path to a load balancer, by what is to be found on those to node ports: the balancer's address is that
-// of the first node, and with the policy Local that of the node with the backend.
+// balanced adds the path to a load balancer, which is expected to behave like a node port: of the first node, or with
+// traffic policy Local of the node with the backend.
 func (x expectation) balanced() expectation {
 	like := expect.ExtPortRemote
 	if x.local {
@@ -107,12 +107,10 @@ func (x expectation) balanced() expectation {
 	return x
 }
 
-// inIPv6 is what is to be found of a profile in a lab of IPv6: the same, but for names and for how a node chooses the
-// address that it sends from.
+// inIPv6 returns x for a lab of IPv6. Names differ, and nodes choose other source addresses.
 func (x expectation) inIPv6() expectation {
 	x.ipv6 = true
-	// On a node without kube-proxy it is kubelet's rule about the loopback that makes the kernel track connections, and in
-	// IPv6 there is none.
+	// Without kube-proxy, conntrack is on because of kubelet's rule for the loopback. In IPv6 this rule does not exist.
 	x.TrackedBetween = false
 	if x.tunnel != nil {
 		t := *x.tunnel
@@ -120,15 +118,15 @@ func (x expectation) inIPv6() expectation {
 			t.device = t.device6
 		}
 		if t.sealed {
-			t.port++ // on a dual-stack node there is one for each version
+			t.port++ // flannel uses another port for IPv6
 		}
 		x.tunnel = &t
 	}
 	if x.tunnel == nil || x.Attach == nil || x.Attach.Gateway != expect.LinkLocal {
 		return x
 	}
-	// The node's end of a Calico pod's link has no address of its own. Among the node's others IPv6 takes the one that has
-	// most in common with the destination (RFC 6724, rule 8), and that is the tunnel's.
+	// The node's end of a Calico pod's link has no address. IPv6 then chooses the node's address with the longest common
+	// prefix (RFC 6724, rule 8), which is the tunnel's.
 	x.Served = maps.Clone(x.Served)
 	for _, p := range []plan.Path{expect.HostPodSame, expect.HostSvcLocal, expect.ExtPortLocal, expect.PodSelf} {
 		if who, ok := x.Served[p]; ok && who == expect.Node {
@@ -136,7 +134,7 @@ func (x expectation) inIPv6() expectation {
 		}
 	}
 	if x.Programs != nil {
-		// The routes by which the node's own datagrams come to a Service name the address to send from.
+		// The routes to Services set the source address of the node's own datagrams.
 		x.Datagrams = maps.Clone(x.Datagrams)
 		x.Datagrams[expect.HostSvcLocal] = expect.Node
 		x.Datagrams[expect.PodSelf] = expect.TunnelEnd
@@ -144,7 +142,7 @@ func (x expectation) inIPv6() expectation {
 	return x
 }
 
-// setting is the name of a setting that both versions of IP have.
+// setting returns the name of a setting for the version of IP.
 func (x expectation) setting(in4, in6 string) string {
 	if x.ipv6 {
 		return in6

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// programChecks are those of one path of a profile whose packets are moved by BPF programs.
+// programChecks are the checks of one path of a dataplane with BPF programs.
 func programChecks(x expectation, path plan.Path) []check {
 	var list []check
 	switch path.To {
@@ -34,19 +34,19 @@ func programChecks(x expectation, path plan.Path) []check {
 			step = x.Programs.DoorstepSame
 		}
 		list = append(list,
-			check{"doorstep", path, "what passes the node's end of the receiving pod's device", doorstep(path, step)},
-			check{"forward", path, "what the chains of FORWARD count", forwards(path, x.Programs.Forwards && path == expect.PodPodCross)})
+			check{"doorstep", path, "the packets at the node's end of the receiving pod's device", doorstep(path, step)},
+			check{"forward", path, "whether the chains of FORWARD count packets", forwards(path, x.Programs.Forwards && path == expect.PodPodCross)})
 	}
 	if path == expect.ExtPortRemote || path == expect.ExtBalanced && !x.local {
 		list = append(list,
-			check{"way", path, "who sends the packets of client and backend on the wire, in what", way(path, x.Programs.Entered)},
-			check{"option", path, "the packets that bring the frontend along in an IP option", option(path, x.Programs.Option)})
+			check{"way", path, "the senders on the wire and the encapsulation, in both directions", way(path, x.Programs.Entered)},
+			check{"option", path, "the packets with the frontend in an IP option", option(path, x.Programs.Option)})
 	}
 	return list
 }
 
-// between is what crosses between nodes. Where the VNI is the sender's identity there is one for each direction.
-func between(path plan.Path, x expectation) func(context.Context, *scene) finding {
+// between checks the encapsulation between nodes. If the VNI is the sender's identity, each direction has its own.
+func between(path plan.Path, x expectation) inspection {
 	if x.Identity == nil {
 		return carriers(path, x.carrier())
 	}
@@ -59,14 +59,14 @@ func between(path plan.Path, x expectation) func(context.Context, *scene) findin
 	}, carried)
 }
 
-// untranslated wants no node's conntrack to know the address that the client called.
-func untranslated(path plan.Path) func(context.Context, *scene) finding {
+// untranslated requires that no conntrack entry has the address that the client dialled.
+func untranslated(path plan.Path) inspection {
 	return tracked(path, always("none"), translations)
 }
 
-// vipBeside looks for a Service's own address wherever there is a capture: on the wire, at the backend, at the client's
-// pod and on the devices of both nodes.
-func vipBeside(path plan.Path, want string) func(context.Context, *scene) finding {
+// vipBeside looks for a Service's own address in all captures: on the wire, at the backend, at the client's pod and on the
+// devices of both nodes.
+func vipBeside(path plan.Path, want string) inspection {
 	return seen(path, always(want), func(_ *scene, t *trial) string {
 		var where []string
 		look := func(place string, frames []capture.Frame) {
@@ -83,7 +83,7 @@ func vipBeside(path plan.Path, want string) func(context.Context, *scene) findin
 			}
 		}
 		look("on the wire", t.wire)
-		// A pod that calls itself is both.
+		// A pod that calls itself is client and backend.
 		if path.To != plan.Self {
 			look("at the backend", t.backend)
 		}
@@ -99,9 +99,9 @@ func vipBeside(path plan.Path, want string) func(context.Context, *scene) findin
 	})
 }
 
-// doorstep counts what the receiving node sends out of its end of the pod's device. A packet that is redirected to the
-// peer is in the pod without having been there.
-func doorstep(path plan.Path, want string) func(context.Context, *scene) finding {
+// doorstep counts the packets at the node's end of the pod's device. A packet that is redirected to the peer does not
+// appear there.
+func doorstep(path plan.Path, want string) inspection {
 	return seen(path, always(want), func(_ *scene, t *trial) string {
 		passed, arrived, later := 0, 0, 0
 		for _, f := range t.nodes[t.to] {
@@ -132,7 +132,7 @@ func doorstep(path plan.Path, want string) func(context.Context, *scene) finding
 	})
 }
 
-func forwards(path plan.Path, yes bool) func(context.Context, *scene) finding {
+func forwards(path plan.Path, yes bool) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		text := func(yes bool) string {
 			if yes {
@@ -149,8 +149,8 @@ func forwards(path plan.Path, yes bool) func(context.Context, *scene) finding {
 	}
 }
 
-// way tells for each direction who puts the packets on the wire, and in what.
-func way(path plan.Path, want string) func(context.Context, *scene) finding {
+// way returns the senders on the wire and the encapsulation for each direction.
+func way(path plan.Path, want string) inspection {
 	return seen(path, func(s *scene, t *trial) string {
 		if s.want.Identity == nil {
 			return want
@@ -159,7 +159,7 @@ func way(path plan.Path, want string) func(context.Context, *scene) finding {
 	}, func(_ *scene, t *trial) string {
 		var there, back []string
 		for _, f := range t.wire {
-			// On the switch a device is called after the host behind it.
+			// A device of the switch has the name of its host.
 			step := f.Device + " " + carrier(&f)
 			if t.towards(&f) {
 				there = append(there, step)
@@ -171,11 +171,10 @@ func way(path plan.Path, want string) func(context.Context, *scene) finding {
 	})
 }
 
-// dsrOption is the type of the IP option in which Cilium hands the frontend on, dsrOption6 that of the destination option
-// in IPv6.
+// dsrOption is the type of the IP option with Cilium's frontend, dsrOption6 that of the destination option in IPv6.
 const dsrOption, dsrOption6 = 0x9a, 0x1b
 
-func option(path plan.Path, want string) func(context.Context, *scene) finding {
+func option(path plan.Path, want string) inspection {
 	return seen(path, always(want), func(_ *scene, t *trial) string {
 		var found []string
 		for _, f := range t.wire {
@@ -195,7 +194,7 @@ func option(path plan.Path, want string) func(context.Context, *scene) finding {
 				kind = dsrOption6
 			}
 			if in.IP.Options[0] != kind || !t.towards(&f) {
-				text += " with another option or the other way"
+				text += " with another option or in the other direction"
 			}
 			found = append(found, text)
 		}
@@ -203,7 +202,7 @@ func option(path plan.Path, want string) func(context.Context, *scene) finding {
 	})
 }
 
-// drops wants the programs to have dropped what the self-test sent to nobody, and nothing else.
+// drops requires that programs dropped the packets that the self-test expects to be dropped, and no others.
 func drops(_ context.Context, s *scene) finding {
 	want := map[string]bool{"denied by policy": s.want.policies > 0, "service has no backend": s.want.unbacked}
 	dropped := map[string]bool{}
@@ -211,7 +210,7 @@ func drops(_ context.Context, s *scene) finding {
 	for _, n := range s.inst.Nodes {
 		lines, err := n.Drops()
 		if err != nil {
-			return failed("what was sent to nobody", fmt.Errorf("%s: %w", n.Name, err))
+			return failed("the expected drops", fmt.Errorf("%s: %w", n.Name, err))
 		}
 		for _, line := range lines {
 			known := false
@@ -225,13 +224,8 @@ func drops(_ context.Context, s *scene) finding {
 			}
 		}
 	}
-	var reasons []string
-	for reason, wanted := range want {
-		if wanted {
-			reasons = append(reasons, reason)
-		}
-	}
-	return finding{want: set(reasons, "nothing"), got: set(append(slices.Collect(maps.Keys(dropped)), others...), "nothing")}
+	maps.DeleteFunc(want, func(_ string, wanted bool) bool { return !wanted })
+	return finding{want: set(slices.Collect(maps.Keys(want)), "nothing"), got: set(append(slices.Collect(maps.Keys(dropped)), others...), "nothing")}
 }
 
 func routeMTU(_ context.Context, s *scene) finding {
@@ -246,19 +240,19 @@ func routeMTU(_ context.Context, s *scene) finding {
 	})
 }
 
-// noForwarding wants a device whose programs name the outer address to have none of its own.
-func noForwarding(t *tunnel) func(context.Context, *scene) finding {
+// noForwarding requires no forwarding entries on a device whose programs set the outer address.
+func noForwarding(t *tunnel) inspection {
 	return noEntries(t, (*link.Handle).Forwarding)
 }
 
-func noNeighbours(t *tunnel) func(context.Context, *scene) finding {
+func noNeighbours(t *tunnel) inspection {
 	return noEntries(t, func(h *link.Handle, dev string) ([]link.Neighbour, error) {
 		list, err := h.Neighbours(dev)
 		return slices.DeleteFunc(list, func(n link.Neighbour) bool { return noise(n.Addr) }), err
 	})
 }
 
-func noEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour, error)) func(context.Context, *scene) finding {
+func noEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour, error)) inspection {
 	return func(_ context.Context, s *scene) finding {
 		return collect("none", s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 			h, err := link.Open(n.NS)
@@ -276,7 +270,7 @@ func noEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour, err
 	}
 }
 
-// ipipKind is the kind of tunl0: the kernel's, or that of its stand-in, which the instance must own up to.
+// ipipKind returns the kind of tunl0: the kernel's, or that of the stand-in that the instance declares.
 func (s *scene) ipipKind() string {
 	for _, what := range s.inst.StandIn {
 		if strings.HasPrefix(what, "IPIP by BPF") {

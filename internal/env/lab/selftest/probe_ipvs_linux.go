@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/env/lab/service"
@@ -13,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// proxyIPVS compares the nodes' Services with kube-proxy's device and its virtual servers, and looks for chains that only
-// its iptables mode has.
+// proxyIPVS compares the nodes' Services with kube-proxy's device and virtual servers. It also looks for chains of
+// kube-proxy's iptables mode.
 func proxyIPVS(ctx context.Context, s *scene) finding {
 	addresses, ports, nodePorts := 0, 0, 0
 	for _, svc := range s.inst.Spec.Services {
@@ -40,15 +39,9 @@ func proxyIPVS(ctx context.Context, s *scene) finding {
 		if err != nil {
 			return "", err
 		}
-		counters, err := s.counters(ctx, n, "nat")
+		chains, err := s.serviceChains(ctx, n)
 		if err != nil {
 			return "", err
-		}
-		chains := 0
-		for place := range counters {
-			if strings.HasPrefix(place, "nat KUBE-SVC-") {
-				chains++
-			}
 		}
 		at := func(list []netip.Addr) int {
 			return len(slices.DeleteFunc(slices.Clone(servers), func(v ipvs.Server) bool { return !slices.Contains(list, v.Addr.Addr()) }))
@@ -63,7 +56,7 @@ func proxyIPVS(ctx context.Context, s *scene) finding {
 	})
 }
 
-// nodeAddresses are those of kube-proxy's device, and the node's own.
+// nodeAddresses returns the addresses of kube-proxy's device and those of the node's other devices.
 func nodeAddresses(n *lab.Node) (held, own []netip.Addr, err error) {
 	err = devices(n.NS, func(_ *link.Handle, d link.Device) error {
 		for _, a := range d.Addresses {
@@ -80,7 +73,7 @@ func nodeAddresses(n *lab.Node) (held, own []netip.Addr, err error) {
 	return held, own, err
 }
 
-// countedIPVS looks for the connections of the paths to a Service: no rule could have brought them to the backend.
+// countedIPVS requires that a virtual server counted the connections to a Service.
 func countedIPVS(_ context.Context, s *scene) finding {
 	const want = "connections"
 	svc := s.inst.Service(lab.RemoteService)

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 )
 
-// calicoGateway, in IPv6 calicoGateway6, and calicoMAC are what every Calico pod has for a gateway.
+// calicoGateway, in IPv6 calicoGateway6, and calicoMAC are the addresses of every Calico pod's gateway.
 var (
 	calicoGateway  = netip.MustParseAddr("169.254.1.1")
 	calicoGateway6 = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
@@ -24,10 +24,11 @@ var (
 
 const calicoMAC = "ee:ee:ee:ee:ee:ee"
 
-// noMAC is what a table of neighbours has of a device without MAC addresses.
+// noMAC is the neighbour entry of a device without MAC addresses.
 const noMAC = "00:00:00:00:00:00"
 
-// collect makes a finding of one text for each of several places: what all agree on, or what differs, with the place.
+// collect compares want with one text for each place. The finding has the common text, or the differences with their
+// places.
 func collect[T any](want string, places []T, name func(T) string, look func(T) (string, error)) finding {
 	var texts, differ []string
 	for _, p := range places {
@@ -49,7 +50,7 @@ func collect[T any](want string, places []T, name func(T) string, look func(T) (
 func nodeName(n *lab.Node) string { return n.Name }
 func podName(p *lab.Pod) string   { return p.Name }
 
-func nodeSysctl(path, want string) func(context.Context, *scene) finding {
+func nodeSysctl(path, want string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return sysctl.Get(n.NS, path) })
 	}
@@ -58,7 +59,7 @@ func nodeSysctl(path, want string) func(context.Context, *scene) finding {
 func switchFiltering(_ context.Context, s *scene) finding {
 	got, err := sysctl.Get(s.inst.Switch.NS, s.want.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return finding{want: "0", got: "0"} // without the module nothing could filter
+		return finding{want: "0", got: "0"} // without the module no packets are filtered
 	}
 	if err != nil {
 		return failed("0", err)
@@ -81,8 +82,8 @@ func podMTU(_ context.Context, s *scene) finding {
 	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) { return look(p.NS) })
 }
 
-// offload looks at every device but the loopbacks. A device that cannot give its features up, such as macvlan, has to
-// build super-packets of one segment.
+// offload checks every device but the loopbacks. A device that cannot disable its features, such as macvlan, must build
+// super-packets of one segment.
 func offload(_ context.Context, s *scene) finding {
 	hosts := []*lab.Host{s.inst.Switch}
 	if s.inst.External != nil {
@@ -99,7 +100,7 @@ func offload(_ context.Context, s *scene) finding {
 	for _, host := range hosts {
 		err := devices(host.NS, func(h *link.Handle, d link.Device) error {
 			if d.Name == link.Loopback || d.Kind == "dummy" {
-				return nil // the second sends nothing
+				return nil // a dummy sends no packets
 			}
 			features, err := h.Segmentation(d.Name)
 			total++
@@ -153,8 +154,8 @@ func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 	return firstOf(n.PodCIDR)
 }
 
-// gatewayMAC looks at the neighbours that the client knows. Where a device of the node holds the gateway's address, its MAC address
-// is the one wanted.
+// gatewayMAC checks the client's neighbour entry for its gateway. If a device of the node has the gateway's address, the
+// entry must have the MAC address of that device.
 func gatewayMAC(_ context.Context, s *scene) finding {
 	pod := s.pod(0, 0)
 	want := calicoMAC
@@ -194,7 +195,7 @@ func proxyARP(_ context.Context, s *scene) finding {
 	})
 }
 
-// netkitPair looks at both ends of each pod's pair.
+// netkitPair checks both ends of each pod's netkit pair.
 func netkitPair(_ context.Context, s *scene) finding {
 	const want = "netkit without MAC, netkit without MAC"
 	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
@@ -213,7 +214,7 @@ func netkitPair(_ context.Context, s *scene) finding {
 	})
 }
 
-func bridgePorts(bridge string) func(context.Context, *scene) finding {
+func bridgePorts(bridge string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		return collect(bridge, s.allPods(), podName, func(p *lab.Pod) (string, error) {
 			d, err := device(p.Node.NS, p.HostDevice)
@@ -225,7 +226,7 @@ func bridgePorts(bridge string) func(context.Context, *scene) finding {
 	}
 }
 
-func tunnelDevice(t *tunnel) func(context.Context, *scene) finding {
+func tunnelDevice(t *tunnel) inspection {
 	return func(_ context.Context, s *scene) finding {
 		describe := func(d link.Device) string {
 			switch {
@@ -254,22 +255,22 @@ func tunnelDevice(t *tunnel) func(context.Context, *scene) finding {
 	}
 }
 
-// tunnelForwarding wants one permanent entry for each other node, and tunnelNeighbours the same of the ARP table.
-func tunnelForwarding(t *tunnel) func(context.Context, *scene) finding {
+// tunnelForwarding and tunnelNeighbours require one permanent entry for each other node.
+func tunnelForwarding(t *tunnel) inspection {
 	if t.external {
 		return noForwarding(t)
 	}
 	return tunnelEntries(t, (*link.Handle).Forwarding, func(n *lab.Node) netip.Addr { return n.Addr })
 }
 
-func tunnelNeighbours(t *tunnel) func(context.Context, *scene) finding {
+func tunnelNeighbours(t *tunnel) inspection {
 	if t.routed {
 		return noNeighbours(t)
 	}
 	return tunnelEntries(t, (*link.Handle).Neighbours, func(n *lab.Node) netip.Addr { return n.TunnelAddr })
 }
 
-func tunnelEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour, error), key func(*lab.Node) netip.Addr) func(context.Context, *scene) finding {
+func tunnelEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour, error), key func(*lab.Node) netip.Addr) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "a permanent one for each other node"
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
@@ -310,10 +311,10 @@ func tunnelEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour,
 	}
 }
 
-// noise says that an address is one which IPv6 devices speak to of their own accord: all of a link, or one link's own.
+// noise says whether IPv6 devices send to an address by themselves: multicast or link-local.
 func noise(a netip.Addr) bool { return a.IsMulticast() || a.Is6() && a.IsLinkLocalUnicast() }
 
-func blackhole(protocol int) func(context.Context, *scene) finding {
+func blackhole(protocol int) inspection {
 	return func(_ context.Context, s *scene) finding {
 		want := fmt.Sprintf("blackhole proto %d", protocol)
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
@@ -331,7 +332,7 @@ func blackhole(protocol int) func(context.Context, *scene) finding {
 	}
 }
 
-// leadsTo says whether a route is the one to a node's pods, which may be that to all nodes'.
+// leadsTo says whether a route leads to a node's pods, or to all pods if shared.
 func (s *scene) leadsTo(r link.Route, n *lab.Node, shared bool) bool {
 	if shared {
 		return r.To == s.inst.Spec.Nodes[0].Cluster

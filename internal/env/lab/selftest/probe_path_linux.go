@@ -15,11 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// errNoTraffic is found where a path has to be looked at that did not work; why is said by its "exchange".
+// errNoTraffic is the finding of probes on a path that does not work. Its "exchange" check has the reason.
 var errNoTraffic = errors.New("no traffic on the path")
 
-// seen makes a probe out of a question about a trial that succeeded.
-func seen(path plan.Path, want, got func(*scene, *trial) string) func(context.Context, *scene) finding {
+// seen returns a probe of a successful trial.
+func seen(path plan.Path, want, got func(*scene, *trial) string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
 		if t == nil || t.server == nil || t.client == nil {
@@ -32,12 +32,12 @@ func seen(path plan.Path, want, got func(*scene, *trial) string) func(context.Co
 	}
 }
 
-// tracked is seen for a question about conntrack.
-func tracked(path plan.Path, want, got func(*scene, *trial) string) func(context.Context, *scene) finding {
+// tracked is seen for probes of conntrack.
+func tracked(path plan.Path, want, got func(*scene, *trial) string) inspection {
 	probe := seen(path, want, got)
 	return func(ctx context.Context, s *scene) finding {
-		if s.untold != nil {
-			return failed("the nodes' connections", s.untold)
+		if s.trackErr != nil {
+			return failed("conntrack entries", s.trackErr)
 		}
 		return probe(ctx, s)
 	}
@@ -47,7 +47,7 @@ func always(text string) func(*scene, *trial) string {
 	return func(*scene, *trial) string { return text }
 }
 
-func exchanged(path plan.Path) func(context.Context, *scene) finding {
+func exchanged(path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "both answered"
 		t := s.trials[path]
@@ -61,8 +61,8 @@ func exchanged(path plan.Path) func(context.Context, *scene) finding {
 	}
 }
 
-// refused wants the path not to work though a server listens at its end.
-func refused(path plan.Path) func(context.Context, *scene) finding {
+// refused requires that the path does not work although a server listens.
+func refused(path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "no answer"
 		switch o := s.refusals[path]; {
@@ -75,22 +75,22 @@ func refused(path plan.Path) func(context.Context, *scene) finding {
 	}
 }
 
-// source compares the peer that the server saw, over both protocols; who has TCP's and UDP's.
-func source(path plan.Path, who [2]expect.Client) func(context.Context, *scene) finding {
-	describe := func(s *scene, tcp, udp netip.Addr) string {
+// source compares the clients that the server saw over TCP and UDP with the wanted ones.
+func source(path plan.Path, who [2]expect.Client) inspection {
+	both := func(s *scene, tcp, udp netip.Addr) string {
 		if tcp != udp {
-			return fmt.Sprintf("tcp %s, udp %s", s.who(tcp), s.who(udp))
+			return fmt.Sprintf("tcp %s, udp %s", s.describe(tcp), s.describe(udp))
 		}
-		return s.who(tcp)
+		return s.describe(tcp)
 	}
 	return seen(path,
-		func(s *scene, t *trial) string { return describe(s, s.witness(t, who[0]), s.witness(t, who[1])) },
+		func(s *scene, t *trial) string { return both(s, s.witness(t, who[0]), s.witness(t, who[1])) },
 		func(s *scene, t *trial) string {
-			return describe(s, t.tcp.seen.Addr().Unmap(), t.udp.seen.Addr().Unmap())
+			return both(s, t.tcp.seen.Addr().Unmap(), t.udp.seen.Addr().Unmap())
 		})
 }
 
-// witness is the address behind the word, for a trial.
+// witness returns the address of a kind of client in a trial.
 func (s *scene) witness(t *trial, who expect.Client) netip.Addr {
 	node := s.inst.Nodes[t.entry]
 	switch who {
@@ -105,15 +105,15 @@ func (s *scene) witness(t *trial, who expect.Client) netip.Addr {
 	}
 }
 
-// translation wants one node to know where the address that the client called leads, and no other to.
-func translation(path plan.Path) func(context.Context, *scene) finding {
+// translation requires that only the entered node translates the address that the client dialled.
+func translation(path plan.Path) inspection {
 	return tracked(path, func(s *scene, t *trial) string {
 		real := netip.AddrPortFrom(t.server.Addr, t.listen)
 		return fmt.Sprintf("%s: %s is %s", s.inst.Nodes[t.entry].Name, t.dial, real)
 	}, translations)
 }
 
-// translations are all that the nodes know of the address that the client called.
+// translations returns the conntrack entries of all nodes for the address that the client dialled.
 func translations(s *scene, t *trial) string {
 	var found []string
 	q := conntrack.Query{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
@@ -126,9 +126,9 @@ func translations(s *scene, t *trial) string {
 	return set(found, "none")
 }
 
-// vip wants the address that the client called to be gone before the wire and before the backend. On the wire a node's
-// own address (of a node port) and a load balancer's stand rightly, between the client and the node.
-func vip(path plan.Path) func(context.Context, *scene) finding {
+// vip requires that the address that the client dialled is translated before the wire and the backend. Between an
+// external client and a node, the wire does carry the address of a node port or load balancer.
+func vip(path plan.Path) inspection {
 	return seen(path, always("nowhere"), func(s *scene, t *trial) string {
 		var where []string
 		for _, f := range t.wire {
@@ -154,7 +154,7 @@ func vip(path plan.Path) func(context.Context, *scene) finding {
 	})
 }
 
-func ttlLeft(path plan.Path, want int) func(context.Context, *scene) finding {
+func ttlLeft(path plan.Path, want int) inspection {
 	return seen(path, always(strconv.Itoa(want)), func(_ *scene, t *trial) string {
 		var ttls []string
 		for _, f := range t.backend {
@@ -166,8 +166,8 @@ func ttlLeft(path plan.Path, want int) func(context.Context, *scene) finding {
 	})
 }
 
-// innerTracked names the nodes that have an entry for the TCP connection itself.
-func innerTracked(path plan.Path, yes bool) func(context.Context, *scene) finding {
+// innerTracked returns the nodes with an entry for the TCP connection itself.
+func innerTracked(path plan.Path, yes bool) inspection {
 	return tracked(path,
 		func(s *scene, t *trial) string {
 			names := []string{s.inst.Nodes[t.from].Name, s.inst.Nodes[t.to].Name}
@@ -191,10 +191,10 @@ func innerTracked(path plan.Path, yes bool) func(context.Context, *scene) findin
 		})
 }
 
-// outerTracked says for each node in which directions the tunnel's packets are tracked, and whether a reply was seen:
-// with VXLAN each direction has source ports of its own, so no entry ever sees one. WireGuard has the same two ports both
-// ways, and the client's node speaks first.
-func outerTracked(path plan.Path, tunnel *tunnel) func(context.Context, *scene) finding {
+// outerTracked returns the directions in which each node tracks the tunnel's packets, and whether a reply was seen. VXLAN
+// has other source ports in each direction, so no entry sees a reply. WireGuard has the same two ports in both
+// directions, and the client's node sends first.
+func outerTracked(path plan.Path, tunnel *tunnel) inspection {
 	return tracked(path,
 		func(s *scene, _ *trial) string {
 			var all []string
@@ -231,7 +231,7 @@ func outerEntry(n *lab.Node, e conntrack.Entry) string {
 	return text + " replied"
 }
 
-// set joins the distinct words in order, or returns none when there are no words.
+// set joins the distinct words in order, or returns none without words.
 func set(words []string, none string) string {
 	if len(words) == 0 {
 		return none

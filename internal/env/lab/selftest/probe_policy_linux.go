@@ -3,18 +3,17 @@ package selftest
 import (
 	"context"
 	"fmt"
-	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"net/netip"
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// denied tries the port that the policies deny, at a pod that listens there. That the path works otherwise is said by its
-// "exchange".
-func denied(path plan.Path) func(context.Context, *scene) finding {
+// denied tries the denied port of a pod that listens on it. The "exchange" check proves that the path works otherwise.
+func denied(path plan.Path) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const want = "no answer"
 		e, err := s.ends(path)
@@ -32,9 +31,9 @@ func denied(path plan.Path) func(context.Context, *scene) finding {
 	}
 }
 
-// walked counts the policies that a node asks about a new connection between pods of two nodes: all that select the pod,
-// since the last one decides.
-func walked(node int, chain string) func(context.Context, *scene) finding {
+// walked counts the policies that a new connection between pods of two nodes walks: all that select the pod, because
+// the last one decides.
+func walked(node int, chain string) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		want := strconv.Itoa(s.want.policies)
 		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", expect.PodPodCross)

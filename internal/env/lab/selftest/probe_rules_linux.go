@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,9 +16,9 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// policed sends a connection between pods of two nodes and looks at the chain of the one on that node: a new connection
-// walks down to the profile that allows it, everything after that leaves by the first rule.
-func policed(node int, chain, profile string) func(context.Context, *scene) finding {
+// policed connects pods of two nodes and checks the chain of the pod on one node. New packets walk to the profile that
+// accepts them; the first rule accepts established packets.
+func policed(node int, chain, profile string) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const want = "new and established packets"
 		pod := s.pod(node, 0)
@@ -29,7 +30,7 @@ func policed(node int, chain, profile string) func(context.Context, *scene) find
 		for _, c := range counted {
 			if c.place == "filter "+chain+pod.HostDevice {
 				fresh = fresh || strings.Contains(c.rule, profile)
-				// Of the rules of such a chain one alone accepts: that for what is established.
+				// Only the rule for established packets accepts in such a chain.
 				established = established || strings.Contains(c.rule, "-j ACCEPT") || c.rule == "accept"
 			}
 		}
@@ -45,11 +46,11 @@ func policed(node int, chain, profile string) func(context.Context, *scene) find
 	}
 }
 
-func untouched(path plan.Path) func(context.Context, *scene) finding {
+func untouched(path plan.Path) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const want = "nothing"
 		rules, err := s.counting(ctx, s.inst.Nodes, "", path)
-		// In IPv6 hosts speak of their own accord. A rule that counts the pods' packets counts them every time.
+		// IPv6 hosts also send packets by themselves. Rules that count the pods' packets do so every time.
 		for again := 0; again < 3 && err == nil && len(rules) > 0; again++ {
 			var more []counted
 			more, err = s.counting(ctx, s.inst.Nodes, "", path)
@@ -101,7 +102,7 @@ func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, p
 	return list, nil
 }
 
-// counters returns what every rule of a node has counted, by table and chain; table is one table's name or "" for all.
+// counters returns the counters of a node's rules by table and chain; table is a name or "" for all.
 func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[string][]ipt.Counter, error) {
 	if s.tool == nil {
 		tool, err := ipt.FindFamily(ctx, ipt.Flavor(s.inst.Spec.Lab.Iptables), s.iptables())
@@ -122,7 +123,7 @@ func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[st
 	for _, t := range tables {
 		for _, c := range t.Chains {
 			if s.want.nft && strings.HasPrefix(c.Name, "cali-") {
-				continue // what matters is whether the chains in nftables count
+				continue // the chains in nftables are checked
 			}
 			rules := append([]ipt.Counter(nil), c.Rules...)
 			if c.Policy != "-" {
@@ -137,8 +138,8 @@ func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[st
 	return counters, err
 }
 
-// nftCounters adds what the rules of Calico's table have counted, under the names that the chains have in iptables; a
-// rule's text is its verdict.
+// nftCounters adds the counters of Calico's table, under the names of the chains in iptables. The text of a rule is its
+// verdict.
 func (s *scene) nftCounters(n *lab.Node, table string, counters map[string][]ipt.Counter) error {
 	list, err := nft.Counters(n.NS, s.nft(), policy.TableCalico)
 	for _, k := range list {
@@ -152,7 +153,7 @@ func (s *scene) nftCounters(n *lab.Node, table string, counters map[string][]ipt
 	return err
 }
 
-// iptables and nft are the families of the nodes' rules.
+// iptables and nft return the family of the nodes' rules.
 func (s *scene) iptables() ipt.Family {
 	if s.want.ipv6 {
 		return ipt.IPv6
@@ -167,12 +168,12 @@ func (s *scene) nft() nft.Family {
 	return nft.IPv4
 }
 
-// proxyNFT compares the nodes' Services with kube-proxy's map, and looks for what is left of kube-proxy in iptables.
+// proxyNFT compares the nodes' Services with kube-proxy's map, and looks for kube-proxy's chains in iptables.
 func proxyNFT(ctx context.Context, s *scene) finding {
 	ports := 0
 	for _, svc := range s.inst.Spec.Services {
 		if len(svc.Backends) == 0 {
-			continue // it is in the map of those that refuse
+			continue // the map of refused Services has it
 		}
 		entries := 1
 		if svc.Balanced.IsValid() {
@@ -188,13 +189,14 @@ func proxyNFT(ctx context.Context, s *scene) finding {
 		if err != nil {
 			return "", err
 		}
-		counters, err := s.counters(ctx, n, "nat")
-		chains := 0
-		for place := range counters {
-			if strings.HasPrefix(place, "nat KUBE-SVC-") {
-				chains++
-			}
-		}
+		chains, err := s.serviceChains(ctx, n)
 		return fmt.Sprintf("%d in the map, %d chains in iptables", entries, chains), err
 	})
+}
+
+// serviceChains returns the number of chains of Services in iptables.
+func (s *scene) serviceChains(ctx context.Context, n *lab.Node) (int, error) {
+	counters, err := s.counters(ctx, n, "nat")
+	maps.DeleteFunc(counters, func(place string, _ []ipt.Counter) bool { return !strings.HasPrefix(place, "nat KUBE-SVC-") })
+	return len(counters), err
 }

@@ -13,27 +13,26 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// wireGuardOverhead is what WireGuard adds to a packet besides IP and UDP, in bytes: its own header and the authenticator.
+// wireGuardOverhead is the length of WireGuard's header and authenticator, in bytes.
 const wireGuardOverhead = 32
 
-// sealed says that what crosses between nodes is encrypted.
+// sealed says whether packets between nodes are encrypted.
 func (x expectation) sealed() bool { return x.tunnel != nil && x.tunnel.sealed }
 
-// sealedChecks are wireChecks of a tunnel that encrypts: what crosses shows the nodes, a port and a length.
+// sealedChecks are the wireChecks of a tunnel that encrypts: only nodes, port and length are visible.
 func sealedChecks(t *tunnel, path plan.Path) []check {
 	return []check{
-		{"wire", path, "what carries packets between nodes", sealedCarriers(path, t)},
-		{"wire.clear", path, "the frames in which a pod's address can be read", inClear(path)},
+		{"wire", path, "the carrier of packets between nodes", sealedCarriers(path, t)},
+		{"wire.clear", path, "the frames with a readable pod address", inClear(path)},
 		{"wire.addresses", path, "the addresses on the wire", wireAddresses(path, t)},
-		{"wire.frame", path, "the frame around the largest packet that a pod may send, in bytes", sealedLength(path)},
+		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", sealedLength(path)},
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
-		{"wire.mac", path, "whose MAC address a packet bears on the wire", wireMAC(path)},
+		{"wire.mac", path, "the source MAC address on the wire", wireMAC(path)},
 		{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, t)},
 	}
 }
 
-// sealedFrames are the frames that the switch received of the tunnel between the first two nodes. Nothing in them tells
-// one exchange from another.
+// sealedFrames returns the received frames of the tunnel between the first two nodes, of all exchanges.
 func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	port, nodes := uint16(s.want.tunnel.port), s.inst.Nodes[:2]
 	of := func(f *capture.Frame, from, to *lab.Node) bool {
@@ -48,7 +47,7 @@ func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	return list
 }
 
-// bareFrames are the frames with a pod's address in any header.
+// bareFrames returns the frames with a pod's address in any header.
 func (s *scene) bareFrames(frames []capture.Frame) []capture.Frame {
 	pods := s.allPods()
 	var list []capture.Frame
@@ -63,7 +62,7 @@ func (s *scene) bareFrames(frames []capture.Frame) []capture.Frame {
 	return list
 }
 
-// outbound are the frames that carry a trial's packets to the server.
+// outbound returns the frames that carry a trial's packets to the server.
 func (s *scene) outbound(t *trial) []capture.Frame {
 	var list []capture.Frame
 	for _, f := range t.wire {
@@ -79,7 +78,7 @@ func (s *scene) outbound(t *trial) []capture.Frame {
 	return list
 }
 
-func sealedCarriers(path plan.Path, tunnel *tunnel) func(context.Context, *scene) finding {
+func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
 	return seen(path,
 		func(s *scene, _ *trial) string {
 			a, b := s.inst.Nodes[0].Name, s.inst.Nodes[1].Name
@@ -91,14 +90,14 @@ func sealedCarriers(path plan.Path, tunnel *tunnel) func(context.Context, *scene
 				found = append(found, carrier(&f))
 			}
 			for _, f := range t.sealed {
-				// On the switch a device is called after the host behind it.
+				// A device of the switch has the name of its host.
 				found = append(found, fmt.Sprintf("udp %d from %s", f.UDP.DestinationPort, f.Device))
 			}
 			return set(found, "nothing")
 		})
 }
 
-func inClear(path plan.Path) func(context.Context, *scene) finding {
+func inClear(path plan.Path) inspection {
 	return seen(path, always("none"), func(_ *scene, t *trial) string {
 		var found []string
 		for _, f := range t.bare {
@@ -108,8 +107,8 @@ func inClear(path plan.Path) func(context.Context, *scene) finding {
 	})
 }
 
-// sealedLength looks at the longest frame towards the server: around the one datagram that fills the pod's MTU.
-func sealedLength(path plan.Path) func(context.Context, *scene) finding {
+// sealedLength checks the longest frame to the server, which has the datagram that fills the pod's MTU.
+func sealedLength(path plan.Path) inspection {
 	return seen(path,
 		func(s *scene, _ *trial) string {
 			return strconv.Itoa(s.podMTU() + wireGuardOverhead + s.ipUDPHeaders() + ethernetHeader)
@@ -126,8 +125,8 @@ func sealedLength(path plan.Path) func(context.Context, *scene) finding {
 		})
 }
 
-// tunnelPeers wants each node to know every other by its address, the port, and the range of its pods.
-func tunnelPeers(t *tunnel) func(context.Context, *scene) finding {
+// tunnelPeers requires that each node has every other node as a peer, with address, port and pod range.
+func tunnelPeers(t *tunnel) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "each other node at its address and port, for its pods"
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {

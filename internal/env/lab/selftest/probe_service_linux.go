@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// serviceChecks are about Services that only a self-test has: without endpoints, with session affinity, with several
-// backends of which one goes.
+// serviceChecks are the checks of the Services for self-tests: without endpoints, with session affinity, and with several
+// backends of which one is removed.
 func serviceChecks(x expectation) []check {
 	if _, ok := x.Served[expect.PodSvcRemote]; !x.testServices || !ok {
 		return nil
@@ -29,32 +29,32 @@ func serviceChecks(x expectation) []check {
 	}
 	var list []check
 	if x.Programs != nil && x.Programs.Maglev && !x.local {
-		list = append(list, check{kind: "maglev", what: "who answers a client outside that enters by one node and by the other", probe: maglev})
+		list = append(list, check{kind: "maglev", what: "the backends of an external client that enters by each node", probe: maglev})
 	}
 	return append(list, []check{
 		{kind: "none.udp", what: "a datagram to a Service without endpoints", probe: unserved("udp", datagram)},
 		{kind: "none.tcp", what: "a connection to a Service without endpoints", probe: unserved("tcp", refusedAtOnce)},
-		{kind: "sticky", what: "who answers a client of a Service with session affinity", probe: sticky},
-		{kind: "shared.even", what: "who answers connections to a Service with several backends", probe: evenly},
-		// The last of them, since it leaves the Service changed for a while.
-		{kind: "shared.removed", what: "who answers when one of the backends has been taken away", probe: removed},
+		{kind: "sticky", what: "the backends of a client of a Service with session affinity", probe: sticky},
+		{kind: "shared.even", what: "the backends of connections to a Service with several backends", probe: evenly},
+		// The last check, because it changes the Service.
+		{kind: "shared.removed", what: "the backends of connections after one backend was removed", probe: removed},
 	}...)
 }
 
-// What becomes of a call to nobody.
+// Outcomes of a call to a Service without endpoints.
 const (
 	refusedAtOnce = "refused"
 	silence       = "no answer"
 )
 
-// refusals are the errors by which a caller learns at once that nobody is there: by an ICMP message, from the rules of the
-// caller's own machine, from programs at its socket.
+// refusals are the errors of an immediate refusal: by an ICMP message, by rules of the client's node, by programs at its
+// socket.
 var refusals = []string{"connection refused", "operation not permitted", "no route to host"}
 
 // unserved calls a Service without endpoints.
-func unserved(network, want string) func(context.Context, *scene) finding {
+func unserved(network, want string) inspection {
 	return func(ctx context.Context, s *scene) finding {
-		err := s.callNobody(ctx, network, want)
+		err := s.callWithoutEndpoints(ctx, network, want)
 		switch {
 		case err == nil:
 			return finding{want: want, got: "answered"}
@@ -67,10 +67,10 @@ func unserved(network, want string) func(context.Context, *scene) finding {
 	}
 }
 
-// callNobody has patience where it waits for a refusal. A node sends a caller about one ICMP message a second, redirects
-// counted, so a datagram is sent again; and on one CPU the message comes back while connect() still holds the socket, which then takes
-// notice only of the next one, that to the SYN which is sent again after a second.
-func (s *scene) callNobody(ctx context.Context, network, want string) error {
+// callWithoutEndpoints calls a Service without endpoints and waits long for a refusal. A node sends about one ICMP message
+// a second, so a datagram is repeated. On one CPU the message arrives while connect() holds the socket, which then reacts
+// only to the message for the SYN that is repeated after a second.
+func (s *scene) callWithoutEndpoints(ctx context.Context, network, want string) error {
 	timeout := 2 * s.patience
 	if want == silence {
 		timeout = impatience
@@ -85,9 +85,9 @@ func (s *scene) callNobody(ctx context.Context, network, want string) error {
 	if network == "tcp" {
 		return nil
 	}
-	deadline, _ := ctx.Deadline() // it has one
+	deadline, _ := ctx.Deadline()
 	for time.Now().Before(deadline) {
-		if err = conn.SetDeadline(time.Now().Add(weariness)); err != nil {
+		if err = conn.SetDeadline(time.Now().Add(patienceAfterFailure)); err != nil {
 			return err
 		}
 		if _, err = conn.Write(make([]byte, question)); err != nil {
@@ -110,15 +110,15 @@ func (s *scene) dialTest(ctx context.Context, network string, svc *lab.Service) 
 	return s.dialers[&s.pod(0, 0).Host].Dial(ctx, network, netip.AddrPortFrom(svc.VIP, uint16(svc.Port)).String())
 }
 
-// asked is how often a shared Service is called: often enough that what is not even shows, and that a backend which is
-// gone and still called is met.
-const asked = 60
+// serviceCalls is the number of calls to a shared Service. It is enough to detect uneven shares, and calls to a removed
+// backend.
+const serviceCalls = 60
 
-// sticky calls a Service with session affinity again and again.
+// sticky calls a Service with session affinity several times.
 func sticky(ctx context.Context, s *scene) finding {
 	const want = "one of 2"
 	svc := s.inst.Service(lab.StickyService)
-	counts, err := s.census(ctx, svc, svc.Backends, asked/4)
+	counts, err := s.census(ctx, svc, svc.Backends, serviceCalls/4)
 	if err != nil {
 		return failed(want, err)
 	}
@@ -128,12 +128,12 @@ func sticky(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: tally(counts)}
 }
 
-// evenly compares the shares of the backends with even ones. The bound is passed by chance in one run of a million, with
-// as many degrees of freedom as a lab's Service has.
+// evenly compares the shares of the backends with even shares. The bounds, by degrees of freedom, are exceeded by
+// chance in one run of a million.
 func evenly(ctx context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.SharedService)
-	want := fmt.Sprintf("all %d alike", len(svc.Backends))
-	counts, err := s.census(ctx, svc, svc.Backends, asked)
+	want := fmt.Sprintf("all %d evenly", len(svc.Backends))
+	counts, err := s.census(ctx, svc, svc.Backends, serviceCalls)
 	if err != nil {
 		return failed(want, err)
 	}
@@ -157,7 +157,7 @@ func chiSquared(counts map[string]int, backends []*lab.Pod) float64 {
 	return sum
 }
 
-// removed takes the last backend away: nobody waits for it, and nobody else is spared.
+// removed removes the last backend: no call may reach it or wait for it, and the others must answer.
 func removed(ctx context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.SharedService)
 	all := slices.Clone(svc.Backends)
@@ -166,8 +166,8 @@ func removed(ctx context.Context, s *scene) finding {
 	if err := s.setBackends(ctx, left); err != nil {
 		return failed(want, err)
 	}
-	// Everybody listens still, so that a call to the one that is gone would be answered, and seen.
-	counts, err := s.census(ctx, svc, all, asked)
+	// All pods listen, so that a call to the removed backend would be answered and counted.
+	counts, err := s.census(ctx, svc, all, serviceCalls)
 	if err = errors.Join(err, s.setBackends(ctx, all)); err != nil {
 		return failed(want, err)
 	}
@@ -189,24 +189,22 @@ func (s *scene) setBackends(ctx context.Context, pods []*lab.Pod) error {
 	return s.inst.SetBackends(ctx, lab.SharedService, refs)
 }
 
-// tally is "12 x node-1/pod-2, 30 x node-2/pod-1".
+// tally returns, for example, "12 x node-1/pod-2, 30 x node-2/pod-1".
 func tally(counts map[string]int) string {
 	var words []string
 	for name, n := range counts {
 		words = append(words, fmt.Sprintf("%d x %s", n, name))
 	}
-	return set(words, "nobody")
+	return set(words, "none")
 }
 
-// census counts who of the pods, all of which listen, answers so many connections. The first that takes too long is the
-// last; together they may take their time, on a slow machine.
+// census counts the connections that each of the listening pods answers. It stops at the first call that exceeds the
+// patience.
 func (s *scene) census(ctx context.Context, svc *lab.Service, pods []*lab.Pod, calls int) (map[string]int, error) {
-	for _, p := range pods {
-		l, err := s.greet(ctx, p, uint16(svc.TargetPort))
-		if err != nil {
-			return nil, fmt.Errorf("%s: listen: %w", p.Name, err)
-		}
-		defer closeQuietly(l)
+	stop, err := s.greet(ctx, pods, uint16(svc.TargetPort))
+	defer stop()
+	if err != nil {
+		return nil, err
 	}
 	counts := map[string]int{}
 	for range calls {
@@ -219,24 +217,28 @@ func (s *scene) census(ctx context.Context, svc *lab.Service, pods []*lab.Pod, c
 	return counts, nil
 }
 
-// greet makes a pod tell everybody who connects its name.
-func (s *scene) greet(ctx context.Context, p *lab.Pod, port uint16) (net.Listener, error) {
-	x := exchange{server: p.NS, bind: p.Addr, listen: port}
-	l, err := x.listenTCP(ctx)
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return // it was closed
-			}
-			_, _ = io.WriteString(conn, p.Name) // a client that misses it says so
-			closeQuietly(conn)
+// greet makes pods send their names to every client, until stop is called.
+func (s *scene) greet(ctx context.Context, pods []*lab.Pod, port uint16) (stop func(), err error) {
+	var listeners []net.Listener
+	stop = func() {
+		for _, l := range listeners {
+			closeQuietly(l)
 		}
-	}()
-	return l, nil
+	}
+	for _, p := range pods {
+		l, err := exchange{server: p.NS, bind: p.Addr, listen: port}.listenTCP(ctx)
+		if err != nil {
+			return stop, fmt.Errorf("%s: listen: %w", p.Name, err)
+		}
+		listeners = append(listeners, l)
+		go func() {
+			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+				_, _ = io.WriteString(conn, p.Name) // the client reports a failure
+				closeQuietly(conn)
+			}
+		}()
+	}
+	return stop, nil
 }
 
 func (s *scene) whoAnswers(ctx context.Context, svc *lab.Service) (string, error) {
@@ -250,7 +252,7 @@ func (s *scene) whoAnswers(ctx context.Context, svc *lab.Service) (string, error
 	return s.nameFrom(conn)
 }
 
-// nameFrom reads who answers, all that is said.
+// nameFrom reads the name of the pod that answers.
 func (s *scene) nameFrom(conn net.Conn) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
 		return "", err
@@ -259,29 +261,26 @@ func (s *scene) nameFrom(conn net.Conn) (string, error) {
 	return string(name), err
 }
 
-// clients is how many clients outside are tried at both nodes, each a port of the client's host.
+// clients is the number of source ports that the external client uses at both nodes.
 const clients = 12
 
-// firstClientPort is below what the system gives out by itself.
+// firstClientPort is below the system's ephemeral ports.
 const firstClientPort = 20001
 
-// maglev calls a node port from the same port of the client outside at both nodes: where each chose for itself, as many
-// agreements would come by chance about once in half a million runs.
+// maglev calls a node port from the same port of the external client at both nodes. If each node chose for itself, all
+// backends would agree by chance about once in half a million runs.
 func maglev(ctx context.Context, s *scene) finding {
 	const want = "the same backend at both nodes"
 	svc := s.inst.Service(lab.SharedService)
-	for _, p := range svc.Backends {
-		l, err := s.greet(ctx, p, uint16(svc.TargetPort))
-		if err != nil {
-			return failed(want, fmt.Errorf("%s: listen: %w", p.Name, err))
-		}
-		defer closeQuietly(l)
+	stop, err := s.greet(ctx, svc.Backends, uint16(svc.TargetPort))
+	defer stop()
+	if err != nil {
+		return failed(want, err)
 	}
 	differ := 0
 	for i := range clients {
 		var names [2]string
 		for node := range names {
-			var err error
 			at := netip.AddrPortFrom(s.inst.Nodes[node].Addr, uint16(svc.NodePort))
 			if names[node], err = s.fromOutside(ctx, firstClientPort+i, at); err != nil {
 				return failed(want, err)
@@ -292,12 +291,12 @@ func maglev(ctx context.Context, s *scene) finding {
 		}
 	}
 	if differ > 0 {
-		return finding{want: want, got: fmt.Sprintf("another one for %d of %d clients", differ, clients)}
+		return finding{want: want, got: fmt.Sprintf("another backend for %d of %d clients", differ, clients)}
 	}
 	return finding{want: want, got: want}
 }
 
-// fromOutside asks who answers the client outside that calls from the given port of its own.
+// fromOutside returns the backend that answers the external client from the given source port.
 func (s *scene) fromOutside(ctx context.Context, from int, at netip.AddrPort) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()

@@ -10,17 +10,17 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// bulk is the size of the transfer that shows the largest frame, in bytes: enough for a sender to build super-frames.
+// bulk is the size of the transfer for the largest frame, in bytes: a sender builds super-frames for it.
 const bulk = 256 << 10
 
-// ethernetHeader is what a frame is longer than its packet, in bytes.
+// ethernetHeader is the length of an Ethernet header in bytes.
 const ethernetHeader = 14
 
-func carriers(path plan.Path, want string) func(context.Context, *scene) finding {
+func carriers(path plan.Path, want string) inspection {
 	return seen(path, always(want), carried)
 }
 
-// carried is in what the packets of a trial crossed the wire.
+// carried returns the encapsulations of a trial's packets on the wire.
 func carried(_ *scene, t *trial) string {
 	var found []string
 	for _, f := range t.wire {
@@ -29,7 +29,7 @@ func carried(_ *scene, t *trial) string {
 	return set(found, "nothing")
 }
 
-// carrier says in what a frame's innermost packet travels.
+// carrier returns the encapsulation of a frame.
 func carrier(f *capture.Frame) string {
 	switch {
 	case f.VXLAN != nil:
@@ -40,7 +40,7 @@ func carrier(f *capture.Frame) string {
 	return "plain"
 }
 
-func wireAddresses(path plan.Path, tunnel *tunnel) func(context.Context, *scene) finding {
+func wireAddresses(path plan.Path, tunnel *tunnel) inspection {
 	return seen(path,
 		func(s *scene, t *trial) string {
 			inner := fmt.Sprintf("%s > %s", t.client.Addr, t.server.Addr)
@@ -70,12 +70,10 @@ func addresses(f *capture.Frame) string {
 	return text
 }
 
-// frameLength looks at the one datagram that fills the pod's MTU: on the wire it must fill the underlay's, in one piece.
-func frameLength(path plan.Path) func(context.Context, *scene) finding {
+// frameLength checks the datagram that fills the pod's MTU: on the wire it must fill the underlay's MTU, unfragmented.
+func frameLength(path plan.Path) inspection {
 	return seen(path,
-		func(s *scene, _ *trial) string {
-			return strconv.Itoa(s.fullFrame())
-		},
+		func(s *scene, _ *trial) string { return strconv.Itoa(s.fullFrame()) },
 		func(_ *scene, t *trial) string {
 			var found []string
 			for _, f := range t.wire {
@@ -92,18 +90,18 @@ func frameLength(path plan.Path) func(context.Context, *scene) finding {
 		})
 }
 
-// largestFrame makes a bulk transfer. With the wire model of the NIC no frame may exceed the underlay's MTU; with the
-// ideal one super-frames must cross, or it would be no better than the wire.
+// largestFrame makes a bulk transfer. With the NIC model "wire" no frame may exceed the underlay's MTU. With "ideal"
+// super-frames must cross.
 func largestFrame(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
-	// What is encrypted is cut before.
+	// Packets are segmented before encryption.
 	segmented := s.segmented() || s.want.sealed()
 	want := fmt.Sprintf("at most %d", limit)
 	if !segmented {
 		want = fmt.Sprintf("above %d", limit)
 	}
 	t := &trial{}
-	if t.ends, t.err = s.ends(s.crossPath()); t.err != nil {
+	if t.ends, t.err = s.ends(s.want.crossPath()); t.err != nil {
 		return failed(want, t.err)
 	}
 	if err := s.discard(); err != nil {
@@ -127,9 +125,8 @@ func largestFrame(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (largest <= limit) == segmented}
 }
 
-// wireMAC looks at who sends the frames towards the server: the node, or where pods have an address of their own on the
-// wire the pod itself.
-func wireMAC(path plan.Path) func(context.Context, *scene) finding {
+// wireMAC checks the sender of frames to the server: the node, or the pod if its MAC address is the one on the wire.
+func wireMAC(path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
 		if t == nil || t.err != nil {

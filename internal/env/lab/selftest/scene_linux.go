@@ -3,7 +3,9 @@ package selftest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,30 +18,30 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// nic is the name of the device that a node, and a pod, has towards the outside.
+// nic is the device of nodes and pods that leads outside.
 const nic = "eth0"
 
 // scene is a profile under observation.
 type scene struct {
 	inst *lab.Instance
 	want expectation
-	// wire sees every device of the switch.
+	// wire captures on every device of the switch.
 	wire *capture.Capture
-	// pods see what reaches those that serve; a pod of the host network is not among them.
+	// pods capture at the serving pods, without host-network pods.
 	pods map[*lab.Pod]*capture.Capture
-	// nodes see every device of the first two nodes, where programs move packets; nil otherwise.
+	// nodes capture on every device of the first two nodes; nil without BPF programs.
 	nodes []*capture.Capture
 	// dialers make connections where the clients are.
 	dialers map[*lab.Host]*lab.Dialer
-	// trials are the paths that should work, refusals those that should not.
+	// trials are for the paths that must work, refusals for those that must not.
 	trials   map[plan.Path]*trial
 	refusals map[plan.Path]outcome
-	// tracks are the connections that each node knew after the trials; untold is why they are not known.
-	tracks [][]conntrack.Entry
-	untold error
-	// tool reads netfilter's counters; it is found when first needed.
+	// tracks are the conntrack entries of each node after the trials.
+	tracks   [][]conntrack.Entry
+	trackErr error
+	// tool reads the counters of iptables; nil until needed.
 	tool *ipt.Tool
-	// patience is how long the next exchange may take.
+	// patience bounds the next exchange.
 	patience time.Duration
 }
 
@@ -85,7 +87,7 @@ func (s *scene) watchNodes() error {
 	return nil
 }
 
-// openDialers makes a dialer for everybody who is a client.
+// openDialers makes a dialer for each client.
 func (s *scene) openDialers() error {
 	hosts := []*lab.Host{&s.inst.Nodes[0].Host, s.inst.External}
 	if pod := s.pod(0, 0); pod != nil {
@@ -101,7 +103,7 @@ func (s *scene) openDialers() error {
 	return nil
 }
 
-// servers are the pods of a network of their own that some path ends at, each once.
+// servers returns the pods that are ends of paths, each once, without host-network pods.
 func (s *scene) servers() []*lab.Pod {
 	var pods []*lab.Pod
 	seen := map[*lab.Pod]bool{}
@@ -112,7 +114,7 @@ func (s *scene) servers() []*lab.Pod {
 		}
 	}
 	if s.want.Programs != nil {
-		add(s.pod(0, 0)) // the client, on whose device no Service may be seen
+		add(s.pod(0, 0)) // the client, where no packets for Services may appear
 	}
 	add(s.pod(0, 1))
 	add(s.pod(1, 0))
@@ -124,7 +126,7 @@ func (s *scene) servers() []*lab.Pod {
 	return pods
 }
 
-// pod returns a pod by its place, nil if there are not so many.
+// pod returns a pod by its indices, or nil.
 func (s *scene) pod(node, index int) *lab.Pod {
 	if pods := s.inst.Nodes[node].Pods; index < len(pods) {
 		return pods[index]
@@ -132,7 +134,7 @@ func (s *scene) pod(node, index int) *lab.Pod {
 	return nil
 }
 
-// allPods are the pods of all nodes that have a network of their own.
+// allPods returns the pods of all nodes without host-network pods.
 func (s *scene) allPods() []*lab.Pod {
 	var pods []*lab.Pod
 	for _, n := range s.inst.Nodes {
@@ -145,17 +147,14 @@ func (s *scene) allPods() []*lab.Pod {
 	return pods
 }
 
-// close forgets the connections and ends the captures. The kernel lets a grace period pass for each packet socket that
-// it closes, so they are closed side by side.
+// close flushes conntrack and ends the captures. The kernel waits a grace period for each packet socket, so they are
+// closed in parallel.
 func (s *scene) close() error {
-	captures := append([]*capture.Capture{s.wire}, s.nodes...)
-	for _, c := range s.pods {
-		captures = append(captures, c)
-	}
+	captures := s.captures()
 	errs := make([]error, len(captures)+1)
 	var wg sync.WaitGroup
 	for _, d := range s.dialers {
-		wg.Go(func() { _ = d.Close() }) // its process is of no more use, however it ends
+		wg.Go(func() { _ = d.Close() }) // all exchanges are done
 	}
 	for i, c := range captures {
 		wg.Go(func() { errs[i] = c.Close() })
@@ -163,6 +162,10 @@ func (s *scene) close() error {
 	errs[len(captures)] = s.flush()
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+func (s *scene) captures() []*capture.Capture {
+	return slices.Concat([]*capture.Capture{s.wire}, s.nodes, slices.Collect(maps.Values(s.pods)))
 }
 
 func (s *scene) flush() error {
@@ -175,10 +178,10 @@ func (s *scene) flush() error {
 	return errors.Join(errs...)
 }
 
-// who names an address for a reader.
-func (s *scene) who(a netip.Addr) string {
+// describe returns an address with the name of its host.
+func (s *scene) describe(a netip.Addr) string {
 	if !a.IsValid() {
-		return "nobody"
+		return "no address"
 	}
 	for _, p := range s.allPods() {
 		if a == p.Addr {
@@ -203,7 +206,7 @@ func (s *scene) who(a netip.Addr) string {
 
 func firstOf(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
-// devices reads the devices of a namespace and hands each to fn, with a handle for more questions.
+// devices calls fn for each device of a namespace, with a handle.
 func devices(ns *netns.NS, fn func(*link.Handle, link.Device) error) error {
 	h, err := link.Open(ns)
 	if err != nil {
@@ -224,23 +227,19 @@ func devices(ns *netns.NS, fn func(*link.Handle, link.Device) error) error {
 
 // device returns one device of a namespace.
 func device(ns *netns.NS, name string) (link.Device, error) {
-	var found *link.Device
-	err := devices(ns, func(_ *link.Handle, d link.Device) error {
-		if d.Name == name {
-			found = &d
-		}
-		return nil
-	})
+	h, err := link.Open(ns)
 	if err != nil {
 		return link.Device{}, err
 	}
-	if found == nil {
-		return link.Device{}, fmt.Errorf("no device %s", name)
+	defer h.Close()
+	list, err := h.Devices()
+	if i := slices.IndexFunc(list, func(d link.Device) bool { return d.Name == name }); i >= 0 {
+		return list[i], err
 	}
-	return *found, nil
+	return link.Device{}, errors.Join(err, fmt.Errorf("no device %s", name))
 }
 
-// routes returns the routes of a namespace that somebody added.
+// routes returns the routes of a namespace without those of the kernel.
 func routes(ns *netns.NS) ([]link.Route, error) {
 	h, err := link.Open(ns)
 	if err != nil {
@@ -250,13 +249,13 @@ func routes(ns *netns.NS) ([]link.Route, error) {
 	return h.Routes()
 }
 
-// segmented says whether the devices must cut packets to the MTU themselves.
+// segmented says whether devices must segment packets to the MTU.
 func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == "wire" }
 
-// podMTU is the MTU that leaves room for the profile's overhead on the underlay of this lab.
+// podMTU returns the MTU of the underlay without the overhead of the profile.
 func (s *scene) podMTU() int {
 	return s.inst.Spec.Lab.MTU - s.inst.Profile.OverheadOn(s.inst.Spec.Lab.Family)
 }
 
-// fullFrame is the length of the largest frame on the underlay.
+// fullFrame returns the length of the largest frame on the underlay.
 func (s *scene) fullFrame() int { return s.inst.Spec.Lab.MTU + ethernetHeader }

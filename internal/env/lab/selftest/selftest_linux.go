@@ -2,51 +2,36 @@ package selftest
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 )
 
-// Assertion is one thing that a profile claims, and whether it is so.
+// Assertion is one claim about a profile, and whether it holds.
 type Assertion struct {
 	// Profile is the profile's name.
 	Profile string
 	// ID is unique within the profile and the same from run to run, for example "source@pod-to-service/remote".
 	ID string
-	// Path is the path whose traffic was looked at, "" for a fact about nodes and pods.
+	// Path is the path of the traffic, "" for a fact about nodes and pods.
 	Path string
-	// What says in words what is asserted.
-	What string
-	// Want is what must be found, Got what was, in the same form.
+	// What describes the claim.
+	What      string
 	Want, Got string
 	OK        bool
 }
 
-// String returns the assertion in one line.
-func (a Assertion) String() string {
-	if a.OK {
-		return fmt.Sprintf("%s %s: %s: %s", a.Profile, a.ID, a.What, a.Got)
-	}
-	return fmt.Sprintf("%s %s: %s: want %s, got %s", a.Profile, a.ID, a.What, a.Want, a.Got)
-}
-
-// Failed returns the assertions that do not hold.
+// Failed returns the assertions that failed.
 func Failed(all []Assertion) []Assertion {
-	var failed []Assertion
-	for _, a := range all {
-		if !a.OK {
-			failed = append(failed, a)
-		}
-	}
-	return failed
+	return slices.DeleteFunc(slices.Clone(all), func(a Assertion) bool { return a.OK })
 }
 
-// Run tests one profile. It always returns at least one assertion; one that could not be looked into has failed. inst
-// must stand still meanwhile: no other traffic may cross it. Different instances can be tested at the same time. When
-// ctx ends, what is left fails with its cause.
+// Run tests one instance. It returns at least one assertion; a probe with an error is a failed assertion. No other
+// traffic may cross inst meanwhile. Different instances can be tested at the same time. When ctx ends, the remaining
+// assertions fail with its cause.
 func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if inst.Err != nil {
-		return broken(inst, "up", "the profile stands", inst.Err)
+		return broken(inst, "up", "the profile is up", inst.Err)
 	}
 	want := expected(inst.Profile, inst.Spec.Expect())
 	if inst.Spec.Lab.Family == lab.IPv6 {
@@ -64,16 +49,16 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	return run(ctx, inst, want)
 }
 
-// broken is what there is to say of an instance as a whole.
+// broken returns a failed assertion about a whole instance.
 func broken(inst *lab.Instance, id, what string, err error) []Assertion {
 	return []Assertion{{Profile: string(inst.Name), ID: id, What: what, Want: "yes", Got: "error: " + err.Error()}}
 }
 
-// run holds an instance against a table.
+// run compares an instance with a table.
 func run(ctx context.Context, inst *lab.Instance, want expectation) []Assertion {
 	s, err := open(inst, want)
 	if err != nil {
-		return broken(inst, "observable", "its namespaces can be looked into", err)
+		return broken(inst, "observable", "its namespaces can be observed", err)
 	}
 	s.rehearse(ctx)
 	var out []Assertion
@@ -81,7 +66,7 @@ func run(ctx context.Context, inst *lab.Instance, want expectation) []Assertion 
 		out = append(out, c.assert(ctx, s))
 	}
 	if err := s.close(); err != nil {
-		out = append(out, broken(inst, "clean", "nothing stays behind", err)...)
+		out = append(out, broken(inst, "clean", "no connections or sockets are left", err)...)
 	}
 	return out
 }

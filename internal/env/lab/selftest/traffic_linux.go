@@ -15,47 +15,43 @@ import (
 )
 
 const (
-	// patience is how long an exchange that should work may take. It is long because it only delays a failure: the
-	// machine may be busy with something else.
+	// patience bounds an exchange that must work. It is long because the machine may be busy, and only delays a failure.
 	patience = 2 * time.Second
-	// weariness takes the place of patience once an exchange has failed: what follows in a broken profile mostly fails
-	// too, and must not make a failure take a minute.
-	weariness = 300 * time.Millisecond
-	// impatience is how long a path is tried that should not work.
+	// patienceAfterFailure replaces patience after a failed exchange. In a broken profile most others fail too.
+	patienceAfterFailure = 300 * time.Millisecond
+	// impatience bounds an exchange that must not work.
 	impatience = 200 * time.Millisecond
 )
 
-// answer is what a server sends back, in bytes.
+// answer is the size of a response, in bytes.
 const answer = 100
 
-// exchange is one question and answer between two hosts.
+// exchange is one request and response between two hosts.
 type exchange struct {
 	client *lab.Dialer
 	server *netns.NS
-	// bind is the server's own address: a server on any address would answer over UDP from that of the device that the
-	// answer leaves by.
+	// bind is the server's own address. A UDP server on any address would reply from the address of the outgoing device.
 	bind netip.Addr
-	// dial is the address that the client is given: the server's or its Service's.
+	// dial is the server's address or its Service's.
 	dial netip.AddrPort
-	// listen is the server's port, 0 for any; then the client uses it in place of dial's.
+	// listen is the server's port. 0 is any, which then replaces the port of dial.
 	listen uint16
-	// size is what the client sends, in bytes.
-	size int
-	// timeout bounds it all.
+	// size is the size of the request, in bytes.
+	size    int
 	timeout time.Duration
 }
 
-// outcome is what both ends saw.
+// outcome has the observations of both ends.
 type outcome struct {
-	// seen is the client as the server sees it; local is the client as it sees itself.
+	// seen is the client's address at the server, local its own address.
 	seen, local netip.AddrPort
 	// dialled and listened are the ports at both ends of a translation.
 	dialled, listened uint16
 	err               error
 }
 
-// tcp runs the exchange over a connection of its own. Both ends are closed when it returns, and the client's end with a
-// reset, so that nothing lingers in TIME_WAIT.
+// tcp runs the exchange over a new connection. Both ends are closed when it returns, the client's end with a reset to
+// avoid TIME_WAIT.
 func (x exchange) tcp(ctx context.Context) outcome {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
@@ -87,7 +83,7 @@ func (x exchange) listenTCP(ctx context.Context) (l net.Listener, err error) {
 	return l, err
 }
 
-// network is what package net calls a protocol over the exchange's version of IP.
+// network returns the name of a protocol over the exchange's version of IP.
 func (x exchange) network(protocol string) string {
 	if x.bind.Is6() {
 		return protocol + "6"
@@ -95,8 +91,8 @@ func (x exchange) network(protocol string) string {
 	return protocol + "4"
 }
 
-// bound repeats bind while the port is in use, until ctx ends: a process that is being started elsewhere in this program
-// holds copies of all descriptors until it has become another program, also of a listener that was just closed.
+// bound repeats bind while the port is in use, until ctx ends. A process that this program starts has copies of all
+// descriptors until its exec, also of a listener that was just closed.
 func bound(ctx context.Context, bind func() error) error {
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
@@ -115,7 +111,7 @@ func bound(ctx context.Context, bind func() error) error {
 
 // ports completes x with the port that the system chose.
 func (x exchange) ports(listening net.Addr) outcome {
-	at, _ := netip.ParseAddrPort(listening.String()) // an address of package net always parses
+	at, _ := netip.ParseAddrPort(listening.String()) // package net returns valid addresses
 	out := outcome{dialled: x.dial.Port(), listened: at.Port()}
 	if x.listen == 0 {
 		out.dialled = at.Port()
@@ -123,7 +119,7 @@ func (x exchange) ports(listening net.Addr) outcome {
 	return out
 }
 
-// serve answers one connection: it reads the question to its end. It closes l.
+// serve answers one connection and closes l.
 func (x exchange) serve(ctx context.Context, l net.Listener) outcome {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // wakes Accept
 	defer stop()
@@ -148,7 +144,7 @@ func (x exchange) serve(ctx context.Context, l net.Listener) outcome {
 	return out
 }
 
-// call is the client's end over TCP. It returns its own address.
+// call is the client's end over TCP. It returns the client's address.
 func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, err error) {
 	conn, err := x.client.Dial(ctx, x.network("tcp"), netip.AddrPortFrom(x.dial.Addr(), port).String())
 	if err != nil {
@@ -212,7 +208,7 @@ func (x exchange) datagrams(ctx context.Context, client net.Conn, server *net.UD
 		return seen, fmt.Errorf("at the server: %w", err)
 	}
 	if n != x.size {
-		return seen, fmt.Errorf("a datagram of %d bytes arrived with %d", x.size, n)
+		return seen, fmt.Errorf("a datagram of %d bytes arrived with %d bytes", x.size, n)
 	}
 	if _, err := server.WriteToUDPAddrPort(buf[:answer], seen); err != nil {
 		return seen, err
@@ -221,10 +217,10 @@ func (x exchange) datagrams(ctx context.Context, client net.Conn, server *net.UD
 		return seen, fmt.Errorf("at the client: %w", err)
 	}
 	if n != answer {
-		return seen, fmt.Errorf("an answer of %d bytes arrived with %d", answer, n)
+		return seen, fmt.Errorf("a response of %d bytes arrived with %d bytes", answer, n)
 	}
 	return seen, nil
 }
 
-// closeQuietly closes a socket whose exchange is over: its bytes have arrived or its failure is known.
+// closeQuietly closes a socket after its exchange, when errors no longer matter.
 func closeQuietly(c io.Closer) { _ = c.Close() }

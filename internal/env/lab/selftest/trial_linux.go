@@ -16,25 +16,24 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// question is the size of what a client sends where the size is not part of the proof, in bytes.
+// question is the default size of a request, in bytes.
 const question = 600
 
 // ends are the two ends of a path.
 type ends struct {
 	client, server *lab.Host
-	// from and to are the indexes of the nodes that they are on, -1 for the external client; a path to a Service has
-	// the backend's.
+	// from and to are the indices of their nodes, -1 for the external client. For a Service, to is the backend's node.
 	from, to int
-	// entry is the index of the node that is the first to see the client's packets: its own, or that which is entered.
+	// entry is the index of the first node on the path: the client's, or the entered node.
 	entry int
-	// dial is what the client calls, listen the port of the server, 0 when both may choose.
+	// dial is the address that the client dials, listen the port of the server; port 0 is any.
 	dial   netip.AddrPort
 	listen uint16
 	// pod is the server if it is a pod with a network of its own.
 	pod *lab.Pod
 }
 
-// ends finds the ends of a path by the lab's convention: everything starts on the first node.
+// ends returns the ends of a path. The client is on the first node or is the external client.
 func (s *scene) ends(p plan.Path) (ends, error) {
 	e := ends{from: 0}
 	if err := s.start(p, &e); err != nil {
@@ -58,12 +57,12 @@ func (s *scene) ends(p plan.Path) (ends, error) {
 	case plan.Service, plan.NodePort, plan.LoadBalancer, plan.Self:
 		err = s.toService(p, &e)
 	default:
-		err = fmt.Errorf("no way to serve %s", p)
+		err = fmt.Errorf("path %s is not supported", p)
 	}
 	return e, err
 }
 
-// start finds the client.
+// start sets the client.
 func (s *scene) start(p plan.Path, e *ends) error {
 	switch p.From {
 	case plan.Host:
@@ -116,26 +115,25 @@ func (s *scene) toService(p plan.Path, e *ends) error {
 	return nil
 }
 
-// trial is what was seen of one exchange over TCP and one over UDP.
+// trial has the observations of one exchange over TCP and one over UDP.
 type trial struct {
 	ends
 	tcp, udp outcome
-	// wire are the frames of both exchanges that the switch received, backend those that the serving pod received.
+	// wire and backend are the frames of both exchanges that the switch and the serving pod received.
 	wire, backend []capture.Frame
-	// near are the frames at the client's pod, nodes those on all devices of the first two nodes, in both directions; both
-	// only where programs move packets.
+	// near are the frames at the client's pod, nodes those on all devices of the first two nodes, in both directions. They
+	// are nil without BPF programs.
 	near  []capture.Frame
 	nodes [][]capture.Frame
-	// sealed are the frames of a tunnel that encrypts, whoever's they are; bare those in which a pod's address can be read.
-	// Both only where there is such a tunnel.
+	// sealed are all frames of a tunnel that encrypts, bare those with a readable pod address. They are nil without such a
+	// tunnel.
 	sealed, bare []capture.Frame
 	err          error
 }
 
-// rehearse makes all the traffic of a self-test but the transfers that a single check needs for itself: the paths that
-// work one after the other, so that what is seen belongs to one of them; those that must not work side by side, because
-// each is an idle wait. What conntrack knows is asked once, at the end: to ask costs a walk through the machine's whole
-// table.
+// rehearse makes the traffic that several checks use. Served paths run one after another, so that each frame belongs to
+// one path. Paths that must not work run in parallel, because each only waits. conntrack is read once at the end, because
+// each reading walks the table of the whole machine.
 func (s *scene) rehearse(ctx context.Context) {
 	for _, p := range plan.Paths {
 		if _, ok := s.want.Served[p]; !ok || ctx.Err() != nil {
@@ -147,12 +145,12 @@ func (s *scene) rehearse(ctx context.Context) {
 			t.err = s.run(ctx, t, s.size(p))
 		}
 	}
-	s.tracks, s.untold = s.connections()
+	s.tracks, s.trackErr = s.connections()
 	s.tryRefused(ctx)
 }
 
-// tryRefused tries the paths that must not work: those to different servers side by side, those to the same one after the
-// other, as they may want the same port.
+// tryRefused tries the paths that must not work: those to different servers in parallel, those to the same server one
+// after another, because they may need the same port.
 func (s *scene) tryRefused(ctx context.Context) {
 	outcomes := make([]outcome, len(s.want.Refused))
 	byServer := map[*lab.Host][]int{}
@@ -167,7 +165,7 @@ func (s *scene) tryRefused(ctx context.Context) {
 	for _, paths := range byServer {
 		wg.Go(func() {
 			for _, i := range paths {
-				e, _ := s.ends(s.want.Refused[i]) // it had ends just now
+				e, _ := s.ends(s.want.Refused[i]) // checked above
 				outcomes[i] = s.exchange(e, question, impatience).tcp(ctx)
 			}
 		})
@@ -178,7 +176,7 @@ func (s *scene) tryRefused(ctx context.Context) {
 	}
 }
 
-// connections lists what each node tracks.
+// connections returns the conntrack entries of each node.
 func (s *scene) connections() ([][]conntrack.Entry, error) {
 	var all [][]conntrack.Entry
 	for _, n := range s.inst.Nodes {
@@ -191,16 +189,16 @@ func (s *scene) connections() ([][]conntrack.Entry, error) {
 	return all, nil
 }
 
-// size is what the client sends on a path: between nodes as much as the pod's MTU lets through in one packet, by which
-// the frame on the wire proves the overhead.
+// size returns the size of a request. Between nodes it fills the pod's MTU, so that the frame on the wire proves the
+// overhead.
 func (s *scene) size(p plan.Path) int {
-	if p == s.crossPath() {
+	if p == s.want.crossPath() {
 		return s.podMTU() - s.ipUDPHeaders()
 	}
 	return question
 }
 
-// ipUDPHeaders is the length of an IP and a UDP header.
+// ipUDPHeaders returns the length of an IP and a UDP header.
 func (s *scene) ipUDPHeaders() int {
 	if s.want.ipv6 {
 		return 40 + 8
@@ -208,9 +206,7 @@ func (s *scene) ipUDPHeaders() int {
 	return 20 + 8
 }
 
-// crossPath is the path that shows what crosses the wire: between pods, or between hosts where pods have no network.
-func (s *scene) crossPath() plan.Path { return s.want.crossPath() }
-
+// crossPath returns the path for checks on the wire: between pods, or between hosts where pods have no network.
 func (x expectation) crossPath() plan.Path {
 	if x.Attach == nil {
 		return expect.HostHostCross
@@ -245,7 +241,7 @@ func (s *scene) run(ctx context.Context, t *trial, size int) error {
 	return s.collectNodes(t)
 }
 
-// collectNodes adds to a trial what was seen on the nodes and at the client.
+// collectNodes adds the frames on the nodes and at the client to a trial.
 func (s *scene) collectNodes(t *trial) error {
 	for i, c := range s.nodes {
 		frames, err := c.Drain()
@@ -265,19 +261,19 @@ func (s *scene) collectNodes(t *trial) error {
 	return nil
 }
 
-// tcp makes an exchange that should work.
+// tcp makes an exchange that must work.
 func (s *scene) tcp(ctx context.Context, e ends, size int) outcome {
-	return s.learn(s.exchange(e, size, s.patience).tcp(ctx))
+	return s.lowerPatience(s.exchange(e, size, s.patience).tcp(ctx))
 }
 
 func (s *scene) udp(ctx context.Context, e ends, size int) outcome {
-	return s.learn(s.exchange(e, size, s.patience).udp(ctx))
+	return s.lowerPatience(s.exchange(e, size, s.patience).udp(ctx))
 }
 
-// learn loses patience with a profile that fails.
-func (s *scene) learn(o outcome) outcome {
+// lowerPatience shortens the next exchanges after a failure.
+func (s *scene) lowerPatience(o outcome) outcome {
 	if o.err != nil {
-		s.patience = weariness
+		s.patience = patienceAfterFailure
 	}
 	return o
 }
@@ -289,17 +285,9 @@ func (s *scene) exchange(e ends, size int, timeout time.Duration) exchange {
 	}
 }
 
-// discard forgets the frames of earlier traffic.
+// discard drops the frames of earlier traffic.
 func (s *scene) discard() error {
-	if _, err := s.wire.Drain(); err != nil {
-		return err
-	}
-	for _, c := range s.pods {
-		if _, err := c.Drain(); err != nil {
-			return err
-		}
-	}
-	for _, c := range s.nodes {
+	for _, c := range s.captures() {
 		if _, err := c.Drain(); err != nil {
 			return err
 		}
@@ -307,13 +295,13 @@ func (s *scene) discard() error {
 	return nil
 }
 
-// own returns the received frames that belong to the exchanges, known by their ports inside all tunnels: translation
-// changes the client's port, but never both the one dialled and the one listened on.
+// own returns the received frames of the exchanges. It finds them by their innermost ports: translation changes the
+// client's port, but not both the dialled and the listening port.
 func (t *trial) own(frames []capture.Frame) []capture.Frame {
 	return slices.DeleteFunc(t.mine(frames), func(f capture.Frame) bool { return f.Outgoing })
 }
 
-// mine is own with the frames that were sent.
+// mine returns the received and the sent frames of the exchanges.
 func (t *trial) mine(frames []capture.Frame) []capture.Frame {
 	var own []capture.Frame
 	for _, f := range frames {
@@ -329,7 +317,7 @@ func (t *trial) mine(frames []capture.Frame) []capture.Frame {
 	return own
 }
 
-// of is the exchange by the protocol of a packet: the client's port over one may be the server's over the other.
+// of returns the exchange of a packet's protocol. The client's port over TCP may be the server's over UDP.
 func (t *trial) of(f *capture.Frame) outcome {
 	if f.UDP != nil {
 		return t.udp
@@ -349,6 +337,6 @@ func (t *trial) towards(f *capture.Frame) bool {
 	if !o.servedBy(destination) {
 		return false
 	}
-	// Both ends choose their ports by chance, and may choose the same.
+	// Both ends choose random ports, which may be equal.
 	return !o.servedBy(source) || in.IP.Source != t.server.Addr && in.IP.Source != t.dial.Addr()
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// external writes the ways in from outside the cluster: node port and load balancer addresses.
+// external writes the rules for traffic from outside the cluster: node port and load balancer addresses.
 func (p *proxy) external(s Service) {
 	name := s.portName()
 	entry := s.ExternalChain()
@@ -29,7 +29,7 @@ func (p *proxy) external(s Service) {
 }
 
 // externalLocal writes the external chain of a service with traffic policy Local. Pods and the node itself may use every
-// endpoint; everybody else only those of this node, and then keeps the source address.
+// endpoint. Other clients use only those of this node and keep their source address.
 func (p *proxy) externalLocal(s Service) {
 	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
 	if p.c.ClusterCIDR.IsValid() {
@@ -39,7 +39,7 @@ func (p *proxy) externalLocal(s Service) {
 		comment("masquerade LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+ChainMarkMasq,
 		comment("route LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+s.ServiceChain(),
 	)
-	local := slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Local })
+	local := s.localEndpoints()
 	if len(local) == 0 {
 		p.closed(s, comment(name+" has no local endpoints"), "DROP")
 		return
@@ -48,8 +48,12 @@ func (p *proxy) externalLocal(s Service) {
 	p.share(p.nat.Chain(s.LocalChain()), s, local)
 }
 
-// firewall writes KUBE-FW-x and returns its name: who is in a source range goes on, everybody else is dropped in table
-// filter, where dropping is allowed.
+// localEndpoints returns the endpoints of this node.
+func (s Service) localEndpoints() []Endpoint {
+	return slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Local })
+}
+
+// firewall writes KUBE-FW-x and returns its name. Clients in a source range continue; table filter drops the others.
 func (p *proxy) firewall(s Service) string {
 	name, chain := s.portName(), p.nat.Chain(s.FirewallChain())
 	for _, r := range s.SourceRanges {

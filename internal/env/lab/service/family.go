@@ -6,7 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// family is in what the rules for the two versions of IP differ.
+// family has the differences between the rules for IPv4 and IPv6.
 type family struct {
 	nft nft.Family
 	// localhost holds the addresses of the loopback.
@@ -27,5 +27,5 @@ func (c Config) family() family {
 	return ipv4
 }
 
-// alone is a as the prefix that holds nothing else.
+// alone returns the prefix with only a.
 func alone(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }

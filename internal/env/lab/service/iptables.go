@@ -9,9 +9,9 @@ import (
 
 // AddKubelet puts kubelet's rules into node. kubelet starts before kube-proxy, so call it first.
 //
-// The canary chains are never jumped to: kubelet and kube-proxy watch them to notice that somebody flushed the tables.
-// The hint chain tells other programs in the node's containers which flavour of iptables is in use. With ipv6 the rules
-// are those for ip6tables: there kubelet has nothing to block, since no IPv6 packet crosses the border of the loopback.
+// No rule jumps to the canary chains: kubelet and kube-proxy watch them to detect that the tables were flushed. The hint
+// chain shows programs in containers which flavour of iptables the node uses. With ipv6 the rules are for ip6tables. In
+// IPv6 kubelet blocks no packets, because none can enter or leave the loopback network.
 func AddKubelet(node *ruleset.Ruleset, ipv6 bool) {
 	node.Table(ruleset.Mangle).Chain(chainHint)
 	addCanary(node, chainKubeletCanary)
@@ -46,8 +46,7 @@ func Add(node *ruleset.Ruleset, c Config) {
 	p.nodePortsLast()
 }
 
-// terseAbove is the number of endpoints above which kube-proxy leaves out the comments of the rules that it has per
-// endpoint.
+// terseAbove is the number of endpoints above which kube-proxy omits the comments of rules per endpoint.
 const terseAbove = 1000
 
 // proxy is one rendering.
@@ -58,7 +57,7 @@ type proxy struct {
 	terse bool
 }
 
-// perEndpoint is comment for the rules that are there once per endpoint.
+// perEndpoint returns the comment of a rule per endpoint.
 func (p *proxy) perEndpoint(text string) string {
 	if p.terse {
 		return ""
@@ -69,7 +68,7 @@ func (p *proxy) perEndpoint(text string) string {
 // jump is a rule in a built-in chain that leads into kube-proxy's chains.
 type jump struct{ from, match, comment, to string }
 
-// Each jump is inserted at the top, so a built-in chain ends up with them in reverse order.
+// Each jump is inserted at the top, so a built-in chain has them in reverse order.
 var (
 	filterJumps = []jump{
 		{"INPUT", "-m conntrack --ctstate NEW ", "kubernetes externally-visible service portals", ChainExternalServices},
@@ -89,7 +88,7 @@ var (
 	}
 )
 
-// skeleton writes what is there without any service.
+// skeleton writes the rules that do not depend on services.
 func (p *proxy) skeleton() {
 	for _, chain := range []string{ChainServices, ChainExternalServices, ChainForward, ChainNodePorts, ChainProxyFirewall} {
 		p.filter.Chain(chain)
@@ -107,8 +106,8 @@ func (p *proxy) skeleton() {
 	p.nat.Chain(ChainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
 	p.nat.Chain(ChainPostrouting).Append(
 		"-m mark ! --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j RETURN",
-		// The mark is cleared before the packet can be encapsulated: a tunnel hands it on to the outer packet, which
-		// would be masqueraded as well.
+		// The mark is cleared before the packet is encapsulated. Otherwise the outer packet would inherit it and be
+		// masqueraded too.
 		"-j MARK --xor-mark "+MasqueradeMark,
 		`-m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully`,
 	)
@@ -122,7 +121,7 @@ func hang(t *ruleset.Table, jumps []jump) {
 
 func comment(text string) string { return `-m comment --comment "` + text + `" ` }
 
-// service writes everything that belongs to s.
+// service writes the rules of s.
 func (p *proxy) service(s Service) {
 	if len(s.Endpoints) == 0 {
 		p.refuse(s)
@@ -164,7 +163,7 @@ func (p *proxy) clusterChain(s Service, to string) {
 	p.share(chain, s, s.Endpoints)
 }
 
-// share ends a chain with the choice among endpoints: each rule takes an even part of what the rules above it left.
+// share ends a chain with the choice among endpoints: each rule takes an even part of the remaining connections.
 func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 	name := s.portName()
 	if s.SessionAffinity {
@@ -182,8 +181,8 @@ func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 	}
 }
 
-// endpoint writes KUBE-SEP-y: a pod that reaches itself through the service is masqueraded, or its own answer would
-// come from an address that it did not call.
+// endpoint writes KUBE-SEP-y. A pod that reaches itself through the service is masqueraded. Otherwise the reply would
+// come from an address that it did not dial.
 func (p *proxy) endpoint(s Service, e Endpoint) {
 	chain := p.nat.Chain(s.EndpointChain(e))
 	chain.Append("-s " + alone(e.Addr.Addr()) + " " + p.perEndpoint(s.portName()) + "-j " + ChainMarkMasq)
@@ -201,7 +200,7 @@ func (p *proxy) refuse(s Service) {
 	p.closed(s, why, "REJECT")
 }
 
-// closed writes what happens to traffic from outside that nobody here serves.
+// closed writes the rules for external traffic that this node does not serve.
 func (p *proxy) closed(s Service, why, target string) {
 	chain := p.filter.Chain(ChainExternalServices)
 	for _, ip := range s.LoadBalancerIPs {

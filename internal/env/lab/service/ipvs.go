@@ -10,11 +10,10 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/ipvs"
 )
 
-// IPVSDevice holds the cluster addresses of all Services in ipvs mode: it makes them the node's own, which is where IPVS
-// looks for them.
+// IPVSDevice has the cluster addresses of all Services in ipvs mode. IPVS serves only addresses of the node itself.
 const IPVSDevice = "kube-ipvs0"
 
-// Chains that kube-proxy has in ipvs mode alone.
+// Chains of kube-proxy's ipvs mode.
 const (
 	chainNodePort       = "KUBE-NODE-PORT"
 	chainLoadBalancer   = "KUBE-LOAD-BALANCER"
@@ -28,7 +27,7 @@ const (
 	nodePortKeepComment = "Kubernetes nodeport %s port with externalTrafficPolicy=local"
 )
 
-// Sets that kube-proxy has in ipvs mode. In IPv6 "KUBE-" is "KUBE-6-".
+// Sets of kube-proxy's ipvs mode. In IPv6 "KUBE-" is "KUBE-6-".
 const (
 	setLoopback    = "KUBE-LOOP-BACK"
 	setClusterIP   = "KUBE-CLUSTER-IP"
@@ -37,7 +36,7 @@ const (
 	setLB          = "KUBE-LOAD-BALANCER"
 	setExternal    = "KUBE-EXTERNAL-IP"
 	setExternalOwn = "KUBE-EXTERNAL-IP-LOCAL"
-	// The sets of node ports are one for each protocol.
+	// Each protocol has its own set of node ports.
 	setNodePort     = "KUBE-NODE-PORT-"
 	setNodePortKeep = "KUBE-NODE-PORT-LOCAL-"
 )
@@ -61,11 +60,9 @@ var (
 	}
 )
 
-// AddIPVS puts the rules of kube-proxy in ipvs mode into node, and returns the sets that they name, as ipset restore
-// takes them. It serves neither addresses of load balancers nor
-// sctp. Who serves a Service is not in them but in IPVSServers, so there are as many
-// rules for a thousand Services as for one: they mark what is to be masqueraded and keep callers from other ports of the
-// addresses on IPVSDevice.
+// AddIPVS puts the rules of kube-proxy in ipvs mode into node, and returns the sets that they name as ipset restore input.
+// It does not support load balancer addresses and sctp. The rules mark packets for masquerading and block other ports of
+// the addresses on IPVSDevice. Their number does not depend on the number of Services: IPVSServers has the backends.
 func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
 	p := ipvsProxy{c: c, nat: node.Table(ruleset.NAT), filter: node.Table(ruleset.Filter), sets: c.ipvsSets()}
 	for _, t := range ipvsChains {
@@ -88,7 +85,7 @@ type ipvsSet struct {
 	members    []string
 }
 
-// ipvsSets are all that kube-proxy makes, those without members too, in the order in which it makes them.
+// ipvsSets returns all sets in kube-proxy's order, also those without members.
 func (c Config) ipvsSets() []ipvsSet {
 	family, prefix := "inet", "KUBE-"
 	if c.IPv6 {
@@ -142,8 +139,8 @@ type ipvsProxy struct {
 	sets        []ipvsSet
 }
 
-// in matches what is in a set; side says which parts of the packet are looked up. With a set that nobody is in, ok is
-// false: kube-proxy leaves most such rules out.
+// in matches packets by a set; side names the parts of the packet. ok is false if the set is empty: kube-proxy omits most
+// such rules.
 func (p *ipvsProxy) in(name, side string) (match string, ok bool) {
 	if p.c.IPv6 {
 		name = "KUBE-6-" + strings.TrimPrefix(name, "KUBE-")
@@ -152,7 +149,7 @@ func (p *ipvsProxy) in(name, side string) (match string, ok bool) {
 	return "-m set --match-set " + name + " " + side + " ", len(p.sets[i].members) > 0
 }
 
-// services writes nat KUBE-SERVICES: who calls a cluster address from outside the pods' range is masqueraded.
+// services writes nat KUBE-SERVICES: clients of cluster addresses outside the pod range are masqueraded.
 func (p *ipvsProxy) services() {
 	chain := p.nat.Chain(ChainServices)
 	chain.Append("-s " + p.c.family().localhost.String() + " -j RETURN")
@@ -176,7 +173,7 @@ func (p *ipvsProxy) services() {
 	p.nat.Chain(chainLoadBalancer).Append("-j " + ChainMarkMasq)
 }
 
-// postrouting masquerades what is marked, and a pod that reaches itself.
+// postrouting masquerades marked packets and pods that reach themselves.
 func (p *ipvsProxy) postrouting() {
 	chain := p.nat.Chain(ChainPostrouting)
 	if match, some := p.in(setLoopback, "dst,dst,src"); some {
@@ -201,7 +198,7 @@ func (p *ipvsProxy) nodePorts() {
 	}
 }
 
-// access writes table filter: of the addresses on IPVSDevice only the Services' own ports can be reached.
+// access writes table filter: only the Services' ports of addresses on IPVSDevice are open.
 func (p *ipvsProxy) access() {
 	p.filter.Chain(chainSourceRanges).Append("-j DROP")
 	p.filter.Chain(ChainForward).Append(
@@ -231,11 +228,11 @@ func (p *ipvsProxy) text() string {
 	return b.String()
 }
 
-// protocols are the numbers of those that a Service may have.
+// protocols are the protocols of Services.
 var protocols = map[string]ipvs.Protocol{"tcp": ipvs.TCP, "udp": ipvs.UDP, "sctp": ipvs.SCTP}
 
-// IPVSServers are the virtual servers of a node in ipvs mode: one for each Service at its cluster address, and for each
-// node port one at every address of the node.
+// IPVSServers returns the virtual servers of a node in ipvs mode: one for each Service at its cluster address, and for
+// each node port one at every address of the node.
 func IPVSServers(c Config, node []netip.Addr) []ipvs.Server {
 	var list []ipvs.Server
 	for _, s := range c.Services {
@@ -249,7 +246,7 @@ func IPVSServers(c Config, node []netip.Addr) []ipvs.Server {
 			continue
 		}
 		if s.ExternalTrafficPolicyLocal {
-			server.Backends = addrs(slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Local }))
+			server.Backends = addrs(s.localEndpoints())
 		}
 		for _, a := range node {
 			server.Addr = netip.AddrPortFrom(a, s.NodePort)
@@ -259,17 +256,13 @@ func IPVSServers(c Config, node []netip.Addr) []ipvs.Server {
 	return list
 }
 
-// IPVSAddresses are those on IPVSDevice, each once.
+// IPVSAddresses returns the addresses of IPVSDevice, each once.
 func IPVSAddresses(c Config) []netip.Prefix {
 	var list []netip.Prefix
-	seen := map[netip.Addr]bool{}
 	for _, s := range c.Services {
-		if !seen[s.VIP] {
-			seen[s.VIP] = true
-			list = append(list, netip.PrefixFrom(s.VIP, s.VIP.BitLen()))
-		}
+		list = append(list, netip.PrefixFrom(s.VIP, s.VIP.BitLen()))
 	}
-	return list
+	return slices.Compact(list) // the protocols of a Service follow each other
 }
 
 func addrs(list []Endpoint) []netip.AddrPort {
@@ -280,8 +273,8 @@ func addrs(list []Endpoint) []netip.AddrPort {
 	return out
 }
 
-// IPVSSysctls are what ipvs mode sets besides Sysctls. How a connection's port may be used again is left as it is, as
-// from Linux 5.9 on.
+// IPVSSysctls returns the settings of ipvs mode besides Sysctls. Like kube-proxy from Linux 5.9 on, it does not set the
+// reuse mode of connections.
 func IPVSSysctls() map[string]string {
 	return map[string]string{
 		"net/ipv4/vs/conntrack": "1", "net/ipv4/vs/expire_nodest_conn": "1", "net/ipv4/vs/expire_quiescent_template": "1",

@@ -5,7 +5,7 @@ import (
 	"encoding/base32"
 )
 
-// Names of the chains that do not depend on a service. Tests and counters refer to them.
+// Names of the chains that do not depend on a service.
 const (
 	ChainServices         = "KUBE-SERVICES"
 	ChainExternalServices = "KUBE-EXTERNAL-SERVICES"
@@ -20,13 +20,13 @@ const (
 	chainHint             = "KUBE-IPTABLES-HINT"
 )
 
-// MasqueradeMark is the bit in the packet mark that asks KUBE-POSTROUTING to masquerade.
+// MasqueradeMark is the bit in the packet mark for packets that KUBE-POSTROUTING masquerades.
 const MasqueradeMark = "0x4000"
 
-// affinitySeconds is Kubernetes' default for how long a client address keeps its endpoint.
+// affinitySeconds is Kubernetes' default time for which a client keeps its endpoint.
 const affinitySeconds = "10800"
 
-// portName is namespace/name:port as kube-proxy writes and hashes it; without a port name the colon goes too.
+// portName returns namespace/name:port as kube-proxy writes and hashes it, without the colon if the port has no name.
 func (s Service) portName() string {
 	if s.PortName == "" {
 		return s.Namespace + "/" + s.Name
@@ -39,16 +39,16 @@ func hash(text string) string {
 	return base32.StdEncoding.EncodeToString(sum[:])[:16]
 }
 
-// ServiceChain is the chain that shares connections out over all endpoints: KUBE-SVC-x.
+// ServiceChain is the chain that distributes connections to all endpoints: KUBE-SVC-x.
 func (s Service) ServiceChain() string { return "KUBE-SVC-" + s.hash() }
 
-// LocalChain is the same over the endpoints of this node: KUBE-SVL-x.
+// LocalChain is the same for the endpoints of this node: KUBE-SVL-x.
 func (s Service) LocalChain() string { return "KUBE-SVL-" + s.hash() }
 
-// ExternalChain is where traffic to a node port or a load balancer address enters: KUBE-EXT-x.
+// ExternalChain is the chain for traffic to a node port or a load balancer address: KUBE-EXT-x.
 func (s Service) ExternalChain() string { return "KUBE-EXT-" + s.hash() }
 
-// FirewallChain holds the source ranges of load balancer addresses: KUBE-FW-x.
+// FirewallChain has the source ranges of load balancer addresses: KUBE-FW-x.
 func (s Service) FirewallChain() string { return "KUBE-FW-" + s.hash() }
 
 // EndpointChain is the chain with the DNAT to e: KUBE-SEP-y.

@@ -3,7 +3,6 @@ package service
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 // TableNFT is the name of kube-proxy's table in nftables mode.
 const TableNFT = "kube-proxy"
 
-// Names of what in that table does not depend on a service.
+// Names in that table that do not depend on a service.
 const (
 	MapServiceIPs       = "service-ips"
 	MapServiceNodePorts = "service-nodeports"
@@ -54,7 +53,7 @@ var nftBase = []struct {
 	{"nat-postrouting", nft.Hook{Type: "nat", Hook: "postrouting", Priority: nft.SNATPriority}},
 }
 
-// nftJumps lead from base chains into the others; those of filters only for new connections.
+// nftJumps lead from base chains to others, in filters only for new connections.
 var nftJumps = []struct{ from, to string }{
 	{"filter-input", nftNodePortCheck},
 	{"filter-input", nftServiceCheck},
@@ -69,8 +68,7 @@ var nftJumps = []struct{ from, to string }{
 	{"filter-output", nftClusterCheck},
 }
 
-// NFTables returns the table of kube-proxy in nftables mode for one node. kubelet's rules
-// stay in iptables, see AddKubelet.
+// NFTables returns the table of kube-proxy in nftables mode for one node. kubelet's rules are in iptables, see AddKubelet.
 func NFTables(c Config) *nft.Table {
 	p := nftProxy{c: c, t: nft.NewTable(c.family().nft, TableNFT), seen: map[string]bool{}}
 	p.t.Comment = "rules for kube-proxy"
@@ -86,12 +84,12 @@ func NFTables(c Config) *nft.Table {
 type nftProxy struct {
 	c Config
 	t *nft.Table
-	// seen has what is in the sets that services share: the ports of a Service have one address, and two Services may have
-	// the same endpoint.
+	// seen has the keys in sets that services share: the ports of a Service share an address, and Services may share an
+	// endpoint.
 	seen map[string]bool
 }
 
-// once inserts a key into a set if it is not there yet.
+// once inserts a key into a set unless the set has it.
 func (p *nftProxy) once(set string, key ...nft.Value) {
 	id := fmt.Sprint(set, key)
 	if !p.seen[id] {
@@ -100,7 +98,7 @@ func (p *nftProxy) once(set string, key ...nft.Value) {
 	}
 }
 
-// byAddr and byPort are what packets are looked up by: where they go to, or only the port.
+// byAddr and byPort are the keys for looking up packets.
 var (
 	byAddr = []nft.Field{nft.DestAddr, nft.L4Proto, nft.DestPort}
 	byPort = []nft.Field{nft.L4Proto, nft.DestPort}
@@ -124,7 +122,7 @@ func (p *nftProxy) sets() {
 	t.Set(SetHairpin, nft.Addr, nft.Addr, nft.Proto, nft.Port).Comment = "service hairpin connections"
 }
 
-// skeleton writes what is there without any service.
+// skeleton writes the rules that do not depend on services.
 func (p *nftProxy) skeleton() {
 	t := p.t
 	for _, b := range nftBase {
@@ -140,13 +138,13 @@ func (p *nftProxy) skeleton() {
 	}
 	t.Chain(nftMasquerading).
 		Add(nft.MarkSet(masqueradeBit), nft.FlipMark(masqueradeBit), nft.Masquerade).
-		// A pod that reached itself would get its own answer from an address that it did not call.
+		// Without this rule a pod that reaches itself would get the reply from an address that it did not dial.
 		Add(nft.Translated, nft.In(SetHairpin, nft.SourceAddr, nft.DestAddr, nft.L4Proto, nft.DestPort), nft.Masquerade)
 	t.Chain(nftReject).Add(nft.Reject)
 	t.Chain(nftFirewallCheck).Add(nft.VMap(mapFirewall, byAddr...))
 	t.Chain(nftServiceCheck).Add(nft.VMap(MapNoEndpoints, byAddr...))
 	t.Chain(nftNodePortCheck).Add(p.atNode(nft.VMap(MapNoEndpointPorts, byPort...))...)
-	// What still bears a cluster address here was not translated.
+	// Packets to a cluster address were not translated.
 	check := t.Chain(nftClusterCheck).
 		Add(nft.In(SetClusterIPs, nft.DestAddr), nft.Reject, nft.Comment("Reject traffic to invalid ports of ClusterIPs"))
 	if p.c.ServiceCIDR.IsValid() {
@@ -155,7 +153,7 @@ func (p *nftProxy) skeleton() {
 	p.services()
 }
 
-// services writes the chain where every new connection is looked up.
+// services writes the chain that looks up every new connection.
 func (p *nftProxy) services() {
 	chain := p.t.Chain(nftServices)
 	toCluster, mark := nft.In(SetClusterIPs, nft.DestAddr), nft.SetMark(masqueradeBit)
@@ -169,7 +167,7 @@ func (p *nftProxy) services() {
 	chain.Add(p.atNode(nft.VMap(MapServiceNodePorts, byPort...))...)
 }
 
-// atNode limits a term to packets to where node ports are served: this mode has none at the loopback's addresses.
+// atNode limits a term to packets for addresses with node ports. This mode has no node ports on the loopback.
 func (p *nftProxy) atNode(then nft.Term) nft.Rule {
 	if len(p.c.NodePortAddrs) > 0 {
 		return nft.Rule{nft.In(SetNodePortIPs, nft.DestAddr), then}
@@ -177,7 +175,7 @@ func (p *nftProxy) atNode(then nft.Term) nft.Rule {
 	return nft.Rule{nft.DestLocal, nft.Not(nft.DestAddr, p.c.family().localhost), then}
 }
 
-// service writes everything that belongs to s.
+// service writes the rules of s.
 func (p *nftProxy) service(s Service) {
 	p.once(SetClusterIPs, s.VIP)
 	p.guard(s)
@@ -210,7 +208,7 @@ func (p *nftProxy) service(s Service) {
 
 func (s Service) keyAt(a netip.Addr) []nft.Value { return []nft.Value{a, nft.L4(s.Protocol), s.Port} }
 
-// externalNFT writes the chain for traffic from outside.
+// externalNFT writes the chain for external traffic.
 func (p *nftProxy) externalNFT(s Service) {
 	chain := p.t.Chain(s.nftChain("external"))
 	all := nft.Goto(s.nftChain("service"))
@@ -223,7 +221,7 @@ func (p *nftProxy) externalNFT(s Service) {
 	}
 	chain.Add(nft.SourceLocal, nft.SetMark(masqueradeBit), nft.Comment("masquerade local traffic")).
 		Add(nft.SourceLocal, all, nft.Comment("short-circuit local traffic"))
-	local := slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Local })
+	local := s.localEndpoints()
 	if len(local) == 0 {
 		p.closedNFT(s, nft.Drop)
 		return
@@ -232,17 +230,13 @@ func (p *nftProxy) externalNFT(s Service) {
 	p.shareNFT(s, "local", local)
 }
 
-// shareNFT writes a chain that chooses among endpoints. With session affinity each endpoint has a chain and a set with
-// the clients that it has served; otherwise the choice and the translation are one rule.
+// shareNFT writes a chain that chooses among endpoints. With session affinity each endpoint has a chain and a set of its
+// clients. Otherwise one rule chooses and translates.
 func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
 	chain := p.t.Chain(s.nftChain(kind))
 	tcp := nft.Is(nft.L4Proto, nft.L4(s.Protocol))
 	if !s.SessionAffinity {
-		var to []netip.AddrPort
-		for _, e := range endpoints {
-			to = append(to, e.Addr)
-		}
-		chain.Add(tcp, nft.DNATRandom(to...))
+		chain.Add(tcp, nft.DNATRandom(addrs(endpoints)...))
 		return
 	}
 	var names []string
@@ -258,7 +252,7 @@ func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
 	chain.Add(nft.GotoRandom(names...))
 }
 
-// closedNFT says what happens to traffic from outside that nobody here serves.
+// closedNFT adds the verdict for external traffic that this node does not serve.
 func (p *nftProxy) closedNFT(s Service, v nft.Verdict) {
 	for _, ip := range s.LoadBalancerIPs {
 		p.t.Lookup(MapNoEndpoints).Put(v, s.keyAt(ip)...)
@@ -268,8 +262,8 @@ func (p *nftProxy) closedNFT(s Service, v nft.Verdict) {
 	}
 }
 
-// guard limits load balancer addresses to their source ranges, before the destination is translated. kube-proxy has the
-// ranges in an anonymous set; here each is a rule.
+// guard limits load balancer addresses to their source ranges, before DNAT. kube-proxy has the ranges in an anonymous set;
+// here each range is a rule.
 func (p *nftProxy) guard(s Service) {
 	if len(s.SourceRanges) == 0 || len(s.LoadBalancerIPs) == 0 {
 		return
@@ -285,7 +279,7 @@ func (p *nftProxy) guard(s Service) {
 	}
 }
 
-// nftBaseName is hash-namespace/name/protocol/port, as kube-proxy calls a service.
+// nftBaseName returns hash-namespace/name/protocol/port, kube-proxy's name of a service.
 func (s Service) nftBaseName() string {
 	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName
 	return hash(base)[:8] + "-" + base

@@ -13,57 +13,56 @@
 //	service.Add(node, cfg)         // into a ruleset, beside other generators
 //	table := service.NFTables(cfg) // the same in nftables mode
 //
-// How a packet for a Service walks in iptables mode, all in table nat and only for the first packet of a connection:
+// The path of a connection's first packet in iptables mode, all in table nat:
 //
 //	PREROUTING, OUTPUT ─► KUBE-SERVICES ─► KUBE-SVC-x ─► KUBE-SEP-y: DNAT        by cluster address
 //	                          │ last rule, address of the node
 //	                          └─► KUBE-NODEPORTS ─► KUBE-EXT-x ─► KUBE-SVC-x     traffic policy Cluster, masqueraded
 //	                                                     └──────► KUBE-SVL-x     traffic policy Local, source kept
-//	POSTROUTING ─► KUBE-POSTROUTING: masquerades what bears mark 0x4000
+//	POSTROUTING ─► KUBE-POSTROUTING: masquerades packets with mark 0x4000
 //
-// And in nftables mode, where the way does not grow with the number of Services; the table is kube-proxy's own:
+// In nftables mode the path does not grow with the number of Services. The table is kube-proxy's own:
 //
 //	nat-prerouting, nat-output ─► services: map service-ips ─► service-x: DNAT by a map from a random number
 //	                                        map service-nodeports ─► external-x ─► service-x, marked
 //	                                                                     └───────► local-x, source kept
-//	nat-postrouting ─► masquerading: what is marked, and what is in the set hairpin-connections
+//	nat-postrouting ─► masquerading: packets with the mark or in the set hairpin-connections
 //
-// And in ipvs mode, where the kernel's own load balancer stands behind the chains. Cluster addresses are the node's own, on
-// a device that sends nothing, so every packet for a Service goes to INPUT, where IPVS takes it:
+// In ipvs mode the kernel's load balancer serves connections. A dummy device has all cluster addresses, so every packet
+// for a Service enters INPUT, where IPVS accepts it:
 //
 //	PREROUTING ─► KUBE-SERVICES: marked if it comes from outside, by the set KUBE-CLUSTER-IP; KUBE-NODE-PORT the same
 //	INPUT ─► KUBE-IPVS-FILTER ─► virtual server ─► OUTPUT ─► POSTROUTING ─► KUBE-POSTROUTING
 //
 // Chain names are kube-proxy's own: in iptables mode a prefix and 16 characters of base32 of a SHA-256 over service, port
-// and protocol (and endpoint), in nftables mode 8 of them and the names themselves. The comments of iptables mode are
-// kept too, and left out where kube-proxy leaves them out (above 1,000 endpoints): they cost memory, loading time and with
-// the legacy flavour a match for every packet.
+// and protocol (and endpoint), in nftables mode 8 of them and the names themselves. iptables mode also has kube-proxy's
+// comments, unless kube-proxy omits them (above 1,000 endpoints). Comments cost memory, loading time and, in the legacy
+// flavour, a match for every packet.
 package service
 
 import (
 	"net/netip"
 )
 
-// Config is what one node's kube-proxy knows. A kube-proxy serves one version of IP; on a dual-stack node there are two.
+// Config is the configuration of one node's kube-proxy, for one version of IP.
 type Config struct {
 	// IPv6 says that all addresses are IPv6, and the rules for ip6tables or a table of family ip6.
 	IPv6 bool
-	// ClusterCIDR holds all pod addresses: by it kube-proxy tells a pod's traffic from the rest. The zero prefix means
-	// that it cannot tell, and then leaves out the rules that depend on it.
+	// ClusterCIDR has all pod addresses, by which kube-proxy recognises traffic from pods. With the zero prefix it omits the
+	// rules that depend on it.
 	ClusterCIDR netip.Prefix
-	// Services are rendered in the order given. On a node their order is accidental; here it is the caller's, because
-	// the position of a service is what its first packet pays for.
+	// Services are rendered in this order. On a real node the order is random, but the cost of a connection depends on the
+	// position of its service.
 	Services []Service
 	// MasqueradeAll masquerades all traffic to cluster addresses.
 	MasqueradeAll bool
 	// NoLocalhostNodePorts withholds node ports from 127.0.0.0/8; kube-proxy's default is to serve them. The nftables
 	// mode never serves them.
 	NoLocalhostNodePorts bool
-	// NodePortAddrs are where the nftables mode serves node ports, by kube-proxy's default the node's primary address
-	// alone; empty for every address of the node.
+	// NodePortAddrs are the addresses with node ports in nftables mode; empty for every address of the node. kube-proxy's
+	// default is the node's primary address.
 	NodePortAddrs []netip.Addr
-	// ServiceCIDR is where cluster addresses come from: the nftables mode drops what goes to one that nobody has. The
-	// zero prefix leaves that out.
+	// ServiceCIDR has all cluster addresses. The nftables mode drops packets to unused ones, unless it is the zero prefix.
 	ServiceCIDR netip.Prefix
 }
 
@@ -77,15 +76,15 @@ type Service struct {
 	VIP netip.Addr
 	// Port is the port at VIP; NodePort the one at every node, 0 for none.
 	Port, NodePort uint16
-	// ExternalTrafficPolicyLocal keeps traffic from outside at endpoints of the node that it reaches, unmasqueraded.
+	// ExternalTrafficPolicyLocal limits external traffic to endpoints of the entered node, without masquerading.
 	ExternalTrafficPolicyLocal bool
-	// SessionAffinity sends a client address to the endpoint that it used in the last three hours.
+	// SessionAffinity keeps a client at the endpoint that it used in the last three hours.
 	SessionAffinity bool
-	// Endpoints may be empty: then the service refuses.
+	// Endpoints may be empty; then connections are refused.
 	Endpoints []Endpoint
-	// LoadBalancerIPs are addresses outside the cluster that the node also answers for.
+	// LoadBalancerIPs are external addresses that the node also serves.
 	LoadBalancerIPs []netip.Addr
-	// SourceRanges limits who may use LoadBalancerIPs; empty for everybody.
+	// SourceRanges limits the clients of LoadBalancerIPs; empty allows all.
 	SourceRanges []netip.Prefix
 }
 
@@ -96,8 +95,8 @@ type Endpoint struct {
 	Local bool
 }
 
-// Sysctls returns the settings that kube-proxy and kubelet make and that a network namespace has of its own, by path
-// below /proc/sys. What they set for the whole machine (the size of the conntrack table) is left alone.
+// Sysctls returns the settings of kube-proxy and kubelet that are per network namespace, by path below /proc/sys. It omits
+// those for the whole machine, such as the size of the conntrack table.
 func Sysctls(c Config) map[string]string {
 	s := map[string]string{
 		c.family().forwarding:                                "1",

@@ -1,5 +1,5 @@
-// Package testbed is the lab as the environment of a run: every variant of a plan is up at the same time, and has passed its
-// self-test on real packets or is skipped with the reason.
+// Package testbed is the lab as the environment of a run. Every variant of a plan is up at the same time. Each has passed its
+// self-test or is skipped with the reason.
 package testbed
 
 import (
@@ -26,13 +26,13 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Options are what Open needs besides a plan.
+// Options are the options of Open besides a plan.
 type Options struct {
 	// Agent is the command line that starts an agent, Env its environment.
 	Agent, Env []string
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string
-	// Name is that of the lab for attach.Ask.
+	// Name is the name of the lab for attach.Ask.
 	Name string
 	// Say reports progress.
 	Say func(format string, args ...any)
@@ -99,8 +99,8 @@ func conditionsOf(ctx context.Context, l *lab.Lab, p plan.Plan, version string) 
 	return f, nil
 }
 
-// toolFacts are the versions of the tools that the plan takes, as far as they say them. The lab has the host's file
-// system, and so its programs. One that is missing has no version, and its trials say that it is missing.
+// toolFacts returns the versions of the plan's tools, which are the host's programs. A missing tool has no version; its
+// trials report the error.
 func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 	f := facts.Facts{}
 	for _, w := range p.Workloads {
@@ -142,7 +142,7 @@ func SelfTests(ctx context.Context, instances []*lab.Instance) []Tested {
 	return all
 }
 
-// state is what the result file says of a profile.
+// state returns the record of a profile in the result file.
 func (t Tested) state() result.Profile {
 	p := result.Profile{Name: t.Instance.Name, StandIn: t.Instance.StandIn}
 	if t.Instance.Err != nil {
@@ -159,7 +159,7 @@ func (t Tested) state() result.Profile {
 	for _, a := range bad[:min(len(bad), most)] {
 		reasons = append(reasons, fmt.Sprintf("%s: %s: want %s, got %s", a.ID, a.What, a.Want, a.Got))
 	}
-	p.Skipped = fmt.Sprintf("it fails %d of %d assertions of its self-test: %s", len(bad), len(t.Assertions), strings.Join(reasons, "; "))
+	p.Skipped = fmt.Sprintf("self-test failed %d of %d assertions: %s", len(bad), len(t.Assertions), strings.Join(reasons, "; "))
 	return p
 }
 
@@ -181,7 +181,7 @@ func (e *Environment) Capabilities() env.Capabilities {
 	return env.Capabilities{Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, VerifierLogs: e.lab.VerifierLogs}
 }
 
-// Conditions are those of the whole lab: every node has a NIC of the same rate, every path the same CPUs.
+// Conditions returns the conditions of all paths: every NIC has the same rate, every path the same CPUs.
 func (e *Environment) Conditions() outcome.Conditions {
 	c := outcome.FromFacts(e.facts)
 	c.LineRate = e.plan.Lab.LineRate
@@ -189,7 +189,7 @@ func (e *Environment) Conditions() outcome.Conditions {
 	return c
 }
 
-// cpusOf returns the CPUs that load runs on, in order.
+// cpusOf returns the CPUs of load threads, in order.
 func cpusOf(l *lab.Lab) []int {
 	var cpus []int
 	for _, inst := range l.Instances() {
