@@ -399,7 +399,7 @@ func TestNonsenseEndsTheProcess(t *testing.T) {
 	if _, err := io.WriteString(r, "GET / HTTP/1.1\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-r.exited; err == nil || !strings.Contains(r.LastWords(), "line 1 is no message") {
+	if err := <-r.exited; err == nil || !strings.Contains(r.LastWords(), "line 1 is not a message") {
 		t.Errorf("it ended with %v, its last words are %q", err, r.LastWords())
 	}
 }
