@@ -58,7 +58,7 @@ generate: ## generated documents
 cover: ## coverage of the pure packages
 	go test -coverprofile=coverage.out ./internal/... && go tool cover -func=coverage.out | tail -1
 
-size: ## lines of Go, tests and BPF C by folder
+size: ## lines of the product, of tools, of tests and of BPF C by folder
 	@go run ./internal/tool/weight size
 
 weight: build ## bytes of the binary, an agent's start and memory, a build with an empty cache

@@ -1,6 +1,6 @@
 // Command weight prints how large the project is and what the product weighs: `make size` and `make weight` run it.
 //
-//	weight size                lines of Go, of its tests and of C, by folder
+//	weight size                lines of the product, of tools, of tests and of C, by folder
 //	weight binary [BINARY]     its bytes, the time of a build from nothing, and what an agent takes to start
 package main
 
@@ -37,18 +37,23 @@ func run(args []string) error {
 	return errors.New("usage: weight size | weight binary BINARY")
 }
 
-// lines counts one folder.
-type lines struct{ product, generated, test, c int }
+// lines counts one folder. product is what the binary is built from on any system; tool is a maintainers' program below
+// internal/tool; test includes packages that only tests import.
+type lines struct{ product, tool, generated, test, c int }
 
 func (l *lines) add(o lines) {
-	l.product, l.generated, l.test, l.c = l.product+o.product, l.generated+o.generated, l.test+o.test, l.c+o.c
+	l.product, l.tool, l.generated, l.test, l.c = l.product+o.product, l.tool+o.tool, l.generated+o.generated, l.test+o.test, l.c+o.c
 }
 
 // size prints the lines of each folder of the working directory.
 func size() error {
+	shipped, err := linked()
+	if err != nil {
+		return err
+	}
 	all := map[string]*lines{}
 	total := lines{}
-	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -62,7 +67,7 @@ func size() error {
 		if err != nil {
 			return err
 		}
-		one := count(name, text)
+		one := count(name, text, shipped)
 		folder := folderOf(name)
 		if all[folder] == nil {
 			all[folder] = &lines{}
@@ -74,14 +79,14 @@ func size() error {
 	if err != nil {
 		return err
 	}
-	const row = "%-28s %8v %10v %8v %8v\n"
-	fmt.Printf(row, "folder", "product", "generated", "tests", "BPF C")
+	const row = "%-28s %8v %8v %10v %8v %8v\n"
+	fmt.Printf(row, "folder", "product", "tools", "generated", "tests", "BPF C")
 	for _, folder := range sorted(all) {
 		if l := *all[folder]; l != (lines{}) {
-			fmt.Printf(row, folder, l.product, l.generated, l.test, l.c)
+			fmt.Printf(row, folder, l.product, l.tool, l.generated, l.test, l.c)
 		}
 	}
-	fmt.Printf(row, "total", total.product, total.generated, total.test, total.c)
+	fmt.Printf(row, "total", total.product, total.tool, total.generated, total.test, total.c)
 	fmt.Printf("lines of tests for each line of product: %.2f\n", float64(total.test)/float64(max(total.product, 1)))
 	return nil
 }
@@ -95,16 +100,48 @@ func sorted(all map[string]*lines) []string {
 	return names
 }
 
-// count says what the lines of a file are.
-func count(name string, text []byte) lines {
+// linked returns the folders of this module whose packages are in the binary on Linux or on darwin.
+func linked() (map[string]bool, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	folders := map[string]bool{}
+	for _, system := range []string{"linux", "darwin"} {
+		cmd := exec.Command("go", "list", "-deps", "-f", "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}", ".")
+		cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		for _, folder := range strings.Fields(string(out)) {
+			if folder, err = filepath.Rel(here, folder); err != nil {
+				return nil, err
+			}
+			folders[folder] = true
+		}
+	}
+	return folders, nil
+}
+
+// count says what the lines of a file are, if the packages in the folders of shipped are in the binary.
+func count(name string, text []byte, shipped map[string]bool) lines {
 	n := bytes.Count(text, []byte("\n"))
 	switch {
 	case strings.HasSuffix(name, "_test.go"):
 		return lines{test: n}
 	case strings.HasSuffix(name, ".go") && bytes.HasPrefix(text, []byte("// Code generated")):
 		return lines{generated: n}
-	case strings.HasSuffix(name, ".go"):
+	case !strings.HasSuffix(name, ".go"):
+	case shipped[filepath.Dir(name)]:
 		return lines{product: n}
+	case strings.HasPrefix(name, "internal/tool/"):
+		return lines{tool: n}
+	default:
+		return lines{test: n}
+	}
+	switch {
 	case strings.HasSuffix(name, ".c"), strings.HasSuffix(name, ".h"):
 		return lines{c: n}
 	}
