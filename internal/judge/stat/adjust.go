@@ -35,8 +35,13 @@ func LeastP(t Test, n, m int) float64 {
 	if t == SignedRank {
 		return min(1, math.Exp2(float64(1-min(n, m))))
 	}
-	lg := func(x int) float64 { v, _ := math.Lgamma(float64(x) + 1); return v }
-	return min(1, 2*math.Exp(lg(n)+lg(m)-lg(n+m)))
+	return min(1, 2*math.Exp(-logChoose(n+m, n)))
+}
+
+// logChoose is the logarithm of how many ways there are to choose k of n.
+func logChoose(n, k int) float64 {
+	factorial := func(x int) float64 { v, _ := math.Lgamma(float64(x) + 1); return v }
+	return factorial(n) - factorial(k) - factorial(n-k)
 }
 
 // Enough is the least number of repetitions a side with which a comparison can have a p value of at most p. pairs says
@@ -69,32 +74,14 @@ func Widen(alpha, factor float64) float64 {
 // by the Mann-Whitney test on values shifted by that factor; 1 if a side is empty. It needs only the order of values,
 // so they may be 0 or negative.
 func MoreThan(a, b []float64, factor float64) float64 {
-	n, total := len(a), len(a)+len(b)
-	if n == 0 || total == n {
+	if len(a) == 0 || len(b) == 0 {
 		return 1
 	}
-	all := make([]float64, 0, total)
-	all = append(all, a...)
-	for _, x := range b {
-		all = append(all, x*factor)
+	scaled := make([]float64, len(b))
+	for i, x := range b {
+		scaled[i] = x * factor
 	}
-	ranks, tied := midranks(all)
-	sum := 0
-	for _, r := range ranks[:n] {
-		sum += r
-	}
-	switch {
-	case total > exactTotal:
-		variance := rankSumVariance(ranks, n)
-		if variance <= 0 {
-			return 1
-		}
-		z := (float64(sum-n*(total+1))/2 - 0.5) / math.Sqrt(variance)
-		return math.Erfc(z/math.Sqrt2) / 2
-	case tied:
-		return upperTail(subsetSums(ranks, n), sum)
-	}
-	return upperTail(uCounts(n, total-n), (sum-n*(n+1))/2)
+	return mannWhitney(a, scaled).above()
 }
 
 // Above is the one-sided p value of the claim that the median of what xs were drawn from is above limit, by the sign
@@ -106,22 +93,9 @@ func Above(xs []float64, limit float64) float64 {
 			over++
 		}
 	}
-	lg := func(x int) float64 { v, _ := math.Lgamma(float64(x) + 1); return v }
 	p := 0.0
 	for k := over; k <= n; k++ {
-		p += math.Exp(lg(n) - lg(k) - lg(n-k) - float64(n)*math.Ln2)
+		p += math.Exp(logChoose(n, k) - float64(n)*math.Ln2)
 	}
 	return min(1, p)
-}
-
-// upperTail returns the share of counts at place at and above.
-func upperTail(counts []float64, at int) float64 {
-	var far, all float64
-	for i, c := range counts {
-		all += c
-		if i >= at {
-			far += c
-		}
-	}
-	return far / all
 }

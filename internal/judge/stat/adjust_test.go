@@ -112,7 +112,7 @@ func TestMoreThan(t *testing.T) {
 	for range 300 {
 		n := 2 + r.IntN(30)
 		a, b := noise(r, n, 0.1), noise(r, n, 0.1)
-		one, other, two := MoreThan(a, b, 1), MoreThan(b, a, 1), mannWhitneyP(a, b)
+		one, other, two := MoreThan(a, b, 1), MoreThan(b, a, 1), mannWhitney(a, b).twoSided()
 		if math.Abs(2*min(one, other)-two) > 1e-9 && 2*min(one, other) < 1 {
 			t.Fatalf("tails %g and %g of %g (n=%d)", one, other, two, n)
 		}
@@ -179,22 +179,22 @@ func TestSelection(t *testing.T) {
 		}
 		for i, a := range x {
 			for _, b := range x[i:] {
-				averages = append(averages, average(a, b))
+				averages = append(averages, midpoint(a, b))
 			}
 		}
 		slices.Sort(all)
 		slices.Sort(averages)
 		for k := range all {
-			if got := kth(differences{x, y}, k+1); got != all[k] {
+			if got := differences(x, y).kth(k + 1); got != all[k] {
 				t.Fatalf("difference %d of %v and %v: %g, want %g", k+1, x, y, got, all[k])
 			}
 		}
 		for k := range averages {
-			if got := kth(walsh{x}, k+1); got != averages[k] {
+			if got := walsh(x).kth(k + 1); got != averages[k] {
 				t.Fatalf("average %d of %v: %g, want %g", k+1, x, got, averages[k])
 			}
 		}
-		if got := middle(differences{x, y}); got != median(all) {
+		if got := differences(x, y).median(); got != median(all) {
 			t.Fatalf("median %g, want %g", got, median(all))
 		}
 	}

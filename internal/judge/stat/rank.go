@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -16,15 +17,7 @@ func midranks(xs []float64) (doubled []int, tied bool) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		switch {
-		case xs[i] < xs[j]:
-			return -1
-		case xs[i] > xs[j]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(xs[i], xs[j]) })
 	doubled = make([]int, len(xs))
 	for i := 0; i < len(order); {
 		j := i
@@ -40,9 +33,53 @@ func midranks(xs []float64) (doubled []int, tied bool) {
 	return doubled, tied
 }
 
-// mannWhitneyP is the two-sided p value of the rank sum of a among a and b: the share of all ways to deal out the
-// values that are at least as far from the middle.
-func mannWhitneyP(a, b []float64) float64 {
+// rankSum is a rank statistic and what it may be where nothing differs: by the counts of its places or, where there are
+// none, by the normal approximation.
+type rankSum struct {
+	// counts is in how many of all orders the statistic has each place, at its own place. The middle is given doubled, as
+	// it may lie half way between two places.
+	counts            []float64
+	at, doubledMiddle int
+	// deviation is from the mean.
+	deviation, variance float64
+}
+
+// twoSided is the chance of a place that is at least as far from the middle.
+func (s rankSum) twoSided() float64 {
+	if s.counts == nil {
+		return min(1, 2*s.tail(math.Abs(s.deviation)))
+	}
+	distance := max(2*s.at-s.doubledMiddle, s.doubledMiddle-2*s.at)
+	return s.share(func(i int) bool { return max(2*i-s.doubledMiddle, s.doubledMiddle-2*i) >= distance })
+}
+
+// above is the chance of a place that is at least as high.
+func (s rankSum) above() float64 {
+	if s.counts == nil {
+		return s.tail(s.deviation)
+	}
+	return s.share(func(i int) bool { return i >= s.at })
+}
+
+// share is the share of the counts of those places.
+func (s rankSum) share(counted func(place int) bool) float64 {
+	var far, all float64
+	for i, c := range s.counts {
+		all += c
+		if counted(i) {
+			far += c
+		}
+	}
+	return far / all
+}
+
+// tail is the chance of such a deviation or a higher one by the normal approximation, with continuity correction.
+func (s rankSum) tail(deviation float64) float64 {
+	return math.Erfc((deviation-0.5)/math.Sqrt(2*s.variance)) / 2
+}
+
+// mannWhitney is the rank sum of a among a and b.
+func mannWhitney(a, b []float64) rankSum {
 	n, total := len(a), len(a)+len(b)
 	ranks, tied := midranks(slices.Concat(a, b))
 	sum := 0
@@ -52,12 +89,12 @@ func mannWhitneyP(a, b []float64) float64 {
 	middle := n * (total + 1) // twice the expected rank sum
 	switch {
 	case total > exactTotal:
-		return normalP(float64(sum-middle)/2, rankSumVariance(ranks, n))
+		return rankSum{deviation: float64(sum-middle) / 2, variance: rankSumVariance(ranks, n)}
 	case tied:
-		return twoSided(subsetSums(ranks, n), sum, 2*middle)
+		return rankSum{counts: subsetSums(ranks, n), at: sum, doubledMiddle: 2 * middle}
 	}
 	// Twice the rank sum less its least value n(n+1) is twice U.
-	return twoSided(uCounts(n, total-n), (sum-n*(n+1))/2, n*(total-n))
+	return rankSum{counts: uCounts(n, total-n), at: (sum - n*(n+1)) / 2, doubledMiddle: n * (total - n)}
 }
 
 // rankSumVariance is the variance of the rank sum of n of the values with these doubled ranks, ties included.
@@ -72,54 +109,27 @@ func rankSumVariance(doubled []int, n int) float64 {
 	return float64(n) * (total - float64(n)) / (total * (total - 1)) * square
 }
 
-// signedRankP is the two-sided p value of the ranks of the positive differences; differences of zero are left out.
-func signedRankP(d []float64) float64 {
-	var size []float64
-	var positives []bool
-	for _, x := range d {
-		if x != 0 {
-			size = append(size, math.Abs(x))
-			positives = append(positives, x > 0)
-		}
+// signedRank is the sum of the ranks of the positive differences; differences of zero are left out.
+func signedRank(d []float64) rankSum {
+	d = slices.DeleteFunc(slices.Clone(d), func(x float64) bool { return x == 0 })
+	sizes := make([]float64, len(d))
+	for i, x := range d {
+		sizes[i] = math.Abs(x)
 	}
-	ranks, _ := midranks(size)
+	ranks, _ := midranks(sizes)
 	sum, all := 0, 0
 	var variance float64
 	for i, r := range ranks {
 		all += r
 		variance += float64(r) * float64(r) / 16
-		if positives[i] {
+		if d[i] > 0 {
 			sum += r
 		}
 	}
 	if len(ranks) > exactTotal {
-		return normalP(float64(sum)/2-float64(all)/4, variance)
+		return rankSum{deviation: float64(sum)/2 - float64(all)/4, variance: variance}
 	}
-	return twoSided(signSums(ranks), sum, all)
-}
-
-// twoSided returns the share of counts whose place is at least as far from the middle as at is. The middle is given
-// doubled, as it may lie half way between two places.
-func twoSided(counts []float64, at, doubledMiddle int) float64 {
-	distance := max(2*at-doubledMiddle, doubledMiddle-2*at)
-	var far, all float64
-	for i, c := range counts {
-		all += c
-		if max(2*i-doubledMiddle, doubledMiddle-2*i) >= distance {
-			far += c
-		}
-	}
-	return far / all
-}
-
-// normalP is the two-sided p value of a deviation from the mean by the normal approximation, with continuity
-// correction.
-func normalP(deviation, variance float64) float64 {
-	if variance <= 0 {
-		return 1
-	}
-	z := max(0, math.Abs(deviation)-0.5) / math.Sqrt(variance)
-	return math.Erfc(z / math.Sqrt2)
+	return rankSum{counts: signSums(ranks), at: sum, doubledMiddle: all}
 }
 
 // uCounts returns in how many of the (n+m choose n) orders Mann-Whitney's U has each value 0 ... nm: the coefficients

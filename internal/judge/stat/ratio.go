@@ -51,18 +51,6 @@ const pairedFrom = 7
 // together and makes it reject less often than it may, never more.
 func UsePaired(pairs int) bool { return pairs >= pairedFrom }
 
-// Ratio compares a with b by Unpaired and returns the estimate of a/b, its interval and the p value.
-func Ratio(a, b []float64, confidence float64) (ratio, low, high, p float64) {
-	e := Unpaired(a, b, confidence)
-	return e.Ratio, e.Low, e.High, e.P
-}
-
-// PairedRatio compares a with b by Paired and returns the estimate of a/b, its interval and the p value.
-func PairedRatio(a, b []float64, confidence float64) (ratio, low, high, p float64) {
-	e := Paired(a, b, confidence)
-	return e.Ratio, e.Low, e.High, e.P
-}
-
 // Unpaired compares two samples of finite values by the Mann-Whitney test.
 func Unpaired(a, b []float64, confidence float64) Effect {
 	n, m := len(a), len(b)
@@ -70,12 +58,12 @@ func Unpaired(a, b []float64, confidence float64) Effect {
 	if n == 0 || m == 0 {
 		return e
 	}
-	e.P = mannWhitneyP(a, b)
+	e.P = mannWhitney(a, b).twoSided()
 	if !positive(a) || !positive(b) {
 		return e
 	}
 	k, coverage := uRank(n, m, confidence)
-	return e.between(differences{sortedLogs(a), sortedLogs(b)}, k, coverage)
+	return e.between(differences(sortedLogs(a), sortedLogs(b)), k, coverage)
 }
 
 // Paired compares a[i] with b[i] by the Wilcoxon signed-rank test. Values without a partner (beyond the shorter of the
@@ -92,22 +80,22 @@ func Paired(a, b []float64, confidence float64) Effect {
 		for i := range d {
 			d[i] = a[i] - b[i]
 		}
-		e.P = signedRankP(d)
+		e.P = signedRank(d).twoSided()
 		return e
 	}
 	for i := range d {
 		d[i] = math.Log(a[i]) - math.Log(b[i])
 	}
-	e.P = signedRankP(d)
+	e.P = signedRank(d).twoSided()
 	slices.Sort(d)
 	k, coverage := wRank(n, confidence)
-	return e.between(walsh{d}, k, coverage)
+	return e.between(walsh(d), k, coverage)
 }
 
 // between fills in the estimate from the log ratios, of which the k-th from either end bound the interval.
-func (e Effect) between(logs ordered, k int, coverage float64) Effect {
-	e.Ratio = math.Exp(middle(logs))
-	e.Low, e.High = math.Exp(kth(logs, k)), math.Exp(kth(logs, logs.size()+1-k))
+func (e Effect) between(logs order, k int, coverage float64) Effect {
+	e.Ratio = math.Exp(logs.median())
+	e.Low, e.High = math.Exp(logs.kth(k)), math.Exp(logs.kth(logs.size+1-k))
 	e.Confidence = coverage
 	return e
 }

@@ -87,17 +87,10 @@ func medianRank(n int, confidence float64) (k int, coverage float64) {
 // median returns the median of sorted s; NaN if it is empty.
 func median(s []float64) float64 {
 	n := len(s)
-	switch {
-	case n == 0:
+	if n == 0 {
 		return math.NaN()
-	case n%2 == 1:
-		return s[n/2]
 	}
-	a, b := s[n/2-1], s[n/2]
-	if a == b {
-		return a // also keeps infinities from becoming NaN
-	}
-	return a + (b-a)/2
+	return midpoint(s[(n-1)/2], s[n/2])
 }
 
 // variation returns the coefficient of variation of xs.

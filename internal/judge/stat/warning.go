@@ -89,52 +89,36 @@ func outliers(xs []float64, middle float64) int {
 func trend(xs []float64) (p float64, up bool) {
 	n := len(xs)
 	rises, falls := orderedPairs(xs)
-	if n > exactTotal {
-		f := float64(n)
-		return normalP(float64(rises-falls)/2, f*(f-1)*(2*f+5)/72), rises > falls
-	}
 	pairs := n * (n - 1) / 2
 	// Ties count half to each side; the nearer whole number towards the middle keeps the test on the safe side.
-	at := (pairs + max(rises-falls, falls-rises)) / 2
-	return twoSided(inversionCounts(n), at, pairs), rises > falls
+	s := rankSum{at: (pairs + max(rises-falls, falls-rises)) / 2, doubledMiddle: pairs}
+	if n > exactTotal {
+		f := float64(n)
+		s.deviation, s.variance = float64(rises-falls)/2, f*(f-1)*(2*f+5)/72
+	} else {
+		s.counts = inversionCounts(n)
+	}
+	return s.twoSided(), rises > falls
 }
 
 // orderedPairs counts the pairs of values of which the later one is larger, and smaller; equal ones are neither.
 func orderedPairs(xs []float64) (rises, falls int) {
-	s := slices.Clone(xs)
-	falls = inversions(s, make([]float64, len(s)))
-	rises = len(s)*(len(s)-1)/2 - falls
-	for i := 0; i < len(s); {
-		j := i
-		for j < len(s) && s[j] == s[i] {
-			j++
+	ranks, _ := midranks(xs)
+	tree := make([]int, 2*len(xs)+1) // a Fenwick tree of how many values of each rank have been seen
+	atMost := func(rank int) (n int) {
+		for ; rank > 0; rank &= rank - 1 {
+			n += tree[rank]
 		}
-		rises -= (j - i) * (j - i - 1) / 2
-		i = j
+		return n
+	}
+	for i, r := range ranks {
+		rises += atMost(r - 1)
+		falls += i - atMost(r)
+		for ; r < len(tree); r += r & -r {
+			tree[r]++
+		}
 	}
 	return rises, falls
-}
-
-// inversions sorts s by merging and counts the pairs that stood in falling order; room is as long as s.
-func inversions(s, room []float64) int {
-	if len(s) < 2 {
-		return 0
-	}
-	half := len(s) / 2
-	n := inversions(s[:half], room) + inversions(s[half:], room)
-	merged := room[:0]
-	i, j := 0, half
-	for i < half && j < len(s) {
-		if s[j] < s[i] {
-			n += half - i
-			merged, j = append(merged, s[j]), j+1
-		} else {
-			merged, i = append(merged, s[i]), i+1
-		}
-	}
-	merged = append(append(merged, s[i:half]...), s[j:]...)
-	copy(s, merged)
-	return n
 }
 
 // inversionCounts returns how many of the orders of n values have each number of inversions, as shares.
