@@ -34,6 +34,22 @@ var renderers = map[string]func(io.Writer, report.Document) error{
 	"json": reportjson.Render,
 }
 
+// checked is what check finds in a result.
+func checked(t *testing.T, name string, h result.Header, records []result.Record) check.Report {
+	t.Helper()
+	v := check.New(h)
+	for _, r := range records {
+		if err := v.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := v.Report(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // checkOf is what check finds in a file of examples/published.
 func checkOf(t *testing.T, name string) check.Report {
 	t.Helper()
@@ -41,11 +57,7 @@ func checkOf(t *testing.T, name string) check.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := check.Of(c.Header, c.Records).Report(name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return checked(t, name, c.Header, c.Records)
 }
 
 // TestCheckPublished holds what is said of each published result in a golden file.
@@ -81,10 +93,7 @@ func TestCheckFormats(t *testing.T) {
 // TestCheckHostile: what a stranger wrote can neither steer a terminal nor become markup.
 func TestCheckHostile(t *testing.T) {
 	h := result.Header{Origin: "hand", Facts: facts.Facts{"source": "\x1b[2J<script>[a](b)", "leftovers": "a\x1b]0;x\a|b"}}
-	r, err := check.Of(h, reporttest.Small(2).Records).Report("na\x1bme\n<b>", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := checked(t, "na\x1bme\n<b>", h, reporttest.Small(2).Records)
 	if len(r.Findings) == 0 {
 		t.Fatal("nothing found")
 	}

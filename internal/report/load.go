@@ -122,7 +122,7 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 	var tails []stat.Summary
 	for _, w := range steps {
 		cell := func(name string) (compare.Cell, bool) {
-			c, ok := b.analysis.Cell(compare.Key{Profile: profile, Path: path, Workload: w, Metric: name})
+			c, ok := b.analysis.Cell(compare.Key{Case: plan.Case{Profile: profile, Path: path, Workload: w}, Metric: name})
 			return c, ok && c.N > 0
 		}
 		half, ok := cell(w.Traits().Times + ".p50")

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -21,7 +22,7 @@ func (b *builder) losses() []Item {
 	for _, w := range b.analysis.Workloads {
 		for _, path := range b.analysis.Paths {
 			for _, profile := range b.analysis.Profiles {
-				if text := b.lossOf(compare.Key{Profile: profile, Path: path, Workload: w}); text != "" {
+				if text := b.lossOf(compare.Key{Case: plan.Case{Profile: profile, Path: path, Workload: w}}); text != "" {
 					items = append(items, Item{Name: number.Clean(profile), Text: path.String() + " " + number.Clean(w.String()) + ": " + text})
 				}
 			}

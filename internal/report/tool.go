@@ -35,7 +35,7 @@ func (b *builder) beside() []Item {
 		}
 		for _, path := range b.analysis.Paths {
 			for _, name := range b.analysis.Profiles {
-				item, ok := b.besideOne(compare.Key{Profile: name, Path: path, Workload: own}, w)
+				item, ok := b.besideOne(compare.Key{Case: plan.Case{Profile: name, Path: path, Workload: own}}, w)
 				switch {
 				case !ok || name.IsTwin():
 				case len(items) == mostBeside:

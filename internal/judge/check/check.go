@@ -19,6 +19,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -38,11 +39,12 @@ type (
 	Finding = finding.Finding
 )
 
-// rule is a Rule with its question: about each trial, or about all of a result.
+// rule is a Rule with its questions: about each trial, about pairs of cells, or about all of a result.
 type rule struct {
 	Rule
-	trial func(*trial) string
-	find  func(*View) []seen
+	trial  func(*trial) string
+	beside []beside
+	find   func(*View, *list)
 }
 
 // seen is what a rule saw, before it is a Finding. severity "" takes the rule's.
@@ -51,10 +53,39 @@ type seen struct {
 	severity   finding.Severity
 }
 
-// as returns s with another severity than its rule's.
-func (s seen) as(v finding.Severity) seen {
-	s.severity = v
-	return s
+// list is what a rule saw.
+type list []seen
+
+// add notes what was seen; the severity of the result may be set.
+func (l *list) add(where, format string, args ...any) *seen {
+	*l = append(*l, seen{where: where, saw: fmt.Sprintf(format, args...)})
+	return &(*l)[len(*l)-1]
+}
+
+// groups are lists by a key, in the order in which the keys came.
+type groups[K comparable, V any] struct {
+	keys []K
+	of   map[K][]V
+}
+
+func (g *groups[K, V]) add(k K, v V) {
+	if g.of == nil {
+		g.of = map[K][]V{}
+	}
+	if g.of[k] == nil {
+		g.keys = append(g.keys, k)
+	}
+	g.of[k] = append(g.of[k], v)
+}
+
+func (g *groups[K, V]) all() iter.Seq2[K, []V] {
+	return func(yield func(K, []V) bool) {
+		for _, k := range g.keys {
+			if !yield(k, g.of[k]) {
+				return
+			}
+		}
+	}
 }
 
 // rules are in the order of a report: sums first, then the wire, the set-up, the sample, the claims.
@@ -100,11 +131,15 @@ func (v *View) Report(name string, only []string) (Report, error) {
 		if len(only) > 0 && !slices.Contains(only, q.ID) {
 			continue
 		}
-		list := v.tallied(i)
-		if q.find != nil {
-			list = append(list, q.find(v)...)
+		var found list
+		v.tallied(i, &found)
+		for _, b := range q.beside {
+			b.ask(v, &found)
 		}
-		for _, s := range list {
+		if q.find != nil {
+			q.find(v, &found)
+		}
+		for _, s := range found {
 			f := q.Found(s.where, s.saw)
 			f.Severity = cmp.Or(s.severity, f.Severity)
 			r.Findings = append(r.Findings, f)

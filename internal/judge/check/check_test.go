@@ -22,6 +22,17 @@ import (
 
 const published = "../../../examples/published"
 
+// view is the view of a result in memory.
+func view(h result.Header, records []result.Record) *View {
+	v := New(h)
+	for _, r := range records {
+		if v.Add(r) != nil {
+			break
+		}
+	}
+	return v
+}
+
 // load reads a file of examples/published.
 func load(t *testing.T, name string) Report {
 	t.Helper()
@@ -29,7 +40,7 @@ func load(t *testing.T, name string) Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Of(c.Header, c.Records).Report(name, nil)
+	r, err := view(c.Header, c.Records).Report(name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +161,7 @@ func TestCleanIsClean(t *testing.T) {
 			"kubernetes": {Plan: plan.Plan{Environment: "kubernetes"}, Facts: facts.Facts{"line_rate": "100Gbit/s"}},
 			"imported":   stated,
 		} {
-			r, err := Of(h, records).Report("clean", nil)
+			r, err := view(h, records).Report("clean", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +178,7 @@ func TestLabRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Of(c.Header, c.Records).Report("lab.jsonl", nil)
+	r, err := view(c.Header, c.Records).Report("lab.jsonl", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,13 +168,13 @@ func (c *Claim) setValue(said string) error {
 
 // key is the cell that a claim is about, of profile.
 func (c Claim) key(profile string) Key {
-	return Key{plan.Case{Profile: plan.Variant(profile), Path: c.Path, Workload: c.Workload}, c.Metric}
+	return Key{Case: plan.Case{Profile: plan.Variant(profile), Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
 
 // numbers returns the cells of A and B; ok if there are as many as the claim needs.
 func (v *View) numbers(c Claim) (a, b *Cell, ok bool) {
 	a, b = v.at[c.key(c.A)], v.at[c.key(c.B)]
-	ok = a != nil && a.N > 0 && (c.B == "" || b != nil && b.N > 0)
+	ok = a != nil && (c.B == "" || b != nil)
 	return a, b, ok
 }
 
@@ -215,7 +215,7 @@ func judgeValue(c Claim, a *Cell) verdict {
 	}
 	ends := []end{{"the numbers say", c.Low, a.Median}}
 	if c.Low != c.High {
-		ends = []end{{"the lowest is", c.Low, slices.Min(a.Values)}, {"the highest is", c.High, slices.Max(a.Values)}}
+		ends = []end{{"the lowest is", c.Low, a.Min}, {"the highest is", c.High, a.Max}}
 	}
 	d := verdict{holds: true}
 	for _, e := range ends {
@@ -274,7 +274,7 @@ func (v *View) ranked(c Claim) []*Cell {
 	m, _ := metric.Lookup(c.Metric)
 	var row []*Cell
 	for _, cell := range v.cells {
-		if cell.Key == c.key(string(cell.Profile)) && cell.N > 0 {
+		if cell.Key == c.key(string(cell.Profile)) {
 			row = append(row, cell)
 		}
 	}

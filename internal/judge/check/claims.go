@@ -17,18 +17,17 @@ var claimRules = []rule{
 	{Rule: Rule{ID: "claim-unit", Title: "a claimed value in the wrong unit", Severity: Impossible,
 		Why: "bits, Gbit and GB are powers of 10, KiB, MiB and GiB of 2; iperf3 prints MBytes of 2^20 bytes and Mbits of 10^6 bits",
 		Do:  "take bytes and seconds, and divide; write MiB where 2^20 is meant"},
-		find: func(v *View) []seen { return v.misjudged(func(c Claim, d verdict) bool { return d.slip.binary }) }},
+		find: func(v *View, found *list) { v.misjudged(found, func(s slip) bool { return s.binary }) }},
 	{Rule: Rule{ID: "claim-decimal", Title: "a claimed value off by a round factor", Severity: Impossible,
 		Why: "the numbers of the same text are this factor apart: one of the two is a slip",
 		Do:  "copy the number again from the raw output"},
-		find: func(v *View) []seen {
-			return v.misjudged(func(c Claim, d verdict) bool { return d.slip.name != "" && !d.slip.binary })
-		}},
+		find: func(v *View, found *list) { v.misjudged(found, func(s slip) bool { return s.name != "" && !s.binary }) }},
 	{Rule: Rule{ID: "claim-does-not-follow", Title: "a claim that the numbers contradict", Severity: Doubtful,
 		Why: "what is concluded must be what the table says, for every system that has a column in it",
 		Do:  "draw the conclusions again from the numbers, all columns included"},
-		find: func(v *View) []seen {
-			return append(v.unread(), v.misjudged(func(c Claim, d verdict) bool { return d.slip.name == "" })...)
+		find: func(v *View, found *list) {
+			v.unread(found)
+			v.misjudged(found, func(s slip) bool { return s.name == "" })
 		}},
 	{Rule: Rule{ID: "claim-without-numbers", Title: "a claim without a measurement", Severity: Doubtful,
 		Why: "nothing that was published measures this",
@@ -52,27 +51,23 @@ var claimRules = []rule{
 		find: oneSided},
 }
 
-// misjudged returns the claims that do not hold and that want wants.
-func (v *View) misjudged(want func(Claim, verdict) bool) []seen {
-	var list []seen
+// misjudged adds the claims that do not hold, for a slip that is wanted; the zero slip is none.
+func (v *View) misjudged(found *list, wanted func(slip) bool) {
 	for _, c := range v.claims {
 		if _, _, ok := v.numbers(c); !ok {
 			continue
 		}
-		if d := v.judge(c); !d.holds && want(c, d) {
-			list = append(list, seen{where: v.place(c), saw: d.saw})
+		if d := v.judge(c); !d.holds && wanted(d.slip) {
+			found.add(v.place(c), "%s", d.saw)
 		}
 	}
-	return list
 }
 
-// unread returns the claims that could not be read.
-func (v *View) unread() []seen {
-	var list []seen
+// unread adds the claims that could not be read.
+func (v *View) unread(found *list) {
 	for _, id := range slices.Sorted(maps.Keys(v.broken)) {
-		list = append(list, seen{where: id, saw: "it cannot be read: " + strings.ReplaceAll(v.broken[id].Error(), "\n", "; ")})
+		found.add(id, "it cannot be read: %s", strings.ReplaceAll(v.broken[id].Error(), "\n", "; "))
 	}
-	return list
 }
 
 // place names a claim.
@@ -84,8 +79,7 @@ func (v *View) place(c Claim) string {
 	return fmt.Sprintf("%s: %s of %s on %s under %s", c.ID, c.Metric, who, c.Path, c.Workload)
 }
 
-func claimsWithoutNumbers(v *View) []seen {
-	var list []seen
+func claimsWithoutNumbers(v *View, found *list) {
 	for _, c := range v.claims {
 		if _, _, ok := v.numbers(c); ok {
 			continue
@@ -94,12 +88,11 @@ func claimsWithoutNumbers(v *View) []seen {
 		if _, known := metric.Lookup(c.Metric); !known {
 			say += "; nothing here measures " + c.Metric
 		}
-		list = append(list, seen{where: v.place(c), saw: say})
+		found.add(v.place(c), "%s", say)
 	}
-	return list
 }
 
-func claimsOfOneRun(v *View) []seen {
+func claimsOfOneRun(v *View, found *list) {
 	n, all := 0, 0
 	for _, c := range v.claims {
 		a, b, ok := v.numbers(c)
@@ -113,9 +106,9 @@ func claimsOfOneRun(v *View) []seen {
 		}
 	}
 	if n == 0 {
-		return nil
+		return
 	}
-	return []seen{{where: "claims", saw: fmt.Sprintf("%d of %d comparisons stand on one run of a side", n, all)}}
+	found.add("claims", "%d of %d comparisons stand on one run of a side", n, all)
 }
 
 // size is by how much the two sides of a claim differ, as a share of the smaller: as measured, or as claimed where
@@ -147,7 +140,7 @@ func (v *View) stands(c Claim) bool {
 	return !ok || v.judge(c).holds
 }
 
-func twoMeasures(v *View) []seen {
+func twoMeasures(v *View, found *list) {
 	var same, other *Claim
 	var large, small float64
 	for i, c := range v.claims {
@@ -164,14 +157,13 @@ func twoMeasures(v *View) []seen {
 		}
 	}
 	if same == nil || other == nil || small >= large {
-		return nil
+		return
 	}
-	return []seen{{where: same.ID + ", " + other.ID, saw: fmt.Sprintf("%.1f%% is called the same (%s), %.1f%% is called a difference (%s)",
-		100*large, strings.TrimPrefix(v.place(*same), same.ID+": "), 100*small, strings.TrimPrefix(v.place(*other), other.ID+": "))}}
+	found.add(same.ID+", "+other.ID, "%.1f%% is called the same (%s), %.1f%% is called a difference (%s)",
+		100*large, strings.TrimPrefix(v.place(*same), same.ID+": "), 100*small, strings.TrimPrefix(v.place(*other), other.ID+": "))
 }
 
-func retransmitCounts(v *View) []seen {
-	var list []seen
+func retransmitCounts(v *View, found *list) {
 	for _, c := range v.claims {
 		if c.Metric != metric.Retransmits || c.B == "" {
 			continue
@@ -190,20 +182,18 @@ func retransmitCounts(v *View) []seen {
 		if okA && okB {
 			say = fmt.Sprintf("per GB they are %.3g of %s and %.3g of %s: %+.0f%%", a, c.A, b, c.B, 100*(a/b-1))
 		}
-		list = append(list, seen{where: v.place(c), saw: say})
+		found.add(v.place(c), "%s", say)
 	}
-	return list
 }
 
 // oneSided looks for cells where two profiles stand the other way round than a claim says, and no claim mentions it.
-func oneSided(v *View) []seen {
+func oneSided(v *View, found *list) {
 	mentioned := map[Key]bool{}
 	for _, c := range v.claims {
 		mentioned[c.key(c.A)] = true
 	}
 	type side struct{ metric, a, b string }
 	done := map[side]bool{}
-	var list []seen
 	for _, c := range v.claims {
 		a, b, ok := v.numbers(c)
 		s := side{c.Metric, c.A, c.B}
@@ -223,19 +213,16 @@ func oneSided(v *View) []seen {
 			}
 		}
 		if len(opposite) > 0 {
-			list = append(list, seen{where: v.place(c), saw: "the other way on " + strings.Join(opposite, "; ")})
+			found.add(v.place(c), "the other way on %s", strings.Join(opposite, "; "))
 		}
 	}
-	return list
 }
 
 // zeroClaims finds claimed times of exactly 0.
-func zeroClaims(v *View) []seen {
-	var list []seen
+func zeroClaims(v *View, found *list) {
 	for _, c := range v.claims {
 		if timed(c.Metric) && c.B == "" && c.Word == "" && c.Low == 0 {
-			list = append(list, seen{where: v.place(c), saw: "0 is claimed"})
+			found.add(v.place(c), "0 is claimed")
 		}
 	}
-	return list
 }

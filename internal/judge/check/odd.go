@@ -1,100 +1,92 @@
 package check
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 const (
-	// oddFactor is by how much a value must exceed its row, and what its profile shows in other rows.
+	// oddFactor is by how much a value must be worse than its row, and than what its profile shows in other rows. tooGood
+	// is the same for a better value: a dataplane may have one short cut.
 	oddFactor = 2.5
+	tooGood   = 5
 	// oddRow is how many other profiles a row needs.
 	oddRow = 3
 )
 
-// table is one metric under one workload: profiles by paths.
-type table struct {
-	workload plan.Workload
-	metric   string
-}
-
-// oddOneOut finds single values that neither their row (the other profiles on the path) nor their column (the profile on
-// other paths) explains. Rows without a similar path say nothing: what is slow there alone may be so.
-func oddOneOut(v *View) []seen {
-	rows := map[table]map[plan.Path][]*Cell{}
+// oddOneOut finds single values, too bad or too good, that neither their row (the other profiles on the path) nor their
+// column (the profile on other paths) explains. Rows without a similar path say nothing: what is odd there alone may be so.
+func oddOneOut(v *View, found *list) {
+	var rows groups[Key, *Cell]
+	row := func(c *Cell) Key { return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric} }
+	var paths []plan.Path
 	for _, c := range v.judged {
-		if c.Metric == metric.RTT+".mean" && v.cell(c.Case, metric.RTT+".p50") != nil || v.imitated(string(c.Profile)) {
-			continue
+		if !slices.Contains(paths, c.Path) {
+			paths = append(paths, c.Path)
 		}
-		t := table{c.Workload, c.Metric}
-		if rows[t] == nil {
-			rows[t] = map[plan.Path][]*Cell{}
-		}
-		rows[t][c.Path] = append(rows[t][c.Path], c)
-	}
-	var list []seen
-	for _, c := range v.judged {
-		row := rows[table{c.Workload, c.Metric}]
-		off, nearest := distance(c, row[c.Path])
-		if nearest < oddFactor {
-			continue
-		}
-		similar, most := "", 1.0
-		for path, cells := range row {
-			at := slices.IndexFunc(cells, func(o *Cell) bool { return o.Profile == c.Profile })
-			if path == c.Path || at < 0 {
-				continue
-			}
-			own, _ := distance(cells[at], cells)
-			if math.IsNaN(own) {
-				continue
-			}
-			most = max(most, own)
-			if alike(path, c.Path) && (similar == "" || path.String() < similar) {
-				similar = path.String()
-			}
-		}
-		if similar != "" && off/most >= oddFactor {
-			list = append(list, seen{where: c.Key.String(), saw: fmt.Sprintf("%s: %.1f times worse than the median of the other profiles, at most %.1f times on other paths such as %s",
-				show(c.Key, c.Median), off, most, similar)})
+		if !v.imitated(c.Profile) {
+			rows.add(row(c), c)
 		}
 	}
-	return list
+	for _, c := range v.judged {
+		for _, odd := range []struct {
+			how    string
+			better bool
+			factor float64
+		}{{"worse", false, oddFactor}, {"better", true, tooGood}} {
+			off, nearest := distance(c, rows.of[row(c)], odd.better)
+			if v.imitated(c.Profile) || !(nearest >= odd.factor) {
+				continue
+			}
+			similar, most := "", 1.0
+			for _, other := range on(c.Case, paths...) {
+				own := v.cell(other, c.Metric)
+				if own == nil || own == c {
+					continue
+				}
+				usual, _ := distance(own, rows.of[row(own)], odd.better)
+				if math.IsNaN(usual) {
+					continue
+				}
+				most = max(most, usual)
+				if alike(own.Path, c.Path) && (similar == "" || own.Path.String() < similar) {
+					similar = own.Path.String()
+				}
+			}
+			if similar != "" && off/most >= odd.factor {
+				found.add(c.Key.String(), "%s: %.1f times %s than the median of the other profiles, at most %.1f times on other paths such as %s",
+					show(c.Key, c.Median), off, odd.how, most, similar)
+			}
+		}
+	}
 }
 
-// distance is how much worse c is than the median of the others in its row, and than the worst of them: factors, at least
-// beyond both intervals. They are NaN where the row is too short.
-func distance(c *Cell, row []*Cell) (toMedian, toWorst float64) {
+// distance is how much worse (or better) c is than the median of the others in its row, and than the nearest of them:
+// factors, the second at least beyond both intervals. They are NaN where the row is too short.
+func distance(c *Cell, row []*Cell, better bool) (toMedian, toNearest float64) {
 	m, _ := metric.Lookup(c.Metric)
 	var medians []float64
-	toWorst = math.Inf(1)
+	toNearest = math.Inf(1)
 	for _, o := range row {
 		if o == c || o.Median <= 0 || c.Median <= 0 {
 			continue
 		}
-		factor, apart := c.Median/o.Median, c.Low/o.High
-		if m.Better == metric.Higher {
-			factor, apart = o.Median/c.Median, o.Low/c.High
+		large, small := c, o
+		if better != (m.Better == metric.Higher) {
+			large, small = o, c
 		}
-		medians = append(medians, factor)
-		toWorst = min(toWorst, apart)
+		medians = append(medians, large.Median/small.Median)
+		toNearest = min(toNearest, large.Low/small.High)
 	}
 	if len(medians) < oddRow {
 		return math.NaN(), math.NaN()
 	}
-	slices.Sort(medians)
-	n := len(medians)
-	return (medians[(n-1)/2] + medians[n/2]) / 2, toWorst
+	return stat.Summarize(medians, confidence).Median, toNearest
 }
 
 // alike reports whether two paths pass the same kinds of places: the wire or not, a translation or not.
-func alike(p, q plan.Path) bool {
-	translated := func(p plan.Path) bool {
-		return p.To == plan.Service || p.To == plan.NodePort || p.To == plan.LoadBalancer
-	}
-	return crosses(p) == crosses(q) && translated(p) == translated(q)
-}
+func alike(p, q plan.Path) bool { return crosses(p) == crosses(q) && p.ByService() == q.ByService() }

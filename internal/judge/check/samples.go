@@ -33,7 +33,7 @@ var sampleRules = []rule{
 	{Rule: Rule{ID: "flows-slower", Title: "several flows slower than one", Severity: Doubtful,
 		Why: "more flows have more sockets, queues and CPUs to use: where they are slower in sum, the sender's process or a CPU limit was measured, not the path",
 		Do:  "run each flow in a thread of its own (iperf3 before 3.16 has one for all), and show the CPU time of both ends"},
-		find: flowsSlower},
+		beside: flowsSlower},
 	{Rule: Rule{ID: "failed-trials", Title: "trials without a number", Severity: Note,
 		Why: "what did not finish, or was not published, is not in any median",
 		Do:  "say why they failed; publish numbers with charts"},
@@ -44,15 +44,15 @@ var sampleRules = []rule{
 		find: trialWarnings},
 }
 
-func fewRepetitions(v *View) []seen {
+func fewRepetitions(v *View, found *list) {
 	if n, err := strconv.Atoi(v.facts["repetitions"]); err == nil && v.imported() {
 		// The source counted; its rows may be summaries, one for each case.
 		if n < stat.MinRepetitions {
-			return []seen{{where: "repetitions", saw: fmt.Sprintf("%d stated", n)}}
+			found.add("repetitions", "%d stated", n)
 		}
-		return nil
+		return
 	}
-	by := map[int][]string{}
+	short := map[int][]string{} // cases by how often they were measured
 	measured, few := 0, 0
 	for _, t := range v.cases {
 		n := t.trials - t.failed
@@ -61,22 +61,19 @@ func fewRepetitions(v *View) []seen {
 		}
 		if n > 0 && n < stat.MinRepetitions {
 			few++
-			by[n] = append(by[n], t.Case.Key())
+			short[n] = append(short[n], t.Case.Key())
 		}
 	}
-	var list []seen
-	for _, n := range slices.Sorted(maps.Keys(by)) {
+	for _, n := range slices.Sorted(maps.Keys(short)) {
 		times := fmt.Sprintf("%d times", n)
 		if n == 1 {
 			times = "once"
 		}
-		found := seen{where: someOf(by[n], len(v.cases)), saw: "measured " + times}
+		f := found.add(someOf(short[n], len(v.cases)), "measured %s", times)
 		if !v.imported() && 2*few < measured {
-			found = found.as(Note) // a few cells of a run of ours lost trials, and its reports claim nothing of those
+			f.severity = Note // a few cells of a run of ours lost trials, and its reports claim nothing of those
 		}
-		list = append(list, found)
 	}
-	return list
 }
 
 // someOf names cases, or counts them if they are many.
@@ -90,35 +87,22 @@ func someOf(names []string, all int) string {
 	return strings.Join(names, "; ")
 }
 
-// wide is the half-width of an interval, relative to the median, from which it is called wide.
-const wide = 0.25
-
-func spread(v *View) []seen {
-	type table struct {
-		metric, workload string
-	}
-	of := map[table][]string{}
-	cells := map[table]int{}
-	var order []table
+func spread(v *View, found *list) {
+	var wide groups[Key, string] // by workload and metric
+	cells := map[Key]int{}
 	for _, c := range v.cells {
-		m, ok := metric.Lookup(c.Metric)
-		if !ok || !m.Headline || c.N < stat.MinRepetitions {
+		if m, ok := metric.Lookup(c.Metric); !ok || !m.Headline || c.N < stat.MinRepetitions {
 			continue
 		}
-		at := table{c.Metric, c.Workload.String()}
+		at := Key{Case: plan.Case{Workload: c.Workload}, Metric: c.Metric}
 		cells[at]++
-		if half := c.HalfWidth(); half > wide {
-			if of[at] == nil {
-				order = append(order, at)
-			}
-			of[at] = append(of[at], fmt.Sprintf("%s %s ±%.0f%%", c.Profile, c.Path, 100*half))
+		if c.Wide() {
+			wide.add(at, fmt.Sprintf("%s %s ±%.0f%%", c.Profile, c.Path, 100*c.HalfWidth()))
 		}
 	}
-	var list []seen
-	for _, at := range order {
-		list = append(list, seen{where: at.workload + ": " + at.metric, saw: fmt.Sprintf("%d of %d cells: %s", len(of[at]), cells[at], someNames(of[at]))})
+	for at, names := range wide.all() {
+		found.add(at.Workload.String()+": "+at.Metric, "%d of %d cells: %s", len(names), cells[at], someNames(names))
 	}
-	return list
 }
 
 func someNames(names []string) string {
@@ -147,89 +131,49 @@ const (
 	someDigits = 3
 )
 
-func copied(v *View) []seen {
+func copied(v *View, found *list) {
 	type row struct {
-		path     plan.Path
-		workload plan.Workload
-		metric   string
-		value    float64
+		Key
+		value float64
 	}
-	same := map[row][]*Cell{}
-	var order []row
+	var same groups[row, string]
 	for _, c := range v.cells {
-		if c.N != 1 || digits(c.Median) < someDigits || slices.Contains(counts, c.Metric) {
-			continue
+		if c.N == 1 && digits(c.Median) >= someDigits && !slices.Contains(counts, c.Metric) {
+			at := row{c.Key, c.Median}
+			at.Profile = ""
+			same.add(at, string(c.Profile))
 		}
-		at := row{c.Path, c.Workload, c.Metric, c.Median}
-		if same[at] == nil {
-			order = append(order, at)
-		}
-		same[at] = append(same[at], c)
 	}
-	var list []seen
-	for _, at := range order {
-		if len(same[at]) < 3 {
+	for at, names := range same.all() {
+		if len(names) < 3 {
 			continue
 		}
-		var names []string
-		for _, c := range same[at] {
-			names = append(names, string(c.Profile))
-		}
-		s := seen{where: fmt.Sprintf("%s %s: %s", at.path, at.workload, at.metric), saw: fmt.Sprintf("%s for each of %s", exactly(same[at][0].Key, at.value), strings.Join(names, ", "))}
+		f := found.add(fmt.Sprintf("%s %s: %s", at.Path, at.Workload, at.Metric), "%s for each of %s", exactly(at.Key, at.value), strings.Join(names, ", "))
 		if digits(at.value) < sureDigits {
-			s = s.as(Doubtful)
+			f.severity = Doubtful
 		}
-		list = append(list, s)
 	}
-	return list
 }
 
 // counts are metrics that are settings or whole numbers rather than measurements, and may be equal.
 var counts = []string{metric.Window, metric.Datagrams, metric.DatagramsLost, metric.Retransmits, metric.Requests, metric.Transferred}
 
-// slowerFlows is the margin of flows-slower.
-const slowerFlows = 0.05
-
-func flowsSlower(v *View) []seen {
-	if v.inLab() {
-		return nil // flows of one CPU share it, and the lab says so
-	}
-	var list []seen
-	v.pairs(func(c plan.Case) (plan.Case, bool) {
-		ok := (c.Workload.Bulk() || c.Workload.Datagrams()) && c.Workload.Traits().Flows > 1
-		c.Workload = c.Workload.Without("flows")
-		return c, ok
-	}, func(c, one *Cell) {
-		if factor := worse(c, one, slowerFlows); factor > 0 {
-			list = append(list, seen{where: c.Key.String(), saw: fmt.Sprintf("%s by %d flows, and %s by one: %.2f times worse", show(c.Key, c.Median), c.Workload.Traits().Flows, show(c.Key, one.Median), factor)})
-		}
-	})
-	return list
-}
-
-func failedTrials(v *View) []seen {
-	by := map[string][]string{}
-	var order []string
+func failedTrials(v *View, found *list) {
+	var by groups[string, string] // cases by their reason
 	for _, t := range v.cases {
-		if t.failed == 0 {
-			continue
+		if t.failed > 0 {
+			by.add(t.failure, fmt.Sprintf("%s (%d of %d)", t.Case.Key(), t.failed, t.trials))
 		}
-		if by[t.failure] == nil {
-			order = append(order, t.failure)
-		}
-		by[t.failure] = append(by[t.failure], fmt.Sprintf("%s (%d of %d)", t.Case.Key(), t.failed, t.trials))
 	}
-	var list []seen
-	for _, why := range order {
-		list = append(list, seen{where: someOf(by[why], len(v.cases)), saw: cmp.Or(why, "no reason is given")})
+	for why, cases := range by.all() {
+		found.add(someOf(cases, len(v.cases)), "%s", cmp.Or(why, "no reason is given"))
 	}
-	return list
 }
 
 // grave are warnings of trials that make a number doubtful where most of its trials carry them. The others describe.
 var grave = []string{outcome.AboveLineRate, outcome.Disagree, outcome.OfferedLoad, outcome.Congestion, outcome.Errors, outcome.WindowSkew}
 
-func trialWarnings(v *View) []seen {
+func trialWarnings(v *View, found *list) {
 	type sum struct {
 		trials, of, cases int
 		most              bool
@@ -251,20 +195,17 @@ func trialWarnings(v *View) []seen {
 			s.most = s.most || r.times >= stat.MinRepetitions && 2*r.times > t.trials-t.failed
 		}
 	}
-	var list []seen
 	for _, id := range slices.Sorted(maps.Keys(sums)) {
 		s := sums[id]
 		cases := fmt.Sprintf("%d cases, such as", s.cases)
 		if s.cases == 1 {
 			cases = "one case,"
 		}
-		say := seen{where: id, saw: fmt.Sprintf("%d of %d trials of %s %s", s.trials, s.of, cases, s.first)}
+		f := found.add(id, "%d of %d trials of %s %s", s.trials, s.of, cases, s.first)
 		if s.most && slices.Contains(grave, id) {
-			say = say.as(Doubtful)
+			f.severity = Doubtful
 		}
-		list = append(list, say)
 	}
-	return list
 }
 
 // finite says whether x is a number.

@@ -65,8 +65,7 @@ var setupRules = []rule{
 		find: conditions},
 }
 
-func cpuLimit(v *View) []seen {
-	var list []seen
+func cpuLimit(v *View, found *list) {
 	for _, name := range v.facts.Names() {
 		if name != "cpu.limit" && !(strings.HasPrefix(name, "cpu.limit.") && !strings.HasSuffix(name, ".of")) {
 			continue
@@ -75,27 +74,25 @@ func cpuLimit(v *View) []seen {
 		if of := v.facts[name+".of"]; of != "" {
 			say += " on " + of
 		}
-		list = append(list, seen{where: name, saw: say + "; throttling is not reported"})
+		found.add(name, "%s", say+"; throttling is not reported")
 	}
-	return list
 }
 
 // hybrid are Intel's desktop and laptop processors of the 12th to 14th generation and after; those with cores of one kind
 // among them are the small i3, and the i5 up to 12500.
 var hybrid = pattern.New(`\bi[79]-1[234]\d{3}|\bi5-1[34]\d{3}|Core\(TM\) Ultra`)
 
-func hybridCPU(v *View) []seen {
+func hybridCPU(v *View, found *list) {
 	model := v.facts[facts.CPUModel]
 	if !hybrid.MatchString(model) || v.facts["cpu.placement"] != "" || v.facts[facts.Placement] != "" {
-		return nil
+		return
 	}
-	return []seen{{where: facts.CPUModel, saw: model + ", and no placement is stated"}}
+	found.add(facts.CPUModel, "%s", model+", and no placement is stated")
 }
 
-func leftovers(v *View) []seen {
-	var list []seen
+func leftovers(v *View, found *list) {
 	if s := v.facts["leftovers"]; s != "" {
-		list = append(list, seen{where: "leftovers", saw: s})
+		found.add("leftovers", "%s", s)
 	}
 	order := words(v.facts["order"], ",")
 	clean := strings.ToLower(v.facts["cluster.cleanup"])
@@ -104,17 +101,16 @@ func leftovers(v *View) []seen {
 		if len(order) > 1 {
 			say = "one cluster for " + strings.Join(order, ", then ")
 		}
-		list = append(list, seen{where: "cluster.cleanup", saw: say + "; clean-up between them: " + cmp.Or(v.facts["cluster.cleanup"], "none stated")})
+		found.add("cluster.cleanup", "%s", say+"; clean-up between them: "+cmp.Or(v.facts["cluster.cleanup"], "none stated"))
 	}
-	return list
 }
 
-func fixedOrder(v *View) []seen {
+func fixedOrder(v *View, found *list) {
 	order := words(v.facts["order"], ",")
 	if len(order) < 2 || strings.Contains(v.facts["order"], "interleaved") || strings.Contains(v.facts["order"], "shuffled") {
-		return nil
+		return
 	}
-	return []seen{{where: "order", saw: "first " + strings.Join(order, ", then ")}}
+	found.add("order", "first %s", strings.Join(order, ", then "))
 }
 
 // words splits s and trims what it finds.
@@ -145,8 +141,7 @@ func (v *View) settings(profile string) map[string]string {
 	return of
 }
 
-func confounded(v *View) []seen {
-	var list []seen
+func confounded(v *View, found *list) {
 	done := map[[2]string]bool{}
 	for _, c := range v.claims {
 		pair := [2]string{min(c.A, c.B), max(c.A, c.B)}
@@ -162,18 +157,17 @@ func confounded(v *View) []seen {
 			}
 		}
 		if len(differ) > 1 {
-			list = append(list, seen{where: c.A + " over " + c.B, saw: fmt.Sprintf("%d settings differ: %s", len(differ), strings.Join(differ, ", "))})
+			found.add(c.A+" over "+c.B, "%d settings differ: %s", len(differ), strings.Join(differ, ", "))
 		}
 	}
-	return list
 }
 
 // datagramSizes are what the payload of one datagram of a case can be in bytes: the bytes over the datagrams that were
 // offered, and over those that arrived, since tools disagree about whose bytes they count. Nil if the numbers do not tell.
 func (v *View) datagramSizes(c plan.Case) []float64 {
 	first := func(name string) float64 {
-		if cell := v.cell(c, name); cell != nil && cell.N > 0 {
-			return cell.Values[0]
+		if cell := v.cell(c, name); cell != nil {
+			return cell.Samples[0].Value
 		}
 		return 0
 	}
@@ -198,8 +192,7 @@ func sameDatagrams(a, b []float64) bool {
 	})
 }
 
-func unequalLoad(v *View) []seen {
-	var list []seen
+func unequalLoad(v *View, found *list) {
 	first := map[plan.Case]plan.Case{} // by path and workload
 	for _, t := range v.cases {
 		sizes := v.datagramSizes(t.Case)
@@ -213,16 +206,15 @@ func unequalLoad(v *View) []seen {
 			continue
 		}
 		if others := v.datagramSizes(one); !sameDatagrams(others, sizes) {
-			list = append(list, seen{where: at.Path.String() + " " + at.Workload.String(), saw: fmt.Sprintf("datagrams of %.0f B under %s and of %.0f B under %s", others[0], one.Profile, sizes[0], t.Profile)})
+			found.add(at.Path.String()+" "+at.Workload.String(), "datagrams of %.0f B under %s and of %.0f B under %s", others[0], one.Profile, sizes[0], t.Profile)
 		}
 	}
-	return list
 }
 
 // dsrSuffix marks the profiles that answer clients outside directly.
 const dsrSuffix = "-dsr"
 
-func dsrPath(v *View) []seen {
+func dsrPath(v *View, found *list) {
 	claimed := func(name string) (where []string) {
 		for _, c := range v.claims {
 			if (c.A == name || c.B == name) && !v.fromOutside(c.Path) {
@@ -231,7 +223,6 @@ func dsrPath(v *View) []seen {
 		}
 		return where
 	}
-	var list []seen
 	var done []string
 	for _, t := range v.cases {
 		name := t.Profile.Profile()
@@ -243,12 +234,11 @@ func dsrPath(v *View) []seen {
 		claims := claimed(name)
 		switch {
 		case len(claims) > 0:
-			list = append(list, seen{where: name, saw: "compared on paths that DSR does not change: " + strings.Join(claims, ", ")}.as(Doubtful))
+			found.add(name, "%s", "compared on paths that DSR does not change: "+strings.Join(claims, ", ")).severity = Doubtful
 		case !outside:
-			list = append(list, seen{where: name, saw: "no path from a client outside to a NodePort or a load balancer"})
+			found.add(name, "no path from a client outside to a NodePort or a load balancer")
 		}
 	}
-	return list
 }
 
 // fromOutside says that a Service is entered from outside. In our own runs on a cluster the client is on one of its nodes, whose
@@ -260,20 +250,18 @@ func (v *View) fromOutside(p plan.Path) bool {
 // tunnelPorts are what a firewall must let through, by encapsulation, each in one of the ways to say it.
 var tunnelPorts = map[string][]string{"vxlan": {"4789", "8472"}, "ipip": {"protocol 4", "ipip"}, "wireguard": {"51820"}}
 
-func encapsulationUnproven(v *View) []seen {
+func encapsulationUnproven(v *View, found *list) {
 	open := strings.ToLower(v.facts["firewall"])
 	if open == "" {
-		return nil
+		return
 	}
-	var list []seen
 	for _, w := range words(v.facts["setting.encapsulation"], ";") {
 		who, what, _ := strings.Cut(w, "=")
 		needs := tunnelPorts[strings.TrimSpace(what)]
 		if len(needs) > 0 && !slices.ContainsFunc(needs, func(n string) bool { return strings.Contains(open, n) }) {
-			list = append(list, seen{where: strings.TrimSpace(who), saw: fmt.Sprintf("%s is stated, and open between the nodes are %s", strings.TrimSpace(what), v.facts["firewall"])})
+			found.add(strings.TrimSpace(who), "%s is stated, and open between the nodes are %s", strings.TrimSpace(what), v.facts["firewall"])
 		}
 	}
-	return list
 }
 
 // barred says whether nothing of a dataplane carries packets over a path.
@@ -288,27 +276,17 @@ func barred(p profile.Profile, path plan.Path) bool {
 	return p.OnNIC && ownNode
 }
 
-func notServed(v *View) []seen {
-	served := map[string][]string{}
-	var order []string
+func notServed(v *View, found *list) {
+	var served groups[string, string] // paths by profile
 	for _, t := range v.cases {
 		p, ok := profile.Lookup(t.Profile.Profile())
-		if !ok || !barred(p, t.Path) || t.trials == t.failed {
-			continue
+		if path := t.Path.String(); ok && barred(p, t.Path) && t.trials > t.failed && !slices.Contains(served.of[p.Name], path) {
+			served.add(p.Name, path)
 		}
-		if path := t.Path.String(); slices.Contains(served[p.Name], path) {
-			continue
-		}
-		if served[p.Name] == nil {
-			order = append(order, p.Name)
-		}
-		served[p.Name] = append(served[p.Name], t.Path.String())
 	}
-	var list []seen
-	for _, name := range order {
-		list = append(list, seen{where: name, saw: "numbers on " + strings.Join(served[name], ", ")})
+	for name, paths := range served.all() {
+		found.add(name, "numbers on %s", strings.Join(paths, ", "))
 	}
-	return list
 }
 
 var (
@@ -323,8 +301,7 @@ const (
 	hashLetters      = "456789bcdf"
 )
 
-func editedOutput(v *View) []seen {
-	var list []seen
+func editedOutput(v *View, found *list) {
 	for _, name := range strings.Fields(v.facts["pods"]) {
 		var wrong []string
 		say := func(part, letters string) {
@@ -339,10 +316,9 @@ func editedOutput(v *View) []seen {
 			say(m[1], generatedLetters)
 		}
 		if len(wrong) > 0 {
-			list = append(list, seen{where: name, saw: strings.Join(wrong, ", ")})
+			found.add(name, "%s", strings.Join(wrong, ", "))
 		}
 	}
-	return list
 }
 
 // onlyOthers returns the letters of s that are not among letters.
@@ -355,7 +331,7 @@ func onlyOthers(s, letters string) string {
 	}, s)
 }
 
-func notPublished(v *View) []seen {
+func notPublished(v *View, found *list) {
 	var missing []string
 	for _, name := range strings.Fields(v.facts["asked"]) {
 		if !slices.ContainsFunc(v.cells, func(c *Cell) bool { return c.Metric == name }) {
@@ -363,14 +339,14 @@ func notPublished(v *View) []seen {
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return
 	}
-	return []seen{{saw: "no number for " + strings.Join(missing, ", ")}}
+	found.add("", "no number for %s", strings.Join(missing, ", "))
 }
 
-func conditions(v *View) []seen {
+func conditions(v *View, found *list) {
 	if !v.imported() {
-		return nil // what a run of ours could not find out is absent for a reason
+		return // what a run of ours could not find out is absent for a reason
 	}
 	var missing []string
 	for _, want := range []struct {
@@ -386,7 +362,7 @@ func conditions(v *View) []seen {
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return
 	}
-	return []seen{{saw: "not stated: " + strings.Join(missing, ", ")}}
+	found.add("", "not stated: %s", strings.Join(missing, ", "))
 }

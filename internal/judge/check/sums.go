@@ -2,7 +2,9 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
@@ -87,15 +89,12 @@ var sumRules = []rule{
 }
 
 func (t *trial) rateTimesTime() string {
-	if t.seconds <= 0 || !t.has(metric.Transferred, metric.Goodput) {
-		return ""
-	}
-	moved, stated := t.metrics[metric.Transferred], t.metrics[metric.Goodput]*t.seconds/8
-	if near(moved, stated, sameSum) {
+	moved, goodput, ok := t.both(metric.Transferred, metric.Goodput)
+	if !ok || t.seconds <= 0 || near(moved, goodput*t.seconds/8, sameSum) {
 		return ""
 	}
 	return fmt.Sprintf("%s in %.4g s are %s, and %s are stated%s", t.show(metric.Transferred, moved), t.seconds,
-		t.show(metric.Goodput, 8*moved/t.seconds), t.show(metric.Goodput, t.metrics[metric.Goodput]), because(moved, stated))
+		t.show(metric.Goodput, 8*moved/t.seconds), t.show(metric.Goodput, goodput), because(moved, goodput*t.seconds/8))
 }
 
 // because names the slip that explains two numbers, "" if none does.
@@ -107,60 +106,50 @@ func because(a, b float64) string {
 }
 
 func (t *trial) requestsTimesTime() string {
-	if t.seconds <= 0 || !t.has(metric.Requests, metric.RequestRate) {
+	n, rate, ok := t.both(metric.Requests, metric.RequestRate)
+	if !ok || t.seconds <= 0 || near(n, rate*t.seconds, sameSum) {
 		return ""
 	}
-	n, stated := t.metrics[metric.Requests], t.metrics[metric.RequestRate]*t.seconds
-	if near(n, stated, sameSum) {
-		return ""
-	}
-	return fmt.Sprintf("%.0f requests in %.4g s are %.4g/s, and %.4g/s are stated%s", n, t.seconds, n/t.seconds, t.metrics[metric.RequestRate], because(n, stated))
+	return fmt.Sprintf("%.0f requests in %.4g s are %.4g/s, and %.4g/s are stated%s", n, t.seconds, n/t.seconds, rate, because(n, rate*t.seconds))
 }
 
 func (t *trial) lossArithmetic() string {
-	if !t.has(metric.Datagrams, metric.DatagramsLost) || t.metrics[metric.Datagrams] <= 0 {
-		return ""
-	}
-	lost, all, stated := t.metrics[metric.DatagramsLost], t.metrics[metric.Datagrams], t.metrics[metric.FrameLossRate]
-	if near(lost/all, stated, sameSide) {
+	lost, all, ok := t.both(metric.DatagramsLost, metric.Datagrams)
+	stated := t.metrics[metric.FrameLossRate]
+	if !ok || all <= 0 || near(lost/all, stated, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("%.0f of %.0f datagrams are %.3g%%, and %.3g%% is stated%s", lost, all, 100*lost/all, 100*stated, because(lost/all, stated))
 }
 
 func (t *trial) retransmitArithmetic() string {
-	if !t.has(metric.Retransmits, metric.Transferred, metric.RetransmitsPerG) || t.metrics[metric.Transferred] <= 0 {
+	segments, moved, ok := t.both(metric.Retransmits, metric.Transferred)
+	stated, known := t.metrics[metric.RetransmitsPerG]
+	per := segments / moved * 1e9
+	if !ok || !known || moved <= 0 || near(per, stated, sameSide) {
 		return ""
 	}
-	per, stated := t.metrics[metric.Retransmits]/t.metrics[metric.Transferred]*1e9, t.metrics[metric.RetransmitsPerG]
-	if near(per, stated, sameSide) {
-		return ""
-	}
-	return fmt.Sprintf("%.0f segments over %s are %.3g per GB, and %.3g is stated%s", t.metrics[metric.Retransmits],
-		t.show(metric.Transferred, t.metrics[metric.Transferred]), per, stated, because(per, stated))
+	return fmt.Sprintf("%.0f segments over %s are %.3g per GB, and %.3g is stated%s", segments, t.show(metric.Transferred, moved), per, stated, because(per, stated))
 }
 
 func (t *trial) lossAndRate() string {
-	if !t.foreign() || !t.datagrams() || !t.has(metric.OfferedLoad, metric.Goodput, metric.FrameLossRate) {
+	offered, goodput, ok := t.both(metric.OfferedLoad, metric.Goodput)
+	loss, known := t.metrics[metric.FrameLossRate]
+	arrives := offered * (1 - loss)
+	if !ok || !known || !t.foreign() || !t.datagrams() || near(arrives, goodput, sameSide) {
 		return ""
 	}
-	offered, goodput, loss := t.metrics[metric.OfferedLoad], t.metrics[metric.Goodput], t.metrics[metric.FrameLossRate]
-	if arrives := offered * (1 - loss); !near(arrives, goodput, sameSide) {
-		return fmt.Sprintf("of %s offered %.3g%% were lost, which leaves %s, and goodput is %s", t.show(metric.OfferedLoad, offered),
-			100*loss, t.show(metric.Goodput, arrives), t.show(metric.Goodput, goodput))
-	}
-	return ""
+	return fmt.Sprintf("of %s offered %.3g%% were lost, which leaves %s, and goodput is %s", t.show(metric.OfferedLoad, offered),
+		100*loss, t.show(metric.Goodput, arrives), t.show(metric.Goodput, goodput))
 }
 
 func (t *trial) packetsAndRate() string {
-	if !t.datagrams() || !t.has(metric.PacketRate, metric.Goodput) || t.metrics[metric.PacketRate] <= 0 {
+	packets, goodput, ok := t.both(metric.PacketRate, metric.Goodput)
+	size, stated := goodput/8/packets, t.Workload.Traits().Message
+	if !ok || !t.datagrams() || packets <= 0 || near(size, float64(stated), sameSum) {
 		return ""
 	}
-	size := t.metrics[metric.Goodput] / 8 / t.metrics[metric.PacketRate]
-	if near(size, float64(t.Workload.Traits().Message), sameSum) {
-		return ""
-	}
-	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, t.Workload.Traits().Message, because(size, float64(t.Workload.Traits().Message)))
+	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, stated, because(size, float64(stated)))
 }
 
 func (t *trial) offeredLoad() string {
@@ -192,11 +181,8 @@ func (t *trial) offeredLoad() string {
 }
 
 func (t *trial) senderReceiver() string {
-	if !t.foreign() || !t.bulk() || !t.has(metric.OfferedLoad, metric.Goodput) {
-		return ""
-	}
-	sent, got := t.metrics[metric.OfferedLoad], t.metrics[metric.Goodput]
-	if near(sent, got, sameSide) {
+	sent, got, ok := t.both(metric.OfferedLoad, metric.Goodput)
+	if !ok || !t.foreign() || !t.bulk() || near(sent, got, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.show(metric.OfferedLoad, sent), t.show(metric.Goodput, got), because(sent, got))
@@ -301,15 +287,11 @@ func (t *trial) idleConnections() string {
 
 func (t *trial) zeroTime() string {
 	var zero []string
-	for _, f := range families {
-		for _, part := range []string{"min", "mean", "p50", "p90", "p99", "p99.9", "max"} {
-			if x, ok := t.metrics[f+"."+part]; ok && x == 0 {
-				zero = append(zero, f+"."+part)
-			}
+	for _, name := range slices.Sorted(maps.Keys(t.metrics)) {
+		family, _, _ := strings.Cut(name, ".")
+		if t.metrics[name] == 0 && (name == metric.Jitter || slices.Contains(families, family) && timed(name)) {
+			zero = append(zero, name)
 		}
-	}
-	if x, ok := t.metrics[metric.Jitter]; ok && x == 0 {
-		zero = append(zero, metric.Jitter)
 	}
 	if len(zero) == 0 {
 		return ""
@@ -322,12 +304,13 @@ const mostCalls = 2.5e6
 
 func (t *trial) callRate() string {
 	goodput, ok := t.metrics[metric.Goodput]
-	calls := goodput / 8 / float64(t.Workload.Traits().Message) / float64(t.Workload.Traits().Flows)
+	is := t.Workload.Traits()
+	calls := goodput / 8 / float64(is.Message) / float64(is.Flows)
 	if !ok || !t.bulk() || calls <= mostCalls || math.IsInf(calls, 0) {
 		return ""
 	}
 	return fmt.Sprintf("%s in messages of %d B are %.3g send calls per second of a flow, one every %.0f ns",
-		t.show(metric.Goodput, goodput), t.Workload.Traits().Message, calls, 1e9/calls)
+		t.show(metric.Goodput, goodput), is.Message, calls, 1e9/calls)
 }
 
 func (t *trial) lossMissing() string {
@@ -338,16 +321,14 @@ func (t *trial) lossMissing() string {
 }
 
 // lossNeverShown finds claims about UDP goodput in results without a loss metric.
-func lossNeverShown(v *View) []seen {
-	var list []seen
+func lossNeverShown(v *View, found *list) {
 	for _, c := range v.claims {
 		udp := c.Workload.Datagrams() && c.Metric == metric.Goodput
 		k := c.key(c.A)
 		if udp && v.cell(k.Case, metric.Goodput) == nil && v.cell(k.Case, metric.FrameLossRate) == nil && v.cell(k.Case, metric.OfferedLoad) == nil {
-			list = append(list, seen{where: v.place(c), saw: "neither offered load nor loss is given"})
+			found.add(v.place(c), "neither offered load nor loss is given")
 		}
 	}
-	return list
 }
 
 // fewEchoes is how many exchanges of a ping say little, shortFlow how many seconds of a flow without warm-up are its
@@ -358,7 +339,8 @@ const (
 )
 
 func (t *trial) shortWindow() string {
-	if every := t.Workload.Traits().Interval.Seconds(); t.Workload.Traits().Kernel && every > 0 && t.seconds > 0 && t.seconds/every < fewEchoes {
+	is := t.Workload.Traits()
+	if every := is.Interval.Seconds(); is.Kernel && every > 0 && t.seconds > 0 && t.seconds/every < fewEchoes {
 		return fmt.Sprintf("%.0f echoes", t.seconds/every)
 	}
 	if t.bulk() && t.view.imported() && t.view.header.Plan.Warmup == 0 && t.seconds > 0 && t.seconds < shortFlow {

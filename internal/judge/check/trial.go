@@ -40,8 +40,13 @@ func (t *trial) has(names ...string) bool {
 	return true
 }
 
+// both returns two metrics; ok if both were measured.
+func (t *trial) both(one, other string) (a, b float64, ok bool) {
+	return t.metrics[one], t.metrics[other], t.has(one, other)
+}
+
 // show writes the value of a metric with its unit.
-func (t *trial) show(name string, x float64) string { return show(Key{t.Case, name}, x) }
+func (t *trial) show(name string, x float64) string { return show(Key{Case: t.Case, Metric: name}, x) }
 
 // warned says whether the trial carries the warning.
 func (t *trial) warned(id string) bool {
@@ -53,7 +58,5 @@ func (t *trial) warned(id string) bool {
 func (t *trial) foreign() bool { return t.view.imported() }
 
 // bulk and datagrams say what kind of stream it is.
-func (t *trial) bulk() bool { return t.Workload.Bulk() }
-func (t *trial) datagrams() bool {
-	return t.Workload.Datagrams()
-}
+func (t *trial) bulk() bool      { return t.Workload.Bulk() }
+func (t *trial) datagrams() bool { return t.Workload.Datagrams() }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
-	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -17,22 +16,11 @@ import (
 // confidence is that of the intervals on which rules stand.
 const confidence = 0.95
 
-// Key says which cell: a case and a metric.
-type Key struct {
-	plan.Case
-	Metric string
-}
-
-// String returns "profile path workload: metric".
-func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
-
-// Cell is what the finished trials of a case say about one metric.
-type Cell struct {
-	Key
-	// Values are in the order in which they were added; of a very large result a part stands for all.
-	Values []float64
-	stat.Summary
-}
+// Key and Cell are those of every judgement. Of a very large result a part of a cell's values stands for all.
+type (
+	Key  = compare.Key
+	Cell = compare.Cell
+)
 
 // View is a result as the rules see it. Records are added one by one and not kept.
 type View struct {
@@ -89,17 +77,6 @@ func New(h result.Header) *View {
 	return v
 }
 
-// Of is the view of a result in memory, which must not be larger than any that a plan makes.
-func Of(h result.Header, records []result.Record) *View {
-	v := New(h)
-	for _, r := range records {
-		if v.Add(r) != nil {
-			break
-		}
-	}
-	return v
-}
-
 // Add takes in a record and ignores all but trials. It fails if the result has more cases than any plan makes.
 func (v *View) Add(r result.Record) error {
 	if r.Type != result.TypeTrial {
@@ -151,48 +128,46 @@ func (v *View) trial(r result.Record) map[string]float64 {
 // finish summarizes what was collected; more may be added after it.
 func (v *View) finish() {
 	v.cells, v.judged, v.at = nil, nil, map[Key]*Cell{}
-	for _, series := range v.values.Series() {
-		c := &Cell{Key: Key{series.Case, series.Metric}}
-		for _, s := range series.Samples {
-			c.Values = append(c.Values, s.Value)
-		}
-		c.Summary = stat.Summarize(c.Values, confidence)
-		v.cells, v.at[c.Key] = append(v.cells, c), c
-		if slices.Contains(judged, c.Metric) {
+	for _, cell := range v.values.Cells(confidence) {
+		v.cells, v.at[cell.Key] = append(v.cells, &cell), &cell
+	}
+	for _, c := range v.cells {
+		twice := c.Metric == metric.RTT+".mean" && v.cell(c.Case, metric.RTT+".p50") != nil
+		if slices.Contains(judged, c.Metric) && !twice {
 			v.judged = append(v.judged, c)
 		}
 	}
 }
 
-// tallied returns what rule i saw in single trials. What only a minority of a case's trials shows is not what its median
+// tallied adds what rule i saw in single trials. What only a minority of a case's trials shows is not what its median
 // stands on: it is a note, unless it is impossible.
-func (v *View) tallied(i int) []seen {
-	var list []seen
+func (v *View) tallied(i int, found *list) {
 	for _, t := range v.cases {
 		r := t.seen[i]
 		if r == nil {
 			continue
 		}
-		s := seen{where: t.Case.Key(), saw: r.first}
+		f := found.add(t.Case.Key(), "%s", r.first)
 		if ok := t.trials - t.failed; ok > 1 {
-			s.saw = fmt.Sprintf("%s (in %d of %d trials)", r.first, r.times, ok)
+			f.saw += fmt.Sprintf(" (in %d of %d trials)", r.times, ok)
 			if 2*r.times < ok && rules[i].Severity != Impossible {
-				s = s.as(Note)
+				f.severity = Note
 			}
 		}
-		list = append(list, s)
 	}
-	return list
 }
 
-// cell returns the cell of k, nil if there is no number.
-func (v *View) cell(c plan.Case, name string) *Cell { return v.at[Key{c, name}] }
+// cell returns the cell of a case and a metric, nil if there is no number.
+func (v *View) cell(c plan.Case, name string) *Cell { return v.at[Key{Case: c, Metric: name}] }
 
 // imported says that another tool measured.
 func (v *View) imported() bool { return v.header.Origin != "" }
 
 // inLab says that it is a run of the embedded lab, in which both ends share one machine.
 func (v *View) inLab() bool { return !v.imported() && v.header.Plan.Environment != "kubernetes" }
+
+// withoutWire says that no wire stands between nodes: in a lab that is not shaped.
+func (v *View) withoutWire() bool { return v.inLab() && v.lineRate() == 0 }
 
 func (v *View) source() string {
 	return number.Clean(cmp.Or(v.facts["source"], v.header.Plan.Name))
@@ -236,7 +211,7 @@ func show(k Key, x float64) string {
 // medians (above 1); 0 if it is not.
 func worse(a, b *Cell, margin float64) float64 {
 	m, ok := metric.Lookup(a.Metric)
-	if !ok || a.N == 0 || b.N == 0 || a.Median <= 0 || b.Median <= 0 {
+	if !ok || a.Median <= 0 || b.Median <= 0 {
 		return 0
 	}
 	switch {

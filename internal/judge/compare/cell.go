@@ -12,11 +12,12 @@ import (
 
 // Key says which cell: a case and a metric.
 type Key struct {
-	Profile  plan.Variant
-	Path     plan.Path
-	Workload plan.Workload
-	Metric   string
+	plan.Case
+	Metric string
 }
+
+// String returns "profile path workload: metric".
+func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
 
 // Cell is what all repetitions of one case say about one metric.
 type Cell struct {
@@ -71,7 +72,7 @@ func (c Cell) Values() []float64 {
 
 // cell summarizes one metric over the trials of a case.
 func (a *attempts) cell(name string, confidence float64) Cell {
-	cell := Cell{Key: Key{a.Profile, a.Path, a.Workload, name}, Unit: metric.UnitFor(name, a.Workload.Work()), Failed: a.failed}
+	cell := Cell{Key: Key{a.Case, name}, Unit: metric.UnitFor(name, a.Workload.Work()), Failed: a.failed}
 	s := a.series[name]
 	if s == nil {
 		s = &series{}

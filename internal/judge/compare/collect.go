@@ -209,24 +209,17 @@ func (c *Collector) thin() error {
 	return nil
 }
 
-// Series is what the finished trials of a case say about one metric.
-type Series struct {
-	plan.Case
-	Metric  string
-	Samples []Sample
-}
-
-// Series returns the collected values, cases in the order in which they came and metrics by name within a case.
-func (c *Collector) Series() []Series {
-	var all []Series
+// Cells are the cells that have a value, whatever the metric: cases in the order in which they came, metrics by name.
+func (c *Collector) Cells(confidence float64) []Cell {
+	var cells []Cell
 	for _, a := range c.cases {
 		for _, name := range slices.Sorted(maps.Keys(a.series)) {
-			if s := a.series[name]; len(s.samples) > 0 {
-				all = append(all, Series{a.Case, name, s.samples})
+			if len(a.series[name].samples) > 0 {
+				cells = append(cells, a.cell(name, confidence))
 			}
 		}
 	}
-	return all
+	return cells
 }
 
 // gather makes one cell per case and metric. A case of which every trial failed has a cell for each metric that its

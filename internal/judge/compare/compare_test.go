@@ -181,7 +181,7 @@ func TestCells(t *testing.T) {
 	slices.Reverse(some)
 	end := []result.Record{{Type: result.TypeEnd, End: &result.End{}}}
 	a := analyse(t, header("raw", "x"), some, failed("x", podPod, 4, 5), failed("y", hostHost, 1, 2), end)
-	c, ok := a.Cell(Key{"x", podPod, rr, sd})
+	c, ok := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, sd})
 	if !ok || c.N != 3 || c.Median != 2 || c.Failed != 2 || c.Unit != "ns/transaction" || !slices.Equal(c.Values(), []float64{3, 1, 2}) {
 		t.Errorf("cell: %+v", c)
 	}
@@ -194,17 +194,17 @@ func TestCells(t *testing.T) {
 	}
 	// A case that failed altogether is missing from no table of its workload, and has no number in any.
 	for _, name := range a.Metrics {
-		c, ok := a.Cell(Key{"y", hostHost, rr, name})
+		c, ok := a.Cell(Key{plan.Case{Profile: "y", Path: hostHost, Workload: rr}, name})
 		if !ok || c.N != 0 || c.Failed != 2 || !math.IsNaN(c.Median) {
 			t.Errorf("failed case, %s: %v %+v", name, ok, c)
 		}
 	}
-	if c, ok := a.Cell(Key{"x", podPod, rr, "rtt.p50"}); !ok || c.N != 0 || !slices.ContainsFunc(c.Warnings, func(w Warning) bool { return w.ID == NotFinite }) {
+	if c, ok := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, "rtt.p50"}); !ok || c.N != 0 || !slices.ContainsFunc(c.Warnings, func(w Warning) bool { return w.ID == NotFinite }) {
 		t.Errorf("a NaN: %v %+v", ok, c)
 	}
 	// Two of the three finished trials have no median: that it stands on one is said, and only there.
 	for name, want := range map[string]bool{sd: false, "rtt.p50": true} {
-		c, _ := a.Cell(Key{"x", podPod, rr, name})
+		c, _ := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, name})
 		if got := strings.Contains(fmt.Sprint(c.Warnings), "{missing-values 2 of 3 finished trials"); got != want {
 			t.Errorf("%s: warnings %v", name, c.Warnings)
 		}

@@ -75,8 +75,8 @@ func (a *Analysis) measureFloors(original plan.Variant) {
 func (a *Analysis) measureFloor(k floorKey, original plan.Variant) Floor {
 	f := Floor{Workload: k.workload, Metric: k.metric, Share: minFloor}
 	for _, p := range a.Paths {
-		first := a.at[Key{original, p, k.workload, k.metric}]
-		second := a.at[Key{original.Twin(), p, k.workload, k.metric}]
+		first := a.at[Key{plan.Case{Profile: original, Path: p, Workload: k.workload}, k.metric}]
+		second := a.at[Key{plan.Case{Profile: original.Twin(), Path: p, Workload: k.workload}, k.metric}]
 		// From one trial each nothing tells the instances from the trials.
 		if first == nil || second == nil || min(first.N, second.N) < 2 {
 			continue

@@ -201,7 +201,10 @@ func TestThinning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cell := func(p string) Cell { c, _ := a.Cell(Key{plan.Variant(p), podPod, rr, metric.ServiceDemand}); return c }
+	cell := func(p string) Cell {
+		c, _ := a.Cell(Key{plan.Case{Profile: plan.Variant(p), Path: podPod, Workload: rr}, metric.ServiceDemand})
+		return c
+	}
 	raw, x, small := cell("raw"), cell("x"), cell("small")
 	if raw.N < 60 || raw.N > 500 || raw.N != x.N || small.N != 10 {
 		t.Fatalf("kept %d, %d and %d", raw.N, x.N, small.N)

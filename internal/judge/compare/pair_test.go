@@ -39,10 +39,10 @@ func TestPair(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if fmt.Sprint(p.OnlyA) != fmt.Sprint([]Key{{"gone", podPod, rr, ""}, {"x", podPod, rr, metric.SoftIRQShare}}) {
+	if fmt.Sprint(p.OnlyA) != fmt.Sprint([]Key{{Case: plan.Case{Profile: "gone", Path: podPod, Workload: rr}}, {plan.Case{Profile: "x", Path: podPod, Workload: rr}, metric.SoftIRQShare}}) {
 		t.Errorf("only in A: %v", p.OnlyA)
 	}
-	if fmt.Sprint(p.OnlyB) != fmt.Sprint([]Key{{"new", podPod, rr, ""}}) {
+	if fmt.Sprint(p.OnlyB) != fmt.Sprint([]Key{{Case: plan.Case{Profile: "new", Path: podPod, Workload: rr}}}) {
 		t.Errorf("only in B: %v", p.OnlyB)
 	}
 	if p.Judge() != Broken {

@@ -35,7 +35,7 @@ func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
 	at := map[Key]*Entry{}
 	for i, path := range t.Paths {
 		for j, p := range t.Profiles {
-			at[Key{p, path, w, name}] = &t.Rows[i][j]
+			at[Key{plan.Case{Profile: p, Path: path, Workload: w}, name}] = &t.Rows[i][j]
 		}
 	}
 	found := false

@@ -173,7 +173,7 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 	}
 	var out []Standing
 	for _, p := range a.Profiles {
-		if c, ok := a.Cell(Key{p, path, w, name}); ok && c.N > 0 {
+		if c, ok := a.Cell(Key{plan.Case{Profile: p, Path: path, Workload: w}, name}); ok && c.N > 0 {
 			out = append(out, Standing{Cell: c})
 		}
 	}

@@ -177,7 +177,7 @@ func (j *judgement) add(o Outcome, format string, args ...any) {
 // cell finds the cell of a profile; a miss is noted.
 func (j *judgement) cell(profile string, p plan.Path, w plan.Workload) (compare.Cell, bool) {
 	for _, candidate := range nearest(j.a.Workloads, w) {
-		c, ok := j.a.Cell(compare.Key{Profile: plan.Variant(profile), Path: p, Workload: candidate, Metric: j.claim.Metric})
+		c, ok := j.a.Cell(compare.Key{Case: plan.Case{Profile: plan.Variant(profile), Path: p, Workload: candidate}, Metric: j.claim.Metric})
 		if ok && c.N > 0 {
 			return c, true
 		}

@@ -137,8 +137,8 @@ func estimate(a *compare.Analysis, path plan.Path, w Work, load plan.Workload) E
 		units, works = 8*w.Amount, w.Amount/1000
 	}
 	for _, p := range a.Profiles {
-		rate := compare.Key{Profile: p, Path: path, Workload: load, Metric: e.Rate}
-		cost := compare.Key{Profile: p, Path: path, Workload: load, Metric: metric.ServiceDemand}
+		rate := compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: load}, Metric: e.Rate}
+		cost := compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: load}, Metric: metric.ServiceDemand}
 		row := Row{Profile: p, Time: per(cell(a, rate), units*1e9), CPU: times(cell(a, cost), works)}
 		if !row.Time.Known() && !row.CPU.Known() {
 			continue

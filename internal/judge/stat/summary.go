@@ -66,6 +66,12 @@ func (s Summary) HalfWidth() float64 {
 	return max(s.High-s.Median, s.Median-s.Low) / math.Abs(s.Median)
 }
 
+// wideSpread is the half-width of an interval, relative to the median, from which it is called wide.
+const wideSpread = 0.25
+
+// Wide says whether the interval is so wide that the median is a rough one.
+func (s Summary) Wide() bool { return s.HalfWidth() > wideSpread }
+
 // medianRank returns the largest k whose interval [x(k), x(n+1-k)] has the confidence asked for, at least 1, and the
 // coverage of that interval.
 func medianRank(n int, confidence float64) (k int, coverage float64) {

@@ -27,8 +27,6 @@ const (
 const (
 	// MinRepetitions is the smallest sample with which a comparison can reach 95 % confidence.
 	MinRepetitions = 4
-	// wideSpread is the half-width of the interval, relative to the median, from which it is called wide.
-	wideSpread = 0.25
 	// outlierFrom is the sample size from which a median absolute deviation means something.
 	outlierFrom = 6
 	// farOff is how many robust standard deviations from the median an outlier lies at least: so far that a normal
@@ -49,8 +47,8 @@ func Examine(xs []float64, s Summary) []Warning {
 		return []Warning{{Few, fmt.Sprintf("%d of the %d repetitions that a comparison needs at least", len(xs), MinRepetitions)}}
 	}
 	var w []Warning
-	if h := s.HalfWidth(); h > wideSpread {
-		w = append(w, Warning{Spread, fmt.Sprintf("the interval reaches %.0f%% from the median: more or longer repetitions, or a quieter machine", 100*h)})
+	if s.Wide() {
+		w = append(w, Warning{Spread, fmt.Sprintf("the interval reaches %.0f%% from the median: more or longer repetitions, or a quieter machine", 100*s.HalfWidth())})
 	}
 	if n := outliers(xs, s.Median); n > 0 {
 		w = append(w, Warning{Outlier, fmt.Sprintf("%d of %d values stand far off the rest: something else may have run", n, len(xs))})

@@ -1,0 +1,235 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// beside is a question about pairs of cells: a cell that is worse than the other by more than the margin, a share beyond
+// both intervals, is a finding. With better it is one that is better.
+type beside struct {
+	// metrics are those that it is asked about; nil is all judged ones.
+	metrics []string
+	better  bool
+	margin  float64
+	// impossible is the factor from which the finding is impossible; 0 is none.
+	impossible float64
+	// silent says that a result is not asked. (optional)
+	silent func(*View) bool
+	// others are the cases that a case is compared with; those without a number are passed over.
+	others func(*View, plan.Case) []plan.Case
+	// name says what the other one is, after its value: "without the Service".
+	name func(other *Cell) string
+}
+
+// judged are the metrics that rules between cells look at; of a distribution one is enough.
+var judged = []string{metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.RTT + ".p50", metric.RTT + ".mean"}
+
+// ask compares all judged cells.
+func (b beside) ask(v *View, found *list) {
+	if b.silent != nil && b.silent(v) {
+		return
+	}
+	for _, c := range v.judged {
+		if b.metrics != nil && !slices.Contains(b.metrics, c.Metric) {
+			continue
+		}
+		for _, other := range b.others(v, c.Case) {
+			if o := v.cell(other, c.Metric); o != nil {
+				b.compare(c, o, found)
+			}
+		}
+	}
+}
+
+func (b beside) compare(c, other *Cell, found *list) {
+	how, factor := "worse", worse(c, other, b.margin)
+	if b.better {
+		how, factor = "better", worse(other, c, b.margin)
+	}
+	if factor == 0 {
+		return
+	}
+	f := found.add(c.Key.String(), "%s, and %s %s: %.2f times %s", show(c.Key, c.Median), show(c.Key, other.Median), b.name(other), factor, how)
+	if factor > 3 && factor < 10 && !b.better && strings.HasPrefix(c.Metric, metric.RTT) {
+		f.saw += "; a tenth, " + show(c.Key, c.Median/10) + ", would fit: the decimal point?"
+	}
+	if b.impossible > 0 && factor >= b.impossible {
+		f.severity = Impossible
+	}
+}
+
+// on are the cases of c's profile and workload on other paths.
+func on(c plan.Case, paths ...plan.Path) []plan.Case {
+	var cases []plan.Case
+	for _, p := range paths {
+		c.Path = p
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+func onItsPath(other *Cell) string { return "on " + other.Path.String() }
+
+var hostsApart = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
+
+// fasterThanHosts is not asked in a lab without a wire, where a pod's path may pass by rules that the host's does not.
+var fasterThanHosts = []beside{
+	{metrics: judged[:1], better: true, margin: beyondHosts, impossible: 1.5, silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
+	{metrics: judged[1:], better: true, margin: beyondTimes, silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
+}
+
+func betweenHosts(*Cell) string { return "between the bare hosts" }
+
+func bareHosts(_ *View, c plan.Case) []plan.Case {
+	if !crosses(c.Path) || c.Path == hostsApart {
+		return nil
+	}
+	return on(c, hostsApart)
+}
+
+// nearSlower is not asked where each node has CPUs of its own, so that both ends within one share what two have apart.
+var nearSlower = []beside{{margin: beyondFar, name: onItsPath,
+	silent: func(v *View) bool { return v.inLab() && strings.HasPrefix(v.facts[facts.Placement], "split") },
+	others: func(_ *View, c plan.Case) []plan.Case { return on(c, far(c.Path)...) }}}
+
+// far returns the paths that are longer than p, which lies within a node.
+func far(p plan.Path) []plan.Path {
+	switch p.Locality {
+	case plan.SameNode:
+		paths := []plan.Path{{From: p.From, To: p.To, Locality: plan.CrossNode}}
+		if p.From == plan.Pod && p.To == plan.Pod {
+			paths = append(paths, plan.Path{From: plan.Pod, To: plan.Host, Locality: plan.CrossNode})
+		}
+		return paths
+	case plan.Local:
+		return []plan.Path{{From: p.From, To: p.To, Locality: plan.Remote}}
+	}
+	return nil
+}
+
+var serviceFaster = []beside{{better: true, margin: beyondDirect,
+	others: func(_ *View, c plan.Case) []plan.Case {
+		direct := map[plan.Locality]plan.Locality{plan.Local: plan.SameNode, plan.Remote: plan.CrossNode}
+		if c.Path.To != plan.Service {
+			return nil
+		}
+		return on(c, plan.Path{From: c.Path.From, To: plan.Pod, Locality: direct[c.Path.Locality]})
+	},
+	name: func(*Cell) string { return "without the Service" }}}
+
+var partSlower = []beside{{margin: beyondModes, name: onItsPath,
+	others: func(_ *View, c plan.Case) []plan.Case {
+		if c.Path != (plan.Path{From: plan.Pod, To: plan.Host, Locality: plan.CrossNode}) {
+			return nil
+		}
+		return on(c, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
+	}}}
+
+// flowsSlower is not asked of the lab, where flows share a CPU.
+var flowsSlower = []beside{{margin: slowerFlows, silent: (*View).inLab,
+	others: func(_ *View, c plan.Case) []plan.Case {
+		if c.Workload.Traits().Flows <= 1 || !c.Workload.Bulk() && !c.Workload.Datagrams() {
+			return nil
+		}
+		c.Workload = c.Workload.Without("flows")
+		return []plan.Case{c}
+	},
+	name: func(*Cell) string { return "by one flow" }}}
+
+var encapsulationFree = []beside{{better: true, margin: beyondBare,
+	others: func(v *View, c plan.Case) []plan.Case {
+		return v.onTunnel(c, siblings(c.Profile), "none")
+	},
+	name: func(o *Cell) string { return "by " + string(o.Profile) + ", which does not encapsulate" }}}
+
+var tunnelsDisagree = []beside{{metrics: judged[:1], margin: beyondTunnel,
+	others: func(v *View, c plan.Case) []plan.Case {
+		p, _ := profile.Lookup(string(c.Profile))
+		if p.Encapsulation == "none" {
+			return nil
+		}
+		return v.onTunnel(c, profile.All(), p.Encapsulation)
+	},
+	name: func(o *Cell) string {
+		p, _ := profile.Lookup(string(o.Profile))
+		return "by " + p.Name + ", which uses " + p.Encapsulation + " too"
+	}}}
+
+// onTunnel are the cases of those profiles that have the encapsulation, if the path of c is one that is encapsulated.
+// Nodes are not behind a tunnel, and a stand-in's cost is its own.
+func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation string) []plan.Case {
+	if !crosses(c.Path) || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.imitated(c.Profile) {
+		return nil
+	}
+	var cases []plan.Case
+	for _, p := range profiles {
+		if p.Encapsulation == encapsulation && p.Name != string(c.Profile) && !v.imitated(plan.Variant(p.Name)) {
+			cases = append(cases, plan.Case{Profile: plan.Variant(p.Name), Path: c.Path, Workload: c.Workload})
+		}
+	}
+	return cases
+}
+
+// family is the name of the CNI of a profile: the part of its name before the first dash.
+func family(name string) string {
+	head, _, _ := strings.Cut(name, "-")
+	return head
+}
+
+// variants are what a profile's name ends with that changes more than encapsulation.
+var variants = []string{"-legacy", "-dsr", "-netkit"}
+
+func variant(name string) bool {
+	return slices.ContainsFunc(variants, func(v string) bool { return strings.HasSuffix(name, v) })
+}
+
+// siblings returns the profiles that differ from one in encapsulation alone, as far as the catalogue knows.
+func siblings(name plan.Variant) (others []profile.Profile) {
+	p, ok := profile.Lookup(string(name))
+	if !ok || variant(p.Name) {
+		return nil
+	}
+	for _, q := range profile.All() {
+		alike := family(q.Name) == family(p.Name) && !variant(q.Name) && q.Services == p.Services && q.Policy == p.Policy
+		if alike && q.Encapsulation != p.Encapsulation {
+			others = append(others, q)
+		}
+	}
+	return others
+}
+
+// imitated says that a profile of the run stands on a stand-in, whose cost is its own.
+func (v *View) imitated(name plan.Variant) bool {
+	return slices.ContainsFunc(v.header.Profiles, func(p result.Profile) bool { return p.Name == name && len(p.StandIn) > 0 })
+}
+
+// modesDisagree finds cells that are worse than those of all their siblings within a node, where encapsulation is none.
+func modesDisagree(v *View, found *list) {
+	for _, c := range v.judged {
+		if crosses(c.Path) || v.imitated(c.Profile) {
+			continue
+		}
+		worst, better, known := 0.0, []string{}, 0
+		for _, p := range siblings(c.Profile) {
+			other := v.cell(plan.Case{Profile: plan.Variant(p.Name), Path: c.Path, Workload: c.Workload}, c.Metric)
+			if other == nil || v.imitated(plan.Variant(p.Name)) {
+				continue
+			}
+			known++
+			if factor := worse(c, other, beyondModes); factor > 0 {
+				worst = max(worst, factor)
+				better = append(better, show(c.Key, other.Median)+" of "+p.Name)
+			}
+		}
+		if known > 0 && len(better) == known {
+			found.add(c.Key.String(), "%s beside %s: up to %.2f times worse", show(c.Key, c.Median), strings.Join(better, ", "), worst)
+		}
+	}
+}
