@@ -36,7 +36,7 @@ func (p *program) fidelityCommand() *cobra.Command {
 		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Args: cobra.MaximumNArgs(1),
 		Example: "  sudo cnibench fidelity --context staging --workloads 'rr,crr' -o fidelity.jsonl\n  cnibench fidelity --format markdown fidelity.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := knownFormat(cmd, a.format, pageNames); err != nil {
+			if err := knownFormat(cmd, a.format, documentNames); err != nil {
 				return err
 			}
 			if len(args) == 1 {
@@ -48,8 +48,8 @@ func (p *program) fidelityCommand() *cobra.Command {
 	a.plan.declare(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
-	f.StringVar(&a.format, "format", "text", "`format`: "+strings.Join(pageNames, ", "))
-	complete(cmd, "format", fixed(pageNames...))
+	f.StringVar(&a.format, "format", "text", "`format`: "+strings.Join(documentNames, ", "))
+	complete(cmd, "format", fixed(documentNames...))
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")

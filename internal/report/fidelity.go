@@ -7,9 +7,13 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/fidelity"
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
+
+// FidelitySchema names the JSON format of BuildFidelity.
+const FidelitySchema = "cnibench.fidelity/v1"
 
 // BuildFidelity makes the report of the lab beside real clusters: a part of a page, without a title.
 func BuildFidelity(p *fidelity.Page) Document {
@@ -19,8 +23,8 @@ func BuildFidelity(p *fidelity.Page) Document {
 			h.Created.UTC().Format(time.DateOnly), p.Repetitions, number.Duration(h.Plan.Duration), h.Plan.Seed),
 		"Ratios are to the bare node (host) of the same place, on the same path where it has one. The last ratio is the cluster's over the lab's, with its 95 % interval; 1 means that the lab is true. differs: beyond the noise floor of both places, and significant after correction for all rows of the table. within 5 %: not so, and the whole interval is.",
 	}}
-	if !math.IsNaN(p.Kernel) {
-		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(p.Kernel)))
+	if p.Kernel != nil {
+		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(*p.Kernel)))
 	}
 	s.Grids = append(s.Grids, fidelitySummary(p))
 	for _, part := range []struct {
@@ -37,7 +41,13 @@ func BuildFidelity(p *fidelity.Page) Document {
 		conditions.Add(name, number.Truncate(h.Facts[name], longest))
 	}
 	s.Grids = append(s.Grids, conditions)
-	return Document{Sections: []Section{s}}
+	return Document{Sections: []Section{s}, Data: struct {
+		Schema  string      `json:"schema"`
+		Created time.Time   `json:"created"`
+		Seed    uint64      `json:"seed"`
+		Facts   facts.Facts `json:"facts"`
+		*fidelity.Page
+	}{FidelitySchema, h.Created.UTC(), h.Plan.Seed, h.Facts, p}}
 }
 
 // fidelitySummary counts the rows by verdict.
@@ -81,14 +91,14 @@ func fidelityRows(title string, rows []fidelity.Row) Grid {
 			name += " (" + r.Context + ")"
 		}
 		g.Add(name, r.Path.String(), r.Workload.String(), m.Format(r.Lab.Median)+" "+m.Unit, threeDecimals(r.Lab.Ratio),
-			m.Format(r.Cluster.Median), threeDecimals(r.Cluster.Ratio), threeDecimals(r.Quotient), number.Percent(r.Floor), string(r.Verdict))
+			m.Format(r.Cluster.Median), threeDecimals(r.Cluster.Ratio), threeDecimals(&r.Quotient), number.Percent(r.Floor), string(r.Verdict))
 	}
 	return g
 }
 
 // threeDecimals writes a ratio that is near one.
-func threeDecimals(e stat.Effect) string {
-	if math.IsNaN(e.Ratio) {
+func threeDecimals(e *stat.Effect) string {
+	if e == nil {
 		return number.Absent
 	}
 	return fmt.Sprintf("%.3f [%.3f, %.3f]", e.Ratio, e.Low, e.High)

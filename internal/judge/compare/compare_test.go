@@ -234,7 +234,10 @@ func TestPairs(t *testing.T) {
 	}{
 		{s(1, 2, 3), s(1, 2, 3), 3}, {s(1, 3, 5), s(2, 3, 4, 5), 2}, {nil, s(1), 0}, {s(1, 1, 2), s(1, 1), 2}, {s(9), s(1, 2), 0},
 	} {
-		a, b := pairs(c.x, c.y)
+		var a, b []Sample
+		for x, y := range Pairs(c.x, c.y) {
+			a, b = append(a, x), append(b, y)
+		}
 		if len(a) != c.want || !slices.Equal(a, b) {
 			t.Errorf("%v %v: got %v %v", c.x, c.y, a, b)
 		}

@@ -1,6 +1,9 @@
 package compare
 
 import (
+	"cmp"
+	"iter"
+
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -60,36 +63,41 @@ func standsIn(name plan.Variant) bool { return name == profile.Raw || name == pr
 
 // compare sets c beside base.
 func (a *Analysis) compare(c, base *Cell) pending {
-	x := &Comparison{Key: c.Key, Baseline: base.Profile, Effect: effect(c, base, a.Confidence), Floor: minFloor}
+	x := &Comparison{Key: c.Key, Baseline: base.Profile, Effect: Between(c, base, a.Confidence)}
 	if base.Path != c.Path {
 		x.BaselinePath = base.Path
 	}
-	if f, ok := a.floor[floorKey{c.Workload, c.Metric}]; ok {
-		x.Floor = f.Share
-	}
+	x.Floor = a.Floor(c.Workload, c.Metric).Share
 	return pending{x: x, c: c, base: base}
 }
 
-// effect picks the test by the number of repetitions that both cells finished, then compares.
-func effect(c, base *Cell, confidence float64) stat.Effect {
-	if a, b := pairs(c.Samples, base.Samples); stat.UsePaired(len(a)) {
+// Between sets c beside base, two cells of one run, whatever the baseline of the analysis is. Trials of the same
+// repetition are pairs where there are enough of them. The p value is that of this comparison alone.
+func Between(c, base *Cell, confidence float64) stat.Effect {
+	var a, b []float64
+	for x, y := range Pairs(c.Samples, base.Samples) {
+		a, b = append(a, x.Value), append(b, y.Value)
+	}
+	if stat.UsePaired(len(a)) {
 		return stat.Paired(a, b, confidence)
 	}
 	return stat.Unpaired(c.Values(), base.Values(), confidence)
 }
 
-// pairs returns the values of the repetitions that both have; both are in the order of repetition.
-func pairs(x, y []Sample) (a, b []float64) {
-	for len(x) > 0 && len(y) > 0 {
-		switch {
-		case x[0].Repetition < y[0].Repetition:
-			x = x[1:]
-		case x[0].Repetition > y[0].Repetition:
-			y = y[1:]
-		default:
-			a, b = append(a, x[0].Value), append(b, y[0].Value)
-			x, y = x[1:], y[1:]
+// Pairs are the samples of the repetitions that both have; both are in the order of repetition.
+func Pairs(x, y []Sample) iter.Seq2[Sample, Sample] {
+	return func(yield func(Sample, Sample) bool) {
+		for i, j := 0, 0; i < len(x) && j < len(y); {
+			switch order := cmp.Compare(x[i].Repetition, y[j].Repetition); {
+			case order < 0:
+				i++
+			case order > 0:
+				j++
+			case !yield(x[i], y[j]):
+				return
+			default:
+				i, j = i+1, j+1
+			}
 		}
 	}
-	return a, b
 }

@@ -42,6 +42,14 @@ type floorKey struct {
 	metric   string
 }
 
+// Floor is the noise floor of a workload and metric: the least one where none was measured.
+func (a *Analysis) Floor(w plan.Workload, metric string) Floor {
+	if f, ok := a.floor[floorKey{w, metric}]; ok {
+		return f
+	}
+	return Floor{Workload: w, Metric: metric, Share: minFloor}
+}
+
 // twinOf returns the profile that was measured twice, "" if none was: the plan's baseline, or what has a twin's name.
 func twinOf(h result.Header, cases []*attempts) plan.Variant {
 	for _, k := range cases {
@@ -81,7 +89,7 @@ func (a *Analysis) measureFloor(k floorKey, original plan.Variant) Floor {
 		if first == nil || second == nil || min(first.N, second.N) < 2 {
 			continue
 		}
-		e := effect(second, first, a.Confidence)
+		e := Between(second, first, a.Confidence)
 		if math.IsNaN(e.Ratio) {
 			continue
 		}

@@ -82,11 +82,7 @@ func (h *Historian) Add(s Side) {
 	cells := map[Key]followed{}
 	for _, c := range s.Cells {
 		if c.N > 0 && h.follows(c.Metric) && Chosen(h.Filters, c.Key) {
-			k := followed{values: c.Values(), Summary: c.Summary, unit: c.Unit, floor: minFloor}
-			if f, ok := s.floor[floorKey{c.Workload, c.Metric}]; ok {
-				k.floor = f.Share
-			}
-			cells[c.Key] = k
+			cells[c.Key] = followed{c.Values(), c.Summary, c.Unit, s.Floor(c.Workload, c.Metric).Share}
 		}
 	}
 	h.conf = s.Confidence

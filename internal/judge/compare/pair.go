@@ -129,7 +129,8 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		seen[k] = true
 		m := Match{A: c, B: other}
 		m.Comparison = Comparison{Key: k, Baseline: c.Profile, Effect: stat.Unpaired(other.Values(), c.Values(), p.Confidence)}
-		m.Floor, m.FloorMeasured = p.floor(floorKey{k.Workload, k.Metric})
+		f, g := p.A.Floor(k.Workload, k.Metric), p.B.Floor(k.Workload, k.Metric)
+		m.Floor, m.FloorMeasured = max(f.Share, g.Share), f.Measured || g.Measured
 		p.Matches = append(p.Matches, m)
 	}
 	for i := range p.Matches {
@@ -170,17 +171,6 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 func caseOf(k Key) Key {
 	k.Metric = ""
 	return k
-}
-
-// floor is the larger one of the two results' noise floors.
-func (p *Pair) floor(k floorKey) (share float64, measured bool) {
-	share = minFloor
-	for _, a := range []*Analysis{p.A.Analysis, p.B.Analysis} {
-		if f, ok := a.floor[k]; ok {
-			share, measured = max(share, f.Share), measured || f.Measured
-		}
-	}
-	return share, measured
 }
 
 // Judged returns the matches whose metric has a direction.

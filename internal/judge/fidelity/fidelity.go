@@ -47,27 +47,29 @@ const (
 // Side is one place's part of a Row.
 type Side struct {
 	// Median is in the base unit of the metric.
-	Median float64
-	// Ratio is to the bare node of the same place; NaN in the rows of the bare node.
-	Ratio stat.Effect
+	Median float64 `json:"median"`
+	// Ratio is to the bare node of the same place; nil in the rows of the bare node.
+	Ratio *stat.Effect `json:"to_host"`
 }
 
 // Row compares the lab with one cluster: a profile on a path under a workload by a metric.
 type Row struct {
 	// Profile is the name in the lab, Context the cluster's.
-	Profile, Context string
-	Path             plan.Path
-	Workload         plan.Workload
-	Metric           string
+	Profile  string        `json:"profile"`
+	Context  string        `json:"context"`
+	Path     plan.Path     `json:"path"`
+	Workload plan.Workload `json:"workload"`
+	Metric   string        `json:"metric"`
 	// Lab and Cluster are the two sides; Quotient is the cluster's ratio over the lab's, in the rows of the bare node the
 	// cluster's value over the lab's.
-	Lab, Cluster Side
-	Quotient     stat.Effect
+	Lab      Side        `json:"lab"`
+	Cluster  Side        `json:"cluster"`
+	Quotient stat.Effect `json:"cluster_to_lab"`
 	// Floor is the share by which Quotient may be off by noise: both places' floors together.
-	Floor float64
+	Floor float64 `json:"floor"`
 	// Adjusted is the p value of Quotient, corrected for all rows of the metric.
-	Adjusted float64
-	Verdict  Verdict
+	Adjusted float64 `json:"p_adjusted"`
+	Verdict  Verdict `json:"verdict"`
 }
 
 // Bare says whether the row is of the bare node.
@@ -75,24 +77,26 @@ func (r Row) Bare() bool { return r.Profile == profile.Host }
 
 // Page is the assessment of one result.
 type Page struct {
-	Header result.Header
+	Header result.Header `json:"-"`
 	// Demand and Rates are the rows by CPU time per unit of work and by rate.
-	Demand, Rates []Row
-	// Kernel is the largest share of ksoftirqd in the lab's service demand; it is left out on both sides. NaN if nothing
+	Demand []Row `json:"service_demand"`
+	Rates  []Row `json:"rates"`
+	// Kernel is the largest share of ksoftirqd in the lab's service demand; it is left out on both sides. nil if nothing
 	// was left out.
-	Kernel float64
+	Kernel *float64 `json:"ksoftirqd_share"`
 	// Repetitions is how many were measured: those of the plan, or fewer if its budget was spent first.
-	Repetitions int
+	Repetitions int `json:"repetitions"`
 	// Failed are the cases of which some trials failed, in order.
-	Failed []Failure
+	Failed []Failure `json:"failed"`
 }
 
 // Failure says how many trials of a case failed.
 type Failure struct {
-	Case          string
-	Failed, Tried int
+	Case   string `json:"case"`
+	Failed int    `json:"failed"`
+	Tried  int    `json:"trials"`
 	// Kind is that of the first.
-	Kind string
+	Kind string `json:"kind"`
 }
 
 // ErrNothing means that the result has no cluster beside the lab.
@@ -100,13 +104,19 @@ var ErrNothing = errors.New("not a result of `cnibench fidelity`: it lacks a pro
 
 // Assess judges a result.
 func Assess(h result.Header, recs []result.Record) (*Page, error) {
-	p := &Page{Header: h}
+	p := &Page{Header: h, Demand: []Row{}, Rates: []Row{}}
 	recs, p.Kernel = alike(recs)
 	lab, err := analyse(h, recs, "")
 	if err != nil {
 		return nil, err
 	}
-	for _, context := range contexts(h.Plan.Profiles) {
+	seen := map[string]bool{"": true} // the lab
+	for _, name := range h.Plan.Profiles {
+		context := name.Context()
+		if seen[context] {
+			continue
+		}
+		seen[context] = true
 		cluster, err := analyse(h, recs, context)
 		if err != nil {
 			return nil, err
@@ -125,41 +135,26 @@ func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	return p, nil
 }
 
-// contexts are those of the clusters in the order of the plan.
-func contexts(names []plan.Variant) []string {
-	var all []string
-	for _, name := range names {
-		if context := name.Context(); context != "" && !slices.Contains(all, context) {
-			all = append(all, context)
-		}
-	}
-	return all
-}
-
 // alike makes service demand on both sides the same thing. What ksoftirqd does cannot be seen in a container, so where it
 // is missing in some trials it is taken out of all. It returns the largest share that was taken out.
-func alike(recs []result.Record) ([]result.Record, float64) {
-	out := slices.Clone(recs)
+func alike(recs []result.Record) (out []result.Record, most *float64) {
+	out = slices.Clone(recs)
 	hidden := func(r result.Record) bool {
 		_, known := r.Metrics[metric.KernelCPU]
 		_, has := r.Metrics[metric.ServiceDemand]
 		return has && !known
 	}
-	most := math.NaN()
 	if !slices.ContainsFunc(recs, hidden) {
-		return out, most
+		return out, nil
 	}
 	for i, r := range out {
 		kernel, known := r.Metrics[metric.KernelCPU]
-		all, has := r.Metrics[metric.ServiceDemand]
-		if !known || !has || all <= 0 {
-			continue
-		}
-		changed := maps.Clone(r.Metrics)
-		changed[metric.ServiceDemand] = all - kernel
-		out[i].Metrics = changed
-		if share := kernel / all; math.IsNaN(most) || share > most {
-			most = share
+		if all := r.Metrics[metric.ServiceDemand]; known && all > 0 {
+			out[i].Metrics = maps.Clone(r.Metrics)
+			out[i].Metrics[metric.ServiceDemand] = all - kernel
+			if share := kernel / all; most == nil || share > *most {
+				most = &share
+			}
 		}
 	}
 	return out, most
@@ -187,40 +182,19 @@ type pair struct {
 
 // add appends the rows of a pair.
 func (p *Page) add(q pair) {
-	floors := q.floors()
 	for _, cell := range q.cluster.Cells {
-		if cell.Metric != metric.ServiceDemand && cell.Metric != cell.Workload.Traits().RateMetric {
+		rows := &p.Rates
+		switch cell.Metric {
+		case metric.ServiceDemand:
+			rows = &p.Demand
+		case cell.Workload.Traits().RateMetric:
+		default:
 			continue
 		}
-		row, ok := q.row(cell)
-		if !ok {
-			continue
-		}
-		row.Floor = floors[floorKey{cell.Workload, cell.Metric}]
-		if cell.Metric == metric.ServiceDemand {
-			p.Demand = append(p.Demand, row)
-		} else {
-			p.Rates = append(p.Rates, row)
+		if row, ok := q.row(cell); ok {
+			*rows = append(*rows, row)
 		}
 	}
-}
-
-type floorKey struct {
-	workload plan.Workload
-	metric   string
-}
-
-// floors are what noise may do to a quotient: both places have their part in it.
-func (q pair) floors() map[floorKey]float64 {
-	all := map[floorKey]float64{}
-	for _, f := range q.cluster.Floors {
-		for _, g := range q.lab.Floors {
-			if f.Workload == g.Workload && f.Metric == g.Metric {
-				all[floorKey{f.Workload, f.Metric}] = (1+f.Share)*(1+g.Share) - 1
-			}
-		}
-	}
-	return all
 }
 
 // row compares one cell of the cluster with the lab's; false if there is nothing to compare.
@@ -230,80 +204,61 @@ func (q pair) row(cell compare.Cell) (Row, bool) {
 		return Row{}, false
 	}
 	r := Row{Profile: string(cell.Profile), Context: q.context, Path: cell.Path, Workload: cell.Workload, Metric: cell.Metric}
-	r.Lab = Side{mine.Median, none()}
-	r.Cluster = Side{cell.Median, none()}
-	there, here := byRepetition(cell), byRepetition(mine)
+	here, there := mine.Samples, cell.Samples
 	if !r.Bare() {
-		theirs, okThere := over(q.cluster, cell.Key)
-		ours, okHere := over(q.lab, cell.Key)
-		if !okThere || !okHere {
+		bareHere, okHere := bare(q.lab, cell.Key)
+		bareThere, okThere := bare(q.cluster, cell.Key)
+		if !okHere || !okThere {
 			return Row{}, false
 		}
-		r.Lab.Ratio, r.Cluster.Ratio = ours.effect(), theirs.effect()
-		there, here = theirs.quotients(), ours.quotients()
+		r.Lab.Ratio, r.Cluster.Ratio = paired(here, bareHere), paired(there, bareThere)
+		here, there = quotients(here, bareHere), quotients(there, bareThere)
 	}
-	a, b := common(there, here)
-	r.Quotient = stat.Paired(a, b, confidence)
-	return r, r.Quotient.N > 0
+	r.Lab.Median, r.Cluster.Median = mine.Median, cell.Median
+	quotient := paired(there, here)
+	if quotient == nil {
+		return Row{}, false
+	}
+	r.Quotient = *quotient
+	// Both places have their part in what noise may do to the quotient.
+	f, g := q.cluster.Floor(cell.Workload, cell.Metric), q.lab.Floor(cell.Workload, cell.Metric)
+	r.Floor = (1+f.Share)*(1+g.Share) - 1
+	return r, true
 }
 
-func none() stat.Effect { return stat.Effect{Ratio: math.NaN(), Low: math.NaN(), High: math.NaN()} }
-
-// beside is a cell and that of the bare node of its place.
-type beside struct{ own, bare map[int]float64 }
-
-// over finds the bare node's cell for k: on the same path, or where it has none, between the nodes.
-func over(a *compare.Analysis, k compare.Key) (beside, bool) {
-	own, ok := a.Cell(k)
-	if !ok {
-		return beside{}, false
-	}
+// bare returns the samples of the bare node that stand beside k: on the same path, or where it has none, between the
+// nodes.
+func bare(a *compare.Analysis, k compare.Key) ([]compare.Sample, bool) {
 	k.Profile = profile.Host
-	bare, ok := a.Cell(k)
+	c, ok := a.Cell(k)
 	if !ok {
 		k.Path = plan.ZeroPath
-		bare, ok = a.Cell(k)
+		c, ok = a.Cell(k)
 	}
-	return beside{byRepetition(own), byRepetition(bare)}, ok
+	return c.Samples, ok
 }
 
-func (b beside) effect() stat.Effect {
-	own, bare := common(b.own, b.bare)
-	return stat.Paired(own, bare, confidence)
+// paired compares the samples of the repetitions that both have; nil if they have no ratio.
+func paired(x, y []compare.Sample) *stat.Effect {
+	var a, b []float64
+	for s, t := range compare.Pairs(x, y) {
+		a, b = append(a, s.Value), append(b, t.Value)
+	}
+	if e := stat.Paired(a, b, confidence); !math.IsNaN(e.Ratio) {
+		return &e
+	}
+	return nil
 }
 
 // quotients are the ratios of each repetition that both have.
-func (b beside) quotients() map[int]float64 {
-	all := map[int]float64{}
-	for rep, v := range b.own {
-		if w := b.bare[rep]; w > 0 {
-			all[rep] = v / w
+func quotients(x, y []compare.Sample) []compare.Sample {
+	var all []compare.Sample
+	for s, t := range compare.Pairs(x, y) {
+		if t.Value > 0 {
+			all = append(all, compare.Sample{Repetition: s.Repetition, Value: s.Value / t.Value})
 		}
 	}
 	return all
-}
-
-func byRepetition(c compare.Cell) map[int]float64 {
-	all := map[int]float64{}
-	for _, s := range c.Samples {
-		all[s.Repetition] = s.Value
-	}
-	return all
-}
-
-// common returns the values of the repetitions that both have, in order.
-func common(x, y map[int]float64) (a, b []float64) {
-	var reps []int
-	for rep := range x {
-		if _, ok := y[rep]; ok {
-			reps = append(reps, rep)
-		}
-	}
-	slices.Sort(reps)
-	for _, rep := range reps {
-		a, b = append(a, x[rep]), append(b, y[rep])
-	}
-	return a, b
 }
 
 // settle corrects the p values of rows for their number, and judges each.
@@ -317,27 +272,22 @@ func settle(rows []Row) {
 		rows[i].Adjusted = adjusted[i]
 		rows[i].Verdict = rows[i].judge()
 	}
-	slices.SortStableFunc(rows, func(x, y Row) int {
-		return cmp.Or(compareBare(x, y), strings.Compare(x.Profile, y.Profile), strings.Compare(x.Context, y.Context))
-	})
-}
-
-// compareBare puts the bare node first.
-func compareBare(x, y Row) int {
-	switch {
-	case x.Bare() == y.Bare():
-		return 0
-	case x.Bare():
-		return -1
+	first := func(r Row) int {
+		if r.Bare() {
+			return 0
+		}
+		return 1
 	}
-	return 1
+	slices.SortStableFunc(rows, func(x, y Row) int {
+		return cmp.Or(first(x)-first(y), strings.Compare(x.Profile, y.Profile), strings.Compare(x.Context, y.Context))
+	})
 }
 
 func (r Row) judge() Verdict {
 	e := r.Quotient
 	off := math.Abs(math.Log(e.Ratio))
 	switch {
-	case math.IsNaN(e.Ratio) || e.Confidence < confidence:
+	case e.Confidence < confidence:
 		return Undecided
 	case r.Adjusted <= 1-confidence && off > math.Log1p(r.Floor):
 		return Differs
@@ -349,30 +299,22 @@ func (r Row) judge() Verdict {
 
 // failures counts the trials of each case that failed.
 func failures(recs []result.Record) []Failure {
-	at := map[string]*Failure{}
+	at := map[string]Failure{}
 	for _, r := range recs {
 		if r.Type != result.TypeTrial {
 			continue
 		}
 		f := at[r.Key()]
-		if f == nil {
-			f = &Failure{Case: r.Key()}
-			at[r.Key()] = f
-		}
+		f.Case = r.Key()
 		f.Tried++
-		if r.Status == result.OK {
-			continue
+		if r.Status != result.OK {
+			f.Failed++
+			if f.Kind == "" && r.Error != nil {
+				f.Kind = r.Error.Kind
+			}
 		}
-		f.Failed++
-		if f.Kind == "" && r.Error != nil {
-			f.Kind = r.Error.Kind
-		}
+		at[r.Key()] = f
 	}
-	var all []Failure
-	for _, name := range slices.Sorted(maps.Keys(at)) {
-		if at[name].Failed > 0 {
-			all = append(all, *at[name])
-		}
-	}
-	return all
+	all := slices.SortedFunc(maps.Values(at), func(f, g Failure) int { return strings.Compare(f.Case, g.Case) })
+	return slices.DeleteFunc(all, func(f Failure) bool { return f.Failed == 0 })
 }

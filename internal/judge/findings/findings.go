@@ -213,22 +213,12 @@ func coarse(w plan.Workload) plan.Workload {
 	return w.Without("messageSize", "requestSize", "responseSize", "rate", "interval", "close", "congestion")
 }
 
-// floor is the noise floor of a cell's workload and metric, as a share.
-func (j *judgement) floor(c compare.Cell) float64 {
-	for _, f := range j.a.Floors {
-		if f.Workload == c.Workload && f.Metric == c.Metric {
-			return f.Share
-		}
-	}
-	return 0
-}
-
 // effect sets x beside y. The trials of one workload are pairs by repetition; those of two are not.
 func (j *judgement) effect(x, y compare.Cell) stat.Effect {
 	if x.Workload != y.Workload {
 		return stat.Unpaired(x.Values(), y.Values(), j.a.Confidence)
 	}
-	return compare.Between(x, y, j.a.Confidence)
+	return compare.Between(&x, &y, j.a.Confidence)
 }
 
 func (j *judgement) ratio(p plan.Path) {
@@ -308,7 +298,7 @@ func (j *judgement) better(p plan.Path, these, those []string) {
 				continue
 			}
 			e := j.effect(x, y)
-			band := 1 + j.floor(x)
+			band := 1 + j.a.Floor(x.Workload, x.Metric).Share
 			larger, smaller := e.Low > band, e.High < 1/band
 			if m.Better == metric.Lower {
 				larger, smaller = smaller, larger

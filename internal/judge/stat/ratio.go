@@ -19,18 +19,19 @@ const (
 type Effect struct {
 	// Ratio estimates a/b: the median of the pairwise ratios. NaN if a sample is empty or holds a value <= 0, of which
 	// there is no logarithm.
-	Ratio float64
+	Ratio float64 `json:"ratio"`
 	// Low and High hold the true ratio between them with probability Confidence.
-	Low, High float64
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
 	// Confidence is the coverage that the interval really has; see Summary.Confidence.
-	Confidence float64
+	Confidence float64 `json:"confidence"`
 	// P is the two-sided p value of the test that there is no difference; 1 if there is nothing to test. It needs only
 	// the order of values, so it is given for values <= 0 too.
-	P float64
+	P float64 `json:"p"`
 	// N is the number of values a side (the smaller side), or of pairs.
-	N int
+	N int `json:"n"`
 	// Test is which test it was.
-	Test Test
+	Test Test `json:"test"`
 }
 
 // pairedFrom is the number of pairs from which the signed-rank test is taken. It cannot reach p < 0.05 below 6 pairs
