@@ -321,6 +321,7 @@ func TestFolder(t *testing.T) {
 		"canal/1/dts-client.cmd":      file("kubectl exec -it a3 --  statexec -d 10 --  iperf3 -c 10.42.1.3 -O 1 -Z -t 60 --json\n"),
 		"canal/1/sts-client.stdout":   sample("refused.json"),
 		"canal/1/dus-client.stdout":   file("{"),
+		"canal/1/dum-client.stdout":   file(""),
 		"canal/2/all.results":         file(""),
 		"canal/2/dts-client.stdout":   sample("refused.json"),
 		"canal/2/dts-client.cmd":      file("iperf3 -c 10.42.1.3 -Z -t 60 --json\n"),

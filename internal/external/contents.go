@@ -35,6 +35,9 @@ func Contents(batches ...Batch) (result.Contents, error) {
 			leftOut = addName(leftOut, s)
 		}
 		adapter.MergeFacts(h.Facts, b.Facts)
+		if _, version, ok := strings.Cut(b.Tool, " "); ok {
+			adapter.MergeFacts(h.Facts, facts.Facts{facts.ToolVersion: version})
+		}
 		h.Created = earlier(h.Created, b.Created)
 		h.Plan.Warmup = max(h.Plan.Warmup, b.Warmup)
 		if h.Plan.Environment == "" {

@@ -147,7 +147,10 @@ func (f *folder) run(dir string) error {
 		switch {
 		case err == nil:
 			one, err := iperf3.DecodeJSON(body)
-			if err != nil || len(one.Readings) != 1 {
+			if err == nil && len(one.Readings) != 1 {
+				err = fmt.Errorf("it has %d results, want 1", len(one.Readings))
+			}
+			if err != nil {
 				r.Fail("error", fmt.Sprintf("cannot read the output of iperf3: %v", err))
 				break
 			}

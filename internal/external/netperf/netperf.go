@@ -129,12 +129,11 @@ var netperfTitles = map[string]string{
 }
 
 func netperfTitle(line string) bool {
-	first, _, more := strings.Cut(line, ",")
-	_, known := netperfTitles[first]
-	return more && known
+	titles := strings.Split(line, ",")
+	return len(titles) > 1 && slices.ContainsFunc(titles, func(title string) bool { return netperfTitles[title] != "" })
 }
 
-// longestRow bounds a line in bytes; netperf's adapter.Longest, of all its selectors, has some thousands.
+// longestRow bounds a line in bytes; that of all selectors has some thousands.
 const longestRow = 64 << 10
 
 // stackedLines is how many lines the titles of -O take.

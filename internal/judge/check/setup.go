@@ -354,7 +354,7 @@ func conditions(v *View, found *list) {
 		facts []string
 	}{
 		{"kernel", []string{facts.Kernel}}, {"MTU", []string{"mtu", facts.MTU}}, {"line rate", []string{"line_rate"}},
-		{"CPU", []string{facts.CPUModel}}, {"version of the tool", []string{"tool.version"}},
+		{"CPU", []string{facts.CPUModel}}, {"version of the tool", []string{facts.ToolVersion}},
 		{"placement of processes and interrupts", []string{"cpu.placement", facts.Placement}}, {"order", []string{"order"}},
 	} {
 		if !slices.ContainsFunc(want.facts, func(n string) bool { s := v.facts[n]; return s != "" && s != "not stated" }) {

@@ -17,6 +17,7 @@ const (
 	Kernel         = "kernel"          // uname -r
 	Architecture   = "architecture"    // GOARCH
 	CPUModel       = "cpu.model"       // from /proc/cpuinfo
+	ToolVersion    = "tool.version"    // of the tool that an imported result is from
 	CPUs           = "cpu.count"       // usable by this process
 	Governor       = "cpu.governor"    // cpufreq policy, absent in most virtual machines
 	Virtualization = "virtualization"  // "none" or the hypervisor
