@@ -73,7 +73,7 @@ func TestPrepare(t *testing.T) {
 		if a.Side != control.SideServer || a.Address != "" || a.Port != 7000 || !slices.Equal(a.CPUs, []int{2}) {
 			t.Errorf("the server was asked for %+v", a)
 		}
-		if a.Window != time.Second || a.Warmup != time.Millisecond || a.Interval != 100*time.Millisecond || a.Timeout <= 0 {
+		if a.Window != time.Second || a.Warmup != time.Millisecond || a.Interval != 50*time.Millisecond || a.Timeout <= 0 {
 			t.Errorf("the server was asked for %+v", a)
 		}
 	}

@@ -19,9 +19,9 @@ import (
 const (
 	// grace is how much longer than its warm-up and window a trial may take before it has failed.
 	grace = 10 * time.Second
-	// rowsFrom is the shortest window that is cut into rows of progress, and rows is how many.
-	rowsFrom = 500 * time.Millisecond
-	rows     = 10
+	// sliceCount is how many pieces a window is cut into, if they are neither shorter than shortSlice nor longer than longSlice.
+	sliceCount            = 20
+	shortSlice, longSlice = 10 * time.Millisecond, 50 * time.Millisecond
 )
 
 // kindTimeout is the failure of a trial that did not end, kindStalled of one whose path was cut within the window.
@@ -184,9 +184,9 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 
 // prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
 func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*control.Client, []*control.Client, error) {
-	ask := control.Prepare{Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window)}
-	if j.window >= rowsFrom {
-		ask.Interval = j.window / rows
+	ask := control.Prepare{
+		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window),
+		Interval: min(max(j.window/sliceCount, shortSlice), longSlice),
 	}
 	name, names := names(e)
 	var servers []*control.Client

@@ -152,6 +152,7 @@ func checkRows(t *testing.T, o Options, got *sample.Observation) {
 		t.Fatalf("%s: %d rows", got.Side, len(got.Intervals))
 	}
 	var sum uint64
+	var used int64
 	for i, r := range got.Intervals {
 		if r.EndNs <= r.StartNs || r.Warmup != (r.StartNs < 0) {
 			t.Errorf("%s: row %d: %+v", got.Side, i, r)
@@ -161,12 +162,19 @@ func checkRows(t *testing.T, o Options, got *sample.Observation) {
 		}
 		if !r.Warmup {
 			sum += r.Operations
+			used += r.CPUNs
+		}
+		if r.CPUNs < 0 || r.CPUNs > (r.EndNs-r.StartNs)*int64(max(o.Workload.Traits().Flows, 1)+1)*2 {
+			t.Errorf("%s: row %d used %d ns of CPU", got.Side, i, r.CPUNs)
 		}
 	}
 	// Run reads the counters a moment before or after the threads mark the edge: a batch or an operation per flow, and
 	// what a delayed Run missed.
 	if sum == 0 && got.Operations > 0 || sum < got.Operations/2 || sum > 2*got.Operations+100 {
 		t.Errorf("%s: rows add up to %d operations of %d", got.Side, sum, got.Operations)
+	}
+	if all := got.CPU.ThreadsNs; used < all/2 || used > 2*all+int64(5*time.Millisecond) {
+		t.Errorf("%s: rows add up to %d ns of CPU of %d", got.Side, used, all)
 	}
 }
 

@@ -3,6 +3,7 @@ package load
 import (
 	"math"
 
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -14,6 +15,7 @@ type rows struct {
 	start             int64
 	warm              bool
 	operations, bytes uint64 // at start
+	cpu               int64  // at start
 	list              []sample.Interval
 }
 
@@ -51,6 +53,7 @@ func (r *rows) turn() {
 		before.EndNs = last.EndNs
 		before.Operations += last.Operations
 		before.Bytes += last.Bytes
+		before.CPUNs += last.CPUNs
 		r.list = r.list[:n]
 	}
 }
@@ -68,7 +71,12 @@ func (r *rows) cut(now int64) {
 		return
 	}
 	var operations, bytes uint64
+	var cpu int64
 	for _, w := range r.trial.workers() {
+		if used, ok := thread.CPUTimeOf(int(w.count.thread.Load())); ok {
+			w.used = used
+		}
+		cpu += w.used
 		if w.beside {
 			continue
 		}
@@ -77,9 +85,9 @@ func (r *rows) cut(now int64) {
 		bytes += w.count.sent.Load() + w.count.received.Load() + n*(w.each.sent+w.each.received)
 	}
 	r.list = append(r.list, sample.Interval{
-		StartNs: r.start, EndNs: now, Operations: operations - r.operations, Bytes: bytes - r.bytes, Warmup: r.warm,
+		StartNs: r.start, EndNs: now, Operations: operations - r.operations, Bytes: bytes - r.bytes, CPUNs: cpu - r.cpu, Warmup: r.warm,
 	})
-	r.start, r.operations, r.bytes = now, operations, bytes
+	r.start, r.operations, r.bytes, r.cpu = now, operations, bytes, cpu
 }
 
 // finish returns the rows relative to the start of the window.

@@ -53,6 +53,8 @@ type worker struct {
 	beside  bool  // the flow runs beside the workload
 	spin    bool  // the thread polls instead of sleeping
 
+	used int64 // CPU time as Run has last read it
+
 	edges [2]tally // where the window begins and ends
 	cause kind     // why the flow was lost
 	hist  distributions

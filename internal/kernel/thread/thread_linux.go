@@ -29,6 +29,15 @@ func Kick(id int) {
 // CPUTime returns the CPU time that the calling thread has used.
 func CPUTime() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
 
+// CPUTimeOf returns the CPU time that thread id of this process has used until now, also while it runs; false if the thread
+// has ended.
+func CPUTimeOf(id int) (int64, bool) {
+	const ofThread = 6 // CPUCLOCK_SCHED of one thread, in include/linux/posix-timers.h
+	var ts unix.Timespec
+	_, _, e := syscall.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(int32(^id<<3|ofThread)), uintptr(unsafe.Pointer(&ts)), 0)
+	return ts.Nano(), e == 0
+}
+
 // ProcessCPUTime returns the CPU time that all threads of the process have used, ended ones included.
 func ProcessCPUTime() int64 { return read(unix.CLOCK_PROCESS_CPUTIME_ID) }
 

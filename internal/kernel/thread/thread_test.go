@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -32,6 +33,35 @@ func TestClocksCountWork(t *testing.T) {
 			t.Errorf("%d ns went by while %d ns were used", w, used)
 		}
 	})
+}
+
+// TestCPUTimeOfAnother reads the clock of another thread, and none of another process.
+func TestCPUTimeOfAnother(t *testing.T) {
+	ids, goOn := make(chan int), make(chan bool)
+	go func() {
+		runtime.LockOSThread() // ends with its goroutine
+		ids <- ID()
+		<-goOn
+		for begin := CPUTime(); CPUTime()-begin < int64(5*time.Millisecond); {
+		}
+		ids <- ID()
+		<-goOn
+	}()
+	id := <-ids
+	before, ok := CPUTimeOf(id)
+	if !ok || before < 0 {
+		t.Fatalf("before: %d, %v", before, ok)
+	}
+	goOn <- true
+	<-ids
+	after, ok := CPUTimeOf(id)
+	if !ok || after-before < int64(5*time.Millisecond) {
+		t.Errorf("a thread that used 5 ms more used %d ns, %v", after-before, ok)
+	}
+	close(goOn)
+	if _, ok := CPUTimeOf(os.Getppid()); ok {
+		t.Error("the clock of another process can be read")
+	}
 }
 
 func TestSleepUntilDoesNotReturnEarlyAndUsesNoCPU(t *testing.T) {

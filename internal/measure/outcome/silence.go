@@ -58,7 +58,8 @@ func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 		operations += r.Operations
 	}
 	silence, window := rows[len(rows)-1].EndNs-rows[n-1].EndNs, rows[len(rows)-1].EndNs-rows[0].StartNs
-	if operations < busy*uint64(n) || float64(silence) < silentShare*float64(window) {
+	// busy is of a tenth of the window, whatever the length of the slices.
+	if float64(operations) < float64(busy)*10*float64(window-silence)/float64(window) || float64(silence) < silentShare*float64(window) {
 		return 0
 	}
 	return time.Duration(silence)

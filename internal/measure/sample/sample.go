@@ -33,7 +33,7 @@ type Observation struct {
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Beside is the payload of the bulk flow beside rr; absent without one.
 	Beside *Beside `json:"beside,omitempty"`
-	// Intervals has one row per reporting interval of the window, in order; warm-up rows are marked.
+	// Intervals are the slices of the warm-up and of the window, in order.
 	Intervals []Interval `json:"intervals,omitempty"`
 	// CPU is the CPU time of this side within the window.
 	CPU CPUTime `json:"cpu"`
@@ -103,13 +103,16 @@ type Schedule struct {
 	Lag *Histogram `json:"lag,omitempty"`
 }
 
-// Interval is one row of progress. Time is relative to the start of the window, negative in the warm-up.
+// Interval is a slice: the shortest piece of a window with counts of its own. Time is relative to the start of the window,
+// negative in the warm-up.
 type Interval struct {
 	StartNs    int64  `json:"start_ns"`
 	EndNs      int64  `json:"end_ns"`
 	Operations uint64 `json:"operations"`
 	Bytes      uint64 `json:"bytes"`
-	Warmup     bool   `json:"warmup,omitempty"`
+	// CPUNs is the CPU time of the load threads; 0 if unknown.
+	CPUNs  int64 `json:"cpu_ns,omitempty"`
+	Warmup bool  `json:"warmup,omitempty"`
 }
 
 // CPUTime is CPU time within the window in ns.
