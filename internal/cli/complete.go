@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // complete lets the shell complete the values of a flag, each of a list that is separated by commas.
@@ -27,20 +25,4 @@ func complete(cmd *cobra.Command, flag string, names func() []string) {
 	if err != nil {
 		panic("cli: " + err.Error()) // the flag is not there: a mistake in this package
 	}
-}
-
-func pathNames() []string {
-	names := make([]string, len(plan.Paths))
-	for i, q := range plan.Paths {
-		names[i] = q.String()
-	}
-	return names
-}
-
-func workloadNames() []string {
-	names := make([]string, len(plan.Kinds()))
-	for i, k := range plan.Kinds() {
-		names[i] = string(k)
-	}
-	return names
 }

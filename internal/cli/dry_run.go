@@ -64,16 +64,8 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	row("environment", p.Environment)
 	row("profiles", plan.JoinVariants(profiles, ", "))
 	row("baseline", string(p.Baseline))
-	paths := make([]string, len(p.Paths))
-	for i, q := range p.Paths {
-		paths[i] = q.String()
-	}
-	row("paths", paths...)
-	workloads := make([]string, len(p.Workloads))
-	for i, q := range p.Workloads {
-		workloads[i] = q.String()
-	}
-	row("workloads", workloads...)
+	row("paths", plan.Texts(p.Paths)...)
+	row("workloads", plan.Texts(p.Workloads)...)
 	row("cases", fmt.Sprintf("%d on %d paths under %d workloads", cases, len(p.Paths), len(p.Workloads)))
 	row("trials", fmt.Sprintf("%d repetitions x %d cases = %d", p.Repetitions, cases, p.Repetitions*cases))
 	if p.Precision > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -56,10 +57,10 @@ func (p *program) importCommand() *cobra.Command {
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
 	complete(cmd, "from", func() []string { return names })
-	complete(cmd, "profile", plan.ProfileNames)
-	complete(cmd, "path", pathNames)
-	complete(cmd, "workload", workloadNames)
-	complete(cmd, "baseline", plan.ProfileNames)
+	complete(cmd, "profile", profile.Names)
+	complete(cmd, "path", fixed(plan.Texts(plan.Paths)...))
+	complete(cmd, "workload", fixed(plan.Texts(plan.Kinds())...))
+	complete(cmd, "baseline", profile.Names)
 	return cmd
 }
 
@@ -201,21 +202,13 @@ func (p *program) sayImported(c result.Contents, file string) {
 	end := c.Records[len(c.Records)-1].End
 	pl := c.Header.Plan
 	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, trials(end.Trials), number.Clean(c.Header.Origin), end.Failed,
-		plan.JoinVariants(pl.Profiles, ", "), joined(pl.Paths))
+		plan.JoinVariants(pl.Profiles, ", "), strings.Join(plan.Texts(pl.Paths), ", "))
 	if left := c.Header.Facts[external.FactLeftOut]; left != "" {
 		say("left out: %s", number.Clean(left))
 	}
 	if pl.Baseline == "" && len(pl.Profiles) > 1 {
 		io.WriteString(p.stderr, "hint: name the baseline by --baseline, here or in report\n")
 	}
-}
-
-func joined(paths []plan.Path) string {
-	names := make([]string, len(paths))
-	for i, q := range paths {
-		names[i] = q.String()
-	}
-	return strings.Join(names, ", ")
 }
 
 func trials(n int) string {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // labArgs are the conditions of a lab that is raised by hand.
@@ -83,7 +84,7 @@ func (p *program) labUpCommand() *cobra.Command {
 		Example: "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return plan.ProfileNames(), cobra.ShellCompDirectiveNoFileComp
+			return profile.Names(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := a.plan.plan(cmd)

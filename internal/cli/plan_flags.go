@@ -11,32 +11,27 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// planFlag is a flag that shapes the plan: a setting of package plan, or a change to all workloads.
-type planFlag struct {
-	plan.Setting
-	// set is nil for the flags that planArgs sets itself.
-	set func(p *plan.Plan, text string) error
-}
-
-// planFlags are applied in this order over the plan file or the preset: the workloads come before what changes them.
+// planFlags are the settings with a flag, and the flags that change all workloads. They are applied in this order over the
+// plan file or the preset: the workloads come before what changes them.
 var planFlags = allPlanFlags()
 
-func allPlanFlags() []planFlag {
-	var all []planFlag
+func allPlanFlags() []plan.Setting {
+	var all []plan.Setting
 	for _, s := range plan.Settings() {
 		if s.Flag == "" {
 			continue
 		}
-		all = append(all, planFlag{s, s.Set})
+		all = append(all, s)
 		if s.Key == "workloads" {
-			all = append(all, planFlag{plan.Setting{Key: s.Key, Flag: "load", Where: plan.Everywhere,
-				Help: "`shares` of the capacity, such as 10%..95% or 50%: each rr, crr and http runs in an open loop once per share"}, setLoads})
+			all = append(all, plan.Setting{Key: s.Key, Flag: "load", Where: plan.Everywhere, Set: setLoads,
+				Help: "`shares` of the capacity, such as 10%..95% or 50%: each rr, crr and http runs in an open loop once per share"})
 		}
 	}
-	return append(all, planFlag{Setting: plan.Setting{Key: "workloads", Flag: toolFlag, Where: plan.Everywhere, Words: plan.ToolNames(),
-		Help: "`programs` that send the workloads too, beside our engine: " + strings.Join(plan.ToolNames(), ", ")}})
+	return append(all, plan.Setting{Key: "workloads", Flag: toolFlag, Where: plan.Everywhere, Words: plan.ToolNames(),
+		Help: "`programs` that send the workloads too, beside our engine: " + strings.Join(plan.ToolNames(), ", ")})
 }
 
 func setLoads(p *plan.Plan, s string) error {
@@ -68,19 +63,19 @@ type planArgs struct {
 }
 
 // wordsOf returns the words that the shell completes for a flag, nil for none.
-func wordsOf(f planFlag) func() []string {
+func wordsOf(f plan.Setting) []string {
 	switch f.Flag {
 	case "profiles", "baseline":
-		return plan.ProfileNames
+		return profile.Names()
 	case "paths":
-		return func() []string { return append(pathNames(), "all") }
+		return append(plan.Texts(plan.Paths), "all")
 	case "workloads":
-		return workloadNames
+		return plan.Texts(plan.Kinds())
 	}
-	if f.Words == nil || f.Switch {
+	if f.Switch {
 		return nil
 	}
-	return fixed(f.Words...)
+	return f.Words
 }
 
 func fixed(words ...string) func() []string { return func() []string { return words } }
@@ -119,7 +114,7 @@ func (a *planArgs) declareSome(cmd *cobra.Command, names []string) {
 		}
 		group(cmd, p.Group(), p.Common, p.Flag)
 		if words := wordsOf(p); words != nil {
-			complete(cmd, p.Flag, words)
+			complete(cmd, p.Flag, fixed(words...))
 		}
 	}
 }
@@ -159,7 +154,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 		if changed[f.Key] == "" {
 			changed[f.Key] = "--" + f.Flag // the first says most of it
 		}
-		set := f.set
+		set := f.Set
 		if f.Flag == toolFlag {
 			set = a.setTools
 		}

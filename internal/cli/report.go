@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -54,7 +55,7 @@ func (p *program) reportCommand() *cobra.Command {
 	f.StringVar(&a.impact, "impact", "", "what `work` of a job takes: transfer=SIZE, sync=SIZE (in parallel flows), requests=N, connections=N, each with /share=PERCENT of the job's time or all with network-share=PERCENT")
 	f.BoolVar(&a.samples, "samples", false, "with -f csv: the numbers of every trial, which import reads back")
 	complete(cmd, "metrics", metricNames)
-	complete(cmd, "baseline", plan.ProfileNames)
+	complete(cmd, "baseline", profile.Names)
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -53,9 +54,9 @@ func (s CRR) Traits() Traits {
 func (s CRR) normalize() Spec {
 	s.Flows = max(s.Flows, 1)
 	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
-	s.RequestSize, s.ResponseSize = orDefault(s.RequestSize, 1), orDefault(s.ResponseSize, 1)
-	s.Close = orDefault(s.Close, "rst")
-	s.Congestion = orDefault(s.Congestion, DefaultCongestion)
+	s.RequestSize, s.ResponseSize = cmp.Or(s.RequestSize, 1), cmp.Or(s.ResponseSize, 1)
+	s.Close = cmp.Or(s.Close, "rst")
+	s.Congestion = cmp.Or(s.Congestion, DefaultCongestion)
 	return s
 }
 

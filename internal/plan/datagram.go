@@ -1,6 +1,9 @@
 package plan
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // IMIX is the Mix of datagrams in the sizes and proportions of the simple Internet mix: of twelve frames seven of 64, four
 // of 570 and one of 1518 bytes, as Ethernet counts them with their checksum, over IPv4 (RFC 6985 has the notation).
@@ -56,7 +59,7 @@ func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) Opti
 
 // datagramForm returns the size and the mode of datagrams with their defaults.
 func datagramForm(size int, mix, mode string) (int, string) {
-	size = orDefault(size, DefaultDatagram)
+	size = cmp.Or(size, DefaultDatagram)
 	if mix != "" {
 		size = MeanPayload
 	}

@@ -2,9 +2,7 @@ package plan
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/profile"
 )
@@ -114,20 +112,15 @@ func (p Plan) Order(repetition int) []Case {
 	return order
 }
 
-// Differ returns the names of the fields in which two plans differ, as their JSON form calls them, in order.
-func Differ(p, q Plan) []string { return differ(p, q) }
-
-// differ returns the names, as in JSON, of the fields in which two structs differ.
-func differ[T any](p, q T) []string {
-	a, b := reflect.ValueOf(p), reflect.ValueOf(q)
-	var names []string
-	for i := range a.NumField() {
-		if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
-			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
-			names = append(names, name)
+// Differ returns the keys of the settings in which two plans differ, in the order of the documents.
+func Differ(p, q Plan) []string {
+	var keys []string
+	for _, s := range settings {
+		if s.Text(p) != s.Text(q) {
+			keys = append(keys, s.Key)
 		}
 	}
-	return names
+	return keys
 }
 
 // Backends returns the numbers of backends, more than one, that the workloads ask for, in order; those that are rolled are

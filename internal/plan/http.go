@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -74,12 +75,12 @@ func (s HTTP) Traits() Traits {
 
 func (s HTTP) normalize() Spec {
 	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
-	s.ResponseSize = orDefault(s.ResponseSize, DefaultBody)
-	s.Threads = orDefault(s.Threads, DefaultThreads)
-	s.Connections = orDefault(s.Connections, max(DefaultConnections, s.Threads))
-	s.Connection = orDefault(s.Connection, "keep-alive")
-	s.Backends = orDefault(s.Backends, 1)
-	s.Congestion = orDefault(s.Congestion, DefaultCongestion)
+	s.ResponseSize = cmp.Or(s.ResponseSize, DefaultBody)
+	s.Threads = cmp.Or(s.Threads, DefaultThreads)
+	s.Connections = cmp.Or(s.Connections, max(DefaultConnections, s.Threads))
+	s.Connection = cmp.Or(s.Connection, "keep-alive")
+	s.Backends = cmp.Or(s.Backends, 1)
+	s.Congestion = cmp.Or(s.Congestion, DefaultCongestion)
 	if s.Roll = s.Roll && s.Backends > 1; !s.Roll {
 		s.Drain = 0
 	}

@@ -296,19 +296,11 @@ func (fs *faults) validCluster(p Plan) {
 	if c.Install && len(c.Contexts) > 1 {
 		fs.Add("kubernetes.install", "installing in turn is for one cluster, and %d contexts are given", len(c.Contexts))
 	}
-	if c.Install && slices.Contains(p.Profiles, Detected) {
-		fs.Add("profiles", "name the profiles to install in turn")
+	if p.brings() && slices.Contains(p.Profiles, Detected) {
+		fs.Add("profiles", "name the profiles to install")
 	}
-	if p.Environment == EnvKind && slices.Contains(p.Profiles, Detected) {
-		fs.Add("profiles", "which profiles are to have a kind cluster is not said")
-	}
-	for _, q := range []struct {
-		field string
-		n     int
-	}{{"lab.policies", p.Lab.Policies}, {"lab.policiesUnselected", p.Lab.PoliciesUnselected}} {
-		if q.n > 0 {
-			fs.Add(q.field, "NetworkPolicies on a cluster are for its owner to put there")
-		}
+	if p.Lab.Policies+p.Lab.PoliciesUnselected > 0 {
+		fs.Add("lab.policies", "a run creates no NetworkPolicies on a cluster: create them there, or leave this out")
 	}
 }
 

@@ -395,10 +395,10 @@ func TestBroughtProfiles(t *testing.T) {
 	}{
 		{EnvKubernetes, false, []Variant{"kindnet"}, ""},
 		{EnvKubernetes, true, []Variant{"canal", "kindnet"}, `unknown profile "kindnet"`},
-		{EnvKubernetes, true, []Variant{Detected}, "name the profiles to install in turn"},
+		{EnvKubernetes, true, []Variant{Detected}, "name the profiles to install"},
 		{EnvKind, false, []Variant{"canal", "host"}, ""},
 		{EnvKind, false, []Variant{"cilium-nativ"}, `unknown profile "cilium-nativ", did you mean "cilium-native"?`},
-		{EnvKind, false, []Variant{Detected}, "which profiles are to have a kind cluster is not said"},
+		{EnvKind, false, []Variant{Detected}, "name the profiles to install"},
 	} {
 		p := onCluster(t, func(p *Plan) {
 			p.Environment, p.Cluster.Install, p.Profiles = tt.environment, tt.install, tt.profiles

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -17,9 +16,6 @@ const (
 
 // loadStep is the distance of the loads within a range.
 const loadStep = 0.1
-
-// loadGrain is what loads are rounded to, so that a load and its text are each other's equal.
-const loadGrain = 1e4
 
 // How requests are scheduled, other than after each response.
 const (
@@ -134,40 +130,19 @@ func WithLoads(list []Workload, loads []float64) ([]Workload, error) {
 	return all, nil
 }
 
-// ParseLoad reads a share of the capacity: "50%" or "0.5", from 0.1 % to 200 %.
-func ParseLoad(s string) (float64, error) {
-	digits, percent := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil || strings.ContainsAny(digits, "xXpP_") {
-		return 0, fmt.Errorf("%q is not a load: want a share of the capacity such as 50%% or 0.5", s)
-	}
-	if percent {
-		v /= 100
-	}
-	if !(v >= MinLoad && v <= MaxLoad) {
-		return 0, fmt.Errorf("load %s is out of range: want 0.1%% to 200%%", s)
-	}
-	return math.Round(v*loadGrain) / loadGrain, nil
-}
-
-// FormatLoad writes a load the way ParseLoad reads it: "50%".
-func FormatLoad(load float64) string {
-	return strconv.FormatFloat(math.Round(load*loadGrain)/100, 'f', -1, 64) + "%"
-}
-
 // ParseLoads reads loads separated by commas, of which each may be a range: "10%..95%" is 10 %, 20 % and so on in steps
 // of 10 % to 90 %, and 95 %. The result rises and has every load once.
 func ParseLoads(s string) ([]float64, error) {
-	var loads []float64
+	var all []float64
 	for part := range strings.SplitSeq(s, ",") {
 		low, high, ranged := strings.Cut(strings.TrimSpace(part), "..")
-		first, err := ParseLoad(low)
+		first, err := loads.parse(low)
 		if err != nil {
 			return nil, err
 		}
 		last := first
 		if ranged {
-			if last, err = ParseLoad(high); err != nil {
+			if last, err = loads.parse(high); err != nil {
 				return nil, err
 			}
 		}
@@ -175,16 +150,16 @@ func ParseLoads(s string) ([]float64, error) {
 			return nil, fmt.Errorf("range %q ends below its beginning", part)
 		}
 		for i := 0; ; i++ {
-			load := math.Round((first+float64(i)*loadStep)*loadGrain) / loadGrain
+			load := math.Round((first+float64(i)*loadStep)*shareGrain) / shareGrain
 			if load >= last {
 				break
 			}
-			loads = append(loads, load)
+			all = append(all, load)
 		}
-		loads = append(loads, last)
+		all = append(all, last)
 	}
-	slices.Sort(loads)
-	return slices.Compact(loads), nil
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 // spreadLoads turns a range into its loads.
@@ -192,7 +167,7 @@ func spreadLoads(s string) ([]string, error) {
 	loads, err := ParseLoads(s)
 	var texts []string
 	for _, load := range loads {
-		texts = append(texts, FormatLoad(load))
+		texts = append(texts, FormatShare(load))
 	}
 	return texts, err
 }

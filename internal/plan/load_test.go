@@ -42,8 +42,8 @@ func FuzzParseLoads(f *testing.F) {
 			if load < MinLoad || load > MaxLoad || i > 0 && load <= loads[i-1] {
 				t.Fatalf("%q gives %v", s, loads)
 			}
-			if again, err := ParseLoad(FormatLoad(load)); err != nil || again != load {
-				t.Fatalf("%v is written %s and read %v, %v", load, FormatLoad(load), again, err)
+			if again, err := parseShare(FormatShare(load), "load", MinLoad, MaxLoad); err != nil || again != load {
+				t.Fatalf("%v is written %s and read %v, %v", load, FormatShare(load), again, err)
 			}
 		}
 	})

@@ -40,10 +40,7 @@ func (o Option) over(p Protocol) Option {
 
 // Default returns the value that the option has when it is left out, "" for none.
 func (o Option) Default(k Kind) string {
-	found, err := findKind(string(k))
-	if err != nil {
-		return ""
-	}
+	found := k.entry()
 	w := Workload{Spec: found.zero}
 	if o.Needs == UDP {
 		_ = found.option(protocolKey).set(&w, string(UDP)) // a kind that is UDP alone refuses nothing here

@@ -120,15 +120,7 @@ func ParsePath(s string) (Path, error) {
 	if len(names) > 0 {
 		return Path{}, fmt.Errorf("path %q has several forms: %s", s, strings.Join(names, ", "))
 	}
-	return Path{}, fmt.Errorf("unknown path %q%s", s, advice.DidYouMean(s, pathNames()))
-}
-
-func pathNames() []string {
-	names := make([]string, len(Paths))
-	for i, p := range Paths {
-		names[i] = p.String()
-	}
-	return names
+	return Path{}, fmt.Errorf("unknown path %q%s", s, advice.DidYouMean(s, Texts(Paths)))
 }
 
 // MarshalText and UnmarshalText make a path one word in JSON and YAML.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -36,7 +37,7 @@ func (s Ping) Traits() Traits {
 }
 
 func (s Ping) normalize() Spec {
-	s.Flows, s.MessageSize = max(s.Flows, 1), orDefault(s.MessageSize, DefaultPingPayload)
+	s.Flows, s.MessageSize = max(s.Flows, 1), cmp.Or(s.MessageSize, DefaultPingPayload)
 	return s
 }
 

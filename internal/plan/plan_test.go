@@ -255,7 +255,7 @@ func TestDiffer(t *testing.T) {
 		t.Errorf("equal plans differ in %v", got)
 	}
 	q.Seed, q.Lab.MTU, q.MaxRepetitions = 1, 9000, 3
-	if got := strings.Join(Differ(p, q), " "); got != "max_repetitions seed lab" {
+	if got := strings.Join(Differ(p, q), " "); got != "maxRepetitions seed lab.mtu" {
 		t.Errorf("got %s", got)
 	}
 }

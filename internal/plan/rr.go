@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -71,16 +72,16 @@ func (s RR) Traits() Traits {
 }
 
 func (s RR) normalize() Spec {
-	s.Protocol, s.Flows = orDefault(s.Protocol, TCP), max(s.Flows, 1)
+	s.Protocol, s.Flows = cmp.Or(s.Protocol, TCP), max(s.Flows, 1)
 	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
 	size := 1
 	if s.Protocol == UDP {
 		size = MinDatagram
 		s.Congestion, s.Under = "", ""
 	} else {
-		s.Congestion = orDefault(s.Congestion, DefaultCongestion)
+		s.Congestion = cmp.Or(s.Congestion, DefaultCongestion)
 	}
-	s.RequestSize, s.ResponseSize = orDefault(s.RequestSize, size), orDefault(s.ResponseSize, size)
+	s.RequestSize, s.ResponseSize = cmp.Or(s.RequestSize, size), cmp.Or(s.ResponseSize, size)
 	if s.Burst == 1 {
 		s.Burst = 0
 	}

@@ -40,7 +40,7 @@ func sizeSchema(high int) map[string]any {
 
 // variantSchema offers the names of profiles. A variant with a context or conditions is any text with its signs.
 func variantSchema() map[string]any {
-	return anyOf(enumSchema(append(ProfileNames(), profile.Host, Detected)...), patternSchema(`[@(]`))
+	return anyOf(enumSchema(append(profile.Names(), profile.Host, Detected)...), patternSchema(`[@(]`))
 }
 
 // workloadSchema is that of the text form, or of a mapping of one kind to its options.

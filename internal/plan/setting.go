@@ -29,9 +29,13 @@ type Setting struct {
 	// Switch says that its flag takes no value.
 	Switch bool
 
-	set    func(p *Plan, text string) error
-	text   func(p Plan) string
-	check  func(p Plan) string
+	// Set reads text into p. The error says what is wrong with the text.
+	Set func(p *Plan, text string) error
+	// Text returns the value in p as Set reads it.
+	Text func(p Plan) string
+	// Check returns what is wrong with the value in p, or "".
+	Check func(p Plan) string
+
 	read   func(d *decoder, p *Plan) position.Read
 	schema map[string]any
 }
@@ -70,15 +74,6 @@ const (
 	OnClusters Where = "clusters"
 )
 
-// Set reads text into p. The error says what is wrong with the text.
-func (s Setting) Set(p *Plan, text string) error { return s.set(p, text) }
-
-// Text returns the value in p as Set reads it.
-func (s Setting) Text(p Plan) string { return s.text(p) }
-
-// Check returns what is wrong with the value in p, or "".
-func (s Setting) Check(p Plan) string { return s.check(p) }
-
 // Settings returns the settings in the order of the documents.
 func Settings() []Setting { return settings }
 
@@ -116,7 +111,7 @@ func (v values[T]) describe() string {
 // setting returns s with values at a place of the plan.
 func setting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
 	s.Words, s.Range = v.words, v.rang
-	s.set = func(p *Plan, text string) (err error) {
+	s.Set = func(p *Plan, text string) error {
 		read, err := v.parse(text)
 		if err == nil {
 			*at(p) = read
@@ -130,8 +125,8 @@ func setting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
 		}
 		return position.Value(d.Decoder, at(p), v.parse)
 	}
-	s.text = func(p Plan) string { return v.format(*at(&p)) }
-	s.check = func(p Plan) string {
+	s.Text = func(p Plan) string { return v.format(*at(&p)) }
+	s.Check = func(p Plan) string {
 		if v.wrong == nil {
 			return ""
 		}

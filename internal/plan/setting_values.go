@@ -4,31 +4,31 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
-	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // oneOf are a few words.
 func oneOf[T ~string](words ...T) values[T] {
-	texts := make([]string, len(words))
-	for i, w := range words {
-		texts[i] = string(w)
-	}
+	texts := Texts(words)
 	return values[T]{
-		words:  texts,
-		parse:  func(text string) (T, error) { return T(text), nil },
+		words: texts,
+		parse: func(text string) (T, error) {
+			text, err := word(text, texts...)
+			return T(text), err
+		},
 		format: func(v T) string { return string(v) },
 		schema: enumSchema(words...),
 		wrong: func(v T) string {
-			if slices.Contains(words, v) {
-				return ""
+			if _, err := word(string(v), texts...); err != nil {
+				return err.Error()
 			}
-			return fmt.Sprintf("%q is not one of %s%s", string(v), strings.Join(texts, ", "), advice.DidYouMean(string(v), texts))
+			return ""
 		},
 	}
 }
@@ -78,13 +78,6 @@ func spans(low, high time.Duration) values[time.Duration] {
 	return v
 }
 
-// lossShares are shares of packets that are lost.
-func lossShares() values[float64] {
-	v := values[float64]{parse: ParseLoss, format: FormatLoss, schema: shareSchema}
-	v.rang, v.wrong = between(0, MaxLoss, FormatLoss)
-	return v
-}
-
 // lineRates are the rates of a shaped NIC.
 var lineRates = values[float64]{
 	parse: ParseRate, format: formatRate, schema: rateSchema, rang: "100K to 1T bit/s, or 0 for unshaped",
@@ -102,7 +95,7 @@ const minLineRate = 1e5
 // text is any text, or what wrong does not refuse.
 func text(wrong func(string) string) values[string] {
 	return values[string]{
-		parse: func(s string) (string, error) { return s, nil }, format: func(s string) string { return s }, schema: textSchema,
+		parse: anyText, format: func(s string) string { return s }, schema: textSchema,
 		wrong: func(s string) string {
 			if s == "" || wrong == nil {
 				return ""
@@ -112,21 +105,23 @@ func text(wrong func(string) string) values[string] {
 	}
 }
 
-// texts are lists, separated by commas on the command line.
-func texts() values[[]string] {
-	return values[[]string]{
-		parse: splitTexts, format: func(v []string) string { return strings.Join(v, ",") }, schema: listSchema(textSchema),
-		read: func(d *decoder, at *[]string) position.Read { return d.Texts(at) },
+// lists are values separated by commas on the command line. read reads a list of a plan file; nil reads each item by
+// parse.
+func lists[T any](parse func(string) (T, error), item map[string]any, read func(d *decoder, at *[]T) position.Read) values[[]T] {
+	if read == nil {
+		read = func(d *decoder, at *[]T) position.Read { return position.Values(d.Decoder, at, parse) }
+	}
+	return values[[]T]{
+		parse:  func(s string) ([]T, error) { return parseList(s, parse) },
+		format: func(v []T) string { return strings.Join(Texts(v), ",") },
+		schema: listSchema(item), read: read,
 	}
 }
 
-func splitTexts(s string) ([]string, error) {
-	parts := strings.Split(s, ",")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return parts, nil
-}
+// texts are lists of texts.
+var texts = lists(anyText, textSchema, nil)
+
+func anyText(s string) (string, error) { return s, nil }
 
 // labels are names with values.
 func labels(parse func(string) (map[string]string, error)) values[map[string]string] {
@@ -157,9 +152,10 @@ var quantities = text(func(s string) string {
 	return fmt.Sprintf("%q is not a quantity such as 500m, 2 or 64Mi", s)
 })
 
-// shares are relative widths: 0.05 or 5%.
-var shares = values[float64]{
-	parse: parseShare, format: func(v float64) string { return fmt.Sprint(v) }, rang: "more than 0, less than 1; 5% is 0.05", schema: shareSchema,
+// precisions are relative widths: 0.05 or 5%.
+var precisions = values[float64]{
+	parse:  func(s string) (float64, error) { return parseShare(s, "share", 0, 1) },
+	format: func(v float64) string { return fmt.Sprint(v) }, rang: "more than 0, less than 1; 5% is 0.05", schema: shareSchema,
 	wrong: func(v float64) string {
 		if v >= 0 && v < 1 {
 			return ""
@@ -168,16 +164,36 @@ var shares = values[float64]{
 	},
 }
 
-func parseShare(s string) (float64, error) {
+// shares are shares of something, such as the loss of packets.
+func shares(what string, low, high float64, rang string, schema map[string]any) values[float64] {
+	v := values[float64]{rang: rang, schema: schema, format: FormatShare}
+	v.parse = func(s string) (float64, error) { return parseShare(s, what, low, high) }
+	_, v.wrong = between(low, high, FormatShare)
+	return v
+}
+
+// parseShare reads a share, "5%" or "0.05", rounded to a millionth. what says what it is a share of.
+func parseShare(s, what string, low, high float64) (float64, error) {
 	digits, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a share: want a number such as 0.05 or 5%%", s)
+	if err != nil || strings.ContainsAny(digits, "xXpP_") {
+		return 0, fmt.Errorf("%q is not a %s such as 5%% or 0.05", s, what)
 	}
 	if percent {
 		v /= 100
 	}
-	return v, nil
+	if !(v >= low && v <= high) {
+		return 0, fmt.Errorf("%s is out of range: want %s to %s", s, FormatShare(low), FormatShare(high))
+	}
+	return math.Round(v*shareGrain) / shareGrain, nil
+}
+
+// shareGrain is what shares are rounded to, so that a share and its text are each other's equal.
+const shareGrain = 1e6
+
+// FormatShare writes a share the way plan files and the command line have it: "5%".
+func FormatShare(v float64) string {
+	return strconv.FormatFloat(math.Round(v*shareGrain)/(shareGrain/100), 'f', -1, 64) + "%"
 }
 
 // seeds are what decides the order.
@@ -210,8 +226,8 @@ var (
 	rates        = values[float64]{rang: "0 to 1T bit/s", parse: ParseRate, format: formatRate, schema: rateSchema}
 	requestRates = values[float64]{rang: "0 to 100M requests per second", format: formatRate, schema: rateSchema,
 		parse: func(s string) (float64, error) { return parseRate(s, 1e3) }}
-	loads  = values[float64]{rang: "0.1% to 200%, or a range such as 10%..90%", parse: ParseLoad, format: FormatLoad, schema: loadSchema}
-	losses = values[float64]{rang: "0 to 50%", parse: ParseLoss, format: FormatLoss, schema: shareSchema}
+	loads  = shares("load", MinLoad, MaxLoad, "0.1% to 200%, or a range such as 10%..90%", loadSchema)
+	losses = shares("loss", 0, MaxLoss, "0 to 50%", shareSchema)
 )
 
 // algorithms are names of congestion controls. The kernel decides which exist (TCP_CA_NAME_MAX is 16).

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
-	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // settings are all of them, in the order of the documents.
@@ -22,31 +21,22 @@ func measureSettings() []Setting {
 	return []Setting{
 		setting(Setting{Key: "name", Where: Everywhere, Help: "`text` for reports"}, text(nil), func(p *Plan) *string { return &p.Name }),
 		setting(Setting{Key: "environment", Flag: "env", Where: Everywhere, Common: true, Always: true, Help: "`environment`: lab, kubernetes or kind"},
-			environmentNames, func(p *Plan) *string { return &p.Environment }),
+			oneOf(environments...), func(p *Plan) *string { return &p.Environment }),
 		setting(Setting{Key: "profiles", Flag: "profiles", Where: Everywhere, Common: true, Always: true,
 			Help: "`names` of profiles or variants, separated by commas (cnibench list profiles)"},
-			values[[]Variant]{
-				parse: ParseVariants, format: func(v []Variant) string { return JoinVariants(v, ",") }, schema: listSchema(variantSchema()),
-			}, func(p *Plan) *[]Variant { return &p.Profiles }).readBy(func(d *decoder, p *Plan) position.Read { return d.profiles(p) }),
+			lists(ParseVariant, variantSchema(), (*decoder).profiles), func(p *Plan) *[]Variant { return &p.Profiles }),
 		setting(Setting{Key: "paths", Flag: "paths", Where: Everywhere, Common: true, Always: true,
 			Help: "`names` of paths, separated by commas; all is every path but external-to-loadbalancer (cnibench list paths)"},
-			values[[]Path]{
-				parse: ParsePaths, format: joinPaths, schema: listSchema(enumSchema(pathNames()...)),
-				read: func(d *decoder, at *[]Path) position.Read { return d.paths(at) },
-			}, func(p *Plan) *[]Path { return &p.Paths }),
+			pathLists(), func(p *Plan) *[]Path { return &p.Paths }),
 		setting(Setting{Key: "workloads", Flag: "workloads", Where: Everywhere, Common: true, Always: true,
 			Help: "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)"},
-			values[[]Workload]{
-				parse: ParseWorkloads, format: joinWorkloads,
-				schema: listSchema(workloadSchema()),
-				read:   func(d *decoder, at *[]Workload) position.Read { return d.workloads(at) },
-			}, func(p *Plan) *[]Workload { return &p.Workloads }),
+			lists(ParseWorkload, workloadSchema(), (*decoder).workloads), func(p *Plan) *[]Workload { return &p.Workloads }),
 		setting(Setting{Key: "repetitions", Flag: "repetitions", Where: Everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},
 			whole(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
 		setting(Setting{Key: "maxRepetitions", Flag: "max-repetitions", Where: Everywhere, Help: "`number` of times at most, to reach the precision"},
 			whole(0, MaxRepetitionsLimit), func(p *Plan) *int { return &p.MaxRepetitions }),
 		setting(Setting{Key: "precision", Flag: "precision", Where: Everywhere, Help: "wanted half-width of the intervals, as a `share` such as 0.05 or 5%"},
-			shares, func(p *Plan) *float64 { return &p.Precision }),
+			precisions, func(p *Plan) *float64 { return &p.Precision }),
 		setting(Setting{Key: "duration", Flag: "duration", Where: Everywhere, Common: true, Always: true, Help: "measurement `window` of each trial, such as 500ms"},
 			values[time.Duration]{
 				parse: ParseWindow, format: time.Duration.String, schema: durationSchema, rang: MinWindow.String() + " to " + MaxWindow.String(),
@@ -69,50 +59,13 @@ func measureSettings() []Setting {
 	}
 }
 
-// readBy returns s read by something that needs the whole plan.
-func (s Setting) readBy(read func(d *decoder, p *Plan) position.Read) Setting {
-	s.read = read
-	return s
-}
-
-// environmentNames are reported where they are read: the environment decides what else is valid.
-var environmentNames = func() values[string] {
-	v := oneOf(environments...)
-	v.read = func(d *decoder, at *string) position.Read { return d.word(at, environments) }
-	return v
-}()
-
-func joinPaths(paths []Path) string { return strings.ReplaceAll(join(paths), ", ", ",") }
-
-func joinWorkloads(all []Workload) string {
-	var names []string
-	for _, w := range all {
-		names = append(names, w.String())
-	}
-	return strings.Join(names, ",")
-}
-
 // ParsePaths reads names of paths separated by commas. "all" leaves out load balancers, whose addresses may face the
 // internet.
 func ParsePaths(s string) ([]Path, error) {
 	if s == "all" {
 		return slices.DeleteFunc(slices.Clone(Paths), func(q Path) bool { return q.To == LoadBalancer }), nil
 	}
-	var paths []Path
-	var wrong []string
-	names, _ := splitTexts(s)
-	for _, name := range names {
-		path, err := ParsePath(name)
-		if err != nil {
-			wrong = append(wrong, err.Error())
-			continue
-		}
-		paths = append(paths, path)
-	}
-	if wrong != nil {
-		return nil, fmt.Errorf("%s", strings.Join(wrong, "; "))
-	}
-	return paths, nil
+	return parseList(s, ParsePath)
 }
 
 // labSettings are the conditions of the lab.
@@ -131,7 +84,7 @@ func labSettings() []Setting {
 		setting(Setting{Key: "lab.delay", Flag: "delay", Where: InLab, PerVariant: true, Help: "`time` that each wire delays, to test the measurement"},
 			spans(0, MaxDelay), func(p *Plan) *time.Duration { return &p.Lab.Delay }),
 		setting(Setting{Key: "lab.loss", Flag: "loss", Where: InLab, PerVariant: true, Help: "`share` that each wire loses, such as 1%, to test the measurement"},
-			lossShares(), func(p *Plan) *float64 { return &p.Lab.Loss }),
+			losses, func(p *Plan) *float64 { return &p.Lab.Loss }),
 		setting(Setting{Key: "lab.lineRate", Flag: "line-rate", Where: InLab, Help: "`rate` of each node NIC, such as 1G; 0 is unshaped"},
 			lineRates, func(p *Plan) *float64 { return &p.Lab.LineRate }),
 		setting(Setting{Key: "lab.services", Flag: "services", Where: InLab, PerVariant: true, Help: "`number` of Services besides the measured ones"},
@@ -155,7 +108,7 @@ func labSettings() []Setting {
 func clusterSettings() []Setting {
 	all := []Setting{
 		setting(Setting{Key: "kubernetes.contexts", Flag: "context", Common: true, Help: "`contexts` of the kubeconfig, separated by commas; several are measured interleaved"},
-			texts(), func(p *Plan) *[]string { return &p.Cluster.Contexts }),
+			texts, func(p *Plan) *[]string { return &p.Cluster.Contexts }),
 		setting(Setting{Key: "kubernetes.clientNode", Flag: "client-node", Help: "`node` of the client; chosen if not given"},
 			text(wrongNode), func(p *Plan) *string { return &p.Cluster.ClientNode }),
 		setting(Setting{Key: "kubernetes.serverNode", Flag: "server-node", Help: "`node` of the server; chosen if not given"},
@@ -163,7 +116,7 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.nodeSelector", Flag: "node-selector", Help: "`labels` of the nodes to choose from, such as pool=net"},
 			labels(ParseLabels), func(p *Plan) *map[string]string { return &p.Cluster.NodeSelector }),
 		setting(Setting{Key: "kubernetes.tolerations", Flag: "tolerations", Help: "`taints` that are tolerated, such as dedicated=net:NoSchedule, separated by commas; * is all"},
-			texts(), func(p *Plan) *[]string { return &p.Cluster.Tolerations }),
+			texts, func(p *Plan) *[]string { return &p.Cluster.Tolerations }),
 		setting(Setting{Key: "kubernetes.image", Flag: "image", Help: "`image` of the agents (cnibench image makes one of this version)"},
 			text(func(s string) string {
 				if imageReference.MatchString(s) {
@@ -172,7 +125,7 @@ func clusterSettings() []Setting {
 				return fmt.Sprintf("%q is not an image reference: want REGISTRY/PATH:TAG, the path in small letters, no spaces and no https://", s)
 			}), func(p *Plan) *string { return &p.Cluster.Image }),
 		setting(Setting{Key: "kubernetes.pullSecrets", Flag: "pull-secrets", Help: "`names` of Secrets to pull the image with, separated by commas"},
-			texts(), func(p *Plan) *[]string { return &p.Cluster.PullSecrets }),
+			texts, func(p *Plan) *[]string { return &p.Cluster.PullSecrets }),
 		setting(Setting{Key: "kubernetes.cpuRequest", Flag: "cpu-request", Help: "`quantity` of CPU that each agent's pod requests"},
 			quantities, func(p *Plan) *string { return &p.Cluster.CPURequest }),
 		setting(Setting{Key: "kubernetes.memoryRequest", Flag: "memory-request", Help: "`quantity` of memory that each agent's pod requests"},
@@ -214,6 +167,13 @@ func clusterSettings() []Setting {
 	return all
 }
 
+// pathLists are lists of paths, or all.
+func pathLists() values[[]Path] {
+	v := lists(ParsePath, enumSchema(Texts(Paths)...), nil)
+	v.parse = ParsePaths
+	return v
+}
+
 func wrongNode(name string) string {
 	if isSubdomain(name) {
 		return ""
@@ -225,16 +185,7 @@ func formatCPUs(cpus []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(cpus), " ", ","), "[]")
 }
 
-// ProfileNames returns the names of the catalogue.
-func ProfileNames() []string {
-	var names []string
-	for _, q := range profile.All() {
-		names = append(names, q.Name)
-	}
-	return names
-}
-
-// Keys returns what a mapping of a plan file may have: the settings whose keys begin with prefix.
+// settingsOf returns what a mapping of a plan file may have: the settings whose keys begin with prefix.
 func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
 	known := position.Keys{}
 	for _, s := range settings {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -68,16 +69,16 @@ func (s Stream) Traits() Traits {
 }
 
 func (s Stream) normalize() Spec {
-	s.Protocol, s.Flows = orDefault(s.Protocol, TCP), max(s.Flows, 1)
+	s.Protocol, s.Flows = cmp.Or(s.Protocol, TCP), max(s.Flows, 1)
 	if s.Protocol == UDP {
 		s.Congestion = ""
 		s.MessageSize, s.Mode = datagramForm(s.MessageSize, s.Mix, s.Mode)
 		return s
 	}
 	s.Rate, s.Mix = 0, ""
-	s.MessageSize = orDefault(s.MessageSize, DefaultStreamMessage)
-	s.Mode = orDefault(s.Mode, "copy")
-	s.Congestion = orDefault(s.Congestion, DefaultCongestion)
+	s.MessageSize = cmp.Or(s.MessageSize, DefaultStreamMessage)
+	s.Mode = cmp.Or(s.Mode, "copy")
+	s.Congestion = cmp.Or(s.Congestion, DefaultCongestion)
 	return s
 }
 

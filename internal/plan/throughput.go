@@ -2,10 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -31,9 +27,6 @@ const MaxLoss = 0.5
 
 // MaxDelay is the most that a lab may delay what a host sends.
 const MaxDelay = time.Second
-
-// lossGrain is what losses are rounded to: a millionth.
-const lossGrain = 1e6
 
 var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []Option{
 	transport("throughput", UDP),
@@ -71,25 +64,4 @@ func (s Throughput) check() error {
 // the same datagrams on the same flows.
 func (s Throughput) Probe(rate float64) Workload {
 	return Workload{Spec: Stream{Protocol: UDP, Flows: s.Flows, MessageSize: s.MessageSize, Mix: s.Mix, Rate: rate, Mode: s.Mode, Buffer: s.Buffer}}.Normalize()
-}
-
-// ParseLoss reads a share of lost datagrams: "0.1%" or "0.001", from 0 to 50 %, to a millionth.
-func ParseLoss(s string) (float64, error) {
-	digits, percent := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil || strings.ContainsAny(digits, "xXpP_") {
-		return 0, fmt.Errorf("%q is not a loss: want a share of the datagrams such as 0.1%% or 0.001", s)
-	}
-	if percent {
-		v /= 100
-	}
-	if !(v >= 0 && v <= MaxLoss) {
-		return 0, fmt.Errorf("loss %s is out of range: want 0 to %.0f%%", s, 100*MaxLoss)
-	}
-	return math.Round(v*lossGrain) / lossGrain, nil
-}
-
-// FormatLoss writes a loss the way ParseLoss reads it: "0.1%".
-func FormatLoss(loss float64) string {
-	return strconv.FormatFloat(math.Round(loss*lossGrain)/(lossGrain/100), 'f', -1, 64) + "%"
 }

@@ -50,12 +50,12 @@ func FuzzParseLoss(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		v, err := ParseLoss(s)
+		v, err := losses.parse(s)
 		if err != nil {
 			return
 		}
-		if again, err := ParseLoss(FormatLoss(v)); err != nil || again != v {
-			t.Fatalf("%q is %v, written %s, read %v, %v", s, v, FormatLoss(v), again, err)
+		if again, err := losses.parse(FormatShare(v)); err != nil || again != v {
+			t.Fatalf("%q is %v, written %s, read %v, %v", s, v, FormatShare(v), again, err)
 		}
 	})
 }

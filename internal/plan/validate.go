@@ -17,23 +17,11 @@ const maxCases = 100_000
 func (p Plan) Validate() error {
 	var fs faults
 	fs.validProfiles(p)
-	if len(p.Paths) == 0 {
-		fs.Add("paths", "none is given")
-	}
-	for i, path := range p.Paths {
-		if slices.Index(p.Paths, path) != i {
-			fs.Add("paths", "%s is given twice", path)
-		}
-	}
-	if len(p.Workloads) == 0 {
-		fs.Add("workloads", "none is given")
-	}
-	for i, w := range p.Workloads {
+	distinct(&fs, "paths", p.Paths)
+	distinct(&fs, "workloads", p.Workloads)
+	for _, w := range p.Workloads {
 		if err := w.Validate(); err != nil {
 			fs.Add("workloads", "%s", err)
-		}
-		if slices.Index(p.Workloads, w) != i {
-			fs.Add("workloads", "%s is given twice", w)
 		}
 		if c, ok := w.Capacity(); ok && !slices.Contains(p.Workloads, c) {
 			fs.Add("workloads", "%s is a share of the capacity that %s measures, which is missing", w, c)
@@ -53,6 +41,18 @@ func (p Plan) Validate() error {
 	return fs.Err()
 }
 
+// distinct refuses an empty list, and a list with a value twice.
+func distinct[T comparable](fs *faults, field string, all []T) {
+	if len(all) == 0 {
+		fs.Add(field, "none is given")
+	}
+	for i, v := range all {
+		if slices.Index(all, v) != i {
+			fs.Add(field, "%v is given twice", v)
+		}
+	}
+}
+
 // barred returns the paths of the plan that w cannot go over.
 func (p Plan) barred(w Workload) []Path {
 	var barred []Path
@@ -65,15 +65,11 @@ func (p Plan) barred(w Workload) []Path {
 }
 
 func (fs *faults) validProfiles(p Plan) {
-	if len(p.Profiles) == 0 {
-		fs.Add("profiles", "none is given")
-	}
+	distinct(fs, "profiles", p.Profiles)
 	for i, name := range p.Profiles {
-		if slices.Index(p.Profiles, name) != i {
-			fs.Add("profiles", "%s is given twice", name)
-			continue
+		if slices.Index(p.Profiles, name) == i {
+			fs.validProfileOf(p, "profiles", name)
 		}
-		fs.validProfileOf(p, "profiles", name)
 	}
 	if p.Baseline == "" {
 		fs.Add("baseline", "none is given")
@@ -108,11 +104,7 @@ func (fs *faults) validProfile(field string, v Variant) {
 		}
 		return
 	}
-	var names []string
-	for _, q := range profile.All() {
-		names = append(names, q.Name)
-	}
-	fs.Add(field, "unknown profile %q%s", name, advice.DidYouMean(name, names))
+	fs.Add(field, "unknown profile %q%s", name, advice.DidYouMean(name, profile.Names()))
 }
 
 func (fs *faults) validNumbers(p Plan) {
@@ -172,12 +164,6 @@ func (l Lab) Filled() Lab {
 	return p.Lab
 }
 
-func (fs *faults) oneOf(field, v string, allowed ...string) {
-	if !slices.Contains(allowed, v) {
-		fs.Add(field, "%q is not one of %s%s", v, strings.Join(allowed, ", "), advice.DidYouMean(v, allowed))
-	}
-}
-
 // Notes are remarks on a valid plan that its author may want to act on. The plan has its window.
 func (p Plan) Notes(cases int) []string {
 	var notes []string
@@ -192,7 +178,7 @@ func (p Plan) Notes(cases int) []string {
 	}
 	for _, w := range p.Workloads {
 		if barred := p.barred(w); len(barred) > 0 {
-			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, join(barred), w.Barred(barred[0])))
+			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
 		}
 	}
 	notes = append(notes, p.toolNotes()...)
@@ -214,12 +200,4 @@ func (p Plan) largestDatagram() int {
 		}
 	}
 	return size
-}
-
-func join(paths []Path) string {
-	names := make([]string, len(paths))
-	for i, p := range paths {
-		names[i] = p.String()
-	}
-	return strings.Join(names, ", ")
 }

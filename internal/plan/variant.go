@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -159,19 +160,21 @@ func perVariant() []string {
 }
 
 // ParseVariants reads variants separated by commas outside parentheses.
-func ParseVariants(text string) ([]Variant, error) {
-	var all []Variant
+func ParseVariants(text string) ([]Variant, error) { return parseList(text, ParseVariant) }
+
+// parseList reads values separated by commas outside parentheses. The error names every wrong one.
+func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
+	var all []T
 	var wrong []string
 	for _, part := range splitOutside(text) {
-		v, err := ParseVariant(part)
+		v, err := parse(strings.TrimSpace(part))
 		if err != nil {
-			wrong = append(wrong, err.Error())
-			continue
+			wrong = append(wrong, oneLine(err))
 		}
 		all = append(all, v)
 	}
 	if wrong != nil {
-		return nil, fmt.Errorf("%s", strings.Join(wrong, "; "))
+		return nil, errors.New(strings.Join(wrong, "; "))
 	}
 	return all, nil
 }
@@ -195,13 +198,7 @@ func splitOutside(text string) []string {
 }
 
 // JoinVariants joins the texts of variants.
-func JoinVariants(all []Variant, separator string) string {
-	texts := make([]string, len(all))
-	for i, v := range all {
-		texts[i] = string(v)
-	}
-	return strings.Join(texts, separator)
-}
+func JoinVariants(all []Variant, separator string) string { return strings.Join(Texts(all), separator) }
 
 // Variants returns plain profiles as variants.
 func Variants(profiles ...string) []Variant {

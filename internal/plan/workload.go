@@ -302,52 +302,39 @@ func (w Workload) Validate() error {
 
 // findKind returns the entry of a kind by its name.
 func findKind(s string) (*kind, error) {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		if string(k.name) == s {
-			return k, nil
-		}
-		names[i] = string(k.name)
+	if i := slices.IndexFunc(kinds, func(k *kind) bool { return string(k.name) == s }); i >= 0 {
+		return kinds[i], nil
 	}
+	names := Texts(Kinds())
 	return nil, fmt.Errorf("unknown workload %q%s (there are %s)", s, advice.DidYouMean(s, names), strings.Join(names, ", "))
 }
 
-// About returns in a few words what a kind of workload sends.
-func (k Kind) About() string {
-	if found, err := findKind(string(k)); err == nil {
-		return found.about
+// entry returns the kind's entry in the registry, an empty one if the kind is unknown.
+func (k Kind) entry() *kind {
+	found, err := findKind(string(k))
+	if err != nil {
+		return &kind{about: "unknown"}
 	}
-	return "unknown"
+	return found
 }
+
+// About returns in a few words what a kind of workload sends.
+func (k Kind) About() string { return k.entry().about }
 
 // Title returns what a kind of workload stands for in a report, "" for no kind.
-func (k Kind) Title() string {
-	if found, err := findKind(string(k)); err == nil {
-		return found.title
-	}
-	return ""
-}
+func (k Kind) Title() string { return k.entry().title }
 
 // Default returns the workload of a kind with its defaults, and no workload for no kind.
-func (k Kind) Default() Workload {
-	if found, err := findKind(string(k)); err == nil {
-		return Workload{Spec: found.zero}.Normalize()
-	}
-	return Workload{}
-}
+func (k Kind) Default() Workload { return Workload{Spec: k.entry().zero}.Normalize() }
 
 // Options returns the options of a kind of workload in the order of the text form.
-func (k Kind) Options() []Option {
-	if found, err := findKind(string(k)); err == nil {
-		return slices.Clone(found.options)
-	}
-	return nil
-}
+func (k Kind) Options() []Option { return slices.Clone(k.entry().options) }
 
-func orDefault[T comparable](v, d T) T {
-	var zero T
-	if v == zero {
-		return d
+// Texts returns the texts of variants, paths, workloads or kinds.
+func Texts[T any](all []T) []string {
+	texts := make([]string, len(all))
+	for i, v := range all {
+		texts[i] = fmt.Sprint(v)
 	}
-	return v
+	return texts
 }

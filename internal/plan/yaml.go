@@ -41,6 +41,7 @@ func Read(name string, r io.Reader, environment string) (Plan, File, error) {
 	d := &decoder{Decoder: f}
 	p.Environment = cmp.Or(environment, p.Environment)
 	d.environmentIn(root, &p.Environment)
+	d.environment = p.Environment
 	d.Mapping("", root, d.planKeys(&p))
 	for _, must := range []string{"apiVersion", "kind"} {
 		if d.Line(must) == 0 {
@@ -77,8 +78,9 @@ func (d *decoder) environmentIn(root *position.Node, at *string) {
 // decoder reads a plan file.
 type decoder struct {
 	*position.Decoder
-	// said is true if the file has an environment. A file without one is for all.
-	said bool
+	// environment is that of the plan. said is true if the file has one; a file without one is for all.
+	environment string
+	said        bool
 }
 
 // rejectLabFields rejects the lab's settings in a file for a cluster, which is measured without them. A file without an

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -141,14 +140,4 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // ParseWorkloads reads a list of workloads in the command line's form, separated by commas outside parentheses.
-func ParseWorkloads(s string) ([]Workload, error) {
-	var list []Workload
-	for _, part := range splitOutside(s) {
-		w, err := ParseWorkload(part)
-		if err != nil {
-			return nil, fmt.Errorf("%s", oneLine(err))
-		}
-		list = append(list, w)
-	}
-	return list, nil
-}
+func ParseWorkloads(s string) ([]Workload, error) { return parseList(s, ParseWorkload) }

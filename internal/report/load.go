@@ -59,11 +59,11 @@ func (k Knee) String() string {
 	case !k.Found:
 		return number.Absent
 	case k.None:
-		return "above " + plan.FormatLoad(k.High)
+		return "above " + plan.FormatShare(k.High)
 	case k.Low == k.High:
-		return plan.FormatLoad(k.Low)
+		return plan.FormatShare(k.Low)
 	}
-	return plan.FormatLoad(k.Low) + " to " + plan.FormatLoad(k.High)
+	return plan.FormatShare(k.Low) + " to " + plan.FormatShare(k.High)
 }
 
 // LoadNotes say how to read the curves.
@@ -162,10 +162,10 @@ func (l LoadLine) doubts() string {
 	var late, saturated []string
 	for _, p := range l.Points {
 		if p.Late {
-			late = append(late, plan.FormatLoad(p.Load))
+			late = append(late, plan.FormatShare(p.Load))
 		}
 		if p.Saturated {
-			saturated = append(saturated, plan.FormatLoad(p.Load))
+			saturated = append(saturated, plan.FormatShare(p.Load))
 		}
 	}
 	var said []string
@@ -201,14 +201,14 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 		}
 	}
 	name := c.Workload.String() + ", " + c.Path.String()
-	at := plan.FormatLoad(middle)
+	at := plan.FormatShare(middle)
 	all := Grid{Label: "profile", Title: name, Columns: []string{
 		"capacity, " + rate.Unit, "knee", "p50 at " + at + ", " + time.Unit, "p99 at " + at + ", " + time.Unit,
 	}}
 	halves := Grid{Label: "profile", Title: name + ": median of the times by load (" + time.Unit + ")"}
 	tails := Grid{Label: "profile", Title: name + ": 99th percentile of the times by load (" + time.Unit + ")"}
 	for _, w := range steps {
-		halves.Columns = append(halves.Columns, plan.FormatLoad(w.Traits().Load))
+		halves.Columns = append(halves.Columns, plan.FormatShare(w.Traits().Load))
 	}
 	tails.Columns = halves.Columns
 	for _, l := range c.Lines {

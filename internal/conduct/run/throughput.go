@@ -80,5 +80,5 @@ func noThroughput(w plan.Throughput, probes []result.Probe) string {
 		last.Where = "nothing arrived"
 	}
 	return fmt.Sprintf("no rate was found at which at most %s of the datagrams are lost; the last of %d tried was %.4g bit/s: %s",
-		plan.FormatLoss(w.Loss), len(probes), last.Rate, last.Where)
+		plan.FormatShare(w.Loss), len(probes), last.Rate, last.Where)
 }

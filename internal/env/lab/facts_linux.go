@@ -59,7 +59,7 @@ func (l *Lab) Facts() facts.Facts {
 		f[FactDelay] = c.Delay.String()
 	}
 	if c.Loss > 0 {
-		f[FactLoss] = plan.FormatLoss(c.Loss)
+		f[FactLoss] = plan.FormatShare(c.Loss)
 	}
 	if l.groups.failed != nil {
 		f[FactCgroup] = "none: " + l.groups.failed.Error()

@@ -151,18 +151,15 @@ func (d *Decoder) Within(known Keys) Read {
 	return func(field string, n *Node) { d.Mapping(field, n, known) }
 }
 
-// Text returns what reads one text.
-func (d *Decoder) Text(at *string) Read {
-	return Value(d, at, func(s string) (string, error) { return s, nil })
-}
-
-// Texts returns what reads a list of texts.
-func (d *Decoder) Texts(at *[]string) Read {
+// Values returns what reads a list of values by parse.
+func Values[T any](d *Decoder, at *[]T, parse func(string) (T, error)) Read {
 	return func(field string, n *Node) {
 		*at = nil
 		d.Each(field, n, func(item *Node) {
-			if s, ok := d.Scalar(field, item); ok {
-				*at = append(*at, s)
+			var v T
+			before := d.Count()
+			if Value(d, &v, parse)(field, item); d.Count() == before {
+				*at = append(*at, v)
 			}
 		})
 	}

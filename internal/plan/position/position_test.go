@@ -66,9 +66,9 @@ func TestDecoder(t *testing.T) {
 	var labels map[string]string
 	d.Mapping("", root, Keys{
 		"count":  Value(d, &count, strconv.Atoi),
-		"name":   d.Text(new(string)),
+		"name":   Value(d, new(string), text),
 		"labels": d.Labels(&labels),
-		"inner":  d.Within(Keys{"list": d.Texts(&list), "late": Value(d, &late, strconv.Atoi)}),
+		"inner":  d.Within(Keys{"list": Values(d, &list, text), "late": Value(d, &late, strconv.Atoi)}),
 	})
 	want := `f:1: count: strconv.Atoi: parsing "x": invalid syntax
 f:2: unknown key "nmae", did you mean "name"?
@@ -161,3 +161,5 @@ func TestStruct(t *testing.T) {
 		t.Errorf("placed %s", got)
 	}
 }
+
+func text(s string) (string, error) { return s, nil }

@@ -74,7 +74,7 @@ func loadLine(l report.LoadLine, s Series, scale number.Scale) chart.LoadLine {
 func loadNumbers(l report.LoadLine, s Series, scale number.Scale) []NumbersRow {
 	var rows []NumbersRow
 	for _, p := range l.Points {
-		cells := []string{plan.FormatLoad(p.Load), scale.Format(p.Half.Median), number.Absent, number.Absent, ""}
+		cells := []string{plan.FormatShare(p.Load), scale.Format(p.Half.Median), number.Absent, number.Absent, ""}
 		if p.Tail.N > 0 {
 			cells[2] = scale.Format(p.Tail.Median)
 		}

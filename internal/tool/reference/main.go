@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report/schema"
 )
 
@@ -21,7 +20,7 @@ func main() {
 }
 
 func writeAll(docs string) error {
-	pages := map[string]func(io.Writer) error{"reference-workloads.md": plan.WriteWorkloads, "reference-settings.md": plan.WriteSettings}
+	pages := map[string]func(io.Writer) error{"reference-workloads.md": writeWorkloads, "reference-settings.md": writeSettings}
 	for _, name := range schema.Names {
 		pages["schema/"+name+".json"] = func(w io.Writer) error { return schema.Write(w, name) }
 	}

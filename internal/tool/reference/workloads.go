@@ -1,13 +1,15 @@
-package plan
+package main
 
 import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// WriteWorkloads writes docs/reference-workloads.md: every kind of workload with its options.
-func WriteWorkloads(w io.Writer) error {
+// writeWorkloads writes docs/reference-workloads.md: every kind of workload with its options.
+func writeWorkloads(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Workloads
 
@@ -26,7 +28,7 @@ workloads:
 
 Sizes take the suffixes Ki and Mi, rates K, M, G and T.
 `)
-	for _, k := range Kinds() {
+	for _, k := range plan.Kinds() {
 		t := k.Default().Traits()
 		fmt.Fprintf(&b, "\n## %s\n\nIt sends %s. Its unit of work is the %s.\n\n", k, k.About(), t.Work)
 		b.WriteString("| text form | plan file | what it sets | values | default | only over |\n|---|---|---|---|---|---|\n")

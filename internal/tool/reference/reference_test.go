@@ -1,4 +1,4 @@
-package plan
+package main
 
 import (
 	"bytes"
@@ -8,12 +8,12 @@ import (
 )
 
 func TestReferencesAreCurrent(t *testing.T) {
-	for name, write := range map[string]func(io.Writer) error{"workloads": WriteWorkloads, "settings": WriteSettings} {
+	for name, write := range map[string]func(io.Writer) error{"workloads": writeWorkloads, "settings": writeSettings} {
 		var want bytes.Buffer
 		if err := write(&want); err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile("../../docs/reference-" + name + ".md")
+		got, err := os.ReadFile("../../../docs/reference-" + name + ".md")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,13 +1,15 @@
-package plan
+package main
 
 import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// WriteSettings writes docs/reference-settings.md: every setting of a plan, by group.
-func WriteSettings(w io.Writer) error {
+// writeSettings writes docs/reference-settings.md: every setting of a plan, by group.
+func writeSettings(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Settings
 
@@ -19,10 +21,10 @@ Variants may differ in the settings that have a + in the last column: ` + "`cana
 Editors check a plan file against [schema/plan.json](schema/plan.json).
 The workloads have options of their own: [reference-workloads.md](reference-workloads.md).
 `)
-	usual := Default()
-	for _, g := range []Group{GroupWhat, GroupTime, GroupLab, GroupCluster} {
+	usual := plan.Default()
+	for _, g := range []plan.Group{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster} {
 		fmt.Fprintf(&b, "\n## %s\n\n| plan file | flag | what it sets | values | default | where | variants |\n|---|---|---|---|---|---|---|\n", g)
-		for _, s := range settings {
+		for _, s := range plan.Settings() {
 			if s.Group() != g {
 				continue
 			}
@@ -34,15 +36,15 @@ The workloads have options of their own: [reference-workloads.md](reference-work
 				variants = "+"
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.Key, flag, strings.ReplaceAll(s.Help, "`", ""),
-				s.values(), strings.ReplaceAll(s.Text(usual), ",", ", "), s.Where, variants)
+				valuesOf(s), strings.ReplaceAll(s.Text(usual), ",", ", "), s.Where, variants)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// values says which values the setting takes.
-func (s Setting) values() string {
+// valuesOf says which values the setting takes.
+func valuesOf(s plan.Setting) string {
 	if s.Range != "" {
 		return s.Range
 	}
