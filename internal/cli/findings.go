@@ -23,8 +23,8 @@ func (p *program) findingsCommand() *cobra.Command {
 		Use:   "findings [FILE]",
 		Short: "Judge published claims against a result",
 		Long: `Judge the conclusions of published comparisons against a result file (` + DefaultResult + ` if none is named): reproduced,
-contradicted, inconclusive, or not testable here, each with its evidence. The plans under examples/ measure what the
-claims speak of.
+reproduced in part, contradicted, inconclusive, or not testable here, each with its evidence. In part: the direction
+holds and the size does not, or not all was measured. The plans under examples/ measure what the claims speak of.
 
 ` + inputs,
 		Example: "  cnibench findings --source rke2 result.jsonl\n  cnibench findings -f json result.jsonl | jq '.findings[].statement'",

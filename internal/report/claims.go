@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/findings"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // FindingsSchema names the JSON format of BuildFindings.
@@ -18,7 +19,7 @@ type claimData struct {
 	Statement string           `json:"statement"`
 	Metric    string           `json:"metric,omitempty"`
 	Workload  string           `json:"workload,omitempty"`
-	Paths     []string         `json:"paths,omitempty"`
+	Paths     []plan.Path      `json:"paths,omitempty"`
 	Outcome   findings.Outcome `json:"outcome"`
 	Evidence  []string         `json:"evidence"`
 	Note      string           `json:"note,omitempty"`
@@ -28,7 +29,7 @@ type claimData struct {
 func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
 	data := []claimData{}
 	for _, j := range all {
-		data = append(data, claimData{j.ID, j.Source, j.Statement, j.Metric, j.Workload, j.Paths, j.Outcome, j.Evidence, j.Note})
+		data = append(data, claimData{j.ID, j.Source, j.Statement, j.Metric, j.Workload.String(), j.Paths, j.Outcome, j.Evidence, j.Note})
 	}
 	return Document{
 		Answer: []string{fmt.Sprintf("%s: %s.", counted(len(all), "claim"), outcomes(all))}, Sections: claimSections(sources, all),

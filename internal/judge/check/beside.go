@@ -14,11 +14,11 @@ import (
 // beside is a question about pairs of cells: a cell that is worse than the other by more than the margin, a share beyond
 // both intervals, is a finding. With better it is one that is better.
 type beside struct {
-	// metrics are those that it is asked about; nil is all judged ones.
+	// metrics are those that it is asked about; nil means all judged ones.
 	metrics []string
 	better  bool
 	margin  float64
-	// impossible is the factor from which the finding is impossible; 0 is none.
+	// impossible is the factor from which the finding is impossible; 0 means never.
 	impossible float64
 	// silent says that a result is not asked. (optional)
 	silent func(*View) bool
@@ -210,7 +210,7 @@ func (v *View) imitated(name plan.Variant) bool {
 	return slices.ContainsFunc(v.header.Profiles, func(p result.Profile) bool { return p.Name == name && len(p.StandIn) > 0 })
 }
 
-// modesDisagree finds cells that are worse than those of all their siblings within a node, where encapsulation is none.
+// modesDisagree finds cells that are worse than those of all their siblings within a node, where nothing is encapsulated.
 func modesDisagree(v *View, found *list) {
 	for _, c := range v.judged {
 		if crosses(c.Path) || v.imitated(c.Profile) {

@@ -51,7 +51,7 @@ var claimRules = []rule{
 		find: oneSided},
 }
 
-// misjudged adds the claims that do not hold, for a slip that is wanted; the zero slip is none.
+// misjudged adds the claims that do not hold, for a slip that is wanted; the zero slip means no slip.
 func (v *View) misjudged(found *list, wanted func(slip) bool) {
 	for _, c := range v.claims {
 		if _, _, ok := v.numbers(c); !ok {

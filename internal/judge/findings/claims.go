@@ -36,10 +36,10 @@ type Claim struct {
 	// Statement is the claim in our words, with the publication's numbers.
 	Statement string `yaml:"statement"`
 	// Metric, Workload and Paths are the cells that it speaks of; it holds if it holds on every path.
-	Metric   string   `yaml:"metric"`
-	Workload string   `yaml:"workload"`
-	Paths    []string `yaml:"paths"`
-	Ratio    *Ratio   `yaml:"ratio"`
+	Metric   string        `yaml:"metric"`
+	Workload plan.Workload `yaml:"workload"`
+	Paths    []plan.Path   `yaml:"paths"`
+	Ratio    *Ratio        `yaml:"ratio"`
 	// Order lists groups of profiles from best to worst: every member of a group is better than every member of the next.
 	Order [][]string `yaml:"order"`
 	// Similar lists profiles of which no two differ by more than Within.
@@ -58,9 +58,10 @@ type Ratio struct {
 	Profile string `yaml:"profile"`
 	Against string `yaml:"against"`
 	// AgainstPath and AgainstWorkload are those of the second cell where they are not the claim's.
-	AgainstPath     string `yaml:"againstPath"`
-	AgainstWorkload string `yaml:"againstWorkload"`
-	// Low and High bound the claimed ratio, both > 0; equal for a single number.
+	AgainstPath     plan.Path     `yaml:"againstPath"`
+	AgainstWorkload plan.Workload `yaml:"againstWorkload"`
+	// Low and High bound the claimed ratio, equal for a single number. Without one of them, 0, only a direction is claimed:
+	// more than Low times, or less than High times.
 	Low  float64 `yaml:"low"`
 	High float64 `yaml:"high"`
 }
@@ -154,35 +155,13 @@ func (c Claim) faults() []string {
 	add(!known, "unknown metric %q", c.Metric)
 	add(len(c.Paths) == 0, "it has no path")
 	add(c.Within < 0 || c.Within >= 1, "within %v is out of range: want more than 0 and less than 1", c.Within)
-	for _, p := range append(slices.Clone(c.Paths), c.otherPath()...) {
-		if _, err := plan.ParsePath(p); err != nil {
-			fs = append(fs, err.Error())
-		}
-	}
-	for _, w := range append([]string{c.Workload}, c.otherWorkload()...) {
-		if _, err := plan.ParseWorkload(w); err != nil {
-			fs = append(fs, err.Error())
-		}
-	}
+	add(c.Workload.Spec == nil, "it has no workload")
 	if r := c.Ratio; r != nil {
-		add(!(r.Low > 0 && r.High >= r.Low), "ratio %v to %v: want 0 < low <= high", r.Low, r.High)
+		positive := r.Low > 0 && r.High >= 0 || r.Low == 0 && r.High > 0
+		add(!positive || r.Low > 0 && r.High > 0 && r.High < r.Low, "ratio %v to %v: want 0 < low <= high, or one of them", r.Low, r.High)
 		add(r.Profile == "" || r.Against == "", "a ratio needs a profile and one to stand against")
 	}
 	add(c.Order != nil && len(c.Order) < 2, "an order needs two groups")
 	add(c.Similar != nil && len(c.Similar) < 2, "similar needs two profiles")
 	return fs
-}
-
-func (c Claim) otherPath() []string {
-	if c.Ratio == nil || c.Ratio.AgainstPath == "" {
-		return nil
-	}
-	return []string{c.Ratio.AgainstPath}
-}
-
-func (c Claim) otherWorkload() []string {
-	if c.Ratio == nil || c.Ratio.AgainstWorkload == "" {
-		return nil
-	}
-	return []string{c.Ratio.AgainstWorkload}
 }

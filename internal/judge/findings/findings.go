@@ -7,8 +7,9 @@
 //	claim ──► the cells that it names ──► effects with intervals ──► outcome, evidence in words
 //
 // A claim is reproduced when the whole interval lies where the claim says, beyond the noise floor; contradicted when the
-// whole interval lies elsewhere; and inconclusive in between. A claim about several cells is reproduced if it is in all
-// of them and contradicted if it is in one. Pure: values in, values out.
+// whole interval lies elsewhere; and inconclusive in between. Direction and size are judged apart: a claim whose direction
+// holds and whose size does not is reproduced in part. A claim about several cells is contradicted if it is in one, and
+// reproduced in part if it holds in those that were measured while others were not. Pure: values in, values out.
 package findings
 
 import (
@@ -16,7 +17,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
@@ -29,16 +29,18 @@ import (
 // Outcome is what a result says about a claim.
 type Outcome string
 
-// The four outcomes.
+// The outcomes.
 const (
-	Reproduced   Outcome = "reproduced"
+	Reproduced Outcome = "reproduced"
+	// InPart: the direction holds and the size does not, or what was measured holds and a part was not measured.
+	InPart       Outcome = "reproduced in part"
 	Contradicted Outcome = "contradicted"
 	Inconclusive Outcome = "inconclusive"
 	NotTestable  Outcome = "not testable here"
 )
 
 // Outcomes are all outcomes in report order.
-var Outcomes = []Outcome{Reproduced, Contradicted, Inconclusive, NotTestable}
+var Outcomes = []Outcome{Reproduced, InPart, Contradicted, Inconclusive, NotTestable}
 
 // Judged is a claim and its outcome.
 type Judged struct {
@@ -92,13 +94,11 @@ func judge(a *compare.Analysis, c Claim) Judged {
 		return f
 	}
 	j := &judgement{a: a, claim: c}
-	// What cannot be read has been refused with the file.
-	j.workload, _ = plan.ParseWorkload(c.Workload)
-	for _, name := range c.Paths {
-		path, _ := plan.ParsePath(name)
+	for _, path := range c.Paths {
 		j.on(path)
 	}
-	f.Outcome, f.Evidence = j.sum(), j.evidence
+	f.Outcome = j.sum()
+	f.Evidence = j.evidence
 	return f
 }
 
@@ -106,11 +106,11 @@ func judge(a *compare.Analysis, c Claim) Judged {
 type judgement struct {
 	a        *compare.Analysis
 	claim    Claim
-	workload plan.Workload
 	outcomes []Outcome
 	evidence []string
-	// missing are cells that are not there, each said once.
+	// missing are cells that are not there, each said once; asked is how often cells were asked for.
 	missing []string
+	asked   int
 }
 
 // on judges the claim on one path.
@@ -122,9 +122,13 @@ func (j *judgement) on(p plan.Path) {
 	case c.Bound != nil:
 		j.bound(p)
 	case c.Order != nil:
-		for i := range c.Order {
-			for k := i + 1; k < len(c.Order); k++ {
-				j.better(p, c.Order[i], c.Order[k])
+		for i, these := range c.Order {
+			for _, those := range c.Order[i+1:] {
+				for _, x := range these {
+					for _, y := range those {
+						j.better(p, x, y)
+					}
+				}
 			}
 		}
 	default:
@@ -141,32 +145,19 @@ func (j *judgement) sum() Outcome {
 	for _, m := range j.missing {
 		j.evidence = append(j.evidence, "not measured: "+m)
 	}
-	switch {
-	case len(j.outcomes) == 0:
+	for _, o := range []Outcome{Contradicted, Inconclusive, InPart} {
+		if slices.Contains(j.outcomes, o) {
+			return o
+		}
+	}
+	switch measured := len(j.outcomes); {
+	case measured == 0:
 		return NotTestable
-	case slices.Contains(j.outcomes, Contradicted):
-		return Contradicted
-	case slices.Contains(j.outcomes, Inconclusive) || len(j.missing) > 0 && j.claim.Ratio == nil && j.short():
-		return Inconclusive
+	case measured < j.asked:
+		j.evidence = append(j.evidence, fmt.Sprintf("%d of %d comparisons measured", measured, j.asked))
+		return InPart
 	}
 	return Reproduced
-}
-
-// short is true when a claim about an order has lost a whole group to cells that are not there: what is left does not
-// show what was claimed.
-func (j *judgement) short() bool {
-	for _, group := range j.claim.Order {
-		gone := 0
-		for _, name := range group {
-			if slices.ContainsFunc(j.missing, func(m string) bool { return strings.HasPrefix(m, name+" ") }) {
-				gone++
-			}
-		}
-		if gone == len(group) {
-			return true
-		}
-	}
-	return false
 }
 
 func (j *judgement) add(o Outcome, format string, args ...any) {
@@ -174,11 +165,15 @@ func (j *judgement) add(o Outcome, format string, args ...any) {
 	j.evidence = append(j.evidence, fmt.Sprintf(format, args...))
 }
 
-// cell finds the cell of a profile; a miss is noted.
+// cell finds the cell of a profile: under w, or else a workload that differs in sizes and rates only. A miss
+// is noted.
 func (j *judgement) cell(profile string, p plan.Path, w plan.Workload) (compare.Cell, bool) {
-	for _, candidate := range nearest(j.a.Workloads, w) {
-		c, ok := j.a.Cell(compare.Key{Case: plan.Case{Profile: plan.Variant(profile), Path: p, Workload: candidate}, Metric: j.claim.Metric})
-		if ok && c.N > 0 {
+	for _, candidate := range append([]plan.Workload{w.Normalize()}, j.a.Workloads...) {
+		if coarse(candidate) != coarse(w) {
+			continue
+		}
+		k := compare.Key{Case: plan.Case{Profile: plan.Variant(profile), Path: p, Workload: candidate}, Metric: j.claim.Metric}
+		if c, ok := j.a.Cell(k); ok && c.N > 0 {
 			return c, true
 		}
 	}
@@ -189,87 +184,79 @@ func (j *judgement) cell(profile string, p plan.Path, w plan.Workload) (compare.
 	return compare.Cell{}, false
 }
 
-// nearest are the workloads that may stand for w, the same first, then those that differ in sizes and rates only.
-func nearest(all []plan.Workload, w plan.Workload) []plan.Workload {
-	var out []plan.Workload
-	for _, x := range all {
-		if coarse(x) == coarse(w) {
-			out = append(out, x)
-		}
-	}
-	slices.SortStableFunc(out, func(x, y plan.Workload) int { return cmp.Compare(differs(x, w), differs(y, w)) })
-	return out
-}
-
-func differs(x, w plan.Workload) int {
-	if x == w.Normalize() {
-		return 0
-	}
-	return 1
-}
-
 // coarse is a workload without sizes and rates.
 func coarse(w plan.Workload) plan.Workload {
 	return w.Without("messageSize", "requestSize", "responseSize", "rate", "interval", "close", "congestion")
 }
 
-// effect sets x beside y. The trials of one workload are pairs by repetition; those of two are not.
-func (j *judgement) effect(x, y compare.Cell) stat.Effect {
-	if x.Workload != y.Workload {
-		return stat.Unpaired(x.Values(), y.Values(), j.a.Confidence)
+// beside is a cell beside another: what was seen, and in words.
+type beside struct {
+	x, y compare.Cell
+	stat.Effect
+	saw string
+}
+
+// beside compares a profile with another that has its own path and workload; false if a cell is missing, or if the
+// repetitions are too few for an interval of the wanted confidence.
+func (j *judgement) beside(profile, other string, on, otherOn plan.Path, under, otherUnder plan.Workload) (b beside, ok bool) {
+	j.asked++
+	x, okX := j.cell(profile, on, under)
+	y, okY := j.cell(other, otherOn, otherUnder)
+	if !okX || !okY {
+		return b, false
 	}
-	return compare.Between(&x, &y, j.a.Confidence)
+	b = beside{x: x, y: y}
+	if x.Workload == y.Workload {
+		b.Effect = compare.Between(&x, &y, j.a.Confidence) // the trials of one workload are pairs by repetition
+	} else {
+		b.Effect = stat.Unpaired(x.Values(), y.Values(), j.a.Confidence)
+	}
+	b.saw = pair(x, y) + ": " + interval(b.Effect)
+	if !math.IsNaN(b.Ratio) && b.Confidence < j.a.Confidence {
+		j.add(Inconclusive, "%s: too few repetitions for an interval", b.saw)
+		return b, false
+	}
+	return b, true
 }
 
 func (j *judgement) ratio(p plan.Path) {
-	r := j.claim.Ratio
-	against, other := p, j.workload
-	if r.AgainstPath != "" {
-		against, _ = plan.ParsePath(r.AgainstPath) // checked with the file
-	}
-	if r.AgainstWorkload != "" {
-		other, _ = plan.ParseWorkload(r.AgainstWorkload) // checked with the file
-	}
-	x, okX := j.cell(r.Profile, p, j.workload)
-	y, okY := j.cell(r.Against, against, other)
-	if !okX || !okY {
+	r, w := j.claim.Ratio, j.claim.Workload
+	b, ok := j.beside(r.Profile, r.Against, p, cmp.Or(r.AgainstPath, p), w, cmp.Or(r.AgainstWorkload, w))
+	if !ok {
 		return
 	}
-	e := j.effect(x, y)
-	saw := fmt.Sprintf("%s: %s", j.pair(x, y), interval(e))
-	claimed := "claimed " + span(r.Low, r.High)
-	switch {
-	case !j.firm(e):
-		j.add(Inconclusive, "%s, %s: too few repetitions for an interval", saw, claimed)
-	case e.Low > r.High || e.High < r.Low:
-		j.add(Contradicted, "%s, %s%s", saw, claimed, directionHolds(r, e))
-	case inside(r, e):
-		j.add(Reproduced, "%s, %s", saw, claimed)
+	high := r.High
+	if high == 0 {
+		high = math.Inf(1)
+	}
+	direction := r.Low > 1 && b.Low > 1 || high < 1 && b.High < 1
+	const around = 1.1 // a claimed size is taken with a tenth around it
+	switch apart := b.Low > high || b.High < r.Low; {
+	case r.Low == 0 || r.High == 0: // a direction alone
+		outcome := Inconclusive
+		if b.Low > r.Low && b.High < high {
+			outcome = Reproduced
+		} else if apart {
+			outcome = Contradicted
+		}
+		j.add(outcome, "%s, claimed %s", b.saw, r)
+	case apart && direction:
+		j.add(InPart, "%s, claimed %s; the direction holds, the size does not", b.saw, r)
+	case apart:
+		j.add(Contradicted, "%s, claimed %s", b.saw, r)
+	case b.Low >= r.Low/around && b.High <= high*around:
+		j.add(Reproduced, "%s, claimed %s", b.saw, r)
+	case direction:
+		j.add(InPart, "%s, claimed %s; the direction holds, the size is not decided", b.saw, r)
 	default:
-		j.add(Inconclusive, "%s, %s", saw, claimed)
+		j.add(Inconclusive, "%s, claimed %s", b.saw, r)
 	}
-}
-
-// firm says that the interval has the wanted confidence, which a few repetitions cannot give.
-func (j *judgement) firm(e stat.Effect) bool { return e.Confidence >= j.a.Confidence }
-
-// inside says whether what was seen is as narrow as what was claimed: a single number is taken with a tenth around it.
-func inside(r *Ratio, e stat.Effect) bool {
-	const around = 1.1
-	return e.Low >= r.Low/around && e.High <= r.High*around
-}
-
-// directionHolds adds to a contradicted size that the direction is right, if it is.
-func directionHolds(r *Ratio, e stat.Effect) string {
-	if r.Low > 1 && e.Low > 1 || r.High < 1 && e.High < 1 {
-		return "; the direction holds, the size does not"
-	}
-	return ""
 }
 
 func (j *judgement) bound(p plan.Path) {
 	b := j.claim.Bound
-	c, ok := j.cell(b.Profile, p, j.workload)
+	j.asked++
+	c, ok := j.cell(b.Profile, p, j.claim.Workload)
 	if !ok {
 		return
 	}
@@ -287,82 +274,59 @@ func (j *judgement) bound(p plan.Path) {
 	}
 }
 
-// better judges that each of these profiles is better than each of those.
-func (j *judgement) better(p plan.Path, these, those []string) {
-	m, _ := metric.Lookup(j.claim.Metric)
-	for _, name := range these {
-		for _, than := range those {
-			x, okX := j.cell(name, p, j.workload)
-			y, okY := j.cell(than, p, j.workload)
-			if !okX || !okY {
-				continue
-			}
-			e := j.effect(x, y)
-			band := 1 + j.a.Floor(x.Workload, x.Metric).Share
-			larger, smaller := e.Low > band, e.High < 1/band
-			if m.Better == metric.Lower {
-				larger, smaller = smaller, larger
-			}
-			if math.IsNaN(e.Ratio) {
-				larger, smaller = j.byTest(m, x, y, e)
-			}
-			saw := fmt.Sprintf("%s: %s", j.pair(x, y), interval(e))
-			switch {
-			case !math.IsNaN(e.Ratio) && !j.firm(e):
-				j.add(Inconclusive, "%s: too few repetitions for an interval", saw)
-			case larger:
-				j.add(Reproduced, "%s", saw)
-			case smaller:
-				j.add(Contradicted, "%s: the other way round", saw)
-			case e.Low >= 1/band && e.High <= band:
-				j.add(Contradicted, "%s: no difference beyond the noise floor of %s", saw, number.Percent(band-1))
-			default:
-				j.add(Inconclusive, "%s", saw)
-			}
-		}
-	}
-}
-
-// byTest decides between cells with values <= 0, such as a loss of none, which have no ratio.
-func (j *judgement) byTest(m metric.Metric, x, y compare.Cell, e stat.Effect) (better, worse bool) {
-	if !(e.P <= 1-j.a.Confidence) || x.Median == y.Median {
-		return false, false
-	}
-	better = (x.Median > y.Median) == (m.Better == metric.Higher)
-	return better, !better
-}
-
-func (j *judgement) similar(p plan.Path, name, other string) {
-	x, okX := j.cell(name, p, j.workload)
-	y, okY := j.cell(other, p, j.workload)
-	if !okX || !okY {
+// better judges that a profile is better than another, beyond the noise floor.
+func (j *judgement) better(p plan.Path, profile, other string) {
+	b, ok := j.beside(profile, other, p, p, j.claim.Workload, j.claim.Workload)
+	if !ok {
 		return
 	}
-	e := j.effect(x, y)
-	band := 1 + cmp.Or(j.claim.Within, defaultWithin)
-	saw := fmt.Sprintf("%s: %s, similar is within %s", j.pair(x, y), interval(e), number.Percent(band-1))
-	switch {
-	case !j.firm(e):
-		j.add(Inconclusive, "%s: too few repetitions for an interval", saw)
-	case e.Low >= 1/band && e.High <= band:
-		j.add(Reproduced, "%s", saw)
-	case e.Low > band || e.High < 1/band:
-		j.add(Contradicted, "%s", saw)
-	default:
-		j.add(Inconclusive, "%s", saw)
+	m, _ := metric.Lookup(j.claim.Metric)
+	band := 1 + j.a.Floor(b.x.Workload, b.x.Metric).Share
+	larger, smaller := b.Low > band, b.High < 1/band
+	if math.IsNaN(b.Ratio) { // of values <= 0, such as a loss of none: the test decides
+		differs := b.P <= 1-j.a.Confidence
+		larger, smaller = differs && b.x.Median > b.y.Median, differs && b.x.Median < b.y.Median
 	}
+	better, worse := larger, smaller
+	if m.Better == metric.Lower {
+		better, worse = smaller, larger
+	}
+	switch {
+	case better:
+		j.add(Reproduced, "%s", b.saw)
+	case worse:
+		j.add(Contradicted, "%s: the other way round", b.saw)
+	case b.within(band):
+		j.add(Contradicted, "%s: no difference beyond the noise floor of %s", b.saw, number.Percent(band-1))
+	default:
+		j.add(Inconclusive, "%s", b.saw)
+	}
+}
+
+// within says whether the whole interval is at most this factor from equal.
+func (b beside) within(factor float64) bool { return b.Low >= 1/factor && b.High <= factor }
+
+func (j *judgement) similar(p plan.Path, profile, other string) {
+	b, ok := j.beside(profile, other, p, p, j.claim.Workload, j.claim.Workload)
+	if !ok {
+		return
+	}
+	band := 1 + cmp.Or(j.claim.Within, defaultWithin)
+	outcome := Inconclusive
+	if b.within(band) {
+		outcome = Reproduced
+	} else if b.Low > band || b.High < 1/band {
+		outcome = Contradicted
+	}
+	j.add(outcome, "%s, similar is within %s", b.saw, number.Percent(band-1))
 }
 
 // pair names two cells with their medians.
-func (j *judgement) pair(x, y compare.Cell) string {
+func pair(x, y compare.Cell) string {
 	scale := number.Common(x.Unit, x.Median, y.Median)
-	a, b := number.Clean(x.Profile), number.Clean(y.Profile)
+	a, b, where := number.Clean(x.Profile), number.Clean(y.Profile), " on "+x.Path.String()
 	if x.Path != y.Path {
-		a, b = a+" "+x.Path.String(), b+" "+y.Path.String()
-	}
-	where := " on " + x.Path.String()
-	if x.Path != y.Path {
-		where = ""
+		a, b, where = a+" "+x.Path.String(), b+" "+y.Path.String(), ""
 	}
 	if x.Workload != y.Workload {
 		a, b = a+" "+x.Workload.String(), b+" "+y.Workload.String()
@@ -377,9 +341,15 @@ func interval(e stat.Effect) string {
 	return fmt.Sprintf("%s (%s to %s)", number.Ratio(e.Ratio), number.Ratio(e.Low), number.Ratio(e.High))
 }
 
-func span(low, high float64) string {
-	if low == high {
-		return number.Ratio(low)
+// String says what is claimed.
+func (r *Ratio) String() string {
+	switch {
+	case r.High == 0:
+		return "more than " + number.Ratio(r.Low)
+	case r.Low == 0:
+		return "less than " + number.Ratio(r.High)
+	case r.Low == r.High:
+		return number.Ratio(r.Low)
 	}
-	return number.Ratio(low) + " to " + number.Ratio(high)
+	return number.Ratio(r.Low) + " to " + number.Ratio(r.High)
 }

@@ -78,7 +78,11 @@ func around(v float64) []float64 {
 const where = "pod-to-pod/cross-node"
 
 func TestJudge(t *testing.T) {
-	base := Claim{ID: "x", Metric: metric.ServiceDemand, Workload: "rr", Paths: []string{where}}
+	crossNode, err := plan.ParsePath(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := Claim{ID: "x", Metric: metric.ServiceDemand, Workload: plan.Workload{Spec: plan.RR{}}, Paths: []plan.Path{crossNode}}
 	ratio := func(low, high float64) Claim {
 		c := base
 		c.Ratio = &Ratio{Profile: "a", Against: "b", Low: low, High: high}
@@ -97,7 +101,11 @@ func TestJudge(t *testing.T) {
 	}{
 		"ratio holds":            {ratio(2, 2), map[string][]float64{"a": around(20), "b": around(10)}, Reproduced, "claimed 2.00x"},
 		"ratio in range":         {ratio(1.5, 3), map[string][]float64{"a": around(20), "b": around(10)}, Reproduced, "1.50x to 3.00x"},
-		"size is wrong":          {ratio(3.7, 3.7), map[string][]float64{"a": around(20), "b": around(10)}, Contradicted, "the direction holds, the size does not"},
+		"size is wrong":          {ratio(3.7, 3.7), map[string][]float64{"a": around(20), "b": around(10)}, InPart, "the direction holds, the size does not"},
+		"size is open":           {ratio(2, 2), map[string][]float64{"a": {10, 20, 30, 40, 50, 15}, "b": {9, 9, 9, 9, 9, 9}}, InPart, "the direction holds, the size is not decided"},
+		"direction alone":        {ratio(0, 1), map[string][]float64{"a": around(9.9), "b": around(10)}, Reproduced, "claimed less than 1.00x"},
+		"no direction":           {ratio(1, 0), map[string][]float64{"a": around(10), "b": around(10)}, Inconclusive, "claimed more than 1.00x"},
+		"direction turned":       {ratio(1, 0), map[string][]float64{"a": around(10), "b": around(20)}, Contradicted, "claimed more than 1.00x"},
 		"other way round":        {ratio(2, 2), map[string][]float64{"a": around(10), "b": around(20)}, Contradicted, "0.5"},
 		"wide":                   {ratio(2, 2), map[string][]float64{"a": {10, 20, 30, 40, 50, 15}, "b": {5, 10, 20, 8, 30, 12}}, Inconclusive, "claimed 2.00x"},
 		"one repetition":         {ratio(2, 2), map[string][]float64{"a": {20}, "b": {10}}, Inconclusive, "too few repetitions"},
@@ -106,8 +114,9 @@ func TestJudge(t *testing.T) {
 		"order is wrong":         {order([]string{"a"}, []string{"b"}), map[string][]float64{"a": around(20), "b": around(10)}, Contradicted, "the other way round"},
 		"order of equals":        {order([]string{"a"}, []string{"b"}), map[string][]float64{"a": around(10), "b": around(10)}, Contradicted, "no difference beyond"},
 		"one of two is wrong":    {order([]string{"a"}, []string{"b", "c"}), map[string][]float64{"a": around(10), "b": around(20), "c": around(5)}, Contradicted, "the other way round"},
-		"a group is missing":     {order([]string{"a"}, []string{"b"}, []string{"c"}), map[string][]float64{"a": around(10), "b": around(20)}, Inconclusive, "not measured: c"},
-		"one of a group missing": {order([]string{"a"}, []string{"b", "c"}), map[string][]float64{"a": around(10), "b": around(20)}, Reproduced, "not measured: c"},
+		"a group is missing":     {order([]string{"a"}, []string{"b"}, []string{"c"}), map[string][]float64{"a": around(10), "b": around(20)}, InPart, "1 of 3 comparisons measured"},
+		"one of a group missing": {order([]string{"a"}, []string{"b", "c"}), map[string][]float64{"a": around(10), "b": around(20)}, InPart, "not measured: c"},
+		"one pair of ten":        {similar("a", "b", "c", "d", "e"), map[string][]float64{"a": around(10), "b": around(10)}, InPart, "1 of 10 comparisons measured"},
 		"order of one each":      {order([]string{"a"}, []string{"b"}), map[string][]float64{"a": {10}, "b": {20}}, Inconclusive, "too few repetitions"},
 		"similar to one":         {similar("a", "b"), map[string][]float64{"a": {10}, "b": {10}}, Inconclusive, "too few repetitions"},
 		"similar":                {similar("a", "b", "c"), map[string][]float64{"a": around(10), "b": around(10.3), "c": around(9.8)}, Reproduced, "within 10%"},
@@ -130,7 +139,11 @@ func TestJudge(t *testing.T) {
 
 // TestZeroes judges an order of losses, which have no ratio where there is none.
 func TestZeroes(t *testing.T) {
-	c := Claim{Metric: metric.FrameLossRate, Workload: "rr", Paths: []string{where}, Order: [][]string{{"a"}, {"b"}}}
+	crossNode, err := plan.ParsePath(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Claim{Metric: metric.FrameLossRate, Workload: plan.Workload{Spec: plan.RR{}}, Paths: []plan.Path{crossNode}, Order: [][]string{{"a"}, {"b"}}}
 	none := make([]float64, 10)
 	a := analysis(t, metric.FrameLossRate, map[string][]float64{"a " + where: none, "b " + where: around(0.01)})
 	if f := Judge(a, []Claim{c})[0]; f.Outcome != Reproduced {
@@ -151,7 +164,8 @@ func TestReadRefuses(t *testing.T) {
 		head + "  - {id: a, source: q, statement: x, untestable: y}":                                                          `no source "q"`,
 		head + "  - {id: a, source: s, statement: x}":                                                                         "exactly one of",
 		head + "  - {id: a, source: s, untestable: y}":                                                                        "no statement",
-		head + "  - {id: a, source: s, statement: x, metric: m, workload: r, paths: [p], similar: [a]}":                       "two profiles",
+		head + "  - {id: a, source: s, statement: x, metric: m, workload: r, paths: [p], similar: [a]}":                       `unknown path "p"`,
+		head + "  - {id: a, source: s, statement: x, metric: goodput, workload: rr, paths: [" + where + "], similar: [a]}":    "two profiles",
 		head + "  - {id: a, source: s, statement: x, metric: m, workload: rr, paths: [" + where + "], order: [[a], [b]]}":     `unknown metric "m"`,
 		head + "  - {id: a, source: s, statement: x, metric: goodput, workload: rr, paths: [nowhere], order: [[a], [b]]}":     "nowhere",
 		head + "  - {id: a, source: s, statement: x, metric: goodput, workload: rr, paths: [" + where + "], ratio: {low: 2}}": "a ratio needs a profile",

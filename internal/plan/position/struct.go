@@ -1,13 +1,14 @@
 package position
 
 import (
+	"encoding"
 	"reflect"
 	"strconv"
 	"strings"
 )
 
 // Struct returns what reads a mapping into the struct that at points to, by the names in its yaml tags. Fields are texts,
-// numbers, booleans, and pointers to, lists of and nested structs of these.
+// numbers, booleans, what reads itself from text, and pointers to, lists of and nested structs of these.
 func (d *Decoder) Struct(at any) Read {
 	return func(field string, n *Node) { d.mappingInto(field, n, reflect.ValueOf(at).Elem()) }
 }
@@ -26,6 +27,14 @@ func (d *Decoder) mappingInto(field string, n *Node, v reflect.Value) {
 // into reads n into v. A null leaves v as it is.
 func (d *Decoder) into(field string, n *Node, v reflect.Value) {
 	if n.Kind == Null {
+		return
+	}
+	if text, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if s, ok := d.Scalar(field, n); ok {
+			if err := text.UnmarshalText([]byte(s)); err != nil {
+				d.Fault(n.Line, field, "%s", err)
+			}
+		}
 		return
 	}
 	switch v.Kind() {
