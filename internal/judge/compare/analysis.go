@@ -9,22 +9,11 @@
 //
 // # Many comparisons
 //
-// A page has hundreds of comparisons, and at 95 % confidence one in twenty of equal things would be called different.
-// So better and worse stand on a p value that is corrected for the family of a comparison, by Benjamini and Hochberg
-// (stat.Adjust): of what is called different in a family an expected share of at most 5 % is not, and where nothing
-// differs the chance of any such call is at most 5 %.
-//
-// A family is one profile under one workload in one metric, over its paths: the column of one table. That is the claim
-// that people take from a page, "this dataplane costs more here and there", and a real change of a dataplane shows on
-// several of its paths, which is what the procedure draws its power from. The whole page would be the stricter choice,
-// and it would make the page mute: an exact rank test with 5 repetitions a side cannot have a p value below 0.008, so of
-// a thousand comparisons 160 would have to be at that limit for any to count, and the one profile that differs would not
-// be found. The price: the 5 % hold for each column, not for the page, so of 100 columns of equal things
-// five may hold a wrong call; the noise floor, which is measured apart, keeps most of those from becoming verdicts.
-//
-// Not in a family are metrics that are not judged, and comparisons with too few repetitions to reach the level whatever
-// their values are: their number is known before the values and could only cost the others power. Same is a claim of
-// equivalence, whose interval is not corrected.
+// Better and worse stand on a p value that is corrected by Benjamini and Hochberg (stat.Adjust) for the family of a
+// comparison: one profile under one workload in one metric, over its paths, which is the column of one table. Not in a
+// family are metrics that are not judged, and comparisons with too few repetitions to reach the level whatever their
+// values are: their number is known before the values and could only cost the others power. Same is a claim of
+// equivalence, whose interval is not corrected. docs/method.md says why, and what it costs.
 //
 // Values are in the base units of package metric; ratios are profile over baseline. What could not be measured is
 // absent or NaN with N = 0, never 0. Failed trials are counted and never averaged. Everything here is pure: records in,
@@ -76,14 +65,8 @@ type Analysis struct {
 type index struct {
 	cells  []Cell
 	at     map[Key]*Cell
-	served map[place]bool
-	floor  map[floorKey]Floor
-}
-
-// place is a profile on a path.
-type place struct {
-	profile plan.Variant
-	path    plan.Path
+	served map[Key]bool  // by profile and path
+	floor  map[Key]Floor // by table
 }
 
 // Analyse judges the trials among recs; records of other types are passed over. The error, about a baseline of which
@@ -111,10 +94,10 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	}
 	a.cells = c.gather(a)
 	a.at = make(map[Key]*Cell, len(a.cells))
-	a.served = map[place]bool{}
+	a.served = map[Key]bool{}
 	for i, c := range a.cells {
 		a.at[c.Key] = &a.cells[i]
-		a.served[place{c.Profile, c.Path}] = true
+		a.served[placeOf(c.Profile, c.Path)] = true
 	}
 	a.measureFloors(twinOf(h, c.cases))
 	a.sortOut()
@@ -130,7 +113,7 @@ func (a *Analysis) compareAll() {
 			open = append(open, p)
 		}
 	}
-	settle(open, a.Confidence)
+	settle(open, a.Confidence, Key.column)
 	for _, p := range open {
 		a.Comparisons = append(a.Comparisons, *p.x)
 	}
@@ -147,7 +130,11 @@ func (a *Analysis) Cell(k Key) (Cell, bool) {
 
 // Served says whether profile has any trial on path, finished or failed.
 func (a *Analysis) Served(profile plan.Variant, path plan.Path) bool {
-	return a.served[place{profile, path}]
+	return a.served[placeOf(profile, path)]
+}
+
+func placeOf(profile plan.Variant, path plan.Path) Key {
+	return Key{Case: plan.Case{Profile: profile, Path: path}}
 }
 
 // axes collects what the plan names and the trials add.

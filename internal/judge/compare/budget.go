@@ -53,33 +53,22 @@ type Holding struct {
 
 // Hold applies a budget to p. The holdings are in the order of p.Matches; there are none if no cell is concerned.
 func (p *Pair) Hold(b Budget) []Holding {
-	var out []Holding
-	families := map[family][]int{}
+	var out []*Holding
 	for _, m := range p.Matches {
-		if m.Metric != b.Metric || !b.Filter.Match(m.A.Key) {
-			continue
-		}
-		h := Holding{Match: m, P: b.test(m)}
-		h.Adjusted = h.P
-		k := family{m.Profile, m.Metric, m.Workload}
-		if b.least(m) <= 1-p.Confidence {
-			families[k] = append(families[k], len(out))
-		}
-		out = append(out, h)
-	}
-	for _, members := range families {
-		ps := make([]float64, len(members))
-		for i, at := range members {
-			ps[i] = out[at].P
-		}
-		for i, adjusted := range stat.Adjust(ps) {
-			out[members[i]].Adjusted = adjusted
+		if m.Metric == b.Metric && b.Filter.Match(m.A.Key) {
+			h := &Holding{Match: m, P: b.test(m)}
+			h.Adjusted = h.P
+			out = append(out, h)
 		}
 	}
-	for i := range out {
-		b.hold(&out[i], p.Confidence)
+	correct(out, func(h *Holding) (Key, float64, bool) { return h.column(), h.P, b.least(h.Match) <= 1-p.Confidence },
+		func(h *Holding, adjusted float64, _ int) { h.Adjusted = adjusted })
+	holdings := make([]Holding, len(out))
+	for i, h := range out {
+		b.hold(h, p.Confidence)
+		holdings[i] = *h
 	}
-	return out
+	return holdings
 }
 
 // test is the one-sided p value of the limit being passed.

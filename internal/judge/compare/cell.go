@@ -19,6 +19,18 @@ type Key struct {
 // String returns "profile path workload: metric".
 func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
 
+// whole is the key of a whole case, without a metric.
+func (k Key) whole() Key { return Key{Case: k.Case} }
+
+// column is the key of a profile under a workload by a metric, over all paths: the family that p values are corrected for.
+func (k Key) column() Key {
+	k.Path = plan.Path{}
+	return k
+}
+
+// table is the key of a workload and a metric, over all profiles and paths.
+func (k Key) table() Key { return Key{plan.Case{Workload: k.Workload}, k.Metric} }
+
 // Cell is what all repetitions of one case say about one metric.
 type Cell struct {
 	Key

@@ -14,39 +14,33 @@ import (
 // mostApart bounds the profiles for each of which the others are looked at apart.
 const mostApart = 64
 
-// drifting is a workload and metric of one profile.
-type drifting struct {
-	floorKey
-	profile plan.Variant
-}
-
 // measureDrift fills in Drift: the median distance between the two results of the other profiles' cells, under the same
 // workload and by the same metric. Profiles that are compared with one of another name tell nothing of the moment.
 func (p *Pair) measureDrift() {
 	if len(p.Differences) > 0 {
 		return
 	}
-	moved := map[floorKey]map[plan.Variant][]float64{}
+	moved := map[Key]map[plan.Variant][]float64{} // by table
 	for _, m := range p.Matches {
 		if m.Profile != m.Baseline || math.IsNaN(m.Ratio) {
 			continue
 		}
-		k := floorKey{m.Workload, m.Metric}
+		k := m.table()
 		if moved[k] == nil {
 			moved[k] = map[plan.Variant][]float64{}
 		}
 		moved[k][m.Profile] = append(moved[k][m.Profile], math.Abs(math.Log(m.Ratio)))
 	}
-	known := map[drifting]float64{}
+	known := map[Key]float64{}
 	for i := range p.Matches {
 		m := &p.Matches[i]
-		k := drifting{floorKey{m.Workload, m.Metric}, m.Baseline}
-		if len(moved[k.floorKey]) > mostApart {
-			k.profile = "" // one among so many makes no difference
+		k, others := m.table(), moved[m.table()]
+		if len(others) <= mostApart { // one among so many makes no difference
+			k.Profile = m.Baseline
 		}
 		drift, ok := known[k]
 		if !ok {
-			drift = medianOfOthers(moved[k.floorKey], k.profile)
+			drift = medianOfOthers(others, k.Profile)
 			known[k] = drift
 		}
 		m.Drift = drift

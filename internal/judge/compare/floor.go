@@ -37,14 +37,9 @@ type Twin struct {
 	stat.Effect
 }
 
-type floorKey struct {
-	workload plan.Workload
-	metric   string
-}
-
 // Floor is the noise floor of a workload and metric: the least one where none was measured.
 func (a *Analysis) Floor(w plan.Workload, metric string) Floor {
-	if f, ok := a.floor[floorKey{w, metric}]; ok {
+	if f, ok := a.floor[Key{plan.Case{Workload: w}, metric}]; ok {
 		return f
 	}
 	return Floor{Workload: w, Metric: metric, Share: minFloor}
@@ -62,29 +57,29 @@ func twinOf(h result.Header, cases []*attempts) plan.Variant {
 
 // measureFloors fills in Floors for every workload and metric that was seen; original is the profile with a twin.
 func (a *Analysis) measureFloors(original plan.Variant) {
-	a.floor = map[floorKey]Floor{}
-	seen := map[floorKey]bool{}
+	a.floor = map[Key]Floor{}
+	seen := map[Key]bool{}
 	for k := range a.at {
-		seen[floorKey{k.Workload, k.Metric}] = true
+		seen[k.table()] = true
 	}
 	for _, m := range a.Metrics {
 		for _, w := range a.Workloads {
-			k := floorKey{w, m}
-			if !seen[k] {
-				continue
+			if k := (Key{plan.Case{Workload: w}, m}); seen[k] {
+				f := a.measureFloor(k, original)
+				a.floor[k] = f
+				a.Floors = append(a.Floors, f)
 			}
-			f := a.measureFloor(k, original)
-			a.floor[k] = f
-			a.Floors = append(a.Floors, f)
 		}
 	}
 }
 
-func (a *Analysis) measureFloor(k floorKey, original plan.Variant) Floor {
-	f := Floor{Workload: k.workload, Metric: k.metric, Share: minFloor}
-	for _, p := range a.Paths {
-		first := a.at[Key{plan.Case{Profile: original, Path: p, Workload: k.workload}, k.metric}]
-		second := a.at[Key{plan.Case{Profile: original.Twin(), Path: p, Workload: k.workload}, k.metric}]
+func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
+	f := Floor{Workload: k.Workload, Metric: k.Metric, Share: minFloor}
+	for _, k.Path = range a.Paths {
+		k.Profile = original
+		first := a.at[k]
+		k.Profile = original.Twin()
+		second := a.at[k]
 		// From one trial each nothing tells the instances from the trials.
 		if first == nil || second == nil || min(first.N, second.N) < 2 {
 			continue
@@ -93,7 +88,7 @@ func (a *Analysis) measureFloor(k floorKey, original plan.Variant) Floor {
 		if math.IsNaN(e.Ratio) {
 			continue
 		}
-		f.Twins = append(f.Twins, Twin{p, e})
+		f.Twins = append(f.Twins, Twin{k.Path, e})
 		f.Measured = true
 		f.Share = max(f.Share, estimate(e))
 	}

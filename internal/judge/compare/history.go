@@ -180,27 +180,20 @@ func before(ps []stat.Summary, at int) int {
 // correct drops the changes of tracks whose sharpest one is not beyond chance, corrected for the tracks of its family:
 // one profile under one workload in one metric, over its paths, as with comparisons.
 func (h *History) correct() {
-	families := map[family][]int{}
-	for i, t := range h.Tracks {
-		k := family{t.Profile, t.Metric, t.Workload}
-		families[k] = append(families[k], i)
+	tracks := make([]*Track, len(h.Tracks))
+	for i := range tracks {
+		tracks[i] = &h.Tracks[i]
 	}
-	for _, members := range families {
-		ps := make([]float64, len(members))
-		for i, at := range members {
-			ps[i] = h.Tracks[at].sharpest()
+	correct(tracks, func(t *Track) (Key, float64, bool) { return t.column(), t.sharpest(), true }, func(t *Track, adjusted float64, _ int) {
+		p := t.sharpest()
+		if adjusted > 1-h.Confidence {
+			t.Changes = nil
 		}
-		for i, adjusted := range stat.Adjust(ps) {
-			t := &h.Tracks[members[i]]
-			if adjusted > 1-h.Confidence {
-				t.Changes = nil
-			}
-			for j := range t.Changes {
-				c := &t.Changes[j]
-				c.Adjusted = min(1, c.Share*adjusted/ps[i])
-			}
+		for i := range t.Changes {
+			c := &t.Changes[i]
+			c.Adjusted = min(1, c.Share*adjusted/p)
 		}
-	}
+	})
 }
 
 // sharpest is the p value of the change that chance explains least, 1 without changes.

@@ -107,37 +107,31 @@ func inBrief(s Side) string {
 
 // match finds the cells that both have and judges them.
 func (p *Pair) match(names map[plan.Variant]plan.Variant) {
-	seen := map[Key]bool{}
-	cases := map[Key]bool{}
-	for _, c := range p.B.Cells {
-		cases[caseOf(c.Key)] = true
+	alias := func(k Key) Key {
+		k.Profile = cmp.Or(names[k.Profile], k.Profile)
+		return k
 	}
-	var open []pending
+	same := func(k Key) Key { return k }
+	p.OnlyA, p.OnlyB = missing(p.A.Cells, alias, p.B.Cells, same), missing(p.B.Cells, same, p.A.Cells, alias)
 	for i := range p.A.Cells {
 		c := &p.A.Cells[i]
-		k := c.Key
-		k.Profile = cmp.Or(names[k.Profile], k.Profile)
+		k := alias(c.Key)
 		other := p.B.at[k]
 		if other == nil {
-			if whole := caseOf(k); !cases[whole] {
-				k = whole
-			}
-			k.Profile = c.Profile
-			p.OnlyA = append(p.OnlyA, k)
 			continue
 		}
-		seen[k] = true
 		m := Match{A: c, B: other}
 		m.Comparison = Comparison{Key: k, Baseline: c.Profile, Effect: stat.Unpaired(other.Values(), c.Values(), p.Confidence)}
 		f, g := p.A.Floor(k.Workload, k.Metric), p.B.Floor(k.Workload, k.Metric)
 		m.Floor, m.FloorMeasured = max(f.Share, g.Share), f.Measured || g.Measured
 		p.Matches = append(p.Matches, m)
 	}
+	var open []pending
 	for i := range p.Matches {
 		m := &p.Matches[i]
 		open = append(open, pending{x: &m.Comparison, c: m.B, base: m.A, apart: true})
 	}
-	settle(open, p.Confidence)
+	settle(open, p.Confidence, Key.column)
 	p.measureDrift()
 	for i := range p.Matches {
 		m := &p.Matches[i]
@@ -150,27 +144,26 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 			m.Verdict = Inconclusive // what would decide is another run, not more repetitions
 		}
 	}
-	cases = map[Key]bool{}
-	for k := range seen {
-		cases[caseOf(k)] = true
-	}
-	for _, c := range p.B.Cells {
-		k := c.Key
-		if seen[k] {
-			continue
-		}
-		if whole := caseOf(k); !cases[whole] {
-			k = whole
-		}
-		p.OnlyB = append(p.OnlyB, k)
-	}
-	p.OnlyA, p.OnlyB = distinct(p.OnlyA), distinct(p.OnlyB)
 }
 
-// caseOf is the key of a whole case.
-func caseOf(k Key) Key {
-	k.Metric = ""
-	return k
+// missing are the cells that the others lack, by the names that both are known by. A case that they lack as a whole is one
+// key without a metric.
+func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key) Key) []Key {
+	there := map[Key]bool{}
+	for _, c := range others {
+		k := otherName(c.Key)
+		there[k], there[k.whole()] = true, true
+	}
+	var out []Key
+	for _, c := range cells {
+		switch k := name(c.Key); {
+		case !there[k.whole()]:
+			out = append(out, c.whole())
+		case !there[k]:
+			out = append(out, c.Key)
+		}
+	}
+	return distinct(out)
 }
 
 // Judged returns the matches whose metric has a direction.

@@ -26,50 +26,45 @@ const (
 	Inconclusive Verdict = "inconclusive"
 )
 
-// family is what a p value is corrected for: one profile under one workload in one metric.
-type family struct {
-	profile  plan.Variant
-	metric   string
-	workload plan.Workload
+// correct corrects the p values of each family for their number, and gives them to set with the size of the family. What
+// test does not count is in no family.
+func correct[T any](all []T, test func(T) (family Key, p float64, counted bool), set func(x T, adjusted float64, size int)) {
+	members := map[Key][]int{}
+	values := map[Key][]float64{}
+	for i, x := range all {
+		if f, p, counted := test(x); counted {
+			members[f], values[f] = append(members[f], i), append(values[f], p)
+		}
+	}
+	for f, is := range members {
+		for n, adjusted := range stat.Adjust(values[f]) {
+			set(all[is[n]], adjusted, len(is))
+		}
+	}
 }
 
 // settle corrects the p values of each family of comparisons and gives the verdicts.
-func settle(all []pending, confidence float64) {
-	families := map[family][]pending{}
-	for _, p := range all {
-		k := family{p.x.Profile, p.x.Metric, p.x.Workload}
-		families[k] = append(families[k], p)
-	}
-	for _, members := range families {
-		settleFamily(members, confidence)
-	}
-}
-
-// settleFamily does so for the comparisons of one family.
-func settleFamily(members []pending, confidence float64) {
+func settle(all []pending, confidence float64, family func(Key) Key) {
 	alpha := 1 - confidence
-	var counted []pending
-	var ps []float64
-	for _, p := range members {
-		p.x.Adjusted = math.NaN()
-		if direction(p.x.Metric) == metric.Neither {
-			continue
-		}
+	for _, p := range all {
 		p.x.Adjusted = p.x.P
-		if stat.LeastP(p.x.Test, p.c.N, p.base.N) <= alpha {
-			counted, ps = append(counted, p), append(ps, p.x.P)
+		if direction(p.x.Metric) == metric.Neither {
+			p.x.Adjusted = math.NaN()
 		}
 	}
-	for i, adjusted := range stat.Adjust(ps) {
-		counted[i].x.Adjusted, counted[i].x.Family = adjusted, len(counted)
-	}
-	for _, p := range members {
+	correct(all, func(p pending) (Key, float64, bool) {
+		return family(p.x.Key), p.x.P, !math.IsNaN(p.x.Adjusted) && stat.LeastP(p.x.Test, p.c.N, p.base.N) <= alpha
+	}, func(p pending, adjusted float64, size int) { p.x.Adjusted, p.x.Family = adjusted, size })
+	for _, p := range all {
 		p.x.Verdict = judge(p, confidence)
 		if p.x.Verdict == Inconclusive {
 			p.x.Need = need(*p.x, alpha, p.apart)
 		}
 	}
 }
+
+// together is the family of comparisons that are all of one.
+func together(Key) Key { return Key{} }
 
 func direction(name string) metric.Better {
 	m, _ := metric.Lookup(name)
@@ -192,8 +187,8 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 			toLast = append(toLast, a.compare(&out[i].Cell, &out[last].Cell))
 		}
 	}
-	settleFamily(toBest, a.Confidence)
-	settleFamily(toLast, a.Confidence)
+	settle(toBest, a.Confidence, together)
+	settle(toLast, a.Confidence, together)
 	for i := range toBest {
 		out[i+1].ToBest, out[i].ToLast = *toBest[i].x, *toLast[i].x
 	}
