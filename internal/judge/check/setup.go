@@ -55,10 +55,6 @@ var setupRules = []rule{
 		Why: "generated names use the letters bcdfghjklmnpqrstvwxz2456789 alone, and the hash of a pod template 456789bcdf: the output was not pasted as it was printed",
 		Do:  "publish the output as it came, in a file"},
 		find: editedOutput},
-	{Rule: Rule{ID: "asked-not-published", Title: "measured and not shown", Severity: Note,
-		Why: "the commands asked for these numbers, so that they were there",
-		Do:  "publish them: a mean without its quantiles hides what users feel"},
-		find: notPublished},
 	{Rule: Rule{ID: "conditions", Title: "conditions that are not stated", Severity: Note,
 		Why: "without them the measurement cannot be repeated, nor a different result explained",
 		Do:  "state them; cnibench records what it can find out as facts"},
@@ -289,59 +285,37 @@ func notServed(v *View, found *list) {
 	}
 }
 
-var (
-	// deploymentPod is a pod's name with the hash of its template, generatedPod one with a generated end alone.
-	deploymentPod = pattern.New(`^[a-z0-9-]+-([a-z0-9]{8,10})-([a-z0-9]{5})$`)
-	generatedPod  = pattern.New(`^[a-z0-9-]+-([a-z0-9]{5})$`)
-)
+// generatedPod is a pod's name: the hash of its template, if a Deployment made it, and a generated end.
+var generatedPod = pattern.New(`^[a-z0-9-]+?(?:-([a-z0-9]{8,10}))?-([a-z0-9]{5})$`)
 
-// Letters of k8s.io/apimachinery/pkg/util/rand: of generated names, and of decimal digits that were encoded by them.
+// Letters of k8s.io/apimachinery/pkg/util/rand: of decimal digits that were encoded by them, and of generated names.
 const (
-	generatedLetters = "bcdfghjklmnpqrstvwxz2456789"
 	hashLetters      = "456789bcdf"
+	generatedLetters = "bcdfghjklmnpqrstvwxz2456789"
 )
 
 func editedOutput(v *View, found *list) {
 	for _, name := range strings.Fields(v.facts["pods"]) {
-		var wrong []string
-		say := func(part, letters string) {
-			if bad := strings.Trim(part, letters); strings.ContainsFunc(part, func(r rune) bool { return !strings.ContainsRune(letters, r) }) {
-				wrong = append(wrong, fmt.Sprintf("%q has %q", part, onlyOthers(bad, letters)))
-			}
+		parts := generatedPod.FindStringSubmatch(name)
+		if parts == nil {
+			continue
 		}
-		if m := deploymentPod.FindStringSubmatch(name); m != nil {
-			say(m[1], hashLetters)
-			say(m[2], generatedLetters)
-		} else if m := generatedPod.FindStringSubmatch(name); m != nil {
-			say(m[1], generatedLetters)
+		var wrong []string
+		for i, letters := range []string{hashLetters, generatedLetters} {
+			others := strings.Map(func(r rune) rune {
+				if strings.ContainsRune(letters, r) {
+					return -1
+				}
+				return r
+			}, parts[i+1])
+			if others != "" {
+				wrong = append(wrong, fmt.Sprintf("%q has %q", parts[i+1], others))
+			}
 		}
 		if len(wrong) > 0 {
 			found.add(name, "%s", strings.Join(wrong, ", "))
 		}
 	}
-}
-
-// onlyOthers returns the letters of s that are not among letters.
-func onlyOthers(s, letters string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(letters, r) {
-			return -1
-		}
-		return r
-	}, s)
-}
-
-func notPublished(v *View, found *list) {
-	var missing []string
-	for _, name := range strings.Fields(v.facts["asked"]) {
-		if !slices.ContainsFunc(v.cells, func(c *Cell) bool { return c.Metric == name }) {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return
-	}
-	found.add("", "no number for %s", strings.Join(missing, ", "))
 }
 
 func conditions(v *View, found *list) {
