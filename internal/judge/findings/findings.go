@@ -165,20 +165,20 @@ func (j *judgement) add(o Outcome, format string, args ...any) {
 	j.evidence = append(j.evidence, fmt.Sprintf(format, args...))
 }
 
-// cell finds the cell of a profile: under w, or else a workload that differs in sizes and rates only. A miss
-// is noted.
-func (j *judgement) cell(profile string, p plan.Path, w plan.Workload) (compare.Cell, bool) {
-	for _, candidate := range append([]plan.Workload{w.Normalize()}, j.a.Workloads...) {
-		if coarse(candidate) != coarse(w) {
-			continue
-		}
-		k := compare.Key{Case: plan.Case{Profile: plan.Variant(profile), Path: p, Workload: candidate}, Metric: j.claim.Metric}
-		if c, ok := j.a.Cell(k); ok && c.N > 0 {
+// at is a case of the claim.
+func (j *judgement) at(profile string, p plan.Path) plan.Case {
+	return plan.Case{Profile: plan.Variant(profile), Path: p, Workload: j.claim.Workload.Normalize()}
+}
+
+// cell finds the cell of a case: under its workload, or else one that differs in sizes and rates only. A miss is noted.
+func (j *judgement) cell(of plan.Case) (compare.Cell, bool) {
+	for _, w := range append([]plan.Workload{of.Workload}, j.a.Workloads...) {
+		k := compare.Key{Case: plan.Case{Profile: of.Profile, Path: of.Path, Workload: w}, Metric: j.claim.Metric}
+		if c, ok := j.a.Cell(k); ok && c.N > 0 && coarse(w) == coarse(of.Workload) {
 			return c, true
 		}
 	}
-	m := fmt.Sprintf("%s %s %s %s", profile, p, w, j.claim.Metric)
-	if !slices.Contains(j.missing, m) {
+	if m := of.Key() + " " + j.claim.Metric; !slices.Contains(j.missing, m) {
 		j.missing = append(j.missing, m)
 	}
 	return compare.Cell{}, false
@@ -196,12 +196,12 @@ type beside struct {
 	saw string
 }
 
-// beside compares a profile with another that has its own path and workload; false if a cell is missing, or if the
-// repetitions are too few for an interval of the wanted confidence.
-func (j *judgement) beside(profile, other string, on, otherOn plan.Path, under, otherUnder plan.Workload) (b beside, ok bool) {
+// beside compares two cases; false if a cell is missing, or if the repetitions are too few for an interval of the wanted
+// confidence.
+func (j *judgement) beside(one, other plan.Case) (b beside, ok bool) {
 	j.asked++
-	x, okX := j.cell(profile, on, under)
-	y, okY := j.cell(other, otherOn, otherUnder)
+	x, okX := j.cell(one)
+	y, okY := j.cell(other)
 	if !okX || !okY {
 		return b, false
 	}
@@ -220,8 +220,12 @@ func (j *judgement) beside(profile, other string, on, otherOn plan.Path, under, 
 }
 
 func (j *judgement) ratio(p plan.Path) {
-	r, w := j.claim.Ratio, j.claim.Workload
-	b, ok := j.beside(r.Profile, r.Against, p, cmp.Or(r.AgainstPath, p), w, cmp.Or(r.AgainstWorkload, w))
+	r := j.claim.Ratio
+	other := j.at(r.Against, cmp.Or(r.AgainstPath, p))
+	if r.AgainstWorkload.Spec != nil {
+		other.Workload = r.AgainstWorkload.Normalize()
+	}
+	b, ok := j.beside(j.at(r.Profile, p), other)
 	if !ok {
 		return
 	}
@@ -256,7 +260,7 @@ func (j *judgement) ratio(p plan.Path) {
 func (j *judgement) bound(p plan.Path) {
 	b := j.claim.Bound
 	j.asked++
-	c, ok := j.cell(b.Profile, p, j.claim.Workload)
+	c, ok := j.cell(j.at(b.Profile, p))
 	if !ok {
 		return
 	}
@@ -276,7 +280,7 @@ func (j *judgement) bound(p plan.Path) {
 
 // better judges that a profile is better than another, beyond the noise floor.
 func (j *judgement) better(p plan.Path, profile, other string) {
-	b, ok := j.beside(profile, other, p, p, j.claim.Workload, j.claim.Workload)
+	b, ok := j.beside(j.at(profile, p), j.at(other, p))
 	if !ok {
 		return
 	}
@@ -307,7 +311,7 @@ func (j *judgement) better(p plan.Path, profile, other string) {
 func (b beside) within(factor float64) bool { return b.Low >= 1/factor && b.High <= factor }
 
 func (j *judgement) similar(p plan.Path, profile, other string) {
-	b, ok := j.beside(profile, other, p, p, j.claim.Workload, j.claim.Workload)
+	b, ok := j.beside(j.at(profile, p), j.at(other, p))
 	if !ok {
 		return
 	}
