@@ -2,12 +2,13 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 )
 
 // Frame is one frame, as far as it could be understood. A header that is absent, cut short or of an unknown kind is
@@ -336,48 +337,8 @@ func (f *Frame) Ports() (source, destination uint16) {
 	return 0, 0
 }
 
-// String describes f in one line, outermost header first, for example
-// "eth0 out 124: 10.0.0.1 > 10.0.0.2 udp 40000 > 4789 vni 4096 [10.1.0.2 > 10.1.1.2 ttl 63 tcp 5000 > 80]".
+// String returns all headers as JSON, for messages of tests.
 func (f *Frame) String() string {
-	var b strings.Builder
-	if f.Device != "" {
-		direction := "in"
-		if f.Outgoing {
-			direction = "out"
-		}
-		fmt.Fprintf(&b, "%s %s %d: ", f.Device, direction, f.Length)
-	}
-	f.headers(&b)
-	return b.String()
-}
-
-func (f *Frame) headers(b *strings.Builder) {
-	switch {
-	case f.ARP != nil && f.ARP.Operation == 1:
-		fmt.Fprintf(b, "arp who has %s, tell %s", f.ARP.Target, f.ARP.Sender)
-	case f.ARP != nil:
-		fmt.Fprintf(b, "arp %s is at %s", f.ARP.Sender, f.ARP.SenderMAC)
-	case f.IP != nil:
-		fmt.Fprintf(b, "%s > %s ttl %d", f.IP.Source, f.IP.Destination, f.IP.TTL)
-	case f.Ethernet != nil:
-		fmt.Fprintf(b, "%s > %s type %#04x", f.Ethernet.Source, f.Ethernet.Destination, f.Ethernet.Type)
-	default:
-		b.WriteString("unreadable")
-	}
-	switch {
-	case f.TCP != nil:
-		fmt.Fprintf(b, " tcp %d > %d", f.TCP.SourcePort, f.TCP.DestinationPort)
-	case f.UDP != nil:
-		fmt.Fprintf(b, " udp %d > %d", f.UDP.SourcePort, f.UDP.DestinationPort)
-	case f.ICMP != nil:
-		fmt.Fprintf(b, " icmp %d/%d", f.ICMP.Type, f.ICMP.Code)
-	}
-	if f.VXLAN != nil {
-		fmt.Fprintf(b, " vni %d", f.VXLAN.VNI)
-	}
-	if f.Inner != nil {
-		b.WriteString(" [")
-		f.Inner.headers(b)
-		b.WriteString("]")
-	}
+	text, err := json.Marshal(f)
+	return cmp.Or(string(text), fmt.Sprint(err))
 }

@@ -191,21 +191,6 @@ func TestTunnelsAreFollowedToADepth(t *testing.T) {
 	}
 }
 
-func TestString(t *testing.T) {
-	inner := eth(0x0800, v4{proto: 6, ttl: 63}.packet(tcpHeader(5000, 80, 2)))
-	outer := eth(0x0800, v4{proto: 17, ttl: 64}.packet(udpHeader(41000, 4789, vxlanHeader(8, 4096, inner))))
-	f := Decode(outer, len(outer))
-	f.Device, f.Outgoing = "eth0", true
-	want := "eth0 out 104: 10.0.0.1 > 10.0.1.2 ttl 64 udp 41000 > 4789 vni 4096 [10.0.0.1 > 10.0.1.2 ttl 63 tcp 5000 > 80]"
-	if got := f.String(); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	request := Decode(eth(0x0806, arpMessage(1)), 42)
-	if got, want := request.String(), "arp who has 10.0.1.2, tell 10.0.0.1"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
 // FuzzDecode holds the decoder to being total, and to inventing nothing: a header is never reported from a shorter cut
 // of the same bytes and then withdrawn when more of them are there.
 func FuzzDecode(f *testing.F) {
@@ -228,7 +213,6 @@ func FuzzDecode(f *testing.F) {
 					t.Fatalf("depth %d, inner length %d in %d", depth, at.Inner.Length, at.Length)
 				}
 			}
-			_ = whole.String()
 			cut := decode(b[:len(b)/2], length)
 			for at, of := &cut, &whole; at != nil; at, of = at.Inner, of.Inner {
 				if of == nil || withdrawn(at, of) {

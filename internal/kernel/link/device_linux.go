@@ -19,7 +19,7 @@ type Veth struct {
 	PeerIn *Handle
 	// MTU is of both ends, in bytes.
 	MTU int
-	// NoARP makes both ends take every address for their neighbour's, without asking.
+	// NoARP switches ARP off at both ends: every address is the neighbour's.
 	NoARP bool
 }
 
@@ -37,22 +37,14 @@ func (h *Handle) AddVeth(v Veth) error {
 		return err
 	}
 	if v.NoARP {
-		if err := errors.Join(h.noARP(v.Name), far.noARP(v.Peer)); err != nil {
+		err := errors.Join(
+			h.change(v.Name, "switch ARP of "+v.Name+" off", h.nl.LinkSetARPOff),
+			far.change(v.Peer, "switch ARP of "+v.Peer+" off", far.nl.LinkSetARPOff))
+		if err != nil {
 			return err
 		}
 	}
 	return far.Up(v.Peer)
-}
-
-func (h *Handle) noARP(dev string) error {
-	l, err := h.stub(dev)
-	if err != nil {
-		return err
-	}
-	if err := h.nl.LinkSetARPOff(l); err != nil {
-		return fmt.Errorf("switch ARP of %s off: %w", dev, err)
-	}
-	return nil
 }
 
 // Bridge is a software switch.
@@ -81,20 +73,11 @@ func (h *Handle) AddPort(bridge, port string, hairpin bool) error {
 	if err != nil {
 		return err
 	}
-	l, err := h.stub(port)
-	if err != nil {
+	join := func(l netlink.Link) error { return h.nl.LinkSetMasterByIndex(l, master) }
+	if err := h.change(port, "put "+port+" into bridge "+bridge, join); err != nil || !hairpin {
 		return err
 	}
-	if err := h.nl.LinkSetMasterByIndex(l, master); err != nil {
-		return fmt.Errorf("put %s into bridge %s: %w", port, bridge, err)
-	}
-	if !hairpin {
-		return nil
-	}
-	if err := h.nl.LinkSetHairpin(l, true); err != nil {
-		return fmt.Errorf("set hairpin on port %s: %w", port, err)
-	}
-	return nil
+	return h.change(port, "set hairpin on port "+port, func(l netlink.Link) error { return h.nl.LinkSetHairpin(l, true) })
 }
 
 // VXLAN is a tunnel device whose forwarding entries are all given, none learned.
@@ -104,24 +87,23 @@ type VXLAN struct {
 	MTU  int
 	// VNI is 24 bits, Port the UDP destination port.
 	VNI, Port int
-	// Parent is the device under it, Local the outer source address.
+	// Parent is the device under it, Local the outer source address. Without a parent, the device takes VNI and outer
+	// addresses from each packet's metadata, which BPF programs set; a namespace can have one such device for each port.
 	Parent string
 	Local  netip.Addr
 }
 
-// ExternalVXLAN is a tunnel device that takes VNI and outer addresses from each packet's metadata, which BPF programs
-// set.
-type ExternalVXLAN struct {
-	Name string
-	MAC  net.HardwareAddr
-	MTU  int
-	// Port is the UDP destination port.
-	Port int
-}
-
-// AddExternalVXLAN makes such a device. A namespace can have one for each port.
-func (h *Handle) AddExternalVXLAN(v ExternalVXLAN) error {
-	return h.add(&netlink.Vxlan{LinkAttrs: attrs(v.Name, v.MTU, v.MAC), FlowBased: true, Port: v.Port})
+// AddVXLAN makes a tunnel device.
+func (h *Handle) AddVXLAN(v VXLAN) error {
+	dev := &netlink.Vxlan{LinkAttrs: attrs(v.Name, v.MTU, v.MAC), Port: v.Port, FlowBased: v.Parent == ""}
+	if v.Parent != "" {
+		parent, err := h.indexOf(v.Parent)
+		if err != nil {
+			return err
+		}
+		dev.VxlanId, dev.VtepDevIndex, dev.SrcAddr = v.VNI, parent, ip(v.Local)
+	}
+	return h.add(dev)
 }
 
 // IPIP is a tunnel device that finds the outer destination as the next hop of each packet's route.
@@ -135,89 +117,61 @@ type IPIP struct {
 // ipipAside is the name that AddIPIP gives to the kernel's own device.
 const ipipAside = "ipip-kernel"
 
-// AddIPIP makes such a device. Where the kernel has none, the error is errors.ErrUnsupported. A device of that name which
-// the kernel gave to the namespace at its birth is set aside: it is older than every other, and so the node would take
-// the tunnel's address for its own, which on a machine, whose NIC is older, it does not.
+// AddIPIP makes such a device; the error is errors.ErrUnsupported if the kernel has no ipip. The device of that name that
+// the kernel adds to each new namespace is renamed first: it is older than the NIC, so the node would choose the tunnel's
+// address as its own. On a machine, the NIC is older.
 func (h *Handle) AddIPIP(t IPIP) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
 		if err := h.nl.LinkSetName(l, ipipAside); err != nil {
-			return fmt.Errorf("set the kernel's own %s aside: %w", t.Name, err)
+			return fmt.Errorf("rename the kernel's own %s: %w", t.Name, err)
 		}
 	}
 	return h.add(&netlink.Iptun{LinkAttrs: attrs(t.Name, t.MTU, nil), PMtuDisc: 1, Local: ip(t.Local)})
 }
 
-// AddVXLAN makes a tunnel device.
-func (h *Handle) AddVXLAN(v VXLAN) error {
-	parent, err := h.indexOf(v.Parent)
-	if err != nil {
-		return err
-	}
-	return h.add(&netlink.Vxlan{
-		LinkAttrs: attrs(v.Name, v.MTU, v.MAC), VxlanId: v.VNI, Port: v.Port, VtepDevIndex: parent, SrcAddr: ip(v.Local),
-	})
-}
-
-// Macvlan is a device with a MAC address of its own on top of another device, in bridge mode.
-type Macvlan struct {
+// Child is a device on top of another one.
+type Child struct {
 	Name string
-	MAC  net.HardwareAddr
-	MTU  int
+	// MAC and MTU are for macvlan devices; an ipvlan device has the MAC address of its parent.
+	MAC net.HardwareAddr
+	MTU int
 	// Parent is in the handle's namespace; the new device goes to In.
 	Parent string
 	In     *Handle
 }
 
-// AddMacvlan makes a macvlan device in another namespace.
-func (h *Handle) AddMacvlan(m Macvlan) error {
-	parent, err := h.indexOf(m.Parent)
+// AddMacvlan makes a device with a MAC address of its own, in bridge mode.
+func (h *Handle) AddMacvlan(c Child) error {
+	return h.addChild(&netlink.Macvlan{LinkAttrs: attrs(birthName, c.MTU, c.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}, c)
+}
+
+// AddIPvlan makes a device that shares the MAC address of its parent, in l2 mode as the CNI plugin of that name does.
+func (h *Handle) AddIPvlan(c Child) error {
+	return h.addChild(&netlink.IPVlan{LinkAttrs: attrs(birthName, c.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}, c)
+}
+
+// birthName is the name of a child until it is in its namespace: older kernels look for a taken name in the namespace of
+// the parent.
+const birthName = "cnibench-new"
+
+func (h *Handle) addChild(dev netlink.Link, c Child) error {
+	parent, err := h.indexOf(c.Parent)
 	if err != nil {
 		return err
 	}
-	dev := &netlink.Macvlan{LinkAttrs: attrs(birthName, m.MTU, m.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}
-	dev.ParentIndex = parent
-	return h.addBelow(dev, m.Name, m.In)
-}
-
-// birthName is that of a device on top of another until it is where it belongs: not every kernel looks there whether a
-// name is taken, older ones look where the parent is.
-const birthName = "cnibench-new"
-
-// addBelow makes a device whose parent is in the handle's namespace, in another one.
-func (h *Handle) addBelow(dev netlink.Link, name string, in *Handle) error {
 	a := dev.Attrs()
-	a.Flags, a.Namespace = 0, netlink.NsFd(in.ns.FD())
+	a.ParentIndex, a.Flags, a.Namespace = parent, 0, netlink.NsFd(c.In.ns.FD())
 	if err := h.nl.LinkAdd(dev); err != nil {
-		return explain(dev.Type(), name, err)
+		return explain(dev.Type(), c.Name, err)
 	}
-	born, err := in.nl.LinkByName(birthName)
+	born, err := c.In.nl.LinkByName(birthName)
 	if err != nil {
 		return fmt.Errorf("find the new %s device: %w", dev.Type(), err)
 	}
-	if err := in.nl.LinkSetName(born, name); err != nil {
-		return fmt.Errorf("name the new %s device %s: %w", dev.Type(), name, err)
+	if err := c.In.nl.LinkSetName(born, c.Name); err != nil {
+		return fmt.Errorf("name the new %s device %s: %w", dev.Type(), c.Name, err)
 	}
-	return in.Up(name)
-}
-
-// IPvlan is a device in l2 mode that shares the MAC address of the device under it, as the plugin of that name makes it.
-type IPvlan struct {
-	Name string
-	MTU  int
-	// Parent is in the handle's namespace; the new device goes to In.
-	Parent string
-	In     *Handle
-}
-
-// AddIPvlan makes an ipvlan device in another namespace.
-func (h *Handle) AddIPvlan(v IPvlan) error {
-	parent, err := h.indexOf(v.Parent)
-	if err != nil {
-		return err
-	}
-	dev := &netlink.IPVlan{LinkAttrs: attrs(birthName, v.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}
-	dev.ParentIndex = parent
-	return h.addBelow(dev, v.Name, v.In)
+	return c.In.Up(c.Name)
 }
 
 // AddDummy makes a device that sends nowhere, to hold addresses. It is left down, as kube-proxy leaves its own.

@@ -12,15 +12,13 @@ import (
 // disciplines, zeros too. Host is left to the caller. A class or child discipline counts in its root again, so roots and
 // the filters' places (clsact, ingress) alone are read.
 func (h *Handle) Drops() ([]sample.Drop, error) {
-	links, err := h.nl.LinkList()
+	links, names, err := h.links()
 	if err != nil {
-		return nil, fmt.Errorf("list devices: %w", err)
+		return nil, err
 	}
 	var drops []sample.Drop
-	names := map[int]string{}
 	for _, l := range links {
 		a := l.Attrs()
-		names[a.Index] = a.Name
 		if s := a.Statistics; s != nil {
 			drops = append(drops,
 				sample.Drop{Device: a.Name, Kind: sample.DropTX, Packets: s.TxDropped},

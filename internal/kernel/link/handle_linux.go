@@ -60,27 +60,37 @@ func (h *Handle) indexOf(name string) (int, error) {
 	return l.Attrs().Index, nil
 }
 
-// stub names an existing device to the library, which wants a Link where an index would do.
-func (h *Handle) stub(name string) (netlink.Link, error) {
-	i, err := h.indexOf(name)
+// change runs do on an existing device. what says in an error what was to be done. The library takes a Link where an index
+// would do.
+func (h *Handle) change(dev, what string, do func(netlink.Link) error) error {
+	i, err := h.indexOf(dev)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	a := netlink.NewLinkAttrs()
-	a.Name, a.Index = name, i
-	return &netlink.Device{LinkAttrs: a}, nil
+	a.Name, a.Index = dev, i
+	if err := do(&netlink.Device{LinkAttrs: a}); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 // Up sets a device up.
 func (h *Handle) Up(name string) error {
-	l, err := h.stub(name)
+	return h.change(name, "set device "+name+" up", h.nl.LinkSetUp)
+}
+
+// links returns all devices of the namespace in the order of their index, and their names by index.
+func (h *Handle) links() ([]netlink.Link, map[int]string, error) {
+	list, err := h.nl.LinkList()
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("list devices: %w", err)
 	}
-	if err := h.nl.LinkSetUp(l); err != nil {
-		return fmt.Errorf("set device %s up: %w", name, err)
+	names := map[int]string{}
+	for _, l := range list {
+		names[l.Attrs().Index] = l.Attrs().Name
 	}
-	return nil
+	return list, names, nil
 }
 
 // explain adds to the refusal of a new device what the kernel lacks.

@@ -32,13 +32,9 @@ type Device struct {
 
 // Devices returns all devices of the namespace in the order of their index.
 func (h *Handle) Devices() ([]Device, error) {
-	links, err := h.nl.LinkList()
+	links, names, err := h.links()
 	if err != nil {
-		return nil, fmt.Errorf("list devices: %w", err)
-	}
-	names := map[int]string{0: ""}
-	for _, l := range links {
-		names[l.Attrs().Index] = l.Attrs().Name
+		return nil, err
 	}
 	devices := make([]Device, 0, len(links))
 	for _, l := range links {
@@ -64,13 +60,9 @@ func (h *Handle) Devices() ([]Device, error) {
 
 // Routes returns the entries of the main table, without those that the kernel made for an address.
 func (h *Handle) Routes() ([]Route, error) {
-	links, err := h.nl.LinkList()
+	_, names, err := h.links()
 	if err != nil {
-		return nil, fmt.Errorf("list devices: %w", err)
-	}
-	names := map[int]string{}
-	for _, l := range links {
-		names[l.Attrs().Index] = l.Attrs().Name
+		return nil, err
 	}
 	var routes []Route
 	for _, of := range []struct {

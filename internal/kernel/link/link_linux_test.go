@@ -200,9 +200,9 @@ func TestBridgeHasItsPorts(t *testing.T) {
 	if d := device(t, h, "p"); d.Master != "br" {
 		t.Errorf("port %+v", d)
 	}
-	stub, err := h.stub("p")
+	port, err := h.nl.LinkByName("p")
 	must(t, err)
-	if info, err := h.nl.LinkGetProtinfo(stub); err != nil || !info.Hairpin {
+	if info, err := h.nl.LinkGetProtinfo(port); err != nil || !info.Hairpin {
 		t.Errorf("hairpin of the port: %+v, %v", info, err)
 	}
 	if err := h.AddPort("br", "missing", false); err == nil {
@@ -214,7 +214,7 @@ func TestMacvlanIsInThePodFromTheStart(t *testing.T) {
 	node, far, pod := fresh(t), fresh(t), fresh(t)
 	must(t,
 		node.AddVeth(Veth{Name: "eth0", Peer: "port", PeerIn: far, MTU: 1500}),
-		node.AddMacvlan(Macvlan{Name: "eth0", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 9}, MTU: 1400, Parent: "eth0", In: pod}),
+		node.AddMacvlan(Child{Name: "eth0", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 9}, MTU: 1400, Parent: "eth0", In: pod}),
 	)
 	if d := device(t, pod, "eth0"); d.Kind != "macvlan" || !d.Up || d.MTU != 1400 {
 		t.Errorf("pod device %+v", d)
@@ -229,7 +229,7 @@ func TestMacvlanIsInThePodFromTheStart(t *testing.T) {
 func TestIPvlanSharesTheMACAddressOfItsParent(t *testing.T) {
 	node, pod := fresh(t), fresh(t)
 	must(t, node.AddVeth(Veth{Name: "eth0", Peer: "port", MTU: 1500}))
-	err := node.AddIPvlan(IPvlan{Name: "eth0", MTU: 1500, Parent: "eth0", In: pod})
+	err := node.AddIPvlan(Child{Name: "eth0", MTU: 1500, Parent: "eth0", In: pod})
 	if errors.Is(err, unix.EOPNOTSUPP) && strings.Contains(err.Error(), "CONFIG_IPVLAN") {
 		t.Skipf("%v", err)
 	}
@@ -246,7 +246,7 @@ func TestSegmentationGoesOffAndStaysOff(t *testing.T) {
 		h.AddVeth(Veth{Name: "eth0", Peer: "x", PeerIn: far, MTU: 1500}),
 		h.AddBridge(Bridge{Name: "br", MTU: 1500}),
 		h.AddVXLAN(VXLAN{Name: "vx", MTU: 1450, VNI: 1, Port: 8472, Parent: "eth0", Local: netip.MustParseAddr("10.1.0.1")}),
-		h.AddMacvlan(Macvlan{Name: "mv", MTU: 1500, Parent: "eth0", In: pod}),
+		h.AddMacvlan(Child{Name: "mv", MTU: 1500, Parent: "eth0", In: pod}),
 	)
 	before, err := h.Segmentation("eth0")
 	must(t, err)

@@ -26,17 +26,12 @@ func (h *Handle) AddAddressNoRoute(dev string, addr netip.Prefix) error {
 }
 
 func (h *Handle) addAddress(dev string, addr netip.Prefix, flags int) error {
-	l, err := h.stub(dev)
-	if err != nil {
-		return err
-	}
 	if addr.Addr().Is6() {
 		flags |= unix.IFA_F_NODAD
 	}
-	if err := h.nl.AddrAdd(l, &netlink.Addr{IPNet: ipNet(addr), Flags: flags}); err != nil {
-		return fmt.Errorf("give %s the address %v: %w", dev, addr, err)
-	}
-	return nil
+	return h.change(dev, fmt.Sprintf("give %s the address %v", dev, addr), func(l netlink.Link) error {
+		return h.nl.AddrAdd(l, &netlink.Addr{IPNet: ipNet(addr), Flags: flags})
+	})
 }
 
 // Route is one entry of the main table.
@@ -100,50 +95,30 @@ func (h *Handle) RemoveRoute(to netip.Prefix, via netip.Addr) error {
 
 // AddNeighbour adds a permanent entry to the ARP table, or to that of neighbour discovery.
 func (h *Handle) AddNeighbour(dev string, addr netip.Addr, mac net.HardwareAddr) error {
-	i, err := h.indexOf(dev)
-	if err != nil {
-		return err
+	n := netlink.Neigh{Family: unix.AF_INET, State: netlink.NUD_PERMANENT, IP: ip(addr), HardwareAddr: mac}
+	if addr.Is6() {
+		n.Family = unix.AF_INET6
 	}
-	n := netlink.Neigh{LinkIndex: i, Family: family(addr), State: netlink.NUD_PERMANENT, IP: ip(addr), HardwareAddr: mac}
-	if err := h.nl.NeighSet(&n); err != nil {
-		return fmt.Errorf("add neighbour %v to %s: %w", addr, dev, err)
-	}
-	return nil
-}
-
-// family is that of an address.
-func family(a netip.Addr) int {
-	if a.Is6() {
-		return unix.AF_INET6
-	}
-	return unix.AF_INET
+	return h.setNeighbour(dev, fmt.Sprintf("add neighbour %v to %s", addr, dev), n)
 }
 
 // AddForwarding tells a VXLAN device behind which outer address a MAC address is.
 func (h *Handle) AddForwarding(dev string, mac net.HardwareAddr, outer netip.Addr) error {
-	i, err := h.indexOf(dev)
-	if err != nil {
-		return err
-	}
-	n := netlink.Neigh{
-		LinkIndex: i, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF,
-		IP: ip(outer), HardwareAddr: mac,
-	}
-	if err := h.nl.NeighSet(&n); err != nil {
-		return fmt.Errorf("add forwarding entry %v behind %v to %s: %w", mac, outer, dev, err)
-	}
-	return nil
+	return h.setNeighbour(dev, fmt.Sprintf("add forwarding entry %v behind %v to %s", mac, outer, dev), netlink.Neigh{
+		Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, IP: ip(outer), HardwareAddr: mac,
+	})
 }
 
-// AddStation tells the bridge of a port that a MAC address is behind it, before anything is heard from there.
+// AddStation tells the bridge of a port that a MAC address is behind it, before it receives a frame from there.
 func (h *Handle) AddStation(port string, mac net.HardwareAddr) error {
-	i, err := h.indexOf(port)
-	if err != nil {
-		return err
-	}
-	n := netlink.Neigh{LinkIndex: i, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: mac}
-	if err := h.nl.NeighSet(&n); err != nil {
-		return fmt.Errorf("add station %v behind %s: %w", mac, port, err)
-	}
-	return nil
+	return h.setNeighbour(port, fmt.Sprintf("add station %v behind %s", mac, port), netlink.Neigh{
+		Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: mac,
+	})
+}
+
+func (h *Handle) setNeighbour(dev, what string, n netlink.Neigh) error {
+	return h.change(dev, what, func(l netlink.Link) error {
+		n.LinkIndex = l.Attrs().Index
+		return h.nl.NeighSet(&n)
+	})
 }

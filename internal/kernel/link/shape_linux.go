@@ -18,19 +18,13 @@ const (
 
 // Shape limits what a device sends to rate in bit/s of frames, without preamble and gap.
 func (h *Handle) Shape(dev string, rate float64) error {
-	i, err := h.indexOf(dev)
-	if err != nil {
-		return err
-	}
+	limit := h.tbf
 	if rate >= htbFrom {
-		err = h.htb(i, rate)
-	} else {
-		err = h.tbf(i, rate)
+		limit = h.htb
 	}
-	if err != nil {
-		return fmt.Errorf("limit %s to %.0f bit/s: %w", dev, rate, err)
-	}
-	return nil
+	return h.change(dev, fmt.Sprintf("limit %s to %.0f bit/s", dev, rate), func(l netlink.Link) error {
+		return limit(l.Attrs().Index, rate)
+	})
 }
 
 func (h *Handle) tbf(index int, rate float64) error {
@@ -57,19 +51,15 @@ func (h *Handle) htb(index int, rate float64) error {
 }
 
 // Shaper returns the kind of the queueing discipline at the root of a device: "tbf", "htb", "noqueue" and so on.
-func (h *Handle) Shaper(dev string) (string, error) {
-	l, err := h.stub(dev)
-	if err != nil {
-		return "", err
-	}
-	list, err := h.nl.QdiscList(l)
-	if err != nil {
-		return "", fmt.Errorf("list queueing disciplines of %s: %w", dev, err)
-	}
-	for _, q := range list {
-		if q.Attrs().Parent == netlink.HANDLE_ROOT {
-			return q.Type(), nil
+func (h *Handle) Shaper(dev string) (kind string, err error) {
+	err = h.change(dev, "list queueing disciplines of "+dev, func(l netlink.Link) error {
+		list, err := h.nl.QdiscList(l)
+		for _, q := range list {
+			if q.Attrs().Parent == netlink.HANDLE_ROOT && kind == "" {
+				kind = q.Type()
+			}
 		}
-	}
-	return "", nil
+		return err
+	})
+	return kind, err
 }

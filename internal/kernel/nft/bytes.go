@@ -33,38 +33,24 @@ func valueBytes(v Value) []byte {
 	return nil
 }
 
-// size is the length of a value of the type in bytes.
-func (t Type) size(family Family) int {
-	switch t {
-	case Addr:
-		if family == IPv6 {
-			return 16
-		}
-		return 4
-	case Proto, ICMPType:
-		return 1
-	case Port:
-		return 2
-	}
-	return deviceSize
+// shape is a type's name in the language of nft, the length of its values in bytes, and nft's own number of it. The kernel
+// keeps the number for nft, which prints sets by it.
+type shape struct {
+	name  string
+	size  int
+	magic uint32
 }
 
-// magic is nft's own number of the type. The kernel keeps it for nft, which prints sets by it.
-func (t Type) magic(family Family) uint32 {
-	switch t {
-	case Addr:
-		if family == IPv6 {
-			return 8
-		}
-		return 7
-	case Proto:
-		return 12
-	case Port:
-		return 13
-	case ICMPType:
-		return 29
+var shapes = [...]shape{
+	Addr: {"ipv4_addr", 4, 7}, Proto: {"inet_proto", 1, 12}, Port: {"inet_service", 2, 13},
+	Device: {"ifname", deviceSize, 41}, ICMPType: {"icmpv6_type", 1, 29},
+}
+
+func (t Type) shape(family Family) shape {
+	if t == Addr && family == IPv6 {
+		return shape{"ipv6_addr", 16, 8}
 	}
-	return 41
+	return shapes[t]
 }
 
 // padded is n rounded up to whole registers of four bytes.
@@ -87,11 +73,13 @@ func keyBytes(parts []Value) []byte {
 // keyShape returns the length of a key of these types and nft's number for it.
 func keyShape(types []Type, family Family) (length int, magic uint32) {
 	if len(types) == 1 {
-		return types[0].size(family), types[0].magic(family)
+		s := types[0].shape(family)
+		return s.size, s.magic
 	}
 	for _, t := range types {
-		length += padded(t.size(family))
-		magic = magic<<6 | t.magic(family)
+		s := t.shape(family)
+		length += padded(s.size)
+		magic = magic<<6 | s.magic
 	}
 	return length, magic
 }

@@ -109,7 +109,7 @@ func (t *Table) checkValue(typ Type, v Value) error {
 		ok = typ == Device && v != "" && len(v) < 16
 	}
 	if !ok {
-		return fmt.Errorf("%s is not a value of type %s", valueText(v), typ.name(t.Family))
+		return fmt.Errorf("%s is not a value of type %s", valueText(v), typ.shape(t.Family).name)
 	}
 	return nil
 }

@@ -47,18 +47,8 @@ func (e *exprs) term(t Term) error {
 	switch t := t.(type) {
 	case compare:
 		e.compare(t)
-	case portsFrom:
-		e.load(DestPort, firstReg)
-		e.add(&expr.Cmp{Op: expr.CmpOpGte, Register: firstReg, Data: valueBytes(t.low)},
-			&expr.Cmp{Op: expr.CmpOpLte, Register: firstReg, Data: valueBytes(uint16(65535))})
 	case lookup:
 		e.lookup(t)
-	case markIs, markTo, State, status:
-		e.state(t)
-	case fib, noReversePath:
-		e.fib(t)
-	case simple:
-		e.simple(t)
 	case dnat:
 		e.dnat(t)
 	case gotoRandom:
@@ -68,6 +58,10 @@ func (e *exprs) term(t Term) error {
 		e.add(&expr.Dynset{SrcRegKey: firstReg, SetName: t.set, Operation: unix.NFT_DYNSET_OP_UPDATE})
 	case Verdict:
 		e.add(t.expr())
+	case fixed:
+		e.add(t.exprs...)
+	case reject:
+		e.reject()
 	case comment:
 		e.comment = string(t)
 	default:
@@ -133,7 +127,7 @@ func (e *exprs) lookup(l lookup) {
 	reg := uint32(firstReg)
 	for _, f := range l.key {
 		e.load(f, reg)
-		reg += uint32(padded(fields[f].typ.size(e.family)) / 4)
+		reg += uint32(padded(fields[f].typ.shape(e.family).size) / 4)
 	}
 	// A map's verdict goes into register 0, which the kernel acts upon.
 	e.add(&expr.Lookup{SourceRegister: firstReg, SetName: l.set, IsDestRegSet: l.way, Invert: l.not})
@@ -141,68 +135,12 @@ func (e *exprs) lookup(l lookup) {
 
 func native(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
 
-// bits is the register with mask & v ^ x.
-func bits(v, x uint32) expr.Any {
-	return &expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: 4, Mask: native(v), Xor: native(x)}
-}
-
-// translated is the bit of a connection's status that says that its destination was translated.
-const translated = 1 << 5
-
-func (e *exprs) state(t Term) {
-	zero := native(0)
-	switch t := t.(type) {
-	case markIs:
-		op := expr.CmpOpEq
-		if t.set {
-			op = expr.CmpOpNeq
-		}
-		e.add(&expr.Meta{Key: expr.MetaKeyMARK, Register: firstReg}, bits(t.bits, 0), &expr.Cmp{Op: op, Register: firstReg, Data: zero})
-	case markTo:
-		e.add(&expr.Meta{Key: expr.MetaKeyMARK, Register: firstReg}, bits(t.mask, t.xor),
-			&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: firstReg})
-	case State:
-		e.add(&expr.Ct{Key: expr.CtKeySTATE, Register: firstReg}, bits(uint32(t), 0), &expr.Cmp{Op: expr.CmpOpNeq, Register: firstReg, Data: zero})
-	case status:
-		e.add(&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg})
-		if t.not {
-			e.add(&expr.Cmp{Op: expr.CmpOpNeq, Register: firstReg, Data: native(translated)})
-			return
-		}
-		e.add(bits(translated, 0), &expr.Cmp{Op: expr.CmpOpNeq, Register: firstReg, Data: zero})
+func (e *exprs) reject() {
+	code := uint8(3) // ICMP: port unreachable
+	if e.family == IPv6 {
+		code = 4
 	}
-}
-
-func (e *exprs) fib(t Term) {
-	f, ok := t.(fib)
-	if !ok {
-		e.add(&expr.Fib{Register: firstReg, ResultOIF: true, FlagSADDR: true, FlagMARK: true, FlagIIF: true},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: firstReg, Data: native(0)})
-		return
-	}
-	op := expr.CmpOpEq
-	if f.not {
-		op = expr.CmpOpNeq
-	}
-	e.add(&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: f.of == SourceAddr, FlagDADDR: f.of == DestAddr, FlagOIF: f.oif},
-		&expr.Cmp{Op: op, Register: firstReg, Data: native(unix.RTN_LOCAL)})
-}
-
-func (e *exprs) simple(s simple) {
-	switch s {
-	case Count:
-		e.add(&expr.Counter{})
-	case Untrack:
-		e.add(&expr.Notrack{})
-	case Masquerade:
-		e.add(&expr.Masq{FullyRandom: true})
-	case Reject:
-		code := uint8(3) // ICMP: port unreachable
-		if e.family == IPv6 {
-			code = 4
-		}
-		e.add(&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: code})
-	}
+	e.add(&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: code})
 }
 
 func (e *exprs) dnat(d dnat) {

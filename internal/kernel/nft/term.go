@@ -74,14 +74,6 @@ func (c compare) text(family Family) string {
 	return c.field.text(family) + op + valueText(c.value)
 }
 
-// portsFrom matches destination ports from low on.
-type portsFrom struct{ low uint16 }
-
-// PortsFrom matches packets to a port from low to 65535.
-func PortsFrom(low uint16) Term { return portsFrom{low} }
-
-func (p portsFrom) text(Family) string { return fmt.Sprintf("th dport %d-65535", p.low) }
-
 // lookup is a key looked up in a set or map.
 type lookup struct {
 	key      []Field
@@ -108,140 +100,6 @@ func (l lookup) text(family Family) string {
 	}
 	return joined(l.key, family) + op + l.set
 }
-
-// markIs is a test of bits of the packet mark.
-type markIs struct {
-	bits uint32
-	set  bool
-}
-
-// MarkSet matches packets with one of the bits of the mark set; MarkClear those with none.
-func MarkSet(bits uint32) Term { return markIs{bits, true} }
-
-// MarkClear matches packets with none of the bits of the mark set.
-func MarkClear(bits uint32) Term { return markIs{bits, false} }
-
-func (m markIs) text(Family) string {
-	op := "=="
-	if m.set {
-		op = "!="
-	}
-	return fmt.Sprintf("meta mark & 0x%08x %s 0x00000000", m.bits, op)
-}
-
-// markTo is mark & mask ^ xor.
-type markTo struct{ mask, xor uint32 }
-
-// SetMark sets bits of the mark, ClearMark clears them, FlipMark turns them over.
-func SetMark(bits uint32) Term { return markTo{^bits, bits} }
-
-// ClearMark clears bits of the mark.
-func ClearMark(bits uint32) Term { return markTo{^bits, 0} }
-
-// FlipMark turns bits of the mark over.
-func FlipMark(bits uint32) Term { return markTo{^uint32(0), bits} }
-
-func (m markTo) text(Family) string {
-	switch {
-	case m.xor == 0:
-		return fmt.Sprintf("meta mark set meta mark & 0x%08x", m.mask)
-	case m.mask == ^uint32(0):
-		return fmt.Sprintf("meta mark set meta mark ^ 0x%08x", m.xor)
-	}
-	return fmt.Sprintf("meta mark set meta mark | 0x%08x", m.xor)
-}
-
-// State is a set of states of a packet's connection.
-type State uint32
-
-// The states, as the kernel numbers them.
-const (
-	Invalid     State = 1
-	Established State = 2
-	Related     State = 4
-	New         State = 8
-)
-
-func (s State) text(Family) string {
-	var names []string
-	for _, n := range []struct {
-		state State
-		name  string
-	}{{Invalid, "invalid"}, {Established, "established"}, {Related, "related"}, {New, "new"}} {
-		if s&n.state != 0 {
-			names = append(names, n.name)
-		}
-	}
-	return "ct state " + strings.Join(names, ",")
-}
-
-// status is the comparison with the status bit of a destination translation.
-type status struct{ not bool }
-
-var (
-	// Translated matches packets of connections whose destination was translated.
-	Translated Term = status{}
-	// NotJustTranslated is nft's "ct status != dnat", which does not say what it seems to: it compares the whole status
-	// word, and as that has other bits too it nearly always matches. Felix writes it.
-	NotJustTranslated Term = status{not: true}
-)
-
-func (s status) text(Family) string {
-	if s.not {
-		return "ct status != dnat"
-	}
-	return "ct status dnat"
-}
-
-// fib is a question to the routing table.
-type fib struct {
-	// of is what is asked for.
-	of Field
-	// oif limits the question to the device that the packet leaves by.
-	oif, not bool
-}
-
-var (
-	// SourceLocal matches packets from an address of this machine, DestLocal packets to one. SourceNotLocalTo matches
-	// packets whose source is not an address of the device that they leave by.
-	SourceLocal      Term = fib{of: SourceAddr}
-	SourceNotLocalTo Term = fib{of: SourceAddr, oif: true, not: true}
-	DestLocal        Term = fib{of: DestAddr}
-)
-
-func (f fib) text(Family) string {
-	out := "fib " + fields[f.of].name
-	if f.oif {
-		out += " . oif"
-	}
-	if f.not {
-		return out + " type != local"
-	}
-	return out + " type local"
-}
-
-type noReversePath struct{}
-
-// NoReversePath matches packets to whose source no route leads out by the device that they came in by.
-var NoReversePath Term = noReversePath{}
-
-func (noReversePath) text(Family) string { return "fib saddr . mark . iif oif 0" }
-
-type simple string
-
-// Statements without a parameter.
-const (
-	// Count counts packets and bytes.
-	Count simple = "counter"
-	// Untrack keeps the packet out of conntrack.
-	Untrack simple = "notrack"
-	// Masquerade gives the connection the address of the device that it leaves by, and a random port.
-	Masquerade simple = "masquerade fully-random"
-	// Reject refuses with an ICMP message that the port cannot be reached.
-	Reject simple = "reject"
-)
-
-func (s simple) text(Family) string { return string(s) }
 
 // dnat translates the destination to one of several, chosen by chance.
 type dnat struct {
@@ -322,13 +180,6 @@ func (v Verdict) text(Family) string {
 	}
 	return v.kind + " " + v.chain
 }
-
-type comment string
-
-// Comment is for people, at most MaxComment bytes. It comes last in a rule.
-func Comment(text string) Term { return comment(text) }
-
-func (c comment) text(Family) string { return `comment "` + string(c) + `"` }
 
 func valueText(v Value) string {
 	switch v := v.(type) {

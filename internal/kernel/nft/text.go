@@ -47,7 +47,7 @@ func (c *Chain) render(b *strings.Builder, family Family) {
 func (s *Set) render(b *strings.Builder, family Family) {
 	kind, types := "set", make([]string, len(s.Key))
 	for i, k := range s.Key {
-		types[i] = k.name(family)
+		types[i] = k.shape(family).name
 	}
 	of := strings.Join(types, " . ")
 	if s.Map {
@@ -83,22 +83,4 @@ func (e Element) text(family Family) string {
 		out += " : " + e.Verdict.text(family)
 	}
 	return out
-}
-
-// name is the type's name in the language of nft.
-func (t Type) name(family Family) string {
-	switch t {
-	case Addr:
-		if family == IPv6 {
-			return "ipv6_addr"
-		}
-		return "ipv4_addr"
-	case Proto:
-		return "inet_proto"
-	case Port:
-		return "inet_service"
-	case ICMPType:
-		return "icmpv6_type"
-	}
-	return "ifname"
 }

@@ -57,7 +57,7 @@ func tryDevicePrograms() error {
 		return errors.Join(err, p.Close())
 	}
 	var errs []error
-	for _, side := range []attach.Side{attach.Ingress, attach.Egress} {
+	for _, side := range []attach.Hook{attach.Ingress, attach.Egress} {
 		c, err := attach.Device(here, vethName, side, p)
 		if err == nil {
 			err = c.Close()

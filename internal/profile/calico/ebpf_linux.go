@@ -58,7 +58,7 @@ func (calicoBPF) Prepare(n dataplane.Node, at *link.Handle) error {
 	steps := []func() error{
 		func() error { return dataplane.EnableForwarding(n, at) },
 		func() error {
-			return at.AddExternalVXLAN(link.ExternalVXLAN{Name: t.Device, MAC: t.MAC, MTU: t.MTU, Port: t.Port})
+			return at.AddVXLAN(link.VXLAN{Name: t.Device, MAC: t.MAC, MTU: t.MTU, Port: t.Port})
 		},
 		func() error { return at.AddAddress(t.Device, dataplane.Single(t.Addr)) },
 		func() error {

@@ -99,7 +99,7 @@ func (c ciliumPlane) Prepare(n dataplane.Node, at *link.Handle) error {
 	if c.overlay {
 		steps = append(steps, func() error {
 			// Unlike elsewhere the device has the MTU of the wire; routes have the one that leaves room.
-			return at.AddExternalVXLAN(link.ExternalVXLAN{Name: n.Tunnel.Device, MAC: n.Tunnel.MAC, MTU: n.MTU, Port: n.Tunnel.Port})
+			return at.AddVXLAN(link.VXLAN{Name: n.Tunnel.Device, MAC: n.Tunnel.MAC, MTU: n.MTU, Port: n.Tunnel.Port})
 		})
 	}
 	return dataplane.Run(steps...)

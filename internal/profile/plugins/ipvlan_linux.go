@@ -29,7 +29,7 @@ func (ipvlan) Prepare(n dataplane.Node, at *link.Handle) error {
 func (ipvlan) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
 	return dataplane.Run(
 		func() error {
-			return at.AddIPvlan(link.IPvlan{Name: dataplane.NIC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
+			return at.AddIPvlan(link.Child{Name: dataplane.NIC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
 		},
 		func() error { return Announce(in) },
 		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },

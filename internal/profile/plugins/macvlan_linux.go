@@ -48,7 +48,7 @@ func (macvlan) Prepare(n dataplane.Node, at *link.Handle) error {
 func (macvlan) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
 	return dataplane.Run(
 		func() error {
-			return at.AddMacvlan(link.Macvlan{Name: dataplane.NIC, MAC: p.MAC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
+			return at.AddMacvlan(link.Child{Name: dataplane.NIC, MAC: p.MAC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
 		},
 		func() error { return Announce(in) },
 		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },

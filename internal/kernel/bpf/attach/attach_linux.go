@@ -17,86 +17,76 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Side is where on a device a program sits: at packets that come in from its wire, or at those that go out.
-type Side int
+// Hook is where on a device a program runs.
+type Hook int
 
-// The two sides of a device.
+// Ingress and Egress are the two sides of a device: packets that come in from its wire, and those that go out. Primary and
+// Peer are the ends of a netkit pair, by the name of its primary device: a program at the peer sees what the pod sends, one
+// at the primary what the node sends to it. It runs in the context of the sender, on the other side of the pair.
 const (
-	Ingress Side = iota
+	Ingress Hook = iota
 	Egress
+	Primary
+	Peer
 )
 
-// String names the side as tc does.
-func (s Side) String() string {
-	if s == Egress {
-		return "egress"
-	}
-	return "ingress"
+// hooks has the names that the kernel and tc use, and the attach type of each hook.
+var hooks = [...]struct {
+	name string
+	at   ebpf.AttachType
+}{
+	Ingress: {"ingress", ebpf.AttachTCXIngress}, Egress: {"egress", ebpf.AttachTCXEgress},
+	Primary: {"netkit primary", ebpf.AttachNetkitPrimary}, Peer: {"netkit peer", ebpf.AttachNetkitPeer},
 }
 
-// Device puts prog on one side of the named device of ns, after the programs that are there. Close takes it off.
-func Device(ns *netns.NS, device string, side Side, prog *ebpf.Program) (io.Closer, error) {
-	var c io.Closer
-	err := ns.Do(func() error {
+func (h Hook) String() string { return hooks[h].name }
+
+// Device puts prog on a hook of the named device of ns, after the programs that are there. Close takes it off.
+func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Closer, err error) {
+	err = ns.Do(func() error {
 		at, err := index(device)
 		if err != nil {
 			return err
 		}
-		c, err = tcx(at, side, prog)
-		if errors.Is(err, ebpf.ErrNotSupported) {
-			c, err = classic(ns, at, side, prog)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("attach %s to %s of %s: %w", name(prog), side, device, err)
-	}
-	return c, nil
-}
-
-// End is one of a pair of netkit devices.
-type End int
-
-// The two ends. A program at the peer sees what the pod sends, at the primary what the node sends it.
-const (
-	Primary End = iota
-	Peer
-)
-
-// String names the end as the kernel does.
-func (e End) String() string {
-	if e == Peer {
-		return "peer"
-	}
-	return "primary"
-}
-
-// Netkit puts prog on one end of a netkit pair, whose primary end is the named device of ns, after the programs that are
-// there. It runs in the context of who sends, and on the other side of the pair. Close takes it off.
-func Netkit(ns *netns.NS, primary string, end End, prog *ebpf.Program) (io.Closer, error) {
-	at := ebpf.AttachNetkitPrimary
-	if end == Peer {
-		at = ebpf.AttachNetkitPeer
-	}
-	var c io.Closer
-	err := ns.Do(func() error {
-		i, err := index(primary)
-		if err != nil {
+		if hook >= Primary {
+			c, err = link.AttachNetkit(link.NetkitOptions{Interface: at, Program: prog, Attach: hooks[hook].at})
 			return err
 		}
-		c, err = link.AttachNetkit(link.NetkitOptions{Interface: i, Program: prog, Attach: at})
+		c, err = link.AttachTCX(link.TCXOptions{Interface: at, Program: prog, Attach: hooks[hook].at})
+		if errors.Is(err, ebpf.ErrNotSupported) {
+			c, err = classic(ns, at, hook, prog)
+		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("attach %s to the netkit %s of %s: %w", name(prog), end, primary, err)
+		return nil, fmt.Errorf("attach %s to %s of %s: %w", name(prog), hook, device, err)
 	}
 	return c, nil
+}
+
+// Place is a hook of a device, and the name of the program for it.
+type Place struct {
+	Device  string
+	Hook    Hook
+	Program string
+}
+
+// Devices puts the programs of a collection on devices of ns. When one fails, those before it are returned with the error.
+func Devices(ns *netns.NS, coll *ebpf.Collection, places ...Place) ([]io.Closer, error) {
+	var links []io.Closer
+	for _, p := range places {
+		c, err := Device(ns, p.Device, p.Hook, coll.Programs[p.Program])
+		if err != nil {
+			return links, err
+		}
+		links = append(links, c)
+	}
+	return links, nil
 }
 
 // Index returns the index of the named device of ns.
-func Index(ns *netns.NS, device string) (int, error) {
-	at := 0
-	err := ns.Do(func() (err error) {
+func Index(ns *netns.NS, device string) (at int, err error) {
+	err = ns.Do(func() (err error) {
 		at, err = index(device)
 		return err
 	})
@@ -124,27 +114,15 @@ func index(device string) (int, error) {
 	return int(req.Uint32()), nil
 }
 
-func tcx(index int, side Side, prog *ebpf.Program) (io.Closer, error) {
-	at := ebpf.AttachTCXIngress
-	if side == Egress {
-		at = ebpf.AttachTCXEgress
-	}
-	l, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: prog, Attach: at})
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
 // classicFilter is a filter on a clsact qdisc, for kernels without tcx.
 type classicFilter struct {
 	ns     *netns.NS
 	filter *netlink.BpfFilter
 }
 
-func classic(ns *netns.NS, index int, side Side, prog *ebpf.Program) (io.Closer, error) {
+func classic(ns *netns.NS, index int, hook Hook, prog *ebpf.Program) (io.Closer, error) {
 	parent := uint32(netlink.HANDLE_MIN_INGRESS)
-	if side == Egress {
+	if hook == Egress {
 		parent = netlink.HANDLE_MIN_EGRESS
 	}
 	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
@@ -170,9 +148,8 @@ func classic(ns *netns.NS, index int, side Side, prog *ebpf.Program) (io.Closer,
 func (c *classicFilter) Close() error {
 	return c.ns.Do(func() error {
 		err := netlink.FilterDel(c.filter)
-		var gone netlink.LinkNotFoundError
-		if errors.As(err, &gone) {
-			return nil
+		if errors.As(err, &netlink.LinkNotFoundError{}) {
+			return nil // the filter went with the device
 		}
 		return err
 	})
@@ -227,11 +204,19 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("load %s programs: %v
 // Unwrap returns the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// Absent turns the error of a table that has no such key into success.
+func Absent(err error) error {
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil
+	}
+	return err
+}
+
 // CloseAll closes in reverse order and joins what failed.
 func CloseAll(list []io.Closer) error {
 	var errs []error
-	for i := len(list) - 1; i >= 0; i-- {
-		errs = append(errs, list[i].Close())
+	for _, c := range slices.Backward(list) {
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -58,16 +58,16 @@ func answers(t *testing.T, ns *netns.NS) bool {
 
 func TestDevice(t *testing.T) {
 	prog := dropAll(t)
-	for name, put := range map[string]func(*netns.NS, Side) (io.Closer, error){
-		"best": func(ns *netns.NS, side Side) (io.Closer, error) { return Device(ns, "lo", side, prog) },
-		"classic": func(ns *netns.NS, side Side) (c io.Closer, err error) {
+	for name, put := range map[string]func(*netns.NS, Hook) (io.Closer, error){
+		"best": func(ns *netns.NS, side Hook) (io.Closer, error) { return Device(ns, "lo", side, prog) },
+		"classic": func(ns *netns.NS, side Hook) (c io.Closer, err error) {
 			return c, ns.Do(func() error {
 				c, err = classic(ns, 1, side, prog)
 				return err
 			})
 		},
 	} {
-		for _, side := range []Side{Ingress, Egress} {
+		for _, side := range []Hook{Ingress, Egress} {
 			t.Run(name+" "+side.String(), func(t *testing.T) {
 				ns := bpftest.NewNS(t)
 				if !answers(t, ns) {

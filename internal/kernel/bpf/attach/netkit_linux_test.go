@@ -31,7 +31,7 @@ func TestNetkit(t *testing.T) {
 	a, b := netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("192.0.2.2/24")
 	pair(t, node, pod, a, b)
 	for _, tc := range []struct {
-		end      End
+		end      Hook
 		prog     *ebpf.Program
 		from, to *netns.NS
 		addr     netip.Addr
@@ -44,7 +44,7 @@ func TestNetkit(t *testing.T) {
 			if sends(t, tc.from, tc.to, tc.addr) != tc.without {
 				t.Error("it is not as it should be before")
 			}
-			c, err := Netkit(node, "nk1", tc.end, tc.prog)
+			c, err := Device(node, "nk1", tc.end, tc.prog)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestNetkit(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Netkit(node, "lo", Peer, pass); err == nil {
+	if _, err := Device(node, "lo", Peer, pass); err == nil {
 		t.Error("lo is no netkit device, and it was attached to")
 	}
 }

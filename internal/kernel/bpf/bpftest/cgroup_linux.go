@@ -14,33 +14,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
 // Cgroup makes a cgroup (v2) for the time of the test, or skips it.
 func Cgroup(t *testing.T) string {
 	t.Helper()
-	root := ""
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(mounts)) {
-		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
-			root = f[1]
-			break
-		}
-	}
-	if root == "" {
+	root, err := cgroup.Root()
+	if errors.Is(err, cgroup.ErrNoMount) {
 		t.Skip("no cgroup v2 is mounted, socket load balancing has nothing to attach to")
 	}
+	must(t, err)
 	dir, err := os.MkdirTemp(root, "bpftest-")
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		t.Skipf("no right to make a cgroup: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := os.Remove(dir); err != nil {
 			t.Errorf("cgroup stays behind: %v", err)
@@ -132,16 +122,12 @@ func (c Call) datagram() (netip.AddrPort, string, error) {
 }
 
 // Place runs a call in a process of its own: born in the cgroup, then inside the namespace.
-func Place(t *testing.T, s *netns.Starter, ns *netns.NS, cgroup string, c Call) (server, peer, failure string) {
+func Place(t *testing.T, s *netns.Starter, ns *netns.NS, group string, c Call) (server, peer, failure string) {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.Open(cgroup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	dir, err := os.Open(group)
+	must(t, err)
 	defer dir.Close()
 	var out strings.Builder
 	cmd := exec.Command(exe, "-test.run=^TestChild$", "-test.v")
@@ -149,9 +135,7 @@ func Place(t *testing.T, s *netns.Starter, ns *netns.NS, cgroup string, c Call) 
 	cmd.Stdin = strings.NewReader(fmt.Sprintf("%s %s %t\n", c.Network, c.Addr, c.Connected))
 	cmd.Stdout = &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
-	if err := s.Start(ns, cmd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Start(ns, cmd))
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("child: %v\n%s", err, out.String())
 	}

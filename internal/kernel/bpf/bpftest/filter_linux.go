@@ -22,9 +22,7 @@ func WatchForward(t *testing.T, ns *netns.NS) *Watch {
 	t.Helper()
 	w := &Watch{ns: ns, table: &nftables.Table{Name: "watch", Family: nftables.TableFamilyINet}}
 	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.AddTable(w.table)
 	w.chain = c.AddChain(&nftables.Chain{
 		Name: "forward", Table: w.table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookForward,
@@ -33,9 +31,7 @@ func WatchForward(t *testing.T, ns *netns.NS) *Watch {
 	c.AddRule(&nftables.Rule{Table: w.table, Chain: w.chain, Exprs: []expr.Any{
 		&expr.Ct{Register: 1, Key: expr.CtKeySTATE}, &expr.Counter{},
 	}})
-	if err := c.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Flush())
 	return w
 }
 
@@ -43,9 +39,7 @@ func WatchForward(t *testing.T, ns *netns.NS) *Watch {
 func (w *Watch) Packets(t *testing.T) uint64 {
 	t.Helper()
 	c, err := nftables.New(nftables.WithNetNSFd(w.ns.FD()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rules, err := c.GetRules(w.table, w.chain)
 	if err != nil || len(rules) != 1 {
 		t.Fatalf("%d rules, %v", len(rules), err)
@@ -63,9 +57,7 @@ func (w *Watch) Packets(t *testing.T) uint64 {
 func Masquerade(t *testing.T, ns *netns.NS, mark uint32) {
 	t.Helper()
 	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	table := c.AddTable(&nftables.Table{Name: "masquerade", Family: nftables.TableFamilyINet})
 	chain := c.AddChain(&nftables.Chain{
 		Name: "postrouting", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting,
@@ -76,7 +68,5 @@ func Masquerade(t *testing.T, ns *netns.NS, mark uint32) {
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(mark)},
 		&expr.Masq{},
 	}})
-	if err := c.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Flush())
 }

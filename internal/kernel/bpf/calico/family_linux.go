@@ -76,15 +76,7 @@ func (e *encoder) port(v uint16) *encoder {
 	return e
 }
 
-func (e *encoder) address(a netip.Addr) *encoder {
-	e.bytes = append(e.bytes, a.AsSlice()...)
-	return e
-}
-
-func (e *encoder) raw(b []byte) *encoder {
-	e.bytes = append(e.bytes, b...)
-	return e
-}
+func (e *encoder) address(a netip.Addr) *encoder { return e.u8(a.AsSlice()...) }
 
 // be16 is a port as a program finds it in a register.
 func be16(port uint16) uint16 {
@@ -101,12 +93,11 @@ type ifaceConfig struct {
 }
 
 func (c ifaceConfig) encode() []byte {
-	e := new(encoder).address(c.host).u32(c.tunnel, c.policy)
 	dsr := uint8(0)
 	if c.dsr {
 		dsr = 1
 	}
-	return e.u8(uint8(c.kind), dsr, 0, 0).bytes
+	return new(encoder).address(c.host).u32(c.tunnel, c.policy).u8(uint8(c.kind), dsr, 0, 0).bytes
 }
 
 // routeKey is struct route_key.
@@ -116,18 +107,16 @@ func routeKey(p netip.Prefix) []byte {
 
 // routeValue is struct route_value.
 func (f *family) routeValue(flags uint32, hop netip.Addr, ifindex uint32) []byte {
-	e := new(encoder).u32(flags)
+	address := f.zero()
 	if hop.IsValid() {
-		e.address(hop)
-	} else {
-		e.raw(f.zero())
+		address = hop.AsSlice()
 	}
-	return e.u32(ifindex).bytes
+	return new(encoder).u32(flags).u8(address...).u32(ifindex).bytes
 }
 
 // natKey is struct nat_fe_key for clients anywhere, whose prefix ends before the source.
 func (f *family) natKey(a netip.AddrPort, proto Proto) []byte {
-	return new(encoder).u32(uint32(f.bits()+32)).address(a.Addr()).port(a.Port()).u8(uint8(proto), 0).raw(f.zero()).bytes
+	return new(encoder).u32(uint32(f.bits()+32)).address(a.Addr()).port(a.Port()).u8(uint8(proto), 0).u8(f.zero()...).bytes
 }
 
 // backendKey is struct nat_be_key.

@@ -112,22 +112,22 @@ func (n *Node) load() error {
 			return err
 		}
 		n.tunnel = uint32(dev)
-		if err := n.enter(&n.links, n.opts.Tunnel, fromTunnel, 0); err != nil {
-			return err
+	}
+	for _, at := range []struct {
+		device string
+		kind   kind
+	}{
+		{n.opts.Tunnel, fromTunnel}, {n.opts.Tunnel, toTunnel}, {n.opts.ServiceDevice, fromService},
+		{n.opts.Wire, fromHost}, {n.opts.Wire, toHost},
+	} {
+		if at.device == "" {
+			continue
 		}
-		if err := n.enter(&n.links, n.opts.Tunnel, toTunnel, 0); err != nil {
+		if err := n.enter(&n.links, at.device, at.kind, 0); err != nil {
 			return err
 		}
 	}
-	if n.opts.ServiceDevice != "" {
-		if err := n.enter(&n.links, n.opts.ServiceDevice, fromService, 0); err != nil {
-			return err
-		}
-	}
-	if err := n.enter(&n.links, n.opts.Wire, fromHost, 0); err != nil {
-		return err
-	}
-	return n.enter(&n.links, n.opts.Wire, toHost, 0)
+	return nil
 }
 
 func (n *Node) size(spec *ebpf.CollectionSpec) {
@@ -169,11 +169,11 @@ func (n *Node) enter(links *[]io.Closer, device string, k kind, policy uint32) e
 		return err
 	}
 	defer coll.Close()
-	side := attach.Ingress
+	hook := attach.Ingress
 	if k == toWorkload || k == toHost || k == toTunnel {
-		side = attach.Egress
+		hook = attach.Egress
 	}
-	l, err := attach.Device(n.opts.NS, device, side, coll.Programs["preamble"])
+	l, err := attach.Device(n.opts.NS, device, hook, coll.Programs["preamble"])
 	if err != nil {
 		return err
 	}
@@ -245,23 +245,17 @@ func (n *Node) slot() (uint32, error) {
 	return n.next - 1, nil
 }
 
-// RemoveWorkload takes a pod's programs off. One that is not there is no error.
-func (n *Node) RemoveWorkload(device string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.removeWorkload(device)
-}
-
+// removeWorkload takes a pod's programs off. A pod that is not there is not an error.
 func (n *Node) removeWorkload(device string) error {
 	w := n.workloads[device]
 	if w == nil {
 		return nil
 	}
 	delete(n.workloads, device)
-	errs := []error{attach.CloseAll(w.links), gone(n.table("routes").Delete(routeKey(single(w.IP))))}
+	errs := []error{attach.CloseAll(w.links), attach.Absent(n.table("routes").Delete(routeKey(single(w.IP))))}
 	for _, s := range []uint32{w.ingress, w.egress} {
 		if s != 0 {
-			errs = append(errs, gone(n.mains.Maps["cali_jump"].Delete(s)))
+			errs = append(errs, attach.Absent(n.mains.Maps["cali_jump"].Delete(s)))
 			n.free = append(n.free, s)
 		}
 	}
@@ -362,14 +356,6 @@ func (n *Node) Close() error {
 		n.mains.Close()
 	}
 	return errors.Join(errs...)
-}
-
-// gone turns "was not there" into success.
-func gone(err error) error {
-	if errors.Is(err, ebpf.ErrKeyNotExist) {
-		return nil
-	}
-	return err
 }
 
 // table is one of the family's own tables.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
 // maxRules keeps every jump of a generated program within its 16 bits; the product splits longer ones.
@@ -182,7 +184,7 @@ func (n *Node) SetIPSet(set uint64, add, remove []netip.Prefix) error {
 		}
 	}
 	for _, p := range remove {
-		if err := gone(m.Delete(setKey(set, p))); err != nil {
+		if err := attach.Absent(m.Delete(setKey(set, p))); err != nil {
 			return fmt.Errorf("calico dataplane: set %d: remove %s: %w", set, p, err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
 const (
@@ -80,7 +82,7 @@ func (n *Node) writeService(s Service, cur *service) error {
 		return err
 	}
 	for i := len(all); i < cur.count; i++ {
-		if err := gone(be.Delete(backendKey(cur.id, i))); err != nil {
+		if err := attach.Absent(be.Delete(backendKey(cur.id, i))); err != nil {
 			return err
 		}
 	}
@@ -105,7 +107,7 @@ func (n *Node) forget(id uint32, keep []netip.AddrPort) error {
 	}
 	errs := []error{it.Err()}
 	for _, k := range stale {
-		errs = append(errs, gone(m.Delete(k)))
+		errs = append(errs, attach.Absent(m.Delete(k)))
 	}
 	return errors.Join(errs...)
 }
@@ -119,9 +121,9 @@ func (n *Node) DeleteService(front netip.AddrPort, proto Proto) error {
 		return nil
 	}
 	delete(n.services, frontend{front, proto})
-	errs := []error{gone(n.table("nat_fe").Delete(n.family.natKey(front, proto))), n.forget(cur.id, nil)}
+	errs := []error{attach.Absent(n.table("nat_fe").Delete(n.family.natKey(front, proto))), n.forget(cur.id, nil)}
 	for i := range cur.count {
-		errs = append(errs, gone(n.table("nat_be").Delete(backendKey(cur.id, i))))
+		errs = append(errs, attach.Absent(n.table("nat_be").Delete(backendKey(cur.id, i))))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("calico dataplane: delete service %s: %w", front, err)

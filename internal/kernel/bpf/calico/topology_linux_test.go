@@ -18,8 +18,7 @@ import (
 // plan is the addresses of a test in one family.
 type plan struct {
 	*family
-	digit    string // of network names: tcp4
-	topology func(*testing.T) *bpftest.Topology
+	digit string // of network names: tcp4
 	// gateway is what pods send everything to: of IPv4 nobody's, of IPv6 the address of the host's end of the pair.
 	gateway netip.Addr
 	all     netip.Prefix
@@ -29,10 +28,10 @@ type plan struct {
 
 var (
 	plan4 = &plan{
-		ipv4, "4", bpftest.NewTopology, netip.MustParseAddr("169.254.1.1"), netip.MustParsePrefix("0.0.0.0/0"), 50,
+		ipv4, "4", netip.MustParseAddr("169.254.1.1"), netip.MustParsePrefix("0.0.0.0/0"), 50,
 	}
 	plan6 = &plan{
-		ipv6, "6", bpftest.NewTopology6, netip.MustParseAddr("fe80::ecee:eeff:feee:eeee"), netip.MustParsePrefix("::/0"), 70,
+		ipv6, "6", netip.MustParseAddr("fe80::ecee:eeff:feee:eeee"), netip.MustParsePrefix("::/0"), 70,
 	}
 )
 
@@ -78,7 +77,7 @@ type world struct {
 
 func newWorld(t *testing.T, p *plan, tunnel string, dsr bool) *world {
 	t.Helper()
-	top := p.topology(t)
+	top := bpftest.NewTopology(t, p.family == ipv6)
 	w := &world{plan: p, client: top.Node(9)}
 	mtu := 1500
 	if tunnel != "" {

@@ -105,11 +105,11 @@ func (n *Node) addEndpoint(p *pod) error {
 	if err := n.SetIPCache(n.fam.single(e.IP), e.Identity, netip.Addr{}); err != nil {
 		return err
 	}
+	hook := attach.Ingress
 	if e.Netkit {
-		p.link, err = attach.Netkit(n.opts.NS, e.Device, attach.Peer, coll.Programs["from_container"])
-		return err
+		hook = attach.Peer
 	}
-	p.link, err = attach.Device(n.opts.NS, e.Device, attach.Ingress, coll.Programs["from_container"])
+	p.link, err = attach.Device(n.opts.NS, e.Device, hook, coll.Programs["from_container"])
 	return err
 }
 
@@ -117,24 +117,14 @@ func (n *Node) addEndpoint(p *pod) error {
 func (n *Node) RemoveEndpoint(id uint16) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.removeEndpoint(id)
-}
-
-func (n *Node) removeEndpoint(id uint16) error {
 	p := n.endpoints[id]
 	if p == nil {
 		return nil
 	}
 	delete(n.endpoints, id)
-	errs := []error{n.DeleteIPCache(n.fam.single(p.IP)), p.close()}
-	for _, err := range []error{
-		n.host.Maps["cilium_lxc"].Delete(n.fam.endpointKey(p.IP)), n.host.Maps["cilium_call_policy"].Delete(uint32(id)),
-	} {
-		if !errors.Is(err, ebpf.ErrKeyNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(n.DeleteIPCache(n.fam.single(p.IP)), p.close(),
+		attach.Absent(n.host.Maps["cilium_lxc"].Delete(n.fam.endpointKey(p.IP))),
+		attach.Absent(n.host.Maps["cilium_call_policy"].Delete(uint32(id))))
 }
 
 // SetPolicy replaces the policy of an endpoint. Packets of open flows are judged by it too, replies excepted. The
@@ -176,7 +166,7 @@ func (p *pod) setPolicy(rules []Rule) error {
 		}
 	}
 	for _, k := range stale {
-		if err := p.policy.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		if err := attach.Absent(p.policy.Delete(k)); err != nil {
 			return err
 		}
 	}

@@ -131,27 +131,21 @@ func (n *Node) size(spec *ebpf.CollectionSpec) {
 
 func (n *Node) attachDevices() error {
 	o := n.opts
-	type at struct {
-		device string
-		side   attach.Side
-		prog   string
-	}
-	list := []at{
-		{o.Wire, attach.Ingress, "from_netdev"}, {o.Wire, attach.Egress, "to_netdev"},
-		{o.HostDevice, attach.Egress, "from_host"}, {o.HostDevice, attach.Ingress, "to_host"},
-		{o.NetDevice, attach.Ingress, "to_host"},
+	list := []attach.Place{
+		{Device: o.Wire, Hook: attach.Ingress, Program: "from_netdev"},
+		{Device: o.Wire, Hook: attach.Egress, Program: "to_netdev"},
+		{Device: o.HostDevice, Hook: attach.Egress, Program: "from_host"},
+		{Device: o.HostDevice, Hook: attach.Ingress, Program: "to_host"},
+		{Device: o.NetDevice, Hook: attach.Ingress, Program: "to_host"},
 	}
 	if o.Overlay != "" {
-		list = append(list, at{o.Overlay, attach.Ingress, "from_overlay"}, at{o.Overlay, attach.Egress, "to_overlay"})
+		list = append(list,
+			attach.Place{Device: o.Overlay, Hook: attach.Ingress, Program: "from_overlay"},
+			attach.Place{Device: o.Overlay, Hook: attach.Egress, Program: "to_overlay"})
 	}
-	for _, a := range list {
-		c, err := attach.Device(o.NS, a.device, a.side, n.host.Programs[a.prog])
-		if err != nil {
-			return err
-		}
-		n.links = append(n.links, c)
-	}
-	return nil
+	links, err := attach.Devices(o.NS, n.host, list...)
+	n.links = append(n.links, links...)
+	return err
 }
 
 // AttachCgroup translates services in the sockets of the processes in the cgroup (v2) at path and below it. Sockets
@@ -205,8 +199,7 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 
 // DeleteIPCache removes an announced prefix. A prefix that was not announced is not an error.
 func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
-	err := n.host.Maps["cilium_ipcache"].Delete(n.fam.ipcacheKey(prefix))
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := attach.Absent(n.host.Maps["cilium_ipcache"].Delete(n.fam.ipcacheKey(prefix))); err != nil {
 		return fmt.Errorf("cilium dataplane: forget %s: %w", prefix, err)
 	}
 	return nil

@@ -3,14 +3,11 @@ package cilium
 import (
 	"net/netip"
 	"testing"
-
-	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
 )
 
 // numbering is what a test's world is numbered by: everything is tested with either family.
 type numbering struct {
 	*family
-	topology func(*testing.T) *bpftest.Topology
 	networks []string // for bpftest.Exchange: a stream, datagrams
 	// cluster holds the pods of all nodes, node the node's own; both start with these bytes.
 	cluster   netip.Prefix
@@ -27,12 +24,12 @@ type numbering struct {
 
 var numberings = []numbering{
 	{
-		family: &ipv4, topology: bpftest.NewTopology, networks: []string{"tcp4", "udp4"},
+		family: &ipv4, networks: []string{"tcp4", "udp4"},
 		cluster: netip.MustParsePrefix("10.20.0.0/16"), nodeBits: 24, vip: netip.MustParseAddr("10.96.0.10"),
 		loopback: netip.MustParseAddr("169.254.42.1"), overhead: 50, wire: "10.10.0.", icmpProto: 1, dsrOption: 0x9a,
 	},
 	{
-		family: &ipv6, topology: bpftest.NewTopology6, networks: []string{"tcp6", "udp6"},
+		family: &ipv6, networks: []string{"tcp6", "udp6"},
 		cluster: netip.MustParsePrefix("fd00:20::/32"), nodeBits: 64, vip: netip.MustParseAddr("fd00:96::a"),
 		loopback: netip.MustParseAddr("100:0:0:1::2a01"), overhead: 70, wire: "fd00:10:10::", icmpProto: 58, dsrOption: 0x1b,
 	},

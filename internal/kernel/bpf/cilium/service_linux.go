@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
 // Flags of a frontend and the scopes, as maps.h has them.
@@ -162,9 +164,7 @@ func (n *Node) DeleteService(front netip.AddrPort, proto Proto) error {
 	delete(n.services.known, frontend{front, proto})
 	var errs []error
 	gone := func(m string, key any) {
-		if err := n.table(m).Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, attach.Absent(n.table(m).Delete(key)))
 	}
 	for scope, list := range cur.scopes {
 		gone("cilium_lb%d_services", lbKey(front, proto, 0, scope))
@@ -217,10 +217,7 @@ func (n *Node) setMaglev(id uint16, list []netip.AddrPort, proto Proto) error {
 	outer := n.table("cilium_lb%d_maglev")
 	table := maglevTable(list)
 	if table == nil {
-		if err := outer.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return err
-		}
-		return nil
+		return attach.Absent(outer.Delete(id))
 	}
 	ids := make([]uint32, maglevSize)
 	for slot, i := range table {

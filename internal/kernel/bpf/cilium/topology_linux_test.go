@@ -26,7 +26,7 @@ var identities = [3]Identity{1001, 1002, 1003}
 
 func newWorld(t *testing.T, where numbering, change func(*Options)) *world {
 	t.Helper()
-	top := where.topology(t)
+	top := bpftest.NewTopology(t, where.family == &ipv6)
 	w := &world{numbering: where, client: top.Node(9)}
 	var probe Options
 	change(&probe)

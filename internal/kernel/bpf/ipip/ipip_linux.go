@@ -75,18 +75,10 @@ func (t *Tunnel) load(o Options) error {
 	if t.coll, err = attach.Load("ipip", spec, ebpf.CollectionOptions{}); err != nil {
 		return err
 	}
-	for _, a := range []struct {
-		device string
-		side   attach.Side
-		prog   string
-	}{{o.Tunnel, attach.Egress, "encap"}, {o.Wire, attach.Ingress, "decap"}} {
-		l, err := attach.Device(o.NS, a.device, a.side, t.coll.Programs[a.prog])
-		if err != nil {
-			return err
-		}
-		t.links = append(t.links, l)
-	}
-	return nil
+	t.links, err = attach.Devices(o.NS, t.coll,
+		attach.Place{Device: o.Tunnel, Hook: attach.Egress, Program: "encap"},
+		attach.Place{Device: o.Wire, Hook: attach.Ingress, Program: "decap"})
+	return err
 }
 
 // SetPeer says which node the addresses of a prefix are behind. The longest prefix decides.

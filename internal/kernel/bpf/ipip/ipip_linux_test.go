@@ -41,7 +41,7 @@ func prefixOf(node int) netip.Prefix {
 
 // TestTraffic sends through two nodes with plain routing, whose only way to each other is the stand-in.
 func TestTraffic(t *testing.T) {
-	top := bpftest.NewTopology(t)
+	top := bpftest.NewTopology(t, false)
 	var nodes [2]*bpftest.Node
 	var pods [2]*bpftest.Pod
 	var tunnels [2]*Tunnel

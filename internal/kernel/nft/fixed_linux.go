@@ -1,0 +1,142 @@
+package nft
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// fixed is a term that is the same in every table: its text in the language of nft, and the kernel's expressions for it.
+type fixed struct {
+	words string
+	exprs []expr.Any
+}
+
+func (f fixed) text(Family) string { return f.words }
+
+func compared(op expr.CmpOp, data []byte) expr.Any {
+	return &expr.Cmp{Op: op, Register: firstReg, Data: data}
+}
+
+// masked is the register with mask & v ^ x.
+func masked(v, x uint32) expr.Any {
+	return &expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: 4, Mask: native(v), Xor: native(x)}
+}
+
+var (
+	loadMark  = &expr.Meta{Key: expr.MetaKeyMARK, Register: firstReg}
+	storeMark = &expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: firstReg}
+	notZero   = compared(expr.CmpOpNeq, native(0))
+	isZero    = compared(expr.CmpOpEq, native(0))
+)
+
+// PortsFrom matches packets to a port from low to 65535.
+func PortsFrom(low uint16) Term {
+	return fixed{fmt.Sprintf("th dport %d-65535", low), []expr.Any{
+		&expr.Payload{DestRegister: firstReg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		compared(expr.CmpOpGte, valueBytes(low)), compared(expr.CmpOpLte, valueBytes(uint16(65535))),
+	}}
+}
+
+// MarkSet matches packets with one of the bits of the mark set.
+func MarkSet(bits uint32) Term {
+	return fixed{fmt.Sprintf("meta mark & 0x%08x != 0x00000000", bits), []expr.Any{loadMark, masked(bits, 0), notZero}}
+}
+
+// MarkClear matches packets with none of the bits of the mark set.
+func MarkClear(bits uint32) Term {
+	return fixed{fmt.Sprintf("meta mark & 0x%08x == 0x00000000", bits), []expr.Any{loadMark, masked(bits, 0), isZero}}
+}
+
+// markTo is mark & mask ^ xor, which nft writes with one operator.
+func markTo(operator string, operand, mask, xor uint32) Term {
+	return fixed{fmt.Sprintf("meta mark set meta mark %s 0x%08x", operator, operand), []expr.Any{loadMark, masked(mask, xor), storeMark}}
+}
+
+// SetMark sets bits of the mark.
+func SetMark(bits uint32) Term { return markTo("|", bits, ^bits, bits) }
+
+// ClearMark clears bits of the mark.
+func ClearMark(bits uint32) Term { return markTo("&", ^bits, ^bits, 0) }
+
+// FlipMark inverts bits of the mark.
+func FlipMark(bits uint32) Term { return markTo("^", bits, ^uint32(0), bits) }
+
+// The states of a packet's connection, as the kernel numbers them.
+const (
+	Invalid     = 1
+	Established = 2
+	Related     = 4
+	New         = 8
+)
+
+// State matches packets whose connection has one of the states.
+func State(states uint32) Term {
+	var names []string
+	for i, name := range []string{"invalid", "established", "related", "new"} {
+		if states&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return fixed{"ct state " + strings.Join(names, ","), []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATE, Register: firstReg}, masked(states, 0), notZero,
+	}}
+}
+
+// translated is the bit of a connection's status that says that its destination was translated.
+const translated = 1 << 5
+
+// Matches without a parameter.
+var (
+	// Translated matches packets of connections whose destination was translated.
+	Translated Term = fixed{"ct status dnat", []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, masked(translated, 0), notZero,
+	}}
+	// NotJustTranslated is nft's "ct status != dnat". It compares the whole status word, and because the word has other
+	// bits too, it nearly always matches. Felix writes it.
+	NotJustTranslated Term = fixed{"ct status != dnat", []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compared(expr.CmpOpNeq, native(translated)),
+	}}
+	// SourceLocal matches packets from an address of this machine.
+	SourceLocal Term = fixed{"fib saddr type local", []expr.Any{
+		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true}, compared(expr.CmpOpEq, native(unix.RTN_LOCAL)),
+	}}
+	// DestLocal matches packets to an address of this machine.
+	DestLocal Term = fixed{"fib daddr type local", []expr.Any{
+		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagDADDR: true}, compared(expr.CmpOpEq, native(unix.RTN_LOCAL)),
+	}}
+	// SourceNotLocalTo matches packets whose source is not an address of the device that they leave by.
+	SourceNotLocalTo Term = fixed{"fib saddr . oif type != local", []expr.Any{
+		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true, FlagOIF: true},
+		compared(expr.CmpOpNeq, native(unix.RTN_LOCAL)),
+	}}
+	// NoReversePath matches packets to whose source no route leads out by the device that they came in by.
+	NoReversePath Term = fixed{"fib saddr . mark . iif oif 0", []expr.Any{
+		&expr.Fib{Register: firstReg, ResultOIF: true, FlagSADDR: true, FlagMARK: true, FlagIIF: true}, isZero,
+	}}
+)
+
+// Statements without a parameter.
+var (
+	// Count counts packets and bytes.
+	Count Term = fixed{"counter", []expr.Any{&expr.Counter{}}}
+	// Untrack keeps the packet out of conntrack.
+	Untrack Term = fixed{"notrack", []expr.Any{&expr.Notrack{}}}
+	// Masquerade gives the connection the address of the device that it leaves by, and a random port.
+	Masquerade Term = fixed{"masquerade fully-random", []expr.Any{&expr.Masq{FullyRandom: true}}}
+	// Reject refuses with an ICMP message that the port cannot be reached.
+	Reject Term = reject{}
+)
+
+type reject struct{}
+
+func (reject) text(Family) string { return "reject" }
+
+type comment string
+
+// Comment is for people, at most MaxComment bytes. It comes last in a rule.
+func Comment(text string) Term { return comment(text) }
+
+func (c comment) text(Family) string { return `comment "` + string(c) + `"` }
