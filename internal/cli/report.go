@@ -28,7 +28,7 @@ type reportArgs struct {
 	metrics  []string
 	all      bool
 	baseline string
-	charts   string
+	pictures string
 	impact   string
 	// samples is for the format csv.
 	samples bool
@@ -40,7 +40,7 @@ func (p *program) reportCommand() *cobra.Command {
 		Use:     "report [FILE]",
 		Short:   "Print the report of a result file",
 		Long:    "Print the report of a result file (" + DefaultResult + " if none is named) to stdout.\n\n" + inputs,
-		Example: "  cnibench report -f markdown result.jsonl > report.md\n  cnibench report --baseline canal --charts charts result.jsonl",
+		Example: "  cnibench report -f markdown result.jsonl > report.md\n  cnibench report --baseline canal --pictures pictures result.jsonl",
 		Args:    atMostOne("cnibench compare sets two side by side"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return p.report(cmd, fileOf(files), a)
@@ -51,7 +51,7 @@ func (p *program) reportCommand() *cobra.Command {
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
 	f.BoolVar(&a.all, "all", false, allUsage)
 	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with instead of the plan's baseline")
-	f.StringVar(&a.charts, "charts", "", "write each chart to `directory` too, as SVG and PNG")
+	f.StringVar(&a.pictures, "pictures", "", "write each picture to `directory` too, as SVG")
 	f.StringVar(&a.impact, "impact", "", "what `work` of a job takes: transfer=SIZE, sync=SIZE (in parallel flows), requests=N, connections=N, each with /share=PERCENT of the job's time or all with network-share=PERCENT")
 	f.BoolVar(&a.samples, "samples", false, "with -f csv: the numbers of every trial, which import reads back")
 	complete(cmd, "metrics", metricNames)
@@ -81,19 +81,19 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	if a.samples {
 		return p.samples(name)
 	}
-	if a.format == "text" && a.charts == "" && !a.all && a.metrics == nil {
+	if a.format == "text" && a.pictures == "" && !a.all && a.metrics == nil {
 		a.metrics = short
 	}
-	d, err := p.document(name, report.Options{Metrics: a.metrics, Baseline: plan.Variant(a.baseline), Impact: works}, a.format == "html" || a.charts != "")
+	d, err := p.document(name, report.Options{Metrics: a.metrics, Baseline: plan.Variant(a.baseline), Impact: works}, a.format == "html" || a.pictures != "")
 	if err != nil {
 		return usage(err)
 	}
-	if a.charts != "" {
-		n, err := writeCharts(a.charts, d)
+	if a.pictures != "" {
+		n, err := writePictures(a.pictures, d)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stderr, "cnibench: %d charts are in %s, each as SVG and PNG\n", n, a.charts)
+		fmt.Fprintf(p.stderr, "cnibench: pictures in %s: %d\n", a.pictures, n)
 	}
 	return p.write(a.format, d)
 }

@@ -3,7 +3,7 @@
 // A plot (Dots, Curves, Strips, Plane, Heat) is a struct of numbers and names; its Draw method lays it out. A Drawing is
 // a list of lines, rectangles, dots and texts in groups, in a coordinate system whose origin is the upper left corner
 // and whose unit is a pixel at scale 1. SVG writes it for a page, whose style sheet brings the colours (CSS), or as a
-// separate file; package raster makes an image of it. Colours are names of a role, never values, so that one
+// separate file. Colours are names of a role, never values, so that one
 // drawing serves a light and a dark page; palette.go holds the values, which tests hold to the contrast that WCAG asks.
 //
 // Nothing here knows what a profile or a metric is. Texts may come from anywhere: whatever writes a drawing escapes them.
@@ -55,7 +55,7 @@ type Shape struct {
 	Color  Color
 	// Width is the width of a line or the diameter of dots.
 	Width float64
-	// Dash is the dash pattern of a line, 0 for none, else an index as DashOf gives it.
+	// Dash is the dash pattern of a line, 0 for none, else an index of dashes.
 	Dash int
 	// Opacity is 0 for opaque, else in (0,1).
 	Opacity float64
