@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,15 +61,15 @@ func unknownFormat(name string, names []string) error {
 // write writes d to stdout.
 func (p *program) write(format string, d report.Document) error { return formats[format](p.stdout, d) }
 
-// terminal says what w can do, if it is a terminal.
+// terminal returns what w can show: the size of a terminal, else the columns that the environment asks for.
 func terminal(w io.Writer) text.Options {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return text.Options{}
+	var o text.Options
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		o.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if the terminal does not know
+		o.Color = os.Getenv("NO_COLOR") == ""
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		width = 0
+	if o.Width == 0 {
+		o.Width, _ = strconv.Atoi(os.Getenv("COLUMNS")) // 0 if unset
 	}
-	return text.Options{Width: width, Color: os.Getenv("NO_COLOR") == ""}
+	return o
 }

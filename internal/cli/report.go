@@ -15,13 +15,7 @@ import (
 // DefaultResult is the result file that run writes and report reads when none is named.
 const DefaultResult = "result.jsonl"
 
-// short are the metrics that the format text shows unless it is asked for others.
-var short = []string{
-	metric.ServiceDemand, metric.Goodput, metric.Throughput, metric.TransactionRate, metric.RequestRate, metric.PacketRate,
-	metric.FrameLossRate, metric.RTT + ".p50", metric.ResponseTime + ".p50",
-}
-
-const allUsage = "with -f text: show all headline metrics, tails and connect times too"
+const allUsage = "with -f text: print the tables of all headline metrics, not only the essential ones"
 
 type reportArgs struct {
 	format   string
@@ -81,10 +75,11 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	if a.samples {
 		return p.samples(name)
 	}
-	if a.format == "text" && a.pictures == "" && !a.all && a.metrics == nil {
-		a.metrics = short
+	o := report.Options{
+		Metrics: a.metrics, Short: a.format == "text" && !a.all && a.metrics == nil && a.pictures == "",
+		Baseline: plan.Variant(a.baseline), Impact: works,
 	}
-	d, err := p.document(name, report.Options{Metrics: a.metrics, Baseline: plan.Variant(a.baseline), Impact: works}, a.format == "html" || a.pictures != "")
+	d, err := p.document(name, o, a.format == "html" || a.pictures != "")
 	if err != nil {
 		return usage(err)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -49,18 +50,9 @@ func (b *builder) mainPath(cut []compare.Table) (plan.Path, bool) {
 	return best, most > 0
 }
 
-// tally counts the verdicts of the shown tables.
+// tally counts the verdicts of the tables.
 func (b *builder) tally(cut []compare.Table) []string {
-	var all []compare.Comparison
-	for _, t := range cut {
-		for _, row := range t.Rows {
-			for _, e := range row {
-				if e.Comparison != nil && e.Comparison.Verdict != compare.None {
-					all = append(all, *e.Comparison)
-				}
-			}
-		}
-	}
+	all := slices.DeleteFunc(comparisons(cut...), func(x compare.Comparison) bool { return x.Verdict == compare.None })
 	base := number.Clean(b.analysis.Baseline)
 	if len(all) == 0 {
 		if base == "" || len(b.analysis.Profiles) < 2 {
@@ -68,7 +60,7 @@ func (b *builder) tally(cut []compare.Table) []string {
 		}
 		return []string{fmt.Sprintf("No cell can be compared with %s.", base)}
 	}
-	return []string{fmt.Sprintf("Against %s, %d comparisons: %s.", base, len(all), verdictCounts(all))}
+	return []string{fmt.Sprintf("Against %s, %s: %s.", base, number.Counted(len(all), "comparison"), verdictCounts(all))}
 }
 
 // verdictCounts says how many comparisons came out how.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -18,6 +19,8 @@ import (
 type Options struct {
 	// Metrics names the metrics to show; nil shows the headline metrics. (optional)
 	Metrics []string
+	// Short leaves out tables that are not essential; answer and counts are those of the whole report.
+	Short bool
 	// Baseline is the profile to compare with; "" takes the plan's. (optional)
 	Baseline plan.Variant
 	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
@@ -48,11 +51,19 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
-	b := &builder{header: h, analysis: a, notes: footnotes{at: map[string]int{}}, kinds: map[Kind]bool{}}
+	b := &builder{header: h, analysis: a, kinds: map[Kind]bool{}}
 	d := Document{Analysis: a, Run: c.run.in(h), Facts: h.Facts, Profiles: h.Profiles}
 	d.Title = title(d.Run)
 	cut := b.cut(metrics)
-	b.notes.collect(cut)
+	seen := cut
+	if o.Short {
+		seen = slices.DeleteFunc(slices.Clone(cut), func(t compare.Table) bool { return !essential(t) })
+	}
+	for e := range entries(seen...) {
+		if e.Cell != nil {
+			b.notes.add(e.Cell)
+		}
+	}
 	if d.Sections, err = b.impact(o.Impact, cut); err != nil {
 		return Document{}, err
 	}
@@ -63,10 +74,13 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 		}
 		d.Sections = append(d.Sections, s)
 	}
-	d.Sections = append(d.Sections, sections(metrics, cut, func(t compare.Table) string { return t.Metric }, b.table)...)
+	d.Sections = append(d.Sections, sections(metrics, seen, func(t compare.Table) string { return t.Metric }, b.table)...)
 	d.Needs = b.needs(cut, metrics)
 	d.Answer = b.answer(cut, d.Needs)
-	d.Legend = b.legend(cut)
+	if more := len(cut) - len(seen); more > 0 {
+		d.Answer = append(d.Answer, number.Counted(more, "more table")+": --all.")
+	}
+	d.Legend = b.legend(seen)
 	d.Footnotes = b.notes.text()
 	d.Appendix = b.appendix(d.Run)
 	return d, nil
@@ -77,7 +91,7 @@ func shown(names []string) ([]metric.Metric, error) {
 	var out []metric.Metric
 	for _, n := range names {
 		if _, ok := metric.Lookup(n); !ok {
-			return nil, advice.With(fmt.Errorf("unknown metric %q", n), "`cnibench list metrics` names those that there are")
+			return nil, advice.With(fmt.Errorf("unknown metric %q", n), "`cnibench list metrics` prints all metrics")
 		}
 	}
 	for _, m := range metric.All() {
@@ -86,6 +100,14 @@ func shown(names []string) ([]metric.Metric, error) {
 		}
 	}
 	return out, nil
+}
+
+// essential reports whether the short report has a table: of the rate and times that its workload is about, of CPU time,
+// and of what was lost or failed.
+func essential(t compare.Table) bool {
+	is := t.Workload.Traits()
+	return slices.Contains(is.Decides, t.Metric) ||
+		slices.Contains([]string{is.RateMetric, metric.ServiceDemand, metric.FrameLossRate, metric.FailuresPerRoll}, t.Metric)
 }
 
 func title(r Run) string {
@@ -124,9 +146,24 @@ func (b *builder) cut(metrics []metric.Metric) []compare.Table {
 	return out
 }
 
+// cases are those that a result may have, by workload, path and profile.
+func (b *builder) cases() iter.Seq[plan.Case] {
+	return func(yield func(plan.Case) bool) {
+		for _, w := range b.analysis.Workloads {
+			for _, path := range b.analysis.Paths {
+				for _, profile := range b.analysis.Profiles {
+					if !yield(plan.Case{Profile: profile, Path: path, Workload: w}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // table writes out one table in one unit.
 func (b *builder) table(m metric.Metric, t compare.Table) Table {
-	scale := scaleOf(t)
+	scale := number.Common(t.Unit, Medians(t)...)
 	out := newTable(m, t.Workload, scale)
 	columns := b.columns(t)
 	for _, j := range columns {
@@ -152,25 +189,13 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 // informs reports whether an entry shows more than a missing measurement.
 func informs(e Entry) bool { return e.Kind != NotMeasured || len(e.Notes) > 0 }
 
-// scaleOf is the one scale of a table.
-func scaleOf(t compare.Table) number.Scale {
-	var medians []float64
-	for _, row := range t.Rows {
-		for _, e := range row {
-			if e.Cell != nil {
-				medians = append(medians, e.Cell.Median)
-			}
-		}
-	}
-	return number.Common(t.Unit, medians...)
-}
-
 // columns returns the profiles that get a column: all that were not skipped, but for a baseline whose one cell is
 // the baseline of all paths. A note below the table names that cell; its column would be empty otherwise.
 func (b *builder) columns(t compare.Table) []int {
 	var out []int
+	_, elsewhere := standIn(t)
 	for j, p := range t.Profiles {
-		if p == t.Baseline && len(t.Profiles) > 1 && len(t.Paths) > 1 && served(t, j) == 1 && stoodIn(t) {
+		if p == t.Baseline && len(t.Profiles) > 1 && len(t.Paths) > 1 && served(t, j) == 1 && elsewhere {
 			continue
 		}
 		if b.skipped(p) && served(t, j) == 0 {
@@ -189,18 +214,6 @@ func served(t compare.Table, j int) (n int) {
 		}
 	}
 	return n
-}
-
-// stoodIn says whether the baseline's cell was taken for another path anywhere in t.
-func stoodIn(t compare.Table) bool {
-	for _, row := range t.Rows {
-		for _, e := range row {
-			if e.Comparison != nil && e.Comparison.BaselinePath != (plan.Path{}) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (b *builder) profile(name plan.Variant) (result.Profile, bool) {

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 func build(t *testing.T, r reporttest.Result, o report.Options) report.Document {
@@ -35,7 +36,7 @@ func TestOptions(t *testing.T) {
 	if len(d.Sections) != 2 || d.Sections[0].Heading != "Round-trip time, 99th percentile" {
 		t.Errorf("sections: %+v", d.Sections)
 	}
-	if mark := d.Sections[1].Tables[0].Rows[0].Entries[1].Mark; mark != "" {
+	if mark := d.Sections[1].Tables[0].Rows[0].Entries[1].Mark(); mark != "" {
 		t.Errorf("a metric without direction has mark %q", mark)
 	}
 	if d := build(t, r, report.Options{Metrics: []string{"goodput"}}); len(d.Sections) != 0 {
@@ -43,25 +44,59 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// The short report has the answer of the whole one, counts included, and every table that its workloads are about.
+func TestShort(t *testing.T) {
+	r := reporttest.NinePaths(5)
+	roll := plan.Workload{Spec: plan.HTTP{Backends: 3, Roll: true}}.Normalize()
+	search := plan.Workload{Spec: plan.Throughput{}}.Normalize()
+	r.Header.Plan.Workloads = append(r.Header.Plan.Workloads, roll, search)
+	for i := range r.Records {
+		if rec := &r.Records[i]; rec.Workload.Bulk() && rec.Metrics != nil && rec.Path.From == plan.Host {
+			rec.Workload = search
+			rec.Metrics[metric.Throughput] = rec.Metrics[metric.Goodput]
+		} else if rec.Workload.Kind() == "crr" && rec.Metrics != nil && rec.Path.From == plan.Host {
+			rec.Workload = roll
+			rec.Metrics[metric.FailuresPerRoll] = 2
+		}
+	}
+	whole, short := build(t, r, report.Options{}), build(t, r, report.Options{Short: true})
+	n := len(whole.Answer)
+	if len(short.Answer) != n+1 || !slices.Equal(short.Answer[:n], whole.Answer) || !strings.HasSuffix(short.Answer[n], "more tables: --all.") {
+		t.Errorf("short %q, whole %q", short.Answer, whole.Answer)
+	}
+	has := map[string]bool{}
+	for _, s := range short.Sections {
+		has[s.Heading] = true
+	}
+	for heading, want := range map[string]bool{
+		"Throughput": true, "Failures per rolled backend": true, "Service demand": true, "Goodput": true,
+		"Round-trip time, median": true, "Round-trip time, 99th percentile": false, "Connect time, median": false,
+	} {
+		if has[heading] != want {
+			t.Errorf("table %q: %v, want %v", heading, has[heading], want)
+		}
+	}
+}
+
 // The page says what package compare decided, and nothing else.
 func TestMarksAreVerdicts(t *testing.T) {
 	d := build(t, reporttest.NinePaths(5), report.Options{})
-	mark := map[compare.Verdict]report.Mark{compare.Better: "▲", compare.Worse: "▼", compare.Same: "≈", compare.Inconclusive: "?"}
-	want := map[report.Mark]int{}
+	mark := map[compare.Verdict]string{compare.Better: "▲", compare.Worse: "▼", compare.Same: "≈", compare.Inconclusive: "?"}
+	want := map[string]int{}
 	for _, c := range d.Analysis.Comparisons {
 		if c.Verdict != compare.None {
 			want[mark[c.Verdict]]++
 		}
 	}
-	got, unclaimed := map[report.Mark]int{}, 0
+	got, unclaimed := map[string]int{}, 0
 	for _, s := range d.Sections {
 		for _, tab := range s.Tables {
 			for _, row := range tab.Rows {
 				for _, e := range row.Entries {
-					if e.Mark != "" {
-						got[e.Mark]++
+					if e.Mark() != "" {
+						got[e.Mark()]++
 					}
-					if e.Mark == report.NoClaim && e.Ratio != "" {
+					if e.Verdict == compare.Inconclusive && e.Ratio != "" {
 						unclaimed++
 					}
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/findings"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // FindingsSchema names the JSON format of BuildFindings.
@@ -32,7 +33,7 @@ func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
 		data = append(data, claimData{j.ID, j.Source, j.Statement, j.Metric, j.Workload.String(), j.Paths, j.Outcome, j.Evidence, j.Note})
 	}
 	return Document{
-		Answer: []string{fmt.Sprintf("%s: %s.", counted(len(all), "claim"), outcomes(all))}, Sections: claimSections(sources, all),
+		Answer: []string{fmt.Sprintf("%s: %s.", number.Counted(len(all), "claim"), outcomes(all))}, Sections: claimSections(sources, all),
 		Data: struct {
 			Schema   string      `json:"schema"`
 			Findings []claimData `json:"findings"`

@@ -28,7 +28,7 @@ type account struct {
 	// ended are the times that the ends say, all those of every trial.
 	ended, all span
 	// open are the trials since the last end.
-	open spans
+	open []span
 }
 
 // span is the wall time of something, and the part of it that was measured.
@@ -48,13 +48,13 @@ func (a *account) add(rec *result.Record) {
 			a.failed++
 		}
 		a.all.add(s)
-		a.open.push(s)
+		a.open = append(a.open, s)
 		a.reason = unfinished // a resumed run continues after an end
 	case rec.Type == result.TypeEnd && rec.End != nil:
 		a.reason = rec.End.Reason
 		a.ended.add(span{time.Duration(rec.End.WallNs), time.Duration(rec.End.WindowNs)})
-		a.ended.add(a.open.sum(a.open.n - rec.End.Trials))
-		a.open = spans{}
+		a.ended.add(sum(a.open[:min(len(a.open), max(0, len(a.open)-rec.End.Trials))]))
+		a.open = nil
 	}
 }
 
@@ -74,34 +74,11 @@ func (a *account) in(h result.Header) Run {
 	return r
 }
 
-// spans is a list that grows without being copied: millions of trials may stand before the first end.
-type spans struct {
-	blocks [][]span
-	n      int
-}
-
-const blockSize = 1 << 12
-
-func (l *spans) push(s span) {
-	if l.n%blockSize == 0 {
-		l.blocks = append(l.blocks, make([]span, 0, min(blockSize, 64+l.n)))
-	}
-	last := &l.blocks[len(l.blocks)-1]
-	*last = append(*last, s)
-	l.n++
-}
-
-// sum adds up the first n; none if n is negative.
-func (l *spans) sum(n int) span {
+// sum adds up spans.
+func sum(all []span) span {
 	var out span
-	for _, b := range l.blocks {
-		for _, s := range b {
-			if n <= 0 {
-				return out
-			}
-			out.add(s)
-			n--
-		}
+	for _, s := range all {
+		out.add(s)
 	}
 	return out
 }

@@ -345,11 +345,8 @@ func decisive(xs []compare.Comparison) (text string, run int) {
 
 // moreRepetitions writes "1 more repetition", "3 more repetitions", "over 1000 more repetitions".
 func moreRepetitions(n int) string {
-	switch {
-	case n == 1:
-		return "1 more repetition"
-	case n > mostRepetitions:
-		return fmt.Sprintf("over %d more repetitions", mostRepetitions)
+	if n > mostRepetitions {
+		return "over " + number.Counted(mostRepetitions, "more repetition")
 	}
-	return fmt.Sprintf("%d more repetitions", n)
+	return number.Counted(n, "more repetition")
 }

@@ -67,7 +67,7 @@ func findingCounts(fs []finding.Finding) string {
 		}
 	}
 	if n := finding.Count(fs, finding.Note); n > 0 {
-		parts = append(parts, counted(n, "note"))
+		parts = append(parts, number.Counted(n, "note"))
 	}
 	if len(parts) == 0 {
 		return "No findings."

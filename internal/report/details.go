@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -14,7 +15,7 @@ import (
 // Bounds of what a report keeps of single trials, so that a file of any size is reported in bounded memory. What lies
 // beyond them is counted in Details.Omitted.
 const (
-	// maxCurves is the most cases with a distribution; each takes at most 40 KB while it is gathered.
+	// maxCurves is the most cases with a distribution; each has at most 4,000 buckets while it is gathered.
 	maxCurves = 2000
 	// maxSeries is the most trials with rows of progress, maxRepeats the most of one case, maxRates the rows of one.
 	maxSeries  = 4000
@@ -170,36 +171,22 @@ func (g *Gather) Details() *Details {
 	return d
 }
 
-// tally counts times in buckets that are 1/128 of their octave wide. Octaves without a count take no memory.
+// tally counts times in buckets that are 1/128 of their octave wide, by the middle of the bucket in ns.
 type tally struct {
-	octaves [64]*[steps]int64
-	n       int64
+	counts map[int64]int64
+	n      int64
 }
-
-// steps is the number of buckets in an octave, 1<<shift.
-const (
-	shift = 7
-	steps = 1 << shift
-)
 
 func (t *tally) add(ns, count int64) {
 	if ns < 1 || count < 1 || count > math.MaxInt64-t.n {
 		return
 	}
-	o := bits.Len64(uint64(ns)) - 1
-	if t.octaves[o] == nil {
-		t.octaves[o] = new([steps]int64)
+	if t.counts == nil {
+		t.counts = map[int64]int64{}
 	}
-	t.octaves[o][stepOf(ns, o)] += count
+	width := int64(1) << max(0, bits.Len64(uint64(ns))-8)
+	t.counts[ns&-width+(width-1)/2] += count
 	t.n += count
-}
-
-// stepOf is the bucket of ns within octave o.
-func stepOf(ns int64, o int) int64 {
-	if o <= shift {
-		return (ns << (shift - o)) & (steps - 1)
-	}
-	return (ns >> (o - shift)) & (steps - 1)
 }
 
 // curve reads the percentiles off: eight to each further nine up to 99.99 %, as far as there are values beyond, then
@@ -219,36 +206,16 @@ func (t *tally) curve() []Percentile {
 	}
 	slices.Sort(qs)
 	var out []Percentile
-	var seen int64
-	var longest float64
-	k := 0
-	for o, octave := range t.octaves {
-		if octave == nil {
-			continue
-		}
-		for s, c := range octave {
-			if c > 0 {
-				longest = middle(o, s)
-			}
-			seen += c
-			for c > 0 && k < len(qs) && float64(seen) >= math.Max(1, qs[k]*float64(t.n)-1e-6) {
-				out = append(out, Percentile{qs[k], middle(o, s)})
-				k++
-			}
+	var seen, longest int64
+	for _, longest = range slices.Sorted(maps.Keys(t.counts)) {
+		seen += t.counts[longest]
+		for len(qs) > 0 && float64(seen) >= math.Max(1, qs[0]*float64(t.n)-1e-6) {
+			out = append(out, Percentile{qs[0], float64(longest)})
+			qs = qs[1:]
 		}
 	}
 	if t.n == 0 {
 		return nil
 	}
-	return append(out, Percentile{1 - 1/float64(t.n), longest})
-}
-
-// middle is the middle of bucket s of octave o in ns.
-func middle(o, s int) float64 {
-	width := math.Ldexp(1, o-shift)
-	low := math.Ldexp(1, o) + float64(s)*width
-	if o <= shift {
-		return low // one value
-	}
-	return low + (width-1)/2
+	return append(out, Percentile{1 - 1/float64(t.n), float64(longest)})
 }

@@ -120,9 +120,10 @@ type Entry struct {
 	Text, Short string
 	// Value is the median in the table's unit; Spread the longer arm of its interval, "±3%" or "".
 	Value, Spread string
-	// Ratio is to the baseline, "1.52x", and "" where nothing is claimed. Mark is that of the verdict.
-	Ratio string
-	Mark  Mark
+	// Ratio is to the baseline, "1.52x", and "" where nothing is claimed. Verdict is compare.None for a metric that is not
+	// judged.
+	Ratio   string
+	Verdict compare.Verdict
 	// Notes are numbers of footnotes.
 	Notes []int
 	// Cell and Comparison are its sources, each possibly nil.
@@ -130,21 +131,13 @@ type Entry struct {
 	Comparison *compare.Comparison
 }
 
-// Mark is the sign of a verdict.
-type Mark string
+var marks = map[compare.Verdict]string{compare.Better: "▲", compare.Worse: "▼", compare.Same: "≈", compare.Inconclusive: "?"}
 
-// The signs. A metric that is not judged has none.
-const (
-	Better  Mark = "▲"
-	Worse   Mark = "▼"
-	Same    Mark = "≈"
-	NoClaim Mark = "?"
-)
-
-var markWords = map[Mark]string{Better: "better", Worse: "worse", Same: "same", NoClaim: "inconclusive"}
+// Mark is the sign of the verdict, "" without one.
+func (e Entry) Mark() string { return marks[e.Verdict] }
 
 // Claim is the ratio and the verdict in words: "0.65x worse".
-func (e Entry) Claim() string { return strings.TrimSpace(e.Ratio + " " + markWords[e.Mark]) }
+func (e Entry) Claim() string { return strings.TrimSpace(e.Ratio + " " + string(e.Verdict)) }
 
 // Item is a line of a list; Name may be empty. Code marks text to type.
 type Item struct {

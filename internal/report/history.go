@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -17,11 +16,7 @@ import (
 func BuildHistory(h *compare.History) Document {
 	d := Document{Title: fmt.Sprintf("History of %d results, %s to %s", len(h.Runs), dateOf(h.Runs[0]), dateOf(h.Runs[len(h.Runs)-1]))}
 	d.Answer = historyAnswer(h)
-	type place struct {
-		metric   string
-		workload plan.Workload
-	}
-	cut := grouped(h.Tracks, func(t compare.Track) place { return place{t.Metric, t.Workload} })
+	cut := byTable(h.Tracks, func(t compare.Track) compare.Key { return t.Key })
 	d.Sections = sections(metric.All(), cut, func(ts []compare.Track) string { return ts[0].Metric },
 		func(m metric.Metric, ts []compare.Track) Table { return trackTable(m, ts, len(h.Runs)) })
 	d.Legend = historyLegend(h)
@@ -56,7 +51,7 @@ func historyAnswer(h *compare.History) []string {
 	if changed == 1 {
 		verb = "changes its level"
 	}
-	lines := []string{fmt.Sprintf("%d of %d cells %s, %s in all.", changed, len(h.Tracks), verb, counted(len(events), "time"))}
+	lines := []string{fmt.Sprintf("%d of %d cells %s, %s in all.", changed, len(h.Tracks), verb, number.Counted(len(events), "time"))}
 	for len(events) > 0 {
 		here := events
 		if next := slices.IndexFunc(events, func(e compare.Event) bool { return e.Run != events[0].Run }); next >= 0 {
@@ -76,7 +71,7 @@ func historyAnswer(h *compare.History) []string {
 
 // sinceText is the line about a result with which levels begin.
 func sinceText(run compare.HistoryRun, cells int) string {
-	line := fmt.Sprintf("Since %s (%s), %s; ", number.Clean(run.Name), dateOf(run), counted(cells, "cell"))
+	line := fmt.Sprintf("Since %s (%s), %s; ", number.Clean(run.Name), dateOf(run), number.Counted(cells, "cell"))
 	if len(run.Changed) == 0 {
 		return line + "no recorded condition changed:"
 	}

@@ -122,7 +122,7 @@ func change(c *impact.Change) string {
 	case c.Verdict == compare.Same:
 		return "same"
 	case !c.Claimed():
-		return markWords[NoClaim]
+		return string(compare.Inconclusive)
 	}
 	return fmt.Sprintf("%s (%s to %s)", number.Ratio(c.Value), number.Ratio(c.Low), number.Ratio(c.High))
 }

@@ -44,20 +44,13 @@ func (b *builder) notServed() []Item {
 		if p.Name.IsTwin() || p.Skipped != "" {
 			continue
 		}
-		paths := map[string][]string{}
-		var reasons []string
-		for _, path := range b.analysis.Paths {
-			reason := p.NotServed[path.String()]
-			if reason == "" {
-				continue
+		without := slices.DeleteFunc(slices.Clone(b.analysis.Paths), func(path plan.Path) bool { return p.NotServed[path.String()] == "" })
+		for _, paths := range grouped(without, func(path plan.Path) string { return p.NotServed[path.String()] }) {
+			var names []string
+			for _, path := range paths {
+				names = append(names, path.String())
 			}
-			if paths[reason] == nil {
-				reasons = append(reasons, reason)
-			}
-			paths[reason] = append(paths[reason], path.String())
-		}
-		for _, reason := range reasons {
-			items = append(items, Item{Name: number.Clean(p.Name), Text: strings.Join(paths[reason], ", ") + ": " + number.Clean(reason)})
+			items = append(items, Item{Name: number.Clean(p.Name), Text: strings.Join(names, ", ") + ": " + number.Clean(p.NotServed[names[0]])})
 		}
 	}
 	return items

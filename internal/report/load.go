@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -107,12 +108,7 @@ func loadSteps(all []plan.Workload, base plan.Workload) []plan.Workload {
 			steps = append(steps, w)
 		}
 	}
-	slices.SortFunc(steps, func(v, w plan.Workload) int {
-		if v.Traits().Load < w.Traits().Load {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(steps, func(v, w plan.Workload) int { return cmp.Compare(v.Traits().Load, w.Traits().Load) })
 	return steps
 }
 
@@ -149,12 +145,7 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 
 // often says whether half of the trials behind a cell or more raised a doubt.
 func often(c compare.Cell, id string) bool {
-	for _, w := range c.Warnings {
-		if w.ID == id {
-			return 2*w.Trials >= c.N
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Warnings, func(w compare.Warning) bool { return w.ID == id && 2*w.Trials >= c.N })
 }
 
 // doubts are the loads of a curve whose times are not the path's, in words; "" if there are none.
@@ -194,12 +185,8 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 		}
 	}
 	rate, time := number.Common("1/s", rates...), number.Common("ns", times...)
-	middle := steps[0].Traits().Load
-	for _, w := range steps {
-		if math.Abs(w.Traits().Load-half) < math.Abs(middle-half) {
-			middle = w.Traits().Load
-		}
-	}
+	distance := func(w plan.Workload) float64 { return math.Abs(w.Traits().Load - half) }
+	middle := slices.MinFunc(steps, func(v, w plan.Workload) int { return cmp.Compare(distance(v), distance(w)) }).Traits().Load
 	name := c.Workload.String() + ", " + c.Path.String()
 	at := plan.FormatShare(middle)
 	all := Grid{Label: "profile", Title: name, Columns: []string{
@@ -236,10 +223,8 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 
 // at is the point of a load; a point without values if the load was not measured.
 func (l LoadLine) at(load float64) LoadPoint {
-	for _, p := range l.Points {
-		if p.Load == load {
-			return p
-		}
+	if i := slices.IndexFunc(l.Points, func(p LoadPoint) bool { return p.Load == load }); i >= 0 {
+		return l.Points[i]
 	}
 	return LoadPoint{}
 }
@@ -249,8 +234,5 @@ func summed(s stat.Summary, scale number.Scale) string {
 	if s.N == 0 {
 		return number.Absent
 	}
-	if arm := spread(s); arm != "" {
-		return scale.Format(s.Median) + " " + arm
-	}
-	return scale.Format(s.Median)
+	return strings.TrimSpace(scale.Format(s.Median) + " " + spread(s))
 }

@@ -19,41 +19,33 @@ var places = []struct{ name, words string }{
 // throughput search lost is what it lost at the lowest rate that failed.
 func (b *builder) losses() []Item {
 	var items []Item
-	for _, w := range b.analysis.Workloads {
-		for _, path := range b.analysis.Paths {
-			for _, profile := range b.analysis.Profiles {
-				if text := b.lossOf(compare.Key{Case: plan.Case{Profile: profile, Path: path, Workload: w}}); text != "" {
-					items = append(items, Item{Name: number.Clean(profile), Text: path.String() + " " + number.Clean(w.String()) + ": " + text})
-				}
-			}
+	for c := range b.cases() {
+		if text := b.lossOf(c); text != "" {
+			items = append(items, Item{Name: number.Clean(c.Profile), Text: c.Path.String() + " " + number.Clean(c.Workload.String()) + ": " + text})
 		}
 	}
 	return items
 }
 
 // lossOf says where a case lost datagrams, "" if it lost none.
-func (b *builder) lossOf(k compare.Key) string {
-	median := func(name string) (float64, *compare.Cell) {
-		k.Metric = name
-		c, ok := b.analysis.Cell(k)
-		if !ok || c.N == 0 {
-			return 0, nil
-		}
-		return c.Median, &c
+func (b *builder) lossOf(of plan.Case) string {
+	cell := func(name string) (compare.Cell, bool) {
+		c, ok := b.analysis.Cell(compare.Key{Case: of, Metric: name})
+		return c, ok && c.N > 0
 	}
 	var parts []string
 	for _, p := range places {
-		if share, _ := median(metric.Loss + "." + p.name); share > 0 {
-			parts = append(parts, number.Percent(share)+" "+p.words)
+		if c, ok := cell(metric.Loss + "." + p.name); ok && c.Median > 0 {
+			parts = append(parts, number.Percent(c.Median)+" "+p.words)
 		}
 	}
 	if len(parts) == 0 {
 		return ""
 	}
 	at := ""
-	if rate, c := median(metric.FirstFailing); c != nil {
-		scale := number.Common(c.Unit, rate)
-		at = "above the throughput, at " + scale.Format(rate) + " " + scale.Unit + ", "
+	if c, ok := cell(metric.FirstFailing); ok {
+		scale := number.Common(c.Unit, c.Median)
+		at = "above the throughput, at " + scale.Format(c.Median) + " " + scale.Unit + ", "
 	}
 	return at + strings.Join(parts, ", ")
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -66,15 +65,10 @@ func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
 
 // inOrder puts the metrics of those names first, in their order.
 func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
-	place := func(m metric.Metric) int {
-		if i := slices.Index(names, m.Name); i >= 0 {
-			return i
-		}
-		return len(names)
-	}
-	out := slices.Clone(metrics)
-	slices.SortStableFunc(out, func(x, y metric.Metric) int { return cmp.Compare(place(x), place(y)) })
-	return out
+	return slices.SortedStableFunc(slices.Values(metrics), func(x, y metric.Metric) int {
+		// The index of a name that is not among them is -1: as an unsigned number, the last.
+		return cmp.Compare(uint(slices.Index(names, x.Name)), uint(slices.Index(names, y.Name)))
+	})
 }
 
 // wants are the needs in order: each workload between pods, then Services, what comes from outside, and CPU time or the
@@ -197,15 +191,7 @@ func (b *builder) certainty(c Conclusion, ranks []compare.Standing) string {
 	for _, s := range ranks {
 		low, high = min(low, s.Cell.N), max(high, s.Cell.N)
 	}
-	var parts []string
-	switch {
-	case low < high:
-		parts = append(parts, fmt.Sprintf("%d to %d repetitions", low, high))
-	case high == 1:
-		parts = append(parts, "1 repetition")
-	default:
-		parts = append(parts, fmt.Sprintf("%d repetitions", high))
-	}
+	parts := []string{repetitions(low, high)}
 	if all := append(slices.Clone(c.Claims), c.Ties...); len(all) > 0 {
 		sure := 1.0
 		for _, x := range all {

@@ -19,30 +19,16 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 	if at >= 0 && !slices.Contains(columns, at) {
 		for i, row := range t.Rows {
 			if c := row[at].Cell; c != nil && c.N > 0 {
-				line := fmt.Sprintf("Baseline of all rows: %s %s, %s %s", number.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit)
-				if s := spread(c.Summary); s != "" {
-					line += " " + s
-				}
-				notes = append(notes, line+marker(b.notes.of(c))+".")
+				line := fmt.Sprintf("Baseline of all rows: %s %s, %s %s %s", number.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit, spread(c.Summary))
+				notes = append(notes, strings.TrimSpace(line)+marker(b.notes.of(c))+".")
 			}
 		}
 	}
-	if compared(t) {
+	all := comparisons(t)
+	if slices.ContainsFunc(all, func(x compare.Comparison) bool { return x.Verdict != compare.None && !math.IsNaN(x.Ratio) }) {
 		notes = append(notes, b.floorNote(t.Floor))
 	}
-	return append(notes, needNote(t)...)
-}
-
-// compared says whether t has any ratio that is judged.
-func compared(t compare.Table) bool {
-	for _, row := range t.Rows {
-		for _, e := range row {
-			if x := e.Comparison; x != nil && x.Verdict != compare.None && !math.IsNaN(x.Ratio) {
-				return true
-			}
-		}
-	}
-	return false
+	return append(notes, needText(all)...)
 }
 
 // floorNote says how large a difference is noise.
@@ -64,19 +50,6 @@ func (b *builder) floorNote(f compare.Floor) string {
 		number.Percent(f.Share), most, number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High), x.Path)
 }
 
-// needNote says what would decide the inconclusive comparisons of a table; nil if there are none.
-func needNote(t compare.Table) []string {
-	var open []compare.Comparison
-	for _, row := range t.Rows {
-		for _, e := range row {
-			if e.Comparison != nil {
-				open = append(open, *e.Comparison)
-			}
-		}
-	}
-	return needText(open)
-}
-
 // needText is the line about the inconclusive ones among xs; nil if there are none.
 func needText(xs []compare.Comparison) []string {
 	text, run := decisive(xs)
@@ -91,51 +64,44 @@ func needText(xs []compare.Comparison) []string {
 
 // footnotes numbers the doubts about shown cells, one number for each kind of doubt.
 type footnotes struct {
-	ids []string
-	// at is the index of an id; cells how many cells have it; first what the first of them says.
-	at    map[string]int
-	cells []int
-	first []string
+	doubts []doubt
 	// all is the number of shown cells.
 	all int
 }
 
-// collect numbers the warnings of the tables in reading order.
-func (f *footnotes) collect(cut []compare.Table) {
-	for _, t := range cut {
-		for _, row := range t.Rows {
-			for _, e := range row {
-				if e.Cell != nil {
-					f.add(e.Cell)
-				}
-			}
-		}
-	}
+// doubt is one kind: how many cells have it, and what the first of them says.
+type doubt struct {
+	id    string
+	cells int
+	first string
 }
 
+// at is the index of a kind of doubt, -1 if no cell has it.
+func (f *footnotes) at(id string) int {
+	return slices.IndexFunc(f.doubts, func(d doubt) bool { return d.id == id })
+}
+
+// add numbers the doubts of a cell. Cells come in reading order.
 func (f *footnotes) add(c *compare.Cell) {
 	f.all++
 	for _, w := range c.Warnings {
-		i, ok := f.at[w.ID]
-		if !ok {
-			i = len(f.ids)
-			f.at[w.ID] = i
-			f.ids = append(f.ids, w.ID)
-			f.cells = append(f.cells, 0)
-			f.first = append(f.first, fmt.Sprintf("%s %s %s: %s", c.Profile, c.Path, c.Workload, w.Message))
+		i := f.at(w.ID)
+		if i < 0 {
+			i = len(f.doubts)
+			f.doubts = append(f.doubts, doubt{id: w.ID, first: fmt.Sprintf("%s %s %s: %s", c.Profile, c.Path, c.Workload, w.Message)})
 		}
-		f.cells[i]++
+		f.doubts[i].cells++
 	}
 }
 
 // everywhere reports whether all shown cells have footnote i; then the footnote marks no cell.
-func (f *footnotes) everywhere(i int) bool { return f.cells[i] == f.all && f.all > 1 }
+func (f *footnotes) everywhere(i int) bool { return f.doubts[i].cells == f.all && f.all > 1 }
 
 // of returns the numbers of c's footnotes.
 func (f *footnotes) of(c *compare.Cell) []int {
 	var ns []int
 	for _, w := range c.Warnings {
-		if i, ok := f.at[w.ID]; ok && !f.everywhere(i) {
+		if i := f.at(w.ID); i >= 0 && !f.everywhere(i) {
 			ns = append(ns, i+1)
 		}
 	}
@@ -145,15 +111,15 @@ func (f *footnotes) of(c *compare.Cell) []int {
 
 func (f *footnotes) text() []string {
 	var out []string
-	for i, id := range f.ids {
-		where := fmt.Sprintf("%d of %d cells, first", f.cells[i], f.all)
+	for i, d := range f.doubts {
+		where := fmt.Sprintf("%d of %d cells, first", d.cells, f.all)
 		switch {
 		case f.everywhere(i):
 			where = "every cell, first"
-		case f.cells[i] == 1:
+		case d.cells == 1:
 			where = "one cell,"
 		}
-		out = append(out, number.Clean(fmt.Sprintf("%s, %s %s", id, where, f.first[i])))
+		out = append(out, number.Clean(fmt.Sprintf("%s, %s %s", d.id, where, d.first)))
 	}
 	return out
 }
@@ -190,11 +156,8 @@ func (b *builder) legend(cut []compare.Table) []string {
 			fmt.Sprintf("Ratios are to %s. Better or worse needs a ratio beyond the noise floor and p <= %.2g, corrected for all comparisons of its column (Benjamini-Hochberg).", base, 1-b.analysis.Confidence),
 			"Test: "+strings.Join(tests, "; ")+".")
 	}
-	for _, t := range cut {
-		if stoodIn(t) {
-			out = append(out, fmt.Sprintf("%s has no pods: its %s cell is the baseline of the paths that it lacks. Those ratios include the whole cost of the path; within a node they may be below 1.", base, standIn(t)))
-			break
-		}
+	if path, ok := standIn(cut...); ok {
+		out = append(out, fmt.Sprintf("%s has no pods: its %s cell is the baseline of the paths that it lacks. Those ratios include the whole cost of the path; within a node they may be below 1.", base, path))
 	}
 	if b.kinds[NotServed] {
 		out = append(out, number.Absent+": the profile does not serve this path; see the reasons below.")
@@ -205,16 +168,14 @@ func (b *builder) legend(cut []compare.Table) []string {
 	return out
 }
 
-// standIn is the path that stood in.
-func standIn(t compare.Table) plan.Path {
-	for _, row := range t.Rows {
-		for _, e := range row {
-			if e.Comparison != nil && e.Comparison.BaselinePath != (plan.Path{}) {
-				return e.Comparison.BaselinePath
-			}
+// standIn is the path of the baseline's cell that was taken for other paths, if any was.
+func standIn(cut ...compare.Table) (plan.Path, bool) {
+	for _, x := range comparisons(cut...) {
+		if x.BaselinePath != (plan.Path{}) {
+			return x.BaselinePath, true
 		}
 	}
-	return plan.Path{}
+	return plan.Path{}, false
 }
 
 // sizes says how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover
@@ -222,29 +183,18 @@ func standIn(t compare.Table) plan.Path {
 func (b *builder) sizes(cut []compare.Table) (n string, tests []string, coverage string) {
 	low, high, least := math.MaxInt, 0, 1.0
 	used := map[stat.Test]bool{}
-	for _, t := range cut {
-		for _, row := range t.Rows {
-			for _, e := range row {
-				if e.Cell != nil && e.Cell.N > 0 {
-					low, high, least = min(low, e.Cell.N), max(high, e.Cell.N), min(least, e.Cell.Confidence)
-				}
-				if e.Comparison != nil && e.Comparison.Verdict != compare.None {
-					used[e.Comparison.Test] = true
-				}
-			}
+	for e := range entries(cut...) {
+		if e.Cell != nil && e.Cell.N > 0 {
+			low, high, least = min(low, e.Cell.N), max(high, e.Cell.N), min(least, e.Cell.Confidence)
+		}
+		if e.Comparison != nil && e.Comparison.Verdict != compare.None {
+			used[e.Comparison.Test] = true
 		}
 	}
 	if high == 0 {
 		return "", nil, ""
 	}
-	switch {
-	case low < high:
-		n = fmt.Sprintf("%d to %d repetitions", low, high)
-	case high == 1:
-		n = "1 repetition"
-	default:
-		n = fmt.Sprintf("%d repetitions", high)
-	}
+	n = repetitions(low, high)
 	if used[stat.MannWhitney] {
 		tests = append(tests, "Mann-Whitney and the median of all pairwise ratios, below 7 common repetitions")
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -37,7 +36,7 @@ type PairResult struct {
 // cell, the largest difference first.
 func BuildPair(r PairResult) Document {
 	p, held := r.Pair, r.Held
-	b := &pairBuilder{pair: p, notes: footnotes{at: map[string]int{}}}
+	b := &pairBuilder{pair: p}
 	d := Document{Data: r, Title: fmt.Sprintf("B %s against A %s", number.Clean(p.B.Name), number.Clean(p.A.Name))}
 	cut := b.cut()
 	for _, t := range cut {
@@ -62,11 +61,7 @@ type pairBuilder struct {
 
 // cut returns the matches of each metric and workload, the largest difference first.
 func (b *pairBuilder) cut() [][]compare.Match {
-	type place struct {
-		metric   string
-		workload plan.Workload
-	}
-	out := grouped(b.pair.Matches, func(m compare.Match) place { return place{m.Metric, m.Workload} })
+	out := byTable(b.pair.Matches, func(m compare.Match) compare.Key { return m.Key })
 	for _, ms := range out {
 		slices.SortStableFunc(ms, bySize)
 	}
@@ -160,7 +155,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 	if len(judged) == 0 {
 		lines = append(lines, "No common cell can be judged.")
 	} else {
-		lines = append(lines, fmt.Sprintf("B against A, %s: %s.", counted(len(judged), "cell"), verdictCounts(verdicts)))
+		lines = append(lines, fmt.Sprintf("B against A, %s: %s.", number.Counted(len(judged), "cell"), verdictCounts(verdicts)))
 	}
 	lines = append(lines, b.largest(judged)...)
 	var lost []string
@@ -211,9 +206,9 @@ func heldText(h Held) string {
 	}
 	line := fmt.Sprintf("Budget %s: %s in ", number.Clean(h.Text), h.State())
 	if h.State() == compare.Kept {
-		return line + fmt.Sprintf("all of %s.", counted(len(h.Holdings), "cell"))
+		return line + fmt.Sprintf("all of %s.", number.Counted(len(h.Holdings), "cell"))
 	}
-	line += fmt.Sprintf("%d of %s: %s.", len(at), counted(len(h.Holdings), "cell"), some(at))
+	line += fmt.Sprintf("%d of %s: %s.", len(at), number.Counted(len(h.Holdings), "cell"), some(at))
 	if h.State() == compare.Undecided && more > 0 {
 		line += " " + moreRepetitions(more) + " in each result would decide."
 	}

@@ -54,7 +54,7 @@ func TestPairPage(t *testing.T) {
 		at = i
 	}
 	first := d.Sections[0].Tables[0].Rows[0]
-	if !strings.HasPrefix(first.Label, "calico-vxlan ") || first.Entries[1].Mark != report.Worse || first.Entries[1].Ratio != "1.50x" || first.Entries[0].Mark != "" {
+	if !strings.HasPrefix(first.Label, "calico-vxlan ") || first.Entries[1].Verdict != compare.Worse || first.Entries[1].Ratio != "1.50x" || first.Entries[0].Mark() != "" {
 		t.Errorf("the largest difference is not first: %+v", first)
 	}
 	for _, l := range d.Appendix {
@@ -82,7 +82,7 @@ func TestPairDrift(t *testing.T) {
 		t.Errorf("the drift is not named:\n%s", notes)
 	}
 	for _, r := range table.Rows {
-		if m := r.Entries[1].Mark; m == report.Worse || m == report.Better {
+		if m := r.Entries[1].Verdict; m == compare.Worse || m == compare.Better {
 			t.Errorf("%s is marked %s", r.Label, m)
 		}
 	}

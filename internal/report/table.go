@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"strings"
 	"time"
@@ -48,6 +49,51 @@ func grouped[T any, K comparable](xs []T, key func(T) K) [][]T {
 	return out
 }
 
+// byTable cuts xs by metric and workload.
+func byTable[T any](xs []T, key func(T) compare.Key) [][]T {
+	return grouped(xs, func(x T) compare.Key {
+		k := key(x)
+		return compare.Key{Case: plan.Case{Workload: k.Workload}, Metric: k.Metric}
+	})
+}
+
+// entries are the places of tables in reading order.
+func entries(cut ...compare.Table) iter.Seq[compare.Entry] {
+	return func(yield func(compare.Entry) bool) {
+		for _, t := range cut {
+			for _, row := range t.Rows {
+				for _, e := range row {
+					if !yield(e) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// comparisons are those of tables.
+func comparisons(cut ...compare.Table) []compare.Comparison {
+	var out []compare.Comparison
+	for e := range entries(cut...) {
+		if e.Comparison != nil {
+			out = append(out, *e.Comparison)
+		}
+	}
+	return out
+}
+
+// Medians are those of all cells of a table.
+func Medians(t compare.Table) []float64 {
+	var out []float64
+	for e := range entries(t) {
+		if e.Cell != nil {
+			out = append(out, e.Cell.Median)
+		}
+	}
+	return out
+}
+
 // newTable is a table without rows.
 func newTable(m metric.Metric, w plan.Workload, scale number.Scale) Table {
 	return Table{Title: m.Title + ", " + w.String(), Unit: scale.Unit, Metric: m.Name, Workload: w}
@@ -82,15 +128,11 @@ func spread(s stat.Summary) string {
 	return ""
 }
 
-var marks = map[compare.Verdict]Mark{
-	compare.Better: Better, compare.Worse: Worse, compare.Same: Same, compare.Inconclusive: NoClaim,
-}
-
 // judge adds a verdict and its ratio. It omits the ratio of an inconclusive verdict, which readers would take for a claim,
 // and that of a baseline of zero.
 func (e *Entry) judge(v compare.Verdict, ratio float64) {
-	e.Mark = marks[v]
-	if e.Mark != NoClaim && !math.IsNaN(ratio) {
+	e.Verdict = v
+	if v != compare.Inconclusive && !math.IsNaN(ratio) {
 		e.Ratio = number.Ratio(ratio)
 	}
 }
@@ -106,10 +148,10 @@ func dated(name string, created time.Time) string {
 // capitalized begins s with a capital letter.
 func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// counted writes "1 cell", "2 cells".
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
+// repetitions writes how many repetitions cells have, "5 repetitions" or "2 to 5 repetitions".
+func repetitions(least, most int) string {
+	if least < most {
+		return fmt.Sprintf("%d to %s", least, number.Counted(most, "repetition"))
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return number.Counted(most, "repetition")
 }

@@ -162,7 +162,7 @@ func planes(d report.Document, s Series) []Figure {
 
 // planesOf are the planes of one workload, path by path.
 func planesOf(cost, speed compare.Table, s Series) []Figure {
-	x, y := number.Common(cost.Unit, medians(cost)...), number.Common(speed.Unit, medians(speed)...)
+	x, y := number.Common(cost.Unit, report.Medians(cost)...), number.Common(speed.Unit, report.Medians(speed)...)
 	m, _ := metric.Lookup(speed.Metric)
 	better := "cheaper and faster"
 	if m.Better == metric.Lower {
@@ -193,18 +193,6 @@ func planesOf(cost, speed compare.Table, s Series) []Figure {
 		}
 		p.Desc = "Service demand across, speed upwards: " + strings.Join(said, "; ") + "."
 		out = append(out, Figure{Kind: Plane, Heading: path.String(), Path: path, Workload: cost.Workload, Drawing: p.Draw(), Numbers: n})
-	}
-	return out
-}
-
-func medians(t compare.Table) []float64 {
-	var out []float64
-	for _, row := range t.Rows {
-		for _, e := range row {
-			if e.Cell != nil {
-				out = append(out, e.Cell.Median)
-			}
-		}
 	}
 	return out
 }

@@ -112,21 +112,21 @@ func TestEverySampleIsShown(t *testing.T) {
 
 // The shade follows the verdict, and the size of the ratio in both directions; a name that claims nothing is neutral.
 func TestShade(t *testing.T) {
-	entry := func(m report.Mark, ratio float64) report.Entry {
-		return report.Entry{Mark: m, Comparison: &compare.Comparison{Effect: stat.Effect{Ratio: ratio}}}
+	entry := func(m compare.Verdict, ratio float64) report.Entry {
+		return report.Entry{Verdict: m, Comparison: &compare.Comparison{Effect: stat.Effect{Ratio: ratio}}}
 	}
 	for _, c := range []struct {
 		e    report.Entry
 		want chart.Color
 	}{
-		{entry(report.Worse, 1.05), "worse1"}, {entry(report.Worse, 1.3), "worse2"}, {entry(report.Worse, 2.4), "worse3"}, {entry(report.Worse, 40), "worse4"},
-		{entry(report.Better, 1/1.05), "better1"}, {entry(report.Better, 1/1.3), "better2"}, {entry(report.Better, 3), "better4"},
-		{entry(report.Worse, 1/3.0), "worse4"}, // goodput of a third
-		{entry(report.Worse, math.NaN()), "worse1"}, {entry(report.Same, 1.2), chart.Same}, {entry(report.NoClaim, 9), chart.Neutral},
-		{report.Entry{Mark: report.Better}, "better1"}, {report.Entry{}, chart.Neutral},
+		{entry(compare.Worse, 1.05), "worse1"}, {entry(compare.Worse, 1.3), "worse2"}, {entry(compare.Worse, 2.4), "worse3"}, {entry(compare.Worse, 40), "worse4"},
+		{entry(compare.Better, 1/1.05), "better1"}, {entry(compare.Better, 1/1.3), "better2"}, {entry(compare.Better, 3), "better4"},
+		{entry(compare.Worse, 1/3.0), "worse4"}, // goodput of a third
+		{entry(compare.Worse, math.NaN()), "worse1"}, {entry(compare.Same, 1.2), chart.Same}, {entry(compare.Inconclusive, 9), chart.Neutral},
+		{report.Entry{Verdict: compare.Better}, "better1"}, {report.Entry{}, chart.Neutral},
 	} {
 		if got := Shade(c.e); got != c.want {
-			t.Errorf("mark %q, %+v: got %s, want %s", c.e.Mark, c.e.Comparison, got, c.want)
+			t.Errorf("mark %q, %+v: got %s, want %s", c.e.Verdict, c.e.Comparison, got, c.want)
 		}
 	}
 }

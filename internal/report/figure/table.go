@@ -58,16 +58,14 @@ func seriesAt(t report.Table, j int, s Series) int {
 	return s[plan.Variant(t.Columns[j])]
 }
 
-// words say a verdict where there is room for more than its sign.
-
 // Shade is the colour of an entry: of its verdict, by the size of the ratio.
 func Shade(e report.Entry) chart.Color {
-	switch e.Mark {
-	case report.Same:
+	switch e.Verdict {
+	case compare.Same:
 		return chart.Same
-	case report.Better:
+	case compare.Better:
 		return chart.Level(size(e.Comparison))
-	case report.Worse:
+	case compare.Worse:
 		return chart.Level(-size(e.Comparison))
 	}
 	return chart.Neutral

@@ -234,7 +234,7 @@ func TestNothingIsLost(t *testing.T) {
 		for _, tab := range s.Tables {
 			for _, r := range tab.Rows {
 				for _, e := range r.Entries {
-					if e.Mark != "" {
+					if e.Mark() != "" {
 						want++
 					}
 				}

@@ -60,20 +60,3 @@ func catalogued(m metric.Metric) []string {
 	}
 	return units
 }
-
-// Names returns the names of all samples that an exposition can have, in its order.
-func Names() []string {
-	var names []string
-	for _, f := range about {
-		names = append(names, f.sample())
-	}
-	for _, m := range metric.All() {
-		for _, u := range catalogued(m) {
-			names = append(names, nameOf(m.Name, u))
-		}
-	}
-	for _, f := range judged {
-		names = append(names, f.sample())
-	}
-	return names
-}

@@ -64,7 +64,6 @@ var (
 	runTrials   = family{name: prefix + "run_trials", help: "Trials of the run, by status."}
 	runWall     = family{name: prefix + "run_wall_seconds", unit: "seconds", help: "Wall time of the run."}
 	runWindow   = family{name: prefix + "run_window_seconds", unit: "seconds", help: "The part of the wall time that lay in measurement windows."}
-	about       = []family{runInfo, factInfo, profileInfo, runTrials, runWall, runWindow}
 
 	cellValues     = family{name: prefix + "cell_values", help: "Repetitions that a median stands on."}
 	cellConfidence = family{name: prefix + "cell_confidence_ratio", unit: "ratio", help: "Chance that the true median lies from low to high."}
@@ -74,7 +73,6 @@ var (
 	pValue         = family{name: prefix + "comparison_p", help: "The p value of a comparison, alone and corrected for its family."}
 	verdict        = family{name: prefix + "comparison_verdict", help: "1 for the verdict of a comparison: better, worse, same or inconclusive."}
 	floor          = family{name: prefix + "noise_floor_ratio", unit: "ratio", help: "Share below which a difference is noise, measured from the baseline against itself."}
-	judged         = []family{cellValues, cellConfidence, cellFailed, cellDoubts, ratio, pValue, verdict, floor}
 )
 
 // Render writes d.

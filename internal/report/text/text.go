@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -293,7 +294,7 @@ func (p *printer) cut(l *layout) {
 func (p *printer) column(name string, entries []report.Entry, short bool) column {
 	var value, spread, ratio, note int
 	for _, e := range entries {
-		value, spread, ratio = max(value, number.Width(e.Value)), max(spread, number.Width(e.Spread)), max(ratio, number.Width(e.Ratio+string(e.Mark)))
+		value, spread, ratio = max(value, number.Width(e.Value)), max(spread, number.Width(e.Spread)), max(ratio, number.Width(e.Ratio+e.Mark()))
 		note = max(note, number.Width(e.Marker()))
 	}
 	c := column{}
@@ -332,11 +333,11 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 	}
 	styled := plain
 	if widths[2] > 0 {
-		claim := e.Ratio + string(e.Mark)
-		p.marked = p.marked || e.Mark != ""
+		claim := e.Ratio + e.Mark()
+		p.marked = p.marked || e.Mark() != ""
 		pad := " " + strings.Repeat(" ", widths[2]-number.Width(claim))
 		plain += pad + claim
-		styled += pad + p.style(claim, markStyle[e.Mark])
+		styled += pad + p.style(claim, verdictStyle[e.Verdict])
 	}
 	if widths[3] > 0 {
 		note := number.Left(e.Marker(), widths[3])
@@ -345,7 +346,9 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 	return cell{plain, styled}
 }
 
-var markStyle = map[report.Mark]string{report.Better: green, report.Worse: red, report.Same: dim, report.NoClaim: dim}
+var verdictStyle = map[compare.Verdict]string{
+	compare.Better: green, compare.Worse: red, compare.Same: dim, compare.Inconclusive: dim,
+}
 
 // wrapName breaks a profile's name behind its hyphens into lines of about width columns.
 func wrapName(name string, width int) []string {

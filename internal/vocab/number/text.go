@@ -42,6 +42,14 @@ func Few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// Counted writes a number with its noun: "1 trial", "2 trials".
+func Counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
 // Hang wraps text to so many columns under a lead; each further line begins with rest in its place.
 func Hang(lead, rest, text string, width int) []string {
 	lines := Wrap(text, width-Width(lead))
