@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,18 +14,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// SyntaxError is a fault in the text of a budget or a filter.
-type SyntaxError struct {
-	Text string
-	// Column counts bytes from 1.
-	Column  int
-	Message string
-}
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("%q, column %d: %s", number.Clean(e.Text), e.Column, e.Message)
-}
-
 // ParseBudget reads a budget:
 //
 //	[key=pattern ...] [workload.]metric >|< limit
@@ -32,57 +21,47 @@ func (e *SyntaxError) Error() string {
 // Filters come first (ParseFilter). The metric may have the kind of its workload before it, and a percentile may stand
 // for the times of that workload: rr.p99 is rtt.p99 of rr, http.p99 is response_time.p99 of http. A limit with a sign is
 // a change, in percent of A: "> +5%", "< -3%". One without is a value of B, in the metric's unit or one that converts
-// to it: "< 900Mbit/s", "> 35us", "> 0.1%". The error is a SyntaxError.
+// to it: "< 900Mbit/s", "> 35us", "> 0.1%".
 func ParseBudget(s string) (Budget, error) {
 	b := Budget{Text: s}
-	fail := func(column int, format string, args ...any) (Budget, error) {
-		return Budget{}, &SyntaxError{s, column, fmt.Sprintf(format, args...)}
-	}
-	at := strings.IndexAny(s, "<>")
-	if at < 0 {
-		return fail(len(s)+1, "want > or <, and a limit")
-	}
-	ws := words(s[:at])
-	if len(ws) == 0 {
-		return fail(at+1, "want a metric before %q", s[at:at+1])
-	}
-	for _, w := range ws[:len(ws)-1] {
-		key, pattern, ok := strings.Cut(w.text, "=")
-		if !ok {
-			return fail(w.column, "want key=pattern before the metric, where the key is %s", strings.Join(filterKeys, ", "))
-		}
-		if err := b.Filter.set(key, pattern); err != nil {
-			return fail(w.column, "%s", err)
-		}
-	}
-	last := ws[len(ws)-1]
-	if err := b.setMetric(last.text); err != nil {
-		return fail(last.column, "%s", err)
-	}
-	b.Above = s[at] == '>'
-	if b.wrongWay() {
-		return fail(at+1, "%s is better when it is %s, so this limit would be broken by an improvement", b.Metric,
-			map[bool]string{true: "higher", false: "lower"}[b.Above])
-	}
-	ls := words(s[at+1:])
-	switch {
-	case len(ls) == 0:
-		return fail(len(s)+1, "want a limit, for example +5%%")
-	case strings.HasPrefix(ls[0].text, "="):
-		return fail(at+2, "want %q alone: a measured value is never exactly at its limit", s[at:at+1])
-	case len(ls) > 2:
-		return fail(at+1+ls[2].column, "want one limit")
-	}
-	text := ls[0].text
-	end := strings.LastIndexAny(text, "0123456789.") + 1
-	text, in := text[:end], text[end:]
-	if len(ls) == 2 {
-		in += ls[1].text // "900 Mbit/s"
-	}
-	if err := b.setLimit(text, in); err != nil {
-		return fail(at+1+ls[0].column, "%s", err)
+	if err := b.parse(); err != nil {
+		return Budget{}, fmt.Errorf("%q: %w", number.Clean(s), err)
 	}
 	return b, nil
+}
+
+func (b *Budget) parse() (err error) {
+	at := strings.IndexAny(b.Text, "<>")
+	if at < 0 {
+		return errors.New("want > or <, and a limit")
+	}
+	sign := b.Text[at : at+1]
+	words, limit := strings.Fields(b.Text[:at]), strings.Fields(b.Text[at+1:])
+	if len(words) == 0 {
+		return fmt.Errorf("want a metric before %q", sign)
+	}
+	last := len(words) - 1
+	if b.Filter, err = parseFilter(words[:last]); err != nil {
+		return fmt.Errorf("before the metric: %w", err)
+	}
+	if err := b.setMetric(words[last]); err != nil {
+		return err
+	}
+	b.Above = sign == ">"
+	switch {
+	case b.wrongWay():
+		return fmt.Errorf("%s is better when it is %s, so this limit would be broken by an improvement", b.Metric,
+			map[bool]string{true: "higher", false: "lower"}[b.Above])
+	case len(limit) == 0:
+		return errors.New("want a limit, for example +5%")
+	case strings.HasPrefix(limit[0], "="):
+		return fmt.Errorf("want %q alone: a measured value is never exactly at its limit", sign)
+	case len(limit) > 2:
+		return fmt.Errorf("want one limit, not %q", number.Clean(strings.Join(limit, " ")))
+	}
+	text := strings.Join(limit, "") // "900 Mbit/s"
+	end := strings.LastIndexAny(limit[0], "0123456789.") + 1
+	return b.setLimit(text[:end], text[end:])
 }
 
 // statistics are the last parts of the names of times.

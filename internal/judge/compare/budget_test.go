@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -48,41 +47,37 @@ func TestParseBudget(t *testing.T) {
 
 func TestParseBudgetRefuses(t *testing.T) {
 	for _, c := range []struct {
-		in     string
-		column int
-		want   string
+		in, want string
 	}{
-		{"", 1, "want > or <"},
-		{"rr.p99", 7, "want > or <"},
-		{" > +5%", 2, "want a metric before"},
-		{"rr.p99 >", 9, "want a limit"},
-		{"rr.p99 >= +5%", 9, `want ">" alone`},
-		{"bogus > +5%", 1, `unknown metric "bogus"`},
-		{"rx.p99 > +5%", 1, `unknown metric "rx.p99"`},
-		{"profile=x bogus > +5%", 11, "unknown metric"},
-		{"canal rr.p99 > +5%", 1, "want key=pattern before the metric"},
-		{"host=canal rr.p99 > +5%", 1, `unknown filter "host"`},
-		{"profile= rr.p99 > +5%", 1, "lacks its pattern"},
-		{"profile=a profile=b rr.p99 > +5%", 11, "profile is given twice"},
-		{"workload=rr rr.p99 > +5%", 13, "the workload is given twice"},
-		{"softirq_share > +5%", 1, "is not judged"},
-		{"rr.p99 > -5%", 10, "broken by no change at all"},
-		{"goodput < +5%", 11, "broken by no change at all"},
-		{"goodput > +5%", 9, "broken by an improvement"},
-		{"rr.p99 < 5us", 8, "broken by an improvement"},
-		{"rr.p99 > 5%", 10, "a change needs its sign"},
-		{"rr.p99 > +5us", 10, "a change in percent"},
-		{"rr.p99 > 5Mbit/s", 10, "does not measure"},
-		{"rr.p99 > five", 10, "is not a limit"},
-		{"rr.p99 > 5 us 7", 15, "want one limit"},
-		{"goodput < -100%", 11, "leaves nothing"},
-		{"rr.p99 > 1e999us", 10, "is not a limit"},
-		{"goodput < 900Mbit", 11, "does not measure"},
+		{"", "want > or <"},
+		{"rr.p99", "want > or <"},
+		{" > +5%", "want a metric before"},
+		{"rr.p99 >", "want a limit"},
+		{"rr.p99 >= +5%", `want ">" alone`},
+		{"bogus > +5%", `unknown metric "bogus"`},
+		{"rx.p99 > +5%", `unknown metric "rx.p99"`},
+		{"profile=x bogus > +5%", "unknown metric"},
+		{"canal rr.p99 > +5%", "before the metric: want key=pattern"},
+		{"host=canal rr.p99 > +5%", `unknown filter "host"`},
+		{"profile= rr.p99 > +5%", "lacks its pattern"},
+		{"profile=a profile=b rr.p99 > +5%", "profile is given twice"},
+		{"workload=rr rr.p99 > +5%", "the workload is given twice"},
+		{"softirq_share > +5%", "is not judged"},
+		{"rr.p99 > -5%", "broken by no change at all"},
+		{"goodput < +5%", "broken by no change at all"},
+		{"goodput > +5%", "broken by an improvement"},
+		{"rr.p99 < 5us", "broken by an improvement"},
+		{"rr.p99 > 5%", "a change needs its sign"},
+		{"rr.p99 > +5us", "a change in percent"},
+		{"rr.p99 > 5Mbit/s", "does not measure"},
+		{"rr.p99 > five", "is not a limit"},
+		{"rr.p99 > 5 us 7", "want one limit"},
+		{"goodput < -100%", "leaves nothing"},
+		{"rr.p99 > 1e999us", "is not a limit"},
+		{"goodput < 900Mbit", "does not measure"},
 	} {
-		_, err := ParseBudget(c.in)
-		var fault *SyntaxError
-		if !errors.As(err, &fault) || fault.Column != c.column || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: got %v, want column %d: %s", c.in, err, c.column, c.want)
+		if _, err := ParseBudget(c.in); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got %v, want %s", c.in, err, c.want)
 		}
 	}
 }
@@ -93,10 +88,7 @@ func FuzzParseBudget(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		b, err := ParseBudget(s)
-		var fault *SyntaxError
 		switch {
-		case err != nil && (!errors.As(err, &fault) || fault.Column < 1 || fault.Column > len(s)+1):
-			t.Fatalf("%q: %v", s, err)
 		case err != nil:
 		case b.Metric == "" || direction(b.Metric) == metric.Neither || math.IsNaN(b.Limit) || math.IsInf(b.Limit, 0):
 			t.Fatalf("%q: %+v", s, b)
@@ -104,8 +96,8 @@ func FuzzParseBudget(f *testing.F) {
 			t.Fatalf("%q: %+v", s, b)
 		}
 		b.Filter.Match(Key{plan.Case{Profile: plan.Variant(s), Path: podPod, Workload: rr}, b.Metric})
-		if _, err := ParseFilter(s); err != nil && (!errors.As(err, &fault) || fault.Column < 1 || fault.Column > len(s)+1) {
-			t.Fatalf("filter %q: %v", s, err)
+		if f, err := ParseFilter(s); err == nil && f == (Filter{}) {
+			t.Fatalf("filter %q is empty", s)
 		}
 	})
 }

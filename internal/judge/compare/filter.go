@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Filter chooses cells by the names of their profile, path and workload. A pattern is a name in which each * stands for
@@ -11,7 +13,7 @@ import (
 type Filter struct{ Profile, Path, Workload string }
 
 // filterKeys are the words of a filter in the order of help.
-var filterKeys = []string{"profile", "path", "workload"}
+const filterKeys = "profile, path, workload"
 
 // Match says whether the filter chooses the cell of k. A workload matches by its whole name or by its kind alone: rr
 // is every rr, whatever its options.
@@ -41,64 +43,39 @@ func glob(pattern, name string) bool {
 	return strings.HasSuffix(rest, last)
 }
 
-// set gives a word of the filter its pattern.
-func (f *Filter) set(key, pattern string) error {
-	if pattern == "" {
-		return fmt.Errorf("%s= lacks its pattern", key)
-	}
-	field := map[string]*string{"profile": &f.Profile, "path": &f.Path, "workload": &f.Workload}[key]
-	switch {
-	case field == nil:
-		return fmt.Errorf("unknown filter %q: want %s", key, strings.Join(filterKeys, ", "))
-	case *field != "":
-		return fmt.Errorf("%s is given twice", key)
-	}
-	*field = pattern
-	return nil
-}
-
 // ParseFilter reads a filter, for example "profile=canal path=pod-to-pod/*": words of the form key=pattern with spaces
-// between them. The error is a SyntaxError.
+// between them.
 func ParseFilter(s string) (Filter, error) {
-	var f Filter
-	ws := words(s)
-	if len(ws) == 0 {
-		return f, &SyntaxError{s, 1, "want key=pattern, where the key is " + strings.Join(filterKeys, ", ")}
+	words := strings.Fields(s)
+	if len(words) == 0 {
+		words = []string{""} // at least one is wanted
 	}
-	for _, w := range ws {
-		key, pattern, ok := strings.Cut(w.text, "=")
-		if !ok {
-			return f, &SyntaxError{s, w.column, "want key=pattern, where the key is " + strings.Join(filterKeys, ", ")}
-		}
-		if err := f.set(key, pattern); err != nil {
-			return f, &SyntaxError{s, w.column, err.Error()}
-		}
+	f, err := parseFilter(words)
+	if err != nil {
+		return f, fmt.Errorf("%q: %w", number.Clean(s), err)
 	}
 	return f, nil
 }
 
-// word is a part of a text without spaces, and the column of its first character, from 1.
-type word struct {
-	text   string
-	column int
-}
-
-// words splits s at spaces.
-func words(s string) []word {
-	var out []word
-	for i := 0; i < len(s); {
-		if s[i] == ' ' || s[i] == '\t' {
-			i++
-			continue
+func parseFilter(words []string) (Filter, error) {
+	var f Filter
+	fields := map[string]*string{"profile": &f.Profile, "path": &f.Path, "workload": &f.Workload}
+	for _, w := range words {
+		key, pattern, ok := strings.Cut(w, "=")
+		field := fields[key]
+		switch {
+		case !ok:
+			return f, fmt.Errorf("want key=pattern, where the key is %s, not %q", filterKeys, number.Clean(w))
+		case field == nil:
+			return f, fmt.Errorf("unknown filter %q: want %s", number.Clean(key), filterKeys)
+		case pattern == "":
+			return f, fmt.Errorf("%s= lacks its pattern", key)
+		case *field != "":
+			return f, fmt.Errorf("%s is given twice", key)
 		}
-		j := i
-		for j < len(s) && s[j] != ' ' && s[j] != '\t' {
-			j++
-		}
-		out = append(out, word{s[i:j], i + 1})
-		i = j
+		*field = pattern
 	}
-	return out
+	return f, nil
 }
 
 // Chosen says whether any of the filters chooses k; true if there are none.
