@@ -18,12 +18,15 @@ package check
 
 import (
 	"cmp"
+	_ "embed" // the page
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cnibench/cnibench/internal/vocab/finding"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Impossible, Doubtful and Note are the severities of this package's rules.
@@ -39,9 +42,9 @@ type (
 	Finding = finding.Finding
 )
 
-// rule is a Rule with its questions: about each trial, about pairs of cells, or about all of a result.
+// rule is the questions of a Rule: about each trial, about pairs of cells, or about all of a result.
 type rule struct {
-	Rule
+	id     string
 	trial  func(*trial) string
 	beside []beside
 	find   func(*View, *list)
@@ -91,11 +94,32 @@ func (g *groups[K, V]) all() iter.Seq2[K, []V] {
 // rules are in the order of a report: sums first, then the wire, the set-up, the sample, the claims.
 var rules = slices.Concat(sumRules, wireRules, setupRules, sampleRules, claimRules)
 
+// page is docs/check.md, which has the words of each rule.
+//
+//go:generate cp page.md ../../../docs/check.md
+//go:embed page.md
+var page string
+
+var chapter = pattern.New(`(?m)^### (.*)\n\n(.*) \((.*)\)\.\n\n- Why: (.*)\.\n- Do: (.*)\.$`)
+
+// described are the rules of the page by id.
+var described = sync.OnceValue(func() map[string]Rule {
+	all := map[string]Rule{}
+	for _, m := range chapter.FindAllStringSubmatch(page, -1) {
+		title := m[2]
+		if second := title[1:2]; second == strings.ToLower(second) { // an acronym keeps its capitals
+			title = strings.ToLower(title[:1]) + title[1:]
+		}
+		all[m[1]] = Rule{ID: m[1], Title: title, Severity: finding.Severity(m[3]), Why: m[4], Do: m[5]}
+	}
+	return all
+})
+
 // Rules returns all rules in the order in which a report shows them.
 func Rules() []Rule {
 	list := make([]Rule, len(rules))
 	for i, r := range rules {
-		list[i] = r.Rule
+		list[i] = described()[r.id]
 	}
 	return list
 }
@@ -128,7 +152,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 		Findings: []Finding{},
 	}
 	for i, q := range rules {
-		if len(only) > 0 && !slices.Contains(only, q.ID) {
+		if len(only) > 0 && !slices.Contains(only, q.id) {
 			continue
 		}
 		var found list
@@ -140,7 +164,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 			q.find(v, &found)
 		}
 		for _, s := range found {
-			f := q.Found(s.where, s.saw)
+			f := described()[q.id].Found(s.where, s.saw)
 			f.Severity = cmp.Or(s.severity, f.Severity)
 			r.Findings = append(r.Findings, f)
 		}
@@ -153,7 +177,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 func Known(ids []string) error {
 	var unknown []string
 	for _, id := range ids {
-		if !slices.ContainsFunc(rules, func(r rule) bool { return r.ID == id }) {
+		if !slices.ContainsFunc(rules, func(r rule) bool { return r.id == id }) {
 			unknown = append(unknown, id)
 		}
 	}

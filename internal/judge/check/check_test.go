@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -332,15 +331,11 @@ func TestDigits(t *testing.T) {
 }
 
 func TestDocumentIsCurrent(t *testing.T) {
-	var want bytes.Buffer
-	if err := WriteRules(&want); err != nil {
-		t.Fatal(err)
-	}
 	got, err := os.ReadFile("../../../docs/check.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, want.Bytes()) {
-		t.Error("docs/check.md is not what the rules say; run make generate")
+	if string(got) != page {
+		t.Error("docs/check.md is not page.md; run make generate")
 	}
 }

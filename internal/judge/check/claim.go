@@ -14,15 +14,7 @@ import (
 )
 
 // Claim is a sentence about the numbers of a result, in a form that can be held against them. A fact called "claim", or
-// "claim." and a name, is one claim, or several with semicolons between them:
-//
-//	METRIC of PROFILE on PATH under WORKLOAD = 14.72 Gbit/s
-//	METRIC of PROFILE on PATH under WORKLOAD = 0.024..0.038 %
-//	METRIC of PROFILE over PROFILE on PATH under WORKLOAD = +271%
-//	METRIC of PROFILE over PROFILE on PATH under WORKLOAD = +5..10%
-//	METRIC of PROFILE over PROFILE on PATH under WORKLOAD = 3.7x
-//	METRIC of PROFILE over PROFILE on PATH under WORKLOAD is better | worse | same
-//	METRIC of PROFILE on PATH under WORKLOAD is best | second | worst
+// "claim." and a name, is one claim, or several with semicolons between them; docs/check.md has the forms.
 //
 // The metric may be unmeasured: the rule claim-without-numbers reports that.
 type Claim struct {

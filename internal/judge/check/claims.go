@@ -7,44 +7,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // claimRules compare the claims of a result with its numbers.
 var claimRules = []rule{
-	{Rule: Rule{ID: "claim-unit", Title: "a claimed value in the wrong unit", Severity: Impossible,
-		Why: "bits, Gbit and GB are powers of 10, KiB, MiB and GiB of 2; iperf3 prints MBytes of 2^20 bytes and Mbits of 10^6 bits",
-		Do:  "take bytes and seconds, and divide; write MiB where 2^20 is meant"},
-		find: func(v *View, found *list) { v.misjudged(found, func(s slip) bool { return s.binary }) }},
-	{Rule: Rule{ID: "claim-decimal", Title: "a claimed value off by a round factor", Severity: Impossible,
-		Why: "the numbers of the same text are this factor apart: one of the two is a slip",
-		Do:  "copy the number again from the raw output"},
-		find: func(v *View, found *list) { v.misjudged(found, func(s slip) bool { return s.name != "" && !s.binary }) }},
-	{Rule: Rule{ID: "claim-does-not-follow", Title: "a claim that the numbers contradict", Severity: Doubtful,
-		Why: "what is concluded must be what the table says, for every system that has a column in it",
-		Do:  "draw the conclusions again from the numbers, all columns included"},
-		find: func(v *View, found *list) {
-			v.unread(found)
-			v.misjudged(found, func(s slip) bool { return s.name == "" })
-		}},
-	{Rule: Rule{ID: "claim-without-numbers", Title: "a claim without a measurement", Severity: Doubtful,
-		Why: "nothing that was published measures this",
-		Do:  "measure it and show the numbers, or take the sentence out; a job's time is not its network's"},
-		find: claimsWithoutNumbers},
-	{Rule: Rule{ID: "claim-one-run", Title: "differences claimed from single runs", Severity: Doubtful,
-		Why: "where each side was measured once, any difference may be the difference between two runs of one system",
-		Do:  fmt.Sprintf("repeat each side %d times or more, interleaved, and claim what a rank test upholds", stat.MinRepetitions)},
-		find: claimsOfOneRun},
-	{Rule: Rule{ID: "retransmits-per-byte", Title: "retransmits compared as counts", Severity: Doubtful,
-		Why: "who moves more bytes sends more segments again: counts blame the faster path",
-		Do:  "compare retransmits per GB moved"},
-		find: retransmitCounts},
-	{Rule: Rule{ID: "claim-one-sided", Title: "the paths where it is the other way are not mentioned", Severity: Note,
-		Why: "the same metric says the opposite on another path or load of the same table",
-		Do:  "report all paths, or say where the claim holds"},
-		find: oneSided},
+	{id: "claim-unit", find: func(v *View, found *list) { v.misjudged(found, func(s slip) bool { return s.binary }) }},
+	{id: "claim-decimal", find: func(v *View, found *list) { v.misjudged(found, func(s slip) bool { return s.name != "" && !s.binary }) }},
+	{id: "claim-does-not-follow", find: func(v *View, found *list) {
+		v.unread(found)
+		v.misjudged(found, func(s slip) bool { return s.name == "" })
+	}},
+	{id: "claim-without-numbers", find: claimsWithoutNumbers},
+	{id: "claim-one-run", find: claimsOfOneRun},
+	{id: "retransmits-per-byte", find: retransmitCounts},
+	{id: "claim-one-sided", find: oneSided},
 }
 
 // misjudged adds the claims that do not hold, for a slip that is wanted; the zero slip means no slip.

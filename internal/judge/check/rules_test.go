@@ -1,11 +1,13 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -353,11 +355,19 @@ func TestUnknownRule(t *testing.T) {
 
 func TestRulesAreWhole(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range rules {
-		if seen[r.ID] || r.ID == "" || r.Title == "" || r.Why == "" || r.Do == "" || r.trial == nil && r.find == nil && r.beside == nil {
-			t.Errorf("rule %+v is there twice or lacks something", r.Rule)
+	for i, r := range Rules() {
+		q := rules[i]
+		if seen[q.id] || r.ID == "" || r.Severity.Rank() < 0 || q.trial == nil && q.find == nil && q.beside == nil {
+			t.Errorf("rule %s is there twice, lacks its words in page.md or asks nothing", q.id)
 		}
-		seen[r.ID] = true
+		seen[q.id] = true
+	}
+	if n := strings.Count(page, "\n### "); n != len(rules) {
+		t.Errorf("page.md has %d rules, and there are %d", n, len(rules))
+	}
+	few := described()["few-repetitions"].Do
+	if want := fmt.Sprintf("at least %d times", stat.MinRepetitions); !strings.Contains(few, want) {
+		t.Errorf("%q lacks %q", few, want)
 	}
 }
 

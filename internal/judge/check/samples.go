@@ -18,30 +18,12 @@ import (
 
 // sampleRules look at how often something was measured, and at what the trials themselves doubt.
 var sampleRules = []rule{
-	{Rule: Rule{ID: "few-repetitions", Title: "too few repetitions", Severity: Doubtful,
-		Why: "without repetitions the spread of runs is unknown, so a difference may be noise",
-		Do:  fmt.Sprintf("repeat each case at least %d times, interleaved, better 10", stat.MinRepetitions)},
-		find: fewRepetitions},
-	{Rule: Rule{ID: "spread", Title: "a wide spread", Severity: Note,
-		Why: "where the interval of the median reaches far, the median is a rough one",
-		Do:  "more or longer repetitions, or a quieter machine; look at the values in the order of time"},
-		find: spread},
-	{Rule: Rule{ID: "copied", Title: "one number in several places", Severity: Impossible,
-		Why: "separate measurements do not agree in every digit: one was made, and written for all",
-		Do:  "measure it under each system: what a CNI puts on the node is in the path of its hosts, too"},
-		find: copied},
-	{Rule: Rule{ID: "flows-slower", Title: "several flows slower than one", Severity: Doubtful,
-		Why: "more flows have more sockets, queues and CPUs to use: where they are slower in sum, the sender's process or a CPU limit was measured, not the path",
-		Do:  "run each flow in a thread of its own (iperf3 before 3.16 has one for all), and show the CPU time of both ends"},
-		beside: flowsSlower},
-	{Rule: Rule{ID: "failed-trials", Title: "trials without a number", Severity: Note,
-		Why: "what did not finish, or was not published, is not in any median",
-		Do:  "say why they failed; publish numbers with charts"},
-		find: failedTrials},
-	{Rule: Rule{ID: "trial-warnings", Title: "doubts of the trials themselves", Severity: Note,
-		Why: "the trials' own checks rang: docs/method.md says what each does to the numbers",
-		Do:  "see the warnings of the cells in cnibench report"},
-		find: trialWarnings},
+	{id: "few-repetitions", find: fewRepetitions},
+	{id: "spread", find: spread},
+	{id: "copied", find: copied},
+	{id: "flows-slower", beside: flowsSlower},
+	{id: "failed-trials", find: failedTrials},
+	{id: "trial-warnings", find: trialWarnings},
 }
 
 func fewRepetitions(v *View, found *list) {
@@ -101,16 +83,8 @@ func spread(v *View, found *list) {
 		}
 	}
 	for at, names := range wide.all() {
-		found.add(at.Workload.String()+": "+at.Metric, "%d of %d cells: %s", len(names), cells[at], someNames(names))
+		found.add(at.Workload.String()+": "+at.Metric, "%d of %d cells: %s", len(names), cells[at], number.Few(names))
 	}
-}
-
-func someNames(names []string) string {
-	const few = 3
-	if len(names) > few {
-		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", len(names)-few)
-	}
-	return strings.Join(names, ", ")
 }
 
 // digits counts the significant digits of a value, after the last places that conversion of units disturbs.

@@ -150,7 +150,7 @@ func (v *View) tallied(i int, found *list) {
 		f := found.add(t.Case.Key(), "%s", r.first)
 		if ok := t.trials - t.failed; ok > 1 {
 			f.saw += fmt.Sprintf(" (in %d of %d trials)", r.times, ok)
-			if 2*r.times < ok && rules[i].Severity != Impossible {
+			if 2*r.times < ok && described()[rules[i].id].Severity != Impossible {
 				f.severity = Note
 			}
 		}
