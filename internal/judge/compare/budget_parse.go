@@ -50,7 +50,7 @@ func (b *Budget) parse() (err error) {
 	b.Above = sign == ">"
 	switch {
 	case b.wrongWay():
-		return fmt.Errorf("%s is better when it is %s, so this limit would be broken by an improvement", b.Metric,
+		return fmt.Errorf("%s is better when it is %s: an improvement would break this limit", b.Metric,
 			map[bool]string{true: "higher", false: "lower"}[b.Above])
 	case len(limit) == 0:
 		return errors.New("want a limit, for example +5%")
