@@ -142,12 +142,9 @@ func (t *trial) senderReceiver() string {
 	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.show(metric.OfferedLoad, sent), t.show(metric.Goodput, got), because(sent, got))
 }
 
-// families are the metrics that are distributions.
-var families = []string{metric.RTT, metric.ConnectTime, metric.ResponseTime}
-
 func (t *trial) quantiles() string {
 	var wrong []string
-	for _, f := range families {
+	for _, f := range metric.Times {
 		wrong = append(wrong, t.order(f)...)
 	}
 	return strings.Join(wrong, "; ")
@@ -243,7 +240,7 @@ func (t *trial) zeroTime() string {
 	var zero []string
 	for _, name := range slices.Sorted(maps.Keys(t.metrics)) {
 		family, _, _ := strings.Cut(name, ".")
-		if t.metrics[name] == 0 && (name == metric.Jitter || slices.Contains(families, family) && timed(name)) {
+		if t.metrics[name] == 0 && (name == metric.Jitter || slices.Contains(metric.Times, family) && timed(name)) {
 			zero = append(zero, name)
 		}
 	}

@@ -64,9 +64,6 @@ func (b *Budget) parse() (err error) {
 	return b.setLimit(text[:end], text[end:])
 }
 
-// statistics are the last parts of the names of times.
-var statistics = []string{"min", "mean", "stddev", "p50", "p90", "p99", "p99.9", "max"}
-
 // setMetric reads [workload.]metric.
 func (b *Budget) setMetric(s string) error {
 	name, kind := s, plan.Kind("")
@@ -75,7 +72,7 @@ func (b *Budget) setMetric(s string) error {
 			name, kind = tail, plan.Kind(head)
 		}
 	}
-	if slices.Contains(statistics, name) {
+	if slices.Contains(metric.Statistics, name) {
 		name = cmp.Or(kind.Default().Traits().Times, metric.RTT) + "." + name
 	}
 	m, known := metric.Lookup(name)

@@ -82,6 +82,12 @@ const (
 	Loss               = "loss" // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
 )
 
+// Times are the families of times, Statistics the ends of their names.
+var (
+	Times      = []string{RTT, ConnectTime, ResponseTime}
+	Statistics = []string{"min", "mean", "stddev", "p50", "p90", "p99", "p99.9", "max"}
+)
+
 // catalogue is in the order in which a report shows its tables: service demand first, then rates, then times.
 var catalogue = []Metric{
 	{Name: ServiceDemand, Title: "service demand", Unit: "ns", Better: Lower, Headline: true,
