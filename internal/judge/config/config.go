@@ -98,6 +98,9 @@ type Report struct {
 	Wire []Setting `json:"wire,omitempty"`
 }
 
+// Schema names the JSON format of a Report.
+const Schema = "cnibench.config/v2"
+
 // Names of settings in Report.Wire.
 const (
 	Encapsulation = "encapsulation"

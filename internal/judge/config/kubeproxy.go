@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -11,6 +12,26 @@ const kubeProxy = "kube-proxy"
 
 func newProxy() *values {
 	return &values{reader: kubeProxy, defaults: map[string]string{"mode": "iptables"}}
+}
+
+// ProxyKeys are the names under which ConfigMaps of kube-proxy hold its configuration; kubeadm's is the first.
+var ProxyKeys = []string{"config.conf", "config", "kube-proxy.yaml", "config.yaml"}
+
+// ProxyConfig returns the mode and the clusterCIDR in the data of kube-proxy's ConfigMap. The error says why the
+// configuration cannot be read; ok is false if there is none.
+func ProxyConfig(data map[string]string) (mode, clusterCIDR string, ok bool, err error) {
+	for _, key := range ProxyKeys {
+		var faults position.Faults
+		for _, n := range position.Parse(position.Source{Name: key, Text: data[key]}, &faults) {
+			if n.ScalarAt("kind") == "KubeProxyConfiguration" {
+				return cmp.Or(n.ScalarAt("mode"), "iptables"), n.ScalarAt("clusterCIDR"), true, nil
+			}
+		}
+		if len(faults) > 0 {
+			err = faults
+		}
+	}
+	return "", "", false, err
 }
 
 // answer is yes, no, or that the documents do not say.

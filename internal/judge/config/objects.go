@@ -144,7 +144,7 @@ func (j *judge) configMap(s source, n *position.Node) (string, bool) {
 		return "", readInto(&j.endpoint, func() *values { return &values{reader: "calico"} }, s, "data", data)
 	}
 	found := false
-	for _, key := range []string{"net-conf.json", "config.conf", "config", "kube-proxy.yaml", "config.yaml"} {
+	for _, key := range append([]string{"net-conf.json"}, ProxyKeys...) {
 		content := data.At(key)
 		if content == nil || content.Kind != position.Scalar || key != "net-conf.json" && !strings.Contains(name, "kube-proxy") {
 			continue

@@ -38,32 +38,30 @@ func (d *detective) cilium(w Workload) {
 }
 
 // ciliumInForce judges the configuration again with the agents' status over it.
-func (d *detective) ciliumInForce(c ConfigMap, live CiliumStatus, source string) {
-	data := maps.Clone(c.Data)
-	if data == nil {
-		data = map[string]string{}
-	}
-	maps.Copy(data, live.options())
+func (d *detective) ciliumInForce(c ConfigMap, live ciliumStatus, source string) {
+	options, shown := live.options()
+	data := map[string]string{}
+	maps.Copy(data, c.Data)
+	maps.Copy(data, options)
 	r, ok := d.configured([]document{configMapDocument(ConfigMap{Namespace: c.Namespace, Name: c.Name, Data: data})})
 	if !ok {
 		return
 	}
 	d.measured(r)
-	shown := live.settings()
 	for _, s := range r.Settings {
-		if seen, ok := shown[s.Name]; ok && seen {
+		if shown[s.Name] {
 			d.inForce(cilium, s.Name, Claim{s.Value, source})
 		}
 	}
-	d.inForce(cilium, "attach mode", Claim{strings.ToLower(live.AttachMode), source})
-	d.inForce(cilium, "socket LB coverage", Claim{strings.ToLower(live.Coverage), source})
+	d.inForce(cilium, "attach mode", Claim{strings.ToLower(live["Attach Mode"]), source})
+	d.inForce(cilium, "socket LB coverage", Claim{strings.ToLower(live["Details/Socket LB Coverage"]), source})
 }
 
 // ciliumLive parses the status of all nodes. agree reports whether their modes are equal.
-func (d *detective) ciliumLive() (live CiliumStatus, source string, agree bool) {
+func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) {
 	by := map[string]string{}
 	for _, node := range slices.Sorted(maps.Keys(d.CiliumStatus)) {
-		s, err := ParseCiliumStatus(d.CiliumStatus[node])
+		s, err := parseCiliumStatus(d.CiliumStatus[node])
 		if err != nil {
 			d.unproven("Cilium's mode in force on %s: %v", node, err)
 			continue
@@ -72,7 +70,7 @@ func (d *detective) ciliumLive() (live CiliumStatus, source string, agree bool) 
 		live = s
 	}
 	if len(by) == 0 {
-		return CiliumStatus{}, "", false
+		return nil, "", false
 	}
 	groups, modes := perNode(by)
 	if len(modes) > 1 {
@@ -82,12 +80,14 @@ func (d *detective) ciliumLive() (live CiliumStatus, source string, agree bool) 
 }
 
 // ciliumStated takes encapsulation and encryption from the agents' status.
-func (d *detective) ciliumStated(live CiliumStatus, source string) {
+func (d *detective) ciliumStated(live ciliumStatus, source string) {
 	if n := live.encapsulation(); n != "" {
 		d.Encapsulation = Claim{n, source}
 	}
-	if live.Encryption != "" {
-		d.Encryption = Claim{live.encryption(), source}
+	if e := strings.ToLower(live["Encryption"]); e == "disabled" {
+		d.Encryption = Claim{"none", source}
+	} else if e != "" {
+		d.Encryption = Claim{e, source}
 	}
 	if d.Encryption.Value == "wireguard" && d.Encapsulation.Value == "none" {
 		d.Encapsulation = Claim{"wireguard", d.Encryption.Source}

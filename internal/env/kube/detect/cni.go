@@ -3,6 +3,8 @@ package detect
 import (
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
 // cni is how a CNI appears in the API.
@@ -12,8 +14,8 @@ type cni struct {
 	// daemons are names of its DaemonSet; container is the one whose image tag is the version, "" for the first.
 	daemons   []string
 	container string
-	// judge finds its mode; nil for a CNI that no profile describes.
-	judge func(d *detective, w Workload)
+	// plugins are the types of its plugins in conflists, configs the names of its ConfigMaps.
+	plugins, configs []string
 }
 
 // Names of CNIs that code refers to.
@@ -29,23 +31,45 @@ const (
 
 // cnis are known by their daemon. identify searches in this order.
 var cnis = []cni{
-	{cilium, "Cilium", []string{"cilium"}, "cilium-agent", (*detective).cilium},
-	{canal, "canal", []string{"canal", "rke2-canal"}, "kube-flannel", (*detective).canal},
-	{calico, "Calico", []string{"calico-node", "calico-vpp-node"}, "calico-node", (*detective).calico},
-	{flannel, "flannel", []string{"kube-flannel-ds", "kube-flannel", "rke2-flannel", "kube-flannel-ds-amd64", "kube-flannel-ds-arm64"}, "kube-flannel", (*detective).flannel},
-	{kindnet, "kindnet", []string{"kindnet"}, "kindnet-cni", (*detective).kindnet},
-	{"aws-vpc-cni", "the AWS VPC CNI", []string{"aws-node"}, "aws-node", nil},
-	{"gke-dataplane-v2", "GKE Dataplane V2 (Google's build of Cilium)", []string{"anetd"}, "cilium-agent", nil},
-	{"azure-cni", "Azure CNI", []string{"azure-cns", "azure-cni"}, "", nil},
-	{"antrea", "Antrea", []string{"antrea-agent"}, "antrea-agent", nil},
-	{"weave", "Weave Net", []string{"weave-net"}, "weave", nil},
-	{kubeRouter, "kube-router", []string{"kube-router"}, "", nil},
-	{"ovn-kubernetes", "OVN-Kubernetes", []string{"ovnkube-node"}, "", nil},
-	{"openshift-sdn", "OpenShift SDN", []string{"sdn"}, "sdn", nil},
-	{"kube-ovn", "Kube-OVN", []string{"kube-ovn-cni"}, "cni-server", nil},
-	{"romana", "Romana", []string{"romana-agent"}, "", nil},
-	{"contiv", "Contiv-VPP", []string{"contiv-vswitch"}, "", nil},
-	{"terway", "Terway", []string{"terway-eniip", "terway"}, "terway", nil},
+	{cilium, "Cilium", []string{"cilium"}, "cilium-agent", []string{"cilium-cni"}, []string{ciliumConfig}},
+	{canal, "canal", []string{"canal", "rke2-canal"}, "kube-flannel", nil, []string{"canal-config", "rke2-canal-config"}},
+	{calico, "Calico", []string{"calico-node", "calico-vpp-node"}, "calico-node", []string{"calico"}, []string{"calico-config"}},
+	{flannel, "flannel", []string{"kube-flannel-ds", "kube-flannel", "rke2-flannel", "kube-flannel-ds-amd64", "kube-flannel-ds-arm64"},
+		"kube-flannel", []string{"flannel"}, []string{"kube-flannel-cfg", "rke2-flannel-config", "flannel-config"}},
+	{kindnet, "kindnet", []string{"kindnet"}, "kindnet-cni", []string{"kindnet", "cni-kindnet"}, nil},
+	{"aws-vpc-cni", "the AWS VPC CNI", []string{"aws-node"}, "aws-node", []string{"aws-cni"}, nil},
+	{"gke-dataplane-v2", "GKE Dataplane V2 (Google's build of Cilium)", []string{"anetd"}, "cilium-agent", []string{"gke"}, nil},
+	{"azure-cni", "Azure CNI", []string{"azure-cns", "azure-cni"}, "", []string{"azure-vnet", "azure-ipam"}, nil},
+	{"antrea", "Antrea", []string{"antrea-agent"}, "antrea-agent", []string{"antrea"}, nil},
+	{"weave", "Weave Net", []string{"weave-net"}, "weave", []string{"weave-net"}, nil},
+	{kubeRouter, "kube-router", []string{"kube-router"}, "", nil, nil},
+	{"ovn-kubernetes", "OVN-Kubernetes", []string{"ovnkube-node"}, "", []string{"ovn-k8s-cni-overlay"}, nil},
+	{"openshift-sdn", "OpenShift SDN", []string{"sdn"}, "sdn", []string{"openshift-sdn"}, nil},
+	{"kube-ovn", "Kube-OVN", []string{"kube-ovn-cni"}, "cni-server", []string{"kube-ovn"}, nil},
+	{"romana", "Romana", []string{"romana-agent"}, "", nil, nil},
+	{"contiv", "Contiv-VPP", []string{"contiv-vswitch"}, "", nil, nil},
+	{"terway", "Terway", []string{"terway-eniip", "terway"}, "terway", nil, nil},
+}
+
+// named returns the CNI called name.
+func named(name string) cni {
+	return cnis[slices.IndexFunc(cnis, func(c cni) bool { return c.name == name })]
+}
+
+// multus are DaemonSets of Multus, which calls other CNIs.
+var multus = []string{"kube-multus-ds", "multus", "rke2-multus", "kube-multus-ds-amd64"}
+
+// CNIOf returns the CNI that a DaemonSet's name shows, "" for another DaemonSet and for kube-router's, which may filter only.
+func CNIOf(daemonSet string) string {
+	if slices.Contains(multus, daemonSet) {
+		return residue.Multus
+	}
+	for _, c := range cnis {
+		if c.name != kubeRouter && slices.Contains(c.daemons, daemonSet) {
+			return c.name
+		}
+	}
+	return ""
 }
 
 // companions change pods' traffic beside the CNI.
@@ -94,12 +118,19 @@ func (d *detective) identify() {
 	if p.daemon.Ready < p.daemon.Desired {
 		d.doubt("%s: %d of %d pods are ready", p.daemon, p.daemon.Ready, p.daemon.Desired)
 	}
-	if p.judge == nil {
-		d.Title = p.title + ": no profile describes it"
-		return
-	}
 	d.own = len(d.But)
-	p.judge(d, p.daemon)
+	switch p.name {
+	case cilium:
+		d.cilium(p.daemon)
+	case calico:
+		d.calico(p.daemon)
+	case flannel, canal:
+		d.flannel(p.cni, p.daemon.Namespace)
+	case kindnet:
+		d.kindnet()
+	default:
+		d.Title = p.title + ": no profile describes it"
+	}
 }
 
 // version returns the version of the container's image, or of the first container's.
@@ -192,13 +223,13 @@ func (d *detective) companions() {
 			d.doubt("%s", c.says)
 		}
 	}
-	if w, ok := d.daemon("kube-multus-ds", "multus", "rke2-multus", "kube-multus-ds-amd64"); ok {
+	if w, ok := d.daemon(multus...); ok {
 		d.But = append(d.But, "Multus ("+w.String()+") hands pods their first device by this CNI, further ones by NetworkAttachmentDefinitions")
 	}
 }
 
 // kindnet takes its profile from its conflist, where kind has the ptp plugin.
-func (d *detective) kindnet(Workload) {
+func (d *detective) kindnet() {
 	d.set(kindnet, "routes", Claim{"one for each node's pods", "kindnetd"}, Claim{})
 	d.Encapsulation = Claim{"none", "kindnetd makes routes only"}
 	d.Encryption = Claim{"none", "kindnetd has none"}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Conflist is a CNI configuration.
@@ -20,9 +21,9 @@ type Conflist struct {
 // Plugin is one plugin of a chain.
 type Plugin struct {
 	Type string
-	// Mode, Master and MTU are options of macvlan and ipvlan; a missing option is zero.
-	Mode, Master string
-	MTU          int
+	// Mode and MTU are options of macvlan and ipvlan; a missing option is zero.
+	Mode string
+	MTU  int
 	// Delegates are the plugins that Multus calls; the first makes the pod's first device.
 	Delegates []Plugin
 }
@@ -32,7 +33,6 @@ func ParseConflist(text string) (Conflist, error) {
 	type plugin struct {
 		Type      string            `json:"type"`
 		Mode      string            `json:"mode"`
-		Master    string            `json:"master"`
 		MTU       int               `json:"mtu"`
 		Delegates []json.RawMessage `json:"delegates"`
 	}
@@ -60,7 +60,7 @@ func ParseConflist(text string) (Conflist, error) {
 		if p.Type == "" {
 			return Conflist{}, fmt.Errorf("CNI configuration %q: plugin %d has no type", f.Name, i+1)
 		}
-		one := Plugin{Type: p.Type, Mode: p.Mode, Master: p.Master, MTU: p.MTU}
+		one := Plugin{Type: p.Type, Mode: p.Mode, MTU: p.MTU}
 		for _, text := range p.Delegates {
 			if inner, err := ParseConflist(string(text)); err == nil {
 				one.Delegates = append(one.Delegates, inner.Plugins...)
@@ -89,13 +89,6 @@ func (c Conflist) types() string {
 	return strings.Join(names, ", ")
 }
 
-// owners are the CNIs that bring a plugin.
-var owners = map[string]string{
-	"cilium-cni": cilium, "calico": calico, "flannel": flannel, "kindnet": kindnet, "cni-kindnet": kindnet, "aws-cni": "aws-vpc-cni",
-	"azure-vnet": "azure-cni", "azure-ipam": "azure-cni", "antrea": "antrea", "weave-net": "weave", "ovn-k8s-cni-overlay": "ovn-kubernetes",
-	"openshift-sdn": "openshift-sdn", "kube-ovn": "kube-ovn", "gke": "gke-dataplane-v2",
-}
-
 // owner returns the CNI that brings the conflist's plugin, else the plugin's name. Canal's conflist has Calico's plugin,
 // and canal in its name.
 func (c Conflist) owner() string {
@@ -103,8 +96,10 @@ func (c Conflist) owner() string {
 	if p.Type == calico && (strings.Contains(c.Name, canal) || strings.Contains(c.File, canal)) {
 		return canal
 	}
-	if owner, ok := owners[p.Type]; ok {
-		return owner
+	for _, owner := range cnis {
+		if slices.Contains(owner.plugins, p.Type) {
+			return owner.name
+		}
 	}
 	return p.Type
 }
@@ -129,8 +124,11 @@ func (d *detective) firstConflists() []Conflist {
 	return all
 }
 
-// plugins are the standalone plugins with their profiles.
-var plugins = map[string]string{"bridge": "bridge", "ptp": "ptp", "macvlan": "macvlan", "ipvlan": "ipvlan", "sriov": "sriov"}
+// isPlugin reports whether a profile is a plugin without a daemon, after which it is named.
+func isPlugin(name string) bool {
+	p, ok := profile.Lookup(name)
+	return ok && (p.Family == "plugins" || p.Family == "sriov")
+}
 
 // standalone judges a cluster without a CNI's DaemonSet: its distribution has flannel built in, or its nodes have the
 // conflist of a plugin without a daemon.
@@ -147,7 +145,7 @@ func (d *detective) standalone() {
 		d.Title = "several CNIs at once"
 	case len(distinct) == 1 && distinct[0] == flannel, len(distinct) == 0 && d.backendOnNodes() != "":
 		d.CNI, d.Source = flannel, "annotation "+flannelBackend+" of the nodes; no DaemonSet of flannel's was found: it runs outside of pods, as in K3s"
-		d.flannelIn("kube-system")
+		d.flannel(named(flannel), "kube-system")
 	case len(distinct) == 1:
 		d.plugin(lists[0], groups[0])
 	case d.planted():
@@ -170,7 +168,7 @@ const (
 func (d *detective) planted() bool {
 	for _, w := range d.Workloads {
 		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
-		if w.Kind != DaemonSet || w.Name != PlanterName || !ours || plugins[name] == "" {
+		if w.Kind != DaemonSet || w.Name != PlanterName || !ours || !isPlugin(name) {
 			continue
 		}
 		d.CNI, d.Profile, d.Source = name, name, w.String()+", by which cnibench installed it"
@@ -203,8 +201,8 @@ func (d *detective) plugin(c Conflist, where string) {
 	if p.MTU > 0 {
 		d.MTU = Claim{fmt.Sprint(p.MTU), d.Source}
 	}
-	name, ok := plugins[p.Type]
-	if !ok {
+	name := p.Type
+	if !isPlugin(name) {
 		d.Title = "plugin " + p.Type + ": no profile describes it"
 		return
 	}

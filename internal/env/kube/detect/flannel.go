@@ -13,22 +13,11 @@ const (
 	flannelData    = "flannel.alpha.coreos.com/backend-data"
 )
 
-// flannel judges net-conf.json and the backend in flanneld's annotations.
-func (d *detective) flannel(w Workload) { d.flannelIn(w.Namespace) }
-
-func (d *detective) flannelIn(namespace string) {
-	d.flannelOf(flannel, namespace, "kube-flannel-cfg", "rke2-flannel-config", "flannel-config")
-}
-
-// canal judges flannel's part; Calico's part has one mode.
-func (d *detective) canal(w Workload) {
-	d.flannelOf(canal, w.Namespace, "canal-config", "rke2-canal-config")
-}
-
-// flannelOf judges the first ConfigMap of names, and the nodes' annotations. K3s has annotations only.
-func (d *detective) flannelOf(component, namespace string, names ...string) {
-	configured := ""
-	if c, ok := d.configMap(namespace, names...); ok {
+// flannel judges net-conf.json, and the backend in the nodes' annotations: K3s has these only. Of canal it judges flannel's
+// part; Calico's part has one mode.
+func (d *detective) flannel(of cni, namespace string) {
+	component, configured := of.name, ""
+	if c, ok := d.configMap(namespace, of.configs...); ok {
 		if r, good := d.configured([]document{configMapDocument(c)}); good {
 			d.adopt(r)
 			if s, there := d.asked(component, "Backend.Type"); there {
@@ -44,11 +33,10 @@ func (d *detective) flannelOf(component, namespace string, names ...string) {
 		d.Title = component + " with a backend that could not be read"
 		d.unproven("flannel's backend: neither its ConfigMap nor its annotations on the nodes were read")
 		return
-	case backend == "":
-	default:
+	case backend != "":
 		d.inForce(component, "Backend.Type", Claim{backend, "annotation " + flannelBackend + " of the nodes"})
 		if backend != configured {
-			d.flannelRuns(component, backend)
+			d.flannelRuns(of, backend)
 		}
 	}
 	if vni := d.vniOnNodes(); vni != 0 && (backend == "vxlan" || backend == "" && configured == "vxlan") {
@@ -60,9 +48,8 @@ func (d *detective) flannelOf(component, namespace string, names ...string) {
 }
 
 // flannelRuns takes the profile of the backend that the nodes run.
-func (d *detective) flannelRuns(component, backend string) {
-	name := map[string]string{flannel: "kube-flannel-cfg", canal: "canal-config"}[component]
-	c := ConfigMap{Name: name, Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
+func (d *detective) flannelRuns(of cni, backend string) {
+	c := ConfigMap{Name: of.configs[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
 	doc := configMapDocument(c)
 	doc.name = "annotations of the nodes"
 	if r, ok := d.configured([]document{doc}); ok {

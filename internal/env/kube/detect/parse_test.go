@@ -43,21 +43,21 @@ func TestParseConflist(t *testing.T) {
 }
 
 func TestParseCiliumStatus(t *testing.T) {
-	s, err := ParseCiliumStatus("Routing:   Network: Tunnel [geneve]   Host: BPF\nDevice Mode:   netkit-l2\nKubeProxyReplacement Details:\n  Status:  True\n  Mode:   Hybrid\n  XDP Acceleration:    Best-Effort\nMode: nonsense\n")
+	s, err := parseCiliumStatus("Routing:   Network: Tunnel [geneve]   Host: BPF\nDevice Mode:   netkit-l2\nKubeProxyReplacement Details:\n  Status:  True\n  Mode:   Hybrid\n  XDP Acceleration:    Best-Effort\nMode: nonsense\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Network != "Tunnel [geneve]" || s.Host != "BPF" || s.DeviceMode != "netkit-l2" || s.Mode != "Hybrid" || s.Acceleration != "Best-Effort" || s.encapsulation() != "geneve" {
+	if s["Network"] != "Tunnel [geneve]" || s["Host"] != "BPF" || s["Device Mode"] != "netkit-l2" || s["Details/Mode"] != "Hybrid" || s["Details/XDP Acceleration"] != "Best-Effort" || s.encapsulation() != "geneve" {
 		t.Errorf("%+v", s)
 	}
-	o := s.options()
+	o, _ := s.options()
 	if o["routing-mode"] != "tunnel" || o["tunnel-protocol"] != "geneve" || o["enable-host-legacy-routing"] != "false" || o["bpf-lb-mode"] != "hybrid" {
 		t.Errorf("%v", o)
 	}
 	if _, said := o["kube-proxy-replacement"]; said {
 		t.Error("what the status does not say is an option")
 	}
-	if _, err := ParseCiliumStatus("Error: unable to open socket"); !errors.Is(err, errNoStatus) {
+	if _, err := parseCiliumStatus("Error: unable to open socket"); !errors.Is(err, errNoStatus) {
 		t.Errorf("no status: %v", err)
 	}
 }
@@ -105,12 +105,12 @@ func FuzzParseCiliumStatus(f *testing.F) {
 	f.Add("Routing:  Network: Native   Host: BPF\nKubeProxyReplacement:  True\nKubeProxyReplacement Details:\n  Mode: DSR\n")
 	f.Add("Host Routing: Legacy")
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ParseCiliumStatus(text)
+		s, err := parseCiliumStatus(text)
 		if err != nil {
 			return
 		}
 		v := Detect(Snapshot{Workloads: []Workload{{Kind: DaemonSet, Namespace: "kube-system", Name: "cilium", Desired: 1, Ready: 1}}, CiliumStatus: map[string]string{"n": text}})
-		if v.Profile != "" && s.Host == "" && s.Network == "" && s.Replacement == "" {
+		if v.Profile != "" && s["Host"] == "" && s["Network"] == "" && s["KubeProxyReplacement"] == "" {
 			t.Errorf("a profile from nothing: %+v", v)
 		}
 	})

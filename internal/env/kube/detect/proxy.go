@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
 const kubeProxy = "kube-proxy"
@@ -106,7 +106,7 @@ func (d *detective) proxyPods() (mode, pods Claim) {
 		return Claim{mode, w.String() + " --proxy-mode"}, pods
 	}
 	if c, ok := d.configMap(w.Namespace, "kube-proxy", "kube-proxy-config"); ok {
-		if m, ok := proxyMode(c.Data); ok {
+		if m, _, ok, _ := config.ProxyConfig(c.Data); ok { // one that cannot be read is not known
 			return Claim{m, c.String()}, pods
 		}
 	}
@@ -114,25 +114,6 @@ func (d *detective) proxyPods() (mode, pods Claim) {
 		return Claim{"iptables", "kube-proxy's default: " + w.String() + " has no --proxy-mode"}, pods
 	}
 	return Claim{Source: "its mode is not in a ConfigMap that could be read"}, pods
-}
-
-// proxyMode reads KubeProxyConfiguration from a ConfigMap. kubeadm calls the key config.conf, others config or
-// kube-proxy.yaml. An empty mode is iptables on Linux.
-func proxyMode(data map[string]string) (string, bool) {
-	for _, key := range []string{"config.conf", "config", "kube-proxy.yaml", "config.yaml"} {
-		var c struct {
-			Kind string `json:"kind"`
-			Mode string `json:"mode"`
-		}
-		if t, ok := data[key]; !ok || yaml.Unmarshal([]byte(t), &c) != nil || c.Kind != "KubeProxyConfiguration" {
-			continue
-		}
-		if c.Mode == "" {
-			c.Mode = "iptables"
-		}
-		return c.Mode, true
-	}
-	return "", false
 }
 
 // proxyTrace returns the mode of kube-proxy's rules on a node, "" without such rules. kubelet too has chains that begin

@@ -91,8 +91,7 @@ func (r *reader) nodes() error {
 	}
 	for _, n := range list.Items {
 		info := n.Status.NodeInfo
-		node := Node{Name: n.Name, Annotations: n.Annotations, Labels: n.Labels, PodCIDRs: n.Spec.PodCIDRs, BootID: info.BootID,
-			MachineID: info.MachineID, Kernel: info.KernelVersion, OS: info.OSImage, Arch: info.Architecture,
+		node := Node{Name: n.Name, Annotations: n.Annotations, Labels: n.Labels, BootID: info.BootID, OS: info.OSImage,
 			Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion, ProviderID: n.Spec.ProviderID,
 			Cordoned: n.Spec.Unschedulable}
 		for _, c := range n.Status.Conditions {
@@ -179,27 +178,21 @@ func (r *reader) staticProxies() error {
 
 // configMaps gets those of the CNI and of kube-proxy by name, because fewer users may list ConfigMaps.
 func (r *reader) configMaps() error {
-	want := map[string][]string{
-		cilium:  {ciliumConfig},
-		canal:   {"canal-config", "rke2-canal-config"},
-		calico:  {"calico-config"},
-		flannel: {"kube-flannel-cfg", "rke2-flannel-config", "flannel-config"},
-	}
 	for _, c := range cnis {
 		w, ok := r.s.daemon(c.daemons...)
 		if !ok {
 			continue
 		}
-		for _, name := range want[c.name] {
+		for _, name := range c.configs {
 			if err := r.configMap(w.Namespace, name); err != nil {
 				return err
 			}
 		}
 	}
 	// K3s runs flannel outside of pods.
-	if _, ok := r.s.daemon(cnis[3].daemons...); !ok && r.s.flannelOnNodes() {
+	if of := named(flannel); !r.s.runs(of) && r.s.flannelOnNodes() {
 		for _, namespace := range []string{"kube-flannel", "kube-system"} {
-			if err := r.configMap(namespace, want[flannel][0]); err != nil {
+			if err := r.configMap(namespace, of.configs[0]); err != nil {
 				return err
 			}
 		}
@@ -236,7 +229,7 @@ var groups = []schema.GroupVersion{{Group: "crd.projectcalico.org", Version: "v1
 
 // calicoObjects reads Calico's objects if its daemon is installed.
 func (r *reader) calicoObjects() error {
-	if _, ok := r.s.daemon("calico-node", "canal", "rke2-canal"); !ok {
+	if !r.s.runs(named(calico)) && !r.s.runs(named(canal)) {
 		return nil
 	}
 	installation := schema.GroupVersionResource{Group: "operator.tigera.io", Version: "v1", Resource: "installations"}
@@ -276,7 +269,7 @@ func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, 
 
 // ciliumStatus asks Cilium's agents for their status. The status of an agent that fails is unproven.
 func (r *reader) ciliumStatus() error {
-	w, ok := r.s.daemon(cnis[0].daemons...)
+	w, ok := r.s.daemon(named(cilium).daemons...)
 	if !ok {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
@@ -30,37 +31,17 @@ func (d *detective) mtu() {
 	}
 }
 
-// marks are devices and chain prefixes that CNIs leave on a node.
-var marks = []struct {
-	cni             string
-	devices, chains []string
-}{
-	{cilium, []string{"cilium_host", "cilium_vxlan", "cilium_geneve", "cilium_wg0"}, []string{"CILIUM_"}},
-	{calico, []string{"vxlan.calico", "wireguard.cali", "bpfin.cali"}, []string{"cali-"}},
-	{flannel, []string{"flannel.1", "flannel-wg", "flannel.ipip", "flannel.4096"}, []string{"FLANNEL-"}},
-	{"weave", []string{"weave"}, []string{"WEAVE-"}},
-	{"antrea", []string{"antrea-gw0"}, []string{"ANTREA-"}},
-}
-
-// Leftovers lists devices and chains on a node of CNIs other than cni.
+// Leftovers lists what CNIs other than cni have left on a node, as far as a look at it shows. Signs that several CNIs have
+// in common are left out: one of them may be in force.
 func Leftovers(cni string, s netstate.State) []string {
+	if cni == "" {
+		return nil
+	}
 	var found []string
-	for _, m := range marks {
-		if m.cni == cni || cni == canal && (m.cni == calico || m.cni == flannel) || cni == "" {
-			continue
-		}
-		for _, name := range m.devices {
-			if _, ok := s.Device(name); ok {
-				found = append(found, "device "+name+" of "+m.cni)
-			}
-		}
-		if s.Chains == nil {
-			continue
-		}
-		for _, prefix := range m.chains {
-			if n := s.Chains.Prefixes[prefix]; n > 0 {
-				found = append(found, fmt.Sprintf("%d chains %s of %s", n, prefix, m.cni))
-			}
+	in := residue.Cluster{InForce: []string{cni, residue.KubeProxy, residue.Plugins}, Nodes: []residue.Node{{Looked: true, Sight: s}}}
+	for _, l := range residue.Judge(in) {
+		if !strings.Contains(l.Owner, " or ") && l.Kind != "file" {
+			found = append(found, l.Kind+" "+l.Name+" of "+l.Owner)
 		}
 	}
 	return found

@@ -39,12 +39,8 @@ type Node struct {
 	Name        string
 	Annotations map[string]string
 	Labels      map[string]string
-	PodCIDRs    []string
 	BootID      string
-	MachineID   string
-	Kernel      string
 	OS          string
-	Arch        string
 	Runtime     string
 	Kubelet     string
 	ProviderID  string
@@ -111,6 +107,12 @@ func (s Snapshot) daemon(names ...string) (Workload, bool) {
 		}
 	}
 	return Workload{}, false
+}
+
+// runs reports whether the CNI has a DaemonSet.
+func (s Snapshot) runs(c cni) bool {
+	_, ok := s.daemon(c.daemons...)
+	return ok
 }
 
 // configMap returns the first ConfigMap with one of the names; of several with one name, that in the namespace.

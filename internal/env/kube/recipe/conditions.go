@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,16 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
-
-// daemons are DaemonSets by which a CNI is known, with the owner that package residue names.
-var daemons = map[string]string{
-	"kube-flannel-ds": residue.Flannel, "kube-flannel": residue.Flannel, "rke2-flannel": residue.Flannel, "canal": residue.Canal, "rke2-canal": residue.Canal,
-	"calico-node": residue.Calico, "cilium": residue.Cilium, "kindnet": residue.Kindnet, "weave-net": residue.Weave, "antrea-agent": residue.Antrea,
-	"kube-multus-ds": residue.Multus, "rke2-multus": residue.Multus,
-}
 
 // Survey is what runs on a cluster, and leftovers of earlier CNIs.
 type Survey struct {
@@ -54,11 +48,9 @@ func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 		}
 		s.Proxy = slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return strings.HasPrefix(p.Name, proxyName+"-") && p.DeletionTimestamp == nil })
 	}
-	config, _, err := i.proxyConfig(ctx)
-	if err != nil {
+	if s.ProxyMode, _, err = i.proxyConfig(ctx); err != nil {
 		return s, err
 	}
-	s.ProxyMode = config.Mode
 	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return s, err
@@ -93,7 +85,7 @@ func (s *Survey) daemon(d appsv1.DaemonSet) {
 		s.Proxy = s.Proxy || !stopped && d.Status.DesiredNumberScheduled > 0
 		return
 	}
-	if owner, ok := daemons[d.Name]; ok {
+	if owner := detect.CNIOf(d.Name); owner != "" {
 		s.CNIs[owner] = d.Namespace + "/" + d.Name
 	}
 }
@@ -186,24 +178,10 @@ func (s Survey) against(r Recipe, stopProxy bool) []string {
 	return list
 }
 
-// older reports whether the kernel version a, such as 6.8.0-31-generic, is before b, such as 6.8. What cannot be read is
-// not called old.
+// older reports whether the kernel version a, such as 6.8.0-31-generic, is before b, such as 6.8. A version that cannot be
+// read is not older.
 func older(a, b string) bool {
-	x, okA := majorMinor(a)
-	y, okB := majorMinor(b)
-	return okA && okB && slices.Compare(x, y) < 0
-}
-
-func majorMinor(v string) ([]int, bool) {
-	parts := strings.SplitN(v, ".", 3)
-	if len(parts) < 2 {
-		return nil, false
-	}
-	minor := parts[1]
-	if end := strings.IndexFunc(minor, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
-		minor = minor[:end]
-	}
-	major, err := strconv.Atoi(parts[0])
-	n, err2 := strconv.Atoi(minor)
-	return []int{major, n}, err == nil && err2 == nil
+	x, errA := version.ParseGeneric(a)
+	y, errB := version.ParseGeneric(b)
+	return errA == nil && errB == nil && x.LessThan(y)
 }

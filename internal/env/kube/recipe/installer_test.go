@@ -61,7 +61,7 @@ func TestLearn(t *testing.T) {
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.9"}}}, Ports: []discoveryv1.EndpointPort{{Port: &port}},
 	}
 	kubeadm := configMap("kubeadm-config", "ClusterConfiguration", "networking: {podSubnet: 'fd00::/48,10.96.0.0/14'}\ncontrolPlaneEndpoint: api.example:443\n")
-	proxy := configMap("kube-proxy", "config.conf", "clusterCIDR: 10.42.0.0/16\nmode: nftables\n")
+	proxy := configMap("kube-proxy", "config.conf", "kind: KubeProxyConfiguration\nclusterCIDR: 10.42.0.0/16\nmode: nftables\n")
 	for _, c := range []struct {
 		name     string
 		objects  []runtime.Object
@@ -134,8 +134,14 @@ func TestSurvey(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := sortedKeys(s.CNIs); !slices.Equal(got, c.cnis) || s.Proxy != c.proxy || !slices.Equal(residue.Owners(s.Left), c.left) {
-				t.Errorf("CNIs %v, kube-proxy %v, left by %v", got, s.Proxy, residue.Owners(s.Left))
+			var left []string
+			for _, l := range s.Left {
+				left = append(left, l.Owner)
+			}
+			slices.Sort(left)
+			left = slices.Compact(left)
+			if got := sortedKeys(s.CNIs); !slices.Equal(got, c.cnis) || s.Proxy != c.proxy || !slices.Equal(left, c.left) {
+				t.Errorf("CNIs %v, kube-proxy %v, left by %v", got, s.Proxy, left)
 			}
 			if len(s.Unseen) != 1 || !strings.HasSuffix(s.Unseen[0], "inspected on a") {
 				t.Errorf("unseen %q: the node was not inspected", s.Unseen)
@@ -263,7 +269,7 @@ func TestInventory(t *testing.T) {
 	if err := errors.Join(i.forgetInventory(t.Context(), "canal"), i.forgetInventory(t.Context(), "canal")); err != nil {
 		t.Error(err)
 	}
-	if names, err := i.Installed(t.Context()); err != nil || len(names) > 0 {
+	if names, err := i.inventories(t.Context()); err != nil || len(names) > 0 {
 		t.Errorf("%v, %v", names, err)
 	}
 }

@@ -110,16 +110,6 @@ func readInventory(m corev1.ConfigMap) (*inventory, error) {
 	return &inv, nil
 }
 
-// Installed returns the profiles that are installed by recipes.
-func (i *Installer) Installed(ctx context.Context) ([]string, error) {
-	all, err := i.inventories(ctx)
-	var names []string
-	for _, inv := range all {
-		names = append(names, inv.Profile)
-	}
-	return names, err
-}
-
 // forgetInventory deletes the inventory of a profile.
 func (i *Installer) forgetInventory(ctx context.Context, profile string) error {
 	err := i.client.ConfigMaps(inventoryNamespace).Delete(ctx, inventoryPrefix+profile, metav1.DeleteOptions{})

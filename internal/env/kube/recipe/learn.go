@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -13,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
 // Where kubeadm keeps kube-proxy.
@@ -72,22 +75,18 @@ func nodeOf(n corev1.Node) Node {
 
 // podCIDR returns the range of all pods, the zero value if it is not known.
 func (i *Installer) podCIDR(ctx context.Context) (netip.Prefix, error) {
-	var kubeadm struct {
-		Networking struct {
-			PodSubnet string `json:"podSubnet"`
-		} `json:"networking"`
-	}
-	if err := i.configMap(ctx, "kube-system", "kubeadm-config", "ClusterConfiguration", &kubeadm); err != nil {
-		return netip.Prefix{}, err
-	}
-	if c, ok := firstIPv4(kubeadm.Networking.PodSubnet); ok {
-		return c, nil
-	}
-	proxy, _, err := i.proxyConfig(ctx)
+	k, err := i.kubeadm(ctx)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	c, _ := firstIPv4(proxy.ClusterCIDR) // the zero value is unknown
+	if c, ok := firstIPv4(k.Networking.PodSubnet); ok {
+		return c, nil
+	}
+	_, clusterCIDR, err := i.proxyConfig(ctx)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	c, _ := firstIPv4(clusterCIDR) // the zero value is unknown
 	return c, nil
 }
 
@@ -100,49 +99,57 @@ func firstIPv4(list string) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// proxyConfig is what is read of kube-proxy's configuration.
-type proxyConfig struct {
-	Mode        string `json:"mode"`
-	ClusterCIDR string `json:"clusterCIDR"`
-}
-
-// proxyConfig returns kubeadm's configuration of kube-proxy, and whether there is one.
-func (i *Installer) proxyConfig(ctx context.Context) (proxyConfig, bool, error) {
-	var c proxyConfig
-	err := i.configMap(ctx, proxyNamespace, proxyName, "config.conf", &c)
-	found := c != proxyConfig{}
-	if c.Mode == "" {
-		c.Mode = "iptables"
+// proxyConfig returns the mode and the clusterCIDR of kube-proxy's configuration, by default iptables and "".
+func (i *Installer) proxyConfig(ctx context.Context) (mode, clusterCIDR string, err error) {
+	m, err := i.readConfigMap(ctx, proxyNamespace, proxyName)
+	if err != nil {
+		return "", "", err
 	}
-	return c, found, err
+	mode, clusterCIDR, _, err = config.ProxyConfig(m)
+	if err != nil {
+		return "", "", fmt.Errorf("ConfigMap %s/%s: %w", proxyNamespace, proxyName, err)
+	}
+	return cmp.Or(mode, "iptables"), clusterCIDR, nil
 }
 
-// configMap reads the YAML under a key of a ConfigMap. It leaves into unchanged if the ConfigMap is missing or forbidden.
-func (i *Installer) configMap(ctx context.Context, namespace, name, key string, into any) error {
+// readConfigMap returns the data of a ConfigMap, nil if it is missing or forbidden.
+func (i *Installer) readConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
 	m, err := i.client.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := yaml.Unmarshal([]byte(m.Data[key]), into); err != nil {
-		return fmt.Errorf("ConfigMap %s/%s, %s: %w", namespace, name, key, err)
+	return m.Data, nil
+}
+
+// kubeadm is what is read of kubeadm's configuration of the cluster.
+type kubeadm struct {
+	ControlPlaneEndpoint string
+	Networking           struct{ PodSubnet string }
+}
+
+func (i *Installer) kubeadm(ctx context.Context) (k kubeadm, err error) {
+	data, err := i.readConfigMap(ctx, "kube-system", "kubeadm-config")
+	if err != nil {
+		return k, err
 	}
-	return nil
+	if err := yaml.Unmarshal([]byte(data["ClusterConfiguration"]), &k); err != nil {
+		return k, fmt.Errorf("ConfigMap kube-system/kubeadm-config: %w", err)
+	}
+	return k, nil
 }
 
 // apiServer returns an address of the API server that is not a Service: kubeadm's controlPlaneEndpoint, else the first
 // address behind the kubernetes Service, else "".
 func (i *Installer) apiServer(ctx context.Context) (string, error) {
-	var kubeadm struct {
-		ControlPlaneEndpoint string `json:"controlPlaneEndpoint"`
-	}
-	if err := i.configMap(ctx, "kube-system", "kubeadm-config", "ClusterConfiguration", &kubeadm); err != nil {
+	k, err := i.kubeadm(ctx)
+	if err != nil {
 		return "", err
 	}
-	if host, port, err := net.SplitHostPort(kubeadm.ControlPlaneEndpoint); err == nil && host != "" && port != "" {
-		return kubeadm.ControlPlaneEndpoint, nil
+	if host, port, err := net.SplitHostPort(k.ControlPlaneEndpoint); err == nil && host != "" && port != "" {
+		return k.ControlPlaneEndpoint, nil
 	}
 	slices, err := i.client.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
 	if apierrors.IsForbidden(err) {

@@ -26,8 +26,9 @@ const (
 )
 
 const (
-	// lookLimit bounds the inspection of all nodes.
-	lookLimit = 2 * time.Minute
+	// lookLimit bounds the inspection of all nodes, lookPatience the wait for an image that cannot be pulled.
+	lookLimit    = 2 * time.Minute
+	lookPatience = 5 * time.Second
 	// lookTTL is the life of the pods' namespace.
 	lookTTL = time.Hour
 )
@@ -160,46 +161,29 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 
 // ended waits for a pod to end and returns what it printed.
 func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, error) {
-	pods := i.client.Pods(namespace)
-	var end *corev1.Pod
-	err := i.until(ctx, "pod "+pod+" has ended", func(ctx context.Context) (string, error) {
-		p, err := pods.Get(ctx, pod, metav1.GetOptions{})
-		if err != nil {
-			return "", err
-		}
-		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || pullFails(p) != "" {
-			end = p
-			return "", nil
-		}
-		return string(p.Status.Phase) + i.trouble(ctx, namespace), nil
-	})
+	pods, err := trait.Await{
+		Names: []string{pod}, Interval: pause, Limit: lookLimit, Patience: lookPatience,
+		Done: func(p *corev1.Pod, _ trait.State) bool {
+			return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		},
+		List: func(ctx context.Context) (map[string]*corev1.Pod, error) {
+			return trait.ListPods(ctx, i.client, namespace, "")
+		},
+	}.Pods(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if why := pullFails(end); why != "" {
-		return nil, fmt.Errorf("%s (choose the image with --image and its credentials with --pull-secrets)", why)
-	}
-	text, err := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
-	if err == nil && end.Status.Phase == corev1.PodFailed {
+	text, err := i.client.Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+	if err == nil && pods[pod].Status.Phase == corev1.PodFailed {
 		err = fmt.Errorf("its pod failed: %s", strings.TrimSpace(string(text[max(0, len(text)-1000):])))
 	}
 	return text, err
 }
 
-// pullFails returns why a pod's image cannot be pulled, "" if it can.
-func pullFails(p *corev1.Pod) string {
-	for _, s := range p.Status.ContainerStatuses {
-		if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
-			return w.Reason + ": " + w.Message
-		}
-	}
-	return ""
-}
-
 func lookNamespace(now time.Time) *corev1.Namespace {
-	labels := trait.Labels("look")
-	labels["pod-security.kubernetes.io/enforce"] = "privileged"
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cnibench-look-", Labels: labels, Annotations: trait.Until(now.Add(lookTTL))}}
+	return trait.Namespace(metav1.ObjectMeta{
+		GenerateName: "cnibench-look-", Labels: trait.Labels("look"), Annotations: trait.Until(now.Add(lookTTL)),
+	}, "privileged")
 }
 
 // nodePod returns a privileged host-network pod with the node's root mounted.

@@ -100,15 +100,6 @@ func Judge(c Cluster) []Leftover {
 	return slices.Compact(j.left)
 }
 
-// Owners returns who left anything, in order.
-func Owners(left []Leftover) []string {
-	set := map[string]bool{}
-	for _, l := range left {
-		set[l.Owner] = true
-	}
-	return slices.Sorted(maps.Keys(set))
-}
-
 // judge collects what is left.
 type judge struct {
 	cluster Cluster
