@@ -151,7 +151,7 @@ var netperfWords = pattern.New(`\S+`)
 
 // stacked reads a row of -O, whose values begin below the first letters of their titles; false if line is another.
 func (r *netperfRun) stacked(line string) bool {
-	starts := netperfWords.FindAllStringIndex(line, adapter.MaxNames)
+	starts := netperfWords.Regexp().FindAllStringIndex(line, adapter.MaxNames)
 	if len(r.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
 		return false
 	}

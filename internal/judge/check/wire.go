@@ -122,7 +122,7 @@ func tokenBucket(v *View, found *list) {
 	of, instance := Key{Metric: metric.Goodput}, v.facts["instance"]
 	if kept > 0 && peak > kept {
 		found.add(instance, "%s while credits last, %s for good", show(of, peak), show(of, kept))
-	} else if credits := burstable.FindString(instance); credits != "" {
+	} else if credits := burstable.Regexp().FindString(instance); credits != "" {
 		found.add(instance, "the CPU and the network of %s run on credits", credits)
 	}
 }

@@ -195,31 +195,17 @@ func distinct[T comparable](xs []T) []T {
 	return out
 }
 
-// sortOut keeps the cells that are shown, all but the twin's, in order.
+// sortOut keeps the cells that are shown, all but the twin's, in report order.
 func (a *Analysis) sortOut() {
-	at := order{metrics: map[string]int{}, workloads: places(a.Workloads), paths: places(a.Paths), profiles: places(a.Profiles)}
+	a.Cells = slices.DeleteFunc(slices.Clone(a.cells), func(c Cell) bool { return c.Profile.IsTwin() })
+	metrics, workloads, paths, profiles := map[string]int{}, places(a.Workloads), places(a.Paths), places(a.Profiles)
 	for i, m := range metric.All() {
-		at.metrics[m.Name] = i
+		metrics[m.Name] = i
 	}
-	for _, c := range a.cells {
-		if !c.Profile.IsTwin() {
-			a.Cells = append(a.Cells, c)
-		}
-	}
-	slices.SortStableFunc(a.Cells, func(c, d Cell) int { return at.compare(c.Key, d.Key) })
-}
-
-// order is the report order of keys.
-type order struct {
-	metrics   map[string]int
-	workloads map[plan.Workload]int
-	paths     map[plan.Path]int
-	profiles  map[plan.Variant]int
-}
-
-func (o order) compare(x, y Key) int {
-	return cmp.Or(cmp.Compare(o.metrics[x.Metric], o.metrics[y.Metric]), cmp.Compare(o.workloads[x.Workload], o.workloads[y.Workload]),
-		cmp.Compare(o.paths[x.Path], o.paths[y.Path]), cmp.Compare(o.profiles[x.Profile], o.profiles[y.Profile]))
+	slices.SortStableFunc(a.Cells, func(c, d Cell) int {
+		return cmp.Or(metrics[c.Metric]-metrics[d.Metric], workloads[c.Workload]-workloads[d.Workload],
+			paths[c.Path]-paths[d.Path], profiles[c.Profile]-profiles[d.Profile])
+	})
 }
 
 // places returns where each of xs stands.

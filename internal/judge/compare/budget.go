@@ -169,15 +169,7 @@ func (b Budget) undecided(h *Holding, point, confidence float64) {
 		n = h.B.N
 		missing = max(0, int(math.Ceil(-math.Log2(1-confidence)))-n)
 	}
-	room, half := math.Abs(point-limit), (high-low)/2
-	enough := most
-	if x := math.Ceil(float64(n) * math.Pow(half/room, 2)); x < most {
-		enough = int(x)
-	}
-	if math.IsNaN(half) || math.IsNaN(room) {
-		enough = 0
-	}
-	h.More = max(1, missing, enough-n)
+	h.More = max(1, missing, enough(n, (high-low)/2, math.Abs(point-limit))-n)
 }
 
 // Outcome is the worst state among holdings: broken before undecided before kept.

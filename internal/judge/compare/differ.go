@@ -38,11 +38,11 @@ func Differ(a, b result.Header) []Difference {
 			add(name, a.Facts[name], b.Facts[name])
 		}
 	}
-	inA, inB := settings(a.Plan), settings(b.Plan)
-	for _, s := range inA {
+	inB := settings(b.Plan) // the same ones in the same order
+	for i, s := range settings(a.Plan) {
 		// The facts tell of most settings, as found and not as asked for.
 		if a.Facts[s.name] == "" && b.Facts[s.name] == "" {
-			add(s.name, s.value, inB[slices.IndexFunc(inB, func(x setting) bool { return x.name == s.name })].value)
+			add(s.name, s.value, inB[i].value)
 		}
 	}
 	for _, p := range a.Profiles {

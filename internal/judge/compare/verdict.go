@@ -136,11 +136,18 @@ func need(x Comparison, alpha float64, apart bool) int {
 		half *= stat.Widen(alpha, factor)
 		missing = max(missing, stat.Enough(alpha/factor, !apart)-x.N)
 	}
-	enough := most
-	if n := math.Ceil(float64(x.N) * math.Pow(half/room, 2)); n < most {
-		enough = int(n)
+	return max(1, missing, enough(x.N, half, room)-x.N)
+}
+
+// enough is how many repetitions make an interval as narrow as room on either side, if n make it half.
+func enough(n int, half, room float64) int {
+	switch x := math.Ceil(float64(n) * math.Pow(half/room, 2)); {
+	case math.IsNaN(half) || math.IsNaN(room):
+		return 0
+	case x < most:
+		return int(x)
 	}
-	return max(1, missing, enough-x.N)
+	return most
 }
 
 // Counts is how many comparisons got each verdict.

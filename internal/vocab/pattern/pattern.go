@@ -32,16 +32,5 @@ func (p *Pattern) FindAllStringSubmatch(s string, n int) [][]string {
 // ReplaceAllString returns s with its matches replaced, $1 being the first group.
 func (p *Pattern) ReplaceAllString(s, by string) string { return p.compile().ReplaceAllString(s, by) }
 
-// Split returns the parts of s between up to n matches; all if n is negative.
-func (p *Pattern) Split(s string, n int) []string { return p.compile().Split(s, n) }
-
 // Match reports whether b contains a match.
 func (p *Pattern) Match(b []byte) bool { return p.compile().Match(b) }
-
-// FindString returns the first match in s, or "".
-func (p *Pattern) FindString(s string) string { return p.compile().FindString(s) }
-
-// FindAllStringIndex returns where up to n matches in s are; all if n is negative.
-func (p *Pattern) FindAllStringIndex(s string, n int) [][]int {
-	return p.compile().FindAllStringIndex(s, n)
-}
