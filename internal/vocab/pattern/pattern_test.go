@@ -17,8 +17,8 @@ func TestPattern(t *testing.T) {
 	if got := p.ReplaceAllString("1 ms, 2 ms", "$1 s"); got != "1 s, 2 s" {
 		t.Errorf("%q", got)
 	}
-	if a, b, c := p.FindAllStringSubmatch("1 ms 2 ms", -1), p.FindAllStringIndex("1 ms 2 ms", 1), p.Split("a1 msb", -1); len(a) != 2 || len(b) != 1 || len(c) != 2 {
-		t.Errorf("%q %v %q", a, b, c)
+	if got := p.FindAllStringSubmatch("1 ms 2 ms", -1); len(got) != 2 {
+		t.Errorf("%q", got)
 	}
 	bad := New("(")
 	defer func() {

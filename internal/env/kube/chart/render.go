@@ -203,7 +203,7 @@ var separator = pattern.New(`(?:^|\s*\n)---\s*`)
 // documents splits the text of a file into its objects. Text without an object has none.
 func documents(name, text string) []Document {
 	var list []Document
-	for _, part := range separator.Split(strings.TrimSpace(text), -1) {
+	for _, part := range separator.Regexp().Split(strings.TrimSpace(text), -1) {
 		var head struct {
 			Kind     string
 			Metadata struct{ Annotations map[string]any }
