@@ -13,7 +13,7 @@ import (
 // Key says which cell: a case and a metric.
 type Key struct {
 	plan.Case
-	Metric string
+	Metric string `json:"metric"`
 }
 
 // String returns "profile path workload: metric".
@@ -35,15 +35,15 @@ func (k Key) table() Key { return Key{plan.Case{Workload: k.Workload}, k.Metric}
 type Cell struct {
 	Key
 	// Unit is the base unit of the values.
-	Unit string
+	Unit string `json:"unit"`
 	// Summary has N, the median and its interval; all NaN if no trial finished.
 	stat.Summary
 	// Samples are the values in the order of repetition.
-	Samples []Sample
+	Samples []Sample `json:"samples"`
 	// Failed counts the trials of the case that failed.
-	Failed int
+	Failed int `json:"failed"`
 	// Warnings are the doubts of its trials and of their sum.
-	Warnings []Warning
+	Warnings []Warning `json:"warnings"`
 }
 
 // Sample is one value and the repetition that gave it, counted from 1.
@@ -55,9 +55,10 @@ type Sample struct {
 // Warning is a doubt about a cell.
 type Warning struct {
 	// ID names the check, Message says what was seen (in the first trial, if several raised it).
-	ID, Message string
+	ID      string `json:"id"`
+	Message string `json:"message"`
 	// Trials is how many trials raised it; 0 for a doubt about the cell as a whole.
-	Trials int
+	Trials int `json:"trials"`
 }
 
 // Doubts that this package adds to those of trials and of package stat.

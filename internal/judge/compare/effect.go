@@ -12,23 +12,23 @@ import (
 // Comparison is a cell beside that of the baseline.
 type Comparison struct {
 	Key
-	Baseline plan.Variant
+	Baseline plan.Variant `json:"baseline"`
 	// BaselinePath is the path of the baseline's cell where it is not Path: a profile without pods of its own has
 	// host-to-host/cross-node only, which then stands in. The zero Path otherwise.
-	BaselinePath plan.Path
+	BaselinePath plan.Path `json:"baseline_path"`
 	// Effect has the ratio of the cell to the baseline with its interval, and the p value of this comparison alone.
 	stat.Effect
 	// Adjusted is the p value corrected for the family of the comparison, which a verdict of better or worse stands on;
 	// NaN for a metric that is not judged. Family is how many comparisons it was corrected for: 0 if this one is in none,
 	// because its metric is not judged or its repetitions are too few.
-	Adjusted float64
-	Family   int
+	Adjusted float64 `json:"p_adjusted"`
+	Family   int     `json:"family"`
 	// Floor is the noise floor as a share: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
-	Floor float64
+	Floor float64 `json:"floor"`
 	// Verdict equals None for metrics that describe and are not judged.
-	Verdict Verdict
+	Verdict Verdict `json:"verdict"`
 	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts and where the number is unknown.
-	Need int
+	Need int `json:"need"`
 }
 
 // pending is a comparison that waits for its family.

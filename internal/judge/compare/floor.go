@@ -21,19 +21,19 @@ const minFloor = 0.01
 // error of that ratio (below which a difference could not have been seen), the latter taken as a quarter of the width
 // of its interval. The floor is the largest of the estimates, and at least 1 %.
 type Floor struct {
-	Workload plan.Workload
-	Metric   string
+	Workload plan.Workload `json:"workload"`
+	Metric   string        `json:"metric"`
 	// Share is the floor: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
-	Share float64
+	Share float64 `json:"floor"`
 	// Measured is false if there was no twin with at least two values > 0; Share is then the least floor, an assumption.
-	Measured bool
+	Measured bool `json:"measured"`
 	// Twins are the estimates by path.
-	Twins []Twin
+	Twins []Twin `json:"twins"`
 }
 
 // Twin compares the second instance of the baseline with the first, on one path.
 type Twin struct {
-	Path plan.Path
+	Path plan.Path `json:"path"`
 	stat.Effect
 }
 

@@ -35,26 +35,28 @@ type HistoryRun struct {
 // Track is one cell through all runs.
 type Track struct {
 	Key
-	Unit string
+	Unit string `json:"unit"`
 	// Points has one summary per run; N is 0 where it has no such number.
-	Points []stat.Summary
+	Points []stat.Summary `json:"points"`
 	// Floor is the largest noise floor of the runs; Wander how much neighbouring runs differ beyond what a change can be
 	// told from, as a share; NaN for fewer than 4 runs.
-	Floor, Wander float64
+	Floor  float64 `json:"floor"`
+	Wander float64 `json:"wander"`
 	// Changes are the borders between levels, the oldest first.
-	Changes []Shift
+	Changes []Shift `json:"changes"`
 }
 
 // Shift is a change of a track's level.
 type Shift struct {
 	// Run is the index of the first run of the new level.
-	Run int
+	Run int `json:"run"`
 	// Effect compares the new level with the one before it; its P is that of the rank test between the two.
 	stat.Effect
 	// P of the change itself, by shuffling, and the same corrected for the family.
-	Share, Adjusted float64
+	Share    float64 `json:"-"`
+	Adjusted float64 `json:"p_adjusted"`
 	// Verdict is better or worse.
-	Verdict Verdict
+	Verdict Verdict `json:"verdict"`
 }
 
 // Historian takes in the results of a history one at a time and keeps their values only.

@@ -22,17 +22,19 @@ import (
 // Summary describes one sample. Every number but N and Confidence is in the unit of the sample; all are NaN if N is 0.
 type Summary struct {
 	// N is the number of values.
-	N int
+	N int `json:"n"`
 	// Median is the middle value, or the mean of the two middle ones.
-	Median float64
+	Median float64 `json:"median"`
 	// Low and High are order statistics that hold the true median between them with probability Confidence.
-	Low, High float64
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
 	// Confidence is the coverage that the interval really has: at least what was asked for, or, where N is too small
 	// for that, the coverage of the whole range (0.9375 for N = 5). 0 if N is 0 or 1.
-	Confidence float64
-	Min, Max   float64
+	Confidence float64 `json:"confidence"`
+	Min        float64 `json:"-"`
+	Max        float64 `json:"-"`
 	// CV is the sample's standard deviation over its mean; NaN if N < 2 or the mean is not positive.
-	CV float64
+	CV float64 `json:"-"`
 }
 
 // Summarize describes xs, which must be finite, with the narrowest interval of equal tails that covers the median with

@@ -111,14 +111,19 @@ func TestTwinIsNoProfile(t *testing.T) {
 	}
 }
 
-func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{1.5: "1.5", math.Inf(1): "null", math.Inf(-1): "null", 0: "0"} {
-		if b, err := json.Marshal(Number(v)); err != nil || string(b) != want {
-			t.Errorf("%g: %s, %v", v, b, err)
-		}
+// Numbers that are not finite are null, and lists are never null.
+func TestEncode(t *testing.T) {
+	type part struct {
+		V []float64 `json:"v"`
 	}
-	if b, _ := json.Marshal(Number(math.NaN())); string(b) != "null" {
-		t.Errorf("NaN: %s", b)
+	for want, v := range map[string]any{
+		`{"v":[1.5,null,null,null,0]}`: part{[]float64{1.5, math.NaN(), math.Inf(1), math.Inf(-1), 0}}, `{"v":[]}`: part{},
+		`["a<b",3,null]`: []any{"a<b", 3, nil}, `"pod-to-pod/cross-node"`: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode},
+	} {
+		var b bytes.Buffer
+		if err := encode(&b, reflect.ValueOf(v)); err != nil || b.String() != want {
+			t.Errorf("%v: got %s, %v, want %s", v, b.String(), err, want)
+		}
 	}
 }
 

@@ -13,21 +13,21 @@ type loadCurve struct {
 	Profile  plan.Variant `json:"profile"`
 	Path     plan.Path    `json:"path"`
 	Workload string       `json:"workload"`
-	Capacity Number       `json:"capacity"`
+	Capacity float64      `json:"capacity"`
 	// KneeLow and KneeHigh are loads, null where there is no knee: because the curve could not tell, or, with Flat, because
 	// its times stay low up to the highest load.
-	KneeLow  Number      `json:"knee_low"`
-	KneeHigh Number      `json:"knee_high"`
+	KneeLow  float64     `json:"knee_low"`
+	KneeHigh float64     `json:"knee_high"`
 	Flat     bool        `json:"flat"`
 	Points   []loadPoint `json:"points"`
 }
 
 type loadPoint struct {
 	Load    float64 `json:"load"`
-	P50     Number  `json:"p50"`
-	P99     Number  `json:"p99"`
-	P99Low  Number  `json:"p99_low"`
-	P99High Number  `json:"p99_high"`
+	P50     float64 `json:"p50"`
+	P99     float64 `json:"p99"`
+	P99Low  float64 `json:"p99_low"`
+	P99High float64 `json:"p99_high"`
 }
 
 // loadCurves are the curves of a document, one for each profile.
@@ -42,18 +42,18 @@ func loadCurves(curves []report.LoadCurve) []loadCurve {
 }
 
 func loadCurveOf(c report.LoadCurve, l report.LoadLine) loadCurve {
-	nan := Number(math.NaN())
-	or := func(s stat.Summary, v float64) Number {
+	nan := math.NaN()
+	or := func(s stat.Summary, v float64) float64 {
 		if s.N == 0 {
 			return nan
 		}
-		return Number(v)
+		return v
 	}
 	out := loadCurve{
-		Profile: l.Profile, Path: c.Path, Workload: c.Workload.String(), Capacity: Number(l.Capacity), KneeLow: nan, KneeHigh: nan, Flat: l.Knee.None,
+		Profile: l.Profile, Path: c.Path, Workload: c.Workload.String(), Capacity: l.Capacity, KneeLow: nan, KneeHigh: nan, Flat: l.Knee.None,
 	}
 	if l.Knee.Found && !l.Knee.None {
-		out.KneeLow, out.KneeHigh = Number(l.Knee.Low), Number(l.Knee.High)
+		out.KneeLow, out.KneeHigh = l.Knee.Low, l.Knee.High
 	}
 	for _, p := range l.Points {
 		out.Points = append(out.Points, loadPoint{

@@ -1,7 +1,6 @@
 package json
 
 import (
-	"io"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -30,72 +29,47 @@ type difference struct {
 	B *string `json:"b"`
 }
 
-type summary struct {
-	N          int    `json:"n"`
-	Median     Number `json:"median"`
-	Low        Number `json:"low"`
-	High       Number `json:"high"`
-	Confidence Number `json:"confidence"`
-}
-
+// pairCell is a comparison of B with A, without the names that it has where the baseline is a profile.
 type pairCell struct {
-	Profile plan.Variant `json:"profile"`
+	compare.Key
 	// ProfileA is the profile of A that it was compared with.
-	ProfileA      plan.Variant `json:"profile_a"`
-	Path          plan.Path    `json:"path"`
-	Workload      string       `json:"workload"`
-	Metric        string       `json:"metric"`
-	Unit          string       `json:"unit"`
-	A             summary      `json:"a"`
-	B             summary      `json:"b"`
-	FailedA       int          `json:"failed_a"`
-	FailedB       int          `json:"failed_b"`
-	Ratio         Number       `json:"ratio"`
-	Low           Number       `json:"low"`
-	High          Number       `json:"high"`
-	Confidence    Number       `json:"confidence"`
-	P             Number       `json:"p"`
-	Adjusted      Number       `json:"p_adjusted"`
-	Family        int          `json:"family"`
-	Test          string       `json:"test"`
-	Floor         Number       `json:"floor"`
-	FloorMeasured bool         `json:"floor_measured"`
+	ProfileA plan.Variant `json:"profile_a"`
+	Unit     string       `json:"unit"`
+	A        stat.Summary `json:"a"`
+	B        stat.Summary `json:"b"`
+	FailedA  int          `json:"failed_a"`
+	FailedB  int          `json:"failed_b"`
+	stat.Effect
+	Adjusted      float64 `json:"p_adjusted"`
+	Family        int     `json:"family"`
+	Floor         float64 `json:"floor"`
+	FloorMeasured bool    `json:"floor_measured"`
 	// Drift is what other profiles differ by too, 0 if the two results' conditions differ.
-	Drift   Number `json:"drift"`
-	Verdict string `json:"verdict"`
-	Need    int    `json:"need"`
-}
-
-type caseKey struct {
-	Profile  plan.Variant `json:"profile"`
-	Path     plan.Path    `json:"path"`
-	Workload string       `json:"workload"`
-	// Metric is "" for a whole case.
-	Metric string `json:"metric"`
+	Drift   float64         `json:"drift"`
+	Verdict compare.Verdict `json:"verdict"`
+	Need    int             `json:"need"`
 }
 
 type heldCell struct {
-	Profile  plan.Variant `json:"profile"`
-	ProfileA plan.Variant `json:"profile_a"`
-	Path     plan.Path    `json:"path"`
-	Workload string       `json:"workload"`
-	State    string       `json:"state"`
+	compare.Key
+	ProfileA plan.Variant  `json:"profile_a"`
+	State    compare.State `json:"state"`
 	// Low and High are one-sided bounds: of the ratio, or of the value if the budget is not relative.
-	Low      Number `json:"low"`
-	High     Number `json:"high"`
-	P        Number `json:"p"`
-	Adjusted Number `json:"p_adjusted"`
-	Need     int    `json:"need"`
-	Why      string `json:"why"`
+	Low      float64 `json:"low"`
+	High     float64 `json:"high"`
+	P        float64 `json:"p"`
+	Adjusted float64 `json:"p_adjusted"`
+	Need     int     `json:"need"`
+	Why      string  `json:"why"`
 }
 
 type held struct {
-	Budget   string     `json:"budget"`
-	Metric   string     `json:"metric"`
-	Relative bool       `json:"relative"`
-	Limit    Number     `json:"limit"`
-	State    string     `json:"state"`
-	Cells    []heldCell `json:"cells"`
+	Budget   string        `json:"budget"`
+	Metric   string        `json:"metric"`
+	Relative bool          `json:"relative"`
+	Limit    float64       `json:"limit"`
+	State    compare.State `json:"state"`
+	Cells    []heldCell    `json:"cells"`
 }
 
 // pair is what two results show side by side, schema "cnibench.compare/v1".
@@ -108,16 +82,17 @@ type pair struct {
 	Differences []difference  `json:"differences"`
 	Budgets     []held        `json:"budgets"`
 	Cells       []pairCell    `json:"cells"`
-	OnlyA       []caseKey     `json:"only_a"`
-	OnlyB       []caseKey     `json:"only_b"`
+	// OnlyA and OnlyB have the metric "" for a whole case.
+	OnlyA []compare.Key `json:"only_a"`
+	OnlyB []compare.Key `json:"only_b"`
 }
 
-func renderPair(w io.Writer, p report.PairResult) error {
-	return write(w, pair{
+func pairOf(p report.PairResult) pair {
+	return pair{
 		Schema: PairSchema, State: p.State, A: sideOf(p.A), B: sideOf(p.B),
 		Differences: each(p.Differences, differenceOf), Budgets: each(p.Held, heldOf), Cells: each(p.Matches, matchOf),
-		OnlyA: each(p.OnlyA, keyOf), OnlyB: each(p.OnlyB, keyOf),
-	})
+		OnlyA: p.OnlyA, OnlyB: p.OnlyB,
+	}
 }
 
 func sideOf(s compare.Side) side {
@@ -135,32 +110,21 @@ func differenceOf(d compare.Difference) difference {
 	return out
 }
 
-func summaryOf(s stat.Summary) summary {
-	return summary{s.N, Number(s.Median), Number(s.Low), Number(s.High), Number(s.Confidence)}
-}
-
 func matchOf(m compare.Match) pairCell {
 	return pairCell{
-		Profile: m.Profile, ProfileA: m.Baseline, Path: m.Path, Workload: m.Workload.String(), Metric: m.Metric, Unit: m.A.Unit,
-		A: summaryOf(m.A.Summary), B: summaryOf(m.B.Summary), FailedA: m.A.Failed, FailedB: m.B.Failed,
-		Ratio: Number(m.Ratio), Low: Number(m.Low), High: Number(m.High), Confidence: Number(m.Confidence),
-		P: Number(m.P), Adjusted: Number(m.Adjusted), Family: m.Family, Test: string(m.Test),
-		Floor: Number(m.Floor), FloorMeasured: m.FloorMeasured, Drift: Number(m.Drift), Verdict: string(m.Verdict), Need: m.Need,
+		Key: m.Key, ProfileA: m.Baseline, Unit: m.A.Unit, A: m.A.Summary, B: m.B.Summary, FailedA: m.A.Failed, FailedB: m.B.Failed,
+		Effect: m.Effect, Adjusted: m.Adjusted, Family: m.Family, Floor: m.Floor, FloorMeasured: m.FloorMeasured, Drift: m.Drift,
+		Verdict: m.Verdict, Need: m.Need,
 	}
 }
 
-func keyOf(k compare.Key) caseKey {
-	return caseKey{k.Profile, k.Path, k.Workload.String(), k.Metric}
-}
-
 func heldOf(h report.Held) held {
-	return held{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: Number(h.Limit), State: string(h.State()), Cells: each(h.Holdings, heldCellOf)}
+	return held{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: h.Limit, State: h.State(), Cells: each(h.Holdings, heldCellOf)}
 }
 
 func heldCellOf(x compare.Holding) heldCell {
 	return heldCell{
-		Profile: x.Profile, ProfileA: x.Baseline, Path: x.Path, Workload: x.Workload.String(), State: string(x.State),
-		Low: Number(x.Low), High: Number(x.High), P: Number(x.P), Adjusted: Number(x.Adjusted), Need: x.More, Why: x.Why,
+		Key: x.Key, ProfileA: x.Baseline, State: x.State, Low: x.Low, High: x.High, P: x.P, Adjusted: x.Adjusted, Need: x.More, Why: x.Why,
 	}
 }
 
@@ -171,27 +135,14 @@ type historyRun struct {
 }
 
 type shift struct {
-	// Run is the index of the first run of the new level, from 0.
-	Run        int    `json:"run"`
-	Ratio      Number `json:"ratio"`
-	Low        Number `json:"low"`
-	High       Number `json:"high"`
-	Confidence Number `json:"confidence"`
-	P          Number `json:"p"`
-	Adjusted   Number `json:"p_adjusted"`
-	Verdict    string `json:"verdict"`
+	compare.Shift
+	// P is that of the change itself, by shuffling.
+	P float64 `json:"p"`
 }
 
 type track struct {
-	Profile  plan.Variant `json:"profile"`
-	Path     plan.Path    `json:"path"`
-	Workload string       `json:"workload"`
-	Metric   string       `json:"metric"`
-	Unit     string       `json:"unit"`
-	Floor    Number       `json:"floor"`
-	Wander   Number       `json:"wander"`
-	Points   []summary    `json:"points"`
-	Changes  []shift      `json:"changes"`
+	compare.Track
+	Changes []shift `json:"changes"`
 }
 
 // history is schema "cnibench.history/v1".
@@ -201,21 +152,10 @@ type history struct {
 	Cells  []track      `json:"cells"`
 }
 
-func renderHistory(w io.Writer, h *compare.History) error {
-	return write(w, history{Schema: HistorySchema, Runs: each(h.Runs, historyRunOf), Cells: each(h.Tracks, trackOf)})
-}
-
 func historyRunOf(r compare.HistoryRun) historyRun {
 	return historyRun{Name: r.Name, Created: r.Created, Changed: each(r.Changed, differenceOf)}
 }
 
 func trackOf(t compare.Track) track {
-	return track{
-		Profile: t.Profile, Path: t.Path, Workload: t.Workload.String(), Metric: t.Metric, Unit: t.Unit,
-		Floor: Number(t.Floor), Wander: Number(t.Wander), Points: each(t.Points, summaryOf), Changes: each(t.Changes, shiftOf),
-	}
-}
-
-func shiftOf(c compare.Shift) shift {
-	return shift{c.Run, Number(c.Ratio), Number(c.Low), Number(c.High), Number(c.Confidence), Number(c.Share), Number(c.Adjusted), string(c.Verdict)}
+	return track{t, each(t.Changes, func(c compare.Shift) shift { return shift{c, c.Share} })}
 }

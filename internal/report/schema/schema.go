@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -56,15 +57,15 @@ func planSchema() map[string]any {
 
 // resultSchema is that of one line of a result file: the header, a trial or an end.
 func resultSchema() (*jsonschema.Schema, error) {
-	header, err := of[result.Header]()
+	header, err := of[result.Header](nil)
 	if err != nil {
 		return nil, err
 	}
-	trial, err := of[result.Record]()
+	trial, err := of[result.Record](nil)
 	if err != nil {
 		return nil, err
 	}
-	end, err := of[result.EndLine]()
+	end, err := of[result.EndLine](nil)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func metrics() map[string]*jsonschema.Schema {
 }
 
 func reportSchema() (*jsonschema.Schema, error) {
-	s, err := of[reportjson.Report]()
+	s, err := of[reportjson.Report](types{reflect.TypeFor[float64](): {Types: []string{"number", "null"}}})
 	if err != nil {
 		return nil, err
 	}
@@ -101,17 +102,20 @@ func reportSchema() (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// of returns the schema of what encoding/json writes of a type. Types that write themselves are listed here.
-func of[T any]() (*jsonschema.Schema, error) {
+type types = map[reflect.Type]*jsonschema.Schema
+
+// of returns the schema of what encoding/json writes of a type. Types that write themselves are listed here, more has others.
+func of[T any](more types) (*jsonschema.Schema, error) {
 	text := &jsonschema.Schema{Type: "string"}
-	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[plan.Path]():         text,
-		reflect.TypeFor[plan.Workload]():     text,
-		reflect.TypeFor[sample.Histogram]():  {Type: "string", Description: "HdrHistogram, V2 compressed encoding"},
-		reflect.TypeFor[reportjson.Number](): {Types: []string{"number", "null"}},
+	known := types{
+		reflect.TypeFor[plan.Path]():        text,
+		reflect.TypeFor[plan.Workload]():    text,
+		reflect.TypeFor[sample.Histogram](): {Type: "string", Description: "HdrHistogram, V2 compressed encoding"},
 		reflect.TypeFor[map[int]map[string]int64](): {Type: "object", AdditionalProperties: &jsonschema.Schema{
 			Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}}},
-	}})
+	}
+	maps.Copy(known, more)
+	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: known})
 	if err == nil {
 		open(s)
 	}

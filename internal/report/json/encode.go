@@ -1,0 +1,91 @@
+package json
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"strings"
+)
+
+// write writes a struct as JSON: a member a line, and of a list an element a line.
+func write(w io.Writer, document any) error {
+	var b bytes.Buffer
+	err := members(&b, reflect.ValueOf(document), "\n  ", func(v reflect.Value) error {
+		if v.Kind() == reflect.Slice {
+			return list(&b, v, "\n    ", "\n  ")
+		}
+		return encode(&b, v)
+	})
+	if err != nil {
+		return fmt.Errorf("report as JSON: %w", err)
+	}
+	b.WriteString("\n")
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// encode writes v as encoding/json does, except that a number that is not finite is null and a nil list is empty.
+func encode(b *bytes.Buffer, v reflect.Value) error {
+	switch v.Interface().(type) {
+	case json.Marshaler, encoding.TextMarshaler:
+		return text(b, v)
+	}
+	switch v.Kind() {
+	case reflect.Float64:
+		if math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0) {
+			b.WriteString("null")
+			return nil
+		}
+	case reflect.Struct:
+		return members(b, v, "", func(v reflect.Value) error { return encode(b, v) })
+	case reflect.Slice:
+		return list(b, v, "", "")
+	}
+	return text(b, v)
+}
+
+// members writes a struct. Each member begins behind indent.
+func members(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect.Value) error) error {
+	b.WriteString("{")
+	separator := ""
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		name, omitempty := strings.CutSuffix(f.Tag.Get("json"), ",omitempty")
+		member := v.FieldByIndex(f.Index)
+		if f.Anonymous || !f.IsExported() || name == "-" || omitempty && member.IsZero() {
+			continue
+		}
+		fmt.Fprintf(b, "%s%s%q:%s", separator, indent, name, strings.Repeat(" ", min(1, len(indent))))
+		separator = ","
+		if err := value(member); err != nil {
+			return err
+		}
+	}
+	b.WriteString(strings.TrimRight(indent, " ") + "}")
+	return nil
+}
+
+// list writes a list. Each element begins behind indent, the closing bracket of one with elements behind end.
+func list(b *bytes.Buffer, v reflect.Value, indent, end string) error {
+	b.WriteString("[")
+	for i := range v.Len() {
+		b.WriteString(strings.Repeat(",", min(1, i)) + indent)
+		if err := encode(b, v.Index(i)); err != nil {
+			return err
+		}
+	}
+	b.WriteString(strings.Repeat(end, min(1, v.Len())) + "]")
+	return nil
+}
+
+// text writes v without a line break and without the escapes that only HTML needs.
+func text(b *bytes.Buffer, v reflect.Value) error {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v.Interface())
+	b.Truncate(len(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
+	return err
+}
