@@ -13,8 +13,6 @@
 package cgroup
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -43,19 +41,39 @@ func Root() (string, error) {
 }
 
 func rootIn(mounts []byte) (string, error) {
-	lines := bufio.NewScanner(bytes.NewReader(mounts))
-	for lines.Scan() {
-		f := strings.Fields(lines.Text())
-		if len(f) >= 3 && f[2] == "cgroup2" {
-			return unescape(f[1]), nil
-		}
-	}
-	return "", ErrNoMount
+	return mounted(mounts, "cgroup2", func([]string) bool { return true }, ErrNoMount)
 }
 
-// unescape undoes the octal escapes of blanks in /proc/mounts.
-func unescape(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+// ErrNoHierarchy means that a controller has no cgroup v1 hierarchy of its own: it is in the v2 tree, or nowhere.
+var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
+
+// Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups can be claimed, joined
+// and removed there as in the v2 tree, with the limits that the controller gives a new group: none, for cpu.
+func Hierarchy(controller string) (string, error) {
+	b, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return "", err
+	}
+	return hierarchyIn(b, controller)
+}
+
+func hierarchyIn(mounts []byte, controller string) (string, error) {
+	has := func(options []string) bool { return slices.Contains(options, controller) }
+	return mounted(mounts, "cgroup", has, fmt.Errorf("controller %s: %w", controller, ErrNoHierarchy))
+}
+
+// escapes are how /proc/mounts writes characters that would end a field.
+var escapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// mounted returns where the first file system of a type is mounted whose options are wanted; none is the error absent.
+func mounted(mounts []byte, kind string, wanted func(options []string) bool, absent error) (string, error) {
+	for line := range strings.Lines(string(mounts)) {
+		f := strings.Fields(line)
+		if len(f) >= 4 && f[2] == kind && wanted(strings.Split(f[3], ",")) {
+			return escapes.Replace(f[1]), nil
+		}
+	}
+	return "", absent
 }
 
 // Group is one directory of the tree, held open.

@@ -3,9 +3,12 @@ package child
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,30 +62,35 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
+// TestKillTakesChildren: the shell's child holds a FIFO open for writing, whose reader sees it start and die.
 func TestKillTakesChildren(t *testing.T) {
-	// The shell's child would keep the pipe open for a long time.
-	p := run(t, "sleep 1000 & echo $!; read x </dev/zero", Options{Env: []string{"PATH=/usr/bin:/bin"}})
-	for len(p.Stdout()) == 0 {
-		select {
-		case <-p.Ended():
-			t.Fatalf("it ended: %v %s", p.Err(), p.Stderr())
-		default:
-		}
+	fifo := filepath.Join(t.TempDir(), "alive")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
 	}
+	p := run(t, "sleep 1000 >"+fifo+" & read x </dev/zero", Options{Env: []string{"PATH=/usr/bin:/bin"}})
+	opened := make(chan *os.File)
+	go func() {
+		alive, _ := os.Open(fifo) // waits for the writer
+		opened <- alive
+	}()
+	var alive *os.File
+	select {
+	case alive = <-opened:
+	case <-p.Ended():
+		t.Fatalf("it ended: %v %s", p.Err(), p.Stderr())
+	}
+	defer alive.Close()
 	if cpu, err := p.CPU(); err != nil || cpu <= 0 {
 		t.Errorf("while it runs: %d ns, %v", cpu, err)
 	}
 	p.Kill()
 	<-p.Ended()
-	// The signal is sent, and the child dies when it is given a CPU next.
-	for patience := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(p.Stdout())) + "/stat")
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			break
-		}
-		if time.Now().After(patience) {
-			t.Fatalf("its child lives: %s", stat)
-		}
+	if err := alive.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(alive); err != nil {
+		t.Fatalf("its child lives: %v", err)
 	}
 }
 

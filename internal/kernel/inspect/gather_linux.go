@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,7 +102,7 @@ func (g *gathering) network() error {
 	}
 	neighbours := 0
 	for _, d := range devices {
-		one := netstate.Device{Name: d.Name, Kind: d.Kind, MTU: d.MTU, Up: d.Up, Master: d.Master, Addresses: d.Addresses, VNI: d.VNI, Port: d.Port, External: d.External}
+		one := d.Device
 		if physical(d.Name) {
 			one.SpeedMbit = speed(d.Name)
 		}
@@ -122,8 +121,7 @@ func (g *gathering) network() error {
 	for _, r := range routes {
 		one := netstate.Route{To: r.To, Device: r.Dev, MTU: r.MTU, Blackhole: r.Blackhole}
 		if r.Via.IsValid() {
-			via := netip.Addr(r.Via)
-			one.Via = &via
+			one.Via = &r.Via
 		}
 		g.Routes = append(g.Routes, one)
 	}

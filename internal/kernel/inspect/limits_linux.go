@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/cnibench/cnibench/internal/kernel/proc"
@@ -13,33 +12,32 @@ import (
 // its own. cgroup v2 first; of v1 the controller is mounted beside others.
 func (g *gathering) limits(root string) {
 	const what = "limit of CPU time"
-	if text, err := os.ReadFile(filepath.Join(root, "cpu.max")); err == nil {
-		limit, err := parseMax(string(text))
-		if err != nil {
+	for _, dir := range []string{".", "cpu", "cpu,cpuacct"} {
+		at := filepath.Join(root, dir)
+		limit, found, err := limitIn(at)
+		switch {
+		case err != nil:
 			g.missing(what, err)
 			return
-		}
-		g.CPU = limited(limit, filepath.Join(root, "cpu.stat"))
-		return
-	}
-	for _, dir := range []string{"cpu", "cpu,cpuacct"} {
-		quota, period := read(filepath.Join(root, dir, "cpu.cfs_quota_us")), read(filepath.Join(root, dir, "cpu.cfs_period_us"))
-		if quota == "" || period == "" {
-			continue
-		}
-		limit, err := share(quota, period)
-		if err != nil {
-			g.missing(what, err)
+		case found:
+			t, _ := proc.ParseThrottling([]byte(read(filepath.Join(at, "cpu.stat"))))
+			g.CPU = &netstate.CPU{Limit: limit, Periods: t.Periods, Throttled: t.Throttled}
 			return
 		}
-		g.CPU = limited(limit, filepath.Join(root, dir, "cpu.stat"))
-		return
 	}
 	g.missing(what, errors.New("no group with a CPU controller under "+root))
 }
 
-// limited is a limit with the account of it in a file.
-func limited(limit *float64, account string) *netstate.CPU {
-	t, _ := proc.ParseThrottling([]byte(read(account)))
-	return &netstate.CPU{Limit: limit, Periods: t.Periods, Throttled: t.Throttled}
+// limitIn returns the limit of the group at dir, by cpu.max of cgroup v2 or by quota and period of v1.
+func limitIn(dir string) (limit *float64, found bool, err error) {
+	if text := read(filepath.Join(dir, "cpu.max")); text != "" {
+		limit, err = parseMax(text)
+		return limit, true, err
+	}
+	quota, period := read(filepath.Join(dir, "cpu.cfs_quota_us")), read(filepath.Join(dir, "cpu.cfs_period_us"))
+	if quota == "" || period == "" {
+		return nil, false, nil
+	}
+	limit, err = share(quota, period)
+	return limit, true, err
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,47 +33,48 @@ const (
 	most = 65507
 )
 
-// whole forbids fragmentation on a socket, and has it try sizes that an earlier word of a router speaks against.
-func whole(network, _ string, c syscall.RawConn) error {
-	var failed error
-	err := c.Control(func(fd uintptr) {
-		// An IPv6 socket also takes IPv4, with the option of that.
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
-		if strings.HasSuffix(network, "6") && failed == nil {
-			failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
-		}
-	})
-	return errors.Join(err, os.NewSyscallError("setsockopt MTU_DISCOVER", failed))
+// option is a socket option of both families.
+type option struct {
+	name                   string
+	v4, value4, v6, value6 int
 }
 
-// told is whole for a socket that is not connected: it hears of what became of its datagrams only if it asks for that.
-func told(network, address string, c syscall.RawConn) error {
-	if err := whole(network, address, c); err != nil {
-		return err
+var (
+	// noFragments forbids fragmentation, and lets a socket try sizes that a router reported as too large before.
+	noFragments = option{"MTU_DISCOVER", unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE}
+	// reports makes a socket that is not connected hear of what became of its datagrams.
+	reports = option{"RECVERR", unix.IP_RECVERR, 1, unix.IPV6_RECVERR, 1}
+)
+
+// control sets options on a new socket.
+func control(options ...option) func(network, address string, c syscall.RawConn) error {
+	return func(network, _ string, c syscall.RawConn) error {
+		var failed error
+		err := c.Control(func(fd uintptr) {
+			for _, o := range options {
+				// An IPv6 socket also takes IPv4, with the option of that.
+				err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, o.v4, o.value4)
+				if err == nil && strings.HasSuffix(network, "6") {
+					err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, o.v6, o.value6)
+				}
+				failed = errors.Join(failed, os.NewSyscallError("setsockopt "+o.name, err))
+			}
+		})
+		return errors.Join(err, failed)
 	}
-	var failed error
-	err := c.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_RECVERR, 1)
-		if strings.HasSuffix(network, "6") && failed == nil {
-			failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
-		}
-	})
-	return errors.Join(err, os.NewSyscallError("setsockopt RECVERR", failed))
 }
 
 // icmp says whether err is a word about an earlier datagram, and no fault of the socket.
 func icmp(err error) bool {
-	for _, no := range []unix.Errno{unix.ECONNREFUSED, unix.EMSGSIZE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EACCES, unix.EPROTO} {
-		if errors.Is(err, no) {
-			return true
-		}
-	}
-	return false
+	var no unix.Errno
+	return errors.As(err, &no) && slices.Contains([]unix.Errno{
+		unix.ECONNREFUSED, unix.EMSGSIZE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EACCES, unix.EPROTO,
+	}, no)
 }
 
 // Echo answers datagrams with the mark on a UDP port of all addresses until ctx ends. It returns how many.
 func Echo(ctx context.Context, port int, mark []byte) (int, error) {
-	config := net.ListenConfig{Control: told}
+	config := net.ListenConfig{Control: control(noFragments, reports)}
 	socket, err := config.ListenPacket(ctx, "udp", ":"+strconv.Itoa(port))
 	if err != nil {
 		return 0, err
@@ -138,7 +140,7 @@ type asker struct {
 }
 
 func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
-	d := net.Dialer{Control: whole}
+	d := net.Dialer{Control: control(noFragments)}
 	conn, err := d.DialContext(ctx, "udp", to.String())
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/vishvananda/netlink"
 )
@@ -23,7 +24,7 @@ type Veth struct {
 	NoARP bool
 }
 
-// AddVeth makes a pair; both ends are up.
+// AddVeth makes a pair; both ends are up and deliver what is sent from then on.
 func (h *Handle) AddVeth(v Veth) error {
 	far := v.PeerIn
 	dev := netlink.NewVeth(attrs(v.Name, v.MTU, v.MAC))
@@ -44,7 +45,32 @@ func (h *Handle) AddVeth(v Veth) error {
 			return err
 		}
 	}
-	return far.Up(v.Peer)
+	return errors.Join(far.Up(v.Peer), h.ready(v.Name), far.ready(v.Peer))
+}
+
+// readyTime bounds the wait for a device's queue.
+const readyTime = 10 * time.Second
+
+// ready waits until a device that is up has its queue. The kernel activates the queue later, when a worker thread handles
+// the change of the carrier, and silently drops what is sent before. Since Linux 6.8, asking for the device does that work.
+func (h *Handle) ready(dev string) error {
+	i, err := h.indexOf(dev)
+	if err != nil {
+		return err
+	}
+	retry := time.NewTicker(time.Millisecond)
+	defer retry.Stop()
+	for began := time.Now(); ; <-retry.C {
+		l, err := h.nl.LinkByIndex(i)
+		switch {
+		case err != nil:
+			return fmt.Errorf("find device %s: %w", dev, err)
+		case l.Attrs().OperState == netlink.OperUp:
+			return nil
+		case time.Since(began) > readyTime:
+			return fmt.Errorf("device %s is %s after %s", dev, l.Attrs().OperState, readyTime)
+		}
+	}
 }
 
 // Bridge is a software switch.

@@ -7,25 +7,16 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// Device is what the kernel says about one device.
+// Device is what the kernel says about one device. IPv6 addresses that every device gives itself, fe80::/10, are left out.
 type Device struct {
-	Name string
-	// Kind is "veth", "bridge", "vxlan", "macvlan", "ipvlan" or "device".
-	Kind string
-	MTU  int
-	MAC  net.HardwareAddr
-	Up   bool
-	// Master is the bridge that it is a port of, "" for none.
-	Master string
-	// Addresses have their prefix length. Those of IPv6 that every device gives itself, fe80::/10, are left out.
-	Addresses []netip.Prefix
-	// VNI, Port and Learning are of a VXLAN device.
-	VNI, Port int
-	Learning  bool
-	// External says that a VXLAN device takes VNI and addresses from each packet's metadata.
-	External bool
+	netstate.Device
+	MAC net.HardwareAddr
+	// Learning says that a VXLAN device learns forwarding entries.
+	Learning bool
 	// GSOMaxSegs is how many segments a super-packet may have.
 	GSOMaxSegs int
 }
@@ -39,8 +30,9 @@ func (h *Handle) Devices() ([]Device, error) {
 	devices := make([]Device, 0, len(links))
 	for _, l := range links {
 		a := l.Attrs()
-		d := Device{Name: a.Name, Kind: l.Type(), MTU: a.MTU, MAC: a.HardwareAddr, Up: a.Flags&net.FlagUp != 0,
-			Master: names[a.MasterIndex], GSOMaxSegs: int(a.GSOMaxSegs)}
+		d := Device{MAC: a.HardwareAddr, GSOMaxSegs: int(a.GSOMaxSegs)}
+		d.Name, d.Kind, d.MTU, d.Master = a.Name, l.Type(), a.MTU, names[a.MasterIndex]
+		d.Up = a.Flags&net.FlagUp != 0
 		if v, ok := l.(*netlink.Vxlan); ok {
 			d.VNI, d.Port, d.Learning, d.External = v.VxlanId, v.Port, v.Learning, v.FlowBased
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,6 +76,31 @@ func TestVethReachesIntoAnotherNamespace(t *testing.T) {
 	}
 	if err := a.AddVeth(Veth{Name: "near", Peer: "z", MTU: 1500}); !errors.Is(err, os.ErrExist) || !strings.Contains(err.Error(), "near") {
 		t.Errorf("a second device of one name: %v", err)
+	}
+}
+
+// TestVethDeliversAtOnce: what is sent right after AddVeth arrives, also on a loaded machine, where the kernel activates
+// the queues of new devices late.
+func TestVethDeliversAtOnce(t *testing.T) {
+	to, from := netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24")
+	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
+	for range 50 {
+		a, b := fresh(t), fresh(t)
+		must(t,
+			a.AddVeth(Veth{Name: "eth0", MAC: mac, Peer: "eth0", PeerIn: b, MTU: 1500}), a.AddAddress("eth0", to),
+			b.AddAddress("eth0", from), b.AddNeighbour("eth0", to.Addr(), mac))
+		var server, client net.Conn
+		must(t, a.NS().Do(func() (err error) {
+			server, err = net.ListenUDP("udp4", &net.UDPAddr{IP: ip(to.Addr()), Port: 7000})
+			return err
+		}), b.NS().Do(func() (err error) {
+			client, err = net.Dial("udp4", "10.1.0.1:7000")
+			return err
+		}))
+		_, err := client.Write([]byte{1})
+		must(t, err, server.SetReadDeadline(time.Now().Add(5*time.Second)))
+		_, err = server.Read(make([]byte, 1))
+		must(t, err, client.Close(), server.Close())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
@@ -57,15 +58,20 @@ func (r requirement) check(ctx context.Context, m machine) Finding {
 	return r.judge(m, nil)
 }
 
-// inThrowaway runs try on a thread inside a namespace that goes afterwards.
-func inThrowaway(ctx context.Context, try func(context.Context) error) error {
+// inThrowaway runs try on a thread inside a namespace that is removed afterwards.
+func inThrowaway(ctx context.Context, try probe) error {
 	ns, err := netns.New()
 	if err != nil {
 		return err
 	}
 	// A failed close loses nothing: the kernel removes the namespace with the process.
 	defer func() { _ = ns.Close() }()
-	return ns.Do(func() error { return try(ctx) })
+	h, err := link.Open(ns)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return ns.Do(func() error { return try(ctx, h) })
 }
 
 // refusals are how a kernel says that it does not have something, apart from lacking rights.

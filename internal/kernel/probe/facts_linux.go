@@ -69,7 +69,7 @@ func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 	}
 	// Without the right to try, the fact is absent like any other that could not be found out.
 	if err == nil {
-		set(facts.IRQAccounting, irq.Verdict)
+		set(facts.IRQAccounting, irq)
 	}
 	return f, nil
 }

@@ -65,7 +65,6 @@ var requirements = []requirement{
 	{name: "bpf-cgroup", about: "Services translated in the sockets of a cgroup v2", option: "CONFIG_CGROUP_BPF"},
 	{name: "ipip-tunnel", about: "IPIP, by the kernel's device or by BPF programs in its place", option: "CONFIG_NET_IPIP or CONFIG_BPF_SYSCALL", module: "ipip"},
 	{name: "tcx", about: "BPF programs on devices by links; clsact does where it is missing", option: "CONFIG_NET_XGRESS (Linux 6.6)"},
-	{name: "clsact", about: "the place of BPF programs on a device", option: "CONFIG_NET_SCH_INGRESS", module: "sch_ingress"},
 	{name: "htb", about: "line rates above some Gbit/s", option: "CONFIG_NET_SCH_HTB", module: "sch_htb"},
 	{name: "tbf", about: "line rates", option: "CONFIG_NET_SCH_TBF", module: "sch_tbf"},
 	{name: "tcpdump", about: "a look at packets by hand", program: "tcpdump"},

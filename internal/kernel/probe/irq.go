@@ -1,21 +1,8 @@
 package probe
 
 import (
-	"bufio"
-	"fmt"
-	"io"
-	"strings"
-
 	"github.com/cnibench/cnibench/internal/measure/facts"
 )
-
-// IRQ is the answer to whether interrupt time is accounted apart from the CPU clocks of tasks.
-type IRQ struct {
-	// Verdict is facts.IRQApart, facts.IRQInTask, or "" if it could not be told.
-	Verdict string
-	// Evidence says what was seen, for people.
-	Evidence string
-}
 
 // interval is what clocks and counters did while one pinned thread sent packets to itself without a pause, in ns.
 type interval struct {
@@ -36,7 +23,7 @@ const (
 	little = 0.2
 )
 
-// verdict decides, or returns "".
+// verdict returns facts.IRQApart, facts.IRQInTask, or "" if the interval does not tell.
 func (i interval) verdict() string {
 	missing, interrupts := float64(i.wall-i.task-i.wait), float64(i.interrupts)
 	if interrupts <= 0 || interrupts < enough*float64(i.wall) || float64(i.steal) > little*interrupts {
@@ -49,21 +36,4 @@ func (i interval) verdict() string {
 		return facts.IRQApart
 	}
 	return ""
-}
-
-func (i interval) String() string {
-	ms := func(ns int64) float64 { return float64(ns) / 1e6 }
-	return fmt.Sprintf("of %.0f ms, the task's clock ran %.0f, it waited %.0f, interrupts took %.0f, a hypervisor %.0f",
-		ms(i.wall), ms(i.task), ms(i.wait), ms(i.interrupts), ms(i.steal))
-}
-
-// ConfigOption returns how option is set in a kernel configuration: "y", "m", a value, or "" if it is not.
-func ConfigOption(config io.Reader, option string) (string, error) {
-	lines := bufio.NewScanner(config)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), option+"="); ok {
-			return value, nil
-		}
-	}
-	return "", lines.Err()
 }

@@ -1,19 +1,16 @@
 package probe
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
-	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/cpu"
@@ -27,36 +24,30 @@ const (
 )
 
 // IRQTime finds out, in at most 0.6 s, whether the kernel keeps interrupt time apart from the CPU clocks of tasks, on
-// CPU n. A thread sends datagrams over the loopback of a throwaway namespace, which makes about half of its time
-// softirq; the question is whether its clock shows it. The kernel's configuration is evidence only: a feature that
-// it allows may be off at run time.
-func IRQTime(ctx context.Context, n int) (IRQ, error) {
-	ns, err := netns.New()
-	if err != nil {
-		return IRQ{}, fmt.Errorf("probe interrupt accounting: %w", err)
-	}
-	// A failed close loses nothing: the kernel removes the namespace with the process.
-	defer func() { _ = ns.Close() }()
-	var found IRQ
+// CPU n: facts.IRQApart, facts.IRQInTask, or "" if it could not be told. A thread sends datagrams over the loopback of a
+// throwaway namespace, which makes about half of its time softirq; the question is whether its clock shows it. The
+// kernel's configuration does not answer it: a feature that it allows may be off at run time.
+func IRQTime(ctx context.Context, n int) (verdict string, err error) {
 	for range attempts {
 		if err := ctx.Err(); err != nil {
-			return IRQ{}, err
+			return "", err
 		}
-		var i interval
-		if err := ns.Do(func() (err error) {
-			i, err = sendBusily(n)
+		err := inThrowaway(ctx, func(_ context.Context, h *link.Handle) error {
+			if err := h.Up(link.Loopback); err != nil {
+				return err
+			}
+			i, err := sendBusily(n)
+			verdict = i.verdict()
 			return err
-		}); err != nil {
-			return IRQ{}, fmt.Errorf("probe interrupt accounting on CPU %d: %w", n, err)
+		})
+		if err != nil {
+			return "", fmt.Errorf("probe interrupt accounting on CPU %d: %w", n, err)
 		}
-		if found = (IRQ{Verdict: i.verdict(), Evidence: i.String()}); found.Verdict != "" {
+		if verdict != "" {
 			break
 		}
 	}
-	if s := configured(); s != "" {
-		found.Evidence += "; " + s
-	}
-	return found, nil
+	return verdict, nil
 }
 
 // sendBusily measures while the calling thread, which is inside the namespace and ends afterwards, sends and receives
@@ -93,7 +84,7 @@ func readClocks(n int) (interval, error) {
 	if err != nil {
 		return interval{}, err
 	}
-	sched, err := proc.ThreadSched()
+	wait, err := proc.ThreadWait()
 	if err != nil {
 		return interval{}, err
 	}
@@ -102,20 +93,13 @@ func readClocks(n int) (interval, error) {
 		return interval{}, fmt.Errorf("/proc/stat has no line for CPU %d", n)
 	}
 	return interval{
-		wall: thread.Monotonic(), task: thread.CPUTime(), wait: sched.WaitNs,
+		wall: thread.Monotonic(), task: thread.CPUTime(), wait: wait,
 		interrupts: line.Interrupts(), steal: line[cpu.Steal],
 	}, nil
 }
 
 // selfConnected returns a UDP socket on the loopback of the thread's namespace that is connected to itself.
 func selfConnected() (int, error) {
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		return -1, err
-	}
-	if err := netlink.LinkSetUp(lo); err != nil {
-		return -1, err
-	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
@@ -129,37 +113,6 @@ func selfConnected() (int, error) {
 		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
-}
-
-// configured says what the kernel's configuration has to say about interrupt accounting, "" if it cannot be read.
-func configured() string {
-	const option = "CONFIG_IRQ_TIME_ACCOUNTING"
-	for _, name := range []string{"/proc/config.gz", "/boot/config-" + release()} {
-		value, err := optionIn(name, option)
-		if err != nil {
-			continue
-		}
-		if value == "" {
-			return option + " is not set"
-		}
-		return option + "=" + value
-	}
-	return ""
-}
-
-func optionIn(name, option string) (value string, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }()
-	var r io.Reader = f
-	if name == "/proc/config.gz" {
-		if r, err = gzip.NewReader(f); err != nil {
-			return "", err
-		}
-	}
-	return ConfigOption(r, option)
 }
 
 // release is the kernel's name of itself, as uname -r prints it.

@@ -1,24 +1,22 @@
 package probe
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
-	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/link"
-	"github.com/vishvananda/netlink"
+	ebpflink "github.com/cilium/ebpf/link"
 
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
-	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// loadProgram loads the shortest program that the verifier accepts.
-func loadProgram() error {
+// tryProgram loads the shortest program that the verifier accepts.
+func tryProgram() error {
 	p, err := shortest(ebpf.ProgramSpec{Type: ebpf.SchedCLS})
 	if err != nil {
 		return err
@@ -47,33 +45,33 @@ type rightError struct {
 func (e *rightError) Error() string { return fmt.Sprintf("no right to %s: %v", e.what, e.err) }
 
 // tryDevicePrograms puts a program on either side of a device, in the way of the dataplanes.
-func tryDevicePrograms() error {
+func tryDevicePrograms(h *link.Handle) error {
 	p, err := shortest(ebpf.ProgramSpec{Type: ebpf.SchedCLS})
 	if err != nil {
 		return err
 	}
-	here, err := netns.Current()
-	if err != nil {
-		return errors.Join(err, p.Close())
-	}
 	var errs []error
 	for _, side := range []attach.Hook{attach.Ingress, attach.Egress} {
-		c, err := attach.Device(here, vethName, side, p)
+		c, err := attach.Device(h.NS(), veth.Name, side, p)
 		if err == nil {
 			err = c.Close()
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, p.Close(), here.Close())...)
+	return errors.Join(append(errs, p.Close())...)
 }
 
 // tryTCX puts a program on a device by a link.
-func tryTCX(index int) error {
+func tryTCX(h *link.Handle) error {
+	index, err := attach.Index(h.NS(), veth.Name)
+	if err != nil {
+		return err
+	}
 	p, err := shortest(ebpf.ProgramSpec{Type: ebpf.SchedCLS})
 	if err != nil {
 		return err
 	}
-	l, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: p, Attach: ebpf.AttachTCXIngress})
+	l, err := ebpflink.AttachTCX(ebpflink.TCXOptions{Interface: index, Program: p, Attach: ebpf.AttachTCXIngress})
 	if err == nil {
 		err = l.Close()
 	}
@@ -81,7 +79,7 @@ func tryTCX(index int) error {
 }
 
 // tryCgroupProgram attaches a program to the connect() of an empty cgroup.
-func tryCgroupProgram(context.Context) error {
+func tryCgroupProgram() error {
 	return inCgroup(func(dir string) error {
 		p, err := shortest(ebpf.ProgramSpec{Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect})
 		if err != nil {
@@ -95,37 +93,33 @@ func tryCgroupProgram(context.Context) error {
 	})
 }
 
-// tryCgroup makes a cgroup where this process may, and removes it.
-func tryCgroup(context.Context) error { return inCgroup(func(string) error { return nil }) }
-
 // inCgroup runs try with a cgroup of its own.
 func inCgroup(try func(dir string) error) error {
-	b, err := os.ReadFile("/proc/self/mountinfo")
+	root, err := cgroup.Root()
+	if errors.Is(err, cgroup.ErrNoMount) {
+		return &absentError{what: "a mounted cgroup v2 hierarchy"}
+	}
 	if err != nil {
 		return err
-	}
-	root := CgroupMount(b)
-	if root == "" {
-		return &absentError{what: "a mounted cgroup v2 hierarchy"}
 	}
 	dir, err := os.MkdirTemp(root, fmt.Sprintf("cnibench-probe-%d-", os.Getpid()))
 	if err != nil {
 		return err
 	}
-	return errors.Join(try(filepath.Clean(dir)), os.Remove(dir))
+	return errors.Join(try(dir), os.Remove(dir))
 }
 
-func addIPIP() error {
-	return add(&netlink.Iptun{LinkAttrs: named("probe-ip"), Local: net.IPv4(192, 0, 2, 1), Remote: net.IPv4(192, 0, 2, 2)})
+func addIPIP(h *link.Handle) error {
+	return h.AddIPIP(link.IPIP{Name: name, Local: netip.AddrFrom4([4]byte{192, 0, 2, 1})})
 }
 
 // tryIPIP accepts the kernel's device, or what its stand-in is made of.
-func tryIPIP(context.Context) error {
-	err := addIPIP()
+func tryIPIP(h *link.Handle) error {
+	err := addIPIP(h)
 	if err == nil {
 		return nil
 	}
-	if standIn := errors.Join(addVeth(), tryDevicePrograms()); standIn != nil {
+	if standIn := errors.Join(h.AddVeth(veth), tryDevicePrograms(h)); standIn != nil {
 		return errors.Join(err, standIn)
 	}
 	return nil

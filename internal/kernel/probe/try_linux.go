@@ -12,159 +12,96 @@ import (
 	"syscall"
 
 	"github.com/google/nftables"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/kernel/ipvs"
-	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// tries has the probe of each feature of requirements that is more than an installed program. A probe runs on a thread
-// inside a throwaway namespace and leaves what it makes there.
-var tries = map[string]func(context.Context) error{
-	"netns":        func(context.Context) error { return nil },
-	"userns":       tryUserNamespace,
-	"cgroup2":      tryCgroup,
-	"veth":         func(context.Context) error { return addVeth() },
-	"bridge":       func(context.Context) error { return add(&netlink.Bridge{LinkAttrs: named("probe-br")}) },
-	"br_netfilter": tryBridgeNetfilter,
-	"vxlan": func(context.Context) error {
-		return add(&netlink.Vxlan{LinkAttrs: named("probe-vx"), VxlanId: 1, Port: 8472})
+// probe tries one feature. It runs on a thread inside a throwaway namespace, which h is in, and leaves there what it makes.
+type probe func(ctx context.Context, h *link.Handle) error
+
+// name is that of the device that a probe makes.
+const name = "probe"
+
+// veth is a pair of devices for probes that need a device.
+var veth = link.Veth{Name: "probe-ve", Peer: "probe-pe"}
+
+// tries has the probe of each feature of requirements that is more than an installed program. Devices are made as the lab
+// makes them.
+var tries = map[string]probe{
+	"netns":        func(context.Context, *link.Handle) error { return nil },
+	"userns":       func(ctx context.Context, _ *link.Handle) error { return tryUserNamespace(ctx) },
+	"cgroup2":      func(context.Context, *link.Handle) error { return inCgroup(func(string) error { return nil }) },
+	"veth":         onVeth(func(*link.Handle) error { return nil }),
+	"bridge":       func(_ context.Context, h *link.Handle) error { return h.AddBridge(link.Bridge{Name: name}) },
+	"br_netfilter": func(context.Context, *link.Handle) error { return tryBridgeNetfilter() },
+	"vxlan":        func(_ context.Context, h *link.Handle) error { return h.AddVXLAN(link.VXLAN{Name: name, Port: 8472}) },
+	"ipip":         func(_ context.Context, h *link.Handle) error { return addIPIP(h) },
+	"wireguard":    func(_ context.Context, h *link.Handle) error { return h.AddWireGuard(link.WireGuard{Name: name}) },
+	"macvlan": onVeth(func(h *link.Handle) error {
+		return h.AddMacvlan(link.Child{Name: name, Parent: veth.Name, In: h})
+	}),
+	"ipvlan": onVeth(func(h *link.Handle) error {
+		return h.AddIPvlan(link.Child{Name: name, Parent: veth.Name, In: h})
+	}),
+	"netkit": func(_ context.Context, h *link.Handle) error {
+		return h.AddNetkit(link.Netkit{Name: name, Peer: "probe-np", PeerIn: h})
 	},
-	"ipip":      func(context.Context) error { return addIPIP() },
-	"wireguard": func(context.Context) error { return add(&netlink.Wireguard{LinkAttrs: named("probe-wg")}) },
-	"macvlan": onVeth(func(parent int) error {
-		return add(&netlink.Macvlan{LinkAttrs: child("probe-mv", parent), Mode: netlink.MACVLAN_MODE_BRIDGE})
-	}),
-	"ipvlan": onVeth(func(parent int) error {
-		return add(&netlink.IPVlan{LinkAttrs: child("probe-iv", parent), Mode: netlink.IPVLAN_MODE_L2})
-	}),
-	"netkit": tryNetkit,
-	"iptables": func(ctx context.Context) error {
+	"iptables": func(ctx context.Context, _ *link.Handle) error {
 		return restore(ctx, "*filter\n:PROBE - [0:0]\n-A PROBE -j RETURN\nCOMMIT\n")
 	},
-	"nat": func(ctx context.Context) error {
+	"nat": func(ctx context.Context, _ *link.Handle) error {
 		return restore(ctx, "*nat\n-A POSTROUTING -j MASQUERADE --random-fully\nCOMMIT\n")
 	},
-	"conntrack": func(context.Context) error {
-		_, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	"conntrack": func(_ context.Context, h *link.Handle) error {
+		_, err := conntrack.List(h.NS())
 		return err
 	},
-	"nftables": func(context.Context) error { return tryNftables() },
-	"ipset": func(ctx context.Context) error {
+	"nftables": func(_ context.Context, h *link.Handle) error { return tryNftables(h) },
+	"ipset": func(ctx context.Context, _ *link.Handle) error {
 		return run(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
 	},
-	"ipvs":        tryIPVS,
-	"bpf":         func(context.Context) error { return loadProgram() },
-	"bpf-tc":      onVeth(func(int) error { return tryDevicePrograms() }),
-	"bpf-cgroup":  tryCgroupProgram,
-	"ipip-tunnel": tryIPIP,
+	"ipvs":        func(_ context.Context, h *link.Handle) error { return tryIPVS(h) },
+	"bpf":         func(context.Context, *link.Handle) error { return tryProgram() },
+	"bpf-tc":      onVeth(tryDevicePrograms),
+	"bpf-cgroup":  func(context.Context, *link.Handle) error { return tryCgroupProgram() },
+	"ipip-tunnel": func(_ context.Context, h *link.Handle) error { return tryIPIP(h) },
 	"tcx":         onVeth(tryTCX),
-	"clsact":      onVeth(func(index int) error { return addQdisc(clsact(index)) }),
-	"htb": onVeth(func(index int) error {
-		return addQdisc(netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}))
-	}),
-	"tbf": onVeth(func(index int) error {
-		return addQdisc(&netlink.Tbf{
-			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-			Rate:       1e9 / 8, Limit: 1 << 20, Buffer: 1 << 17,
-		})
-	}),
+	"htb":         onVeth(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) }),
+	"tbf":         onVeth(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) }),
 }
 
-func named(name string) netlink.LinkAttrs {
-	a := netlink.NewLinkAttrs()
-	a.Name = name
-	return a
-}
-
-func child(name string, parent int) netlink.LinkAttrs {
-	a := named(name)
-	a.ParentIndex = parent
-	return a
-}
-
-// add makes a device in the thread's namespace.
-func add(l netlink.Link) error {
-	if err := netlink.LinkAdd(l); err != nil {
-		return fmt.Errorf("add a device of type %s: %w", l.Type(), err)
-	}
-	return nil
-}
-
-func addQdisc(q netlink.Qdisc) error {
-	if err := netlink.QdiscAdd(q); err != nil {
-		return fmt.Errorf("add qdisc %s: %w", q.Type(), err)
-	}
-	return nil
-}
-
-func clsact(index int) netlink.Qdisc {
-	return &netlink.GenericQdisc{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
-		QdiscType:  "clsact",
-	}
-}
-
-const vethName = "probe-ve"
-
-func addVeth() error {
-	v := netlink.NewVeth(named(vethName))
-	v.PeerName = "probe-pe"
-	return add(v)
-}
-
-// onVeth is a probe that needs a device to stand on.
-func onVeth(try func(index int) error) func(context.Context) error {
-	return func(context.Context) error {
-		if err := addVeth(); err != nil {
+// onVeth is a probe that needs a device.
+func onVeth(try func(*link.Handle) error) probe {
+	return func(_ context.Context, h *link.Handle) error {
+		if err := h.AddVeth(veth); err != nil {
 			return err
 		}
-		l, err := netlink.LinkByName(vethName)
-		if err != nil {
-			return err
-		}
-		return try(l.Attrs().Index)
+		return try(h)
 	}
 }
 
-// tryNetkit names both ends: the kernel's own name for the other end would collide with a first end called nk0.
-func tryNetkit(context.Context) error {
-	n := &netlink.Netkit{LinkAttrs: named("probe-nk"), Mode: netlink.NETKIT_MODE_L3}
-	peer := named("probe-np")
-	n.SetPeerAttrs(&peer)
-	return add(n)
-}
-
-// tryIPVS makes what holds the addresses of Services, and a virtual server.
-func tryIPVS(context.Context) error {
-	device := add(&netlink.Dummy{LinkAttrs: named("probe-du")})
-	here, err := netns.Current()
-	if err != nil {
-		return err
-	}
+// tryIPVS makes a device for the addresses of Services, and a virtual server.
+func tryIPVS(h *link.Handle) error {
 	server := ipvs.Server{Protocol: ipvs.TCP, Addr: netip.MustParseAddrPort("192.0.2.1:80")}
-	return errors.Join(device, ipvs.Apply(here, []ipvs.Server{server}), here.Close())
+	return errors.Join(h.AddDummy(name), ipvs.Apply(h.NS(), []ipvs.Server{server}))
 }
 
 // tryBridgeNetfilter looks for the switch that the feature gives to every namespace.
-func tryBridgeNetfilter(context.Context) error {
-	const name = "/proc/sys/net/bridge/bridge-nf-call-iptables"
-	if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) {
-		return &absentError{what: name}
+func tryBridgeNetfilter() error {
+	const file = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		return &absentError{what: file}
 	} else if err != nil {
 		return err
 	}
 	return nil
 }
 
-func tryNftables() error {
-	here, err := netns.Current()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = here.Close() }()
-	c, err := nftables.New(nftables.WithNetNSFd(here.FD()))
+func tryNftables(h *link.Handle) error {
+	c, err := nftables.New(nftables.WithNetNSFd(h.NS().FD()))
 	if err != nil {
 		return fmt.Errorf("speak to nftables: %w", err)
 	}

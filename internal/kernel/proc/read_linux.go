@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -31,39 +33,28 @@ var UserHz = sync.OnceValue(func() int64 {
 })
 
 // Stat reads the CPU lines of /proc/stat.
-func Stat() (map[int]cpu.Time, error) {
-	b, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return nil, err
-	}
-	return ParseStat(b, UserHz())
-}
+func Stat() (map[int]cpu.Time, error) { return read("/proc/stat", parseStat) }
 
-// ThreadSched reads the scheduler's account of the calling thread, which the caller has locked.
-func ThreadSched() (Sched, error) {
-	b, err := os.ReadFile("/proc/thread-self/schedstat")
-	if err != nil {
-		return Sched{}, err
-	}
-	return ParseSchedstat(b)
-}
+func parseStat(b []byte) (map[int]cpu.Time, error) { return ParseStat(b, UserHz()) }
+
+// ThreadWait reads how long the calling thread, which the caller has locked, has waited in a run queue, in ns.
+func ThreadWait() (int64, error) { return read("/proc/thread-self/schedstat", ParseSchedstat) }
 
 // Loadavg reads the load averages of 1, 5 and 15 minutes.
-func Loadavg() ([3]float64, error) {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return [3]float64{}, err
-	}
-	return ParseLoadavg(b)
-}
+func Loadavg() ([3]float64, error) { return read("/proc/loadavg", ParseLoadavg) }
 
 // ReadCPUInfo reads what the first CPU is.
 func ReadCPUInfo() (CPUInfo, error) {
-	b, err := os.ReadFile("/proc/cpuinfo")
+	return read("/proc/cpuinfo", func(b []byte) (CPUInfo, error) { return ParseCPUInfo(b), nil })
+}
+
+func read[T any](name string, parse func([]byte) (T, error)) (T, error) {
+	b, err := os.ReadFile(name)
 	if err != nil {
-		return CPUInfo{}, err
+		var none T
+		return none, err
 	}
-	return ParseCPUInfo(b), nil
+	return parse(b)
 }
 
 // Sampler takes snapshots. It remembers which processes are ksoftirqd, which costs a walk over all processes once, and
@@ -101,73 +92,58 @@ func findThrottle(groups []byte) string {
 // Take reads all counters, those of CPUs for the ones given only (empty: all). It takes a few hundred microseconds. A
 // part that this kernel or container does not show is nil; an error means a file that is there and cannot be understood.
 func (s *Sampler) Take(cpus []int) (Snapshot, error) {
-	var snap Snapshot
 	var failed []error
-	read := func(name string, parse func([]byte) error) {
-		b, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			return
-		}
-		if err == nil {
-			err = parse(b)
-		}
-		if err != nil {
-			failed = append(failed, err)
-		}
-	}
-	snap.KsoftirqdNs = s.clocks(cpus)
+	snap := Snapshot{KsoftirqdNs: s.clocks(cpus)}
 	if s.throttle != "" {
-		read(s.throttle, func(b []byte) error {
+		snap.ThrottledNs = part(&failed, s.throttle, func(b []byte) (int64, error) {
 			account, _ := ParseThrottling(b)
-			snap.ThrottledNs = account.StoppedNs
-			return nil
+			return account.StoppedNs, nil
 		})
 	}
-	read("/proc/stat", func(b []byte) (err error) {
-		snap.CPUs, err = ParseStat(b, UserHz())
-		snap.CPUs = only(snap.CPUs, cpus)
-		return err
-	})
-	read("/proc/thread-self/net/softnet_stat", func(b []byte) (err error) {
-		snap.Softnet, err = ParseSoftnet(b)
-		return err
-	})
-	read("/proc/thread-self/net/dev", func(b []byte) (err error) {
-		snap.Devices, err = ParseDev(b)
-		return err
-	})
-	for _, name := range []string{"snmp", "netstat"} {
-		read("/proc/thread-self/net/"+name, func(b []byte) error {
-			counters, err := ParseSNMP(b)
-			if snap.SNMP == nil {
-				snap.SNMP = counters
-			}
-			for n, v := range counters {
-				snap.SNMP[n] = v
-			}
-			return err
-		})
+	snap.CPUs = only(part(&failed, "/proc/stat", parseStat), cpus)
+	snap.Softnet = part(&failed, "/proc/thread-self/net/softnet_stat", ParseSoftnet)
+	snap.Devices = part(&failed, "/proc/thread-self/net/dev", ParseDev)
+	snap.SNMP = part(&failed, "/proc/thread-self/net/snmp", ParseSNMP)
+	extended := part(&failed, "/proc/thread-self/net/netstat", ParseSNMP)
+	if snap.SNMP == nil {
+		snap.SNMP = extended
 	}
-	read("/proc/self/statm", func(b []byte) (err error) {
-		snap.MemoryBytes, err = ParseStatm(b, os.Getpagesize())
-		return err
-	})
-	read("/proc/meminfo", func(b []byte) (err error) {
-		snap.NodeMemoryUsedBytes, err = ParseMeminfo(b)
-		return err
-	})
+	maps.Copy(snap.SNMP, extended)
+	snap.MemoryBytes = part(&failed, "/proc/self/statm", func(b []byte) (uint64, error) { return ParseStatm(b, os.Getpagesize()) })
+	snap.NodeMemoryUsedBytes = part(&failed, "/proc/meminfo", ParseMeminfo)
 	return snap, errors.Join(failed...)
+}
+
+// part reads one file; what is wrong with it goes to failed, unless it is not there or not to be read by this process.
+func part[T any](failed *[]error, name string, parse func([]byte) (T, error)) T {
+	v, err := read(name, parse)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		*failed = append(*failed, err)
+	}
+	return v
+}
+
+// ProcessCPU returns the CPU time that process pid has used in all its threads, in ns. Kernel threads have such a clock
+// too.
+func ProcessCPU(pid int) (int64, error) { return clock(int32(^pid<<3 | schedClock)) }
+
+// schedClock is the kind of clock below a process's inverted and shifted id.
+const schedClock = 2
+
+func clock(id int32) (int64, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(id, &ts); err != nil {
+		return 0, os.NewSyscallError("clock_gettime", err)
+	}
+	return ts.Nano(), nil
 }
 
 // clocks reads the CPU clock of ksoftirqd of each of cpus.
 func (s *Sampler) clocks(cpus []int) map[int]int64 {
-	var clocks map[int]int64
+	clocks := map[int]int64{}
 	for n, pid := range only(s.ksoftirqd, cpus) {
 		// A CPU that went offline took its ksoftirqd with it.
 		if ns, err := ProcessCPU(pid); err == nil {
-			if clocks == nil {
-				clocks = map[int]int64{}
-			}
 			clocks[n] = ns
 		}
 	}
@@ -179,12 +155,8 @@ func only[V any](m map[int]V, keys []int) map[int]V {
 	if len(keys) == 0 {
 		return m
 	}
-	some := make(map[int]V, len(keys))
-	for _, k := range keys {
-		if v, ok := m[k]; ok {
-			some[k] = v
-		}
-	}
+	some := maps.Clone(m)
+	maps.DeleteFunc(some, func(k int, _ V) bool { return !slices.Contains(keys, k) })
 	return some
 }
 

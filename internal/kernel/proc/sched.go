@@ -6,28 +6,17 @@ import (
 	"strconv"
 )
 
-// Sched is a line of /proc/<pid>/schedstat or of one thread, since the thread's start.
-type Sched struct {
-	// RunNs is the time on a CPU, as of the last tick; WaitNs the time in a run queue, both in ns.
-	RunNs, WaitNs int64
-	// Slices counts how often it was given a CPU.
-	Slices int64
-}
-
-// ParseSchedstat parses /proc/<pid>/schedstat.
-func ParseSchedstat(b []byte) (Sched, error) {
-	f := bytes.Fields(b)
+// ParseSchedstat returns the time that a thread or process has waited in a run queue, in ns, from its schedstat.
+func ParseSchedstat(b []byte) (int64, error) {
+	f := bytes.Fields(b) // time on a CPU, time in a run queue, how often it got a CPU
 	if len(f) != 3 {
-		return Sched{}, fmt.Errorf("schedstat: %q has %d columns, want 3", b, len(f))
+		return 0, fmt.Errorf("schedstat: %q has %d columns, want 3", b, len(f))
 	}
-	var v [3]int64
-	for i := range v {
-		var err error
-		if v[i], err = strconv.ParseInt(string(f[i]), 10, 64); err != nil {
-			return Sched{}, fmt.Errorf("schedstat: column %d: %w", i+1, err)
-		}
+	wait, err := strconv.ParseInt(string(f[1]), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("schedstat: column 2: %w", err)
 	}
-	return Sched{RunNs: v[0], WaitNs: v[1], Slices: v[2]}, nil
+	return wait, nil
 }
 
 // KsoftirqdCPU returns the CPU that a process called comm (as /proc/<pid>/comm has it) does deferred softirq work for;

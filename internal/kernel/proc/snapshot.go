@@ -31,16 +31,13 @@ func Delta(before, after Snapshot) *sample.HostDelta {
 		ThrottledNs:         max(after.ThrottledNs-before.ThrottledNs, 0),
 	}
 	for n, m := range after.CPUs {
-		b, ok := before.CPUs[n]
-		if !ok {
-			continue
-		}
-		if d.CPUs == nil {
-			d.CPUs = map[int]map[string]int64{}
-		}
-		d.CPUs[n] = changes(b, m)
-		if d.CPUs[n] == nil {
-			d.CPUs[n] = map[string]int64{}
+		if b, ok := before.CPUs[n]; ok {
+			if d.CPUs == nil {
+				d.CPUs = map[int]map[string]int64{}
+			}
+			if d.CPUs[n] = changes(b, m); d.CPUs[n] == nil {
+				d.CPUs[n] = map[string]int64{}
+			}
 		}
 	}
 	for n, a := range after.KsoftirqdNs {

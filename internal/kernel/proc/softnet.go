@@ -11,9 +11,8 @@ import (
 type Softnet struct {
 	// CPU is -1 on kernels before 5.10, which do not number the lines and leave out CPUs that are offline.
 	CPU int
-	// Processed counts packets taken from backlogs and NAPI polls, Dropped those that a full backlog refused, Squeezed
-	// how often a poll ended with work left.
-	Processed, Dropped, Squeezed uint32
+	// Dropped counts packets that a full backlog refused, Squeezed how often a poll ended with work left.
+	Dropped, Squeezed uint32
 }
 
 // cpuColumn is where the line says which CPU it is about.
@@ -28,11 +27,10 @@ func ParseSoftnet(b []byte) ([]Softnet, error) {
 			return nil, fmt.Errorf("/proc/net/softnet_stat: %q has %d columns", line, len(f))
 		}
 		s := Softnet{CPU: -1}
-		columns := []*uint32{&s.Processed, &s.Dropped, &s.Squeezed}
-		for i, c := range columns {
-			v, err := strconv.ParseUint(string(f[i]), 16, 32)
+		for i, c := range []*uint32{&s.Dropped, &s.Squeezed} {
+			v, err := strconv.ParseUint(string(f[i+1]), 16, 32)
 			if err != nil {
-				return nil, fmt.Errorf("/proc/net/softnet_stat: column %d: %w", i+1, err)
+				return nil, fmt.Errorf("/proc/net/softnet_stat: column %d: %w", i+2, err)
 			}
 			*c = uint32(v)
 		}

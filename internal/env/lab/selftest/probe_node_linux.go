@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
 // calicoGateway, in IPv6 calicoGateway6, and calicoMAC are the addresses of every Calico pod's gateway.
@@ -237,7 +238,9 @@ func tunnelDevice(t *tunnel) inspection {
 			}
 			return fmt.Sprintf("%s %s mtu %d vni %d port %d learning %v", d.Kind, d.Name, d.MTU, d.VNI, d.Port, d.Learning)
 		}
-		model := link.Device{Kind: "vxlan", Name: t.device, MTU: s.podMTU(), VNI: t.vni, Port: t.port, External: t.external}
+		model := link.Device{Device: netstate.Device{
+			Kind: "vxlan", Name: t.device, MTU: s.podMTU(), VNI: t.vni, Port: t.port, External: t.external,
+		}}
 		if t.routed {
 			model.MTU = s.inst.Spec.Lab.MTU
 		}
