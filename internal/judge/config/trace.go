@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +39,8 @@ func (j *judge) renderValues() {
 	all := map[string]any{}
 	at := map[string]value{}
 	for _, l := range j.given {
-		merge(all, asMap(l.node))
+		given, _ := l.node.Value().(map[string]any) // of the types that YAML gives
+		merge(all, given)
 		for _, leaf := range leaves(l.node, "") {
 			by := l.by(leaf.node)
 			if l.unlined {
@@ -57,8 +57,8 @@ func (j *judge) renderValues() {
 	}
 	t := &tracer{chart: j.chart, base: objectsOf(base), skip: map[string]bool{}, decides: map[string]map[string]value{}}
 	if again, err := j.chart.Render(all, nil); err == nil { // certificates differ each time
-		for template := range t.changed(objectsOf(again)) {
-			t.skip[template] = true
+		for _, c := range t.changed(objectsOf(again)) {
+			t.skip[c.template] = true
 		}
 	}
 	if len(at) > mostTraced {
@@ -95,12 +95,8 @@ func (j *judge) trace(t *tracer, all map[string]any, g value) {
 		return
 	}
 	changed := t.changed(objectsOf(other))
-	for _, fields := range changed {
-		for object, paths := range fields {
-			for _, path := range paths {
-				t.decide(object, path, g)
-			}
-		}
+	for _, c := range changed {
+		t.decide(c, g)
 	}
 	if len(changed) > 0 || j.live(t, all, g.path) {
 		return
@@ -209,15 +205,13 @@ type tracer struct {
 	decides map[string]map[string]value
 }
 
-// changed returns the leaves that differ from the base, by template and object.
-func (t *tracer) changed(other []object) map[string]map[string][]string {
-	found := map[string]map[string][]string{}
-	add := func(o object, path string) {
-		if found[o.template] == nil {
-			found[o.template] = map[string][]string{}
-		}
-		found[o.template][o.name()] = append(found[o.template][o.name()], path)
-	}
+// change is a leaf of an object that differs from the base; path is "" for a whole object.
+type change struct{ template, object, path string }
+
+// changed returns what differs from the base.
+func (t *tracer) changed(other []object) []change {
+	var found []change
+	add := func(o object, path string) { found = append(found, change{o.template, o.name(), path}) }
 	byName := map[string]object{}
 	for _, o := range other {
 		byName[o.name()] = o
@@ -245,15 +239,14 @@ func (t *tracer) changed(other []object) map[string]map[string][]string {
 	return found
 }
 
-// decide records that g decides a leaf of an object.
-func (t *tracer) decide(object, path string, g value) {
-	if t.decides[object] == nil {
-		t.decides[object] = map[string]value{}
+// decide records that g decides what changes without it.
+func (t *tracer) decide(c change, g value) {
+	if t.decides[c.object] == nil {
+		t.decides[c.object] = map[string]value{}
 	}
-	v := t.decides[object][path]
-	v.origin, v.from = Given, append(v.from, g.path)
-	v.by = strings.TrimPrefix(cmp.Or(v.by, "")+", "+g.by, ", ")
-	t.decides[object][path] = v
+	v := t.decides[c.object][c.path]
+	v.origin, v.from, v.by = Given, append(v.from, g.path), strings.TrimPrefix(v.by+", "+g.by, ", ")
+	t.decides[c.object][c.path] = v
 }
 
 // merge lays over upon into: mappings merge, a null removes a key, anything else replaces.
@@ -298,10 +291,4 @@ func with(values map[string]any, path string, v any) map[string]any {
 		copied[key] = v
 	}
 	return copied
-}
-
-// asMap returns a mapping with values of the types that YAML gives them.
-func asMap(n *position.Node) map[string]any {
-	m, _ := n.Value().(map[string]any)
-	return m
 }

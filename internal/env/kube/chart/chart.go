@@ -62,20 +62,18 @@ func Load(name string) (*Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list map[string][]byte
+	read := readArchive
 	if info.IsDir() {
-		list, err = readDir(name)
-	} else {
-		list, err = readArchive(name)
+		read = readDir
 	}
-	if err != nil {
-		return nil, fmt.Errorf("chart %s: %w", name, err)
+	list, err := read(name)
+	if err == nil {
+		var c *Chart
+		if c, err = parse(list); err == nil {
+			return c, nil
+		}
 	}
-	c, err := parse(list)
-	if err != nil {
-		return nil, fmt.Errorf("chart %s: %w", name, err)
-	}
-	return c, nil
+	return nil, fmt.Errorf("chart %s: %w", name, err)
 }
 
 // Read reads a chart from an archive.

@@ -24,49 +24,31 @@ type Plugin struct {
 	// Mode and MTU are options of macvlan and ipvlan; a missing option is zero.
 	Mode string
 	MTU  int
-	// Delegates are the plugins that Multus calls; the first makes the pod's first device.
+	// Delegates are what Multus calls; the first makes the pod's first device. Each is a plugin, or a chain of Plugins.
 	Delegates []Plugin
+	Plugins   []Plugin
 }
 
 // ParseConflist reads a .conflist, or a .conf with a single plugin.
 func ParseConflist(text string) (Conflist, error) {
-	type plugin struct {
-		Type      string            `json:"type"`
-		Mode      string            `json:"mode"`
-		MTU       int               `json:"mtu"`
-		Delegates []json.RawMessage `json:"delegates"`
-	}
 	var f struct {
-		Name    string            `json:"name"`
-		Type    string            `json:"type"`
-		Plugins []json.RawMessage `json:"plugins"`
+		Name string
+		Plugin
 	}
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		return Conflist{}, fmt.Errorf("CNI configuration: %w", err)
 	}
-	raw := f.Plugins
-	if len(raw) == 0 && f.Type != "" {
-		raw = []json.RawMessage{json.RawMessage(text)}
+	c := Conflist{Name: f.Name, Plugins: f.Plugins}
+	if len(c.Plugins) == 0 && f.Type != "" {
+		c.Plugins = []Plugin{f.Plugin}
 	}
-	if len(raw) == 0 {
+	if len(c.Plugins) == 0 {
 		return Conflist{}, fmt.Errorf("CNI configuration %q: has no plugins", f.Name)
 	}
-	c := Conflist{Name: f.Name}
-	for i, r := range raw {
-		var p plugin
-		if err := json.Unmarshal(r, &p); err != nil {
-			return Conflist{}, fmt.Errorf("CNI configuration %q: plugin %d: %w", f.Name, i+1, err)
-		}
+	for i, p := range c.Plugins {
 		if p.Type == "" {
 			return Conflist{}, fmt.Errorf("CNI configuration %q: plugin %d has no type", f.Name, i+1)
 		}
-		one := Plugin{Type: p.Type, Mode: p.Mode, MTU: p.MTU}
-		for _, text := range p.Delegates {
-			if inner, err := ParseConflist(string(text)); err == nil {
-				one.Delegates = append(one.Delegates, inner.Plugins...)
-			}
-		}
-		c.Plugins = append(c.Plugins, one)
 	}
 	return c, nil
 }
@@ -74,10 +56,17 @@ func ParseConflist(text string) (Conflist, error) {
 // main is the plugin that makes the pod's first device.
 func (c Conflist) main() Plugin {
 	p := c.Plugins[0]
-	if p.Type == "multus" && len(p.Delegates) > 0 {
-		return p.Delegates[0]
+	if p.Type != "multus" || len(p.Delegates) == 0 {
+		return p
 	}
-	return p
+	first := p.Delegates[0]
+	if len(first.Plugins) > 0 {
+		first = first.Plugins[0]
+	}
+	if first.Type == "" {
+		return p
+	}
+	return first
 }
 
 // types lists the plugins of the chain.

@@ -27,22 +27,20 @@ func ClientsOf(config *rest.Config) (Clients, error) {
 	if err != nil {
 		return Clients{}, err
 	}
-	return Clients{Kube: kube, Dynamic: custom, Exec: execBy(Way{kube, config})}, nil
+	return Clients{Kube: kube, Dynamic: custom, Exec: Way{kube, config}.run}, nil
 }
 
-// execBy runs programs in containers and returns what they print.
-func execBy(w Way) func(context.Context, ContainerRef, []string) ([]byte, error) {
-	return func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error) {
-		var stdout, stderr bytes.Buffer
-		err := w.Stream(ctx, c, argv, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
-		switch {
-		case errors.Is(err, ErrAbandoned):
-			return nil, explainExec(c, argv, err, "")
-		case err != nil:
-			return stdout.Bytes(), explainExec(c, argv, err, stderr.String())
-		}
-		return stdout.Bytes(), nil
+// run runs a program in a container and returns what it prints.
+func (w Way) run(ctx context.Context, c ContainerRef, argv []string) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	err := w.Stream(ctx, c, argv, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
+	switch {
+	case errors.Is(err, ErrAbandoned):
+		return nil, explainExec(c, argv, err, "")
+	case err != nil:
+		return stdout.Bytes(), explainExec(c, argv, err, stderr.String())
 	}
+	return stdout.Bytes(), nil
 }
 
 // ErrAbandoned means that a command may still use its streams.

@@ -21,17 +21,6 @@ func (r Result) String() string { return results[r] }
 // MarshalText returns the name.
 func (r Result) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads the name.
-func (r *Result) UnmarshalText(text []byte) error {
-	for i, name := range results {
-		if name == string(text) {
-			*r = Result(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("unknown result of a proof %q", text)
-}
-
 // Proof compares one claim with what was seen.
 type Proof struct {
 	// What is the subject, Where the place: a node, a pod or a path.

@@ -89,7 +89,7 @@ func Judge(c Cluster) []Leftover {
 		j.inForce[Calico], j.inForce[Flannel] = true, true
 	}
 	for _, d := range c.Definitions {
-		j.definition(d)
+		j.add("", "definition", d, definitions)
 	}
 	for _, n := range c.Nodes {
 		j.node(n)
@@ -107,20 +107,19 @@ type judge struct {
 	left    []Leftover
 }
 
-// sign identifies a leftover by its name. A name that ends in * matches by prefix.
+// sign identifies a leftover by its name. In names an asterisk at one end stands for any text.
 type sign struct {
-	name   string
-	owners []string
-	harm   string
+	names, owners []string
+	harm          string
 	// remove is a command; %s is replaced by the name.
 	remove string
 }
 
 func (s sign) is(name string) bool {
-	if prefix, ok := strings.CutSuffix(s.name, "*"); ok {
-		return strings.HasPrefix(name, prefix)
-	}
-	return s.name == name
+	return slices.ContainsFunc(s.names, func(n string) bool {
+		before, after, any := strings.Cut(n, "*")
+		return n == name || any && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
+	})
 }
 
 // add adds a leftover by the first sign that matches its name.
@@ -129,27 +128,12 @@ func (j *judge) add(node, kind, name string, signs []sign) {
 		if !s.is(name) {
 			continue
 		}
-		for _, o := range s.owners {
-			if j.inForce[o] {
-				return
-			}
-		}
-		remove := s.remove
-		if strings.Contains(remove, "%s") {
-			remove = strings.ReplaceAll(remove, "%s", name)
-		}
-		j.left = append(j.left, Leftover{Node: node, Owner: strings.Join(s.owners, " or "), Kind: kind, Name: name, Harm: s.harm, Remove: remove})
-		return
-	}
-}
-
-// definition judges the name of a CustomResourceDefinition.
-func (j *judge) definition(name string) {
-	for _, d := range definitions {
-		if strings.HasSuffix(name, d.name) {
-			j.add("", "definition", name, []sign{{name: name, owners: d.owners, harm: d.harm, remove: d.remove}})
+		if slices.ContainsFunc(s.owners, func(o string) bool { return j.inForce[o] }) {
 			return
 		}
+		remove := strings.ReplaceAll(s.remove, "%s", name)
+		j.left = append(j.left, Leftover{Node: node, Owner: strings.Join(s.owners, " or "), Kind: kind, Name: name, Harm: s.harm, Remove: remove})
+		return
 	}
 }
 
@@ -214,7 +198,7 @@ func (j *judge) annotations(n Node) {
 			continue
 		}
 		s.remove = "kubectl annotate node " + n.Name + " " + strings.Join(keys, "- ") + "-"
-		j.add(n.Name, "annotation", s.name, []sign{s})
+		j.add(n.Name, "annotation", s.names[0], []sign{s})
 	}
 }
 
@@ -223,7 +207,7 @@ const backup = ".cilium_bak"
 
 func (j *judge) file(node, name string) {
 	if strings.HasPrefix(name, conflistDir) && strings.HasSuffix(name, backup) {
-		j.add(node, "file", name, []sign{{name, []string{Cilium}, "configuration of an earlier CNI, which Cilium renamed", rmFile}})
+		j.add(node, "file", name, []sign{{[]string{name}, []string{Cilium}, "configuration of an earlier CNI, which Cilium renamed", rmFile}})
 		return
 	}
 	j.add(node, "file", name, files)
@@ -231,10 +215,8 @@ func (j *judge) file(node, name string) {
 
 // program judges a BPF program. Programs on a CNI's own devices are removed with the device.
 func (j *judge) program(node string, q netstate.Program) {
-	for _, s := range devices {
-		if s.is(q.Device) {
-			return
-		}
+	if slices.ContainsFunc(devices, func(s sign) bool { return s.is(q.Device) }) {
+		return
 	}
 	before := len(j.left)
 	j.add(node, "BPF program", q.Name, programs)
@@ -261,7 +243,7 @@ func detach(q netstate.Program) string {
 
 // routes judges routes to other nodes' pods, which no daemon updates.
 func (j *judge) routes(n Node) {
-	blackhole := []sign{{name: "*", owners: []string{Calico}, harm: "packets to these pods are dropped", remove: "ip route del blackhole %s"}}
+	blackhole := []sign{{names: []string{"*"}, owners: []string{Calico}, harm: "packets to these pods are dropped", remove: "ip route del blackhole %s"}}
 	for _, r := range n.Sight.Routes {
 		if r.Blackhole {
 			j.add(n.Name, "route", r.To.String(), blackhole)
@@ -271,7 +253,7 @@ func (j *judge) routes(n Node) {
 			if other.Name == n.Name || r.Via == nil || *r.Via != other.Address || r.To != other.PodCIDR {
 				continue
 			}
-			j.add(n.Name, "route", r.To.String(), []sign{{name: "*", owners: []string{Flannel, Cilium, Calico, Plugins},
+			j.add(n.Name, "route", r.To.String(), []sign{{names: []string{"*"}, owners: []string{Flannel, Cilium, Calico, Plugins},
 				harm: "packets to these pods pass by the next CNI", remove: fmt.Sprintf("ip route del %s via %s", r.To, r.Via)}})
 		}
 	}

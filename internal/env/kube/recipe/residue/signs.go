@@ -17,54 +17,44 @@ const (
 	harmState    = "the next CNI takes addresses and settings from it"
 	rmFile       = "rm -rf %s"
 	rmDevice     = "ip link delete %s"
-	rmPinned     = "rm -rf %s"
+	rmTable      = "nft delete table %s"
+	rmDefinition = "kubectl delete crd %s"
 )
 
 var files = []sign{
-	{conflistDir + "10-flannel.conflist", []string{Flannel}, harmConflist, rmFile},
-	{conflistDir + "10-canal.conflist", []string{Canal}, harmConflist, rmFile},
-	{conflistDir + "10-calico.conflist", []string{Calico}, harmConflist, rmFile},
-	{conflistDir + "calico-kubeconfig", []string{Calico, Canal}, "it holds a token of the cluster", rmFile},
-	{conflistDir + "05-cilium.conflist", []string{Cilium}, harmConflist, rmFile},
-	{conflistDir + "10-kindnet.conflist", []string{Kindnet}, harmConflist, rmFile},
-	{conflistDir + "10-weave.conflist", []string{Weave}, harmConflist, rmFile},
-	{conflistDir + "10-antrea.conflist", []string{Antrea}, harmConflist, rmFile},
-	{conflistDir + "00-multus*", []string{Multus}, harmConflist, rmFile},
-	{conflistDir + "multus.d", []string{Multus}, harmConflist, rmFile},
-	{conflistDir + "10-cnibench-*", []string{Plugins}, harmConflist, rmFile},
-	{"/run/flannel/subnet.env", []string{Flannel, Canal}, harmState, rmFile},
-	{"/var/lib/cni/networks/cbr0", []string{Flannel}, harmState, rmFile},
-	{"/var/lib/cni/networks/k8s-pod-network", []string{Canal, Calico}, harmState, rmFile},
-	{"/var/lib/cni/networks/cnibench-*", []string{Plugins}, harmState, rmFile},
-	{"/var/lib/calico/*", []string{Calico, Canal}, harmState, rmFile},
-	{"/run/calico/*", []string{Calico, Canal}, harmState, rmFile},
-	{"/run/cilium/*", []string{Cilium}, harmState, rmFile},
-	{"/sys/fs/bpf/tc/globals/cilium_*", []string{Cilium}, harmBPF, rmPinned},
-	{"/sys/fs/bpf/tc/globals/cali_*", []string{Calico}, harmBPF, rmPinned},
-	{"/sys/fs/bpf/cilium/*", []string{Cilium}, harmBPF, rmPinned},
-	{"/sys/fs/bpf/calico/*", []string{Calico}, harmBPF, rmPinned},
-	{"/sys/fs/bpf/calico_*", []string{Calico}, harmBPF, rmPinned},
+	{[]string{conflistDir + "10-flannel.conflist"}, []string{Flannel}, harmConflist, rmFile},
+	{[]string{conflistDir + "10-canal.conflist"}, []string{Canal}, harmConflist, rmFile},
+	{[]string{conflistDir + "10-calico.conflist"}, []string{Calico}, harmConflist, rmFile},
+	{[]string{conflistDir + "05-cilium.conflist"}, []string{Cilium}, harmConflist, rmFile},
+	{[]string{conflistDir + "10-kindnet.conflist"}, []string{Kindnet}, harmConflist, rmFile},
+	{[]string{conflistDir + "10-weave.conflist"}, []string{Weave}, harmConflist, rmFile},
+	{[]string{conflistDir + "10-antrea.conflist"}, []string{Antrea}, harmConflist, rmFile},
+	{[]string{conflistDir + "00-multus*", conflistDir + "multus.d"}, []string{Multus}, harmConflist, rmFile},
+	{[]string{conflistDir + "10-cnibench-*"}, []string{Plugins}, harmConflist, rmFile},
+	{[]string{conflistDir + "calico-kubeconfig"}, []string{Calico, Canal}, "it holds a token of the cluster", rmFile},
+	{[]string{"/run/flannel/subnet.env"}, []string{Flannel, Canal}, harmState, rmFile},
+	{[]string{"/var/lib/cni/networks/cbr0"}, []string{Flannel}, harmState, rmFile},
+	{[]string{"/var/lib/cni/networks/k8s-pod-network"}, []string{Canal, Calico}, harmState, rmFile},
+	{[]string{"/var/lib/cni/networks/cnibench-*"}, []string{Plugins}, harmState, rmFile},
+	{[]string{"/var/lib/calico/*", "/run/calico/*"}, []string{Calico, Canal}, harmState, rmFile},
+	{[]string{"/run/cilium/*"}, []string{Cilium}, harmState, rmFile},
+	{[]string{"/sys/fs/bpf/tc/globals/cilium_*", "/sys/fs/bpf/cilium/*"}, []string{Cilium}, harmBPF, rmFile},
+	{[]string{"/sys/fs/bpf/tc/globals/cali_*", "/sys/fs/bpf/calico/*", "/sys/fs/bpf/calico_*"}, []string{Calico}, harmBPF, rmFile},
 }
 
 var devices = []sign{
-	{"cni0", []string{Flannel, Plugins}, harmDevice, rmDevice},
-	{"flannel.*", []string{Flannel}, harmDevice, rmDevice},
-	{"flannel-*", []string{Flannel}, harmDevice, rmDevice},
-	{"vxlan.calico", []string{Calico}, harmDevice, rmDevice},
-	{"wireguard.cali", []string{Calico}, harmDevice, rmDevice},
-	{"bpfin.cali", []string{Calico}, harmDevice, rmDevice},
-	{"bpfout.cali", []string{Calico}, harmDevice, rmDevice},
-	{"tunl0", []string{Calico}, harmDevice, "ip addr flush dev %s && ip link set %s down"},
-	{"cali*", []string{Calico}, harmDevice, rmDevice},
-	{"cilium_*", []string{Cilium}, harmDevice, rmDevice},
-	{"lxc*", []string{Cilium}, harmDevice, rmDevice},
-	{"kube-ipvs0", []string{KubeProxy}, "it holds the addresses of Services", rmDevice},
-	{"weave", []string{Weave}, harmDevice, rmDevice},
-	{"antrea-gw0", []string{Antrea}, harmDevice, rmDevice},
+	{[]string{"cni0"}, []string{Flannel, Plugins}, harmDevice, rmDevice},
+	{[]string{"flannel.*", "flannel-*"}, []string{Flannel}, harmDevice, rmDevice},
+	{[]string{"tunl0"}, []string{Calico}, harmDevice, "ip addr flush dev %s && ip link set %s down"},
+	{[]string{"vxlan.calico", "wireguard.cali", "bpfin.cali", "bpfout.cali", "cali*"}, []string{Calico}, harmDevice, rmDevice},
+	{[]string{"cilium_*", "lxc*"}, []string{Cilium}, harmDevice, rmDevice},
+	{[]string{"kube-ipvs0"}, []string{KubeProxy}, "it holds the addresses of Services", rmDevice},
+	{[]string{"weave"}, []string{Weave}, harmDevice, rmDevice},
+	{[]string{"antrea-gw0"}, []string{Antrea}, harmDevice, rmDevice},
 }
 
 // gateways are veths with an address of the pods' range: ends of the ptp plugin's pods that were not detached.
-var gateways = []sign{{"*", []string{Plugins}, harmDevice, rmDevice}}
+var gateways = []sign{{[]string{"*"}, []string{Plugins}, harmDevice, rmDevice}}
 
 // clearChains returns the command that removes all rules and chains whose lines have a word: iptables-restore replaces
 // whole tables.
@@ -74,51 +64,46 @@ func clearChains(word string) string {
 
 // chains are known by prefix.
 var chains = []sign{
-	{"KUBE-", []string{KubeProxy}, harmChains, "kube-proxy --cleanup, or " + clearChains("KUBE-") + " (kubelet makes its own again)"},
-	{"cali-", []string{Calico}, harmChains, clearChains("cali")},
-	{"cali:", []string{Calico}, harmChains, clearChains("cali")},
-	{"CILIUM_", []string{Cilium}, harmChains, clearChains("CILIUM_")},
-	{"FLANNEL-", []string{Flannel}, harmChains, clearChains("FLANNEL-")},
-	{"CNI-", []string{Plugins, Flannel, Calico, Cilium, Kindnet}, harmChains, clearChains("CNI-")},
-	{"WEAVE-", []string{Weave}, harmChains, clearChains("WEAVE-")},
-	{"ANTREA-", []string{Antrea}, harmChains, clearChains("ANTREA-")},
+	{[]string{"KUBE-"}, []string{KubeProxy}, harmChains,
+		"kube-proxy --cleanup, or " + clearChains("KUBE-") + " (kubelet makes its own again)"},
+	{[]string{"cali-", "cali:"}, []string{Calico}, harmChains, clearChains("cali")},
+	{[]string{"CILIUM_"}, []string{Cilium}, harmChains, clearChains("CILIUM_")},
+	{[]string{"FLANNEL-"}, []string{Flannel}, harmChains, clearChains("FLANNEL-")},
+	{[]string{"CNI-"}, []string{Plugins, Flannel, Calico, Cilium, Kindnet}, harmChains, clearChains("CNI-")},
+	{[]string{"WEAVE-"}, []string{Weave}, harmChains, clearChains("WEAVE-")},
+	{[]string{"ANTREA-"}, []string{Antrea}, harmChains, clearChains("ANTREA-")},
 }
 
 var tables = []sign{
-	{"ip flannel-ipv4", []string{Flannel}, harmChains, "nft delete table %s"},
-	{"ip6 flannel-ipv6", []string{Flannel}, harmChains, "nft delete table %s"},
-	{"ip calico", []string{Calico}, harmChains, "nft delete table %s"},
-	{"ip6 calico", []string{Calico}, harmChains, "nft delete table %s"},
-	{"ip kube-proxy", []string{KubeProxy}, harmChains, "nft delete table %s"},
-	{"ip6 kube-proxy", []string{KubeProxy}, harmChains, "nft delete table %s"},
-	{"inet kindnet*", []string{Kindnet}, harmChains, "nft delete table %s"},
+	{[]string{"ip flannel-ipv4", "ip6 flannel-ipv6"}, []string{Flannel}, harmChains, rmTable},
+	{[]string{"ip calico", "ip6 calico"}, []string{Calico}, harmChains, rmTable},
+	{[]string{"ip kube-proxy", "ip6 kube-proxy"}, []string{KubeProxy}, harmChains, rmTable},
+	{[]string{"inet kindnet*"}, []string{Kindnet}, harmChains, rmTable},
 }
 
 var programs = []sign{
-	{"cil_*", []string{Cilium}, harmBPF, ""},
-	{"cali_*", []string{Calico}, harmBPF, ""},
+	{[]string{"cil_*"}, []string{Cilium}, harmBPF, ""},
+	{[]string{"cali_*"}, []string{Calico}, harmBPF, ""},
 }
 
-// definitions are known by the end of their name, the API's group.
+// definitions are known by their API's group.
 var definitions = []sign{
-	{".cilium.io", []string{Cilium}, harmState, "kubectl delete crd %s"},
-	{".crd.projectcalico.org", []string{Calico, Canal}, harmState, "kubectl delete crd %s"},
-	{".operator.tigera.io", []string{Calico}, harmState, "kubectl delete crd %s"},
-	{".projectcalico.org", []string{Calico, Canal}, harmState, "kubectl delete crd %s"},
-	{".k8s.cni.cncf.io", []string{Multus}, harmState, "kubectl delete crd %s"},
-	{".crd.antrea.io", []string{Antrea}, harmState, "kubectl delete crd %s"},
+	{[]string{"*.cilium.io"}, []string{Cilium}, harmState, rmDefinition},
+	{[]string{"*.crd.projectcalico.org", "*.projectcalico.org"}, []string{Calico, Canal}, harmState, rmDefinition},
+	{[]string{"*.operator.tigera.io"}, []string{Calico}, harmState, rmDefinition},
+	{[]string{"*.k8s.cni.cncf.io"}, []string{Multus}, harmState, rmDefinition},
+	{[]string{"*.crd.antrea.io"}, []string{Antrea}, harmState, rmDefinition},
 }
 
 // annotations are removed together; the command is made where the node is known.
 var annotations = []sign{
-	{"flannel.alpha.coreos.com/*", []string{Flannel}, "flannel takes the address and the MAC of its device from it", ""},
-	{"projectcalico.org/*", []string{Calico}, "Calico takes the node's address and that of its tunnel from it", ""},
-	{"network.cilium.io/*", []string{Cilium}, harmState, ""},
-	{"io.cilium.network.*", []string{Cilium}, harmState, ""},
+	{[]string{"flannel.alpha.coreos.com/*"}, []string{Flannel}, "flannel takes the address and the MAC of its device from it", ""},
+	{[]string{"projectcalico.org/*"}, []string{Calico}, "Calico takes the node's address and that of its tunnel from it", ""},
+	{[]string{"network.cilium.io/*"}, []string{Cilium}, harmState, ""},
+	{[]string{"io.cilium.network.*"}, []string{Cilium}, harmState, ""},
 }
 
 func taints(node string) []sign {
-	return []sign{
-		{"node.cilium.io/agent-not-ready", []string{Cilium}, "no pod is scheduled to the node", "kubectl taint node " + node + " %s-"},
-	}
+	return []sign{{[]string{"node.cilium.io/agent-not-ready"}, []string{Cilium},
+		"no pod is scheduled to the node", "kubectl taint node " + node + " %s-"}}
 }
