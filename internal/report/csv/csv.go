@@ -26,28 +26,30 @@ var Columns = []string{
 	"baseline", "baseline_path", "ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "verdict",
 }
 
+// Numbers are the columns that hold a number or nothing.
+var Numbers = []string{"n", "median", "low", "high", "confidence", "failed", "ratio", "ratio_low", "ratio_high", "p", "p_adjusted"}
+
 // Render writes d, one row per cell.
 func Render(w io.Writer, d report.Document) error {
-	rows := csv.NewWriter(w)
-	if err := rows.Write(Columns); err != nil {
-		return err
-	}
 	a := d.Analysis
 	if a == nil {
 		a = &compare.Analysis{}
 	}
+	return csv.NewWriter(w).WriteAll(append([][]string{Columns}, Rows(a)...))
+}
+
+// Rows returns the fields of each cell of a.
+func Rows(a *compare.Analysis) [][]string {
 	at := make(map[compare.Key]*compare.Comparison, len(a.Comparisons))
 	for i := range a.Comparisons {
 		at[a.Comparisons[i].Key] = &a.Comparisons[i]
 	}
+	var rows [][]string
 	for i := range a.Cells {
 		c := &a.Cells[i]
-		if err := rows.Write(append(cell(c), comparison(at[c.Key])...)); err != nil {
-			return err
-		}
+		rows = append(rows, append(cell(c), comparison(at[c.Key])...))
 	}
-	rows.Flush()
-	return rows.Error()
+	return rows
 }
 
 // cell is the first part of a row.

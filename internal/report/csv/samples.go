@@ -23,7 +23,7 @@ const magic = "# cnibench-csv v1"
 // SampleColumns are the names of the fields that Samples writes.
 var SampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
 
-// Samples writes the trials of a result, one row per number. A failed trial is a row without a formatNumber, with the reason as
+// Samples writes the trials of a result, one row per number. A failed trial is a row without a number, with the reason as
 // its note. A warning is a row with the status "warning", its id as metric and its message as note. Observations and metrics that
 // this version does not know are left out.
 type Samples struct {

@@ -255,10 +255,10 @@ func TestBrowserSorts(t *testing.T) {
 	b := open(t)
 	b.size(1400, 900, "light")
 	b.visit(render(t, document(t, reporttest.NinePaths(5))))
-	before := script[[]*float64](b, values, 9)
+	before := script[[]*float64](b, values, 14)
 	sorted := func(sign float64) {
 		t.Helper()
-		got := script[[]*float64](b, values, 9)
+		got := script[[]*float64](b, values, 14)
 		if len(got) != len(before) || len(got) < 100 {
 			t.Fatalf("%d rows of %d", len(got), len(before))
 		}
@@ -278,11 +278,11 @@ func TestBrowserSorts(t *testing.T) {
 			t.Fatalf("%d numbers in %d rows: the test needs both kinds", numbers, len(got))
 		}
 	}
-	order := func() string { return script[string](b, "return document.querySelectorAll('#cells th')[9].ariaSort") }
+	order := func() string { return script[string](b, "return document.querySelectorAll('#cells th')[14].ariaSort") }
 	if got := order(); got != "none" {
 		t.Errorf("aria-sort %q before", got)
 	}
-	script[any](b, "document.querySelectorAll('#cells th button')[9].focus()")
+	script[any](b, "document.querySelectorAll('#cells th button')[14].focus()")
 	b.press("\ue007") // Enter
 	if got := order(); got != "ascending" {
 		t.Errorf("aria-sort %q after Enter", got)

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -344,7 +344,7 @@ func TestCSV(t *testing.T) {
 	for name, r := range results() {
 		d := document(t, r)
 		b := &builder{d: d}
-		_, rows, text := b.raw()
+		heads, rows, text := b.raw()
 		records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -355,7 +355,7 @@ func TestCSV(t *testing.T) {
 		}
 		for i, rec := range records[1:] {
 			for j, f := range rec {
-				number := rawHeads[j].Numbers
+				number := heads[j].Numbers
 				if !number && f != "" && strings.ContainsAny(f[:1], "=+-@") {
 					t.Errorf("%s: a spreadsheet would run %q", name, f)
 				}
@@ -365,7 +365,7 @@ func TestCSV(t *testing.T) {
 			}
 		}
 		if len(d.Analysis.Cells) > 0 && d.Analysis.Cells[0].N > 0 {
-			if got, want := records[1][6], fmt.Sprint(d.Analysis.Cells[0].Median); got != want {
+			if got, want := records[1][6], strconv.FormatFloat(d.Analysis.Cells[0].Median, 'g', -1, 64); got != want {
 				t.Errorf("%s: median %s, want %s", name, got, want)
 			}
 		}
