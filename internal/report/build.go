@@ -163,7 +163,7 @@ func (b *builder) cases() iter.Seq[plan.Case] {
 
 // table writes out one table in one unit.
 func (b *builder) table(m metric.Metric, t compare.Table) Table {
-	scale := number.Common(t.Unit, Medians(t)...)
+	scale := number.Common(t.Unit, medians(t)...)
 	out := newTable(m, t.Workload, scale)
 	columns := b.columns(t)
 	for _, j := range columns {

@@ -45,7 +45,7 @@ func (b *builder) notServed() []Item {
 			continue
 		}
 		without := slices.DeleteFunc(slices.Clone(b.analysis.Paths), func(path plan.Path) bool { return p.NotServed[path.String()] == "" })
-		for _, paths := range grouped(without, func(path plan.Path) string { return p.NotServed[path.String()] }) {
+		for _, paths := range Grouped(without, func(path plan.Path) string { return p.NotServed[path.String()] }) {
 			var names []string
 			for _, path := range paths {
 				names = append(names, path.String())

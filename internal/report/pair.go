@@ -292,7 +292,7 @@ func onlyItems(keys []compare.Key) []Item {
 		return s
 	}
 	var items []Item
-	for _, group := range grouped(keys, name) {
+	for _, group := range Grouped(keys, name) {
 		var paths []string
 		for _, k := range group {
 			paths = append(paths, k.Path.String())

@@ -33,8 +33,8 @@ func sections[T any](metrics []metric.Metric, cut []T, about func(T) string, tab
 	return out
 }
 
-// grouped cuts xs by key, in the order in which the keys first occur.
-func grouped[T any, K comparable](xs []T, key func(T) K) [][]T {
+// Grouped cuts xs by key, in the order in which the keys first occur.
+func Grouped[T any, K comparable](xs []T, key func(T) K) [][]T {
 	at := map[K]int{}
 	var out [][]T
 	for _, x := range xs {
@@ -51,7 +51,7 @@ func grouped[T any, K comparable](xs []T, key func(T) K) [][]T {
 
 // byTable cuts xs by metric and workload.
 func byTable[T any](xs []T, key func(T) compare.Key) [][]T {
-	return grouped(xs, func(x T) compare.Key {
+	return Grouped(xs, func(x T) compare.Key {
 		k := key(x)
 		return compare.Key{Case: plan.Case{Workload: k.Workload}, Metric: k.Metric}
 	})
@@ -83,8 +83,8 @@ func comparisons(cut ...compare.Table) []compare.Comparison {
 	return out
 }
 
-// Medians are those of all cells of a table.
-func Medians(t compare.Table) []float64 {
+// medians are those of all cells of a table.
+func medians(t compare.Table) []float64 {
 	var out []float64
 	for e := range entries(t) {
 		if e.Cell != nil {

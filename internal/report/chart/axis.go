@@ -107,6 +107,16 @@ func logSteps(low, high float64) []float64 {
 	}
 }
 
+// ruled draws a line at each tick of an upright axis y and its text left of the frame.
+func ruled(x, y axis, ticks []float64) []Shape {
+	var out []Shape
+	for _, t := range ticks {
+		out = append(out, line(Grid, 1, Point{x.from, y.at(t)}, Point{x.to, y.at(t)}),
+			small(text(Muted, Point{x.from - 5, y.at(t) + 4}, tickText(t), End)))
+	}
+	return out
+}
+
 // span returns the least and the greatest finite value, false without finite values.
 func span(values ...float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)

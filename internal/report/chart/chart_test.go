@@ -42,11 +42,6 @@ func drawings() map[string]Drawing {
 			{Name: "canal", Series: 1, Trials: [][]Step{{{0, 1, 2}, {1, 2, 3}}, {{0, 2, 1}}}, Value: "2.00"},
 			{Name: "raw", Series: 2, Trials: [][]Step{{{0, 2, 18}}}, Value: "18.0"},
 		}}.Draw(),
-		"plane": Plane{Title: "efficiency", Desc: "three profiles", XName: "µs", YName: "k/s", Better: "cheaper and faster", GoodHigh: true, Points: []PlanePoint{
-			{Name: "canal", Series: 1, X: 8, XLow: 7, XHigh: 9, Y: 100, YLow: 95, YHigh: 110},
-			{Name: "calico", Series: 2, X: 8.1, XLow: nan, XHigh: nan, Y: 101, YLow: nan, YHigh: nan},
-			{Name: "raw", Series: 3, X: 4, XLow: 3, XHigh: 5, Y: 220, YLow: 210, YHigh: 230},
-		}}.Draw(),
 		"heat": Heat{Title: "service demand", Desc: "map", Unit: "µs", Columns: []string{"pod-pod cross", "hairpin"}, Rows: []HeatRow{
 			{Name: "canal", Series: 1, Cells: []HeatCell{{"8.1", "2.00x worse", Level(-3)}, {"–", "", Neutral}}},
 		}}.Draw(),
@@ -54,7 +49,6 @@ func drawings() map[string]Drawing {
 		"empty-curves": Curves{}.Draw(),
 		"empty-loads":  Loads{}.Draw(),
 		"empty-strips": Strips{}.Draw(),
-		"empty-plane":  Plane{}.Draw(),
 		"empty-heat":   Heat{}.Draw(),
 		"odd-dots":     Dots{Reference: math.Inf(1), ReferenceName: "x", Rows: []DotRow{{Median: math.Inf(1), Low: nan, High: -1, Samples: odd}}}.Draw(),
 		"odd-curves":   Curves{Low: nan, High: math.Inf(1), Lines: []CurveLine{{Points: points}}}.Draw(),
@@ -62,7 +56,6 @@ func drawings() map[string]Drawing {
 			{nan, 1, 2, 3, 4}, {10, nan, math.Inf(1), 0, 1}, {20, -1, 0, nan, nan}, {math.Inf(1), 1, 1, 1, 1}, {30, 5, 7, -1, math.Inf(1)}, {-5, 1, 3, 1, 9},
 		}}}}.Draw(),
 		"odd-strips": Strips{High: math.Inf(1), Rows: []Strip{{Trials: [][]Step{{{nan, 1, 2}, {0, math.Inf(1), -4}, {3, 2, nan}}}}}}.Draw(),
-		"odd-plane":  Plane{Points: []PlanePoint{{X: nan, Y: 1}, {X: math.Inf(1), Y: 2}, {X: -1, Y: -1, XLow: -2, XHigh: nan}}}.Draw(),
 	}
 }
 
@@ -149,7 +142,6 @@ func FuzzSVG(f *testing.F) {
 			Dots{Title: name, Rows: []DotRow{{Name: name, Median: a, Low: a, High: b, Samples: []float64{a, b}, Value: name}}, Low: b, High: a}.Draw(),
 			Curves{Title: name, Lines: []CurveLine{{Name: name, Points: []CurvePoint{{0, a}, {0.9, b}, {b, a}}}}}.Draw(),
 			Strips{Title: name, Rows: []Strip{{Name: name, Trials: [][]Step{{{a, b, a}, {b, a, b}}}}}, High: b}.Draw(),
-			Plane{Title: name, Points: []PlanePoint{{Name: name, X: a, Y: b}, {Name: name, X: b, Y: a, XLow: a, XHigh: b}}}.Draw(),
 			Heat{Title: name, Columns: []string{name}, Rows: []HeatRow{{Name: name, Cells: []HeatCell{{name, name, Level(3)}}}}}.Draw(),
 		} {
 			svg, err := SVG(Framed(d), "x")
@@ -238,34 +230,6 @@ func TestSpread(t *testing.T) {
 	}
 	if got := spread([]float64{50, 100}, 14, 10, 290); got[0] != 50 || got[1] != 100 {
 		t.Errorf("moved without need: %v", got)
-	}
-}
-
-// Twenty names in one corner find twenty places that do not overlap.
-func TestPlaneLabelsDoNotOverlap(t *testing.T) {
-	p := Plane{}
-	r := rand.New(rand.NewPCG(5, 6))
-	for i := range 12 {
-		p.Points = append(p.Points, PlanePoint{Name: fmt.Sprintf("profile-%d", i), Series: i + 1, X: 5 + 3*r.Float64(), Y: 50 + 40*r.Float64()})
-	}
-	var boxes []box
-	for _, g := range p.Draw().Groups[1:] {
-		for _, s := range g.Shapes {
-			if s.Kind == Label {
-				at := s.Points[0]
-				boxes = append(boxes, box{at.X, at.Y - 10, at.X + textWidth(s.Text, smallSize), at.Y + 2})
-			}
-		}
-	}
-	if len(boxes) != 12 {
-		t.Fatalf("%d labels", len(boxes))
-	}
-	for i := range boxes {
-		for j := range i {
-			if boxes[i].meets(boxes[j]) {
-				t.Errorf("labels %d and %d overlap", i, j)
-			}
-		}
 	}
 }
 

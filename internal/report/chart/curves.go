@@ -77,12 +77,7 @@ var percentTicks = []struct {
 }{{0, ""}, {0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}, {0.99999, "99.999%"}}
 
 func (p Curves) frame(x, y axis, ticks []float64) Group {
-	g := Group{}
-	for _, t := range ticks {
-		g.Shapes = append(g.Shapes,
-			line(Grid, 1, Point{x.from, y.at(t)}, Point{x.to, y.at(t)}),
-			small(text(Muted, Point{x.from - 5, y.at(t) + 4}, tickText(t), End)))
-	}
+	g := Group{Shapes: ruled(x, y, ticks)}
 	free := x.from - 20 // what is left of it is taken
 	for _, t := range percentTicks {
 		if nine(t.q) > x.high+1e-9 {

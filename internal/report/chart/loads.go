@@ -62,12 +62,7 @@ func (p Loads) Draw() Drawing {
 }
 
 func (p Loads) frame(x, y axis, xticks, yticks []float64) Group {
-	g := Group{}
-	for _, t := range yticks {
-		g.Shapes = append(g.Shapes,
-			line(Grid, 1, Point{x.from, y.at(t)}, Point{x.to, y.at(t)}),
-			small(text(Muted, Point{x.from - 5, y.at(t) + 4}, tickText(t), End)))
-	}
+	g := Group{Shapes: ruled(x, y, yticks)}
 	for _, t := range xticks {
 		g.Shapes = append(g.Shapes,
 			line(Grid, 1, Point{x.at(t), y.from}, Point{x.at(t), y.to}),

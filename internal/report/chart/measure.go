@@ -10,11 +10,6 @@ func fit(s string, size, width float64) string {
 	return number.Truncate(s, int(width/(size*0.56)))
 }
 
-// box is an area that a label takes.
-type box struct{ x0, y0, x1, y1 float64 }
-
-func (b box) meets(c box) bool { return b.x0 < c.x1 && c.x0 < b.x1 && b.y0 < c.y1 && c.y0 < b.y1 }
-
 // spread moves positions apart, top to bottom, until neighbours are gap apart, within from and to as far as they fit.
 // The positions must be sorted.
 func spread(ys []float64, gap, from, to float64) []float64 {

@@ -1,9 +1,8 @@
 // Package figure decides which pictures a report has, and fills the plots of package chart with its numbers.
 //
 // All returns them in reading order: for each table of the document a heat map and, path by path, a dot plot; then the
-// curves over load, the distributions, the progress and the efficiency planes. Nothing is computed here that is not in the document, except
-// where a number stands on a page: values are scaled to one unit for all pictures of a table, so that they can be
-// compared by eye. Each figure carries its numbers as a table too, for those who cannot see it.
+// curves over load, the distributions and the progress. Nothing is computed here that is not in the document, except
+// that values are scaled to one unit for all pictures of a table, so that readers can compare them by eye. Each figure carries its numbers as a table too, for those who cannot see it.
 package figure
 
 import (
@@ -26,7 +25,6 @@ const (
 	Loads    Kind = "load"
 	Curves   Kind = "percentiles"
 	Progress Kind = "progress"
-	Plane    Kind = "efficiency"
 )
 
 // Figure is one picture.
@@ -101,7 +99,7 @@ func All(d report.Document) []Figure {
 		out = append(out, curves(d.Details.Curves, d.Analysis.Workloads, s)...)
 		out = append(out, progress(d.Details.Progress, d.Analysis.Workloads, s)...)
 	}
-	return append(out, planes(d, s)...)
+	return out
 }
 
 // Series numbers the profiles of a document from 1, for colours and filters.
@@ -118,31 +116,18 @@ func SeriesOf(d report.Document) Series {
 	return s
 }
 
-// group is a path under a workload.
-type group struct {
-	workload plan.Workload
-	path     plan.Path
-}
-
-// grouped collects xs by workload and path, both in report order.
-func grouped[T any](xs []T, workloads []plan.Workload, of func(T) plan.Case) ([]group, map[group][]T) {
-	var order []group
-	all := map[group][]T{}
-	for _, x := range xs {
+// ordered puts xs in report order and cuts them by workload and path.
+func ordered[T any](xs []T, workloads []plan.Workload, s Series, of func(T) plan.Case) [][]T {
+	order := func(x T) []int {
 		c := of(x)
-		g := group{c.Workload, c.Path}
-		if all[g] == nil {
-			order = append(order, g)
-		}
-		all[g] = append(all[g], x)
+		return []int{slices.Index(workloads, c.Workload), slices.Index(plan.Paths, c.Path), s[c.Profile]}
 	}
-	slices.SortStableFunc(order, func(a, b group) int {
-		if a.workload != b.workload {
-			return slices.Index(workloads, a.workload) - slices.Index(workloads, b.workload)
-		}
-		return slices.Index(plan.Paths, a.path) - slices.Index(plan.Paths, b.path)
+	sorted := slices.SortedStableFunc(slices.Values(xs), func(x, y T) int { return slices.Compare(order(x), order(y)) })
+	return report.Grouped(sorted, func(x T) plan.Case {
+		c := of(x)
+		c.Profile = ""
+		return c
 	})
-	return order, all
 }
 
 // scaled writes v, in base units, with its unit.

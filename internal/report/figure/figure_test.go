@@ -66,7 +66,7 @@ func TestAll(t *testing.T) {
 		tables += len(s.Tables)
 	}
 	// Nine paths and three workloads, two of which have round trips.
-	want := map[Kind]int{Heat: tables, Dots: 9 * tables, Curves: 18, Progress: 27, Plane: 27}
+	want := map[Kind]int{Heat: tables, Dots: 9 * tables, Curves: 18, Progress: 27}
 	for k, n := range want {
 		if kinds[k] != n {
 			t.Errorf("%d figures of kind %s, want %d", kinds[k], k, n)

@@ -35,7 +35,7 @@ func heat(t report.Table, s Series) Figure {
 		n.Columns = append(n.Columns, r.Label)
 	}
 	for j, name := range t.Columns {
-		row := chart.HeatRow{Name: name, Series: seriesAt(t, j, s)}
+		row := chart.HeatRow{Name: name, Series: s.Column(t, j)}
 		numbers := NumbersRow{Series: row.Series, Name: name}
 		for _, r := range t.Rows {
 			e := r.Entries[j]
@@ -48,8 +48,8 @@ func heat(t report.Table, s Series) Figure {
 	return Figure{Kind: Heat, Heading: t.Title, Metric: t.Metric, Workload: t.Workload, Drawing: p.Draw(), Numbers: n}
 }
 
-// seriesAt is the number of the profile of column j: of its cells, since a heading has been cleaned for print.
-func seriesAt(t report.Table, j int, s Series) int {
+// Column returns the number of the profile of column j: of its cells, since a heading has been cleaned for print.
+func (s Series) Column(t report.Table, j int) int {
 	for _, r := range t.Rows {
 		if c := r.Entries[j].Cell; c != nil {
 			return s[c.Profile]
@@ -105,7 +105,7 @@ func dots(a *compare.Analysis, t report.Table, s Series) []Figure {
 		n := Numbers{Columns: []string{"median", "interval", "n", "every sample (" + scale.Unit + ")"}}
 		var said []string
 		for j, e := range r.Entries {
-			row := dotRow(t.Columns[j], seriesAt(t, j, s), e, scale)
+			row := dotRow(t.Columns[j], s.Column(t, j), e, scale)
 			p.Rows = append(p.Rows, row)
 			n.Rows = append(n.Rows, dotNumbers(row, e, scale))
 			said = append(said, row.Name+" "+row.Value)

@@ -35,7 +35,7 @@ func (b *builder) table(t report.Table, figures []figure.Figure) table {
 	}
 	var doubts []int
 	for j, name := range t.Columns {
-		row := tableRow{P: b.profile(t, j), Name: name}
+		row := tableRow{P: b.series.Column(t, j), Name: name}
 		for _, r := range t.Rows {
 			e := r.Entries[j]
 			doubts = append(doubts, e.Notes...)
@@ -59,16 +59,6 @@ func (b *builder) table(t report.Table, figures []figure.Figure) table {
 	return out
 }
 
-// profile is the number of the profile of column j: of its cells, since a heading has been cleaned for print.
-func (b *builder) profile(t report.Table, j int) int {
-	for _, r := range t.Rows {
-		if c := r.Entries[j].Cell; c != nil {
-			return b.series[c.Profile]
-		}
-	}
-	return b.series[plan.Variant(t.Columns[j])]
-}
-
 func (b *builder) picture(f figure.Figure) picture {
 	return picture{
 		W: b.load[f.Workload], L: b.path[f.Path], M: b.metric[f.Metric], Heading: f.Heading, Chart: b.svg(f.Drawing),
@@ -88,9 +78,6 @@ var chapters = []struct {
 	}},
 	{figure.Progress, "progress", "Over time", []string{
 		"The rate within the measurement window, one line per trial. A trial that wanders or collapses says more than its mean.",
-	}},
-	{figure.Plane, "efficiency", "Efficiency", []string{
-		"CPU time per unit of work across, speed upwards, both with their intervals. A dataplane in the upper left is cheap and fast; on a single CPU the two follow from each other.",
 	}},
 }
 

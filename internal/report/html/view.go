@@ -205,7 +205,7 @@ func sub(d report.Document) string {
 	if d.Analysis == nil {
 		return ""
 	}
-	parts := []string{fmt.Sprintf("%d trials", d.Run.Trials)}
+	parts := []string{number.Counted(d.Run.Trials, "trial")}
 	if d.Run.Wall > 0 {
 		parts = append(parts, "in "+number.Duration(d.Run.Wall))
 	}
@@ -259,20 +259,20 @@ func (b *builder) notesOf(ns []int) []footnote {
 // filters are the axes that have more than one value.
 func (b *builder) filters() []filter {
 	a := b.d.Analysis
-	all := []filter{{Name: "Profiles", Key: "p"}, {Name: "Paths", Key: "l"}, {Name: "Workloads", Key: "w"}, {Name: "Metrics", Key: "m"}}
-	for i, p := range a.Profiles {
-		all[0].Options = append(all[0].Options, option{i + 1, number.Clean(p)})
-	}
-	for i, p := range a.Paths {
-		all[1].Options = append(all[1].Options, option{i + 1, p.String()})
-	}
-	for i, w := range a.Workloads {
-		all[2].Options = append(all[2].Options, option{i + 1, number.Clean(w.String())})
-	}
-	for i, m := range a.Metrics {
-		all[3].Options = append(all[3].Options, option{i + 1, m})
+	all := []filter{
+		{"Profiles", "p", options(a.Profiles)}, {"Paths", "l", options(a.Paths)},
+		{"Workloads", "w", options(a.Workloads)}, {"Metrics", "m", options(a.Metrics)},
 	}
 	return slices.DeleteFunc(all, func(f filter) bool { return len(f.Options) < 2 })
+}
+
+// options are the values of an axis, numbered as enumerate does.
+func options[T any](xs []T) []option {
+	var out []option
+	for i, x := range xs {
+		out = append(out, option{i + 1, number.Clean(fmt.Sprint(x))})
+	}
+	return out
 }
 
 // scale explains the shades of a heat map.
