@@ -73,7 +73,7 @@ func TestCLIPodIsDeleted(t *testing.T) {
 	if err := clientset(admin(t)).CoreV1().Pods(ns).Delete(t.Context(), "server", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p.wantEnd(t, time.Minute, 1, "the run ends after ", "pod server", "hint: what was measured is kept; when the cluster is well again, go on with: cnibench run --resume -o "+p.file)
+	p.wantEnd(t, time.Minute, 1, "the run ends after ", "pod server", "hint: finished trials are kept; when the cluster is ready again, resume: cnibench run --resume -o "+p.file)
 	finished, failed := p.trials(t)
 	if len(finished) < 6 || len(failed) != 1 {
 		t.Errorf("%d finished, %d failed", len(finished), len(failed))

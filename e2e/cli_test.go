@@ -361,7 +361,7 @@ func TestCLIInterrupted(t *testing.T) {
 	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	p.wantEnd(t, time.Minute, 130, "interrupted; what was measured is in "+p.file, "hint: go on with: cnibench run --resume -o "+p.file)
+	p.wantEnd(t, time.Minute, 130, "interrupted; what was measured is in "+p.file, "hint: continue with: cnibench run --resume -o "+p.file)
 	p.wantNothingLeft(t)
 	before, failed := p.trials(t)
 	if len(before) < 4 || len(failed) > 0 {

@@ -67,9 +67,6 @@ func ruleNames() []string {
 }
 
 func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
-	if err := knownFormat(cmd, a.format, documentNames); err != nil {
-		return err
-	}
 	if a.config.asked(cmd) {
 		return p.checkConfig(cmd, files, a)
 	}

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
+	"encoding"
 	"errors"
 	"fmt"
-	"io"
-	"net/netip"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -16,22 +14,15 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe"
-	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 func (p *program) cniCommand() *cobra.Command {
-	parent := &cobra.Command{
-		Use: "cni", Short: "Find out, install and take away the CNI of a cluster", Args: knownCommand,
+	return parent(&cobra.Command{
+		Use: "cni", Short: "Detect, install and uninstall the CNI of a cluster",
 		Example: "  cnibench cni list\n  cnibench cni show cilium-native --api-server 192.168.7.11:6443",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageOf(cmd, fmt.Errorf("a subcommand is required"))
-		},
-	}
-	parent.AddCommand(p.cniDetectCommand(), p.cniListCommand(), p.cniShowCommand(), p.cniInstallCommand(), p.cniUninstallCommand(), p.cniResidueCommand())
-	return parent
+	}, p.cniDetectCommand(), p.cniListCommand(), p.cniShowCommand(), p.cniInstallCommand(), p.cniUninstallCommand(), p.cniResidueCommand())
 }
 
 // recipeArgs are the flags that fill a recipe in.
@@ -58,37 +49,27 @@ func (a *recipeArgs) bind(cmd *cobra.Command) {
 	f.StringVar(&a.pods, "pod-range", "", "`range` in the nodes' subnet that pods get, for macvlan, ipvlan and sriov")
 	f.StringVar(&a.gateway, "gateway", "", "`address` of the router of the nodes' subnet, for macvlan, ipvlan and sriov")
 	f.StringVar(&a.cluster, "cluster", "", "`name` of the kind cluster (default kind)")
-	complete(cmd, "for", func() []string {
-		return []string{recipe.Helm, recipe.Operator, recipe.ByFile, recipe.Conflist, recipe.RKE2, recipe.Kind}
-	})
+	complete(cmd, "for", fixed(recipe.Helm, recipe.Operator, recipe.ByFile, recipe.Conflist, recipe.RKE2, recipe.Kind))
 }
 
 // params reads the flags and returns every fault.
 func (a *recipeArgs) params() (recipe.Params, error) {
 	p := recipe.Params{APIServer: a.api, MTU: a.mtu, Device: a.device, Cluster: a.cluster}
 	var errs []error
-	prefix := func(flag, text string, into *netip.Prefix) {
-		if text == "" {
-			return
-		}
-		var err error
-		if *into, err = netip.ParsePrefix(text); err != nil {
-			errs = append(errs, fmt.Errorf("%s %q: want a network such as 10.244.0.0/16", flag, text))
-		}
-	}
-	prefix("--pod-cidr", a.podCIDR, &p.PodCIDR)
-	prefix("--node-subnet", a.subnet, &p.NodeSubnet)
-	prefix("--pod-range", a.pods, &p.PodRange)
-	if a.gateway != "" {
-		var err error
-		if p.Gateway, err = netip.ParseAddr(a.gateway); err != nil {
-			errs = append(errs, fmt.Errorf("--gateway %q: want an address such as 192.0.2.1", a.gateway))
+	for _, f := range []struct {
+		flag, text, want string
+		into             encoding.TextUnmarshaler
+	}{
+		{"--pod-cidr", a.podCIDR, "a network such as 10.244.0.0/16", &p.PodCIDR},
+		{"--node-subnet", a.subnet, "a network such as 10.244.0.0/16", &p.NodeSubnet},
+		{"--pod-range", a.pods, "a network such as 10.244.0.0/16", &p.PodRange},
+		{"--gateway", a.gateway, "an address such as 192.0.2.1", &p.Gateway},
+	} {
+		if f.into.UnmarshalText([]byte(f.text)) != nil {
+			errs = append(errs, fmt.Errorf("%s %q: want %s", f.flag, f.text, f.want))
 		}
 	}
-	if err := p.Check(); err != nil {
-		errs = append(errs, err)
-	}
-	return p, errors.Join(errs...)
+	return p, errors.Join(append(errs, p.Check())...)
 }
 
 // lookup returns the recipe of a profile, with the other flags seen through as well, and what is wrong beside them: every
@@ -117,9 +98,6 @@ func recipeOf(name string) (recipe.Recipe, error) {
 // installFaults returns what is wrong with how to install, which only flags say.
 func installFaults(o recipe.Options) []error {
 	var faults []error
-	if o.DryRun != "" && o.DryRun != recipe.DryRunClient && o.DryRun != recipe.DryRunServer {
-		faults = append(faults, fmt.Errorf("--dry-run %q: want %s or %s", o.DryRun, recipe.DryRunClient, recipe.DryRunServer))
-	}
 	if o.Timeout <= 0 {
 		faults = append(faults, fmt.Errorf("--timeout %v: want more than 0", o.Timeout))
 	}
@@ -252,21 +230,18 @@ func (p *program) learned(ctx context.Context, a recipeArgs, profile string, mis
 	return out, fmt.Errorf("%w; and no cluster tells it: %w", missing, err)
 }
 
-// recipeError makes what was asked for wrongly bad input, with the way out.
+// recipeError marks errors of the request as bad input, with the way out.
 func recipeError(err error) error {
 	var missing *recipe.MissingError
 	var refused *recipe.RefusedError
 	var absent *recipe.NotInstalledError
 	var byHand *recipe.ByHandError
 	switch {
-	case errors.As(err, &missing):
-		if !missing.Learnable {
-			return usage(err)
-		}
+	case errors.As(err, &missing) && missing.Learnable:
 		return usage(advice.With(err, "give it, or name a cluster that tells it by --context, --kubeconfig or KUBECONFIG"))
 	case errors.As(err, &refused):
-		return usage(advice.With(err, "mend what is listed, or install on top of it with --force: what is measured then is not that profile alone"))
-	case errors.As(err, &absent), errors.As(err, &byHand):
+		return usage(advice.With(err, "fix the items above, or install on top of them with --force: the run then measures more than that profile"))
+	case missing != nil, errors.As(err, &absent), errors.As(err, &byHand):
 		return usage(err)
 	}
 	return err
@@ -295,9 +270,9 @@ func recipeNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.She
 
 const cniInstallLong = `Install the CNI of a profile on a cluster and wait until it carries pods: its workloads have rolled out, the nodes are
 ready, and a new pod on each gets an address. Objects are applied by the server under the name cnibench, charts are
-releases of Helm, and what was applied is recorded in the cluster, for uninstall to take away again.
+releases of Helm, and the cluster records what was applied, so that uninstall can remove it.
 
-Refused, with everything that speaks against it at once (exit code 2): another CNI that is installed or has left
+Refused, with all reasons at once (exit code 2): another CNI that is installed or has left
 something behind, a kube-proxy that the profile replaces or in another mode than it wants, an old kernel, nodes without a
 podCIDR. What is on the nodes themselves is only seen with --image, an image of this program (see cnibench image).`
 
@@ -322,13 +297,13 @@ func (p *program) cniInstallCommand() *cobra.Command {
 	}
 	a.bind(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.DryRun, "dry-run", "", "client prints the objects, server has the API server judge them; nothing is kept: `where`")
+	choose(cmd, &o.DryRun, "dry-run", "", "", "client prints the objects, server has the API server judge them; nothing is kept; `where`",
+		[]string{recipe.DryRunClient, recipe.DryRunServer})
 	f.StringVar(&o.Source, "chart", "", "`file` or directory with the chart or manifest, in place of the recipe's address")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
-	f.BoolVar(&o.Force, "force", false, "install although something speaks against it")
+	f.BoolVar(&o.Force, "force", false, "install despite failed preflight checks")
 	f.BoolVar(&o.StopProxy, "stop-kube-proxy", false, "stop the DaemonSet kube-proxy where the profile replaces it; uninstall starts it again")
 	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes and write their CNI configuration")
-	complete(cmd, "dry-run", func() []string { return []string{recipe.DryRunClient, recipe.DryRunServer} })
 	return cmd
 }
 
@@ -336,9 +311,9 @@ func (p *program) cniUninstallCommand() *cobra.Command {
 	var a recipeArgs
 	var o recipe.Options
 	cmd := &cobra.Command{
-		Use: "uninstall PROFILE", Short: "Take away what install applied, and say what the CNI left", Args: oneProfile,
-		Long: `Take away exactly what "cnibench cni install" applied for a profile, the last first, and say what the CNI itself has left:
-deleting it takes neither devices nor rules off the nodes. Those are only seen with --image, an image of this program.`,
+		Use: "uninstall PROFILE", Short: "Uninstall what install applied, and list what the CNI left", Args: oneProfile,
+		Long: `Remove exactly what "cnibench cni install" applied for a profile, the last object first. Then list what the CNI left:
+deleting it removes neither devices nor rules from the nodes. Those are only seen with --image, an image of this program.`,
 		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan\n  cnibench cni uninstall cilium-native --image registry.example/cnibench:1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := a.lookup(args[0], installFaults(o)...); err != nil {
@@ -355,103 +330,11 @@ deleting it takes neither devices nor rules off the nodes. Those are only seen w
 			if err != nil {
 				return err
 			}
-			return writeResidue(p.stdout, s)
+			return p.write("text", residueDocument(s))
 		},
 	}
 	a.where.bind(cmd)
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
 	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
 	return cmd
-}
-
-func (p *program) cniResidueCommand() *cobra.Command {
-	var a recipeArgs
-	var o recipe.Options
-	format, remove := "text", false
-	cmd := &cobra.Command{
-		Use: "residue", Short: "Say what earlier CNIs left on a cluster, and what removes it", Args: cobra.NoArgs,
-		Long: `Say what earlier CNIs left: definitions, annotations and taints in the API and, with --image (an image of this program,
-which runs in a privileged pod of the host's network on each node), configuration, devices, chains, tables, routes, BPF
-programs and pins on the nodes. Each with what it does to the next CNI and the command that removes it. What belongs to
-what is installed now is not listed. The exit code is 3 if there is something. With --remove those commands are run.`,
-		Example: "  cnibench cni residue --image registry.example/cnibench:1\n  cnibench cni residue -f json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usageOf(cmd, fmt.Errorf("unknown format %q: want text or json", format))
-			}
-			if remove && a.own.image == "" {
-				return usageOf(cmd, errors.New("--remove needs --image, an image of this program: who does not look at the nodes cannot clean them"))
-			}
-			i, err := p.installer(a, o)
-			if err != nil {
-				return err
-			}
-			s, err := i.Survey(cmd.Context())
-			if err != nil {
-				return err
-			}
-			write := writeResidue
-			if format == "json" {
-				write = writeResidueJSON
-			}
-			if err := write(p.stdout, s); err != nil {
-				return err
-			}
-			switch {
-			case len(s.Left) == 0:
-				return nil
-			case remove:
-				return i.Sweep(cmd.Context(), s.Left)
-			}
-			return failed(exitWorse)
-		},
-	}
-	a.where.bind(cmd)
-	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
-	cmd.Flags().StringVarP(&format, "format", "f", format, "text or json: `form` of the output")
-	complete(cmd, "format", func() []string { return []string{"text", "json"} })
-	cmd.Flags().BoolVar(&remove, "remove", false, "run the commands, in the nodes' own root, and take the rest away through the API")
-	return cmd
-}
-
-// residueWidth is where lines of the text are broken.
-const residueWidth = 110
-
-// writeResidue says in words what is left.
-func writeResidue(w io.Writer, s recipe.Survey) error {
-	var b strings.Builder
-	at := ""
-	for _, l := range s.Left {
-		where := "cluster"
-		if l.Node != "" {
-			where = "node " + l.Node
-		}
-		if where != at {
-			fmt.Fprintf(&b, "%s\n", where)
-			at = where
-		}
-		fmt.Fprintf(&b, "  %s %s, left by %s\n", l.Kind, l.Name, l.Owner)
-		for _, line := range number.Hang("      ", "      ", l.Harm, residueWidth) {
-			b.WriteString(line + "\n")
-		}
-		fmt.Fprintf(&b, "      %s\n", l.Remove)
-	}
-	if len(s.Left) == 0 {
-		b.WriteString("nothing is left of an earlier CNI, as far as it was looked for\n")
-	}
-	for _, u := range s.Unseen {
-		fmt.Fprintf(&b, "not seen: %s\n", u)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// writeResidueJSON says it for programs.
-func writeResidueJSON(w io.Writer, s recipe.Survey) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
-		Left   []residue.Leftover `json:"left"`
-		Unseen []string           `json:"unseen"`
-	}{append([]residue.Leftover{}, s.Left...), append([]string{}, s.Unseen...)})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/inspect"
 )
 
-// leftoversCommand prints what is to be seen of a node by who looks for what an earlier CNI left.
+// leftoversCommand prints what of this node may be left of an earlier CNI.
 func (p *program) leftoversCommand() *cobra.Command {
 	var root string
 	var commands []string

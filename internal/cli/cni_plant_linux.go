@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// plantCommand puts a CNI configuration and routes onto the node that its pod is on, until it is told to end.
+// plantCommand puts a CNI configuration and routes onto the node of its pod, until a signal ends it.
 func (p *program) plantCommand() *cobra.Command {
 	specs, dir, ready := planting.Specs, planting.Dir, planting.Ready
 	check := false
@@ -48,8 +48,7 @@ func (p *program) plantCommand() *cobra.Command {
 	return cmd
 }
 
-// plant returns when ctx ends, with what it planted taken away again. A route that is there already is as it should be and
-// stays, since somebody else made it.
+// plant returns when ctx ends, after it removed what it planted. It leaves a route alone that exists already.
 func plant(ctx context.Context, s planting.Spec, dir, ready string) (err error) {
 	here, err := netns.Here()
 	if err != nil {

@@ -105,12 +105,9 @@ func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		}
 	}
-	if !slices.Contains(documentNames, a.format) {
-		fault("format", unknownFormat(a.format, documentNames))
-	}
 	for _, name := range a.metrics {
 		if _, ok := metric.Lookup(name); !ok {
-			fault("metrics", fmt.Errorf("unknown metric %q (cnibench list metrics)", name))
+			fault("metrics", fmt.Errorf("unknown metric %q%s (cnibench list metrics)", name, advice.DidYouMean(name, metricNames())))
 		}
 	}
 	out.metrics = a.metrics

@@ -16,8 +16,8 @@ import (
 )
 
 // containedVerb is an agent in the surroundings of a pod: a seccomp filter, and CPU accounting in groups as deep as
-// kubelet makes them. Both cost time at every system call and change of threads, which is no part of a dataplane: where the
-// lab stands beside a real cluster, the lab has them too.
+// kubelet makes them. Both cost time at every system call and thread switch, which is not part of a dataplane. A lab that is
+// compared with a real cluster has them too.
 const containedVerb = "contained-agent"
 
 // containedPrefix begins the names of the trees of groups.

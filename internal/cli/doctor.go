@@ -12,9 +12,6 @@ func (p *program) doctorCommand() *cobra.Command {
 		Example: "  sudo cnibench doctor\n  sudo cnibench doctor -f json | jq '.features[] | select(.outcome == \"no\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := knownFormat(cmd, format, documentNames); err != nil {
-				return err
-			}
 			return p.doctor(cmd.Context(), format)
 		},
 	}

@@ -47,7 +47,7 @@ func checkKind(p plan.Plan) error {
 	if p.Environment != plan.EnvKind {
 		return nil
 	}
-	return advice.With(kind.CheckPlan(p), "make a cluster with what it needs (cnibench cni install --help), and measure it by --env kubernetes")
+	return advice.With(kind.CheckPlan(p), "make a cluster with what it needs (cnibench cni install --help); measure it by --env kubernetes")
 }
 
 // ownImage is the image of this binary.

@@ -2,11 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strings"
+	"syscall"
 
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab/testbed"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -19,6 +24,9 @@ func openLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (env.En
 
 // openLabWith does so with another command line for agents.
 func openLabWith(ctx context.Context, p plan.Plan, agent []string, say func(string, ...any)) (env.Environment, error) {
+	if err := checkCongestion(p); err != nil {
+		return nil, err
+	}
 	o := testbed.Options{Agent: agent, Version: buildVersion(), Name: fmt.Sprintf("run-%d", os.Getpid()), Say: say}
 	if path := os.Getenv("PATH"); path != "" {
 		o.Env = []string{"PATH=" + path} // agents start tools
@@ -28,4 +36,26 @@ func openLabWith(ctx context.Context, p plan.Plan, agent []string, say func(stri
 		return nil, err
 	}
 	return e, nil
+}
+
+// checkCongestion refuses congestion controls that this kernel does not have, before anything is raised.
+func checkCongestion(p plan.Plan) error {
+	for _, w := range p.Workloads {
+		name := w.Traits().Congestion
+		if name == "" {
+			continue
+		}
+		var err error
+		try := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+			return c.Control(func(fd uintptr) { err = sock.SetCongestion(int(fd), name) })
+		}}
+		if l, failed := try.Listen(context.Background(), "tcp", "127.0.0.1:0"); failed == nil {
+			_ = l.Close() // it was never used
+		}
+		if errors.Is(err, syscall.ENOENT) {
+			have, _ := sock.Congestions() // the message is useful without them
+			return usage(fmt.Errorf("workload %q: this kernel has no congestion control %q: want %s", w, name, strings.Join(have, ", ")))
+		}
+	}
+	return nil
 }

@@ -35,8 +35,13 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage marks err as a mistake in what was asked for.
-func usage(err error) error { return &exitError{code: exitUsage, err: err} }
+// usage marks err as a mistake in what was asked for. It returns nil for nil.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code: exitUsage, err: err}
+}
 
 // usageOf does the same, and points to the help of cmd.
 func usageOf(cmd *cobra.Command, err error) error {

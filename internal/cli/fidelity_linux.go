@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,9 +34,6 @@ func (p *program) fidelityCommand() *cobra.Command {
 		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Args: cobra.MaximumNArgs(1),
 		Example: "  sudo cnibench fidelity --context staging --workloads 'rr,crr' -o fidelity.jsonl\n  cnibench fidelity --format markdown fidelity.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := knownFormat(cmd, a.format, documentNames); err != nil {
-				return err
-			}
 			if len(args) == 1 {
 				return p.fidelityOf(a.format, args[0])
 			}
@@ -48,8 +43,7 @@ func (p *program) fidelityCommand() *cobra.Command {
 	a.plan.declare(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
-	f.StringVar(&a.format, "format", "text", "`format`: "+strings.Join(documentNames, ", "))
-	complete(cmd, "format", fixed(documentNames...))
+	choose(cmd, &a.format, "format", "", "text", "`format`", documentNames)
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
@@ -71,15 +65,15 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 	if len(want.Cluster.Contexts) == 0 {
 		return usageOf(cmd, errors.New("no cluster: name one or more by --context"))
 	}
-	out, err := result.Create(a.output)
+	out, err := createResult(a.output, false)
 	if err != nil {
-		if errors.Is(err, os.ErrExist) {
-			err = usage(err)
-		}
 		return err
 	}
 	s := p.newStory(a.verbose, a.quiet)
-	end, err := measureBoth(cmd.Context(), want, p.parts(s.step), out, run.Options{Began: began, Progress: s.event})
+	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
+		return combined.Open(ctx, want, p.parts(s.step))
+	}
+	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: began, Progress: s.event}, s)
 	s.clear()
 	if err := errors.Join(err, out.Close()); err != nil {
 		return err
@@ -114,17 +108,4 @@ func (p *program) parts(say func(string, ...any)) combined.Parts {
 			return openLabWith(ctx, want, []string{thisProgram, containedVerb, tree}, say)
 		},
 	}
-}
-
-// measureBoth opens the lab and the clusters, runs the plan on both and closes them.
-func measureBoth(ctx context.Context, want plan.Plan, parts combined.Parts, out *result.Writer, o run.Options) (end result.End, err error) {
-	e, want, err := combined.Open(ctx, want, parts)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return end, err
-	}
-	defer func() { err = env.Close(ctx, e, err) }()
-	return run.Run(ctx, e, want, out, o)
 }

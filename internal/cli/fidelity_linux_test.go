@@ -212,6 +212,12 @@ func TestBothInterrupted(t *testing.T) {
 	}
 }
 
+// measureBoth measures a plan in both environments as fidelity does.
+func measureBoth(ctx context.Context, want plan.Plan, parts combined.Parts, out *result.Writer, o run.Options) (result.End, error) {
+	open := func(ctx context.Context) (env.Environment, plan.Plan, error) { return combined.Open(ctx, want, parts) }
+	return (&program{}).measure(ctx, open, out, o, &story{quiet: true})
+}
+
 func create(t *testing.T) *result.Writer {
 	t.Helper()
 	out, err := result.Create(filepath.Join(t.TempDir(), "r.jsonl"))

@@ -51,9 +51,6 @@ func sourceIDs(c findings.Claims) []string {
 }
 
 func (p *program) findings(cmd *cobra.Command, name string, a findingsArgs) error {
-	if err := knownFormat(cmd, a.format, documentNames); err != nil {
-		return err
-	}
 	claims, err := readClaims(a)
 	if err != nil {
 		return usage(err)

@@ -40,22 +40,37 @@ var (
 	formatNames   = append(slices.Clone(documentNames), "csv", "openmetrics", "benchfmt")
 )
 
-// formatFlag declares -f with the formats called names.
+// formatFlag declares -f with the formats called names, text by default.
 func formatFlag(cmd *cobra.Command, format *string, names []string) {
-	cmd.Flags().StringVarP(format, "format", "f", "text", "`format`: "+strings.Join(names, ", "))
-	complete(cmd, "format", func() []string { return names })
+	choose(cmd, format, "format", "f", "text", "`format`", names)
 }
 
-// knownFormat refuses a format that is not among names.
-func knownFormat(cmd *cobra.Command, name string, names []string) error {
-	if slices.Contains(names, name) {
-		return nil
+// choose declares a flag that takes one of a few words.
+func choose(cmd *cobra.Command, at *string, name, short, usual, help string, words []string) {
+	*at = usual
+	cmd.Flags().VarP(choice{at, name, words}, name, short, help+": "+strings.Join(words, ", "))
+	complete(cmd, name, fixed(words...))
+}
+
+// choice is the value of such a flag.
+type choice struct {
+	at    *string
+	name  string
+	words []string
+}
+
+func (c choice) String() string { return *c.at }
+
+// Type returns the word for the value in help.
+func (c choice) Type() string { return "string" }
+
+// Set refuses a word that is not among the choices.
+func (c choice) Set(s string) error {
+	if !slices.Contains(c.words, s) {
+		return fmt.Errorf("unknown %s %q: want %s", c.name, s, strings.Join(c.words, ", "))
 	}
-	return usageOf(cmd, unknownFormat(name, names))
-}
-
-func unknownFormat(name string, names []string) error {
-	return fmt.Errorf("unknown format %q: want %s", name, strings.Join(names, ", "))
+	*c.at = s
+	return nil
 }
 
 // write writes d to stdout.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -88,6 +89,16 @@ func groupedFlags(cmd *cobra.Command) string {
 	return b.String()
 }
 
+// parent returns a command that has only subcommands.
+func parent(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	cmd.Args = knownCommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return usageOf(cmd, errors.New("a subcommand is required"))
+	}
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
 // knownCommand refuses arguments of a command that has only subcommands, with the nearest one.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -102,8 +113,13 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usageOf(cmd, fmt.Errorf("unknown command %q%s", args[0], advice.DidYouMean(args[0], names)))
 }
 
-// nearestFlag adds to the error about an unknown flag the flag that is most like it.
+// nearestFlag adds to the error about an unknown flag the flag that is most like it. The error of a choice needs no prefix.
 func nearestFlag(cmd *cobra.Command, err error) error {
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		if _, ok := invalid.GetFlag().Value.(choice); ok {
+			return invalid.Unwrap()
+		}
+	}
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {
 		return err

@@ -19,8 +19,8 @@ import (
 
 // holdArgs are the flags of the hold command.
 type holdArgs struct {
-	span time.Duration
-	door string
+	span   time.Duration
+	listen string
 	// free, reach and answer are other errands than to hold.
 	free, reach, answer bool
 }
@@ -29,7 +29,7 @@ type holdArgs struct {
 func (p *program) holdCommand() *cobra.Command {
 	var a holdArgs
 	cmd := &cobra.Command{
-		Use: "hold", Short: "Keep a pod of a run alive until it is told to end", Hidden: true,
+		Use: "hold", Short: "Keep a pod of a run alive until a signal ends it", Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case a.free:
@@ -49,23 +49,23 @@ func (p *program) holdCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&a.span, "for", 0, "end after this `time`; 0 is never")
-	cmd.Flags().StringVar(&a.door, "door", "", "serve agents on this `address` with the token in "+kube.TokenVariable)
+	cmd.Flags().StringVar(&a.listen, "listen", "", "serve agents on this `address` with the token in "+kube.TokenVariable)
 	cmd.Flags().BoolVar(&a.reach, "reach", false, "dial the addresses in the arguments until each has answered or the time is up, say which have not and why, and end")
 	cmd.Flags().BoolVar(&a.answer, "answer", false, "take connections at the ports in the arguments until stdin ends")
 	cmd.Flags().BoolVar(&a.free, "free", false, "say which of the ports in the arguments, each with the next, are free for TCP and UDP, and end")
-	cmd.MarkFlagsMutuallyExclusive("free", "reach", "answer", "door")
+	cmd.MarkFlagsMutuallyExclusive("free", "reach", "answer", "listen")
 	return cmd
 }
 
-// hold returns when it is told to end or its time is up; neither is an error.
+// hold returns at a signal or when its time is up. Neither is an error.
 func (p *program) hold(ctx context.Context, a holdArgs) error {
 	if a.span > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, a.span)
 		defer stop()
 	}
-	if token := os.Getenv(kube.TokenVariable); a.door != "" && token != "" {
-		if err := p.serveAgents(ctx, a.door, token); err != nil {
+	if token := os.Getenv(kube.TokenVariable); a.listen != "" && token != "" {
+		if err := p.serveAgents(ctx, a.listen, token); err != nil {
 			// Exec does not need it.
 			fmt.Fprintln(p.stderr, "cnibench:", err)
 		}

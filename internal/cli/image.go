@@ -50,13 +50,12 @@ func (p *program) imageCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "archive `file`, - for stdout (default "+DefaultImage+")")
 	f.StringVar(&a.name, "name", "", "`reference` of the image (default "+image.Repository+":VERSION)")
-	f.StringVar(&a.format, "format", formatOCI, "`format` of the archive: oci or docker")
+	choose(cmd, &a.format, "format", "", formatOCI, "`format` of the archive", []string{formatOCI, formatDocker})
 	f.StringArrayVar(&a.platforms, "platform", nil, "`platform=file` of a binary, such as linux/arm64=bin/cnibench-arm64; may be repeated")
 	f.StringArrayVar(&a.loads, "load", nil, "load it on this machine into `target`: "+strings.Join(image.Targets(), ", ")+"; may be repeated")
 	f.StringVar(&a.push, "push", "", "push it to a registry as `reference`")
-	f.BoolVar(&a.insecure, "insecure", false, "with --push: allow plain HTTP and certificates that nobody vouches for")
-	complete(cmd, "load", func() []string { return []string{image.Kind, image.Ctr, image.Docker} })
-	complete(cmd, "format", func() []string { return []string{formatOCI, formatDocker} })
+	f.BoolVar(&a.insecure, "insecure", false, "with --push: allow plain HTTP and certificates that no authority signed")
+	complete(cmd, "load", fixed(image.Kind, image.Ctr, image.Docker))
 	return cmd
 }
 
@@ -144,14 +143,11 @@ func (a *imageArgs) spec() (image.Spec, error) {
 		a.pushed, err = image.ParseName(a.push, s.Version)
 		errs = append(errs, err)
 	}
-	if a.format != formatOCI && a.format != formatDocker {
-		errs = append(errs, advice.With(fmt.Errorf("archive format %q is none", a.format), "use oci or docker"))
-	}
 	if a.format == formatDocker && len(a.platforms) > 1 {
 		errs = append(errs, advice.With(errors.New("a docker archive holds one platform"), "use --format oci, or make an archive for each"))
 	}
 	if a.format == formatDocker && !a.archives() {
-		errs = append(errs, advice.With(errors.New("--format is of an archive, and none is written"), "name one by -o, or leave out --format"))
+		errs = append(errs, advice.With(errors.New("--format requires an archive, and this command writes none"), "name one by -o, or leave out --format"))
 	}
 	if a.insecure && a.push == "" {
 		errs = append(errs, errors.New("--insecure is for --push"))
@@ -180,8 +176,7 @@ func ownBinary() (image.Binary, error) {
 		return image.Binary{}, advice.With(fmt.Errorf("this cnibench is for %s, and containers need one for Linux", runtime.GOOS),
 			"CGO_ENABLED=0 GOOS=linux GOARCH="+runtime.GOARCH+" make build, then --platform linux/"+runtime.GOARCH+"=bin/cnibench")
 	}
-	b, err := image.ParseBinary("linux/" + runtime.GOARCH + "=/proc/self/exe")
-	return b, err
+	return image.ParseBinary("linux/" + runtime.GOARCH + "=/proc/self/exe")
 }
 
 // writeImage writes the archive, under its name only once it is whole.

@@ -111,12 +111,13 @@ func TestImageBadInput(t *testing.T) {
 		want []string
 	}{
 		"several": {
-			[]string{"--name", "A B", "--format", "zip", "--platform", "linux/vax=x", "--load", "podman", "--push", "x:latest", "--insecure"},
-			[]string{`"A B"`, `"zip"`, `"linux/vax"`, `"podman"`, `"x:latest"`},
+			[]string{"--name", "A B", "--platform", "linux/vax=x", "--load", "podman", "--push", "x:latest", "--insecure"},
+			[]string{`"A B"`, `"linux/vax"`, `"podman"`, `"x:latest"`},
 		},
 		"nothing to push":     {append(good, "--insecure"), []string{"--insecure is for --push"}},
 		"two in docker":       {append(platformArgs(t, "arm64"), append(good, "--format", "docker")...), []string{"one platform"}},
-		"format of nothing":   {append(good, "--format", "docker", "--load", "docker"), []string{"none is written"}},
+		"format of nothing":   {append(good, "--format", "docker", "--load", "docker"), []string{"writes none"}},
+		"unknown format":      {append(good, "--format", "zip"), []string{"unknown format \"zip\": want oci, docker"}},
 		"no such file":        {[]string{"--platform", "linux/amd64=none"}, []string{"none", "no such file"}},
 		"another program":     {[]string{"--platform", "linux/amd64=" + imagetest.Program{Module: "example.org/x", OS: "linux", Arch: "amd64"}.File(t)}, []string{"is not cnibench"}},
 		"another platform":    {[]string{"--platform", strings.Replace(good[1], "amd64", "arm64", 1)}, []string{"is built for linux/amd64"}},

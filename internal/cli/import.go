@@ -167,14 +167,9 @@ func (p *program) readSource(s source, from string) (external.Batch, error) {
 
 // write makes the result file. One that could not be written whole is removed.
 func (a importArgs) write(c result.Contents) error {
-	if a.force {
-		if err := result.Remove(a.output); err != nil {
-			return err
-		}
-	}
-	w, err := result.Create(a.output)
+	w, err := createResult(a.output, a.force)
 	if errors.Is(err, os.ErrExist) {
-		return usage(advice.With(err, "replace it by --force, or name another by -o"))
+		return advice.With(err, "replace it by --force, or name another by -o")
 	}
 	if err != nil {
 		return err

@@ -63,15 +63,10 @@ func (p *program) say(format string, args ...any) {
 }
 
 func (p *program) kubeCommand() *cobra.Command {
-	parent := &cobra.Command{
-		Use: "kube", Short: "Look after what runs need and leave in a cluster", Args: knownCommand,
+	return parent(&cobra.Command{
+		Use: "kube", Short: "Check permissions in a cluster, clean up after runs",
 		Example: "  cnibench kube access\n  cnibench kube clean",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageOf(cmd, fmt.Errorf("a subcommand is required"))
-		},
-	}
-	parent.AddCommand(p.kubeAccessCommand(), p.kubeCleanCommand())
-	return parent
+	}, p.kubeAccessCommand(), p.kubeCleanCommand())
 }
 
 const kubeAccessLong = `Ask a cluster for each right that a run needs there, and say what it is for. The exit code is 1 if one is missing that
@@ -151,24 +146,18 @@ killed could not do it. With --all those go too whose run may still be under way
 func (p *program) kubeCleanCommand() *cobra.Command {
 	var where clusterArgs
 	var what kube.CleanOptions
-	var expired bool
 	cmd := &cobra.Command{
 		Use: "clean", Short: "Remove what killed runs left in a cluster", Long: kubeCleanLong,
 		Example: "  cnibench kube clean --dry-run\n  cnibench kube clean --all", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !expired {
-				return usageOf(cmd, errors.New("--expired=false does not say what else is to go: "+
-					"--all is all that runs left, --run ID what one left"))
-			}
 			return p.kubeClean(cmd.Context(), where, what)
 		},
 	}
 	where.bind(cmd)
 	cmd.Flags().BoolVar(&what.All, "all", false, "also what has not expired: a run that is under way fails")
-	cmd.Flags().BoolVar(&expired, "expired", true, "what has expired alone, which is the default")
 	cmd.Flags().StringVar(&what.Run, "run", "", "what the run of this `id` left, expired or not")
 	cmd.Flags().BoolVar(&what.DryRun, "dry-run", false, "say what would be removed, and remove nothing")
-	cmd.MarkFlagsMutuallyExclusive("all", "expired", "run")
+	cmd.MarkFlagsMutuallyExclusive("all", "run")
 	return cmd
 }
 

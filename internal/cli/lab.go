@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,16 +34,10 @@ func labFlags() []string {
 }
 
 func (p *program) labCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use: "lab", Short: "Raise the lab by hand, test it, look into it",
 		Example: "  sudo cnibench lab test\n  sudo cnibench lab up calico-vxlan",
-		Args:    knownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageOf(cmd, fmt.Errorf("a subcommand is required"))
-		},
-	}
-	cmd.AddCommand(p.labTestCommand(), p.labUpCommand(), p.labExecCommand())
-	return cmd
+	}, p.labTestCommand(), p.labUpCommand(), p.labExecCommand())
 }
 
 const labTestLong = `Raise profiles and let each prove on real packets that it is what it claims: what is on the wire between nodes,
@@ -53,10 +48,14 @@ says which.`
 func (p *program) labTestCommand() *cobra.Command {
 	var a labArgs
 	cmd := &cobra.Command{
-		Use: "test", Short: "Let profiles prove that they are what they claim", Long: labTestLong,
+		Use: "test [PROFILE...]", Short: "Let profiles prove that they are what they claim", Long: labTestLong,
 		Example: "  sudo cnibench lab test\n  sudo cnibench lab test --profiles calico-vxlan,macvlan --mtu 9000",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if err := cmd.Flags().Set("profiles", strings.Join(args, ",")); err != nil {
+					return err
+				}
+			}
 			want, err := a.plan.plan(cmd)
 			if err != nil {
 				return err

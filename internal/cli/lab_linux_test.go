@@ -208,6 +208,18 @@ func TestLabTest(t *testing.T) {
 	}
 }
 
+// TestUnknownCongestionIsRefused: the workload is refused before anything is raised, and leaves no file.
+func TestUnknownCongestionIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.jsonl")
+	got := execute(t, cnibench(t), "run", "--profiles", "bridge", "--workloads", "rr(congestion=nope)", "-o", file)
+	if got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, `this kernel has no congestion control "nope": want `) {
+		t.Errorf("%+v", got)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it left a file")
+	}
+}
+
 // TestKillAndResume kills a run of the real lab at random moments: nothing is left, no finished trial is lost, and a
 // resumed run ends with each trial once, in its order.
 func TestKillAndResume(t *testing.T) {

@@ -25,15 +25,10 @@ var listings = []struct {
 }
 
 func (p *program) listCommand() *cobra.Command {
-	list := &cobra.Command{
-		Use:     "list",
-		Short:   "List the profiles, paths, workloads and metrics that there are",
+	list := parent(&cobra.Command{
+		Use: "list", Short: "List the profiles, paths, workloads and metrics that there are",
 		Example: "  cnibench list profiles\n  cnibench list metrics",
-		Args:    knownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageOf(cmd, fmt.Errorf("a subcommand is required"))
-		},
-	}
+	})
 	for _, l := range listings {
 		list.AddCommand(&cobra.Command{
 			Use: l.noun, Short: "List " + l.short, Example: "  cnibench list " + l.noun + "\n  cnibench list " + l.noun + " | less", Args: cobra.NoArgs,

@@ -44,22 +44,24 @@ func (p *program) lookCommand() *cobra.Command {
 	f.StringVar(&a.wire, "wire", "", "see which frames of `device` carry the mark")
 	f.Uint16Var(&a.port, "port", 0, "with --wire: the UDP `port` of frames that nothing is wrapped around")
 	f.StringVar(&a.mark, "mark", "", "what the datagrams begin with: `hex`, 8 bytes or more")
-	f.DurationVar(&a.during, "for", 10*time.Second, "how long --echo, --send and --wire go on")
+	f.DurationVar(&a.during, "for", 10*time.Second, "how long --echo, --send and --wire run")
 	cmd.MarkFlagsMutuallyExclusive("echo", "mtu", "send", "wire")
 	return cmd
 }
 
-// errEnough ends what goes on for a given time.
+// errEnough ends what runs for a given time.
 var errEnough = errors.New("enough")
 
 func (p *program) look(cmd *cobra.Command, a lookArgs) error {
 	ctx := cmd.Context()
+	limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
+	defer stop()
+	mark, bad := hex.DecodeString(a.mark)
+	to, wrong := netip.ParseAddrPort(a.mtu + a.send)
 	var seen any
 	var err error
-	asked := a.echo != 0 || a.mtu != "" || a.send != "" || a.wire != ""
-	mark, bad := hex.DecodeString(a.mark)
 	switch {
-	case !asked:
+	case a.echo == 0 && a.mtu == "" && a.send == "" && a.wire == "":
 		seen, err = inspect.Gather(ctx, a.options)
 	case bad != nil:
 		return usageOf(cmd, fmt.Errorf("--mark: %w", bad))
@@ -68,26 +70,16 @@ func (p *program) look(cmd *cobra.Command, a lookArgs) error {
 	case a.during <= 0:
 		return usageOf(cmd, errors.New("--for must be more than nothing"))
 	case a.echo != 0:
-		limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
-		defer stop()
 		var n int
 		n, err = inspect.Echo(limit, int(a.echo), mark)
 		seen = map[string]int{"answered": n}
 	case a.wire != "":
-		limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
-		defer stop()
 		seen, err = inspect.Watch(limit, a.wire, mark, a.port)
+	case wrong != nil:
+		return usageOf(cmd, wrong)
+	case a.mtu != "":
+		seen, err = inspect.PathMTU(ctx, to, mark)
 	default:
-		to, wrong := netip.ParseAddrPort(a.mtu + a.send)
-		if wrong != nil {
-			return usageOf(cmd, wrong)
-		}
-		if a.mtu != "" {
-			seen, err = inspect.PathMTU(ctx, to, mark)
-			break
-		}
-		limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
-		defer stop()
 		seen, err = inspect.Send(limit, to, mark)
 	}
 	if err != nil {

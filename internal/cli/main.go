@@ -145,6 +145,10 @@ func (p *program) root(args []string) *cobra.Command {
 	root.AddCommand(p.runCommand(), p.reportCommand(), p.compareCommand(), p.checkCommand(), p.findingsCommand(), p.importCommand(), p.listCommand(), p.schemaCommand(), p.versionCommand(), p.doctorCommand(), p.labCommand())
 	root.AddCommand(p.imageCommand(), p.kubeCommand(), p.cniCommand(), p.holdCommand())
 	root.AddCommand(p.hiddenCommands()...)
+	root.InitDefaultCompletionCmd(args...)
+	if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {
+		parent(completion)
+	}
 	p.watch(root)
 	if p.plugin {
 		asPlugin(root)

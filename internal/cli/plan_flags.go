@@ -60,6 +60,8 @@ type planArgs struct {
 	left []string
 	// labToo is true where one plan is for clusters and for the lab beside them.
 	labToo bool
+	// was is the plan of a result file that is resumed, if the flags change it; nil otherwise.
+	was *plan.Plan
 }
 
 // wordsOf returns the words that the shell completes for a flag, nil for none.
@@ -84,10 +86,9 @@ func fixed(words ...string) func() []string { return func() []string { return wo
 func (a *planArgs) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&a.file, "file", "f", "", "plan `file` (examples/*.yaml)")
-	f.StringVar(&a.preset, "preset", "quick", "`plan` to start from without a file: "+strings.Join(plan.Presets, ", "))
+	choose(cmd, &a.preset, "preset", "", "quick", "`plan` to start from without a file", plan.Presets)
 	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time; there is no noise floor then")
 	cmd.MarkFlagsMutuallyExclusive("file", "preset")
-	complete(cmd, "preset", fixed(plan.Presets...))
 	var all []string
 	for _, p := range planFlags {
 		all = append(all, p.Flag)
@@ -165,14 +166,14 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	if a.noTwin {
 		p.Twin = false
 	}
-	// Who says how long and how often says how long it may take in all.
-	if a.file == "" && changed["duration"] != "" && changed["budget"] == "" {
+	// An explicit duration clears the preset's budget.
+	if a.file == "" && a.was == nil && changed["duration"] != "" && changed["budget"] == "" {
 		p.Budget = 0
 	}
 	if !cmd.Flags().Changed("seed") && p.Seed == 0 {
 		p.Seed, a.drawn = rand.Uint64N(1_000_000_000), true
 	}
-	if a.file == "" && p.OnCluster() && changed["warmup"] == "" {
+	if a.file == "" && a.was == nil && p.OnCluster() && changed["warmup"] == "" {
 		p.Warmup = plan.ClusterWarmup
 	}
 	p = p.Settle()
@@ -192,19 +193,40 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	return p, nil
 }
 
+// resumed returns the plan that the flags mean for a result file with the plan was. It is was if they ask for it from the
+// beginning, as the first invocation did; otherwise they change was.
+func (a *planArgs) resumed(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
+	want, err := a.plan(cmd)
+	if err != nil {
+		return want, err
+	}
+	// The first invocation chose these by itself.
+	if want.Duration == 0 {
+		want.Duration = was.Duration
+	}
+	if a.drawn {
+		want.Seed = was.Seed
+	}
+	if plan.Differ(was, want) == nil || extends(was, want) || a.file != "" || cmd.Flags().Changed("preset") {
+		return want, nil
+	}
+	a.was = &was
+	return a.plan(cmd)
+}
+
 // setTools adds each workload once more for every tool that can send it.
 func (a *planArgs) setTools(p *plan.Plan, s string) (err error) {
-	p.Workloads, a.left, err = plan.WithTools(p.Workloads, split(s))
+	p.Workloads, a.left, err = plan.WithTools(p.Workloads, strings.Split(strings.ReplaceAll(s, " ", ""), ","))
 	return err
 }
 
 // base is the plan that the flags are applied to, and the file that it is of.
 func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
+	if a.was != nil {
+		return *a.was, plan.File{}, nil
+	}
 	if a.file == "" {
-		p, ok := plan.Preset(a.preset)
-		if !ok {
-			return p, plan.File{}, usageOf(cmd, fmt.Errorf("unknown preset %q: want %s", a.preset, strings.Join(plan.Presets, " or ")))
-		}
+		p, _ := plan.Preset(a.preset) // the flag takes no other
 		return p, plan.File{}, nil
 	}
 	f, err := os.Open(a.file)
@@ -243,12 +265,4 @@ func both(unread, whole plan.Faults, changed map[string]string) error {
 	}
 	unread.Sort()
 	return unread
-}
-
-func split(s string) []string {
-	var list []string
-	for part := range strings.SplitSeq(s, ",") {
-		list = append(list, strings.TrimSpace(part))
-	}
-	return list
 }

@@ -62,9 +62,6 @@ func metricNames() []string {
 }
 
 func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
-	if err := knownFormat(cmd, a.format, formatNames); err != nil {
-		return err
-	}
 	if a.samples && a.format != "csv" {
 		return usageOf(cmd, fmt.Errorf("--samples needs -f csv, not -f %s", a.format))
 	}

@@ -20,9 +20,9 @@ func TestLostRunIsToldHowToGoOn(t *testing.T) {
 	}{
 		{nil, "", ""},
 		{errors.New("disk full"), "", ""},
-		{&run.LostError{Err: errors.New("pod gone")}, "", "finished trials are kept; when the cluster is well again, resume: cnibench run --resume -o r.jsonl"},
+		{&run.LostError{Err: errors.New("pod gone")}, "", "finished trials are kept; when the cluster is ready again, resume: cnibench run --resume -o r.jsonl"},
 		{fmt.Errorf("x: %w", &run.LostError{Err: advice.With(errors.New("401"), "log in again")}), "/k",
-			"log in again; finished trials are kept; when the cluster is well again, resume: cnibench run --resume -o r.jsonl --kubeconfig /k"},
+			"log in again; finished trials are kept; when the cluster is ready again, resume: cnibench run --resume -o r.jsonl --kubeconfig /k"},
 	} {
 		p := &program{stderr: &bytes.Buffer{}, kubeconfig: tt.kubeconfig}
 		err := p.withResumeHint(a, tt.err)

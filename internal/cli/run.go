@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,8 +34,8 @@ type runArgs struct {
 }
 
 const runLong = `Measure a plan and print its report. Without arguments this is every profile that the lab can raise, on five
-paths, under stream, rr and crr, in about four minutes. Every trial is on the disk before the next begins: a run that
-was killed goes on with --resume.`
+paths, under stream, rr and crr, in about four minutes. Every trial is on the disk before the next begins: --resume
+continues a run that was killed. With more --repetitions it extends a run that is complete.`
 
 const runExample = `  sudo cnibench run
   sudo cnibench run --profiles 'calico-vxlan,calico-vxlan(service-proxy=nftables,services=1000)' --workloads rr,crr`
@@ -49,10 +50,10 @@ func (p *program) runCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`; "+timeMark+" in its name is when the run began")
 	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
-	f.StringVar(&a.format, "format", "text", "`format` of the report at the end: "+strings.Join(formatNames, ", ")+", none")
+	choose(cmd, &a.format, "format", "", "text", "`format` of the report at the end", append(slices.Clone(formatNames), "none"))
 	f.BoolVar(&a.all, "all", false, allUsage)
 	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
-	f.BoolVar(&a.resume, "resume", false, "go on with the result file where it ends")
+	f.BoolVar(&a.resume, "resume", false, "continue the result file; more --repetitions extend a complete one")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr, and the whole log if the kernel refuses a BPF program")
 	f.StringVar(&p.charts, chartsFlag, "", "`directory` or file of charts and manifests for --install and --env kind, in place of those that the recipes name")
@@ -60,7 +61,6 @@ func (p *program) runCommand() *cobra.Command {
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	cmd.MarkFlagsMutuallyExclusive("resume", "force")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
-	complete(cmd, "format", func() []string { return append(slices.Clone(formatNames), "none") })
 	group(cmd, groupOutput, true, "output", "format", "dry-run", "resume", "force", "quiet", "verbose")
 	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
 	grouped(cmd)
@@ -68,11 +68,6 @@ func (p *program) runCommand() *cobra.Command {
 }
 
 func (p *program) run(cmd *cobra.Command, a *runArgs) error {
-	if a.format != "none" {
-		if err := knownFormat(cmd, a.format, formatNames); err != nil {
-			return err
-		}
-	}
 	if a.dryRun {
 		return p.dryRun(cmd, a)
 	}
@@ -88,25 +83,36 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	for _, n := range a.notes(want.Fit(len(want.Cases())), len(want.Cases())) {
 		s.note("%s", n)
 	}
-	end, err := p.measure(cmd.Context(), want, out, run.Options{Resumed: resumed, Began: began, Progress: s.event}, s)
+	if resumed != nil && resumed.Complete() {
+		s.note("%s is complete: it has every repetition of its plan, %d; --repetitions adds more", a.output, want.Repetitions)
+		return errors.Join(resumed.Close(), p.conclude(cmd, a))
+	}
+	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
+		return p.openEnvironment(ctx, want, s.step)
+	}
+	end, err := p.measure(cmd.Context(), open, out, run.Options{Resumed: resumed, Began: began, Progress: s.event}, s)
 	s.clear()
-	// A run that has come to its end is told as such, also when something went wrong after it.
+	// The report of a finished run is printed even if closing it failed.
 	err = errors.Join(err, out.Close())
 	switch end.Reason {
 	case "":
 		return p.withResumeHint(a, err)
 	case run.Interrupted:
 		said := fmt.Errorf("interrupted; what was measured is in %s", a.output)
-		wayOut := "go on with: " + p.resumption(a)
+		wayOut := "continue with: " + p.resumption(a)
 		if more := advice.Of(err); more != "" {
 			wayOut += "; " + more
 		}
 		return advice.With(&exitError{code: exitInterrupted, err: errors.Join(said, err)}, wayOut)
 	}
-	return errors.Join(p.conclude(cmd, a, end, s), err)
+	err = errors.Join(p.conclude(cmd, a), err)
+	share := float64(end.WindowNs) / float64(max(end.WallNs, 1))
+	s.note("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s (more: cnibench report --all %s)",
+		end.Trials, end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, a.output)
+	return err
 }
 
-// resumption is the command that goes on with a run: the file knows the plan, and not how this machine reaches the cluster.
+// resumption is the command that continues a run. The file has the plan, but not how this machine reaches the cluster.
 func (p *program) resumption(a *runArgs) string {
 	command := "cnibench run --resume -o " + a.output
 	for _, f := range []struct{ flag, value string }{{"--kubeconfig", p.kubeconfig}, {"--" + chartsFlag, p.charts}} {
@@ -123,7 +129,7 @@ func (p *program) withResumeHint(a *runArgs, err error) error {
 	if !errors.As(err, &lost) {
 		return err
 	}
-	wayOut := "finished trials are kept; when the cluster is well again, resume: " + p.resumption(a)
+	wayOut := "finished trials are kept; when the cluster is ready again, resume: " + p.resumption(a)
 	if first := advice.Of(err); first != "" {
 		wayOut = first + "; " + wayOut
 	}
@@ -139,16 +145,24 @@ func (a *runArgs) open(cmd *cobra.Command) (*result.Writer, *result.Resumed, pla
 	if err != nil {
 		return nil, nil, want, err
 	}
-	if a.force {
-		if err := result.Remove(a.output); err != nil {
-			return nil, nil, want, err
+	out, err := createResult(a.output, a.force)
+	return out, nil, want, err
+}
+
+// createResult creates a result file, in place of an old one if force. A file that cannot be created is bad input.
+func createResult(name string, force bool) (*result.Writer, error) {
+	if force {
+		if err := result.Remove(name); err != nil {
+			return nil, err
 		}
 	}
-	out, err := result.Create(a.output)
-	if errors.Is(err, os.ErrExist) {
-		err = usage(err)
+	w, err := result.Create(name)
+	for _, wrong := range []error{os.ErrExist, os.ErrNotExist, os.ErrPermission, syscall.ENOTDIR} {
+		if errors.Is(err, wrong) {
+			return nil, usage(err)
+		}
 	}
-	return out, nil, want, err
+	return w, err
 }
 
 func (a *runArgs) openResume(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
@@ -157,35 +171,35 @@ func (a *runArgs) openResume(cmd *cobra.Command) (*result.Writer, *result.Resume
 		return nil, nil, plan.Plan{}, usage(err)
 	}
 	was := res.Start.Plan
-	if a.plan.said(cmd) {
-		want, err := a.plan.plan(cmd)
-		if err == nil {
-			// What the first invocation chose by itself is taken from the file.
-			if want.Duration == 0 {
-				want.Duration = was.Duration
-			}
-			if a.plan.drawn {
-				want.Seed = was.Seed
-			}
-			err = usageUnlessNil(res.Start.SamePlan(want))
-		}
-		if err != nil {
-			return nil, nil, was, errors.Join(err, res.Close())
-		}
+	if !a.plan.said(cmd) {
+		return res.Writer, res, was, nil
 	}
-	return res.Writer, res, was, nil
+	want, err := a.plan.resumed(cmd, was)
+	if err == nil && extends(was, want) {
+		res, err = res.Replan(want)
+	} else if err == nil {
+		err = usage(res.Start.SamePlan(want))
+	}
+	if err != nil {
+		return nil, nil, was, errors.Join(err, res.Close())
+	}
+	return res.Writer, res, want, nil
 }
 
-func usageUnlessNil(err error) error {
-	if err == nil {
-		return nil
-	}
-	return usage(err)
+// extends reports whether two plans differ in how often at most each case is measured, and want measures more.
+func extends(was, want plan.Plan) bool {
+	more := []string{"repetitions", "maxRepetitions", "precision", "budget"}
+	differ := plan.Differ(was, want)
+	return len(differ) > 0 && want.Repetitions >= was.Repetitions &&
+		!slices.ContainsFunc(differ, func(key string) bool { return !slices.Contains(more, key) })
 }
 
-// measure raises the environment, runs the plan in it and takes it down again.
-func (p *program) measure(ctx context.Context, want plan.Plan, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
-	e, want, err := p.openEnvironment(ctx, want, s.step)
+// opener opens the environment of a plan, and returns the plan with the names of what was found there.
+type opener func(ctx context.Context) (env.Environment, plan.Plan, error)
+
+// measure opens the environment, runs the plan in it and closes it.
+func (p *program) measure(ctx context.Context, open opener, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
+	e, want, err := open(ctx)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
@@ -209,28 +223,24 @@ func (p *program) measure(ctx context.Context, want plan.Plan, out *result.Write
 // flat makes s fit into a cell of a table.
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// conclude prints the report and the last line, and says whether the run was any good.
-func (p *program) conclude(cmd *cobra.Command, a *runArgs, end result.End, s *story) error {
+// conclude prints the report and returns an error for the cases without a finished trial. It prints no report if no trial
+// finished: the reasons come first.
+func (p *program) conclude(cmd *cobra.Command, a *runArgs) error {
 	c, err := result.Load(a.output)
 	if err != nil {
 		return err
 	}
-	if a.format != "none" {
+	finished, err := verdictOf(c.Records)
+	if a.format != "none" && (finished || err == nil) {
 		if err := p.report(cmd, a.output, reportArgs{format: a.format, all: a.all}); err != nil {
 			return err
 		}
 	}
-	share := 0.0
-	if end.WallNs > 0 {
-		share = float64(end.WindowNs) / float64(end.WallNs)
-	}
-	s.last("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s (more: cnibench report --all %s)",
-		end.Trials, end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, a.output)
-	return verdictOf(c.Records)
+	return err
 }
 
-// verdictOf fails a run in which some case has no finished trial: what was asked for is not there.
-func verdictOf(records []result.Record) error {
+// verdictOf reports whether any trial finished, and returns an error that names the cases without a finished trial.
+func verdictOf(records []result.Record) (bool, error) {
 	finished := map[plan.Case]bool{}
 	why := map[plan.Case]string{}
 	for _, r := range records {
@@ -250,14 +260,12 @@ func verdictOf(records []result.Record) error {
 		}
 	}
 	if len(lost) == 0 {
-		return nil
+		return len(finished) > 0, nil
 	}
 	slices.Sort(lost)
 	const most = 5
-	more := ""
 	if len(lost) > most {
-		more = fmt.Sprintf("\nand %d more", len(lost)-most)
-		lost = lost[:most]
+		lost = append(lost[:most], fmt.Sprintf("and %d more", len(lost)-most))
 	}
-	return fmt.Errorf("every trial failed of\n%s%s", strings.Join(lost, "\n"), more)
+	return len(finished) > 0, fmt.Errorf("all trials failed for:\n%s", strings.Join(lost, "\n"))
 }

@@ -10,7 +10,7 @@ func (p *program) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema plan|result|report",
 		Short: "Print the JSON Schema of a file format",
-		Long: `Print the JSON Schema (draft 2020-12) of plan files, lines of result files or report -f json.
+		Long: `Print the JSON Schema (draft 2020-12) of plans, result lines or report -f json.
 Editors complete and check a plan file whose first line names the schema:
 
   # yaml-language-server: $schema=plan.json`,
@@ -18,10 +18,7 @@ Editors complete and check a plan file whose first line names the schema:
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: schema.Names,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := schema.Write(p.stdout, args[0]); err != nil {
-				return usageOf(cmd, err)
-			}
-			return nil
+			return usageOf(cmd, schema.Write(p.stdout, args[0]))
 		},
 	}
 }

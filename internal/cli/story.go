@@ -95,6 +95,3 @@ func (s *story) note(format string, args ...any) {
 	s.clear()
 	fmt.Fprintf(s.w, "cnibench: "+format+"\n", args...)
 }
-
-// last is the line after the report.
-func (s *story) last(format string, args ...any) { s.note(format, args...) }

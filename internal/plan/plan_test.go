@@ -194,7 +194,7 @@ func TestNotes(t *testing.T) {
 	p := Default()
 	p.Duration, p.Budget = time.Second, 10*time.Second
 	notes := p.Notes(5)
-	if len(notes) != 1 || !strings.Contains(notes[0], "more than the budget of 10s: about 1 will be whole") {
+	if len(notes) != 1 || !strings.Contains(notes[0], "more than the budget of 10s: about 1 will be complete") {
 		t.Errorf("got %q", notes)
 	}
 }

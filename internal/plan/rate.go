@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -58,6 +59,9 @@ func parseSize(s string) (int, error) {
 		digits, shift = d, 20
 	}
 	v, err := strconv.ParseInt(digits, 10, 32)
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, fmt.Errorf("size %q is out of range: want at most %dMi", s, MaxBuffer>>20)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a size: want bytes such as 1024, 128Ki or 1Mi", s)
 	}

@@ -34,7 +34,7 @@ func (w Workload) Rolls(window time.Duration) error {
 		return fmt.Errorf("%s: a window of %s removes each of %d backends for %s, want at least %s: give a longer window (--duration %s)",
 			w, window, t.Backends, away, leastAway, 2*leastAway*time.Duration(t.Backends))
 	case t.Drain > away*4/5:
-		return fmt.Errorf("%s: a window of %s removes each of %d backends for %s, and a drain of %s fills it: give a longer window (--duration) or a shorter drain",
+		return fmt.Errorf("%s: in a window of %s each of %d backends is out %s and drains %s: give a longer window (--duration) or a shorter drain",
 			w, window, t.Backends, away, t.Drain)
 	}
 	return nil

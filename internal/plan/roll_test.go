@@ -77,7 +77,7 @@ func TestRollNeedsAWindow(t *testing.T) {
 		{"http(backends=3,roll)", 300 * time.Millisecond, ""},
 		{"http(backends=3,roll)", 299 * time.Millisecond, "--duration 300ms"},
 		{"http(backends=3,roll,drain=400ms)", 3 * time.Second, ""},
-		{"http(backends=3,roll,drain=401ms)", 3 * time.Second, "a drain of 401ms fills it"},
+		{"http(backends=3,roll,drain=401ms)", 3 * time.Second, "drains 401ms"},
 		{"http(backends=3)", time.Millisecond, ""},
 	} {
 		err := w(c.text).Rolls(c.window)
@@ -95,7 +95,7 @@ func TestRollNeedsAWindow(t *testing.T) {
 		t.Errorf("chosen for a drain of 3 s: %s, %v", f.Duration, f.Validate())
 	}
 	p.Duration = time.Second
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "drain of 3s fills") {
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "drains 3s") {
 		t.Errorf("a drain longer than all: %v", err)
 	}
 	if got, kept := p.Rolled(), p.Backends(); len(got) != 1 || got[0] != 3 || len(kept) != 0 {

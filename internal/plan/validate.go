@@ -169,8 +169,12 @@ func (p Plan) Notes(cases int) []string {
 	var notes []string
 	if all := p.Expected(cases); p.Budget > 0 && all > p.Budget {
 		whole := int(p.Budget / max(time.Duration(cases)*p.TrialTime(), 1))
-		notes = append(notes, fmt.Sprintf("%d repetitions of %d cases need about %s, more than the budget of %s: about %d will be whole",
-			p.Repetitions, cases, all.Round(time.Second), p.Budget, whole))
+		will := fmt.Sprintf("about %d will be complete", whole)
+		if whole == 0 {
+			will = "not one can be complete, and most cases will have no trial; give a longer budget or fewer cases"
+		}
+		notes = append(notes, fmt.Sprintf("%d repetitions of %d cases need about %s, more than the budget of %s: %s",
+			p.Repetitions, cases, all.Round(time.Second), p.Budget, will))
 	}
 	if ttl, most := p.Lifetime(), p.longest(); p.OnCluster() && p.Budget == 0 && ttl < most {
 		notes = append(notes, fmt.Sprintf("the pods end after %s (ttl), and %d repetitions of %d cases may take %s: a run that needs them all is cut short",

@@ -112,7 +112,7 @@ func containerOf(i identity, o Options, host bool) corev1.Container {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(i.forwardPort(host)))
 	return corev1.Container{
 		Name: Container, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy), Resources: resources(o),
-		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String(), "--door", address},
+		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String(), "--listen", address},
 		Env: []corev1.EnvVar{{Name: TokenVariable, Value: i.token}},
 	}
 }

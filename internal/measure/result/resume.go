@@ -1,10 +1,12 @@
 package result
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
@@ -66,6 +68,63 @@ func resume(f *os.File, name string) (*Resumed, error) {
 	}
 	res.size = r.Offset()
 	return res, nil
+}
+
+// Complete reports whether the last run measured every repetition of the plan.
+func (r *Resumed) Complete() bool {
+	most := 0
+	for _, rec := range r.Records {
+		most = max(most, rec.Repetition)
+	}
+	if most == 0 {
+		return false
+	}
+	p, end := r.Start.Plan, r.Records[len(r.Records)-1].End
+	return end != nil && (end.Reason == "complete" && most >= p.Repetitions ||
+		end.Reason == "repetitions" && most >= max(p.Repetitions, p.MaxRepetitions))
+}
+
+// Replan gives the file another plan and returns it opened again. A kill at any moment leaves the old file or the new one.
+func (r *Resumed) Replan(p plan.Plan) (*Resumed, error) {
+	f, err := os.CreateTemp(filepath.Dir(r.name), "."+filepath.Base(r.name)+".*")
+	if err != nil {
+		return r, fmt.Errorf("write result file %q anew: %w", r.name, err)
+	}
+	h := r.Start
+	h.Plan = p
+	err = errors.Join(NewWriter(f, r.name).Header(h), r.copyTrials(f), f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), r.name)
+	}
+	if err != nil {
+		return r, errors.Join(fmt.Errorf("write result file %q anew: %w", r.name, err), os.Remove(f.Name()))
+	}
+	again, err := OpenResume(r.name)
+	if err != nil {
+		return r, err
+	}
+	again.Warning = r.Warning
+	return again, r.Close()
+}
+
+// copyTrials copies every line but the header.
+func (r *Resumed) copyTrials(to io.Writer) error {
+	f, err := os.Open(r.name)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // it was only read
+	lines := bufio.NewReader(f)
+	for header := true; header; {
+		switch _, err := lines.ReadSlice('\n'); {
+		case err == nil:
+			header = false
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+	_, err = io.Copy(to, lines)
+	return err
 }
 
 // SamePlan returns an error that names the differences between p and the plan of the file.
