@@ -297,7 +297,7 @@ func (p *program) cniInstallCommand() *cobra.Command {
 	}
 	a.bind(cmd)
 	f := cmd.Flags()
-	choose(cmd, &o.DryRun, "dry-run", "", "", "client prints the objects, server has the API server judge them; nothing is kept; `where`",
+	choose(cmd, &o.DryRun, "dry-run", "client prints the objects, server has the API server judge them; nothing is kept; `where`",
 		[]string{recipe.DryRunClient, recipe.DryRunServer})
 	f.StringVar(&o.Source, "chart", "", "`file` or directory with the chart or manifest, in place of the recipe's address")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")

@@ -43,7 +43,8 @@ func (p *program) fidelityCommand() *cobra.Command {
 	a.plan.declare(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
-	choose(cmd, &a.format, "format", "", "text", "`format`", documentNames)
+	a.format = "text"
+	choose(cmd, &a.format, "format", "`format`", documentNames)
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")

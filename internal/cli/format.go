@@ -42,13 +42,14 @@ var (
 
 // formatFlag declares -f with the formats called names, text by default.
 func formatFlag(cmd *cobra.Command, format *string, names []string) {
-	choose(cmd, format, "format", "f", "text", "`format`", names)
+	*format = names[0]
+	cmd.Flags().VarP(choice{format, "format", names}, "format", "f", "`format`: "+strings.Join(names, ", "))
+	complete(cmd, "format", fixed(names...))
 }
 
-// choose declares a flag that takes one of a few words.
-func choose(cmd *cobra.Command, at *string, name, short, usual, help string, words []string) {
-	*at = usual
-	cmd.Flags().VarP(choice{at, name, words}, name, short, help+": "+strings.Join(words, ", "))
+// choose declares a flag that takes one of a few words, by default the one at *at.
+func choose(cmd *cobra.Command, at *string, name, help string, words []string) {
+	cmd.Flags().Var(choice{at, name, words}, name, help+": "+strings.Join(words, ", "))
 	complete(cmd, name, fixed(words...))
 }
 

@@ -86,7 +86,8 @@ func fixed(words ...string) func() []string { return func() []string { return wo
 func (a *planArgs) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&a.file, "file", "f", "", "plan `file` (examples/*.yaml)")
-	choose(cmd, &a.preset, "preset", "", "quick", "`plan` to start from without a file", plan.Presets)
+	a.preset = plan.Presets[0]
+	choose(cmd, &a.preset, "preset", "`plan` to start from without a file", plan.Presets)
 	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time; there is no noise floor then")
 	cmd.MarkFlagsMutuallyExclusive("file", "preset")
 	var all []string

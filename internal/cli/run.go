@@ -50,7 +50,8 @@ func (p *program) runCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`; "+timeMark+" in its name is when the run began")
 	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
-	choose(cmd, &a.format, "format", "", "text", "`format` of the report at the end", append(slices.Clone(formatNames), "none"))
+	a.format = "text"
+	choose(cmd, &a.format, "format", "`format` of the report at the end", append(slices.Clone(formatNames), "none"))
 	f.BoolVar(&a.all, "all", false, allUsage)
 	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
 	f.BoolVar(&a.resume, "resume", false, "continue the result file; more --repetitions extend a complete one")

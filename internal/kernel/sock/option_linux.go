@@ -97,6 +97,17 @@ func Congestion(fd int) (string, error) {
 	return strings.TrimRight(s, "\x00"), nil
 }
 
+// HasCongestion reports whether this kernel has a congestion control, loaded or as a module. It is true if that cannot be
+// found out.
+func HasCongestion(name string) bool {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = unix.Close(fd) }() // it was never used
+	return !errors.Is(SetCongestion(fd, name), unix.ENOENT)
+}
+
 // Congestions returns the congestion controls that this kernel has loaded.
 func Congestions() ([]string, error) {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
