@@ -70,20 +70,20 @@ func someOf(names []string, all int) string {
 }
 
 func spread(v *View, found *list) {
-	var wide groups[Key, string] // by workload and metric
-	cells := map[Key]int{}
+	var tables groups[Key, *Cell] // by workload and metric
 	for _, c := range v.cells {
-		if m, ok := metric.Lookup(c.Metric); !ok || !m.Headline || c.N < stat.MinRepetitions {
-			continue
-		}
-		at := Key{Case: plan.Case{Workload: c.Workload}, Metric: c.Metric}
-		cells[at]++
-		if c.Wide() {
-			wide.add(at, fmt.Sprintf("%s %s ±%.0f%%", c.Profile, c.Path, 100*c.HalfWidth()))
+		if m, ok := metric.Lookup(c.Metric); ok && m.Headline && c.N >= stat.MinRepetitions {
+			tables.add(Key{Case: plan.Case{Workload: c.Workload}, Metric: c.Metric}, c)
 		}
 	}
-	for at, names := range wide.all() {
-		found.add(at.Workload.String()+": "+at.Metric, "%d of %d cells: %s", len(names), cells[at], number.Few(names))
+	for at, cells := range tables.all() {
+		all := len(cells)
+		cells = slices.DeleteFunc(cells, func(c *Cell) bool { return !c.Wide() })
+		if len(cells) > 0 {
+			widest := slices.MaxFunc(cells, func(c, d *Cell) int { return cmp.Compare(c.HalfWidth(), d.HalfWidth()) })
+			found.add(at.Workload.String()+": "+at.Metric, "%d of %d cells, the widest %s %s ±%.0f%%", len(cells), all,
+				widest.Profile, widest.Path, 100*widest.HalfWidth())
+		}
 	}
 }
 
