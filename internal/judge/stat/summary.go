@@ -33,8 +33,6 @@ type Summary struct {
 	Confidence float64 `json:"confidence"`
 	Min        float64 `json:"-"`
 	Max        float64 `json:"-"`
-	// CV is the sample's standard deviation over its mean; NaN if N < 2 or the mean is not positive.
-	CV float64 `json:"-"`
 }
 
 // Summarize describes xs, which must be finite, with the narrowest interval of equal tails that covers the median with
@@ -48,7 +46,7 @@ func Summarize(xs []float64, confidence float64) Summary {
 	n := len(xs)
 	nan := math.NaN()
 	if n == 0 {
-		return Summary{Median: nan, Low: nan, High: nan, Min: nan, Max: nan, CV: nan}
+		return Summary{Median: nan, Low: nan, High: nan, Min: nan, Max: nan}
 	}
 	s := slices.Sorted(slices.Values(xs))
 	k, coverage := medianRank(n, confidence)
@@ -56,7 +54,6 @@ func Summarize(xs []float64, confidence float64) Summary {
 		N: n, Median: median(s),
 		Low: s[k-1], High: s[n-k], Confidence: coverage,
 		Min: s[0], Max: s[n-1],
-		CV: variation(s),
 	}
 }
 
@@ -99,25 +96,4 @@ func median(s []float64) float64 {
 		return math.NaN()
 	}
 	return midpoint(s[(n-1)/2], s[n/2])
-}
-
-// variation returns the coefficient of variation of xs.
-func variation(xs []float64) float64 {
-	n := float64(len(xs))
-	if n < 2 {
-		return math.NaN()
-	}
-	var sum float64
-	for _, x := range xs {
-		sum += x / n
-	}
-	if sum <= 0 {
-		return math.NaN()
-	}
-	var square float64
-	for _, x := range xs {
-		d := (x - sum) / sum
-		square += d * d
-	}
-	return math.Sqrt(square / (n - 1))
 }
