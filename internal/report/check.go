@@ -38,5 +38,5 @@ func checked(r check.Report) string {
 		return s + ": no findings."
 	}
 	n := func(v finding.Severity) int { return finding.Count(r.Findings, v) }
-	return s + fmt.Sprintf(": %d impossible, %d doubtful, %s.", n(check.Impossible), n(check.Doubtful), number.Counted(n(check.Note), "note"))
+	return s + fmt.Sprintf(": %d impossible, %d doubtful, %s.", n(finding.Impossible), n(finding.Doubtful), number.Counted(n(finding.Note), "note"))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -58,10 +59,10 @@ func (b beside) compare(c, other *Cell, found *list) {
 	}
 	f := found.add(c.Key.String(), "%s, and %s %s: %.2f times %s", show(c.Key, c.Median), show(c.Key, other.Median), b.name(other), factor, how)
 	if factor > 3 && factor < 10 && !b.better && strings.HasPrefix(c.Metric, metric.RTT) {
-		f.saw += "; a tenth, " + show(c.Key, c.Median/10) + ", would fit: the decimal point?"
+		f.Saw += "; a tenth, " + show(c.Key, c.Median/10) + ", would fit: the decimal point?"
 	}
 	if b.impossible > 0 && factor >= b.impossible {
-		f.severity = Impossible
+		f.Severity = finding.Impossible
 	}
 }
 

@@ -13,7 +13,7 @@
 // Rules compare intervals, so that noise is not a defect: the near ends of two intervals must be apart by the rule's
 // margin. A single repetition has only its value, and the rule few-repetitions reports that.
 //
-// Read Finding, rule and View first. Values are in the base units of package metric; what was not measured is absent.
+// Read rule and View first. Values are in the base units of package metric; what was not measured is absent.
 package check
 
 import (
@@ -29,19 +29,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Impossible, Doubtful and Note are the severities of this package's rules.
-const (
-	Impossible = finding.Impossible
-	Doubtful   = finding.Doubtful
-	Note       = finding.Note
-)
-
-// Rule and Finding are those of every check.
-type (
-	Rule    = finding.Rule
-	Finding = finding.Finding
-)
-
 // rule is the questions of a Rule: about each trial, about pairs of cells, or about all of a result.
 type rule struct {
 	id     string
@@ -50,18 +37,11 @@ type rule struct {
 	find   func(*View, *list)
 }
 
-// seen is what a rule saw, before it is a Finding. severity "" takes the rule's.
-type seen struct {
-	where, saw string
-	severity   finding.Severity
-}
+// list is what a rule saw: where and what. A severity is that of the rule unless it is set.
+type list []finding.Finding
 
-// list is what a rule saw.
-type list []seen
-
-// add notes what was seen; the severity of the result may be set.
-func (l *list) add(where, format string, args ...any) *seen {
-	*l = append(*l, seen{where: where, saw: fmt.Sprintf(format, args...)})
+func (l *list) add(where, format string, args ...any) *finding.Finding {
+	*l = append(*l, finding.Finding{Where: where, Saw: fmt.Sprintf(format, args...)})
 	return &(*l)[len(*l)-1]
 }
 
@@ -103,21 +83,21 @@ var page string
 var chapter = pattern.New(`(?m)^### (.*)\n\n(.*) \((.*)\)\.\n\n- Why: (.*)\.\n- Do: (.*)\.$`)
 
 // described are the rules of the page by id.
-var described = sync.OnceValue(func() map[string]Rule {
-	all := map[string]Rule{}
+var described = sync.OnceValue(func() map[string]finding.Rule {
+	all := map[string]finding.Rule{}
 	for _, m := range chapter.FindAllStringSubmatch(page, -1) {
 		title := m[2]
 		if second := title[1:2]; second == strings.ToLower(second) { // an acronym keeps its capitals
 			title = strings.ToLower(title[:1]) + title[1:]
 		}
-		all[m[1]] = Rule{ID: m[1], Title: title, Severity: finding.Severity(m[3]), Why: m[4], Do: m[5]}
+		all[m[1]] = finding.Rule{ID: m[1], Title: title, Severity: finding.Severity(m[3]), Why: m[4], Do: m[5]}
 	}
 	return all
 })
 
 // Rules returns all rules in the order in which a report shows them.
-func Rules() []Rule {
-	list := make([]Rule, len(rules))
+func Rules() []finding.Rule {
+	list := make([]finding.Rule, len(rules))
 	for i, r := range rules {
 		list[i] = described()[r.id]
 	}
@@ -135,7 +115,7 @@ type Report struct {
 	Failed int `json:"failed"`
 	Claims int `json:"claims"`
 	// Findings are sorted by severity, worst first, and within it by the order of the rules.
-	Findings []Finding `json:"findings"`
+	Findings []finding.Finding `json:"findings"`
 }
 
 // Alarm reports whether something was found that is more than a note.
@@ -149,7 +129,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 	v.finish()
 	r := Report{
 		Name: name, Source: v.source(), Cells: len(v.cells), Trials: v.trials, Failed: v.failed, Claims: len(v.claims),
-		Findings: []Finding{},
+		Findings: []finding.Finding{},
 	}
 	for i, q := range rules {
 		if len(only) > 0 && !slices.Contains(only, q.id) {
@@ -164,8 +144,8 @@ func (v *View) Report(name string, only []string) (Report, error) {
 			q.find(v, &found)
 		}
 		for _, s := range found {
-			f := described()[q.id].Found(s.where, s.saw)
-			f.Severity = cmp.Or(s.severity, f.Severity)
+			f := described()[q.id].Found(s.Where, s.Saw)
+			f.Severity = cmp.Or(s.Severity, f.Severity)
 			r.Findings = append(r.Findings, f)
 		}
 	}

@@ -67,7 +67,7 @@ func TestPublished(t *testing.T) {
 		t.Run(f.Name(), func(t *testing.T) {
 			r := load(t, f.Name())
 			for _, id := range want[f.Name()] {
-				if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.ID == id }) {
+				if !slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.ID == id }) {
 					t.Errorf("%s does not ring", id)
 				}
 			}

@@ -15,6 +15,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
+// The severities, for the tables.
+const (
+	Impossible = finding.Impossible
+	Doubtful   = finding.Doubtful
+	Note       = finding.Note
+)
+
 // paths shortens the tables: S and X are pods on one and on two nodes, H the hosts, P a pod and the host of another node, O of its own,
 // V and W a Service with its endpoint near and far, N a NodePort.
 var paths = map[string]string{
@@ -56,7 +63,7 @@ func imported(t *testing.T, text string) (result.Header, []result.Record) {
 }
 
 // ask returns what one rule finds.
-func ask(t *testing.T, id string, h result.Header, records []result.Record) []Finding {
+func ask(t *testing.T, id string, h result.Header, records []result.Record) []finding.Finding {
 	t.Helper()
 	r, err := view(h, records).Report("r", []string{id})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -53,7 +54,7 @@ func fewRepetitions(v *View, found *list) {
 		}
 		f := found.add(someOf(short[n], len(v.cases)), "measured %s", times)
 		if !v.imported() && 2*few < measured {
-			f.severity = Note // a few cells of a run of ours lost trials, and its reports claim nothing of those
+			f.Severity = finding.Note // a few cells of a run of ours lost trials, and its reports claim nothing of those
 		}
 	}
 }
@@ -124,7 +125,7 @@ func copied(v *View, found *list) {
 		}
 		f := found.add(fmt.Sprintf("%s %s: %s", at.Path, at.Workload, at.Metric), "%s for each of %s", exactly(at.Key, at.value), strings.Join(names, ", "))
 		if digits(at.value) < sureDigits {
-			f.severity = Doubtful
+			f.Severity = finding.Doubtful
 		}
 	}
 }
@@ -177,7 +178,7 @@ func trialWarnings(v *View, found *list) {
 		}
 		f := found.add(id, "%d of %d trials of %s %s", s.trials, s.of, cases, s.first)
 		if s.most && slices.Contains(grave, id) {
-			f.severity = Doubtful
+			f.Severity = finding.Doubtful
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
@@ -197,7 +198,7 @@ func dsrPath(v *View, found *list) {
 		claims := claimed(name)
 		switch {
 		case len(claims) > 0:
-			found.add(name, "%s", "compared on paths that DSR does not change: "+strings.Join(claims, ", ")).severity = Doubtful
+			found.add(name, "%s", "compared on paths that DSR does not change: "+strings.Join(claims, ", ")).Severity = finding.Doubtful
 		case !outside:
 			found.add(name, "no path from a client outside to a NodePort or a load balancer")
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -149,9 +150,9 @@ func (v *View) tallied(i int, found *list) {
 		}
 		f := found.add(t.Case.Key(), "%s", r.first)
 		if ok := t.trials - t.failed; ok > 1 {
-			f.saw += fmt.Sprintf(" (in %d of %d trials)", r.times, ok)
-			if 2*r.times < ok && described()[rules[i].id].Severity != Impossible {
-				f.severity = Note
+			f.Saw += fmt.Sprintf(" (in %d of %d trials)", r.times, ok)
+			if 2*r.times < ok && described()[rules[i].id].Severity != finding.Impossible {
+				f.Severity = finding.Note
 			}
 		}
 	}
