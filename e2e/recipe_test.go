@@ -178,9 +178,6 @@ func TestRecipeInTurn(t *testing.T) {
 			t.Error(err)
 		}
 		t.Logf("%s installed after %s", profile, time.Since(began).Round(time.Millisecond))
-		if err := i.Wait(t.Context()); err != nil {
-			t.Error(err)
-		}
 		if err := i.Uninstall(context.WithoutCancel(t.Context()), profile); err != nil {
 			t.Fatal(err)
 		}

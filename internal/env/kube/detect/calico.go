@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
 // calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of calico-node
@@ -14,21 +16,21 @@ func (d *detective) calico(w Workload) {
 		d.Title = "Calico with VPP: no profile describes it"
 		return
 	}
-	var docs []document
+	var objects []config.Input
 	inst := d.named("Installation", "default")
 	if inst != nil {
-		docs = append(docs, document{"Installation default", inst})
+		objects = append(objects, object("Installation default", inst))
 	} else {
-		docs = append(docs, daemonDocument(w))
+		objects = append(objects, w.object())
 	}
 	if felix := d.named("FelixConfiguration", "default"); felix != nil {
-		docs = append(docs, document{"FelixConfiguration default", felix})
+		objects = append(objects, object("FelixConfiguration default", felix))
 	} else {
 		d.unproven("Felix's settings: no FelixConfiguration default was read")
 	}
 	pools := d.pools()
 	for _, p := range pools {
-		docs = append(docs, document{"IPPool " + text(p, "metadata", "name"), p})
+		objects = append(objects, object("IPPool "+text(p, "metadata", "name"), p))
 	}
 	if len(pools) == 0 {
 		d.unproven("the encapsulation of the pools in force: no IPPool was read")
@@ -36,7 +38,7 @@ func (d *detective) calico(w Workload) {
 	if inst == nil && len(pools) == 0 && len(d.objects("FelixConfiguration")) == 0 {
 		d.doubt("only the environment of %s shows the mode", w)
 	}
-	r, ok := d.configured(docs)
+	r, ok := d.configured(objects...)
 	if !ok {
 		return
 	}
@@ -128,18 +130,18 @@ func (d *detective) calicoClaims(inst map[string]any) {
 	}
 }
 
-// daemonDocument is calico-node's DaemonSet with its environment.
-func daemonDocument(w Workload) document {
-	var containers []any
+// object is calico-node's DaemonSet with its environment, for package config.
+func (w Workload) object() config.Input {
+	var containers []map[string]any
 	for _, c := range w.Containers {
-		var env []any
+		var env []map[string]any
 		for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 			env = append(env, map[string]any{"name": name, "value": c.Env[name]})
 		}
 		containers = append(containers, map[string]any{"name": c.Name, "env": env})
 	}
-	return document{w.String(), map[string]any{
+	return object(w.String(), map[string]any{
 		"apiVersion": "apps/v1", "kind": DaemonSet, "metadata": map[string]any{"name": "calico-node"},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}},
-	}}
+	})
 }

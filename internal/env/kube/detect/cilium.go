@@ -17,7 +17,7 @@ func (d *detective) cilium(w Workload) {
 		c = ConfigMap{Namespace: w.Namespace, Name: ciliumConfig}
 	}
 	if ok {
-		if r, good := d.configured([]document{configMapDocument(c)}); good {
+		if r, good := d.configured(c.object()); good {
 			d.adopt(r)
 		}
 	}
@@ -43,7 +43,7 @@ func (d *detective) ciliumInForce(c ConfigMap, live ciliumStatus, source string)
 	data := map[string]string{}
 	maps.Copy(data, c.Data)
 	maps.Copy(data, options)
-	r, ok := d.configured([]document{configMapDocument(ConfigMap{Namespace: c.Namespace, Name: c.Name, Data: data})})
+	r, ok := d.configured(ConfigMap{Namespace: c.Namespace, Name: c.Name, Data: data}.object())
 	if !ok {
 		return
 	}

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -8,22 +9,23 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// document is one object of the cluster for package config.
-type document struct {
-	name string
-	body map[string]any
+// object is one object of the cluster for package config. body is what came from JSON.
+func object(name string, body map[string]any) config.Input {
+	text, err := json.Marshal(body)
+	if err != nil { // values of JSON only
+		text = []byte("{}")
+	}
+	return config.Input{Name: name, Text: string(text), Unlined: true}
 }
 
-// configured judges the documents. It returns false if they cannot be judged, which is a doubt.
-func (d *detective) configured(docs []document) (config.Report, bool) {
-	if p := d.proxyDocument(); p != nil {
-		docs = append(docs, document{"kube-proxy", p})
+// configured judges objects. It returns false if they cannot be judged, which is a doubt.
+func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
+	if d.KubeProxy.Mode != "" && d.KubeProxy.Runs == Yes {
+		objects = append(objects, object("kube-proxy", map[string]any{
+			"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": d.KubeProxy.Mode, "clusterCIDR": "0.0.0.0/0",
+		}))
 	}
-	var inputs []config.Input
-	for _, doc := range docs {
-		inputs = append(inputs, config.Input{Name: doc.name, Text: marshal(doc.body), Unlined: true})
-	}
-	r, err := config.Check(inputs, nil)
+	r, err := config.Check(objects, nil)
 	if err != nil {
 		d.doubt("the configuration of %s cannot be judged: %s", d.CNI, strings.ReplaceAll(err.Error(), "\n", "; "))
 		return config.Report{}, false
@@ -95,13 +97,9 @@ func (d *detective) inForce(component, name string, seen Claim) {
 	}
 }
 
-// configMapDocument is a ConfigMap as an object.
-func configMapDocument(c ConfigMap) document {
-	data := map[string]any{}
-	for k, v := range c.Data {
-		data[k] = v
-	}
-	return document{c.String(), map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": c.Name, "namespace": c.Namespace}, "data": data,
-	}}
+// object is the ConfigMap for package config.
+func (c ConfigMap) object() config.Input {
+	return object(c.String(), map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": c.Name, "namespace": c.Namespace}, "data": c.Data,
+	})
 }

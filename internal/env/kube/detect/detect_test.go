@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -166,7 +167,7 @@ func TestClusters(t *testing.T) {
 			if v.Title == "" {
 				t.Error("the verdict has no words")
 			}
-			if again := Detect(s); marshal(again) != marshal(v) {
+			if again := Detect(s); !reflect.DeepEqual(again, v) {
 				t.Error("the same snapshot is judged otherwise the second time")
 			}
 		})

@@ -18,7 +18,7 @@ const (
 func (d *detective) flannel(of cni, namespace string) {
 	component, configured := of.name, ""
 	if c, ok := d.configMap(namespace, of.configs...); ok {
-		if r, good := d.configured([]document{configMapDocument(c)}); good {
+		if r, good := d.configured(c.object()); good {
 			d.adopt(r)
 			if s, there := d.asked(component, "Backend.Type"); there {
 				configured = strings.ToLower(s.Asked)
@@ -50,9 +50,9 @@ func (d *detective) flannel(of cni, namespace string) {
 // flannelRuns takes the profile of the backend that the nodes run.
 func (d *detective) flannelRuns(of cni, backend string) {
 	c := ConfigMap{Name: of.configs[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
-	doc := configMapDocument(c)
-	doc.name = "annotations of the nodes"
-	if r, ok := d.configured([]document{doc}); ok {
+	in := c.object()
+	in.Name = "annotations of the nodes"
+	if r, ok := d.configured(in); ok {
 		d.measured(r)
 	}
 }

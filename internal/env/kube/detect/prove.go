@@ -91,33 +91,29 @@ func random() []byte {
 
 // look asks every end at the same time.
 func look(ctx context.Context, g Ground) ([]Seen, []Proof) {
-	type answer struct {
-		seen Seen
-		err  error
-	}
-	answers := make([]answer, len(g.Ends))
+	answers, errs := make([]Seen, len(g.Ends)), make([]error, len(g.Ends))
 	var all sync.WaitGroup
 	for i, e := range g.Ends {
 		all.Go(func() {
 			limit, stop := context.WithTimeout(ctx, lookTime)
 			defer stop()
 			out, err := e.By.Exec(limit, e.Pod, []string{g.Program, "look"})
-			a := answer{seen: Seen{Pod: e.Pod, Node: e.Node, Host: e.Host, Role: e.Role}, err: err}
+			answers[i] = Seen{Pod: e.Pod, Node: e.Node, Host: e.Host, Role: e.Role}
 			if err == nil {
-				a.seen.State, a.err = netstate.Parse(out)
+				answers[i].State, err = netstate.Parse(out)
 			}
-			answers[i] = a
+			errs[i] = err
 		})
 	}
 	all.Wait()
 	var seen []Seen
 	var proofs []Proof
-	for _, a := range answers {
-		if a.err != nil {
-			proofs = append(proofs, Proof{What: "what is visible", Where: a.seen.Pod, Why: a.err.Error()})
+	for i, a := range answers {
+		if errs[i] != nil {
+			proofs = append(proofs, Proof{What: "what is visible", Where: a.Pod, Why: errs[i].Error()})
 			continue
 		}
-		seen = append(seen, a.seen)
+		seen = append(seen, a)
 	}
 	return seen, proofs
 }

@@ -1,7 +1,6 @@
 package detect
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -152,21 +151,4 @@ func nodesOf(seen []Seen) []string {
 		}
 	}
 	return names
-}
-
-// proxyDocument returns kube-proxy's configuration for package config, nil if its mode is not known.
-func (d *detective) proxyDocument() map[string]any {
-	if d.KubeProxy.Mode == "" || d.KubeProxy.Runs != Yes {
-		return nil
-	}
-	return map[string]any{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": d.KubeProxy.Mode, "clusterCIDR": "0.0.0.0/0"}
-}
-
-// marshal is JSON of what came from JSON.
-func marshal(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil { // values of JSON only
-		return "{}"
-	}
-	return string(b)
 }

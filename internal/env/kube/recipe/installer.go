@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -219,23 +218,6 @@ func (i *Installer) act(ctx context.Context, inv *inventory, a Action) error {
 		return nil
 	}
 	return fmt.Errorf("%s cannot be done through the API server", a.Kind)
-}
-
-// Wait waits until all installed workloads have rolled out, the nodes are ready and a new pod on each gets an address.
-func (i *Installer) Wait(ctx context.Context) error {
-	all, err := i.inventories(ctx)
-	if err != nil {
-		return err
-	}
-	if len(all) == 0 {
-		return errors.New("no installation is recorded: cnibench cni install records what it applies")
-	}
-	for _, inv := range all {
-		if err := i.wait(ctx, inv); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // unknownKind reports whether err means that the API server does not know the kind, or not yet.
