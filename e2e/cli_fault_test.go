@@ -142,7 +142,7 @@ func TestCLINodeGoesNotReady(t *testing.T) {
 	})
 	resume()
 	resume = func() {}
-	p.wantEnd(t, 4*time.Minute, 1, "the run ends after ", "hint: what was measured is kept")
+	p.wantEnd(t, 4*time.Minute, 1, "the run ends after ", "finished trials are kept; when the cluster is ready again")
 	finished, failed := p.trials(t)
 	if len(finished) < 3 {
 		t.Errorf("%d finished, %d failed", len(finished), len(failed))
