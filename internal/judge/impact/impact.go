@@ -74,21 +74,17 @@ func Assess(a *compare.Analysis, path plan.Path, works []Work) ([]Estimate, erro
 	var out []Estimate
 	var errs []error
 	for _, w := range works {
-		load, ok := workload(a.Workloads, w.Kind)
-		if !ok {
+		if load, ok := workload(a.Workloads, w.Kind); ok {
+			out = append(out, estimate(a, path, w, load))
+		} else {
 			errs = append(errs, fmt.Errorf("%s needs a workload that this result does not have: %s", w.Kind, needs[w.Kind].what))
-			continue
 		}
-		out = append(out, estimate(a, path, w, load))
 	}
-	if len(errs) > 0 {
-		var names []string
-		for _, w := range a.Workloads {
-			names = append(names, w.String())
-		}
-		return nil, advice.With(errors.Join(errs...), "the result has: "+strings.Join(names, ", "))
+	var names []string
+	for _, w := range a.Workloads {
+		names = append(names, w.String())
 	}
-	return out, nil
+	return out, advice.With(errors.Join(errs...), "the result has: "+strings.Join(names, ", "))
 }
 
 // needs are the workloads that tell of a kind of work, and the metric that its time follows from.
@@ -97,8 +93,8 @@ var needs = map[Kind]struct {
 	rate string
 	fits func(plan.Workload) bool
 }{
-	Transfer: {"a TCP stream", metric.Goodput, tcpStream},
-	Sync:     {"a TCP stream", metric.Goodput, tcpStream},
+	Transfer: {"a TCP stream", metric.Goodput, plan.Workload.Bulk},
+	Sync:     {"a TCP stream", metric.Goodput, plan.Workload.Bulk},
 	Requests: {"rr over TCP in a closed loop", metric.TransactionRate, func(w plan.Workload) bool {
 		rr, ok := w.Spec.(plan.RR)
 		return ok && rr.Protocol == plan.TCP && closedLoop(w)
@@ -109,24 +105,20 @@ var needs = map[Kind]struct {
 	}},
 }
 
-func tcpStream(w plan.Workload) bool { return w.Bulk() }
-
 // closedLoop says whether the rate of w is what the network gave; that of an open loop is what was asked for.
 func closedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" && t.Burst <= 1 }
 
 // workload picks the first that fits; with the most flows for Sync, with the fewest for all else.
 func workload(all []plan.Workload, k Kind) (plan.Workload, bool) {
-	var best plan.Workload
-	found := false
-	for _, w := range all {
-		if !needs[k].fits(w) {
-			continue
-		}
-		if !found || k == Sync && w.Traits().Flows > best.Traits().Flows || k != Sync && w.Traits().Flows < best.Traits().Flows {
-			best, found = w, true
-		}
+	all = slices.DeleteFunc(slices.Clone(all), func(w plan.Workload) bool { return !needs[k].fits(w) })
+	if len(all) == 0 {
+		return plan.Workload{}, false
 	}
-	return best, found
+	flows := func(v, w plan.Workload) int { return v.Traits().Flows - w.Traits().Flows }
+	if k == Sync {
+		return slices.MaxFunc(all, flows), true
+	}
+	return slices.MinFunc(all, flows), true
 }
 
 func estimate(a *compare.Analysis, path plan.Path, w Work, load plan.Workload) Estimate {

@@ -1,6 +1,6 @@
 // Package metric is the catalogue of everything that cnibench reports: name, unit, direction, definition and source.
 //
-// It is one table. Report headings, the direction of a verdict and docs/glossary.md are generated from it, so a metric
+// It is one table. Report headings, the direction of a verdict and docs/glossary.md come from it, so a metric
 // that is not here cannot be reported. Values are in base units: bit/s, 1/s, ns, ns per unit of work, ratios; scaling
 // happens when a number is shown (package number), never in a name.
 package metric
@@ -18,6 +18,17 @@ const (
 	// Higher means that a larger value is better.
 	Higher
 )
+
+// String returns "lower", "higher" or "–".
+func (b Better) String() string {
+	switch b {
+	case Lower:
+		return "lower"
+	case Higher:
+		return "higher"
+	}
+	return "–"
+}
 
 // Metric describes one reported quantity.
 type Metric struct {

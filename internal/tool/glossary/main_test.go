@@ -1,0 +1,16 @@
+package main
+
+import (
+	"os"
+	"testing"
+)
+
+func TestGlossaryIsCurrent(t *testing.T) {
+	got, err := os.ReadFile("../../../docs/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != page() {
+		t.Error("docs/glossary.md is not what the catalogue says; run make generate")
+	}
+}
