@@ -66,7 +66,7 @@ func TestRepeat(t *testing.T) {
 			t.Errorf("%s: the test's own plan: %v", name, err)
 			continue
 		}
-		d, err := report.Build(result.Header{Schema: result.Schema, Plan: want}, nil, report.Options{})
+		d, err := new(report.Collector).Build(result.Header{Schema: result.Schema, Plan: want}, report.Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

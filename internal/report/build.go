@@ -29,19 +29,8 @@ type Options struct {
 	Impact []impact.Work
 }
 
-// Build makes the report of a result. The error, about an option that the result cannot serve, carries a hint.
-func Build(h result.Header, recs []result.Record, o Options) (Document, error) {
-	var c Collector
-	for i := range recs {
-		if err := c.Add(&recs[i]); err != nil {
-			return Document{}, err
-		}
-	}
-	return c.Build(h, o)
-}
-
-// Build makes the report of what was collected; h is the header of its result. The collector is not to be used
-// afterwards.
+// Build makes the report of what was collected; h is the header of its result. The error, about an option that the result
+// cannot serve, carries a hint. The collector must not be used afterwards.
 func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	metrics, err := shown(o.Metrics)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func build(t *testing.T, r reporttest.Result, o report.Options) report.Document {
 	t.Helper()
-	d, err := report.Build(r.Header, r.Records, o)
+	d, err := reporttest.Build(r.Header, r.Records, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,10 +26,10 @@ func build(t *testing.T, r reporttest.Result, o report.Options) report.Document 
 
 func TestOptions(t *testing.T) {
 	r := reporttest.Small(5)
-	if _, err := report.Build(r.Header, r.Records, report.Options{Metrics: []string{"goodputt"}}); err == nil || advice.Of(err) == "" {
+	if _, err := reporttest.Build(r.Header, r.Records, report.Options{Metrics: []string{"goodputt"}}); err == nil || advice.Of(err) == "" {
 		t.Errorf("unknown metric: %v, hint %q", err, advice.Of(err))
 	}
-	if _, err := report.Build(r.Header, r.Records, report.Options{Baseline: "nosuch"}); err == nil || advice.Of(err) == "" {
+	if _, err := reporttest.Build(r.Header, r.Records, report.Options{Baseline: "nosuch"}); err == nil || advice.Of(err) == "" {
 		t.Errorf("unknown baseline: %v, hint %q", err, advice.Of(err))
 	}
 	d := build(t, r, report.Options{Metrics: []string{"rtt.p99", "softirq_share"}})

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -46,7 +47,7 @@ func around(v float64, n int) []float64 {
 // conclusionOf is the conclusion about the only row.
 func conclusionOf(t *testing.T, h result.Header, recs []result.Record) report.Conclusion {
 	t.Helper()
-	d, err := report.Build(h, recs, report.Options{})
+	d, err := reporttest.Build(h, recs, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestConclusions(t *testing.T) {
 		}
 	}
 	h, recs := row(metric.SoftIRQShare, []string{"a", "b"}, map[string][]float64{"a": around(0.1, 8), "b": around(0.2, 8)})
-	d, err := report.Build(h, recs, report.Options{Metrics: []string{metric.SoftIRQShare}})
+	d, err := reporttest.Build(h, recs, report.Options{Metrics: []string{metric.SoftIRQShare}})
 	if err != nil || len(d.Sections[0].Tables[0].Conclusions) != 0 {
 		t.Errorf("a metric without direction is judged: %v, %+v", err, d.Sections)
 	}
@@ -173,7 +174,7 @@ func TestConclusionsNeverGoBeyondVerdicts(t *testing.T) {
 		}
 		name := []string{metric.ServiceDemand, metric.TransactionRate}[r.IntN(2)]
 		h, recs := row(name, profiles, values)
-		d, err := report.Build(h, recs, report.Options{})
+		d, err := reporttest.Build(h, recs, report.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +228,7 @@ func TestNeedsOnKubernetes(t *testing.T) {
 		"kubernetes": "Requests on standing connections by rtt.p50: a; CPU efficiency by service_demand: b",
 	} {
 		h.Plan.Environment = env
-		d, err := report.Build(h, recs, report.Options{})
+		d, err := reporttest.Build(h, recs, report.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +255,7 @@ func TestNeedsUnderGivenLoad(t *testing.T) {
 		recs[i].Metrics[metric.TransactionRate] = recs[i].Metrics["rtt.p50"]
 	}
 	h.Plan.Workloads = []plan.Workload{w.Normalize()}
-	d, err := report.Build(h, recs, report.Options{})
+	d, err := reporttest.Build(h, recs, report.Options{})
 	if err != nil || len(d.Needs) != 1 || d.Needs[0].Metric.Name != "rtt.p50" {
 		t.Fatalf("open loop: %v, %+v", err, d.Needs)
 	}
@@ -264,7 +265,7 @@ func TestNeedsUnderGivenLoad(t *testing.T) {
 		recs = append(recs, rec)
 	}
 	h.Plan.Workloads = append(h.Plan.Workloads, closed)
-	d, err = report.Build(h, recs, report.Options{})
+	d, err = reporttest.Build(h, recs, report.Options{})
 	if err != nil || len(d.Needs) != 1 || d.Needs[0].Workload != closed || d.Needs[0].Metric.Name != metric.TransactionRate {
 		t.Fatalf("both loops: %v, %+v", err, d.Needs)
 	}

@@ -1,35 +1,25 @@
 package report
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"math/bits"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Bounds of what a report keeps of single trials, so that a file of any size is reported in bounded memory. What lies
-// beyond them is counted in Details.Omitted.
-const (
-	// maxCurves is the most cases with a distribution; each has at most 4,000 buckets while it is gathered.
-	maxCurves = 2000
-	// maxSeries is the most trials with rows of progress, maxRepeats the most of one case, maxRates the rows of one.
-	maxSeries  = 4000
-	maxRepeats = 20
-	maxRates   = 60
-)
+// maxCurves is the most cases with a distribution, so that a file of any size is reported in bounded memory. Each has at
+// most 4,000 buckets while it is gathered.
+const maxCurves = 2000
 
-// Details are what the trials' observations show beyond their metrics: distributions and progress. They come from a
-// second pass over the result file (Gather), which only pictures need.
+// Details are what the trials' observations show beyond their metrics: distributions. They come from the observations of
+// a result file (Gather), which only pictures need.
 type Details struct {
-	// Curves has one distribution per case with round-trip times, Progress one series per trial with rows.
-	Curves   []Curve
-	Progress []Progress
-	// Omitted counts the cases and trials that were left out because there were too many.
+	// Curves has one distribution per case with round-trip times.
+	Curves []Curve
+	// Omitted counts the trials of cases that were left out because there were too many.
 	Omitted int
 }
 
@@ -58,27 +48,10 @@ func (c Curve) At(q float64) float64 {
 	return math.NaN()
 }
 
-// Progress is how the rate of one trial went within its window.
-type Progress struct {
-	plan.Case
-	Repetition int
-	// Unit is "bit/s" for what a stream's receiver got, "1/s" for operations of the client.
-	Unit  string
-	Rates []Rate
-}
-
-// Rate is a row: from and to in ns since the start of the window, and the rate between them in the unit of the series.
-type Rate struct {
-	FromNs, ToNs int64
-	Rate         float64
-}
-
 // Gather collects Details record by record. The zero value is ready.
 type Gather struct {
 	cases   map[plan.Case]*pool
 	order   []*pool
-	series  []Progress
-	repeats map[plan.Case]int
 	omitted int
 }
 
@@ -91,18 +64,12 @@ type pool struct {
 
 // Add takes in a record with its observations. Failed trials, twins and what has no observations add nothing.
 func (g *Gather) Add(rec result.Record) {
-	if rec.Type != result.TypeTrial || rec.Status != result.OK || rec.Profile.IsTwin() {
+	if rec.Type != result.TypeTrial || rec.Status != result.OK || rec.Profile.IsTwin() ||
+		rec.Client == nil || rec.Client.RTT == nil || rec.Client.RTT.Count() == 0 {
 		return
 	}
 	c := rec.Case
 	c.Workload = c.Workload.Normalize()
-	if rec.Client != nil && rec.Client.RTT != nil && rec.Client.RTT.Count() > 0 {
-		g.distribution(c, rec.Client.RTT)
-	}
-	g.progress(c, rec)
-}
-
-func (g *Gather) distribution(c plan.Case, h *sample.Histogram) {
 	p := g.cases[c]
 	if p == nil {
 		if len(g.order) >= maxCurves {
@@ -117,54 +84,12 @@ func (g *Gather) distribution(c plan.Case, h *sample.Histogram) {
 		g.order = append(g.order, p)
 	}
 	p.trials++
-	h.Each(p.tally.add)
+	rec.Client.RTT.Each(p.tally.add)
 }
 
-// progress takes the rows of the side that knows what arrived: the receiver of a stream, the client of anything else.
-func (g *Gather) progress(c plan.Case, rec result.Record) {
-	side, unit := rec.Client, "1/s"
-	value := func(i sample.Interval) float64 { return float64(i.Operations) * 1e9 }
-	if !c.Workload.Traits().Exchanges() {
-		unit, value = "bit/s", func(i sample.Interval) float64 { return float64(i.Bytes) * 8e9 }
-		if !c.Workload.Traits().Reverse {
-			side = rec.Server
-		}
-	}
-	if side == nil {
-		return
-	}
-	rows := slices.DeleteFunc(slices.Clone(side.Intervals), func(i sample.Interval) bool { return i.Warmup || i.EndNs <= i.StartNs })
-	if len(rows) < 2 {
-		return
-	}
-	if len(g.series) >= maxSeries || g.repeats[c] >= maxRepeats {
-		g.omitted++
-		return
-	}
-	if g.repeats == nil {
-		g.repeats = map[plan.Case]int{}
-	}
-	g.repeats[c]++
-	p := Progress{Case: c, Repetition: rec.Repetition, Unit: unit}
-	step := (len(rows) + maxRates - 1) / maxRates
-	for some := range slices.Chunk(rows, step) {
-		from, to, sum := some[0].StartNs, some[len(some)-1].EndNs, 0.0
-		for _, i := range some {
-			sum += value(i)
-		}
-		if to > from {
-			p.Rates = append(p.Rates, Rate{from, to, sum / float64(to-from)})
-		}
-	}
-	if len(p.Rates) > 0 {
-		g.series = append(g.series, p)
-	}
-}
-
-// Details returns what was gathered, in the order of first appearance; trials of a case by repetition.
+// Details returns what was gathered, in the order of first appearance.
 func (g *Gather) Details() *Details {
-	d := &Details{Progress: slices.Clone(g.series), Omitted: g.omitted}
-	slices.SortStableFunc(d.Progress, func(x, y Progress) int { return cmp.Compare(x.Repetition, y.Repetition) })
+	d := &Details{Omitted: g.omitted}
 	for _, p := range g.order {
 		d.Curves = append(d.Curves, Curve{Case: p.Case, Trials: p.trials, Count: p.tally.n, Points: p.tally.curve()})
 	}

@@ -96,88 +96,30 @@ func TestGatherPassesOver(t *testing.T) {
 	failed, twin, empty, end := observed(5), observed(5), observed(), result.Record{Type: result.TypeEnd}
 	failed.Status = result.Failed
 	twin.Profile += plan.TwinSuffix
-	if d := gather(failed, twin, empty, end, reporttest.Small(1).Records[0]); len(d.Curves)+len(d.Progress) != 0 {
+	if d := gather(failed, twin, empty, end, reporttest.Small(1).Records[0]); len(d.Curves) != 0 {
 		t.Errorf("%+v", d)
 	}
 }
 
-// rows are intervals of 100 ms with so many operations and bytes each.
-func rows(n int, operations, bytes uint64) []sample.Interval {
-	out := []sample.Interval{{StartNs: -100e6, EndNs: 0, Operations: 1, Bytes: 1, Warmup: true}}
-	for i := range int64(n) {
-		out = append(out, sample.Interval{StartNs: i * 100e6, EndNs: (i + 1) * 100e6, Operations: operations, Bytes: bytes})
-	}
-	return out
-}
-
-// A stream's progress is what its receiver got, anything else's what its client did; the warm-up is left out.
-func TestProgress(t *testing.T) {
-	rec := observed(5)
-	rec.Client.Intervals, rec.Server = rows(3, 10, 7000), &sample.Observation{Intervals: rows(3, 2, 5000)}
-	stream, reverse := rec, rec
-	stream.Workload, reverse.Workload = plan.Workload{Spec: plan.Stream{}}, plan.Workload{Spec: plan.Stream{Reverse: true}}
-	for _, c := range []struct {
-		name string
-		rec  result.Record
-		unit string
-		rate float64
-	}{
-		{"rr", rec, "1/s", 100}, {"stream", stream, "bit/s", 400_000}, {"reverse", reverse, "bit/s", 560_000},
-	} {
-		d := gather(c.rec)
-		if len(d.Progress) != 1 || d.Progress[0].Unit != c.unit || len(d.Progress[0].Rates) != 3 {
-			t.Fatalf("%s: %+v", c.name, d.Progress)
-		}
-		for i, r := range d.Progress[0].Rates {
-			if math.Abs(r.Rate-c.rate) > 1e-6*c.rate || r.FromNs != int64(i)*100e6 {
-				t.Errorf("%s, row %d: %+v, want %v", c.name, i, r, c.rate)
-			}
-		}
-	}
-	odd := observed(5)
-	odd.Client.Intervals = []sample.Interval{{StartNs: 9, EndNs: 3}, {StartNs: 5, EndNs: 5}, {StartNs: 90, EndNs: 91}, {StartNs: 1, EndNs: 2}}
-	for _, p := range gather(odd).Progress {
-		for _, r := range p.Rates {
-			if r.ToNs <= r.FromNs || math.IsInf(r.Rate, 0) {
-				t.Errorf("rows out of order: %+v", r)
-			}
-		}
-	}
-}
-
-// Long trials are thinned without loss, and what is too much is counted.
+// What is too much is counted.
 func TestGatherIsBounded(t *testing.T) {
-	long := observed(5)
-	long.Client.Intervals = rows(1001, 10, 0)
-	d := gather(long)
-	if n := len(d.Progress[0].Rates); n > 60 {
-		t.Errorf("%d rows", n)
-	}
-	var sum float64
-	for _, r := range d.Progress[0].Rates {
-		sum += r.Rate * float64(r.ToNs-r.FromNs) / 1e9
-	}
-	if math.Abs(sum-10010) > 1e-6 {
-		t.Errorf("%v operations of 10010", sum)
-	}
 	var g report.Gather
 	for i := range 2100 {
 		rec := observed(5)
 		rec.Profile = plan.Variant(fmt.Sprint("p", i))
-		rec.Client.Intervals = rows(2, 1, 1)
 		for range 3 {
 			g.Add(rec)
 		}
 	}
-	d = g.Details()
-	if len(d.Curves) != 2000 || len(d.Progress) != 4000 || d.Omitted != 300+2300 {
-		t.Errorf("%d curves, %d series, %d omitted", len(d.Curves), len(d.Progress), d.Omitted)
+	d := g.Details()
+	if len(d.Curves) != 2000 || d.Omitted != 300 {
+		t.Errorf("%d curves, %d omitted", len(d.Curves), d.Omitted)
 	}
 }
 
 func TestNeeds(t *testing.T) {
 	r := reporttest.NinePaths(8)
-	d, err := report.Build(r.Header, r.Records, report.Options{})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,14 +153,14 @@ func TestNeeds(t *testing.T) {
 	}
 	same.Header.Plan.Profiles = []plan.Variant{"canal", "calico-vxlan"}
 	same.Header.Plan.Baseline = "canal"
-	if d, err = report.Build(same.Header, same.Records, report.Options{}); err != nil {
+	if d, err = reporttest.Build(same.Header, same.Records, report.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.Needs) != 1 || len(d.Needs[0].Near) != 1 {
 		t.Errorf("two that are the same: %+v", d.Needs)
 	}
 	all := reporttest.AllFailed()
-	if d, err = report.Build(all.Header, all.Records, report.Options{}); err != nil || len(d.Needs) != 0 {
+	if d, err = reporttest.Build(all.Header, all.Records, report.Options{}); err != nil || len(d.Needs) != 0 {
 		t.Errorf("all failed: %v, %+v", err, d.Needs)
 	}
 }

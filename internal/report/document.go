@@ -35,7 +35,7 @@ type Document struct {
 	Footnotes []string
 	// Analysis has the cells, comparisons and noise floors that the tables show, and those that they do not.
 	Analysis *compare.Analysis
-	// Details is what pictures need of single trials; nil unless a second pass over the file gathered it. (optional)
+	// Details is what pictures need of the trials' observations; nil unless they were gathered. (optional)
 	Details  *Details
 	Run      Run
 	Facts    facts.Facts

@@ -18,7 +18,7 @@ import (
 // curves builds the report of r and returns its curves.
 func curves(t *testing.T, r reporttest.Result) []report.LoadCurve {
 	t.Helper()
-	d, err := report.Build(r.Header, r.Records, report.Options{})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

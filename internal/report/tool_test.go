@@ -26,7 +26,7 @@ func TestToolsBeside(t *testing.T) {
 		rec.Metrics = metrics
 		r.Records = append(r.Records, rec)
 	}
-	d, err := report.Build(r.Header, r.Records, report.Options{})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

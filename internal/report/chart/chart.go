@@ -1,6 +1,6 @@
 // Package chart draws what a report shows: typed data in, a Drawing out, and a Drawing as SVG.
 //
-// A plot (Dots, Curves, Loads, Strips, Heat) is a struct of numbers and names; its Draw method lays it out. A Drawing is
+// A plot (Dots, Curves, Loads, Heat) is a struct of numbers and names; its Draw method lays it out. A Drawing is
 // a list of lines, rectangles, dots and texts in groups, in a coordinate system whose origin is the upper left corner
 // and whose unit is a pixel at scale 1. SVG writes it for a page, whose style sheet brings the colours (CSS), or as a
 // separate file. Colours are names of a role, never values, so that one

@@ -38,24 +38,18 @@ func drawings() map[string]Drawing {
 			{Name: "canal", Series: 1, Knee: 50, Points: []LoadPoint{{10, 8, 20, 19, 22}, {50, 11, 30, 28, 35}, {95, 90, 700, 500, 900}}},
 			{Name: "raw", Series: 2, Knee: nan, Points: []LoadPoint{{10, 4, 9, nan, nan}, {50, 5, nan, nan, nan}, {95, 9, 14, 12, 15}}},
 		}}.Draw(),
-		"strips": Strips{Title: "goodput over time", Desc: "two profiles", Unit: "Gbit/s", Rows: []Strip{
-			{Name: "canal", Series: 1, Trials: [][]Step{{{0, 1, 2}, {1, 2, 3}}, {{0, 2, 1}}}, Value: "2.00"},
-			{Name: "raw", Series: 2, Trials: [][]Step{{{0, 2, 18}}}, Value: "18.0"},
-		}}.Draw(),
 		"heat": Heat{Title: "service demand", Desc: "map", Unit: "µs", Columns: []string{"pod-pod cross", "hairpin"}, Rows: []HeatRow{
 			{Name: "canal", Series: 1, Cells: []HeatCell{{"8.1", "2.00x worse", Level(-3)}, {"–", "", Neutral}}},
 		}}.Draw(),
 		"empty-dots":   Dots{Low: nan, High: nan}.Draw(),
 		"empty-curves": Curves{}.Draw(),
 		"empty-loads":  Loads{}.Draw(),
-		"empty-strips": Strips{}.Draw(),
 		"empty-heat":   Heat{}.Draw(),
 		"odd-dots":     Dots{Reference: math.Inf(1), ReferenceName: "x", Rows: []DotRow{{Median: math.Inf(1), Low: nan, High: -1, Samples: odd}}}.Draw(),
 		"odd-curves":   Curves{Low: nan, High: math.Inf(1), Lines: []CurveLine{{Points: points}}}.Draw(),
 		"odd-loads": Loads{Low: nan, High: math.Inf(1), Lines: []LoadLine{{Knee: nan, Points: []LoadPoint{
 			{nan, 1, 2, 3, 4}, {10, nan, math.Inf(1), 0, 1}, {20, -1, 0, nan, nan}, {math.Inf(1), 1, 1, 1, 1}, {30, 5, 7, -1, math.Inf(1)}, {-5, 1, 3, 1, 9},
 		}}}}.Draw(),
-		"odd-strips": Strips{High: math.Inf(1), Rows: []Strip{{Trials: [][]Step{{{nan, 1, 2}, {0, math.Inf(1), -4}, {3, 2, nan}}}}}}.Draw(),
 	}
 }
 
@@ -141,7 +135,6 @@ func FuzzSVG(f *testing.F) {
 		for _, d := range []Drawing{
 			Dots{Title: name, Rows: []DotRow{{Name: name, Median: a, Low: a, High: b, Samples: []float64{a, b}, Value: name}}, Low: b, High: a}.Draw(),
 			Curves{Title: name, Lines: []CurveLine{{Name: name, Points: []CurvePoint{{0, a}, {0.9, b}, {b, a}}}}}.Draw(),
-			Strips{Title: name, Rows: []Strip{{Name: name, Trials: [][]Step{{{a, b, a}, {b, a, b}}}}}, High: b}.Draw(),
 			Heat{Title: name, Columns: []string{name}, Rows: []HeatRow{{Name: name, Cells: []HeatCell{{name, name, Level(3)}}}}}.Draw(),
 		} {
 			svg, err := SVG(Framed(d), "x")

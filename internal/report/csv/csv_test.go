@@ -27,7 +27,7 @@ var cases = map[string]reporttest.Result{
 
 func render(t *testing.T, r reporttest.Result) []byte {
 	t.Helper()
-	d, err := report.Build(r.Header, r.Records, report.Options{})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

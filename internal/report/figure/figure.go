@@ -1,12 +1,11 @@
 // Package figure decides which pictures a report has, and fills the plots of package chart with its numbers.
 //
 // All returns them in reading order: for each table of the document a heat map and, path by path, a dot plot; then the
-// curves over load, the distributions and the progress. Nothing is computed here that is not in the document, except
+// curves over load and the distributions. Nothing is computed here that is not in the document, except
 // that values are scaled to one unit for all pictures of a table, so that readers can compare them by eye. Each figure carries its numbers as a table too, for those who cannot see it.
 package figure
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
@@ -20,11 +19,10 @@ type Kind string
 
 // The kinds, in reading order.
 const (
-	Heat     Kind = "heat"
-	Dots     Kind = "dots"
-	Loads    Kind = "load"
-	Curves   Kind = "percentiles"
-	Progress Kind = "progress"
+	Heat   Kind = "heat"
+	Dots   Kind = "dots"
+	Loads  Kind = "load"
+	Curves Kind = "percentiles"
 )
 
 // Figure is one picture.
@@ -97,7 +95,6 @@ func All(d report.Document) []Figure {
 	out = append(out, loads(d.Loads, s)...)
 	if d.Details != nil {
 		out = append(out, curves(d.Details.Curves, d.Analysis.Workloads, s)...)
-		out = append(out, progress(d.Details.Progress, d.Analysis.Workloads, s)...)
 	}
 	return out
 }
@@ -114,20 +111,6 @@ func SeriesOf(d report.Document) Series {
 		}
 	}
 	return s
-}
-
-// ordered puts xs in report order and cuts them by workload and path.
-func ordered[T any](xs []T, workloads []plan.Workload, s Series, of func(T) plan.Case) [][]T {
-	order := func(x T) []int {
-		c := of(x)
-		return []int{slices.Index(workloads, c.Workload), slices.Index(plan.Paths, c.Path), s[c.Profile]}
-	}
-	sorted := slices.SortedStableFunc(slices.Values(xs), func(x, y T) int { return slices.Compare(order(x), order(y)) })
-	return report.Grouped(sorted, func(x T) plan.Case {
-		c := of(x)
-		c.Profile = ""
-		return c
-	})
 }
 
 // scaled writes v, in base units, with its unit.

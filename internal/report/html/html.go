@@ -32,7 +32,7 @@ var scriptText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// Render writes d as a page. A document without Details has no distributions and no progress.
+// Render writes d as a page. A document without Details has no distributions.
 func Render(w io.Writer, d report.Document) error {
 	v, err := viewOf(d)
 	if err != nil {

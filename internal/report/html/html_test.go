@@ -22,10 +22,10 @@ import (
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
-// document is the report of r with details: round trips for all but streams, and rows.
+// document is the report of r with details: round trips for all but streams.
 func document(t testing.TB, r reporttest.Result) report.Document {
 	t.Helper()
-	d, err := report.Build(r.Header, r.Records, report.Options{})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +37,6 @@ func document(t testing.TB, r reporttest.Result) report.Document {
 			for j := range int64(500) {
 				o.RTT.Record(5000 + 40*j + 13*int64(i%7)*j)
 			}
-		}
-		for j := range int64(10) {
-			o.Intervals = append(o.Intervals, sample.Interval{StartNs: j * 1e8, EndNs: (j + 1) * 1e8, Operations: uint64(9000 + j*int64(i%5)), Bytes: 1e8})
 		}
 		rec.Client, rec.Server = o, o
 		g.Add(rec)
@@ -90,7 +87,7 @@ func evil() reporttest.Result {
 func TestGolden(t *testing.T) {
 	// The page without its pictures' details: small enough to be read in review.
 	for name, r := range map[string]reporttest.Result{"one-trial": reporttest.Small(1), "small": reporttest.Small(5), "all-failed": reporttest.AllFailed()} {
-		d, err := report.Build(r.Header, r.Records, report.Options{})
+		d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +277,7 @@ func TestNothingIsLost(t *testing.T) {
 // The reader's own job is on the page if it was asked for, with every number of the document.
 func TestImpact(t *testing.T) {
 	r := reporttest.NinePaths(5)
-	d, err := report.Build(r.Header, r.Records, report.Options{Impact: reporttest.Job(), Baseline: "canal"})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{Impact: reporttest.Job(), Baseline: "canal"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +393,7 @@ func FuzzNames(f *testing.F) {
 			}
 			r.Records[i].Warnings = append(r.Records[i].Warnings, resultWarning(s))
 		}
-		d, err := report.Build(r.Header, r.Records, report.Options{})
+		d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 		if err != nil {
 			t.Skip("no report of this")
 		}

@@ -12,7 +12,7 @@ import (
 // TestLoadCurvesOnThePage: a chapter with a drawing for each path, and none where nothing was loaded.
 func TestLoadCurvesOnThePage(t *testing.T) {
 	for name, r := range map[string]reporttest.Result{"loads": reporttest.Loads(5), "closed": reporttest.NinePaths(2)} {
-		d, err := report.Build(r.Header, r.Records, report.Options{})
+		d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,9 +76,6 @@ var chapters = []struct {
 	{figure.Curves, "distributions", "Distributions", []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; the tables' percentiles are medians over trials.",
 	}},
-	{figure.Progress, "progress", "Over time", []string{
-		"The rate within the measurement window, one line per trial. A trial that wanders or collapses says more than its mean.",
-	}},
 }
 
 // pictures are the chapters that have a figure, by workload.

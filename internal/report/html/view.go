@@ -231,7 +231,7 @@ func banners(d report.Document) []string {
 		}
 	}
 	if d.Details != nil && d.Details.Omitted > 0 {
-		out = append(out, fmt.Sprintf("%d distributions and time series are left out of the pictures: there are too many for one page. The tables have all.", d.Details.Omitted))
+		out = append(out, fmt.Sprintf("The distributions of %d trials are omitted: one page cannot show so many. The tables have all trials.", d.Details.Omitted))
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 // TestLoadCurves: what people see of a curve, programs can read.
 func TestLoadCurves(t *testing.T) {
 	r := reporttest.Loads(7)
-	d, err := report.Build(r.Header, r.Records, report.Options{})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,29 +42,33 @@ func (p *page) line(format string, args ...any) {
 	p.WriteByte('\n')
 }
 
+// head begins a table whose columns but the first are aligned so.
+func (p *page) head(label string, columns []string, align string) {
+	p.row(append([]string{label}, columns...), number.Markdown)
+	p.line("|---|%s", strings.Repeat(align, len(columns)))
+}
+
+// row writes a row of a table.
+func (p *page) row(cells []string, escape func(string) string) {
+	for _, c := range cells {
+		p.WriteString("| " + escape(c) + " ")
+	}
+	p.line("|")
+}
+
 func (p *page) grid(g report.Grid) {
 	if g.Title != "" {
 		p.line("\n### %s", number.Markdown(g.Title))
 	}
 	p.line("")
 	if len(g.Labels) > 0 {
-		head, rule := "| "+number.Markdown(g.Label)+" |", "|---|"
 		align := "---:|"
 		if g.Prose {
 			align = "---|"
 		}
-		for _, c := range g.Columns {
-			head += " " + number.Markdown(c) + " |"
-			rule += align
-		}
-		p.line("%s", head)
-		p.line("%s", rule)
+		p.head(g.Label, g.Columns, align)
 		for i, label := range g.Labels {
-			line := "| " + number.Markdown(label) + " |"
-			for _, c := range g.Cells[i] {
-				line += " " + number.Markdown(c) + " |"
-			}
-			p.line("%s", line)
+			p.row(append([]string{label}, g.Cells[i]...), number.Markdown)
 		}
 		p.line("")
 	}
@@ -112,19 +116,13 @@ func (p *page) findings(group []finding.Finding) {
 
 func (p *page) table(t report.Table) {
 	p.line("\n### %s (%s)\n", number.Markdown(t.Title), number.Markdown(t.Unit))
-	head, rule := "| path |", "|---|"
-	for _, c := range t.Columns {
-		head += " " + number.Markdown(c) + " |"
-		rule += "---:|"
-	}
-	p.line("%s", head)
-	p.line("%s", rule)
+	p.head("path", t.Columns, "---:|")
 	for _, r := range t.Rows {
-		line := "| " + number.Markdown(r.Label) + " |"
+		cells := []string{number.Markdown(r.Label)}
 		for _, e := range r.Entries {
-			line += " " + entry(e) + " |"
+			cells = append(cells, entry(e))
 		}
-		p.line("%s", line)
+		p.row(cells, strings.Clone)
 	}
 	p.conclusions(t.Conclusions)
 	if len(t.Notes) > 0 {
@@ -140,10 +138,10 @@ func (p *page) conclusions(all []report.Conclusion) {
 	if len(all) == 0 {
 		return
 	}
-	p.line("\n| path | conclusion |")
-	p.line("|---|---|")
+	p.line("")
+	p.head("path", []string{"conclusion"}, "---|")
 	for _, c := range all {
-		p.line("| %s | %s |", number.Markdown(c.Label), number.Markdown(c.Text))
+		p.row([]string{c.Label, c.Text}, number.Markdown)
 	}
 }
 

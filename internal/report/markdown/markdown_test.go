@@ -13,7 +13,7 @@ import (
 
 func render(t *testing.T, r reporttest.Result) []byte {
 	t.Helper()
-	d, err := report.Build(r.Header, r.Records, report.Options{})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestImpact(t *testing.T) {
 		if name == "impact-hostile.md" {
 			works = works[1:] // it has no stream
 		}
-		d, err := report.Build(r.Header, r.Records, report.Options{Metrics: []string{"transaction_rate"}, Impact: works})
+		d, err := reporttest.Build(r.Header, r.Records, report.Options{Metrics: []string{"transaction_rate"}, Impact: works})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,9 +81,16 @@ func Render(w io.Writer, d report.Document) error {
 	if !d.Run.Created.IsZero() {
 		e.time = " " + strconv.FormatInt(d.Run.Created.Unix(), 10)
 	}
-	if err := e.document(d); err != nil {
+	a := d.Analysis
+	if a == nil {
+		a = &compare.Analysis{}
+	}
+	e.run(d, a)
+	if err := e.metrics(a); err != nil {
 		return err
 	}
+	e.cells(a)
+	e.comparisons(a)
 	return write(w, e.blocks)
 }
 
@@ -118,21 +125,6 @@ type exposition struct {
 	// common are labels of every sample, time is what follows its value.
 	common labels
 	time   string
-}
-
-// document writes what a report says.
-func (e *exposition) document(d report.Document) error {
-	a := d.Analysis
-	if a == nil {
-		a = &compare.Analysis{}
-	}
-	e.run(d, a)
-	if err := e.metrics(a); err != nil {
-		return err
-	}
-	e.cells(a)
-	e.comparisons(a)
-	return nil
 }
 
 // begin starts a family.

@@ -29,7 +29,7 @@ var cases = map[string]reporttest.Result{
 
 func build(t *testing.T, r reporttest.Result) report.Document {
 	t.Helper()
-	d, err := report.Build(r.Header, r.Records, report.Options{})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

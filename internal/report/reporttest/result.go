@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -20,6 +21,17 @@ import (
 type Result struct {
 	Header  result.Header
 	Records []result.Record
+}
+
+// Build makes the report of a result.
+func Build(h result.Header, recs []result.Record, o report.Options) (report.Document, error) {
+	var c report.Collector
+	for i := range recs {
+		if err := c.Add(&recs[i]); err != nil {
+			return report.Document{}, err
+		}
+	}
+	return c.Build(h, o)
 }
 
 // cost is how many times the CPU time of two empty namespaces a profile takes, on paths of the node and of pods.

@@ -16,7 +16,7 @@ import (
 
 func render(t *testing.T, r reporttest.Result, b report.Options, o Options) []byte {
 	t.Helper()
-	d, err := report.Build(r.Header, r.Records, b)
+	d, err := reporttest.Build(r.Header, r.Records, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestColor(t *testing.T) {
 // Every value of the document is on the page, at any width.
 func TestNothingIsLost(t *testing.T) {
 	r := reporttest.NinePaths(5)
-	d, err := report.Build(r.Header, r.Records, report.Options{})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
