@@ -244,15 +244,16 @@ func (j *judge) ciliumCIDRs(c ciliumState) {
 
 // covers reports whether the first IPv4 prefix of a list contains that of another. Texts that are not prefixes are not judged.
 func covers(outer, inner string) bool {
-	o, ok := firstIPv4(outer)
-	i, both := firstIPv4(inner)
+	o, ok := FirstIPv4(outer)
+	i, both := FirstIPv4(inner)
 	return !ok || !both || o.Bits() <= i.Bits() && o.Contains(i.Addr())
 }
 
-func firstIPv4(list string) (netip.Prefix, bool) {
+// FirstIPv4 returns the first IPv4 prefix of a list with commas or blanks, and whether there is one.
+func FirstIPv4(list string) (netip.Prefix, bool) {
 	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
 		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
-			return p, true
+			return p.Masked(), true
 		}
 	}
 	return netip.Prefix{}, false

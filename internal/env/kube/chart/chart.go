@@ -242,24 +242,17 @@ func (c *Chart) Without(templates map[string]bool) *Chart {
 // merged returns a copy of defaults with given laid over it.
 func merged(defaults, given map[string]any) map[string]any {
 	all := map[string]any{}
+	maps.Copy(all, given)
 	for key, value := range defaults {
-		inner, _ := value.(map[string]any)
 		over, set := given[key]
+		inner, nested := value.(map[string]any)
 		overMap, both := over.(map[string]any)
 		switch {
-		case set && both && inner != nil:
+		case set && over == nil:
+			delete(all, key)
+		case nested && (both || !set):
 			all[key] = merged(inner, overMap)
-		case set && over != nil:
-			all[key] = over
-		case set || value == nil:
-		case inner != nil:
-			all[key] = merged(inner, nil)
-		default:
-			all[key] = value
-		}
-	}
-	for key, value := range given {
-		if _, known := defaults[key]; !known {
+		case !set && value != nil:
 			all[key] = value
 		}
 	}

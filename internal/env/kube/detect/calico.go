@@ -121,9 +121,7 @@ func (d *detective) calicoClaims(inst map[string]any) {
 	case len(distinct) > 1:
 		d.doubt("the nodes' annotations differ: %s", strings.Join(groups, "; "))
 	}
-	if m, ok := field(inst, "status", "mtu").(float64); ok && m > 0 {
-		d.MTU = Claim{fmt.Sprint(int(m)), "status of Installation default"}
-	} else if m, ok := field(inst, "status", "mtu").(int64); ok && m > 0 {
+	if m := field(inst, "status", "mtu"); m != nil && fmt.Sprint(m) != "0" {
 		d.MTU = Claim{fmt.Sprint(m), "status of Installation default"}
 	} else if c, ok := d.configMap("kube-system", "calico-config"); ok && c.Data["veth_mtu"] != "" && c.Data["veth_mtu"] != "0" {
 		d.MTU = Claim{c.Data["veth_mtu"], c.String()}

@@ -70,9 +70,8 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	for _, h := range s.hosts() {
 		left = append(left, Leftovers(v.CNI, h.State)...)
 	}
-	if len(left) > 0 {
-		set(facts.Leftovers, few(unique(left)))
-	}
+	slices.Sort(left)
+	set(facts.Leftovers, few(slices.Compact(left)))
 	return f
 }
 
@@ -124,16 +123,4 @@ func nodeFacts(s Snapshot, set func(name, value string)) {
 			}
 		}
 	}
-}
-
-func unique(list []string) []string {
-	var once []string
-	seen := map[string]bool{}
-	for _, s := range list {
-		if !seen[s] {
-			once = append(once, s)
-		}
-		seen[s] = true
-	}
-	return once
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -207,18 +208,18 @@ func (l *Lookout) Close(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("delete namespace %s: %w", l.namespace, err)
 	}
-	again := time.NewTicker(askAgain)
-	defer again.Stop()
-	for {
-		if _, err := namespaces.Get(ctx, l.namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("wait for the end of namespace %s: %w", l.namespace, err)
+	err = wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
+		_, err := namespaces.Get(ctx, l.namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("namespace %s is being deleted and has not gone: %w", l.namespace, context.Cause(ctx))
-		case <-again.C:
-		}
+		return false, err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("namespace %s is being deleted and has not gone: %w", l.namespace, context.Cause(ctx))
 	}
+	return fmt.Errorf("wait for the end of namespace %s: %w", l.namespace, err)
 }

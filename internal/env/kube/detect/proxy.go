@@ -146,9 +146,8 @@ func (d *detective) mayRead(resource string) bool {
 func nodesOf(seen []Seen) []string {
 	var names []string
 	for _, s := range seen {
-		if !slices.Contains(names, s.Node) {
-			names = append(names, s.Node)
-		}
+		names = append(names, s.Node)
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -1,7 +1,6 @@
 package detect
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -118,27 +117,15 @@ func (s Snapshot) runs(c cni) bool {
 // configMap returns the first ConfigMap with one of the names; of several with one name, that in the namespace.
 func (s Snapshot) configMap(namespace string, names ...string) (ConfigMap, bool) {
 	for _, name := range names {
-		var found []ConfigMap
-		for _, c := range s.ConfigMaps {
-			if c.Name == name {
-				found = append(found, c)
+		for _, anywhere := range []bool{false, true} {
+			for _, c := range s.ConfigMaps {
+				if c.Name == name && (anywhere || c.Namespace == namespace) {
+					return c, true
+				}
 			}
-		}
-		slices.SortStableFunc(found, func(a, b ConfigMap) int {
-			return cmp.Compare(away(a.Namespace, namespace), away(b.Namespace, namespace))
-		})
-		if len(found) > 0 {
-			return found[0], true
 		}
 	}
 	return ConfigMap{}, false
-}
-
-func away(a, b string) int {
-	if a == b {
-		return 0
-	}
-	return 1
 }
 
 // objects returns the custom objects of a kind.

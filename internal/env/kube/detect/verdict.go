@@ -114,8 +114,8 @@ var distributions = []struct{ name, version, provider, label string }{
 	{"RKE2", "+rke2", "rke2://", ""},
 	{"K3s", "+k3s", "k3s://", ""},
 	{"kind", "", "kind://", ""},
-	{"EKS", "-eks-", "aws://", "eks.amazonaws.com/nodegroup"},
-	{"GKE", "-gke.", "gce://", "cloud.google.com/gke-nodepool"},
+	{"EKS", "-eks-", "", "eks.amazonaws.com/nodegroup"},
+	{"GKE", "-gke.", "", "cloud.google.com/gke-nodepool"},
 	{"AKS", "", "", "kubernetes.azure.com/cluster"},
 	{"OpenShift", "", "", "node.openshift.io/os_id"},
 	{"minikube", "", "", "minikube.k8s.io/version"},
@@ -128,10 +128,8 @@ func distribution(nodes []Node) string {
 	for _, n := range nodes {
 		for _, d := range distributions {
 			_, labelled := n.Labels[d.label]
-			cloud := d.provider == "aws://" || d.provider == "gce://"
-			switch {
-			case d.version != "" && strings.Contains(n.Kubelet, d.version), d.label != "" && labelled,
-				d.provider != "" && !cloud && strings.HasPrefix(n.ProviderID, d.provider):
+			if d.version != "" && strings.Contains(n.Kubelet, d.version) || d.label != "" && labelled ||
+				d.provider != "" && strings.HasPrefix(n.ProviderID, d.provider) {
 				return d.name
 			}
 		}

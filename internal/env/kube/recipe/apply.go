@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -71,7 +72,7 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	labels[Label] = inv.Profile
 	o.SetLabels(labels)
 	to, err := i.resource(ctx, o)
-	if unknownKind(err) && i.DryRun == DryRunServer {
+	if meta.IsNoMatchError(err) && i.DryRun == DryRunServer {
 		i.Say("%s cannot be checked: an earlier step brings its definition", named(o))
 		return nil
 	}
@@ -117,7 +118,7 @@ func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.Resou
 func (i *Installer) resource(ctx context.Context, o object) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	at, namespaced, err := i.mapper.Resource(ctx, kind)
-	if unknownKind(err) {
+	if meta.IsNoMatchError(err) {
 		i.mapper.Reset()
 		at, namespaced, err = i.mapper.Resource(ctx, kind)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -219,6 +218,3 @@ func (i *Installer) act(ctx context.Context, inv *inventory, a Action) error {
 	}
 	return fmt.Errorf("%s cannot be done through the API server", a.Kind)
 }
-
-// unknownKind reports whether err means that the API server does not know the kind, or not yet.
-func unknownKind(err error) bool { return meta.IsNoMatchError(err) }

@@ -79,24 +79,15 @@ func (i *Installer) podCIDR(ctx context.Context) (netip.Prefix, error) {
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	if c, ok := firstIPv4(k.Networking.PodSubnet); ok {
+	if c, ok := config.FirstIPv4(k.Networking.PodSubnet); ok {
 		return c, nil
 	}
 	_, clusterCIDR, err := i.proxyConfig(ctx)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	c, _ := firstIPv4(clusterCIDR) // the zero value is unknown
+	c, _ := config.FirstIPv4(clusterCIDR) // the zero value is unknown
 	return c, nil
-}
-
-func firstIPv4(list string) (netip.Prefix, bool) {
-	for text := range strings.SplitSeq(list, ",") {
-		if c, err := netip.ParsePrefix(strings.TrimSpace(text)); err == nil && c.Addr().Is4() {
-			return c.Masked(), true
-		}
-	}
-	return netip.Prefix{}, false
 }
 
 // proxyConfig returns the mode and the clusterCIDR of kube-proxy's configuration, by default iptables and "".

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
@@ -71,12 +72,9 @@ func (x *expander) fill(name string, optional bool) (string, bool) {
 }
 
 func (x *expander) lack(name string) {
-	for _, n := range x.missing {
-		if n == name {
-			return
-		}
+	if !slices.Contains(x.missing, name) {
+		x.missing = append(x.missing, name)
 	}
-	x.missing = append(x.missing, name)
 }
 
 func indented(text, indent string) []string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -84,7 +85,7 @@ func (i *Installer) remove(ctx context.Context, it item) error {
 	o.SetName(it.Name)
 	o.SetNamespace(it.Namespace)
 	at, err := i.resource(ctx, o)
-	if unknownKind(err) {
+	if meta.IsNoMatchError(err) {
 		return nil // it is gone with its definition
 	}
 	if err != nil {
