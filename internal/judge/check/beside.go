@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// beside is a question about pairs of cells: a cell that is worse than the other by more than the margin, a share beyond
-// both intervals, is a finding. With better it is one that is better.
+// beside is a question about pairs of cells: a cell that is worse than the other by more than the margin, a share
+// beyond both intervals, is a finding. With better it is one that is better.
 type beside struct {
 	// metrics are those that it is asked about; nil means all judged ones.
 	metrics []string
@@ -30,7 +30,9 @@ type beside struct {
 }
 
 // judged are the metrics that rules between cells look at; of a distribution one is enough.
-var judged = []string{metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.RTT + ".p50", metric.RTT + ".mean"}
+var judged = []string{
+	metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.RTT + ".p50", metric.RTT + ".mean",
+}
 
 // ask compares all judged cells.
 func (b beside) ask(v *View, found *list) {
@@ -57,7 +59,7 @@ func (b beside) compare(c, other *Cell, found *list) {
 	if factor == 0 {
 		return
 	}
-	f := found.add(c.Key.String(), "%s, and %s %s: %.2f times %s", show(c.Key, c.Median), show(c.Key, other.Median), b.name(other), factor, how)
+	f := found.add(c.String(), "%s, and %s %s: %.2f times %s", median(c), median(other), b.name(other), factor, how)
 	if factor > 3 && factor < 10 && !b.better && strings.HasPrefix(c.Metric, metric.RTT) {
 		f.Saw += "; a tenth, " + show(c.Key, c.Median/10) + ", would fit: the decimal point?"
 	}
@@ -82,8 +84,10 @@ var hostsApart = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossN
 
 // fasterThanHosts is not asked in a lab without a wire, where a pod's path may pass by rules that the host's does not.
 var fasterThanHosts = []beside{
-	{metrics: judged[:1], better: true, margin: beyondHosts, impossible: 1.5, silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
-	{metrics: judged[1:], better: true, margin: beyondTimes, silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
+	{metrics: judged[:1], better: true, margin: beyondHosts, impossible: 1.5,
+		silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
+	{metrics: judged[1:], better: true, margin: beyondTimes,
+		silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
 }
 
 func betweenHosts(*Cell) string { return "between the bare hosts" }
@@ -208,10 +212,12 @@ func siblings(name plan.Variant) (others []profile.Profile) {
 
 // imitated says that a profile of the run stands on a stand-in, whose cost is its own.
 func (v *View) imitated(name plan.Variant) bool {
-	return slices.ContainsFunc(v.header.Profiles, func(p result.Profile) bool { return p.Name == name && len(p.StandIn) > 0 })
+	return slices.ContainsFunc(v.header.Profiles, func(p result.Profile) bool {
+		return p.Name == name && len(p.StandIn) > 0
+	})
 }
 
-// modesDisagree finds cells that are worse than those of all their siblings within a node, where nothing is encapsulated.
+// modesDisagree finds cells within a node, where nothing is encapsulated, that are worse than those of all siblings.
 func modesDisagree(v *View, found *list) {
 	for _, c := range v.judged {
 		if crosses(c.Path) || v.imitated(c.Profile) {
@@ -226,11 +232,11 @@ func modesDisagree(v *View, found *list) {
 			known++
 			if factor := worse(c, other, beyondModes); factor > 0 {
 				worst = max(worst, factor)
-				better = append(better, show(c.Key, other.Median)+" of "+p.Name)
+				better = append(better, median(other)+" of "+p.Name)
 			}
 		}
 		if known > 0 && len(better) == known {
-			found.add(c.Key.String(), "%s beside %s: up to %.2f times worse", show(c.Key, c.Median), strings.Join(better, ", "), worst)
+			found.add(c.String(), "%s beside %s: up to %.2f times worse", median(c), strings.Join(better, ", "), worst)
 		}
 	}
 }

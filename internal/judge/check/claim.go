@@ -246,7 +246,7 @@ func lastWords(text string) string {
 
 func judgeDirection(c Claim, a, b *Cell) verdict {
 	m, _ := metric.Lookup(c.Metric)
-	say := fmt.Sprintf("%s of %s and %s of %s", show(a.Key, a.Median), c.A, show(b.Key, b.Median), c.B)
+	say := fmt.Sprintf("%s of %s and %s of %s", median(a), c.A, median(b), c.B)
 	apartBy := apart(a.Median, b.Median)
 	overlap := a.Low <= b.High && b.Low <= a.High
 	switch {
@@ -293,6 +293,6 @@ func (v *View) judgeRank(c Claim, a *Cell) verdict {
 	if row[want].Median == a.Median {
 		return verdict{holds: true}
 	}
-	return verdict{saw: fmt.Sprintf("called %s with %s, and is number %d of %d: %s has %s", c.Word, show(a.Key, a.Median),
-		slices.Index(row, a)+1, len(row), row[want].Profile, show(a.Key, row[want].Median))}
+	return verdict{saw: fmt.Sprintf("called %s with %s, and is number %d of %d: %s has %s", c.Word, median(a),
+		slices.Index(row, a)+1, len(row), row[want].Profile, median(row[want]))}
 }

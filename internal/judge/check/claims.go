@@ -14,7 +14,9 @@ import (
 // claimRules compare the claims of a result with its numbers.
 var claimRules = []rule{
 	{id: "claim-unit", find: func(v *View, found *list) { v.misjudged(found, func(s slip) bool { return s.binary }) }},
-	{id: "claim-decimal", find: func(v *View, found *list) { v.misjudged(found, func(s slip) bool { return s.name != "" && !s.binary }) }},
+	{id: "claim-decimal", find: func(v *View, found *list) {
+		v.misjudged(found, func(s slip) bool { return s.name != "" && !s.binary })
+	}},
 	{id: "claim-does-not-follow", find: func(v *View, found *list) {
 		v.unread(found)
 		v.misjudged(found, func(s slip) bool { return s.name == "" })
@@ -131,7 +133,7 @@ func oneSided(v *View, found *list) {
 			k := x.Key
 			k.Profile = plan.Variant(c.B)
 			if y := v.at[k]; y != nil && (x.Median > y.Median) != (a.Median > b.Median) && x.Median != y.Median {
-				opposite = append(opposite, fmt.Sprintf("%s %s: %s and %s", x.Path, x.Workload, show(x.Key, x.Median), show(k, y.Median)))
+				opposite = append(opposite, fmt.Sprintf("%s %s: %s and %s", x.Path, x.Workload, median(x), median(y)))
 			}
 		}
 		if len(opposite) > 0 {

@@ -19,7 +19,7 @@ const (
 )
 
 // oddOneOut finds single values, too bad or too good, that neither their row (the other profiles on the path) nor their
-// column (the profile on other paths) explains. Rows without a similar path say nothing: what is odd there alone may be so.
+// column (the profile on other paths) explains. Rows without a similar path say nothing: what is odd there may be so.
 func oddOneOut(v *View, found *list) {
 	var rows groups[Key, *Cell]
 	row := func(c *Cell) Key { return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric} }
@@ -58,8 +58,9 @@ func oddOneOut(v *View, found *list) {
 				}
 			}
 			if similar != "" && off/most >= odd.factor {
-				found.add(c.Key.String(), "%s: %.1f times %s than the median of the other profiles, at most %.1f times on other paths such as %s",
-					show(c.Key, c.Median), off, odd.how, most, similar)
+				found.add(c.String(), "%s: %.1f times %s than the median of the other profiles, "+
+					"at most %.1f times on other paths such as %s",
+					median(c), off, odd.how, most, similar)
 			}
 		}
 	}

@@ -123,7 +123,8 @@ func copied(v *View, found *list) {
 		if len(names) < 3 {
 			continue
 		}
-		f := found.add(fmt.Sprintf("%s %s: %s", at.Path, at.Workload, at.Metric), "%s for each of %s", exactly(at.Key, at.value), strings.Join(names, ", "))
+		f := found.add(fmt.Sprintf("%s %s: %s", at.Path, at.Workload, at.Metric), "%s for each of %s",
+			exactly(at.Key, at.value), strings.Join(names, ", "))
 		if digits(at.value) < sureDigits {
 			f.Severity = finding.Doubtful
 		}

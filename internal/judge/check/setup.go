@@ -170,7 +170,8 @@ func unequalLoad(v *View, found *list) {
 			continue
 		}
 		if others := v.datagramSizes(one); !sameDatagrams(others, sizes) {
-			found.add(at.Path.String()+" "+at.Workload.String(), "datagrams of %.0f B under %s and of %.0f B under %s", others[0], one.Profile, sizes[0], t.Profile)
+			found.add(at.Path.String()+" "+at.Workload.String(), "datagrams of %.0f B under %s and of %.0f B under %s",
+				others[0], one.Profile, sizes[0], t.Profile)
 		}
 	}
 }
@@ -198,7 +199,8 @@ func dsrPath(v *View, found *list) {
 		claims := claimed(name)
 		switch {
 		case len(claims) > 0:
-			found.add(name, "%s", "compared on paths that DSR does not change: "+strings.Join(claims, ", ")).Severity = finding.Doubtful
+			f := found.add(name, "compared on paths that DSR does not change: %s", strings.Join(claims, ", "))
+			f.Severity = finding.Doubtful
 		case !outside:
 			found.add(name, "no path from a client outside to a NodePort or a load balancer")
 		}
@@ -223,7 +225,8 @@ func encapsulationUnproven(v *View, found *list) {
 		who, what, _ := strings.Cut(w, "=")
 		needs := tunnelPorts[strings.TrimSpace(what)]
 		if len(needs) > 0 && !slices.ContainsFunc(needs, func(n string) bool { return strings.Contains(open, n) }) {
-			found.add(strings.TrimSpace(who), "%s is stated, and open between the nodes are %s", strings.TrimSpace(what), v.facts["firewall"])
+			found.add(strings.TrimSpace(who), "%s is stated, and open between the nodes are %s",
+				strings.TrimSpace(what), v.facts["firewall"])
 		}
 	}
 }
@@ -244,7 +247,8 @@ func notServed(v *View, found *list) {
 	var served groups[string, string] // paths by profile
 	for _, t := range v.cases {
 		p, ok := profile.Lookup(t.Profile.Profile())
-		if path := t.Path.String(); ok && barred(p, t.Path) && t.trials > t.failed && !slices.Contains(served.of[p.Name], path) {
+		path, known := t.Path.String(), served.of[p.Name]
+		if ok && barred(p, t.Path) && t.trials > t.failed && !slices.Contains(known, path) {
 			served.add(p.Name, path)
 		}
 	}

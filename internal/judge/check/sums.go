@@ -64,7 +64,8 @@ func (t *trial) requestsTimesTime() string {
 	if !ok || t.seconds <= 0 || near(n, rate*t.seconds, sameSum) {
 		return ""
 	}
-	return fmt.Sprintf("%.0f requests in %.4g s are %.4g/s, and %.4g/s are stated%s", n, t.seconds, n/t.seconds, rate, because(n, rate*t.seconds))
+	return fmt.Sprintf("%.0f requests in %.4g s are %.4g/s, and %.4g/s are stated%s", n, t.seconds, n/t.seconds, rate,
+		because(n, rate*t.seconds))
 }
 
 func (t *trial) lossArithmetic() string {
@@ -83,7 +84,8 @@ func (t *trial) retransmitArithmetic() string {
 	if !ok || !known || moved <= 0 || near(per, stated, sameSide) {
 		return ""
 	}
-	return fmt.Sprintf("%.0f segments over %s are %.3g per GB, and %.3g is stated%s", segments, t.show(metric.Transferred, moved), per, stated, because(per, stated))
+	return fmt.Sprintf("%.0f segments over %s are %.3g per GB, and %.3g is stated%s", segments,
+		t.show(metric.Transferred, moved), per, stated, because(per, stated))
 }
 
 func (t *trial) lossAndRate() string {
@@ -103,7 +105,8 @@ func (t *trial) packetsAndRate() string {
 	if !ok || !t.datagrams() || packets <= 0 || near(size, float64(stated), sameSum) {
 		return ""
 	}
-	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, stated, because(size, float64(stated)))
+	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, stated,
+		because(size, float64(stated)))
 }
 
 func (t *trial) offeredLoad() string {

@@ -208,6 +208,9 @@ func show(k Key, x float64) string {
 	return text + " " + s.Unit
 }
 
+// median writes the median of a cell with its unit.
+func median(c *Cell) string { return show(c.Key, c.Median) }
+
 // worse says that a is worse than b beyond the margin (a share) and beyond both intervals, and by what factor in the
 // medians (above 1); 0 if it is not.
 func worse(a, b *Cell, margin float64) float64 {

@@ -53,7 +53,7 @@ func aboveLine(v *View, found *list) {
 	for _, c := range v.cells {
 		known := v.of[c.Case].warnings[outcome.AboveLineRate] != nil // said there, with the headers counted
 		if line > 0 && c.Metric == metric.Goodput && crosses(c.Path) && !known && c.Low > line*(1+reached) {
-			found.add(c.Key.String(), "%s over a line of %s: %.2f times", show(c.Key, c.Median), show(c.Key, line), c.Median/line)
+			found.add(c.String(), "%s over a line of %s: %.2f times", median(c), show(c.Key, line), c.Median/line)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func wireTime(v *View, found *list) {
 			least += 8 * float64(bytes) / rate * 1e9
 		}
 		if least > 0 && c.High < least {
-			found.add(c.Key.String(), "%s, and the wire alone takes %s", show(c.Key, c.Median), show(c.Key, least))
+			found.add(c.String(), "%s, and the wire alone takes %s", median(c), show(c.Key, least))
 		}
 	}
 }
@@ -88,13 +88,15 @@ func wireBound(v *View, found *list) {
 			limit = host.Median
 		}
 		paced := c.Workload.Traits().Rate > 0
-		if c.Metric == metric.Goodput && !paced && crosses(c.Path) && c.Path != hostsApart && limit > 0 && near(c.Median, limit, atTheWire) {
+		measured := c.Metric == metric.Goodput && !paced && crosses(c.Path) && c.Path != hostsApart
+		if measured && limit > 0 && near(c.Median, limit, atTheWire) {
 			full.add(plan.Case{Path: c.Path, Workload: c.Workload}, string(c.Profile))
 		}
 	}
 	for at, names := range full.all() {
 		if len(names) > 1 {
-			found.add(at.Path.String()+" "+at.Workload.String(), "%s are within 3%% of what the wire gives", strings.Join(names, ", "))
+			found.add(at.Path.String()+" "+at.Workload.String(), "%s are within 3%% of what the wire gives",
+				strings.Join(names, ", "))
 		}
 	}
 }

@@ -22,7 +22,8 @@ func (k Key) String() string { return k.Case.Key() + ": " + k.Metric }
 // whole is the key of a whole case, without a metric.
 func (k Key) whole() Key { return Key{Case: k.Case} }
 
-// column is the key of a profile under a workload by a metric, over all paths: the family that p values are corrected for.
+// column is the key of a profile under a workload by a metric, over all paths: the family that p values are corrected
+// for.
 func (k Key) column() Key {
 	k.Path = plan.Path{}
 	return k

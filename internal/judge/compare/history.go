@@ -186,7 +186,8 @@ func (h *History) correct() {
 	for i := range tracks {
 		tracks[i] = &h.Tracks[i]
 	}
-	correct(tracks, func(t *Track) (Key, float64, bool) { return t.column(), t.sharpest(), true }, func(t *Track, adjusted float64, _ int) {
+	family := func(t *Track) (Key, float64, bool) { return t.column(), t.sharpest(), true }
+	correct(tracks, family, func(t *Track, adjusted float64, _ int) {
 		p := t.sharpest()
 		if adjusted > 1-h.Confidence {
 			t.Changes = nil

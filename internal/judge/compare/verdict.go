@@ -28,7 +28,9 @@ const (
 
 // correct corrects the p values of each family for their number, and gives them to set with the size of the family. What
 // test does not count is in no family.
-func correct[T any](all []T, test func(T) (family Key, p float64, counted bool), set func(x T, adjusted float64, size int)) {
+func correct[T any](
+	all []T, test func(T) (family Key, p float64, counted bool), set func(x T, adjusted float64, size int),
+) {
 	members := map[Key][]int{}
 	values := map[Key][]float64{}
 	for i, x := range all {
