@@ -2,8 +2,8 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
 // defaultBuffer holds about a thousand frames of an ordinary MTU, which the kernel counts with its own overhead.
@@ -53,7 +54,7 @@ func (e *LostError) Error() string {
 func Open(ns *netns.NS, o Options) (*Capture, error) {
 	c := &Capture{ns: ns, names: map[int]string{}, mark: o.Mark}
 	err := ns.Do(func() error {
-		index, err := 0, error(nil)
+		index := 0
 		if o.Device != "" {
 			device, err := net.InterfaceByName(o.Device)
 			if err != nil {
@@ -62,7 +63,13 @@ func Open(ns *netns.NS, o Options) (*Capture, error) {
 			index = device.Index
 			c.names[index] = o.Device
 		}
-		c.file, err = packetSocket(index, o.Buffer)
+		// The forced size needs CAP_NET_ADMIN over the machine; without, the limit of net.core.rmem_max applies.
+		fd, err := sock.OpenPacket(index, sock.NonBlocking, func(fd int) error {
+			return sock.SetReceiveBuffer(fd, cmp.Or(o.Buffer, defaultBuffer))
+		})
+		if err == nil {
+			c.file = os.NewFile(uintptr(fd), "packet socket")
+		}
 		return err
 	})
 	if err != nil {
@@ -79,35 +86,6 @@ func describe(device string) string {
 		return "all devices"
 	}
 	return device
-}
-
-// packetSocket makes a socket that sees every frame of the device with that index, 0 for all devices.
-func packetSocket(index, buffer int) (*os.File, error) {
-	if buffer == 0 {
-		buffer = defaultBuffer
-	}
-	// Protocol 0 sees nothing until bind names one: no frame of another device slips in before.
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	file := os.NewFile(uintptr(fd), "packet socket")
-	// The forced size needs CAP_NET_ADMIN over the machine; without, the limit of net.core.rmem_max applies.
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer) != nil {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer); err != nil {
-			return nil, errors.Join(os.NewSyscallError("setsockopt SO_RCVBUF", err), file.Close())
-		}
-	}
-	address := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: index}
-	if err := unix.Bind(fd, address); err != nil {
-		return nil, errors.Join(os.NewSyscallError("bind", err), file.Close())
-	}
-	return file, nil
-}
-
-// networkOrder turns a number into the one whose bytes in memory are big-endian.
-func networkOrder(v uint16) uint16 {
-	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
 }
 
 // Drain returns the frames that have crossed so far and were not returned before, in order, without waiting. When the

@@ -33,17 +33,25 @@ const (
 // headerLength is that of struct nfgenmsg, which precedes the attributes.
 const headerLength = 4
 
+// attributes returns a decoder of what follows the header of a message.
+func attributes(b []byte) (*netlink.AttributeDecoder, error) {
+	if len(b) < headerLength {
+		return nil, fmt.Errorf("%d bytes have no header", len(b))
+	}
+	d, err := netlink.NewAttributeDecoder(b[headerLength:])
+	if err == nil {
+		d.ByteOrder = binary.BigEndian
+	}
+	return d, err
+}
+
 // decode reads one message of a dump, without its netlink header.
 func decode(b []byte) (Entry, error) {
 	var e Entry
-	if len(b) < headerLength {
-		return e, fmt.Errorf("conntrack message of %d bytes has no header", len(b))
-	}
-	d, err := netlink.NewAttributeDecoder(b[headerLength:])
+	d, err := attributes(b)
 	if err != nil {
 		return e, fmt.Errorf("conntrack message: %w", err)
 	}
-	d.ByteOrder = binary.BigEndian
 	for d.Next() {
 		switch d.Type() {
 		case attrTupleOriginal:

@@ -47,27 +47,20 @@ type Entry struct {
 // Unreplied says that no packet of the reply direction was seen.
 func (e Entry) Unreplied() bool { return e.Status&SeenReply == 0 }
 
-// Query describes tuples. A zero field takes anything.
-type Query struct {
-	Protocol                    uint8
-	Source, Destination         netip.Addr
-	SourcePort, DestinationPort uint16
+// Matches says whether t has what want has. A zero field of want takes anything.
+func (t Tuple) Matches(want Tuple) bool {
+	return (want.Protocol == 0 || want.Protocol == t.Protocol) &&
+		(!want.Source.IsValid() || want.Source == t.Source) &&
+		(!want.Destination.IsValid() || want.Destination == t.Destination) &&
+		(want.SourcePort == 0 || want.SourcePort == t.SourcePort) &&
+		(want.DestinationPort == 0 || want.DestinationPort == t.DestinationPort)
 }
 
-// Matches says whether q describes t.
-func (q Query) Matches(t Tuple) bool {
-	return (q.Protocol == 0 || q.Protocol == t.Protocol) &&
-		(!q.Source.IsValid() || q.Source == t.Source) &&
-		(!q.Destination.IsValid() || q.Destination == t.Destination) &&
-		(q.SourcePort == 0 || q.SourcePort == t.SourcePort) &&
-		(q.DestinationPort == 0 || q.DestinationPort == t.DestinationPort)
-}
-
-// Select returns the entries whose original tuple q describes, in the order given.
-func Select(entries []Entry, q Query) []Entry {
+// Select returns the entries whose original tuple matches, in the order given.
+func Select(entries []Entry, want Tuple) []Entry {
 	var found []Entry
 	for _, e := range entries {
-		if q.Matches(e.Original) {
+		if e.Original.Matches(want) {
 			found = append(found, e)
 		}
 	}

@@ -37,20 +37,20 @@ func TestSelect(t *testing.T) {
 	list := []Entry{dnat(), other}
 	for _, tc := range []struct {
 		name string
-		q    Query
+		q    Tuple
 		want int
 	}{
-		{"anything", Query{}, 2},
-		{"protocol", Query{Protocol: UDP}, 1},
-		{"source", Query{Source: pod}, 2},
-		{"another source", Query{Source: backend}, 0},
-		{"destination", Query{Destination: vip}, 2},
-		{"another destination", Query{Destination: backend}, 0},
-		{"source port", Query{SourcePort: 40000}, 2},
-		{"another source port", Query{SourcePort: 40001}, 0},
-		{"destination port", Query{DestinationPort: 80}, 2},
-		{"the reply's port", Query{DestinationPort: 8080}, 0},
-		{"all together", Query{TCP, pod, vip, 40000, 80}, 1},
+		{"anything", Tuple{}, 2},
+		{"protocol", Tuple{Protocol: UDP}, 1},
+		{"source", Tuple{Source: pod}, 2},
+		{"another source", Tuple{Source: backend}, 0},
+		{"destination", Tuple{Destination: vip}, 2},
+		{"another destination", Tuple{Destination: backend}, 0},
+		{"source port", Tuple{SourcePort: 40000}, 2},
+		{"another source port", Tuple{SourcePort: 40001}, 0},
+		{"destination port", Tuple{DestinationPort: 80}, 2},
+		{"the reply's port", Tuple{DestinationPort: 8080}, 0},
+		{"all together", Tuple{pod, vip, 40000, 80, TCP}, 1},
 	} {
 		if got := Select(list, tc.q); len(got) != tc.want {
 			t.Errorf("%s: %d entries, want %d", tc.name, len(got), tc.want)

@@ -1,11 +1,6 @@
 package conntrack
 
-import (
-	"encoding/binary"
-	"fmt"
-
-	"github.com/mdlayher/netlink"
-)
+import "fmt"
 
 // Stats are what a namespace's connection tracking counted, in packets, summed over CPUs. The kernel's counters have 32
 // bits for each CPU and begin anew after that.
@@ -30,14 +25,6 @@ func (s Stats) Refused() uint64 {
 	return s.Drop - s.InsertFailed
 }
 
-func (s *Stats) add(o Stats) {
-	s.Invalid += o.Invalid
-	s.InsertFailed += o.InsertFailed
-	s.Drop += o.Drop
-	s.EarlyDrop += o.EarlyDrop
-	s.ChainTooLong += o.ChainTooLong
-}
-
 // Attribute numbers of the counters, from include/uapi/linux/netfilter/nfnetlink_conntrack.h.
 const (
 	statInvalid      = 4
@@ -47,33 +34,23 @@ const (
 	statChainTooLong = 15
 )
 
-// decodeStats reads one CPU's message of a dump, without its netlink header.
-func decodeStats(b []byte) (Stats, error) {
-	var s Stats
-	if len(b) < headerLength {
-		return s, fmt.Errorf("conntrack message of %d bytes has no header", len(b))
-	}
-	d, err := netlink.NewAttributeDecoder(b[headerLength:])
+// add adds one CPU's message of a dump, without its netlink header.
+func (s *Stats) add(b []byte) error {
+	d, err := attributes(b)
 	if err != nil {
-		return s, fmt.Errorf("conntrack statistics: %w", err)
+		return fmt.Errorf("conntrack statistics: %w", err)
 	}
-	d.ByteOrder = binary.BigEndian
+	counters := map[uint16]*uint64{
+		statInvalid: &s.Invalid, statInsertFailed: &s.InsertFailed, statDrop: &s.Drop, statEarlyDrop: &s.EarlyDrop,
+		statChainTooLong: &s.ChainTooLong,
+	}
 	for d.Next() {
-		switch d.Type() {
-		case statInvalid:
-			s.Invalid = uint64(d.Uint32())
-		case statInsertFailed:
-			s.InsertFailed = uint64(d.Uint32())
-		case statDrop:
-			s.Drop = uint64(d.Uint32())
-		case statEarlyDrop:
-			s.EarlyDrop = uint64(d.Uint32())
-		case statChainTooLong:
-			s.ChainTooLong = uint64(d.Uint32())
+		if c := counters[d.Type()]; c != nil {
+			*c += uint64(d.Uint32())
 		}
 	}
 	if err := d.Err(); err != nil {
-		return s, fmt.Errorf("conntrack statistics: %w", err)
+		return fmt.Errorf("conntrack statistics: %w", err)
 	}
-	return s, nil
+	return nil
 }

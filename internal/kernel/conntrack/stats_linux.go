@@ -24,11 +24,9 @@ func ReadStats(ns *netns.NS) (Stats, error) {
 	}
 	var sum Stats
 	for _, m := range messages {
-		s, err := decodeStats(m.Data)
-		if err != nil {
+		if err := sum.add(m.Data); err != nil {
 			return Stats{}, err
 		}
-		sum.add(s)
 	}
 	return sum, nil
 }

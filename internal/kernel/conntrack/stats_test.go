@@ -16,13 +16,15 @@ const stats = "00000000" + // nfgenmsg
 	"08000f0000000400" // chain too long
 
 func TestDecodeStats(t *testing.T) {
-	got, err := decodeStats(fromHex(t, stats))
+	var got Stats
+	err := got.add(fromHex(t, stats))
 	want := Stats{Invalid: 2, InsertFailed: 8, Drop: 0x20, EarlyDrop: 0x40, ChainTooLong: 0x400}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	for name, b := range map[string]string{"no header": "0000", "cut attribute": stats[:len(stats)-4], "short counter": "00000000" + "0600040000020000"} {
-		if s, err := decodeStats(fromHex(t, b)); err == nil {
+		var s Stats
+		if err := s.add(fromHex(t, b)); err == nil {
 			t.Errorf("%s: decoded to %+v", name, s)
 		}
 	}
@@ -50,7 +52,8 @@ func TestRefused(t *testing.T) {
 func FuzzDecodeStats(f *testing.F) {
 	f.Add(fromHex(f, stats))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if s, err := decodeStats(b); err == nil && s.Refused() > s.Drop {
+		var s Stats
+		if err := s.add(b); err == nil && s.Refused() > s.Drop {
 			t.Errorf("%+v: refused more than it dropped", s)
 		}
 	})

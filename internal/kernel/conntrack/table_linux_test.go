@@ -119,7 +119,7 @@ func TestListTellsTranslationAndReply(t *testing.T) {
 	vip, server := netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.0.0.1")
 	for _, reply := range []bool{false, true} {
 		client := exchange(t, ns, "10.0.0.9:80", reply)
-		found := Select(list(t, ns), Query{Protocol: UDP, Destination: vip, DestinationPort: 80, SourcePort: client.Port()})
+		found := Select(list(t, ns), Tuple{Protocol: UDP, Destination: vip, DestinationPort: 80, SourcePort: client.Port()})
 		if len(found) != 1 {
 			t.Fatalf("want one entry from %s, got %v of %v", client, found, list(t, ns))
 		}

@@ -1,7 +1,6 @@
 package impair
 
 import (
-	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
@@ -157,33 +157,20 @@ func packetSocket(device string) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
-		return -1, os.NewSyscallError("socket", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, unix.Close(fd))
+	return sock.OpenPacket(at.Index, 0, func(fd int) error {
+		for _, set := range []struct {
+			name                 string
+			level, option, value int
+		}{
+			{"PACKET_VNET_HDR", unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1},
+			{"PACKET_IGNORE_OUTGOING", unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1},
+			{"SO_TIMESTAMPNS", unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1},
+		} {
+			if err := unix.SetsockoptInt(fd, set.level, set.option, set.value); err != nil {
+				return os.NewSyscallError("setsockopt "+set.name, err)
+			}
 		}
-	}()
-	for _, set := range []struct {
-		name                 string
-		level, option, value int
-	}{
-		{"PACKET_VNET_HDR", unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1},
-		{"PACKET_IGNORE_OUTGOING", unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1},
-		{"SO_TIMESTAMPNS", unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1},
-	} {
-		if err := unix.SetsockoptInt(fd, set.level, set.option, set.value); err != nil {
-			return fd, os.NewSyscallError("setsockopt "+set.name, err)
-		}
-	}
-	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
-		// Without the right to a large buffer the default one holds fewer frames; those that do not fit are lost.
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, socketBuffer)
-	}
-	all := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: at.Index}); err != nil {
-		return fd, os.NewSyscallError("bind", err)
-	}
-	return fd, nil
+		// Without the right to a large buffer the system's limit applies; frames that do not fit are lost.
+		return errors.Join(sock.SetReceiveBuffer(fd, socketBuffer), sock.SetSendBuffer(fd, socketBuffer))
+	})
 }

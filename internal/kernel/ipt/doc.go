@@ -6,7 +6,6 @@
 //	err = sets.Restore(ctx, ns, setsText)                // first: a rule cannot name a set that is not there
 //	err = tool.Restore(ctx, ns, node.String())           // one iptables-restore; replaces the tables that the text names
 //	rules, err := tool.Counters(ctx, ns, "filter", "cali-FORWARD")
-//	lacks, err := tool.Lacks(ctx)                        // what of a node's rules this kernel cannot hold
 //
 // iptables comes in two flavours that keep their rules apart: "nft" programs nf_tables, "legacy" the older x_tables.
 // A node uses one of them, and which one is part of what is measured.

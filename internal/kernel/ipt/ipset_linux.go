@@ -1,7 +1,6 @@
 package ipt
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
@@ -34,15 +33,4 @@ func FindIPSet(ctx context.Context) (*IPSet, error) {
 // already are left as they are. A refusal is a *RestoreError.
 func (s *IPSet) Restore(ctx context.Context, ns *netns.NS, sets string) error {
 	return run(ctx, ns, command{cmd: exec.CommandContext(ctx, s.path, "restore", "-exist"), input: sets})
-}
-
-// Save returns all sets of ns as ipset save prints them.
-func (s *IPSet) Save(ctx context.Context, ns *netns.NS) (string, error) {
-	c := command{cmd: exec.CommandContext(ctx, s.path, "save")}
-	var out bytes.Buffer
-	c.cmd.Stdout = &out
-	if err := run(ctx, ns, c); err != nil {
-		return "", err
-	}
-	return out.String(), nil
 }

@@ -172,24 +172,6 @@ func (t *Tool) Save(ctx context.Context, ns *netns.NS, table string) (string, er
 	return out.String(), nil
 }
 
-// Counters returns the rules of a chain in ns from the top, each with what has matched it.
-func (t *Tool) Counters(ctx context.Context, ns *netns.NS, table, chain string) ([]Counter, error) {
-	text, err := t.Save(ctx, ns, table)
-	if err != nil {
-		return nil, err
-	}
-	tables, err := ParseSave(text)
-	if err != nil {
-		return nil, err
-	}
-	for _, saved := range tables {
-		if c, ok := saved.Chain(chain); ok && saved.Name == table {
-			return c.Rules, nil
-		}
-	}
-	return nil, fmt.Errorf("table %s has no chain %s", table, chain)
-}
-
 // command is a program ready to run, with what it reads kept for error messages.
 type command struct {
 	cmd   *exec.Cmd

@@ -290,24 +290,3 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("got %v, want %v", err, why)
 	}
 }
-
-func TestLacks(t *testing.T) {
-	newNS(t) // for the skip
-	eachFlavor(t, func(t *testing.T, tool *Tool) {
-		lacks, err := tool.Lacks(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, l := range lacks {
-			t.Logf("this machine: %v", l)
-			if l.Without == "" || l.Remedy == "" || l.Err == nil {
-				t.Errorf("%+v does not explain itself", l)
-			}
-		}
-	})
-	// A program that refuses everything lacks everything, each thing under its own name.
-	lacks, err := (&Tool{Flavor: NFT, restore: "/bin/false"}).Lacks(t.Context())
-	if err != nil || len(lacks) != len(features) {
-		t.Errorf("%d lacks, want %d: %v", len(lacks), len(features), err)
-	}
-}

@@ -29,16 +29,6 @@ type Counter struct {
 	Packets, Bytes uint64
 }
 
-// Chain returns the chain called name.
-func (t SavedTable) Chain(name string) (SavedChain, bool) {
-	for _, c := range t.Chains {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return SavedChain{}, false
-}
-
 // ParseSave reads the output of iptables-save, with or without -c. Comments are skipped; anything else that it does not
 // know is an error that names the line.
 func ParseSave(text string) ([]SavedTable, error) {

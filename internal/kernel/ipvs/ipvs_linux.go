@@ -46,26 +46,26 @@ func Apply(ns *netns.NS, servers []Server) error {
 
 // List returns the virtual servers of ns with the backends that get new connections, in no particular order.
 func List(ns *netns.NS) ([]Server, error) {
-	var list []Server
+	var servers []Server
 	err := with(ns, func(c *conn) (err error) {
-		if list, err = c.servers(); err != nil {
+		if servers, err = c.servers(); err != nil {
 			return err
 		}
-		for i, s := range list {
+		for i, s := range servers {
 			backends, err := c.backends(s)
 			if err != nil {
 				return fmt.Errorf("virtual server %s: %w", s, err)
 			}
 			for _, b := range backends {
-				list[i].Connections += int(b.connections)
+				servers[i].Connections += int(b.connections)
 				if b.weight > 0 {
-					list[i].Backends = append(list[i].Backends, b.addr)
+					servers[i].Backends = append(servers[i].Backends, b.addr)
 				}
 			}
 		}
 		return nil
 	})
-	return list, err
+	return servers, err
 }
 
 // conn speaks to the IPVS of one namespace.
@@ -138,19 +138,7 @@ func (c *conn) retire(s Server, b backend) error {
 }
 
 func (c *conn) servers() ([]Server, error) {
-	answers, err := c.ask(cmdGetService, nil, netlink.Request|netlink.Dump)
-	if err != nil {
-		return nil, fmt.Errorf("list virtual servers: %w", err)
-	}
-	var list []Server
-	for _, m := range answers {
-		s, err := decodeServer(m.Data)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, s)
-	}
-	return list, nil
+	return list(c, cmdGetService, nil, "virtual servers", decodeServer)
 }
 
 func (c *conn) backends(s Server) ([]backend, error) {
@@ -158,19 +146,24 @@ func (c *conn) backends(s Server) ([]backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	answers, err := c.ask(cmdGetDest, data, netlink.Request|netlink.Dump)
+	return list(c, cmdGetDest, data, "backends", func(b []byte) (backend, error) { return decodeBackend(b, s) })
+}
+
+// list asks for all of what, which decode reads one by one.
+func list[T any](c *conn, cmd uint8, data []byte, what string, decode func([]byte) (T, error)) ([]T, error) {
+	answers, err := c.ask(cmd, data, netlink.Request|netlink.Dump)
 	if err != nil {
-		return nil, fmt.Errorf("list backends: %w", err)
+		return nil, fmt.Errorf("list %s: %w", what, err)
 	}
-	var list []backend
+	var all []T
 	for _, m := range answers {
-		b, err := decodeBackend(m.Data, s)
+		one, err := decode(m.Data)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, b)
+		all = append(all, one)
 	}
-	return list, nil
+	return all, nil
 }
 
 func (c *conn) do(cmd uint8, s Server, b *backend) error {

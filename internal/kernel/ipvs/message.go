@@ -53,6 +53,30 @@ const (
 	inet6 = 10
 )
 
+// place is where the parts of an address are in a message.
+type place struct{ family, addr, port uint16 }
+
+var (
+	serverPlace  = place{svcFamily, svcAddr, svcPort}
+	backendPlace = place{destAddrFamily, destAddr, destPort}
+)
+
+// familyOf is the kernel's number of an address's version of IP.
+func familyOf(a netip.Addr) uint16 {
+	if a.Is6() {
+		return inet6
+	}
+	return inet
+}
+
+func (p place) encode(e *netlink.AttributeEncoder, at netip.AddrPort) {
+	var room [16]byte // for an address of either version
+	copy(room[:], at.Addr().AsSlice())
+	e.Uint16(p.family, familyOf(at.Addr()))
+	e.Bytes(p.addr, room[:])
+	e.Bytes(p.port, binary.BigEndian.AppendUint16(nil, at.Port()))
+}
+
 // encode is the message for one server, and one of its backends if there is one.
 func encode(s Server, b *backend) ([]byte, error) {
 	e := netlink.NewAttributeEncoder()
@@ -75,14 +99,12 @@ func (s Server) encode(e *netlink.AttributeEncoder) {
 		flags, timeout = flagPersistent, uint32(s.Affinity/time.Second)
 	}
 	// Affinity is by a client's whole address: a mask in IPv4, a length in IPv6.
-	family, mask := uint16(inet), uint32(0xffffffff)
+	mask := uint32(0xffffffff)
 	if s.Addr.Addr().Is6() {
-		family, mask = inet6, 128
+		mask = 128
 	}
-	e.Uint16(svcFamily, family)
+	serverPlace.encode(e, s.Addr)
 	e.Uint16(svcProtocol, uint16(s.Protocol))
-	e.Bytes(svcAddr, union(s.Addr.Addr()))
-	e.Bytes(svcPort, port(s.Addr))
 	e.String(svcScheduler, roundRobin)
 	word := binary.NativeEndian.AppendUint32(nil, flags)
 	e.Bytes(svcFlags, binary.NativeEndian.AppendUint32(word, 0xffffffff)) // which of the flags are meant: all
@@ -91,136 +113,94 @@ func (s Server) encode(e *netlink.AttributeEncoder) {
 }
 
 func (b backend) encode(e *netlink.AttributeEncoder) {
-	family := uint16(inet)
-	if b.addr.Addr().Is6() {
-		family = inet6
-	}
-	e.Uint16(destAddrFamily, family)
-	e.Bytes(destAddr, union(b.addr.Addr()))
-	e.Bytes(destPort, port(b.addr))
+	backendPlace.encode(e, b.addr)
 	e.Uint32(destMethod, masquerading)
 	e.Uint32(destWeight, b.weight)
 	e.Uint32(destUpper, 0)
 	e.Uint32(destLower, 0)
 }
 
-// union is an address in the kernel's room for one of either version.
-func union(a netip.Addr) []byte {
-	b := make([]byte, 16)
-	copy(b, a.AsSlice())
-	return b
-}
-
-func port(a netip.AddrPort) []byte { return binary.BigEndian.AppendUint16(nil, a.Port()) }
-
 // decodeServer reads the answer about one server, without its backends.
-func decodeServer(data []byte) (Server, error) {
-	var s Server
-	var place place
-	err := nested(data, attrService, func(d *netlink.AttributeDecoder) {
-		switch d.Type() {
-		case svcFamily:
-			place.family = d.Uint16()
-		case svcProtocol:
-			s.Protocol = Protocol(d.Uint16())
-		case svcTimeout:
-			s.Affinity = time.Duration(d.Uint32()) * time.Second
-		case svcFlags:
-			if b := d.Bytes(); len(b) >= 4 {
-				place.flags = binary.NativeEndian.Uint32(b)
-			}
-		default:
-			place.read(d, svcAddr, svcPort)
-		}
-	})
-	if place.flags&flagPersistent == 0 {
-		s.Affinity = 0
-	}
+func decodeServer(data []byte) (s Server, err error) {
+	a, err := nested(data, attrService)
 	if err == nil {
-		s.Addr, err = place.addrPort()
+		s.Addr, err = a.addrPort(serverPlace, 0)
 	}
 	if err != nil {
 		return Server{}, fmt.Errorf("answer about a virtual server: %w", err)
 	}
+	s.Protocol = Protocol(a.number(svcProtocol))
+	if a.number(svcFlags)&flagPersistent != 0 {
+		s.Affinity = time.Duration(a.number(svcTimeout)) * time.Second
+	}
 	return s, nil
 }
 
-// decodeBackend reads the answer about one backend of a server, of whose version of IP it is unless it says otherwise.
-func decodeBackend(data []byte, of Server) (backend, error) {
-	var b backend
-	place := place{family: inet}
-	if of.Addr.Addr().Is6() {
-		place.family = inet6
-	}
-	err := nested(data, attrDest, func(d *netlink.AttributeDecoder) {
-		switch d.Type() {
-		case destAddrFamily:
-			place.family = d.Uint16()
-		case destWeight:
-			b.weight = d.Uint32()
-		case destActive, destInactive:
-			b.connections += d.Uint32()
-		default:
-			place.read(d, destAddr, destPort)
-		}
-	})
+// decodeBackend reads the answer about one backend of a server. Without a family in the answer it has the server's.
+func decodeBackend(data []byte, of Server) (b backend, err error) {
+	a, err := nested(data, attrDest)
 	if err == nil {
-		b.addr, err = place.addrPort()
+		b.addr, err = a.addrPort(backendPlace, familyOf(of.Addr.Addr()))
 	}
 	if err != nil {
 		return backend{}, fmt.Errorf("answer about a backend: %w", err)
 	}
+	b.weight, b.connections = a.number(destWeight), a.number(destActive)+a.number(destInactive)
 	return b, nil
 }
 
-// place is an address as it comes in parts.
-type place struct {
-	family     uint16
-	addr, port []byte
-	flags      uint32
-}
+// attributes are those of one nest, by type.
+type attributes map[uint16][]byte
 
-func (p *place) read(d *netlink.AttributeDecoder, addr, port uint16) {
-	switch d.Type() {
-	case addr:
-		p.addr = d.Bytes()
-	case port:
-		p.port = d.Bytes()
+// nested returns what is inside the attribute of the given type.
+func nested(data []byte, kind uint16) (attributes, error) {
+	outer, err := netlink.UnmarshalAttributes(data)
+	if err != nil {
+		return nil, err
 	}
+	found := attributes{}
+	for _, o := range outer {
+		if o.Type&^netlink.Nested != kind {
+			continue
+		}
+		inner, err := netlink.UnmarshalAttributes(o.Data)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range inner {
+			found[i.Type] = i.Data
+		}
+	}
+	return found, nil
 }
 
-func (p *place) addrPort() (netip.AddrPort, error) {
-	length := 4
-	switch p.family {
+// number is the 16 or 32 bits at the beginning of an attribute, 0 if it has fewer.
+func (a attributes) number(kind uint16) uint32 {
+	switch b := a[kind]; {
+	case len(b) >= 4:
+		return binary.NativeEndian.Uint32(b)
+	case len(b) >= 2:
+		return uint32(binary.NativeEndian.Uint16(b))
+	}
+	return 0
+}
+
+// addrPort reads an address, of the given family if the answer has none.
+func (a attributes) addrPort(p place, family uint16) (netip.AddrPort, error) {
+	if _, has := a[p.family]; has {
+		family = uint16(a.number(p.family))
+	}
+	addr, port, length := a[p.addr], a[p.port], 4
+	switch family {
 	case inet:
 	case inet6:
 		length = 16
 	default:
-		return netip.AddrPort{}, fmt.Errorf("address family %d, want that of IPv4 or IPv6", p.family)
+		return netip.AddrPort{}, fmt.Errorf("address family %d, want that of IPv4 or IPv6", family)
 	}
-	if len(p.addr) < length || len(p.port) < 2 {
-		return netip.AddrPort{}, fmt.Errorf("address of %d bytes and port of %d, want %d and 2", len(p.addr), len(p.port), length)
+	if len(addr) < length || len(port) < 2 {
+		return netip.AddrPort{}, fmt.Errorf("address of %d bytes and port of %d, want %d and 2", len(addr), len(port), length)
 	}
-	a, _ := netip.AddrFromSlice(p.addr[:length])
-	return netip.AddrPortFrom(a, binary.BigEndian.Uint16(p.port)), nil
-}
-
-// nested calls read for each attribute inside the one of the given type.
-func nested(data []byte, attr uint16, read func(*netlink.AttributeDecoder)) error {
-	d, err := netlink.NewAttributeDecoder(data)
-	if err != nil {
-		return err
-	}
-	for d.Next() {
-		if d.Type() != attr {
-			continue
-		}
-		d.Nested(func(d *netlink.AttributeDecoder) error {
-			for d.Next() {
-				read(d)
-			}
-			return nil
-		})
-	}
-	return d.Err()
+	ip, _ := netip.AddrFromSlice(addr[:length])
+	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(port)), nil
 }

@@ -136,9 +136,6 @@ type job struct {
 	done chan error
 }
 
-// ErrStarterClosed is returned by Start after Close.
-var ErrStarterClosed = errors.New("starter is closed")
-
 // NewStarter starts the thread. Close it only when its processes may be killed.
 func NewStarter() *Starter {
 	s := &Starter{jobs: make(chan job)}

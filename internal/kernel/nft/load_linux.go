@@ -18,28 +18,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// RefusedError is a refusal of the kernel.
-type RefusedError struct {
-	// Table is the name of the table, Subject says what of it was refused.
-	Table, Subject string
-	// Reason is what the kernel said besides the number, "" when it said nothing.
-	Reason string
-	Err    error
-}
-
-func (e *RefusedError) Error() string {
-	text := fmt.Sprintf("nftables: table %s: %s: %v", e.Table, e.Subject, e.Err)
-	if e.Reason != "" {
-		text += ": " + e.Reason
-	}
-	return text
-}
-
-// Unwrap returns the kernel's number for the refusal.
-func (e *RefusedError) Unwrap() error { return e.Err }
-
 // Load programs tables into ns, one after the other. It needs CAP_NET_ADMIN in the user namespace that owns ns. It
-// adds to tables, chains and sets that exist under the same names. A refusal is a *RefusedError; transactions before it stay.
+// adds to tables, chains and sets that exist under the same names. The error of a refusal says
+// what the kernel refused; transactions before it stay.
 func Load(ctx context.Context, ns *netns.NS, tables ...*Table) error {
 	return loadAll(ctx, ns, false, tables)
 }
@@ -222,7 +203,11 @@ func (l *loader) send() error {
 		return fmt.Errorf("nftables: table %s: %w", l.table.Name, err)
 	}
 	if refusal != nil {
-		return &RefusedError{Table: l.table.Name, Subject: b.subject(refusal.sequence), Reason: refusal.text, Err: refusal.number}
+		reason := ""
+		if refusal.text != "" {
+			reason = ": " + refusal.text
+		}
+		return fmt.Errorf("nftables: table %s: %s: %w%s", l.table.Name, b.subject(refusal.sequence), refusal.number, reason)
 	}
 	b.about = b.about[:0]
 	b.buf = b.buf[:0]

@@ -49,9 +49,6 @@ func NewTable(f Family, name string) *Table {
 // Chains returns the chains in the order in which they were declared.
 func (t *Table) Chains() []*Chain { return slices.Clone(t.chains) }
 
-// Sets returns the sets and maps in the order in which they were declared.
-func (t *Table) Sets() []*Set { return slices.Clone(t.sets) }
-
 // Hook says where the kernel calls a base chain.
 type Hook struct {
 	// Type is "filter", "nat" or "route".

@@ -142,14 +142,14 @@ func TestRefusalsNameTheirSubject(t *testing.T) {
 		table := NewTable(IPv4, "t")
 		tt.build(table)
 		err := Load(context.Background(), newNS(t), table)
-		var refused *RefusedError
-		if !errors.As(err, &refused) || refused.Table != "t" || refused.Err == nil {
+		var number unix.Errno
+		if !errors.As(err, &number) || !strings.Contains(err.Error(), "table t: ") {
 			t.Errorf("%s: %v, want a refusal", tt.name, err)
 			continue
 		}
 		// In which message the kernel finds a loop is its own business.
-		if tt.name != "a loop" && refused.Subject != tt.subject {
-			t.Errorf("%s: refused %q, want %q", tt.name, refused.Subject, tt.subject)
+		if tt.name != "a loop" && !strings.Contains(err.Error(), ": "+tt.subject+": ") {
+			t.Errorf("%s: refused %v, want %q", tt.name, err, tt.subject)
 		}
 	}
 }

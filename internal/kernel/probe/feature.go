@@ -43,7 +43,6 @@ type requirement struct {
 // requirements are in the order in which they are shown. tries (try_linux.go) has the probe of each.
 var requirements = []requirement{
 	{name: "netns", about: "network namespaces: nodes and pods of the lab", option: "CONFIG_NET_NS"},
-	{name: "userns", about: "user namespaces: kernel tests without root", option: "CONFIG_USER_NS"},
 	{name: "cgroup2", about: "a cgroup v2 subtree for each node", option: "CONFIG_CGROUPS"},
 	{name: "veth", about: "links between namespaces", option: "CONFIG_VETH", module: "veth"},
 	{name: "bridge", about: "the switch, and bridges on nodes", option: "CONFIG_BRIDGE", module: "bridge"},
@@ -64,7 +63,6 @@ var requirements = []requirement{
 	{name: "bpf-tc", about: "BPF programs at both ends of a device, by tcx or by clsact and a filter", option: "CONFIG_NET_CLS_ACT, CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF", module: "cls_bpf"},
 	{name: "bpf-cgroup", about: "Services translated in the sockets of a cgroup v2", option: "CONFIG_CGROUP_BPF"},
 	{name: "ipip-tunnel", about: "IPIP, by the kernel's device or by BPF programs in its place", option: "CONFIG_NET_IPIP or CONFIG_BPF_SYSCALL", module: "ipip"},
-	{name: "tcx", about: "BPF programs on devices by links; clsact does where it is missing", option: "CONFIG_NET_XGRESS (Linux 6.6)"},
 	{name: "htb", about: "line rates above some Gbit/s", option: "CONFIG_NET_SCH_HTB", module: "sch_htb"},
 	{name: "tbf", about: "line rates", option: "CONFIG_NET_SCH_TBF", module: "sch_tbf"},
 	{name: "tcpdump", about: "a look at packets by hand", program: "tcpdump"},

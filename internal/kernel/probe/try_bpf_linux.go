@@ -8,7 +8,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	ebpflink "github.com/cilium/ebpf/link"
 
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
@@ -59,23 +58,6 @@ func tryDevicePrograms(h *link.Handle) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, p.Close())...)
-}
-
-// tryTCX puts a program on a device by a link.
-func tryTCX(h *link.Handle) error {
-	index, err := attach.Index(h.NS(), veth.Name)
-	if err != nil {
-		return err
-	}
-	p, err := shortest(ebpf.ProgramSpec{Type: ebpf.SchedCLS})
-	if err != nil {
-		return err
-	}
-	l, err := ebpflink.AttachTCX(ebpflink.TCXOptions{Interface: index, Program: p, Attach: ebpf.AttachTCXIngress})
-	if err == nil {
-		err = l.Close()
-	}
-	return errors.Join(err, p.Close())
 }
 
 // tryCgroupProgram attaches a program to the connect() of an empty cgroup.

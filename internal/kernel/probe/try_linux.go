@@ -9,10 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 
 	"github.com/google/nftables"
-	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/kernel/ipvs"
@@ -32,7 +30,6 @@ var veth = link.Veth{Name: "probe-ve", Peer: "probe-pe"}
 // makes them.
 var tries = map[string]probe{
 	"netns":        func(context.Context, *link.Handle) error { return nil },
-	"userns":       func(ctx context.Context, _ *link.Handle) error { return tryUserNamespace(ctx) },
 	"cgroup2":      func(context.Context, *link.Handle) error { return inCgroup(func(string) error { return nil }) },
 	"veth":         onVeth(func(*link.Handle) error { return nil }),
 	"bridge":       func(_ context.Context, h *link.Handle) error { return h.AddBridge(link.Bridge{Name: name}) },
@@ -68,7 +65,6 @@ var tries = map[string]probe{
 	"bpf-tc":      onVeth(tryDevicePrograms),
 	"bpf-cgroup":  func(context.Context, *link.Handle) error { return tryCgroupProgram() },
 	"ipip-tunnel": func(_ context.Context, h *link.Handle) error { return tryIPIP(h) },
-	"tcx":         onVeth(tryTCX),
 	"htb":         onVeth(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) }),
 	"tbf":         onVeth(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) }),
 }
@@ -110,29 +106,6 @@ func tryNftables(h *link.Handle) error {
 		return fmt.Errorf("add an nftables table: %w", err)
 	}
 	return nil
-}
-
-// tryUserNamespace starts a program in a user namespace of its own, as an unprivileged user would.
-func tryUserNamespace(ctx context.Context) error {
-	program, err := exec.LookPath("true")
-	if err != nil {
-		return fmt.Errorf("look for a program to start: %w", errors.ErrUnsupported)
-	}
-	cmd := exec.CommandContext(ctx, program)
-	cmd.SysProcAttr = &unix.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET,
-		UidMappings: idMap(os.Getuid()),
-		GidMappings: idMap(os.Getgid()),
-	}
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("start a program in a user namespace: %w", err)
-	}
-	return nil
-}
-
-// idMap maps root inside to id outside.
-func idMap(id int) []syscall.SysProcIDMap {
-	return []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
 }
 
 // restore loads rules into the thread's namespace.

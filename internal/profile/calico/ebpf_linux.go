@@ -171,7 +171,7 @@ func announceCalico(plane *ebpf.Node, p dataplane.Programming) error {
 // all policies.
 func policeCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	for i := range p.Policies + p.PoliciesUnselected {
-		if err := plane.SetIPSet(uint64(i+1), []netip.Prefix{dataplane.Single(p.Stranger(i))}, nil); err != nil {
+		if err := plane.SetIPSet(uint64(i+1), []netip.Prefix{dataplane.Single(p.Stranger(i))}); err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,7 @@ func translation(path plan.Path) inspection {
 // translations returns the conntrack entries of all nodes for the address that the client dialled.
 func translations(s *scene, t *trial) string {
 	var found []string
-	q := conntrack.Query{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
+	q := conntrack.Tuple{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
 	for i, entries := range s.tracks {
 		for _, e := range conntrack.Select(entries, q) {
 			real := netip.AddrPortFrom(e.Reply.Source, e.Reply.SourcePort)
@@ -177,7 +177,7 @@ func innerTracked(path plan.Path, yes bool) inspection {
 			return set(names, "none")
 		},
 		func(s *scene, t *trial) string {
-			q := conntrack.Query{
+			q := conntrack.Tuple{
 				Protocol: conntrack.TCP, Source: t.client.Addr, Destination: t.server.Addr,
 				SourcePort: t.tcp.local.Port(), DestinationPort: t.tcp.listened,
 			}
@@ -210,7 +210,7 @@ func outerTracked(path plan.Path, tunnel *tunnel) inspection {
 		},
 		func(s *scene, t *trial) string {
 			var all []string
-			q := conntrack.Query{Protocol: conntrack.UDP, DestinationPort: uint16(tunnel.port)}
+			q := conntrack.Tuple{Protocol: conntrack.UDP, DestinationPort: uint16(tunnel.port)}
 			for i, entries := range s.tracks {
 				for _, e := range conntrack.Select(entries, q) {
 					all = append(all, outerEntry(s.inst.Nodes[i], e))

@@ -137,7 +137,7 @@ func TestEveryProfileIsWhatItClaims(t *testing.T) {
 					// A bridge may speak IGMP at any time.
 					entries, err := conntrack.List(n.NS)
 					for _, protocol := range []uint8{conntrack.TCP, conntrack.UDP} {
-						if left := conntrack.Select(entries, conntrack.Query{Protocol: protocol}); err != nil || len(left) > 0 {
+						if left := conntrack.Select(entries, conntrack.Tuple{Protocol: protocol}); err != nil || len(left) > 0 {
 							t.Errorf("%s: left in conntrack of %s: %v %v", instances[i].Name, n.Name, left, err)
 						}
 					}

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-
-	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
 // maxRules keeps every jump of a generated program within its 16 bits; the product splits longer ones.
@@ -170,22 +167,16 @@ func (n *Node) writeSetKey(set uint64, peer int16) asm.Instructions {
 	return code
 }
 
-// SetIPSet adds prefixes to a set of peers and removes others. A set's number is not 0.
-func (n *Node) SetIPSet(set uint64, add, remove []netip.Prefix) error {
-	m := n.table("ip_sets")
-	for _, p := range slices.Concat(add, remove) {
+// SetIPSet adds prefixes to a set of peers. A set's number is not 0.
+func (n *Node) SetIPSet(set uint64, add []netip.Prefix) error {
+	for _, p := range add {
 		if !n.family.has(p.Addr()) {
 			return fmt.Errorf("calico dataplane: set %d: %s is not %s, as the node is", set, p, n.family.name)
 		}
 	}
 	for _, p := range add {
-		if err := m.Put(setKey(set, p), uint32(1)); err != nil {
+		if err := n.table("ip_sets").Put(setKey(set, p), uint32(1)); err != nil {
 			return fmt.Errorf("calico dataplane: set %d: add %s: %w", set, p, err)
-		}
-	}
-	for _, p := range remove {
-		if err := attach.Absent(m.Delete(setKey(set, p))); err != nil {
-			return fmt.Errorf("calico dataplane: set %d: remove %s: %w", set, p, err)
 		}
 	}
 	return nil

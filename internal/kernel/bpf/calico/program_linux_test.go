@@ -249,7 +249,7 @@ func TestPolicy(t *testing.T) { both(t, testPolicy) }
 
 func testPolicy(t *testing.T, p *plan) {
 	b := newBench(t, p)
-	if err := b.SetIPSet(7, []netip.Prefix{p.pool(1), netip.PrefixFrom(p.at(9, 0, 0), 16)}, nil); err != nil {
+	if err := b.SetIPSet(7, []netip.Prefix{p.pool(1), netip.PrefixFrom(p.at(9, 0, 0), 16)}); err != nil {
 		t.Fatal(err)
 	}
 	long := make([]Rule, maxRules)
@@ -345,9 +345,6 @@ func testServiceEntries(t *testing.T, p *plan) {
 	}
 	if n := entries(t, b.table("ct")); n != 2 {
 		t.Errorf("%d entries, want NAT_FWD and NAT_REV", n)
-	}
-	if err := b.DeleteService(vip, UDP); err != nil {
-		t.Fatal(err)
 	}
 	s.Remote = nil
 	if err := b.SetService(s); err != nil {
@@ -507,11 +504,12 @@ func testAffinity(t *testing.T, p *plan) {
 	if now := chosen(); now == old {
 		t.Errorf("flows still go to %s, which serves no more", old)
 	}
-	if err := b.DeleteService(vip, UDP); err != nil {
+	s.Remote = nil
+	if err := b.SetService(s); err != nil {
 		t.Fatal(err)
 	}
 	if n := entries(t, b.table("nat_aff")); n != 0 {
-		t.Errorf("%d clients are remembered of a service that is gone", n)
+		t.Errorf("%d clients are remembered of a service without backends", n)
 	}
 }
 
@@ -525,7 +523,7 @@ func TestOtherFamily(t *testing.T) {
 			"route":    b.SetRoute(Route{Prefix: other.pool(0), Kind: Pool}),
 			"next hop": b.SetRoute(Route{Prefix: pair[0].pool(1), Kind: RemoteWorkload, NextHop: other.own(2)}),
 			"service":  b.SetService(Service{Frontend: front, Proto: TCP}),
-			"set":      b.SetIPSet(1, []netip.Prefix{other.pool(0)}, nil),
+			"set":      b.SetIPSet(1, []netip.Prefix{other.pool(0)}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), pair[0].name) {
 				t.Errorf("%s of %s on a node of %s: %v", what, other.name, pair[0].name, err)

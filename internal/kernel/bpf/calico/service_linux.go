@@ -111,22 +111,3 @@ func (n *Node) forget(id uint32, keep []netip.AddrPort) error {
 	}
 	return errors.Join(errs...)
 }
-
-// DeleteService takes a frontend away. One that is not there is no error.
-func (n *Node) DeleteService(front netip.AddrPort, proto Proto) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	cur := n.services[frontend{front, proto}]
-	if cur == nil {
-		return nil
-	}
-	delete(n.services, frontend{front, proto})
-	errs := []error{attach.Absent(n.table("nat_fe").Delete(n.family.natKey(front, proto))), n.forget(cur.id, nil)}
-	for i := range cur.count {
-		errs = append(errs, attach.Absent(n.table("nat_be").Delete(backendKey(cur.id, i))))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("calico dataplane: delete service %s: %w", front, err)
-	}
-	return nil
-}

@@ -153,34 +153,6 @@ func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrP
 	return nil
 }
 
-// DeleteService takes a frontend away. One that is not there is no error.
-func (n *Node) DeleteService(front netip.AddrPort, proto Proto) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	cur := n.services.known[frontend{front, proto}]
-	if cur == nil {
-		return nil
-	}
-	delete(n.services.known, frontend{front, proto})
-	var errs []error
-	gone := func(m string, key any) {
-		errs = append(errs, attach.Absent(n.table(m).Delete(key)))
-	}
-	for scope, list := range cur.scopes {
-		gone("cilium_lb%d_services", lbKey(front, proto, 0, scope))
-		for i := range list {
-			gone("cilium_lb%d_services", lbKey(front, proto, i+1, scope))
-		}
-		errs = append(errs, n.release(list, proto))
-	}
-	gone("cilium_lb%d_reverse_nat", cur.id)
-	gone("cilium_lb%d_maglev", cur.id)
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("cilium dataplane: delete service %s: %w", front, err)
-	}
-	return nil
-}
-
 // hold makes sure that the backends are in the kernel, and counts who names them.
 func (n *Node) hold(list []netip.AddrPort, proto Proto) error {
 	for _, b := range list {
