@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -48,12 +47,12 @@ const (
 type Cluster struct {
 	// Contexts are those of the kubeconfig that are measured, interleaved if there are several; none is the current one.
 	Contexts []string `json:"contexts,omitempty"`
-	// ClientNode and ServerNode are the nodes of the path; "" leaves the choice to the run.
-	ClientNode string `json:"client_node,omitempty"`
-	ServerNode string `json:"server_node,omitempty"`
-	// NodeSelector bounds the choice; Tolerations are written key[=value][:effect].
+	// ClientNode and ServerNode are the nodes of the path; the run chooses an empty one among those of NodeSelector.
+	ClientNode   string            `json:"client_node,omitempty"`
+	ServerNode   string            `json:"server_node,omitempty"`
 	NodeSelector map[string]string `json:"node_selector,omitempty"`
-	Tolerations  []string          `json:"tolerations,omitempty"`
+	// Tolerations are written key[=value][:effect].
+	Tolerations []string `json:"tolerations,omitempty"`
 	// Image is that of the agents; "" is the one that cnibench image makes of this version. PullSecrets are Secrets as
 	// namespace/name, or name in the namespace of the kubeconfig's context, copied into that of the run.
 	Image       string   `json:"image,omitempty"`
@@ -63,20 +62,18 @@ type Cluster struct {
 	MemoryRequest string `json:"memory_request,omitempty"`
 	CPULimit      string `json:"cpu_limit,omitempty"`
 	// CPUs are those that load runs on, on every node; none leaves it to the kernel's scheduler.
-	CPUs []int `json:"cpus,omitempty"`
-	// SessionAffinity makes the measured Services keep a client with one backend.
-	SessionAffinity bool `json:"session_affinity,omitempty"`
-	// LoadBalancerClass and ServiceAnnotations are those of the Services of type LoadBalancer, which choose one of several
-	// balancers of a cluster. LoadBalancerTimeout bounds the wait for their addresses, 1 second to an hour; 0 is
-	// DefaultBalancerTimeout.
+	CPUs            []int `json:"cpus,omitempty"`
+	SessionAffinity bool  `json:"session_affinity,omitempty"`
+	// LoadBalancerClass and ServiceAnnotations choose one of several balancers of a cluster. LoadBalancerTimeout bounds the
+	// wait for their addresses; 0 is DefaultBalancerTimeout.
 	LoadBalancerClass   string            `json:"load_balancer_class,omitempty"`
 	ServiceAnnotations  map[string]string `json:"service_annotations,omitempty"`
 	LoadBalancerTimeout time.Duration     `json:"load_balancer_timeout,omitempty"`
-	// Inspect puts a pod with the rights to look on both nodes, to prove what runs there; otherwise some of it stays unproven.
+	// Inspect puts a privileged pod on both nodes; without it some proofs are missing.
 	Inspect bool `json:"inspect,omitempty"`
 	// Install installs each profile in turn, measures it and removes it again; otherwise the installed CNI is measured.
 	Install bool `json:"install,omitempty"`
-	// TTL is how long the objects may live after a run that was killed, 1 minute to a week; 0 is what Lifetime says.
+	// TTL is how long the objects of a killed run may live; 0 is what Lifetime says.
 	TTL time.Duration `json:"ttl,omitempty"`
 }
 
@@ -326,105 +323,4 @@ func amount(text string) float64 {
 		return number * multiples[m[2]]
 	}
 	return number
-}
-
-// Toleration is one of a pod's.
-type Toleration struct {
-	Key, Value, Effect string
-	// Exists tolerates the key with any value.
-	Exists bool
-}
-
-// effects are those of taints.
-var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
-
-// ParseToleration reads key[=value][:effect]; "*" as the key tolerates everything.
-func ParseToleration(s string) (Toleration, error) {
-	rest, effect, has := strings.Cut(s, ":")
-	if has && !slices.Contains(effects, effect) {
-		return Toleration{}, fmt.Errorf("toleration %q: effect %q is not one of %s", s, effect, strings.Join(effects, ", "))
-	}
-	key, value, valued := strings.Cut(rest, "=")
-	if key == "" || strings.ContainsAny(rest, " \t") {
-		return Toleration{}, fmt.Errorf("toleration %q: want key[=value][:effect]", s)
-	}
-	if key == "*" {
-		if valued {
-			return Toleration{}, fmt.Errorf("toleration %q: every key has no one value", s)
-		}
-		key = ""
-	}
-	return Toleration{Key: key, Value: value, Effect: effect, Exists: !valued}, nil
-}
-
-// ParseLabels reads name=value,name=value.
-func ParseLabels(s string) (map[string]string, error) {
-	labels := map[string]string{}
-	for part := range strings.SplitSeq(s, ",") {
-		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is not name=value", part)
-		}
-		labels[name] = value
-	}
-	return labels, nil
-}
-
-// ParseAnnotations reads name=value,prefix/name=value. A value may have commas in it: what follows one begins another
-// annotation only if it is prefix/name=value itself.
-func ParseAnnotations(s string) (map[string]string, error) {
-	all := map[string]string{}
-	last := ""
-	for part := range strings.SplitSeq(s, ",") {
-		name, value, ok := strings.Cut(part, "=")
-		name = strings.TrimSpace(name)
-		switch {
-		case ok && name != "" && (last == "" || strings.Contains(name, "/")):
-			all[name], last = value, name
-		case ok && last != "" && !strings.Contains(last, "/"):
-			return nil, fmt.Errorf("%q may be part of the value of %s, or another annotation: say several without a prefix in a plan file, "+
-				"kubernetes.serviceAnnotations", strings.TrimSpace(part), last)
-		case last != "":
-			all[last] += "," + part
-		default:
-			return nil, fmt.Errorf("%q is not name=value or prefix/name=value", part)
-		}
-	}
-	return all, nil
-}
-
-// BalancerFaults returns what is wrong with the class and the annotations of Services of type LoadBalancer.
-func BalancerFaults(class string, annotations map[string]string) Faults {
-	const want = "want name or prefix/name, such as internal or example.com/internal"
-	var fs faults
-	if class != "" && !isQualified(class) {
-		fs.Add("kubernetes.loadBalancerClass", "class %q: %s", class, want)
-	}
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
-		if !isQualified(strings.ToLower(name)) { // as Kubernetes does, which takes the prefix of annotations in any case
-			fs.AddItem("kubernetes.serviceAnnotations", name, "annotation %q: %s", name, want)
-		}
-	}
-	return fs.Faults
-}
-
-// ParseCPUs reads numbers of CPUs as the kernel writes them: "1", "0-3,6". The result rises.
-func ParseCPUs(s string) ([]int, error) {
-	var cpus []int
-	for part := range strings.SplitSeq(s, ",") {
-		low, high, ranged := strings.Cut(strings.TrimSpace(part), "-")
-		first, err := strconv.ParseUint(low, 10, 12)
-		last := first
-		if err == nil && ranged {
-			last, err = strconv.ParseUint(high, 10, 12)
-		}
-		if err != nil || last < first {
-			return nil, fmt.Errorf("%q is not a list of CPUs such as 1 or 0-3,6", s)
-		}
-		for n := first; n <= last; n++ {
-			cpus = append(cpus, int(n))
-		}
-	}
-	slices.Sort(cpus)
-	return slices.Compact(cpus), nil
 }

@@ -10,23 +10,20 @@ import "time"
 // APIVersion is the version of plan files that this package reads.
 const APIVersion = "cnibench/v1"
 
-// Plan is one experiment.
+// Plan is one experiment. The settings (settings.go) say what each field is, which values it has and its flag; Default has
+// the values of what is left out.
 type Plan struct {
-	// Name is free text for reports; (optional).
-	Name string `json:"name,omitempty"`
-	// Environment is "lab" (default), "kubernetes" or "kind".
+	Name        string `json:"name,omitempty"`
 	Environment string `json:"environment"`
 	// Profiles are the variants that are measured; the baseline is added if it is missing.
 	Profiles []Variant `json:"profiles"`
 	Paths    []Path    `json:"paths"`
 	// Workloads are normalized.
 	Workloads []Workload `json:"workloads"`
-	// Baseline is what every variant is compared with; default "raw" in the lab.
-	Baseline Variant `json:"baseline"`
-	// Twin measures the baseline a second time as a variant of its own, which gives the noise floor. Default true.
-	Twin bool `json:"twin"`
-	// Repetitions is how often each case is measured at least; 1 to 1000.
-	Repetitions int `json:"repetitions"`
+	Baseline  Variant    `json:"baseline"`
+	// Twin measures the baseline a second time as a variant of its own, which gives the noise floor.
+	Twin        bool `json:"twin"`
+	Repetitions int  `json:"repetitions"`
 	// MaxRepetitions bounds the repetitions that Precision may add; 0 means Repetitions.
 	MaxRepetitions int `json:"max_repetitions,omitempty"`
 	// Precision is the wanted half-width of every headline interval relative to its median, for example 0.05;
@@ -37,44 +34,37 @@ type Plan struct {
 	// Duration is the measurement window of each trial, Warmup what is discarded before it.
 	Duration time.Duration `json:"duration"`
 	Warmup   time.Duration `json:"warmup"`
-	// Seed makes the order repeatable.
-	Seed uint64 `json:"seed"`
-	Lab  Lab    `json:"lab"`
+	Seed     uint64        `json:"seed"`
+	Lab      Lab           `json:"lab"`
 	// Cluster has the conditions of environments other than the lab.
 	Cluster Cluster `json:"kubernetes,omitzero"`
 }
 
 // Lab has the conditions of the embedded lab.
 type Lab struct {
-	// Nodes is the number of nodes of each profile, 2 to 16; PodsPerNode 2 to 250.
-	Nodes       int `json:"nodes"`
-	PodsPerNode int `json:"pods_per_node"`
-	// NIC is "wire" (segmentation off on every veth end) or "ideal" (super-packets cross).
-	NIC string `json:"nic"`
-	// CPU is "one" (both ends and all softirq work on one CPU), "split" (each node owns CPUs), or "auto".
-	CPU string `json:"cpu"`
-	// MTU is that of the switch and the node NICs, 1280 to 9000, default 1500.
-	MTU int `json:"mtu"`
+	Nodes       int    `json:"nodes"`
+	PodsPerNode int    `json:"pods_per_node"`
+	NIC         string `json:"nic"`
+	CPU         string `json:"cpu"`
+	MTU         int    `json:"mtu"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
 	// Delay and Loss are known faults of every wire between a host and the switch, for tests of the measurement itself:
-	// what the host sends comes this much later, 0 to MaxDelay, and this share of it not at all, 0 to MaxLoss.
+	// what the host sends comes this much later, and this share of it not at all.
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
-	// Services is how many Services each profile carries besides the two that are measured; 0 to 10000.
-	Services int `json:"services,omitempty"`
-	// Iptables is "auto", "nft" or "legacy".
+	// Services is how many Services each profile carries besides the two that are measured.
+	Services int    `json:"services,omitempty"`
 	Iptables string `json:"iptables"`
-	// ServiceProxy is the mode of kube-proxy, "iptables", "nftables" or "ipvs", in the profiles that have it and do not fix its
-	// mode themselves; "" in files of versions that knew iptables alone.
+	// ServiceProxy is the mode of kube-proxy in the profiles that have it and do not fix its mode themselves.
 	ServiceProxy string `json:"service_proxy,omitempty"`
-	// Family is the version of IP that nodes, pods and Services use, 4 or 6; 0 in files of versions that knew 4 alone.
+	// Family is the version of IP that nodes, pods and Services use.
 	Family int `json:"family,omitempty"`
-	// TrafficPolicy is the externalTrafficPolicy of the measured Services: "Cluster" (default; "" in older files) or
-	// "Local", under which a node hands outside traffic to its own endpoints alone and keeps the client's address.
+	// TrafficPolicy is the externalTrafficPolicy of the measured Services. With "Local" a node hands outside traffic only to
+	// its own endpoints and keeps the client's address.
 	TrafficPolicy string `json:"traffic_policy,omitempty"`
 	// Policies is how many NetworkPolicies select every pod and allow the measured traffic with their last rule,
-	// PoliciesUnselected how many exist and select none; 0 to MaxPolicies each.
+	// PoliciesUnselected how many exist and select none.
 	Policies           int `json:"policies,omitempty"`
 	PoliciesUnselected int `json:"policies_unselected,omitempty"`
 }

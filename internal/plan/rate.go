@@ -16,7 +16,7 @@ func formatRate(r float64) string {
 	for _, u := range []struct {
 		letter string
 		size   float64
-	}{{"G", 1e9}, {"M", 1e6}, {"K", 1e3}} {
+	}{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}} {
 		if r >= u.size {
 			return strconv.FormatFloat(r/u.size, 'f', -1, 64) + u.letter
 		}

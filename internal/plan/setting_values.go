@@ -78,19 +78,27 @@ func spans(low, high time.Duration) values[time.Duration] {
 	return v
 }
 
-// lineRates are the rates of a shaped NIC.
-var lineRates = values[float64]{
-	parse: ParseRate, format: formatRate, schema: rateSchema, rang: "100K to 1T bit/s, or 0 for unshaped",
-	wrong: func(v float64) string {
-		if v == 0 || v >= minLineRate && v <= MaxRate {
+// orZero are the values, or 0 with a meaning of its own.
+func orZero[T cmp.Ordered](v values[T], meaning string) values[T] {
+	v.rang += ", or 0" + meaning
+	inner := v.wrong
+	v.wrong = func(x T) string {
+		fault := inner(x)
+		if x == *new(T) || fault == "" {
 			return ""
 		}
-		return formatRate(v) + " is out of range: want 100K to 1T bit/s, or 0 for unshaped"
-	},
+		return fault + ", or 0" + meaning
+	}
+	return v
 }
 
-// minLineRate is the least that a NIC is shaped to, in bit/s.
-const minLineRate = 1e5
+// lineRates are the rates of a shaped NIC, from 100 kbit/s.
+func lineRates() values[float64] {
+	v := values[float64]{parse: ParseRate, format: formatRate, schema: rateSchema}
+	_, v.wrong = between(1e5, MaxRate, formatRate)
+	v.rang = "100K to 1T bit/s"
+	return orZero(v, " for unshaped")
+}
 
 // text is any text, or what wrong does not refuse.
 func text(wrong func(string) string) values[string] {

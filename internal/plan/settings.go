@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,15 +39,7 @@ func measureSettings() []Setting {
 		setting(Setting{Key: "precision", Flag: "precision", Where: Everywhere, Help: "wanted half-width of the intervals, as a `share` such as 0.05 or 5%"},
 			precisions, func(p *Plan) *float64 { return &p.Precision }),
 		setting(Setting{Key: "duration", Flag: "duration", Where: Everywhere, Common: true, Always: true, Help: "measurement `window` of each trial, such as 500ms"},
-			values[time.Duration]{
-				parse: ParseWindow, format: time.Duration.String, schema: durationSchema, rang: MinWindow.String() + " to " + MaxWindow.String(),
-				wrong: func(v time.Duration) string {
-					if v == 0 || v >= MinWindow && v <= MaxWindow {
-						return ""
-					}
-					return fmt.Sprintf("%s is out of range: want %s to %s", v, MinWindow, MaxWindow)
-				},
-			}, func(p *Plan) *time.Duration { return &p.Duration }),
+			windows(), func(p *Plan) *time.Duration { return &p.Duration }),
 		setting(Setting{Key: "warmup", Flag: "warmup", Where: Everywhere, Help: "`time` that is discarded before each window"},
 			spans(0, MaxWindow), func(p *Plan) *time.Duration { return &p.Warmup }),
 		setting(Setting{Key: "budget", Flag: "budget", Where: Everywhere, Common: true, Always: true, Help: "`time` that the whole run may take, 0 for any"},
@@ -86,7 +79,7 @@ func labSettings() []Setting {
 		setting(Setting{Key: "lab.loss", Flag: "loss", Where: InLab, PerVariant: true, Help: "`share` that each wire loses, such as 1%, to test the measurement"},
 			losses, func(p *Plan) *float64 { return &p.Lab.Loss }),
 		setting(Setting{Key: "lab.lineRate", Flag: "line-rate", Where: InLab, Help: "`rate` of each node NIC, such as 1G; 0 is unshaped"},
-			lineRates, func(p *Plan) *float64 { return &p.Lab.LineRate }),
+			lineRates(), func(p *Plan) *float64 { return &p.Lab.LineRate }),
 		setting(Setting{Key: "lab.services", Flag: "services", Where: InLab, PerVariant: true, Help: "`number` of Services besides the measured ones"},
 			whole(0, MaxServices), func(p *Plan) *int { return &p.Lab.Services }),
 		setting(Setting{Key: "lab.serviceProxy", Flag: "service-proxy", Where: InLab, PerVariant: true, Help: "kube-proxy `mode`: iptables, nftables or ipvs"},
@@ -146,12 +139,7 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.serviceAnnotations", Flag: "service-annotations", Help: "`annotations` of its Services, [prefix/]name=value separated by commas: clouds choose a balancer by them"},
 			labels(ParseAnnotations), func(p *Plan) *map[string]string { return &p.Cluster.ServiceAnnotations }),
 		setting(Setting{Key: "kubernetes.loadBalancerTimeout", Flag: "load-balancer-timeout", Help: "`time` to wait for its address, 0 for two minutes; without an address the path is not served"},
-			values[time.Duration]{parse: parseDuration, format: time.Duration.String, schema: durationSchema, rang: "1s to 1h, or 0", wrong: func(v time.Duration) string {
-				if v == 0 || v >= time.Second && v <= time.Hour {
-					return ""
-				}
-				return fmt.Sprintf("%s is out of range: want 1s to 1h", v)
-			}}, func(p *Plan) *time.Duration { return &p.Cluster.LoadBalancerTimeout }),
+			orZero(spans(time.Second, time.Hour), ""), func(p *Plan) *time.Duration { return &p.Cluster.LoadBalancerTimeout }),
 		setting(Setting{Key: "kubernetes.ttl", Flag: "ttl", Help: "`time` after which what a killed run left may be removed; default twice the run"},
 			anySpan, func(p *Plan) *time.Duration { return &p.Cluster.TTL }),
 		setting(Setting{Key: "kubernetes.sessionAffinity", Flag: "session-affinity", Switch: true, Help: "the measured Services keep a client with one backend"},
@@ -171,6 +159,26 @@ func clusterSettings() []Setting {
 func pathLists() values[[]Path] {
 	v := lists(ParsePath, enumSchema(Texts(Paths)...), nil)
 	v.parse = ParsePaths
+	return v
+}
+
+// windows are lengths of a measurement window. 0 in a plan, which no file and no flag can give, leaves it to Fit.
+func windows() values[time.Duration] {
+	v := spans(MinWindow, MaxWindow)
+	inner := v.wrong
+	v.wrong = func(d time.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return inner(d)
+	}
+	v.parse = func(s string) (time.Duration, error) {
+		d, err := parseDuration(s)
+		if fault := inner(d); err == nil && fault != "" {
+			err = errors.New(fault)
+		}
+		return d, err
+	}
 	return v
 }
 

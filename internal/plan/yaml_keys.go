@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -16,15 +15,6 @@ func (d *decoder) constant(want string) position.Read {
 		}
 		return s, nil
 	})
-}
-
-// ParseWindow reads the length of a measurement window: a duration from MinWindow to MaxWindow.
-func ParseWindow(s string) (time.Duration, error) {
-	v, err := parseDuration(s)
-	if err == nil && (v < MinWindow || v > MaxWindow) {
-		err = fmt.Errorf("%s is out of range: want %s to %s", s, MinWindow, MaxWindow)
-	}
-	return v, err
 }
 
 // profiles reads names. It checks each of them, because it knows their lines.
