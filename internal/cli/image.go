@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,9 @@ const imageExample = `  cnibench image -o cnibench-image.tar
   cnibench image --push registry.example/team/cnibench`
 
 type imageArgs struct {
-	output, name, format, push string
-	platforms, loads           []string
-	insecure                   bool
+	output, name, push string
+	platforms, loads   []string
+	insecure           bool
 	// targets and pushed are what loads and push mean.
 	targets []image.Target
 	pushed  image.Name
@@ -50,8 +51,6 @@ func (p *program) imageCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "archive `file`, - for stdout (default "+DefaultImage+")")
 	f.StringVar(&a.name, "name", "", "`reference` of the image (default "+image.Repository+":VERSION)")
-	a.format = formatOCI
-	choose(cmd, &a.format, "format", "`format` of the archive", []string{formatOCI, formatDocker})
 	f.StringArrayVar(&a.platforms, "platform", nil, "`platform=file` of a binary, such as linux/arm64=bin/cnibench-arm64; may be repeated")
 	f.StringArrayVar(&a.loads, "load", nil, "load it on this machine into `target`: "+strings.Join(image.Targets(), ", ")+"; may be repeated")
 	f.StringVar(&a.push, "push", "", "push it to a registry as `reference`")
@@ -62,12 +61,6 @@ func (p *program) imageCommand() *cobra.Command {
 
 // DefaultImage is the archive that image writes.
 const DefaultImage = "cnibench-image.tar"
-
-// Formats of an archive.
-const (
-	formatOCI    = "oci"
-	formatDocker = "docker"
-)
 
 func (p *program) makeImage(ctx context.Context, a imageArgs) error {
 	spec, err := a.spec()
@@ -144,12 +137,6 @@ func (a *imageArgs) spec() (image.Spec, error) {
 		a.pushed, err = image.ParseName(a.push, s.Version)
 		errs = append(errs, err)
 	}
-	if a.format == formatDocker && len(a.platforms) > 1 {
-		errs = append(errs, advice.With(errors.New("a docker archive holds one platform"), "use --format oci, or make an archive for each"))
-	}
-	if a.format == formatDocker && !a.archives() {
-		errs = append(errs, advice.With(errors.New("--format requires an archive, and this command writes none"), "name one by -o, or leave out --format"))
-	}
 	if a.insecure && a.push == "" {
 		errs = append(errs, errors.New("--insecure is for --push"))
 	}
@@ -182,18 +169,11 @@ func ownBinary() (image.Binary, error) {
 
 // writeImage writes the archive, under its name only once it is whole.
 func (p *program) writeImage(i *image.Image, a imageArgs) error {
-	write := i.WriteOCI
-	if a.format == formatDocker {
-		write = i.WriteDocker
-	}
 	if a.output == "-" {
-		return write(p.stdout)
+		return i.WriteOCI(p.stdout)
 	}
-	file := a.output
-	if file == "" {
-		file = DefaultImage
-	}
-	size, err := writeWhole(file, write)
+	file := cmp.Or(a.output, DefaultImage)
+	size, err := writeWhole(file, i.WriteOCI)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,9 @@ type labArgs struct {
 	verbose bool
 }
 
-// declareVerbose declares what shows more of what cannot be raised.
-func (a *labArgs) declareVerbose(cmd *cobra.Command) {
+// declare declares the flags of both commands, and the settings called names.
+func (a *labArgs) declare(cmd *cobra.Command, names []string) {
+	a.plan.declareSome(cmd, names)
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
 }
 
@@ -67,8 +68,7 @@ func (p *program) labTestCommand() *cobra.Command {
 			return p.labTest(cmd.Context(), want, families, a.verbose)
 		},
 	}
-	a.plan.declareSome(cmd, append([]string{"profiles"}, labFlags()...))
-	a.declareVerbose(cmd)
+	a.declare(cmd, append([]string{"profiles"}, labFlags()...))
 	return cmd
 }
 
@@ -104,8 +104,7 @@ func (p *program) labUpCommand() *cobra.Command {
 			return p.labUp(cmd.Context(), a.name, want, a.verbose)
 		},
 	}
-	a.plan.declareSome(cmd, labFlags())
-	a.declareVerbose(cmd)
+	a.declare(cmd, labFlags())
 	cmd.Flags().StringVar(&a.name, "name", "", "`name` by which lab exec finds it; the profile's if not given")
 	return cmd
 }

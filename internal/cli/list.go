@@ -58,17 +58,8 @@ func writePaths(w io.Writer) {
 func writeWorkloads(w io.Writer) {
 	fmt.Fprintln(w, "NAME\tUNIT OF WORK\tWHAT IT SENDS\tOPTIONS")
 	for _, k := range plan.Kinds() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k, k.Default().Work(), k.About(), strings.Join(optionWords(k), ", "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k, k.Default().Work(), k.About(), strings.Join(k.Words(), ", "))
 	}
-}
-
-// optionWords returns the names of the options of a kind of workload.
-func optionWords(k plan.Kind) []string {
-	var words []string
-	for _, o := range k.Options() {
-		words = append(words, o.Word)
-	}
-	return words
 }
 
 func writeMetrics(w io.Writer) {

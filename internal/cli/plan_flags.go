@@ -227,8 +227,7 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
 		return *a.was, plan.File{}, nil
 	}
 	if a.file == "" {
-		p, _ := plan.Preset(a.preset) // the flag takes no other
-		return p, plan.File{}, nil
+		return plan.Preset(a.preset), plan.File{}, nil
 	}
 	f, err := os.Open(a.file)
 	if err != nil {

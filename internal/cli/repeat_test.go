@@ -17,10 +17,7 @@ import (
 // TestRepeat: the command that a report says its run can be repeated by is read by a shell and by our flags as the same
 // plan, whatever condition the plan sets.
 func TestRepeat(t *testing.T) {
-	quick, ok := plan.Preset("quick")
-	if !ok {
-		t.Fatal("no preset quick")
-	}
+	quick := plan.Preset("quick")
 	workloads, err := plan.ParseWorkloads("rr(request=10,response=20),stream(udp,rate=1G),http(tool=wrk),throughput")
 	if err != nil {
 		t.Fatal(err)

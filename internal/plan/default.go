@@ -63,9 +63,9 @@ var quickPaths = []Path{
 	{Host, Host, CrossNode}, {Pod, Pod, SameNode}, {Pod, Pod, CrossNode}, {Pod, Service, Local}, {Pod, Service, Remote},
 }
 
-// Preset returns a plan by name: "quick" measures every lab profile on five paths within four minutes, "standard" on the
+// Preset returns the plan of one of Presets: "quick" measures every lab profile on five paths within four minutes, "standard" on the
 // nine paths takes half an hour and continues until the intervals are within 5 % or the time is up.
-func Preset(name string) (Plan, bool) {
+func Preset(name string) Plan {
 	p := Default()
 	p.Name = name
 	switch name {
@@ -75,10 +75,8 @@ func Preset(name string) (Plan, bool) {
 	case "standard":
 		p.Repetitions, p.MaxRepetitions, p.Precision = 10, 60, 0.05
 		p.Budget = 30 * time.Minute
-	default:
-		return Plan{}, false
 	}
-	return p, true
+	return p
 }
 
 // Settle returns p with what follows from its other fields: a precision without a bound on the repetitions may take

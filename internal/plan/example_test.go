@@ -38,7 +38,7 @@ func TestExamples(t *testing.T) {
 		}
 		names = append(names, p.Name)
 		if p.Name == "quick" {
-			quick, _ := Preset("quick")
+			quick := Preset("quick")
 			if d := Differ(p, quick); d != nil {
 				t.Errorf("%s is not the preset of its name: it differs in %v", file, d)
 			}

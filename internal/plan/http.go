@@ -16,11 +16,10 @@ type HTTP struct {
 	Arrival    string
 	// ResponseSize is the length of the body in bytes.
 	ResponseSize int
-	// Threads and Connections are those of the client, the connections spread evenly over the threads.
+	// The client's connections are spread evenly over its threads. Connection is "keep-alive", or "close" for a connection
+	// for each request.
 	Threads, Connections int
-	// Connection is what the client does after a response: "keep-alive" (default) or "close", a connection for each
-	// request.
-	Connection string
+	Connection           string
 	// Backends is the number of servers behind the Service of a path, spread evenly over the nodes. The path's locality is
 	// that of the first.
 	Backends int

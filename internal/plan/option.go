@@ -128,7 +128,9 @@ func (k *kind) option(key string) Option {
 	return k.options[slices.IndexFunc(k.options, func(o Option) bool { return o.Key == key })]
 }
 
-// words returns the command line's names of the options.
+// Words returns the names of the options of a kind of workload on the command line.
+func (k Kind) Words() []string { return k.entry().words() }
+
 func (k *kind) words() []string {
 	names := make([]string, len(k.options))
 	for i, o := range k.options {

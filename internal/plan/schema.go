@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/profile"
@@ -73,10 +74,8 @@ func described(schema map[string]any, help, allowed, usual string) map[string]an
 	if usual != "" {
 		text += "; default " + usual
 	}
-	out := map[string]any{"description": text}
-	for key, value := range schema {
-		out[key] = value
-	}
+	out := maps.Clone(schema)
+	out["description"] = text
 	return out
 }
 

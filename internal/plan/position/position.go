@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,23 +67,16 @@ type Node struct {
 // At returns the value at the path of keys, nil if it is missing.
 func (n *Node) At(path ...string) *Node {
 	for _, key := range path {
-		if n = n.child(key); n == nil {
+		if n == nil || n.Kind != Mapping {
 			return nil
 		}
+		i := slices.IndexFunc(n.Keys, func(k Key) bool { return k.Name == key })
+		if i < 0 {
+			return nil
+		}
+		n = n.Items[i]
 	}
 	return n
-}
-
-func (n *Node) child(key string) *Node {
-	if n == nil || n.Kind != Mapping {
-		return nil
-	}
-	for i, k := range n.Keys {
-		if k.Name == key {
-			return n.Items[i]
-		}
-	}
-	return nil
 }
 
 // ScalarAt returns the text at the path, "" if it is missing or not a scalar.
@@ -172,12 +166,18 @@ func (p *parser) fault(line int, field, format string, args ...any) {
 	*p.faults = append(*p.faults, Fault{File: p.Name, Line: line, Field: field, Message: p.in + fmt.Sprintf(format, args...)})
 }
 
-// node converts n and what its aliases name. path is where it is.
-func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
-	line := n.Line
+// target returns what an alias names, or n itself.
+func target(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
 	}
+	return n
+}
+
+// node converts n and what its aliases name. path is where it is.
+func (p *parser) node(n *yaml.Node, path string, depth int) *Node {
+	line := n.Line
+	n = target(n)
 	t := &Node{Line: line + p.offset}
 	if p.budget--; p.budget < 0 || depth > mostDepth {
 		if !p.spent {
@@ -213,10 +213,7 @@ func (p *parser) mapping(t *Node, n *yaml.Node, path string, depth int) {
 	var merges []*Node
 	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, line := n.Content[i], n.Content[i].Line
-		for key.Kind == yaml.AliasNode && key.Alias != nil {
-			key = key.Alias
-		}
+		key, line := target(n.Content[i]), n.Content[i].Line
 		field := join(path, key.Value)
 		item := p.node(n.Content[i+1], field, depth+1)
 		first, twice := lines[key.Value]
