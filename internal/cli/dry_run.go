@@ -66,10 +66,10 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	row("baseline", string(p.Baseline))
 	row("paths", plan.Texts(p.Paths)...)
 	row("workloads", plan.Texts(p.Workloads)...)
-	row("cases", fmt.Sprintf("%d on %d paths under %d workloads", cases, len(p.Paths), len(p.Workloads)))
-	row("trials", fmt.Sprintf("%d repetitions x %d cases = %d", p.Repetitions, cases, p.Repetitions*cases))
+	row("cases", fmt.Sprintf("%d on %s under %s", cases, number.Counted(len(p.Paths), "path"), number.Counted(len(p.Workloads), "workload")))
+	row("trials", fmt.Sprintf("%s x %s = %d", number.Counted(p.Repetitions, "repetition"), number.Counted(cases, "case"), p.Repetitions*cases))
 	if p.Precision > 0 {
-		row("precision", fmt.Sprintf("%s, with at most %d repetitions", number.Percent(p.Precision), p.MaxRepetitions))
+		row("precision", fmt.Sprintf("%s, with at most %s", number.Percent(p.Precision), number.Counted(p.MaxRepetitions, "repetition")))
 	}
 	row("window", fmt.Sprintf("%s after %s of warm-up", p.Duration, p.Warmup))
 	expected := "about " + p.Expected(cases).Round(time.Second).String()

@@ -196,7 +196,7 @@ func (p *program) sayImported(c result.Contents, file string) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "cnibench: "+format+"\n", args...) }
 	end := c.Records[len(c.Records)-1].End
 	pl := c.Header.Plan
-	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, trials(end.Trials), number.Clean(c.Header.Origin), end.Failed,
+	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, number.Counted(end.Trials, "trial"), number.Clean(c.Header.Origin), end.Failed,
 		plan.JoinVariants(pl.Profiles, ", "), strings.Join(plan.Texts(pl.Paths), ", "))
 	if left := c.Header.Facts[external.FactLeftOut]; left != "" {
 		say("left out: %s", number.Clean(left))
@@ -204,11 +204,4 @@ func (p *program) sayImported(c result.Contents, file string) {
 	if pl.Baseline == "" && len(pl.Profiles) > 1 {
 		io.WriteString(p.stderr, "hint: name the baseline by --baseline, here or in report\n")
 	}
-}
-
-func trials(n int) string {
-	if n == 1 {
-		return "1 trial"
-	}
-	return fmt.Sprintf("%d trials", n)
 }

@@ -108,8 +108,8 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	}
 	err = errors.Join(p.conclude(cmd, a), err)
 	share := float64(end.WindowNs) / float64(max(end.WallNs, 1))
-	s.note("%d trials (%d failed) in %s, %s of it in measurement windows; all of it is in %s (more: cnibench report --all %s)",
-		end.Trials, end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, a.output)
+	s.note("%s (%d failed) in %s, %s of it in measurement windows; all of it is in %s (more: cnibench report --all %s)",
+		number.Counted(end.Trials, "trial"), end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, a.output)
 	return err
 }
 

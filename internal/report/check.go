@@ -30,9 +30,9 @@ func BuildCheck(all []check.Report) Document {
 
 // checked says what was looked at and how much was found.
 func checked(r check.Report) string {
-	s := fmt.Sprintf("%d cells, %d trials (%d failed)", r.Cells, r.Trials, r.Failed)
+	s := fmt.Sprintf("%s, %s (%d failed)", number.Counted(r.Cells, "cell"), number.Counted(r.Trials, "trial"), r.Failed)
 	if r.Claims > 0 {
-		s += fmt.Sprintf(", %d claims", r.Claims)
+		s += ", " + number.Counted(r.Claims, "claim")
 	}
 	if len(r.Findings) == 0 {
 		return s + ": no findings."

@@ -19,8 +19,8 @@ const FidelitySchema = "cnibench.fidelity/v1"
 func BuildFidelity(p *fidelity.Page) Document {
 	h := p.Header
 	s := Section{Notes: []string{
-		fmt.Sprintf("Measured on %s: %d repetitions of %s, seed %d, lab and clusters interleaved in one run.",
-			h.Created.UTC().Format(time.DateOnly), p.Repetitions, number.Duration(h.Plan.Duration), h.Plan.Seed),
+		fmt.Sprintf("Measured on %s: %s of %s, seed %d, lab and clusters interleaved in one run.",
+			h.Created.UTC().Format(time.DateOnly), number.Counted(p.Repetitions, "repetition"), number.Duration(h.Plan.Duration), h.Plan.Seed),
 		"Ratios are to the bare node (host) of the same place, on the same path where it has one. The last ratio is the cluster's over the lab's, with its 95 % interval; 1 means that the lab is true. differs: beyond the noise floor of both places, and significant after correction for all rows of the table. within 5 %: not so, and the whole interval is.",
 	}}
 	if p.Kernel != nil {

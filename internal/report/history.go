@@ -45,25 +45,20 @@ func historyAnswer(h *compare.History) []string {
 		}
 	}
 	if len(events) == 0 {
-		return []string{fmt.Sprintf("No cell changes its level (%d cells).", len(h.Tracks))}
+		return []string{fmt.Sprintf("No cell changes its level (%s).", number.Counted(len(h.Tracks), "cell"))}
 	}
 	verb := "change their level"
 	if changed == 1 {
 		verb = "changes its level"
 	}
 	lines := []string{fmt.Sprintf("%d of %d cells %s, %s in all.", changed, len(h.Tracks), verb, number.Counted(len(events), "time"))}
-	for len(events) > 0 {
-		here := events
-		if next := slices.IndexFunc(events, func(e compare.Event) bool { return e.Run != events[0].Run }); next >= 0 {
-			here = events[:next]
-		}
-		events = events[len(here):]
+	for _, here := range Grouped(events, func(e compare.Event) int { return e.Run }) {
 		lines = append(lines, sinceText(h.Runs[here[0].Run], len(here)))
 		for _, e := range here[:min(len(here), mostEvents)] {
 			lines = append(lines, eventText(e))
 		}
 		if more := len(here) - mostEvents; more > 0 {
-			lines = append(lines, fmt.Sprintf("%d more are in the tables.", more))
+			lines = append(lines, fmt.Sprintf("%d more in the tables.", more))
 		}
 	}
 	return lines
@@ -79,7 +74,7 @@ func sinceText(run compare.HistoryRun, cells int) string {
 	for _, d := range run.Changed {
 		what = append(what, fmt.Sprintf("%s (%s to %s)", number.Clean(d.Name), recorded(d.A), recorded(d.B)))
 	}
-	return line + "changed conditions: " + some(what) + ":"
+	return line + "changed conditions: " + number.Few(what) + ":"
 }
 
 // eventText is the line about one change.

@@ -21,7 +21,7 @@ type Held struct {
 // State is the worst state of its cells.
 func (h Held) State() compare.State { return compare.Outcome(h.Holdings) }
 
-// mostNamed is how many changes, cells or conditions an answer names before it counts the rest.
+// mostNamed is how many changes an answer names before it counts the rest.
 const mostNamed = 5
 
 // PairResult is two results side by side, judged.
@@ -142,7 +142,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 		for _, d := range p.Differences {
 			names = append(names, number.Clean(d.Name))
 		}
-		lines[0] = "Different conditions: " + some(names) + ". Each may be the cause of a difference."
+		lines[0] = "Different conditions: " + number.Few(names) + ". Each may be the cause of a difference."
 	}
 	if !slices.ContainsFunc(p.Matches, func(m compare.Match) bool { return !m.Identical() }) && len(p.Matches) > 0 {
 		lines = append(lines, "Both files hold the same trials.")
@@ -165,7 +165,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 		}
 	}
 	if lost = slices.Compact(slices.Sorted(slices.Values(lost))); len(lost) > 0 {
-		lines = append(lines, "Measured in A, but all trials failed in B: "+some(lost)+".")
+		lines = append(lines, "Measured in A, but all trials failed in B: "+number.Few(lost)+".")
 	}
 	for _, h := range held {
 		lines = append(lines, heldText(h))
@@ -188,7 +188,7 @@ func (b *pairBuilder) largest(judged []compare.Match) []string {
 		lines = append(lines, line+".")
 	}
 	if more := len(ms) - mostNamed; more > 0 {
-		lines = append(lines, fmt.Sprintf("%d more are in the tables.", more))
+		lines = append(lines, fmt.Sprintf("%d more in the tables.", more))
 	}
 	return lines
 }
@@ -208,7 +208,7 @@ func heldText(h Held) string {
 	if h.State() == compare.Kept {
 		return line + fmt.Sprintf("all of %s.", number.Counted(len(h.Holdings), "cell"))
 	}
-	line += fmt.Sprintf("%d of %s: %s.", len(at), number.Counted(len(h.Holdings), "cell"), some(at))
+	line += fmt.Sprintf("%d of %s: %s.", len(at), number.Counted(len(h.Holdings), "cell"), number.Few(at))
 	if h.State() == compare.Undecided && more > 0 {
 		line += " " + moreRepetitions(more) + " in each result would decide."
 	}
@@ -307,14 +307,6 @@ func sideText(s compare.Side) string { return dated(number.Clean(s.Name), s.Head
 // caseName names the case of a key.
 func caseName(k compare.Key) string {
 	return number.Clean(k.Profile) + " " + k.Path.String() + " " + k.Workload.String()
-}
-
-// some names a few of names and counts the rest.
-func some(names []string) string {
-	if more := len(names) - mostNamed; more > 1 {
-		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(names, ", ")
 }
 
 // Change writes a ratio as a change: "+12.3%", "-5%"; large ones as a factor.

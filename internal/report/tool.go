@@ -35,7 +35,7 @@ func (b *builder) beside() []Item {
 		}
 	}
 	if more := len(items) - mostBeside; more > 0 {
-		items = append(items[:mostBeside], Item{Text: fmt.Sprintf("%d more are in the tables.", more)})
+		items = append(items[:mostBeside], Item{Text: fmt.Sprintf("%d more in the tables.", more)})
 	}
 	return items
 }

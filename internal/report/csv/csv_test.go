@@ -116,7 +116,7 @@ func TestText(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	in := reporttest.NinePaths(3)
 	for i := range in.Records {
-		in.Records[i].Warnings = append(in.Records[i].Warnings, result.Warning{ID: "rounded", Message: "three, digits"}, result.Warning{ID: "note", Message: "=1"})
+		in.Records[i].Warnings = append(in.Records[i].Warnings, result.Warning{ID: "rounded", Message: "three, digits"}, result.Warning{ID: "note", Message: "=1"}, result.Warning{ID: "rounded", Message: "again"})
 	}
 	in.Header.Facts["odd.Name"], in.Header.Facts["date"], in.Header.Facts["url"] = "x", "never", "//x"
 	b, err := external.Read(bytes.NewReader(samples(t, in)), "samples.csv", "")

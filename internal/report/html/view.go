@@ -231,7 +231,8 @@ func banners(d report.Document) []string {
 		}
 	}
 	if d.Details != nil && d.Details.Omitted > 0 {
-		out = append(out, fmt.Sprintf("The distributions of %d trials are omitted: one page cannot show so many. The tables have all trials.", d.Details.Omitted))
+		out = append(out, fmt.Sprintf("Distributions omit %s: one page cannot show so many. The tables have all.",
+			number.Counted(d.Details.Omitted, "trial")))
 	}
 	return out
 }

@@ -181,3 +181,11 @@ func FuzzNumber(f *testing.F) {
 		}
 	})
 }
+
+func TestCounted(t *testing.T) {
+	for n, want := range map[int]string{0: "0 trials", 1: "1 trial", 2: "2 trials"} {
+		if got := Counted(n, "trial"); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}
