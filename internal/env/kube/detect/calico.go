@@ -58,28 +58,27 @@ func (d *detective) named(kind, name string) map[string]any {
 
 // pools returns the enabled pools, IPv4 first. It doubts IPv4 pools with different encapsulations.
 func (d *detective) pools() []map[string]any {
-	var v4, v6 []map[string]any
+	list := slices.DeleteFunc(d.objects("IPPool"), func(p map[string]any) bool { return field(p, "spec", "disabled") == true })
+	isIPv6 := func(p map[string]any) bool { return strings.Contains(text(p, "spec", "cidr"), ":") }
+	slices.SortFunc(list, func(a, b map[string]any) int {
+		switch {
+		case isIPv6(a) == isIPv6(b):
+			return strings.Compare(text(a, "metadata", "name"), text(b, "metadata", "name"))
+		case isIPv6(a):
+			return 1
+		}
+		return -1
+	})
 	modes := map[string]string{}
-	for _, p := range d.objects("IPPool") {
-		if off, _ := field(p, "spec", "disabled").(bool); off {
-			continue
+	for _, p := range list {
+		if !isIPv6(p) {
+			modes[text(p, "metadata", "name")] = poolMode(p)
 		}
-		if strings.Contains(text(p, "spec", "cidr"), ":") {
-			v6 = append(v6, p)
-			continue
-		}
-		v4 = append(v4, p)
-		modes[text(p, "metadata", "name")] = poolMode(p)
 	}
-	byName := func(a, b map[string]any) int {
-		return strings.Compare(text(a, "metadata", "name"), text(b, "metadata", "name"))
-	}
-	slices.SortFunc(v4, byName)
-	slices.SortFunc(v6, byName)
 	if groups, distinct := perNode(modes); len(distinct) > 1 {
 		d.doubt("the pools differ: %s", strings.Join(groups, "; "))
 	}
-	return append(v4, v6...)
+	return list
 }
 
 // poolMode returns a pool's encapsulation in the words of Verdict.

@@ -186,6 +186,14 @@ func TestCiliumChart(t *testing.T) {
 // TestChartsDecide: what charts and the operator decide is read from what they make.
 func TestChartsDecide(t *testing.T) {
 	cilium, calico := loaded(t, "cilium", "install/kubernetes/cilium"), loaded(t, "calico", "charts/tigera-operator")
+	const (
+		ebpf     = "kubeProxyReplacement: true\nbpf: {masquerade: true}\n"
+		nftables = "installation: {calicoNetwork: {linuxDataplane: Nftables}}\n"
+		bpf      = "installation: {calicoNetwork: {linuxDataplane: BPF}}\n"
+	)
+	kindWith := func(mode string) string {
+		return "---\nkind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking: {disableDefaultCNI: true, kubeProxyMode: " + mode + "}\n"
+	}
 	for _, c := range []struct{ name, chart, values, profile, rules string }{
 		{"ENI", cilium, "eni: {enabled: true}", "cilium-native-legacy", "endpoint-routes-legacy"},
 		{"GKE", cilium, "gke: {enabled: true}\nipv4NativeRoutingCIDR: 10.0.0.0/8", "cilium-native-legacy", "endpoint-routes-legacy"},
@@ -194,6 +202,16 @@ func TestChartsDecide(t *testing.T) {
 		{"removed", cilium, "encryption: {keyFile: x}", "", "chart-refuses"},
 		{"strict", cilium, "kubeProxyReplacement: strict", "", "chart-refuses"},
 		{"unknown", cilium, "externalIPs: {enabled: true}", "cilium-vxlan", "unknown-key"},
+		{"BIG TCP", cilium, ebpf + "routingMode: native\nautoDirectNodeRoutes: true\nipv4NativeRoutingCIDR: 10.0.0.0/8\nenableIPv4BIGTCP: true", "cilium-native", ""},
+		{"BIG TCP over a tunnel", cilium, ebpf + "enableIPv4BIGTCP: true", "cilium-vxlan", "big-tcp-tunnel"},
+		{"BIG TCP with IPsec", cilium, ebpf + "enableIPv4BIGTCP: true\nencryption: {enabled: true, type: ipsec}", "", "big-tcp"},
+		{"BIG TCP with legacy routing", cilium, "kubeProxyReplacement: true\nipv6: {enabled: true}\nenableIPv6BIGTCP: true\nbpf: {masquerade: true, hostLegacyRouting: true}", "cilium-vxlan", "big-tcp"},
+		{"removed tunnel", cilium, "tunnel: vxlan", "", "chart-refuses"},
+		{"removed remoteNodeIdentity", cilium, "remoteNodeIdentity: true", "", "chart-refuses"},
+		{"Calico nftables beside iptables", calico, nftables + kindWith("iptables"), "calico-nftables", "two-rule-engines"},
+		{"Calico nftables beside ipvs", calico, nftables + kindWith("ipvs"), "calico-nftables", "two-rule-engines proxy-deprecated"},
+		{"BPF without an endpoint", calico, bpf + kindWith("none"), "calico-ebpf", "api-server"},
+		{"BPF with an endpoint", calico, bpf + "kubernetesServiceEndpoint: {host: 192.0.2.1, port: \"6443\"}\n" + kindWith("none"), "calico-ebpf", ""},
 		{"EKS with Calico's CNI", calico, "installation: {kubernetesProvider: EKS, cni: {type: Calico}}", "calico-vxlan", ""},
 		{"EKS", calico, "installation: {kubernetesProvider: EKS}", "", ""},
 	} {

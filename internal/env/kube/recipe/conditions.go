@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -148,7 +149,7 @@ func (s Survey) against(r Recipe, stopProxy bool) []string {
 	var list []string
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if !r.Secondary {
-		for _, owner := range sortedKeys(s.CNIs) {
+		for _, owner := range slices.Sorted(maps.Keys(s.CNIs)) {
 			say("CNI %s is installed (%s): uninstall it first", owner, s.CNIs[owner])
 		}
 		for _, l := range s.Left {

@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -140,7 +141,7 @@ func TestSurvey(t *testing.T) {
 			}
 			slices.Sort(left)
 			left = slices.Compact(left)
-			if got := sortedKeys(s.CNIs); !slices.Equal(got, c.cnis) || s.Proxy != c.proxy || !slices.Equal(left, c.left) {
+			if got := slices.Sorted(maps.Keys(s.CNIs)); !slices.Equal(got, c.cnis) || s.Proxy != c.proxy || !slices.Equal(left, c.left) {
 				t.Errorf("CNIs %v, kube-proxy %v, left by %v", got, s.Proxy, left)
 			}
 			if len(s.Unseen) != 1 || !strings.HasSuffix(s.Unseen[0], "inspected on a") {

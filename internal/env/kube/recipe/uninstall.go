@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,5 +151,5 @@ func (i *Installer) startProxy(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	return errors.Join(i.rolled(ctx, "DaemonSet "+proxyNamespace+"/"+proxyName))
+	return i.rolled(ctx, "DaemonSet "+proxyNamespace+"/"+proxyName)
 }

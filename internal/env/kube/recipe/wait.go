@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -221,5 +220,3 @@ func (i *Installer) patchProxy(ctx context.Context, patch string) error {
 	_, err := i.client.DaemonSets(proxyNamespace).Patch(ctx, proxyName, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: FieldManager})
 	return err
 }
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
