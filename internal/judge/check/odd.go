@@ -21,49 +21,57 @@ const (
 // oddOneOut finds single values, too bad or too good, that neither their row (the other profiles on the path) nor their
 // column (the profile on other paths) explains. Rows without a similar path say nothing: what is odd there may be so.
 func oddOneOut(v *View, found *list) {
-	var rows groups[Key, *Cell]
-	row := func(c *Cell) Key { return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric} }
-	var paths []plan.Path
+	var t table
 	for _, c := range v.judged {
-		if !slices.Contains(paths, c.Path) {
-			paths = append(paths, c.Path)
+		if !slices.Contains(t.paths, c.Path) {
+			t.paths = append(t.paths, c.Path)
 		}
 		if !v.imitated(c.Profile) {
-			rows.add(row(c), c)
+			t.rows.add(row(c), c)
 		}
 	}
 	for _, c := range v.judged {
-		for _, odd := range []struct {
-			how    string
-			better bool
-			factor float64
-		}{{"worse", false, oddFactor}, {"better", true, tooGood}} {
-			off, nearest := distance(c, rows.of[row(c)], odd.better)
-			if v.imitated(c.Profile) || !(nearest >= odd.factor) {
+		for how, factor := range map[string]float64{"worse": oddFactor, "better": tooGood} {
+			better := how == "better"
+			off, nearest := distance(c, t.rows.of[row(c)], better)
+			if v.imitated(c.Profile) || !(nearest >= factor) {
 				continue
 			}
-			similar, most := "", 1.0
-			for _, other := range on(c.Case, paths...) {
-				own := v.cell(other, c.Metric)
-				if own == nil || own == c {
-					continue
-				}
-				usual, _ := distance(own, rows.of[row(own)], odd.better)
-				if math.IsNaN(usual) {
-					continue
-				}
-				most = max(most, usual)
-				if alike(own.Path, c.Path) && (similar == "" || own.Path.String() < similar) {
-					similar = own.Path.String()
-				}
-			}
-			if similar != "" && off/most >= odd.factor {
+			if similar, most := t.elsewhere(v, c, better); similar != "" && off/most >= factor {
 				found.add(c.String(), "%s: %.1f times %s than the median of the other profiles, "+
-					"at most %.1f times on other paths such as %s",
-					median(c), off, odd.how, most, similar)
+					"at most %.1f times on other paths such as %s", median(c), off, how, most, similar)
 			}
 		}
 	}
+}
+
+// table is the judged cells by path, workload and metric.
+type table struct {
+	rows  groups[Key, *Cell]
+	paths []plan.Path
+}
+
+func row(c *Cell) Key { return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric} }
+
+// elsewhere returns a path like that of c on which its profile has a number, "" if there is none, and by how much the
+// profile is worse (or better) than the others on any other path, at least 1.
+func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most float64) {
+	most = 1
+	for _, other := range on(c.Case, t.paths...) {
+		own := v.cell(other, c.Metric)
+		if own == nil || own == c {
+			continue
+		}
+		usual, _ := distance(own, t.rows.of[row(own)], better)
+		if math.IsNaN(usual) {
+			continue
+		}
+		most = max(most, usual)
+		if alike(own.Path, c.Path) && (similar == "" || own.Path.String() < similar) {
+			similar = own.Path.String()
+		}
+	}
+	return similar, most
 }
 
 // distance is how much worse (or better) c is than the median of the others in its row, and than the nearest of them:

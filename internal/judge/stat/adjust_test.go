@@ -95,6 +95,15 @@ func TestLeastP(t *testing.T) {
 	}
 }
 
+// The number of repetitions that warnings name is the one that the tests need.
+func TestMinRepetitions(t *testing.T) {
+	for _, pairs := range []bool{false, true} {
+		if got := Enough(0.05, pairs); got != MinRepetitions {
+			t.Errorf("pairs %t: %d repetitions decide, and %d are said", pairs, got, MinRepetitions)
+		}
+	}
+}
+
 func TestWiden(t *testing.T) {
 	if got := Widen(0.05, 5); math.Abs(got-2.5758/1.9600) > 1e-3 {
 		t.Errorf("1 %% beside 5 %%: %g", got)
