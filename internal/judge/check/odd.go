@@ -51,9 +51,11 @@ type table struct {
 	paths []plan.Path
 }
 
-func row(c *Cell) Key { return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric} }
+func row(c *Cell) Key {
+	return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
+}
 
-// elsewhere returns a path like that of c on which its profile has a number, "" if there is none, and by how much the
+// elsewhere returns a path like that of c on which its profile has a number, or "", and by how much the
 // profile is worse (or better) than the others on any other path, at least 1.
 func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most float64) {
 	most = 1
