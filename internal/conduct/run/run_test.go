@@ -523,3 +523,24 @@ func TestApart(t *testing.T) {
 		}
 	}
 }
+
+// TestPatience has the timeouts of short windows: a reply has time for the round trip that the lab delays.
+func TestPatience(t *testing.T) {
+	ms := time.Millisecond
+	for _, tt := range []struct {
+		workload                plan.Spec
+		window, roundTrip, want time.Duration
+	}{
+		{plan.Ping{}, 300 * ms, 100 * ms, 200 * ms}, // ping --delay 50ms --duration 300ms: three round trips fit
+		{plan.Ping{}, 300 * ms, 0, 60 * ms},
+		{plan.Ping{}, 10 * time.Second, 2 * time.Second, 4 * time.Second},
+		{plan.RR{Protocol: plan.UDP}, 50 * ms, 0, 20 * ms},
+		{plan.RR{Protocol: plan.UDP}, 20 * time.Second, 0, time.Second},
+		{plan.RR{}, 100 * ms, 0, 5 * time.Second},
+	} {
+		w := plan.Workload{Spec: tt.workload}.Normalize()
+		if got := patience(w, tt.window, tt.roundTrip); got != tt.want {
+			t.Errorf("%s in a window of %s with round trips of %s: timeout %s, want %s", w, tt.window, tt.roundTrip, got, tt.want)
+		}
+	}
+}

@@ -16,9 +16,9 @@ const (
 	// plainLoss, plain attempts are enough.
 	attempts, plain = 3, 2
 	plainLoss       = 0.01
-	// confirmed is how many probes must hold at the result before it has failed.
-	confirmed = 2
-	// backOff is how far the search goes down from a rate that was not confirmed; twice as far each time.
+	// confirmations is how many probes of the whole window must hold at a rate, before as many fail as attempts says.
+	confirmations = 2
+	// backOff is how far the search goes down at most from a rate that was not confirmed; twice as far each time.
 	backOff = 0.02
 	// reached is how much of the intended rate must leave the sender for the probe to speak for that rate; unreached is
 	// how often it may leave less before the sender, or the machine, has shown that it cannot.
@@ -29,7 +29,7 @@ const (
 	// steepest is how many times the next rate may be lower than one that failed, as long as none has held.
 	steepest = 32
 	// mostProbes bounds a search, whatever the path does.
-	mostProbes = 40
+	mostProbes = 60
 	// fewestDatagrams is how few datagrams in a probe can still say anything about loss; at lower rates nothing is tried.
 	fewestDatagrams = 100
 	// flatOuts is how often it is sent as fast as possible, if that holds, for two of the probes to agree.
@@ -39,7 +39,9 @@ const (
 // search finds the highest rate that holds, by bisection, and confirms it. It knows nothing of networks: next says which
 // rate to try, note says what came of it. RFC 2544 26.1 has the bisection; that one failure is not yet a limit, and that
 // a result is repeated before it is believed, is ours, because a machine with other things to do loses packets at any
-// rate now and then.
+// rate now and then. If the first result is not confirmed, the search goes down until a rate is. Then it tries the first
+// result again, because the disturbance may be over, and halves the gap between the highest confirmed rate and the lowest
+// that failed, by probes of the whole window.
 //
 // Rates are in bit/s; 0 is as fast as the sender can. If that holds there is nothing to bisect, and the result is what
 // at least two such probes have carried.
@@ -53,10 +55,11 @@ type search struct {
 	// way to the sender.
 	most    float64
 	settled int
-	// low is the highest rate that held, high the lowest that failed or could not be reached; 0 before there is one. best are
-	// the rates of held probes that sent as fast as possible.
-	low, high float64
-	best      []float64
+	// low is the highest rate that held, high the lowest that failed or could not be reached; 0 before there is one.
+	// confirmed is the highest rate that was confirmed, top the first that was not and is still to be tried again.
+	low, high, confirmed, top float64
+	// all are the rates that held, best what was carried by probes that held and sent as fast as possible.
+	all, best []float64
 	// confirming is true when low is repeated; held counts the repetitions that held.
 	confirming  bool
 	held        int
@@ -94,21 +97,27 @@ func (s *search) note(p result.Probe) {
 			s.settle()
 		}
 	case s.confirming:
-		if s.held++; s.held >= confirmed {
-			s.over, s.found = true, true
+		if s.held++; s.held >= confirmations {
+			s.low, s.confirmed, s.found = s.rate, s.rate, true
+			s.refine()
 		}
 	default:
-		s.low = s.rate
+		s.low, s.all = s.rate, append(s.all, s.rate)
 		s.narrow()
 	}
 }
 
 // settle lowers the rate to the most that the sender has offered, and confirms that.
 func (s *search) settle() {
-	s.high, s.low = s.rate, max(s.low, s.most)
+	if s.confirmed > 0 {
+		s.over = true // the sender cannot show more
+		return
+	}
+	s.low = max(s.low, s.most)
 	if s.confirming {
 		s.low = s.most
 	}
+	s.high = s.low
 	s.settled++
 	s.begin()
 	s.over = s.settled >= mostSettled
@@ -132,12 +141,8 @@ func (s *search) fail(p result.Probe) {
 		high = p.Offered
 	}
 	if s.confirming && s.rate > 0 {
-		// What has held once does not any more: down, further each time.
-		s.low = (1 - s.step) * s.low
-		s.step = min(2*s.step, 0.5)
 		s.high = high
-		s.begin()
-		s.over = s.rate < s.least
+		s.descend()
 		return
 	}
 	if s.low == 0 {
@@ -148,6 +153,43 @@ func (s *search) fail(p result.Probe) {
 		return
 	}
 	s.ceiling(high)
+}
+
+// descend goes below a rate that was not confirmed: to the highest lower rate that has held, but not further than step,
+// which doubles. Above a confirmed rate, it halves the gap to that rate.
+func (s *search) descend() {
+	if s.confirmed > 0 {
+		s.refine()
+		return
+	}
+	if s.top == 0 {
+		s.top = s.low
+	}
+	floor, below := (1-s.step)*s.low, (1-finest)*s.low
+	s.low = floor
+	for _, rate := range s.all {
+		if rate <= below {
+			s.low = max(s.low, rate)
+		}
+	}
+	s.step = min(2*s.step, 0.5)
+	s.begin()
+	s.over = s.rate < s.least
+}
+
+// refine tries the first result again, then halves the gap between the confirmed rate and the lowest that failed, until it
+// is small enough.
+func (s *search) refine() {
+	switch {
+	case s.top > s.confirmed:
+		s.low, s.top = s.top, -1
+	case s.high-s.confirmed > finest*s.high:
+		s.low = math.Sqrt(s.confirmed * s.high)
+	default:
+		s.over = true
+		return
+	}
+	s.begin()
 }
 
 // ceiling lowers what is too high.

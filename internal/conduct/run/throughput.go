@@ -54,7 +54,7 @@ func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, erro
 		s.note(p)
 		best.probes = append(best.probes, p)
 		best.windowNs += int64(j.window)
-		if confirming && p.Held {
+		if s.confirmed == rate && p.Held {
 			best.client, best.server, best.drops, best.apart = v.client, v.server, v.drops, v.apart
 		}
 	}

@@ -185,7 +185,7 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 // prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
 func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*control.Client, []*control.Client, error) {
 	ask := control.Prepare{
-		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window),
+		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window, c.roundTrip(j.Case)),
 		Interval: min(max(j.window/sliceCount, shortSlice), longSlice),
 	}
 	name, names := names(e)
@@ -268,13 +268,19 @@ func finish(ctx context.Context, servers []*control.Client, give context.CancelC
 	}
 }
 
-// patience is how long one exchange may take before it is an error. TCP repeats a lost segment by itself, which shall
-// be seen as a long round trip; a lost datagram of a closed loop would otherwise be the end of a short window.
-func patience(w plan.Workload, window time.Duration) time.Duration {
+// roundTrip is the delay that the lab adds to a round trip of a case; every host delays what it sends.
+func (c *conductor) roundTrip(k plan.Case) time.Duration {
+	return 2 * k.Profile.Lab(c.plan.Lab).Delay
+}
+
+// patience is the timeout of one exchange. TCP repeats a lost segment by itself, which counts as a long round trip. A lost
+// datagram of a closed loop must not take the rest of a short window, but a reply needs at least the round trip of the
+// lab's delay, with as much again for the path.
+func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	if w.Protocol() == plan.TCP {
-		return 5 * time.Second
+		return 5*time.Second + 2*roundTrip
 	}
-	return min(max(window/5, 20*time.Millisecond), time.Second)
+	return max(min(max(window/5, 20*time.Millisecond), time.Second), 2*roundTrip)
 }
 
 // failure turns what ended a trial into its record.

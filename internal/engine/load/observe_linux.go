@@ -2,6 +2,7 @@ package load
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
@@ -57,11 +58,27 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	}
 	switch {
 	case o.Operations == 0 && !t.work.mayIdle:
-		return nil, t.worst(counts, errors.New("nothing was completed in the window"))
+		return nil, t.worst(counts, t.nothing())
 	case missing == t.threads:
 		return nil, t.worst(counts, errGone)
 	}
 	return o, nil
+}
+
+// pauseTCP is a window that holds the first pauses of TCP after a loss, of 200 and 400 ms.
+const pauseTCP = time.Second
+
+// nothing says that the window had no completed operation, and which window is needed if it was short.
+func (t *Trial) nothing() error {
+	switch window := t.o.Window; {
+	case t.traits.Protocol == plan.TCP && window < pauseTCP:
+		return fmt.Errorf("nothing was completed in the window of %v: after a loss, TCP waits 200 ms or longer, so use a window of at least %v",
+			window, pauseTCP)
+	case t.traits.Protocol != plan.TCP && window < 5*time.Second:
+		return fmt.Errorf("nothing was completed in the window of %v: each reply was awaited for %v; use a window of several round trips",
+			window, t.o.Timeout)
+	}
+	return errors.New("nothing was completed in the window")
 }
 
 // elapsed returns the mean length of the threads' windows. That is the time of what they counted, even if Run or a thread was

@@ -43,6 +43,7 @@ const (
 	SilentEnd       = "silent-end"
 	ShortDrain      = "short-drain"
 	AbsentBackend   = "absent-backend"
+	WideGap         = "wide-gap"
 )
 
 // Thresholds of the checks, as shares.

@@ -186,3 +186,27 @@ func TestDeriveSearch(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 }
+
+// TestWideGap has searches that end with rates that neither were confirmed nor failed.
+func TestWideGap(t *testing.T) {
+	held := result.Probe{Rate: 74e6, Offered: 74e6, Delivered: 74e6, Expected: 1000, Held: true, Confirming: true}
+	failed := result.Probe{Rate: 93.8e6, Offered: 93.8e6, Lost: 5, Expected: 1000, Confirming: true}
+	short := held
+	short.Rate, short.Offered = 90e6, 60e6
+	near := held
+	near.Rate, near.Offered, near.Delivered = 93e6, 93e6, 93e6
+	for _, tt := range []struct {
+		probes []result.Probe
+		want   string
+	}{
+		{[]result.Probe{failed, held, held}, "7.4e+07 bit/s were confirmed and 9.38e+07 failed, more than 3 % apart"},
+		{[]result.Probe{failed, held, held, short}, "the sender offered 6e+07 bit/s where 9e+07 were intended"},
+		{[]result.Probe{failed, held, held, near, near}, ""},
+		{[]result.Probe{failed}, ""},
+		{[]result.Probe{held, held}, ""},
+	} {
+		if got := wideGap(tt.probes); (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%d probes: %q, want %q", len(tt.probes), got, tt.want)
+		}
+	}
+}

@@ -70,7 +70,7 @@ func (t *trial) notSent() string {
 	if s == nil || !t.short(s.Sent, s.Due) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d scheduled requests went out: the path or the client's threads could not keep up", s.Sent, s.Due)
+	return fmt.Sprintf("%d requests were scheduled in the window and %d went out, late ones included: the path or the client's threads could not keep up", s.Due, s.Sent)
 }
 
 // saturated reports responses that did not keep up with the schedule: the times are those of a growing queue.
@@ -79,8 +79,8 @@ func (t *trial) saturated() string {
 	if s == nil || !t.short(t.client.Operations, s.Due) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d scheduled requests were answered: a queue grew, and the times depend on the length of the window",
-		t.client.Operations, s.Due)
+	return fmt.Sprintf("%d requests were scheduled in the window and %d responses arrived, those to earlier requests included: "+
+		"a queue grew, and the times depend on the length of the window", s.Due, t.client.Operations)
 }
 
 // lateSender reports a tail of the times that the client itself causes.

@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -8,6 +9,10 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
+
+// gap is the most, as a share, between the result of a search and the lowest rate that failed; 1 % is the resolution of
+// the search, and the rest is what a sender may miss of an intended rate.
+const gap = 0.03
 
 // NewProbe returns the result of one short stream of the throughput search w, sent at rate. The probe held if no more than
 // the accepted share of it was lost.
@@ -48,34 +53,67 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 			m[metric.Loss+"."+place] = float64(n) / float64(p.Expected)
 		}
 	}
+	if why := wideGap(r.Probes); why != "" {
+		warnings = append(warnings, result.Warning{ID: WideGap, Message: why})
+	}
 	return m, warnings
 }
 
-// Throughput returns the result of a search, or 0 without one: the median rate carried by the last probes, which confirm it.
-// If a probe at full speed held there is no rate to confirm, and the result is the highest rate that two such probes carried.
+// Throughput returns the result of a search, or 0 without one: the median rate carried by the probes that confirm the
+// highest confirmed rate. If the search ended at full speed there is no rate to confirm, and the result is the highest
+// rate that two such probes carried.
 func Throughput(probes []result.Probe) float64 { return typical(probes, result.Probe.Carried) }
 
 // typical returns a number of the probes that confirmed the result.
 func typical(probes []result.Probe, number func(result.Probe) float64) float64 {
-	if len(probes) == 0 {
+	rate, ok := confirmedRate(probes)
+	if !ok {
 		return 0
 	}
-	last := probes[len(probes)-1]
 	var list []float64
 	for _, p := range probes {
-		if p.Held && p.Rate == last.Rate && (p.Confirming || p.Rate == 0) {
+		if p.Held && p.Rate == rate && (p.Confirming || rate == 0) {
 			list = append(list, number(p))
 		}
 	}
 	slices.Sort(list)
 	n := len(list)
-	switch {
-	case !last.Confirming || n < 2:
-		return 0
-	case last.Rate == 0:
+	if rate == 0 {
 		return list[n-2]
 	}
 	return (list[(n-1)/2] + list[n/2]) / 2
+}
+
+// confirmedRate returns the highest rate at which two confirming probes held, 0 if the search ended at full speed.
+func confirmedRate(probes []result.Probe) (rate float64, ok bool) {
+	held := map[float64]int{}
+	full := len(probes) > 0 && probes[len(probes)-1].Rate == 0
+	for _, p := range probes {
+		if p.Held && (full && p.Rate == 0 || !full && p.Rate > 0 && p.Confirming) {
+			if held[p.Rate]++; held[p.Rate] > 1 {
+				rate, ok = max(rate, p.Rate), true
+			}
+		}
+	}
+	return rate, ok
+}
+
+// wideGap says why a search did not end within resolution of the lowest rate that failed; "" if it did.
+func wideGap(probes []result.Probe) string {
+	found, ok := confirmedRate(probes)
+	if !ok || found == 0 {
+		return ""
+	}
+	last := probes[len(probes)-1]
+	if failing, failed := firstFailing(probes); failed && failing.Offered-found > gap*failing.Offered {
+		why := fmt.Sprintf("the search ended after %d probes", len(probes))
+		if last.Held && last.Rate != found {
+			why = fmt.Sprintf("the sender offered %.4g bit/s where %.4g were intended", last.Offered, last.Rate)
+		}
+		return fmt.Sprintf("%.4g bit/s were confirmed and %.4g failed, more than %.0f %% apart: %s",
+			found, failing.Offered, 100*gap, why)
+	}
+	return ""
 }
 
 // firstFailing returns the probe that failed at the lowest rate above the result; false if none did.

@@ -1,0 +1,27 @@
+package load
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// TestNothing has windows in which nothing was completed: the message says which window is needed if it was short.
+func TestNothing(t *testing.T) {
+	for _, tt := range []struct {
+		protocol plan.Protocol
+		window   time.Duration
+		want     string
+	}{
+		{plan.TCP, 100 * time.Millisecond, "use a window of at least 1s"}, // rr under 1 % loss in windows of 100 ms
+		{plan.TCP, 10 * time.Second, "nothing was completed in the window"},
+		{plan.ICMP, 50 * time.Millisecond, "use a window of several round trips"},
+	} {
+		side := &Trial{o: Options{Window: tt.window, Timeout: time.Second}, traits: plan.Traits{Protocol: tt.protocol}}
+		if got := side.nothing().Error(); !strings.HasSuffix(got, tt.want) {
+			t.Errorf("%s in %s: %q, want %q", tt.protocol, tt.window, got, tt.want)
+		}
+	}
+}
