@@ -17,8 +17,8 @@ func newProxy() *values {
 // ProxyKeys are the names under which ConfigMaps of kube-proxy hold its configuration; kubeadm's is the first.
 var ProxyKeys = []string{"config.conf", "config", "kube-proxy.yaml", "config.yaml"}
 
-// ProxyConfig returns the mode and the clusterCIDR in the data of kube-proxy's ConfigMap. The error says why the
-// configuration cannot be read; ok is false if there is none.
+// ProxyConfig returns the mode and the clusterCIDR in the data of kube-proxy's ConfigMap. ok is false if the data has no
+// KubeProxyConfiguration. It fails if the text is not YAML.
 func ProxyConfig(data map[string]string) (mode, clusterCIDR string, ok bool, err error) {
 	for _, key := range ProxyKeys {
 		var faults position.Faults

@@ -411,7 +411,7 @@ func TestLookoutFails(t *testing.T) {
 	}
 }
 
-// TestLookoutWaitsNoLonger: a pod that stays as it is holds nobody up, and the error says how that is. Where nothing
+// TestLookoutWaitsNoLonger: Post stops waiting for a pod that cannot start, and the error has the pod's state. Where nothing
 // else ends the waiting, the hour does.
 func TestLookoutWaitsNoLonger(t *testing.T) {
 	unscheduled := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
@@ -454,7 +454,7 @@ func TestLookoutWaitsNoLonger(t *testing.T) {
 	}
 }
 
-// TestUnmarked: what goes wrong in a pod is told in the same words by every run.
+// TestUnmarked: a failure in a pod has the same words in every run.
 func TestUnmarked(t *testing.T) {
 	cause := errors.New("/cnibench look --mark 0123 --wire eth0 in pod a: exit code 1: capture on eth0:\nnot permitted")
 	err := error(&unmarkedError{cause, "0123"})

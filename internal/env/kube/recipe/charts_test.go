@@ -55,7 +55,7 @@ func downloaded(t *testing.T, name string) string {
 	out, err := cmd.Output()
 	var got struct{ Dir, Error string }
 	if bad := json.Unmarshal(out, &got); err != nil || bad != nil || got.Dir == "" {
-		t.Skipf("%s cannot be had from the module proxy: %v %s", modules[name], err, got.Error)
+		t.Skipf("the module proxy does not deliver %s: %v %s", modules[name], err, got.Error)
 	}
 	return got.Dir
 }
@@ -141,7 +141,7 @@ func comesTo(t *testing.T, text, profile string, beside ...config.Input) {
 		t.Fatal(err)
 	}
 	if len(got.Measured) != 1 || got.Measured[0].Profile != profile || len(got.Measured[0].But) > 0 {
-		t.Errorf("comes to %+v", got.Measured)
+		t.Errorf("amounts to %+v", got.Measured)
 	}
 }
 

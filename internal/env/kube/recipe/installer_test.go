@@ -73,7 +73,7 @@ func TestLearn(t *testing.T) {
 	}{
 		{"kubeadm says both", []runtime.Object{kubeadm, endpoints, proxy}, Params{}, "10.96.0.0/14", "api.example:443", ""},
 		{"kube-proxy and the Service", []runtime.Object{endpoints, proxy}, Params{}, "10.42.0.0/16", "192.0.2.9:6443", ""},
-		{"nobody says", nil, Params{}, "", "", ""},
+		{"unknown", nil, Params{}, "", "", ""},
 		{"given", []runtime.Object{kubeadm}, Params{PodCIDR: netip.MustParsePrefix("10.0.0.0/8"), APIServer: "x:1"}, "10.0.0.0/8", "x:1", ""},
 		{"nodes", []runtime.Object{node("b", "6.1", "10.1.0.0/24"), node("a", "6.1", "10.2.0.0/24")}, Params{}, "", "", "10.2.0.0/24"},
 	} {
@@ -151,7 +151,7 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestAgainst: everything that speaks against a profile is told at once, and nothing else.
+// TestAgainst: all reasons against a profile are listed at once, and nothing else.
 func TestAgainst(t *testing.T) {
 	fine := Survey{Proxy: true, ProxyMode: "iptables", Nodes: []corev1.Node{*node("a", "6.12.1-x", "10.1.0.0/24")}}
 	with := func(change func(*Survey)) Survey { s := fine; change(&s); return s }

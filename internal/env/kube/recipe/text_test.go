@@ -164,7 +164,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// TestMerged: what is laid over a manifest is merged by name, and what the manifest lacks is told.
+// TestMerged: patches of a manifest merge by name; a patch of a missing object is an error.
 func TestMerged(t *testing.T) {
 	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: n}\ndata: {a: \"1\", b: \"2\"}\n---\n# nothing\n---\n" +
 		"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, namespace: n}\nspec: {template: {spec: {containers: [{name: x, env: [{name: A, value: \"1\"}, {name: B, value: \"2\"}]}]}}}\n"

@@ -50,7 +50,7 @@ func names(left []Leftover) []string {
 	return list
 }
 
-// TestJudge: what is left is found, whose it is and how it goes; what is nobody's is not touched.
+// TestJudge: each leftover has its owner and the command that removes it; other things are not listed.
 func TestJudge(t *testing.T) {
 	left := Judge(Cluster{Nodes: []Node{worn(), other}, Definitions: []string{"ciliumnodes.cilium.io", "ippools.crd.projectcalico.org", "widgets.example.com"}})
 	want := []string{
@@ -104,7 +104,7 @@ func TestInForce(t *testing.T) {
 	}
 }
 
-// TestTunnel: the kernel's own tunl0 is nobody's; one with an address is.
+// TestTunnel: the kernel's own tunl0 is not a leftover; one with an address is.
 func TestTunnel(t *testing.T) {
 	n := Node{Name: "n", Looked: true, Sight: netstate.State{Devices: []netstate.Device{{Name: "tunl0", Kind: "ipip"}}}}
 	if left := Judge(Cluster{Nodes: []Node{n}}); len(left) > 0 {
@@ -116,7 +116,7 @@ func TestTunnel(t *testing.T) {
 	}
 }
 
-// TestUnseen: a node at which nobody looked is not called clean.
+// TestUnseen: a node that was not inspected is not called clean.
 func TestUnseen(t *testing.T) {
 	c := Cluster{Nodes: []Node{{Name: "dark"}, other}, Unseen: []string{"no right to list definitions"}}
 	got := c.AllUnseen()
