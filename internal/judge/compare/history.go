@@ -65,10 +65,15 @@ type Historian struct {
 	Metrics []string
 	Filters []Filter
 
-	runs  []HistoryRun
-	seen  []map[Key]followed
+	runs  []past
 	order []Key
 	conf  float64
+}
+
+// past is what a historian keeps of a result.
+type past struct {
+	HistoryRun
+	cells map[Key]followed
 }
 
 // followed is what a historian keeps of a cell.
@@ -84,17 +89,12 @@ func (h *Historian) Add(s Side) {
 	cells := map[Key]followed{}
 	for _, c := range s.Cells {
 		if c.N > 0 && h.follows(c.Metric) && Chosen(h.Filters, c.Key) {
+			h.order = append(h.order, c.Key)
 			cells[c.Key] = followed{c.Values(), c.Summary, c.Unit, s.Floor(c.Workload, c.Metric).Share}
 		}
 	}
 	h.conf = s.Confidence
-	h.runs = append(h.runs, HistoryRun{Name: s.Name, Created: s.Header.Created, header: s.Header})
-	h.seen = append(h.seen, cells)
-	for _, c := range s.Cells {
-		if _, ok := cells[c.Key]; ok {
-			h.order = append(h.order, c.Key)
-		}
-	}
+	h.runs = append(h.runs, past{HistoryRun{Name: s.Name, Created: s.Header.Created, header: s.Header}, cells})
 }
 
 // follows says whether a metric is followed: only one with a direction has changes that can be judged.
@@ -112,21 +112,16 @@ func (h *Historian) History() (*History, error) {
 	if len(h.runs) < 2 {
 		return nil, advice.With(fmt.Errorf("a history needs two results or more, and there are %d", len(h.runs)), "name more files")
 	}
-	at := make([]int, len(h.runs))
-	for i := range at {
-		at[i] = i
-	}
-	slices.SortStableFunc(at, func(i, j int) int { return h.runs[i].Created.Compare(h.runs[j].Created) })
+	slices.SortStableFunc(h.runs, func(x, y past) int { return x.Created.Compare(y.Created) })
 	out := &History{Confidence: h.conf}
-	for n, i := range at {
-		run := h.runs[i]
-		if n > 0 {
-			run.Changed = Differ(out.Runs[n-1].header, run.header)
+	for i, run := range h.runs {
+		if i > 0 {
+			run.Changed = Differ(h.runs[i-1].header, run.header)
 		}
-		out.Runs = append(out.Runs, run)
+		out.Runs = append(out.Runs, run.HistoryRun)
 	}
 	for _, k := range distinct(h.order) {
-		if t, ok := h.track(k, at); ok {
+		if t, ok := h.track(k); ok {
 			out.Tracks = append(out.Tracks, t)
 		}
 	}
@@ -138,13 +133,13 @@ func (h *Historian) History() (*History, error) {
 	return out, nil
 }
 
-// track follows one cell through the runs in the order at.
-func (h *Historian) track(k Key, at []int) (Track, bool) {
+// track follows one cell through the runs.
+func (h *Historian) track(k Key) (Track, bool) {
 	t := Track{Key: k, Floor: minFloor}
 	var series [][]float64
 	there := 0
-	for _, i := range at {
-		c, ok := h.seen[i][k]
+	for _, run := range h.runs {
+		c, ok := run.cells[k]
 		if !ok {
 			c.Summary = stat.Summarize(nil, h.conf)
 		} else {
