@@ -95,8 +95,8 @@ func shown(names []string) ([]metric.Metric, error) {
 // and of what was lost or failed.
 func essential(t compare.Table) bool {
 	is := t.Workload.Traits()
-	return slices.Contains(is.Decides, t.Metric) ||
-		slices.Contains([]string{is.RateMetric, metric.ServiceDemand, metric.FrameLossRate, metric.FailuresPerRoll}, t.Metric)
+	always := []string{is.RateMetric, metric.ServiceDemand, metric.FrameLossRate, metric.FailuresPerRoll}
+	return slices.Contains(append(always, is.Decides...), t.Metric)
 }
 
 func title(r Run) string {

@@ -26,8 +26,7 @@ type Details struct {
 // Curve is the distribution of the round-trip times of all finished trials of a case, pooled.
 type Curve struct {
 	plan.Case
-	Trials int
-	Count  int64
+	Count int64
 	// Points rise with Q. The last is the largest value.
 	Points []Percentile
 }
@@ -58,8 +57,7 @@ type Gather struct {
 // pool is the distribution of a case under way.
 type pool struct {
 	plan.Case
-	trials int
-	tally  tally
+	tally
 }
 
 // Add takes in a record with its observations. Failed trials, twins and what has no observations add nothing.
@@ -83,15 +81,14 @@ func (g *Gather) Add(rec result.Record) {
 		g.cases[c] = p
 		g.order = append(g.order, p)
 	}
-	p.trials++
-	rec.Client.RTT.Each(p.tally.add)
+	rec.Client.RTT.Each(p.add)
 }
 
 // Details returns what was gathered, in the order of first appearance.
 func (g *Gather) Details() *Details {
 	d := &Details{Omitted: g.omitted}
 	for _, p := range g.order {
-		d.Curves = append(d.Curves, Curve{Case: p.Case, Trials: p.trials, Count: p.tally.n, Points: p.tally.curve()})
+		d.Curves = append(d.Curves, Curve{Case: p.Case, Count: p.n, Points: p.curve()})
 	}
 	return d
 }

@@ -131,7 +131,9 @@ type Entry struct {
 	Comparison *compare.Comparison
 }
 
-var marks = map[compare.Verdict]string{compare.Better: "▲", compare.Worse: "▼", compare.Same: "≈", compare.Inconclusive: "?"}
+var marks = map[compare.Verdict]string{
+	compare.Better: "▲", compare.Worse: "▼", compare.Same: "≈", compare.Inconclusive: "?",
+}
 
 // Mark is the sign of the verdict, "" without one.
 func (e Entry) Mark() string { return marks[e.Verdict] }

@@ -79,9 +79,6 @@ const (
 // dashes are patterns of lines: drawn, left out, ... in pixels. The first is a solid line.
 var dashes = [][]float64{nil, {6, 3}, {2, 3}, {9, 3, 2, 3}}
 
-// Dashes returns the pattern number n of a line: lengths drawn and left out in turn, nil for a solid line.
-func Dashes(n int) []float64 { return dashes[max(0, n)%len(dashes)] }
-
 // textSize is that of all texts but headings; small that of ticks.
 const (
 	textSize  = 12.0

@@ -246,24 +246,24 @@ func contrast(a, b uint32) float64 {
 // Text stands out by 4.5 to 1 from whatever it is on, lines and dots by 3 to 1 from the paper.
 func TestContrast(t *testing.T) {
 	for _, theme := range []Theme{Light, Dark} {
-		paper := Value(Paper, theme)
+		paper := palette[Paper][theme]
 		under := []Color{Paper, Neutral, Same}
 		for n := 1; n <= Levels; n++ {
 			under = append(under, Level(n), Level(-n))
 		}
 		for _, c := range under {
-			if got := contrast(Value(Ink, theme), Value(c, theme)); got < 4.5 {
+			if got := contrast(palette[Ink][theme], palette[c][theme]); got < 4.5 {
 				t.Errorf("theme %d: ink on %s has %.2f", theme, c, got)
 			}
 		}
 		for _, c := range []Color{Muted, Accent} {
-			if got := contrast(Value(c, theme), paper); got < 4.5 {
+			if got := contrast(palette[c][theme], paper); got < 4.5 {
 				t.Errorf("theme %d: %s has %.2f", theme, c, got)
 			}
 		}
 		for n := 1; n <= seriesColors; n++ {
 			c, _ := Series(n)
-			if got := contrast(Value(c, theme), paper); got < 3 {
+			if got := contrast(palette[c][theme], paper); got < 3 {
 				t.Errorf("theme %d: %s has %.2f", theme, c, got)
 			}
 		}
@@ -287,7 +287,7 @@ func deuteranopia(v uint32) [3]float64 {
 func TestBetterAndWorseForTheColourBlind(t *testing.T) {
 	for _, theme := range []Theme{Light, Dark} {
 		for n := 2; n <= Levels; n++ {
-			b, w := deuteranopia(Value(Level(n), theme)), deuteranopia(Value(Level(-n), theme))
+			b, w := deuteranopia(palette[Level(n)][theme]), deuteranopia(palette[Level(-n)][theme])
 			if !(b[2] > b[0]) || !(w[0] > w[2]) {
 				t.Errorf("theme %d, level %d: better %v, worse %v", theme, n, b, w)
 			}
@@ -302,7 +302,7 @@ func TestSeriesRepeatWithAnotherDash(t *testing.T) {
 		if _, ok := palette[c]; !ok {
 			t.Errorf("series %d has the unknown colour %s", n, c)
 		}
-		key := fmt.Sprint(c, Dashes(d))
+		key := fmt.Sprint(c, dashes[d%len(dashes)])
 		if before, ok := seen[key]; ok {
 			t.Errorf("series %d and %d look the same", before, n)
 		}

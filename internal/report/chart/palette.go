@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -65,30 +66,14 @@ var palette = map[Color][2]uint32{
 	"worse1": {0xfdebdb, 0x33261b}, "worse2": {0xf9d1ac, 0x4c3019}, "worse3": {0xf1b27b, 0x6b3f18}, "worse4": {0xe4914f, 0x8a501a},
 }
 
-// Value returns the value of c in a theme as 0xRRGGBB; that of Ink for an unknown c.
-func Value(c Color, t Theme) uint32 {
-	v, ok := palette[c]
-	if !ok {
-		v = palette[Ink]
-	}
-	return v[t]
-}
-
 // colors are the names in order.
-func colors() []Color {
-	var all []Color
-	for c := range palette {
-		all = append(all, c)
-	}
-	slices.Sort(all)
-	return all
-}
+func colors() []Color { return slices.Sorted(maps.Keys(palette)) }
 
 // Variables are the CSS declarations of a theme's colours: "--ink:#1b1f24;...".
 func Variables(t Theme) string {
 	var b strings.Builder
 	for _, c := range colors() {
-		fmt.Fprintf(&b, "--%s:#%06x;", c, Value(c, t))
+		fmt.Fprintf(&b, "--%s:#%06x;", c, palette[c][t])
 	}
 	return b.String()
 }

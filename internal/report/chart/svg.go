@@ -58,7 +58,7 @@ func path(s Shape) string {
 
 func dash(s Shape) string {
 	var parts []string
-	for _, d := range Dashes(s.Dash) {
+	for _, d := range dashes[max(0, s.Dash)%len(dashes)] {
 		parts = append(parts, num(d))
 	}
 	return strings.Join(parts, " ")

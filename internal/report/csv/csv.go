@@ -27,7 +27,10 @@ var Columns = []string{
 }
 
 // Numbers are the columns that hold a number or nothing.
-var Numbers = []string{"n", "median", "low", "high", "confidence", "failed", "ratio", "ratio_low", "ratio_high", "p", "p_adjusted"}
+var Numbers = []string{
+	"n", "median", "low", "high", "confidence", "failed",
+	"ratio", "ratio_low", "ratio_high", "p", "p_adjusted",
+}
 
 // Render writes d, one row per cell.
 func Render(w io.Writer, d report.Document) error {

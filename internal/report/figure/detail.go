@@ -29,8 +29,10 @@ func curves(all []report.Curve, workloads []plan.Workload, s Series) []Figure {
 	order := func(c report.Curve) []int {
 		return []int{slices.Index(workloads, c.Workload), slices.Index(plan.Paths, c.Path), s[c.Profile]}
 	}
-	all = slices.SortedStableFunc(slices.Values(all), func(x, y report.Curve) int { return slices.Compare(order(x), order(y)) })
-	for _, lines := range report.Grouped(all, func(c report.Curve) plan.Case { return plan.Case{Path: c.Path, Workload: c.Workload} }) {
+	plot := func(c report.Curve) plan.Case { return plan.Case{Path: c.Path, Workload: c.Workload} }
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(x, y report.Curve) int { return slices.Compare(order(x), order(y)) })
+	for _, lines := range report.Grouped(all, plot) {
 		at := lines[0].Case
 		scale := number.Common("ns", scales[at.Workload]...)
 		low, high := slices.Min(scales[at.Workload]), slices.Max(scales[at.Workload])

@@ -1,8 +1,9 @@
 // Package figure decides which pictures a report has, and fills the plots of package chart with its numbers.
 //
 // All returns them in reading order: for each table of the document a heat map and, path by path, a dot plot; then the
-// curves over load and the distributions. Nothing is computed here that is not in the document, except
-// that values are scaled to one unit for all pictures of a table, so that readers can compare them by eye. Each figure carries its numbers as a table too, for those who cannot see it.
+// curves over load and the distributions. Nothing is computed here that is not in the document, except that values are
+// scaled to one unit for all pictures of a table, so that readers can compare them by eye. Each figure carries its
+// numbers as a table too, for those who cannot see it.
 package figure
 
 import (

@@ -17,9 +17,5 @@ func (b *builder) claims() *claims {
 	if len(sections) == 0 {
 		return nil
 	}
-	out := &claims{Tally: tally}
-	for _, s := range sections {
-		out.Sources = append(out.Sources, plain{Section: s})
-	}
-	return out
+	return &claims{Tally: tally, Sources: plains(sections)}
 }

@@ -42,6 +42,14 @@ type plain struct {
 	report.Section
 }
 
+func plains(all []report.Section) []plain {
+	var out []plain
+	for _, s := range all {
+		out = append(out, plain{Section: s})
+	}
+	return out
+}
+
 // Groups are the findings by rule.
 func (p plain) Groups() [][]finding.Finding {
 	fs := slices.Clone(p.Findings)
@@ -153,7 +161,7 @@ func viewOf(d report.Document) (view, error) {
 	b := &builder{d: d, series: figure.SeriesOf(d), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}}
 	v := view{
 		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Missing: number.Absent,
-		Footnotes: b.footnotes(),
+		Footnotes: b.footnotes(), Appendix: plains(d.Appendix),
 	}
 	if a := d.Analysis; a != nil {
 		enumerate(b.path, a.Paths)
@@ -166,9 +174,6 @@ func viewOf(d report.Document) (view, error) {
 		if len(s.Tables) == 0 && !s.Drawn {
 			v.Plain = append(v.Plain, plain{fmt.Sprintf("part-%d", i+1), s})
 		}
-	}
-	for _, s := range d.Appendix {
-		v.Appendix = append(v.Appendix, plain{Section: s})
 	}
 	v.Claims = b.claims()
 	figures := figure.All(d)
