@@ -63,7 +63,7 @@ type Tunnel struct {
 	Kind    string   `yaml:"kind"`
 	// Device6 is the name in IPv6 where it differs.
 	Device6 string `yaml:"device6"`
-	// Port is the UDP destination port, VNI the network identifier; 0 where there is none.
+	// Port is the UDP destination port, VNI the network identifier; 0 without one.
 	Port int `yaml:"port"`
 	VNI  int `yaml:"vni"`
 	// External says that both ends come from the packet's metadata, Addressed that the device has an address.

@@ -37,7 +37,7 @@ const (
 // serviceMAC is the address of bpfout.cali.
 func serviceMAC(n dataplane.Node) net.HardwareAddr { return dataplane.MACOf(0x66, 0x01, n.Addr.Addr()) }
 
-// serviceGateway is where the routes into the pair lead: an address that nobody has.
+// serviceGateway is where the routes into the pair lead: an address that no device has.
 func serviceGateway(n dataplane.Node) netip.Addr {
 	if n.IPv6() {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1})

@@ -15,7 +15,7 @@ import (
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ vxlan.calico ─ UDP 4789 ─ eth0 ── switch ── ...
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ eth0 ── switch ── ...
 //
-// A pod has a /32 and one way out, 169.254.1.1, which nobody has: the node answers ARP for it on the pod's link
+// A pod has a /32 and one way out, 169.254.1.1, which no device has: the node answers ARP for it on the pod's link
 // because it has a default route elsewhere. In IPv6 it has a /128, and the way out is the link-local address of the node's
 // end. The outer VXLAN packets are not tracked. Pods of one node reach each other through the node's stack.
 type calico struct {
@@ -36,7 +36,7 @@ func block(p netip.Prefix, first int) netip.Prefix {
 }
 
 var (
-	// linkLocal is the gateway of every Calico pod of IPv4, which nobody has.
+	// linkLocal is the gateway of every Calico pod of IPv4, which no device has.
 	linkLocal = netip.AddrFrom4([4]byte{169, 254, 1, 1})
 	// linkLocal6 is that of IPv6: what the node's end of the pod's link calls itself, by caliMAC.
 	linkLocal6 = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")

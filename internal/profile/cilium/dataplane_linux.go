@@ -49,8 +49,8 @@ const (
 // firstIdentity is that of the cluster's first address. Cilium numbers the identities of a cluster from 256 to 65,535.
 const firstIdentity = 256
 
-// Identity is who the pod with this address is to Cilium: the number that its policy goes by, and that its packets bear
-// as VNI. Here every pod is somebody of its own.
+// Identity returns Cilium's number for the pod with this address, which policies select and packets carry as VNI. In the
+// lab every pod has its own.
 func Identity(pod netip.Addr) int {
 	if pod.Is6() {
 		b := pod.As16()
@@ -237,7 +237,7 @@ func (c ciliumPlane) addEndpoints(plane *cilium.Node, n dataplane.Node) error {
 // localIdentities is where Cilium begins to number who is known by address alone.
 const localIdentities = 1 << 24
 
-// police gives every pod the policies that select it. One that selects nobody leaves no trace in the programs' tables.
+// police gives every pod the policies that select it. A policy that selects no pod leaves no trace in the programs' tables.
 func police(plane *cilium.Node, p dataplane.Programming) error {
 	if p.Policies == 0 {
 		return nil

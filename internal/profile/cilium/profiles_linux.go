@@ -48,7 +48,7 @@ var Profiles = []dataplane.Entry{
 		Untouched: true, Served: bySockets(expect.FirstOfRange, expect.Node, expect.Node), Attach: &attach,
 		Remote: &expect.Route{Device: "eth0"},
 		Programs: &expect.Programs{
-			// What a pod of the node sends is no device's ingress, and redirect_peer out of its reach.
+			// A packet that a pod of the node sends does not enter by a device, so redirect_peer cannot take it.
 			VIP: "nowhere", Doorstep: expect.NoPackets, DoorstepSame: expect.AllPackets, Option: "none",
 			Entered: "there external plain, node-1 plain; back node-1 plain, node-2 plain",
 		},

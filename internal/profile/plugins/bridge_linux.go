@@ -121,7 +121,7 @@ func (Bridge) NotServed(p plan.Path) string {
 // noMasquerade is the answer of plugins that leave pod addresses as they are.
 func noMasquerade(p plan.Path) string {
 	if p.From == plan.Pod && p.To == plan.External {
-		return "nobody masquerades pod addresses, and the world outside has no route to them"
+		return "pod addresses are not masqueraded, and hosts outside have no route to them"
 	}
 	return ""
 }

@@ -66,7 +66,7 @@ type Programs struct {
 	StandIn string
 }
 
-// Sockets returns the cgroup whose sockets translate Services, or the error why there is none.
+// Sockets returns the cgroup whose sockets translate Services, or an error without one.
 func (p Programming) Sockets() (string, error) {
 	if p.Cgroup != "" {
 		return p.Cgroup, nil
