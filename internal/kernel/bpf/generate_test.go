@@ -14,8 +14,8 @@ import (
 // compiler made the committed objects. Another one gives other instructions for the same source, which is no fault.
 const compiler = "clang version 14.0.6"
 
-// TestObjectsMatchTheirSources compiles every program again and compares the object byte by byte with the committed one,
-// so that nobody measures a program that the source does not show.
+// TestObjectsMatchTheirSources compiles every program again and compares the object byte by byte with the committed
+// one, so that nobody measures a program that the source does not show.
 func TestObjectsMatchTheirSources(t *testing.T) {
 	out, err := exec.Command("clang", "--version").Output()
 	if err != nil {

@@ -49,8 +49,8 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("capture lost %d frames: its buffer was full", e.Frames)
 }
 
-// Open begins to capture in ns, which the caller keeps open until Close. It needs CAP_NET_RAW there. Frames that cross a
-// device after Open returned are seen; a frame between two devices of the namespace is seen on each.
+// Open begins to capture in ns, which the caller keeps open until Close. It needs CAP_NET_RAW there. Frames that cross
+// a device after Open returned are seen; a frame between two devices of the namespace is seen on each.
 func Open(ns *netns.NS, o Options) (*Capture, error) {
 	c := &Capture{ns: ns, names: map[int]string{}, mark: o.Mark}
 	err := ns.Do(func() error {

@@ -47,8 +47,8 @@ func rootIn(mounts []byte) (string, error) {
 // ErrNoHierarchy means that a controller has no cgroup v1 hierarchy of its own: it is in the v2 tree, or nowhere.
 var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
 
-// Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups can be claimed, joined
-// and removed there as in the v2 tree, with the limits that the controller gives a new group: none, for cpu.
+// Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups can be claimed,
+// joined and removed there as in the v2 tree, with the limits that the controller gives a new group: none, for cpu.
 func Hierarchy(controller string) (string, error) {
 	b, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -89,7 +89,8 @@ func Name(root, prefix string) string {
 
 // Claim makes the tree at path and locks it. It fails when ctx is done.
 func Claim(ctx context.Context, path string) (*Group, error) {
-	// A sweeper may come between mkdir and lock, take the new tree for a dead one's and remove it; then it is made again.
+	// A sweeper may come between mkdir and lock, take the new tree for a dead one's and remove it; then it is made
+	// again.
 	retry := time.NewTicker(time.Millisecond)
 	defer retry.Stop()
 	for {

@@ -56,8 +56,9 @@ func Start(o Options) (*Process, error) {
 	return p, nil
 }
 
-// run starts the process and waits for it on one thread: the kernel sends the signal of a parent's death when the thread
-// ends that started the process. The thread ends with the goroutine, because its CPUs are not those of the others.
+// run starts the process and waits for it on one thread: the kernel sends the signal of a parent's death when the
+// thread ends that started the process. The thread ends with the goroutine, because its CPUs are not those of the
+// others.
 func (p *Process) run(cpus []int, started chan<- error) {
 	runtime.LockOSThread()
 	if len(cpus) > 0 {

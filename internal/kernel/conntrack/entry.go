@@ -7,10 +7,8 @@ import (
 
 // Protocols as numbers, as tuples carry them.
 const (
-	ICMP = 1
-	IPIP = 4
-	TCP  = 6
-	UDP  = 17
+	TCP = 6
+	UDP = 17
 )
 
 // Tuple is what identifies one direction of a connection. Ports are 0 for a protocol without.

@@ -7,8 +7,8 @@ import "fmt"
 type Stats struct {
 	// Invalid packets belong to no connection.
 	Invalid uint64
-	// InsertFailed counts new connections that could not be entered, since another had the same addresses and ports, and
-	// Drop what was dropped for that or any other reason.
+	// InsertFailed counts new connections that could not be entered, since another had the same addresses and ports,
+	// and Drop what was dropped for that or any other reason.
 	InsertFailed, Drop uint64
 	// EarlyDrop counts connections that were forgotten to make room for others: the table was full.
 	EarlyDrop uint64

@@ -105,8 +105,8 @@ func socket(t *testing.T, ns *netns.NS, address string) net.PacketConn {
 	return c
 }
 
-// TestLossIsEven sends datagrams one way, and some back: of the former each fortieth is missing. The last one arrives, so
-// that all are counted by then.
+// TestLossIsEven sends datagrams one way, and some back: of the former each fortieth is missing. The last one arrives,
+// so that all are counted by then.
 func TestLossIsEven(t *testing.T) {
 	e := joined(t, Options{Loss: 0.025})
 	a, b := socket(t, e.near, nearAddress), socket(t, e.far, farAddress)

@@ -25,7 +25,8 @@ const (
 	socketBuffer = 8 << 20
 	// look is how often a silent line looks whether it is over.
 	look = 20 * time.Millisecond
-	// spin is how long before its time a frame is waited for without sleeping, so that a slow wake-up does not add to it.
+	// spin is how long before its time a frame is waited for without sleeping, so that a slow wake-up does not add to
+	// it.
 	spin = 80 * time.Microsecond
 )
 

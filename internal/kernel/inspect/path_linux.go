@@ -41,7 +41,9 @@ type option struct {
 
 var (
 	// noFragments forbids fragmentation, and lets a socket try sizes that a router reported as too large before.
-	noFragments = option{"MTU_DISCOVER", unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE}
+	noFragments = option{
+		"MTU_DISCOVER", unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE,
+	}
 	// reports makes a socket that is not connected hear of what became of its datagrams.
 	reports = option{"RECVERR", unix.IP_RECVERR, 1, unix.IPV6_RECVERR, 1}
 )

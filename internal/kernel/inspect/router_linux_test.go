@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// routed are two namespaces with a router between them, which lets packets of 1350 bytes through one way and of 1400 the
-// other, and says so: 10.9.1.2 and 10.9.2.2, fd09:1::2 and fd09:2::2.
+// routed are two namespaces with a router between them, which lets packets of 1350 bytes through one way and of 1400
+// the other, and says so: 10.9.1.2 and 10.9.2.2, fd09:1::2 and fd09:2::2.
 func routed(t *testing.T) (a, b *netns.NS) {
 	t.Helper()
 	a, b = namespace(t), namespace(t)

@@ -30,7 +30,7 @@ func FindIPSet(ctx context.Context) (*IPSet, error) {
 }
 
 // Restore makes the sets and members that sets describes, in the format of ipset save, inside ns. Those that exist
-// already are left as they are. A refusal is a *RestoreError.
+// already are left as they are. A refusal names the line.
 func (s *IPSet) Restore(ctx context.Context, ns *netns.NS, sets string) error {
 	return run(ctx, ns, command{cmd: exec.CommandContext(ctx, s.path, "restore", "-exist"), input: sets})
 }

@@ -53,8 +53,8 @@ type Tool struct {
 // Name is flavour and version for people, for example "iptables-nft 1.8.9".
 func (t *Tool) Name() string { return string(t.Family) + "-" + string(t.Flavor) + " " + t.Version }
 
-// FindFamily returns the tool of a flavour for a version of IP. Auto is the nft flavour when that can load a NAT rule in a
-// new namespace, else legacy. It needs the right to make namespaces.
+// FindFamily returns the tool of a flavour for a version of IP. Auto is the nft flavour when that can load a NAT rule
+// in a new namespace, else legacy. It needs the right to make namespaces.
 func FindFamily(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
 	switch flavor {
 	case NFT, Legacy:
@@ -145,7 +145,7 @@ func versionOf(ctx context.Context, path string) (version string, flavor Flavor,
 }
 
 // Restore replaces, inside ns, the tables that rules names by what rules says, with one run of iptables-restore. rules
-// is in the format of iptables-save. A refusal is a *RestoreError; what was committed before the refused table stays.
+// is in the format of iptables-save. A refusal names the line; what was committed before the refused table stays.
 func (t *Tool) Restore(ctx context.Context, ns *netns.NS, rules string) error {
 	return run(ctx, ns, t.command(ctx, t.restore, rules))
 }
@@ -209,7 +209,7 @@ func run(ctx context.Context, ns *netns.NS, c command) error {
 		return fmt.Errorf("%s: %w", c.cmd.Path, context.Cause(ctx))
 	}
 	if err != nil {
-		return advised(refused(c.cmd.Path, c.input, stderr.String(), err))
+		return refused(c.cmd.Path, c.input, stderr.String(), err)
 	}
 	return nil
 }

@@ -182,11 +182,11 @@ func TestRefusalsNameTheLine(t *testing.T) {
 	eachFlavor(t, func(t *testing.T, tool *Tool) {
 		ns := newNS(t)
 		err := tool.Restore(t.Context(), ns, "*filter\n-A FORWARD -j ACCEPT\n-A FORWARD -m bogus -j DROP\nCOMMIT\n")
-		var refusal *RestoreError
-		if !errors.As(err, &refusal) || refusal.Line != 3 || refusal.Text != "-A FORWARD -m bogus -j DROP" || !strings.Contains(refusal.Output, "bogus") {
+		if err == nil || !strings.Contains(err.Error(), `at line 3 "-A FORWARD -m bogus -j DROP": `) {
 			t.Errorf("an unknown match: %v", err)
 		}
-		if err := tool.Restore(t.Context(), ns, "*filter\n-A FORWARD -j NOWHERE\nCOMMIT\n"); !errors.As(err, &refusal) || refusal.Line == 0 {
+		err = tool.Restore(t.Context(), ns, "*filter\n-A FORWARD -j NOWHERE\nCOMMIT\n")
+		if err == nil || !strings.Contains(err.Error(), " at line ") {
 			t.Errorf("an unknown chain: %v", err)
 		}
 	})
@@ -211,8 +211,8 @@ func TestIPSet(t *testing.T) {
 	if err != nil || !strings.Contains(got, "add a 192.0.2.0/24") {
 		t.Errorf("saved %q, %v", got, err)
 	}
-	var refusal *RestoreError
-	if err := sets.Restore(t.Context(), ns, "create b hash:net\nadd c 192.0.2.0/24\n"); !errors.As(err, &refusal) || refusal.Text != "add c 192.0.2.0/24" {
+	err = sets.Restore(t.Context(), ns, "create b hash:net\nadd c 192.0.2.0/24\n")
+	if err == nil || !strings.Contains(err.Error(), `"add c 192.0.2.0/24"`) {
 		t.Errorf("a set that is not there: %v", err)
 	}
 	other := newNS(t)

@@ -7,7 +7,7 @@
 //	}})
 //	list, err := ipvs.List(ns)
 //
-// Servers share connections out round robin and translate addresses (masquerading, in IPVS's words), as kube-proxy's do.
-// A packet is theirs when it is on its way to a process of the namespace or from one, so each address must be one of the
-// namespace's own.
+// Servers share connections out round robin and translate addresses (masquerading, in IPVS's words), as kube-proxy's
+// do. A packet is theirs when it is on its way to a process of the namespace or from one, so each address must be one
+// of the namespace's own.
 package ipvs

@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Apply makes the virtual servers of ns be these, and no others. A backend that is gone gets no new connections; while it
-// has connections it stays, so that those are left alone. Where the kernel has no IPVS the error says so, and is
+// Apply makes the virtual servers of ns be these, and no others. A backend that is gone gets no new connections; while
+// it has connections it stays, so that those are left alone. Where the kernel has no IPVS the error says so, and is
 // errors.ErrUnsupported.
 func Apply(ns *netns.NS, servers []Server) error {
 	return with(ns, func(c *conn) error {

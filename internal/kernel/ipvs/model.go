@@ -37,8 +37,8 @@ type Server struct {
 	Affinity time.Duration
 	// Backends get new connections in turn. Without backends, the port is closed to clients.
 	Backends []netip.AddrPort
-	// Connections is how many open or just closed connections List found; Apply ignores it. The kernel's own totals lag by
-	// seconds.
+	// Connections is how many open or just closed connections List found; Apply ignores it. The kernel's own totals lag
+	// by seconds.
 	Connections int
 }
 

@@ -51,8 +51,9 @@ func (h *Handle) AddVeth(v Veth) error {
 // readyTime bounds the wait for a device's queue.
 const readyTime = 10 * time.Second
 
-// ready waits until a device that is up has its queue. The kernel activates the queue later, when a worker thread handles
-// the change of the carrier, and silently drops what is sent before. Since Linux 6.8, asking for the device does that work.
+// ready waits until a device that is up has its queue. The kernel activates the queue later, when a worker thread
+// handles the change of the carrier, and silently drops what is sent before. Since Linux 6.8, asking for the device
+// does that work.
 func (h *Handle) ready(dev string) error {
 	i, err := h.indexOf(dev)
 	if err != nil {
@@ -103,7 +104,8 @@ func (h *Handle) AddPort(bridge, port string, hairpin bool) error {
 	if err := h.change(port, "put "+port+" into bridge "+bridge, join); err != nil || !hairpin {
 		return err
 	}
-	return h.change(port, "set hairpin on port "+port, func(l netlink.Link) error { return h.nl.LinkSetHairpin(l, true) })
+	hairpinOn := func(l netlink.Link) error { return h.nl.LinkSetHairpin(l, true) }
+	return h.change(port, "set hairpin on port "+port, hairpinOn)
 }
 
 // VXLAN is a tunnel device whose forwarding entries are all given, none learned.
@@ -114,7 +116,8 @@ type VXLAN struct {
 	// VNI is 24 bits, Port the UDP destination port.
 	VNI, Port int
 	// Parent is the device under it, Local the outer source address. Without a parent, the device takes VNI and outer
-	// addresses from each packet's metadata, which BPF programs set; a namespace can have one such device for each port.
+	// addresses from each packet's metadata, which BPF programs set; a namespace can have one such device for each
+	// port.
 	Parent string
 	Local  netip.Addr
 }
@@ -143,9 +146,9 @@ type IPIP struct {
 // ipipAside is the name that AddIPIP gives to the kernel's own device.
 const ipipAside = "ipip-kernel"
 
-// AddIPIP makes such a device; the error is errors.ErrUnsupported if the kernel has no ipip. The device of that name that
-// the kernel adds to each new namespace is renamed first: it is older than the NIC, so the node would choose the tunnel's
-// address as its own. On a machine, the NIC is older.
+// AddIPIP makes such a device; the error is errors.ErrUnsupported if the kernel has no ipip. The device of that name
+// that the kernel adds to each new namespace is renamed first: it is older than the NIC, so the node would choose the
+// tunnel's address as its own. On a machine, the NIC is older.
 func (h *Handle) AddIPIP(t IPIP) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
 		if err := h.nl.LinkSetName(l, ipipAside); err != nil {
@@ -176,8 +179,8 @@ func (h *Handle) AddIPvlan(c Child) error {
 	return h.addChild(&netlink.IPVlan{LinkAttrs: attrs(birthName, c.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}, c)
 }
 
-// birthName is the name of a child until it is in its namespace: older kernels look for a taken name in the namespace of
-// the parent.
+// birthName is the name of a child until it is in its namespace: older kernels look for a taken name in the namespace
+// of the parent.
 const birthName = "cnibench-new"
 
 func (h *Handle) addChild(dev netlink.Link, c Child) error {

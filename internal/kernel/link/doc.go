@@ -5,8 +5,8 @@
 //	err = node.AddVeth(link.Veth{Name: "veth1", Peer: "eth0", PeerIn: pod, MTU: 1500})
 //	err = node.AddRoute(link.Route{To: prefix, Dev: "veth1", LinkScope: true})
 //	err = node.SegmentationOff()                     // every device but lo: each frame pays for itself
-//	err = node.Close()
+//	node.Close()
 //
 // Devices are up when the call that makes them returns. Every error names the device or the entry that it is about,
-// and one that stands for a missing kernel feature carries a hint (package hint).
+// and one that stands for a missing kernel feature carries advice (package advice).
 package link

@@ -9,8 +9,8 @@ import (
 )
 
 // Drops returns the drop counters of all devices of the namespace: of the devices themselves and of their queueing
-// disciplines, zeros too. Host is left to the caller. A class or child discipline counts in its root again, so roots and
-// the filters' places (clsact, ingress) alone are read.
+// disciplines, zeros too. Host is left to the caller. A class or child discipline counts in its root again, so roots
+// and the filters' places (clsact, ingress) alone are read.
 func (h *Handle) Drops() ([]sample.Drop, error) {
 	links, names, err := h.links()
 	if err != nil {

@@ -60,8 +60,8 @@ func sends(t *testing.T, from, to *Handle, addr netip.Addr) bool {
 	return err == nil
 }
 
-// TestWireGuardCarriesBetweenOwners: two ends that know each other by name exchange packets, in either version of IP, and
-// the kernel tells the peers that it was told.
+// TestWireGuardCarriesBetweenOwners: two ends that know each other by name exchange packets, in either version of IP,
+// and the kernel tells the peers that it was told.
 func TestWireGuardCarriesBetweenOwners(t *testing.T) {
 	for _, tc := range []struct{ name, outer, other, range1, range2 string }{
 		{"IPv4", "192.0.2.1/24", "192.0.2.2/24", "10.1.0.0/24", "10.2.0.0/24"},

@@ -60,8 +60,8 @@ func (h *Handle) indexOf(name string) (int, error) {
 	return l.Attrs().Index, nil
 }
 
-// change runs do on an existing device. what says in an error what was to be done. The library takes a Link where an index
-// would do.
+// change runs do on an existing device. what says in an error what was to be done. The library takes a Link where an
+// index would do.
 func (h *Handle) change(dev, what string, do func(netlink.Link) error) error {
 	i, err := h.indexOf(dev)
 	if err != nil {

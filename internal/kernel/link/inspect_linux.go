@@ -11,7 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// Device is what the kernel says about one device. IPv6 addresses that every device gives itself, fe80::/10, are left out.
+// Device is what the kernel says about one device. IPv6 addresses that every device gives itself, fe80::/10, are left
+// out.
 type Device struct {
 	netstate.Device
 	MAC net.HardwareAddr

@@ -79,8 +79,8 @@ func TestVethReachesIntoAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestVethDeliversAtOnce: what is sent right after AddVeth arrives, also on a loaded machine, where the kernel activates
-// the queues of new devices late.
+// TestVethDeliversAtOnce: what is sent right after AddVeth arrives, also on a loaded machine, where the kernel
+// activates the queues of new devices late.
 func TestVethDeliversAtOnce(t *testing.T) {
 	to, from := netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24")
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}

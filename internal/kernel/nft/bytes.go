@@ -33,8 +33,8 @@ func valueBytes(v Value) []byte {
 	return nil
 }
 
-// shape is a type's name in the language of nft, the length of its values in bytes, and nft's own number of it. The kernel
-// keeps the number for nft, which prints sets by it.
+// shape is a type's name in the language of nft, the length of its values in bytes, and nft's own number of it. The
+// kernel keeps the number for nft, which prints sets by it.
 type shape struct {
 	name  string
 	size  int

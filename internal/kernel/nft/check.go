@@ -69,7 +69,8 @@ func (t *Table) checkSet(s *Set) error {
 	return nil
 }
 
-// overlap finds two prefixes of an interval set that overlap. Of prefixes in ascending order, two neighbours do if any do.
+// overlap finds two prefixes of an interval set that overlap. Of prefixes in ascending order, two neighbours do if any
+// do.
 func overlap(s *Set) (p, q netip.Prefix, found bool) {
 	var list []netip.Prefix
 	for _, e := range s.Elements {

@@ -5,22 +5,21 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"github.com/google/nftables/userdata"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
 // Counter is a rule of the kernel that counts, with what has reached its counter.
 type Counter struct {
-	// Chain is the name of the rule's chain, Index its place there from 0.
+	// Chain is the name of the rule's chain.
 	Chain string
-	Index int
-	// Comment is the rule's. Verdict is its end, for example "goto web"; "" when the packet continues to the next rule.
-	Comment, Verdict string
-	Packets, Bytes   uint64
+	// Verdict is the rule's end, for example "goto web"; "" when the packet continues to the next rule.
+	Verdict        string
+	Packets, Bytes uint64
 }
 
-// Counters returns the rules of a table in ns that have a counter, chain by chain. A table that does not exist has none.
+// Counters returns the rules of a table in ns that have a counter, chain by chain. A table that does not exist has
+// none.
 func Counters(ns *netns.NS, f Family, table string) ([]Counter, error) {
 	var all []Counter
 	err := reading(ns, f, table, func(c *nftables.Conn, chains []*nftables.Chain) error {
@@ -29,9 +28,9 @@ func Counters(ns *netns.NS, f Family, table string) ([]Counter, error) {
 			if err != nil {
 				return fmt.Errorf("chain %s: %w", chain.Name, err)
 			}
-			for i, r := range rules {
+			for _, r := range rules {
 				if k, ok := counterOf(r); ok {
-					k.Chain, k.Index = chain.Name, i
+					k.Chain = chain.Name
 					all = append(all, k)
 				}
 			}
@@ -90,6 +89,5 @@ func counterOf(r *nftables.Rule) (k Counter, ok bool) {
 			}
 		}
 	}
-	k.Comment, _ = userdata.GetString(r.UserData, userdata.TypeComment)
 	return k, ok
 }

@@ -12,8 +12,8 @@ import (
 // firstReg is the first of the sixteen registers of four bytes; values that are longer take several.
 const firstReg = unix.NFT_REG32_00
 
-// exprs turns a rule into the kernel's expressions. Choices by chance need a map of their own, which anonymous makes and
-// whose name and number it returns.
+// exprs turns a rule into the kernel's expressions. Choices by chance need a map of their own, which anonymous makes
+// and whose name and number it returns.
 type exprs struct {
 	family    Family
 	anonymous func(choice) (name string, id uint32)

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fixed is a term that is the same in every table: its text in the language of nft, and the kernel's expressions for it.
+// fixed is a term that is the same in every table: its text in the language of nft, and the kernel's expressions for
+// it.
 type fixed struct {
 	words string
 	exprs []expr.Any

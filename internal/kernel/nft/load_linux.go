@@ -163,8 +163,8 @@ type edge struct {
 	end bool
 }
 
-// edgesOf returns the edges of prefixes that do not overlap, ascending: in another order the kernel takes neighbours for
-// overlaps. A prefix that reaches up to the last address has no end.
+// edgesOf returns the edges of prefixes that do not overlap, ascending: in another order the kernel takes neighbours
+// for overlaps. A prefix that reaches up to the last address has no end.
 func edgesOf(list []Element) []edge {
 	var sorted []netip.Prefix
 	for _, e := range list {

@@ -132,8 +132,8 @@ const (
 	ICMPType
 )
 
-// Value is a netip.Addr, a netip.Prefix, an L4, a uint16 (a port), a uint8 (a type of ICMP message) or a string (the name of a device; in a match it may
-// end in an asterisk).
+// Value is a netip.Addr, a netip.Prefix, an L4, a uint16 (a port), a uint8 (a type of ICMP message) or a string (the
+// name of a device; in a match it may end in an asterisk).
 type Value any
 
 // L4 is a transport protocol: "tcp", "udp", "sctp", "ipv6-icmp", or "4" for IP in IP.

@@ -182,8 +182,8 @@ func TestNotThere(t *testing.T) {
 	}
 }
 
-// TestManyElements: what does not fit one message or one transaction arrives all the same, also a choice among more than
-// one message holds.
+// TestManyElements: what does not fit one message or one transaction arrives all the same, also a choice among more
+// than one message holds.
 func TestManyElements(t *testing.T) {
 	const n = 20000
 	ns := newNS(t)

@@ -16,8 +16,8 @@ type interval struct {
 const (
 	// enough interrupt time, of the wall time, to see where it went.
 	enough = 0.10
-	// A thread that never sleeps has all of the time on its CPU except for the wait and, perhaps, the interrupts. So the
-	// share of the interrupts that is missing from its clock is 0 or 1 but for ticks and noise.
+	// A thread that never sleeps has all of the time on its CPU except for the wait and, perhaps, the interrupts. So
+	// the share of the interrupts that is missing from its clock is 0 or 1 but for ticks and noise.
 	mostlyThere, mostlyMissing = 0.3, 0.6
 	// little is what a hypervisor may take, of the interrupt time: some kernels take that off a task's clock, too.
 	little = 0.2

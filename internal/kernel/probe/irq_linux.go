@@ -24,8 +24,8 @@ const (
 )
 
 // IRQTime finds out, in at most 0.6 s, whether the kernel keeps interrupt time apart from the CPU clocks of tasks, on
-// CPU n: facts.IRQApart, facts.IRQInTask, or "" if it could not be told. A thread sends datagrams over the loopback of a
-// throwaway namespace, which makes about half of its time softirq; the question is whether its clock shows it. The
+// CPU n: facts.IRQApart, facts.IRQInTask, or "" if it could not be told. A thread sends datagrams over the loopback of
+// a throwaway namespace, which makes about half of its time softirq; the question is whether its clock shows it. The
 // kernel's configuration does not answer it: a feature that it allows may be off at run time.
 func IRQTime(ctx context.Context, n int) (verdict string, err error) {
 	for range attempts {
@@ -67,7 +67,8 @@ func sendBusily(n int) (interval, error) {
 	}
 	var datagram [64]byte
 	for thread.Monotonic()-begin.wall < int64(busyTime) {
-		// What is lost is lost: only the work of sending counts. A thread that may block would have to explain its sleep.
+		// What is lost is lost: only the work of sending counts. A thread that may block would have to explain its
+		// sleep.
 		_, _ = unix.Write(fd, datagram[:])
 		_, _, _ = unix.Recvfrom(fd, datagram[:], unix.MSG_DONTWAIT)
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// probe tries one feature. It runs on a thread inside a throwaway namespace, which h is in, and leaves there what it makes.
+// probe tries one feature. It runs on a thread inside a throwaway namespace, which h is in, and leaves there what it
+// makes.
 type probe func(ctx context.Context, h *link.Handle) error
 
 // name is that of the device that a probe makes.
@@ -26,8 +27,8 @@ const name = "probe"
 // veth is a pair of devices for probes that need a device.
 var veth = link.Veth{Name: "probe-ve", Peer: "probe-pe"}
 
-// tries has the probe of each feature of requirements that is more than an installed program. Devices are made as the lab
-// makes them.
+// tries has the probe of each feature of requirements that is more than an installed program. Devices are made as the
+// lab makes them.
 var tries = map[string]probe{
 	"netns":        func(context.Context, *link.Handle) error { return nil },
 	"cgroup2":      func(context.Context, *link.Handle) error { return inCgroup(func(string) error { return nil }) },

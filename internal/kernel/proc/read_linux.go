@@ -90,7 +90,8 @@ func findThrottle(groups []byte) string {
 }
 
 // Take reads all counters, those of CPUs for the ones given only (empty: all). It takes a few hundred microseconds. A
-// part that this kernel or container does not show is nil; an error means a file that is there and cannot be understood.
+// part that this kernel or container does not show is nil; an error means a file that is there and cannot be
+// understood.
 func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	var failed []error
 	snap := Snapshot{KsoftirqdNs: s.clocks(cpus)}

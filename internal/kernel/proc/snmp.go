@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// ParseSNMP returns the counters of /proc/net/snmp or /proc/net/netstat as "Tcp.RetransSegs". The files come in pairs of
-// lines, names above values. Some values are gauges (Tcp.CurrEstab) and some negative (Tcp.MaxConn).
+// ParseSNMP returns the counters of /proc/net/snmp or /proc/net/netstat as "Tcp.RetransSegs". The files come in pairs
+// of lines, names above values. Some values are gauges (Tcp.CurrEstab) and some negative (Tcp.MaxConn).
 func ParseSNMP(b []byte) (map[string]int64, error) {
 	counters := map[string]int64{}
 	var names [][]byte

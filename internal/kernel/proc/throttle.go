@@ -11,8 +11,8 @@ import (
 const groupRoot = "/sys/fs/cgroup"
 
 // throttleFiles returns where the account of the limit of a process's CPU time may be, by its /proc/<pid>/cgroup, the
-// likeliest first: of cgroup v2, of the controller of v1, and at the root of each, which in a container is its own group
-// whatever it is called outside.
+// likeliest first: of cgroup v2, of the controller of v1, and at the root of each, which in a container is its own
+// group whatever it is called outside.
 func throttleFiles(groups []byte) []string {
 	var own, roots []string
 	for line := range strings.Lines(string(groups)) {
@@ -31,12 +31,12 @@ func throttleFiles(groups []byte) []string {
 	return append(own, roots...)
 }
 
-// Throttling is what a limit of CPU time did to a control group: how many of its periods ended, how many of them in a stop,
-// and for how long its threads were stopped, summed over CPUs.
+// Throttling is what a limit of CPU time did to a control group: how many of its periods ended, how many of them in a
+// stop, and for how long its threads were stopped, summed over CPUs.
 type Throttling struct{ Periods, Throttled, StoppedNs int64 }
 
-// ParseThrottling reads cpu.stat, of cgroup v1 or v2. It returns false for a group without such an account; one without a
-// limit may have it or not.
+// ParseThrottling reads cpu.stat, of cgroup v1 or v2. It returns false for a group without such an account; one without
+// a limit may have it or not.
 func ParseThrottling(b []byte) (t Throttling, ok bool) {
 	for line := range bytes.Lines(b) {
 		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))

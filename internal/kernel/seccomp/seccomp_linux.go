@@ -1,5 +1,5 @@
-// Package seccomp makes system calls cost what they cost in a container: the kernel takes the slow way in and out of each
-// as soon as a process has a filter, whatever the filter allows.
+// Package seccomp makes system calls cost what they cost in a container: the kernel takes the slow way in and out of
+// each as soon as a process has a filter, whatever the filter allows.
 package seccomp
 
 import (

@@ -22,7 +22,8 @@ type pollfd struct {
 	events, revents int16
 }
 
-// Await waits until fd is ready for what, at most limit ns, by the clock of the timers: 0 also when the time is up. Raw.
+// Await waits until fd is ready for what, at most limit ns, by the clock of the timers: 0 also when the time is up.
+// Raw.
 func Await(fd int, what int16, limit int64) syscall.Errno {
 	p := pollfd{fd: int32(fd), events: what}
 	ts := unix.NsecToTimespec(max(limit, 0))

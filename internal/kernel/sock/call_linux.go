@@ -41,10 +41,7 @@ func Connect(fd int, to *Addr) syscall.Errno {
 
 // Accept takes a connection; it waits at most SO_RCVTIMEO (then EAGAIN). The connection inherits the listener's
 // timeouts, congestion control and TCP_NODELAY. Raw.
-func Accept(fd int) (int, syscall.Errno) {
-	n, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
-	return int(n), e
-}
+func Accept(fd int) (int, syscall.Errno) { return AcceptNow(fd, 0) }
 
 // More is a flag of Send: what does not fill a segment waits for what comes next, the end of the connection included.
 const More = unix.MSG_MORE

@@ -18,7 +18,8 @@ const (
 	Edge = unix.EPOLLET
 )
 
-// NonBlocking is a flag of Socket's kind and of AcceptNow: calls return EAGAIN (connect: EINPROGRESS) instead of waiting.
+// NonBlocking is a flag of Socket's kind and of AcceptNow: calls return EAGAIN (connect: EINPROGRESS) instead of
+// waiting.
 const NonBlocking = unix.SOCK_NONBLOCK
 
 // Poll is an epoll instance with room for the reports of one Wait. One thread uses it.

@@ -97,8 +97,8 @@ func Congestion(fd int) (string, error) {
 	return strings.TrimRight(s, "\x00"), nil
 }
 
-// HasCongestion reports whether this kernel has a congestion control, loaded or as a module. It is true if that cannot be
-// found out.
+// HasCongestion reports whether this kernel has a congestion control, loaded or as a module. It is true if that cannot
+// be found out.
 func HasCongestion(name string) bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

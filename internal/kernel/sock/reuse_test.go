@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAPortThatIsStillHeld calls from a port that another socket of ours has not let go of, as one that is closed may not
-// for the moment in which the process is copied.
+// TestAPortThatIsStillHeld calls from a port that another socket of ours has not let go of, as one that is closed may
+// not for the moment in which the process is copied.
 func TestAPortThatIsStillHeld(t *testing.T) {
 	var from net.Addr
 	for range 2 {

@@ -64,7 +64,8 @@ func (p Pulse) Stop() {
 	_, _, _ = syscall.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(p.timer), 0, 0)
 }
 
-// interruptible takes SA_RESTART from the handler of the signal: with it, the kernel would begin interrupted calls anew.
+// interruptible takes SA_RESTART from the handler of the signal: with it, the kernel would begin interrupted calls
+// anew.
 func interruptible() error {
 	var action sigaction
 	if _, _, e := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, pulseSignal, 0, uintptr(unsafe.Pointer(&action)), 8, 0, 0); e != 0 {

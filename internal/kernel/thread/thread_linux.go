@@ -29,8 +29,8 @@ func Kick(id int) {
 // CPUTime returns the CPU time that the calling thread has used.
 func CPUTime() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
 
-// CPUTimeOf returns the CPU time that thread id of this process has used until now, also while it runs; false if the thread
-// has ended.
+// CPUTimeOf returns the CPU time that thread id of this process has used until now, also while it runs; false if the
+// thread has ended.
 func CPUTimeOf(id int) (int64, bool) {
 	const ofThread = 6 // CPUCLOCK_SCHED of one thread, in include/linux/posix-timers.h
 	var ts unix.Timespec

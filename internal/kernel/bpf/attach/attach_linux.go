@@ -20,9 +20,10 @@ import (
 // Hook is where on a device a program runs.
 type Hook int
 
-// Ingress and Egress are the two sides of a device: packets that come in from its wire, and those that go out. Primary and
-// Peer are the ends of a netkit pair, by the name of its primary device: a program at the peer sees what the pod sends, one
-// at the primary what the node sends to it. It runs in the context of the sender, on the other side of the pair.
+// Ingress and Egress are the two sides of a device: packets that come in from its wire, and those that go out. Primary
+// and Peer are the ends of a netkit pair, by the name of its primary device: a program at the peer sees what the pod
+// sends, one at the primary what the node sends to it. It runs in the context of the sender, on the other side of the
+// pair.
 const (
 	Ingress Hook = iota
 	Egress
@@ -71,7 +72,8 @@ type Place struct {
 	Program string
 }
 
-// Devices puts the programs of a collection on devices of ns. When one fails, those before it are returned with the error.
+// Devices puts the programs of a collection on devices of ns. When one fails, those before it are returned with the
+// error.
 func Devices(ns *netns.NS, coll *ebpf.Collection, places ...Place) ([]io.Closer, error) {
 	var links []io.Closer
 	for _, p := range places {

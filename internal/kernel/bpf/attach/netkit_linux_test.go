@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// TestNetkit: a program at the peer lets a pod's packets out, one at the primary keeps the node's from it; both are taken
-// off by Close.
+// TestNetkit: a program at the peer lets a pod's packets out, one at the primary keeps the node's from it; both are
+// taken off by Close.
 func TestNetkit(t *testing.T) {
 	drop := dropAll(t)
 	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{

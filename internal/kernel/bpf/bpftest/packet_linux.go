@@ -144,8 +144,8 @@ func Sum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// Sums checks the header's and the transport's checksum of an IPv4 frame and says what is wrong, or "". Of an IPv6 frame
-// without extension headers, which has no checksum of the header, it checks the transport's.
+// Sums checks the header's and the transport's checksum of an IPv4 frame and says what is wrong, or "". Of an IPv6
+// frame without extension headers, which has no checksum of the header, it checks the transport's.
 func Sums(frame []byte) string {
 	ip := frame[14:]
 	if ip[0]>>4 == 6 {

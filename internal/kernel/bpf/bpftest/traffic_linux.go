@@ -67,8 +67,8 @@ func (s *Server) serveUDP() {
 	}
 }
 
-// Exchange sends size random bytes over network (tcp4, tcp6, udp4 or udp6) from ns to the server at addr, and wants them back.
-// It returns the address that the server saw.
+// Exchange sends size random bytes over network (tcp4, tcp6, udp4 or udp6) from ns to the server at addr, and wants
+// them back. It returns the address that the server saw.
 func Exchange(ns *netns.NS, network string, addr netip.AddrPort, size int) (netip.AddrPort, error) {
 	var c net.Conn
 	err := ns.Do(func() (err error) {

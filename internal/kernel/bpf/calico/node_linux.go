@@ -58,7 +58,6 @@ type Node struct {
 	mu        sync.Mutex
 	links     []io.Closer
 	workloads map[string]*workload // by device
-	free      []uint32             // jump slots that were given back
 	next      uint32               // the first that was never given out
 	services  map[frontend]*service
 	nextID    uint32
@@ -197,7 +196,7 @@ func (n *Node) AddWorkload(w Workload) error {
 		return fmt.Errorf("calico dataplane: workload %s: device %s has one already", w.IP, w.Device)
 	}
 	if err := n.addWorkload(w); err != nil {
-		return errors.Join(fmt.Errorf("calico dataplane: workload %s: %w", w.IP, err), n.removeWorkload(w.Device))
+		return errors.Join(fmt.Errorf("calico dataplane: workload %s: %w", w.IP, err), n.remove(w.Device))
 	}
 	return nil
 }
@@ -233,11 +232,6 @@ func (n *Node) addWorkload(w Workload) error {
 }
 
 func (n *Node) slot() (uint32, error) {
-	if k := len(n.free); k > 0 {
-		s := n.free[k-1]
-		n.free = n.free[:k-1]
-		return s, nil
-	}
 	if n.next == jumpSlots {
 		return 0, fmt.Errorf("no room for more than %d workloads on a node", (jumpSlots-jumpPolicy)/2)
 	}
@@ -245,21 +239,14 @@ func (n *Node) slot() (uint32, error) {
 	return n.next - 1, nil
 }
 
-// removeWorkload takes a pod's programs off. A pod that is not there is not an error.
-func (n *Node) removeWorkload(device string) error {
+// remove takes a pod's programs off.
+func (n *Node) remove(device string) error {
 	w := n.workloads[device]
 	if w == nil {
 		return nil
 	}
 	delete(n.workloads, device)
-	errs := []error{attach.CloseAll(w.links), attach.Absent(n.table("routes").Delete(routeKey(single(w.IP))))}
-	for _, s := range []uint32{w.ingress, w.egress} {
-		if s != 0 {
-			errs = append(errs, attach.Absent(n.mains.Maps["cali_jump"].Delete(s)))
-			n.free = append(n.free, s)
-		}
-	}
-	return errors.Join(errs...)
+	return attach.CloseAll(w.links)
 }
 
 // SetRoute announces what is behind a prefix; the longest decides.
@@ -348,7 +335,7 @@ func (n *Node) Close() error {
 	defer n.mu.Unlock()
 	var errs []error
 	for device := range n.workloads {
-		errs = append(errs, n.removeWorkload(device))
+		errs = append(errs, n.remove(device))
 	}
 	errs = append(errs, attach.CloseAll(n.links))
 	n.links = nil

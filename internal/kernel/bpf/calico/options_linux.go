@@ -18,15 +18,15 @@ type Options struct {
 	// Wire is the node's data device (eth0), Tunnel the external VXLAN device on port 4789; empty means that no route
 	// may be Tunneled.
 	Wire, Tunnel string
-	// ServiceDevice is the far end (bpfout.cali) of the veth pair to which the node routes its own UDP to services: each
-	// service's address via 169.254.1.1 (with IPv6: 2001:db8::1) dev bpfin.cali, with NodeIP as the source and a
+	// ServiceDevice is the far end (bpfout.cali) of the veth pair to which the node routes its own UDP to services:
+	// each service's address via 169.254.1.1 (with IPv6: 2001:db8::1) dev bpfin.cali, with NodeIP as the source and a
 	// permanent neighbour for the gateway. Empty does without.
 	ServiceDevice string
 	// DSR lets a backend elsewhere answer a NodePort client directly instead of through the node it spoke to. All nodes
 	// have to agree.
 	DSR bool
-	// Flows is the capacity of the flow table, which is LRU and allocated whole: 0 for 65,536 (the product has 512,000),
-	// of about 170 bytes each.
+	// Flows is the capacity of the flow table, which is LRU and allocated whole: 0 for 65,536 (the product has
+	// 512,000), of about 170 bytes each.
 	Flows int
 }
 
@@ -43,8 +43,8 @@ func (o Options) check() error {
 }
 
 // Workload is a pod of this node; Device is the host's end of its veth pair. The node needs a route for the address to
-// the device, and the pod one to 169.254.1.1, whose ARP the kernel answers (proxy_arp) or a permanent entry replaces; with
-// IPv6 to the device's link-local address.
+// the device, and the pod one to 169.254.1.1, whose ARP the kernel answers (proxy_arp) or a permanent entry replaces;
+// with IPv6 to the device's link-local address.
 type Workload struct {
 	IP     netip.Addr
 	Device string

@@ -356,8 +356,9 @@ func testServiceEntries(t *testing.T, p *plan) {
 	}
 }
 
-// TestPortUsedAgain opens a connection where an earlier one had been on the same ports, whose backend has left the service.
-// It is a flow of its own once both sides of the earlier one have ended, and before that a packet of the earlier one.
+// TestPortUsedAgain opens a connection where an earlier one had been on the same ports, whose backend has left the
+// service. It is a flow of its own once both sides of the earlier one have ended, and before that a packet of the
+// earlier one.
 func TestPortUsedAgain(t *testing.T) { both(t, testPortUsedAgain) }
 
 func testPortUsedAgain(t *testing.T, p *plan) {

@@ -16,9 +16,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// TestPortUsedAgainFromOutside has a client use one port twice for a node port whose first backend leaves in between. The
-// node that it calls begins a new flow if it saw both sides end, and so does the backend's; with DSR no answer passes the
-// former, and then the question goes to the node of the first backend again, to a pod there.
+// TestPortUsedAgainFromOutside has a client use one port twice for a node port whose first backend leaves in between.
+// The node that it calls begins a new flow if it saw both sides end, and so does the backend's; with DSR no answer
+// passes the former, and then the question goes to the node of the first backend again, to a pod there.
 func TestPortUsedAgainFromOutside(t *testing.T) { both(t, testPortUsedAgainFromOutside) }
 
 func testPortUsedAgainFromOutside(t *testing.T, p *plan) {
@@ -128,8 +128,8 @@ func introduce(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	}()
 }
 
-// meet connects from the client's own port and returns who answered. The server closes first, so that the port is free again
-// once the server's side knows of the client's; or at once, if the client ends by a reset.
+// meet connects from the client's own port and returns who answered. The server closes first, so that the port is free
+// again once the server's side knows of the client's; or at once, if the client ends by a reset.
 func (w *world) meet(ctx context.Context, from, to netip.AddrPort, reset bool) (netip.Addr, error) {
 	var c net.Conn
 	d := net.Dialer{Timeout: bpftest.Patience, LocalAddr: net.TCPAddrFromAddrPort(from)}

@@ -257,7 +257,7 @@ func testOutgoing(t *testing.T, p *plan) {
 	w := newWorld(t, p, "vxlan.calico", false)
 	defer w.explain(t)
 	bpftest.Masquerade(t, w.nodes[0].NS, 0x3800000)
-	if err := w.planes[0].removeWorkload(w.pods[0].Device); err != nil {
+	if err := w.planes[0].remove(w.pods[0].Device); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.planes[0].AddWorkload(Workload{IP: w.pods[0].IP, Device: w.pods[0].Device, NATOutgoing: true}); err != nil {
@@ -293,8 +293,8 @@ func testOutgoing(t *testing.T, p *plan) {
 	}
 }
 
-// TestSelf has a pod use a service that only it serves: the netfilter rule for the mark gives it the node's address, so that
-// the answer has to come back through the node.
+// TestSelf has a pod use a service that only it serves: the netfilter rule for the mark gives it the node's address, so
+// that the answer has to come back through the node.
 func TestSelf(t *testing.T) { both(t, testSelf) }
 
 func testSelf(t *testing.T, p *plan) {

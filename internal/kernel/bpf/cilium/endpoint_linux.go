@@ -29,8 +29,8 @@ func (p *pod) close() error {
 }
 
 // AddEndpoint loads the programs of a pod, puts them on the host's end of its veth pair and announces its address. The
-// pod's policy is AllowAll until SetPolicy. Different pods may be added at the same time; nothing else may be asked about
-// a pod before its AddEndpoint has returned.
+// pod's policy is AllowAll until SetPolicy. Different pods may be added at the same time; nothing else may be asked
+// about a pod before its AddEndpoint has returned.
 func (n *Node) AddEndpoint(e Endpoint) error {
 	if err := e.check(n.fam, n.opts.Legacy); err != nil {
 		return fmt.Errorf("cilium dataplane: endpoint %d: %w", e.ID, err)
@@ -47,7 +47,10 @@ func (n *Node) AddEndpoint(e Endpoint) error {
 	}
 	// Not under the lock, so that the pods of a node can be added side by side.
 	if err := n.addEndpoint(p); err != nil {
-		return errors.Join(fmt.Errorf("cilium dataplane: endpoint %d (%s): %w", e.ID, e.IP, err), n.RemoveEndpoint(e.ID))
+		n.mu.Lock()
+		delete(n.endpoints, e.ID)
+		n.mu.Unlock()
+		return errors.Join(fmt.Errorf("cilium dataplane: endpoint %d (%s): %w", e.ID, e.IP, err), p.close())
 	}
 	return nil
 }
@@ -111,20 +114,6 @@ func (n *Node) addEndpoint(p *pod) error {
 	}
 	p.link, err = attach.Device(n.opts.NS, e.Device, hook, coll.Programs["from_container"])
 	return err
-}
-
-// RemoveEndpoint takes a pod's programs off and forgets its address. A pod that is not there is no error.
-func (n *Node) RemoveEndpoint(id uint16) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	p := n.endpoints[id]
-	if p == nil {
-		return nil
-	}
-	delete(n.endpoints, id)
-	return errors.Join(n.DeleteIPCache(n.fam.single(p.IP)), p.close(),
-		attach.Absent(n.host.Maps["cilium_lxc"].Delete(n.fam.endpointKey(p.IP))),
-		attach.Absent(n.host.Maps["cilium_call_policy"].Delete(uint32(id))))
 }
 
 // SetPolicy replaces the policy of an endpoint. Packets of open flows are judged by it too, replies excepted. The

@@ -41,8 +41,8 @@ var (
 	lxcCalls = map[uint32]string{1: "handle_ip", 2: "handle_neighbour", 3: "handle_ip_cont", 4: "reverse"}
 )
 
-// Load loads the node's programs, for the family of NodeIP, and puts them on its devices. Close takes everything off; so does the end of the
-// process. An *attach.RefusedError carries the verifier's log.
+// Load loads the node's programs, for the family of NodeIP, and puts them on its devices. Close takes everything off;
+// so does the end of the process. An *attach.RefusedError carries the verifier's log.
 func Load(o Options) (*Node, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("cilium dataplane: %w", err)
@@ -100,7 +100,8 @@ func (n *Node) configure() error {
 	c := hostNodeConfig{
 		NodeIp: words(o.NodeIP), Gateway: words(o.Gateway), HostRouting: flag(!o.Legacy), Tunnel: flag(o.Overlay != ""),
 		Masquerade: flag(o.Masquerade.IsValid()), PacketLb: flag(o.PacketLB), Nodeport: flag(o.NodePort != NodePortOff),
-		Dsr: flag(o.NodePort == NodePortDSR), Maglev: flag(o.Maglev), NatMin: firstPort, NatMax: uint16(firstPort + o.Sizes.withDefaults().Ports - 1),
+		Dsr: flag(o.NodePort == NodePortDSR), Maglev: flag(o.Maglev),
+		NatMin: firstPort, NatMax: uint16(firstPort + o.Sizes.Ports - 1),
 	}
 	if o.Masquerade.IsValid() {
 		c.NativeCidr = words(o.Masquerade.Masked().Addr())
@@ -193,14 +194,6 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 	}
 	if err := n.host.Maps["cilium_ipcache"].Put(n.fam.ipcacheKey(prefix), e); err != nil {
 		return fmt.Errorf("cilium dataplane: announce %s: %w", prefix, err)
-	}
-	return nil
-}
-
-// DeleteIPCache removes an announced prefix. A prefix that was not announced is not an error.
-func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
-	if err := attach.Absent(n.host.Maps["cilium_ipcache"].Delete(n.fam.ipcacheKey(prefix))); err != nil {
-		return fmt.Errorf("cilium dataplane: forget %s: %w", prefix, err)
 	}
 	return nil
 }

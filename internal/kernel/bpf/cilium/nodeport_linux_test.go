@@ -105,7 +105,8 @@ func (w *world) checkReplies(t *testing.T, ingress, backend []capture.Frame, dsr
 	}
 }
 
-// TestMasquerade leaves the cluster, and goes to the other node: behind a tunnel that one has no way to a pod's address.
+// TestMasquerade leaves the cluster, and goes to the other node: behind a tunnel that one has no way to a pod's
+// address.
 func TestMasquerade(t *testing.T) { eachFamily(t, testMasquerade) }
 
 func testMasquerade(t *testing.T, where numbering) {

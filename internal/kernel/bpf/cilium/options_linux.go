@@ -45,8 +45,8 @@ const (
 // Options describe a node. The devices must exist when Load is called; their names are looked up in NS.
 type Options struct {
 	NS *netns.NS
-	// NodeIP is the address of Wire; Gateway is that of cilium_host, the pods' next hop. All addresses of a plane, except
-	// the ends of tunnels, have the family of NodeIP.
+	// NodeIP is the address of Wire; Gateway is that of cilium_host, the pods' next hop. All addresses of a plane,
+	// except the ends of tunnels, have the family of NodeIP.
 	NodeIP, Gateway netip.Addr
 	// Wire is the node's network device (eth0).
 	Wire string
@@ -131,8 +131,8 @@ type Endpoint struct {
 	// Device is the host's end of the pod's pair of devices; MAC is the address of the pod's end.
 	Device string
 	MAC    net.HardwareAddr
-	// Netkit says that the pair is of netkit devices at layer 3, Device the primary one, and MAC six zeros. It needs eBPF
-	// host routing.
+	// Netkit says that the pair is of netkit devices at layer 3, Device the primary one, and MAC six zeros. It needs
+	// eBPF host routing.
 	Netkit bool
 }
 

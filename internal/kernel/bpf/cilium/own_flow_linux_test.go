@@ -8,9 +8,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
 )
 
-// TestOwnFlowsKeepTheirPorts has a client outside and the node itself speak to the same pod of the other node from the same
-// port: the client through the node port, under the node's address, and the node by itself. Whoever comes second gets
-// another port, and each gets its own answers, also after the first has gone.
+// TestOwnFlowsKeepTheirPorts has a client outside and the node itself speak to the same pod of the other node from the
+// same port: the client through the node port, under the node's address, and the node by itself. Whoever comes second
+// gets another port, and each gets its own answers, also after the first has gone.
 func TestOwnFlowsKeepTheirPorts(t *testing.T) {
 	eachFamily(t, func(t *testing.T, where numbering) {
 		for name, change := range map[string]func(*Options){

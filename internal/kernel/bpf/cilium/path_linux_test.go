@@ -128,7 +128,8 @@ func (w *world) checkWireFormat(t *testing.T, frames []capture.Frame, tunnel boo
 	}
 }
 
-// TestTunnelsOfTheOtherFamily carries pods' packets between nodes that speak another protocol, as a cluster with both does.
+// TestTunnelsOfTheOtherFamily carries pods' packets between nodes that speak another protocol, as a cluster with both
+// does.
 func TestTunnelsOfTheOtherFamily(t *testing.T) {
 	eachFamily(t, func(t *testing.T, where numbering) {
 		where.crossed = true
@@ -256,7 +257,7 @@ func testLifecycle(t *testing.T, where numbering) {
 	if _, err := bpftest.Exchange(w.pods[0].NS, w.networks[0], netip.AddrPortFrom(w.pods[1].IP, 7000), 10); err == nil {
 		t.Error("a pod without egress got through")
 	}
-	if err := n.RemoveEndpoint(1); err != nil {
+	if err := n.remove(1); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.SetPolicy(1, AllowAll()); err == nil {
@@ -272,7 +273,7 @@ func testLifecycle(t *testing.T, where numbering) {
 	var wg sync.WaitGroup
 	for i := range both {
 		again := known[i]
-		if err := n.RemoveEndpoint(again.ID); err != nil {
+		if err := n.remove(again.ID); err != nil {
 			t.Fatal(err)
 		}
 		wg.Go(func() { both[i] = n.AddEndpoint(again) })
@@ -290,4 +291,10 @@ func testLifecycle(t *testing.T, where numbering) {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
+}
+
+// remove takes a pod's programs off.
+func (n *Node) remove(id uint16) error {
+	defer delete(n.endpoints, id)
+	return n.endpoints[id].close()
 }

@@ -42,7 +42,7 @@ func newBench(t *testing.T, where numbering, change func(*Options)) *bench {
 	}
 	o := Options{NodeIP: b.own, Gateway: b.router, Legacy: true}
 	change(&o)
-	o.Sizes = Sizes{FlowsTCP: 1024, FlowsAny: 1024, SNAT: 1024, Stats: 1024}
+	o.Sizes = Sizes{FlowsTCP: 1024, FlowsAny: 1024, SNAT: 1024, Stats: 1024, Ports: allPorts}
 	n := newNode(o)
 	b.Node = n
 	overlay := o.Overlay
@@ -449,7 +449,8 @@ func testGarbage(t *testing.T, where numbering) {
 	}
 }
 
-// TestMaglevAgreesBetweenFrontends sends the same flows to two nodes' addresses: the backend is the flow's, not the node's.
+// TestMaglevAgreesBetweenFrontends sends the same flows to two nodes' addresses: the backend is the flow's, not the
+// node's.
 func TestMaglevAgreesBetweenFrontends(t *testing.T) { eachFamily(t, testMaglevAgreesBetweenFrontends) }
 
 func testMaglevAgreesBetweenFrontends(t *testing.T, where numbering) {
