@@ -118,11 +118,10 @@ func (p *program) checkFile(name string, only []string) (check.Report, error) {
 
 // listRules prints what each rule finds.
 func (p *program) listRules(rules []finding.Rule) error {
-	var err error
 	for _, r := range rules {
-		if err == nil {
-			_, err = fmt.Fprintf(p.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title)
+		if _, err := fmt.Fprintf(p.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }

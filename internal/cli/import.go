@@ -97,11 +97,7 @@ func (p *program) importFiles(args []string, a importArgs) error {
 func (a importArgs) sources(args []string) ([]source, error) {
 	var errs []error
 	var all external.Label
-	check := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
+	check := func(err error) { errs = append(errs, err) }
 	var err error
 	if all.Profile = a.profile; a.profile != "" {
 		check(adapter.CheckProfile(a.profile))

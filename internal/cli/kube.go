@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // kubeLimit bounds a command that asks a cluster or cleans it.
@@ -131,11 +132,7 @@ func (p *program) kubeAccess(ctx context.Context, where clusterArgs, pull []stri
 		return err
 	}
 	if needed > 0 {
-		err := errors.New("a right that a run needs is missing")
-		if needed > 1 {
-			err = fmt.Errorf("%d rights that a run needs are missing", needed)
-		}
-		return advice.With(err, c.AdviceAccess())
+		return advice.With(fmt.Errorf("missing: %s that a run needs", number.Counted(needed, "right")), c.AdviceAccess())
 	}
 	return nil
 }
@@ -185,10 +182,10 @@ func (p *program) kubeClean(ctx context.Context, where clusterArgs, what kube.Cl
 		fmt.Fprintf(p.stdout, "%s\t%s\n", r.Namespace, done)
 	}
 	if len(found) == 0 {
-		p.say("no run has left anything in this cluster")
+		p.say("no run left anything in this cluster")
 	}
 	if kept > 0 && what.Run == "" {
-		p.say("%d namespaces are kept; --all removes them too", kept)
+		p.say("kept %s; --all removes them too", number.Counted(kept, "namespace"))
 	}
 	return errors.Join(faults...)
 }

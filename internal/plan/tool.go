@@ -154,54 +154,55 @@ func (w Workload) barredTool(p Path) string {
 // sent by a tool, and why. Own changes nothing: our engine sends them all in any case. A tool that can send none of the
 // workloads is an error.
 func WithTools(list []Workload, names []string) (all []Workload, left []string, err error) {
+	var asked []Tool
 	var errs []error
-	refused := map[string][]string{}
-	sends := map[string]bool{}
+	for _, name := range names {
+		if t, ok := ToolNamed(name); ok {
+			asked = append(asked, t)
+		} else if name != Own {
+			errs = append(errs, fmt.Errorf("unknown tool %q%s (supported: %s)",
+				name, advice.DidYouMean(name, ToolNames()), strings.Join(ToolNames(), ", ")))
+		}
+	}
+	sent, refused := map[string]bool{}, map[string][]string{}
 	for _, w := range list {
 		all = append(all, w)
 		if w.Tool != "" {
 			continue
 		}
-		sent := false
-		for _, name := range names {
-			if !slices.Contains(ToolNames(), name) {
-				continue
-			}
-			by := w
-			by.Tool = name
-			by = by.Normalize()
-			if why := by.Beyond(); why != "" {
-				refused[name] = append(refused[name], fmt.Sprintf("%s: %s", w, why))
-				if t, _ := ToolNamed(name); t.sends(w) {
-					sent = true // said here, with the reason
-					left = append(left, fmt.Sprintf("%s is not sent by %s: %s", w, name, why))
+		if !slices.ContainsFunc(asked, func(t Tool) bool { return t.sends(w) }) {
+			left = append(left, fmt.Sprintf("%s is sent by our engine alone: %s no %s", w, phrase(asked), w.Kind()))
+		}
+		for _, t := range asked {
+			by := Workload{Spec: w.Spec, Tool: t.Name}.Normalize()
+			why := by.Beyond()
+			switch {
+			case why != "":
+				refused[t.Name] = append(refused[t.Name], fmt.Sprintf("%s: %s", w, why))
+				if t.sends(w) {
+					left = append(left, fmt.Sprintf("%s is not sent by %s: %s", w, t.Name, why))
 				}
 				continue
-			}
-			sent, sends[name] = true, true
-			if !slices.Contains(list, by) && !slices.Contains(all, by) {
+			case !slices.Contains(list, by) && !slices.Contains(all, by):
 				all = append(all, by)
 			}
-		}
-		if !sent {
-			left = append(left, fmt.Sprintf("%s is sent by our engine alone: %s no %s", w, phrase(names), w.Kind()))
+			sent[t.Name] = true
 		}
 	}
-	for _, name := range names {
-		switch {
-		case name == Own || sends[name]:
-		case !slices.Contains(ToolNames(), name):
-			errs = append(errs, fmt.Errorf("unknown tool %q%s (supported: %s)", name, advice.DidYouMean(name, ToolNames()), strings.Join(ToolNames(), ", ")))
-		default:
-			errs = append(errs, fmt.Errorf("%s can send none of the workloads: %s", name, strings.Join(refused[name], "; ")))
+	for _, t := range asked {
+		if !sent[t.Name] {
+			errs = append(errs, fmt.Errorf("%s can send none of the workloads: %s", t.Name, strings.Join(refused[t.Name], "; ")))
 		}
 	}
 	return all, left, errors.Join(errs...)
 }
 
 // phrase is the subject of what tools do not do.
-func phrase(names []string) string {
-	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == Own })
+func phrase(tools []Tool) string {
+	var names []string
+	for _, t := range tools {
+		names = append(names, t.Name)
+	}
 	if len(names) == 1 {
 		return names[0] + " sends"
 	}
