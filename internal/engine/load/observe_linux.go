@@ -72,7 +72,7 @@ const pauseTCP = time.Second
 func (t *Trial) nothing() error {
 	switch window := t.o.Window; {
 	case t.traits.Protocol == plan.TCP && window < pauseTCP:
-		return fmt.Errorf("nothing was completed in the window of %v: after a loss, TCP waits 200 ms or longer, so use a window of at least %v",
+		return fmt.Errorf("nothing was completed in the window of %v: TCP pauses after a loss; use a window of at least %v",
 			window, pauseTCP)
 	case t.traits.Protocol != plan.TCP && window < 5*time.Second:
 		return fmt.Errorf("nothing was completed in the window of %v: each reply was awaited for %v; use a window of several round trips",

@@ -199,20 +199,17 @@ func (t *trial) disagree() string {
 func (t *trial) counts() (what string, a, b float64) {
 	switch t.is.Work {
 	case plan.Kilobyte:
-		for _, d := range t.directions() {
-			a += d.sender.perSecond(d.sender.sent())
-			b += d.receiver.perSecond(d.receiver.received())
-		}
+		a, _ = t.rate(direction.from, (*side).sent)
+		b, _ = t.rate(direction.to, (*side).received)
 		return "bytes sent and received", a, b
 	case plan.Packet:
-		for _, d := range t.directions() {
-			lost := 0.0
-			if d.receiver.Datagrams != nil {
-				lost = float64(d.receiver.Datagrams.Lost)
+		a, _ = t.rate(direction.from, func(s *side) float64 { return s.packets(s.sent()) })
+		b, _ = t.rate(direction.to, func(s *side) float64 {
+			if s.Datagrams == nil {
+				return s.packets(s.received())
 			}
-			a += d.sender.perSecond(d.sender.packets(d.sender.sent()))
-			b += d.receiver.perSecond(d.receiver.packets(d.receiver.received()) + lost)
-		}
+			return s.packets(s.received()) + float64(s.Datagrams.Lost)
+		})
 		return "datagrams sent and received or lost", a, b
 	}
 	return t.is.Work + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())

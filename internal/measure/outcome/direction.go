@@ -16,14 +16,17 @@ func (t *trial) directions() []direction {
 	return []direction{{t.sender, t.receiver}}
 }
 
-// sum adds up a number over all directions; false if one lacks it.
-func (t *trial) sum(number func(direction) (float64, bool)) (sum float64, ok bool) {
+func (d direction) from() *side { return d.sender }
+func (d direction) to() *side   { return d.receiver }
+
+// rate adds up a number per second of one end of every direction; false if an end was not observed.
+func (t *trial) rate(end func(direction) *side, number func(*side) float64) (sum float64, ok bool) {
 	for _, d := range t.directions() {
-		n, ok := number(d)
-		if !ok {
+		s := end(d)
+		if s == nil {
 			return 0, false
 		}
-		sum += n
+		sum += s.perSecond(number(s))
 	}
 	return sum, true
 }

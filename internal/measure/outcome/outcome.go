@@ -112,25 +112,21 @@ func (t *trial) put(name string, value float64, ok bool) {
 }
 
 func (t *trial) stream() {
-	goodput, ok := t.sum(func(d direction) (float64, bool) {
-		if d.receiver == nil {
-			return 0, false
-		}
-		return d.receiver.perSecond(8 * d.receiver.received()), true
-	})
-	t.put(metric.Goodput, goodput, ok)
+	bytes, ok := t.rate(direction.to, (*side).received)
+	t.put(metric.Goodput, 8*bytes, ok)
 	if t.is.Bidirectional {
 		t.eachWay()
 	}
 }
 
 func (t *trial) retransmits() {
-	again, ok := t.sum(func(d direction) (float64, bool) {
+	counted := func(d direction) *side {
 		if d.sender == nil || d.sender.TCP == nil {
-			return 0, false
+			return nil
 		}
-		return d.sender.perSecond(float64(d.sender.TCP.Retransmits)), true
-	})
+		return d.sender
+	}
+	again, ok := t.rate(counted, func(s *side) float64 { return float64(s.TCP.Retransmits) })
 	// Both are rates of their own window; their quotient is per byte.
 	if bytes := t.metrics[metric.Goodput] / 8; ok && bytes > 0 {
 		t.metrics[metric.RetransmitsPerG] = again / bytes * 1e9
@@ -138,22 +134,12 @@ func (t *trial) retransmits() {
 }
 
 func (t *trial) datagrams() {
-	offered, ok := t.sum(func(d direction) (float64, bool) {
-		if d.sender == nil {
-			return 0, false
-		}
-		return d.sender.perSecond(8 * d.sender.sent()), true
-	})
-	t.put(metric.OfferedLoad, offered, ok)
+	bytes, ok := t.rate(direction.from, (*side).sent)
+	t.put(metric.OfferedLoad, 8*bytes, ok)
 	if t.receiver == nil {
 		return
 	}
-	packets, ok := t.sum(func(d direction) (float64, bool) {
-		if d.receiver == nil {
-			return 0, false
-		}
-		return d.receiver.perSecond(d.receiver.packets(d.receiver.received())), true
-	})
+	packets, ok := t.rate(direction.to, func(s *side) float64 { return s.packets(s.received()) })
 	t.put(metric.PacketRate, packets, ok)
 	if d := datagramsOf(t.observation(t.client), t.observation(t.server)); d != nil {
 		if d.Expected > 0 {
