@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// kindNotRaised is the failure of a trial whose profile could not be made to stand.
+// kindNotRaised is the failure of a trial whose profile could not be raised.
 const kindNotRaised = "not raised"
 
 // stages works through the plan: at once where everything stands, and stage by stage where it does not.
@@ -39,7 +39,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 	return worst, nil
 }
 
-// stage measures the profiles of one stage. Those that cannot be made to stand leave failed trials.
+// stage measures the profiles of one stage. Profiles that cannot be raised leave failed trials.
 func (c *conductor) stage(ctx context.Context, i int, stage surveyed, names []plan.Variant) (string, error) {
 	c.agents.close() // theirs were of the stage before
 	c.missing = nil
@@ -101,7 +101,7 @@ func (c *conductor) planOf(names []plan.Variant) plan.Plan {
 
 // notRaised records why the trials of a stage were not measured.
 func (c *conductor) notRaised(stage surveyed, why error) error {
-	c.note("it could not be made to stand: %s", why)
+	c.note("cannot raise the profiles of this stage: %s", why)
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
 		for _, k := range c.plan.Order(rep) {
 			t := plan.Trial{Case: k, Repetition: rep}

@@ -250,7 +250,7 @@ func (t *trial) irqApart() string {
 		return ""
 	}
 	if _, ok := t.metrics[metric.KernelCPU]; !ok {
-		return "this kernel keeps interrupt time out of the CPU clocks of tasks, and it could not be read elsewhere: no service demand"
+		return "this kernel keeps interrupt time out of the CPU clocks of tasks, and no other source has it: no service demand"
 	}
 	return "this kernel keeps interrupt time out of the CPU clocks of tasks: it is added from /proc/stat, for the whole CPU and in ticks of 10 ms"
 }
@@ -259,7 +259,7 @@ func (t *trial) irqUnknown() string {
 	if _, ok := t.metrics[metric.ServiceDemand]; !ok || !t.c.IRQUnknown {
 		return ""
 	}
-	return "it could not be found out whether this kernel keeps interrupt time out of the CPU clocks of tasks: if it does, service demand lacks it"
+	return "cannot tell whether this kernel keeps interrupt time out of the CPU clocks of tasks: if it does, service demand lacks it"
 }
 
 func (t *trial) ksoftirqdHidden() string {
@@ -268,7 +268,7 @@ func (t *trial) ksoftirqdHidden() string {
 	if t.c.IRQApart || !demand || whole {
 		return ""
 	}
-	return "ksoftirqd cannot be seen from here: what it did is missing from service demand"
+	return "ksoftirqd is not visible from this end: service demand lacks its CPU time"
 }
 
 // idleSoftIRQ reports softirq work that may find its CPU idle: another CPU passes it on, or the timer of a shaper releases
@@ -304,7 +304,7 @@ func (t *trial) resent() string {
 		if again == 0 || again <= resent*out {
 			return ""
 		}
-		return fmt.Sprintf("%.0f of %.0f segments were sent again (%s)", again, out, of)
+		return fmt.Sprintf("%.0f of %.0f segments were retransmitted (%s)", again, out, of)
 	})
 }
 
@@ -325,7 +325,7 @@ func (t *trial) congestion() string {
 		if s.TCP == nil || s.TCP.Congestion == "" || s.TCP.Congestion == t.is.Congestion {
 			return ""
 		}
-		return fmt.Sprintf("congestion control is %s, %s was asked for", s.TCP.Congestion, t.is.Congestion)
+		return fmt.Sprintf("congestion control is %s instead of %s", s.TCP.Congestion, t.is.Congestion)
 	})
 }
 
@@ -335,7 +335,7 @@ func (t *trial) meterHeavy() string {
 		if own <= 0 || all-own <= heavyMeter*own || all-own <= noticeable*float64(s.ElapsedNs) {
 			return ""
 		}
-		return fmt.Sprintf("the meter itself took %.0f%% on top of the load's CPU time", 100*(all-own)/own)
+		return fmt.Sprintf("the meter itself used %.0f%% as much CPU time as the load", 100*(all-own)/own)
 	})
 }
 

@@ -90,15 +90,15 @@ var cases = []spoiled{
 	{IRQApart, "added from /proc/stat", "rr", Conditions{IRQApart: true}, nil},
 	{IRQApart, "no service demand", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host = nil }},
 
-	{IRQUnknown, "could not be found out", "rr", FromFacts(facts.Facts{}), nil},
+	{IRQUnknown, "cannot tell", "rr", FromFacts(facts.Facts{}), nil},
 	{IRQUnknown, "", "rr", FromFacts(facts.Facts{facts.IRQAccounting: facts.IRQInTask}), nil},
 
-	{KsoftirqdHidden, "missing", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
+	{KsoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
 	{KsoftirqdHidden, "", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
 
-	{KsoftirqdHidden, "missing", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host, s.Host = nil, nil }},
+	{KsoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host, s.Host = nil, nil }},
 	// The server is on a CPU of its own, whose ksoftirqd is hidden.
-	{KsoftirqdHidden, "missing", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
+	{KsoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
 		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
 		s.Host.KsoftirqdNs = nil
 	}},
@@ -118,7 +118,7 @@ var cases = []spoiled{
 	{Saturated, "", "rr", Conditions{}, open(24_400, 24_400, 1000)},
 	{OfferedLoad, "25000 requests were scheduled in the window and 20000 went out, late ones included", "rr", Conditions{}, open(25_000, 20_000, 1000)},
 	{OfferedLoad, "", "rr", Conditions{}, open(25_000, 24_600, 1000)},
-	{LateSender, "30.1µs late or more, of a 99th percentile of 50.1µs", "rr", Conditions{}, open(24_000, 24_000, 30_000)},
+	{LateSender, "30.1µs or more late, and the 99th percentile is 50.1µs", "rr", Conditions{}, open(24_000, 24_000, 30_000)},
 	{LateSender, "", "rr", Conditions{}, open(24_000, 24_000, 20_000)},
 	{LateSender, "", "rr", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
 		open(24_000, 24_000, 9000)(w, c, s)
@@ -157,10 +157,10 @@ var cases = []spoiled{
 	{Retransmits, "all of the namespace", "crr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.SNMP["Tcp.RetransSegs"] = 101 }},
 	{Retransmits, "", "udp", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.SNMP["Tcp.RetransSegs"] = 101 }},
 
-	{Congestion, "server: congestion control is bbr, cubic was asked for", "stream", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.TCP.Congestion = "bbr" }},
+	{Congestion, "server: congestion control is bbr instead of cubic", "stream", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.TCP.Congestion = "bbr" }},
 	{Congestion, "", "stream", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.TCP.Congestion = "" }},
 
-	{MeterHeavy, "client: the meter itself took 12%", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.CPU.ProcessNs = 45e7 }},
+	{MeterHeavy, "client: the meter itself used 12%", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.CPU.ProcessNs = 45e7 }},
 	{MeterHeavy, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) {
 		c.CPU = sample.CPUTime{ThreadsNs: 1e6, ProcessNs: 8e6}
 	}},

@@ -90,7 +90,7 @@ func (t *trial) lateSender() string {
 	if !ok || !known || lag <= promptNs || lag <= lateTail*tail {
 		return ""
 	}
-	return fmt.Sprintf("the client sent one request in a hundred %s late or more, of a 99th percentile of %s: the tail is the client's own (its CPU was busy), not the path's",
+	return fmt.Sprintf("1 %% of the requests left %s or more late, and the 99th percentile is %s: the client's busy CPU makes the tail, not the path",
 		time.Duration(lag).Round(time.Microsecond/10), time.Duration(tail).Round(time.Microsecond/10))
 }
 
@@ -101,7 +101,7 @@ func (t *trial) sharedSpin() string {
 	}
 	client := t.cpusOf(t.client, nil)
 	if len(client) == 1 && len(t.cpusOf(t.server, nil)) > 0 && len(t.cpusOf(t.server, client)) == 0 {
-		return "both ends spin on one CPU and take turns by yielding it: the time has a change of threads in it"
+		return "both ends spin on one CPU and yield it to each other: each time includes a switch of threads"
 	}
 	return ""
 }
