@@ -23,6 +23,7 @@ var claimRules = []rule{
 	}},
 	{id: "claim-without-numbers", find: claimsWithoutNumbers},
 	{id: "claim-one-run", find: claimsOfOneRun},
+	{id: "claim-two-measures", find: twoMeasures},
 	{id: "retransmits-per-byte", find: retransmitCounts},
 	{id: "claim-one-sided", find: oneSided},
 }
@@ -85,6 +86,54 @@ func claimsOfOneRun(v *View, found *list) {
 		return
 	}
 	found.add("claims", "%d of %d comparisons stand on one run of a side", n, all)
+}
+
+// size is by how much the two sides of a claim differ, as a share of the smaller: as measured, or as claimed where
+// nothing was published; of a rank, by how much it is better than the next. ok is false if that is not known.
+func (v *View) size(c Claim) (float64, bool) {
+	factor := 0.0
+	a, b, ok := v.numbers(c)
+	if ok && c.B == "" {
+		row := v.ranked(c)
+		if next := slices.Index(row, a) + 1; next > 0 && next < len(row) {
+			b = row[next]
+		}
+	}
+	switch {
+	case ok && b != nil && a.Median > 0 && b.Median > 0:
+		factor = a.Median / b.Median
+	case c.B != "" && c.Low > 0:
+		factor = (c.Low + c.High) / 2
+	}
+	if factor <= 0 {
+		return 0, false
+	}
+	return max(factor, 1/factor) - 1, true
+}
+
+// twoMeasures compares the largest difference that is called the same with the smallest that is called a difference, among
+// claims that the numbers do not contradict.
+func twoMeasures(v *View, found *list) {
+	var same, other *Claim
+	var large, small float64
+	for i, c := range v.claims {
+		valued := c.B == "" && c.Word == ""
+		d, ok := v.size(c)
+		if _, _, measured := v.numbers(c); valued || c.Word == "worst" || !ok || d == 0 || measured && !v.judge(c).holds {
+			continue
+		}
+		if c.Word == "same" && d > large {
+			same, large = &v.claims[i], d
+		}
+		if c.Word != "same" && (other == nil || d < small) {
+			other, small = &v.claims[i], d
+		}
+	}
+	if same == nil || other == nil || small >= large {
+		return
+	}
+	found.add(same.ID+", "+other.ID, "%.1f%% is called the same (%s), %.1f%% is called a difference (%s)",
+		100*large, strings.TrimPrefix(v.place(*same), same.ID+": "), 100*small, strings.TrimPrefix(v.place(*other), other.ID+": "))
 }
 
 func retransmitCounts(v *View, found *list) {

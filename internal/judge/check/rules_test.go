@@ -202,6 +202,8 @@ var ruleCases = []ruleCase{
 	{"edited-output", "# pods: client-7b8c9d5f6e-xyz12\ncanal;X;stream;goodput;9 Gbit/s", `"7b8c9d5f6e" has "e", "xyz12" has "y1"`, Impossible},
 	{"edited-output", "# pods: kube-proxy-abcde\ncanal;X;stream;goodput;9 Gbit/s", `"abcde" has "ae"`, Impossible},
 	{"edited-output", "# pods: iperf3-client-6f4ddb5448-jgx8s calico-kube-controllers-68cdf756d9-dfwnf kube-proxy-228qc etcd-0\ncanal;X;stream;goodput;9 Gbit/s", "", ""},
+	{"asked-not-published", "# asked: rtt.p99 rtt.mean\ncanal;X;rr;rtt.mean;9 us", "no number for rtt.p99", Note},
+	{"asked-not-published", "# asked: rtt.mean\ncanal;X;rr;rtt.mean;9 us", "", ""},
 	{"conditions", "# kernel: 6.1\n# order: not stated\ncanal;X;rr;rtt.mean;9 us", "not stated: MTU, line rate", Note},
 	{"conditions", allStated + "canal;X;rr;rtt.mean;9 us", "", ""},
 
@@ -235,6 +237,8 @@ var ruleCases = []ruleCase{
 	{"claim-without-numbers", claimAB + "is better\ncanal;X;stream;goodput;9 Gbit/s\nptp;X;stream;goodput;8 Gbit/s", "", ""},
 	{"claim-one-run", claimAB + "is better\ncanal;X;stream;goodput;9 Gbit/s\nptp;X;stream;goodput;8 Gbit/s", "1 of 1 comparisons", Doubtful},
 	{"claim-one-run", claimAB + "is better\ncanal;X;stream;goodput;9 Gbit/s\ncanal;X;stream;goodput;9 Gbit/s;2\nptp;X;stream;goodput;8 Gbit/s\nptp;X;stream;goodput;8 Gbit/s;2", "", ""},
+	{"claim-two-measures", claimAB + "is better\n# claim.2: rtt.p50 of canal over ptp on pod-to-pod/cross-node under rr is same\ncanal;X;stream;goodput;104 Mbit/s\nptp;X;stream;goodput;100 Mbit/s\ncanal;X;rr;rtt.p50;110 us\nptp;X;rr;rtt.p50;100 us", "10.0% is called the same", Doubtful},
+	{"claim-two-measures", claimAB + "is better\n# claim.2: rtt.p50 of canal over ptp on pod-to-pod/cross-node under rr is same\ncanal;X;stream;goodput;114 Mbit/s\nptp;X;stream;goodput;100 Mbit/s\ncanal;X;rr;rtt.p50;110 us\nptp;X;rr;rtt.p50;100 us", "", ""},
 	{"retransmits-per-byte", "# claim: retransmits of canal over ptp on pod-to-pod/cross-node under stream = -35%\ncanal;X;stream;retransmits;576 1\nptp;X;stream;retransmits;892 1\ncanal;X;stream;transferred;200 GiB\nptp;X;stream;transferred;53.9 GiB", "2.68 of canal and 15.4 of ptp", Doubtful},
 	{"retransmits-per-byte", "# claim: retransmits_per_gb of canal over ptp on pod-to-pod/cross-node under stream is better\ncanal;X;stream;retransmits_per_gb;2 1/GB\nptp;X;stream;retransmits_per_gb;3 1/GB", "", ""},
 	{"claim-one-sided", claimAB + "is better\ncanal;X;stream;goodput;9 Gbit/s\nptp;X;stream;goodput;8 Gbit/s\ncanal;S;stream;goodput;9 Gbit/s\nptp;S;stream;goodput;10 Gbit/s", "pod-to-pod/same-node stream: 9.00 Gbit/s and 10.0 Gbit/s", Note},

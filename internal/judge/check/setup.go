@@ -26,6 +26,7 @@ var setupRules = []rule{
 	{id: "not-served", find: notServed},
 	{id: "encapsulation-unproven", find: encapsulationUnproven},
 	{id: "edited-output", find: editedOutput},
+	{id: "asked-not-published", find: notPublished},
 	{id: "conditions", find: conditions},
 }
 
@@ -288,6 +289,19 @@ func editedOutput(v *View, found *list) {
 			found.add(name, "%s", strings.Join(wrong, ", "))
 		}
 	}
+}
+
+func notPublished(v *View, found *list) {
+	var missing []string
+	for _, name := range strings.Fields(v.facts["asked"]) {
+		if !slices.ContainsFunc(v.cells, func(c *Cell) bool { return c.Metric == name }) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	found.add("", "no number for %s", strings.Join(missing, ", "))
 }
 
 func conditions(v *View, found *list) {
