@@ -266,3 +266,44 @@ func both(unread, whole plan.Faults, changed map[string]string) error {
 	unread.Sort()
 	return unread
 }
+
+// chartsFlag says where a run that installs something takes it from.
+const chartsFlag = "charts"
+
+// elsewhere returns faults for the flags of an environment that is not measured. Numbers of the lab would be taken for a
+// cluster's, and a cluster gets no delay and no Services by flags. A plan file may have settings for both.
+func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) plan.Faults {
+	var faults plan.Faults
+	refuse := func(why string, names ...string) {
+		for _, name := range names {
+			if cmd.Flags().Changed(name) {
+				faults = append(faults, plan.Fault{Field: "--" + name, Message: why})
+			}
+		}
+	}
+	switch {
+	case p.Environment == "" || p.Environment == plan.EnvLab:
+		refuse("is for a cluster, and this plan measures the lab: add --env kubernetes",
+			append([]string{"kubeconfig", chartsFlag}, flagsOf(plan.OnClusters)...)...)
+	case p.OnCluster() && !a.labToo:
+		refuse("is for the lab, and a cluster is measured as it is: leave it out, or add --env lab", flagsOf(plan.InLab)...)
+	}
+	if p.Environment == plan.EnvKind {
+		refuse("is for an existing cluster, and --env kind makes its own: leave it out, or take --env kubernetes", "kubeconfig", "context")
+	}
+	if p.Environment == plan.EnvKubernetes && !p.Cluster.Install {
+		refuse("says where to install from, and this plan installs nothing: add --install, or leave it out", chartsFlag)
+	}
+	return faults
+}
+
+// flagsOf returns the flags of the settings that have a meaning in one place only.
+func flagsOf(where plan.Where) []string {
+	var names []string
+	for _, f := range planFlags {
+		if f.Where == where {
+			names = append(names, f.Flag)
+		}
+	}
+	return names
+}

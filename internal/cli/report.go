@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/judge/impact"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/csv"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -112,4 +117,43 @@ func (p *program) document(name string, o report.Options, detailed bool) (report
 		d.Details = more.Details()
 	}
 	return d, err
+}
+
+// samples writes the trials of the result file called name as numbers that import reads.
+func (p *program) samples(name string) error {
+	s, err := p.open(name)
+	if err != nil {
+		return usage(err)
+	}
+	out, err := csv.NewSamples(p.stdout, s.Header())
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	var written error
+	err = p.each(s, false, func(rec *result.Record) error {
+		written = out.Add(rec)
+		return written
+	})
+	switch {
+	case written != nil:
+		return written
+	case err != nil:
+		return errors.Join(usage(err), out.Close())
+	}
+	return out.Close()
+}
+
+// works reads what --impact says; nil if it was not given.
+func (a reportArgs) works(cmd *cobra.Command) ([]impact.Work, error) {
+	if !cmd.Flags().Changed("impact") {
+		return nil, nil
+	}
+	if !slices.Contains(pageNames, a.format) {
+		return nil, usageOf(cmd, fmt.Errorf("--impact is for -f %s, and the format is %s", strings.Join(pageNames, ", "), a.format))
+	}
+	works, err := impact.Parse(a.impact)
+	if err != nil {
+		return nil, usageOf(cmd, fmt.Errorf("--impact %q:\n%w", a.impact, err))
+	}
+	return works, nil
 }

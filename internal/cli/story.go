@@ -3,7 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -94,4 +97,15 @@ func (s *story) note(format string, args ...any) {
 	}
 	s.clear()
 	fmt.Fprintf(s.w, "cnibench: "+format+"\n", args...)
+}
+
+// printVerifierLogs names the profiles whose BPF program the verifier refused; verbose prints its log.
+func printVerifierLogs(w io.Writer, logs map[string]string, verbose bool) {
+	for _, name := range slices.Sorted(maps.Keys(logs)) {
+		if !verbose {
+			fmt.Fprintf(w, "cnibench: %s: the kernel's verifier refused a program; -v prints its log\n", name)
+			continue
+		}
+		fmt.Fprintf(w, "cnibench: %s: the kernel's verifier refused a program:\n%s\n", name, strings.TrimRight(logs[name], "\n"))
+	}
 }

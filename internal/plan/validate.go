@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -205,3 +206,12 @@ func (p Plan) largestDatagram() int {
 	}
 	return size
 }
+
+// Fault is one mistake in a plan, and Faults are all of them. Field is the key of the plan file.
+type (
+	Fault  = position.Fault
+	Faults = position.Faults
+)
+
+// faults collects what is wrong with a plan.
+type faults struct{ Faults }

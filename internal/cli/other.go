@@ -1,0 +1,33 @@
+//go:build !linux
+
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// errNotLinux is what everything that needs network namespaces says elsewhere.
+var errNotLinux = advice.With(errors.New("the lab needs Linux"), "run it there; reports and plans can be read here")
+
+func openLab(context.Context, plan.Plan, func(string, ...any)) (env.Environment, error) {
+	return nil, errNotLinux
+}
+
+// hiddenCommands are those that cnibench calls itself with; there are none where it has no lab.
+func (p *program) hiddenCommands() []*cobra.Command { return nil }
+
+// agentOf returns nil: agents run on Linux.
+func (p *program) agentOf([]string) *cobra.Command { return nil }
+
+func (p *program) doctor(context.Context, string) error { return errNotLinux }
+
+func (p *program) labTest(context.Context, plan.Plan, []int, bool) error { return errNotLinux }
+func (p *program) labUp(context.Context, string, plan.Plan, bool) error  { return errNotLinux }
+func (p *program) labExec(context.Context, string, []string) error       { return errNotLinux }
