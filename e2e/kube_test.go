@@ -21,8 +21,8 @@ import (
 func options(t *testing.T) kube.Options {
 	t.Helper()
 	o := kube.Options{
-		Kubeconfig: os.Getenv("KUBECONFIG"), Image: os.Getenv("CNIBENCH_IMAGE"), PullPolicy: "Never",
-		TTL: 10 * time.Minute, Say: t.Logf, CPURequest: "50m", MemoryRequest: "32Mi",
+		Kubeconfig: os.Getenv("KUBECONFIG"), PullPolicy: "Never", Say: t.Logf,
+		Cluster: plan.Cluster{Image: os.Getenv("CNIBENCH_IMAGE"), TTL: 10 * time.Minute, CPURequest: "50m", MemoryRequest: "32Mi"},
 	}
 	if o.Kubeconfig == "" || o.Image == "" {
 		t.Fatal("KUBECONFIG and CNIBENCH_IMAGE say which cluster and which image: set both")
@@ -112,7 +112,7 @@ func measure(ctx context.Context, client control.Endpoint, servers ...control.En
 // TestPaths measures every path of the catalogue under the cluster's CNI, the bare node and their twins.
 func TestPaths(t *testing.T) {
 	o := options(t)
-	o.Paths, o.Host, o.Backends, o.UDP, o.BalancerClass = plan.Paths, true, []int{2, 3}, true, balancerClass
+	o.Paths, o.Host, o.Backends, o.UDP, o.LoadBalancerClass = plan.Paths, true, []int{2, 3}, true, balancerClass
 	balance(t)
 	c := raise(t, o)
 	profiles := []string{"cni", "cni" + plan.TwinSuffix, "host", "host" + plan.TwinSuffix}

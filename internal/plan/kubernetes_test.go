@@ -130,7 +130,7 @@ func TestClusterFaults(t *testing.T) {
 		p.Budget, p.Duration = 2*time.Hour, time.Second
 		p.Cluster = Cluster{
 			Contexts: []string{"a", "a"}, ClientNode: "n1", ServerNode: "n1", Tolerations: []string{"a:Never", "=b", "*=x", "ok=1:NoExecute"},
-			CPURequest: "much", MemoryRequest: "64Mi", CPULimit: "1 core", CPUs: []int{-1}, Install: true, TTL: time.Minute,
+			CPURequest: "much", MemoryRequest: "64Mi", CPULimit: "0", CPUs: []int{-1}, Install: true, TTL: time.Minute,
 			LoadBalancerClass: "in ternal", ServiceAnnotations: map[string]string{"sch eme": "x", "example.com/fine": "y"}, LoadBalancerTimeout: time.Millisecond,
 		}
 		p.Lab.Policies = 3

@@ -154,7 +154,7 @@ var anySpan = values[time.Duration]{parse: parseDuration, format: time.Duration.
 
 // quantities are those of Kubernetes.
 var quantities = text(func(s string) string {
-	if quantity.MatchString(s) {
+	if amount(s) > 0 {
 		return ""
 	}
 	return fmt.Sprintf("%q is not a quantity such as 500m, 2 or 64Mi", s)

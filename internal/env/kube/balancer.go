@@ -38,8 +38,8 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	c.options.Say("waiting up to %s for a load balancer: its address exposes this run's servers until the run ends", c.options.BalancerTimeout)
-	err := wait.PollUntilContextTimeout(ctx, beat, c.options.BalancerTimeout, true, func(ctx context.Context) (bool, error) {
+	c.options.Say("waiting up to %s for a load balancer: its address exposes this run's servers until the run ends", c.options.LoadBalancerTimeout)
+	err := wait.PollUntilContextTimeout(ctx, beat, c.options.LoadBalancerTimeout, true, func(ctx context.Context) (bool, error) {
 		var late []serviceSpec
 		for _, s := range waiting {
 			there, err := c.addressed(ctx, s)
@@ -126,10 +126,10 @@ func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 		seen = " (" + seen + ")"
 	}
 	class := ""
-	if c.options.BalancerClass != "" {
-		class = " of class " + c.options.BalancerClass
+	if c.options.LoadBalancerClass != "" {
+		class = " of class " + c.options.LoadBalancerClass
 	}
-	r.balancing.why = fmt.Sprintf("no load balancer%s gave the Service an address within %s%s: %s", class, c.options.BalancerTimeout.Round(time.Second), seen, adviceBalancer)
+	r.balancing.why = fmt.Sprintf("no load balancer%s gave the Service an address within %s%s: %s", class, c.options.LoadBalancerTimeout.Round(time.Second), seen, adviceBalancer)
 	r.address = ""
 	c.services[s.key()] = r
 }
@@ -162,8 +162,8 @@ func (c *Cluster) balancerFact() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	if c.options.BalancerClass != "" {
-		parts = append(parts, "class "+c.options.BalancerClass)
+	if c.options.LoadBalancerClass != "" {
+		parts = append(parts, "class "+c.options.LoadBalancerClass)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.options.ServiceAnnotations)) {
 		parts = append(parts, name+"="+c.options.ServiceAnnotations[name])

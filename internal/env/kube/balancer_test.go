@@ -26,7 +26,7 @@ var (
 
 // balanced are options for a path to a load balancer, and one beside it.
 func balanced() Options {
-	return Options{Paths: []plan.Path{toBalancer, betweenPod}, Host: true, Backends: []int{3}, BalancerTimeout: 5 * time.Second}
+	return Options{Paths: []plan.Path{toBalancer, betweenPod}, Host: true, Backends: []int{3}, Cluster: plan.Cluster{LoadBalancerTimeout: 5 * time.Second}}
 }
 
 func ingress(ways ...corev1.LoadBalancerIngress) func(*corev1.Service) {
@@ -129,7 +129,7 @@ func TestNoBalancer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := balanced()
-			o.Family, o.BalancerTimeout, o.BalancerClass = c.family, time.Second, "example.com/l2"
+			o.Family, o.LoadBalancerTimeout, o.LoadBalancerClass = c.family, time.Second, "example.com/l2"
 			w, cluster := newWorld(t, o, nodes3()...)
 			w.balance = c.balance
 			cluster.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -181,7 +181,7 @@ func TestNoBalancer(t *testing.T) {
 // TestOneOfTheBalancersIsMissing: several backends have a Service of their own, and so an address of their own.
 func TestOneOfTheBalancersIsMissing(t *testing.T) {
 	o := balanced()
-	o.BalancerTimeout = 500 * time.Millisecond
+	o.LoadBalancerTimeout = 500 * time.Millisecond
 	w, c := newWorld(t, o, nodes3()...)
 	w.balance = func(svc *corev1.Service) {
 		if svc.Name == serviceBalancer {
@@ -225,7 +225,7 @@ func TestBalancerNeedsItsRight(t *testing.T) {
 
 func TestBalancerWaitIsInterrupted(t *testing.T) {
 	o := balanced()
-	o.BalancerTimeout = time.Hour
+	o.LoadBalancerTimeout = time.Hour
 	w, c := newWorld(t, o, nodes3()...)
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -73,9 +73,7 @@ const (
 // Connect finds the cluster that o names and asks it for its version. The error is a *ConfigError when the kubeconfig,
 // its context or its credentials are at fault, or no API server answers.
 func Connect(o Options) (*Cluster, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
+	o = o.withDefaults()
 	quiet()
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig

@@ -130,7 +130,6 @@ func TestNoWay(t *testing.T) {
 		"no address":      {Options{Kubeconfig: kubeconfig(t, "https://[", "")}, "kubeconfig: ", "kubectl config view"},
 		"none current":    {Options{Kubeconfig: undecided}, "no context is the current one", "name one by --context: here"},
 		"nothing in it":   {Options{Kubeconfig: empty}, "no kubeconfig: looked for " + empty, "--kubeconfig"},
-		"bad options":     {Options{Family: 7}, "IP family 7", ""},
 	} {
 		_, err := Connect(c.o)
 		var bad *ConfigError

@@ -102,10 +102,7 @@ func newWorld(t *testing.T, o Options, nodes ...corev1.Node) (*world, *Cluster) 
 		review.Status.Allowed = !w.missing[right.String()]
 		return true, review, nil
 	})
-	if err := o.check(); err != nil {
-		t.Fatal(err)
-	}
-	c := newCluster(o, w)
+	c := newCluster(o.withDefaults(), w)
 	c.exec = w.exec
 	return w, c
 }
@@ -135,7 +132,7 @@ func nodes3() []corev1.Node { return []corev1.Node{node("n1", "z"), node("n2", "
 
 // allPaths are options for every path.
 func allPaths() Options {
-	return Options{Image: "cnibench.local/cnibench:1", Paths: plan.Paths, Host: true, Backends: []int{2, 3}, Ready: 5 * time.Second}
+	return Options{Cluster: plan.Cluster{Image: "cnibench.local/cnibench:1"}, Paths: plan.Paths, Host: true, Backends: []int{2, 3}, Ready: 5 * time.Second}
 }
 
 // left returns the names of what is in the cluster besides its nodes.

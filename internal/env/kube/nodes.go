@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -187,19 +186,19 @@ func unsuitable(n corev1.Node, o Options) string {
 		return ready
 	}
 	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(t, o.Tolerations) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(t, tolerations(o)) {
 			return "it has the taint " + t.ToString() + ", which is not tolerated"
 		}
 	}
 	return ""
 }
 
-func tolerated(t corev1.Taint, by []plan.Toleration) bool {
-	return slices.ContainsFunc(by, func(have plan.Toleration) bool {
+func tolerated(t corev1.Taint, by []corev1.Toleration) bool {
+	return slices.ContainsFunc(by, func(have corev1.Toleration) bool {
 		switch {
-		case have.Effect != "" && have.Effect != string(t.Effect):
+		case have.Effect != "" && have.Effect != t.Effect:
 			return false
-		case have.Exists:
+		case have.Operator == corev1.TolerationOpExists:
 			return have.Key == "" || have.Key == t.Key
 		}
 		return have.Key == t.Key && have.Value == t.Value

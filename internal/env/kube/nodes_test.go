@@ -47,20 +47,20 @@ func TestChoose(t *testing.T) {
 		"one zone":        {nodes: []corev1.Node{node("a", "x"), node("b", "y"), node("c", "x"), node("d", "y")}, client: "a", server: "c", third: "b"},
 		"one kind":        {nodes: []corev1.Node{node("a", "x", large), node("b", "x"), node("c", "x", large)}, client: "a", server: "c", third: "b"},
 		"zone over kind":  {nodes: []corev1.Node{node("a", "x", large), node("b", "x"), node("c", "y", large)}, client: "a", server: "b", third: "c"},
-		"client is given": {nodes: []corev1.Node{node("a", "x"), node("b", "x"), node("c", "x")}, options: Options{ClientNode: "c"}, client: "c", server: "a", third: "b"},
-		"server is given": {nodes: []corev1.Node{node("a", "x"), node("b", "x"), node("c", "y")}, options: Options{ServerNode: "a"}, client: "b", server: "a", third: "c"},
-		"zones if asked":  {nodes: []corev1.Node{node("a", "x"), node("b", "x"), node("c", "y")}, options: Options{ClientNode: "a", ServerNode: "c"}, client: "a", server: "c", third: "b"},
+		"client is given": {nodes: []corev1.Node{node("a", "x"), node("b", "x"), node("c", "x")}, options: Options{Cluster: plan.Cluster{ClientNode: "c"}}, client: "c", server: "a", third: "b"},
+		"server is given": {nodes: []corev1.Node{node("a", "x"), node("b", "x"), node("c", "y")}, options: Options{Cluster: plan.Cluster{ServerNode: "a"}}, client: "b", server: "a", third: "c"},
+		"zones if asked":  {nodes: []corev1.Node{node("a", "x"), node("b", "x"), node("c", "y")}, options: Options{Cluster: plan.Cluster{ClientNode: "a", ServerNode: "c"}}, client: "a", server: "c", third: "b"},
 		"unfit ones": {nodes: []corev1.Node{node("a", "x", controlPlane), node("b", "x", cordoned), node("c", "x", windows), node("d", "x"), node("e", "x", unready), node("f", "x")},
 			client: "d", server: "f", why: "a: it has the taint node-role.kubernetes.io/control-plane:NoSchedule, which is not tolerated; b: it is cordoned; c: it runs windows; e: it is not ready: NodeStatusUnknown"},
-		"tolerated": {nodes: []corev1.Node{node("a", "x", controlPlane), node("b", "x")}, options: Options{Tolerations: []plan.Toleration{{Exists: true}}}, client: "a", server: "b", why: "two nodes alone"},
+		"tolerated": {nodes: []corev1.Node{node("a", "x", controlPlane), node("b", "x")}, options: Options{Cluster: plan.Cluster{Tolerations: []string{"*"}}}, client: "a", server: "b", why: "two nodes alone"},
 		"one node":  {nodes: []corev1.Node{node("a", "x"), node("b", "x", cordoned)}, client: "a", why: "one node alone can take pods: b: it is cordoned"},
 		"workers first": {nodes: []corev1.Node{node("a", "x", role("control-plane")), node("b", "x", role("master")), node("c", "x", role("etcd")), node("d", "x"), node("e", "y"), node("f", "x")},
 			client: "d", server: "f", third: "e", controls: ""},
 		"workers of two zones": {nodes: []corev1.Node{node("a", "x", role("control-plane")), node("b", "x"), node("c", "y")}, client: "b", server: "c", third: "a", controls: "a"},
 		"one worker":           {nodes: []corev1.Node{node("a", "y", role("etcd")), node("b", "x", role("master")), node("c", "x")}, client: "b", server: "c", third: "a", controls: "b, a"},
 		"no worker":            {nodes: []corev1.Node{node("a", "x", role("master")), node("b", "y", role("master")), node("c", "x", role("master"))}, client: "a", server: "c", third: "b", controls: "a, c, b"},
-		"control plane asked":  {nodes: []corev1.Node{node("a", "x", role("master")), node("b", "x"), node("c", "x")}, options: Options{ServerNode: "a"}, client: "b", server: "a", third: "c", controls: "a"},
-		"selected": {nodes: []corev1.Node{node("a", "x"), node("b", "x", large), node("c", "x", large)}, options: Options{NodeSelector: map[string]string{corev1.LabelInstanceTypeStable: "large"}},
+		"control plane asked":  {nodes: []corev1.Node{node("a", "x", role("master")), node("b", "x"), node("c", "x")}, options: Options{Cluster: plan.Cluster{ServerNode: "a"}}, client: "b", server: "a", third: "c", controls: "a"},
+		"selected": {nodes: []corev1.Node{node("a", "x"), node("b", "x", large), node("c", "x", large)}, options: Options{Cluster: plan.Cluster{NodeSelector: map[string]string{corev1.LabelInstanceTypeStable: "large"}}},
 			client: "b", server: "c", why: "a: it has no label node.kubernetes.io/instance-type=large"},
 	} {
 		p, err := choose(c.nodes, c.options)
@@ -84,7 +84,7 @@ func TestChoose(t *testing.T) {
 
 func TestChooseFaults(t *testing.T) {
 	nodes := []corev1.Node{node("a", "x"), node("b", "x", unready)}
-	_, err := choose(nodes, Options{ClientNode: "b", ServerNode: "nowhere"})
+	_, err := choose(nodes, Options{Cluster: plan.Cluster{ClientNode: "b", ServerNode: "nowhere"}})
 	var bad *ConfigError
 	if !errors.As(err, &bad) {
 		t.Fatalf("%v is no ConfigError", err)
@@ -105,11 +105,8 @@ func TestChooseFaults(t *testing.T) {
 func TestTolerated(t *testing.T) {
 	taint := corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}
 	for text, want := range map[string]bool{"gpu": true, "gpu=yes": true, "gpu=yes:NoSchedule": true, "gpu:NoExecute": false, "gpu=no": false, "cpu": false, "*": true, "*:NoExecute": false} {
-		one, err := plan.ParseToleration(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := tolerated(taint, []plan.Toleration{one}); got != want {
+		o := Options{Cluster: plan.Cluster{Tolerations: []string{text}}}
+		if got := tolerated(taint, tolerations(o)); got != want {
 			t.Errorf("%s tolerates %s: %t, want %t", text, taint.ToString(), got, want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Labels and annotations of everything that a run makes.
@@ -111,7 +112,7 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 func containerOf(i identity, o Options, host bool) corev1.Container {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(i.forwardPort(host)))
 	return corev1.Container{
-		Name: Container, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy), Resources: resources(o),
+		Name: Container, Image: o.Image, ImagePullPolicy: o.PullPolicy, Resources: resources(o),
 		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String(), "--listen", address},
 		Env: []corev1.EnvVar{{Name: TokenVariable, Value: i.token}},
 	}
@@ -130,7 +131,8 @@ func (i identity) forwardPort(host bool) int {
 // tolerations returns those of the options as the API wants them.
 func tolerations(o Options) []corev1.Toleration {
 	var all []corev1.Toleration
-	for _, t := range o.Tolerations {
+	for _, text := range o.Tolerations {
+		t, _ := plan.ParseToleration(text) // the plan is valid
 		to := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
 		if t.Exists {
 			to.Operator = corev1.TolerationOpExists
@@ -145,7 +147,7 @@ func resources(o Options) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
 	set := func(list corev1.ResourceList, name corev1.ResourceName, value string) {
 		if value != "" {
-			list[name] = resource.MustParse(value) // checked with the options
+			list[name] = resource.MustParse(value) // the plan is valid
 		}
 	}
 	set(r.Requests, corev1.ResourceCPU, o.CPURequest)
@@ -167,8 +169,8 @@ func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Se
 	numbers, protocols := 2, []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} // a tool's control connection, and its data
 	if s.Balancer() {
 		svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeLoadBalancer, corev1.ServiceExternalTrafficPolicy(o.TrafficPolicy)
-		if o.BalancerClass != "" {
-			svc.Spec.LoadBalancerClass = new(o.BalancerClass)
+		if o.LoadBalancerClass != "" {
+			svc.Spec.LoadBalancerClass = new(o.LoadBalancerClass)
 		}
 		maps.Copy(svc.Annotations, o.ServiceAnnotations)
 		numbers = 1

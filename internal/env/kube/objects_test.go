@@ -17,14 +17,10 @@ import (
 var anIdentity = identity{run: "abcdefgh", expires: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), token: "secret"}
 
 func someOptions() Options {
-	o := Options{
+	return Options{Cluster: plan.Cluster{
 		Image: "cnibench.local/cnibench:1", PullSecrets: []string{"registry"}, CPURequest: "500m", MemoryRequest: "64Mi", TTL: time.Hour,
-		Tolerations: []plan.Toleration{{Key: "dedicated", Value: "bench", Effect: "NoSchedule"}},
-	}
-	if err := o.check(); err != nil {
-		panic(err)
-	}
-	return o
+		Tolerations: []string{"dedicated=bench:NoSchedule"},
+	}}.withDefaults()
 }
 
 // TestObjects keeps the objects of a run as they are written down.
@@ -33,7 +29,7 @@ func TestObjects(t *testing.T) {
 	six := o
 	six.Family, six.SessionAffinity, six.TrafficPolicy, six.CPULimit = 6, true, "Local", "2"
 	balanced := o
-	balanced.BalancerClass, balanced.ServiceAnnotations, balanced.UDP = "example.com/internal", map[string]string{"example.com/scheme": "internal"}, true
+	balanced.LoadBalancerClass, balanced.ServiceAnnotations, balanced.UDP = "example.com/internal", map[string]string{"example.com/scheme": "internal"}, true
 	var b bytes.Buffer
 	for _, object := range []any{
 		namespaceObject(anIdentity, false), namespaceObject(anIdentity, true),

@@ -1,39 +1,28 @@
 package kube
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base32"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Options say which cluster, where in it, and what the plan needs there.
+// Options say which cluster, and what a valid plan needs there. Only Kubeconfig, Context and PullSecrets matter to a
+// Cluster that makes no pods.
 type Options struct {
 	// Kubeconfig and Context choose the cluster; empty ones follow kubectl's rules: KUBECONFIG, ~/.kube/config, and in a
 	// pod the cluster that it runs in.
 	Kubeconfig, Context string
-	// Image has this program as /cnibench. PullPolicy is Always, IfNotPresent (default) or Never.
-	Image, PullPolicy string
-	// PullSecrets are names of Secrets to pull the image with, "namespace/name", or "name" in the namespace of the
-	// kubeconfig's context. They are copied into the run's namespaces. (optional)
-	PullSecrets []string
-	// ClientNode and ServerNode are names of nodes; empty ones are chosen. (optional)
-	ClientNode, ServerNode string
-	// NodeSelector limits the choice; Tolerations widen it to tainted nodes. (optional)
-	NodeSelector map[string]string
-	Tolerations  []plan.Toleration
-	// CPURequest and MemoryRequest are what a pod asks for, such as 500m and 128Mi; none is asked for when they are empty.
-	CPURequest, MemoryRequest string
-	// CPULimit throttles what is measured; leave it empty. (optional)
-	CPULimit string
+	// Cluster is the plan's, with the Image that has this program as /cnibench. TTL is how long the run may take: then
+	// its pods end by themselves, and what is left may be swept. Default a day.
+	plan.Cluster
+	// PullPolicy is Always, IfNotPresent (default) or Never.
+	PullPolicy corev1.PullPolicy
 	// Paths are those that have to be served; Backends the numbers, more than one, of pods behind one Service, and Rolled
 	// those of pods behind one that Roll changes.
 	Paths            []plan.Path
@@ -44,24 +33,10 @@ type Options struct {
 	UDP bool
 	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside: Cluster (default) or Local.
 	TrafficPolicy string
-	// SessionAffinity keeps a client's connections to a Service at one backend.
-	SessionAffinity bool
-	// BalancerClass is the loadBalancerClass of Services of type LoadBalancer, "" for the cluster's default. ServiceAnnotations
-	// configure the balancer of a cloud. (optional)
-	BalancerClass      string
-	ServiceAnnotations map[string]string
-	// BalancerTimeout bounds the wait for their addresses; default plan.DefaultBalancerTimeout.
-	BalancerTimeout time.Duration
 	// Host makes host-network pods for the profile "host", and not only where a path begins or ends at a host.
 	Host bool
-	// Name is the profile that was found in the cluster.
-	Name string
-	// TTL is how long the run may take: then its pods end by themselves, and what is left may be swept. Default a day.
-	TTL time.Duration
 	// Say reports slow steps. (optional)
 	Say func(format string, args ...any)
-	// CPUs are those that load threads are pinned to on each node; none leaves them to the scheduler. (optional)
-	CPUs []int
 	// Ready bounds the wait for the pods, image pulls included; default three minutes. (optional)
 	Ready time.Duration
 }
@@ -69,7 +44,6 @@ type Options struct {
 const (
 	defaultTTL   = 24 * time.Hour
 	defaultReady = 3 * time.Minute
-	leastTTL     = time.Minute
 )
 
 // ConfigError means that what was asked for, or the way to the cluster, is wrong: nothing was done, and nothing can be
@@ -79,67 +53,17 @@ type ConfigError struct{ Err error }
 func (e *ConfigError) Error() string { return e.Err.Error() }
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// check fills the defaults in and returns every fault of the options at once.
-func (o *Options) check() error {
-	if o.TTL == 0 {
-		o.TTL = defaultTTL
-	}
-	if o.Ready == 0 {
-		o.Ready = defaultReady
-	}
-	if o.BalancerTimeout == 0 {
-		o.BalancerTimeout = plan.DefaultBalancerTimeout
-	}
-	if o.PullPolicy == "" {
-		o.PullPolicy = string(corev1.PullIfNotPresent)
-	}
-	if o.TrafficPolicy == "" {
-		o.TrafficPolicy = string(corev1.ServiceExternalTrafficPolicyCluster)
-	}
+// withDefaults returns o with its defaults filled in.
+func (o Options) withDefaults() Options {
+	o.TTL = cmp.Or(o.TTL, defaultTTL)
+	o.Ready = cmp.Or(o.Ready, defaultReady)
+	o.LoadBalancerTimeout = cmp.Or(o.LoadBalancerTimeout, plan.DefaultBalancerTimeout)
+	o.PullPolicy = cmp.Or(o.PullPolicy, corev1.PullIfNotPresent)
+	o.TrafficPolicy = cmp.Or(o.TrafficPolicy, string(corev1.ServiceExternalTrafficPolicyCluster))
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if !slices.Contains([]string{"Always", "IfNotPresent", "Never"}, o.PullPolicy) {
-		fault("image pull policy %q: want Always, IfNotPresent or Never", o.PullPolicy)
-	}
-	if o.TrafficPolicy != string(corev1.ServiceExternalTrafficPolicyCluster) && o.TrafficPolicy != string(corev1.ServiceExternalTrafficPolicyLocal) {
-		fault("traffic policy %q: want Cluster or Local", o.TrafficPolicy)
-	}
-	if o.Family != 0 && o.Family != 4 && o.Family != 6 {
-		fault("IP family %d: want 4 or 6", o.Family)
-	}
-	if o.ClientNode != "" && o.ClientNode == o.ServerNode {
-		fault("client and server node are both %q: name two nodes, or one and let the other be chosen", o.ClientNode)
-	}
-	if o.TTL < leastTTL {
-		fault("a time to live of %s: want at least %s", o.TTL, leastTTL)
-	}
-	if o.BalancerTimeout < 0 {
-		fault("a wait of %s for a load balancer: want a time", o.BalancerTimeout)
-	}
-	for _, text := range plan.BalancerFaults(o.BalancerClass, o.ServiceAnnotations) {
-		fault("%s", text)
-	}
-	for _, n := range slices.Concat(o.Backends, o.Rolled) {
-		if n < 2 || n > plan.MaxBackends {
-			fault("%d backends of a Service: want 2 to %d", n, plan.MaxBackends)
-		}
-	}
-	for _, q := range []struct{ what, value string }{{"CPU request", o.CPURequest}, {"memory request", o.MemoryRequest}, {"CPU limit", o.CPULimit}} {
-		if q.value == "" {
-			continue
-		}
-		if n, err := resource.ParseQuantity(q.value); err != nil || n.Sign() <= 0 {
-			fault("%s %q: want a quantity such as 500m or 128Mi", q.what, q.value)
-		}
-	}
-	faults = append(faults, plan.SecretFaults(o.PullSecrets)...)
-	if err := errors.Join(faults...); err != nil {
-		return &ConfigError{err}
-	}
-	return nil
+	return o
 }
 
 // idLetters can stand in a DNS label and are not taken for one another.

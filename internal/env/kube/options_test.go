@@ -1,37 +1,18 @@
 package kube
 
 import (
-	"errors"
-	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// TestOptionFaults wants all of them at once.
-func TestOptionFaults(t *testing.T) {
-	o := Options{
-		PullPolicy: "Sometimes", TrafficPolicy: "Global", Family: 5, ClientNode: "n1", ServerNode: "n1", TTL: time.Second,
-		PullSecrets: []string{"a/b/c"}, Backends: []int{1, 9999}, CPURequest: "half", MemoryRequest: "64Q", CPULimit: "-",
-		BalancerClass: "in ternal", ServiceAnnotations: map[string]string{"sch eme": "x", "example.com/fine": "y"}, BalancerTimeout: -time.Second,
-	}
-	err := o.check()
-	var bad *ConfigError
-	if !errors.As(err, &bad) {
-		t.Fatalf("%v is no ConfigError", err)
-	}
-	for _, want := range []string{`"Sometimes"`, `"Global"`, "family 5", `both "n1"`, "1s", "1 backends", "9999 backends", `CPU request "half"`, `memory request "64Q"`, `CPU limit "-"`, `class "in ternal"`, `annotation "sch eme"`, "wait of -1s"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%s is not in:\n%v", want, err)
-		}
-	}
-	var zero Options
-	if err := zero.check(); err != nil {
-		t.Errorf("the zero value: %v", err)
-	}
-	if zero.TTL != defaultTTL || zero.PullPolicy != "IfNotPresent" || zero.TrafficPolicy != "Cluster" || zero.Say == nil {
-		t.Errorf("defaults: %+v", zero)
+func TestOptionDefaults(t *testing.T) {
+	o := Options{}.withDefaults()
+	if o.TTL != defaultTTL || o.Ready != defaultReady || o.LoadBalancerTimeout != plan.DefaultBalancerTimeout ||
+		o.PullPolicy != "IfNotPresent" || o.TrafficPolicy != "Cluster" || o.Say == nil {
+		t.Errorf("defaults: %+v", o)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestRecover(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var told []string
-			o := Options{Image: "i", Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}, Say: func(format string, _ ...any) { told = append(told, format) }}
+			o := Options{Cluster: plan.Cluster{Image: "i"}, Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}, Say: func(format string, _ ...any) { told = append(told, format) }}
 			w, c := newWorld(t, o, nodes3()...)
 			c.host = "here"
 			if err := c.Up(t.Context()); err != nil {
@@ -84,7 +84,7 @@ func TestRecover(t *testing.T) {
 
 // TestCloseBearsAnAbsentAPIServer deletes and waits although the API server does not answer at first.
 func TestCloseBearsAnAbsentAPIServer(t *testing.T) {
-	w, c := newWorld(t, Options{Image: "i", Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}}, nodes3()...)
+	w, c := newWorld(t, Options{Cluster: plan.Cluster{Image: "i"}, Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}}, nodes3()...)
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestCloseBearsAnAbsentAPIServer(t *testing.T) {
 
 // TestCloseWithoutAPIServer says what stays when the API server is away until the end.
 func TestCloseWithoutAPIServer(t *testing.T) {
-	w, c := newWorld(t, Options{Image: "i", Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}}, nodes3()...)
+	w, c := newWorld(t, Options{Cluster: plan.Cluster{Image: "i"}, Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}}, nodes3()...)
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}

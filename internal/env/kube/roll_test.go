@@ -39,7 +39,7 @@ func (w *world) behind(t *testing.T, namespace, service string) []string {
 
 // TestRoll: one pod goes from behind the Service that is rolled, and stays behind all others; then it is back.
 func TestRoll(t *testing.T) {
-	o := Options{Image: "cnibench.local/cnibench:1", Paths: []plan.Path{toRemote}, Host: true, Backends: []int{3}, Rolled: []int{2, 3}}
+	o := Options{Cluster: plan.Cluster{Image: "cnibench.local/cnibench:1"}, Paths: []plan.Path{toRemote}, Host: true, Backends: []int{3}, Rolled: []int{2, 3}}
 	w, c := newWorld(t, o, nodes3()...)
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestRoll(t *testing.T) {
 
 // TestRollIsRefused: the reason is the API server's, and names the pod.
 func TestRollIsRefused(t *testing.T) {
-	w, c := newWorld(t, Options{Image: "cnibench.local/cnibench:1", Paths: []plan.Path{toRemote}, Rolled: []int{2}}, nodes3()...)
+	w, c := newWorld(t, Options{Cluster: plan.Cluster{Image: "cnibench.local/cnibench:1"}, Paths: []plan.Path{toRemote}, Rolled: []int{2}}, nodes3()...)
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}

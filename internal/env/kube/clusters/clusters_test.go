@@ -46,9 +46,9 @@ func TestClusterOptionsOutlastTheRun(t *testing.T) {
 	p := plan.Preset("quick")
 	p.Environment, p.Budget, p.Duration, p.Repetitions = plan.EnvKubernetes, 0, time.Minute, 20
 	p = p.Settle()
-	o, err := clusterOptions(p, kube.Location{}, Options{})
-	if all := p.Expected(len(p.Cases())); err != nil || o.TTL < all || all < 2*time.Hour {
-		t.Errorf("the pods live %s, the run takes %s: %v", o.TTL, all, err)
+	o := clusterOptions(p, kube.Location{}, Options{})
+	if all := p.Expected(len(p.Cases())); o.TTL < all || all < 2*time.Hour {
+		t.Errorf("the pods live %s, the run takes %s", o.TTL, all)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestNodesToLookAt(t *testing.T) {
 	}))
 	t.Cleanup(api.Close)
 	kubeconfig := kubeconfigOf(t, api.URL)
-	cluster, err := kube.Connect(kube.Options{Kubeconfig: kubeconfig, Image: "cnibench"})
+	cluster, err := kube.Connect(kube.Options{Kubeconfig: kubeconfig, Cluster: plan.Cluster{Image: "cnibench"}})
 	if err != nil {
 		t.Fatal(err)
 	}

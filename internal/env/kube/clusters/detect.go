@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // DetectOptions say what to detect.
@@ -22,7 +23,7 @@ func Detect(ctx context.Context, o DetectOptions, options Options) (detect.Findi
 	var found detect.Finding
 	s := site{Location: o.Location}
 	var err error
-	if s.cluster, err = kube.Connect(kube.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, PullSecrets: o.PullSecrets, Say: options.Say}); err != nil {
+	if s.cluster, err = kube.Connect(kube.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Cluster: plan.Cluster{PullSecrets: o.PullSecrets}, Say: options.Say}); err != nil {
 		return found, err
 	}
 	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {

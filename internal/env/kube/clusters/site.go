@@ -35,11 +35,8 @@ type site struct {
 
 // find connects to the cluster of s, checks the user's rights, and detects what runs there.
 func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
-	settings, err := clusterOptions(want, s.Location, o)
-	if err != nil {
-		return err
-	}
-	if s.cluster, err = kube.Connect(settings); err != nil {
+	var err error
+	if s.cluster, err = kube.Connect(clusterOptions(want, s.Location, o)); err != nil {
 		return err
 	}
 	if err := s.cluster.Preflight(ctx); err != nil {
@@ -192,26 +189,13 @@ func (s *site) found() string {
 }
 
 // clusterOptions are what a plan asks of a cluster.
-func clusterOptions(want plan.Plan, at kube.Location, options Options) (kube.Options, error) {
-	c := want.Cluster
+func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Options {
 	o := kube.Options{
-		Kubeconfig: at.Kubeconfig, Context: at.Context, Image: imageOf(want, options.Version), PullSecrets: c.PullSecrets,
-		ClientNode: c.ClientNode, ServerNode: c.ServerNode, NodeSelector: c.NodeSelector,
-		CPURequest: c.CPURequest, MemoryRequest: c.MemoryRequest, CPULimit: c.CPULimit, CPUs: c.CPUs,
+		Kubeconfig: at.Kubeconfig, Context: at.Context, Cluster: want.Cluster, Say: options.Say,
 		Paths: want.Paths, Backends: want.Backends(), Rolled: want.Rolled(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
-		SessionAffinity: c.SessionAffinity, TTL: want.Lifetime(), Say: options.Say,
-		BalancerClass: c.LoadBalancerClass, ServiceAnnotations: c.ServiceAnnotations, BalancerTimeout: c.LoadBalancerTimeout,
-		UDP: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Protocol() == plan.UDP }),
+		UDP:  slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Protocol() == plan.UDP }),
+		Host: slices.ContainsFunc(want.Measured(), bare),
 	}
-	for _, text := range c.Tolerations {
-		t, err := plan.ParseToleration(text)
-		if err != nil {
-			return o, &kube.ConfigError{Err: err}
-		}
-		o.Tolerations = append(o.Tolerations, t)
-	}
-	for _, name := range want.Measured() {
-		o.Host = o.Host || bare(name)
-	}
-	return o, nil
+	o.Image, o.TTL = imageOf(want, options.Version), want.Lifetime()
+	return o
 }

@@ -58,7 +58,7 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Pl
 	if len(want.Cluster.Contexts) > 0 {
 		e.where.Context = want.Cluster.Contexts[0]
 	}
-	cluster, err := kube.Connect(kube.Options{Kubeconfig: e.where.Kubeconfig, Context: e.where.Context, PullSecrets: want.Cluster.PullSecrets, Say: o.Say})
+	cluster, err := kube.Connect(kube.Options{Kubeconfig: e.where.Kubeconfig, Context: e.where.Context, Cluster: plan.Cluster{PullSecrets: want.Cluster.PullSecrets}, Say: o.Say})
 	if err != nil {
 		return nil, want, err
 	}

@@ -75,7 +75,7 @@ func heldTurns(t *testing.T, api *heldCluster) (*Turns, string) {
 	t.Cleanup(s.Close)
 	kubeconfig := kubeconfigOf(t, s.URL)
 	cluster, err := kube.Connect(kube.Options{
-		Kubeconfig: kubeconfig, Image: "cnibench", Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.Remote}},
+		Kubeconfig: kubeconfig, Cluster: plan.Cluster{Image: "cnibench"}, Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.Remote}},
 	})
 	if err != nil {
 		t.Fatal(err)
