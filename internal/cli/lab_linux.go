@@ -124,6 +124,7 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 	if inst.Err != nil {
 		return fmt.Errorf("raise %s: %w", inst.Name, inst.Err)
 	}
+	inst.Impair()
 	if err := inst.Spec.Draw(p.stdout); err != nil {
 		return err
 	}
@@ -163,6 +164,9 @@ func (p *program) labExec(_ context.Context, name string, args []string) error {
 		host = args[0]
 	}
 	answer, ns, err := attach.Ask(name, host, os.Getenv("SUDO_UID"))
+	if errors.Is(err, attach.ErrNoHost) {
+		return usage(err)
+	}
 	if err != nil {
 		return err
 	}

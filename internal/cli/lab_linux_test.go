@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -173,7 +174,7 @@ func TestLabUpAndExec(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"exec", "--lab", "test-one", "node-9", "--", "true"}, 1, `no host "node-9"; the hosts are switch, external, node-1`},
+		{[]string{"exec", "--lab", "test-one", "node-9", "--", "true"}, 2, `no host "node-9"; the hosts are switch, external, node-1`},
 		{[]string{"exec", "--lab", "test-one", "node-1", "--", "no-such-program"}, 1, "hint: the lab has the programs of this machine"},
 		{[]string{"exec", "--lab", "test-one", "node-1"}, 2, "node-1: which command?"},
 		{[]string{"exec", "--lab", "test-three", "node-1", "--", "true"}, 1, `no lab "test-three" is up`},
@@ -205,6 +206,28 @@ func TestLabTest(t *testing.T) {
 	got = execute(t, name, "lab", "test", "--profiles", "raw,canal", "--service-proxy", "ipvs", "--family", "4")
 	if got.code != 0 || !strings.Contains(got.stdout, "\nskip  4   canal ") || !strings.Contains(got.stdout, "\nok    4   raw ") {
 		t.Errorf("got code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// TestProofBeforeImpairment: profiles pass their self-test on perfect wires, then the wires have the delay of the run.
+func TestProofBeforeImpairment(t *testing.T) {
+	name := cnibench(t)
+	impaired := []string{"--delay", "1s", "--family", "4"}
+	got := execute(t, name, append([]string{"lab", "test", "canal", "--loss", "20%"}, impaired...)...)
+	if got.code != 0 || !strings.Contains(got.stdout, "\nok  4   canal ") {
+		t.Errorf("lab test: got code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	file := filepath.Join(t.TempDir(), "r.jsonl")
+	got = execute(t, name, append([]string{"run", "--profiles", "raw", "--paths", "host-to-host/cross-node", "--workloads", "ping",
+		"--duration", "5s", "--repetitions", "1", "-o", file}, impaired...)...)
+	if !strings.Contains(got.stderr, "(0 failed)") {
+		t.Fatalf("run: %+v", got)
+	}
+	csv := execute(t, name, "report", "-f", "csv", file).stdout
+	_, row, _ := strings.Cut(csv, "\nraw,host-to-host/cross-node,ping,rtt.min,ns,1,")
+	value, _, _ := strings.Cut(row, ",")
+	if rtt, err := strconv.ParseFloat(value, 64); err != nil || rtt < 1.9e9 || rtt > 2.1e9 {
+		t.Errorf("a round trip took %q ns, want that of two delays of 1 s\n%s", value, csv)
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // wire adds the link with delay and loss between a host's end in the switch and its port, and returns the name of the
-// port. Without delay and loss the end is the port. Pods that are connected to the switch have no such link.
+// port. Without delay and loss the end is the port. Pods that are connected to the switch have no such link. The link is
+// perfect until Impair.
 func (b *builder) wire(end string) (port string, err error) {
 	if b.spec.Lab.Delay == 0 && b.spec.Lab.Loss == 0 {
 		return end, nil
@@ -30,6 +31,14 @@ func (b *builder) wire(end string) (port string, err error) {
 	}
 	b.inst.lines = append(b.inst.lines, l)
 	return port, nil
+}
+
+// Impair switches on the delay and loss of the instance's wires. Self-tests run before, because their probes do not
+// repeat lost packets and do not wait for late ones.
+func (i *Instance) Impair() {
+	for _, l := range i.lines {
+		l.Impair()
+	}
 }
 
 // unwire removes the impaired links.

@@ -37,7 +37,7 @@ type Line struct {
 	threads     sync.WaitGroup
 }
 
-// Open joins A and B in ns, which must outlive the line.
+// Open joins A and B in ns, which must outlive the line. The line has no delay and no loss until Impair is called.
 func Open(ns *netns.NS, o Options) (*Line, error) {
 	if o.Loss < 0 || o.Loss > 1 || o.Delay < 0 {
 		return nil, fmt.Errorf("join %s and %s: a loss of %v and a delay of %v cannot be", o.A, o.B, o.Loss, o.Delay)
@@ -65,6 +65,9 @@ func Open(ns *netns.NS, o Options) (*Line, error) {
 	}
 	return l, nil
 }
+
+// Impair makes the line delay and lose frames from now on.
+func (l *Line) Impair() { l.forth.impaired.Store(true) }
 
 // Counts returns what happened to the frames from A to B and to those from B to A.
 func (l *Line) Counts() (forth, back Count) { return l.forth.counts(), l.back.counts() }

@@ -70,6 +70,7 @@ func joined(t *testing.T, o Options) ends {
 	o.A, o.B = "a", "b"
 	l, err := Open(middle, o)
 	must(t, err)
+	l.Impair()
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Errorf("close: %v", err)

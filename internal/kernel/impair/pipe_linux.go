@@ -35,6 +35,7 @@ type pipe struct {
 	from, to int
 	o        Options
 	over     atomic.Bool
+	impaired atomic.Bool
 	tally    struct{ frames, lost, overflowed, refused atomic.Uint64 }
 
 	held  []frame // in the order of coming in, and so of leaving
@@ -84,6 +85,10 @@ func (p *pipe) take() bool {
 		return false
 	}
 	p.tally.frames.Add(1)
+	if !p.impaired.Load() {
+		p.send(p.room[:n])
+		return true
+	}
 	p.owed += p.o.Loss
 	switch {
 	case p.owed >= 1-1e-9:

@@ -29,6 +29,9 @@ const maxRequest = 4 << 10
 // ErrNameTaken means that another lab has the name.
 var ErrNameTaken = errors.New("another lab has this name")
 
+// ErrNoHost means that the lab has no host of the requested name.
+var ErrNoHost = errors.New("no host")
+
 type request struct {
 	// Host is a name, "" for all names.
 	Host string `json:"host"`
@@ -36,7 +39,8 @@ type request struct {
 
 // Answer is the response of a lab to a request.
 type Answer struct {
-	Error string   `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Hosts are all hosts if none was requested, or if the requested one does not exist.
 	Hosts []string `json:"hosts,omitempty"`
 	// Cgroup is the directory of the host's cgroup, in whose sockets eBPF profiles translate Services.
 	Cgroup string `json:"cgroup,omitempty"`
@@ -123,7 +127,7 @@ func reply(c *net.UnixConn, r hosts) error {
 	case q.Host == "":
 		r.each(func(name string, h *lab.Host) { a.Hosts = append(a.Hosts, fmt.Sprintf("%-14s %s", name, h.Addr)) })
 	case host == nil:
-		a.Error = fmt.Sprintf("no host %q; the hosts are %s", q.Host, strings.Join(names(r), ", "))
+		a.Hosts = names(r)
 	default:
 		fds, a.Cgroup = []int{host.NS.FD()}, host.CgroupPath()
 	}
@@ -178,7 +182,7 @@ func Ask(name, host, sudo string) (Answer, *netns.NS, error) {
 		err = errors.New(a.Error)
 	}
 	if err == nil && host != "" && ns == nil {
-		err = errors.New("received no namespace")
+		err = fmt.Errorf("%w %q; the hosts are %s", ErrNoHost, host, strings.Join(a.Hosts, ", "))
 	}
 	if err != nil {
 		return a, nil, fmt.Errorf("lab %q: %w", name, err)

@@ -125,7 +125,8 @@ type Tested struct {
 	Assertions []selftest.Assertion
 }
 
-// SelfTests tests all instances, as many at a time as there are CPUs, and returns them in their order.
+// SelfTests tests all instances, as many at a time as there are CPUs, and returns them in their order. It then switches on
+// the delay and loss of their wires.
 func SelfTests(ctx context.Context, instances []*lab.Instance) []Tested {
 	all := make([]Tested, len(instances))
 	slots := make(chan struct{}, runtime.NumCPU())
@@ -136,6 +137,7 @@ func SelfTests(ctx context.Context, instances []*lab.Instance) []Tested {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			all[i].Assertions = selftest.Run(ctx, inst)
+			inst.Impair()
 		})
 	}
 	wait.Wait()
