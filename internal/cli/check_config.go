@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,11 +68,17 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 		}
 		inputs = append(inputs, in)
 	}
+	source := a.config.chart
+	for _, in := range inputs {
+		source = cmp.Or(source, recipe.ShownChart(in.Text))
+	}
 	var c *config.Chart
-	if a.config.chart != "" {
+	if source != "" {
 		var err error
-		if c, err = recipe.ConfigChart(cmd.Context(), a.config.chart); err != nil {
+		if c, err = recipe.ConfigChart(cmd.Context(), source); err != nil && a.config.chart != "" {
 			errs = append(errs, err)
+		} else if err != nil {
+			p.say("the values are not judged: %s", err)
 		}
 	}
 	if len(errs) > 0 {

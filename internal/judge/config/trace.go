@@ -66,7 +66,7 @@ func (j *judge) renderValues() {
 		at = nil
 	}
 	for _, path := range slices.Sorted(maps.Keys(at)) {
-		j.trace(t, all, at[path])
+		j.trace(t, all, at, at[path])
 	}
 	for _, o := range t.base {
 		if o.node != nil {
@@ -89,7 +89,7 @@ func (j *judge) culprit(all map[string]any, at map[string]value) value {
 }
 
 // trace finds what one value decides, and a value that decides nothing.
-func (j *judge) trace(t *tracer, all map[string]any, g value) {
+func (j *judge) trace(t *tracer, all map[string]any, at map[string]value, g value) {
 	other, err := j.chart.Render(with(all, g.path, nil), t.skip)
 	if err != nil { // the chart requires it
 		return
@@ -98,7 +98,7 @@ func (j *judge) trace(t *tracer, all map[string]any, g value) {
 	for _, c := range changed {
 		t.decide(c, g)
 	}
-	if len(changed) > 0 || j.live(t, all, g.path) {
+	if len(changed) > 0 || j.live(t, all, g.path) || j.agrees(t, all, at, g.path) {
 		return
 	}
 	if group, known := lookup(j.chart.Values, g.path); known {
@@ -123,6 +123,32 @@ func (j *judge) live(t *tracer, all map[string]any, path string) bool {
 	}
 	rendered, err := j.chart.Render(with(all, path, other), t.skip)
 	return err != nil || len(t.changed(objectsOf(rendered))) > 0
+}
+
+// agrees reports whether another given value makes what the value at path would make by itself, as eni.enabled and
+// ipam.mode=eni do: neither overrules the other.
+func (j *judge) agrees(t *tracer, all map[string]any, at map[string]value, path string) bool {
+	for other := range at {
+		if other == path {
+			continue
+		}
+		rest := with(all, other, nil)
+		without, err := j.chart.Render(with(rest, path, nil), t.skip)
+		if err != nil {
+			continue
+		}
+		alone, err := j.chart.Render(rest, t.skip)
+		if err != nil { // the chart wants both
+			return true
+		}
+		decides := (&tracer{base: objectsOf(alone), skip: t.skip}).changed(objectsOf(without))
+		missing := t.changed(objectsOf(alone))
+		differs := func(c change) bool { return slices.Contains(missing, c) }
+		if len(decides) > 0 && !slices.ContainsFunc(decides, differs) {
+			return true
+		}
+	}
+	return false
 }
 
 // suggest returns `, did you mean "x"?` for the nearest key of the group.

@@ -196,6 +196,8 @@ func TestChartsDecide(t *testing.T) {
 	}
 	for _, c := range []struct{ name, chart, values, profile, rules string }{
 		{"ENI", cilium, "eni: {enabled: true}", "cilium-native-legacy", "endpoint-routes-legacy"},
+		{"ENI said twice", cilium, "eni: {enabled: true}\nipam: {mode: eni}", "cilium-native-legacy", "endpoint-routes-legacy"},
+		{"ENI overrules", cilium, "eni: {enabled: true}\nipam: {mode: cluster-pool}", "cilium-native-legacy", "no-effect endpoint-routes-legacy"},
 		{"GKE", cilium, "gke: {enabled: true}\nipv4NativeRoutingCIDR: 10.0.0.0/8", "cilium-native-legacy", "endpoint-routes-legacy"},
 		{"aws-cni", cilium, "cni: {chainingMode: aws-cni}\nenableIPv4Masquerade: false\nroutingMode: native", "", ""},
 		{"IPsec", cilium, "kubeProxyReplacement: true\nbpf: {masquerade: true}\nencryption: {enabled: true}", "", ""},

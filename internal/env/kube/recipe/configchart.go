@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/chart"
 	"github.com/cnibench/cnibench/internal/judge/config"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // ConfigChart returns the chart to judge values by. source is a directory, an archive, or the name of a chart that recipes
@@ -44,6 +45,16 @@ func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 		return nil, err
 	}
 	return rendering(c), nil
+}
+
+var shownValues = pattern.New(`(?m)^# +helm install \S+ (\S+) .*--values THIS$`)
+
+// ShownChart returns the name of the chart whose values are in a text of cni show, "" if there are none.
+func ShownChart(text string) string {
+	if m := shownValues.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // installed returns the charts that recipes install, by name. Charts of definitions alone have no values to judge.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,9 @@ func TestShownConfiguration(t *testing.T) {
 		var b bytes.Buffer
 		if err := out.Write(&b); err != nil {
 			t.Fatal(err)
+		}
+		if name := ShownChart(b.String()); v.Name == Helm && (charts[r.Family] == nil) != (name == "") || name != "" && !slices.Contains([]string{"cilium", "flannel", "tigera-operator"}, name) {
+			t.Errorf("the text names chart %q", name)
 		}
 		got, err := config.Check([]config.Input{{Name: "recipe", Text: b.String()}}, charts[r.Family])
 		if err != nil {
