@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -194,7 +195,7 @@ func TestCLICPULimit(t *testing.T) {
 			t.Errorf("limit %q: %d trials", limit, len(trials))
 		}
 		for _, r := range trials {
-			if said := slices.ContainsFunc(r.Warnings, func(w result.Warning) bool { return w.ID == outcome.CPUThrottled }); said != want {
+			if said := slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == outcome.CPUThrottled }); said != want {
 				t.Errorf("limit %q: %s: warnings %v", limit, r.Key(), r.Warnings)
 			}
 		}

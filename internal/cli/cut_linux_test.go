@@ -115,7 +115,7 @@ func rollInTheLab(t *testing.T, path string, profiles []string, duration string)
 			t.Fatalf("%s: %+v", r.Key(), r.Server.Rolls)
 		}
 		warned := func(id string) bool {
-			return slices.ContainsFunc(r.Warnings, func(w result.Warning) bool { return w.ID == id })
+			return slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == id })
 		}
 		_, added := r.Metrics[metric.NetworkProgramming+".added"]
 		removed, drained := r.Metrics[metric.NetworkProgramming+".removed"]

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
-	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -50,7 +50,7 @@ func (l Label) apply(b *Batch) error {
 		{l.Path != plan.Path{}, "path", pathName, func(r *Reading) { r.Path = l.Path }},
 		{l.Workload.Spec != nil, "workload", workloadName, func(r *Reading) {
 			r.Workload = l.Workload.Normalize()
-			r.Warnings = slices.DeleteFunc(r.Warnings, func(w result.Warning) bool { return w.ID == adapter.Assumed })
+			r.Warnings = slices.DeleteFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == adapter.Assumed })
 		}},
 	} {
 		if err := c.put(b); err != nil {

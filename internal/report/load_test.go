@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
@@ -118,7 +119,7 @@ func TestDoubtsOfCurves(t *testing.T) {
 	r := reporttest.Loads(4)
 	for i := range r.Records {
 		rec := &r.Records[i]
-		raise := func(id string) { rec.Warnings = append(rec.Warnings, result.Warning{ID: id, Message: "so it was"}) }
+		raise := func(id string) { rec.Warnings = append(rec.Warnings, sample.Warning{ID: id, Message: "so it was"}) }
 		switch {
 		case rec.Profile != "canal":
 		case rec.Workload.Traits().Load == 0.1 && rec.Repetition <= 2, rec.Workload.Traits().Load == 0.3 && rec.Repetition == 1:

@@ -111,7 +111,7 @@ func TestRoll(t *testing.T) {
 		if mine := r.Trial.Profile == "canal"; ok != mine || mine && (got != 4 || added != float64(len("canal/b2"))*1000) || seen != mine {
 			t.Errorf("%s: %v", r.Trial.Key(), r.Metrics)
 		}
-		if slices.ContainsFunc(r.Warnings, func(w result.Warning) bool { return w.ID == "errors" }) == (r.Trial.Profile == "canal") {
+		if slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == "errors" }) == (r.Trial.Profile == "canal") {
 			t.Errorf("%s: warnings %v", r.Trial.Key(), r.Warnings)
 		}
 	}

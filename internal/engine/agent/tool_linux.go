@@ -243,7 +243,7 @@ func (g *guest) observe(out drive.Outcome, cpu int64) *sample.Observation {
 	}
 	o.Tool.Metrics, o.Tool.Work, o.Tool.Notes = out.Metrics, out.Work, out.Notes
 	if limits := drive.Limits(g.ask); limits != "" {
-		o.Tool.Notes = append(o.Tool.Notes, sample.Note{ID: drive.NoteLimits, Message: limits})
+		o.Tool.Notes = append(o.Tool.Notes, sample.Warning{ID: drive.NoteLimits, Message: limits})
 	}
 	return o
 }

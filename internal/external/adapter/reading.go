@@ -40,7 +40,7 @@ type Reading struct {
 	// Failure is why the trial failed; nil if it did not.
 	Failure *result.Failure
 	// Warnings are what a reader of the numbers must know, for example what was assumed.
-	Warnings []result.Warning
+	Warnings []sample.Warning
 	// Work is how many units of work the client did in its whole life, warm-up included; 0 where Metrics say it.
 	Work float64
 	// Client is the client's series over time, nil if the tool gives none.
@@ -76,7 +76,7 @@ func (r *Reading) Put(name string, v float64) {
 
 // Warn adds a warning.
 func (r *Reading) Warn(id, format string, args ...any) {
-	r.Warnings = append(r.Warnings, result.Warning{ID: id, Message: fmt.Sprintf(format, args...)})
+	r.Warnings = append(r.Warnings, sample.Warning{ID: id, Message: fmt.Sprintf(format, args...)})
 }
 
 // Fail makes r a failed trial, which has a reason and no metrics.

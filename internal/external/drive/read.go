@@ -38,7 +38,7 @@ type Outcome struct {
 	// Work is how many units of the workload's work it did in all, warm-up included; 0 if it does not say.
 	Work float64
 	// Notes are what a reader of the numbers must know.
-	Notes []sample.Note
+	Notes []sample.Warning
 	// Series is its series over time, with what it sent and received; nil if it gives none.
 	Series *sample.Observation
 }
@@ -72,7 +72,7 @@ func Read(a Ask, out Output) (Outcome, error) {
 	for _, w := range r.Warnings {
 		// The request names what the output does not, and it asked for a paced rate.
 		if w.ID != adapter.Assumed && w.ID != adapter.Paced {
-			o.Notes = append(o.Notes, sample.Note(w))
+			o.Notes = append(o.Notes, w)
 		}
 	}
 	o.Series = r.Client

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/external/iperf3"
-	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
@@ -227,14 +227,14 @@ var zeroCopy = pattern.New(`\siperf3\s.*\s-Z(\s|$)`)
 func (f *folder) complete() {
 	for i := range f.batch.Readings {
 		r := &f.batch.Readings[i]
-		if !slices.ContainsFunc(r.Warnings, func(w result.Warning) bool { return w.ID == adapter.Assumed }) {
+		if !slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == adapter.Assumed }) {
 			continue
 		}
 		for _, test := range folderTests {
 			w, ok := f.known[r.Profile+" "+test.name]
 			if ok && w.Protocol() == r.Workload.Protocol() && w.Traits().Flows == r.Workload.Traits().Flows && (test.path == r.Path || r.Profile == bareMetal) {
 				r.Workload = w
-				r.Warnings = slices.DeleteFunc(r.Warnings, func(w result.Warning) bool { return w.ID == adapter.Assumed })
+				r.Warnings = slices.DeleteFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == adapter.Assumed })
 				break
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
@@ -284,7 +285,7 @@ func own(trials, warned int, id string) []result.Record {
 		r.Case = plan.Case{Profile: "canal", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Spec: plan.Stream{}}.Normalize()}
 		r.Repetition = i + 1
 		if i < warned {
-			r.Warnings = []result.Warning{{ID: id, Message: "seen"}, {ID: id, Message: "seen again"}}
+			r.Warnings = []sample.Warning{{ID: id, Message: "seen"}, {ID: id, Message: "seen again"}}
 		}
 		records = append(records, r)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -14,7 +15,7 @@ type trial struct {
 	plan.Case
 	view     *View
 	metrics  map[string]float64
-	warnings []result.Warning
+	warnings []sample.Warning
 	// seconds is the length of its window, 0 if it is not known.
 	seconds float64
 }
@@ -50,7 +51,7 @@ func (t *trial) show(name string, x float64) string { return show(Key{Case: t.Ca
 
 // warned says whether the trial carries the warning.
 func (t *trial) warned(id string) bool {
-	return slices.ContainsFunc(t.warnings, func(w result.Warning) bool { return w.ID == id })
+	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool { return w.ID == id })
 }
 
 // foreign says that another tool measured. The two sides of our own trials are held against one another where the

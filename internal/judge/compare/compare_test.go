@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -175,8 +176,8 @@ func TestStandIn(t *testing.T) {
 func TestCells(t *testing.T) {
 	sd := metric.ServiceDemand
 	some := trials("x", podPod, sd, 3, 1, 2)
-	some[0].Warnings = []result.Warning{{ID: "softnet", Message: "dropped 1"}}
-	some[2].Warnings = []result.Warning{{ID: "softnet", Message: "dropped 3"}}
+	some[0].Warnings = []sample.Warning{{ID: "softnet", Message: "dropped 1"}}
+	some[2].Warnings = []sample.Warning{{ID: "softnet", Message: "dropped 3"}}
 	some[1].Metrics["rtt.p50"] = math.NaN()
 	slices.Reverse(some)
 	end := []result.Record{{Type: result.TypeEnd, End: &result.End{}}}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/cpu"
-	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -69,23 +69,23 @@ type check struct {
 
 var checks = []check{
 	{SoftnetDrop, (*trial).softnetDrop},
-	{DeviceDrop, (*trial).deviceDrop},
-	{ReceiveBuffer, (*trial).receiveBuffer},
+	{DeviceDrop, eachSide((*trial).deviceDrop)},
+	{ReceiveBuffer, eachSide((*trial).receiveBuffer)},
 	{OfferedLoad, (*trial).offeredLoad},
 	{Disagree, (*trial).disagree},
 	{AboveLineRate, (*trial).aboveLineRate},
 	{IRQApart, (*trial).irqApart},
 	{IRQUnknown, (*trial).irqUnknown},
 	{KsoftirqdHidden, (*trial).ksoftirqdHidden},
-	{Errors, (*trial).errors},
-	{Retransmits, (*trial).resent},
-	{Congestion, (*trial).congestion},
-	{MeterHeavy, (*trial).meterHeavy},
+	{Errors, eachSide((*trial).errors)},
+	{Retransmits, eachSide((*trial).resent)},
+	{Congestion, eachSide((*trial).congestion)},
+	{MeterHeavy, eachSide((*trial).meterHeavy)},
 	{CPUSteal, (*trial).cpuSteal},
-	{CPUThrottled, (*trial).cpuThrottled},
+	{CPUThrottled, eachSide((*trial).cpuThrottled)},
 	{OtherLoad, (*trial).otherLoad},
 	{FewSamples, (*trial).fewSamples},
-	{FewOperations, (*trial).fewOperations},
+	{FewOperations, eachSide((*trial).fewOperations)},
 	{IdleSoftIRQ, (*trial).idleSoftIRQ},
 	{WindowSkew, (*trial).windowSkew},
 	{IdleBackend, (*trial).idleBackend},
@@ -97,52 +97,49 @@ var checks = []check{
 	{AbsentBackend, (*trial).absentBackend},
 }
 
-func (t *trial) check() []result.Warning {
-	var found []result.Warning
+func (t *trial) check() []sample.Warning {
+	var found []sample.Warning
 	for _, c := range checks {
 		if message := c.find(t); message != "" {
-			found = append(found, result.Warning{ID: c.id, Message: message})
+			found = append(found, sample.Warning{ID: c.id, Message: message})
 		}
 	}
 	return found
 }
 
-// each joins the results of find for both sides, each after the side's name.
-func (t *trial) each(find func(*side) string) string {
-	var all []string
-	for i, s := range []*side{t.client, t.server} {
-		if s == nil {
-			continue
-		}
-		if what := find(s); what != "" {
-			all = append(all, [...]string{"client: ", "server: "}[i]+what)
-		}
+// when returns the evidence if found, or "".
+func when(found bool, format string, args ...any) string {
+	if !found {
+		return ""
 	}
-	return strings.Join(all, "; ")
+	return fmt.Sprintf(format, args...)
+}
+
+// eachSide returns a check that joins the evidence of both sides, each after the side's name.
+func eachSide(find func(*trial, *side) string) func(*trial) string {
+	return func(t *trial) string {
+		var all []string
+		for i, s := range []*side{t.client, t.server} {
+			if s == nil {
+				continue
+			}
+			if what := find(t, s); what != "" {
+				all = append(all, [...]string{"client: ", "server: "}[i]+what)
+			}
+		}
+		return strings.Join(all, "; ")
+	}
 }
 
 func (t *trial) softnetDrop() string {
-	var dropped uint64
-	for _, s := range []*side{t.client, t.server} {
-		// Both sides may be on one machine and report the same drops.
-		if s != nil && s.Host != nil {
-			dropped = max(dropped, s.Host.SoftnetDropped)
-		}
-	}
-	if dropped == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d packets were dropped because a CPU's receive backlog was full (net.core.netdev_max_backlog)", dropped)
+	// Both sides may be on one machine and report the same drops.
+	dropped := max(t.client.host().SoftnetDropped, t.server.host().SoftnetDropped)
+	return when(dropped > 0, "%d packets were dropped because a CPU's receive backlog was full (net.core.netdev_max_backlog)", dropped)
 }
 
-func (t *trial) deviceDrop() string {
-	return t.each(func(s *side) string {
-		if s.Host == nil {
-			return ""
-		}
-		return grown(s.Host.Devices, func(counter string) bool {
-			return strings.HasSuffix(counter, "_dropped") || strings.HasSuffix(counter, "_errors")
-		})
+func (t *trial) deviceDrop(s *side) string {
+	return grown(s.host().Devices, func(counter string) bool {
+		return strings.HasSuffix(counter, "_dropped") || strings.HasSuffix(counter, "_errors")
 	})
 }
 
@@ -157,17 +154,10 @@ func grown[N int64 | uint64](counters map[string]N, want func(string) bool) stri
 	return strings.Join(list, ", ")
 }
 
-func (t *trial) receiveBuffer() string {
-	if t.is.Protocol != plan.UDP {
-		return ""
-	}
-	return t.each(func(s *side) string {
-		if s.Host == nil || s.Host.SNMP["Udp.RcvbufErrors"] <= 0 {
-			return ""
-		}
-		return fmt.Sprintf("%d datagrams arrived and found the socket's receive buffer full: lost by the application, not by the network",
-			s.Host.SNMP["Udp.RcvbufErrors"])
-	})
+func (t *trial) receiveBuffer(s *side) string {
+	lost := s.host().SNMP["Udp.RcvbufErrors"]
+	return when(t.is.Protocol == plan.UDP && lost > 0,
+		"%d datagrams arrived and found the socket's receive buffer full: lost by the application, not by the network", lost)
 }
 
 func (t *trial) offeredLoad() string {
@@ -176,10 +166,7 @@ func (t *trial) offeredLoad() string {
 	}
 	offered, ok := t.metrics[metric.OfferedLoad]
 	intended := t.is.Rate * float64(len(t.directions()))
-	if !ok || intended <= 0 || offered >= (1-shortfall)*intended {
-		return ""
-	}
-	return fmt.Sprintf("%.4g bit/s left the sender, %.4g were intended", offered, intended)
+	return when(ok && intended > 0 && offered < (1-shortfall)*intended, "%.4g bit/s left the sender, %.4g were intended", offered, intended)
 }
 
 func (t *trial) disagree() string {
@@ -189,10 +176,8 @@ func (t *trial) disagree() string {
 	what, a, b := t.counts()
 	// The two windows differ, so this compares rates. Units in flight at the edges of each flow's window may differ.
 	room := float64(slack*t.is.Concurrency()) / min(t.client.seconds(), t.server.seconds())
-	if apart := math.Abs(a - b); apart <= disagreement*max(a, b) || apart <= room {
-		return ""
-	}
-	return fmt.Sprintf("%s: %.4g per second by one side, %.4g by the other", what, a, b)
+	return when(math.Abs(a-b) > max(disagreement*max(a, b), room),
+		"%s: %.4g per second by one side, %.4g by the other", what, a, b)
 }
 
 // counts returns the numbers that should be equal on both sides, per second of their own windows.
@@ -239,10 +224,8 @@ func (t *trial) aboveLineRate() string {
 			limit *= float64(payload) / float64(t.c.MTU+ethernetHeader)
 		}
 	}
-	if goodput <= (1+shortfall)*limit {
-		return ""
-	}
-	return fmt.Sprintf("goodput of %.4g bit/s is more than the %.4g that a line of %.4g bit/s can carry", goodput, limit, t.c.LineRate)
+	return when(goodput > (1+shortfall)*limit,
+		"goodput of %.4g bit/s is more than the %.4g that a line of %.4g bit/s can carry", goodput, limit, t.c.LineRate)
 }
 
 func (t *trial) irqApart() string {
@@ -256,19 +239,14 @@ func (t *trial) irqApart() string {
 }
 
 func (t *trial) irqUnknown() string {
-	if _, ok := t.metrics[metric.ServiceDemand]; !ok || !t.c.IRQUnknown {
-		return ""
-	}
-	return "cannot tell whether this kernel keeps interrupt time out of the CPU clocks of tasks: if it does, service demand lacks it"
+	_, demand := t.metrics[metric.ServiceDemand]
+	return when(demand && t.c.IRQUnknown, "cannot tell whether this kernel keeps interrupt time out of the CPU clocks of tasks: if it does, service demand lacks it")
 }
 
 func (t *trial) ksoftirqdHidden() string {
 	_, demand := t.metrics[metric.ServiceDemand]
 	_, whole := t.metrics[metric.KernelCPU]
-	if t.c.IRQApart || !demand || whole {
-		return ""
-	}
-	return "ksoftirqd is not visible from this end: service demand lacks its CPU time"
+	return when(!t.c.IRQApart && demand && !whole, "ksoftirqd is not visible from this end: service demand lacks its CPU time")
 }
 
 // idleSoftIRQ reports softirq work that may find its CPU idle: another CPU passes it on, or the timer of a shaper releases
@@ -288,75 +266,50 @@ func (t *trial) idleSoftIRQ() string {
 	return ""
 }
 
-func (t *trial) errors() string {
-	if t.rolled() {
-		return "" // the errors are the result
-	}
-	return t.each(func(s *side) string { return grown(s.Errors, func(string) bool { return true }) })
+func (t *trial) errors(s *side) string {
+	// The errors of rolled backends are the result.
+	return grown(s.Errors, func(string) bool { return !t.rolled() })
 }
 
-func (t *trial) resent() string {
-	if t.is.Protocol != plan.TCP {
-		return ""
-	}
-	return t.each(func(s *side) string {
-		again, out, of := s.segments()
-		if again == 0 || again <= resent*out {
-			return ""
-		}
-		return fmt.Sprintf("%.0f of %.0f segments were retransmitted (%s)", again, out, of)
-	})
+func (t *trial) resent(s *side) string {
+	again, out, of := s.segments()
+	return when(t.is.Protocol == plan.TCP && again > resent*out, "%.0f of %.0f segments were retransmitted (%s)", again, out, of)
 }
 
 // segments returns how many TCP segments a side sent again and in all, and the source of the counters: the flows, or for
 // crr the namespace, because its flows do not last.
 func (s *side) segments() (again, out float64, of string) {
-	switch {
-	case s.TCP != nil:
+	if s.TCP != nil {
 		return float64(s.TCP.Retransmits), float64(s.TCP.SegmentsOut), "flows of this trial"
-	case s.Host != nil:
-		return float64(s.Host.SNMP["Tcp.RetransSegs"]), float64(s.Host.SNMP["Tcp.OutSegs"]), "all of the namespace"
 	}
-	return 0, 0, ""
+	counters := s.host().SNMP
+	return float64(counters["Tcp.RetransSegs"]), float64(counters["Tcp.OutSegs"]), "all of the namespace"
 }
 
-func (t *trial) congestion() string {
-	return t.each(func(s *side) string {
-		if s.TCP == nil || s.TCP.Congestion == "" || s.TCP.Congestion == t.is.Congestion {
-			return ""
-		}
-		return fmt.Sprintf("congestion control is %s instead of %s", s.TCP.Congestion, t.is.Congestion)
-	})
+func (t *trial) congestion(s *side) string {
+	if s.TCP == nil || s.TCP.Congestion == "" {
+		return ""
+	}
+	return when(s.TCP.Congestion != t.is.Congestion, "congestion control is %s instead of %s", s.TCP.Congestion, t.is.Congestion)
 }
 
-func (t *trial) meterHeavy() string {
-	return t.each(func(s *side) string {
-		own, all := float64(s.CPU.ThreadsNs), float64(s.CPU.ProcessNs)
-		if own <= 0 || all-own <= heavyMeter*own || all-own <= noticeable*float64(s.ElapsedNs) {
-			return ""
-		}
-		return fmt.Sprintf("the meter itself used %.0f%% as much CPU time as the load", 100*(all-own)/own)
-	})
+func (t *trial) meterHeavy(s *side) string {
+	own, all := float64(s.CPU.ThreadsNs), float64(s.CPU.ProcessNs)
+	return when(own > 0 && all-own > max(heavyMeter*own, noticeable*float64(s.ElapsedNs)),
+		"the meter itself used %.0f%% as much CPU time as the load", 100*(all-own)/own)
 }
 
 func (t *trial) cpuSteal() string {
 	time := t.path()
 	share, ok := cpu.Share(time[cpu.Steal], time.Total())
-	if !ok || share <= stolen {
-		return ""
-	}
-	return fmt.Sprintf("a hypervisor took %.1f%% of the path's CPU time", 100*share)
+	return when(ok && share > stolen, "a hypervisor took %.1f%% of the path's CPU time", 100*share)
 }
 
 // cpuThrottled reports every stop: even the shortest lasts for the rest of a period of 100 ms.
-func (t *trial) cpuThrottled() string {
-	return t.each(func(s *side) string {
-		if s.Host == nil || s.Host.ThrottledNs <= 0 {
-			return ""
-		}
-		return fmt.Sprintf("a limit of CPU time stopped it for %s within %s (summed over CPUs)",
-			time.Duration(s.Host.ThrottledNs), time.Duration(s.ElapsedNs).Round(time.Millisecond))
-	})
+func (t *trial) cpuThrottled(s *side) string {
+	stopped := time.Duration(s.host().ThrottledNs)
+	return when(stopped > 0, "a limit of CPU time stopped it for %s within %s (summed over CPUs)",
+		stopped, time.Duration(s.ElapsedNs).Round(time.Millisecond))
 }
 
 // otherLoad reports other work on the CPUs of the path, such as other pods of a node.
@@ -368,38 +321,28 @@ func (t *trial) otherLoad() string {
 			return ""
 		}
 		ours += s.CPU.ProcessNs
-		if s.Host != nil && s.Host.KsoftirqdNs != nil {
-			threads = max(threads, *s.Host.KsoftirqdNs)
+		if ns := s.host().KsoftirqdNs; ns != nil {
+			threads = max(threads, *ns)
 		}
 	}
 	if t.c.IRQApart {
 		ours += time.Interrupts() // all of them: the path's own cannot be separated
 	}
 	share, ok := cpu.Share(cpu.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)-ours-threads, time.Total())
-	if !ok || share <= strange {
-		return ""
-	}
-	return fmt.Sprintf("other work took %.0f%% of the time of the path's CPUs", 100*share)
+	return when(ok && share > strange, "other work took %.0f%% of the time of the path's CPUs", 100*share)
 }
 
 func (t *trial) fewSamples() string {
-	if len(t.thin) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("too few values for %s (%d must lie beyond a percentile)", strings.Join(t.thin, ", "), beyond)
+	return when(len(t.thin) > 0, "too few values for %s (%d must lie beyond a percentile)", strings.Join(t.thin, ", "), beyond)
 }
 
-func (t *trial) fewOperations() string {
-	if t.is.Interval > 0 || t.is.Open() {
-		return "" // the workload sets the number
+func (t *trial) fewOperations(s *side) string {
+	// The workload sets the number of a ping with an interval and of an open loop. The kernel answers an echo and counts nothing.
+	if t.is.Interval > 0 || t.is.Open() || s == t.server && t.is.Kernel {
+		return ""
 	}
-	return t.each(func(s *side) string {
-		// The kernel answers an echo and counts nothing.
-		if s == t.server && t.is.Kernel || s.Operations >= uint64(fewest*t.is.Concurrency()) {
-			return ""
-		}
-		return fmt.Sprintf("only %d operations: those cut by an edge of the window distort rates and service demand", s.Operations)
-	})
+	return when(s.Operations < uint64(fewest*t.is.Concurrency()),
+		"only %d operations: those cut by an edge of the window distort rates and service demand", s.Operations)
 }
 
 func (t *trial) windowSkew() string {
@@ -407,8 +350,5 @@ func (t *trial) windowSkew() string {
 		return ""
 	}
 	a, b := t.client.seconds(), t.server.seconds()
-	if math.Abs(a-b) <= disagreement*max(a, b) {
-		return ""
-	}
-	return fmt.Sprintf("the client's window took %.3g s, the server's %.3g s", a, b)
+	return when(math.Abs(a-b) > disagreement*max(a, b), "the client's window took %.3g s, the server's %.3g s", a, b)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/facts"
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -291,7 +290,7 @@ func TestWarnings(t *testing.T) {
 			c.spoil(&w, client, server)
 		}
 		_, warnings := Derive(w, client, server, c.c)
-		at := slices.IndexFunc(warnings, func(w result.Warning) bool { return w.ID == c.id })
+		at := slices.IndexFunc(warnings, func(w sample.Warning) bool { return w.ID == c.id })
 		switch {
 		case c.says == "" && at >= 0:
 			t.Errorf("case %d, %s: false alarm: %s", i, c.id, warnings[at].Message)

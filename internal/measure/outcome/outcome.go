@@ -15,7 +15,6 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/measure/facts"
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -74,7 +73,7 @@ type trial struct {
 
 // Derive computes every metric that the two observations of one trial allow, in base units, and the validity checks
 // that fail. An observation may be nil: the metrics that need it are then absent.
-func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (map[string]float64, []result.Warning) {
+func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (map[string]float64, []sample.Warning) {
 	t := &trial{w: w.Normalize(), is: w.Traits(), c: c, metrics: map[string]float64{}}
 	t.client, t.server = newSide(t.is, client), newSide(t.is, server)
 	t.share()
@@ -172,9 +171,6 @@ func (t *trial) transactions() {
 }
 
 func (t *trial) memory() {
-	if t.client == nil || t.server == nil || t.client.Host == nil || t.server.Host == nil {
-		return
-	}
-	a, b := t.client.Host.MemoryBytes, t.server.Host.MemoryBytes
+	a, b := t.client.host().MemoryBytes, t.server.host().MemoryBytes
 	t.put(metric.Memory, float64(a)+float64(b), a > 0 && b > 0)
 }

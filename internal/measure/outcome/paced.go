@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -51,12 +50,12 @@ func (t *trial) beside() {
 	}
 }
 
-// schedule returns the client's account of an open loop that had anything to send, or nil.
-func (t *trial) schedule() *sample.Schedule {
-	if !t.is.Open() || t.client == nil || t.client.Schedule == nil || t.client.Schedule.Due == 0 {
-		return nil
+// schedule returns the client's account of an open loop, the zero value without one.
+func (t *trial) schedule() sample.Schedule {
+	if !t.is.Open() || t.client == nil || t.client.Schedule == nil {
+		return sample.Schedule{}
 	}
-	return t.client.Schedule
+	return *t.client.Schedule
 }
 
 // short reports whether n is below due by more than shortfall and the requests cut by an edge.
@@ -67,19 +66,17 @@ func (t *trial) short(n, due uint64) bool {
 // notSent reports requests that were not sent in time.
 func (t *trial) notSent() string {
 	s := t.schedule()
-	if s == nil || !t.short(s.Sent, s.Due) {
-		return ""
-	}
-	return fmt.Sprintf("%d requests were scheduled in the window and %d went out, late ones included: the path or the client's threads could not keep up", s.Due, s.Sent)
+	return when(t.short(s.Sent, s.Due), "%d requests were scheduled in the window and %d went out, late ones included: "+
+		"the path or the client's threads could not keep up", s.Due, s.Sent)
 }
 
 // saturated reports responses that did not keep up with the schedule: the times are those of a growing queue.
 func (t *trial) saturated() string {
 	s := t.schedule()
-	if s == nil || !t.short(t.client.Operations, s.Due) {
+	if s.Due == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d requests were scheduled in the window and %d responses arrived, those to earlier requests included: "+
+	return when(t.short(t.client.Operations, s.Due), "%d requests were scheduled in the window and %d responses arrived, those to earlier requests included: "+
 		"a queue grew, and the times depend on the length of the window", s.Due, t.client.Operations)
 }
 
@@ -87,21 +84,13 @@ func (t *trial) saturated() string {
 func (t *trial) lateSender() string {
 	lag, ok := t.metrics[metric.SendLag+".p99"]
 	tail, known := t.metrics[t.is.Times+".p99"]
-	if !ok || !known || lag <= promptNs || lag <= lateTail*tail {
-		return ""
-	}
-	return fmt.Sprintf("1 %% of the requests left %s or more late, and the 99th percentile is %s: the client's busy CPU makes the tail, not the path",
+	return when(ok && known && lag > max(promptNs, lateTail*tail), "1 %% of the requests left %s or more late, and the 99th percentile is %s: the client's busy CPU makes the tail, not the path",
 		time.Duration(lag).Round(time.Microsecond/10), time.Duration(tail).Round(time.Microsecond/10))
 }
 
 // sharedSpin reports two spinning ends on one CPU.
 func (t *trial) sharedSpin() string {
-	if !t.is.Spin {
-		return ""
-	}
 	client := t.cpusOf(t.client, nil)
-	if len(client) == 1 && len(t.cpusOf(t.server, nil)) > 0 && len(t.cpusOf(t.server, client)) == 0 {
-		return "both ends spin on one CPU and yield it to each other: each time includes a switch of threads"
-	}
-	return ""
+	return when(t.is.Spin && len(client) == 1 && len(t.cpusOf(t.server, nil)) > 0 && len(t.cpusOf(t.server, client)) == 0,
+		"both ends spin on one CPU and yield it to each other: each time includes a switch of threads")
 }

@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -83,8 +82,6 @@ func (t *trial) idleBackend() string {
 		}
 	}
 	const enough = 5 // connections for each backend: by chance, one backend in 150 has none
-	if t.rolled() || idle == 0 || connections < enough*uint64(len(backends)) {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d backends answered none of %d connections", idle, len(backends), connections)
+	return when(!t.rolled() && idle > 0 && connections >= enough*uint64(len(backends)),
+		"%d of %d backends answered none of %d connections", idle, len(backends), connections)
 }

@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -51,10 +50,7 @@ func (t *trial) shortDrain() string {
 // countRolls describes how many backends have a roll like that; "" if none has.
 func (t *trial) countRolls(what string, like func(sample.Roll) bool) string {
 	n := len(slices.DeleteFunc(slices.Clone(t.server.Rolls), func(r sample.Roll) bool { return !like(r) }))
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d %s", n, len(t.server.Rolls), what)
+	return when(n > 0, "%d of %d %s", n, len(t.server.Rolls), what)
 }
 
 // absentBackend reports backends without a connection after their return, if each request has its own connection.

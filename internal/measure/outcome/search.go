@@ -35,7 +35,7 @@ func NewProbe(w plan.Throughput, rate float64, client, server *sample.Observatio
 // DeriveSearch computes the metrics of a throughput search: those of the stream that confirmed its result, as from
 // Derive. The throughput replaces goodput and offered load, and the places of loss are those at the lowest rate that failed,
 // which limit the throughput.
-func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]float64, []result.Warning) {
+func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]float64, []sample.Warning) {
 	throughput := Throughput(r.Probes)
 	m, warnings := Derive(w.Probe(throughput), r.Client, r.Server, c)
 	m[metric.Throughput] = throughput
@@ -54,7 +54,7 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 		}
 	}
 	if why := wideGap(r.Probes); why != "" {
-		warnings = append(warnings, result.Warning{ID: WideGap, Message: why})
+		warnings = append(warnings, sample.Warning{ID: WideGap, Message: why})
 	}
 	return m, warnings
 }

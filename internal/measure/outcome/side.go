@@ -21,6 +21,14 @@ func newSide(is plan.Traits, o *sample.Observation) *side {
 
 func (s *side) perSecond(n float64) float64 { return n / (float64(s.ElapsedNs) / 1e9) }
 
+// host returns the changes of the machine's counters, the zero value without a side or without counters.
+func (s *side) host() sample.HostDelta {
+	if s == nil || s.Host == nil {
+		return sample.HostDelta{}
+	}
+	return *s.Host
+}
+
 func (s *side) sent() float64     { return float64(s.BytesSent) }
 func (s *side) received() float64 { return float64(s.BytesReceived) }
 

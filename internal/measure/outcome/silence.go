@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,10 +22,9 @@ const (
 // trial would be means over two states. It returns "" without such evidence, and always for a window without progress rows
 // or with rolled backends.
 func Stalled(w plan.Workload, client, server *sample.Observation) string {
-	if silence, side := silent(w, client, server); silence >= silentFor && !w.Traits().Roll {
-		return fmt.Sprintf("the %s completed nothing in the last %s of its window", side, silence.Round(10*time.Millisecond))
-	}
-	return ""
+	silence, side := silent(w, client, server)
+	return when(silence >= silentFor && !w.Traits().Roll,
+		"the %s completed nothing in the last %s of its window", side, silence.Round(10*time.Millisecond))
 }
 
 // silent returns the longer silence at the end of the two sides' windows; 0 if both are short.
@@ -68,8 +66,5 @@ func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 // silentEnding reports a silent side whose window was too short to prove that the path was cut.
 func (t *trial) silentEnding() string {
 	silence, side := silent(t.w, t.observation(t.client), t.observation(t.server))
-	if silence == 0 {
-		return ""
-	}
-	return fmt.Sprintf("the %s completed nothing in the last %s of its window", side, silence.Round(time.Millisecond))
+	return when(silence > 0, "the %s completed nothing in the last %s of its window", side, silence.Round(time.Millisecond))
 }

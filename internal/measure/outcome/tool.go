@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -18,14 +18,11 @@ func (t *trial) byTool() bool { return t.client != nil && t.client.Tool != nil }
 
 // tool takes the metrics of a tool, and adds our own measurements of its process: CPU time over all its work, and memory. CPU
 // utilization is absent, because only the tool knows the time of its window.
-func (t *trial) tool() (map[string]float64, []result.Warning) {
+func (t *trial) tool() (map[string]float64, []sample.Warning) {
 	maps.Copy(t.metrics, t.client.Tool.Metrics)
 	t.demand()
 	t.memory()
-	var found []result.Warning
-	for _, n := range t.client.Tool.Notes {
-		found = append(found, result.Warning(n))
-	}
+	found := slices.Clone(t.client.Tool.Notes)
 	for _, w := range t.check() {
 		if slices.Contains(toolChecks, w.ID) {
 			found = append(found, w)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -17,7 +16,7 @@ func toolRun(metrics map[string]float64, work float64) (client, server *sample.O
 	client = &sample.Observation{
 		Side: "client", ElapsedNs: 2e9, CPU: sample.CPUTime{ThreadsNs: 3e6, ProcessNs: 3e6},
 		Host: &sample.HostDelta{CPUs: map[int]map[string]int64{1: {"user": 1e9, "idle": 2e9}}, KsoftirqdNs: &ksoftirqd, MemoryBytes: 10},
-		Tool: &sample.Tool{Name: "x", Metrics: metrics, Work: work, Notes: []sample.Note{{ID: "tool-limits", Message: "no warm-up"}}},
+		Tool: &sample.Tool{Name: "x", Metrics: metrics, Work: work, Notes: []sample.Warning{{ID: "tool-limits", Message: "no warm-up"}}},
 	}
 	server = &sample.Observation{
 		Side: "server", ElapsedNs: 3e9, CPU: sample.CPUTime{ThreadsNs: 1e6, ProcessNs: 1e6},
@@ -65,7 +64,7 @@ func TestTool(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if want := []result.Warning{{ID: "tool-limits", Message: "no warm-up"}}; !cmp.Equal(want, warnings) {
+		if want := []sample.Warning{{ID: "tool-limits", Message: "no warm-up"}}; !cmp.Equal(want, warnings) {
 			t.Errorf("%s: warnings %v", name, warnings)
 		}
 		if server.Tool != nil && server.Tool.Work != 0 {

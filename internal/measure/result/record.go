@@ -67,7 +67,7 @@ type Record struct {
 	// Metrics has the derived numbers in base units by metric name. What was not measured is absent.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Warnings are ids of validity checks that this trial did not pass, with what was seen.
-	Warnings []Warning `json:"warnings,omitempty"`
+	Warnings []sample.Warning `json:"warnings,omitempty"`
 	// Client and Server are what the two sides saw.
 	Client *sample.Observation `json:"client,omitempty"`
 	Server *sample.Observation `json:"server,omitempty"`
@@ -106,12 +106,6 @@ type Failure struct {
 	// Side is "client", "server" or "" (neither: the controller or the environment).
 	Side    string `json:"side,omitempty"`
 	Kind    string `json:"kind"`
-	Message string `json:"message"`
-}
-
-// Warning is a doubt about one trial or one cell.
-type Warning struct {
-	ID      string `json:"id"`
 	Message string `json:"message"`
 }
 

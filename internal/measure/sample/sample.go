@@ -61,11 +61,11 @@ type Tool struct {
 	// Work is how many units of the workload's work it did in its life, warm-up included; 0 if unknown (client).
 	Work float64 `json:"work,omitempty"`
 	// Notes are remarks for readers of its numbers, by the id of a warning.
-	Notes []Note `json:"notes,omitempty"`
+	Notes []Warning `json:"notes,omitempty"`
 }
 
-// Note is a remark on an observation.
-type Note struct {
+// Warning is a doubt about one trial, or a remark on it.
+type Warning struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`
 }

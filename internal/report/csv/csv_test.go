@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
@@ -96,7 +97,7 @@ func formulas() reporttest.Result {
 	evil := []string{`=HYPERLINK("http://x","y")`, "+1", "-1", "@SUM(1)", "\t=1", "\r=1", " =1", "＝1", "# gone"}
 	for i := range r.Records {
 		r.Records[i].Profile = plan.Variant(evil[i%len(evil)])
-		r.Records[i].Warnings = []result.Warning{{ID: evil[(i+1)%len(evil)], Message: "m"}}
+		r.Records[i].Warnings = []sample.Warning{{ID: evil[(i+1)%len(evil)], Message: "m"}}
 	}
 	return r
 }
@@ -116,7 +117,7 @@ func TestText(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	in := reporttest.NinePaths(3)
 	for i := range in.Records {
-		in.Records[i].Warnings = append(in.Records[i].Warnings, result.Warning{ID: "rounded", Message: "three, digits"}, result.Warning{ID: "note", Message: "=1"}, result.Warning{ID: "rounded", Message: "again"})
+		in.Records[i].Warnings = append(in.Records[i].Warnings, sample.Warning{ID: "rounded", Message: "three, digits"}, sample.Warning{ID: "note", Message: "=1"}, sample.Warning{ID: "rounded", Message: "again"})
 	}
 	in.Header.Facts["odd.Name"], in.Header.Facts["date"], in.Header.Facts["url"] = "x", "never", "//x"
 	b, err := external.Read(bytes.NewReader(samples(t, in)), "samples.csv", "")

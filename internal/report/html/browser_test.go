@@ -18,13 +18,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 )
 
 var screenshots = flag.String("screenshots", "", "keep the browser's pictures of the page in this directory")
 
-func resultWarning(s string) result.Warning { return result.Warning{ID: s, Message: s} }
+func resultWarning(s string) sample.Warning { return sample.Warning{ID: s, Message: s} }
 
 // browser is a headless Chromium driven by the W3C WebDriver protocol, without any network but the loopback.
 type browser struct {

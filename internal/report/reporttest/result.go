@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/impact"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
@@ -151,7 +152,7 @@ func spoil(t *result.Record, rep int) {
 	case key == "canal pod-to-pod/cross-node rr" && rep == 2:
 		fail("timeout", "no reply for 1s")
 	case key == "calico-vxlan host-to-service/local stream":
-		t.Warnings = []result.Warning{{ID: "softnet", Message: "12 packets dropped in softnet"}}
+		t.Warnings = []sample.Warning{{ID: "softnet", Message: "12 packets dropped in softnet"}}
 	}
 }
 
@@ -192,7 +193,7 @@ func Hostile() Result {
 	for i := range r.Records {
 		if r.Records[i].Profile == "calico-vxlan" {
 			r.Records[i].Profile = evil
-			r.Records[i].Warnings = []result.Warning{{ID: evil, Message: evil}}
+			r.Records[i].Warnings = []sample.Warning{{ID: evil, Message: evil}}
 		}
 	}
 	return r
