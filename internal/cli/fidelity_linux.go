@@ -79,7 +79,7 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 	if err := errors.Join(err, out.Close()); err != nil {
 		return err
 	}
-	if end.Reason == run.Interrupted {
+	if end.Reason == result.Interrupted {
 		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; finished trials are in %s", a.output)}
 	}
 	return p.fidelityOf(a.format, a.output)

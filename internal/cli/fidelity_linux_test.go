@@ -237,7 +237,7 @@ func TestFidelity(t *testing.T) {
 		t.Fatal(err)
 	}
 	end, err := measureBoth(t.Context(), fidelityPlan("a"), s.parts(), out, run.Options{})
-	if err := errors.Join(err, out.Close()); err != nil || end.Reason != run.Complete {
+	if err := errors.Join(err, out.Close()); err != nil || end.Reason != result.Complete {
 		t.Fatalf("%s: %v", end.Reason, err)
 	}
 	if want := []string{"lab closed", "groups removed", "clusters closed"}; !slices.Equal(s.diary[len(s.diary)-3:], want) {

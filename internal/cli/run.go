@@ -98,7 +98,7 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	switch end.Reason {
 	case "":
 		return p.withResumeHint(a, err)
-	case run.Interrupted:
+	case result.Interrupted:
 		said := fmt.Errorf("interrupted; what was measured is in %s", a.output)
 		wayOut := "continue with: " + p.resumption(a)
 		if more := advice.Of(err); more != "" {

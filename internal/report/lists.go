@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -67,12 +68,12 @@ func (b *builder) standIns() []Item {
 }
 
 var reasons = map[string]string{
-	"complete":    "the plan is complete",
-	"precision":   "ended at the wanted precision",
-	"repetitions": "ended at the most repetitions; some interval is wider than wanted",
-	"budget":      "ended when its time was up",
-	"interrupted": "interrupted",
-	unfinished:    "unfinished: killed, or still running",
+	result.Complete:    "the plan is complete",
+	result.Precise:     "ended at the wanted precision",
+	result.Exhausted:   "ended at the most repetitions; some interval is wider than wanted",
+	result.OverBudget:  "ended when its time was up",
+	result.Interrupted: "interrupted",
+	unfinished:         "unfinished: killed, or still running",
 }
 
 func (b *builder) runItems(r Run) []Item {

@@ -79,7 +79,7 @@ func TestRecover(t *testing.T) {
 		}
 		w.use(nil)
 		end, err = Run(t.Context(), e, p, res.Writer, Options{Resumed: res})
-		if err := errors.Join(err, res.Close()); err != nil || end.Reason != Complete {
+		if err := errors.Join(err, res.Close()); err != nil || end.Reason != result.Complete {
 			t.Errorf("%+v, %v", end, err)
 		}
 		if n := len(trials(load(t, name))); n != len(everyTrial(p)) {
@@ -100,7 +100,7 @@ func TestRecoverIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	end, err := Run(ctx, e, p, out, Options{})
-	if err := errors.Join(err, out.Close()); err != nil || end.Reason != Interrupted || end.Failed != 1 {
+	if err := errors.Join(err, out.Close()); err != nil || end.Reason != result.Interrupted || end.Failed != 1 {
 		t.Errorf("%+v, %v", end, err)
 	}
 }

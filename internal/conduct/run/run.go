@@ -24,20 +24,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Reasons why a run ended.
-const (
-	// Complete means that every repetition of the plan was measured.
-	Complete = "complete"
-	// Precise means that every cell reached the plan's precision.
-	Precise = "precision"
-	// Exhausted means that the most repetitions were measured and some cell has not reached the precision.
-	Exhausted = "repetitions"
-	// OverBudget means that the time was up first.
-	OverBudget = "budget"
-	// Interrupted means that the caller gave up.
-	Interrupted = "interrupted"
-)
-
 // Options of a run besides its plan; the zero value is valid.
 type Options struct {
 	// Resumed is the file that is taken up again, whose Writer is out; nil begins a new one. (optional)

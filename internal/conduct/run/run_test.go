@@ -33,7 +33,7 @@ func TestRunInOrder(t *testing.T) {
 		t.Errorf("the trials are not in the plan's order: %s", d)
 	}
 	want := 3 * 2 * 2 * 3 // host, its twin and canal; two paths; two workloads; three repetitions
-	if end.Reason != Complete || end.Trials != want || end.Failed != 0 || end.WindowNs != int64(want)*int64(p.Duration) {
+	if end.Reason != result.Complete || end.Trials != want || end.Failed != 0 || end.WindowNs != int64(want)*int64(p.Duration) {
 		t.Errorf("got end %+v", end)
 	}
 	last := c.Records[len(c.Records)-1]
@@ -196,7 +196,7 @@ func TestInterruptAndResume(t *testing.T) {
 		}
 		var o Options
 		rounds, reason := 0, ""
-		for reason != Complete {
+		for reason != result.Complete {
 			ctx, cancel := context.WithCancel(t.Context())
 			var left atomic.Int64
 			left.Store(1 + r.Int64N(12))
@@ -218,7 +218,7 @@ func TestInterruptAndResume(t *testing.T) {
 			if err := errors.Join(err, out.Close()); err != nil {
 				t.Fatal(err)
 			}
-			if reason = end.Reason; reason != Complete && reason != Interrupted {
+			if reason = end.Reason; reason != result.Complete && reason != result.Interrupted {
 				t.Fatalf("ended with %q", reason)
 			}
 			if o.Resumed, err = result.OpenResume(name); err != nil {
@@ -265,7 +265,7 @@ func TestResumeWantsTheSamePlan(t *testing.T) {
 	w.facts["kernel"] = "7"
 	var notes []string
 	end, err := Run(t.Context(), w, p, res.Writer, Options{Resumed: res, Progress: func(e Event) { notes = append(notes, e.Note) }})
-	if err != nil || end.Trials != 0 || end.Reason != Complete {
+	if err != nil || end.Trials != 0 || end.Reason != result.Complete {
 		t.Errorf("resuming a complete run: %+v, %v", end, err)
 	}
 	if len(notes) != 1 || notes[0] != `kernel was "6" when the file was created and is "7" now` {
@@ -309,7 +309,7 @@ func TestResumeHoldsToItsHeader(t *testing.T) {
 	}
 	w.profiles[1].Skipped, w.profiles[2].Skipped = "", ""
 	w.facts = facts.Facts{"kernel": "7", facts.LoadAverage: "9 9 9"}
-	if end, err := again(); err != nil || end.Reason != Complete {
+	if end, err := again(); err != nil || end.Reason != result.Complete {
 		t.Errorf("a profile has come: %+v, %v", end, err)
 	}
 	for i, r := range trials(load(t, name)) {
@@ -324,7 +324,7 @@ func TestResumeHoldsToItsHeader(t *testing.T) {
 	}
 	// Nothing is left to measure of what is gone now.
 	w.profiles[1].Skipped = "iptables is gone"
-	if end, err := again(); err != nil || end.Reason != Complete || end.Trials != 0 {
+	if end, err := again(); err != nil || end.Reason != result.Complete || end.Trials != 0 {
 		t.Errorf("a complete run: %+v, %v", end, err)
 	}
 }
@@ -348,7 +348,7 @@ func TestBudget(t *testing.T) {
 	w, p := newWorld("host", "canal"), testPlan("canal")
 	p.Budget = time.Minute
 	end, c, events := perform(t, w, p, Options{Began: time.Now().Add(-time.Hour)})
-	if end.Reason != OverBudget || end.Trials != 0 || len(trials(c)) != 0 {
+	if end.Reason != result.OverBudget || end.Trials != 0 || len(trials(c)) != 0 {
 		t.Errorf("got %+v", end)
 	}
 	if len(events) != 1 || events[0].Note != "the budget of 1m0s is spent in repetition 1: 36 trials are not measured" {
@@ -367,7 +367,7 @@ func TestBudget(t *testing.T) {
 	began := time.Now()
 	w.script = func(_ string, q control.Prepare) (*sample.Observation, *control.Error) { return ordinary(q) }
 	end, err = Run(t.Context(), w, p, out, Options{Began: began, Progress: func(Event) { n++ }})
-	if err != nil || end.Reason != Complete || n != 36 {
+	if err != nil || end.Reason != result.Complete || n != 36 {
 		t.Errorf("within its budget: %+v, %v, %d events", end, err, n)
 	}
 }
@@ -394,7 +394,7 @@ func TestPrecision(t *testing.T) {
 	}
 	// Six repetitions are the fewest that have an interval; only canal and what it is compared with go on to the end.
 	want := map[string]int{"canal": 9, "host": 9, "host~twin": 9, "ptp": 6}
-	if d := cmp.Diff(want, count); d != "" || end.Reason != Exhausted {
+	if d := cmp.Diff(want, count); d != "" || end.Reason != result.Exhausted {
 		t.Errorf("%s: %s", end.Reason, d)
 	}
 	if n := events[len(events)-1].Note; n != "9 repetitions are done; 1 cells have not reached a precision of 0.01" {
@@ -402,7 +402,7 @@ func TestPrecision(t *testing.T) {
 	}
 	w.script = nil
 	end, c, _ = perform(t, w, p, Options{})
-	if end.Reason != Precise || len(trials(c)) != 6*4 {
+	if end.Reason != result.Precise || len(trials(c)) != 6*4 {
 		t.Errorf("without noise: %s after %d trials", end.Reason, len(trials(c)))
 	}
 }

@@ -66,16 +66,16 @@ func (c *conductor) repetitions(ctx context.Context) (string, error) {
 		}
 	}
 	if c.plan.Precision == 0 {
-		return Complete, nil
+		return result.Complete, nil
 	}
 	for rep := c.plan.Repetitions + 1; ; rep++ {
 		wanted := c.imprecise(rep)
 		if len(wanted) == 0 {
-			return Precise, nil
+			return result.Precise, nil
 		}
 		if rep > c.plan.MaxRepetitions {
 			c.note("%d repetitions are done; %d cells have not reached a precision of %g", rep-1, len(wanted), c.plan.Precision)
-			return Exhausted, nil
+			return result.Exhausted, nil
 		}
 		selected := c.withBaseline(wanted)
 		c.progress.total += len(selected)
@@ -94,15 +94,15 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 			continue
 		}
 		if ctx.Err() != nil {
-			return Interrupted, nil
+			return result.Interrupted, nil
 		}
 		if left, bounded := c.budgetLeft(); bounded && left < c.plan.TrialTime() {
 			c.note("the budget of %s is spent in repetition %d: %d trials are not measured", c.plan.Budget, rep, c.progress.total-c.progress.done)
-			return OverBudget, nil
+			return result.OverBudget, nil
 		}
 		rec, ok := c.trial(ctx, t)
 		if !ok {
-			return Interrupted, nil
+			return result.Interrupted, nil
 		}
 		lost := c.recover(ctx, &rec)
 		if lost == nil {

@@ -19,7 +19,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 	if c.can.Stages == nil {
 		return c.repetitions(ctx)
 	}
-	whole, worst := c.survey, Complete
+	whole, worst := c.survey, result.Complete
 	all := c.can.Stages()
 	for i, names := range all {
 		stage := whole.only(names)
@@ -29,10 +29,10 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 		c.note("stage %d of %d: %s", i+1, len(all), plan.JoinVariants(names, ", "))
 		c.share = float64(i+1) / float64(len(all))
 		reason, err := c.stage(ctx, i, stage, names)
-		if err != nil || reason == Interrupted {
+		if err != nil || reason == result.Interrupted {
 			return reason, err
 		}
-		if reason != Complete && worst != OverBudget {
+		if reason != result.Complete && worst != result.OverBudget {
 			worst = reason
 		}
 	}
@@ -49,10 +49,10 @@ func (c *conductor) stage(ctx context.Context, i int, stage surveyed, names []pl
 		here, err = survey(ctx, c.env, c.planOf(names))
 	}
 	if ctx.Err() != nil {
-		return Interrupted, nil
+		return result.Interrupted, nil
 	}
 	if err != nil {
-		return Complete, c.notRaised(stage, err)
+		return result.Complete, c.notRaised(stage, err)
 	}
 	for k := range stage.served {
 		if !here.served[k] {

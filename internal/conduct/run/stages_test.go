@@ -57,7 +57,7 @@ func (w *turns) misplaced(c result.Contents) []string {
 func TestStages(t *testing.T) {
 	w, p := inTurn(), testPlan("canal", "macvlan")
 	end, c, events := perform(t, w, p, Options{})
-	if want := len(everyTrial(p)); end.Reason != Complete || end.Failed != 0 || end.Trials != want || len(trials(c)) != want {
+	if want := len(everyTrial(p)); end.Reason != result.Complete || end.Failed != 0 || end.Trials != want || len(trials(c)) != want {
 		t.Errorf("%d trials, end %+v, want %d", len(trials(c)), end, want)
 	}
 	if wrong := w.misplaced(c); !slices.Equal(w.entered, []int{0, 1}) || wrong != nil {
@@ -110,7 +110,7 @@ func TestInterruptedStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	end, err := Run(ctx, w, p, out, Options{})
-	if err := errors.Join(err, out.Close()); err != nil || end.Reason != Interrupted {
+	if err := errors.Join(err, out.Close()); err != nil || end.Reason != result.Interrupted {
 		t.Fatalf("%+v, %v", end, err)
 	}
 	for _, r := range trials(load(t, name)) {
@@ -127,7 +127,7 @@ func TestInterruptedStage(t *testing.T) {
 	if err := errors.Join(err, res.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(trials(load(t, name))); got != len(everyTrial(p)) || !slices.Equal(w.entered, []int{1}) || end.Reason != Complete {
+	if got := len(trials(load(t, name))); got != len(everyTrial(p)) || !slices.Equal(w.entered, []int{1}) || end.Reason != result.Complete {
 		t.Errorf("%d trials, entered %v, end %+v", got, w.entered, end)
 	}
 }

@@ -215,34 +215,14 @@ func (r *Reader) wrong(format string, args ...any) error {
 // Contents is a result file in memory.
 type Contents struct {
 	Header Header
-	// Records have the metrics without the observations of the two sides, which a Reader returns. Nil after Scan.
+	// Records have the metrics without the observations of the two sides, which a Reader returns.
 	Records []Record
 	// Warning reports that the last line was cut; "" if it was complete.
 	Warning string
 }
 
-// Load reads the result file called name. Its memory grows with the number of trials; see Scan.
+// Load reads the result file called name. Its memory grows with the number of trials; a Reader's does not.
 func Load(name string) (Contents, error) {
-	return collect(func(each func(*Record) error) (Contents, error) { return Scan(name, each) })
-}
-
-// collect returns the contents that scan reads, with their records.
-func collect(scan func(each func(*Record) error) (Contents, error)) (Contents, error) {
-	var recs []Record
-	c, err := scan(func(rec *Record) error {
-		recs = append(recs, *rec)
-		return nil
-	})
-	if err != nil {
-		return Contents{}, err
-	}
-	c.Records = recs
-	return c, nil
-}
-
-// Scan reads the result file called name as a stream and calls each with every record, as Contents.Records has them.
-// An error of each ends the reading. The contents that it returns have no records.
-func Scan(name string, each func(*Record) error) (Contents, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return Contents{}, fmt.Errorf("open result file: %w", err)
@@ -252,16 +232,19 @@ func Scan(name string, each func(*Record) error) (Contents, error) {
 	if err != nil {
 		return Contents{}, err
 	}
-	return r.contents(each)
+	return r.contents()
 }
 
-// contents calls each with the remaining records and returns the other contents.
-func (r *Reader) contents(each func(*Record) error) (Contents, error) {
+// contents reads the remaining records.
+func (r *Reader) contents() (Contents, error) {
 	r.Slim()
-	if err := r.Each(each); err != nil {
-		return Contents{}, err
-	}
-	return Contents{Header: r.header, Warning: r.Warning()}, nil
+	c := Contents{Header: r.header}
+	err := r.Each(func(rec *Record) error {
+		c.Records = append(c.Records, *rec)
+		return nil
+	})
+	c.Warning = r.Warning()
+	return c, err
 }
 
 // Each calls do with every remaining record. An error of do ends the read and is returned with the line.

@@ -115,10 +115,23 @@ type EndLine struct {
 	End  End    `json:"end"`
 }
 
+// Reasons why a run ended.
+const (
+	// Complete means that every repetition of the plan was measured.
+	Complete = "complete"
+	// Precise means that every cell reached the plan's precision.
+	Precise = "precision"
+	// Exhausted means that the most repetitions were measured and some cell has not reached the precision.
+	Exhausted = "repetitions"
+	// OverBudget means that the time was up first.
+	OverBudget = "budget"
+	// Interrupted means that the caller gave up.
+	Interrupted = "interrupted"
+)
+
 // End closes a run.
 type End struct {
-	// Reason is "complete", "precision" (it was reached), "repetitions" (the most were measured, and it was not),
-	// "budget" or "interrupted".
+	// Reason is one of the constants above.
 	Reason string `json:"reason"`
 	// WallNs is the wall time of this invocation, WindowNs the sum of its measurement windows.
 	WallNs   int64 `json:"wall_ns"`

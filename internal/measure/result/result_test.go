@@ -194,30 +194,40 @@ func TestLineIsBounded(t *testing.T) {
 	}
 }
 
-// TestScan reads as Load does, one record at a time, and stops where it is told to.
-func TestScan(t *testing.T) {
+// TestEach reads as Load does, one record at a time, and stops where it is told to.
+func TestEach(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "r.jsonl")
 	write(t, name, 3)
 	want, err := Load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	scan := func(do func(*Record) error) error {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close() // it was only read
+		r, err := NewReader(f, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Slim()
+		return r.Each(do)
+	}
 	var got []Record
-	c, err := Scan(name, func(rec *Record) error {
+	err = scan(func(rec *Record) error {
 		got = append(got, *rec)
 		return nil
 	})
-	if err != nil || c.Records != nil {
-		t.Errorf("got %+v, %v", c, err)
-	}
-	if d := cmp.Diff(want.Records, got); d != "" {
-		t.Error(d)
+	if d := cmp.Diff(want.Records, got); d != "" || err != nil {
+		t.Error(d, err)
 	}
 	enough := errors.New("enough")
-	if _, err := Scan(name, func(*Record) error { return enough }); !errors.Is(err, enough) || !strings.Contains(err.Error(), "line 2: enough") {
+	if err := scan(func(*Record) error { return enough }); !errors.Is(err, enough) || !strings.Contains(err.Error(), "line 2: enough") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Scan(name+"x", func(*Record) error { return nil }); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Load(name + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

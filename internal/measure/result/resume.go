@@ -55,7 +55,7 @@ func resume(f *os.File, name string) (*Resumed, error) {
 	if err := r.Header().Plan.Validate(); err != nil {
 		return nil, fmt.Errorf("result file %q has a plan that is not valid: %w", name, err)
 	}
-	c, err := collect(r.contents)
+	c, err := r.contents()
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func (r *Resumed) Complete() bool {
 		return false
 	}
 	p, end := r.Start.Plan, r.Records[len(r.Records)-1].End
-	return end != nil && (end.Reason == "complete" && most >= p.Repetitions ||
-		end.Reason == "repetitions" && most >= max(p.Repetitions, p.MaxRepetitions))
+	return end != nil && (end.Reason == Complete && most >= p.Repetitions ||
+		end.Reason == Exhausted && most >= max(p.Repetitions, p.MaxRepetitions))
 }
 
 // Replan gives the file another plan and returns it opened again. A kill at any moment leaves the old file or the new one.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
@@ -226,7 +227,7 @@ func banners(d report.Document) []string {
 	if d.Analysis == nil {
 		return nil
 	}
-	if d.Run.Failed > 0 || !slices.Contains([]string{"complete", "precision"}, d.Run.Reason) {
+	if d.Run.Failed > 0 || !slices.Contains([]string{result.Complete, result.Precise}, d.Run.Reason) {
 		for _, l := range d.Appendix {
 			for _, i := range l.Items {
 				if l.Heading == "Run" && i.Name == "trials" {
