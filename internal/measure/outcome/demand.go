@@ -47,9 +47,6 @@ func (t *trial) kernel() (float64, bool) {
 	if !ok {
 		return 0, false
 	}
-	if t.server == nil || t.server.Host == nil {
-		return client, true
-	}
 	mine := t.shared()
 	if len(t.cpusOf(t.server, mine)) == 0 {
 		return client, true
@@ -60,29 +57,26 @@ func (t *trial) kernel() (float64, bool) {
 
 // kernelOf returns a side's kernel part per unit of its work, without the CPUs in counted.
 func (t *trial) kernelOf(s *side, counted map[int]cpu.Time) (float64, bool) {
-	if s == nil || s.Host == nil || !(s.units() > 0) {
+	if s == nil || !(s.units() > 0) {
 		return 0, false
 	}
-	cpus := t.cpusOf(s, counted)
 	var ns int64
-	if s.Host.KsoftirqdNs != nil {
-		ns = *s.Host.KsoftirqdNs
+	ksoftirqd := s.host().KsoftirqdNs
+	if ksoftirqd != nil {
+		ns = *ksoftirqd
 	}
 	if !t.c.IRQApart {
-		return float64(ns) / s.units(), s.Host.KsoftirqdNs != nil
+		return float64(ns) / s.units(), ksoftirqd != nil
 	}
-	time := cpu.Sum(cpus)
+	time := cpu.Sum(t.cpusOf(s, counted))
 	ns = max(ns, cpu.LessIdle(time.Interrupts(), time.Total(), t.c.IdleInterrupt))
 	return float64(ns) / s.units(), time.Total() > 0
 }
 
 // cpusOf returns the time of the CPUs of the path that a side reports, without those in counted.
 func (t *trial) cpusOf(s *side, counted map[int]cpu.Time) map[int]cpu.Time {
-	if s == nil || s.Host == nil {
-		return nil
-	}
 	cpus := map[int]cpu.Time{}
-	for n, modes := range s.Host.CPUs {
+	for n, modes := range s.host().CPUs {
 		_, twice := counted[n]
 		if !twice && (len(t.c.CPUs) == 0 || slices.Contains(t.c.CPUs, n)) {
 			cpus[n] = modes

@@ -52,7 +52,7 @@ func Locate(client, server *sample.Observation, drops []sample.Drop) (Located, b
 	for _, x := range drops {
 		sums[x.Kind] += x.Packets
 	}
-	backlog := max(backlogOf(client), backlogOf(server)) // both may be of one machine
+	backlog := max(hostOf(client).SoftnetDropped, hostOf(server).SoftnetDropped) // both may be of one machine
 	l := Located{Lost: d.Lost, Expected: d.Expected, At: map[string]uint64{}, Drops: mostFirst(drops)}
 	left := d.Lost
 	take := func(place string, n uint64) {
@@ -141,26 +141,13 @@ func socketDrops(d *sample.Datagrams, client, server *sample.Observation) uint64
 	if client != nil && client.Datagrams == d {
 		o = client
 	}
-	if o == nil || o.Host == nil {
-		return 0
-	}
-	return uint64(max(o.Host.SNMP["Udp.RcvbufErrors"], 0))
-}
-
-func backlogOf(o *sample.Observation) uint64 {
-	if o == nil || o.Host == nil {
-		return 0
-	}
-	return o.Host.SoftnetDropped
+	return uint64(max(hostOf(o).SNMP["Udp.RcvbufErrors"], 0))
 }
 
 // dropsOf returns the drops at the devices of a side's own namespace.
 func dropsOf(o *sample.Observation) []sample.Drop {
-	if o == nil || o.Host == nil {
-		return nil
-	}
 	var drops []sample.Drop
-	for name, n := range o.Host.Devices {
+	for name, n := range hostOf(o).Devices {
 		dot := max(strings.LastIndexByte(name, '.'), 0)
 		kind, ok := map[string]string{".tx_dropped": sample.DropTX, ".rx_dropped": sample.DropRX}[name[dot:]]
 		if ok && n > 0 {

@@ -23,10 +23,18 @@ func (s *side) perSecond(n float64) float64 { return n / (float64(s.ElapsedNs) /
 
 // host returns the changes of the machine's counters, the zero value without a side or without counters.
 func (s *side) host() sample.HostDelta {
-	if s == nil || s.Host == nil {
+	if s == nil {
 		return sample.HostDelta{}
 	}
-	return *s.Host
+	return hostOf(s.Observation)
+}
+
+// hostOf is side.host for an observation, which may be missing.
+func hostOf(o *sample.Observation) sample.HostDelta {
+	if o == nil || o.Host == nil {
+		return sample.HostDelta{}
+	}
+	return *o.Host
 }
 
 func (s *side) sent() float64     { return float64(s.BytesSent) }
