@@ -199,7 +199,7 @@ func TestWideGap(t *testing.T) {
 		probes []result.Probe
 		want   string
 	}{
-		{[]result.Probe{failed, held, held}, "7.4e+07 bit/s were confirmed and 9.38e+07 failed, more than 3 % apart"},
+		{[]result.Probe{failed, held, held}, "7.4e+07 bit/s were confirmed and 9.38e+07 failed, more than 1 % apart"},
 		{[]result.Probe{failed, held, held, short}, "the sender offered 6e+07 bit/s where 9e+07 were intended"},
 		{[]result.Probe{failed, held, held, near, near}, ""},
 		{[]result.Probe{failed}, ""},

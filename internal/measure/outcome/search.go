@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -10,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// gap is the most, as a share, between the result of a search and the lowest rate that failed; 1 % is the resolution of
-// the search, and the rest is what a sender may miss of an intended rate.
-const gap = 0.03
+// gap is the most, as a share, between the intended rates of the result and of the lowest that failed: the resolution of
+// the search, with room for rounding.
+const gap = 0.0105
 
 // NewProbe returns the result of one short stream of the throughput search w, sent at rate. The probe held if no more than
 // the accepted share of it was lost.
@@ -105,13 +106,14 @@ func wideGap(probes []result.Probe) string {
 		return ""
 	}
 	last := probes[len(probes)-1]
-	if failing, failed := firstFailing(probes); failed && failing.Offered-found > gap*failing.Offered {
+	failing, failed := firstFailing(probes)
+	if lowest := cmp.Or(failing.Rate, failing.Offered); failed && lowest-found > gap*lowest {
 		why := fmt.Sprintf("the search ended after %d probes", len(probes))
 		if last.Held && last.Rate != found {
 			why = fmt.Sprintf("the sender offered %.4g bit/s where %.4g were intended", last.Offered, last.Rate)
 		}
 		return fmt.Sprintf("%.4g bit/s were confirmed and %.4g failed, more than %.0f %% apart: %s",
-			found, failing.Offered, 100*gap, why)
+			found, lowest, 100*gap, why)
 	}
 	return ""
 }
