@@ -26,7 +26,6 @@ import (
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/vocab/finding"
-	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // rule is the questions of a Rule: about each trial, about pairs of cells, or about all of a result.
@@ -74,35 +73,16 @@ func (g *groups[K, V]) all() iter.Seq2[K, []V] {
 // rules are in the order of a report: sums first, then the wire, the set-up, the sample, the claims.
 var rules = slices.Concat(sumRules, wireRules, setupRules, sampleRules, claimRules)
 
-// page is docs/check.md, which has the words of each rule.
+// page is docs/check.md, which has the words of each rule in the order of rules.
 //
 //go:generate cp page.md ../../../docs/check.md
 //go:embed page.md
 var page string
 
-var chapter = pattern.New(`(?m)^### (.*)\n\n(.*) \((.*)\)\.\n\n- Why: (.*)\.\n- Do: (.*)\.$`)
-
-// described are the rules of the page by id.
-var described = sync.OnceValue(func() map[string]finding.Rule {
-	all := map[string]finding.Rule{}
-	for _, m := range chapter.FindAllStringSubmatch(page, -1) {
-		title := m[2]
-		if second := title[1:2]; second == strings.ToLower(second) { // an acronym keeps its capitals
-			title = strings.ToLower(title[:1]) + title[1:]
-		}
-		all[m[1]] = finding.Rule{ID: m[1], Title: title, Severity: finding.Severity(m[3]), Why: m[4], Do: m[5]}
-	}
-	return all
-})
+var pageRules = sync.OnceValue(func() finding.Rules { return finding.ParseRules(page) })
 
 // Rules returns all rules in the order in which a report shows them.
-func Rules() []finding.Rule {
-	list := make([]finding.Rule, len(rules))
-	for i, r := range rules {
-		list[i] = described()[r.id]
-	}
-	return list
-}
+func Rules() []finding.Rule { return pageRules() }
 
 // Report is what was found in one result.
 type Report struct {
@@ -144,7 +124,7 @@ func (v *View) Report(name string, only []string) (Report, error) {
 			q.find(v, &found)
 		}
 		for _, s := range found {
-			f := described()[q.id].Found(s.Where, s.Saw)
+			f := pageRules().Of(q.id).Found(s.Where, s.Saw)
 			f.Severity = cmp.Or(s.Severity, f.Severity)
 			r.Findings = append(r.Findings, f)
 		}

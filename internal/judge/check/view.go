@@ -151,7 +151,7 @@ func (v *View) tallied(i int, found *list) {
 		f := found.add(t.Case.Key(), "%s", r.first)
 		if ok := t.trials - t.failed; ok > 1 {
 			f.Saw += fmt.Sprintf(" (in %d of %d trials)", r.times, ok)
-			if 2*r.times < ok && described()[rules[i].id].Severity != finding.Impossible {
+			if 2*r.times < ok && pageRules().Of(rules[i].id).Severity != finding.Impossible {
 				f.Severity = finding.Note
 			}
 		}
@@ -161,7 +161,8 @@ func (v *View) tallied(i int, found *list) {
 // cell returns the cell of a case and a metric, nil if there is no number.
 func (v *View) cell(c plan.Case, name string) *Cell { return v.at[Key{Case: c, Metric: name}] }
 
-// imported says that another tool measured.
+// imported says that another tool measured. The two sides of our own trials are held against one another where the
+// windows of both are known, and a disagreement is one of their warnings.
 func (v *View) imported() bool { return v.header.Origin != "" }
 
 // inLab says that it is a run of the embedded lab, in which both ends share one machine.

@@ -2,7 +2,7 @@
 package finding
 
 import (
-	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -52,16 +52,32 @@ func (r Rule) Found(where, saw string) Finding {
 	return Finding{ID: r.ID, Severity: r.Severity, Title: r.Title, Where: where, Saw: saw, Why: r.Why, Do: r.Do, Source: r.Source}
 }
 
-// Manual writes the rules as a chapter of a Markdown page.
-func Manual(rules []Rule) string {
-	var b strings.Builder
-	for _, r := range rules {
-		fmt.Fprintf(&b, "\n### %s\n\n%s%s (%s).\n\n- Why: %s.\n- Do: %s.\n", r.ID, strings.ToUpper(r.Title[:1]), r.Title[1:], r.Severity, r.Why, r.Do)
-		if r.Source != "" {
-			fmt.Fprintf(&b, "- See: %s.\n", r.Source)
+// Rules are the questions of one check.
+type Rules []Rule
+
+// chapter is a rule on the page of its check.
+const chapter = `(?m)^### (.*)\n\n(.*) \((.*)\)\.\n\n- Why: (.*)\.\n- Do: (.*)\.(?:\n- See: (.*)\.)?$`
+
+// ParseRules reads the rules of a check from the page that documents them, so that their words stand in one place.
+func ParseRules(page string) Rules {
+	var all Rules
+	for _, m := range regexp.MustCompile(chapter).FindAllStringSubmatch(page, -1) {
+		title := m[2]
+		if second := title[1:2]; second == strings.ToLower(second) { // an acronym keeps its capitals
+			title = strings.ToLower(title[:1]) + title[1:]
 		}
+		all = append(all, Rule{ID: m[1], Title: title, Severity: Severity(m[3]), Why: m[4], Do: m[5], Source: m[6]})
 	}
-	return b.String()
+	return all
+}
+
+// Of returns the rule with the id, the zero Rule if there is none.
+func (rs Rules) Of(id string) Rule {
+	i := slices.IndexFunc(rs, func(r Rule) bool { return r.ID == id })
+	if i < 0 {
+		return Rule{}
+	}
+	return rs[i]
 }
 
 // Finding is one thing that a rule found.
