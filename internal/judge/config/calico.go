@@ -10,30 +10,22 @@ import (
 
 const calico = "calico"
 
-// newInstallation returns an Installation's spec with the operator's defaults that do not depend on the cloud.
-func newInstallation() *values {
-	return &values{reader: "the operator", defaults: map[string]string{
+// The specs of Calico's objects; the operator has further defaults, which depend on the cloud.
+var (
+	installationDefaults = values{reader: "the operator", defaults: map[string]string{
 		"calicoNetwork.linuxDataplane": "Iptables", "calicoNetwork.kubeProxyManagement": "Disabled", "calicoNetwork.bpfNetworkBootstrap": "Disabled",
 	}}
-}
-
-// newFelix returns a FelixConfiguration's spec with Felix's defaults.
-func newFelix() *values {
-	return &values{reader: "Felix", defaults: map[string]string{"bpfExternalServiceMode": "Tunnel", "bpfEnabled": "false", "nftablesMode": "Auto", "wireguardEnabled": "false"}}
-}
-
-// newPool returns an IPPool's spec with Calico's defaults.
-func newPool() *values {
-	return &values{reader: "Calico", defaults: map[string]string{"vxlanMode": "Never", "ipipMode": "Never"}}
-}
+	felixDefaults = values{reader: "Felix", defaults: map[string]string{
+		"bpfExternalServiceMode": "Tunnel", "bpfEnabled": "false", "nftablesMode": "Auto", "wireguardEnabled": "false",
+	}}
+	poolDefaults = values{reader: "Calico", defaults: map[string]string{"vxlanMode": "Never", "ipipMode": "Never"}}
+)
 
 // calicoNode reads the environment of calico-node, by which manifests configure Calico: the pool that it makes, and Felix's
 // settings, which take precedence over any object.
 func (j *judge) calicoNode(env map[string]value) {
-	j.nodePool = newPool()
-	if j.felix == nil {
-		j.felix = newFelix()
-	}
+	j.nodePool = poolDefaults.fresh()
+	j.felix = cmp.Or(j.felix, felixDefaults.fresh())
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		g := env[name]
 		if path := poolVariables[name]; path != "" {
@@ -87,7 +79,7 @@ type calicoState struct {
 }
 
 func (j *judge) judgeCalico() {
-	c := calicoState{inst: j.installation, felix: cmp.Or(j.felix, newFelix())}
+	c := calicoState{inst: j.installation, felix: cmp.Or(j.felix, felixDefaults.fresh())}
 	if c.inst != nil {
 		operatorDefaults(c.inst)
 	}
@@ -189,11 +181,7 @@ func (j *judge) showCalico(c calicoState) {
 		j.showValues(calico, c.inst, "calicoNetwork.kubeProxyManagement", "calicoNetwork.bpfNetworkBootstrap")
 		j.showValues(calico, c.felix, "bpfExternalServiceMode")
 	}
-	for _, p := range []string{"wireguardEnabled", "featureDetectOverride", "nftablesMode"} {
-		if c.felix.at(p).given() {
-			j.showValues(calico, c.felix, p)
-		}
-	}
+	j.showGiven(calico, c.felix, "wireguardEnabled", "featureDetectOverride", "nftablesMode")
 }
 
 // notBPF reports settings of the eBPF dataplane that another dataplane does not read.

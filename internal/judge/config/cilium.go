@@ -8,15 +8,13 @@ import (
 
 const cilium = "cilium"
 
-// newAgent returns the options of Cilium's agent with the defaults of its flags.
-func newAgent() *values {
-	return &values{reader: "cilium-agent 1.20", defaults: map[string]string{
-		"auto-direct-node-routes": "false", "bpf-lb-acceleration": "disabled", "bpf-lb-algorithm": "random", "bpf-lb-dsr-dispatch": "opt",
-		"bpf-lb-mode": "snat", "cni-chaining-mode": "none", "datapath-mode": "veth", "enable-bpf-masquerade": "false",
-		"enable-ipv4": "true", "enable-ipv4-masquerade": "true", "enable-ipv6": "false", "enable-ipv6-masquerade": "true",
-		"ipam": "cluster-pool", "kube-proxy-replacement": "false", "routing-mode": "tunnel", "tunnel-protocol": "vxlan",
-	}}
-}
+// agentDefaults are the options of Cilium's agent, by the names of its flags.
+var agentDefaults = values{reader: "cilium-agent 1.20", defaults: map[string]string{
+	"auto-direct-node-routes": "false", "bpf-lb-acceleration": "disabled", "bpf-lb-algorithm": "random", "bpf-lb-dsr-dispatch": "opt",
+	"bpf-lb-mode": "snat", "cni-chaining-mode": "none", "datapath-mode": "veth", "enable-bpf-masquerade": "false",
+	"enable-ipv4": "true", "enable-ipv4-masquerade": "true", "enable-ipv6": "false", "enable-ipv6-masquerade": "true",
+	"ipam": "cluster-pool", "kube-proxy-replacement": "false", "routing-mode": "tunnel", "tunnel-protocol": "vxlan",
+}}
 
 // ciliumState is what the options of an agent amount to.
 type ciliumState struct {
@@ -111,22 +109,18 @@ func (j *judge) showCilium(c ciliumState) {
 		j.show(cilium, "socket LB", socket, Forced, "kube-proxy-replacement is true")
 		j.showValues(cilium, c.values, "bpf-lb-mode", "bpf-lb-algorithm", "bpf-lb-acceleration")
 	}
-	for _, p := range []string{"mtu", "enable-bandwidth-manager", "ipv4-native-routing-cidr", "enable-ipv4-big-tcp", "enable-ipv6-big-tcp"} {
-		if g := c.at(p); g.given() {
-			j.showValues(cilium, c.values, p)
-		}
-	}
+	j.showGiven(cilium, c.values, "mtu", "enable-bandwidth-manager", "ipv4-native-routing-cidr", "enable-ipv4-big-tcp", "enable-ipv6-big-tcp")
 	how := c.at("enable-" + cmp.Or(c.encryption, "wireguard"))
 	if c.encryption != "" {
 		j.show(cilium, Encryption, c.encryption, how.origin, how.by)
 	} else if how.origin == "" {
 		how.origin, how.by = Default, c.reader
 	}
+	encapsulation, decides := "none", c.at("routing-mode")
 	if c.tunnel != "" {
-		j.wire(cilium, c.tunnel, c.at("tunnel-protocol"), cmp.Or(c.encryption, "none"), how)
-	} else {
-		j.wire(cilium, "none", c.at("routing-mode"), cmp.Or(c.encryption, "none"), how)
+		encapsulation, decides = c.tunnel, c.at("tunnel-protocol")
 	}
+	j.wire(cilium, encapsulation, decides, cmp.Or(c.encryption, "none"), how)
 }
 
 // ciliumHostRouting reports legacy host routing to users who replace kube-proxy and have not asked for it.

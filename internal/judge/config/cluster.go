@@ -6,19 +6,14 @@ import (
 	"strings"
 )
 
-func newRKE2() *values {
-	return &values{reader: "RKE2", defaults: map[string]string{"cni": "canal", "disable-kube-proxy": "false", "cluster-cidr": "10.42.0.0/16"}}
-}
-
-func newK3s() *values {
-	return &values{reader: "K3s", defaults: map[string]string{"flannel-backend": "vxlan", "disable-kube-proxy": "false", "cluster-cidr": "10.42.0.0/16"}}
-}
-
-func newKind() *values {
-	return &values{reader: "kind", defaults: map[string]string{
+// The configurations of distributions.
+var (
+	rke2Defaults = values{reader: "RKE2", defaults: map[string]string{"cni": "canal", "disable-kube-proxy": "false", "cluster-cidr": "10.42.0.0/16"}}
+	k3sDefaults  = values{reader: "K3s", defaults: map[string]string{"flannel-backend": "vxlan", "disable-kube-proxy": "false", "cluster-cidr": "10.42.0.0/16"}}
+	kindDefaults = values{reader: "kind", defaults: map[string]string{
 		"networking.disableDefaultCNI": "false", "networking.kubeProxyMode": "iptables", "networking.podSubnet": "10.244.0.0/16",
 	}}
-}
+)
 
 // podCIDR returns the cluster's CIDR of pods.
 func (j *judge) podCIDR() value {
@@ -57,7 +52,7 @@ func (j *judge) judgeDistribution() {
 		case j.another():
 			j.find("two-cnis", g, "flannel-backend: %s (%s), and another CNI is configured", g.text, g.source())
 		default:
-			j.netconf = newNetconf()
+			j.netconf = netconfDefaults.fresh()
 			g.path = "Backend.Type"
 			j.netconf.leaves = []value{g}
 		}

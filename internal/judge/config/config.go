@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
@@ -184,7 +185,7 @@ func (j *judge) find(id string, v value, format string, args ...any) {
 	if v.origin == Given {
 		where = v.by
 	}
-	j.Findings = append(j.Findings, ruleOf(id).Found(where, fmt.Sprintf(format, args...)))
+	j.Findings = append(j.Findings, rules().Of(id).Found(where, fmt.Sprintf(format, args...)))
 }
 
 // show adds a row to the table of settings.
@@ -197,6 +198,15 @@ func (j *judge) showValues(component string, v *values, paths ...string) {
 	for _, p := range paths {
 		if g := v.at(p); g.text != "" {
 			j.show(component, p, g.text, g.origin, g.by)
+		}
+	}
+}
+
+// showGiven adds the settings that are given.
+func (j *judge) showGiven(component string, v *values, paths ...string) {
+	for _, p := range paths {
+		if v.at(p).given() {
+			j.showValues(component, v, p)
 		}
 	}
 }
@@ -221,7 +231,8 @@ func (j *judge) wireMTU(component string, g value) {
 
 // measured adds the profile that the configuration amounts to.
 func (j *judge) measured(name string, but ...string) {
-	j.Measured = append(j.Measured, Measured{Profile: name, Title: titleOf(name), But: but})
+	p, _ := profile.Lookup(name) // a test looks up every name that the readers use
+	j.Measured = append(j.Measured, Measured{Profile: name, Title: p.Title, But: but})
 }
 
 // unmatched adds a configuration that no profile fits.

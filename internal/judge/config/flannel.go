@@ -7,10 +7,8 @@ import (
 
 const flannel = "flannel"
 
-// newNetconf returns net-conf.json with flannel's defaults.
-func newNetconf() *values {
-	return &values{reader: flannel, defaults: map[string]string{"Backend.Type": "vxlan"}}
-}
+// netconfDefaults is net-conf.json.
+var netconfDefaults = values{reader: flannel, defaults: map[string]string{"Backend.Type": "vxlan"}}
 
 // backend is one of flannel's ways between nodes.
 type backend struct {

@@ -10,9 +10,7 @@ import (
 
 const kubeProxy = "kube-proxy"
 
-func newProxy() *values {
-	return &values{reader: kubeProxy, defaults: map[string]string{"mode": "iptables"}}
-}
+var proxyDefaults = values{reader: kubeProxy, defaults: map[string]string{"mode": "iptables"}}
 
 // ProxyKeys are the names under which ConfigMaps of kube-proxy hold its configuration; kubeadm's is the first.
 var ProxyKeys = []string{"config.conf", "config", "kube-proxy.yaml", "config.yaml"}
@@ -148,9 +146,4 @@ func (j *judge) proxyMode(state proxyState) {
 func known(name string) bool {
 	_, ok := profile.Lookup(name)
 	return ok
-}
-
-func titleOf(name string) string {
-	p, _ := profile.Lookup(name) // a test looks up every name that the readers use
-	return p.Title
 }

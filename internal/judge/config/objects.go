@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
@@ -42,62 +44,43 @@ func (j *judge) document(s source, n *position.Node) {
 		j.bare(doc, s, n)
 		return
 	}
-	read, ok := readers[kind]
-	if !ok {
-		return
-	}
-	if why, relevant := read(j, s, n); relevant {
+	if why, relevant := j.read(kind, s, n); relevant {
 		doc.NotJudged = why
 		j.Documents = append(j.Documents, doc)
 	}
 }
 
-// reader reads one object. It reports whether the object configures the network, and why it was not judged.
-type reader func(j *judge, s source, n *position.Node) (notJudged string, relevant bool)
-
-// readers are the Kubernetes objects that configure the network.
-var readers map[string]reader
-
-func init() {
-	readers = map[string]reader{
-		"HelmChartConfig": (*judge).helmChart,
-		"HelmChart":       (*judge).helmChart,
-		"Installation": func(j *judge, s source, n *position.Node) (string, bool) {
-			return "", readInto(&j.installation, newInstallation, s, "spec", n.At("spec"))
-		},
-		"FelixConfiguration": func(j *judge, s source, n *position.Node) (string, bool) {
-			return "", readInto(&j.felix, newFelix, s, "spec", n.At("spec"))
-		},
-		"IPPool": func(j *judge, s source, n *position.Node) (string, bool) {
-			pool := newPool()
-			pool.read(s, "spec", n.At("spec"))
-			j.pools = append(j.pools, pool)
-			return "", true
-		},
-		"KubeProxyConfiguration": func(j *judge, s source, n *position.Node) (string, bool) {
-			return "", readInto(&j.proxy, newProxy, s, "", n)
-		},
-		"Cluster": func(j *judge, s source, n *position.Node) (string, bool) {
-			return "", strings.HasPrefix(n.ScalarAt("apiVersion"), "kind.") && readInto(&j.kind, newKind, s, "", n)
-		},
-		"NetworkAttachmentDefinition": func(j *judge, s source, n *position.Node) (string, bool) {
-			content := n.At("spec", "config")
-			return "", content != nil && content.Kind == position.Scalar && j.within(s, "config", content, j.conflist)
-		},
-		"ConfigMap":   (*judge).configMap,
-		"Deployment":  (*judge).workload,
-		"DaemonSet":   (*judge).workload,
-		"StatefulSet": (*judge).workload,
-		"Job":         (*judge).workload,
-		"Pod":         (*judge).workload,
+// read reads one object of Kubernetes. It reports whether the object configures the network, and why it was not judged.
+func (j *judge) read(kind string, s source, n *position.Node) (notJudged string, relevant bool) {
+	switch kind {
+	case "HelmChartConfig", "HelmChart":
+		return j.helmChart(s, n)
+	case "Installation":
+		relevant = readInto(&j.installation, installationDefaults, s, "spec", n.At("spec"))
+	case "FelixConfiguration":
+		relevant = readInto(&j.felix, felixDefaults, s, "spec", n.At("spec"))
+	case "IPPool":
+		var pool *values
+		relevant = readInto(&pool, poolDefaults, s, "spec", n.At("spec"))
+		j.pools = append(j.pools, pool)
+	case "KubeProxyConfiguration":
+		relevant = readInto(&j.proxy, proxyDefaults, s, "", n)
+	case "Cluster":
+		relevant = strings.HasPrefix(n.ScalarAt("apiVersion"), "kind.") && readInto(&j.kind, kindDefaults, s, "", n)
+	case "NetworkAttachmentDefinition":
+		content := n.At("spec", "config")
+		relevant = content != nil && content.Kind == position.Scalar && j.within(s, "config", content, j.conflist)
+	case "ConfigMap":
+		relevant = j.configMap(s, n)
+	case "Deployment", "DaemonSet", "StatefulSet", "Job", "Pod":
+		relevant = j.workload(kind, s, n)
 	}
+	return "", relevant
 }
 
-// readInto reads n, which is at the path root of its document, into *v, which fresh makes if nothing was read before.
-func readInto(v **values, fresh func() *values, s source, root string, n *position.Node) bool {
-	if *v == nil {
-		*v = fresh()
-	}
+// readInto reads n, which is at the path root of its document, into *v, or over the defaults if nothing was read before.
+func readInto(v **values, defaults values, s source, root string, n *position.Node) bool {
+	*v = cmp.Or(*v, defaults.fresh())
 	(*v).read(s, root, n)
 	return true
 }
@@ -135,13 +118,13 @@ func (j *judge) helmChart(s source, n *position.Node) (string, bool) {
 }
 
 // configMap reads the ConfigMaps of Cilium, Calico, flannel, canal and kube-proxy.
-func (j *judge) configMap(s source, n *position.Node) (string, bool) {
+func (j *judge) configMap(s source, n *position.Node) bool {
 	name, data := n.ScalarAt("metadata", "name"), n.At("data")
 	switch name {
 	case "cilium-config":
-		return "", readInto(&j.agent, newAgent, s, "data", data)
+		return readInto(&j.agent, agentDefaults, s, "data", data)
 	case "kubernetes-services-endpoint":
-		return "", readInto(&j.endpoint, func() *values { return &values{reader: "calico"} }, s, "data", data)
+		return readInto(&j.endpoint, values{reader: calico}, s, "data", data)
 	}
 	found := false
 	for _, key := range append([]string{"net-conf.json"}, ProxyKeys...) {
@@ -152,9 +135,9 @@ func (j *judge) configMap(s source, n *position.Node) (string, bool) {
 		found = j.within(s, key, content, func(s source, inner *position.Node) bool {
 			switch {
 			case key == "net-conf.json":
-				readInto(&j.netconf, newNetconf, s, "data."+key, inner)
+				readInto(&j.netconf, netconfDefaults, s, "data."+key, inner)
 			case inner.ScalarAt("kind") == "KubeProxyConfiguration":
-				readInto(&j.proxy, newProxy, s, "data."+key, inner)
+				readInto(&j.proxy, proxyDefaults, s, "data."+key, inner)
 			default:
 				return false
 			}
@@ -167,31 +150,30 @@ func (j *judge) configMap(s source, n *position.Node) (string, bool) {
 			j.podMTU = s.value("data.veth_mtu", m, m.Text)
 		}
 	}
-	return "", found
+	return found
 }
 
 // workload reads what an agent's DaemonSet says, and limits of CPU: a benchmark under one measures the quota.
-func (j *judge) workload(s source, n *position.Node) (string, bool) {
+func (j *judge) workload(kind string, s source, n *position.Node) bool {
 	root, spec := "spec.template.spec", n.At("spec", "template", "spec")
 	if spec == nil {
 		root, spec = "spec", n.At("spec")
 	}
 	containers := spec.At("containers")
 	if containers == nil || containers.Kind != position.List {
-		return "", false
+		return false
 	}
-	kind, name := n.ScalarAt("kind"), n.ScalarAt("metadata", "name")
-	v := &values{}
+	name, v := n.ScalarAt("metadata", "name"), &values{}
 	v.read(s, root+".containers", containers)
 	switch {
 	case kind == "DaemonSet" && name == "calico-node":
 		j.calicoNode(environment(v))
-		return "", true
+		return true
 	case kind == "DaemonSet" && name == "cilium":
 		j.agentEnv = environment(v)
-		return "", true
+		return true
 	case s.chart != "":
-		return "", false
+		return false
 	}
 	found := false
 	for i, c := range containers.Items {
@@ -202,7 +184,7 @@ func (j *judge) workload(s source, n *position.Node) (string, bool) {
 			j.limits = append(j.limits, g)
 		}
 	}
-	return "", found
+	return found
 }
 
 // environment returns the variables of all containers by name.
@@ -244,12 +226,7 @@ func (j *judge) conflist(_ source, n *position.Node) bool {
 // bare reads a document without a kind: its keys tell what it is. What they do not tell are values of a chart.
 func (j *judge) bare(doc Document, s source, n *position.Node) {
 	has := func(keys ...string) bool {
-		for _, k := range keys {
-			if n.At(k) != nil {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(keys, func(k string) bool { return n.At(k) != nil })
 	}
 	cni := n.At("cni")
 	switch {
@@ -258,13 +235,13 @@ func (j *judge) bare(doc Document, s source, n *position.Node) {
 		j.conflist(s, n)
 	case has("Backend", "Network"):
 		doc.Kind = "net-conf.json of flannel"
-		readInto(&j.netconf, newNetconf, s, "", n)
+		readInto(&j.netconf, netconfDefaults, s, "", n)
 	case has("flannel-backend", "disable-network-policy", "flannel-iface"):
 		doc.Kind = "config.yaml of K3s"
-		readInto(&j.k3s, newK3s, s, "", n)
+		readInto(&j.k3s, k3sDefaults, s, "", n)
 	case cni != nil && cni.Kind != position.Mapping, has("disable-kube-proxy", "write-kubeconfig-mode", "cluster-cidr", "kube-proxy-arg"):
 		doc.Kind = "config.yaml of RKE2"
-		readInto(&j.rke2, newRKE2, s, "", n)
+		readInto(&j.rke2, rke2Defaults, s, "", n)
 	case j.chart == nil:
 		doc.Kind, doc.NotJudged = "values of a chart", "the chart decides what they do: give it with --chart"
 	default:

@@ -55,7 +55,7 @@ func (j *judge) renderValues() {
 		j.find("chart-refuses", j.culprit(all, at), "%v", err)
 		return
 	}
-	t := &tracer{chart: j.chart, base: objectsOf(base), skip: map[string]bool{}, decides: map[string]map[string]value{}}
+	t := &tracer{base: objectsOf(base), skip: map[string]bool{}, decides: map[string]map[string]value{}}
 	if again, err := j.chart.Render(all, nil); err == nil { // certificates differ each time
 		for _, c := range t.changed(objectsOf(again)) {
 			t.skip[c.template] = true
@@ -223,8 +223,7 @@ func texts(n *position.Node, prefix string) map[string]string {
 
 // tracer holds a chart's objects against those that it makes without a value.
 type tracer struct {
-	chart *Chart
-	base  []object
+	base []object
 	// skip are templates whose objects differ each time.
 	skip map[string]bool
 	// decides are the values that decide the leaves of each object.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,12 @@ type values struct {
 	// defaults apply where nothing is given; reader is whose they are.
 	defaults map[string]string
 	reader   string
+}
+
+// fresh returns values of which nothing is given yet, over the same defaults.
+func (v values) fresh() *values {
+	v.defaults = maps.Clone(v.defaults)
+	return &v
 }
 
 // at returns what is in force at path.
