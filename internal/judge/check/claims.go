@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // claimRules compare the claims of a result with its numbers.
@@ -82,10 +83,10 @@ func claimsOfOneRun(v *View, found *list) {
 			n++
 		}
 	}
-	if n == 0 {
-		return
+	if n > 0 {
+		stand := map[bool]string{true: "stands", false: "stand"}[n == 1]
+		found.add("claims", "%d of %s %s on one run of a side", n, number.Counted(all, "comparison"), stand)
 	}
-	found.add("claims", "%d of %d comparisons stand on one run of a side", n, all)
 }
 
 // size is by how much the two sides of a claim differ, as a share of the smaller: as measured, or as claimed where

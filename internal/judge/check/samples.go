@@ -82,7 +82,7 @@ func spread(v *View, found *list) {
 		cells = slices.DeleteFunc(cells, func(c *Cell) bool { return !c.Wide() })
 		if len(cells) > 0 {
 			widest := slices.MaxFunc(cells, func(c, d *Cell) int { return cmp.Compare(c.HalfWidth(), d.HalfWidth()) })
-			found.add(at.Workload.String()+": "+at.Metric, "%d of %d cells, the widest %s %s ±%.0f%%", len(cells), all,
+			found.add(at.Workload.String()+": "+at.Metric, "%d of %s, the widest %s %s ±%.0f%%", len(cells), number.Counted(all, "cell"),
 				widest.Profile, widest.Path, 100*widest.HalfWidth())
 		}
 	}
@@ -177,7 +177,7 @@ func trialWarnings(v *View, found *list) {
 		if s.cases == 1 {
 			cases = "one case,"
 		}
-		f := found.add(id, "%d of %d trials of %s %s", s.trials, s.of, cases, s.first)
+		f := found.add(id, "%d of %s of %s %s", s.trials, number.Counted(s.of, "trial"), cases, s.first)
 		if s.most && slices.Contains(grave, id) {
 			f.Severity = finding.Doubtful
 		}

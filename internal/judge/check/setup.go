@@ -298,10 +298,9 @@ func notPublished(v *View, found *list) {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) == 0 {
-		return
+	if len(missing) > 0 {
+		found.add("", "no number for %s", strings.Join(missing, ", "))
 	}
-	found.add("", "no number for %s", strings.Join(missing, ", "))
 }
 
 func conditions(v *View, found *list) {
@@ -321,8 +320,7 @@ func conditions(v *View, found *list) {
 			missing = append(missing, want.what)
 		}
 	}
-	if len(missing) == 0 {
-		return
+	if len(missing) > 0 {
+		found.add("", "not stated: %s", strings.Join(missing, ", "))
 	}
-	found.add("", "not stated: %s", strings.Join(missing, ", "))
 }

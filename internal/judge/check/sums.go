@@ -92,7 +92,7 @@ func (t *trial) lossAndRate() string {
 	offered, goodput, ok := t.both(metric.OfferedLoad, metric.Goodput)
 	loss, known := t.metrics[metric.FrameLossRate]
 	arrives := offered * (1 - loss)
-	if !ok || !known || !t.foreign() || !t.datagrams() || near(arrives, goodput, sameSide) {
+	if !ok || !known || !t.view.imported() || !t.datagrams() || near(arrives, goodput, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("of %s offered %.3g%% were lost, which leaves %s, and goodput is %s", t.show(metric.OfferedLoad, offered),
@@ -139,7 +139,7 @@ func (t *trial) offeredLoad() string {
 
 func (t *trial) senderReceiver() string {
 	sent, got, ok := t.both(metric.OfferedLoad, metric.Goodput)
-	if !ok || !t.foreign() || !t.bulk() || near(sent, got, sameSide) {
+	if !ok || !t.view.imported() || !t.bulk() || near(sent, got, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.show(metric.OfferedLoad, sent), t.show(metric.Goodput, got), because(sent, got))
@@ -205,10 +205,8 @@ func (t *trial) inFlight() (f flight, ok bool) {
 	if tool, _ := plan.ToolNamed(t.Workload.Tool); tool.LooseTimes {
 		return f, false
 	}
-	for _, w := range t.warnings {
-		if w.ID == adapter.Corrected || w.ID == adapter.Rounded {
-			return f, false // the mean is not of the requests that were sent, or has too few digits
-		}
+	if t.warned(adapter.Corrected) || t.warned(adapter.Rounded) {
+		return f, false // the mean is not of the requests that were sent, or has too few digits
 	}
 	is := t.Workload.Traits()
 	if !is.Exchanges() || is.Kernel {

@@ -33,12 +33,7 @@ func newTrial(v *View, c plan.Case, r result.Record) *trial {
 
 // has says whether all these metrics were measured.
 func (t *trial) has(names ...string) bool {
-	for _, n := range names {
-		if _, ok := t.metrics[n]; !ok {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(n string) bool { _, ok := t.metrics[n]; return !ok })
 }
 
 // both returns two metrics; ok if both were measured.
@@ -53,10 +48,6 @@ func (t *trial) show(name string, x float64) string { return show(Key{Case: t.Ca
 func (t *trial) warned(id string) bool {
 	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool { return w.ID == id })
 }
-
-// foreign says that another tool measured. The two sides of our own trials are held against one another where the
-// windows of both are known, and a disagreement is one of their warnings.
-func (t *trial) foreign() bool { return t.view.imported() }
 
 // bulk and datagrams say what kind of stream it is.
 func (t *trial) bulk() bool      { return t.Workload.Bulk() }
