@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,10 +30,10 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	h.Schema, h.Facts = result.Schema, facts.Facts{}
 	var origins, titles, leftOut []string
 	for _, b := range batches {
-		origins = addName(origins, b.Tool)
-		titles = addName(titles, b.Title)
+		adapter.AddName(&origins, b.Tool)
+		adapter.AddName(&titles, b.Title)
 		for _, s := range b.LeftOut {
-			leftOut = addName(leftOut, s)
+			adapter.AddName(&leftOut, s)
 		}
 		adapter.MergeFacts(h.Facts, b.Facts)
 		if _, version, ok := strings.Cut(b.Tool, " "); ok {
@@ -40,12 +41,8 @@ func Contents(batches ...Batch) (result.Contents, error) {
 		}
 		h.Created = earlier(h.Created, b.Created)
 		h.Plan.Warmup = max(h.Plan.Warmup, b.Warmup)
-		if h.Plan.Environment == "" {
-			h.Plan.Environment = b.Environment
-		}
-		if h.Plan.Baseline == "" {
-			h.Plan.Baseline = plan.Variant(b.Baseline)
-		}
+		h.Plan.Environment = cmp.Or(h.Plan.Environment, b.Environment)
+		h.Plan.Baseline = cmp.Or(h.Plan.Baseline, plan.Variant(b.Baseline))
 	}
 	h.Origin, h.Plan.Name = strings.Join(origins, ", "), strings.Join(titles, "; ")
 	if len(leftOut) > 0 {
@@ -180,14 +177,6 @@ func ending(recs []result.Record) result.Record {
 		}
 	}
 	return result.Record{Type: result.TypeEnd, End: &e}
-}
-
-// addName appends s to names unless it is empty or there.
-func addName(names []string, s string) []string {
-	if s == "" || slices.Contains(names, s) || len(names) >= adapter.MaxNames {
-		return names
-	}
-	return append(names, s)
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -49,24 +49,17 @@ func Decode(name string, b []byte) (Batch, error) {
 			return Batch{}, err
 		}
 	}
-	f, ok := formatNamed(name)
-	switch {
-	case !ok:
-		return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), knownFormats())
-	case f.Decode == nil:
-		return Batch{}, fmt.Errorf("as %s: it is a file; this format is a folder", f.Name)
-	}
-	batch, err := f.Decode(b)
-	return checked(f, batch, err)
-}
-
-func formatNamed(name string) (adapter.Format, bool) {
 	for f := range formats {
-		if f.Name == name {
-			return f, true
+		switch {
+		case f.Name != name:
+		case f.Decode == nil:
+			return Batch{}, fmt.Errorf("as %s: it is a file; this format is a folder", f.Name)
+		default:
+			batch, err := f.Decode(b)
+			return checked(f, batch, err)
 		}
 	}
-	return adapter.Format{}, false
+	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), knownFormats())
 }
 
 // checked returns what f decoded, if a result can hold it.
@@ -80,25 +73,18 @@ func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
 	return batch, nil
 }
 
-// Open reads the file called name in the format called from; "" detects it.
+// Open reads the file or folder called name in the format called from; "" detects it.
 func Open(name, from string) (Batch, error) {
-	batch, err := open(name, from)
-	if err != nil {
-		return Batch{}, prefixed(name, err)
-	}
-	return batch, nil
-}
-
-func open(name, from string) (Batch, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return Batch{}, adapter.Cause(err)
+		return Batch{}, prefixed(name, adapter.Cause(err))
 	}
 	defer f.Close() // it was only read
 	if st, err := f.Stat(); err == nil && st.IsDir() {
-		return readFolder(name, from)
+		batch, err := readFolder(name, from)
+		return batch, prefixed(name, err)
 	}
-	return read(f, from)
+	return Read(f, name, from)
 }
 
 // readFolder reads a folder in the format called from; "" is the first format that is a folder.
@@ -114,26 +100,24 @@ func readFolder(name, from string) (Batch, error) {
 
 // Read is Open for what has been opened; name is what errors call it.
 func Read(r io.Reader, name, from string) (Batch, error) {
-	batch, err := read(r, from)
-	if err != nil {
-		return Batch{}, prefixed(name, err)
-	}
-	return batch, nil
-}
-
-func read(r io.Reader, from string) (Batch, error) {
+	var batch Batch
 	b, err := io.ReadAll(io.LimitReader(r, adapter.MaxInput+1))
-	if err != nil {
-		return Batch{}, adapter.Cause(err)
+	switch {
+	case err != nil:
+		err = adapter.Cause(err)
+	case len(b) > adapter.MaxInput:
+		err = fmt.Errorf("it is larger than %d MiB", adapter.MaxInput>>20)
+	default:
+		batch, err = Decode(from, b)
 	}
-	if len(b) > adapter.MaxInput {
-		return Batch{}, fmt.Errorf("it is larger than %d MiB", adapter.MaxInput>>20)
-	}
-	return Decode(from, b)
+	return batch, prefixed(name, err)
 }
 
 // prefixed puts the name of the file before each line of err and keeps its advice.
 func prefixed(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	lines := strings.Split(err.Error(), "\n")
 	for i := range lines {
 		lines[i] = name + ": " + lines[i]

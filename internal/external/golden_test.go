@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -60,7 +61,11 @@ func dump(b Batch, err error) []byte {
 		fmt.Fprintf(&w, "fact %s: %s\n", n, b.Facts[n])
 	}
 	for _, r := range b.Readings {
-		fmt.Fprintf(&w, "\n%s %s %s, repetition %d, started %s, window %s\n", r.Profile, pathName(r), workloadName(r), r.Repetition, r.Started.Format("2006-01-02T15:04:05Z"), r.Window)
+		path := ""
+		if r.Path != (plan.Path{}) {
+			path = r.Path.String()
+		}
+		fmt.Fprintf(&w, "\n%s %s %s, repetition %d, started %s, window %s\n", r.Profile, path, r.Workload, r.Repetition, r.Started.Format("2006-01-02T15:04:05Z"), r.Window)
 		for _, m := range slices.Sorted(maps.Keys(r.Metrics)) {
 			fmt.Fprintf(&w, "  %s = %.9g\n", m, r.Metrics[m])
 		}

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -39,76 +40,49 @@ func (l Label) Apply(name string, b *Batch) error {
 }
 
 func (l Label) apply(b *Batch) error {
+	w := l.Workload.Normalize()
+	for _, r := range b.Readings {
+		if w.Spec != nil && r.Workload.Spec != nil && (w.Kind() != r.Workload.Kind() || w.Protocol() != r.Workload.Protocol()) {
+			return fmt.Errorf("its workload is %s, not %s", r.Workload, l.Workload)
+		}
+	}
+	err := cmp.Or(
+		put(b, "profile", l.Profile, func(r *Reading) *string { return &r.Profile }),
+		put(b, "path", l.Path, func(r *Reading) *plan.Path { return &r.Path }),
+		put(b, "workload", w, func(r *Reading) *plan.Workload { return &r.Workload }),
+	)
 	for i := range b.Readings {
-		r := &b.Readings[i]
-		if w := l.Workload; w.Spec != nil && r.Workload.Spec != nil && (w.Kind() != r.Workload.Kind() || w.Normalize().Protocol() != r.Workload.Protocol()) {
-			return fmt.Errorf("its workload is %s, not %s", r.Workload, w)
+		if r := &b.Readings[i]; w.Spec != nil && r.Workload == w {
+			r.Warnings = slices.DeleteFunc(r.Warnings, func(x sample.Warning) bool { return x.ID == adapter.Assumed })
 		}
 	}
-	for _, c := range []labelled{
-		{l.Profile != "", "profile", func(r Reading) string { return r.Profile }, func(r *Reading) { r.Profile = l.Profile }},
-		{l.Path != plan.Path{}, "path", pathName, func(r *Reading) { r.Path = l.Path }},
-		{l.Workload.Spec != nil, "workload", workloadName, func(r *Reading) {
-			r.Workload = l.Workload.Normalize()
-			r.Warnings = slices.DeleteFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == adapter.Assumed })
-		}},
-	} {
-		if err := c.put(b); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// labelled is one part of a Label: what it is called, how it is read and how it is put.
-type labelled struct {
-	said bool
-	what string
-	name func(r Reading) string
-	set  func(r *Reading)
-}
-
-// put sets one part of a label: where it is missing if it is missing anywhere, else in place of the one that is there.
-func (c labelled) put(b *Batch) error {
-	if !c.said {
+// put sets the part of a label that is called what, unless the label does not say it: where it is missing if it is
+// missing anywhere, else in place of the one that is there.
+func put[T comparable](b *Batch, what string, said T, part func(*Reading) *T) error {
+	var none T
+	if said == none {
 		return nil
 	}
-	missing := slices.ContainsFunc(b.Readings, func(r Reading) bool { return c.name(r) == "" })
-	if names := distinct(b, c.name); len(names) > 1 && !missing {
-		return advice.With(fmt.Errorf("one %s for all trials, but the file names several: %s", c.what, number.Few(names)),
-			"leave out --"+c.what+" for this file")
+	var names []string
+	missing := false
+	for i := range b.Readings {
+		if have := *part(&b.Readings[i]); have == none {
+			missing = true
+		} else {
+			adapter.AddName(&names, fmt.Sprint(have))
+		}
+	}
+	if len(names) > 1 && !missing {
+		return advice.With(fmt.Errorf("one %s for all trials, but the file names several: %s", what, number.Few(names)),
+			"leave out --"+what+" for this file")
 	}
 	for i := range b.Readings {
-		if r := &b.Readings[i]; !missing || c.name(*r) == "" {
-			c.set(r)
+		if at := part(&b.Readings[i]); !missing || *at == none {
+			*at = said
 		}
 	}
 	return nil
-}
-
-// distinct returns the names that readings have, in order.
-func distinct(b *Batch, name func(Reading) string) []string {
-	var names []string
-	for _, r := range b.Readings {
-		if n := name(r); n != "" && !slices.Contains(names, n) {
-			if names = append(names, n); len(names) > adapter.MaxNames {
-				break
-			}
-		}
-	}
-	return names
-}
-
-func pathName(r Reading) string {
-	if r.Path == (plan.Path{}) {
-		return ""
-	}
-	return r.Path.String()
-}
-
-func workloadName(r Reading) string {
-	if r.Workload.Spec == nil {
-		return ""
-	}
-	return r.Workload.String()
 }

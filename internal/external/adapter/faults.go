@@ -8,20 +8,19 @@ import (
 // MaxFaults is how many faults an error lists: a file of another format has one in every line.
 const MaxFaults = 50
 
-// fault is one thing that is wrong with an input.
-type fault struct {
-	// line counts from 1; 0 is the input as a whole.
-	line    int
-	message string
-}
-
 // Faults is everything that is wrong with an input, as one error with a line for each.
-type Faults []fault
+type Faults []string
 
-// Add notes a fault; those beyond MaxFaults are dropped.
+// Add notes a fault in a line, counted from 1; 0 is the input as a whole. Faults beyond MaxFaults become "and more".
 func (fs *Faults) Add(line int, format string, args ...any) {
-	if len(*fs) <= MaxFaults {
-		*fs = append(*fs, fault{line, fmt.Sprintf(format, args...)})
+	switch message := fmt.Sprintf(format, args...); {
+	case len(*fs) == MaxFaults:
+		*fs = append(*fs, "and more")
+	case len(*fs) > MaxFaults:
+	case line > 0:
+		*fs = append(*fs, fmt.Sprintf("line %d: %s", line, message))
+	default:
+		*fs = append(*fs, message)
 	}
 }
 
@@ -34,23 +33,7 @@ func (fs Faults) Err() error {
 }
 
 // Error lists the faults, one in each line.
-func (fs Faults) Error() string {
-	var b strings.Builder
-	for i, f := range fs {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		if i == MaxFaults {
-			b.WriteString("and more")
-			break
-		}
-		if f.line > 0 {
-			fmt.Fprintf(&b, "line %d: ", f.line)
-		}
-		b.WriteString(f.message)
-	}
-	return b.String()
-}
+func (fs Faults) Error() string { return strings.Join(fs, "\n") }
 
 // OneLine joins the lines of an error that has several.
 func OneLine(err error) error { return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", "; ")) }

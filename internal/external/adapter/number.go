@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -42,6 +43,17 @@ func Amount(s string) (float64, error) {
 		return 0, fmt.Errorf("%s is negative", Quoted(s))
 	}
 	return v, err
+}
+
+// Amounts reads numbers that cannot be negative, each into its place.
+func Amounts(texts []string, to ...*float64) error {
+	var errs []error
+	for i, at := range to {
+		v, err := Amount(texts[i])
+		*at = v
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // Count reads a whole number from 0.

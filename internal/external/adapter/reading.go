@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -74,6 +75,19 @@ func (r *Reading) Put(name string, v float64) {
 	r.Metrics[name] = v
 }
 
+// Lost records how many of the datagrams that were sent did not arrive.
+func (r *Reading) Lost(lost, sent float64) {
+	r.Put(metric.FrameLossRate, lost/sent)
+	r.Put(metric.Datagrams, sent)
+	r.Put(metric.DatagramsLost, lost)
+}
+
+// Retransmitted records how many segments were sent again while so many bytes arrived.
+func (r *Reading) Retransmitted(segments, bytes float64) {
+	r.Put(metric.RetransmitsPerG, segments/(bytes/1e9))
+	r.Put(metric.Retransmits, segments)
+}
+
 // Warn adds a warning.
 func (r *Reading) Warn(id, format string, args ...any) {
 	r.Warnings = append(r.Warnings, sample.Warning{ID: id, Message: fmt.Sprintf(format, args...)})
@@ -101,12 +115,16 @@ type Batch struct {
 	LeftOut []string
 }
 
+// AddName adds s to names unless it is empty or there, up to MaxNames.
+func AddName(names *[]string, s string) {
+	if s != "" && len(*names) < MaxNames && !slices.Contains(*names, s) {
+		*names = append(*names, s)
+	}
+}
+
 // LeaveOut lists something that is not imported, once.
 func (b *Batch) LeaveOut(format string, args ...any) {
-	s := fmt.Sprintf(format, args...)
-	if len(b.LeftOut) < MaxNames && !slices.Contains(b.LeftOut, s) {
-		b.LeftOut = append(b.LeftOut, s)
-	}
+	AddName(&b.LeftOut, fmt.Sprintf(format, args...))
 }
 
 // Fact records a condition, unless it is empty.

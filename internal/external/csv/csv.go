@@ -49,18 +49,10 @@ type csvFile struct {
 	facts int
 	// columns maps a name to its place.
 	columns map[string]int
-	// at finds the reading of a trial by its identity.
-	at map[csvTrial]int
+	// at finds the reading of a trial.
+	at map[plan.Trial]int
 	// said holds the line of each metric of each reading.
 	said []map[string]int
-}
-
-// csvTrial identifies a trial of the file.
-type csvTrial struct {
-	profile    string
-	path       plan.Path
-	workload   plan.Workload
-	repetition int
 }
 
 // csvRow is a data row by column.
@@ -82,7 +74,7 @@ func decode(b []byte) (adapter.Batch, error) {
 	if len(b) > maxCSV {
 		return adapter.Batch{}, fmt.Errorf("it is larger than %d MiB", maxCSV>>20)
 	}
-	f := &csvFile{batch: adapter.Batch{Tool: "csv"}, at: map[csvTrial]int{}}
+	f := &csvFile{batch: adapter.Batch{Tool: "csv"}, at: map[plan.Trial]int{}}
 	rest, lines := f.preamble(b)
 	if rest == nil {
 		return adapter.Batch{}, f.faults
@@ -262,11 +254,6 @@ func (f *csvFile) row(r csvRow) {
 	if len(f.faults) > before {
 		return
 	}
-	status := cmp.Or(r.get("status"), result.OK)
-	if status != result.OK && status != result.Failed && status != warning {
-		f.faults.Add(r.line, "unknown status %s: want ok, failed or warning", adapter.Quoted(status))
-		return
-	}
 	w, err := f.window, error(nil)
 	if s := r.get("window"); s != "" {
 		if w, err = window(s); err != nil {
@@ -279,17 +266,19 @@ func (f *csvFile) row(r csvRow) {
 		i = len(f.batch.Readings)
 		f.at[t] = i
 		f.batch.Readings = append(f.batch.Readings, adapter.Reading{
-			Profile: t.profile, Path: t.path, Workload: t.workload, Repetition: t.repetition, Window: w, Started: f.batch.Created,
+			Profile: string(t.Profile), Path: t.Path, Workload: t.Workload, Repetition: t.Repetition, Window: w, Started: f.batch.Created,
 		})
 		f.said = append(f.said, map[string]int{})
 	}
-	switch status {
+	switch status := cmp.Or(r.get("status"), result.OK); status {
+	case result.OK:
+		f.value(r, i)
 	case result.Failed:
 		f.failed(r, i)
 	case warning:
 		f.warn(r, i)
 	default:
-		f.value(r, i)
+		f.faults.Add(r.line, "unknown status %s: want ok, failed or warning", adapter.Quoted(status))
 	}
 }
 
@@ -307,8 +296,8 @@ func (f *csvFile) warn(r csvRow, i int) {
 }
 
 // trial reads which trial a row is about.
-func (f *csvFile) trial(r csvRow) csvTrial {
-	t := csvTrial{profile: r.get("profile"), repetition: 1}
+func (f *csvFile) trial(r csvRow) plan.Trial {
+	t := plan.Trial{Case: plan.Case{Profile: plan.Variant(r.get("profile"))}, Repetition: 1}
 	check := func(err error) {
 		if err != nil {
 			f.faults.Add(r.line, "%s", err)
@@ -320,15 +309,15 @@ func (f *csvFile) trial(r csvRow) csvTrial {
 			return t
 		}
 	}
-	check(adapter.CheckProfile(t.profile))
+	check(adapter.CheckProfile(r.get("profile")))
 	var err error
-	t.path, err = plan.ParsePath(r.get("path"))
+	t.Path, err = plan.ParsePath(r.get("path"))
 	check(err)
-	t.workload, err = plan.ParseWorkload(r.get("workload"))
+	t.Workload, err = plan.ParseWorkload(r.get("workload"))
 	check(err)
 	if s := r.get("repetition"); s != "" {
-		t.repetition, err = adapter.Count(s)
-		if err != nil || t.repetition < 1 || t.repetition > adapter.MaxReadings {
+		t.Repetition, err = adapter.Count(s)
+		if err != nil || t.Repetition < 1 || t.Repetition > adapter.MaxReadings {
 			check(fmt.Errorf("repetition %s: want a number from 1", adapter.Quoted(s)))
 		}
 	}

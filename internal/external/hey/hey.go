@@ -39,10 +39,10 @@ var text = adapter.RunText[*heyRun]{Tool: "hey", New: func() *heyRun { return &h
 // Take reads one line.
 func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 	if m := heyShare.FindStringSubmatch(line); m != nil {
-		share, err1 := adapter.Amount(m[1])
-		s, err2 := adapter.Amount(m[2])
+		var share, s float64
+		err := adapter.Amounts(m[1:], &share, &s)
 		h.reading.Percentile(metric.ResponseTime, share, s*1e9)
-		return errors.Join(err1, err2)
+		return err
 	}
 	if m := heyStatus.FindStringSubmatch(line); m != nil {
 		n, err := adapter.Amount(m[2])
@@ -75,19 +75,14 @@ func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 	if words[0] == "NaN" {
 		return nil // hey divided by no responses: the number is absent
 	}
-	v, err := adapter.Amount(words[0])
-	switch name {
-	case "Total":
-		h.total = v
-	case "Slowest":
-		h.reading.Time(metric.ResponseTime, "max", v*1e9)
-	case "Fastest":
-		h.reading.Time(metric.ResponseTime, "min", v*1e9)
-	case "Average":
-		h.reading.Time(metric.ResponseTime, "mean", v*1e9)
-	default:
+	member := map[string]string{"Slowest": "max", "Fastest": "min", "Average": "mean"}[name]
+	if name == "Total" {
+		return adapter.Amounts(words, &h.total)
+	} else if member == "" {
 		return nil
 	}
+	v, err := adapter.Amount(words[0])
+	h.reading.Time(metric.ResponseTime, member, v*1e9)
 	return err
 }
 

@@ -162,10 +162,7 @@ func (doc *iperf3Doc) join(run **iperf3Doc) error {
 
 // read makes a reading of a run.
 func (doc *iperf3Doc) read(batch *adapter.Batch) error {
-	batch.Tool = strings.Replace(doc.Start.Version, "iperf ", "iperf3 ", 1)
-	if batch.Tool == "" {
-		batch.Tool = "iperf3"
-	}
+	batch.Tool = cmp.Or(strings.Replace(doc.Start.Version, "iperf ", "iperf3 ", 1), "iperf3")
 	batch.SystemFacts(doc.Start.SystemInfo)
 	r := adapter.Reading{}
 	if s := doc.Start.Timestamp.Seconds; s > 0 && s < math.MaxInt32 {
@@ -267,8 +264,7 @@ func (doc *iperf3Doc) bytes(r *adapter.Reading, received *iperf3Sum) {
 	r.Put(metric.Goodput, 8*n/received.Seconds)
 	if s := doc.End.Sent; s != nil {
 		if retransmits, ok := s.number(s.Retransmits); ok {
-			r.Put(metric.RetransmitsPerG, retransmits/(n/1e9))
-			r.Put(metric.Retransmits, retransmits)
+			r.Retransmitted(retransmits, n)
 		}
 	}
 }
@@ -286,9 +282,7 @@ func (doc *iperf3Doc) datagrams(r *adapter.Reading, received *iperf3Sum) {
 		return
 	}
 	arrived := packets - lost
-	r.Put(metric.FrameLossRate, lost/packets)
-	r.Put(metric.Datagrams, packets)
-	r.Put(metric.DatagramsLost, lost)
+	r.Lost(lost, packets)
 	r.Put(metric.PacketRate, arrived/received.Seconds)
 	r.Put(metric.Goodput, arrived*float64(r.Workload.Traits().Message)*8/received.Seconds)
 	r.Put(metric.Transferred, arrived*float64(r.Workload.Traits().Message))

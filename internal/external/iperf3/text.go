@@ -181,11 +181,8 @@ func (r *textRun) read(out *adapter.Reading) error {
 	// The sender's row has its retransmits before its last word, if the kernel counts them.
 	if len(sent) == 6 {
 		n, err := adapter.Count(sent[4])
-		if err != nil {
-			return err
-		}
-		out.Put(metric.RetransmitsPerG, float64(n)/(bytes/1e9))
-		out.Put(metric.Retransmits, float64(n))
+		out.Retransmitted(float64(n), bytes)
+		return err
 	}
 	return nil
 }
@@ -224,11 +221,9 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent []string) error
 	if m == nil {
 		return fmt.Errorf("%s is not lost/total", adapter.Quoted(received[6]))
 	}
-	lost, err1 := adapter.Amount(m[1])
-	total, err2 := adapter.Amount(m[2])
-	jitter, err3 := adapter.Amount(received[4])
-	bytes, rate, err4 := textAmounts(received)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	var lost, total, jitter float64
+	bytes, rate, err := textAmounts(received)
+	if err = errors.Join(adapter.Amounts([]string{m[1], m[2], received[4]}, &lost, &total, &jitter), err); err != nil {
 		return adapter.OneLine(err)
 	}
 	size, arrived := r.block, total-lost
@@ -243,9 +238,7 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent []string) error
 		return nil
 	}
 	out.Put(metric.Goodput, rate)
-	out.Put(metric.FrameLossRate, lost/total)
-	out.Put(metric.Datagrams, total)
-	out.Put(metric.DatagramsLost, lost)
+	out.Lost(lost, total)
 	if r.seconds > 0 {
 		out.Put(metric.PacketRate, arrived/r.seconds)
 	}

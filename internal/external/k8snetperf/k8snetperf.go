@@ -164,8 +164,7 @@ func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
 	case out.Workload.Protocol() == plan.UDP && *v <= 100:
 		out.Put(metric.FrameLossRate, *v/100)
 	case out.Workload.Protocol() == plan.TCP && bytes > 0:
-		out.Put(metric.RetransmitsPerG, *v/(bytes/1e9))
-		out.Put(metric.Retransmits, *v)
+		out.Retransmitted(*v, bytes)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/external/iperf3"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -77,7 +78,7 @@ func openFolder(name string) (adapter.Batch, error) {
 // decodeFolder reads a folder called name within one called above.
 func decodeFolder(files fs.FS, name, above string) (adapter.Batch, error) {
 	f := &folder{files: files, name: name, above: above, known: map[string]plan.Workload{}}
-	f.batch = adapter.Batch{Tool: "iperf3", Environment: "kubernetes"}
+	f.batch = adapter.Batch{Tool: "iperf3", Environment: "kubernetes", Facts: facts.Facts{}}
 	runs, err := f.runs()
 	if err != nil {
 		return adapter.Batch{}, err
@@ -156,7 +157,7 @@ func (f *folder) run(dir string) error {
 			}
 			r = one.Readings[0]
 			f.batch.Tool = one.Tool
-			adapter.MergeFacts(f.facts(), one.Facts)
+			adapter.MergeFacts(f.batch.Facts, one.Facts)
 			f.batch.Warmup = max(f.batch.Warmup, one.Warmup)
 		case errors.Is(err, fs.ErrNotExist):
 			bandwidth, ok := sums[strings.ToUpper(test.name)+"_BW"]
@@ -177,13 +178,6 @@ func (f *folder) run(dir string) error {
 		f.batch.Readings = append(f.batch.Readings, r)
 	}
 	return nil
-}
-
-func (f *folder) facts() map[string]string {
-	if f.batch.Facts == nil {
-		f.batch.Facts = map[string]string{}
-	}
-	return f.batch.Facts
 }
 
 // summed reads a bandwidth of all.results in bit/s; null is what failed leaves.

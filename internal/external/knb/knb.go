@@ -241,16 +241,21 @@ func members(b []byte) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for {
 		h, err := t.Next()
-		if limited.N <= 0 {
+		end := errors.Is(err, io.EOF)
+		var body []byte
+		if err == nil {
+			body, err = io.ReadAll(t)
+		}
+		switch {
+		case limited.N <= 0:
 			return nil, fmt.Errorf("the archive unpacks to more than %d MiB", adapter.MaxInput>>20)
-		}
-		if errors.Is(err, io.EOF) {
+		case end:
 			return files, nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, fmt.Errorf("cannot unpack the archive: %w", err)
 		}
 		name := path.Clean(h.Name)
+		_, twice := files[name]
 		switch {
 		case h.Typeflag == tar.TypeDir && name == ".":
 			continue
@@ -260,16 +265,8 @@ func members(b []byte) (map[string][]byte, error) {
 			return nil, fmt.Errorf("the archive holds %s, outside its own folder or below it", adapter.Quoted(h.Name))
 		case len(files) >= mostMembers:
 			return nil, fmt.Errorf("the archive holds more than %d files", mostMembers)
-		}
-		if _, twice := files[name]; twice {
+		case twice:
 			return nil, fmt.Errorf("the archive holds %s twice", adapter.Quoted(h.Name))
-		}
-		body, err := io.ReadAll(t)
-		if limited.N <= 0 {
-			return nil, fmt.Errorf("the archive unpacks to more than %d MiB", adapter.MaxInput>>20)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot unpack the archive: %w", err)
 		}
 		files[name] = body
 	}

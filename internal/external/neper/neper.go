@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
@@ -53,12 +54,8 @@ func (n *neperRun) Take(_ *adapter.Batch, line string) error {
 
 // neperFault says whether a line is a complaint.
 func neperFault(line string) bool {
-	for _, s := range []string{"connect: ", "bind: ", "Could not ", "getaddrinfo: ", "remote host "} {
-		if strings.HasPrefix(line, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"connect: ", "bind: ", "Could not ", "getaddrinfo: ", "remote host "},
+		func(s string) bool { return strings.HasPrefix(line, s) })
 }
 
 // End adds the reading of the run.
@@ -92,66 +89,56 @@ func (n *neperRun) End(batch *adapter.Batch) error {
 	return nil
 }
 
-// parseNumber reads the value of a key; false if it is not there.
-func (n *neperRun) number(key string) (float64, bool, error) {
-	text, ok := n.keys[key]
-	if !ok || text == "" {
-		return 0, false, nil
+// numbers reads the values of keys, each into its place; one that is not there changes nothing.
+func (n *neperRun) numbers(keys []string, to ...*float64) error {
+	var errs []error
+	for i, key := range keys {
+		if text := n.keys[key]; text != "" {
+			if err := adapter.Amounts([]string{text}, to[i]); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", key, err))
+			}
+		}
 	}
-	v, err := adapter.Amount(text)
-	if err != nil {
-		return 0, false, fmt.Errorf("%s: %w", key, err)
-	}
-	return v, true, nil
+	return errors.Join(errs...)
 }
 
 // transactions reads the totals of tcp_rr or tcp_crr. Both print the same keys, so the output does not name the workload.
 func (n *neperRun) transactions(r *adapter.Reading) error {
-	from, _, err1 := n.number("time_start")
-	to, _, err2 := n.number("time_end")
-	rate, has, err3 := n.number("throughput")
-	if err := errors.Join(err1, err2, err3); err != nil {
+	var from, to, rate float64
+	if err := n.numbers([]string{"time_start", "time_end", "throughput", "num_transactions"}, &from, &to, &rate, &r.Work); err != nil {
 		return adapter.OneLine(err)
 	}
 	r.Window = adapter.Seconds(to - from)
-	if !has || rate == 0 {
+	if rate == 0 {
 		r.Fail("error", "no transaction was completed, or too few samples were taken for a rate")
 		return nil
 	}
 	r.Put(metric.TransactionRate, rate)
-	if r.Work, _, err1 = n.number("num_transactions"); err1 != nil {
-		return err1
-	}
 	for key := range n.keys {
 		member := map[string]string{"latency_min": "min", "latency_mean": "mean", "latency_max": "max", "latency_stddev": "stddev"}[key]
 		share := neperLatency.FindStringSubmatch(key)
 		if member == "" && share == nil {
 			continue
 		}
-		s, _, err := n.number(key)
-		if err != nil {
-			return err
-		}
+		var s, p float64
+		err := n.numbers([]string{key}, &s)
 		if share == nil {
 			r.Time(metric.RTT, member, s*1e9)
-			continue
+		} else {
+			err = errors.Join(err, adapter.Amounts(share[1:], &p))
+			r.Percentile(metric.RTT, p, s*1e9)
 		}
-		p, err := adapter.Amount(share[1])
 		if err != nil {
-			return err
+			return adapter.OneLine(err)
 		}
-		r.Percentile(metric.RTT, p, s*1e9)
 	}
 	return nil
 }
 
 // moved reads the totals of tcp_stream: what the server received and reported to the client.
 func (n *neperRun) moved(r *adapter.Reading) error {
-	rate, _, err1 := n.number("remote_throughput")
-	length, _, err2 := n.number("test_length")
-	flows, _, err3 := n.number("num_flows")
-	size, _, err4 := n.number("buffer_size")
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	var rate, length, flows, size float64
+	if err := n.numbers([]string{"remote_throughput", "test_length", "num_flows", "buffer_size"}, &rate, &length, &flows, &size); err != nil {
 		return adapter.OneLine(err)
 	}
 	if n.keys["enable_read"] == "1" || n.keys["enable_tcp_maerts"] == "1" {

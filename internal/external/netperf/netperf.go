@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -106,12 +107,8 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 
 // netperfFault says whether a line is a complaint.
 func netperfFault(line string) bool {
-	for _, s := range []string{"establish control: ", "netperf: ", "Could not establish the control connection", "data send error", "netperf_send", "recv_response: "} {
-		if strings.Contains(line, s) {
-			return true
-		}
-	}
-	return false
+	complaints := []string{"establish control: ", "netperf: ", "Could not establish the control connection", "data send error", "netperf_send", "recv_response: "}
+	return slices.ContainsFunc(complaints, func(s string) bool { return strings.Contains(line, s) })
 }
 
 // netperfTitles maps what -o writes over a column to the selector that -k writes.
@@ -254,7 +251,7 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 		if strings.Contains(r.head, "us/") {
 			batch.LeaveOut(machineCPU)
 		}
-		if err := r.classic(out, &w); err != nil {
+		if err := r.classic(batch, out, &w); err != nil {
 			return err
 		}
 	}
@@ -335,27 +332,33 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 		return err
 	}
 	leaveOutKeys(batch, r.keys)
-	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
-	*w = adapter.Sized(w.Spec, adapter.Sizes{Message: adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"])),
-		Request: adapter.Whole(v["REQUEST_SIZE"]), Response: adapter.Whole(v["RESPONSE_SIZE"])})
-	if congestion := r.keys["LOCAL_CONG_CONTROL"]; congestion != "" && w.Protocol() != plan.UDP && !w.Traits().Reverse {
-		if *w, err = w.With("congestion", congestion); err != nil {
-			return err
-		}
-	}
 	units := r.keys["THROUGHPUT_UNITS"]
 	if units == "" {
 		units = map[bool]string{true: "Trans/s", false: "10^6bits/s"}[w.Traits().Exchanges()]
 		out.Warn(adapter.Assumed, "netperf's output has no units; assumed: %s", units)
 	}
-	rate, has := v["THROUGHPUT"]
+	if err := r.put(batch, out, w, v, units); err != nil {
+		return err
+	}
+	if congestion := r.keys["LOCAL_CONG_CONTROL"]; congestion != "" && w.Protocol() != plan.UDP && !w.Traits().Reverse {
+		*w, err = w.With("congestion", congestion)
+	}
+	return err
+}
+
+// put puts the numbers of a test, by the selectors of -k.
+func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload, v map[string]float64, units string) error {
+	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
+	*w = adapter.Sized(w.Spec, adapter.Sizes{Message: adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"])),
+		Request: adapter.Whole(v["REQUEST_SIZE"]), Response: adapter.Whole(v["RESPONSE_SIZE"])})
 	if units != "Trans/s" {
 		return r.moved(out, v, units)
 	}
+	rate, has := v["THROUGHPUT"]
 	if !has {
-		rate, has = v["TRANSACTION_RATE"]
+		rate = v["TRANSACTION_RATE"]
 	}
-	if !has || rate == 0 {
+	if rate == 0 {
 		out.Fail("error", "no transaction was completed")
 		return nil
 	}
@@ -387,17 +390,14 @@ func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units str
 	if bytes := rate / 8 * v["ELAPSED_TIME"]; bytes > 0 {
 		out.Put(metric.Transferred, bytes)
 		if n, ok := v["LOCAL_TRANSPORT_RETRANS"]; ok {
-			out.Put(metric.RetransmitsPerG, n/(bytes/1e9))
-			out.Put(metric.Retransmits, n)
+			out.Retransmitted(n, bytes)
 		}
 	}
 	if s, ok := v["LOCAL_SEND_THROUGHPUT"]; ok && s > 0 && strings.EqualFold(r.keys["PROTOCOL"], "UDP") {
 		out.Put(metric.OfferedLoad, s*scale)
 	}
 	if sent, got := v["LOCAL_SEND_CALLS"], v["REMOTE_RECV_CALLS"]; sent > 0 && got > 0 && got <= sent && r.datagrams() {
-		out.Put(metric.FrameLossRate, 1-got/sent)
-		out.Put(metric.Datagrams, sent)
-		out.Put(metric.DatagramsLost, sent-got)
+		out.Lost(sent-got, sent)
 	}
 	return nil
 }
@@ -428,54 +428,35 @@ func leaveOutKeys(batch *adapter.Batch, keys map[string]string) {
 		}
 	}
 	if unread > 0 {
-		batch.LeaveOut("%d further values of netperf without a metric here", unread)
+		batch.LeaveOut("%s of netperf without a metric here", number.Counted(unread, "further value"))
 	}
 }
 
 // classic reads the table of numbers, whose columns depend on the test.
-func (r *netperfRun) classic(out *adapter.Reading, w *plan.Workload) error {
+func (r *netperfRun) classic(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload) error {
 	if len(r.rows) == 0 {
 		return errors.New("it ends before its numbers: the output is cut off")
 	}
-	first := r.rows[0]
+	first, unit := r.rows[0], r.classicUnit()
 	switch {
+	case unit == "" && (w.Bulk() || w.Datagrams()):
+		return errors.New("its columns have no known unit of throughput")
 	case w.Datagrams():
-		return r.classicUDP(out, w)
+		return r.classicUDP(out, w, netperfUnits[unit])
 	case w.Bulk() && len(first) >= 5:
-		scale, err := r.classicUnit()
-		if err != nil {
-			return err
-		}
-		*w = adapter.Sized(w.Spec, adapter.Sizes{Message: adapter.Whole(first[2])})
-		out.Window = adapter.Seconds(first[3])
-		if first[4] == 0 {
-			out.Fail("error", "the receiver reported no bytes")
-			return nil
-		}
-		out.Put(metric.Goodput, first[4]*scale)
-		out.Put(metric.Transferred, first[4]*scale/8*first[3])
+		v := map[string]float64{"LOCAL_SEND_SIZE": first[2], "ELAPSED_TIME": first[3], "THROUGHPUT": first[4]}
+		return r.put(batch, out, w, v, unit)
 	case w.Traits().Exchanges() && len(first) >= 6:
-		*w = adapter.Sized(w.Spec, adapter.Sizes{Request: adapter.Whole(first[2]), Response: adapter.Whole(first[3])})
-		out.Window = adapter.Seconds(first[4])
-		if first[5] == 0 {
-			out.Fail("error", "no transaction was completed")
-			return nil
-		}
-		out.Put(metric.TransactionRate, first[5])
-	default:
-		return errors.New("unknown table, or the output is cut off")
+		v := map[string]float64{"REQUEST_SIZE": first[2], "RESPONSE_SIZE": first[3], "ELAPSED_TIME": first[4], "THROUGHPUT": first[5]}
+		return r.put(batch, out, w, v, "Trans/s")
 	}
-	return nil
+	return errors.New("unknown table, or the output is cut off")
 }
 
 // classicUDP reads the two rows of UDP_STREAM: what was sent, what arrived.
-func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload) error {
+func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload, scale float64) error {
 	if len(r.rows) < 2 || len(r.rows[0]) < 6 || len(r.rows[1]) < 4 {
 		return errors.New("the receiver's row is missing: the output is cut off")
-	}
-	scale, err := r.classicUnit()
-	if err != nil {
-		return err
 	}
 	sent, got := r.rows[0], r.rows[1]
 	*w = adapter.Sized(w.Spec, adapter.Sizes{Message: adapter.Whole(sent[1])})
@@ -486,21 +467,19 @@ func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload) error {
 	}
 	out.Put(metric.Goodput, got[3]*scale)
 	out.Put(metric.OfferedLoad, sent[5]*scale)
-	out.Put(metric.FrameLossRate, 1-got[2]/sent[3])
-	out.Put(metric.Datagrams, sent[3])
-	out.Put(metric.DatagramsLost, sent[3]-got[2])
+	out.Lost(sent[3]-got[2], sent[3])
 	if s := got[1]; s > 0 {
 		out.Put(metric.PacketRate, got[2]/s)
 	}
 	return nil
 }
 
-// classicUnit is the unit among the words above the numbers; columns of CPU may follow it.
-func (r *netperfRun) classicUnit() (float64, error) {
+// classicUnit is the unit among the words above the numbers, "" without one; columns of CPU may follow it.
+func (r *netperfRun) classicUnit() string {
 	for _, word := range strings.Fields(r.head) {
-		if scale, ok := netperfUnits[strings.TrimSuffix(word, "ec")]; ok { // "10^6bits/sec"
-			return scale, nil
+		if unit := strings.TrimSuffix(word, "ec"); netperfUnits[unit] > 0 { // "10^6bits/sec"
+			return unit
 		}
 	}
-	return 0, errors.New("its columns have no known unit of throughput")
+	return ""
 }

@@ -1,6 +1,7 @@
 package ping
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -60,16 +61,13 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 		return err
 	}
 	if m := pingTotal.FindStringSubmatch(line); m != nil {
-		var err1, err2 error
-		p.sent, err1 = adapter.Amount(m[1])
-		p.received, err2 = adapter.Amount(m[2])
 		p.totals = true
 		if t := pingTook.FindStringSubmatch(m[3]); t != nil {
 			if ms, err := adapter.Amount(t[1]); err == nil {
 				p.took = adapter.Seconds(ms / 1e3)
 			}
 		}
-		return errors.Join(err1, err2)
+		return adapter.Amounts(m[1:], &p.sent, &p.received)
 	}
 	if m := pingTimes.FindStringSubmatch(line); m != nil {
 		names, values := strings.Split(m[1], "/"), strings.Split(m[2], "/")
@@ -81,10 +79,7 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 			if err != nil {
 				return err
 			}
-			member := map[string]string{"min": "min", "avg": "mean", "max": "max"}[name]
-			if member == "" {
-				member = "stddev"
-			}
+			member := cmp.Or(map[string]string{"min": "min", "avg": "mean", "max": "max"}[name], "stddev")
 			p.summary.Time(metric.RTT, member, ms*1e6)
 		}
 	}

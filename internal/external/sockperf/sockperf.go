@@ -26,17 +26,14 @@ var (
 
 // sockRun is what sockperf printed.
 type sockRun struct {
-	protocol string
-	sent     float64
-	dropped  float64
-	received float64
+	protocol                        string
+	sent, dropped, received, window float64
 	// total counts the answers of the whole run.
-	total   float64
-	window  float64
-	whole   bool // times are of the round trip, not half of it
-	valid   bool
-	failure string
-	other   string
+	total float64
+	whole bool // times are of the round trip, not half of it
+	valid bool
+	// failure is why the run failed, other why its test is not a supported workload.
+	failure, other string
 	// times are in µs as printed, by member of the family.
 	times  map[string]float64
 	shares map[float64]float64
@@ -72,43 +69,36 @@ func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 		batch.Tool = "sockperf " + m[1]
 	}
 	line = strings.TrimPrefix(line, "sockperf: ")
-	var err error
 	if m := sockProtocol.FindStringSubmatch(line); m != nil {
 		s.protocol = strings.ToLower(m[1])
 		return nil
 	}
 	if m := sockValid.FindStringSubmatch(line); m != nil {
 		s.valid = true
-		var err1, err2, err3 error
-		s.window, err1 = adapter.Amount(m[1])
-		s.sent, err2 = adapter.Amount(m[2])
-		s.received, err3 = adapter.Amount(m[3])
-		return errors.Join(err1, err2, err3)
+		return adapter.Amounts(m[1:], &s.window, &s.sent, &s.received)
 	}
 	if m := sockTotal.FindStringSubmatch(line); m != nil {
-		s.total, err = adapter.Amount(m[1])
-		return err
+		return adapter.Amounts(m[1:], &s.total)
 	}
 	if m := sockDropped.FindStringSubmatch(line); m != nil {
-		s.dropped, err = adapter.Amount(m[1])
-		return err
+		return adapter.Amounts(m[1:], &s.dropped)
 	}
 	if m := sockSpread.FindStringSubmatch(line); m != nil {
-		s.whole = m[1] == "rtt"
-		var err1, err2 error
-		s.times["mean"], err1 = adapter.Amount(m[2])
-		s.times["stddev"], err2 = adapter.Amount(m[3])
-		return errors.Join(err1, err2)
+		var mean, stddev float64
+		err := adapter.Amounts(m[2:], &mean, &stddev)
+		s.whole, s.times["mean"], s.times["stddev"] = m[1] == "rtt", mean, stddev
+		return err
 	}
 	if m := sockPoint.FindStringSubmatch(line); m != nil {
-		v, err := adapter.Amount(m[3])
+		var share, v float64
 		if m[1] != "" {
+			err := adapter.Amounts(m[3:], &v)
 			s.times[strings.ToLower(m[1])] = v
 			return err
 		}
-		share, err2 := adapter.Amount(m[2])
+		err := adapter.Amounts(m[2:], &share, &v)
 		s.shares[share] = v
-		return errors.Join(err, err2)
+		return err
 	}
 	switch {
 	case strings.HasPrefix(line, "ERROR: "):
@@ -118,7 +108,7 @@ func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 	case strings.HasPrefix(line, "No messages were received"):
 		s.failure = "no messages were received from the server"
 	}
-	return err
+	return nil
 }
 
 // reading makes a reading of the run.

@@ -52,42 +52,29 @@ func (r *wrkRun) Take(_ *adapter.Batch, line string) error {
 		r.failure = line
 		return nil
 	}
-	var err error
+	var err, err2 error
 	if m := wrkThreads.FindStringSubmatch(line); m != nil {
 		r.threads, err = adapter.Count(m[1])
-		var err2 error
 		r.conns, err2 = adapter.Count(m[2])
 		return errors.Join(err, err2)
 	}
 	if m := wrkTotal.FindStringSubmatch(line); m != nil {
-		if r.requests, err = adapter.Amount(m[1]); err != nil {
-			return err
-		}
-		ns, err1 := wrkTime(m[2])
+		ns, err := wrkTime(m[2])
 		r.window = adapter.Seconds(ns / 1e9)
-		var err2 error
 		r.read, err2 = wrkSize(m[3])
-		return errors.Join(err1, err2)
+		return errors.Join(adapter.Amounts(m[1:], &r.requests), err, err2)
 	}
 	if m := wrkErrors.FindStringSubmatch(line); m != nil {
-		for _, s := range m[1:] {
-			n, err := adapter.Amount(s)
-			if err != nil {
-				return err
-			}
-			r.socket += n
-		}
-		return nil
+		var connect, read, write, timeout float64
+		err := adapter.Amounts(m[1:], &connect, &read, &write, &timeout)
+		r.socket += connect + read + write + timeout
+		return err
 	}
 	if m := wrkShare.FindStringSubmatch(line); m != nil {
-		share, err := adapter.Amount(m[1])
-		if err != nil {
-			return err
-		}
+		var share float64
 		ns, err := wrkTime(m[2])
-		if err == nil {
-			r.times.Percentile(metric.ResponseTime, share, ns)
-		}
+		err = errors.Join(adapter.Amounts(m[1:], &share), err)
+		r.times.Percentile(metric.ResponseTime, share, ns)
 		return err
 	}
 	switch words := strings.Fields(line); {
