@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,11 +108,10 @@ func gather(a *compare.Analysis) []*group {
 	at := map[plan.Case]*group{}
 	for i := range a.Cells {
 		c := &a.Cells[i]
-		key := plan.Case{Profile: c.Profile, Path: c.Path, Workload: c.Workload}
-		g := at[key]
+		g := at[c.Case]
 		if g == nil {
-			g = &group{name: name(key), trials: map[int][]string{}}
-			at[key] = g
+			g = &group{name: name(c.Case), trials: map[int][]string{}}
+			at[c.Case] = g
 			all = append(all, g)
 		}
 		g.failed = c.Failed
@@ -125,16 +125,12 @@ func gather(a *compare.Analysis) []*group {
 
 // write writes the lines of a case by repetition.
 func (g *group) write(w io.Writer) {
-	var repetitions []int
-	for r := range g.trials {
-		repetitions = append(repetitions, r)
-	}
-	slices.Sort(repetitions)
+	repetitions := slices.Sorted(maps.Keys(g.trials))
 	for _, r := range repetitions {
 		fmt.Fprintf(w, "Benchmark%s 1 %s\n", g.name, strings.Join(g.trials[r], " "))
 	}
 	if g.failed > 0 {
-		fmt.Fprintf(w, "--- FAIL: Benchmark%s (%d of %d trials)\n", g.name, g.failed, g.failed+len(repetitions))
+		fmt.Fprintf(w, "--- FAIL: Benchmark%s (%d of %s)\n", g.name, g.failed, number.Counted(g.failed+len(repetitions), "trial"))
 	}
 }
 

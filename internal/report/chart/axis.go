@@ -107,14 +107,19 @@ func logSteps(low, high float64) []float64 {
 	}
 }
 
-// ruled draws a line at each tick of an upright axis y and its text left of the frame.
-func ruled(x, y axis, ticks []float64) []Shape {
-	var out []Shape
+// frame draws a line at each tick of an upright axis y with its text at the left, and marks, which are the ticks of the
+// axis x. names say what the axes y and x measure.
+func frame(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
+	g := Group{}
 	for _, t := range ticks {
-		out = append(out, line(Grid, 1, Point{x.from, y.at(t)}, Point{x.to, y.at(t)}),
+		g.Shapes = append(g.Shapes, line(Grid, 1, Point{x.from, y.at(t)}, Point{x.to, y.at(t)}),
 			small(text(Muted, Point{x.from - 5, y.at(t) + 4}, tickText(t), End)))
 	}
-	return out
+	g.Shapes = append(g.Shapes, marks...)
+	g.Shapes = append(g.Shapes,
+		small(text(Muted, Point{0, 12}, names[0], Start)),
+		small(text(Muted, Point{x.from, y.from + 31}, names[1], Start)))
+	return g
 }
 
 // span returns the least and the greatest finite value, false without finite values.

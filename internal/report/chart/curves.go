@@ -52,10 +52,8 @@ func (p Curves) Draw() Drawing {
 	}
 	y, ticks := timeAxis(append(values, p.Low, p.High))
 	x := axis{low: 0, high: math.Min(most, 6), from: frameLeft, to: plotWidth - frameRight}
-	d := Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc}
-	d.Groups = append(d.Groups, p.frame(x, y, ticks))
-	d.Groups = append(d.Groups, p.lines(x, y)...)
-	return d
+	g := frame(x, y, ticks, percentMarks(x, y), [2]string{p.Unit, "share that took at most so long"})
+	return Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc, Groups: append([]Group{g}, p.lines(x, y)...)}
 }
 
 // timeAxis is the upright logarithmic axis of a frame that holds all values above 0, with its ticks.
@@ -76,25 +74,23 @@ var percentTicks = []struct {
 	text string
 }{{0, ""}, {0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}, {0.99999, "99.999%"}}
 
-func (p Curves) frame(x, y axis, ticks []float64) Group {
-	g := Group{Shapes: ruled(x, y, ticks)}
+// percentMarks are the ticks of the axis of nines.
+func percentMarks(x, y axis) []Shape {
+	var marks []Shape
 	free := x.from - 20 // what is left of it is taken
 	for _, t := range percentTicks {
 		if nine(t.q) > x.high+1e-9 {
 			break
 		}
 		at := x.at(nine(t.q))
-		g.Shapes = append(g.Shapes, line(Grid, 1, Point{at, y.from}, Point{at, y.to}))
+		marks = append(marks, line(Grid, 1, Point{at, y.from}, Point{at, y.to}))
 		// Fonts differ: what is measured here may be drawn wider by a sixth.
 		if half := 1.17 * textWidth(t.text, smallSize) / 2; t.text != "" && at-half > free {
-			g.Shapes = append(g.Shapes, small(text(Muted, Point{at, y.from + 16}, t.text, Middle)))
+			marks = append(marks, small(text(Muted, Point{at, y.from + 16}, t.text, Middle)))
 			free = at + half + 4
 		}
 	}
-	g.Shapes = append(g.Shapes,
-		small(text(Muted, Point{0, 12}, p.Unit, Start)),
-		small(text(Muted, Point{x.from, y.from + 31}, "share that took at most so long", Start)))
-	return g
+	return marks
 }
 
 // lines draws the curves, each named at its end.

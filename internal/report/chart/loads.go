@@ -40,38 +40,24 @@ func (p Loads) Draw() Drawing {
 			if finite(q.Load) {
 				most = math.Max(most, q.Load)
 			}
-			for _, v := range []float64{q.Half, q.Tail} {
-				if v > 0 {
-					values = append(values, v)
-				}
-			}
+			values = append(values, q.Half, q.Tail)
 		}
 	}
 	y, ticks := timeAxis(append(values, p.Low, p.High))
 	x, xticks := linear(0, most, 6)
 	x.from, x.to = frameLeft, plotWidth-frameRight
-	d := Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc}
-	d.Groups = append(d.Groups, p.frame(x, y, xticks, ticks))
+	var marks []Shape
+	for _, t := range xticks {
+		marks = append(marks, line(Grid, 1, Point{x.at(t), y.from}, Point{x.at(t), y.to}),
+			small(text(Muted, Point{x.at(t), y.from + 16}, tickText(t)+"%", Middle)))
+	}
 	groups := make([]Group, len(p.Lines))
 	for i, l := range p.Lines {
 		groups[i] = l.draw(x, y)
 	}
 	nameEnds(groups, func(i int) string { return p.Lines[i].Name })
-	d.Groups = append(d.Groups, groups...)
-	return d
-}
-
-func (p Loads) frame(x, y axis, xticks, yticks []float64) Group {
-	g := Group{Shapes: ruled(x, y, yticks)}
-	for _, t := range xticks {
-		g.Shapes = append(g.Shapes,
-			line(Grid, 1, Point{x.at(t), y.from}, Point{x.at(t), y.to}),
-			small(text(Muted, Point{x.at(t), y.from + 16}, tickText(t)+"%", Middle)))
-	}
-	g.Shapes = append(g.Shapes,
-		small(text(Muted, Point{0, 12}, p.Unit, Start)),
-		small(text(Muted, Point{x.from, y.from + 31}, p.XName, Start)))
-	return g
+	groups = append([]Group{frame(x, y, ticks, marks, [2]string{p.Unit, p.XName})}, groups...)
+	return Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc, Groups: groups}
 }
 
 // draw draws one curve: the tail with its intervals, the median, and a ring around the knee.

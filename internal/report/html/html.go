@@ -30,7 +30,7 @@ var styleText string
 //go:embed script.js
 var scriptText string
 
-var page = template.Must(template.New("page").Parse(pageText))
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"groups": groups}).Parse(pageText))
 
 // Render writes d as a page. A document without Details has no distributions.
 func Render(w io.Writer, d report.Document) error {

@@ -25,13 +25,14 @@ type view struct {
 	Banners, Answer []string
 	Needs           []need
 	Plain           []plain
-	Claims          *claims
+	Tally           string
+	Claims          []report.Section
 	Scale           []shade
 	Sections        []section
 	Pictures        []pictures
 	Legend          []string
 	Footnotes       []footnote
-	Appendix        []plain
+	Appendix        []report.Section
 	RawHead         []rawHead
 	Raw             []rawRow
 	Missing, CSV    string
@@ -43,17 +44,9 @@ type plain struct {
 	report.Section
 }
 
-func plains(all []report.Section) []plain {
-	var out []plain
-	for _, s := range all {
-		out = append(out, plain{Section: s})
-	}
-	return out
-}
-
-// Groups are the findings by rule.
-func (p plain) Groups() [][]finding.Finding {
-	fs := slices.Clone(p.Findings)
+// groups are the findings by rule, safe to print.
+func groups(fs []finding.Finding) [][]finding.Finding {
+	fs = slices.Clone(fs)
 	for i := range fs {
 		fs[i].Where, fs[i].Saw = number.Clean(fs[i].Where), number.Clean(fs[i].Saw)
 	}
@@ -162,7 +155,7 @@ func viewOf(d report.Document) (view, error) {
 	b := &builder{d: d, series: figure.SeriesOf(d), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}}
 	v := view{
 		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Missing: number.Absent,
-		Footnotes: b.footnotes(), Appendix: plains(d.Appendix),
+		Footnotes: b.footnotes(), Appendix: d.Appendix,
 	}
 	if a := d.Analysis; a != nil {
 		enumerate(b.path, a.Paths)
@@ -170,13 +163,13 @@ func viewOf(d report.Document) (view, error) {
 		enumerate(b.metric, a.Metrics)
 		v.Filters = b.filters()
 		v.RawHead, v.Raw, v.CSV = b.raw()
+		v.Tally, v.Claims = report.Claims(a)
 	}
 	for i, s := range d.Sections {
 		if len(s.Tables) == 0 && !s.Drawn {
 			v.Plain = append(v.Plain, plain{fmt.Sprintf("part-%d", i+1), s})
 		}
 	}
-	v.Claims = b.claims()
 	figures := figure.All(d)
 	v.Needs = b.needs()
 	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
@@ -313,7 +306,7 @@ func nav(v view) []link {
 	for _, p := range v.Pictures {
 		out = append(out, link{p.ID, p.Heading})
 	}
-	if v.Claims != nil {
+	if len(v.Claims) > 0 {
 		out = append(out, link{"claims", "Published claims"})
 	}
 	if len(v.Legend)+len(v.Footnotes) > 0 {

@@ -40,14 +40,7 @@ func nameOf(m, unit string) string {
 	if !ok {
 		stem = strings.ReplaceAll(m, ".", "_")
 	}
-	return suffixed(prefix+stem, bases[unit].unit)
-}
-
-func suffixed(name, unit string) string {
-	if unit == "" {
-		return name
-	}
-	return name + "_" + unit
+	return strings.TrimSuffix(prefix+stem+"_"+bases[unit].unit, "_")
 }
 
 // catalogued are the units in which a metric of the catalogue may come.

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -91,46 +92,28 @@ func Render(w io.Writer, d report.Document) error {
 	}
 	e.cells(a)
 	e.comparisons(a)
-	return write(w, e.blocks)
-}
-
-// write writes blocks, which are of different families.
-func write(w io.Writer, blocks []*block) error {
-	var out bytes.Buffer
-	for _, b := range blocks {
-		if b.samples.Len() > 0 {
-			out.WriteString(b.family.head())
-			out.Write(b.samples.Bytes())
-		}
-	}
-	out.WriteString("# EOF\n")
-	_, err := w.Write(out.Bytes())
+	e.WriteString("# EOF\n")
+	_, err := e.WriteTo(w)
 	return err
 }
 
 // labels are names and values in turn.
 type labels []string
 
-// block is a family with its samples. One without samples leaves no trace.
-type block struct {
-	family  family
-	samples bytes.Buffer
-	// seen are the label sets, of which none may come twice.
-	seen map[string]bool
-}
-
-// exposition is the text so far. Every document begins the same families in the same order.
+// exposition is the text so far. Every document begins the same families in the same order; one without samples leaves
+// no trace.
 type exposition struct {
-	blocks []*block
+	bytes.Buffer
+	// family is the one that began last; seen are its label sets, of which none may come twice.
+	family family
+	seen   map[string]bool
 	// common are labels of every sample, time is what follows its value.
 	common labels
 	time   string
 }
 
 // begin starts a family.
-func (e *exposition) begin(f family) {
-	e.blocks = append(e.blocks, &block{family: f, seen: map[string]bool{}})
-}
+func (e *exposition) begin(f family) { e.family, e.seen = f, map[string]bool{} }
 
 // add writes a sample of the family that began last. A value that is not finite is left out, and so are labels without a value, which
 // mean the same as none.
@@ -140,7 +123,7 @@ func (e *exposition) add(v float64, ls labels) {
 	}
 	var set []string
 	named := map[string]bool{}
-	ls = append(e.common[:len(e.common):len(e.common)], ls...)
+	ls = slices.Concat(e.common, ls)
 	for i := 0; i+1 < len(ls); i += 2 {
 		if ls[i+1] != "" && !named[ls[i]] {
 			named[ls[i]] = true
@@ -148,15 +131,17 @@ func (e *exposition) add(v float64, ls labels) {
 		}
 	}
 	text := strings.Join(set, ",")
-	b := e.blocks[len(e.blocks)-1]
-	if b.seen[text] {
+	if e.seen[text] {
 		return
 	}
-	b.seen[text] = true
+	if len(e.seen) == 0 {
+		e.WriteString(e.family.head())
+	}
+	e.seen[text] = true
 	if text != "" {
 		text = "{" + text + "}"
 	}
-	fmt.Fprintf(&b.samples, "%s%s %s%s\n", b.family.sample(), text, strconv.FormatFloat(v, 'g', -1, 64), e.time)
+	fmt.Fprintf(e, "%s%s %s%s\n", e.family.sample(), text, strconv.FormatFloat(v, 'g', -1, 64), e.time)
 }
 
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
@@ -232,15 +217,11 @@ func (e *exposition) summary(c *compare.Cell, b base) {
 
 // place is the case of a cell.
 func place(k compare.Key) labels {
-	ls := labels{"profile", string(k.Profile), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind())}
-	return ls[:len(ls):len(ls)]
+	return labels{"profile", string(k.Profile), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind())}
 }
 
 // cellOf is the case and the metric of a cell.
-func cellOf(k compare.Key) labels {
-	ls := append(place(k), "metric", k.Metric)
-	return ls[:len(ls):len(ls)]
-}
+func cellOf(k compare.Key) labels { return slices.Clip(append(place(k), "metric", k.Metric)) }
 
 // cells writes what is known about the medians.
 func (e *exposition) cells(a *compare.Analysis) {
@@ -273,7 +254,7 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 			if x.BaselinePath != (plan.Path{}) {
 				at = append(at, "baseline_path", x.BaselinePath.String())
 			}
-			write(x, at[:len(at):len(at)])
+			write(x, slices.Clip(at))
 		}
 	}
 	each(ratio, func(x compare.Comparison, at labels) {

@@ -4,6 +4,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -57,16 +58,10 @@ func planSchema() map[string]any {
 
 // resultSchema is that of one line of a result file: the header, a trial or an end.
 func resultSchema() (*jsonschema.Schema, error) {
-	header, err := of[result.Header](nil)
-	if err != nil {
-		return nil, err
-	}
-	trial, err := of[result.Record](nil)
-	if err != nil {
-		return nil, err
-	}
-	end, err := of[result.EndLine](nil)
-	if err != nil {
+	header, err1 := of[result.Header](nil)
+	trial, err2 := of[result.Record](nil)
+	end, err3 := of[result.EndLine](nil)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	header.Properties["schema"].Const = jsonschema.Ptr[any](result.Schema)

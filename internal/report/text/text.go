@@ -77,11 +77,15 @@ func (p *printer) style(s, code string) string {
 }
 
 func (p *printer) heading(s string) {
-	if s == "" {
-		return
+	if s != "" {
+		p.styled(s, bold)
 	}
+}
+
+// styled writes s in as many lines as it takes.
+func (p *printer) styled(s, code string) {
 	for _, l := range number.Wrap(s, p.width) {
-		p.line(p.style(l, bold))
+		p.line(p.style(l, code))
 	}
 }
 
@@ -129,9 +133,7 @@ func (p *printer) findings(group []finding.Finding) {
 		style = red
 	}
 	p.line("")
-	for _, l := range number.Wrap(fmt.Sprintf("%s: %s (%s)", strings.ToUpper(string(f.Severity)), f.Title, f.ID), p.width) {
-		p.line(p.style(l, style))
-	}
+	p.styled(fmt.Sprintf("%s: %s (%s)", strings.ToUpper(string(f.Severity)), f.Title, f.ID), style)
 	for _, f := range group {
 		p.hang("  - ", number.Clean(f.Text()))
 	}
