@@ -115,21 +115,21 @@ func TestRulesNameWhatTheNodeHas(t *testing.T) {
 	e, n := arranged(t, "calico-vxlan", 2)
 	r := e.Rules(n, []dataplane.Node{other})
 	c := r.Calico
-	if r.Flannel != nil || c == nil || !c.VXLAN || !c.NATOutgoing || !slices.Equal(c.Pools, []netip.Prefix{n.Cluster}) {
+	if r.Flannel != nil || c == nil || !c.VXLAN || !slices.Equal(c.Pools, []netip.Prefix{n.Cluster}) {
 		t.Fatalf("calico-vxlan: %+v", r)
 	}
 	if !slices.Equal(c.NodeAddrs, []netip.Addr{n.Addr.Addr(), n.Tunnel.Addr}) || !slices.Equal(c.Peers, []netip.Addr{other.Addr.Addr()}) {
 		t.Errorf("addresses of node and peers: %+v", c)
 	}
-	if len(c.Endpoints) != 2 || c.Endpoints[1].Device != n.Pods[1].HostDevice {
-		t.Errorf("endpoints: %+v", c.Endpoints)
+	if len(c.Devices) != 2 || c.Devices[1] != n.Pods[1].HostDevice {
+		t.Errorf("devices: %q", c.Devices)
 	}
 	e, n = arranged(t, "flannel-host-gw", 2)
 	if f := e.Rules(n, nil); f.Flannel == nil || f.Calico != nil || !f.Flannel.PodCIDR.IsValid() {
 		t.Errorf("flannel-host-gw: %+v", f)
 	}
 	e, n = arranged(t, "canal", 2)
-	if r = e.Rules(n, nil); r.Flannel == nil || r.Calico == nil || r.Calico.VXLAN || r.Calico.NATOutgoing || len(r.Calico.Pools) > 0 {
+	if r = e.Rules(n, nil); r.Flannel == nil || r.Calico == nil || r.Calico.VXLAN || len(r.Calico.Pools) > 0 {
 		t.Errorf("canal: %+v", r)
 	}
 }
@@ -139,7 +139,7 @@ func TestProgrammedNodesHaveNoKubeProxy(t *testing.T) {
 		e, n := arranged(t, p.Name, 2)
 		_, programmed := e.Dataplane.(dataplane.Programmed)
 		r := e.Rules(n, nil)
-		if (p.Services == "ebpf") != (r.Cilium != nil || r.CalicoBPF != nil) || p.Services == "ebpf" && !programmed {
+		if (p.Services == "ebpf") != (r.Cilium != nil || r.Calico != nil && r.Calico.BPF) || p.Services == "ebpf" && !programmed {
 			t.Errorf("%s: Services by %s, programmed %v, rules %+v", p.Name, p.Services, programmed, r)
 		}
 	}

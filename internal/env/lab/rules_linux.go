@@ -25,7 +25,6 @@ func (s Spec) Netfilter(node int) policy.Node {
 		rules.Calico.Policies, rules.Calico.PoliciesUnselected = s.Lab.Policies, s.Lab.PoliciesUnselected
 	}
 	if s.Profile.Services == ebpfServices {
-		rules.Kubelet = true
 		return rules
 	}
 	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.kubeProxy(node)}
@@ -36,7 +35,7 @@ func (s Spec) Netfilter(node int) policy.Node {
 		rules.Services.NoLocalhostNodePorts = true
 	}
 	if rules.ProxyNFT {
-		rules.Services.NodePortAddrs, rules.Services.NoLocalhostNodePorts = []netip.Addr{n.Addr.Addr()}, true
+		rules.Services.NodePortAddr, rules.Services.NoLocalhostNodePorts = n.Addr.Addr(), true
 		rules.Services.ServiceCIDR = s.net.services
 	}
 	return rules
@@ -154,7 +153,7 @@ func nodeSettings(n policy.Node) []sysctl.Setting {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		list = append(list, sysctl.Setting{Name: name, Value: settings[name]})
 	}
-	if n.Calico != nil || n.CalicoBPF != nil {
+	if n.Calico != nil {
 		list = append(list, sysctl.Setting{Name: "net/netfilter/nf_conntrack_acct", Value: "1"})
 	}
 	return list

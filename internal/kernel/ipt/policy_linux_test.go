@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/env/lab/ruletest"
 	"github.com/cnibench/cnibench/internal/env/lab/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 )
@@ -21,7 +21,7 @@ func flannel() *policy.FlannelConfig {
 func calico(pods ...string) *policy.CalicoConfig {
 	c := &policy.CalicoConfig{NodeAddrs: []netip.Addr{netip.MustParseAddr(walktest.NodeIP)}, Peers: []netip.Addr{netip.MustParseAddr(walktest.ClientIP)}}
 	for _, p := range pods {
-		c.Endpoints = append(c.Endpoints, policy.Endpoint{Device: "cali" + p, Addr: netip.MustParseAddr(walktest.PodIP[p])})
+		c.Devices = append(c.Devices, "cali"+p)
 	}
 	return c
 }
@@ -29,7 +29,7 @@ func calico(pods ...string) *policy.CalicoConfig {
 // underlay is a whole node of profile calico-underlay.
 func underlay(pods ...string) policy.Node {
 	c := calico(pods...)
-	c.Pools, c.NATOutgoing = []netip.Prefix{walktest.Cluster}, true
+	c.Pools = []netip.Prefix{walktest.Cluster}
 	return policy.Node{Services: services(), Calico: c}
 }
 
@@ -37,7 +37,7 @@ func underlay(pods ...string) policy.Node {
 func targets(c ipt.SavedChain) string {
 	var out []string
 	for _, r := range c.Rules {
-		out = append(out, ruleset.Target(r.Rule))
+		out = append(out, ruletest.Target(r.Rule))
 	}
 	return strings.Join(out, " ")
 }
@@ -247,7 +247,7 @@ func follow(t ipt.SavedTable, name string, packets uint64) (met, back uint64) {
 	left := packets
 	for _, r := range chain.Rules {
 		met += left
-		target := ruleset.Target(r.Rule)
+		target := ruletest.Target(r.Rule)
 		switch target {
 		case "ACCEPT", "DROP", "REJECT":
 			left -= r.Packets

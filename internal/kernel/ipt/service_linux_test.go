@@ -143,7 +143,7 @@ func TestRoundTrip(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
 		n := policy.Node{Services: services(), Flannel: flannel(), Calico: calico("a", "b", "c")}
 		n.Calico.VXLAN, n.Calico.Policies, n.Calico.PoliciesUnselected = true, 3, 2
-		n.Calico.Pools, n.Calico.NATOutgoing = []netip.Prefix{walktest.Cluster}, true
+		n.Calico.Pools = []netip.Prefix{walktest.Cluster}
 		w.load(t, n)
 		rules, _ := n.Render()
 		want, err := ipt.ParseSave(rules)

@@ -60,17 +60,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
-	table := sampler()
-	if lost := table.Unreachable(); len(lost) > 0 {
-		t.Errorf("nothing leads to %q", lost)
-	}
-	table.Chain("alone").Add(Jump("refusal"))
-	if lost := table.Unreachable(); len(lost) != 1 || lost[0] != "alone" {
-		t.Errorf("unreachable are %q, want alone", lost)
-	}
-}
-
 func TestPrefixBytes(t *testing.T) {
 	for _, tt := range []struct{ prefix, mask, after string }{
 		{"10.42.0.0/16", "\xff\xff\x00\x00", "10.43.0.0"},

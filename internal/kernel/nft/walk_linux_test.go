@@ -30,13 +30,12 @@ func services() policy.Node {
 	local, far, sticky := walktest.Service("local", 15, "a"), walktest.Service("far", 16, ""), walktest.Service("sticky", 17, "abc")
 	local.ExternalTrafficPolicyLocal, far.ExternalTrafficPolicyLocal, sticky.SessionAffinity = true, true, true
 	far.Endpoints = []service.Endpoint{{Addr: netip.MustParseAddrPort("10.42.9.9:8080")}}
-	guarded, open := walktest.Service("guarded", 18, "a"), walktest.Service("open", 19, "a")
-	guarded.LoadBalancerIPs, guarded.SourceRanges = []netip.Addr{netip.MustParseAddr("203.0.113.1")}, []netip.Prefix{walktest.Cluster}
+	open := walktest.Service("open", 19, "a")
 	open.LoadBalancerIPs = []netip.Addr{netip.MustParseAddr("203.0.113.2")}
 	return policy.Node{ProxyNFT: true, Services: &service.Config{
-		ClusterCIDR: walktest.Cluster, ServiceCIDR: netip.MustParsePrefix("10.43.0.0/16"), NodePortAddrs: []netip.Addr{netip.MustParseAddr(walktest.NodeIP)},
+		ClusterCIDR: walktest.Cluster, ServiceCIDR: netip.MustParsePrefix("10.43.0.0/16"), NodePortAddr: netip.MustParseAddr(walktest.NodeIP),
 		Services: []service.Service{
-			walktest.Service("one", 10, "a"), walktest.Service("self", 11, "b"), walktest.Service("closed", 12, ""), walktest.Service("three", 13, "abc"), walktest.Service("routed", 14, "d"), local, far, sticky, guarded, open,
+			walktest.Service("one", 10, "a"), walktest.Service("self", 11, "b"), walktest.Service("closed", 12, ""), walktest.Service("three", 13, "abc"), walktest.Service("routed", 14, "d"), local, far, sticky, open,
 		},
 	}}
 }
@@ -46,10 +45,10 @@ func underlay(pods string) policy.Node {
 	n := services()
 	n.Calico = &policy.CalicoConfig{
 		NFTables: true, NodeAddrs: []netip.Addr{netip.MustParseAddr(walktest.NodeIP)}, Peers: []netip.Addr{netip.MustParseAddr(walktest.ClientIP)},
-		Pools: []netip.Prefix{walktest.Cluster}, NATOutgoing: true,
+		Pools: []netip.Prefix{walktest.Cluster},
 	}
 	for _, p := range pods {
-		n.Calico.Endpoints = append(n.Calico.Endpoints, policy.Endpoint{Device: "cali" + string(p), Addr: netip.MustParseAddr(walktest.PodIP[string(p)])})
+		n.Calico.Devices = append(n.Calico.Devices, "cali"+string(p))
 	}
 	return n
 }

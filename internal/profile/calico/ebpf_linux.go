@@ -112,7 +112,9 @@ func (calicoBPF) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.No
 }
 
 func (calicoBPF) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
-	return policy.Node{CalicoBPF: &policy.CalicoBPFConfig{Endpoints: Felix(n, nil).Endpoints, VXLAN: true}}
+	rules := Felix(n, nil)
+	rules.VXLAN, rules.BPF = true, true
+	return policy.Node{Calico: rules}
 }
 
 // Program loads what Felix does, tells it of pods, nodes and blocks, and serves the Services.

@@ -175,7 +175,7 @@ func (c calico) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Nod
 func (c calico) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
 	rules := Felix(n, others)
 	rules.VXLAN, rules.NFTables = c.vxlan, c.nft
-	rules.Pools, rules.NATOutgoing = []netip.Prefix{n.Cluster}, true
+	rules.Pools = []netip.Prefix{n.Cluster}
 	return policy.Node{Calico: rules}
 }
 
@@ -186,7 +186,7 @@ func Felix(n dataplane.Node, others []dataplane.Node) *policy.CalicoConfig {
 		c.NodeAddrs = append(c.NodeAddrs, n.Tunnel.Addr)
 	}
 	for _, p := range n.Pods {
-		c.Endpoints = append(c.Endpoints, policy.Endpoint{Device: p.HostDevice, Addr: p.Addr.Addr()})
+		c.Devices = append(c.Devices, p.HostDevice)
 	}
 	for _, o := range others {
 		c.Peers = append(c.Peers, o.Addr.Addr())

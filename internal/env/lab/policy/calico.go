@@ -12,8 +12,8 @@ import (
 type CalicoConfig struct {
 	// IPv6 says that all addresses are IPv6. IPIP is then not supported.
 	IPv6 bool
-	// Endpoints are the pods of this node.
-	Endpoints []Endpoint
+	// Devices are the host sides of the veths of this node's pods: "cali" and up to 11 more characters.
+	Devices []string
 	// VXLAN is true when Calico encapsulates. Outer packets are then untracked and accepted from Peers only. Traffic
 	// into the tunnel device has that device's address.
 	VXLAN bool
@@ -21,23 +21,17 @@ type CalicoConfig struct {
 	IPIP bool
 	// NodeAddrs are the addresses of this node, Peers those of the other nodes on the underlay.
 	NodeAddrs, Peers []netip.Addr
-	// Pools are the ranges of Calico's IPAM; empty without it (canal).
+	// Pools are the ranges of Calico's IPAM; empty without it (canal). Packets from a pool to other addresses are
+	// masqueraded.
 	Pools []netip.Prefix
-	// NATOutgoing masquerades packets from pods to addresses outside the pools.
-	NATOutgoing bool
 	// Policies is the number of network policies that select every pod, each in both directions. The last allows all
 	// traffic but TCP to DeniedPort. The others match nothing, so a new connection walks them all.
 	// PoliciesUnselected are in the tables but in no pod's path.
 	Policies, PoliciesUnselected int
 	// NFTables makes Felix program nftables instead of iptables and IP sets.
 	NFTables bool
-}
-
-// Endpoint is a pod of the node.
-type Endpoint struct {
-	// Device is the host side of the pod's veth: "cali" and up to 11 more characters.
-	Device string
-	Addr   netip.Addr
+	// BPF says that BPF programs forward and police packets. Felix then writes only the rules that these programs need.
+	BPF bool
 }
 
 // Felix takes its mark bits from the mask 0xffff0000, lowest first.
@@ -80,6 +74,10 @@ func (c CalicoConfig) tunnel() string {
 // every other generator.
 func AddCalico(node *ruleset.Ruleset, c CalicoConfig) (sets string) {
 	f := felix{c: c, iptables: node}
+	if c.BPF {
+		f.besideBPF()
+		return ""
+	}
 	f.write()
 	return f.ipsets()
 }
@@ -94,9 +92,9 @@ func (f *felix) write() {
 	f.output()
 	f.dispatch("cali-from-wl-dispatch", egress)
 	f.dispatch("cali-to-wl-dispatch", ingress)
-	for _, e := range f.c.Endpoints {
-		f.endpoint(e, egress)
-		f.endpoint(e, ingress)
+	for _, device := range f.c.Devices {
+		f.endpoint(device, egress)
+		f.endpoint(device, ingress)
 	}
 	f.profiles()
 	f.policies()
@@ -152,7 +150,7 @@ func (f *felix) nat() {
 		post.to(masquerade, both("-o "+f.c.tunnel(), nft.Is(nft.OutDevice, f.c.tunnel())),
 			both("-m addrtype ! --src-type LOCAL --limit-iface-out", nft.SourceNotLocalTo), sourceLocal)
 	}
-	if f.c.NATOutgoing {
+	if len(f.c.Pools) > 0 {
 		f.at(ruleset.NAT, "cali-nat-outgoing").to(masquerade, f.in(setMasqPools, source), f.notIn(setAllPools, destination))
 	}
 	f.hook(ruleset.NAT, "PREROUTING")

@@ -4,14 +4,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 )
 
-// CalicoBPFConfig is the input for the rules that Felix keeps in iptables when BPF programs forward packets.
-type CalicoBPFConfig struct {
-	// Endpoints are the pods of this node.
-	Endpoints []Endpoint
-	// VXLAN is true when Calico encapsulates: then outer packets are untracked.
-	VXLAN bool
-}
-
 // Marks that the programs write on packets for the stack.
 const (
 	bpfSeen        = "0x1000000/0x1000000" // some program has judged it
@@ -21,15 +13,12 @@ const (
 	bpfNATOutgoing = "0x3800000/0x3f00000" // from a pod to the world
 )
 
-// AddCalicoBPF puts the rules that Calico keeps beside its programs into node.
-func AddCalicoBPF(node *ruleset.Ruleset, c CalicoBPFConfig) {
-	f := felix{iptables: node}
+// besideBPF writes the rules that Felix keeps in iptables when BPF programs forward packets over VXLAN.
+func (f *felix) besideBPF() {
 	mark := func(m string) clause { return both("-m mark --mark " + m) }
-	if c.VXLAN {
-		for _, name := range []string{"PREROUTING", "OUTPUT"} {
-			f.at(ruleset.Raw, "cali-"+name).to(untrack, vxlanPacket)
-			f.hook(ruleset.Raw, name)
-		}
+	for _, name := range []string{"PREROUTING", "OUTPUT"} {
+		f.at(ruleset.Raw, "cali-"+name).to(untrack, vxlanPacket)
+		f.hook(ruleset.Raw, name)
 	}
 	f.at(ruleset.NAT, "cali-POSTROUTING").
 		note("MASQUERADE packets from a pod to itself").to(masquerade, mark(bpfLoopback)).
@@ -42,8 +31,8 @@ func AddCalicoBPF(node *ruleset.Ruleset, c CalicoBPFConfig) {
 		note("To workload has already been policed").to(accept, fromWorkload).
 		to(accept, both("-i bpfout.cali"))
 	known := f.at(ruleset.Filter, "cali-to-wl-dispatch")
-	for _, e := range c.Endpoints {
-		known.to(ret, both("-o "+e.Device))
+	for _, device := range f.c.Devices {
+		known.to(ret, both("-o "+device))
 	}
 	known.note("Unknown interface").to(drop)
 	f.at(ruleset.Filter, "cali-INPUT").

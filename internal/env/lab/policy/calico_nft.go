@@ -64,8 +64,8 @@ func (f *felix) dispatchByMap(chain string, d direction) {
 	lookup := f.at(ruleset.Filter, chain)
 	name := ruleset.Filter + "-" + chain
 	chains := f.nftables.Map(name, nft.Device)
-	for _, e := range f.c.Endpoints {
-		chains.Put(nft.Goto(f.declare(ruleset.Filter, d.endpoint+e.Device)), e.Device)
+	for _, device := range f.c.Devices {
+		chains.Put(nft.Goto(f.declare(ruleset.Filter, d.endpoint+device)), device)
 	}
 	lookup.nft.Add(nft.VMap(name, d.device))
 	lookup.signature = name

@@ -2,13 +2,13 @@ package policy
 
 import (
 	"fmt"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/env/lab/ruletest"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
@@ -75,7 +75,7 @@ func TestBothModesSayTheSame(t *testing.T) {
 			for _, c := range tab.Chains() {
 				want := []string{}
 				for _, r := range c.Rules() {
-					want = append(want, meaning(tab.Name, ruleset.Target(r)))
+					want = append(want, meaning(tab.Name, ruletest.Target(r)))
 				}
 				key := tab.Name + "-" + c.Name
 				got, ok := has[key]
@@ -99,7 +99,7 @@ func TestBothModesSayTheSame(t *testing.T) {
 				t.Errorf("%s: chain %s is in nftables alone", name, left)
 			}
 		}
-		if lost := table.Unreachable(); len(lost) != 2*n.Calico.PoliciesUnselected {
+		if lost := ruletest.UnreachableNFT(table); len(lost) != 2*n.Calico.PoliciesUnselected {
 			t.Errorf("%s: nothing leads to %q, want the %d policies in both directions that select nobody", name, lost, n.Calico.PoliciesUnselected)
 		}
 	}
@@ -136,7 +136,7 @@ func ends(c *nft.Chain) []string {
 func TestWayToAPodIsOneLookup(t *testing.T) {
 	c := CalicoConfig{NFTables: true}
 	for i := range 200 {
-		c.Endpoints = append(c.Endpoints, Endpoint{Device: fmt.Sprintf("cali%011d", i), Addr: netip.AddrFrom4([4]byte{10, 42, 0, byte(i)})})
+		c.Devices = append(c.Devices, fmt.Sprintf("cali%011d", i))
 	}
 	table := CalicoNFT(c)
 	for _, name := range []string{"filter-cali-from-wl-dispatch", "filter-cali-to-wl-dispatch"} {

@@ -32,11 +32,7 @@ func (f *felix) dispatch(chain string, d direction) {
 		f.dispatchByMap(chain, d)
 		return
 	}
-	var names []string
-	for _, e := range f.c.Endpoints {
-		names = append(names, e.Device)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(slices.Values(f.c.Devices))
 	common := len(commonPrefix(names))
 	branchOf := func(name string) string { return name[:min(len(name), common+1)] }
 	root := f.at(ruleset.Filter, chain)
@@ -76,8 +72,8 @@ func commonPrefix(sorted []string) string {
 
 // endpoint writes cali-fw-X or cali-tw-X. A packet that returns with the accept mark is allowed so far: another pod's
 // policy and the rest of FORWARD follow.
-func (f *felix) endpoint(e Endpoint, d direction) {
-	chain := f.at(ruleset.Filter, d.endpoint+e.Device).
+func (f *felix) endpoint(device string, d direction) {
+	chain := f.at(ruleset.Filter, d.endpoint+device).
 		to(accept, established).
 		to(drop, invalid).
 		to(clearMark(markVerdict))
@@ -106,7 +102,7 @@ var profileNames = []string{"kns." + namespace, "ksa." + namespace + ".default"}
 
 // profiles writes the default policy: the profile of the namespace allows everything.
 func (f *felix) profiles() {
-	if len(f.c.Endpoints) == 0 {
+	if len(f.c.Devices) == 0 {
 		return
 	}
 	for _, d := range directions {

@@ -32,7 +32,7 @@ func prefixIn6(p netip.Prefix) netip.Prefix {
 func nodeIn6(n Node) Node {
 	n.IPv6 = true
 	if s := n.Services; s != nil {
-		c := service.Config{IPv6: true, ClusterCIDR: prefixIn6(s.ClusterCIDR)}
+		c := service.Config{IPv6: true, ClusterCIDR: prefixIn6(s.ClusterCIDR), ServiceCIDR: prefixIn6(s.ServiceCIDR), NodePortAddr: in6(s.NodePortAddr)}
 		for _, svc := range s.Services {
 			svc.VIP = in6(svc.VIP)
 			var moved []service.Endpoint
@@ -54,10 +54,6 @@ func nodeIn6(n Node) Node {
 			c.Pools = append(c.Pools, prefixIn6(p))
 		}
 		c.NodeAddrs, c.Peers = addrsIn6(c.NodeAddrs), addrsIn6(c.Peers)
-		c.Endpoints = nil
-		for _, e := range n.Calico.Endpoints {
-			c.Endpoints = append(c.Endpoints, Endpoint{Device: e.Device, Addr: in6(e.Addr)})
-		}
 		n.Calico = &c
 	}
 	return n

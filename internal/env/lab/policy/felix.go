@@ -204,7 +204,7 @@ type ipSet struct {
 
 func (f *felix) sets() []ipSet {
 	sets := []ipSet{{f.c.set(setAllPools), false, f.c.Pools}}
-	if f.c.NATOutgoing {
+	if len(f.c.Pools) > 0 {
 		sets = append(sets, ipSet{f.c.set(setMasqPools), false, f.c.Pools})
 	}
 	if f.c.VXLAN {

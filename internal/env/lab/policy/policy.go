@@ -6,10 +6,10 @@
 //		Services: &service.Config{...},         // kubelet and kube-proxy
 //		Flannel:  &policy.FlannelConfig{...},   // nil unless flannel or canal
 //		Calico: &policy.CalicoConfig{           // nil unless Calico or canal
-//			Endpoints: []policy.Endpoint{{Device: "cali0a1b2c3d4e5", Addr: podAddr}},
+//			Devices:   []string{"cali0a1b2c3d4e5"},
 //			VXLAN:     true,
 //			NodeAddrs: []netip.Addr{nodeAddr, tunnelAddr}, Peers: []netip.Addr{otherNode},
-//			Pools:     []netip.Prefix{clusterCIDR}, NATOutgoing: true,
+//			Pools:     []netip.Prefix{clusterCIDR},
 //		},
 //	}
 //	rules, sets := node.Render()            // sets for ipset restore, to be loaded before rules; "" for none
@@ -18,13 +18,13 @@
 // The profiles are settings of it:
 //
 //	flannel         Flannel
-//	canal           Flannel, Calico without VXLAN, Pools and NATOutgoing: flannel encapsulates and masquerades
-//	calico-vxlan    Calico with VXLAN, Pools, NATOutgoing
-//	calico-underlay Calico without VXLAN, with Pools, NATOutgoing
+//	canal           Flannel, Calico without VXLAN and Pools: flannel encapsulates and masquerades
+//	calico-vxlan    Calico with VXLAN, Pools
+//	calico-underlay Calico without VXLAN, with Pools
 //	calico-nftables as calico-vxlan with NFTables, and ProxyNFT
-//	calico-ipip     Calico with IPIP, Pools, NATOutgoing
-//	cilium-*        Cilium and Kubelet, without Services: BPF programs serve them
-//	calico-ebpf*    CalicoBPF and Kubelet, without Services
+//	calico-ipip     Calico with IPIP, Pools
+//	cilium-*        Cilium, without Services: BPF programs serve them
+//	calico-ebpf*    Calico with BPF, without Services
 //
 // The path of a forwarded packet on a Calico node, in this order ("wl" is a workload, a pod):
 //
@@ -44,7 +44,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
-// Node has all inputs for the netfilter tables of one node. A nil part is not installed.
+// Node has all inputs for the netfilter tables of one node. A nil part is not installed; every node has a kubelet.
 type Node struct {
 	// IPv6 says that rules, sets and tables are for IPv6. All parts must be of the same family.
 	IPv6     bool
@@ -55,11 +55,8 @@ type Node struct {
 	ProxyNFT bool
 	// ProxyIPVS is kube-proxy in ipvs mode. Its rules do not depend on Services.
 	ProxyIPVS bool
-	// Kubelet adds kubelet's rules without kube-proxy; Services is then nil.
-	Kubelet bool
-	// Cilium and CalicoBPF are the iptables rules of dataplanes with BPF programs.
-	Cilium    *CiliumConfig
-	CalicoBPF *CalicoBPFConfig
+	// Cilium has the iptables rules beside Cilium's BPF programs.
+	Cilium *CiliumConfig
 }
 
 // Ruleset returns the node's iptables rules in the order of a running node, and the sets that they name.
@@ -68,9 +65,7 @@ type Node struct {
 // others and appends only rules that must follow the others.
 func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	rules = ruleset.New()
-	if n.Services != nil || n.Kubelet {
-		service.AddKubelet(rules, n.IPv6)
-	}
+	service.AddKubelet(rules, n.IPv6)
 	switch {
 	case n.Services == nil || n.ProxyNFT:
 	case n.ProxyIPVS:
@@ -80,9 +75,6 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	}
 	if n.Cilium != nil {
 		AddCilium(rules, *n.Cilium)
-	}
-	if n.CalicoBPF != nil {
-		AddCalicoBPF(rules, *n.CalicoBPF)
 	}
 	if n.Flannel != nil {
 		AddFlannel(rules, *n.Flannel)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/env/lab/ruletest"
 	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
@@ -17,28 +18,30 @@ var cluster = netip.MustParsePrefix("10.42.0.0/16")
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// pods are three: two on node 0, one on node 1.
-var pods = [][]Endpoint{
-	{{Device: "cali0a1b2c3d4e5", Addr: addr("10.42.0.2")}, {Device: "cali0a9f8e7d6c5", Addr: addr("10.42.0.3")}},
-	{{Device: "cali5f4e3d2c1b0", Addr: addr("10.42.1.2")}},
-}
+// pods are three: two on node 0, one on node 1. devices are theirs.
+var (
+	pods    = [][]netip.Addr{{addr("10.42.0.2"), addr("10.42.0.3")}, {addr("10.42.1.2")}}
+	devices = [][]string{{"cali0a1b2c3d4e5", "cali0a9f8e7d6c5"}, {"cali5f4e3d2c1b0"}}
+)
 
 func services(node int) *service.Config {
 	web := service.Service{Namespace: "default", Name: "web", PortName: "http", Protocol: "tcp", VIP: addr("10.43.0.10"), Port: 80, NodePort: 30080}
 	for n, local := range pods {
 		for _, p := range local {
-			web.Endpoints = append(web.Endpoints, service.Endpoint{Addr: netip.AddrPortFrom(p.Addr, 8080), Local: n == node})
+			web.Endpoints = append(web.Endpoints, service.Endpoint{Addr: netip.AddrPortFrom(p, 8080), Local: n == node})
 		}
 	}
 	kept := web
 	kept.Name, kept.VIP, kept.NodePort, kept.ExternalTrafficPolicyLocal = "kept", addr("10.43.0.11"), 30081, true
-	return &service.Config{ClusterCIDR: cluster, Services: []service.Service{web, kept}}
+	return &service.Config{
+		ClusterCIDR: cluster, ServiceCIDR: netip.MustParsePrefix("10.43.0.0/16"), NodePortAddr: nodeAddr(node), Services: []service.Service{web, kept},
+	}
 }
 
 func nodeAddr(node int) netip.Addr { return netip.AddrFrom4([4]byte{192, 168, 0, byte(10 + node)}) }
 
 func calico(node int) *CalicoConfig {
-	return &CalicoConfig{Endpoints: pods[node], NodeAddrs: []netip.Addr{nodeAddr(node)}, Peers: []netip.Addr{nodeAddr(1 - node)}}
+	return &CalicoConfig{Devices: devices[node], NodeAddrs: []netip.Addr{nodeAddr(node)}, Peers: []netip.Addr{nodeAddr(1 - node)}}
 }
 
 // profiles are the nodes of the lab's profiles.
@@ -52,24 +55,24 @@ var profiles = map[string]func(node int) Node{
 	},
 	"calico-vxlan": func(node int) Node {
 		c := calico(node)
-		c.VXLAN, c.NATOutgoing, c.Pools = true, true, []netip.Prefix{cluster}
+		c.VXLAN, c.Pools = true, []netip.Prefix{cluster}
 		return Node{Services: services(node), Calico: c}
 	},
 	"calico-underlay": func(node int) Node {
 		c := calico(node)
-		c.NATOutgoing, c.Pools = true, []netip.Prefix{cluster}
+		c.Pools = []netip.Prefix{cluster}
 		return Node{Services: services(node), Calico: c}
 	},
 	"calico-ipip": func(node int) Node {
 		c := calico(node)
-		c.IPIP, c.NATOutgoing, c.Pools = true, true, []netip.Prefix{cluster}
+		c.IPIP, c.Pools = true, []netip.Prefix{cluster}
 		return Node{Services: services(node), Calico: c}
 	},
 	"calico-ebpf": func(node int) Node {
-		return Node{Kubelet: true, CalicoBPF: &CalicoBPFConfig{Endpoints: pods[node], VXLAN: true}}
+		return Node{Calico: &CalicoConfig{Devices: devices[node], VXLAN: true, BPF: true}}
 	},
-	"cilium-native": func(int) Node { return Node{Kubelet: true, Cilium: &CiliumConfig{}} },
-	"cilium-vxlan":  func(int) Node { return Node{Kubelet: true, Cilium: &CiliumConfig{VXLAN: true}} },
+	"cilium-native": func(int) Node { return Node{Cilium: &CiliumConfig{}} },
+	"cilium-vxlan":  func(int) Node { return Node{Cilium: &CiliumConfig{VXLAN: true}} },
 	"calico-policies": func(node int) Node {
 		c := calico(node)
 		c.Policies, c.PoliciesUnselected = 3, 2
@@ -106,11 +109,11 @@ func TestRulesAreWhole(t *testing.T) {
 	for name, build := range profiles {
 		n := build(0)
 		rules, sets := n.Ruleset()
-		if err := rules.Check(); err != nil {
+		if err := ruletest.Check(rules); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		unselected := 0
-		for _, chain := range rules.Unreachable() {
+		for _, chain := range ruletest.Unreachable(rules) {
 			if strings.Contains(chain, "/cali-pi-") || strings.Contains(chain, "/cali-po-") {
 				unselected++
 			} else if !loose.MatchString(chain) {
@@ -139,7 +142,7 @@ func TestRulesAreWhole(t *testing.T) {
 func jumps(r *ruleset.Ruleset, table, chain string) []string {
 	var out []string
 	for _, rule := range r.Table(table).Chain(chain).Rules() {
-		out = append(out, ruleset.Target(rule))
+		out = append(out, ruletest.Target(rule))
 	}
 	return out
 }
@@ -176,11 +179,11 @@ func TestOnlyVXLANTouchesVXLAN(t *testing.T) {
 	for name, build := range profiles {
 		n := build(0)
 		rules, sets := n.Render()
-		vxlan := n.Calico != nil && n.Calico.VXLAN
-		untracked := vxlan || n.CalicoBPF != nil && n.CalicoBPF.VXLAN || n.Cilium != nil && n.Cilium.VXLAN
+		untracked := n.Calico != nil && n.Calico.VXLAN || n.Cilium != nil && n.Cilium.VXLAN
 		if strings.Contains(rules, "-j NOTRACK") != untracked {
 			t.Errorf("%s: rules contain NOTRACK: %v", name, !untracked)
 		}
+		vxlan := n.Calico != nil && n.Calico.VXLAN && !n.Calico.BPF
 		device, peers := "-o vxlan.calico", "cali40all-vxlan-net"
 		if n.IPv6 {
 			device, peers = "-o vxlan-v6.calico", "cali60all-vxlan-net"
@@ -204,7 +207,7 @@ func walk(r *ruleset.Ruleset, chain, option, device string) (end string, depth i
 		for _, rule := range r.Table(ruleset.Filter).Chain(chain).Rules() {
 			m := regexp.MustCompile(option + ` (\S+) `).FindStringSubmatch(rule)
 			if m == nil || m[1] == device || strings.HasSuffix(m[1], "+") && strings.HasPrefix(device, strings.TrimSuffix(m[1], "+")) {
-				next = ruleset.Target(rule)
+				next = ruletest.Target(rule)
 				break
 			}
 		}
@@ -227,11 +230,11 @@ func TestDispatchFindsEveryPod(t *testing.T) {
 	for _, names := range append(sets, many) {
 		var c CalicoConfig
 		for _, n := range names {
-			c.Endpoints = append(c.Endpoints, Endpoint{Device: n})
+			c.Devices = append(c.Devices, n)
 		}
 		r := ruleset.New()
 		AddCalico(r, c)
-		if err := r.Check(); err != nil {
+		if err := ruletest.Check(r); err != nil {
 			t.Error(err)
 		}
 		for _, n := range names {
@@ -251,7 +254,7 @@ func TestDispatchFindsEveryPod(t *testing.T) {
 // TestOrderOfPodsDoesNotMatterToDispatch: Felix sorts, and so must we, or two runs would load different chains.
 func TestOrderOfPodsDoesNotMatterToDispatch(t *testing.T) {
 	a, b := *calico(0), *calico(0)
-	b.Endpoints = []Endpoint{a.Endpoints[1], a.Endpoints[0]}
+	b.Devices = []string{a.Devices[1], a.Devices[0]}
 	for _, chain := range []string{"cali-from-wl-dispatch", "cali-to-wl-dispatch"} {
 		ra, rb := ruleset.New(), ruleset.New()
 		AddCalico(ra, a)
@@ -267,13 +270,13 @@ func TestPolicies(t *testing.T) {
 	c.Policies, c.PoliciesUnselected = 7, 5
 	r := ruleset.New()
 	sets := AddCalico(r, c)
-	if err := r.Check(); err != nil {
+	if err := ruletest.Check(r); err != nil {
 		t.Error(err)
 	}
 	if got, want := strings.Count(sets, "create cali40s:"), 2*(7+5); got != want {
 		t.Errorf("%d sets of policies, want %d", got, want)
 	}
-	chain := jumps(r, "filter", "cali-tw-"+c.Endpoints[0].Device)
+	chain := jumps(r, "filter", "cali-tw-"+c.Devices[0])
 	seen := 0
 	for _, to := range chain {
 		if strings.HasPrefix(to, "cali-pi-") {

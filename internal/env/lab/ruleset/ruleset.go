@@ -29,9 +29,6 @@ const (
 	Filter = "filter"
 )
 
-// MaxChainName is the maximum length of a chain's name in iptables, in bytes.
-const MaxChainName = 28
-
 // builtin lists the tables in rendering order, with the chains that the kernel hooks.
 var builtin = []struct {
 	table  string
@@ -96,7 +93,6 @@ func (t *Table) Chains() []*Chain { return slices.Clone(t.chains) }
 
 // Chain is a list of rules.
 type Chain struct {
-	// Name is at most MaxChainName bytes.
 	Name string
 	// Builtin is true for the chains that the kernel calls.
 	Builtin bool

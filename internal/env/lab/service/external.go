@@ -1,19 +1,12 @@
 package service
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // external writes the rules for traffic from outside the cluster: node port and load balancer addresses.
 func (p *proxy) external(s Service) {
 	name := s.portName()
-	entry := s.ExternalChain()
-	if len(s.SourceRanges) > 0 && len(s.LoadBalancerIPs) > 0 {
-		entry = p.firewall(s)
-	}
 	for _, ip := range s.LoadBalancerIPs {
-		p.nat.Chain(ChainServices).Append(comment(name+" loadbalancer IP") + s.at(ip) + "-j " + entry)
+		p.nat.Chain(ChainServices).Append(comment(name+" loadbalancer IP") + s.at(ip) + "-j " + s.ExternalChain())
 	}
 	if s.NodePort != 0 {
 		p.nat.Chain(ChainNodePorts).Append(comment(name) + s.atNodePort() + "-j " + s.ExternalChain())
@@ -32,10 +25,8 @@ func (p *proxy) external(s Service) {
 // endpoint. Other clients use only those of this node and keep their source address.
 func (p *proxy) externalLocal(s Service) {
 	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
-	if p.c.ClusterCIDR.IsValid() {
-		chain.Append("-s " + p.c.ClusterCIDR.Masked().String() + " " + comment("pod traffic for "+name+" external destinations") + "-j " + s.ServiceChain())
-	}
 	chain.Append(
+		"-s "+p.c.ClusterCIDR.Masked().String()+" "+comment("pod traffic for "+name+" external destinations")+"-j "+s.ServiceChain(),
 		comment("masquerade LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+ChainMarkMasq,
 		comment("route LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+s.ServiceChain(),
 	)
@@ -51,17 +42,4 @@ func (p *proxy) externalLocal(s Service) {
 // localEndpoints returns the endpoints of this node.
 func (s Service) localEndpoints() []Endpoint {
 	return slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Local })
-}
-
-// firewall writes KUBE-FW-x and returns its name. Clients in a source range continue; table filter drops the others.
-func (p *proxy) firewall(s Service) string {
-	name, chain := s.portName(), p.nat.Chain(s.FirewallChain())
-	for _, r := range s.SourceRanges {
-		chain.Append("-s " + r.Masked().String() + " " + comment(name+" loadbalancer IP") + "-j " + s.ExternalChain())
-	}
-	chain.Append(strings.TrimSpace(comment("other traffic to " + name + " will be dropped by " + ChainProxyFirewall)))
-	for _, ip := range s.LoadBalancerIPs {
-		p.filter.Chain(ChainProxyFirewall).Append(comment(name+" traffic not accepted by "+chain.Name) + s.at(ip) + "-j DROP")
-	}
-	return chain.Name
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/env/lab/ruletest"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
@@ -30,7 +31,9 @@ func prefixIn6(p netip.Prefix) netip.Prefix {
 func configIn6(c Config) Config {
 	c.IPv6 = true
 	c.ClusterCIDR, c.ServiceCIDR = prefixIn6(c.ClusterCIDR), prefixIn6(c.ServiceCIDR)
-	c.NodePortAddrs = allIn6(c.NodePortAddrs, in6)
+	if c.NodePortAddr.IsValid() {
+		c.NodePortAddr = in6(c.NodePortAddr)
+	}
 	c.Services = allIn6(c.Services, func(s Service) Service {
 		s.VIP = in6(s.VIP)
 		s.Endpoints = allIn6(s.Endpoints, func(e Endpoint) Endpoint {
@@ -38,7 +41,6 @@ func configIn6(c Config) Config {
 			return e
 		})
 		s.LoadBalancerIPs = allIn6(s.LoadBalancerIPs, in6)
-		s.SourceRanges = allIn6(s.SourceRanges, prefixIn6)
 		return s
 	})
 	return c
@@ -70,7 +72,7 @@ func TestIPv6SaysTheSame(t *testing.T) {
 		r := ruleset.New()
 		AddKubelet(r, c.IPv6)
 		Add(r, c)
-		if err := r.Check(); err != nil {
+		if err := ruletest.Check(r); err != nil {
 			t.Error(err)
 		}
 		out := map[string]int{}

@@ -154,12 +154,7 @@ func port(n uint16) string { return strconv.Itoa(int(n)) }
 // clusterChain writes KUBE-SVC-x; to matches the cluster address.
 func (p *proxy) clusterChain(s Service, to string) {
 	chain := p.nat.Chain(s.ServiceChain())
-	switch {
-	case p.c.MasqueradeAll:
-		chain.Append(to + "-j " + ChainMarkMasq)
-	case p.c.ClusterCIDR.IsValid():
-		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + ChainMarkMasq)
-	}
+	chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + ChainMarkMasq)
 	p.share(chain, s, s.Endpoints)
 }
 

@@ -154,20 +154,12 @@ func (p *ipvsProxy) services() {
 	chain := p.nat.Chain(ChainServices)
 	chain.Append("-s " + p.c.family().localhost.String() + " -j RETURN")
 	match, some := p.in(setClusterIP, "dst,dst")
-	from := ""
-	switch {
-	case p.c.MasqueradeAll:
-	case p.c.ClusterCIDR.IsValid():
-		from = "! -s " + p.c.ClusterCIDR.Masked().String() + " "
-	default:
-		match, some = p.in(setClusterIP, "src,dst")
-	}
 	if some {
-		chain.Append(from + comment(clusterIPComment) + match + "-j " + ChainMarkMasq)
+		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + comment(clusterIPComment) + match + "-j " + ChainMarkMasq)
 	}
 	chain.Append("-m addrtype --dst-type LOCAL -j " + chainNodePort)
-	if accept, some := p.in(setClusterIP, "dst,dst"); some {
-		chain.Append(accept + "-j ACCEPT")
+	if some {
+		chain.Append(match + "-j ACCEPT")
 	}
 	p.nat.Chain(ChainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
 	p.nat.Chain(chainLoadBalancer).Append("-j " + ChainMarkMasq)

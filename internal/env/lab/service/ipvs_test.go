@@ -34,10 +34,9 @@ func TestIPVSRulesAndSets(t *testing.T) {
 		Namespace: "bench", Name: "web", PortName: "http", Protocol: "tcp", VIP: addr("fd00:10:96::1"), Port: 80, NodePort: 30080,
 		Endpoints: endpoints(true, "[fd00:10:244::2]:8080"),
 	}}}
-	all, nobody := served(), served()
-	all.MasqueradeAll = true
+	nobody := served()
 	nobody.Services = nil
-	for name, c := range map[string]Config{"ipvs": served(), "ipvs-masqueradeall": all, "ipvs-none": nobody, "ipvs-v6": v6} {
+	for name, c := range map[string]Config{"ipvs": served(), "ipvs-none": nobody, "ipvs-v6": v6} {
 		rules, sets := renderIPVS(t, c)
 		golden.Check(t, name+".rules", []byte(rules))
 		golden.Check(t, name+".sets", []byte(sets))

@@ -48,9 +48,6 @@ func (s Service) LocalChain() string { return "KUBE-SVL-" + s.hash() }
 // ExternalChain is the chain for traffic to a node port or a load balancer address: KUBE-EXT-x.
 func (s Service) ExternalChain() string { return "KUBE-EXT-" + s.hash() }
 
-// FirewallChain has the source ranges of load balancer addresses: KUBE-FW-x.
-func (s Service) FirewallChain() string { return "KUBE-FW-" + s.hash() }
-
 // EndpointChain is the chain with the DNAT to e: KUBE-SEP-y.
 func (s Service) EndpointChain(e Endpoint) string {
 	return "KUBE-SEP-" + hash(s.portName()+s.Protocol+e.Addr.String())

@@ -98,22 +98,19 @@ func (p *nftProxy) once(set string, key ...nft.Value) {
 	}
 }
 
-// byAddr and byPort are the keys for looking up packets.
+// byAddr and byPort are the keys for looking up packets. atNode matches packets for the address with node ports.
 var (
 	byAddr = []nft.Field{nft.DestAddr, nft.L4Proto, nft.DestPort}
 	byPort = []nft.Field{nft.L4Proto, nft.DestPort}
+	atNode = nft.In(SetNodePortIPs, nft.DestAddr)
 )
 
 func (p *nftProxy) sets() {
 	t := p.t
 	t.Set(SetClusterIPs, nft.Addr).Comment = "Active ClusterIPs"
-	if len(p.c.NodePortAddrs) > 0 {
-		ips := t.Set(SetNodePortIPs, nft.Addr)
-		ips.Comment = "IPs that accept NodePort traffic"
-		for _, a := range p.c.NodePortAddrs {
-			ips.Insert(a)
-		}
-	}
+	ips := t.Set(SetNodePortIPs, nft.Addr)
+	ips.Comment = "IPs that accept NodePort traffic"
+	ips.Insert(p.c.NodePortAddr)
 	t.Map(MapNoEndpoints, nft.Addr, nft.Proto, nft.Port).Comment = "vmap to drop or reject packets to services with no endpoints"
 	t.Map(MapNoEndpointPorts, nft.Proto, nft.Port).Comment = "vmap to drop or reject packets to service nodeports with no endpoints"
 	t.Map(mapFirewall, nft.Addr, nft.Proto, nft.Port).Comment = "destinations that are subject to LoadBalancerSourceRanges"
@@ -143,42 +140,22 @@ func (p *nftProxy) skeleton() {
 	t.Chain(nftReject).Add(nft.Reject)
 	t.Chain(nftFirewallCheck).Add(nft.VMap(mapFirewall, byAddr...))
 	t.Chain(nftServiceCheck).Add(nft.VMap(MapNoEndpoints, byAddr...))
-	t.Chain(nftNodePortCheck).Add(p.atNode(nft.VMap(MapNoEndpointPorts, byPort...))...)
+	t.Chain(nftNodePortCheck).Add(atNode, nft.VMap(MapNoEndpointPorts, byPort...))
 	// Packets to a cluster address were not translated.
-	check := t.Chain(nftClusterCheck).
-		Add(nft.In(SetClusterIPs, nft.DestAddr), nft.Reject, nft.Comment("Reject traffic to invalid ports of ClusterIPs"))
-	if p.c.ServiceCIDR.IsValid() {
-		check.Add(nft.Is(nft.DestAddr, p.c.ServiceCIDR), nft.Drop, nft.Comment("Drop traffic to unallocated ClusterIPs"))
-	}
-	p.services()
-}
-
-// services writes the chain that looks up every new connection.
-func (p *nftProxy) services() {
-	chain := p.t.Chain(nftServices)
-	toCluster, mark := nft.In(SetClusterIPs, nft.DestAddr), nft.SetMark(masqueradeBit)
-	switch {
-	case p.c.MasqueradeAll:
-		chain.Add(toCluster, mark, nft.Comment("masquerade all clusterIP traffic"))
-	case p.c.ClusterCIDR.IsValid():
-		chain.Add(toCluster, nft.Not(nft.SourceAddr, p.c.ClusterCIDR), mark, nft.Comment("masquerade clusterIP traffic from outside cluster"))
-	}
-	chain.Add(nft.VMap(MapServiceIPs, byAddr...))
-	chain.Add(p.atNode(nft.VMap(MapServiceNodePorts, byPort...))...)
-}
-
-// atNode limits a term to packets for addresses with node ports. This mode has no node ports on the loopback.
-func (p *nftProxy) atNode(then nft.Term) nft.Rule {
-	if len(p.c.NodePortAddrs) > 0 {
-		return nft.Rule{nft.In(SetNodePortIPs, nft.DestAddr), then}
-	}
-	return nft.Rule{nft.DestLocal, nft.Not(nft.DestAddr, p.c.family().localhost), then}
+	t.Chain(nftClusterCheck).
+		Add(nft.In(SetClusterIPs, nft.DestAddr), nft.Reject, nft.Comment("Reject traffic to invalid ports of ClusterIPs")).
+		Add(nft.Is(nft.DestAddr, p.c.ServiceCIDR), nft.Drop, nft.Comment("Drop traffic to unallocated ClusterIPs"))
+	// This chain looks up every new connection.
+	t.Chain(nftServices).
+		Add(nft.In(SetClusterIPs, nft.DestAddr), nft.Not(nft.SourceAddr, p.c.ClusterCIDR), nft.SetMark(masqueradeBit),
+			nft.Comment("masquerade clusterIP traffic from outside cluster")).
+		Add(nft.VMap(MapServiceIPs, byAddr...)).
+		Add(atNode, nft.VMap(MapServiceNodePorts, byPort...))
 }
 
 // service writes the rules of s.
 func (p *nftProxy) service(s Service) {
 	p.once(SetClusterIPs, s.VIP)
-	p.guard(s)
 	if len(s.Endpoints) == 0 {
 		p.t.Lookup(MapNoEndpoints).Put(nft.Goto(nftReject), s.keyAt(s.VIP)...)
 		p.closedNFT(s, nft.Goto(nftReject))
@@ -216,10 +193,8 @@ func (p *nftProxy) externalNFT(s Service) {
 		chain.Add(nft.SetMark(masqueradeBit), nft.Comment("masquerade")).Add(all)
 		return
 	}
-	if p.c.ClusterCIDR.IsValid() {
-		chain.Add(nft.Is(nft.SourceAddr, p.c.ClusterCIDR), all, nft.Comment("short-circuit pod traffic"))
-	}
-	chain.Add(nft.SourceLocal, nft.SetMark(masqueradeBit), nft.Comment("masquerade local traffic")).
+	chain.Add(nft.Is(nft.SourceAddr, p.c.ClusterCIDR), all, nft.Comment("short-circuit pod traffic")).
+		Add(nft.SourceLocal, nft.SetMark(masqueradeBit), nft.Comment("masquerade local traffic")).
 		Add(nft.SourceLocal, all, nft.Comment("short-circuit local traffic"))
 	local := s.localEndpoints()
 	if len(local) == 0 {
@@ -262,30 +237,13 @@ func (p *nftProxy) closedNFT(s Service, v nft.Verdict) {
 	}
 }
 
-// guard limits load balancer addresses to their source ranges, before DNAT. kube-proxy has the ranges in an anonymous set;
-// here each range is a rule.
-func (p *nftProxy) guard(s Service) {
-	if len(s.SourceRanges) == 0 || len(s.LoadBalancerIPs) == 0 {
-		return
-	}
-	name := s.nftChain("firewall")
-	chain := p.t.Chain(name)
-	for _, r := range s.SourceRanges {
-		chain.Add(nft.Is(nft.SourceAddr, r), nft.Return)
-	}
-	chain.Add(nft.Drop)
-	for _, ip := range s.LoadBalancerIPs {
-		p.t.Lookup(mapFirewall).Put(nft.Goto(name), s.keyAt(ip)...)
-	}
-}
-
 // nftBaseName returns hash-namespace/name/protocol/port, kube-proxy's name of a service.
 func (s Service) nftBaseName() string {
 	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName
 	return hash(base)[:8] + "-" + base
 }
 
-// nftChain names a chain of the service: service-x, local-x, external-x or firewall-x.
+// nftChain names a chain of the service: service-x, local-x or external-x.
 func (s Service) nftChain(kind string) string { return kind + "-" + s.nftBaseName() }
 
 // nftEndpoint names the chain or set of one endpoint: endpoint-x or affinity-x. A name in nftables has no colons.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/env/lab/ruletest"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
@@ -15,15 +16,15 @@ import (
 // everyNFT is every with what only the nftables mode asks for.
 func everyNFT() Config {
 	c := every()
-	c.NodePortAddrs = []netip.Addr{addr("172.18.0.11")}
+	c.NodePortAddr = addr("172.18.0.11")
 	c.ServiceCIDR = netip.MustParsePrefix("10.43.0.0/16")
 	return c
 }
 
 func TestNFTablesOfEveryKindOfService(t *testing.T) {
-	anywhere := everyNFT()
-	anywhere.NodePortAddrs, anywhere.MasqueradeAll = nil, true
-	for name, c := range map[string]Config{"every.nft": everyNFT(), "every-anywhere.nft": anywhere, "none.nft": {}} {
+	none := everyNFT()
+	none.Services = nil
+	for name, c := range map[string]Config{"every.nft": everyNFT(), "none.nft": none} {
 		t.Run(name, func(t *testing.T) {
 			table := NFTables(c)
 			if err := table.Check(); err != nil {
@@ -42,7 +43,7 @@ func TestNFTablesLeavesNothingHanging(t *testing.T) {
 		if err := table.Check(); err != nil {
 			t.Fatal(err)
 		}
-		if lost := table.Unreachable(); len(lost) > 0 {
+		if lost := ruletest.UnreachableNFT(table); len(lost) > 0 {
 			t.Errorf("nothing leads to %q", lost)
 		}
 		seen := map[string]bool{}
@@ -130,7 +131,9 @@ func TestNFTablesNamesFit(t *testing.T) {
 		Namespace: long, Name: long, PortName: strings.Repeat("p", 15), Protocol: "sctp", VIP: addr("10.43.0.1"), Port: 1, SessionAffinity: true,
 		Endpoints: endpoints(true, "255.255.255.255:65535"),
 	}
-	table := NFTables(Config{Services: []Service{s}})
+	c := everyNFT()
+	c.Services = []Service{s}
+	table := NFTables(c)
 	if err := table.Check(); err != nil {
 		t.Error(err)
 	}
@@ -152,13 +155,14 @@ func FuzzNFTables(f *testing.F) {
 		for i := range n {
 			s.Endpoints = append(s.Endpoints, Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 42, 1, i}), port), Local: i%2 == 0 && flags&4 == 0})
 		}
-		c := Config{Services: []Service{s}}
+		c := everyNFT()
+		c.Services = []Service{s}
 		table := NFTables(c)
 		if err := table.Check(); err != nil {
 			t.Error(err)
 		}
 		// The chain that rejects is always there, and led to while a service has no endpoints.
-		for _, lost := range table.Unreachable() {
+		for _, lost := range ruletest.UnreachableNFT(table) {
 			if lost != nftReject || n == 0 {
 				t.Errorf("nothing leads to %q", lost)
 			}

@@ -48,21 +48,17 @@ import (
 type Config struct {
 	// IPv6 says that all addresses are IPv6, and the rules for ip6tables or a table of family ip6.
 	IPv6 bool
-	// ClusterCIDR has all pod addresses, by which kube-proxy recognises traffic from pods. With the zero prefix it omits the
-	// rules that depend on it.
+	// ClusterCIDR has all pod addresses, by which kube-proxy recognises traffic from pods.
 	ClusterCIDR netip.Prefix
 	// Services are rendered in this order. On a real node the order is random, but the cost of a connection depends on the
 	// position of its service.
 	Services []Service
-	// MasqueradeAll masquerades all traffic to cluster addresses.
-	MasqueradeAll bool
 	// NoLocalhostNodePorts withholds node ports from 127.0.0.0/8; kube-proxy's default is to serve them. The nftables
 	// mode never serves them.
 	NoLocalhostNodePorts bool
-	// NodePortAddrs are the addresses with node ports in nftables mode; empty for every address of the node. kube-proxy's
-	// default is the node's primary address.
-	NodePortAddrs []netip.Addr
-	// ServiceCIDR has all cluster addresses. The nftables mode drops packets to unused ones, unless it is the zero prefix.
+	// NodePortAddr is the address with node ports in nftables mode: by kube-proxy's default the node's primary one.
+	NodePortAddr netip.Addr
+	// ServiceCIDR has all cluster addresses. The nftables mode drops packets to unused ones.
 	ServiceCIDR netip.Prefix
 }
 
@@ -84,8 +80,6 @@ type Service struct {
 	Endpoints []Endpoint
 	// LoadBalancerIPs are external addresses that the node also serves.
 	LoadBalancerIPs []netip.Addr
-	// SourceRanges limits the clients of LoadBalancerIPs; empty allows all.
-	SourceRanges []netip.Prefix
 }
 
 // Endpoint is one backend.
