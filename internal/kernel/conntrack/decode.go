@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"github.com/mdlayher/netlink"
 )
@@ -14,8 +13,6 @@ const (
 	attrTupleOriginal = 1
 	attrTupleReply    = 2
 	attrStatus        = 3
-	attrTimeout       = 7
-	attrMark          = 8
 
 	attrTupleIP    = 1
 	attrTupleProto = 2
@@ -29,6 +26,9 @@ const (
 	attrProtoSourcePort      = 2
 	attrProtoDestinationPort = 3
 )
+
+// seenReply is IPS_SEEN_REPLY of the status.
+const seenReply = 1 << 1
 
 // headerLength is that of struct nfgenmsg, which precedes the attributes.
 const headerLength = 4
@@ -59,11 +59,7 @@ func decode(b []byte) (Entry, error) {
 		case attrTupleReply:
 			d.Nested(e.Reply.decode)
 		case attrStatus:
-			e.Status = Status(d.Uint32())
-		case attrTimeout:
-			e.Timeout = time.Duration(d.Uint32()) * time.Second
-		case attrMark:
-			e.Mark = d.Uint32()
+			e.Replied = d.Uint32()&seenReply != 0
 		}
 	}
 	if err := d.Err(); err != nil {

@@ -3,8 +3,8 @@ package conntrack
 import (
 	"encoding/hex"
 	"net/netip"
+	"strings"
 	"testing"
-	"time"
 )
 
 var (
@@ -17,17 +17,7 @@ func dnat() Entry {
 	return Entry{
 		Original: Tuple{Source: pod, Destination: vip, SourcePort: 40000, DestinationPort: 80, Protocol: TCP},
 		Reply:    Tuple{Source: backend, Destination: pod, SourcePort: 8080, DestinationPort: 40000, Protocol: TCP},
-		Status:   SeenReply | Assured | Confirmed | DestinationNAT,
-	}
-}
-
-func TestUnreplied(t *testing.T) {
-	e := dnat()
-	if e.Unreplied() {
-		t.Errorf("%+v is unreplied", e)
-	}
-	if e.Status = Confirmed; !e.Unreplied() {
-		t.Errorf("%+v is replied", e)
+		Replied:  true,
 	}
 }
 
@@ -78,14 +68,15 @@ func fromHex(t testing.TB, s string) []byte {
 }
 
 func TestDecode(t *testing.T) {
-	want := dnat()
-	want.Timeout, want.Mark = 300*time.Second, 0x4000
-	got, err := decode(fromHex(t, message))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != want {
-		t.Errorf("got  %+v\nwant %+v", got, want)
+	replied := dnat()
+	unreplied := replied
+	unreplied.Replied = false
+	for text, want := range map[string]Entry{
+		message: replied, strings.Replace(message, "080003000000002e", "080003000000002c", 1): unreplied,
+	} {
+		if got, err := decode(fromHex(t, text)); err != nil || got != want {
+			t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+		}
 	}
 }
 

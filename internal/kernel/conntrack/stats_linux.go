@@ -1,7 +1,6 @@
 package conntrack
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/mdlayher/netlink"
@@ -14,12 +13,8 @@ const messageStats = subsystem | 4
 
 // ReadStats returns what the connection tracking of ns has counted since ns was made.
 func ReadStats(ns *netns.NS) (Stats, error) {
-	c, err := dial(ns)
+	messages, err := execute(ns, messageStats, netlink.Request|netlink.Dump)
 	if err != nil {
-		return Stats{}, err
-	}
-	messages, err := c.Execute(request(messageStats, netlink.Request|netlink.Dump))
-	if err = errors.Join(err, c.Close()); err != nil {
 		return Stats{}, fmt.Errorf("read connection tracking statistics: %w", err)
 	}
 	var sum Stats

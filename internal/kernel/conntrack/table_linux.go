@@ -23,20 +23,11 @@ const maxDumps = 5
 
 // List returns the entries of ns, of IPv4 and IPv6, in no particular order. It needs CAP_NET_ADMIN there.
 func List(ns *netns.NS) ([]Entry, error) {
-	c, err := dial(ns)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := dump(c)
-	return entries, errors.Join(err, c.Close())
-}
-
-func dump(c *netlink.Conn) ([]Entry, error) {
 	var messages []netlink.Message
 	var err error
 	for range maxDumps {
 		// EINTR is how the kernel says that the table changed under the dump and entries may be missing.
-		if messages, err = c.Execute(request(messageGet, netlink.Request|netlink.Dump)); !errors.Is(err, unix.EINTR) {
+		if messages, err = execute(ns, messageGet, netlink.Request|netlink.Dump); !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
@@ -56,17 +47,14 @@ func dump(c *netlink.Conn) ([]Entry, error) {
 
 // Flush removes every entry of ns. It needs CAP_NET_ADMIN there.
 func Flush(ns *netns.NS) error {
-	c, err := dial(ns)
-	if err != nil {
-		return err
+	if _, err := execute(ns, messageDelete, netlink.Request|netlink.Acknowledge); err != nil {
+		return fmt.Errorf("flush connection tracking entries: %w", err)
 	}
-	if _, err = c.Execute(request(messageDelete, netlink.Request|netlink.Acknowledge)); err != nil {
-		err = fmt.Errorf("flush connection tracking entries: %w", err)
-	}
-	return errors.Join(err, c.Close())
+	return nil
 }
 
-func dial(ns *netns.NS) (*netlink.Conn, error) {
+// execute sends a message without attributes, which is about every entry of every address family, and returns the answers.
+func execute(ns *netns.NS, kind netlink.HeaderType, flags netlink.HeaderFlags) ([]netlink.Message, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: ns.FD()})
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		err = advice.With(err, "load the kernel module nf_conntrack_netlink, or use a kernel with CONFIG_NF_CT_NETLINK")
@@ -74,13 +62,9 @@ func dial(ns *netns.NS) (*netlink.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the connection tracking table: %w", err)
 	}
-	return c, nil
-}
-
-// request is a message without attributes: every entry of every address family.
-func request(kind netlink.HeaderType, flags netlink.HeaderFlags) netlink.Message {
-	return netlink.Message{
+	answers, err := c.Execute(netlink.Message{
 		Header: netlink.Header{Type: kind, Flags: flags},
 		Data:   []byte{unix.AF_UNSPEC, unix.NFNETLINK_V0, 0, 0},
-	}
+	})
+	return answers, errors.Join(err, c.Close())
 }

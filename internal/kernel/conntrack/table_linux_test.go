@@ -125,8 +125,8 @@ func TestListTellsTranslationAndReply(t *testing.T) {
 		}
 		e := found[0]
 		want := Tuple{Source: server, Destination: client.Addr(), SourcePort: 81, DestinationPort: client.Port(), Protocol: UDP}
-		if e.Reply != want || e.Status&DestinationNAT == 0 || e.Unreplied() == reply || e.Timeout <= 0 {
-			t.Errorf("replied to: %v, entry: %+v, status %b, timeout %s", reply, e, e.Status, e.Timeout)
+		if e.Reply != want || e.Replied != reply {
+			t.Errorf("replied to: %v, entry: %+v", reply, e)
 		}
 	}
 }

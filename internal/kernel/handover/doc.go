@@ -8,4 +8,6 @@
 //	near, far, err := handover.Pair()           far is its descriptor 3, or its stdin
 //	client := handover.NewClient(near)          handover.Serve(far)
 //	conn, err := client.Dial(ctx, "tcp4", addr) dials, sends the socket and forgets it
+//
+// Every request brings the socket for its answer.
 package handover

@@ -13,22 +13,15 @@ import (
 	"time"
 )
 
-// request is what the client asks for; it is one message.
+// request is what the client asks for. It is one message, beside which is a socket for the answer: the connected socket, or
+// a message that says what failed.
 type request struct {
-	ID      uint64
-	Network string
-	Address string
+	Network, Address string
 	// Timeout bounds the dialling.
 	Timeout time.Duration
 }
 
-// reply answers a request: the socket is ancillary data, or Error says what failed.
-type reply struct {
-	ID    uint64
-	Error string
-}
-
-// maxMessage is more than a request or a reply takes, in bytes.
+// maxMessage is more than a request or an answer takes, in bytes.
 const maxMessage = 4096
 
 // Pair makes the two ends of a connection. far is for the other process; the caller closes it when that is started.
@@ -64,35 +57,38 @@ func Serve(f *os.File) error {
 	defer conn.Close()
 	buf := make([]byte, maxMessage)
 	for {
-		n, err := conn.Read(buf)
+		n, answer, err := Receive(conn, buf, "answer")
 		if errors.Is(err, io.EOF) || n == 0 && err == nil || errors.Is(err, syscall.ECONNRESET) {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("handover: %w", err)
-		}
 		var r request
-		if err := json.Unmarshal(buf[:n], &r); err != nil {
-			return fmt.Errorf("handover: decode request: %w", err)
+		if err == nil {
+			err = json.Unmarshal(buf[:n], &r)
 		}
-		busy.Go(func() { r.serve(conn) })
+		if err == nil && answer == nil {
+			err = errors.New("no socket for the answer")
+		}
+		if err != nil {
+			return fmt.Errorf("handover: request: %w", err)
+		}
+		busy.Go(func() { r.serve(answer) })
 	}
 }
 
-// serve answers one request. It ignores a failed answer: the other end is closed.
-func (r request) serve(to *net.UnixConn) {
-	socket, err := r.dial()
-	answer := reply{ID: r.ID}
-	var fds []int
+// serve answers one request and closes f. It ignores a failed answer: the caller has given up.
+func (r request) serve(f *os.File) {
+	to, err := unixConn(f)
 	if err != nil {
-		answer.Error = err.Error()
-	} else {
-		defer socket.Close()
-		fds = []int{int(socket.Fd())}
+		return
 	}
-	if b, err := json.Marshal(answer); err == nil {
-		_ = Send(to, b, fds...)
+	defer to.Close()
+	socket, err := r.dial()
+	if err != nil {
+		_ = Send(to, []byte(err.Error()))
+		return
 	}
+	defer socket.Close()
+	_ = Send(to, []byte("connected"), int(socket.Fd()))
 }
 
 // dial returns the connected socket.
@@ -110,31 +106,12 @@ func (r request) dial() (*os.File, error) {
 }
 
 // Client asks for sockets. Its methods may be called at the same time.
-type Client struct {
-	conn *net.UnixConn
-
-	mu sync.Mutex
-	// next is the last ID given out; waiting has the answer channel of each open request.
-	next    uint64
-	waiting map[uint64]chan answered
-	// ended is why the client has ended, nil while it runs.
-	ended error
-}
-
-type answered struct {
-	conn net.Conn
-	err  error
-}
+type Client struct{ conn *net.UnixConn }
 
 // NewClient returns the client at this end of a pair. f is closed.
 func NewClient(f *os.File) (*Client, error) {
 	conn, err := unixConn(f)
-	if err != nil {
-		return nil, err
-	}
-	c := &Client{conn: conn, waiting: map[uint64]chan answered{}}
-	go c.receive()
-	return c, nil
+	return &Client{conn}, err
 }
 
 // Dial connects like net.Dialer. ctx bounds it; one without a deadline gives up after ten seconds.
@@ -143,98 +120,45 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if d, ok := ctx.Deadline(); ok {
 		r.Timeout = time.Until(d)
 	}
-	answer, err := c.ask(&r)
+	answer, err := c.ask(r)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case a := <-answer:
-		return a.conn, a.err
-	case <-ctx.Done():
-	}
-	c.mu.Lock()
-	delete(c.waiting, r.ID)
-	c.mu.Unlock()
-	select {
-	case a := <-answer: // it came in the meantime
-		return a.conn, a.err
-	default:
-		return nil, fmt.Errorf("dial %s %s: %w", network, address, context.Cause(ctx))
-	}
-}
-
-// ask sends the request and returns where the answer will be.
-func (c *Client) ask(r *request) (chan answered, error) {
-	answer := make(chan answered, 1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended != nil {
-		return nil, c.ended
-	}
-	c.next++
-	r.ID = c.next
-	b, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := c.conn.Write(b); err != nil {
-		return nil, fmt.Errorf("handover: %w", err)
-	}
-	c.waiting[r.ID] = answer
-	return answer, nil
-}
-
-// receive passes each answer to the caller that waits for it.
-func (c *Client) receive() {
+	defer answer.Close()
+	defer context.AfterFunc(ctx, func() { _ = answer.SetReadDeadline(time.Unix(1, 0)) })()
 	buf := make([]byte, maxMessage)
-	for {
-		n, socket, err := Receive(c.conn, buf, "socket")
-		if err == nil && n == 0 {
-			err = io.EOF
-		}
-		if err != nil {
-			c.fail(fmt.Errorf("the process that connects sockets has ended: %w", err))
-			return
-		}
-		var r reply
-		a := answered{}
-		if a.err = json.Unmarshal(buf[:n], &r); a.err == nil {
-			a.conn, a.err = r.take(socket)
-		}
-		c.mu.Lock()
-		to := c.waiting[r.ID]
-		delete(c.waiting, r.ID)
-		if to != nil {
-			to <- a
-		}
-		c.mu.Unlock()
-		if to == nil && a.conn != nil {
-			_ = a.conn.Close() // the caller has given up
-		}
-	}
-}
-
-// take makes a connection of the socket that came with the reply; it closes the socket's file.
-func (r reply) take(socket *os.File) (net.Conn, error) {
+	n, socket, err := Receive(answer, buf, "socket")
 	switch {
-	case socket == nil && r.Error == "":
-		return nil, errors.New("handover: the reply has no socket")
-	case socket == nil:
-		return nil, errors.New(r.Error)
+	case socket != nil:
+		conn, err := net.FileConn(socket)
+		return conn, errors.Join(err, socket.Close())
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("dial %s %s: %w", network, address, context.Cause(ctx))
+	case err != nil:
+		return nil, fmt.Errorf("the process that connects sockets has ended: %w", err)
 	}
-	conn, err := net.FileConn(socket)
-	return conn, errors.Join(err, socket.Close())
+	return nil, errors.New(string(buf[:n]))
 }
 
-// fail ends all waiting and later calls with err.
-func (c *Client) fail(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = err
-	for id, to := range c.waiting {
-		to <- answered{err: err}
-		delete(c.waiting, id)
+// ask sends a request and returns the socket for the answer. Only the other process has the far end, so that the answer
+// ends when that process does.
+func (c *Client) ask(r request) (*net.UnixConn, error) {
+	near, far, err := Pair()
+	if err != nil {
+		return nil, err
 	}
+	answer, err := unixConn(near)
+	if err != nil {
+		return nil, errors.Join(err, far.Close())
+	}
+	b, err := json.Marshal(r)
+	if err == nil {
+		err = Send(c.conn, b, int(far.Fd()))
+	}
+	if err = errors.Join(err, far.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("handover: %w", err), answer.Close())
+	}
+	return answer, nil
 }
 
 // Close ends the connection, and with it the other end's Serve. Sockets that were handed over stay.

@@ -225,10 +225,10 @@ func outerEntry(n *lab.Node, e conntrack.Entry) string {
 	if e.Original.Source == n.Addr {
 		text = n.Name + " out"
 	}
-	if e.Unreplied() {
-		return text + " unreplied"
+	if e.Replied {
+		return text + " replied"
 	}
-	return text + " replied"
+	return text + " unreplied"
 }
 
 // set joins the distinct words in order, or returns none without words.
