@@ -21,7 +21,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -174,23 +173,6 @@ func (g *Group) Close() error {
 		return nil
 	}
 	return g.dir.Close()
-}
-
-// Processes returns the ids of the processes in g itself, not in the groups below.
-func (g *Group) Processes() ([]int, error) {
-	b, err := os.ReadFile(filepath.Join(g.path, "cgroup.procs"))
-	if err != nil {
-		return nil, err
-	}
-	var pids []int
-	for _, f := range strings.Fields(string(b)) {
-		pid, err := strconv.Atoi(f)
-		if err != nil {
-			return nil, fmt.Errorf("read %s/cgroup.procs: %w", g.path, err)
-		}
-		pids = append(pids, pid)
-	}
-	return pids, nil
 }
 
 // Remove kills what still runs in the tree at path, waits until it has gone or ctx is done, and removes the tree. One

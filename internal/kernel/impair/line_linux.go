@@ -24,13 +24,6 @@ type Options struct {
 	CPUs []int
 }
 
-// Count is what a line has done with the frames of one direction.
-type Count struct {
-	// Frames came in; Lost of them were lost on purpose, Overflowed because too many were held, Refused because the
-	// device they were for took them not.
-	Frames, Lost, Overflowed, Refused uint64
-}
-
 // Line is a running wire. Close it.
 type Line struct {
 	forth, back *pipe
@@ -68,9 +61,6 @@ func Open(ns *netns.NS, o Options) (*Line, error) {
 
 // Impair makes the line delay and lose frames from now on.
 func (l *Line) Impair() { l.forth.impaired.Store(true) }
-
-// Counts returns what happened to the frames from A to B and to those from B to A.
-func (l *Line) Counts() (forth, back Count) { return l.forth.counts(), l.back.counts() }
 
 // Close ends the line; what it held is lost.
 func (l *Line) Close() error {

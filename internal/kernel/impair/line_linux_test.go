@@ -132,9 +132,6 @@ func TestLossIsEven(t *testing.T) {
 			must(t, err)
 		}
 	}
-	if forth, back := e.line.Counts(); forth != (Count{Frames: 1001, Lost: 25}) || back != (Count{Frames: 97}) {
-		t.Errorf("counted %+v and %+v", forth, back)
-	}
 }
 
 // TestDelayHolds: nothing arrives sooner than the delay, and in the order in which it was sent.
@@ -193,9 +190,6 @@ func TestFramesStayWhole(t *testing.T) {
 	must(t, err, c.Close())
 	if b := <-got; !bytes.Equal(b, content) {
 		t.Errorf("%d bytes arrived of %d, or others", len(b), len(content))
-	}
-	if forth, _ := e.line.Counts(); forth.Frames == 0 || forth.Refused > 0 {
-		t.Errorf("counted %+v", forth)
 	}
 }
 

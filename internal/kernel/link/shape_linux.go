@@ -49,17 +49,3 @@ func (h *Handle) htb(index int, rate float64) error {
 		netlink.HtbClassAttrs{Rate: uint64(rate), Ceil: uint64(rate), Buffer: htbBurst, Cbuffer: htbBurst},
 	))
 }
-
-// Shaper returns the kind of the queueing discipline at the root of a device: "tbf", "htb", "noqueue" and so on.
-func (h *Handle) Shaper(dev string) (kind string, err error) {
-	err = h.change(dev, "list queueing disciplines of "+dev, func(l netlink.Link) error {
-		list, err := h.nl.QdiscList(l)
-		for _, q := range list {
-			if q.Attrs().Parent == netlink.HANDLE_ROOT && kind == "" {
-				kind = q.Type()
-			}
-		}
-		return err
-	})
-	return kind, err
-}

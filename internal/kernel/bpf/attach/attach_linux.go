@@ -166,14 +166,10 @@ func Cgroup(path string, at ebpf.AttachType, prog *ebpf.Program) (io.Closer, err
 	return l, nil
 }
 
-// Load loads a collection. A program that the verifier refuses comes back with its whole log.
+// Load loads a collection. The error of a program that the verifier refuses has one line; VerifierLog has them all.
 func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollectionWithOptions(spec, opts)
-	var refused *ebpf.VerifierError
-	if errors.As(err, &refused) {
-		return nil, &RefusedError{What: what, Err: err, Log: fmt.Sprintf("%+v", refused)}
-	}
-	if errors.Is(err, os.ErrPermission) {
+	if errors.Is(err, os.ErrPermission) && VerifierLog(err) == "" {
 		err = advice.With(err, "BPF programs need root outside of any user namespace: run as root, or leave out the eBPF profiles")
 	}
 	if err != nil {
@@ -194,17 +190,14 @@ func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.C
 	return ebpf.CollectionOptions{MapReplacements: common, Cache: cache}
 }
 
-// RefusedError is a program that the verifier refused. Error is one line; Log has every line of the verifier's.
-type RefusedError struct {
-	What string
-	Err  error
-	Log  string
+// VerifierLog returns what the verifier said about the program that err is about, "" if it refused none.
+func VerifierLog(err error) string {
+	var refused *ebpf.VerifierError
+	if errors.As(err, &refused) {
+		return fmt.Sprintf("%+v", refused)
+	}
+	return ""
 }
-
-func (e *RefusedError) Error() string { return fmt.Sprintf("load %s programs: %v", e.What, e.Err) }
-
-// Unwrap returns the cause.
-func (e *RefusedError) Unwrap() error { return e.Err }
 
 // Absent turns the error of a table that has no such key into success.
 func Absent(err error) error {

@@ -71,7 +71,7 @@ type workload struct {
 }
 
 // Load loads the node's programs and puts them on its own devices. Close takes everything off; so does the end of the
-// process. An *attach.RefusedError carries the verifier's log.
+// process. attach.VerifierLog has the verifier's words about an error.
 func Load(o Options) (*Node, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("calico dataplane: %w", err)

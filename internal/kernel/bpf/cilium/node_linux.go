@@ -42,7 +42,7 @@ var (
 )
 
 // Load loads the node's programs, for the family of NodeIP, and puts them on its devices. Close takes everything off;
-// so does the end of the process. An *attach.RefusedError carries the verifier's log.
+// so does the end of the process. attach.VerifierLog has the verifier's words about an error.
 func Load(o Options) (*Node, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("cilium dataplane: %w", err)

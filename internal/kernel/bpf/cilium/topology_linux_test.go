@@ -124,11 +124,10 @@ func (w *world) tunnels() numbering {
 // skipOrFail ends the test: skipped if the right to load programs is missing, failed with the verifier's log else.
 func skipOrFail(t *testing.T, err error) {
 	t.Helper()
-	var refused *attach.RefusedError
 	switch {
 	case err == nil:
-	case errors.As(err, &refused):
-		t.Fatalf("%v\n%s", err, refused.Log)
+	case attach.VerifierLog(err) != "":
+		t.Fatalf("%v\n%s", err, attach.VerifierLog(err))
 	case errors.Is(err, os.ErrPermission), errors.Is(err, ebpf.ErrNotSupported):
 		t.Skipf("eBPF programs cannot be loaded here: %v", err)
 	default:

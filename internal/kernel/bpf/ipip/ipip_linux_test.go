@@ -18,10 +18,9 @@ import (
 func load(t *testing.T, o Options) *Tunnel {
 	t.Helper()
 	tun, err := Load(o)
-	var refused *attach.RefusedError
 	switch {
-	case errors.As(err, &refused):
-		t.Fatalf("%v\n%s", err, refused.Log)
+	case attach.VerifierLog(err) != "":
+		t.Fatalf("%v\n%s", err, attach.VerifierLog(err))
 	case errors.Is(err, os.ErrPermission), errors.Is(err, ebpf.ErrNotSupported):
 		t.Skipf("eBPF programs cannot be loaded here: %v", err)
 	case err != nil:
