@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -15,20 +14,6 @@ type quantity struct {
 	value float64
 	// step is one unit of the last digit that was written.
 	step float64
-}
-
-// parseQuantity reads a number and its unit, "1" by default, with or without a space between, and converts it to the wanted unit.
-func parseQuantity(s, want string) (quantity, error) {
-	s = strings.TrimSpace(s)
-	i := 0
-	for i < len(s) && strings.ContainsRune("+-.0123456789", rune(s[i])) {
-		i++
-	}
-	q, err := parseNumber(s[:i])
-	if err != nil {
-		return quantity{}, err
-	}
-	return q.in(cmp.Or(strings.TrimSpace(s[i:]), "1"), want)
 }
 
 // parseNumber reads a decimal number as it is written, with its last digit.

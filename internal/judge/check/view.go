@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -178,11 +180,12 @@ func (v *View) source() string {
 // fact returns a quantity that is recorded as a fact, such as "10Gbit/s", in the unit wanted; 0 if it is not there or
 // cannot be read.
 func (v *View) fact(name, want string) float64 {
-	q, err := parseQuantity(v.facts[name], want)
-	if err != nil {
+	x, unit, err := adapter.Suffixed(strings.TrimSpace(v.facts[name]))
+	x, wrong := number.Convert(x, cmp.Or(strings.TrimSpace(unit), "1"), want)
+	if err != nil || wrong != nil {
 		return 0
 	}
-	return q.value
+	return x
 }
 
 // lineRate is that of the wire between nodes in bit/s, 0 if it is not known.
