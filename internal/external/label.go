@@ -22,9 +22,7 @@ type Label struct {
 // Apply sets the fields of l on every reading. It fails if a reading stays incomplete, or if the input, called name, names
 // several profiles, paths or workloads where l has one.
 func (l Label) Apply(name string, b *Batch) error {
-	if b.Title == "" {
-		b.Title = name
-	}
+	b.Title = cmp.Or(b.Title, name)
 	if err := l.apply(b); err != nil {
 		return prefixed(name, err)
 	}

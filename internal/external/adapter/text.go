@@ -34,8 +34,8 @@ func FailureKind(message string) string {
 type Run interface {
 	// Take reads one line.
 	Take(batch *Batch, line string) error
-	// End adds the reading of the run to batch.
-	End(batch *Batch) error
+	// End returns the reading of the run, nil if it has none; batch says then what was left out.
+	End(batch *Batch) (*Reading, error)
 }
 
 // RunText decodes the text of one run or of several. Lines before the first run belong to it.
@@ -54,8 +54,10 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	var faults Faults
 	run, first, begun, number := t.New(), 1, false, 0
 	end := func() {
-		if err := run.End(&batch); err != nil {
+		if r, err := run.End(&batch); err != nil {
 			faults.Add(first, "the run that begins here: %s", err)
+		} else if r != nil {
+			batch.Readings = append(batch.Readings, *r)
 		}
 	}
 	for line := range strings.Lines(string(b)) {

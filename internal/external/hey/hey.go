@@ -56,9 +56,7 @@ func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 	if m := heyError.FindStringSubmatch(line); m != nil && h.inErrors {
 		n, err := adapter.Amount(m[1])
 		h.failed += n
-		if h.failure == "" {
-			h.failure = m[2]
-		}
+		h.failure = cmp.Or(h.failure, m[2])
 		return err
 	}
 	switch {
@@ -86,11 +84,11 @@ func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 	return err
 }
 
-// End adds the reading of the run.
-func (h *heyRun) End(batch *adapter.Batch) error {
+// End returns the reading of the run.
+func (h *heyRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	batch.LeaveOut("the parts of the response time (DNS, dial-up, write, wait, read)")
 	if !h.complete {
-		return errors.New("it ends before its status codes: the output is cut off")
+		return nil, errors.New("it ends before its status codes: the output is cut off")
 	}
 	r := &h.reading
 	r.Window = adapter.Seconds(h.total)
@@ -108,6 +106,5 @@ func (h *heyRun) End(batch *adapter.Batch) error {
 		r.Put(metric.ErrorRate, (h.bad+h.failed)/(h.good+h.bad+h.failed))
 		r.Warn(adapter.Rounded, "hey's times have steps of 100 µs")
 	}
-	batch.Readings = append(batch.Readings, *r)
-	return nil
+	return r, nil
 }

@@ -51,17 +51,15 @@ var text = adapter.RunText[*textRun]{
 // DecodeText reads what iperf3 prints without -J, of one run or of several. Archives of knb hold nothing else.
 func DecodeText(b []byte) (adapter.Batch, error) { return text.Decode(b) }
 
-// End adds the reading of the run.
-func (r *textRun) End(batch *adapter.Batch) error {
+// End returns the reading of the run.
+func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if r.both {
 		batch.LeaveOut("a test in both directions at once (--bidir): not a supported workload")
-		return nil
+		return nil, nil
 	}
-	out := adapter.Reading{Window: adapter.Seconds(r.seconds)}
-	err := r.read(&out)
 	batch.Warmup = max(batch.Warmup, adapter.Seconds(r.omit))
-	batch.Readings = append(batch.Readings, out)
-	return err
+	out := &adapter.Reading{Window: adapter.Seconds(r.seconds)}
+	return out, r.read(out)
 }
 
 // Take reads one line.

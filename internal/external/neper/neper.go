@@ -58,8 +58,9 @@ func neperFault(line string) bool {
 		func(s string) bool { return strings.HasPrefix(line, s) })
 }
 
-// End adds the reading of the run.
-func (n *neperRun) End(batch *adapter.Batch) error {
+// End returns the reading of the run.
+func (n *neperRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
+	r := &adapter.Reading{}
 	if v := n.keys["VERSION"]; v != "" && adapter.PlainName.MatchString(v) {
 		batch.Tool = "neper " + v
 	}
@@ -68,25 +69,16 @@ func (n *neperRun) End(batch *adapter.Batch) error {
 	switch {
 	case n.keys["client"] == "0":
 		batch.LeaveOut("a server's output: the client's is complete")
-		return nil
+		return nil, nil
 	case !counts && !moved && n.failure != "":
-		r := adapter.Reading{}
 		r.Fail(adapter.FailureKind(n.failure), n.failure)
-		batch.Readings = append(batch.Readings, r)
-		return nil
+		return r, nil
 	case n.keys["time_end"] == "" && counts, !counts && !moved:
-		return errors.New("it ends before its totals: the output is cut off")
+		return nil, errors.New("it ends before its totals: the output is cut off")
+	case counts:
+		return r, n.transactions(r)
 	}
-	r := adapter.Reading{}
-	read := n.moved
-	if counts {
-		read = n.transactions
-	}
-	if err := read(&r); err != nil {
-		return err
-	}
-	batch.Readings = append(batch.Readings, r)
-	return nil
+	return r, n.moved(r)
 }
 
 // numbers reads the values of keys, each into its place; one that is not there changes nothing.

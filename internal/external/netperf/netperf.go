@@ -198,21 +198,17 @@ func (r *netperfRun) values(line string) error {
 	return nil
 }
 
-// End adds the reading of the run, unless it holds nothing.
-func (r *netperfRun) End(batch *adapter.Batch) error {
+// End returns the reading of the run, unless it holds nothing.
+func (r *netperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if r.banner == "" && r.failure == "" && len(r.keys) == 0 && len(r.rows) == 0 {
-		return nil
+		return nil, nil
 	}
 	if burst := cmp.Or(r.keys["BURST_SIZE"], r.burst, "0"); strings.Trim(burst, "0.") != "" && !strings.HasPrefix(burst, "-") {
 		batch.LeaveOut("a test with %s more requests under way at once: not a supported workload", adapter.Quoted(burst))
-		return nil
+		return nil, nil
 	}
-	out := adapter.Reading{}
-	err := r.read(batch, &out)
-	if err == nil {
-		batch.Readings = append(batch.Readings, out)
-	}
-	return err
+	out := &adapter.Reading{}
+	return out, r.read(batch, out)
 }
 
 // netperfKinds are the workloads of the banners.

@@ -86,15 +86,9 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 	return nil
 }
 
-// End adds the reading of the run.
-func (p *pingRun) End(batch *adapter.Batch) error {
-	r, err := p.reading()
-	batch.Readings = append(batch.Readings, r)
-	return err
-}
-
-func (p *pingRun) reading() (adapter.Reading, error) {
-	var r adapter.Reading
+// End returns the reading of the run.
+func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
+	r := &adapter.Reading{}
 	if p.failure != "" {
 		r.Fail(adapter.FailureKind(p.failure), p.failure)
 		return r, nil

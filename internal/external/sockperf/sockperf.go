@@ -45,23 +45,6 @@ var text = adapter.RunText[*sockRun]{
 	Begins: func(_ *sockRun, line string) bool { return sockVersion.MatchString(line) },
 }
 
-// End adds the reading of the run, if its test is a supported workload.
-func (s *sockRun) End(batch *adapter.Batch) error {
-	// Under load only some of the messages ask for an answer, and its time is that of an open loop.
-	if s.valid && s.sent > s.received+s.dropped+1 {
-		s.other = "an under-load test: its open loop is not a supported workload"
-	}
-	if s.other != "" {
-		batch.LeaveOut("%s", s.other)
-		return nil
-	}
-	r, err := s.reading()
-	if err == nil {
-		batch.Readings = append(batch.Readings, r)
-	}
-	return err
-}
-
 // Take reads one line.
 func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 	line = strings.TrimSpace(colours.ReplaceAllString(line, ""))
@@ -111,9 +94,17 @@ func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 	return nil
 }
 
-// reading makes a reading of the run.
-func (s *sockRun) reading() (adapter.Reading, error) {
-	var r adapter.Reading
+// End returns the reading of the run, if its test is a supported workload.
+func (s *sockRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
+	// Under load only some of the messages ask for an answer, and its time is that of an open loop.
+	if s.valid && s.sent > s.received+s.dropped+1 {
+		s.other = "an under-load test: its open loop is not a supported workload"
+	}
+	if s.other != "" {
+		batch.LeaveOut("%s", s.other)
+		return nil, nil
+	}
+	r := &adapter.Reading{}
 	if s.protocol != "" {
 		r.Workload = plan.Workload{Spec: plan.RR{Protocol: plan.Protocol(s.protocol)}}.Normalize()
 	}

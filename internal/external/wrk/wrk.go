@@ -128,9 +128,9 @@ func wrkSize(s string) (float64, error) {
 	return v * scale, err
 }
 
-// End adds the reading of the run.
-func (r *wrkRun) End(batch *adapter.Batch) error {
-	out := adapter.Reading{Window: r.window}
+// End returns the reading of the run.
+func (r *wrkRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
+	out := &adapter.Reading{Window: r.window}
 	if r.conns > 0 {
 		s := plan.HTTP{Threads: r.threads, Connections: r.conns}
 		if r.requests > 0 {
@@ -138,7 +138,7 @@ func (r *wrkRun) End(batch *adapter.Batch) error {
 		}
 		w := plan.Workload{Spec: s}.Normalize()
 		if err := w.Validate(); err != nil {
-			return err
+			return nil, err
 		}
 		out.Workload = w
 		out.Warn(adapter.Assumed, "wrk does not print the size of a body; assumed: %d B, headers included", w.Traits().Response)
@@ -147,7 +147,7 @@ func (r *wrkRun) End(batch *adapter.Batch) error {
 	case r.failure != "":
 		out.Fail(adapter.FailureKind(r.failure), r.failure)
 	case !r.hasRate || r.window <= 0:
-		return errors.New("it ends before its totals: the output is cut off")
+		return nil, errors.New("it ends before its totals: the output is cut off")
 	case r.requests == 0:
 		out.Fail("error", "no request was answered")
 	case r.bad >= r.requests:
@@ -168,6 +168,5 @@ func (r *wrkRun) End(batch *adapter.Batch) error {
 		}
 		batch.LeaveOut("Transfer/sec, which counts headers, and the Req/Sec of single threads")
 	}
-	batch.Readings = append(batch.Readings, out)
-	return nil
+	return out, nil
 }
