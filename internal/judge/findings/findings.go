@@ -229,10 +229,7 @@ func (j *judgement) ratio(p plan.Path) {
 	if !ok {
 		return
 	}
-	high := r.High
-	if high == 0 {
-		high = math.Inf(1)
-	}
+	high := cmp.Or(r.High, math.Inf(1))
 	direction := r.Low > 1 && b.Low > 1 || high < 1 && b.High < 1
 	const around = 1.1 // a claimed size is taken with a tenth around it
 	switch apart := b.Low > high || b.High < r.Low; {

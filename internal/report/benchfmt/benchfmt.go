@@ -32,10 +32,7 @@ import (
 
 // Render writes d.
 func Render(w io.Writer, d report.Document) error {
-	a := d.Analysis
-	if a == nil {
-		a = &compare.Analysis{}
-	}
+	a := cmp.Or(d.Analysis, &compare.Analysis{})
 	b := bufio.NewWriter(w)
 	for _, f := range configuration(d) {
 		fmt.Fprintf(b, "%s: %s\n", f[0], f[1])

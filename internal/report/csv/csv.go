@@ -8,6 +8,7 @@
 package csv
 
 import (
+	"cmp"
 	"encoding/csv"
 	"io"
 	"math"
@@ -34,11 +35,8 @@ var Numbers = []string{
 
 // Render writes d, one row per cell.
 func Render(w io.Writer, d report.Document) error {
-	a := d.Analysis
-	if a == nil {
-		a = &compare.Analysis{}
-	}
-	return csv.NewWriter(w).WriteAll(append([][]string{Columns}, Rows(a)...))
+	rows := Rows(cmp.Or(d.Analysis, &compare.Analysis{}))
+	return csv.NewWriter(w).WriteAll(append([][]string{Columns}, rows...))
 }
 
 // Rows returns the fields of each cell of a.

@@ -115,8 +115,8 @@ type cell struct {
 }
 
 type footnote struct {
-	ID, Text string
-	Number   int
+	Number int
+	Text   string
 }
 
 // pictures is a chapter of figures, one part per workload.
@@ -155,7 +155,10 @@ func viewOf(d report.Document) (view, error) {
 	b := &builder{d: d, series: figure.SeriesOf(d), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}}
 	v := view{
 		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Missing: number.Absent,
-		Footnotes: b.footnotes(), Appendix: d.Appendix,
+		Appendix: d.Appendix,
+	}
+	for i, text := range d.Footnotes {
+		v.Footnotes = append(v.Footnotes, footnote{i + 1, text})
 	}
 	if a := d.Analysis; a != nil {
 		enumerate(b.path, a.Paths)
@@ -236,21 +239,12 @@ func banners(d report.Document) []string {
 	return out
 }
 
-func (b *builder) footnotes() []footnote {
-	var out []footnote
-	for i, f := range b.d.Footnotes {
-		out = append(out, footnote{ID: fmt.Sprintf("doubt-%d", i+1), Number: i + 1, Text: f})
-	}
-	return out
-}
-
 // notesOf are the footnotes of those numbers.
 func (b *builder) notesOf(ns []int) []footnote {
-	all := b.footnotes()
 	var out []footnote
 	for _, n := range ns {
-		if n >= 1 && n <= len(all) {
-			out = append(out, all[n-1])
+		if n >= 1 && n <= len(b.d.Footnotes) {
+			out = append(out, footnote{n, b.d.Footnotes[n-1]})
 		}
 	}
 	return out
@@ -297,26 +291,21 @@ func scale() []shade {
 // nav names the sections that the page has.
 func nav(v view) []link {
 	out := []link{{"answer", "Answer"}}
+	add := func(has bool, id, text string) {
+		if has {
+			out = append(out, link{id, text})
+		}
+	}
 	for _, p := range v.Plain {
-		out = append(out, link{p.ID, p.Heading})
+		add(true, p.ID, p.Heading)
 	}
-	if len(v.Sections) > 0 {
-		out = append(out, link{"comparison", "Comparison"})
-	}
+	add(len(v.Sections) > 0, "comparison", "Comparison")
 	for _, p := range v.Pictures {
-		out = append(out, link{p.ID, p.Heading})
+		add(true, p.ID, p.Heading)
 	}
-	if len(v.Claims) > 0 {
-		out = append(out, link{"claims", "Published claims"})
-	}
-	if len(v.Legend)+len(v.Footnotes) > 0 {
-		out = append(out, link{"reading", "How to read this"})
-	}
-	if len(v.Appendix) > 0 {
-		out = append(out, link{"facts", "Conditions"})
-	}
-	if len(v.Raw) > 0 {
-		out = append(out, link{"raw", "All numbers"})
-	}
+	add(len(v.Claims) > 0, "claims", "Published claims")
+	add(len(v.Legend)+len(v.Footnotes) > 0, "reading", "How to read this")
+	add(len(v.Appendix) > 0, "facts", "Conditions")
+	add(len(v.Raw) > 0, "raw", "All numbers")
 	return out
 }

@@ -12,6 +12,7 @@ package openmetrics
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -82,10 +83,7 @@ func Render(w io.Writer, d report.Document) error {
 	if !d.Run.Created.IsZero() {
 		e.time = " " + strconv.FormatInt(d.Run.Created.Unix(), 10)
 	}
-	a := d.Analysis
-	if a == nil {
-		a = &compare.Analysis{}
-	}
+	a := cmp.Or(d.Analysis, &compare.Analysis{})
 	e.run(d, a)
 	if err := e.metrics(a); err != nil {
 		return err

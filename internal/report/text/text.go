@@ -6,6 +6,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -26,10 +27,7 @@ type Options struct {
 
 // Render writes d.
 func Render(w io.Writer, d report.Document, o Options) error {
-	if o.Width == 0 {
-		o.Width = 80
-	}
-	p := printer{width: max(40, o.Width), color: o.Color}
+	p := printer{width: max(40, cmp.Or(o.Width, 80)), color: o.Color}
 	p.heading(d.Title)
 	for _, l := range d.Answer {
 		p.bullet(l)
