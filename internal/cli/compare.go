@@ -150,11 +150,11 @@ func (p *program) side(name string) (compare.Side, error) {
 	if err := p.each(s, false, in.Add); err != nil {
 		return compare.Side{}, err
 	}
-	a, err := in.Analyse(s.Header(), compare.Options{})
+	a, err := in.Analyse(s.Header, compare.Options{})
 	if err != nil {
 		return compare.Side{}, fmt.Errorf("result file %q: %w", called(name), err)
 	}
-	return compare.Side{Name: called(name), Header: s.Header(), Analysis: a}, nil
+	return compare.Side{Name: called(name), Header: s.Header, Analysis: a}, nil
 }
 
 // shows reports whether to show a metric.

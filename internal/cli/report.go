@@ -112,7 +112,7 @@ func (p *program) document(name string, o report.Options, detailed bool) (report
 	if err != nil {
 		return report.Document{}, err
 	}
-	d, err := in.Build(s.Header(), o)
+	d, err := in.Build(s.Header, o)
 	if err == nil && detailed {
 		d.Details = more.Details()
 	}
@@ -125,7 +125,7 @@ func (p *program) samples(name string) error {
 	if err != nil {
 		return usage(err)
 	}
-	out, err := csv.NewSamples(p.stdout, s.Header())
+	out, err := csv.NewSamples(p.stdout, s.Header)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}

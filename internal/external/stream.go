@@ -14,10 +14,12 @@ import (
 // Stream is a result that is read record by record: one of our own, in bounded memory, or what the output of another
 // tool makes, which is bounded by MaxInput.
 type Stream struct {
-	// ours is nil for the output of another tool, which is whole in contents.
-	ours     *result.Reader
-	contents result.Contents
-	close    func() error
+	// Header is that of the result.
+	Header result.Header
+	// ours is nil for the output of another tool, of which records are all.
+	ours    *result.Reader
+	records []result.Record
+	close   func() error
 }
 
 // headSize is how much of a file tells whether it is a result of ours.
@@ -57,7 +59,7 @@ func NewStream(r io.Reader, name string) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stream{ours: reader}, nil
+	return &Stream{Header: reader.Header(), ours: reader}, nil
 }
 
 func streamOf(b Batch, name string, err error) (*Stream, error) {
@@ -67,17 +69,8 @@ func streamOf(b Batch, name string, err error) (*Stream, error) {
 	if err := (Label{}).Apply(filepath.Base(name), &b); err != nil {
 		return nil, err
 	}
-	s := &Stream{}
-	s.contents, err = Contents(b)
-	return s, err
-}
-
-// Header is that of the result.
-func (s *Stream) Header() result.Header {
-	if s.ours != nil {
-		return s.ours.Header()
-	}
-	return s.contents.Header
+	c, err := Contents(b)
+	return &Stream{Header: c.Header, records: c.Records}, err
 }
 
 // Slim leaves out the observations of the two sides, of which each histogram takes 200 KiB.
@@ -92,8 +85,8 @@ func (s *Stream) Each(do func(*result.Record) error) error {
 	if s.ours != nil {
 		return s.ours.Each(do)
 	}
-	for i := range s.contents.Records {
-		if err := do(&s.contents.Records[i]); err != nil {
+	for i := range s.records {
+		if err := do(&s.records[i]); err != nil {
 			return err
 		}
 	}
@@ -124,7 +117,7 @@ func Load(name string) (result.Contents, error) {
 	}
 	defer s.Close() // it was only read
 	s.Slim()
-	c := result.Contents{Header: s.Header()}
+	c := result.Contents{Header: s.Header}
 	err = s.Each(func(rec *result.Record) error {
 		c.Records = append(c.Records, *rec)
 		return nil

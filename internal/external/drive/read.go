@@ -68,7 +68,8 @@ func Read(a Ask, out Output) (Outcome, error) {
 	if r.Window <= 0 {
 		r.Window, _ = a.Measured()
 	}
-	o := Outcome{Version: version(tool, batch.Tool), Metrics: maps.Clone(r.Metrics), Window: r.Window, Work: work(a.Workload, r)}
+	_, version, _ := strings.Cut(batch.Tool, tool+" ")
+	o := Outcome{Version: version, Metrics: maps.Clone(r.Metrics), Window: r.Window, Work: work(a.Workload, r)}
 	for _, w := range r.Warnings {
 		// The request names what the output does not, and it asked for a paced rate.
 		if w.ID != adapter.Assumed && w.ID != adapter.Paced {
@@ -115,15 +116,6 @@ func Said(out Output) string {
 
 // complaint is how tools begin to complain.
 var complaint = pattern.New(`(?i)\berror\b|\binvalid\b|\bfailed\b|unable to|cannot|could not|unknown host`)
-
-// version is what a decoder says of the tool without its name, "" if it says no more.
-func version(tool, said string) string {
-	v, ok := strings.CutPrefix(said, tool+" ")
-	if !ok {
-		return ""
-	}
-	return v
-}
 
 // work counts what a client did in its whole life, which is what its CPU time is of.
 func work(w plan.Workload, r adapter.Reading) float64 {

@@ -123,10 +123,10 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 			}
 		case "start":
 			err = flush()
-			streamed = &iperf3Doc{}
 			fallthrough
 		default:
-			err = errors.Join(err, doc.join(&streamed))
+			streamed = cmp.Or(streamed, &iperf3Doc{})
+			err = errors.Join(err, doc.join(streamed))
 		}
 		if err != nil {
 			return adapter.Batch{}, fmt.Errorf("line %d: %w", adapter.LineAt(b, d.InputOffset()), err)
@@ -136,11 +136,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 }
 
 // join adds the part of a --json-stream line to those before it.
-func (doc *iperf3Doc) join(run **iperf3Doc) error {
-	if *run == nil {
-		*run = &iperf3Doc{}
-	}
-	to := *run
+func (doc *iperf3Doc) join(to *iperf3Doc) error {
 	var err error
 	switch doc.Event {
 	case "start":

@@ -45,6 +45,9 @@ type netperfRun struct {
 	// above holds the last lines unchanged; -O stacks its titles in them.
 	above   []string
 	failure string
+	// sizes and congestion are those of the workload, as far as they are printed.
+	sizes      adapter.Sizes
+	congestion string
 }
 
 // text decodes what netperf prints: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
@@ -258,34 +261,25 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 		w.Tool = "netperf" // our engine has no datagrams of this size
 	}
 	out.Workload = w.Normalize()
-	if taken := unsaid(w, out.Workload); taken != "" && out.Failure == nil {
+	if taken := r.unsaid(out.Workload); taken != "" && out.Failure == nil {
 		out.Warn(adapter.Assumed, "netperf does not print the whole workload; assumed: %s", taken)
 	}
 	return out.Workload.Validate()
 }
 
-// unsaid lists what of a normalized workload n was not said.
-func unsaid(said, n plan.Workload) string {
+// unsaid lists what of a normalized workload netperf did not print.
+func (r *netperfRun) unsaid(w plan.Workload) string {
 	var taken []string
-	sizes := func(missing bool, format string, args ...any) {
-		if missing {
-			taken = append(taken, fmt.Sprintf(format, args...))
-		}
+	t := w.Traits()
+	switch exchanges := t.Exchanges(); {
+	case !exchanges && r.sizes.Message != t.Message:
+		taken = append(taken, fmt.Sprintf("messages of %d B", t.Message))
+	case exchanges && (r.sizes.Request != t.Request || r.sizes.Response != t.Response):
+		taken = append(taken, fmt.Sprintf("requests of %d B and responses of %d B", t.Request, t.Response))
 	}
-	t := n.Traits()
-	congestion := ""
-	switch s := said.Spec.(type) {
-	case plan.Stream:
-		congestion = s.Congestion
-		sizes(s.MessageSize != t.Message, "messages of %d B", t.Message)
-	case plan.RR:
-		congestion = s.Congestion
-		sizes(s.RequestSize != t.Request || s.ResponseSize != t.Response, "requests of %d B and responses of %d B", t.Request, t.Response)
-	case plan.CRR:
-		congestion = s.Congestion
-		sizes(s.RequestSize != t.Request || s.ResponseSize != t.Response, "requests of %d B and responses of %d B", t.Request, t.Response)
+	if t.Congestion != r.congestion {
+		taken = append(taken, t.Congestion)
 	}
-	sizes(t.Congestion != congestion, "%s", t.Congestion)
 	return strings.Join(taken, ", ")
 }
 
@@ -337,6 +331,7 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 		return err
 	}
 	if congestion := r.keys["LOCAL_CONG_CONTROL"]; congestion != "" && w.Protocol() != plan.UDP && !w.Traits().Reverse {
+		r.congestion = congestion
 		*w, err = w.With("congestion", congestion)
 	}
 	return err
@@ -345,8 +340,9 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 // put puts the numbers of a test, by the selectors of -k.
 func (r *netperfRun) put(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload, v map[string]float64, units string) error {
 	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
-	*w = adapter.Sized(w.Spec, adapter.Sizes{Message: adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"])),
-		Request: adapter.Whole(v["REQUEST_SIZE"]), Response: adapter.Whole(v["RESPONSE_SIZE"])})
+	r.sizes = adapter.Sizes{Message: adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"])),
+		Request: adapter.Whole(v["REQUEST_SIZE"]), Response: adapter.Whole(v["RESPONSE_SIZE"])}
+	*w = adapter.Sized(w.Spec, r.sizes)
 	if units != "Trans/s" {
 		return r.moved(out, v, units)
 	}
@@ -455,7 +451,8 @@ func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload, scale fl
 		return errors.New("the receiver's row is missing: the output is cut off")
 	}
 	sent, got := r.rows[0], r.rows[1]
-	*w = adapter.Sized(w.Spec, adapter.Sizes{Message: adapter.Whole(sent[1])})
+	r.sizes.Message = adapter.Whole(sent[1])
+	*w = adapter.Sized(w.Spec, r.sizes)
 	out.Window = adapter.Seconds(sent[2])
 	if got[2] == 0 || sent[3] == 0 || got[2] > sent[3] {
 		out.Fail("error", "the receiver reported no datagrams")

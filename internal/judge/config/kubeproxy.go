@@ -52,10 +52,7 @@ type proxyState struct {
 
 // proxyState finds out from the documents whether kube-proxy runs beside the CNI.
 func (j *judge) proxyState() proxyState {
-	for _, d := range []*values{j.rke2, j.k3s} {
-		if d == nil {
-			continue
-		}
+	if d := cmp.Or(j.rke2, j.k3s); d != nil {
 		g := d.at("disable-kube-proxy")
 		if g.on() {
 			return proxyState{no, "", "disable-kube-proxy: true", g}

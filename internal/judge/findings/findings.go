@@ -123,11 +123,9 @@ func (j *judgement) on(p plan.Path) {
 		j.bound(p)
 	case c.Order != nil:
 		for i, these := range c.Order {
-			for _, those := range c.Order[i+1:] {
-				for _, x := range these {
-					for _, y := range those {
-						j.better(p, x, y)
-					}
+			for _, x := range these {
+				for _, y := range slices.Concat(c.Order[i+1:]...) {
+					j.better(p, x, y)
 				}
 			}
 		}
