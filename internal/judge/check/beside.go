@@ -80,8 +80,6 @@ func on(c plan.Case, paths ...plan.Path) []plan.Case {
 
 func onItsPath(other *Cell) string { return "on " + other.Path.String() }
 
-var hostsApart = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
-
 // fasterThanHosts is not asked in a lab without a wire, where a pod's path may pass by rules that the host's does not.
 var fasterThanHosts = []beside{
 	{metrics: judged[:1], better: true, margin: beyondHosts, impossible: 1.5,
@@ -93,10 +91,10 @@ var fasterThanHosts = []beside{
 func betweenHosts(*Cell) string { return "between the bare hosts" }
 
 func bareHosts(_ *View, c plan.Case) []plan.Case {
-	if !crosses(c.Path) || c.Path == hostsApart {
+	if !crosses(c.Path) || c.Path == plan.ZeroPath {
 		return nil
 	}
-	return on(c, hostsApart)
+	return on(c, plan.ZeroPath)
 }
 
 // nearSlower is not asked where each node has CPUs of its own, so that both ends within one share what two have apart.
@@ -182,12 +180,6 @@ func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation s
 	return cases
 }
 
-// family is the name of the CNI of a profile: the part of its name before the first dash.
-func family(name string) string {
-	head, _, _ := strings.Cut(name, "-")
-	return head
-}
-
 // variants are what a profile's name ends with that changes more than encapsulation.
 var variants = []string{"-legacy", "-dsr", "-netkit"}
 
@@ -202,7 +194,7 @@ func siblings(name plan.Variant) (others []profile.Profile) {
 		return nil
 	}
 	for _, q := range profile.All() {
-		alike := family(q.Name) == family(p.Name) && !variant(q.Name) && q.Services == p.Services && q.Policy == p.Policy
+		alike := q.Family == p.Family && !variant(q.Name) && q.Services == p.Services && q.Policy == p.Policy
 		if alike && q.Encapsulation != p.Encapsulation {
 			others = append(others, q)
 		}

@@ -89,7 +89,7 @@ func clean(r *rand.Rand, repetitions int) []result.Record {
 			}
 			// The cost of a transaction: hosts are cheapest, the wire and a Service come on top.
 			cost := 10e3 * (1 + 0.03*float64(i))
-			if path != hostsApart {
+			if path != plan.ZeroPath {
 				cost *= 1.15
 			}
 			if path.Locality == plan.SameNode || path.Locality == plan.Local {
@@ -287,7 +287,7 @@ func FuzzNumbers(f *testing.F) {
 		v := New(result.Header{Facts: facts.Facts{"line_rate": "10Gbit/s", "setting.x": string(b), "pods": string(b), "order": string(b)}})
 		n := 0
 		for _, name := range []string{"canal", "calico-vxlan", "calico-ipip"} {
-			for _, path := range []plan.Path{hostsApart, plan.NinePaths[3], plan.NinePaths[4], plan.NinePaths[8]} {
+			for _, path := range []plan.Path{plan.ZeroPath, plan.NinePaths[3], plan.NinePaths[4], plan.NinePaths[8]} {
 				for _, w := range []string{"rr", "http", "stream(udp,rate=1G)", "stream"} {
 					r := own(1, 0, "")[0]
 					r.Case = plan.Case{Profile: plan.Variant(name), Path: path, Workload: workload(w)}

@@ -84,11 +84,11 @@ func wireBound(v *View, found *list) {
 	var full groups[plan.Case, string] // by path and workload
 	for _, c := range v.cells {
 		limit := v.lineRate()
-		if host := v.cell(plan.Case{Profile: c.Profile, Path: hostsApart, Workload: c.Workload}, c.Metric); limit == 0 && host != nil {
+		if host := v.cell(plan.Case{Profile: c.Profile, Path: plan.ZeroPath, Workload: c.Workload}, c.Metric); limit == 0 && host != nil {
 			limit = host.Median
 		}
 		paced := c.Workload.Traits().Rate > 0
-		measured := c.Metric == metric.Goodput && !paced && crosses(c.Path) && c.Path != hostsApart
+		measured := c.Metric == metric.Goodput && !paced && crosses(c.Path) && c.Path != plan.ZeroPath
 		if measured && limit > 0 && near(c.Median, limit, atTheWire) {
 			full.add(plan.Case{Path: c.Path, Workload: c.Workload}, string(c.Profile))
 		}

@@ -20,9 +20,7 @@ func Render(w io.Writer, d report.Document) error {
 	if d.Title != "" {
 		p.line("# %s\n", number.Markdown(d.Title))
 	}
-	for _, a := range d.Answer {
-		p.line("- %s", number.Markdown(a))
-	}
+	p.bullets(d.Answer)
 	for _, s := range d.Sections {
 		p.section(s)
 	}
@@ -40,6 +38,12 @@ type page struct{ strings.Builder }
 func (p *page) line(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 	p.WriteByte('\n')
+}
+
+func (p *page) bullets(texts []string) {
+	for _, s := range texts {
+		p.line("- %s", number.Markdown(s))
+	}
 }
 
 // head begins a table whose columns but the first are aligned so.
@@ -72,9 +76,7 @@ func (p *page) grid(g report.Grid) {
 		}
 		p.line("")
 	}
-	for _, n := range g.Notes {
-		p.line("- %s", number.Markdown(n))
-	}
+	p.bullets(g.Notes)
 }
 
 func (p *page) section(s report.Section) {
@@ -128,9 +130,7 @@ func (p *page) table(t report.Table) {
 	if len(t.Notes) > 0 {
 		p.line("")
 	}
-	for _, n := range t.Notes {
-		p.line("- %s", number.Markdown(n))
-	}
+	p.bullets(t.Notes)
 }
 
 // conclusions say row by row what the table shows.
@@ -163,9 +163,7 @@ func (p *page) legend(d report.Document) {
 	if len(d.Legend) > 0 || len(d.Footnotes) > 0 {
 		p.line("\n## How to read this\n")
 	}
-	for _, l := range d.Legend {
-		p.line("- %s", number.Markdown(l))
-	}
+	p.bullets(d.Legend)
 	for i, f := range d.Footnotes {
 		p.line("- %s %s", report.Superscript(i+1), number.Markdown(f))
 	}

@@ -33,16 +33,9 @@ func (p *printer) grid(g report.Grid) {
 	}
 	p.cut(&l)
 	if len(g.Labels) > 0 {
-		for i, b := range l.blocks {
-			if i > 0 {
-				p.line("")
-			}
-			p.block(l, b)
-		}
+		p.blocks(l)
 	}
-	for _, n := range g.Notes {
-		p.bullet(n)
-	}
+	p.bullets(g.Notes...)
 }
 
 // prose writes a grid whose last column is broken into lines; false if there is no room for it.

@@ -29,9 +29,7 @@ type Options struct {
 func Render(w io.Writer, d report.Document, o Options) error {
 	p := printer{width: max(40, cmp.Or(o.Width, 80)), color: o.Color}
 	p.heading(d.Title)
-	for _, l := range d.Answer {
-		p.bullet(l)
-	}
+	p.bullets(d.Answer...)
 	short := false
 	for _, s := range d.Sections {
 		short = p.section(s) || short
@@ -94,7 +92,11 @@ func (p *printer) hang(lead, text string) {
 	}
 }
 
-func (p *printer) bullet(s string) { p.hang("  ", s) }
+func (p *printer) bullets(texts ...string) {
+	for _, s := range texts {
+		p.hang("  ", s)
+	}
+}
 
 // apart writes an empty line, but not at the top.
 func (p *printer) apart() {
@@ -147,14 +149,12 @@ func (p *printer) legend(d report.Document, short bool) {
 		p.apart()
 		p.heading("How to read this")
 	}
-	for _, l := range d.Legend {
-		p.bullet(l)
-	}
+	p.bullets(d.Legend...)
 	if p.marked {
-		p.bullet("▲ better, ▼ worse, ≈ same (within the noise floor), ? inconclusive.")
+		p.bullets("▲ better, ▼ worse, ≈ same (within the noise floor), ? inconclusive.")
 	}
 	if short {
-		p.bullet("The terminal is narrow: spreads are omitted and names of paths are short (pod-svc remote is pod-to-service/remote). A wider terminal shows all.")
+		p.bullets("The terminal is narrow: spreads are omitted and names of paths are short (pod-svc remote is pod-to-service/remote). A wider terminal shows all.")
 	}
 	for i, f := range d.Footnotes {
 		p.hang("  "+report.Superscript(i+1)+" ", f)
@@ -189,16 +189,9 @@ func (p *printer) table(t report.Table) (short bool) {
 	}
 	p.line("")
 	p.heading(fmt.Sprintf("%s (%s)", t.Title, t.Unit))
-	for i, b := range l.blocks {
-		if i > 0 {
-			p.line("")
-		}
-		p.block(l, b)
-	}
+	p.blocks(l)
 	p.conclusions(t.Conclusions, l)
-	for _, n := range t.Notes {
-		p.bullet(n)
-	}
+	p.bullets(t.Notes...)
 	return l.short
 }
 
@@ -226,9 +219,9 @@ func (p *printer) conclusions(all []report.Conclusion, l layout) {
 	switch {
 	case equal == 0:
 	case said == 0:
-		p.bullet("No significant difference in any row.")
+		p.bullets("No significant difference in any row.")
 	default:
-		p.bullet("No significant difference in the other rows.")
+		p.bullets("No significant difference in the other rows.")
 	}
 }
 
@@ -361,6 +354,16 @@ func wrapName(name string, width int) []string {
 		line += part
 	}
 	return append(lines, number.Truncate(line, 40))
+}
+
+// blocks writes all columns, as many as fit side by side.
+func (p *printer) blocks(l layout) {
+	for i, b := range l.blocks {
+		if i > 0 {
+			p.line("")
+		}
+		p.block(l, b)
+	}
 }
 
 // block writes some columns side by side.
