@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,23 +56,21 @@ func Contents(batches ...Batch) (result.Contents, error) {
 
 // ShareWorkload sets the workload of trials that failed before their tool named it, if all other trials have the same one.
 func ShareWorkload(batches []Batch) {
-	var known []plan.Workload
+	known := map[plan.Workload]bool{}
 	for _, b := range batches {
 		for _, r := range b.Readings {
-			if r.Workload.Spec != nil && !slices.Contains(known, r.Workload) {
-				if known = append(known, r.Workload); len(known) > 1 {
-					return
-				}
-			}
+			known[r.Workload] = true
 		}
 	}
-	if len(known) == 0 {
+	delete(known, plan.Workload{})
+	shared := slices.Collect(maps.Keys(known))
+	if len(shared) != 1 {
 		return
 	}
 	for _, b := range batches {
 		for i := range b.Readings {
 			if r := &b.Readings[i]; r.Workload.Spec == nil && r.Failure != nil {
-				r.Workload = known[0]
+				r.Workload = shared[0]
 				r.Warn(adapter.Assumed, "the trial failed before it named its workload; assumed: that of the other trials")
 			}
 		}

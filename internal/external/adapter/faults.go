@@ -11,9 +11,10 @@ const MaxFaults = 50
 // Faults is everything that is wrong with an input, as one error with a line for each.
 type Faults []string
 
-// Add notes a fault in a line, counted from 1; 0 is the input as a whole. Faults beyond MaxFaults become "and more".
+// Add notes a fault, in one line of text: it is in the line of the input, counted from 1, or in the input as a whole if
+// line is 0. Faults beyond MaxFaults become "and more".
 func (fs *Faults) Add(line int, format string, args ...any) {
-	switch message := fmt.Sprintf(format, args...); {
+	switch message := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; "); {
 	case len(*fs) == MaxFaults:
 		*fs = append(*fs, "and more")
 	case len(*fs) > MaxFaults:
@@ -34,6 +35,3 @@ func (fs Faults) Err() error {
 
 // Error lists the faults, one in each line.
 func (fs Faults) Error() string { return strings.Join(fs, "\n") }
-
-// OneLine joins the lines of an error that has several.
-func OneLine(err error) error { return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", "; ")) }

@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -146,10 +147,7 @@ func (b *Batch) SystemFacts(uname string) {
 	}
 	b.Fact(facts.Kernel, words[2])
 	machine := words[len(words)-1]
-	if m := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine]; m != "" {
-		machine = m
-	}
-	b.Fact(facts.Architecture, machine)
+	b.Fact(facts.Architecture, cmp.Or(map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine], machine))
 }
 
 // Check returns an error if b holds no trial, or a trial without a finite number and without a failure.

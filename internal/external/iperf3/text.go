@@ -222,7 +222,7 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent []string) error
 	var lost, total, jitter float64
 	bytes, rate, err := textAmounts(received)
 	if err = errors.Join(adapter.Amounts([]string{m[1], m[2], received[4]}, &lost, &total, &jitter), err); err != nil {
-		return adapter.OneLine(err)
+		return err
 	}
 	size, arrived := r.block, total-lost
 	if size == 0 && arrived > 0 {

@@ -20,9 +20,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// folderFormat is the name of the format that is a folder.
-const folderFormat = "cni-benchmark"
-
 // folderTests are the tests of InfraBuilder's benchmark of 2024: direct or by the Service, TCP or UDP, one stream or
 // eight.
 var folderTests = []struct {

@@ -28,7 +28,7 @@ import (
 var Tool = adapter.Tool{Formats: []adapter.Format{
 	{Name: "knb-data", About: "a .knbdata archive of knb", Match: matchArchive, Decode: decodeArchive},
 	{Name: "knb", About: "knb -o json, -o yaml", Match: match, Decode: decode},
-	{Name: folderFormat, About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: openFolder},
+	{Name: "cni-benchmark", About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: openFolder},
 }}
 
 // knbFile is a result of knb (k8s-bench-suite), as its JSON and YAML have it. Shell commands assemble its JSON. Where

@@ -98,7 +98,7 @@ func (n *neperRun) numbers(keys []string, to ...*float64) error {
 func (n *neperRun) transactions(r *adapter.Reading) error {
 	var from, to, rate float64
 	if err := n.numbers([]string{"time_start", "time_end", "throughput", "num_transactions"}, &from, &to, &rate, &r.Work); err != nil {
-		return adapter.OneLine(err)
+		return err
 	}
 	r.Window = adapter.Seconds(to - from)
 	if rate == 0 {
@@ -121,7 +121,7 @@ func (n *neperRun) transactions(r *adapter.Reading) error {
 			r.Percentile(metric.RTT, p, s*1e9)
 		}
 		if err != nil {
-			return adapter.OneLine(err)
+			return err
 		}
 	}
 	return nil
@@ -131,7 +131,7 @@ func (n *neperRun) transactions(r *adapter.Reading) error {
 func (n *neperRun) moved(r *adapter.Reading) error {
 	var rate, length, flows, size float64
 	if err := n.numbers([]string{"remote_throughput", "test_length", "num_flows", "buffer_size"}, &rate, &length, &flows, &size); err != nil {
-		return adapter.OneLine(err)
+		return err
 	}
 	if n.keys["enable_read"] == "1" || n.keys["enable_tcp_maerts"] == "1" {
 		return errors.New("a transfer to the client is not a supported workload")
@@ -142,7 +142,7 @@ func (n *neperRun) moved(r *adapter.Reading) error {
 	}
 	r.Workload = w.Normalize()
 	if err := r.Workload.Validate(); err != nil {
-		return adapter.OneLine(err)
+		return err
 	}
 	r.Window = adapter.Seconds(length)
 	if rate == 0 {

@@ -48,7 +48,3 @@ func (t *trial) show(name string, x float64) string { return show(Key{Case: t.Ca
 func (t *trial) warned(id string) bool {
 	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool { return w.ID == id })
 }
-
-// bulk and datagrams say what kind of stream it is.
-func (t *trial) bulk() bool      { return t.Workload.Bulk() }
-func (t *trial) datagrams() bool { return t.Workload.Datagrams() }

@@ -122,19 +122,13 @@ func (r Report) Inconclusive() bool {
 func Check(inputs []Input, chart *Chart) (Report, error) {
 	var faults position.Faults
 	j := &judge{faults: &faults, chart: chart, Report: Report{Documents: []Document{}, Settings: []Setting{}, Findings: []finding.Finding{}, Measured: []Measured{}}}
-	parsed := make([][]*position.Node, len(inputs))
-	for i, in := range inputs {
-		parsed[i] = position.Parse(position.Source{Name: in.Name, Text: in.Text}, &faults)
-		for _, n := range parsed[i] {
-			if n.Kind != position.Mapping && n.Kind != position.Null {
-				faults = append(faults, position.Fault{File: in.Name, Line: n.Line, Message: "is not a mapping of keys to values"})
-			}
-		}
-	}
-	for i, in := range inputs {
-		for _, n := range parsed[i] {
-			if n.Kind == position.Mapping && len(n.Keys) > 0 {
+	for _, in := range inputs {
+		for _, n := range position.Parse(position.Source{Name: in.Name, Text: in.Text}, &faults) {
+			switch {
+			case n.Kind == position.Mapping && len(n.Keys) > 0:
 				j.document(source{name: in.Name, unlined: in.Unlined}, n)
+			case n.Kind != position.Mapping && n.Kind != position.Null:
+				faults = append(faults, position.Fault{File: in.Name, Line: n.Line, Message: "is not a mapping of keys to values"})
 			}
 		}
 	}
