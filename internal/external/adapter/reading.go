@@ -76,6 +76,14 @@ func (r *Reading) Put(name string, v float64) {
 	r.Metrics[name] = v
 }
 
+// Received records the rate at which bytes arrived, in bit/s; without any, the trial has failed.
+func (r *Reading) Received(rate float64) {
+	if rate == 0 {
+		r.Fail("error", "the receiver reported no bytes")
+	}
+	r.Put(metric.Goodput, rate)
+}
+
 // Lost records how many of the datagrams that were sent did not arrive.
 func (r *Reading) Lost(lost, sent float64) {
 	r.Put(metric.FrameLossRate, lost/sent)

@@ -16,7 +16,6 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -157,11 +156,11 @@ func (f *folder) run(dir string) error {
 			adapter.MergeFacts(f.batch.Facts, one.Facts)
 			f.batch.Warmup = max(f.batch.Warmup, one.Warmup)
 		case errors.Is(err, fs.ErrNotExist):
-			bandwidth, ok := sums[strings.ToUpper(test.name)+"_BW"]
+			sum, ok := sums[strings.ToUpper(test.name)+"_BW"]
 			if !ok {
 				continue // a run without Services has no tests of them
 			}
-			if err := summed(&r, bandwidth); err != nil {
+			if err := bandwidth(&r, "the benchmark", sum, 1); err != nil {
 				return fmt.Errorf("%s: %w", test.name, err)
 			}
 		default:
@@ -174,24 +173,6 @@ func (f *folder) run(dir string) error {
 		f.workload(&r, dir, test.name, test.work)
 		f.batch.Readings = append(f.batch.Readings, r)
 	}
-	return nil
-}
-
-// summed reads a bandwidth of all.results in bit/s; null is what failed leaves.
-func summed(r *adapter.Reading, bandwidth string) error {
-	if bandwidth == "null" || bandwidth == "" {
-		r.Fail("error", "the benchmark reported no bandwidth")
-		return nil
-	}
-	v, err := adapter.Amount(bandwidth)
-	if err != nil {
-		return err
-	}
-	if v == 0 {
-		r.Fail("error", "the receiver reported no bytes")
-		return nil
-	}
-	r.Put(metric.Goodput, v)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,6 @@ import (
 	"github.com/cnibench/cnibench/internal/external/iperf3"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -131,21 +131,20 @@ func (t *knbTest) reading(p plan.Protocol) (adapter.Reading, error) {
 	}
 	r := adapter.Reading{Workload: plan.Workload{Spec: plan.Stream{Protocol: p}}.Normalize()}
 	r.Warn(adapter.Assumed, "knb names neither the message size nor the congestion control; assumed: the defaults")
-	text := strings.TrimSpace(t.Bandwidth.Value)
-	if text == "" || t.Bandwidth.Tag == "!!null" {
-		r.Fail("error", "knb reported no bandwidth")
-		return r, nil
+	err := bandwidth(&r, "knb", t.Bandwidth.Value, 1e6)
+	return r, err
+}
+
+// bandwidth reads a number in so many bit/s. null is what a test leaves that failed.
+func bandwidth(r *adapter.Reading, tool, text string, unit float64) error {
+	text = strings.TrimSpace(text)
+	if slices.Contains([]string{"", "~", "null"}, strings.ToLower(text)) {
+		r.Fail("error", tool+" reported no bandwidth")
+		return nil
 	}
 	v, err := adapter.Amount(text)
-	if err != nil {
-		return r, err
-	}
-	if v == 0 {
-		r.Fail("error", "the receiver reported no bytes")
-		return r, nil
-	}
-	r.Put(metric.Goodput, v*1e6)
-	return r, nil
+	r.Received(v * unit)
+	return err
 }
 
 func matchArchive(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }

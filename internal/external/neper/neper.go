@@ -145,10 +145,6 @@ func (n *neperRun) moved(r *adapter.Reading) error {
 		return err
 	}
 	r.Window = adapter.Seconds(length)
-	if rate == 0 {
-		r.Fail("error", "the receiver reported no bytes")
-		return nil
-	}
-	r.Put(metric.Goodput, rate)
+	r.Received(rate)
 	return nil
 }

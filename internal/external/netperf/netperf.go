@@ -374,11 +374,7 @@ func (r *netperfRun) moved(out *adapter.Reading, v map[string]float64, units str
 		return fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(units))
 	}
 	rate := v["THROUGHPUT"] * scale
-	if rate == 0 {
-		out.Fail("error", "the receiver reported no bytes")
-		return nil
-	}
-	out.Put(metric.Goodput, rate)
+	out.Received(rate)
 	if bytes := rate / 8 * v["ELAPSED_TIME"]; bytes > 0 {
 		out.Put(metric.Transferred, bytes)
 		if n, ok := v["LOCAL_TRANSPORT_RETRANS"]; ok {
