@@ -31,7 +31,7 @@ import (
 type Cluster struct {
 	options Options
 	config  *rest.Config
-	client  api.Interface
+	client  *api.Client
 	// exec runs a command in a pod until it has ended.
 	exec func(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error
 	// lookup resolves the names of load balancers.
@@ -104,7 +104,7 @@ func Connect(o Options) (*Cluster, error) {
 }
 
 // newCluster returns a Cluster for a run that begins now.
-func newCluster(o Options, client api.Interface) *Cluster {
+func newCluster(o Options, client *api.Client) *Cluster {
 	c := &Cluster{
 		options: o, client: client, run: RunID(), born: time.Now(), token: RunID() + RunID() + RunID(),
 		lookup: net.DefaultResolver.LookupNetIP,
@@ -239,7 +239,7 @@ func tokenEnd(token string) (end time.Time, ok bool) {
 func (c *Cluster) Run() string { return c.run }
 
 // Client returns the API client, and Config what it was made of.
-func (c *Cluster) Client() api.Interface { return c.client }
+func (c *Cluster) Client() *api.Client { return c.client }
 
 // Config returns a copy of what the client was made of.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }

@@ -102,7 +102,7 @@ func newWorld(t *testing.T, o Options, nodes ...corev1.Node) (*world, *Cluster) 
 		review.Status.Allowed = !w.missing[right.String()]
 		return true, review, nil
 	})
-	c := newCluster(o.withDefaults(), w)
+	c := newCluster(o.withDefaults(), w.Client)
 	c.exec = w.exec
 	return w, c
 }

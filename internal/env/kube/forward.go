@@ -35,7 +35,7 @@ type tunnel struct {
 
 // dialPod opens a connection to a port on the loopback of a pod.
 func (c *Cluster) dialPod(pod string, port int) (*tunnel, error) {
-	url := c.client.REST().Post().Namespace(c.id().namespace(isHostPod(pod))).Resource("pods").Name(pod).SubResource("portforward").URL()
+	url := c.client.REST.Post().Namespace(c.id().namespace(isHostPod(pod))).Resource("pods").Name(pod).SubResource("portforward").URL()
 	first, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.config)
 	if err != nil {
 		return nil, err

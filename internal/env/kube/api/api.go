@@ -21,29 +21,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 )
 
-// Interface is what is asked of an API server.
-type Interface interface {
-	ConfigMaps(namespace string) Resource[*corev1.ConfigMap, *corev1.ConfigMapList]
-	Events(namespace string) Resource[*corev1.Event, *corev1.EventList]
-	Namespaces() Resource[*corev1.Namespace, *corev1.NamespaceList]
-	Nodes() Resource[*corev1.Node, *corev1.NodeList]
-	Pods(namespace string) Pods
-	Secrets(namespace string) Resource[*corev1.Secret, *corev1.SecretList]
-	Services(namespace string) Resource[*corev1.Service, *corev1.ServiceList]
-	DaemonSets(namespace string) Resource[*appsv1.DaemonSet, *appsv1.DaemonSetList]
-	Deployments(namespace string) Resource[*appsv1.Deployment, *appsv1.DeploymentList]
-	EndpointSlices(namespace string) Resource[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
-	NetworkPolicies(namespace string) Resource[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList]
-	AccessReviews() AccessReviews
-	// REST returns the client of the core group, for subresources that are streams.
-	REST() rest.Interface
-	// Version returns the version of the API server, such as v1.36.3.
-	Version(ctx context.Context) (string, error)
+// Client asks an API server. Tests fill it with functions of their own.
+type Client struct {
+	ConfigMaps      func(namespace string) Resource[*corev1.ConfigMap, *corev1.ConfigMapList]
+	Events          func(namespace string) Resource[*corev1.Event, *corev1.EventList]
+	Namespaces      func() Resource[*corev1.Namespace, *corev1.NamespaceList]
+	Nodes           func() Resource[*corev1.Node, *corev1.NodeList]
+	Pods            func(namespace string) Resource[*corev1.Pod, *corev1.PodList]
+	Secrets         func(namespace string) Resource[*corev1.Secret, *corev1.SecretList]
+	Services        func(namespace string) Resource[*corev1.Service, *corev1.ServiceList]
+	DaemonSets      func(namespace string) Resource[*appsv1.DaemonSet, *appsv1.DaemonSetList]
+	Deployments     func(namespace string) Resource[*appsv1.Deployment, *appsv1.DeploymentList]
+	EndpointSlices  func(namespace string) Resource[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
+	NetworkPolicies func(namespace string) Resource[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList]
+	// Logs returns what a pod has printed.
+	Logs func(ctx context.Context, namespace, pod string) ([]byte, error)
+	// AccessReviews asks what the user may do.
+	AccessReviews func() AccessReviews
+	// REST is the client of the core group, for subresources.
+	REST rest.Interface
+	// Version returns the version of the API server, such as v1.36.3. It fails with ErrNotKubernetes if the answer has none.
+	Version func(ctx context.Context) (string, error)
 	// Kinds returns what a group version has. It fails with NotFound if that is not served.
-	Kinds(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error)
+	Kinds func(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error)
 }
 
 // Resource is a typed client of one resource.
@@ -54,12 +58,6 @@ type Resource[T, L any] interface {
 	Update(ctx context.Context, object T, o metav1.UpdateOptions) (T, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error)
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
-}
-
-// Pods is the client of pods.
-type Pods interface {
-	Resource[*corev1.Pod, *corev1.PodList]
-	GetLogs(name string, o *corev1.PodLogOptions) *rest.Request
 }
 
 // AccessReviews asks what the user may do.
@@ -84,34 +82,67 @@ var Scheme = sync.OnceValue(func() *runtime.Scheme {
 // Parameters writes options into the query of a request.
 var Parameters = sync.OnceValue(func() runtime.ParameterCodec { return runtime.NewParameterCodec(Scheme()) })
 
-// Client is an Interface to a real API server.
-type Client struct {
-	groups map[schema.GroupVersion]*rest.RESTClient
-}
-
 // New returns a client for what config leads to. It contacts no server.
 func New(config *rest.Config) (*Client, error) {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{groups: map[schema.GroupVersion]*rest.RESTClient{}}
+	groups := map[schema.GroupVersion]*rest.RESTClient{}
 	for _, v := range []schema.GroupVersion{
 		corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion,
 	} {
-		if c.groups[v], err = clientFor(config, transport, v); err != nil {
+		if groups[v], err = clientFor(config, transport, v); err != nil {
 			return nil, err
 		}
 	}
-	return c, nil
+	core, apps := groups[corev1.SchemeGroupVersion], groups[appsv1.SchemeGroupVersion]
+	namespaces := resource(core, "namespaces", empty[corev1.Namespace], empty[corev1.NamespaceList])
+	nodes := resource(core, "nodes", empty[corev1.Node], empty[corev1.NodeList])
+	reviews := gentype.NewClient("selfsubjectaccessreviews", groups[authorizationv1.SchemeGroupVersion], Parameters(), "", empty[authorizationv1.SelfSubjectAccessReview])
+	return &Client{
+		ConfigMaps:      resource(core, "configmaps", empty[corev1.ConfigMap], empty[corev1.ConfigMapList]),
+		Events:          resource(core, "events", empty[corev1.Event], empty[corev1.EventList]),
+		Namespaces:      func() Resource[*corev1.Namespace, *corev1.NamespaceList] { return namespaces("") },
+		Nodes:           func() Resource[*corev1.Node, *corev1.NodeList] { return nodes("") },
+		Pods:            resource(core, "pods", empty[corev1.Pod], empty[corev1.PodList]),
+		Secrets:         resource(core, "secrets", empty[corev1.Secret], empty[corev1.SecretList]),
+		Services:        resource(core, "services", empty[corev1.Service], empty[corev1.ServiceList]),
+		DaemonSets:      resource(apps, "daemonsets", empty[appsv1.DaemonSet], empty[appsv1.DaemonSetList]),
+		Deployments:     resource(apps, "deployments", empty[appsv1.Deployment], empty[appsv1.DeploymentList]),
+		EndpointSlices:  resource(groups[discoveryv1.SchemeGroupVersion], "endpointslices", empty[discoveryv1.EndpointSlice], empty[discoveryv1.EndpointSliceList]),
+		NetworkPolicies: resource(groups[networkingv1.SchemeGroupVersion], "networkpolicies", empty[networkingv1.NetworkPolicy], empty[networkingv1.NetworkPolicyList]),
+		Logs: func(ctx context.Context, namespace, pod string) ([]byte, error) {
+			return core.Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").DoRaw(ctx)
+		},
+		AccessReviews: func() AccessReviews { return reviews },
+		REST:          core,
+		Version:       func(ctx context.Context) (string, error) { return version(ctx, core) },
+		Kinds: func(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
+			list := &metav1.APIResourceList{}
+			return list, core.Get().AbsPath(rootOf(of), of.String()).Do(ctx).Into(list)
+		},
+	}, nil
 }
+
+// resource returns the clients of a resource by namespace. That of "" is for all namespaces, and for a resource without.
+func resource[T object, L runtime.Object](at rest.Interface, name string, one func() T, list func() L) func(namespace string) Resource[T, L] {
+	return func(namespace string) Resource[T, L] {
+		return gentype.NewClientWithList(name, at, Parameters(), namespace, one, list)
+	}
+}
+
+// object is what the API server has under a name.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+func empty[T any]() *T { return new(T) }
 
 func clientFor(config *rest.Config, transport *http.Client, v schema.GroupVersion) (*rest.RESTClient, error) {
 	one := rest.CopyConfig(config)
-	one.GroupVersion, one.APIPath = &v, "/apis"
-	if v.Group == "" {
-		one.APIPath = "/api"
-	}
+	one.GroupVersion, one.APIPath = &v, rootOf(v)
 	one.NegotiatedSerializer = serializer.NewCodecFactory(Scheme()).WithoutConversion()
 	if one.UserAgent == "" {
 		one.UserAgent = rest.DefaultKubernetesUserAgent()
@@ -119,86 +150,19 @@ func clientFor(config *rest.Config, transport *http.Client, v schema.GroupVersio
 	return rest.RESTClientForConfigAndClient(one, transport)
 }
 
-// ConfigMaps returns the client of ConfigMaps in a namespace.
-func (c *Client) ConfigMaps(namespace string) Resource[*corev1.ConfigMap, *corev1.ConfigMapList] {
-	return resource[corev1.ConfigMap, corev1.ConfigMapList]{c.groups[corev1.SchemeGroupVersion], "configmaps", namespace}
-}
-
-// Events returns the client of Events in a namespace.
-func (c *Client) Events(namespace string) Resource[*corev1.Event, *corev1.EventList] {
-	return resource[corev1.Event, corev1.EventList]{c.groups[corev1.SchemeGroupVersion], "events", namespace}
-}
-
-// Namespaces returns the client of namespaces.
-func (c *Client) Namespaces() Resource[*corev1.Namespace, *corev1.NamespaceList] {
-	return resource[corev1.Namespace, corev1.NamespaceList]{c.groups[corev1.SchemeGroupVersion], "namespaces", ""}
-}
-
-// Nodes returns the client of nodes.
-func (c *Client) Nodes() Resource[*corev1.Node, *corev1.NodeList] {
-	return resource[corev1.Node, corev1.NodeList]{c.groups[corev1.SchemeGroupVersion], "nodes", ""}
-}
-
-// Pods returns the client of pods in a namespace.
-func (c *Client) Pods(namespace string) Pods {
-	return pods{resource[corev1.Pod, corev1.PodList]{c.groups[corev1.SchemeGroupVersion], "pods", namespace}}
-}
-
-type pods struct {
-	resource[corev1.Pod, corev1.PodList]
-}
-
-// GetLogs returns a request for what a pod has printed.
-func (p pods) GetLogs(name string, o *corev1.PodLogOptions) *rest.Request {
-	return p.to(p.rest.Get()).Name(name).SubResource("log").VersionedParams(o, Parameters())
-}
-
-// Secrets returns the client of Secrets in a namespace.
-func (c *Client) Secrets(namespace string) Resource[*corev1.Secret, *corev1.SecretList] {
-	return resource[corev1.Secret, corev1.SecretList]{c.groups[corev1.SchemeGroupVersion], "secrets", namespace}
-}
-
-// Services returns the client of Services in a namespace.
-func (c *Client) Services(namespace string) Resource[*corev1.Service, *corev1.ServiceList] {
-	return resource[corev1.Service, corev1.ServiceList]{c.groups[corev1.SchemeGroupVersion], "services", namespace}
-}
-
-// DaemonSets returns the client of DaemonSets in a namespace.
-func (c *Client) DaemonSets(namespace string) Resource[*appsv1.DaemonSet, *appsv1.DaemonSetList] {
-	return resource[appsv1.DaemonSet, appsv1.DaemonSetList]{c.groups[appsv1.SchemeGroupVersion], "daemonsets", namespace}
-}
-
-// Deployments returns the client of Deployments in a namespace.
-func (c *Client) Deployments(namespace string) Resource[*appsv1.Deployment, *appsv1.DeploymentList] {
-	return resource[appsv1.Deployment, appsv1.DeploymentList]{c.groups[appsv1.SchemeGroupVersion], "deployments", namespace}
-}
-
-// EndpointSlices returns the client of EndpointSlices in a namespace.
-func (c *Client) EndpointSlices(namespace string) Resource[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList] {
-	return resource[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList]{c.groups[discoveryv1.SchemeGroupVersion], "endpointslices", namespace}
-}
-
-// NetworkPolicies returns the client of NetworkPolicies in a namespace.
-func (c *Client) NetworkPolicies(namespace string) Resource[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList] {
-	return resource[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList]{c.groups[networkingv1.SchemeGroupVersion], "networkpolicies", namespace}
-}
-
-// AccessReviews returns the client that asks what the user may do.
-func (c *Client) AccessReviews() AccessReviews {
-	return resource[authorizationv1.SelfSubjectAccessReview, authorizationv1.SelfSubjectAccessReview]{
-		c.groups[authorizationv1.SchemeGroupVersion], "selfsubjectaccessreviews", "",
+// rootOf returns the path below which a group version is.
+func rootOf(v schema.GroupVersion) string {
+	if v.Group == "" {
+		return "/api"
 	}
+	return "/apis"
 }
-
-// REST returns the client of the core group.
-func (c *Client) REST() rest.Interface { return c.groups[corev1.SchemeGroupVersion] }
 
 // ErrNotKubernetes means that what answers is not an API server of Kubernetes.
 var ErrNotKubernetes = errors.New("not a Kubernetes API server")
 
-// Version asks for the version. The error is ErrNotKubernetes if the answer has none.
-func (c *Client) Version(ctx context.Context) (string, error) {
-	raw, err := c.REST().Get().AbsPath("/version").DoRaw(ctx)
+func version(ctx context.Context, at rest.Interface) (string, error) {
+	raw, err := at.Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -207,14 +171,4 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", ErrNotKubernetes
 	}
 	return v.GitVersion, nil
-}
-
-// Kinds asks what a group version has.
-func (c *Client) Kinds(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
-	path := "/apis/" + of.String()
-	if of.Group == "" {
-		path = "/api/" + of.Version
-	}
-	list := &metav1.APIResourceList{}
-	return list, c.REST().Get().AbsPath(path).Do(ctx).Into(list)
 }

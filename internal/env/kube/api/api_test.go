@@ -43,7 +43,7 @@ func TestClient(t *testing.T) {
 	const pod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"n"}}`
 	c, asked := server(t, map[string]string{
 		"GET /api/v1/namespaces/n/pods/p":                                  pod,
-		"GET /api/v1/namespaces/n/pods/p/log?tailLines=3":                  "line",
+		"GET /api/v1/namespaces/n/pods/p/log":                              "line",
 		"POST /api/v1/namespaces/n/pods?fieldManager=m":                    pod,
 		"GET /apis/apps/v1/daemonsets?labelSelector=a%3Db":                 `{"kind":"DaemonSetList","apiVersion":"apps/v1","items":[{"metadata":{"name":"d"}}]}`,
 		"PATCH /api/v1/nodes/x":                                            `{"kind":"Node","apiVersion":"v1","metadata":{"name":"x"}}`,
@@ -51,9 +51,8 @@ func TestClient(t *testing.T) {
 		"GET /version": `{"gitVersion":"v1.36.3"}`,
 	})
 	ctx := t.Context()
-	tail := int64(3)
 	p, err := c.Pods("n").Get(ctx, "p", metav1.GetOptions{})
-	text, logErr := c.Pods("n").GetLogs("p", &corev1.PodLogOptions{TailLines: &tail}).DoRaw(ctx)
+	text, logErr := c.Logs(ctx, "n", "p")
 	created, createErr := c.Pods("n").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, metav1.CreateOptions{FieldManager: "m"})
 	list, listErr := c.DaemonSets("").List(ctx, metav1.ListOptions{LabelSelector: "a=b"})
 	n, patchErr := c.Nodes().Patch(ctx, "x", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})

@@ -14,12 +14,12 @@ import (
 
 // Mapper finds the resources of kinds. It asks for each group version once, until Reset.
 type Mapper struct {
-	client Interface
+	client *Client
 	known  map[schema.GroupVersion]*metav1.APIResourceList
 }
 
 // NewMapper returns a Mapper that asks the client.
-func NewMapper(client Interface) *Mapper {
+func NewMapper(client *Client) *Mapper {
 	return &Mapper{client: client, known: map[schema.GroupVersion]*metav1.APIResourceList{}}
 }
 

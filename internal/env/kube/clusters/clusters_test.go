@@ -103,7 +103,7 @@ func TestNodesToLookAt(t *testing.T) {
 			posted = append(posted, p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0])
 			return false, nil, nil
 		})
-		s := &site{cluster: cluster, clients: detect.Clients{Kube: client}, snapshot: detect.Snapshot{Nodes: c.there}}
+		s := &site{cluster: cluster, clients: detect.Clients{Kube: client.Client}, snapshot: detect.Snapshot{Nodes: c.there}}
 		err := s.inspectTwo(t.Context(), plan.Plan{}, Options{Leaves: func(string) func() { return func() {} }})
 		var want []string
 		for _, n := range c.want {

@@ -124,7 +124,7 @@ func clients(typed, custom []runtime.Object, status map[string]string, forbidden
 		kube.PrependReactor(verb, resource, refuse)
 		dyn.PrependReactor(verb, resource, refuse)
 	}
-	c := Clients{Kube: kube, Dynamic: dyn}
+	c := Clients{Kube: kube.Client, Dynamic: dyn}
 	if len(status) > 0 {
 		c.Exec = func(_ context.Context, ref ContainerRef, argv []string) ([]byte, error) {
 			if slices.Contains(forbidden, "exec") {

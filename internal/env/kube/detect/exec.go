@@ -51,13 +51,13 @@ const farewell = time.Second
 
 // Way runs programs in the containers of a cluster.
 type Way struct {
-	Kube   api.Interface
+	Kube   *api.Client
 	Config *rest.Config
 }
 
 // Stream runs argv in a container until it ends, over WebSocket, or over SPDY where a proxy refuses WebSocket.
 func (w Way) Stream(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error {
-	url := w.Kube.REST().Post().Namespace(c.Namespace).Resource("pods").Name(c.Pod).SubResource("exec").
+	url := w.Kube.REST.Post().Namespace(c.Namespace).Resource("pods").Name(c.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: argv, Stdin: o.Stdin != nil, Stdout: true, Stderr: true}, api.Parameters()).URL()
 	socket, err := remotecommand.NewWebSocketExecutor(w.Config, "GET", url.String())
 	if err != nil {

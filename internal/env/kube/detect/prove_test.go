@@ -326,7 +326,7 @@ func TestLookout(t *testing.T) {
 		ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
 	o := options
 	o.Family = 6
-	l, err := Post(t.Context(), Clients{Kube: kube}, o)
+	l, err := Post(t.Context(), Clients{Kube: kube.Client}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,14 +367,14 @@ func TestLookoutPulls(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	if _, err := Post(t.Context(), Clients{Kube: kube}, o); err != nil || pods != 4 {
+	if _, err := Post(t.Context(), Clients{Kube: kube.Client}, o); err != nil || pods != 4 {
 		t.Errorf("%d pods, %v", pods, err)
 	}
 
 	kube = apitest.NewClientset()
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
-	if _, err := Post(ctx, Clients{Kube: kube}, o); err == nil || !strings.Contains(err.Error(), "image pull Secret registry in namespace team") {
+	if _, err := Post(ctx, Clients{Kube: kube.Client}, o); err == nil || !strings.Contains(err.Error(), "image pull Secret registry in namespace team") {
 		t.Errorf("%v", err)
 	}
 	if list, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
@@ -400,7 +400,7 @@ func TestLookoutFails(t *testing.T) {
 		kube := apitest.NewClientset()
 		arrange(kube)
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
-		_, err := Post(ctx, Clients{Kube: kube}, options)
+		_, err := Post(ctx, Clients{Kube: kube.Client}, options)
 		stop()
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%v, want %q in it", err, words)
@@ -442,7 +442,7 @@ func TestLookoutWaitsNoLonger(t *testing.T) {
 				})
 				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 				defer stop()
-				_, err := Post(ctx, Clients{Kube: kube}, options)
+				_, err := Post(ctx, Clients{Kube: kube.Client}, options)
 				if err == nil || err.Error() != c.why || advice.Of(err) != c.advice {
 					t.Errorf("%v, hint %q; want %q, %q", err, advice.Of(err), c.why, c.advice)
 				}

@@ -19,7 +19,7 @@ import (
 
 // Clients connect to a cluster.
 type Clients struct {
-	Kube    api.Interface
+	Kube    *api.Client
 	Dynamic dynamic.Interface
 	// Exec runs a program in a container and returns its stdout; nil if it must not run programs in others' pods.
 	Exec func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error)

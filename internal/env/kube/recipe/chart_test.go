@@ -70,7 +70,7 @@ func serving(t *testing.T) (i *Installer, applied *[]string) {
 		{GroupVersion: "apiextensions.k8s.io/v1", APIResources: []metav1.APIResource{named("customresourcedefinitions", "CustomResourceDefinition", false)}},
 	}
 	client.Discovery().(*fake.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.33.4-gke.1"}
-	i.mapper = api.NewMapper(client)
+	i.mapper = api.NewMapper(client.Client)
 	applied = &[]string{}
 	kept := map[string]*unstructured.Unstructured{}
 	dyn := i.dynamic.(*dynamicfake.FakeDynamicClient)

@@ -67,7 +67,7 @@ const (
 // Installer installs and uninstalls recipes on one cluster. It is not safe for concurrent use.
 type Installer struct {
 	Options
-	client  api.Interface
+	client  *api.Client
 	dynamic dynamic.Interface
 	mapper  *api.Mapper
 }

@@ -31,7 +31,7 @@ func standing(objects ...runtime.Object) (*Installer, *apitest.Clientset) {
 	definitions := map[schema.GroupVersionResource]string{definitionsAt: "CustomResourceDefinitionList"}
 	return &Installer{
 		Options: Options{Timeout: 50 * time.Millisecond, Say: func(string, ...any) {}},
-		client:  client, dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), definitions),
+		client:  client.Client, dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), definitions),
 	}, client
 }
 

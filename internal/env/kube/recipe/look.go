@@ -173,7 +173,7 @@ func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	text, err := i.client.Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+	text, err := i.client.Logs(ctx, namespace, pod)
 	if err == nil && pods[pod].Status.Phase == corev1.PodFailed {
 		err = fmt.Errorf("its pod failed: %s", strings.TrimSpace(string(text[max(0, len(text)-1000):])))
 	}

@@ -85,7 +85,7 @@ func TestPlanterPulls(t *testing.T) {
 		}},
 		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "daemonsets", Kind: "DaemonSet", Namespaced: true}}},
 	}
-	i.mapper = api.NewMapper(client)
+	i.mapper = api.NewMapper(client.Client)
 	var applied []string
 	i.dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("patch", "*", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		applied = append(applied, a.GetResource().Resource)

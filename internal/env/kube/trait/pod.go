@@ -46,7 +46,7 @@ func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1
 }
 
 // ListPods returns the pods of a namespace by name, those with the labels of a selector.
-func ListPods(ctx context.Context, client api.Interface, namespace, selector string) (map[string]*corev1.Pod, error) {
+func ListPods(ctx context.Context, client *api.Client, namespace, selector string) (map[string]*corev1.Pod, error) {
 	list, err := client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
 
 // CopiesOf reads Secrets and returns copies of them that have the namespace, the labels and the annotations of like. They are
 // yet to be made.
-func CopiesOf(ctx context.Context, client api.Interface, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
+func CopiesOf(ctx context.Context, client *api.Client, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
 	var all []*corev1.Secret
 	for _, s := range secrets {
 		secret, err := client.Secrets(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
@@ -58,7 +58,7 @@ func CopiesOf(ctx context.Context, client api.Interface, secrets []PullSecret, l
 }
 
 // CopySecrets makes what CopiesOf returns.
-func CopySecrets(ctx context.Context, client api.Interface, secrets []PullSecret, like metav1.ObjectMeta) error {
+func CopySecrets(ctx context.Context, client *api.Client, secrets []PullSecret, like metav1.ObjectMeta) error {
 	copies, err := CopiesOf(ctx, client, secrets, like)
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func TestPullSecrets(t *testing.T) {
 func TestCopySecrets(t *testing.T) {
 	client := registry()
 	like := metav1.ObjectMeta{Namespace: "cnibench-r1", Name: "a pod's", Labels: Labels("r1"), Annotations: map[string]string{AnnotationExpires: "soon"}}
-	if err := CopySecrets(t.Context(), client, PullSecrets([]string{"registry"}, "team"), like); err != nil {
+	if err := CopySecrets(t.Context(), client.Client, PullSecrets([]string{"registry"}, "team"), like); err != nil {
 		t.Fatal(err)
 	}
 	twin, err := client.CoreV1().Secrets("cnibench-r1").Get(t.Context(), "registry", metav1.GetOptions{})
@@ -60,7 +60,7 @@ func TestCopySecrets(t *testing.T) {
 // TestCopySecretsFails: which Secret and where, and how to get a right that is missing.
 func TestCopySecretsFails(t *testing.T) {
 	like := metav1.ObjectMeta{Namespace: "cnibench-r1"}
-	err := CopySecrets(t.Context(), registry(), []PullSecret{{"elsewhere", "registry"}}, like)
+	err := CopySecrets(t.Context(), registry().Client, []PullSecret{{"elsewhere", "registry"}}, like)
 	if err == nil || !strings.Contains(err.Error(), "image pull Secret registry in namespace elsewhere") || advice.Of(err) != "" {
 		t.Errorf("%v (%s)", err, advice.Of(err))
 	}
@@ -72,7 +72,7 @@ func TestCopySecretsFails(t *testing.T) {
 		client.PrependReactor(verb, "secrets", func(k8stesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "registry", errors.New("no"))
 		})
-		err := CopySecrets(t.Context(), client, []PullSecret{{"team", "registry"}}, like)
+		err := CopySecrets(t.Context(), client.Client, []PullSecret{{"team", "registry"}}, like)
 		if err == nil || !strings.Contains(err.Error(), words) || !strings.Contains(advice.Of(err), "kube access --pull-secrets team/registry") {
 			t.Errorf("%s: %v (%s)", verb, err, advice.Of(err))
 		}
