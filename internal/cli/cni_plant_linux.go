@@ -82,7 +82,7 @@ func plant(ctx context.Context, s planting.Spec, dir, ready string) (err error) 
 		if dev == "" {
 			return fmt.Errorf("no device is on the network of %v, the node with %v", r.Via, r.To)
 		}
-		if err := h.AddRoute(link.Route{To: r.To, Via: r.Via, Dev: dev}); err != nil {
+		if err := h.Add(link.Route{To: r.To, Via: r.Via, Dev: dev}); err != nil {
 			return err
 		}
 		made = append(made, r)

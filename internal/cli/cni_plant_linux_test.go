@@ -29,8 +29,8 @@ func TestPlant(t *testing.T) {
 	defer h.Close()
 	via, mine, theirs := netip.MustParseAddr("192.0.2.2"), netip.MustParsePrefix("10.1.1.0/24"), netip.MustParsePrefix("10.1.2.0/24")
 	for _, err := range []error{
-		h.AddBridge(link.Bridge{Name: "eth0"}), h.AddAddress("eth0", netip.MustParsePrefix("192.0.2.1/24")), h.Up("eth0"),
-		h.AddRoute(link.Route{To: theirs, Via: via, Dev: "eth0"}),
+		h.Add(link.Bridge{Name: "eth0"}), h.Add(link.Address{Dev: "eth0", Addr: netip.MustParsePrefix("192.0.2.1/24")}), h.Up("eth0"),
+		h.Add(link.Route{To: theirs, Via: via, Dev: "eth0"}),
 	} {
 		if err != nil {
 			t.Fatal(err)

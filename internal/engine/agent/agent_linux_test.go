@@ -60,7 +60,7 @@ func newPlace(t *testing.T) *place {
 	if err := h.Up("lo"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.AddAddress("lo", netip.PrefixFrom(netip.MustParseAddr(placeAddress), 32)); err != nil {
+	if err := h.Add(link.Address{Dev: "lo", Addr: netip.PrefixFrom(netip.MustParseAddr(placeAddress), 32)}); err != nil {
 		t.Fatal(err)
 	}
 	p := &place{ns: ns, starter: netns.NewStarter()}

@@ -83,11 +83,7 @@ func (b *builder) namespaces(context.Context) (err error) {
 		}
 	}
 	for _, svc := range s.Services {
-		out := Service{Name: svc.Name, VIP: svc.VIP, Port: svc.Port, TargetPort: svc.TargetPort, NodePort: svc.NodePort, Balanced: svc.Balanced}
-		for _, r := range svc.Backends {
-			out.Backends = append(out.Backends, i.Nodes[r.Node].Pods[r.Pod])
-		}
-		i.Services = append(i.Services, out)
+		i.Services = append(i.Services, Service{ServiceSpec: svc, Backends: i.pods(svc.Backends)})
 	}
 	return nil
 }
@@ -163,11 +159,10 @@ func (b *builder) node(s dataplane.Node, cpus []int) error {
 		PodCIDR: s.PodCIDR, Blocks: s.Blocks, TunnelAddr: s.Tunnel.Addr,
 	}
 	b.inst.Nodes = append(b.inst.Nodes, n)
-	group, err := b.lab.group(string(b.spec.Name) + "/" + s.Name)
-	if err != nil {
+	var err error
+	if n.group, err = b.lab.group(string(b.spec.Name) + "/" + s.Name); err != nil {
 		return err
 	}
-	n.Cgroup, n.group = group, group
 	if err := b.enter(&n.Host); err != nil {
 		return err
 	}
@@ -187,13 +182,10 @@ func (b *builder) node(s dataplane.Node, cpus []int) error {
 
 // underlay connects the nodes and the external client to the switch.
 func (b *builder) underlay(context.Context) error {
-	at := b.at[b.inst.Switch]
-	err := dataplane.Run(
-		func() error { return sysctl.Set(b.inst.Switch.NS, switchSettings) },
-		func() error {
-			return at.AddBridge(link.Bridge{Name: switchBridge, MAC: b.spec.Switch.MAC, MTU: b.spec.Lab.MTU, Ageing: ageing})
-		},
-		func() error { return at.AddAddress(switchBridge, b.spec.Switch.Addr) },
+	err := b.at[b.inst.Switch].Add(
+		switchSettings,
+		link.Bridge{Name: switchBridge, MAC: b.spec.Switch.MAC, MTU: b.spec.Lab.MTU, Ageing: ageing},
+		link.Address{Dev: switchBridge, Addr: b.spec.Switch.Addr},
 	)
 	if err != nil {
 		return fmt.Errorf("switch: %w", err)
@@ -210,7 +202,7 @@ func (b *builder) underlay(context.Context) error {
 }
 
 // switchSettings keep netfilter out of the switch, which represents hardware.
-var switchSettings = []sysctl.Setting{
+var switchSettings = link.Settings{
 	{Name: "net/bridge/bridge-nf-call-iptables", Value: "0", IfPresent: true},
 	{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "0", IfPresent: true},
 	{Name: "net/bridge/bridge-nf-call-arptables", Value: "0", IfPresent: true},
@@ -219,7 +211,7 @@ var switchSettings = []sysctl.Setting{
 // plug connects a host to the switch and adds its neighbours on the underlay.
 func (b *builder) plug(h *Host, s HostSpec) error {
 	at, sw := b.at[h], b.at[b.inst.Switch]
-	err := at.AddVeth(link.Veth{Name: dataplane.NIC, MAC: s.MAC, Peer: s.Name, PeerIn: sw, MTU: b.spec.Lab.MTU})
+	err := at.Add(link.Veth{Name: dataplane.NIC, MAC: s.MAC, Peer: s.Name, PeerIn: sw, MTU: b.spec.Lab.MTU})
 	if err != nil {
 		return err
 	}
@@ -227,44 +219,41 @@ func (b *builder) plug(h *Host, s HostSpec) error {
 	if err != nil {
 		return err
 	}
-	return dataplane.Run(
-		func() error { return sw.AddPort(switchBridge, port, false) },
+	err = sw.Add(
+		link.Port{Bridge: switchBridge, Dev: port},
 		// A switch floods packets for unknown stations. A NIC drops those for other hosts. A veth does not, and programs on it
 		// would accept the frames of the next node.
-		func() error { return sw.AddStation(port, s.MAC) },
-		func() error { return at.AddAddress(dataplane.NIC, s.Addr) },
-		// Without a default route a Calico node would not answer its pods' ARP requests.
-		func() error {
-			return at.AddRoute(link.Route{To: b.spec.net.everywhere, Via: b.spec.net.switchAddr, Dev: dataplane.NIC})
-		},
-		func() error { return sw.AddNeighbour(switchBridge, s.Addr.Addr(), s.MAC) },
-		func() error { return b.addNeighbours(at, s) },
+		link.ForwardingEntry{Dev: port, MAC: s.MAC},
+		link.StaticNeighbour{Dev: switchBridge, Addr: s.Addr.Addr(), MAC: s.MAC},
 	)
+	if err != nil {
+		return err
+	}
+	return at.Add(append([]link.Thing{
+		link.Address{Dev: dataplane.NIC, Addr: s.Addr},
+		// Without a default route a Calico node would not answer its pods' ARP requests.
+		link.Route{To: b.spec.net.everywhere, Via: b.spec.net.switchAddr, Dev: dataplane.NIC},
+	}, b.neighbours(s)...)...)
 }
 
-// addNeighbours adds the other hosts of the underlay to s, and to the external client the load balancer's addresses.
-func (b *builder) addNeighbours(at *link.Handle, s HostSpec) error {
+// neighbours returns the other hosts of the underlay, and for the external client the load balancer's addresses.
+func (b *builder) neighbours(s HostSpec) []link.Thing {
 	peers := []HostSpec{b.spec.Switch, b.spec.External}
 	for _, n := range b.spec.Nodes {
 		peers = append(peers, hostOf(n))
 	}
+	var list []link.Thing
 	for _, peer := range peers {
-		if peer.Name == s.Name {
-			continue
-		}
-		if err := at.AddNeighbour(dataplane.NIC, peer.Addr.Addr(), peer.MAC); err != nil {
-			return err
+		if peer.Name != s.Name {
+			list = append(list, link.StaticNeighbour{Dev: dataplane.NIC, Addr: peer.Addr.Addr(), MAC: peer.MAC})
 		}
 	}
 	for _, svc := range b.spec.Services {
-		if s.Name != b.spec.External.Name || !svc.Balanced.IsValid() {
-			continue
-		}
-		if err := at.AddNeighbour(dataplane.NIC, svc.Balanced, b.spec.Nodes[b.spec.announcer()].MAC); err != nil {
-			return err
+		if s.Name == b.spec.External.Name && svc.Balanced.IsValid() {
+			list = append(list, link.StaticNeighbour{Dev: dataplane.NIC, Addr: svc.Balanced, MAC: b.spec.Nodes[b.spec.announcer()].MAC})
 		}
 	}
-	return nil
+	return list
 }
 
 func hostOf(n dataplane.Node) HostSpec { return HostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC} }
@@ -272,23 +261,16 @@ func hostOf(n dataplane.Node) HostSpec { return HostSpec{Name: n.Name, Addr: n.A
 // dataplane connects the pods.
 func (b *builder) dataplane(context.Context) error {
 	d := b.spec.dataplane
-	attach := d.AttachPod
-	if s, ok := d.(dataplane.Switched); ok {
-		to := dataplane.Switch{At: b.at[b.inst.Switch], Bridge: switchBridge}
-		attach = func(_ dataplane.Node, _ *link.Handle, p dataplane.Pod, in *link.Handle) error {
-			return s.PlugPod(to, p, in)
-		}
-	}
 	for k, n := range b.spec.Nodes {
 		at := b.at[&b.inst.Nodes[k].Host]
-		if err := d.Prepare(n, at); err != nil {
+		if err := at.Add(slices.Concat(b.forwarding(), d.Prepare(n))...); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 		for j, p := range n.Pods {
 			if p.HostNetwork {
 				continue
 			}
-			if err := attach(n, at, p, b.at[&b.inst.Nodes[k].Pods[j].Host]); err != nil {
+			if err := b.attach(at, n, p, b.at[&b.inst.Nodes[k].Pods[j].Host]); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
 		}
@@ -296,12 +278,32 @@ func (b *builder) dataplane(context.Context) error {
 			if o.Name == n.Name {
 				continue
 			}
-			if err := d.JoinNodes(n, at, o); err != nil {
+			if err := at.Add(d.JoinNodes(n, o)...); err != nil {
 				return fmt.Errorf("%s: route to %s: %w", n.Name, o.Name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// forwarding makes a node forward packets between its devices. A raw node does not.
+func (b *builder) forwarding() []link.Thing {
+	name := "net/ipv4/ip_forward"
+	switch {
+	case b.spec.Profile.Name == profile.Raw:
+		return nil
+	case b.spec.Lab.Family == IPv6:
+		name = "net/ipv6/conf/all/forwarding"
+	}
+	return []link.Thing{link.Settings{{Name: name, Value: "1"}}}
+}
+
+// attach connects a pod to its node, whose handle is at, or to the switch.
+func (b *builder) attach(at *link.Handle, n dataplane.Node, p dataplane.Pod, in *link.Handle) error {
+	if s, ok := b.spec.dataplane.(dataplane.Switched); ok {
+		return b.at[b.inst.Switch].Add(s.PlugPod(switchBridge, p, in)...)
+	}
+	return at.Add(b.spec.dataplane.AttachPod(n, p, in)...)
 }
 
 // nics applies the NIC model and the CPU placement to all devices.
@@ -385,14 +387,10 @@ func (b *builder) programs(context.Context) error {
 // programming returns the input for the programs of node k.
 func (i *Instance) programming(k int) dataplane.Programming {
 	n, s := i.Nodes[k], i.Spec
-	p := dataplane.Programming{
+	return dataplane.Programming{
 		NS: n.NS, Node: s.Nodes[k], Others: slices.Concat(s.Nodes[:k], s.Nodes[k+1:]), Services: s.kubeProxy(k),
-		NoCgroup: i.lab.groups.failed, Policies: s.Lab.Policies, PoliciesUnselected: s.Lab.PoliciesUnselected,
+		Cgroup: n.CgroupPath(), NoCgroup: i.lab.groups.failed, Policies: s.Lab.Policies, PoliciesUnselected: s.Lab.PoliciesUnselected,
 	}
-	if n.Cgroup != nil {
-		p.Cgroup = n.Cgroup.Path()
-	}
-	return p
 }
 
 // close removes the programs and the namespaces.
@@ -410,6 +408,6 @@ func (i *Instance) close() {
 	}
 	i.owned = nil
 	for _, n := range i.Nodes {
-		_ = n.Cgroup.Close()
+		_ = n.group.Close()
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 // Drops returns the drop counters of all devices on a path: those of its two ends, of the nodes and of the switch.
 func (l *Lab) Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error) {
-	inst := l.Instance(profile)
-	if inst == nil || inst.Err != nil {
-		return nil, fmt.Errorf("profile %q is not up", profile)
+	inst, err := l.up(profile)
+	if err != nil {
+		return nil, err
 	}
 	ends, err := inst.Spec.Ends(p)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // packets or forgotten connections, by a description of the table. An error may come with a partial result. LRU maps of
 // BPF programs evict the oldest entry, as in the products, and are never full.
 func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
-	inst := l.Instance(profile)
-	if inst == nil || inst.Err != nil {
-		return nil, fmt.Errorf("profile %q is not up", profile)
+	inst, err := l.up(profile)
+	if err != nil {
+		return nil, err
 	}
 	full := map[string]uint64{}
 	var errs []error
@@ -26,15 +26,13 @@ func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
 
 // full adds the counters of a node.
 func (n *Node) full(to map[string]uint64) error {
-	if n.programs.Drops != nil {
-		drops, err := n.programs.Drops()
-		if err != nil {
-			return fmt.Errorf("%s: %w", n.Name, err)
-		}
-		for _, d := range drops {
-			if d.Full {
-				to[n.Name+": BPF programs: "+d.Reason] += d.Packets
-			}
+	drops, err := n.programs.Drops()
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	for _, d := range drops {
+		if d.Full {
+			to[n.Name+": BPF programs: "+d.Reason()] += d.Packets
 		}
 	}
 	s, err := conntrack.ReadStats(n.NS)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -29,8 +29,8 @@ func TestFullNamesTheTable(t *testing.T) {
 	if full := count(); len(full) > 0 {
 		t.Errorf("a lab that was just raised: %v", full)
 	}
-	l.Instances()[0].Nodes[1].programs.Drops = func() ([]dataplane.Dropped, error) {
-		return []dataplane.Dropped{{Reason: "no free port", Packets: 3, Full: true}, {Reason: "denied by policy", Packets: 4}}, nil
+	l.Instances()[0].Nodes[1].programs.Counters = func() ([]attach.Counter, error) {
+		return []attach.Counter{{Outcome: "no free port", Drop: true, Packets: 3, Full: true}, {Outcome: "denied by policy", Drop: true, Packets: 4}}, nil
 	}
 	if full := count(); len(full) != 1 || full["node-2: BPF programs: no free port"] != 3 {
 		t.Errorf("got %v", full)

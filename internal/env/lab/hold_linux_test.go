@@ -310,7 +310,7 @@ func TestAgents(t *testing.T) {
 	if ns, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid)); ns != namespaceLink(t, i.Host("node-1/pod-1")) {
 		t.Errorf("the agent is in %s", ns)
 	}
-	if group := i.Nodes[0].Cgroup; group != nil {
+	if group := i.Nodes[0].group; group != nil {
 		if pids, err := os.ReadFile(group.Path() + "/cgroup.procs"); err != nil || !slices.Contains(strings.Fields(string(pids)), strconv.Itoa(pid)) {
 			t.Errorf("the agent %d is not in its node's cgroup: %q, %v", pid, pids, err)
 		}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -45,7 +46,7 @@ type Host struct {
 
 	// aside has the CPUs on which its processes start; nil is any.
 	aside []int
-	// group is nil without cgroup v2.
+	// group holds the processes of the node and its pods; nil without cgroup v2.
 	group *cgroup.Group
 }
 
@@ -68,8 +69,6 @@ type Node struct {
 	// TunnelAddr is the address of the tunnel device, not valid without one.
 	TunnelAddr netip.Addr
 	Pods       []*Pod
-	// Cgroup holds the node's and its pods' processes; nil without cgroup v2.
-	Cgroup *cgroup.Group
 
 	// programs is empty for a dataplane without BPF programs.
 	programs dataplane.Programs
@@ -77,13 +76,10 @@ type Node struct {
 
 // Drops returns the packets that the node's BPF programs dropped since they were loaded, one line for each reason.
 func (n *Node) Drops() ([]string, error) {
-	if n.programs.Drops == nil {
-		return nil, nil
-	}
 	drops, err := n.programs.Drops()
 	var lines []string
 	for _, d := range drops {
-		lines = append(lines, d.String())
+		lines = append(lines, fmt.Sprintf("%s: %d packets", d.Reason(), d.Packets))
 	}
 	return lines, err
 }
@@ -100,15 +96,19 @@ type Pod struct {
 	HostNetwork bool
 }
 
-// Service is a Service of an instance.
+// Service is a Service of an instance with its backends as pods.
 type Service struct {
-	Name string
-	VIP  netip.Addr
-	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
-	Port, TargetPort, NodePort int
-	// Balanced is its load balancer address, not valid without one.
-	Balanced netip.Addr
+	ServiceSpec
 	Backends []*Pod
+}
+
+// pods returns the pods that refs identify.
+func (i *Instance) pods(refs []PodRef) []*Pod {
+	var pods []*Pod
+	for _, r := range refs {
+		pods = append(pods, i.Nodes[r.Node].Pods[r.Pod])
+	}
+	return pods
 }
 
 // Service returns the Service called name, or nil.

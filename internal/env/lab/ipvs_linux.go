@@ -25,13 +25,13 @@ func serveIPVS(ns *netns.NS, c service.Config) error {
 		return err
 	}
 	if held == nil {
-		if err := at.AddDummy(service.IPVSDevice); err != nil {
+		if err := at.Add(link.Dummy{Name: service.IPVSDevice}); err != nil {
 			return withoutIPVS(err)
 		}
 	}
 	for _, a := range service.IPVSAddresses(c) {
 		if !slices.Contains(held, a) {
-			if err := at.AddAddress(service.IPVSDevice, a); err != nil {
+			if err := at.Add(link.Address{Dev: service.IPVSDevice, Addr: a}); err != nil {
 				return err
 			}
 		}

@@ -254,7 +254,7 @@ func TestNotServedIsTrue(t *testing.T) {
 				if reason == "" {
 					continue
 				}
-				if err := refuses(i, i.Spec.ends(p)); err != nil {
+				if err := refuses(i, i.Spec.Way(p)); err != nil {
 					t.Errorf("%s is said not to be served (%s): %v", p, reason, err)
 				}
 			}

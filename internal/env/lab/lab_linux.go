@@ -193,6 +193,15 @@ func (l *Lab) Instance(name plan.Variant) *Instance {
 	return nil
 }
 
+// up returns the instance called name, which must have been raised.
+func (l *Lab) up(name plan.Variant) (*Instance, error) {
+	inst := l.Instance(name)
+	if inst == nil || inst.Err != nil {
+		return nil, fmt.Errorf("profile %q is not up", name)
+	}
+	return inst, nil
+}
+
 // Endpoints returns the ends of a route. The error is a *control.NotServedError if the variant has no such route, and
 // Instance.Err if the variant was not raised.
 func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {

@@ -33,7 +33,7 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 	if reason != "" {
 		return Ends{}, s.notServed(p, reason)
 	}
-	return s.ends(p), nil
+	return s.Way(p), nil
 }
 
 // notByPolicy says why externalTrafficPolicy prevents a path, "" if it does not.
@@ -50,8 +50,8 @@ func (s Spec) notByPolicy(p plan.Path) string {
 	return ""
 }
 
-// ends is Ends for a path that may not be served.
-func (s Spec) ends(p plan.Path) Ends {
+// Way is Ends for a path that may not be served.
+func (s Spec) Way(p plan.Path) Ends {
 	e := Ends{Port: Port, ListenPort: Port}
 	switch p.From {
 	case plan.Host:

@@ -14,9 +14,9 @@ import (
 // Roll removes a backend from its Service, or adds it again, on all nodes at the same time. It returns when the rules or
 // programs of all nodes have changed. At most one backend of a Service may be removed.
 func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
-	inst := l.Instance(b.Route.Variant)
-	if inst == nil || inst.Err != nil {
-		return fmt.Errorf("profile %q is not up", b.Route.Variant)
+	inst, err := l.up(b.Route.Variant)
+	if err != nil {
+		return err
 	}
 	backends := inst.Spec.spread(b.Route.Servers, b.Route.Path.ServerNode())
 	if b.Index >= len(backends) {

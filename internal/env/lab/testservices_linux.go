@@ -56,10 +56,6 @@ func (i *Instance) SetBackends(ctx context.Context, name string, backends []PodR
 		return err
 	}
 	i.Spec = spec
-	svc := i.Service(name)
-	svc.Backends = nil
-	for _, r := range backends {
-		svc.Backends = append(svc.Backends, i.Nodes[r.Node].Pods[r.Pod])
-	}
+	i.Service(name).Backends = i.pods(backends)
 	return i.learn(ctx, spec)
 }

@@ -17,7 +17,7 @@ func (b *builder) wire(end string) (port string, err error) {
 	}
 	inner, port := end+"-w", end+"-p"
 	at := b.at[b.inst.Switch]
-	if err := at.AddVeth(link.Veth{Name: inner, Peer: port, MTU: b.spec.Lab.MTU}); err != nil {
+	if err := at.Add(link.Veth{Name: inner, Peer: port, MTU: b.spec.Lab.MTU}); err != nil {
 		return "", err
 	}
 	if err := errors.Join(at.Up(end), at.Up(inner)); err != nil {

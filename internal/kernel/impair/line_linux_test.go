@@ -63,8 +63,8 @@ func joined(t *testing.T, o Options) ends {
 		port, address string
 	}{{atNear, "a", nearAddress}, {atFar, "b", farAddress}} {
 		must(t,
-			end.h.AddVeth(link.Veth{Name: "eth0", Peer: end.port, PeerIn: at, MTU: 1500}),
-			end.h.AddAddress("eth0", netip.PrefixFrom(netip.MustParseAddr(end.address), 24)))
+			end.h.Add(link.Veth{Name: "eth0", Peer: end.port, PeerIn: at, MTU: 1500}),
+			end.h.Add(link.Address{Dev: "eth0", Addr: netip.PrefixFrom(netip.MustParseAddr(end.address), 24)}))
 	}
 	must(t, at.Up("a"), at.Up("b"))
 	o.A, o.B = "a", "b"
@@ -89,8 +89,8 @@ func joined(t *testing.T, o Options) ends {
 		return nil
 	}
 	must(t,
-		atNear.AddNeighbour("eth0", netip.MustParseAddr(farAddress), mac(atFar)),
-		atFar.AddNeighbour("eth0", netip.MustParseAddr(nearAddress), mac(atNear)))
+		atNear.Add(link.StaticNeighbour{Dev: "eth0", Addr: netip.MustParseAddr(farAddress), MAC: mac(atFar)}),
+		atFar.Add(link.StaticNeighbour{Dev: "eth0", Addr: netip.MustParseAddr(nearAddress), MAC: mac(atNear)}))
 	return ends{near, far, l}
 }
 

@@ -24,8 +24,8 @@ type Veth struct {
 	NoARP bool
 }
 
-// AddVeth makes a pair; both ends are up and deliver what is sent from then on.
-func (h *Handle) AddVeth(v Veth) error {
+// add makes a pair; both ends are up and deliver what is sent from then on.
+func (v Veth) add(h *Handle) error {
 	far := v.PeerIn
 	dev := netlink.NewVeth(attrs(v.Name, v.MTU, v.MAC))
 	dev.PeerName, dev.PeerHardwareAddr = v.Peer, v.PeerMAC
@@ -34,7 +34,7 @@ func (h *Handle) AddVeth(v Veth) error {
 	} else {
 		dev.PeerNamespace = netlink.NsFd(far.ns.FD())
 	}
-	if err := h.add(dev); err != nil {
+	if err := h.make(dev); err != nil {
 		return err
 	}
 	if v.NoARP {
@@ -74,7 +74,7 @@ func (h *Handle) ready(dev string) error {
 	}
 }
 
-// Bridge is a software switch.
+// Bridge is a software switch without spanning tree.
 type Bridge struct {
 	Name string
 	MAC  net.HardwareAddr
@@ -85,27 +85,31 @@ type Bridge struct {
 	MulticastSnooping bool
 }
 
-// AddBridge makes a bridge without spanning tree.
-func (h *Handle) AddBridge(b Bridge) error {
+func (b Bridge) add(h *Handle) error {
 	dev := &netlink.Bridge{LinkAttrs: attrs(b.Name, b.MTU, b.MAC), MulticastSnooping: &b.MulticastSnooping}
 	if b.Ageing != 0 {
 		dev.AgeingTime = &b.Ageing
 	}
-	return h.add(dev)
+	return h.make(dev)
 }
 
-// AddPort puts a device into a bridge. hairpin lets a frame leave by the port that it came in by.
-func (h *Handle) AddPort(bridge, port string, hairpin bool) error {
-	master, err := h.indexOf(bridge)
+// Port puts a device into a bridge. Hairpin lets a frame leave by the port that it came in by.
+type Port struct {
+	Bridge, Dev string
+	Hairpin     bool
+}
+
+func (p Port) add(h *Handle) error {
+	master, err := h.indexOf(p.Bridge)
 	if err != nil {
 		return err
 	}
 	join := func(l netlink.Link) error { return h.nl.LinkSetMasterByIndex(l, master) }
-	if err := h.change(port, "put "+port+" into bridge "+bridge, join); err != nil || !hairpin {
+	if err := h.change(p.Dev, "put "+p.Dev+" into bridge "+p.Bridge, join); err != nil || !p.Hairpin {
 		return err
 	}
 	hairpinOn := func(l netlink.Link) error { return h.nl.LinkSetHairpin(l, true) }
-	return h.change(port, "set hairpin on port "+port, hairpinOn)
+	return h.change(p.Dev, "set hairpin on port "+p.Dev, hairpinOn)
 }
 
 // VXLAN is a tunnel device whose forwarding entries are all given, none learned.
@@ -122,8 +126,7 @@ type VXLAN struct {
 	Local  netip.Addr
 }
 
-// AddVXLAN makes a tunnel device.
-func (h *Handle) AddVXLAN(v VXLAN) error {
+func (v VXLAN) add(h *Handle) error {
 	dev := &netlink.Vxlan{LinkAttrs: attrs(v.Name, v.MTU, v.MAC), Port: v.Port, FlowBased: v.Parent == ""}
 	if v.Parent != "" {
 		parent, err := h.indexOf(v.Parent)
@@ -132,10 +135,11 @@ func (h *Handle) AddVXLAN(v VXLAN) error {
 		}
 		dev.VxlanId, dev.VtepDevIndex, dev.SrcAddr = v.VNI, parent, ip(v.Local)
 	}
-	return h.add(dev)
+	return h.make(dev)
 }
 
-// IPIP is a tunnel device that finds the outer destination as the next hop of each packet's route.
+// IPIP is a tunnel device that finds the outer destination as the next hop of each packet's route. The error is
+// errors.ErrUnsupported if the kernel has no ipip.
 type IPIP struct {
 	// Local is the outer source address.
 	Local netip.Addr
@@ -143,50 +147,48 @@ type IPIP struct {
 	MTU   int
 }
 
-// ipipAside is the name that AddIPIP gives to the kernel's own device.
+// ipipAside is the name that the kernel's own device gets.
 const ipipAside = "ipip-kernel"
 
-// AddIPIP makes such a device; the error is errors.ErrUnsupported if the kernel has no ipip. The device of that name
-// that the kernel adds to each new namespace is renamed first: it is older than the NIC, so the node would choose the
-// tunnel's address as its own. On a machine, the NIC is older.
-func (h *Handle) AddIPIP(t IPIP) error {
+// add first renames the device of that name that the kernel adds to each new namespace: it is older than the NIC, so the
+// node would choose the tunnel's address as its own. On a machine, the NIC is older.
+func (t IPIP) add(h *Handle) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
 		if err := h.nl.LinkSetName(l, ipipAside); err != nil {
 			return fmt.Errorf("rename the kernel's own %s: %w", t.Name, err)
 		}
 	}
-	return h.add(&netlink.Iptun{LinkAttrs: attrs(t.Name, t.MTU, nil), PMtuDisc: 1, Local: ip(t.Local)})
+	return h.make(&netlink.Iptun{LinkAttrs: attrs(t.Name, t.MTU, nil), PMtuDisc: 1, Local: ip(t.Local)})
 }
 
-// Child is a device on top of another one.
+// Child is a device on top of another one: a macvlan device in bridge mode with a MAC address of its own, or an ipvlan
+// device in l2 mode, as the CNI plugin makes it, with that of its parent.
 type Child struct {
-	Name string
-	// MAC and MTU are for macvlan devices; an ipvlan device has the MAC address of its parent.
+	Name   string
+	IPvlan bool
+	// MAC is for macvlan; the kernel chooses it when nil.
 	MAC net.HardwareAddr
 	MTU int
-	// Parent is in the handle's namespace; the new device goes to In.
+	// Parent is in the handle's namespace. In is where the new device goes; nil is the same namespace.
 	Parent string
 	In     *Handle
-}
-
-// AddMacvlan makes a device with a MAC address of its own, in bridge mode.
-func (h *Handle) AddMacvlan(c Child) error {
-	return h.addChild(&netlink.Macvlan{LinkAttrs: attrs(birthName, c.MTU, c.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}, c)
-}
-
-// AddIPvlan makes a device that shares the MAC address of its parent, in l2 mode as the CNI plugin of that name does.
-func (h *Handle) AddIPvlan(c Child) error {
-	return h.addChild(&netlink.IPVlan{LinkAttrs: attrs(birthName, c.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}, c)
 }
 
 // birthName is the name of a child until it is in its namespace: older kernels look for a taken name in the namespace
 // of the parent.
 const birthName = "cnibench-new"
 
-func (h *Handle) addChild(dev netlink.Link, c Child) error {
+func (c Child) add(h *Handle) error {
+	if c.In == nil {
+		c.In = h
+	}
 	parent, err := h.indexOf(c.Parent)
 	if err != nil {
 		return err
+	}
+	var dev netlink.Link = &netlink.Macvlan{LinkAttrs: attrs(birthName, c.MTU, c.MAC), Mode: netlink.MACVLAN_MODE_BRIDGE}
+	if c.IPvlan {
+		dev = &netlink.IPVlan{LinkAttrs: attrs(birthName, c.MTU, nil), Mode: netlink.IPVLAN_MODE_L2}
 	}
 	a := dev.Attrs()
 	a.ParentIndex, a.Flags, a.Namespace = parent, 0, netlink.NsFd(c.In.ns.FD())
@@ -203,11 +205,13 @@ func (h *Handle) addChild(dev netlink.Link, c Child) error {
 	return c.In.Up(c.Name)
 }
 
-// AddDummy makes a device that sends nowhere, to hold addresses. It is left down, as kube-proxy leaves its own.
-func (h *Handle) AddDummy(name string) error {
-	dev := &netlink.Dummy{LinkAttrs: attrs(name, 0, nil)}
+// Dummy is a device that sends nowhere, to hold addresses. It is left down, as kube-proxy leaves its own.
+type Dummy struct{ Name string }
+
+func (d Dummy) add(h *Handle) error {
+	dev := &netlink.Dummy{LinkAttrs: attrs(d.Name, 0, nil)}
 	dev.Flags = 0
-	return h.add(dev)
+	return h.make(dev)
 }
 
 func attrs(name string, mtu int, mac net.HardwareAddr) netlink.LinkAttrs {
@@ -216,8 +220,8 @@ func attrs(name string, mtu int, mac net.HardwareAddr) netlink.LinkAttrs {
 	return a
 }
 
-// add makes a device in the handle's own namespace.
-func (h *Handle) add(dev netlink.Link) error {
+// make makes a device in the handle's own namespace.
+func (h *Handle) make(dev netlink.Link) error {
 	a := dev.Attrs()
 	if err := h.nl.LinkAdd(dev); err != nil {
 		return explain(dev.Type(), a.Name, err)

@@ -2,8 +2,10 @@
 // and how fast it sends, and reads all of it back. It knows netlink and ethtool and nothing of what a device is for.
 //
 //	node, err := link.Open(ns)                       // one netlink socket inside ns; not for concurrent use
-//	err = node.AddVeth(link.Veth{Name: "veth1", Peer: "eth0", PeerIn: pod, MTU: 1500})
-//	err = node.AddRoute(link.Route{To: prefix, Dev: "veth1", LinkScope: true})
+//	err = node.Add(                                  // in this order, until one fails
+//		link.Veth{Name: "veth1", Peer: "eth0", PeerIn: pod, MTU: 1500},
+//		link.Route{To: prefix, Dev: "veth1", LinkScope: true},
+//	)
 //	err = node.SegmentationOff()                     // every device but lo: each frame pays for itself
 //	node.Close()
 //

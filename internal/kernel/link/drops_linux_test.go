@@ -15,8 +15,8 @@ func TestDrops(t *testing.T) {
 	near, far := netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24")
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 2}
 	must(t,
-		a.AddVeth(Veth{Name: "eth0", Peer: "eth0", PeerIn: b, PeerMAC: mac, MTU: 1500}),
-		a.AddAddress("eth0", near), b.AddAddress("eth0", far), a.AddNeighbour("eth0", far.Addr(), mac),
+		a.Add(Veth{Name: "eth0", Peer: "eth0", PeerIn: b, PeerMAC: mac, MTU: 1500}),
+		a.Add(Address{Dev: "eth0", Addr: near}), b.Add(Address{Dev: "eth0", Addr: far}), a.Add(StaticNeighbour{Dev: "eth0", Addr: far.Addr(), MAC: mac}),
 		a.Shape("eth0", 1e6))
 	var sink net.PacketConn
 	must(t, b.NS().Do(func() (err error) {

@@ -22,14 +22,14 @@ func lacks(t *testing.T, err error) {
 // peer's packets go nowhere, while the primary's arrive.
 func TestNetkitDropsWhatAPodSends(t *testing.T) {
 	node, pod := fresh(t), fresh(t)
-	lacks(t, node.AddNetkit(Netkit{Name: "nk1", Peer: "eth0", PeerIn: pod, MTU: 1450}))
+	lacks(t, node.Add(Netkit{Name: "nk1", Peer: "eth0", PeerIn: pod, MTU: 1450}))
 	for _, d := range []Device{device(t, node, "nk1"), device(t, pod, "eth0")} {
 		if d.Kind != "netkit" || d.MTU != 1450 || !d.Up || slices.Max(append(d.MAC, 0)) != 0 {
 			t.Errorf("%+v", d)
 		}
 	}
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	must(t, node.AddAddress("nk1", netip.PrefixFrom(a, 24)), pod.AddAddress("eth0", netip.PrefixFrom(b, 24)))
+	must(t, node.Add(Address{Dev: "nk1", Addr: netip.PrefixFrom(a, 24)}), pod.Add(Address{Dev: "eth0", Addr: netip.PrefixFrom(b, 24)}))
 	if !sends(t, node, pod, b) {
 		t.Error("what the primary sends does not arrive")
 	}
@@ -69,7 +69,7 @@ func TestWireGuardCarriesBetweenOwners(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a, b := fresh(t), fresh(t)
-			must(t, a.AddVeth(Veth{Name: "eth0", Peer: "eth0", PeerIn: b, MTU: 1500}))
+			must(t, a.Add(Veth{Name: "eth0", Peer: "eth0", PeerIn: b, MTU: 1500}))
 			ends := []struct {
 				h            *Handle
 				owner, other string
@@ -80,12 +80,12 @@ func TestWireGuardCarriesBetweenOwners(t *testing.T) {
 				{b, "b", "a", netip.MustParsePrefix(tc.other), netip.MustParsePrefix(tc.outer), netip.MustParsePrefix(tc.range2), netip.MustParsePrefix(tc.range1)},
 			}
 			for _, e := range ends {
-				lacks(t, e.h.AddWireGuard(WireGuard{Name: "wg0", MTU: 1420, Owner: e.owner, Port: 51820}))
+				lacks(t, e.h.Add(WireGuard{Name: "wg0", MTU: 1420, Owner: e.owner, Port: 51820}))
 				must(t,
-					e.h.AddAddress("eth0", e.outer),
-					e.h.AddAddress("wg0", netip.PrefixFrom(e.own.Addr(), 32)),
-					e.h.AddRoute(Route{To: e.theirs, Dev: "wg0", LinkScope: true}),
-					e.h.AddWireGuardPeer(WireGuardPeer{Device: "wg0", Owner: e.other, Endpoint: netip.AddrPortFrom(e.far.Addr(), 51820), Allowed: []netip.Prefix{e.theirs}}))
+					e.h.Add(Address{Dev: "eth0", Addr: e.outer}),
+					e.h.Add(Address{Dev: "wg0", Addr: netip.PrefixFrom(e.own.Addr(), 32)}),
+					e.h.Add(Route{To: e.theirs, Dev: "wg0", LinkScope: true}),
+					e.h.Add(WireGuardPeer{Device: "wg0", Owner: e.other, Endpoint: netip.AddrPortFrom(e.far.Addr(), 51820), Allowed: []netip.Prefix{e.theirs}}))
 				port, peers, err := e.h.WireGuardPeers("wg0")
 				must(t, err)
 				if port != 51820 || len(peers) != 1 || peers[0].Endpoint != netip.AddrPortFrom(e.far.Addr(), 51820) || !slices.Equal(peers[0].Allowed, []netip.Prefix{e.theirs}) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -46,6 +47,39 @@ func (h *Handle) Close() {
 		h.nl.Close()
 	}
 }
+
+// Thing is what Add can add: a device, an address, a route and so on.
+type Thing interface {
+	add(*Handle) error
+}
+
+// Add adds things in order until one fails. Devices are up when it returns.
+func (h *Handle) Add(things ...Thing) error {
+	for _, t := range things {
+		if err := t.add(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Settings are kernel parameters of the handle's namespace.
+type Settings []sysctl.Setting
+
+func (s Settings) add(h *Handle) error { return sysctl.Set(h.ns, s) }
+
+// Inside are things of another namespace.
+type Inside struct {
+	At     *Handle
+	Things []Thing
+}
+
+func (i Inside) add(*Handle) error { return i.At.Add(i.Things...) }
+
+// Try is anything else that takes place between other things.
+type Try func(at *Handle) error
+
+func (t Try) add(h *Handle) error { return t(h) }
 
 // indexOf returns the index of the device called name.
 func (h *Handle) indexOf(name string) (int, error) {

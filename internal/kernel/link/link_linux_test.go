@@ -60,9 +60,9 @@ func TestVethReachesIntoAnotherNamespace(t *testing.T) {
 	a, b := fresh(t), fresh(t)
 	mac, peerMAC := net.HardwareAddr{2, 0, 0, 0, 0, 1}, net.HardwareAddr{2, 0, 0, 0, 0, 2}
 	must(t,
-		a.AddVeth(Veth{Name: "near", MAC: mac, Peer: "eth0", PeerMAC: peerMAC, PeerIn: b, MTU: 1450}),
-		a.AddAddress("near", netip.MustParsePrefix("10.1.0.1/24")),
-		b.AddAddress("eth0", netip.MustParsePrefix("10.1.0.2/24")),
+		a.Add(Veth{Name: "near", MAC: mac, Peer: "eth0", PeerMAC: peerMAC, PeerIn: b, MTU: 1450}),
+		a.Add(Address{Dev: "near", Addr: netip.MustParsePrefix("10.1.0.1/24")}),
+		b.Add(Address{Dev: "eth0", Addr: netip.MustParsePrefix("10.1.0.2/24")}),
 	)
 	near, far := device(t, a, "near"), device(t, b, "eth0")
 	if near.Kind != "veth" || !near.Up || near.MTU != 1450 || near.MAC.String() != mac.String() {
@@ -71,11 +71,11 @@ func TestVethReachesIntoAnotherNamespace(t *testing.T) {
 	if !far.Up || far.MTU != 1450 || far.MAC.String() != peerMAC.String() || !slices.Equal(far.Addresses, []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24")}) {
 		t.Errorf("far end %+v", far)
 	}
-	must(t, a.AddVeth(Veth{Name: "x", Peer: "y", MTU: 1500}))
+	must(t, a.Add(Veth{Name: "x", Peer: "y", MTU: 1500}))
 	if !device(t, a, "y").Up {
 		t.Error("a peer in the same namespace is down")
 	}
-	if err := a.AddVeth(Veth{Name: "near", Peer: "z", MTU: 1500}); !errors.Is(err, os.ErrExist) || !strings.Contains(err.Error(), "near") {
+	if err := a.Add(Veth{Name: "near", Peer: "z", MTU: 1500}); !errors.Is(err, os.ErrExist) || !strings.Contains(err.Error(), "near") {
 		t.Errorf("a second device of one name: %v", err)
 	}
 }
@@ -88,8 +88,8 @@ func TestVethDeliversAtOnce(t *testing.T) {
 	for range 50 {
 		a, b := fresh(t), fresh(t)
 		must(t,
-			a.AddVeth(Veth{Name: "eth0", MAC: mac, Peer: "eth0", PeerIn: b, MTU: 1500}), a.AddAddress("eth0", to),
-			b.AddAddress("eth0", from), b.AddNeighbour("eth0", to.Addr(), mac))
+			a.Add(Veth{Name: "eth0", MAC: mac, Peer: "eth0", PeerIn: b, MTU: 1500}), a.Add(Address{Dev: "eth0", Addr: to}),
+			b.Add(Address{Dev: "eth0", Addr: from}), b.Add(StaticNeighbour{Dev: "eth0", Addr: to.Addr(), MAC: mac}))
 		var server, client net.Conn
 		must(t, a.NS().Do(func() (err error) {
 			server, err = net.ListenUDP("udp4", &net.UDPAddr{IP: ip(to.Addr()), Port: 7000})
@@ -107,7 +107,7 @@ func TestVethDeliversAtOnce(t *testing.T) {
 
 func TestRoutesComeBackAsTheyWereGiven(t *testing.T) {
 	a, b := fresh(t), fresh(t)
-	must(t, a.AddVeth(Veth{Name: "up0", Peer: "eth0", PeerIn: b, MTU: 1500}), a.AddAddress("up0", netip.MustParsePrefix("10.1.0.1/24")))
+	must(t, a.Add(Veth{Name: "up0", Peer: "eth0", PeerIn: b, MTU: 1500}), a.Add(Address{Dev: "up0", Addr: netip.MustParsePrefix("10.1.0.1/24")}))
 	want := []Route{
 		{To: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr("10.1.0.9"), Dev: "up0", Protocol: ProtocolBoot},
 		{To: netip.MustParsePrefix("10.2.0.0/26"), Via: netip.MustParseAddr("10.9.9.9"), Dev: "up0", OnLink: true, Protocol: ProtocolCalico, MTU: 1450},
@@ -115,7 +115,7 @@ func TestRoutesComeBackAsTheyWereGiven(t *testing.T) {
 		{To: netip.MustParsePrefix("10.4.0.7/32"), Dev: "up0", LinkScope: true, Protocol: ProtocolBoot, Source: netip.MustParseAddr("10.1.0.1")},
 	}
 	for _, r := range want {
-		must(t, a.AddRoute(r))
+		must(t, a.Add(r))
 	}
 	got, err := a.Routes()
 	must(t, err)
@@ -123,14 +123,14 @@ func TestRoutesComeBackAsTheyWereGiven(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("routes\n%+v, want\n%+v", got, want)
 	}
-	if err := a.AddRoute(want[2]); !errors.Is(err, os.ErrExist) {
+	if err := a.Add(want[2]); !errors.Is(err, os.ErrExist) {
 		t.Errorf("a route twice: %v", err)
 	}
-	if err := a.AddRoute(Route{To: want[0].To, Dev: "nowhere"}); err == nil || !strings.Contains(err.Error(), "nowhere") {
+	if err := a.Add(Route{To: want[0].To, Dev: "nowhere"}); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("a route by no device: %v", err)
 	}
-	must(t, b.AddAddressNoRoute("eth0", netip.MustParsePrefix("10.1.0.2/24")))
-	if err := b.AddRoute(Route{To: netip.MustParsePrefix("10.7.0.0/24"), Via: netip.MustParseAddr("10.1.0.1"), Dev: "eth0"}); err == nil {
+	must(t, b.Add(Address{Dev: "eth0", Addr: netip.MustParsePrefix("10.1.0.2/24"), NoRoute: true}))
+	if err := b.Add(Route{To: netip.MustParsePrefix("10.7.0.0/24"), Via: netip.MustParseAddr("10.1.0.1"), Dev: "eth0"}); err == nil {
 		t.Error("an address without its route makes neighbours all the same")
 	}
 }
@@ -141,11 +141,11 @@ func TestIPv6ComesBackAsItWasGiven(t *testing.T) {
 	own, far := netip.MustParsePrefix("fd00:1::1/64"), netip.MustParseAddr("fd00:1::2")
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 2}
 	must(t,
-		a.AddVeth(Veth{Name: "up0", Peer: "eth0", PeerMAC: mac, PeerIn: b, MTU: 1500}),
-		a.AddAddress("up0", own), b.AddAddressNoRoute("eth0", netip.PrefixFrom(far, 64)),
-		a.AddVXLAN(VXLAN{Name: "vx", MTU: 1430, VNI: 1, Port: 8472, Parent: "up0", Local: own.Addr()}),
-		a.AddAddress("vx", netip.MustParsePrefix("fd00:2::/128")),
-		a.AddNeighbour("up0", far, mac), a.AddForwarding("vx", mac, far),
+		a.Add(Veth{Name: "up0", Peer: "eth0", PeerMAC: mac, PeerIn: b, MTU: 1500}),
+		a.Add(Address{Dev: "up0", Addr: own}), b.Add(Address{Dev: "eth0", Addr: netip.PrefixFrom(far, 64), NoRoute: true}),
+		a.Add(VXLAN{Name: "vx", MTU: 1430, VNI: 1, Port: 8472, Parent: "up0", Local: own.Addr()}),
+		a.Add(Address{Dev: "vx", Addr: netip.MustParsePrefix("fd00:2::/128")}),
+		a.Add(StaticNeighbour{Dev: "up0", Addr: far, MAC: mac}), a.Add(ForwardingEntry{Dev: "vx", MAC: mac, Outer: far}),
 	)
 	if d := device(t, a, "up0"); !slices.Equal(d.Addresses, []netip.Prefix{own}) {
 		t.Errorf("addresses %v", d.Addresses)
@@ -166,7 +166,7 @@ func TestIPv6ComesBackAsItWasGiven(t *testing.T) {
 		{To: netip.MustParsePrefix("fd00:5::7/128"), Dev: "up0", Protocol: ProtocolBoot, Source: own.Addr()},
 	}
 	for _, r := range want {
-		must(t, a.AddRoute(r))
+		must(t, a.Add(r))
 	}
 	got, err := a.Routes()
 	must(t, err)
@@ -184,7 +184,7 @@ func TestIPv6ComesBackAsItWasGiven(t *testing.T) {
 	if len(entries) != 1 || entries[0].Addr != far {
 		t.Errorf("forwarding entries %v", entries)
 	}
-	if err := b.AddRoute(Route{To: netip.MustParsePrefix("fd00:7::/64"), Via: own.Addr(), Dev: "eth0"}); err == nil {
+	if err := b.Add(Route{To: netip.MustParsePrefix("fd00:7::/64"), Via: own.Addr(), Dev: "eth0"}); err == nil {
 		t.Error("an address without its route makes neighbours all the same")
 	}
 }
@@ -194,10 +194,10 @@ func TestTunnelKnowsOnlyWhatItWasTold(t *testing.T) {
 	mac, remote := net.HardwareAddr{0x66, 0, 0, 0, 0, 1}, net.HardwareAddr{0x66, 0, 0, 0, 0, 2}
 	inner, outer := netip.MustParseAddr("10.5.0.0"), netip.MustParseAddr("10.1.0.2")
 	must(t,
-		a.AddVeth(Veth{Name: "eth0", Peer: "eth0", PeerIn: b, MTU: 1500}),
-		a.AddVXLAN(VXLAN{Name: "vx", MAC: mac, MTU: 1450, VNI: 4096, Port: 4789, Parent: "eth0", Local: netip.MustParseAddr("10.1.0.1")}),
-		a.AddNeighbour("vx", inner, remote),
-		a.AddForwarding("vx", remote, outer),
+		a.Add(Veth{Name: "eth0", Peer: "eth0", PeerIn: b, MTU: 1500}),
+		a.Add(VXLAN{Name: "vx", MAC: mac, MTU: 1450, VNI: 4096, Port: 4789, Parent: "eth0", Local: netip.MustParseAddr("10.1.0.1")}),
+		a.Add(StaticNeighbour{Dev: "vx", Addr: inner, MAC: remote}),
+		a.Add(ForwardingEntry{Dev: "vx", MAC: remote, Outer: outer}),
 	)
 	d := device(t, a, "vx")
 	if d.Kind != "vxlan" || d.VNI != 4096 || d.Port != 4789 || d.Learning || d.MTU != 1450 || d.MAC.String() != mac.String() {
@@ -220,9 +220,9 @@ func TestTunnelKnowsOnlyWhatItWasTold(t *testing.T) {
 func TestBridgeHasItsPorts(t *testing.T) {
 	h := fresh(t)
 	must(t,
-		h.AddBridge(Bridge{Name: "br", MTU: 1450, Ageing: 1000}),
-		h.AddVeth(Veth{Name: "p", Peer: "q", MTU: 1450}),
-		h.AddPort("br", "p", true),
+		h.Add(Bridge{Name: "br", MTU: 1450, Ageing: 1000}),
+		h.Add(Veth{Name: "p", Peer: "q", MTU: 1450}),
+		h.Add(Port{Bridge: "br", Dev: "p", Hairpin: true}),
 	)
 	if d := device(t, h, "p"); d.Master != "br" {
 		t.Errorf("port %+v", d)
@@ -232,7 +232,7 @@ func TestBridgeHasItsPorts(t *testing.T) {
 	if info, err := h.nl.LinkGetProtinfo(port); err != nil || !info.Hairpin {
 		t.Errorf("hairpin of the port: %+v, %v", info, err)
 	}
-	if err := h.AddPort("br", "missing", false); err == nil {
+	if err := h.Add(Port{Bridge: "br", Dev: "missing"}); err == nil {
 		t.Error("a port that is no device")
 	}
 }
@@ -240,8 +240,8 @@ func TestBridgeHasItsPorts(t *testing.T) {
 func TestMacvlanIsInThePodFromTheStart(t *testing.T) {
 	node, far, pod := fresh(t), fresh(t), fresh(t)
 	must(t,
-		node.AddVeth(Veth{Name: "eth0", Peer: "port", PeerIn: far, MTU: 1500}),
-		node.AddMacvlan(Child{Name: "eth0", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 9}, MTU: 1400, Parent: "eth0", In: pod}),
+		node.Add(Veth{Name: "eth0", Peer: "port", PeerIn: far, MTU: 1500}),
+		node.Add(Child{Name: "eth0", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 9}, MTU: 1400, Parent: "eth0", In: pod}),
 	)
 	if d := device(t, pod, "eth0"); d.Kind != "macvlan" || !d.Up || d.MTU != 1400 {
 		t.Errorf("pod device %+v", d)
@@ -255,8 +255,8 @@ func TestMacvlanIsInThePodFromTheStart(t *testing.T) {
 
 func TestIPvlanSharesTheMACAddressOfItsParent(t *testing.T) {
 	node, pod := fresh(t), fresh(t)
-	must(t, node.AddVeth(Veth{Name: "eth0", Peer: "port", MTU: 1500}))
-	err := node.AddIPvlan(Child{Name: "eth0", MTU: 1500, Parent: "eth0", In: pod})
+	must(t, node.Add(Veth{Name: "eth0", Peer: "port", MTU: 1500}))
+	err := node.Add(Child{Name: "eth0", IPvlan: true, MTU: 1500, Parent: "eth0", In: pod})
 	if errors.Is(err, unix.EOPNOTSUPP) && strings.Contains(err.Error(), "CONFIG_IPVLAN") {
 		t.Skipf("%v", err)
 	}
@@ -270,10 +270,10 @@ func TestIPvlanSharesTheMACAddressOfItsParent(t *testing.T) {
 func TestSegmentationGoesOffAndStaysOff(t *testing.T) {
 	h, far, pod := fresh(t), fresh(t), fresh(t)
 	must(t,
-		h.AddVeth(Veth{Name: "eth0", Peer: "x", PeerIn: far, MTU: 1500}),
-		h.AddBridge(Bridge{Name: "br", MTU: 1500}),
-		h.AddVXLAN(VXLAN{Name: "vx", MTU: 1450, VNI: 1, Port: 8472, Parent: "eth0", Local: netip.MustParseAddr("10.1.0.1")}),
-		h.AddMacvlan(Child{Name: "mv", MTU: 1500, Parent: "eth0", In: pod}),
+		h.Add(Veth{Name: "eth0", Peer: "x", PeerIn: far, MTU: 1500}),
+		h.Add(Bridge{Name: "br", MTU: 1500}),
+		h.Add(VXLAN{Name: "vx", MTU: 1450, VNI: 1, Port: 8472, Parent: "eth0", Local: netip.MustParseAddr("10.1.0.1")}),
+		h.Add(Child{Name: "mv", MTU: 1500, Parent: "eth0", In: pod}),
 	)
 	before, err := h.Segmentation("eth0")
 	must(t, err)
@@ -317,7 +317,7 @@ func TestFeaturesThatCount(t *testing.T) {
 
 func TestShapers(t *testing.T) {
 	h := fresh(t)
-	must(t, h.AddVeth(Veth{Name: "a", Peer: "b", MTU: 1500}))
+	must(t, h.Add(Veth{Name: "a", Peer: "b", MTU: 1500}))
 	for _, c := range []struct {
 		dev  string
 		rate float64
@@ -336,7 +336,7 @@ func TestShapers(t *testing.T) {
 
 func TestSteer(t *testing.T) {
 	h := fresh(t)
-	must(t, h.AddVeth(Veth{Name: "a", Peer: "b", MTU: 1500}))
+	must(t, h.Add(Veth{Name: "a", Peer: "b", MTU: 1500}))
 	if err := h.Steer([]int{0}); err != nil {
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EIO) {
 			t.Skipf("receive work cannot be steered here: %v", err)

@@ -16,25 +16,28 @@ const (
 	ProtocolCalico = 80
 )
 
-// AddAddress gives a device an address with its prefix length. An IPv6 address is in use at once, without duplicate
-// address detection.
-func (h *Handle) AddAddress(dev string, addr netip.Prefix) error { return h.addAddress(dev, addr, 0) }
-
-// AddAddressNoRoute is AddAddress without the kernel's route to the rest of the prefix.
-func (h *Handle) AddAddressNoRoute(dev string, addr netip.Prefix) error {
-	return h.addAddress(dev, addr, unix.IFA_F_NOPREFIXROUTE)
+// Address is an address of a device with its prefix length. An IPv6 address is in use at once, without duplicate address
+// detection. NoRoute omits the kernel's route to the rest of the prefix.
+type Address struct {
+	Dev     string
+	Addr    netip.Prefix
+	NoRoute bool
 }
 
-func (h *Handle) addAddress(dev string, addr netip.Prefix, flags int) error {
-	if addr.Addr().Is6() {
+func (a Address) add(h *Handle) error {
+	flags := 0
+	if a.NoRoute {
+		flags = unix.IFA_F_NOPREFIXROUTE
+	}
+	if a.Addr.Addr().Is6() {
 		flags |= unix.IFA_F_NODAD
 	}
-	return h.change(dev, fmt.Sprintf("give %s the address %v", dev, addr), func(l netlink.Link) error {
-		return h.nl.AddrAdd(l, &netlink.Addr{IPNet: ipNet(addr), Flags: flags})
+	return h.change(a.Dev, fmt.Sprintf("give %s the address %v", a.Dev, a.Addr), func(l netlink.Link) error {
+		return h.nl.AddrAdd(l, &netlink.Addr{IPNet: ipNet(a.Addr), Flags: flags})
 	})
 }
 
-// Route is one entry of the main table.
+// Route is one entry of the main table. To add one that is there already is an error.
 type Route struct {
 	// To is the destination; 0.0.0.0/0 and ::/0 are the default routes.
 	To netip.Prefix
@@ -55,8 +58,7 @@ type Route struct {
 	Source netip.Addr
 }
 
-// AddRoute adds an entry; one that is there already is an error.
-func (h *Handle) AddRoute(r Route) error {
+func (r Route) add(h *Handle) error {
 	entry := netlink.Route{Dst: ipNet(r.To), Gw: ip(r.Via), Src: ip(r.Source), MTU: r.MTU, Protocol: netlink.RouteProtocol(r.Protocol)}
 	if r.Protocol == 0 {
 		entry.Protocol = ProtocolBoot
@@ -93,27 +95,37 @@ func (h *Handle) RemoveRoute(to netip.Prefix, via netip.Addr) error {
 	return nil
 }
 
-// AddNeighbour adds a permanent entry to the ARP table, or to that of neighbour discovery.
-func (h *Handle) AddNeighbour(dev string, addr netip.Addr, mac net.HardwareAddr) error {
-	n := netlink.Neigh{Family: unix.AF_INET, State: netlink.NUD_PERMANENT, IP: ip(addr), HardwareAddr: mac}
-	if addr.Is6() {
-		n.Family = unix.AF_INET6
+// StaticNeighbour is a permanent entry of a device's ARP table, or of that of neighbour discovery.
+type StaticNeighbour struct {
+	Dev  string
+	Addr netip.Addr
+	MAC  net.HardwareAddr
+}
+
+func (n StaticNeighbour) add(h *Handle) error {
+	entry := netlink.Neigh{Family: unix.AF_INET, State: netlink.NUD_PERMANENT, IP: ip(n.Addr), HardwareAddr: n.MAC}
+	if n.Addr.Is6() {
+		entry.Family = unix.AF_INET6
 	}
-	return h.setNeighbour(dev, fmt.Sprintf("add neighbour %v to %s", addr, dev), n)
+	return h.setNeighbour(n.Dev, fmt.Sprintf("add neighbour %v to %s", n.Addr, n.Dev), entry)
 }
 
-// AddForwarding tells a VXLAN device behind which outer address a MAC address is.
-func (h *Handle) AddForwarding(dev string, mac net.HardwareAddr, outer netip.Addr) error {
-	return h.setNeighbour(dev, fmt.Sprintf("add forwarding entry %v behind %v to %s", mac, outer, dev), netlink.Neigh{
-		Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, IP: ip(outer), HardwareAddr: mac,
-	})
+// ForwardingEntry tells a VXLAN device behind which outer address a MAC address is. Without Outer, Dev is the port of a
+// bridge, which so knows that the MAC address is behind it before it receives a frame from there.
+type ForwardingEntry struct {
+	Dev   string
+	MAC   net.HardwareAddr
+	Outer netip.Addr
 }
 
-// AddStation tells the bridge of a port that a MAC address is behind it, before it receives a frame from there.
-func (h *Handle) AddStation(port string, mac net.HardwareAddr) error {
-	return h.setNeighbour(port, fmt.Sprintf("add station %v behind %s", mac, port), netlink.Neigh{
-		Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: mac,
-	})
+func (f ForwardingEntry) add(h *Handle) error {
+	n := netlink.Neigh{
+		Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, IP: ip(f.Outer), HardwareAddr: f.MAC,
+	}
+	if !f.Outer.IsValid() {
+		n.State, n.Flags = netlink.NUD_NOARP, netlink.NTF_MASTER
+	}
+	return h.setNeighbour(f.Dev, fmt.Sprintf("add forwarding entry %v behind %v to %s", f.MAC, f.Outer, f.Dev), n)
 }
 
 func (h *Handle) setNeighbour(dev, what string, n netlink.Neigh) error {

@@ -12,7 +12,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// WireGuard is a device that encrypts, with the key that WireGuardKey gives to Owner.
+// WireGuard is a device that encrypts, with the key of Owner. Where the kernel has none, the error says so.
 type WireGuard struct {
 	Name  string
 	MTU   int
@@ -21,7 +21,7 @@ type WireGuard struct {
 	Port int
 }
 
-// WireGuardPeer is the far end of a tunnel.
+// WireGuardPeer is the far end of a tunnel that a device knows.
 type WireGuardPeer struct {
 	// Device is the near end; Owner who holds the far end's key.
 	Device, Owner string
@@ -40,17 +40,15 @@ func wireGuardKey(owner string) wgtypes.Key {
 	return key
 }
 
-// AddWireGuard makes such a device. Where the kernel has none, the error says so.
-func (h *Handle) AddWireGuard(w WireGuard) error {
-	if err := h.add(&netlink.Wireguard{LinkAttrs: attrs(w.Name, w.MTU, nil)}); err != nil {
+func (w WireGuard) add(h *Handle) error {
+	if err := h.make(&netlink.Wireguard{LinkAttrs: attrs(w.Name, w.MTU, nil)}); err != nil {
 		return err
 	}
 	key := wireGuardKey(w.Owner)
 	return h.wireGuard(w.Name, wgtypes.Config{PrivateKey: &key, ListenPort: &w.Port})
 }
 
-// AddWireGuardPeer tells a device of a peer.
-func (h *Handle) AddWireGuardPeer(p WireGuardPeer) error {
+func (p WireGuardPeer) add(h *Handle) error {
 	var allowed []net.IPNet
 	for _, a := range p.Allowed {
 		allowed = append(allowed, *ipNet(a))

@@ -3,7 +3,6 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 
 	"github.com/cilium/ebpf"
@@ -91,17 +90,13 @@ func inCgroup(try func(dir string) error) error {
 	return errors.Join(try(dir), os.Remove(dir))
 }
 
-func addIPIP(h *link.Handle) error {
-	return h.AddIPIP(link.IPIP{Name: name, Local: netip.AddrFrom4([4]byte{192, 0, 2, 1})})
-}
-
 // tryIPIP accepts the kernel's device, or what its stand-in is made of.
 func tryIPIP(h *link.Handle) error {
-	err := addIPIP(h)
+	err := h.Add(ipip)
 	if err == nil {
 		return nil
 	}
-	if standIn := errors.Join(h.AddVeth(veth), tryDevicePrograms(h)); standIn != nil {
+	if standIn := errors.Join(h.Add(veth), tryDevicePrograms(h)); standIn != nil {
 		return errors.Join(err, standIn)
 	}
 	return nil

@@ -24,29 +24,26 @@ type probe func(ctx context.Context, h *link.Handle) error
 // name is that of the device that a probe makes.
 const name = "probe"
 
-// veth is a pair of devices for probes that need a device.
-var veth = link.Veth{Name: "probe-ve", Peer: "probe-pe"}
+// veth is a pair of devices for probes that need a device; ipip is a tunnel.
+var (
+	veth = link.Veth{Name: "probe-ve", Peer: "probe-pe"}
+	ipip = link.IPIP{Name: name, Local: netip.AddrFrom4([4]byte{192, 0, 2, 1})}
+)
 
 // tries has the probe of each feature of requirements that is more than an installed program. Devices are made as the
 // lab makes them.
 var tries = map[string]probe{
 	"netns":        func(context.Context, *link.Handle) error { return nil },
 	"cgroup2":      func(context.Context, *link.Handle) error { return inCgroup(func(string) error { return nil }) },
-	"veth":         onVeth(func(*link.Handle) error { return nil }),
-	"bridge":       func(_ context.Context, h *link.Handle) error { return h.AddBridge(link.Bridge{Name: name}) },
+	"veth":         adds(veth),
+	"bridge":       adds(link.Bridge{Name: name}),
 	"br_netfilter": func(context.Context, *link.Handle) error { return tryBridgeNetfilter() },
-	"vxlan":        func(_ context.Context, h *link.Handle) error { return h.AddVXLAN(link.VXLAN{Name: name, Port: 8472}) },
-	"ipip":         func(_ context.Context, h *link.Handle) error { return addIPIP(h) },
-	"wireguard":    func(_ context.Context, h *link.Handle) error { return h.AddWireGuard(link.WireGuard{Name: name}) },
-	"macvlan": onVeth(func(h *link.Handle) error {
-		return h.AddMacvlan(link.Child{Name: name, Parent: veth.Name, In: h})
-	}),
-	"ipvlan": onVeth(func(h *link.Handle) error {
-		return h.AddIPvlan(link.Child{Name: name, Parent: veth.Name, In: h})
-	}),
-	"netkit": func(_ context.Context, h *link.Handle) error {
-		return h.AddNetkit(link.Netkit{Name: name, Peer: "probe-np", PeerIn: h})
-	},
+	"vxlan":        adds(link.VXLAN{Name: name, Port: 8472}),
+	"ipip":         adds(ipip),
+	"wireguard":    adds(link.WireGuard{Name: name}),
+	"macvlan":      adds(veth, link.Child{Name: name, Parent: veth.Name}),
+	"ipvlan":       adds(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
+	"netkit":       adds(link.Netkit{Name: name, Peer: "probe-np"}),
 	"iptables": func(ctx context.Context, _ *link.Handle) error {
 		return restore(ctx, "*filter\n:PROBE - [0:0]\n-A PROBE -j RETURN\nCOMMIT\n")
 	},
@@ -61,29 +58,24 @@ var tries = map[string]probe{
 	"ipset": func(ctx context.Context, _ *link.Handle) error {
 		return run(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
 	},
-	"ipvs":        func(_ context.Context, h *link.Handle) error { return tryIPVS(h) },
+	"ipvs":        adds(link.Dummy{Name: name}, link.Try(tryIPVS)),
 	"bpf":         func(context.Context, *link.Handle) error { return tryProgram() },
-	"bpf-tc":      onVeth(tryDevicePrograms),
+	"bpf-tc":      adds(veth, link.Try(tryDevicePrograms)),
 	"bpf-cgroup":  func(context.Context, *link.Handle) error { return tryCgroupProgram() },
 	"ipip-tunnel": func(_ context.Context, h *link.Handle) error { return tryIPIP(h) },
-	"htb":         onVeth(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) }),
-	"tbf":         onVeth(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) }),
+	"htb":         adds(veth, link.Try(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) })),
+	"tbf":         adds(veth, link.Try(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) })),
 }
 
-// onVeth is a probe that needs a device.
-func onVeth(try func(*link.Handle) error) probe {
-	return func(_ context.Context, h *link.Handle) error {
-		if err := h.AddVeth(veth); err != nil {
-			return err
-		}
-		return try(h)
-	}
+// adds is a probe that adds things.
+func adds(things ...link.Thing) probe {
+	return func(_ context.Context, h *link.Handle) error { return h.Add(things...) }
 }
 
-// tryIPVS makes a device for the addresses of Services, and a virtual server.
+// tryIPVS makes a virtual server.
 func tryIPVS(h *link.Handle) error {
 	server := ipvs.Server{Protocol: ipvs.TCP, Addr: netip.MustParseAddrPort("192.0.2.1:80")}
-	return errors.Join(h.AddDummy(name), ipvs.Apply(h.NS(), []ipvs.Server{server}))
+	return ipvs.Apply(h.NS(), []ipvs.Server{server})
 }
 
 // tryBridgeNetfilter looks for the switch that the feature gives to every namespace.

@@ -2,7 +2,6 @@ package bare
 
 import (
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
-	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
 // host is the bare node: pods are host-network pods, so a packet between them takes the way of the nodes' own traffic
@@ -15,8 +14,4 @@ func (host) Arrange(n *dataplane.Node, _, pods int) {
 	for i := range pods {
 		n.Pods = append(n.Pods, dataplane.Pod{Name: dataplane.PodName(n, i), Addr: n.Addr, HostNetwork: true, MTU: n.MTU})
 	}
-}
-
-func (host) Prepare(n dataplane.Node, at *link.Handle) error {
-	return dataplane.EnableForwarding(n, at)
 }

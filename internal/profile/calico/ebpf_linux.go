@@ -53,62 +53,38 @@ func (calicoBPF) Arrange(n *dataplane.Node, number, pods int) {
 	calico{vxlan: true}.Arrange(n, number, pods)
 }
 
-func (calicoBPF) Prepare(n dataplane.Node, at *link.Handle) error {
+func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {
 	t := n.Tunnel
-	steps := []func() error{
-		func() error { return dataplane.EnableForwarding(n, at) },
-		func() error {
-			return at.AddVXLAN(link.VXLAN{Name: t.Device, MAC: t.MAC, MTU: t.MTU, Port: t.Port})
-		},
-		func() error { return at.AddAddress(t.Device, dataplane.Single(t.Addr)) },
-		func() error {
-			return at.AddVeth(link.Veth{Name: serviceIn, Peer: serviceOut, PeerMAC: serviceMAC(n), MTU: t.MTU, NoARP: true})
-		},
-		func() error {
-			return at.AddRoute(link.Route{To: dataplane.Single(serviceGateway(n)), Dev: serviceIn, LinkScope: true})
-		},
-		func() error { return at.AddNeighbour(serviceIn, serviceGateway(n), serviceMAC(n)) },
-		func() error {
-			if n.IPv6() {
-				return nil // IPv6 has no such checks of where a packet comes from
-			}
-			list := []sysctl.Setting{{Name: "net/ipv4/conf/" + dataplane.NIC + "/rp_filter", Value: "2"}}
-			for _, device := range []string{dataplane.NIC, t.Device, serviceIn, serviceOut} {
-				list = append(list, sysctl.Setting{Name: "net/ipv4/conf/" + device + "/accept_local", Value: "1"})
-			}
-			return sysctl.Set(at.NS(), list)
-		},
+	things := []link.Thing{
+		link.VXLAN{Name: t.Device, MAC: t.MAC, MTU: t.MTU, Port: t.Port},
+		link.Address{Dev: t.Device, Addr: dataplane.Single(t.Addr)},
+		link.Veth{Name: serviceIn, Peer: serviceOut, PeerMAC: serviceMAC(n), MTU: t.MTU, NoARP: true},
+		link.Route{To: dataplane.Single(serviceGateway(n)), Dev: serviceIn, LinkScope: true},
+		link.StaticNeighbour{Dev: serviceIn, Addr: serviceGateway(n), MAC: serviceMAC(n)},
 	}
-	return dataplane.Run(append(steps, func() error { return dropUnused(n, at, link.ProtocolCalico) })...)
+	if !n.IPv6() { // IPv6 has no such checks of where a packet comes from
+		list := link.Settings{{Name: "net/ipv4/conf/" + dataplane.NIC + "/rp_filter", Value: "2"}}
+		for _, device := range []string{dataplane.NIC, t.Device, serviceIn, serviceOut} {
+			list = append(list, sysctl.Setting{Name: "net/ipv4/conf/" + device + "/accept_local", Value: "1"})
+		}
+		things = append(things, list)
+	}
+	return append(things, dropUnused(n, link.ProtocolCalico)...)
 }
 
-func (calicoBPF) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
-	return dataplane.Run(
-		func() error { return AttachPod(at, p, in) },
-		func() error {
-			if p.Addr.Addr().Is6() {
-				return nil
-			}
-			conf := "net/ipv4/conf/" + p.HostDevice
-			return sysctl.Set(at.NS(), []sysctl.Setting{
-				{Name: conf + "/rp_filter", Value: "0"}, {Name: conf + "/accept_local", Value: "1"},
-			})
-		},
-	)
+func (calicoBPF) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	things := AttachPod(p, in)
+	if p.Addr.Addr().Is6() {
+		return things
+	}
+	conf := "net/ipv4/conf/" + p.HostDevice
+	return append(things, link.Settings{{Name: conf + "/rp_filter", Value: "0"}, {Name: conf + "/accept_local", Value: "1"}})
 }
 
 // JoinNodes needs no forwarding entry: the programs say which node a packet goes to.
-func (calicoBPF) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
-	dev := from.Tunnel.Device
-	steps := []func() error{func() error { return at.AddNeighbour(dev, to.Tunnel.Addr, to.Tunnel.MAC) }}
-	for _, b := range to.Blocks {
-		steps = append(steps, func() error {
-			return at.AddRoute(link.Route{
-				To: b, Via: to.Tunnel.Addr, Dev: dev, OnLink: true, Protocol: link.ProtocolCalico, MTU: from.Tunnel.MTU,
-			})
-		})
-	}
-	return dataplane.Run(steps...)
+func (calicoBPF) JoinNodes(from, to dataplane.Node) []link.Thing {
+	things := []link.Thing{link.StaticNeighbour{Dev: from.Tunnel.Device, Addr: to.Tunnel.Addr, MAC: to.Tunnel.MAC}}
+	return append(things, routesOverVXLAN(from, to)...)
 }
 
 func (calicoBPF) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
@@ -141,7 +117,7 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 		return dataplane.Programs{}, errors.Join(err, plane.Close())
 	}
 	return dataplane.Programs{
-		Closer: plane, Drops: func() ([]dataplane.Dropped, error) { return calicoDrops(plane) },
+		Closer: plane, Counters: plane.Counters,
 		Serve: func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
 	}, nil
 }
@@ -222,20 +198,9 @@ func routeServices(p dataplane.Programming) error {
 			continue
 		}
 		r := link.Route{To: dataplane.Single(s.VIP), Via: serviceGateway(p.Node), Dev: serviceIn, Source: p.Node.Addr.Addr()}
-		if err := at.AddRoute(r); err != nil {
+		if err := at.Add(r); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func calicoDrops(plane *ebpf.Node) ([]dataplane.Dropped, error) {
-	counters, err := plane.Counters()
-	var drops []dataplane.Dropped
-	for _, c := range counters {
-		if c.Drop && c.Packets > 0 {
-			drops = append(drops, dataplane.Dropped{Reason: c.Outcome, Packets: c.Packets, Full: c.Full})
-		}
-	}
-	return drops, err
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 )
 
 // calico is Calico with its iptables or its nftables dataplane, over VXLAN or without encapsulation:
@@ -69,14 +68,24 @@ func arrangeBlocks(n *dataplane.Node, pods, mtu int) {
 	ArrangePods(n, pods, 1, mtu)
 }
 
-// dropUnused makes the routes that drop packets to unused addresses of the node's own blocks.
-func dropUnused(n dataplane.Node, at *link.Handle, protocol int) error {
+// dropUnused returns the routes that drop packets to unused addresses of the node's own blocks.
+func dropUnused(n dataplane.Node, protocol int) []link.Thing {
+	var routes []link.Thing
 	for _, b := range n.Blocks {
-		if err := at.AddRoute(link.Route{To: b, Blackhole: true, Protocol: protocol}); err != nil {
-			return err
-		}
+		routes = append(routes, link.Route{To: b, Blackhole: true, Protocol: protocol})
 	}
-	return nil
+	return routes
+}
+
+// routesOverVXLAN returns the routes of from to the blocks of to.
+func routesOverVXLAN(from, to dataplane.Node) []link.Thing {
+	var routes []link.Thing
+	for _, b := range to.Blocks {
+		routes = append(routes, link.Route{
+			To: b, Via: to.Tunnel.Addr, Dev: from.Tunnel.Device, OnLink: true, Protocol: link.ProtocolCalico, MTU: from.Tunnel.MTU,
+		})
+	}
+	return routes
 }
 
 // ArrangePods gives out single addresses of n.PodCIDR from the given one on.
@@ -90,63 +99,47 @@ func ArrangePods(n *dataplane.Node, pods, first, mtu int) {
 	}
 }
 
-func (c calico) Prepare(n dataplane.Node, at *link.Handle) error {
-	protocol := link.ProtocolBird
+func (c calico) Prepare(n dataplane.Node) []link.Thing {
 	if c.vxlan {
-		protocol = link.ProtocolCalico
+		return append(dataplane.PrepareVXLAN(n), dropUnused(n, link.ProtocolCalico)...)
 	}
-	steps := []func() error{func() error { return dataplane.EnableForwarding(n, at) }}
-	if c.vxlan {
-		steps = append(steps, func() error { return dataplane.PrepareVXLAN(n, at) })
-	}
-	return dataplane.Run(append(steps, func() error { return dropUnused(n, at, protocol) })...)
+	return dropUnused(n, link.ProtocolBird)
 }
 
-func (calico) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
-	return AttachPod(at, p, in)
+func (calico) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	return AttachPod(p, in)
 }
 
-// AttachPod makes the link of a Calico pod.
-func AttachPod(at *link.Handle, p dataplane.Pod, in *link.Handle) error {
-	return dataplane.Run(
-		func() error {
-			return at.AddVeth(link.Veth{Name: p.HostDevice, MAC: caliMAC, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
-		},
-		func() error {
-			return sysctl.Set(at.NS(), caliSettings(p))
-		},
-		func() error {
-			return at.AddRoute(link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, LinkScope: true})
-		},
-		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
-		func() error {
-			if p.Addr.Addr().Is6() {
-				return in.AddRoute(link.Route{To: dataplane.Everywhere(linkLocal6), Via: linkLocal6, Dev: dataplane.NIC})
-			}
-			return dataplane.Run(
-				func() error {
-					return in.AddRoute(link.Route{To: dataplane.Single(linkLocal), Dev: dataplane.NIC, LinkScope: true})
-				},
-				func() error {
-					return in.AddRoute(link.Route{To: dataplane.Everywhere(linkLocal), Via: linkLocal, Dev: dataplane.NIC})
-				},
-			)
-		},
-	)
+// AttachPod returns the link of a Calico pod.
+func AttachPod(p dataplane.Pod, in *link.Handle) []link.Thing {
+	inPod := []link.Thing{link.Address{Dev: dataplane.NIC, Addr: p.Addr}}
+	if p.Addr.Addr().Is6() {
+		inPod = append(inPod, link.Route{To: dataplane.Everywhere(linkLocal6), Via: linkLocal6, Dev: dataplane.NIC})
+	} else {
+		inPod = append(inPod,
+			link.Route{To: dataplane.Single(linkLocal), Dev: dataplane.NIC, LinkScope: true},
+			link.Route{To: dataplane.Everywhere(linkLocal), Via: linkLocal, Dev: dataplane.NIC})
+	}
+	return []link.Thing{
+		link.Veth{Name: p.HostDevice, MAC: caliMAC, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
+		caliSettings(p),
+		link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, LinkScope: true},
+		link.Inside{At: in, Things: inPod},
+	}
 }
 
 // caliSettings are those of the node's end of a Calico pod's link.
-func caliSettings(p dataplane.Pod) []sysctl.Setting {
+func caliSettings(p dataplane.Pod) link.Settings {
 	if p.Addr.Addr().Is6() {
 		conf := "net/ipv6/conf/" + p.HostDevice
-		return []sysctl.Setting{
+		return link.Settings{
 			{Name: conf + "/accept_ra", Value: "0"},
 			{Name: conf + "/proxy_ndp", Value: "1"},
 			{Name: conf + "/forwarding", Value: "1"},
 		}
 	}
 	conf, neigh := "net/ipv4/conf/"+p.HostDevice, "net/ipv4/neigh/"+p.HostDevice
-	return []sysctl.Setting{
+	return link.Settings{
 		{Name: conf + "/route_localnet", Value: "1"},
 		{Name: neigh + "/proxy_delay", Value: "0"},
 		{Name: conf + "/proxy_arp", Value: "1"},
@@ -154,22 +147,15 @@ func caliSettings(p dataplane.Pod) []sysctl.Setting {
 	}
 }
 
-func (c calico) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
-	steps := []func() error{}
+func (c calico) JoinNodes(from, to dataplane.Node) []link.Thing {
 	if c.vxlan {
-		steps = append(steps, func() error { return dataplane.JoinVXLAN(from, at, to) })
+		return append(dataplane.JoinVXLAN(from, to), routesOverVXLAN(from, to)...)
 	}
+	var routes []link.Thing
 	for _, b := range to.Blocks {
-		r := link.Route{To: b, Via: to.Addr.Addr(), Dev: dataplane.NIC, Protocol: link.ProtocolBird}
-		if c.vxlan {
-			r = link.Route{
-				To: b, Via: to.Tunnel.Addr, Dev: from.Tunnel.Device, OnLink: true,
-				Protocol: link.ProtocolCalico, MTU: from.Tunnel.MTU,
-			}
-		}
-		steps = append(steps, func() error { return at.AddRoute(r) })
+		routes = append(routes, link.Route{To: b, Via: to.Addr.Addr(), Dev: dataplane.NIC, Protocol: link.ProtocolBird})
 	}
-	return dataplane.Run(steps...)
+	return routes
 }
 
 func (c calico) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {

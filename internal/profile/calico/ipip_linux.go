@@ -8,7 +8,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/ipip"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 )
 
 // calicoIPIP is Calico with its iptables dataplane over IP in IP:
@@ -36,39 +35,32 @@ func (calicoIPIP) Arrange(n *dataplane.Node, number, pods int) {
 	arrangeBlocks(n, pods, n.Tunnel.MTU)
 }
 
-func (calicoIPIP) Prepare(n dataplane.Node, at *link.Handle) error {
-	return dataplane.Run(
-		func() error { return dataplane.EnableForwarding(n, at) },
-		func() error { return prepareTunl0(n, at) },
-		func() error { return at.AddAddress(tunl0, dataplane.Single(n.Tunnel.Addr)) },
-		func() error { return dropUnused(n, at, link.ProtocolBird) },
-	)
+func (calicoIPIP) Prepare(n dataplane.Node) []link.Thing {
+	things := []link.Thing{
+		link.Try(func(at *link.Handle) error { return prepareTunl0(n, at) }),
+		link.Address{Dev: tunl0, Addr: dataplane.Single(n.Tunnel.Addr)},
+	}
+	return append(things, dropUnused(n, link.ProtocolBird)...)
 }
 
 // prepareTunl0 makes the kernel's device, or the pair that stands in for it.
 func prepareTunl0(n dataplane.Node, at *link.Handle) error {
-	err := at.AddIPIP(link.IPIP{Name: tunl0, MTU: n.Tunnel.MTU, Local: n.Addr.Addr()})
+	err := at.Add(link.IPIP{Name: tunl0, MTU: n.Tunnel.MTU, Local: n.Addr.Addr()})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	return dataplane.Run(
-		func() error {
-			return at.AddVeth(link.Veth{Name: tunl0, Peer: tunl0Peer, MTU: n.Tunnel.MTU, NoARP: true})
-		},
-		func() error {
-			return sysctl.Set(at.NS(), []sysctl.Setting{{Name: "net/ipv4/conf/" + tunl0 + "/rp_filter", Value: "0"}})
-		},
+	return at.Add(
+		link.Veth{Name: tunl0, Peer: tunl0Peer, MTU: n.Tunnel.MTU, NoARP: true},
+		link.Settings{{Name: "net/ipv4/conf/" + tunl0 + "/rp_filter", Value: "0"}},
 	)
 }
 
-func (calicoIPIP) JoinNodes(_ dataplane.Node, at *link.Handle, to dataplane.Node) error {
+func (calicoIPIP) JoinNodes(_, to dataplane.Node) []link.Thing {
+	var routes []link.Thing
 	for _, b := range to.Blocks {
-		r := link.Route{To: b, Via: to.Addr.Addr(), Dev: tunl0, OnLink: true, Protocol: link.ProtocolBird}
-		if err := at.AddRoute(r); err != nil {
-			return err
-		}
+		routes = append(routes, link.Route{To: b, Via: to.Addr.Addr(), Dev: tunl0, OnLink: true, Protocol: link.ProtocolBird})
 	}
-	return nil
+	return routes
 }
 
 func (c calicoIPIP) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
@@ -94,7 +86,7 @@ func (calicoIPIP) Program(p dataplane.Programming) (dataplane.Programs, error) {
 			}
 		}
 	}
-	return dataplane.Programs{Closer: tunnel, Drops: func() ([]dataplane.Dropped, error) { return ipipDrops(tunnel) }, StandIn: ipipStandIn}, nil
+	return dataplane.Programs{Closer: tunnel, Counters: tunnel.Counters, StandIn: ipipStandIn}, nil
 }
 
 func tunl0StandsIn(p dataplane.Programming) (bool, error) {
@@ -113,18 +105,4 @@ func tunl0StandsIn(p dataplane.Programming) (bool, error) {
 		}
 	}
 	return false, fmt.Errorf("%s is not there", tunl0)
-}
-
-func ipipDrops(t *ipip.Tunnel) ([]dataplane.Dropped, error) {
-	c, err := t.Counters()
-	var drops []dataplane.Dropped
-	for _, d := range []struct {
-		what string
-		n    uint64
-	}{{"malformed", c.Malformed}, {"behind no node", c.NoPeer}, {"could not be rewritten", c.Failed}} {
-		if d.n > 0 {
-			drops = append(drops, dataplane.Dropped{Reason: d.what, Packets: d.n})
-		}
-	}
-	return drops, err
 }

@@ -20,19 +20,14 @@ func (canal) Arrange(n *dataplane.Node, number, pods int) {
 	calico.ArrangePods(n, pods, dataplane.FirstPod, n.Tunnel.MTU)
 }
 
-func (canal) Prepare(n dataplane.Node, at *link.Handle) error {
-	return dataplane.Run(
-		func() error { return dataplane.EnableForwarding(n, at) },
-		func() error { return dataplane.PrepareVXLAN(n, at) },
-	)
+func (canal) Prepare(n dataplane.Node) []link.Thing { return dataplane.PrepareVXLAN(n) }
+
+func (canal) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	return calico.AttachPod(p, in)
 }
 
-func (canal) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
-	return calico.AttachPod(at, p, in)
-}
-
-func (canal) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
-	return flannel.VXLAN{}.JoinNodes(from, at, to)
+func (canal) JoinNodes(from, to dataplane.Node) []link.Thing {
+	return flannel.VXLAN{}.JoinNodes(from, to)
 }
 
 func (canal) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {

@@ -77,32 +77,22 @@ func (c ciliumPlane) Arrange(n *dataplane.Node, number, pods int) {
 	}
 }
 
-func (c ciliumPlane) Prepare(n dataplane.Node, at *link.Handle) error {
+func (c ciliumPlane) Prepare(n dataplane.Node) []link.Thing {
 	gw := n.Gateway()
-	steps := []func() error{
-		func() error { return dataplane.EnableForwarding(n, at) },
-		func() error {
-			return at.AddVeth(link.Veth{Name: ciliumHost, Peer: ciliumNet, MTU: n.MTU, NoARP: true})
-		},
-		func() error {
-			return sysctl.Set(at.NS(), ciliumSettings(n))
-		},
-		func() error { return at.AddAddress(ciliumHost, dataplane.Single(gw)) },
-		func() error {
-			if n.IPv6() {
-				return nil // Linux makes this route of an IPv6 address itself
-			}
-			return at.AddRoute(link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true})
-		},
-		func() error { return at.AddRoute(toCiliumHost(n, n.PodCIDR)) },
+	things := []link.Thing{
+		link.Veth{Name: ciliumHost, Peer: ciliumNet, MTU: n.MTU, NoARP: true},
+		ciliumSettings(n),
+		link.Address{Dev: ciliumHost, Addr: dataplane.Single(gw)},
 	}
+	if !n.IPv6() { // Linux makes this route of an IPv6 address itself
+		things = append(things, link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true})
+	}
+	things = append(things, toCiliumHost(n, n.PodCIDR))
 	if c.overlay {
-		steps = append(steps, func() error {
-			// Unlike elsewhere the device has the MTU of the wire; routes have the one that leaves room.
-			return at.AddVXLAN(link.VXLAN{Name: n.Tunnel.Device, MAC: n.Tunnel.MAC, MTU: n.MTU, Port: n.Tunnel.Port})
-		})
+		// Unlike elsewhere the device has the MTU of the wire; routes have the one that leaves room.
+		things = append(things, link.VXLAN{Name: n.Tunnel.Device, MAC: n.Tunnel.MAC, MTU: n.MTU, Port: n.Tunnel.Port})
 	}
-	return dataplane.Run(steps...)
+	return things
 }
 
 // toCiliumHost leads into the pair of devices. In IPv4 its own address is the next hop, which IPv6 refuses.
@@ -115,13 +105,13 @@ func toCiliumHost(n dataplane.Node, to netip.Prefix) link.Route {
 }
 
 // ciliumSettings are those of the pair of devices.
-func ciliumSettings(n dataplane.Node) []sysctl.Setting {
+func ciliumSettings(n dataplane.Node) link.Settings {
 	if n.IPv6() {
-		return []sysctl.Setting{
+		return link.Settings{
 			{Name: "net/ipv6/conf/" + ciliumHost + "/forwarding", Value: "1"}, {Name: "net/ipv6/conf/" + ciliumNet + "/forwarding", Value: "1"},
 		}
 	}
-	list := []sysctl.Setting{{Name: "net/ipv4/fib_multipath_use_neigh", Value: "1", IfPresent: true}}
+	list := link.Settings{{Name: "net/ipv4/fib_multipath_use_neigh", Value: "1", IfPresent: true}}
 	for _, device := range []string{ciliumHost, ciliumNet} {
 		conf := "net/ipv4/conf/" + device
 		list = append(list,
@@ -131,37 +121,34 @@ func ciliumSettings(n dataplane.Node) []sysctl.Setting {
 	return list
 }
 
-func (c ciliumPlane) AttachPod(n dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+func (c ciliumPlane) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
 	gw := n.Gateway()
 	way := link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC}
 	if c.overlay {
 		way.MTU = p.MTU
 	}
-	return dataplane.Run(
-		func() error {
-			if c.netkit {
-				return at.AddNetkit(link.Netkit{Name: p.HostDevice, Peer: dataplane.NIC, PeerIn: in, MTU: n.MTU})
-			}
-			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: n.MTU})
-		},
-		func() error {
-			return sysctl.Set(at.NS(), []sysctl.Setting{{Name: "net/ipv4/conf/" + p.HostDevice + "/rp_filter", Value: "0"}})
-		},
-		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
-		func() error {
-			return in.AddRoute(link.Route{To: dataplane.Single(gw), Dev: dataplane.NIC, LinkScope: true})
-		},
-		func() error { return in.AddRoute(way) },
-	)
+	var pair link.Thing = link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: n.MTU}
+	if c.netkit {
+		pair = link.Netkit{Name: p.HostDevice, Peer: dataplane.NIC, PeerIn: in, MTU: n.MTU}
+	}
+	return []link.Thing{
+		pair,
+		link.Settings{{Name: "net/ipv4/conf/" + p.HostDevice + "/rp_filter", Value: "0"}},
+		link.Inside{At: in, Things: []link.Thing{
+			link.Address{Dev: dataplane.NIC, Addr: p.Addr},
+			link.Route{To: dataplane.Single(gw), Dev: dataplane.NIC, LinkScope: true},
+			way,
+		}},
+	}
 }
 
-func (c ciliumPlane) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
+func (c ciliumPlane) JoinNodes(from, to dataplane.Node) []link.Thing {
 	if c.overlay {
 		r := toCiliumHost(from, to.PodCIDR)
 		r.MTU = from.Tunnel.MTU
-		return at.AddRoute(r)
+		return []link.Thing{r}
 	}
-	return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: dataplane.NIC})
+	return []link.Thing{link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: dataplane.NIC}}
 }
 
 func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
@@ -206,7 +193,7 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 		return dataplane.Programs{}, errors.Join(err, plane.Close())
 	}
 	return dataplane.Programs{
-		Closer: plane, Drops: func() ([]dataplane.Dropped, error) { return ciliumDrops(plane) },
+		Closer: plane, Counters: plane.Counters,
 		Serve: func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
 	}, nil
 }
@@ -304,15 +291,4 @@ func ciliumProtocol(s service.Service) cilium.Proto {
 		return cilium.UDP
 	}
 	return cilium.TCP
-}
-
-func ciliumDrops(plane *cilium.Node) ([]dataplane.Dropped, error) {
-	counters, err := plane.Counters()
-	var drops []dataplane.Dropped
-	for _, c := range counters {
-		if c.Drop && c.Packets > 0 {
-			drops = append(drops, dataplane.Dropped{Reason: c.Direction + ": " + c.Outcome, Packets: c.Packets, Full: c.Full})
-		}
-	}
-	return drops, err
 }

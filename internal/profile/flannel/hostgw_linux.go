@@ -14,10 +14,8 @@ type hostGW struct{ VXLAN }
 
 func (hostGW) Arrange(n *dataplane.Node, number, pods int) { plugins.Bridge{}.Arrange(n, number, pods) }
 
-func (hostGW) Prepare(n dataplane.Node, at *link.Handle) error {
-	return plugins.Bridge{}.Prepare(n, at)
-}
+func (hostGW) Prepare(n dataplane.Node) []link.Thing { return plugins.Bridge{}.Prepare(n) }
 
-func (hostGW) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
-	return plugins.Bridge{}.JoinNodes(from, at, to)
+func (hostGW) JoinNodes(from, to dataplane.Node) []link.Thing {
+	return plugins.Bridge{}.JoinNodes(from, to)
 }

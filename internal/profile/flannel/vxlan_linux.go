@@ -33,24 +33,16 @@ func ArrangeTunnel(n *dataplane.Node, number int) {
 	}
 }
 
-func (VXLAN) Prepare(n dataplane.Node, at *link.Handle) error {
-	return dataplane.Run(
-		func() error { return plugins.PrepareBridge(n, at, n.Tunnel.MTU) },
-		func() error { return dataplane.PrepareVXLAN(n, at) },
-	)
+func (VXLAN) Prepare(n dataplane.Node) []link.Thing {
+	return append(plugins.PrepareBridge(n, n.Tunnel.MTU), dataplane.PrepareVXLAN(n)...)
 }
 
-func (VXLAN) AttachPod(n dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
-	return plugins.AttachToBridge(plugins.BridgePort{Node: n, Pod: p, Hairpin: true, ClusterRoute: true}, at, in)
+func (VXLAN) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	return plugins.AttachToBridge(plugins.BridgePort{Node: n, Pod: p, Hairpin: true, ClusterRoute: true}, in)
 }
 
-func (VXLAN) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
-	return dataplane.Run(
-		func() error { return dataplane.JoinVXLAN(from, at, to) },
-		func() error {
-			return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Tunnel.Addr, Dev: from.Tunnel.Device, OnLink: true})
-		},
-	)
+func (VXLAN) JoinNodes(from, to dataplane.Node) []link.Thing {
+	return append(dataplane.JoinVXLAN(from, to), link.Route{To: to.PodCIDR, Via: to.Tunnel.Addr, Dev: from.Tunnel.Device, OnLink: true})
 }
 
 func (VXLAN) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {

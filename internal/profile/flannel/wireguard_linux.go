@@ -31,21 +31,18 @@ func (wireguard) Arrange(n *dataplane.Node, number, pods int) {
 	plugins.ArrangeVeths(n, pods, n.Tunnel.MTU, n.PodCIDR.Bits())
 }
 
-func (wireguard) Prepare(n dataplane.Node, at *link.Handle) error {
+func (wireguard) Prepare(n dataplane.Node) []link.Thing {
 	t := n.Tunnel
-	return dataplane.Run(
-		func() error { return plugins.PrepareBridge(n, at, t.MTU) },
-		func() error {
-			return at.AddWireGuard(link.WireGuard{Name: t.Device, MTU: t.MTU, Owner: n.Name, Port: t.Port})
-		},
-		func() error { return at.AddAddress(t.Device, dataplane.Single(t.Addr)) },
-		func() error { return at.AddRoute(link.Route{To: n.Cluster, Dev: t.Device, LinkScope: true}) },
+	return append(plugins.PrepareBridge(n, t.MTU),
+		link.WireGuard{Name: t.Device, MTU: t.MTU, Owner: n.Name, Port: t.Port},
+		link.Address{Dev: t.Device, Addr: dataplane.Single(t.Addr)},
+		link.Route{To: n.Cluster, Dev: t.Device, LinkScope: true},
 	)
 }
 
-func (wireguard) JoinNodes(from dataplane.Node, at *link.Handle, to dataplane.Node) error {
-	return at.AddWireGuardPeer(link.WireGuardPeer{
+func (wireguard) JoinNodes(from, to dataplane.Node) []link.Thing {
+	return []link.Thing{link.WireGuardPeer{
 		Device: from.Tunnel.Device, Owner: to.Name,
 		Endpoint: netip.AddrPortFrom(to.Addr.Addr(), uint16(to.Tunnel.Port)), Allowed: []netip.Prefix{to.PodCIDR},
-	})
+	}}
 }

@@ -39,27 +39,24 @@ func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
 	}
 }
 
-func (Bridge) Prepare(n dataplane.Node, at *link.Handle) error { return PrepareBridge(n, at, n.MTU) }
+func (Bridge) Prepare(n dataplane.Node) []link.Thing { return PrepareBridge(n, n.MTU) }
 
-// PrepareBridge makes cni0 with the gateway's address and lets iptables see what it switches.
-func PrepareBridge(n dataplane.Node, at *link.Handle, mtu int) error {
+// PrepareBridge returns cni0 with the gateway's address, and lets iptables see what it switches.
+func PrepareBridge(n dataplane.Node, mtu int) []link.Thing {
 	gw := n.Gateway()
-	return dataplane.Run(
-		func() error { return bridgeNetfilter(n, at) },
-		func() error { return dataplane.EnableForwarding(n, at) },
-		func() error {
-			return at.AddBridge(link.Bridge{Name: podBridge, MAC: dataplane.PodMAC(gw), MTU: mtu, MulticastSnooping: true})
-		},
-		func() error { return at.AddAddress(podBridge, netip.PrefixFrom(gw, n.PodCIDR.Bits())) },
-	)
+	return []link.Thing{
+		link.Try(func(at *link.Handle) error { return bridgeNetfilter(n, at) }),
+		link.Bridge{Name: podBridge, MAC: dataplane.PodMAC(gw), MTU: mtu, MulticastSnooping: true},
+		link.Address{Dev: podBridge, Addr: netip.PrefixFrom(gw, n.PodCIDR.Bits())},
+	}
 }
 
 func bridgeNetfilter(n dataplane.Node, at *link.Handle) error {
-	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1"}}
+	list := link.Settings{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1"}}
 	if n.IPv6() {
 		list = append(list, sysctl.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "1"})
 	}
-	err := sysctl.Set(at.NS(), list)
+	err := at.Add(list)
 	if errors.Is(err, fs.ErrNotExist) {
 		return advice.With(fmt.Errorf("the kernel does not show bridged packets to iptables, as a Kubernetes node must: %w", err),
 			"modprobe br_netfilter")
@@ -67,8 +64,8 @@ func bridgeNetfilter(n dataplane.Node, at *link.Handle) error {
 	return err
 }
 
-func (Bridge) AttachPod(n dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
-	return AttachToBridge(BridgePort{Node: n, Pod: p}, at, in)
+func (Bridge) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	return AttachToBridge(BridgePort{Node: n, Pod: p}, in)
 }
 
 // notifyARP makes a pod tell its neighbours when its device comes up; notifyND is the same in IPv6.
@@ -85,30 +82,22 @@ type BridgePort struct {
 	Hairpin, ClusterRoute bool
 }
 
-// AttachToBridge connects a pod to cni0.
-func AttachToBridge(b BridgePort, at, in *link.Handle) error {
+// AttachToBridge returns what connects a pod to cni0.
+func AttachToBridge(b BridgePort, in *link.Handle) []link.Thing {
 	p, gw := b.Pod, b.Node.Gateway()
-	return dataplane.Run(
-		func() error {
-			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
-		},
-		func() error { return at.AddPort(podBridge, p.HostDevice, b.Hairpin) },
-		func() error { return sysctl.Set(in.NS(), []sysctl.Setting{notifyARP}) },
-		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
-		func() error {
-			if !b.ClusterRoute {
-				return nil
-			}
-			return in.AddRoute(link.Route{To: b.Node.Cluster, Via: gw, Dev: dataplane.NIC})
-		},
-		func() error {
-			return in.AddRoute(link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC})
-		},
-	)
+	inPod := []link.Thing{link.Settings{notifyARP}, link.Address{Dev: dataplane.NIC, Addr: p.Addr}}
+	if b.ClusterRoute {
+		inPod = append(inPod, link.Route{To: b.Node.Cluster, Via: gw, Dev: dataplane.NIC})
+	}
+	return []link.Thing{
+		link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
+		link.Port{Bridge: podBridge, Dev: p.HostDevice, Hairpin: b.Hairpin},
+		link.Inside{At: in, Things: append(inPod, link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC})},
+	}
 }
 
-func (Bridge) JoinNodes(_ dataplane.Node, at *link.Handle, to dataplane.Node) error {
-	return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: dataplane.NIC})
+func (Bridge) JoinNodes(_, to dataplane.Node) []link.Thing {
+	return []link.Thing{link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: dataplane.NIC}}
 }
 
 func (Bridge) NotServed(p plan.Path) string {

@@ -22,18 +22,8 @@ func (ipvlan) Arrange(n *dataplane.Node, number, pods int) {
 	}
 }
 
-func (ipvlan) Prepare(n dataplane.Node, at *link.Handle) error {
-	return dataplane.EnableForwarding(n, at)
-}
-
-func (ipvlan) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
-	return dataplane.Run(
-		func() error {
-			return at.AddIPvlan(link.Child{Name: dataplane.NIC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
-		},
-		func() error { return Announce(in) },
-		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
-	)
+func (ipvlan) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	return []link.Thing{link.Child{Name: dataplane.NIC, IPvlan: true, MTU: p.MTU, Parent: dataplane.NIC, In: in}, Announced(p, in)}
 }
 
 func (ipvlan) NotServed(p plan.Path) string {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -41,28 +40,18 @@ func onUnderlay(node netip.Addr, number, pod int) netip.Addr {
 	return a
 }
 
-func (macvlan) Prepare(n dataplane.Node, at *link.Handle) error {
-	return dataplane.EnableForwarding(n, at)
-}
-
-func (macvlan) AttachPod(_ dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
-	return dataplane.Run(
-		func() error {
-			return at.AddMacvlan(link.Child{Name: dataplane.NIC, MAC: p.MAC, MTU: p.MTU, Parent: dataplane.NIC, In: in})
-		},
-		func() error { return Announce(in) },
-		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
-	)
+func (macvlan) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	return []link.Thing{link.Child{Name: dataplane.NIC, MAC: p.MAC, MTU: p.MTU, Parent: dataplane.NIC, In: in}, Announced(p, in)}
 }
 
 func (macvlan) NotServed(p plan.Path) string {
 	return notServedOnNIC(p, "a macvlan", "a macvlan device in bridge mode cannot talk to the node that it stands on")
 }
 
-// Announce makes a pod on the underlay tell its neighbours when its device comes up. Unlike bridge, macvlan and ipvlan do
-// so for IPv6 as well.
-func Announce(in *link.Handle) error {
-	return sysctl.Set(in.NS(), []sysctl.Setting{notifyARP, notifyND})
+// Announced returns the address of a pod on the underlay, which tells its neighbours when its device comes up. Unlike
+// bridge, macvlan and ipvlan do so for IPv6 as well.
+func Announced(p dataplane.Pod, in *link.Handle) link.Thing {
+	return link.Inside{At: in, Things: []link.Thing{link.Settings{notifyARP, notifyND}, link.Address{Dev: dataplane.NIC, Addr: p.Addr}}}
 }
 
 // NoServices is why a pod of some kind reaches no Service past its node, and "" on other paths.

@@ -19,34 +19,22 @@ func (ptp) Arrange(n *dataplane.Node, number, pods int) {
 	ArrangeVeths(n, pods, n.MTU, n.PodCIDR.Bits())
 }
 
-func (ptp) Prepare(n dataplane.Node, at *link.Handle) error { return dataplane.EnableForwarding(n, at) }
-
-func (ptp) AttachPod(n dataplane.Node, at *link.Handle, p dataplane.Pod, in *link.Handle) error {
+func (ptp) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
 	gw := n.Gateway()
-	return dataplane.Run(
-		func() error {
-			return at.AddVeth(link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
-		},
-		func() error { return at.AddAddress(p.HostDevice, dataplane.Single(gw)) },
-		func() error {
-			return at.AddRoute(link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, HostScope: true})
-		},
-		// The plugin takes the route away that the kernel makes for the address's range; an address of its own has none.
-		func() error { return in.AddAddressNoRoute(dataplane.NIC, p.Addr) },
-		func() error {
-			return in.AddRoute(link.Route{To: dataplane.Single(gw), Dev: dataplane.NIC, LinkScope: true, Source: p.Addr.Addr()})
-		},
-		func() error {
-			return in.AddRoute(link.Route{To: n.PodCIDR, Via: gw, Dev: dataplane.NIC, Source: p.Addr.Addr()})
-		},
-		func() error {
-			return in.AddRoute(link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC})
-		},
-	)
+	return []link.Thing{
+		link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
+		link.Address{Dev: p.HostDevice, Addr: dataplane.Single(gw)},
+		link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, HostScope: true},
+		link.Inside{At: in, Things: []link.Thing{
+			// The plugin takes the route away that the kernel makes for the address's range; an address of its own has none.
+			link.Address{Dev: dataplane.NIC, Addr: p.Addr, NoRoute: true},
+			link.Route{To: dataplane.Single(gw), Dev: dataplane.NIC, LinkScope: true, Source: p.Addr.Addr()},
+			link.Route{To: n.PodCIDR, Via: gw, Dev: dataplane.NIC, Source: p.Addr.Addr()},
+			link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC},
+		}},
+	}
 }
 
-func (ptp) JoinNodes(_ dataplane.Node, at *link.Handle, to dataplane.Node) error {
-	return at.AddRoute(link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: dataplane.NIC})
-}
+func (ptp) JoinNodes(from, to dataplane.Node) []link.Thing { return (Bridge{}).JoinNodes(from, to) }
 
 func (ptp) NotServed(p plan.Path) string { return noMasquerade(p) }

@@ -21,21 +21,14 @@ type sriov struct{ dataplane.Nothing }
 
 func (sriov) Arrange(n *dataplane.Node, number, pods int) { plugins.ArrangeOnUnderlay(n, number, pods) }
 
-func (sriov) Prepare(n dataplane.Node, at *link.Handle) error {
-	return dataplane.EnableForwarding(n, at)
-}
-
 // PlugPod names the port after the pod: "node-1-pod-2".
-func (sriov) PlugPod(to dataplane.Switch, p dataplane.Pod, in *link.Handle) error {
+func (sriov) PlugPod(bridge string, p dataplane.Pod, in *link.Handle) []link.Thing {
 	port := strings.ReplaceAll(p.Name, "/", "-")
-	return dataplane.Run(
-		func() error {
-			return to.At.AddVeth(link.Veth{Name: port, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU})
-		},
-		func() error { return to.At.AddPort(to.Bridge, port, false) },
-		func() error { return plugins.Announce(in) },
-		func() error { return in.AddAddress(dataplane.NIC, p.Addr) },
-	)
+	return []link.Thing{
+		link.Veth{Name: port, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
+		link.Port{Bridge: bridge, Dev: port},
+		plugins.Announced(p, in),
+	}
 }
 
 func (sriov) NotServed(p plan.Path) string {

@@ -55,7 +55,7 @@ func (w *world) build() (err error) {
 		return err
 	}
 	defer far.Close()
-	if err := near.AddVeth(link.Veth{Name: "eth0", Peer: "eth0", PeerIn: far, MTU: ethernetMTU}); err != nil {
+	if err := near.Add(link.Veth{Name: "eth0", Peer: "eth0", PeerIn: far, MTU: ethernetMTU}); err != nil {
 		return err
 	}
 	for _, end := range []struct {
@@ -66,7 +66,7 @@ func (w *world) build() (err error) {
 			return err
 		}
 		prefix := netip.PrefixFrom(netip.MustParseAddr(end.address), 24)
-		if err := end.handle.AddAddress("eth0", prefix); err != nil {
+		if err := end.handle.Add(link.Address{Dev: "eth0", Addr: prefix}); err != nil {
 			return err
 		}
 	}

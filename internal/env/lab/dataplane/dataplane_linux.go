@@ -10,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -22,12 +21,12 @@ type Dataplane interface {
 	// Arrange fills in PodCIDR, Blocks, Tunnel and Pods of the node with this number, counted from 1. All other fields of
 	// n are set.
 	Arrange(n *Node, number, pods int)
-	// Prepare makes the node's own devices and settings. at is a handle in its namespace, also below.
-	Prepare(n Node, at *link.Handle) error
-	// AttachPod connects the pod, whose namespace is in, to the node.
-	AttachPod(n Node, at *link.Handle, p Pod, in *link.Handle) error
-	// JoinNodes adds the routes of from to the pods of to.
-	JoinNodes(from Node, at *link.Handle, to Node) error
+	// Prepare returns the node's own devices and settings. It forwards packets already.
+	Prepare(n Node) []link.Thing
+	// AttachPod returns what connects the pod, whose namespace is in, to the node.
+	AttachPod(n Node, p Pod, in *link.Handle) []link.Thing
+	// JoinNodes returns the routes of from to the pods of to.
+	JoinNodes(from, to Node) []link.Thing
 	// Rules returns the dataplane's netfilter rules on n; others are all other nodes.
 	Rules(n Node, others []Node) policy.Node
 	// NotServed says why the dataplane does not serve a path, "" if it does.
@@ -36,15 +35,8 @@ type Dataplane interface {
 
 // Switched is a Dataplane whose pods are connected to the switch and not to their node. PlugPod replaces AttachPod.
 type Switched interface {
-	// PlugPod connects the pod, whose namespace is in, to the switch.
-	PlugPod(to Switch, p Pod, in *link.Handle) error
-}
-
-// Switch is the switch that connects the nodes.
-type Switch struct {
-	// At is a handle in its namespace, Bridge the device that has the NICs as ports.
-	At     *link.Handle
-	Bridge string
+	// PlugPod returns what connects the pod, whose namespace is in, to the bridge of the switch.
+	PlugPod(bridge string, p Pod, in *link.Handle) []link.Thing
 }
 
 // Entry describes a profile in the lab. The folder of its family lists it.
@@ -104,11 +96,11 @@ type Pod struct {
 // Nothing has an empty implementation of each optional method, for embedding.
 type Nothing struct{}
 
-func (Nothing) Prepare(Node, *link.Handle) error                      { return nil }
-func (Nothing) AttachPod(Node, *link.Handle, Pod, *link.Handle) error { return nil }
-func (Nothing) JoinNodes(Node, *link.Handle, Node) error              { return nil }
-func (Nothing) Rules(Node, []Node) policy.Node                        { return policy.Node{} }
-func (Nothing) NotServed(plan.Path) string                            { return "" }
+func (Nothing) Prepare(Node) []link.Thing                      { return nil }
+func (Nothing) AttachPod(Node, Pod, *link.Handle) []link.Thing { return nil }
+func (Nothing) JoinNodes(Node, Node) []link.Thing              { return nil }
+func (Nothing) Rules(Node, []Node) policy.Node                 { return policy.Node{} }
+func (Nothing) NotServed(plan.Path) string                     { return "" }
 
 // FirstPod is the last byte of the first pod's address if the gateway has the first address of the range.
 const FirstPod = 2
@@ -179,15 +171,6 @@ func Everywhere(a netip.Addr) netip.Prefix {
 
 // Single returns the prefix with only a.
 func Single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-
-// EnableForwarding makes a node forward packets between its devices.
-func EnableForwarding(n Node, at *link.Handle) error {
-	name := "net/ipv4/ip_forward"
-	if n.IPv6() {
-		name = "net/ipv6/conf/all/forwarding"
-	}
-	return sysctl.Set(at.NS(), []sysctl.Setting{{Name: name, Value: "1"}})
-}
 
 // Run calls steps in order until one fails.
 func Run(steps ...func() error) error {

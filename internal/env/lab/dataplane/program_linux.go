@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -44,26 +46,24 @@ func (p Programming) Stranger(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
-// Dropped counts the packets that the programs of a node dropped for one reason.
-type Dropped struct {
-	Reason  string
-	Packets uint64
-	// Full says that the packets were dropped because a table was full.
-	Full bool
-}
-
-// String returns one line.
-func (d Dropped) String() string { return fmt.Sprintf("%s: %d packets", d.Reason, d.Packets) }
-
 // Programs are the programs of one node. They exist until Close or the end of this process: nothing is pinned.
 type Programs struct {
 	io.Closer
-	// Drops returns the packets dropped since the programs were loaded, each reason once.
-	Drops func() ([]Dropped, error)
+	// Counters returns what the programs counted since they were loaded; nil without programs.
+	Counters func() ([]attach.Counter, error)
 	// Serve replaces the node's Services; nil if the programs serve none.
 	Serve func([]service.Service) error
 	// StandIn says which kernel feature the programs replace, "" for none.
 	StandIn string
+}
+
+// Drops returns the counters of dropped packets, each reason once.
+func (p Programs) Drops() ([]attach.Counter, error) {
+	if p.Counters == nil {
+		return nil, nil
+	}
+	list, err := p.Counters()
+	return slices.DeleteFunc(list, func(c attach.Counter) bool { return !c.Drop || c.Packets == 0 }), err
 }
 
 // Sockets returns the cgroup whose sockets translate Services, or an error without one.

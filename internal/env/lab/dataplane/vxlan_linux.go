@@ -1,10 +1,6 @@
 package dataplane
 
-import (
-	"fmt"
-
-	"github.com/cnibench/cnibench/internal/kernel/link"
-)
+import "github.com/cnibench/cnibench/internal/kernel/link"
 
 // VXLANOverhead returns the overhead of VXLAN in bytes: IP 20 or 40, UDP 8, VXLAN 8, Ethernet 14.
 func VXLANOverhead(n *Node) int {
@@ -14,27 +10,19 @@ func VXLANOverhead(n *Node) int {
 	return 50
 }
 
-// PrepareVXLAN makes the node's VXLAN device with its address.
-func PrepareVXLAN(n Node, at *link.Handle) error {
+// PrepareVXLAN returns the node's VXLAN device with its address.
+func PrepareVXLAN(n Node) []link.Thing {
 	t := n.Tunnel
-	return Run(
-		func() error {
-			return at.AddVXLAN(link.VXLAN{
-				Name: t.Device, MAC: t.MAC, MTU: t.MTU, VNI: t.VNI, Port: t.Port, Parent: NIC, Local: n.Addr.Addr(),
-			})
-		},
-		func() error { return at.AddAddress(t.Device, Single(t.Addr)) },
-	)
+	return []link.Thing{
+		link.VXLAN{Name: t.Device, MAC: t.MAC, MTU: t.MTU, VNI: t.VNI, Port: t.Port, Parent: NIC, Local: n.Addr.Addr()},
+		link.Address{Dev: t.Device, Addr: Single(t.Addr)},
+	}
 }
 
-// JoinVXLAN adds the VXLAN device of to to that of from.
-func JoinVXLAN(from Node, at *link.Handle, to Node) error {
-	err := Run(
-		func() error { return at.AddNeighbour(from.Tunnel.Device, to.Tunnel.Addr, to.Tunnel.MAC) },
-		func() error { return at.AddForwarding(from.Tunnel.Device, to.Tunnel.MAC, to.Addr.Addr()) },
-	)
-	if err != nil {
-		return fmt.Errorf("join %s to %s: %w", from.Name, to.Name, err)
+// JoinVXLAN returns the entries of to's VXLAN device at that of from.
+func JoinVXLAN(from, to Node) []link.Thing {
+	return []link.Thing{
+		link.StaticNeighbour{Dev: from.Tunnel.Device, Addr: to.Tunnel.Addr, MAC: to.Tunnel.MAC},
+		link.ForwardingEntry{Dev: from.Tunnel.Device, MAC: to.Tunnel.MAC, Outer: to.Addr.Addr()},
 	}
-	return nil
 }

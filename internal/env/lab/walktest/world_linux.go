@@ -69,26 +69,26 @@ func New(t *testing.T) World {
 		w[name], at[name] = ns, h
 	}
 	node := at["node"]
-	must(t, node.AddVeth(link.Veth{Name: "eth0", Peer: "eth0", PeerIn: at["client"], MTU: 1500}))
-	must(t, node.AddAddress("eth0", netip.MustParsePrefix(NodeIP+"/24")))
-	must(t, at["client"].AddAddress("eth0", netip.MustParsePrefix(ClientIP+"/24")))
-	must(t, node.AddRoute(link.Route{To: any4, Via: netip.MustParseAddr(ClientIP), Dev: "eth0"}))
-	must(t, at["client"].AddRoute(link.Route{To: Cluster, Via: netip.MustParseAddr(NodeIP), Dev: "eth0"}))
+	must(t, node.Add(link.Veth{Name: "eth0", Peer: "eth0", PeerIn: at["client"], MTU: 1500}))
+	must(t, node.Add(link.Address{Dev: "eth0", Addr: netip.MustParsePrefix(NodeIP + "/24")}))
+	must(t, at["client"].Add(link.Address{Dev: "eth0", Addr: netip.MustParsePrefix(ClientIP + "/24")}))
+	must(t, node.Add(link.Route{To: any4, Via: netip.MustParseAddr(ClientIP), Dev: "eth0"}))
+	must(t, at["client"].Add(link.Route{To: Cluster, Via: netip.MustParseAddr(NodeIP), Dev: "eth0"}))
 	for _, pod := range []string{"a", "b", "c"} {
 		host := "cali" + pod
-		must(t, node.AddVeth(link.Veth{Name: host, Peer: "eth0", PeerIn: at[pod], MTU: 1500}))
-		must(t, node.AddRoute(link.Route{To: single(PodIP[pod]), Dev: host, LinkScope: true}))
+		must(t, node.Add(link.Veth{Name: host, Peer: "eth0", PeerIn: at[pod], MTU: 1500}))
+		must(t, node.Add(link.Route{To: single(PodIP[pod]), Dev: host, LinkScope: true}))
 		must(t, sysctl.Set(w["node"], []sysctl.Setting{
 			{Name: "net/ipv4/conf/" + host + "/proxy_arp", Value: "1"}, {Name: "net/ipv4/neigh/" + host + "/proxy_delay", Value: "0"},
 		}))
-		must(t, at[pod].AddAddress("eth0", single(PodIP[pod])))
-		must(t, at[pod].AddRoute(link.Route{To: netip.PrefixFrom(linkLocal, 32), Dev: "eth0", LinkScope: true}))
-		must(t, at[pod].AddRoute(link.Route{To: any4, Via: linkLocal, Dev: "eth0"}))
+		must(t, at[pod].Add(link.Address{Dev: "eth0", Addr: single(PodIP[pod])}))
+		must(t, at[pod].Add(link.Route{To: netip.PrefixFrom(linkLocal, 32), Dev: "eth0", LinkScope: true}))
+		must(t, at[pod].Add(link.Route{To: any4, Via: linkLocal, Dev: "eth0"}))
 	}
-	must(t, node.AddVeth(link.Veth{Name: "vethd", Peer: "eth0", PeerIn: at["d"], MTU: 1500}))
-	must(t, node.AddAddress("vethd", netip.MustParsePrefix(GatewayIP+"/24")))
-	must(t, at["d"].AddAddress("eth0", netip.MustParsePrefix(PodIP["d"]+"/24")))
-	must(t, at["d"].AddRoute(link.Route{To: any4, Via: netip.MustParseAddr(GatewayIP), Dev: "eth0"}))
+	must(t, node.Add(link.Veth{Name: "vethd", Peer: "eth0", PeerIn: at["d"], MTU: 1500}))
+	must(t, node.Add(link.Address{Dev: "vethd", Addr: netip.MustParsePrefix(GatewayIP + "/24")}))
+	must(t, at["d"].Add(link.Address{Dev: "eth0", Addr: netip.MustParsePrefix(PodIP["d"] + "/24")}))
+	must(t, at["d"].Add(link.Route{To: any4, Via: netip.MustParseAddr(GatewayIP), Dev: "eth0"}))
 	must(t, sysctl.Set(w["node"], []sysctl.Setting{{Name: "net/ipv4/ip_forward", Value: "1"}, {Name: "net/ipv4/conf/all/rp_filter", Value: "0"}}))
 	for name, ns := range w {
 		serve(t, ns, name)
@@ -174,5 +174,5 @@ func (w World) AddAddress(t *testing.T, name, a string) {
 	h, err := link.Open(w[name])
 	must(t, err)
 	defer h.Close()
-	must(t, h.AddAddress("eth0", single(a)))
+	must(t, h.Add(link.Address{Dev: "eth0", Addr: single(a)}))
 }

@@ -199,6 +199,26 @@ func VerifierLog(err error) string {
 	return ""
 }
 
+// Counter is what the programs of a node counted for one outcome, in packets.
+type Counter struct {
+	// Direction is "ingress", "egress" or "service", "" if the programs do not tell.
+	Direction string
+	// Outcome is, for example, "forwarded", or why packets were dropped.
+	Outcome string
+	Drop    bool
+	// Full says that there was no room for the packet's flow, in a table or among the ports of source translation.
+	Full    bool
+	Packets uint64
+}
+
+// Reason returns the outcome with its direction.
+func (c Counter) Reason() string {
+	if c.Direction == "" {
+		return c.Outcome
+	}
+	return c.Direction + ": " + c.Outcome
+}
+
 // Absent turns the error of a table that has no such key into success.
 func Absent(err error) error {
 	if errors.Is(err, ebpf.ErrKeyNotExist) {

@@ -77,11 +77,11 @@ func pair(t *testing.T, node, pod *netns.NS, a, b netip.Prefix) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	err = at.AddNetkit(link.Netkit{Name: "nk1", Peer: "eth0", PeerIn: in, MTU: 1500})
+	err = at.Add(link.Netkit{Name: "nk1", Peer: "eth0", PeerIn: in, MTU: 1500})
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skipf("%v", err)
 	}
-	if err := errors.Join(err, at.AddAddress("nk1", a), in.AddAddress("eth0", b)); err != nil {
+	if err := errors.Join(err, at.Add(link.Address{Dev: "nk1", Addr: a}), in.Add(link.Address{Dev: "eth0", Addr: b})); err != nil {
 		t.Fatal(err)
 	}
 }

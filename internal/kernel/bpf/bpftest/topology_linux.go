@@ -59,7 +59,7 @@ func NewTopology(t *testing.T, v6 bool) *Topology {
 	t.Helper()
 	top := &Topology{t: t, v6: v6, Switch: NewNS(t)}
 	top.at = open(t, top.Switch)
-	must(t, top.at.AddBridge(link.Bridge{Name: bridge, MulticastSnooping: true}))
+	must(t, top.at.Add(link.Bridge{Name: bridge, MulticastSnooping: true}))
 	In(t, top.Switch, func() error {
 		// Absent where br_netfilter is not loaded, which is as good.
 		_ = Sysctl("net/bridge/bridge-nf-call-iptables", "0")
@@ -119,8 +119,8 @@ func (top *Topology) Node(last byte) *Node {
 	}
 	port := fmt.Sprintf("p%d", last)
 	must(top.t,
-		top.at.AddVeth(link.Veth{Name: port, Peer: "eth0", PeerIn: n.at}), top.at.AddPort(bridge, port, false),
-		n.at.AddAddress("eth0", netip.PrefixFrom(n.IP, bits)))
+		top.at.Add(link.Veth{Name: port, Peer: "eth0", PeerIn: n.at}), top.at.Add(link.Port{Bridge: bridge, Dev: port}),
+		n.at.Add(link.Address{Dev: "eth0", Addr: netip.PrefixFrom(n.IP, bits)}))
 	n.MAC = mac(top.t, n.at)
 	In(top.t, n.NS, func() (err error) {
 		if top.v6 {
@@ -143,10 +143,10 @@ func (n *Node) Pod(ip, gateway netip.Addr, mtu int) *Pod {
 		everywhere = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 	}
 	must(n.t,
-		n.at.AddVeth(link.Veth{Name: p.Device, Peer: "eth0", PeerIn: in}),
-		in.AddAddress("eth0", netip.PrefixFrom(ip, ip.BitLen())),
-		in.AddRoute(link.Route{To: netip.PrefixFrom(gateway, gateway.BitLen()), Dev: "eth0", LinkScope: true}),
-		in.AddRoute(link.Route{To: everywhere, Via: gateway, Dev: "eth0", MTU: mtu}))
+		n.at.Add(link.Veth{Name: p.Device, Peer: "eth0", PeerIn: in}),
+		in.Add(link.Address{Dev: "eth0", Addr: netip.PrefixFrom(ip, ip.BitLen())}),
+		in.Add(link.Route{To: netip.PrefixFrom(gateway, gateway.BitLen()), Dev: "eth0", LinkScope: true}),
+		in.Add(link.Route{To: everywhere, Via: gateway, Dev: "eth0", MTU: mtu}))
 	In(n.t, n.NS, func() error { return Sysctl("net/ipv4/conf/"+p.Device+"/rp_filter", "0") })
 	p.MAC = mac(n.t, in)
 	n.Pods = append(n.Pods, p)
@@ -170,7 +170,7 @@ func mac(t *testing.T, h *link.Handle) net.HardwareAddr {
 // Veth makes a pair inside the node, both ends up.
 func (n *Node) Veth(a, b string, noARP bool) {
 	n.t.Helper()
-	must(n.t, n.at.AddVeth(link.Veth{Name: a, Peer: b, NoARP: noARP}))
+	must(n.t, n.at.Add(link.Veth{Name: a, Peer: b, NoARP: noARP}))
 	In(n.t, n.NS, func() error {
 		var errs []error
 		for _, name := range []string{a, b} {
@@ -184,19 +184,19 @@ func (n *Node) Veth(a, b string, noARP bool) {
 // Address gives a device of the node an address.
 func (n *Node) Address(device string, p netip.Prefix) {
 	n.t.Helper()
-	must(n.t, n.at.AddAddress(device, p))
+	must(n.t, n.at.Add(link.Address{Dev: device, Addr: p}))
 }
 
 // Route adds a route to the node. via may be invalid, for what is on the link.
 func (n *Node) Route(dst netip.Prefix, via netip.Addr, device string, mtu int) {
 	n.t.Helper()
-	must(n.t, n.at.AddRoute(link.Route{To: dst, Via: via, Dev: device, MTU: mtu, LinkScope: !via.IsValid()}))
+	must(n.t, n.at.Add(link.Route{To: dst, Via: via, Dev: device, MTU: mtu, LinkScope: !via.IsValid()}))
 }
 
 // VXLAN makes an external VXLAN device on the node.
 func (n *Node) VXLAN(name string, port int) {
 	n.t.Helper()
-	must(n.t, n.at.AddVXLAN(link.VXLAN{Name: name, MTU: 1500, Port: port}))
+	must(n.t, n.at.Add(link.VXLAN{Name: name, MTU: 1500, Port: port}))
 	In(n.t, n.NS, func() error { return Sysctl("net/ipv4/conf/"+name+"/rp_filter", "0") })
 }
 

@@ -314,14 +314,14 @@ var outcomes = []string{
 const flowNotCreated = 6
 
 // Counters returns what the programs counted since Load, summed over CPUs.
-func (n *Node) Counters() ([]Counter, error) {
-	list := make([]Counter, len(outcomes))
+func (n *Node) Counters() ([]attach.Counter, error) {
+	list := make([]attach.Counter, len(outcomes))
 	for i, name := range outcomes {
 		var perCPU []uint64
 		if err := n.mains.Maps["cali_counters"].Lookup(uint32(i), &perCPU); err != nil {
 			return nil, fmt.Errorf("calico dataplane: counters: %w", err)
 		}
-		list[i] = Counter{Outcome: name, Drop: i > 1, Full: i == flowNotCreated}
+		list[i] = attach.Counter{Outcome: name, Drop: i > 1, Full: i == flowNotCreated}
 		for _, v := range perCPU {
 			list[i].Packets += v
 		}

@@ -104,12 +104,3 @@ type Service struct {
 	// Affinity keeps a client with its backend for this long, in whole seconds; 0 does not.
 	Affinity time.Duration
 }
-
-// Counter is what the programs counted for one outcome, in packets.
-type Counter struct {
-	Outcome string
-	Drop    bool
-	// Full says that the flow table had no room.
-	Full    bool
-	Packets uint64
-}

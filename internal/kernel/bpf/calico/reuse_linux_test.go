@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
@@ -89,7 +90,7 @@ func (w *world) refused(t *testing.T) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(list, func(c Counter) bool { return c.Outcome == "service has no backend" })
+	i := slices.IndexFunc(list, func(c attach.Counter) bool { return c.Outcome == "service has no backend" })
 	return list[i].Packets
 }
 

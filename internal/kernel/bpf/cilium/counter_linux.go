@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
 var directions = map[uint8]string{1: "ingress", 2: "egress", 3: "service"}
@@ -41,13 +43,13 @@ var outcomes = map[uint8]string{
 }
 
 // Counters returns what the programs of the node counted since Load, summed over CPUs, in a fixed order.
-func (n *Node) Counters() ([]Counter, error) {
-	var list []Counter
+func (n *Node) Counters() ([]attach.Counter, error) {
+	var list []attach.Counter
 	var key hostMetricsKey
 	var perCPU []hostCounter
 	it := n.host.Maps["cilium_metrics"].Iterate()
 	for it.Next(&key, &perCPU) {
-		c := Counter{
+		c := attach.Counter{
 			Direction: directions[key.Direction], Outcome: outcomes[key.Reason],
 			Drop: key.Reason != 0 && key.Reason != linkLocal, Full: key.Reason == flowNotCreated || key.Reason == noMapping,
 		}
@@ -56,14 +58,13 @@ func (n *Node) Counters() ([]Counter, error) {
 		}
 		for _, v := range perCPU {
 			c.Packets += v.Packets
-			c.Bytes += v.Bytes
 		}
 		list = append(list, c)
 	}
 	if err := it.Err(); err != nil {
 		return nil, fmt.Errorf("cilium dataplane: counters: %w", err)
 	}
-	slices.SortFunc(list, func(a, b Counter) int {
+	slices.SortFunc(list, func(a, b attach.Counter) int {
 		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Outcome, b.Outcome))
 	})
 	return list, nil

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 )
@@ -248,7 +249,7 @@ func testPortsRunOut(t *testing.T, where numbering) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var full []Counter
+	var full []attach.Counter
 	for _, c := range list {
 		if c.Full {
 			full = append(full, c)

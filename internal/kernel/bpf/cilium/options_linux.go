@@ -163,14 +163,3 @@ type Service struct {
 	// Affinity keeps a client with its backend for this long after its last new flow, in whole seconds; 0 does not.
 	Affinity time.Duration
 }
-
-// Counter is what the programs of a node counted for one direction and one outcome.
-type Counter struct {
-	Direction string // ingress, egress, service
-	Outcome   string // forwarded, or why packets were dropped
-	Drop      bool
-	// Full says that there was no room for the packet's flow, in a table or among the ports of source translation.
-	Full    bool
-	Packets uint64
-	Bytes   uint64
-}

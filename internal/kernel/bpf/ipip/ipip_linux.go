@@ -29,12 +29,8 @@ type Tunnel struct {
 	links []io.Closer
 }
 
-// Counters are what the programs did since Load, in packets.
-type Counters struct {
-	Encapsulated, Decapsulated uint64
-	// Malformed were no IPv4, or cut off; NoPeer had a destination behind no peer; Failed could not be rewritten.
-	Malformed, NoPeer, Failed uint64
-}
+// outcomes are those of the programs' counters, in their order; from the third on packets were dropped.
+var outcomes = []string{"encapsulated", "decapsulated", "malformed", "behind no node", "could not be rewritten"}
 
 // Load loads the programs and attaches them: at the egress of Tunnel and at the ingress of Wire.
 func Load(o Options) (*Tunnel, error) {
@@ -93,19 +89,20 @@ func (t *Tunnel) SetPeer(prefix netip.Prefix, node netip.Addr) error {
 	return nil
 }
 
-// Counters reads the counters, summed over CPUs.
-func (t *Tunnel) Counters() (Counters, error) {
-	var c Counters
-	for i, field := range []*uint64{&c.Encapsulated, &c.Decapsulated, &c.Malformed, &c.NoPeer, &c.Failed} {
+// Counters returns what the programs counted since Load, summed over CPUs.
+func (t *Tunnel) Counters() ([]attach.Counter, error) {
+	list := make([]attach.Counter, len(outcomes))
+	for i, name := range outcomes {
 		var perCPU []uint64
 		if err := t.coll.Maps["ipip_counters"].Lookup(uint32(i), &perCPU); err != nil {
-			return c, fmt.Errorf("ipip stand-in: counters: %w", err)
+			return nil, fmt.Errorf("ipip stand-in: counters: %w", err)
 		}
+		list[i] = attach.Counter{Outcome: name, Drop: i > 1}
 		for _, n := range perCPU {
-			*field += n
+			list[i].Packets += n
 		}
 	}
-	return c, nil
+	return list, nil
 }
 
 // Close takes the programs off.
