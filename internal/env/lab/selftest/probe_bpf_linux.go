@@ -11,7 +11,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
-	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -238,36 +237,6 @@ func routeMTU(_ context.Context, s *scene) finding {
 		}
 		return "no default route", err
 	})
-}
-
-// noForwarding requires no forwarding entries on a device whose programs set the outer address.
-func noForwarding(t *tunnel) inspection {
-	return noEntries(t, (*link.Handle).Forwarding)
-}
-
-func noNeighbours(t *tunnel) inspection {
-	return noEntries(t, func(h *link.Handle, dev string) ([]link.Neighbour, error) {
-		list, err := h.Neighbours(dev)
-		return slices.DeleteFunc(list, func(n link.Neighbour) bool { return noise(n.Addr) }), err
-	})
-}
-
-func noEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour, error)) inspection {
-	return func(_ context.Context, s *scene) finding {
-		return collect("none", s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
-			h, err := link.Open(n.NS)
-			if err != nil {
-				return "", err
-			}
-			defer h.Close()
-			entries, err := list(h, t.device)
-			var found []string
-			for _, e := range entries {
-				found = append(found, e.Addr.String())
-			}
-			return set(found, "none"), err
-		})
-	}
 }
 
 // ipipKind returns the kind of tunl0: the kernel's, or that of the stand-in that the instance declares.

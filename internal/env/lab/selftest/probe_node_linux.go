@@ -258,28 +258,26 @@ func tunnelDevice(t *tunnel) inspection {
 	}
 }
 
-// tunnelForwarding and tunnelNeighbours require one permanent entry for each other node.
+// tunnelForwarding and tunnelNeighbours require one permanent entry for each other node, or none where programs or routes
+// set the outer address.
 func tunnelForwarding(t *tunnel) inspection {
-	if t.external {
-		return noForwarding(t)
-	}
-	return tunnelEntries(t, (*link.Handle).Forwarding, func(n *lab.Node) netip.Addr { return n.Addr })
+	return tunnelEntries(t, !t.external, (*link.Handle).Forwarding, func(n *lab.Node) netip.Addr { return n.Addr })
 }
 
 func tunnelNeighbours(t *tunnel) inspection {
-	if t.routed {
-		return noNeighbours(t)
-	}
-	return tunnelEntries(t, (*link.Handle).Neighbours, func(n *lab.Node) netip.Addr { return n.TunnelAddr })
+	return tunnelEntries(t, !t.routed, (*link.Handle).Neighbours, func(n *lab.Node) netip.Addr { return n.TunnelAddr })
 }
 
-func tunnelEntries(t *tunnel, list func(*link.Handle, string) ([]link.Neighbour, error), key func(*lab.Node) netip.Addr) inspection {
+func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link.Neighbour, error), key func(*lab.Node) netip.Addr) inspection {
+	want := "none"
+	if some {
+		want = "a permanent one for each other node"
+	}
 	return func(_ context.Context, s *scene) finding {
-		const want = "a permanent one for each other node"
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 			macs := map[netip.Addr]string{}
 			for _, other := range s.inst.Nodes {
-				if other != n {
+				if some && other != n {
 					d, err := device(other.NS, t.device)
 					if err != nil {
 						return "", err

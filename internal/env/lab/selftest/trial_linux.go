@@ -2,7 +2,6 @@ package selftest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -33,86 +32,35 @@ type ends struct {
 	pod *lab.Pod
 }
 
-// ends returns the ends of a path. The client is on the first node or is the external client.
+// ends returns the ends of a path by the description of the instance. Only behind a Service the server has a port of its
+// own.
 func (s *scene) ends(p plan.Path) (ends, error) {
-	e := ends{from: 0}
-	if err := s.start(p, &e); err != nil {
-		return e, err
+	way := s.inst.Spec.Way(p)
+	e := ends{
+		client: s.inst.Host(way.Client), server: s.inst.Host(way.Server), to: p.ServerNode(),
+		dial: netip.AddrPortFrom(way.Address, uint16(way.Port)), listen: uint16(way.ListenPort),
 	}
-	var err error
-	switch p.To {
-	case plan.Host:
-		e.to = p.ServerNode()
-		n := s.inst.Nodes[e.to]
-		e.server, e.dial = &n.Host, netip.AddrPortFrom(n.Addr, 0)
-	case plan.Pod:
-		e.to = p.ServerNode()
-		err = e.toPod(s.pod(e.to, 1-e.to))
-	case plan.External:
+	if e.client == nil || e.server == nil {
+		return e, fmt.Errorf("the lab has no client or no server for %s", p)
+	}
+	if p.From == plan.External {
+		e.from = -1
+	}
+	if p.To == plan.External {
 		e.to = -1
-		if e.server = s.inst.External; e.server == nil {
-			return e, errors.New("the lab has no external host")
-		}
-		e.dial = netip.AddrPortFrom(e.server.Addr, 0)
-	case plan.Service, plan.NodePort, plan.LoadBalancer, plan.Self:
-		err = s.toService(p, &e)
-	default:
-		err = fmt.Errorf("path %s is not supported", p)
 	}
-	return e, err
-}
-
-// start sets the client.
-func (s *scene) start(p plan.Path, e *ends) error {
-	switch p.From {
-	case plan.Host:
-		e.client = &s.inst.Nodes[0].Host
-	case plan.External:
-		e.from, e.client = -1, s.inst.External
-	case plan.Pod:
-		if pod := s.pod(0, 0); pod != nil {
-			e.client = &pod.Host
+	if p.To == plan.Host || p.To == plan.Pod || p.To == plan.External {
+		e.dial, e.listen = netip.AddrPortFrom(way.Address, 0), 0
+	}
+	if p.To == plan.LoadBalancer && s.want.local {
+		e.entry = e.to
+	}
+	for _, pod := range s.allPods() {
+		if &pod.Host == e.server {
+			e.pod = pod
 		}
 	}
-	if e.client == nil {
-		return fmt.Errorf("the lab has no client for %s", p)
-	}
-	return nil
-}
-
-func (e *ends) toPod(pod *lab.Pod) error {
-	if pod == nil {
-		return errors.New("the lab has too few pods")
-	}
-	e.server, e.dial = &pod.Host, netip.AddrPortFrom(pod.Addr, 0)
-	if !pod.HostNetwork {
-		e.pod = pod
-	}
-	return nil
-}
-
-func (s *scene) toService(p plan.Path, e *ends) error {
-	name := lab.ServiceOf(p)
-	e.to = p.ServerNode()
-	svc := s.inst.Service(name)
-	if svc == nil || len(svc.Backends) != 1 {
-		return fmt.Errorf("the lab has no Service %s with one backend", name)
-	}
-	if err := e.toPod(svc.Backends[0]); err != nil {
-		return err
-	}
-	e.listen = uint16(svc.TargetPort)
-	e.dial = netip.AddrPortFrom(svc.VIP, uint16(svc.Port))
-	if p.To == plan.NodePort {
-		e.dial = netip.AddrPortFrom(s.inst.Nodes[0].Addr, uint16(svc.NodePort))
-	}
-	if p.To == plan.LoadBalancer {
-		e.dial = netip.AddrPortFrom(svc.Balanced, uint16(svc.Port))
-		if s.want.local {
-			e.entry = e.to
-		}
-	}
-	return nil
+	return e, nil
 }
 
 // trial has the observations of one exchange over TCP and one over UDP.
