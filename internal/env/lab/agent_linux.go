@@ -86,7 +86,7 @@ func (l *Lab) start(h *Host, cmd *exec.Cmd, started func()) error {
 	if l.closed {
 		return ErrClosed
 	}
-	if err := l.starter.StartOn(h.NS, cmd, h.aside); err != nil {
+	if err := l.starter.Start(h.NS, cmd, h.aside...); err != nil {
 		return err
 	}
 	if started != nil {

@@ -48,12 +48,7 @@ func (i *Instance) crossed(e Ends) []*Host {
 }
 
 func (h *Host) drops() ([]sample.Drop, error) {
-	at, err := link.Open(h.NS)
-	if err != nil {
-		return nil, fmt.Errorf("read what %s drops: %w", h.Name, err)
-	}
-	defer at.Close()
-	drops, err := at.Drops()
+	drops, err := link.At(h.NS, (*link.Handle).Drops)
 	if err != nil {
 		return nil, fmt.Errorf("read what %s drops: %w", h.Name, err)
 	}

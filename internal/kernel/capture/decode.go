@@ -25,7 +25,6 @@ type Frame struct {
 	Length int
 
 	Ethernet *Ethernet
-	ARP      *ARP
 	IP       *IP
 	UDP      *UDP
 	TCP      *TCP
@@ -40,14 +39,6 @@ type Ethernet struct {
 	Source, Destination net.HardwareAddr
 	// Type is the EtherType, for example 0x0800.
 	Type uint16
-}
-
-// ARP is an address resolution message for IPv4.
-type ARP struct {
-	// Operation is 1 for a request, 2 for a reply.
-	Operation            uint16
-	SenderMAC, TargetMAC net.HardwareAddr
-	Sender, Target       netip.Addr
 }
 
 // IP is the header of an IPv4 or IPv6 packet.
@@ -87,7 +78,6 @@ type VXLAN struct{ VNI uint32 }
 
 const (
 	etherIPv4 = 0x0800
-	etherARP  = 0x0806
 	etherIPv6 = 0x86dd
 
 	protocolICMP   = 1
@@ -148,25 +138,8 @@ func (d decoder) ethernet(f *Frame, b []byte) {
 		Type:        binary.BigEndian.Uint16(b[12:14]),
 	}
 	b = b[ethernetLength:]
-	switch f.Ethernet.Type {
-	case etherARP:
-		f.ARP = arp(b)
-	case etherIPv4, etherIPv6:
+	if f.Ethernet.Type == etherIPv4 || f.Ethernet.Type == etherIPv6 {
 		d.ip(f, b)
-	}
-}
-
-func arp(b []byte) *ARP {
-	// Hardware type Ethernet, protocol type IPv4, address lengths 6 and 4: nothing else is in use here.
-	if len(b) < 28 || binary.BigEndian.Uint16(b) != 1 || binary.BigEndian.Uint16(b[2:]) != etherIPv4 || b[4] != 6 || b[5] != 4 {
-		return nil
-	}
-	return &ARP{
-		Operation: binary.BigEndian.Uint16(b[6:]),
-		SenderMAC: bytes.Clone(b[8:14]),
-		Sender:    netip.AddrFrom4([4]byte(b[14:18])),
-		TargetMAC: bytes.Clone(b[18:24]),
-		Target:    netip.AddrFrom4([4]byte(b[24:28])),
 	}
 }
 

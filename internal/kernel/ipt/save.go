@@ -1,7 +1,9 @@
 package ipt
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -17,16 +19,16 @@ type SavedChain struct {
 	Name string
 	// Policy is "ACCEPT" or "DROP" for a chain that the kernel calls, "-" for any other.
 	Policy string
-	// Packets and Bytes count what the policy decided; always 0 for a chain without one.
-	Packets, Bytes uint64
-	Rules          []Counter
+	// Packets counts what the policy decided; always 0 for a chain without one.
+	Packets uint64
+	Rules   []Counter
 }
 
 // Counter is a rule with what has matched it since it was loaded.
 type Counter struct {
 	// Rule is the text behind "-A chain".
-	Rule           string
-	Packets, Bytes uint64
+	Rule    string
+	Packets uint64
 }
 
 // ParseSave reads the output of iptables-save, with or without -c. Comments are skipped; anything else that it does not
@@ -68,69 +70,31 @@ func (p *saveParser) line(line string) error {
 	case line == "COMMIT":
 		p.open = false
 		return nil
-	case line[0] == ':':
-		return p.chain(line[1:])
-	default:
-		return p.rule(line)
-	}
-}
-
-func (p *saveParser) chain(line string) error {
-	words := strings.Fields(line)
-	if len(words) != 3 {
-		return fmt.Errorf("want a chain as :name policy [packets:bytes]")
-	}
-	packets, bytes, err := parseCounters(words[2])
-	if err != nil {
-		return err
-	}
-	if _, twice := p.chains[words[0]]; twice {
-		return fmt.Errorf("chain %s is declared twice", words[0])
 	}
 	t := &p.tables[len(p.tables)-1]
-	p.chains[words[0]] = len(t.Chains)
-	t.Chains = append(t.Chains, SavedChain{Name: words[0], Policy: words[1], Packets: packets, Bytes: bytes})
-	return nil
-}
-
-func (p *saveParser) rule(line string) error {
-	var c Counter
-	if line[0] == '[' {
-		counters, rest, _ := strings.Cut(line, " ")
-		var err error
-		if c.Packets, c.Bytes, err = parseCounters(counters); err != nil {
-			return err
+	if m := chainLine.FindStringSubmatch(line); m != nil {
+		packets, err := strconv.ParseUint(m[3], 10, 64)
+		if _, twice := p.chains[m[1]]; twice || err != nil {
+			return fmt.Errorf("chain %s is declared twice, or counts too far: %w", m[1], err)
 		}
-		line = rest
+		p.chains[m[1]] = len(t.Chains)
+		t.Chains = append(t.Chains, SavedChain{Name: m[1], Policy: m[2], Packets: packets})
+		return nil
 	}
-	rest, ok := strings.CutPrefix(line, "-A ")
+	m := ruleLine.FindStringSubmatch(line)
+	if m == nil {
+		return fmt.Errorf("want :chain policy [packets:bytes] or [packets:bytes] -A chain rule")
+	}
+	i, ok := p.chains[m[2]]
 	if !ok {
-		return fmt.Errorf("want a rule that begins with -A and a chain")
+		return fmt.Errorf("chain %q is not declared", m[2])
 	}
-	name, rule, _ := strings.Cut(rest, " ")
-	i, ok := p.chains[name]
-	if !ok {
-		return fmt.Errorf("chain %q is not declared", name)
-	}
-	c.Rule = rule
-	t := &p.tables[len(p.tables)-1]
-	t.Chains[i].Rules = append(t.Chains[i].Rules, c)
-	return nil
+	packets, err := strconv.ParseUint(cmp.Or(m[1], "0"), 10, 64)
+	t.Chains[i].Rules = append(t.Chains[i].Rules, Counter{Rule: m[3], Packets: packets})
+	return err
 }
 
-// parseCounters reads "[packets:bytes]".
-func parseCounters(text string) (packets, bytes uint64, err error) {
-	inner, ok := strings.CutPrefix(text, "[")
-	inner, closed := strings.CutSuffix(inner, "]")
-	a, b, colon := strings.Cut(inner, ":")
-	if !ok || !closed || !colon {
-		return 0, 0, fmt.Errorf("want counters as [packets:bytes], have %q", text)
-	}
-	if packets, err = strconv.ParseUint(a, 10, 64); err != nil {
-		return 0, 0, fmt.Errorf("packets: %w", err)
-	}
-	if bytes, err = strconv.ParseUint(b, 10, 64); err != nil {
-		return 0, 0, fmt.Errorf("bytes: %w", err)
-	}
-	return packets, bytes, nil
-}
+var (
+	chainLine = regexp.MustCompile(`^:(\S+) (\S+) \[(\d+):\d+\]$`)
+	ruleLine  = regexp.MustCompile(`^(?:\[(\d+):\d+\] )?-A (\S+) ?(.*)$`)
+)

@@ -27,8 +27,8 @@ COMMIT
 func TestParseSave(t *testing.T) {
 	want := []SavedTable{
 		{Name: "nat", Chains: []SavedChain{
-			{Name: "PREROUTING", Policy: "ACCEPT", Packets: 7, Bytes: 420, Rules: []Counter{
-				{Rule: `-m comment --comment "kubernetes service portals" -j KUBE-SERVICES`, Packets: 3, Bytes: 180},
+			{Name: "PREROUTING", Policy: "ACCEPT", Packets: 7, Rules: []Counter{
+				{Rule: `-m comment --comment "kubernetes service portals" -j KUBE-SERVICES`, Packets: 3},
 			}},
 			{Name: "KUBE-SERVICES", Policy: "-", Rules: []Counter{{Rule: "-j RETURN"}}},
 		}},
@@ -52,13 +52,13 @@ func TestParseSaveRefuses(t *testing.T) {
 		"*nat\n*filter\n":                     "line 2",
 		"*\n":                                 "line 1",
 		":X - [0:0]\n":                        "outside any table",
-		"*nat\n:X - \nCOMMIT\n":               "want a chain as",
+		"*nat\n:X - \nCOMMIT\n":               "want :chain policy",
 		"*nat\n:X - [0:0]\n:X - [0:0]\n":      "declared twice",
-		"*nat\n:X - [0:-1]\nCOMMIT\n":         "bytes",
-		"*nat\n:X - [99999999999999999999:0]": "packets",
+		"*nat\n:X - [0:-1]\nCOMMIT\n":         "want :chain policy",
+		"*nat\n:X - [99999999999999999999:0]": "too far",
 		"*nat\n-A X -j DROP\nCOMMIT\n":        `chain "X" is not declared`,
-		"*nat\n:X - [0:0]\n[1:2 -A X\n":       "counters",
-		"*nat\n:X - [0:0]\n-I X -j DROP\n":    "begins with -A",
+		"*nat\n:X - [0:0]\n[1:2 -A X\n":       "-A chain rule",
+		"*nat\n:X - [0:0]\n-I X -j DROP\n":    "-A chain rule",
 	}
 	for text, want := range tests {
 		if got, err := ParseSave(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -73,11 +73,11 @@ func printed(tables []SavedTable) string {
 	for _, t := range tables {
 		fmt.Fprintf(&b, "*%s\n", t.Name)
 		for _, c := range t.Chains {
-			fmt.Fprintf(&b, ":%s %s [%d:%d]\n", c.Name, c.Policy, c.Packets, c.Bytes)
+			fmt.Fprintf(&b, ":%s %s [%d:0]\n", c.Name, c.Policy, c.Packets)
 		}
 		for _, c := range t.Chains {
 			for _, r := range c.Rules {
-				fmt.Fprintf(&b, "[%d:%d] -A %s %s\n", r.Packets, r.Bytes, c.Name, r.Rule)
+				fmt.Fprintf(&b, "[%d:0] -A %s %s\n", r.Packets, c.Name, r.Rule)
 			}
 		}
 		b.WriteString("COMMIT\n")

@@ -38,6 +38,17 @@ func Open(ns *netns.NS) (*Handle, error) {
 	return h, nil
 }
 
+// At calls do with a handle inside ns, which it closes.
+func At[T any](ns *netns.NS, do func(*Handle) (T, error)) (T, error) {
+	h, err := Open(ns)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer h.Close()
+	return do(h)
+}
+
 // NS is the namespace that the handle is in.
 func (h *Handle) NS() *netns.NS { return h.ns }
 

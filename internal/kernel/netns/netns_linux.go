@@ -143,12 +143,9 @@ func NewStarter() *Starter {
 	return s
 }
 
-// Start starts cmd inside ns; the process gets SIGKILL when this program dies. The caller waits for cmd.
-func (s *Starter) Start(ns *NS, cmd *exec.Cmd) error { return s.StartOn(ns, cmd, nil) }
-
-// StartOn is Start with the CPUs on which the process begins; it may move elsewhere by itself. None leaves it where the
-// program may run.
-func (s *Starter) StartOn(ns *NS, cmd *exec.Cmd, cpus []int) error {
+// Start starts cmd inside ns; the process gets SIGKILL when this program dies. The caller waits for cmd. It begins on the
+// given CPUs, and may move elsewhere by itself. None leaves it where the program may run.
+func (s *Starter) Start(ns *NS, cmd *exec.Cmd, cpus ...int) error {
 	j := job{ns: ns, cmd: cmd, cpus: cpus, done: make(chan error, 1)}
 	s.jobs <- j
 	return <-j.done

@@ -158,7 +158,7 @@ func TestStartOnConfinesTheProcessAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.StartOn(nil, cmd, cpus); err != nil {
+		if err := s.Start(nil, cmd, cpus...); err != nil {
 			t.Fatal(err)
 		}
 		b, err := io.ReadAll(out)
@@ -175,7 +175,7 @@ func TestStartOnConfinesTheProcessAlone(t *testing.T) {
 	if got := allowed(nil); got != before {
 		t.Errorf("the next process may run on %s, want %s", got, before)
 	}
-	if err := s.StartOn(nil, exec.Command("true"), []int{1023}); err == nil && !slices.Contains(all, 1023) {
+	if err := s.Start(nil, exec.Command("true"), 1023); err == nil && !slices.Contains(all, 1023) {
 		t.Error("a process starts on a CPU that is not there")
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -268,43 +270,39 @@ func (s *socket) commit(transaction []byte, first, last uint32) (*refusal, error
 		if err != nil {
 			return nil, os.NewSyscallError("recvfrom", err)
 		}
-		for rest := buf[:n]; len(rest) >= unix.NLMSG_HDRLEN; {
-			length := int(binary.NativeEndian.Uint32(rest))
-			if length < unix.NLMSG_HDRLEN || length > len(rest) {
-				return nil, fmt.Errorf("an answer of %d bytes in %d", length, len(rest))
-			}
-			r, ok := parse(rest[:length])
+		answers, err := syscall.ParseNetlinkMessage(buf[:n])
+		if err != nil {
+			return nil, fmt.Errorf("answer of %d bytes: %w", n, err)
+		}
+		for _, a := range answers {
+			r, ok := parse(a)
 			if ok && r.number != 0 {
 				return &r, nil
 			}
 			if ok && r.sequence == last {
 				return nil, nil
 			}
-			rest = rest[min(padded(length), len(rest)):]
 		}
 	}
 }
 
 // parse reads an answer; others than those are not ok.
-func parse(m []byte) (r refusal, ok bool) {
-	body := m[unix.NLMSG_HDRLEN:]
-	if binary.NativeEndian.Uint16(m[4:]) != unix.NLMSG_ERROR || len(body) < 4+unix.NLMSG_HDRLEN {
+func parse(m syscall.NetlinkMessage) (r refusal, ok bool) {
+	const question = 4 // behind the error number stands the header of the message that was answered
+	if m.Header.Type != unix.NLMSG_ERROR || len(m.Data) < question+unix.NLMSG_HDRLEN {
 		return r, false
 	}
-	r.number = unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
-	r.sequence = binary.NativeEndian.Uint32(body[4+8:])
-	if binary.NativeEndian.Uint16(m[6:])&unix.NLM_F_ACK_TLVS == 0 {
+	r.number = unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
+	r.sequence = binary.NativeEndian.Uint32(m.Data[question+8:])
+	if m.Header.Flags&unix.NLM_F_ACK_TLVS == 0 {
 		return r, true
 	}
-	for rest := body[4+unix.NLMSG_HDRLEN:]; len(rest) >= 4; {
-		length := int(binary.NativeEndian.Uint16(rest))
-		if length < 4 || length > len(rest) {
-			break
+	// Without a reason in words the number is enough.
+	reasons, _ := netlink.UnmarshalAttributes(m.Data[question+unix.NLMSG_HDRLEN:])
+	for _, a := range reasons {
+		if a.Type == unix.NLMSGERR_ATTR_MSG {
+			r.text = strings.TrimRight(string(a.Data), "\x00")
 		}
-		if binary.NativeEndian.Uint16(rest[2:]) == unix.NLMSGERR_ATTR_MSG {
-			r.text = strings.TrimRight(string(rest[4:length]), "\x00")
-		}
-		rest = rest[min(padded(length), len(rest)):]
 	}
 	return r, true
 }

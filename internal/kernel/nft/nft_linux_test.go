@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -229,18 +230,25 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(make([]byte, 36))
 	f.Add([]byte("\x24\x00\x00\x00\x02\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\xfe\xff\xff\xff\x14\x00\x00\x00\x06\x0a\x05\x00\x07\x00\x00\x00\x00\x00\x00\x00\x08\x00\x01\x00no\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) < unix.NLMSG_HDRLEN {
+		answers, err := syscall.ParseNetlinkMessage(b)
+		if err != nil {
 			return
 		}
-		if r, ok := parse(b); !ok && r.text != "" {
-			t.Errorf("no answer, and it says %q", r.text)
+		for _, a := range answers {
+			if r, ok := parse(a); !ok && r.text != "" {
+				t.Errorf("no answer, and it says %q", r.text)
+			}
 		}
 	})
 }
 
 func TestAnswer(t *testing.T) {
 	b := []byte("\x2c\x00\x00\x00\x02\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\xfe\xff\xff\xff\x14\x00\x00\x00\x06\x0a\x05\x00\x07\x00\x00\x00\x00\x00\x00\x00\x07\x00\x01\x00no\x00\x00")
-	r, ok := parse(b)
+	answers, err := syscall.ParseNetlinkMessage(b)
+	if err != nil || len(answers) != 1 {
+		t.Fatalf("%d answers, %v", len(answers), err)
+	}
+	r, ok := parse(answers[0])
 	if !ok || r.number != unix.ENOENT || r.sequence != 7 || r.text != "no" {
 		t.Errorf("parsed %+v, %v", r, ok)
 	}

@@ -90,12 +90,7 @@ func (calicoIPIP) Program(p dataplane.Programming) (dataplane.Programs, error) {
 }
 
 func tunl0StandsIn(p dataplane.Programming) (bool, error) {
-	at, err := link.Open(p.NS)
-	if err != nil {
-		return false, err
-	}
-	defer at.Close()
-	devices, err := at.Devices()
+	devices, err := link.At(p.NS, (*link.Handle).Devices)
 	if err != nil {
 		return false, err
 	}

@@ -173,12 +173,7 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 			want = noMAC
 		}
 	}
-	h, err := link.Open(pod.NS)
-	if err != nil {
-		return failed(want, err)
-	}
-	defer h.Close()
-	entries, err := h.Neighbours(nic)
+	entries, err := link.At(pod.NS, func(h *link.Handle) ([]link.Neighbour, error) { return h.Neighbours(nic) })
 	if err != nil {
 		return failed(want, err)
 	}
@@ -285,12 +280,7 @@ func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link
 					macs[key(other)] = d.MAC.String()
 				}
 			}
-			h, err := link.Open(n.NS)
-			if err != nil {
-				return "", err
-			}
-			defer h.Close()
-			entries, err := list(h, t.device)
+			entries, err := link.At(n.NS, func(h *link.Handle) ([]link.Neighbour, error) { return list(h, t.device) })
 			if err != nil {
 				return "", err
 			}

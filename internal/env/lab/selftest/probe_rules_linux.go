@@ -127,7 +127,7 @@ func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[st
 			}
 			rules := append([]ipt.Counter(nil), c.Rules...)
 			if c.Policy != "-" {
-				rules = append(rules, ipt.Counter{Rule: "policy", Packets: c.Packets, Bytes: c.Bytes})
+				rules = append(rules, ipt.Counter{Rule: "policy", Packets: c.Packets})
 			}
 			counters[t.Name+" "+c.Name] = rules
 		}
@@ -148,7 +148,7 @@ func (s *scene) nftCounters(n *lab.Node, table string, counters map[string][]ipt
 			continue
 		}
 		place := layer + " " + chain
-		counters[place] = append(counters[place], ipt.Counter{Rule: k.Verdict, Packets: k.Packets, Bytes: k.Bytes})
+		counters[place] = append(counters[place], ipt.Counter{Rule: k.Verdict, Packets: k.Packets})
 	}
 	return err
 }

@@ -227,12 +227,7 @@ func devices(ns *netns.NS, fn func(*link.Handle, link.Device) error) error {
 
 // device returns one device of a namespace.
 func device(ns *netns.NS, name string) (link.Device, error) {
-	h, err := link.Open(ns)
-	if err != nil {
-		return link.Device{}, err
-	}
-	defer h.Close()
-	list, err := h.Devices()
+	list, err := link.At(ns, (*link.Handle).Devices)
 	if i := slices.IndexFunc(list, func(d link.Device) bool { return d.Name == name }); i >= 0 {
 		return list[i], err
 	}
@@ -241,12 +236,7 @@ func device(ns *netns.NS, name string) (link.Device, error) {
 
 // routes returns the routes of a namespace without those of the kernel.
 func routes(ns *netns.NS) ([]link.Route, error) {
-	h, err := link.Open(ns)
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close()
-	return h.Routes()
+	return link.At(ns, (*link.Handle).Routes)
 }
 
 // segmented says whether devices must segment packets to the MTU.

@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -35,6 +36,9 @@ type ends struct {
 // ends returns the ends of a path by the description of the instance. Only behind a Service the server has a port of its
 // own.
 func (s *scene) ends(p plan.Path) (ends, error) {
+	if (p.From == plan.Pod || p.To == plan.Pod) && s.pod(0, 0) == nil {
+		return ends{}, errors.New("the lab has no pods")
+	}
 	way := s.inst.Spec.Way(p)
 	e := ends{
 		client: s.inst.Host(way.Client), server: s.inst.Host(way.Server), to: p.ServerNode(),

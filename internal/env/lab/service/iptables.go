@@ -98,18 +98,23 @@ func (p *proxy) skeleton() {
 	}
 	hang(p.filter, filterJumps)
 	hang(p.nat, natJumps)
-	p.filter.Chain(ChainForward).Append(
-		`-m conntrack --ctstate INVALID -j DROP`,
-		`-m comment --comment "kubernetes forwarding rules" -m mark --mark `+MasqueradeMark+`/`+MasqueradeMark+` -j ACCEPT`,
-		`-m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
-	)
-	p.nat.Chain(ChainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
-	p.nat.Chain(ChainPostrouting).Append(
+	p.filter.Chain(ChainForward).Append(`-m conntrack --ctstate INVALID -j DROP`)
+	markAndMasquerade(p.nat, p.filter)
+}
+
+// markAndMasquerade writes the mark of packets to masquerade, and what forwards and masquerades those with the mark.
+func markAndMasquerade(nat, filter *ruleset.Table) {
+	nat.Chain(ChainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
+	nat.Chain(ChainPostrouting).Append(
 		"-m mark ! --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j RETURN",
 		// The mark is cleared before the packet is encapsulated. Otherwise the outer packet would inherit it and be
 		// masqueraded too.
 		"-j MARK --xor-mark "+MasqueradeMark,
-		`-m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully`,
+		comment("kubernetes service traffic requiring SNAT")+"-j MASQUERADE --random-fully",
+	)
+	filter.Chain(ChainForward).Append(
+		comment("kubernetes forwarding rules")+"-m mark --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j ACCEPT",
+		comment("kubernetes forwarding conntrack rule")+"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
 	)
 }
 

@@ -73,7 +73,11 @@ func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
 	hang(p.nat, natJumps)
 	hang(p.filter, ipvsFilterJumps)
 	p.services()
-	p.postrouting()
+	// Pods that reach themselves are masqueraded.
+	if match, some := p.in(setLoopback, "dst,dst,src"); some {
+		p.nat.Chain(ChainPostrouting).Append(comment(loopbackComment) + match + "-j MASQUERADE")
+	}
+	markAndMasquerade(p.nat, p.filter)
 	p.nodePorts()
 	p.access()
 	return p.text()
@@ -161,20 +165,7 @@ func (p *ipvsProxy) services() {
 	if some {
 		chain.Append(match + "-j ACCEPT")
 	}
-	p.nat.Chain(ChainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
 	p.nat.Chain(chainLoadBalancer).Append("-j " + ChainMarkMasq)
-}
-
-// postrouting masquerades marked packets and pods that reach themselves.
-func (p *ipvsProxy) postrouting() {
-	chain := p.nat.Chain(ChainPostrouting)
-	if match, some := p.in(setLoopback, "dst,dst,src"); some {
-		chain.Append(comment(loopbackComment) + match + "-j MASQUERADE")
-	}
-	chain.Append(
-		"-m mark ! --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j RETURN",
-		"-j MARK --xor-mark "+MasqueradeMark,
-		comment("kubernetes service traffic requiring SNAT")+"-j MASQUERADE --random-fully")
 }
 
 func (p *ipvsProxy) nodePorts() {
@@ -193,9 +184,6 @@ func (p *ipvsProxy) nodePorts() {
 // access writes table filter: only the Services' ports of addresses on IPVSDevice are open.
 func (p *ipvsProxy) access() {
 	p.filter.Chain(chainSourceRanges).Append("-j DROP")
-	p.filter.Chain(ChainForward).Append(
-		comment("kubernetes forwarding rules")+"-m mark --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j ACCEPT",
-		comment("kubernetes forwarding conntrack rule")+"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT")
 	health, _ := p.in(setHealth, "dst")
 	p.filter.Chain(chainNodePort).Append(comment(healthComment) + health + "-j ACCEPT")
 	chain := p.filter.Chain(chainIPVSFilter)
