@@ -51,7 +51,8 @@ type folder struct {
 	files fs.FS
 	// name and above are those of the folder and of the one that holds it.
 	name, above string
-	// known is the workload of each test of each profile, from the runs that say it.
+	// tests says which test of which profile each reading is; known is the workload of each, from the runs that say it.
+	tests []string
 	known map[string]plan.Workload
 	total int64
 }
@@ -115,10 +116,7 @@ func (f *folder) runs() ([]string, error) {
 
 // identity tells a run's profile and number from where it lies.
 func (f *folder) identity(dir string) (profile string, run int, err error) {
-	parts := []string{f.above, f.name}
-	if dir != "." {
-		parts = append(parts, strings.Split(dir, "/")...)
-	}
+	parts := strings.Split(path.Join(f.above, f.name, dir), "/")
 	last := parts[len(parts)-1]
 	if run, err = adapter.Count(last); err != nil || run < 1 {
 		return "", 0, fmt.Errorf("folder %s is not the number of a run", adapter.Quoted(last))
@@ -179,6 +177,7 @@ func (f *folder) run(dir string) error {
 // workload settles what a test sent: iperf3's -Z, which its JSON does not say, and what a failed run did not say.
 func (f *folder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
 	key := r.Profile + " " + test
+	f.tests = append(f.tests, key)
 	if r.Workload.Spec == nil {
 		r.Workload = work.Normalize()
 		r.Warn(adapter.Assumed, "the run names neither its message size nor its congestion control")
@@ -197,18 +196,11 @@ var zeroCopy = pattern.New(`\siperf3\s.*\s-Z(\s|$)`)
 
 // complete gives runs that did not say their workload that of the other runs of their test.
 func (f *folder) complete() {
-	for i := range f.batch.Readings {
+	assumed := func(w sample.Warning) bool { return w.ID == adapter.Assumed }
+	for i, test := range f.tests {
 		r := &f.batch.Readings[i]
-		if !slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == adapter.Assumed }) {
-			continue
-		}
-		for _, test := range folderTests {
-			w, ok := f.known[r.Profile+" "+test.name]
-			if ok && w.Protocol() == r.Workload.Protocol() && w.Traits().Flows == r.Workload.Traits().Flows && (test.path == r.Path || r.Profile == bareMetal) {
-				r.Workload = w
-				r.Warnings = slices.DeleteFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == adapter.Assumed })
-				break
-			}
+		if w, ok := f.known[test]; ok && slices.ContainsFunc(r.Warnings, assumed) {
+			r.Workload, r.Warnings = w, slices.DeleteFunc(r.Warnings, assumed)
 		}
 	}
 }

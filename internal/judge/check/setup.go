@@ -275,14 +275,9 @@ func editedOutput(v *View, found *list) {
 		}
 		var wrong []string
 		for i, letters := range []string{hashLetters, generatedLetters} {
-			others := strings.Map(func(r rune) rune {
-				if strings.ContainsRune(letters, r) {
-					return -1
-				}
-				return r
-			}, parts[i+1])
-			if others != "" {
-				wrong = append(wrong, fmt.Sprintf("%q has %q", parts[i+1], others))
+			others := strings.FieldsFunc(parts[i+1], func(r rune) bool { return strings.ContainsRune(letters, r) })
+			if len(others) > 0 {
+				wrong = append(wrong, fmt.Sprintf("%q has %q", parts[i+1], strings.Join(others, "")))
 			}
 		}
 		if len(wrong) > 0 {

@@ -153,12 +153,9 @@ func (j *judge) agrees(t *tracer, all map[string]any, at map[string]value, path 
 
 // suggest returns `, did you mean "x"?` for the nearest key of the group.
 func suggest(path string, group map[string]any) string {
-	prefix, key := "", path
-	if i := strings.LastIndexByte(path, '.'); i >= 0 {
-		prefix, key = path[:i+1], path[i+1:]
-	}
-	if near := advice.Nearest(key, slices.Sorted(maps.Keys(group))); near != "" {
-		return fmt.Sprintf(", did you mean %q?", prefix+near)
+	last := strings.LastIndexByte(path, '.') + 1
+	if near := advice.Nearest(path[last:], slices.Sorted(maps.Keys(group))); near != "" {
+		return fmt.Sprintf(", did you mean %q?", path[:last]+near)
 	}
 	return ""
 }
