@@ -19,7 +19,9 @@ var claimRules = []rule{
 		v.misjudged(found, func(s slip) bool { return s.name != "" && !s.binary })
 	}},
 	{id: "claim-does-not-follow", find: func(v *View, found *list) {
-		v.unread(found)
+		for _, id := range slices.Sorted(maps.Keys(v.broken)) {
+			found.add(id, "it cannot be read: %s", strings.ReplaceAll(v.broken[id].Error(), "\n", "; "))
+		}
 		v.misjudged(found, func(s slip) bool { return s.name == "" })
 	}},
 	{id: "claim-without-numbers", find: claimsWithoutNumbers},
@@ -38,13 +40,6 @@ func (v *View) misjudged(found *list, wanted func(slip) bool) {
 		if d := v.judge(c); !d.holds && wanted(d.slip) {
 			found.add(v.place(c), "%s", d.saw)
 		}
-	}
-}
-
-// unread adds the claims that could not be read.
-func (v *View) unread(found *list) {
-	for _, id := range slices.Sorted(maps.Keys(v.broken)) {
-		found.add(id, "it cannot be read: %s", strings.ReplaceAll(v.broken[id].Error(), "\n", "; "))
 	}
 }
 

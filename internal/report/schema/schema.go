@@ -33,7 +33,9 @@ func Write(w io.Writer, name string) error {
 	var err error
 	switch name {
 	case "plan":
-		schema = planSchema()
+		s := plan.Schema()
+		s["$schema"], s["title"] = draft, "cnibench plan file, version "+plan.APIVersion
+		schema = s
 	case "result":
 		schema, err = resultSchema()
 	case "report":
@@ -48,12 +50,6 @@ func Write(w io.Writer, name string) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(schema)
-}
-
-func planSchema() map[string]any {
-	s := plan.Schema()
-	s["$schema"], s["title"] = draft, "cnibench plan file, version "+plan.APIVersion
-	return s
 }
 
 // resultSchema is that of one line of a result file: the header, a trial or an end.

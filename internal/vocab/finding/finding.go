@@ -71,7 +71,7 @@ func ParseRules(page string) Rules {
 	return all
 }
 
-// Of returns the rule with the id, the zero Rule if there is none.
+// Of returns the rule with the id, the zero Rule for an unknown id.
 func (rs Rules) Of(id string) Rule {
 	i := slices.IndexFunc(rs, func(r Rule) bool { return r.ID == id })
 	if i < 0 {
