@@ -26,8 +26,8 @@ var Tool = adapter.Tool{Formats: []adapter.Format{
 	{Name: "csv", About: "plain numbers with declared units, see docs/format.md", Match: match, Decode: decode},
 }}
 
-// csvMagic is the first line of a file of plain numbers. docs/format.md specifies the format.
-const csvMagic = "# cnibench-csv v1"
+// Magic is the first line of a file of plain numbers. docs/format.md specifies the format.
+const Magic = "# cnibench-csv v1"
 
 // needed and known columns of the header row.
 var (
@@ -124,8 +124,9 @@ func decode(b []byte) (adapter.Batch, error) {
 // mostFacts bounds the facts of a file.
 const mostFacts = 1000
 
+// FactName matches the names of facts, factNames what is meant to be one.
 var (
-	factName  = pattern.New(`^[a-z][a-z0-9_.]{0,63}$`)
+	FactName  = pattern.New(`^[a-z][a-z0-9_.]{0,63}$`)
 	factNames = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 )
 
@@ -143,8 +144,8 @@ func (f *csvFile) preamble(b []byte) ([]byte, int) {
 		lines++
 		b = rest
 		switch {
-		case lines == 1 && text != csvMagic:
-			f.faults.Add(1, "the first line is %s: want %q", adapter.Quoted(text), csvMagic)
+		case lines == 1 && text != Magic:
+			f.faults.Add(1, "the first line is %s: want %q", adapter.Quoted(text), Magic)
 			return nil, 1
 		case lines > 1 && strings.HasPrefix(text, "#"):
 			f.fact(lines, strings.TrimSpace(text[1:]))
@@ -160,7 +161,7 @@ func (f *csvFile) fact(line int, text string) {
 	switch {
 	case !ok || !factNames.MatchString(key) || strings.HasPrefix(value, "//"):
 		return
-	case !factName.MatchString(key):
+	case !FactName.MatchString(key):
 		f.faults.Add(line, "fact %s: want lower case, with _ or . between words", adapter.Quoted(key))
 		return
 	case value == "":

@@ -11,14 +11,11 @@ import (
 	"strings"
 	"time"
 
+	format "github.com/cnibench/cnibench/internal/external/csv"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
-	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
-
-// magic is the first line of numbers that cnibench import reads.
-const magic = "# cnibench-csv v1"
 
 // SampleColumns are the names of the fields that Samples writes.
 var SampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
@@ -34,7 +31,7 @@ type Samples struct {
 // the format has names for them.
 func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	var b strings.Builder
-	b.WriteString(magic + "\n")
+	b.WriteString(format.Magic + "\n")
 	for _, f := range preamble(h) {
 		fmt.Fprintf(&b, "# %s: %s\n", f[0], f[1])
 	}
@@ -45,11 +42,8 @@ func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	return s, s.rows.Write(SampleColumns)
 }
 
-// factName are the names that import takes; reserved are those that say something about the run instead.
-var (
-	factName = pattern.New(`^[a-z][a-z0-9_.]{0,63}$`)
-	reserved = []string{"title", "baseline", "environment", "date", "window", "warmup"}
-)
+// reserved are names of facts that say something about the run.
+var reserved = []string{"title", "baseline", "environment", "date", "window", "warmup"}
 
 // preamble lists the facts of the whole run: name and value.
 func preamble(h result.Header) [][2]string {
@@ -70,7 +64,7 @@ func preamble(h result.Header) [][2]string {
 		add("warmup", h.Plan.Warmup.String())
 	}
 	for _, name := range h.Facts.Names() {
-		if factName.MatchString(name) && !slices.Contains(reserved, name) {
+		if format.FactName.MatchString(name) && !slices.Contains(reserved, name) {
 			add(name, h.Facts[name])
 		}
 	}
