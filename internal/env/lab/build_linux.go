@@ -156,7 +156,7 @@ var fresh4 = slices.Concat([]sysctl.Setting{
 func (b *builder) node(s dataplane.Node, cpus []int) error {
 	n := &Node{
 		Host:    Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.lab.place.asideOf(cpus)},
-		PodCIDR: s.PodCIDR, Blocks: s.Blocks, TunnelAddr: s.Tunnel.Addr,
+		PodCIDR: s.PodCIDR, TunnelAddr: s.Tunnel.Addr,
 	}
 	b.inst.Nodes = append(b.inst.Nodes, n)
 	var err error

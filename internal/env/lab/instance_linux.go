@@ -64,8 +64,6 @@ type Node struct {
 	Host
 	// PodCIDR is not valid when pods have addresses of the underlay or of the node.
 	PodCIDR netip.Prefix
-	// Blocks are the parts of PodCIDR that Calico uses.
-	Blocks []netip.Prefix
 	// TunnelAddr is the address of the tunnel device, not valid without one.
 	TunnelAddr netip.Addr
 	Pods       []*Pod

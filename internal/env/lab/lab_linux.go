@@ -134,11 +134,7 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	}
 	l.place = place(conditions.CPU, cpus, conditions.Nodes)
 	l.tools.iptables = sync.OnceValues(func() (*ipt.Tool, error) {
-		family := ipt.IPv4
-		if conditions.Family == IPv6 {
-			family = ipt.IPv6
-		}
-		return ipt.FindFamily(context.WithoutCancel(ctx), ipt.Flavor(conditions.Iptables), family)
+		return ipt.Find(context.WithoutCancel(ctx), ipt.Flavor(conditions.Iptables), conditions.Family == IPv6)
 	})
 	l.tools.ipset = sync.OnceValues(func() (*ipt.IPSet, error) { return ipt.FindIPSet(context.WithoutCancel(ctx)) })
 	l.starter = netns.NewStarter()

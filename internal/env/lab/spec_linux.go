@@ -150,15 +150,3 @@ func services(s Spec, backends []Backends) []ServiceSpec {
 func fillers(l plan.Lab, i int) []PodRef {
 	return []PodRef{{i % l.Nodes, i % l.PodsPerNode}, {(i + 1) % l.Nodes, i % l.PodsPerNode}}
 }
-
-// Hosts returns the names of all hosts, the switch first.
-func (s Spec) Hosts() []string {
-	names := []string{s.Switch.Name, s.External.Name}
-	for _, n := range s.Nodes {
-		names = append(names, n.Name)
-		for _, p := range n.Pods {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/tool/golden"
@@ -73,8 +74,10 @@ func in6(t *testing.T) []string {
 func TestIPv6IsTheSameLab(t *testing.T) {
 	for _, name := range in6(t) {
 		in4, in6 := spec(t, name, plan.Lab{Services: 9}), spec(t, name, plan.Lab{Services: 9, Family: IPv6})
-		if !slices.Equal(in4.Hosts(), in6.Hosts()) || len(in4.Services) != len(in6.Services) {
-			t.Errorf("%s: hosts %v and %v", name, in4.Hosts(), in6.Hosts())
+		podName := func(p, q dataplane.Pod) bool { return p.Name == q.Name }
+		sameNode := func(n, m dataplane.Node) bool { return n.Name == m.Name && slices.EqualFunc(n.Pods, m.Pods, podName) }
+		if !slices.EqualFunc(in4.Nodes, in6.Nodes, sameNode) || len(in4.Services) != len(in6.Services) {
+			t.Errorf("%s: nodes %v and %v", name, in4.Nodes, in6.Nodes)
 		}
 		if bytes.Contains(describe(in6), []byte("10.244.")) || bytes.Contains(describe(in6), []byte("172.18.0")) {
 			t.Errorf("%s: IPv4 addresses in IPv6:\n%s", name, describe(in6))

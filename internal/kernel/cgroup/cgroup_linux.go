@@ -31,17 +31,7 @@ import (
 var ErrNoMount = errors.New("cgroup v2 is not mounted")
 
 // Root returns where cgroup v2 is mounted: /sys/fs/cgroup, or beside the v1 controllers on a hybrid machine.
-func Root() (string, error) {
-	b, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		return "", err
-	}
-	return rootIn(b)
-}
-
-func rootIn(mounts []byte) (string, error) {
-	return mounted(mounts, "cgroup2", func([]string) bool { return true }, ErrNoMount)
-}
+func Root() (string, error) { return find("cgroup2", "", ErrNoMount) }
 
 // ErrNoHierarchy means that a controller has no cgroup v1 hierarchy of its own: it is in the v2 tree, or nowhere.
 var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
@@ -49,30 +39,32 @@ var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
 // Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups can be claimed,
 // joined and removed there as in the v2 tree, with the limits that the controller gives a new group: none, for cpu.
 func Hierarchy(controller string) (string, error) {
-	b, err := os.ReadFile("/proc/self/mounts")
+	return find("cgroup", controller, fmt.Errorf("controller %s: %w", controller, ErrNoHierarchy))
+}
+
+func find(kind, option string, absent error) (string, error) {
+	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return "", err
 	}
-	return hierarchyIn(b, controller)
-}
-
-func hierarchyIn(mounts []byte, controller string) (string, error) {
-	has := func(options []string) bool { return slices.Contains(options, controller) }
-	return mounted(mounts, "cgroup", has, fmt.Errorf("controller %s: %w", controller, ErrNoHierarchy))
+	if at := mounted(mounts, kind, option); at != "" {
+		return at, nil
+	}
+	return "", absent
 }
 
 // escapes are how /proc/mounts writes characters that would end a field.
 var escapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// mounted returns where the first file system of a type is mounted whose options are wanted; none is the error absent.
-func mounted(mounts []byte, kind string, wanted func(options []string) bool, absent error) (string, error) {
+// mounted returns where the first file system of a type is mounted that has an option, if one is given; "" for nowhere.
+func mounted(mounts []byte, kind, option string) string {
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
-		if len(f) >= 4 && f[2] == kind && wanted(strings.Split(f[3], ",")) {
-			return escapes.Replace(f[1]), nil
+		if len(f) >= 4 && f[2] == kind && (option == "" || slices.Contains(strings.Split(f[3], ","), option)) {
+			return escapes.Replace(f[1])
 		}
 	}
-	return "", absent
+	return ""
 }
 
 // Group is one directory of the tree, held open.

@@ -46,18 +46,18 @@ func claimed(t *testing.T, prefix string) *Group {
 	return g
 }
 
-func TestRootIn(t *testing.T) {
+func TestMounted(t *testing.T) {
 	for mounts, want := range map[string]string{
 		"cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n": "/sys/fs/cgroup",
 		"tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\nnone /a\\040b cgroup2 rw 0 0\n": "/a b",
 	} {
-		if got, err := rootIn([]byte(mounts)); err != nil || got != want {
-			t.Errorf("rootIn(%q) = %q, %v, want %q", mounts, got, err, want)
+		if got := mounted([]byte(mounts), "cgroup2", ""); got != want {
+			t.Errorf("%q: got %q, want %q", mounts, got, want)
 		}
 	}
 	for _, mounts := range []string{"", "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n", "cgroup2\n"} {
-		if _, err := rootIn([]byte(mounts)); !errors.Is(err, ErrNoMount) {
-			t.Errorf("rootIn(%q): %v", mounts, err)
+		if got := mounted([]byte(mounts), "cgroup2", ""); got != "" {
+			t.Errorf("%q: got %q", mounts, got)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
@@ -84,7 +85,7 @@ func Gather(ctx context.Context, o Options) (netstate.State, error) {
 
 func (g *gathering) machine(ctx context.Context) {
 	g.Host, _ = os.Hostname() // a place without a name has none
-	g.BootID = read("/proc/sys/kernel/random/boot_id")
+	g.BootID = proc.Text("/proc/sys/kernel/random/boot_id")
 	g.Namespace, _ = g.ns.Inode()
 	f, err := probe.Collect(ctx, probe.Collection{})
 	if err != nil {
@@ -136,7 +137,7 @@ func physical(device string) bool {
 
 // speed is what a driver says in Mbit/s, 0 if nothing.
 func speed(device string) int {
-	n, err := strconv.Atoi(read("/sys/class/net/" + device + "/speed"))
+	n, err := strconv.Atoi(proc.Text("/sys/class/net/" + device + "/speed"))
 	if err != nil || n <= 0 {
 		return 0
 	}
@@ -232,13 +233,4 @@ func ask(ctx context.Context, url string) (string, error) {
 		return "", fmt.Errorf("%s answers %q, which is not a mode of kube-proxy", url, mode)
 	}
 	return mode, nil
-}
-
-// read returns a file's text without the space around it, "" if it cannot be read.
-func read(name string) string {
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
 }

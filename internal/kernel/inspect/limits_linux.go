@@ -20,7 +20,7 @@ func (g *gathering) limits(root string) {
 			g.missing(what, err)
 			return
 		case found:
-			t, _ := proc.ParseThrottling([]byte(read(filepath.Join(at, "cpu.stat"))))
+			t, _ := proc.ParseThrottling([]byte(proc.Text(filepath.Join(at, "cpu.stat"))))
 			g.CPU = &netstate.CPU{Limit: limit, Periods: t.Periods, Throttled: t.Throttled}
 			return
 		}
@@ -30,11 +30,11 @@ func (g *gathering) limits(root string) {
 
 // limitIn returns the limit of the group at dir, by cpu.max of cgroup v2 or by quota and period of v1.
 func limitIn(dir string) (limit *float64, found bool, err error) {
-	if text := read(filepath.Join(dir, "cpu.max")); text != "" {
+	if text := proc.Text(filepath.Join(dir, "cpu.max")); text != "" {
 		limit, err = parseMax(text)
 		return limit, true, err
 	}
-	quota, period := read(filepath.Join(dir, "cpu.cfs_quota_us")), read(filepath.Join(dir, "cpu.cfs_period_us"))
+	quota, period := proc.Text(filepath.Join(dir, "cpu.cfs_quota_us")), proc.Text(filepath.Join(dir, "cpu.cfs_period_us"))
 	if quota == "" || period == "" {
 		return nil, false, nil
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
@@ -303,7 +304,7 @@ func TestGather(t *testing.T) {
 	if len(s.Conflists) != 1 || s.Conflists[0].File != "10-x.conflist" {
 		t.Errorf("conflists: %+v", s.Conflists)
 	}
-	if s.BootID != read("/proc/sys/kernel/random/boot_id") || s.Machine["kernel"] == "" {
+	if s.BootID != proc.Text("/proc/sys/kernel/random/boot_id") || s.Machine["kernel"] == "" {
 		t.Errorf("machine: %s %v", s.BootID, s.Machine)
 	}
 	if inode, err := a.Inode(); err != nil || s.Namespace != inode {

@@ -1,11 +1,11 @@
 // Package ipt loads iptables rules and IP sets into network namespaces, and reads them back with their counters. It
 // knows the programs and their quirks and nothing of what the rules mean.
 //
-//	tool, err := ipt.FindFamily(ctx, ipt.Auto, ipt.IPv4) // nft flavour where it works, else legacy
+//	tool, err := ipt.Find(ctx, ipt.Auto, false)          // nft flavour where it works, else legacy
 //	sets, err := ipt.FindIPSet(ctx)                      // only for rules that match IP sets
 //	err = sets.Restore(ctx, ns, setsText)                // first: a rule cannot name a set that is not there
 //	err = tool.Restore(ctx, ns, node.String())           // one iptables-restore; replaces the tables that the text names
-//	rules, err := tool.Counters(ctx, ns, "filter", "cali-FORWARD")
+//	text, err := tool.Save(ctx, ns, "filter")            // for ParseSave
 //
 // iptables comes in two flavours that keep their rules apart: "nft" programs nf_tables, "legacy" the older x_tables.
 // A node uses one of them, and which one is part of what is measured.

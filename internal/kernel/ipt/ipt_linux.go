@@ -53,9 +53,13 @@ type Tool struct {
 // Name is flavour and version for people, for example "iptables-nft 1.8.9".
 func (t *Tool) Name() string { return string(t.Family) + "-" + string(t.Flavor) + " " + t.Version }
 
-// FindFamily returns the tool of a flavour for a version of IP. Auto is the nft flavour when that can load a NAT rule
+// Find returns the tool of a flavour for IPv4 or IPv6. Auto is the nft flavour when that can load a NAT rule
 // in a new namespace, else legacy. It needs the right to make namespaces.
-func FindFamily(ctx context.Context, flavor Flavor, f Family) (*Tool, error) {
+func Find(ctx context.Context, flavor Flavor, ipv6 bool) (*Tool, error) {
+	f := IPv4
+	if ipv6 {
+		f = IPv6
+	}
 	switch flavor {
 	case NFT, Legacy:
 		return find(ctx, flavor, f)
@@ -148,12 +152,6 @@ func versionOf(ctx context.Context, path string) (version string, flavor Flavor,
 // is in the format of iptables-save. A refusal names the line; what was committed before the refused table stays.
 func (t *Tool) Restore(ctx context.Context, ns *netns.NS, rules string) error {
 	return run(ctx, ns, t.command(ctx, t.restore, rules))
-}
-
-// Merge is Restore without the replacing: chains that rules declares are emptied first, the built-in ones are not, and
-// what rules does not mention stays. It is how kube-proxy updates a few services.
-func (t *Tool) Merge(ctx context.Context, ns *netns.NS, rules string) error {
-	return run(ctx, ns, t.command(ctx, t.restore, rules, "--noflush"))
 }
 
 // Save returns the rules of one table of ns with their counters, as iptables-save -c prints them; all tables when

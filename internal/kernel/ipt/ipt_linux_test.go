@@ -36,7 +36,7 @@ func newNS(t *testing.T) *netns.NS {
 func eachFlavor(t *testing.T, test func(t *testing.T, tool *Tool)) {
 	for _, flavor := range []Flavor{NFT, Legacy} {
 		t.Run(string(flavor), func(t *testing.T) {
-			tool, err := FindFamily(t.Context(), flavor, IPv4)
+			tool, err := Find(t.Context(), flavor, false)
 			if errors.Is(err, ErrMissing) {
 				t.Skipf("no iptables of this flavour: %v", err)
 			}
@@ -54,7 +54,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("the tool calls itself %q", tool.Name())
 		}
 	})
-	if _, err := FindFamily(t.Context(), "bpf", IPv4); err == nil || !strings.Contains(err.Error(), `"bpf"`) {
+	if _, err := Find(t.Context(), "bpf", false); err == nil || !strings.Contains(err.Error(), `"bpf"`) {
 		t.Errorf("an unknown flavour: %v", err)
 	}
 }
@@ -62,7 +62,7 @@ func TestFind(t *testing.T) {
 // TestIPv6IsAnotherProgram: rules of one version of IP are none of the other's.
 func TestIPv6IsAnotherProgram(t *testing.T) {
 	eachFlavor(t, func(t *testing.T, in4 *Tool) {
-		in6, err := FindFamily(t.Context(), in4.Flavor, IPv6)
+		in6, err := Find(t.Context(), in4.Flavor, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,14 +82,14 @@ func TestIPv6IsAnotherProgram(t *testing.T) {
 			}
 		}
 	})
-	if tool, err := FindFamily(t.Context(), Auto, IPv6); err != nil || tool.Family != IPv6 {
+	if tool, err := Find(t.Context(), Auto, true); err != nil || tool.Family != IPv6 {
 		t.Errorf("by itself: %+v, %v", tool, err)
 	}
 }
 
 func TestAutoWorks(t *testing.T) {
 	ns := newNS(t)
-	tool, err := FindFamily(t.Context(), Auto, IPv4)
+	tool, err := Find(t.Context(), Auto, false)
 	if errors.Is(err, ErrMissing) {
 		t.Skipf("no iptables: %v", err)
 	}
@@ -107,10 +107,10 @@ func TestMissingProgramHasAHint(t *testing.T) {
 	sbin = nil
 	defer func() { sbin = old }()
 	for name, find := range map[string]func() error{
-		"nft":    func() error { _, err := FindFamily(context.Background(), NFT, IPv4); return err },
-		"auto":   func() error { _, err := FindFamily(context.Background(), Auto, IPv4); return err },
+		"nft":    func() error { _, err := Find(context.Background(), NFT, false); return err },
+		"auto":   func() error { _, err := Find(context.Background(), Auto, false); return err },
 		"ipset":  func() error { _, err := FindIPSet(context.Background()); return err },
-		"legacy": func() error { _, err := FindFamily(context.Background(), Legacy, IPv4); return err },
+		"legacy": func() error { _, err := Find(context.Background(), Legacy, false); return err },
 	} {
 		err := find()
 		if !errors.Is(err, ErrMissing) || !strings.Contains(advice.Of(err), "apt-get install") {
@@ -119,7 +119,7 @@ func TestMissingProgramHasAHint(t *testing.T) {
 	}
 }
 
-func TestRestoreReplacesAndMergeAdds(t *testing.T) {
+func TestRestoreReplaces(t *testing.T) {
 	eachFlavor(t, func(t *testing.T, tool *Tool) {
 		ns := newNS(t)
 		const rules = "*filter\n:FORWARD DROP [0:0]\n:X - [0:0]\n-A FORWARD -j X\n-A X -s 192.0.2.1/32 -j ACCEPT\nCOMMIT\n"
@@ -138,12 +138,6 @@ func TestRestoreReplacesAndMergeAdds(t *testing.T) {
 		}
 		if f, x := count("FORWARD"), count("X"); f != 1 || x != 1 {
 			t.Errorf("after two loads FORWARD has %d rules and X %d, want 1 and 1", f, x)
-		}
-		if err := tool.Merge(t.Context(), ns, "*filter\n:X - [0:0]\n-A X -j DROP\n-A X -j DROP\nCOMMIT\n"); err != nil {
-			t.Fatal(err)
-		}
-		if f, x := count("FORWARD"), count("X"); f != 1 || x != 2 {
-			t.Errorf("after a merge FORWARD has %d rules and X %d, want 1 and 2", f, x)
 		}
 		if _, err := tool.Counters(t.Context(), ns, "filter", "NOWHERE"); err == nil {
 			t.Error("a chain that is not there has counters")
@@ -265,7 +259,7 @@ func TestOwnLock(t *testing.T) {
 // TestLegacyObeysTheLockVariable: what TestOwnLock shows is of use only if the real program looks at the variable.
 func TestLegacyObeysTheLockVariable(t *testing.T) {
 	ns := newNS(t)
-	tool, err := FindFamily(t.Context(), Legacy, IPv4)
+	tool, err := Find(t.Context(), Legacy, false)
 	if errors.Is(err, ErrMissing) {
 		t.Skipf("no legacy flavour: %v", err)
 	}

@@ -23,7 +23,7 @@ func eachWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 	for _, flavor := range []ipt.Flavor{ipt.NFT, ipt.Legacy} {
 		t.Run(string(flavor), func(t *testing.T) {
-			tool, err := ipt.FindFamily(t.Context(), flavor, ipt.IPv4)
+			tool, err := ipt.Find(t.Context(), flavor, false)
 			if errors.Is(err, ipt.ErrMissing) {
 				t.Skipf("no iptables of this flavour: %v", err)
 			}

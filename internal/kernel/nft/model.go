@@ -14,6 +14,14 @@ const (
 	IPv6 Family = "ip6"
 )
 
+// FamilyOf returns the family for IPv4 or IPv6.
+func FamilyOf(ipv6 bool) Family {
+	if ipv6 {
+		return IPv6
+	}
+	return IPv4
+}
+
 // Priorities of base chains: the lower comes first. Of two with the same priority the one registered last comes first.
 const (
 	RawPriority    = -300

@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -61,7 +60,7 @@ func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 		facts.Qdisc:        "/proc/sys/net/core/default_qdisc",
 		facts.BPFJIT:       "/proc/sys/net/core/bpf_jit_enable",
 	} {
-		set(name, read(file))
+		set(name, proc.Text(file))
 	}
 	irq, err := IRQTime(ctx, c.CPUs[0])
 	if ctx.Err() != nil {
@@ -80,11 +79,11 @@ func hardware(set func(name, value string)) {
 	// A file that cannot be read leaves its part of the hints empty.
 	info, _ := proc.ReadCPUInfo()
 	set(facts.CPUModel, info.Model)
-	cmdline := read("/proc/cmdline")
+	cmdline := proc.Text("/proc/cmdline")
 	set(facts.Virtualization, Virtualization(Hints{
 		Hypervisor: info.Hypervisor, X86: runtime.GOARCH == "amd64" || runtime.GOARCH == "386",
-		Vendor: read("/sys/class/dmi/id/sys_vendor"), Product: read("/sys/class/dmi/id/product_name"),
-		Xen: read("/sys/hypervisor/type"), Clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+		Vendor: proc.Text("/sys/class/dmi/id/sys_vendor"), Product: proc.Text("/sys/class/dmi/id/product_name"),
+		Xen: proc.Text("/sys/hypervisor/type"), Clocksource: proc.Text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
 		Cmdline: cmdline,
 	}))
 	if cmdline != "" {
@@ -94,15 +93,6 @@ func hardware(set func(name, value string)) {
 		}
 		set(facts.Mitigations, mitigations)
 	}
-}
-
-// read returns a file's text without the space around it, "" if it cannot be read.
-func read(name string) string {
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
 }
 
 // Load is the share (0 to 1) of CPU time that went into work, and into interrupts as a part of that.

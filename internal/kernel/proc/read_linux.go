@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +47,15 @@ func Loadavg() ([3]float64, error) { return read("/proc/loadavg", ParseLoadavg) 
 // ReadCPUInfo reads what the first CPU is.
 func ReadCPUInfo() (CPUInfo, error) {
 	return read("/proc/cpuinfo", func(b []byte) (CPUInfo, error) { return ParseCPUInfo(b), nil })
+}
+
+// Text returns a file's text without the space around it, "" if it cannot be read.
+func Text(name string) string {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
 }
 
 func read[T any](name string, parse func([]byte) (T, error)) (T, error) {

@@ -24,7 +24,7 @@ import (
 // A node port leads to another node unchanged in VXLAN of a VNI of its own. The reply comes back the same way, or with DSR
 // goes straight to the client.
 type calicoBPF struct {
-	dataplane.Nothing
+	calico
 	dsr bool
 }
 
@@ -47,11 +47,6 @@ func serviceGateway(n dataplane.Node) netip.Addr {
 
 // calicoFlows is the capacity of a node's table of flows, which takes 11 MB; Calico's is 512,000.
 const calicoFlows = 65536
-
-// Arrange is that of Calico over VXLAN.
-func (calicoBPF) Arrange(n *dataplane.Node, number, pods int) {
-	calico{vxlan: true}.Arrange(n, number, pods)
-}
 
 func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {
 	t := n.Tunnel

@@ -21,7 +21,7 @@ var Profiles = []dataplane.Entry{
 		Blackhole: expect.ProtocolBird,
 		Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolBird},
 	}},
-	{Profile: "calico-ebpf", Dataplane: calicoBPF{}, Expect: expect.Expectation{
+	{Profile: "calico-ebpf", Dataplane: calicoBPF{calico: calico{vxlan: true}}, Expect: expect.Expectation{
 		Served: ebpfPaths, Datagrams: ebpfDatagrams, Attach: &ebpfAttach,
 		Blackhole: expect.ProtocolFelix,
 		Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolFelix},
@@ -30,7 +30,7 @@ var Profiles = []dataplane.Entry{
 			Entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-1 plain, node-2 vxlan udp 4789 vni 13242816",
 		},
 	}},
-	{Profile: "calico-ebpf-dsr", Dataplane: calicoBPF{dsr: true}, Expect: expect.Expectation{
+	{Profile: "calico-ebpf-dsr", Dataplane: calicoBPF{calico: calico{vxlan: true}, dsr: true}, Expect: expect.Expectation{
 		Served: ebpfPaths, Datagrams: ebpfDatagrams, Attach: &ebpfAttach,
 		Blackhole: expect.ProtocolFelix,
 		Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolFelix},

@@ -35,11 +35,7 @@ var layers = []struct {
 // CalicoNFT returns Calico's table in its nftables mode: the chains of AddCalico, each prefixed with its iptables table.
 // A map instead of a tree leads to a pod's chain. The IP sets are in the table.
 func CalicoNFT(c CalicoConfig) *nft.Table {
-	family := nft.IPv4
-	if c.IPv6 {
-		family = nft.IPv6
-	}
-	f := felix{c: c, nftables: nft.NewTable(family, TableCalico)}
+	f := felix{c: c, nftables: nft.NewTable(nft.FamilyOf(c.IPv6), TableCalico)}
 	for _, s := range f.sets() {
 		// The names of sets in nftables have no colons.
 		set := f.nftables.Set(legal(s.name), nft.Addr)

@@ -523,7 +523,7 @@ func hold(t *testing.T, all []Assertion, notices, holds []string) {
 // iptables is the name of the program that shares its rules with the lab's.
 func iptables(t *testing.T) string {
 	t.Helper()
-	tool, err := ipt.FindFamily(context.Background(), ipt.Auto, ipt.IPv4)
+	tool, err := ipt.Find(context.Background(), ipt.Auto, false)
 	if err != nil {
 		t.Skipf("cannot break the lab on purpose: %v", err)
 	}

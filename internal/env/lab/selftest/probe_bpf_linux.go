@@ -17,15 +17,14 @@ import (
 // programChecks are the checks of one path of a dataplane with BPF programs.
 func programChecks(x expectation, path plan.Path) []check {
 	var list []check
-	switch path.To {
-	case plan.Service, plan.Self:
+	if path.ByService() {
+		seen := vip(path)
+		if path.To == plan.Service || path.To == plan.Self {
+			seen = vipBeside(path, x.Programs.VIP)
+		}
 		list = append(list,
 			check{"dnat", path, "the translations in the nodes' conntrack", untranslated(path)},
-			check{"vip", path, "where the Service's own address is seen", vipBeside(path, x.Programs.VIP)})
-	case plan.NodePort, plan.LoadBalancer:
-		list = append(list,
-			check{"dnat", path, "the translations in the nodes' conntrack", untranslated(path)},
-			check{"vip", path, "where the Service's own address is seen", vip(path)})
+			check{"vip", path, "where the Service's own address is seen", seen})
 	}
 	if path == expect.PodPodSame || path == expect.PodPodCross {
 		step := x.Programs.Doorstep

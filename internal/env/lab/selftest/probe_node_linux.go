@@ -86,19 +86,9 @@ func podMTU(_ context.Context, s *scene) finding {
 // offload checks every device but the loopbacks. A device that cannot disable its features, such as macvlan, must build
 // super-packets of one segment.
 func offload(_ context.Context, s *scene) finding {
-	hosts := []*lab.Host{s.inst.Switch}
-	if s.inst.External != nil {
-		hosts = append(hosts, s.inst.External)
-	}
-	for _, n := range s.inst.Nodes {
-		hosts = append(hosts, &n.Host)
-	}
-	for _, p := range s.allPods() {
-		hosts = append(hosts, &p.Host)
-	}
 	var on []string
 	total := 0
-	for _, host := range hosts {
+	for _, host := range s.inst.Hosts() {
 		err := devices(host.NS, func(h *link.Handle, d link.Device) error {
 			if d.Name == link.Loopback || d.Kind == "dummy" {
 				return nil // a dummy sends no packets

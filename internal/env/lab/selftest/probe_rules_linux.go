@@ -105,7 +105,7 @@ func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, p
 // counters returns the counters of a node's rules by table and chain; table is a name or "" for all.
 func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[string][]ipt.Counter, error) {
 	if s.tool == nil {
-		tool, err := ipt.FindFamily(ctx, ipt.Flavor(s.inst.Spec.Lab.Iptables), s.iptables())
+		tool, err := ipt.Find(ctx, ipt.Flavor(s.inst.Spec.Lab.Iptables), s.want.ipv6)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[st
 // nftCounters adds the counters of Calico's table, under the names of the chains in iptables. The text of a rule is its
 // verdict.
 func (s *scene) nftCounters(n *lab.Node, table string, counters map[string][]ipt.Counter) error {
-	list, err := nft.Counters(n.NS, s.nft(), policy.TableCalico)
+	list, err := nft.Counters(n.NS, nft.FamilyOf(s.want.ipv6), policy.TableCalico)
 	for _, k := range list {
 		layer, chain, _ := strings.Cut(k.Chain, "-")
 		if table != "" && layer != table {
@@ -151,21 +151,6 @@ func (s *scene) nftCounters(n *lab.Node, table string, counters map[string][]ipt
 		counters[place] = append(counters[place], ipt.Counter{Rule: k.Verdict, Packets: k.Packets})
 	}
 	return err
-}
-
-// iptables and nft return the family of the nodes' rules.
-func (s *scene) iptables() ipt.Family {
-	if s.want.ipv6 {
-		return ipt.IPv6
-	}
-	return ipt.IPv4
-}
-
-func (s *scene) nft() nft.Family {
-	if s.want.ipv6 {
-		return nft.IPv6
-	}
-	return nft.IPv4
 }
 
 // proxyNFT compares the nodes' Services with kube-proxy's map, and looks for kube-proxy's chains in iptables.
@@ -185,7 +170,7 @@ func proxyNFT(ctx context.Context, s *scene) finding {
 		ports += entries
 	}
 	return collect(fmt.Sprintf("%d in the map, 0 chains in iptables", ports), s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
-		entries, err := nft.Elements(n.NS, s.nft(), service.TableNFT, service.MapServiceIPs)
+		entries, err := nft.Elements(n.NS, nft.FamilyOf(s.want.ipv6), service.TableNFT, service.MapServiceIPs)
 		if err != nil {
 			return "", err
 		}

@@ -2,13 +2,10 @@ package service
 
 import (
 	"net/netip"
-
-	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
 // family has the differences between the rules for IPv4 and IPv6.
 type family struct {
-	nft nft.Family
 	// localhost holds the addresses of the loopback.
 	localhost netip.Prefix
 	// forwarding is the setting that makes a machine a router.
@@ -16,8 +13,8 @@ type family struct {
 }
 
 var (
-	ipv4 = family{nft.IPv4, netip.MustParsePrefix("127.0.0.0/8"), "net/ipv4/ip_forward"}
-	ipv6 = family{nft.IPv6, netip.MustParsePrefix("::1/128"), "net/ipv6/conf/all/forwarding"}
+	ipv4 = family{netip.MustParsePrefix("127.0.0.0/8"), "net/ipv4/ip_forward"}
+	ipv6 = family{netip.MustParsePrefix("::1/128"), "net/ipv6/conf/all/forwarding"}
 )
 
 func (c Config) family() family {

@@ -70,7 +70,7 @@ var nftJumps = []struct{ from, to string }{
 
 // NFTables returns the table of kube-proxy in nftables mode for one node. kubelet's rules are in iptables, see AddKubelet.
 func NFTables(c Config) *nft.Table {
-	p := nftProxy{c: c, t: nft.NewTable(c.family().nft, TableNFT), seen: map[string]bool{}}
+	p := nftProxy{c: c, t: nft.NewTable(nft.FamilyOf(c.IPv6), TableNFT), seen: map[string]bool{}}
 	p.t.Comment = "rules for kube-proxy"
 	p.sets()
 	p.skeleton()
