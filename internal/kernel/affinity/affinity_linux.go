@@ -28,9 +28,13 @@ func Get() ([]int, error) {
 // Set confines the calling thread, and the processes that it starts from then on, to cpus. The goroutine must be locked
 // to its thread.
 func Set(cpus []int) error {
+	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(0, maskOf(cpus)))
+}
+
+func maskOf(cpus []int) *unix.CPUSet {
 	var set unix.CPUSet
 	for _, c := range cpus {
 		set.Set(c)
 	}
-	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(0, &set))
+	return &set
 }

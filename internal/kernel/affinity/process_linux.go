@@ -12,10 +12,6 @@ import (
 // SetProcess confines every thread that this process has now to cpus. Threads that are started later inherit it
 // from these, until they confine themselves otherwise.
 func SetProcess(cpus []int) error {
-	var set unix.CPUSet
-	for _, n := range cpus {
-		set.Set(n)
-	}
 	// A thread may start another between the listing and its own confinement; the second look finds that one.
 	for range 2 {
 		threads, err := os.ReadDir("/proc/self/task")
@@ -27,7 +23,7 @@ func SetProcess(cpus []int) error {
 			if err != nil {
 				return err
 			}
-			if err := confine(tid, &set); err != nil {
+			if err := confine(tid, maskOf(cpus)); err != nil {
 				return fmt.Errorf("confine own thread %d to CPUs %v: %w", tid, cpus, err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
@@ -81,19 +82,17 @@ var refusals = []error{
 
 // judge turns the outcome of trying r into a finding.
 func (r requirement) judge(m machine, err error) Finding {
-	var absent *absentError
 	var refused *programError
-	var right *rightError
 	switch {
 	case err == nil:
 		return Finding{Feature: r.name, About: r.about, Outcome: Yes}
-	case errors.As(err, &right):
-		return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: right.Error(), WayOut: "run as root, outside of any user namespace"}
+	case errors.Is(err, errNoRight):
+		return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: err.Error(), WayOut: "run as root, outside of any user namespace"}
 	case errors.Is(err, os.ErrPermission), errors.As(err, &refused) && refused.rights():
 		return r.unknown(fmt.Sprintf("no right to try: %v", err), "run as root")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return r.unknown(fmt.Sprintf("it took longer than %s", patience), "try again when the machine is less busy")
-	case errors.As(err, &absent), errors.As(err, &refused):
+	case errors.Is(err, cgroup.ErrNoMount), errors.As(err, &refused):
 		return r.lacksKernel(m, err.Error())
 	case errors.Is(err, errors.ErrUnsupported), slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
 		return r.lacksKernel(m, err.Error())
@@ -101,10 +100,8 @@ func (r requirement) judge(m machine, err error) Finding {
 	return r.unknown(err.Error(), "")
 }
 
-// absentError says that something is not there which would be, had the kernel the feature.
-type absentError struct{ what string }
-
-func (e *absentError) Error() string { return e.what + " is not there" }
+// errNoRight is a right that is not there and that nothing but being root brings.
+var errNoRight = errors.New("no right")
 
 // programError is a program that was run and failed.
 type programError struct {

@@ -128,7 +128,7 @@ func TestJudge(t *testing.T) {
 	}{
 		"yes":            {nil, Yes, ""},
 		"not supported":  {fmt.Errorf("add: %w", unix.EOPNOTSUPP), No, "modprobe x; or on Ubuntu: apt-get install linux-modules-extra-6.1; or a kernel with CONFIG_X"},
-		"absent":         {&absentError{"/proc/x"}, No, "modprobe x; or on Ubuntu: apt-get install linux-modules-extra-6.1; or a kernel with CONFIG_X"},
+		"absent":         {&os.PathError{Op: "stat", Path: "/proc/x", Err: unix.ENOENT}, No, "modprobe x; or on Ubuntu: apt-get install linux-modules-extra-6.1; or a kernel with CONFIG_X"},
 		"no right":       {fmt.Errorf("add: %w", unix.EPERM), Unknown, "run as root"},
 		"program":        {&programError{[]string{"x"}, "No such file or directory", errors.New("exit status 3")}, No, "modprobe x; or on Ubuntu: apt-get install linux-modules-extra-6.1; or a kernel with CONFIG_X"},
 		"program, right": {&programError{[]string{"x"}, "Permission denied (you must be root)", errors.New("exit status 4")}, Unknown, "run as root"},

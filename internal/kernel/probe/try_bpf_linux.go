@@ -29,18 +29,10 @@ func shortest(spec ebpf.ProgramSpec) (*ebpf.Program, error) {
 	p, err := ebpf.NewProgram(&spec)
 	if errors.Is(err, os.ErrPermission) {
 		// Not even root of a user namespace may.
-		return nil, &rightError{what: "load BPF programs", err: os.ErrPermission}
+		return nil, fmt.Errorf("%w to load BPF programs: %w", errNoRight, os.ErrPermission)
 	}
 	return p, err
 }
-
-// rightError is a right that is not there and that nothing but being root brings.
-type rightError struct {
-	what string
-	err  error
-}
-
-func (e *rightError) Error() string { return fmt.Sprintf("no right to %s: %v", e.what, e.err) }
 
 // tryDevicePrograms puts a program on either side of a device, in the way of the dataplanes.
 func tryDevicePrograms(h *link.Handle) error {
@@ -77,9 +69,6 @@ func tryCgroupProgram() error {
 // inCgroup runs try with a cgroup of its own.
 func inCgroup(try func(dir string) error) error {
 	root, err := cgroup.Root()
-	if errors.Is(err, cgroup.ErrNoMount) {
-		return &absentError{what: "a mounted cgroup v2 hierarchy"}
-	}
 	if err != nil {
 		return err
 	}

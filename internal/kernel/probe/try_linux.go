@@ -3,7 +3,6 @@ package probe
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -80,13 +79,8 @@ func tryIPVS(h *link.Handle) error {
 
 // tryBridgeNetfilter looks for the switch that the feature gives to every namespace.
 func tryBridgeNetfilter() error {
-	const file = "/proc/sys/net/bridge/bridge-nf-call-iptables"
-	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-		return &absentError{what: file}
-	} else if err != nil {
-		return err
-	}
-	return nil
+	_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables")
+	return err
 }
 
 func tryNftables(h *link.Handle) error {

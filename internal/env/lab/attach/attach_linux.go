@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -67,29 +68,17 @@ func (s *Server) Close() { _ = s.listener.Close() } // the socket ends with the 
 // hosts are the hosts of instances. With several instances the name of the instance is a prefix of each name.
 type hosts []*lab.Instance
 
-// host returns the host called name, or nil.
-func (r hosts) host(name string) *lab.Host {
-	var found *lab.Host
-	r.each(func(n string, h *lab.Host) {
-		if n == name {
-			found = h
-		}
-	})
-	return found
-}
-
-// each calls do with the name of every host.
-func (r hosts) each(do func(name string, h *lab.Host)) {
+// all yields every host with its name.
+func (r hosts) all(yield func(string, *lab.Host) bool) {
 	for _, inst := range r {
-		if inst.Err != nil {
-			continue
-		}
 		for _, h := range inst.Hosts() {
 			name := h.Name
 			if len(r) > 1 {
 				name = string(inst.Name) + "/" + name
 			}
-			do(name, h)
+			if !yield(name, h) {
+				return
+			}
 		}
 	}
 }
@@ -120,14 +109,18 @@ func reply(c *net.UnixConn, r hosts) error {
 	}
 	var a Answer
 	var fds []int
-	host := r.host(q.Host)
+	host := maps.Collect(r.all)[q.Host]
 	switch {
 	case uid != 0 && uid != os.Geteuid():
 		a.Error = "the lab belongs to another user"
 	case q.Host == "":
-		r.each(func(name string, h *lab.Host) { a.Hosts = append(a.Hosts, fmt.Sprintf("%-14s %s", name, h.Addr)) })
+		for name, h := range r.all {
+			a.Hosts = append(a.Hosts, fmt.Sprintf("%-14s %s", name, h.Addr))
+		}
 	case host == nil:
-		a.Hosts = names(r)
+		for name := range r.all {
+			a.Hosts = append(a.Hosts, name)
+		}
 	default:
 		fds, a.Cgroup = []int{host.NS.FD()}, host.CgroupPath()
 	}
@@ -136,12 +129,6 @@ func reply(c *net.UnixConn, r hosts) error {
 		return err
 	}
 	return handover.Send(c, append(b, '\n'), fds...)
-}
-
-func names(r hosts) []string {
-	var list []string
-	r.each(func(name string, _ *lab.Host) { list = append(list, name) })
-	return list
 }
 
 // Names returns the names of the labs in this network namespace.
