@@ -53,7 +53,7 @@ func TestDetectAndProve(t *testing.T) {
 	}
 	run := kube.RunID()
 	post, err := detect.Post(t.Context(), clients, detect.LookoutOptions{
-		Run: run, Image: os.Getenv("CNIBENCH_IMAGE"), PullPolicy: "Never", Nodes: []string{s.Nodes[0].Name, s.Nodes[1].Name}, Pods: true,
+		Run: run, Image: os.Getenv("CNIBENCH_IMAGE"), Nodes: []string{s.Nodes[0].Name, s.Nodes[1].Name}, Pods: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 func options(t *testing.T) kube.Options {
 	t.Helper()
 	o := kube.Options{
-		Kubeconfig: os.Getenv("KUBECONFIG"), PullPolicy: "Never", Say: t.Logf,
+		Kubeconfig: os.Getenv("KUBECONFIG"), Say: t.Logf,
 		Cluster: plan.Cluster{Image: os.Getenv("CNIBENCH_IMAGE"), TTL: 10 * time.Minute, CPURequest: "50m", MemoryRequest: "32Mi"},
 	}
 	if o.Kubeconfig == "" || o.Image == "" {
@@ -162,7 +162,7 @@ func TestPaths(t *testing.T) {
 // TestImageThatCannotBePulled ends early, with the reason and the way out, and leaves nothing.
 func TestImageThatCannotBePulled(t *testing.T) {
 	o := options(t)
-	o.Image, o.PullPolicy = "cnibench.local/nowhere:0", "IfNotPresent"
+	o.Image = "cnibench.local/nowhere:0"
 	o.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
 	c, err := kube.Connect(o)
 	if err != nil {

@@ -155,7 +155,7 @@ func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) 
 		case r.Name != "":
 			ask.Namespace, ask.Name = r.Namespace, r.Name
 		case r.Namespaced:
-			ask.Namespace = c.namespace()
+			ask.Namespace = c.namespace(false)
 		}
 		answer, err := c.client.AccessReviews().Create(ctx,
 			&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: ask}}, metav1.CreateOptions{})

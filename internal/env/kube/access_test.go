@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
@@ -84,7 +85,7 @@ func TestNothingWithoutARight(t *testing.T) {
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.clean(t.Context(), CleanOptions{}, c.born); err != nil {
+	if _, err := c.clean(t.Context(), CleanOptions{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	asked := map[string]bool{}

@@ -22,15 +22,6 @@ const adviceBalancer = "a Service of type LoadBalancer needs a cloud's controlle
 // lookup returns the addresses of a host, as net.Resolver.LookupNetIP does. network is ip, ip4 or ip6.
 type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-// balancing is what became of a Service of type LoadBalancer: its address, or why it has none.
-type balancing struct {
-	// host is the name that the balancer gave instead of an address, "" if it gave an address.
-	host string
-	// mode is the ipMode of the address: VIP, the default, or Proxy.
-	mode corev1.LoadBalancerIPMode
-	why  string
-}
-
 // awaitBalancers waits until every Service of type LoadBalancer has an address, at most BalancerTimeout. The paths of a
 // Service without one are not served. The error is that the API server does not answer.
 func (c *Cluster) awaitBalancers(ctx context.Context) error {
@@ -64,8 +55,8 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 
 // addressed notes the address of a Service, and says whether it has one of the wanted family yet.
 func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err error) {
-	r := c.services[s.key()]
-	svc, err := c.client.Services(c.id().namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
+	r := c.services[s]
+	svc, err := c.client.Services(c.namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil {
 		if ctx.Err() == nil && trait.Passing(err) {
 			return false, nil
@@ -75,17 +66,17 @@ func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		address, why := c.entrance(ctx, in)
 		if why != "" {
-			r.balancing.why = why
+			r.why = why
 			continue
 		}
-		r.address, r.balancing = address, balancing{host: in.Hostname, mode: corev1.LoadBalancerIPModeVIP}
+		r.address, r.balancer, r.mode, r.why = address, in.Hostname, corev1.LoadBalancerIPModeVIP, ""
 		if in.IPMode != nil {
-			r.balancing.mode = *in.IPMode
+			r.mode = *in.IPMode
 		}
 		there = true
 		break
 	}
-	c.services[s.key()] = r
+	c.services[s] = r
 	return there, nil
 }
 
@@ -117,10 +108,10 @@ func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (
 
 // giveUp notes why a Service is without an address: what was found last, or else the last warning about it.
 func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
-	r := c.services[s.key()]
-	seen := r.balancing.why
+	r := c.services[s]
+	seen := r.why
 	if seen == "" {
-		seen = c.warned(ctx, c.id().namespace(s.Host), s.Name)
+		seen = c.warned(ctx, c.namespace(s.Host), s.Name)
 	}
 	if seen != "" {
 		seen = " (" + seen + ")"
@@ -129,9 +120,9 @@ func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 	if c.options.LoadBalancerClass != "" {
 		class = " of class " + c.options.LoadBalancerClass
 	}
-	r.balancing.why = fmt.Sprintf("no load balancer%s gave the Service an address within %s%s: %s", class, c.options.LoadBalancerTimeout.Round(time.Second), seen, adviceBalancer)
+	r.why = fmt.Sprintf("no load balancer%s gave the Service an address within %s%s: %s", class, c.options.LoadBalancerTimeout.Round(time.Second), seen, adviceBalancer)
 	r.address = ""
-	c.services[s.key()] = r
+	c.services[s] = r
 }
 
 // balancers returns the Services of type LoadBalancer that have an address, in their order.
@@ -140,7 +131,7 @@ func (c *Cluster) balancers() []reachable {
 	defer c.mu.Unlock()
 	var all []reachable
 	for _, s := range c.layout.services {
-		if r := c.services[s.key()]; s.Balancer() && r.address != "" {
+		if r := c.services[s]; s.Balancer() && r.address != "" {
 			all = append(all, r)
 		}
 	}
@@ -152,10 +143,10 @@ func (c *Cluster) balancerFact() string {
 	var parts []string
 	for _, r := range c.balancers() {
 		s := r.address
-		if r.balancing.host != "" {
-			s = r.balancing.host + " = " + s
+		if r.balancer != "" {
+			s = r.balancer + " = " + s
 		}
-		if s += ", ipMode " + string(r.balancing.mode); !slices.Contains(parts, s) {
+		if s += ", ipMode " + string(r.mode); !slices.Contains(parts, s) {
 			parts = append(parts, s)
 		}
 	}
@@ -174,7 +165,7 @@ func (c *Cluster) balancerFact() string {
 // balancerWay says which part of the way to a balancer's address is measured; "" without one.
 func (c *Cluster) balancerWay() string {
 	all := c.balancers()
-	vip := func(r reachable) bool { return r.balancing.mode == corev1.LoadBalancerIPModeVIP }
+	vip := func(r reachable) bool { return r.mode == corev1.LoadBalancerIPModeVIP }
 	switch {
 	case len(all) == 0:
 		return ""

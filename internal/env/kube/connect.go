@@ -40,11 +40,7 @@ type Cluster struct {
 	host, context, version string
 	// home is the namespace of the kubeconfig's context.
 	home string
-	// run is the id of the run, born when it began.
-	run  string
-	born time.Time
-	// token authenticates this controller to the pods' main process.
-	token string
+	identity
 
 	place  placement
 	layout layout
@@ -54,7 +50,7 @@ type Cluster struct {
 	mu sync.Mutex
 	// pods and services are what stands, by their names in the layout.
 	pods     map[string]standing
-	services map[string]reachable
+	services map[serviceSpec]reachable
 	// forward is true once exec has been refused and port-forward is used; refused says why.
 	forward bool
 	refused string
@@ -97,8 +93,11 @@ func Connect(o Options) (*Cluster, error) {
 	if c.home, _, err = loader.Namespace(); err != nil {
 		return nil, badKubeconfig(o, rules, err)
 	}
-	if err := c.greet(); err != nil {
-		return nil, err
+	ctx, stop := context.WithTimeout(context.Background(), answerLimit)
+	defer stop()
+	// The answer shows that the API server can be reached and takes the credentials.
+	if c.version, err = client.Version(ctx); err != nil {
+		return nil, &ConfigError{unreachable(config, err)}
 	}
 	return c, nil
 }
@@ -106,18 +105,16 @@ func Connect(o Options) (*Cluster, error) {
 // newCluster returns a Cluster for a run that begins now.
 func newCluster(o Options, client *api.Client) *Cluster {
 	c := &Cluster{
-		options: o, client: client, run: RunID(), born: time.Now(), token: RunID() + RunID() + RunID(),
+		options: o, client: client, identity: identity{run: RunID(), expires: time.Now().Add(o.TTL), token: RunID() + RunID() + RunID()},
 		lookup: net.DefaultResolver.LookupNetIP,
-		pods:   map[string]standing{}, services: map[string]reachable{}, streams: map[*stream]struct{}{},
+		pods:   map[string]standing{}, services: map[serviceSpec]reachable{}, streams: map[*stream]struct{}{},
 	}
 	c.exec = c.remote
 	return c
 }
 
 // quiet keeps the client library from writing to the terminal: what matters of it comes back as an error.
-var quiet = sync.OnceFunc(func() {
-	klog.SetLogger(logr.Discard())
-})
+var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // warnings hands on what an API server warns of.
 type warnings struct{ say func(string, ...any) }
@@ -144,18 +141,6 @@ func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err err
 		wayOut = "kubectl config get-contexts lists what there is"
 	}
 	return &ConfigError{advice.With(fmt.Errorf("kubeconfig: %w", err), wayOut)}
-}
-
-// greet asks the API server for its version, which shows that it can be reached and takes the credentials.
-func (c *Cluster) greet() error {
-	ctx, stop := context.WithTimeout(context.Background(), answerLimit)
-	defer stop()
-	version, err := c.client.Version(ctx)
-	if err != nil {
-		return &ConfigError{unreachable(c.config, err)}
-	}
-	c.version = version
-	return nil
 }
 
 // unreachable says in words why an API server did not answer as it should.

@@ -84,7 +84,7 @@ func withPodAdvice(name string, err error) error {
 
 // look says what is known of a pod that does not come, or has gone: its state, or else the last warning about it.
 func (c *Cluster) look(ctx context.Context, name string) string {
-	p, err := c.client.Pods(c.id().namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
+	p, err := c.client.Pods(c.namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return podGone(name)

@@ -1,9 +1,11 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,26 +39,17 @@ func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
 		if err != nil {
 			return ends, err
 		}
-		if at.service == "" {
-			server.Port = server.ListenPort
-		} else {
-			if why := c.unbalanced(at.service, isHostPod(pod)); why != "" {
-				return ends, c.notServed(r, why)
-			}
-			if err := c.through(&server, at.service, isHostPod(pod)); err != nil {
+		server.Port = server.ListenPort
+		if at.service != "" {
+			if why, err := c.through(&server, serviceSpec{Name: at.service, Host: isHostPod(pod)}); err != nil {
 				return ends, err
+			} else if why != "" {
+				return ends, c.notServed(r, why)
 			}
 		}
 		ends.Servers = append(ends.Servers, server)
 	}
 	return ends, nil
-}
-
-// unbalanced says why a Service of type LoadBalancer has no address, "" if it has one or is of another type.
-func (c *Cluster) unbalanced(service string, host bool) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.services[serviceSpec{Name: service, Host: host}.key()].balancing.why
 }
 
 func (c *Cluster) notServed(r plan.Route, why string) error {
@@ -94,21 +87,20 @@ func (c *Cluster) listens(profile plan.Variant, pod string) int {
 	return c.hostPorts[slot]
 }
 
-// through makes a server's address that of the Service before it.
-func (c *Cluster) through(server *control.Endpoint, service string, host bool) error {
-	s := serviceSpec{Name: service, Host: host}
+// through makes a server's address that of the Service before it. why says why a Service of type LoadBalancer has none.
+func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, err error) {
 	c.mu.Lock()
-	r, ok := c.services[s.key()]
+	r, ok := c.services[s]
 	c.mu.Unlock()
 	if !ok {
-		return fmt.Errorf("the cluster was raised without Service %s", service)
+		return "", fmt.Errorf("the cluster was raised without Service %s", s.Name)
 	}
-	server.Address, server.Port = r.address, server.ListenPort
+	server.Address = r.address
 	if !s.NodePort() {
-		return nil
+		return r.why, nil
 	}
 	if server.Port = r.nodePorts[server.ListenPort]; server.Port == 0 {
-		return fmt.Errorf("no node port of Service %s leads to port %d", service, server.ListenPort)
+		return "", fmt.Errorf("no node port of Service %s leads to port %d", s.Name, server.ListenPort)
 	}
 	// A path to a NodePort enters at the first node.
 	var addresses []string
@@ -120,7 +112,7 @@ func (c *Cluster) through(server *control.Endpoint, service string, host bool) e
 		}
 	}
 	if server.Address = pickFamily(addresses, c.options.Family); server.Address == "" {
-		return fmt.Errorf("node %s has no internal address of that family, but %s", c.place.client, orNone(addresses))
+		return "", fmt.Errorf("node %s has no internal address of that family, but %s", c.place.client, cmp.Or(strings.Join(addresses, ", "), "none"))
 	}
-	return nil
+	return "", nil
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/measure/facts"
@@ -45,14 +46,7 @@ func (c *Cluster) Facts() facts.Facts {
 	set(FactBalancer, c.balancerFact())
 	set(FactBalancerWay, c.balancerWay())
 	if c.options.CPURequest != "" || c.options.MemoryRequest != "" {
-		f[FactRequests] = fmt.Sprintf("cpu %s, memory %s", orNot(c.options.CPURequest), orNot(c.options.MemoryRequest))
+		f[FactRequests] = fmt.Sprintf("cpu %s, memory %s", cmp.Or(c.options.CPURequest, "none"), cmp.Or(c.options.MemoryRequest, "none"))
 	}
 	return f
-}
-
-func orNot(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }

@@ -35,7 +35,7 @@ type tunnel struct {
 
 // dialPod opens a connection to a port on the loopback of a pod.
 func (c *Cluster) dialPod(pod string, port int) (*tunnel, error) {
-	url := c.client.REST.Post().Namespace(c.id().namespace(isHostPod(pod))).Resource("pods").Name(pod).SubResource("portforward").URL()
+	url := c.client.REST.Post().Namespace(c.namespace(isHostPod(pod))).Resource("pods").Name(pod).SubResource("portforward").URL()
 	first, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.config)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (c *Cluster) forwardAgent(ctx context.Context, pod string) (io.ReadWriteClo
 
 // openTunnel dials a pod's main process and authenticates.
 func (c *Cluster) openTunnel(pod string) (*tunnel, error) {
-	t, err := c.dialPod(pod, c.id().forwardPort(isHostPod(pod)))
+	t, err := c.dialPod(pod, c.forwardPort(isHostPod(pod)))
 	if err != nil {
 		return nil, err
 	}

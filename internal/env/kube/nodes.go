@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -186,23 +187,15 @@ func unsuitable(n corev1.Node, o Options) string {
 		return ready
 	}
 	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(t, tolerations(o)) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(&t, tolerations(o)) {
 			return "it has the taint " + t.ToString() + ", which is not tolerated"
 		}
 	}
 	return ""
 }
 
-func tolerated(t corev1.Taint, by []corev1.Toleration) bool {
-	return slices.ContainsFunc(by, func(have corev1.Toleration) bool {
-		switch {
-		case have.Effect != "" && have.Effect != t.Effect:
-			return false
-		case have.Operator == corev1.TolerationOpExists:
-			return have.Key == "" || have.Key == t.Key
-		}
-		return have.Key == t.Key && have.Value == t.Value
-	})
+func tolerated(t *corev1.Taint, by []corev1.Toleration) bool {
+	return slices.ContainsFunc(by, func(have corev1.Toleration) bool { return have.ToleratesTaint(klog.Background(), t, false) })
 }
 
 // reasons lists nodes with what speaks against each.

@@ -106,7 +106,7 @@ func TestTolerated(t *testing.T) {
 	taint := corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}
 	for text, want := range map[string]bool{"gpu": true, "gpu=yes": true, "gpu=yes:NoSchedule": true, "gpu:NoExecute": false, "gpu=no": false, "cpu": false, "*": true, "*:NoExecute": false} {
 		o := Options{Cluster: plan.Cluster{Tolerations: []string{text}}}
-		if got := tolerated(taint, tolerations(o)); got != want {
+		if got := tolerated(&taint, tolerations(o)); got != want {
 			t.Errorf("%s tolerates %s: %t, want %t", text, taint.ToString(), got, want)
 		}
 	}

@@ -50,9 +50,11 @@ const (
 
 // identity is what the names and labels of a run's objects are made of.
 type identity struct {
-	run     string
+	run string
+	// expires is when the run may be swept.
 	expires time.Time
-	token   string
+	// token authenticates this controller to the pods' main process.
+	token string
 }
 
 // Namespaces of a run: that of its pods, and that of its host-network pods.
@@ -81,21 +83,14 @@ func namespaceObject(i identity, host bool) *corev1.Namespace {
 	return trait.Namespace(meta, level)
 }
 
-// unmeshed returns the labels and annotations by which service meshes leave a pod alone: a proxy between the ends would be
-// measured, and not the CNI.
-func unmeshed() (labels, annotations map[string]string) {
-	return map[string]string{"sidecar.istio.io/inject": "false", "istio.io/dataplane-mode": "none"},
-		map[string]string{"linkerd.io/inject": "disabled"}
-}
-
 // podObject returns a pod that runs until it is deleted or the run has expired.
 func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	host := s.Host()
 	p := trait.Restricted(i.meta(s.Name, host), s.Node, containerOf(i, o, host))
 	p.Labels[LabelPod] = s.Name
-	labels, annotations := unmeshed()
-	maps.Copy(p.Labels, labels)
-	maps.Copy(p.Annotations, annotations)
+	// By these, service meshes leave the pod alone: a proxy between the ends would be measured, and not the CNI.
+	p.Labels["sidecar.istio.io/inject"], p.Labels["istio.io/dataplane-mode"] = "false", "none"
+	p.Annotations["linkerd.io/inject"] = "disabled"
 	for _, service := range s.Behind {
 		p.Labels[labelBehind+service] = isBehind
 	}
@@ -112,7 +107,7 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 func containerOf(i identity, o Options, host bool) corev1.Container {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(i.forwardPort(host)))
 	return corev1.Container{
-		Name: Container, Image: o.Image, ImagePullPolicy: o.PullPolicy, Resources: resources(o),
+		Name: Container, Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent, Resources: resources(o),
 		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String(), "--listen", address},
 		Env: []corev1.EnvVar{{Name: TokenVariable, Value: i.token}},
 	}
@@ -183,7 +178,7 @@ func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Se
 	}
 	if o.Family != 0 {
 		svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
-		svc.Spec.IPFamilies = []corev1.IPFamily{familyOf(o.Family)}
+		svc.Spec.IPFamilies = []corev1.IPFamily{corev1.IPFamily(fmt.Sprintf("IPv%d", o.Family))}
 	}
 	for slot, first := range ports {
 		for n := range numbers {
@@ -195,13 +190,6 @@ func serviceObject(i identity, o Options, s serviceSpec, ports []int) *corev1.Se
 		}
 	}
 	return svc
-}
-
-func familyOf(n int) corev1.IPFamily {
-	if n == 6 {
-		return corev1.IPv6Protocol
-	}
-	return corev1.IPv4Protocol
 }
 
 // entered returns the node ports of a Service by the port that each stands for, of one protocol as of the other.

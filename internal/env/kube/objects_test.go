@@ -105,7 +105,7 @@ func TestServices(t *testing.T) {
 			want = 5
 		}
 		if selected != want {
-			t.Errorf("Service %s selects %d pods, want %d", spec.key(), selected, want)
+			t.Errorf("Service %v selects %d pods, want %d", spec, selected, want)
 		}
 		seen := map[string]bool{}
 		for _, port := range svc.Spec.Ports {

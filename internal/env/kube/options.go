@@ -21,8 +21,6 @@ type Options struct {
 	// Cluster is the plan's, with the Image that has this program as /cnibench. TTL is how long the run may take: then
 	// its pods end by themselves, and what is left may be swept. Default a day.
 	plan.Cluster
-	// PullPolicy is Always, IfNotPresent (default) or Never.
-	PullPolicy corev1.PullPolicy
 	// Paths are those that have to be served; Backends the numbers, more than one, of pods behind one Service, and Rolled
 	// those of pods behind one that Roll changes.
 	Paths            []plan.Path
@@ -58,7 +56,6 @@ func (o Options) withDefaults() Options {
 	o.TTL = cmp.Or(o.TTL, defaultTTL)
 	o.Ready = cmp.Or(o.Ready, defaultReady)
 	o.LoadBalancerTimeout = cmp.Or(o.LoadBalancerTimeout, plan.DefaultBalancerTimeout)
-	o.PullPolicy = cmp.Or(o.PullPolicy, corev1.PullIfNotPresent)
 	o.TrafficPolicy = cmp.Or(o.TrafficPolicy, string(corev1.ServiceExternalTrafficPolicyCluster))
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}

@@ -11,7 +11,7 @@ import (
 func TestOptionDefaults(t *testing.T) {
 	o := Options{}.withDefaults()
 	if o.TTL != defaultTTL || o.Ready != defaultReady || o.LoadBalancerTimeout != plan.DefaultBalancerTimeout ||
-		o.PullPolicy != "IfNotPresent" || o.TrafficPolicy != "Cluster" || o.Say == nil {
+		o.TrafficPolicy != "Cluster" || o.Say == nil {
 		t.Errorf("defaults: %+v", o)
 	}
 }

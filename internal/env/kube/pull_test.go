@@ -108,7 +108,7 @@ func TestPullSecretIsNotThere(t *testing.T) {
 	}
 	w, c = pulling(t)
 	w.PrependReactor("create", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("a quota") })
-	if err := c.Up(t.Context()); err == nil || !strings.Contains(err.Error(), "Secret registry from namespace team to namespace "+c.namespace()+": a quota") {
+	if err := c.Up(t.Context()); err == nil || !strings.Contains(err.Error(), "Secret registry from namespace team to namespace "+c.namespace(false)+": a quota") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,7 @@ const (
 	settleLimit = 90 * time.Second
 	// hangUpLimit is how long what took connections may take to end when its input has; then its stream is cut.
 	hangUpLimit = 5 * time.Second
-	// Answering is what a pod says when its ports answer.
+	// Answering is what a pod says when its ports answer, and nothing before that.
 	Answering = "answering\n"
 )
 
@@ -100,12 +101,18 @@ func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[plan.Route]erro
 	if err != nil {
 		return nil, err
 	}
+	targets := map[string][]string{} // by client
+	for _, one := range calls {
+		if !slices.Contains(targets[one.client], one.target) {
+			targets[one.client] = append(targets[one.client], one.target)
+		}
+	}
 	failed := map[string]string{} // by client and target
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for _, client := range clientsOf(calls) {
+	for client, targets := range targets {
 		all.Go(func() {
-			why := c.dialAll(ctx, client, calls)
+			why := c.dialAll(ctx, client, targets)
 			mu.Lock()
 			defer mu.Unlock()
 			for target, text := range why {
@@ -128,16 +135,6 @@ func (c *Cluster) forwarding() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.forward
-}
-
-func clientsOf(calls []call) []string {
-	var all []string
-	for _, one := range calls {
-		if !slices.Contains(all, one.client) {
-			all = append(all, one.client)
-		}
-	}
-	return all
 }
 
 // answer has every server of calls take connections until hangUp.
@@ -168,14 +165,15 @@ func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err 
 		argv := append([]string{program, "hold", "--answer"}, ports[pod]...)
 		in, keep := io.Pipe()
 		inputs = append(inputs, keep)
-		heard := &readyWriter{word: Answering, heard: ready}
-		late := time.AfterFunc(helloLimit, func() { heard.end(fmt.Errorf("take connections in pod %s: no word for %s", pod, helloLimit)) })
+		var once sync.Once
+		end := func(err error) { once.Do(func() { ready <- err }) }
+		late := time.AfterFunc(helloLimit, func() { end(fmt.Errorf("take connections in pod %s: no word for %s", pod, helloLimit)) })
 		all.Go(func() {
 			defer late.Stop()
 			var said tail
-			err := c.exec(ctx, pod, argv, remotecommand.StreamOptions{Stdin: in, Stdout: heard, Stderr: &said})
+			err := c.exec(ctx, pod, argv, remotecommand.StreamOptions{Stdin: in, Stdout: announcing{io.Discard, func() { end(nil) }}, Stderr: &said})
 			_ = keep.Close()
-			heard.end(fmt.Errorf("take connections in pod %s: %w: %s", pod, orEnded(err), said.String()))
+			end(fmt.Errorf("take connections in pod %s: %w: %s", pod, cmp.Or(err, io.EOF), said.String()))
 		})
 	}
 	for range ports {
@@ -186,45 +184,12 @@ func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err 
 	return hangUp, err
 }
 
-func orEnded(err error) error {
-	if err == nil {
-		return io.EOF
-	}
-	return err
-}
-
-// readyWriter reports once whether a word was written before the end.
-type readyWriter struct {
-	word  string
-	heard chan<- error
-	once  sync.Once
-	got   []byte
-}
-
-func (h *readyWriter) Write(b []byte) (int, error) {
-	if len(h.got) < len(h.word) {
-		h.got = append(h.got, b...)
-	}
-	if strings.HasPrefix(string(h.got), h.word) {
-		h.end(nil)
-	}
-	return len(b), nil
-}
-
-func (h *readyWriter) end(err error) { h.once.Do(func() { h.heard <- err }) }
-
-// dialAll has a pod dial all that it is to reach, and returns what it did not, with the reason.
-func (c *Cluster) dialAll(ctx context.Context, client string, calls []call) map[string]string {
+// dialAll has a pod dial targets, and returns those that it did not reach, with the reason.
+func (c *Cluster) dialAll(ctx context.Context, client string, targets []string) map[string]string {
 	const limit = settleLimit + helloLimit
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from pod %s for %s", client, limit))
 	defer stop()
 	argv := []string{program, "hold", "--reach", "--for", settleLimit.String()}
-	var targets []string
-	for _, one := range calls {
-		if one.client == client && !slices.Contains(targets, one.target) {
-			targets = append(targets, one.target)
-		}
-	}
 	out, err := c.Exec(ctx, client, append(argv, targets...))
 	failed := map[string]string{}
 	if err == nil {
@@ -251,7 +216,7 @@ func (c *Cluster) Policies(ctx context.Context, profile plan.Variant, p plan.Pat
 func (c *Cluster) policies(ctx context.Context, pods ...string) []string {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()
-	list, err := c.client.NetworkPolicies(c.namespace()).List(ctx, metav1.ListOptions{})
+	list, err := c.client.NetworkPolicies(c.namespace(false)).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil // an optional right
 	}
@@ -261,7 +226,7 @@ func (c *Cluster) policies(ctx context.Context, pods ...string) []string {
 		if i < 0 || isHostPod(name) {
 			continue // no policy governs the host network
 		}
-		names = append(names, selecting(list.Items, podObject(c.id(), c.options, *c.layout.pods[i]))...)
+		names = append(names, selecting(list.Items, podObject(c.identity, c.options, *c.layout.pods[i]))...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -70,7 +70,7 @@ func TestRecover(t *testing.T) {
 				t.Fatal(err)
 			}
 			told = nil
-			tt.do(t, w, c.namespace())
+			tt.do(t, w, c.namespace(false))
 			wrong, err := c.recover(t.Context(), time.Millisecond, 100*time.Millisecond)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
@@ -118,7 +118,7 @@ func TestCloseWithoutAPIServer(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer stop()
 	err := c.Close(ctx)
-	if err == nil || !strings.Contains(err.Error(), "delete namespace "+c.namespace()) || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(advice.Of(err), "cnibench kube clean") {
+	if err == nil || !strings.Contains(err.Error(), "delete namespace "+c.namespace(false)) || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(advice.Of(err), "cnibench kube clean") {
 		t.Errorf("%v | hint: %s", err, advice.Of(err))
 	}
 }

@@ -27,21 +27,17 @@ func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 		return fmt.Errorf("%s: %s", b.Route, why)
 	}
 	pod := e.servers[b.Index]
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{labelBehind + e.service: inLabel(in)}}})
+	var label any // null takes the label away
+	if in {
+		label = isBehind
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{labelBehind + e.service: label}}})
 	if err != nil {
 		return err
 	}
-	_, err = c.client.Pods(c.id().namespace(isHostPod(pod))).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = c.client.Pods(c.namespace(isHostPod(pod))).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("change the labels of pod %s: %w", pod, withAdvice(cause(ctx, err)))
-	}
-	return nil
-}
-
-// inLabel is the value of the label of a pod behind a Service; null takes the label away.
-func inLabel(in bool) any {
-	if in {
-		return isBehind
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func TestRoll(t *testing.T) {
 	if len(servers) != 3 || client.Name != "cni/client" || servers[0].Address == kept[0].Address || servers[1].Name != kept[1].Name {
 		t.Errorf("rolled %+v\nkept %+v", servers, kept)
 	}
-	rolledPods, keptPods := w.behind(t, c.namespace(), "remote-3-rolled"), w.behind(t, c.namespace(), "remote-3")
+	rolledPods, keptPods := w.behind(t, c.namespace(false), "remote-3-rolled"), w.behind(t, c.namespace(false), "remote-3")
 	if !slices.Equal(rolledPods, keptPods) || len(keptPods) != 3 {
 		t.Fatalf("behind %v and %v", rolledPods, keptPods)
 	}
@@ -62,14 +62,14 @@ func TestRoll(t *testing.T) {
 		if err := c.Roll(t.Context(), b, false); err != nil {
 			t.Fatal(err)
 		}
-		now := w.behind(t, c.namespace(), "remote-3-rolled")
-		if len(now) != 2 || slices.Contains(now, gone) || len(w.behind(t, c.namespace(), "remote-3")) != 3 || len(w.behind(t, c.namespace(), "remote-2-rolled")) != 2 {
+		now := w.behind(t, c.namespace(false), "remote-3-rolled")
+		if len(now) != 2 || slices.Contains(now, gone) || len(w.behind(t, c.namespace(false), "remote-3")) != 3 || len(w.behind(t, c.namespace(false), "remote-2-rolled")) != 2 {
 			t.Errorf("without %s: %v", gone, now)
 		}
 		if err := c.Roll(t.Context(), b, true); err != nil {
 			t.Fatal(err)
 		}
-		if now := w.behind(t, c.namespace(), "remote-3-rolled"); !slices.Equal(now, keptPods) {
+		if now := w.behind(t, c.namespace(false), "remote-3-rolled"); !slices.Equal(now, keptPods) {
 			t.Errorf("again: %v", now)
 		}
 	}
@@ -77,7 +77,7 @@ func TestRoll(t *testing.T) {
 	if err := c.Roll(t.Context(), control.Backend{Route: plan.Route{Variant: "host", Path: toRemote, Servers: 2, Rolled: true}}, false); err != nil {
 		t.Error(err)
 	}
-	if now := w.behind(t, c.id().namespace(true), "remote-2-rolled"); len(now) != 1 {
+	if now := w.behind(t, c.namespace(true), "remote-2-rolled"); len(now) != 1 {
 		t.Errorf("of the bare node: %v", now)
 	}
 	b.Index = 3

@@ -32,7 +32,7 @@ const (
 
 // remote runs a command in a pod of the run until it has ended.
 func (c *Cluster) remote(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error {
-	at := detect.ContainerRef{Namespace: c.id().namespace(isHostPod(pod)), Pod: pod, Container: Container}
+	at := detect.ContainerRef{Namespace: c.namespace(isHostPod(pod)), Pod: pod, Container: Container}
 	return detect.Way{Kube: c.client, Config: c.config}.Stream(ctx, at, argv, o)
 }
 
@@ -214,13 +214,7 @@ func (s *stream) LastWords() string {
 		return s.tail.String()
 	default:
 	}
-	var parts []string
-	for _, part := range []string{s.tail.String(), s.cluster.lookAt(s.pod)} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "; ")
+	return strings.Trim(s.tail.String()+"; "+s.cluster.lookAt(s.pod), "; ")
 }
 
 // seen adds to err what the cluster says of a pod.

@@ -102,7 +102,7 @@ func TestLastWords(t *testing.T) {
 			update(t, w, p)
 		}, "ended with code 137 (OOMKilled)"},
 		"deleted": {func(w *world, c *Cluster) {
-			if err := w.CoreV1().Pods(c.namespace()).Delete(t.Context(), podServer, metav1.DeleteOptions{}); err != nil {
+			if err := w.CoreV1().Pods(c.namespace(false)).Delete(t.Context(), podServer, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}, "pod server is gone: it was deleted"},
@@ -146,7 +146,7 @@ func TestLastWords(t *testing.T) {
 
 func pod(t *testing.T, w *world, c *Cluster, name string) *corev1.Pod {
 	t.Helper()
-	p, err := w.CoreV1().Pods(c.namespace()).Get(t.Context(), name, metav1.GetOptions{})
+	p, err := w.CoreV1().Pods(c.namespace(false)).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

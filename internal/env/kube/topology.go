@@ -182,14 +182,6 @@ func (s serviceSpec) NodePort() bool { return strings.Contains(s.Name, nodePort)
 // Balancer says that it is of type LoadBalancer.
 func (s serviceSpec) Balancer() bool { return strings.HasPrefix(s.Name, serviceBalancer) }
 
-// key is what the Service is found by: its name, and whether hosts stand behind it.
-func (s serviceSpec) key() string {
-	if s.Host {
-		return "host/" + s.Name
-	}
-	return s.Name
-}
-
 // nodeOf returns the name of the node that a pod belongs on.
 func (at placement) nodeOf(pod string) string {
 	switch {

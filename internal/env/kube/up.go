@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ const (
 
 // standing is a pod that runs.
 type standing struct {
-	name, node string
+	node string
 	// addresses are the pod's, in the cluster's order.
 	addresses []string
 }
@@ -42,17 +43,13 @@ type reachable struct {
 	address string
 	// node are the node ports by port, nil if it has none.
 	nodePorts map[int]int
-	// balancing is for those of type LoadBalancer; their address is "" if they got none.
-	balancing balancing
+	// Those of type LoadBalancer have what became of them: balancer is the name that the balancer gave instead of an address,
+	// "" if it gave an address; mode is the ipMode of the address: VIP, the default, or Proxy; why says why there is no
+	// address, which then is "".
+	balancer string
+	mode     corev1.LoadBalancerIPMode
+	why      string
 }
-
-// id is what the names of the run's objects are made of.
-func (c *Cluster) id() identity {
-	return identity{run: c.run, expires: c.born.Add(c.options.TTL), token: c.token}
-}
-
-// namespace is that of the run's pods.
-func (c *Cluster) namespace() string { return c.id().namespace(false) }
 
 // Up chooses the nodes and makes what the plan needs: namespaces, pods, Services. It returns when all pods are ready and
 // their Services have addresses. On an error everything is removed again, and the reason is in the words of the cluster.
@@ -78,7 +75,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 		return &ConfigError{advice.With(fmt.Errorf("this cluster serves none of the plan's paths: %s", c.unserved()),
 			"choose other --paths (cnibench list paths), or allow more nodes")}
 	}
-	c.options.Say("making %d pods and %d Services in namespace %s", len(c.layout.pods), len(c.layout.services), c.namespace())
+	c.options.Say("making %d pods and %d Services in namespace %s", len(c.layout.pods), len(c.layout.services), c.namespace(false))
 	if err := c.makeNamespaces(ctx); err != nil {
 		return err
 	}
@@ -120,7 +117,7 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 		if host && !c.layout.hosts() {
 			continue
 		}
-		ns := namespaceObject(c.id(), host)
+		ns := namespaceObject(c.identity, host)
 		c.created = append(c.created, ns.Name) // also when the answer is lost
 		if _, err := c.client.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 			words := withAdvice
@@ -129,7 +126,7 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 			}
 			return fmt.Errorf("create namespace %s: %w", ns.Name, words(cause(ctx, err)))
 		}
-		if err := trait.CopySecrets(ctx, c.client, c.PullSecrets(), c.id().meta("", host)); err != nil {
+		if err := trait.CopySecrets(ctx, c.client, c.PullSecrets(), c.meta("", host)); err != nil {
 			return withAdvice(cause(ctx, err))
 		}
 	}
@@ -138,7 +135,7 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 
 // makePod creates a pod. The service account of a new namespace comes a moment after it.
 func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
-	p := podObject(c.id(), c.options, *s)
+	p := podObject(c.identity, c.options, *s)
 	var made *corev1.Pod
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, beat, accountLimit, true, func(ctx context.Context) (bool, error) {
@@ -234,7 +231,7 @@ func (c *Cluster) late(ctx context.Context, waiting map[string]trait.State) erro
 }
 
 func stands(p *corev1.Pod) standing {
-	s := standing{name: p.Name, node: p.Spec.NodeName}
+	s := standing{node: p.Spec.NodeName}
 	for _, ip := range p.Status.PodIPs {
 		s.addresses = append(s.addresses, ip.IP)
 	}
@@ -252,18 +249,11 @@ func (c *Cluster) placed() error {
 			return fmt.Errorf("pod %s runs on node %q and belongs on %q", s.Name, p.node, s.Node)
 		}
 		if pickFamily(p.addresses, c.options.Family) == "" {
-			return advice.With(&ConfigError{fmt.Errorf("pod %s has no IPv%d address, but %s", s.Name, max(c.options.Family, 4), orNone(p.addresses))},
+			return advice.With(&ConfigError{fmt.Errorf("pod %s has no IPv%d address, but %s", s.Name, max(c.options.Family, 4), cmp.Or(strings.Join(p.addresses, ", "), "none"))},
 				"this cluster does not have that family of IP")
 		}
 	}
 	return nil
-}
-
-func orNone(all []string) string {
-	if len(all) == 0 {
-		return "none"
-	}
-	return strings.Join(all, ", ")
 }
 
 // pickFamily returns the first address of a family, of any for 0, else "".
@@ -281,7 +271,7 @@ func (c *Cluster) makeService(ctx context.Context, s serviceSpec) error {
 	if s.Host {
 		ports = c.hostPorts[:podSlots]
 	}
-	svc, err := c.client.Services(c.id().namespace(s.Host)).Create(ctx, serviceObject(c.id(), c.options, s, ports), metav1.CreateOptions{})
+	svc, err := c.client.Services(c.namespace(s.Host)).Create(ctx, serviceObject(c.identity, c.options, s, ports), metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -295,6 +285,6 @@ func (c *Cluster) makeService(ctx context.Context, s serviceSpec) error {
 		}
 		r.nodePorts = entered(svc)
 	}
-	c.services[s.key()] = r
+	c.services[s] = r
 	return nil
 }

@@ -279,8 +279,8 @@ func TestUnreached(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, selector := range map[string]map[string]string{"deny-all": nil, "others": {"app": "db"}, "servers": {LabelPod: podServer}} {
-		policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.namespace()}, Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: selector}}}
-		if _, err := w.NetworkingV1().NetworkPolicies(c.namespace()).Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
+		policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.namespace(false)}, Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: selector}}}
+		if _, err := w.NetworkingV1().NetworkPolicies(c.namespace(false)).Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,8 +24,8 @@ const lookoutContainer = "agent"
 type LookoutOptions struct {
 	// Run is the id in the namespace's name and label.
 	Run string
-	// Image has this program as /cnibench. PullPolicy is the API's; "" is its default.
-	Image, PullPolicy string
+	// Image has this program as /cnibench.
+	Image string
 	// PullSecrets are copied into the namespace to pull the image.
 	PullSecrets []trait.PullSecret
 	// Nodes are those to look at: the first is the client's, the second the server's.
@@ -139,7 +139,7 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 // lookoutPod is an ordinary pod that the strictest PodSecurity lets in.
 func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
 	p := trait.Restricted(o.meta(namespace, name), node, corev1.Container{
-		Name: lookoutContainer, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
+		Name: lookoutContainer, Image: o.Image,
 		Command: []string{"/cnibench"}, Args: []string{"hold", "--for", o.TTL.String()},
 	})
 	p.Spec.ActiveDeadlineSeconds, p.Spec.ImagePullSecrets = new(int64(o.TTL.Seconds())), trait.Pulling(o.PullSecrets)
