@@ -111,7 +111,7 @@ func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 	r := c.services[s]
 	seen := r.why
 	if seen == "" {
-		seen = c.warned(ctx, c.namespace(s.Host), s.Name)
+		seen = trait.LastWarning(ctx, c.client, c.namespace(s.Host), s.Name)
 	}
 	if seen != "" {
 		seen = " (" + seen + ")"

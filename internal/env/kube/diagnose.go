@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,7 +100,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 		return node
 	}
 	why := s.Why
-	if warned := c.warned(ctx, p.Namespace, p.Name); why == "" && warned != "" {
+	if warned := trait.LastWarning(ctx, c.client, p.Namespace, p.Name); why == "" && warned != "" {
 		why = warned
 	}
 	if why == "" {
@@ -130,53 +129,11 @@ func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
 		return "" // there is nothing more to say
 	}
 	for _, n := range list.Items {
-		for _, cond := range n.Status.Conditions {
-			if n.Name == p.Spec.NodeName && cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue {
-				return fmt.Sprintf("node %s is not ready: %s", n.Name, strings.TrimSpace(cond.Reason+" "+cond.Message))
-			}
+		if why := trait.Unready(n); n.Name == p.Spec.NodeName && why != "" {
+			return "node " + n.Name + " " + why
 		}
 	}
 	return ""
-}
-
-// warned returns the last warning about a pod or a Service, "" without one or without the right to read it.
-func (c *Cluster) warned(ctx context.Context, namespace, name string) string {
-	list, err := c.client.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
-	if err != nil {
-		return "" // an optional right
-	}
-	var last *corev1.Event
-	for i, e := range list.Items {
-		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Name == name && (last == nil || last.LastTimestamp.Before(&e.LastTimestamp)) {
-			last = &list.Items[i]
-		}
-	}
-	if last == nil {
-		return ""
-	}
-	return last.Reason + ": " + last.Message
-}
-
-// stuck says what keeps a namespace that is being deleted, in the words of the API server.
-func stuck(ns *corev1.Namespace) string {
-	var why []string
-	for _, c := range ns.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && c.Message != "" && c.Type != corev1.NamespaceConditionType("") {
-			why = append(why, c.Message)
-		}
-	}
-	for _, f := range ns.Spec.Finalizers {
-		if f != corev1.FinalizerKubernetes {
-			why = append(why, "finalizer "+string(f))
-		}
-	}
-	for _, f := range ns.Finalizers {
-		why = append(why, "finalizer "+f)
-	}
-	if len(why) == 0 {
-		return "the API server does not say what keeps it"
-	}
-	return strings.Join(why, "; ")
 }
 
 // errGone is the error of what is asked of a cluster after Close.

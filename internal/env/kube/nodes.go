@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -173,18 +175,8 @@ func unsuitable(n corev1.Node, o Options) string {
 			return fmt.Sprintf("it has no label %s=%s", key, value)
 		}
 	}
-	ready := "it has not said whether it is ready"
-	for _, c := range n.Status.Conditions {
-		if c.Type != corev1.NodeReady {
-			continue
-		}
-		ready = ""
-		if c.Status != corev1.ConditionTrue {
-			ready = "it is not ready: " + strings.TrimSpace(c.Reason+" "+c.Message)
-		}
-	}
-	if ready != "" {
-		return ready
+	if why := trait.Unready(n); why != "" {
+		return "it " + why
 	}
 	for _, t := range n.Spec.Taints {
 		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(&t, tolerations(o)) {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -200,26 +199,9 @@ func (l *Lookout) Exec(ctx context.Context, pod string, argv []string) ([]byte, 
 
 // Close deletes the namespace and waits until it is gone. ctx bounds the wait.
 func (l *Lookout) Close(ctx context.Context) error {
-	namespaces := l.clients.Kube.Namespaces()
-	err := namespaces.Delete(ctx, l.namespace, metav1.DeleteOptions{})
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && !l.made: // there is nothing
+	err := trait.RemoveNamespace(ctx, l.clients.Kube, l.namespace, askAgain)
+	if apierrors.IsForbidden(err) && !l.made { // there is nothing
 		return nil
-	case err != nil:
-		return fmt.Errorf("delete namespace %s: %w", l.namespace, err)
 	}
-	err = wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
-		_, err := namespaces.Get(ctx, l.namespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return false, err
-	})
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("namespace %s is being deleted and has not gone: %w", l.namespace, context.Cause(ctx))
-	}
-	return fmt.Errorf("wait for the end of namespace %s: %w", l.namespace, err)
+	return err
 }

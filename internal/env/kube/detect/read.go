@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,10 +94,7 @@ func (r *reader) nodes() error {
 		info := n.Status.NodeInfo
 		node := Node{Name: n.Name, Annotations: n.Annotations, Labels: n.Labels, BootID: info.BootID, OS: info.OSImage,
 			Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion, ProviderID: n.Spec.ProviderID,
-			Cordoned: n.Spec.Unschedulable}
-		for _, c := range n.Status.Conditions {
-			node.Ready = node.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		}
+			Cordoned: n.Spec.Unschedulable, Ready: trait.Unready(n) == ""}
 		r.s.Nodes = append(r.s.Nodes, node)
 	}
 	return nil

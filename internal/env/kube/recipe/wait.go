@@ -105,7 +105,7 @@ func (i *Installer) notReady(ctx context.Context) (string, error) {
 	}
 	var list []string
 	for _, n := range nodes.Items {
-		if !ready(n) {
+		if trait.Unready(n) != "" {
 			list = append(list, n.Name)
 		}
 	}
@@ -113,12 +113,6 @@ func (i *Installer) notReady(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return "not ready: " + strings.Join(list, ", "), nil
-}
-
-func ready(n corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 const (
@@ -138,7 +132,7 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 	var made []string
 	defer func() { err = errors.Join(err, i.detach(context.WithoutCancel(ctx), made)) }()
 	for _, n := range nodes.Items {
-		if n.Spec.Unschedulable || !ready(n) {
+		if n.Spec.Unschedulable || trait.Unready(n) != "" {
 			continue
 		}
 		p, err := pods.Create(ctx, probe(n.Name, i.image()), metav1.CreateOptions{FieldManager: FieldManager})
@@ -156,7 +150,9 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 	}.Pods(ctx)
 	var late *trait.LateError
 	if errors.As(err, &late) {
-		return fmt.Errorf("%w%s", err, i.warning(ctx, late.Pod))
+		if warned := trait.LastWarning(ctx, i.client, metav1.NamespaceDefault, late.Pod); warned != "" {
+			return fmt.Errorf("%w: %s", err, warned)
+		}
 	}
 	return err
 }
@@ -182,20 +178,6 @@ func (i *Installer) detach(ctx context.Context, names []string) error {
 		}))
 	}
 	return errors.Join(errs...)
-}
-
-// warning returns the last warning about a pod.
-func (i *Installer) warning(ctx context.Context, pod string) string {
-	events, err := i.client.Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
-	if err != nil {
-		return ""
-	}
-	for _, e := range slices.Backward(events.Items) {
-		if e.Type == corev1.EventTypeWarning {
-			return ": " + e.Message
-		}
-	}
-	return ""
 }
 
 // defaultImage is the image of pods without another; a pod gets its address before its image is pulled.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
@@ -19,14 +20,6 @@ import (
 
 // User is the uid and gid of pods without rights.
 const User = 65532
-
-// Namespace returns a namespace to which PodSecurity applies a level, such as "restricted".
-func Namespace(meta metav1.ObjectMeta, level string) *corev1.Namespace {
-	for _, mode := range []string{"enforce", "warn", "audit"} {
-		meta.Labels["pod-security.kubernetes.io/"+mode] = level
-	}
-	return &corev1.Namespace{ObjectMeta: meta}
-}
 
 // Restricted returns a pod for a node that the strictest PodSecurity admits. Callers set what it needs besides.
 func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1.Pod {
@@ -246,4 +239,34 @@ func terminated(t *corev1.ContainerStateTerminated) string {
 		s += ": " + strings.TrimSpace(t.Message)
 	}
 	return s
+}
+
+// LastWarning returns the last warning about a pod or a Service, "" without one or without the right to read it.
+func LastWarning(ctx context.Context, client *api.Client, namespace, name string) string {
+	list, err := client.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
+	if err != nil {
+		return "" // an optional right
+	}
+	var last *corev1.Event
+	for i, e := range list.Items {
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Name == name && (last == nil || last.LastTimestamp.Before(&e.LastTimestamp)) {
+			last = &list.Items[i]
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return last.Reason + ": " + last.Message
+}
+
+// Unready says why a node is not ready, "" if it is.
+func Unready(n corev1.Node) string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return "is not ready: " + strings.TrimSpace(c.Reason+" "+c.Message)
+		} else if c.Type == corev1.NodeReady {
+			return ""
+		}
+	}
+	return "has not said whether it is ready"
 }

@@ -1,0 +1,91 @@
+package trait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cnibench/cnibench/internal/env/kube/api"
+)
+
+// Namespace returns a namespace to which PodSecurity applies a level, such as "restricted".
+func Namespace(meta metav1.ObjectMeta, level string) *corev1.Namespace {
+	for _, mode := range []string{"enforce", "warn", "audit"} {
+		meta.Labels["pod-security.kubernetes.io/"+mode] = level
+	}
+	return &corev1.Namespace{ObjectMeta: meta}
+}
+
+// RemoveNamespace deletes a namespace and waits until it is gone, as long as ctx allows. It tolerates that the API server is
+// away for a while. The error says what keeps the namespace.
+func RemoveNamespace(ctx context.Context, client *api.Client, name string, interval time.Duration) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		last = client.Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+		return last == nil || !Passing(last), nil
+	})
+	if last != nil {
+		err = last
+	}
+	switch {
+	case err == nil, apierrors.IsConflict(err): // it is being deleted
+		return awaitGone(ctx, client, name, interval)
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	return fmt.Errorf("delete namespace %s: %w", name, errors.Join(context.Cause(ctx), err))
+}
+
+// awaitGone returns when a namespace is gone, or when ctx ends with what keeps it.
+func awaitGone(ctx context.Context, client *api.Client, name string, interval time.Duration) error {
+	why := "the API server does not say what keeps it"
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			why = stuck(ns)
+			return false, nil
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case Passing(err):
+			return false, nil
+		}
+		return false, err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("namespace %s is still there: %s", name, why)
+	}
+	return fmt.Errorf("wait until namespace %s is gone: %w", name, err)
+}
+
+// stuck says what keeps a namespace that is being deleted, in the words of the API server.
+func stuck(ns *corev1.Namespace) string {
+	var why []string
+	for _, c := range ns.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && c.Message != "" && c.Type != corev1.NamespaceConditionType("") {
+			why = append(why, c.Message)
+		}
+	}
+	for _, f := range ns.Spec.Finalizers {
+		if f != corev1.FinalizerKubernetes {
+			why = append(why, "finalizer "+string(f))
+		}
+	}
+	for _, f := range ns.Finalizers {
+		why = append(why, "finalizer "+f)
+	}
+	if len(why) == 0 {
+		return "the API server does not say what keeps it"
+	}
+	return strings.Join(why, "; ")
+}
