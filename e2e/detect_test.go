@@ -44,7 +44,7 @@ func connection(t *testing.T, as string) detect.Clients {
 func TestDetectAndProve(t *testing.T) {
 	want, proxy := expected()
 	clients := connection(t, "")
-	s, err := detect.Read(t.Context(), clients, detect.ReadOptions{})
+	s, err := detect.Read(t.Context(), clients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestDetectAndProve(t *testing.T) {
 
 // TestDetectWithoutRights: a user who may read nothing gets no error, and a list of what could not be read.
 func TestDetectWithoutRights(t *testing.T) {
-	s, err := detect.Read(t.Context(), connection(t, "nobody-in-particular"), detect.ReadOptions{})
+	s, err := detect.Read(t.Context(), connection(t, "nobody-in-particular"))
 	if err != nil {
 		t.Fatal(err)
 	}

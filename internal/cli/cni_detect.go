@@ -65,8 +65,8 @@ func (p *program) cniDetect(parent context.Context, a detectArgs) error {
 	ctx, stop := context.WithTimeout(parent, detectLimit)
 	defer stop()
 	f, err := clusters.Detect(ctx, clusters.DetectOptions{
-		Location: a.where.location(), PullSecrets: a.pods.pull, Nodes: a.nodes,
-		Lookouts: detect.LookoutOptions{Image: a.pods.image, Pods: true, TTL: 2 * detectLimit},
+		Location: a.where.location(), PullSecrets: a.pods.pull,
+		Lookouts: detect.LookoutOptions{Image: a.pods.image, Nodes: a.nodes, Pods: true, TTL: 2 * detectLimit},
 	}, p.clusterOptions(p.say))
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err
 func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (address, why string) {
 	family := c.options.Family
 	if in.IP != "" {
-		if pickFamily([]string{in.IP}, family) == "" {
+		if trait.PickFamily([]string{in.IP}, family) == "" {
 			return "", fmt.Sprintf("%s is not IPv%d", in.IP, family)
 		}
 		return in.IP, ""

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -64,7 +65,7 @@ func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, 
 	if !ok {
 		return control.Endpoint{}, fmt.Errorf("the cluster was raised without pod %s", pod)
 	}
-	address := pickFamily(s.addresses, c.options.Family)
+	address := trait.PickFamily(s.addresses, c.options.Family)
 	return control.Endpoint{
 		Name: string(profile) + "/" + pod, Address: address, ListenAddress: address, ListenPort: c.listens(profile, pod), CPUs: c.options.CPUs,
 		HeartbeatLimit: heartbeatLimit, Lifeline: lifeline,
@@ -111,7 +112,7 @@ func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, 
 			}
 		}
 	}
-	if server.Address = pickFamily(addresses, c.options.Family); server.Address == "" {
+	if server.Address = trait.PickFamily(addresses, c.options.Family); server.Address == "" {
 		return "", fmt.Errorf("node %s has no internal address of that family, but %s", c.place.client, cmp.Or(strings.Join(addresses, ", "), "none"))
 	}
 	return "", nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -27,7 +28,7 @@ func (c *Cluster) Ground(profile string) detect.Ground {
 			continue
 		}
 		e := detect.End{Pod: spec.Name, Node: spec.Node, By: c, Host: spec.Host()}
-		e.Address, _ = netip.ParseAddr(pickFamily(s.addresses, c.options.Family)) // unknown is the zero address
+		e.Address, _ = netip.ParseAddr(trait.PickFamily(s.addresses, c.options.Family)) // unknown is the zero address
 		switch spec.Name {
 		case podClient, hostClient:
 			e.Role = "client"

@@ -190,7 +190,7 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 		return fmt.Errorf("wait for the pods: %w", withAdvice(cause(ctx, err)))
 	}
 	for _, name := range names {
-		c.pods[name] = stands(pods[name])
+		c.pods[name] = standing{node: pods[name].Spec.NodeName, addresses: trait.Addresses(pods[name])}
 	}
 	return c.placed()
 }
@@ -230,17 +230,6 @@ func (c *Cluster) late(ctx context.Context, waiting map[string]trait.State) erro
 	return advice.With(fmt.Errorf("%d pods are not ready after %s: %s", len(waiting), c.options.Ready, strings.Join(lines, "; ")), wayOut)
 }
 
-func stands(p *corev1.Pod) standing {
-	s := standing{node: p.Spec.NodeName}
-	for _, ip := range p.Status.PodIPs {
-		s.addresses = append(s.addresses, ip.IP)
-	}
-	if len(s.addresses) == 0 && p.Status.PodIP != "" {
-		s.addresses = []string{p.Status.PodIP}
-	}
-	return s
-}
-
 // placed checks that every pod is where its paths need it and has an address of the wanted family.
 func (c *Cluster) placed() error {
 	for _, s := range c.layout.pods {
@@ -248,22 +237,12 @@ func (c *Cluster) placed() error {
 		if p.node != s.Node {
 			return fmt.Errorf("pod %s runs on node %q and belongs on %q", s.Name, p.node, s.Node)
 		}
-		if pickFamily(p.addresses, c.options.Family) == "" {
+		if trait.PickFamily(p.addresses, c.options.Family) == "" {
 			return advice.With(&ConfigError{fmt.Errorf("pod %s has no IPv%d address, but %s", s.Name, max(c.options.Family, 4), cmp.Or(strings.Join(p.addresses, ", "), "none"))},
 				"this cluster does not have that family of IP")
 		}
 	}
 	return nil
-}
-
-// pickFamily returns the first address of a family, of any for 0, else "".
-func pickFamily(addresses []string, family int) string {
-	for _, a := range addresses {
-		if six := strings.Contains(a, ":"); family == 0 || six == (family == 6) {
-			return a
-		}
-	}
-	return ""
 }
 
 func (c *Cluster) makeService(ctx context.Context, s serviceSpec) error {

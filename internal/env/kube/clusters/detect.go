@@ -7,48 +7,31 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // DetectOptions say what to detect.
 type DetectOptions struct {
 	kube.Location
-	// PullSecrets are for Image, which is that of pods that inspect Nodes; without it the API alone is asked. Nodes are one or
-	// two; the first two ready nodes if there are none. (optional)
-	PullSecrets, Nodes []string
-	Lookouts           detect.LookoutOptions
+	// PullSecrets are for the image of Lookouts; without an image the API alone is asked. (optional)
+	PullSecrets []string
+	Lookouts    detect.LookoutOptions
 }
 
 // Detect finds out which CNI a cluster runs and, with an image, proves it from pods on the nodes.
 func Detect(ctx context.Context, o DetectOptions, options Options) (detect.Finding, error) {
-	var found detect.Finding
 	s := site{Location: o.Location}
 	var err error
 	if s.cluster, err = kube.Connect(kube.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Cluster: plan.Cluster{PullSecrets: o.PullSecrets}, Say: options.Say}); err != nil {
-		return found, err
+		return detect.Finding{}, err
 	}
-	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {
-		return found, err
+	if err := s.read(ctx); err != nil || o.Lookouts.Image == "" {
+		return detect.Finding{Verdict: s.verdict}, err
 	}
-	if s.snapshot, err = detect.Read(ctx, s.clients, detect.ReadOptions{}); err != nil {
-		return found, err
+	o.Lookouts.Run, o.Lookouts.PullSecrets = s.cluster.Run(), s.cluster.PullSecrets()
+	proofs, err := s.inspect(ctx, o.Lookouts, options)
+	if errors.Is(err, errNoNode) {
+		err = advice.With(err, "name one by --nodes")
 	}
-	found.Verdict = detect.Detect(s.snapshot)
-	if o.Lookouts.Image == "" {
-		return found, nil
-	}
-	at := o.Lookouts
-	at.Run, at.PullSecrets, at.Nodes = s.cluster.Run(), s.cluster.PullSecrets(), o.Nodes
-	if len(at.Nodes) == 0 {
-		at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2)
-	}
-	if len(at.Nodes) == 0 {
-		return found, errors.New("no ready Linux node to inspect: name one by --nodes")
-	}
-	options.Say("inspecting %v from pods", at.Nodes)
-	gone := options.Leaves(s.leftovers())
-	err = s.fromLookouts(ctx, at, func(post *detect.Lookout) (err error) {
-		_, found.Verdict, found.Proofs, err = detect.Prove(ctx, s.snapshot, detect.Ground{Ends: post.Ends(), Routes: post.Routes()})
-		return err
-	}, gone)
-	return found, err
+	return detect.Finding{Verdict: s.verdict, Proofs: proofs}, err
 }

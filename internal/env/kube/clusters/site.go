@@ -43,34 +43,52 @@ func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
 		return err
 	}
 	o.Say("detecting the CNI")
-	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {
+	if err := s.read(ctx); err != nil {
 		return err
 	}
-	if s.snapshot, err = detect.Read(ctx, s.clients, detect.ReadOptions{}); err != nil {
-		return err
-	}
-	s.verdict = detect.Detect(s.snapshot)
-	if s.verdict.CNI == "" && want.Cluster.Inspect {
-		if err := s.inspectTwo(ctx, want, o); err != nil {
-			return err
+	if s.verdict.CNI == "" && want.Cluster.Inspect { // plugins without a daemon have only a file on the nodes
+		if _, err := s.inspect(ctx, s.lookouts(want, o), o); err != nil {
+			return withoutInspect(err)
 		}
 	}
 	s.profile = nameOf(s.verdict)
 	return nil
 }
 
-// inspectTwo detects from two nodes what no object of the cluster tells: plugins without a daemon have only a file there.
-func (s *site) inspectTwo(ctx context.Context, want plan.Plan, o Options) error {
-	at := s.lookouts(want, o)
-	if at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2); len(at.Nodes) == 0 {
-		return withoutInspect(errors.New("no ready Linux node to inspect"))
+// read detects the CNI from what the API server says.
+func (s *site) read(ctx context.Context) (err error) {
+	if s.clients, err = detect.ClientsOf(s.cluster.Config()); err != nil {
+		return err
 	}
+	if s.snapshot, err = detect.Read(ctx, s.clients); err != nil {
+		return err
+	}
+	s.verdict = detect.Detect(s.snapshot)
+	return nil
+}
+
+// errNoNode means that lookouts have no place.
+var errNoNode = errors.New("no ready Linux node to inspect")
+
+// inspect detects from lookouts, by default on the first two ready nodes. With pods among them it proves the paths, too.
+func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options) (proofs []detect.Proof, err error) {
+	if len(at.Nodes) == 0 {
+		at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2)
+	}
+	if len(at.Nodes) == 0 {
+		return nil, errNoNode
+	}
+	o.Say("inspecting %v from pods", at.Nodes)
 	gone := o.Leaves(s.leftovers())
-	err := s.fromLookouts(ctx, at, func(post *detect.Lookout) (err error) {
-		s.snapshot, s.verdict, _, err = detect.Prove(ctx, s.snapshot, detect.Ground{Ends: post.Ends()})
+	err = s.fromLookouts(ctx, at, func(post *detect.Lookout) (err error) {
+		ground := detect.Ground{Ends: post.Ends()}
+		if at.Pods {
+			ground.Routes = post.Routes()
+		}
+		s.snapshot, s.verdict, proofs, err = detect.Prove(ctx, s.snapshot, ground)
 		return err
 	}, gone)
-	return withoutInspect(err)
+	return proofs, err
 }
 
 // fromLookouts starts lookouts, calls look, and removes them; gone is called when they are gone. (optional)
@@ -154,10 +172,8 @@ func (s *site) prove(ctx context.Context, ground detect.Ground) error {
 	s.facts = detect.Facts(verdict, snapshot, proofs)
 	maps.Copy(s.facts, s.cluster.Facts())
 	var broken []string
-	for _, p := range proofs {
-		if p.Result == detect.Mismatch {
-			broken = append(broken, p.String())
-		}
+	for _, p := range detect.Mismatches(proofs) {
+		broken = append(broken, p.String())
 	}
 	if now := nameOf(verdict); now != s.profile {
 		broken = append(broken, fmt.Sprintf("the configuration says %s, and what is seen is %s", s.profile, now))

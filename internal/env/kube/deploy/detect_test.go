@@ -65,7 +65,7 @@ func asked(t *testing.T, daemon string) []clienttesting.Action {
 		kinds[g.WithResource("ippools")] = "IPPoolList"
 	}
 	typed, custom := apitest.NewClientset(objects...), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
-	if _, err := detect.Read(t.Context(), detect.Clients{Kube: typed.Client, Dynamic: custom}, detect.ReadOptions{}); err != nil {
+	if _, err := detect.Read(t.Context(), detect.Clients{Kube: typed.Client, Dynamic: custom}); err != nil {
 		t.Fatal(err)
 	}
 	actions := slices.Concat(typed.Actions(), custom.Actions())

@@ -150,7 +150,7 @@ func TestClusters(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			c := load(t, path)
-			s, err := Read(t.Context(), c.clients, ReadOptions{})
+			s, err := Read(t.Context(), c.clients)
 			if err != nil {
 				t.Fatal(err)
 			}

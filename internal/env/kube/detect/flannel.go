@@ -57,15 +57,20 @@ func (d *detective) flannelRuns(of cni, backend string) {
 	}
 }
 
-// backendOnNodes returns the backend that flanneld runs, "" if the nodes have no annotation or differ.
-func (d *detective) backendOnNodes() string {
+// flannelBackends returns the backends in flanneld's annotations, by node.
+func (s Snapshot) flannelBackends() map[string]string {
 	by := map[string]string{}
-	for _, n := range d.Nodes {
+	for _, n := range s.Nodes {
 		if b := n.Annotations[flannelBackend]; b != "" {
 			by[n.Name] = strings.ToLower(b)
 		}
 	}
-	groups, distinct := perNode(by)
+	return by
+}
+
+// backendOnNodes returns the backend that flanneld runs, "" if the nodes have no annotation or differ.
+func (d *detective) backendOnNodes() string {
+	groups, distinct := perNode(d.flannelBackends())
 	switch len(distinct) {
 	case 0:
 		return ""

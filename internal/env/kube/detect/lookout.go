@@ -85,7 +85,8 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 	}
 	for _, p := range pods {
 		up := running[p.Name]
-		e := End{Pod: p.Name, Node: up.Spec.NodeName, By: l, Host: p.Spec.HostNetwork, Address: address(up, o.Family)}
+		e := End{Pod: p.Name, Node: up.Spec.NodeName, By: l, Host: p.Spec.HostNetwork}
+		e.Address, _ = netip.ParseAddr(trait.PickFamily(trait.Addresses(up), o.Family)) // unknown is the zero address
 		for i, role := range []string{"client", "server"} {
 			if i < len(o.Nodes) && o.Nodes[i] == e.Node {
 				e.Role = role
@@ -94,18 +95,6 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 		l.ends = append(l.ends, e)
 	}
 	return nil
-}
-
-// address returns the pod's address of the family; 0 is any family. It returns the zero address if the pod has none.
-func address(p *corev1.Pod, family int) netip.Addr {
-	for _, ip := range p.Status.PodIPs {
-		a, err := netip.ParseAddr(ip.IP)
-		if err == nil && (family == 0 || a.Is6() == (family == 6)) {
-			return a
-		}
-	}
-	a, _ := netip.ParseAddr(p.Status.PodIP)
-	return a
 }
 
 // meta returns the name, labels and expiry of an object.

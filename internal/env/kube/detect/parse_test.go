@@ -67,13 +67,13 @@ func TestReadFails(t *testing.T) {
 	c := load(t, "testdata/clusters/flannel-vxlan.txtar").clients
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Read(ctx, c, ReadOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := Read(ctx, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of its context: %v", err)
 	}
 	for _, line := range []string{"list nodes", "list daemonsets", "get configmaps", "list pods"} {
 		c := load(t, "testdata/clusters/flannel-vxlan.txtar")
 		c.clients = refused(t, line)
-		s, err := Read(t.Context(), c.clients, ReadOptions{})
+		s, err := Read(t.Context(), c.clients)
 		if err != nil {
 			t.Errorf("without %s: %v", line, err)
 		}

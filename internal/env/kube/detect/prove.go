@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -46,13 +47,12 @@ type Ground struct {
 	Profile string
 	Ends    []End
 	Routes  []Route
-	// Program is this program in the pods; "" is /cnibench. Port is a free UDP port in all of them; 0 is 19411.
-	Program string
-	Port    uint16
 }
 
 const (
-	defaultPort = 19411
+	// program is this program in the pods, echoPort a UDP port that is free in all of them.
+	program  = "/cnibench"
+	echoPort = 19411
 	// lookTime bounds a look; echoTime how long one end answers; watchTime how long frames are watched, and sendTime, which
 	// ends before, how long they are sent.
 	lookTime, echoTime  = 20 * time.Second, 40 * time.Second
@@ -62,12 +62,6 @@ const (
 // Prove looks from every end and tries every route. It returns the snapshot with what the ends saw, its verdict and the
 // proofs. It fails only if ctx has ended; any other failure leaves a claim unproven.
 func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proof, error) {
-	if g.Program == "" {
-		g.Program = "/cnibench"
-	}
-	if g.Port == 0 {
-		g.Port = defaultPort
-	}
 	var proofs []Proof
 	s.Seen, proofs = look(ctx, g)
 	v := Detect(s)
@@ -97,7 +91,7 @@ func look(ctx context.Context, g Ground) ([]Seen, []Proof) {
 		all.Go(func() {
 			limit, stop := context.WithTimeout(ctx, lookTime)
 			defer stop()
-			out, err := e.By.Exec(limit, e.Pod, []string{g.Program, "look"})
+			out, err := e.By.Exec(limit, e.Pod, []string{program, "look"})
 			answers[i] = Seen{Pod: e.Pod, Node: e.Node, Host: e.Host, Role: e.Role}
 			if err == nil {
 				answers[i].State, err = netstate.Parse(out)
@@ -144,7 +138,7 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	defer stop()
 	over := make(chan error, 1)
 	go func() {
-		_, err := t.run(echoing, server, "--echo", strconv.Itoa(int(t.ground.Port)), "--for", echoTime.String())
+		_, err := t.run(echoing, server, "--echo", strconv.Itoa(echoPort), "--for", echoTime.String())
 		over <- err
 	}()
 	proofs := []Proof{t.pathMTU(ctx, client, server, s)}
@@ -166,32 +160,26 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 
 // run runs look with args in the pod of an end.
 func (t *trial) run(ctx context.Context, e End, args ...string) ([]byte, error) {
-	argv := append([]string{t.ground.Program, "look", "--mark", t.mark}, args...)
+	argv := append([]string{program, "look", "--mark", t.mark}, args...)
 	out, err := e.By.Exec(ctx, e.Pod, argv)
 	if err != nil {
-		err = &unmarkedError{err, t.mark}
+		err = unmarked(err, t.mark)
 	}
 	return out, err
 }
 
-// unmarkedError is an error without the mark of this proof: it becomes a fact, and facts are compared between runs.
-type unmarkedError struct {
-	err  error
-	mark string
+// unmarked returns an error without the mark of this proof: it becomes a fact, and facts are compared between runs.
+func unmarked(err error, mark string) error {
+	text := strings.ReplaceAll(err.Error(), " --mark "+mark, "")
+	return errors.New(strings.Join(strings.Fields(text), " "))
 }
-
-func (e *unmarkedError) Error() string {
-	text := strings.ReplaceAll(e.err.Error(), " --mark "+e.mark, "")
-	return strings.Join(strings.Fields(text), " ")
-}
-func (e *unmarkedError) Unwrap() error { return e.err }
 
 // whatMTU names the proof that packets of the pods' MTU pass between two ends.
 const whatMTU = "MTU end to end"
 
 func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Proof {
 	p := Proof{What: whatMTU, Where: t.route.Path}
-	to := netip.AddrPortFrom(server.Address, t.ground.Port)
+	to := netip.AddrPortFrom(server.Address, echoPort)
 	limit, stop := context.WithTimeout(ctx, echoTime)
 	defer stop()
 	out, err := t.run(limit, client, "--mtu", to.String())
@@ -234,7 +222,7 @@ func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s S
 		return p
 	}
 	p.Where += " on " + device + " of " + watcher.Node
-	port := strconv.Itoa(int(t.ground.Port))
+	port := strconv.Itoa(echoPort)
 	limit, stop := context.WithTimeout(ctx, watchTime+lookTime)
 	defer stop()
 	type watched struct {
@@ -246,7 +234,7 @@ func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s S
 		out, err := t.run(limit, watcher, "--wire", device, "--port", port, "--for", watchTime.String())
 		done <- watched{out, err}
 	}()
-	to := netip.AddrPortFrom(server.Address, t.ground.Port)
+	to := netip.AddrPortFrom(server.Address, echoPort)
 	out, err := t.run(limit, client, "--send", to.String(), "--for", sendTime.String())
 	var sent netstate.Sending
 	if err == nil {

@@ -86,7 +86,7 @@ var flannelDevice = netstate.Device{Name: "flannel.1", Kind: "vxlan", MTU: 1450,
 // stage is flannel in two nodes, all as it should be.
 func stage(t *testing.T) (Snapshot, Ground, *scripted) {
 	t.Helper()
-	s, err := Read(t.Context(), load(t, "testdata/clusters/flannel-vxlan.txtar").clients, ReadOptions{})
+	s, err := Read(t.Context(), load(t, "testdata/clusters/flannel-vxlan.txtar").clients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestProveFails(t *testing.T) {
 // TestProveCanal: as upstream ships it, its pods have the MTU of the node's device over a tunnel that takes less. It is
 // canal all the same, and its numbers have the doubt with them.
 func TestProveCanal(t *testing.T) {
-	s, err := Read(t.Context(), load(t, "testdata/clusters/canal.txtar").clients, ReadOptions{})
+	s, err := Read(t.Context(), load(t, "testdata/clusters/canal.txtar").clients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -457,8 +457,8 @@ func TestLookoutWaitsNoLonger(t *testing.T) {
 // TestUnmarked: a failure in a pod has the same words in every run.
 func TestUnmarked(t *testing.T) {
 	cause := errors.New("/cnibench look --mark 0123 --wire eth0 in pod a: exit code 1: capture on eth0:\nnot permitted")
-	err := error(&unmarkedError{cause, "0123"})
-	if got, want := err.Error(), "/cnibench look --wire eth0 in pod a: exit code 1: capture on eth0: not permitted"; got != want || !errors.Is(err, cause) {
+	err := unmarked(cause, "0123")
+	if got, want := err.Error(), "/cnibench look --wire eth0 in pod a: exit code 1: capture on eth0: not permitted"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -46,7 +46,7 @@ func (d *detective) proxy() {
 			p.Mode = ""
 		}
 		d.doubt("rules of kube-proxy are on the nodes (%s), and no pod of its own was found", strings.Join(groups, "; "))
-	case d.mayRead("daemonsets") && len(d.hosts()) > 0 && d.chainsSeen():
+	case d.mayRead("daemonsets") && len(d.hosts()) > 0 && slices.ContainsFunc(d.hosts(), func(h Seen) bool { return h.Chains != nil }):
 		p.Runs, p.Source = No, "no pod named kube-proxy, and none of its rules on "+few(nodesOf(d.hosts()))
 	default:
 		p.Runs, p.Source = Unknown, "no pod named kube-proxy was found; it may run outside of pods, as in K3s"
@@ -131,11 +131,6 @@ func proxyTrace(h Seen) string {
 		return "iptables"
 	}
 	return ""
-}
-
-// chainsSeen reports whether the chains of a node could be listed.
-func (d *detective) chainsSeen() bool {
-	return slices.ContainsFunc(d.hosts(), func(h Seen) bool { return h.Chains != nil })
 }
 
 // mayRead reports whether a resource could be read.

@@ -29,27 +29,14 @@ type Clients struct {
 // ContainerRef names a container.
 type ContainerRef struct{ Namespace, Pod, Container string }
 
-// ReadOptions say what is read. The zero value reads everything.
-type ReadOptions struct {
-	// Nodes are those whose agents report their status; none means all.
-	Nodes []string
-}
-
 // usual are the namespaces of CNIs and kube-proxy. They are read where listing all namespaces is forbidden.
 var usual = []string{"kube-system", "kube-flannel", "calico-system", "tigera-operator", "cilium"}
 
 // Read reads what Detect judges. Unproven lists what could not be read for lack of a right. Read fails if the API server
 // does not answer, or if ctx has ended.
-func Read(ctx context.Context, c Clients, o ReadOptions) (Snapshot, error) {
-	r := &reader{ctx: ctx, Clients: c, options: o}
-	v, err := c.Kube.Version(ctx)
-	if err != nil && !r.tolerate(err, "read the version of the API server") {
-		return Snapshot{}, fmt.Errorf("ask the API server for its version: %w", err)
-	}
-	if err == nil {
-		r.s.Server = v
-	}
-	for _, step := range []func() error{r.nodes, r.daemonSets, r.staticProxies, r.configMaps, r.calicoObjects, r.ciliumStatus} {
+func Read(ctx context.Context, c Clients) (Snapshot, error) {
+	r := &reader{ctx: ctx, Clients: c, selectors: map[string]string{}}
+	for _, step := range []func() error{r.version, r.nodes, r.daemonSets, r.staticProxies, r.configMaps, r.calicoObjects, r.ciliumStatus} {
 		if err := step(); err != nil {
 			return Snapshot{}, err
 		}
@@ -63,32 +50,36 @@ func Read(ctx context.Context, c Clients, o ReadOptions) (Snapshot, error) {
 // reader is one Read.
 type reader struct {
 	Clients
-	ctx     context.Context
-	options ReadOptions
-	s       Snapshot
+	ctx context.Context
+	s   Snapshot
 	// selectors are the pod selectors of DaemonSets, by namespace/name.
 	selectors map[string]string
 }
 
-// tolerate reports whether err is a missing right or a missing object. It notes a missing right as unproven.
-func (r *reader) tolerate(err error, what string) bool {
+// tolerate returns nil for a missing right, which it notes as unproven, and for a missing object; else err with what was
+// asked.
+func (r *reader) tolerate(err error, what string) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		r.s.Unproven = append(r.s.Unproven, "no right to "+what)
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 	default:
-		return false
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	return true
+	return nil
+}
+
+func (r *reader) version() (err error) {
+	if r.s.Server, err = r.Kube.Version(r.ctx); err != nil {
+		return r.tolerate(err, "read the version of the API server")
+	}
+	return nil
 }
 
 func (r *reader) nodes() error {
 	list, err := r.Kube.Nodes().List(r.ctx, metav1.ListOptions{})
 	if err != nil {
-		if r.tolerate(err, "list nodes") {
-			return nil
-		}
-		return fmt.Errorf("list nodes: %w", err)
+		return r.tolerate(err, "list nodes")
 	}
 	for _, n := range list.Items {
 		info := n.Status.NodeInfo
@@ -102,7 +93,6 @@ func (r *reader) nodes() error {
 
 // daemonSets lists those of all namespaces, or of the usual ones where listing all is forbidden.
 func (r *reader) daemonSets() error {
-	r.selectors = map[string]string{}
 	list, err := r.Kube.DaemonSets(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
 	if err == nil {
 		r.addDaemonSets(list)
@@ -161,10 +151,7 @@ func (r *reader) staticProxies() error {
 	}
 	list, err := r.Kube.Pods("kube-system").List(r.ctx, metav1.ListOptions{})
 	if err != nil {
-		if r.tolerate(err, "list pods in kube-system") {
-			return nil
-		}
-		return fmt.Errorf("list pods in kube-system: %w", err)
+		return r.tolerate(err, "list pods in kube-system")
 	}
 	for _, p := range list.Items {
 		if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static && strings.HasPrefix(p.Name, kubeProxy) {
@@ -188,7 +175,7 @@ func (r *reader) configMaps() error {
 		}
 	}
 	// K3s runs flannel outside of pods.
-	if of := named(flannel); !r.s.runs(of) && r.s.flannelOnNodes() {
+	if of := named(flannel); !r.s.runs(of) && len(r.s.flannelBackends()) > 0 {
 		for _, namespace := range []string{"kube-flannel", "kube-system"} {
 			if err := r.configMap(namespace, of.configs[0]); err != nil {
 				return err
@@ -205,18 +192,10 @@ func (r *reader) configMaps() error {
 	return nil
 }
 
-// flannelOnNodes reports whether a node has flannel's annotation.
-func (s Snapshot) flannelOnNodes() bool {
-	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Annotations[flannelBackend] != "" })
-}
-
 func (r *reader) configMap(namespace, name string) error {
 	m, err := r.Kube.ConfigMaps(namespace).Get(r.ctx, name, metav1.GetOptions{})
 	if err != nil {
-		if r.tolerate(err, "get configmap "+name+" in "+namespace) {
-			return nil
-		}
-		return fmt.Errorf("read ConfigMap %s/%s: %w", namespace, name, err)
+		return r.tolerate(err, "get configmap "+name+" in "+namespace)
 	}
 	r.s.ConfigMaps = append(r.s.ConfigMaps, ConfigMap{Namespace: namespace, Name: name, Data: m.Data})
 	return nil
@@ -252,10 +231,7 @@ func (r *reader) calicoObjects() error {
 func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, error) {
 	l, err := r.Dynamic.Resource(resource).List(r.ctx, metav1.ListOptions{})
 	if err != nil {
-		if r.tolerate(err, "list "+resource.Resource+"."+resource.Group) {
-			return false, nil
-		}
-		return false, fmt.Errorf("list %s.%s: %w", resource.Resource, resource.Group, err)
+		return false, r.tolerate(err, "list "+resource.Resource+"."+resource.Group)
 	}
 	for _, o := range l.Items {
 		body := o.Object
@@ -277,14 +253,11 @@ func (r *reader) ciliumStatus() error {
 	}
 	list, err := r.Kube.Pods(w.Namespace).List(r.ctx, metav1.ListOptions{LabelSelector: r.selectors[w.Namespace+"/"+w.Name]})
 	if err != nil {
-		if r.tolerate(err, "list pods in "+w.Namespace) {
-			return nil
-		}
-		return fmt.Errorf("list pods in %s: %w", w.Namespace, err)
+		return r.tolerate(err, "list pods in "+w.Namespace)
 	}
 	r.s.CiliumStatus = map[string]string{}
 	for _, p := range list.Items {
-		if len(r.options.Nodes) > 0 && !slices.Contains(r.options.Nodes, p.Spec.NodeName) || p.Status.Phase != corev1.PodRunning {
+		if p.Status.Phase != corev1.PodRunning {
 			continue
 		}
 		out, err := r.agentStatus(ContainerRef{p.Namespace, p.Name, "cilium-agent"})

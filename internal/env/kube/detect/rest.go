@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,16 +55,8 @@ func (d *detective) leftovers() {
 			d.doubt("%s has leftovers of another CNI: %s", h.Node, strings.Join(found, ", "))
 		}
 	}
-	if d.CNI == "" || d.CNI == flannel || d.CNI == canal {
-		return
-	}
-	var nodes []string
-	for _, n := range d.Nodes {
-		if n.Annotations[flannelBackend] != "" {
-			nodes = append(nodes, n.Name)
-		}
-	}
-	if slices.Sort(nodes); len(nodes) > 0 {
+	nodes := slices.Sorted(maps.Keys(d.flannelBackends()))
+	if len(nodes) > 0 && d.CNI != "" && d.CNI != flannel && d.CNI != canal {
 		d.doubt("annotations of flannel are on %s, and the CNI is %s", few(nodes), d.CNI)
 	}
 }

@@ -51,6 +51,28 @@ func ListPods(ctx context.Context, client *api.Client, namespace, selector strin
 	return pods, nil
 }
 
+// Addresses returns the addresses of a pod in the cluster's order.
+func Addresses(p *corev1.Pod) []string {
+	var all []string
+	for _, ip := range p.Status.PodIPs {
+		all = append(all, ip.IP)
+	}
+	if len(all) == 0 && p.Status.PodIP != "" {
+		return []string{p.Status.PodIP}
+	}
+	return all
+}
+
+// PickFamily returns the first address of a family, of any for 0, else "".
+func PickFamily(addresses []string, family int) string {
+	for _, a := range addresses {
+		if six := strings.Contains(a, ":"); family == 0 || six == (family == 6) {
+			return a
+		}
+	}
+	return ""
+}
+
 // Await says which pods to wait for.
 type Await struct {
 	Names []string
