@@ -55,18 +55,13 @@ type csvFile struct {
 	said []map[string]int
 }
 
-// csvRow is a data row by column.
-type csvRow struct {
-	line   int
-	fields []string
-	file   *csvFile
-}
-
-func (r csvRow) get(column string) string {
-	if i, ok := r.file.columns[column]; ok && i < len(r.fields) {
-		return strings.TrimSpace(r.fields[i])
+// note notes what is wrong with a line, each line of the error apart.
+func (f *csvFile) note(line int, err error) {
+	if err != nil {
+		for text := range strings.SplitSeq(err.Error(), "\n") {
+			f.faults.Add(line, "%s", text)
+		}
 	}
-	return ""
 }
 
 // decode reads numbers with declared units, one to a row. It lists everything that is wrong at once.
@@ -109,7 +104,11 @@ func decode(b []byte) (adapter.Batch, error) {
 			f.faults.Add(line, "more than %d trials", adapter.MaxReadings)
 			return adapter.Batch{}, f.faults
 		default:
-			f.row(csvRow{line, fields, f})
+			row := csvRow{}
+			for name, i := range f.columns {
+				row[name] = strings.TrimSpace(fields[i])
+			}
+			f.note(line, f.row(line, row))
 		}
 	}
 	if f.columns == nil && len(f.faults) == 0 {
@@ -148,38 +147,34 @@ func (f *csvFile) preamble(b []byte) ([]byte, int) {
 			f.faults.Add(1, "the first line is %s: want %q", adapter.Quoted(text), Magic)
 			return nil, 1
 		case lines > 1 && strings.HasPrefix(text, "#"):
-			f.fact(lines, strings.TrimSpace(text[1:]))
+			f.note(lines, f.fact(strings.TrimSpace(text[1:])))
 		}
 	}
 	return []byte{}, lines
 }
 
 // fact takes "key: value"; other comments are comments.
-func (f *csvFile) fact(line int, text string) {
+func (f *csvFile) fact(text string) error {
 	key, value, ok := strings.Cut(text, ":")
 	value = strings.TrimSpace(value)
 	switch {
 	case !ok || !factNames.MatchString(key) || strings.HasPrefix(value, "//"):
-		return
+		return nil
 	case !FactName.MatchString(key):
-		f.faults.Add(line, "fact %s: want lower case, with _ or . between words", adapter.Quoted(key))
-		return
+		return fmt.Errorf("fact %s: want lower case, with _ or . between words", adapter.Quoted(key))
 	case value == "":
-		f.faults.Add(line, "fact %s has no value; leave out unknown facts", key)
-		return
+		return fmt.Errorf("fact %s has no value; leave out unknown facts", key)
 	case !utf8.ValidString(value):
-		f.faults.Add(line, "fact %s is not UTF-8", key)
-		return
+		return fmt.Errorf("fact %s is not UTF-8", key)
 	}
 	if f.facts++; f.facts > mostFacts {
-		f.faults.Add(line, "more than %d facts", mostFacts)
-		return
+		return fmt.Errorf("more than %d facts", mostFacts)
 	}
 	var err error
 	switch key {
 	case "title":
 		f.batch.Title = value
-		return
+		return nil
 	case "baseline":
 		f.batch.Baseline, err = value, adapter.CheckProfile(value)
 	case "environment":
@@ -195,12 +190,13 @@ func (f *csvFile) fact(line int, text string) {
 		f.batch.Warmup, err = window(value)
 	}
 	if err != nil {
-		f.faults.Add(line, "%s: %s", key, err)
+		return fmt.Errorf("%s: %w", key, err)
 	}
 	if before := f.batch.Facts[key]; before != "" {
 		value = before + "; " + value
 	}
 	f.batch.Fact(key, value)
+	return nil
 }
 
 // date reads a day or a time of day.
@@ -248,18 +244,19 @@ func (f *csvFile) header(line int, fields []string) bool {
 	return len(f.faults) == before
 }
 
+// csvRow is a data row by column.
+type csvRow map[string]string
+
 // row adds a number to its trial, or makes it a failed one.
-func (f *csvFile) row(r csvRow) {
-	before := len(f.faults)
-	t := f.trial(r)
-	if len(f.faults) > before {
-		return
+func (f *csvFile) row(line int, r csvRow) error {
+	t, err := r.trial()
+	if err != nil {
+		return err
 	}
-	w, err := f.window, error(nil)
-	if s := r.get("window"); s != "" {
+	w := f.window
+	if s := r["window"]; s != "" {
 		if w, err = window(s); err != nil {
-			f.faults.Add(r.line, "window: %s", err)
-			return
+			return fmt.Errorf("window: %w", err)
 		}
 	}
 	i, ok := f.at[t]
@@ -271,99 +268,72 @@ func (f *csvFile) row(r csvRow) {
 		})
 		f.said = append(f.said, map[string]int{})
 	}
-	switch status := cmp.Or(r.get("status"), result.OK); status {
+	switch reading := &f.batch.Readings[i]; cmp.Or(r["status"], result.OK) {
 	case result.OK:
-		f.value(r, i)
+		return r.value(line, reading, f.said[i])
 	case result.Failed:
-		f.failed(r, i)
-	case warning:
-		f.warn(r, i)
+		if len(f.said[i]) > 0 || r["value"] != "" {
+			return errors.New("a failed trial has no values")
+		}
+		reading.Fail("failed", cmp.Or(r["note"], "the source gives no reason"))
+	case "warning": // its id is in the column of the metric, its message is the note
+		if !adapter.PlainName.MatchString(r["metric"]) || r["note"] == "" || r["value"] != "" {
+			return errors.New("a warning has an id as its metric, a note, and no value")
+		}
+		reading.Warn(r["metric"], "%s", r["note"])
 	default:
-		f.faults.Add(r.line, "unknown status %s: want ok, failed or warning", adapter.Quoted(status))
+		return fmt.Errorf("unknown status %s: want ok, failed or warning", adapter.Quoted(r["status"]))
 	}
-}
-
-// warning is the status of a row that has a warning of its trial instead of a number.
-const warning = "warning"
-
-// warn adds a warning: its id is in the column of the metric, its message is the note.
-func (f *csvFile) warn(r csvRow, i int) {
-	id, message := r.get("metric"), r.get("note")
-	if !adapter.PlainName.MatchString(id) || message == "" || r.get("value") != "" {
-		f.faults.Add(r.line, "a warning has an id as its metric, a note, and no value")
-		return
-	}
-	f.batch.Readings[i].Warn(id, "%s", message)
+	return nil
 }
 
 // trial reads which trial a row is about.
-func (f *csvFile) trial(r csvRow) plan.Trial {
-	t := plan.Trial{Case: plan.Case{Profile: plan.Variant(r.get("profile"))}, Repetition: 1}
-	check := func(err error) {
-		if err != nil {
-			f.faults.Add(r.line, "%s", err)
-		}
-	}
-	for _, s := range r.fields {
+func (r csvRow) trial() (plan.Trial, error) {
+	t := plan.Trial{Case: plan.Case{Profile: plan.Variant(r["profile"])}, Repetition: 1}
+	for _, s := range r {
 		if !utf8.ValidString(s) {
-			check(errors.New("it is not UTF-8"))
-			return t
+			return t, errors.New("it is not UTF-8")
 		}
 	}
-	check(adapter.CheckProfile(r.get("profile")))
-	var err error
-	t.Path, err = plan.ParsePath(r.get("path"))
-	check(err)
-	t.Workload, err = plan.ParseWorkload(r.get("workload"))
-	check(err)
-	if s := r.get("repetition"); s != "" {
-		t.Repetition, err = adapter.Count(s)
-		if err != nil || t.Repetition < 1 || t.Repetition > adapter.MaxReadings {
-			check(fmt.Errorf("repetition %s: want a number from 1", adapter.Quoted(s)))
+	var errs [4]error
+	errs[0] = adapter.CheckProfile(r["profile"])
+	t.Path, errs[1] = plan.ParsePath(r["path"])
+	t.Workload, errs[2] = plan.ParseWorkload(r["workload"])
+	if s := r["repetition"]; s != "" {
+		t.Repetition, errs[3] = adapter.Count(s)
+		if errs[3] != nil || t.Repetition < 1 || t.Repetition > adapter.MaxReadings {
+			errs[3] = fmt.Errorf("repetition %s: want a number from 1", adapter.Quoted(s))
 		}
 	}
-	return t
+	return t, errors.Join(errs[:]...)
 }
 
-// failed marks a trial as failed; the note is the reason.
-func (f *csvFile) failed(r csvRow, i int) {
-	if len(f.said[i]) > 0 || r.get("value") != "" {
-		f.faults.Add(r.line, "a failed trial has no values")
-		return
+// value reads one number in its unit. said holds the lines of the numbers that the trial has.
+func (r csvRow) value(line int, reading *adapter.Reading, said map[string]int) error {
+	name := r["metric"]
+	before, twice := said[name]
+	switch _, known := metric.Lookup(name); {
+	case reading.Failure != nil:
+		return errors.New("a failed trial has no values")
+	case !known:
+		return fmt.Errorf("unknown metric %s (`cnibench list metrics` names those that there are)", adapter.Quoted(name))
+	case twice:
+		return fmt.Errorf("line %d has %s of this trial too; number the trials in a column \"repetition\"", before, name)
 	}
-	f.batch.Readings[i].Fail("failed", cmp.Or(r.get("note"), "the source gives no reason"))
-}
-
-// value reads one number in its unit.
-func (f *csvFile) value(r csvRow, i int) {
-	reading := &f.batch.Readings[i]
-	name := r.get("metric")
-	if reading.Failure != nil {
-		f.faults.Add(r.line, "a failed trial has no values")
-		return
-	}
-	if _, ok := metric.Lookup(name); !ok {
-		f.faults.Add(r.line, "unknown metric %s (`cnibench list metrics` names those that there are)", adapter.Quoted(name))
-		return
-	}
-	if line, twice := f.said[i][name]; twice {
-		f.faults.Add(r.line, "line %[2]d has %[1]s of this trial too; number the trials in a column \"repetition\"", name, line)
-		return
-	}
-	f.said[i][name] = r.line
-	v, err := adapter.Number(r.get("value"))
+	said[name] = line
+	v, err := adapter.Number(r["value"])
 	if err == nil && v < 0 && name != metric.CPUUtilization { // an idle run may have been the busier one
-		err = fmt.Errorf("%s is negative", adapter.Quoted(r.get("value")))
+		err = fmt.Errorf("%s is negative", adapter.Quoted(r["value"]))
 	}
 	if err == nil {
-		v, err = number.Convert(v, r.get("unit"), metric.UnitFor(name, reading.Workload.Work()))
+		v, err = number.Convert(v, r["unit"], metric.UnitFor(name, reading.Workload.Work()))
 	}
 	if err != nil {
-		f.faults.Add(r.line, "%s: %s", name, err)
-		return
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	reading.Put(name, v)
-	if note := r.get("note"); note != "" {
+	if note := r["note"]; note != "" {
 		reading.Warn(adapter.Note, "%s: %s", name, note)
 	}
+	return nil
 }
