@@ -76,10 +76,8 @@ type iperf3End struct {
 	// Receivers is all that a server says of it.
 	Receivers string `json:"receiver_tcp_congestion"`
 	// Back is there in a bidirectional test, also where test_start does not say so.
-	Back *iperf3Sum `json:"sum_received_bidir_reverse"`
-	CPU  *struct {
-		Host float64 `json:"host_total"`
-	} `json:"cpu_utilization_percent"`
+	Back *iperf3Sum       `json:"sum_received_bidir_reverse"`
+	CPU  *json.RawMessage `json:"cpu_utilization_percent"`
 }
 
 func matchJSON(b []byte) bool {
