@@ -58,7 +58,7 @@ func writePaths(w io.Writer) {
 func writeWorkloads(w io.Writer) {
 	fmt.Fprintln(w, "NAME\tUNIT OF WORK\tWHAT IT SENDS\tOPTIONS")
 	for _, k := range plan.Kinds() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k, k.Default().Work(), k.About(), strings.Join(k.Words(), ", "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k, k.Default().Traits().Work, k.About(), strings.Join(k.Words(), ", "))
 	}
 }
 

@@ -40,7 +40,7 @@ func (l Label) Apply(name string, b *Batch) error {
 func (l Label) apply(b *Batch) error {
 	w := l.Workload.Normalize()
 	for _, r := range b.Readings {
-		if w.Spec != nil && r.Workload.Spec != nil && (w.Kind() != r.Workload.Kind() || w.Protocol() != r.Workload.Protocol()) {
+		if w.Spec != nil && r.Workload.Spec != nil && (w.Kind() != r.Workload.Kind() || w.Traits().Protocol != r.Workload.Traits().Protocol) {
 			return fmt.Errorf("its workload is %s, not %s", r.Workload, l.Workload)
 		}
 	}

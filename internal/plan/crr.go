@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -24,7 +23,7 @@ type CRR struct {
 
 var crrKind = kind{name: "crr", about: "a connection for each request and response", title: "A connection for each request", zero: CRR{}, options: slices.Concat(
 	[]Option{
-		transport("crr", TCP),
+		only[CRR](TCP),
 		field("flows", "flows", "threads, each with one connection at a time", whole(1, MaxFlows), func(s *CRR) *int { return &s.Flows }),
 	},
 	pacing(func(s *CRR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
@@ -55,24 +54,12 @@ func (s CRR) normalize() Spec {
 	s.Flows = max(s.Flows, 1)
 	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
 	s.RequestSize, s.ResponseSize = cmp.Or(s.RequestSize, 1), cmp.Or(s.ResponseSize, 1)
-	s.Close = cmp.Or(s.Close, "rst")
+	s.Close, s.Wait = cmp.Or(s.Close, "rst"), cmp.Or(s.Wait, "sleep")
 	s.Congestion = cmp.Or(s.Congestion, DefaultCongestion)
 	return s
 }
 
-func (s CRR) check() error {
-	var f faultList
+func (s CRR) check(f *faultList) {
 	n := s.normalize().(CRR)
 	f.pace(n.Rate, n.Load, n.Arrival)
-	return errors.Join(f...)
-}
-
-func (s CRR) paced(rate, load float64) Spec {
-	s.Rate, s.Load = rate, load
-	return s
-}
-
-func (s CRR) capacity() Spec {
-	s.Rate, s.Load, s.Arrival = 0, 0, Saturate
-	return s
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"time"
 
@@ -43,7 +42,7 @@ const (
 )
 
 var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP requests", zero: HTTP{}, options: slices.Concat(
-	[]Option{transport("http", TCP)},
+	[]Option{only[HTTP](TCP)},
 	pacing(func(s *HTTP) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]Option{
 		field("responseSize", "response", "length of the body", sizes(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
@@ -86,24 +85,11 @@ func (s HTTP) normalize() Spec {
 	return s
 }
 
-func (s HTTP) check() error {
-	var f faultList
+func (s HTTP) check(f *faultList) {
 	n := s.normalize().(HTTP)
 	f.pace(n.Rate, n.Load, n.Arrival)
 	f.refuse(n.Arrival == Saturate, "http has no arrival saturate: a closed loop over its connections measures its capacity")
 	f.refuse(n.Connections < n.Threads, "connections %d are fewer than the %d threads: want one for each thread", n.Connections, n.Threads)
 	f.refuse(s.Roll && s.Backends < 2, "roll takes one backend after the other out of the Service: want backends=2 or more")
 	f.refuse(s.Drain != 0 && !s.Roll, "drain is for backends that are rolled: want roll, too")
-	return errors.Join(f...)
-}
-
-func (s HTTP) paced(rate, load float64) Spec {
-	s.Rate, s.Load = rate, load
-	return s
-}
-
-// capacity has a request on each connection.
-func (s HTTP) capacity() Spec {
-	s.Rate, s.Load, s.Arrival, s.Roll = 0, 0, "", false
-	return s
 }

@@ -146,9 +146,9 @@ func (p Plan) everyContext() Plan {
 	return p.Resolve(yet)
 }
 
-// LabOnly reports whether a key of a plan file applies to the lab only. A cluster has its own nodes, wires, Services and
+// labOnly reports whether a key of a plan file applies to the lab only. A cluster has its own nodes, wires, Services and
 // policies.
-func LabOnly(field string) bool {
+func labOnly(field string) bool {
 	return slices.ContainsFunc(settings, func(s Setting) bool { return s.Key == field && s.Where == InLab })
 }
 
@@ -289,7 +289,7 @@ func (fs *faults) validCluster(p Plan) {
 	if request, limit := amount(c.CPURequest), amount(c.CPULimit); limit > 0 && request > limit {
 		fs.Add("kubernetes.cpuRequest", "%s is more than the limit of %s (cpuLimit)", c.CPURequest, c.CPULimit)
 	}
-	fs.Faults = append(fs.Faults, BalancerFaults(c.LoadBalancerClass, c.ServiceAnnotations)...)
+	fs.validBalancer(c)
 	if c.Install && len(c.Contexts) > 1 {
 		fs.Add("kubernetes.install", "installing in turn is for one cluster, and %d contexts are given", len(c.Contexts))
 	}

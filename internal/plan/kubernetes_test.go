@@ -168,7 +168,7 @@ func TestWithoutLab(t *testing.T) {
 	}
 	var known []string
 	for _, key := range slices.Sorted(maps.Keys((&decoder{}).settingsOf(&Plan{}, "lab."))) {
-		if LabOnly("lab." + key) {
+		if labOnly("lab." + key) {
 			known = append(known, "lab."+key)
 		}
 	}
@@ -268,6 +268,7 @@ kubernetes:
   image: https://example.com/cnibench
   cpuRequest: "2"
   cpuLimit: 500m
+  memoryRequest: "0"
   cpus: many
   loadBalancerClass: a/b/c
   serviceAnnotations:
@@ -291,10 +292,11 @@ kubernetes:
 		`10 kubernetes.nodeSelector "x y"`,
 		`11 kubernetes.image "https://example.com/cnibench" is`,
 		`12 kubernetes.cpuRequest 2 is`,
-		`14 kubernetes.cpus "many" is`,
-		`15 kubernetes.loadBalancerClass class "a/b/c":`,
-		`19 kubernetes.serviceAnnotations annotation "example.com/":`,
-		`20 kubernetes.loadBalancerTimeout 1ms is`,
+		`14 kubernetes.memoryRequest "0" is`,
+		`15 kubernetes.cpus "many" is`,
+		`16 kubernetes.loadBalancerClass class "a/b/c":`,
+		`20 kubernetes.serviceAnnotations annotation "example.com/":`,
+		`21 kubernetes.loadBalancerTimeout 1ms is`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s\n%v", diff, err)

@@ -75,19 +75,17 @@ func ParseAnnotations(s string) (map[string]string, error) {
 	return all, nil
 }
 
-// BalancerFaults returns what is wrong with the class and the annotations of Services of type LoadBalancer.
-func BalancerFaults(class string, annotations map[string]string) Faults {
+// validBalancer refuses a class and annotations that Services of type LoadBalancer cannot have.
+func (fs *faults) validBalancer(c Cluster) {
 	const want = "want name or prefix/name, such as internal or example.com/internal"
-	var fs faults
-	if class != "" && !isQualified(class) {
-		fs.Add("kubernetes.loadBalancerClass", "class %q: %s", class, want)
+	if c.LoadBalancerClass != "" && !isQualified(c.LoadBalancerClass) {
+		fs.Add("kubernetes.loadBalancerClass", "class %q: %s", c.LoadBalancerClass, want)
 	}
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+	for _, name := range slices.Sorted(maps.Keys(c.ServiceAnnotations)) {
 		if !isQualified(strings.ToLower(name)) { // as Kubernetes does, which takes the prefix of annotations in any case
 			fs.AddItem("kubernetes.serviceAnnotations", name, "annotation %q: %s", name, want)
 		}
 	}
-	return fs.Faults
 }
 
 // ParseCPUs reads numbers of CPUs as the kernel writes them: "1", "0-3,6". The result rises.

@@ -32,24 +32,10 @@ const (
 	SaturationDepth = 32
 )
 
-// pacer is a Spec whose requests can follow a schedule.
-type pacer interface {
-	Spec
-	// paced returns the spec with this rate in requests per second, or this share of its capacity.
-	paced(rate, load float64) Spec
-	// capacity returns the spec that measures the capacity: the same with as much under way as keeps the path busy.
-	capacity() Spec
-}
-
 // pacing returns the options for when requests are scheduled.
 func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []Option {
 	arrivals := oneOf(Constant, Poisson, Saturate)
-	arrivals.format = func(s string) string {
-		if s == Poisson {
-			return ""
-		}
-		return s
-	}
+	arrivals.format = func(s string) string { return strings.TrimPrefix(s, Poisson) } // the default of those with a rate or a load
 	load := field("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
 	load.spread = spreadLoads
 	return []Option{
@@ -78,21 +64,36 @@ func (f *faultList) pace(rate, load float64, arrival string) {
 
 // Capacity returns the workload whose rate is the capacity that the load is a share of; false if w has no load.
 func (w Workload) Capacity() (Workload, bool) {
-	p, ok := w.Spec.(pacer)
-	if !ok || p.Traits().Load == 0 {
+	if w.Traits().Load == 0 {
 		return Workload{}, false
 	}
-	w.Spec = p.capacity()
-	return w.Normalize(), true
+	w = w.Without("rate", "load", "arrival", "burst", "roll", "drain")
+	if w.Spec.kind() != &httpKind { // which has a request on each connection
+		w, _ = w.With("arrival", Saturate) // what has a load has it
+	}
+	return w, true
 }
 
-// Paced returns the workload with this rate in requests per second, or this share of its capacity. Zero for both is a
-// closed loop if w has no arrival of its own. A workload without requests stays as it is.
+// Paced returns the workload with this rate in requests per second, to a thousandth, or this share of its capacity. Zero for
+// both is a closed loop, or the arrival of w that is not the default. A workload without requests stays as it is.
 func (w Workload) Paced(rate, load float64) Workload {
-	if p, ok := w.Spec.(pacer); ok {
-		w.Spec = p.paced(rate, load)
+	if !w.canPace() {
+		return w
 	}
-	return w
+	w = w.Without("rate", "load")
+	if rate > 0 {
+		w, _ = w.With("rate", formatRate(rate)) // far below the bound
+	}
+	if load > 0 {
+		w, _ = w.With("load", FormatShare(load))
+	}
+	return w.Normalize()
+}
+
+// canPace reports whether the requests of the workload can follow a schedule.
+func (w Workload) canPace() bool {
+	_, ok := w.Kind().entry().option("load")
+	return ok
 }
 
 // withCapacities returns the workloads with those that measure the capacity of others, each before the first that needs
@@ -115,13 +116,13 @@ func WithLoads(list []Workload, loads []float64) ([]Workload, error) {
 	loaded := false
 	for _, w := range list {
 		t := w.Traits()
-		if _, ok := w.Spec.(pacer); !ok || t.Rate != 0 || t.Load != 0 || t.Arrival == Saturate {
+		if !w.canPace() || t.Rate != 0 || t.Load != 0 || t.Arrival == Saturate {
 			all = append(all, w)
 			continue
 		}
 		loaded = true
 		for _, load := range loads {
-			all = append(all, w.Paced(0, load).Normalize())
+			all = append(all, w.Paced(0, load))
 		}
 	}
 	if !loaded {

@@ -43,7 +43,7 @@ func (o Option) Default(k Kind) string {
 	found := k.entry()
 	w := Workload{Spec: found.zero}
 	if o.Needs == UDP {
-		_ = found.option(protocolKey).set(&w, string(UDP)) // a kind that is UDP alone refuses nothing here
+		w, _ = w.With(protocolKey, string(UDP)) // a kind that is UDP alone refuses nothing here
 	}
 	return o.text(w.Normalize())
 }
@@ -84,31 +84,22 @@ func truth[S Spec](key, help string, at func(s *S) *bool) Option {
 	return o
 }
 
-// transports returns the option for the transport of a kind that has several.
-func transports[S Spec](at func(s *S) *Protocol) Option {
-	v := oneOf(TCP, UDP)
+// transport returns the option for the transport of a kind, one of among.
+func transport[S Spec](at func(s *S) *Protocol, among ...Protocol) Option {
+	v := oneOf(among...)
 	v.parse = func(s string) (Protocol, error) {
 		name, err := word(s, string(TCP), string(UDP), string(ICMP))
-		if err == nil && name == string(ICMP) {
-			err = fmt.Errorf("%s runs over tcp or udp, not icmp", (*new(S)).kind().name)
+		if err == nil && !slices.Contains(among, Protocol(name)) {
+			err = fmt.Errorf("%s runs over %s, not %s", (*new(S)).kind().name, strings.Join(Texts(among), " or "), name)
 		}
 		return Protocol(name), err
 	}
 	return field(protocolKey, protocolKey, "transport", v, at)
 }
 
-// transport returns the option for the only transport of a kind. Its value is never written.
-func transport(kind Kind, only Protocol) Option {
-	return Option{Key: protocolKey, Word: protocolKey, Help: "transport", Values: string(only), schema: enumSchema(only),
-		set: func(_ *Workload, s string) error {
-			name, err := word(s, string(TCP), string(UDP), string(ICMP))
-			if err == nil && name != string(only) {
-				err = fmt.Errorf("%s runs over %s, not %s", kind, only, name)
-			}
-			return err
-		},
-		text: func(Workload) string { return "" },
-	}
+// only returns the option for the transport of a kind that has one. The spec does not keep it, so that it is never written.
+func only[S Spec](p Protocol) Option {
+	return transport(func(*S) *Protocol { return new(Protocol) }, p)
 }
 
 // byTool is the option for the program that sends the workload. Its values are Own and ToolNames.
@@ -124,8 +115,14 @@ var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the wor
 	text: func(w Workload) string { return w.Tool },
 }
 
-func (k *kind) option(key string) Option {
-	return k.options[slices.IndexFunc(k.options, func(o Option) bool { return o.Key == key })]
+// option returns the option of this key; false if the kind has none.
+func (k *kind) option(key string) (Option, bool) {
+	for _, o := range k.options {
+		if o.Key == key {
+			return o, true
+		}
+	}
+	return Option{}, false
 }
 
 // Words returns the names of the options of a kind of workload on the command line.
@@ -210,17 +207,21 @@ func (w Workload) check(given map[string]bool) error {
 			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.Word, o.Needs, over))
 		}
 	}
-	return errors.Join(append(errs, w.checkSpec(), n.checkTool())...)
+	return errors.Join(append(errs, w.checkWhole())...)
 }
 
-// checkSpec returns what is wrong with the spec. MinDatagram is the bound of our engine; a tool has its own.
-func (w Workload) checkSpec() error {
+// checkWhole returns what does not fit together. MinDatagram is the bound of our engine; a tool has its own.
+func (w Workload) checkWhole() error {
+	var f faultList
 	spec := w.Spec
 	if rr, ok := w.Normalize().Spec.(RR); ok && w.Tool != "" {
 		rr.RequestSize, rr.ResponseSize = max(rr.RequestSize, MinDatagram), max(rr.ResponseSize, MinDatagram)
 		spec = rr
 	}
-	return spec.check()
+	spec.check(&f)
+	why := w.Beyond()
+	f.refuse(why != "", "tool %s: %s", w.Tool, why)
+	return errors.Join(f...)
 }
 
 // faultList collects what is wrong with one workload.

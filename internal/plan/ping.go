@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -21,7 +20,7 @@ type Ping struct {
 const DefaultPingPayload = 56
 
 var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []Option{
-	transport("ping", ICMP),
+	only[Ping](ICMP),
 	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Ping) *int { return &s.Flows }),
 	field("messageSize", "message", "payload of an echo", sizes(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),
 	field("interval", "interval", "time between echoes; 0 waits for the reply alone", spans(0, time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),
@@ -41,8 +40,6 @@ func (s Ping) normalize() Spec {
 	return s
 }
 
-func (s Ping) check() error {
-	var f faultList
+func (s Ping) check(f *faultList) {
 	f.datagram("message", s.normalize().(Ping).MessageSize, ICMP)
-	return errors.Join(f...)
 }

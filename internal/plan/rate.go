@@ -47,9 +47,6 @@ func parseRate(s string, part float64) (float64, error) {
 	return v, nil
 }
 
-// RequestRate returns a rate of requests per second as plans have it, to a thousandth.
-func RequestRate(rate float64) float64 { return math.Round(rate*1e3) / 1e3 }
-
 // parseSize reads a number of bytes: digits, with a suffix Ki or Mi for powers of 1024 if wanted.
 func parseSize(s string) (int, error) {
 	digits, shift := s, 0

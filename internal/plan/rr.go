@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -22,7 +21,7 @@ type RR struct {
 	// Burst is how many requests are scheduled at once; 0 is one. A closed loop sends the next burst when all responses of the
 	// one before have come.
 	Burst int
-	// Wait is how threads wait: "" sleeps in the kernel, as an application does; Spin asks again and again, so that no
+	// Wait is how threads wait: "sleep" (default) in the kernel, as an application does; Spin asks again and again, so that no
 	// wake-up is part of the time.
 	Wait string
 	// Under is what goes over the path beside rr over TCP: "" nothing, "stream" a TCP stream from the client.
@@ -35,19 +34,12 @@ const MaxBurst = 1024
 // Spin is the Wait of threads that do not sleep.
 const Spin = "spin"
 
-// waits reads how threads wait.
-var waits = values[string]{words: []string{"sleep", Spin}, schema: enumSchema("sleep", Spin), format: func(s string) string { return s },
-	parse: func(s string) (string, error) {
-		name, err := word(s, "sleep", Spin)
-		if name == "sleep" {
-			name = ""
-		}
-		return name, err
-	}}
+// waits are how threads wait, the default first.
+var waits = oneOf("sleep", Spin)
 
 var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(
 	[]Option{
-		transports(func(s *RR) *Protocol { return &s.Protocol }),
+		transport(func(s *RR) *Protocol { return &s.Protocol }, TCP, UDP),
 		field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *RR) *int { return &s.Flows }),
 	},
 	pacing(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
@@ -82,14 +74,14 @@ func (s RR) normalize() Spec {
 		s.Congestion = cmp.Or(s.Congestion, DefaultCongestion)
 	}
 	s.RequestSize, s.ResponseSize = cmp.Or(s.RequestSize, size), cmp.Or(s.ResponseSize, size)
+	s.Wait = cmp.Or(s.Wait, "sleep")
 	if s.Burst == 1 {
 		s.Burst = 0
 	}
 	return s
 }
 
-func (s RR) check() error {
-	var f faultList
+func (s RR) check(f *faultList) {
 	n := s.normalize().(RR)
 	f.pace(n.Rate, n.Load, n.Arrival)
 	f.refuse(n.Arrival == Saturate && n.Burst != 0, "arrival saturate takes no burst: there are always %d requests under way on a flow", SaturationDepth)
@@ -97,15 +89,4 @@ func (s RR) check() error {
 		f.datagram("request", n.RequestSize, UDP)
 		f.datagram("response", n.ResponseSize, UDP)
 	}
-	return errors.Join(f...)
-}
-
-func (s RR) paced(rate, load float64) Spec {
-	s.Rate, s.Load = rate, load
-	return s
-}
-
-func (s RR) capacity() Spec {
-	s.Rate, s.Load, s.Burst, s.Arrival = 0, 0, 0, Saturate
-	return s
 }

@@ -154,10 +154,13 @@ var anySpan = values[time.Duration]{parse: parseDuration, format: time.Duration.
 
 // quantities are those of Kubernetes.
 var quantities = text(func(s string) string {
-	if amount(s) > 0 {
-		return ""
+	switch {
+	case !quantity.MatchString(s):
+		return fmt.Sprintf("%q is not a quantity such as 500m, 2 or 64Mi", s)
+	case amount(s) == 0:
+		return fmt.Sprintf("%q is out of range: want above 0", s)
 	}
-	return fmt.Sprintf("%q is not a quantity such as 500m, 2 or 64Mi", s)
+	return ""
 })
 
 // precisions are relative widths: 0.05 or 5%.

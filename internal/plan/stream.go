@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -39,7 +38,7 @@ const (
 )
 
 var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []Option{
-	transports(func(s *Stream) *Protocol { return &s.Protocol }),
+	transport(func(s *Stream) *Protocol { return &s.Protocol }, TCP, UDP),
 	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Stream) *int { return &s.Flows }),
 	messages(MaxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).over(UDP),
@@ -82,8 +81,7 @@ func (s Stream) normalize() Spec {
 	return s
 }
 
-func (s Stream) check() error {
-	var f faultList
+func (s Stream) check(f *faultList) {
 	n := s.normalize().(Stream)
 	udp := n.Protocol == UDP
 	f.refuse(s.Mode == GSO && !udp, "mode gso is for udp, and this is tcp")
@@ -94,5 +92,4 @@ func (s Stream) check() error {
 	if udp {
 		f.datagrams(n.MessageSize, n.Mix, n.Mode)
 	}
-	return errors.Join(f...)
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -29,7 +28,7 @@ const MaxLoss = 0.5
 const MaxDelay = time.Second
 
 var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []Option{
-	transport("throughput", UDP),
+	only[Throughput](UDP),
 	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Throughput) *int { return &s.Flows }),
 	messages(MaxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
@@ -53,11 +52,9 @@ func (s Throughput) normalize() Spec {
 	return s
 }
 
-func (s Throughput) check() error {
-	var f faultList
+func (s Throughput) check(f *faultList) {
 	n := s.normalize().(Throughput)
 	f.datagrams(n.MessageSize, n.Mix, n.Mode)
-	return errors.Join(f...)
 }
 
 // Probe returns what a throughput search sends at rate in bit/s of payload, 0 for as fast as possible: a UDP stream with

@@ -19,8 +19,8 @@ func TestParseThroughput(t *testing.T) {
 		if (err == nil) != (want != "") || err == nil && w.String() != want {
 			t.Errorf("%s: got %s, %v; want %q", in, w, err, want)
 		}
-		if err == nil && w.Work() != "packet" {
-			t.Errorf("%s: its unit of work is %s", in, w.Work())
+		if err == nil && w.Traits().Work != "packet" {
+			t.Errorf("%s: its unit of work is %s", in, w.Traits().Work)
 		}
 	}
 	for in, want := range map[string]string{

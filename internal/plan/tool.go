@@ -113,14 +113,6 @@ func (w Workload) Beyond() string {
 	return by.Lacks(n)
 }
 
-// checkTool refuses what the tool of a normalized workload cannot do.
-func (w Workload) checkTool() error {
-	if why := w.Beyond(); why != "" {
-		return fmt.Errorf("tool %s: %s", w.Tool, why)
-	}
-	return nil
-}
-
 // Measured returns the window and the warm-up of the workload for those of a plan. A tool may take whole seconds only,
 // and discard less or more than the plan does.
 func (w Workload) Measured(window, warmup time.Duration) (time.Duration, time.Duration) {

@@ -28,8 +28,8 @@ type Spec interface {
 	kind() *kind
 	// normalize returns the spec with defaults filled in, and settings cleared that others make meaningless.
 	normalize() Spec
-	// check returns what does not fit together in a spec that is not normalized.
-	check() error
+	// check adds what does not fit together in a spec that is not normalized.
+	check(f *faultList)
 }
 
 // Kind is the name of a kind of workload.
@@ -154,25 +154,10 @@ func (w Workload) Traits() Traits {
 	return w.Spec.normalize().Traits()
 }
 
-// Protocol returns the transport of the workload.
-func (w Workload) Protocol() Protocol { return w.Traits().Protocol }
-
-// Work returns the unit of work of the workload.
-func (w Workload) Work() Work { return w.Traits().Work }
-
-// Datagrams reports whether the workload is a stream of datagrams, which the path may lose for good.
-func (w Workload) Datagrams() bool { t := w.Traits(); return t.Datagrams() }
-
 // Bulk reports whether the workload is a TCP stream.
-func (w Workload) Bulk() bool { return w.Work() == Kilobyte }
+func (t Traits) Bulk() bool { return t.Work == Kilobyte }
 
-// Open reports whether requests follow a schedule that waits for no response.
-func (w Workload) Open() bool { return w.Traits().Open() }
-
-// Concurrency returns how many exchanges of a closed loop are under way at the same time.
-func (w Workload) Concurrency() int { return w.Traits().Concurrency() }
-
-// Datagrams reports whether datagrams are streamed at one rate.
+// Datagrams reports whether datagrams, which the path may lose for good, are streamed at one rate.
 func (t Traits) Datagrams() bool { return t.Work == Packet && !t.Searches }
 
 // Exchanges reports whether each request has a response.
@@ -246,14 +231,12 @@ func (w Workload) String() string {
 
 // With returns the workload with the option of this key read from text.
 func (w Workload) With(key, text string) (Workload, error) {
-	k := w.Spec.kind()
-	for _, o := range k.options {
-		if o.Key == key {
-			err := o.set(&w, text)
-			return w, err
-		}
+	o, ok := w.Spec.kind().option(key)
+	if !ok {
+		return w, w.Spec.kind().unknown(key)
 	}
-	return w, k.unknown(key)
+	err := o.set(&w, text)
+	return w, err
 }
 
 // Without returns the workload with the options of these keys at their defaults.
@@ -297,7 +280,7 @@ func (w Workload) Validate() error {
 			}
 		}
 	}
-	return errors.Join(append(errs, w.checkSpec(), n.checkTool())...)
+	return errors.Join(append(errs, w.checkWhole())...)
 }
 
 // findKind returns the entry of a kind by its name.

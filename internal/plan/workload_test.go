@@ -237,10 +237,10 @@ func TestServers(t *testing.T) {
 			t.Errorf("rr over %s: %d servers", p, n)
 		}
 	}
-	if n := w.Concurrency(); n != DefaultConnections {
+	if n := w.Traits().Concurrency(); n != DefaultConnections {
 		t.Errorf("%d exchanges at a time", n)
 	}
-	if n := (Workload{Spec: RR{Flows: 3}}).Normalize().Concurrency(); n != 3 {
+	if n := (Workload{Spec: RR{Flows: 3}}).Normalize().Traits().Concurrency(); n != 3 {
 		t.Errorf("%d exchanges at a time of 3 flows", n)
 	}
 }

@@ -90,7 +90,7 @@ func (d *decoder) rejectLabFields(p Plan) {
 		return
 	}
 	for _, field := range d.Fields() {
-		if LabOnly(field) && !d.Spoiled(field) {
+		if labOnly(field) && !d.Spoiled(field) {
 			d.Fault(d.Line(field), field, "applies to the lab only, and this file is for a cluster: "+
 				"remove it, or remove environment and give --env with each run")
 		}

@@ -51,7 +51,7 @@ func TestShort(t *testing.T) {
 	search := plan.Workload{Spec: plan.Throughput{}}.Normalize()
 	r.Header.Plan.Workloads = append(r.Header.Plan.Workloads, roll, search)
 	for i := range r.Records {
-		if rec := &r.Records[i]; rec.Workload.Bulk() && rec.Metrics != nil && rec.Path.From == plan.Host {
+		if rec := &r.Records[i]; rec.Workload.Traits().Bulk() && rec.Metrics != nil && rec.Path.From == plan.Host {
 			rec.Workload = search
 			rec.Metrics[metric.Throughput] = rec.Metrics[metric.Goodput]
 		} else if rec.Workload.Kind() == "crr" && rec.Metrics != nil && rec.Path.From == plan.Host {

@@ -85,7 +85,7 @@ func fidelitySummary(p *fidelity.Page) Grid {
 func fidelityRows(title string, rows []fidelity.Row) Grid {
 	g := Grid{Title: title, Label: "profile", Columns: []string{"path", "workload", "lab", "to host", "cluster", "to host", "cluster to lab", "floor", "verdict"}}
 	for _, r := range rows {
-		m := number.Common(metric.UnitFor(r.Metric, r.Workload.Work()), r.Lab.Median, r.Cluster.Median)
+		m := number.Common(metric.UnitFor(r.Metric, r.Workload.Traits().Work), r.Lab.Median, r.Cluster.Median)
 		name := r.Profile
 		if r.Bare() {
 			name += " (" + r.Context + ")"

@@ -51,7 +51,7 @@ func TestLoadCurves(t *testing.T) {
 	if strings.Join(names, " ") != "canal calico-vxlan" {
 		t.Errorf("lines %v", names)
 	}
-	if w := across.Workload; w.Traits().Load != 0 || w.Traits().Arrival != plan.Poisson {
+	if w := across.Workload; w.String() != "rr" {
 		t.Errorf("workload %+v", w)
 	}
 	checkGrids(t, across)

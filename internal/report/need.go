@@ -79,7 +79,7 @@ func (b *builder) wants(path plan.Path) []want {
 	all := byUs(b.analysis.Workloads)
 	for _, w := range all {
 		// Where a load is swept, the closed loop speaks for its kind.
-		if w.Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind() == w.Kind() && !x.Open() }) {
+		if w.Traits().Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind() == w.Kind() && !x.Traits().Open() }) {
 			continue
 		}
 		out = append(out, want{w.Kind().Title(), path, w, b.deciding(w)})

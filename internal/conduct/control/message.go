@@ -97,17 +97,18 @@ type Prepare struct {
 	Workload plan.Workload `json:"workload"`
 	// Address is what the client dials, or what the server binds to ("" is any); without port.
 	Address string `json:"address"`
-	// Port is what the client dials or the server binds to.
+	// Port is what the client dials or the server binds to (0 lets the kernel choose).
 	Port int `json:"port"`
 	// Name is what a server of http calls itself in its responses; visible ASCII, "" for the machine's name.
 	Name string `json:"name,omitempty"`
 	// CPUs are the CPUs that load threads may use, one each in turn; empty leaves them unpinned.
 	CPUs []int `json:"cpus,omitempty"`
-	// Warmup and Window are in ns; Interval is the length of a progress row, 0 for none.
+	// Warmup is discarded; Window, at least 1 ms, counts. Interval is the length of a progress row, 0 for none.
 	Warmup   time.Duration `json:"warmup"`
 	Window   time.Duration `json:"window"`
 	Interval time.Duration `json:"interval,omitempty"`
-	// Timeout bounds one exchange (a reply, a connect) before it is counted as an error of kind "timeout".
+	// Timeout bounds one exchange (a reply, a connect) before it is counted as an error of kind "timeout"; 0 is 50 ms for rr
+	// over UDP, which has no retransmission, and 1 s otherwise.
 	Timeout time.Duration `json:"timeout"`
 }
 

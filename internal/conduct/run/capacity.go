@@ -50,7 +50,7 @@ func (c *conductor) capacity(k plan.Case) (float64, error) {
 // asked returns the workload that the agents are asked for: a load becomes a rate.
 func asked(w plan.Workload, capacity float64) plan.Workload {
 	if load := w.Traits().Load; load > 0 {
-		return w.Paced(plan.RequestRate(load*capacity), 0)
+		return w.Paced(load*capacity, 0)
 	}
 	return w
 }

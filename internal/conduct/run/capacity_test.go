@@ -64,7 +64,7 @@ func TestLoadsAreSharesOfTheCapacity(t *testing.T) {
 	}
 	for _, a := range append(w.asked["canal/a"], w.asked["canal/b"]...) {
 		q := a.Workload
-		if q.Traits().Load != 0 || q.Open() && q.Traits().Rate != 10_000 && q.Traits().Rate != 50_000 || q.Traits().Arrival == "" {
+		if q.Traits().Load != 0 || q.Traits().Open() && q.Traits().Rate != 10_000 && q.Traits().Rate != 50_000 || q.Traits().Arrival == "" {
 			t.Errorf("an agent was asked for %s at %v", q, q.Traits().Rate)
 		}
 	}
@@ -85,7 +85,7 @@ func TestNoCapacity(t *testing.T) {
 		t.Fatalf("end %+v", end)
 	}
 	for _, r := range trials(c) {
-		if r.Profile == "canal" && r.Workload.Open() && (r.Status != result.Failed || r.Error.Kind != kindNoCapacity) {
+		if r.Profile == "canal" && r.Workload.Traits().Open() && (r.Status != result.Failed || r.Error.Kind != kindNoCapacity) {
 			t.Errorf("%s: %s %+v", r.Key(), r.Status, r.Error)
 		}
 	}

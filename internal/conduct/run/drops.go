@@ -20,7 +20,7 @@ type watch struct {
 // watch returns what reads the drops of a job, where the job can lose packets for good and the environment can tell.
 func (c *conductor) watch(j job) *watch {
 	w := &watch{warmup: j.warmup, opened: make(chan struct{})}
-	if c.can.Drops != nil && j.workload.Datagrams() {
+	if c.can.Drops != nil && j.workload.Traits().Datagrams() {
 		w.read = func() ([]sample.Drop, error) { return c.can.Drops(j.Profile, j.Path) }
 	}
 	return w

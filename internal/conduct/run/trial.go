@@ -277,7 +277,7 @@ func (c *conductor) roundTrip(k plan.Case) time.Duration {
 // datagram of a closed loop must not take the rest of a short window, but a reply needs at least the round trip of the
 // lab's delay, with as much again for the path.
 func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
-	if w.Protocol() == plan.TCP {
+	if w.Traits().Protocol == plan.TCP {
 		return 5*time.Second + 2*roundTrip
 	}
 	return max(min(max(window/5, 20*time.Millisecond), time.Second), 2*roundTrip)

@@ -204,7 +204,7 @@ func TestTrials(t *testing.T) {
 				t.Fatalf("%s: %s: the machine's counters are %+v", w, side, h)
 			}
 			counter := "Tcp.OutSegs"
-			if w.Normalize().Protocol() == plan.UDP {
+			if w.Normalize().Traits().Protocol == plan.UDP {
 				counter = "Udp.OutDatagrams"
 			}
 			// Both ends are in this namespace, and nothing else is.

@@ -53,10 +53,7 @@ func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) 
 }
 
 func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
-	l, err := load.Prepare(ctx, load.Options{
-		Side: p.Side, Workload: p.Workload, Address: p.Address, Port: p.Port, CPUs: p.CPUs,
-		Warmup: p.Warmup, Window: p.Window, Interval: p.Interval, Timeout: p.Timeout, Name: p.Name,
-	})
+	l, err := load.Prepare(ctx, p)
 	if err != nil {
 		return nil, err // a nil *load.Trial would not be a nil side
 	}

@@ -97,7 +97,7 @@ func TestTools(t *testing.T) {
 			continue
 		}
 		// What neper moved in its life is not known, and so no cost of it.
-		noWork := c.Workload.Bulk() && c.Workload.Tool == "neper"
+		noWork := c.Workload.Traits().Bulk() && c.Workload.Tool == "neper"
 		if seen.Tool == nil || seen.Tool.Name != c.Workload.Tool || seen.Tool.Work <= 0 != noWork || seen.CPU.ThreadsNs <= 0 || seen.ElapsedNs < int64(time.Second)/2 {
 			t.Errorf("%s: the client saw %+v %+v", tt.workload, seen, seen.Tool)
 		}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -25,7 +26,7 @@ type seen struct {
 }
 
 func alone(options string) int {
-	var o Options
+	var o control.Prepare
 	if err := json.Unmarshal([]byte(options), &o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -64,7 +65,7 @@ type process struct {
 }
 
 // sideProcess starts one side; before is put in front of its command line.
-func sideProcess(t *testing.T, o Options, before ...string) *process {
+func sideProcess(t *testing.T, o control.Prepare, before ...string) *process {
 	t.Helper()
 	needNamespace(t)
 	b, err := json.Marshal(o)

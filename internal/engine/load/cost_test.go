@@ -243,7 +243,7 @@ func TestSystemCallsPerTransaction(t *testing.T) {
 }
 
 // traced returns how many operations the traced side completed and how often it made each system call.
-func traced(t *testing.T, o Options, side string) (uint64, map[string]uint64) {
+func traced(t *testing.T, o control.Prepare, side string) (uint64, map[string]uint64) {
 	t.Helper()
 	table := filepath.Join(t.TempDir(), "calls")
 	strace := []string{"strace", "-f", "-c", "-U", "calls,name", "-o", table}

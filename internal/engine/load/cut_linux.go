@@ -97,5 +97,5 @@ func (t *Trial) buffers(fd int) error {
 
 // withoutOffload returns an error about an offload that the kernel refuses.
 func withoutOffload(what string, err error) error {
-	return &Error{Kind: KindUnsupported, Op: what, Err: fmt.Errorf("this kernel refuses it: %w", err)}
+	return &Error{Kind: unsupported.String(), Op: what, Err: fmt.Errorf("this kernel refuses it: %w", err)}
 }

@@ -21,7 +21,7 @@ func TestBidirectional(t *testing.T) {
 				if o.BytesSent == 0 || o.BytesReceived == 0 || failures(o) > 0 {
 					t.Errorf("%s: %d bytes sent, %d received, errors %v", o.Side, o.BytesSent, o.BytesReceived, o.Errors)
 				}
-				if w.Protocol() != plan.UDP {
+				if w.Traits().Protocol != plan.UDP {
 					continue
 				}
 				if d := o.Datagrams; d == nil || d.Received == 0 || d.Expected < d.Received {

@@ -15,27 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Options of one side of one trial.
-type Options struct {
-	// Side is control.SideClient or control.SideServer.
-	Side string
-	// Workload is normalized here.
-	Workload plan.Workload
-	// Address is what the client dials, or what the server binds to ("" is any); without port.
-	Address string
-	// Port is what the client dials or the server binds to (0 lets the kernel choose).
-	Port int
-	// CPUs pins flow i to CPUs[i % len]; empty leaves threads unpinned.
-	CPUs []int
-	// Warmup is discarded; Window, at least 1 ms, counts. Interval is the length of a progress row, 0 for none.
-	Warmup, Window, Interval time.Duration
-	// Timeout bounds one exchange (a reply, a connect) before it counts as a timeout. Default 50 ms for rr over UDP,
-	// which has no retransmission, and 1 s otherwise.
-	Timeout time.Duration
-	// Name is the name of an http server in its responses; default the machine's name. See httpwire.ValidName.
-	Name string
-}
-
 const (
 	tick             = 25 * time.Millisecond // bound of a blocking call of a load thread
 	setupTick        = 50 * time.Millisecond // bound of a blocking call while setting up
@@ -60,7 +39,7 @@ const (
 
 // Trial is one side of one trial, prepared. Run it once, then Close it.
 type Trial struct {
-	o       Options
+	o       control.Prepare
 	address netip.Addr
 	port    int
 	work    work
@@ -108,7 +87,7 @@ type roster struct {
 // Prepare makes the sockets and the threads of one side. The server listens; the client of stream and rr has its flows
 // connected and greeted, so that the server's threads run as well. It fails when ctx ends, or after 3 s per flow. Every
 // error is an *Error.
-func Prepare(ctx context.Context, o Options) (*Trial, error) {
+func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
 	t, err := newTrial(o)
 	if err != nil {
 		return nil, err
@@ -127,7 +106,7 @@ func Prepare(ctx context.Context, o Options) (*Trial, error) {
 	return t, nil
 }
 
-func newTrial(o Options) (*Trial, error) {
+func newTrial(o control.Prepare) (*Trial, error) {
 	o.Workload = o.Workload.Normalize()
 	t := &Trial{o: o, port: o.Port}
 	if err := t.check(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -79,7 +80,7 @@ func TestEveryWorkload(t *testing.T) {
 			if w.Traits().Reverse {
 				sender, receiver = server, client
 			}
-			if w.Datagrams() {
+			if w.Traits().Datagrams() {
 				checkDatagrams(t, sender, receiver)
 			}
 		})
@@ -110,7 +111,7 @@ func TestBothAddressFamilies(t *testing.T) {
 func failures(o *sample.Observation) uint64 {
 	var n uint64
 	for kind, count := range o.Errors {
-		if kind != KindNotOffered {
+		if kind != notOffered.String() {
 			n += count
 		}
 	}
@@ -118,7 +119,7 @@ func failures(o *sample.Observation) uint64 {
 }
 
 // checkSide checks what holds for every side of every workload.
-func checkSide(t *testing.T, o Options, got *sample.Observation) {
+func checkSide(t *testing.T, o control.Prepare, got *sample.Observation) {
 	t.Helper()
 	w := o.Workload
 	pingServer := w.Traits().Kernel && got.Side == "server"
@@ -136,7 +137,7 @@ func checkSide(t *testing.T, o Options, got *sample.Observation) {
 	if got.CPU.ThreadsNs <= 0 != pingServer || got.CPU.ProcessNs < got.CPU.ThreadsNs/2 {
 		t.Errorf("%s: CPU %+v", got.Side, got.CPU)
 	}
-	if standing := w.Bulk() || w.Protocol() == plan.TCP && w.Kind() == "rr"; (got.TCP != nil) != standing {
+	if standing := w.Traits().Bulk() || w.Traits().Protocol == plan.TCP && w.Kind() == "rr"; (got.TCP != nil) != standing {
 		t.Errorf("%s: TCP %+v", got.Side, got.TCP)
 	}
 	if got.TCP != nil && (got.TCP.Congestion != w.Traits().Congestion || got.TCP.SegmentsOut == 0 || got.TCP.CwndSegments == 0) {
@@ -146,7 +147,7 @@ func checkSide(t *testing.T, o Options, got *sample.Observation) {
 }
 
 // checkRows: rows join each other, the warm-up ends where the window begins, and they add up.
-func checkRows(t *testing.T, o Options, got *sample.Observation) {
+func checkRows(t *testing.T, o control.Prepare, got *sample.Observation) {
 	t.Helper()
 	if len(got.Intervals) < 2 {
 		t.Fatalf("%s: %d rows", got.Side, len(got.Intervals))
@@ -218,7 +219,7 @@ func checkTimes(t *testing.T, w plan.Workload, client *sample.Observation) {
 	if client.RTT.Min() < 1000 {
 		t.Errorf("a round trip of %d ns", client.RTT.Min())
 	}
-	if w.Work() == plan.Request {
+	if w.Traits().Work == plan.Request {
 		if (client.Connect != nil) != w.Traits().Reconnect || client.Connect != nil && client.Connect.Count() == 0 {
 			t.Errorf("connect times %v", client.Connect)
 		}

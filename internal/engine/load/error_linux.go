@@ -3,36 +3,20 @@ package load
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 )
 
-// Kinds of failure, the keys of Observation.Errors and the values of Error.Kind.
+// Kinds of failure without a count of their own; kindTable has the others.
 const (
-	KindRefused     = "connection refused"
-	KindTimeout     = "timeout"
-	KindReset       = "reset"
-	KindGone        = "peer gone"
-	KindNoRoute     = "no route"
-	KindNoPort      = "no port"
-	KindInUse       = "address in use"
-	KindDescriptors = "descriptor limit"
-	KindNotAllowed  = "not permitted"
-	KindMemory      = "no memory"
-	KindTooLong     = "message too long"
-	KindNotOffered  = "not offered"
-	KindUnsupported = "unsupported"
-	KindUsage       = "bad options"
-	KindProtocol    = "protocol"
-	KindStatus      = "HTTP status"
-	KindUnanswered  = "unanswered"
-	KindNoTraffic   = control.KindNoTraffic
-	KindCancelled   = "cancelled"
-	KindOther       = "other"
+	KindUsage     = "bad options"
+	KindNoTraffic = control.KindNoTraffic
+	KindCancelled = control.KindCancelled
 )
 
-// kind is a counted failure: an index into kindNames, so that a load thread can count without a map.
+// kind is a counted failure: an index into kindTable, so that a load thread can count without a map.
 type kind int
 
 const (
@@ -56,43 +40,45 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{
-	KindRefused, KindTimeout, KindReset, KindGone, KindNoRoute, KindNoPort, KindInUse, KindDescriptors, KindNotAllowed,
-	KindMemory, KindTooLong, KindNotOffered, KindUnsupported, KindProtocol, KindStatus, KindUnanswered, KindOther,
+// kindTable has the name of each kind, a key of Observation.Errors and a value of Error.Kind, and the errnos that it stands for.
+var kindTable = [kinds]struct {
+	name   string
+	errnos []syscall.Errno
+}{
+	refused:     {"connection refused", []syscall.Errno{syscall.ECONNREFUSED}},
+	timedOut:    {"timeout", []syscall.Errno{syscall.ETIMEDOUT, syscall.EAGAIN, syscall.EINPROGRESS, syscall.EALREADY}},
+	reset:       {"reset", []syscall.Errno{syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED}},
+	gone:        {"peer gone", nil},
+	noRoute:     {"no route", []syscall.Errno{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ENETDOWN, syscall.EHOSTDOWN}},
+	noPort:      {"no port", []syscall.Errno{syscall.EADDRNOTAVAIL}},
+	inUse:       {"address in use", []syscall.Errno{syscall.EADDRINUSE}},
+	descriptors: {"descriptor limit", []syscall.Errno{syscall.EMFILE, syscall.ENFILE}},
+	notAllowed:  {"not permitted", []syscall.Errno{syscall.EACCES, syscall.EPERM}},
+	memory:      {"no memory", []syscall.Errno{syscall.ENOBUFS, syscall.ENOMEM}},
+	tooLong:     {"message too long", []syscall.Errno{syscall.EMSGSIZE}},
+	notOffered:  {"not offered", nil},
+	unsupported: {"unsupported", []syscall.Errno{syscall.ENOENT, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT, syscall.ENOPROTOOPT, syscall.EOPNOTSUPP}},
+	protocol:    {"protocol", nil},
+	badStatus:   {"HTTP status", nil},
+	unanswered:  {"unanswered", nil},
+	other:       {"other", nil},
 }
 
-// classify returns the kind of failure of an errno.
+func (k kind) String() string { return kindTable[k].name }
+
+// classify returns the kind of failure of an errno. It is for failed calls, and allocates nothing.
 func classify(e syscall.Errno) kind {
-	switch e {
-	case syscall.ECONNREFUSED:
-		return refused
-	case syscall.ETIMEDOUT, syscall.EAGAIN, syscall.EINPROGRESS, syscall.EALREADY:
-		return timedOut
-	case syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED:
-		return reset
-	case syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ENETDOWN, syscall.EHOSTDOWN:
-		return noRoute
-	case syscall.EADDRNOTAVAIL:
-		return noPort
-	case syscall.EADDRINUSE:
-		return inUse
-	case syscall.EMFILE, syscall.ENFILE:
-		return descriptors
-	case syscall.EACCES, syscall.EPERM:
-		return notAllowed
-	case syscall.ENOBUFS, syscall.ENOMEM:
-		return memory
-	case syscall.EMSGSIZE:
-		return tooLong
-	case syscall.ENOENT, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT, syscall.ENOPROTOOPT, syscall.EOPNOTSUPP:
-		return unsupported
+	for k := range kindTable {
+		if slices.Contains(kindTable[k].errnos, e) {
+			return kind(k)
+		}
 	}
 	return other
 }
 
 // Error is the failure of one side of a trial.
 type Error struct {
-	// Kind is one of the Kind constants.
+	// Kind is one of the Kind constants, or a name in kindTable.
 	Kind string
 	// Op is the operation and its object: "connect 10.0.0.1:7000".
 	Op string
@@ -111,7 +97,7 @@ func failure(op string, err error) *Error {
 	if errors.As(err, &known) {
 		return known
 	}
-	return &Error{Kind: kindNames[kindOfError(err)], Op: op, Err: err}
+	return &Error{Kind: kindOfError(err).String(), Op: op, Err: err}
 }
 
 // kindOfError returns the kind of failure of an error.

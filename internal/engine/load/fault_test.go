@@ -23,14 +23,14 @@ func TestNobodyListens(t *testing.T) {
 	for _, w := range []plan.Workload{{Spec: plan.Stream{}}, {Spec: plan.RR{}}, {Spec: plan.RR{Protocol: plan.UDP}}, {Spec: plan.Stream{Protocol: plan.UDP}}} {
 		o := options(w)
 		o.Side, o.Port = control.SideClient, 9
-		if _, err := Prepare(t.Context(), o); kindOf(err) != KindRefused {
+		if _, err := Prepare(t.Context(), o); kindOf(err) != refused.String() {
 			t.Errorf("%s: %v", w, err)
 		}
 	}
 	o := options(plan.Workload{Spec: plan.CRR{}})
 	o.Port = 9
 	c := prepare(t, control.SideClient, o)
-	if r := wait(t, start(t.Context(), c), 1)[0]; kindOf(r.err) != KindRefused {
+	if r := wait(t, start(t.Context(), c), 1)[0]; kindOf(r.err) != refused.String() {
 		t.Errorf("crr: %v", r.err)
 	}
 }
@@ -48,22 +48,24 @@ func TestNobodyComes(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	good := options(plan.Workload{Spec: plan.RR{}})
 	good.Side, good.Port = control.SideClient, 1
-	for name, spoil := range map[string]func(*Options){
-		"side":         func(o *Options) { o.Side = "both" },
-		"kind":         func(o *Options) { o.Workload = plan.Workload{} },
-		"protocol":     func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{Protocol: "sctp"}} },
-		"address":      func(o *Options) { o.Address = "localhost" },
-		"no address":   func(o *Options) { o.Address = "" },
-		"port":         func(o *Options) { o.Port = 0 },
-		"large port":   func(o *Options) { o.Port = 65536 },
-		"window":       func(o *Options) { o.Window = 0 },
-		"warm-up":      func(o *Options) { o.Warmup = -1 },
-		"rows":         func(o *Options) { o.Interval = 1 },
-		"flows":        func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{Flows: plan.MaxFlows + 1}} },
-		"request":      func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{RequestSize: -1}} },
-		"response":     func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{ResponseSize: plan.MaxRequest + 1}} },
-		"datagram":     func(o *Options) { o.Workload = plan.Workload{Spec: plan.RR{Protocol: plan.UDP, RequestSize: 15}} },
-		"ping payload": func(o *Options) { o.Workload = plan.Workload{Spec: plan.Ping{MessageSize: 65508}} },
+	for name, spoil := range map[string]func(*control.Prepare){
+		"side":       func(o *control.Prepare) { o.Side = "both" },
+		"kind":       func(o *control.Prepare) { o.Workload = plan.Workload{} },
+		"protocol":   func(o *control.Prepare) { o.Workload = plan.Workload{Spec: plan.RR{Protocol: "sctp"}} },
+		"address":    func(o *control.Prepare) { o.Address = "localhost" },
+		"no address": func(o *control.Prepare) { o.Address = "" },
+		"port":       func(o *control.Prepare) { o.Port = 0 },
+		"large port": func(o *control.Prepare) { o.Port = 65536 },
+		"window":     func(o *control.Prepare) { o.Window = 0 },
+		"warm-up":    func(o *control.Prepare) { o.Warmup = -1 },
+		"rows":       func(o *control.Prepare) { o.Interval = 1 },
+		"flows":      func(o *control.Prepare) { o.Workload = plan.Workload{Spec: plan.RR{Flows: plan.MaxFlows + 1}} },
+		"request":    func(o *control.Prepare) { o.Workload = plan.Workload{Spec: plan.RR{RequestSize: -1}} },
+		"response":   func(o *control.Prepare) { o.Workload = plan.Workload{Spec: plan.RR{ResponseSize: plan.MaxRequest + 1}} },
+		"datagram": func(o *control.Prepare) {
+			o.Workload = plan.Workload{Spec: plan.RR{Protocol: plan.UDP, RequestSize: 15}}
+		},
+		"ping payload": func(o *control.Prepare) { o.Workload = plan.Workload{Spec: plan.Ping{MessageSize: 65508}} },
 	} {
 		o := good
 		spoil(&o)
@@ -78,7 +80,7 @@ func TestUnknownCongestionControlNamesTheChoices(t *testing.T) {
 	o := options(plan.Workload{Spec: plan.Stream{Congestion: "hearsay"}})
 	o.Side = control.SideServer
 	_, err := Prepare(t.Context(), o)
-	if kindOf(err) != KindUnsupported || !strings.Contains(err.Error(), "reno") {
+	if kindOf(err) != unsupported.String() || !strings.Contains(err.Error(), "reno") {
 		t.Errorf("%v", err)
 	}
 }
@@ -92,7 +94,7 @@ func TestPortInUse(t *testing.T) {
 	defer l.Close()
 	o := options(plan.Workload{Spec: plan.RR{}})
 	o.Side, o.Port = control.SideServer, l.Addr().(*net.TCPAddr).Port
-	if _, err := Prepare(t.Context(), o); kindOf(err) != KindInUse {
+	if _, err := Prepare(t.Context(), o); kindOf(err) != inUse.String() {
 		t.Errorf("%v", err)
 	}
 }
@@ -105,7 +107,7 @@ func TestStrangersAreNoFlows(t *testing.T) {
 		s := prepare(t, control.SideServer, o)
 		o.Port = s.Port()
 		for _, say := range []string{"", "GET / HTTP/1.1\r\n\r\n"} {
-			conn, err := net.Dial(string(o.Workload.Normalize().Protocol()), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(o.Port)).String())
+			conn, err := net.Dial(string(o.Workload.Normalize().Traits().Protocol), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(o.Port)).String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +142,7 @@ func TestServerThatIsNoneOfOurs(t *testing.T) {
 	}()
 	o := options(plan.Workload{Spec: plan.RR{}})
 	o.Side, o.Port = control.SideClient, l.Addr().(*net.TCPAddr).Port
-	if _, err := Prepare(t.Context(), o); kindOf(err) != KindProtocol {
+	if _, err := Prepare(t.Context(), o); kindOf(err) != protocol.String() {
 		t.Errorf("%v", err)
 	}
 }
@@ -152,30 +154,30 @@ func TestPeerKilled(t *testing.T) {
 		killed   string
 		want     string // kind of the survivor's error, or of a counted failure
 	}{
-		{plan.Workload{Spec: plan.Stream{}}, control.SideServer, KindReset},
-		{plan.Workload{Spec: plan.Stream{}}, control.SideClient, KindGone},
-		{plan.Workload{Spec: plan.Stream{Reverse: true}}, control.SideClient, KindGone},
-		{plan.Workload{Spec: plan.RR{Flows: 2}}, control.SideServer, KindReset},
-		{plan.Workload{Spec: plan.RR{Flows: 2}}, control.SideClient, KindGone},
-		{plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}, control.SideServer, KindRefused},
-		{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7}}, control.SideClient, KindGone},
-		{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7}}, control.SideServer, KindRefused},
-		{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7, Reverse: true}}, control.SideClient, KindGone},
-		{plan.Workload{Spec: plan.RR{Rate: 2000, Flows: 2}}, control.SideServer, KindReset},
-		{plan.Workload{Spec: plan.RR{Rate: 2000, Flows: 2}}, control.SideClient, KindGone},
-		{plan.Workload{Spec: plan.RR{Rate: 2000, Protocol: plan.UDP}}, control.SideServer, KindRefused},
-		{plan.Workload{Spec: plan.RR{Arrival: plan.Saturate}}, control.SideServer, KindReset},
-		{plan.Workload{Spec: plan.RR{Wait: plan.Spin}}, control.SideServer, KindReset},
-		{plan.Workload{Spec: plan.RR{Wait: plan.Spin}}, control.SideClient, KindGone},
-		{plan.Workload{Spec: plan.CRR{Rate: 2000}}, control.SideServer, KindRefused},
-		{plan.Workload{Spec: plan.CRR{Arrival: plan.Saturate}}, control.SideServer, KindRefused},
-		{plan.Workload{Spec: plan.CRR{}}, control.SideServer, KindRefused},
-		{plan.Workload{Spec: plan.HTTP{Rate: 2000}}, control.SideServer, KindRefused},
-		{plan.Workload{Spec: plan.HTTP{Rate: 2000}}, control.SideClient, KindGone},
-		{plan.Workload{Spec: plan.HTTP{Rate: 2000, Connection: "close"}}, control.SideServer, KindRefused},
-		{plan.Workload{Spec: plan.HTTP{}}, control.SideServer, KindRefused},
-		{plan.Workload{Spec: plan.HTTP{}}, control.SideClient, KindGone},
-		{plan.Workload{Spec: plan.HTTP{Connection: "close"}}, control.SideServer, KindRefused},
+		{plan.Workload{Spec: plan.Stream{}}, control.SideServer, reset.String()},
+		{plan.Workload{Spec: plan.Stream{}}, control.SideClient, gone.String()},
+		{plan.Workload{Spec: plan.Stream{Reverse: true}}, control.SideClient, gone.String()},
+		{plan.Workload{Spec: plan.RR{Flows: 2}}, control.SideServer, reset.String()},
+		{plan.Workload{Spec: plan.RR{Flows: 2}}, control.SideClient, gone.String()},
+		{plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}, control.SideServer, refused.String()},
+		{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7}}, control.SideClient, gone.String()},
+		{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7}}, control.SideServer, refused.String()},
+		{plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Rate: 1e7, Reverse: true}}, control.SideClient, gone.String()},
+		{plan.Workload{Spec: plan.RR{Rate: 2000, Flows: 2}}, control.SideServer, reset.String()},
+		{plan.Workload{Spec: plan.RR{Rate: 2000, Flows: 2}}, control.SideClient, gone.String()},
+		{plan.Workload{Spec: plan.RR{Rate: 2000, Protocol: plan.UDP}}, control.SideServer, refused.String()},
+		{plan.Workload{Spec: plan.RR{Arrival: plan.Saturate}}, control.SideServer, reset.String()},
+		{plan.Workload{Spec: plan.RR{Wait: plan.Spin}}, control.SideServer, reset.String()},
+		{plan.Workload{Spec: plan.RR{Wait: plan.Spin}}, control.SideClient, gone.String()},
+		{plan.Workload{Spec: plan.CRR{Rate: 2000}}, control.SideServer, refused.String()},
+		{plan.Workload{Spec: plan.CRR{Arrival: plan.Saturate}}, control.SideServer, refused.String()},
+		{plan.Workload{Spec: plan.CRR{}}, control.SideServer, refused.String()},
+		{plan.Workload{Spec: plan.HTTP{Rate: 2000}}, control.SideServer, refused.String()},
+		{plan.Workload{Spec: plan.HTTP{Rate: 2000}}, control.SideClient, gone.String()},
+		{plan.Workload{Spec: plan.HTTP{Rate: 2000, Connection: "close"}}, control.SideServer, refused.String()},
+		{plan.Workload{Spec: plan.HTTP{}}, control.SideServer, refused.String()},
+		{plan.Workload{Spec: plan.HTTP{}}, control.SideClient, gone.String()},
+		{plan.Workload{Spec: plan.HTTP{Connection: "close"}}, control.SideServer, refused.String()},
 	} {
 		t.Run(c.workload.String()+" "+c.killed, func(t *testing.T) {
 			o := options(c.workload)
@@ -192,7 +194,7 @@ func TestPeerKilled(t *testing.T) {
 }
 
 // killMidway runs the killed side in a process and returns what the survivor saw.
-func killMidway(t *testing.T, o Options, killed string) result {
+func killMidway(t *testing.T, o control.Prepare, killed string) result {
 	t.Helper()
 	var p *process
 	var survivor *Trial
@@ -259,7 +261,7 @@ func TestBlackhole(t *testing.T) {
 		o := options(w)
 		o.Address, o.Port, o.Timeout = address, 7, 40*time.Millisecond
 		c := prepare(t, control.SideClient, o)
-		if r := wait(t, start(t.Context(), c), 1)[0]; kindOf(r.err) != KindTimeout {
+		if r := wait(t, start(t.Context(), c), 1)[0]; kindOf(r.err) != timedOut.String() {
 			t.Errorf("%s: %v", w, r.err)
 		}
 	}
@@ -267,7 +269,7 @@ func TestBlackhole(t *testing.T) {
 		o := options(plan.Workload{Spec: plan.RR{Protocol: p}})
 		o.Side, o.Address, o.Port = control.SideClient, address, 7
 		if p == plan.TCP {
-			if _, err := Prepare(t.Context(), o); kindOf(err) != KindTimeout {
+			if _, err := Prepare(t.Context(), o); kindOf(err) != timedOut.String() {
 				t.Errorf("rr over %s: %v", p, err)
 			}
 			continue
@@ -285,7 +287,7 @@ func TestNoRoute(t *testing.T) {
 	for _, w := range []plan.Workload{{Spec: plan.RR{}}, {Spec: plan.Ping{}}} {
 		o := options(w)
 		o.Side, o.Address, o.Port = control.SideClient, "192.0.2.1", 7
-		if _, err := Prepare(t.Context(), o); kindOf(err) != KindNoRoute {
+		if _, err := Prepare(t.Context(), o); kindOf(err) != noRoute.String() {
 			t.Errorf("%s: %v", w, err)
 		}
 	}
@@ -310,11 +312,11 @@ func TestLossyServer(t *testing.T) {
 	}
 	conn.Close()
 	good := <-answered
-	if r.o.Errors[KindTimeout] < 2 || r.o.Operations < 2 || len(r.o.Errors) != 1 {
+	if r.o.Errors[timedOut.String()] < 2 || r.o.Operations < 2 || len(r.o.Errors) != 1 {
 		t.Errorf("%d operations, errors %v", r.o.Operations, r.o.Errors)
 	}
 	// At each edge one may be under way; a client that was held up gives up on a good reply.
-	if r.o.Operations > good || r.o.Operations+r.o.Errors[KindTimeout] < good {
+	if r.o.Operations > good || r.o.Operations+r.o.Errors[timedOut.String()] < good {
 		t.Errorf("%d operations, %d replies in time, errors %v", r.o.Operations, good, r.o.Errors)
 	}
 }
@@ -413,13 +415,13 @@ func TestPortsRunOut(t *testing.T) {
 	c := prepare(t, control.SideClient, o)
 	start(t.Context(), s)
 	r := wait(t, start(t.Context(), c), 1)[0]
-	if kindOf(r.err) == KindNoPort {
+	if kindOf(r.err) == noPort.String() {
 		return // on a slow machine the two ports may be held for the whole window
 	}
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	if r.o.Errors[KindNoPort] == 0 || r.o.Operations == 0 {
+	if r.o.Errors[noPort.String()] == 0 || r.o.Operations == 0 {
 		t.Errorf("%d operations, errors %v", r.o.Operations, r.o.Errors)
 	}
 }
@@ -433,7 +435,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 	defer func() { must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: limit.Max}))
 	serving := start(t.Context(), s)
-	if r := wait(t, start(t.Context(), c), 1)[0]; kindOf(r.err) != KindDescriptors {
+	if r := wait(t, start(t.Context(), c), 1)[0]; kindOf(r.err) != descriptors.String() {
 		t.Errorf("%v", r.err)
 	}
 	wait(t, serving, 1)

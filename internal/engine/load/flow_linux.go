@@ -98,7 +98,7 @@ func setCongestion(fd int, name string) error {
 	if have, e := sock.Congestions(); e == nil {
 		choices = "this kernel has " + strings.Join(have, ", ")
 	}
-	return &Error{Kind: KindUnsupported, Op: "congestion control " + name, Err: fmt.Errorf("%w; %s", err, choices)}
+	return &Error{Kind: unsupported.String(), Op: "congestion control " + name, Err: fmt.Errorf("%w; %s", err, choices)}
 }
 
 // connect makes the client's side.
@@ -180,7 +180,7 @@ func (t *Trial) patience(ctx context.Context, deadline int64) error {
 		return &Error{Kind: KindCancelled, Op: "connect", Err: err}
 	}
 	if t.now() > deadline {
-		return &Error{Kind: KindTimeout, Op: "connect", Err: fmt.Errorf("no answer within %v", dialTimeout)}
+		return &Error{Kind: timedOut.String(), Op: "connect", Err: fmt.Errorf("no answer within %v", dialTimeout)}
 	}
 	return nil
 }
@@ -203,9 +203,9 @@ func (t *Trial) greet(ctx context.Context, fd, index int, deadline int64) error 
 		case e != 0:
 			return failure("greet", e)
 		case n == 0:
-			return &Error{Kind: KindGone, Op: "greet", Err: errors.New("the server closed the flow")}
+			return &Error{Kind: gone.String(), Op: "greet", Err: errors.New("the server closed the flow")}
 		case !slices.Equal(answer[:n], hello):
-			return &Error{Kind: KindProtocol, Op: "greet", Err: errors.New("the program at this port is not a cnibench server")}
+			return &Error{Kind: protocol.String(), Op: "greet", Err: errors.New("the program at this port is not a cnibench server")}
 		default:
 			return nil
 		}

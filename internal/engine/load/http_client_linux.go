@@ -143,9 +143,9 @@ func (g *getter) connectFailed(l *link, cause error) error {
 	f := failure("connect", cause)
 	err := fmt.Errorf("connection %d of %d of a thread: %w", l.tag+1, len(g.links), f.Err)
 	switch f.Kind {
-	case KindNoPort:
+	case noPort.String():
 		err = fmt.Errorf("%w: take fewer connections, or widen net.ipv4.ip_local_port_range", err)
-	case KindDescriptors:
+	case descriptors.String():
 		err = fmt.Errorf("%w: take fewer connections, or raise the limit (ulimit -n)", err)
 	}
 	return &Error{Kind: f.Kind, Op: f.Op, Err: err}

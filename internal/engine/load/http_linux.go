@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/engine/httpwire"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -54,7 +55,7 @@ func httpWork(s plan.HTTP, client bool, cpus int) work {
 }
 
 // checkHTTP refuses what only http can get wrong, and fills in the name.
-func checkHTTP(o *Options) error {
+func checkHTTP(o *control.Prepare) error {
 	if o.Name == "" {
 		name, err := os.Hostname()
 		if err != nil || !httpwire.ValidName(name) {
@@ -71,7 +72,7 @@ func checkHTTP(o *Options) error {
 	}
 	connections := o.Workload.Traits().Flows
 	if need := uint64(connections + spareSockets); need > limit {
-		return &Error{Kind: KindDescriptors, Op: "prepare " + o.Workload.String(), Err: fmt.Errorf(
+		return &Error{Kind: descriptors.String(), Op: "prepare " + o.Workload.String(), Err: fmt.Errorf(
 			"%d connections need %d descriptors and the limit is %d: raise it (ulimit -n), or take fewer connections",
 			connections, need, limit)}
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // get runs our client against whatever listens on port.
-func get(t *testing.T, h plan.HTTP, port int, spoil func(*Options)) result {
+func get(t *testing.T, h plan.HTTP, port int, spoil func(*control.Prepare)) result {
 	t.Helper()
 	o := options(plan.Workload{Spec: h})
 	o.Port = port
@@ -71,7 +71,7 @@ func TestClientAgainstNetHTTP(t *testing.T) {
 }
 
 // serving prepares and starts our server.
-func serving(t *testing.T, o Options) int {
+func serving(t *testing.T, o control.Prepare) int {
 	t.Helper()
 	needNamespace(t)
 	s := prepare(t, control.SideServer, o)
@@ -192,18 +192,18 @@ func TestStrangeServers(t *testing.T) {
 		want    string // kind of the failures, "" for none
 		works   bool   // some requests are well
 	}{
-		"garbage":            {[]string{"220 mail.example ESMTP\r\n"}, false, KindProtocol, false},
-		"chunked":            {[]string{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"}, false, KindProtocol, false},
-		"until close":        {[]string{"HTTP/1.1 200 OK\r\n\r\nok"}, true, KindProtocol, false},
-		"too much":           {[]string{ok + "ok"}, false, KindProtocol, false},
-		"endless head":       {[]string{"HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 10_000)}, false, KindProtocol, false},
-		"half a head":        {[]string{ok[:20]}, true, KindGone, false},
-		"half a body":        {[]string{ok[:len(ok)-1]}, true, KindGone, false},
-		"nothing":            {nil, true, KindGone, false},
-		"half, and silence":  {[]string{ok[:20]}, false, KindTimeout, false},
-		"silence":            {[]string{""}, false, KindTimeout, false},
-		"refusal":            {[]string{"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"}, true, KindStatus, false},
-		"closes unannounced": {[]string{ok, ok}, true, KindGone, true},
+		"garbage":            {[]string{"220 mail.example ESMTP\r\n"}, false, protocol.String(), false},
+		"chunked":            {[]string{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"}, false, protocol.String(), false},
+		"until close":        {[]string{"HTTP/1.1 200 OK\r\n\r\nok"}, true, protocol.String(), false},
+		"too much":           {[]string{ok + "ok"}, false, protocol.String(), false},
+		"endless head":       {[]string{"HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 10_000)}, false, protocol.String(), false},
+		"half a head":        {[]string{ok[:20]}, true, gone.String(), false},
+		"half a body":        {[]string{ok[:len(ok)-1]}, true, gone.String(), false},
+		"nothing":            {nil, true, gone.String(), false},
+		"half, and silence":  {[]string{ok[:20]}, false, timedOut.String(), false},
+		"silence":            {[]string{""}, false, timedOut.String(), false},
+		"refusal":            {[]string{"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"}, true, badStatus.String(), false},
+		"closes unannounced": {[]string{ok, ok}, true, gone.String(), true},
 		"closes announced":   {[]string{ok, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"}, true, "", true},
 		"old":                {[]string{"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"}, true, "", true},
 	} {
@@ -214,7 +214,7 @@ func TestStrangeServers(t *testing.T) {
 				}
 				l, port := listen(t)
 				go strange(l, c.answers, c.ends)
-				r := get(t, plan.HTTP{Connection: connection, Connections: 3}, port, func(o *Options) { o.Timeout = 40 * time.Millisecond })
+				r := get(t, plan.HTTP{Connection: connection, Connections: 3}, port, func(o *control.Prepare) { o.Timeout = 40 * time.Millisecond })
 				checkStrange(t, r, c.want, c.works)
 			})
 		}
@@ -231,14 +231,14 @@ func TestAConnectionThatHangs(t *testing.T) {
 			strange(l, []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"}, false)
 		}
 	}()
-	r := get(t, plan.HTTP{Connections: 4}, port, func(o *Options) { o.Timeout = time.Minute })
-	if r.err != nil || r.o.Operations == 0 || r.o.Errors[KindUnanswered] != 1 || len(r.o.Errors) != 1 {
+	r := get(t, plan.HTTP{Connections: 4}, port, func(o *control.Prepare) { o.Timeout = time.Minute })
+	if r.err != nil || r.o.Operations == 0 || r.o.Errors[unanswered.String()] != 1 || len(r.o.Errors) != 1 {
 		t.Errorf("%v, %+v", r.err, r.o)
 	}
 	must(t, (<-hangs).Close())
 	silent, port := listen(t)
 	go strange(silent, []string{""}, false)
-	if r = get(t, plan.HTTP{Connection: "close"}, port, nil); kindOf(r.err) != KindUnanswered {
+	if r = get(t, plan.HTTP{Connection: "close"}, port, nil); kindOf(r.err) != unanswered.String() {
 		t.Errorf("all hang: %v", r.err)
 	}
 }
@@ -255,7 +255,7 @@ func checkStrange(t *testing.T, r result, want string, works bool) {
 		t.Fatal(r.err)
 	}
 	// A request that is under way to a server which has just closed is answered by a reset.
-	failed := r.o.Errors[want] + r.o.Errors[KindReset]
+	failed := r.o.Errors[want] + r.o.Errors[reset.String()]
 	if r.o.Operations == 0 || want == "" && failed > 0 || want != "" && failed == 0 || failures(r.o) > failed {
 		t.Errorf("%d operations, errors %v, want %q", r.o.Operations, r.o.Errors, want)
 	}
@@ -315,7 +315,7 @@ func TestResponseInPieces(t *testing.T) {
 			t.Errorf("%s: %v %+v", connection, r.err, r.o)
 		}
 		for kind := range r.o.Errors { // how soon it answers is not what is asked here
-			if kind != KindUnanswered {
+			if kind != unanswered.String() {
 				t.Errorf("%s: %v", connection, r.o.Errors)
 			}
 		}
@@ -416,11 +416,11 @@ func TestHTTPNobodyListens(t *testing.T) {
 	needNamespace(t)
 	o := options(plan.Workload{Spec: plan.HTTP{}})
 	o.Side, o.Port = control.SideClient, 9
-	if _, err := Prepare(t.Context(), o); kindOf(err) != KindRefused {
+	if _, err := Prepare(t.Context(), o); kindOf(err) != refused.String() {
 		t.Errorf("keep-alive: %v", err)
 	}
 	r := get(t, plan.HTTP{Connection: "close"}, 9, nil)
-	if kindOf(r.err) != KindRefused {
+	if kindOf(r.err) != refused.String() {
 		t.Errorf("close: %v", r.err)
 	}
 }
@@ -453,7 +453,7 @@ func TestServerKilledMidway(t *testing.T) {
 		if r.err != nil {
 			t.Fatal(r.err)
 		}
-		if r.o.Errors[KindRefused] == 0 || r.o.Operations == 0 {
+		if r.o.Errors[refused.String()] == 0 || r.o.Operations == 0 {
 			t.Errorf("%s: %d operations, errors %v", connection, r.o.Operations, r.o.Errors)
 		}
 		must(t, c.Close())
@@ -473,7 +473,7 @@ func TestTooFewDescriptors(t *testing.T) {
 		o := options(plan.Workload{Spec: plan.HTTP{Connections: 1000}})
 		o.Side, o.Port = side, 9
 		_, err := Prepare(t.Context(), o)
-		if kindOf(err) != KindDescriptors || !strings.Contains(fmt.Sprint(err), "limit is 256") {
+		if kindOf(err) != descriptors.String() || !strings.Contains(fmt.Sprint(err), "limit is 256") {
 			t.Errorf("%s: %v", side, err)
 		}
 	}
@@ -488,7 +488,7 @@ func TestDescriptorsRunOutMidway(t *testing.T) {
 	defer func() { must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: limit.Max}))
 	start(t.Context(), s)
-	if r := wait(t, start(t.Context(), c), 1)[0]; kindOf(r.err) != KindDescriptors {
+	if r := wait(t, start(t.Context(), c), 1)[0]; kindOf(r.err) != descriptors.String() {
 		t.Errorf("%v", r.err)
 	}
 }
@@ -505,7 +505,7 @@ func TestHTTPPortsRunOut(t *testing.T) {
 	prepare(t, control.SideServer, o)
 	o.Side = control.SideClient
 	_, err = Prepare(t.Context(), o)
-	if kindOf(err) != KindNoPort || !strings.Contains(fmt.Sprint(err), "ip_local_port_range") {
+	if kindOf(err) != noPort.String() || !strings.Contains(fmt.Sprint(err), "ip_local_port_range") {
 		t.Errorf("%v", err)
 	}
 }
@@ -519,8 +519,8 @@ func TestHTTPInABlackhole(t *testing.T) {
 	if _, err := Prepare(ctx, o); kindOf(err) != KindCancelled {
 		t.Errorf("keep-alive: %v", err)
 	}
-	r := get(t, plan.HTTP{Connection: "close"}, 7, func(o *Options) { o.Address, o.Timeout = address, 40*time.Millisecond })
-	if kindOf(r.err) != KindTimeout {
+	r := get(t, plan.HTTP{Connection: "close"}, 7, func(o *control.Prepare) { o.Address, o.Timeout = address, 40*time.Millisecond })
+	if kindOf(r.err) != timedOut.String() {
 		t.Errorf("close: %v", r.err)
 	}
 }
@@ -535,7 +535,7 @@ func TestCongestionOfHTTP(t *testing.T) {
 		if side == control.SideServer {
 			o.Port = 0
 		}
-		if _, err := Prepare(t.Context(), o); kindOf(err) != KindUnsupported || !strings.Contains(fmt.Sprint(err), "reno") {
+		if _, err := Prepare(t.Context(), o); kindOf(err) != unsupported.String() || !strings.Contains(fmt.Sprint(err), "reno") {
 			t.Errorf("%s: %v", side, err)
 		}
 	}
@@ -544,13 +544,17 @@ func TestCongestionOfHTTP(t *testing.T) {
 func TestBadHTTPOptions(t *testing.T) {
 	good := options(plan.Workload{Spec: plan.HTTP{}})
 	good.Side = control.SideServer
-	for name, spoil := range map[string]func(*Options){
-		"name":                 func(o *Options) { o.Name = "a b" },
-		"threads":              func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{Threads: plan.MaxThreads + 1}} },
-		"connections":          func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{Connections: plan.MaxConnections + 1}} },
-		"idle threads":         func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{Threads: 4, Connections: 3}} },
-		"negative connections": func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{Connections: -1}} },
-		"response":             func(o *Options) { o.Workload = plan.Workload{Spec: plan.HTTP{ResponseSize: plan.MaxRequest + 1}} },
+	for name, spoil := range map[string]func(*control.Prepare){
+		"name":    func(o *control.Prepare) { o.Name = "a b" },
+		"threads": func(o *control.Prepare) { o.Workload = plan.Workload{Spec: plan.HTTP{Threads: plan.MaxThreads + 1}} },
+		"connections": func(o *control.Prepare) {
+			o.Workload = plan.Workload{Spec: plan.HTTP{Connections: plan.MaxConnections + 1}}
+		},
+		"idle threads":         func(o *control.Prepare) { o.Workload = plan.Workload{Spec: plan.HTTP{Threads: 4, Connections: 3}} },
+		"negative connections": func(o *control.Prepare) { o.Workload = plan.Workload{Spec: plan.HTTP{Connections: -1}} },
+		"response": func(o *control.Prepare) {
+			o.Workload = plan.Workload{Spec: plan.HTTP{ResponseSize: plan.MaxRequest + 1}}
+		},
 	} {
 		o := good
 		spoil(&o)

@@ -76,15 +76,15 @@ func needNamespace(t *testing.T) {
 }
 
 // options are those of a short trial on the loopback.
-func options(w plan.Workload) Options {
-	return Options{
+func options(w plan.Workload) control.Prepare {
+	return control.Prepare{
 		Workload: w, Address: "127.0.0.1", Warmup: 30 * time.Millisecond, Window: 150 * time.Millisecond,
 		Interval: 50 * time.Millisecond,
 	}
 }
 
 // prepare prepares one side and closes it with the test.
-func prepare(t *testing.T, side string, o Options) *Trial {
+func prepare(t *testing.T, side string, o control.Prepare) *Trial {
 	t.Helper()
 	o.Side = side
 	trial, err := Prepare(t.Context(), o)
@@ -114,7 +114,7 @@ func start(ctx context.Context, trial *Trial) <-chan result {
 }
 
 // pair prepares both sides.
-func pair(t *testing.T, o Options) (server, client *Trial) {
+func pair(t *testing.T, o control.Prepare) (server, client *Trial) {
 	t.Helper()
 	server = prepare(t, control.SideServer, o)
 	o.Port = server.Port()
@@ -155,13 +155,13 @@ func eventually(t *testing.T, n int, try func() (wrong string)) {
 }
 
 // trial runs both sides of a trial, as two agents would: the server first.
-func trial(t *testing.T, o Options) (client, server *sample.Observation) {
+func trial(t *testing.T, o control.Prepare) (client, server *sample.Observation) {
 	t.Helper()
 	return exchange(t, o, o.Address)
 }
 
 // exchange is trial with an address to dial that differs from what the server binds to.
-func exchange(t *testing.T, o Options, dial string) (client, server *sample.Observation) {
+func exchange(t *testing.T, o control.Prepare, dial string) (client, server *sample.Observation) {
 	t.Helper()
 	needNamespace(t)
 	s := prepare(t, control.SideServer, o)

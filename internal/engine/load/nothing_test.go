@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -19,7 +20,7 @@ func TestNothing(t *testing.T) {
 		{plan.TCP, 10 * time.Second, "nothing was completed in the window"},
 		{plan.ICMP, 50 * time.Millisecond, "use a window of several round trips"},
 	} {
-		side := &Trial{o: Options{Window: tt.window, Timeout: time.Second}, traits: plan.Traits{Protocol: tt.protocol}}
+		side := &Trial{o: control.Prepare{Window: tt.window, Timeout: time.Second}, traits: plan.Traits{Protocol: tt.protocol}}
 		if got := side.nothing().Error(); !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%s in %s: %q, want %q", tt.protocol, tt.window, got, tt.want)
 		}

@@ -161,7 +161,7 @@ func named(counts [kinds]uint64) map[string]uint64 {
 		if m == nil {
 			m = map[string]uint64{}
 		}
-		m[kindNames[k]] = n
+		m[kind(k).String()] = n
 	}
 	return m
 }

@@ -140,7 +140,7 @@ func TestPacedDatagramsAreGivenUp(t *testing.T) {
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	lost := r.o.Errors[KindTimeout]
+	lost := r.o.Errors[timedOut.String()]
 	all := float64(lost + r.o.Operations)
 	if len(r.o.Errors) != 1 || float64(lost) < all/5 || math.Abs(all-float64(r.o.Schedule.Sent)) > 100+all/5 {
 		t.Errorf("%d operations, errors %v, %d sent", r.o.Operations, r.o.Errors, r.o.Schedule.Sent)
@@ -183,7 +183,7 @@ func TestClosedLoopsDoNotPause(t *testing.T) {
 		o.CPUs = []int{0} // where the server runs first, all responses are there at once
 		client, _ := trial(t, o)
 		pulses := uint64(client.ElapsedNs/int64(tick)) + 2
-		if most := pulses * uint64(w.Normalize().Concurrency()); client.Operations <= most {
+		if most := pulses * uint64(w.Normalize().Traits().Concurrency()); client.Operations <= most {
 			t.Errorf("%s: %d transactions in %d pulses", w, client.Operations, pulses)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-func rolled(connection string) Options {
+func rolled(connection string) control.Prepare {
 	o := options(plan.Workload{Spec: plan.HTTP{Backends: 2, Roll: true, Connection: connection, Threads: 2, Connections: 6}})
 	o.Window = 700 * time.Millisecond
 	return o
@@ -46,7 +46,7 @@ func TestServerLeavesAndReturns(t *testing.T) {
 		if c.err != nil || s.err != nil {
 			t.Fatal(c.err, s.err)
 		}
-		if c.o.Errors[KindRefused] == 0 {
+		if c.o.Errors[refused.String()] == 0 {
 			t.Errorf("%s: nobody was refused: %v", connection, c.o.Errors)
 		}
 		if len(s.o.Rolls) != 1 || !s.o.Rolls[0].Returned || s.o.Rolls[0].LastNs != 0 || s.o.Rolls[0].FirstNs <= 0 ||

@@ -154,7 +154,7 @@ func (t *Trial) worst(counts [kinds]uint64, err error) error {
 		}
 	}
 	if top >= 0 {
-		return &Error{Kind: kindNames[top], Op: t.name(), Err: fmt.Errorf("%w (%d x %s)", err, counts[top], kindNames[top])}
+		return &Error{Kind: kind(top).String(), Op: t.name(), Err: fmt.Errorf("%w (%d x %s)", err, counts[top], kind(top))}
 	}
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()

@@ -12,19 +12,19 @@ type work struct {
 	open func(w *worker) error // gives the worker its flow
 	// beside gives the last worker a flow that is not part of the workload. (optional)
 	beside    func(w *worker) error
-	prepare   func(o *Options) error // refuses options and fills in defaults. (optional)
-	threads   int                    // 0 is one for each flow
-	buffer    int                    // of every socket in bytes, 0 for the default
-	timeout   time.Duration          // of one exchange, 0 for the default
-	standing  bool                   // flows are connected once, before the trial
-	sends     bool                   // sends without a request, so it must wait for Run
-	timed     bool                   // its socket has timeouts instead of a pulse
-	straggles bool                   // datagrams of the window may arrive after it
-	mayIdle   bool                   // a side that completes nothing has not failed
+	prepare   func(o *control.Prepare) error // refuses options and fills in defaults. (optional)
+	threads   int                            // 0 is one for each flow
+	buffer    int                            // of every socket in bytes, 0 for the default
+	timeout   time.Duration                  // of one exchange, 0 for the default
+	standing  bool                           // flows are connected once, before the trial
+	sends     bool                           // sends without a request, so it must wait for Run
+	timed     bool                           // its socket has timeouts instead of a pulse
+	straggles bool                           // datagrams of the window may arrive after it
+	mayIdle   bool                           // a side that completes nothing has not failed
 }
 
 // workOf lists the workloads that the engine can send. A throughput search is many streams.
-func workOf(o *Options) (work, error) {
+func workOf(o *control.Prepare) (work, error) {
 	client := o.Side == control.SideClient
 	if !client && o.Side != control.SideServer {
 		return work{}, usage("side %q", o.Side)

@@ -326,7 +326,7 @@ func (r csvRow) value(line int, reading *adapter.Reading, said map[string]int) e
 		err = fmt.Errorf("%s is negative", adapter.Quoted(r["value"]))
 	}
 	if err == nil {
-		v, err = number.Convert(v, r["unit"], metric.UnitFor(name, reading.Workload.Work()))
+		v, err = number.Convert(v, r["unit"], metric.UnitFor(name, reading.Workload.Traits().Work))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

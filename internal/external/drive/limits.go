@@ -46,7 +46,7 @@ func Ends(w plan.Workload) bool { return sender(w).Ends }
 
 // Transport returns "tcp" or "udp": where the server listens.
 func Transport(w plan.Workload) string {
-	if sender(w).Datagrams && w.Protocol() == plan.UDP {
+	if sender(w).Datagrams && w.Traits().Protocol == plan.UDP {
 		return "udp"
 	}
 	return "tcp"

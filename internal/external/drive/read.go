@@ -62,7 +62,7 @@ func Read(a Ask, out Output) (Outcome, error) {
 		return Outcome{}, Errorf(KindOutput, tool, "its output has %d results, want 1", len(batch.Readings))
 	}
 	r := batch.Readings[0]
-	if got := r.Workload; got.Kind() != "" && (got.Kind() != a.Workload.Kind() || got.Protocol() != a.Workload.Protocol() || got.Traits().Reverse != a.Workload.Traits().Reverse) {
+	if got := r.Workload; got.Kind() != "" && (got.Kind() != a.Workload.Kind() || got.Traits().Protocol != a.Workload.Traits().Protocol || got.Traits().Reverse != a.Workload.Traits().Reverse) {
 		return Outcome{}, Errorf(KindOutput, tool, "it sent %s, not the requested %s", got, a.Workload)
 	}
 	if r.Window <= 0 {
@@ -122,7 +122,7 @@ func work(w plan.Workload, r adapter.Reading) float64 {
 	switch {
 	case r.Work > 0:
 		return r.Work
-	case w.Work() == plan.Request:
+	case w.Traits().Work == plan.Request:
 		return r.Metrics[metric.Requests]
 	case w.Traits().Exchanges():
 		return r.Metrics[metric.TransactionRate] * r.Window.Seconds()
@@ -134,7 +134,7 @@ func work(w plan.Workload, r adapter.Reading) float64 {
 			bytes += float64(row.Bytes)
 		}
 	}
-	if w.Protocol() != plan.UDP {
+	if w.Traits().Protocol != plan.UDP {
 		return bytes / 1000
 	}
 	if r.Client == nil && r.Metrics[metric.Datagrams] > 0 {

@@ -219,7 +219,7 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	e := doc.End
 	received := e.Received
-	if received == nil && r.Workload.Protocol() == plan.UDP {
+	if received == nil && r.Workload.Traits().Protocol == plan.UDP {
 		received = e.Sum // before 3.14 a UDP client may have this one alone
 	}
 	if received == nil {
@@ -231,7 +231,7 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 		return false
 	}
 	r.Window = adapter.Seconds(received.Seconds)
-	if r.Workload.Protocol() == plan.UDP {
+	if r.Workload.Traits().Protocol == plan.UDP {
 		doc.datagrams(r, received)
 	} else {
 		doc.bytes(r, received)

@@ -39,7 +39,7 @@ func lacks(w plan.Workload) string {
 	switch {
 	case w.Traits().Flows > maxFlows:
 		return fmt.Sprintf("it has at most %d flows", maxFlows)
-	case w.Protocol() == plan.TCP && w.Traits().Message > maxMessage:
+	case w.Traits().Protocol == plan.TCP && w.Traits().Message > maxMessage:
 		return fmt.Sprintf("its messages have at most %d bytes", maxMessage)
 	}
 	return ""
@@ -51,7 +51,7 @@ func client(a adapter.Ask) []string {
 	if _, warmup := a.Measured(); warmup > 0 {
 		argv = append(argv, "-O", strconv.Itoa(int(warmup/time.Second)))
 	}
-	if w.Protocol() == plan.UDP {
+	if w.Traits().Protocol == plan.UDP {
 		// -b is the rate of one flow; 0 is as fast as possible.
 		argv = append(argv, "-u", "-b", strconv.FormatFloat(w.Traits().Rate/float64(w.Traits().Flows), 'f', 0, 64))
 	} else {

@@ -153,7 +153,7 @@ func (r k8sRow) numbers(batch *adapter.Batch, out *adapter.Reading) error {
 // faults puts retransmits and loss of a stream. A 0 may mean that there was nothing to average.
 func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
 	v := r.Retransmits
-	if out.Workload.Protocol() == plan.UDP {
+	if out.Workload.Traits().Protocol == plan.UDP {
 		v = r.Loss
 	}
 	bytes := *r.Throughput * 1e6 / 8 * float64(r.Duration)
@@ -161,9 +161,9 @@ func (r k8sRow) faults(batch *adapter.Batch, out *adapter.Reading) {
 	case v == nil:
 	case *v <= 0:
 		batch.LeaveOut("zeros of retransmits and loss, which k8s-netperf also writes for what it did not count")
-	case out.Workload.Protocol() == plan.UDP && *v <= 100:
+	case out.Workload.Traits().Protocol == plan.UDP && *v <= 100:
 		out.Put(metric.FrameLossRate, *v/100)
-	case out.Workload.Protocol() == plan.TCP && bytes > 0:
+	case out.Workload.Traits().Protocol == plan.TCP && bytes > 0:
 		out.Retransmitted(*v, bytes)
 	}
 }

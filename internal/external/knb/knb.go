@@ -197,7 +197,7 @@ func knbLog(log []byte, p plan.Protocol) *adapter.Reading {
 	if r.Workload.Spec == nil {
 		r.Workload = plan.Workload{Spec: plan.Stream{Protocol: p}}.Normalize()
 	}
-	if r.Workload.Protocol() != p {
+	if r.Workload.Traits().Protocol != p {
 		return nil
 	}
 	return &r

@@ -25,7 +25,7 @@ var Tool = adapter.Tool{
 
 func lacks(w plan.Workload) string {
 	switch {
-	case w.Protocol() == plan.UDP:
+	case w.Traits().Protocol == plan.UDP:
 		return "only its TCP workloads are supported"
 	case w.Traits().Reverse:
 		return "its streams go from the client to the server only"

@@ -330,7 +330,7 @@ func (r *netperfRun) omni(batch *adapter.Batch, out *adapter.Reading, w *plan.Wo
 	if err := r.put(batch, out, w, v, units); err != nil {
 		return err
 	}
-	if congestion := r.keys["LOCAL_CONG_CONTROL"]; congestion != "" && w.Protocol() != plan.UDP && !w.Traits().Reverse {
+	if congestion := r.keys["LOCAL_CONG_CONTROL"]; congestion != "" && w.Traits().Protocol != plan.UDP && !w.Traits().Reverse {
 		r.congestion = congestion
 		*w, err = w.With("congestion", congestion)
 	}
@@ -427,11 +427,11 @@ func (r *netperfRun) classic(batch *adapter.Batch, out *adapter.Reading, w *plan
 	}
 	first, unit := r.rows[0], r.classicUnit()
 	switch {
-	case unit == "" && (w.Bulk() || w.Datagrams()):
+	case unit == "" && (w.Traits().Bulk() || w.Traits().Datagrams()):
 		return errors.New("its columns have no known unit of throughput")
-	case w.Datagrams():
+	case w.Traits().Datagrams():
 		return r.classicUDP(out, w, netperfUnits[unit])
-	case w.Bulk() && len(first) >= 5:
+	case w.Traits().Bulk() && len(first) >= 5:
 		v := map[string]float64{"LOCAL_SEND_SIZE": first[2], "ELAPSED_TIME": first[3], "THROUGHPUT": first[4]}
 		return r.put(batch, out, w, v, unit)
 	case w.Traits().Exchanges() && len(first) >= 6:

@@ -25,7 +25,7 @@ var Tool = adapter.Tool{
 }
 
 func lacks(w plan.Workload) string {
-	if w.Datagrams() {
+	if w.Traits().Datagrams() {
 		switch {
 		case w.Traits().Rate != 0:
 			return "it sends datagrams as fast as it can, not at a rate"

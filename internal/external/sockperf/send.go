@@ -51,7 +51,7 @@ func server(a adapter.Ask) []string {
 }
 
 func transport(a adapter.Ask) []string {
-	if a.Workload.Protocol() == plan.TCP {
+	if a.Workload.Traits().Protocol == plan.TCP {
 		return []string{"--tcp"}
 	}
 	return nil

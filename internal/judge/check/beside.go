@@ -138,7 +138,7 @@ var partSlower = []beside{{margin: beyondModes, name: onItsPath,
 // flowsSlower is not asked of the lab, where flows share a CPU.
 var flowsSlower = []beside{{margin: slowerFlows, silent: (*View).inLab,
 	others: func(_ *View, c plan.Case) []plan.Case {
-		if c.Workload.Traits().Flows <= 1 || !c.Workload.Bulk() && !c.Workload.Datagrams() {
+		if c.Workload.Traits().Flows <= 1 || !c.Workload.Traits().Bulk() && !c.Workload.Traits().Datagrams() {
 			return nil
 		}
 		c.Workload = c.Workload.Without("flows")

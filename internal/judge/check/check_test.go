@@ -129,17 +129,17 @@ func cleanTrial(t plan.Trial, cost float64) result.Record {
 		}
 	}
 	switch w := t.Workload; {
-	case w.Datagrams():
+	case w.Traits().Datagrams():
 		m[metric.OfferedLoad], m[metric.FrameLossRate], m[metric.Jitter] = w.Traits().Rate, 0, cost/10
 		m[metric.Goodput] = w.Traits().Rate
 		m[metric.PacketRate] = w.Traits().Rate / 8 / float64(w.Traits().Message)
-	case w.Bulk():
+	case w.Traits().Bulk():
 		m[metric.Goodput] = 8e13 / cost
 		m[metric.OfferedLoad] = m[metric.Goodput]
 		m[metric.Transferred] = m[metric.Goodput] / 8 * seconds
 		m[metric.Retransmits] = 7
 		m[metric.RetransmitsPerG] = 7 / (m[metric.Transferred] / 1e9)
-	case w.Work() == plan.Request:
+	case w.Traits().Work == plan.Request:
 		m[metric.RequestRate] = 1e9 / cost
 		m[metric.Requests] = m[metric.RequestRate] * seconds
 		spread(metric.ResponseTime, cost*float64(w.Traits().Flows))

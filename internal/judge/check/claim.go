@@ -142,7 +142,7 @@ func (c *Claim) setValue(said string) error {
 	case c.B != "":
 		return fmt.Errorf("%q compares two profiles: want +N%% or Nx", said)
 	default:
-		base := metric.UnitFor(c.Metric, c.Workload.Work())
+		base := metric.UnitFor(c.Metric, c.Workload.Traits().Work)
 		if base == "" {
 			return nil // of a metric that is not in the catalogue
 		}

@@ -96,7 +96,7 @@ func digits(x float64) int {
 
 // exactly writes a value with all its digits.
 func exactly(k Key, x float64) string {
-	s := number.Common(metric.UnitFor(k.Metric, k.Workload.Work()), x)
+	s := number.Common(metric.UnitFor(k.Metric, k.Workload.Traits().Work), x)
 	return strconv.FormatFloat(x/s.Size, 'g', digits(x), 64) + " " + s.Unit
 }
 

@@ -162,7 +162,7 @@ func unequalLoad(v *View, found *list) {
 	for _, t := range v.cases {
 		sizes := v.datagramSizes(t.Case)
 		at := plan.Case{Path: t.Path, Workload: t.Workload}
-		if !t.Workload.Datagrams() || sizes == nil {
+		if !t.Workload.Traits().Datagrams() || sizes == nil {
 			continue
 		}
 		one, ok := first[at]

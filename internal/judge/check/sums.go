@@ -92,7 +92,7 @@ func (t *trial) lossAndRate() string {
 	offered, goodput, ok := t.both(metric.OfferedLoad, metric.Goodput)
 	loss, known := t.metrics[metric.FrameLossRate]
 	arrives := offered * (1 - loss)
-	if !ok || !known || !t.view.imported() || !t.Workload.Datagrams() || near(arrives, goodput, sameSide) {
+	if !ok || !known || !t.view.imported() || !t.Workload.Traits().Datagrams() || near(arrives, goodput, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("of %s offered %.3g%% were lost, which leaves %s, and goodput is %s", t.show(metric.OfferedLoad, offered),
@@ -102,7 +102,7 @@ func (t *trial) lossAndRate() string {
 func (t *trial) packetsAndRate() string {
 	packets, goodput, ok := t.both(metric.PacketRate, metric.Goodput)
 	size, stated := goodput/8/packets, t.Workload.Traits().Message
-	if !ok || !t.Workload.Datagrams() || packets <= 0 || near(size, float64(stated), sameSum) {
+	if !ok || !t.Workload.Traits().Datagrams() || packets <= 0 || near(size, float64(stated), sameSum) {
 		return ""
 	}
 	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, stated,
@@ -111,7 +111,7 @@ func (t *trial) packetsAndRate() string {
 
 func (t *trial) offeredLoad() string {
 	want := t.Workload.Traits().Rate
-	if !t.Workload.Datagrams() || want <= 0 || t.warned(outcome.OfferedLoad) {
+	if !t.Workload.Traits().Datagrams() || want <= 0 || t.warned(outcome.OfferedLoad) {
 		return ""
 	}
 	sent, ok := t.metrics[metric.OfferedLoad]
@@ -139,7 +139,7 @@ func (t *trial) offeredLoad() string {
 
 func (t *trial) senderReceiver() string {
 	sent, got, ok := t.both(metric.OfferedLoad, metric.Goodput)
-	if !ok || !t.view.imported() || !t.Workload.Bulk() || near(sent, got, sameSide) {
+	if !ok || !t.view.imported() || !t.Workload.Traits().Bulk() || near(sent, got, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.show(metric.OfferedLoad, sent), t.show(metric.Goodput, got), because(sent, got))
@@ -258,7 +258,7 @@ func (t *trial) callRate() string {
 	goodput, ok := t.metrics[metric.Goodput]
 	is := t.Workload.Traits()
 	calls := goodput / 8 / float64(is.Message) / float64(is.Flows)
-	if !ok || !t.Workload.Bulk() || calls <= mostCalls || math.IsInf(calls, 0) {
+	if !ok || !t.Workload.Traits().Bulk() || calls <= mostCalls || math.IsInf(calls, 0) {
 		return ""
 	}
 	return fmt.Sprintf("%s in messages of %d B are %.3g send calls per second of a flow, one every %.0f ns",
@@ -266,7 +266,7 @@ func (t *trial) callRate() string {
 }
 
 func (t *trial) lossMissing() string {
-	if !t.Workload.Datagrams() || !t.has(metric.Goodput) || t.has(metric.FrameLossRate) || t.has(metric.OfferedLoad) {
+	if !t.Workload.Traits().Datagrams() || !t.has(metric.Goodput) || t.has(metric.FrameLossRate) || t.has(metric.OfferedLoad) {
 		return ""
 	}
 	return fmt.Sprintf("goodput of %s, and neither offered load nor loss", t.show(metric.Goodput, t.metrics[metric.Goodput]))
@@ -275,7 +275,7 @@ func (t *trial) lossMissing() string {
 // lossNeverShown finds claims about UDP goodput in results without a loss metric.
 func lossNeverShown(v *View, found *list) {
 	for _, c := range v.claims {
-		udp := c.Workload.Datagrams() && c.Metric == metric.Goodput
+		udp := c.Workload.Traits().Datagrams() && c.Metric == metric.Goodput
 		k := c.key(c.A)
 		if udp && v.cell(k.Case, metric.Goodput) == nil && v.cell(k.Case, metric.FrameLossRate) == nil && v.cell(k.Case, metric.OfferedLoad) == nil {
 			found.add(v.place(c), "neither offered load nor loss is given")
@@ -295,7 +295,7 @@ func (t *trial) shortWindow() string {
 	if every := is.Interval.Seconds(); is.Kernel && every > 0 && t.seconds > 0 && t.seconds/every < fewEchoes {
 		return fmt.Sprintf("%.0f echoes", t.seconds/every)
 	}
-	if t.Workload.Bulk() && t.view.imported() && t.view.header.Plan.Warmup == 0 && t.seconds > 0 && t.seconds < shortFlow {
+	if t.Workload.Traits().Bulk() && t.view.imported() && t.view.header.Plan.Warmup == 0 && t.seconds > 0 && t.seconds < shortFlow {
 		return fmt.Sprintf("%.3g s without a warm-up", t.seconds)
 	}
 	return ""

@@ -203,7 +203,7 @@ func crosses(p plan.Path) bool {
 
 // show writes a value of a metric with its unit.
 func show(k Key, x float64) string {
-	base := metric.UnitFor(k.Metric, k.Workload.Work())
+	base := metric.UnitFor(k.Metric, k.Workload.Traits().Work)
 	s := number.Common(base, x)
 	text := s.Format(x)
 	if s.Unit == "1" {

@@ -61,7 +61,7 @@ func aboveLine(v *View, found *list) {
 func wireTime(v *View, found *list) {
 	rate, distance := v.fact("line_rate", "bit/s"), v.fact("wire.metres", "1")
 	for _, c := range v.cells {
-		small := c.Workload.Work() == plan.Transaction
+		small := c.Workload.Traits().Work == plan.Transaction
 		if !strings.HasPrefix(c.Metric, metric.RTT+".") || c.Metric == metric.RTT+".stddev" || !crosses(c.Path) || !small {
 			continue
 		}

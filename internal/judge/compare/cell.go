@@ -86,7 +86,7 @@ func (c Cell) Values() []float64 {
 
 // cell summarizes one metric over the trials of a case.
 func (a *attempts) cell(name string, confidence float64) Cell {
-	cell := Cell{Key: Key{a.Case, name}, Unit: metric.UnitFor(name, a.Workload.Work()), Failed: a.failed}
+	cell := Cell{Key: Key{a.Case, name}, Unit: metric.UnitFor(name, a.Workload.Traits().Work), Failed: a.failed}
 	s := a.series[name]
 	if s == nil {
 		s = &series{}

@@ -93,8 +93,8 @@ var needs = map[Kind]struct {
 	rate string
 	fits func(plan.Workload) bool
 }{
-	Transfer: {"a TCP stream", metric.Goodput, plan.Workload.Bulk},
-	Sync:     {"a TCP stream", metric.Goodput, plan.Workload.Bulk},
+	Transfer: {"a TCP stream", metric.Goodput, func(w plan.Workload) bool { return w.Traits().Bulk() }},
+	Sync:     {"a TCP stream", metric.Goodput, func(w plan.Workload) bool { return w.Traits().Bulk() }},
 	Requests: {"rr over TCP in a closed loop", metric.TransactionRate, func(w plan.Workload) bool {
 		rr, ok := w.Spec.(plan.RR)
 		return ok && rr.Protocol == plan.TCP && closedLoop(w)

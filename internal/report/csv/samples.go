@@ -98,7 +98,7 @@ func (s *Samples) Add(rec *result.Record) error {
 	}
 	for _, m := range metric.All() {
 		if v, ok := rec.Metrics[m.Name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			errs = append(errs, row(rec.Status, m.Name, formatNumber(v), metric.UnitFor(m.Name, rec.Workload.Work()), ""))
+			errs = append(errs, row(rec.Status, m.Name, formatNumber(v), metric.UnitFor(m.Name, rec.Workload.Traits().Work), ""))
 		}
 	}
 	return errors.Join(errs...)

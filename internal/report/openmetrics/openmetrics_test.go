@@ -132,7 +132,7 @@ func everyMetric() reporttest.Result {
 		switch {
 		case rec.Type != "trial":
 			continue
-		case rec.Workload.Bulk() && rec.Path.From == plan.Host:
+		case rec.Workload.Traits().Bulk() && rec.Path.From == plan.Host:
 			rec.Workload = plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}.Normalize()
 		case rec.Workload.Kind() == "crr" && rec.Path.From == plan.Host:
 			rec.Workload = plan.Workload{Spec: plan.HTTP{}}.Normalize()
