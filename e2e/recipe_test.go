@@ -56,7 +56,6 @@ func installer(t *testing.T, o recipe.Options) *recipe.Installer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.Look = i.LookAt
 	return i
 }
 
@@ -94,7 +93,7 @@ func TestRecipeDryRun(t *testing.T) {
 				o.Source = source(t, c.family)
 			}
 			i := installer(t, o)
-			i.Look = nil
+			i.Image = ""
 			before := daemonSets(t)
 			if err := i.Install(t.Context(), c.profile); err != nil {
 				t.Fatal(err)

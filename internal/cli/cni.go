@@ -129,9 +129,6 @@ func (p *program) installer(a recipeArgs, o recipe.Options) (*recipe.Installer, 
 	if err != nil {
 		return nil, usage(err)
 	}
-	if o.Image != "" {
-		i.Look = i.LookAt
-	}
 	return i, nil
 }
 

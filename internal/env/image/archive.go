@@ -27,10 +27,6 @@ const (
 // WriteOCI writes an OCI image layout as one tar. An image of one platform has a manifest.json besides, by which
 // Docker without containerd's image store finds the same blobs.
 func (i *Image) WriteOCI(w io.Writer) error {
-	blobs, err := i.blobs()
-	if err != nil {
-		return err
-	}
 	index, err := i.layoutIndex()
 	if err != nil {
 		return err
@@ -43,11 +39,11 @@ func (i *Image) WriteOCI(w io.Writer) error {
 		}
 		members = append(members, file("manifest.json", legacy))
 	}
-	members = append(members, member{name: "blobs/"}, member{name: "blobs/sha256/"})
-	for _, b := range blobs {
-		members = append(members, member{blobPath(b.hash), b.size, b.open})
+	blobs, err := i.blobs()
+	if err != nil {
+		return err
 	}
-	return writeTar(w, members)
+	return writeTar(w, append(append(members, member{name: "blobs/"}, member{name: "blobs/sha256/"}), blobs...))
 }
 
 // WriteDocker writes the archive of docker save, which holds one platform.
@@ -103,16 +99,9 @@ type described interface {
 	RawManifest() ([]byte, error)
 }
 
-// blob is one object of the image under its digest.
-type blob struct {
-	hash v1.Hash
-	size int64
-	open func() (io.ReadCloser, error)
-}
-
 // blobs are all objects of the image, those that are named before those that name them.
-func (i *Image) blobs() ([]blob, error) {
-	var list []blob
+func (i *Image) blobs() ([]member, error) {
+	var list []member
 	for _, p := range i.single {
 		some, err := imageBlobs(p.image)
 		if err != nil {
@@ -124,11 +113,11 @@ func (i *Image) blobs() ([]blob, error) {
 		return list, nil
 	}
 	raw, err := i.index.RawManifest()
-	return append(list, memory(i.digest, raw)), err
+	return append(list, file(blobPath(i.digest), raw)), err
 }
 
 // imageBlobs are the layers, the configuration and the manifest of one image, in this order.
-func imageBlobs(image v1.Image) ([]blob, error) {
+func imageBlobs(image v1.Image) ([]member, error) {
 	layers, err := image.Layers()
 	if err != nil {
 		return nil, err
@@ -140,10 +129,9 @@ func imageBlobs(image v1.Image) ([]blob, error) {
 	if len(layers) != len(m.Layers) {
 		return nil, errors.New("the manifest of the image does not name its layers")
 	}
-	var list []blob
+	var list []member
 	for k, l := range layers {
-		d := m.Layers[k]
-		list = append(list, blob{hash: d.Digest, size: d.Size, open: l.Compressed})
+		list = append(list, member{blobPath(m.Layers[k].Digest), m.Layers[k].Size, l.Compressed})
 	}
 	config, err := image.RawConfigFile()
 	if err != nil {
@@ -154,16 +142,7 @@ func imageBlobs(image v1.Image) ([]blob, error) {
 		return nil, err
 	}
 	digest, err := image.Digest()
-	return append(list, memory(m.Config.Digest, config), memory(digest, manifest)), err
-}
-
-// memory is a blob of bytes.
-func memory(hash v1.Hash, content []byte) blob {
-	return blob{hash: hash, size: int64(len(content)), open: opener(content)}
-}
-
-func opener(content []byte) func() (io.ReadCloser, error) {
-	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	return append(list, file(blobPath(m.Config.Digest), config), file(blobPath(digest), manifest)), err
 }
 
 func blobPath(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
@@ -176,7 +155,8 @@ type member struct {
 }
 
 func file(name string, content []byte) member {
-	return member{name, int64(len(content)), opener(content)}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	return member{name, int64(len(content)), open}
 }
 
 // writeTar writes an archive in which nothing depends on when and by whom it is written.

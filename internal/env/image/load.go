@@ -118,32 +118,39 @@ func feed(ctx context.Context, write func(io.Writer) error, argv ...string) erro
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, lastWords
-	written := make(chan error, 1)
-	var r *io.PipeReader
-	if write != nil {
-		var w *io.PipeWriter
-		r, w = io.Pipe()
-		cmd.Stdin = r
-		go func() {
-			err := write(w)
-			w.CloseWithError(err)
-			written <- err
-		}()
-	} else {
-		written <- nil
+	run := func(stdin io.Reader) error {
+		cmd.Stdin = stdin
+		if err := cmd.Run(); err != nil {
+			return explainProgram(ctx, err, argv, said.String())
+		}
+		return nil
 	}
-	err := cmd.Run()
-	if r != nil {
-		r.CloseWithError(io.ErrClosedPipe) // a program that ended early leaves a writer behind
+	if write == nil {
+		return run(nil)
 	}
-	writeErr := <-written
-	if err != nil {
-		return explainProgram(ctx, err, argv, said.String())
-	}
-	if errors.Is(writeErr, io.ErrClosedPipe) {
+	err := Pipe(write, run)
+	if errors.Is(err, io.ErrClosedPipe) {
 		return fmt.Errorf("%s took only a part of the image", argv[0])
 	}
-	return writeErr
+	return err
+}
+
+// Pipe calls run with what write writes. The error is that of run, else that of write: io.ErrClosedPipe if run did not take
+// everything.
+func Pipe(write func(io.Writer) error, run func(io.Reader) error) error {
+	r, w := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := write(w)
+		w.CloseWithError(err)
+		written <- err
+	}()
+	err := run(r)
+	r.CloseWithError(io.ErrClosedPipe) // a program that ended early leaves a writer behind
+	if writeErr := <-written; err == nil {
+		return writeErr
+	}
+	return err
 }
 
 // output runs a program for what it prints.

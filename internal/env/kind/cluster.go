@@ -35,9 +35,8 @@ type Options struct {
 	Profile string
 	// Kubeconfig is the file to create for the cluster, and to remove with it.
 	Kubeconfig string
-	// Params and Install are those of the recipe; Install.For is ignored.
-	Params  recipe.Params
-	Install recipe.Options
+	// Charts is the directory or file of charts and manifests. (optional)
+	Charts string
 	// Say reports slow steps. (optional)
 	Say func(format string, args ...any)
 }
@@ -58,7 +57,7 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	out, params, err := render(o)
+	config, params, err := render(o.Profile)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +66,7 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	o.Say("making kind cluster %s", c.Name)
-	if err := p.Create(c.Name, configOf(out), o.Kubeconfig); err != nil {
+	if err := p.Create(c.Name, config, o.Kubeconfig); err != nil {
 		return nil, errors.Join(fmt.Errorf("kind cluster %s: %w", c.Name, err), c.Close(ctx))
 	}
 	if err := c.install(ctx, o, params); err != nil {
@@ -77,11 +76,11 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 }
 
 // Check returns an error that names every one of the profiles that Up cannot make a cluster for.
-func Check(profiles []string, o Options) error {
+func Check(profiles ...string) error {
 	var faults []error
-	for _, o.Profile = range profiles {
-		if _, _, err := render(o); err != nil {
-			faults = append(faults, fmt.Errorf("no kind cluster for %s: %w", o.Profile, err))
+	for _, name := range profiles {
+		if _, _, err := render(name); err != nil {
+			faults = append(faults, fmt.Errorf("no kind cluster for %s: %w", name, err))
 		}
 	}
 	return errors.Join(faults...)
@@ -102,26 +101,20 @@ func Absent(p Provider, profiles ...string) error {
 	return errors.Join(errs...)
 }
 
-// render returns the rendered recipe of a profile, and its parameters.
-func render(o Options) (out recipe.Rendered, params recipe.Params, err error) {
-	r, err := recipe.Lookup(o.Profile)
+// render returns the configuration of the cluster for a profile, and the parameters of its recipe.
+func render(profile string) (config string, params recipe.Params, err error) {
+	r, err := recipe.Lookup(profile)
 	if err != nil {
-		return out, params, err
+		return "", params, err
 	}
-	params = o.Params.WithDefaults()
-	params.Cluster = Name(o.Profile)
-	out, err = recipe.Render(r, recipe.Kind, params, o.Install.Sets)
-	return out, params, err
-}
-
-// configOf returns the configuration of the cluster itself.
-func configOf(out recipe.Rendered) string {
+	params = recipe.Params{Cluster: Name(profile)}.WithDefaults()
+	out, err := recipe.Render(r, recipe.Kind, params, nil)
 	for _, a := range out.Actions {
 		if a.Kind == recipe.MakeKind {
-			return a.Text
+			config = a.Text
 		}
 	}
-	return ""
+	return config, params, err
 }
 
 func (c *Cluster) install(ctx context.Context, o Options, params recipe.Params) error {
@@ -132,8 +125,7 @@ func (c *Cluster) install(ctx context.Context, o Options, params recipe.Params) 
 	if err != nil {
 		return fmt.Errorf("kind cluster %s: %w", c.Name, err)
 	}
-	o.Install.For, o.Install.Params, o.Install.Say = recipe.Kind, params, o.Say
-	i, err := recipe.NewInstaller(config, o.Install)
+	i, err := recipe.NewInstaller(config, recipe.Options{For: recipe.Kind, Params: params, Source: o.Charts, Say: o.Say})
 	if err != nil {
 		return err
 	}
@@ -153,23 +145,26 @@ func (c *Cluster) Close(context.Context) error {
 }
 
 // engine is kind on the container engine of this machine.
-type engine struct{ p *cluster.Provider }
+type engine struct{ *cluster.Provider }
 
 // Engine returns kind on the container engine that this machine has. The error says which there may be.
 func Engine() (Provider, error) {
+	p, err := detected()
+	if err != nil {
+		return nil, advice.With(err, "install docker, podman or nerdctl and check docker info, or use --env lab")
+	}
+	return engine{p}, nil
+}
+
+func detected() (*cluster.Provider, error) {
 	option, err := cluster.DetectNodeProvider()
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("no container engine that kind could use: %w", err),
-			"install docker, podman or nerdctl and check docker info, or use --env lab")
+		return nil, fmt.Errorf("no container engine that kind could use: %w", err)
 	}
-	return engine{cluster.NewProvider(option)}, nil
+	return cluster.NewProvider(option), nil
 }
-
-func (e engine) List() ([]string, error) { return e.p.List() }
 
 func (e engine) Create(name, config, kubeconfig string) error {
-	return e.p.Create(name, cluster.CreateWithRawConfig([]byte(config)), cluster.CreateWithKubeconfigPath(kubeconfig),
+	return e.Provider.Create(name, cluster.CreateWithRawConfig([]byte(config)), cluster.CreateWithKubeconfigPath(kubeconfig),
 		cluster.CreateWithWaitForReady(0), cluster.CreateWithDisplayUsage(false), cluster.CreateWithDisplaySalutation(false))
 }
-
-func (e engine) Delete(name, kubeconfig string) error { return e.p.Delete(name, kubeconfig) }

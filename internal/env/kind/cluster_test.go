@@ -72,7 +72,6 @@ func TestConfig(t *testing.T) {
 		f := &fake{clusters: map[string]string{}, createErr: errors.New("enough")}
 		o := options(t, r.Profile)
 		f.deleteErr = errors.New("kept for the test")
-		o.Params.Device = "eth0"
 		err := up(t, f, o)
 		if config := f.clusters[Name(r.Profile)]; config == "" {
 			if !strings.Contains(err.Error(), "missing") {
@@ -138,10 +137,10 @@ func TestNothingIsLeft(t *testing.T) {
 
 // TestCheck names every profile that cannot be had, before anything is made.
 func TestCheck(t *testing.T) {
-	if err := Check([]string{"canal", "cilium-native"}, Options{}); err != nil {
+	if err := Check("canal", "cilium-native"); err != nil {
 		t.Error(err)
 	}
-	err := Check([]string{"sriov", "canal", "macvlan", "nobody"}, Options{})
+	err := Check("sriov", "canal", "macvlan", "nobody")
 	for _, want := range []string{"no kind cluster for sriov: ", "no kind cluster for macvlan: ", "no kind cluster for nobody: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

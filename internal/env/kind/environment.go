@@ -11,7 +11,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/image"
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/clusters"
-	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 )
@@ -61,13 +60,13 @@ func profiles(p plan.Plan) []string {
 }
 
 // CheckPlan returns an error that names every profile of a plan that Open cannot make a cluster for.
-func CheckPlan(p plan.Plan) error { return Check(profiles(p), Options{}) }
+func CheckPlan(p plan.Plan) error { return Check(profiles(p)...) }
 
 func (e *Environment) make(ctx context.Context, engine Provider, names []string, agents *image.Image, o clusters.Options) error {
 	for _, name := range names {
 		o.Leaves("kind cluster " + Name(name) + " may still be there; remove it: kind delete cluster --name " + Name(name))
 		c, err := Up(ctx, engine, Options{
-			Profile: name, Kubeconfig: filepath.Join(e.dir, name), Install: recipe.Options{Source: o.Charts}, Say: o.Say,
+			Profile: name, Kubeconfig: filepath.Join(e.dir, name), Charts: o.Charts, Say: o.Say,
 		})
 		if err != nil {
 			return err

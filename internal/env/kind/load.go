@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	"sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 
 	"github.com/cnibench/cnibench/internal/env/image"
@@ -38,15 +37,10 @@ func LoadImage(ctx context.Context, name string, i *image.Image) ([]string, erro
 
 // internalNodes are the nodes that run a kubelet.
 func internalNodes(name string) ([]nodes.Node, error) {
-	var options []cluster.ProviderOption
-	found, err := cluster.DetectNodeProvider()
+	provider, err := detected()
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("kind: %w", err), "install the engine that made the cluster: Docker, Podman or nerdctl")
+		return nil, advice.With(err, "install the engine that made the cluster: Docker, Podman or nerdctl")
 	}
-	if found != nil {
-		options = append(options, found)
-	}
-	provider := cluster.NewProvider(options...)
 	list, err := provider.ListInternalNodes(name)
 	if err != nil {
 		return nil, advice.With(fmt.Errorf("kind cluster %s: %w", name, err), "see whether the container runtime answers: docker ps")
@@ -64,19 +58,8 @@ func internalNodes(name string) ([]nodes.Node, error) {
 // loadNode imports the image in one node, by its tag and by its digest.
 func loadNode(ctx context.Context, n nodes.Node, i *image.Image) error {
 	tagged, digested := i.Digested()
-	r, w := io.Pipe()
-	written := make(chan error, 1)
-	go func() {
-		err := i.WriteOCI(w)
-		w.CloseWithError(err)
-		written <- err
-	}()
-	err := command(ctx, n, r, "images", "import", "-")
-	r.CloseWithError(io.ErrClosedPipe)
-	if writeErr := <-written; err == nil && writeErr != nil && !errors.Is(writeErr, io.ErrClosedPipe) {
-		return writeErr
-	}
-	if err != nil {
+	err := image.Pipe(i.WriteOCI, func(r io.Reader) error { return command(ctx, n, r, "images", "import", "-") })
+	if err != nil && !errors.Is(err, io.ErrClosedPipe) { // ctr may leave the padding at the end
 		return err
 	}
 	return command(ctx, n, nil, "images", "tag", "--force", tagged, digested)

@@ -68,7 +68,6 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Pl
 	if err != nil {
 		return nil, want, &kube.ConfigError{Err: err}
 	}
-	e.installer.Look = e.installer.LookAt
 	if err := e.enter(ctx, 0); err != nil {
 		return nil, want, env.Close(ctx, e, err)
 	}

@@ -60,8 +60,8 @@ func RBAC() []byte {
 
 // RunRules returns the rules of the role cnibench as a YAML list.
 func RunRules() []byte {
-	_, rules, _ := bytes.Cut(kube.Manifest(), []byte("\nrules:\n"))
-	return outdent(rules)
+	_, rules, _ := bytes.Cut(kube.Manifest(), []byte("\nrules:"))
+	return bytes.TrimPrefix(bytes.ReplaceAll(rules, []byte("\n  "), []byte("\n")), []byte("\n"))
 }
 
 // DetectRules returns the rules of the role cnibench-detect as a YAML list.
@@ -79,20 +79,8 @@ func DetectRules() []byte {
 
 func quoted(list []string) string { return `"` + strings.Join(list, `", "`) + `"` }
 
-// indent and outdent move lines by two columns.
+// indent moves lines by two columns.
 func indent(b []byte) []byte {
-	var out bytes.Buffer
-	for line := range bytes.Lines(b) {
-		out.WriteString("  ")
-		out.Write(line)
-	}
-	return out.Bytes()
-}
-
-func outdent(b []byte) []byte {
-	var out bytes.Buffer
-	for line := range bytes.Lines(b) {
-		out.Write(bytes.TrimPrefix(line, []byte("  ")))
-	}
-	return out.Bytes()
+	b = bytes.ReplaceAll(append([]byte("  "), b...), []byte("\n"), []byte("\n  "))
+	return bytes.TrimSuffix(b, []byte("  "))
 }

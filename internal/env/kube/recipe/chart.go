@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/env/kube/chart"
@@ -122,10 +121,7 @@ func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) 
 	if i.DryRun == DryRunClient {
 		return nil
 	}
-	o := &unstructured.Unstructured{}
-	o.SetAPIVersion("v1")
-	o.SetKind("Namespace")
-	o.SetName(name)
+	o := item{APIVersion: "v1", Kind: "Namespace", Name: name}.object()
 	at, err := i.resource(ctx, o)
 	if err != nil {
 		return err
@@ -140,11 +136,7 @@ func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) 
 func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	at := i.local(c.Chart, c.Chart+"-"+c.Version+".tgz")
 	if at == "" {
-		archive, err := fetchChart(ctx, c)
-		if err != nil {
-			return nil, fmt.Errorf("fetch chart %s %s from %s: %w (download it elsewhere and give it with --chart)", c.Chart, c.Version, c.Repo, err)
-		}
-		return chart.Read(archive)
+		return fetchChart(ctx, c)
 	}
 	loaded, err := chart.Load(at)
 	if err != nil {

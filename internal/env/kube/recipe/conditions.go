@@ -108,12 +108,8 @@ func (i *Installer) see(ctx context.Context, c *residue.Cluster, nodes []corev1.
 		}
 	}
 	looked := map[string]residue.Node{}
-	if i.Look != nil {
-		var names []string
-		for _, n := range nodes {
-			names = append(names, n.Name)
-		}
-		if looked, err = i.Look(ctx, names); err != nil {
+	if i.Image != "" {
+		if looked, err = i.look(ctx, nodes); err != nil {
 			return err
 		}
 	}

@@ -21,11 +21,7 @@ import (
 // install, which is then downloaded in their version.
 func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		c, err := chart.Load(source)
-		if err != nil {
-			return nil, err
-		}
-		return rendering(c), nil
+		return rendering(chart.Load(source))
 	}
 	charts, err := installed()
 	if err != nil {
@@ -36,15 +32,7 @@ func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 		names := slices.Sorted(maps.Keys(charts))
 		return nil, fmt.Errorf("chart %q is neither a file nor one of %s%s", source, strings.Join(names, ", "), advice.DidYouMean(source, names))
 	}
-	archive, err := fetchChart(ctx, at)
-	if err != nil {
-		return nil, fmt.Errorf("fetch chart %s %s from %s: %w (give its archive with --chart)", at.Chart, at.Version, at.Repo, err)
-	}
-	c, err := chart.Read(archive)
-	if err != nil {
-		return nil, err
-	}
-	return rendering(c), nil
+	return rendering(fetchChart(ctx, at))
 }
 
 var shownValues = pattern.New(`(?m)^# +helm install \S+ (\S+) .*--values THIS$`)
@@ -74,8 +62,11 @@ func installed() (map[string]Chart, error) {
 	return all, nil
 }
 
-// rendering lets package config render a chart.
-func rendering(c *chart.Chart) *config.Chart {
+// rendering lets package config render a chart, unless reading it failed.
+func rendering(c *chart.Chart, err error) (*config.Chart, error) {
+	if err != nil {
+		return nil, err
+	}
 	render := func(values map[string]any, skip map[string]bool) ([]config.Rendered, error) {
 		text, err := json.Marshal(values) // charts expect numbers as JSON has them
 		if err != nil {
@@ -95,5 +86,5 @@ func rendering(c *chart.Chart) *config.Chart {
 		}
 		return list, nil
 	}
-	return &config.Chart{Name: c.Metadata.Name, Version: c.Metadata.Version, Values: c.Defaults(), Render: render}
+	return &config.Chart{Name: c.Metadata.Name, Version: c.Metadata.Version, Values: c.Defaults(), Render: render}, nil
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/env/kube/chart"
 )
 
 const (
@@ -47,8 +49,17 @@ func fetch(ctx context.Context, address string) ([]byte, error) {
 	return text, err
 }
 
-// fetchChart reads the archive of a chart from its repository, and checks it against the digest in the index.
-func fetchChart(ctx context.Context, c Chart) (io.Reader, error) {
+// fetchChart reads a chart from its repository. The error says how to do without.
+func fetchChart(ctx context.Context, c Chart) (*chart.Chart, error) {
+	archive, err := fetchArchive(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("fetch chart %s %s from %s: %w (download it elsewhere and give it with --chart)", c.Chart, c.Version, c.Repo, err)
+	}
+	return chart.Read(bytes.NewReader(archive))
+}
+
+// fetchArchive reads the archive of a chart from its repository, and checks it against the digest in the index.
+func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 	text, err := fetch(ctx, strings.TrimSuffix(c.Repo, "/")+"/index.yaml")
 	if err != nil {
 		return nil, err
@@ -77,7 +88,7 @@ func fetchChart(ctx context.Context, c Chart) (io.Reader, error) {
 		if sum := sha256.Sum256(archive); e.Digest != "" && strings.TrimPrefix(e.Digest, "sha256:") != hex.EncodeToString(sum[:]) {
 			return nil, fmt.Errorf("%s: its digest is sha256:%x, index.yaml says %s", address, sum, e.Digest)
 		}
-		return bytes.NewReader(archive), nil
+		return archive, nil
 	}
 	return nil, fmt.Errorf("index.yaml does not list version %s", c.Version)
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
-	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
@@ -39,7 +38,8 @@ type Options struct {
 	Sets []string
 	// Source is a chart or manifest, or a directory with several, used instead of those of the recipe. (optional)
 	Source string
-	// Image has this program as /cnibench. Its pods read and write files on nodes.
+	// Image has this program as /cnibench. Its pods read and write files on nodes; without it only the API shows leftovers.
+	// (optional)
 	Image string
 	// PullSecrets are copied to the pods' namespace to pull Image. (optional)
 	PullSecrets []trait.PullSecret
@@ -54,8 +54,6 @@ type Options struct {
 	// Out receives the output of a dry run; Say reports slow steps. (both optional)
 	Out io.Writer
 	Say func(format string, args ...any)
-	// Look inspects nodes; without it only the API shows leftovers. (optional)
-	Look func(ctx context.Context, nodes []string) (map[string]residue.Node, error)
 }
 
 const (

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
@@ -45,6 +46,18 @@ type item struct {
 	Existed bool `json:"existed,omitempty"`
 }
 
+// object returns an object of the item's kind and name.
+func (it item) object() object {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(it.APIVersion)
+	o.SetKind(it.Kind)
+	o.SetNamespace(it.Namespace)
+	o.SetName(it.Name)
+	return o
+}
+
+func (it item) String() string { return named(it.object()) }
+
 func newInventory(r Rendered) *inventory {
 	return &inventory{Profile: r.Recipe.Profile, Variant: r.Variant.Name, Versions: r.Recipe.Versions(r.Variant), Wait: r.Variant.Wait}
 }
@@ -76,9 +89,8 @@ func (i *Installer) save(ctx context.Context, inv *inventory) error {
 	if err != nil {
 		return err
 	}
-	force := true
 	_, err = i.client.ConfigMaps(inventoryNamespace).Patch(ctx, inventoryPrefix+inv.Profile, types.ApplyPatchType, record,
-		metav1.PatchOptions{FieldManager: FieldManager, Force: &force})
+		metav1.PatchOptions{FieldManager: FieldManager, Force: new(true)})
 	if err != nil {
 		return fmt.Errorf("installation record ConfigMap %s/%s: %w", inventoryNamespace, inventoryPrefix+inv.Profile, err)
 	}
@@ -93,21 +105,13 @@ func (i *Installer) inventories(ctx context.Context) ([]*inventory, error) {
 	}
 	var all []*inventory
 	for _, m := range list.Items {
-		inv, err := readInventory(m)
-		if err != nil {
-			return nil, err
+		var inv inventory
+		if err := json.Unmarshal([]byte(m.Data[inventoryKey]), &inv); err != nil {
+			return nil, fmt.Errorf("ConfigMap %s/%s is not an installation record: %w", m.Namespace, m.Name, err)
 		}
-		all = append(all, inv)
+		all = append(all, &inv)
 	}
 	return all, nil
-}
-
-func readInventory(m corev1.ConfigMap) (*inventory, error) {
-	var inv inventory
-	if err := json.Unmarshal([]byte(m.Data[inventoryKey]), &inv); err != nil {
-		return nil, fmt.Errorf("ConfigMap %s/%s is not an installation record: %w", m.Namespace, m.Name, err)
-	}
-	return &inv, nil
 }
 
 // forgetInventory deletes the inventory of a profile.

@@ -33,11 +33,11 @@ const (
 	lookTTL = time.Hour
 )
 
-// LookAt inspects nodes by a privileged host-network pod on each. A node whose pod fails has the reason in Unseen.
-func (i *Installer) LookAt(ctx context.Context, nodes []string) (map[string]residue.Node, error) {
+// look inspects nodes by a privileged host-network pod on each. A node whose pod fails has the reason in Unseen.
+func (i *Installer) look(ctx context.Context, nodes []corev1.Node) (map[string]residue.Node, error) {
 	pods := map[string]*corev1.Pod{}
 	for _, n := range nodes {
-		pods[n] = nodePod(n, i.image(), true)
+		pods[n.Name] = nodePod(n.Name, i.image(), true)
 	}
 	said, err := i.onNodes(ctx, pods)
 	if err != nil {
@@ -188,19 +188,17 @@ func lookNamespace(now time.Time) *corev1.Namespace {
 
 // nodePod returns a privileged host-network pod with the node's root mounted.
 func nodePod(node, image string, readOnly bool) *corev1.Pod {
-	yes, no, root, grace, deadline := true, false, int64(0), int64(0), int64(lookLimit.Seconds())
-	below := corev1.MountPropagationHostToContainer
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-", Labels: trait.Owned()},
 		Spec: corev1.PodSpec{
 			Affinity: trait.On(node), HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-			TerminationGracePeriodSeconds: &grace, ActiveDeadlineSeconds: &deadline,
+			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
+			TerminationGracePeriodSeconds: new(int64(0)), ActiveDeadlineSeconds: new(int64(lookLimit.Seconds())),
 			Volumes: []corev1.Volume{{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}},
 			Containers: []corev1.Container{{
 				Name: "node", Image: image, Command: []string{"/cnibench", Leftovers, "--root", HostRoot},
-				SecurityContext: &corev1.SecurityContext{Privileged: &yes, RunAsUser: &root},
-				VolumeMounts:    []corev1.VolumeMount{{Name: "root", MountPath: HostRoot, ReadOnly: readOnly, MountPropagation: &below}},
+				SecurityContext: &corev1.SecurityContext{Privileged: new(true), RunAsUser: new(int64(0))},
+				VolumeMounts:    []corev1.VolumeMount{{Name: "root", MountPath: HostRoot, ReadOnly: readOnly, MountPropagation: new(corev1.MountPropagationHostToContainer)}},
 			}},
 		},
 	}

@@ -1,6 +1,8 @@
 package recipe
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -122,37 +124,28 @@ func (p Params) Check() error {
 // values returns the parameters by the names that recipes use; unknown ones are absent.
 func (p Params) values(q profile.Profile) map[string]string {
 	v := map[string]string{}
-	put := func(name string, known bool, text func() string) {
+	put := func(name string, known bool, text string) {
 		if known {
-			v[name] = text()
+			v[name] = text
 		}
 	}
-	put("pod-cidr", p.PodCIDR.IsValid(), p.PodCIDR.String)
-	put("node-subnet", p.NodeSubnet.IsValid(), p.NodeSubnet.String)
-	put("gateway", p.Gateway.IsValid(), p.Gateway.String)
+	put("pod-cidr", p.PodCIDR.IsValid(), p.PodCIDR.String())
+	put("node-subnet", p.NodeSubnet.IsValid(), p.NodeSubnet.String())
+	put("gateway", p.Gateway.IsValid(), p.Gateway.String())
+	put("device", p.Device != "", p.Device)
+	put("cluster", p.Cluster != "", p.Cluster)
 	if host, port, err := net.SplitHostPort(p.APIServer); err == nil {
 		v["api-host"], v["api-port"] = host, port
 	}
-	v["pod-mtu"] = strconv.Itoa(underlay(p.MTU) - q.Overhead)
+	v["pod-mtu"] = strconv.Itoa(cmp.Or(p.MTU, ethernetMTU) - q.Overhead)
 	if p.MTU != 0 {
 		v["mtu"], v["given-pod-mtu"] = strconv.Itoa(p.MTU), v["pod-mtu"]
-	}
-	if p.Device != "" {
-		v["device"] = p.Device
-	}
-	if p.Cluster != "" {
-		v["cluster"] = p.Cluster
 	}
 	return v
 }
 
-// underlay returns the MTU of the nodes' devices, by default Ethernet's.
-func underlay(mtu int) int {
-	if mtu == 0 {
-		return 1500
-	}
-	return mtu
-}
+// ethernetMTU is the default of the nodes' devices.
+const ethernetMTU = 1500
 
 // Placeholders for values of unknown nodes. They are not addresses, so that plugins refuse them.
 const (
@@ -197,7 +190,8 @@ func share(r netip.Prefix, i, n int) (first, last netip.Addr, ok bool) {
 	if !r.IsValid() || !r.Addr().Is4() || n < 1 {
 		return first, last, false
 	}
-	base, size := number(r.Masked().Addr()), uint64(1)<<(32-r.Bits())
+	masked := r.Masked().Addr().As4()
+	base, size := uint64(binary.BigEndian.Uint32(masked[:])), uint64(1)<<(32-r.Bits())
 	each := size / uint64(n)
 	if each < 4 {
 		return first, last, false
@@ -212,11 +206,6 @@ func share(r netip.Prefix, i, n int) (first, last netip.Addr, ok bool) {
 	return address(from), address(to), true
 }
 
-func number(a netip.Addr) uint64 {
-	b := a.As4()
-	return uint64(b[0])<<24 | uint64(b[1])<<16 | uint64(b[2])<<8 | uint64(b[3])
-}
-
 func address(n uint64) netip.Addr {
-	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
 }

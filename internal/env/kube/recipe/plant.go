@@ -101,13 +101,12 @@ func planterObjects(name, image string, specs map[string]string) []runtime.Objec
 // planterPod writes into the node's directory of CNI configuration and adds routes; it has no other rights. It is ready
 // when both are done.
 func planterPod(image string) corev1.PodSpec {
-	yes, no, root, directory := true, false, int64(0), corev1.HostPathDirectoryOrCreate
 	return corev1.PodSpec{
 		HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, PriorityClassName: "system-node-critical",
 		NodeSelector:                 map[string]string{corev1.LabelOSStable: "linux"},
-		AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+		AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
 		Volumes: []corev1.Volume{
-			{Name: "cni", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d", Type: &directory}}},
+			{Name: "cni", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d", Type: new(corev1.HostPathDirectoryOrCreate)}}},
 			{Name: "specs", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "specs"}}}},
 			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		},
@@ -115,7 +114,7 @@ func planterPod(image string) corev1.PodSpec {
 			Name: "planter", Image: image, Command: []string{"/cnibench", planting.Verb, "$(NODE)"},
 			Env: []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}},
 			SecurityContext: &corev1.SecurityContext{
-				RunAsUser: &root, ReadOnlyRootFilesystem: &yes, AllowPrivilegeEscalation: &no,
+				RunAsUser: new(int64(0)), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN"}},
 			},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

@@ -36,7 +36,10 @@ func pulling() (*Installer, *apitest.Clientset) {
 // TestNodePodsPull: pods that look at nodes and those that sweep them have their Secrets before them, in their own namespace.
 func TestNodePodsPull(t *testing.T) {
 	for name, visit := range map[string]func(*Installer) error{
-		"look": func(i *Installer) error { _, err := i.LookAt(t.Context(), []string{"n1"}); return err },
+		"look": func(i *Installer) error {
+			_, err := i.look(t.Context(), []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}})
+			return err
+		},
 		"sweep": func(i *Installer) error {
 			return i.Sweep(t.Context(), []residue.Leftover{{Node: "n1", Kind: "device", Name: "vxlan.calico", Remove: "ip link del vxlan.calico"}})
 		},

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"k8s.io/client-go/dynamic"
 )
@@ -69,21 +68,9 @@ func (e *NotInstalledError) Error() string {
 	return fmt.Sprintf("%s was not installed by cnibench on this cluster; %s", e.Profile, e.There)
 }
 
-func (it item) String() string {
-	if it.Namespace == "" {
-		return it.Kind + " " + it.Name
-	}
-	return it.Kind + " " + it.Namespace + "/" + it.Name
-}
-
 // remove deletes an object and waits until it is gone.
 func (i *Installer) remove(ctx context.Context, it item) error {
-	o := &unstructured.Unstructured{}
-	o.SetAPIVersion(it.APIVersion)
-	o.SetKind(it.Kind)
-	o.SetName(it.Name)
-	o.SetNamespace(it.Namespace)
-	at, err := i.resource(ctx, o)
+	at, err := i.resource(ctx, it.object())
 	if meta.IsNoMatchError(err) {
 		return nil // it is gone with its definition
 	}
@@ -91,8 +78,7 @@ func (i *Installer) remove(ctx context.Context, it item) error {
 		return err
 	}
 	i.Say("removing %s", it)
-	foreground := metav1.DeletePropagationForeground
-	err = at.Delete(ctx, it.Name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	err = at.Delete(ctx, it.Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
