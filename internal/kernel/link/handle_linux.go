@@ -87,10 +87,10 @@ type Inside struct {
 
 func (i Inside) add(*Handle) error { return i.At.Add(i.Things...) }
 
-// Try is anything else that takes place between other things.
-type Try func(at *Handle) error
+// Step is anything else that happens in the order of things.
+type Step func(at *Handle) error
 
-func (t Try) add(h *Handle) error { return t(h) }
+func (s Step) add(h *Handle) error { return s(h) }
 
 // indexOf returns the index of the device called name.
 func (h *Handle) indexOf(name string) (int, error) {

@@ -122,10 +122,12 @@ func (f ForwardingEntry) add(h *Handle) error {
 	n := netlink.Neigh{
 		Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, IP: ip(f.Outer), HardwareAddr: f.MAC,
 	}
+	what := fmt.Sprintf("add forwarding entry %v behind %v to %s", f.MAC, f.Outer, f.Dev)
 	if !f.Outer.IsValid() {
 		n.State, n.Flags = netlink.NUD_NOARP, netlink.NTF_MASTER
+		what = fmt.Sprintf("add station %v behind %s", f.MAC, f.Dev)
 	}
-	return h.setNeighbour(f.Dev, fmt.Sprintf("add forwarding entry %v behind %v to %s", f.MAC, f.Outer, f.Dev), n)
+	return h.setNeighbour(f.Dev, what, n)
 }
 
 func (h *Handle) setNeighbour(dev, what string, n netlink.Neigh) error {

@@ -57,13 +57,13 @@ var tries = map[string]probe{
 	"ipset": func(ctx context.Context, _ *link.Handle) error {
 		return run(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
 	},
-	"ipvs":        adds(link.Dummy{Name: name}, link.Try(tryIPVS)),
+	"ipvs":        adds(link.Dummy{Name: name}, link.Step(tryIPVS)),
 	"bpf":         func(context.Context, *link.Handle) error { return tryProgram() },
-	"bpf-tc":      adds(veth, link.Try(tryDevicePrograms)),
+	"bpf-tc":      adds(veth, link.Step(tryDevicePrograms)),
 	"bpf-cgroup":  func(context.Context, *link.Handle) error { return tryCgroupProgram() },
 	"ipip-tunnel": func(_ context.Context, h *link.Handle) error { return tryIPIP(h) },
-	"htb":         adds(veth, link.Try(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) })),
-	"tbf":         adds(veth, link.Try(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) })),
+	"htb":         adds(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) })),
+	"tbf":         adds(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) })),
 }
 
 // adds is a probe that adds things.

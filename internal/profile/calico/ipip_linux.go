@@ -37,7 +37,7 @@ func (calicoIPIP) Arrange(n *dataplane.Node, number, pods int) {
 
 func (calicoIPIP) Prepare(n dataplane.Node) []link.Thing {
 	things := []link.Thing{
-		link.Try(func(at *link.Handle) error { return prepareTunl0(n, at) }),
+		link.Step(func(at *link.Handle) error { return prepareTunl0(n, at) }),
 		link.Address{Dev: tunl0, Addr: dataplane.Single(n.Tunnel.Addr)},
 	}
 	return append(things, dropUnused(n, link.ProtocolBird)...)

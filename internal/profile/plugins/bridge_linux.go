@@ -45,7 +45,7 @@ func (Bridge) Prepare(n dataplane.Node) []link.Thing { return PrepareBridge(n, n
 func PrepareBridge(n dataplane.Node, mtu int) []link.Thing {
 	gw := n.Gateway()
 	return []link.Thing{
-		link.Try(func(at *link.Handle) error { return bridgeNetfilter(n, at) }),
+		link.Step(func(at *link.Handle) error { return bridgeNetfilter(n, at) }),
 		link.Bridge{Name: podBridge, MAC: dataplane.PodMAC(gw), MTU: mtu, MulticastSnooping: true},
 		link.Address{Dev: podBridge, Addr: netip.PrefixFrom(gw, n.PodCIDR.Bits())},
 	}

@@ -229,9 +229,7 @@ func TestDispatchFindsEveryPod(t *testing.T) {
 	}
 	for _, names := range append(sets, many) {
 		var c CalicoConfig
-		for _, n := range names {
-			c.Devices = append(c.Devices, n)
-		}
+		c.Devices = names
 		r := ruleset.New()
 		AddCalico(r, c)
 		if err := ruletest.Check(r); err != nil {
