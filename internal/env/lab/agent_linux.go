@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/child"
-	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // agent is a process at an endpoint, as the stream of its stdin and stdout.
@@ -158,43 +157,4 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.buf)
-}
-
-// Stdio is where a command in the lab reads and writes; nil is nothing. The command gets an *os.File itself, so a
-// terminal remains a terminal.
-type Stdio struct {
-	In       io.Reader
-	Out, Err io.Writer
-}
-
-// Attach runs a command in h, in its namespace and cgroup, until it ends or ctx is done. The file system is the host's.
-// An error that wraps *exec.ExitError has the command's exit code.
-func (l *Lab) Attach(ctx context.Context, h *Host, stdio Stdio, argv ...string) error {
-	if len(argv) == 0 {
-		return errors.New("no command")
-	}
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.In, stdio.Out, stdio.Err
-	err := l.start(h, cmd, nil)
-	if errors.Is(err, exec.ErrNotFound) {
-		return advice.With(fmt.Errorf("run %s in %s: %w", argv[0], h.Name, err), "install it, or give its whole path")
-	}
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil {
-		return fmt.Errorf("run %s in %s: %w", argv[0], h.Name, err)
-	}
-	return nil
-}
-
-// Run is Attach for programs: it returns the stdout of the command. The error has the end of its stderr.
-func (l *Lab) Run(ctx context.Context, h *Host, stdin io.Reader, argv ...string) (stdout []byte, err error) {
-	var out strings.Builder
-	var stderr tail
-	err = l.Attach(ctx, h, Stdio{In: stdin, Out: &out, Err: &stderr}, argv...)
-	if words := strings.TrimSpace(stderr.String()); err != nil && words != "" {
-		err = fmt.Errorf("%w: %s", err, words)
-	}
-	return []byte(out.String()), err
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -389,30 +388,6 @@ func namespaceLink(t *testing.T, h *Host) string {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("net:[%d]", n)
-}
-
-func TestRunInsideAHost(t *testing.T) {
-	l := up(t, plan.Lab{}, "raw")
-	i := standing(t, l)[0]
-	out, err := l.Run(t.Context(), i.Host("node-2"), strings.NewReader("in\n"), "sh", "-c", "cat; readlink /proc/self/ns/net")
-	if want := "in\n" + namespaceLink(t, i.Host("node-2")) + "\n"; err != nil || string(out) != want {
-		t.Errorf("Run: %q, %v, want %q", out, err, want)
-	}
-	_, err = l.Run(t.Context(), i.External, nil, "sh", "-c", "echo no luck >&2; exit 3")
-	if exit := (*exec.ExitError)(nil); err == nil || !strings.Contains(err.Error(), "no luck") || !errors.As(err, &exit) || exit.ExitCode() != 3 {
-		t.Errorf("a failing command: %v", err)
-	}
-	if _, err := l.Run(t.Context(), i.External, nil, "no-such-program"); err == nil || !strings.Contains(err.Error(), "no-such-program") {
-		t.Errorf("a missing command: %v", err)
-	}
-	if _, err := l.Run(t.Context(), i.External, nil); err == nil {
-		t.Error("no command at all runs")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := l.Run(ctx, i.External, nil, "sleep", "60"); err == nil {
-		t.Error("a command outlives its context")
-	}
 }
 
 func TestJanitorRefusesWhatIsNotOurs(t *testing.T) {

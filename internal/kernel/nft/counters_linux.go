@@ -14,8 +14,8 @@ type Counter struct {
 	// Chain is the name of the rule's chain.
 	Chain string
 	// Verdict is the rule's end, for example "goto web"; "" when the packet continues to the next rule.
-	Verdict        string
-	Packets, Bytes uint64
+	Verdict string
+	Packets uint64
 }
 
 // Counters returns the rules of a table in ns that have a counter, chain by chain. A table that does not exist has
@@ -80,7 +80,7 @@ func counterOf(r *nftables.Rule) (k Counter, ok bool) {
 	for _, e := range r.Exprs {
 		switch e := e.(type) {
 		case *expr.Counter:
-			k.Packets, k.Bytes, ok = e.Packets, e.Bytes, true
+			k.Packets, ok = e.Packets, true
 		case *expr.Verdict:
 			for name, kind := range kinds {
 				if kind == e.Kind {

@@ -64,7 +64,6 @@ type Node struct {
 }
 
 type workload struct {
-	Workload
 	links   []io.Closer
 	ingress uint32 // jump slots of the policy programs
 	egress  uint32
@@ -206,7 +205,7 @@ func (n *Node) addWorkload(w Workload) error {
 	if err != nil {
 		return err
 	}
-	added := &workload{Workload: w}
+	added := &workload{}
 	n.workloads[w.Device] = added
 	if added.ingress, err = n.slot(); err != nil {
 		return err
