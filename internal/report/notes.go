@@ -151,6 +151,12 @@ func (b *builder) legend(cut []compare.Table) []string {
 	out := []string{
 		fmt.Sprintf("Each value is the median of %s; ± is the longer arm of its %s interval, which assumes no distribution%s.", n, wanted, coverage),
 	}
+	switch share, measured, enough := b.analysis.Undisturbed(); {
+	case undisturbed(cut):
+		out = append(out, fmt.Sprintf("CPU time per unit of work is undisturbed where requests follow each other: it stands on the %s of the slices in which the machine ran at full speed. -f json has the values of whole windows, too.", number.Percent(share)))
+	case measured && !enough:
+		out = append(out, fmt.Sprintf("The machine was never quiet: it ran at full speed in %s of the slices only, too few for undisturbed values.", number.Percent(share)))
+	}
 	if len(tests) > 0 {
 		out = append(out,
 			fmt.Sprintf("Ratios are to %s. Better or worse needs a ratio beyond the noise floor and p <= %.2g, corrected for all comparisons of its column (Benjamini-Hochberg).", base, 1-b.analysis.Confidence),
@@ -166,6 +172,16 @@ func (b *builder) legend(cut []compare.Table) []string {
 		out = append(out, "n/m: not measured.")
 	}
 	return out
+}
+
+// undisturbed says whether any value of the tables is.
+func undisturbed(cut []compare.Table) bool {
+	for e := range entries(cut...) {
+		if e.Cell != nil && e.Cell.Typical != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // standIn is the path of the baseline's cell that was taken for other paths, if any was.

@@ -142,7 +142,7 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	if err != nil {
 		return nil, err
 	}
-	o.Host = proc.Delta(edges[0], edges[1])
+	o.Machine, o.Host = machine(), proc.Delta(edges[0], edges[1])
 	return o, nil
 }
 

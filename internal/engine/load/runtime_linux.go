@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// spare is how many processors are left to everything that is not a load thread.
-const spare = 4
+// spare is how many processors are left to everything that is not a load thread: the yardstick, and the runtime's own.
+const spare = 5
 
 // quiet is the state of the Go runtime that trials of this process share: while any is under way the collector rests
 // and GOMAXPROCS covers all load threads. It is global because what it guards is.

@@ -67,6 +67,7 @@ type index struct {
 	at     map[Key]*Cell
 	served map[Key]bool  // by profile and path
 	floor  map[Key]Floor // by table
+	quiet  quiet
 }
 
 // Analyse judges the trials among recs; records of other types are passed over. The error, about a baseline of which
@@ -92,6 +93,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 		return nil, advice.With(fmt.Errorf("baseline %q is not a profile of this result", o.Baseline),
 			"choose one of: "+plan.JoinVariants(a.Profiles, ", "))
 	}
+	a.quiet = c.measureQuiet()
 	a.cells = c.gather(a)
 	a.at = make(map[Key]*Cell, len(a.cells))
 	a.served = map[Key]bool{}

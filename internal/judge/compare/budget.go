@@ -73,16 +73,17 @@ func (p *Pair) Hold(b Budget) []Holding {
 
 // test is the one-sided p value of the limit being passed.
 func (b Budget) test(m Match) float64 {
-	after, before := m.B.Values(), m.A.Values()
-	switch {
-	case b.Relative && b.Above:
-		return stat.MoreThan(after, before, b.Limit)
-	case b.Relative:
-		return stat.MoreThan(scaled(before, b.Limit), after, 1)
-	case b.Above:
-		return stat.Above(after, b.Limit)
+	if !b.Relative {
+		if b.Above {
+			return stat.Above(m.B.Values(), b.Limit)
+		}
+		return stat.Above(scaled(m.B.Values(), -1), -b.Limit)
 	}
-	return stat.Above(scaled(after, -1), -b.Limit)
+	after, before := alike(m.B, m.A)
+	if b.Above {
+		return stat.MoreThan(after.Values(), before.Values(), b.Limit)
+	}
+	return stat.MoreThan(scaled(before.Values(), b.Limit), after.Values(), 1)
 }
 
 // least is the smallest p value that test can have.
@@ -113,7 +114,8 @@ func (b Budget) hold(h *Holding, confidence float64) {
 	sided := 2*confidence - 1
 	var point, covered float64
 	if b.Relative {
-		e := stat.Unpaired(h.B.Values(), h.A.Values(), sided)
+		after, before := alike(h.B, h.A)
+		e := stat.Unpaired(after.Values(), before.Values(), sided)
 		h.Low, h.High, point, covered = e.Low, e.High, e.Ratio, e.Confidence
 	} else {
 		s := stat.Summarize(h.B.Values(), sided)

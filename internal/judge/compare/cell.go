@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Key says which cell: a case and a metric.
@@ -37,14 +38,24 @@ type Cell struct {
 	Key
 	// Unit is the base unit of the values.
 	Unit string `json:"unit"`
-	// Summary has N, the median and its interval; all NaN if no trial finished.
-	stat.Summary
-	// Samples are the values in the order of repetition.
-	Samples []Sample `json:"samples"`
+	// Estimate is what tables show and comparisons stand on: the undisturbed one where there is one, otherwise the typical one.
+	Estimate
+	// Typical is the estimate from whole windows where Estimate is undisturbed, nil otherwise. Slices is how many slices the
+	// undisturbed one stands on.
+	Typical *Estimate `json:"-"`
+	Slices  int       `json:"-"`
 	// Failed counts the trials of the case that failed.
 	Failed int `json:"failed"`
 	// Warnings are the doubts of its trials and of their sum.
 	Warnings []Warning `json:"warnings"`
+}
+
+// Estimate is what the trials of a case say about a metric.
+type Estimate struct {
+	// Summary has N, the median and its interval; all NaN if no trial finished.
+	stat.Summary
+	// Samples are the values in the order of repetition.
+	Samples []Sample `json:"samples"`
 }
 
 // Sample is one value and the repetition that gave it, counted from 1.
@@ -75,26 +86,51 @@ const (
 	NotFinite = "not-finite"
 )
 
+// Recorded returns the typical estimate, whose samples are the numbers in the result file.
+func (c Cell) Recorded() Estimate {
+	if c.Typical != nil {
+		return *c.Typical
+	}
+	return c.Estimate
+}
+
+// alike returns the estimates of two cells that are of one kind: undisturbed if both have it.
+func alike(a, b *Cell) (x, y Estimate) {
+	if (a.Typical == nil) != (b.Typical == nil) {
+		return a.Recorded(), b.Recorded()
+	}
+	return a.Estimate, b.Estimate
+}
+
 // Values returns the samples' values in the order of repetition.
-func (c Cell) Values() []float64 {
-	vs := make([]float64, len(c.Samples))
-	for i, s := range c.Samples {
+func (e Estimate) Values() []float64 {
+	vs := make([]float64, len(e.Samples))
+	for i, s := range e.Samples {
 		vs[i] = s.Value
 	}
 	return vs
 }
 
+// estimateOf summarizes samples.
+func estimateOf(samples []Sample, confidence float64) Estimate {
+	e := Estimate{Samples: samples}
+	e.Summary = stat.Summarize(e.Values(), confidence)
+	return e
+}
+
 // cell summarizes one metric over the trials of a case.
-func (a *attempts) cell(name string, confidence float64) Cell {
+func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	cell := Cell{Key: Key{a.Case, name}, Unit: metric.UnitFor(name, a.Workload.Traits().Work), Failed: a.failed}
 	s := a.series[name]
 	if s == nil {
 		s = &series{}
 	}
 	slices.SortStableFunc(s.samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
-	cell.Samples = s.samples
-	values := cell.Values()
-	cell.Summary = stat.Summarize(values, confidence)
+	cell.Estimate = estimateOf(s.samples, confidence)
+	if undisturbed, n := a.undisturbed(q, name, s.samples); n > 0 {
+		typical := cell.Estimate
+		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
+	}
 	for _, w := range a.warnings {
 		cell.Warnings = append(cell.Warnings, w.Warning)
 	}
@@ -106,7 +142,7 @@ func (a *attempts) cell(name string, confidence float64) Cell {
 		if a.failure.text != "" {
 			why = ": " + a.failure.text
 		}
-		add(SomeFailed, a.failed, "%d of %d trials failed%s", a.failed, a.trials, why)
+		add(SomeFailed, a.failed, "%d of %s failed%s", a.failed, number.Counted(a.trials, "trial"), why)
 	}
 	if missing := a.trials - a.failed - s.valued - s.odd; missing > 0 {
 		add(Missing, missing, "%d of %d finished trials have no such number and are not in the median", missing, a.trials-a.failed)
@@ -117,7 +153,7 @@ func (a *attempts) cell(name string, confidence float64) Cell {
 	if s.valued > len(s.samples) {
 		add(Thinned, 0, "the result is too large to be kept whole: %d repetitions, drawn without regard to their values, stand for %d", len(s.samples), s.valued)
 	}
-	for _, w := range stat.Examine(values, cell.Summary) {
+	for _, w := range stat.Examine(cell.Values(), cell.Summary) {
 		add(w.ID, 0, "%s", w.Message)
 	}
 	return cell

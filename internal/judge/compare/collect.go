@@ -36,6 +36,8 @@ type Collector struct {
 	names  map[string]bool
 	cells  int
 	values int
+	// slices counts what is kept of them, sliceLevel how often they were thinned.
+	slices, sliceLevel int
 	// bound stands for maxValues in tests; 0 is maxValues.
 	bound int
 }
@@ -47,6 +49,7 @@ type attempts struct {
 	failure        first
 	warnings       []raised
 	series         map[string]*series
+	pieces         []pieces
 }
 
 // first is a message of the earliest repetition that had one.
@@ -91,6 +94,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	a.trials++
 	if rec.Status == result.OK {
 		a.raise(rec)
+		c.slice(a, rec)
 	} else {
 		a.fail(rec)
 	}
@@ -215,7 +219,7 @@ func (c *Collector) Cells(confidence float64) []Cell {
 	for _, a := range c.cases {
 		for _, name := range slices.Sorted(maps.Keys(a.series)) {
 			if len(a.series[name].samples) > 0 {
-				cells = append(cells, a.cell(name, confidence))
+				cells = append(cells, a.cell(name, confidence, quiet{}))
 			}
 		}
 	}
@@ -253,7 +257,7 @@ func (a *attempts) cells(an *Analysis, shown map[string]bool) []Cell {
 	var cells []Cell
 	for _, name := range names {
 		if shown[name] && (a.series[name] != nil || a.failed == a.trials) {
-			cells = append(cells, a.cell(name, an.Confidence))
+			cells = append(cells, a.cell(name, an.Confidence, an.quiet))
 		}
 	}
 	return cells

@@ -75,13 +75,14 @@ func (a *Analysis) compare(c, base *Cell) pending {
 // repetition are pairs where there are enough of them. The p value is that of this comparison alone.
 func Between(c, base *Cell, confidence float64) stat.Effect {
 	var a, b []float64
-	for x, y := range Pairs(c.Samples, base.Samples) {
+	mine, theirs := alike(c, base)
+	for x, y := range Pairs(mine.Samples, theirs.Samples) {
 		a, b = append(a, x.Value), append(b, y.Value)
 	}
 	if stat.UsePaired(len(a)) {
 		return stat.Paired(a, b, confidence)
 	}
-	return stat.Unpaired(c.Values(), base.Values(), confidence)
+	return stat.Unpaired(mine.Values(), theirs.Values(), confidence)
 }
 
 // Pairs are the samples of the repetitions that both have; both are in the order of repetition.

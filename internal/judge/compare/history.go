@@ -78,10 +78,10 @@ type past struct {
 
 // followed is what a historian keeps of a cell.
 type followed struct {
-	values []float64
-	stat.Summary
-	unit  string
-	floor float64
+	judged, recorded Estimate
+	undisturbed      bool
+	unit             string
+	floor            float64
 }
 
 // Add takes in a result.
@@ -90,7 +90,7 @@ func (h *Historian) Add(s Side) {
 	for _, c := range s.Cells {
 		if c.N > 0 && h.follows(c.Metric) && Chosen(h.Filters, c.Key) {
 			h.order = append(h.order, c.Key)
-			cells[c.Key] = followed{c.Values(), c.Summary, c.Unit, s.Floor(c.Workload, c.Metric).Share}
+			cells[c.Key] = followed{c.Estimate, c.Recorded(), c.Typical != nil, c.Unit, s.Floor(c.Workload, c.Metric).Share}
 		}
 	}
 	h.conf = s.Confidence
@@ -138,16 +138,25 @@ func (h *Historian) track(k Key) (Track, bool) {
 	t := Track{Key: k, Floor: minFloor}
 	var series [][]float64
 	there := 0
+	undisturbed := !slices.ContainsFunc(h.runs, func(run past) bool {
+		c, ok := run.cells[k]
+		return ok && !c.undisturbed
+	})
 	for _, run := range h.runs {
 		c, ok := run.cells[k]
-		if !ok {
-			c.Summary = stat.Summarize(nil, h.conf)
-		} else {
+		e := c.recorded
+		switch {
+		case !ok:
+			e.Summary = stat.Summarize(nil, h.conf)
+		case undisturbed: // only then are all points of one kind
+			e = c.judged
+		}
+		if ok {
 			there++
 			t.Unit, t.Floor = c.unit, max(t.Floor, c.floor)
 		}
-		t.Points = append(t.Points, c.Summary)
-		series = append(series, c.values)
+		t.Points = append(t.Points, e.Summary)
+		series = append(series, e.Values())
 	}
 	if there < 2 {
 		return t, false

@@ -121,7 +121,8 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 			continue
 		}
 		m := Match{A: c, B: other}
-		m.Comparison = Comparison{Key: k, Baseline: c.Profile, Effect: stat.Unpaired(other.Values(), c.Values(), p.Confidence)}
+		after, before := alike(other, c)
+		m.Comparison = Comparison{Key: k, Baseline: c.Profile, Effect: stat.Unpaired(after.Values(), before.Values(), p.Confidence)}
 		f, g := p.A.Floor(k.Workload, k.Metric), p.B.Floor(k.Workload, k.Metric)
 		m.Floor, m.FloorMeasured = max(f.Share, g.Share), f.Measured || g.Measured
 		p.Matches = append(p.Matches, m)

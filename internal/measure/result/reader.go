@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -80,7 +81,9 @@ func (r *Reader) Next() (Record, error) {
 	}
 	var rec Record
 	if r.slim {
-		err = json.Unmarshal(b, &slimRecord{Record: &rec})
+		slim := slimRecord{Record: &rec}
+		err = json.Unmarshal(b, &slim)
+		rec.Client, rec.Server = slim.Client.observation(), slim.Server.observation()
 	} else {
 		err = json.Unmarshal(b, &rec)
 	}
@@ -119,18 +122,27 @@ func (r *Reader) intern(rec *Record) {
 	}
 }
 
-// slimRecord reads a record without its observations: each histogram would take 200 KiB.
+// slimRecord reads a record without its distributions: each would take 200 KiB.
 type slimRecord struct {
 	*Record
-	Client skipped `json:"client"`
-	Server skipped `json:"server"`
+	Client *slimObservation `json:"client"`
+	Server *slimObservation `json:"server"`
 }
 
-type skipped struct{}
+type slimObservation struct {
+	Machine   string            `json:"machine"`
+	Intervals []sample.Interval `json:"intervals"`
+}
 
-func (skipped) UnmarshalJSON([]byte) error { return nil }
+// observation returns nil if nothing is left.
+func (o *slimObservation) observation() *sample.Observation {
+	if o == nil || len(o.Intervals) == 0 {
+		return nil
+	}
+	return &sample.Observation{Machine: o.Machine, Intervals: o.Intervals}
+}
 
-// Slim makes Next leave out the observations of the two sides.
+// Slim makes Next leave out the observations of the two sides, except for their slices and the machine.
 func (r *Reader) Slim() { r.slim = true }
 
 // check refuses an invalid record.
@@ -240,6 +252,7 @@ func (r *Reader) contents() (Contents, error) {
 	r.Slim()
 	c := Contents{Header: r.header}
 	err := r.Each(func(rec *Record) error {
+		rec.Client, rec.Server = nil, nil
 		c.Records = append(c.Records, *rec)
 		return nil
 	})

@@ -9,6 +9,8 @@ package sample
 type Observation struct {
 	// Side is "client" or "server".
 	Side string `json:"side"`
+	// Machine is the id of the kernel's boot, "" if it could not be read: the same on one machine.
+	Machine string `json:"machine,omitempty"`
 	// ElapsedNs is the length of the window as this side's monotonic clock saw it, in ns; always > 0.
 	ElapsedNs int64 `json:"elapsed_ns"`
 	// Operations counts completed units: transactions of rr and crr, echoes of ping, send or receive calls of stream.
@@ -111,7 +113,10 @@ type Interval struct {
 	Operations uint64 `json:"operations"`
 	Bytes      uint64 `json:"bytes"`
 	// CPUNs is the CPU time of the load threads; 0 if unknown.
-	CPUNs  int64 `json:"cpu_ns,omitempty"`
+	CPUNs int64 `json:"cpu_ns,omitempty"`
+	// YardNs is the CPU time of a fixed piece of work on the CPU of the load, the mean of several readings: the higher, the
+	// slower was the machine. 0 if there was no reading.
+	YardNs int64 `json:"yard_ns,omitempty"`
 	Warmup bool  `json:"warmup,omitempty"`
 }
 

@@ -113,7 +113,7 @@ func gather(a *compare.Analysis) []*group {
 		}
 		g.failed = c.Failed
 		u, size := unitOf(c.Metric, c.Unit)
-		for _, s := range c.Samples {
+		for _, s := range c.Recorded().Samples {
 			g.trials[s.Repetition] = append(g.trials[s.Repetition], strconv.FormatFloat(s.Value/size, 'g', -1, 64)+" "+u)
 		}
 	}

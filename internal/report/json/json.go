@@ -45,6 +45,26 @@ type cell struct {
 	compare.Cell
 	// Samples are the values in the order of repetition.
 	Samples []float64 `json:"samples"`
+	// Undisturbed is what comparisons stand on, absent if that is the typical estimate.
+	Undisturbed *undisturbed `json:"undisturbed,omitempty"`
+}
+
+type undisturbed struct {
+	Value  float64 `json:"value"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	N      int     `json:"n"`
+	Slices int     `json:"slices"`
+}
+
+func cellOf(c compare.Cell) cell {
+	out := cell{Cell: c}
+	if c.Typical != nil {
+		out.Undisturbed = &undisturbed{c.Median, c.Low, c.High, c.N, c.Slices}
+		out.Estimate = *c.Typical
+	}
+	out.Samples = out.Values()
+	return out
 }
 
 type comparison struct {
@@ -96,7 +116,7 @@ func reportOf(d report.Document) Report {
 			WallSeconds: r.Wall.Seconds(), WindowSeconds: r.Windows.Seconds(), Command: r.Command,
 		},
 		NoiseFloor: a.Floors, Comparisons: each(a.Comparisons, comparisonOf), LoadCurves: loadCurves(d.Loads),
-		Cells: each(a.Cells, func(c compare.Cell) cell { return cell{c, c.Values()} }),
+		Cells: each(a.Cells, cellOf),
 	}
 }
 

@@ -1,0 +1,184 @@
+package compare
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// machine draws the slices of trials of rr, whose transactions take 5 us of CPU time at each side at full speed.
+type machine struct {
+	r *rand.Rand
+	// slow says how much slower the machine is in a slice, and yard what its yardstick shows of that.
+	slow func() (factor, yard float64)
+	// cost is a factor of the path's own in a slice.
+	cost func() float64
+}
+
+// steady is the full speed at all times, and none the cost of a path without slow moments.
+func steady() (factor, yard float64) { return 1, 1 }
+func none() float64                  { return 1 }
+
+// neighbour makes the machine slower by 45 % for a quarter of the time, in stretches of many slices.
+func neighbour(r *rand.Rand) func() (factor, yard float64) {
+	slow := false
+	return func() (float64, float64) {
+		if stay := map[bool]float64{false: 0.97, true: 0.9}[slow]; r.Float64() > stay {
+			slow = !slow
+		}
+		if slow {
+			return 1.45, 1.6
+		}
+		return 1, 1
+	}
+}
+
+// trials are n finished trials of a profile.
+func (m machine) trials(profile string, n int) []result.Record {
+	var out []result.Record
+	for rep := 1; rep <= n; rep++ {
+		const slices, perSlice, length = 20, 2000, 20_000_000
+		var sides [2]*sample.Observation
+		demand := 0.0
+		for i := range sides {
+			sides[i] = &sample.Observation{Machine: "m", Intervals: []sample.Interval{{Warmup: true, Operations: 1, CPUNs: 1e9, YardNs: 1}}}
+		}
+		for i := range slices {
+			factor, yard := m.slow()
+			factor *= m.cost()
+			for _, o := range sides {
+				cpu := 5000 * factor * math.Exp(0.01*m.r.NormFloat64())
+				demand += cpu / slices
+				o.Intervals = append(o.Intervals, sample.Interval{
+					StartNs: int64(i) * length, EndNs: int64(i+1) * length, Operations: perSlice, CPUNs: int64(perSlice * cpu),
+					YardNs: int64(1000 * yard * math.Exp(0.02*m.r.NormFloat64())),
+				})
+			}
+		}
+		out = append(out, result.Record{
+			Type: result.TypeTrial, Status: result.OK, Client: sides[0], Server: sides[1],
+			Metrics: map[string]float64{metric.ServiceDemand: demand, metric.TransactionRate: 1e9 / demand},
+			Trial:   plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: podPod, Workload: rr}, Repetition: rep},
+		})
+	}
+	return out
+}
+
+func demandOf(t *testing.T, a *Analysis, profile string) Cell {
+	t.Helper()
+	c, ok := a.Cell(Key{plan.Case{Profile: plan.Variant(profile), Path: podPod, Workload: rr}, metric.ServiceDemand})
+	if !ok {
+		t.Fatal("no cell")
+	}
+	return c
+}
+
+// What another machine's neighbour adds is taken out, and what the path itself adds now and then is not.
+func TestUndisturbed(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 1))
+	// One slice in ten costs twice as much.
+	often := func() float64 {
+		if r.IntN(10) == 0 {
+			return 2
+		}
+		return 1
+	}
+	for name, c := range map[string]struct {
+		machine
+		low, high float64
+	}{
+		"a quiet machine": {machine{r, steady, none}, 9_900, 10_100},
+		"a neighbour":     {machine{r, neighbour(r), none}, 9_900, 10_200},
+		"a path with slow moments beside a neighbour": {machine{r, neighbour(r), often}, 10_500, 11_500},
+	} {
+		got := demandOf(t, analyse(t, header("p", "p"), c.trials("p", 100)), "p")
+		if got.Typical == nil || got.Slices == 0 {
+			t.Errorf("%s: nothing is undisturbed", name)
+			continue
+		}
+		if got.Median < c.low || got.Median > c.high {
+			t.Errorf("%s: %.0f ns, want %.0f to %.0f", name, got.Median, c.low, c.high)
+		}
+		if name == "a neighbour" && got.Typical.Median < 1.02*got.Median {
+			t.Errorf("the neighbour cannot be seen in the typical value of %.0f ns", got.Typical.Median)
+		}
+	}
+}
+
+// Comparisons of a machine with a neighbour see a difference that whole windows hide.
+func TestUndisturbedComparison(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 2))
+	found, hidden := 0, 0
+	for range 40 {
+		slower := machine{r, neighbour(r), func() float64 { return 1.05 }}
+		recs := append(machine{r, neighbour(r), none}.trials("p", 8), slower.trials("q", 8)...)
+		count := func(recs []result.Record) int {
+			x := analyse(t, header("p", "p", "q"), recs).Comparisons
+			if len(x) == 0 || x[0].Metric != metric.ServiceDemand {
+				t.Fatal(x)
+			}
+			if x[0].Verdict == Worse {
+				return 1
+			}
+			return 0
+		}
+		found += count(recs)
+		for i := range recs {
+			recs[i].Client, recs[i].Server = nil, nil
+		}
+		hidden += count(recs)
+	}
+	if found < 38 || hidden > 20 {
+		t.Errorf("5 %% are found in %d of 40 runs, and in %d from whole windows", found, hidden)
+	}
+}
+
+// A machine without a full speed has no undisturbed values, and neither have trials without slices or with few quiet ones.
+func TestNothingUndisturbed(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 3))
+	never := func() (float64, float64) {
+		f := math.Exp(5 * r.Float64())
+		return f, f
+	}
+	a := analyse(t, header("p", "p"), machine{r, never, none}.trials("p", 60))
+	if share, measured, enough := a.Undisturbed(); demandOf(t, a, "p").Typical != nil || !measured || enough || share <= 0 {
+		t.Errorf("a machine that was never quiet: share %g, measured %v, enough %v", share, measured, enough)
+	}
+	recs := machine{r, steady, none}.trials("p", 8)
+	for i := range recs {
+		recs[i].Server.Intervals = nil
+	}
+	a = analyse(t, header("p", "p"), recs)
+	if demandOf(t, a, "p").Typical != nil {
+		t.Error("undisturbed without the server's slices")
+	}
+	if c, _ := a.Cell(Key{plan.Case{Profile: "p", Path: podPod, Workload: rr}, metric.TransactionRate}); c.Typical != nil {
+		t.Error("a rate is undisturbed, though others may have had the CPU")
+	}
+	if _, measured, _ := analyse(t, header("p", "p"), trials("p", podPod, metric.ServiceDemand, 1, 2, 3)).Undisturbed(); measured {
+		t.Error("measured without slices")
+	}
+}
+
+// Two cells are compared by one kind of estimate.
+func TestAlike(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 4))
+	with := machine{r, neighbour(r), none}.trials("p", 8)
+	without := machine{r, neighbour(r), none}.trials("q", 8)
+	for i := range without {
+		without[i].Metrics[metric.ServiceDemand] = with[i].Metrics[metric.ServiceDemand]
+		without[i].Client, without[i].Server = nil, nil
+	}
+	a := analyse(t, header("p", "p", "q"), with, without)
+	if p, q := demandOf(t, a, "p"), demandOf(t, a, "q"); p.Typical == nil || q.Typical != nil {
+		t.Fatal("the first alone should be undisturbed")
+	}
+	if x := a.Comparisons[0]; x.Ratio != 1 {
+		t.Errorf("equal recorded values differ by %g", x.Ratio)
+	}
+}
