@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -30,20 +31,15 @@ type Right struct {
 
 // String is how kubectl auth can-i asks for it: "create pods/exec", "get secrets/registry -n team".
 func (r Right) String() string {
-	s := r.Verb + " " + r.object()
-	if r.Name != "" {
-		s += "/" + r.Name + " -n " + r.Namespace
-	}
-	return s
-}
-
-func (r Right) object() string {
-	s := r.Resource
+	s := r.Verb + " " + r.Resource
 	if r.Group != "" {
 		s += "." + r.Group
 	}
 	if r.Subresource != "" {
 		s += "/" + r.Subresource
+	}
+	if r.Name != "" {
+		s += "/" + r.Name + " -n " + r.Namespace
 	}
 	return s
 }
@@ -54,7 +50,7 @@ var balancerRight = Right{Resource: "services", Verb: "get", Namespaced: true, O
 // rollRight is optional but for workloads that roll the backends of a Service.
 var rollRight = Right{Resource: "pods", Verb: "patch", Namespaced: true, Optional: true, Why: "to take backends out of their Service and put them back: a workload with roll needs it"}
 
-// Rights are all that a run needs on a cluster, in order, and the optional ones. deploy/rbac.yaml grants exactly these.
+// Rights are all that a run needs on a cluster, by resource, and the optional ones. deploy/rbac.yaml grants exactly these.
 var Rights = []Right{
 	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
 	{Resource: "namespaces", Verb: "get", Why: "to see that they are gone when the run ends, or why not"},
@@ -184,39 +180,20 @@ func Manifest(pullSecrets ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The rights that cnibench needs to measure on a cluster, each with its reason.\n" +
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: cnibench\nrules:\n")
-	for _, object := range objects(Rights) {
-		var verbs, lines []string
-		var first Right
-		for _, r := range Rights {
-			if r.object() != object {
-				continue
-			}
-			first = r
-			verbs = append(verbs, r.Verb)
-			why := r.Why
-			if r.Optional {
-				why += " (optional)"
-			}
-			lines = append(lines, fmt.Sprintf("  # %s: %s\n", r.Verb, why))
+	var verbs []string
+	for i, r := range Rights {
+		why := r.Why
+		if r.Optional {
+			why += " (optional)"
 		}
-		b.WriteString(strings.Join(lines, ""))
-		resource := first.Resource
-		if first.Subresource != "" {
-			resource += "/" + first.Subresource
+		fmt.Fprintf(&b, "  # %s: %s\n", r.Verb, why)
+		verbs = append(verbs, r.Verb)
+		rule := fmt.Sprintf("  - apiGroups: [%q]\n    resources: [%q]\n", r.Group, path.Join(r.Resource, r.Subresource))
+		if i+1 == len(Rights) || Rights[i+1].Group != r.Group || Rights[i+1].Resource != r.Resource || Rights[i+1].Subresource != r.Subresource {
+			fmt.Fprintf(&b, "%s    verbs: [%s]\n", rule, strings.Join(verbs, ", "))
+			verbs = nil
 		}
-		fmt.Fprintf(&b, "  - apiGroups: [%q]\n    resources: [%q]\n    verbs: [%s]\n", first.Group, resource, strings.Join(verbs, ", "))
 	}
 	b.Write(pullRules(pullSecrets))
 	return b.Bytes()
-}
-
-// objects returns the kinds of object of rights, each once, in order.
-func objects(rights []Right) []string {
-	var all []string
-	for _, r := range rights {
-		if !slices.Contains(all, r.object()) {
-			all = append(all, r.object())
-		}
-	}
-	return all
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -109,10 +110,7 @@ func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (
 // giveUp notes why a Service is without an address: what was found last, or else the last warning about it.
 func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 	r := c.services[s]
-	seen := r.why
-	if seen == "" {
-		seen = trait.LastWarning(ctx, c.client, c.namespace(s.Host), s.Name)
-	}
+	seen := cmp.Or(r.why, trait.LastWarning(ctx, c.client, c.namespace(s.Host), s.Name))
 	if seen != "" {
 		seen = " (" + seen + ")"
 	}

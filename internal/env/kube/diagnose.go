@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -99,13 +100,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 	case node != "" || s.Ready:
 		return node
 	}
-	why := s.Why
-	if warned := trait.LastWarning(ctx, c.client, p.Namespace, p.Name); why == "" && warned != "" {
-		why = warned
-	}
-	if why == "" {
-		why = unreadiness(p)
-	}
+	why := cmp.Or(s.Why, trait.LastWarning(ctx, c.client, p.Namespace, p.Name), unreadiness(p))
 	if why == "" {
 		return ""
 	}

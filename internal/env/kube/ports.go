@@ -35,11 +35,11 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 		if err != nil && refused(err) {
 			break // a port in use then fails its trial
 		}
-		if err != nil {
-			return fmt.Errorf("look for free ports on node %s: %w", s.Node, err)
-		}
 		var there []int
-		if err := json.Unmarshal(out, &there); err != nil {
+		if err == nil {
+			err = json.Unmarshal(out, &there)
+		}
+		if err != nil {
 			return fmt.Errorf("look for free ports on node %s: %w", s.Node, err)
 		}
 		free = slices.DeleteFunc(free, func(port int) bool { return !slices.Contains(there, port) })

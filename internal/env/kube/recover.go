@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,13 +90,7 @@ func short(err error) error {
 
 // describe returns what is known of a pod that is not ready, and of its node.
 func (c *Cluster) describe(ctx context.Context, p *corev1.Pod, why string) string {
-	if why == "" {
-		why = unreadiness(p)
-	}
-	if why == "" {
-		why = "it is not ready"
-	}
-	said := "pod " + p.Name + " on node " + p.Spec.NodeName + ": " + why
+	said := "pod " + p.Name + " on node " + p.Spec.NodeName + ": " + cmp.Or(why, unreadiness(p), "it is not ready")
 	if node := c.unhealthyNode(ctx, p); node != "" {
 		said += "; " + node
 	}

@@ -3,6 +3,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,10 +97,7 @@ func bare(v plan.Variant) bool { return v.Profile() == profile.Host }
 
 // imageOf returns the image of a plan, or the one that cnibench image makes of this version.
 func imageOf(want plan.Plan, version string) string {
-	if want.Cluster.Image != "" {
-		return want.Cluster.Image
-	}
-	return image.DefaultName(version).String()
+	return cmp.Or(want.Cluster.Image, image.DefaultName(version).String())
 }
 
 // at returns the site of a variant.

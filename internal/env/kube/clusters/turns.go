@@ -89,17 +89,13 @@ func (e *Turns) names() []string {
 	return all
 }
 
-// enterStage makes the profile of stage i the installed one.
-func (e *Turns) enterStage(ctx context.Context, i int) error {
+// enter makes the profile of stage i the installed one: it removes the run's pods and then the profile before, also if the
+// pods cannot be removed, installs that of stage i, and proves that it runs.
+func (e *Turns) enter(ctx context.Context, i int) error {
 	if e.at == i && e.now != nil {
 		return nil
 	}
-	return e.enter(ctx, i)
-}
-
-// enter uninstalls the current profile, installs that of stage i, and proves that it runs.
-func (e *Turns) enter(ctx context.Context, i int) error {
-	if err := e.clear(ctx); err != nil {
+	if err := errors.Join(e.leave(ctx), e.uninstall(ctx)); err != nil {
 		return err
 	}
 	name := e.stages[i][0]
@@ -119,11 +115,6 @@ func (e *Turns) enter(ctx context.Context, i int) error {
 // stillThere says that a profile is installed, and how to remove it.
 func (e *Turns) stillThere(name string) string {
 	return name + " is still installed: cnibench cni uninstall " + name + e.where.Flags()
-}
-
-// clear removes the run's pods and then the installed profile, also if the pods cannot be removed.
-func (e *Turns) clear(ctx context.Context) error {
-	return errors.Join(e.leave(ctx), e.uninstall(ctx))
 }
 
 // leave removes the run's pods within patience: a finalizer may keep a namespace for ever.
@@ -191,7 +182,7 @@ func (e *Turns) Endpoints(ctx context.Context, r plan.Route) (control.Ends, erro
 // Capabilities returns what the cluster can do under any of the profiles.
 func (e *Turns) Capabilities() env.Capabilities {
 	return env.Capabilities{
-		Stages: func() [][]plan.Variant { return e.stages }, Enter: e.enterStage,
+		Stages: func() [][]plan.Variant { return e.stages }, Enter: e.enter,
 		Roll: func(ctx context.Context, b control.Backend, in bool) error { return e.now.roll(ctx, b, in) },
 		Policies: func(ctx context.Context, v plan.Variant, p plan.Path) []string {
 			return e.now.policies(ctx, v, p)

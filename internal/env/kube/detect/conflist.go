@@ -197,10 +197,7 @@ func (d *detective) plugin(c Conflist, where string) {
 	}
 	d.Profile = name
 	d.withoutTunnel()
-	switch {
-	case name == "macvlan" && p.Mode != "" && p.Mode != "bridge":
-		d.But = append(d.But, "mode "+p.Mode+" in place of bridge")
-	case name == "ipvlan" && p.Mode != "" && p.Mode != "l2":
-		d.But = append(d.But, "mode "+p.Mode+" in place of l2")
+	if usual := map[string]string{"macvlan": "bridge", "ipvlan": "l2"}[name]; usual != "" && p.Mode != "" && p.Mode != usual {
+		d.But = append(d.But, "mode "+p.Mode+" in place of "+usual)
 	}
 }

@@ -30,17 +30,26 @@ func ClientsOf(config *rest.Config) (Clients, error) {
 	return Clients{Kube: kube, Dynamic: custom, Exec: Way{kube, config}.run}, nil
 }
 
-// run runs a program in a container and returns what it prints.
+// run runs a program in a container and returns what it prints. The error has the command, its pod, and the last line of its
+// stderr.
 func (w Way) run(ctx context.Context, c ContainerRef, argv []string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	err := w.Stream(ctx, c, argv, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
-	switch {
-	case errors.Is(err, ErrAbandoned):
-		return nil, explainExec(c, argv, err, "")
-	case err != nil:
-		return stdout.Bytes(), explainExec(c, argv, err, stderr.String())
+	if err == nil {
+		return stdout.Bytes(), nil
 	}
-	return stdout.Bytes(), nil
+	what := fmt.Sprintf("%s in %s/%s", strings.Join(argv, " "), c.Namespace, c.Pod)
+	if errors.Is(err, ErrAbandoned) {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	words := strings.TrimSpace(stderr.String())
+	if words != "" {
+		return stdout.Bytes(), fmt.Errorf("%s: %w: %s", what, err, words[strings.LastIndexByte(words, '\n')+1:])
+	}
+	if code, ok := err.(exec.CodeExitError); ok {
+		return stdout.Bytes(), fmt.Errorf("%s: exit code %d", what, code.Code)
+	}
+	return stdout.Bytes(), fmt.Errorf("%s: %w", what, err)
 }
 
 // ErrAbandoned means that a command may still use its streams.
@@ -89,19 +98,4 @@ func (w Way) Stream(ctx context.Context, c ContainerRef, argv []string, o remote
 	case <-late.C:
 		return fmt.Errorf("%w: %w", ErrAbandoned, context.Cause(ctx))
 	}
-}
-
-// explainExec adds the command, its pod and the last line of its stderr to err.
-func explainExec(c ContainerRef, argv []string, err error, stderr string) error {
-	what := fmt.Sprintf("%s in %s/%s", strings.Join(argv, " "), c.Namespace, c.Pod)
-	if words := strings.TrimSpace(stderr); words != "" {
-		if i := strings.LastIndexByte(words, '\n'); i >= 0 {
-			words = words[i+1:]
-		}
-		return fmt.Errorf("%s: %w: %s", what, err, words)
-	}
-	if code, ok := err.(exec.CodeExitError); ok {
-		return fmt.Errorf("%s: exit code %d", what, code.Code)
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }

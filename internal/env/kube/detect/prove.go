@@ -138,8 +138,7 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	defer stop()
 	over := make(chan error, 1)
 	go func() {
-		_, err := t.run(echoing, server, "--echo", strconv.Itoa(echoPort), "--for", echoTime.String())
-		over <- err
+		over <- t.run(echoing, server, nil, "--echo", strconv.Itoa(echoPort), "--for", echoTime.String())
 	}()
 	proofs := []Proof{t.pathMTU(ctx, client, server, s)}
 	// The wrapping is of pods' packets between nodes.
@@ -158,14 +157,17 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	return proofs
 }
 
-// run runs look with args in the pod of an end.
-func (t *trial) run(ctx context.Context, e End, args ...string) ([]byte, error) {
+// run runs look with args in the pod of an end, and reads its answer into answer unless that is nil.
+func (t *trial) run(ctx context.Context, e End, answer any, args ...string) error {
 	argv := append([]string{program, "look", "--mark", t.mark}, args...)
 	out, err := e.By.Exec(ctx, e.Pod, argv)
-	if err != nil {
-		err = unmarked(err, t.mark)
+	if err == nil && answer != nil {
+		err = json.Unmarshal(out, answer)
 	}
-	return out, err
+	if err != nil {
+		return unmarked(err, t.mark)
+	}
+	return nil
 }
 
 // unmarked returns an error without the mark of this proof: it becomes a fact, and facts are compared between runs.
@@ -182,12 +184,8 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	to := netip.AddrPortFrom(server.Address, echoPort)
 	limit, stop := context.WithTimeout(ctx, echoTime)
 	defer stop()
-	out, err := t.run(limit, client, "--mtu", to.String())
 	var m netstate.PathMTU
-	if err == nil {
-		err = json.Unmarshal(out, &m)
-	}
-	if err != nil {
+	if err := t.run(limit, client, &m, "--mtu", to.String()); err != nil {
 		p.Why = err.Error()
 		return p
 	}
@@ -225,31 +223,20 @@ func (t *trial) wrapping(ctx context.Context, client, server End, v Verdict, s S
 	port := strconv.Itoa(echoPort)
 	limit, stop := context.WithTimeout(ctx, watchTime+lookTime)
 	defer stop()
-	type watched struct {
-		out []byte
-		err error
-	}
-	done := make(chan watched, 1)
+	var wire netstate.Wire
+	watched := make(chan error, 1)
 	go func() {
-		out, err := t.run(limit, watcher, "--wire", device, "--port", port, "--for", watchTime.String())
-		done <- watched{out, err}
+		watched <- t.run(limit, watcher, &wire, "--wire", device, "--port", port, "--for", watchTime.String())
 	}()
 	to := netip.AddrPortFrom(server.Address, echoPort)
-	out, err := t.run(limit, client, "--send", to.String(), "--for", sendTime.String())
 	var sent netstate.Sending
-	if err == nil {
-		err = json.Unmarshal(out, &sent)
-	}
-	w := <-done
-	var wire netstate.Wire
-	if w.err == nil {
-		w.err = json.Unmarshal(w.out, &wire)
-	}
+	err := t.run(limit, client, &sent, "--send", to.String(), "--for", sendTime.String())
+	watchErr := <-watched
 	switch {
 	case err != nil:
 		p.Why = err.Error()
-	case w.err != nil:
-		p.Why = w.err.Error()
+	case watchErr != nil:
+		p.Why = watchErr.Error()
 	case sent.Answered == 0:
 		p.Why = "none of " + strconv.Itoa(sent.Sent) + " datagrams was answered"
 	default:
