@@ -59,25 +59,18 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]R
 		found = append(found, r)
 	}
 	slices.SortFunc(found, func(a, b Removed) int { return strings.Compare(a.Namespace, b.Namespace) })
-	if !f.DryRun {
-		c.removeAll(ctx, found)
-	}
-	return found, nil
-}
-
-// removeAll removes what is not kept, all at once: one namespace that stays in Terminating until ctx ends must not keep the
-// others. What could not be removed has its Err.
-func (c *Cluster) removeAll(ctx context.Context, found []Removed) {
+	// All at once: one namespace that stays in Terminating until ctx ends must not keep the others.
 	var all sync.WaitGroup
 	for i := range found {
 		r := &found[i]
-		if r.Kept != "" {
+		if f.DryRun || r.Kept != "" {
 			continue
 		}
 		c.options.Say("removing namespace %s", r.Namespace)
 		all.Go(func() { r.Err = c.remove(ctx, []string{r.Namespace}) })
 	}
 	all.Wait()
+	return found, nil
 }
 
 // lifetime reads when a namespace expires, and says why it is kept, "" if it is not.

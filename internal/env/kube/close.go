@@ -3,6 +3,8 @@ package kube
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
@@ -14,10 +16,7 @@ import (
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
-	var open []*stream
-	for s := range c.streams {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Keys(c.streams))
 	c.mu.Unlock()
 	var all sync.WaitGroup
 	for _, s := range open {

@@ -105,9 +105,9 @@ func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, 
 	}
 	// A path to a NodePort enters at the first node.
 	var addresses []string
-	if n := c.place.node(c.place.client); n != nil {
+	for _, n := range c.place.nodes {
 		for _, a := range n.Status.Addresses {
-			if a.Type == corev1.NodeInternalIP {
+			if n.Name == c.place.client && a.Type == corev1.NodeInternalIP {
 				addresses = append(addresses, a.Address)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +29,7 @@ type tunnel struct {
 	cluster *Cluster
 	pod     string
 	once    sync.Once
-	left    chan struct{}
+	left    atomic.Bool
 	// faults is what the far end of the port-forward reports.
 	faults tail
 }
@@ -52,7 +53,7 @@ func (c *Cluster) dialPod(pod string, port int) (*tunnel, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tunnel{conn: conn, cluster: c, pod: pod, left: make(chan struct{})}
+	t := &tunnel{conn: conn, cluster: c, pod: pod}
 	if err := t.open(port); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -136,7 +137,7 @@ func (t *tunnel) Read(b []byte) (int, error) { return t.r.Read(b) }
 func (t *tunnel) Close() error {
 	var err error
 	t.once.Do(func() {
-		close(t.left)
+		t.left.Store(true)
 		_ = t.Stream.Reset() // the connection goes with it
 		err = t.conn.Close()
 	})
@@ -145,10 +146,8 @@ func (t *tunnel) Close() error {
 
 // LastWords returns why the connection ended, and the state of the pod and its node.
 func (t *tunnel) LastWords() string {
-	select {
-	case <-t.left:
+	if t.left.Load() {
 		return ""
-	default:
 	}
 	return strings.Trim(t.faults.String()+"; "+t.cluster.lookAt(t.pod), "; ")
 }

@@ -11,10 +11,7 @@ import (
 
 // Nodes returns the nodes of the path: the client's, and the server's if there is one.
 func (c *Cluster) Nodes() []string {
-	if c.place.server == "" {
-		return []string{c.place.client}
-	}
-	return []string{c.place.client, c.place.server}
+	return slices.DeleteFunc([]string{c.place.client, c.place.server}, func(name string) bool { return name == "" })
 }
 
 // Ground is what there is to prove a verdict with: the pods that stand, and the direct paths of the plan between them.

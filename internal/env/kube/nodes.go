@@ -25,16 +25,6 @@ type placement struct {
 	nodes []corev1.Node
 }
 
-// node returns a node by name, nil if it was not chosen.
-func (p placement) node(name string) *corev1.Node {
-	for i := range p.nodes {
-		if p.nodes[i].Name == name {
-			return &p.nodes[i]
-		}
-	}
-	return nil
-}
-
 // controlRoles are the labels of nodes that have the control plane on them, which competes with what is measured: k3s and RKE2
 // do not taint them.
 var controlRoles = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"}

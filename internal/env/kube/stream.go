@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,8 +112,8 @@ type stream struct {
 	// heard is closed with the first output, done when the agent has ended; err is set by then.
 	heard, done chan struct{}
 	err         error
-	// left is closed when it is we who ended it.
-	left chan struct{}
+	// left means that it is we who ended it.
+	left atomic.Bool
 }
 
 // open starts an agent by exec and waits for its first word, so that a refusal is the error of its start.
@@ -120,7 +121,7 @@ func (c *Cluster) open(ctx context.Context, pod string) (*stream, error) {
 	inside, in := io.Pipe()
 	out, outside := io.Pipe()
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &stream{cluster: c, pod: pod, in: in, out: out, stop: stop, heard: make(chan struct{}), done: make(chan struct{}), left: make(chan struct{})}
+	s := &stream{cluster: c, pod: pod, in: in, out: out, stop: stop, heard: make(chan struct{}), done: make(chan struct{})}
 	first := sync.OnceFunc(func() { close(s.heard) })
 	go func() {
 		defer stop()
@@ -189,7 +190,7 @@ func (s *stream) Write(b []byte) (int, error) { return s.in.Write(b) }
 // Close ends the agent: its input ends, and the connection soon after. It may be called twice.
 func (s *stream) Close() error {
 	s.once.Do(func() {
-		close(s.left)
+		s.left.Store(true)
 		_ = s.in.Close()  // never an error
 		_ = s.out.Close() // the same
 		late := time.NewTimer(farewell)
@@ -209,10 +210,8 @@ func (s *stream) Close() error {
 
 // LastWords says what the agent wrote to its standard error at last, and what the cluster says of its pod and node.
 func (s *stream) LastWords() string {
-	select {
-	case <-s.left:
+	if s.left.Load() {
 		return s.tail.String()
-	default:
 	}
 	return strings.Trim(s.tail.String()+"; "+s.cluster.lookAt(s.pod), "; ")
 }

@@ -41,9 +41,10 @@ type Turns struct {
 // OpenInTurn installs the first profile of a plan. The cluster may have no CNI but one that this program installed.
 func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Plan, error) {
 	e := &Turns{options: o, plan: want, patience: env.CloseTimeout, at: -1}
+	var names []string
 	for _, name := range want.Profiles {
 		if !bare(name) {
-			e.stages = append(e.stages, []plan.Variant{name})
+			e.stages, names = append(e.stages, []plan.Variant{name}), append(names, string(name))
 		}
 	}
 	if len(e.stages) == 0 {
@@ -76,17 +77,8 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Pl
 		return nil, want, env.Close(ctx, e, err)
 	}
 	e.facts = found
-	e.facts[facts.InTurn] = strings.Join(e.names(), ", ") + ": installed one after the other; what the cluster does meanwhile is not cancelled out"
+	e.facts[facts.InTurn] = strings.Join(names, ", ") + ": installed one after the other; what the cluster does meanwhile is not cancelled out"
 	return e, want, nil
-}
-
-// names are the profiles in the order of their installation.
-func (e *Turns) names() []string {
-	var all []string
-	for _, stage := range e.stages {
-		all = append(all, string(stage[0]))
-	}
-	return all
 }
 
 // enter makes the profile of stage i the installed one: it removes the run's pods and then the profile before, also if the

@@ -29,13 +29,7 @@ func portFree(ctx context.Context, port int) bool {
 	if err != nil {
 		return false
 	}
+	defer l.Close()
 	d, err := config.ListenPacket(ctx, "udp", address)
-	closed := []io.Closer{l}
-	if err == nil {
-		closed = append(closed, d)
-	}
-	for _, c := range closed {
-		_ = c.Close() // only tried
-	}
-	return err == nil
+	return err == nil && d.Close() == nil
 }

@@ -81,12 +81,9 @@ func (l Leftover) String() string {
 
 // Judge returns what is left, by node and then by owner.
 func Judge(c Cluster) []Leftover {
-	j := &judge{cluster: c, inForce: map[string]bool{}}
-	for _, o := range c.InForce {
-		j.inForce[o] = true
-	}
-	if j.inForce[Canal] { // canal is Calico's policy over flannel
-		j.inForce[Calico], j.inForce[Flannel] = true, true
+	j := &judge{cluster: c}
+	if slices.Contains(c.InForce, Canal) { // canal is Calico's policy over flannel
+		j.cluster.InForce = slices.Concat(c.InForce, []string{Calico, Flannel})
 	}
 	for _, d := range c.Definitions {
 		j.add("", "definition", d, definitions)
@@ -103,7 +100,6 @@ func Judge(c Cluster) []Leftover {
 // judge collects what is left.
 type judge struct {
 	cluster Cluster
-	inForce map[string]bool
 	left    []Leftover
 }
 
@@ -128,7 +124,7 @@ func (j *judge) add(node, kind, name string, signs []sign) {
 		if !s.is(name) {
 			continue
 		}
-		if slices.ContainsFunc(s.owners, func(o string) bool { return j.inForce[o] }) {
+		if slices.ContainsFunc(s.owners, func(o string) bool { return slices.Contains(j.cluster.InForce, o) }) {
 			return
 		}
 		remove := strings.ReplaceAll(s.remove, "%s", name)
