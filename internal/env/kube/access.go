@@ -76,15 +76,9 @@ func (c *Cluster) Rights() []Right {
 	return append(slices.Clone(Rights), pullRights(c.options.PullSecrets, c.home)...)
 }
 
-// rights returns what these options need, without the optional ones. home is the namespace of the kubeconfig's context.
-func (o Options) rights(home string) []Right {
-	var need []Right
-	for _, r := range Rights {
-		if !r.Optional || o.wants(r) {
-			need = append(need, r)
-		}
-	}
-	return append(need, pullRights(o.PullSecrets, home)...)
+// required returns those of Rights that these options cannot do without.
+func (c *Cluster) required() []Right {
+	return slices.DeleteFunc(c.Rights(), func(r Right) bool { return r.Optional && !c.options.wants(r) })
 }
 
 // wants says whether an optional right is needed for what these options ask.
@@ -132,7 +126,7 @@ func (e *AccessError) Error() string {
 // Preflight asks the API server for every right that the run needs, before anything is made. The error is an
 // *AccessError that lists all that are missing.
 func (c *Cluster) Preflight(ctx context.Context) error {
-	missing, err := c.Missing(ctx, c.options.rights(c.home))
+	missing, err := c.Missing(ctx, c.required())
 	if err != nil {
 		return err
 	}

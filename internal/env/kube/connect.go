@@ -36,8 +36,6 @@ type Cluster struct {
 	exec func(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error
 	// lookup resolves the names of load balancers.
 	lookup lookup
-	// host, context and version say which cluster it is.
-	host, context, version string
 	// home is the namespace of the kubeconfig's context.
 	home string
 	identity
@@ -86,17 +84,14 @@ func Connect(o Options) (*Cluster, error) {
 		return nil, &ConfigError{advice.With(fmt.Errorf("kubeconfig: %w", err), "kubectl config view shows what is in it")}
 	}
 	c := newCluster(o, client)
-	c.config, c.host, c.context = config, config.Host, o.Context
-	if raw, err := loader.RawConfig(); err == nil && c.context == "" {
-		c.context = raw.CurrentContext
-	}
+	c.config = config
 	if c.home, _, err = loader.Namespace(); err != nil {
 		return nil, badKubeconfig(o, rules, err)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), answerLimit)
 	defer stop()
 	// The answer shows that the API server can be reached and takes the credentials.
-	if c.version, err = client.Version(ctx); err != nil {
+	if _, err := client.Version(ctx); err != nil {
 		return nil, &ConfigError{unreachable(config, err)}
 	}
 	return c, nil
@@ -223,8 +218,5 @@ func tokenEnd(token string) (end time.Time, ok bool) {
 // Run returns the id of the run, which its namespaces and labels have.
 func (c *Cluster) Run() string { return c.run }
 
-// Client returns the API client, and Config what it was made of.
-func (c *Cluster) Client() *api.Client { return c.client }
-
-// Config returns a copy of what the client was made of.
+// Config returns a copy of what the API client was made of.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }

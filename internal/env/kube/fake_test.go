@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/remotecommand"
 
@@ -103,7 +104,7 @@ func newWorld(t *testing.T, o Options, nodes ...corev1.Node) (*world, *Cluster) 
 		return true, review, nil
 	})
 	c := newCluster(o.withDefaults(), w.Client)
-	c.exec = w.exec
+	c.exec, c.config = w.exec, &rest.Config{Host: "here"}
 	return w, c
 }
 

@@ -58,7 +58,7 @@ func (c *Cluster) stands(ctx context.Context) error {
 	defer stop()
 	pods, err := c.listPods(ctx)
 	if err != nil {
-		return fmt.Errorf("the API server at %s does not say how the pods are: %w", c.host, withAdvice(short(err)))
+		return fmt.Errorf("the API server at %s does not say how the pods are: %w", c.config.Host, withAdvice(short(err)))
 	}
 	var waits error
 	for _, s := range c.layout.pods {

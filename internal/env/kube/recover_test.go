@@ -65,7 +65,6 @@ func TestRecover(t *testing.T) {
 			var told []string
 			o := Options{Cluster: plan.Cluster{Image: "i"}, Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}, Say: func(format string, _ ...any) { told = append(told, format) }}
 			w, c := newWorld(t, o, nodes3()...)
-			c.host = "here"
 			if err := c.Up(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -71,14 +71,14 @@ func (d *detective) measured(r config.Report) {
 	d.But = append(slices.Clone(d.But[:d.own]), m.But...)
 }
 
-// asked returns the setting of a component, and whether there is one.
-func (d *detective) asked(component, name string) (*Setting, bool) {
+// asked returns the setting of a component, nil if there is none.
+func (d *detective) asked(component, name string) *Setting {
 	for i := range d.Settings {
 		if s := &d.Settings[i]; s.Component == component && s.Name == name {
-			return s, true
+			return s
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // inForce records the value in force of a setting, and a doubt if the configuration differs.
@@ -86,8 +86,8 @@ func (d *detective) inForce(component, name string, seen Claim) {
 	if seen.Value == "" {
 		return
 	}
-	s, ok := d.asked(component, name)
-	if !ok {
+	s := d.asked(component, name)
+	if s == nil {
 		d.set(component, name, Claim{}, seen)
 		return
 	}

@@ -20,7 +20,7 @@ func (d *detective) flannel(of cni, namespace string) {
 	if c, ok := d.configMap(namespace, of.configs...); ok {
 		if r, good := d.configured(c.object()); good {
 			d.adopt(r)
-			if s, there := d.asked(component, "Backend.Type"); there {
+			if s := d.asked(component, "Backend.Type"); s != nil {
 				configured = strings.ToLower(s.Asked)
 			}
 		}
@@ -42,7 +42,7 @@ func (d *detective) flannel(of cni, namespace string) {
 	if vni := d.vniOnNodes(); vni != 0 && (backend == "vxlan" || backend == "" && configured == "vxlan") {
 		d.inForce(component, "VNI", Claim{fmt.Sprint(vni), "annotation " + flannelData + " of the nodes"})
 	}
-	if s, ok := d.asked(component, "EnableNFTables"); ok && s.Asked == "true" {
+	if s := d.asked(component, "EnableNFTables"); s != nil && s.Asked == "true" {
 		d.But = append(d.But, "flannel's own rules are nftables'")
 	}
 }

@@ -168,14 +168,9 @@ func (l *Lookout) Ends() []End { return slices.Clone(l.ends) }
 
 // Routes returns the paths between them: from node to node, and from pod to pod if there are pods.
 func (l *Lookout) Routes() []Route {
-	var routes []Route
-	for _, r := range []Route{{"host-to-host/cross-node", "node-1", "node-2"}, {"pod-to-pod/cross-node", "pod-1", "pod-2"}} {
-		there := func(pod string) bool { return slices.ContainsFunc(l.ends, func(e End) bool { return e.Pod == pod }) }
-		if there(r.Client) && there(r.Server) {
-			routes = append(routes, r)
-		}
-	}
-	return routes
+	missing := func(pod string) bool { return !slices.ContainsFunc(l.ends, func(e End) bool { return e.Pod == pod }) }
+	all := []Route{{"host-to-host/cross-node", "node-1", "node-2"}, {"pod-to-pod/cross-node", "pod-1", "pod-2"}}
+	return slices.DeleteFunc(all, func(r Route) bool { return missing(r.Client) || missing(r.Server) })
 }
 
 // Exec runs a program in one of the pods.

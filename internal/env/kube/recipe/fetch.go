@@ -60,7 +60,11 @@ func fetchChart(ctx context.Context, c Chart) (*chart.Chart, error) {
 
 // fetchArchive reads the archive of a chart from its repository, and checks it against the digest in the index.
 func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
-	text, err := fetch(ctx, strings.TrimSuffix(c.Repo, "/")+"/index.yaml")
+	base, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
+	if err != nil {
+		return nil, err
+	}
+	text, err := fetch(ctx, base.String()+"index.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +81,11 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 		if e.Version != c.Version || len(e.URLs) == 0 {
 			continue
 		}
-		address, err := resolved(c.Repo, e.URLs[0])
+		address, err := base.Parse(e.URLs[0]) // it may be relative
 		if err != nil {
 			return nil, err
 		}
-		archive, err := fetch(ctx, address)
+		archive, err := fetch(ctx, address.String())
 		if err != nil {
 			return nil, err
 		}
@@ -91,19 +95,6 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 		return archive, nil
 	}
 	return nil, fmt.Errorf("index.yaml does not list version %s", c.Version)
-}
-
-// resolved returns the absolute form of an address in a repository's index.
-func resolved(repo, address string) (string, error) {
-	base, err := url.Parse(strings.TrimSuffix(repo, "/") + "/")
-	if err != nil {
-		return "", err
-	}
-	to, err := base.Parse(address)
-	if err != nil {
-		return "", err
-	}
-	return to.String(), nil
 }
 
 // manifest reads a manifest: from the user's source, else from its address.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,12 +65,9 @@ func newInventory(r Rendered) *inventory {
 
 // add adds an item unless it is listed: an object that is applied again keeps its first record.
 func (inv *inventory) add(it item) {
-	for _, known := range inv.Items {
-		if known.Kind == it.Kind && known.Namespace == it.Namespace && known.Name == it.Name {
-			return
-		}
+	if !slices.ContainsFunc(inv.Items, func(known item) bool { return known.String() == it.String() }) {
+		inv.Items = append(inv.Items, it)
 	}
-	inv.Items = append(inv.Items, it)
 }
 
 // save writes the inventory to the cluster.

@@ -9,8 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"k8s.io/client-go/dynamic"
 )
 
 // Uninstall removes what Install applied for a profile, in reverse, and waits until each object is gone, because an operator
@@ -85,13 +83,13 @@ func (i *Installer) remove(ctx context.Context, it item) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", it, err)
 	}
-	return i.gone(ctx, at, it)
+	return i.gone(ctx, it.String(), func(ctx context.Context) (metav1.Object, error) { return at.Get(ctx, it.Name, metav1.GetOptions{}) })
 }
 
 // gone waits until an object is gone. The error lists its finalizers.
-func (i *Installer) gone(ctx context.Context, at dynamic.ResourceInterface, it item) error {
-	return i.until(ctx, it.String()+" is gone", func(ctx context.Context) (string, error) {
-		now, err := at.Get(ctx, it.Name, metav1.GetOptions{})
+func (i *Installer) gone(ctx context.Context, name string, get func(context.Context) (metav1.Object, error)) error {
+	return i.until(ctx, name+" is gone", func(ctx context.Context) (string, error) {
+		now, err := get(ctx)
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}

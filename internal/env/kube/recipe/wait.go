@@ -169,13 +169,7 @@ func (i *Installer) detach(ctx context.Context, names []string) error {
 		}
 	}
 	for _, name := range names {
-		errs = append(errs, i.until(ctx, "pod "+name+" is gone", func(ctx context.Context) (string, error) {
-			_, err := pods.Get(ctx, name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return "", nil
-			}
-			return "it is still there", err
-		}))
+		errs = append(errs, i.gone(ctx, "pod "+name, func(ctx context.Context) (metav1.Object, error) { return pods.Get(ctx, name, metav1.GetOptions{}) }))
 	}
 	return errors.Join(errs...)
 }
