@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -147,8 +146,7 @@ func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) 
 		case r.Namespaced:
 			ask.Namespace = c.namespace(false)
 		}
-		answer, err := c.client.AccessReviews().Create(ctx,
-			&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: ask}}, metav1.CreateOptions{})
+		answer, err := c.client.Review(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: ask}})
 		if err != nil {
 			return nil, fmt.Errorf("ask the API server for the right to %s: %w", r, cause(ctx, err))
 		}

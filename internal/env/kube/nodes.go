@@ -97,11 +97,7 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 		}
 	}
 	if client == nil {
-		p := placement{client: fit[0].Name, nodes: fit[:1], why: "one node alone can take pods"}
-		if len(unfit) > 0 {
-			p.why += ": " + reasons(unfit)
-		}
-		return p
+		return placement{client: fit[0].Name, nodes: fit[:1], why: alone("one node", unfit)}
 	}
 	p := placement{client: client.Name, server: server.Name, nodes: []corev1.Node{*client, *server}}
 	best = -1
@@ -116,12 +112,17 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 		}
 	}
 	if p.third == "" {
-		p.why = "two nodes alone can take pods"
-		if len(unfit) > 0 {
-			p.why += ": " + reasons(unfit)
-		}
+		p.why = alone("two nodes", unfit)
 	}
 	return p
+}
+
+// alone says that no other nodes can take pods, and why.
+func alone(nodes string, unfit map[string]string) string {
+	if len(unfit) == 0 {
+		return nodes + " alone can take pods"
+	}
+	return nodes + " alone can take pods: " + reasons(unfit)
 }
 
 // fitness is higher the fewer of two nodes have the control plane on them, and then the more alike they are.

@@ -39,8 +39,8 @@ type Client struct {
 	NetworkPolicies func(namespace string) Resource[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList]
 	// Logs returns what a pod has printed.
 	Logs func(ctx context.Context, namespace, pod string) ([]byte, error)
-	// AccessReviews asks what the user may do.
-	AccessReviews func() AccessReviews
+	// Review asks whether the user may do something.
+	Review func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
 	// REST is the client of the core group, for subresources.
 	REST rest.Interface
 	// Version returns the version of the API server, such as v1.36.3. It fails with ErrNotKubernetes if the answer has none.
@@ -57,11 +57,6 @@ type Resource[T, L any] interface {
 	Update(ctx context.Context, object T, o metav1.UpdateOptions) (T, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error)
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
-}
-
-// AccessReviews asks what the user may do.
-type AccessReviews interface {
-	Create(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview, o metav1.CreateOptions) (*authorizationv1.SelfSubjectAccessReview, error)
 }
 
 // Scheme returns the types of the group versions that are used.
@@ -114,9 +109,11 @@ func New(config *rest.Config) (*Client, error) {
 		Logs: func(ctx context.Context, namespace, pod string) ([]byte, error) {
 			return core.Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").DoRaw(ctx)
 		},
-		AccessReviews: func() AccessReviews { return reviews },
-		REST:          core,
-		Version:       func(ctx context.Context) (string, error) { return version(ctx, core) },
+		Review: func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error) {
+			return reviews.Create(ctx, r, metav1.CreateOptions{})
+		},
+		REST:    core,
+		Version: func(ctx context.Context) (string, error) { return version(ctx, core) },
 		Kinds: func(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
 			list := &metav1.APIResourceList{}
 			return list, core.Get().AbsPath(rootOf(of), of.String()).Do(ctx).Into(list)

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,19 +60,13 @@ func (d *detective) named(kind, name string) map[string]any {
 // pools returns the enabled pools, IPv4 first. It doubts IPv4 pools with different encapsulations.
 func (d *detective) pools() []map[string]any {
 	list := slices.DeleteFunc(d.objects("IPPool"), func(p map[string]any) bool { return field(p, "spec", "disabled") == true })
-	isIPv6 := func(p map[string]any) bool { return strings.Contains(text(p, "spec", "cidr"), ":") }
+	colons := func(p map[string]any) int { return strings.Count(text(p, "spec", "cidr"), ":") } // IPv4 has none
 	slices.SortFunc(list, func(a, b map[string]any) int {
-		switch {
-		case isIPv6(a) == isIPv6(b):
-			return strings.Compare(text(a, "metadata", "name"), text(b, "metadata", "name"))
-		case isIPv6(a):
-			return 1
-		}
-		return -1
+		return cmp.Or(min(colons(a), 1)-min(colons(b), 1), strings.Compare(text(a, "metadata", "name"), text(b, "metadata", "name")))
 	})
 	modes := map[string]string{}
 	for _, p := range list {
-		if !isIPv6(p) {
+		if colons(p) == 0 {
 			modes[text(p, "metadata", "name")] = poolMode(p)
 		}
 	}

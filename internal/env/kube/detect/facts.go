@@ -10,6 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
+// machineFacts are known of each node.
+var machineFacts = []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations}
+
 // Facts returns the verdict and its proofs as recorded conditions.
 func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	f := facts.Facts{}
@@ -61,7 +64,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	}
 	nodeFacts(s, set)
 	// A value that both ends share is a fact of the run, with the same name as in the lab.
-	for _, name := range []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations} {
+	for _, name := range machineFacts {
 		if a := f[facts.Node+"client."+name]; a == f[facts.Node+"server."+name] {
 			set(name, a)
 		}
@@ -101,7 +104,7 @@ func nodeFacts(s Snapshot, set func(name, value string)) {
 				continue
 			}
 			prefix := facts.Node + role + "."
-			for _, name := range []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations} {
+			for _, name := range machineFacts {
 				set(prefix+name, seen.Machine[name])
 			}
 			if d, mtu, ok := seen.Way(); ok && seen.Host {

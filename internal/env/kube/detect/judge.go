@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -42,6 +43,12 @@ func profileProof(v Verdict, want string) Proof {
 func placed(s Snapshot, seen Seen) Proof {
 	p := Proof{What: "placement", Where: seen.Pod, Claimed: seen.Node}
 	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == seen.Node })
+	var same []string // other nodes with the pod's kernel
+	for _, n := range s.Nodes {
+		if n.BootID == seen.BootID && n.Name != seen.Node {
+			same = append(same, n.Name)
+		}
+	}
 	switch {
 	case i < 0:
 		p.Why = "the API server does not list node " + seen.Node
@@ -50,22 +57,11 @@ func placed(s Snapshot, seen Seen) Proof {
 		p.Why = "the identity of the kernel is not visible"
 		return p
 	case seen.BootID != s.Nodes[i].BootID:
-		p.Result, p.Seen = Mismatch, "another kernel"
+		p.Result, p.Seen = Mismatch, cmp.Or(few(same), "another kernel")
 		p.Why = "the pod's kernel is not the node's: a runtime with virtual machines, or another node"
-		for _, n := range s.Nodes {
-			if n.BootID == seen.BootID {
-				p.Seen = n.Name
-			}
-		}
 		return p
 	}
 	p.Result, p.Seen = OK, seen.Node
-	var same []string
-	for _, n := range s.Nodes {
-		if n.BootID == seen.BootID && n.Name != seen.Node {
-			same = append(same, n.Name)
-		}
-	}
 	if len(same) > 0 {
 		p.Why = "not certain: " + few(same) + " share its kernel"
 	}
@@ -264,10 +260,7 @@ func (p *Proof) wire(w netstate.Wire, claimed string) {
 		return len(w.Marked) > 0 && !slices.ContainsFunc(w.Marked, func(m netstate.Wrapping) bool { return m.Kind != kind })
 	}
 	base, crosses, _ := strings.Cut(claimed, " ")
-	want := map[string]string{"none": netstate.Bare}[base]
-	if want == "" {
-		want = base
-	}
+	want := cmp.Or(map[string]string{"none": netstate.Bare}[base], base)
 	encrypted := base == "wireguard" || base == "ipsec"
 	switch {
 	case len(w.Marked) == 0 && encrypted && len(w.Sealed) > 0:

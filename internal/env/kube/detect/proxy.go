@@ -52,9 +52,7 @@ func (d *detective) proxy() {
 		p.Runs, p.Source = Unknown, "no pod named kube-proxy was found; it may run outside of pods, as in K3s"
 		d.unproven("whether kube-proxy runs: no node was looked at")
 	}
-	if p.Version == "" {
-		p.Version = pods.Value
-	}
+	p.Version = pods.Value
 	for _, node := range slices.Sorted(maps.Keys(traces)) {
 		switch mode := traces[node]; {
 		case p.Runs == Yes && p.Mode != "" && mode != p.Mode:

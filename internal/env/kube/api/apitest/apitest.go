@@ -5,6 +5,7 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -45,8 +46,10 @@ func NewClientset(objects ...runtime.Object) *Clientset {
 		Logs: func(ctx context.Context, ns, pod string) ([]byte, error) {
 			return core.Pods(ns).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
 		},
-		AccessReviews: func() api.AccessReviews { return server.AuthorizationV1().SelfSubjectAccessReviews() },
-		REST:          core.RESTClient(),
+		Review: func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error) {
+			return server.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, r, metav1.CreateOptions{})
+		},
+		REST: core.RESTClient(),
 		Version: func(context.Context) (string, error) {
 			v, err := server.Discovery().ServerVersion()
 			if err != nil {
