@@ -210,20 +210,19 @@ func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 
 // await waits for the end of a process; it kills one that takes longer than limit.
 func (g *guest) await(ctx context.Context, p *child.Process, limit time.Duration) error {
-	late := time.NewTimer(limit)
-	defer late.Stop()
+	limited, stop := context.WithTimeout(ctx, limit)
+	defer stop()
 	select {
 	case <-p.Ended():
 		return nil
-	case <-ctx.Done():
-		p.Kill()
-		<-p.Ended()
-		return ctx.Err()
-	case <-late.C:
-		p.Kill()
-		<-p.Ended()
-		return drive.Errorf(drive.KindTimeout, g.ask.Workload.Tool, "it had not ended after %s%s", limit, g.said(p))
+	case <-limited.Done():
 	}
+	p.Kill()
+	<-p.Ended()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return drive.Errorf(drive.KindTimeout, g.ask.Workload.Tool, "it had not ended after %s%s", limit, g.said(p))
 }
 
 // observe returns the observation of a client.

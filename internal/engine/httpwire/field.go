@@ -1,6 +1,10 @@
 package httpwire
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
 
 // MaxHead bounds a head in bytes, start line, fields and the empty line together.
 const MaxHead = 8 << 10
@@ -90,21 +94,11 @@ func (f *fields) line(line []byte) *Fault {
 
 // contentLength reads a length; a repeated field must have the same one.
 func (f *fields) contentLength(value []byte) *Fault {
-	const most = 18 // digits that an int64 always holds
-	if len(value) == 0 || len(value) > most {
+	n, err := strconv.ParseUint(string(value), 10, 63)
+	if err != nil || f.length >= 0 && f.length != int64(n) {
 		return ErrLength
 	}
-	var n int64
-	for _, c := range value {
-		if c < '0' || c > '9' {
-			return ErrLength
-		}
-		n = n*10 + int64(c-'0')
-	}
-	if f.length >= 0 && f.length != n {
-		return ErrLength
-	}
-	f.length = n
+	f.length = int64(n)
 	return nil
 }
 
@@ -119,20 +113,9 @@ func (f *fields) connection(value []byte) {
 	}
 }
 
-// is compares a name without regard to case; lower has no capitals.
-func is(b []byte, lower string) bool {
-	if len(b) != len(lower) {
-		return false
-	}
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
+// is compares a name without regard to case. Letters beyond ASCII, some of which fold into it, are longer.
+func is(b []byte, name string) bool {
+	return len(b) == len(name) && strings.EqualFold(string(b), name)
 }
 
 // trim removes optional white space from both ends.
@@ -153,7 +136,7 @@ func all(b []byte, in *class) bool {
 var (
 	// isToken has the characters of a method and of a field's name (RFC 9110 5.6.2), isVisible those of a request's
 	// target, isText those of a field's value, with the bytes above ASCII (RFC 9110 5.5).
-	isToken   = classOf(func(c byte) bool { return alphanumeric(c) || bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) >= 0 })
+	isToken   = classOf(func(c byte) bool { return c > ' ' && c < 0x7f && !strings.ContainsRune(`"(),/:;<=>?@[\]{}`, rune(c)) })
 	isVisible = classOf(func(c byte) bool { return c > ' ' && c < 0x7f })
 	isText    = classOf(func(c byte) bool { return c == '\t' || c >= ' ' && c != 0x7f })
 )
@@ -164,8 +147,4 @@ func classOf(has func(byte) bool) *class {
 		set[i] = has(byte(i))
 	}
 	return &set
-}
-
-func alphanumeric(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strconv"
 )
 
 // Request is the part of a request that the server uses.
@@ -126,12 +127,11 @@ func (r *Response) line(line []byte) (one bool, fault *Fault) {
 	if !ok || len(code) != 3 || !all(reason, isText) {
 		return false, ErrStartLine
 	}
-	for _, c := range code {
-		if c < '0' || c > '9' {
-			return false, ErrStartLine
-		}
-		r.Status = r.Status*10 + int(c-'0')
+	status, err := strconv.ParseUint(string(code), 10, 0)
+	if err != nil {
+		return false, ErrStartLine
 	}
+	r.Status = int(status)
 	if one, fault = versionOf(version); fault != nil {
 		return false, fault
 	}

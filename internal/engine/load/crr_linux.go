@@ -44,10 +44,9 @@ type connector struct {
 	peek bool
 }
 
-func openConnector(w *worker) error {
-	w.flow = &connector{messages: w.messages(), to: w.trial.target(), peek: specOf[plan.CRR](w).Close != "fin"}
+func openConnector(w *worker) (flow, error) {
 	w.hist.connect = sample.NewHistogram()
-	return nil
+	return &connector{messages: w.messages(), to: w.trial.target(), peek: specOf[plan.CRR](w).Close != "fin"}, nil
 }
 
 func (c *connector) step(w *worker) bool {
@@ -87,12 +86,8 @@ func (c *connector) exchange(w *worker, fd int) (connected, ended int64, e sysca
 		}
 	}
 	connected = w.trial.now()
-	for rest := c.request; len(rest) > 0; {
-		n, e := sock.Send(fd, rest, 0)
-		if e = w.again(e); e != 0 {
-			return 0, 0, e
-		}
-		rest = rest[max(n, 0):]
+	if e := w.sendPart(fd, c.request); e != 0 {
+		return 0, 0, e
 	}
 	if e := c.receive(w, fd); e != 0 {
 		return 0, 0, e
@@ -100,8 +95,21 @@ func (c *connector) exchange(w *worker, fd int) (connected, ended int64, e sysca
 	return connected, w.trial.now(), 0
 }
 
+// sendPart sends all of b as a part of an exchange.
+func (w *worker) sendPart(fd int, b []byte) syscall.Errno {
+	for len(b) > 0 {
+		n, e := sock.Send(fd, b, 0)
+		if e = w.again(e); e != 0 {
+			return e
+		}
+		b = b[max(n, 0):]
+	}
+	return 0
+}
+
 // again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the call's own failure,
-// ETIMEDOUT, or ECANCELED when the trial is over. The exchange began at last.
+// ETIMEDOUT, or ECANCELED when the trial is over. The exchange began at last; where that is 0, its first interruption counts as
+// the begin, because a server does not read the clock before.
 func (w *worker) again(e syscall.Errno) syscall.Errno {
 	switch {
 	case e == 0:
@@ -110,6 +118,9 @@ func (w *worker) again(e syscall.Errno) syscall.Errno {
 		thread.Yield()
 	case e != syscall.EINTR && e != syscall.EALREADY:
 		return e
+	}
+	if w.last == 0 {
+		w.last = w.trial.now()
 	}
 	switch {
 	case w.trial.now()-w.last > int64(w.trial.o.Timeout):
@@ -153,12 +164,13 @@ func (c *connector) receive(w *worker, fd int) syscall.Errno {
 // acceptor is the server.
 type acceptor struct{ messages }
 
-func openAcceptor(w *worker) error {
-	w.flow = &acceptor{w.messages()}
+func openAcceptor(w *worker) (flow, error) {
 	if w.spin {
-		return sock.SetNonBlocking(w.fd)
+		if err := sock.SetNonBlocking(w.fd); err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	return &acceptor{w.messages()}, nil
 }
 
 func (a *acceptor) step(w *worker) bool {
@@ -197,7 +209,7 @@ func (a *acceptor) serve(w *worker, fd int) syscall.Errno {
 		n, e := w.recv(fd, rest, sock.WaitAll)
 		switch {
 		case e != 0:
-			if e = a.patience(w, e); e != 0 {
+			if e = w.again(e); e != 0 {
 				return e
 			}
 		case n == 0:
@@ -206,23 +218,5 @@ func (a *acceptor) serve(w *worker, fd int) syscall.Errno {
 			rest = rest[n:]
 		}
 	}
-	for rest := a.response; len(rest) > 0; {
-		n, e := sock.Send(fd, rest, 0)
-		if e != 0 {
-			if e = a.patience(w, e); e != 0 {
-				return e
-			}
-			continue
-		}
-		rest = rest[n:]
-	}
-	return 0
-}
-
-// patience is again for the server, which does not read the clock before its first interruption.
-func (a *acceptor) patience(w *worker, e syscall.Errno) syscall.Errno {
-	if w.last == 0 {
-		w.last = w.trial.now()
-	}
-	return w.again(e)
+	return w.sendPart(fd, a.response)
 }

@@ -35,14 +35,14 @@ type call struct {
 // callsLeast and callsMost bound the simultaneous connections of a thread.
 const callsLeast, callsMost = plan.SaturationDepth, 1024
 
-func openPacedConnector(w *worker) error {
+func openPacedConnector(w *worker) (flow, error) {
 	limit, err := sock.Descriptors()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	poll, err := sock.OpenPoll(pollBatch)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n := max(callsLeast, min(callsMost, int(min(limit, 1<<20)-spareSockets)/w.trial.traits.Flows))
 	m := w.messages()
@@ -55,8 +55,7 @@ func openPacedConnector(w *worker) error {
 	}
 	c.pace.open(w)
 	w.hist.connect = sample.NewHistogram()
-	w.flow = c
-	return nil
+	return c, nil
 }
 
 func (c *pacedConnector) underWay() int { return len(c.calls) - len(c.free) }
@@ -84,13 +83,8 @@ func (c *pacedConnector) step(w *worker) bool {
 // send begins what is due.
 func (c *pacedConnector) send(w *worker) {
 	for range sendsAtOnce {
-		now := w.trial.now()
-		due, ok := c.due(now, c.underWay())
+		due, now, ok := c.scheduled(w, c.underWay(), len(c.free) > 0)
 		if !ok {
-			return
-		}
-		if len(c.free) == 0 {
-			c.stalled = true
 			return
 		}
 		c.take(w, due, now)

@@ -7,7 +7,7 @@ import "github.com/cnibench/cnibench/internal/plan"
 // one direction share the path with the other.
 
 // openEitherWay makes a worker the sender or the receiver of its flow.
-func openEitherWay(w *worker) error {
+func openEitherWay(w *worker) (flow, error) {
 	s := specOf[plan.Stream](w)
 	s.Bidirectional, s.Reverse = false, w.index%2 == 1
 	return streamWork(s, !w.server()).open(w)

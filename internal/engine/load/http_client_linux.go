@@ -55,11 +55,13 @@ const noHead = -1
 // arrivals are the events that a link is watched for.
 const arrivals = sock.Readable | sock.PeerClosed | sock.Edge
 
-func openGetter(w *worker) error {
+func openGetter(w *worker) (flow, error) { return newGetter(w) }
+
+func newGetter(w *worker) (*getter, error) {
 	o := &w.trial.traits
 	poll, err := sock.OpenPoll(pollBatch)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	g := &getter{
 		poll: poll, to: w.trial.target(), buffer: make([]byte, receiveSize), each: o.Reconnect, looked: longAgo,
@@ -80,8 +82,7 @@ func openGetter(w *worker) error {
 	if g.each {
 		w.hist.connect = sample.NewHistogram()
 	}
-	w.flow = g
-	return nil
+	return g, nil
 }
 
 // dial makes the connections that last.

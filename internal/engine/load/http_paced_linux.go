@@ -14,18 +14,18 @@ type pacedGetter struct {
 	pace
 }
 
-func openPacedGetter(w *worker) error {
-	if err := openGetter(w); err != nil {
-		return err
+func openPacedGetter(w *worker) (flow, error) {
+	g, err := newGetter(w)
+	if err != nil {
+		return nil, err
 	}
-	p := &pacedGetter{getter: *w.flow.(*getter)}
+	p := &pacedGetter{getter: *g}
 	p.pace.open(w)
 	p.getter.open, p.idle, p.down = true, newQueue(len(p.links)), 0
 	for i := range p.links {
 		p.links[i].state = linkIdle
 	}
-	w.flow = p
-	return nil
+	return p, nil
 }
 
 // begin starts the schedule; every link is idle.
@@ -65,13 +65,8 @@ func (p *pacedGetter) step(w *worker) bool {
 // send sends what is due.
 func (p *pacedGetter) send(w *worker) {
 	for range sendsAtOnce {
-		now := w.trial.now()
-		due, ok := p.due(now, p.underWay())
+		due, now, ok := p.scheduled(w, p.underWay(), p.idle.count > 0)
 		if !ok {
-			return
-		}
-		if p.idle.count == 0 {
-			p.stalled = true
 			return
 		}
 		p.pace.take(w, due, now)

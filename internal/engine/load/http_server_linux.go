@@ -46,18 +46,18 @@ type guest struct {
 	leaves  bool   // the connection ends after it
 }
 
-func openAnswerer(w *worker) error {
+func openAnswerer(w *worker) (flow, error) {
 	o := w.trial.o
 	if err := sock.SetNonBlocking(w.fd); err != nil {
-		return err
+		return nil, err
 	}
 	poll, err := sock.OpenPoll(pollBatch)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if e := poll.Add(w.fd, sock.Readable, listenerTag); e != 0 {
 		poll.Close()
-		return failure("epoll_ctl", e)
+		return nil, failure("epoll_ctl", e)
 	}
 	size := o.Workload.Traits().Response
 	a := &answerer{
@@ -71,8 +71,7 @@ func openAnswerer(w *worker) error {
 	// Room for what the workload has; strangers make it grow.
 	a.guests = make([]guest, 0, o.Workload.Traits().Flows+spareSockets)
 	a.free = make([]uint32, 0, cap(a.guests))
-	w.flow = a
-	return nil
+	return a, nil
 }
 
 func newPage(name string, size int, leaves bool) page {

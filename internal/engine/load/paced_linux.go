@@ -75,13 +75,15 @@ func (p *pace) begin(w *worker) {
 	p.schedule.start(w.trial.now(), float64(w.index)/float64(w.trial.pacers))
 }
 
-// due returns the scheduled time of the next request, if that has come.
-func (p *pace) due(now int64, underWay int) (int64, bool) {
-	at, ok := p.schedule.due(now, underWay)
-	if !ok {
-		p.stalled = false
+// scheduled returns the time of the next request and the present time, if the request is due and the flow has room for it. A
+// request that is due without room stalls the flow.
+func (p *pace) scheduled(w *worker, underWay int, room bool) (due, now int64, ok bool) {
+	now = w.trial.now()
+	due, ok = p.schedule.due(now, underWay)
+	if !ok || !room {
+		p.stalled = ok
 	}
-	return at, ok
+	return due, now, ok && room
 }
 
 // take notes that the request of time due goes out at now.

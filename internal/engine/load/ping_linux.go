@@ -26,17 +26,17 @@ type pinger struct {
 	due             int64 // when the next echo goes out
 }
 
-func openPinger(w *worker) error {
+func openPinger(w *worker) (flow, error) {
 	t := w.trial
 	to := sock.NewAddr(netip.AddrPortFrom(t.address, 0), sock.Family(t.address))
 	echo, err := sock.OpenEcho(&to)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t.own(echo.FD)
 	w.fd = echo.FD
 	if err := sock.SetTimeouts(echo.FD, t.bound()); err != nil {
-		return err
+		return nil, err
 	}
 	p := &pinger{echo: echo, identifier: echo.Identifier}
 	if echo.Raw {
@@ -48,8 +48,7 @@ func openPinger(w *worker) error {
 	p.answer = make([]byte, 1<<16)
 	w.each = size{sent: uint64(t.traits.Message), received: uint64(t.traits.Message)}
 	w.hist.rtt = sample.NewHistogram()
-	w.flow = p
-	return nil
+	return p, nil
 }
 
 func (p *pinger) step(w *worker) bool {
@@ -69,27 +68,7 @@ func (p *pinger) step(w *worker) bool {
 	if _, e := sock.Send(w.fd, p.request, 0); e != 0 {
 		return w.missed(e)
 	}
-	return p.await(w)
-}
-
-// await takes replies until ours comes or its timeout is over.
-func (p *pinger) await(w *worker) bool {
-	for {
-		n, e := sock.Recv(w.fd, p.answer, 0)
-		now := w.trial.now()
-		switch {
-		case e == 0 && p.ours(p.answer[:n]):
-			w.done(now)
-			return true
-		case e != 0 && !retryable(e):
-			return w.missed(e)
-		case now-w.last >= int64(w.trial.o.Timeout)*19/20:
-			w.fail(timedOut)
-			return true
-		case w.trial.stopping(w.leaveAt):
-			return false
-		}
-	}
+	return w.awaitReply(p.answer, p)
 }
 
 // ours reports whether a packet is the reply to the latest request.

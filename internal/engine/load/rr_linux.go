@@ -58,9 +58,8 @@ func (w *worker) messages() messages {
 // requester is the client.
 type requester struct{ messages }
 
-func openRequester(w *worker) error {
-	w.flow = &requester{w.messages()}
-	return nil
+func openRequester(w *worker) (flow, error) {
+	return &requester{w.messages()}, nil
 }
 
 func (r *requester) step(w *worker) bool {
@@ -74,9 +73,8 @@ func (r *requester) step(w *worker) bool {
 // responder is the server.
 type responder struct{ messages }
 
-func openResponder(w *worker) error {
-	w.flow = &responder{w.messages()}
-	return nil
+func openResponder(w *worker) (flow, error) {
+	return &responder{w.messages()}, nil
 }
 
 func (r *responder) step(w *worker) bool {
@@ -105,9 +103,8 @@ type datagramRequester struct {
 	sequence uint64
 }
 
-func openDatagramRequester(w *worker) error {
-	w.flow = &datagramRequester{messages: w.messages()}
-	return nil
+func openDatagramRequester(w *worker) (flow, error) {
+	return &datagramRequester{messages: w.messages()}, nil
 }
 
 func (r *datagramRequester) step(w *worker) bool {
@@ -118,18 +115,33 @@ func (r *datagramRequester) step(w *worker) bool {
 		w.last = w.trial.now()
 		return again
 	}
+	return w.awaitReply(r.response, r)
+}
+
+func (r *datagramRequester) ours(b []byte) bool {
+	return len(b) >= 8 && binary.BigEndian.Uint64(b) == r.sequence
+}
+
+// asker is a flow that waits for the reply to its latest request on a datagram socket.
+type asker interface {
+	// ours reports whether a datagram is that reply.
+	ours(b []byte) bool
+}
+
+// awaitReply takes datagrams until one is the reply or its timeout is over, and reports whether the flow continues.
+func (w *worker) awaitReply(buffer []byte, of asker) bool {
 	for {
-		n, e := w.recv(w.fd, r.response, 0)
+		n, e := w.recv(w.fd, buffer, 0)
 		now := w.trial.now()
 		switch {
-		case e == 0 && n >= 8 && binary.BigEndian.Uint64(r.response) == r.sequence:
+		case e == 0 && of.ours(buffer[:n]):
 			w.done(now)
 			return true
 		case e != 0 && !retryable(e):
 			again := w.missed(e)
 			w.last = w.trial.now()
 			return again
-		case now-w.last >= int64(w.trial.o.Timeout)-int64(w.trial.o.Timeout)/20:
+		case now-w.last >= int64(w.trial.o.Timeout)*19/20:
 			// The tolerance keeps a wake-up that is a little early from doubling the wait.
 			w.fail(timedOut)
 			w.last = now
@@ -143,9 +155,8 @@ func (r *datagramRequester) step(w *worker) bool {
 // datagramResponder is the server.
 type datagramResponder struct{ messages }
 
-func openDatagramResponder(w *worker) error {
-	w.flow = &datagramResponder{w.messages()}
-	return nil
+func openDatagramResponder(w *worker) (flow, error) {
+	return &datagramResponder{w.messages()}, nil
 }
 
 func (r *datagramResponder) step(w *worker) bool {

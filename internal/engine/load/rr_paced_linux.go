@@ -20,16 +20,6 @@ func openPipeline(w *worker) pipeline {
 	return p
 }
 
-// scheduled returns the time of the next request if that is due and the flight has room.
-func (p *pipeline) scheduled(now int64) (int64, bool) {
-	at, ok := p.due(now, p.count)
-	if ok && p.full() {
-		p.stalled = true
-		return 0, false
-	}
-	return at, ok
-}
-
 // pacedRequester is the client of rr over TCP that sends by a schedule. Responses come in the order of the requests.
 type pacedRequester struct {
 	pipeline
@@ -42,11 +32,10 @@ type pacedRequester struct {
 // responsesAtOnce is the room for responses that one call may take.
 const responsesAtOnce = 64 << 10
 
-func openPacedRequester(w *worker) error {
+func openPacedRequester(w *worker) (flow, error) {
 	r := &pacedRequester{pipeline: openPipeline(w), size: w.trial.traits.Response}
 	r.response = make([]byte, max(r.size, responsesAtOnce))
-	w.flow = r
-	return nil
+	return r, nil
 }
 
 func (r *pacedRequester) step(w *worker) bool {
@@ -65,8 +54,7 @@ func (r *pacedRequester) step(w *worker) bool {
 func (r *pacedRequester) send(w *worker) bool {
 	for range sendsAtOnce {
 		if len(r.unsent) == 0 {
-			now := w.trial.now()
-			due, ok := r.scheduled(now)
+			due, now, ok := r.scheduled(w, r.count, !r.full())
 			if !ok {
 				return true
 			}
@@ -129,9 +117,8 @@ func (r *pacedRequester) reportTimeout(w *worker) {
 // request; a request without one is given up after the timeout.
 type pacedDatagramRequester struct{ pipeline }
 
-func openPacedDatagramRequester(w *worker) error {
-	w.flow = &pacedDatagramRequester{openPipeline(w)}
-	return nil
+func openPacedDatagramRequester(w *worker) (flow, error) {
+	return &pacedDatagramRequester{openPipeline(w)}, nil
 }
 
 func (r *pacedDatagramRequester) step(w *worker) bool {
@@ -149,8 +136,7 @@ func (r *pacedDatagramRequester) step(w *worker) bool {
 // send sends what is due.
 func (r *pacedDatagramRequester) send(w *worker) bool {
 	for range sendsAtOnce {
-		now := w.trial.now()
-		due, ok := r.scheduled(now)
+		due, now, ok := r.scheduled(w, r.count, !r.full())
 		if !ok {
 			return true
 		}

@@ -34,31 +34,28 @@ func streamWork(s plan.Stream, client bool) work {
 }
 
 // openBeside gives the last worker of rr a stream that runs beside it.
-func openBeside(w *worker) error {
+func openBeside(w *worker) (flow, error) {
 	w.beside, w.spin = true, false
-	w.flow = &receiver{buffer: filled(plan.DefaultStreamMessage)}
-	if !w.server() {
-		w.flow = &sender{filled(plan.DefaultStreamMessage)}
+	if w.server() {
+		return &receiver{buffer: filled(plan.DefaultStreamMessage)}, nil
 	}
-	return nil
+	return &sender{filled(plan.DefaultStreamMessage)}, nil
 }
 
 // sender sends from a buffer.
 type sender struct{ message []byte }
 
-func openSender(w *worker) error {
+func openSender(w *worker) (flow, error) {
 	message := filled(w.trial.traits.Message)
 	if specOf[plan.Stream](w).Mode != "sendfile" {
-		w.flow = &sender{message}
-		return nil
+		return &sender{message}, nil
 	}
 	file, err := sock.MemoryFile(message)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w.trial.own(file)
-	w.flow = &fileSender{file: file, size: len(message)}
-	return nil
+	return &fileSender{file: file, size: len(message)}, nil
 }
 
 // filled returns n bytes that page sharing and compression cannot reduce.
@@ -105,13 +102,12 @@ type receiver struct {
 	flags  int
 }
 
-func openReceiver(w *worker) error {
+func openReceiver(w *worker) (flow, error) {
 	r := &receiver{buffer: filled(w.trial.traits.Message)}
 	if specOf[plan.Stream](w).Mode == "trunc" {
 		r.flags = sock.Trunc
 	}
-	w.flow = r
-	return nil
+	return r, nil
 }
 
 func (r *receiver) step(w *worker) bool {

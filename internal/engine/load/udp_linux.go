@@ -22,7 +22,7 @@ type datagramSender struct {
 	pacer    pacer
 }
 
-func openDatagramSender(w *worker) error {
+func openDatagramSender(w *worker) (flow, error) {
 	o := &w.trial.traits
 	s := &datagramSender{cut: cutOf(specOf[plan.Stream](w)), paced: o.Rate > 0}
 	s.batch = newBatchFor(s.cut)
@@ -32,7 +32,7 @@ func openDatagramSender(w *worker) error {
 	}
 	if specOf[plan.Stream](w).Mode == plan.GSO {
 		if err := sock.SetSegment(w.fd, o.Message); err != nil {
-			return withoutOffload("segmentation offload of UDP", err)
+			return nil, withoutOffload("segmentation offload of UDP", err)
 		}
 	}
 	if s.paced {
@@ -42,8 +42,7 @@ func openDatagramSender(w *worker) error {
 		}
 		s.pacer = newPacer(0, perFlow)
 	}
-	w.flow = s
-	return nil
+	return s, nil
 }
 
 func (s *datagramSender) step(w *worker) bool {
@@ -87,21 +86,20 @@ type datagramReceiver struct {
 	latest int64 // when the latest datagram came
 }
 
-func openDatagramReceiver(w *worker) error {
+func openDatagramReceiver(w *worker) (flow, error) {
 	o := &w.trial.traits
 	r := &datagramReceiver{batch: sock.NewBatch(datagramsPerCall, max(cutOf(specOf[plan.Stream](w)).largest(), greetingSize))}
 	if specOf[plan.Stream](w).Mode == plan.GSO {
 		if err := sock.SetCoalesce(w.fd); err != nil {
-			return withoutOffload("receive offload of UDP", err)
+			return nil, withoutOffload("receive offload of UDP", err)
 		}
 		r.size, r.batch = o.Message, sock.NewBatch(superPackets, superPacket)
 	}
-	w.flow = r
 	w.hist.transit = sample.NewHistogram()
 	if w.leaveAt == drain {
 		w.leaveAt = after // stragglers of the window may still come
 	}
-	return nil
+	return r, nil
 }
 
 // edge opens and shuts the span of the window.

@@ -9,9 +9,9 @@ import (
 
 // work is how one side runs a workload.
 type work struct {
-	open func(w *worker) error // gives the worker its flow
-	// beside gives the last worker a flow that is not part of the workload. (optional)
-	beside    func(w *worker) error
+	open func(w *worker) (flow, error) // returns the worker's flow
+	// beside returns the flow of the last worker, which is not part of the workload. (optional)
+	beside    func(w *worker) (flow, error)
 	prepare   func(o *control.Prepare) error // refuses options and fills in defaults. (optional)
 	threads   int                            // 0 is one for each flow
 	buffer    int                            // of every socket in bytes, 0 for the default

@@ -86,7 +86,8 @@ func (t *Trial) spawn(index, fd int) error {
 	if t.work.beside != nil && index == t.traits.Flows {
 		open = t.work.beside
 	}
-	if err := open(w); err != nil {
+	var err error
+	if w.flow, err = open(w); err != nil {
 		return err
 	}
 	ready := make(chan error, 1)
