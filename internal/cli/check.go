@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -79,24 +78,15 @@ func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
 	if len(files) == 0 {
 		files = []string{DefaultResult}
 	}
-	var reports []check.Report
-	var errs []error
-	for _, name := range files {
-		r, err := p.checkFile(name, a.only)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		reports = append(reports, r)
-	}
+	reports, unread := readAll(files, func(name string) (check.Report, error) { return p.checkFile(name, a.only) })
 	if len(reports) > 0 {
 		if err := p.write(a.format, report.BuildCheck(reports)); err != nil {
 			return err
 		}
 	}
 	switch {
-	case len(errs) > 0:
-		return usage(errors.Join(errs...))
+	case unread != nil:
+		return usage(unread)
 	case slices.ContainsFunc(reports, check.Report.Alarm):
 		return failed(exitWorse)
 	}

@@ -48,41 +48,24 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 	case len(files) == 0 && a.config.chart == "":
 		return usageOf(cmd, errors.New("--config requires a file or --chart"))
 	}
-	var inputs []config.Input
-	var errs []error
-	for _, name := range files {
-		text, err := p.readConfig(name)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if name == "-" {
-			name = "stdin"
-		}
-		inputs = append(inputs, config.Input{Name: name, Text: text})
-	}
-	for _, set := range a.config.sets {
-		in, err := setInput(set)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		inputs = append(inputs, in)
-	}
+	inputs, unread := readAll(files, p.readConfig)
+	sets, wrong := readAll(a.config.sets, setInput)
+	inputs = append(inputs, sets...)
 	source := a.config.chart
 	for _, in := range inputs {
 		source = cmp.Or(source, recipe.ShownChart(in.Text))
 	}
 	var c *config.Chart
+	var missing error
 	if source != "" {
-		var err error
-		if c, err = recipe.ConfigChart(cmd.Context(), source); err != nil && a.config.chart != "" {
-			errs = append(errs, err)
-		} else if err != nil {
-			p.say("the values are not judged: %s", err)
+		c, missing = recipe.ConfigChart(cmd.Context(), source)
+		if missing != nil && a.config.chart == "" {
+			p.say("the values are not judged: %s", missing)
+			missing = nil
 		}
 	}
-	if len(errs) > 0 {
-		return usage(errors.Join(errs...))
+	if err := errors.Join(unread, wrong, missing); err != nil {
+		return usage(err)
 	}
 	r, err := config.Check(inputs, c)
 	if err != nil {
@@ -113,19 +96,19 @@ func setInput(expression string) (config.Input, error) {
 }
 
 // readConfig reads one file, or stdin for "-". One byte over the limit is enough to be refused.
-func (p *program) readConfig(name string) (string, error) {
+func (p *program) readConfig(name string) (config.Input, error) {
 	in := p.stdin
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return "", err
+			return config.Input{}, err
 		}
 		defer f.Close() // it was only read
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, position.MaxFile+1))
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
+		return config.Input{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return string(text), nil
+	return config.Input{Name: called(name), Text: string(text)}, nil
 }

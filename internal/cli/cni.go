@@ -27,7 +27,7 @@ func (p *program) cniCommand() *cobra.Command {
 
 // recipeArgs are the flags that fill a recipe in.
 type recipeArgs struct {
-	where clusterArgs
+	where kube.Location
 	// own are the pods of this program on the nodes.
 	own                                                  podArgs
 	variant, api, podCIDR, device, subnet, gateway, pods string
@@ -37,7 +37,7 @@ type recipeArgs struct {
 }
 
 func (a *recipeArgs) bind(cmd *cobra.Command) {
-	a.where.bind(cmd)
+	locate(cmd, &a.where)
 	f := cmd.Flags()
 	f.StringVar(&a.variant, "for", "", "`way` to install it: helm, operator, manifest, conflist, rke2 or kind (default the recipe's first)")
 	f.StringArrayVar(&a.sets, "set", nil, "`key=value` as helm --set takes it, over the recipe's values of the chart")
@@ -118,7 +118,7 @@ func (p *program) installer(a recipeArgs, o recipe.Options) (*recipe.Installer, 
 	if err := errors.Join(a.own.check()...); err != nil {
 		return nil, usage(err)
 	}
-	reach := a.where.options(p.say)
+	reach := p.reach(a.where)
 	reach.PullSecrets = a.own.pull
 	c, err := kube.Connect(reach)
 	if err != nil {
@@ -189,7 +189,7 @@ func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (r
 	if err != nil {
 		return recipe.Rendered{}, err
 	}
-	if a.where != (clusterArgs{}) {
+	if a.where != (kube.Location{}) {
 		i, err := p.installer(a, recipe.Options{})
 		if err != nil {
 			return recipe.Rendered{}, err
@@ -330,7 +330,7 @@ deleting it removes neither devices nor rules from the nodes. Those are only see
 			return p.write("text", residueDocument(s))
 		},
 	}
-	a.where.bind(cmd)
+	locate(cmd, &a.where)
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
 	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
 	return cmd

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/clusters"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
@@ -17,7 +18,7 @@ const detectLimit = 5 * time.Minute
 
 // detectArgs are the flags of cni detect.
 type detectArgs struct {
-	where  clusterArgs
+	where  kube.Location
 	format string
 	pods   podArgs
 	nodes  []string
@@ -53,7 +54,7 @@ func (p *program) cniDetectCommand() *cobra.Command {
 			return p.cniDetect(cmd.Context(), a)
 		},
 	}
-	a.where.bind(cmd)
+	locate(cmd, &a.where)
 	f := cmd.Flags()
 	formatFlag(cmd, &a.format, documentNames)
 	a.pods.bind(cmd, "`image` of cnibench: look at nodes from pods, too")
@@ -65,7 +66,7 @@ func (p *program) cniDetect(parent context.Context, a detectArgs) error {
 	ctx, stop := context.WithTimeout(parent, detectLimit)
 	defer stop()
 	f, err := clusters.Detect(ctx, clusters.DetectOptions{
-		Location: a.where.location(), PullSecrets: a.pods.pull,
+		Location: a.where, PullSecrets: a.pods.pull,
 		Lookouts: detect.LookoutOptions{Image: a.pods.image, Nodes: a.nodes, Pods: true, TTL: 2 * detectLimit},
 	}, p.clusterOptions(p.say))
 	if err != nil {

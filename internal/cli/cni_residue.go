@@ -48,7 +48,7 @@ func (p *program) cniResidueCommand() *cobra.Command {
 			return failed(exitWorse)
 		},
 	}
-	a.where.bind(cmd)
+	locate(cmd, &a.where)
 	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
 	formatFlag(cmd, &format, documentNames)
 	cmd.Flags().BoolVar(&remove, "remove", false, "run the commands in the root of each node, and remove the rest through the API")

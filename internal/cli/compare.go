@@ -167,12 +167,11 @@ func (w asked) shows(name string) bool {
 }
 
 func (p *program) compare(format string, files []string, want asked) error {
-	a, errA := p.side(files[0])
-	b, errB := p.side(files[1])
-	if err := errors.Join(errA, errB); err != nil {
+	sides, err := readAll(files, p.side)
+	if err != nil {
 		return usage(err)
 	}
-	pair, err := compare.NewPair(a, b, want.names)
+	pair, err := compare.NewPair(sides[0], sides[1], want.names)
 	if err != nil {
 		return usage(err)
 	}
@@ -227,17 +226,12 @@ func worst(held []report.Held) compare.State {
 
 func (p *program) history(format string, files []string, want asked) error {
 	h := compare.Historian{Metrics: want.metrics, Filters: want.filters}
-	var errs []error
-	for _, name := range files {
-		s, err := p.side(name)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		h.Add(s)
+	sides, err := readAll(files, p.side)
+	if err != nil {
+		return usage(err)
 	}
-	if len(errs) > 0 {
-		return usage(errors.Join(errs...))
+	for _, s := range sides {
+		h.Add(s)
 	}
 	out, err := h.History()
 	if err != nil {

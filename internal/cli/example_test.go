@@ -185,11 +185,13 @@ func fileFaults(name string) []string {
 }
 
 func profileFaults(names string) (faults []string) {
-	all, err := plan.ParseVariants(names)
+	var p plan.Plan
+	s, _ := plan.SettingOf("profiles")
+	err := s.Set(&p, names)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	for _, v := range all {
+	for _, v := range p.Profiles {
 		if _, known := profile.Lookup(v.Profile()); !known {
 			faults = append(faults, "unknown profile "+v.Profile())
 		}

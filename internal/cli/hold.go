@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -33,7 +32,7 @@ func (p *program) holdCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case a.free:
-				ports, err := portsOf(args)
+				ports, err := readAll(args, portOf)
 				if err != nil {
 					return usage(err)
 				}
@@ -95,17 +94,11 @@ func (p *program) serveAgents(ctx context.Context, address, token string) error 
 	})
 }
 
-// portsOf reads ports after each of which another follows.
-func portsOf(texts []string) ([]int, error) {
-	var ports []int
-	var faults []error
-	for _, text := range texts {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 65534 {
-			faults = append(faults, fmt.Errorf("port %q: want 1 to 65534", text))
-			continue
-		}
-		ports = append(ports, n)
+// portOf reads a port after which another follows.
+func portOf(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 65534 {
+		return 0, fmt.Errorf("port %q: want 1 to 65534", text)
 	}
-	return ports, errors.Join(faults...)
+	return n, nil
 }

@@ -140,16 +140,11 @@ func (a *imageArgs) spec() (image.Spec, error) {
 	if a.insecure && a.push == "" {
 		errs = append(errs, errors.New("--insecure is for --push"))
 	}
-	for _, text := range a.loads {
-		t, err := image.ParseTarget(text)
-		errs = append(errs, err)
-		a.targets = append(a.targets, t)
-	}
-	for _, text := range a.platforms {
-		b, err := image.ParseBinary(text)
-		errs = append(errs, err)
-		s.Binaries = append(s.Binaries, b)
-	}
+	var err error
+	a.targets, err = readAll(a.loads, image.ParseTarget)
+	errs = append(errs, err)
+	s.Binaries, err = readAll(a.platforms, image.ParseBinary)
+	errs = append(errs, err)
 	if len(a.platforms) == 0 {
 		b, err := ownBinary()
 		errs = append(errs, err)

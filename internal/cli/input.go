@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,21 @@ func (p *program) open(name string) (*external.Stream, error) {
 		err = advice.With(err, "cnibench run writes it; name another file if the result is elsewhere")
 	}
 	return s, err
+}
+
+// readAll reads each text. It returns the values that could be read, and every error.
+func readAll[T any](texts []string, read func(string) (T, error)) ([]T, error) {
+	var values []T
+	var errs []error
+	for _, s := range texts {
+		v, err := read(s)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		values = append(values, v)
+	}
+	return values, errors.Join(errs...)
 }
 
 // called is how reports and errors name a file.

@@ -18,20 +18,11 @@ import (
 // kubeLimit bounds a command that asks a cluster or cleans it.
 const kubeLimit = 5 * time.Minute
 
-// clusterArgs are the flags that choose a cluster.
-type clusterArgs struct{ kubeconfig, context string }
-
-func (a *clusterArgs) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.kubeconfig, "kubeconfig", "", "`file` to reach the cluster by (default as for kubectl)")
-	cmd.Flags().StringVar(&a.context, "context", "", "`context` of the kubeconfig (default the current one)")
+// locate declares the flags that choose a cluster.
+func locate(cmd *cobra.Command, where *kube.Location) {
+	cmd.Flags().StringVar(&where.Kubeconfig, "kubeconfig", "", "`file` to reach the cluster by (default as for kubectl)")
+	cmd.Flags().StringVar(&where.Context, "context", "", "`context` of the kubeconfig (default the current one)")
 }
-
-func (a clusterArgs) location() kube.Location {
-	return kube.Location{Kubeconfig: a.kubeconfig, Context: a.context}
-}
-
-// words are the flags as they follow a command, each with a space before it.
-func (a clusterArgs) words() string { return a.location().Flags() }
 
 // podArgs are the flags of what puts pods of this program on nodes.
 type podArgs struct {
@@ -53,9 +44,9 @@ func (a podArgs) check() []error {
 	return faults
 }
 
-// options are what Connect takes of them.
-func (a clusterArgs) options(say func(string, ...any)) kube.Options {
-	return kube.Options{Kubeconfig: a.kubeconfig, Context: a.context, Say: say}
+// reach returns what Connect takes for a cluster.
+func (p *program) reach(where kube.Location) kube.Options {
+	return kube.Options{Kubeconfig: where.Kubeconfig, Context: where.Context, Say: p.say}
 }
 
 // say tells the story on stderr.
@@ -74,7 +65,7 @@ const kubeAccessLong = `Ask a cluster for each right that a run needs there, and
 is not optional. Nothing is made in the cluster. With --manifest no cluster is asked.`
 
 func (p *program) kubeAccessCommand() *cobra.Command {
-	var where clusterArgs
+	var where kube.Location
 	var manifest bool
 	var pull []string
 	cmd := &cobra.Command{
@@ -91,16 +82,16 @@ func (p *program) kubeAccessCommand() *cobra.Command {
 			return p.kubeAccess(cmd.Context(), where, pull)
 		},
 	}
-	where.bind(cmd)
+	locate(cmd, &where)
 	cmd.Flags().BoolVar(&manifest, "manifest", false, "print a ClusterRole with these rights instead")
 	cmd.Flags().StringSliceVar(&pull, "pull-secrets", nil, "`names` of Secrets that a run pulls its image with: the rights for them, too")
 	return cmd
 }
 
-func (p *program) kubeAccess(ctx context.Context, where clusterArgs, pull []string) error {
+func (p *program) kubeAccess(ctx context.Context, where kube.Location, pull []string) error {
 	ctx, stop := context.WithTimeout(ctx, kubeLimit)
 	defer stop()
-	o := where.options(p.say)
+	o := p.reach(where)
 	o.PullSecrets = pull
 	c, err := kube.Connect(o)
 	if err != nil {
@@ -141,7 +132,7 @@ const kubeCleanLong = `Find the namespaces that runs left in a cluster, by their
 killed could not do it. With --all those go too whose run may still be under way. Nothing else is touched.`
 
 func (p *program) kubeCleanCommand() *cobra.Command {
-	var where clusterArgs
+	var where kube.Location
 	var what kube.CleanOptions
 	cmd := &cobra.Command{
 		Use: "clean", Short: "Remove what killed runs left in a cluster", Long: kubeCleanLong,
@@ -150,7 +141,7 @@ func (p *program) kubeCleanCommand() *cobra.Command {
 			return p.kubeClean(cmd.Context(), where, what)
 		},
 	}
-	where.bind(cmd)
+	locate(cmd, &where)
 	cmd.Flags().BoolVar(&what.All, "all", false, "also what has not expired: a run that is under way fails")
 	cmd.Flags().StringVar(&what.Run, "run", "", "what the run of this `id` left, expired or not")
 	cmd.Flags().BoolVar(&what.DryRun, "dry-run", false, "say what would be removed, and remove nothing")
@@ -158,10 +149,10 @@ func (p *program) kubeCleanCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) kubeClean(ctx context.Context, where clusterArgs, what kube.CleanOptions) error {
+func (p *program) kubeClean(ctx context.Context, where kube.Location, what kube.CleanOptions) error {
 	ctx, stop := context.WithTimeout(ctx, kubeLimit)
 	defer stop()
-	found, err := kube.Clean(ctx, where.options(p.say), what)
+	found, err := kube.Clean(ctx, p.reach(where), what)
 	if err != nil {
 		return err
 	}

@@ -72,14 +72,13 @@ func (p *program) labTestCommand() *cobra.Command {
 	return cmd
 }
 
-const labUpLong = `Raise one profile and keep it standing until Ctrl-C or the end of stdin. Prints its topology. Meanwhile
-"cnibench lab exec" runs commands in its nodes and pods from another terminal, so that ip, nft and tcpdump can be
-used there. Nothing is left afterwards.`
+const labUpLong = `Raise one profile, print its topology, and keep the lab until Ctrl-C or the end of stdin. Meanwhile "cnibench lab exec"
+runs commands in its nodes and pods from another terminal, such as ip, nft and tcpdump. Nothing is left afterwards.`
 
 func (p *program) labUpCommand() *cobra.Command {
 	var a labArgs
 	cmd := &cobra.Command{
-		Use: "up PROFILE", Short: "Raise a profile and keep it standing", Long: labUpLong,
+		Use: "up PROFILE", Short: "Raise a profile and keep it until Ctrl-C", Long: labUpLong,
 		Example: "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -109,14 +108,14 @@ func (p *program) labUpCommand() *cobra.Command {
 	return cmd
 }
 
-const labExecLong = `Run a command in a node or pod of a lab that stands: one that was raised by "cnibench lab up", or that of a run
-while it measures (called run-PID, its places PROFILE/PLACE; what is run there disturbs the measurement). Output and exit
-code pass through. Without arguments it prints the places that there are.`
+const labExecLong = `Run a command in a node or pod of a lab: one of "cnibench lab up", or that of a run while it measures. The lab of a run is
+called run-PID and its places PROFILE/PLACE; a command there disturbs the measurement. Output and exit code pass
+through. Without arguments it prints the places.`
 
 func (p *program) labExecCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use: "exec [PLACE -- COMMAND...]", Short: "Run a command in a node or pod of a lab that stands", Long: labExecLong,
+		Use: "exec [PLACE -- COMMAND...]", Short: "Run a command in a node or pod of a lab that is up", Long: labExecLong,
 		Example: "  sudo cnibench lab exec node-1 -- ip -d link\n  sudo cnibench lab exec --lab run-4711 calico-vxlan/switch -- tcpdump -ni any -c 10",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -125,6 +124,6 @@ func (p *program) labExecCommand() *cobra.Command {
 			return p.labExec(cmd.Context(), name, args)
 		},
 	}
-	cmd.Flags().StringVar(&name, "lab", "", "`name` of the lab, if several stand")
+	cmd.Flags().StringVar(&name, "lab", "", "`name` of the lab, if several are up")
 	return cmd
 }

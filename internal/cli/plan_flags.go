@@ -101,9 +101,6 @@ func (a *planArgs) declare(cmd *cobra.Command) {
 
 // declareSome adds the flags called names to cmd.
 func (a *planArgs) declareSome(cmd *cobra.Command, names []string) {
-	if a.preset == "" {
-		a.preset = plan.Presets[0]
-	}
 	a.texts = map[string]*string{}
 	for _, p := range planFlags {
 		if !slices.Contains(names, p.Flag) {
@@ -129,16 +126,8 @@ func (switchValue) Type() string { return "bool" }
 
 // said says whether any flag that shapes the plan was given.
 func (a *planArgs) said(cmd *cobra.Command) bool {
-	names := []string{"file", "preset", "no-twin"}
-	for _, p := range planFlags {
-		names = append(names, p.Flag)
-	}
-	for _, n := range names {
-		if cmd.Flags().Changed(n) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"file", "preset", "no-twin"}, cmd.Flags().Changed) ||
+		slices.ContainsFunc(planFlags, func(p plan.Setting) bool { return cmd.Flags().Changed(p.Flag) })
 }
 
 // plan returns the plan that the flags ask for, valid. The error is plan.Faults where the request is wrong.

@@ -18,7 +18,9 @@ import (
 // plan, whatever condition the plan sets.
 func TestRepeat(t *testing.T) {
 	quick := plan.Preset("quick")
-	workloads, err := plan.ParseWorkloads("rr(request=10,response=20),stream(udp,rate=1G),http(tool=wrk),throughput")
+	var other plan.Plan
+	s, _ := plan.SettingOf("workloads")
+	err := s.Set(&other, "rr(request=10,response=20),stream(udp,rate=1G),http(tool=wrk),throughput")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,7 @@ func TestRepeat(t *testing.T) {
 		},
 		"no twin":   func(p *plan.Plan) { p.Twin = false },
 		"baseline":  func(p *plan.Plan) { p.Baseline = "canal" },
-		"workloads": func(p *plan.Plan) { p.Workloads = workloads },
+		"workloads": func(p *plan.Plan) { p.Workloads = other.Workloads },
 		"wire": func(p *plan.Plan) {
 			p.Lab.NIC, p.Lab.MTU, p.Lab.LineRate, p.Lab.Delay, p.Lab.Loss = "ideal", 9000, 1e9, 5*time.Millisecond, 0.01
 		},

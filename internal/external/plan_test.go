@@ -68,8 +68,16 @@ func TestPlanWords(t *testing.T) {
 	}
 }
 
+// workloads reads them as the flag of that name does.
+func workloads(text string) ([]plan.Workload, error) {
+	var p plan.Plan
+	s, _ := plan.SettingOf("workloads")
+	err := s.Set(&p, text)
+	return p.Workloads, err
+}
+
 func TestWithTools(t *testing.T) {
-	list, err := plan.ParseWorkloads("http,stream(flows=4),rr")
+	list, err := workloads("http,stream(flows=4),rr")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +142,7 @@ func TestPlanWindows(t *testing.T) {
 // TestPlanOfTools shows what tools make of a plan: its window, its notes and its paths.
 func TestPlanOfTools(t *testing.T) {
 	p := plan.Default()
-	p.Workloads, _ = plan.ParseWorkloads("rr,rr(tool=netperf),stream(tool=iperf3)")
+	p.Workloads, _ = workloads("rr,rr(tool=netperf),stream(tool=iperf3)")
 	p.Paths = []plan.Path{{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}, {From: plan.Pod, To: plan.Service, Locality: plan.Local}}
 	p.Duration, p.Budget = 0, 0
 	if got := p.Fit(10).Duration; got != time.Second {

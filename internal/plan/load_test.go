@@ -52,7 +52,7 @@ func FuzzParseLoads(f *testing.F) {
 // parse reads workloads or fails the test.
 func parse(t *testing.T, s string) []Workload {
 	t.Helper()
-	list, err := ParseWorkloads(s)
+	list, err := parseList(s, ParseWorkload)
 	if err != nil {
 		t.Fatal(err)
 	}

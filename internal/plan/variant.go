@@ -159,9 +159,6 @@ func perVariant() []string {
 	return names
 }
 
-// ParseVariants reads variants separated by commas outside parentheses.
-func ParseVariants(text string) ([]Variant, error) { return parseList(text, ParseVariant) }
-
 // parseList reads values separated by commas outside parentheses. The error names every wrong one.
 func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
 	var all []T

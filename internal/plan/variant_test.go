@@ -85,7 +85,7 @@ func TestBadVariants(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", text, v, err, want)
 		}
 	}
-	if _, err := ParseVariants("canal(services=x),host(mtu=1)"); err == nil || strings.Count(err.Error(), "variant ") != 2 {
+	if _, err := parseList("canal(services=x),host(mtu=1)", ParseVariant); err == nil || strings.Count(err.Error(), "variant ") != 2 {
 		t.Errorf("every fault is named: %v", err)
 	}
 }

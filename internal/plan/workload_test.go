@@ -157,7 +157,7 @@ func drawArrival(r *rand.Rand) (rate, load float64, arrival string) {
 }
 
 func TestParseWorkloads(t *testing.T) {
-	got, err := ParseWorkloads("stream,rr(flows=2,request=3), crr")
+	got, err := parseList("stream,rr(flows=2,request=3), crr", ParseWorkload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestParseWorkloads(t *testing.T) {
 		t.Errorf("got %s", s)
 	}
 	for _, bad := range []string{"", "rr,", "rr,,crr", "rr(flows=2"} {
-		if _, err := ParseWorkloads(bad); err == nil {
+		if _, err := parseList(bad, ParseWorkload); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}

@@ -138,6 +138,3 @@ func (d *decoder) multiply(workloads []Workload, field string, a axis) []Workloa
 
 // oneLine joins the lines of an error that holds several.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
-// ParseWorkloads reads a list of workloads in the command line's form, separated by commas outside parentheses.
-func ParseWorkloads(s string) ([]Workload, error) { return parseList(s, ParseWorkload) }
