@@ -103,13 +103,13 @@ var breakagesIn6 = []breakage{
 	},
 	{
 		name: "a pod that speaks with another's IPv6 address", profile: "cilium-native", lab: ipv6, at: []string{"node-1/pod-1"},
-		script:  `ip addr add 2001:db8::9/128 dev eth0; ip -6 route replace $(ip -6 route show default | sed 's/ pref .*//') src 2001:db8::9`,
+		script:  `ip addr add 2001:db8::9/128 dev eth0 nodad; ip -6 route replace $(ip -6 route show default | sed 's/ pref .*//') src 2001:db8::9`,
 		notices: []string{"drops", "exchange" + cross},
 		holds:   []string{"exchange@host-to-pod/cross-node", "exchange@external-to-nodeport/remote"},
 	},
 	{
 		name: "a pod that speaks with another's IPv6 address at Calico", profile: "calico-ebpf", lab: ipv6, at: []string{"node-1/pod-1"},
-		script:  `ip addr add 2001:db8::9/128 dev eth0; ip -6 route replace $(ip -6 route show default | sed 's/ pref .*//') src 2001:db8::9`,
+		script:  `ip addr add 2001:db8::9/128 dev eth0 nodad; ip -6 route replace $(ip -6 route show default | sed 's/ pref .*//') src 2001:db8::9`,
 		notices: []string{"drops", "exchange" + cross},
 		holds:   []string{"exchange@host-to-pod/cross-node", "exchange@external-to-nodeport/remote"},
 	},
