@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -66,9 +67,6 @@ func Tag(version string) string {
 		}
 		return '-'
 	}, version)
-	clean = strings.TrimLeft(clean, ".-")
-	if clean == "" {
-		return "unknown"
-	}
+	clean = cmp.Or(strings.TrimLeft(clean, ".-"), "unknown")
 	return clean[:min(len(clean), maxTag)]
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,10 +189,7 @@ func reasons(unfit map[string]string) string {
 		all = append(all, name+": "+why)
 	}
 	slices.Sort(all)
-	if len(all) == 0 {
-		return "the cluster has no nodes"
-	}
-	return strings.Join(all, "; ")
+	return cmp.Or(strings.Join(all, "; "), "the cluster has no nodes")
 }
 
 // names lists nodes, the first ten.
@@ -205,10 +203,7 @@ func names(nodes []corev1.Node) string {
 	if len(all) > most {
 		return strings.Join(all[:most], ", ") + fmt.Sprintf(" and %d more", len(all)-most)
 	}
-	if len(all) == 0 {
-		return "none"
-	}
-	return strings.Join(all, ", ")
+	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
 // findNodes asks for the nodes and chooses.

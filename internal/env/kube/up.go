@@ -106,10 +106,7 @@ func (c *Cluster) unserved() string {
 			all = append(all, p.String()+": "+why)
 		}
 	}
-	if len(all) == 0 {
-		return "it has none"
-	}
-	return strings.Join(all, "; ")
+	return cmp.Or(strings.Join(all, "; "), "it has none")
 }
 
 func (c *Cluster) makeNamespaces(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,13 +124,7 @@ func withoutInspect(err error) error {
 
 // nameOf is what a profile is called that may not be of the catalogue.
 func nameOf(v detect.Verdict) string {
-	switch {
-	case v.Profile != "":
-		return v.Profile
-	case v.CNI != "":
-		return strings.ToLower(v.CNI)
-	}
-	return "unknown"
+	return cmp.Or(v.Profile, strings.ToLower(v.CNI), "unknown")
 }
 
 // open creates the pods and proves what was detected.

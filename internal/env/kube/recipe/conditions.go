@@ -57,9 +57,7 @@ func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 		return s, err
 	}
 	s.Nodes = nodes.Items
-	for owner := range s.CNIs {
-		seen.InForce = append(seen.InForce, owner)
-	}
+	seen.InForce = slices.Collect(maps.Keys(s.CNIs))
 	if s.Proxy {
 		seen.InForce = append(seen.InForce, residue.KubeProxy)
 	}

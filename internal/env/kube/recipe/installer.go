@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -72,9 +73,7 @@ type Installer struct {
 
 // NewInstaller returns an Installer for the cluster of config.
 func NewInstaller(config *rest.Config, o Options) (*Installer, error) {
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.Out == nil {
 		o.Out = io.Discard
 	}
@@ -127,8 +126,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 			i.Say("despite: %s", r)
 		}
 	}
-	inv := newInventory(out)
-	inv.Source = i.Source
+	inv := &inventory{Profile: profile, Variant: out.Variant.Name, Versions: out.Recipe.Versions(out.Variant), Wait: out.Variant.Wait, Source: i.Source}
 	if i.DryRun == "" && out.Recipe.KubeProxy == "none" && i.StopProxy {
 		if err := i.stopProxy(ctx, inv); err != nil {
 			return err

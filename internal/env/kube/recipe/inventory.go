@@ -59,10 +59,6 @@ func (it item) object() object {
 
 func (it item) String() string { return named(it.object()) }
 
-func newInventory(r Rendered) *inventory {
-	return &inventory{Profile: r.Recipe.Profile, Variant: r.Variant.Name, Versions: r.Recipe.Versions(r.Variant), Wait: r.Variant.Wait}
-}
-
 // add adds an item unless it is listed: an object that is applied again keeps its first record.
 func (inv *inventory) add(it item) {
 	if !slices.ContainsFunc(inv.Items, func(known item) bool { return known.String() == it.String() }) {

@@ -49,9 +49,7 @@ func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	if p.APIServer == "" {
 		p.APIServer, err = i.apiServer(ctx)
 	}
-	if p.Cluster == "" {
-		p.Cluster = p.WithDefaults().Cluster
-	}
+	p.Cluster = p.WithDefaults().Cluster
 	return p, err
 }
 

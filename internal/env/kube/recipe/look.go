@@ -37,7 +37,7 @@ const (
 func (i *Installer) look(ctx context.Context, nodes []corev1.Node) (map[string]residue.Node, error) {
 	pods := map[string]*corev1.Pod{}
 	for _, n := range nodes {
-		pods[n.Name] = nodePod(n.Name, i.image(), true)
+		pods[n.Name] = i.nodePod(n.Name, true)
 	}
 	said, err := i.onNodes(ctx, pods)
 	if err != nil {
@@ -81,7 +81,7 @@ func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	}
 	pods := map[string]*corev1.Pod{}
 	for node, list := range commands {
-		p := nodePod(node, i.image(), false)
+		p := i.nodePod(node, false)
 		for _, c := range list {
 			p.Spec.Containers[0].Command = append(p.Spec.Containers[0].Command, "--run", c)
 		}
@@ -128,7 +128,10 @@ type said struct {
 func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (out map[string]said, err error) {
 	ctx, stop := context.WithTimeout(ctx, lookLimit)
 	defer stop()
-	namespace, err := i.client.Namespaces().Create(ctx, lookNamespace(time.Now()), metav1.CreateOptions{FieldManager: FieldManager})
+	wanted := trait.Namespace(metav1.ObjectMeta{
+		GenerateName: "cnibench-look-", Labels: trait.Labels("look"), Annotations: trait.Until(time.Now().Add(lookTTL)),
+	}, "privileged")
+	namespace, err := i.client.Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("create a namespace for pods on the nodes: %w", err)
 	}
@@ -180,14 +183,8 @@ func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, e
 	return text, err
 }
 
-func lookNamespace(now time.Time) *corev1.Namespace {
-	return trait.Namespace(metav1.ObjectMeta{
-		GenerateName: "cnibench-look-", Labels: trait.Labels("look"), Annotations: trait.Until(now.Add(lookTTL)),
-	}, "privileged")
-}
-
 // nodePod returns a privileged host-network pod with the node's root mounted.
-func nodePod(node, image string, readOnly bool) *corev1.Pod {
+func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-", Labels: trait.Owned()},
 		Spec: corev1.PodSpec{
@@ -196,7 +193,7 @@ func nodePod(node, image string, readOnly bool) *corev1.Pod {
 			TerminationGracePeriodSeconds: new(int64(0)), ActiveDeadlineSeconds: new(int64(lookLimit.Seconds())),
 			Volumes: []corev1.Volume{{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}},
 			Containers: []corev1.Container{{
-				Name: "node", Image: image, Command: []string{"/cnibench", Leftovers, "--root", HostRoot},
+				Name: "node", Image: i.image(), Command: []string{"/cnibench", Leftovers, "--root", HostRoot},
 				SecurityContext: &corev1.SecurityContext{Privileged: new(true), RunAsUser: new(int64(0))},
 				VolumeMounts:    []corev1.VolumeMount{{Name: "root", MountPath: HostRoot, ReadOnly: readOnly, MountPropagation: new(corev1.MountPropagationHostToContainer)}},
 			}},

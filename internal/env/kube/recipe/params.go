@@ -46,9 +46,7 @@ func (p Params) WithDefaults() Params {
 	if !p.PodCIDR.IsValid() {
 		p.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
 	}
-	if p.Cluster == "" {
-		p.Cluster = "kind"
-	}
+	p.Cluster = cmp.Or(p.Cluster, "kind")
 	return p
 }
 

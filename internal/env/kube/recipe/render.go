@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -80,10 +81,7 @@ func Render(r Recipe, variant string, p Params, sets []string) (Rendered, error)
 func wanted(names []string) []string {
 	var list []string
 	for _, n := range names {
-		said, known := flags[n]
-		if !known {
-			said = "the recipe's own " + n
-		}
+		said := cmp.Or(flags[n], "the recipe's own "+n)
 		if !slices.Contains(list, said) {
 			list = append(list, said)
 		}

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,11 +49,7 @@ func (i *Installer) installed(ctx context.Context, profile string) (*inventory, 
 		}
 		names = append(names, inv.Profile)
 	}
-	there := "nothing is"
-	if len(names) > 0 {
-		there = strings.Join(names, ", ") + " is"
-	}
-	return nil, &NotInstalledError{Profile: profile, There: there}
+	return nil, &NotInstalledError{Profile: profile, There: cmp.Or(strings.Join(names, ", "), "nothing") + " is"}
 }
 
 // NotInstalledError means that the profile has no installation record.

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,11 @@ func (i *Installer) trouble(ctx context.Context, namespace string) string {
 	for _, p := range pods.Items {
 		for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
 			if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
-				list = append(list, strings.TrimSpace(fmt.Sprintf("%s: %s %s", p.Name, w.Reason, lastWords(s, w.Message))))
+				words := w.Message
+				if t := s.LastTerminationState.Terminated; t != nil { // what a container that ended said is more
+					words = cmp.Or(strings.TrimSpace(t.Message), words)
+				}
+				list = append(list, strings.TrimSpace(fmt.Sprintf("%s: %s %s", p.Name, w.Reason, words)))
 			}
 		}
 	}
@@ -87,14 +92,6 @@ func (i *Installer) trouble(ctx context.Context, namespace string) string {
 		return ""
 	}
 	return "; " + strings.Join(slices.Compact(list[:min(len(list), 3)]), "; ")
-}
-
-// lastWords are what a container that ended said, else what is known of it.
-func lastWords(s corev1.ContainerStatus, known string) string {
-	if t := s.LastTerminationState.Terminated; t != nil && t.Message != "" {
-		return strings.TrimSpace(t.Message)
-	}
-	return known
 }
 
 // notReady names the nodes that are not ready.
@@ -135,7 +132,7 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 		if n.Spec.Unschedulable || trait.Unready(n) != "" {
 			continue
 		}
-		p, err := pods.Create(ctx, probe(n.Name, i.image()), metav1.CreateOptions{FieldManager: FieldManager})
+		p, err := pods.Create(ctx, i.probe(n.Name), metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil {
 			return fmt.Errorf("create a probe pod on node %s: %w", n.Name, err)
 		}
@@ -177,16 +174,11 @@ func (i *Installer) detach(ctx context.Context, names []string) error {
 // defaultImage is the image of pods without another; a pod gets its address before its image is pulled.
 const defaultImage = "registry.k8s.io/pause:3.10"
 
-func (i *Installer) image() string {
-	if i.Image != "" {
-		return i.Image
-	}
-	return defaultImage
-}
+func (i *Installer) image() string { return cmp.Or(i.Image, defaultImage) }
 
 // probe is a pod on a node, within the restrictions of the strictest clusters.
-func probe(node, image string) *corev1.Pod {
-	p := trait.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: trait.Owned()}, node, corev1.Container{Name: "attach", Image: image})
+func (i *Installer) probe(node string) *corev1.Pod {
+	p := trait.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: trait.Owned()}, node, corev1.Container{Name: "attach", Image: i.image()})
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	return p
 }

@@ -1,6 +1,7 @@
 package trait
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,11 @@ func RemoveNamespace(ctx context.Context, client *api.Client, name string, inter
 	return fmt.Errorf("delete namespace %s: %w", name, errors.Join(context.Cause(ctx), err))
 }
 
+const unsaid = "the API server does not say what keeps it"
+
 // awaitGone returns when a namespace is gone, or when ctx ends with what keeps it.
 func awaitGone(ctx context.Context, client *api.Client, name string, interval time.Duration) error {
-	why := "the API server does not say what keeps it"
+	why := unsaid
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
 		switch {
@@ -84,8 +87,5 @@ func stuck(ns *corev1.Namespace) string {
 	for _, f := range ns.Finalizers {
 		why = append(why, "finalizer "+f)
 	}
-	if len(why) == 0 {
-		return "the API server does not say what keeps it"
-	}
-	return strings.Join(why, "; ")
+	return cmp.Or(strings.Join(why, "; "), unsaid)
 }

@@ -72,11 +72,7 @@ type Leftover struct {
 }
 
 func (l Leftover) String() string {
-	where := l.Node
-	if where == "" {
-		where = "cluster"
-	}
-	return fmt.Sprintf("%s: %s %s, left by %s", where, l.Kind, l.Name, l.Owner)
+	return fmt.Sprintf("%s: %s %s, left by %s", cmp.Or(l.Node, "cluster"), l.Kind, l.Name, l.Owner)
 }
 
 // Judge returns what is left, by node and then by owner.
