@@ -17,21 +17,12 @@ type labArgs struct {
 	verbose bool
 }
 
-// declare declares the flags of both commands, and the settings called names.
-func (a *labArgs) declare(cmd *cobra.Command, names []string) {
-	a.plan.declareSome(cmd, names)
+// declare declares the flags of both commands, with those of the settings that matter without a measurement.
+func (a *labArgs) declare(cmd *cobra.Command, profiles bool) {
+	a.plan.declareSome(cmd, func(s plan.Setting) bool {
+		return s.Group() == plan.GroupLab || profiles && s.Key == "profiles"
+	})
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
-}
-
-// labFlags are the settings that matter without a measurement.
-func labFlags() []string {
-	var names []string
-	for _, f := range planFlags {
-		if f.Group() == plan.GroupLab {
-			names = append(names, f.Flag)
-		}
-	}
-	return names
 }
 
 func (p *program) labCommand() *cobra.Command {
@@ -68,7 +59,7 @@ func (p *program) labTestCommand() *cobra.Command {
 			return p.labTest(cmd.Context(), want, families, a.verbose)
 		},
 	}
-	a.declare(cmd, append([]string{"profiles"}, labFlags()...))
+	a.declare(cmd, true)
 	return cmd
 }
 
@@ -103,7 +94,7 @@ func (p *program) labUpCommand() *cobra.Command {
 			return p.labUp(cmd.Context(), a.name, want, a.verbose)
 		},
 	}
-	a.declare(cmd, labFlags())
+	a.declare(cmd, false)
 	cmd.Flags().StringVar(&a.name, "name", "", "`name` by which lab exec finds it; the profile's if not given")
 	return cmd
 }

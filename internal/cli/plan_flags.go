@@ -90,20 +90,16 @@ func (a *planArgs) declare(cmd *cobra.Command) {
 	choose(cmd, &a.preset, "preset", "`plan` to start from without a file", plan.Presets)
 	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time; there is no noise floor then")
 	cmd.MarkFlagsMutuallyExclusive("file", "preset")
-	var all []string
-	for _, p := range planFlags {
-		all = append(all, p.Flag)
-	}
-	a.declareSome(cmd, all)
+	a.declareSome(cmd, func(plan.Setting) bool { return true })
 	group(cmd, plan.GroupWhat, true, "file", "preset")
 	group(cmd, plan.GroupTime, false, "no-twin")
 }
 
-// declareSome adds the flags called names to cmd.
-func (a *planArgs) declareSome(cmd *cobra.Command, names []string) {
+// declareSome adds the flags of some settings to cmd.
+func (a *planArgs) declareSome(cmd *cobra.Command, wanted func(plan.Setting) bool) {
 	a.texts = map[string]*string{}
 	for _, p := range planFlags {
-		if !slices.Contains(names, p.Flag) {
+		if !wanted(p) {
 			continue
 		}
 		a.texts[p.Flag] = cmd.Flags().String(p.Flag, "", p.Help)

@@ -170,28 +170,28 @@ func (p Plan) WithoutLab() (Plan, []string) {
 // several clusters each profile is called by its context, too.
 func (p Plan) Resolve(found map[string]string) Plan {
 	var names []Variant
+	add := func(name Variant) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
 	for _, name := range p.Profiles {
 		context := name.Context()
 		if name.Profile() != Detected {
-			names = append(names, name)
+			add(name)
 			continue
 		}
 		for _, c := range slices.Sorted(maps.Keys(found)) {
 			switch {
 			case context != "" && c != context:
 			case len(found) > 1 || context != "":
-				names = append(names, Variant(found[c]).At(c))
+				add(Variant(found[c]).At(c))
 			default:
-				names = append(names, Variant(found[c]))
+				add(Variant(found[c]))
 			}
 		}
 	}
-	p.Profiles = nil
-	for _, name := range names {
-		if !slices.Contains(p.Profiles, name) {
-			p.Profiles = append(p.Profiles, name)
-		}
-	}
+	p.Profiles = names
 	p.Baseline = p.resolveBaseline(found)
 	return p
 }

@@ -134,14 +134,6 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// barredTool returns why the tool cannot go over p, or "".
-func (w Workload) barredTool(p Path) string {
-	if t, _ := ToolNamed(w.Tool); t.Ports > 1 && p.ByService() {
-		return fmt.Sprintf("%s connects to %d ports of its server; a Service has one", w.Tool, t.Ports)
-	}
-	return ""
-}
-
 // WithTools returns the workloads with each followed by the same by every tool that can send it. left says what is not
 // sent by a tool, and why. Own changes nothing: our engine sends them all in any case. A tool that can send none of the
 // workloads is an error.
@@ -210,13 +202,4 @@ func (p Plan) slowTools() []string {
 		}
 	}
 	return names
-}
-
-// toolNotes says which tools have another window than the plan.
-func (p Plan) toolNotes() []string {
-	names := p.slowTools()
-	if window := wholeSeconds(p.Duration); len(names) > 0 && window != p.Duration {
-		return []string{fmt.Sprintf("%s: window of %s instead of %s, in whole seconds", strings.Join(names, ", "), window, p.Duration)}
-	}
-	return nil
 }

@@ -186,7 +186,9 @@ func (p Plan) Notes(cases int) []string {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
 		}
 	}
-	notes = append(notes, p.toolNotes()...)
+	if names, window := p.slowTools(), wholeSeconds(p.Duration); len(names) > 0 && window != p.Duration {
+		notes = append(notes, fmt.Sprintf("%s: window of %s instead of %s, in whole seconds", strings.Join(names, ", "), window, p.Duration))
+	}
 	if size := p.largestDatagram(); p.Lab.Family == 6 && p.Lab.MTU-tunnelIPv6 < size {
 		notes = append(notes, fmt.Sprintf("datagrams of %d bytes do not fit through every tunnel of IPv6 in one piece; message=%d does", size, p.Lab.MTU-tunnelIPv6))
 	}

@@ -185,7 +185,10 @@ func (w Workload) Barred(p Path) string {
 	if t.Backends > 1 && !p.Shared() {
 		return "several backends require a Service"
 	}
-	return w.barredTool(p)
+	if by, _ := ToolNamed(w.Tool); by.Ports > 1 && p.ByService() {
+		return fmt.Sprintf("%s connects to %d ports of its server; a Service has one", w.Tool, by.Ports)
+	}
+	return ""
 }
 
 // Servers returns how many servers the workload has on a path: its backends behind a Service, and one elsewhere. So raw,
