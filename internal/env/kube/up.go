@@ -215,14 +215,8 @@ func (c *Cluster) late(ctx context.Context, waiting map[string]trait.State) erro
 			lines = append(lines, fmt.Sprintf("and %d more", len(waiting)-most))
 			break
 		}
-		seen := c.look(ctx, name)
-		if seen == "" {
-			seen = "pod " + name + ": nothing is known of it"
-		}
-		lines = append(lines, seen)
-		if a := waiting[name].Advice; a != "" {
-			wayOut = a
-		}
+		lines = append(lines, cmp.Or(c.look(ctx, name), "pod "+name+": nothing is known of it"))
+		wayOut = cmp.Or(waiting[name].Advice, wayOut)
 	}
 	return advice.With(fmt.Errorf("%d pods are not ready after %s: %s", len(waiting), c.options.Ready, strings.Join(lines, "; ")), wayOut)
 }

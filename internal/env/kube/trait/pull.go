@@ -1,6 +1,7 @@
 package trait
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -22,10 +23,7 @@ func PullSecrets(refs []string, home string) []PullSecret {
 	var all []PullSecret
 	for _, ref := range refs {
 		namespace, name, _ := plan.ParseSecret(ref)
-		if namespace == "" {
-			namespace = home
-		}
-		all = append(all, PullSecret{namespace, name})
+		all = append(all, PullSecret{cmp.Or(namespace, home), name})
 	}
 	return all
 }
