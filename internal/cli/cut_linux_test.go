@@ -26,6 +26,7 @@ func TestPathIsCut(t *testing.T) {
 	}
 	for _, workload := range []string{"stream", "rr", "crr", "http", "stream(udp,rate=50M)"} {
 		t.Run(workload, func(t *testing.T) {
+			t.Parallel() // each has a lab of its own, and waits most of the time
 			file := filepath.Join(t.TempDir(), "cut.jsonl")
 			var story bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), name, "run", "--profiles", "raw", "--no-twin", "--paths", "host-to-host/cross-node",
