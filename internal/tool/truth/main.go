@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/tool/insert"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -62,7 +63,7 @@ func campaign(ctx context.Context, program string, repetitions int, document str
 	table := render(all)
 	fmt.Print(table)
 	if document != "" {
-		if err := replace(document, table); err != nil {
+		if err := insert.Table(document, "truth", table); err != nil {
 			return err
 		}
 	}
@@ -127,21 +128,4 @@ func render(all []verdict) string {
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %d | %s |\n", v.link, v.truth.workload, v.truth.metric, show(v.truth.want), median, spread, v.n, state)
 	}
 	return b.String()
-}
-
-// Markers around the table in the document.
-const begin, end = "<!-- truths: written by make truth -->\n", "<!-- end of truths -->\n"
-
-// replace puts the table between the document's markers.
-func replace(document, table string) error {
-	text, err := os.ReadFile(document)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		return fmt.Errorf("%s: no table of truths between %q and %q", document, strings.TrimSpace(begin), strings.TrimSpace(end))
-	}
-	return os.WriteFile(document, []byte(before+begin+"\n"+table+"\n"+end+after), 0o644)
 }

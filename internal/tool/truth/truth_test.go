@@ -48,25 +48,6 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestReplace(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "method.md")
-	if err := os.WriteFile(file, []byte("a\n"+begin+"old\n"+end+"b\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := replace(file, "new\n"); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(file); err != nil || string(got) != "a\n"+begin+"\nnew\n\n"+end+"b\n" {
-		t.Errorf("%q %v", got, err)
-	}
-	if err := os.WriteFile(file, []byte("a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := replace(file, "new\n"); err == nil {
-		t.Error("a document without markers was accepted")
-	}
-}
-
 // TestBounds holds what no load of the machine can change: nothing is faster than its link, and what the wire loses is lost.
 func TestBounds(t *testing.T) {
 	program := build(t)

@@ -1,0 +1,24 @@
+package insert
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "method.md")
+	const begin, end = "<!-- truth: written by make truth -->\n", "<!-- end of truth -->\n"
+	if err := os.WriteFile(file, []byte("a\n"+begin+"old\n"+end+"b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Table(file, "truth", "new\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != "a\n"+begin+"\nnew\n\n"+end+"b\n" {
+		t.Errorf("%q %v", got, err)
+	}
+	if err := Table(file, "aa", "new\n"); err == nil {
+		t.Error("a document without the comments was accepted")
+	}
+}
