@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,8 +58,24 @@ func run(t *testing.T, client, server *control.Client, s, c control.Prepare) (*s
 	return seen, served, err
 }
 
+// files returns the names in the working directory.
+func files(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob("*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
 // TestTools runs every tool that is installed through the same two agents.
 func TestTools(t *testing.T) {
+	before := files(t)
+	t.Cleanup(func() {
+		if left := files(t); !slices.Equal(left, before) {
+			t.Errorf("tools left files in the working directory: %q, before %q", left, before)
+		}
+	})
 	pl := newPlace(t)
 	server, _ := pl.dial(t)
 	client, _ := pl.dial(t)

@@ -19,7 +19,7 @@ var Tool = adapter.Tool{
 			Name: "neper", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: lacks, WholeSeconds: true, Ports: 2, Congestion: true,
 		},
 		Program: program, Client: client, Server: server, Ends: true,
-		VersionArgs: []string{"--version"}, VersionIn: pattern.New(`(?m)^\S*?(\d[\w.-]*)\s*$`),
+		VersionArgs: []string{"--nolog", "--version"}, VersionIn: pattern.New(`(?m)^\S*?(\d[\w.-]*)\s*$`),
 	},
 }
 
@@ -53,6 +53,7 @@ func options(a adapter.Ask) []string {
 	w := a.Workload
 	flows := strconv.Itoa(w.Traits().Flows)
 	argv := []string{
+		"--nolog", // or it leaves a file in the working directory
 		"-C", a.PortText(), "-P", strconv.Itoa(a.Port + 1), "-l", a.Seconds(), "-F", flows, "-T", flows,
 		"-I", sampleEvery, "--congestion-control", w.Traits().Congestion,
 	}

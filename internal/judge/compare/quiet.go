@@ -23,7 +23,7 @@ const (
 	// quietSlices is the least number of undisturbed slices of each side for a value of a trial.
 	quietSlices = 2
 	// seldom is the share of slices below which a machine is called never quiet, and nothing undisturbed.
-	seldom = 0.1
+	seldom = 0.25
 	// maxSlices bounds what is kept of a result.
 	maxSlices = 4 << 20
 )
