@@ -23,13 +23,16 @@ type event struct {
 type tally struct {
 	passed, failed, count int
 	// skipped are the tests by the reason.
-	skipped  map[string][]string
+	skipped map[string][]string
+	// output is what tests printed that have not ended, said what those printed that failed: a test may run again, under the
+	// race detector, and pass.
 	output   map[string][]string
+	said     map[string]string
 	failures []string
 }
 
 func newTally() tally {
-	return tally{output: map[string][]string{}, skipped: map[string][]string{}}
+	return tally{output: map[string][]string{}, said: map[string]string{}, skipped: map[string][]string{}}
 }
 
 func main() {
@@ -100,6 +103,7 @@ func (t *tally) fail(key string) {
 	}
 	t.failed++
 	t.failures = append(t.failures, key)
+	t.said[key] = tail(strings.Join(t.output[key], ""))
 }
 
 func (t *tally) close(w io.Writer) {
@@ -112,7 +116,7 @@ func (t *tally) close(w io.Writer) {
 	}
 	// Failures come last, where a reader of the end of a log finds them.
 	for _, key := range t.failures {
-		fmt.Fprintf(w, "\n--- FAIL: %s\n%s", key, tail(strings.Join(t.output[key], "")))
+		fmt.Fprintf(w, "\n--- FAIL: %s\n%s", key, t.said[key])
 	}
 	fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.count)
 	for _, key := range t.failures {

@@ -41,6 +41,20 @@ func TestFailuresAreShownOnce(t *testing.T) {
 	}
 }
 
+// A test that fails, and passes when it runs again under the race detector, has failed, and its words are shown.
+func TestAFailureIsNotForgotten(t *testing.T) {
+	got, out := run(
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"    got 1, want 2\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestA"}`,
+		`{"Action":"fail","Package":"p"}`,
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"    fine\n"}`,
+		`{"Action":"pass","Package":"p","Test":"TestA"}`,
+		`{"Action":"pass","Package":"p"}`)
+	if got.failed != 1 || !strings.Contains(out, "got 1, want 2") || strings.Contains(out, "fine") {
+		t.Errorf("tally %+v, output:\n%s", got, out)
+	}
+}
+
 func TestABrokenBuildFails(t *testing.T) {
 	got, out := run(
 		`{"ImportPath":"p","Action":"build-output","Output":"x.go:1: undefined: y\n"}`,
