@@ -48,8 +48,8 @@ func Default() Plan {
 		Repetitions: 5,
 		Warmup:      20 * time.Millisecond,
 		Lab: Lab{
-			Nodes: 2, PodsPerNode: 2, NIC: "wire", CPU: "auto", MTU: 1500, Iptables: "auto", ServiceProxy: "iptables",
-			Family: 4, TrafficPolicy: "Cluster",
+			Nodes: 2, PodsPerNode: 2, NIC: NICWire, CPU: PlacementAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
+			Family: 4, TrafficPolicy: TrafficCluster,
 		},
 	}
 }

@@ -42,11 +42,11 @@ type Plan struct {
 
 // Lab has the conditions of the embedded lab.
 type Lab struct {
-	Nodes       int    `json:"nodes"`
-	PodsPerNode int    `json:"pods_per_node"`
-	NIC         string `json:"nic"`
-	CPU         string `json:"cpu"`
-	MTU         int    `json:"mtu"`
+	Nodes       int       `json:"nodes"`
+	PodsPerNode int       `json:"pods_per_node"`
+	NIC         NIC       `json:"nic"`
+	CPU         Placement `json:"cpu"`
+	MTU         int       `json:"mtu"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
 	// Delay and Loss are known faults of every wire between a host and the switch, for tests of the measurement itself:
@@ -54,15 +54,15 @@ type Lab struct {
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
 	// Services is how many Services each profile carries besides the two that are measured.
-	Services int    `json:"services,omitempty"`
-	Iptables string `json:"iptables"`
+	Services int             `json:"services,omitempty"`
+	Iptables IptablesBackend `json:"iptables"`
 	// ServiceProxy is the mode of kube-proxy in the profiles that have it and do not fix its mode themselves.
-	ServiceProxy string `json:"service_proxy,omitempty"`
+	ServiceProxy ProxyMode `json:"service_proxy,omitempty"`
 	// Family is the version of IP that nodes, pods and Services use.
 	Family int `json:"family,omitempty"`
 	// TrafficPolicy is the externalTrafficPolicy of the measured Services. With "Local" a node hands outside traffic only to
 	// its own endpoints and keeps the client's address.
-	TrafficPolicy string `json:"traffic_policy,omitempty"`
+	TrafficPolicy TrafficPolicy `json:"traffic_policy,omitempty"`
 	// Policies is how many NetworkPolicies select every pod and allow the measured traffic with their last rule,
 	// PoliciesUnselected how many exist and select none.
 	Policies           int `json:"policies,omitempty"`

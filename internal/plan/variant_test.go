@@ -104,7 +104,7 @@ func TestForeignNames(t *testing.T) {
 
 // TestConditionsAreWords: a value is one of the words, not a part of their list.
 func TestConditionsAreWords(t *testing.T) {
-	for _, cpu := range []string{"one split", "split one", "auto one"} {
+	for _, cpu := range []Placement{"one split", "split one", "auto one"} {
 		l := Lab{CPU: cpu}.Filled()
 		if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "lab.cpu: ") {
 			t.Errorf("placement %q: %v", cpu, err)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -29,8 +27,8 @@ type Options struct {
 	Family int
 	// UDP says that some workload sends datagrams: not every load balancer takes them beside TCP on one port.
 	UDP bool
-	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside: Cluster (default) or Local.
-	TrafficPolicy string
+	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside; default TrafficCluster.
+	TrafficPolicy plan.TrafficPolicy
 	// Host makes host-network pods for the profile "host", and not only where a path begins or ends at a host.
 	Host bool
 	// Say reports slow steps. (optional)
@@ -56,7 +54,7 @@ func (o Options) withDefaults() Options {
 	o.TTL = cmp.Or(o.TTL, defaultTTL)
 	o.Ready = cmp.Or(o.Ready, defaultReady)
 	o.LoadBalancerTimeout = cmp.Or(o.LoadBalancerTimeout, plan.DefaultBalancerTimeout)
-	o.TrafficPolicy = cmp.Or(o.TrafficPolicy, string(corev1.ServiceExternalTrafficPolicyCluster))
+	o.TrafficPolicy = cmp.Or(o.TrafficPolicy, plan.TrafficCluster)
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}

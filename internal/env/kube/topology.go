@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -67,7 +65,7 @@ type ends struct {
 // served, "" if it is.
 func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	p, far := r.Path, r.Path.ServerNode() == 1
-	local := o.TrafficPolicy == string(corev1.ServiceExternalTrafficPolicyLocal)
+	local := o.TrafficPolicy == plan.TrafficLocal
 	switch {
 	case p.To == plan.External:
 		return e, "no agent runs outside the cluster"

@@ -107,7 +107,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 	if !p.Shared() {
 		return nil, inst.Spec.notServed(p, "only a Service can have several backends")
 	}
-	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == trafficPolicyLocal {
+	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == plan.TrafficLocal {
 		return nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes")
 	}
 	// Backends are on both nodes, so both forms of the path must work.

@@ -15,7 +15,7 @@ import (
 // announcer is the index of the node that answers for the balancer's addresses: the first node, or the second with
 // traffic policy Local, because the backend is there.
 func (s Spec) announcer() int {
-	if s.Lab.TrafficPolicy == trafficPolicyLocal {
+	if s.Lab.TrafficPolicy == plan.TrafficLocal {
 		return 1
 	}
 	return 0

@@ -78,7 +78,7 @@ func TestNoBalancerUnderIPVS(t *testing.T) {
 // TestBackendsBehindABalancer: each has the balancer's address, and with the policy Local they are not all to be had.
 func TestBackendsBehindABalancer(t *testing.T) {
 	toBalancer := plan.Path{From: plan.External, To: plan.LoadBalancer}
-	for policy, served := range map[string]bool{"Cluster": true, "Local": false} {
+	for policy, served := range map[plan.TrafficPolicy]bool{plan.TrafficCluster: true, plan.TrafficLocal: false} {
 		l := upWith(t, Options{Lab: plan.Lab{TrafficPolicy: policy}, Backends: []int{3}}, "ptp")
 		client, servers, err := backendsOf(l, plan.Route{Variant: "ptp", Path: toBalancer, Servers: 3})
 		var not *control.NotServedError

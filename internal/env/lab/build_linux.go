@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -309,12 +310,12 @@ func (b *builder) attach(at *link.Handle, n dataplane.Node, p dataplane.Pod, in 
 // nics applies the NIC model and the CPU placement to all devices.
 func (b *builder) nics(context.Context) error {
 	for h, at := range b.at {
-		if b.spec.Lab.NIC == "wire" {
+		if b.spec.Lab.NIC == plan.NICWire {
 			if err := at.SegmentationOff(); err != nil {
 				return fmt.Errorf("%s: %w", h.Name, err)
 			}
 		}
-		if b.lab.place.mode == "split" && h != b.inst.Switch {
+		if b.lab.place.mode == plan.PlacementSplit && h != b.inst.Switch {
 			if err := at.Steer(h.CPUs); err != nil {
 				b.lab.notSteered(err)
 			}

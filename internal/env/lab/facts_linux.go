@@ -37,7 +37,7 @@ func (l *Lab) Facts() facts.Facts {
 	c := l.options.Lab
 	f := facts.Facts{
 		facts.Placement: l.place.String(),
-		facts.NIC:       c.NIC,
+		facts.NIC:       string(c.NIC),
 		facts.MTU:       strconv.Itoa(c.MTU),
 		FactFamily:      strconv.Itoa(c.Family),
 		FactNodes:       strconv.Itoa(c.Nodes),
@@ -46,11 +46,11 @@ func (l *Lab) Facts() facts.Facts {
 		FactLineRate:    "unshaped",
 		FactCgroup:      "v2",
 		FactSteering:    "off",
-		FactProxy:       c.ServiceProxy,
+		FactProxy:       string(c.ServiceProxy),
 		FactSendBuffer:  sendBuffer,
 
 		FactPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),
-		FactTrafficPolicy: c.TrafficPolicy,
+		FactTrafficPolicy: string(c.TrafficPolicy),
 	}
 	if c.LineRate > 0 {
 		f[FactLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)
@@ -64,7 +64,7 @@ func (l *Lab) Facts() facts.Facts {
 	if l.groups.failed != nil {
 		f[FactCgroup] = "none: " + l.groups.failed.Error()
 	}
-	if l.place.mode == "split" {
+	if l.place.mode == plan.PlacementSplit {
 		f[FactSteering] = "to the node's CPUs"
 		l.mu.Lock()
 		if l.unsteered != nil {

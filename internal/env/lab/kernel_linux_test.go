@@ -286,7 +286,7 @@ func refuses(i *Instance, e Ends) error {
 func TestNICModelsAndLineRate(t *testing.T) {
 	profiles := []string{"flannel-vxlan", "macvlan", "calico-vxlan", "sriov"}
 	for _, c := range []struct {
-		nic     string
+		nic     plan.NIC
 		rate    float64
 		shaper  string
 		cutting bool

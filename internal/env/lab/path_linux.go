@@ -38,7 +38,7 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 
 // notByPolicy says why externalTrafficPolicy prevents a path, "" if it does not.
 func (s Spec) notByPolicy(p plan.Path) string {
-	if s.Lab.TrafficPolicy != trafficPolicyLocal || p.To != plan.NodePort {
+	if s.Lab.TrafficPolicy != plan.TrafficLocal || p.To != plan.NodePort {
 		return ""
 	}
 	if p.Locality == plan.Remote {

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // placement assigns CPUs to hosts.
 type placement struct {
-	// mode is "one" or "split".
-	mode string
+	// mode is PlacementOne or PlacementSplit.
+	mode plan.Placement
 	// nodes has the CPUs of each node, for its load threads and, in "split", its receive work.
 	nodes [][]int
 	// external has the CPUs of the external client.
@@ -23,16 +25,16 @@ type placement struct {
 const splitFrom = 4
 
 // place divides the CPUs that this program may use, in ascending order and at least one, among nodes.
-func place(mode string, cpus []int, nodes int) placement {
-	if mode == "auto" {
-		mode = "one"
+func place(mode plan.Placement, cpus []int, nodes int) placement {
+	if mode == plan.PlacementAuto {
+		mode = plan.PlacementOne
 		if len(cpus) >= splitFrom {
-			mode = "split"
+			mode = plan.PlacementSplit
 		}
 	}
 	p := placement{mode: mode}
 	last := len(cpus) - 1
-	if mode == "one" {
+	if mode == plan.PlacementOne {
 		// The highest CPU: interrupts and other programs usually run on the lowest.
 		p.external, p.aside = cpus[last:], cpus[:last]
 		for range nodes {
@@ -54,7 +56,7 @@ func place(mode string, cpus []int, nodes int) placement {
 
 // String returns the mode with the CPUs, as a recorded fact.
 func (p placement) String() string {
-	if p.mode == "one" {
+	if p.mode == plan.PlacementOne {
 		return fmt.Sprintf("one (CPU %s)", list(p.nodes[0]))
 	}
 	shares := make([]string, len(p.nodes))
@@ -75,7 +77,7 @@ func list(cpus []int) string {
 // asideOf returns the CPUs on which the processes of a host start: in "one" the CPUs without load, in "split" the
 // host's own CPUs.
 func (p placement) asideOf(cpus []int) []int {
-	if p.mode == "one" {
+	if p.mode == plan.PlacementOne {
 		return p.aside
 	}
 	return cpus

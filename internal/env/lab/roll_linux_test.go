@@ -49,8 +49,8 @@ func TestRolledServices(t *testing.T) {
 // TestRoll takes a backend out on all nodes at once: nobody new is sent to it though it listens; and puts it back.
 func TestRoll(t *testing.T) {
 	needRights(t)
-	for _, proxy := range []string{"iptables", "nftables"} {
-		t.Run(proxy, func(t *testing.T) {
+	for _, proxy := range []plan.ProxyMode{"iptables", "nftables"} {
+		t.Run(string(proxy), func(t *testing.T) {
 			l := upWith(t, Options{Lab: plan.Lab{ServiceProxy: proxy}, Backends: []int{3}, Rolled: []int{3}}, "ptp")
 			path := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
 			client, servers, err := backendsOf(l, plan.Route{Variant: "ptp", Path: path, Servers: 3, Rolled: true})

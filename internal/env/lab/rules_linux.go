@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -29,8 +30,8 @@ func (s Spec) Netfilter(node int) policy.Node {
 	}
 	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.kubeProxy(node)}
 	// Felix uses nftables only when kube-proxy does.
-	rules.ProxyNFT = s.Lab.ServiceProxy == serviceProxyNFT || rules.Calico != nil && rules.Calico.NFTables
-	rules.ProxyIPVS = s.Lab.ServiceProxy == serviceProxyIPVS && !rules.ProxyNFT
+	rules.ProxyNFT = s.Lab.ServiceProxy == plan.ProxyNftables || rules.Calico != nil && rules.Calico.NFTables
+	rules.ProxyIPVS = s.Lab.ServiceProxy == plan.ProxyIPVS && !rules.ProxyNFT
 	if rules.ProxyIPVS {
 		rules.Services.NoLocalhostNodePorts = true
 	}
@@ -59,14 +60,8 @@ func (s Spec) Needs() []string {
 	return s.Profile.Needs
 }
 
-const (
-	// serviceProxyNFT and serviceProxyIPVS are modes of kube-proxy in plan.Lab.ServiceProxy.
-	serviceProxyNFT, serviceProxyIPVS = "nftables", "ipvs"
-	// trafficPolicyLocal is plan.Lab.TrafficPolicy for external traffic that remains on the node that it enters.
-	trafficPolicyLocal = "Local"
-	// ebpfServices is the Services engine of a profile whose BPF programs replace kube-proxy.
-	ebpfServices = "ebpf"
-)
+// ebpfServices is the Services engine of a profile whose BPF programs replace kube-proxy.
+const ebpfServices = "ebpf"
 
 // kubeProxy returns the Services from the view of a node's kube-proxy: one for each protocol.
 func (s Spec) kubeProxy(node int) []service.Service {
@@ -76,7 +71,7 @@ func (s Spec) kubeProxy(node int) []service.Service {
 			Namespace: "default", Name: svc.Name, PortName: "tcp", Protocol: "tcp",
 			VIP: svc.VIP, Port: uint16(svc.Port), NodePort: uint16(svc.NodePort),
 			SessionAffinity:            svc.Affinity,
-			ExternalTrafficPolicyLocal: svc.NodePort != 0 && s.Lab.TrafficPolicy == trafficPolicyLocal,
+			ExternalTrafficPolicyLocal: svc.NodePort != 0 && s.Lab.TrafficPolicy == plan.TrafficLocal,
 		}
 		if svc.Balanced.IsValid() {
 			e.LoadBalancerIPs = []netip.Addr{svc.Balanced}

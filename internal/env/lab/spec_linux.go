@@ -93,7 +93,7 @@ func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) 
 	if l.Family == IPv6 && p.NoIPv6 != "" {
 		return Spec{}, fmt.Errorf("profile %q: %w: %s", name, ErrNoIPv6, p.NoIPv6)
 	}
-	if l.ServiceProxy == serviceProxyIPVS && p.Policy == "calico-iptables" {
+	if l.ServiceProxy == plan.ProxyIPVS && p.Policy == "calico-iptables" {
 		return Spec{}, advice.With(fmt.Errorf("profile %q: %w", name, ErrNoIPVS), "leave it out, or take another mode: --service-proxy iptables")
 	}
 	a := addressingOf(l)

@@ -298,7 +298,7 @@ func TestTrafficPolicyLocal(t *testing.T) {
 
 func TestPlacement(t *testing.T) {
 	for _, c := range []struct {
-		mode  string
+		mode  plan.Placement
 		cpus  []int
 		nodes int
 		want  placement

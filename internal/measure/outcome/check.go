@@ -215,7 +215,7 @@ func (t *trial) aboveLineRate() string {
 		return ""
 	}
 	limit := t.c.LineRate * float64(len(t.directions()))
-	if t.c.NIC == "wire" && t.c.MTU > tcpHeaders {
+	if t.c.NIC == plan.NICWire && t.c.MTU > tcpHeaders {
 		payload := t.c.MTU - tcpHeaders
 		if t.is.Protocol == plan.UDP {
 			payload = min(t.is.Message, t.c.MTU-udpHeaders)

@@ -24,9 +24,9 @@ import (
 type Conditions struct {
 	// LineRate is the rate of every node's NIC in bit/s, 0 if nothing limits it.
 	LineRate float64
-	// MTU is that of the NICs in bytes, 0 if unknown; NIC is "wire" or "ideal", "" if unknown.
+	// MTU is that of the NICs in bytes, 0 if unknown; NIC is "" if unknown.
 	MTU int
-	NIC string
+	NIC plan.NIC
 	// IdleBusy and IdleInterrupt are shares (0 to 1) of the time of the path's CPUs, measured before the run: busy, and
 	// in interrupts.
 	IdleBusy, IdleInterrupt float64
@@ -49,7 +49,7 @@ type Conditions struct {
 
 // FromFacts returns the Conditions in f; the caller adds LineRate and CPUs.
 func FromFacts(f facts.Facts) Conditions {
-	c := Conditions{NIC: f[facts.NIC], IRQApart: f[facts.IRQAccounting] == facts.IRQApart, IRQUnknown: f[facts.IRQAccounting] == ""}
+	c := Conditions{NIC: plan.NIC(f[facts.NIC]), IRQApart: f[facts.IRQAccounting] == facts.IRQApart, IRQUnknown: f[facts.IRQAccounting] == ""}
 	// A fact that is absent or not a number leaves the zero, which means unknown.
 	c.MTU, _ = strconv.Atoi(f[facts.MTU])
 	c.IdleBusy, _ = strconv.ParseFloat(f[facts.IdleBusy], 64)

@@ -240,7 +240,7 @@ func routes(ns *netns.NS) ([]link.Route, error) {
 }
 
 // segmented says whether devices must segment packets to the MTU.
-func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == "wire" }
+func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == plan.NICWire }
 
 // podMTU returns the MTU of the underlay without the overhead of the profile.
 func (s *scene) podMTU() int {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Assertion is one claim about a profile, and whether it holds.
@@ -37,7 +38,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if inst.Spec.Lab.Family == lab.IPv6 {
 		want = want.inIPv6()
 	}
-	if inst.Spec.Lab.TrafficPolicy == "Local" {
+	if inst.Spec.Lab.TrafficPolicy == plan.TrafficLocal {
 		want = want.keptLocal()
 	}
 	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
