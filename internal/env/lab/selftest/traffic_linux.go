@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 
@@ -191,14 +192,29 @@ func (x exchange) udp(ctx context.Context) outcome {
 	return out
 }
 
+// attempts is how often a datagram is sent within the patience of an exchange. UDP promises no delivery, and a busy machine
+// loses one of thousands.
+const attempts = 4
+
+// datagrams sends a request until its response arrives.
 func (x exchange) datagrams(ctx context.Context, client net.Conn, server *net.UDPConn) (seen netip.AddrPort, err error) {
-	deadline := time.Now().Add(x.timeout)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
+	for range attempts {
+		deadline := time.Now().Add(x.timeout / attempts)
+		if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+			deadline = d
+		}
+		if err := errors.Join(client.SetDeadline(deadline), server.SetDeadline(deadline)); err != nil {
+			return seen, err
+		}
+		if seen, err = x.datagram(client, server); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return seen, err
+		}
 	}
-	if err := errors.Join(client.SetDeadline(deadline), server.SetDeadline(deadline)); err != nil {
-		return seen, err
-	}
+	return seen, err
+}
+
+// datagram sends one request and one response.
+func (x exchange) datagram(client net.Conn, server *net.UDPConn) (seen netip.AddrPort, err error) {
 	if _, err := client.Write(make([]byte, x.size)); err != nil {
 		return seen, err
 	}
