@@ -15,6 +15,9 @@
 
 #define SNAT_TRIES 24
 
+/* SNAT_POLITE is how many of them leave a port to a flow that has just closed. */
+#define SNAT_POLITE 4
+
 /* MARK_SNAT_DONE is on a packet that bears a source of the node's because snat_out has been here: it is not the node's own. */
 #define MARK_SNAT_DONE 0x1500
 
@@ -54,10 +57,14 @@ inlined int nodeport_note(struct __sk_buff *skb, const struct ct_key *t, __u32 l
 	return ct_create(skb, t, CT_OUT, note);
 }
 
-/* snat_over says that the flow which holds a translated port has ended, so that the port may change hands. The node's own
- * flows are in no flow table: what they hold goes only when the table is full.
+/* snat_take takes a translated port from the flow that holds it, if that flow has ended: it was reset, its entry has
+ * run out or, at last, both of its sides have closed. The last acknowledgement of a flow that has just closed may still
+ * be under way, which is why other ports are tried first. The node's own flows are in no flow table: what they hold goes only when the
+ * table is full.
+ *
+ * created is the lock: who sets it to 0 hands the port on, and until then nobody takes the entry for its own.
  */
-static __attribute__((noinline)) int snat_over(const struct ct_key *rev, const struct nat_entry *held)
+static __attribute__((noinline)) int snat_take(const struct ct_key *rev, struct nat_entry *held, int at_last)
 {
 	struct ct_key key = {
 		.saddr = held->addr, .sport = held->port, .daddr = rev->saddr, .dport = rev->sport,
@@ -65,10 +72,14 @@ static __attribute__((noinline)) int snat_over(const struct ct_key *rev, const s
 	};
 	struct ct_entry *e = bpf_map_lookup_elem(ct_map(rev->proto), &key);
 	__u16 both = CTF_RX_CLOSING | CTF_TX_CLOSING;
+	__u64 created = held->created;
 
 	if (same(held->addr, constant(node.node_ip)) || same(held->addr, constant(node.gateway)))
 		return 0;
-	if (e && e->lifetime >= now_seconds() && (e->flags & both) != both)
+	if (e && e->lifetime >= now_seconds() && !((e->tx_flags_seen | e->rx_flags_seen) & TCP_RST) &&
+	    (!at_last || (e->flags & both) != both))
+		return 0;
+	if (!created || __sync_val_compare_and_swap(&held->created, created, 0) != created)
 		return 0;
 	bpf_map_delete_elem(&cilium_snat, &key);
 	return 1;
@@ -103,11 +114,9 @@ inlined int snat_reserve(const struct ct_key *t, struct addr addr, struct nat_en
 		held = bpf_map_lookup_elem(&cilium_snat, &rev);
 		if (!held) {
 			taken = !bpf_map_update_elem(&cilium_snat, &rev, &back, BPF_NOEXIST);
-		} else {
-			struct nat_entry other = *held;
-
-			if ((same(other.addr, t->saddr) && other.port == t->sport) || snat_over(&rev, &other))
-				taken = !bpf_map_update_elem(&cilium_snat, &rev, &back, BPF_ANY);
+		} else if ((held->created && same(held->addr, t->saddr) && held->port == t->sport) ||
+			   snat_take(&rev, held, i >= SNAT_POLITE)) {
+			taken = !bpf_map_update_elem(&cilium_snat, &rev, &back, BPF_ANY);
 		}
 		port = bpf_get_prandom_u32() & 0xffff;
 	}

@@ -23,6 +23,12 @@ func TestOwnFlowsKeepTheirPorts(t *testing.T) {
 	})
 }
 
+// side is who speaks, and to whom.
+type side struct {
+	who *bpftest.Node
+	to  netip.AddrPort
+}
+
 func testOwnFlows(t *testing.T, w *world) {
 	defer w.explain(t)
 	pod := netip.AddrPortFrom(w.pods[2].IP, 7000)
@@ -31,10 +37,6 @@ func testOwnFlows(t *testing.T, w *world) {
 		w.setEverywhere(t, Service{Proto: proto, NodePort: true, Backends: []netip.AddrPort{pod}}, 30002)
 	}
 	entry := netip.AddrPortFrom(w.nodes[0].IP, 30002)
-	type side struct {
-		who *bpftest.Node
-		to  netip.AddrPort
-	}
 	outside, node := side{w.client, entry}, side{w.nodes[0], pod}
 	for i, network := range w.networks {
 		for j, order := range [][]side{{outside, node}, {node, outside}} {
@@ -63,6 +65,28 @@ func testOwnFlows(t *testing.T, w *world) {
 			heir.Close()
 		}
 	}
+}
+
+// TestPortsChangeHandsAtOnce has the node speak from the very port that a client's translated flow has just closed, while
+// that flow's last acknowledgement is still on its way. The two must not share what the node notes about the port.
+func TestPortsChangeHandsAtOnce(t *testing.T) {
+	eachFamily(t, func(t *testing.T, where numbering) {
+		w := newWorld(t, where, func(o *Options) { o.NodePort, o.Masquerade = NodePortSNAT, where.cluster })
+		defer w.explain(t)
+		pod := netip.AddrPortFrom(w.pods[2].IP, 7000)
+		bpftest.Serve(t, w.pods[2].NS, w.wildcard(7000))
+		w.setEverywhere(t, Service{Proto: TCP, NodePort: true, Backends: []netip.AddrPort{pod}}, 30002)
+		entry := netip.AddrPortFrom(w.nodes[0].IP, 30002)
+		for port := 33000; port < 33600; port++ {
+			for _, s := range []side{{w.client, entry}, {w.nodes[0], pod}} {
+				c := dialFrom(t, s.who, w.networks[0], s.to, port)
+				if _, err := bpftest.Converse(c, 10); err != nil {
+					t.Fatalf("port %d: %v", port, err)
+				}
+				c.Close()
+			}
+		}
+	})
 }
 
 // dialFrom connects from a port.
