@@ -62,8 +62,10 @@ func Read(a Ask, out Output) (Outcome, error) {
 		return Outcome{}, Errorf(KindOutput, tool, "its output has %d results, want 1", len(batch.Readings))
 	}
 	r := batch.Readings[0]
-	if got := r.Workload; got.Kind() != "" && (got.Kind() != a.Workload.Kind() || got.Traits().Protocol != a.Workload.Traits().Protocol || got.Traits().Reverse != a.Workload.Traits().Reverse) {
-		return Outcome{}, Errorf(KindOutput, tool, "it sent %s, not the requested %s", got, a.Workload)
+	got, asked := r.Workload.Traits(), a.Workload.Traits()
+	if r.Workload.Kind() != "" && (r.Workload.Kind() != a.Workload.Kind() || got.Protocol != asked.Protocol ||
+		got.Reverse != asked.Reverse || got.Bidirectional != asked.Bidirectional) {
+		return Outcome{}, Errorf(KindOutput, tool, "it sent %s, not the requested %s", r.Workload, a.Workload)
 	}
 	if r.Window <= 0 {
 		r.Window, _ = a.Measured()

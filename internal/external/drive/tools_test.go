@@ -142,7 +142,7 @@ func TestReadFails(t *testing.T) {
 		{"stream(tool=iperf3)", "iperf3/tcp_rev.json", nil, KindOutput, "it sent stream("},
 		{"stream(tool=iperf3)", "iperf3/tcp.json", exit, KindExit, "exit status 1"},
 		{"stream(tool=iperf3)", "iperf3/two.json", nil, KindOutput, "2 results"},
-		{"stream(tool=iperf3)", "iperf3/tcp_bidir.json", nil, KindOutput, "both directions"},
+		{"stream(tool=iperf3)", "iperf3/tcp_bidir.json", nil, KindOutput, "bidirectional), not the requested"},
 		{"stream(udp,tool=iperf3)", "iperf3/tcp.json", nil, KindOutput, "not the requested"},
 		{"http(tool=wrk)", "wrk/wrk_404.txt", nil, "status", "none of"},
 		{"http(tool=wrk)", "ping/ping.txt", nil, KindOutput, "cannot read its output"},

@@ -24,7 +24,9 @@ var (
 
 // heyRun is what hey printed of one run.
 type heyRun struct {
-	total     float64
+	total float64
+	// rate is of all responses, those without success included.
+	rate      float64
 	good, bad float64
 	failed    float64
 	failure   string
@@ -67,6 +69,9 @@ func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 	}
 	name, value, ok := strings.Cut(line, ":")
 	words := strings.Fields(value)
+	if name == "Requests/sec" && len(words) == 1 && words[0] != "NaN" {
+		return adapter.Amounts(words, &h.rate)
+	}
 	if !ok || len(words) != 2 || words[1] != "secs" {
 		return nil
 	}
@@ -99,8 +104,8 @@ func (h *heyRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	case h.good == 0:
 		r.Fail("status", fmt.Sprintf("none of %.0f responses had a status of success", h.bad))
 	default:
-		if s := r.Window.Seconds(); s > 0 {
-			r.Put(metric.RequestRate, h.good/s)
+		if h.rate > 0 {
+			r.Put(metric.RequestRate, h.rate*h.good/(h.good+h.bad))
 		}
 		r.Put(metric.Requests, h.good+h.bad)
 		r.Put(metric.ErrorRate, (h.bad+h.failed)/(h.good+h.bad+h.failed))

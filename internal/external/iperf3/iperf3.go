@@ -75,9 +75,10 @@ type iperf3End struct {
 	Congestion string     `json:"sender_tcp_congestion"`
 	// Receivers is all that a server says of it.
 	Receivers string `json:"receiver_tcp_congestion"`
-	// Back is there in a bidirectional test, also where test_start does not say so.
-	Back *iperf3Sum       `json:"sum_received_bidir_reverse"`
-	CPU  *json.RawMessage `json:"cpu_utilization_percent"`
+	// Those of the way back are there in a bidirectional test, also where test_start does not say that it is one.
+	SentBack     *iperf3Sum       `json:"sum_sent_bidir_reverse"`
+	ReceivedBack *iperf3Sum       `json:"sum_received_bidir_reverse"`
+	CPU          *json.RawMessage `json:"cpu_utilization_percent"`
 }
 
 func matchJSON(b []byte) bool {
@@ -163,10 +164,6 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 		r.Started = time.Unix(s, 0).UTC()
 	}
 	if t := doc.Start.Test; t != nil {
-		if t.Bidir != 0 || doc.End.Back != nil {
-			batch.LeaveOut("a test in both directions at once (--bidir): not a supported workload")
-			return nil
-		}
 		w, err := doc.workload(&r)
 		if err != nil {
 			return err
@@ -191,7 +188,10 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 // workload is what the run says that it sent.
 func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	t := doc.Start.Test
-	s := plan.Stream{Protocol: plan.Protocol(strings.ToLower(t.Protocol)), Flows: t.Streams, MessageSize: t.Block, Reverse: t.Reverse != 0}
+	s := plan.Stream{
+		Protocol: plan.Protocol(strings.ToLower(t.Protocol)), Flows: t.Streams, MessageSize: t.Block,
+		Reverse: t.Reverse != 0, Bidirectional: t.Bidir != 0 || doc.End.ReceivedBack != nil,
+	}
 	switch s.Protocol {
 	case plan.TCP:
 		if t.Target != nil && *t.Target > 0 {
@@ -215,87 +215,144 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	return w, w.Validate()
 }
 
+// way is one direction of a test: what arrived, which row counts its datagrams, and what was sent, nil if that is unknown.
+type way struct{ received, counted, sent *iperf3Sum }
+
+// ways returns the directions of the test; none if a total is missing.
+func (doc *iperf3Doc) ways(is plan.Traits) []way {
+	e := doc.End
+	there := way{e.Received, e.Received, e.Sent}
+	if is.Protocol == plan.UDP {
+		there.received = cmp.Or(e.Received, e.Sum) // before 3.14 a UDP client may have this one alone
+		there.counted = there.received
+		if there.received != nil && there.received.Packets == nil {
+			there.counted = cmp.Or(e.Sum, there.received)
+		}
+		if e.Sent == nil && doc.Start.Accepted == nil && !is.Reverse {
+			there.sent = e.Sum
+		}
+	}
+	back := way{e.ReceivedBack, e.ReceivedBack, e.SentBack}
+	switch {
+	case there.received == nil, is.Bidirectional && back.received == nil:
+		return nil
+	case is.Bidirectional:
+		return []way{there, back}
+	}
+	return []way{there}
+}
+
 // measure reads the totals; false if this side of the run did not see what arrived.
 func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
-	e := doc.End
-	received := e.Received
-	if received == nil && r.Workload.Traits().Protocol == plan.UDP {
-		received = e.Sum // before 3.14 a UDP client may have this one alone
-	}
-	if received == nil {
+	is := r.Workload.Traits()
+	ways := doc.ways(is)
+	if ways == nil {
 		r.Fail("error", "iperf3 wrote no end.sum_received")
 		return true
 	}
-	if doc.Start.Accepted != nil && r.Workload.Traits().Reverse {
-		batch.LeaveOut("a server's output of a reversed test: the client is the receiver")
+	if doc.Start.Accepted != nil && (is.Reverse || is.Bidirectional) {
+		batch.LeaveOut("a server's output of a reversed or bidirectional test: the client is a receiver")
 		return false
 	}
-	r.Window = adapter.Seconds(received.Seconds)
-	if r.Workload.Traits().Protocol == plan.UDP {
-		doc.datagrams(r, received)
+	r.Window = adapter.Seconds(ways[0].received.Seconds)
+	if is.Protocol == plan.UDP {
+		datagrams(batch, r, ways, is)
 	} else {
-		doc.bytes(r, received)
+		bytesOf(r, ways)
 	}
-	if r.Failure == nil {
+	switch {
+	case r.Failure != nil:
+	case is.Bidirectional:
+		batch.LeaveOut("the intervals of a bidirectional test")
+	default:
 		if err := doc.series(r); err != nil {
 			r.Fail("error", fmt.Sprintf("cannot read its intervals: %v", err))
 		}
 	}
-	if e.CPU != nil {
+	if doc.End.CPU != nil {
 		batch.LeaveOut("cpu_utilization_percent, which is of the iperf3 processes and not of the machines")
 	}
 	return true
 }
 
-// bytes reads the totals of TCP.
-func (doc *iperf3Doc) bytes(r *adapter.Reading, received *iperf3Sum) {
-	n, ok := received.number(received.Bytes)
-	if !ok || n == 0 || received.Seconds <= 0 {
-		r.Fail("error", "the receiver reported no bytes")
-		return
-	}
-	r.Put(metric.Transferred, n)
-	r.Put(metric.Goodput, 8*n/received.Seconds)
-	if s := doc.End.Sent; s != nil {
-		if retransmits, ok := s.number(s.Retransmits); ok {
-			r.Retransmitted(retransmits, n)
+// goodput records what each direction carried, in bit/s, and their sum.
+func goodput(r *adapter.Reading, rates []float64) {
+	sum := 0.0
+	for i, rate := range rates {
+		sum += rate
+		if len(rates) > 1 {
+			r.Put(metric.Goodput+[]string{".forward", ".reverse"}[i], rate)
 		}
+	}
+	r.Put(metric.Goodput, sum)
+}
+
+// bytesOf reads the totals of TCP.
+func bytesOf(r *adapter.Reading, ways []way) {
+	var arrived, again float64
+	var rates []float64
+	counted := true
+	for _, w := range ways {
+		n, ok := number(w.received.Bytes)
+		if !ok || n == 0 || w.received.Seconds <= 0 {
+			r.Fail("error", "the receiver reported no bytes")
+			return
+		}
+		arrived += n
+		rates = append(rates, 8*n/w.received.Seconds)
+		if w.sent == nil {
+			counted = false
+			continue
+		}
+		retransmits, ok := number(w.sent.Retransmits)
+		again += retransmits
+		counted = counted && ok
+	}
+	r.Put(metric.Transferred, arrived)
+	goodput(r, rates)
+	if counted {
+		r.Retransmitted(again, arrived)
 	}
 }
 
 // datagrams reads the totals of UDP: what arrived is what was sent less what was lost.
-func (doc *iperf3Doc) datagrams(r *adapter.Reading, received *iperf3Sum) {
-	counted := received
-	if received.Packets == nil && doc.End.Sum != nil {
-		counted = doc.End.Sum
+func datagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Traits) {
+	var packets, lost, rate, offered float64
+	var rates []float64
+	for _, w := range ways {
+		n, ok := number(w.counted.Packets)
+		missing, hasLost := number(w.counted.Lost)
+		if !ok || !hasLost || n == 0 || missing > n || w.received.Seconds <= 0 {
+			r.Fail("error", "the receiver reported no datagrams")
+			return
+		}
+		packets += n
+		lost += missing
+		rate += (n - missing) / w.received.Seconds
+		rates = append(rates, (n-missing)*float64(is.Message)*8/w.received.Seconds)
+		if w.sent != nil && w.sent.Seconds > 0 {
+			if n, ok := number(w.sent.Bytes); ok {
+				offered += 8 * n / w.sent.Seconds
+			}
+		}
 	}
-	packets, ok := counted.number(counted.Packets)
-	lost, hasLost := counted.number(counted.Lost)
-	if !ok || !hasLost || packets == 0 || lost > packets || received.Seconds <= 0 {
-		r.Fail("error", "the receiver reported no datagrams")
-		return
-	}
-	arrived := packets - lost
 	r.Lost(lost, packets)
-	r.Put(metric.PacketRate, arrived/received.Seconds)
-	r.Put(metric.Goodput, arrived*float64(r.Workload.Traits().Message)*8/received.Seconds)
-	r.Put(metric.Transferred, arrived*float64(r.Workload.Traits().Message))
-	if jitter, ok := counted.number(counted.JitterMs); ok && arrived > 1 {
+	r.Put(metric.PacketRate, rate)
+	goodput(r, rates)
+	r.Put(metric.Transferred, (packets-lost)*float64(is.Message))
+	switch jitter, ok := number(ways[0].counted.JitterMs); {
+	case len(ways) > 1:
+		batch.LeaveOut("the jitter of a bidirectional test")
+	case ok && packets-lost > 1:
 		r.Put(metric.Jitter, jitter*1e6)
 	}
-	s := doc.End.Sent
-	if s == nil && doc.Start.Accepted == nil && !r.Workload.Traits().Reverse {
-		s = doc.End.Sum
-	}
-	if s != nil && s.Seconds > 0 {
-		if n, ok := s.number(s.Bytes); ok && n > 0 {
-			r.Put(metric.OfferedLoad, 8*n/s.Seconds)
-		}
+	if offered > 0 {
+		r.Put(metric.OfferedLoad, offered)
 	}
 }
 
-// parseNumber returns a count that is there and can be one; iperf3 writes -1 for one that it could not have.
-func (*iperf3Sum) number(v *float64) (float64, bool) {
+// number returns a count that is there and can be one; iperf3 writes -1 for one that it could not have.
+func number(v *float64) (float64, bool) {
 	if v == nil || *v < 0 || *v > 1e18 {
 		return 0, false
 	}
@@ -310,7 +367,7 @@ func (doc *iperf3Doc) series(r *adapter.Reading) error {
 	o := &sample.Observation{Side: "client", ElapsedNs: int64(r.Window)}
 	omit := adapter.Seconds(doc.Start.Test.Omit)
 	take := func(i iperf3Interval) error {
-		n, ok := i.Sum.number(i.Sum.Bytes)
+		n, ok := number(i.Sum.Bytes)
 		from, to := adapter.Seconds(i.Sum.Start), adapter.Seconds(i.Sum.End)
 		if !ok || to <= from {
 			return nil

@@ -3,6 +3,7 @@ package iperf3
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,9 +34,12 @@ type textRun struct {
 	omit, seconds float64
 	congestion    string
 	ids           map[string]bool
-	// single and sums are the words of the rows of totals by role, of one flow and of all.
+	// single and sums are the words of the rows of totals by role, of one flow and of all. The roles of the way back of a
+	// bidirectional test end in wayBack.
 	single, sums map[string][]string
 }
+
+const wayBack = " back"
 
 // text decodes the totals of a run, which have three digits.
 var text = adapter.RunText[*textRun]{
@@ -53,9 +57,8 @@ func DecodeText(b []byte) (adapter.Batch, error) { return text.Decode(b) }
 
 // End returns the reading of the run.
 func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
-	if r.both {
-		batch.LeaveOut("a test in both directions at once (--bidir): not a supported workload")
-		return nil, nil
+	if r.both && r.failure == "" && r.udp {
+		batch.LeaveOut("the jitter of a bidirectional test")
 	}
 	batch.Warmup = max(batch.Warmup, adapter.Seconds(r.omit))
 	out := &adapter.Reading{Window: adapter.Seconds(r.seconds)}
@@ -101,20 +104,20 @@ func (r *textRun) row(m []string) error {
 	switch {
 	case err != nil:
 		return err
-	case m[2] != "":
-		r.both = true
-		return nil
 	case len(words) < 4:
 		return errors.New("the row is cut off")
 	}
-	table := r.single
+	table, way := r.single, ""
+	if r.both = r.both || m[2] != ""; m[2] == "[RX-C]" {
+		way = wayBack
+	}
 	if m[1] == "SUM" {
 		table = r.sums
-	} else {
+	} else if way == "" {
 		r.ids[m[1]] = true
 	}
 	if role := words[len(words)-1]; role == "sender" || role == "receiver" {
-		table[role] = words
+		table[role+way] = words
 		r.seconds = max(r.seconds, to)
 	}
 	return nil
@@ -149,7 +152,6 @@ func (r *textRun) read(out *adapter.Reading) error {
 	if len(totals) == 0 && len(r.ids) == 1 {
 		totals = r.single
 	}
-	received, sent := totals["receiver"], totals["sender"]
 	if r.failure != "" {
 		out.Fail(adapter.FailureKind(r.failure), r.failure)
 		if len(r.ids) == 0 && r.flows == 0 {
@@ -157,12 +159,16 @@ func (r *textRun) read(out *adapter.Reading) error {
 		}
 		return r.workload(out, r.block)
 	}
-	if received == nil {
-		return errors.New("the receiver's total is missing: the output is cut off, or is a server's")
+	var received, sent [][]string
+	ways := []string{""}
+	if r.both {
+		ways = append(ways, wayBack)
 	}
-	bytes, rate, err := textAmounts(received)
-	if err != nil {
-		return err
+	for _, way := range ways {
+		received, sent = append(received, totals["receiver"+way]), append(sent, totals["sender"+way])
+	}
+	if slices.ContainsFunc(received, func(words []string) bool { return words == nil }) {
+		return errors.New("the receiver's total is missing: the output is cut off, or is a server's")
 	}
 	if r.udp {
 		return r.datagrams(out, received, sent)
@@ -170,20 +176,47 @@ func (r *textRun) read(out *adapter.Reading) error {
 	if err := r.workload(out, r.block); err != nil {
 		return err
 	}
-	out.Received(rate)
-	out.Put(metric.Transferred, bytes)
-	// The sender's row has its retransmits before its last word, if the kernel counts them.
-	if len(sent) == 6 {
-		n, err := adapter.Count(sent[4])
-		out.Retransmitted(float64(n), bytes)
-		return err
+	return r.bytes(out, received, sent)
+}
+
+// bytes reads the totals of TCP, a row for each direction.
+func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
+	var arrived, again float64
+	var rates []float64
+	counted := true
+	for i, words := range received {
+		bytes, rate, err := textAmounts(words)
+		if err != nil {
+			return err
+		}
+		if rate == 0 {
+			out.Fail("error", "the receiver reported no bytes")
+			return nil
+		}
+		arrived, rates = arrived+bytes, append(rates, rate)
+		// The sender's row has its retransmits before its last word, if the kernel counts them.
+		if counted = counted && len(sent[i]) == 6; !counted {
+			continue
+		}
+		n, err := adapter.Count(sent[i][4])
+		if err != nil {
+			return err
+		}
+		again += float64(n)
+	}
+	goodput(out, rates)
+	out.Put(metric.Transferred, arrived)
+	if counted {
+		out.Retransmitted(again, arrived)
 	}
 	return nil
 }
 
 // workload is what the text says of it; messages have size bytes, 0 if that is unknown.
 func (r *textRun) workload(out *adapter.Reading, size int) error {
-	s := plan.Stream{Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Congestion: r.congestion}
+	s := plan.Stream{
+		Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Bidirectional: r.both, Congestion: r.congestion,
+	}
 	if r.udp {
 		s.Protocol = plan.UDP
 	}
@@ -206,19 +239,29 @@ func (r *textRun) workload(out *adapter.Reading, size int) error {
 	return w.Validate()
 }
 
-// datagrams reads the totals of UDP: "jitter ms lost/total (share)" behind transfer and rate.
-func (r *textRun) datagrams(out *adapter.Reading, received, sent []string) error {
-	if len(received) < 8 || received[5] != "ms" {
-		return errors.New("the receiver's total shows no jitter and loss")
-	}
-	m := textLost.FindStringSubmatch(received[6])
-	if m == nil {
-		return fmt.Errorf("%s is not lost/total", adapter.Quoted(received[6]))
-	}
-	var lost, total, jitter float64
-	bytes, rate, err := textAmounts(received)
-	if err = errors.Join(adapter.Amounts([]string{m[1], m[2], received[4]}, &lost, &total, &jitter), err); err != nil {
-		return err
+// datagrams reads the totals of UDP, a row for each direction: "jitter ms lost/total (share)" behind transfer and rate.
+func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) error {
+	var lost, total, bytes, offered, jitter float64
+	var rates []float64
+	for i, words := range received {
+		if len(words) < 8 || words[5] != "ms" {
+			return errors.New("the receiver's total shows no jitter and loss")
+		}
+		m := textLost.FindStringSubmatch(words[6])
+		if m == nil {
+			return fmt.Errorf("%s is not lost/total", adapter.Quoted(words[6]))
+		}
+		var missing, all float64
+		n, rate, err := textAmounts(words)
+		if err = errors.Join(adapter.Amounts([]string{m[1], m[2], words[4]}, &missing, &all, &jitter), err); err != nil {
+			return err
+		}
+		lost, total, bytes, rates = lost+missing, total+all, bytes+n, append(rates, rate)
+		if sent[i] != nil {
+			// A sender's row that cannot be read says nothing of what arrived.
+			_, rate, _ := textAmounts(sent[i])
+			offered += rate
+		}
 	}
 	size, arrived := r.block, total-lost
 	if size == 0 && arrived > 0 {
@@ -231,18 +274,16 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent []string) error
 		out.Fail("error", "the receiver reported no datagrams")
 		return nil
 	}
-	out.Put(metric.Goodput, rate)
+	goodput(out, rates)
 	out.Lost(lost, total)
 	if r.seconds > 0 {
 		out.Put(metric.PacketRate, arrived/r.seconds)
 	}
-	if arrived > 1 {
+	if arrived > 1 && !r.both {
 		out.Put(metric.Jitter, jitter*1e6)
 	}
-	if sent != nil {
-		if _, rate, err := textAmounts(sent); err == nil && rate > 0 {
-			out.Put(metric.OfferedLoad, rate)
-		}
+	if offered > 0 {
+		out.Put(metric.OfferedLoad, offered)
 	}
 	return nil
 }
