@@ -110,6 +110,8 @@ type Prepare struct {
 	// Timeout bounds one exchange (a reply, a connect) before it is counted as an error of kind "timeout"; 0 is 50 ms for rr
 	// over UDP, which has no retransmission, and 1 s otherwise.
 	Timeout time.Duration `json:"timeout"`
+	// Setup bounds the set-up of one flow; 0 is 3 s.
+	Setup time.Duration `json:"setup,omitempty"`
 }
 
 // Ready answers Prepare.

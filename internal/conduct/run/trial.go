@@ -184,8 +184,10 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 
 // prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
 func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*control.Client, []*control.Client, error) {
+	roundTrip := c.roundTrip(j.Case)
 	ask := control.Prepare{
-		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window, c.roundTrip(j.Case)),
+		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window, roundTrip),
+		Setup:    patienceToConnect(roundTrip),
 		Interval: min(max(j.window/sliceCount, shortSlice), longSlice),
 	}
 	name, names := names(e)
@@ -282,6 +284,9 @@ func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	}
 	return max(min(max(window/5, 20*time.Millisecond), time.Second), 2*roundTrip)
 }
+
+// patienceToConnect is the timeout of setting up a flow: address resolution, handshake and greeting take a round trip each.
+func patienceToConnect(roundTrip time.Duration) time.Duration { return 3*time.Second + 3*roundTrip }
 
 // failure turns what ended a trial into its record.
 func failure(err error, limit time.Duration) *result.Failure {

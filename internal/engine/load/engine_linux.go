@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 const (
 	tick             = 25 * time.Millisecond // bound of a blocking call of a load thread
 	setupTick        = 50 * time.Millisecond // bound of a blocking call while setting up
-	dialTimeout      = 3 * time.Second       // bound of setting up one flow
+	defaultSetup     = 3 * time.Second
 	defaultTimeout   = time.Second
 	defaultUDPReply  = 50 * time.Millisecond
 	maxRows          = 100_000
@@ -85,7 +86,7 @@ type roster struct {
 }
 
 // Prepare makes the sockets and the threads of one side. The server listens; the client of stream and rr has its flows
-// connected and greeted, so that the server's threads run as well. It fails when ctx ends, or after 3 s per flow. Every
+// connected and greeted, so that the server's threads run as well. It fails when ctx ends, or after Setup for a flow. Every
 // error is an *Error.
 func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
 	t, err := newTrial(o)
@@ -146,7 +147,7 @@ func (t *Trial) check() error {
 	switch {
 	case o.Window < time.Millisecond:
 		return usage("window of %v, at least 1ms", o.Window)
-	case o.Warmup < 0 || o.Interval < 0 || o.Timeout < 0:
+	case min(o.Warmup, o.Interval, o.Timeout, o.Setup) < 0:
 		return usage("a negative time")
 	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == control.SideClient && !t.traits.Kernel:
 		return usage("port %d", o.Port)
@@ -155,6 +156,7 @@ func (t *Trial) check() error {
 	case o.Interval > 0 && (o.Warmup+o.Window)/o.Interval > maxRows:
 		return usage("interval of %v makes more than %d rows", o.Interval, maxRows)
 	}
+	o.Setup = cmp.Or(o.Setup, defaultSetup)
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 		if work.timeout > 0 {

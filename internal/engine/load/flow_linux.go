@@ -157,7 +157,7 @@ func (t *Trial) dial(ctx context.Context, index int) (int, error) {
 		return -1, err
 	}
 	t.own(fd)
-	deadline := t.now() + int64(dialTimeout)
+	deadline := t.now() + int64(t.o.Setup)
 	to := t.target()
 	for {
 		e := sock.ConnectPolite(fd, &to)
@@ -180,7 +180,7 @@ func (t *Trial) patience(ctx context.Context, deadline int64) error {
 		return &Error{Kind: KindCancelled, Op: "connect", Err: err}
 	}
 	if t.now() > deadline {
-		return &Error{Kind: timedOut.String(), Op: "connect", Err: fmt.Errorf("no answer within %v", dialTimeout)}
+		return &Error{Kind: timedOut.String(), Op: "connect", Err: fmt.Errorf("no answer within %v", t.o.Setup)}
 	}
 	return nil
 }
@@ -316,7 +316,7 @@ func (t *Trial) accept(listener int) {
 // welcome reads the greeting of an accepted flow, starts its thread and answers. A connection without a greeting is not a flow.
 func (t *Trial) welcome(fd int) {
 	hello := make([]byte, greetingSize)
-	deadline := t.now() + int64(dialTimeout)
+	deadline := t.now() + int64(t.o.Setup)
 	for got := 0; got < greetingSize; {
 		n, e := sock.RecvPolite(fd, hello[got:], 0)
 		if (e != 0 && e != syscall.EAGAIN && e != syscall.EINTR) || (e == 0 && n == 0) {

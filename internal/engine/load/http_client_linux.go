@@ -101,7 +101,7 @@ func (g *getter) dial(ctx context.Context, w *worker) error {
 }
 
 func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
-	deadline := w.trial.now() + int64(dialTimeout)
+	deadline := w.trial.now() + int64(w.trial.o.Setup)
 	for i := range links {
 		l := &links[i]
 		if err := g.begin(w, l); err != nil {

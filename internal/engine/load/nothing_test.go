@@ -12,15 +12,16 @@ import (
 // TestNothing has windows in which nothing was completed: the message says which window is needed if it was short.
 func TestNothing(t *testing.T) {
 	for _, tt := range []struct {
-		protocol plan.Protocol
-		window   time.Duration
-		want     string
+		protocol      plan.Protocol
+		window, setup time.Duration
+		want          string
 	}{
-		{plan.TCP, 100 * time.Millisecond, "use a window of at least 1s"}, // rr under 1 % loss in windows of 100 ms
-		{plan.TCP, 10 * time.Second, "nothing was completed in the window"},
-		{plan.ICMP, 50 * time.Millisecond, "use a window of several round trips"},
+		{plan.TCP, 100 * time.Millisecond, 0, "use a window of at least 1s"}, // rr under 1 % loss in windows of 100 ms
+		{plan.TCP, 10 * time.Second, 0, "nothing was completed in the window"},
+		{plan.TCP, 5 * time.Second, 9 * time.Second, "use a window of at least 9s"}, // crr with a delay of 1 s each way
+		{plan.ICMP, 50 * time.Millisecond, 0, "use a window of several round trips"},
 	} {
-		side := &Trial{o: control.Prepare{Window: tt.window, Timeout: time.Second}, traits: plan.Traits{Protocol: tt.protocol}}
+		side := &Trial{o: control.Prepare{Window: tt.window, Setup: tt.setup, Timeout: time.Second}, traits: plan.Traits{Protocol: tt.protocol}}
 		if got := side.nothing().Error(); !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%s in %s: %q, want %q", tt.protocol, tt.window, got, tt.want)
 		}

@@ -71,6 +71,8 @@ const pauseTCP = time.Second
 // nothing says that the window had no completed operation, and which window is needed if it was short.
 func (t *Trial) nothing() error {
 	switch window := t.o.Window; {
+	case t.o.Setup > defaultSetup && window < t.o.Setup:
+		return fmt.Errorf("nothing was completed in the window of %v: the path is slow; use a window of at least %v", window, t.o.Setup)
 	case t.traits.Protocol == plan.TCP && window < pauseTCP:
 		return fmt.Errorf("nothing was completed in the window of %v: TCP pauses after a loss; use a window of at least %v",
 			window, pauseTCP)
