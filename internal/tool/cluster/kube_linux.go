@@ -80,21 +80,26 @@ func (c *cluster) imageFiles() []string {
 
 // importImages gives archives to the container runtime of every node, as soon as the runtime answers.
 func (c *cluster) importImages(ctx context.Context, archives []string) error {
-	pids := holders(c.Name)
 	nodes := c.nodes()
 	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		all.Go(func() { errs[i] = c.importInto(ctx, pids[n.Name], archives) })
+		all.Go(func() { errs[i] = c.importInto(ctx, n.Name, archives) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-func (c *cluster) importInto(ctx context.Context, holder int, archives []string) error {
-	// The runtime's socket, through the node's root as the machine sees it.
-	ctr := []string{"--address", fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", holder), "--namespace", "k8s.io"}
+func (c *cluster) importInto(ctx context.Context, node string, archives []string) error {
+	var ctr []string
 	err := poll(ctx, pollEvery, apiTimeout, func(ctx context.Context) error {
+		// A node has no name for a moment, while its first process executes its program.
+		holder := holders(c.Name)[node]
+		if holder == 0 {
+			return fmt.Errorf("node %s is not running", node)
+		}
+		// The runtime's socket, through the node's root as the machine sees it.
+		ctr = []string{"--address", fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", holder), "--namespace", "k8s.io"}
 		_, err := run(ctx, "", nil, c.cache.bin("ctr"), append(ctr, "version")...)
 		return err
 	})
