@@ -44,7 +44,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	e := c.survey.routes[t.Route()]
 	begin := time.Now()
 	rec = result.Record{Type: result.TypeTrial, Trial: t, Status: result.OK, Started: begin.UTC()}
-	limit := c.limit(t.Workload)
+	limit := c.limit(t.Case)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	capacity, err := c.capacity(t.Case)
@@ -141,12 +141,13 @@ func apart(client *control.Client, servers []*control.Client) bool {
 }
 
 // limit is how long a trial may take before it has failed.
-func (c *conductor) limit(w plan.Workload) time.Duration {
-	if w.Traits().Searches {
+func (c *conductor) limit(k plan.Case) time.Duration {
+	delay := 4 * c.roundTrip(k) // to set up and to end
+	if k.Workload.Traits().Searches {
 		longest := c.probeSpan(true)
-		return mostProbes*(longest.warmup+longest.window) + grace
+		return mostProbes*(longest.warmup+longest.window+delay) + grace
 	}
-	return c.plan.Warmup + c.plan.Duration + grace
+	return c.plan.Warmup + c.plan.Duration + delay + grace
 }
 
 // perform does a job; a search is many.
