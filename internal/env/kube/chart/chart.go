@@ -149,8 +149,12 @@ func readDir(dir string) (map[string][]byte, error) {
 // parse makes a chart of its files.
 func parse(list map[string][]byte) (*Chart, error) {
 	c := &Chart{values: map[string]any{}, templates: map[string]string{}, files: files{}}
-	for name, text := range list {
+	if list["Chart.yaml"] == nil {
+		return nil, errors.New("no Chart.yaml: not a chart")
+	}
+	for _, name := range slices.Sorted(maps.Keys(list)) {
 		var err error
+		text := list[name]
 		switch {
 		case name == "Chart.yaml":
 			err = yaml.Unmarshal(text, &c.Metadata)
@@ -170,7 +174,7 @@ func parse(list map[string][]byte) (*Chart, error) {
 		}
 	}
 	if c.Metadata.Name == "" || c.Metadata.Version == "" {
-		return nil, errors.New("Chart.yaml is missing, or lacks name or version") //nolint:staticcheck // a file's name
+		return nil, errors.New("Chart.yaml lacks name or version") //nolint:staticcheck // a file's name
 	}
 	c.Metadata.IsRoot = true
 	return c, nil
