@@ -94,16 +94,26 @@ inlined __u16 snat_clamp(__u32 port)
 	return node.nat_min + port % range;
 }
 
-/* snat_reserve finds a port for a flow, the client's own if it is free, and notes both directions. */
-inlined int snat_reserve(const struct ct_key *t, struct addr addr, struct nat_entry *to)
+/* snat_reserve finds a port for a flow, the client's own if it is free, and notes both directions. It is a global
+ * function, so that the verifier walks the search once, and not for every kind of packet that comes here.
+ */
+__attribute__((noinline)) int snat_reserve(const struct ct_key *t, struct nat_entry *to)
 {
-	struct ct_key rev = {
-		.saddr = t->daddr, .daddr = addr, .sport = t->dport, .proto = t->proto, .flags = CT_IN,
-	}, fwd = *t;
-	struct nat_entry back = { .addr = t->saddr, .port = t->sport }, *held;
-	__u32 port = bpf_ntohs(t->sport);
+	struct ct_key rev = { .flags = CT_IN }, fwd;
+	struct nat_entry back = {}, *held;
 	int i, taken = 0;
+	__u32 port;
 
+	if (!t || !to)
+		return -DROP_NAT_NO_MAPPING; /* for the verifier */
+	rev.saddr = t->daddr;
+	rev.daddr = to->addr;
+	rev.sport = t->dport;
+	rev.proto = t->proto;
+	back.addr = t->saddr;
+	back.port = t->sport;
+	port = bpf_ntohs(t->sport);
+	fwd = *t;
 	fwd.flags = CT_OUT;
 	back.created = bpf_ktime_get_ns();
 	for (i = 0; i < SNAT_TRIES && !taken; i++) {
@@ -123,9 +133,7 @@ inlined int snat_reserve(const struct ct_key *t, struct addr addr, struct nat_en
 	if (!taken)
 		return -DROP_NAT_NO_MAPPING;
 	to->created = back.created;
-	to->addr = addr;
 	to->port = rev.dport;
-	__builtin_memset(to->pad, 0, sizeof(to->pad));
 	if (bpf_map_update_elem(&cilium_snat, &fwd, to, BPF_ANY))
 		return -DROP_NAT_NO_MAPPING;
 	return 0;
@@ -135,7 +143,7 @@ inlined int snat_reserve(const struct ct_key *t, struct addr addr, struct nat_en
 inlined int snat_out(struct __sk_buff *skb, struct ct_key *t, __u32 l4, struct addr addr)
 {
 	struct ct_key fwd = *t;
-	struct nat_entry *known, to = {};
+	struct nat_entry *known, to = { .addr = addr };
 	int ret;
 
 	fwd.flags = CT_OUT;
@@ -143,7 +151,7 @@ inlined int snat_out(struct __sk_buff *skb, struct ct_key *t, __u32 l4, struct a
 	if (known && same(known->addr, addr)) {
 		to = *known;
 	} else {
-		ret = snat_reserve(t, addr, &to);
+		ret = snat_reserve(t, &to);
 		if (ret)
 			return ret;
 	}
