@@ -9,6 +9,7 @@ import (
 	"os/exec"
 
 	"github.com/cnibench/cnibench/internal/kernel/handover"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
 // SocketsVerb is the word on the program's command line that must call ServeSockets.
@@ -58,7 +59,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (conn net.Co
 		return conn, err
 	}
 	err = d.host.NS.Do(func() error {
-		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		conn, err = (&net.Dialer{Control: sock.HearICMP}).DialContext(ctx, network, address)
 		return err
 	})
 	return conn, err

@@ -240,3 +240,38 @@ func TestSwitchKnowsItsNodes(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstMessageRefuses: a dialer needs one ICMP message only, although the first arrives while connect() holds the socket.
+func TestFirstMessageRefuses(t *testing.T) {
+	for _, family := range []int{4, IPv6} {
+		l := up(t, plan.Lab{Family: family}, "raw")
+		i := standing(t, l)[0]
+		tool, err := l.tools.iptables()
+		if err != nil {
+			t.Skip(err)
+		}
+		const rules = `*filter
+-A INPUT -p tcp --dport 9 -m limit --limit 1/day --limit-burst 1 -j REJECT
+-A INPUT -p tcp --dport 9 -j DROP
+COMMIT
+`
+		if err := tool.Restore(t.Context(), i.Nodes[1].NS, rules); err != nil {
+			t.Fatal(err)
+		}
+		dialer, err := i.Dialer(&i.Nodes[0].Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dialer.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		network := "tcp4"
+		if family == IPv6 {
+			network = "tcp6"
+		}
+		_, err = dialer.Dial(ctx, network, netip.AddrPortFrom(i.Nodes[1].Addr, 9).String())
+		if err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("IPv%d: %v", family, err)
+		}
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
 // request is what the client asks for. It is one message, beside which is a socket for the answer: the connected socket, or
@@ -93,7 +95,7 @@ func (r request) serve(f *os.File) {
 
 // dial returns the connected socket.
 func (r request) dial() (*os.File, error) {
-	c, err := (&net.Dialer{Timeout: r.Timeout}).Dial(r.Network, r.Address)
+	c, err := (&net.Dialer{Timeout: r.Timeout, Control: sock.HearICMP}).Dial(r.Network, r.Address)
 	if err != nil {
 		return nil, err
 	}

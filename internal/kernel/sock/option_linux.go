@@ -46,6 +46,24 @@ func ReuseAddress(_, _ string, c syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
+// HearICMP is the Control of a net.Dialer that lets the first ICMP message refuse a TCP connection. Without it, a message
+// that arrives within connect(), as it does on one CPU, has no effect until the SYN has been repeated and refused again.
+func HearICMP(network, _ string, c syscall.RawConn) error {
+	level, option := unix.IPPROTO_IP, unix.IP_RECVERR
+	switch network {
+	case "tcp6":
+		level, option = unix.IPPROTO_IPV6, unix.IPV6_RECVERR
+	case "tcp4":
+	default:
+		return nil // a connected UDP socket hears refusals, and would hear of more
+	}
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = os.NewSyscallError("setsockopt RECVERR", unix.SetsockoptInt(int(fd), level, option, 1))
+	})
+	return errors.Join(err, failed)
+}
+
 // SetDual lets an IPv6 socket take IPv4 too.
 func SetDual(fd int) error {
 	return os.NewSyscallError("setsockopt IPV6_V6ONLY", unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0))

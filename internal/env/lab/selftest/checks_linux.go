@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/env/lab/expect"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -64,7 +65,7 @@ func checks(x expectation) []check {
 	list = append(list, wireChecks(x)...)
 	list = append(list, serviceChecks(x)...)
 	for _, path := range x.Refused {
-		list = append(list, check{"refused", path, "the path does not work", refused(path)})
+		list = append(list, check{"refused", path, "the path does not work", refused("refused", path)})
 	}
 	// The neighbour entry of the gateway exists only after traffic.
 	if x.Attach != nil && x.Attach.Gateway != expect.NoGateway {
@@ -105,8 +106,8 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 		}
 		list = append(list, check{"ttl", path, "the remaining TTL (of 64) at the receiving pod", ttlLeft(path, ttl)})
 	}
-	if x.policies > 0 && (x.policed || x.Programs != nil) {
-		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", denied(path)})
+	if slices.Contains(x.deniedPaths(), path) {
+		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", refused("policy.denied", path)})
 	}
 	if path == expect.PodPodSame {
 		carried := "nothing"

@@ -61,23 +61,18 @@ func exchanged(path plan.Path) inspection {
 	}
 }
 
-// refused requires that the path does not work although a server listens.
-func refused(path plan.Path) inspection {
+// refused requires that an attempt got no answer although a server listened.
+func refused(kind string, path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
-		return unanswered(s.refusals[path])
+		const want = "no answer"
+		switch o := s.refusals[check{kind: kind, path: path}.id()]; {
+		case o.listened == 0:
+			return failed(want, fmt.Errorf("not tried: %w", o.err))
+		case o.err == nil:
+			return finding{want: want, got: "answered"}
+		}
+		return finding{want: want, got: want}
 	}
-}
-
-// unanswered requires that a server listened and the client got no answer.
-func unanswered(o outcome) finding {
-	const want = "no answer"
-	switch {
-	case o.listened == 0:
-		return failed(want, fmt.Errorf("not tried: %w", o.err))
-	case o.err == nil:
-		return finding{want: want, got: "answered"}
-	}
-	return finding{want: want, got: want}
 }
 
 // source compares the clients that the server saw over TCP and UDP with the wanted ones.

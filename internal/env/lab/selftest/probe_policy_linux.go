@@ -2,25 +2,24 @@ package selftest
 
 import (
 	"context"
-	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/lab/expect"
-	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// denied tries the denied port of a pod that listens on it. The "exchange" check proves that the path works otherwise.
-func denied(path plan.Path) inspection {
-	return func(ctx context.Context, s *scene) finding {
-		e, err := s.ends(path)
-		if err != nil {
-			return unanswered(outcome{err: err})
-		}
-		e.listen, e.dial = policy.DeniedPort, netip.AddrPortFrom(e.dial.Addr(), policy.DeniedPort)
-		return unanswered(s.exchange(e, question, impatience).tcp(ctx))
+// deniedPaths returns the paths on which a server listens on the port that the policies deny. The "exchange" check proves
+// that the path works otherwise.
+func (x expectation) deniedPaths() []plan.Path {
+	if x.policies == 0 || !x.policed && x.Programs == nil {
+		return nil
 	}
+	return slices.DeleteFunc([]plan.Path{expect.PodPodSame, expect.PodPodCross}, func(p plan.Path) bool {
+		_, served := x.Served[p]
+		return !served
+	})
 }
 
 // walked counts the policies that a new connection between pods of two nodes walks: all that select the pod, because

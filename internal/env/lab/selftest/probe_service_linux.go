@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
@@ -20,20 +21,16 @@ import (
 // serviceChecks are the checks of the Services for self-tests: without endpoints, with session affinity, and with several
 // backends of which one is removed.
 func serviceChecks(x expectation) []check {
-	if _, ok := x.Served[expect.PodSvcRemote]; !x.testServices || !ok {
+	if !x.callsServices() {
 		return nil
-	}
-	datagram := refusedAtOnce
-	if x.Programs != nil && x.Programs.Mute {
-		datagram = silence
 	}
 	var list []check
 	if x.Programs != nil && x.Programs.Maglev && !x.local {
 		list = append(list, check{kind: "maglev", what: "the backends of an external client that enters by each node", probe: maglev})
 	}
 	return append(list, []check{
-		{kind: "none.udp", what: "a datagram to a Service without endpoints", probe: unserved("udp", datagram)},
-		{kind: "none.tcp", what: "a connection to a Service without endpoints", probe: unserved("tcp", refusedAtOnce)},
+		{kind: "none.udp", what: "a datagram to a Service without endpoints", probe: unserved("udp")},
+		{kind: "none.tcp", what: "a connection to a Service without endpoints", probe: unserved("tcp")},
 		{kind: "sticky", what: "the backends of a client of a Service with session affinity", probe: sticky},
 		{kind: "shared.even", what: "the backends of connections to a Service with several backends", probe: evenly},
 		// The last check, because it changes the Service.
@@ -51,10 +48,24 @@ const (
 // socket.
 var refusals = []string{"connection refused", "operation not permitted", "no route to host"}
 
-// unserved calls a Service without endpoints.
-func unserved(network, want string) inspection {
-	return func(ctx context.Context, s *scene) finding {
-		err := s.callWithoutEndpoints(ctx, network, want)
+// callsServices says whether pods call the Services for self-tests.
+func (x expectation) callsServices() bool {
+	_, ok := x.Served[expect.PodSvcRemote]
+	return x.testServices && ok
+}
+
+// unservedBy is the wanted outcome of a call to a Service without endpoints.
+func (x expectation) unservedBy(network string) string {
+	if network == "udp" && x.Programs != nil && x.Programs.Mute {
+		return silence
+	}
+	return refusedAtOnce
+}
+
+// unserved names the outcome of a call to a Service without endpoints.
+func unserved(network string) inspection {
+	return func(_ context.Context, s *scene) finding {
+		want, err := s.want.unservedBy(network), s.unserved[network]
 		switch {
 		case err == nil:
 			return finding{want: want, got: "answered"}
@@ -67,12 +78,28 @@ func unserved(network, want string) inspection {
 	}
 }
 
-// callWithoutEndpoints calls a Service without endpoints and waits long for a refusal. A node sends about one ICMP message
-// a second, so a datagram is repeated. On one CPU the message arrives while connect() holds the socket, which then reacts
-// only to the message for the SYN that is repeated after a second.
-func (s *scene) callWithoutEndpoints(ctx context.Context, network, want string) error {
+// callUnserved calls a Service without endpoints. It runs before all other traffic: a node sends a host few ICMP messages,
+// and for a second none after a redirect, which a pod that calls itself causes.
+func (s *scene) callUnserved(ctx context.Context) {
+	if !s.want.callsServices() {
+		return
+	}
+	var wg sync.WaitGroup
+	var errs [2]error
+	networks := []string{"tcp", "udp"}
+	for i, network := range networks {
+		wg.Go(func() { errs[i] = s.callWithoutEndpoints(ctx, network) })
+	}
+	wg.Wait()
+	for i, network := range networks {
+		s.unserved[network] = errs[i]
+	}
+}
+
+// callWithoutEndpoints waits long for a refusal, and repeats a datagram, which may be lost.
+func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error {
 	timeout := 2 * s.patience
-	if want == silence {
+	if s.want.unservedBy(network) == silence {
 		timeout = impatience
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -33,9 +33,11 @@ type scene struct {
 	nodes []*capture.Capture
 	// dialers make connections where the clients are.
 	dialers map[*lab.Host]*lab.Dialer
-	// trials are for the paths that must work, refusals for those that must not.
+	// trials are for the paths that must work; refusals, by the ID of their checks, are for what must not.
 	trials   map[plan.Path]*trial
-	refusals map[plan.Path]outcome
+	refusals map[string]outcome
+	// unserved has the errors of calls to the Service without endpoints, by network.
+	unserved map[string]error
 	// tracks are the conntrack entries of each node after the trials.
 	tracks   [][]conntrack.Entry
 	trackErr error
@@ -52,7 +54,8 @@ func open(inst *lab.Instance, want expectation) (*scene, error) {
 	}
 	s := &scene{
 		inst: inst, want: want, patience: patience,
-		pods: map[*lab.Pod]*capture.Capture{}, dialers: map[*lab.Host]*lab.Dialer{}, trials: map[plan.Path]*trial{}, refusals: map[plan.Path]outcome{},
+		pods: map[*lab.Pod]*capture.Capture{}, dialers: map[*lab.Host]*lab.Dialer{},
+		trials: map[plan.Path]*trial{}, refusals: map[string]outcome{}, unserved: map[string]error{},
 	}
 	if err := s.flush(); err != nil {
 		return nil, err

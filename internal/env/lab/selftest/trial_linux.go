@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/env/lab/expect"
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -84,9 +86,10 @@ type trial struct {
 }
 
 // rehearse makes the traffic that several checks use. Served paths run one after another, so that each frame belongs to
-// one path. Paths that must not work run in parallel, because each only waits. conntrack is read once at the end, because
-// each reading walks the table of the whole machine.
+// one path. conntrack is read once at the end, because each reading walks the table of the whole machine.
 func (s *scene) rehearse(ctx context.Context) {
+	s.callUnserved(ctx)
+	s.tryRefused(ctx)
 	for _, p := range plan.Paths {
 		if _, ok := s.want.Served[p]; !ok || ctx.Err() != nil {
 			continue
@@ -98,33 +101,48 @@ func (s *scene) rehearse(ctx context.Context) {
 		}
 	}
 	s.tracks, s.trackErr = s.connections()
-	s.tryRefused(ctx)
 }
 
-// tryRefused tries the paths that must not work: those to different servers in parallel, those to the same server one
-// after another, because they may need the same port.
+// attempt is an exchange that must not work, for the check with this ID.
+type attempt struct {
+	id string
+	ends
+	outcome outcome
+}
+
+// tryRefused makes the exchanges that must not work in parallel, because each only waits. Those to the same port of a
+// server run one after another.
 func (s *scene) tryRefused(ctx context.Context) {
-	outcomes := make([]outcome, len(s.want.Refused))
-	byServer := map[*lab.Host][]int{}
-	for i, p := range s.want.Refused {
-		e, err := s.ends(p)
-		outcomes[i].err = err
-		if err == nil {
-			byServer[e.server] = append(byServer[e.server], i)
+	all := map[netip.AddrPort][]*attempt{}
+	add := func(kind string, p plan.Path, port uint16) {
+		a := &attempt{id: check{kind: kind, path: p}.id()}
+		if a.ends, a.outcome.err = s.ends(p); a.outcome.err != nil {
+			s.refusals[a.id] = a.outcome
+			return
 		}
+		if port != 0 {
+			a.listen, a.dial = port, netip.AddrPortFrom(a.dial.Addr(), port)
+		}
+		at := netip.AddrPortFrom(a.server.Addr, a.listen)
+		all[at] = append(all[at], a)
+	}
+	for _, p := range s.want.Refused {
+		add("refused", p, 0)
+	}
+	for _, p := range s.want.deniedPaths() {
+		add("policy.denied", p, policy.DeniedPort)
 	}
 	var wg sync.WaitGroup
-	for _, paths := range byServer {
+	for _, attempts := range all {
 		wg.Go(func() {
-			for _, i := range paths {
-				e, _ := s.ends(s.want.Refused[i]) // checked above
-				outcomes[i] = s.exchange(e, question, impatience).tcp(ctx)
+			for _, a := range attempts {
+				a.outcome = s.exchange(a.ends, question, impatience).tcp(ctx)
 			}
 		})
 	}
 	wg.Wait()
-	for i, p := range s.want.Refused {
-		s.refusals[p] = outcomes[i]
+	for _, a := range slices.Concat(slices.Collect(maps.Values(all))...) {
+		s.refusals[a.id] = a.outcome
 	}
 }
 
