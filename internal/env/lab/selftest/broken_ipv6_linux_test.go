@@ -132,6 +132,7 @@ var ipv6 = plan.Lab{Family: lab.IPv6}
 
 // TestIPv4IsNotIPv6: a profile of one version of IP is not taken for that of the other.
 func TestIPv4IsNotIPv6(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		family  int
 		want    expectation

@@ -387,6 +387,7 @@ var breakages = []breakage{
 // TestBreakageIsNoticed breaks one thing at a time and asks for the assertion that is about it: an assertion that
 // cannot fail proves nothing.
 func TestBreakageIsNoticed(t *testing.T) {
+	t.Parallel()
 	program := iptables(t)
 	var crew sync.WaitGroup
 	defer crew.Wait()
@@ -401,7 +402,7 @@ func TestBreakageIsNoticed(t *testing.T) {
 }
 
 // atOnce is how many profiles are broken at the same time: most of the time goes by waiting for what does not come.
-const atOnce = 6
+const atOnce = 8
 
 func (b breakage) test(t *testing.T, program string) {
 	if b.lab.Family == lab.IPv6 {
@@ -486,6 +487,7 @@ func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
 // TestAnotherProfileIsNoticed holds a profile against the table of another: the assertions that tell the two apart
 // must fail.
 func TestAnotherProfileIsNoticed(t *testing.T) {
+	t.Parallel()
 	for _, tc := range mistaken {
 		t.Run(tc.raised+" as "+tc.table, func(t *testing.T) {
 			t.Parallel()

@@ -76,20 +76,25 @@ var breakagesOfServices = []breakage{
 // TestMissingPoliciesAreNoticed holds profiles without policies, and with the policy Cluster, against tables of a lab that
 // has others.
 func TestMissingPoliciesAreNoticed(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"canal", "calico-nftables", "cilium-native", "calico-ebpf"} {
-		inst := raised(t, plan.Lab{}, name)
-		want := table(name).keptLocal()
-		want.policies = 2
-		notices := []string{"policy.denied" + same, "policy.denied" + cross, "refused" + entry}
-		if want.policed {
-			notices = append(notices, "policy.walk.egress"+cross, "policy.walk.ingress"+cross, "policy.egress"+cross, "source@external-to-nodeport/local")
-		}
-		hold(t, run(context.Background(), inst, want), notices, []string{"exchange" + cross})
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inst := raised(t, plan.Lab{}, name)
+			want := table(name).keptLocal()
+			want.policies = 2
+			notices := []string{"policy.denied" + same, "policy.denied" + cross, "refused" + entry}
+			if want.policed {
+				notices = append(notices, "policy.walk.egress"+cross, "policy.walk.ingress"+cross, "policy.egress"+cross, "source@external-to-nodeport/local")
+			}
+			hold(t, run(context.Background(), inst, want), notices, []string{"exchange" + cross})
+		})
 	}
 }
 
 // TestNodesThatChooseForThemselves holds Services whose backends every node draws by chance against the table of Maglev.
 func TestNodesThatChooseForThemselves(t *testing.T) {
+	t.Parallel()
 	inst := raisedWith(t, lab.Options{TestServices: true}, "cilium-native")
 	want := table("cilium-native-dsr")
 	want.testServices = true

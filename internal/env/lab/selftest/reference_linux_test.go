@@ -224,10 +224,12 @@ func (p referencePod) attach(t *testing.T) {
 // TestReferencePlugins holds the self-test's expectations, and what the built-in dataplanes make, against the reference
 // CNI plugins: they connect the pods of a lab in place of the built-in ones (ADD, CHECK, DEL).
 func TestReferencePlugins(t *testing.T) {
+	t.Parallel()
 	dir := referencePlugins(t)
 	for name := range referenceConfig {
 		for _, family := range []int{4, lab.IPv6} {
 			t.Run(fmt.Sprintf("%s in IPv%d", name, family), func(t *testing.T) {
+				t.Parallel()
 				inst := raised(t, plan.Lab{NIC: "wire", Family: family}, name)
 				data := t.TempDir()
 				var pods []referencePod
