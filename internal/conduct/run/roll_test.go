@@ -96,6 +96,7 @@ func newRolledWorld() (*rolledWorld, plan.Plan) {
 // TestRoll: each backend is taken out and put back in its turn, and what came of it is in the numbers. The zero of the case
 // has no Service and is left alone.
 func TestRoll(t *testing.T) {
+	t.Parallel()
 	w, p := newRolledWorld()
 	end, c, _ := perform(t, w, p, Options{})
 	if end.Failed != 0 || end.Trials != 2 {
@@ -120,6 +121,7 @@ func TestRoll(t *testing.T) {
 // TestRollFails: a trial whose backends were not rolled as its workload says has failed with the reason, and has none of them
 // out afterwards.
 func TestRollFails(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		do    func(b control.Backend, in bool) error
 		kind  string
@@ -138,6 +140,7 @@ func TestRollFails(t *testing.T) {
 		"a side fails": {nil, "reset", []string{"gone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w, p := newRolledWorld()
 			w.do = c.do
 			if c.do == nil {
@@ -163,6 +166,7 @@ func TestRollFails(t *testing.T) {
 
 // TestRollPutsBackLater: what could not be put back when its trial had failed is said, and is back before the next one.
 func TestRollPutsBackLater(t *testing.T) {
+	t.Parallel()
 	w, p := newRolledWorld()
 	p.Repetitions = 2
 	away := true
@@ -191,6 +195,7 @@ func TestRollPutsBackLater(t *testing.T) {
 
 // TestRollStaysOut: a trial that would begin with a backend too few has failed.
 func TestRollStaysOut(t *testing.T) {
+	t.Parallel()
 	w, p := newRolledWorld()
 	p.Repetitions = 2
 	w.do = func(b control.Backend, in bool) error {

@@ -76,13 +76,8 @@ func TestTools(t *testing.T) {
 			t.Errorf("tools left files in the working directory: %q, before %q", left, before)
 		}
 	})
-	pl := newPlace(t)
-	server, _ := pl.dial(t)
-	client, _ := pl.dial(t)
-	for _, tt := range []struct {
-		workload string
-		want     []string // metrics
-	}{
+	byName := map[string][]measured{}
+	for _, m := range []measured{
 		{"stream(tool=iperf3)", []string{metric.Goodput, metric.Transferred, metric.RetransmitsPerG}},
 		{"stream(tool=iperf3,flows=3,reverse)", []string{metric.Goodput, metric.Transferred}},
 		{"stream(udp,rate=100M,flows=2,tool=iperf3)", []string{metric.Goodput, metric.PacketRate, metric.FrameLossRate, metric.Jitter, metric.OfferedLoad}},
@@ -102,36 +97,59 @@ func TestTools(t *testing.T) {
 		{"stream(tool=netperf)", []string{metric.Goodput}},
 		{"stream(udp,tool=netperf)", []string{metric.Goodput, metric.FrameLossRate}},
 	} {
-		c := byTool(t, control.SideClient, tt.workload)
-		if _, err := exec.LookPath(drive.Program(c.Workload)); err != nil {
-			t.Logf("%s is not tried: %v", tt.workload, err)
-			continue
-		}
-		seen, served, err := run(t, client, server, byTool(t, control.SideServer, tt.workload), c)
-		if err != nil {
-			t.Errorf("%s: %v", tt.workload, err)
-			_, _ = client.Cancel(), server.Cancel() // one of them has ended
-			continue
-		}
-		// What neper moved in its life is not known, and so no cost of it.
-		noWork := c.Workload.Traits().Bulk() && c.Workload.Tool == "neper"
-		if seen.Tool == nil || seen.Tool.Name != c.Workload.Tool || seen.Tool.Work <= 0 != noWork || seen.CPU.ThreadsNs <= 0 || seen.ElapsedNs < int64(time.Second)/2 {
-			t.Errorf("%s: the client saw %+v %+v", tt.workload, seen, seen.Tool)
-		}
-		if !noWork {
-			tt.want = append(tt.want, metric.ServiceDemand)
-		}
-		metrics, warnings := outcome.Derive(c.Workload, seen, served, outcome.Conditions{})
-		for _, name := range tt.want {
-			if v, ok := metrics[name]; !ok || v < 0 {
-				t.Errorf("%s: %s is %v, there: %v", tt.workload, name, v, ok)
-			}
-		}
-		if _, ok := metrics[metric.CPUUtilization]; ok {
-			t.Errorf("%s: CPU utilization of a window that is not ours", tt.workload)
-		}
-		t.Logf("%s: %v %v %v", tt.workload, metrics, warnings, []any{seen.CPU, served.CPU, seen.Tool.Work})
+		tool := byTool(t, control.SideClient, m.workload).Workload.Tool
+		byName[tool] = append(byName[tool], m)
 	}
+	for tool, list := range byName {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel() // they mostly wait: tools take whole seconds
+			pl := newPlace(t)
+			server, _ := pl.dial(t)
+			client, _ := pl.dial(t)
+			for _, m := range list {
+				testTool(t, client, server, m)
+			}
+		})
+	}
+}
+
+// measured is a workload of a tool, and the metrics that it gives.
+type measured struct {
+	workload string
+	want     []string
+}
+
+func testTool(t *testing.T, client, server *control.Client, tt measured) {
+	t.Helper()
+	c := byTool(t, control.SideClient, tt.workload)
+	if _, err := exec.LookPath(drive.Program(c.Workload)); err != nil {
+		t.Logf("%s is not tried: %v", tt.workload, err)
+		return
+	}
+	seen, served, err := run(t, client, server, byTool(t, control.SideServer, tt.workload), c)
+	if err != nil {
+		t.Errorf("%s: %v", tt.workload, err)
+		_, _ = client.Cancel(), server.Cancel() // one of them has ended
+		return
+	}
+	// What neper moved in its life is not known, and so no cost of it.
+	noWork := c.Workload.Traits().Bulk() && c.Workload.Tool == "neper"
+	if seen.Tool == nil || seen.Tool.Name != c.Workload.Tool || seen.Tool.Work <= 0 != noWork || seen.CPU.ThreadsNs <= 0 || seen.ElapsedNs < int64(time.Second)/2 {
+		t.Errorf("%s: the client saw %+v %+v", tt.workload, seen, seen.Tool)
+	}
+	if !noWork {
+		tt.want = append(tt.want, metric.ServiceDemand)
+	}
+	metrics, warnings := outcome.Derive(c.Workload, seen, served, outcome.Conditions{})
+	for _, name := range tt.want {
+		if v, ok := metrics[name]; !ok || v < 0 {
+			t.Errorf("%s: %s is %v, there: %v", tt.workload, name, v, ok)
+		}
+	}
+	if _, ok := metrics[metric.CPUUtilization]; ok {
+		t.Errorf("%s: CPU utilization of a window that is not ours", tt.workload)
+	}
+	t.Logf("%s: %v %v %v", tt.workload, metrics, warnings, []any{seen.CPU, served.CPU, seen.Tool.Work})
 }
 
 // fake puts a program into a directory that comes before all others.

@@ -180,6 +180,7 @@ func TestPeerKilled(t *testing.T) {
 		{plan.Workload{Spec: plan.HTTP{Connection: "close"}}, control.SideServer, refused.String()},
 	} {
 		t.Run(c.workload.String()+" "+c.killed, func(t *testing.T) {
+			t.Parallel()
 			o := options(c.workload)
 			o.Window = 600 * time.Millisecond
 			got := killMidway(t, o, c.killed)

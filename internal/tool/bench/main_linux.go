@@ -49,6 +49,13 @@ func main() {
 	o := options{}
 	flag.IntVar(&o.repetitions, "repetitions", 10, "how `often` each tool does each task")
 	flag.DurationVar(&o.length, "length", time.Second, "`time` of each run, whole seconds")
+	flag.Func("only", "measure this `task` only, such as rr; may be repeated", func(name string) error {
+		o.only = append(o.only, name)
+		if len(o.tasks()) < len(o.only) {
+			return errors.New("no such task")
+		}
+		return nil
+	})
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -71,6 +78,13 @@ type options struct {
 	program     string
 	repetitions int
 	length      time.Duration
+	// only names the tasks; empty is all.
+	only []string
+}
+
+// tasks returns those that were asked for.
+func (o options) tasks() []task {
+	return slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return len(o.only) > 0 && !slices.Contains(o.only, t.name) })
 }
 
 // peer is a tool that does a task, and the least ratio of rates that we want against it; 0 sets no bar.
@@ -139,7 +153,7 @@ func (p *page) compare(ctx context.Context, w *world, o options, progress io.Wri
 		return err
 	}
 	for repetition := range o.repetitions {
-		if err = p.repeat(ctx, us, here, o.length, repetition); err != nil {
+		if err = p.repeat(ctx, us, here, o, repetition); err != nil {
 			break
 		}
 		fmt.Fprintf(progress, "repetition %d of %d\n", repetition+1, o.repetitions)
@@ -151,7 +165,7 @@ func (p *page) compare(ctx context.Context, w *world, o options, progress io.Wri
 		p.missing = append(p.missing, "system calls: strace is not installed")
 		return nil
 	}
-	return p.count(ctx, w, here)
+	return p.count(ctx, w, here, o)
 }
 
 // findTools returns the tools that are installed, and notes those that are not.
@@ -173,9 +187,9 @@ func (p *page) findTools(ctx context.Context, w *world) []string {
 }
 
 // repeat runs all tasks by all tools once. Each repetition begins with another tool.
-func (p *page) repeat(ctx context.Context, us *ends, here []string, length time.Duration, repetition int) error {
+func (p *page) repeat(ctx context.Context, us *ends, here []string, o options, repetition int) error {
 	i := 0
-	for _, t := range tasks {
+	for _, t := range o.tasks() {
 		peers := slices.DeleteFunc(slices.Clone(t.peers), func(c peer) bool { return !slices.Contains(here, c.tool) })
 		if len(peers) == 0 {
 			continue
@@ -187,7 +201,7 @@ func (p *page) repeat(ctx context.Context, us *ends, here []string, length time.
 		readings := map[string]reading{}
 		for k := range order {
 			tool := order[(k+repetition)%len(order)]
-			r, err := us.measure(ctx, t, tool, length)
+			r, err := us.measure(ctx, t, tool, o.length)
 			if err != nil {
 				return err
 			}
@@ -206,8 +220,8 @@ func (p *page) repeat(ctx context.Context, us *ends, here []string, length time.
 }
 
 // count is the pass under strace.
-func (p *page) count(ctx context.Context, w *world, here []string) error {
-	for _, t := range tasks {
+func (p *page) count(ctx context.Context, w *world, here []string, o options) error {
+	for _, t := range o.tasks() {
 		if !t.traced {
 			continue
 		}
