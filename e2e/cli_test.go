@@ -405,7 +405,7 @@ func TestCLIKilled(t *testing.T) {
 	p.awaitTrials(t, 2)
 	run := p.run(t)
 	q := start(t, "kube", "clean")
-	q.wantEnd(t, time.Minute, 0, "are kept; --all removes them too")
+	q.wantEnd(t, time.Minute, 0, "; --all removes them too")
 	if out := q.out.String(); !strings.Contains(out, "cnibench-"+run+"\tkept: its run may last until ") || len(leftOf(t, run)) == 0 {
 		t.Errorf("what is under way is not kept:\n%s", out)
 	}

@@ -166,9 +166,7 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, error) {
 	pods, err := trait.Await{
 		Names: []string{pod}, Interval: pause, Limit: lookLimit, Patience: lookPatience,
-		Done: func(p *corev1.Pod, _ trait.State) bool {
-			return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-		},
+		Done: func(_ *corev1.Pod, s trait.State) bool { return s.Ended },
 		List: func(ctx context.Context) (map[string]*corev1.Pod, error) {
 			return trait.ListPods(ctx, i.client, namespace, "")
 		},
@@ -177,7 +175,7 @@ func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, e
 		return nil, err
 	}
 	text, err := i.client.Logs(ctx, namespace, pod)
-	if err == nil && pods[pod].Status.Phase == corev1.PodFailed {
+	if err == nil && trait.StateOf(pods[pod]).Failed {
 		err = fmt.Errorf("its pod failed: %s", strings.TrimSpace(string(text[max(0, len(text)-1000):])))
 	}
 	return text, err

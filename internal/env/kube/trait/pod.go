@@ -178,7 +178,9 @@ type State struct {
 	Why string
 	// Hopeless means that waiting does not help; Patient, that it may.
 	Hopeless, Patient bool
-	Advice            string
+	// Ended means that a container has ended, Failed that it ended badly. The phase of its pod follows later.
+	Ended, Failed bool
+	Advice        string
 }
 
 // Advice for pods that do not start.
@@ -194,7 +196,7 @@ func StateOf(p *corev1.Pod) State {
 	case p.DeletionTimestamp != nil && (!over || p.Status.Reason == ""): // the end of its container is that of the pod
 		return State{Hopeless: true, Why: "it is being deleted"}
 	case over:
-		return State{Hopeless: true, Why: ended(p)}
+		return State{Hopeless: true, Ended: true, Failed: p.Status.Phase == corev1.PodFailed, Why: ended(p)}
 	}
 	var s State
 	for _, c := range p.Status.ContainerStatuses {
@@ -217,7 +219,7 @@ func StateOf(p *corev1.Pod) State {
 // containerState returns the state of a pod whose container waits or has ended.
 func containerState(c corev1.ContainerStatus) State {
 	if t := c.State.Terminated; t != nil {
-		return State{Hopeless: true, Why: terminated(t)}
+		return State{Hopeless: true, Ended: true, Failed: t.ExitCode != 0, Why: terminated(t)}
 	}
 	w := c.State.Waiting
 	why := strings.TrimSpace(w.Reason + ": " + w.Message)
