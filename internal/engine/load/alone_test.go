@@ -23,6 +23,8 @@ type seen struct {
 	Port        int                 `json:",omitempty"`
 	Observation *sample.Observation `json:",omitempty"`
 	Kind        string              `json:",omitempty"`
+	// Allocated counts the allocations of the process in the window.
+	Allocated allocated
 }
 
 func alone(options string) int {
@@ -42,8 +44,9 @@ func alone(options string) int {
 	if _, err := input.ReadString('\n'); err != nil {
 		return 1
 	}
-	got, err := t.Run(context.Background(), nil)
-	s := seen{Observation: got}
+	var s seen
+	got, err := t.Run(context.Background(), s.Allocated.edge)
+	s.Observation = got
 	if err != nil {
 		s.Kind = kindOf(err)
 	}

@@ -17,72 +17,59 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// TestNoAllocationPerOperation counts the allocations of the client's whole process, Run included, between the edges of
-// the window: a handful, and not one per operation. The server is a process, because the counting stops the world, in
-// which a server would not answer.
+// TestNoAllocationPerOperation counts the allocations of each side's whole process, Run included, between the edges of
+// its window: a handful, and not one per operation. Each side has a process, because the counting stops the world, in which
+// the other would not answer.
 func TestNoAllocationPerOperation(t *testing.T) {
 	for _, w := range everyWorkload {
 		t.Run(w.String(), func(t *testing.T) {
 			o := options(w)
 			o.Interval, o.Side = 0, control.SideServer
-			o.Window *= 2
 			p := sideProcess(t, o)
-			o.Window /= 2
 			o.Port = p.port
 			c := prepare(t, control.SideClient, o)
 			p.run(t)
-			n, operations := allocations(t, c)
-			t.Logf("%d allocations in %d operations", n, operations)
-			// What is left is Run's and the runtime's own: maps of TCP_INFO, a new thread.
-			if limit := max(200, operations/50); n > limit {
-				t.Errorf("%d allocations in %d operations", n, operations)
+			var own allocated
+			got, err := c.Run(t.Context(), own.edge)
+			if err != nil {
+				t.Fatal(err)
 			}
+			check := func(side string, a allocated, operations uint64) {
+				t.Logf("%s: %d allocations in %d operations", side, a.N, operations)
+				// What is left is Run's and the runtime's own: maps of TCP_INFO, a new thread.
+				if limit := max(200, operations/50); a.N > limit || a.Collected {
+					t.Errorf("%s: %d allocations in %d operations; the collector ran: %v", side, a.N, operations, a.Collected)
+				}
+			}
+			check(control.SideClient, own, got.Operations)
+			if w.Traits().Kernel {
+				return // the kernel answers
+			}
+			served := p.read(t)
+			if served.Observation == nil {
+				t.Fatalf("the server failed: %s", served.Kind)
+			}
+			check(control.SideServer, served.Allocated, served.Observation.Operations)
 		})
 	}
 }
 
-// TestServersDoNotAllocate is the same for the server.
-func TestServersDoNotAllocate(t *testing.T) {
-	for _, w := range everyWorkload {
-		if w.Traits().Kernel {
-			continue
-		}
-		t.Run(w.String(), func(t *testing.T) {
-			needNamespace(t)
-			o := options(w)
-			o.Interval = 0
-			s := prepare(t, control.SideServer, o)
-			o.Side, o.Port = control.SideClient, s.Port()
-			o.Window *= 2
-			p := sideProcess(t, o)
-			p.run(t)
-			n, operations := allocations(t, s)
-			t.Logf("%d allocations in %d operations", n, operations)
-			if limit := max(200, operations/50); n > limit {
-				t.Errorf("%d allocations in %d operations", n, operations)
-			}
-		})
-	}
+// allocated is what a process allocates in a window, and whether the collector ran.
+type allocated struct {
+	N         uint64
+	Collected bool
+	before    runtime.MemStats
 }
 
-// allocations runs a trial and counts what the process allocates in its window.
-func allocations(t *testing.T, trial *Trial) (allocations, operations uint64) {
-	t.Helper()
-	var before, after runtime.MemStats
-	got, err := trial.Run(t.Context(), func(end bool) {
-		if end {
-			runtime.ReadMemStats(&after)
-		} else {
-			runtime.ReadMemStats(&before)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
+// edge is called at the edges of the window.
+func (a *allocated) edge(end bool) {
+	if !end {
+		runtime.ReadMemStats(&a.before)
+		return
 	}
-	if after.NumGC != before.NumGC {
-		t.Error("the collector ran in the window")
-	}
-	return after.Mallocs - before.Mallocs, got.Operations
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+	a.N, a.Collected = after.Mallocs-a.before.Mallocs, after.NumGC != a.before.NumGC
 }
 
 // TestNothingLeaks: after fifty trials of all kinds there are no more descriptors, threads or goroutines than before,

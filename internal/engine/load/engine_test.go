@@ -96,7 +96,9 @@ func TestBothAddressFamilies(t *testing.T) {
 		for _, c := range []struct{ listen, dial string }{{"::1", "::1"}, {"", "::1"}, {"", "127.0.0.1"}} {
 			t.Run(w.String()+" "+c.listen+" "+c.dial, func(t *testing.T) {
 				needNamespace(t)
+				t.Parallel()
 				o := options(w)
+				o.Timeout = time.Second // others use the machine, too
 				o.Address = c.listen
 				client, _ := exchange(t, o, c.dial)
 				if client.Operations == 0 || failures(client) > 0 {
