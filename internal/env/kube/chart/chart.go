@@ -174,7 +174,7 @@ func parse(list map[string][]byte) (*Chart, error) {
 		}
 	}
 	if c.Metadata.Name == "" || c.Metadata.Version == "" {
-		return nil, errors.New("Chart.yaml lacks name or version") //nolint:staticcheck // a file's name
+		return nil, errors.New("no name or version in Chart.yaml")
 	}
 	c.Metadata.IsRoot = true
 	return c, nil

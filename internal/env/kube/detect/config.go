@@ -71,7 +71,7 @@ func (d *detective) measured(r config.Report) {
 	d.But = append(slices.Clone(d.But[:d.own]), m.But...)
 }
 
-// asked returns the setting of a component, nil if there is none.
+// asked returns the setting of a component, or nil.
 func (d *detective) asked(component, name string) *Setting {
 	for i := range d.Settings {
 		if s := &d.Settings[i]; s.Component == component && s.Name == name {

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,10 +137,9 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 		return nil, fmt.Errorf("create a namespace for pods on the nodes: %w", err)
 	}
 	defer func() {
-		gone := i.client.Namespaces().Delete(context.WithoutCancel(ctx), namespace.Name, metav1.DeleteOptions{})
-		if err == nil && !apierrors.IsNotFound(gone) {
-			err = gone
-		}
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), lookLimit)
+		defer stop()
+		err = cmp.Or(err, trait.RemoveNamespace(ctx, i.client, namespace.Name, pause))
 	}()
 	like := metav1.ObjectMeta{Namespace: namespace.Name, Labels: trait.Owned()}
 	if err := trait.CopySecrets(ctx, i.client, i.PullSecrets, like); err != nil {
