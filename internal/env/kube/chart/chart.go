@@ -36,6 +36,8 @@ type Chart struct {
 	schema    func() (*jsonschema.Resolved, error)
 	templates map[string]string
 	files     files
+	// definitions are the objects of the directory crds, in the order of their names; no value changes them.
+	definitions func() []Document
 }
 
 // Metadata is Chart.yaml. Templates read it as .Chart.
@@ -177,11 +179,11 @@ func parse(list map[string][]byte) (*Chart, error) {
 		return nil, errors.New("no name or version in Chart.yaml")
 	}
 	c.Metadata.IsRoot = true
+	c.definitions = sync.OnceValue(c.readDefinitions)
 	return c, nil
 }
 
-// definitions returns the texts of the directory crds, in the order of their names.
-func (c *Chart) definitions() []Document {
+func (c *Chart) readDefinitions() []Document {
 	var list []Document
 	for _, name := range slices.Sorted(maps.Keys(c.files)) {
 		if ext := path.Ext(name); strings.HasPrefix(name, "crds/") && (ext == ".yaml" || ext == ".yml" || ext == ".json") {

@@ -96,7 +96,7 @@ func (c *Chart) Render(values map[string]any, r Release) ([]Document, error) {
 		}
 		return cmp.Compare(uint(x), uint(y)) // kinds of others are last
 	})
-	return append(c.definitions(), list...), nil
+	return slices.Concat(c.definitions(), list), nil
 }
 
 // kinds is the order in which Helm installs.
