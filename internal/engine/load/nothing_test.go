@@ -27,3 +27,24 @@ func TestNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestCause: the next request on a connection that the server ended after a refusal is not the cause, however often it
+// fails.
+func TestCause(t *testing.T) {
+	for _, tt := range []struct {
+		counts map[kind]uint64
+		want   kind
+	}{
+		{map[kind]uint64{gone: 27, badStatus: 26}, badStatus},
+		{map[kind]uint64{reset: 1, timedOut: 3, notOffered: 99}, timedOut},
+		{map[kind]uint64{protocol: 1, gone: 2}, protocol},
+	} {
+		var counts [kinds]uint64
+		for k, n := range tt.counts {
+			counts[k] = n
+		}
+		if got := cause(counts); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.counts, got, tt.want)
+		}
+	}
+}

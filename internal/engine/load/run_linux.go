@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
@@ -113,8 +114,8 @@ func (t *Trial) settleDown(ctx context.Context, early bool) error {
 	return nil
 }
 
-// settled is the phase from which a thread's marks are final. Only stragglers change them after the window. Other workloads
-// do not wait for a thread that blocks because its peer is silent.
+// settled is the phase from which a thread's marks are final. Only stragglers change them after the window. Other
+// workloads do not wait for a thread that blocks because its peer is silent.
 func (t *Trial) settled() int32 {
 	if t.work.straggles {
 		return after
@@ -144,17 +145,23 @@ func (t *Trial) giveUp(ctx context.Context, err error) error {
 	return t.worst(causes, err)
 }
 
-// worst returns an error of the most frequent kind of failure.
-func (t *Trial) worst(counts [kinds]uint64, err error) error {
-	top := -1
-	for k, n := range counts {
-		// What a paced sender could not offer is a consequence.
-		if n > 0 && kind(k) != notOffered && (top < 0 || n > counts[top]) {
-			top = k
+// cause returns the most frequent kind of failure, but what the peer says comes before what follows from it: a server
+// that refuses a request and ends the connection also fails the next request. What a paced sender could not offer is no
+// cause.
+func cause(counts [kinds]uint64) kind {
+	for _, said := range []kind{badStatus, protocol} {
+		if counts[said] > 0 {
+			return said
 		}
 	}
-	if top >= 0 {
-		return &Error{Kind: kind(top).String(), Op: t.name(), Err: fmt.Errorf("%w (%d x %s)", err, counts[top], kind(top))}
+	counts[notOffered] = 0
+	return kind(slices.Index(counts[:], slices.Max(counts[:])))
+}
+
+// worst returns an error of the kind of failure that is the cause.
+func (t *Trial) worst(counts [kinds]uint64, err error) error {
+	if k := cause(counts); counts[k] > 0 {
+		return &Error{Kind: k.String(), Op: t.name(), Err: fmt.Errorf("%w (%d x %s)", err, counts[k], k)}
 	}
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()
