@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,8 +24,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// TestMain makes the test binary be cnibench when a script calls it, with scripted agents in place of the lab.
+// TestMain makes the test binary be cnibench when a script calls it, with scripted agents in place of the lab. More
+// tests run at a time than there are CPUs, because those with a lab wait most of the time.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
+		panic(err)
+	}
 	pretend := func() {
 		p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, openLab: raisePretence}
 		os.Exit(p.main(p.calledAs(os.Args)))

@@ -17,9 +17,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TestPathIsCut drops every packet from some moment within a window on. A rate over the whole window would be one over a path
-// and no path: the trial has failed, and has no numbers.
+// TestPathIsCut drops every packet from some moment within a window on. A rate over the whole window would be one over
+// a path and no path: the trial has failed, and has no numbers.
 func TestPathIsCut(t *testing.T) {
+	t.Parallel()
 	name := cnibench(t)
 	if _, err := exec.LookPath("iptables"); err != nil {
 		t.Skipf("needs iptables: %v", err)
@@ -30,7 +31,7 @@ func TestPathIsCut(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "cut.jsonl")
 			var story bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), name, "run", "--profiles", "raw", "--no-twin", "--paths", "host-to-host/cross-node",
-				"--workloads", workload, "--repetitions", "1", "--duration", "5s", "--warmup", "100ms", "--format", "none", "-o", file)
+				"--workloads", workload, "--repetitions", "1", "--duration", "4s", "--warmup", "100ms", "--format", "none", "-o", file)
 			cmd.Stderr = &story
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -40,9 +41,11 @@ func TestPathIsCut(t *testing.T) {
 			for deadline := time.Now().Add(30 * time.Second); lines(t, file) == 0 && time.Now().Before(deadline); {
 				time.Sleep(10 * time.Millisecond) // the header comes just before the first trial
 			}
-			time.Sleep(1500 * time.Millisecond)
-			if got := execute(t, name, "lab", "exec", "--lab", fmt.Sprintf("run-%d", cmd.Process.Pid), "node-2", "--",
-				"iptables", "-I", "INPUT", "-j", "DROP"); got.code != 0 {
+			// Half a second after packets begin to come it is in its window.
+			const cut = `packets() { sed -n 's/^ *eth0: *[0-9]* *\([0-9]*\).*/\1/p' /proc/self/net/dev; }
+				tested=$(packets); while [ $(packets) -lt $((tested + 100)) ]; do sleep 0.02; done
+				sleep 0.5; iptables -I INPUT -j DROP`
+			if got := execute(t, name, "lab", "exec", "--lab", fmt.Sprintf("run-%d", cmd.Process.Pid), "node-2", "--", "sh", "-c", cut); got.code != 0 {
 				t.Fatalf("%+v", got)
 			}
 			select {
@@ -67,15 +70,17 @@ func TestPathIsCut(t *testing.T) {
 	}
 }
 
-// TestRollInTheLab rolls the backends of a Service under dataplanes that learn of it in their own ways. Nobody who drains
-// loses a request, and everybody's return is seen. What is entered from outside uses few ports over and over, which the flows
-// that programs note must not send to who is out.
+// TestRollInTheLab rolls the backends of a Service under dataplanes that learn of it in their own ways. Nobody who
+// drains loses a request, and everybody's return is seen. What is entered from outside uses few ports over and over,
+// which the flows that programs note must not send to who is out.
 func TestRollInTheLab(t *testing.T) {
+	t.Parallel()
 	for path, profiles := range map[string][]string{
 		"pod-to-service/remote":       {"canal", "calico-nftables", "cilium-native", "calico-ebpf"},
 		"external-to-nodeport/remote": {"cilium-native", "calico-ebpf"},
 	} {
 		t.Run(path, func(t *testing.T) {
+			t.Parallel()
 			for _, duration := range []string{"3s", "12s"} {
 				if profiles = rollInTheLab(t, path, profiles, duration); len(profiles) == 0 {
 					return
@@ -86,11 +91,11 @@ func TestRollInTheLab(t *testing.T) {
 	}
 }
 
-// rollInTheLab returns the profiles of which there is no trial: a machine with other things to do may take longer for a roll
-// than the window, and then there is no number.
+// rollInTheLab returns the profiles of which there is no trial: a machine with other things to do may take longer for a
+// roll than the window, and then there is no number.
 func rollInTheLab(t *testing.T, path string, profiles []string, duration string) (without []string) {
 	file := filepath.Join(t.TempDir(), "roll.jsonl")
-	got := execute(t, cnibench(t), "run", "--profiles", strings.Join(profiles, ","), "--no-twin", "--paths", path, "--repetitions", "1", "--duration", duration,
+	got := execute(t, cnibench(t), "run", "--profiles", strings.Join(profiles, ","), "--baseline", profiles[0], "--no-twin", "--paths", path, "--repetitions", "1", "--duration", duration,
 		"--workloads", "http(backends=3,connection=close,connections=4,roll,drain=400ms),http(backends=3,connection=close,connections=4,roll)", "--format", "none", "-o", file)
 	if got.code != 0 && got.code != 1 { // 1: every trial of a case failed
 		t.Fatalf("%+v", got)
@@ -101,7 +106,7 @@ func rollInTheLab(t *testing.T, path string, profiles []string, duration string)
 		t.Fatal(err)
 	}
 	for _, r := range all {
-		if r.Type != result.TypeTrial || r.Profile == "raw" || r.Path.String() != path {
+		if r.Type != result.TypeTrial {
 			continue
 		}
 		if r.Status != result.OK {
@@ -125,8 +130,9 @@ func rollInTheLab(t *testing.T, path string, profiles []string, duration string)
 		if added == warned("absent-backend") || drained != (r.Workload.Traits().Drain > 0 && !none && !warned("short-drain")) {
 			t.Errorf("%s: %v, warnings %v, rolls %+v", r.Key(), r.Metrics, r.Warnings, r.Server.Rolls)
 		}
-		// A node that learns just before the end of the drain may have sent one more after it. From outside, on a machine with
-		// other things to do, one connection of the thousands may be reset; without a drain it is several for each backend.
+		// A node that learns just before the end of the drain may have sent one more after it. From outside, on a
+		// machine with other things to do, one connection of the thousands may be reset; without a drain it is several
+		// for each backend.
 		spoiled := 0.0
 		if r.Path.From == plan.External {
 			spoiled = 0.5

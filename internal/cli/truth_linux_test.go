@@ -9,11 +9,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TestTruthLossIsLocated offers a shaped NIC more than it takes: what is missing is what its queueing discipline counted,
-// in the stream and, above its throughput, in the search.
+// TestTruthLossIsLocated offers a shaped NIC more than it takes: what is missing is what its queueing discipline
+// counted, in the stream and, above its throughput, in the search.
 func TestTruthLossIsLocated(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "located.jsonl")
-	s := execute(t, cnibench(t), "run", "--profiles", "ptp", "--no-twin", "--paths", "pod-to-pod/cross-node", "-o", file, "--line-rate", "20M",
+	s := execute(t, cnibench(t), "run", "--profiles", "ptp", "--baseline", "ptp", "--no-twin", "--paths", "pod-to-pod/cross-node", "-o", file, "--line-rate", "20M",
 		"--workloads", "stream(udp,rate=60M),throughput(rate=60M)", "--repetitions", "1", "--duration", "600ms", "--warmup", "200ms")
 	if s.code != exitFine {
 		t.Fatalf("exit code %d: %s", s.code, s.stderr)
