@@ -68,6 +68,9 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	row("workloads", plan.Texts(p.Workloads)...)
 	row("cases", fmt.Sprintf("%d on %s under %s", cases, number.Counted(len(p.Paths), "path"), number.Counted(len(p.Workloads), "workload")))
 	row("trials", fmt.Sprintf("%s x %s = %d", number.Counted(p.Repetitions, "repetition"), number.Counted(cases, "case"), p.Repetitions*cases))
+	if !p.OnCluster() {
+		row("instances", fmt.Sprintf("%d of each profile, raised anew after every %s", p.Instances(), number.Counted(p.Block(), "repetition")))
+	}
 	if p.Precision > 0 {
 		row("precision", fmt.Sprintf("%s, with at most %s", number.Percent(p.Precision), number.Counted(p.MaxRepetitions, "repetition")))
 	}

@@ -129,7 +129,7 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 		return err
 	}
 	fmt.Fprintf(p.stderr, "cnibench: the lab is up until Ctrl-C; from another terminal: cnibench lab exec --lab %s node-1 -- ip addr\n", name)
-	go socket.Serve(inst)
+	go socket.Serve(l.Instances)
 	select {
 	case <-ctx.Done():
 	case <-ended(p.stdin):
@@ -198,8 +198,8 @@ func chooseLab(name string) (string, error) {
 	return "", usage(advice.With(fmt.Errorf("several labs are up: %s", strings.Join(names, ", ")), "choose one by --lab"))
 }
 
-// execIn turns this process into the command, in ns and in the cgroup of a directory, "" for none: signals, terminal and exit
-// code are the command's own. It returns only if that fails.
+// execIn turns this process into the command, in ns and in the cgroup of a directory, "" for none: signals, terminal
+// and exit code are the command's own. It returns only if that fails.
 func execIn(ns *netns.NS, group string, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {

@@ -42,6 +42,10 @@ func (s *story) event(e run.Event) {
 		s.note("%s", e.Note)
 		return
 	}
+	if e.Step != "" {
+		s.step("%s", e.Step)
+		return
+	}
 	if s.verbose {
 		s.clear()
 		fmt.Fprintf(s.w, "%d/%d  %s  repetition %d  %s\n", e.Done, e.Total, e.Record.Key(), e.Record.Repetition, outcomeOf(e.Record))

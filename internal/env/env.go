@@ -1,5 +1,5 @@
-// Package env is the contract between a run and the place that it measures. The lab, clusters and kind clusters implement
-// Environment; conduct/run uses it.
+// Package env is the contract between a run and the place that it measures. The lab, clusters and kind clusters
+// implement Environment; conduct/run uses it.
 package env
 
 import (
@@ -19,8 +19,8 @@ type Environment interface {
 	Facts(ctx context.Context) (facts.Facts, error)
 	// Profiles returns the state of every variant of the plan: ready, or skipped with the reason.
 	Profiles(ctx context.Context) ([]result.Profile, error)
-	// Endpoints returns the client and the servers of a route. The error is a *control.NotServedError if the variant does
-	// not serve it.
+	// Endpoints returns the client and the servers of a route. The error is a *control.NotServedError if the variant
+	// does not serve it.
 	Endpoints(ctx context.Context, r plan.Route) (control.Ends, error)
 	// Conditions returns what derived metrics are checked against.
 	Conditions() outcome.Conditions
@@ -32,20 +32,25 @@ type Environment interface {
 
 // Capabilities are functions that not every environment has: nil means that it cannot.
 type Capabilities struct {
-	// Stages returns the variants that can be measured together, in the order of their installation. An environment that has
-	// it has Enter, too, which replaces those of the stage before by those of stage i.
+	// Stages returns the variants that can be measured together, in the order of their installation. An environment
+	// that has it has Enter, too, which replaces those of the stage before by those of stage i.
 	Stages func() [][]plan.Variant
 	Enter  func(ctx context.Context, i int) error
-	// Roll removes a backend from its Service, or adds it again. It returns when that is requested, which may be long before
-	// every node knows.
+	// Renew removes variants and raises them anew, in the given order, while nothing is measured. It returns for each
+	// why it does not stand, nil if it does. An environment that has it has Renews, too: which variants it can raise
+	// anew. Unlike Enter it changes nothing about what can be measured together or is served.
+	Renew  func(ctx context.Context, names []plan.Variant) map[plan.Variant]error
+	Renews func(v plan.Variant) bool
+	// Roll removes a backend from its Service, or adds it again. It returns when that is requested, which may be long
+	// before every node knows.
 	Roll func(ctx context.Context, b control.Backend, in bool) error
 	// Drops returns the drop counters of all devices on a path, both ends included.
 	Drops func(v plan.Variant, p plan.Path) ([]sample.Drop, error)
-	// Full returns how often each table of a dataplane had no room, by the name of the table. It may return both counters and
-	// an error.
+	// Full returns how often each table of a dataplane had no room, by the name of the table. It may return both
+	// counters and an error.
 	Full func(v plan.Variant) (map[string]uint64, error)
-	// Recover waits until everything that trials need is ready again. It returns what was wrong until then, "" for nothing.
-	// The error says what is lost for good.
+	// Recover waits until everything that trials need is ready again. It returns what was wrong until then, "" for
+	// nothing. The error says what is lost for good.
 	Recover func(ctx context.Context) (wrong string, err error)
 	// Policies returns the names of the NetworkPolicies that select an end of a path.
 	Policies func(ctx context.Context, v plan.Variant, p plan.Path) []string

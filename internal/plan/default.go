@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/profile"
@@ -22,13 +23,19 @@ const (
 	// ShortestFit and LongestFit bound the window that is chosen.
 	ShortestFit = 60 * time.Millisecond
 	LongestFit  = time.Second
-	// fitShare is the part of the budget that windows shall take; the rest is for raising the lab, for warm-ups, for the
-	// time between trials, and for a machine that has other things to do. A plan that may add repetitions keeps half of
-	// it for them.
+	// fitShare is the part of the budget that windows shall take; the rest is for raising the lab, for warm-ups, for
+	// the time between trials, and for a machine that has other things to do. A plan that may add repetitions keeps
+	// half of it for them.
 	fitShare          = 0.7
 	fitSharePrecision = 0.35
 	// betweenTrials is what a trial costs besides its warm-up and window.
 	betweenTrials = 6 * time.Millisecond
+	// raiseTime is what it costs to remove a profile of the lab, to raise it anew, and to start its agents again.
+	raiseTime = 400 * time.Millisecond
+	// raiseShare is the part of a run that may go into raising profiles anew, and minInstances how many instances of
+	// each a run has all the same if it has as many repetitions.
+	raiseShare   = 0.08
+	minInstances = 5
 )
 
 // Default returns the plan that every other one starts from: each key that a plan file or a command line leaves out
@@ -63,8 +70,8 @@ var quickPaths = []Path{
 	{Host, Host, CrossNode}, {Pod, Pod, SameNode}, {Pod, Pod, CrossNode}, {Pod, Service, Local}, {Pod, Service, Remote},
 }
 
-// Preset returns the plan of one of Presets: "quick" measures every lab profile on five paths within four minutes, "standard" on the
-// nine paths takes half an hour and continues until the intervals are within 5 % or the time is up.
+// Preset returns the plan of one of Presets: "quick" measures every lab profile on five paths within four minutes,
+// "standard" on the nine paths takes half an hour and continues until the intervals are within 5 % or the time is up.
 func Preset(name string) Plan {
 	p := Default()
 	p.Name = name
@@ -102,7 +109,7 @@ func (p Plan) Fit(cases int) Plan {
 		if p.MaxRepetitions > p.Repetitions {
 			share = fitSharePrecision
 		}
-		each := time.Duration(float64(p.Budget) * share / float64(trials))
+		each := time.Duration(float64(p.Budget-p.raising(cases)) * share / float64(trials))
 		shortest := ShortestFit
 		if p.OnCluster() {
 			shortest = shortestClusterFit
@@ -119,8 +126,35 @@ func (p Plan) Fit(cases int) Plan {
 // Expected is about how long the measurement of this number of cases takes with the least number of repetitions. The
 // plan has its window.
 func (p Plan) Expected(cases int) time.Duration {
-	return time.Duration(cases*p.Repetitions) * p.TrialTime()
+	return time.Duration(cases*p.Repetitions)*p.TrialTime() + p.raising(cases)
 }
+
+// Block returns how many repetitions are measured on one instance of a profile, where profiles can be raised anew: as
+// few as keep what raising costs below a share of the run, but a run of minInstances repetitions or more has as many
+// instances.
+func (p Plan) Block() int {
+	repetition := time.Duration(len(p.Cases())) * (p.Warmup + p.Duration + betweenTrials)
+	few := math.Ceil(float64(p.RaiseTime(len(p.Measured()))) / (raiseShare * float64(max(repetition, 1))))
+	return int(max(1, min(few, float64(p.Repetitions/minInstances))))
+}
+
+// RaiseTime is about how long it takes to raise a number of profiles anew; 0 where that is not done.
+func (p Plan) RaiseTime(profiles int) time.Duration {
+	if p.OnCluster() {
+		return 0
+	}
+	return time.Duration(profiles) * raiseTime
+}
+
+// raising is about how long raising the profiles of so many cases anew takes with the least number of repetitions. The
+// first instances stand when a run begins to measure.
+func (p Plan) raising(cases int) time.Duration {
+	return time.Duration(max(p.Instances()-1, 0)) * p.RaiseTime(min(len(p.Measured()), cases))
+}
+
+// Instances returns on how many instances of a profile the least number of repetitions is measured, where profiles can
+// be raised anew.
+func (p Plan) Instances() int { return (p.Repetitions + p.Block() - 1) / p.Block() }
 
 // TrialTime is about how long one trial takes. The plan has its window.
 func (p Plan) TrialTime() time.Duration {

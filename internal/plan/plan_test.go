@@ -154,7 +154,7 @@ func TestFit(t *testing.T) {
 		{0, time.Second, 1000, ShortestFit},
 		{0, time.Hour, 1, LongestFit},
 		{3 * time.Second, time.Second, 1000, 3 * time.Second},
-		{0, 100 * time.Second, 100, 140 * time.Millisecond},
+		{0, 100 * time.Second, 100, 88 * time.Millisecond},
 	} {
 		p := Default()
 		p.Duration, p.Budget = tt.duration, tt.budget
@@ -251,5 +251,34 @@ func TestDiffer(t *testing.T) {
 	q.Seed, q.Lab.MTU, q.MaxRepetitions = 1, 9000, 3
 	if got := strings.Join(Differ(p, q), " "); got != "maxRepetitions seed lab.mtu" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestBlock: a long repetition has instances of its own; short ones share them, but five repetitions have five.
+func TestBlock(t *testing.T) {
+	for _, tt := range []struct {
+		window                        time.Duration
+		repetitions, block, instances int
+	}{
+		{time.Second, 10, 1, 10},
+		{time.Second, 1, 1, 1},
+		{time.Millisecond, 4, 1, 4},
+		{time.Millisecond, 5, 1, 5},
+		{time.Millisecond, 9, 1, 9},
+		{time.Millisecond, 11, 2, 6},
+		{time.Millisecond, 1000, 13, 77},
+	} {
+		p := Default()
+		p.Profiles, p.Duration, p.Repetitions = Variants("canal", "macvlan"), tt.window, tt.repetitions
+		if got := p.Block(); got != tt.block || p.Instances() != tt.instances {
+			t.Errorf("%d repetitions of %s: blocks of %d, %d instances; want %d, %d", tt.repetitions, tt.window, got, p.Instances(), tt.block, tt.instances)
+		}
+		trials := time.Duration(len(p.Cases())*tt.repetitions) * p.TrialTime()
+		if got, want := p.Expected(len(p.Cases()))-trials, time.Duration(tt.instances-1)*p.RaiseTime(4); got != want {
+			t.Errorf("%d repetitions of %s: raising is expected to take %s, want %s", tt.repetitions, tt.window, got, want)
+		}
+		if p.Environment = EnvKubernetes; p.RaiseTime(1) != 0 {
+			t.Error("a cluster's profiles are not raised anew")
+		}
 	}
 }

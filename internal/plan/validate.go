@@ -88,7 +88,8 @@ func (fs *faults) validProfileOf(p Plan, field string, name Variant) {
 	}
 }
 
-// CheckProfile returns what Validate says of a profile of this name: Faults with the nearest name, if the catalogue has none.
+// CheckProfile returns what Validate says of a profile of this name: Faults with the nearest name, if the catalogue has
+// none.
 func CheckProfile(name string) error {
 	var fs faults
 	fs.validProfile("profiles", Variant(name))
@@ -169,7 +170,7 @@ func (l Lab) Filled() Lab {
 func (p Plan) Notes(cases int) []string {
 	var notes []string
 	if all := p.Expected(cases); p.Budget > 0 && all > p.Budget {
-		whole := int(p.Budget / max(time.Duration(cases)*p.TrialTime(), 1))
+		whole := int(float64(p.Repetitions) * float64(p.Budget) / float64(all))
 		will := fmt.Sprintf("about %d will be complete", whole)
 		if whole == 0 {
 			will = "not one can be complete, and most cases will have no trial; give a longer budget or fewer cases"
@@ -195,7 +196,8 @@ func (p Plan) Notes(cases int) []string {
 	return notes
 }
 
-// tunnelIPv6 is the most that headers take of a packet on an IPv6 underlay: WireGuard 80, and IPv6 and UDP within it 48.
+// tunnelIPv6 is the most that headers take of a packet on an IPv6 underlay: WireGuard 80, and IPv6 and UDP within it
+// 48.
 const tunnelIPv6 = 128
 
 // largestDatagram is the largest payload of the plan's UDP workloads in bytes, 0 without any.

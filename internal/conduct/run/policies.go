@@ -10,7 +10,7 @@ import (
 )
 
 // ofAgents are the failures that say nothing about the traffic: of agents, of the environment.
-var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll}
+var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindNotRaised}
 
 // suspect adds the policies to what a failed trial says. Whether one of them is why, only their owner can tell.
 func (c *conductor) suspect(ctx context.Context, rec *result.Record) {

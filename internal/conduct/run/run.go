@@ -1,11 +1,12 @@
 // Package run conducts an experiment: case by case in the plan's order, an agent at each end, warm-up, window, and
 // every trial on the disk before the next begins.
 //
-// Run asks the environment which routes it serves (survey.go), writes the header, and measures the repetitions (schedule.go),
-// stage by stage where profiles cannot run at the same time (stages.go). A trial (trial.go) prepares the server, then the
-// client, starts both and waits for both. Its outcome is one record, finished or failed. Agents are processes that stay
-// between trials (agents.go). After the plan's repetitions, cells without the plan's precision are measured again, together
-// with their baseline (precision.go).
+// Run asks the environment which routes it serves (survey.go), writes the header, and measures the repetitions
+// (schedule.go), stage by stage where profiles cannot run at the same time (stages.go). A trial (trial.go) prepares the
+// server, then the client, starts both and waits for both. Its outcome is one record, finished or failed. Agents are
+// processes that stay between trials (agents.go). After the plan's repetitions, cells without the plan's precision are
+// measured again, together with their baseline (precision.go). Where the environment can, profiles are raised anew for
+// each block of repetitions (instances.go).
 //
 // Nothing is retried: the record of a failed trial says why, and its agents are replaced. An interrupted trial writes
 // nothing, and a resumed run measures it again.
@@ -40,15 +41,17 @@ type Event struct {
 	Done, Total int
 	// Left is about how long the rest takes, within the budget.
 	Left time.Duration
-	// Record is the trial that has just ended, nil for a note. It is valid during the call.
+	// Record is the trial that has just ended, nil for a note and a step. It is valid during the call.
 	Record *result.Record
 	// Note is something that the user should know, "" for a trial.
 	Note string
+	// Step is what takes its time between trials, "" for a trial.
+	Step string
 }
 
 // Run measures p in env and appends to out. It returns how the run ended, also with an error. When ctx is cancelled, it
-// abandons the current trial, and the end says that the run was interrupted, without an error. It fails if the disk is full
-// or nothing can be measured.
+// abandons the current trial, and the end says that the run was interrupted, without an error. It fails if the disk is
+// full or nothing can be measured.
 func Run(ctx context.Context, env env.Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
 	c := &conductor{env: env, can: env.Capabilities(), out: out, options: o, began: o.Began, start: time.Now(), agents: newPool()}
 	if c.began.IsZero() {
@@ -96,7 +99,8 @@ type conductor struct {
 	// share is the part of the budget that may be spent by the end of the stage under way; 0 is all of it.
 	share float64
 	// changed says which facts of a resumed file's header do not hold any more.
-	changed []string
+	changed   []string
+	instances instances
 	// missing are backends that a trial left out of their Service, because they could not be put back.
 	missing []control.Backend
 }
@@ -112,7 +116,7 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err != nil {
 		return p, fmt.Errorf("find the facts of the environment: %w", err)
 	}
-	c.memory = newMemory()
+	c.memory, c.instances = newMemory(), newInstances()
 	res := c.options.Resumed
 	if res == nil {
 		p = p.Fit(len(c.survey.served))
@@ -127,6 +131,7 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	for _, r := range res.Records {
 		if r.Type == result.TypeTrial {
 			c.memory.keep(r)
+			c.instances.last[r.Profile] = max(c.instances.last[r.Profile], r.Instance)
 		}
 	}
 	if err := c.sameCases(res.Start, p); err != nil {
@@ -140,9 +145,9 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	return p, nil
 }
 
-// sameCases checks that a resumed run can measure the cases of its header. It fails for a case with trials left that is not
-// served any more: the file would end as complete without them. A case that was not served is not measured now: the header
-// cannot be rewritten, and says why it has no trials.
+// sameCases checks that a resumed run can measure the cases of its header. It fails for a case with trials left that is
+// not served any more: the file would end as complete without them. A case that was not served is not measured now: the
+// header cannot be rewritten, and says why it has no trials.
 func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 	for _, k := range p.Cases() {
 		why := absent(was.Profiles, k)
@@ -182,6 +187,12 @@ func changed(was, is facts.Facts) []string {
 func (c *conductor) note(format string, args ...any) {
 	if c.options.Progress != nil {
 		c.options.Progress(Event{Done: c.progress.done, Total: c.progress.total, Note: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (c *conductor) step(format string, args ...any) {
+	if c.options.Progress != nil {
+		c.options.Progress(Event{Done: c.progress.done, Total: c.progress.total, Step: fmt.Sprintf(format, args...)})
 	}
 }
 

@@ -85,20 +85,22 @@ func (c *conductor) repetitions(ctx context.Context) (string, error) {
 	}
 }
 
-// repetition measures the selected cases of one repetition that are served and not in the file yet. It returns a reason if
-// the run must stop.
+// repetition measures the selected cases of one repetition that are served and not in the file yet. It returns a reason
+// if the run must stop.
 func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.Case) bool) (string, error) {
+	var trials []plan.Trial
 	for _, k := range c.plan.Order(rep) {
 		t := plan.Trial{Case: k, Repetition: rep}
-		if !c.survey.served[k] || !selected(k) || c.memory.had[t] {
-			continue
+		if c.survey.served[k] && selected(k) && !c.memory.had[t] {
+			trials = append(trials, t)
 		}
-		if ctx.Err() != nil {
-			return result.Interrupted, nil
-		}
-		if left, bounded := c.budgetLeft(); bounded && left < c.plan.TrialTime() {
-			c.note("the budget of %s is spent in repetition %d: %d trials are not measured", c.plan.Budget, rep, c.progress.total-c.progress.done)
-			return result.OverBudget, nil
+	}
+	if reason := c.renew(ctx, trials); reason != "" {
+		return reason, nil
+	}
+	for _, t := range trials {
+		if reason := c.stop(ctx, rep, 0); reason != "" {
+			return reason, nil
 		}
 		rec, ok := c.trial(ctx, t)
 		if !ok {
@@ -117,6 +119,18 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 		}
 	}
 	return "", nil
+}
+
+// stop returns a reason if the run must stop before the next trial, which other work comes before.
+func (c *conductor) stop(ctx context.Context, rep int, other time.Duration) string {
+	if ctx.Err() != nil {
+		return result.Interrupted
+	}
+	if left, bounded := c.budgetLeft(); bounded && left < other+c.plan.TrialTime() {
+		c.note("the budget of %s is spent in repetition %d: %d trials are not measured", c.plan.Budget, rep, c.progress.total-c.progress.done)
+		return result.OverBudget
+	}
+	return ""
 }
 
 func (c *conductor) budgetLeft() (left time.Duration, bounded bool) {

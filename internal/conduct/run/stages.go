@@ -2,9 +2,7 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -108,8 +106,7 @@ func (c *conductor) notRaised(stage surveyed, why error) error {
 			if !stage.served[k] || c.memory.had[t] {
 				continue
 			}
-			rec := result.Record{Type: result.TypeTrial, Trial: t, Status: result.Failed, Started: time.Now().UTC(),
-				Error: &result.Failure{Kind: kindNotRaised, Message: fmt.Sprintf("profile %s: %s", k.Profile, why)}}
+			rec := unraised(t, why)
 			if err := c.out.Append(rec); err != nil {
 				return err
 			}

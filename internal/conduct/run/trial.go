@@ -19,7 +19,8 @@ import (
 const (
 	// grace is how much longer than its warm-up and window a trial may take before it has failed.
 	grace = 10 * time.Second
-	// sliceCount is how many pieces a window is cut into, if they are neither shorter than shortSlice nor longer than longSlice.
+	// sliceCount is how many pieces a window is cut into, if they are neither shorter than shortSlice nor longer than
+	// longSlice.
 	sliceCount            = 20
 	shortSlice, longSlice = 10 * time.Millisecond, 50 * time.Millisecond
 )
@@ -42,8 +43,11 @@ func (s *sided) Unwrap() error { return s.err }
 // trial measures once. ok is false if ctx ended before the trial did; then there is no record.
 func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record, ok bool) {
 	e := c.survey.routes[t.Route()]
+	if why := c.instances.broken[plan.Single(t.Profile, t.Path)]; why != nil {
+		return unraised(t, why), true
+	}
 	begin := time.Now()
-	rec = result.Record{Type: result.TypeTrial, Trial: t, Status: result.OK, Started: begin.UTC()}
+	rec = result.Record{Type: result.TypeTrial, Trial: t, Instance: c.instances.last[t.Profile], Status: result.OK, Started: begin.UTC()}
 	limit := c.limit(t.Case)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -64,14 +68,11 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		rec.Status, rec.Error, rec.Probes = result.Failed, failure(err, limit), v.probes
 		return rec, true
 	}
-	_, servers := names(e)
-	for _, name := range servers {
-		c.agents.release(name)
-	}
+	c.release(e)
 	rec.Client, rec.Server, rec.Drops, rec.Probes = v.client, v.server, v.drops, v.probes
 	rec.WindowNs = v.windowNs
 	conditions := c.conditions(t.Case)
-	conditions.Backends, conditions.Capacity = len(servers), capacity
+	conditions.Backends, conditions.Capacity = len(e.Servers), capacity
 	conditions.Drops, conditions.Apart = v.drops, v.apart
 	if search, ok := t.Workload.Spec.(plan.Throughput); ok {
 		rec.Metrics, rec.Warnings = outcome.DeriveSearch(search, rec, conditions)
@@ -82,6 +83,14 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		rec.Warnings = append(rec.Warnings, sample.Warning{ID: ConditionsChanged, Message: strings.Join(c.changed, "; ")})
 	}
 	return rec, true
+}
+
+// release lets the servers of a path go.
+func (c *conductor) release(e control.Ends) {
+	_, servers := names(e)
+	for _, name := range servers {
+		c.agents.release(name)
+	}
 }
 
 // forget ends the agents of a path, which a failure may have left in any state.
@@ -276,9 +285,9 @@ func (c *conductor) roundTrip(k plan.Case) time.Duration {
 	return 2 * k.Profile.Lab(c.plan.Lab).Delay
 }
 
-// patience is the timeout of one exchange. TCP repeats a lost segment by itself, which counts as a long round trip. A lost
-// datagram of a closed loop must not take the rest of a short window, but a reply needs at least the round trip of the
-// lab's delay, with as much again for the path.
+// patience is the timeout of one exchange. TCP repeats a lost segment by itself, which counts as a long round trip. A
+// lost datagram of a closed loop must not take the rest of a short window, but a reply needs at least the round trip of
+// the lab's delay, with as much again for the path.
 func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	if w.Traits().Protocol == plan.TCP {
 		return 5*time.Second + 2*roundTrip
@@ -286,7 +295,8 @@ func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	return max(min(max(window/5, 20*time.Millisecond), time.Second), 2*roundTrip)
 }
 
-// patienceToConnect is the timeout of setting up a flow: address resolution, handshake and greeting take a round trip each.
+// patienceToConnect is the timeout of setting up a flow: address resolution, handshake and greeting take a round trip
+// each.
 func patienceToConnect(roundTrip time.Duration) time.Duration { return 3*time.Second + 3*roundTrip }
 
 // failure turns what ended a trial into its record.

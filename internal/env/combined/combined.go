@@ -39,8 +39,8 @@ type Environment struct {
 // factAgent is how the lab's agents run.
 const factAgent = "lab.agent"
 
-// Open opens the clusters of a plan, and raises in the lab the profiles that were detected there. It returns the plan with the
-// names of both.
+// Open opens the clusters of a plan, and raises in the lab the profiles that were detected there. It returns the plan
+// with the names of both.
 func Open(ctx context.Context, want plan.Plan, parts Parts) (*Environment, plan.Plan, error) {
 	clusters, there, err := parts.Clusters(ctx, clusterPlan(want))
 	if err != nil {
@@ -128,7 +128,10 @@ func (e *Environment) Endpoints(ctx context.Context, r plan.Route) (control.Ends
 
 // Capabilities returns what each half can do for its variants.
 func (e *Environment) Capabilities() env.Capabilities {
+	lab := e.lab.Capabilities()
 	return env.Capabilities{
+		Renew:  lab.Renew,
+		Renews: func(v plan.Variant) bool { return v.Context() == "" && lab.Renew != nil },
 		Roll: func(ctx context.Context, b control.Backend, in bool) error {
 			if roll := e.of(b.Route.Variant).Capabilities().Roll; roll != nil {
 				return roll(ctx, b, in)
@@ -154,7 +157,7 @@ func (e *Environment) Capabilities() env.Capabilities {
 			return nil
 		},
 		Recover:      e.clusters.Capabilities().Recover, // the lab loses nothing
-		VerifierLogs: e.lab.Capabilities().VerifierLogs,
+		VerifierLogs: lab.VerifierLogs,
 	}
 }
 

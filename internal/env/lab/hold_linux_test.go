@@ -30,8 +30,9 @@ type held struct {
 	Tree       string
 }
 
-// hold raises a lab with two agents and a command in it, says what it has, and waits to be killed.
-func hold() int {
+// hold raises a lab with two agents and a command in it, says what it has, and waits to be killed; if anew, while it
+// raises the lab anew again and again.
+func hold(anew bool) int {
 	ctx := context.Background()
 	l, err := Up(ctx, []plan.Variant{"raw", "calico-vxlan"}, Options{Program: program})
 	if err != nil {
@@ -63,14 +64,21 @@ func hold() int {
 	}
 	b, _ := json.Marshal(h)
 	fmt.Println(string(b))
+	for anew {
+		for _, err := range l.Renew(ctx, []plan.Variant{"calico-vxlan", "raw"}) {
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}
+	}
 	select {}
 }
 
 // holder starts a program that holds a lab; said is what it says once the lab stands.
-func holder(t *testing.T) (cmd *exec.Cmd, said *bufio.Reader) {
+func holder(t *testing.T, more ...string) (cmd *exec.Cmd, said *bufio.Reader) {
 	t.Helper()
 	needRights(t)
-	cmd = exec.Command("/proc/self/exe", "hold")
+	cmd = exec.Command("/proc/self/exe", append([]string{"hold"}, more...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -113,10 +121,19 @@ func TestKilledProgramLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestKilledWhileItIsRaised kills at moments spread over the time that raising takes.
+// TestKilledWhileItIsRaised kills at moments spread over the time that raising takes, for the first time and anew.
 func TestKilledWhileItIsRaised(t *testing.T) {
-	for range 12 {
-		cmd, _ := holder(t)
+	for i := range 12 {
+		var more []string
+		if i%2 == 1 {
+			more = []string{"anew"}
+		}
+		cmd, said := holder(t, more...)
+		if len(more) > 0 {
+			if _, err := said.ReadBytes('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
 		time.Sleep(rand.N(400 * time.Millisecond))
 		pid := cmd.Process.Pid
 		if err := cmd.Process.Kill(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,9 +35,9 @@ type Options struct {
 	TestServices bool
 	// Log gets the time of each step at debug level; (optional).
 	Log *slog.Logger
-	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word must call
-	// Janitor when JanitorVerb and a path follow, and ServeSockets when SocketsVerb follows. Without a program, the lab
-	// cannot start agents or make sockets in a node's cgroup.
+	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word must
+	// call Janitor when JanitorVerb and a path follow, and ServeSockets when SocketsVerb follows. Without a program,
+	// the lab cannot start agents or make sockets in a node's cgroup.
 	Program []string
 	// Env is added to the agents' environment; (optional).
 	Env []string
@@ -44,17 +45,18 @@ type Options struct {
 
 // Lab is a number of instances that exist at the same time.
 type Lab struct {
-	options   Options
-	log       *slog.Logger
-	place     placement
-	starter   *netns.Starter
-	instances []*Instance
-	groups    groups
-	tools     tools
+	options Options
+	log     *slog.Logger
+	place   placement
+	starter *netns.Starter
+	groups  groups
+	tools   tools
 
-	mu     sync.Mutex
-	closed bool
-	agents map[*agent]struct{}
+	mu sync.Mutex
+	// instances change when they are raised anew.
+	instances []*Instance
+	closed    bool
+	agents    map[*agent]struct{}
 	// unsteered says why receive work was not steered, nil if it was or need not be.
 	unsteered error
 }
@@ -86,18 +88,7 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 		return nil, err
 	}
 	began := time.Now()
-	l.instances = make([]*Instance, len(profiles))
-	// The kernel does most of the work under one lock, so more builders would only wait for each other.
-	slots := make(chan struct{}, 2*runtime.NumCPU())
-	var all sync.WaitGroup
-	for i, name := range profiles {
-		all.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			l.instances[i] = l.raise(ctx, name)
-		})
-	}
-	all.Wait()
+	l.instances = l.raiseAll(ctx, profiles)
 	l.log.Debug("lab is up", "profiles", len(profiles), "took", time.Since(began))
 	if err := ctx.Err(); err != nil {
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -156,6 +147,23 @@ func mayRaise() error {
 	return ns.Close()
 }
 
+// raiseAll raises several variants at the same time, and returns their instances in order.
+func (l *Lab) raiseAll(ctx context.Context, names []plan.Variant) []*Instance {
+	instances := make([]*Instance, len(names))
+	// The kernel does most of the work under one lock, so more builders would only wait for each other.
+	slots := make(chan struct{}, 2*runtime.NumCPU())
+	var all sync.WaitGroup
+	for i, name := range names {
+		slots <- struct{}{} // here, so that they begin in order
+		all.Go(func() {
+			defer func() { <-slots }()
+			instances[i] = l.raise(ctx, name)
+		})
+	}
+	all.Wait()
+	return instances
+}
+
 // raise returns the instance of a variant, which has Err set on failure.
 func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	spec, err := NewSpec(name, l.options.Lab, l.options.backends()...)
@@ -177,11 +185,15 @@ func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 }
 
 // Instances returns all instances in the order of the profiles given to Up, also those with an error.
-func (l *Lab) Instances() []*Instance { return l.instances }
+func (l *Lab) Instances() []*Instance {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.instances)
+}
 
 // Instance returns the instance called name, or nil.
 func (l *Lab) Instance(name plan.Variant) *Instance {
-	for _, i := range l.instances {
+	for _, i := range l.Instances() {
 		if i.Name == name {
 			return i
 		}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 			}
 			os.Exit(0)
 		case "hold":
-			os.Exit(hold())
+			os.Exit(hold(slices.Contains(os.Args, "anew")))
 		}
 	}
 	os.Exit(m.Run())
@@ -214,7 +215,8 @@ func TestEveryServedPathCarriesTraffic(t *testing.T) {
 	}
 }
 
-// TestSwitchKnowsItsNodes: what is for a node goes to that node alone from the first frame on, though it has not said a word.
+// TestSwitchKnowsItsNodes: what is for a node goes to that node alone from the first frame on, though it has not said a
+// word.
 func TestSwitchKnowsItsNodes(t *testing.T) {
 	for _, i := range standing(t, up(t, plan.Lab{}, "ptp")) {
 		beside, err := capture.Open(i.Nodes[0].NS, capture.Options{Device: dataplane.NIC})
@@ -241,7 +243,8 @@ func TestSwitchKnowsItsNodes(t *testing.T) {
 	}
 }
 
-// TestFirstMessageRefuses: a dialer needs one ICMP message only, although the first arrives while connect() holds the socket.
+// TestFirstMessageRefuses: a dialer needs one ICMP message only, although the first arrives while connect() holds the
+// socket.
 func TestFirstMessageRefuses(t *testing.T) {
 	for _, family := range []int{4, IPv6} {
 		l := up(t, plan.Lab{Family: family}, "raw")

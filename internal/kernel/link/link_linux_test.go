@@ -381,3 +381,25 @@ func TestMissingKernelFeatureIsExplained(t *testing.T) {
 		t.Errorf("%v has a hint that does not fit", err)
 	}
 }
+
+// TestBuried: what was in a namespace is gone when it returns.
+func TestBuried(t *testing.T) {
+	near := fresh(t)
+	for range 3 {
+		ns, err := netns.New()
+		must(t, err)
+		far, err := Open(ns)
+		must(t, err)
+		must(t, near.Add(Veth{Name: "near", Peer: "far", PeerIn: far}))
+		far.Close()
+		must(t, ns.Close(), Buried(t.Context()))
+		all, err := near.Devices()
+		must(t, err)
+		for _, d := range all {
+			if d.Name == "near" {
+				t.Error("the other end of a device of a closed namespace is still there")
+			}
+		}
+		near.index = map[string]int{}
+	}
+}

@@ -57,8 +57,11 @@ type Record struct {
 	// resumed may have several: the last one's reason counts, and their times add up.
 	Type string `json:"type"`
 	plan.Trial
-	Status  string    `json:"status"`
-	Started time.Time `json:"started"`
+	// Instance counts how often the profile was raised for the trials of the file, this time included; 0 where that is
+	// not known, and for a profile that does not stand.
+	Instance int       `json:"instance,omitempty"`
+	Status   string    `json:"status"`
+	Started  time.Time `json:"started"`
 	// WallNs is the whole time of the trial, WindowNs the part in which it measured.
 	WallNs   int64 `json:"wall_ns"`
 	WindowNs int64 `json:"window_ns"`
@@ -74,8 +77,8 @@ type Record struct {
 	// Drops are the drops at the hosts' devices within the window, if the environment can read them; of a datagram
 	// stream.
 	Drops []sample.Drop `json:"drops,omitempty"`
-	// Probes are the short streams of a throughput search, in order. Client, Server and Drops are those of the last that
-	// confirmed the result, WindowNs is the sum of all.
+	// Probes are the short streams of a throughput search, in order. Client, Server and Drops are those of the last
+	// that confirmed the result, WindowNs is the sum of all.
 	Probes []Probe `json:"probes,omitempty"`
 	// End is set if Type is "end".
 	End *End `json:"end,omitempty"`

@@ -1,5 +1,6 @@
-// Package attach gives other processes access to the hosts of a lab. It listens on an abstract Unix socket, which has no
-// file and ends with the process. A client sends the name of a host and receives the descriptor of its network namespace.
+// Package attach gives other processes access to the hosts of a lab. It listens on an abstract Unix socket, which has
+// no file and ends with the process. A client sends the name of a host and receives the descriptor of its network
+// namespace.
 package attach
 
 import (
@@ -83,8 +84,8 @@ func (r hosts) all(yield func(string, *lab.Host) bool) {
 	}
 }
 
-// Serve answers until the server is closed.
-func (s *Server) Serve(instances ...*lab.Instance) {
+// Serve answers until the server is closed, with those that stand at the moment of a request.
+func (s *Server) Serve(instances func() []*lab.Instance) {
 	for {
 		c, err := s.listener.AcceptUnix()
 		if err != nil {
@@ -92,7 +93,7 @@ func (s *Server) Serve(instances ...*lab.Instance) {
 		}
 		go func() {
 			defer c.Close()
-			_ = reply(c, instances) // the client has disconnected
+			_ = reply(c, instances()) // the client has disconnected
 		}()
 	}
 }

@@ -1,5 +1,5 @@
-// Package testbed is the lab as the environment of a run. Every variant of a plan is up at the same time. Each has passed its
-// self-test or is skipped with the reason.
+// Package testbed is the lab as the environment of a run. Every variant of a plan is up at the same time. Each has
+// passed its self-test or is skipped with the reason.
 package testbed
 
 import (
@@ -48,8 +48,8 @@ type Environment struct {
 	socket *attach.Server
 }
 
-// Open raises every variant of a plan at the same time and runs their self-tests. Variants that cannot be raised or fail are
-// skipped.
+// Open raises every variant of a plan at the same time and runs their self-tests. Variants that cannot be raised or
+// fail are skipped.
 func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 	names := p.Measured()
 	o.Say("raising %d profiles", len(names))
@@ -70,7 +70,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 	}
 	// A run works without the socket.
 	if e.socket, err = attach.Listen(o.Name); err == nil {
-		go e.socket.Serve(l.Instances()...)
+		go e.socket.Serve(l.Instances)
 	}
 	return e, nil
 }
@@ -125,8 +125,8 @@ type Tested struct {
 	Assertions []selftest.Assertion
 }
 
-// SelfTests tests all instances, as many at a time as there are CPUs, and returns them in their order. It then switches on
-// the delay and loss of their wires.
+// SelfTests tests all instances, as many at a time as there are CPUs, and returns them in their order. It then switches
+// on the delay and loss of their wires.
 func SelfTests(ctx context.Context, instances []*lab.Instance) []Tested {
 	all := make([]Tested, len(instances))
 	slots := make(chan struct{}, runtime.NumCPU())
@@ -180,7 +180,19 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 
 // Capabilities returns what a lab can do.
 func (e *Environment) Capabilities() env.Capabilities {
-	return env.Capabilities{Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, VerifierLogs: e.lab.VerifierLogs}
+	return env.Capabilities{
+		Renews: func(plan.Variant) bool { return true }, Renew: e.renew,
+		Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, VerifierLogs: e.lab.VerifierLogs,
+	}
+}
+
+// renew raises variants anew. Their self-tests are not repeated: the same description stands again.
+func (e *Environment) renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+	stands := e.lab.Renew(ctx, names)
+	for _, name := range names {
+		e.lab.Instance(name).Impair()
+	}
+	return stands
 }
 
 // Conditions returns the conditions of all paths: every NIC has the same rate, every path the same CPUs.

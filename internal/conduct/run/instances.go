@@ -1,0 +1,122 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// instances are what the run knows of the instances of profiles that can be raised anew.
+type instances struct {
+	// last is the number of the latest instance, block the block of repetitions that it is measured in.
+	last, block map[plan.Variant]int
+	// broken says why the instance that should stand cannot be measured on a path.
+	broken map[plan.Route]error
+}
+
+func newInstances() instances {
+	return instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
+}
+
+// renew raises the profiles of the next trials anew, in the order in which they come, as far as they were measured in
+// another block of repetitions. It returns a reason if the run must stop.
+func (c *conductor) renew(ctx context.Context, trials []plan.Trial) string {
+	if c.can.Renew == nil || len(trials) == 0 {
+		return ""
+	}
+	rep := trials[0].Repetition
+	block := (rep - 1) / c.plan.Block()
+	var old []plan.Variant
+	for _, t := range trials {
+		at, measured := c.instances.block[t.Profile]
+		if measured && at == block || !c.can.Renews(t.Profile) {
+			continue
+		}
+		c.instances.block[t.Profile] = block
+		c.instances.last[t.Profile]++
+		if measured {
+			old = append(old, t.Profile)
+		}
+	}
+	if len(old) == 0 {
+		return ""
+	}
+	if reason := c.stop(ctx, rep, c.plan.RaiseTime(len(old))); reason != "" {
+		return reason
+	}
+	began := time.Now()
+	c.step("raising %d profiles anew for repetition %d", len(old), rep)
+	c.replace(ctx, old)
+	c.check(ctx, old, trials)
+	c.progress.spent += time.Since(began)
+	return ""
+}
+
+// replace ends the agents of profiles, raises the profiles anew and asks for their ends.
+func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
+	routes := slices.DeleteFunc(c.plan.Routes(), func(r plan.Route) bool {
+		_, served := c.survey.routes[r]
+		return !served || !slices.Contains(old, r.Variant)
+	})
+	for _, r := range routes {
+		c.forget(c.survey.routes[r])
+	}
+	c.missing = slices.DeleteFunc(c.missing, func(b control.Backend) bool { return slices.Contains(old, b.Route.Variant) })
+	failed := c.can.Renew(ctx, old)
+	for _, v := range old {
+		if failed[v] != nil {
+			c.instances.last[v]-- // nothing is measured on it
+		}
+	}
+	for _, r := range routes {
+		err, one := failed[r.Variant], plan.Single(r.Variant, r.Path)
+		if err == nil {
+			c.survey.routes[r], err = c.env.Endpoints(ctx, r)
+		}
+		if r == one {
+			delete(c.instances.broken, one)
+		}
+		if err != nil {
+			c.instances.broken[one] = fmt.Errorf("raised anew: %w", err)
+		}
+	}
+}
+
+// check proves that every path of the next trials carries a TCP connection under the profiles that were raised anew.
+func (c *conductor) check(ctx context.Context, renewed []plan.Variant, trials []plan.Trial) {
+	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
+	seen := map[plan.Route]bool{}
+	for _, t := range trials {
+		r := plan.Single(t.Profile, t.Path)
+		if seen[r] || !slices.Contains(renewed, t.Profile) || c.instances.broken[r] != nil || rr.Barred(t.Path) != "" {
+			continue
+		}
+		seen[r] = true
+		k := plan.Case{Profile: t.Profile, Path: t.Path, Workload: rr}
+		limit := c.limit(k)
+		bounded, stop := context.WithTimeout(ctx, limit)
+		e := c.survey.routes[r]
+		// The client connects when it is made ready.
+		_, _, err := c.prepare(bounded, e, job{k, rr, span{window: c.plan.Duration}})
+		stop()
+		if err != nil {
+			c.forget(e)
+			c.instances.broken[r] = fmt.Errorf("raised anew, the path carries no connection: %s", failure(err, limit).Message)
+			continue
+		}
+		client, _ := names(e)
+		c.agents.release(client)
+		c.release(e)
+	}
+}
+
+// unraised is the record of a trial whose profile does not stand.
+func unraised(t plan.Trial, why error) result.Record {
+	return result.Record{Type: result.TypeTrial, Trial: t, Status: result.Failed, Started: time.Now().UTC(),
+		Error: &result.Failure{Kind: kindNotRaised, Message: fmt.Sprintf("profile %s: %s", t.Profile, why)}}
+}

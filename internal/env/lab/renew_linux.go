@@ -1,0 +1,86 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// errGone is the error of an instance that was removed and does not stand again.
+var errGone = errors.New("it is being raised anew")
+
+// Renew removes the instances of variants with every process in them, and raises others in the given order. It returns
+// when the kernel has removed the old ones, which takes CPU time, and says for each variant why it cannot be measured,
+// nil if it can.
+func (l *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+	began := time.Now()
+	var all sync.WaitGroup
+	gone := make([]error, len(names))
+	for i, name := range names {
+		all.Go(func() { gone[i] = l.remove(ctx, name) })
+	}
+	all.Wait()
+	l.log.Debug("removed", "profiles", len(names), "took", time.Since(began))
+	renewed := l.raiseAll(ctx, names)
+	buried := link.Buried(ctx)
+	stands := map[plan.Variant]error{}
+	for i, inst := range renewed {
+		if gone[i] != nil {
+			inst.close()
+			inst = &Instance{Name: inst.Name, Profile: inst.Profile, Spec: inst.Spec, Err: gone[i]}
+		}
+		l.replace(inst)
+		stands[inst.Name] = errors.Join(inst.Err, buried)
+	}
+	l.log.Debug("raised anew", "profiles", len(names), "took", time.Since(began))
+	return stands
+}
+
+// remove ends the processes of an instance and removes it.
+func (l *Lab) remove(ctx context.Context, name plan.Variant) error {
+	old := l.Instance(name)
+	if old == nil {
+		return fmt.Errorf("profile %q is not in the lab", name)
+	}
+	l.replace(&Instance{Name: name, Profile: old.Profile, Spec: old.Spec, Err: errGone})
+	l.endAgents(string(name) + "/")
+	old.close()
+	if l.groups.tree == nil {
+		return nil
+	}
+	return cgroup.Remove(ctx, filepath.Join(l.groups.tree.Path(), string(name)))
+}
+
+// endAgents ends the agents of an instance, whose names begin with prefix.
+func (l *Lab) endAgents(prefix string) {
+	var theirs []*agent
+	l.mu.Lock()
+	for a := range l.agents {
+		if strings.HasPrefix(a.name, prefix) {
+			theirs = append(theirs, a)
+		}
+	}
+	l.mu.Unlock()
+	for _, a := range theirs {
+		_ = a.Close() // always nil
+	}
+}
+
+// replace puts an instance in the place of that of the same name.
+func (l *Lab) replace(inst *Instance) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, old := range l.instances {
+		if old.Name == inst.Name {
+			l.instances[i] = inst
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Buried waits until the kernel has removed every namespace that was closed before the call. It does so in the
+// background, one batch after the other, and takes CPU time for it.
+func Buried(ctx context.Context) error {
+	// The first of two namespaces may go in one batch with those before it. The second goes in a later batch.
+	for range 2 {
+		if err := bury(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bury closes a namespace and waits until the batch that it is in is removed. A veth shows that: its other end goes
+// too.
+func bury(ctx context.Context) error {
+	near, err := netns.New()
+	if err != nil {
+		return err
+	}
+	defer near.Close()
+	far, err := netns.New()
+	if err != nil {
+		return err
+	}
+	at, err := Open(near)
+	if err != nil {
+		return errors.Join(err, far.Close())
+	}
+	defer at.Close()
+	const end = "end"
+	pair := netlink.NewVeth(attrs(end, 0, nil))
+	pair.PeerName, pair.PeerNamespace = end, netlink.NsFd(far.FD())
+	if err := errors.Join(at.make(pair), far.Close()); err != nil {
+		return err
+	}
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for {
+		if _, err := at.nl.LinkByName(end); errors.As(err, new(netlink.LinkNotFoundError)) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-again.C:
+		}
+	}
+}
