@@ -18,7 +18,8 @@ import (
 const compareLong = `Set the result file B beside A: other kernels, versions, clusters, months.
 
 Cells are matched by profile, path, workload and metric. Each pair has the ratio of B to A with its interval and a
-verdict on B, corrected for the number of comparisons. The conditions in which the two runs differ are named first.
+verdict on B. Where both files measured the same baseline in turn, the ratio is that of the quotients to it. All that is
+shown is one family: the chance of any false alarm is 5 %. Conditions in which the runs differ are named first.
 
 A budget (--fail-on) is a limit that B must keep:
 
@@ -48,6 +49,7 @@ type compareArgs struct {
 	failOn  []string
 	mapped  []string
 	history bool
+	margin  float64
 }
 
 // asked is what the arguments say, read.
@@ -56,6 +58,7 @@ type asked struct {
 	filters []compare.Filter
 	budgets []compare.Budget
 	names   map[plan.Variant]plan.Variant
+	margin  float64
 }
 
 func (p *program) compareCommand() *cobra.Command {
@@ -92,6 +95,7 @@ func (p *program) compareCommand() *cobra.Command {
 	f.StringArrayVar(&a.failOn, "fail-on", nil, "`budget` that B must keep, such as 'rr.p99 > +5%' (may be repeated: all of them)")
 	f.StringSliceVar(&a.mapped, "map", nil, "compare profile x of A with y of B: `x=y`, separated by commas")
 	f.BoolVarP(&a.history, "history", "H", false, "follow the cells of all files through time")
+	marginFlag(cmd, &a.margin)
 	complete(cmd, "metrics", metricNames)
 	return cmd
 }
@@ -99,7 +103,7 @@ func (p *program) compareCommand() *cobra.Command {
 // read checks everything that the arguments say and returns all faults at once.
 func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 	var errs []error
-	out := asked{names: map[plan.Variant]plan.Variant{}}
+	out := asked{names: map[plan.Variant]plan.Variant{}, margin: a.margin}
 	fault := func(flag string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
@@ -141,7 +145,7 @@ func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 }
 
 // side reads one result file.
-func (p *program) side(name string) (compare.Side, error) {
+func (p *program) side(name string, margin float64) (compare.Side, error) {
 	s, err := p.open(name)
 	if err != nil {
 		return compare.Side{}, err
@@ -150,7 +154,7 @@ func (p *program) side(name string) (compare.Side, error) {
 	if err := p.each(s, false, in.Add); err != nil {
 		return compare.Side{}, err
 	}
-	a, err := in.Analyse(s.Header, compare.Options{})
+	a, err := in.Analyse(s.Header, compare.Options{Margin: margin})
 	if err != nil {
 		return compare.Side{}, fmt.Errorf("result file %q: %w", called(name), err)
 	}
@@ -167,7 +171,7 @@ func (w asked) shows(name string) bool {
 }
 
 func (p *program) compare(format string, files []string, want asked) error {
-	sides, err := readAll(files, p.side)
+	sides, err := readAll(files, func(name string) (compare.Side, error) { return p.side(name, want.margin) })
 	if err != nil {
 		return usage(err)
 	}
@@ -201,16 +205,17 @@ func (p *program) compare(format string, files []string, want asked) error {
 	return nil
 }
 
-// hold applies the budgets to the cells that are chosen. One that reaches no cell is a mistake: it would always be kept.
+// hold applies the budgets to the cells that are chosen. One that reaches no cell is a mistake: it would always be
+// kept.
 func hold(pair *compare.Pair, want asked) ([]report.Held, error) {
 	var held []report.Held
 	var errs []error
-	for _, b := range want.budgets {
-		hs := slices.DeleteFunc(pair.Hold(b), func(h compare.Holding) bool { return !compare.Chosen(want.filters, h.A.Key) })
-		if len(hs) == 0 {
+	all := pair.Hold(want.budgets, func(k compare.Key) bool { return compare.Chosen(want.filters, k) })
+	for i, b := range want.budgets {
+		if len(all[i]) == 0 {
 			errs = append(errs, fmt.Errorf("--fail-on: %q reaches no cell that the two results share", b.Text))
 		}
-		held = append(held, report.Held{Budget: b, Holdings: hs})
+		held = append(held, report.Held{Budget: b, Holdings: all[i]})
 	}
 	return held, advice.With(errors.Join(errs...), "cnibench compare without it shows the cells that there are; --metrics shows more")
 }
@@ -226,7 +231,7 @@ func worst(held []report.Held) compare.State {
 
 func (p *program) history(format string, files []string, want asked) error {
 	h := compare.Historian{Metrics: want.metrics, Filters: want.filters}
-	sides, err := readAll(files, p.side)
+	sides, err := readAll(files, func(name string) (compare.Side, error) { return p.side(name, want.margin) })
 	if err != nil {
 		return usage(err)
 	}

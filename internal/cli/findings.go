@@ -55,7 +55,7 @@ func (p *program) findings(cmd *cobra.Command, name string, a findingsArgs) erro
 	if err != nil {
 		return usage(err)
 	}
-	side, err := p.side(name)
+	side, err := p.side(name, 0)
 	if err != nil {
 		return usage(err)
 	}

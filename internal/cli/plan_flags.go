@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// planFlags are the settings with a flag, and the flags that change all workloads. They are applied in this order over the
-// plan file or the preset: the workloads come before what changes them.
+// planFlags are the settings with a flag, and the flags that change all workloads. They are applied in this order over
+// the plan file or the preset: the workloads come before what changes them.
 var planFlags = allPlanFlags()
 
 func allPlanFlags() []plan.Setting {
@@ -56,7 +56,8 @@ type planArgs struct {
 	texts        map[string]*string
 	// drawn is true when the seed was drawn, because none was given.
 	drawn bool
-	// left says what of the plan is not available: workloads that the tools cannot send, conditions that a cluster is not given.
+	// left says what of the plan is not available: workloads that the tools cannot send, conditions that a cluster is
+	// not given.
 	left []string
 	// labToo is true where one plan is for clusters and for the lab beside them.
 	labToo bool
@@ -88,7 +89,7 @@ func (a *planArgs) declare(cmd *cobra.Command) {
 	f.StringVarP(&a.file, "file", "f", "", "plan `file` (examples/*.yaml)")
 	a.preset = plan.Presets[0]
 	choose(cmd, &a.preset, "preset", "`plan` to start from without a file", plan.Presets)
-	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time; there is no noise floor then")
+	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time")
 	cmd.MarkFlagsMutuallyExclusive("file", "preset")
 	a.declareSome(cmd, func(plan.Setting) bool { return true })
 	group(cmd, plan.GroupWhat, true, "file", "preset")
@@ -112,6 +113,17 @@ func (a *planArgs) declareSome(cmd *cobra.Command, wanted func(plan.Setting) boo
 			complete(cmd, p.Flag, fixed(words...))
 		}
 	}
+}
+
+// marginFlag adds the flag of the plan's setting to a command that reads results.
+func marginFlag(cmd *cobra.Command, to *float64) {
+	s, _ := plan.SettingOf("margin")
+	cmd.Flags().Func(s.Flag, s.Help+" (default: the plan's)", func(text string) error {
+		var p plan.Plan
+		err := s.Set(&p, text)
+		*to = p.Margin
+		return err
+	})
 }
 
 // switchValue is shown as a flag without a value.
@@ -179,8 +191,8 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	return p, nil
 }
 
-// resumed returns the plan that the flags mean for a result file with the plan was. It is was if they ask for it from the
-// beginning, as the first invocation did; otherwise they change was.
+// resumed returns the plan that the flags mean for a result file with the plan was. It is was if they ask for it from
+// the beginning, as the first invocation did; otherwise they change was.
 func (a *planArgs) resumed(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
 	want, err := a.plan(cmd)
 	if err != nil {
@@ -230,8 +242,8 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
 	return p, file, err
 }
 
-// both joins the faults of a file and of flags that could not be read with those that the plan as a whole has. The latter are
-// called by the flag that set the field, and left out where it could not be read.
+// both joins the faults of a file and of flags that could not be read with those that the plan as a whole has. The
+// latter are called by the flag that set the field, and left out where it could not be read.
 func both(unread, whole plan.Faults, changed map[string]string) error {
 	spoiled := map[string]bool{}
 	for _, f := range unread {
@@ -255,8 +267,8 @@ func both(unread, whole plan.Faults, changed map[string]string) error {
 // chartsFlag says where a run that installs something takes it from.
 const chartsFlag = "charts"
 
-// elsewhere returns faults for the flags of an environment that is not measured. Numbers of the lab would be taken for a
-// cluster's, and a cluster gets no delay and no Services by flags. A plan file may have settings for both.
+// elsewhere returns faults for the flags of an environment that is not measured. Numbers of the lab would be taken for
+// a cluster's, and a cluster gets no delay and no Services by flags. A plan file may have settings for both.
 func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) plan.Faults {
 	var faults plan.Faults
 	refuse := func(why string, names ...string) {

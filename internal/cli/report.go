@@ -29,6 +29,7 @@ type reportArgs struct {
 	baseline string
 	pictures string
 	impact   string
+	margin   float64
 	// samples is for the format csv.
 	samples bool
 }
@@ -50,6 +51,7 @@ func (p *program) reportCommand() *cobra.Command {
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
 	f.BoolVar(&a.all, "all", false, allUsage)
 	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with instead of the plan's baseline")
+	marginFlag(cmd, &a.margin)
 	f.StringVar(&a.pictures, "pictures", "", "write each picture to `directory` too, as SVG")
 	f.StringVar(&a.impact, "impact", "", "what `work` of a job takes: transfer=SIZE, sync=SIZE (in parallel flows), requests=N, connections=N, each with /share=PERCENT of the job's time or all with network-share=PERCENT")
 	f.BoolVar(&a.samples, "samples", false, "with -f csv: the numbers of every trial, which import reads back")
@@ -79,7 +81,7 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	}
 	o := report.Options{
 		Metrics: a.metrics, Short: a.format == "text" && !a.all && a.metrics == nil && a.pictures == "",
-		Baseline: plan.Variant(a.baseline), Impact: works,
+		Baseline: plan.Variant(a.baseline), Impact: works, Margin: a.margin,
 	}
 	d, err := p.document(name, o, a.format == "html" || a.pictures != "")
 	if err != nil {

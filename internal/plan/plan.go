@@ -10,8 +10,11 @@ import "time"
 // APIVersion is the version of plan files that this package reads.
 const APIVersion = "cnibench/v1"
 
-// Plan is one experiment. The settings (settings.go) say what each field is, which values it has and its flag; Default has
-// the values of what is left out.
+// DefaultMargin is the margin of plans that say none.
+const DefaultMargin = 0.03
+
+// Plan is one experiment. The settings (settings.go) say what each field is, which values it has and its flag; Default
+// has the values of what is left out.
 type Plan struct {
 	Name        string `json:"name,omitempty"`
 	Environment string `json:"environment"`
@@ -21,7 +24,7 @@ type Plan struct {
 	// Workloads are normalized.
 	Workloads []Workload `json:"workloads"`
 	Baseline  Variant    `json:"baseline"`
-	// Twin measures the baseline a second time as a variant of its own, which gives the noise floor.
+	// Twin measures the baseline a second time as a variant of its own: a pair of equals in every run.
 	Twin        bool `json:"twin"`
 	Repetitions int  `json:"repetitions"`
 	// MaxRepetitions bounds the repetitions that Precision may add; 0 means Repetitions.
@@ -29,7 +32,11 @@ type Plan struct {
 	// Precision is the wanted half-width of every headline interval relative to its median, for example 0.05;
 	// 0 means that Repetitions alone decides.
 	Precision float64 `json:"precision,omitempty"`
-	// Budget bounds the wall time of the whole run; 0 is unbounded. Trials that are not started by then are not measured.
+	// Margin is the share up to which a difference does not matter to the reader; 0 means DefaultMargin. It changes no
+	// trial.
+	Margin float64 `json:"margin,omitempty"`
+	// Budget bounds the wall time of the whole run; 0 is unbounded. Trials that are not started by then are not
+	// measured.
 	Budget time.Duration `json:"budget,omitempty"`
 	// Duration is the measurement window of each trial, Warmup what is discarded before it.
 	Duration time.Duration `json:"duration"`
@@ -60,8 +67,8 @@ type Lab struct {
 	ServiceProxy ProxyMode `json:"service_proxy,omitempty"`
 	// Family is the version of IP that nodes, pods and Services use.
 	Family int `json:"family,omitempty"`
-	// TrafficPolicy is the externalTrafficPolicy of the measured Services. With "Local" a node hands outside traffic only to
-	// its own endpoints and keeps the client's address.
+	// TrafficPolicy is the externalTrafficPolicy of the measured Services. With "Local" a node hands outside traffic
+	// only to its own endpoints and keeps the client's address.
 	TrafficPolicy TrafficPolicy `json:"traffic_policy,omitempty"`
 	// Policies is how many NetworkPolicies select every pod and allow the measured traffic with their last rule,
 	// PoliciesUnselected how many exist and select none.

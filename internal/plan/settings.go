@@ -38,6 +38,8 @@ func measureSettings() []Setting {
 			whole(0, MaxRepetitionsLimit), func(p *Plan) *int { return &p.MaxRepetitions }),
 		setting(Setting{Key: "precision", Flag: "precision", Where: Everywhere, Help: "wanted half-width of the intervals, as a `share` such as 0.05 or 5%"},
 			precisions, func(p *Plan) *float64 { return &p.Precision }),
+		setting(Setting{Key: "margin", Flag: "margin", Where: Everywhere, Help: "`share` up to which a difference does not matter, such as 3%; 0 is 3%"},
+			precisions, func(p *Plan) *float64 { return &p.Margin }),
 		setting(Setting{Key: "duration", Flag: "duration", Where: Everywhere, Common: true, Always: true, Help: "measurement `window` of each trial, such as 500ms"},
 			windows(), func(p *Plan) *time.Duration { return &p.Duration }),
 		setting(Setting{Key: "warmup", Flag: "warmup", Where: Everywhere, Help: "`time` that is discarded before each window"},
@@ -46,7 +48,7 @@ func measureSettings() []Setting {
 			anySpan, func(p *Plan) *time.Duration { return &p.Budget }),
 		setting(Setting{Key: "baseline", Flag: "baseline", Where: Everywhere, Common: true, Help: "`variant` that the others are compared with"},
 			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return string(v) }, schema: textSchema}, func(p *Plan) *Variant { return &p.Baseline }),
-		setting(Setting{Key: "twin", Where: Everywhere, Help: "measure the baseline twice, for the noise floor"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
+		setting(Setting{Key: "twin", Where: Everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
 		setting(Setting{Key: "seed", Flag: "seed", Where: Everywhere, Always: true, Help: "`number` that decides the order; chosen if not given"},
 			seeds, func(p *Plan) *uint64 { return &p.Seed }),
 	}

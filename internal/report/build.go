@@ -25,18 +25,20 @@ type Options struct {
 	Baseline plan.Variant
 	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
 	Confidence float64
+	// Margin is the share up to which a difference does not matter; 0 takes the plan's. (optional)
+	Margin float64
 	// Impact is the work of the reader's own job, to be set against the result. (optional)
 	Impact []impact.Work
 }
 
-// Build makes the report of what was collected; h is the header of its result. The error, about an option that the result
-// cannot serve, carries a hint. The collector must not be used afterwards.
+// Build makes the report of what was collected; h is the header of its result. The error, about an option that the
+// result cannot serve, carries a hint. The collector must not be used afterwards.
 func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	metrics, err := shown(o.Metrics)
 	if err != nil {
 		return Document{}, err
 	}
-	a, err := c.judged.Analyse(h, compare.Options{Baseline: o.Baseline, Confidence: o.Confidence})
+	a, err := c.judged.Analyse(h, compare.Options{Baseline: o.Baseline, Confidence: o.Confidence, Margin: o.Margin})
 	if err != nil {
 		return Document{}, err
 	}
@@ -91,8 +93,8 @@ func shown(names []string) ([]metric.Metric, error) {
 	return out, nil
 }
 
-// essential reports whether the short report has a table: of the rate and times that its workload is about, of CPU time,
-// and of what was lost or failed.
+// essential reports whether the short report has a table: of the rate and times that its workload is about, of CPU
+// time, and of what was lost or failed.
 func essential(t compare.Table) bool {
 	is := t.Workload.Traits()
 	always := []string{is.RateMetric, metric.ServiceDemand, metric.FrameLossRate, metric.FailuresPerRoll}

@@ -61,7 +61,11 @@ func (b *builder) choice(p plan.Path, w plan.Workload, name string) []compare.St
 type sentence struct {
 	ranks []compare.Standing
 	scale number.Scale
-	parts []string
+	// margin is what "the same" is within, left names profiles that cannot be ranked because most of their trials
+	// failed.
+	margin float64
+	left   []string
+	parts  []string
 	// valued is true once a value with its unit was written.
 	valued bool
 	Conclusion
@@ -69,7 +73,7 @@ type sentence struct {
 
 // concluded says in words what ranks are, best first; "" if there are none.
 func (b *builder) concluded(ranks []compare.Standing, scale number.Scale) Conclusion {
-	s := &sentence{ranks: ranks, scale: scale}
+	s := &sentence{ranks: ranks, scale: scale, margin: b.analysis.Margin}
 	switch {
 	case len(ranks) == 0:
 		return s.Conclusion
@@ -85,8 +89,29 @@ func (b *builder) concluded(ranks []compare.Standing, scale number.Scale) Conclu
 		b.middle(s, tail)
 		s.brief(tail)
 	}
+	if left := b.unranked(ranks); len(left) > 0 {
+		s.say("not ranked: %s", listed(left))
+	}
 	s.Text = strings.Join(s.parts, "; ") + "."
 	return s.Conclusion
+}
+
+// unranked names the profiles of a row of which most trials failed, with how many.
+func (b *builder) unranked(ranks []compare.Standing) []string {
+	var out []string
+	for _, p := range b.analysis.Profiles {
+		k := ranks[0].Cell.Key
+		k.Profile = p
+		if c, ok := b.analysis.Cell(k); ok && c.Failed > c.N && dataplane(p) {
+			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), failures(c)))
+		}
+	}
+	return out
+}
+
+// failures writes how many trials of a cell failed, "6 of 10 trials failed".
+func failures(c compare.Cell) string {
+	return fmt.Sprintf("%d of %s failed", c.Failed, number.Counted(c.Failed+c.N, "trial"))
 }
 
 func (s *sentence) say(format string, args ...any) {
@@ -100,11 +125,14 @@ func (s *sentence) value(x compare.Standing) string {
 		s.valued = true
 		value += " " + s.scale.Unit
 	}
+	if x.Cell.Failed > 0 {
+		value += ", " + failures(x.Cell)
+	}
 	return fmt.Sprintf("%s (%s)", number.Clean(x.Cell.Profile), value)
 }
 
-// claim adds a difference and writes its size, ", 1.95x (1.78x to 2.01x)"; without a ratio, that of losses over none, there
-// is no size to write.
+// claim adds a difference and writes its size, ", 1.95x (1.78x to 2.01x)"; without a ratio, that of losses over none,
+// there is no size to write.
 func (s *sentence) claim(x compare.Comparison) string {
 	s.Claims = append(s.Claims, x)
 	if math.IsNaN(x.Ratio) {
@@ -145,19 +173,19 @@ func (b *builder) alone(s *sentence) {
 		}
 	case compare.Same:
 		s.Ties = append(s.Ties, x)
-		s.say("the same as %s%s", other, within(x))
+		s.say("the same as %s%s", other, within(x, s.margin))
 	case compare.Inconclusive:
 		s.Ties = append(s.Ties, x)
 		s.say("no significant difference from %s%s", other, repetitionsMore([]compare.Comparison{x}))
 	}
 }
 
-// within is the band in which x is the same; values without a ratio are the same to the last digit.
-func within(x compare.Comparison) string {
+// within is the margin in which x is the same; values without a ratio are the same to the last digit.
+func within(x compare.Comparison, margin float64) string {
 	if math.IsNaN(x.Ratio) {
 		return ""
 	}
-	return " within the noise floor of " + number.Percent(x.Floor)
+	return " within the margin of " + number.Percent(margin)
 }
 
 // nothingApart is the sentence of a row in which no profile is worse than the first.
@@ -172,7 +200,7 @@ func (s *sentence) nothingApart() {
 	first, last := s.ranks[0], s.ranks[len(s.ranks)-1]
 	between := s.value(first) + " to " + s.value(last)
 	if len(open) == 0 {
-		s.say("all are the same%s: %s", within(s.Ties[0]), between)
+		s.say("all are the same%s: %s", within(s.Ties[0], s.margin), between)
 		return
 	}
 	s.say("no significant differences: %s%s", between, repetitionsMore(open))
@@ -190,9 +218,9 @@ func (s *sentence) best() {
 		}
 	}
 	s.Ties = append(append(s.Ties, same...), open...)
-	what := s.value(s.ranks[0]) + " is best"
+	what := s.value(s.ranks[0]) + " " + leads(len(open), len(same))
 	if len(same) > 0 {
-		what += fmt.Sprintf(", the same as %s%s", listed(namesOf(same)), within(same[0]))
+		what += fmt.Sprintf(", the same as %s%s", listed(namesOf(same)), within(same[0], s.margin))
 	}
 	if len(open) > 0 {
 		what += ", not significantly better than " + listed(namesOf(open)) + repetitionsMore(open)
@@ -200,20 +228,45 @@ func (s *sentence) best() {
 	s.say("%s", what)
 }
 
+// leads says what the first of a row is: open others do not differ significantly from it, same ones are shown to be the
+// same.
+func leads(open, same int) string {
+	switch {
+	case open > 0:
+		return "leads"
+	case same > 0:
+		return "is best among equals"
+	}
+	return "is best"
+}
+
 // brief names the first and the last, or if none is last the first that is worse.
 func (s *sentence) brief(tail int) {
-	near := 0
+	open, same := 0, 0
 	var worse []compare.Standing
 	for _, x := range s.ranks[1:] {
-		if x.ToBest.Verdict == compare.Worse {
+		switch x.ToBest.Verdict {
+		case compare.Worse:
 			worse = append(worse, x)
-		} else {
-			near++
+		case compare.Same:
+			same++
+		default:
+			open++
 		}
 	}
-	s.Brief = number.Clean(s.ranks[0].Cell.Profile) + " is best"
-	if near > 0 {
-		s.Brief += fmt.Sprintf(" (and %d not significantly different)", near)
+	s.Brief = number.Clean(s.ranks[0].Cell.Profile) + " " + leads(open, same)
+	var near []string
+	if same > 0 {
+		near = append(near, fmt.Sprintf("%d the same", same))
+	}
+	if open > 0 {
+		near = append(near, fmt.Sprintf("%d not significantly different", open))
+	}
+	if len(near) > 0 {
+		s.Brief += " (" + strings.Join(near, ", ") + ")"
+	}
+	if c := s.ranks[0].Cell; c.Failed > 0 {
+		s.Brief += " (" + failures(c) + ")"
 	}
 	x, what := worse[0], "worse"
 	if tail < len(s.ranks) {
@@ -324,8 +377,8 @@ func repetitionsMore(xs []compare.Comparison) string {
 // mostRepetitions is the number of repetitions beyond which advice is useless.
 const mostRepetitions = 1000
 
-// decisive says how many more repetitions would decide the inconclusive ones among xs, or most of them, and how many that
-// makes in all (0 if a plan cannot have so many); "" if there are none.
+// decisive says how many more repetitions would decide the inconclusive ones among xs, or most of them, and how many
+// that makes in all (0 if a plan cannot have so many); "" if there are none.
 func decisive(xs []compare.Comparison) (text string, run int) {
 	open := slices.DeleteFunc(slices.Clone(xs), func(x compare.Comparison) bool { return x.Verdict != compare.Inconclusive || x.Need <= 0 })
 	if len(open) == 0 {

@@ -33,7 +33,7 @@ type Document struct {
 	// Legend says how to read a table; Footnotes are numbered from 1, as Entry.Notes refers to them.
 	Legend    []string
 	Footnotes []string
-	// Analysis has the cells, comparisons and noise floors that the tables show, and those that they do not.
+	// Analysis has the cells, comparisons and twins that the tables show, and those that they do not.
 	Analysis *compare.Analysis
 	// Details is what pictures need of the trials' observations; nil unless they were gathered. (optional)
 	Details  *Details
@@ -88,7 +88,7 @@ type Table struct {
 	Rows     []Row
 	// Conclusions say in words what the rows that have a number show; none of a metric without direction.
 	Conclusions []Conclusion
-	// Notes are about this table: its baseline, its noise floor.
+	// Notes are about this table: its baseline, which difference it could have seen.
 	Notes []string
 }
 

@@ -21,7 +21,7 @@ func BuildFidelity(p *fidelity.Page) Document {
 	s := Section{Notes: []string{
 		fmt.Sprintf("Measured on %s: %s of %s, seed %d, lab and clusters interleaved in one run.",
 			h.Created.UTC().Format(time.DateOnly), number.Counted(p.Repetitions, "repetition"), number.Duration(h.Plan.Duration), h.Plan.Seed),
-		"Ratios are to the bare node (host) of the same place, on the same path where it has one. The last ratio is the cluster's over the lab's, with its 95 % interval; 1 means that the lab is true. differs: beyond the noise floor of both places, and significant after correction for all rows of the table. within 5 %: not so, and the whole interval is.",
+		"Ratios are to the bare node (host) of the same place, on the same path where it has one. The last ratio is the cluster's over the lab's, with its 95 % interval; 1 means that the lab is true. differs: beyond what instances of either place differ by, and significant after correction for all rows of the table. within 5 %: not so, and the whole interval is.",
 	}}
 	if p.Kernel != nil {
 		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(*p.Kernel)))

@@ -153,7 +153,7 @@ func together(t *testing.T, side compare.Side) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := report.PairResult{Pair: p, Held: []report.Held{{Budget: b, Holdings: p.Hold(b)}}, State: p.Judge()}
+	r := report.PairResult{Pair: p, Held: []report.Held{{Budget: b, Holdings: p.Hold([]compare.Budget{b}, func(compare.Key) bool { return true })[0]}}, State: p.Judge()}
 	var out bytes.Buffer
 	if err := errors.Join(reportjson.Render(&out, report.BuildPair(r)), text.Render(io.Discard, report.BuildPair(r), text.Options{})); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -44,7 +45,11 @@ func historyAnswer(h *compare.History) []string {
 			changed++
 		}
 	}
-	if len(events) == 0 {
+	switch {
+	case len(h.Runs) < stat.ChangesFrom:
+		return []string{fmt.Sprintf("A change of level cannot be told from what any two runs differ by: %s, %d needed.",
+			number.Counted(len(h.Runs), "result"), stat.ChangesFrom)}
+	case len(events) == 0:
 		return []string{fmt.Sprintf("No cell changes its level (%s).", number.Counted(len(h.Tracks), "cell"))}
 	}
 	verb := "change their level"
@@ -121,10 +126,12 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 func historyLegend(h *compare.History) []string {
 	lines := []string{
 		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval. Columns are the results below, the oldest first.", number.Percent(h.Confidence)),
-		fmt.Sprintf("A ratio marks the start of a level and is to the level before it. A change needs p <= %.2g by shuffling, corrected for all paths of its profile, workload and metric (Benjamini-Hochberg). Its ratio must exceed the noise floor and the differences of neighbouring results.", 1-h.Confidence),
+		fmt.Sprintf("A ratio marks the start of a level and is to the level before it. A change needs p <= %.2g by shuffling, corrected for all paths of its profile, workload and metric (Benjamini-Hochberg). Its ratio must exceed the margin of %s and what the results wander by around their levels, the more so as each resembles the one before it.",
+			1-h.Confidence, number.Percent(h.Margin)),
 	}
-	if len(h.Runs) < 4 {
-		lines = append(lines, "Fewer than 4 results do not show how much two runs of the same thing differ: a change may be just that.")
+	if at := slices.IndexFunc(h.Tracks, func(t compare.Track) bool { return t.Common != "" }); at >= 0 {
+		lines = append(lines, fmt.Sprintf("Changes are those of the quotients to %s, which every result measured in turn with the others: what a moment does to all cancels out.",
+			number.Clean(h.Tracks[at].Common)))
 	}
 	return lines
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Need is what a reader may want a network for, and how the profiles stand in it: on one path, under one workload, by one
-// metric.
+// Need is what a reader may want a network for, and how the profiles stand in it: on one path, under one workload, by
+// one metric.
 type Need struct {
 	// Name is what it is in words: "Bulk transfer".
 	Name     string
@@ -30,7 +30,7 @@ type Need struct {
 	Near []string
 	// Conclusion is about the dataplanes alone.
 	Conclusion Conclusion
-	// Certainty says how sure it is: repetitions, confidence, noise floor.
+	// Certainty says how sure it is: repetitions, confidence, instances.
 	Certainty string
 	// Under compares the pick with the bare network below it; "" if no bare network is best.
 	Under string
@@ -72,8 +72,8 @@ func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
 }
 
 // wants are the needs in order: each workload between pods, then Services, what comes from outside, and CPU time or the
-// tail of latency, whichever the lines above do not have. In the lab CPU time per unit of work decides: on one machine it
-// is what differs between dataplanes and what repeats.
+// tail of latency, whichever the lines above do not have. In the lab CPU time per unit of work decides: on one machine
+// it is what differs between dataplanes and what repeats.
 func (b *builder) wants(path plan.Path) []want {
 	var out []want
 	all := byUs(b.analysis.Workloads)
@@ -160,7 +160,7 @@ func (b *builder) need(w want, m metric.Metric) (Need, bool) {
 	n.Conclusion.Path, n.Conclusion.Label, n.Conclusion.Short = n.Path, n.Path.String(), shortPath(n.Path)
 	n.Certainty = b.certainty(n.Conclusion, among)
 	if n.Pick > 0 {
-		n.Under = under(ranks[n.Pick].ToBest)
+		n.Under = b.under(ranks[n.Pick].ToBest)
 	}
 	return n, true
 }
@@ -200,28 +200,20 @@ func (b *builder) certainty(c Conclusion, ranks []compare.Standing) string {
 		if sure > 0 {
 			parts = append(parts, number.Percent(sure)+" confidence")
 		}
-		parts = append(parts, "noise floor "+b.floor(all[0]))
+		if all[0].Widened > 0 {
+			parts = append(parts, "one instance of each")
+		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// floor is the noise floor of a comparison, and whether it was measured.
-func (b *builder) floor(x compare.Comparison) string {
-	for _, f := range b.analysis.Floors {
-		if f.Workload == x.Workload && f.Metric == x.Metric && f.Measured {
-			return number.Percent(x.Floor)
-		}
-	}
-	return number.Percent(x.Floor) + " (assumed)"
-}
-
 // under compares the pick with the best bare network.
-func under(x compare.Comparison) string {
+func (b *builder) under(x compare.Comparison) string {
 	known, _ := profile.Lookup(x.Baseline.Profile())
 	other := string(x.Baseline) + " (" + known.Title + ")"
 	switch {
 	case x.Verdict == compare.Same:
-		return "The same as " + other + within(x) + "."
+		return "The same as " + other + within(x, b.analysis.Margin) + "."
 	case x.Verdict != compare.Worse:
 		return "No significant difference from " + other + "."
 	case !math.IsNaN(x.Ratio):

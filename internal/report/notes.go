@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -25,28 +26,36 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 		}
 	}
 	all := comparisons(t)
-	if slices.ContainsFunc(all, func(x compare.Comparison) bool { return x.Verdict != compare.None && !math.IsNaN(x.Ratio) }) {
-		notes = append(notes, b.floorNote(t.Floor))
+	notes = append(notes, visibleText(all, b.analysis.Confidence)...)
+	if slices.ContainsFunc(all, func(x compare.Comparison) bool { return x.Verdict != compare.None && x.Widened > 0 }) {
+		notes = append(notes, widenedText(t.Floor))
 	}
 	return append(notes, needText(all)...)
 }
 
-// floorNote says how large a difference is noise.
-func (b *builder) floorNote(f compare.Floor) string {
+// visibleText says how small a difference these comparisons could have found; nil if none could.
+func visibleText(xs []compare.Comparison, confidence float64) []string {
+	share, found, of := compare.Visible(xs, confidence)
+	if found == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Differences of %s or more would have been found in %d of %s (chance 90%%).",
+		number.Percent(share), found, number.Counted(of, "comparison"))}
+}
+
+// widenedText says by how much intervals are widened because each profile was raised once.
+func widenedText(f compare.Floor) string {
 	if !f.Measured {
-		return fmt.Sprintf("Noise floor: %s, assumed. Measuring it needs a second instance of the baseline and two repetitions.", number.Percent(f.Share))
+		return fmt.Sprintf("Each profile was raised once: intervals are widened by %s, an assumption, for there was no twin with two repetitions.", number.Percent(f.Share))
 	}
-	x := f.Twins[0]
-	for _, t := range f.Twins {
-		if math.Abs(math.Log(t.Ratio)) > math.Abs(math.Log(x.Ratio)) {
-			x = t
-		}
-	}
+	x := slices.MaxFunc(f.Twins, func(x, y compare.Twin) int {
+		return cmp.Compare(math.Abs(math.Log(x.Ratio)), math.Abs(math.Log(y.Ratio)))
+	})
 	most := ""
 	if len(f.Twins) > 1 {
 		most = "at most "
 	}
-	return fmt.Sprintf("Noise floor: %s (two instances of one profile differ by %s%s, %s to %s, on %s).",
+	return fmt.Sprintf("Each profile was raised once: intervals are widened by %s, as two instances of the baseline differ by %s%s (%s to %s, %s).",
 		number.Percent(f.Share), most, number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High), x.Path)
 }
 
@@ -159,8 +168,11 @@ func (b *builder) legend(cut []compare.Table) []string {
 	}
 	if len(tests) > 0 {
 		out = append(out,
-			fmt.Sprintf("Ratios are to %s. Better or worse needs a ratio beyond the noise floor and p <= %.2g, corrected for all comparisons of its column (Benjamini-Hochberg).", base, 1-b.analysis.Confidence),
+			fmt.Sprintf("Ratios are to %s. Same: the whole interval is within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all comparisons of its column (Benjamini-Hochberg).", base, number.Percent(b.analysis.Margin), 1-b.analysis.Confidence),
 			"Test: "+strings.Join(tests, "; ")+".")
+	}
+	if aa := b.equalPairs(); aa != "" {
+		out = append(out, aa)
 	}
 	if path, ok := standIn(cut...); ok {
 		out = append(out, fmt.Sprintf("%s has no pods: its %s cell is the baseline of the paths that it lacks. Those ratios include the whole cost of the path; within a node they may be below 1.", base, path))
@@ -172,6 +184,23 @@ func (b *builder) legend(cut []compare.Table) []string {
 		out = append(out, "n/m: not measured.")
 	}
 	return out
+}
+
+// equalPairs says what the baseline beside its twin was called, where both were raised anew: anything but the same or
+// inconclusive is a false alarm. "" if there is no such pair.
+func (b *builder) equalPairs() string {
+	var xs []compare.Comparison
+	for _, f := range b.analysis.Floors {
+		for _, t := range f.Twins {
+			if t.Verdict != compare.None {
+				xs = append(xs, compare.Comparison{Verdict: t.Verdict})
+			}
+		}
+	}
+	if len(xs) == 0 {
+		return ""
+	}
+	return "A/A, the baseline against its twin: " + verdictCounts(xs) + "."
 }
 
 // undisturbed says whether any value of the tables is.
@@ -216,6 +245,9 @@ func (b *builder) sizes(cut []compare.Table) (n string, tests []string, coverage
 	}
 	if used[stat.SignedRank] {
 		tests = append(tests, "Wilcoxon signed-rank on the trials of each repetition and its Hodges-Lehmann ratio, from 7 common repetitions")
+	}
+	if used[stat.StudentT] {
+		tests = append(tests, "Student's t on logarithms for 2 or 3 repetitions, which assumes that they scatter log-normally")
 	}
 	switch {
 	case least == 0:

@@ -98,30 +98,53 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	floor := fmt.Sprintf("Noise floor: %s (the larger of the two results').", number.Percent(ms[0].Floor))
-	if !ms[0].FloorMeasured {
-		floor = fmt.Sprintf("Noise floor: %s, assumed; neither result measured it.", number.Percent(ms[0].Floor))
-	}
-	if m.Better != metric.Neither {
-		t.Notes = append(t.Notes, floor)
-		t.Notes = append(t.Notes, driftNote(ms)...)
-	}
 	var open []compare.Comparison
 	for _, x := range ms {
 		open = append(open, x.Comparison)
+	}
+	if m.Better != metric.Neither {
+		t.Notes = append(append(plainNote(ms), visibleText(open, b.pair.Confidence)...), widenedNote(open)...)
 	}
 	t.Notes = append(t.Notes, needText(open)...)
 	return t
 }
 
-// driftNote says how far the profiles drift together, where the noise floor does not hold that.
-func driftNote(ms []compare.Match) []string {
-	most := slices.MaxFunc(ms, func(x, y compare.Match) int { return cmp.Compare(x.Drift, y.Drift) })
-	if most.Drift <= most.Floor {
+// plainNote says how far the common baseline itself moved, or which rows could not be set beside one.
+func plainNote(ms []compare.Match) []string {
+	var plain []string
+	var moved []float64
+	common := ""
+	for _, m := range ms {
+		switch {
+		case m.Yardstick:
+			moved = append(moved, m.Plain.Ratio)
+		case m.Common != "":
+			common = number.Clean(m.Common)
+		default:
+			plain = append(plain, pairLabel(m, shortPath(m.Path)))
+		}
+	}
+	var notes []string
+	if common != "" {
+		text := fmt.Sprintf("Ratios are of quotients to %s, measured in turn in both", common)
+		if len(moved) > 0 && !math.IsNaN(moved[0]) {
+			text += fmt.Sprintf("; %s itself: %s", common, Change(moved[0]))
+		}
+		notes = append(notes, text+".")
+	}
+	if len(plain) > 0 {
+		notes = append(notes, "Plain ratios, without a common baseline, hold what any two runs differ by: "+number.Few(plain)+".")
+	}
+	return notes
+}
+
+// widenedNote says by how much intervals are widened at most.
+func widenedNote(xs []compare.Comparison) []string {
+	most := slices.MaxFunc(xs, func(x, y compare.Comparison) int { return cmp.Compare(x.Widened, y.Widened) })
+	if most.Widened == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Drift: other profiles also differ by up to %s under the same recorded conditions. Only larger differences count.",
-		number.Percent(most.Drift))}
+	return []string{fmt.Sprintf("Profiles were raised once: intervals are widened by %s, what two instances differ by.", number.Percent(most.Widened))}
 }
 
 // pairLabel names a row.
@@ -243,8 +266,8 @@ func (b *pairBuilder) legend(budgets bool) []string {
 	alpha := 1 - p.Confidence
 	lines := []string{
 		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval, which assumes no distribution.", number.Percent(p.Confidence)),
-		fmt.Sprintf("Ratios are B to A. Better or worse needs a ratio beyond the noise floor and p <= %.2g, corrected for all paths of its profile, workload and metric (Benjamini-Hochberg).", alpha),
-		"Test: Mann-Whitney and the median of all pairwise ratios, since trials of different times are not pairs. The ratio includes what any two runs of the same thing differ by. Drift is how far the other profiles moved under the same conditions; compare --history follows many runs.",
+		fmt.Sprintf("Ratios are B to A, each as a quotient to the baseline that both measured in turn with it, where there is one: what the moment does to all cancels out. Same: the whole interval is within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all that is shown (Holm): the chance of any wrong call in it is at most that.", number.Percent(p.Margin), alpha),
+		"Test: Mann-Whitney and the median of all pairwise ratios; Student's t on logarithms, which assumes that they scatter log-normally, where the repetitions are too few for ranks. compare --history follows many runs.",
 	}
 	if budgets {
 		lines = append(lines, fmt.Sprintf("A budget is broken if a one-sided test at p <= %.2g, corrected likewise, rejects it; kept if the one-sided bound is within it; otherwise undecided.", alpha))

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -43,10 +44,10 @@ func TestPairPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := report.BuildPair(report.PairResult{Pair: p, Held: []report.Held{{Budget: b, Holdings: p.Hold(b)}}})
+	d := report.BuildPair(report.PairResult{Pair: p, Held: []report.Held{{Budget: b, Holdings: p.Hold([]compare.Budget{b}, func(compare.Key) bool { return true })[0]}}})
 	answer := strings.Join(d.Answer, "\n")
 	at := -1
-	for _, want := range []string{"Different conditions: kernel", "1 worse", "Worse: service_demand calico-vxlan", "Budget rr.service_demand > +5%: broken in 1 of 2 cells"} {
+	for _, want := range []string{"Different conditions: kernel", "1 worse", "Worse: service_demand calico-vxlan", "Budget rr.service_demand > +5%: broken in 1 of 1 cell:"} {
 		i := strings.Index(answer, want)
 		if i <= at {
 			t.Errorf("%q is missing or not in its place in:\n%s", want, answer)
@@ -66,8 +67,9 @@ func TestPairPage(t *testing.T) {
 	}
 }
 
-// Where everything moved under the same conditions, the page claims nothing and says why.
-func TestPairDrift(t *testing.T) {
+// Where the moment makes everything slower, the quotients to the common baseline stay; the page says how far that
+// moved.
+func TestPairMoved(t *testing.T) {
 	later := reporttest.Small(10)
 	for i := range later.Records {
 		later.Records[i].Metrics[metric.ServiceDemand] *= 1.3
@@ -78,8 +80,8 @@ func TestPairDrift(t *testing.T) {
 	}
 	d := report.BuildPair(report.PairResult{Pair: p})
 	table := d.Sections[0].Tables[0]
-	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "Drift: other profiles also differ by up to 30%") {
-		t.Errorf("the drift is not named:\n%s", notes)
+	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "quotients to host, measured in turn in both; host itself: +30%.") {
+		t.Errorf("what the baseline moved by is not named:\n%s", notes)
 	}
 	for _, r := range table.Rows {
 		if m := r.Entries[1].Verdict; m == compare.Worse || m == compare.Better {
@@ -88,26 +90,34 @@ func TestPairDrift(t *testing.T) {
 	}
 }
 
-// The page of a history names the result with which a level begins, and what changed there.
+// The page of a history names the result with which a level begins, and what changed there; of too few results it says
+// that they show no change.
 func TestHistoryPage(t *testing.T) {
-	var h compare.Historian
-	for i, r := range []reporttest.Result{reporttest.Small(10), slowed(1.5)} {
-		r.Header.Created = r.Header.Created.AddDate(0, i, 0)
-		h.Add(side(t, []string{"old", "new"}[i], r))
+	page := func(results ...reporttest.Result) report.Document {
+		var h compare.Historian
+		for i, r := range results {
+			r.Header.Created = r.Header.Created.AddDate(0, i, 0)
+			h.Add(side(t, fmt.Sprint("run ", i+1), r))
+		}
+		out, err := h.History()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report.BuildHistory(out)
 	}
-	out, err := h.History()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := report.BuildHistory(out)
+	old, slow := reporttest.Small(10), slowed(1.5)
+	d := page(old, old, old, slow, slow, slow)
 	answer := strings.Join(d.Answer, "\n")
-	for _, want := range []string{"1 of ", "Since new (2026-04-04), 1 cell; changed conditions: kernel (6.18.44 to 6.99", "service_demand calico-vxlan pod-to-pod/cross-node rr: +50%"} {
+	for _, want := range []string{"1 of ", "Since run 4 (2026-06-04), 1 cell; changed conditions: kernel (6.18.44 to 6.99", "service_demand calico-vxlan pod-to-pod/cross-node rr: +50%"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is missing in:\n%s", want, answer)
 		}
 	}
-	if !strings.Contains(strings.Join(d.Legend, "\n"), "Fewer than 4 results") {
-		t.Error("it is not said that two results cannot show how much runs wander")
+	if !strings.Contains(strings.Join(d.Legend, "\n"), "quotients to host") {
+		t.Errorf("the baseline is not named: %s", d.Legend)
+	}
+	if few := page(old, old, slow, slow); !strings.Contains(few.Answer[0], "4 results, 5 needed") {
+		t.Errorf("four results: %s", few.Answer)
 	}
 }
 

@@ -146,8 +146,8 @@ func (t *Trial) giveUp(ctx context.Context, err error) error {
 }
 
 // cause returns the most frequent kind of failure, but what the peer says comes before what follows from it: a server
-// that refuses a request and ends the connection also fails the next request. What a paced sender could not offer is no
-// cause.
+// that refuses a request and ends the connection also fails the next request. What a paced sender could not offer is a
+// consequence.
 func cause(counts [kinds]uint64) kind {
 	for _, said := range []kind{badStatus, protocol} {
 		if counts[said] > 0 {

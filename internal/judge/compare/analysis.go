@@ -1,11 +1,11 @@
 // Package compare turns the trials of a run into cells, comparisons and verdicts, and sets results side by side.
 //
 // The way through it is Analyse: a Collector gathers the trials of each case into one Cell per metric (collect.go,
-// cell.go), in bounded memory; the noise floor is measured from the baseline profile and its twin (floor.go); every cell
-// is set beside the baseline's (effect.go) and the difference is judged (verdict.go). Analysis holds the lot; Table cuts
-// it by workload and metric for a report, and Rank orders the profiles of one row. Two analyses of results that were
-// measured at different times are set side by side by NewPair (pair.go) and held to budgets (budget.go); many, in the
-// order of time, are a History with its change points (history.go).
+// cell.go), in bounded memory; the baseline profile is set beside its twin (floor.go); every cell is set beside the
+// baseline's (effect.go) and the difference is judged (verdict.go). Analysis holds the lot; Table cuts it by workload
+// and metric for a report, and Rank orders the profiles of one row. Two analyses of results that were measured at
+// different times are set side by side by NewPair (pair.go) and held to budgets (budget.go); many, in the order of
+// time, are a History with its change points (history.go).
 //
 // # Many comparisons
 //
@@ -38,6 +38,8 @@ type Options struct {
 	Baseline plan.Variant
 	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
 	Confidence float64
+	// Margin is the share up to which a difference does not matter; 0 takes the plan's. (optional)
+	Margin float64
 }
 
 // Analysis is a run, judged.
@@ -45,6 +47,8 @@ type Analysis struct {
 	// Baseline is the profile that Comparisons stand on; Confidence what was asked of intervals and verdicts.
 	Baseline   plan.Variant
 	Confidence float64
+	// Margin is the share within which the interval of a ratio means that two cells are the same.
+	Margin float64
 	// Profiles, Paths, Workloads and Metrics are the axes, in report order: those of the plan first, then whatever else
 	// has trials. The twin is not among the profiles. Metrics are those that were seen at least once.
 	Profiles  []plan.Variant
@@ -87,6 +91,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	a := &Analysis{
 		Baseline:   cmp.Or(o.Baseline, h.Plan.Baseline),
 		Confidence: cmp.Or(o.Confidence, 0.95),
+		Margin:     cmp.Or(o.Margin, h.Plan.Margin, plan.DefaultMargin),
 	}
 	a.axes(h, c)
 	if o.Baseline != "" && !slices.Contains(a.Profiles, o.Baseline) {
@@ -115,7 +120,7 @@ func (a *Analysis) compareAll() {
 			open = append(open, p)
 		}
 	}
-	settle(open, a.Confidence, Key.column)
+	settle(open, a.rules(Key.column))
 	for _, p := range open {
 		a.Comparisons = append(a.Comparisons, *p.x)
 	}

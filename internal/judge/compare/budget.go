@@ -29,8 +29,7 @@ type State string
 const (
 	// Kept: the interval, one-sided at the wanted confidence, lies on the right side of the limit.
 	Kept State = "kept"
-	// Broken: the one-sided test, corrected for the family, rejects that the limit is kept, and the ratio lies beyond
-	// the noise floor.
+	// Broken: the one-sided test, corrected for the family, rejects that the limit is kept.
 	Broken State = "broken"
 	// Undecided: neither can be said.
 	Undecided State = "undecided"
@@ -39,7 +38,8 @@ const (
 // Holding is a budget applied to one cell.
 type Holding struct {
 	Match
-	State State
+	budget Budget
+	State  State
 	// Low and High bound the ratio (of a budget that is not relative: the value) on either side with the wanted
 	// confidence each: "at least Low" and "at most High" are claims of their own. NaN where they cannot be given.
 	Low, High float64
@@ -51,27 +51,34 @@ type Holding struct {
 	Why string
 }
 
-// Hold applies a budget to p. The holdings are in the order of p.Matches; there are none if no cell is concerned.
-func (p *Pair) Hold(b Budget) []Holding {
-	var out []*Holding
-	for _, m := range p.Matches {
-		if m.Metric == b.Metric && b.Filter.Match(m.A.Key) {
-			h := &Holding{Match: m, P: b.test(m)}
-			h.Adjusted = h.P
-			out = append(out, h)
+// Hold applies budgets to the cells of p that keep wants. All of them are one family. The holdings of a budget are in
+// the order of p.Matches; there are none if no cell is concerned. A change of the common baseline itself is held to a
+// budget only if the filter names its profile.
+func (p *Pair) Hold(budgets []Budget, keep func(Key) bool) [][]Holding {
+	out := make([][]Holding, len(budgets))
+	var all []*Holding
+	for i, b := range budgets {
+		for _, m := range p.Matches {
+			if m.Metric == b.Metric && b.Filter.Match(m.A.Key) && keep(m.A.Key) && (!m.Yardstick || !b.Relative || b.Filter.Profile != "") {
+				h := Holding{Match: m, budget: b}
+				h.P = b.test(m)
+				h.Adjusted = h.P
+				out[i] = append(out[i], h)
+			}
+		}
+		for j := range out[i] {
+			all = append(all, &out[i][j])
 		}
 	}
-	correct(out, func(h *Holding) (Key, float64, bool) { return h.column(), h.P, b.least(h.Match) <= 1-p.Confidence },
+	correct(all, stat.Holm, func(h *Holding) (Key, float64, bool) { return Key{}, h.P, h.budget.least(h.Match) <= 1-p.Confidence },
 		func(h *Holding, adjusted float64, _ int) { h.Adjusted = adjusted })
-	holdings := make([]Holding, len(out))
-	for i, h := range out {
-		b.hold(h, p.Confidence)
-		holdings[i] = *h
+	for _, h := range all {
+		h.budget.hold(h, p.Confidence)
 	}
-	return holdings
+	return out
 }
 
-// test is the one-sided p value of the limit being passed.
+// test is the one-sided p value of the limit being passed, by more than the widening of the interval.
 func (b Budget) test(m Match) float64 {
 	if !b.Relative {
 		if b.Above {
@@ -79,17 +86,30 @@ func (b Budget) test(m Match) float64 {
 		}
 		return stat.Above(scaled(m.B.Values(), -1), -b.Limit)
 	}
-	after, before := alike(m.B, m.A)
-	if b.Above {
-		return stat.MoreThan(after.Values(), before.Values(), b.Limit)
+	limit := b.Limit * (1 + m.Widened)
+	if !b.Above {
+		limit = b.Limit / (1 + m.Widened)
 	}
-	return stat.MoreThan(scaled(before.Values(), b.Limit), after.Values(), 1)
+	if m.Test == stat.StudentT {
+		e := stat.Student(m.after, scaled(m.before, limit), 0.5)
+		if e.Ratio > 1 == b.Above {
+			return e.P / 2
+		}
+		return 1 - e.P/2
+	}
+	if b.Above {
+		return stat.MoreThan(m.after, m.before, limit)
+	}
+	return stat.MoreThan(scaled(m.before, limit), m.after, 1)
 }
 
 // least is the smallest p value that test can have.
 func (b Budget) least(m Match) float64 {
-	if b.Relative {
-		return stat.LeastP(stat.MannWhitney, m.A.N, m.B.N) / 2
+	switch {
+	case b.Relative && m.Test == stat.StudentT:
+		return 0
+	case b.Relative:
+		return stat.LeastP(stat.MannWhitney, len(m.after), len(m.before)) / 2
 	}
 	return math.Exp2(-float64(m.B.N))
 }
@@ -114,18 +134,22 @@ func (b Budget) hold(h *Holding, confidence float64) {
 	sided := 2*confidence - 1
 	var point, covered float64
 	if b.Relative {
-		after, before := alike(h.B, h.A)
-		e := stat.Unpaired(after.Values(), before.Values(), sided)
+		level := 0.0
+		if m := h.Match; m.Test != stat.StudentT {
+			level = 1 // by ranks
+		}
+		e := widen(h.Widened, h.tested(sided, level))
 		h.Low, h.High, point, covered = e.Low, e.High, e.Ratio, e.Confidence
 	} else {
 		s := stat.Summarize(h.B.Values(), sided)
 		h.Low, h.High, point, covered = s.Low, s.High, s.Median, s.Confidence
 	}
-	beyond := !b.Relative || math.IsNaN(point) || math.Abs(math.Log(point)) > math.Log1p(h.Band())
 	switch {
-	case h.Adjusted <= 1-confidence && beyond:
+	case h.Adjusted <= 1-confidence:
 		h.State = Broken
-	case covered >= sided && b.within(h.Low, h.High), b.Relative && h.Verdict == Same, b.allWithin(h.Match):
+	case h.B.mostlyFailed() && !h.A.mostlyFailed():
+		h.Why = "most trials failed"
+	case covered >= sided && b.within(h.Low, h.High), b.Relative && h.Identical() && b.within(1, 1), b.allWithin(h.Match):
 		h.State = Kept
 	default:
 		b.undecided(h, point, confidence)
@@ -153,25 +177,20 @@ func (b Budget) allWithin(m Match) bool {
 
 // undecided says what would decide h.
 func (b Budget) undecided(h *Holding, point, confidence float64) {
-	low, high, limit := h.Low, h.High, b.Limit
+	low, high, limit, wide := h.Low, h.High, b.Limit, 0.0
 	if b.Relative {
 		low, high, point, limit = math.Log(low), math.Log(high), math.Log(point), math.Log(limit)
-		if math.Abs(point) <= math.Log1p(h.Floor) && math.Abs(limit) < math.Log1p(h.Floor) {
-			h.Why = fmt.Sprintf("the limit lies within the noise floor of %.2g%%", 100*h.Floor)
-			return
-		}
-		if h.Adjusted <= 1-confidence && h.drifted(math.Exp(point)) {
-			h.Why = fmt.Sprintf("the other profiles differ by %.2g%% too, under the same recorded conditions: run it again", 100*h.Drift)
-			return
-		}
+		wide = math.Log1p(h.Widened)
 	}
-	n := min(h.B.N, h.A.N)
-	missing := max(0, stat.Enough(2*(1-confidence), false)-n)
+	if room := math.Abs(point - limit); wide > 0 && room <= wide {
+		h.Why = fmt.Sprintf("each was raised once, and two instances differ by %.2g%%: raise it anew in each repetition", 100*h.Widened)
+		return
+	}
+	n, least := min(len(h.after), len(h.before)), stat.Enough(2*(1-confidence), false)
 	if !b.Relative {
-		n = h.B.N
-		missing = max(0, int(math.Ceil(-math.Log2(1-confidence)))-n)
+		n, least = h.B.N, int(math.Ceil(-math.Log2(1-confidence)))
 	}
-	h.More = max(1, missing, enough(n, (high-low)/2, math.Abs(point-limit))-n)
+	h.More = more(n, (high-low)/2-wide, math.Abs(point-limit)-wide, least)
 }
 
 // Outcome is the worst state among holdings: broken before undecided before kept.

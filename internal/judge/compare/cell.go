@@ -38,14 +38,17 @@ type Cell struct {
 	Key
 	// Unit is the base unit of the values.
 	Unit string `json:"unit"`
-	// Estimate is what tables show and comparisons stand on: the undisturbed one where there is one, otherwise the typical one.
+	// Estimate is what tables show and comparisons stand on: the undisturbed one where there is one, otherwise the
+	// typical one.
 	Estimate
-	// Typical is the estimate from whole windows where Estimate is undisturbed, nil otherwise. Slices is how many slices the
-	// undisturbed one stands on.
+	// Typical is the estimate from whole windows where Estimate is undisturbed, nil otherwise. Slices is how many
+	// slices the undisturbed one stands on.
 	Typical *Estimate `json:"-"`
 	Slices  int       `json:"-"`
 	// Failed counts the trials of the case that failed.
 	Failed int `json:"failed"`
+	// Instances is how many instances of the profile the values come from.
+	Instances int `json:"instances"`
 	// Warnings are the doubts of its trials and of their sum.
 	Warnings []Warning `json:"warnings"`
 }
@@ -58,10 +61,12 @@ type Estimate struct {
 	Samples []Sample `json:"samples"`
 }
 
-// Sample is one value and the repetition that gave it, counted from 1.
+// Sample is one value and the repetition that gave it, counted from 1. Instance is that of its trial; 0 if the file
+// does not say.
 type Sample struct {
 	Repetition int
 	Value      float64
+	Instance   int
 }
 
 // Warning is a doubt about a cell.
@@ -94,18 +99,58 @@ func (c Cell) Recorded() Estimate {
 	return c.Estimate
 }
 
-// alike returns the estimates of two cells that are of one kind: undisturbed if both have it.
-func alike(a, b *Cell) (x, y Estimate) {
-	if (a.Typical == nil) != (b.Typical == nil) {
-		return a.Recorded(), b.Recorded()
+// alike returns the estimates of cells that are of one kind: undisturbed if all have it.
+func alike(cells ...*Cell) []Estimate {
+	recorded := slices.ContainsFunc(cells, func(c *Cell) bool { return c.Typical == nil })
+	out := make([]Estimate, len(cells))
+	for i, c := range cells {
+		if out[i] = c.Estimate; recorded {
+			out[i] = c.Recorded()
+		}
 	}
-	return a.Estimate, b.Estimate
+	return out
 }
 
+// instances counts the instances of the profile that samples come from.
+func instances(samples []Sample) int {
+	seen := map[int]bool{}
+	for _, s := range samples {
+		seen[s.Instance] = true
+	}
+	return len(seen)
+}
+
+// units returns what comparisons count as one value each: the trials, or where several trials share one of several
+// instances, the geometric mean of each instance, with its number in place of the repetition's.
+func (e Estimate) units() []Sample {
+	n := instances(e.Samples)
+	if n < 2 || n == len(e.Samples) {
+		return e.Samples
+	}
+	var out []Sample
+	of := map[int][]float64{}
+	for _, s := range e.Samples {
+		if of[s.Instance] == nil {
+			out = append(out, Sample{Repetition: s.Instance, Instance: s.Instance})
+		}
+		of[s.Instance] = append(of[s.Instance], s.Value)
+	}
+	for i := range out {
+		out[i].Value = stat.Mean(of[out[i].Instance])
+	}
+	slices.SortStableFunc(out, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
+	return out
+}
+
+// mostlyFailed says whether more trials failed than have a value: what is left may be the lucky ones.
+func (c Cell) mostlyFailed() bool { return c.Failed > c.N }
+
 // Values returns the samples' values in the order of repetition.
-func (e Estimate) Values() []float64 {
-	vs := make([]float64, len(e.Samples))
-	for i, s := range e.Samples {
+func (e Estimate) Values() []float64 { return valuesOf(e.Samples) }
+
+func valuesOf(samples []Sample) []float64 {
+	vs := make([]float64, len(samples))
+	for i, s := range samples {
 		vs[i] = s.Value
 	}
 	return vs
@@ -126,7 +171,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 		s = &series{}
 	}
 	slices.SortStableFunc(s.samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
-	cell.Estimate = estimateOf(s.samples, confidence)
+	cell.Estimate, cell.Instances = estimateOf(s.samples, confidence), instances(s.samples)
 	if undisturbed, n := a.undisturbed(q, name, s.samples); n > 0 {
 		typical := cell.Estimate
 		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n

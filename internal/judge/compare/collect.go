@@ -24,8 +24,8 @@ const (
 	fewKept = 20
 )
 
-// Collector takes in the trials of one result one at a time, in any order, and keeps what an analysis needs of them: the
-// values by cell, and the doubts summed up. Its memory is bounded. The zero value is ready for use.
+// Collector takes in the trials of one result one at a time, in any order, and keeps what an analysis needs of them:
+// the values by cell, and the doubts summed up. Its memory is bounded. The zero value is ready for use.
 //
 // Where a result holds more values than maxValues, the larger cells are thinned: of the repetitions about every second
 // one, fourth one and so on is kept, drawn by a hash of the repetition's number. So the draw knows nothing of the
@@ -145,7 +145,7 @@ func (c *Collector) value(a *attempts, name string, v float64, rec *result.Recor
 	default:
 		s.valued++
 		if kept(rec.Repetition, s.level) {
-			s.samples = append(s.samples, Sample{rec.Repetition, v})
+			s.samples = append(s.samples, Sample{rec.Repetition, v, rec.Instance})
 			c.values++
 		}
 	}

@@ -84,11 +84,11 @@ func TestVerdicts(t *testing.T) {
 		{"faster", metric.Goodput, base, times(1.5), base, Better, false},
 		{"slower", metric.Goodput, base, times(0.7), base, Worse, false},
 		{"not judged", metric.SoftIRQShare, base, times(1.5), base, None, false},
-		{"identical", metric.ServiceDemand, base, base, base, Inconclusive, true}, // the interval reaches 1.5 %, the floor 1 %
+		{"identical", metric.ServiceDemand, base, base, base, Same, false},
 		{"identical and steady", metric.ServiceDemand, []float64{100, 100.1, 99.9, 100, 100}, []float64{100, 99.9, 100, 100.1, 100}, []float64{100, 100, 100, 100, 100}, Same, false},
-		{"apart, but within what twins differ by", metric.ServiceDemand, base, times(1.05), times(1.08), Same, false},
-		{"apart, and beyond what twins differ by", metric.ServiceDemand, base, times(1.10), times(1.08), Worse, false},
-		{"apart, but perhaps beyond what twins differ by", metric.ServiceDemand, base, []float64{102, 103, 104, 140, 150}, times(1.08), Inconclusive, true},
+		{"apart, but within what twins differ by", metric.ServiceDemand, base, times(1.05), times(1.08), Inconclusive, false},
+		{"apart, and beyond what twins differ by", metric.ServiceDemand, base, times(1.15), times(1.08), Worse, false},
+		{"apart, but perhaps beyond what twins differ by", metric.ServiceDemand, base, []float64{102, 103, 104, 140, 150}, times(1.08), Inconclusive, false},
 		{"noise", metric.ServiceDemand, base, noisy, base, Inconclusive, true},
 		{"no loss beside no loss", metric.FrameLossRate, zeros, zeros, zeros, Same, false},
 		{"loss beside none", metric.FrameLossRate, zeros, []float64{.1, .2, .1, .3, .1}, zeros, Worse, false},
@@ -104,7 +104,7 @@ func TestVerdicts(t *testing.T) {
 		}
 		x := a.Comparisons[0]
 		if x.Verdict != c.want || (x.Need > 0) != c.wantNeed {
-			t.Errorf("%s: got %q, need %d (%+v, floor %g), want %q", c.name, x.Verdict, x.Need, x.Effect, x.Floor, c.want)
+			t.Errorf("%s: got %q, need %d (%+v, floor %g), want %q", c.name, x.Verdict, x.Need, x.Effect, x.Widened, c.want)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestCells(t *testing.T) {
 func TestPairs(t *testing.T) {
 	s := func(reps ...int) (out []Sample) {
 		for _, r := range reps {
-			out = append(out, Sample{r, float64(r)})
+			out = append(out, Sample{Repetition: r, Value: float64(r)})
 		}
 		return out
 	}
@@ -291,21 +291,23 @@ func TestNeed(t *testing.T) {
 		return stat.Effect{N: n, Ratio: ratio, Low: low, High: high}
 	}
 	for _, c := range []struct {
-		name  string
-		e     stat.Effect
-		floor float64
-		want  int
+		name            string
+		e               stat.Effect
+		widened, margin float64
+		want            int
 	}{
-		{"four times the repetitions halve the interval", e(10, math.Exp(0.1), math.Exp(-0.1), math.Exp(0.3)), 0.01, 30},
-		{"nearly there", e(10, math.Exp(0.1), math.Exp(-0.001), math.Exp(0.2)), 0.01, 1},
-		{"towards same", e(10, 1, math.Exp(-0.2), math.Exp(0.2)), math.Expm1(0.1), 30},
-		{"below the least", e(1, 2, 2, 2), 0.01, 3},
-		{"apart, and nearly whole within the floor", e(10, math.Exp(0.1), math.Exp(0.05), math.Exp(0.25)), math.Expm1(0.2), 1},
-		{"apart, and partly beyond the floor", e(10, math.Exp(0.1), math.Exp(0.05), math.Exp(0.43)), math.Expm1(0.2), 27},
-		{"at the edge of the floor", e(10, 1.5, 1.4, 1.6), 0.5, most - 10},
-		{"unknown", e(9, math.NaN(), math.NaN(), math.NaN()), 0.01, 0},
+		{"four times the repetitions halve the interval", e(10, math.Exp(0.1), math.Exp(-0.1), math.Exp(0.3)), 0, 0.01, 30},
+		{"nearly there", e(10, math.Exp(0.1), math.Exp(-0.001), math.Exp(0.2)), 0, 0.01, 1},
+		{"towards same", e(10, 1, math.Exp(-0.2), math.Exp(0.2)), 0, math.Expm1(0.1), 30},
+		{"below the least", e(1, 2, 2, 2), 0, 0.01, 3},
+		{"whichever takes fewer", e(10, math.Exp(0.05), math.Exp(-0.15), math.Exp(0.25)), 0, math.Expm1(0.15), 30},
+		{"the widening stays", e(10, math.Exp(0.2), math.Exp(-0.1), math.Exp(0.5)), math.Expm1(0.1), 0.01, 30},
+		{"no number would do", e(10, math.Exp(0.05), math.Exp(-0.1), math.Exp(0.2)), math.Expm1(0.1), 0.03, 0},
+		{"equal, and the margin beyond reach", e(10, 1, math.Exp(-0.1), math.Exp(0.1)), 0, 1e-9, most},
+		{"unknown", e(9, math.NaN(), math.NaN(), math.NaN()), 0, 0.01, 0},
 	} {
-		if got := need(Comparison{Effect: c.e, Floor: c.floor}, 0.05, false); got != c.want {
+		r := rules{confidence: 0.95, margin: c.margin}
+		if got := need(Comparison{Effect: c.e, Widened: c.widened}, r, false); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -330,7 +332,7 @@ func TestRank(t *testing.T) {
 }
 
 // A profile measured as two: the share of comparisons that call them different must stay at what was promised, with
-// the noise floor in force and drift as it is on a busy machine.
+// one instance of each and drift as it is on a busy machine.
 func TestSameAgainstSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for _, n := range []int{5, 10} {

@@ -20,7 +20,7 @@ type Difference struct {
 
 // indifferent are the settings of a plan that say what was measured and how often, not under which conditions.
 var indifferent = []string{
-	"name", "profiles", "paths", "workloads", "baseline", "twin", "repetitions", "max_repetitions", "precision", "budget", "seed",
+	"name", "profiles", "paths", "workloads", "baseline", "twin", "repetitions", "max_repetitions", "precision", "margin", "budget", "seed",
 }
 
 // Differ returns the conditions in which two results differ: facts but for those of the moment, settings of the plan,

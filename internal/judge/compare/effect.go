@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"iter"
+	"math"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -16,18 +17,21 @@ type Comparison struct {
 	// BaselinePath is the path of the baseline's cell where it is not Path: a profile without pods of its own has
 	// host-to-host/cross-node only, which then stands in. The zero Path otherwise.
 	BaselinePath plan.Path `json:"baseline_path"`
-	// Effect has the ratio of the cell to the baseline with its interval, and the p value of this comparison alone.
+	// Effect has the ratio of the cell to the baseline with its interval, widened by Widened, and the p value of this
+	// comparison alone, of a difference beyond that.
 	stat.Effect
 	// Adjusted is the p value corrected for the family of the comparison, which a verdict of better or worse stands on;
-	// NaN for a metric that is not judged. Family is how many comparisons it was corrected for: 0 if this one is in none,
-	// because its metric is not judged or its repetitions are too few.
+	// NaN for a metric that is not judged. Family is how many comparisons it was corrected for: 0 if this one is in
+	// none, because its metric is not judged or its repetitions are too few.
 	Adjusted float64 `json:"p_adjusted"`
 	Family   int     `json:"family"`
-	// Floor is the noise floor as a share: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
-	Floor float64 `json:"floor"`
+	// Widened is the share by which the interval is longer at either end because a side was raised once only: how far
+	// two instances of the baseline lie apart. It is 0 where the trials come from several instances.
+	Widened float64 `json:"widened"`
 	// Verdict equals None for metrics that describe and are not judged.
 	Verdict Verdict `json:"verdict"`
-	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts and where the number is unknown.
+	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts and where the
+	// number is unknown.
 	Need int `json:"need"`
 }
 
@@ -44,17 +48,23 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 	if c.Profile == a.Baseline {
 		return pending{}, false
 	}
-	key := c.Key
-	key.Profile = a.Baseline
-	base, ok := a.at[key]
-	if !ok && standsIn(a.Baseline) && !a.Served(a.Baseline, c.Path) {
-		key.Path = plan.ZeroPath
-		base, ok = a.at[key]
-	}
-	if !ok || base.N == 0 || c.N == 0 {
+	base := a.below(c.Key, a.Baseline)
+	if base == nil || base.N == 0 || c.N == 0 {
 		return pending{}, false
 	}
 	return a.compare(c, base), true
+}
+
+// below returns the cell of the baseline that the cell of key is compared with, or nil.
+func (a *Analysis) below(key Key, baseline plan.Variant) *Cell {
+	path := key.Path
+	key.Profile = baseline
+	base, ok := a.at[key]
+	if !ok && standsIn(baseline) && !a.Served(baseline, path) {
+		key.Path = plan.ZeroPath
+		base = a.at[key]
+	}
+	return base
 }
 
 // standsIn says whether a profile's host-to-host cell may be the baseline of other paths. It may for the two that are
@@ -63,26 +73,75 @@ func standsIn(name plan.Variant) bool { return name == profile.Raw || name == pr
 
 // compare sets c beside base.
 func (a *Analysis) compare(c, base *Cell) pending {
-	x := &Comparison{Key: c.Key, Baseline: base.Profile, Effect: Between(c, base, a.Confidence)}
+	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.Widening(c, base)}
+	x.Effect = widen(x.Widened, a.between(c, base))
 	if base.Path != c.Path {
 		x.BaselinePath = base.Path
 	}
-	x.Floor = a.Floor(c.Workload, c.Metric).Share
 	return pending{x: x, c: c, base: base}
 }
 
 // Between sets c beside base, two cells of one run, whatever the baseline of the analysis is. Trials of the same
-// repetition are pairs where there are enough of them. The p value is that of this comparison alone.
-func Between(c, base *Cell, confidence float64) stat.Effect {
-	var a, b []float64
-	mine, theirs := alike(c, base)
-	for x, y := range Pairs(mine.Samples, theirs.Samples) {
-		a, b = append(a, x.Value), append(b, y.Value)
+// repetition are pairs where there are enough of them. The interval is that of a Comparison, the p value is that of
+// this comparison alone.
+func (a *Analysis) Between(c, base *Cell) stat.Effect { return a.compare(c, base).x.Effect }
+
+// Apart sets c beside base, two cells of one run whose trials are not pairs: those of two workloads.
+func (a *Analysis) Apart(c, base *Cell) stat.Effect {
+	mine, theirs := valuesOf(c.units()), valuesOf(base.units())
+	return widen(a.Widening(c, base), func(factor float64) stat.Effect {
+		return stat.Unpaired(scaled(mine, factor), theirs, a.Confidence)
+	})
+}
+
+// tested compares two sides after the first was multiplied by a factor.
+type tested func(factor float64) stat.Effect
+
+// between compares two cells of one run, whatever instances they are of.
+func (a *Analysis) between(c, base *Cell) tested {
+	both := alike(c, base)
+	mine, theirs := both[0].units(), both[1].units()
+	var p, q []float64
+	if (instances(mine) == len(mine)) == (instances(theirs) == len(theirs)) { // units of one kind
+		for x, y := range Pairs(mine, theirs) {
+			p, q = append(p, x.Value), append(q, y.Value)
+		}
 	}
-	if stat.UsePaired(len(a)) {
-		return stat.Paired(a, b, confidence)
+	return func(factor float64) stat.Effect {
+		if stat.UsePaired(len(p)) {
+			return stat.Paired(scaled(p, factor), q, a.Confidence)
+		}
+		return stat.Unpaired(scaled(valuesOf(mine), factor), valuesOf(theirs), a.Confidence)
 	}
-	return stat.Unpaired(mine.Values(), theirs.Values(), confidence)
+}
+
+// Widening is the share by which the interval between cells is widened: 0 where each comes from several
+// instances.
+func (a *Analysis) Widening(cells ...*Cell) float64 {
+	for _, c := range cells {
+		if c.Instances < 2 {
+			return a.Floor(c.Workload, c.Metric).Share
+		}
+	}
+	return 0
+}
+
+// widen makes the interval of an effect longer by a share at either end. The p value becomes that of a difference
+// beyond it.
+func widen(share float64, test tested) stat.Effect {
+	e := test(1)
+	if share == 0 || math.IsNaN(e.Ratio) {
+		return e
+	}
+	p := 1.0
+	switch {
+	case e.Ratio > 1+share:
+		p = test(1 / (1 + share)).P
+	case e.Ratio < 1/(1+share):
+		p = test(1 + share).P
+	}
+	e.Low, e.High, e.P = e.Low/(1+share), e.High*(1+share), p
+	return e
 }
 
 // Pairs are the samples of the repetitions that both have; both are in the order of repetition.

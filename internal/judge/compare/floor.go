@@ -9,13 +9,15 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// minFloor is the least noise floor, as a share: no lab of this kind repeats itself more closely from one instance of a
+// minFloor is the least floor, as a share: no lab of this kind repeats itself more closely from one instance of a
 // profile to the next, whatever few repetitions may say.
 const minFloor = 0.01
 
 // Floor is the difference that two instances of one and the same profile show, for one workload and metric. It is not
 // the scatter of trials, which every interval already holds: it is what stays however often one repeats, such as where
-// in memory an instance came to lie.
+// in memory an instance came to lie. Where every repetition has an instance of its own the intervals hold that too, and
+// the twin is a check: Verdict says what an equal pair is called. Where there is one instance, the floor widens
+// intervals.
 //
 // Each path that both instances have gives one estimate: the larger of the ratio seen between them and of the standard
 // error of that ratio (below which a difference could not have been seen), the latter taken as a quarter of the width
@@ -25,7 +27,8 @@ type Floor struct {
 	Metric   string        `json:"metric"`
 	// Share is the floor: 0.02 means that ratios from 1/1.02 to 1.02 are noise.
 	Share float64 `json:"floor"`
-	// Measured is false if there was no twin with at least two values > 0; Share is then the least floor, an assumption.
+	// Measured is false if there was no twin with at least two values > 0; Share is then the least floor, an
+	// assumption.
 	Measured bool `json:"measured"`
 	// Twins are the estimates by path.
 	Twins []Twin `json:"twins"`
@@ -35,9 +38,12 @@ type Floor struct {
 type Twin struct {
 	Path plan.Path `json:"path"`
 	stat.Effect
+	// Verdict is that on the twin as if it were any other profile; None where there was one instance of each, whose
+	// distance is the widening itself.
+	Verdict Verdict `json:"verdict"`
 }
 
-// Floor is the noise floor of a workload and metric: the least one where none was measured.
+// Floor is the floor of a workload and metric: the least one where none was measured.
 func (a *Analysis) Floor(w plan.Workload, metric string) Floor {
 	if f, ok := a.floor[Key{plan.Case{Workload: w}, metric}]; ok {
 		return f
@@ -75,6 +81,7 @@ func (a *Analysis) measureFloors(original plan.Variant) {
 
 func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 	f := Floor{Workload: k.Workload, Metric: k.Metric, Share: minFloor}
+	var aa []pending
 	for _, k.Path = range a.Paths {
 		k.Profile = original
 		first := a.at[k]
@@ -84,20 +91,31 @@ func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 		if first == nil || second == nil || min(first.N, second.N) < 2 {
 			continue
 		}
-		e := Between(second, first, a.Confidence)
+		e := a.between(second, first)(1)
 		if math.IsNaN(e.Ratio) {
 			continue
 		}
-		f.Twins = append(f.Twins, Twin{k.Path, e})
+		f.Twins = append(f.Twins, Twin{Path: k.Path, Effect: e})
+		if a.Widening(first, second) == 0 {
+			aa = append(aa, pending{x: &Comparison{Key: second.Key, Effect: e}, c: second, base: first})
+		}
 		f.Measured = true
 		f.Share = max(f.Share, estimate(e))
 	}
 	f.Twins = slices.Clip(f.Twins)
+	settle(aa, a.rules(together))
+	for _, p := range aa {
+		i := slices.IndexFunc(f.Twins, func(t Twin) bool { return t.Path == p.x.Path })
+		f.Twins[i].Verdict = p.x.Verdict
+	}
 	return f
 }
 
-// estimate is the noise floor that one pair of twins shows, as a share.
+// estimate is the floor that one pair of twins shows, as a share.
 func estimate(e stat.Effect) float64 {
-	standardError := math.Log(e.High/e.Low) / 4
-	return math.Expm1(max(math.Abs(math.Log(e.Ratio)), standardError))
+	distance := math.Abs(math.Log(e.Ratio))
+	if standardError := math.Log(e.High/e.Low) / 4; standardError > distance {
+		distance = standardError
+	}
+	return math.Expm1(distance)
 }

@@ -12,7 +12,7 @@ func (a *Analysis) Groups(ranks []Standing) [][]Standing {
 			all = append(all, a.compare(&ranks[i].Cell, &ranks[j].Cell))
 		}
 	}
-	settle(all, a.Confidence, together)
+	settle(all, a.rules(together))
 	var out [][]Standing
 	from := 0
 	for i := range ranks {

@@ -9,16 +9,19 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// History is many results in the order of time: the levels of each cell and where they change.
+// History is many results in the order of time: the levels of each cell and where they change. Fewer than
+// stat.ChangesFrom show no change: what runs differ by anyway cannot be told from one.
 type History struct {
-	Confidence float64
+	Confidence, Margin float64
 	// Runs are the results, the oldest first.
 	Runs []HistoryRun
-	// Tracks are the cells that at least two of the runs have a number for, in the report order of the first that has it.
+	// Tracks are the cells that at least two of the runs have a number for, in the report order of the first that has
+	// it.
 	Tracks []Track
 }
 
@@ -38,8 +41,11 @@ type Track struct {
 	Unit string `json:"unit"`
 	// Points has one summary per run; N is 0 where it has no such number.
 	Points []stat.Summary `json:"points"`
-	// Floor is the largest noise floor of the runs; Wander how much neighbouring runs differ beyond what a change can be
-	// told from, as a share; NaN for fewer than 4 runs.
+	// Common is the baseline that all runs measured in turn with the cell: changes are those of the quotient to it. ""
+	// without one; then they are those of the values.
+	Common plan.Variant `json:"quotient_to"`
+	// Floor is the share that a change must be beyond: the margin, or the largest widening of the runs
+	// (Comparison.Widened). Wander is how much neighbouring runs differ, as a share; NaN for fewer than 4 runs.
 	Floor  float64 `json:"floor"`
 	Wander float64 `json:"wander"`
 	// Changes are the borders between levels, the oldest first.
@@ -67,7 +73,8 @@ type Historian struct {
 
 	runs  []past
 	order []Key
-	conf  float64
+
+	confidence, margin float64
 }
 
 // past is what a historian keeps of a result.
@@ -76,24 +83,29 @@ type past struct {
 	cells map[Key]followed
 }
 
-// followed is what a historian keeps of a cell.
+// followed is a cell and that of the baseline that was measured in turn with it, or nil.
 type followed struct {
-	judged, recorded Estimate
-	undisturbed      bool
-	unit             string
-	floor            float64
+	cell, base *Cell
+	floor      float64
 }
 
 // Add takes in a result.
 func (h *Historian) Add(s Side) {
 	cells := map[Key]followed{}
-	for _, c := range s.Cells {
-		if c.N > 0 && h.follows(c.Metric) && Chosen(h.Filters, c.Key) {
-			h.order = append(h.order, c.Key)
-			cells[c.Key] = followed{c.Estimate, c.Recorded(), c.Typical != nil, c.Unit, s.Floor(c.Workload, c.Metric).Share}
+	common := interleaved(s.Header)
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		if c.N == 0 || !h.follows(c.Metric) || !Chosen(h.Filters, c.Key) {
+			continue
 		}
+		f := followed{cell: c, floor: s.Widening(c)}
+		if common != "" && c.Profile != common {
+			f.base = s.below(c.Key, common)
+		}
+		h.order = append(h.order, c.Key)
+		cells[c.Key] = f
 	}
-	h.conf = s.Confidence
+	h.confidence, h.margin = s.Confidence, s.Margin
 	h.runs = append(h.runs, past{HistoryRun{Name: s.Name, Created: s.Header.Created, header: s.Header}, cells})
 }
 
@@ -113,7 +125,7 @@ func (h *Historian) History() (*History, error) {
 		return nil, advice.With(fmt.Errorf("a history needs two results or more, and there are %d", len(h.runs)), "name more files")
 	}
 	slices.SortStableFunc(h.runs, func(x, y past) int { return x.Created.Compare(y.Created) })
-	out := &History{Confidence: h.conf}
+	out := &History{Confidence: h.confidence, Margin: h.margin}
 	for i, run := range h.runs {
 		if i > 0 {
 			run.Changed = Differ(h.runs[i-1].header, run.header)
@@ -135,34 +147,64 @@ func (h *Historian) History() (*History, error) {
 
 // track follows one cell through the runs.
 func (h *Historian) track(k Key) (Track, bool) {
-	t := Track{Key: k, Floor: minFloor}
-	var series [][]float64
-	there := 0
-	undisturbed := !slices.ContainsFunc(h.runs, func(run past) bool {
-		c, ok := run.cells[k]
-		return ok && !c.undisturbed
-	})
+	t := Track{Key: k, Floor: h.margin}
+	var cells, bases []*Cell
 	for _, run := range h.runs {
-		c, ok := run.cells[k]
-		e := c.recorded
-		switch {
-		case !ok:
-			e.Summary = stat.Summarize(nil, h.conf)
-		case undisturbed: // only then are all points of one kind
-			e = c.judged
+		if f, ok := run.cells[k]; ok {
+			cells, bases = append(cells, f.cell), append(bases, f.base)
+			t.Floor = max(t.Floor, f.floor)
 		}
-		if ok {
-			there++
-			t.Unit, t.Floor = c.unit, max(t.Floor, c.floor)
-		}
-		t.Points = append(t.Points, e.Summary)
-		series = append(series, e.Values())
 	}
-	if there < 2 {
+	if len(cells) < 2 {
 		return t, false
 	}
-	t.Wander = math.Expm1(stat.Wander(series))
-	for _, c := range stat.Changes(series, t.Floor, 1-h.conf) {
+	t.Unit = cells[0].Unit
+	values, series := alike(cells...), [][]float64(nil)
+	if one := bases[0]; one != nil {
+		series = quotientSeries(cells, bases)
+		if series != nil {
+			t.Common = one.Profile
+		}
+	}
+	var all [][]float64
+	for _, run := range h.runs {
+		point, xs := stat.Summarize(nil, h.confidence), []float64(nil)
+		if _, ok := run.cells[k]; ok {
+			point, xs, values = values[0].Summary, values[0].Values(), values[1:]
+			if series != nil {
+				xs, series = series[0], series[1:]
+			}
+		}
+		t.Points, all = append(t.Points, point), append(all, xs)
+	}
+	t.Wander = math.Expm1(stat.Wander(all))
+	t.change(all, 1-h.confidence)
+	return t, true
+}
+
+// quotientSeries are the quotients of each cell to its base; nil if one cannot be given, or the bases are of several
+// paths.
+func quotientSeries(cells, bases []*Cell) [][]float64 {
+	for _, b := range bases {
+		if b == nil || b.Key != bases[0].Key {
+			return nil
+		}
+	}
+	both := alike(slices.Concat(cells, bases)...)
+	var series [][]float64
+	for i := range cells {
+		q := quotientsOf(both[i], both[len(cells)+i])
+		if 2*len(q) < cells[i].N || len(q) == 0 {
+			return nil
+		}
+		series = append(series, q)
+	}
+	return series
+}
+
+// change finds the borders between levels.
+func (t *Track) change(series [][]float64, alpha float64) {
+	for _, c := range stat.Changes(series, t.Floor, alpha) {
 		rose := c.Ratio > 1
 		if math.IsNaN(c.Ratio) { // zeros have no ratio, but medians
 			is, was := t.Points[c.At].Median, t.Points[before(t.Points, c.At)].Median
@@ -171,9 +213,8 @@ func (h *Historian) track(k Key) (Track, bool) {
 			}
 			rose = is > was
 		}
-		t.Changes = append(t.Changes, Shift{Run: c.At, Effect: c.Effect, Share: c.Share, Verdict: side(direction(k.Metric), rose)})
+		t.Changes = append(t.Changes, Shift{Run: c.At, Effect: c.Effect, Share: c.Share, Verdict: side(direction(t.Metric), rose)})
 	}
-	return t, true
 }
 
 // before is the last run before at that has a number.
@@ -191,7 +232,7 @@ func (h *History) correct() {
 		tracks[i] = &h.Tracks[i]
 	}
 	family := func(t *Track) (Key, float64, bool) { return t.column(), t.sharpest(), true }
-	correct(tracks, family, func(t *Track, adjusted float64, _ int) {
+	correct(tracks, stat.Adjust, family, func(t *Track, adjusted float64, _ int) {
 		p := t.sharpest()
 		if adjusted > 1-h.Confidence {
 			t.Changes = nil

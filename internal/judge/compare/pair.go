@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -25,8 +26,10 @@ type Side struct {
 
 // Pair is two results side by side: what B shows against A.
 type Pair struct {
-	A, B       Side
-	Confidence float64
+	A, B               Side
+	Confidence, Margin float64
+	// Common is the baseline that both measured in turn with all others, or "".
+	Common plan.Variant
 	// Differences are the conditions in which the two differ: any of them may be the cause of what Matches show.
 	Differences []Difference
 	// Matches are the cells that both have, in the report order of A.
@@ -36,19 +39,20 @@ type Pair struct {
 }
 
 // Match is a cell of B beside that of A. Comparison's Profile is that of B, its Baseline that of A, and its Effect is B
-// over A, by the test for samples of different times. A cell without a number has N 0, and nothing is claimed then.
+// over A, by a test for samples of different times. A cell without a number has N 0, and nothing is claimed then.
 type Match struct {
 	Comparison
 	A, B *Cell
-	// FloorMeasured is false if neither result has a twin to measure the noise floor by.
-	FloorMeasured bool
-	// Drift is how far the other profiles lie apart between two results that share every condition that they recorded, as a
-	// share: what is the moment's and not a profile's. It is 0 where conditions differ, which may be the cause of it.
-	Drift float64
-}
+	// Common is the baseline that both results measured in turn with the cell, on the same path, or "".
+	// The Effect then compares quotients to it, so what the moment did to everything cancels out.
+	Common plan.Variant
+	// Plain compares the values themselves.
+	Plain stat.Effect
+	// Yardstick is true for the cells of that baseline: they say how the moments differ, and are not judged.
+	Yardstick bool
 
-// Band is the share up to which a difference is noise: that of the floor and the drift together.
-func (m Match) Band() float64 { return (1+m.Floor)*(1+m.Drift) - 1 }
+	after, before []float64
+}
 
 // Lost says whether A has a number and every trial of B failed.
 func (m Match) Lost() bool { return m.A.N > 0 && m.B.N == 0 && m.B.Failed > 0 }
@@ -84,7 +88,7 @@ func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 		slices.SortFunc(errs, func(x, y error) int { return strings.Compare(x.Error(), y.Error()) })
 		return nil, errors.Join(errs...)
 	}
-	p := &Pair{A: a, B: b, Confidence: a.Confidence, Differences: Differ(a.Header, b.Header)}
+	p := &Pair{A: a, B: b, Confidence: a.Confidence, Margin: a.Margin, Differences: Differ(a.Header, b.Header)}
 	p.match(names)
 	if len(p.Matches) == 0 {
 		return nil, advice.With(fmt.Errorf("%s and %s have no cell in common", a.Name, b.Name),
@@ -113,6 +117,7 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 	}
 	same := func(k Key) Key { return k }
 	p.OnlyA, p.OnlyB = missing(p.A.Cells, alias, p.B.Cells, same), missing(p.B.Cells, same, p.A.Cells, alias)
+	p.Common = p.common()
 	for i := range p.A.Cells {
 		c := &p.A.Cells[i]
 		k := alias(c.Key)
@@ -120,20 +125,91 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		if other == nil {
 			continue
 		}
-		m := Match{A: c, B: other}
-		after, before := alike(other, c)
-		m.Comparison = Comparison{Key: k, Baseline: c.Profile, Effect: stat.Unpaired(after.Values(), before.Values(), p.Confidence)}
-		f, g := p.A.Floor(k.Workload, k.Metric), p.B.Floor(k.Workload, k.Metric)
-		m.Floor, m.FloorMeasured = max(f.Share, g.Share), f.Measured || g.Measured
+		m := Match{A: c, B: other, Comparison: Comparison{Key: k, Baseline: c.Profile}}
+		both := alike(other, c)
+		m.after, m.before = valuesOf(both[0].units()), valuesOf(both[1].units())
+		m.Plain = stat.Unpaired(m.after, m.before, p.Confidence)
+		if common := p.Common; common != "" && (c.Profile != common || k.Profile != common) {
+			m.quotients(p.A.below(c.Key, common), p.B.below(k, common), common)
+		}
+		if min(c.Instances, other.Instances) < 2 {
+			m.Widened = max(p.A.Floor(k.Workload, k.Metric).Share, p.B.Floor(k.Workload, k.Metric).Share)
+		}
 		p.Matches = append(p.Matches, m)
+	}
+	p.judge()
+}
+
+// common is the baseline that both results measured in turn with all others, or "".
+func (p *Pair) common() plan.Variant {
+	if a := interleaved(p.A.Header); a == interleaved(p.B.Header) {
+		return a
+	}
+	return ""
+}
+
+// interleaved is the baseline that a run measured in turn with all others; "" if it did not, or another program
+// measured.
+func interleaved(h result.Header) plan.Variant {
+	if h.Origin != "" || h.Facts[facts.InTurn] != "" {
+		return ""
+	}
+	return h.Plan.Baseline
+}
+
+// quotients sets the units of a match to the quotients to the baseline's cells of the same repetition, if both results
+// have them on the same path for at least half of the units.
+func (m *Match) quotients(below, under *Cell, common plan.Variant) {
+	if below == nil || under == nil || below.Path != under.Path {
+		return
+	}
+	all := alike(m.B, under, m.A, below)
+	after, before := quotientsOf(all[0], all[1]), quotientsOf(all[2], all[3])
+	if min(len(after), len(before)) < 2 || 2*len(after) < len(m.after) || 2*len(before) < len(m.before) {
+		return
+	}
+	m.Common, m.after, m.before = common, after, before
+}
+
+// quotientsOf are the values over those of the baseline in the same repetition; nil where a value is not positive.
+func quotientsOf(c, base Estimate) []float64 {
+	var out []float64
+	for x, y := range Pairs(c.units(), base.units()) {
+		if !(x.Value > 0) || !(y.Value > 0) {
+			return nil
+		}
+		out = append(out, x.Value/y.Value)
+	}
+	return out
+}
+
+// judge compares the matches and gives verdicts. All that can be worse are one family: a gate asks one question, may
+// this be merged, and the answer is a false alarm in at most 5 of 100 cases. Where there are so many matches that no
+// rank test can reach that with these repetitions, the test is Student's.
+func (p *Pair) judge() {
+	alpha := 1 - p.Confidence
+	family := 0
+	beside := slices.ContainsFunc(p.Matches, func(m Match) bool { return m.Common != "" })
+	for i := range p.Matches {
+		m := &p.Matches[i]
+		m.Yardstick = beside && m.Profile == p.Common && m.Baseline == p.Common
+	}
+	for _, m := range p.Judged() {
+		if min(len(m.after), len(m.before)) > 1 {
+			family++
+		}
 	}
 	var open []pending
 	for i := range p.Matches {
 		m := &p.Matches[i]
+		m.Effect = widen(m.Widened, m.tested(p.Confidence, alpha/float64(max(1, family))))
+		if m.Yardstick {
+			m.Adjusted, m.Family, m.Need, m.Verdict = math.NaN(), 0, 0, None
+			continue
+		}
 		open = append(open, pending{x: &m.Comparison, c: m.B, base: m.A, apart: true})
 	}
-	settle(open, p.Confidence, Key.column)
-	p.measureDrift()
+	settle(open, rules{p.Confidence, p.Margin, together, stat.Holm})
 	for i := range p.Matches {
 		m := &p.Matches[i]
 		switch {
@@ -141,14 +217,25 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 			m.Need = 0 // more of the same would not help
 		case m.Identical() && m.Verdict != None:
 			m.Verdict, m.Need = Same, 0
-		case (m.Verdict == Better || m.Verdict == Worse) && m.drifted(m.Ratio):
-			m.Verdict = Inconclusive // what would decide is another run, not more repetitions
 		}
 	}
 }
 
-// missing are the cells that the others lack, by the names that both are known by. A case that they lack as a whole is one
-// key without a metric.
+// tested compares what a match stands on: by ranks where they can have a p value of level, or else by Student's test.
+func (m *Match) tested(confidence, level float64) tested {
+	return func(factor float64) stat.Effect {
+		after := scaled(m.after, factor)
+		if stat.LeastP(stat.MannWhitney, len(after), len(m.before)) > level {
+			if e := stat.Student(after, m.before, confidence); e.P < 1 {
+				return e
+			}
+		}
+		return stat.Ranks(after, m.before, confidence)
+	}
+}
+
+// missing are the cells that the others lack, by the names that both are known by. A case that they lack as a whole is
+// one key without a metric.
 func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key) Key) []Key {
 	there := map[Key]bool{}
 	for _, c := range others {
@@ -167,16 +254,20 @@ func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key
 	return distinct(out)
 }
 
-// Judged returns the matches whose metric has a direction.
+// Judged returns the matches whose metric has a direction, but for those of the common baseline.
 func (p *Pair) Judged() []Match {
-	return slices.DeleteFunc(slices.Clone(p.Matches), func(m Match) bool { return direction(m.Metric) == metric.Neither })
+	return slices.DeleteFunc(slices.Clone(p.Matches), func(m Match) bool {
+		return m.Yardstick || direction(m.Metric) == metric.Neither
+	})
 }
 
-// Only returns p with the matches, and what is in one result alone, that keep wants.
+// Only returns p with the matches, and what is in one result alone, that keep wants. They are the family that is
+// judged.
 func (p *Pair) Only(keep func(Key) bool) *Pair {
 	q := *p
 	q.Matches = slices.DeleteFunc(slices.Clone(p.Matches), func(m Match) bool { return !keep(m.A.Key) })
 	drop := func(k Key) bool { return !keep(k) }
 	q.OnlyA, q.OnlyB = slices.DeleteFunc(slices.Clone(p.OnlyA), drop), slices.DeleteFunc(slices.Clone(p.OnlyB), drop)
+	q.judge()
 	return &q
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // What others do on a machine only makes it slower, and a fixed piece of work beside the load, the yardstick, tells the
-// slices of a window that it struck from those that it did not. An undisturbed value stands on the latter. The yardstick
-// knows nothing of the path, so what makes a dataplane slow now and then stays in the value. docs/method.md has what was
-// measured.
+// slices of a window that it struck from those that it did not. An undisturbed value stands on the latter. The
+// yardstick knows nothing of the path, so what makes a dataplane slow now and then stays in the value. docs/method.md
+// has what was measured.
 
 const (
-	// fastest is the share of a machine's readings that is taken for its full speed, tolerance how much slower a slice may
-	// be that still counts as undisturbed.
+	// fastest is the share of a machine's readings that is taken for its full speed, tolerance how much slower a slice
+	// may be that still counts as undisturbed.
 	fastest, tolerance = 0.05, 1.15
 	// quietSlices is the least number of undisturbed slices of each side for a value of a trial.
 	quietSlices = 2
@@ -105,8 +105,8 @@ func slicesOf(o *sample.Observation) sliced {
 	return s
 }
 
-// quiet is what a result says of its machines: the slowest reading of an undisturbed slice on each, and the share of such
-// slices.
+// quiet is what a result says of its machines: the slowest reading of an undisturbed slice on each, and the share of
+// such slices.
 type quiet struct {
 	limit map[string]float32
 	share float64
@@ -139,8 +139,8 @@ func (c *Collector) measureQuiet() quiet {
 	return q
 }
 
-// Undisturbed is the share of the slices of a result in which its machine ran at full speed. Measured is false if nothing
-// says so, enough if undisturbed values can stand on them.
+// Undisturbed is the share of the slices of a result in which its machine ran at full speed. Measured is false if
+// nothing says so, enough if undisturbed values can stand on them.
 func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
 	return a.quiet.share, len(a.quiet.limit) > 0, a.quiet.share >= seldom
 }
@@ -156,16 +156,16 @@ func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
 	return undisturbed, all
 }
 
-// undisturbed estimates a metric of a case from its recorded samples: each as its trial's undisturbed slices relate to all of
-// them. It returns the number of those slices too, 0 if too few trials have enough of them.
+// undisturbed estimates a metric of a case from its recorded samples: each as its trial's undisturbed slices relate to
+// all of them. It returns the number of those slices too, 0 if too few trials have enough of them.
 func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples []Sample, n int) {
 	estimate, ok := estimators[name]
 	if !ok || q.share < seldom {
 		return nil, 0
 	}
-	at := map[int]float64{}
+	at := map[int]Sample{}
 	for _, s := range recorded {
-		at[s.Repetition] = s.Value
+		at[s.Repetition] = s
 	}
 	for _, p := range a.pieces {
 		client, wholeClient := q.tempos(p.client)
@@ -175,7 +175,8 @@ func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples
 			continue
 		}
 		n += client.n + server.n
-		samples = append(samples, Sample{p.repetition, value * estimate.of(client, server) / estimate.of(wholeClient, wholeServer)})
+		value.Value *= estimate.of(client, server) / estimate.of(wholeClient, wholeServer)
+		samples = append(samples, value)
 	}
 	if len(samples) < min(len(recorded), max(stat.MinRepetitions, (len(recorded)+1)/2)) {
 		return nil, 0

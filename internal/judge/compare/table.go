@@ -15,7 +15,7 @@ type Table struct {
 	Profiles []plan.Variant
 	Paths    []plan.Path
 	Rows     [][]Entry
-	// Floor is the noise floor of the table.
+	// Floor is what twins differ by under the workload and metric of the table.
 	Floor Floor
 }
 

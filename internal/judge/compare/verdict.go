@@ -16,20 +16,21 @@ type Verdict string
 const (
 	// None is for metrics without a direction.
 	None Verdict = ""
-	// Better and Worse: the test rejects, corrected for the family, and the ratio lies beyond the noise floor.
+	// Better and Worse: the test rejects, corrected for the family, and the interval excludes 1 and is not within the
+	// margin.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// Same: the interval, at the wanted confidence, lies within the noise floor. That the ratio alone does is not
-	// enough: what the interval leaves open beyond the floor is not shown to be noise.
+	// Same: the interval, at the wanted confidence, lies within the margin. That the ratio alone does is not enough.
 	Same Verdict = "same"
 	// Inconclusive: none of these can be said.
 	Inconclusive Verdict = "inconclusive"
 )
 
-// correct corrects the p values of each family for their number, and gives them to set with the size of the family. What
-// test does not count is in no family.
+// correct corrects the p values of each family for their number by adjust, and gives them to set with the size of the
+// family. What test does not count is in no family.
 func correct[T any](
-	all []T, test func(T) (family Key, p float64, counted bool), set func(x T, adjusted float64, size int),
+	all []T, adjust func([]float64) []float64, test func(T) (family Key, p float64, counted bool),
+	set func(x T, adjusted float64, size int),
 ) {
 	members := map[Key][]int{}
 	values := map[Key][]float64{}
@@ -39,30 +40,51 @@ func correct[T any](
 		}
 	}
 	for f, is := range members {
-		for n, adjusted := range stat.Adjust(values[f]) {
+		for n, adjusted := range adjust(values[f]) {
 			set(all[is[n]], adjusted, len(is))
 		}
 	}
 }
 
+// rules are what verdicts are given by: a confidence, a margin, the family of a comparison, and how p values are
+// corrected within it.
+type rules struct {
+	confidence, margin float64
+	family             func(Key) Key
+	adjust             func([]float64) []float64
+}
+
+// rules are those of comparisons within one run.
+func (a *Analysis) rules(family func(Key) Key) rules {
+	return rules{a.Confidence, a.Margin, family, stat.Adjust}
+}
+
 // settle corrects the p values of each family of comparisons and gives the verdicts.
-func settle(all []pending, confidence float64, family func(Key) Key) {
-	alpha := 1 - confidence
+func settle(all []pending, r rules) {
+	alpha := 1 - r.confidence
 	for _, p := range all {
 		p.x.Adjusted = p.x.P
 		if direction(p.x.Metric) == metric.Neither {
 			p.x.Adjusted = math.NaN()
 		}
 	}
-	correct(all, func(p pending) (Key, float64, bool) {
-		return family(p.x.Key), p.x.P, !math.IsNaN(p.x.Adjusted) && stat.LeastP(p.x.Test, p.c.N, p.base.N) <= alpha
+	correct(all, r.adjust, func(p pending) (Key, float64, bool) {
+		return r.family(p.x.Key), p.x.P, !math.IsNaN(p.x.Adjusted) && p.reaches(alpha)
 	}, func(p pending, adjusted float64, size int) { p.x.Adjusted, p.x.Family = adjusted, size })
 	for _, p := range all {
-		p.x.Verdict = judge(p, confidence)
+		p.x.Verdict = judge(p, r)
 		if p.x.Verdict == Inconclusive {
-			p.x.Need = need(*p.x, alpha, p.apart)
+			p.x.Need = need(*p.x, r, p.apart)
 		}
 	}
+}
+
+// reaches says whether the test could have such a p value with so many repetitions, whatever their values are.
+func (p pending) reaches(alpha float64) bool {
+	if p.x.Test == stat.StudentT {
+		return p.x.N > 1
+	}
+	return p.x.N > 1 && stat.LeastP(p.x.Test, p.c.N, p.base.N) <= alpha
 }
 
 // together is the family of comparisons that are all of one.
@@ -73,25 +95,28 @@ func direction(name string) metric.Better {
 	return m.Better
 }
 
-// judge gives the verdict on a comparison whose effect, floor and corrected p value are known.
-func judge(p pending, confidence float64) Verdict {
+// judge gives the verdict on a comparison whose effect and corrected p value are known. Better is never what is left of
+// a side of which most trials failed.
+func judge(p pending, r rules) Verdict {
 	x, better := p.x, direction(p.x.Metric)
 	if better == metric.Neither {
 		return None
 	}
-	rejects := x.Adjusted <= 1-confidence
-	if math.IsNaN(x.Ratio) {
-		return judgeOrder(better, p.c, p.base, rejects)
-	}
-	size, band := math.Abs(math.Log(x.Ratio)), math.Log1p(x.Floor)
-	within := math.Log(x.High) <= band && math.Log(x.Low) >= -band
+	v := Inconclusive
+	rejects := x.Adjusted <= 1-r.confidence
+	band := math.Log1p(r.margin)
 	switch {
-	case rejects && (x.Low > 1 || x.High < 1) && size > band:
-		return side(better, x.Ratio > 1)
-	case within && x.Confidence >= confidence:
-		return Same
+	case math.IsNaN(x.Ratio):
+		v = judgeOrder(better, p.c, p.base, rejects)
+	case x.Confidence >= r.confidence && math.Log(x.High) <= band && math.Log(x.Low) >= -band:
+		v = Same
+	case rejects && (x.Low > 1 || x.High < 1):
+		v = side(better, x.Ratio > 1)
 	}
-	return Inconclusive
+	if v == Better && p.c.mostlyFailed() || v == Worse && p.base.mostlyFailed() {
+		return Inconclusive
+	}
+	return v
 }
 
 // judgeOrder judges cells with values <= 0, such as a loss of none, which have no ratio: the test decides alone, and
@@ -114,42 +139,62 @@ func side(direction metric.Better, larger bool) Verdict {
 	return Worse
 }
 
-// most bounds what need says: a ratio at the very edge of the floor would take any number of repetitions.
+// most bounds what need says: a ratio at the very edge of the margin would take any number of repetitions.
 const most = 1_000_000
 
-// need estimates how many more repetitions would decide. An interval shrinks with the root of the repetitions. Where
-// the ratio lies beyond the floor it decides once it is narrower than the ratio's distance from 1, where it lies within,
-// once the whole interval does. A corrected p value asks for a longer interval, and for enough repetitions that the test
-// can have so small a value at all.
-func need(x Comparison, alpha float64, apart bool) int {
+// need estimates how many more repetitions would decide, whichever way takes fewer: an interval that excludes 1, or one
+// within the margin. A corrected p value asks for a longer interval, and for enough repetitions that the test can have
+// so small a value at all. It is 0 if no number would do, because the widening alone leaves it open.
+func need(x Comparison, r rules, apart bool) int {
+	alpha := 1 - r.confidence
 	factor := 1.0
 	if x.P > 0 && x.Adjusted > x.P {
 		factor = x.Adjusted / x.P
 	}
-	missing := max(0, stat.MinRepetitions-x.N)
-	half := math.Log(x.High/x.Low) / 2
-	if math.IsNaN(half) {
-		return missing
+	wide := math.Log1p(x.Widened)
+	half, off := math.Log(x.High/x.Low)/2-wide, math.Abs(math.Log(x.Ratio))
+	switch {
+	case math.IsNaN(x.Ratio), math.IsNaN(half):
+		return max(0, stat.MinRepetitions-x.N)
+	case off <= wide && off+wide >= math.Log1p(r.margin):
+		return 0
 	}
-	room := math.Abs(math.Log(x.Ratio))
-	if band := math.Log1p(x.Floor); room <= band {
-		room = band - room
-	} else {
-		half *= stat.Widen(alpha, factor)
-		missing = max(missing, stat.Enough(alpha/factor, !apart)-x.N)
-	}
-	return max(1, missing, enough(x.N, half, room)-x.N)
+	differs := more(x.N, half*stat.Widen(alpha, factor), off-wide, stat.Enough(alpha/factor, !apart))
+	return min(differs, more(x.N, half, math.Log1p(r.margin)-wide-off, stat.MinRepetitions))
 }
 
-// enough is how many repetitions make an interval as narrow as room on either side, if n make it half.
-func enough(n int, half, room float64) int {
-	switch x := math.Ceil(float64(n) * math.Pow(half/room, 2)); {
-	case math.IsNaN(half) || math.IsNaN(room):
-		return 0
-	case x < most:
-		return int(x)
+// more is how many repetitions beyond n a decision takes: it needs least in all, and an interval as narrow as room on
+// either side, if n make it half. An interval shrinks with the root of the repetitions.
+func more(n int, half, room float64, least int) int {
+	if !(room > 0) {
+		return most
 	}
-	return most
+	in := float64(n) * math.Pow(half/room, 2)
+	return int(min(most, max(1, float64(least-n), math.Ceil(in*(1-1e-12))-float64(n))))
+}
+
+// Visible says which difference would have been found with a chance of 90 % by how many of those comparisons that are
+// judged by a ratio: the share is the least at which it is three of four.
+func Visible(xs []Comparison, confidence float64) (share float64, found, of int) {
+	var all []float64
+	for _, x := range xs {
+		if x.Verdict == None || math.IsNaN(x.Ratio) {
+			continue
+		}
+		of++
+		wide := math.Log1p(x.Widened)
+		half := math.Log(x.High/x.Low)/2 - wide
+		// 0.65 of the half-width is what the ratio seen stays below the true one by in one of ten cases.
+		if d := math.Expm1(wide + half*(stat.Widen(1-confidence, float64(x.Family))+0.65)); x.Confidence >= confidence && !math.IsNaN(d) {
+			all = append(all, d)
+		}
+	}
+	if len(all) == 0 {
+		return 0, 0, of
+	}
+	slices.Sort(all)
+	found = min(len(all), (3*of+3)/4)
+	return all[found-1], found, of
 }
 
 // Counts is how many comparisons got each verdict.
@@ -169,7 +214,8 @@ type Standing struct {
 }
 
 // Rank orders the profiles by their medians of metric name on one path, the best first, and compares each with the
-// first and with the last; either row of comparisons is a family. Profiles without a finished trial are left out. It is nil for a metric without direction.
+// first and with the last; either row of comparisons is a family. Profiles of which most trials failed are left out. It
+// is nil for a metric without direction.
 func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing {
 	m, _ := metric.Lookup(name)
 	if m.Better == metric.Neither {
@@ -177,7 +223,7 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 	}
 	var out []Standing
 	for _, p := range a.Profiles {
-		if c, ok := a.Cell(Key{plan.Case{Profile: p, Path: path, Workload: w}, name}); ok && c.N > 0 {
+		if c, ok := a.Cell(Key{plan.Case{Profile: p, Path: path, Workload: w}, name}); ok && c.N > 0 && !c.mostlyFailed() {
 			out = append(out, Standing{Cell: c})
 		}
 	}
@@ -196,8 +242,8 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 			toLast = append(toLast, a.compare(&out[i].Cell, &out[last].Cell))
 		}
 	}
-	settle(toBest, a.Confidence, together)
-	settle(toLast, a.Confidence, together)
+	settle(toBest, a.rules(together))
+	settle(toLast, a.rules(together))
 	for i := range toBest {
 		out[i+1].ToBest, out[i].ToLast = *toBest[i].x, *toLast[i].x
 	}

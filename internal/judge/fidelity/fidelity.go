@@ -1,10 +1,11 @@
-// Package fidelity says whether the lab is true: it sets what the lab measured beside what real clusters did, in one run.
+// Package fidelity says whether the lab is true: it sets what the lab measured beside what real clusters did, in one
+// run.
 //
 // A result of `cnibench fidelity` has profiles of two kinds. A bare name is of the lab, a name with a context (host@a,
 // flannel-vxlan@a) is of a real cluster. Both places have their own bare node, host, and a twin of it. Assess cuts the
-// result into places, lets package compare judge each by itself, and forms for every path, workload and metric the ratio
-// of the two ratios to the bare node: 1 where the dataplane costs in the lab what it costs on the cluster. Package
-// report writes it down.
+// result into places, lets package compare judge each by itself, and forms for every path, workload and metric the
+// ratio of the two ratios to the bare node: 1 where the dataplane costs in the lab what it costs on the cluster.
+// Package report writes it down.
 //
 // Everything here is pure.
 package fidelity
@@ -36,7 +37,7 @@ const (
 type Verdict string
 
 const (
-	// Differs means that they differ beyond the noise floor, and that the test says so.
+	// Differs means that they differ beyond what instances differ by, and that the test says so.
 	Differs Verdict = "differs"
 	// Near means that they do not, and that the whole interval is within 5 % of equal.
 	Near Verdict = "within 5 %"
@@ -60,8 +61,8 @@ type Row struct {
 	Path     plan.Path     `json:"path"`
 	Workload plan.Workload `json:"workload"`
 	Metric   string        `json:"metric"`
-	// Lab and Cluster are the two sides; Quotient is the cluster's ratio over the lab's, in the rows of the bare node the
-	// cluster's value over the lab's.
+	// Lab and Cluster are the two sides; Quotient is the cluster's ratio over the lab's, in the rows of the bare node
+	// the cluster's value over the lab's.
 	Lab      Side        `json:"lab"`
 	Cluster  Side        `json:"cluster"`
 	Quotient stat.Effect `json:"cluster_to_lab"`
@@ -81,8 +82,8 @@ type Page struct {
 	// Demand and Rates are the rows by CPU time per unit of work and by rate.
 	Demand []Row `json:"service_demand"`
 	Rates  []Row `json:"rates"`
-	// Kernel is the largest share of ksoftirqd in the lab's service demand; it is left out on both sides. nil if nothing
-	// was left out.
+	// Kernel is the largest share of ksoftirqd in the lab's service demand; it is left out on both sides. nil if
+	// nothing was left out.
 	Kernel *float64 `json:"ksoftirqd_share"`
 	// Repetitions is how many were measured: those of the plan, or fewer if its budget was spent first.
 	Repetitions int `json:"repetitions"`
@@ -135,8 +136,8 @@ func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	return p, nil
 }
 
-// alike makes service demand on both sides the same thing. What ksoftirqd does cannot be seen in a container, so where it
-// is missing in some trials it is taken out of all. It returns the largest share that was taken out.
+// alike makes service demand on both sides the same thing. What ksoftirqd does cannot be seen in a container, so where
+// it is missing in some trials it is taken out of all. It returns the largest share that was taken out.
 func alike(recs []result.Record) (out []result.Record, most *float64) {
 	out = slices.Clone(recs)
 	hidden := func(r result.Record) bool {
@@ -221,8 +222,7 @@ func (q pair) row(cell compare.Cell) (Row, bool) {
 	}
 	r.Quotient = *quotient
 	// Both places have their part in what noise may do to the quotient.
-	f, g := q.cluster.Floor(cell.Workload, cell.Metric), q.lab.Floor(cell.Workload, cell.Metric)
-	r.Floor = (1+f.Share)*(1+g.Share) - 1
+	r.Floor = (1+q.cluster.Widening(&cell))*(1+q.lab.Widening(&mine)) - 1
 	return r, true
 }
 

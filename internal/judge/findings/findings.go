@@ -1,15 +1,16 @@
 // Package findings judges published claims against a result: reproduced, contradicted, inconclusive, or not testable
 // here, each with its evidence.
 //
-// published.yaml has every conclusion of the articles whose experiments the plans under examples/ repeat: the
-// source, the cells, the direction and the size. Judge sets each against the cells of an analysis:
+// published.yaml has every conclusion of the articles whose experiments the plans under examples/ repeat: the source,
+// the cells, the direction and the size. Judge sets each against the cells of an analysis:
 //
 //	claim ──► the cells that it names ──► effects with intervals ──► outcome, evidence in words
 //
-// A claim is reproduced when the whole interval lies where the claim says, beyond the noise floor; contradicted when the
-// whole interval lies elsewhere; and inconclusive in between. Direction and size are judged apart: a claim whose direction
-// holds and whose size does not is reproduced in part. A claim about several cells is contradicted if it is in one, and
-// reproduced in part if it holds in those that were measured while others were not. Pure: values in, values out.
+// A claim is reproduced when the whole interval lies where the claim says; contradicted when the whole interval lies
+// elsewhere, or shows two to be the same within the margin that the claim tells apart; and inconclusive in between.
+// Direction and size are judged apart: a claim whose direction holds and whose size does not is reproduced in part. A
+// claim about several cells is contradicted if it is in one, and reproduced in part if it holds in those that were
+// measured while others were not. Pure: values in, values out.
 package findings
 
 import (
@@ -194,8 +195,8 @@ type beside struct {
 	saw string
 }
 
-// beside compares two cases; false if a cell is missing, or if the repetitions are too few for an interval of the wanted
-// confidence.
+// beside compares two cases; false if a cell is missing, or if the repetitions are too few for an interval of the
+// wanted confidence.
 func (j *judgement) beside(one, other plan.Case) (b beside, ok bool) {
 	j.asked++
 	x, okX := j.cell(one)
@@ -205,11 +206,18 @@ func (j *judgement) beside(one, other plan.Case) (b beside, ok bool) {
 	}
 	b = beside{x: x, y: y}
 	if x.Workload == y.Workload {
-		b.Effect = compare.Between(&x, &y, j.a.Confidence) // the trials of one workload are pairs by repetition
+		b.Effect = j.a.Between(&x, &y) // the trials of one workload are pairs by repetition
 	} else {
-		b.Effect = stat.Unpaired(x.Values(), y.Values(), j.a.Confidence)
+		b.Effect = j.a.Apart(&x, &y)
 	}
 	b.saw = pair(x, y) + ": " + interval(b.Effect)
+	if failed := x.Failed + y.Failed; failed > 0 {
+		b.saw += fmt.Sprintf("; %s failed", number.Counted(failed, "trial"))
+	}
+	if x.Failed > x.N || y.Failed > y.N {
+		j.add(Inconclusive, "%s: most trials of one failed", b.saw)
+		return b, false
+	}
 	if !math.IsNaN(b.Ratio) && b.Confidence < j.a.Confidence {
 		j.add(Inconclusive, "%s: too few repetitions for an interval", b.saw)
 		return b, false
@@ -230,12 +238,12 @@ func (j *judgement) ratio(p plan.Path) {
 	high := cmp.Or(r.High, math.Inf(1))
 	direction := r.Low > 1 && b.Low > 1 || high < 1 && b.High < 1
 	const around = 1.1 // a claimed size is taken with a tenth around it
-	switch apart := b.Low > high || b.High < r.Low; {
+	switch apart := b.Low > high*around || b.High < r.Low/around; {
 	case r.Low == 0 || r.High == 0: // a direction alone
 		outcome := Inconclusive
 		if b.Low > r.Low && b.High < high {
 			outcome = Reproduced
-		} else if apart {
+		} else if b.Low > high || b.High < r.Low {
 			outcome = Contradicted
 		}
 		j.add(outcome, "%s, claimed %s", b.saw, r)
@@ -273,15 +281,14 @@ func (j *judgement) bound(p plan.Path) {
 	}
 }
 
-// better judges that a profile is better than another, beyond the noise floor.
+// better judges that a profile is better than another.
 func (j *judgement) better(p plan.Path, profile, other string) {
 	b, ok := j.beside(j.at(profile, p), j.at(other, p))
 	if !ok {
 		return
 	}
 	m, _ := metric.Lookup(j.claim.Metric)
-	band := 1 + j.a.Floor(b.x.Workload, b.x.Metric).Share
-	larger, smaller := b.Low > band, b.High < 1/band
+	larger, smaller := b.Low > 1, b.High < 1
 	if math.IsNaN(b.Ratio) { // of values <= 0, such as a loss of none: the test decides
 		differs := b.P <= 1-j.a.Confidence
 		larger, smaller = differs && b.x.Median > b.y.Median, differs && b.x.Median < b.y.Median
@@ -290,13 +297,15 @@ func (j *judgement) better(p plan.Path, profile, other string) {
 	if m.Better == metric.Lower {
 		better, worse = smaller, larger
 	}
-	switch {
+	switch same := b.within(1 + j.a.Margin); {
+	case better && same:
+		j.add(InPart, "%s; the direction holds, and the difference is within the margin of %s", b.saw, number.Percent(j.a.Margin))
 	case better:
 		j.add(Reproduced, "%s", b.saw)
 	case worse:
 		j.add(Contradicted, "%s: the other way round", b.saw)
-	case b.within(band):
-		j.add(Contradicted, "%s: no difference beyond the noise floor of %s", b.saw, number.Percent(band-1))
+	case same:
+		j.add(Contradicted, "%s: no difference beyond the margin of %s", b.saw, number.Percent(j.a.Margin))
 	default:
 		j.add(Inconclusive, "%s", b.saw)
 	}

@@ -26,6 +26,24 @@ func Adjust(ps []float64) []float64 {
 	return out
 }
 
+// Holm returns the p values of a family of tests, corrected for their number by the procedure of Holm (1979): the
+// chance of any wrong call among those with a corrected value of at most q is at most q, however the tests depend on
+// one another. The order is that of ps.
+func Holm(ps []float64) []float64 {
+	order := make([]int, len(ps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
+	out := make([]float64, len(ps))
+	most := 0.0
+	for rank, i := range order {
+		most = max(most, min(1, ps[i]*float64(len(ps)-rank)))
+		out[i] = most
+	}
+	return out
+}
+
 // LeastP is the smallest p value that a test can have with n values on one side and m on the other (for SignedRank,
 // pairs: the smaller of the two counts), whatever they are; 1 if a side is empty.
 func LeastP(t Test, n, m int) float64 {

@@ -77,7 +77,7 @@ func TestLeastP(t *testing.T) {
 		for i := range n {
 			a, b = append(a, float64(1+i)), append(b, 100*float64(1+i))
 		}
-		if e := Unpaired(a, b, 0.95); !near(e.P, LeastP(MannWhitney, n, n)) {
+		if e := Ranks(a, b, 0.95); !near(e.P, LeastP(MannWhitney, n, n)) {
 			t.Errorf("Mann-Whitney, n=%d: p %g, least %g", n, e.P, LeastP(MannWhitney, n, n))
 		}
 		if e := Paired(a, b, 0.95); !near(e.P, LeastP(SignedRank, n, n)) {

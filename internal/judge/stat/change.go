@@ -17,9 +17,9 @@ type Change struct {
 	Share float64
 }
 
-// Wander is how much neighbouring samples of a series differ, as the standard deviation of the logarithm of one sample's
-// median from run to run: a robust estimate, so that the few steps that are real changes have no say. It is NaN for
-// fewer than wanderFrom samples, and where a median is not positive.
+// Wander is how much neighbouring samples of a series differ, as the standard deviation of the logarithm of one
+// sample's median from run to run: a robust estimate, so that the few steps that are real changes have no say. It is
+// NaN for fewer than wanderFrom samples, and where a median is not positive.
 func Wander(series [][]float64) float64 {
 	var logs, steps []float64
 	for _, xs := range series {
@@ -43,12 +43,17 @@ func Wander(series [][]float64) float64 {
 	return median(steps) / (0.6745 * math.Sqrt2)
 }
 
+// ChangesFrom is the number of samples from which their wandering can be told from a change.
+const ChangesFrom = 5
+
 const (
-	// wanderFrom is the number of samples from which their wandering can be told from a change.
+	// wanderFrom is the number of samples from which Wander says something.
 	wanderFrom = 4
-	// beyondWander is how many standard errors of the wandering a change must be: with fewer, series of ten runs that change
+	// beyondWander is how many standard errors of the wandering a change must be: with fewer, series that change
 	// nowhere but wander would show one in more than one of twenty (TestChangesOfNothing).
-	beyondWander = 4
+	beyondWander = 4.5
+	// levelOf is how many samples there are for each border at least.
+	levelOf = 6
 	// shuffles is how often a stretch is shuffled.
 	shuffles = 999
 )
@@ -56,21 +61,29 @@ const (
 // Changes returns the borders at which a series of samples changes its level, in order: sharper ones are sought first,
 // and then again on either side of them. A border counts if
 //   - the largest rank sum statistic of all borders of the stretch is beyond what shuffling its values shows, at alpha,
-//   - the ratio of the levels on its two sides is beyond floor, a share: 0.02 is from 1/1.02 to 1.02, and
-//   - it is beyond what the samples wander by from one to the next, where there are enough of them to tell.
+//   - the ratio of the levels on its two sides is beyond margin, a share: 0.02 is from 1/1.02 to 1.02, and
+//   - it is beyond what the samples wander by around their levels, the more so as each resembles the one before it.
 //
-// A border lies between samples; empty ones are passed over. Shuffling is seeded, so the same series has the same
-// changes.
-func Changes(series [][]float64, floor, alpha float64) []Change {
-	f := finder{floor: math.Log1p(floor), alpha: alpha, wander: Wander(series), rand: rand.New(rand.NewPCG(1, 1))}
+// A border lies between samples; empty ones are passed over. Fewer than ChangesFrom show none. Shuffling is seeded, so
+// the same series has the same changes.
+func Changes(series [][]float64, margin, alpha float64) []Change {
+	f := finder{margin: math.Log1p(margin), alpha: alpha, rand: rand.New(rand.NewPCG(1, 1))}
 	for i, xs := range series {
 		if len(xs) > 0 {
 			f.at = append(f.at, i)
 			f.series = append(f.series, xs)
+			f.logs = append(f.logs, math.Log(median(slices.Sorted(slices.Values(xs)))))
 		}
 	}
-	f.split(0, len(f.series))
-	slices.SortFunc(f.found, func(a, b Change) int { return a.At - b.At })
+	if len(f.series) < ChangesFrom {
+		return nil
+	}
+	// Samples that wander could be taken for so many levels that nothing is left to tell the wandering from.
+	for range max(1, len(f.series)/levelOf) {
+		if !f.split() {
+			break
+		}
+	}
 	f.prune()
 	for i := range f.found {
 		f.found[i].At = f.at[f.found[i].At]
@@ -78,19 +91,44 @@ func Changes(series [][]float64, floor, alpha float64) []Change {
 	return f.found
 }
 
-// finder looks for changes. at is where each sample stood before empty ones were passed over.
+// finder looks for changes. at is where each sample stood before empty ones were passed over, logs are the logarithms
+// of their medians.
 type finder struct {
-	floor, alpha, wander float64
-	rand                 *rand.Rand
-	at                   []int
-	series               [][]float64
-	found                []Change
+	margin, alpha float64
+	rand          *rand.Rand
+	at            []int
+	series        [][]float64
+	logs          []float64
+	found         []Change
 }
 
-// split looks for a border in the samples from low up to high, and on its two sides.
-func (f *finder) split(low, high int) {
+// split finds the sharpest border of all stretches between those that are found, and reports whether there is one.
+func (f *finder) split() bool {
+	var next Change
+	most, low := 0.0, 0
+	ends := []int{len(f.series)}
+	for i := range f.found {
+		ends = slices.Insert(ends, i, f.found[i].At)
+	}
+	for _, high := range ends {
+		if c, sharp := f.border(low, high); sharp > most {
+			next, most = c, sharp
+		}
+		low = high
+	}
+	if most == 0 {
+		return false
+	}
+	f.found = append(f.found, next)
+	slices.SortFunc(f.found, func(a, b Change) int { return a.At - b.At })
+	return true
+}
+
+// border returns the sharpest border between low and high that shuffling does not show, and how sharp it is; 0 if there
+// is not one.
+func (f *finder) border(low, high int) (Change, float64) {
 	if high-low < 2 {
-		return
+		return Change{}, 0
 	}
 	ranks, _ := midranks(slices.Concat(f.series[low:high]...))
 	ends := make([]int, 0, high-low)
@@ -101,16 +139,13 @@ func (f *finder) split(low, high int) {
 	}
 	border, sharp := sharpest(ranks, ends)
 	c := f.change(low, low+border, high)
-	if sharp == 0 || !f.counts(c, low, high) {
-		return
+	if sharp == 0 || !f.beyondMargin(c) {
+		return c, 0
 	}
-	c.Share = f.share(ranks, ends, sharp)
-	if c.Share > f.alpha {
-		return
+	if c.Share = f.share(ranks, ends, sharp); c.Share > f.alpha {
+		return c, 0
 	}
-	f.found = append(f.found, c)
-	f.split(low, c.At)
-	f.split(c.At, high)
+	return c, sharp
 }
 
 // change compares the samples from at up to high with those from low up to at.
@@ -119,20 +154,48 @@ func (f *finder) change(low, at, high int) Change {
 	return Change{At: at, Effect: Unpaired(after, before, 1-f.alpha)}
 }
 
-// counts says whether a change between low and high is beyond the floor and the wandering. Samples without ratios, which
-// hold zeros, have neither.
+// beyondMargin says whether a change is beyond the margin. Samples without ratios, which hold zeros, have none.
+func (f *finder) beyondMargin(c Change) bool {
+	size := math.Abs(math.Log(c.Ratio))
+	return math.IsNaN(size) || size > f.margin && (c.Low > 1 || c.High < 1)
+}
+
+// counts says whether a change between low and high is beyond the margin and the wandering.
 func (f *finder) counts(c Change, low, high int) bool {
 	size := math.Abs(math.Log(c.Ratio))
-	if math.IsNaN(size) {
-		return true
+	return f.beyondMargin(c) && !(size <= f.wandering()*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At)))
+}
+
+// wandering is beyondWander times the deviation of a sample around its level, times the factor by which resemblance of
+// neighbours makes the error of a level larger than if they were independent: an autoregressive series of the first
+// order.
+func (f *finder) wandering() float64 {
+	n, from := float64(len(f.logs)), 0
+	free := n - 1 - float64(len(f.found))
+	square, product, last := 0.0, 0.0, 0.0
+	for i := range len(f.found) + 1 {
+		to := len(f.logs)
+		if i < len(f.found) {
+			to = f.found[i].At
+		}
+		level := 0.0
+		for _, x := range f.logs[from:to] {
+			level += x / float64(to-from)
+		}
+		for _, x := range f.logs[from:to] {
+			square += (x - level) * (x - level)
+			product += (x - level) * last
+			last = x - level
+		}
+		from = to
 	}
-	if size <= f.floor || !(c.Low > 1 || c.High < 1) {
-		return false
+	if square == 0 || free < 1 {
+		return 0
 	}
-	if math.IsNaN(f.wander) {
-		return true
-	}
-	return size > beyondWander*f.wander*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At))
+	// Levels that are estimated from so few samples take a part of the resemblance with them, and of the deviation.
+	own := product / square
+	own = min(max(own+(2+3*own)/n, 0), 0.95)
+	return beyondWander * math.Sqrt((1+2/free)*square/free/(1-own)*(1+own)/(1-own))
 }
 
 // share is how often shuffled ranks show a border as sharp, the one that is seen counted in.

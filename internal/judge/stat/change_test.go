@@ -31,26 +31,43 @@ func step(n, at int, to float64) []float64 {
 	return s
 }
 
-// A series that changes nowhere shows a change in at most one of twenty, also where each run has a level of its own.
+// A series that changes nowhere shows a change in at most one of twenty, also where each run has a level of its own,
+// and where that resembles the level before it. Before resemblance counted it was 15 to 52 % of series with 0.5 and
+// 0.8.
 func TestChangesOfNothing(t *testing.T) {
 	for _, c := range []struct {
-		n, trials     int
-		noise, wander float64
-	}{{2, 5, 0.05, 0}, {3, 10, 0.05, 0}, {6, 5, 0.05, 0}, {10, 5, 0.05, 0}, {10, 5, 0.03, 0.03}, {10, 10, 0.01, 0.05}, {20, 5, 0.03, 0.03}} {
+		n, trials            int
+		noise, wander, alike float64
+	}{
+		{6, 5, 0.05, 0, 0}, {10, 5, 0.05, 0, 0}, {10, 5, 0.03, 0.03, 0}, {10, 10, 0.01, 0.05, 0}, {20, 5, 0.03, 0.03, 0},
+		{5, 5, 0.02, 0.03, 0.5}, {10, 5, 0.02, 0.03, 0.5}, {20, 5, 0.02, 0.03, 0.5}, {25, 5, 0.02, 0.03, 0.6},
+	} {
 		r := rand.New(rand.NewPCG(51, uint64(c.n)))
 		changed := 0
 		const histories = 300
 		for range histories {
-			if len(Changes(runs(r, flat(c.n), c.trials, c.noise, c.wander), 0.01, 0.05)) > 0 {
+			series := runs(r, wandering(r, c.n, c.wander, c.alike), c.trials, c.noise, 0)
+			if len(Changes(series, 0.01, 0.05)) > 0 {
 				changed++
 			}
 		}
 		share := float64(changed) / histories
-		t.Logf("%d runs of %d, noise %g, wander %g: %.1f %%", c.n, c.trials, c.noise, c.wander, 100*share)
+		t.Logf("%+v: %.1f %%", c, 100*share)
 		if share > 0.05+0.025 {
-			t.Errorf("%d runs of %d trials, noise %g, wander %g: a change in %.1f %%", c.n, c.trials, c.noise, c.wander, 100*share)
+			t.Errorf("%+v: a change in %.1f %%", c, 100*share)
 		}
 	}
+}
+
+// wandering draws levels of which each is as much like the one before it as alike says.
+func wandering(r *rand.Rand, n int, deviation, alike float64) []float64 {
+	levels := make([]float64, n)
+	x := r.NormFloat64()
+	for i := range levels {
+		levels[i] = math.Exp(deviation * x)
+		x = alike*x + math.Sqrt(1-alike*alike)*r.NormFloat64()
+	}
+	return levels
 }
 
 func TestChangesAreFound(t *testing.T) {
@@ -62,12 +79,12 @@ func TestChangesAreFound(t *testing.T) {
 		want          []int
 		least         float64
 	}{
-		{"two runs", step(2, 1, 1.1), 0.02, 0, []int{1}, 0.95},
-		{"in the middle", step(10, 5, 1.1), 0.03, 0.01, []int{5}, 0.95},
-		{"the last run", step(10, 9, 1.2), 0.02, 0.01, []int{9}, 0.90},
-		{"downwards", step(8, 3, 0.85), 0.03, 0.01, []int{3}, 0.95},
-		{"there and back", []float64{1, 1, 1, 1, 1.2, 1.2, 1.2, 1.2, 1, 1, 1, 1}, 0.03, 0.01, []int{4, 8}, 0.90},
-		{"within the floor", step(10, 5, 1.005), 0.001, 0, nil, 1},
+		{"too few runs", step(4, 2, 2), 0.02, 0, nil, 1},
+		{"in the middle", step(10, 5, 1.1), 0.03, 0.01, []int{5}, 0.90},
+		{"the last run", step(10, 9, 1.2), 0.02, 0.01, []int{9}, 0.80},
+		{"downwards", step(8, 3, 0.85), 0.03, 0.01, []int{3}, 0.90},
+		{"there and back", []float64{1, 1, 1, 1, 1.2, 1.2, 1.2, 1.2, 1, 1, 1, 1}, 0.03, 0.01, []int{4, 8}, 0.85},
+		{"within the margin", step(10, 5, 1.005), 0.001, 0, nil, 1},
 	} {
 		found := 0
 		const histories = 100
@@ -80,6 +97,7 @@ func TestChangesAreFound(t *testing.T) {
 				found++
 			}
 		}
+		t.Logf("%s: %d %%", c.name, found)
 		if share := float64(found) / histories; share < c.least {
 			t.Errorf("%s: %v found in %.0f %%", c.name, c.want, 100*share)
 		}
@@ -95,8 +113,8 @@ func TestChangesSmall(t *testing.T) {
 		{[][]float64{{1, 2, 3}}, nil},
 		{[][]float64{{}, {1}, {}}, nil},
 		{[][]float64{{0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}}, nil},
-		{[][]float64{{0, 0, 0, 0, 0}, {}, {5, 6, 7, 8, 9}}, []int{2}},
-		{[][]float64{{-5, -6, -7, -8, -9}, {5, 6, 7, 8, 9}}, []int{1}},
+		{[][]float64{{0, 0}, {0, 0}, {0, 0}, {}, {5, 6}, {7, 8}}, []int{4}},
+		{[][]float64{{-5, -6}, {-7, -8}, {-9}, {5, 6}, {7, 8, 9}}, []int{3}},
 	} {
 		var got []int
 		for _, x := range Changes(c.series, 0.01, 0.05) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Test names the rank test behind an Effect.
+// Test names the test behind an Effect.
 type Test string
 
 const (
@@ -13,6 +13,8 @@ const (
 	MannWhitney Test = "mann-whitney"
 	// SignedRank compares the two trials of each repetition with one another.
 	SignedRank Test = "signed-rank"
+	// StudentT compares the means of logarithms and assumes that they are normal: for samples too small for ranks.
+	StudentT Test = "student"
 )
 
 // Effect is the comparison of sample a with sample b.
@@ -52,8 +54,18 @@ const pairedFrom = 7
 // together and makes it reject less often than it may, never more.
 func UsePaired(pairs int) bool { return pairs >= pairedFrom }
 
-// Unpaired compares two samples of finite values by the Mann-Whitney test.
+// Unpaired compares two samples of finite values by the Mann-Whitney test, and positive ones that are too few for it to
+// reach the confidence whatever they are (two or three) by Student.
 func Unpaired(a, b []float64, confidence float64) Effect {
+	n, m := len(a), len(b)
+	if min(n, m) > 1 && LeastP(MannWhitney, n, m) > 1-confidence && positive(a) && positive(b) {
+		return Student(a, b, confidence)
+	}
+	return Ranks(a, b, confidence)
+}
+
+// Ranks compares two samples of finite values by the Mann-Whitney test, however few they are.
+func Ranks(a, b []float64, confidence float64) Effect {
 	n, m := len(a), len(b)
 	e := undecided(min(n, m), MannWhitney)
 	if n == 0 || m == 0 {

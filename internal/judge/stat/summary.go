@@ -3,15 +3,15 @@
 //
 // Nothing is assumed about the shape of the noise. Summarize gives the median of one sample with the interval between
 // two of its order statistics. Unpaired and Paired compare two samples: the first by the Mann-Whitney test and the
-// median of all pairwise ratios (Hodges-Lehmann), the second, for pairs of trials close together in time,
-// by the Wilcoxon signed-rank test and the median of the pairs' Walsh averages. Both p values are exact for the sizes
-// that occur here, and both intervals are the inversion of the test, so that (ties apart) the interval excludes 1 exactly
-// when the test rejects. UsePaired chooses between the two by the number of repetitions alone.
-// Examine returns what is odd about a sample.
+// median of all pairwise ratios (Hodges-Lehmann), the second, for pairs of trials close together in time, by the
+// Wilcoxon signed-rank test and the median of the pairs' Walsh averages. Both p values are exact for the sizes that
+// occur here, and both intervals are the inversion of the test, so that (ties apart) the interval excludes 1 exactly
+// when the test rejects. UsePaired chooses between the two by the number of repetitions alone. Examine returns what is
+// odd about a sample.
 //
-// Read Summary and Effect first. Confidence is in [0,1), for example 0.95; ratios are dimensionless, 1 for
-// equal samples; whatever cannot be computed is NaN, never 0. All functions are pure and leave their arguments as they
-// are. The package knows nothing of metrics, of what is better, or of how numbers are shown.
+// Read Summary and Effect first. Confidence is in [0,1), for example 0.95; ratios are dimensionless, 1 for equal
+// samples; whatever cannot be computed is NaN, never 0. All functions are pure and leave their arguments as they are.
+// The package knows nothing of metrics, of what is better, or of how numbers are shown.
 package stat
 
 import (
@@ -57,7 +57,8 @@ func Summarize(xs []float64, confidence float64) Summary {
 	}
 }
 
-// HalfWidth is the longer arm of the interval relative to the median, for example 0.05; NaN if N < 2 or the median is 0.
+// HalfWidth is the longer arm of the interval relative to the median, for example 0.05; NaN if N < 2 or the median is
+// 0.
 func (s Summary) HalfWidth() float64 {
 	if s.N < 2 || s.Median == 0 {
 		return math.NaN()
@@ -71,9 +72,18 @@ const wideSpread = 0.25
 // Wide says whether the interval is so wide that the median is a rough one.
 func (s Summary) Wide() bool { return s.HalfWidth() > wideSpread }
 
+// exactTosses bounds the tosses that are counted out: 2^-1075 is 0 in float64. Beyond it the normal approximation is
+// exact to one rank.
+const exactTosses = 1000
+
 // medianRank returns the largest k whose interval [x(k), x(n+1-k)] has the confidence asked for, at least 1, and the
 // coverage of that interval.
 func medianRank(n int, confidence float64) (k int, coverage float64) {
+	if n > exactTosses {
+		half, deviation := float64(n)/2, math.Sqrt(float64(n))/2
+		k = int(half + 0.5 - deviation*math.Sqrt2*math.Erfinv(confidence))
+		return k, math.Erf((half + 0.5 - float64(k)) / (deviation * math.Sqrt2))
+	}
 	// below is P(B < k) and term P(B = k) for B binomial(n, 1/2).
 	term := math.Exp2(-float64(n))
 	below := term

@@ -1,12 +1,11 @@
 // Package json writes a report for programs: the stable interface of cnibench, schema "cnibench.report/v1".
 //
-// The object has the keys schema, run, facts, profiles, noise_floor, cells and comparisons, in this order, and load_curves
-// where workloads were loaded to shares of their capacity. Cells and
-// comparisons are ordered by metric, workload, path, profile, each on a line of its own. Values are in the base units
-// of package metric, times in seconds where the key says so. What could not be computed is null, never 0, NaN or a
-// missing key. Paths and workloads are the words of the command line. Keys may be added within this schema; none is
-// removed or changes its meaning. Cells, comparisons and noise floors are the values of package compare, whose tags are
-// the keys.
+// The object has the keys schema, run, facts, profiles, margin, noise_floor, cells and comparisons, in this order, and
+// load_curves where workloads were loaded to shares of their capacity. Cells and comparisons are ordered by metric,
+// workload, path, profile, each on a line of its own. Values are in the base units of package metric, times in seconds
+// where the key says so. What could not be computed is null, never 0, NaN or a missing key. Paths and workloads are the
+// words of the command line. Keys may be added within this schema; none is removed or changes its meaning. Cells,
+// comparisons and floors are the values of package compare, whose tags are the keys.
 package json
 
 import (
@@ -96,6 +95,7 @@ type Report struct {
 	Run         run              `json:"run"`
 	Facts       facts.Facts      `json:"facts"`
 	Profiles    []result.Profile `json:"profiles"`
+	Margin      float64          `json:"margin"`
 	NoiseFloor  []compare.Floor  `json:"noise_floor"`
 	Cells       []cell           `json:"cells"`
 	Comparisons []comparison     `json:"comparisons"`
@@ -115,7 +115,7 @@ func reportOf(d report.Document) Report {
 			Reason: r.Reason, Trials: r.Trials, Failed: r.Failed,
 			WallSeconds: r.Wall.Seconds(), WindowSeconds: r.Windows.Seconds(), Command: r.Command,
 		},
-		NoiseFloor: a.Floors, Comparisons: each(a.Comparisons, comparisonOf), LoadCurves: loadCurves(d.Loads),
+		Margin: a.Margin, NoiseFloor: a.Floors, Comparisons: each(a.Comparisons, comparisonOf), LoadCurves: loadCurves(d.Loads),
 		Cells: each(a.Cells, cellOf),
 	}
 }

@@ -40,14 +40,22 @@ type pairCell struct {
 	FailedA  int          `json:"failed_a"`
 	FailedB  int          `json:"failed_b"`
 	stat.Effect
-	Adjusted      float64 `json:"p_adjusted"`
-	Family        int     `json:"family"`
-	Floor         float64 `json:"floor"`
-	FloorMeasured bool    `json:"floor_measured"`
-	// Drift is what other profiles differ by too, 0 if the two results' conditions differ.
-	Drift   float64         `json:"drift"`
-	Verdict compare.Verdict `json:"verdict"`
-	Need    int             `json:"need"`
+	Adjusted float64 `json:"p_adjusted"`
+	Family   int     `json:"family"`
+	Widened  float64 `json:"widened"`
+	// QuotientTo is the common baseline that Effect compares quotients to, "" if it compares the values themselves;
+	// Plain has the ratio of these. Yardstick is true for the cells of that baseline, which are not judged.
+	QuotientTo plan.Variant    `json:"quotient_to"`
+	Plain      plain           `json:"plain"`
+	Yardstick  bool            `json:"yardstick"`
+	Verdict    compare.Verdict `json:"verdict"`
+	Need       int             `json:"need"`
+}
+
+type plain struct {
+	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
 }
 
 type heldCell struct {
@@ -76,12 +84,14 @@ type held struct {
 type pair struct {
 	Schema string `json:"schema"`
 	// State is the outcome that the exit code stands for.
-	State       compare.State `json:"state"`
-	A           side          `json:"a"`
-	B           side          `json:"b"`
-	Differences []difference  `json:"differences"`
-	Budgets     []held        `json:"budgets"`
-	Cells       []pairCell    `json:"cells"`
+	State compare.State `json:"state"`
+	// Margin is the share up to which a difference does not matter.
+	Margin      float64      `json:"margin"`
+	A           side         `json:"a"`
+	B           side         `json:"b"`
+	Differences []difference `json:"differences"`
+	Budgets     []held       `json:"budgets"`
+	Cells       []pairCell   `json:"cells"`
 	// OnlyA and OnlyB have the metric "" for a whole case.
 	OnlyA []compare.Key `json:"only_a"`
 	OnlyB []compare.Key `json:"only_b"`
@@ -89,7 +99,7 @@ type pair struct {
 
 func pairOf(p report.PairResult) pair {
 	return pair{
-		Schema: PairSchema, State: p.State, A: sideOf(p.A), B: sideOf(p.B),
+		Schema: PairSchema, State: p.State, Margin: p.Margin, A: sideOf(p.A), B: sideOf(p.B),
 		Differences: each(p.Differences, differenceOf), Budgets: each(p.Held, heldOf), Cells: each(p.Matches, matchOf),
 		OnlyA: p.OnlyA, OnlyB: p.OnlyB,
 	}
@@ -113,7 +123,8 @@ func differenceOf(d compare.Difference) difference {
 func matchOf(m compare.Match) pairCell {
 	return pairCell{
 		Key: m.Key, ProfileA: m.Baseline, Unit: m.A.Unit, A: m.A.Summary, B: m.B.Summary, FailedA: m.A.Failed, FailedB: m.B.Failed,
-		Effect: m.Effect, Adjusted: m.Adjusted, Family: m.Family, Floor: m.Floor, FloorMeasured: m.FloorMeasured, Drift: m.Drift,
+		Effect: m.Effect, Adjusted: m.Adjusted, Family: m.Family, Widened: m.Widened,
+		QuotientTo: m.Common, Plain: plain{m.Plain.Ratio, m.Plain.Low, m.Plain.High}, Yardstick: m.Yardstick,
 		Verdict: m.Verdict, Need: m.Need,
 	}
 }

@@ -4,7 +4,7 @@
 // Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios), with the
 // labels plan, profile, path, workload and kind (of workload), and stat, which is median, low or high. CPU time per unit of
 // work is a family per unit of work, since no number of one may be set beside one of another. Families about the run and
-// its facts stand before these, comparisons, verdicts and noise floors after them. docs/format.md lists them.
+// its facts stand before these, comparisons, verdicts and what twins differ by after them. docs/format.md lists them.
 //
 // Every sample has the time at which the run began, if the file knows it, so that runs of other days can be filled in.
 // What could not be computed has no sample.
@@ -74,7 +74,7 @@ var (
 	ratio          = family{name: prefix + "comparison_ratio", unit: "ratio", help: "A profile's value over the baseline's, in the metric's own unit."}
 	pValue         = family{name: prefix + "comparison_p", help: "The p value of a comparison, alone and corrected for its family."}
 	verdict        = family{name: prefix + "comparison_verdict", help: "1 for the verdict of a comparison: better, worse, same or inconclusive."}
-	floor          = family{name: prefix + "noise_floor_ratio", unit: "ratio", help: "Share below which a difference is noise, measured from the baseline against itself."}
+	floor          = family{name: prefix + "noise_floor_ratio", unit: "ratio", help: "Share by which two instances of the baseline differ."}
 )
 
 // Render writes d.
@@ -243,7 +243,7 @@ func (e *exposition) cells(a *compare.Analysis) {
 	})
 }
 
-// comparisons writes ratios, p values and verdicts, then the noise floors.
+// comparisons writes ratios, p values and verdicts, then what twins differ by.
 func (e *exposition) comparisons(a *compare.Analysis) {
 	each := func(f family, write func(x compare.Comparison, at labels)) {
 		e.begin(f)

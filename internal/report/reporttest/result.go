@@ -41,8 +41,8 @@ var cost = map[plan.Variant][2]float64{
 	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
 }
 
-// NinePaths is a finished run of every lab profile on nine paths with stream, rr and crr: one profile skipped, two that
-// do not serve every path, some failed trials, some doubts.
+// NinePaths is a finished run of every lab profile on nine paths with stream, rr and crr, raised anew for each
+// repetition: one profile skipped, two that do not serve every path, some failed trials, some doubts.
 func NinePaths(repetitions int) Result {
 	p := plan.Default()
 	p.Name, p.Seed, p.Repetitions, p.Duration = "nine-paths", 42, repetitions, 300*time.Millisecond
@@ -57,6 +57,7 @@ func NinePaths(repetitions int) Result {
 				continue
 			}
 			t := trial(c, rep, at, rnd, drift)
+			t.Instance = rep
 			spoil(&t, rep)
 			r.Records = append(r.Records, t)
 			at = at.Add(time.Duration(t.WallNs))

@@ -151,7 +151,7 @@ func (p *printer) legend(d report.Document, short bool) {
 	}
 	p.bullets(d.Legend...)
 	if p.marked {
-		p.bullets("▲ better, ▼ worse, ≈ same (within the noise floor), ? inconclusive.")
+		p.bullets("▲ better, ▼ worse, ≈ same (within the margin), ? inconclusive.")
 	}
 	if short {
 		p.bullets("The terminal is narrow: spreads are omitted and names of paths are short (pod-svc remote is pod-to-service/remote). A wider terminal shows all.")
