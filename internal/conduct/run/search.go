@@ -2,7 +2,6 @@ package run
 
 import (
 	"math"
-	"slices"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 )
@@ -12,54 +11,57 @@ const (
 	// finest is the distance, as a share, between the highest rate that held and the lowest that failed at which the
 	// search is over.
 	finest = 0.01
-	// attempts is how many probes must fail before a rate has failed: a single disturbance does not fail a rate. With a loss of
-	// plainLoss, plain attempts are enough.
+	// attempts is how many probes must fail before a rate has failed: a single disturbance does not fail a rate. With a
+	// loss of plainLoss, plain attempts are enough.
 	attempts, plain = 3, 2
 	plainLoss       = 0.01
-	// confirmations is how many probes of the whole window must hold at a rate, before as many fail as attempts says.
-	confirmations = 2
+	// confirmations is how many probes of the whole window must hold at a rate, one after the other: of a rate at which
+	// every other window loses something, one in eight would be confirmed.
+	confirmations = 3
 	// backOff is how far the search goes down at most from a rate that was not confirmed; twice as far each time.
 	backOff = 0.02
 	// reached is how much of the intended rate must leave the sender for the probe to speak for that rate; unreached is
 	// how often it may leave less before the sender, or the machine, has shown that it cannot.
 	reached, unreached = 0.98, 4
-	// mostSettled is how often the sender may fall short of what it has offered itself before the search gives up: then it
-	// is kept from its CPU, and nothing can be said of the path.
+	// mostSettled is how often the sender may fall short of what it has offered itself before the search gives up: then
+	// it is kept from its CPU, and nothing can be said of the path.
 	mostSettled = 4
 	// steepest is how many times the next rate may be lower than one that failed, as long as none has held.
 	steepest = 32
 	// mostProbes bounds a search, whatever the path does.
 	mostProbes = 60
-	// fewestDatagrams is how few datagrams in a probe can still say anything about loss; at lower rates nothing is tried.
+	// fewestDatagrams is how few datagrams in a probe can still say anything about loss; at lower rates nothing is
+	// tried.
 	fewestDatagrams = 100
-	// flatOuts is how often it is sent as fast as possible, if that holds, for two of the probes to agree.
-	flatOuts = 6
+	// flatOuts is how often it is sent as fast as possible, if that holds. The number is fixed: to stop when two agree,
+	// or to take the best, would favour the path that scatters more.
+	flatOuts = 3
 )
 
-// search finds the highest rate that holds, by bisection, and confirms it. It knows nothing of networks: next says which
-// rate to try, note says what came of it. RFC 2544 26.1 has the bisection; that one failure is not yet a limit, and that
-// a result is repeated before it is believed, is ours, because a machine with other things to do loses packets at any
-// rate now and then. If the first result is not confirmed, the search goes down until a rate is. Then it tries the first
-// result again, because the disturbance may be over, and halves the gap between the highest confirmed rate and the lowest
-// that failed, by probes of the whole window.
+// search finds the highest rate that holds, by bisection, and confirms it. It knows nothing of networks: next says
+// which rate to try, note says what came of it. RFC 2544 26.1 has the bisection; that one failure is not yet a limit,
+// and that a result is repeated before it is believed, is ours, because a machine with other things to do loses packets
+// at any rate now and then. If the first result is not confirmed, the search goes down until a rate is. Then it tries
+// the first result again, because the disturbance may be over, and halves the gap between the highest confirmed rate
+// and the lowest that failed, by probes of the whole window.
 //
-// Rates are in bit/s; 0 is as fast as the sender can. If that holds there is nothing to bisect, and the result is what
-// at least two such probes have carried.
+// Rates are in bit/s; 0 is as fast as the sender can. If that holds there is nothing to bisect, and the result is the
+// median of what such probes have carried.
 type search struct {
 	// least is the lowest rate worth trying.
 	least float64
 	// rate is the one that is tried; failed and short count its probes that lost too much or offered too little.
 	rate          float64
 	failed, short int
-	// most is the highest rate that was offered by those that offered too little, settled how often the search has given
-	// way to the sender.
+	// most is the highest rate that was offered by those that offered too little, settled how often the search has
+	// given way to the sender.
 	most    float64
 	settled int
 	// low is the highest rate that held, high the lowest that failed or could not be reached; 0 before there is one.
 	// confirmed is the highest rate that was confirmed, top the first that was not and is still to be tried again.
 	low, high, confirmed, top float64
-	// all are the rates that held, best what was carried by probes that held and sent as fast as possible.
-	all, best []float64
+	// all are the rates that held.
+	all []float64
 	// confirming is true when low is repeated; held counts the repetitions that held.
 	confirming  bool
 	held        int
@@ -85,11 +87,11 @@ func (s *search) note(p result.Probe) {
 	case !p.Held:
 		s.failed++
 		plainly := float64(p.Lost) >= plainLoss*float64(p.Expected)
-		if s.failed >= attempts || plainly && s.failed >= plain {
+		if s.failed >= attempts || plainly && s.failed >= plain || s.confirming && s.rate > 0 {
 			s.fail(p)
 		}
 	case s.rate == 0:
-		s.flatOut(p)
+		s.flatOut()
 	case p.Offered < reached*s.rate:
 		// More than the sender has offered cannot be shown to hold.
 		s.most = max(s.most, p.Offered)
@@ -124,14 +126,11 @@ func (s *search) settle() {
 }
 
 // flatOut notes that as fast as possible held.
-func (s *search) flatOut(p result.Probe) {
+func (s *search) flatOut() {
 	s.confirming = true
-	s.best = append(s.best, p.Carried())
-	slices.Sort(s.best)
-	n := len(s.best)
-	if n >= flatOuts || n > 1 && s.best[n-2] >= reached*s.best[n-1] {
-		s.over, s.found = true, true
-	}
+	s.held++
+	s.over = s.held >= flatOuts
+	s.found = s.over
 }
 
 // fail notes that the rate is too high.
@@ -177,8 +176,8 @@ func (s *search) descend() {
 	s.over = s.rate < s.least
 }
 
-// refine tries the first result again, then halves the gap between the confirmed rate and the lowest that failed, until it
-// is small enough.
+// refine tries the first result again, then halves the gap between the confirmed rate and the lowest that failed, until
+// it is small enough.
 func (s *search) refine() {
 	switch {
 	case s.top > s.confirmed:

@@ -16,13 +16,15 @@ type pipe struct {
 	accident float64
 	// starved is the chance that the sender is kept from its CPU and offers a part of what it should.
 	starved float64
+	// scatter is the deviation of what a probe carries at full speed.
+	scatter float64
 	r       *rand.Rand
 }
 
 func (l pipe) probe(rate float64) result.Probe {
 	offered := min(rate, l.sender)
 	if rate == 0 {
-		offered = l.sender
+		offered = l.sender * math.Exp(l.scatter*l.r.NormFloat64())
 	}
 	if l.r.Float64() < l.starved {
 		offered *= l.r.Float64()
@@ -75,8 +77,8 @@ func TestSearchFinds(t *testing.T) {
 	}
 }
 
-// TestSearchSurvivesAccidents lets one probe in ten lose something whatever the rate, and one in ten be kept from its CPU:
-// the result stays within 5 % of what the path can carry, or the sender offer, nineteen times of twenty.
+// TestSearchSurvivesAccidents lets one probe in ten lose something whatever the rate, and one in ten be kept from its
+// CPU: the result stays within 5 % of what the path can carry, or the sender offer, nineteen times of twenty.
 func TestSearchSurvivesAccidents(t *testing.T) {
 	const searches = 1000
 	for _, limit := range []pipe{{capacity: 1e9, sender: 3e9}, {capacity: 3e9, sender: 1e9}} {
@@ -97,8 +99,8 @@ func TestSearchSurvivesAccidents(t *testing.T) {
 	}
 }
 
-// TestSearchReturnsToWhatHeld has a machine that is disturbed while the first rates are confirmed, as on a line of
-// 100 Mbit/s with windows of 200 ms: the search ends within 1 % of what the path can carry, not where it first confirmed.
+// TestSearchReturnsToWhatHeld has a machine that is disturbed while the first rates are confirmed, as on a line of 100
+// Mbit/s with windows of 200 ms: the search ends within 1 % of what the path can carry, not where it first confirmed.
 func TestSearchReturnsToWhatHeld(t *testing.T) {
 	for disturbed := range 16 {
 		l := pipe{capacity: 93.8e6, sender: 3e9, r: rand.New(rand.NewPCG(1, 1))}
@@ -120,6 +122,46 @@ func TestSearchReturnsToWhatHeld(t *testing.T) {
 			t.Errorf("%d disturbed: found %g of %g, %g failed, %d probes", disturbed, got, l.capacity, failed, len(probes))
 		}
 		t.Logf("%d disturbed: %g, %d probes", disturbed, got, len(probes))
+	}
+}
+
+// TestFlatOutIsNotBiased: what is carried at full speed is neither more nor less for a path that scatters more. Before,
+// of up to six probes the second highest counted: 5 % too much at a scatter of 5 %.
+func TestFlatOutIsNotBiased(t *testing.T) {
+	for _, scatter := range []float64{0.01, 0.05, 0.1} {
+		sum := 0.0
+		const searches = 2000
+		for seed := range uint64(searches) {
+			got, _ := drive(pipe{capacity: 1e12, sender: 1e9, scatter: scatter, r: rand.New(rand.NewPCG(seed, 5))}, 0, 1e4)
+			sum += math.Log(got / 1e9)
+		}
+		if bias := math.Expm1(sum / searches); math.Abs(bias) > 0.1*scatter {
+			t.Errorf("scatter %g: %+.1f %%", scatter, 100*bias)
+		}
+	}
+}
+
+// TestZeroLossIsRare: a rate at which every other window loses something is seldom called free of loss. Before, it was
+// in 7 of 10 searches.
+func TestZeroLossIsRare(t *testing.T) {
+	found := 0
+	const searches = 1000
+	for seed := range uint64(searches) {
+		s := newSearch(1e9, 0.5e9)
+		r := rand.New(rand.NewPCG(seed, 6))
+		for rate, confirming, ok := s.next(); ok; rate, confirming, ok = s.next() {
+			p := result.Probe{Rate: rate, Offered: rate, Delivered: rate, Expected: 1e6, Confirming: confirming, Held: true}
+			if rate > 0.9e9 && confirming && r.IntN(2) == 0 {
+				p.Held, p.Lost = false, 1
+			}
+			s.note(p)
+		}
+		if s.found && s.confirmed > 0.99e9 {
+			found++
+		}
+	}
+	if share := float64(found) / searches; share > 0.25 {
+		t.Errorf("confirmed in %.0f %%", 100*share)
 	}
 }
 

@@ -61,8 +61,7 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 }
 
 // Throughput returns the result of a search, or 0 without one: the median rate carried by the probes that confirm the
-// highest confirmed rate. If the search ended at full speed there is no rate to confirm, and the result is the highest
-// rate that two such probes carried.
+// highest confirmed rate, or the probes at full speed if the search ended there.
 func Throughput(probes []result.Probe) float64 { return typical(probes, result.Probe.Carried) }
 
 // typical returns a number of the probes that confirmed the result.
@@ -79,9 +78,6 @@ func typical(probes []result.Probe, number func(result.Probe) float64) float64 {
 	}
 	slices.Sort(list)
 	n := len(list)
-	if rate == 0 {
-		return list[n-2]
-	}
 	return (list[(n-1)/2] + list[n/2]) / 2
 }
 
