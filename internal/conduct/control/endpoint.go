@@ -56,3 +56,7 @@ type NotServedError struct {
 func (e *NotServedError) Error() string {
 	return fmt.Sprintf("profile %q does not serve %s: %s", e.Profile, e.Path, e.Reason)
 }
+
+// RuntimeVariable and RuntimeSetting are the environment of every agent: Go's runtime does not interrupt load threads with
+// signals to preempt them.
+const RuntimeVariable, RuntimeSetting = "GODEBUG", "asyncpreemptoff=1"

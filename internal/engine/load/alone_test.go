@@ -81,7 +81,7 @@ func sideProcess(t *testing.T, o control.Prepare, before ...string) *process {
 	}
 	argv := append(before, self)
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...)}
-	p.cmd.Env = append(os.Environ(), sideVar+"="+string(b), "GODEBUG=asyncpreemptoff=1")
+	p.cmd.Env = append(os.Environ(), sideVar+"="+string(b), control.RuntimeVariable+"="+control.RuntimeSetting)
 	p.cmd.Stderr = os.Stderr
 	if p.input, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

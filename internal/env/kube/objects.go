@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -109,7 +110,9 @@ func containerOf(i identity, o Options, host bool) corev1.Container {
 	return corev1.Container{
 		Name: Container, Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent, Resources: resources(o),
 		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String(), "--listen", address},
-		Env: []corev1.EnvVar{{Name: TokenVariable, Value: i.token}},
+		Env: []corev1.EnvVar{
+			{Name: TokenVariable, Value: i.token}, {Name: control.RuntimeVariable, Value: control.RuntimeSetting},
+		},
 	}
 }
 

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
@@ -69,6 +71,8 @@ func TestPodsAreRestricted(t *testing.T) {
 			t.Errorf("%s: %+v", s.Name, p.Spec)
 		case len(c.Resources.Limits) > 0:
 			t.Errorf("%s is limited to %v", s.Name, c.Resources.Limits)
+		case !slices.Contains(c.Env, corev1.EnvVar{Name: control.RuntimeVariable, Value: control.RuntimeSetting}):
+			t.Errorf("%s: load threads are interrupted by Go's runtime: %v", s.Name, c.Env)
 		}
 		for key, value := range p.Labels {
 			if faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(faults) > 0 {

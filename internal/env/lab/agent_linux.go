@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/kernel/child"
 )
 
@@ -37,16 +38,13 @@ func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWrit
 	}
 	a := &agent{name: name, lab: l, ended: make(chan struct{})}
 	a.cmd = exec.Command(l.options.Program[0], l.options.Program[1:]...)
-	a.cmd.Env = append([]string{agentEnv}, l.options.Env...)
+	a.cmd.Env = append([]string{control.RuntimeVariable + "=" + control.RuntimeSetting}, l.options.Env...)
 	a.cmd.Stderr = &a.stderr
 	if err := a.start(h); err != nil {
 		return nil, fmt.Errorf("start agent at %s: %w", name, err)
 	}
 	return a, nil
 }
-
-// agentEnv keeps Go's runtime from interrupting load threads with signals to preempt them.
-const agentEnv = "GODEBUG=asyncpreemptoff=1"
 
 func (a *agent) start(h *Host) error {
 	childIn, in, err := os.Pipe()

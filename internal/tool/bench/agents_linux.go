@@ -135,8 +135,7 @@ type agentProcess struct {
 // startAgent starts an agent in ns; it finds its own CPUs, and the load goes where Prepare says.
 func (w *world) startAgent(ns *netns.NS, argv []string) (*agentProcess, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	// Go's runtime does not interrupt load threads, as in the lab.
-	cmd.Env = []string{"GODEBUG=asyncpreemptoff=1", "PATH=" + w.dir + ":" + os.Getenv("PATH")}
+	cmd.Env = []string{control.RuntimeVariable + "=" + control.RuntimeSetting, "PATH=" + w.dir + ":" + os.Getenv("PATH")}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
