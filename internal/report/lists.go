@@ -73,6 +73,7 @@ var reasons = map[string]string{
 	result.Exhausted:   "ended at the most repetitions; some interval is wider than wanted",
 	result.OverBudget:  "ended when its time was up",
 	result.Interrupted: "interrupted",
+	result.Killed:      "killed",
 	unfinished:         "unfinished: killed, or still running",
 }
 

@@ -67,6 +67,7 @@ type Sample struct {
 	Repetition int
 	Value      float64
 	Instance   int
+	session    int // invocations that had ended before: a resumed run goes on at another time
 }
 
 // Warning is a doubt about a cell.
@@ -131,7 +132,7 @@ func (e Estimate) units() []Sample {
 	of := map[int][]float64{}
 	for _, s := range e.Samples {
 		if of[s.Instance] == nil {
-			out = append(out, Sample{Repetition: s.Instance, Instance: s.Instance})
+			out = append(out, Sample{Repetition: s.Instance, Instance: s.Instance, session: s.session})
 		}
 		of[s.Instance] = append(of[s.Instance], s.Value)
 	}

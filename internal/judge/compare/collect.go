@@ -36,6 +36,8 @@ type Collector struct {
 	names  map[string]bool
 	cells  int
 	values int
+	// session counts the invocations that have ended.
+	session int
 	// slices counts what is kept of them, sliceLevel how often they were thinned.
 	slices, sliceLevel int
 	// bound stands for maxValues in tests; 0 is maxValues.
@@ -76,6 +78,9 @@ type series struct {
 // Add takes in a trial; records of other types are passed over. The error says that the result is larger than any that
 // a plan makes.
 func (c *Collector) Add(rec *result.Record) error {
+	if rec.Type == result.TypeEnd {
+		c.session++
+	}
 	if rec.Type != result.TypeTrial {
 		return nil
 	}
@@ -145,7 +150,7 @@ func (c *Collector) value(a *attempts, name string, v float64, rec *result.Recor
 	default:
 		s.valued++
 		if kept(rec.Repetition, s.level) {
-			s.samples = append(s.samples, Sample{rec.Repetition, v, rec.Instance})
+			s.samples = append(s.samples, Sample{rec.Repetition, v, rec.Instance, c.session})
 			c.values++
 		}
 	}

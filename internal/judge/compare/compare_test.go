@@ -245,6 +245,29 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// What one invocation measured of a repetition is no pair with what another measured hours later.
+func TestResumedRepetitionsAreNotPairs(t *testing.T) {
+	raw := trials("raw", podPod, metric.ServiceDemand, 100, 100, 100, 100, 100, 100, 100, 300)
+	x := trials("x", podPod, metric.ServiceDemand, 101, 102, 101, 103, 101, 102, 101, 101)
+	last := len(raw) - 1
+	at := func(recs ...[]result.Record) (pairs int) {
+		a := analyse(t, header("raw", "x"), recs...)
+		one, _ := a.Cell(Key{plan.Case{Profile: "raw", Path: podPod, Workload: rr}, metric.ServiceDemand})
+		two, _ := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, metric.ServiceDemand})
+		for range Pairs(one.Samples, two.Samples) {
+			pairs++
+		}
+		return pairs
+	}
+	end := []result.Record{{Type: result.TypeEnd, End: &result.End{Reason: result.Killed}}}
+	if got := at(raw, x[:last], end, x[last:]); got != last {
+		t.Errorf("the last repetition of x was resumed: %d pairs, want %d", got, last)
+	}
+	if got := at(raw, x, end); got != last+1 {
+		t.Errorf("in one go: %d pairs, want %d", got, last+1)
+	}
+}
+
 // From 7 repetitions on, drift that both share does not hide a difference: the test is the paired one.
 func TestTestIsChosenByRepetitions(t *testing.T) {
 	sd := metric.ServiceDemand

@@ -144,7 +144,8 @@ func widen(share float64, test tested) stat.Effect {
 	return e
 }
 
-// Pairs are the samples of the repetitions that both have; both are in the order of repetition.
+// Pairs are the samples of the repetitions that both have and that one invocation measured; both are in the order of
+// repetition.
 func Pairs(x, y []Sample) iter.Seq2[Sample, Sample] {
 	return func(yield func(Sample, Sample) bool) {
 		for i, j := 0, 0; i < len(x) && j < len(y); {
@@ -153,7 +154,7 @@ func Pairs(x, y []Sample) iter.Seq2[Sample, Sample] {
 				i++
 			case order > 0:
 				j++
-			case !yield(x[i], y[j]):
+			case x[i].session == y[j].session && !yield(x[i], y[j]):
 				return
 			default:
 				i, j = i+1, j+1

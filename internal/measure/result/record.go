@@ -130,6 +130,8 @@ const (
 	OverBudget = "budget"
 	// Interrupted means that the caller gave up.
 	Interrupted = "interrupted"
+	// Killed means that an invocation could not write how it ended; the one that resumed it writes this.
+	Killed = "killed"
 )
 
 // End closes a run.
