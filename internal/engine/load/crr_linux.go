@@ -13,10 +13,10 @@ import (
 // close) and four at the server (accept4, recv, send, close). The local port is the kernel's choice.
 //
 // A normal close by the client may leave the connection in TIME_WAIT for a minute, which uses up ports and conntrack
-// entries. The usual remedy, SO_LINGER, is a sixth call. Instead the client only peeks at the response: closing a socket
-// with unread data makes the kernel send a reset, which clears the connection at both ends at once. Peeking does not open
-// the receive window, so one more call first consumes all but the end of a response above peekSize. With Close "fin" the
-// client consumes the response and closes normally.
+// entries. The usual remedy, SO_LINGER, is a sixth call. Instead the client only peeks at the response: closing a
+// socket with unread data makes the kernel send a reset, which clears the connection at both ends at once. Peeking does
+// not open the receive window, so one more call first consumes all but the end of a response above peekSize. With Close
+// "fin" the client consumes the response and closes normally.
 //
 // The server's listeners share one port (SO_REUSEPORT), one for each thread. Congestion control is set on the server's
 // sockets, which inherit it from the listener; the client's have the system's default, as setting it would be another
@@ -61,6 +61,7 @@ func (c *connector) step(w *worker) bool {
 		w.rest()
 		return true
 	}
+	began := w.trial.now()
 	connected, ended, e := c.exchange(w, fd)
 	sock.Close(fd)
 	switch {
@@ -71,7 +72,7 @@ func (c *connector) step(w *worker) bool {
 		w.rest()
 	default:
 		if w.phase == window {
-			w.hist.connect.Record(connected - w.last)
+			w.hist.connect.Record(connected - began)
 		}
 		w.done(ended)
 	}
@@ -107,9 +108,9 @@ func (w *worker) sendPart(fd int, b []byte) syscall.Errno {
 	return 0
 }
 
-// again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the call's own failure,
-// ETIMEDOUT, or ECANCELED when the trial is over. The exchange began at last; where that is 0, its first interruption counts as
-// the begin, because a server does not read the clock before.
+// again returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the call's own
+// failure, ETIMEDOUT, or ECANCELED when the trial is over. The exchange began at last; where that is 0, its first
+// interruption counts as the begin, because a server does not read the clock before.
 func (w *worker) again(e syscall.Errno) syscall.Errno {
 	switch {
 	case e == 0:

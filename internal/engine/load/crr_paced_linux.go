@@ -9,7 +9,8 @@ import (
 )
 
 // pacedConnector is the client of crr that sends by a schedule: many connections of one thread, watched by an epoll
-// instance. The epoll instance costs one or two system calls more for a transaction. Connections end as in crr_linux.go.
+// instance. The epoll instance costs one or two system calls more for a transaction. Connections end as in
+// crr_linux.go.
 type pacedConnector struct {
 	pace
 	poll    *sock.Poll
@@ -90,7 +91,7 @@ func (c *pacedConnector) send(w *worker) {
 		c.take(w, due, now)
 		tag := c.free[len(c.free)-1]
 		c.free = c.free[:len(c.free)-1]
-		c.calls[tag] = call{fd: -1, unsent: c.message, due: due, began: now}
+		c.calls[tag] = call{fd: -1, unsent: c.message, due: due}
 		c.connect(w, tag)
 	}
 }
@@ -102,16 +103,19 @@ func (c *pacedConnector) connect(w *worker, tag uint32) {
 		c.lose(w, tag, e)
 		return
 	}
-	c.calls[tag].fd = fd
+	l := &c.calls[tag]
+	l.fd, l.began = fd, w.trial.now()
 	if e := sock.Connect(fd, &c.to); e != 0 && e != syscall.EINPROGRESS {
 		c.lose(w, tag, e)
 		return
 	}
+	c.proceed(w, tag)
+	if l.fd < 0 {
+		return // it has ended
+	}
 	if e := c.poll.Add(fd, arrivals|sock.Writable, tag); e != 0 {
 		c.lose(w, tag, e)
-		return
 	}
-	c.proceed(w, tag)
 }
 
 // proceed sends and receives what it can of a call.
@@ -121,6 +125,7 @@ func (c *pacedConnector) proceed(w *worker, tag uint32) {
 		return // the call ended while earlier reports were read
 	}
 	for len(l.unsent) > 0 {
+		now := w.trial.now()
 		n, e := sock.Send(l.fd, l.unsent, 0)
 		switch {
 		case e == syscall.EAGAIN:
@@ -132,7 +137,7 @@ func (c *pacedConnector) proceed(w *worker, tag uint32) {
 			return
 		}
 		if l.connected == 0 {
-			l.connected = w.trial.now()
+			l.connected = now // what is ready to send is connected
 		}
 		l.unsent = l.unsent[n:]
 	}

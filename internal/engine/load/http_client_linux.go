@@ -158,8 +158,8 @@ func (g *getter) begin(w *worker, l *link) error {
 		g.down--
 	}
 	l.state, l.watched, l.counted, l.left, l.head = linkConnecting, false, false, noHead, l.head[:0]
-	l.since = w.trial.now()
 	fd, e := sock.Socket(g.to.Family(), sock.Stream|sock.NonBlocking, 0)
+	l.since = w.trial.now()
 	if e != 0 {
 		return e
 	}
@@ -214,8 +214,8 @@ func (g *getter) hear(w *worker, n int) {
 	}
 }
 
-// edge begins to count connections anew when the window opens. When it closes, edge counts the requests that were under way
-// for all of it as unanswered: a connection that hangs shows nothing else before its timeout.
+// edge begins to count connections anew when the window opens. When it closes, edge counts the requests that were under
+// way for all of it as unanswered: a connection that hangs shows nothing else before its timeout.
 func (g *getter) edge(w *worker, edge int) {
 	for i := range g.links {
 		l := &g.links[i]

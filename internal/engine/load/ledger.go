@@ -6,9 +6,9 @@ import "math"
 const memoryBits = 1 << 16
 
 // ledger accounts for the datagrams of one flow by their sequence numbers, which count from 0. The span of a window is
-// from the highest number at its begin to the highest at its end. So datagrams in flight at an edge belong to neither side of
-// it, and a number missing inside the span was lost or is late. Late datagrams after the window still count, until the
-// results are frozen. Further back than memoryBits a duplicate counts as late.
+// from the highest number at its begin to the highest at its end. So datagrams in flight at an edge belong to neither
+// side of it, and a number missing inside the span was lost or is late. Late datagrams after the window still count,
+// until the results are frozen. Further back than memoryBits a duplicate counts as late.
 type ledger struct {
 	seen        [memoryBits / 64]uint64
 	next        uint64 // one above the highest number seen
@@ -16,16 +16,16 @@ type ledger struct {
 	received    uint64 // distinct numbers of the span
 	reordered   uint64 // of these, how many came after a higher one
 	duplicates  uint64
-	transit     int64   // of the datagram before, for the jitter
-	floor       int64   // least transit so far
-	jitter      float64 // RFC 3550 6.4.1
+	floor       int64 // least transit so far
 	started     bool
+	jitter      jitter
 }
 
 // open begins the window: counters at zero, the past remembered.
 func (l *ledger) open() {
 	l.first, l.last = l.next, math.MaxUint64
 	l.received, l.reordered, l.duplicates = 0, 0, 0
+	l.jitter.open()
 }
 
 // shut ends the window.
@@ -69,15 +69,42 @@ func (l *ledger) advance(seq uint64) {
 	l.next = seq + 1
 }
 
+// jitter is the mean distance of the transit times of neighbouring datagrams, D of RFC 3550 6.4.1. A batch of datagrams
+// has one time of sending, or of receiving, for all: then the distances are those of batches, and nothing is known.
+type jitter struct {
+	transit, sent int64 // of the datagram before
+	alone         bool  // it came alone
+	sum           float64
+	pairs, all    uint64
+}
+
+func (j *jitter) open() { j.sum, j.pairs, j.all = 0, 0, 0 }
+
+// note takes a datagram that came alone, or with others.
+func (j *jitter) note(transit, sent int64, alone bool) {
+	alone = alone && sent != j.sent
+	j.all++
+	if alone && j.alone {
+		j.sum += math.Abs(float64(transit - j.transit))
+		j.pairs++
+	}
+	j.transit, j.sent, j.alone = transit, sent, alone
+}
+
+// mean is the jitter in ns; 0 if more than a tenth of the datagrams went or came in batches.
+func (j *jitter) mean() float64 {
+	if j.pairs == 0 || float64(j.pairs) < 0.9*float64(j.all-1) {
+		return 0
+	}
+	return j.sum / float64(j.pairs)
+}
+
 // time notes a datagram's transit time (by clocks that need not agree) and returns by how much it exceeds the least
 // transit so far. It keeps the least of the warm-up, so that the first values of the window are not too small.
 func (l *ledger) time(transit int64) int64 {
 	if !l.started {
-		l.started, l.floor, l.transit = true, transit, transit
-		return 0
+		l.started, l.floor = true, transit
 	}
-	l.jitter += (math.Abs(float64(transit-l.transit)) - l.jitter) / 16
-	l.transit = transit
 	l.floor = min(l.floor, transit)
 	return transit - l.floor
 }

@@ -83,8 +83,8 @@ func (t *Trial) nothing() error {
 	return errors.New("nothing was completed in the window")
 }
 
-// elapsed returns the mean length of the threads' windows. That is the time of what they counted, even if Run or a thread was
-// late at an edge. Lost flows count only if all were lost.
+// elapsed returns the mean length of the threads' windows. That is the time of what they counted, even if Run or a
+// thread was late at an edge. Lost flows count only if all were lost.
 func elapsed(workers []*worker, begin, end *edge) int64 {
 	var sum, n, sumLost, lost int64
 	for _, w := range workers {
@@ -104,8 +104,8 @@ func elapsed(workers []*worker, begin, end *edge) int64 {
 	return max(end.at-begin.at, 1)
 }
 
-// normalEnd returns the time from which the end of a flow is not a failure. A client may leave a server before the end of the
-// server's window, by the skew of the two windows. A server that leaves its client is always a failure.
+// normalEnd returns the time from which the end of a flow is not a failure. A client may leave a server before the end
+// of the server's window, by the skew of the two windows. A server that leaves its client is always a failure.
 func (t *Trial) normalEnd(begin, end *edge) int64 {
 	if t.o.Side == control.SideClient {
 		return end.at
@@ -241,9 +241,9 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 		d.Lost += l.lost()
 		d.Reordered += l.reordered
 		d.Duplicates += l.duplicates
-		d.JitterNs += l.jitter
+		d.JitterNs += l.jitter.mean()
 		gap := int64(t.o.Window) / int64(max(l.received, 1))
-		if l.received > 0 && r.latest < limit-max(10*gap, int64(100*time.Millisecond)) {
+		if l.received > 0 && r.latest < limit-max(10*gap, min(int64(100*time.Millisecond), int64(t.o.Window)/2)) {
 			silent++
 		}
 	}

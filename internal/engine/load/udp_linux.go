@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Stream over UDP. Every datagram starts with a sequence number and the time it was sent, 8 bytes each. The sender hands
-// the kernel up to 64 datagrams at a time, flat out or as many as are due at the intended rate. A datagram is one
+// Stream over UDP. Every datagram starts with a sequence number and the time it was sent, 8 bytes each. The sender
+// hands the kernel up to 64 datagrams at a time, flat out or as many as are due at the intended rate. A datagram is one
 // operation, not a call. The receiver takes what is there and keeps a ledger.
 
 // datagramSender is the sending side.
@@ -130,7 +130,7 @@ func (r *datagramReceiver) step(w *worker) bool {
 			}
 			bytes += uint64(len(one))
 			arrived++
-			r.note(w, one, now)
+			r.note(w, one, now, n == 1 && len(b) == 0)
 		}
 	}
 	if w.phase < after {
@@ -141,13 +141,15 @@ func (r *datagramReceiver) step(w *worker) bool {
 	return true
 }
 
-// note enters a datagram in the ledger.
-func (r *datagramReceiver) note(w *worker, b []byte, now int64) {
+// note enters a datagram in the ledger. It came alone, or with others.
+func (r *datagramReceiver) note(w *worker, b []byte, now int64, alone bool) {
 	if w.phase >= after {
 		return // the ledger is Run's
 	}
 	r.ledger.arrive(binary.BigEndian.Uint64(b))
-	excess := r.ledger.time(now - int64(binary.BigEndian.Uint64(b[8:])))
+	sent := int64(binary.BigEndian.Uint64(b[8:]))
+	excess := r.ledger.time(now - sent)
+	r.ledger.jitter.note(now-sent, sent, alone)
 	if w.phase == window {
 		w.hist.transit.Record(excess)
 	}

@@ -144,7 +144,6 @@ func (t *trial) datagrams() {
 		if d.Expected > 0 {
 			t.metrics[metric.FrameLossRate] = float64(d.Lost) / float64(d.Expected)
 		}
-		// Jitter needs two datagrams. It is exactly 0 only if all came in one batch, with one time for all: then it is unknown.
 		if d.Received > 1 && d.JitterNs > 0 {
 			t.metrics[metric.Jitter] = d.JitterNs
 		}

@@ -161,7 +161,8 @@ type Datagrams struct {
 	// SocketDrops counts the packets that found the receive buffer of the flows' sockets full; absent if the
 	// kernel does not report them.
 	SocketDrops *uint64 `json:"socket_drops,omitempty"`
-	// JitterNs is RFC 3550's estimator at the end of the window, mean over flows.
+	// JitterNs is the mean distance of the transit times of neighbours (D of RFC 3550 6.4.1), mean over flows; 0 if it is
+	// not known because datagrams went or came in batches.
 	JitterNs float64 `json:"jitter_ns"`
 }
 

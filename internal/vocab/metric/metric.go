@@ -175,7 +175,7 @@ var catalogue = []Metric{
 	{Name: "response_time.stddev", Title: "response time, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the response times.", Source: "wrk, latency Stdev"},
 	{Name: "response_time.max", Title: "response time, maximum", Unit: "ns", Better: Lower, Definition: "The slowest HTTP response of the window.", Source: "RFC 9411"},
 	{Name: Jitter, Title: "jitter", Unit: "ns", Better: Lower,
-		Definition: "Smoothed difference of the transit times of neighbouring datagrams.", Source: "RFC 3550 6.4.1"},
+		Definition: "Mean difference of the transit times of neighbouring datagrams. Absent where datagrams go or come in batches.", Source: "RFC 3550 6.4.1"},
 	{Name: PDV, Title: "packet delay variation, 99.9th percentile", Unit: "ns", Better: Lower,
 		Definition: "99.9th percentile of one-way transit time less its minimum in the window.", Source: "RFC 5481 4.2; RFC 8219 7.3.1"},
 	{Name: RetransmitsPerG, Title: "retransmitted segments per GB", Unit: "1/GB", Better: Lower,
