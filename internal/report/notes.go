@@ -162,9 +162,9 @@ func (b *builder) legend(cut []compare.Table) []string {
 	}
 	switch share, measured, enough := b.analysis.Undisturbed(); {
 	case undisturbed(cut):
-		out = append(out, fmt.Sprintf("CPU time per unit of work is undisturbed where requests follow each other: it stands on the %s of the slices in which the machine ran at full speed. -f json has the values of whole windows, too.", number.Percent(share)))
+		out = append(out, fmt.Sprintf("CPU time per unit of work is undisturbed where requests follow each other: slices count by how near the machine was to its full speed (%s of them were), and are corrected by what their distance costs. -f json has the values of whole windows, too.", number.Percent(share)))
 	case measured && !enough:
-		out = append(out, fmt.Sprintf("The machine was never quiet: it ran at full speed in %s of the slices only, too few for undisturbed values.", number.Percent(share)))
+		out = append(out, fmt.Sprintf("The machine was never quiet: it ran at full speed in %s of the slices, and in half of them it was more than twice as slow. No value is undisturbed.", number.Percent(share)))
 	}
 	if len(tests) > 0 {
 		out = append(out,

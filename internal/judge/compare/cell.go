@@ -67,7 +67,7 @@ type Sample struct {
 	Repetition int
 	Value      float64
 	Instance   int
-	session    int // invocations that had ended before: a resumed run goes on at another time
+	session    int // invocations that had ended before: a resumed run measures at another time
 }
 
 // Warning is a doubt about a cell.

@@ -2,6 +2,8 @@ package compare
 
 import (
 	"cmp"
+	"iter"
+	"math"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
@@ -11,30 +13,43 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// What others do on a machine only makes it slower, and a fixed piece of work beside the load, the yardstick, tells the
-// slices of a window that it struck from those that it did not. An undisturbed value stands on the latter. The
+// What others do on a machine only makes it slower, and a fixed piece of work beside the load, the yardstick, shows by
+// how much in each slice of a window. An undisturbed value is what the slices say of a machine at its full speed: those
+// near it count most, and each is corrected by what its reading costs, as the slices of all cells show it. The
 // yardstick knows nothing of the path, so what makes a dataplane slow now and then stays in the value. docs/method.md
 // has what was measured.
 
 const (
-	// fastest is the share of a machine's readings that is taken for its full speed, tolerance how much slower a slice
-	// may be that still counts as undisturbed.
-	fastest, tolerance = 0.05, 1.15
-	// quietSlices is the least number of undisturbed slices of each side for a value of a trial.
-	quietSlices = 2
-	// seldom is the share of slices below which a machine is called never quiet, and nothing undisturbed.
-	seldom = 0.25
+	// fastest is the share of readings that are taken for the machine's fastest, near the distance from it (a
+	// logarithm) at which a slice counts half.
+	fastest, near = 0.05, 0.1
+	// tolerance is how much slower than the fastest a slice may be that is called undisturbed. The median of those is
+	// the reading at full speed, to which slices are corrected.
+	tolerance = 1.15
+	// fewestSlices is how many slices of each side a value of a trial needs.
+	fewestSlices = 2
+	// crowded is how many times slower than its full speed a machine may be in half of all slices. Beyond it nothing is
+	// undisturbed: what is so far away is no measure of full speed.
+	crowded = 2
 	// maxSlices bounds what is kept of a result.
 	maxSlices = 4 << 20
 )
 
-// slice is the part of a sample.Interval that is kept.
+// slice is the part of a sample.Interval that is kept; yard is the logarithm of the reading.
 type slice struct{ work, cpu, yard float32 }
 
-// slices of one side of a trial, and the machine that it ran on.
+// sliced are the slices of one side of a trial. Readings are compared with others of its place: the yardstick shares a
+// cache with the load, so what full speed is depends on the workload and the side.
 type sliced struct {
-	machine string
-	slices  []slice
+	place
+	slices []slice
+}
+
+// place is where and under what a yardstick was read.
+type place struct {
+	machine  string
+	workload plan.Workload
+	server   bool
 }
 
 // pieces are the slices of one trial.
@@ -57,16 +72,8 @@ var estimators = map[string]estimator{
 	metric.ServerCPU:     {func(_, server tempo) float64 { return server.demand() }, true},
 }
 
-// tempo sums slices.
-type tempo struct {
-	n         int
-	work, cpu float64
-}
-
-func (t *tempo) add(s slice) {
-	t.n++
-	t.work, t.cpu = t.work+float64(s.work), t.cpu+float64(s.cpu)
-}
+// tempo sums slices, each by its weight.
+type tempo struct{ weight, work, cpu float64 }
 
 func (t tempo) demand() float64 { return t.cpu / t.work }
 
@@ -76,7 +83,8 @@ func (c *Collector) slice(a *attempts, rec *result.Record) {
 	if rec.Client == nil || rec.Server == nil || is.Open() || is.Interval > 0 || is.Work != plan.Transaction && is.Work != plan.Request {
 		return
 	}
-	p := pieces{rec.Repetition, slicesOf(rec.Client), slicesOf(rec.Server)}
+	w := a.Workload
+	p := pieces{rec.Repetition, slicesOf(rec.Client, w, false), slicesOf(rec.Server, w, true)}
 	if len(p.client.slices) == 0 || !kept(rec.Repetition, c.sliceLevel) {
 		return
 	}
@@ -95,63 +103,132 @@ func (c *Collector) slice(a *attempts, rec *result.Record) {
 }
 
 // slicesOf returns the slices of a window that have all numbers.
-func slicesOf(o *sample.Observation) sliced {
-	s := sliced{machine: o.Machine}
+func slicesOf(o *sample.Observation, w plan.Workload, server bool) sliced {
+	s := sliced{place: place{o.Machine, w, server}}
 	for _, i := range o.Intervals {
 		if !i.Warmup && i.Operations > 0 && i.CPUNs > 0 && i.YardNs > 0 {
-			s.slices = append(s.slices, slice{float32(i.Operations), float32(i.CPUNs), float32(i.YardNs)})
+			s.slices = append(s.slices, slice{float32(i.Operations), float32(i.CPUNs), float32(math.Log(float64(i.YardNs)))})
 		}
 	}
 	return s
 }
 
-// quiet is what a result says of its machines: the slowest reading of an undisturbed slice on each, and the share of
-// such slices.
+// quiet is what a result says of its machines: the fastest reading and that at full speed of each place; the slope, by
+// how much the CPU time of a unit of work grows with the reading, both as logarithms; the share of slices near full
+// speed; and how much slower than that half of all slices are.
 type quiet struct {
-	limit map[string]float32
-	share float64
+	fastest, full  map[place]float64
+	slope          map[plan.Workload]float64
+	share, typical float64
 }
 
-// measureQuiet finds the full speed of each machine.
+// measureQuiet finds the full speed of each place and the slopes.
 func (c *Collector) measureQuiet() quiet {
-	readings := map[string][]float32{}
-	for _, a := range c.cases {
-		for _, p := range a.pieces {
-			for _, side := range []sliced{p.client, p.server} {
-				for _, s := range side.slices {
-					readings[side.machine] = append(readings[side.machine], s.yard)
+	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload]float64{}}
+	readings := map[place][]float32{}
+	for s := range c.allSliced() {
+		for _, x := range s.slices {
+			readings[s.place] = append(readings[s.place], x.yard)
+		}
+	}
+	var slower []float64
+	below := 0
+	for at, ys := range readings {
+		slices.Sort(ys)
+		first := ys[int(fastest*float64(len(ys)))]
+		n, _ := slices.BinarySearch(ys, first+float32(math.Log(tolerance)))
+		q.fastest[at], q.full[at] = float64(first), float64(ys[n/2])
+		below += n
+		for _, y := range ys {
+			slower = append(slower, float64(y)-q.full[at])
+		}
+	}
+	if len(slower) > 0 {
+		slices.Sort(slower)
+		q.share, q.typical = float64(below)/float64(len(slower)), math.Exp(slower[len(slower)/2])
+	}
+	c.measureSlopes(q)
+	return q
+}
+
+// allSliced visits both sides of all trials that have slices.
+func (c *Collector) allSliced() iter.Seq[sliced] {
+	return func(yield func(sliced) bool) {
+		for _, a := range c.cases {
+			for _, p := range a.pieces {
+				if !yield(p.client) || !yield(p.server) {
+					return
 				}
 			}
 		}
 	}
-	q := quiet{limit: map[string]float32{}}
-	all, below := 0, 0
-	for machine, ys := range readings {
-		slices.Sort(ys)
-		limit := tolerance * ys[int(fastest*float64(len(ys)))]
-		n, _ := slices.BinarySearch(ys, limit)
-		q.limit[machine] = limit
-		all, below = all+len(ys), below+n
+}
+
+// measureSlopes fits the CPU time of a unit of work to the readings, within each cell and side, with one slope for all
+// cells of a workload. Slices count by their weight, so it is the slope near full speed.
+func (c *Collector) measureSlopes(q quiet) {
+	type sums struct{ xx, xy float64 }
+	all := map[plan.Workload]sums{}
+	for _, a := range c.cases {
+		s := all[a.Workload]
+		for _, server := range []bool{false, true} {
+			xx, xy := a.covariance(q, server)
+			s.xx, s.xy = s.xx+xx, s.xy+xy
+		}
+		all[a.Workload] = s
 	}
-	if all > 0 {
-		q.share = float64(below) / float64(all)
+	for w, s := range all {
+		if s.xx > 0 {
+			q.slope[w] = min(max(s.xy/s.xx, 0), 1)
+		}
 	}
-	return q
+}
+
+// covariance returns the weighted variance of the readings of one side of a case, and their covariance with the CPU
+// time of a unit of work, as logarithms.
+func (a *attempts) covariance(q quiet, server bool) (xx, xy float64) {
+	var weight, x, y float64
+	visit := func(with func(w, x, y float64)) {
+		for _, p := range a.pieces {
+			side := p.client
+			if server {
+				side = p.server
+			}
+			for _, s := range side.slices {
+				with(q.weight(side.place, s), float64(s.yard), math.Log(float64(s.cpu)/float64(s.work)))
+			}
+		}
+	}
+	visit(func(w, a, b float64) { weight, x, y = weight+w, x+w*a, y+w*b })
+	if weight == 0 {
+		return 0, 0
+	}
+	x, y = x/weight, y/weight
+	visit(func(w, a, b float64) { xx, xy = xx+w*(a-x)*(a-x), xy+w*(a-x)*(b-y) })
+	return xx, xy
+}
+
+// weight is how much a slice counts: 1 among the fastest, half as much at the distance near.
+func (q quiet) weight(at place, s slice) float64 {
+	off := max(0, float64(s.yard)-q.fastest[at]) / near
+	return 1 / (1 + off*off)
 }
 
 // Undisturbed is the share of the slices of a result in which its machine ran at full speed. Measured is false if
 // nothing says so, enough if undisturbed values can stand on them.
 func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
-	return a.quiet.share, len(a.quiet.limit) > 0, a.quiet.share >= seldom
+	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.enough()
 }
 
-// tempos sums the undisturbed slices of a side, and all.
+func (q quiet) enough() bool { return q.typical <= crowded }
+
+// tempos sums the slices of a side as they would be at full speed, and as they are.
 func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
 	for _, x := range s.slices {
-		all.add(x)
-		if x.yard <= q.limit[s.machine] {
-			undisturbed.add(x)
-		}
+		work, cpu := float64(x.work), float64(x.cpu)
+		all = tempo{all.weight + 1, all.work + work, all.cpu + cpu}
+		w, corrected := q.weight(s.place, x), cpu*math.Exp(-q.slope[s.workload]*(float64(x.yard)-q.full[s.place]))
+		undisturbed = tempo{undisturbed.weight + w, undisturbed.work + w*work, undisturbed.cpu + w*corrected}
 	}
 	return undisturbed, all
 }
@@ -160,27 +237,28 @@ func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
 // all of them. It returns the number of those slices too, 0 if too few trials have enough of them.
 func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples []Sample, n int) {
 	estimate, ok := estimators[name]
-	if !ok || q.share < seldom {
+	if !ok || !q.enough() {
 		return nil, 0
 	}
 	at := map[int]Sample{}
 	for _, s := range recorded {
 		at[s.Repetition] = s
 	}
+	weight := 0.0
 	for _, p := range a.pieces {
 		client, wholeClient := q.tempos(p.client)
 		server, wholeServer := q.tempos(p.server)
 		value, ok := at[p.repetition]
-		if !ok || client.n < quietSlices || estimate.server && server.n < quietSlices {
+		if !ok || wholeClient.weight < fewestSlices || estimate.server && wholeServer.weight < fewestSlices {
 			continue
 		}
-		n += client.n + server.n
+		weight += client.weight + server.weight
 		value.Value *= estimate.of(client, server) / estimate.of(wholeClient, wholeServer)
 		samples = append(samples, value)
 	}
-	if len(samples) < min(len(recorded), max(stat.MinRepetitions, (len(recorded)+1)/2)) {
+	if len(samples) == 0 || len(samples) < min(len(recorded), max(stat.MinRepetitions, (len(recorded)+1)/2)) {
 		return nil, 0
 	}
 	slices.SortFunc(samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
-	return samples, n
+	return samples, max(1, int(weight))
 }

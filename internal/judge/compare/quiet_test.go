@@ -110,6 +110,39 @@ func TestUndisturbed(t *testing.T) {
 	}
 }
 
+// crowd makes the machine slower all the time, by more or less: the yardstick by up to 80 %, transactions by a part of that.
+func crowd(r *rand.Rand) func() (factor, yard float64) {
+	at := 0.3
+	return func() (float64, float64) {
+		at = min(max(at+0.05*r.NormFloat64(), 0), 0.6)
+		return math.Exp(0.4 * at), math.Exp(at)
+	}
+}
+
+// A machine that is hardly ever quiet has undisturbed values all the same: what a reading costs is known from all slices. What
+// the path itself adds in one slice of ten stays in. Before, such a machine had no undisturbed value.
+func TestCrowdedMachine(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 5))
+	often := func() float64 {
+		if r.IntN(10) == 0 {
+			return 2
+		}
+		return 1
+	}
+	recs := append(machine{r, crowd(r), none}.trials("p", 20), machine{r, crowd(r), often}.trials("q", 20)...)
+	a := analyse(t, header("p", "p", "q"), recs)
+	p, q := demandOf(t, a, "p"), demandOf(t, a, "q")
+	if p.Typical == nil || p.Median < 9_900 || p.Median > 10_600 || p.Typical.Median < 1.04*p.Median {
+		t.Fatalf("%.0f ns of %.0f, want 10 us", p.Median, p.Recorded().Median)
+	}
+	if spread := (p.High - p.Low) / p.Median; spread > 0.02 {
+		t.Errorf("the interval is %.1f %% wide", 100*spread)
+	}
+	if ratio := q.Median / p.Median; ratio < 1.06 || ratio > 1.14 {
+		t.Errorf("a tenth of slices that cost twice as much: %.3f, want 1.1", ratio)
+	}
+}
+
 // Comparisons of a machine with a neighbour see a difference that whole windows hide.
 func TestUndisturbedComparison(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 2))
