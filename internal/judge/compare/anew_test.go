@@ -146,15 +146,13 @@ func TestEqualInstances(t *testing.T) {
 					t.Fatalf("%+v: widened", x)
 				}
 			}
-			for _, f := range a.Floors {
-				if v := f.Twins[0].Verdict; v == Better || v == Worse {
-					aa++
-				}
+			if slices.ContainsFunc(a.Floors, func(f Floor) bool { v := f.Twins[0].Verdict; return v == Better || v == Worse }) {
+				aa++
 			}
 		}
-		t.Logf("%+v: %.1f %% of %d called different, twins %.1f %%", c, 100*float64(calls)/float64(all), all, 100*float64(aa)/120)
-		if float64(calls) > 0.05*float64(all) || aa > 12 {
-			t.Errorf("%+v: %d of %d called different, %d of 120 twins", c, calls, all, aa)
+		t.Logf("%+v: %.1f %% of %d called different, twins in %.1f %% of runs", c, 100*float64(calls)/float64(all), all, 100*float64(aa)/60)
+		if float64(calls) > 0.05*float64(all) || aa > 7 { // 3 are expected; 8 come by chance in 1 of 100
+			t.Errorf("%+v: %d of %d called different, twins in %d of 60 runs", c, calls, all, aa)
 		}
 	}
 }

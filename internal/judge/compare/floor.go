@@ -71,17 +71,41 @@ func (a *Analysis) measureFloors(original plan.Variant) {
 	for _, m := range a.Metrics {
 		for _, w := range a.Workloads {
 			if k := (Key{plan.Case{Workload: w}, m}); seen[k] {
-				f := a.measureFloor(k, original)
-				a.floor[k] = f
-				a.Floors = append(a.Floors, f)
+				a.Floors = append(a.Floors, a.measureFloor(k, original))
 			}
 		}
+	}
+	a.judgeTwins(original)
+	for _, f := range a.Floors {
+		a.floor[Key{plan.Case{Workload: f.Workload}, f.Metric}] = f
+	}
+}
+
+// judgeTwins gives the verdicts on all twins that were raised anew, as one family: whether a run calls equals different is
+// one question.
+func (a *Analysis) judgeTwins(original plan.Variant) {
+	var all []pending
+	var at []*Twin
+	for i := range a.Floors {
+		f := &a.Floors[i]
+		for j := range f.Twins {
+			k := Key{plan.Case{Profile: original, Path: f.Twins[j].Path, Workload: f.Workload}, f.Metric}
+			first := a.at[k]
+			k.Profile = original.Twin()
+			if second := a.at[k]; a.Widening(first, second) == 0 {
+				all = append(all, pending{x: &Comparison{Key: k, Effect: f.Twins[j].Effect}, c: second, base: first})
+				at = append(at, &f.Twins[j])
+			}
+		}
+	}
+	settle(all, a.rules(together))
+	for i, p := range all {
+		at[i].Verdict = p.x.Verdict
 	}
 }
 
 func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 	f := Floor{Workload: k.Workload, Metric: k.Metric, Share: minFloor}
-	var aa []pending
 	for _, k.Path = range a.Paths {
 		k.Profile = original
 		first := a.at[k]
@@ -96,18 +120,10 @@ func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 			continue
 		}
 		f.Twins = append(f.Twins, Twin{Path: k.Path, Effect: e})
-		if a.Widening(first, second) == 0 {
-			aa = append(aa, pending{x: &Comparison{Key: second.Key, Effect: e}, c: second, base: first})
-		}
 		f.Measured = true
 		f.Share = max(f.Share, estimate(e))
 	}
 	f.Twins = slices.Clip(f.Twins)
-	settle(aa, a.rules(together))
-	for _, p := range aa {
-		i := slices.IndexFunc(f.Twins, func(t Twin) bool { return t.Path == p.x.Path })
-		f.Twins[i].Verdict = p.x.Verdict
-	}
 	return f
 }
 

@@ -29,7 +29,7 @@ const (
 	// fewestSlices is how many slices of each side a value of a trial needs.
 	fewestSlices = 2
 	// crowded is how many times slower than its full speed a machine may be in half of all slices. Beyond it nothing is
-	// undisturbed: what is so far away is no measure of full speed.
+	// undisturbed: what is so far away does not measure full speed.
 	crowded = 2
 	// maxSlices bounds what is kept of a result.
 	maxSlices = 4 << 20
