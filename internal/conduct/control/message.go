@@ -82,6 +82,8 @@ type Hello struct {
 	PID     int    `json:"pid"`
 	// Machine tells agents of one machine from those of two: the id of its kernel's boot, "" if it could not be read.
 	Machine string `json:"machine,omitempty"`
+	// Idle are the CPUs that this agent may use, the idlest since the machine's start first.
+	Idle []int `json:"idle,omitempty"`
 }
 
 // Sides of a trial, as Prepare.Side and Observation.Side have them.
@@ -101,8 +103,10 @@ type Prepare struct {
 	Port int `json:"port"`
 	// Name is what a server of http calls itself in its responses; visible ASCII, "" for the machine's name.
 	Name string `json:"name,omitempty"`
-	// CPUs are the CPUs that load threads may use, one each in turn; empty leaves them unpinned.
-	CPUs []int `json:"cpus,omitempty"`
+	// CPUs are the CPUs of the path, which load threads use, one each in turn. Where it is empty they use Pinned, which
+	// says nothing of the path: counters are those of all CPUs. Without either they are not pinned.
+	CPUs   []int `json:"cpus,omitempty"`
+	Pinned []int `json:"pinned,omitempty"`
 	// Warmup is discarded; Window, at least 1 ms, counts. Interval is the length of a progress row, 0 for none.
 	Warmup   time.Duration `json:"warmup"`
 	Window   time.Duration `json:"window"`

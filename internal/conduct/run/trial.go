@@ -200,16 +200,17 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*contro
 		Setup:    patienceToConnect(roundTrip),
 		Interval: min(max(j.window/sliceCount, shortSlice), longSlice),
 	}
-	name, names := names(e)
-	var servers []*control.Client
+	cl, servers, err := c.started(ctx, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	threads := j.workload.Traits().Flows
 	var port int // of the first, where the client dials what the server chose
-	for i, end := range e.Servers {
-		s, err := c.agents.get(ctx, names[i], end)
-		if err != nil {
-			return nil, nil, &sided{control.SideServer, err}
-		}
+	for i, s := range servers {
+		end := e.Servers[i]
 		ask.Side, ask.Name = control.SideServer, end.Name
 		ask.Address, ask.Port, ask.CPUs = end.ListenAddress, end.ListenPort, end.CPUs
+		ask.Pinned = pinned(s.Hello(), cl.Hello(), threads, 1)
 		ready, err := s.Prepare(ctx, ask)
 		if err != nil {
 			return nil, nil, &sided{control.SideServer, err}
@@ -217,14 +218,10 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*contro
 		if i == 0 {
 			port = ready.Port
 		}
-		servers = append(servers, s)
-	}
-	cl, err := c.agents.get(ctx, name, e.Client)
-	if err != nil {
-		return nil, nil, &sided{control.SideClient, err}
 	}
 	ask.Side, ask.Name = control.SideClient, ""
 	ask.Address, ask.Port, ask.CPUs = e.Servers[0].Address, e.Servers[0].Port, e.Client.CPUs
+	ask.Pinned = pinned(cl.Hello(), servers[0].Hello(), threads, 0)
 	if ask.Port == 0 {
 		ask.Port = port
 	}
@@ -232,6 +229,38 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*contro
 		return nil, nil, &sided{control.SideClient, err}
 	}
 	return cl, servers, nil
+}
+
+// started returns the agents of all ends, the servers in order.
+func (c *conductor) started(ctx context.Context, e control.Ends) (*control.Client, []*control.Client, error) {
+	name, names := names(e)
+	var servers []*control.Client
+	for i, end := range e.Servers {
+		s, err := c.agents.get(ctx, names[i], end)
+		if err != nil {
+			return nil, nil, &sided{control.SideServer, err}
+		}
+		servers = append(servers, s)
+	}
+	cl, err := c.agents.get(ctx, name, e.Client)
+	if err != nil {
+		return nil, nil, &sided{control.SideClient, err}
+	}
+	return cl, servers, nil
+}
+
+// pinned chooses the CPUs of the load threads of a side where nobody has: the idlest of its node, as many as there are
+// threads. Two sides on one machine take turns in choosing. Threads that wander from CPU to CPU take other times in
+// each instance of a pod.
+func pinned(own, other control.Hello, threads, turn int) []int {
+	cpus := own.Idle
+	if own.Machine == other.Machine && len(cpus) > 1 {
+		cpus = nil
+		for i := turn; i < len(own.Idle); i += 2 {
+			cpus = append(cpus, own.Idle[i])
+		}
+	}
+	return cpus[:min(len(cpus), max(1, threads))]
 }
 
 // together starts the servers, then the client, calls running, and waits for them all. When one fails the others are

@@ -215,6 +215,34 @@ func TestTrials(t *testing.T) {
 	}
 }
 
+// TestPinnedWithoutAPath: where no CPUs of the path are known, load threads are pinned to those that the agent is told,
+// which it names itself as idle, and the counters are those of all.
+func TestPinnedWithoutAPath(t *testing.T) {
+	pl := newPlace(t)
+	server, _ := pl.dial(t)
+	client, _ := pl.dial(t)
+	cpus, err := affinity.Get()
+	idle := client.Hello().Idle
+	if err != nil || !slices.Equal(slices.Sorted(slices.Values(idle)), cpus) {
+		t.Fatalf("idle %v of %v: %v", idle, cpus, err)
+	}
+	w := plan.Workload{Spec: plan.RR{}}
+	s, c := ask(control.SideServer, w, 0), ask(control.SideClient, w, 0)
+	s.Pinned, c.Pinned = idle[:1], idle[:1]
+	c.Port = prepare(t, server, s).Port
+	prepare(t, client, c)
+	start(t, server, client)
+	for _, agent := range []*control.Client{server, client} {
+		o, err := agent.Wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(o.LoadCPUs, idle[:1]) || len(o.Host.CPUs) != len(cpus) {
+			t.Errorf("load on %v, counters of %d CPUs", o.LoadCPUs, len(o.Host.CPUs))
+		}
+	}
+}
+
 // TestServerServesOn: a server that has answered must not cut its client, whose window is longer here. The other way
 // round, a client that has answered must not look like one that went.
 func TestServerServesOn(t *testing.T) {

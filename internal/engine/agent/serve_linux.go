@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,14 +41,14 @@ type incoming struct {
 	err     error
 }
 
-// Serve runs an agent until in ends (nil), ctx ends (its cause) or the stream is invalid. version is that of the program.
-// If ctx ends, a goroutine remains in a Read of in.
+// Serve runs an agent until in ends (nil), ctx ends (its cause) or the stream is invalid. version is that of the
+// program. If ctx ends, a goroutine remains in a Read of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) error {
 	a, err := open(out)
 	if err != nil {
 		return err
 	}
-	hello := &control.Hello{Version: control.Version, Program: version, PID: os.Getpid(), Machine: machine()}
+	hello := &control.Hello{Version: control.Version, Program: version, PID: os.Getpid(), Machine: machine(), Idle: a.idlest()}
 	if err := a.enc.Encode(control.Message{Type: control.TypeHello, Hello: hello}); err != nil {
 		return err
 	}
@@ -152,12 +153,26 @@ func (a *agent) obey(ctx context.Context, m control.Message) error {
 
 // begin starts the trial that m asks for.
 func (a *agent) begin(ctx context.Context, m control.Message) error {
-	if err := a.stepAside(m.Prepare.CPUs); err != nil {
+	if err := a.stepAside(loadCPUs(*m.Prepare)); err != nil {
 		return a.refuse(m.Trial, kindCPU, err.Error())
 	}
 	a.trial = newTrial(ctx, m.Trial, a.enc.Encode)
 	go a.trial.run(*m.Prepare, a.sampler)
 	return nil
+}
+
+// idlest returns the CPUs of this process, those first that were idle most of the time since the machine's start, in
+// steps of a twentieth; of equals the last, because a machine's own work begins at the first. Where the counters cannot
+// be read that is the order.
+func (a *agent) idlest() []int {
+	snap, _ := a.sampler.Take(a.home)
+	busy := func(n int) int {
+		t := snap.CPUs[n]
+		return int(20 * float64(t.Busy()) / float64(max(1, t.Total())))
+	}
+	all := slices.Clone(a.home)
+	slices.SortFunc(all, func(x, y int) int { return cmp.Or(busy(x)-busy(y), y-x) })
+	return all
 }
 
 // stepAside moves all threads off the CPUs of the load, if there are others. The load's threads pin themselves.

@@ -90,9 +90,19 @@ func (t *trial) cancel() {
 // over reports whether another trial may begin: this one has answered, or will soon because it was cancelled.
 func (t *trial) over() bool { return t.answered.Load() || t.cancelled.Load() }
 
+// loadCPUs are the CPUs that load threads are pinned to.
+func loadCPUs(p control.Prepare) []int {
+	if len(p.CPUs) > 0 {
+		return p.CPUs
+	}
+	return p.Pinned
+}
+
 // run prepares, waits for the start, measures and answers.
 func (t *trial) run(p control.Prepare, sampler *proc.Sampler) {
 	defer close(t.ended)
+	path := p.CPUs
+	p.CPUs = loadCPUs(p)
 	l, err := openSide(t.ctx, p, t.finished)
 	if err != nil {
 		t.answer(nil, err)
@@ -105,7 +115,10 @@ func (t *trial) run(p control.Prepare, sampler *proc.Sampler) {
 		t.writeError = errors.Join(err, l.Close())
 		return
 	}
-	o, err := t.measure(l, p.CPUs, sampler)
+	o, err := t.measure(l, path, sampler)
+	if o != nil {
+		o.LoadCPUs = p.CPUs
+	}
 	if err != nil {
 		// The answer follows the close, so that the next trial finds ports and CPUs free.
 		_ = l.Close() // the first error counts

@@ -11,6 +11,8 @@ type Observation struct {
 	Side string `json:"side"`
 	// Machine is the id of the kernel's boot, "" if it could not be read: the same on one machine.
 	Machine string `json:"machine,omitempty"`
+	// LoadCPUs are the CPUs that load threads were pinned to; absent if they were not.
+	LoadCPUs []int `json:"load_cpus,omitempty"`
 	// ElapsedNs is the length of the window as this side's monotonic clock saw it, in ns; always > 0.
 	ElapsedNs int64 `json:"elapsed_ns"`
 	// Operations counts completed units: transactions of rr and crr, echoes of ping, send or receive calls of stream.
