@@ -249,7 +249,7 @@ func (c *conductor) started(ctx context.Context, e control.Ends) (*control.Clien
 	return cl, servers, nil
 }
 
-// pinned chooses the CPUs of the load threads of a side where nobody has: the idlest of its node, as many as there are
+// pinned chooses the CPUs of the load threads of a side where the environment has not: the idlest of its node, as many as there are
 // threads. Two sides on one machine take turns in choosing. Threads that wander from CPU to CPU take other times in
 // each instance of a pod.
 func pinned(own, other control.Hello, threads, turn int) []int {
