@@ -188,6 +188,9 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 			a.left = append(a.left, strings.Join(idle, ", ")+" of the plan: for the lab only; the cluster is measured as it stands")
 		}
 	}
+	if a.file == "" && a.was == nil && changed["repetitions"] == "" && changed["maxRepetitions"] == "" {
+		p = p.FitRepetitions()
+	}
 	return p, nil
 }
 

@@ -38,6 +38,13 @@ const (
 	minInstances = 5
 )
 
+// What FitRepetitions chooses from: more short trials, spread over the run, tell more than few long ones, because what
+// a machine does to a trial lasts for hundreds of milliseconds.
+const (
+	mostFit   = 12
+	fitWindow = 250 * time.Millisecond
+)
+
 // Default returns the plan that every other one starts from: each key that a plan file or a command line leaves out
 // has the value given here.
 func Default() Plan {
@@ -70,8 +77,9 @@ var quickPaths = []Path{
 	{Host, Host, CrossNode}, {Pod, Pod, SameNode}, {Pod, Pod, CrossNode}, {Pod, Service, Local}, {Pod, Service, Remote},
 }
 
-// Preset returns the plan of one of Presets: "quick" measures every lab profile on five paths within four minutes,
-// "standard" on the nine paths takes half an hour and continues until the intervals are within 5 % or the time is up.
+// Preset returns the plan of one of Presets: "quick" measures every lab profile on five paths within four minutes, and
+// fewer of them more often (FitRepetitions), "standard" on the nine paths takes half an hour and continues until the
+// intervals are within 5 % or the time is up.
 func Preset(name string) Plan {
 	p := Default()
 	p.Name = name
@@ -104,23 +112,47 @@ func (p Plan) Fit(cases int) Plan {
 		return p
 	}
 	p.Duration = LongestFit
-	if trials := cases * p.Repetitions; p.Budget > 0 && trials > 0 {
-		share := fitShare
-		if p.MaxRepetitions > p.Repetitions {
-			share = fitSharePrecision
-		}
-		each := time.Duration(float64(p.Budget-p.raising(cases)) * share / float64(trials))
-		shortest := ShortestFit
-		if p.OnCluster() {
-			shortest = shortestClusterFit
-		}
-		p.Duration = min(max(each, shortest), LongestFit).Round(time.Millisecond)
+	if p.Budget > 0 && cases*p.Repetitions > 0 {
+		p.Duration = min(max(p.windowFor(cases), p.shortestFit()), LongestFit).Round(time.Millisecond)
 	}
 	p.Duration = max(p.Duration, p.rollFit())
 	if len(p.slowTools()) > 0 {
 		p.Duration = wholeSeconds(p.Duration) // so that our engine beside a tool has the same window
 	}
 	return p
+}
+
+func (p Plan) shortestFit() time.Duration {
+	if p.OnCluster() {
+		return shortestClusterFit
+	}
+	return ShortestFit
+}
+
+// FitRepetitions returns p with as many repetitions, up to mostFit, as leave windows of fitWindow within the budget; at
+// least those that it has.
+func (p Plan) FitRepetitions() Plan {
+	if p.Duration > 0 || p.Budget == 0 {
+		return p
+	}
+	cases := len(p.Cases())
+	for n := mostFit; n > p.Repetitions; n-- {
+		more := p
+		more.Repetitions = n
+		if more.windowFor(cases) >= max(fitWindow, p.shortestFit()) {
+			return more
+		}
+	}
+	return p
+}
+
+// windowFor is the window that the budget has for each trial of so many cases.
+func (p Plan) windowFor(cases int) time.Duration {
+	share := fitShare
+	if p.MaxRepetitions > p.Repetitions {
+		share = fitSharePrecision
+	}
+	return time.Duration(float64(p.Budget-p.raising(cases)) * share / float64(max(1, cases*p.Repetitions)))
 }
 
 // Expected is about how long the measurement of this number of cases takes with the least number of repetitions. The
