@@ -243,7 +243,7 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 		d.Duplicates += l.duplicates
 		d.JitterNs += l.jitter.mean()
 		gap := int64(t.o.Window) / int64(max(l.received, 1))
-		if l.received > 0 && r.latest < limit-max(10*gap, min(int64(100*time.Millisecond), int64(t.o.Window)/2)) {
+		if l.received > 0 && r.latest < limit-max(10*gap, int64(100*time.Millisecond)) {
 			silent++
 		}
 	}

@@ -118,7 +118,7 @@ func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
 	case 0:
 		return nil
 	case 1:
-		return all[0]
+		return withUnseen(all[0], client, server)
 	}
 	a, b := all[0], all[1]
 	sum := &sample.Datagrams{
@@ -132,13 +132,38 @@ func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
 	return sum
 }
 
+func receives(o *sample.Observation) bool { return o != nil && o.Datagrams != nil }
+
+// unseen is the share of the datagrams sent that the receiver's span may lack: the two windows are not the same instant.
+const unseen = 0.05
+
+// withUnseen returns the receiver's account with what it cannot have seen: its span ends with the last datagram that came,
+// so what a path loses after that is known to the sender alone.
+func withUnseen(d *sample.Datagrams, client, server *sample.Observation) *sample.Datagrams {
+	from, to := client, server
+	if receives(client) {
+		from, to = server, client
+	}
+	if from == nil || from.ElapsedNs <= 0 || to.BytesReceived == 0 {
+		return d
+	}
+	size := float64(to.BytesReceived) / float64(d.Received)
+	sent := float64(from.BytesSent) / size * float64(to.ElapsedNs) / float64(from.ElapsedNs)
+	if missing := sent - float64(d.Expected); missing > unseen*sent {
+		all := *d
+		all.Expected, all.Lost = d.Expected+uint64(missing), d.Lost+uint64(missing)
+		return &all
+	}
+	return d
+}
+
 // socketDrops returns the drops of the receiving sockets, by their own counters or those of the receiver's namespace.
 func socketDrops(d *sample.Datagrams, client, server *sample.Observation) uint64 {
 	if d.SocketDrops != nil {
 		return *d.SocketDrops
 	}
 	o := server
-	if client != nil && client.Datagrams == d {
+	if receives(client) {
 		o = client
 	}
 	return uint64(max(hostOf(o).SNMP["Udp.RcvbufErrors"], 0))

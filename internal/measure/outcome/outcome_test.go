@@ -423,3 +423,27 @@ func TestFromFacts(t *testing.T) {
 		}
 	}
 }
+
+// What a path loses after the last datagram that came is known to the sender alone. Before, a path that was dead for the last
+// 29 % of a window had lost nothing.
+func TestLossAfterTheLastDatagram(t *testing.T) {
+	for name, tt := range map[string]struct {
+		received, expected uint64
+		want               float64
+	}{
+		"dead for the last 29 %":           {71_000, 71_000, 0.29},
+		"and one in a hundred before":      {70_290, 71_000, 0.2971},
+		"the windows are a little shifted": {96_000, 96_000, 0},
+	} {
+		w, c, s := datagrams()
+		s.BytesReceived = tt.received * 1000
+		s.Datagrams = &sample.Datagrams{Expected: tt.expected, Received: tt.received, Lost: tt.expected - tt.received}
+		m, _ := Derive(w, c, s, Conditions{})
+		if got := m[metric.FrameLossRate]; math.Abs(got-tt.want) > 1e-6 {
+			t.Errorf("%s: %g, want %g", name, got, tt.want)
+		}
+		if p := NewProbe(plan.Throughput{MessageSize: 1000}, 800e6, c, s, nil); p.Held != (tt.want == 0) {
+			t.Errorf("%s: a probe that held: %v", name, p.Held)
+		}
+	}
+}

@@ -25,7 +25,8 @@ func NewProbe(w plan.Throughput, rate float64, client, server *sample.Observatio
 		return p
 	}
 	p.Offered, p.Delivered = c.perSecond(8*c.sent()), s.perSecond(8*s.received())
-	p.Lost, p.Expected = s.Datagrams.Lost, s.Datagrams.Expected
+	d := datagramsOf(client, server)
+	p.Lost, p.Expected = d.Lost, d.Expected
 	p.Held = p.Expected > 0 && float64(p.Lost) <= w.Loss*float64(p.Expected)
 	if l, ok := Locate(client, server, drops); ok {
 		p.At, p.Where = l.At, l.String()
