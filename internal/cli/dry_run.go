@@ -41,8 +41,11 @@ func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
 // notes are remarks on a plan that its author may want to act on.
 func (a *runArgs) notes(want plan.Plan, cases int) []string {
 	notes := append(slices.Clip(a.plan.left), want.Notes(cases)...)
-	if n := max(want.Repetitions, want.MaxRepetitions); n < stat.MinRepetitions {
+	switch n := max(want.Repetitions, want.MaxRepetitions); {
+	case n < 2:
 		notes = append(notes, fmt.Sprintf("--repetitions %d decides no comparison: use %d or more", n, stat.MinRepetitions))
+	case n < stat.MinRepetitions:
+		notes = append(notes, fmt.Sprintf("--repetitions %d: comparisons of so few assume that values scatter log-normally; use %d or more", n, stat.MinRepetitions))
 	}
 	return notes
 }

@@ -25,7 +25,8 @@ const (
 )
 
 const (
-	// MinRepetitions is the smallest sample with which a comparison can reach 95 % confidence.
+	// MinRepetitions is the smallest sample with which a comparison can reach 95 % confidence whatever its values scatter
+	// like. Student's test of fewer assumes that they are log-normal.
 	MinRepetitions = 4
 	// outlierFrom is the sample size from which a median absolute deviation means something.
 	outlierFrom = 6
