@@ -242,6 +242,7 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 		d.Reordered += l.reordered
 		d.Duplicates += l.duplicates
 		d.JitterNs += l.jitter.mean()
+		d.SilentNs = max(d.SilentNs, limit-r.latest)
 		gap := int64(t.o.Window) / int64(max(l.received, 1))
 		if l.received > 0 && r.latest < limit-max(10*gap, int64(100*time.Millisecond)) {
 			silent++

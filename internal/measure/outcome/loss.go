@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -134,8 +135,13 @@ func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
 
 func receives(o *sample.Observation) bool { return o != nil && o.Datagrams != nil }
 
-// unseen is the share of the datagrams sent that the receiver's span may lack: the two windows are not the same instant.
-const unseen = 0.05
+const (
+	// unseen is the share of the datagrams sent that the receiver's span may lack: the two windows are not the same instant.
+	unseen = 0.05
+	// silence is how long nothing may have come at the end of a window. Where datagrams came until then, what is missing was
+	// in a queue, or is the other window's.
+	silence = 20 * time.Millisecond
+)
 
 // withUnseen returns the receiver's account with what it cannot have seen: its span ends with the last datagram that came,
 // so what a path loses after that is known to the sender alone.
@@ -144,7 +150,7 @@ func withUnseen(d *sample.Datagrams, client, server *sample.Observation) *sample
 	if receives(client) {
 		from, to = server, client
 	}
-	if from == nil || from.ElapsedNs <= 0 || to.BytesReceived == 0 {
+	if from == nil || from.ElapsedNs <= 0 || to.BytesReceived == 0 || d.SilentNs < int64(silence) {
 		return d
 	}
 	size := float64(to.BytesReceived) / float64(d.Received)

@@ -429,15 +429,17 @@ func TestFromFacts(t *testing.T) {
 func TestLossAfterTheLastDatagram(t *testing.T) {
 	for name, tt := range map[string]struct {
 		received, expected uint64
+		silent             int64
 		want               float64
 	}{
-		"dead for the last 29 %":           {71_000, 71_000, 0.29},
-		"and one in a hundred before":      {70_290, 71_000, 0.2971},
-		"the windows are a little shifted": {96_000, 96_000, 0},
+		"dead for the last 29 %":           {71_000, 71_000, 290e6, 0.29},
+		"and one in a hundred before":      {70_290, 71_000, 290e6, 0.2971},
+		"the windows are a little shifted": {96_000, 96_000, 40e6, 0},
+		"the rest is in a queue":           {71_000, 71_000, 1e6, 0},
 	} {
 		w, c, s := datagrams()
 		s.BytesReceived = tt.received * 1000
-		s.Datagrams = &sample.Datagrams{Expected: tt.expected, Received: tt.received, Lost: tt.expected - tt.received}
+		s.Datagrams = &sample.Datagrams{Expected: tt.expected, Received: tt.received, Lost: tt.expected - tt.received, SilentNs: tt.silent}
 		m, _ := Derive(w, c, s, Conditions{})
 		if got := m[metric.FrameLossRate]; math.Abs(got-tt.want) > 1e-6 {
 			t.Errorf("%s: %g, want %g", name, got, tt.want)

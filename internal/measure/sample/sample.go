@@ -166,6 +166,8 @@ type Datagrams struct {
 	// JitterNs is the mean distance of the transit times of neighbours (D of RFC 3550 6.4.1), mean over flows; 0 if it is
 	// not known because datagrams went or came in batches.
 	JitterNs float64 `json:"jitter_ns"`
+	// SilentNs is the time from the last datagram of a flow to the end of the window, the longest of all flows.
+	SilentNs int64 `json:"silent_ns,omitempty"`
 }
 
 // HostDelta is the change of the kernel's counters over the window.
