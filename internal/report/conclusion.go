@@ -61,10 +61,8 @@ func (b *builder) choice(p plan.Path, w plan.Workload, name string) []compare.St
 type sentence struct {
 	ranks []compare.Standing
 	scale number.Scale
-	// margin is what "the same" is within, left names profiles that cannot be ranked because most of their trials
-	// failed.
+	// margin is what "the same" is within.
 	margin float64
-	left   []string
 	parts  []string
 	// valued is true once a value with its unit was written.
 	valued bool
