@@ -165,9 +165,9 @@ func (a *agent) begin(ctx context.Context, m control.Message) error {
 // steps of a twentieth; of equals the last, because a machine's own work begins at the first. Where the counters cannot
 // be read that is the order.
 func (a *agent) idlest() []int {
-	snap, _ := a.sampler.Take(a.home)
+	times, _ := proc.Stat()
 	busy := func(n int) int {
-		t := snap.CPUs[n]
+		t := times[n]
 		return int(20 * float64(t.Busy()) / float64(max(1, t.Total())))
 	}
 	all := slices.Clone(a.home)
