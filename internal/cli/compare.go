@@ -170,10 +170,16 @@ func (w asked) shows(name string) bool {
 	return slices.Contains(w.metrics, name)
 }
 
+// sides reads all result files. The error has the faults of all.
+func (p *program) sides(files []string, margin float64) ([]compare.Side, error) {
+	sides, err := readAll(files, func(name string) (compare.Side, error) { return p.side(name, margin) })
+	return sides, usage(err)
+}
+
 func (p *program) compare(format string, files []string, want asked) error {
-	sides, err := readAll(files, func(name string) (compare.Side, error) { return p.side(name, want.margin) })
+	sides, err := p.sides(files, want.margin)
 	if err != nil {
-		return usage(err)
+		return err
 	}
 	pair, err := compare.NewPair(sides[0], sides[1], want.names)
 	if err != nil {
@@ -231,9 +237,9 @@ func worst(held []report.Held) compare.State {
 
 func (p *program) history(format string, files []string, want asked) error {
 	h := compare.Historian{Metrics: want.metrics, Filters: want.filters}
-	sides, err := readAll(files, func(name string) (compare.Side, error) { return p.side(name, want.margin) })
+	sides, err := p.sides(files, want.margin)
 	if err != nil {
-		return usage(err)
+		return err
 	}
 	for _, s := range sides {
 		h.Add(s)

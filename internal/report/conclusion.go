@@ -100,7 +100,7 @@ func (b *builder) unranked(ranks []compare.Standing) []string {
 	for _, p := range b.analysis.Profiles {
 		k := ranks[0].Cell.Key
 		k.Profile = p
-		if c, ok := b.analysis.Cell(k); ok && c.Failed > c.N && dataplane(p) {
+		if c, ok := b.analysis.Cell(k); ok && c.MostlyFailed() && dataplane(p) {
 			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), failures(c)))
 		}
 	}

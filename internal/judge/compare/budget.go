@@ -134,11 +134,7 @@ func (b Budget) hold(h *Holding, confidence float64) {
 	sided := 2*confidence - 1
 	var point, covered float64
 	if b.Relative {
-		level := 0.0
-		if m := h.Match; m.Test != stat.StudentT {
-			level = 1 // by ranks
-		}
-		e := widen(h.Widened, h.tested(sided, level))
+		e := widen(h.Widened, h.by(h.Test, sided))
 		h.Low, h.High, point, covered = e.Low, e.High, e.Ratio, e.Confidence
 	} else {
 		s := stat.Summarize(h.B.Values(), sided)
@@ -147,7 +143,7 @@ func (b Budget) hold(h *Holding, confidence float64) {
 	switch {
 	case h.Adjusted <= 1-confidence:
 		h.State = Broken
-	case h.B.mostlyFailed() && !h.A.mostlyFailed():
+	case h.B.MostlyFailed() && !h.A.MostlyFailed():
 		h.Why = "most trials failed"
 	case covered >= sided && b.within(h.Low, h.High), b.Relative && h.Identical() && b.within(1, 1), b.allWithin(h.Match):
 		h.State = Kept

@@ -143,8 +143,8 @@ func (e Estimate) units() []Sample {
 	return out
 }
 
-// mostlyFailed says whether more trials failed than have a value: what is left may be the lucky ones.
-func (c Cell) mostlyFailed() bool { return c.Failed > c.N }
+// MostlyFailed says whether more trials failed than have a value: what is left may be the lucky ones.
+func (c Cell) MostlyFailed() bool { return c.Failed > c.N }
 
 // Values returns the samples' values in the order of repetition.
 func (e Estimate) Values() []float64 { return valuesOf(e.Samples) }

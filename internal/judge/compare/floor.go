@@ -130,6 +130,7 @@ func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 // estimate is the floor that one pair of twins shows, as a share.
 func estimate(e stat.Effect) float64 {
 	distance := math.Abs(math.Log(e.Ratio))
+	// It is NaN for an effect without an interval, which is not larger than anything.
 	if standardError := math.Log(e.High/e.Low) / 4; standardError > distance {
 		distance = standardError
 	}

@@ -159,21 +159,21 @@ func (h *Historian) track(k Key) (Track, bool) {
 		return t, false
 	}
 	t.Unit = cells[0].Unit
-	values, series := alike(cells...), [][]float64(nil)
-	if one := bases[0]; one != nil {
-		series = quotientSeries(cells, bases)
-		if series != nil {
-			t.Common = one.Profile
+	estimates, series := alike(cells...), quotientSeries(cells, bases)
+	if series != nil {
+		t.Common = bases[0].Profile
+	} else {
+		for _, e := range estimates {
+			series = append(series, valuesOf(e.units()))
 		}
 	}
 	var all [][]float64
+	n := 0
 	for _, run := range h.runs {
 		point, xs := stat.Summarize(nil, h.confidence), []float64(nil)
 		if _, ok := run.cells[k]; ok {
-			point, xs, values = values[0].Summary, values[0].Values(), values[1:]
-			if series != nil {
-				xs, series = series[0], series[1:]
-			}
+			point, xs = estimates[n].Summary, series[n]
+			n++
 		}
 		t.Points, all = append(t.Points, point), append(all, xs)
 	}
@@ -194,7 +194,7 @@ func quotientSeries(cells, bases []*Cell) [][]float64 {
 	var series [][]float64
 	for i := range cells {
 		q := quotientsOf(both[i], both[len(cells)+i])
-		if 2*len(q) < cells[i].N || len(q) == 0 {
+		if q == nil {
 			return nil
 		}
 		series = append(series, q)

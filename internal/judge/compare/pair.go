@@ -43,8 +43,8 @@ type Pair struct {
 type Match struct {
 	Comparison
 	A, B *Cell
-	// Common is the baseline that both results measured in turn with the cell, on the same path, or "".
-	// The Effect then compares quotients to it, so what the moment did to everything cancels out.
+	// Common is the baseline that both results measured in turn with the cell, on the same path, or "". The Effect then
+	// compares quotients to it, so what the moment did to everything cancels out.
 	Common plan.Variant
 	// Plain compares the values themselves.
 	Plain stat.Effect
@@ -157,28 +157,32 @@ func interleaved(h result.Header) plan.Variant {
 	return h.Plan.Baseline
 }
 
-// quotients sets the units of a match to the quotients to the baseline's cells of the same repetition, if both results
-// have them on the same path for at least half of the units.
+// quotients sets the units of a match to the quotients to the baseline's cells, if both results have them on the same path.
 func (m *Match) quotients(below, under *Cell, common plan.Variant) {
 	if below == nil || under == nil || below.Path != under.Path {
 		return
 	}
 	all := alike(m.B, under, m.A, below)
 	after, before := quotientsOf(all[0], all[1]), quotientsOf(all[2], all[3])
-	if min(len(after), len(before)) < 2 || 2*len(after) < len(m.after) || 2*len(before) < len(m.before) {
+	if min(len(after), len(before)) < 2 {
 		return
 	}
 	m.Common, m.after, m.before = common, after, before
 }
 
-// quotientsOf are the values over those of the baseline in the same repetition; nil where a value is not positive.
+// quotientsOf are the units over those of the baseline in the same repetition; nil if fewer than half of them have one, or
+// where a value is not positive.
 func quotientsOf(c, base Estimate) []float64 {
+	units := c.units()
 	var out []float64
-	for x, y := range Pairs(c.units(), base.units()) {
+	for x, y := range Pairs(units, base.units()) {
 		if !(x.Value > 0) || !(y.Value > 0) {
 			return nil
 		}
 		out = append(out, x.Value/y.Value)
+	}
+	if 2*len(out) < len(units) {
+		return nil
 	}
 	return out
 }
@@ -202,7 +206,7 @@ func (p *Pair) judge() {
 	var open []pending
 	for i := range p.Matches {
 		m := &p.Matches[i]
-		m.Effect = widen(m.Widened, m.tested(p.Confidence, alpha/float64(max(1, family))))
+		m.Effect = widen(m.Widened, m.by(m.test(alpha/float64(max(1, family))), p.Confidence))
 		if m.Yardstick {
 			m.Adjusted, m.Family, m.Need, m.Verdict = math.NaN(), 0, 0, None
 			continue
@@ -221,11 +225,20 @@ func (p *Pair) judge() {
 	}
 }
 
-// tested compares what a match stands on: by ranks where they can have a p value of level, or else by Student's test.
-func (m *Match) tested(confidence, level float64) tested {
+// test is what a match is judged by: ranks, or Student's test where they cannot have a p value of level.
+func (m *Match) test(level float64) stat.Test {
+	if stat.LeastP(stat.MannWhitney, len(m.after), len(m.before)) > level {
+		return stat.StudentT
+	}
+	return stat.MannWhitney
+}
+
+// by compares what a match stands on. Where Student's test says nothing, because values are not positive or do not scatter,
+// ranks do.
+func (m *Match) by(test stat.Test, confidence float64) tested {
 	return func(factor float64) stat.Effect {
 		after := scaled(m.after, factor)
-		if stat.LeastP(stat.MannWhitney, len(after), len(m.before)) > level {
+		if test == stat.StudentT {
 			if e := stat.Student(after, m.before, confidence); e.P < 1 {
 				return e
 			}

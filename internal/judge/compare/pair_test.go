@@ -240,6 +240,33 @@ func TestHistoryOfNothing(t *testing.T) {
 	}
 }
 
+// Where trials share an instance, a history follows the instances, and their quotients to the baseline. Before, of blocks of
+// three it compared the values themselves.
+func TestHistoryOfBlocks(t *testing.T) {
+	var h Historian
+	for day := range 5 {
+		var recs []result.Record
+		for _, profile := range []string{"y", "x"} {
+			for _, rec := range trials(profile, podPod, metric.ServiceDemand, 10, 11, 12, 10, 11, 12, 10, 11, 12) {
+				rec.Instance = (rec.Repetition-1)/3 + 1
+				recs = append(recs, rec)
+			}
+		}
+		head := header("y", "x")
+		head.Created = time.Date(2026, 1, day+1, 0, 0, 0, 0, time.UTC)
+		h.Add(Side{Name: fmt.Sprintf("day%d", day), Header: head, Analysis: analyse(t, head, recs)})
+	}
+	out, err := h.History()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range out.Tracks {
+		if want := map[plan.Variant]plan.Variant{"x": "y"}[x.Profile]; x.Common != want {
+			t.Errorf("%s is set beside %q, want %q", x.Profile, x.Common, want)
+		}
+	}
+}
+
 // What a moment does to all profiles of a run is no change of one: the quotients to the baseline stay.
 func TestHistoryThatWanders(t *testing.T) {
 	r := rand.New(rand.NewPCG(65, 1))

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"cmp"
-	"iter"
 	"math"
 	"slices"
 
@@ -126,9 +125,13 @@ type quiet struct {
 func (c *Collector) measureQuiet() quiet {
 	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload]float64{}}
 	readings := map[place][]float32{}
-	for s := range c.allSliced() {
-		for _, x := range s.slices {
-			readings[s.place] = append(readings[s.place], x.yard)
+	for _, a := range c.cases {
+		for _, p := range a.pieces {
+			for _, side := range []sliced{p.client, p.server} {
+				for _, s := range side.slices {
+					readings[side.place] = append(readings[side.place], s.yard)
+				}
+			}
 		}
 	}
 	var slower []float64
@@ -149,19 +152,6 @@ func (c *Collector) measureQuiet() quiet {
 	}
 	c.measureSlopes(q)
 	return q
-}
-
-// allSliced visits both sides of all trials that have slices.
-func (c *Collector) allSliced() iter.Seq[sliced] {
-	return func(yield func(sliced) bool) {
-		for _, a := range c.cases {
-			for _, p := range a.pieces {
-				if !yield(p.client) || !yield(p.server) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // measureSlopes fits the CPU time of a unit of work to the readings, within each cell and side, with one slope for all
@@ -194,8 +184,9 @@ func (a *attempts) covariance(q quiet, server bool) (xx, xy float64) {
 			if server {
 				side = p.server
 			}
+			fast := q.fastest[side.place]
 			for _, s := range side.slices {
-				with(q.weight(side.place, s), float64(s.yard), math.Log(float64(s.cpu)/float64(s.work)))
+				with(s.weight(fast), float64(s.yard), math.Log(float64(s.cpu)/float64(s.work)))
 			}
 		}
 	}
@@ -209,8 +200,8 @@ func (a *attempts) covariance(q quiet, server bool) (xx, xy float64) {
 }
 
 // weight is how much a slice counts: 1 among the fastest, half as much at the distance near.
-func (q quiet) weight(at place, s slice) float64 {
-	off := max(0, float64(s.yard)-q.fastest[at]) / near
+func (s slice) weight(fastest float64) float64 {
+	off := max(0, float64(s.yard)-fastest) / near
 	return 1 / (1 + off*off)
 }
 
@@ -224,10 +215,11 @@ func (q quiet) enough() bool { return q.typical <= crowded }
 
 // tempos sums the slices of a side as they would be at full speed, and as they are.
 func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
+	fast, full, slope := q.fastest[s.place], q.full[s.place], q.slope[s.workload]
 	for _, x := range s.slices {
 		work, cpu := float64(x.work), float64(x.cpu)
 		all = tempo{all.weight + 1, all.work + work, all.cpu + cpu}
-		w, corrected := q.weight(s.place, x), cpu*math.Exp(-q.slope[s.workload]*(float64(x.yard)-q.full[s.place]))
+		w, corrected := x.weight(fast), cpu*math.Exp(-slope*(float64(x.yard)-full))
 		undisturbed = tempo{undisturbed.weight + w, undisturbed.work + w*work, undisturbed.cpu + w*corrected}
 	}
 	return undisturbed, all

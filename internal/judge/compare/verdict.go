@@ -113,7 +113,7 @@ func judge(p pending, r rules) Verdict {
 	case rejects && (x.Low > 1 || x.High < 1):
 		v = side(better, x.Ratio > 1)
 	}
-	if v == Better && p.c.mostlyFailed() || v == Worse && p.base.mostlyFailed() {
+	if v == Better && p.c.MostlyFailed() || v == Worse && p.base.MostlyFailed() {
 		return Inconclusive
 	}
 	return v
@@ -223,7 +223,7 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 	}
 	var out []Standing
 	for _, p := range a.Profiles {
-		if c, ok := a.Cell(Key{plan.Case{Profile: p, Path: path, Workload: w}, name}); ok && c.N > 0 && !c.mostlyFailed() {
+		if c, ok := a.Cell(Key{plan.Case{Profile: p, Path: path, Workload: w}, name}); ok && c.N > 0 && !c.MostlyFailed() {
 			out = append(out, Standing{Cell: c})
 		}
 	}

@@ -214,7 +214,7 @@ func (j *judgement) beside(one, other plan.Case) (b beside, ok bool) {
 	if failed := x.Failed + y.Failed; failed > 0 {
 		b.saw += fmt.Sprintf("; %s failed", number.Counted(failed, "trial"))
 	}
-	if x.Failed > x.N || y.Failed > y.N {
+	if x.MostlyFailed() || y.MostlyFailed() {
 		j.add(Inconclusive, "%s: most trials of one failed", b.saw)
 		return b, false
 	}

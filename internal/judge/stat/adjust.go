@@ -11,11 +11,7 @@ import (
 // at most q of all calls, if the tests are independent or depend on one another positively, as those do that share a
 // baseline. Where nothing differs at all, the chance of any call is at most q. The order is that of ps.
 func Adjust(ps []float64) []float64 {
-	order := make([]int, len(ps))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
+	order := ascending(ps)
 	out := make([]float64, len(ps))
 	least := 1.0
 	for rank := len(order); rank >= 1; rank-- {
@@ -30,18 +26,23 @@ func Adjust(ps []float64) []float64 {
 // chance of any wrong call among those with a corrected value of at most q is at most q, however the tests depend on
 // one another. The order is that of ps.
 func Holm(ps []float64) []float64 {
+	out := make([]float64, len(ps))
+	most := 0.0
+	for rank, i := range ascending(ps) {
+		most = max(most, min(1, ps[i]*float64(len(ps)-rank)))
+		out[i] = most
+	}
+	return out
+}
+
+// ascending returns the indices of ps, that of the smallest value first.
+func ascending(ps []float64) []int {
 	order := make([]int, len(ps))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
-	out := make([]float64, len(ps))
-	most := 0.0
-	for rank, i := range order {
-		most = max(most, min(1, ps[i]*float64(len(ps)-rank)))
-		out[i] = most
-	}
-	return out
+	return order
 }
 
 // LeastP is the smallest p value that a test can have with n values on one side and m on the other (for SignedRank,

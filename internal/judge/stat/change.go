@@ -78,12 +78,7 @@ func Changes(series [][]float64, margin, alpha float64) []Change {
 	if len(f.series) < ChangesFrom {
 		return nil
 	}
-	// Samples that wander could be taken for so many levels that nothing is left to tell the wandering from.
-	for range max(1, len(f.series)/levelOf) {
-		if !f.split() {
-			break
-		}
-	}
+	f.split()
 	f.prune()
 	for i := range f.found {
 		f.found[i].At = f.at[f.found[i].At]
@@ -102,33 +97,39 @@ type finder struct {
 	found         []Change
 }
 
-// split finds the sharpest border of all stretches between those that are found, and reports whether there is one.
-func (f *finder) split() bool {
-	var next Change
-	most, low := 0.0, 0
-	ends := []int{len(f.series)}
-	for i := range f.found {
-		ends = slices.Insert(ends, i, f.found[i].At)
-	}
-	for _, high := range ends {
-		if c, sharp := f.border(low, high); sharp > most {
-			next, most = c, sharp
-		}
-		low = high
-	}
-	if most == 0 {
-		return false
-	}
-	f.found = append(f.found, next)
-	slices.SortFunc(f.found, func(a, b Change) int { return a.At - b.At })
-	return true
+// stretch has the sharpest border within itself, and how sharp that is; 0 if there is not one.
+type stretch struct {
+	low, high int
+	border    Change
+	sharp     float64
 }
 
-// border returns the sharpest border between low and high that shuffling does not show, and how sharp it is; 0 if there
-// is not one.
-func (f *finder) border(low, high int) (Change, float64) {
+// split cuts the series at its sharpest border, and again the sharpest of all stretches that this makes. The borders are
+// few: samples that wander could be taken for so many levels that nothing is left to tell the wandering from.
+func (f *finder) split() {
+	all := []stretch{f.stretch(0, len(f.series))}
+	for range max(1, len(f.series)/levelOf) {
+		at := 0
+		for i, s := range all {
+			if s.sharp > all[at].sharp {
+				at = i
+			}
+		}
+		s := all[at]
+		if s.sharp == 0 {
+			break
+		}
+		f.found = append(f.found, s.border)
+		all = slices.Replace(all, at, at+1, f.stretch(s.low, s.border.At), f.stretch(s.border.At, s.high))
+	}
+	slices.SortFunc(f.found, func(a, b Change) int { return a.At - b.At })
+}
+
+// stretch looks for a border between low and high that is beyond the margin and that shuffling does not show.
+func (f *finder) stretch(low, high int) stretch {
+	s := stretch{low: low, high: high}
 	if high-low < 2 {
-		return Change{}, 0
+		return s
 	}
 	ranks, _ := midranks(slices.Concat(f.series[low:high]...))
 	ends := make([]int, 0, high-low)
@@ -138,14 +139,14 @@ func (f *finder) border(low, high int) (Change, float64) {
 		ends = append(ends, n)
 	}
 	border, sharp := sharpest(ranks, ends)
-	c := f.change(low, low+border, high)
-	if sharp == 0 || !f.beyondMargin(c) {
-		return c, 0
+	s.border = f.change(low, low+border, high)
+	if sharp == 0 || !f.beyondMargin(s.border) {
+		return s
 	}
-	if c.Share = f.share(ranks, ends, sharp); c.Share > f.alpha {
-		return c, 0
+	if s.border.Share = f.share(ranks, ends, sharp); s.border.Share <= f.alpha {
+		s.sharp = sharp
 	}
-	return c, sharp
+	return s
 }
 
 // change compares the samples from at up to high with those from low up to at.
