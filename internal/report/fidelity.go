@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -21,7 +22,7 @@ func BuildFidelity(p *fidelity.Page) Document {
 	s := Section{Notes: []string{
 		fmt.Sprintf("Measured on %s: %s of %s, seed %d, lab and clusters interleaved in one run.",
 			h.Created.UTC().Format(time.DateOnly), number.Counted(p.Repetitions, "repetition"), number.Duration(h.Plan.Duration), h.Plan.Seed),
-		"Ratios are to the bare node (host) of the same place, on the same path where it has one. The last ratio is the cluster's over the lab's, with its 95 % interval; 1 means that the lab is true. differs: beyond what instances of either place differ by, and significant after correction for all rows of the table. within 5 %: not so, and the whole interval is.",
+		"Ratios are the cluster's value over the lab's, each over that of the bare node (host) of its place in the same repetition, with their 95 % intervals; 1 means that the lab is true. within 5 %: the whole interval is. differs: not so, and significant after correction for all rows of the cluster. The bare nodes themselves are set beside each other without that, and not judged.",
 	}}
 	if p.Kernel != nil {
 		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(*p.Kernel)))
@@ -83,23 +84,11 @@ func fidelitySummary(p *fidelity.Page) Grid {
 }
 
 func fidelityRows(title string, rows []fidelity.Row) Grid {
-	g := Grid{Title: title, Label: "profile", Columns: []string{"path", "workload", "lab", "to host", "cluster", "to host", "cluster to lab", "floor", "verdict"}}
+	g := Grid{Title: title, Label: "profile", Columns: []string{"path", "workload", "lab", "cluster", "cluster to lab", "verdict"}}
 	for _, r := range rows {
-		m := number.Common(metric.UnitFor(r.Metric, r.Workload.Traits().Work), r.Lab.Median, r.Cluster.Median)
-		name := r.Profile
-		if r.Bare() {
-			name += " (" + r.Context + ")"
-		}
-		g.Add(name, r.Path.String(), r.Workload.String(), m.Format(r.Lab.Median)+" "+m.Unit, threeDecimals(r.Lab.Ratio),
-			m.Format(r.Cluster.Median), threeDecimals(r.Cluster.Ratio), threeDecimals(&r.Quotient), number.Percent(r.Floor), string(r.Verdict))
+		m := number.Common(metric.UnitFor(r.Metric, r.Workload.Traits().Work), r.Lab, r.Cluster)
+		g.Add(fmt.Sprintf("%s (%s)", r.Profile, r.Context), r.Path.String(), r.Workload.String(), m.Format(r.Lab)+" "+m.Unit, m.Format(r.Cluster),
+			fmt.Sprintf("%.3f [%.3f, %.3f]", r.Quotient.Ratio, r.Quotient.Low, r.Quotient.High), cmp.Or(string(r.Verdict), number.Absent))
 	}
 	return g
-}
-
-// threeDecimals writes a ratio that is near one.
-func threeDecimals(e *stat.Effect) string {
-	if e == nil {
-		return number.Absent
-	}
-	return fmt.Sprintf("%.3f [%.3f, %.3f]", e.Ratio, e.Low, e.High)
 }

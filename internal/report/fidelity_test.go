@@ -17,25 +17,22 @@ import (
 
 // TestFidelity: summary, rows and conditions are on the page; names of a cluster cannot become markup.
 func TestFidelity(t *testing.T) {
-	effect := func(ratio float64) *stat.Effect {
-		return &stat.Effect{Ratio: ratio, Low: 0.999 * ratio, High: 1.001 * ratio, Confidence: 0.95, P: 0.001, N: 12, Test: stat.SignedRank}
+	effect := func(ratio float64) stat.Effect {
+		return stat.Effect{Ratio: ratio, Low: 0.999 * ratio, High: 1.001 * ratio, Confidence: 0.95, P: 0.001, N: 12, Test: stat.MannWhitney}
 	}
-	row := func(profile string, lab, cluster float64, v fidelity.Verdict) fidelity.Row {
+	row := func(profile plan.Variant, lab, cluster float64, v fidelity.Verdict) fidelity.Row {
 		return fidelity.Row{
 			Profile: profile, Context: "a|b", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Spec: plan.RR{}}.Normalize(),
-			Metric: metric.ServiceDemand, Lab: fidelity.Side{Median: lab, Ratio: effect(lab / 5000)}, Cluster: fidelity.Side{Median: cluster, Ratio: effect(cluster / 5000)},
-			Quotient: *effect(cluster / lab), Floor: 0.02, Verdict: v,
+			Metric: metric.ServiceDemand, Lab: lab, Cluster: cluster, Quotient: effect(cluster / lab), Verdict: v,
 		}
 	}
-	host := row("host", 5000, 5000, fidelity.Near)
-	host.Lab.Ratio, host.Cluster.Ratio = nil, nil
 	kernel := 0.06
 	d := report.BuildFidelity(&fidelity.Page{
 		Header: result.Header{
 			Created: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Plan: plan.Plan{Duration: 500 * time.Millisecond, Seed: 7},
 			Facts: facts.Facts{facts.Kernel: "6.18", facts.KubeCNI: "a|b"},
 		},
-		Demand: []fidelity.Row{host, row("flannel-vxlan", 10000, 12000, fidelity.Differs)}, Kernel: &kernel, Repetitions: 12,
+		Demand: []fidelity.Row{row("host", 5000, 5000, ""), row("flannel-vxlan", 10000, 12000, fidelity.Differs)}, Kernel: &kernel, Repetitions: 12,
 		Failed: []fidelity.Failure{{Case: "host@a pod-to-pod/cross-node rr", Failed: 1, Tried: 13, Kind: "timeout"}},
 	})
 	for _, format := range []string{"md", "txt", "json"} {

@@ -133,7 +133,10 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 			m.quotients(p.A.below(c.Key, common), p.B.below(k, common), common)
 		}
 		if min(c.Instances, other.Instances) < 2 {
-			m.Widened = max(p.A.Floor(k.Workload, k.Metric).Share, p.B.Floor(k.Workload, k.Metric).Share)
+			before, after := p.A.Floor(k.Workload, k.Metric).Share, p.B.Floor(k.Workload, k.Metric).Share
+			if m.Widened = max(before, after); m.Common != "" {
+				m.Widened = (1+before)*(1+after) - 1 // each quotient is of two instances
+			}
 		}
 		p.Matches = append(p.Matches, m)
 	}
