@@ -162,7 +162,7 @@ func (b *builder) legend(cut []compare.Table) []string {
 	}
 	switch share, measured, enough := b.analysis.Undisturbed(); {
 	case undisturbed(cut):
-		out = append(out, fmt.Sprintf("CPU time per unit of work is undisturbed where requests follow each other: slices count by how near the machine was to its full speed (%s of them were), and are corrected by what their distance costs. -f json has the values of whole windows, too.", number.Percent(share)))
+		out = append(out, fmt.Sprintf("CPU time, rates and median times are undisturbed where requests follow each other: what was measured counts by how near the machine was to its full speed (%s of the slices were). Each is a weighted mean, with Student's interval over instances, and is compared by Welch's test. -f json has the values of whole windows, too.", number.Percent(share)))
 	case measured && !enough:
 		out = append(out, fmt.Sprintf("The machine was never quiet: it ran at full speed in %s of the slices, and in half of them it was more than twice as slow. No value is undisturbed.", number.Percent(share)))
 	}
@@ -247,7 +247,7 @@ func (b *builder) sizes(cut []compare.Table) (n string, tests []string, coverage
 		tests = append(tests, "Wilcoxon signed-rank on the trials of each repetition and its Hodges-Lehmann ratio, from 7 common repetitions")
 	}
 	if used[stat.StudentT] {
-		tests = append(tests, "Student's t on logarithms for 2 or 3 repetitions, which assumes that they scatter log-normally")
+		tests = append(tests, "Student's t on logarithms for undisturbed values and for 2 or 3 repetitions, which assumes that they scatter log-normally")
 	}
 	switch {
 	case least == 0:

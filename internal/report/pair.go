@@ -267,7 +267,7 @@ func (b *pairBuilder) legend(budgets bool) []string {
 	lines := []string{
 		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval, which assumes no distribution.", number.Percent(p.Confidence)),
 		fmt.Sprintf("Ratios are B to A, each as a quotient to the baseline that both measured in turn with it, where there is one: what the moment does to all cancels out. Same: the whole interval is within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all that is shown (Holm): the chance of any wrong call in it is at most that.", number.Percent(p.Margin), alpha),
-		"Test: Mann-Whitney and the median of all pairwise ratios; Student's t on logarithms, which assumes that they scatter log-normally, where the repetitions are too few for ranks. compare --history follows many runs.",
+		"Test: Mann-Whitney and the median of all pairwise ratios; Student's t on logarithms, which assumes that they scatter log-normally, for undisturbed values and where the repetitions are too few for ranks. compare --history follows many runs.",
 	}
 	if budgets {
 		lines = append(lines, fmt.Sprintf("A budget is broken if a one-sided test at p <= %.2g, corrected likewise, rejects it; kept if the one-sided bound is within it; otherwise undecided.", alpha))

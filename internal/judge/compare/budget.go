@@ -91,7 +91,7 @@ func (b Budget) test(m Match) float64 {
 		limit = b.Limit / (1 + m.Widened)
 	}
 	if m.Test == stat.StudentT {
-		e := stat.Student(m.after, scaled(m.before, limit), 0.5)
+		e := m.by(m.Test, 0.5)(1 / limit)
 		if e.Ratio > 1 == b.Above {
 			return e.P / 2
 		}

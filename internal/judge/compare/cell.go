@@ -68,6 +68,8 @@ type Sample struct {
 	Value      float64
 	Instance   int
 	session    int // invocations that had ended before: a resumed run measures at another time
+	// weight is how much of an undisturbed value's window had the machine at its full speed; 0 in other values.
+	weight float64
 }
 
 // Warning is a doubt about a cell.
@@ -100,9 +102,14 @@ func (c Cell) Recorded() Estimate {
 	return c.Estimate
 }
 
+// undisturbed says whether all cells have an undisturbed estimate.
+func undisturbed(cells ...*Cell) bool {
+	return !slices.ContainsFunc(cells, func(c *Cell) bool { return c.Typical == nil })
+}
+
 // alike returns the estimates of cells that are of one kind: undisturbed if all have it.
 func alike(cells ...*Cell) []Estimate {
-	recorded := slices.ContainsFunc(cells, func(c *Cell) bool { return c.Typical == nil })
+	recorded := !undisturbed(cells...)
 	out := make([]Estimate, len(cells))
 	for i, c := range cells {
 		if out[i] = c.Estimate; recorded {
@@ -122,25 +129,38 @@ func instances(samples []Sample) int {
 }
 
 // units returns what comparisons count as one value each: the trials, or where several trials share one of several
-// instances, the geometric mean of each instance, with its number in place of the repetition's.
+// instances, the geometric mean of each instance, with its number in place of the repetition's. Undisturbed values count
+// by their weight.
 func (e Estimate) units() []Sample {
 	n := instances(e.Samples)
 	if n < 2 || n == len(e.Samples) {
 		return e.Samples
 	}
 	var out []Sample
-	of := map[int][]float64{}
 	for _, s := range e.Samples {
-		if of[s.Instance] == nil {
-			out = append(out, Sample{Repetition: s.Instance, Instance: s.Instance, session: s.session})
+		i := slices.IndexFunc(out, func(u Sample) bool { return u.Instance == s.Instance })
+		if i < 0 {
+			i, out = len(out), append(out, Sample{Repetition: s.Instance, Instance: s.Instance, session: s.session})
 		}
-		of[s.Instance] = append(of[s.Instance], s.Value)
+		out[i].weight += s.weight
 	}
 	for i := range out {
-		out[i].Value = stat.Mean(of[out[i].Instance])
+		of := slices.DeleteFunc(slices.Clone(e.Samples), func(s Sample) bool { return s.Instance != out[i].Instance })
+		if out[i].Value = stat.Mean(valuesOf(of)); out[i].weight > 0 {
+			out[i].Value = levelOf(of).Value()
+		}
 	}
 	slices.SortStableFunc(out, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
 	return out
+}
+
+// levelOf is the level of undisturbed values by their weights.
+func levelOf(samples []Sample) stat.Level {
+	weights := make([]float64, len(samples))
+	for i, s := range samples {
+		weights[i] = s.weight
+	}
+	return stat.LevelOf(valuesOf(samples), weights)
 }
 
 // MostlyFailed says whether more trials failed than have a value: what is left may be the lucky ones.
@@ -164,6 +184,13 @@ func estimateOf(samples []Sample, confidence float64) Estimate {
 	return e
 }
 
+// weighed summarizes undisturbed values: their weighted mean, and its interval from instances.
+func weighed(samples []Sample, confidence float64) Estimate {
+	e := estimateOf(samples, confidence)
+	e.Summary = levelOf(e.units()).Around(e.Summary, confidence)
+	return e
+}
+
 // cell summarizes one metric over the trials of a case.
 func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	cell := Cell{Key: Key{a.Case, name}, Unit: metric.UnitFor(name, a.Workload.Traits().Work), Failed: a.failed}
@@ -175,7 +202,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	cell.Estimate, cell.Instances = estimateOf(s.samples, confidence), instances(s.samples)
 	if undisturbed, n := a.undisturbed(q, name, s.samples); n > 0 {
 		typical := cell.Estimate
-		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
+		cell.Estimate, cell.Typical, cell.Slices = weighed(undisturbed, confidence), &typical, n
 	}
 	for _, w := range a.warnings {
 		cell.Warnings = append(cell.Warnings, w.Warning)

@@ -150,7 +150,7 @@ func (c *Collector) value(a *attempts, name string, v float64, rec *result.Recor
 	default:
 		s.valued++
 		if kept(rec.Repetition, s.level) {
-			s.samples = append(s.samples, Sample{rec.Repetition, v, rec.Instance, c.session})
+			s.samples = append(s.samples, Sample{Repetition: rec.Repetition, Value: v, Instance: rec.Instance, session: c.session})
 			c.values++
 		}
 	}

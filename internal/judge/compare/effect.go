@@ -99,6 +99,10 @@ type tested func(factor float64) stat.Effect
 
 // between compares two cells of one run, whatever instances they are of.
 func (a *Analysis) between(c, base *Cell) tested {
+	if undisturbed(c, base) {
+		mine, theirs := levelOf(c.units()), levelOf(base.units())
+		return func(factor float64) stat.Effect { return stat.Welch(mine.Times(factor), theirs, a.Confidence) }
+	}
 	both := alike(c, base)
 	mine, theirs := both[0].units(), both[1].units()
 	var p, q []float64

@@ -51,7 +51,10 @@ type Match struct {
 	// Yardstick is true for the cells of that baseline: they say how the moments differ, and are not judged.
 	Yardstick bool
 
+	// after and before are the units of both sides, or their quotients. levels are those of undisturbed values, which
+	// count by weights: what both sides are then judged by.
 	after, before []float64
+	levels        *[2]stat.Level
 }
 
 // Lost says whether A has a number and every trial of B failed.
@@ -127,10 +130,15 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		}
 		m := Match{A: c, B: other, Comparison: Comparison{Key: k, Baseline: c.Profile}}
 		both := alike(other, c)
-		m.after, m.before = valuesOf(both[0].units()), valuesOf(both[1].units())
+		after, before := both[0].units(), both[1].units()
+		m.after, m.before = valuesOf(after), valuesOf(before)
 		m.Plain = stat.Unpaired(m.after, m.before, p.Confidence)
+		if undisturbed(c, other) {
+			m.levels = &[2]stat.Level{levelOf(after), levelOf(before)}
+			m.Plain = m.by(stat.StudentT, p.Confidence)(1)
+		}
 		if common := p.Common; common != "" && (c.Profile != common || k.Profile != common) {
-			m.quotients(p.A.below(c.Key, common), p.B.below(k, common), common)
+			m.quotients(p.A.base(c.Key, common), p.B.base(k, common), common)
 		}
 		if min(c.Instances, other.Instances) < 2 {
 			before, after := p.A.Floor(k.Workload, k.Metric).Share, p.B.Floor(k.Workload, k.Metric).Share
@@ -160,17 +168,47 @@ func interleaved(h result.Header) plan.Variant {
 	return h.Plan.Baseline
 }
 
-// quotients sets the units of a match to the quotients to the baseline's cells, if both results have them on the same path.
-func (m *Match) quotients(below, under *Cell, common plan.Variant) {
-	if below == nil || under == nil || below.Path != under.Path {
+// base returns the baseline's cell below one and that of its twin, if there are such.
+func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
+	below := a.below(k, common)
+	if below == nil {
+		return nil
+	}
+	k = below.Key
+	k.Profile = common.Twin()
+	if twin := a.at[k]; twin != nil && undisturbed(below, twin) {
+		return []*Cell{below, twin}
+	}
+	return []*Cell{below}
+}
+
+// quotients sets what a match stands on to the quotients to the baseline, if both results have it on the same path.
+// Undisturbed values are set against all instances of the baseline, those of the twin too; others are against the one of
+// the same repetition.
+func (m *Match) quotients(below, under []*Cell, common plan.Variant) {
+	if below == nil || under == nil || below[0].Path != under[0].Path {
 		return
 	}
-	all := alike(m.B, under, m.A, below)
+	if m.levels != nil && undisturbed(below[0], under[0]) {
+		m.Common = common
+		m.levels[0], m.levels[1] = m.levels[0].Over(levelOf(unitsOf(under))), m.levels[1].Over(levelOf(unitsOf(below)))
+		return
+	}
+	all := alike(m.B, under[0], m.A, below[0])
 	after, before := quotientsOf(all[0], all[1]), quotientsOf(all[2], all[3])
 	if min(len(after), len(before)) < 2 {
 		return
 	}
-	m.Common, m.after, m.before = common, after, before
+	m.Common, m.after, m.before, m.levels = common, after, before, nil
+}
+
+// unitsOf are the units of all cells together.
+func unitsOf(cells []*Cell) []Sample {
+	var all []Sample
+	for _, c := range cells {
+		all = append(all, c.units()...)
+	}
+	return all
 }
 
 // quotientsOf are the units over those of the baseline in the same repetition; nil if fewer than half of them have one, or
@@ -228,9 +266,10 @@ func (p *Pair) judge() {
 	}
 }
 
-// test is what a match is judged by: ranks, or Student's test where they cannot have a p value of level.
+// test is what a match is judged by: ranks, or Student's test for undisturbed values and where ranks cannot have a p value
+// of level.
 func (m *Match) test(level float64) stat.Test {
-	if stat.LeastP(stat.MannWhitney, len(m.after), len(m.before)) > level {
+	if m.levels != nil || stat.LeastP(stat.MannWhitney, len(m.after), len(m.before)) > level {
 		return stat.StudentT
 	}
 	return stat.MannWhitney
@@ -240,6 +279,9 @@ func (m *Match) test(level float64) stat.Test {
 // ranks do.
 func (m *Match) by(test stat.Test, confidence float64) tested {
 	return func(factor float64) stat.Effect {
+		if m.levels != nil {
+			return stat.Welch(m.levels[0].Times(factor), m.levels[1], confidence)
+		}
 		after := scaled(m.after, factor)
 		if test == stat.StudentT {
 			if e := stat.Student(after, m.before, confidence); e.P < 1 {

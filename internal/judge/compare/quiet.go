@@ -21,7 +21,7 @@ import (
 const (
 	// fastest is the share of readings that are taken for the machine's fastest, near the distance from it (a
 	// logarithm) at which a slice counts half.
-	fastest, near = 0.05, 0.1
+	fastest, near = 0.05, 0.05
 	// tolerance is how much slower than the fastest a slice may be that is called undisturbed. The median of those is
 	// the reading at full speed, to which slices are corrected.
 	tolerance = 1.15
@@ -34,8 +34,18 @@ const (
 	maxSlices = 4 << 20
 )
 
-// slice is the part of a sample.Interval that is kept; yard is the logarithm of the reading.
-type slice struct{ work, cpu, yard float32 }
+// The clocks of a slice: CPU time and time itself.
+const (
+	cpuClock = iota
+	wallClock
+	clocks
+)
+
+// slice is the part of a sample.Interval that is kept: its time in ns by each clock, and the logarithm of the reading.
+type slice struct {
+	work, yard float32
+	time       [clocks]float32
+}
 
 // sliced are the slices of one side of a trial. Readings are compared with others of its place: the yardstick shares a
 // cache with the load, so what full speed is depends on the workload and the side.
@@ -63,18 +73,32 @@ type estimator struct {
 	server bool
 }
 
-// estimators are the metrics that have an undisturbed value: those of CPU clocks. Rates and times also hold the time in
-// which others had the CPU, which the yardstick does not see.
+// estimators are the metrics that have an undisturbed value. A median does not follow from sums, and the time to connect
+// is a part of a transaction: both only count more where the machine was nearer to its full speed. Tails have none: they
+// hold what others do to the CPU, which the yardstick does not see.
 var estimators = map[string]estimator{
-	metric.ServiceDemand: {func(client, server tempo) float64 { return client.demand() + server.demand() }, true},
-	metric.ClientCPU:     {func(client, _ tempo) float64 { return client.demand() }, false},
-	metric.ServerCPU:     {func(_, server tempo) float64 { return server.demand() }, true},
+	metric.ServiceDemand:          {func(client, server tempo) float64 { return client.each(cpuClock) + server.each(cpuClock) }, true},
+	metric.ClientCPU:              {func(client, _ tempo) float64 { return client.each(cpuClock) }, false},
+	metric.ServerCPU:              {func(_, server tempo) float64 { return server.each(cpuClock) }, true},
+	metric.TransactionRate:        {func(client, _ tempo) float64 { return 1 / client.each(wallClock) }, false},
+	metric.RTT + ".mean":          {func(client, _ tempo) float64 { return client.each(wallClock) }, false},
+	metric.ResponseTime + ".mean": {func(client, _ tempo) float64 { return client.each(wallClock) }, false},
+	metric.RTT + ".p50":           {asRecorded, false},
+	metric.ResponseTime + ".p50":  {asRecorded, false},
+	metric.ConnectTime + ".p50":   {asRecorded, false},
+	metric.ConnectTime + ".mean":  {asRecorded, false},
 }
 
-// tempo sums slices, each by its weight.
-type tempo struct{ weight, work, cpu float64 }
+func asRecorded(_, _ tempo) float64 { return 1 }
 
-func (t tempo) demand() float64 { return t.cpu / t.work }
+// tempo sums slices, each by its weight.
+type tempo struct {
+	weight, work float64
+	time         [clocks]float64
+}
+
+// each is the time of a unit of work.
+func (t tempo) each(clock int) float64 { return t.time[clock] / t.work }
 
 // slice keeps the slices of a finished trial whose requests follow each other in a closed loop.
 func (c *Collector) slice(a *attempts, rec *result.Record) {
@@ -105,25 +129,25 @@ func (c *Collector) slice(a *attempts, rec *result.Record) {
 func slicesOf(o *sample.Observation, w plan.Workload, server bool) sliced {
 	s := sliced{place: place{o.Machine, w, server}}
 	for _, i := range o.Intervals {
-		if !i.Warmup && i.Operations > 0 && i.CPUNs > 0 && i.YardNs > 0 {
-			s.slices = append(s.slices, slice{float32(i.Operations), float32(i.CPUNs), float32(math.Log(float64(i.YardNs)))})
+		if !i.Warmup && i.Operations > 0 && i.CPUNs > 0 && i.YardNs > 0 && i.EndNs > i.StartNs {
+			s.slices = append(s.slices, slice{float32(i.Operations), float32(math.Log(float64(i.YardNs))), [clocks]float32{float32(i.CPUNs), float32(i.EndNs - i.StartNs)}})
 		}
 	}
 	return s
 }
 
-// quiet is what a result says of its machines: the fastest reading and that at full speed of each place; the slope, by
-// how much the CPU time of a unit of work grows with the reading, both as logarithms; the share of slices near full
-// speed; and how much slower than that half of all slices are.
+// quiet is what a result says of its machines: the fastest reading and that at full speed of each place; the slopes, by
+// how much the time of a unit of work grows with the reading, both as logarithms; the share of slices near full speed;
+// and how much slower than that half of all slices are.
 type quiet struct {
 	fastest, full  map[place]float64
-	slope          map[plan.Workload]float64
+	slope          map[plan.Workload][clocks]float64
 	share, typical float64
 }
 
 // measureQuiet finds the full speed of each place and the slopes.
 func (c *Collector) measureQuiet() quiet {
-	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload]float64{}}
+	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload][clocks]float64{}}
 	readings := map[place][]float32{}
 	for _, a := range c.cases {
 		for _, p := range a.pieces {
@@ -154,31 +178,41 @@ func (c *Collector) measureQuiet() quiet {
 	return q
 }
 
-// measureSlopes fits the CPU time of a unit of work to the readings, within each cell and side, with one slope for all
-// cells of a workload. Slices count by their weight, so it is the slope near full speed.
+// measureSlopes fits the time of a unit of work by each clock to the readings, within each cell and side, with one slope
+// for all cells of a workload. Slices count by their weight, so it is the slope near full speed.
 func (c *Collector) measureSlopes(q quiet) {
-	type sums struct{ xx, xy float64 }
+	type sums struct {
+		xx float64
+		xy [clocks]float64
+	}
 	all := map[plan.Workload]sums{}
 	for _, a := range c.cases {
 		s := all[a.Workload]
 		for _, server := range []bool{false, true} {
 			xx, xy := a.covariance(q, server)
-			s.xx, s.xy = s.xx+xx, s.xy+xy
+			s.xx += xx
+			for clock := range xy {
+				s.xy[clock] += xy[clock]
+			}
 		}
 		all[a.Workload] = s
 	}
 	for w, s := range all {
-		if s.xx > 0 {
-			q.slope[w] = min(max(s.xy/s.xx, 0), 1)
+		var slope [clocks]float64
+		for clock := range slope {
+			if s.xx > 0 {
+				slope[clock] = min(max(s.xy[clock]/s.xx, 0), 1)
+			}
 		}
+		q.slope[w] = slope
 	}
 }
 
-// covariance returns the weighted variance of the readings of one side of a case, and their covariance with the CPU
-// time of a unit of work, as logarithms.
-func (a *attempts) covariance(q quiet, server bool) (xx, xy float64) {
-	var weight, x, y float64
-	visit := func(with func(w, x, y float64)) {
+// covariance returns the weighted variance of the readings of one side of a case, and their covariance with the time of a
+// unit of work by each clock, as logarithms.
+func (a *attempts) covariance(q quiet, server bool) (xx float64, xy [clocks]float64) {
+	var weight, x float64
+	visit := func(with func(weight, yard float64, s slice)) {
 		for _, p := range a.pieces {
 			side := p.client
 			if server {
@@ -186,16 +220,21 @@ func (a *attempts) covariance(q quiet, server bool) (xx, xy float64) {
 			}
 			fast := q.fastest[side.place]
 			for _, s := range side.slices {
-				with(s.weight(fast), float64(s.yard), math.Log(float64(s.cpu)/float64(s.work)))
+				with(s.weight(fast), float64(s.yard), s)
 			}
 		}
 	}
-	visit(func(w, a, b float64) { weight, x, y = weight+w, x+w*a, y+w*b })
+	visit(func(w, yard float64, _ slice) { weight, x = weight+w, x+w*yard })
 	if weight == 0 {
-		return 0, 0
+		return 0, xy
 	}
-	x, y = x/weight, y/weight
-	visit(func(w, a, b float64) { xx, xy = xx+w*(a-x)*(a-x), xy+w*(a-x)*(b-y) })
+	x /= weight
+	visit(func(w, yard float64, s slice) {
+		xx += w * (yard - x) * (yard - x)
+		for clock, ns := range s.time {
+			xy[clock] += w * (yard - x) * math.Log(float64(ns/s.work)) // distances from their mean sum to 0
+		}
+	})
 	return xx, xy
 }
 
@@ -217,12 +256,22 @@ func (q quiet) enough() bool { return q.typical <= crowded }
 func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
 	fast, full, slope := q.fastest[s.place], q.full[s.place], q.slope[s.workload]
 	for _, x := range s.slices {
-		work, cpu := float64(x.work), float64(x.cpu)
-		all = tempo{all.weight + 1, all.work + work, all.cpu + cpu}
-		w, corrected := x.weight(fast), cpu*math.Exp(-slope*(float64(x.yard)-full))
-		undisturbed = tempo{undisturbed.weight + w, undisturbed.work + w*work, undisturbed.cpu + w*corrected}
+		w := x.weight(fast)
+		all.add(1, x)
+		for clock := range x.time {
+			x.time[clock] *= float32(math.Exp(-slope[clock] * (float64(x.yard) - full)))
+		}
+		undisturbed.add(w, x)
 	}
 	return undisturbed, all
+}
+
+// add adds a slice by its weight.
+func (t *tempo) add(weight float64, s slice) {
+	t.weight, t.work = t.weight+weight, t.work+weight*float64(s.work)
+	for clock, ns := range s.time {
+		t.time[clock] += weight * float64(ns)
+	}
 }
 
 // undisturbed estimates a metric of a case from its recorded samples: each as its trial's undisturbed slices relate to
@@ -246,6 +295,7 @@ func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples
 		}
 		weight += client.weight + server.weight
 		value.Value *= estimate.of(client, server) / estimate.of(wholeClient, wholeServer)
+		value.weight = (client.weight + server.weight) / (wholeClient.weight + wholeServer.weight)
 		samples = append(samples, value)
 	}
 	if len(samples) == 0 || len(samples) < min(len(recorded), max(stat.MinRepetitions, (len(recorded)+1)/2)) {

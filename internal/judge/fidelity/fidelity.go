@@ -92,7 +92,7 @@ type Failure struct {
 }
 
 // ErrNothing means that the result has no cluster beside the lab, or too few repetitions.
-var ErrNothing = errors.New("not a result of `cnibench fidelity`: it lacks a profile that was measured twice, beside its bare node, in the lab and on a cluster")
+var ErrNothing = errors.New("not a result of `cnibench fidelity`: no profile was measured twice, with its bare node, in the lab and a cluster")
 
 // Assess judges a result.
 func Assess(h result.Header, recs []result.Record) (*Page, error) {
