@@ -1,5 +1,6 @@
-// Command aa measures how far equal runs differ: it runs one plan several times and compares the results with one another.
-// Nothing differs between them, so every difference is the machine's or the method's.
+// Command aa measures how far equal runs differ: it runs one plan several times, alone and beside neighbours that disturb it,
+// and compares the results with one another. Nothing differs between them, so every difference is the machine's or the
+// method's.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/tool/insert"
@@ -22,28 +24,31 @@ import (
 var plan = []string{
 	"--profiles", "raw,flannel-vxlan,canal,calico-vxlan,cilium-native",
 	"--paths", "pod-to-pod/cross-node,pod-to-pod/same-node,pod-to-service/remote",
-	"--workloads", "stream,rr,crr", "--repetitions", "8", "--duration", "500ms",
+	"--workloads", "stream,rr,crr",
 }
 
 func main() {
-	runs := flag.Int("runs", 3, "equal `runs`, at least 2")
+	runs := flag.Int("runs", 3, "equal `runs` beside each neighbour, at least 2")
+	beside := flag.String("beside", strings.Join(names(), ","), "`neighbours`, separated by commas")
 	document := flag.String("document", "", "Markdown `file` whose table of equal runs is replaced")
-	keep := flag.String("keep", "", "`directory` for the results; empty removes them")
+	keep := flag.String("keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
 	flag.Parse()
-	if flag.NArg() != 1 || *runs < 2 {
-		fmt.Fprintln(os.Stderr, "usage: aa [-runs N] [-document FILE] [-keep DIR] CNIBENCH")
+	chosen := strings.Split(*beside, ",")
+	unknown := slices.ContainsFunc(chosen, func(name string) bool { return neighbours[name] == nil })
+	if flag.NArg() != 1 || *runs < 2 || unknown {
+		fmt.Fprintf(os.Stderr, "usage: aa [-runs N] [-beside %s] [-document FILE] [-keep DIR] CNIBENCH\n", strings.Join(names(), ","))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := campaign(ctx, flag.Arg(0), *runs, *document, *keep); err != nil {
+	if err := write(ctx, flag.Arg(0), *runs, chosen, *document, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, "aa:", err)
 		os.Exit(1)
 	}
 }
 
-// campaign measures, compares and writes the table.
-func campaign(ctx context.Context, program string, runs int, document, dir string) error {
+// write measures beside each neighbour, and writes the tables.
+func write(ctx context.Context, program string, runs int, beside []string, document, dir string) error {
 	if dir == "" {
 		made, err := os.MkdirTemp("", "aa-")
 		if err != nil {
@@ -52,63 +57,89 @@ func campaign(ctx context.Context, program string, runs int, document, dir strin
 		defer os.RemoveAll(made)
 		dir = made
 	}
-	var files []string
-	var all []report
-	for n := 1; n <= runs; n++ {
-		file := filepath.Join(dir, fmt.Sprintf("%d.jsonl", n))
-		files = append(files, file)
-		if _, err := output(ctx, program, append([]string{"run", "--format", "none", "-o", file}, plan...)...); err != nil {
+	text := fmt.Sprintf("`cnibench run %s`, %d times beside each neighbour:\n", strings.Join(plan, " "), runs)
+	for _, name := range beside {
+		c, err := measure(ctx, program, filepath.Join(dir, name), runs, name)
+		if err != nil {
 			return err
 		}
-		var r report
-		if err := read(ctx, &r, program, "report", "-f", "json", file); err != nil {
-			return err
-		}
-		all = append(all, r)
+		text += "\n" + c.render(name)
 	}
-	var pairs []pair
-	for i := range files {
-		for _, other := range files[i+1:] {
-			var p pair
-			if err := read(ctx, &p, program, "compare", "-f", "json", files[i], other); err != nil {
-				return err
-			}
-			pairs = append(pairs, p)
-		}
-	}
-	table := render(plan, all, pairs)
-	fmt.Print(table)
+	fmt.Print(text)
 	if document == "" {
 		return nil
 	}
-	return insert.Table(document, "aa", table)
+	return insert.Table(document, "aa", text)
 }
 
-// judged is the exit code of a comparison in which something is worse.
-const judged = 3
+// measure makes the runs that dir does not have, and compares all.
+func measure(ctx context.Context, program, dir string, runs int, name string) (campaign, error) {
+	var c campaign
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return c, err
+	}
+	var files []string
+	for n := 1; n <= runs; n++ {
+		file := filepath.Join(dir, fmt.Sprintf("%d.jsonl", n))
+		files = append(files, file)
+		if _, err := os.Stat(file); err != nil {
+			stop := neighbours[name](ctx)
+			_, _, err := output(ctx, program, append([]string{"run", "--format", "none", "-o", file}, plan...)...)
+			stop()
+			if err != nil {
+				return c, err
+			}
+		}
+		var r report
+		if _, err := read(ctx, &r, program, "report", "-f", "json", file); err != nil {
+			return c, err
+		}
+		c.reports = append(c.reports, r)
+	}
+	for i := range files {
+		for _, other := range files[i+1:] {
+			var p pair
+			alarm, err := read(ctx, &p, program, "compare", "-f", "json", files[i], other)
+			if err != nil {
+				return c, err
+			}
+			if alarm {
+				c.alarms++
+			}
+			c.pairs = append(c.pairs, p)
+		}
+	}
+	return c, nil
+}
 
-// output runs the program and returns its standard output. A comparison may find something worse.
-func output(ctx context.Context, program string, args ...string) (string, error) {
+// Exit codes of a comparison in which something is worse, and of one that decides nothing.
+const (
+	worse     = 3
+	undecided = 4
+)
+
+// output runs the program and returns its standard output, and whether it found something worse.
+func output(ctx context.Context, program string, args ...string) (text string, alarm bool, err error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	var out, story strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&story, os.Stderr)
-	err := cmd.Run()
+	err = cmd.Run()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == judged {
-		err = nil
+	if errors.As(err, &exit) && (exit.ExitCode() == worse || exit.ExitCode() == undecided) {
+		return out.String(), exit.ExitCode() == worse, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, story.String())
+		return "", false, fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, story.String())
 	}
-	return out.String(), nil
+	return out.String(), false, nil
 }
 
 // read decodes the JSON that the program writes.
-func read(ctx context.Context, v any, program string, args ...string) error {
-	out, err := output(ctx, program, args...)
+func read(ctx context.Context, v any, program string, args ...string) (alarm bool, err error) {
+	out, alarm, err := output(ctx, program, args...)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return json.Unmarshal([]byte(out), v)
+	return alarm, json.Unmarshal([]byte(out), v)
 }

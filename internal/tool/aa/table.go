@@ -8,83 +8,162 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
+// campaign is what came of equal runs.
+type campaign struct {
+	reports []report
+	pairs   []pair
+	// alarms are the pairs in which something was called worse.
+	alarms int
+}
+
 // report is what the campaign reads of a report.
 type report struct {
-	Cells []cell `json:"cells"`
+	Run struct {
+		Wall   float64 `json:"wall_seconds"`
+		Window float64 `json:"window_seconds"`
+	} `json:"run"`
+	Cells []cell  `json:"cells"`
+	Pairs []floor `json:"noise_floor"`
+}
+
+// floor is the pair of equal profiles inside a run.
+type floor struct {
+	Metric string `json:"metric"`
+	Twins  []struct {
+		Verdict string `json:"verdict"`
+	} `json:"twins"`
 }
 
 // cell is one number of a report by its two estimates.
 type cell struct {
-	Profile     string  `json:"profile"`
-	Path        string  `json:"path"`
-	Workload    string  `json:"workload"`
-	Metric      string  `json:"metric"`
-	Median      float64 `json:"median"`
-	Undisturbed *struct {
-		Value float64 `json:"value"`
-	} `json:"undisturbed"`
+	Profile     string    `json:"profile"`
+	Path        string    `json:"path"`
+	Workload    string    `json:"workload"`
+	Metric      string    `json:"metric"`
+	Median      float64   `json:"median"`
+	Undisturbed *estimate `json:"undisturbed"`
+}
+
+type estimate struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
 }
 
 // pair is what the campaign reads of a comparison of two results.
 type pair struct {
 	Cells []struct {
-		Verdict string `json:"verdict"`
+		Workload string `json:"workload"`
+		Metric   string `json:"metric"`
+		Verdict  string `json:"verdict"`
 	} `json:"cells"`
 }
 
 // shown are the metrics whose spread is shown.
-var shown = []string{metric.ServiceDemand, metric.TransactionRate, metric.Goodput, "rtt.p50"}
+var shown = []string{metric.ServiceDemand, metric.TransactionRate, metric.Goodput, metric.RTT + ".p50", metric.ConnectTime + ".p50"}
+
+// baseline is the profile that quotients are to.
+const baseline = "raw"
 
 // render writes how far the runs lie apart, and what the comparisons of equal results say.
-func render(plan []string, all []report, pairs []pair) string {
+func (c campaign) render(name string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "`cnibench run %s`, %d times; the largest over the smallest of the runs' values, less 1, over the cells:\n\n", strings.Join(plan, " "), len(all))
-	b.WriteString("| workload | metric | cells | typical: median, 90th percentile | undisturbed: median, 90th percentile |\n|---|---|---|---|---|\n")
-	for _, workload := range workloads(all) {
+	fmt.Fprintf(&b, "%s: the largest over the smallest of the runs' values, less 1, over the cells, median / 90th percentile; quotients are undisturbed values over those of %s.\n\n", about[name], baseline)
+	b.WriteString("| workload | metric | whole windows | undisturbed | quotients | half-width of the interval | pairs shown the same |\n|---|---|---|---|---|---|---|\n")
+	for _, workload := range c.workloads() {
 		for _, name := range shown {
-			typical := spreads(all, workload, name, func(c cell) float64 { return c.Median })
-			undisturbed := spreads(all, workload, name, func(c cell) float64 {
-				if c.Undisturbed == nil {
+			typical := c.spreads(workload, name, func(_ report, x cell) float64 { return x.Median })
+			if len(typical) == 0 {
+				continue
+			}
+			undisturbed := c.spreads(workload, name, func(_ report, x cell) float64 { return x.value() })
+			quotients := c.spreads(workload, name, func(r report, x cell) float64 {
+				i := slices.IndexFunc(r.Cells, func(y cell) bool { return y.Profile == baseline && y.Workload == workload && y.Metric == name })
+				if i < 0 || x.Profile == baseline || r.Cells[i].value() == 0 {
 					return 0
 				}
-				return c.Undisturbed.Value
+				return x.value() / r.Cells[i].value()
 			})
-			if len(typical) > 0 {
-				fmt.Fprintf(&b, "| `%s` | %s | %d | %s | %s |\n", workload, name, len(typical), quantiles(typical), quantiles(undisturbed))
+			same, judged := c.verdicts(workload, name)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %d of %d |\n", workload, name,
+				quantiles(typical), quantiles(undisturbed), quantiles(quotients), quantiles(c.halfWidths(workload, name)), same["same"], judged)
+		}
+	}
+	wall, window, twins, twinVerdicts := 0.0, 0.0, 0, map[string]int{}
+	for _, r := range c.reports {
+		wall, window = wall+r.Run.Wall, window+r.Run.Window
+		for _, f := range r.Pairs {
+			for _, t := range f.Twins {
+				twinVerdicts[t.Verdict]++
+				if t.Verdict != "" {
+					twins++
+				}
 			}
 		}
 	}
-	counts, most := map[string]int{}, 0
-	for _, p := range pairs {
-		for _, c := range p.Cells {
-			counts[c.Verdict]++
-			most++
-		}
-	}
-	fmt.Fprintf(&b, "\nThe %d comparisons of two of the runs have %d cells: %d better, %d worse, %d same, %d inconclusive.\n",
-		len(pairs), most-counts[""], counts["better"], counts["worse"], counts["same"], counts["inconclusive"])
+	all, judged := c.verdicts("", "")
+	fmt.Fprintf(&b, "\nOf %d comparisons of two of the runs %d found something worse; of their %d cells %d are better, %d worse, %d the same. ",
+		len(c.pairs), c.alarms, judged, all["better"], all["worse"], all["same"])
+	fmt.Fprintf(&b, "Inside the runs the equal pair has %d cells: %d better, %d worse, %d the same. %.0f %% of the time was in windows.\n",
+		twins, twinVerdicts["better"], twinVerdicts["worse"], twinVerdicts["same"], 100*window/wall)
 	return b.String()
 }
 
+// value is the undisturbed value, 0 where there is none.
+func (c cell) value() float64 {
+	if c.Undisturbed == nil {
+		return 0
+	}
+	return c.Undisturbed.Value
+}
+
 // workloads are those of the first run, in its order.
-func workloads(all []report) []string {
+func (c campaign) workloads() []string {
 	var out []string
-	for _, c := range all[0].Cells {
-		if !slices.Contains(out, c.Workload) {
-			out = append(out, c.Workload)
+	for _, x := range c.reports[0].Cells {
+		if !slices.Contains(out, x.Workload) {
+			out = append(out, x.Workload)
 		}
 	}
 	return out
 }
 
+// verdicts counts those of all pairs that are judged, of one metric under one workload or, with "", of all.
+func (c campaign) verdicts(workload, name string) (counts map[string]int, judged int) {
+	counts = map[string]int{}
+	for _, p := range c.pairs {
+		for _, x := range p.Cells {
+			if x.Verdict != "" && (workload == "" || x.Workload == workload) && (name == "" || x.Metric == name) {
+				counts[x.Verdict]++
+				judged++
+			}
+		}
+	}
+	return counts, judged
+}
+
+// halfWidths are those of the intervals of undisturbed values, as shares, in order.
+func (c campaign) halfWidths(workload, name string) []float64 {
+	var out []float64
+	for _, r := range c.reports {
+		for _, x := range r.Cells {
+			if u := x.Undisturbed; u != nil && x.Workload == workload && x.Metric == name {
+				out = append(out, max(u.High/u.Value-1, 1-u.Low/u.Value))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // spreads returns for each cell that all runs have by how much its values differ.
-func spreads(all []report, workload, name string, value func(cell) float64) []float64 {
+func (c campaign) spreads(workload, name string, value func(report, cell) float64) []float64 {
 	values := map[cell][]float64{}
-	for _, r := range all {
-		for _, c := range r.Cells {
-			if c.Workload == workload && c.Metric == name {
-				if v := value(c); v > 0 {
-					k := cell{Profile: c.Profile, Path: c.Path}
+	for _, r := range c.reports {
+		for _, x := range r.Cells {
+			if x.Workload == workload && x.Metric == name {
+				if v := value(r, x); v > 0 {
+					k := cell{Profile: x.Profile, Path: x.Path}
 					values[k] = append(values[k], v)
 				}
 			}
@@ -92,7 +171,7 @@ func spreads(all []report, workload, name string, value func(cell) float64) []fl
 	}
 	var out []float64
 	for _, vs := range values {
-		if len(vs) == len(all) {
+		if len(vs) == len(c.reports) {
 			out = append(out, slices.Max(vs)/slices.Min(vs)-1)
 		}
 	}
@@ -103,7 +182,7 @@ func spreads(all []report, workload, name string, value func(cell) float64) []fl
 // quantiles writes the median and the 90th percentile of sorted shares.
 func quantiles(xs []float64) string {
 	if len(xs) == 0 {
-		return "-"
+		return "–"
 	}
-	return fmt.Sprintf("%.1f %%, %.1f %% (%d)", 100*xs[len(xs)/2], 100*xs[(len(xs)*9)/10], len(xs))
+	return fmt.Sprintf("%.1f / %.1f %%", 100*xs[len(xs)/2], 100*xs[(len(xs)*9)/10])
 }

@@ -14,20 +14,26 @@ func TestRender(t *testing.T) {
 		}
 		return r
 	}
-	all := []report{
-		read(`{"cells":[{"profile":"a","path":"p","workload":"rr","metric":"service_demand","median":100,"undisturbed":{"value":50}},
-			{"profile":"b","path":"p","workload":"rr","metric":"service_demand","median":100,"undisturbed":{"value":50}}]}`),
-		read(`{"cells":[{"profile":"a","path":"p","workload":"rr","metric":"service_demand","median":110,"undisturbed":{"value":51}},
+	c := campaign{alarms: 1, reports: []report{
+		read(`{"run":{"wall_seconds":10,"window_seconds":9},"noise_floor":[{"metric":"service_demand","twins":[{"verdict":"same"},{"verdict":""}]}],
+			"cells":[{"profile":"raw","path":"h","workload":"rr","metric":"service_demand","median":10,"undisturbed":{"value":10,"low":9,"high":10.5}},
+			{"profile":"a","path":"p","workload":"rr","metric":"service_demand","median":100,"undisturbed":{"value":50,"low":49,"high":51}},
+			{"profile":"b","path":"p","workload":"rr","metric":"service_demand","median":100,"undisturbed":{"value":50,"low":49,"high":51}}]}`),
+		read(`{"run":{"wall_seconds":10,"window_seconds":8},
+			"cells":[{"profile":"raw","path":"h","workload":"rr","metric":"service_demand","median":10,"undisturbed":{"value":10.2,"low":10,"high":10.4}},
+			{"profile":"a","path":"p","workload":"rr","metric":"service_demand","median":110,"undisturbed":{"value":51,"low":50,"high":52}},
 			{"profile":"b","path":"p","workload":"rr","metric":"service_demand","median":150}]}`),
-	}
+	}}
 	var p pair
-	if err := json.Unmarshal([]byte(`{"cells":[{"verdict":"same"},{"verdict":"worse"},{"verdict":""}]}`), &p); err != nil {
+	if err := json.Unmarshal([]byte(`{"cells":[{"workload":"rr","metric":"service_demand","verdict":"same"},{"workload":"crr","verdict":"worse"},{"verdict":""}]}`), &p); err != nil {
 		t.Fatal(err)
 	}
-	got := render([]string{"--seed", "1"}, all, []pair{p})
+	c.pairs = []pair{p}
+	got := c.render("nothing")
 	for _, want := range []string{
-		"`cnibench run --seed 1`, 2 times", "| `rr` | service_demand | 2 | 50.0 %, 50.0 % (2) | 2.0 %, 2.0 % (1) |",
-		"The 1 comparisons of two of the runs have 2 cells: 0 better, 1 worse, 1 same, 0 inconclusive.",
+		"Alone: ", "| `rr` | service_demand | 10.0 / 50.0 % | 2.0 / 2.0 % | 0.0 / 0.0 % | 2.0 / 10.0 % | 1 of 1 |",
+		"Of 1 comparisons of two of the runs 1 found something worse; of their 2 cells 0 are better, 1 worse, 1 the same.",
+		"the equal pair has 1 cells: 0 better, 0 worse, 1 the same. 85 % of the time was in windows.",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
