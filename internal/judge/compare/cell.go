@@ -136,21 +136,22 @@ func (e Estimate) units() []Sample {
 	if n < 2 || n == len(e.Samples) {
 		return e.Samples
 	}
-	var out []Sample
+	groups := map[int][]Sample{}
 	for _, s := range e.Samples {
-		i := slices.IndexFunc(out, func(u Sample) bool { return u.Instance == s.Instance })
-		if i < 0 {
-			i, out = len(out), append(out, Sample{Repetition: s.Instance, Instance: s.Instance, session: s.session})
-		}
-		out[i].weight += s.weight
+		groups[s.Instance] = append(groups[s.Instance], s)
 	}
-	for i := range out {
-		of := slices.DeleteFunc(slices.Clone(e.Samples), func(s Sample) bool { return s.Instance != out[i].Instance })
-		if out[i].Value = stat.Mean(valuesOf(of)); out[i].weight > 0 {
-			out[i].Value = levelOf(of).Value()
+	var out []Sample
+	for instance, trials := range groups {
+		u := Sample{Repetition: instance, Value: stat.Mean(valuesOf(trials)), Instance: instance, session: trials[0].session}
+		for _, s := range trials {
+			u.weight += s.weight
 		}
+		if u.weight > 0 {
+			u.Value = levelOf(trials).Value()
+		}
+		out = append(out, u)
 	}
-	slices.SortStableFunc(out, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
+	slices.SortFunc(out, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
 	return out
 }
 
