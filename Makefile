@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm e2e fidelity bench truth aa lint generate cover size weight clean deps
+.PHONY: build demo test test-vm e2e fidelity bench truth aa power lint generate cover size weight clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -45,9 +45,14 @@ truth: build ## links of known rate, delay and loss; refuses a busy machine; wri
 	sh scripts/deps.sh run
 	$(SUDO) go run ./internal/tool/truth -document docs/method.md bin/cnibench
 
-aa: build ## equal runs and how far they differ; writes its table into docs/method.md
+aa: build ## equal runs, alone, beside a compile job and beside bursts, and how far they differ; writes its table into docs/method.md
 	sh scripts/deps.sh run
 	$(SUDO) go run ./internal/tool/aa -document docs/method.md bin/cnibench
+
+power: build ## costs of known size, and how often a comparison of two files finds them; writes its table into docs/method.md
+	sh scripts/deps.sh run
+	go build -trimpath -o bin/power ./internal/tool/power
+	$(SUDO) bin/power -document docs/method.md bin/cnibench
 
 lint: ## go vet, staticcheck and plain English, for Linux and for the portable core on darwin
 	go vet ./...

@@ -10,8 +10,8 @@ type Level struct {
 	n    int
 }
 
-// LevelOf is the level of positive values. A value of twice the weight counts twice; the weights say nothing of the
-// scatter, which is that of the values themselves. What few heavy values say is as uncertain as if there were no others.
+// LevelOf is the level of positive values. A value of twice the weight counts twice. The error is that of a weighted mean
+// whatever the scatter of each value is (White's estimator), as large as if there were only the heavy ones.
 func LevelOf(values, weights []float64) Level {
 	l := Level{n: len(values)}
 	var all, squares float64
@@ -25,8 +25,8 @@ func LevelOf(values, weights []float64) Level {
 		l.variance += off * off
 	}
 	count := all * all / squares // of values of one weight that would say as much
-	l.free = max(count-1, 0.5)
-	l.variance *= count / l.free
+	l.variance *= count / max(count-1, 0.5)
+	l.free = float64(l.n - 1)
 	return l
 }
 

@@ -165,6 +165,9 @@ func (t Tested) state() result.Profile {
 	return p
 }
 
+// Instance returns what stands of a variant now, nil if it is not in the lab.
+func (e *Environment) Instance(name plan.Variant) *lab.Instance { return e.lab.Instance(name) }
+
 // Facts returns the conditions of the machine and the lab.
 func (e *Environment) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
 
