@@ -70,9 +70,9 @@ func TestPathIsCut(t *testing.T) {
 	}
 }
 
-// TestRollInTheLab rolls the backends of a Service under dataplanes that learn of it in their own ways. Nobody who
-// drains loses a request, and everybody's return is seen. What is entered from outside uses few ports over and over,
-// which the flows that programs note must not send to who is out.
+// TestRollInTheLab takes the backends of a Service out and puts them back, under dataplanes that learn of it in their own
+// ways. No request is lost while a backend drains, and each backend gets requests again when it is back. Requests from
+// outside use few ports again and again: a flow that a program has noted must not lead to a backend that is out.
 func TestRollInTheLab(t *testing.T) {
 	t.Parallel()
 	for path, profiles := range map[string][]string{

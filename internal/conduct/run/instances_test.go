@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -139,22 +138,12 @@ func TestInstancesResumed(t *testing.T) {
 			stop()
 		}
 	}
-	name := filepath.Join(t.TempDir(), "r.jsonl")
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, err := Run(ctx, w, p, out, Options{})
-	if err := errors.Join(err, out.Close()); err != nil || end.Reason != result.Interrupted || end.Failed != 0 {
+	name, end, err := begin(t, ctx, w, p, Options{})
+	if err != nil || end.Reason != result.Interrupted || end.Failed != 0 {
 		t.Fatalf("%+v, %v", end, err)
 	}
 	w.now = nil
-	res, err := result.OpenResume(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Run(t.Context(), w, res.Start.Plan, res.Writer, Options{Resumed: res})
-	if err := errors.Join(err, res.Close()); err != nil {
+	if _, err := goOn(t, w, name); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range trials(load(t, name)) {

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,19 +51,9 @@ func TestPoliciesAreNamed(t *testing.T) {
 			}
 			return nil, &control.Error{Kind: tt.kind, Message: "it failed"}
 		})
-		name := filepath.Join(t.TempDir(), "r")
-		out, err := result.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Run(t.Context(), policed{w}, p, out, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := out.Close(); err != nil {
-			t.Fatal(err)
-		}
+		_, c, _ := perform(t, policed{w}, p, Options{})
 		failed := 0
-		for _, r := range trials(load(t, name)) {
+		for _, r := range trials(c) {
 			if r.Status == result.OK {
 				continue
 			}

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -42,15 +41,7 @@ func TestRecover(t *testing.T) {
 		w.script = dieAt(2)
 		asked := 0
 		e := recovered{w, func(context.Context) (string, error) { asked++; return "no API server", why }}
-		name := filepath.Join(t.TempDir(), "r")
-		out, err := result.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		end, err := Run(t.Context(), e, p, out, Options{})
-		if bad := out.Close(); bad != nil {
-			t.Fatal(bad)
-		}
+		name, end, err := begin(t, t.Context(), e, p, Options{})
 		all := trials(load(t, name))
 		if asked != 1 || end.Failed != 1 {
 			t.Errorf("asked %d times, %+v", asked, end)
@@ -73,13 +64,8 @@ func TestRecover(t *testing.T) {
 			t.Errorf("the last trial is %+v", last)
 		}
 		// An environment that was raised anew measures the rest.
-		res, err := result.OpenResume(name)
-		if err != nil {
-			t.Fatal(err)
-		}
 		w.use(nil)
-		end, err = Run(t.Context(), e, p, res.Writer, Options{Resumed: res})
-		if err := errors.Join(err, res.Close()); err != nil || end.Reason != result.Complete {
+		if end, err = goOn(t, e, name); err != nil || end.Reason != result.Complete {
 			t.Errorf("%+v, %v", end, err)
 		}
 		if n := len(trials(load(t, name))); n != len(everyTrial(p)) {
@@ -94,13 +80,7 @@ func TestRecoverIsInterrupted(t *testing.T) {
 	w.script = dieAt(1)
 	ctx, stop := context.WithCancel(t.Context())
 	e := recovered{w, func(ctx context.Context) (string, error) { stop(); <-ctx.Done(); return "", ctx.Err() }}
-	name := filepath.Join(t.TempDir(), "r")
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, err := Run(ctx, e, p, out, Options{})
-	if err := errors.Join(err, out.Close()); err != nil || end.Reason != result.Interrupted || end.Failed != 1 {
+	if _, end, err := begin(t, ctx, e, p, Options{}); err != nil || end.Reason != result.Interrupted || end.Failed != 1 {
 		t.Errorf("%+v, %v", end, err)
 	}
 }

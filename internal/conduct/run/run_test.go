@@ -154,20 +154,11 @@ func TestFailedTrialIsKept(t *testing.T) {
 func TestAgentThatCannotStart(t *testing.T) {
 	w, p := newWorld("host"), testPlan("host")
 	p.Twin, p.Repetitions = false, 1
-	env := &broken{world: w}
-	name := filepath.Join(t.TempDir(), "r")
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, err := Run(t.Context(), env, p, out, Options{})
-	if err := errors.Join(err, out.Close()); err != nil {
-		t.Fatal(err)
-	}
+	end, c, _ := perform(t, &broken{world: w}, p, Options{})
 	if end.Failed != end.Trials || end.Trials != 4 {
 		t.Errorf("got %+v", end)
 	}
-	for _, r := range trials(load(t, name)) {
+	for _, r := range trials(c) {
 		if r.Error.Kind != control.KindStart || r.Error.Side != control.SideServer || !strings.Contains(r.Error.Message, "no such file") {
 			t.Errorf("got %+v", r.Error)
 		}
@@ -241,15 +232,8 @@ func TestInterruptAndResume(t *testing.T) {
 
 func TestResumeWantsTheSamePlan(t *testing.T) {
 	w, p := newWorld("host", "canal"), testPlan("canal")
-	name := filepath.Join(t.TempDir(), "r")
-	out, err := result.Create(name)
+	name, _, err := begin(t, t.Context(), w, p, Options{})
 	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Run(t.Context(), w, p, out, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
 	res, err := result.OpenResume(name)
@@ -278,31 +262,17 @@ func TestResumeWantsTheSamePlan(t *testing.T) {
 func TestResumeHoldsToItsHeader(t *testing.T) {
 	w, p := newWorld("host", "canal", "macvlan"), testPlan("canal", "macvlan")
 	w.profiles[2].Skipped = "no macvlan"
-	name := filepath.Join(t.TempDir(), "r")
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	first := Options{Progress: func(e Event) {
 		if e.Record != nil {
 			cancel()
 		}
 	}}
-	if end, err := Run(ctx, w, p, out, first); err != nil || end.Trials != 1 {
+	name, end, err := begin(t, ctx, w, p, first)
+	if err != nil || end.Trials != 1 {
 		t.Fatalf("%+v, %v", end, err)
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again := func() (result.End, error) {
-		res, err := result.OpenResume(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Close()
-		return Run(t.Context(), w, p, res.Writer, Options{Resumed: res})
-	}
+	again := func() (result.End, error) { return goOn(t, w, name) }
 	w.profiles[1].Skipped = "iptables is gone"
 	if end, err := again(); err == nil || !strings.Contains(err.Error(), "canal") || !strings.Contains(err.Error(), "iptables is gone") {
 		t.Errorf("a profile is gone: %+v, %v", end, err)
@@ -358,15 +328,8 @@ func TestBudget(t *testing.T) {
 	p = testPlan("canal")
 	p.Budget = time.Hour
 	n := 0
-	name := filepath.Join(t.TempDir(), "r")
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	began := time.Now()
 	w.script = func(_ string, q control.Prepare) (*sample.Observation, *control.Error) { return ordinary(q) }
-	end, err = Run(t.Context(), w, p, out, Options{Began: began, Progress: func(Event) { n++ }})
+	_, end, err := begin(t, t.Context(), w, p, Options{Began: time.Now(), Progress: func(Event) { n++ }})
 	if err != nil || end.Reason != result.Complete || n != 36 {
 		t.Errorf("within its budget: %+v, %v, %d events", end, err, n)
 	}
@@ -430,17 +393,9 @@ func TestNothingToMeasure(t *testing.T) {
 	w, p := newWorld("host", "canal"), testPlan("canal")
 	w.profiles[0].Skipped = "no veth"
 	w.profiles[1].Skipped = "no vxlan"
-	name := filepath.Join(t.TempDir(), "r")
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Run(t.Context(), w, p, out, Options{})
+	name, _, err := begin(t, t.Context(), w, p, Options{})
 	if err == nil || err.Error() != "nothing can be measured: host: no veth; canal: no vxlan" || advice.Of(err) == "" {
 		t.Errorf("got %v", err)
-	}
-	if err := out.Close(); err != nil {
-		t.Error(err)
 	}
 	if m, _ := filepath.Glob(name); m != nil {
 		t.Error("an empty result file was left")
@@ -452,13 +407,7 @@ func TestBaselineAlone(t *testing.T) {
 	w, p := newWorld("host", "macvlan"), testPlan("macvlan")
 	p.Paths = p.Paths[1:]
 	w.notServed[plan.Single("macvlan", p.Paths[0])] = "no kube-proxy on this path"
-	name := filepath.Join(t.TempDir(), "r")
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	_, err = Run(t.Context(), w, p, out, Options{})
+	_, _, err := begin(t, t.Context(), w, p, Options{})
 	if err == nil || err.Error() != "nothing can be measured: macvlan does not serve pod-to-service/remote: no kube-proxy on this path" {
 		t.Errorf("got %v", err)
 	}

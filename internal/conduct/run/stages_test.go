@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -104,13 +103,8 @@ func TestInterruptedStage(t *testing.T) {
 			stop()
 		}
 	}
-	name := filepath.Join(t.TempDir(), "r.jsonl")
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, err := Run(ctx, w, p, out, Options{})
-	if err := errors.Join(err, out.Close()); err != nil || end.Reason != result.Interrupted {
+	name, end, err := begin(t, ctx, w, p, Options{})
+	if err != nil || end.Reason != result.Interrupted {
 		t.Fatalf("%+v, %v", end, err)
 	}
 	for _, r := range trials(load(t, name)) {
@@ -119,12 +113,7 @@ func TestInterruptedStage(t *testing.T) {
 		}
 	}
 	w.broken, w.now, w.entered = nil, nil, nil
-	res, err := result.OpenResume(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, err = Run(t.Context(), w, res.Start.Plan, res.Writer, Options{Resumed: res})
-	if err := errors.Join(err, res.Close()); err != nil {
+	if end, err = goOn(t, w, name); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(trials(load(t, name))); got != len(everyTrial(p)) || !slices.Equal(w.entered, []int{1}) || end.Reason != result.Complete {

@@ -70,19 +70,8 @@ func throughputPlan() plan.Plan {
 }
 
 func TestThroughputIsSearched(t *testing.T) {
-	name := t.TempDir() + "/r.jsonl"
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newNarrow("host")
-	if _, err := Run(t.Context(), w, throughputPlan(), out, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r := trials(load(t, name))[0]
+	_, c, _ := perform(t, newNarrow("host"), throughputPlan(), Options{})
+	r := trials(c)[0]
 	if r.Status != result.OK {
 		t.Fatalf("failed: %+v", r.Error)
 	}
@@ -119,18 +108,8 @@ func TestNoThroughput(t *testing.T) {
 		}
 		return w.stream(p, 0), nil
 	})
-	name := t.TempDir() + "/r.jsonl"
-	out, err := result.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Run(t.Context(), w, throughputPlan(), out, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r := trials(load(t, name))[0]
+	_, c, _ := perform(t, w, throughputPlan(), Options{})
+	r := trials(c)[0]
 	if r.Status != result.Failed || r.Error.Kind != kindNoThroughput {
 		t.Fatalf("status %s, %+v", r.Status, r.Error)
 	}

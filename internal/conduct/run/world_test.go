@@ -122,18 +122,42 @@ func testPlan(profiles ...string) plan.Plan {
 // perform runs p in w into a new file and returns what is in it.
 func perform(t *testing.T, w env.Environment, p plan.Plan, o Options) (result.End, result.Contents, []Event) {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "r.jsonl")
+	var events []Event
+	o.Progress = func(e Event) { events = append(events, e) }
+	name, end, err := begin(t, t.Context(), w, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return end, load(t, name), events
+}
+
+// begin runs p in w into a new file of this name, which can be taken up again.
+func begin(t *testing.T, ctx context.Context, w env.Environment, p plan.Plan, o Options) (name string, end result.End, err error) {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), "r.jsonl")
 	out, err := result.Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var events []Event
-	o.Progress = func(e Event) { events = append(events, e) }
-	end, err := Run(t.Context(), w, p, out, o)
-	if err := errors.Join(err, out.Close()); err != nil {
+	end, err = Run(ctx, w, p, out, o)
+	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return end, load(t, name), events
+	return name, end, err
+}
+
+// goOn takes the run in a file up again.
+func goOn(t *testing.T, w env.Environment, name string) (result.End, error) {
+	t.Helper()
+	res, err := result.OpenResume(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := Run(t.Context(), w, res.Start.Plan, res.Writer, Options{Resumed: res})
+	if err := res.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return end, err
 }
 
 func load(t *testing.T, name string) result.Contents {

@@ -215,8 +215,8 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestPinnedWithoutAPath: where no CPUs of the path are known, load threads are pinned to those that the agent is told,
-// which it names itself as idle, and the counters are those of all.
+// TestPinnedWithoutAPath: where the CPUs of the path are not known, load threads run on the CPUs that the agent is told.
+// They are among those that it has reported as idle. The counters are those of all CPUs.
 func TestPinnedWithoutAPath(t *testing.T) {
 	pl := newPlace(t)
 	server, _ := pl.dial(t)
