@@ -177,19 +177,19 @@ func (c *Client) roll(ctx context.Context, m Message) error {
 // in its own time, and its answer is dropped. After Wait it makes the agent let go of its sockets, which it otherwise
 // keeps until the next Prepare: cancel both sides when both are done.
 func (c *Client) Cancel() error {
-	c.mu.Lock()
-	trial, skip := c.state.trial, c.state.abandoned || c.state.trial == 0 || c.state.gone != nil
-	if !skip {
-		c.state.abandoned = true
-		if c.state.failed == nil {
-			c.state.failed = &Error{Kind: KindCancelled, Message: "the trial was given up"}
+	var trial uint64
+	c.note(func(a *answers) {
+		if a.abandoned || a.trial == 0 || a.gone != nil {
+			return
 		}
-	}
-	c.mu.Unlock()
-	if skip {
+		trial, a.abandoned = a.trial, true
+		if a.failed == nil {
+			a.failed = &Error{Kind: KindCancelled, Message: "the trial was given up"}
+		}
+	})
+	if trial == 0 {
 		return nil
 	}
-	c.wake()
 	ctx, stop := context.WithTimeout(context.Background(), c.HeartbeatLimit)
 	defer stop()
 	return c.send(ctx, Message{Type: TypeCancel, Trial: trial})
@@ -300,44 +300,45 @@ func (c *Client) read() {
 
 // take notes one message. An answer to another trial than the current one shows that the agent lives and nothing else.
 func (c *Client) take(m Message) {
-	c.mu.Lock()
-	c.state.heard = time.Now()
-	if m.Type == TypeHello && c.state.hello == nil {
-		c.state.hello = m.Hello
-	}
-	if m.Trial == c.state.trial && !c.state.abandoned {
+	c.note(func(a *answers) {
+		a.heard = time.Now()
+		if m.Type == TypeHello && a.hello == nil {
+			a.hello = m.Hello
+		}
+		if m.Trial != a.trial || a.abandoned {
+			return
+		}
 		switch m.Type {
 		case TypeReady:
-			c.state.ready = m.Ready
+			a.ready = m.Ready
 		case TypeStarted:
-			c.state.started = true
+			a.started = true
 		case TypeRolled:
-			c.state.rolled++
+			a.rolled++
 		case TypeDone:
-			c.state.done = m.Done
+			a.done = m.Done
 		case TypeError:
-			c.state.failed = m.Error
+			a.failed = m.Error
 		}
-	}
-	c.mu.Unlock()
-	c.wake()
+	})
 }
 
 // end notes why the conversation is over and returns the first such reason.
-func (c *Client) end(why *Error) *Error {
-	c.mu.Lock()
-	if c.state.gone == nil {
-		c.state.gone = why
-	}
-	first := c.state.gone
-	c.mu.Unlock()
-	c.wake()
+func (c *Client) end(why *Error) (first *Error) {
+	c.note(func(a *answers) {
+		if a.gone == nil {
+			a.gone = why
+		}
+		first = a.gone
+	})
 	return first
 }
 
-func (c *Client) wake() {
+// note changes the state, and wakes those that wait for a change.
+func (c *Client) note(change func(*answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	change(&c.state)
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

@@ -19,10 +19,6 @@ type instances struct {
 	broken map[plan.Route]error
 }
 
-func newInstances() instances {
-	return instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
-}
-
 // renew raises the profiles of the next trials anew, in the order in which they come, as far as they were measured in
 // another block of repetitions. It returns a reason if the run must stop.
 func (c *conductor) renew(ctx context.Context, trials []plan.Trial) string {

@@ -58,12 +58,11 @@ func Run(ctx context.Context, env env.Environment, p plan.Plan, out *result.Writ
 		c.began = c.start
 	}
 	defer c.agents.close()
-	s, err := survey(ctx, env, p)
-	if err != nil {
+	var err error
+	if c.survey, err = survey(ctx, env, p); err != nil {
 		return result.End{}, err
 	}
-	c.survey = s
-	for _, q := range s.profiles {
+	for _, q := range c.survey.profiles {
 		if q.Skipped != "" {
 			c.note("%s is skipped: %s", q.Name, q.Skipped)
 		}
@@ -72,14 +71,11 @@ func Run(ctx context.Context, env env.Environment, p plan.Plan, out *result.Writ
 		return result.End{}, err
 	}
 	reason, err := c.stages(ctx)
-	if err != nil {
-		return c.end(reason), err
-	}
 	end := c.end(reason)
-	if err := out.Finish(end); err != nil {
-		return end, err
+	if err == nil {
+		err = out.Finish(end)
 	}
-	return end, nil
+	return end, err
 }
 
 // conductor is the state of one run.
@@ -116,7 +112,8 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err != nil {
 		return p, fmt.Errorf("find the facts of the environment: %w", err)
 	}
-	c.memory, c.instances = newMemory(), newInstances()
+	c.memory = memory{had: map[plan.Trial]bool{}, seen: map[plan.Case][]measured{}}
+	c.instances = instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
 	res := c.options.Resumed
 	if res == nil {
 		p = p.Fit(len(c.survey.served))
@@ -137,7 +134,10 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err := c.sameCases(res.Start, p); err != nil {
 		return p, err
 	}
-	for _, name := range changed(res.Start.Facts, found) {
+	for _, name := range res.Start.Facts.Differ(found) {
+		if facts.OfTheMoment(name) {
+			continue // the load of the machine is never twice the same
+		}
 		what := fmt.Sprintf("%s was %q when the file was created and is %q now", name, res.Start.Facts[name], found[name])
 		c.note("%s", what)
 		c.changed = append(c.changed, what)
@@ -177,26 +177,19 @@ func (c *conductor) wants(k plan.Case, repetitions int) bool {
 	return false
 }
 
-// changed returns the facts that differ and should not: the load of the machine is never twice the same.
-func changed(was, is facts.Facts) []string {
-	var names []string
-	for _, name := range was.Differ(is) {
-		if !facts.OfTheMoment(name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 func (c *conductor) note(format string, args ...any) {
-	if c.options.Progress != nil {
-		c.options.Progress(Event{Done: c.progress.done, Total: c.progress.total, Note: fmt.Sprintf(format, args...)})
-	}
+	c.tell(Event{Note: fmt.Sprintf(format, args...)})
 }
 
 func (c *conductor) step(format string, args ...any) {
+	c.tell(Event{Step: fmt.Sprintf(format, args...)})
+}
+
+// tell reports an event with the number of trials.
+func (c *conductor) tell(e Event) {
 	if c.options.Progress != nil {
-		c.options.Progress(Event{Done: c.progress.done, Total: c.progress.total, Step: fmt.Sprintf(format, args...)})
+		e.Done, e.Total = c.progress.done, c.progress.total
+		c.options.Progress(e)
 	}
 }
 

@@ -30,10 +30,6 @@ type measured struct {
 	metrics    map[string]float64
 }
 
-func newMemory() memory {
-	return memory{had: map[plan.Trial]bool{}, seen: map[plan.Case][]measured{}}
-}
-
 func (m memory) keep(r result.Record) {
 	m.had[r.Trial] = true
 	if r.Status == result.OK {
@@ -155,12 +151,9 @@ func (c *conductor) account(rec result.Record) {
 	}
 	p.spent += time.Duration(rec.WallNs)
 	c.windows += time.Duration(rec.WindowNs)
-	if c.options.Progress == nil {
-		return
-	}
 	left := time.Duration(max(p.total-p.done, 0)) * (p.spent / time.Duration(p.measured))
 	if most, bounded := c.budgetLeft(); bounded {
 		left = max(min(left, most), 0)
 	}
-	c.options.Progress(Event{Done: p.done, Total: p.total, Left: left, Record: &rec})
+	c.tell(Event{Left: left, Record: &rec})
 }

@@ -151,7 +151,8 @@ func (s *search) fail(p result.Probe) {
 		s.over = s.rate < s.least
 		return
 	}
-	s.ceiling(high)
+	s.high, s.low = high, min(s.low, high)
+	s.narrow()
 }
 
 // descend goes below a rate that was not confirmed: to the highest lower rate that has held, but not further than step,
@@ -189,13 +190,6 @@ func (s *search) refine() {
 		return
 	}
 	s.begin()
-}
-
-// ceiling lowers what is too high.
-func (s *search) ceiling(high float64) {
-	s.high = high
-	s.low = min(s.low, high)
-	s.narrow()
 }
 
 // narrow halves the gap between the logarithms, or begins to confirm when the gap is small enough.

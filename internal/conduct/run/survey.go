@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,15 +31,8 @@ func survey(ctx context.Context, env env.Environment, p plan.Plan) (surveyed, er
 		return surveyed{}, fmt.Errorf("find the profiles of the environment: %w", err)
 	}
 	s := surveyed{profiles: profiles, routes: map[plan.Route]control.Ends{}, served: map[plan.Case]bool{}}
-	at := map[plan.Variant]*result.Profile{}
-	for i := range profiles {
-		at[profiles[i].Name] = &profiles[i]
-	}
 	for _, r := range p.Routes() {
-		q := at[r.Variant]
-		if q == nil {
-			q = at[r.Variant.Original()]
-		}
+		q := profileOf(profiles, r.Variant)
 		if q == nil || q.Skipped != "" {
 			continue
 		}
@@ -129,24 +123,22 @@ func whyNot(profiles []result.Profile) string {
 	return strings.Join(reasons, "; ")
 }
 
-// absent returns why profiles have no such case, "" if they have it. A twin that is not among them is as its other
-// instance is.
+// profileOf returns the profile of a variant, nil if it is not there. A twin that is not among the profiles is as its
+// other instance is.
+func profileOf(profiles []result.Profile, v plan.Variant) *result.Profile {
+	for _, name := range []plan.Variant{v, v.Original()} {
+		if i := slices.IndexFunc(profiles, func(q result.Profile) bool { return q.Name == name }); i >= 0 {
+			return &profiles[i]
+		}
+	}
+	return nil
+}
+
+// absent returns why profiles have no such case, "" if they have it.
 func absent(profiles []result.Profile, k plan.Case) string {
-	named := func(name plan.Variant) int {
-		return slices.IndexFunc(profiles, func(q result.Profile) bool { return q.Name == name })
-	}
-	i := named(k.Profile)
-	if i < 0 {
-		i = named(k.Profile.Original())
-	}
-	if i < 0 {
+	q := profileOf(profiles, k.Profile)
+	if q == nil {
 		return "no such profile was there"
 	}
-	if profiles[i].Skipped != "" {
-		return profiles[i].Skipped
-	}
-	if why := profiles[i].NotServed[k.Path.String()]; why != "" {
-		return why
-	}
-	return profiles[i].NotServed[k.Route().String()]
+	return cmp.Or(q.Skipped, q.NotServed[k.Path.String()], q.NotServed[k.Route().String()])
 }

@@ -2,8 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -31,15 +29,6 @@ const (
 	kindStalled = "stalled"
 )
 
-// sided is an error of one side.
-type sided struct {
-	side string
-	err  error
-}
-
-func (s *sided) Error() string { return s.side + ": " + s.err.Error() }
-func (s *sided) Unwrap() error { return s.err }
-
 // trial measures once. ok is false if ctx ended before the trial did; then there is no record.
 func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record, ok bool) {
 	e := c.survey.routes[t.Route()]
@@ -57,7 +46,11 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		return rec, true
 	}
 	before := c.full(t.Profile)
-	v, err := c.perform(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.plan.Duration}})
+	do := c.measure
+	if t.Workload.Traits().Searches {
+		do = c.seek
+	}
+	v, err := do(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.plan.Duration}})
 	rec.WallNs = int64(time.Since(begin))
 	err = overflowed(before, c.full(t.Profile), err)
 	if err != nil {
@@ -159,14 +152,6 @@ func (c *conductor) limit(k plan.Case) time.Duration {
 	return c.plan.Warmup + c.plan.Duration + delay + grace
 }
 
-// perform does a job; a search is many.
-func (c *conductor) perform(ctx context.Context, e control.Ends, j job) (seen, error) {
-	if j.workload.Traits().Searches {
-		return c.seek(ctx, e, j)
-	}
-	return c.measure(ctx, e, j)
-}
-
 // measure runs one workload between two ends. What several servers saw is merged.
 func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, error) {
 	if err := c.putBack(ctx, j); err != nil {
@@ -197,7 +182,8 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*contro
 	roundTrip := c.roundTrip(j.Case)
 	ask := control.Prepare{
 		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window, roundTrip),
-		Setup:    patienceToConnect(roundTrip),
+		// Address resolution, handshake and greeting of a flow take a round trip each.
+		Setup:    3*time.Second + 3*roundTrip,
 		Interval: min(max(j.window/sliceCount, shortSlice), longSlice),
 	}
 	cl, servers, err := c.started(ctx, e)
@@ -291,22 +277,17 @@ func together(ctx context.Context, cl *control.Client, servers []*control.Client
 	if err != nil {
 		give(&sided{control.SideClient, err})
 	} else if client.Tool != nil {
-		finish(ctx, servers, give)
+		for _, s := range servers { // those of a tool do not see that their client has ended
+			if err := s.Finish(ctx); err != nil {
+				give(&sided{control.SideServer, err})
+			}
+		}
 	}
 	serving.Wait()
 	if err != nil || slices.Contains(seen, nil) {
 		return nil, nil, context.Cause(ctx)
 	}
 	return client, sample.Merge(seen), nil
-}
-
-// finish tells the servers that their client has ended: those of a tool do not see it.
-func finish(ctx context.Context, servers []*control.Client, give context.CancelCauseFunc) {
-	for _, s := range servers {
-		if err := s.Finish(ctx); err != nil {
-			give(&sided{control.SideServer, err})
-		}
-	}
 }
 
 // roundTrip is the delay that the lab adds to a round trip of a case; every host delays what it sends.
@@ -322,26 +303,4 @@ func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 		return 5*time.Second + 2*roundTrip
 	}
 	return max(min(max(window/5, 20*time.Millisecond), time.Second), 2*roundTrip)
-}
-
-// patienceToConnect is the timeout of setting up a flow: address resolution, handshake and greeting take a round trip
-// each.
-func patienceToConnect(roundTrip time.Duration) time.Duration { return 3*time.Second + 3*roundTrip }
-
-// failure turns what ended a trial into its record.
-func failure(err error, limit time.Duration) *result.Failure {
-	f := &result.Failure{Kind: "internal", Message: err.Error()}
-	var side *sided
-	if errors.As(err, &side) {
-		f.Side, f.Message = side.side, strings.Replace(f.Message, side.Error(), side.err.Error(), 1)
-	}
-	var said *control.Error
-	switch {
-	case errors.As(err, &said):
-		f.Kind = said.Kind
-		f.Message = strings.Replace(f.Message, said.Error(), said.Message, 1) // the kind is beside it
-	case errors.Is(err, context.DeadlineExceeded):
-		f.Kind, f.Message = kindTimeout, fmt.Sprintf("the trial did not end within %s", limit)
-	}
-	return f
 }

@@ -1,0 +1,119 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// LostError means that a part of the environment went while it was measured, and that the run ended there. Its file can be
+// resumed, in an environment that is raised anew.
+type LostError struct {
+	// Trials and Failed count those of this invocation.
+	Trials, Failed int
+	Err            error
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the run ends after %d trials (%d failed): %s", e.Trials, e.Failed, e.Err)
+}
+func (e *LostError) Unwrap() error { return e.Err }
+
+// recover waits after a failed trial until the next can succeed, and returns why none will. It adds what was wrong to the
+// failure of the trial.
+func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
+	if c.can.Recover == nil || rec.Status == result.OK {
+		return nil
+	}
+	wrong, err := c.can.Recover(ctx)
+	if ctx.Err() != nil {
+		return nil // an interrupted run ends as such
+	}
+	if err != nil {
+		wrong = err.Error()
+	}
+	if wrong != "" && !strings.Contains(rec.Error.Message, wrong) {
+		rec.Error.Message += "; " + wrong
+	}
+	return err
+}
+
+// sided is an error of one side.
+type sided struct {
+	side string
+	err  error
+}
+
+func (s *sided) Error() string { return s.side + ": " + s.err.Error() }
+func (s *sided) Unwrap() error { return s.err }
+
+// failure turns what ended a trial into its record.
+func failure(err error, limit time.Duration) *result.Failure {
+	f := &result.Failure{Kind: "internal", Message: err.Error()}
+	var side *sided
+	if errors.As(err, &side) {
+		f.Side, f.Message = side.side, strings.Replace(f.Message, side.Error(), side.err.Error(), 1)
+	}
+	var said *control.Error
+	switch {
+	case errors.As(err, &said):
+		f.Kind = said.Kind
+		f.Message = strings.Replace(f.Message, said.Error(), said.Message, 1) // the kind is beside it
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Kind, f.Message = kindTimeout, fmt.Sprintf("the trial did not end within %s", limit)
+	}
+	return f
+}
+
+// ofAgents are the failures that say nothing about the traffic: of agents, of the environment.
+var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindNotRaised}
+
+// suspect adds the policies to what a failed trial says. Whether one of them is why, only their owner can tell.
+func (c *conductor) suspect(ctx context.Context, rec *result.Record) {
+	if c.can.Policies == nil || rec.Status == result.OK || slices.Contains(ofAgents, rec.Error.Kind) {
+		return
+	}
+	if names := c.can.Policies(ctx, rec.Profile, rec.Path); len(names) > 0 {
+		rec.Error.Message += "; NetworkPolicies select its ends: " + strings.Join(names, ", ")
+	}
+}
+
+// kindTableFull is the failure of a trial in which a table had no room: its numbers would be those of lost and repeated
+// packets, and say nothing about the speed of the dataplane.
+const kindTableFull = "table full"
+
+// full reads the tables of a profile, nil if the environment cannot.
+func (c *conductor) full(profile plan.Variant) map[string]uint64 {
+	if c.can.Full == nil {
+		return nil
+	}
+	// A counter that cannot be read is one that cannot be held against the trial.
+	tables, _ := c.can.Full(profile)
+	return tables
+}
+
+// overflowed returns the failure of a trial at whose ends tables were read like this, and which ended with err (may be
+// nil): err itself where every table had room.
+func overflowed(before, after map[string]uint64, err error) error {
+	var said []string
+	for _, table := range slices.Sorted(maps.Keys(after)) {
+		if grown := after[table] - before[table]; after[table] > before[table] {
+			said = append(said, fmt.Sprintf("%s: %d", table, grown))
+		}
+	}
+	if len(said) == 0 {
+		return err
+	}
+	if err != nil {
+		said = append(said, "it ended with "+err.Error())
+	}
+	return &control.Error{Kind: kindTableFull, Message: strings.Join(said, "; ")}
+}
