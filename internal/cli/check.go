@@ -53,16 +53,8 @@ func (p *program) checkCommand() *cobra.Command {
 	f.StringSliceVar(&a.only, "only", nil, "`ids` of the rules to ask instead of all")
 	f.BoolVar(&a.list, "list", false, "print the rules and end")
 	a.config.declare(cmd)
-	complete(cmd, "only", ruleNames)
+	complete(cmd, "only", func() []string { return named(check.Rules(), func(r finding.Rule) string { return r.ID }) })
 	return cmd
-}
-
-func ruleNames() []string {
-	var names []string
-	for _, r := range check.Rules() {
-		names = append(names, r.ID)
-	}
-	return names
 }
 
 func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {

@@ -75,7 +75,12 @@ func (a *recipeArgs) params() (recipe.Params, error) {
 // lookup returns the recipe of a profile, with the other flags seen through as well, and what is wrong beside them: every
 // fault is reported before a cluster is asked.
 func (a *recipeArgs) lookup(profile string, faults ...error) (recipe.Recipe, error) {
-	r, err := recipeOf(profile)
+	// The name of none is judged as in a plan, which knows the nearest one.
+	err := advice.With(plan.CheckProfile(profile), "cnibench cni list names those that can be installed")
+	var r recipe.Recipe
+	if err == nil {
+		r, err = recipe.Lookup(profile)
+	}
 	if err == nil {
 		_, err = r.Variant(a.variant)
 	}
@@ -85,14 +90,6 @@ func (a *recipeArgs) lookup(profile string, faults ...error) (recipe.Recipe, err
 		return r, usage(err)
 	}
 	return r, nil
-}
-
-// recipeOf returns the recipe of a profile. The name of none is judged as in a plan, which knows the nearest one.
-func recipeOf(name string) (recipe.Recipe, error) {
-	if err := plan.CheckProfile(name); err != nil {
-		return recipe.Recipe{}, advice.With(err, "cnibench cni list names those that can be installed")
-	}
-	return recipe.Lookup(name)
 }
 
 // installFaults returns what is wrong with how to install, which only flags say.
@@ -258,11 +255,7 @@ func recipeNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.She
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	all, _ := recipe.All() // the data is tested; without it there is nothing to complete
-	var names []string
-	for _, r := range all {
-		names = append(names, r.Profile)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return named(all, func(r recipe.Recipe) string { return r.Profile }), cobra.ShellCompDirectiveNoFileComp
 }
 
 const cniInstallLong = `Install the CNI of a profile on a cluster and wait until it carries pods: its workloads have rolled out, the nodes are

@@ -52,13 +52,12 @@ type compareArgs struct {
 	margin  float64
 }
 
-// asked is what the arguments say, read.
+// asked is the arguments, with what they say read.
 type asked struct {
-	metrics []string
+	*compareArgs
 	filters []compare.Filter
 	budgets []compare.Budget
 	names   map[plan.Variant]plan.Variant
-	margin  float64
 }
 
 func (p *program) compareCommand() *cobra.Command {
@@ -83,9 +82,9 @@ func (p *program) compareCommand() *cobra.Command {
 				return usage(err)
 			}
 			if a.history {
-				return p.history(a.format, files, want)
+				return p.history(files, want)
 			}
-			return p.compare(a.format, files, want)
+			return p.compare(files, want)
 		},
 	}
 	f := cmd.Flags()
@@ -103,7 +102,7 @@ func (p *program) compareCommand() *cobra.Command {
 // read checks everything that the arguments say and returns all faults at once.
 func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 	var errs []error
-	out := asked{names: map[plan.Variant]plan.Variant{}, margin: a.margin}
+	out := asked{compareArgs: a, names: map[plan.Variant]plan.Variant{}}
 	fault := func(flag string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
@@ -114,7 +113,6 @@ func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 			fault("metrics", fmt.Errorf("unknown metric %q%s (cnibench list metrics)", name, advice.DidYouMean(name, metricNames())))
 		}
 	}
-	out.metrics = a.metrics
 	for _, s := range a.only {
 		f, err := compare.ParseFilter(s)
 		fault("only", err)
@@ -176,7 +174,7 @@ func (p *program) sides(files []string, margin float64) ([]compare.Side, error) 
 	return sides, usage(err)
 }
 
-func (p *program) compare(format string, files []string, want asked) error {
+func (p *program) compare(files []string, want asked) error {
 	sides, err := p.sides(files, want.margin)
 	if err != nil {
 		return err
@@ -197,9 +195,13 @@ func (p *program) compare(format string, files []string, want asked) error {
 	}
 	state := shown.Judge()
 	if len(held) > 0 {
-		state = worst(held)
+		var all []compare.Holding
+		for _, h := range held {
+			all = append(all, h.Holdings...)
+		}
+		state = compare.Outcome(all)
 	}
-	if err := p.write(format, report.BuildPair(report.PairResult{Pair: shown, Held: held, State: state})); err != nil {
+	if err := p.write(want.format, report.BuildPair(report.PairResult{Pair: shown, Held: held, State: state})); err != nil {
 		return err
 	}
 	switch state {
@@ -226,16 +228,7 @@ func hold(pair *compare.Pair, want asked) ([]report.Held, error) {
 	return held, advice.With(errors.Join(errs...), "cnibench compare without it shows the cells that there are; --metrics shows more")
 }
 
-// worst is the worst state among budgets.
-func worst(held []report.Held) compare.State {
-	var all []compare.Holding
-	for _, h := range held {
-		all = append(all, h.Holdings...)
-	}
-	return compare.Outcome(all)
-}
-
-func (p *program) history(format string, files []string, want asked) error {
+func (p *program) history(files []string, want asked) error {
 	h := compare.Historian{Metrics: want.metrics, Filters: want.filters}
 	sides, err := p.sides(files, want.margin)
 	if err != nil {
@@ -248,5 +241,5 @@ func (p *program) history(format string, files []string, want asked) error {
 	if err != nil {
 		return usage(err)
 	}
-	return p.write(format, report.BuildHistory(out))
+	return p.write(want.format, report.BuildHistory(out))
 }

@@ -15,7 +15,11 @@ import (
 func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 	switch o := p.clusterOptions(say); {
 	case want.Environment == plan.EnvKind:
-		agents, err := ownImage()
+		binary, err := ownBinary()
+		if err != nil {
+			return nil, want, err
+		}
+		agents, err := image.Build(image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion(), Binaries: []image.Binary{binary}})
 		if err != nil {
 			return nil, want, err
 		}
@@ -48,13 +52,4 @@ func checkKind(p plan.Plan) error {
 		return nil
 	}
 	return advice.With(kind.CheckPlan(p), "make a cluster with what it needs (cnibench cni install --help); measure it by --env kubernetes")
-}
-
-// ownImage is the image of this binary.
-func ownImage() (*image.Image, error) {
-	binary, err := ownBinary()
-	if err != nil {
-		return nil, err
-	}
-	return image.Build(image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion(), Binaries: []image.Binary{binary}})
 }

@@ -43,11 +43,7 @@ holds and the size does not, or not all was measured. The plans under examples/ 
 }
 
 func sourceIDs(c findings.Claims) []string {
-	var ids []string
-	for _, s := range c.Sources {
-		ids = append(ids, s.ID)
-	}
-	return ids
+	return named(c.Sources, func(s findings.Source) string { return s.ID })
 }
 
 func (p *program) findings(cmd *cobra.Command, name string, a findingsArgs) error {

@@ -72,7 +72,8 @@ func (p *program) makeImage(ctx context.Context, a imageArgs) error {
 		return usage(err)
 	}
 	reference := i.Reference()
-	if a.archives() {
+	// Without a name, a file is written when nothing else is asked for.
+	if a.output != "" || len(a.loads) == 0 && a.push == "" {
 		if err := p.writeImage(i, a); err != nil {
 			return err
 		}
@@ -101,9 +102,6 @@ func (p *program) makeImage(ctx context.Context, a imageArgs) error {
 	return err
 }
 
-// archives reports whether a file is written: when one is named, and when nothing else is asked for.
-func (a imageArgs) archives() bool { return a.output != "" || len(a.loads) == 0 && a.push == "" }
-
 // loadImage loads the image into one target and says where it is now.
 func loadImage(ctx context.Context, i *image.Image, t image.Target) (where string, err error) {
 	switch t.Kind {
@@ -127,20 +125,17 @@ func pushImage(ctx context.Context, i *image.Image, to image.Push, story *story)
 func (a *imageArgs) spec() (image.Spec, error) {
 	s := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion()}
 	var errs []error
+	var err error
 	if a.name != "" {
-		var err error
 		s.Name, err = image.ParseName(a.name, s.Version)
 		errs = append(errs, err)
 	}
 	if a.push != "" {
-		var err error
 		a.pushed, err = image.ParseName(a.push, s.Version)
 		errs = append(errs, err)
-	}
-	if a.insecure && a.push == "" {
+	} else if a.insecure {
 		errs = append(errs, errors.New("--insecure is for --push"))
 	}
-	var err error
 	a.targets, err = readAll(a.loads, image.ParseTarget)
 	errs = append(errs, err)
 	s.Binaries, err = readAll(a.platforms, image.ParseBinary)

@@ -239,10 +239,7 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
 		environment = *a.texts["env"]
 	}
 	p, file, err := plan.Read(a.file, f, environment)
-	if err != nil {
-		err = usage(err)
-	}
-	return p, file, err
+	return p, file, usage(err)
 }
 
 // both joins the faults of a file and of flags that could not be read with those that the plan as a whole has. The

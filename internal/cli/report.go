@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,7 +15,9 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/csv"
+	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -61,11 +65,7 @@ func (p *program) reportCommand() *cobra.Command {
 }
 
 func metricNames() []string {
-	var names []string
-	for _, m := range metric.All() {
-		names = append(names, m.Name)
-	}
-	return names
+	return named(metric.All(), func(m metric.Metric) string { return m.Name })
 }
 
 func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
@@ -158,4 +158,28 @@ func (a reportArgs) works(cmd *cobra.Command) ([]impact.Work, error) {
 		return nil, usageOf(cmd, fmt.Errorf("--impact %q:\n%w", a.impact, err))
 	}
 	return works, nil
+}
+
+// writePictures writes every figure of d as an SVG file into the directory dir and returns their number. The number before
+// each name keeps the files in reading order.
+func writePictures(dir string, d report.Document) (int, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return 0, fmt.Errorf("directory of pictures: %w", err)
+	}
+	all := figure.All(d)
+	for i, f := range all {
+		if err := writePicture(filepath.Join(dir, fmt.Sprintf("%03d-%s.svg", i+1, f.Name())), f.Drawing); err != nil {
+			return i, err
+		}
+	}
+	return len(all), nil
+}
+
+func writePicture(name string, d chart.Drawing) (err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("picture: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return chart.WriteSVG(f, chart.Framed(d))
 }

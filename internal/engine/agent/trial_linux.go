@@ -141,21 +141,17 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	if err := t.say(control.Message{Type: control.TypeStarted, Trial: t.number}); err != nil {
 		return nil, err
 	}
-	var edges [2]proc.Snapshot
-	o, err := l.Run(t.ctx, func(end bool) {
+	var before, after proc.Snapshot
+	o, err := l.Run(t.ctx, func(bool) {
 		// A counter that cannot be read is absent from the snapshot and from the observation. The counters only check a
 		// trial: a container that hides one of them does not spoil the load's own counts.
-		snap, _ := sampler.Take(cpus)
-		if end {
-			edges[1] = snap
-		} else {
-			edges[0] = snap
-		}
+		before = after
+		after, _ = sampler.Take(cpus)
 	})
 	if err != nil {
 		return nil, err
 	}
-	o.Machine, o.Host = machine(), proc.Delta(edges[0], edges[1])
+	o.Machine, o.Host = machine(), proc.Delta(before, after)
 	return o, nil
 }
 

@@ -113,9 +113,7 @@ func newTrial(o control.Prepare) (*Trial, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	if t.threads = t.work.threads; t.threads == 0 {
-		t.threads = t.traits.Flows
-	}
+	t.threads = cmp.Or(t.work.threads, t.traits.Flows)
 	t.pacers = t.threads
 	if t.work.beside != nil {
 		t.threads++
@@ -156,13 +154,7 @@ func (t *Trial) check() error {
 	case o.Interval > 0 && (o.Warmup+o.Window)/o.Interval > maxRows:
 		return usage("interval of %v makes more than %d rows", o.Interval, maxRows)
 	}
-	o.Setup = cmp.Or(o.Setup, defaultSetup)
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-		if work.timeout > 0 {
-			o.Timeout = work.timeout
-		}
-	}
+	o.Setup, o.Timeout = cmp.Or(o.Setup, defaultSetup), cmp.Or(o.Timeout, work.timeout, defaultTimeout)
 	if work.prepare != nil {
 		return work.prepare(o)
 	}
@@ -237,9 +229,7 @@ func (t *Trial) Close() error {
 	r.tasks.Wait()
 
 	for _, w := range r.workers {
-		if f, ok := w.flow.(closer); ok {
-			f.close()
-		}
+		w.close()
 	}
 	var failed error
 	for _, fd := range r.fds {

@@ -321,7 +321,7 @@ func TestEdgesAreCalledOnceEach(t *testing.T) {
 	if !slices.Equal(calls, []bool{false, true}) {
 		t.Errorf("edges called with %v", calls)
 	}
-	if _, err := c.Run(t.Context(), nil); kindOf(err) != KindUsage {
+	if _, err := c.Run(t.Context(), func(bool) {}); kindOf(err) != KindUsage {
 		t.Errorf("a second run: %v", err)
 	}
 	wait(t, serving, 1)

@@ -222,11 +222,11 @@ func (t *Trial) listen() error {
 		if err != nil {
 			return err
 		}
+		accept := t.accept
 		if t.transport() == sock.Datagram {
-			t.roster.tasks.Go(func() { t.acceptDatagrams(fd) })
-			return nil
+			accept = t.acceptDatagrams
 		}
-		t.roster.tasks.Go(func() { t.accept(fd) })
+		t.roster.tasks.Go(func() { accept(fd) })
 		return nil
 	}
 	if t.traits.Kernel {

@@ -207,9 +207,7 @@ func (g *getter) hear(w *worker, n int) {
 		case l.state == linkAsked:
 			g.receive(w, l, ended)
 		case l.state == linkIdle && ended && l.fd >= 0:
-			// No request was under way on it. The next request connects again.
-			sock.Close(l.fd)
-			l.fd = -1
+			l.hangUp() // no request was under way on it; the next request connects again
 		}
 	}
 }
@@ -380,8 +378,7 @@ func (g *getter) finish(w *worker, l *link) {
 	}
 	w.last = now
 	if g.each || l.answer.Close {
-		sock.Close(l.fd)
-		l.fd = -1
+		l.hangUp()
 	}
 	switch {
 	case g.open:
@@ -396,19 +393,22 @@ func (g *getter) finish(w *worker, l *link) {
 // lose counts the failure of a connection and closes it.
 func (g *getter) lose(w *worker, l *link, k kind) {
 	w.fail(k)
-	if l.fd >= 0 {
-		sock.Close(l.fd)
-		l.fd = -1
-	}
+	l.hangUp()
 	l.state, l.since = linkDown, w.trial.now()
 	g.down++
 }
 
+// hangUp closes the connection, if there is one.
+func (l *link) hangUp() {
+	if l.fd >= 0 {
+		sock.Close(l.fd)
+		l.fd = -1
+	}
+}
+
 func (g *getter) close() {
 	for i := range g.links {
-		if fd := g.links[i].fd; fd >= 0 {
-			sock.Close(fd)
-		}
+		g.links[i].hangUp()
 	}
 	g.poll.Close()
 }

@@ -107,7 +107,7 @@ type result struct {
 func start(ctx context.Context, trial *Trial) <-chan result {
 	done := make(chan result, 1)
 	go func() {
-		o, err := trial.Run(ctx, nil)
+		o, err := trial.Run(ctx, func(bool) {})
 		done <- result{o, err}
 	}()
 	return done

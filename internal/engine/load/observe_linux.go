@@ -173,17 +173,22 @@ func (t *Trial) states() map[*worker]sock.TCPState {
 	if !t.work.standing || t.traits.Protocol != plan.TCP {
 		return nil
 	}
-	states := map[*worker]sock.TCPState{}
-	for _, w := range t.workers() {
+	return readings(t.workers(), sock.State)
+}
+
+// readings reads the socket of each flow of the workload. A flow whose socket cannot be read is left out of the sum, as one
+// that joined too late.
+func readings[T any](workers []*worker, read func(fd int) (T, error)) map[*worker]T {
+	all := map[*worker]T{}
+	for _, w := range workers {
 		if w.beside {
 			continue
 		}
-		// A flow whose state cannot be read is left out of the sum, as one that joined too late.
-		if s, err := sock.State(w.fd); err == nil {
-			states[w] = s
+		if v, err := read(w.fd); err == nil {
+			all[w] = v
 		}
 	}
-	return states
+	return all
 }
 
 // sumTCP adds up the TCP counters of the flows that existed at both edges.
@@ -252,4 +257,42 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 		o.Datagrams.JitterNs /= receivers
 	}
 	return silent
+}
+
+// drops reads how many datagrams each receiving socket has dropped; nil if the workload does not count datagrams. A kernel
+// before 4.12 has no such counter; the sum is then absent.
+func (t *Trial) drops() map[*worker]sock.Memory {
+	if !t.work.straggles {
+		return nil
+	}
+	return readings(t.workers(), sock.MemoryOf)
+}
+
+// buffersOf returns the buffers of the first flow of a stream; nil for others, and if the kernel does not report them.
+func (t *Trial) buffersOf(workers []*worker) *sample.Buffers {
+	if t.traits.Exchanges() || len(workers) == 0 {
+		return nil
+	}
+	m, err := sock.MemoryOf(workers[0].fd)
+	if err != nil {
+		return nil
+	}
+	return &sample.Buffers{ReceiveBytes: uint64(m.ReceiveBuffer), SendBytes: uint64(m.SendBuffer)}
+}
+
+// sumDrops adds up the drops of the sockets that existed at both edges.
+func sumDrops(d *sample.Datagrams, begin, end map[*worker]sock.Memory) {
+	if d == nil {
+		return
+	}
+	for w, after := range end {
+		before, ok := begin[w]
+		if !ok {
+			continue
+		}
+		if d.SocketDrops == nil {
+			d.SocketDrops = new(uint64)
+		}
+		*d.SocketDrops += uint64(after.Drops - before.Drops) // wraps as the counter does
+	}
 }

@@ -25,19 +25,16 @@ var errGone = errors.New("every flow has ended")
 type edge struct {
 	at, process int64
 	states      map[*worker]sock.TCPState
-	drops       map[*worker]uint32
+	drops       map[*worker]sock.Memory
 }
 
-// Run warms up, measures for the window and returns what this side saw. edges (may be nil) is called from Run's
+// Run warms up, measures for the window and returns what this side saw. edges is called from Run's
 // goroutine just before the window opens (false) and just after it has closed (true). A server continues to
 // serve afterwards, until Close. Run returns within about 100 ms of ctx's end, with kind "cancelled"; every error is an
 // *Error. A trial runs once.
 func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observation, error) {
 	if t.ran.Swap(true) {
 		return nil, usage("%s: a trial runs once", t.name())
-	}
-	if edges == nil {
-		edges = func(bool) {}
 	}
 	rows := newRows(t)
 	t.release()

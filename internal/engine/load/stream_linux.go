@@ -144,10 +144,14 @@ func (w *worker) sendAll(fd int, b []byte) bool {
 func (w *worker) recvAll(fd int, b []byte, since int64) bool {
 	for {
 		n, e := w.recv(fd, b, sock.WaitAll)
-		if n == len(b) && e == 0 {
+		switch {
+		case e == 0 && n == len(b):
 			return true
-		}
-		if !w.shortRecv(n, e) {
+		case e != 0 && !w.broken(e):
+			return false
+		case e == 0 && n == 0:
+			return w.die(gone)
+		case w.trial.stopping(w.leaveAt):
 			return false
 		}
 		if since != 0 && w.trial.now()-since > int64(w.trial.o.Timeout) {
@@ -160,12 +164,13 @@ func (w *worker) recvAll(fd int, b []byte, since int64) bool {
 	}
 }
 
-func (w *worker) shortRecv(n int, e syscall.Errno) bool {
-	switch {
-	case e != 0 && !w.broken(e):
-		return false
-	case e == 0 && n == 0:
-		return w.die(gone)
-	}
-	return !w.trial.stopping(w.leaveAt)
+// Bidirectional streams are two streams at once, with twice as many flows: an even index goes from the client to the server,
+// an odd index back. So each direction has its own sockets, as with two programs that each send, and the acknowledgements of
+// one direction share the path with the other.
+
+// openEitherWay makes a worker the sender or the receiver of its flow.
+func openEitherWay(w *worker) (flow, error) {
+	s := specOf[plan.Stream](w)
+	s.Bidirectional, s.Reverse = false, w.index%2 == 1
+	return streamWork(s, !w.server()).open(w)
 }

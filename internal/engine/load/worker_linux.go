@@ -93,15 +93,20 @@ func (t *Trial) spawn(index, fd int) error {
 	ready := make(chan error, 1)
 	t.roster.tasks.Go(func() { w.main(ready) })
 	if err := <-ready; err != nil {
-		if f, ok := w.flow.(closer); ok {
-			f.close()
-		}
+		w.close()
 		return err
 	}
 	t.roster.mu.Lock()
 	defer t.roster.mu.Unlock()
 	t.roster.workers = append(t.roster.workers, w)
 	return nil
+}
+
+// close closes what the flow has opened.
+func (w *worker) close() {
+	if f, ok := w.flow.(closer); ok {
+		f.close()
+	}
 }
 
 // main is the thread. It ends with its goroutine, because it is pinned.

@@ -21,16 +21,13 @@ const clockTicks = 17
 
 // UserHz returns how many ticks /proc/stat counts per second.
 var UserHz = sync.OnceValue(func() int64 {
-	vector, err := unix.Auxv()
-	if err == nil {
-		for _, entry := range vector {
-			if entry[0] == clockTicks && entry[1] > 0 {
-				return int64(entry[1])
-			}
+	vector, _ := unix.Auxv()
+	for _, entry := range vector {
+		if entry[0] == clockTicks && entry[1] > 0 {
+			return int64(entry[1])
 		}
 	}
-	// Every architecture that Go runs on has this value.
-	return 100
+	return 100 // every architecture that Go runs on has this value
 })
 
 // Stat reads the CPU lines of /proc/stat.

@@ -73,11 +73,7 @@ const (
 
 // OfTheMoment says whether a fact is about the moment when the run began, so that no two runs share it.
 func OfTheMoment(name string) bool {
-	switch name {
-	case LoadAverage, IdleBusy, IdleInterrupt:
-		return true
-	}
-	return false
+	return name == LoadAverage || name == IdleBusy || name == IdleInterrupt
 }
 
 // Names returns the names in order.
@@ -85,10 +81,8 @@ func (f Facts) Names() []string { return slices.Sorted(maps.Keys(f)) }
 
 // Differ returns the names whose values differ between f and g, in order; a missing value differs from a present one.
 func (f Facts) Differ(g Facts) []string {
-	all := maps.Clone(f)
-	if all == nil {
-		all = Facts{}
-	}
+	all := Facts{}
+	maps.Copy(all, f)
 	maps.Copy(all, g)
 	var names []string
 	for _, n := range all.Names() {

@@ -36,14 +36,7 @@ func (h *Histogram) Record(ns int64) {
 }
 
 // Merge adds all of o to h.
-func (h *Histogram) Merge(o *Histogram) {
-	if o != nil {
-		h.h.Merge(o.h)
-	}
-}
-
-// Reset forgets everything and keeps the memory.
-func (h *Histogram) Reset() { h.h.Reset() }
+func (h *Histogram) Merge(o *Histogram) { h.h.Merge(o.h) }
 
 // Count returns the number of recorded values.
 func (h *Histogram) Count() int64 { return h.h.TotalCount() }

@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -129,15 +130,12 @@ func (n *Node) load() error {
 }
 
 func (n *Node) size(spec *ebpf.CollectionSpec) {
-	flows := n.opts.Flows
-	if flows == 0 {
-		flows = 65536
-	}
+	flows := uint32(cmp.Or(n.opts.Flows, 65536))
 	// connect.bpf.c has no flows, but shares the header that declares them.
 	if m := spec.Maps[n.family.tables+"ct"]; m != nil {
-		m.MaxEntries = uint32(flows)
+		m.MaxEntries = flows
 	}
-	spec.Maps[n.family.tables+"nat_aff"].MaxEntries = uint32(flows)
+	spec.Maps[n.family.tables+"nat_aff"].MaxEntries = flows
 }
 
 func (n *Node) fillJumps() error {

@@ -57,7 +57,8 @@ func Load(o Options) (*Node, error) {
 
 func newNode(o Options) *Node {
 	return &Node{
-		opts: o, fam: familyOf(o.NodeIP), cache: btf.NewCache(), endpoints: map[uint16]*pod{}, services: newServices(),
+		opts: o, fam: familyOf(o.NodeIP), cache: btf.NewCache(), endpoints: map[uint16]*pod{},
+		services: services{known: map[frontend]*service{}, backends: map[backend]*backendRef{}},
 	}
 }
 

@@ -48,10 +48,6 @@ type service struct {
 	scopes [2][]netip.AddrPort // as programmed, by scope
 }
 
-func newServices() services {
-	return services{known: map[frontend]*service{}, backends: map[backend]*backendRef{}}
-}
-
 // SetService makes a frontend, or changes it. New flows see the new backends at once; flows to a backend that is gone
 // pick another with their next packet.
 func (n *Node) SetService(s Service) error {
