@@ -255,7 +255,7 @@ func recipeNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.She
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	all, _ := recipe.All() // the data is tested; without it there is nothing to complete
-	return named(all, func(r recipe.Recipe) string { return r.Profile }), cobra.ShellCompDirectiveNoFileComp
+	return plan.Each(all, func(r recipe.Recipe) string { return r.Profile }), cobra.ShellCompDirectiveNoFileComp
 }
 
 const cniInstallLong = `Install the CNI of a profile on a cluster and wait until it carries pods: its workloads have rolled out, the nodes are

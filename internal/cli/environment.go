@@ -8,7 +8,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kind"
 	"github.com/cnibench/cnibench/internal/env/kube/clusters"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // openEnvironment opens the environment of a plan. It returns the plan with the names of what was found there.
@@ -44,12 +43,4 @@ func opened[E env.Environment](e E, want plan.Plan, err error) (env.Environment,
 
 func (p *program) clusterOptions(say func(string, ...any)) clusters.Options {
 	return clusters.Options{Kubeconfig: p.kubeconfig, Version: buildVersion(), Charts: p.charts, Say: say, Leaves: p.leaves}
-}
-
-// checkKind returns an error that names every profile of a plan that no kind cluster can be made for.
-func checkKind(p plan.Plan) error {
-	if p.Environment != plan.EnvKind {
-		return nil
-	}
-	return advice.With(kind.CheckPlan(p), "make a cluster with what it needs (cnibench cni install --help); measure it by --env kubernetes")
 }

@@ -133,15 +133,6 @@ func nearestFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// named returns the name of each of a list.
-func named[T any](list []T, name func(T) string) []string {
-	var names []string
-	for _, v := range list {
-		names = append(names, name(v))
-	}
-	return names
-}
-
 // complete lets the shell complete the values of a flag, each of a list that is separated by commas.
 func complete(cmd *cobra.Command, flag string, names func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {

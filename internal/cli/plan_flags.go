@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnibench/cnibench/internal/env/kind"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // planFlags are the settings with a flag, and the flags that change all workloads. They are applied in this order over
@@ -179,8 +181,10 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	if err := both(faults, file.Place(p.Validate()), changed); err != nil {
 		return p, err
 	}
-	if err := checkKind(p); err != nil {
-		return p, usage(err)
+	if p.Environment == plan.EnvKind {
+		if err := kind.CheckPlan(p); err != nil {
+			return p, usage(advice.With(err, "make a cluster with what it needs (cnibench cni install --help); measure it by --env kubernetes"))
+		}
 	}
 	if p.OnCluster() && !a.labToo {
 		var idle []string

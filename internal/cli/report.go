@@ -65,7 +65,7 @@ func (p *program) reportCommand() *cobra.Command {
 }
 
 func metricNames() []string {
-	return named(metric.All(), func(m metric.Metric) string { return m.Name })
+	return plan.Each(metric.All(), func(m metric.Metric) string { return m.Name })
 }
 
 func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {

@@ -166,11 +166,7 @@ func ParseLoads(s string) ([]float64, error) {
 // spreadLoads turns a range into its loads.
 func spreadLoads(s string) ([]string, error) {
 	loads, err := ParseLoads(s)
-	var texts []string
-	for _, load := range loads {
-		texts = append(texts, FormatShare(load))
-	}
-	return texts, err
+	return Each(loads, FormatShare), err
 }
 
 // try reads s as the option of a workload, and returns it, or the texts of what it stands for.

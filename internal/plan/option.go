@@ -117,23 +117,18 @@ var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the wor
 
 // option returns the option of this key; false if the kind has none.
 func (k *kind) option(key string) (Option, bool) {
-	for _, o := range k.options {
-		if o.Key == key {
-			return o, true
-		}
+	i := slices.IndexFunc(k.options, func(o Option) bool { return o.Key == key })
+	if i < 0 {
+		return Option{}, false
 	}
-	return Option{}, false
+	return k.options[i], true
 }
 
 // Words returns the names of the options of a kind of workload on the command line.
 func (k Kind) Words() []string { return k.entry().words() }
 
 func (k *kind) words() []string {
-	names := make([]string, len(k.options))
-	for i, o := range k.options {
-		names[i] = o.Word
-	}
-	return names
+	return Each(k.options, func(o Option) string { return o.Word })
 }
 
 // ParseWorkload reads what Workload.String writes: a kind, or a kind with options in parentheses, for example "rr" or

@@ -46,10 +46,9 @@ func variantSchema() map[string]any {
 
 // workloadSchema is that of the text form, or of a mapping of one kind to its options.
 func workloadSchema() map[string]any {
-	names := make([]string, len(kinds))
+	names := Texts(Kinds())
 	byName := map[string]any{}
 	for i, k := range kinds {
-		names[i] = string(k.name)
 		options := map[string]any{}
 		for _, o := range k.options {
 			options[o.Key] = described(anyOf(o.schema, listSchema(o.schema)), o.Help, o.Values, o.Default(k.name))

@@ -50,11 +50,7 @@ func ToolNamed(name string) (Tool, bool) {
 
 // ToolNames returns the names of the registered tools.
 func ToolNames() []string {
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
-	}
-	return names
+	return Each(tools, func(t Tool) string { return t.Name })
 }
 
 // sends reports whether the tool can send workloads of this kind.
@@ -183,10 +179,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 
 // phrase is the subject of what tools do not do.
 func phrase(tools []Tool) string {
-	var names []string
-	for _, t := range tools {
-		names = append(names, t.Name)
-	}
+	names := Each(tools, func(t Tool) string { return t.Name })
 	if len(names) == 1 {
 		return names[0] + " sends"
 	}

@@ -199,9 +199,5 @@ func JoinVariants(all []Variant, separator string) string { return strings.Join(
 
 // Variants returns plain profiles as variants.
 func Variants(profiles ...string) []Variant {
-	all := make([]Variant, len(profiles))
-	for i, name := range profiles {
-		all[i] = Variant(name)
-	}
-	return all
+	return Each(profiles, func(name string) Variant { return Variant(name) })
 }

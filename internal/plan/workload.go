@@ -123,11 +123,7 @@ const (
 
 // Kinds returns the names of the kinds of workload in report order.
 func Kinds() []Kind {
-	names := make([]Kind, len(kinds))
-	for i, k := range kinds {
-		names[i] = k.name
-	}
-	return names
+	return Each(kinds, func(k *kind) Kind { return k.name })
 }
 
 // Kind returns the name of the workload's kind, "" for no workload.
@@ -318,9 +314,14 @@ func (k Kind) Options() []Option { return slices.Clone(k.entry().options) }
 
 // Texts returns the texts of variants, paths, workloads or kinds.
 func Texts[T any](all []T) []string {
-	texts := make([]string, len(all))
+	return Each(all, func(v T) string { return fmt.Sprint(v) })
+}
+
+// Each returns what of returns for every value of a list.
+func Each[T, U any](all []T, of func(T) U) []U {
+	said := make([]U, len(all))
 	for i, v := range all {
-		texts[i] = fmt.Sprint(v)
+		said[i] = of(v)
 	}
-	return texts
+	return said
 }

@@ -224,9 +224,7 @@ func Sweep(ctx context.Context, root, prefix string) ([]string, error) {
 	var errs []error
 	for _, path := range paths {
 		done, err := sweep(ctx, path)
-		if err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, err)
 		if done {
 			swept = append(swept, path)
 		}

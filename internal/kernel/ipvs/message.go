@@ -80,20 +80,15 @@ func (p place) encode(e *netlink.AttributeEncoder, at netip.AddrPort) {
 // encode is the message for one server, and one of its backends if there is one.
 func encode(s Server, b *backend) ([]byte, error) {
 	e := netlink.NewAttributeEncoder()
-	e.Nested(attrService, func(e *netlink.AttributeEncoder) error {
-		s.encode(e)
-		return nil
-	})
+	e.Nested(attrService, s.encode)
 	if b != nil {
-		e.Nested(attrDest, func(e *netlink.AttributeEncoder) error {
-			b.encode(e)
-			return nil
-		})
+		e.Nested(attrDest, b.encode)
 	}
 	return e.Encode()
 }
 
-func (s Server) encode(e *netlink.AttributeEncoder) {
+// encode writes the server; the encoder keeps its error.
+func (s Server) encode(e *netlink.AttributeEncoder) error {
 	var flags, timeout uint32
 	if s.Affinity > 0 {
 		flags, timeout = flagPersistent, uint32(s.Affinity/time.Second)
@@ -110,14 +105,16 @@ func (s Server) encode(e *netlink.AttributeEncoder) {
 	e.Bytes(svcFlags, binary.NativeEndian.AppendUint32(word, 0xffffffff)) // which of the flags are meant: all
 	e.Uint32(svcTimeout, timeout)
 	e.Uint32(svcNetmask, mask)
+	return nil
 }
 
-func (b backend) encode(e *netlink.AttributeEncoder) {
+func (b backend) encode(e *netlink.AttributeEncoder) error {
 	backendPlace.encode(e, b.addr)
 	e.Uint32(destMethod, masquerading)
 	e.Uint32(destWeight, b.weight)
 	e.Uint32(destUpper, 0)
 	e.Uint32(destLower, 0)
+	return nil
 }
 
 // decodeServer reads the answer about one server, without its backends.

@@ -92,9 +92,8 @@ func (r requirement) judge(m machine, err error) Finding {
 		return r.unknown(fmt.Sprintf("no right to try: %v", err), "run as root")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return r.unknown(fmt.Sprintf("it took longer than %s", patience), "try again when the machine is less busy")
-	case errors.Is(err, cgroup.ErrNoMount), errors.As(err, &refused):
-		return r.lacksKernel(m, err.Error())
-	case errors.Is(err, errors.ErrUnsupported), slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
+	case errors.Is(err, cgroup.ErrNoMount), errors.As(err, &refused), errors.Is(err, errors.ErrUnsupported),
+		slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
 		return r.lacksKernel(m, err.Error())
 	}
 	return r.unknown(err.Error(), "")

@@ -3,6 +3,7 @@ package probe
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -57,12 +58,7 @@ func Install(program, family string) string {
 	if where := unpackaged[program]; where != "" {
 		return where
 	}
-	name := program
-	if names, ok := packages[program]; ok {
-		if name = names[family]; name == "" {
-			name = names[""]
-		}
-	}
+	name := cmp.Or(packages[program][family], packages[program][""], program)
 	if family == "" {
 		return "install the package that has " + program + ", probably " + name
 	}

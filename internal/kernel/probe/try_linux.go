@@ -32,17 +32,20 @@ var (
 // tries has the probe of each feature of requirements that is more than an installed program. Devices are made as the
 // lab makes them.
 var tries = map[string]probe{
-	"netns":        func(context.Context, *link.Handle) error { return nil },
-	"cgroup2":      func(context.Context, *link.Handle) error { return inCgroup(func(string) error { return nil }) },
-	"veth":         adds(veth),
-	"bridge":       adds(link.Bridge{Name: name}),
-	"br_netfilter": func(context.Context, *link.Handle) error { return tryBridgeNetfilter() },
-	"vxlan":        adds(link.VXLAN{Name: name, Port: 8472}),
-	"ipip":         adds(ipip),
-	"wireguard":    adds(link.WireGuard{Name: name}),
-	"macvlan":      adds(veth, link.Child{Name: name, Parent: veth.Name}),
-	"ipvlan":       adds(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
-	"netkit":       adds(link.Netkit{Name: name, Peer: "probe-np"}),
+	"netns":   func(context.Context, *link.Handle) error { return nil },
+	"cgroup2": func(context.Context, *link.Handle) error { return inCgroup(func(string) error { return nil }) },
+	"veth":    adds(veth),
+	"bridge":  adds(link.Bridge{Name: name}),
+	"br_netfilter": func(context.Context, *link.Handle) error {
+		_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables") // the switch that it gives to every namespace
+		return err
+	},
+	"vxlan":     adds(link.VXLAN{Name: name, Port: 8472}),
+	"ipip":      adds(ipip),
+	"wireguard": adds(link.WireGuard{Name: name}),
+	"macvlan":   adds(veth, link.Child{Name: name, Parent: veth.Name}),
+	"ipvlan":    adds(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
+	"netkit":    adds(link.Netkit{Name: name, Peer: "probe-np"}),
 	"iptables": func(ctx context.Context, _ *link.Handle) error {
 		return restore(ctx, "*filter\n:PROBE - [0:0]\n-A PROBE -j RETURN\nCOMMIT\n")
 	},
@@ -75,12 +78,6 @@ func adds(things ...link.Thing) probe {
 func tryIPVS(h *link.Handle) error {
 	server := ipvs.Server{Protocol: ipvs.TCP, Addr: netip.MustParseAddrPort("192.0.2.1:80")}
 	return ipvs.Apply(h.NS(), []ipvs.Server{server})
-}
-
-// tryBridgeNetfilter looks for the switch that the feature gives to every namespace.
-func tryBridgeNetfilter() error {
-	_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables")
-	return err
 }
 
 func tryNftables(h *link.Handle) error {

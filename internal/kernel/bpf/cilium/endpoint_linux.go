@@ -73,7 +73,7 @@ func (e Endpoint) check(fam *family, legacy bool) error {
 
 func (n *Node) addEndpoint(p *pod) error {
 	e := p.Endpoint
-	dev, err := n.device(e.Device)
+	dev, err := attach.Interface(n.opts.NS, e.Device)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"sync"
 
@@ -109,7 +108,7 @@ func (n *Node) configure() error {
 		c.NativeMask = n.fam.mask(o.Masquerade.Bits())
 	}
 	if o.Overlay != "" {
-		dev, err := n.device(o.Overlay)
+		dev, err := attach.Interface(o.NS, o.Overlay)
 		if err != nil {
 			return err
 		}
@@ -231,18 +230,6 @@ func (n *Node) Close() error {
 // share are the options that make a collection use the node's tables.
 func (n *Node) share(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 	return attach.Shared(n.host.Maps, spec, n.cache, perObject...)
-}
-
-func (n *Node) device(name string) (*net.Interface, error) {
-	var dev *net.Interface
-	err := n.opts.NS.Do(func() (err error) {
-		dev, err = net.InterfaceByName(name)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("device %s: %w", name, err)
-	}
-	return dev, nil
 }
 
 func fillCalls(coll *ebpf.Collection, slots map[uint32]string) error {

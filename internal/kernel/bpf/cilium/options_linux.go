@@ -1,6 +1,7 @@
 package cilium
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -82,14 +83,8 @@ type Sizes struct {
 const allPorts = 1<<16 - firstPort
 
 func (s Sizes) withDefaults() Sizes {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&s.FlowsTCP, 65536}, {&s.FlowsAny, 32768}, {&s.SNAT, 65536}, {&s.Stats, 4096}, {&s.Ports, allPorts}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	s.FlowsTCP, s.FlowsAny = cmp.Or(s.FlowsTCP, 65536), cmp.Or(s.FlowsAny, 32768)
+	s.SNAT, s.Stats, s.Ports = cmp.Or(s.SNAT, 65536), cmp.Or(s.Stats, 4096), cmp.Or(s.Ports, allPorts)
 	return s
 }
 

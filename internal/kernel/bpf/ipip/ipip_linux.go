@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 
 	"github.com/cilium/ebpf"
@@ -45,22 +44,16 @@ func Load(o Options) (*Tunnel, error) {
 }
 
 func (t *Tunnel) load(o Options) error {
-	c := programsTunnelConfig{NodeIp: be32(o.NodeIP)}
-	if err := o.NS.Do(func() error {
-		wire, err := net.InterfaceByName(o.Wire)
-		if err != nil {
-			return fmt.Errorf("device %s: %w", o.Wire, err)
-		}
-		tunnel, err := net.InterfaceByName(o.Tunnel)
-		if err != nil {
-			return fmt.Errorf("device %s: %w", o.Tunnel, err)
-		}
-		c.Wire, c.Tunnel = uint32(wire.Index), uint32(tunnel.Index)
-		copy(c.TunnelMac.Addr[:], tunnel.HardwareAddr)
-		return nil
-	}); err != nil {
+	wire, err := attach.Interface(o.NS, o.Wire)
+	if err != nil {
 		return err
 	}
+	tunnel, err := attach.Interface(o.NS, o.Tunnel)
+	if err != nil {
+		return err
+	}
+	c := programsTunnelConfig{NodeIp: be32(o.NodeIP), Wire: uint32(wire.Index), Tunnel: uint32(tunnel.Index)}
+	copy(c.TunnelMac.Addr[:], tunnel.HardwareAddr)
 	spec, err := loadPrograms()
 	if err != nil {
 		return err
