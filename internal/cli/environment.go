@@ -18,7 +18,8 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 		if err != nil {
 			return nil, want, err
 		}
-		agents, err := image.Build(image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion(), Binaries: []image.Binary{binary}})
+		own := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion(), Binaries: []image.Binary{binary}}
+		agents, err := image.Build(own)
 		if err != nil {
 			return nil, want, err
 		}

@@ -183,7 +183,8 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	}
 	if p.Environment == plan.EnvKind {
 		if err := kind.CheckPlan(p); err != nil {
-			return p, usage(advice.With(err, "make a cluster with what it needs (cnibench cni install --help); measure it by --env kubernetes"))
+			wayOut := "make a cluster with what it needs (cnibench cni install --help); measure it by --env kubernetes"
+			return p, usage(advice.With(err, wayOut))
 		}
 	}
 	if p.OnCluster() && !a.labToo {

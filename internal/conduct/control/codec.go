@@ -84,25 +84,15 @@ func (d *Decoder) next() ([]byte, error) {
 
 // check refuses a message whose type is unknown or whose part for that type is missing, so that no reader meets a nil.
 func (m Message) check() error {
-	missing := false
-	switch m.Type {
-	case TypeHello:
-		missing = m.Hello == nil
-	case TypePrepare:
-		missing = m.Prepare == nil
-	case TypeReady:
-		missing = m.Ready == nil
-	case TypeDone:
-		missing = m.Done == nil
-	case TypeError:
-		missing = m.Error == nil
-	case TypeLeave:
-		missing = m.Leave == nil
-	case TypeStart, TypeReturn, TypeRolled, TypeStarted, TypeHeartbeat, TypeFinish, TypeCancel:
-	default:
+	whole, known := map[Type]bool{
+		TypeHello: m.Hello != nil, TypePrepare: m.Prepare != nil, TypeReady: m.Ready != nil, TypeDone: m.Done != nil,
+		TypeError: m.Error != nil, TypeLeave: m.Leave != nil, TypeStart: true, TypeReturn: true, TypeRolled: true,
+		TypeStarted: true, TypeHeartbeat: true, TypeFinish: true, TypeCancel: true,
+	}[m.Type]
+	switch {
+	case !known:
 		return fmt.Errorf("unknown type %q", m.Type)
-	}
-	if missing {
+	case !whole:
 		return fmt.Errorf("a %q without its contents", m.Type)
 	}
 	return nil
