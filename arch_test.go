@@ -189,6 +189,7 @@ var waiting = map[string]string{
 	"run_linux.go settleDown": "stragglers count until the drain time is over, by definition",
 	"path_linux.go pause":     "paces datagrams",
 	"facts_linux.go Idle":     "measures what the CPUs do for a while",
+	"neighbour.go burst":      "rests between bursts of work",
 	"up_linux.go fail":        "gives the cause of a failure time to arrive before the failure is printed",
 }
 
@@ -472,7 +473,7 @@ const (
 
 // signatures names the functions whose parameters are another library's, with the reason.
 var signatures = map[string]string{
-	"internal/env/kube/api/resource.go Patch": "client-go's fakes have it so",
+	"internal/env/kube/api/mapper.go Patch": "client-go's fakes have it so",
 }
 
 // TestBudget keeps functions, files and signatures small enough to be read.

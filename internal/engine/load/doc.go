@@ -36,8 +36,8 @@
 //
 // In a closed loop a flow's next request waits for the response. The plain clients block in their calls, which costs
 // least; with Wait "spin" they poll (worker.recv). A client is paced if its requests follow a schedule, or if several are
-// under way on a flow. Then schedule.go decides what is due, flight.go keeps the requests under way, paced_linux.go waits,
-// and rr_paced, crr_paced and http_paced send and receive on sockets that do not block. A response time counts from the
+// under way on a flow. Then schedule.go decides what is due, paced_linux.go waits and keeps the
+// requests under way, and rr_paced, crr_paced and http_paced send and receive on sockets that do not block. A response time counts from the
 // scheduled time of the request. The servers are the same for all.
 //
 // # Nothing hangs
@@ -52,7 +52,6 @@
 // end is a "peer gone". On the client, the end of the server is always a failure. Observation.Errors counts the failures
 // within the window by kind; a side that completed nothing, or lost all its flows, returns an *Error.
 //
-// Read engine_linux.go, worker_linux.go, then one workload: rr_linux.go is the simplest. pace.go and ledger.go are the
-// arithmetic of UDP streams, schedule.go and flight.go that of paced clients, without sockets. Times are ns since Prepare
-// by default.
+// Read engine_linux.go, worker_linux.go, then one workload: rr_linux.go is the simplest. ledger.go and schedule.go are
+// arithmetic without sockets, of UDP streams and of paced clients. Times are ns since Prepare by default.
 package load

@@ -2,6 +2,8 @@ package load
 
 import (
 	"runtime"
+	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // counters are written by one load thread and read by Run.
@@ -297,3 +300,80 @@ func (w *worker) sleep(at int64) {
 	at = min(at, w.trial.now()+int64(tick))
 	thread.SleepUntil(w.trial.clock.offset + at)
 }
+
+// spare is how many processors are left to everything that is not a load thread: the yardstick, and the runtime's own.
+const spare = 5
+
+// quiet is the state of the Go runtime that trials of this process share: while any is under way the collector rests
+// and GOMAXPROCS covers all load threads. It is global because what it guards is.
+var quiet struct {
+	sync.Mutex
+	trials, threads       int
+	collector, processors int
+}
+
+// quiesceRuntime stops the collector and adds processors for a trial of n threads.
+func quiesceRuntime(n int) {
+	quiet.Lock()
+	defer quiet.Unlock()
+	if quiet.trials == 0 {
+		quiet.processors = runtime.GOMAXPROCS(0)
+		quiet.collector = debug.SetGCPercent(-1)
+	}
+	quiet.trials++
+	quiet.threads += n
+	// Set even if it is enough: once set, the runtime no longer adapts it by itself, which would stop the world.
+	runtime.GOMAXPROCS(max(quiet.threads+spare, runtime.GOMAXPROCS(0)))
+}
+
+// restoreRuntime undoes quiesceRuntime; the last trial restores what was before the first.
+func restoreRuntime(n int) {
+	quiet.Lock()
+	defer quiet.Unlock()
+	quiet.trials--
+	quiet.threads -= n
+	if quiet.trials == 0 {
+		runtime.GOMAXPROCS(quiet.processors)
+		debug.SetGCPercent(quiet.collector)
+	}
+}
+
+// work is how one side runs a workload.
+type work struct {
+	open func(w *worker) (flow, error) // returns the worker's flow
+	// beside returns the flow of the last worker, which is not part of the workload. (optional)
+	beside    func(w *worker) (flow, error)
+	prepare   func(o *control.Prepare) error // refuses options and fills in defaults. (optional)
+	threads   int                            // 0 is one for each flow
+	buffer    int                            // of every socket in bytes, 0 for the default
+	timeout   time.Duration                  // of one exchange, 0 for the default
+	standing  bool                           // flows are connected once, before the trial
+	sends     bool                           // sends without a request, so it must wait for Run
+	timed     bool                           // its socket has timeouts instead of a pulse
+	straggles bool                           // datagrams of the window may arrive after it
+	mayIdle   bool                           // a side that completes nothing has not failed
+}
+
+// workOf lists the workloads that the engine can send. A throughput search is many streams.
+func workOf(o *control.Prepare) (work, error) {
+	client := o.Side == control.SideClient
+	if !client && o.Side != control.SideServer {
+		return work{}, usage("side %q", o.Side)
+	}
+	switch s := o.Workload.Spec.(type) {
+	case plan.Stream:
+		return streamWork(s, client), nil
+	case plan.RR:
+		return rrWork(s, client), nil
+	case plan.CRR:
+		return crrWork(s, client), nil
+	case plan.Ping:
+		return pingWork(), nil
+	case plan.HTTP:
+		return httpWork(s, client, len(o.CPUs)), nil
+	}
+	return work{}, usage("the engine cannot send workload %q", o.Workload)
+}
+
+// specOf returns what is sent, for a worker whose kind of workload is known.
+func specOf[S plan.Spec](w *worker) S { return w.trial.o.Workload.Spec.(S) }

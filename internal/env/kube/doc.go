@@ -13,6 +13,6 @@
 //
 // Read Options, Connect, then Cluster.Up. What is made is computed first and by itself (topology.go, objects.go), then
 // created and waited for (up.go); diagnose.go says in the cluster's words why something does not come. Every object
-// bears the run's id and the time at which it may be swept (close.go, clean.go). access.go has the rights that all this
+// bears the run's id and the time at which it may be swept (connect.go, clean.go). access.go has the rights that all this
 // needs, with the reason for each.
 package kube

@@ -1,11 +1,15 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
+	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -98,4 +102,95 @@ func (l *Lab) notSteered(err error) {
 		l.unsteered = err
 		l.log.Debug("receive work is not steered", "error", err)
 	}
+}
+
+// Drops returns the drop counters of all devices on a path: those of its two ends, of the nodes and of the switch.
+func (l *Lab) Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error) {
+	inst, err := l.up(profile)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := inst.Spec.Ends(p)
+	if err != nil {
+		return nil, err
+	}
+	var all []sample.Drop
+	for _, h := range inst.crossed(ends) {
+		drops, err := h.drops()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, drops...)
+	}
+	return all, nil
+}
+
+// crossed returns two ends and the hosts between them, each namespace once.
+func (i *Instance) crossed(e Ends) []*Host {
+	hosts := []*Host{i.Host(e.Client)}
+	for _, n := range i.Nodes {
+		hosts = append(hosts, &n.Host)
+	}
+	hosts = append(hosts, i.Switch, i.Host(e.Server))
+	var distinct []*Host
+	seen := map[any]bool{}
+	for _, h := range hosts {
+		if h != nil && !seen[h.NS] {
+			seen[h.NS] = true
+			distinct = append(distinct, h)
+		}
+	}
+	return distinct
+}
+
+func (h *Host) drops() ([]sample.Drop, error) {
+	drops, err := link.At(h.NS, (*link.Handle).Drops)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s drops: %w", h.Name, err)
+	}
+	for i := range drops {
+		drops[i].Host = h.Name
+	}
+	return drops, nil
+}
+
+// Full returns how often the tables of a profile's nodes were full since the lab was raised: the number of dropped
+// packets or forgotten connections, by a description of the table. An error may come with a partial result. LRU maps of
+// BPF programs evict the oldest entry, as in the products, and are never full.
+func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
+	inst, err := l.up(profile)
+	if err != nil {
+		return nil, err
+	}
+	full := map[string]uint64{}
+	var errs []error
+	for _, n := range inst.Nodes {
+		errs = append(errs, n.full(full))
+	}
+	return full, errors.Join(errs...)
+}
+
+// full adds the counters of a node.
+func (n *Node) full(to map[string]uint64) error {
+	drops, err := n.programs.Drops()
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	for _, d := range drops {
+		if d.Full {
+			to[n.Name+": BPF programs: "+d.Reason()] += d.Packets
+		}
+	}
+	s, err := conntrack.ReadStats(n.NS)
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	for what, count := range map[string]uint64{
+		"packets of new connections dropped (nf_conntrack_max)":         s.Refused(),
+		"connections forgotten to make room for new (nf_conntrack_max)": s.EarlyDrop,
+		"packets dropped, too many connections in a bucket":             s.ChainTooLong,
+	} {
+		to[n.Name+": conntrack table: "+what] = count
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -272,4 +273,16 @@ func (l *Lab) Close(ctx context.Context) error {
 	}
 	all.Wait()
 	return err
+}
+
+// VerifierLogs returns the logs of all profiles whose programs the BPF verifier rejected, by name. Instance.Err has only the
+// last line.
+func (l *Lab) VerifierLogs() map[string]string {
+	logs := map[string]string{}
+	for _, i := range l.instances {
+		if log := attach.VerifierLog(i.Err); log != "" {
+			logs[string(i.Name)] = log
+		}
+	}
+	return logs
 }

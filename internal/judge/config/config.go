@@ -12,9 +12,11 @@
 package config
 
 import (
+	_ "embed" // the page
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -235,3 +237,14 @@ func (j *judge) unmatched(title string, but ...string) {
 }
 
 func joined(list []string) string { return strings.Join(list, "; ") }
+
+// page is docs/config.md, which has the words of each rule.
+//
+//go:generate cp page.md ../../../docs/config.md
+//go:embed page.md
+var page string
+
+var rules = sync.OnceValue(func() finding.Rules { return finding.ParseRules(page) })
+
+// Rules returns all rules in the order of the documentation.
+func Rules() []finding.Rule { return rules() }

@@ -2,8 +2,12 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strconv"
+	"strings"
 )
 
 // ParseSNMP returns the counters of /proc/net/snmp or /proc/net/netstat as "Tcp.RetransSegs". The files come in pairs
@@ -46,4 +50,108 @@ func parseCounter(b []byte) (int64, error) {
 	}
 	v, err := strconv.ParseUint(string(b), 10, 64)
 	return int64(v), err
+}
+
+// columns of /proc/net/dev behind the device's name.
+var devColumns = []string{
+	"rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "rx_compressed", "rx_multicast",
+	"tx_bytes", "tx_packets", "tx_errors", "tx_dropped", "tx_fifo", "tx_collisions", "tx_carrier", "tx_compressed",
+}
+
+// ParseDev returns the counters of /proc/net/dev as "eth0.rx_bytes".
+func ParseDev(b []byte) (map[string]int64, error) {
+	counters := map[string]int64{}
+	for line := range bytes.Lines(b) {
+		// A name may contain a colon (an alias), the columns may not; the two lines of headings have no colon at all.
+		colon := bytes.LastIndexByte(line, ':')
+		if colon < 0 {
+			continue
+		}
+		name := bytes.TrimSpace(line[:colon])
+		f := bytes.Fields(line[colon+1:])
+		if len(name) == 0 || len(f) != len(devColumns) {
+			return nil, fmt.Errorf("/proc/net/dev: %q has %d columns, want %d", line, len(f), len(devColumns))
+		}
+		for i, s := range f {
+			v, err := parseCounter(s)
+			if err != nil {
+				return nil, fmt.Errorf("/proc/net/dev: %s of %s: %w", devColumns[i], name, err)
+			}
+			counters[string(name)+"."+devColumns[i]] = v
+		}
+	}
+	return counters, nil
+}
+
+// Softnet is a line of /proc/net/softnet_stat: one CPU's receive softirq since boot. The counters are 32 bits wide and
+// wrap; subtract them as such.
+type Softnet struct {
+	// CPU is -1 on kernels before 5.10, which do not number the lines and leave out CPUs that are offline.
+	CPU int
+	// Dropped counts packets that a full backlog refused, Squeezed how often a poll ended with work left.
+	Dropped, Squeezed uint32
+}
+
+// cpuColumn is where the line says which CPU it is about.
+const cpuColumn = 12
+
+// ParseSoftnet returns the lines of /proc/net/softnet_stat.
+func ParseSoftnet(b []byte) ([]Softnet, error) {
+	var lines []Softnet
+	for line := range bytes.Lines(b) {
+		f := bytes.Fields(line)
+		if len(f) < 3 {
+			return nil, fmt.Errorf("/proc/net/softnet_stat: %q has %d columns", line, len(f))
+		}
+		s := Softnet{CPU: -1}
+		for i, c := range []*uint32{&s.Dropped, &s.Squeezed} {
+			v, err := strconv.ParseUint(string(f[i+1]), 16, 32)
+			if err != nil {
+				return nil, fmt.Errorf("/proc/net/softnet_stat: column %d: %w", i+2, err)
+			}
+			*c = uint32(v)
+		}
+		if len(f) > cpuColumn {
+			v, err := strconv.ParseUint(string(f[cpuColumn]), 16, 31)
+			if err != nil {
+				return nil, fmt.Errorf("/proc/net/softnet_stat: CPU number: %w", err)
+			}
+			s.CPU = int(v)
+		}
+		lines = append(lines, s)
+	}
+	return lines, nil
+}
+
+// listening are the states of /proc/net/tcp and udp that a socket has which waits for others: LISTEN, and that of an
+// unconnected datagram socket.
+var listening = map[string]string{"tcp": "0A", "udp": "07"}
+
+// Listening says whether a socket of this network namespace waits on port; transport is "tcp" or "udp".
+func Listening(transport string, port int) (bool, error) {
+	for _, family := range []string{"", "6"} {
+		table, err := os.ReadFile("/proc/thread-self/net/" + transport + family)
+		if errors.Is(err, fs.ErrNotExist) && family != "" {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return false, err
+		}
+		if listens(string(table), listening[transport], port) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// listens reads lines of /proc/net/tcp or udp.
+func listens(table, state string, port int) bool {
+	local := fmt.Sprintf(":%04X", port)
+	for line := range strings.Lines(table) {
+		f := strings.Fields(line)
+		if len(f) > 3 && strings.HasSuffix(f[1], local) && f[3] == state {
+			return true
+		}
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package bare
 import (
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/expect"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Profiles are those of the family in the lab.
@@ -19,4 +20,30 @@ var Profiles = []dataplane.Entry{
 			expect.ExtPortLocal: expect.Own, expect.ExtPortRemote: expect.Node, expect.PodSelf: expect.Own,
 		},
 	}},
+}
+
+// raw is two empty namespaces on a switch, the zero of every comparison:
+//
+//	node-1 eth0 ── switch ── eth0 node-2
+type raw struct{ dataplane.Nothing }
+
+func (raw) Arrange(*dataplane.Node, int, int) {}
+
+func (raw) NotServed(p plan.Path) string {
+	if p.From == plan.Host && p.To == plan.Host {
+		return ""
+	}
+	return "raw has neither pods nor Services: it is two empty namespaces"
+}
+
+// host is the bare node: pods are host-network pods, so a packet between them takes the way of the nodes' own traffic
+// and meets kubelet's and kube-proxy's rules:
+//
+//	process ─ OUTPUT ─ POSTROUTING ─ eth0 ── switch ── eth0 ─ PREROUTING ─ INPUT ─ process
+type host struct{ dataplane.Nothing }
+
+func (host) Arrange(n *dataplane.Node, _, pods int) {
+	for i := range pods {
+		n.Pods = append(n.Pods, dataplane.Pod{Name: dataplane.PodName(n, i), Addr: n.Addr, HostNetwork: true, MTU: n.MTU})
+	}
 }

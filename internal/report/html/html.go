@@ -1,7 +1,7 @@
 // Package html writes a report as one page that needs nothing else: no network, no file beside it, no script to be
 // read. With its script it can be filtered, sorted, copied from and switched to dark.
 //
-// Render fills page.tmpl with a view of the document (view.go, raw.go), the pictures of package figure as inline SVG,
+// Render fills page.tmpl with a view of the document (view.go), the pictures of package figure as inline SVG,
 // style.css and script.js. A result file may come from a stranger: every text goes through html/template, which escapes
 // it by its place; nothing that a file can say ever becomes an attribute name, an address, a style or a script; and the
 // page's own policy lets a browser run the one script and apply the one style sheet whose digests it names, and load

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/csv"
 	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -308,4 +310,99 @@ func nav(v view) []link {
 	add(len(v.Appendix) > 0, "facts", "Conditions")
 	add(len(v.Raw) > 0, "raw", "All numbers")
 	return out
+}
+
+// need is a card of the first screen: who stands first under one workload, by how much, how sure.
+type need struct {
+	W, L               int
+	Kind, Pick, Number string
+	Lines              []string
+	Chart              template.HTML
+}
+
+func (b *builder) needs() []need {
+	var out []need
+	for _, n := range b.d.Needs {
+		pick := n.Standings[n.Pick]
+		scale := n.Scale()
+		card := need{
+			W: b.load[n.Workload], L: b.path[n.Path],
+			Kind: n.Name + ": " + number.Clean(n.Workload.String()) + ", " + n.Path.String(), Pick: choice(n),
+			Number: fmt.Sprintf("%s %s %s", scale.Format(pick.Cell.Median), scale.Unit, n.Metric.Title),
+			Chart:  b.svg(figure.Standing(n, b.series)),
+		}
+		if name := number.Clean(pick.Cell.Profile); card.Pick != name {
+			card.Number = name + ": " + card.Number
+		}
+		for _, line := range []string{n.Conclusion.Text, n.Under, n.Certainty + "."} {
+			if line != "" {
+				card.Lines = append(card.Lines, line)
+			}
+		}
+		out = append(out, card)
+	}
+	return out
+}
+
+// choice is the heading of a card: the pick with those that do not differ from it.
+func choice(n report.Need) string {
+	pick, near := number.Clean(n.Standings[n.Pick].Cell.Profile), n.Near
+	switch {
+	case len(near) > 0 && len(n.Conclusion.Claims) == 0:
+		return "no significant difference"
+	case len(near) == 0:
+		return pick
+	case len(near) == 1:
+		return pick + " or " + near[0]
+	}
+	return fmt.Sprintf("%s or %d more", pick, len(near))
+}
+
+// rawHead is a column of the table of all numbers; Numbers says that it holds numbers.
+type rawHead struct {
+	Text    string
+	Numbers bool
+}
+
+// rawRow is a cell of the analysis.
+type rawRow struct {
+	P, L, W, M int
+	Cells      []rawCell
+}
+
+// rawCell is a text; Value is the number that it rounds, "" for none.
+type rawCell struct {
+	Text, Value string
+	Numbers     bool
+}
+
+// raw returns every cell of the analysis as a row, with the columns of the format csv, and the same as CSV.
+func (b *builder) raw() (heads []rawHead, rows []rawRow, text string) {
+	for _, c := range csv.Columns {
+		heads = append(heads, rawHead{c, slices.Contains(csv.Numbers, c)})
+	}
+	for i, fields := range csv.Rows(b.d.Analysis) {
+		c := &b.d.Analysis.Cells[i]
+		row := rawRow{P: b.series[c.Profile], L: b.path[c.Path], W: b.load[c.Workload], M: b.metric[c.Metric]}
+		for j, field := range fields {
+			cell := rawCell{Text: field, Numbers: heads[j].Numbers}
+			if cell.Numbers {
+				cell.Text, cell.Value = rounded(field), field
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		rows = append(rows, row)
+	}
+	var all strings.Builder
+	_ = csv.Render(&all, b.d) // to memory
+	return heads, rows, all.String()
+}
+
+// rounded writes a field of numbers with five digits.
+func rounded(field string) string {
+	v, err := strconv.ParseFloat(field, 64)
+	if err != nil {
+		return number.Absent
+	}
+	return strconv.FormatFloat(v, 'g', 5, 64)
 }

@@ -28,70 +28,79 @@ var plan = []string{
 }
 
 func main() {
-	runs := flag.Int("runs", 3, "equal `runs` beside each neighbour, at least 2")
+	var o options
+	flag.IntVar(&o.runs, "runs", 3, "equal `runs` beside each neighbour, at least 2")
 	beside := flag.String("beside", strings.Join(names(), ","), "`neighbours`, separated by commas")
-	document := flag.String("document", "", "Markdown `file` whose table of equal runs is replaced")
-	keep := flag.String("keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
+	flag.StringVar(&o.document, "document", "", "Markdown `file` whose table of equal runs is replaced")
+	flag.StringVar(&o.dir, "keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
 	flag.Parse()
-	chosen := strings.Split(*beside, ",")
-	unknown := slices.ContainsFunc(chosen, func(name string) bool { return neighbours[name] == nil })
-	if flag.NArg() != 1 || *runs < 2 || unknown {
+	o.program, o.beside = flag.Arg(0), strings.Split(*beside, ",")
+	unknown := slices.ContainsFunc(o.beside, func(name string) bool { return neighbours[name] == nil })
+	if flag.NArg() != 1 || o.runs < 2 || unknown {
 		fmt.Fprintf(os.Stderr, "usage: aa [-runs N] [-beside %s] [-document FILE] [-keep DIR] CNIBENCH\n", strings.Join(names(), ","))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := write(ctx, flag.Arg(0), *runs, chosen, *document, *keep); err != nil {
+	if err := write(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "aa:", err)
 		os.Exit(1)
 	}
 }
 
+// options are what the command is asked for.
+type options struct {
+	program, document, dir string
+	runs                   int
+	beside                 []string
+}
+
 // write measures beside each neighbour, and writes the tables.
-func write(ctx context.Context, program string, runs int, beside []string, document, dir string) error {
-	if dir == "" {
+func write(ctx context.Context, o options) error {
+	if o.dir == "" {
 		made, err := os.MkdirTemp("", "aa-")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(made)
-		dir = made
+		o.dir = made
 	}
-	text := fmt.Sprintf("`cnibench run %s`, %d times beside each neighbour:\n", strings.Join(plan, " "), runs)
-	for _, name := range beside {
-		c, err := measure(ctx, program, filepath.Join(dir, name), runs, name)
+	text := fmt.Sprintf("`cnibench run %s`, %d times beside each neighbour:\n", strings.Join(plan, " "), o.runs)
+	for _, name := range o.beside {
+		c, err := measure(ctx, o, name)
 		if err != nil {
 			return err
 		}
 		text += "\n" + c.render(name)
 	}
 	fmt.Print(text)
-	if document == "" {
+	if o.document == "" {
 		return nil
 	}
-	return insert.Table(document, "aa", text)
+	return insert.Table(o.document, "aa", text)
 }
 
-// measure makes the runs that dir does not have, and compares all.
-func measure(ctx context.Context, program, dir string, runs int, name string) (campaign, error) {
+// measure makes the runs beside a neighbour that are not there yet, and compares all.
+func measure(ctx context.Context, o options, name string) (campaign, error) {
 	var c campaign
+	dir := filepath.Join(o.dir, name)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return c, err
 	}
 	var files []string
-	for n := 1; n <= runs; n++ {
+	for n := 1; n <= o.runs; n++ {
 		file := filepath.Join(dir, fmt.Sprintf("%d.jsonl", n))
 		files = append(files, file)
 		if _, err := os.Stat(file); err != nil {
 			stop := neighbours[name](ctx)
-			_, _, err := output(ctx, program, append([]string{"run", "--format", "none", "-o", file}, plan...)...)
+			_, _, err := output(ctx, o.program, append([]string{"run", "--format", "none", "-o", file}, plan...)...)
 			stop()
 			if err != nil {
 				return c, err
 			}
 		}
 		var r report
-		if _, err := read(ctx, &r, program, "report", "-f", "json", file); err != nil {
+		if _, err := read(ctx, &r, o.program, "report", "-f", "json", file); err != nil {
 			return c, err
 		}
 		c.reports = append(c.reports, r)
@@ -99,7 +108,7 @@ func measure(ctx context.Context, program, dir string, runs int, name string) (c
 	for i := range files {
 		for _, other := range files[i+1:] {
 			var p pair
-			alarm, err := read(ctx, &p, program, "compare", "-f", "json", files[i], other)
+			alarm, err := read(ctx, &p, o.program, "compare", "-f", "json", files[i], other)
 			if err != nil {
 				return c, err
 			}

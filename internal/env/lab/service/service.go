@@ -41,7 +41,10 @@
 package service
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"net/netip"
+	"slices"
 )
 
 // Config is the configuration of one node's kube-proxy, for one version of IP.
@@ -101,4 +104,119 @@ func Sysctls(c Config) map[string]string {
 		s["net/ipv4/conf/all/route_localnet"] = "1"
 	}
 	return s
+}
+
+// family has the differences between the rules for IPv4 and IPv6.
+type family struct {
+	// localhost holds the addresses of the loopback.
+	localhost netip.Prefix
+	// forwarding is the setting that makes a machine a router.
+	forwarding string
+}
+
+var (
+	ipv4 = family{netip.MustParsePrefix("127.0.0.0/8"), "net/ipv4/ip_forward"}
+	ipv6 = family{netip.MustParsePrefix("::1/128"), "net/ipv6/conf/all/forwarding"}
+)
+
+func (c Config) family() family {
+	if c.IPv6 {
+		return ipv6
+	}
+	return ipv4
+}
+
+// alone returns the prefix with only a.
+func alone(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
+
+// Names of the chains that do not depend on a service.
+const (
+	ChainServices         = "KUBE-SERVICES"
+	ChainExternalServices = "KUBE-EXTERNAL-SERVICES"
+	ChainNodePorts        = "KUBE-NODEPORTS"
+	ChainPostrouting      = "KUBE-POSTROUTING"
+	ChainMarkMasq         = "KUBE-MARK-MASQ"
+	ChainForward          = "KUBE-FORWARD"
+	ChainProxyFirewall    = "KUBE-PROXY-FIREWALL"
+	ChainFirewall         = "KUBE-FIREWALL"
+	chainProxyCanary      = "KUBE-PROXY-CANARY"
+	chainKubeletCanary    = "KUBE-KUBELET-CANARY"
+	chainHint             = "KUBE-IPTABLES-HINT"
+)
+
+// MasqueradeMark is the bit in the packet mark for packets that KUBE-POSTROUTING masquerades.
+const MasqueradeMark = "0x4000"
+
+// affinitySeconds is Kubernetes' default time for which a client keeps its endpoint.
+const affinitySeconds = "10800"
+
+// portName returns namespace/name:port as kube-proxy writes and hashes it, without the colon if the port has no name.
+func (s Service) portName() string {
+	if s.PortName == "" {
+		return s.Namespace + "/" + s.Name
+	}
+	return s.Namespace + "/" + s.Name + ":" + s.PortName
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base32.StdEncoding.EncodeToString(sum[:])[:16]
+}
+
+// ServiceChain is the chain that distributes connections to all endpoints: KUBE-SVC-x.
+func (s Service) ServiceChain() string { return "KUBE-SVC-" + s.hash() }
+
+// LocalChain is the same for the endpoints of this node: KUBE-SVL-x.
+func (s Service) LocalChain() string { return "KUBE-SVL-" + s.hash() }
+
+// ExternalChain is the chain for traffic to a node port or a load balancer address: KUBE-EXT-x.
+func (s Service) ExternalChain() string { return "KUBE-EXT-" + s.hash() }
+
+// EndpointChain is the chain with the DNAT to e: KUBE-SEP-y.
+func (s Service) EndpointChain(e Endpoint) string {
+	return "KUBE-SEP-" + hash(s.portName()+s.Protocol+e.Addr.String())
+}
+
+func (s Service) hash() string { return hash(s.portName() + s.Protocol) }
+
+// external writes the rules for traffic from outside the cluster: node port and load balancer addresses.
+func (p *proxy) external(s Service) {
+	name := s.portName()
+	for _, ip := range s.LoadBalancerIPs {
+		p.nat.Chain(ChainServices).Append(comment(name+" loadbalancer IP") + s.at(ip) + "-j " + s.ExternalChain())
+	}
+	if s.NodePort != 0 {
+		p.nat.Chain(ChainNodePorts).Append(comment(name) + s.atNodePort() + "-j " + s.ExternalChain())
+	}
+	if s.ExternalTrafficPolicyLocal {
+		p.externalLocal(s)
+		return
+	}
+	p.nat.Chain(s.ExternalChain()).Append(
+		comment("masquerade traffic for "+name+" external destinations")+"-j "+ChainMarkMasq,
+		"-j "+s.ServiceChain(),
+	)
+}
+
+// externalLocal writes the external chain of a service with traffic policy Local. Pods and the node itself may use every
+// endpoint. Other clients use only those of this node and keep their source address.
+func (p *proxy) externalLocal(s Service) {
+	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
+	chain.Append(
+		"-s "+p.c.ClusterCIDR.Masked().String()+" "+comment("pod traffic for "+name+" external destinations")+"-j "+s.ServiceChain(),
+		comment("masquerade LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+ChainMarkMasq,
+		comment("route LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+s.ServiceChain(),
+	)
+	local := s.localEndpoints()
+	if len(local) == 0 {
+		p.closed(s, comment(name+" has no local endpoints"), "DROP")
+		return
+	}
+	chain.Append("-j " + s.LocalChain())
+	p.share(p.nat.Chain(s.LocalChain()), s, local)
+}
+
+// localEndpoints returns the endpoints of this node.
+func (s Service) localEndpoints() []Endpoint {
+	return slices.DeleteFunc(slices.Clone(s.Endpoints), func(e Endpoint) bool { return !e.Local })
 }
