@@ -109,7 +109,7 @@ func (c campaign) render(name string) string {
 	return b.String()
 }
 
-// value is the undisturbed value, 0 where there is none.
+// value is the undisturbed value, 0 without one.
 func (c cell) value() float64 {
 	if c.Undisturbed == nil {
 		return 0

@@ -36,7 +36,7 @@ const (
 	window      = 300 * time.Millisecond
 )
 
-// shares are the costs that are planted, as shares of the subject's service demand; 0 is none.
+// shares are the costs that are planted, as shares of the subject's service demand.
 var shares = []float64{0, 0.02, 0.05, 0.1}
 
 // workloads are what is measured.

@@ -16,8 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// nobody is an address that no packet has: a rule about it costs its comparison.
-var nobody = netip.MustParseAddr("203.0.113.1")
+// unused is an address that no packet has: a rule about it costs its comparison.
+var unused = netip.MustParseAddr("203.0.113.1")
 
 // planted is the lab with rules on the nodes of the subject.
 type planted struct {
@@ -47,7 +47,7 @@ func (p planted) plant(ctx context.Context) error {
 	table := nft.NewTable(nft.IPv4, "planted")
 	chain := table.Base("forward", nft.Hook{Type: "filter", Hook: "forward", Priority: nft.RawPriority})
 	for range p.rules {
-		chain.Add(nft.Is(nft.SourceAddr, nobody), nft.Drop)
+		chain.Add(nft.Is(nft.SourceAddr, unused), nft.Drop)
 	}
 	inst := p.Instance(subject)
 	if inst == nil {
