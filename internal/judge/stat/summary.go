@@ -1,7 +1,8 @@
 // Package stat turns repeated measurements into what can be claimed about them: a median with an interval, a ratio of
 // two samples with an interval and a p value, and doubts as values.
 //
-// Nothing is assumed about the shape of the noise. Summarize gives the median of one sample with the interval between
+// Nothing is assumed about the shape of the noise, but by Student and Welch: that logarithms are normal. Those are for
+// samples too small for ranks, and for values that count by weights (Level). Summarize gives the median of one sample with the interval between
 // two of its order statistics. Unpaired and Paired compare two samples: the first by the Mann-Whitney test and the
 // median of all pairwise ratios (Hodges-Lehmann), the second, for pairs of trials close together in time, by the
 // Wilcoxon signed-rank test and the median of the pairs' Walsh averages. Both p values are exact for the sizes that
