@@ -2,13 +2,13 @@
 // two samples with an interval and a p value, and doubts as values.
 //
 // Nothing is assumed about the shape of the noise, but by Student and Welch: that logarithms are normal. Those are for
-// samples too small for ranks, and for values that count by weights (Level). Summarize gives the median of one sample with the interval between
-// two of its order statistics. Unpaired and Paired compare two samples: the first by the Mann-Whitney test and the
-// median of all pairwise ratios (Hodges-Lehmann), the second, for pairs of trials close together in time, by the
-// Wilcoxon signed-rank test and the median of the pairs' Walsh averages. Both p values are exact for the sizes that
-// occur here, and both intervals are the inversion of the test, so that (ties apart) the interval excludes 1 exactly
-// when the test rejects. UsePaired chooses between the two by the number of repetitions alone. Examine returns what is
-// odd about a sample.
+// samples too small for ranks, and for values that count by weights (Level). Summarize gives the median of one sample
+// with the interval between two of its order statistics. Unpaired and Paired compare two samples: the first by the
+// Mann-Whitney test and the median of all pairwise ratios (Hodges-Lehmann), the second, for pairs of trials close
+// together in time, by the Wilcoxon signed-rank test and the median of the pairs' Walsh averages. Both p values are
+// exact for the sizes that occur here, and both intervals are the inversion of the test, so that (ties apart) the
+// interval excludes 1 exactly when the test rejects. UsePaired chooses between the two by the number of repetitions
+// alone. Examine returns what is odd about a sample.
 //
 // Read Summary and Effect first. Confidence is in [0,1), for example 0.95; ratios are dimensionless, 1 for equal
 // samples; whatever cannot be computed is NaN, never 0. All functions are pure and leave their arguments as they are.
