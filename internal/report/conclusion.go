@@ -310,11 +310,18 @@ func (s *sentence) worst(tail int) {
 	}
 	last := s.ranks[n-1]
 	what := s.value(last) + " is worst" + s.claim(last.ToBest)
-	var near []compare.Comparison
+	var near, same []compare.Comparison
 	for _, x := range s.ranks[:n-1] {
-		if x.ToLast.Verdict != compare.Better {
+		switch x.ToLast.Verdict {
+		case compare.Better:
+		case compare.Same:
+			same = append(same, x.ToLast)
+		default:
 			near = append(near, x.ToLast)
 		}
+	}
+	if len(same) > 0 {
+		what += ", the same as " + listed(namesOf(same))
 	}
 	if len(near) > 0 {
 		s.Ties = append(s.Ties, near...)

@@ -75,7 +75,7 @@ func TestConclusions(t *testing.T) {
 		"groups": {metric.ServiceDemand, "a b c d", map[string][]float64{"a": around(100, 8), "b": around(200, 8), "c": around(200, 8), "d": around(300, 8)},
 			"a (100 ns/transaction) is best; next is b (200), 2.00x (1.98x to 2.02x); d (300) is worst, 3.00x (2.97x to 3.03x); b and c do not differ significantly."},
 		"ties at both ends": {metric.ServiceDemand, "a b c d", map[string][]float64{"a": around(100, 8), "b": around(100, 8), "c": around(200, 8), "d": around(200, 8)},
-			"a (100 ns/transaction) is best among equals, the same as b within the margin of 3%; d (200) is worst, 2.00x (1.98x to 2.02x), not significantly worse than c."},
+			"a (100 ns/transaction) is best among equals, the same as b within the margin of 3%; d (200) is worst, 2.00x (1.98x to 2.02x), the same as c."},
 		"undecided": {metric.ServiceDemand, "a b", map[string][]float64{"a": wild, "b": {9, 12, 10, 11, 13, 8, 12, 11}}, "no significant differences: "},
 		"too few":   {metric.ServiceDemand, "a b", map[string][]float64{"a": {100}, "b": {200}}, "no significant differences: a (100 ns/transaction) to b (200) (3 more repetitions would decide)."},
 		"alone":     {metric.ServiceDemand, "host b", map[string][]float64{"host": around(100, 8), "b": around(200, 8)}, "b (200 ns/transaction) is the only dataplane measured; 2.00x (1.98x to 2.02x) of host."},
