@@ -99,7 +99,9 @@ func segments(feature string) bool {
 	return strings.HasPrefix(feature, "tx-") && strings.HasSuffix(feature, "-segmentation")
 }
 
-// withEthtool runs do with a socket for ethtool calls inside the namespace.
+// withEthtool runs do with a socket for ethtool calls inside the namespace. The library hands the kernel addresses on the
+// stack as plain numbers, so the answer is lost if the stack has to grow within a call. That of a new goroutine is empty
+// enough not to.
 func (h *Handle) withEthtool(do func(*ethtool.Ethtool) error) error {
 	var e *ethtool.Ethtool
 	err := h.ns.Do(func() (err error) {
@@ -110,5 +112,7 @@ func (h *Handle) withEthtool(do func(*ethtool.Ethtool) error) error {
 		return fmt.Errorf("open socket for ethtool: %w", err)
 	}
 	defer e.Close()
-	return do(e)
+	done := make(chan error, 1)
+	go func() { done <- do(e) }()
+	return <-done
 }
