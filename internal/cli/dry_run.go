@@ -14,6 +14,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
+// How far values of equal instances scatter: CPU time and rates of rr and crr as make aa measures them, alone and beside
+// other work (docs/method.md).
+const quietScatter, busyScatter = 0.02, 0.05
+
 // dryRun prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers
 // are upper bounds.
 func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
@@ -76,6 +80,11 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	}
 	if p.Precision > 0 {
 		row("precision", fmt.Sprintf("%s, with at most %s", number.Percent(p.Precision), number.Counted(p.MaxRepetitions, "repetition")))
+	}
+	if n := max(p.Instances(), 1); n > 1 && !p.OnCluster() {
+		row("visible", fmt.Sprintf("differences of %s on a quiet machine, of %s on a busy one (where values scatter by %s and %s)",
+			number.Percent(stat.Detectable(quietScatter, n, 0.95)), number.Percent(stat.Detectable(busyScatter, n, 0.95)),
+			number.Percent(quietScatter), number.Percent(busyScatter)))
 	}
 	row("window", fmt.Sprintf("%s after %s of warm-up", p.Duration, p.Warmup))
 	expected := "about " + p.Expected(cases).Round(time.Second).String()

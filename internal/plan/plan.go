@@ -31,8 +31,8 @@ type Plan struct {
 	Repetitions int  `json:"repetitions"`
 	// MaxRepetitions bounds the repetitions that Precision may add; 0 means Repetitions.
 	MaxRepetitions int `json:"max_repetitions,omitempty"`
-	// Precision is the wanted half-width of every headline interval relative to its median, for example 0.05;
-	// 0 means that Repetitions alone decides.
+	// Precision is the half-width that an interval of an undecided headline number should have, relative to its value, for
+	// example 0.05; 0 means that Repetitions alone decides.
 	Precision float64 `json:"precision,omitempty"`
 	// Margin is the share up to which a difference does not matter to the reader; 0 means DefaultMargin. It changes no
 	// trial.

@@ -36,7 +36,7 @@ func measureSettings() []Setting {
 			whole(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
 		setting(Setting{Key: "maxRepetitions", Flag: "max-repetitions", Where: Everywhere, Help: "`number` of times at most, to reach the precision"},
 			whole(0, MaxRepetitionsLimit), func(p *Plan) *int { return &p.MaxRepetitions }),
-		setting(Setting{Key: "precision", Flag: "precision", Where: Everywhere, Help: "wanted half-width of the intervals, as a `share` such as 0.05 or 5%"},
+		setting(Setting{Key: "precision", Flag: "precision", Where: Everywhere, Help: "measure on until decided or of this half-width, a `share` such as 0.05 or 5%"},
 			precisions, func(p *Plan) *float64 { return &p.Precision }),
 		setting(Setting{Key: "margin", Flag: "margin", Where: Everywhere, Help: "`share` up to which a difference does not matter, such as 3%; 0 is 3%"},
 			precisions, func(p *Plan) *float64 { return &p.Margin }),

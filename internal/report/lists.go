@@ -71,8 +71,8 @@ func (b *builder) standIns() []Item {
 
 var reasons = map[string]string{
 	result.Complete:    "the plan is complete",
-	result.Precise:     "ended at the wanted precision",
-	result.Exhausted:   "ended at the most repetitions; some interval is wider than wanted",
+	result.Precise:     "ended when all was decided, or known to the wanted precision",
+	result.Exhausted:   "ended at the most repetitions; some comparison is undecided, and an interval wider than wanted",
 	result.OverBudget:  "ended when its time was up",
 	result.Interrupted: "interrupted",
 	result.Killed:      "killed",

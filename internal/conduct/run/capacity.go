@@ -34,13 +34,7 @@ func (c *conductor) capacity(k plan.Case) (float64, error) {
 		return 0, nil
 	}
 	k.Workload = of
-	name := of.Traits().RateMetric
-	var rates []float64
-	for _, t := range c.memory.seen[k] {
-		if v := t.metrics[name]; v > 0 && t.repetition <= c.capacityTrials() {
-			rates = append(rates, v)
-		}
-	}
+	rates := c.memory.rates[k]
 	if len(rates) == 0 {
 		return 0, fmt.Errorf("the load is a share of the capacity, which no trial of %s has measured", of)
 	}

@@ -1,7 +1,8 @@
 package run
 
 import (
-	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -9,41 +10,47 @@ import (
 // confidence of the intervals that a plan's precision is about.
 const confidence = 0.95
 
-// imprecise returns the cases that have a headline metric whose interval is wider than the plan wants, judged by the
-// repetitions before rep: then a run that was resumed decides as one that was not. A case of which no trial has
-// finished is not measured on, since more of the same would not help it.
-func (c *conductor) imprecise(rep int) []plan.Case {
+// undecided returns the cases that have a headline metric whose comparison with the baseline is not decided and whose
+// interval is wider than the plan wants, by all trials of the file. A case of which no trial has finished is not measured
+// on, since more of the same would not help it. The baseline and its twin count where nothing is compared with them.
+//
+// A run that looks again after each repetition and stops at what it likes would find more than there is. So a decision
+// ends the measurement of a case only at a confidence that holds for all looks together (Bonferroni).
+func (c *conductor) undecided() ([]plan.Case, error) {
+	h := result.Header{Plan: c.plan, Profiles: c.survey.profiles}
+	now, err := c.memory.trials.Analyse(h, compare.Options{Confidence: confidence})
+	if err != nil {
+		return nil, err
+	}
+	looks := float64(c.plan.MaxRepetitions - c.plan.Repetitions + 1)
+	all, err := c.memory.trials.Analyse(h, compare.Options{Confidence: 1 - (1-confidence)/looks})
+	if err != nil {
+		return nil, err
+	}
+	decided := map[compare.Key]bool{}
+	for _, x := range all.Comparisons {
+		decided[x.Key] = x.Verdict != compare.Inconclusive
+	}
 	var wanted []plan.Case
 	for _, k := range c.plan.Cases() {
-		if c.survey.served[k] && !precise(c.memory.seen[k], rep, c.plan.Precision) {
-			wanted = append(wanted, k)
-		}
-	}
-	return wanted
-}
-
-// precise says whether all headline metrics of one case are known as well as wanted.
-func precise(trials []measured, before int, want float64) bool {
-	for _, m := range metric.All() {
-		if !m.Headline {
+		if own := k.Profile == c.plan.Baseline || k.Profile.IsTwin(); !c.survey.served[k] || own && len(decided) > 0 {
 			continue
 		}
-		var values []float64
-		for _, t := range trials {
-			if v, ok := t.metrics[m.Name]; ok && t.repetition < before {
-				values = append(values, v)
+		for _, m := range metric.All() {
+			key := compare.Key{Case: k, Metric: m.Name}
+			key.Workload = k.Workload.Normalize()
+			cell, ok := now.Cell(key)
+			if !ok || !m.Headline || cell.N == 0 || decided[key] {
+				continue
+			}
+			// Around a median of 0 (no loss, as a rule) there is no relative width that could be reached.
+			if cell.Confidence < confidence || cell.Median != 0 && cell.HalfWidth() > c.plan.Precision {
+				wanted = append(wanted, k)
+				break
 			}
 		}
-		if len(values) == 0 {
-			continue
-		}
-		s := stat.Summarize(values, confidence)
-		// Around a median of 0 (no loss, as a rule) there is no relative width that could be reached.
-		if s.Confidence < confidence || s.Median != 0 && s.HalfWidth() > want {
-			return false
-		}
 	}
-	return true
+	return wanted, nil
 }
 
 // withBaseline adds to the cases the baseline and its twin on the same path under the same workload, since a
@@ -54,6 +61,9 @@ func (c *conductor) withBaseline(cases []plan.Case) map[plan.Case]bool {
 		selected[k] = true
 		for _, name := range []plan.Variant{c.plan.Baseline, c.plan.Baseline.Twin()} {
 			b := plan.Case{Profile: name, Path: k.Path, Workload: k.Workload}
+			if !c.survey.served[b] {
+				b.Path = plan.ZeroPath // what stands in for it
+			}
 			if c.survey.served[b] {
 				selected[b] = true
 			}

@@ -4,9 +4,9 @@
 // Run asks the environment which routes it serves (survey.go), writes the header, and measures the repetitions
 // (schedule.go), stage by stage where profiles cannot run at the same time (stages.go). A trial (trial.go) prepares the
 // server, then the client, starts both and waits for both. Its outcome is one record, finished or failed. Agents are
-// processes that stay between trials (agents.go). After the plan's repetitions, cells without the plan's precision are
-// measured again, together with their baseline (precision.go). Where the environment can, profiles are raised anew for
-// each block of repetitions (instances.go).
+// processes that stay between trials (agents.go). After the plan's repetitions, what is neither decided nor known to the
+// plan's precision is measured again, together with its baseline (precision.go). Where the environment can, profiles are
+// raised anew for each block of repetitions (instances.go).
 //
 // Nothing is retried: the record of a failed trial says why, and its agents are replaced. An interrupted trial writes
 // nothing, and a resumed run measures it again.
@@ -53,7 +53,7 @@ type Event struct {
 // abandons the current trial, and the end says that the run was interrupted, without an error. It fails if the disk is
 // full or nothing can be measured.
 func Run(ctx context.Context, env env.Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
-	c := &conductor{env: env, can: env.Capabilities(), out: out, options: o, began: o.Began, start: time.Now(), agents: newPool()}
+	c := &conductor{env: env, can: env.Capabilities(), out: out, options: o, plan: p, began: o.Began, start: time.Now(), agents: newPool()}
 	if c.began.IsZero() {
 		c.began = c.start
 	}
@@ -112,7 +112,7 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err != nil {
 		return p, fmt.Errorf("find the facts of the environment: %w", err)
 	}
-	c.memory = memory{had: map[plan.Trial]bool{}, seen: map[plan.Case][]measured{}}
+	c.memory = memory{had: map[plan.Trial]bool{}, rates: map[plan.Case][]float64{}}
 	c.instances = instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
 	res := c.options.Resumed
 	if res == nil {
@@ -125,11 +125,12 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err := res.Start.SamePlan(p); err != nil {
 		return p, err
 	}
-	for _, r := range res.Records {
-		if r.Type == result.TypeTrial {
-			c.memory.keep(r)
-			c.instances.last[r.Profile] = max(c.instances.last[r.Profile], r.Instance)
+	for i := range res.Records {
+		r := &res.Records[i]
+		if err := c.keep(r); err != nil {
+			return p, err
 		}
+		c.instances.last[r.Profile] = max(c.instances.last[r.Profile], r.Instance)
 	}
 	if err := c.sameCases(res.Start, p); err != nil {
 		return p, err

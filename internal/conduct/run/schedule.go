@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // progress counts trials.
@@ -20,21 +22,25 @@ type progress struct {
 type memory struct {
 	// had are the trials that are in the file, finished or failed.
 	had map[plan.Trial]bool
-	// seen has the derived numbers of finished trials, for the precision.
-	seen map[plan.Case][]measured
+	// rates are what the first trials found a case to reach, for what is loaded to a share of it.
+	rates map[plan.Case][]float64
+	// trials are those that a precision is judged by.
+	trials compare.Collector
 }
 
-// measured is what one repetition gave.
-type measured struct {
-	repetition int
-	metrics    map[string]float64
-}
-
-func (m memory) keep(r result.Record) {
-	m.had[r.Trial] = true
-	if r.Status == result.OK {
-		m.seen[r.Case] = append(m.seen[r.Case], measured{r.Repetition, r.Metrics})
+// keep takes note of a record that is in the file.
+func (c *conductor) keep(r *result.Record) error {
+	if r.Type == result.TypeTrial {
+		c.memory.had[r.Trial] = true
+		rate := r.Metrics[r.Workload.Traits().RateMetric]
+		if r.Status == result.OK && rate > 0 && r.Repetition <= c.capacityTrials() {
+			c.memory.rates[r.Case] = append(c.memory.rates[r.Case], rate)
+		}
 	}
+	if c.plan.Precision == 0 {
+		return nil
+	}
+	return c.memory.trials.Add(r)
 }
 
 // count initializes the progress with the trials of the run, and those that the file has.
@@ -65,12 +71,16 @@ func (c *conductor) repetitions(ctx context.Context) (string, error) {
 		return result.Complete, nil
 	}
 	for rep := c.plan.Repetitions + 1; ; rep++ {
-		wanted := c.imprecise(rep)
+		wanted, err := c.undecided()
+		if err != nil {
+			return "", err
+		}
 		if len(wanted) == 0 {
 			return result.Precise, nil
 		}
 		if rep > c.plan.MaxRepetitions {
-			c.note("%d repetitions are done; %d cells have not reached a precision of %g", rep-1, len(wanted), c.plan.Precision)
+			c.note("%d repetitions are done; %s neither decided nor known to %s", rep-1,
+				number.Counted(len(wanted), "case"), number.Percent(c.plan.Precision))
 			return result.Exhausted, nil
 		}
 		selected := c.withBaseline(wanted)
@@ -109,7 +119,9 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 		if err := c.out.Append(rec); err != nil {
 			return "", err
 		}
-		c.account(rec)
+		if err := c.account(&rec); err != nil {
+			return "", err
+		}
 		if lost != nil {
 			return "", &LostError{Trials: c.progress.measured, Failed: c.progress.failed, Err: lost}
 		}
@@ -141,8 +153,7 @@ func (c *conductor) budgetLeft() (left time.Duration, bounded bool) {
 }
 
 // account counts a trial that is on the disk and tells the caller.
-func (c *conductor) account(rec result.Record) {
-	c.memory.keep(rec)
+func (c *conductor) account(rec *result.Record) error {
 	p := &c.progress
 	p.done++
 	p.measured++
@@ -155,5 +166,6 @@ func (c *conductor) account(rec result.Record) {
 	if most, bounded := c.budgetLeft(); bounded {
 		left = max(min(left, most), 0)
 	}
-	c.tell(Event{Left: left, Record: &rec})
+	c.tell(Event{Left: left, Record: rec})
+	return c.keep(rec)
 }

@@ -110,7 +110,9 @@ func (c *conductor) notRaised(stage surveyed, why error) error {
 			if err := c.out.Append(rec); err != nil {
 				return err
 			}
-			c.account(rec)
+			if err := c.account(&rec); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -89,6 +89,17 @@ func studentQuantile(confidence float64, free int) float64 {
 	return high
 }
 
+// Detectable is the difference, as a share, that a comparison of n values a side finds with a chance of 90 %, where values
+// scatter by a share. It is infinite below two values.
+func Detectable(scatter float64, n int, confidence float64) float64 {
+	if n < 2 {
+		return math.Inf(1)
+	}
+	// 80 % within on both sides are 90 % from one side.
+	t := studentQuantile(confidence, 2*n-2) + studentQuantile(0.8, 2*n-2)
+	return math.Expm1(t * scatter * math.Sqrt(2/float64(n)))
+}
+
 // Level is the mean of the logarithms of values that count by weights, with what is known of its error.
 type Level struct {
 	log, variance float64

@@ -122,9 +122,9 @@ type EndLine struct {
 const (
 	// Complete means that every repetition of the plan was measured.
 	Complete = "complete"
-	// Precise means that every cell reached the plan's precision.
+	// Precise means that every comparison is decided, or its cell known to the plan's precision.
 	Precise = "precision"
-	// Exhausted means that the most repetitions were measured and some cell has not reached the precision.
+	// Exhausted means that the most repetitions were measured and that does not hold.
 	Exhausted = "repetitions"
 	// OverBudget means that the time was up first.
 	OverBudget = "budget"
