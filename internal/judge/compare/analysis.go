@@ -26,6 +26,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -72,6 +73,8 @@ type index struct {
 	served map[Key]bool  // by profile and path
 	floor  map[Key]Floor // by table
 	quiet  quiet
+	// scatter is what the undisturbed values of all cells of a table scatter by.
+	scatter map[Key]stat.Scatter
 }
 
 // Analyse judges the trials among recs; records of other types are passed over. The error, about a baseline of which
@@ -100,6 +103,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	}
 	a.quiet = c.measureQuiet()
 	a.cells = c.gather(a)
+	a.weigh()
 	a.at = make(map[Key]*Cell, len(a.cells))
 	a.served = map[Key]bool{}
 	for i, c := range a.cells {

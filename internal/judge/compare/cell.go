@@ -185,11 +185,29 @@ func estimateOf(samples []Sample, confidence float64) Estimate {
 	return e
 }
 
-// weighed summarizes undisturbed values: their weighted mean, and its interval from instances.
-func weighed(samples []Sample, confidence float64) Estimate {
-	e := estimateOf(samples, confidence)
-	e.Summary = levelOf(e.units()).Around(e.Summary, confidence)
-	return e
+// weigh summarizes undisturbed values: their weighted mean, and its interval from instances and from how those of all
+// cells of a table scatter.
+func (a *Analysis) weigh() {
+	levels := map[Key][]stat.Level{}
+	for i := range a.cells {
+		if c := &a.cells[i]; c.Typical != nil {
+			levels[c.table()] = append(levels[c.table()], levelOf(c.units()))
+		}
+	}
+	a.scatter = map[Key]stat.Scatter{}
+	for k, of := range levels {
+		a.scatter[k] = stat.ScatterOf(of)
+	}
+	for i := range a.cells {
+		if c := &a.cells[i]; c.Typical != nil {
+			c.Summary = a.level(c).Around(c.Summary, a.Confidence)
+		}
+	}
+}
+
+// level is that of the undisturbed values of cells, which count as one.
+func (a *Analysis) level(cells ...*Cell) stat.Level {
+	return levelOf(unitsOf(cells)).Among(a.scatter[cells[0].table()])
 }
 
 // cell summarizes one metric over the trials of a case.
@@ -203,7 +221,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	cell.Estimate, cell.Instances = estimateOf(s.samples, confidence), instances(s.samples)
 	if undisturbed, n := a.undisturbed(q, name, s.samples); n > 0 {
 		typical := cell.Estimate
-		cell.Estimate, cell.Typical, cell.Slices = weighed(undisturbed, confidence), &typical, n
+		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
 	}
 	for _, w := range a.warnings {
 		cell.Warnings = append(cell.Warnings, w.Warning)

@@ -134,11 +134,11 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		m.after, m.before = valuesOf(after), valuesOf(before)
 		m.Plain = stat.Unpaired(m.after, m.before, p.Confidence)
 		if undisturbed(c, other) {
-			m.levels = &[2]stat.Level{levelOf(after), levelOf(before)}
+			m.levels = &[2]stat.Level{p.B.level(other), p.A.level(c)}
 			m.Plain = m.by(stat.StudentT, p.Confidence)(1)
 		}
 		if common := p.Common; common != "" && (c.Profile != common || k.Profile != common) {
-			m.quotients(p.A.base(c.Key, common), p.B.base(k, common), common)
+			p.quotients(&m, p.A.base(c.Key, common), p.B.base(k, common))
 		}
 		if min(c.Instances, other.Instances) < 2 {
 			before, after := p.A.Floor(k.Workload, k.Metric).Share, p.B.Floor(k.Workload, k.Metric).Share
@@ -185,13 +185,13 @@ func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
 // quotients sets what a match stands on to the quotients to the baseline, if both results have it on the same path.
 // Undisturbed values are set against all instances of the baseline, those of the twin too; others are against the one of
 // the same repetition.
-func (m *Match) quotients(below, under []*Cell, common plan.Variant) {
+func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	if below == nil || under == nil || below[0].Path != under[0].Path {
 		return
 	}
 	if m.levels != nil && undisturbed(below[0], under[0]) {
-		m.Common = common
-		m.levels[0], m.levels[1] = m.levels[0].Over(levelOf(unitsOf(under))), m.levels[1].Over(levelOf(unitsOf(below)))
+		m.Common = p.Common
+		m.levels[0], m.levels[1] = m.levels[0].Over(p.B.level(under...)), m.levels[1].Over(p.A.level(below...))
 		return
 	}
 	all := alike(m.B, under[0], m.A, below[0])
@@ -199,7 +199,7 @@ func (m *Match) quotients(below, under []*Cell, common plan.Variant) {
 	if min(len(after), len(before)) < 2 {
 		return
 	}
-	m.Common, m.after, m.before, m.levels = common, after, before, nil
+	m.Common, m.after, m.before, m.levels = p.Common, after, before, nil
 }
 
 // unitsOf are the units of all cells together.

@@ -6,60 +6,126 @@ import (
 	"testing"
 )
 
-// A value of weight 2 counts as two, and one of no weight not at all.
-func TestLevel(t *testing.T) {
-	a, b := LevelOf([]float64{2, 8}, []float64{2, 1}), LevelOf([]float64{2, 2, 8}, []float64{1, 1, 1})
-	if math.Abs(a.Value()-b.Value()) > 1e-12 {
-		t.Errorf("%v and %v", a.Value(), b.Value())
-	}
-	if v := LevelOf([]float64{3, 100}, []float64{1, 0}).Value(); math.Abs(v-3) > 1e-12 {
-		t.Errorf("without weight: %v", v)
-	}
-	if e := Welch(LevelOf([]float64{3}, []float64{1}), b, 0.95); !math.IsNaN(e.Low) || e.P != 1 || math.Abs(e.Ratio-3/b.Value()) > 1e-12 {
-		t.Errorf("one value: %+v", e)
-	}
-	if e := Welch(a.Times(3), a, 0.95); math.Abs(e.Ratio-3) > 1e-12 {
-		t.Errorf("three times: %v", e.Ratio)
-	}
-	s := LevelOf([]float64{9, 10, 11, 10}, []float64{1, 1, 1, 1}).Around(Summary{N: 4, Min: 9, Max: 11}, 0.95)
-	if s.N != 4 || s.Min != 9 || !(s.Low > 8.3 && s.Low < s.Median && s.Median < s.High && s.High < 12) || s.Confidence != 0.95 {
-		t.Errorf("%+v", s)
+func TestDigammaAndTrigamma(t *testing.T) {
+	t.Parallel()
+	const euler = 0.57721566490153286
+	for _, c := range []struct{ got, want float64 }{
+		{digamma(1), -euler},
+		{digamma(0.5), -euler - 2*math.Ln2},
+		{digamma(2), 1 - euler},
+		{trigamma(1), math.Pi * math.Pi / 6},
+		{trigamma(0.5), math.Pi * math.Pi / 2},
+		{trigamma(2), math.Pi*math.Pi/6 - 1},
+	} {
+		if math.Abs(c.got-c.want) > 1e-8 {
+			t.Errorf("got %v, want %v", c.got, c.want)
+		}
 	}
 }
 
-// Welch's test holds its level where what is disturbed has less weight and more scatter, also for quotients, and finds
-// what equal weights hide.
-func TestWelchLevel(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	draw := func(mean float64) (values, weights, even []float64) {
-		for range 6 {
-			w := math.Exp(-3 * r.Float64())
-			off := 0.01 * r.NormFloat64()
-			if w < 0.1 {
-				off += 0.2 * r.Float64() // interference only adds
+// cellsOf draws cells of n values each, whose deviations differ by a factor that is log-normal.
+func cellsOf(r *rand.Rand, cells, n int, spread float64) []Level {
+	out := make([]Level, cells)
+	for i := range out {
+		deviation := 0.02 * math.Exp(spread*r.NormFloat64())
+		values, weights := make([]float64, n), make([]float64, n)
+		for k := range values {
+			values[k], weights[k] = math.Exp(deviation*r.NormFloat64()), 1
+		}
+		out[i] = LevelOf(values, weights)
+	}
+	return out
+}
+
+// What the cells of a table have in common makes their intervals narrower, and they hold the truth as often as they say;
+// also where some cells scatter twice or four times as much as others.
+func TestLevelsAmongOthers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cells, n int
+		spread   float64
+		narrower bool
+	}{
+		{12, 6, 0, true}, {12, 6, 0.3, true}, {12, 6, 0.7, false}, {12, 6, 1.5, false}, {3, 6, 0, true}, {3, 6, 0.7, false}, {40, 4, 0.3, true},
+	} {
+		r := rand.New(rand.NewPCG(7, uint64(c.cells)))
+		var held, all, ratio, families float64
+		const rounds = 1500
+		for range rounds {
+			levels := cellsOf(r, c.cells, c.n, c.spread)
+			s := ScatterOf(levels)
+			wrong := false
+			for _, l := range levels {
+				alone, _ := l.interval(0.95)
+				half, known := l.Among(s).interval(0.95)
+				if !known {
+					t.Fatal("a level has no interval")
+				}
+				all++
+				ratio += half / alone
+				if math.Abs(l.log) <= half {
+					held++
+				}
+				// The family as a whole, by Bonferroni.
+				half, _ = l.Among(s).interval(1 - 0.05/float64(c.cells))
+				wrong = wrong || math.Abs(l.log) > half
 			}
-			values, weights, even = append(values, mean*math.Exp(off)), append(weights, w), append(even, 1)
+			if wrong {
+				families++
+			}
 		}
-		return values, weights, even
+		if got := held / all; got < 0.935 {
+			t.Errorf("%+v: intervals of 95 %% hold %.3f", c, got)
+		}
+		if got := families / rounds; got > 0.07 {
+			t.Errorf("%+v: %.3f of all families have a false one", c, got)
+		}
+		if mean := ratio / all; c.narrower && mean > 0.97 {
+			t.Errorf("%+v: intervals are %.2f times as long", c, mean)
+		}
+		t.Logf("%+v: %.3f held, %.3f of families wrong, intervals %.2f times as long", c, held/all, families/rounds, ratio/all)
 	}
-	const times = 4000
-	apart, found, evenly := 0.0, 0.0, 0.0
-	for range times {
-		a, wa, _ := draw(1)
-		b, wb, eb := draw(1)
-		c, wc, ec := draw(1.05)
-		base, wbase, _ := draw(3)
-		if e := Welch(LevelOf(a, wa).Over(LevelOf(base, wbase)), LevelOf(b, wb), 0.95); e.Low > 1.0/3 || e.High < 1.0/3 {
-			apart++
+}
+
+// A cell that scatters ten times as much as the others is not made sure by them.
+func TestLevelUnlikeOthers(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 4))
+	held, rounds := 0.0, 2000.0
+	for range int(rounds) {
+		levels := cellsOf(r, 11, 6, 0.1)
+		var values, weights []float64
+		for range 6 {
+			values, weights = append(values, math.Exp(0.2*r.NormFloat64())), append(weights, 1)
 		}
-		if Welch(LevelOf(c, wc), LevelOf(a, wa), 0.95).P < 0.05 {
-			found++
-		}
-		if Welch(LevelOf(c, ec), LevelOf(b, eb), 0.95).P < 0.05 {
-			evenly++
+		odd := LevelOf(values, weights)
+		half, _ := odd.Among(ScatterOf(append(levels, odd))).interval(0.95)
+		if math.Abs(odd.log) <= half {
+			held++
 		}
 	}
-	if apart/times > 0.06 || found < 1.5*evenly {
-		t.Errorf("equal called different %v; 5 %% found %v, with even weights %v", apart/times, found/times, evenly/times)
+	if got := held / rounds; got < 0.93 {
+		t.Errorf("its interval of 95 %% holds %.3f", got)
+	}
+}
+
+func TestScatterOfFew(t *testing.T) {
+	t.Parallel()
+	one := LevelOf([]float64{1, 2, 3}, []float64{1, 1, 1})
+	alike := LevelOf([]float64{1, 1, 1}, []float64{1, 1, 1})
+	single := LevelOf([]float64{1}, []float64{1})
+	for _, levels := range [][]Level{nil, {one}, {one, alike}, {one, single}} {
+		if s := ScatterOf(levels); s != (Scatter{}) {
+			t.Errorf("%d levels: %+v", len(levels), s)
+		}
+	}
+	if got := one.Among(Scatter{}); got != one {
+		t.Errorf("got %+v, want %+v", got, one)
+	}
+	if got := single.Among(ScatterOf([]Level{one, one})); got != single {
+		t.Errorf("one value got the scatter of others: %+v", got)
+	}
+	if got := alike.Among(ScatterOf([]Level{one, one})); math.IsNaN(got.variance) || !(got.variance > 0) {
+		t.Errorf("equal values: %+v", got)
 	}
 }
