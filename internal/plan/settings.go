@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -128,7 +129,7 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.cpuLimit", Flag: "cpu-limit", Help: "`quantity` of CPU that each agent's pod may use; throttled trials say so"},
 			quantities, func(p *Plan) *string { return &p.Cluster.CPULimit }),
 		setting(Setting{Key: "kubernetes.cpus", Flag: "load-cpus", Help: "`CPUs` of the nodes that load runs on, such as 1 or 2-3"},
-			values[[]int]{parse: ParseCPUs, format: formatCPUs, schema: textSchema, wrong: func(v []int) string {
+			values[[]int]{parse: ParseCPUs, format: func(v []int) string { return strings.Join(Each(v, strconv.Itoa), ",") }, schema: textSchema, wrong: func(v []int) string {
 				for _, cpu := range v {
 					if cpu < 0 || cpu > 4095 {
 						return fmt.Sprintf("%d is not a CPU number", cpu)
@@ -189,10 +190,6 @@ func wrongNode(name string) string {
 		return ""
 	}
 	return fmt.Sprintf("%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", name)
-}
-
-func formatCPUs(cpus []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(cpus), " ", ","), "[]")
 }
 
 // settingsOf returns what a mapping of a plan file may have: the settings whose keys begin with prefix.

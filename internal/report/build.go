@@ -168,7 +168,7 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 			b.kinds[e.Kind] = true
 			row.Entries = append(row.Entries, e)
 		}
-		if len(columns) < len(t.Profiles) && !slices.ContainsFunc(row.Entries, informs) {
+		if len(columns) < len(t.Profiles) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind != NotMeasured || len(e.Notes) > 0 }) {
 			continue // only the baseline was measured there, and the note about it says so
 		}
 		out.Rows = append(out.Rows, row)
@@ -177,9 +177,6 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	out.Notes = b.tableNotes(t, columns, scale)
 	return out
 }
-
-// informs reports whether an entry shows more than a missing measurement.
-func informs(e Entry) bool { return e.Kind != NotMeasured || len(e.Notes) > 0 }
 
 // columns returns the profiles that get a column: all that were not skipped, but for a baseline whose one cell is
 // the baseline of all paths. A note below the table names that cell; its column would be empty otherwise.

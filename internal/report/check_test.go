@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/external/externaltest"
 	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/findings"
@@ -53,7 +53,7 @@ func checked(t *testing.T, name string, h result.Header, records []result.Record
 // checkOf is what check finds in a file of examples/published.
 func checkOf(t *testing.T, name string) check.Report {
 	t.Helper()
-	c, err := external.Load(filepath.Join(published, name))
+	c, err := externaltest.Load(filepath.Join(published, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 	var lost []string
 	for _, m := range p.Matches {
 		if m.Lost() {
-			lost = append(lost, caseName(m.Key))
+			lost = append(lost, number.Clean(m.Profile)+" "+m.Path.String()+" "+m.Workload.String())
 		}
 	}
 	if lost = slices.Compact(slices.Sorted(slices.Values(lost))); len(lost) > 0 {
@@ -326,11 +326,6 @@ func onlyItems(keys []compare.Key) []Item {
 }
 
 func sideText(s compare.Side) string { return dated(number.Clean(s.Name), s.Header.Created) }
-
-// caseName names the case of a key.
-func caseName(k compare.Key) string {
-	return number.Clean(k.Profile) + " " + k.Path.String() + " " + k.Workload.String()
-}
 
 // Change writes a ratio as a change: "+12.3%", "-5%"; large ones as a factor.
 func Change(ratio float64) string {

@@ -14,9 +14,6 @@ import (
 // echoHeader is the size of an ICMP echo header in bytes.
 const echoHeader = 8
 
-// pingWork returns how the client runs ping; the server has no thread.
-func pingWork() work { return work{open: openPinger, timed: true} }
-
 // pinger is the client.
 type pinger struct {
 	echo            sock.Echo

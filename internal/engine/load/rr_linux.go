@@ -15,26 +15,31 @@ import (
 
 // rrWork returns how one side runs rr.
 func rrWork(s plan.RR, client bool) work {
-	w := work{open: openResponder, standing: true}
+	w := work{open: with(func(m messages) flow { return &responder{m} }), standing: true}
 	if s.Under != "" {
 		w.beside = openBeside
 	}
 	udp := s.Protocol == plan.UDP
 	if udp {
-		w.open, w.timeout = openDatagramResponder, defaultUDPReply
+		w.open, w.timeout = with(func(m messages) flow { return &datagramResponder{m} }), defaultUDPReply
 	}
 	switch scheduled := s.Arrival != "" || s.Burst > 1; {
 	case !client:
 	case udp && scheduled:
-		w.open = openPacedDatagramRequester
+		w.open = func(w *worker) (flow, error) { return &pacedDatagramRequester{openPipeline(w)}, nil }
 	case udp:
-		w.open, w.timed = openDatagramRequester, true
+		w.open, w.timed = with(func(m messages) flow { return &datagramRequester{messages: m} }), true
 	case scheduled:
 		w.open = openPacedRequester
 	default:
-		w.open = openRequester
+		w.open = with(func(m messages) flow { return &requester{m} })
 	}
 	return w
+}
+
+// with opens a flow that needs its messages alone.
+func with(make func(messages) flow) func(*worker) (flow, error) {
+	return func(w *worker) (flow, error) { return make(w.messages()), nil }
 }
 
 // messages are the buffers of one side of an exchange.
@@ -58,10 +63,6 @@ func (w *worker) messages() messages {
 // requester is the client.
 type requester struct{ messages }
 
-func openRequester(w *worker) (flow, error) {
-	return &requester{w.messages()}, nil
-}
-
 func (r *requester) step(w *worker) bool {
 	if !w.sendAll(w.fd, r.request) || !w.recvAll(w.fd, r.response, w.last) {
 		return false
@@ -72,10 +73,6 @@ func (r *requester) step(w *worker) bool {
 
 // responder is the server.
 type responder struct{ messages }
-
-func openResponder(w *worker) (flow, error) {
-	return &responder{w.messages()}, nil
-}
 
 func (r *responder) step(w *worker) bool {
 	n, e := w.recv(w.fd, r.request, sock.WaitAll)
@@ -101,10 +98,6 @@ func (r *responder) step(w *worker) bool {
 type datagramRequester struct {
 	messages
 	sequence uint64
-}
-
-func openDatagramRequester(w *worker) (flow, error) {
-	return &datagramRequester{messages: w.messages()}, nil
 }
 
 func (r *datagramRequester) step(w *worker) bool {
@@ -154,10 +147,6 @@ func (w *worker) awaitReply(buffer []byte, of asker) bool {
 
 // datagramResponder is the server.
 type datagramResponder struct{ messages }
-
-func openDatagramResponder(w *worker) (flow, error) {
-	return &datagramResponder{w.messages()}, nil
-}
 
 func (r *datagramResponder) step(w *worker) bool {
 	n, e := w.recv(w.fd, r.request, 0)

@@ -117,10 +117,6 @@ func (r *pacedRequester) reportTimeout(w *worker) {
 // request; a request without one is given up after the timeout.
 type pacedDatagramRequester struct{ pipeline }
 
-func openPacedDatagramRequester(w *worker) (flow, error) {
-	return &pacedDatagramRequester{openPipeline(w)}, nil
-}
-
 func (r *pacedDatagramRequester) step(w *worker) bool {
 	if !r.send(w) || !r.receive(w) {
 		return false

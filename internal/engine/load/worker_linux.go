@@ -329,7 +329,7 @@ func workOf(o *control.Prepare) (work, error) {
 	case plan.CRR:
 		return crrWork(s, client), nil
 	case plan.Ping:
-		return pingWork(), nil
+		return work{open: openPinger, timed: true}, nil // the server has no thread
 	case plan.HTTP:
 		return httpWork(s, client, len(o.CPUs)), nil
 	}

@@ -3,12 +3,12 @@ package image
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Repository is the default repository of the image. The registry does not exist, so that a node without the image reports
@@ -36,7 +36,7 @@ func ParseName(s, version string) (Name, error) {
 	if err != nil {
 		return Name{}, fmt.Errorf("image name %q: %w", s, err)
 	}
-	if !repositoryPath().MatchString(tag.RepositoryStr()) {
+	if !repositoryPath.MatchString(tag.RepositoryStr()) {
 		return Name{}, advice.With(fmt.Errorf("image name %q: %q is not a repository path", s, tag.RepositoryStr()),
 			"write REGISTRY/PATH:TAG in small letters, without a scheme such as https://")
 	}
@@ -52,9 +52,7 @@ func ParseName(s, version string) (Name, error) {
 }
 
 // repositoryPath is what a registry takes, by the distribution specification; the library lets more pass.
-func repositoryPath() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
-}
+var repositoryPath = pattern.New(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
 
 // maxTag is the longest tag that a registry takes.
 const maxTag = 128

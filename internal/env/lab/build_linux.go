@@ -404,7 +404,10 @@ func (i *Instance) close() {
 		}
 	}
 	programs.Wait()
-	i.unwire()
+	for _, l := range i.lines {
+		_ = l.Close() // closes its sockets despite an error
+	}
+	i.lines = nil
 	for _, ns := range i.owned {
 		_ = ns.Close() // closes the descriptor despite an error
 	}
@@ -445,12 +448,4 @@ func (i *Instance) Impair() {
 	for _, l := range i.lines {
 		l.Impair()
 	}
-}
-
-// unwire removes the impaired links.
-func (i *Instance) unwire() {
-	for _, l := range i.lines {
-		_ = l.Close() // closes its sockets despite an error
-	}
-	i.lines = nil
 }

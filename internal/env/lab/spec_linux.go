@@ -134,7 +134,7 @@ func services(s Spec, backends []Backends) []ServiceSpec {
 		if i == s.Lab.Services/2 {
 			all = append(all, measured...)
 		}
-		all = append(all, ServiceSpec{Name: fmt.Sprintf("svc-%d", i+1), VIP: vip, Backends: fillers(s.Lab, i)})
+		all = append(all, ServiceSpec{Name: fmt.Sprintf("svc-%d", i+1), VIP: vip, Backends: []PodRef{{i % s.Lab.Nodes, i % s.Lab.PodsPerNode}, {(i + 1) % s.Lab.Nodes, i % s.Lab.PodsPerNode}}})
 		vip = vip.Next()
 	}
 	if s.Lab.Services == 0 {
@@ -144,9 +144,4 @@ func services(s Spec, backends []Backends) []ServiceSpec {
 		all[i].Port, all[i].TargetPort = Port, Port
 	}
 	return all
-}
-
-// fillers picks the two endpoints of Service number i, on two nodes.
-func fillers(l plan.Lab, i int) []PodRef {
-	return []PodRef{{i % l.Nodes, i % l.PodsPerNode}, {(i + 1) % l.Nodes, i % l.PodsPerNode}}
 }

@@ -9,10 +9,11 @@
 package adapter
 
 import (
-	"github.com/cnibench/cnibench/internal/vocab/pattern"
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 
 	"github.com/cnibench/cnibench/internal/plan"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/external/externaltest"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -35,7 +35,7 @@ func view(h result.Header, records []result.Record) *View {
 // load reads a file of examples/published.
 func load(t *testing.T, name string) Report {
 	t.Helper()
-	c, err := external.Load(filepath.Join(published, name))
+	c, err := externaltest.Load(filepath.Join(published, name))
 	if err != nil {
 		t.Fatal(err)
 	}

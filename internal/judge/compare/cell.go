@@ -207,7 +207,11 @@ func (a *Analysis) weigh() {
 
 // level is that of the undisturbed values of cells, which count as one.
 func (a *Analysis) level(cells ...*Cell) stat.Level {
-	return levelOf(unitsOf(cells)).Among(a.scatter[cells[0].table()])
+	var all []Sample
+	for _, c := range cells {
+		all = append(all, c.units()...)
+	}
+	return levelOf(all).Among(a.scatter[cells[0].table()])
 }
 
 // cell summarizes one metric over the trials of a case.

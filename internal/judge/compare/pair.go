@@ -202,15 +202,6 @@ func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	m.Common, m.after, m.before, m.levels = p.Common, after, before, nil
 }
 
-// unitsOf are the units of all cells together.
-func unitsOf(cells []*Cell) []Sample {
-	var all []Sample
-	for _, c := range cells {
-		all = append(all, c.units()...)
-	}
-	return all
-}
-
 // quotientsOf are the units over those of the baseline in the same repetition; nil if fewer than half of them have one, or
 // where a value is not positive.
 func quotientsOf(c, base Estimate) []float64 {

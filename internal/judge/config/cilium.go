@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -70,7 +71,7 @@ func readCilium(v *values) ciliumState {
 // hostRouting decides as the agent does at its start.
 func (c *ciliumState) hostRouting() {
 	wish := c.at("enable-host-legacy-routing")
-	c.asked = wish.on() && wish.given() && (len(wish.from) == 0 || wish.decidedBy("bpf.hostLegacyRouting"))
+	c.asked = wish.on() && wish.given() && (len(wish.from) == 0 || slices.Contains(wish.from, "bpf.hostLegacyRouting"))
 	if wish.on() {
 		c.legacy = append(c.legacy, "enable-host-legacy-routing is true ("+wish.source()+")")
 	}

@@ -25,9 +25,6 @@ type value struct {
 // given reports whether the value was given.
 func (v value) given() bool { return v.origin == Given }
 
-// decidedBy reports whether the value of a chart decides it.
-func (v value) decidedBy(path string) bool { return slices.Contains(v.from, path) }
-
 // on reports whether the value is true. Helm reads YAML 1.1, where yes and on are true.
 func (v value) on() bool {
 	switch strings.ToLower(v.text) {

@@ -143,12 +143,6 @@ func (b *batch) table(t *Table) {
 	b.end()
 }
 
-func (b *batch) deleteTable(t *Table) {
-	b.begin(unix.NFT_MSG_DELTABLE, 0, t.Family, func() string { return "table " + t.Name + " to be replaced" })
-	b.text(unix.NFTA_TABLE_NAME, t.Name)
-	b.end()
-}
-
 // policyAccept is NF_ACCEPT.
 const policyAccept = 1
 

@@ -81,7 +81,9 @@ func (l *loader) load() error {
 	l.batch.table(t)
 	if l.replace {
 		// The table exists now, so it can be deleted.
-		l.batch.deleteTable(t)
+		l.batch.begin(unix.NFT_MSG_DELTABLE, 0, t.Family, func() string { return "table " + t.Name + " to be replaced" })
+		l.batch.text(unix.NFTA_TABLE_NAME, t.Name)
+		l.batch.end()
 		l.batch.table(t)
 	}
 	for _, s := range t.sets {

@@ -50,7 +50,7 @@ func (r requirement) check(ctx context.Context, m machine) Finding {
 	defer cancel()
 	if r.program != "" {
 		if _, err := exec.LookPath(r.program); err != nil {
-			return r.lacksProgram(m)
+			return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: "the program " + r.program, WayOut: Install(r.program, m.family)}
 		}
 	}
 	if try, ok := tries[r.name]; ok {

@@ -87,11 +87,6 @@ func Features() []string {
 // machine is what a way out depends on.
 type machine struct{ family, release string }
 
-// lacksProgram is the finding that the program of r is not installed.
-func (r requirement) lacksProgram(m machine) Finding {
-	return Finding{Feature: r.name, About: r.about, Outcome: No, Missing: "the program " + r.program, WayOut: Install(r.program, m.family)}
-}
-
 // lacksKernel is the finding that the kernel refuses r, in its words.
 func (r requirement) lacksKernel(m machine, said string) Finding {
 	var ways []string

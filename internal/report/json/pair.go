@@ -130,13 +130,9 @@ func matchOf(m compare.Match) pairCell {
 }
 
 func heldOf(h report.Held) held {
-	return held{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: h.Limit, State: h.State(), Cells: each(h.Holdings, heldCellOf)}
-}
-
-func heldCellOf(x compare.Holding) heldCell {
-	return heldCell{
-		Key: x.Key, ProfileA: x.Baseline, State: x.State, Low: x.Low, High: x.High, P: x.P, Adjusted: x.Adjusted, Need: x.More, Why: x.Why,
-	}
+	return held{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: h.Limit, State: h.State(), Cells: each(h.Holdings, func(x compare.Holding) heldCell {
+		return heldCell{Key: x.Key, ProfileA: x.Baseline, State: x.State, Low: x.Low, High: x.High, P: x.P, Adjusted: x.Adjusted, Need: x.More, Why: x.Why}
+	})}
 }
 
 type historyRun struct {

@@ -135,7 +135,9 @@ func (p *proxy) service(s Service) {
 	name := s.portName()
 	to := comment(name+" cluster IP") + s.at(s.VIP)
 	p.nat.Chain(ChainServices).Append(to + "-j " + s.ServiceChain())
-	p.clusterChain(s, to)
+	chain := p.nat.Chain(s.ServiceChain())
+	chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + ChainMarkMasq)
+	p.share(chain, s, s.Endpoints)
 	if s.NodePort != 0 || len(s.LoadBalancerIPs) > 0 {
 		p.external(s)
 	}
@@ -155,13 +157,6 @@ func (s Service) atNodePort() string {
 }
 
 func port(n uint16) string { return strconv.Itoa(int(n)) }
-
-// clusterChain writes KUBE-SVC-x; to matches the cluster address.
-func (p *proxy) clusterChain(s Service, to string) {
-	chain := p.nat.Chain(s.ServiceChain())
-	chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + ChainMarkMasq)
-	p.share(chain, s, s.Endpoints)
-}
 
 // share ends a chain with the choice among endpoints: each rule takes an even part of the remaining connections.
 func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
