@@ -18,9 +18,9 @@ import (
 // not open the receive window, so one more call first consumes all but the end of a response above peekSize. With Close
 // "fin" the client consumes the response and closes normally.
 //
-// The server's listeners share one port (SO_REUSEPORT), one for each thread. Congestion control is set on the server's
-// sockets, which inherit it from the listener; the client's have the system's default, as setting it would be another
-// call.
+// The server's threads take connections from one listener, so that none waits behind one whose request was lost. Congestion
+// control is set on the server's sockets, which inherit it from the listener; the client's have the system's default, as
+// setting it would be another call.
 //
 // A connection has no socket timeouts, which would be more calls. The thread's pulse interrupts blocking calls, and the
 // thread ends an exchange that takes longer than the trial's timeout.
@@ -30,7 +30,7 @@ const peekSize = 16 << 10
 func crrWork(s plan.CRR, client bool) work {
 	switch {
 	case !client:
-		return work{open: openAcceptor}
+		return work{open: openAcceptor, queues: true}
 	case s.Arrival != "":
 		return work{open: openPacedConnector}
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -440,4 +441,32 @@ func TestDescriptorsRunOut(t *testing.T) {
 		t.Errorf("%v", r.err)
 	}
 	wait(t, serving, 1)
+}
+
+// A connection whose request was lost holds up one thread of a server of crr, and the others take what waits.
+func TestLostRequestHoldsUpOneThread(t *testing.T) {
+	needNamespace(t)
+	o := options(plan.Workload{Spec: plan.CRR{Flows: 2}})
+	server := prepare(t, control.SideServer, o)
+	o.Port = server.Port()
+	lost, err := net.Dial("tcp", net.JoinHostPort(o.Address, strconv.Itoa(o.Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lost.Close()
+	serving := start(t.Context(), server)
+	client := prepare(t, control.SideClient, o)
+	got := wait(t, start(t.Context(), client), 1)[0]
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lost.Close()
+	wait(t, serving, 1)
+	// With a listener for each thread, half of all connections would wait for the one that is held up: two or three succeed.
+	if got.o.Operations < 30 {
+		t.Errorf("%d transactions, errors %v", got.o.Operations, got.o.Errors)
+	}
 }

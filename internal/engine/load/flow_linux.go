@@ -232,10 +232,13 @@ func (t *Trial) listen() error {
 	if t.traits.Kernel {
 		return nil // the kernel answers
 	}
+	fd := -1
 	for i := range t.threads {
-		fd, err := t.bind(true)
-		if err != nil {
-			return err
+		if fd < 0 || !t.work.queues {
+			var err error
+			if fd, err = t.bind(true); err != nil {
+				return err
+			}
 		}
 		if err := t.spawn(i, fd); err != nil {
 			return err

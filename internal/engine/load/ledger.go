@@ -16,7 +16,7 @@ type ledger struct {
 	received    uint64 // distinct numbers of the span
 	reordered   uint64 // of these, how many came after a higher one
 	duplicates  uint64
-	floor       int64 // least transit so far
+	floor       int64 // least transit of the window so far
 	started     bool
 	jitter      jitter
 }
@@ -24,7 +24,7 @@ type ledger struct {
 // open begins the window: counters at zero, the past remembered.
 func (l *ledger) open() {
 	l.first, l.last = l.next, math.MaxUint64
-	l.received, l.reordered, l.duplicates = 0, 0, 0
+	l.received, l.reordered, l.duplicates, l.started = 0, 0, 0, false
 	l.jitter.open()
 }
 
@@ -100,7 +100,7 @@ func (j *jitter) mean() float64 {
 }
 
 // time notes a datagram's transit time (by clocks that need not agree) and returns by how much it exceeds the least
-// transit so far. It keeps the least of the warm-up, so that the first values of the window are not too small.
+// transit of the window so far (RFC 5481). That of the warm-up may be from a path without a queue, which is another sample.
 func (l *ledger) time(transit int64) int64 {
 	if !l.started {
 		l.started, l.floor = true, transit

@@ -23,7 +23,7 @@ func TestPacerKeepsTheRate(t *testing.T) {
 			} else if want := math.Floor(float64(now-1000)/1e9*perSecond) + 1; math.Abs(float64(p.done)-want) > 1 {
 				t.Fatalf("%v/s at %d: %d sent, %v scheduled", perSecond, now, p.done, want)
 			}
-			now += rng.Int64N(backlogNs / 2)
+			now += rng.Int64N((catchUp - 1) * quantum)
 		}
 		if p.skipped != 0 {
 			t.Errorf("%v/s: %d given up although the steps were short", perSecond, p.skipped)
@@ -34,16 +34,27 @@ func TestPacerKeepsTheRate(t *testing.T) {
 func TestPacerGivesUpWhatAStallMissed(t *testing.T) {
 	p := newPacer(0, 1e6)
 	p.sent(p.due(0))
-	n := p.due(1e9) // a stall of one second at a million a second
-	if limit := uint64(backlogNs/1000) + 1; n != limit {
-		t.Errorf("burst of %d after a stall, want the backlog of %d", n, limit)
+	// A stall of one second at a million a second: its last 10 ms are sent at four times the rate, in no larger bursts than a
+	// quantum has.
+	now, caught := int64(1e9), uint64(0)
+	for late := true; late; {
+		n := p.due(now)
+		if most := uint64(catchUp*quantum/1000) + 1; n > most {
+			t.Fatalf("burst of %d after a stall, want at most %d", n, most)
+		}
+		p.sent(n)
+		if again := p.due(now); n > 0 && again != 0 {
+			t.Errorf("%d more are due at once", again)
+		}
+		caught += n
+		now = p.wake(now)
+		late = float64(now)/1000-float64(p.done) > quantum/1000
 	}
-	p.sent(n)
-	if p.done != 1e6+1 || p.skipped != 1e6-n {
-		t.Errorf("done %d, skipped %d: the account does not close", p.done, p.skipped)
+	if took := now - 1e9; took < backlogNs/catchUp || took > backlogNs/(catchUp-1)+quantum {
+		t.Errorf("caught up within %d ns", took)
 	}
-	if got := p.due(1e9); got != 0 {
-		t.Errorf("%d more are due at once", got)
+	if stall := uint64(backlogNs / 1000); p.skipped != 1e6-stall-1 || p.done != 1+p.skipped+caught {
+		t.Errorf("done %d, skipped %d, caught up %d: the account does not close", p.done, p.skipped, caught)
 	}
 }
 

@@ -119,6 +119,9 @@ const (
 	quantum = 100_000
 	// backlogNs bounds what a stalled sender catches up: it skips datagrams that were due longer ago.
 	backlogNs = 10_000_000
+	// catchUp is how many times its rate a sender that is behind may send at. All at once, what a few milliseconds held up
+	// would overflow the receiver's socket, and the loss would be ours.
+	catchUp = 4
 )
 
 // pacer schedules the datagrams of one flow at a constant rate: datagram i is due at start + i*gap. It is plain
@@ -128,12 +131,15 @@ type pacer struct {
 	gap     float64 // ns between datagrams
 	done    uint64  // datagrams sent or given up
 	skipped uint64  // datagrams given up
+	next    int64   // when a new quantum begins
+	left    uint64  // datagrams that may go out before
 }
 
 // newPacer starts a schedule at start for perSecond datagrams per second, which must be positive.
 func newPacer(start int64, perSecond float64) pacer { return pacer{start: start, gap: 1e9 / perSecond} }
 
-// due returns how many datagrams may go out now. After a stall, it skips and counts what is older than backlogNs.
+// due returns how many datagrams may go out now. After a stall, it skips and counts what is older than backlogNs, and gives
+// the rest by and by.
 func (p *pacer) due(now int64) uint64 {
 	if now < p.start {
 		return 0
@@ -148,11 +154,14 @@ func (p *pacer) due(now int64) uint64 {
 		p.done += behind - limit
 		behind = limit
 	}
-	return behind
+	if now >= p.next {
+		p.next, p.left = now+quantum, uint64(catchUp*quantum/p.gap)+1
+	}
+	return min(behind, p.left)
 }
 
-// sent notes that n datagrams went out.
-func (p *pacer) sent(n uint64) { p.done += n }
+// sent notes that n datagrams went out, no more than were due.
+func (p *pacer) sent(n uint64) { p.done, p.left = p.done+n, p.left-n }
 
 // wake returns when to look again if nothing is due: at the time of the next datagram, but not within a quantum.
 func (p *pacer) wake(now int64) int64 {

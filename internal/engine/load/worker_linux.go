@@ -313,6 +313,7 @@ type work struct {
 	timed     bool                           // its socket has timeouts instead of a pulse
 	straggles bool                           // datagrams of the window may arrive after it
 	mayIdle   bool                           // a side that completes nothing has not failed
+	queues    bool                           // the server's threads take connections from one listener
 }
 
 // workOf lists the workloads that the engine can send. A throughput search is many streams.
