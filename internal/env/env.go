@@ -37,10 +37,11 @@ type Capabilities struct {
 	Stages func() [][]plan.Variant
 	Enter  func(ctx context.Context, i int) error
 	// Renew removes variants and raises them anew, in the given order, while nothing is measured. It returns for each
-	// why it does not stand, nil if it does. An environment that has it has Renews, too: which variants it can raise
-	// anew. Unlike Enter it changes nothing about what can be measured together or is served.
+	// why it does not stand, nil if it does. An environment that has it has Renews, too: which variants are raised anew
+	// with v, itself among them; none if it cannot be. Unlike Enter it changes nothing about what can be measured together
+	// or is served.
 	Renew  func(ctx context.Context, names []plan.Variant) map[plan.Variant]error
-	Renews func(v plan.Variant) bool
+	Renews func(v plan.Variant) []plan.Variant
 	// Roll removes a backend from its Service, or adds it again. It returns when that is requested, which may be long
 	// before every node knows.
 	Roll func(ctx context.Context, b control.Backend, in bool) error

@@ -32,6 +32,8 @@ const (
 	betweenTrials = 6 * time.Millisecond
 	// raiseTime is what it costs to remove a profile of the lab, to raise it anew, and to start its agents again.
 	raiseTime = 400 * time.Millisecond
+	// renewTime is what it costs to make all pods of a run on a cluster anew.
+	renewTime = 6 * time.Second
 	// raiseShare is the part of a run that may go into raising profiles anew, and minInstances how many instances of
 	// each a run has all the same if it has as many repetitions.
 	raiseShare   = 0.08
@@ -165,15 +167,15 @@ func (p Plan) Expected(cases int) time.Duration {
 // few as keep what raising costs below a share of the run, but a run of minInstances repetitions or more has as many
 // instances.
 func (p Plan) Block() int {
-	repetition := time.Duration(len(p.Cases())) * (p.Warmup + p.Duration + betweenTrials)
+	repetition := time.Duration(len(p.Cases())) * p.TrialTime()
 	few := math.Ceil(float64(p.RaiseTime(len(p.Measured()))) / (raiseShare * float64(max(repetition, 1))))
 	return int(max(1, min(few, float64(p.Repetitions/minInstances))))
 }
 
-// RaiseTime is about how long it takes to raise a number of profiles anew; 0 where that is not done.
+// RaiseTime is about how long it takes to raise a number of profiles anew.
 func (p Plan) RaiseTime(profiles int) time.Duration {
 	if p.OnCluster() {
-		return 0
+		return renewTime
 	}
 	return time.Duration(profiles) * raiseTime
 }

@@ -104,7 +104,7 @@ func TestLifetime(t *testing.T) {
 		"weeks":                {func(p *Plan) { p.Duration, p.Repetitions = time.Hour, 100 }, longestTTL, "168h0m0s is less than the 300h", false},
 		"more than can be":     {func(p *Plan) { p.Repetitions, p.MaxRepetitions, p.Precision, p.Duration = 5, 1000, 0.05, time.Hour }, longestTTL, "", true},
 		"given":                {func(p *Plan) { p.Cluster.TTL = 2 * time.Hour }, 2 * time.Hour, "", false},
-		"given and too short":  {func(p *Plan) { p.Cluster.TTL = time.Hour }, time.Hour, "ttl: 1h0m0s is less than the 1h41m36s or so that 200 repetitions of 3 cases take", false},
+		"given and too short":  {func(p *Plan) { p.Cluster.TTL = time.Hour }, time.Hour, "ttl: 1h0m0s is less than the 1h48m12s or so that 200 repetitions of 3 cases take", false},
 		"given and too little": {func(p *Plan) { p.Cluster.TTL, p.Repetitions, p.MaxRepetitions, p.Precision = time.Hour, 10, 400, 0.05 }, time.Hour, "", true},
 	} {
 		p := onCluster(t, func(p *Plan) { long(p); c.change(p) })

@@ -277,8 +277,8 @@ func TestBlock(t *testing.T) {
 		if got, want := p.Expected(len(p.Cases()))-trials, time.Duration(tt.instances-1)*p.RaiseTime(4); got != want {
 			t.Errorf("%d repetitions of %s: raising is expected to take %s, want %s", tt.repetitions, tt.window, got, want)
 		}
-		if p.Environment = EnvKubernetes; p.RaiseTime(1) != 0 {
-			t.Error("a cluster's profiles are not raised anew")
+		if p.Environment = EnvKubernetes; p.RaiseTime(1) != p.RaiseTime(4) {
+			t.Error("the profiles of a cluster share its pods")
 		}
 	}
 }

@@ -29,14 +29,15 @@ func (c *conductor) renew(ctx context.Context, trials []plan.Trial) string {
 	block := (rep - 1) / c.plan.Block()
 	var old []plan.Variant
 	for _, t := range trials {
-		at, measured := c.instances.block[t.Profile]
-		if measured && at == block || !c.can.Renews(t.Profile) {
+		if at, measured := c.instances.block[t.Profile]; measured && at == block {
 			continue
 		}
-		c.instances.block[t.Profile] = block
-		c.instances.last[t.Profile]++
-		if measured {
-			old = append(old, t.Profile)
+		for _, v := range c.can.Renews(t.Profile) {
+			if _, measured := c.instances.block[v]; measured {
+				old = append(old, v)
+			}
+			c.instances.block[v] = block
+			c.instances.last[v]++
 		}
 	}
 	if len(old) == 0 {

@@ -26,10 +26,22 @@ type renewing struct {
 	mute    map[int]plan.Variant
 	// now is called with the number of each call.
 	now func(int)
+	// shared are raised anew together.
+	shared []plan.Variant
+}
+
+func (w *renewing) renews(v plan.Variant) []plan.Variant {
+	switch {
+	case slices.Contains(w.shared, v):
+		return w.shared
+	case v == w.fixed:
+		return nil
+	}
+	return []plan.Variant{v}
 }
 
 func (w *renewing) Capabilities() env.Capabilities {
-	return env.Capabilities{Renew: w.renew, Renews: func(v plan.Variant) bool { return v != w.fixed }}
+	return env.Capabilities{Renew: w.renew, Renews: w.renews}
 }
 
 func (w *renewing) renew(_ context.Context, names []plan.Variant) map[plan.Variant]error {
@@ -97,6 +109,31 @@ func TestInstances(t *testing.T) {
 	}
 	if steps != 2 {
 		t.Errorf("%d steps are told", steps)
+	}
+}
+
+// TestInstancesShared: variants that share what they run in are raised anew together, also where one of them has no trial in
+// the repetition.
+func TestInstancesShared(t *testing.T) {
+	shared := []plan.Variant{"host", "host~twin", "canal", "ptp"}
+	w, p := &renewing{world: newWorld("host", "canal", "ptp"), shared: shared}, testPlan("canal", "ptp")
+	w.notServed = map[plan.Route]string{plan.Single("ptp", p.Paths[0]): "no", plan.Single("ptp", p.Paths[1]): "no"}
+	end, c, _ := perform(t, w, p, Options{})
+	if end.Failed != 0 {
+		t.Errorf("end %+v", end)
+	}
+	for i, names := range w.renewed {
+		if !slices.Equal(names, shared) {
+			t.Errorf("call %d raised %v", i+1, names)
+		}
+	}
+	for _, r := range trials(c) {
+		if r.Instance != r.Repetition {
+			t.Errorf("%s, repetition %d: instance %d", r.Key(), r.Repetition, r.Instance)
+		}
+	}
+	if len(w.renewed) != 2 || w.starts["canal/a"] != 3 || w.starts["host/b"] != 3 {
+		t.Errorf("raised %d times, agents started %v", len(w.renewed), w.starts)
 	}
 }
 

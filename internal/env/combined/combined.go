@@ -130,8 +130,22 @@ func (e *Environment) Endpoints(ctx context.Context, r plan.Route) (control.Ends
 func (e *Environment) Capabilities() env.Capabilities {
 	lab := e.lab.Capabilities()
 	return env.Capabilities{
-		Renew:  lab.Renew,
-		Renews: func(v plan.Variant) bool { return v.Context() == "" && lab.Renew != nil },
+		Renew: func(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+			all := map[plan.Variant]error{}
+			for _, half := range []env.Environment{e.clusters, e.lab} {
+				own := slices.DeleteFunc(slices.Clone(names), func(v plan.Variant) bool { return e.of(v) != half })
+				if len(own) > 0 {
+					maps.Copy(all, half.Capabilities().Renew(ctx, own))
+				}
+			}
+			return all
+		},
+		Renews: func(v plan.Variant) []plan.Variant {
+			if renews := e.of(v).Capabilities().Renews; renews != nil {
+				return renews(v)
+			}
+			return nil
+		},
 		Roll: func(ctx context.Context, b control.Backend, in bool) error {
 			if roll := e.of(b.Route.Variant).Capabilities().Roll; roll != nil {
 				return roll(ctx, b, in)

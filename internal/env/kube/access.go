@@ -49,6 +49,9 @@ var balancerRight = Right{Resource: "services", Verb: "get", Namespaced: true, O
 // rollRight is optional but for workloads that roll the backends of a Service.
 var rollRight = Right{Resource: "pods", Verb: "patch", Namespaced: true, Optional: true, Why: "to take backends out of their Service and put them back: a workload with roll needs it"}
 
+// renewRight is optional: without it, every pod of a run is measured in one instance.
+var renewRight = Right{Resource: "pods", Verb: "delete", Namespaced: true, Optional: true, Why: "to make the run's pods anew between repetitions, so that intervals hold what instances differ by"}
+
 // Rights are all that a run needs on a cluster, by resource, and the optional ones. deploy/rbac.yaml grants exactly these.
 var Rights = []Right{
 	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
@@ -59,6 +62,7 @@ var Rights = []Right{
 	{Resource: "pods", Verb: "create", Namespaced: true, Why: "the ends of the paths"},
 	{Resource: "pods", Verb: "get", Namespaced: true, Why: "to say why an agent has gone"},
 	{Resource: "pods", Verb: "list", Namespaced: true, Why: "to wait until they run"},
+	renewRight,
 	rollRight,
 	{Resource: "pods", Subresource: "exec", Verb: "create", Namespaced: true, Why: "to start agents"},
 	{Resource: "pods", Subresource: "exec", Verb: "get", Namespaced: true, Why: "the same over a WebSocket"},

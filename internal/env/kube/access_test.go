@@ -80,6 +80,9 @@ func TestNothingWithoutARight(t *testing.T) {
 	if err := c.Roll(t.Context(), control.Backend{Route: plan.Route{Variant: "x", Path: toRemote, Servers: 2, Rolled: true}}, false); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	c.lookAt(podClient)
 	c.Policies(t.Context(), "x", allPaths().Paths[0])
 	if err := c.Close(t.Context()); err != nil {

@@ -79,12 +79,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 	if err := c.makeNamespaces(ctx); err != nil {
 		return err
 	}
-	for _, s := range c.layout.pods {
-		if err := c.makePod(ctx, s); err != nil {
-			return fmt.Errorf("create pod %s: %w", s.Name, withPodAdvice(s.Name, cause(ctx, err)))
-		}
-	}
-	if err := c.awaitPods(ctx); err != nil {
+	if err := c.makePods(ctx); err != nil {
 		return err
 	}
 	if err := c.findHostPorts(ctx); err != nil {
@@ -96,6 +91,33 @@ func (c *Cluster) raise(ctx context.Context) error {
 		}
 	}
 	return c.awaitBalancers(ctx)
+}
+
+// Renews says whether Renew is allowed.
+func (c *Cluster) Renews(ctx context.Context) bool {
+	missing, err := c.Missing(ctx, []Right{renewRight})
+	return err == nil && len(missing) == 0
+}
+
+// Renew deletes the run's pods and makes them anew on the same nodes. It returns when all are ready. Services and ports stay.
+func (c *Cluster) Renew(ctx context.Context) error {
+	for _, s := range c.layout.pods {
+		err := c.client.Pods(c.namespace(s.Host())).Delete(ctx, s.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete pod %s: %w", s.Name, withAdvice(cause(ctx, err)))
+		}
+	}
+	return c.makePods(ctx)
+}
+
+// makePods creates all pods and waits until they are ready.
+func (c *Cluster) makePods(ctx context.Context) error {
+	for _, s := range c.layout.pods {
+		if err := c.makePod(ctx, s); err != nil {
+			return fmt.Errorf("create pod %s: %w", s.Name, withPodAdvice(s.Name, cause(ctx, err)))
+		}
+	}
+	return c.awaitPods(ctx)
 }
 
 // unserved says of every path of the plan why it is not served.
@@ -130,14 +152,17 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 	return nil
 }
 
-// makePod creates a pod. The service account of a new namespace comes a moment after it.
+// makePod creates a pod. The service account of a new namespace comes a moment after it, and a pod of the same name that was
+// deleted takes a moment to go.
 func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	p := podObject(c.identity, c.options, *s)
 	var made *corev1.Pod
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, beat, accountLimit, true, func(ctx context.Context) (bool, error) {
 		made, last = c.client.Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
-		if last != nil && apierrors.IsForbidden(last) && strings.Contains(last.Error(), "error looking up service account") {
+		early := apierrors.IsForbidden(last) && strings.Contains(last.Error(), "error looking up service account") ||
+			apierrors.IsAlreadyExists(last) && strings.Contains(last.Error(), "object is being deleted")
+		if early {
 			return false, nil
 		}
 		return true, last

@@ -227,6 +227,51 @@ func TestServiceAccountComesLater(t *testing.T) {
 	}
 }
 
+// TestRenew makes all pods anew, which have other addresses, although the old ones take a moment to go; their Services stay.
+func TestRenew(t *testing.T) {
+	w, c := newWorld(t, allPaths(), nodes3()...)
+	if err := c.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !c.Renews(t.Context()) {
+		t.Error("it does not say that it can")
+	}
+	direct, service := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
+	_, before, err := endsOf(c, "canal", direct)
+	_, behind, other := endsOf(c, "canal", service)
+	if err = errors.Join(err, other); err != nil {
+		t.Fatal(err)
+	}
+	going := 3
+	w.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if going--; going < 0 {
+			return false, nil, nil
+		}
+		err := apierrors.NewAlreadyExists(podResource, "client")
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+		return true, nil, err
+	})
+	made := len(w.left(t))
+	if err := c.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, after, err := endsOf(c, "canal", direct)
+	_, still, other := endsOf(c, "canal", service)
+	if err = errors.Join(err, other); err != nil {
+		t.Fatal(err)
+	}
+	if after.Address == before.Address || after.ListenPort != before.ListenPort || still.Address != behind.Address || len(w.left(t)) != made {
+		t.Errorf("pod at %s:%d, before %s:%d; Service at %s, before %s", after.Address, after.ListenPort, before.Address, before.ListenPort, still.Address, behind.Address)
+	}
+	w.missing["delete pods"] = true
+	if c.Renews(t.Context()) {
+		t.Error("it says that it can without the right")
+	}
+	if err := c.Close(t.Context()); err != nil || len(w.left(t)) > 0 {
+		t.Errorf("left %v, %v", w.left(t), err)
+	}
+}
+
 func TestUpIsInterrupted(t *testing.T) {
 	w, c := newWorld(t, allPaths(), nodes3()...)
 	interrupted := errors.New("interrupted")

@@ -166,7 +166,34 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 
 // Capabilities returns what clusters can do.
 func (e *Environment) Capabilities() env.Capabilities {
-	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies}
+	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews}
+}
+
+// renews returns all variants of a cluster: they share its pods.
+func (e *Environment) renews(v plan.Variant) []plan.Variant {
+	s := e.at(v)
+	if !s.renews {
+		return nil
+	}
+	return slices.DeleteFunc(e.plan.Measured(), func(v plan.Variant) bool { return e.at(v) != s })
+}
+
+func (e *Environment) renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+	why := map[plan.Variant]error{}
+	for _, s := range e.sites {
+		own := slices.DeleteFunc(slices.Clone(names), func(v plan.Variant) bool { return e.at(v) != s })
+		if len(own) == 0 {
+			continue
+		}
+		err := s.cluster.Renew(ctx)
+		if err == nil {
+			s.silent, err = s.cluster.Reach(ctx, e.of(s))
+		}
+		for _, v := range own {
+			why[v] = s.named(err)
+		}
+	}
+	return why
 }
 
 func (e *Environment) roll(ctx context.Context, b control.Backend, in bool) error {

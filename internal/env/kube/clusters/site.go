@@ -30,6 +30,8 @@ type site struct {
 	// broken lists disproved claims, "" if none.
 	broken string
 	facts  facts.Facts
+	// renews says whether pods may be made anew.
+	renews bool
 	// silent are the routes on which nothing answered, with the reason.
 	silent map[plan.Route]error
 }
@@ -132,6 +134,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	if err := s.cluster.Up(ctx); err != nil {
 		return err
 	}
+	s.renews = s.cluster.Renews(ctx)
 	o.Say("waiting until every path answers")
 	var err error
 	if s.silent, err = s.cluster.Reach(ctx, variants); err != nil {

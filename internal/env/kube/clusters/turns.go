@@ -175,7 +175,9 @@ func (e *Turns) Endpoints(ctx context.Context, r plan.Route) (control.Ends, erro
 func (e *Turns) Capabilities() env.Capabilities {
 	return env.Capabilities{
 		Stages: func() [][]plan.Variant { return e.stages }, Enter: e.enter,
-		Roll: func(ctx context.Context, b control.Backend, in bool) error { return e.now.roll(ctx, b, in) },
+		Roll:   func(ctx context.Context, b control.Backend, in bool) error { return e.now.roll(ctx, b, in) },
+		Renews: func(v plan.Variant) []plan.Variant { return e.now.renews(v) },
+		Renew:  func(ctx context.Context, names []plan.Variant) map[plan.Variant]error { return e.now.renew(ctx, names) },
 		Policies: func(ctx context.Context, v plan.Variant, p plan.Path) []string {
 			return e.now.policies(ctx, v, p)
 		},

@@ -184,7 +184,7 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 // Capabilities returns what a lab can do.
 func (e *Environment) Capabilities() env.Capabilities {
 	return env.Capabilities{
-		Renews: func(plan.Variant) bool { return true }, Renew: e.renew,
+		Renews: func(v plan.Variant) []plan.Variant { return []plan.Variant{v} }, Renew: e.renew,
 		Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, VerifierLogs: e.lab.VerifierLogs,
 	}
 }
