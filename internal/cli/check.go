@@ -8,9 +8,9 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
@@ -54,7 +54,7 @@ func (p *program) checkCommand() *cobra.Command {
 	f.StringSliceVar(&a.only, "only", nil, "`ids` of the rules to ask instead of all")
 	f.BoolVar(&a.list, "list", false, "print the rules and end")
 	a.config.declare(cmd)
-	complete(cmd, "only", func() []string { return plan.Each(check.Rules(), func(r finding.Rule) string { return r.ID }) })
+	complete(cmd, "only", func() []string { return each.Of(check.Rules(), func(r finding.Rule) string { return r.ID }) })
 	return cmd
 }
 

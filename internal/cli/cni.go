@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 func (p *program) cniCommand() *cobra.Command {
@@ -255,7 +256,7 @@ func recipeNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.She
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	all, _ := recipe.All() // the data is tested; without it there is nothing to complete
-	return plan.Each(all, func(r recipe.Recipe) string { return r.Profile }), cobra.ShellCompDirectiveNoFileComp
+	return each.Of(all, func(r recipe.Recipe) string { return r.Profile }), cobra.ShellCompDirectiveNoFileComp
 }
 
 const cniInstallLong = `Install the CNI of a profile on a cluster and wait until it carries pods: its workloads have rolled out, the nodes are

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/judge/findings"
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 type findingsArgs struct {
@@ -44,7 +44,7 @@ holds and the size does not, or not all was measured. The plans under examples/ 
 }
 
 func sourceIDs(c findings.Claims) []string {
-	return plan.Each(c.Sources, func(s findings.Source) string { return s.ID })
+	return each.Of(c.Sources, func(s findings.Source) string { return s.ID })
 }
 
 func (p *program) findings(cmd *cobra.Command, name string, a findingsArgs) error {

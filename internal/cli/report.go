@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/csv"
 	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -65,7 +66,7 @@ func (p *program) reportCommand() *cobra.Command {
 }
 
 func metricNames() []string {
-	return plan.Each(metric.All(), func(m metric.Metric) string { return m.Name })
+	return each.Of(metric.All(), func(m metric.Metric) string { return m.Name })
 }
 
 func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {

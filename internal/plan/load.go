@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Bounds of a load, as shares of the capacity. Above 1 a queue grows as long as the window lasts.
@@ -166,7 +168,7 @@ func ParseLoads(s string) ([]float64, error) {
 // spreadLoads turns a range into its loads.
 func spreadLoads(s string) ([]string, error) {
 	loads, err := ParseLoads(s)
-	return Each(loads, FormatShare), err
+	return each.Of(loads, FormatShare), err
 }
 
 // try reads s as the option of a workload, and returns it, or the texts of what it stands for.

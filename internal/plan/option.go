@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Option is one setting of a workload. Plan files, the command line, result files and the reference page all derive from
@@ -128,7 +129,7 @@ func (k *kind) option(key string) (Option, bool) {
 func (k Kind) Words() []string { return k.entry().words() }
 
 func (k *kind) words() []string {
-	return Each(k.options, func(o Option) string { return o.Word })
+	return each.Of(k.options, func(o Option) string { return o.Word })
 }
 
 // ParseWorkload reads what Workload.String writes: a kind, or a kind with options in parentheses, for example "rr" or

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // oneOf are a few words.
@@ -136,10 +137,7 @@ func labels(parse func(string) (map[string]string, error)) values[map[string]str
 	return values[map[string]string]{
 		parse: parse, schema: labelsSchema,
 		format: func(v map[string]string) string {
-			var parts []string
-			for _, name := range slices.Sorted(maps.Keys(v)) {
-				parts = append(parts, name+"="+v[name])
-			}
+			parts := each.Of(slices.Sorted(maps.Keys(v)), func(name string) string { return name + "=" + v[name] })
 			return strings.Join(parts, ",")
 		},
 		read: func(d *decoder, at *map[string]string) position.Read { return d.Labels(at) },

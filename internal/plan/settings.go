@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // settings are all of them, in the order of the documents.
@@ -129,7 +130,7 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.cpuLimit", Flag: "cpu-limit", Help: "`quantity` of CPU that each agent's pod may use; throttled trials say so"},
 			quantities, func(p *Plan) *string { return &p.Cluster.CPULimit }),
 		setting(Setting{Key: "kubernetes.cpus", Flag: "load-cpus", Help: "`CPUs` of the nodes that load runs on, such as 1 or 2-3"},
-			values[[]int]{parse: ParseCPUs, format: func(v []int) string { return strings.Join(Each(v, strconv.Itoa), ",") }, schema: textSchema, wrong: func(v []int) string {
+			values[[]int]{parse: ParseCPUs, format: func(v []int) string { return strings.Join(each.Of(v, strconv.Itoa), ",") }, schema: textSchema, wrong: func(v []int) string {
 				for _, cpu := range v {
 					if cpu < 0 || cpu > 4095 {
 						return fmt.Sprintf("%d is not a CPU number", cpu)

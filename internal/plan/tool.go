@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Own is the word for our own load engine where a tool can be chosen.
@@ -50,7 +51,7 @@ func ToolNamed(name string) (Tool, bool) {
 
 // ToolNames returns the names of the registered tools.
 func ToolNames() []string {
-	return Each(tools, func(t Tool) string { return t.Name })
+	return each.Of(tools, func(t Tool) string { return t.Name })
 }
 
 // sends reports whether the tool can send workloads of this kind.
@@ -179,7 +180,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 
 // phrase is the subject of what tools do not do.
 func phrase(tools []Tool) string {
-	names := Each(tools, func(t Tool) string { return t.Name })
+	names := each.Of(tools, func(t Tool) string { return t.Name })
 	if len(names) == 1 {
 		return names[0] + " sends"
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Variant names what is measured: a profile, with the conditions in which it differs from the run and, on several
@@ -199,5 +200,5 @@ func JoinVariants(all []Variant, separator string) string { return strings.Join(
 
 // Variants returns plain profiles as variants.
 func Variants(profiles ...string) []Variant {
-	return Each(profiles, func(name string) Variant { return Variant(name) })
+	return each.Of(profiles, func(name string) Variant { return Variant(name) })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Workload is what is sent over a path, and the program that sends it. Two workloads that do the same are equal values
@@ -123,7 +124,7 @@ const (
 
 // Kinds returns the names of the kinds of workload in report order.
 func Kinds() []Kind {
-	return Each(kinds, func(k *kind) Kind { return k.name })
+	return each.Of(kinds, func(k *kind) Kind { return k.name })
 }
 
 // Kind returns the name of the workload's kind, "" for no workload.
@@ -314,14 +315,5 @@ func (k Kind) Options() []Option { return slices.Clone(k.entry().options) }
 
 // Texts returns the texts of variants, paths, workloads or kinds.
 func Texts[T any](all []T) []string {
-	return Each(all, func(v T) string { return fmt.Sprint(v) })
-}
-
-// Each returns what of returns for every value of a list.
-func Each[T, U any](all []T, of func(T) U) []U {
-	said := make([]U, len(all))
-	for i, v := range all {
-		said[i] = of(v)
-	}
-	return said
+	return each.Of(all, func(v T) string { return fmt.Sprint(v) })
 }

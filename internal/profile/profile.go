@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -152,9 +153,5 @@ func Lookup(name string) (Profile, bool) {
 
 // Names returns the names of all profiles in report order.
 func Names() []string {
-	var names []string
-	for _, p := range catalogue() {
-		names = append(names, p.Name)
-	}
-	return names
+	return each.Of(catalogue(), func(p Profile) string { return p.Name })
 }

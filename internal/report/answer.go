@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -19,10 +20,9 @@ func (b *builder) answer(cut []compare.Table, needs []Need) []string {
 	if _, ok := b.mainPath(cut); !ok {
 		return []string{"No finished trial has a number to show."}
 	}
-	var lines []string
-	for _, n := range needs {
-		lines = append(lines, fmt.Sprintf("%s (%s %s, %s): %s %s.", n.Name, n.Workload, n.Path, n.Metric.Title, n.Conclusion.Text, n.Certainty))
-	}
+	lines := each.Of(needs, func(n Need) string {
+		return fmt.Sprintf("%s (%s %s, %s): %s %s.", n.Name, n.Workload, n.Path, n.Metric.Title, n.Conclusion.Text, n.Certainty)
+	})
 	return append(lines, b.tally(cut)...)
 }
 

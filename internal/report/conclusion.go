@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -346,21 +347,14 @@ func (b *builder) middle(s *sentence, tail int) {
 	}
 	for _, g := range b.analysis.Groups(between) {
 		if len(g) > 1 {
-			var names []string
-			for _, x := range g {
-				names = append(names, number.Clean(x.Cell.Profile))
-			}
+			names := each.Of(g, func(x compare.Standing) string { return number.Clean(x.Cell.Profile) })
 			s.say("%s do not differ significantly", listed(names))
 		}
 	}
 }
 
 func namesOf(xs []compare.Comparison) []string {
-	var names []string
-	for _, x := range xs {
-		names = append(names, number.Clean(x.Profile))
-	}
-	return names
+	return each.Of(xs, func(x compare.Comparison) string { return number.Clean(x.Profile) })
 }
 
 // listed writes "a, b and c".

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -59,9 +60,7 @@ func historyAnswer(h *compare.History) []string {
 	lines := []string{fmt.Sprintf("%d of %d cells %s, %s in all.", changed, len(h.Tracks), verb, number.Counted(len(events), "time"))}
 	for _, here := range Grouped(events, func(e compare.Event) int { return e.Run }) {
 		lines = append(lines, sinceText(h.Runs[here[0].Run], len(here)))
-		for _, e := range here[:min(len(here), mostEvents)] {
-			lines = append(lines, eventText(e))
-		}
+		lines = append(lines, each.Of(here[:min(len(here), mostEvents)], eventText)...)
 		if more := len(here) - mostEvents; more > 0 {
 			lines = append(lines, fmt.Sprintf("%d more in the tables.", more))
 		}
@@ -75,10 +74,9 @@ func sinceText(run compare.HistoryRun, cells int) string {
 	if len(run.Changed) == 0 {
 		return line + "no recorded condition changed:"
 	}
-	var what []string
-	for _, d := range run.Changed {
-		what = append(what, fmt.Sprintf("%s (%s to %s)", number.Clean(d.Name), recorded(d.A), recorded(d.B)))
-	}
+	what := each.Of(run.Changed, func(d compare.Difference) string {
+		return fmt.Sprintf("%s (%s to %s)", number.Clean(d.Name), recorded(d.A), recorded(d.B))
+	})
 	return line + "changed conditions: " + number.Few(what) + ":"
 }
 
@@ -141,10 +139,9 @@ func historyRuns(h *compare.History) Section {
 	results := Section{Heading: "Results"}
 	for i, r := range h.Runs {
 		text := dated(number.Clean(r.Name), r.Created)
-		var what []string
-		for _, d := range r.Changed {
-			what = append(what, fmt.Sprintf("%s %s to %s", number.Clean(d.Name), recorded(d.A), recorded(d.B)))
-		}
+		what := each.Of(r.Changed, func(d compare.Difference) string {
+			return fmt.Sprintf("%s %s to %s", number.Clean(d.Name), recorded(d.A), recorded(d.B))
+		})
 		if len(what) > 0 {
 			text += "; changed: " + strings.Join(what, ", ")
 		}

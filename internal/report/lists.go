@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -49,10 +50,7 @@ func (b *builder) notServed() []Item {
 		}
 		without := slices.DeleteFunc(slices.Clone(b.analysis.Paths), func(path plan.Path) bool { return p.NotServed[path.String()] == "" })
 		for _, paths := range Grouped(without, func(path plan.Path) string { return p.NotServed[path.String()] }) {
-			var names []string
-			for _, path := range paths {
-				names = append(names, path.String())
-			}
+			names := each.Of(paths, func(path plan.Path) string { return path.String() })
 			items = append(items, Item{Name: number.Clean(p.Name), Text: strings.Join(names, ", ") + ": " + number.Clean(p.NotServed[names[0]])})
 		}
 	}
@@ -99,11 +97,7 @@ func (b *builder) runItems(r Run) []Item {
 }
 
 func (b *builder) conditions() []Item {
-	var items []Item
-	for _, n := range b.header.Facts.Names() {
-		items = append(items, Item{Name: number.Clean(n), Text: number.Clean(b.header.Facts[n])})
-	}
-	return items
+	return each.Of(b.header.Facts.Names(), func(n string) Item { return Item{Name: number.Clean(n), Text: number.Clean(b.header.Facts[n])} })
 }
 
 // unfinished is the Reason of a run whose file has no end.

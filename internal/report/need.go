@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -178,10 +179,7 @@ func equals(ranks []compare.Standing) []string {
 
 // Scale is the scale of a need's medians.
 func (n Need) Scale() number.Scale {
-	var medians []float64
-	for _, s := range n.Standings {
-		medians = append(medians, s.Cell.Median)
-	}
+	medians := each.Of(n.Standings, func(s compare.Standing) float64 { return s.Cell.Median })
 	return number.Common(n.Standings[0].Cell.Unit, medians...)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -136,10 +137,9 @@ func (f *footnotes) text() []string {
 // marker writes footnote numbers as superscripts.
 func marker(notes []int) string {
 	const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-	var parts []string
-	for _, n := range notes {
-		parts = append(parts, strings.Map(func(r rune) rune { return []rune(digits)[r-'0'] }, fmt.Sprint(n)))
-	}
+	parts := each.Of(notes, func(n int) string {
+		return strings.Map(func(r rune) rune { return []rune(digits)[r-'0'] }, fmt.Sprint(n))
+	})
 	return strings.Join(parts, ",")
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -98,10 +99,7 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	var open []compare.Comparison
-	for _, x := range ms {
-		open = append(open, x.Comparison)
-	}
+	open := each.Of(ms, func(x compare.Match) compare.Comparison { return x.Comparison })
 	if m.Better != metric.Neither {
 		t.Notes = append(append(plainNote(ms), visibleText(open, b.pair.Confidence)...), widenedNote(open)...)
 	}
@@ -161,20 +159,14 @@ func (b *pairBuilder) answer(held []Held) []string {
 	p := b.pair
 	lines := []string{"All recorded conditions are the same."}
 	if len(p.Differences) > 0 {
-		var names []string
-		for _, d := range p.Differences {
-			names = append(names, number.Clean(d.Name))
-		}
+		names := each.Of(p.Differences, func(d compare.Difference) string { return number.Clean(d.Name) })
 		lines[0] = "Different conditions: " + number.Few(names) + ". Each may be the cause of a difference."
 	}
 	if !slices.ContainsFunc(p.Matches, func(m compare.Match) bool { return !m.Identical() }) && len(p.Matches) > 0 {
 		lines = append(lines, "Both files hold the same trials.")
 	}
 	judged := p.Judged()
-	var verdicts []compare.Comparison
-	for _, m := range judged {
-		verdicts = append(verdicts, m.Comparison)
-	}
+	verdicts := each.Of(judged, func(m compare.Match) compare.Comparison { return m.Comparison })
 	if len(judged) == 0 {
 		lines = append(lines, "No common cell can be judged.")
 	} else {
@@ -190,9 +182,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 	if lost = slices.Compact(slices.Sorted(slices.Values(lost))); len(lost) > 0 {
 		lines = append(lines, "Measured in A, but all trials failed in B: "+number.Few(lost)+".")
 	}
-	for _, h := range held {
-		lines = append(lines, heldText(h))
-	}
+	lines = append(lines, each.Of(held, heldText)...)
 	return lines
 }
 
@@ -316,10 +306,7 @@ func onlyItems(keys []compare.Key) []Item {
 	}
 	var items []Item
 	for _, group := range Grouped(keys, name) {
-		var paths []string
-		for _, k := range group {
-			paths = append(paths, k.Path.String())
-		}
+		paths := each.Of(group, func(k compare.Key) string { return k.Path.String() })
 		items = append(items, Item{Text: name(group[0]) + ": " + strings.Join(paths, ", ")})
 	}
 	return items

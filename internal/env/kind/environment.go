@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/clusters"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Environment is a kind cluster for each profile, made for the run.
@@ -102,9 +103,5 @@ func (e *Environment) locations(want plan.Plan, names []string) (plan.Plan, []ku
 
 // Close removes the clusters, and the run's pods with them.
 func (e *Environment) Close(ctx context.Context) error {
-	var errs []error
-	for _, c := range e.made {
-		errs = append(errs, c.Close(ctx))
-	}
-	return errors.Join(append(errs, os.RemoveAll(e.dir))...)
+	return errors.Join(append(each.Of(e.made, func(c *Cluster) error { return c.Close(ctx) }), os.RemoveAll(e.dir))...)
 }

@@ -11,8 +11,10 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Right is one verb on one kind of object, and what it is needed for.
@@ -98,11 +100,8 @@ func (o Options) wants(r Right) bool {
 // AdviceAccess returns how to grant missing rights. It names the namespace of each Secret: an administrator applies it.
 func (c *Cluster) AdviceAccess() string {
 	secrets, role := "", "role"
-	var all []string
-	for _, s := range c.PullSecrets() {
-		all = append(all, s.Namespace+"/"+s.Name)
-	}
-	if all != nil {
+	all := each.Of(c.PullSecrets(), func(s trait.PullSecret) string { return s.Namespace + "/" + s.Name })
+	if len(all) > 0 {
 		secrets, role = " --pull-secrets "+strings.Join(all, ","), "roles"
 	}
 	return "an administrator grants them: cnibench kube access --manifest" + secrets + " | kubectl apply -f -, and binds the " + role

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // placement says which nodes a run uses, by name; "" where the cluster has none left.
@@ -194,10 +195,7 @@ func reasons(unfit map[string]string) string {
 
 // names lists nodes, the first ten.
 func names(nodes []corev1.Node) string {
-	var all []string
-	for _, n := range nodes {
-		all = append(all, n.Name)
-	}
+	all := each.Of(nodes, func(n corev1.Node) string { return n.Name })
 	slices.Sort(all)
 	const most = 10
 	if len(all) > most {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Servers on nodes listen below the NodePorts (from 30000) and below the ports that clients get (from 32768).
@@ -28,9 +30,7 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 			continue
 		}
 		argv := []string{program, "hold", "--free"}
-		for _, port := range free {
-			argv = append(argv, strconv.Itoa(port))
-		}
+		argv = append(argv, each.Of(free, strconv.Itoa)...)
 		out, err := c.Exec(ctx, s.Name, argv)
 		if err != nil && refused(err) {
 			break // a port in use then fails its trial
@@ -56,9 +56,5 @@ func candidatePorts(run string) []int {
 	var seed [32]byte
 	copy(seed[:], run)
 	r := rand.New(rand.NewChaCha8(seed))
-	var ports []int
-	for _, n := range r.Perm((lastHostPort - firstHostPort) / slotSize)[:candidates] {
-		ports = append(ports, firstHostPort+n*slotSize)
-	}
-	return ports
+	return each.Of(r.Perm((lastHostPort - firstHostPort) / slotSize)[:candidates], func(n int) int { return firstHostPort + n*slotSize })
 }

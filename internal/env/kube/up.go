@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 const (
@@ -196,10 +197,7 @@ func unaccompanied(p *corev1.Pod) error {
 
 // awaitPods returns when every pod is ready, on its node and has an address.
 func (c *Cluster) awaitPods(ctx context.Context) error {
-	var names []string
-	for _, s := range c.layout.pods {
-		names = append(names, s.Name)
-	}
+	names := each.Of(c.layout.pods, func(s *podSpec) string { return s.Name })
 	pods, err := trait.Await{
 		Names: names, List: c.listPods, Done: func(_ *corev1.Pod, now trait.State) bool { return now.Ready },
 		Interval: beat, Limit: c.options.Ready, Patience: patience,

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // switchBridge is the name of the bridge in the switch.
@@ -127,11 +128,7 @@ func (s Spec) fresh() []sysctl.Setting {
 
 // zero returns settings below a directory that switch something off.
 func zero(directory string, names ...string) []sysctl.Setting {
-	var list []sysctl.Setting
-	for _, name := range names {
-		list = append(list, sysctl.Setting{Name: directory + name, Value: "0"})
-	}
-	return list
+	return each.Of(names, func(name string) sysctl.Setting { return sysctl.Setting{Name: directory + name, Value: "0"} })
 }
 
 // without6 switches IPv6 off in a lab of IPv4: router solicitations are noise.
@@ -241,9 +238,7 @@ func (b *builder) plug(h *Host, s HostSpec) error {
 // neighbours returns the other hosts of the underlay, and for the external client the load balancer's addresses.
 func (b *builder) neighbours(s HostSpec) []link.Thing {
 	peers := []HostSpec{b.spec.Switch, b.spec.External}
-	for _, n := range b.spec.Nodes {
-		peers = append(peers, hostOf(n))
-	}
+	peers = append(peers, each.Of(b.spec.Nodes, hostOf)...)
 	var list []link.Thing
 	for _, peer := range peers {
 		if peer.Name != s.Name {

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Facts of a lab, besides those of package facts.
@@ -163,11 +164,7 @@ func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
 		return nil, err
 	}
 	full := map[string]uint64{}
-	var errs []error
-	for _, n := range inst.Nodes {
-		errs = append(errs, n.full(full))
-	}
-	return full, errors.Join(errs...)
+	return full, errors.Join(each.Of(inst.Nodes, func(n *Node) error { return n.full(full) })...)
 }
 
 // full adds the counters of a node.

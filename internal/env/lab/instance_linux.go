@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/impair"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Instance is one profile in the lab, or the error why it is not there.
@@ -75,11 +77,7 @@ type Node struct {
 // Drops returns the packets that the node's BPF programs dropped since they were loaded, one line for each reason.
 func (n *Node) Drops() ([]string, error) {
 	drops, err := n.programs.Drops()
-	var lines []string
-	for _, d := range drops {
-		lines = append(lines, fmt.Sprintf("%s: %d packets", d.Reason(), d.Packets))
-	}
-	return lines, err
+	return each.Of(drops, func(d attach.Counter) string { return fmt.Sprintf("%s: %d packets", d.Reason(), d.Packets) }), err
 }
 
 // Pod is a host on a node.
@@ -102,11 +100,7 @@ type Service struct {
 
 // pods returns the pods that refs identify.
 func (i *Instance) pods(refs []PodRef) []*Pod {
-	var pods []*Pod
-	for _, r := range refs {
-		pods = append(pods, i.Nodes[r.Node].Pods[r.Pod])
-	}
-	return pods
+	return each.Of(refs, func(r PodRef) *Pod { return i.Nodes[r.Node].Pods[r.Pod] })
 }
 
 // Service returns the Service called name, or nil.

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -102,10 +103,7 @@ func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 
 // inBrief names what a result is about.
 func inBrief(s Side) string {
-	var words []string
-	for _, w := range s.Workloads {
-		words = append(words, w.String())
-	}
+	words := each.Of(s.Workloads, func(w plan.Workload) string { return w.String() })
 	if len(s.Cells) == 0 {
 		return "no trial"
 	}

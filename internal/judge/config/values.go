@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // value is one leaf of an object.
@@ -152,10 +153,7 @@ func leaves(n *position.Node, prefix string) []leaf {
 			all = append(all, leaves(item, join(prefix, strconv.Itoa(i)))...)
 		}
 	case n.Kind == position.List:
-		var texts []string
-		for _, item := range n.Items {
-			texts = append(texts, item.Text)
-		}
+		texts := each.Of(n.Items, func(item *position.Node) string { return item.Text })
 		all = append(all, leaf{prefix, strings.Join(texts, ", "), n})
 	default:
 		all = append(all, leaf{prefix, n.Text, n})

@@ -22,6 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -60,10 +61,9 @@ func (j Judged) Findings() []finding.Finding {
 	if len(evidence) == 0 {
 		evidence = []string{"no evidence"}
 	}
-	var out []finding.Finding
-	for _, e := range evidence {
-		out = append(out, finding.Finding{ID: j.ID, Severity: finding.Severity(j.Outcome), Title: j.Statement, Saw: e})
-	}
+	out := each.Of(evidence, func(e string) finding.Finding {
+		return finding.Finding{ID: j.ID, Severity: finding.Severity(j.Outcome), Title: j.Statement, Saw: e}
+	})
 	return out
 }
 

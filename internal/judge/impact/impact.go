@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -80,10 +81,7 @@ func Assess(a *compare.Analysis, path plan.Path, works []Work) ([]Estimate, erro
 			errs = append(errs, fmt.Errorf("%s needs a workload that this result does not have: %s", w.Kind, needs[w.Kind].what))
 		}
 	}
-	var names []string
-	for _, w := range a.Workloads {
-		names = append(names, w.String())
-	}
+	names := each.Of(a.Workloads, func(w plan.Workload) string { return w.String() })
 	return out, advice.With(errors.Join(errs...), "the result has: "+strings.Join(names, ", "))
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -91,11 +92,7 @@ func Parse(s string) ([]Work, error) {
 }
 
 func list() string {
-	var names []string
-	for _, k := range Kinds {
-		names = append(names, string(k))
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(each.Of(Kinds, func(k Kind) string { return string(k) }), ", ")
 }
 
 // work reads an amount and its share.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/vishvananda/netlink"
 	"golang.zx2c4.com/wireguard/wgctrl"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
@@ -49,10 +50,7 @@ func (w WireGuard) add(h *Handle) error {
 }
 
 func (p WireGuardPeer) add(h *Handle) error {
-	var allowed []net.IPNet
-	for _, a := range p.Allowed {
-		allowed = append(allowed, *ipNet(a))
-	}
+	allowed := each.Of(p.Allowed, func(a netip.Prefix) net.IPNet { return *ipNet(a) })
 	peer := wgtypes.PeerConfig{
 		PublicKey: wireGuardKey(p.Owner).PublicKey(), Endpoint: net.UDPAddrFromAddrPort(p.Endpoint), AllowedIPs: allowed,
 	}

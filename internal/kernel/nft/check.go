@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Check finds what the kernel would refuse or silently get wrong: names that are too long, undeclared chains and sets,
@@ -151,11 +153,7 @@ func (t *Table) checkLookup(set string, key []Field, way bool) error {
 	if s == nil || s.Map != way {
 		return fmt.Errorf("looks into %q, which is not a declared set or map", set)
 	}
-	var types []Type
-	for _, f := range key {
-		types = append(types, fields[f].typ)
-	}
-	if !slices.Equal(types, s.Key) {
+	if !slices.Equal(each.Of(key, func(f Field) Type { return fields[f].typ }), s.Key) {
 		return fmt.Errorf("the key does not fit %q", set)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -165,9 +166,7 @@ func (e *exprs) dnat(d dnat) {
 
 func (e *exprs) gotoRandom(chains gotoRandom) {
 	var c choice
-	for _, name := range chains {
-		c.verdicts = append(c.verdicts, Goto(name))
-	}
+	c.verdicts = append(c.verdicts, each.Of(chains, Goto)...)
 	e.choose(c, unix.NFT_REG_VERDICT)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Load programs tables into ns, one after the other. It needs CAP_NET_ADMIN in the user namespace that owns ns. It
@@ -170,10 +171,7 @@ type edge struct {
 // edgesOf returns the edges of prefixes that do not overlap, ascending: in another order the kernel takes neighbours
 // for overlaps. A prefix that reaches up to the last address has no end.
 func edgesOf(list []Element) []edge {
-	var sorted []netip.Prefix
-	for _, e := range list {
-		sorted = append(sorted, e.Key[0].(netip.Prefix).Masked())
-	}
+	sorted := each.Of(list, func(e Element) netip.Prefix { return e.Key[0].(netip.Prefix).Masked() })
 	slices.SortFunc(sorted, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
 	var edges []edge
 	for _, p := range sorted {

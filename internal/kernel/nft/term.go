@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Term is a part of a rule. The functions of this package that return one are all there are.
@@ -46,11 +48,7 @@ func (f Field) text(family Family) string {
 }
 
 func joined(list []Field, family Family) string {
-	var parts []string
-	for _, f := range list {
-		parts = append(parts, f.text(family))
-	}
-	return strings.Join(parts, " . ")
+	return strings.Join(each.Of(list, func(f Field) string { return f.text(family) }), " . ")
 }
 
 // compare is a field compared with a constant.

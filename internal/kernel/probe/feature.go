@@ -1,6 +1,10 @@
 package probe
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
 
 // Outcome is the answer of a probe.
 type Outcome int
@@ -77,11 +81,7 @@ var requirements = []requirement{
 
 // Features returns the names of all features that Check knows, in the order in which they are shown.
 func Features() []string {
-	var names []string
-	for _, r := range requirements {
-		names = append(names, r.name)
-	}
-	return names
+	return each.Of(requirements, func(r requirement) string { return r.name })
 }
 
 // machine is what a way out depends on.

@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // calico is Calico with its iptables or its nftables dataplane, over VXLAN or without encapsulation:
@@ -70,11 +71,7 @@ func arrangeBlocks(n *dataplane.Node, pods, mtu int) {
 
 // dropUnused returns the routes that drop packets to unused addresses of the node's own blocks.
 func dropUnused(n dataplane.Node, protocol int) []link.Thing {
-	var routes []link.Thing
-	for _, b := range n.Blocks {
-		routes = append(routes, link.Route{To: b, Blackhole: true, Protocol: protocol})
-	}
-	return routes
+	return each.Of(n.Blocks, func(b netip.Prefix) link.Thing { return link.Route{To: b, Blackhole: true, Protocol: protocol} })
 }
 
 // routesOverVXLAN returns the routes of from to the blocks of to.
@@ -151,10 +148,9 @@ func (c calico) JoinNodes(from, to dataplane.Node) []link.Thing {
 	if c.vxlan {
 		return append(dataplane.JoinVXLAN(from, to), routesOverVXLAN(from, to)...)
 	}
-	var routes []link.Thing
-	for _, b := range to.Blocks {
-		routes = append(routes, link.Route{To: b, Via: to.Addr.Addr(), Dev: dataplane.NIC, Protocol: link.ProtocolBird})
-	}
+	routes := each.Of(to.Blocks, func(b netip.Prefix) link.Thing {
+		return link.Route{To: b, Via: to.Addr.Addr(), Dev: dataplane.NIC, Protocol: link.ProtocolBird}
+	})
 	return routes
 }
 

@@ -3,11 +3,13 @@ package calico
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/ipip"
 	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // calicoIPIP is Calico with its iptables dataplane over IP in IP:
@@ -56,10 +58,9 @@ func prepareTunl0(n dataplane.Node, at *link.Handle) error {
 }
 
 func (calicoIPIP) JoinNodes(_, to dataplane.Node) []link.Thing {
-	var routes []link.Thing
-	for _, b := range to.Blocks {
-		routes = append(routes, link.Route{To: b, Via: to.Addr.Addr(), Dev: tunl0, OnLink: true, Protocol: link.ProtocolBird})
-	}
+	routes := each.Of(to.Blocks, func(b netip.Prefix) link.Thing {
+		return link.Route{To: b, Via: to.Addr.Addr(), Dev: tunl0, OnLink: true, Protocol: link.ProtocolBird}
+	})
 	return routes
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -57,11 +58,7 @@ func path(s Shape) string {
 }
 
 func dash(s Shape) string {
-	var parts []string
-	for _, d := range dashes[max(0, s.Dash)%len(dashes)] {
-		parts = append(parts, num(d))
-	}
-	return strings.Join(parts, " ")
+	return strings.Join(each.Of(dashes[max(0, s.Dash)%len(dashes)], func(d float64) string { return num(d) }), " ")
 }
 
 func anchor(a Anchor) string { return [...]string{"", "middle", "end"}[a] }

@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -59,10 +60,7 @@ func cell(c *compare.Cell) []string {
 	if c.N < 2 { // one value has no interval
 		low, high, confidence = "", "", ""
 	}
-	var ids []string
-	for _, w := range c.Warnings {
-		ids = append(ids, w.ID)
-	}
+	ids := each.Of(c.Warnings, func(w compare.Warning) string { return w.ID })
 	return []string{
 		text(string(c.Profile)), text(c.Path.String()), text(c.Workload.String()), text(c.Metric), text(c.Unit),
 		strconv.Itoa(c.N), formatNumber(c.Median), low, high, confidence, strconv.Itoa(c.Failed), text(strings.Join(ids, " ")),

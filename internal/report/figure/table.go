@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -161,10 +162,7 @@ func dotNumbers(row chart.DotRow, e report.Entry, scale number.Scale) NumbersRow
 	if e.Cell.N > 1 {
 		interval = scale.Format(e.Cell.Low) + " to " + scale.Format(e.Cell.High)
 	}
-	var samples []string
-	for _, x := range e.Cell.Samples {
-		samples = append(samples, scale.Format(x.Value))
-	}
+	samples := each.Of(e.Cell.Samples, func(x compare.Sample) string { return scale.Format(x.Value) })
 	out.Cells = []string{e.Value, interval, fmt.Sprint(e.Cell.N), strings.Join(samples, " ")}
 	return out
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Schema names this version of the format.
@@ -82,7 +83,7 @@ func Render(w io.Writer, d report.Document) error {
 	case report.PairResult:
 		return write(w, pairOf(v))
 	case *compare.History:
-		return write(w, history{Schema: HistorySchema, Runs: each(v.Runs, historyRunOf), Cells: each(v.Tracks, trackOf)})
+		return write(w, history{Schema: HistorySchema, Runs: each.Of(v.Runs, historyRunOf), Cells: each.Of(v.Tracks, trackOf)})
 	default:
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
@@ -117,8 +118,8 @@ func reportOf(d report.Document) Report {
 			Reason: r.Reason, Trials: r.Trials, Failed: r.Failed,
 			WallSeconds: r.Wall.Seconds(), WindowSeconds: r.Windows.Seconds(), Command: r.Command,
 		},
-		Margin: a.Margin, NoiseFloor: a.Floors, Comparisons: each(a.Comparisons, comparisonOf), LoadCurves: loadCurves(d.Loads),
-		Cells: each(a.Cells, cellOf),
+		Margin: a.Margin, NoiseFloor: a.Floors, Comparisons: each.Of(a.Comparisons, comparisonOf), LoadCurves: loadCurves(d.Loads),
+		Cells: each.Of(a.Cells, cellOf),
 	}
 }
 
@@ -128,15 +129,6 @@ func recorded(f facts.Facts) facts.Facts {
 		return facts.Facts{}
 	}
 	return f
-}
-
-// each returns what as makes of every element.
-func each[T, U any](xs []T, as func(T) U) []U {
-	out := make([]U, len(xs))
-	for i, x := range xs {
-		out[i] = as(x)
-	}
-	return out
 }
 
 func comparisonOf(c compare.Comparison) comparison {

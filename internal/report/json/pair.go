@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Schemas of the other two documents.
@@ -100,7 +101,7 @@ type pair struct {
 func pairOf(p report.PairResult) pair {
 	return pair{
 		Schema: PairSchema, State: p.State, Margin: p.Margin, A: sideOf(p.A), B: sideOf(p.B),
-		Differences: each(p.Differences, differenceOf), Budgets: each(p.Held, heldOf), Cells: each(p.Matches, matchOf),
+		Differences: each.Of(p.Differences, differenceOf), Budgets: each.Of(p.Held, heldOf), Cells: each.Of(p.Matches, matchOf),
 		OnlyA: p.OnlyA, OnlyB: p.OnlyB,
 	}
 }
@@ -130,7 +131,7 @@ func matchOf(m compare.Match) pairCell {
 }
 
 func heldOf(h report.Held) held {
-	return held{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: h.Limit, State: h.State(), Cells: each(h.Holdings, func(x compare.Holding) heldCell {
+	return held{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: h.Limit, State: h.State(), Cells: each.Of(h.Holdings, func(x compare.Holding) heldCell {
 		return heldCell{Key: x.Key, ProfileA: x.Baseline, State: x.State, Low: x.Low, High: x.High, P: x.P, Adjusted: x.Adjusted, Need: x.More, Why: x.Why}
 	})}
 }
@@ -160,9 +161,9 @@ type history struct {
 }
 
 func historyRunOf(r compare.HistoryRun) historyRun {
-	return historyRun{Name: r.Name, Created: r.Created, Changed: each(r.Changed, differenceOf)}
+	return historyRun{Name: r.Name, Created: r.Created, Changed: each.Of(r.Changed, differenceOf)}
 }
 
 func trackOf(t compare.Track) track {
-	return track{t, each(t.Changes, func(c compare.Shift) shift { return shift{c, c.Share} })}
+	return track{t, each.Of(t.Changes, func(c compare.Shift) shift { return shift{c, c.Share} })}
 }

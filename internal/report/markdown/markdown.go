@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -121,9 +122,7 @@ func (p *page) table(t report.Table) {
 	p.head("path", t.Columns, "---:|")
 	for _, r := range t.Rows {
 		cells := []string{number.Markdown(r.Label)}
-		for _, e := range r.Entries {
-			cells = append(cells, entry(e))
-		}
+		cells = append(cells, each.Of(r.Entries, entry)...)
 		p.row(cells, strings.Clone)
 	}
 	p.conclusions(t.Conclusions)

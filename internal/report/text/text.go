@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -260,10 +261,7 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		l.label = max(l.label, number.Width(label))
 	}
 	for j, name := range t.Columns {
-		var entries []report.Entry
-		for _, r := range t.Rows {
-			entries = append(entries, r.Entries[j])
-		}
+		entries := each.Of(t.Rows, func(r report.Row) report.Entry { return r.Entries[j] })
 		l.columns = append(l.columns, p.column(name, entries, short))
 	}
 	p.cut(&l)

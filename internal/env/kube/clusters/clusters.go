@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Options are what opening needs besides a plan.
@@ -49,10 +50,7 @@ func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Pl
 	if len(contexts) == 0 {
 		contexts = []string{""}
 	}
-	var at []kube.Location
-	for _, name := range contexts {
-		at = append(at, kube.Location{Kubeconfig: o.Kubeconfig, Context: name})
-	}
+	at := each.Of(contexts, func(name string) kube.Location { return kube.Location{Kubeconfig: o.Kubeconfig, Context: name} })
 	return OpenAt(ctx, want, at, o)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // site is one cluster of a run.
@@ -169,10 +170,7 @@ func (s *site) prove(ctx context.Context, ground detect.Ground) error {
 	s.snapshot, s.verdict = snapshot, verdict
 	s.facts = detect.Facts(verdict, snapshot, proofs)
 	maps.Copy(s.facts, s.cluster.Facts())
-	var broken []string
-	for _, p := range detect.Mismatches(proofs) {
-		broken = append(broken, p.String())
-	}
+	broken := each.Of(detect.Mismatches(proofs), func(p detect.Proof) string { return p.String() })
 	if now := nameOf(verdict); now != s.profile {
 		broken = append(broken, fmt.Sprintf("the configuration says %s, and what is seen is %s", s.profile, now))
 	}

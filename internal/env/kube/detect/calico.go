@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of calico-node
@@ -126,10 +127,7 @@ func (d *detective) calicoClaims(inst map[string]any) {
 func (w Workload) object() config.Input {
 	var containers []map[string]any
 	for _, c := range w.Containers {
-		var env []map[string]any
-		for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-			env = append(env, map[string]any{"name": name, "value": c.Env[name]})
-		}
+		env := each.Of(slices.Sorted(maps.Keys(c.Env)), func(name string) map[string]any { return map[string]any{"name": name, "value": c.Env[name]} })
 		containers = append(containers, map[string]any{"name": c.Name, "env": env})
 	}
 	return object(w.String(), map[string]any{

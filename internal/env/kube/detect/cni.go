@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // cni is how a CNI appears in the API.
@@ -102,10 +103,7 @@ func (d *detective) identify() {
 		return
 	case 1:
 	default:
-		var names []string
-		for _, p := range found {
-			names = append(names, p.title+" ("+p.daemon.String()+")")
-		}
+		names := each.Of(found, func(p present) string { return p.title + " (" + p.daemon.String() + ")" })
 		d.doubt("several CNIs at once: %s", strings.Join(names, ", "))
 		if found = d.firstOnNodes(found); len(found) != 1 {
 			d.Title = "several CNIs at once"

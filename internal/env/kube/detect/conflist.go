@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Conflist is a CNI configuration.
@@ -71,11 +72,7 @@ func (c Conflist) main() Plugin {
 
 // types lists the plugins of the chain.
 func (c Conflist) types() string {
-	var names []string
-	for _, p := range c.Plugins {
-		names = append(names, p.Type)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(each.Of(c.Plugins, func(p Plugin) string { return p.Type }), ", ")
 }
 
 // owner returns the CNI that brings the conflist's plugin, else the plugin's name. Canal's conflist has Calico's plugin,

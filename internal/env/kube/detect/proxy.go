@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 const kubeProxy = "kube-proxy"
@@ -137,10 +138,7 @@ func (d *detective) mayRead(resource string) bool {
 }
 
 func nodesOf(seen []Seen) []string {
-	var names []string
-	for _, s := range seen {
-		names = append(names, s.Node)
-	}
+	names := each.Of(seen, func(s Seen) string { return s.Node })
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/chart"
 	"github.com/cnibench/cnibench/internal/judge/config"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -220,10 +221,7 @@ func rendering(c *chart.Chart, err error) (*config.Chart, error) {
 		if err != nil {
 			return nil, err
 		}
-		var list []config.Rendered
-		for _, o := range objects {
-			list = append(list, config.Rendered{Template: o.Template, Text: o.Text})
-		}
+		list := each.Of(objects, func(o chart.Document) config.Rendered { return config.Rendered{Template: o.Template, Text: o.Text} })
 		return list, nil
 	}
 	return &config.Chart{Name: c.Metadata.Name, Version: c.Metadata.Version, Values: c.Defaults(), Render: render}, nil

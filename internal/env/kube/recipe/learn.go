@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Where kubeadm keeps kube-proxy.
@@ -35,9 +36,7 @@ func (i *Installer) Learn(ctx context.Context) (Params, error) {
 		if err != nil {
 			return p, err
 		}
-		for _, n := range nodes.Items {
-			p.Nodes = append(p.Nodes, nodeOf(n))
-		}
+		p.Nodes = append(p.Nodes, each.Of(nodes.Items, nodeOf)...)
 		slices.SortFunc(p.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	}
 	var err error

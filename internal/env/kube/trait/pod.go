@@ -18,6 +18,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // User is the uid and gid of pods without rights.
@@ -55,10 +56,7 @@ func ListPods(ctx context.Context, client *api.Client, namespace, selector strin
 
 // Addresses returns the addresses of a pod in the cluster's order.
 func Addresses(p *corev1.Pod) []string {
-	var all []string
-	for _, ip := range p.Status.PodIPs {
-		all = append(all, ip.IP)
-	}
+	all := each.Of(p.Status.PodIPs, func(ip corev1.PodIP) string { return ip.IP })
 	if len(all) == 0 && p.Status.PodIP != "" {
 		return []string{p.Status.PodIP}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // PullSecret is where a Secret is that images are pulled with. Pods take it from their own namespace, so that it is copied
@@ -30,11 +31,7 @@ func PullSecrets(refs []string, home string) []PullSecret {
 
 // Pulling is what a pod beside the copies says to be pulled with them; nil without any.
 func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
-	var all []corev1.LocalObjectReference
-	for _, s := range secrets {
-		all = append(all, corev1.LocalObjectReference{Name: s.Name})
-	}
-	return all
+	return each.Of(secrets, func(s PullSecret) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: s.Name} })
 }
 
 // CopiesOf reads Secrets and returns copies of them that have the namespace, the labels and the annotations of like. They are

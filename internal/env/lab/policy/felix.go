@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // felix writes Calico's rules of one node, either into the tables of iptables or into one table of nftables.
@@ -272,9 +273,5 @@ func (c CalicoConfig) peersOf(i int) []netip.Prefix {
 }
 
 func hosts(addrs []netip.Addr) []netip.Prefix {
-	var out []netip.Prefix
-	for _, a := range addrs {
-		out = append(out, netip.PrefixFrom(a, a.BitLen()))
-	}
-	return out
+	return each.Of(addrs, func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) })
 }

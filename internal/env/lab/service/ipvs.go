@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 	"github.com/cnibench/cnibench/internal/kernel/ipvs"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // IPVSDevice has the cluster addresses of all Services in ipvs mode. IPVS serves only addresses of the node itself.
@@ -238,19 +239,12 @@ func IPVSServers(c Config, node []netip.Addr) []ipvs.Server {
 
 // IPVSAddresses returns the addresses of IPVSDevice, each once.
 func IPVSAddresses(c Config) []netip.Prefix {
-	var list []netip.Prefix
-	for _, s := range c.Services {
-		list = append(list, netip.PrefixFrom(s.VIP, s.VIP.BitLen()))
-	}
+	list := each.Of(c.Services, func(s Service) netip.Prefix { return netip.PrefixFrom(s.VIP, s.VIP.BitLen()) })
 	return slices.Compact(list) // the protocols of a Service follow each other
 }
 
 func addrs(list []Endpoint) []netip.AddrPort {
-	var out []netip.AddrPort
-	for _, e := range list {
-		out = append(out, e.Addr)
-	}
-	return out
+	return each.Of(list, func(e Endpoint) netip.AddrPort { return e.Addr })
 }
 
 // IPVSSysctls returns the settings of ipvs mode besides Sysctls. Like kube-proxy from Linux 5.9 on, it does not set the

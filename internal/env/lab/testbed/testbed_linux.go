@@ -24,6 +24,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Options are the options of Open besides a plan.
@@ -157,10 +158,9 @@ func (t Tested) state() result.Profile {
 		return p
 	}
 	const most = 3
-	var reasons []string
-	for _, a := range bad[:min(len(bad), most)] {
-		reasons = append(reasons, fmt.Sprintf("%s: %s: want %s, got %s", a.ID, a.What, a.Want, a.Got))
-	}
+	reasons := each.Of(bad[:min(len(bad), most)], func(a selftest.Assertion) string {
+		return fmt.Sprintf("%s: %s: want %s, got %s", a.ID, a.What, a.Want, a.Got)
+	})
 	p.Skipped = fmt.Sprintf("self-test failed %d of %d assertions: %s", len(bad), len(t.Assertions), strings.Join(reasons, "; "))
 	return p
 }
