@@ -102,11 +102,20 @@ func (c *Cluster) Renews(ctx context.Context) bool {
 
 // Renew deletes the run's pods and makes them anew on the same nodes. It returns when all are ready. Services and ports stay.
 func (c *Cluster) Renew(ctx context.Context) error {
-	for _, s := range c.layout.pods {
-		err := c.client.Pods(c.namespace(s.Host())).Delete(ctx, s.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete pod %s: %w", s.Name, withAdvice(cause(ctx, err)))
+	err := wait.PollUntilContextTimeout(ctx, beat, c.options.Ready, true, func(ctx context.Context) (bool, error) {
+		pods, err := c.listPods(ctx)
+		for name, p := range pods {
+			if p.DeletionTimestamp == nil && err == nil {
+				err = c.client.Pods(p.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
+			}
 		}
+		if err != nil && (trait.Passing(err) || apierrors.IsNotFound(err)) {
+			return false, nil
+		}
+		return len(pods) == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("delete the pods: %w", withAdvice(cause(ctx, err)))
 	}
 	return c.makePods(ctx)
 }
@@ -153,17 +162,18 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 	return nil
 }
 
-// makePod creates a pod. The service account of a new namespace comes a moment after it, and a pod of the same name that was
-// deleted takes a moment to go.
+// makePod creates a pod. The service account of a new namespace comes a moment after it. A pod that exists already was made
+// by a request whose answer was lost.
 func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 	p := podObject(c.identity, c.options, *s)
 	var made *corev1.Pod
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, beat, accountLimit, true, func(ctx context.Context) (bool, error) {
 		made, last = c.client.Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
-		early := apierrors.IsForbidden(last) && strings.Contains(last.Error(), "error looking up service account") ||
-			apierrors.IsAlreadyExists(last) && strings.Contains(last.Error(), "object is being deleted")
-		if early {
+		if apierrors.IsAlreadyExists(last) {
+			made, last = c.client.Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+		}
+		if last != nil && (trait.Passing(last) || apierrors.IsForbidden(last) && strings.Contains(last.Error(), "error looking up service account")) {
 			return false, nil
 		}
 		return true, last

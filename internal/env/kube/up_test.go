@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -227,7 +228,7 @@ func TestServiceAccountComesLater(t *testing.T) {
 	}
 }
 
-// TestRenew makes all pods anew, which have other addresses, although the old ones take a moment to go; their Services stay.
+// TestRenew makes all pods anew, which have other addresses, although requests fail and answers are lost; their Services stay.
 func TestRenew(t *testing.T) {
 	w, c := newWorld(t, allPaths(), nodes3()...)
 	if err := c.Up(t.Context()); err != nil {
@@ -242,14 +243,27 @@ func TestRenew(t *testing.T) {
 	if err = errors.Join(err, other); err != nil {
 		t.Fatal(err)
 	}
-	going := 3
-	w.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		if going--; going < 0 {
+	// The API server answers the first requests with errors that pass, and makes one pod without an answer.
+	faults := 3
+	w.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if faults--; faults < 0 {
 			return false, nil, nil
 		}
-		err := apierrors.NewAlreadyExists(podResource, "client")
-		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
-		return true, nil, err
+		return true, nil, io.ErrUnexpectedEOF
+	})
+	lost := true
+	w.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetSubresource() != "" || !lost {
+			return false, nil, nil
+		}
+		lost = false
+		p := a.(clienttesting.CreateAction).GetObject().(*corev1.Pod).DeepCopy()
+		p.Status = corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.244.9.9"}, {IP: "fd00::99"}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		}
+		p.Spec.NodeName = p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+		return true, nil, errors.Join(io.ErrUnexpectedEOF, w.Tracker().Add(p))
 	})
 	made := len(w.left(t))
 	if err := c.Renew(t.Context()); err != nil {
