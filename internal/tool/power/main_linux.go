@@ -168,6 +168,11 @@ func (r *row) judge(a, b compare.Side) error {
 	if err != nil {
 		return err
 	}
+	// As the command does: what it shows is what it judges as one family.
+	p = p.Only(func(k compare.Key) bool {
+		m, _ := metric.Lookup(k.Metric)
+		return m.Headline
+	})
 	for _, m := range p.Matches {
 		if m.Profile == subject && m.Metric == metric.ServiceDemand {
 			r.verdicts[m.Verdict]++
