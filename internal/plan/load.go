@@ -39,7 +39,10 @@ func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []
 	arrivals := oneOf(Constant, Poisson, Saturate)
 	arrivals.format = func(s string) string { return strings.TrimPrefix(s, Poisson) } // the default of those with a rate or a load
 	load := field("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
-	load.spread = spreadLoads
+	load.spread = func(s string) ([]string, error) {
+		loads, err := ParseLoads(s)
+		return each.Of(loads, FormatShare), err
+	}
 	return []Option{
 		field("arrival", "arrival", "when requests are scheduled; without it, after each response", arrivals, func(s *S) *string { _, _, a := fields(s); return a }),
 		field("rate", "rate", "intended requests per second", requestRates, func(s *S) *float64 { r, _, _ := fields(s); return r }),
@@ -163,12 +166,6 @@ func ParseLoads(s string) ([]float64, error) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
-}
-
-// spreadLoads turns a range into its loads.
-func spreadLoads(s string) ([]string, error) {
-	loads, err := ParseLoads(s)
-	return each.Of(loads, FormatShare), err
 }
 
 // try reads s as the option of a workload, and returns it, or the texts of what it stands for.

@@ -80,14 +80,8 @@ func explainPush(err error, p Push, registry string) error {
 		return advice.With(wrapped, "make the repository first, or see whether its name is right")
 	case errors.As(err, &unverified):
 		return advice.With(wrapped, "--insecure if the registry's certificate is its own")
-	case !p.Insecure && isPlain(err):
+	case !p.Insecure && (errors.As(err, new(tls.RecordHeaderError)) || errors.Is(err, http.ErrSchemeMismatch)): // HTTP where TLS was wanted
 		return advice.With(wrapped, "--insecure if the registry speaks plain HTTP")
 	}
 	return advice.With(wrapped, "see whether "+registry+" can be reached from here; without a registry, use --load, or -o and ctr images import on each node")
-}
-
-// isPlain reports whether a registry answered HTTP where TLS was wanted.
-func isPlain(err error) bool {
-	var header tls.RecordHeaderError
-	return errors.As(err, &header) || errors.Is(err, http.ErrSchemeMismatch)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
-	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // Budget is a limit on a metric: what B must not be. ParseBudget reads its text.
@@ -141,6 +140,8 @@ func (b Budget) hold(h *Holding, confidence float64) {
 		h.Low, h.High, point, covered = s.Low, s.High, s.Median, s.Confidence
 	}
 	switch {
+	case h.Adjusted <= 1-confidence && b.Relative && h.Crowded():
+		h.Why = "the machine was never quiet"
 	case h.Adjusted <= 1-confidence:
 		h.State = Broken
 	case h.B.MostlyFailed() && !h.A.MostlyFailed():
@@ -215,10 +216,4 @@ func (p *Pair) Judge() State {
 		return Undecided
 	}
 	return Kept
-}
-
-// wrongWay says whether a budget would be broken by an improvement, which is more likely a slip than a wish.
-func (b Budget) wrongWay() bool {
-	better := direction(b.Metric)
-	return better == metric.Higher && b.Above || better == metric.Lower && !b.Above
 }

@@ -45,6 +45,8 @@ type Cell struct {
 	// slices the undisturbed one stands on.
 	Typical *Estimate `json:"-"`
 	Slices  int       `json:"-"`
+	// Crowded means that there are slices, and none of a quiet machine: the values hold what others did meanwhile.
+	Crowded bool `json:"-"`
 	// Failed counts the trials of the case that failed.
 	Failed int `json:"failed"`
 	// Instances is how many instances of the profile the values come from.
@@ -226,6 +228,8 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	if undisturbed, n := a.undisturbed(q, name, s.samples); n > 0 {
 		typical := cell.Estimate
 		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
+	} else if _, estimated := estimators[name]; estimated {
+		cell.Crowded = len(a.pieces) > 0
 	}
 	for _, w := range a.warnings {
 		cell.Warnings = append(cell.Warnings, w.Warning)

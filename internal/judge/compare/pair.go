@@ -61,6 +61,9 @@ type Match struct {
 // Lost says whether A has a number and every trial of B failed.
 func (m Match) Lost() bool { return m.A.N > 0 && m.B.N == 0 && m.B.Failed > 0 }
 
+// Crowded says whether one of the two was never measured on a quiet machine.
+func (m Match) Crowded() bool { return m.A.Crowded || m.B.Crowded }
+
 // Identical says whether the two are the very same trials, as in a result set beside itself. Nothing differs then,
 // however wide the interval is.
 func (m Match) Identical() bool { return m.A.N > 0 && slices.Equal(m.A.Samples, m.B.Samples) }
@@ -249,6 +252,8 @@ func (p *Pair) judge() {
 		switch {
 		case m.N == 0:
 			m.Need = 0 // more of the same would not help
+		case m.Crowded() && (m.Verdict == Better || m.Verdict == Worse):
+			m.Verdict = Inconclusive // it may be what others did at that time
 		case m.Identical() && m.Verdict != None:
 			m.Verdict, m.Need = Same, 0
 		}

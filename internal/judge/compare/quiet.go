@@ -27,6 +27,8 @@ const (
 	tolerance = 1.15
 	// fewestSlices is how many slices of each side a value of a trial needs.
 	fewestSlices = 2
+	// quietest is the weight that at least one trial of a cell needs: without, the cell was never measured near full speed.
+	quietest = 0.15
 	// crowded is how many times slower than its full speed a machine may be in half of all slices. Beyond it nothing is
 	// undisturbed: what is so far away does not measure full speed.
 	crowded = 2
@@ -285,7 +287,7 @@ func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples
 	for _, s := range recorded {
 		at[s.Repetition] = s
 	}
-	weight := 0.0
+	weight, heaviest := 0.0, 0.0
 	for _, p := range a.pieces {
 		client, wholeClient := q.tempos(p.client)
 		server, wholeServer := q.tempos(p.server)
@@ -296,9 +298,10 @@ func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples
 		weight += client.weight + server.weight
 		value.Value *= estimate.of(client, server) / estimate.of(wholeClient, wholeServer)
 		value.weight = (client.weight + server.weight) / (wholeClient.weight + wholeServer.weight)
+		heaviest = max(heaviest, value.weight)
 		samples = append(samples, value)
 	}
-	if len(samples) == 0 || len(samples) < min(len(recorded), max(stat.MinRepetitions, (len(recorded)+1)/2)) {
+	if heaviest < quietest || len(samples) < min(len(recorded), max(stat.MinRepetitions, (len(recorded)+1)/2)) {
 		return nil, 0
 	}
 	slices.SortFunc(samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })

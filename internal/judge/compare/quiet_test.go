@@ -147,6 +147,48 @@ func TestCrowdedMachine(t *testing.T) {
 }
 
 // Rates and medians count by how near the machine was to its full speed, too; tails do not.
+// A cell of which no trial met a quiet machine is not called worse than another file's, and breaks no budget, for it holds what
+// others did meanwhile. The same difference on a quiet machine is found.
+func TestCrowdedCell(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 9))
+	busy := func() (float64, float64) { return 1.3, 1.5 }
+	costly := func() float64 { return 1.3 }
+	side := func(name string, p machine) Side {
+		h := header("raw", "p")
+		recs := append(machine{r, steady, none}.trials("raw", 12), p.trials("p", 12)...)
+		for i := range recs {
+			recs[i].Instance = recs[i].Repetition
+		}
+		return Side{Name: name, Header: h, Analysis: analyse(t, h, recs)}
+	}
+	before := side("a", machine{r, steady, none})
+	for name, c := range map[string]struct {
+		machine
+		verdict Verdict
+		state   State
+	}{
+		"busy": {machine{r, busy, none}, Inconclusive, Undecided}, "costly": {machine{r, steady, costly}, Worse, Broken},
+	} {
+		pair, err := NewPair(before, side("b", c.machine), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		budget, err := ParseBudget("service_demand > +10%")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := pair.Hold([]Budget{budget}, func(k Key) bool { return k.Profile == "p" })
+		for _, m := range pair.Matches {
+			if m.Profile == "p" && m.Metric == metric.ServiceDemand && m.Verdict != c.verdict {
+				t.Errorf("%s: %s, want %s (%+v)", name, m.Verdict, c.verdict, m.Effect)
+			}
+		}
+		if len(held[0]) != 1 || held[0][0].State != c.state {
+			t.Errorf("%s: budget %+v, want %s", name, held[0], c.state)
+		}
+	}
+}
+
 func TestUndisturbedTimes(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 5))
 	steadyOne, busy := machine{r, steady, none}.trials("p", 12), machine{r, neighbour(r), none}.trials("q", 12)

@@ -27,7 +27,7 @@ func LevelOf(values, weights []float64) Level {
 	}
 	l.count = all * all / squares
 	l.variance *= l.count / max(l.count-1, 0.5)
-	l.free = float64(l.n - 1)
+	l.free = max(l.count-1, 0.5)
 	return l
 }
 
@@ -55,7 +55,7 @@ func (l Level) interval(confidence float64) (half float64, known bool) {
 	if l.n < 2 || !(l.variance > 0) {
 		return 0, false
 	}
-	return math.Sqrt(l.variance) * studentQuantile(confidence, max(1, int(l.free))), true
+	return math.Sqrt(l.variance) * studentQuantile(confidence, max(1, int(l.free+0.5))), true
 }
 
 // Around returns s with the level and its interval in place of the median and its own, where that is known.
@@ -78,7 +78,7 @@ func Welch(a, b Level, confidence float64) Effect {
 	e.Ratio = math.Exp(d.log)
 	if half, known := d.interval(confidence); known {
 		e.Low, e.High, e.Confidence = math.Exp(d.log-half), math.Exp(d.log+half), confidence
-		e.P = 1 - within(math.Abs(d.log)/math.Sqrt(d.variance), max(1, int(d.free)))
+		e.P = 1 - within(math.Abs(d.log)/math.Sqrt(d.variance), max(1, int(d.free+0.5)))
 	}
 	return e
 }

@@ -104,7 +104,7 @@ func (g *gathering) network() error {
 	neighbours := 0
 	for _, d := range devices {
 		one := d.Device
-		if physical(d.Name) {
+		if _, err := os.Stat("/sys/class/net/" + d.Name + "/device"); err == nil { // hardware, or what a hypervisor gives for it
 			one.SpeedMbit = speed(d.Name)
 		}
 		// A device that went while we looked has neither.
@@ -127,12 +127,6 @@ func (g *gathering) network() error {
 		g.Routes = append(g.Routes, one)
 	}
 	return nil
-}
-
-// physical reports whether a device has hardware, or what a hypervisor gives for it, below.
-func physical(device string) bool {
-	_, err := os.Stat("/sys/class/net/" + device + "/device")
-	return err == nil
 }
 
 // speed is what a driver says in Mbit/s, 0 if nothing.
