@@ -29,7 +29,7 @@ func PullSecrets(refs []string, home string) []PullSecret {
 	return all
 }
 
-// Pulling is what a pod beside the copies says to be pulled with them; nil without any.
+// Pulling is what a pod beside the copies says to be pulled with them; nothing without any.
 func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
 	return each.Of(secrets, func(s PullSecret) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: s.Name} })
 }

@@ -33,7 +33,7 @@ func TestPullSecrets(t *testing.T) {
 	if refs := Pulling(all); len(refs) != 2 || refs[0].Name != "registry" || refs[1].Name != "mirror" {
 		t.Errorf("%v", refs)
 	}
-	if PullSecrets(nil, "team") != nil || Pulling(nil) != nil {
+	if len(PullSecrets(nil, "team")) > 0 || len(Pulling(nil)) > 0 {
 		t.Error("something of nothing")
 	}
 }
