@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm e2e fidelity bench truth aa power lint generate cover size weight clean deps
+.PHONY: build demo test test-vm e2e fidelity bench truth aa duet power lint generate cover size weight clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -48,6 +48,10 @@ truth: build ## links of known rate, delay and loss; refuses a busy machine; wri
 aa: build ## equal runs, alone, beside a compile job and beside bursts, and how far they differ; writes its table into docs/method.md
 	sh scripts/deps.sh run
 	$(SUDO) go run ./internal/tool/aa -document docs/method.md bin/cnibench
+
+duet: build ## two profiles measured at the same time beside in turn; writes its table into docs/method.md
+	sh scripts/deps.sh run
+	$(SUDO) go run ./internal/tool/duet -document docs/method.md bin/cnibench
 
 power: build ## costs of known size, and how often a comparison of two files finds them; writes its table into docs/method.md
 	sh scripts/deps.sh run

@@ -14,10 +14,10 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/tool/insert"
+	"github.com/cnibench/cnibench/internal/tool/neighbour"
 )
 
 // plan is what every run measures.
@@ -30,14 +30,14 @@ var plan = []string{
 func main() {
 	var o options
 	flag.IntVar(&o.runs, "runs", 3, "equal `runs` beside each neighbour, at least 2")
-	beside := flag.String("beside", strings.Join(names(), ","), "`neighbours`, separated by commas")
+	beside := flag.String("beside", neighbour.Names(neighbour.All), "`neighbours`, separated by commas")
 	flag.StringVar(&o.document, "document", "", "Markdown `file` whose table of equal runs is replaced")
 	flag.StringVar(&o.dir, "keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
 	flag.Parse()
-	o.program, o.beside = flag.Arg(0), strings.Split(*beside, ",")
-	unknown := slices.ContainsFunc(o.beside, func(name string) bool { return neighbours[name] == nil })
-	if flag.NArg() != 1 || o.runs < 2 || unknown {
-		fmt.Fprintf(os.Stderr, "usage: aa [-runs N] [-beside %s] [-document FILE] [-keep DIR] CNIBENCH\n", strings.Join(names(), ","))
+	var err error
+	o.program = flag.Arg(0)
+	if o.beside, err = neighbour.Parse(*beside); err != nil || flag.NArg() != 1 || o.runs < 2 {
+		fmt.Fprintf(os.Stderr, "usage: aa [-runs N] [-beside %s] [-document FILE] [-keep DIR] CNIBENCH\n", neighbour.Names(neighbour.All))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -52,7 +52,7 @@ func main() {
 type options struct {
 	program, document, dir string
 	runs                   int
-	beside                 []string
+	beside                 []neighbour.Neighbour
 }
 
 // write measures beside each neighbour, and writes the tables.
@@ -66,12 +66,12 @@ func write(ctx context.Context, o options) error {
 		o.dir = made
 	}
 	text := fmt.Sprintf("`cnibench run %s`, %d times beside each neighbour:\n", strings.Join(plan, " "), o.runs)
-	for _, name := range o.beside {
-		c, err := measure(ctx, o, name)
+	for _, n := range o.beside {
+		c, err := measure(ctx, o, n)
 		if err != nil {
 			return err
 		}
-		text += "\n" + c.render(name)
+		text += "\n" + c.render(n.About)
 	}
 	fmt.Print(text)
 	if o.document == "" {
@@ -81,9 +81,9 @@ func write(ctx context.Context, o options) error {
 }
 
 // measure makes the runs beside a neighbour that are not there yet, and compares all.
-func measure(ctx context.Context, o options, name string) (campaign, error) {
+func measure(ctx context.Context, o options, beside neighbour.Neighbour) (campaign, error) {
 	var c campaign
-	dir := filepath.Join(o.dir, name)
+	dir := filepath.Join(o.dir, beside.Name)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return c, err
 	}
@@ -92,7 +92,7 @@ func measure(ctx context.Context, o options, name string) (campaign, error) {
 		file := filepath.Join(dir, fmt.Sprintf("%d.jsonl", n))
 		files = append(files, file)
 		if _, err := os.Stat(file); err != nil {
-			stop := neighbours[name](ctx)
+			stop := beside.Start(ctx)
 			_, _, err := output(ctx, o.program, append([]string{"run", "--format", "none", "-o", file}, plan...)...)
 			stop()
 			if err != nil {

@@ -66,9 +66,9 @@ var shown = []string{metric.ServiceDemand, metric.TransactionRate, metric.Goodpu
 const baseline = "raw"
 
 // render writes how far the runs lie apart, and what the comparisons of equal results say.
-func (c campaign) render(name string) string {
+func (c campaign) render(about string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: the largest over the smallest of the runs' values, less 1, over the cells, median / 90th percentile; quotients are undisturbed values over those of %s.\n\n", about[name], baseline)
+	fmt.Fprintf(&b, "%s: the largest over the smallest of the runs' values, less 1, over the cells, median / 90th percentile; quotients are undisturbed values over those of %s.\n\n", about, baseline)
 	b.WriteString("| workload | metric | whole windows | undisturbed | quotients | half-width of the interval | pairs shown the same |\n|---|---|---|---|---|---|---|\n")
 	for _, workload := range c.workloads() {
 		for _, name := range shown {

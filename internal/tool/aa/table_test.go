@@ -29,7 +29,7 @@ func TestRender(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.pairs = []pair{p}
-	got := c.render("nothing")
+	got := c.render("Alone")
 	for _, want := range []string{
 		"Alone: ", "| `rr` | service_demand | 10.0 / 50.0 % | 2.0 / 2.0 % | 0.0 / 0.0 % | 2.0 / 10.0 % | 1 of 1 |",
 		"Of 1 comparisons of two of the runs 1 found something worse; of their 2 cells 0 are better, 1 worse, 1 the same.",

@@ -14,7 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -22,6 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/tool/insert"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -29,92 +30,135 @@ const (
 	// subject is the profile that the cost is planted into, path where it is measured.
 	subject = plan.Variant("bridge")
 	path    = "pod-to-pod/cross-node"
-	// probing is how many rules tell what one costs.
+	// probing is how many rules tell what one costs, and are there in one slice of ten.
 	probing = 400
 	// repetitions of windows are what the default plan has for fifteen cases.
 	repetitions = 12
 	window      = 300 * time.Millisecond
 )
 
-// shares are the costs that are planted, as shares of the subject's service demand.
-var shares = []float64{0, 0.02, 0.05, 0.1}
+// cost is what is planted: rules in the path, all the time or in one slice of ten, or a program beside the path that takes
+// the CPU for as long as those slices last.
+type cost struct {
+	name string
+	// share is that of the subject's service demand that rules cost together; those of slices are probing.
+	share float64
+	when  when
+}
 
-// workloads are what is measured.
-var workloads = []string{"rr", "crr"}
+type when string
+
+const (
+	always when = "all the time"
+	sliced when = "in one slice of ten"
+	apart  when = "none; another program has the CPU for one slice of ten"
+)
+
+var costs = []cost{{"0", 0, always}, {"2", 0.02, always}, {"5", 0.05, always}, {"10", 0.1, always}, {"slices", 0, sliced}, {"apart", 0, apart}}
 
 func main() {
-	pairs := flag.Int("pairs", 10, "pairs of `files` for each workload and cost")
+	var c campaign
+	flag.IntVar(&c.pairs, "pairs", 10, "pairs of `files` for each workload and cost")
+	flag.IntVar(&c.times, "times", 1, "how many `times` the default plan's repetitions")
+	only := flag.String("costs", names(costs), "`costs` that are planted")
+	of := flag.String("workloads", "rr,crr", "`workloads`, separated by commas")
 	document := flag.String("document", "", "Markdown `file` whose table is replaced")
-	keep := flag.String("keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
+	table := flag.String("table", "power", "`name` of that table")
+	flag.StringVar(&c.dir, "keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
 	flag.Parse()
-	if flag.NArg() != 1 || *pairs < 1 {
-		fmt.Fprintln(os.Stderr, "usage: power [-pairs N] [-document FILE] [-keep DIR] CNIBENCH")
+	for _, k := range costs {
+		if strings.Contains(","+*only+",", ","+k.name+",") {
+			c.costs = append(c.costs, k)
+		}
+	}
+	c.workloads = strings.Split(*of, ",")
+	if c.program = flag.Arg(0); flag.NArg() != 1 || min(c.pairs, c.times) < 1 || names(c.costs) != *only {
+		fmt.Fprintf(os.Stderr, "usage: power [-pairs N] [-times N] [-costs %s] [-workloads rr,crr] [-document FILE] [-table NAME] [-keep DIR] CNIBENCH\n", names(costs))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := write(ctx, flag.Arg(0), *pairs, *document, *keep); err != nil {
+	if err := c.write(ctx, *document, *table); err != nil {
 		fmt.Fprintln(os.Stderr, "power:", err)
 		os.Exit(1)
 	}
 }
 
-func write(ctx context.Context, program string, pairs int, document, dir string) error {
-	if dir == "" {
+func names(some []cost) string {
+	return strings.Join(each.Of(some, func(c cost) string { return c.name }), ",")
+}
+
+// campaign is what is measured with a cnibench, into a directory.
+type campaign struct {
+	program, dir string
+	pairs, times int
+	costs        []cost
+	workloads    []string
+}
+
+func (c campaign) write(ctx context.Context, document, name string) error {
+	if c.dir == "" {
 		made, err := os.MkdirTemp("", "power-")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(made)
-		dir = made
+		c.dir = made
 	}
-	rows, err := campaign{program, dir}.rows(ctx, pairs)
+	rows, err := c.rows(ctx)
 	if err != nil {
 		return err
 	}
-	table := render(rows, pairs)
+	table := c.render(rows)
 	fmt.Print(table)
 	if document == "" {
 		return nil
 	}
-	return insert.Table(document, "power", table)
+	return insert.Table(document, name, table)
 }
-
-// campaign measures with a cnibench, into a directory.
-type campaign struct{ program, dir string }
 
 // row is what came of one cost under one workload.
 type row struct {
 	workload string
 	rules    int
+	when     when
 	// share is what was planted, by the cost of a rule.
 	share float64
-	// seen are the ratios that the pairs showed, verdicts what they were called.
+	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called.
 	seen     []float64
+	whole    []float64
 	verdicts map[compare.Verdict]int
 }
 
 // rows measures every cost under every workload.
-func (c campaign) rows(ctx context.Context, pairs int) ([]row, error) {
+func (c campaign) rows(ctx context.Context) ([]row, error) {
 	var rows []row
-	for _, name := range workloads {
+	for _, name := range c.workloads {
 		perRule, err := c.perRule(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		var some []row
-		for _, share := range shares {
-			rules := int(math.Round(share / perRule))
-			some = append(some, row{workload: name, rules: rules, share: float64(rules) * perRule, verdicts: map[compare.Verdict]int{}})
-		}
+		some := each.Of(c.costs, func(k cost) row {
+			r := row{workload: name, when: k.when, verdicts: map[compare.Verdict]int{}}
+			switch k.when {
+			case always:
+				r.rules = int(math.Round(k.share / perRule))
+				r.share = float64(r.rules) * perRule
+			case sliced:
+				// A slice with rules has less work than one without.
+				r.rules = probing
+				r.share = 1/(1-duty+duty/(1+probing*perRule)) - 1
+			}
+			return r
+		})
 		// Costs take turns, so that all of them meet the same hours of the machine.
-		for n := range pairs {
-			base, err := c.measured(ctx, name, 0, fmt.Sprintf("base-%d", n))
+		for n := range c.pairs {
+			base, err := c.measured(ctx, row{workload: name, when: always}, fmt.Sprintf("base-%d", n))
 			if err != nil {
 				return nil, err
 			}
 			for i := range some {
-				other, err := c.measured(ctx, name, some[i].rules, fmt.Sprintf("%d-%d", int(100*shares[i]), n))
+				other, err := c.measured(ctx, some[i], fmt.Sprintf("%s-%d", c.costs[i].name, n))
 				if err != nil {
 					return nil, err
 				}
@@ -132,19 +176,15 @@ func (c campaign) rows(ctx context.Context, pairs int) ([]row, error) {
 func (c campaign) perRule(ctx context.Context, workload string) (float64, error) {
 	var levels []float64
 	for _, rules := range []int{0, probing} {
-		s, err := c.measured(ctx, workload, rules, fmt.Sprintf("probe-%d", rules))
+		s, err := c.measured(ctx, row{workload: workload, rules: rules, when: always}, fmt.Sprintf("probe-%d", rules))
 		if err != nil {
 			return 0, err
 		}
-		v, err := demand(s, subject)
+		q, err := quotient(s, func(c *compare.Cell) float64 { return c.Median })
 		if err != nil {
 			return 0, err
 		}
-		base, err := demand(s, s.Baseline)
-		if err != nil {
-			return 0, err
-		}
-		levels = append(levels, v/base)
+		levels = append(levels, q)
 	}
 	share := (levels[1]/levels[0] - 1) / probing
 	if share <= 0 {
@@ -153,13 +193,23 @@ func (c campaign) perRule(ctx context.Context, workload string) (float64, error)
 	return share, nil
 }
 
-func demand(s compare.Side, profile plan.Variant) (float64, error) {
-	for _, c := range s.Cells {
-		if c.Profile == profile && c.Metric == metric.ServiceDemand && c.N > 0 {
-			return c.Median, nil
+// wholeQuotient is that of whole windows.
+func wholeQuotient(s compare.Side) (float64, error) {
+	return quotient(s, func(c *compare.Cell) float64 { return c.Recorded().Median })
+}
+
+// quotient is the service demand of the subject over that of the baseline.
+func quotient(s compare.Side, value func(*compare.Cell) float64) (float64, error) {
+	of := map[plan.Variant]float64{}
+	for i := range s.Cells {
+		if c := &s.Cells[i]; c.Metric == metric.ServiceDemand && c.N > 0 {
+			of[c.Profile] = value(c)
 		}
 	}
-	return 0, fmt.Errorf("%s: no service demand of %s", s.Name, profile)
+	if of[subject] == 0 || of[s.Baseline] == 0 {
+		return 0, fmt.Errorf("%s: no service demand of %s or of %s", s.Name, subject, s.Baseline)
+	}
+	return of[subject] / of[s.Baseline], nil
 }
 
 // judge adds the verdict on a pair of files.
@@ -177,21 +227,27 @@ func (r *row) judge(a, b compare.Side) error {
 		if m.Profile == subject && m.Metric == metric.ServiceDemand {
 			r.verdicts[m.Verdict]++
 			r.seen = append(r.seen, m.Ratio)
-			return nil
+			before, err := wholeQuotient(a)
+			if err != nil {
+				return err
+			}
+			after, err := wholeQuotient(b)
+			r.whole = append(r.whole, after/before)
+			return err
 		}
 	}
 	return errors.New("the pair has no comparison of " + string(subject))
 }
 
 // measured reads the file of a name, and measures it first if it is not there.
-func (c campaign) measured(ctx context.Context, workload string, rules int, name string) (compare.Side, error) {
-	file := filepath.Join(c.dir, workload, name+".jsonl")
+func (c campaign) measured(ctx context.Context, r row, name string) (compare.Side, error) {
+	file := filepath.Join(c.dir, r.workload, name+".jsonl")
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		return compare.Side{}, err
 	}
 	if _, err := os.Stat(file); err != nil {
-		fmt.Fprintf(os.Stderr, "power: %s with %d rules: %s\n", workload, rules, file)
-		if err := c.measure(ctx, workload, rules, file); err != nil {
+		fmt.Fprintf(os.Stderr, "power: %s with %d rules %s: %s\n", r.workload, r.rules, r.when, file)
+		if err := c.measure(ctx, r, file); err != nil {
 			return compare.Side{}, errors.Join(fmt.Errorf("%s: %w", file, err), os.Remove(file))
 		}
 	}
@@ -218,4 +274,4 @@ func read(file string) (compare.Side, error) {
 }
 
 // median of what pairs showed.
-func median(xs []float64) float64 { return stat.Summarize(slices.Clone(xs), 0.95).Median }
+func median(xs []float64) float64 { return stat.Summarize(xs, 0.95).Median }
