@@ -143,7 +143,7 @@ func (pretence) trial(profile string, q control.Prepare) (*sample.Observation, *
 // TestPlanFlagsNameFields checks the table of flags against the keys of a plan file, by which faults are renamed.
 func TestPlanFlagsNameFields(t *testing.T) {
 	const head = "apiVersion: cnibench/v1\nkind: Plan\n"
-	for _, f := range planFlags {
+	for _, f := range planFlags() {
 		src := head + f.Key + ": [[]]\n"
 		if top, sub, ok := strings.Cut(f.Key, "."); ok {
 			src = head + top + ": {" + sub + ": [[]]}\n"

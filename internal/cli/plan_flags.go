@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,7 +19,7 @@ import (
 
 // planFlags are the settings with a flag, and the flags that change all workloads. They are applied in this order over
 // the plan file or the preset: the workloads come before what changes them.
-var planFlags = allPlanFlags()
+var planFlags = sync.OnceValue(allPlanFlags)
 
 func allPlanFlags() []plan.Setting {
 	var all []plan.Setting
@@ -101,7 +102,7 @@ func (a *planArgs) declare(cmd *cobra.Command) {
 // declareSome adds the flags of some settings to cmd.
 func (a *planArgs) declareSome(cmd *cobra.Command, wanted func(plan.Setting) bool) {
 	a.texts = map[string]*string{}
-	for _, p := range planFlags {
+	for _, p := range planFlags() {
 		if !wanted(p) {
 			continue
 		}
@@ -137,7 +138,7 @@ func (switchValue) Type() string { return "bool" }
 // said says whether any flag that shapes the plan was given.
 func (a *planArgs) said(cmd *cobra.Command) bool {
 	return slices.ContainsFunc([]string{"file", "preset", "no-twin"}, cmd.Flags().Changed) ||
-		slices.ContainsFunc(planFlags, func(p plan.Setting) bool { return cmd.Flags().Changed(p.Flag) })
+		slices.ContainsFunc(planFlags(), func(p plan.Setting) bool { return cmd.Flags().Changed(p.Flag) })
 }
 
 // plan returns the plan that the flags ask for, valid. The error is plan.Faults where the request is wrong.
@@ -148,7 +149,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	}
 	faults := file.Faults()
 	changed := map[string]string{}
-	for _, f := range planFlags {
+	for _, f := range planFlags() {
 		if !cmd.Flags().Changed(f.Flag) {
 			continue
 		}
@@ -302,7 +303,7 @@ func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) plan.Faults {
 // flagsOf returns the flags of the settings that have a meaning in one place only.
 func flagsOf(where plan.Where) []string {
 	var names []string
-	for _, f := range planFlags {
+	for _, f := range planFlags() {
 		if f.Where == where {
 			names = append(names, f.Flag)
 		}

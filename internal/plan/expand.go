@@ -115,7 +115,7 @@ func (p Plan) Order(repetition int) []Case {
 // Differ returns the keys of the settings in which two plans differ, in the order of the documents.
 func Differ(p, q Plan) []string {
 	var keys []string
-	for _, s := range settings {
+	for _, s := range Settings() {
 		if s.Text(p) != s.Text(q) {
 			keys = append(keys, s.Key)
 		}

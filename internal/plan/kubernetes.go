@@ -149,7 +149,7 @@ func (p Plan) everyContext() Plan {
 // labOnly reports whether a key of a plan file applies to the lab only. A cluster has its own nodes, wires, Services and
 // policies.
 func labOnly(field string) bool {
-	return slices.ContainsFunc(settings, func(s Setting) bool { return s.Key == field && s.Where == InLab })
+	return slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Key == field && s.Where == InLab })
 }
 
 // WithoutLab returns p with the defaults of everything that applies to the lab only, and the keys that differed. A plan file for
@@ -157,7 +157,7 @@ func labOnly(field string) bool {
 func (p Plan) WithoutLab() (Plan, []string) {
 	usual := Default()
 	var changed []string
-	for _, s := range settings {
+	for _, s := range Settings() {
 		if s.Where == InLab && s.Text(p) != s.Text(usual) {
 			changed = append(changed, s.Key)
 			_ = s.Set(&p, s.Text(usual)) // what Text writes, Set reads

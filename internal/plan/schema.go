@@ -83,7 +83,7 @@ func Schema() map[string]any {
 	usual := Default()
 	mapping := func(prefix string) map[string]any {
 		properties := map[string]any{}
-		for _, s := range settings {
+		for _, s := range Settings() {
 			if key, ok := strings.CutPrefix(s.Key, prefix); ok && !strings.Contains(key, ".") {
 				properties[key] = described(s.schema, s.Help, s.Range, s.Text(usual))
 			}

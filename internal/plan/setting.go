@@ -74,16 +74,13 @@ const (
 	OnClusters Where = "clusters"
 )
 
-// Settings returns the settings in the order of the documents.
-func Settings() []Setting { return settings }
-
 // SettingOf returns the setting of a flag.
 func SettingOf(flag string) (Setting, bool) {
-	i := slices.IndexFunc(settings, func(s Setting) bool { return s.Flag == flag && flag != "" })
+	i := slices.IndexFunc(Settings(), func(s Setting) bool { return s.Flag == flag && flag != "" })
 	if i < 0 {
 		return Setting{}, false
 	}
-	return settings[i], true
+	return Settings()[i], true
 }
 
 // values are those that a setting can have.

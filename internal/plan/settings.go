@@ -7,17 +7,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// settings are all of them, in the order of the documents.
-var settings []Setting
+// settings are made when they are first asked for, because an agent needs none.
+var settings struct {
+	sync.Once
+	all []Setting
+}
 
-// init breaks the circle that a list of variants is a setting, and has settings.
-func init() { settings = slices.Concat(measureSettings(), labSettings(), clusterSettings()) }
+// Settings returns the settings in the order of the documents.
+func Settings() []Setting {
+	settings.Do(func() { settings.all = slices.Concat(measureSettings(), labSettings(), clusterSettings()) })
+	return settings.all
+}
 
 // measureSettings say what is measured, how long and how often.
 func measureSettings() []Setting {
@@ -196,7 +203,7 @@ func wrongNode(name string) string {
 // settingsOf returns what a mapping of a plan file may have: the settings whose keys begin with prefix.
 func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
 	known := position.Keys{}
-	for _, s := range settings {
+	for _, s := range Settings() {
 		if key, ok := strings.CutPrefix(s.Key, prefix); ok && !strings.Contains(key, ".") {
 			known[key] = s.read(d, p)
 		}

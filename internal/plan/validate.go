@@ -134,7 +134,7 @@ func (fs *faults) validNumbers(p Plan) {
 
 // validSettings checks each setting that applies to the plan by itself.
 func (fs *faults) validSettings(p Plan) {
-	for _, s := range settings {
+	for _, s := range Settings() {
 		if s.Where == OnClusters && !p.OnCluster() {
 			continue
 		}
@@ -147,7 +147,7 @@ func (fs *faults) validSettings(p Plan) {
 // Validate returns what is wrong with conditions of the lab, or nil.
 func (l Lab) Validate() error {
 	var fs faults
-	for _, s := range settings {
+	for _, s := range Settings() {
 		if wrong := s.Check(Plan{Lab: l}); wrong != "" && s.Group() == GroupLab {
 			fs.Add(s.Key, "%s", wrong)
 		}
@@ -158,7 +158,7 @@ func (l Lab) Validate() error {
 // Filled returns l with the default for each zero that is not a valid value.
 func (l Lab) Filled() Lab {
 	p, usual := Plan{Lab: l}, Default()
-	for _, s := range settings {
+	for _, s := range Settings() {
 		if text := s.Text(p); s.Group() == GroupLab && text == s.Text(Plan{}) {
 			_ = s.Set(&p, s.Text(usual)) // what Text writes, Set reads
 		}

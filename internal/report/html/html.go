@@ -16,6 +16,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
@@ -30,7 +31,9 @@ var styleText string
 //go:embed script.js
 var scriptText string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"groups": groups}).Parse(pageText))
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{"groups": groups}).Parse(pageText))
+})
 
 // Render writes d as a page. A document without Details has no distributions.
 func Render(w io.Writer, d report.Document) error {
@@ -41,7 +44,7 @@ func Render(w io.Writer, d report.Document) error {
 	style := styles()
 	v.Style, v.Script = template.CSS(style), template.JS(scriptText)
 	v.CSP = policy(style, scriptText)
-	if err := page.Execute(w, v); err != nil {
+	if err := page().Execute(w, v); err != nil {
 		return fmt.Errorf("report as HTML: %w", err)
 	}
 	return nil

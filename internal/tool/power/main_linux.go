@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,9 @@ const (
 	window      = 300 * time.Millisecond
 )
 
+// margins are those that pairs are judged by: the usual one, and one below the smallest cost.
+var margins = []float64{plan.DefaultMargin, 0.01}
+
 // cost is what is planted: rules in the path, all the time or in one slice of ten, or a program beside the path that takes
 // the CPU for as long as those slices last.
 type cost struct {
@@ -59,11 +63,8 @@ var costs = []cost{{"0", 0, always}, {"2", 0.02, always}, {"5", 0.05, always}, {
 func main() {
 	var c campaign
 	flag.IntVar(&c.pairs, "pairs", 10, "pairs of `files` for each workload and cost")
-	flag.IntVar(&c.times, "times", 1, "how many `times` the default plan's repetitions")
 	only := flag.String("costs", names(costs), "`costs` that are planted")
-	of := flag.String("workloads", "rr,crr", "`workloads`, separated by commas")
 	document := flag.String("document", "", "Markdown `file` whose table is replaced")
-	table := flag.String("table", "power", "`name` of that table")
 	flag.StringVar(&c.dir, "keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
 	flag.Parse()
 	for _, k := range costs {
@@ -71,14 +72,13 @@ func main() {
 			c.costs = append(c.costs, k)
 		}
 	}
-	c.workloads = strings.Split(*of, ",")
-	if c.program = flag.Arg(0); flag.NArg() != 1 || min(c.pairs, c.times) < 1 || names(c.costs) != *only {
-		fmt.Fprintf(os.Stderr, "usage: power [-pairs N] [-times N] [-costs %s] [-workloads rr,crr] [-document FILE] [-table NAME] [-keep DIR] CNIBENCH\n", names(costs))
+	if c.program = flag.Arg(0); flag.NArg() != 1 || c.pairs < 1 || names(c.costs) != *only {
+		fmt.Fprintf(os.Stderr, "usage: power [-pairs N] [-costs %s] [-document FILE] [-keep DIR] CNIBENCH\n", names(costs))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := c.write(ctx, *document, *table); err != nil {
+	if err := c.write(ctx, *document); err != nil {
 		fmt.Fprintln(os.Stderr, "power:", err)
 		os.Exit(1)
 	}
@@ -91,12 +91,13 @@ func names(some []cost) string {
 // campaign is what is measured with a cnibench, into a directory.
 type campaign struct {
 	program, dir string
-	pairs, times int
+	pairs        int
 	costs        []cost
-	workloads    []string
+	// equal counts pairs of files without a cost, alarms those of which anything is called better or worse.
+	equal, alarms int
 }
 
-func (c campaign) write(ctx context.Context, document, name string) error {
+func (c campaign) write(ctx context.Context, document string) error {
 	if c.dir == "" {
 		made, err := os.MkdirTemp("", "power-")
 		if err != nil {
@@ -114,7 +115,7 @@ func (c campaign) write(ctx context.Context, document, name string) error {
 	if document == "" {
 		return nil
 	}
-	return insert.Table(document, name, table)
+	return insert.Table(document, "power", table)
 }
 
 // row is what came of one cost under one workload.
@@ -124,22 +125,21 @@ type row struct {
 	when     when
 	// share is what was planted, by the cost of a rule.
 	share float64
-	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called.
-	seen     []float64
-	whole    []float64
-	verdicts map[compare.Verdict]int
+	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called by each margin.
+	seen, whole []float64
+	verdicts    map[float64]map[compare.Verdict]int
 }
 
 // rows measures every cost under every workload.
-func (c campaign) rows(ctx context.Context) ([]row, error) {
+func (c *campaign) rows(ctx context.Context) ([]row, error) {
 	var rows []row
-	for _, name := range c.workloads {
+	for _, name := range []string{"rr", "crr"} {
 		perRule, err := c.perRule(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		some := each.Of(c.costs, func(k cost) row {
-			r := row{workload: name, when: k.when, verdicts: map[compare.Verdict]int{}}
+			r := row{workload: name, when: k.when, verdicts: map[float64]map[compare.Verdict]int{}}
 			switch k.when {
 			case always:
 				r.rules = int(math.Round(k.share / perRule))
@@ -151,12 +151,14 @@ func (c campaign) rows(ctx context.Context) ([]row, error) {
 			}
 			return r
 		})
+		var equal []compare.Side
 		// Costs take turns, so that all of them meet the same hours of the machine.
 		for n := range c.pairs {
 			base, err := c.measured(ctx, row{workload: name, when: always}, fmt.Sprintf("base-%d", n))
 			if err != nil {
 				return nil, err
 			}
+			equal = append(equal, base)
 			for i := range some {
 				other, err := c.measured(ctx, some[i], fmt.Sprintf("%s-%d", c.costs[i].name, n))
 				if err != nil {
@@ -165,7 +167,13 @@ func (c campaign) rows(ctx context.Context) ([]row, error) {
 				if err := some[i].judge(base, other); err != nil {
 					return nil, err
 				}
+				if c.costs[i].name == "0" {
+					equal = append(equal, other)
+				}
 			}
+		}
+		if err := c.alarm(equal); err != nil {
+			return nil, err
 		}
 		rows = append(rows, some...)
 	}
@@ -212,31 +220,71 @@ func quotient(s compare.Side, value func(*compare.Cell) float64) (float64, error
 	return of[subject] / of[s.Baseline], nil
 }
 
-// judge adds the verdict on a pair of files.
+// judge adds the verdicts on a pair of files.
 func (r *row) judge(a, b compare.Side) error {
-	p, err := compare.NewPair(a, b, nil)
+	for _, margin := range margins {
+		m, err := match(a, b, margin)
+		if err != nil {
+			return err
+		}
+		if r.verdicts[margin] == nil {
+			r.verdicts[margin] = map[compare.Verdict]int{}
+		}
+		if margin == margins[0] {
+			r.seen = append(r.seen, m.Ratio)
+		}
+		r.verdicts[margin][m.Verdict]++
+	}
+	before, err := wholeQuotient(a)
 	if err != nil {
 		return err
 	}
-	// As the command does: what it shows is what it judges as one family.
-	p = p.Only(func(k compare.Key) bool {
-		m, _ := metric.Lookup(k.Metric)
-		return m.Headline
-	})
-	for _, m := range p.Matches {
-		if m.Profile == subject && m.Metric == metric.ServiceDemand {
-			r.verdicts[m.Verdict]++
-			r.seen = append(r.seen, m.Ratio)
-			before, err := wholeQuotient(a)
+	after, err := wholeQuotient(b)
+	r.whole = append(r.whole, after/before)
+	return err
+}
+
+// alarm compares every two of equal files.
+func (c *campaign) alarm(sides []compare.Side) error {
+	for i, a := range sides {
+		for _, b := range sides[i+1:] {
+			p, err := shown(a, b, plan.DefaultMargin)
 			if err != nil {
 				return err
 			}
-			after, err := wholeQuotient(b)
-			r.whole = append(r.whole, after/before)
-			return err
+			c.equal++
+			if slices.ContainsFunc(p.Matches, func(m compare.Match) bool { return m.Verdict == compare.Worse || m.Verdict == compare.Better }) {
+				c.alarms++
+			}
 		}
 	}
-	return errors.New("the pair has no comparison of " + string(subject))
+	return nil
+}
+
+// shown is a pair as the command judges it by a margin: what it shows is one family.
+func shown(a, b compare.Side, margin float64) (*compare.Pair, error) {
+	p, err := compare.NewPair(a, b, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.Margin = margin
+	return p.Only(func(k compare.Key) bool {
+		m, _ := metric.Lookup(k.Metric)
+		return m.Headline
+	}), nil
+}
+
+// match is the comparison of the subject's service demand.
+func match(a, b compare.Side, margin float64) (compare.Match, error) {
+	p, err := shown(a, b, margin)
+	if err != nil {
+		return compare.Match{}, err
+	}
+	i := slices.IndexFunc(p.Matches, func(m compare.Match) bool { return m.Profile == subject && m.Metric == metric.ServiceDemand })
+	if i < 0 {
+		return compare.Match{}, errors.New("the pair has no comparison of " + string(subject))
+	}
+	return p.Matches[i], nil
 }
 
 // measured reads the file of a name, and measures it first if it is not there.

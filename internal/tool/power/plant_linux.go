@@ -121,7 +121,7 @@ func (p planted) turn(ctx context.Context, n int) error {
 func (c campaign) measure(ctx context.Context, r row, file string) (err error) {
 	p := plan.Default()
 	p.Name, p.Environment, p.Profiles = "power", plan.EnvLab, []plan.Variant{profile.Raw, subject}
-	p.Repetitions, p.Duration, p.Budget = c.times*repetitions, window, 0
+	p.Repetitions, p.Duration = repetitions, window
 	if p.Paths, err = plan.ParsePaths(path); err != nil {
 		return err
 	}

@@ -10,9 +10,13 @@ import (
 // render writes what was found.
 func (c campaign) render(rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d pairs of files for each row, each file with raw, its twin and %s on %s: %d windows of %s, every second on an instance of its own. Planted are rules that no packet matches, before all others of the forwarding nodes; what one costs is measured with %d. Both shown values are medians of the pairs.\n\n",
-		c.pairs, subject, path, c.times*repetitions, window, probing)
-	b.WriteString("| workload | rules | planted | shown | by whole windows | called worse | better | the same | undecided |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "%d pairs of files for each row, each file with raw, its twin and %s on %s: %d windows of %s, every second on an instance of its own. Planted are rules that no packet matches, before all others of the forwarding nodes; what one costs is measured with %d. Both shown values are medians of the pairs. Verdicts: worse / better / the same / undecided.\n\n",
+		c.pairs, subject, path, repetitions, window, probing)
+	b.WriteString("| workload | rules | planted | shown | by whole windows |")
+	for _, m := range margins {
+		fmt.Fprintf(&b, " margin %.0f %% |", 100*m)
+	}
+	b.WriteString("\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		what, least := fmt.Sprintf("%d %s", r.rules, r.when), ""
 		switch r.when {
@@ -21,8 +25,15 @@ func (c campaign) render(rows []row) string {
 		case sliced:
 			least = "at least " // their coming and going costs, too
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s%+.1f %% | %+.1f %% | %+.1f %% | %d | %d | %d | %d |\n", r.workload, what, least, 100*r.share, 100*(median(r.seen)-1), 100*(median(r.whole)-1),
-			r.verdicts[compare.Worse], r.verdicts[compare.Better], r.verdicts[compare.Same], r.verdicts[compare.Inconclusive])
+		fmt.Fprintf(&b, "| `%s` | %s | %s%+.1f %% | %+.1f %% | %+.1f %% |", r.workload, what, least, 100*r.share, 100*(median(r.seen)-1), 100*(median(r.whole)-1))
+		for _, m := range margins {
+			v := r.verdicts[m]
+			fmt.Fprintf(&b, " %d / %d / %d / %d |", v[compare.Worse], v[compare.Better], v[compare.Same], v[compare.Inconclusive])
+		}
+		b.WriteString("\n")
+	}
+	if c.equal > 0 {
+		fmt.Fprintf(&b, "\nOf %d pairs of files without a cost %d have anything called better or worse.\n", c.equal, c.alarms)
 	}
 	return b.String()
 }
