@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -24,6 +25,12 @@ type report struct {
 	} `json:"run"`
 	Cells []cell  `json:"cells"`
 	Pairs []floor `json:"noise_floor"`
+	// Comparisons are those of the profiles with the baseline.
+	Comparisons []struct {
+		Metric  string   `json:"metric"`
+		Ratio   *float64 `json:"ratio"`
+		Verdict string   `json:"verdict"`
+	} `json:"comparisons"`
 }
 
 // floor is the pair of equal profiles inside a run.
@@ -89,6 +96,8 @@ func (c campaign) render(about string) string {
 				quantiles(typical), quantiles(undisturbed), quantiles(quotients), quantiles(c.halfWidths(workload, name)), same["same"], judged)
 		}
 	}
+	differ, decided := c.decided()
+	fmt.Fprintf(&b, "\nWithin the runs %d of these values differ from the baseline's by 5 %% or more, and %d of them are decided.", differ, decided)
 	wall, window, twins, twinVerdicts := 0.0, 0.0, 0, map[string]int{}
 	for _, r := range c.reports {
 		wall, window = wall+r.Run.Wall, window+r.Run.Window
@@ -102,11 +111,26 @@ func (c campaign) render(about string) string {
 		}
 	}
 	all, judged := c.verdicts("", "")
-	fmt.Fprintf(&b, "\nOf %d comparisons of two of the runs %d found something worse; of their %d cells %d are better, %d worse, %d the same. ",
+	fmt.Fprintf(&b, " Of %d comparisons of two of the runs %d found something worse; of their %d cells %d are better, %d worse, %d the same. ",
 		len(c.pairs), c.alarms, judged, all["better"], all["worse"], all["same"])
 	fmt.Fprintf(&b, "Inside the runs the equal pair has %d cells: %d better, %d worse, %d the same. %.0f %% of the time was in windows.\n",
 		twins, twinVerdicts["better"], twinVerdicts["worse"], twinVerdicts["same"], 100*window/wall)
 	return b.String()
+}
+
+// decided counts the shown values that differ from the baseline's by 5 % or more, and those with a verdict.
+func (c campaign) decided() (differ, decided int) {
+	for _, r := range c.reports {
+		for _, x := range r.Comparisons {
+			if x.Verdict == "" || x.Ratio == nil || !slices.Contains(shown, x.Metric) || math.Abs(math.Log(*x.Ratio)) < math.Log(1.05) {
+				continue
+			}
+			if differ++; x.Verdict != "inconclusive" {
+				decided++
+			}
+		}
+	}
+	return differ, decided
 }
 
 // value is the undisturbed value, 0 without one.
