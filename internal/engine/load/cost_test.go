@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/tool/strace"
 )
 
 // TestNoAllocationPerOperation counts the allocations of each side's whole process, Run included, between the edges of
@@ -241,12 +241,11 @@ func TestSystemCallsPerTransaction(t *testing.T) {
 func traced(t *testing.T, o control.Prepare, side string) (uint64, map[string]uint64) {
 	t.Helper()
 	table := filepath.Join(t.TempDir(), "calls")
-	strace := []string{"strace", "-f", "-c", "-U", "calls,name", "-o", table}
 	var p *process
 	var other *Trial
 	o.Side = side
 	if side == control.SideServer {
-		p = sideProcess(t, o, strace...)
+		p = sideProcess(t, o, strace.Command(table)...)
 		o.Port = p.port
 		other = prepare(t, control.SideClient, o)
 	} else {
@@ -254,7 +253,7 @@ func traced(t *testing.T, o control.Prepare, side string) (uint64, map[string]ui
 		other = prepare(t, control.SideServer, o)
 		o.Window /= 3
 		o.Port = other.Port()
-		p = sideProcess(t, o, strace...)
+		p = sideProcess(t, o, strace.Command(table)...)
 	}
 	p.run(t)
 	done := start(t.Context(), other)
@@ -267,26 +266,7 @@ func traced(t *testing.T, o control.Prepare, side string) (uint64, map[string]ui
 	}
 	wait(t, done, 1)
 	p.end(t)
-	return got.Observation.Operations, callTable(t, table)
-}
-
-func callTable(t *testing.T, file string) map[string]uint64 {
-	t.Helper()
-	f, err := os.Open(file)
+	calls, err := strace.Calls(table)
 	must(t, err)
-	defer f.Close()
-	calls := map[string]uint64{}
-	for s := bufio.NewScanner(f); s.Scan(); {
-		fields := strings.Fields(s.Text())
-		if len(fields) < 2 || fields[1] == "total" {
-			continue
-		}
-		if n, err := strconv.ParseUint(fields[0], 10, 64); err == nil {
-			calls[fields[1]] = n
-		}
-	}
-	if len(calls) == 0 {
-		t.Fatal("strace wrote no table")
-	}
-	return calls
+	return got.Observation.Operations, calls
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/tool/strace"
 )
 
 // warmup is that of our engine; tools have none.
@@ -105,7 +106,7 @@ func (w *world) trace(ctx context.Context, t task, tool string) (tracing, error)
 	if err != nil {
 		return r, err
 	}
-	o, err := w.dial(ctx, []string{"strace", "-f", "-c", "-U", "calls,name", "-o", table})
+	o, err := w.dial(ctx, strace.Command(table))
 	if err != nil {
 		return r, err
 	}
@@ -114,12 +115,8 @@ func (w *world) trace(ctx context.Context, t task, tool string) (tracing, error)
 		return r, fmt.Errorf("%s by %s: %w", t.name, r.tool, err)
 	}
 	r.transactions = transactions(client)
-	b, err := os.ReadFile(table)
-	if err != nil {
-		return r, fmt.Errorf("read strace's table: %w", err)
-	}
-	if r.calls = parseCalls(b); len(r.calls) == 0 {
-		return r, errors.New("strace's table is empty")
+	if r.calls, err = strace.Calls(table); err != nil {
+		return r, fmt.Errorf("strace's table: %w", err)
 	}
 	return r, nil
 }

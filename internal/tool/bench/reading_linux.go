@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -89,19 +86,4 @@ func transactions(client *sample.Observation) float64 {
 		n += float64(row.Operations)
 	}
 	return n
-}
-
-// parseCalls reads the table of strace -c -U calls,name, without the stops that strace could not decode ("???(").
-func parseCalls(b []byte) map[string]uint64 {
-	calls := map[string]uint64{}
-	for s := bufio.NewScanner(strings.NewReader(string(b))); s.Scan(); {
-		fields := strings.Fields(s.Text())
-		if len(fields) < 2 || fields[1] == "total" || strings.HasPrefix(fields[1], "?") {
-			continue
-		}
-		if n, err := strconv.ParseUint(fields[0], 10, 64); err == nil {
-			calls[fields[1]] = n
-		}
-	}
-	return calls
 }
