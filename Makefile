@@ -31,32 +31,32 @@ e2e: ## real Kubernetes clusters on this machine: measured, tested with their fa
 	sh scripts/deps.sh e2e
 	$(SUDO) sh scripts/e2e.sh
 
-fidelity: ## the lab beside real clusters with flannel, interleaved; writes its table into docs/lab.md
+fidelity: ## the lab beside real clusters with flannel, interleaved; writes its table into docs/results/fidelity.md
 	sh scripts/deps.sh e2e
 	$(SUDO) sh scripts/fidelity.sh
 
-bench: ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/bench.md
+bench: ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/results/engine.md
 	sh scripts/deps.sh bench
 	go build -trimpath -o bin/bench ./internal/tool/bench
-	$(SUDO) bin/bench > docs/bench.md.new
-	mv docs/bench.md.new docs/bench.md
+	$(SUDO) bin/bench > docs/results/engine.md.new
+	mv docs/results/engine.md.new docs/results/engine.md
 
-truth: build ## links of known rate, delay and loss; refuses a busy machine; writes its table into docs/method.md
+truth: build ## links of known rate, delay and loss; refuses a busy machine; writes its table into docs/results/truth.md
 	sh scripts/deps.sh run
-	$(SUDO) go run ./internal/tool/truth -document docs/method.md bin/cnibench
+	$(SUDO) go run ./internal/tool/truth -document docs/results/truth.md bin/cnibench
 
-aa: build ## equal runs, alone, beside a compile job and beside bursts, and how far they differ; writes its table into docs/method.md
+aa: build ## equal runs, alone, beside a compile job and beside bursts, and how far they differ; writes its table into docs/results/aa.md
 	sh scripts/deps.sh run
-	$(SUDO) go run ./internal/tool/aa -document docs/method.md bin/cnibench
+	$(SUDO) go run ./internal/tool/aa -document docs/results/aa.md bin/cnibench
 
-duet: build ## two profiles measured at the same time beside in turn; writes its table into docs/method.md
+duet: build ## two profiles measured at the same time beside in turn; writes its table into docs/results/duet.md
 	sh scripts/deps.sh run
-	$(SUDO) go run ./internal/tool/duet -document docs/method.md bin/cnibench
+	$(SUDO) go run ./internal/tool/duet -document docs/results/duet.md bin/cnibench
 
-power: build ## costs of known size, and how often a comparison of two files finds them; writes its table into docs/method.md
+power: build ## costs of known size, and how often a comparison of two files finds them; writes its table into docs/results/power.md
 	sh scripts/deps.sh run
 	go build -trimpath -o bin/power ./internal/tool/power
-	$(SUDO) bin/power -document docs/method.md bin/cnibench
+	$(SUDO) bin/power -document docs/results/power.md bin/cnibench
 
 lint: ## go vet, staticcheck and plain English, for Linux and for the portable core on darwin
 	go vet ./...

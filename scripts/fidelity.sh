@@ -1,6 +1,6 @@
 #!/bin/sh
 # Is the lab true? Raises two real clusters with flannel (VXLAN and host-gw) on this machine, measures them and the lab in one
-# run, interleaved, puts the table between the two markers of docs/lab.md, and takes the clusters down again.
+# run, interleaved, puts the table between the two markers of docs/results/fidelity.md, and takes the clusters down again.
 #
 #   scripts/fidelity.sh [REPETITIONS [DURATION]]     default 10 of 500ms: 200 cases, about 25 minutes on two CPUs
 #
@@ -57,6 +57,6 @@ awk -v table="$work/table" '
 	/^<!-- fidelity: end -->$/ { inside = 0; ended = 1 }
 	!inside { print }
 	/^<!-- fidelity: begin/ { inside = 1; while ((getline line < table) > 0) print line }
-	END { exit !ended }' docs/lab.md >docs/lab.md.new || { rm -f docs/lab.md.new; say "docs/lab.md has no markers"; exit 1; }
-mv docs/lab.md.new docs/lab.md
-say "docs/lab.md has the table, bin/fidelity.jsonl every trial"
+	END { exit !ended }' docs/results/fidelity.md >docs/results/fidelity.md.new || { rm -f docs/results/fidelity.md.new; say "docs/results/fidelity.md has no markers"; exit 1; }
+mv docs/results/fidelity.md.new docs/results/fidelity.md
+say "docs/results/fidelity.md has the table, bin/fidelity.jsonl every trial"

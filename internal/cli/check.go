@@ -32,7 +32,7 @@ Exit codes:
   3  an impossible or doubtful finding
 
 With --config the files are the configuration of one cluster's network: Helm values with their chart, Kubernetes objects,
-files of RKE2, K3s, kind and flannel (docs/config.md). check shows the settings in force, the settings without effect, and
+files of RKE2, K3s, kind and flannel (docs/reference/config.md). check shows the settings in force, the settings without effect, and
 the dataplane profile. The exit code is 3 if a setting has no effect, is refused, or is in force in another form. It is 4
 if a document could not be judged: values need --chart.
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -70,44 +69,5 @@ func TestDeployedCommands(t *testing.T) {
 	}
 	if ran != 2 {
 		t.Errorf("%d commands and plans, want the run and its plan", ran)
-	}
-}
-
-// fence is a code block of a document; comment is what a shell would not read, or would read as another command.
-var (
-	fence   = regexp.MustCompile("(?s)\n```\n(.*?)\n```")
-	another = regexp.MustCompile(` +#.*| [|>].*| &&.*`)
-)
-
-// Every command in the documents about clusters and monitoring is one that this version takes.
-func TestDocumentedCommands(t *testing.T) {
-	for _, name := range []string{"kubernetes.md", "monitoring.md"} {
-		b, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for _, block := range fence.FindAllStringSubmatch(strings.ReplaceAll(string(b), "\\\n", ""), -1) {
-			for line := range strings.SplitSeq(block[1], "\n") {
-				words := strings.Fields(another.ReplaceAllString(strings.TrimPrefix(line, "kubectl "), ""))
-				if len(words) < 2 || words[0] != "cnibench" {
-					continue
-				}
-				n++
-				cmd, rest, err := (&program{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).root(nil).Find(words[1:])
-				if err == nil {
-					err = cmd.ParseFlags(rest)
-				}
-				if err == nil {
-					err = cmd.ValidateArgs(cmd.Flags().Args())
-				}
-				if err != nil {
-					t.Errorf("%s: %s: %v", name, line, err)
-				}
-			}
-		}
-		if n == 0 {
-			t.Errorf("%s has no command", name)
-		}
 	}
 }

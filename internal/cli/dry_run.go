@@ -15,7 +15,7 @@ import (
 )
 
 // How far values of equal instances scatter: CPU time and rates of rr and crr as make aa measures them, alone and beside
-// other work (docs/method.md).
+// other work (docs/results/aa.md).
 const quietScatter, busyScatter = 0.02, 0.05
 
 // dryRun prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers

@@ -16,7 +16,7 @@ import (
 )
 
 // readersFiles are result files that a reader of help has made.
-var readersFiles = []string{DefaultResult, "old.jsonl", "new.jsonl", "fidelity.jsonl"}
+var readersFiles = []string{DefaultResult, "old.jsonl", "new.jsonl", "before.jsonl", "after.jsonl", "fidelity.jsonl", "iperf3-*.json", "values.yaml"}
 
 // TestExamplesRun: each command has a summary and two examples, whose flags and arguments are accepted and whose files
 // exist.

@@ -12,7 +12,7 @@ import (
 )
 
 // inputs says in help what a FILE may be.
-const inputs = `A FILE is a result of cnibench, the output of another tool if it says all that a result needs (a CSV file of docs/format.md,
+const inputs = `A FILE is a result of cnibench, the output of another tool if it says all that a result needs (a CSV file of docs/reference/import.md,
 knb, k8s-netperf, cilium connectivity perf; for the others there is cnibench import), or - for stdin.`
 
 // atMostOne wants one result file or none.

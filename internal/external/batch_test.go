@@ -503,20 +503,20 @@ func FuzzDetect(f *testing.F) {
 
 const magic = "# cnibench-csv v1"
 
-// TestDocumentedCSV decodes the example of docs/format.md.
+// TestDocumentedCSV decodes the example of docs/reference/import.md.
 func TestDocumentedCSV(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "format.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "import.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, ok := strings.Cut(string(doc), "```\n"+magic)
 	example, _, closed := strings.Cut(rest, "```")
 	if !ok || !closed {
-		t.Fatal("docs/format.md has no example of a CSV file")
+		t.Fatal("docs/reference/import.md has no example of a CSV file")
 	}
 	b, err := Decode("", []byte(magic+example))
 	if err != nil || len(b.Readings) != 2 || b.Baseline != "canal" || b.Readings[1].Window != 30*time.Second {
-		t.Errorf("the example of docs/format.md: %s", dump(b, err))
+		t.Errorf("the example of docs/reference/import.md: %s", dump(b, err))
 	}
 }
 

@@ -5,7 +5,7 @@
 // Each tool has a folder, which exports one adapter.Tool, and one line in the list below. Import, run --tool and make bench
 // ask this list. What a tool does not say at all (the profile, mostly the path) is given by a Label.
 //
-// Read package adapter, then one tool. Package csv is the format for numbers that no tool wrote; docs/format.md
+// Read package adapter, then one tool. Package csv is the format for numbers that no tool wrote; docs/reference/import.md
 // specifies it.
 package external
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkClock is where docs/method.md has the error of the clock from: the time between two readings that follow each
+// BenchmarkClock is where docs/reference/numbers.md has the error of the clock from: the time between two readings that follow each
 // other, which is the least that a round trip can seem to take, and the coarsest step in it.
 func BenchmarkClock(b *testing.B) {
 	c := clock{base: time.Now()}

@@ -1,4 +1,4 @@
-// Package csv reads plain numbers with declared units, one in each row. docs/format.md specifies the format.
+// Package csv reads plain numbers with declared units, one in each row. docs/reference/import.md specifies the format.
 package csv
 
 import (
@@ -23,10 +23,10 @@ import (
 
 // Tool is the format for numbers that no tool wrote: plain numbers with declared units.
 var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "csv", About: "plain numbers with declared units, see docs/format.md", Match: match, Decode: decode},
+	{Name: "csv", About: "plain numbers with declared units, see docs/reference/import.md", Match: match, Decode: decode},
 }}
 
-// Magic is the first line of a file of plain numbers. docs/format.md specifies the format.
+// Magic is the first line of a file of plain numbers. docs/reference/import.md specifies the format.
 const Magic = "# cnibench-csv v1"
 
 // needed and known columns of the header row.

@@ -8,7 +8,7 @@
 // Rules use physics, arithmetic, Kubernetes and statistics, never the author's name. Every rule runs on every result and
 // is silent where the facts that it needs are missing. Some rules read one trial (rate times time is not the amount moved),
 // some compare cells (faster across the wire than the bare hosts), some read the recorded conditions (a CNI installed
-// over the remains of another), and some judge the claims of the text (claim.go). docs/check.md lists them.
+// over the remains of another), and some judge the claims of the text (claim.go). docs/reference/check.md lists them.
 //
 // Rules compare intervals, so that noise is not a defect: the near ends of two intervals must be apart by the rule's
 // margin. A single repetition has only its value, and the rule few-repetitions reports that.
@@ -78,9 +78,9 @@ func (g *groups[K, V]) all() iter.Seq2[K, []V] {
 // rules are in the order of a report: sums first, then the wire, the set-up, the sample, the claims.
 var rules = slices.Concat(sumRules, wireRules, setupRules, sampleRules, claimRules)
 
-// page is docs/check.md, which has the words of each rule in the order of rules.
+// page is docs/reference/check.md, which has the words of each rule in the order of rules.
 //
-//go:generate cp page.md ../../../docs/check.md
+//go:generate cp page.md ../../../docs/reference/check.md
 //go:embed page.md
 var page string
 

@@ -328,11 +328,11 @@ func TestDigits(t *testing.T) {
 }
 
 func TestDocumentIsCurrent(t *testing.T) {
-	got, err := os.ReadFile("../../../docs/check.md")
+	got, err := os.ReadFile("../../../docs/reference/check.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(got) != page {
-		t.Error("docs/check.md is not page.md; run make generate")
+		t.Error("docs/reference/check.md is not page.md; run make generate")
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Claim is a sentence about the numbers of a result, in a form that can be held against them. A fact called "claim", or
-// "claim." and a name, is one claim, or several with semicolons between them; docs/check.md has the forms.
+// "claim." and a name, is one claim, or several with semicolons between them; docs/reference/check.md has the forms.
 //
 // The metric may be unmeasured: the rule claim-without-numbers reports that.
 type Claim struct {

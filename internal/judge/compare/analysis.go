@@ -13,7 +13,7 @@
 // comparison: one profile under one workload in one metric, over its paths, which is the column of one table. Not in a
 // family are metrics that are not judged, and comparisons with too few repetitions to reach the level whatever their
 // values are: their number is known before the values and could only cost the others power. Same is a claim of
-// equivalence, whose interval is not corrected. docs/method.md says why, and what it costs.
+// equivalence, whose interval is not corrected. docs/explanation/statistics.md says why, and what it costs.
 //
 // Values are in the base units of package metric; ratios are profile over baseline. What could not be measured is
 // absent or NaN with N = 0, never 0. Failed trials are counted and never averaged. Everything here is pure: records in,

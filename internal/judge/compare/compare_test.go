@@ -398,13 +398,13 @@ func TestTable(t *testing.T) {
 }
 
 func TestWarningsAreInTheManual(t *testing.T) {
-	manual, err := os.ReadFile("../../../docs/method.md")
+	manual, err := os.ReadFile("../../../docs/reference/warnings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{SomeFailed, Missing, Thinned, NotFinite, stat.Few, stat.Spread, stat.Outlier, stat.Trend} {
 		if !strings.Contains(string(manual), "\n| `"+id+"` |") {
-			t.Errorf("docs/method.md does not say what %s means", id)
+			t.Errorf("docs/reference/warnings.md does not say what %s means", id)
 		}
 	}
 }

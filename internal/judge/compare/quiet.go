@@ -15,7 +15,7 @@ import (
 // What others do on a machine only makes it slower, and a fixed piece of work beside the load, the yardstick, shows by
 // how much in each slice of a window. An undisturbed value is what the slices say of a machine at its full speed: those
 // near it count most, and each is corrected by what its reading costs, as the slices of all cells show it. The
-// yardstick knows nothing of the path, so what makes a dataplane slow now and then stays in the value. docs/method.md
+// yardstick knows nothing of the path, so what makes a dataplane slow now and then stays in the value. docs/explanation/undisturbed.md
 // has what was measured.
 
 const (

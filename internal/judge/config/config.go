@@ -238,9 +238,9 @@ func (j *judge) unmatched(title string, but ...string) {
 
 func joined(list []string) string { return strings.Join(list, "; ") }
 
-// page is docs/config.md, which has the words of each rule.
+// page is docs/reference/config.md, which has the words of each rule.
 //
-//go:generate cp page.md ../../../docs/config.md
+//go:generate cp page.md ../../../docs/reference/config.md
 //go:embed page.md
 var page string
 

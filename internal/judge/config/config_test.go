@@ -12,12 +12,12 @@ import (
 )
 
 func TestDocumentIsCurrent(t *testing.T) {
-	got, err := os.ReadFile("../../../docs/config.md")
+	got, err := os.ReadFile("../../../docs/reference/config.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(got) != page {
-		t.Error("docs/config.md is not page.md; run make generate")
+		t.Error("docs/reference/config.md is not page.md; run make generate")
 	}
 	if !strings.Contains(page, "`"+Schema+"`") {
 		t.Errorf("page.md does not name the schema %s", Schema)

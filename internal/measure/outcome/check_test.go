@@ -320,14 +320,14 @@ func TestSoundTrialsAreNotDoubted(t *testing.T) {
 }
 
 func TestWarningsAreInTheManual(t *testing.T) {
-	manual, err := os.ReadFile("../../../docs/method.md")
+	manual, err := os.ReadFile("../../../docs/reference/warnings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range checks {
 		id := c.id
 		if !strings.Contains(string(manual), "\n| `"+id+"` |") {
-			t.Errorf("docs/method.md does not say what %s means", id)
+			t.Errorf("docs/reference/warnings.md does not say what %s means", id)
 		}
 	}
 }

@@ -7,7 +7,7 @@
 // never 0. Every ratio is formed within one side, from counts and times of that side's own window, and only ratios are
 // combined, because the two windows are not the same instant.
 //
-// Read Derive, then demand.go for service demand, and check.go for the doubts. docs/method.md says what each number
+// Read Derive, then demand.go for service demand, and check.go for the doubts. docs/reference/numbers.md says what each number
 // means.
 package outcome
 

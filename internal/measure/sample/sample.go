@@ -125,7 +125,7 @@ type Interval struct {
 // CPUTime is CPU time within the window in ns.
 type CPUTime struct {
 	// ThreadsNs is the CPU clock of the load threads: what the workload itself used, with the softirq work that the
-	// kernel ran on its back (see docs/method.md for kernels that account interrupts apart).
+	// kernel ran on its back (see docs/reference/numbers.md for kernels that account interrupts apart).
 	ThreadsNs int64 `json:"threads_ns"`
 	// ProcessNs is the CPU clock of the whole agent process; the difference to ThreadsNs is the meter's own cost.
 	ProcessNs int64 `json:"process_ns"`

@@ -4,7 +4,7 @@
 // Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios), with the
 // labels plan, profile, path, workload and kind (of workload), and stat, which is median, low or high. CPU time per unit of
 // work is a family per unit of work, since no number of one may be set beside one of another. Families about the run and
-// its facts stand before these, comparisons, verdicts and what twins differ by after them. docs/format.md lists them.
+// its facts stand before these, comparisons, verdicts and what twins differ by after them. docs/reference/reports.md lists them.
 //
 // Every sample has the time at which the run began, if the file knows it, so that runs of other days can be filled in.
 // What could not be computed has no sample.

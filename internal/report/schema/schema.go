@@ -68,7 +68,7 @@ func resultSchema() (*jsonschema.Schema, error) {
 	delete(trial.Properties, "end")
 	return &jsonschema.Schema{
 		Schema: draft, Title: "A line of a cnibench result file, " + result.Schema,
-		Description: "docs/format.md has the meaning of every field.",
+		Description: "docs/reference/result-file.md has the meaning of every field.",
 		AnyOf:       []*jsonschema.Schema{{Ref: "#/$defs/header"}, {Ref: "#/$defs/trial"}, {Ref: "#/$defs/end"}},
 		Defs:        map[string]*jsonschema.Schema{"header": header, "trial": trial, "end": end},
 	}, nil

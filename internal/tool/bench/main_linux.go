@@ -1,4 +1,4 @@
-// Command bench compares the load engine with the tools that people use, and writes docs/bench.md: bulk transfer and
+// Command bench compares the load engine with the tools that people use, and writes docs/results/engine.md: bulk transfer and
 // datagrams with iperf3, request-response and connections with netperf and with a plain C program, HTTP with wrk, whose
 // server is ours. Tools that are not installed are named on the page.
 //

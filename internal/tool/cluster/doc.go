@@ -10,5 +10,5 @@
 //
 // The only processes on the machine that do not live inside a node are one per cluster that is the switch between the
 // nodes. They are found by their names, cnib-e2e-<cluster>-<node>, and so are the cgroups: a cluster whose tool was killed
-// is taken down like any other. Run from the module's directory; docs/e2e.md has the whole story.
+// is taken down like any other. Run from the module's directory; docs/how-to/run-a-test-cluster.md has the whole story.
 package main

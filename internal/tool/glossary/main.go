@@ -1,4 +1,4 @@
-// Command glossary writes docs/glossary.md: the words that cnibench uses in one sense only, and the metric catalogue.
+// Command glossary writes docs/reference/glossary.md: the words that cnibench uses in one sense only, and the metric catalogue.
 // `make generate` runs it.
 package main
 
@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-//go:generate go run . ../../../docs/glossary.md
+//go:generate go run . ../../../docs/reference/glossary.md
 
 // words is the page before its table of metrics.
 //

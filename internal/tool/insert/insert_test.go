@@ -7,7 +7,7 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "method.md")
+	file := filepath.Join(t.TempDir(), "page.md")
 	const begin, end = "<!-- truth: written by make truth -->\n", "<!-- end of truth -->\n"
 	if err := os.WriteFile(file, []byte("a\n"+begin+"old\n"+end+"b\n"), 0o600); err != nil {
 		t.Fatal(err)

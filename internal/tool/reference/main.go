@@ -20,7 +20,7 @@ func main() {
 }
 
 func writeAll(docs string) error {
-	pages := map[string]func(io.Writer) error{"reference-workloads.md": writeWorkloads, "reference-settings.md": writeSettings}
+	pages := map[string]func(io.Writer) error{"reference/workloads.md": writeWorkloads, "reference/settings.md": writeSettings}
 	for _, name := range schema.Names {
 		pages["schema/"+name+".json"] = func(w io.Writer) error { return schema.Write(w, name) }
 	}

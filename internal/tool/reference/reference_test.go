@@ -13,12 +13,12 @@ func TestReferencesAreCurrent(t *testing.T) {
 		if err := write(&want); err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile("../../../docs/reference-" + name + ".md")
+		got, err := os.ReadFile("../../../docs/reference/" + name + ".md")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want.Bytes()) {
-			t.Errorf("docs/reference-%s.md differs from the code: run make generate", name)
+			t.Errorf("docs/reference/%s.md differs from the code: run make generate", name)
 		}
 	}
 }

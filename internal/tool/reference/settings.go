@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// writeSettings writes docs/reference-settings.md: every setting of a plan, by group.
+// writeSettings writes docs/reference/settings.md: every setting of a plan, by group.
 func writeSettings(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Settings
@@ -18,8 +18,8 @@ func writeSettings(w io.Writer) error {
 A plan consists of settings. A plan file has them as keys, the command line as flags. A flag overrides the key.
 ` + "`lab.services`" + ` is the key ` + "`services`" + ` within the mapping ` + "`lab`" + `.
 Variants may differ in the settings that have a + in the last column: ` + "`canal(services=1000)`" + `.
-Editors check a plan file against [schema/plan.json](schema/plan.json).
-The workloads have options of their own: [reference-workloads.md](reference-workloads.md).
+Editors check a plan file against [schema/plan.json](../schema/plan.json).
+The workloads have options of their own: [workloads](workloads.md).
 `)
 	usual := plan.Default()
 	for _, g := range []plan.Group{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster} {

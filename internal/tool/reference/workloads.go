@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// writeWorkloads writes docs/reference-workloads.md: every kind of workload with its options.
+// writeWorkloads writes docs/reference/workloads.md: every kind of workload with its options.
 func writeWorkloads(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Workloads

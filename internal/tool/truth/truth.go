@@ -1,6 +1,6 @@
 // Command truth measures links of known rate, delay and loss, and judges whether the medians come near to them.
 //
-//	go run ./internal/tool/truth [-repetitions 9] [-document docs/method.md] CNIBENCH
+//	go run ./internal/tool/truth [-repetitions 9] [-document docs/results/truth.md] CNIBENCH
 //
 // Every repetition counts; none is chosen. A machine that is busy before a run is refused, because its rates and times
 // are those of a smaller machine. The table is written into the document between its markers.

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// purposes are the folders of pages; each page has one purpose.
+var purposes = []string{"tutorial", "how-to", "reference", "explanation", "results"}
+
+// pages returns every Markdown file of the repository's root and of docs/, by path.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"*.md", ".github/*.md", ".github/*/*.md", "docs/*.md", "docs/*/*.md"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[filepath.ToSlash(name)] = string(text)
+		}
+	}
+	if len(found) < 20 {
+		t.Fatalf("only %d pages", len(found))
+	}
+	return found
+}
+
+// prose returns the text of a page without code blocks, tables and comments.
+func prose(page string) string {
+	var b strings.Builder
+	code := false
+	for line := range strings.Lines(page) {
+		switch trimmed := strings.TrimSpace(line); {
+		case strings.HasPrefix(trimmed, "```"):
+			code = !code
+		case code, strings.HasPrefix(trimmed, "|"), strings.HasPrefix(trimmed, "<!--"):
+		default:
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+var (
+	link   = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	span   = regexp.MustCompile("`[^`\n]*`")
+	titled = regexp.MustCompile(`^#{1,6} (.*)`)
+)
+
+// links returns the targets of a page's links, those in tables included and those in code left out.
+func links(page string) []string {
+	var found []string
+	code := false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		if code {
+			continue
+		}
+		for _, m := range link.FindAllStringSubmatch(span.ReplaceAllString(line, "``"), -1) {
+			found = append(found, m[1])
+		}
+	}
+	return found
+}
+
+// anchors returns the anchors that GitHub makes of a page's headings.
+func anchors(page string) []string {
+	var found []string
+	code := false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		m := titled.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if code || m == nil {
+			continue
+		}
+		slug := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1])
+		n := 0
+		for _, f := range found {
+			if f == slug || strings.HasPrefix(f, slug+"-") && len(strings.Trim(f[len(slug):], "-0123456789")) == 0 {
+				n++
+			}
+		}
+		if n > 0 {
+			slug = fmt.Sprintf("%s-%d", slug, n)
+		}
+		found = append(found, slug)
+	}
+	return found
+}
+
+// broken says what is wrong with a link of the page name, "" if nothing is. Links to other sites are not followed.
+func broken(all map[string]string, name, target string) string {
+	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+		return ""
+	}
+	file, anchor, _ := strings.Cut(target, "#")
+	to := name
+	if file != "" {
+		to = path.Join(path.Dir(name), file)
+		if _, err := os.Stat(to); err != nil {
+			return "no such file"
+		}
+	}
+	if anchor == "" {
+		return ""
+	}
+	page, ok := all[to]
+	switch {
+	case !ok:
+		return "an anchor in a file that is not a page"
+	case !slices.Contains(anchors(page), anchor):
+		return "no such heading"
+	}
+	return ""
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	all := pages(t)
+	n := 0
+	for name, page := range all {
+		for _, target := range links(page) {
+			n++
+			if why := broken(all, name, target); why != "" {
+				t.Errorf("%s: %s: %s", name, target, why)
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d links", n)
+	}
+	for _, bad := range []string{"no-such-file.md", "docs/README.md#no-such-heading", "#no-such-heading", "go.mod#module"} {
+		if broken(all, "README.md", bad) == "" {
+			t.Errorf("%s is found", bad)
+		}
+	}
+}
+
+// Every page of docs/ is one click from the index, and in the folder of its purpose.
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	all := pages(t)
+	index := links(all["docs/README.md"])
+	for name := range all {
+		folder, isPage := strings.CutPrefix(path.Dir(name), "docs")
+		if !isPage || name == "docs/README.md" {
+			continue
+		}
+		if !slices.Contains(purposes, strings.TrimPrefix(folder, "/")) {
+			t.Errorf("%s is in none of docs/{%s}", name, strings.Join(purposes, ","))
+		}
+		if !slices.Contains(index, strings.TrimPrefix(name, "docs/")) {
+			t.Errorf("docs/README.md does not link to %s: add a line for it", name)
+		}
+	}
+}
+
+// A page has at most 1,500 words. Tables and code do not count, and pages that a program writes are as long as what they list.
+func TestPagesAreShort(t *testing.T) {
+	for name, page := range pages(t) {
+		written := strings.Contains(page, "<!-- generated by") || name == "docs/reference/check.md" || name == "docs/reference/config.md"
+		if n := len(strings.Fields(prose(page))); n > 1500 && !written {
+			t.Errorf("%s has %d words; split it by purpose", name, n)
+		}
+	}
+}

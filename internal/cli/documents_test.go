@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// fence is a code block of a page that has no language: commands, or what they print.
+var fence = regexp.MustCompile("(?ms)^ *```(?:sh)?\n(.*?)^ *```$")
+
+var (
+	remark = regexp.MustCompile(`(^|\s)#( .*|)$`)
+	target = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	// inTree is a path of the repository.
+	inTree = regexp.MustCompile(`^(\./)?(examples|deploy|contrib|scripts|internal|docs|e2e)/`)
+)
+
+// documents returns the lines of shell in the code blocks of each page.
+func documents(t *testing.T) map[string][]string {
+	t.Helper()
+	lines := map[string][]string{}
+	for _, pattern := range []string{"*.md", "docs/*/*.md"} {
+		names, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
+				for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", " ")) {
+					page := strings.TrimPrefix(filepath.ToSlash(name), "../../")
+					lines[page] = append(lines[page], strings.TrimSpace(remark.ReplaceAllString(strings.TrimRight(line, "\n"), "")))
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// simple returns the words of each command in a line, without what only says how it is called.
+func simple(line string) (calls [][]string) {
+	for part := range strings.SplitSeq(line, " && ") {
+		for _, words := range commandsIn(strings.TrimPrefix(part, "$ ")) {
+			for len(words) > 0 && (words[0] == "sudo" || words[0] == "kubectl" && len(words) > 1 && words[1] == "cnibench" || strings.Contains(words[0], "=") && len(words) > 1) {
+				words = words[1:]
+			}
+			if len(words) > 0 {
+				words[0] = strings.TrimPrefix(words[0], "bin/")
+				calls = append(calls, words)
+			}
+		}
+	}
+	return calls
+}
+
+// documentFaults returns what is wrong with a command of a page: a flag or an argument that this version refuses, a target
+// that make does not know, a file that the repository does not have.
+func documentFaults(words, targets []string) (faults []string) {
+	for _, word := range words {
+		if at, _, _ := strings.Cut(word, "*"); inTree.MatchString(word) {
+			if _, err := os.Stat(filepath.Join("../..", filepath.Dir(at+"x"))); err != nil {
+				faults = append(faults, err.Error())
+			}
+		}
+	}
+	switch words[0] {
+	case "cnibench":
+		faults = append(faults, callFaults(words[1:])...)
+	case "make":
+		for _, word := range words[1:] {
+			if !strings.Contains(strings.Join(targets, " ")+" ", word+" ") {
+				faults = append(faults, "make has no target "+word)
+			}
+		}
+	}
+	return faults
+}
+
+func makeTargets(t *testing.T) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range target.FindAllStringSubmatch(string(text), -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// TestDocumentsHold: every command in the documents is one that this version takes.
+func TestDocumentsHold(t *testing.T) {
+	targets, n := makeTargets(t), 0
+	for page, lines := range documents(t) {
+		for _, line := range lines {
+			for _, words := range simple(line) {
+				if words[0] == "cnibench" {
+					n++
+				}
+				for _, fault := range documentFaults(words, targets) {
+					t.Errorf("%s: %s: %s", page, line, fault)
+				}
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("the documents have %d commands", n)
+	}
+	for _, bad := range []string{"cnibench runs", "sudo bin/cnibench run --workload rr", "make dmo", "kubectl apply -f deploy/none/x.yaml", "make build && cnibench report -f pdf"} {
+		faults := 0
+		for _, words := range simple(bad) {
+			faults += len(documentFaults(words, targets))
+		}
+		if faults == 0 {
+			t.Errorf("%s: no fault", bad)
+		}
+	}
+}
