@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -23,7 +24,12 @@ import (
 
 // formats are the renderers by name.
 var formats = map[string]func(io.Writer, report.Document) error{
-	"text":        func(w io.Writer, d report.Document) error { return text.Render(w, d, terminal(w)) },
+	"text": func(w io.Writer, d report.Document) error { return text.Render(w, d, terminal(w)) },
+	allText: func(w io.Writer, d report.Document) error {
+		o := terminal(w)
+		o.All = true
+		return text.Render(w, d, o)
+	},
 	"markdown":    markdown.Render,
 	"json":        json.Render,
 	"html":        html.Render,
@@ -31,6 +37,9 @@ var formats = map[string]func(io.Writer, report.Document) error{
 	"openmetrics": openmetrics.Render,
 	"benchfmt":    benchfmt.Render,
 }
+
+// allText is the format text with every table, for reports that have a summary; no flag names it.
+const allText = "text, all"
 
 // formatNames are the formats of a report in the order of help. pageNames are those for people, documentNames those that
 // can show any document; the others show the cells of one result.
@@ -77,10 +86,12 @@ func (c choice) Set(s string) error {
 // write writes d to stdout.
 func (p *program) write(format string, d report.Document) error { return formats[format](p.stdout, d) }
 
-// terminal returns what w can show: the size of a terminal, else the columns that the environment asks for.
+// terminal returns what w can show: the size of a terminal, else the columns that the environment asks for. Signs need a
+// terminal with UTF-8.
 func terminal(w io.Writer) text.Options {
-	var o text.Options
+	o := text.Options{ASCII: true}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		o.ASCII = !utf8Locale()
 		o.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if the terminal does not know
 		o.Color = os.Getenv("NO_COLOR") == ""
 	}
@@ -88,4 +99,10 @@ func terminal(w io.Writer) text.Options {
 		o.Width, _ = strconv.Atoi(os.Getenv("COLUMNS")) // 0 if unset
 	}
 	return o
+}
+
+// utf8Locale reports whether the locale of the environment has UTF-8: the first variable that is set decides.
+func utf8Locale() bool {
+	locale := cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG"))
+	return strings.Contains(strings.ToLower(strings.ReplaceAll(locale, "-", "")), "utf8")
 }

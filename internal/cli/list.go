@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -43,9 +45,19 @@ func (p *program) listCommand() *cobra.Command {
 }
 
 func writeProfiles(w io.Writer) {
-	fmt.Fprintln(w, "NAME\tENCAPSULATION\tPOD MTU\tSERVICES\tPOLICY\tWHAT IT IS")
+	names := each.Of(profile.Functions, func(f profile.Function) string { return strings.ToUpper(f.Name) })
+	fmt.Fprintf(w, "NAME\tENCAPSULATION\tPOD MTU\t%s\tREAL CLUSTER\tWHAT IT IS\n", strings.Join(names, "\t"))
 	for _, q := range profile.All() {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s: %s\n", q.Name, q.Encapsulation, q.PodMTU(), q.Services, q.Policy, q.Title, q.Summary)
+		does := each.Of(profile.Functions, func(f profile.Function) string { return cmp.Or(f.By(q), "none") })
+		compared := "none"
+		if q.Fidelity != nil {
+			compared = q.Fidelity.Measured
+		}
+		what := q.Title + ": " + q.Summary
+		if q.Model != "" {
+			what += " (" + q.Model + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", q.Name, q.Encapsulation, q.PodMTU(), strings.Join(does, "\t"), compared, what)
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 // DefaultResult is the result file that run writes and report reads when none is named.
 const DefaultResult = "result.jsonl"
 
-const allUsage = "with -f text: print the tables of all headline metrics, not only the essential ones"
+const allUsage = "with -f text: print every table, not the answer alone"
 
 type reportArgs struct {
 	format   string
@@ -81,7 +81,7 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 		return p.samples(name)
 	}
 	o := report.Options{
-		Metrics: a.metrics, Short: a.format == "text" && !a.all && a.metrics == nil && a.pictures == "",
+		Metrics: a.metrics, File: name,
 		Baseline: plan.Variant(a.baseline), Impact: works, Margin: a.margin,
 	}
 	d, err := p.document(name, o, a.format == "html" || a.pictures != "")
@@ -94,6 +94,9 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 			return err
 		}
 		fmt.Fprintf(p.stderr, "cnibench: pictures in %s: %d\n", a.pictures, n)
+	}
+	if a.format == "text" && (a.all || a.metrics != nil) {
+		a.format = allText
 	}
 	return p.write(a.format, d)
 }

@@ -46,6 +46,8 @@ type Profile struct {
 	Model string `yaml:"model"`
 	// Needs are the kernel features and programs that the lab requires, by their names in package kernel/probe.
 	Needs []string `yaml:"needs"`
+	// Fidelity is how its cost in the lab compares with that on a real cluster, nil if that was never measured.
+	Fidelity *Fidelity `yaml:"fidelity"`
 
 	// PodDevice is the kind of a pod's device, "" if pods have no network of their own.
 	PodDevice string `yaml:"podDevice"`

@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -46,5 +48,63 @@ func TestUnknownField(t *testing.T) {
 	_, err := read(fstest.MapFS{"some/other.yaml": {Data: []byte("order: 1\ntunel: {kind: vxlan}\n")}})
 	if err == nil || !strings.Contains(err.Error(), "some/other.yaml") || !strings.Contains(err.Error(), "tunel") {
 		t.Errorf("error: %v", err)
+	}
+}
+
+// TestFidelity: what the records say of real clusters is what the table of the comparison says.
+func TestFidelity(t *testing.T) {
+	page, err := os.ReadFile("../../docs/results/fidelity.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := regexp.MustCompile(`Measured on ([0-9-]+) by .make fidelity`).FindSubmatch(page)
+	_, table, found := strings.Cut(string(page), "### CPU time per unit of work")
+	if table, _, _ = strings.Cut(table, "\n### "); !found || measured == nil {
+		t.Fatal("docs/results/fidelity.md has no comparison")
+	}
+	want := map[string]Fidelity{}
+	for row := range strings.Lines(table) {
+		fields := strings.Split(strings.TrimSpace(row), " | ")
+		name := strings.TrimPrefix(fields[0], "| ")
+		if _, ok := Lookup(name); !ok {
+			continue
+		}
+		f := want[name]
+		f.Measured, f.Rows = string(measured[1]), f.Rows+1
+		switch last := strings.TrimSuffix(fields[len(fields)-1], " |"); last {
+		case "within 5 %":
+			f.Within++
+		case "differs":
+			f.Differ++
+		case "undecided":
+		default:
+			t.Errorf("%s: outcome %q", name, last)
+		}
+		want[name] = f
+	}
+	if len(want) == 0 {
+		t.Error("no profile was compared")
+	}
+	for _, p := range All() {
+		if f, ok := want[p.Name]; ok != (p.Fidelity != nil) || ok && *p.Fidelity != f {
+			t.Errorf("%s: the record has %v, docs/results/fidelity.md has %v", p.Name, p.Fidelity, f)
+		}
+	}
+}
+
+func TestFunctions(t *testing.T) {
+	for _, c := range []struct{ profile, want string }{
+		{"macvlan", "6"}, {"flannel-wireguard", "SE6"}, {"calico-ipip", "SP"}, {"cilium-native", "SP6"}, {"host", "S6"},
+	} {
+		p, _ := Lookup(c.profile)
+		got := ""
+		for _, f := range Functions {
+			if f.By(p) != "" {
+				got += f.Letter
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.profile, got, c.want)
+		}
 	}
 }

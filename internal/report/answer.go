@@ -21,7 +21,8 @@ func (b *builder) answer(cut []compare.Table, needs []Need) []string {
 		return []string{"No finished trial has a number to show."}
 	}
 	lines := each.Of(needs, func(n Need) string {
-		return fmt.Sprintf("%s (%s %s, %s): %s %s.", n.Name, n.Workload, n.Path, n.Metric.Title, n.Conclusion.Text, n.Certainty)
+		line := fmt.Sprintf("%s (%s %s, %s): %s %s.", n.Name, n.Workload, n.Path, n.Metric.Title, n.Conclusion.Text, n.Certainty)
+		return strings.Join(append([]string{line}, n.Functions()...), " ")
 	})
 	return append(lines, b.tally(cut)...)
 }

@@ -20,8 +20,8 @@ import (
 type Options struct {
 	// Metrics names the metrics to show; nil shows the headline metrics. (optional)
 	Metrics []string
-	// Short leaves out tables that are not essential; answer and counts are those of the whole report.
-	Short bool
+	// File is what the commands that a reader may type next call the result. (optional)
+	File string
 	// Baseline is the profile to compare with; "" takes the plan's. (optional)
 	Baseline plan.Variant
 	// Confidence is that of intervals and verdicts, in (0,1); 0 means 0.95. (optional)
@@ -47,11 +47,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	d := Document{Analysis: a, Run: c.run.in(h), Facts: h.Facts, Profiles: h.Profiles}
 	d.Title = title(d.Run)
 	cut := b.cut(metrics)
-	seen := cut
-	if o.Short {
-		seen = slices.DeleteFunc(slices.Clone(cut), func(t compare.Table) bool { return !essential(t) })
-	}
-	for e := range entries(seen...) {
+	for e := range entries(cut...) {
 		if e.Cell != nil {
 			b.notes.add(e.Cell)
 		}
@@ -60,21 +56,20 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 		return Document{}, err
 	}
 	if d.Loads = b.loads(); len(d.Loads) > 0 {
-		s := Section{Heading: "Latency against load", Notes: LoadNotes, Drawn: true}
+		s := Section{Heading: "Latency against load", Notes: LoadNotes, Drawn: true, Asked: true}
 		for _, c := range d.Loads {
 			s.Grids = append(s.Grids, c.Grids...)
 		}
 		d.Sections = append(d.Sections, s)
 	}
-	d.Sections = append(d.Sections, sections(metrics, seen, func(t compare.Table) string { return t.Metric }, b.table)...)
+	d.Sections = append(d.Sections, sections(metrics, cut, func(t compare.Table) string { return t.Metric }, b.table)...)
 	d.Needs = b.needs(cut, metrics)
 	d.Answer = b.answer(cut, d.Needs)
-	if more := len(cut) - len(seen); more > 0 {
-		d.Answer = append(d.Answer, number.Counted(more, "more table")+": --all.")
-	}
-	d.Legend = b.legend(seen)
+	d.Abilities = b.abilities()
+	d.Legend = b.legend(cut)
 	d.Footnotes = b.notes.text()
-	d.Appendix = b.appendix(d.Run)
+	d.Appendix = append(abilitySection(d.Abilities), b.appendix(d.Run)...)
+	d.Summary = b.summary(d, o.File)
 	return d, nil
 }
 
@@ -92,14 +87,6 @@ func shown(names []string) ([]metric.Metric, error) {
 		}
 	}
 	return out, nil
-}
-
-// essential reports whether the short report has a table: of the rate and times that its workload is about, of CPU
-// time, and of what was lost or failed.
-func essential(t compare.Table) bool {
-	is := t.Workload.Traits()
-	always := []string{is.RateMetric, metric.ServiceDemand, metric.FrameLossRate, metric.FailuresPerRoll}
-	return slices.Contains(append(always, is.Decides...), t.Metric)
 }
 
 func title(r Run) string {

@@ -12,7 +12,6 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 func build(t *testing.T, r reporttest.Result, o report.Options) report.Document {
@@ -41,40 +40,6 @@ func TestOptions(t *testing.T) {
 	}
 	if d := build(t, r, report.Options{Metrics: []string{"goodput"}}); len(d.Sections) != 0 {
 		t.Errorf("a metric that was not measured: %+v", d.Sections)
-	}
-}
-
-// The short report has the answer of the whole one, counts included, and every table that its workloads are about.
-func TestShort(t *testing.T) {
-	r := reporttest.NinePaths(5)
-	roll := plan.Workload{Spec: plan.HTTP{Backends: 3, Roll: true}}.Normalize()
-	search := plan.Workload{Spec: plan.Throughput{}}.Normalize()
-	r.Header.Plan.Workloads = append(r.Header.Plan.Workloads, roll, search)
-	for i := range r.Records {
-		if rec := &r.Records[i]; rec.Workload.Traits().Bulk() && rec.Metrics != nil && rec.Path.From == plan.Host {
-			rec.Workload = search
-			rec.Metrics[metric.Throughput] = rec.Metrics[metric.Goodput]
-		} else if rec.Workload.Kind() == "crr" && rec.Metrics != nil && rec.Path.From == plan.Host {
-			rec.Workload = roll
-			rec.Metrics[metric.FailuresPerRoll] = 2
-		}
-	}
-	whole, short := build(t, r, report.Options{}), build(t, r, report.Options{Short: true})
-	n := len(whole.Answer)
-	if len(short.Answer) != n+1 || !slices.Equal(short.Answer[:n], whole.Answer) || !strings.HasSuffix(short.Answer[n], "more tables: --all.") {
-		t.Errorf("short %q, whole %q", short.Answer, whole.Answer)
-	}
-	has := map[string]bool{}
-	for _, s := range short.Sections {
-		has[s.Heading] = true
-	}
-	for heading, want := range map[string]bool{
-		"Throughput": true, "Failures per rolled backend": true, "Service demand": true, "Goodput": true,
-		"Round-trip time, median": true, "Round-trip time, 99th percentile": false, "Connect time, median": false,
-	} {
-		if has[heading] != want {
-			t.Errorf("table %q: %v, want %v", heading, has[heading], want)
-		}
 	}
 }
 

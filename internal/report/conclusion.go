@@ -50,12 +50,17 @@ func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion 
 
 // choice ranks the dataplanes, or all profiles in a row without dataplanes: raw and host are not a choice.
 func (b *builder) choice(p plan.Path, w plan.Workload, name string) []compare.Standing {
-	among := *b.analysis // the same analysis with fewer profiles
-	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(p plan.Variant) bool { return !dataplane(p) })
-	if ranks := among.Rank(p, w, name); len(ranks) > 0 {
+	if ranks := b.rank(p, w, name, dataplane); len(ranks) > 0 {
 		return ranks
 	}
 	return b.analysis.Rank(p, w, name)
+}
+
+// rank ranks the profiles that keep wants.
+func (b *builder) rank(p plan.Path, w plan.Workload, name string, keep func(plan.Variant) bool) []compare.Standing {
+	among := *b.analysis // the same analysis with fewer profiles
+	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(v plan.Variant) bool { return !keep(v) })
+	return among.Rank(p, w, name)
 }
 
 // sentence is a conclusion under way.

@@ -26,6 +26,10 @@ type Document struct {
 	Answer []string
 	// Needs are what the answer's lines are made from, in their order.
 	Needs []Need
+	// Summary is the report on one screen, nil where there is nothing to sum up. (optional)
+	Summary *Summary
+	// Abilities are what the profiles do beside their speed, and what is proven of them.
+	Abilities []Ability
 	// Loads are the curves of times against load; nil unless workloads were loaded to shares of their capacity. (optional)
 	Loads []LoadCurve
 	// Sections are the body. Appendix follows the legend: profiles left out, paths not served, the run, the conditions.
@@ -48,6 +52,8 @@ type Document struct {
 // Section is a heading with what belongs to it, each part optional, written in the order of the fields.
 type Section struct {
 	Heading string
+	// Asked says that the reader asked for it, so that it follows the summary too.
+	Asked bool
 	// Notes are paragraphs: the definition of a metric, for example.
 	Notes []string
 	// Drawn says that formats with pictures show the same as a figure.

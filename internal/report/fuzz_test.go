@@ -106,7 +106,7 @@ func FuzzReport(f *testing.F) {
 		}
 		inWords(t, d)
 		var out bytes.Buffer
-		if err := errors.Join(reportjson.Render(&out, d), text.Render(io.Discard, d, text.Options{}), markdown.Render(io.Discard, d)); err != nil {
+		if err := errors.Join(reportjson.Render(&out, d), text.Render(io.Discard, d, text.Options{}), text.Render(io.Discard, d, text.Options{All: true}), markdown.Render(io.Discard, d)); err != nil {
 			t.Fatal(err)
 		}
 		if !json.Valid(out.Bytes()) {

@@ -25,14 +25,14 @@ func (b *builder) impact(works []impact.Work, cut []compare.Table) ([]Section, e
 	}
 	path, ok := b.mainPath(cut)
 	if !ok {
-		return []Section{{Heading: ImpactHeading, Notes: []string{"No trial finished with a number to estimate from."}}}, nil
+		return []Section{{Heading: ImpactHeading, Asked: true, Notes: []string{"No trial finished with a number to estimate from."}}}, nil
 	}
 	all, err := impact.Assess(b.analysis, path, works)
 	if err != nil {
 		return nil, err
 	}
 	base := number.Clean(b.analysis.Baseline)
-	out := Section{Heading: ImpactHeading, Notes: []string{fmt.Sprintf(
+	out := Section{Heading: ImpactHeading, Asked: true, Notes: []string{fmt.Sprintf(
 		"Times are for this work alone, at the rate measured on %s. CPU time is that of both ends and of the kernel between them. Ratios and changes are against %s, and only where the verdict is better or worse.", path, base)}}
 	if b.inLab() {
 		out.Notes = append(out.Notes, "In the lab one machine does the work of all nodes, so its seconds differ from those of a cluster. Ratios carry over better; ratios of CPU time carry over best.")

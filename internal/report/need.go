@@ -27,8 +27,12 @@ type Need struct {
 	// Pick is the index of the first that is a dataplane: raw and host are not a choice. It is 0 where
 	// there are no others.
 	Pick int
+	// Choice ranks the dataplanes alone, or all profiles where there is no dataplane.
+	Choice []compare.Standing
 	// Near names the other dataplanes that do not differ significantly from the pick.
 	Near []string
+	// Best has the first of those dataplanes that have a function: NetworkPolicy, encryption.
+	Best []Best
 	// Conclusion is about the dataplanes alone.
 	Conclusion Conclusion
 	// Certainty says how sure it is: repetitions, confidence, instances.
@@ -154,8 +158,10 @@ func (b *builder) need(w want, m metric.Metric) (Need, bool) {
 		n.Name = number.Clean(string(w.workload.Kind()))
 	}
 	among := b.choice(w.path, w.workload, m.Name)
+	n.Choice = among
 	if pick >= 0 {
 		n.Near = equals(among[1:])
+		n.Best = b.best(n)
 	}
 	n.Conclusion = b.concluded(among, n.Scale())
 	n.Conclusion.Path, n.Conclusion.Label, n.Conclusion.Short = n.Path, n.Path.String(), shortPath(n.Path)

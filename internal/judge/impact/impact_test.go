@@ -234,3 +234,27 @@ func TestOpenLoopIsNoRate(t *testing.T) {
 		t.Errorf("%v, %+v", err, es)
 	}
 }
+
+func TestCores(t *testing.T) {
+	for _, c := range []struct {
+		workload string
+		demand   float64
+		load     string
+		want     float64
+	}{
+		{"stream", 216, "10 Gbit/s", 0.27}, // 216 ns for each of 1.25 million KB a second
+		{"rr", 33_900, "100,000 requests/s", 3.39},
+		{"crr", 220_000, "100,000 connections/s", 22},
+		{"http", 50_000, "100,000 requests/s", 5},
+		{"stream(udp)", 2610, "1,000,000 packets/s", 2.61},
+	} {
+		w, err := plan.ParseWorkload(c.workload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, ok := LoadOf(w)
+		if got := l.Cores(c.demand); !ok || l.Text != c.load || math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %g cores for %s, want %g for %s", c.workload, got, l.Text, c.want, c.load)
+		}
+	}
+}

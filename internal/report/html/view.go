@@ -334,7 +334,7 @@ func (b *builder) needs() []need {
 		if name := number.Clean(pick.Cell.Profile); card.Pick != name {
 			card.Number = name + ": " + card.Number
 		}
-		for _, line := range []string{n.Conclusion.Text, n.Under, n.Certainty + "."} {
+		for _, line := range slices.Concat([]string{n.Conclusion.Text}, n.Functions(), []string{n.Under, n.Certainty + "."}) {
 			if line != "" {
 				card.Lines = append(card.Lines, line)
 			}

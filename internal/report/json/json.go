@@ -103,6 +103,9 @@ type Report struct {
 	Cells       []cell           `json:"cells"`
 	Comparisons []comparison     `json:"comparisons"`
 	LoadCurves  []loadCurve      `json:"load_curves,omitempty"`
+	// Needs are the answers, Abilities what the profiles do beside their speed.
+	Needs     []need           `json:"needs,omitempty"`
+	Abilities []report.Ability `json:"abilities,omitempty"`
 }
 
 func reportOf(d report.Document) Report {
@@ -119,7 +122,7 @@ func reportOf(d report.Document) Report {
 			WallSeconds: r.Wall.Seconds(), WindowSeconds: r.Windows.Seconds(), Command: r.Command,
 		},
 		Margin: a.Margin, NoiseFloor: a.Floors, Comparisons: each.Of(a.Comparisons, comparisonOf), LoadCurves: loadCurves(d.Loads),
-		Cells: each.Of(a.Cells, cellOf),
+		Cells: each.Of(a.Cells, cellOf), Needs: each.Of(d.Needs, needOf), Abilities: d.Abilities,
 	}
 }
 

@@ -15,14 +15,15 @@ func (p *printer) grid(g report.Grid) {
 	}
 	var l layout
 	for _, label := range g.Labels {
-		label = number.Truncate(number.Clean(label), 40)
+		label = number.Truncate(p.plain(number.Clean(label)), 40)
 		l.labels = append(l.labels, label)
 		l.label = max(l.label, number.Width(label))
 	}
 	for j, name := range g.Columns {
+		name = p.plain(name)
 		c := column{heading: []string{name}, width: number.Width(name)}
 		for _, row := range g.Cells {
-			text := number.Clean(row[j])
+			text := p.plain(number.Clean(row[j]))
 			c.entries = append(c.entries, cell{plain: text, styled: text})
 			c.width = max(c.width, number.Width(text))
 		}

@@ -1,8 +1,9 @@
 // Package text writes a report for a terminal.
 //
 // A table that is wider than the terminal is cut into blocks of columns, each with the names of its rows. If that
-// takes fewer blocks, it is written the short way: without the spread, and with short names of the paths. Nothing is
-// computed here; Render lays out what a report.Document says.
+// takes fewer blocks, it is written the short way: without the spread, and with short names of the paths. A document that
+// has a summary is written as that, in at most one screen, unless all of it is asked for. Nothing is computed here; Render
+// lays out what a report.Document says.
 package text
 
 import (
@@ -18,8 +19,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Options say what the terminal can do; the zero value suits a file.
+// Options say what the terminal can do, and how much to write.
 type Options struct {
+	// All writes every section of a document that has a summary.
+	All bool
+	// ASCII writes words instead of signs, for a terminal without UTF-8, a pipe or a file.
+	ASCII bool
 	// Width is the number of columns; 0 means 80, and less than 40 is taken as 40.
 	Width int
 	// Color allows escape sequences.
@@ -28,7 +33,12 @@ type Options struct {
 
 // Render writes d.
 func Render(w io.Writer, d report.Document, o Options) error {
-	p := printer{width: max(40, cmp.Or(o.Width, 80)), color: o.Color}
+	p := printer{width: max(40, cmp.Or(o.Width, 80)), color: o.Color, ascii: o.ASCII}
+	if d.Summary != nil && !o.All {
+		p.summary(d)
+		_, err := io.WriteString(w, p.String())
+		return err
+	}
 	p.heading(d.Title)
 	p.bullets(d.Answer...)
 	short := false
@@ -48,6 +58,7 @@ type printer struct {
 	strings.Builder
 	width int
 	color bool
+	ascii bool
 	// marked is true once an entry had the mark of a verdict.
 	marked bool
 }
@@ -81,14 +92,15 @@ func (p *printer) heading(s string) {
 
 // styled writes s in as many lines as it takes.
 func (p *printer) styled(s, code string) {
-	for _, l := range number.Wrap(s, p.width) {
+	for _, l := range number.Wrap(p.plain(s), p.width) {
 		p.line(p.style(l, code))
 	}
 }
 
 // hang writes text after a lead, further lines below it.
 func (p *printer) hang(lead, text string) {
-	for _, l := range number.Hang(lead, strings.Repeat(" ", number.Width(lead)), text, p.width) {
+	lead = p.plain(lead)
+	for _, l := range number.Hang(lead, strings.Repeat(" ", number.Width(lead)), p.plain(text), p.width) {
 		p.line(l)
 	}
 }
@@ -151,7 +163,7 @@ func (p *printer) legend(d report.Document, short bool) {
 		p.heading("How to read this")
 	}
 	p.bullets(d.Legend...)
-	if p.marked {
+	if p.marked && !p.ascii {
 		p.bullets("▲ better, ▼ worse, ≈ same (within the margin), ? inconclusive.")
 	}
 	if short {
@@ -213,7 +225,7 @@ func (p *printer) conclusions(all []report.Conclusion, l layout) {
 		if l.short {
 			label = c.Short
 		}
-		for _, line := range number.Hang("  ", "    ", label+": "+c.Brief, p.width-2) {
+		for _, line := range number.Hang("  ", "    ", p.plain(label+": "+c.Brief), p.width-2) {
 			p.line(line)
 		}
 	}
@@ -256,7 +268,7 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		if short {
 			label = r.Short
 		}
-		label = number.Truncate(label, max(40, p.width-20)) // so that a stranger's name leaves room for a column
+		label = number.Truncate(p.plain(label), max(40, p.width-20)) // so that a stranger's name leaves room for a column
 		l.labels = append(l.labels, label)
 		l.label = max(l.label, number.Width(label))
 	}
@@ -285,8 +297,8 @@ func (p *printer) cut(l *layout) {
 func (p *printer) column(name string, entries []report.Entry, short bool) column {
 	var value, spread, ratio, note int
 	for _, e := range entries {
-		value, spread, ratio = max(value, number.Width(e.Value)), max(spread, number.Width(e.Spread)), max(ratio, number.Width(e.Ratio+e.Mark()))
-		note = max(note, number.Width(e.Marker()))
+		value, spread, ratio = max(value, number.Width(p.plain(e.Value))), max(spread, number.Width(p.plain(e.Spread))), max(ratio, number.Width(p.claim(e)))
+		note = max(note, number.Width(p.plain(e.Marker())))
 	}
 	c := column{}
 	for _, e := range entries {
@@ -295,7 +307,7 @@ func (p *printer) column(name string, entries []report.Entry, short bool) column
 		c.width = max(c.width, number.Width(out.plain))
 	}
 	const narrowest = 8
-	c.heading = wrapName(name, max(c.width, narrowest))
+	c.heading = wrapName(p.plain(name), max(c.width, narrowest))
 	for _, h := range c.heading {
 		c.width = max(c.width, number.Width(h))
 	}
@@ -309,7 +321,7 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 		if short {
 			s = e.Short
 		}
-		s += e.Marker()
+		s = p.plain(s + e.Marker())
 		styled := p.style(s, dim)
 		if e.Kind == report.Failed {
 			styled = p.style(s, red)
@@ -318,20 +330,20 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 		pad := strings.Repeat(" ", max(0, widths[0]-number.Width(s)))
 		return cell{pad + s, pad + styled}
 	}
-	plain := number.Right(e.Value, widths[0])
+	plain := number.Right(p.plain(e.Value), widths[0])
 	if !short && widths[1] > 0 {
-		plain += " " + number.Right(e.Spread, widths[1])
+		plain += " " + number.Right(p.plain(e.Spread), widths[1])
 	}
 	styled := plain
 	if widths[2] > 0 {
-		claim := e.Ratio + e.Mark()
+		claim := p.claim(e)
 		p.marked = p.marked || e.Mark() != ""
 		pad := " " + strings.Repeat(" ", widths[2]-number.Width(claim))
 		plain += pad + claim
 		styled += pad + p.style(claim, verdictStyle[e.Verdict])
 	}
 	if widths[3] > 0 {
-		note := number.Left(e.Marker(), widths[3])
+		note := number.Left(p.plain(e.Marker()), widths[3])
 		plain, styled = plain+note, styled+note
 	}
 	return cell{plain, styled}
@@ -384,7 +396,7 @@ func (p *printer) block(l layout, b [2]int) {
 		}
 		p.line(p.style(strings.TrimRight(line, " "), bold))
 	}
-	p.line(strings.Repeat("─", min(total, max(p.width, l.label))))
+	p.line(strings.Repeat(p.plain("─"), min(total, max(p.width, l.label))))
 	for i, label := range l.labels {
 		line := number.Left(label, l.label)
 		for _, c := range columns {

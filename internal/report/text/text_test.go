@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/tool/golden"
@@ -46,7 +47,78 @@ func TestGolden(t *testing.T) {
 		{"hostile.txt", reporttest.Hostile(), report.Options{}, Options{}},
 		{"empty.txt", reporttest.Result{}, report.Options{}, Options{}},
 	} {
+		c.opt.All = true
 		t.Run(c.name, func(t *testing.T) { golden.Check(t, c.name, render(t, c.from, c.build, c.opt)) })
+	}
+	for _, c := range []struct {
+		name string
+		from reporttest.Result
+		opt  Options
+	}{
+		{"summary-80.txt", reporttest.NinePaths(6), Options{ASCII: true}},
+		{"summary-signs.txt", reporttest.NinePaths(6), Options{Width: 120}},
+		{"summary-small.txt", reporttest.Small(6), Options{ASCII: true}},
+		{"summary-failed.txt", reporttest.AllFailed(), Options{ASCII: true}},
+		{"summary-hostile.txt", reporttest.Hostile(), Options{ASCII: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) { golden.Check(t, c.name, render(t, c.from, report.Options{}, c.opt)) })
+	}
+}
+
+// A summary fits on a screen, however many profiles there are; what has no room is said.
+func TestSummaryFits(t *testing.T) {
+	many := reporttest.NinePaths(2)
+	more := many.Records
+	for i := range 30 {
+		name := plan.Variant(fmt.Sprintf("calico-vxlan(services=%d)", i+1))
+		many.Header.Plan.Profiles = append(many.Header.Plan.Profiles, name)
+		for _, rec := range more {
+			if rec.Profile == "calico-vxlan" {
+				rec.Profile = name
+				many.Records = append(many.Records, rec)
+			}
+		}
+	}
+	for name, r := range map[string]reporttest.Result{"many": many, "failed": reporttest.AllFailed(), "small": reporttest.Small(2)} {
+		for _, width := range []int{80} {
+			for _, ascii := range []bool{false, true} {
+				out := render(t, r, report.Options{}, Options{Width: width, ASCII: ascii})
+				if n := bytes.Count(out, []byte("\n")); n > screen {
+					t.Errorf("%s at %d columns: %d lines", name, width, n)
+				}
+				if name == "many" && !bytes.Contains(out, []byte("more profiles: --all.")) {
+					t.Errorf("%s at %d columns: rows are left out without a word", name, width)
+				}
+				for line := range strings.Lines(string(out)) {
+					if w := number.Width(strings.TrimSuffix(line, "\n")); w > width && !strings.Contains(line, "  cnibench ") {
+						t.Errorf("%s at %d columns: %d: %s", name, width, w, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Without UTF-8 a report of known names is ASCII, in words.
+func TestASCII(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		out := render(t, reporttest.NinePaths(6), report.Options{}, Options{ASCII: true, All: all})
+		if i := bytes.IndexFunc(out, func(r rune) bool { return r > 127 }); i >= 0 {
+			t.Errorf("all %v: %q", all, out[i:min(len(out), i+60)])
+		}
+		if !bytes.Contains(out, []byte(" worse")) {
+			t.Errorf("all %v: no verdict in words", all)
+		}
+	}
+}
+
+// A profile without policies is not best for a reader who needs them.
+func TestBestWithFunction(t *testing.T) {
+	out := string(render(t, reporttest.NinePaths(6), report.Options{}, Options{ASCII: true}))
+	for _, want := range []string{"best                macvlan: ", "with NetworkPolicy  calico-underlay: ", "With encryption: none was measured; flannel-wireguard has it."} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
 	}
 }
 
@@ -54,7 +126,7 @@ func TestGolden(t *testing.T) {
 func TestFits(t *testing.T) {
 	r := reporttest.NinePaths(5)
 	for _, width := range []int{60, 80, 100, 132, 200, 400} {
-		for line := range strings.Lines(string(render(t, r, report.Options{}, Options{Width: width}))) {
+		for line := range strings.Lines(string(render(t, r, report.Options{}, Options{Width: width, All: true}))) {
 			line = strings.TrimSuffix(line, "\n")
 			if w := number.Width(line); w > width && !strings.Contains(line, "cnibench run --env") {
 				t.Errorf("width %d: %d columns: %s", width, w, line)
@@ -68,8 +140,8 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 // Colours change nothing but the colour, and there are none unless asked for.
 func TestColor(t *testing.T) {
 	r := reporttest.NinePaths(5)
-	plain := render(t, r, report.Options{}, Options{Width: 120})
-	colored := render(t, r, report.Options{}, Options{Width: 120, Color: true})
+	plain := render(t, r, report.Options{}, Options{Width: 120, All: true})
+	colored := render(t, r, report.Options{}, Options{Width: 120, Color: true, All: true})
 	if bytes.Contains(plain, []byte("\x1b")) {
 		t.Error("escape sequences without being asked")
 	}
@@ -90,7 +162,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	for _, width := range []int{40, 80, 200} {
 		var b bytes.Buffer
-		if err := Render(&b, d, Options{Width: width}); err != nil {
+		if err := Render(&b, d, Options{Width: width, All: true}); err != nil {
 			t.Fatal(err)
 		}
 		var want int

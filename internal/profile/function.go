@@ -1,0 +1,53 @@
+package profile
+
+// Function is something that a reader may need of a network beside its speed.
+type Function struct {
+	// Name is the function in words, Letter stands for it where columns are dear.
+	Name, Letter string
+	by           func(Profile) string
+}
+
+// NetworkPolicy and Encryption are the functions that a report asks for when it says what is best.
+var (
+	NetworkPolicy = Function{"NetworkPolicy", "P", func(p Profile) string { return engine(p.Policy) }}
+	Encryption    = Function{"encryption", "E", func(p Profile) string {
+		if p.Encapsulation == "wireguard" {
+			return p.Encapsulation
+		}
+		return ""
+	}}
+)
+
+// Functions are all functions in report order.
+var Functions = []Function{
+	{"Services", "S", func(p Profile) string { return engine(p.Services) }},
+	NetworkPolicy, Encryption,
+	{"IPv6", "6", func(p Profile) string {
+		if p.NoIPv6 != "" {
+			return ""
+		}
+		return "yes"
+	}},
+}
+
+// By returns what provides f in p, "" if nothing does.
+func (f Function) By(p Profile) string { return f.by(p) }
+
+// engine is a word of a record, "" for none.
+func engine(word string) string {
+	if word == "none" {
+		return ""
+	}
+	return word
+}
+
+// Fidelity is what a comparison of the lab with a real cluster said of a profile's CPU time. docs/results/fidelity.md has the
+// comparison; a test holds the record against its table.
+type Fidelity struct {
+	// Measured is the day.
+	Measured string `yaml:"measured" json:"measured"`
+	// Rows are the cases compared, Within those equal within 5 %, Differ those that differ significantly.
+	Rows   int `yaml:"rows" json:"rows"`
+	Within int `yaml:"within" json:"within"`
+	Differ int `yaml:"differ" json:"differ"`
+}

@@ -1,0 +1,207 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Best is the first dataplane of a need among those that have a function.
+type Best struct {
+	With profile.Function
+	// Choice ranks the dataplanes that have it; empty if none was measured.
+	Choice []compare.Standing
+	// ToBest compares its first with the first of all dataplanes; the zero value if it is that one.
+	ToBest compare.Comparison
+}
+
+// best looks for the functions that a choice may depend on.
+func (b *builder) best(n Need) []Best {
+	var out []Best
+	for _, f := range []profile.Function{profile.NetworkPolicy, profile.Encryption} {
+		x := Best{With: f, Choice: b.rank(n.Path, n.Workload, n.Metric.Name, func(v plan.Variant) bool { return dataplane(v) && has(v, f) })}
+		if len(x.Choice) > 0 {
+			at := slices.IndexFunc(n.Choice, func(s compare.Standing) bool { return s.Cell.Key == x.Choice[0].Cell.Key })
+			x.ToBest = n.Choice[max(0, at)].ToBest
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// has reports whether a variant's profile has a function.
+func has(v plan.Variant, f profile.Function) bool {
+	p, _ := profile.Lookup(v.Profile())
+	return f.By(p) != ""
+}
+
+// Functions says in a sentence for each function which dataplane is best that has it; none where that is the best of all.
+func (n Need) Functions() []string {
+	var out []string
+	for _, x := range n.Best {
+		if len(x.Choice) > 0 && x.ToBest.Profile != "" {
+			out = append(out, fmt.Sprintf("Best with %s: %s.", x.With.Name, n.standing(x.Choice, x.ToBest, false)))
+		}
+	}
+	return out
+}
+
+// standing writes the first of ranks with its value, those that do not differ from it, and its distance from the best.
+func (n Need) standing(ranks []compare.Standing, toBest compare.Comparison, unit bool) string {
+	scale := n.Scale()
+	text := number.Clean(ranks[0].Cell.Profile) + ": " + scale.Format(ranks[0].Cell.Median)
+	if unit {
+		text += " " + scale.Unit
+	}
+	switch {
+	case toBest.Profile == "":
+	case toBest.Verdict == compare.Worse && toBest.Ratio == toBest.Ratio:
+		text += ", " + sized(toBest) + " of the best"
+	case toBest.Verdict == compare.Worse:
+		text += ", worse than the best"
+	case toBest.Verdict == compare.Same:
+		text += ", the same as the best"
+	default:
+		text += ", not significantly worse than the best"
+	}
+	var near []string
+	for _, v := range []struct {
+		words   string
+		verdict compare.Verdict
+	}{{"same", compare.Same}, {"undecided", compare.Inconclusive}} {
+		var names []string
+		for _, s := range ranks[1:] {
+			if s.ToBest.Verdict == v.verdict {
+				names = append(names, number.Clean(s.Cell.Profile))
+			}
+		}
+		if len(names) > 0 {
+			near = append(near, v.words+": "+few(names))
+		}
+	}
+	if len(near) > 0 {
+		text += " (" + strings.Join(near, "; ") + ")"
+	}
+	return text
+}
+
+// few joins the first names and counts the others.
+func few(names []string) string {
+	const most = 3
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return listed(names)
+}
+
+// Ability is what a profile does beside its speed, and what is proven of its numbers.
+type Ability struct {
+	Profile plan.Variant `json:"profile"`
+	// Functions has what provides each of profile.Functions, "" for nothing.
+	Functions map[string]string `json:"functions"`
+	// Models is what the lab only imitates.
+	Models []string `json:"models,omitempty"`
+	Proof  Proof    `json:"proof"`
+}
+
+// Proof is what is proven beside a profile's numbers.
+type Proof struct {
+	// Assertions counts those of its self-test on real packets, which all held in this run; 0 without one.
+	Assertions int `json:"assertions"`
+	// Real is true if the profile was measured on a real cluster.
+	Real bool `json:"real_cluster"`
+	// Fidelity is how the lab's cost compares with that of a real cluster, nil if that was never measured.
+	Fidelity *profile.Fidelity `json:"fidelity,omitempty"`
+}
+
+// Word is the proof in a word: "wire", "both", "real" or "none".
+func (p Proof) Word() string {
+	switch {
+	case p.Real:
+		return "real"
+	case p.Assertions > 0 && p.Fidelity != nil:
+		return "both"
+	case p.Assertions > 0:
+		return "wire"
+	}
+	return "none"
+}
+
+// text is the proof in a sentence.
+func (p Proof) text() string {
+	if p.Real {
+		return "measured on a real cluster, whose dataplane was proven first"
+	}
+	if p.Assertions == 0 {
+		return "none"
+	}
+	text := "on the wire: " + number.Counted(p.Assertions, "assertion") + " held"
+	if f := p.Fidelity; f != nil {
+		return text + fmt.Sprintf("; cost beside a real cluster: %d of %d cases equal within 5 %%, %d differ (%s)", f.Within, f.Rows, f.Differ, f.Measured)
+	}
+	return text + "; cost never compared with a real cluster"
+}
+
+// abilities are those of the profiles that were measured.
+func (b *builder) abilities() []Ability {
+	var out []Ability
+	for _, name := range b.analysis.Profiles {
+		known, ok := profile.Lookup(name.Profile())
+		if !ok || b.skipped(name) {
+			continue
+		}
+		a := Ability{Profile: name, Functions: map[string]string{}}
+		for _, f := range profile.Functions {
+			a.Functions[f.Name] = f.By(known)
+		}
+		of, _ := b.profile(name)
+		a.Models = slices.Clone(of.StandIn)
+		if known.Model != "" && len(a.Models) == 0 {
+			a.Models = []string{known.Model}
+		}
+		a.Proof = b.proof(of, known)
+		out = append(out, a)
+	}
+	return out
+}
+
+func (b *builder) proof(of result.Profile, known profile.Profile) Proof {
+	switch {
+	case b.header.Origin != "":
+		return Proof{}
+	case of.Assertions > 0 && of.Failed == 0:
+		return Proof{Assertions: of.Assertions, Fidelity: known.Fidelity}
+	}
+	return Proof{Real: b.header.Plan.OnCluster()}
+}
+
+// AbilityHeading is that of the section about what profiles do beside their speed.
+const AbilityHeading = "What each profile does, and what is proven"
+
+// abilitySection writes abilities as a table.
+func abilitySection(all []Ability) []Section {
+	if len(all) == 0 {
+		return nil
+	}
+	does := Grid{Label: "profile", Columns: each.Of(profile.Functions, func(f profile.Function) string { return f.Name })}
+	proven := Grid{Label: "profile", Columns: []string{"proven"}, Prose: true}
+	for _, a := range all {
+		does.Add(number.Clean(a.Profile), each.Of(profile.Functions, func(f profile.Function) string {
+			return cmp.Or(a.Functions[f.Name], number.Absent)
+		})...)
+		text := a.Proof.text()
+		if len(a.Models) > 0 {
+			text += "; the lab imitates: " + number.Clean(strings.Join(a.Models, "; "))
+		}
+		proven.Add(number.Clean(a.Profile), text)
+	}
+	return []Section{{Heading: AbilityHeading, Grids: []Grid{does, proven}}}
+}

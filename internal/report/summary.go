@@ -1,0 +1,348 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/impact"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Summary is the report on one screen: the answer for each need, one table of all profiles, what to do next.
+type Summary struct {
+	// Needs are the answers, Lead the lines of a result that answers no need.
+	Needs []NeedSummary
+	Lead  []string
+	// Title is that of the table. Rows are profiles: those below a dataplane first, then the best of the first need.
+	Title   string
+	Columns []SummaryColumn
+	Rows    []SummaryRow
+	// Certainty says how sure the answers are; Margin is what the same is within.
+	Certainty, Margin string
+	// Letters, Proofs and Notes say how to read the table and what changes a reading.
+	Letters, Proofs string
+	Notes           []string
+	Next            []Item
+}
+
+// NeedSummary is the answer for one need: the best, the best with a function, the worst.
+type NeedSummary struct {
+	Heading string
+	Lines   []Item
+}
+
+// SummaryColumn is a need: its name and its unit.
+type SummaryColumn struct{ Name, Unit string }
+
+// SummaryRow is a profile. The verdict of an entry is to the best dataplane of its column, which is itself better.
+type SummaryRow struct {
+	Profile string
+	Entries []Entry
+	// Letters are the functions that it has, Proof what is proven, in a word.
+	Letters, Proof string
+}
+
+// mostNeeds is how many needs a screen has room for.
+const mostNeeds = 5
+
+// summary makes the report on one screen.
+func (b *builder) summary(d Document, file string) *Summary {
+	s := &Summary{Title: "CPU cores for the load of each column: both ends, and the kernel between them"}
+	d.Needs = slices.SortedStableFunc(slices.Values(d.Needs), func(m, n Need) int { return m.place() - n.place() })
+	needs := d.Needs[:min(mostNeeds, len(d.Needs))]
+	if len(needs) == 0 {
+		s.Lead = d.Answer
+	}
+	s.Needs = each.Of(needs, b.needSummary)
+	if slices.ContainsFunc(needs, func(n Need) bool { return n.Metric.Name != metric.ServiceDemand }) {
+		s.Title = "CPU cores for the loads, both ends and the kernel between; values elsewhere"
+	}
+	if !slices.ContainsFunc(needs, func(n Need) bool { _, ok := n.Cores(); return ok }) {
+		s.Title = "Values"
+	}
+	s.Columns = each.Of(needs, Need.column)
+	for _, p := range b.summaryOrder(needs) {
+		row := SummaryRow{Profile: number.Clean(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
+		if !dataplane(p) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind == Value || e.Kind == Failed }) {
+			continue
+		}
+		if i := slices.IndexFunc(d.Abilities, func(a Ability) bool { return a.Profile == p }); i >= 0 {
+			row.Letters, row.Proof = letters(d.Abilities[i]), d.Abilities[i].Proof.Word()
+			if len(d.Abilities[i].Models) > 0 {
+				row.Proof += "*"
+			}
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	if len(needs) > 0 {
+		s.Letters, s.Proofs = keys(s.Rows)
+	}
+	s.Margin = number.Percent(b.analysis.Margin)
+	var claims Conclusion
+	var ranks []compare.Standing
+	for _, n := range needs {
+		claims.Claims = append(claims.Claims, slices.Concat(n.Conclusion.Claims, n.Conclusion.Ties)...)
+		ranks = append(ranks, n.Choice...)
+	}
+	if len(ranks) > 0 {
+		s.Certainty = b.certainty(claims, ranks)
+	}
+	s.Notes = b.summaryNotes(needs, d)
+	s.Next = b.next(d, file)
+	return s
+}
+
+// place is the order of needs on the screen: requests first, then connections, then bulk, then the other paths.
+func (n Need) place() int {
+	t := n.Workload.Traits()
+	switch {
+	case n.Name != string(n.Workload.Kind()) && n.Name != n.Workload.Kind().Title():
+		return 4
+	case standing(t):
+		return 0
+	case reconnecting(t):
+		return 1
+	case t.Bulk():
+		return 2
+	}
+	return 3
+}
+
+// needSummary writes the answer for a need.
+func (b *builder) needSummary(n Need) NeedSummary {
+	out := NeedSummary{Heading: fmt.Sprintf("%s: %s %s, %s", n.Name, number.Clean(n.Workload.String()), n.Path, n.Metric.Title)}
+	if len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
+		out.Lines = []Item{{Name: "answer", Text: n.Conclusion.Text}}
+		return out
+	}
+	lines := []Item{{Name: "best", Text: n.standing(n.Choice, compare.Comparison{}, true)}}
+	if slices.ContainsFunc(n.Choice, func(s compare.Standing) bool { return s.ToBest.Verdict == compare.Inconclusive }) {
+		lines[0].Name = "leads"
+	}
+	var too []string
+	for _, x := range n.Best {
+		switch {
+		case len(x.Choice) == 0:
+		case x.ToBest.Profile == "":
+			too = append(too, x.With.Name)
+		default:
+			lines = append(lines, Item{Name: "with " + x.With.Name, Text: n.standing(x.Choice, x.ToBest, false)})
+		}
+	}
+	if len(too) > 0 {
+		lines[0].Name += ", " + strings.Join(too, " and ") + " too"
+	}
+	last := n.Choice[len(n.Choice)-1]
+	if last.ToBest.Verdict == compare.Worse && len(n.Choice) > 2 {
+		lines = append(lines, Item{Name: "worst", Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
+	}
+	out.Lines = lines
+	return out
+}
+
+// Cores returns the load that CPUs are planned by where the values of a need are CPU time, and whether they are.
+func (n Need) Cores() (impact.Load, bool) {
+	if n.Metric.Name != metric.ServiceDemand {
+		return impact.Load{}, false
+	}
+	return impact.LoadOf(n.Workload)
+}
+
+// columnNames are short names of needs.
+var columnNames = map[string]string{
+	"Requests on standing connections": "requests", "A connection for each request": "connections", "Bulk transfer": "bulk",
+	"HTTP requests": "HTTP", "From outside": "outside", "Highest rate without loss": "throughput", "Tail latency": "tail", "CPU efficiency": "CPU",
+}
+
+func (n Need) column() SummaryColumn {
+	c := SummaryColumn{Name: cmp.Or(columnNames[n.Name], n.Name), Unit: n.Scale().Unit}
+	if l, ok := n.Cores(); ok {
+		c.Unit = l.Short
+	}
+	return c
+}
+
+// summaryOrder is the order of rows: bare networks, then by the first need that has a profile.
+func (b *builder) summaryOrder(needs []Need) []plan.Variant {
+	out := slices.DeleteFunc(slices.Clone(b.analysis.Profiles), func(p plan.Variant) bool { return b.skipped(p) })
+	place := func(p plan.Variant) int {
+		if !dataplane(p) {
+			return -1
+		}
+		before := 0
+		for _, n := range needs {
+			if i := slices.IndexFunc(n.Choice, func(s compare.Standing) bool { return s.Cell.Profile == p }); i >= 0 {
+				return before + i
+			}
+			before += len(n.Choice)
+		}
+		return before
+	}
+	slices.SortStableFunc(out, func(p, q plan.Variant) int { return cmp.Compare(place(p), place(q)) })
+	return out
+}
+
+// summaryEntry is the value of a profile in a need.
+func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
+	key := compare.Key{Case: plan.Case{Profile: p, Path: n.Path, Workload: n.Workload}, Metric: n.Metric.Name}
+	cell, tried := b.analysis.Cell(key)
+	switch {
+	case tried && cell.MostlyFailed():
+		return Entry{Kind: Failed, Text: fmt.Sprintf("failed %d/%d", cell.Failed, cell.Failed+cell.N)}
+	case !tried || cell.N == 0:
+		if of, ok := b.profile(p); ok && of.NotServed[n.Path.String()] != "" {
+			return Entry{Kind: NotServed, Text: number.Absent}
+		}
+		return notMeasured
+	}
+	e := Entry{Value: n.Scale().Format(cell.Median), Cell: &cell}
+	if l, ok := n.Cores(); ok {
+		e.Value = number.Number(l.Cores(cell.Median))
+	}
+	i := slices.IndexFunc(n.Choice, func(s compare.Standing) bool { return s.Cell.Profile == p })
+	switch {
+	case i < 0 || len(n.Choice) < 2:
+	case i > 0:
+		e.Verdict = n.Choice[i].ToBest.Verdict
+	case len(n.Conclusion.Claims) > 0:
+		e.Verdict = compare.Better
+	}
+	return e
+}
+
+// letters writes the functions of a profile, "-" for each that it lacks.
+func letters(a Ability) string {
+	return strings.Join(each.Of(profile.Functions, func(f profile.Function) string {
+		if a.Functions[f.Name] == "" {
+			return "-"
+		}
+		return f.Letter
+	}), "")
+}
+
+// proofWords explain the words of proofs.
+var proofWords = []struct{ word, text string }{
+	{"wire", "its self-test held on real packets in this run"},
+	{"both", "so it did, and its cost was compared with a real cluster's"},
+	{"real", "measured on a real cluster"},
+	{"none", "nothing is proven"},
+}
+
+// keys explain the letters and words that rows have.
+func keys(rows []SummaryRow) (functions, proofs string) {
+	var words []string
+	for _, x := range proofWords {
+		if slices.ContainsFunc(rows, func(r SummaryRow) bool { return strings.TrimSuffix(r.Proof, "*") == x.word }) {
+			words = append(words, x.word+": "+x.text)
+		}
+	}
+	if len(words) == 0 {
+		return "", ""
+	}
+	if slices.ContainsFunc(rows, func(r SummaryRow) bool { return strings.HasSuffix(r.Proof, "*") }) {
+		words = append(words, "*: the lab imitates a part")
+	}
+	names := each.Of(profile.Functions, func(f profile.Function) string { return f.Letter + " " + f.Name })
+	return strings.Join(names, ", "), strings.Join(words, "; ")
+}
+
+// summaryNotes say what changes how the table is read.
+func (b *builder) summaryNotes(needs []Need, d Document) []string {
+	var notes []string
+	if !slices.Contains([]string{result.Complete, result.Precise, ""}, d.Run.Reason) {
+		notes = append(notes, capitalized(cmp.Or(reasons[d.Run.Reason], number.Clean(d.Run.Reason)))+".")
+	}
+	if _, measured, enough := b.analysis.Undisturbed(); measured && !enough {
+		notes = append(notes, "The machine was never quiet: differences may be those of its other work.")
+	}
+	notes = append(notes, doubts(needs)...)
+	if len(needs) > 0 && len(needs[0].Best) > 0 {
+		for i, x := range needs[0].Best {
+			if !slices.ContainsFunc(needs, func(n Need) bool { return len(n.Best) > i && len(n.Best[i].Choice) > 0 }) {
+				notes = append(notes, fmt.Sprintf("With %s: none was measured; %s.", x.With.Name, others(x.With)))
+			}
+		}
+	}
+	if left := b.leftOut(); len(left) > 0 {
+		names := each.Of(left, func(i Item) string { return i.Name })
+		notes = append(notes, "Not measured here: "+number.Few(names)+".")
+	}
+	if more := len(d.Needs) - len(needs); more > 0 {
+		notes = append(notes, number.Counted(more, "more answer")+": --all.")
+	}
+	return notes
+}
+
+// doubts says which trials failed, and which values a check doubts in half of their trials or more: fewer do not move a
+// median, and what repetitions say of each other is in the verdicts already.
+func doubts(needs []Need) []string {
+	var notes, kinds []string
+	counts := map[string]int{}
+	shown := 0
+	for _, n := range needs {
+		for _, s := range n.Standings {
+			shown++
+			if s.Cell.Failed > 0 {
+				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile), cmp.Or(columnNames[n.Name], n.Name), failures(s.Cell)))
+			}
+			for _, w := range s.Cell.Warnings {
+				if id := number.Clean(w.ID); w.Trials > 0 && 2*w.Trials >= s.Cell.N {
+					if counts[id]++; counts[id] == 1 {
+						kinds = append(kinds, id)
+					}
+				}
+			}
+		}
+	}
+	const most = 3
+	if len(notes) > most {
+		notes = append(notes[:most], fmt.Sprintf("Trials of %d more values failed.", len(notes)-most))
+	}
+	if len(kinds) > 0 {
+		texts := each.Of(kinds, func(id string) string { return fmt.Sprintf("%s in %d", id, counts[id]) })
+		notes = append(notes, fmt.Sprintf("Doubts about %s: %s (--all says why).", number.Counted(shown, "value"), number.Few(texts)))
+	}
+	return notes
+}
+
+// others names the profiles that have a function.
+func others(f profile.Function) string {
+	var names []string
+	for _, p := range profile.All() {
+		if f.By(p) != "" {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 1 {
+		return names[0] + " has it"
+	}
+	return few(names) + " have it"
+}
+
+// next says what to do with the result.
+func (b *builder) next(d Document, file string) []Item {
+	file = quote(cmp.Or(file, "result.jsonl"))
+	items := []Item{
+		{Name: "all tables", Text: "cnibench report --all " + file, Code: true},
+		{Name: "a page to share", Text: "cnibench report -f html " + file + " > report.html", Code: true},
+	}
+	var open []compare.Comparison
+	for _, n := range d.Needs {
+		open = append(open, n.Conclusion.Ties...)
+	}
+	if _, run := decisive(open); run > 0 && b.header.Origin == "" {
+		items = append(items, Item{Name: "decide the rest", Text: fmt.Sprintf("cnibench run --resume -o %s --repetitions %d", file, run), Code: true})
+	}
+	if b.inLab() {
+		items = append(items, Item{Name: "on your cluster", Text: "cnibench run --env kubernetes", Code: true})
+	}
+	return items
+}

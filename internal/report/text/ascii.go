@@ -1,0 +1,61 @@
+package text
+
+import (
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/report"
+)
+
+// signs are the letters beyond ASCII that a report uses, in ASCII.
+var signs = strings.NewReplacer("µ", "u", "±", "+-", "─", "-", "–", "-", "…", "~", "≈", "same", "▲", "better", "▼", "worse", "×", "x")
+
+// plain writes s in ASCII if the output asks for it, superscript numbers in brackets; the letters of foreign names stay.
+func (p *printer) plain(s string) string {
+	if !p.ascii {
+		return s
+	}
+	const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+	var b strings.Builder
+	raised := false
+	for _, r := range s {
+		at := strings.IndexRune(digits, r)
+		number := at >= 0
+		switch {
+		case number && !raised:
+			b.WriteByte('[')
+		case !number && raised && r != ',':
+			b.WriteByte(']')
+		}
+		raised = number || raised && r == ','
+		if number {
+			b.WriteRune(rune('0' + len([]rune(digits[:at]))))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	if raised {
+		b.WriteByte(']')
+	}
+	return signs.Replace(b.String())
+}
+
+// mark is the sign of a verdict, or its word.
+func (p *printer) mark(v compare.Verdict) string {
+	switch {
+	case !p.ascii:
+		return report.Entry{Verdict: v}.Mark()
+	case v == compare.Inconclusive:
+		return "?"
+	}
+	return string(v)
+}
+
+// claim is the ratio of an entry with its mark.
+func (p *printer) claim(e report.Entry) string {
+	mark := p.mark(e.Verdict)
+	if p.ascii && e.Ratio != "" && mark != "" {
+		mark = " " + mark
+	}
+	return e.Ratio + mark
+}
