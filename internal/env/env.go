@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -55,6 +56,8 @@ type Capabilities struct {
 	Recover func(ctx context.Context) (wrong string, err error)
 	// Policies returns the names of the NetworkPolicies that select an end of a path.
 	Policies func(ctx context.Context, v plan.Variant, p plan.Path) []string
+	// Follow follows transactions on a route past the points of the hosts in between, while nothing is measured.
+	Follow func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error)
 	// VerifierLogs returns what the kernel's verifier said about refused BPF programs, by variant.
 	VerifierLogs func() map[string]string
 }

@@ -40,7 +40,9 @@ type Document struct {
 	// Analysis has the cells, comparisons and twins that the tables show, and those that they do not.
 	Analysis *compare.Analysis
 	// Details is what pictures need of the trials' observations; nil unless they were gathered. (optional)
-	Details  *Details
+	Details *Details
+	// Journeys are what packets passed; nil unless they were followed.
+	Journeys *JourneyPage
 	Run      Run
 	Facts    facts.Facts
 	Profiles []result.Profile

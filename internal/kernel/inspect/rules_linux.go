@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
@@ -80,13 +81,30 @@ var hooks = []struct {
 	{ebpf.AttachNetkitPrimary, "netkit primary", "netkit"}, {ebpf.AttachNetkitPeer, "netkit peer", "netkit"},
 }
 
-// programs lists the BPF programs on devices. Classic filters and XDP are seen by netlink without any right; without
-// the right to ask for the others, nothing is claimed at all.
+// programs lists the BPF programs on devices. Without the right to ask for all of them, nothing is claimed at all.
 func (g *gathering) programs() {
-	links, err := netlink.LinkList()
+	found, err := programs()
 	if err != nil {
 		g.missing(netstate.WhatPrograms, err)
 		return
+	}
+	g.Programs = &found
+}
+
+// Programs lists the BPF programs on the devices of a namespace, those of one hook in their order.
+func Programs(ns *netns.NS) (found []netstate.Program, err error) {
+	err = ns.Do(func() error {
+		found, err = programs()
+		return err
+	})
+	return found, err
+}
+
+// programs asks for classic filters and XDP by netlink, without any right, and for the others by bpf(2).
+func programs() ([]netstate.Program, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, err
 	}
 	found := []netstate.Program{}
 	for _, l := range links {
@@ -104,15 +122,14 @@ func (g *gathering) programs() {
 			case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODEV): // this kernel has no such hook, or the device has gone
 				continue
 			case err != nil: // the library takes a refusal for a kernel that cannot be asked
-				g.missing(netstate.WhatPrograms, fmt.Errorf("%w, or no right (CAP_NET_ADMIN and CAP_BPF)", err))
-				return
+				return nil, fmt.Errorf("%w, or no right (CAP_NET_ADMIN and CAP_BPF)", err)
 			}
 			for _, p := range r.Programs {
 				found = append(found, netstate.Program{Device: a.Name, Hook: h.name, Name: programName(p.ID)})
 			}
 		}
 	}
-	g.Programs = &found
+	return found, nil
 }
 
 // classic lists the filters of a device's clsact qdisc that are programs.

@@ -41,6 +41,17 @@ func drawings() map[string]Drawing {
 		"heat": Heat{Title: "service demand", Desc: "map", Unit: "µs", Columns: []string{"pod-pod cross", "hairpin"}, Rows: []HeatRow{
 			{Name: "canal", Series: 1, Cells: []HeatCell{{"8.1", "2.00x worse", Level(-3)}, {"–", "", Neutral}}},
 		}}.Draw(),
+		"trips": Trips{Title: "where a packet is, when", Desc: "two profiles", Unit: "µs", Finish: 6, FinishName: "macvlan has its response",
+			Kinds: []TripKind{{"socket", "s1"}, {"netfilter", "s2"}, {"queue", "s8"}}, Lanes: []Trip{
+				{Name: "canal", Note: "12 µs", Rows: []string{"client", "node-1", "server"},
+					Spans:  []TripSpan{{0, 0, 1, 0, "send"}, {1, 1, 4, 1, "FORWARD"}, {1, 4, 5, 1, "POSTROUTING"}, {2, 5, 7, 0, "TCP"}, {1, 7, 11, 1, "FORWARD"}, {0, 11, 12, 0, "TCP"}},
+					Labels: []TripLabel{{1, 5, []string{"flannel.1; netfilter 4.0 µs, which is too long for this place", "flannel.1"}}, {1, 11, []string{"netfilter"}}}},
+				{Name: "macvlan", Rows: []string{"client", "server"}, Spans: []TripSpan{{0, 0, 2, 0, ""}, {1, 2, 4, 0, ""}, {0, 4, 6, 0, ""}}},
+			}}.Draw(),
+		"empty-trips": Trips{}.Draw(),
+		"odd-trips": Trips{Finish: math.Inf(1), FinishName: "x", Kinds: []TripKind{{"k", "s1"}}, Lanes: []Trip{{Rows: []string{"r"}, Spans: []TripSpan{
+			{0, nan, math.Inf(1), 0, ""}, {0, -3, nan, 0, ""},
+		}, Labels: []TripLabel{{0, nan, []string{"x"}}, {0, 0, nil}}}}}.Draw(),
 		"empty-dots":   Dots{Low: nan, High: nan}.Draw(),
 		"empty-curves": Curves{}.Draw(),
 		"empty-loads":  Loads{}.Draw(),

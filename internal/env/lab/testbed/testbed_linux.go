@@ -18,9 +18,11 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/env/lab/attach"
 	"github.com/cnibench/cnibench/internal/env/lab/selftest"
+	"github.com/cnibench/cnibench/internal/env/lab/tracing"
 	"github.com/cnibench/cnibench/internal/external/drive"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -185,6 +187,9 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 func (e *Environment) Capabilities() env.Capabilities {
 	return env.Capabilities{
 		Renews: func(v plan.Variant) []plan.Variant { return []plan.Variant{v} }, Renew: e.renew,
+		Follow: func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
+			return tracing.Follow(ctx, e.lab, r, o)
+		},
 		Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, VerifierLogs: e.lab.VerifierLogs,
 	}
 }

@@ -1,0 +1,228 @@
+// Package tracing follows transactions through the hosts of a lab: it starts a workload between the ends of a path, puts
+// probes at the points that packets pass, and returns what they saw.
+//
+// It is a pass of its own, apart from timed trials: probes cost time. What they cost is measured by trials without them,
+// before and after.
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/follow"
+	"github.com/cnibench/cnibench/internal/kernel/inspect"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/measure/journey"
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// pass follows one workload on one path of one instance.
+type pass struct {
+	journey.Options
+	inst           *lab.Instance
+	ends           control.Ends
+	client, server *control.Client
+}
+
+// Follow follows the workload on a path of a variant. The error is a *control.NotServedError if the variant does not
+// serve the path, and Instance.Err if it was not raised.
+func Follow(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t journey.Trace, err error) {
+	ends, err := l.Endpoints(r)
+	if err != nil {
+		return t, err
+	}
+	inst := l.Instance(r.Variant)
+	way, err := inst.Spec.Ends(r.Path)
+	if err != nil {
+		return t, err
+	}
+	p := &pass{Options: o, inst: inst, ends: ends}
+	if err := p.dial(ctx); err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, p.client.Close(), p.server.Close()) }()
+	t = journey.Trace{
+		Profile: string(r.Variant), Path: r.Path.String(), Workload: o.Workload.String(), Client: place(inst, way.Client), Server: place(inst, way.Server),
+	}
+	if t.Hosts, err = hosts(inst); err != nil {
+		return t, err
+	}
+	before, err := p.trial(ctx, o.Window, func() error { return nil })
+	if err != nil {
+		return t, fmt.Errorf("without probes: %w", err)
+	}
+	if err := p.followed(ctx, &t, way); err != nil {
+		return t, err
+	}
+	after, err := p.trial(ctx, o.Window, func() error { return nil })
+	if err != nil {
+		return t, fmt.Errorf("without probes: %w", err)
+	}
+	t.Plain = journey.Pace{Rate: (before.Rate + after.Rate) / 2, Median: (before.Median + after.Median) / 2}
+	return t, nil
+}
+
+// dial starts both agents.
+func (p *pass) dial(ctx context.Context) (err error) {
+	if p.server, err = control.Dial(ctx, p.ends.Servers[0]); err != nil {
+		return err
+	}
+	if p.client, err = control.Dial(ctx, p.ends.Client); err != nil {
+		return errors.Join(err, p.server.Close())
+	}
+	return nil
+}
+
+// surveyTime is how long traffic flows until the hooks of netfilter are known.
+const surveyTime = 50 * time.Millisecond
+
+// followed runs the workload with probes.
+func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (err error) {
+	o := follow.Options{
+		Client: t.Client, Connects: p.Workload.Traits().Reconnect, IPv6: p.inst.Spec.Lab.Family == lab.IPv6,
+		Limit: p.Transactions, Period: p.Window * follow.InARow / time.Duration(p.Transactions),
+	}
+	if p.Workload.Traits().Protocol == plan.TCP {
+		o.Ports = []int{way.Port, way.ListenPort}
+	}
+	for _, h := range distinct(p.inst) {
+		o.Hosts = append(o.Hosts, follow.Host{Name: h.Name, NS: h.NS})
+	}
+	f, err := follow.Open(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	t.Missing = f.Missing
+	if _, err := p.trial(ctx, surveyTime, func() error { return nil }); err != nil {
+		return fmt.Errorf("while netfilter hooks are listed: %w", err)
+	}
+	lists, err := f.Hooks()
+	if err != nil {
+		return err
+	}
+	for i, h := range t.Hosts {
+		t.Hosts[i].Hooks = lists[h.Name]
+	}
+	if t.Followed, err = p.trial(ctx, p.Window, func() error { return f.Attach(lists) }); err != nil {
+		return fmt.Errorf("with probes: %w", err)
+	}
+	got, err := f.Read()
+	t.Events, t.Sampled, t.Lost = got.Events, got.Sampled, got.Lost
+	return err
+}
+
+// trial runs the workload once and returns how fast it was. It calls before when both sides are ready.
+func (p *pass) trial(ctx context.Context, window time.Duration, before func() error) (none journey.Pace, err error) {
+	ask := control.Prepare{Workload: p.Workload, Warmup: p.Warmup, Window: window, Timeout: 5 * time.Second, Setup: 3 * time.Second}
+	server, client := p.ends.Servers[0], p.ends.Client
+	ask.Side, ask.Name = control.SideServer, server.Name
+	ask.Address, ask.Port, ask.CPUs = server.ListenAddress, server.ListenPort, server.CPUs
+	ready, err := p.server.Prepare(ctx, ask)
+	if err != nil {
+		return none, err
+	}
+	ask.Side, ask.Name = control.SideClient, ""
+	ask.Address, ask.Port, ask.CPUs = server.Address, server.Port, client.CPUs
+	if ask.Port == 0 {
+		ask.Port = ready.Port
+	}
+	if _, err := p.client.Prepare(ctx, ask); err != nil {
+		return none, err
+	}
+	if err := before(); err != nil {
+		return none, err
+	}
+	if err := p.server.Start(ctx); err != nil {
+		return none, err
+	}
+	if err := p.client.Start(ctx); err != nil {
+		return none, err
+	}
+	o, err := p.client.Wait(ctx)
+	if err != nil {
+		return none, err
+	}
+	if _, err := p.server.Wait(ctx); err != nil {
+		return none, err
+	}
+	return pace(o)
+}
+
+func pace(o *sample.Observation) (journey.Pace, error) {
+	if o.Operations == 0 || o.ElapsedNs == 0 || o.RTT == nil {
+		return journey.Pace{}, errors.New("no transaction was completed")
+	}
+	return journey.Pace{
+		Rate: float64(o.Operations) / (float64(o.ElapsedNs) / float64(time.Second)), Median: float64(o.RTT.Quantile(0.5)),
+	}, nil
+}
+
+// distinct returns the hosts of an instance, each namespace once: a pod of the host's network shares that of its node.
+func distinct(inst *lab.Instance) []*lab.Host {
+	var all []*lab.Host
+	for _, h := range inst.Hosts() {
+		if !slices.ContainsFunc(all, func(o *lab.Host) bool { return o.NS == h.NS }) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// place returns the name of the host in whose namespace a host is.
+func place(inst *lab.Instance, name string) string {
+	all := distinct(inst)
+	i := slices.IndexFunc(all, func(h *lab.Host) bool { return h.NS == inst.Host(name).NS })
+	return all[i].Name
+}
+
+// hosts describes the hosts of an instance with their devices.
+func hosts(inst *lab.Instance) ([]journey.Host, error) {
+	kinds := map[string]journey.Kind{inst.Switch.Name: journey.Switch, inst.External.Name: journey.External}
+	for _, n := range inst.Nodes {
+		kinds[n.Name] = journey.Node
+	}
+	var all []journey.Host
+	for _, h := range distinct(inst) {
+		one := journey.Host{Name: h.Name, Kind: journey.Pod}
+		if k, ok := kinds[h.Name]; ok {
+			one.Kind = k
+		}
+		devices, err := link.At(h.NS, (*link.Handle).Devices)
+		if err != nil {
+			return nil, fmt.Errorf("devices of %s: %w", h.Name, err)
+		}
+		programs, err := inspect.Programs(h.NS)
+		if err != nil {
+			return nil, fmt.Errorf("BPF programs of %s: %w", h.Name, err)
+		}
+		for _, d := range devices {
+			one.Devices = append(one.Devices, journey.Device{
+				Name: d.Name, Index: uint32(d.Index), Kind: d.Kind, Master: d.Master,
+				Ingress: named(programs, d.Name, "xdp", "tc ingress", "tcx ingress"),
+				Egress:  named(programs, d.Name, "tcx egress", "tc egress"),
+			})
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// named returns the programs of a device at hooks, in the order of the hooks.
+func named(programs []netstate.Program, device string, hooks ...string) (names []string) {
+	for _, hook := range hooks {
+		for _, p := range programs {
+			if p.Device == device && p.Hook == hook {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	return names
+}

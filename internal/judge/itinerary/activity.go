@@ -1,0 +1,84 @@
+package itinerary
+
+import "github.com/cnibench/cnibench/internal/measure/journey"
+
+// Activity is what time was for.
+type Activity string
+
+// The activities, in the order of legends.
+const (
+	Socket    Activity = "socket"
+	Wake      Activity = "wake"
+	Stack     Activity = "stack"
+	Netfilter Activity = "netfilter"
+	BPF       Activity = "bpf"
+	Tunnel    Activity = "tunnel"
+	Bridge    Activity = "bridge"
+	Link      Activity = "link"
+	Queue     Activity = "queue"
+)
+
+// Activities are all of them with their names in legends.
+var Activities = []struct {
+	Activity Activity
+	About    string
+}{
+	{Socket, "socket, TCP"},
+	{Wake, "wake-up"},
+	{Stack, "IP, routing"},
+	{Netfilter, "netfilter"},
+	{BPF, "BPF program"},
+	{Tunnel, "tunnel"},
+	{Bridge, "bridge"},
+	{Link, "link, backlog"},
+	{Queue, "queue"},
+}
+
+// rule says what the time between two events is for.
+type rule struct {
+	activity Activity
+	// why this can be known from the two events.
+	why string
+	is  func(t journey.Trace, from, to journey.Event) bool
+}
+
+// rules are in the order in which they are asked. What no rule knows is the IP stack's: nothing else is on the way.
+var rules = []rule{
+	{Netfilter, "a probe is the first function of the hook, another is the last", func(_ journey.Trace, from, to journey.Event) bool { return passesHook(from, to) }},
+	{Tunnel, "headers of a tunnel came or went in between", func(t journey.Trace, from, to journey.Event) bool {
+		return from.Depth != to.Depth && from.Device+to.Device != ""
+	}},
+	{Queue, "a queueing discipline gave the packet to the driver", func(_ journey.Trace, from, to journey.Event) bool { return from.Point == journey.Queue }},
+	{Link, "a driver passed the packet on to the other end of its link, or to the device below", func(t journey.Trace, from, to journey.Event) bool {
+		return from.Point == journey.Transmit && device(t, from).Kind != "bridge" && (to.Point == journey.Arrive || transmits(to) || from.Host != to.Host)
+	}},
+	{Link, "the backlog of a CPU kept the packet until the soft interrupt", func(_ journey.Trace, from, to journey.Event) bool { return from.Point == journey.Arrive }},
+	{Wake, "the socket's owner was woken, and its application ran", func(_ journey.Trace, from, to journey.Event) bool {
+		return from.Point == journey.Wake || from.Point == journey.Deliver || to.Point == journey.Deliver
+	}},
+	{Socket, "TCP makes a packet of bytes, or bytes of a packet", func(_ journey.Trace, from, to journey.Event) bool {
+		return from.Point == journey.Send || from.Point == journey.Socket || to.Point == journey.Wake
+	}},
+	{BPF, "programs are on the device that received, or on the device that transmits; what is around them is in this time, too",
+		func(t journey.Trace, from, to journey.Event) bool { return len(programs(t, from, to)) > 0 }},
+	{Bridge, "a port of a bridge received the packet, or transmits it", func(t journey.Trace, from, to journey.Event) bool {
+		return from.Host == to.Host && (bridged(t, from) || bridged(t, to))
+	}},
+	{Socket, "TCP got the packet", func(_ journey.Trace, _, to journey.Event) bool { return to.Point == journey.Socket }},
+}
+
+// bridged says whether an event is at a bridge or at one of its ports.
+func bridged(t journey.Trace, e journey.Event) bool {
+	d := device(t, e)
+	return e.Index != 0 && (d.Kind == "bridge" || d.Master != "")
+}
+
+// between says what the time between two events is for.
+func between(t journey.Trace, from, to journey.Event) Activity {
+	for _, r := range rules {
+		if r.is(t, from, to) {
+			return r.activity
+		}
+	}
+	return Stack
+}

@@ -1,0 +1,274 @@
+// Package itinerary turns what was seen of many transactions into one journey: the steps that they pass, with the time of
+// each.
+//
+// Of aligns the transactions of a trace. Most take the same way, step by step; those that do not are counted and left
+// out. What other programs do only makes a transaction slower, so times are those of undisturbed ones: the transactions
+// that take at most 15 % longer than the fastest twentieth.
+package itinerary
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/journey"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+const (
+	// fastest is the share of transactions that is taken for the machine at its full speed; tolerance is how much slower a
+	// transaction may be that is called undisturbed. They are those of compare.
+	fastest, tolerance = 0.05, 1.15
+	// fewest is how many undisturbed transactions a median needs.
+	fewest = 10
+)
+
+// Itinerary is the journey of the transactions of one profile. Times are in ns.
+type Itinerary struct {
+	Profile  string `json:"profile"`
+	Path     string `json:"path"`
+	Workload string `json:"workload"`
+	Client   string `json:"client"`
+	Server   string `json:"server"`
+	Steps    []Step `json:"steps"`
+	// Total is that of undisturbed transactions, Typical the median of all that took this way.
+	Total   Time    `json:"total"`
+	Typical float64 `json:"typical"`
+	// Sampled is how many transactions were followed, Alike how many of them took this way, Undisturbed how many of those
+	// the times are from.
+	Sampled     int `json:"sampled"`
+	Alike       int `json:"alike"`
+	Undisturbed int `json:"undisturbed"`
+	// Events is how many events a transaction has. Plain and Followed are those of the trace.
+	Events   int          `json:"events"`
+	Plain    journey.Pace `json:"plain"`
+	Followed journey.Pace `json:"followed"`
+	Missing  []string     `json:"missing,omitempty"`
+}
+
+// Time is a median with its quartiles, in ns.
+type Time struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+}
+
+// Step is one point of the journey.
+type Step struct {
+	Host      string            `json:"host"`
+	Kind      journey.Kind      `json:"kind"`
+	Device    string            `json:"device,omitempty"`
+	Driver    string            `json:"driver,omitempty"`
+	Point     journey.Point     `json:"point"`
+	Hook      string            `json:"hook,omitempty"`
+	Direction journey.Direction `json:"way"`
+	// Packet is SYN, SYN-ACK, ACK, close or data; "" at a socket.
+	Packet string `json:"packet,omitempty"`
+	// Depth is how many headers of tunnels are around the packet.
+	Depth uint8 `json:"depth,omitempty"`
+	// At is the median time since the start. After is the time since the step before, so that they add up; its quartiles
+	// are those of that interval.
+	At    float64 `json:"at"`
+	After Time    `json:"after"`
+	// Activity is what the time since the step before was for. Programs are BPF programs that ran in it, Functions what is
+	// registered at the netfilter hook that was passed in it.
+	Activity  Activity `json:"activity,omitempty"`
+	Programs  []string `json:"programs,omitempty"`
+	Functions []string `json:"functions,omitempty"`
+}
+
+// Cost is how much longer a followed transaction takes than one without probes in ns, by their medians.
+func (i Itinerary) Cost() float64 { return i.Typical - i.Plain.Median }
+
+// Delivered is the index of the step by which the server's application has the request, or the server's host if that
+// has no application; -1 if there is none.
+func (i Itinerary) Delivered() int {
+	for n, s := range slices.Backward(i.Steps) {
+		if s.Host == i.Server && s.Direction == journey.Request {
+			return n
+		}
+	}
+	return -1
+}
+
+// Where returns the last step that is passed at a time, -1 before the first.
+func (i Itinerary) Where(at float64) int {
+	n, found := slices.BinarySearchFunc(i.Steps, at, func(s Step, at float64) int { return cmp.Compare(s.At, at) })
+	if found {
+		return n
+	}
+	return n - 1
+}
+
+// Of aligns the transactions of a trace.
+func Of(t journey.Trace) (Itinerary, error) {
+	i := Itinerary{
+		Profile: t.Profile, Path: t.Path, Workload: t.Workload, Client: t.Client, Server: t.Server,
+		Sampled: t.Sampled, Plain: t.Plain, Followed: t.Followed, Missing: t.Missing,
+	}
+	if t.Lost > 0 {
+		return i, advice.With(fmt.Errorf("%s: %d events were lost: the buffer was full", t.Profile, t.Lost), "follow fewer transactions")
+	}
+	ways := transactions(t)
+	if len(ways) == 0 {
+		return i, advice.With(fmt.Errorf("%s: no transaction was seen from its beginning to its end: %d sampled, %d events", t.Profile, t.Sampled, len(t.Events)),
+			"see that nothing else uses the lab's ports, and that cnibench doctor finds no fault")
+	}
+	alike := mostAlike(ways)
+	i.Alike, i.Events = len(alike), len(alike[0])
+	undisturbed := undisturbed(alike)
+	i.Undisturbed = len(undisturbed)
+	if len(undisturbed) < fewest {
+		return i, advice.With(fmt.Errorf("%s: %d of %d transactions took the same way, and %d of those were undisturbed: want at least %d",
+			t.Profile, i.Alike, i.Sampled, i.Undisturbed, fewest), "follow more transactions, on a quieter machine")
+	}
+	i.Typical = quantile(each.Of(alike, total), 0.5)
+	i.Total = timeOf(each.Of(undisturbed, total))
+	i.Steps = steps(t, undisturbed)
+	return i, nil
+}
+
+// transaction is the events of one transaction in order, from its beginning to its end.
+type transaction []journey.Event
+
+func total(x transaction) float64 { return float64(x[len(x)-1].Time - x[0].Time) }
+
+// transactions are those of a trace that are complete.
+func transactions(t journey.Trace) []transaction {
+	by := map[uint32]transaction{}
+	for _, e := range t.Events {
+		by[e.Transaction] = append(by[e.Transaction], e)
+	}
+	delivers := slices.ContainsFunc(t.Events, func(e journey.Event) bool { return e.Point == journey.Deliver })
+	var all []transaction
+	for _, x := range by {
+		slices.SortStableFunc(x, func(a, b journey.Event) int { return cmp.Compare(a.Time, b.Time) })
+		for n, e := range slices.Backward(x) {
+			if n > 0 && e.Host == t.Client && e.Direction == journey.Response && (!delivers || e.Point == journey.Deliver) {
+				all = append(all, x[:n+1])
+				break
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b transaction) int { return cmp.Compare(a[0].Transaction, b[0].Transaction) })
+	return all
+}
+
+// mostAlike are the transactions that take the way that most take.
+func mostAlike(all []transaction) []transaction {
+	by := map[string][]transaction{}
+	var most string
+	for _, x := range all {
+		key := strings.Join(each.Of(x, signature), "|")
+		by[key] = append(by[key], x)
+		if n := len(by[key]); n > len(by[most]) {
+			most = key
+		}
+	}
+	return by[most]
+}
+
+// signature is where an event was.
+func signature(e journey.Event) string {
+	return fmt.Sprint(e.Host, e.Index, e.Point, e.Hook, e.Direction, packet(e), e.Depth)
+}
+
+// packet says what a packet is for.
+func packet(e journey.Event) string {
+	const fin, syn, reset, ack = 1, 2, 4, 16
+	switch {
+	case e.Point == journey.Send || e.Point == journey.Wake || e.Point == journey.Deliver:
+		return ""
+	case e.Flags&syn != 0 && e.Flags&ack != 0:
+		return "SYN-ACK"
+	case e.Flags&syn != 0:
+		return "SYN"
+	case e.Flags&(fin|reset) != 0:
+		return "close"
+	case e.Length == 0:
+		return "ACK"
+	}
+	return "data"
+}
+
+// undisturbed are the transactions that are about as fast as the fastest.
+func undisturbed(all []transaction) []transaction {
+	limit := quantile(each.Of(all, total), fastest) * tolerance
+	return slices.DeleteFunc(slices.Clone(all), func(x transaction) bool { return total(x) > limit })
+}
+
+// steps are those of transactions that took the same way.
+func steps(t journey.Trace, all []transaction) []Step {
+	out := make([]Step, len(all[0]))
+	for n, e := range all[0] {
+		host, _ := t.Host(e.Host)
+		device := host.Device(e.Index)
+		s := Step{
+			Host: e.Host, Kind: host.Kind, Device: e.Device, Driver: device.Kind, Point: e.Point, Direction: e.Direction,
+			Packet: packet(e), Depth: e.Depth, Hook: e.Hook.String(),
+		}
+		s.At = quantile(each.Of(all, func(x transaction) float64 { return float64(x[n].Time - x[0].Time) }), 0.5)
+		if n > 0 {
+			s.After = timeOf(each.Of(all, func(x transaction) float64 { return float64(x[n].Time - x[n-1].Time) }))
+			s.After.Median = s.At - out[n-1].At
+			s.Activity = between(t, all[0][n-1], e)
+			s.Programs = programs(t, all[0][n-1], e)
+			s.Functions = functions(host, all[0][n-1], e)
+		}
+		out[n] = s
+	}
+	return out
+}
+
+// programs are the BPF programs between two events: of the device that received, then of the device that transmits.
+func programs(t journey.Trace, from, to journey.Event) []string {
+	var names []string
+	if from.Point == journey.Receive {
+		names = append(names, device(t, from).Ingress...)
+	}
+	if transmits(to) && from.Point != journey.Queue {
+		names = append(names, device(t, to).Egress...)
+	}
+	return names
+}
+
+// functions are what is registered at the hook that was passed between two events.
+func functions(h journey.Host, from, to journey.Event) []string {
+	if !passesHook(from, to) {
+		return nil
+	}
+	var names []string
+	for _, l := range h.Hooks {
+		if l.Hook == to.Hook {
+			names = append(names, each.Of(l.Functions, journey.Function.String)...)
+		}
+	}
+	return names
+}
+
+func device(t journey.Trace, e journey.Event) journey.Device {
+	h, _ := t.Host(e.Host)
+	return h.Device(e.Index)
+}
+
+func transmits(e journey.Event) bool { return e.Point == journey.Queue || e.Point == journey.Transmit }
+
+func passesHook(from, to journey.Event) bool {
+	return from.Point == journey.HookBegin && to.Point == journey.HookEnd && from.Hook == to.Hook && from.Host == to.Host
+}
+
+// timeOf is the median of times with their quartiles.
+func timeOf(xs []float64) Time {
+	return Time{Median: quantile(xs, 0.5), Low: quantile(xs, 0.25), High: quantile(xs, 0.75)}
+}
+
+// quantile is the value below which a share of values lies, interpolated.
+func quantile(xs []float64, share float64) float64 {
+	xs = slices.Sorted(slices.Values(xs))
+	at := share * float64(len(xs)-1)
+	low := int(at)
+	high := min(low+1, len(xs)-1)
+	return xs[low] + (at-float64(low))*(xs[high]-xs[low])
+}

@@ -1,0 +1,368 @@
+package follow
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/measure/journey"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Errors of a machine that cannot be followed on.
+var (
+	ErrNoBTF        = errors.New("this kernel has no BTF, which tells probes where its structures have their fields")
+	ErrNoTracepoint = errors.New("this kernel lacks a tracepoint")
+)
+
+// Host is a namespace that transactions may pass.
+type Host struct {
+	Name string
+	NS   *netns.NS
+}
+
+// Options say what is followed.
+type Options struct {
+	Hosts []Host
+	// Client is the name of the host where transactions begin.
+	Client string
+	// Ports are those of the server and of Services before it, four at most; none for ICMP.
+	Ports []int
+	// Connects is true if each transaction opens a connection.
+	Connects bool
+	IPv6     bool
+	// Limit bounds the number of sampled transactions. Several are sampled in a row, Period is the least time between two
+	// rows.
+	Limit  int
+	Period time.Duration
+}
+
+// InARow is how many transactions are sampled in a row: the first finds the probes' code and data out of the caches.
+const InARow = 8
+
+// perTransaction is how many records a transaction may have on average before the buffer is full.
+const perTransaction = 160
+
+// Follower is a set of probes.
+type Follower struct {
+	o     Options
+	names hosts
+	coll  *ebpf.Collection
+	links []io.Closer
+	// Missing are points that cannot be seen, with the reason.
+	Missing []string
+}
+
+// tracepoint is a tracepoint of the kernel with what is not seen without it; "" if nothing can be seen.
+type tracepoint struct{ program, name, without string }
+
+var tracepoints = []tracepoint{
+	{"on_transmit", "net_dev_start_xmit", ""},
+	{"on_receive", "netif_receive_skb", ""},
+	{"on_arrive", "netif_rx", "the backlog of a CPU"},
+	{"on_queue", "net_dev_queue", "queueing disciplines"},
+	{"on_socket", "tcp_probe", "when TCP gets a packet"},
+	{"on_wake", "sk_data_ready", "when a socket's owner is woken"},
+	{"on_send", "tcp_sendmsg_locked", "when an application sends"},
+	{"on_deliver", "sock_recv_length", "when an application receives"},
+}
+
+// Open loads the probes and puts one in place that looks at the hooks of netfilter as soon as there is traffic.
+func Open(o Options) (*Follower, error) {
+	f := &Follower{o: o, names: hosts{}}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("follow transactions: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+func (f *Follower) open() error {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return advice.With(fmt.Errorf("%w: %w", ErrNoBTF, err), "use a kernel with CONFIG_DEBUG_INFO_BTF=y")
+	}
+	spec, err := loadPrograms()
+	if err != nil {
+		return err
+	}
+	if f.Missing, err = reduce(spec, kernel); err != nil {
+		return err
+	}
+	if err := features.HaveProgramType(ebpf.Netfilter); errors.Is(err, ebpf.ErrNotSupported) {
+		delete(spec.Programs, "on_hook_begin")
+		delete(spec.Programs, "on_hook_end")
+		f.Missing = append(f.Missing, "netfilter hooks: the kernel has no BPF programs for them (Linux 6.4)")
+	}
+	settings, err := f.settings(spec)
+	if err != nil {
+		return err
+	}
+	if err := spec.Variables["settings"].Set(settings); err != nil {
+		return err
+	}
+	spec.Maps["follow_records"].MaxEntries = room(f.o.Limit)
+	if f.coll, err = attach.Load("journey", spec, ebpf.CollectionOptions{}); err != nil {
+		return err
+	}
+	for inode := range f.names {
+		if err := f.coll.Maps["follow_hosts"].Put(inode, programsHost{}); err != nil {
+			return fmt.Errorf("note a namespace: %w", err)
+		}
+	}
+	return f.trace("on_survey")
+}
+
+// reduce takes programs out of spec whose tracepoints the kernel does not have, and says what is not seen then.
+func reduce(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err error) {
+	for _, t := range tracepoints {
+		_, err := kernel.AnyTypesByName("btf_trace_" + t.name)
+		switch {
+		case err == nil:
+			continue
+		case t.without == "":
+			return nil, advice.With(fmt.Errorf("%w, %s", ErrNoTracepoint, t.name), "use a kernel with CONFIG_TRACEPOINTS=y and CONFIG_NET=y")
+		}
+		delete(spec.Programs, t.program)
+		missing = append(missing, fmt.Sprintf("%s: the kernel has no tracepoint %s", t.without, t.name))
+	}
+	return missing, nil
+}
+
+// settings are those of the programs. It notes the names of the namespaces.
+func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err error) {
+	s = programsSettings{Limit: uint32(f.o.Limit), Period: uint64(f.o.Period), Family: 4, Protocol: 6, Begin: uint8(journey.Send)}
+	for _, h := range f.o.Hosts {
+		inode, err := h.NS.Inode()
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", h.Name, err)
+		}
+		if inode > math.MaxUint32 {
+			return s, fmt.Errorf("%s: inode %d of its namespace is too large", h.Name, inode)
+		}
+		f.names[uint32(inode)] = h.Name
+		if h.Name == f.o.Client {
+			s.Client = uint32(inode)
+		}
+	}
+	if len(f.o.Ports) > len(s.Ports) {
+		return s, fmt.Errorf("%d ports, which is more than %d", len(f.o.Ports), len(s.Ports))
+	}
+	for i, p := range f.o.Ports {
+		s.Ports[i] = uint16(p)
+	}
+	if f.o.IPv6 {
+		s.Family = 6
+	}
+	if f.o.Connects {
+		s.Connects = 1
+	}
+	if len(f.o.Ports) == 0 {
+		s.Protocol = 1
+	}
+	if len(f.o.Ports) == 0 || f.o.Connects || spec.Programs["on_send"] == nil {
+		s.Begin = uint8(journey.Transmit)
+	}
+	return s, nil
+}
+
+// room is the size of a buffer for the records of so many transactions, a power of two.
+func room(transactions int) uint32 {
+	const header = 8
+	need := uint(transactions * perTransaction * (recordSize + header))
+	return 1 << max(16, bits.Len(need-1))
+}
+
+// trace puts a program at its tracepoint.
+func (f *Follower) trace(program string) error {
+	p := f.coll.Programs[program]
+	if p == nil {
+		return nil
+	}
+	l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", program, err)
+	}
+	f.links = append(f.links, l)
+	return nil
+}
+
+// Hooks returns what is registered at the netfilter hooks of hosts that have had traffic since Open, by their name.
+func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
+	found := map[string]programsHost{}
+	wanted := map[uint64]string{}
+	for inode, name := range f.names {
+		var h programsHost
+		if err := f.coll.Maps["follow_hosts"].Lookup(inode, &h); err != nil {
+			return nil, fmt.Errorf("read the netfilter hooks of %s: %w", name, err)
+		}
+		found[name] = h
+		for hook, count := range h.Counts {
+			for _, e := range h.Entries[hook][:min(int(count), len(h.Entries[hook]))] {
+				wanted[e.Function] = ""
+			}
+		}
+	}
+	if err := symbols(wanted); err != nil {
+		return nil, err
+	}
+	lists := map[string][]journey.HookList{}
+	for name, h := range found {
+		for hook, count := range h.Counts {
+			l := journey.HookList{Hook: journey.Hook(hook) + 1}
+			for _, e := range h.Entries[hook][:min(int(count), len(h.Entries[hook]))] {
+				fn := journey.Function{Name: wanted[e.Function], Priority: e.Priority}
+				// The private data of other functions are no tables.
+				if strings.HasPrefix(fn.Name, "nft_do_chain") || fn.Name == "ipt_do_table" || fn.Name == "ip6t_do_table" {
+					fn.Table, fn.Chain = text(e.Table[:]), text(e.Chain[:])
+				}
+				l.Functions = append(l.Functions, fn)
+			}
+			if len(l.Functions) > 0 {
+				lists[name] = append(lists[name], l)
+			}
+		}
+	}
+	return lists, nil
+}
+
+// symbols finds the names of functions of the kernel. A kernel that hides its addresses has none.
+func symbols(wanted map[uint64]string) error {
+	file, err := os.Open("/proc/kallsyms")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		address, rest, _ := strings.Cut(lines.Text(), " ")
+		at, err := strconv.ParseUint(address, 16, 64)
+		if _, ok := wanted[at]; !ok || err != nil {
+			continue
+		}
+		if fields := strings.Fields(rest); len(fields) > 1 {
+			wanted[at] = fields[1]
+		}
+	}
+	return lines.Err()
+}
+
+// Attach puts all probes in place and lets sampling begin. In lists are the hooks of each host: there are probes at
+// those alone, because an empty hook costs nothing.
+func (f *Follower) Attach(lists map[string][]journey.HookList) error {
+	for _, t := range tracepoints {
+		if err := f.trace(t.program); err != nil {
+			return err
+		}
+	}
+	for _, h := range f.o.Hosts {
+		for _, l := range lists[h.Name] {
+			if err := f.hook(h, l.Hook); err != nil {
+				return err
+			}
+		}
+	}
+	return f.set("armed", 1)
+}
+
+// hook puts probes before the first and behind the last function of a hook. Nothing but confirming a new connection comes
+// later.
+func (f *Follower) hook(h Host, hook journey.Hook) error {
+	family := link.NetfilterProtocolFamily(link.NetfilterProtoIPv4)
+	if f.o.IPv6 {
+		family = link.NetfilterProtoIPv6
+	}
+	for _, p := range []struct {
+		program  string
+		priority int32
+	}{{"on_hook_begin", math.MinInt32 + 1}, {"on_hook_end", math.MaxInt32 - 1}} {
+		program := f.coll.Programs[p.program]
+		if program == nil {
+			continue
+		}
+		err := h.NS.Do(func() error {
+			l, err := link.AttachNetfilter(link.NetfilterOptions{Program: program, ProtocolFamily: family, Hook: link.NetfilterInetHook(hook - 1), Priority: p.priority})
+			if err == nil {
+				f.links = append(f.links, l)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: attach to netfilter %s: %w", h.Name, hook, err)
+		}
+	}
+	return nil
+}
+
+func (f *Follower) set(variable string, value uint8) error {
+	return f.coll.Variables[variable].Set(value)
+}
+
+// Seen is what probes noted.
+type Seen struct {
+	Events []journey.Event
+	// Sampled counts transactions, Lost events without room.
+	Sampled int
+	Lost    uint64
+}
+
+// Read takes the probes off and returns what they noted.
+func (f *Follower) Read() (s Seen, err error) {
+	if err := errors.Join(f.set("armed", 0), f.set("active", 0), f.detach()); err != nil {
+		return s, err
+	}
+	r, err := ringbuf.NewReader(f.coll.Maps["follow_records"])
+	if err != nil {
+		return s, err
+	}
+	defer r.Close()
+	r.SetDeadline(time.Unix(1, 0)) // only what is there
+	var rec ringbuf.Record
+	for {
+		err := r.ReadInto(&rec)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err != nil {
+			return s, fmt.Errorf("read events: %w", err)
+		}
+		e, err := f.names.decode(rec.RawSample)
+		if err != nil {
+			return s, err
+		}
+		s.Events = append(s.Events, e)
+	}
+	var sampled uint32
+	err = errors.Join(f.coll.Variables["sampled"].Get(&sampled), f.coll.Variables["lost"].Get(&s.Lost))
+	s.Sampled = int(sampled)
+	return s, err
+}
+
+func (f *Follower) detach() error {
+	err := attach.CloseAll(f.links)
+	f.links = nil
+	return err
+}
+
+// Close takes the probes off.
+func (f *Follower) Close() error {
+	err := f.detach()
+	if f.coll != nil {
+		f.coll.Close()
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package follow
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/journey"
+)
+
+// recordSize is that of struct record in bytes.
+const recordSize = 48
+
+// Hosts are the names of namespaces by their inode.
+type hosts map[uint32]string
+
+// decode reads a record of the programs. All bytes are the kernel's, of this machine.
+func (names hosts) decode(b []byte) (journey.Event, error) {
+	if len(b) != recordSize {
+		return journey.Event{}, fmt.Errorf("a record of %d bytes, want %d", len(b), recordSize)
+	}
+	n := binary.NativeEndian
+	host, ok := names[n.Uint32(b[12:])]
+	if !ok {
+		return journey.Event{}, fmt.Errorf("a record of an unknown namespace, %d", n.Uint32(b[12:]))
+	}
+	e := journey.Event{
+		Time: n.Uint64(b), Transaction: n.Uint32(b[8:]), Host: host, Index: n.Uint32(b[16:]), Sequence: n.Uint32(b[20:]),
+		Length: n.Uint16(b[24:]), Point: journey.Point(b[26]), Direction: journey.Direction(b[28]),
+		Flags: b[29], Depth: b[30], Device: text(b[32:48]),
+	}
+	switch {
+	case e.Point < journey.Send || e.Point > journey.Deliver:
+		return e, fmt.Errorf("a record of an unknown point, %d", e.Point)
+	case b[27] >= journey.Hooks:
+		return e, fmt.Errorf("a record of an unknown hook, %d", b[27])
+	case e.Direction != journey.Request && e.Direction != journey.Response:
+		return e, errors.New("a record without a direction")
+	}
+	if e.Point == journey.HookBegin || e.Point == journey.HookEnd {
+		e.Hook = journey.Hook(b[27]) + 1
+	}
+	return e, nil
+}
+
+// text reads a string of C.
+func text(b []byte) string {
+	if end := slices.Index(b, 0); end >= 0 {
+		b = b[:end]
+	}
+	return strings.ToValidUTF8(string(b), "?")
+}

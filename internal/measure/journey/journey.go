@@ -1,0 +1,262 @@
+// Package journey holds what was seen of transactions on their way: which points of which hosts they passed, and when.
+//
+// Package follow sees the events, package tracing collects them into a Trace, and package itinerary turns that into steps
+// with times.
+package journey
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Point is what happened to a transaction.
+type Point uint8
+
+// The points, in the order in which a request passes them.
+const (
+	// Send: the application gave bytes to TCP.
+	Send Point = iota + 1
+	// Queue: the packet reached the queueing discipline of a device.
+	Queue
+	// Transmit: the driver of a device got the packet.
+	Transmit
+	// Arrive: the packet was put into the backlog of a CPU, to be received by a device.
+	Arrive
+	// Receive: the stack began to process a packet that a device received.
+	Receive
+	// HookBegin and HookEnd: the packet is before the first and behind the last function of a netfilter hook.
+	HookBegin
+	HookEnd
+	// Socket: TCP processes the packet for its socket.
+	Socket
+	// Wake: TCP told the socket's owner that there is data.
+	Wake
+	// Deliver: the application got bytes.
+	Deliver
+)
+
+var points = []string{"", "send", "queue", "transmit", "arrive", "receive", "hook-begin", "hook-end", "socket", "wake", "deliver"}
+
+// String returns the name of a point.
+func (p Point) String() string { return name(points, p) }
+
+// MarshalText writes the name.
+func (p Point) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads a name.
+func (p *Point) UnmarshalText(b []byte) error { return read(points, b, p) }
+
+// Hook is a hook of netfilter: the kernel's number and 1, so that 0 is none.
+type Hook uint8
+
+var hooks = []string{"", "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
+
+// Hooks is how many there are.
+const Hooks = 5
+
+// String returns the name that iptables has for a hook.
+func (h Hook) String() string { return name(hooks, h) }
+
+// MarshalText writes the name.
+func (h Hook) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads a name.
+func (h *Hook) UnmarshalText(b []byte) error { return read(hooks, b, h) }
+
+// Direction is which way a packet goes.
+type Direction uint8
+
+// The directions.
+const (
+	Request Direction = iota + 1
+	Response
+)
+
+var directions = []string{"", "request", "response"}
+
+// String returns the name of a direction.
+func (d Direction) String() string { return name(directions, d) }
+
+// MarshalText writes the name.
+func (d Direction) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads a name.
+func (d *Direction) UnmarshalText(b []byte) error { return read(directions, b, d) }
+
+func name[T ~uint8](names []string, n T) string {
+	if int(n) < len(names) {
+		return names[n]
+	}
+	return fmt.Sprintf("#%d", n)
+}
+
+func read[T ~uint8](names []string, b []byte, to *T) error {
+	i := slices.Index(names, string(b))
+	if i < 0 || len(b) == 0 {
+		return fmt.Errorf("%q is unknown: want one of %s", b, strings.TrimPrefix(strings.Join(names, ", "), ", "))
+	}
+	*to = T(i)
+	return nil
+}
+
+// Event is a transaction at one point.
+type Event struct {
+	// Time is in ns of the machine's monotonic clock.
+	Time uint64 `json:"t"`
+	// Transaction numbers the sampled transactions from 1.
+	Transaction uint32 `json:"n"`
+	Host        string `json:"host"`
+	// Device and Index are of the network device, absent for sockets and hooks.
+	Device string `json:"dev,omitempty"`
+	Index  uint32 `json:"index,omitempty"`
+	Point  Point  `json:"point"`
+	// Hook is that of HookBegin and HookEnd.
+	Hook      Hook      `json:"hook,omitempty"`
+	Direction Direction `json:"way"`
+	// Sequence is that of TCP or ICMP, Flags are those of TCP, Length is the payload in bytes. A socket has none.
+	Sequence uint32 `json:"seq,omitempty"`
+	Flags    uint8  `json:"flags,omitempty"`
+	Length   uint16 `json:"len,omitempty"`
+	// Depth is how many headers of tunnels are around the packet.
+	Depth uint8 `json:"depth,omitempty"`
+}
+
+// Kind says what a host is.
+type Kind string
+
+// The kinds of hosts.
+const (
+	Pod      Kind = "pod"
+	Node     Kind = "node"
+	Switch   Kind = "switch"
+	External Kind = "external"
+)
+
+// Host is a network namespace.
+type Host struct {
+	Name    string     `json:"name"`
+	Kind    Kind       `json:"kind"`
+	Devices []Device   `json:"devices,omitempty"`
+	Hooks   []HookList `json:"hooks,omitempty"`
+}
+
+// Device returns the device with an index, the zero Device if there is none.
+func (h Host) Device(index uint32) Device {
+	i := slices.IndexFunc(h.Devices, func(d Device) bool { return d.Index == index })
+	if i < 0 {
+		return Device{}
+	}
+	return h.Devices[i]
+}
+
+// Device is a network device.
+type Device struct {
+	Name  string `json:"name"`
+	Index uint32 `json:"index"`
+	// Kind is the kernel's: veth, bridge, vxlan and so on. Master is the bridge that it is a port of.
+	Kind   string `json:"kind"`
+	Master string `json:"master,omitempty"`
+	// Ingress and Egress are the names of its BPF programs, in order.
+	Ingress []string `json:"ingress,omitempty"`
+	Egress  []string `json:"egress,omitempty"`
+}
+
+// HookList is what is registered at a hook of netfilter, in order.
+type HookList struct {
+	Hook      Hook       `json:"hook"`
+	Functions []Function `json:"functions"`
+}
+
+// Function is one function at a hook. Name is the kernel's, "" if the kernel does not tell; Table and Chain are those of
+// rules.
+type Function struct {
+	Name     string `json:"name,omitempty"`
+	Priority int32  `json:"priority"`
+	Table    string `json:"table,omitempty"`
+	Chain    string `json:"chain,omitempty"`
+}
+
+// String names a function as briefly as possible: table and chain, or the function of the kernel.
+func (f Function) String() string {
+	switch {
+	case f.Table != "" && f.Chain != "":
+		return f.Table + " " + f.Chain
+	case f.Table != "":
+		return f.Table
+	case f.Name != "":
+		return f.Name
+	}
+	return fmt.Sprintf("priority %d", f.Priority)
+}
+
+// Trace is what was seen of one profile on one path.
+type Trace struct {
+	Profile  string `json:"profile"`
+	Path     string `json:"path"`
+	Workload string `json:"workload"`
+	// Client and Server are names of hosts.
+	Client string `json:"client"`
+	Server string `json:"server"`
+	Hosts  []Host `json:"hosts"`
+	// Sampled is how many transactions were to be followed, Lost how many events found no room.
+	Sampled int    `json:"sampled"`
+	Lost    uint64 `json:"lost"`
+	// Missing are points that this kernel cannot show, with the reason.
+	Missing []string `json:"missing,omitempty"`
+	// Plain and Followed are how fast all transactions were, without and with the probes.
+	Plain    Pace `json:"plain"`
+	Followed Pace `json:"followed"`
+	// Events are in no order.
+	Events []Event `json:"events"`
+}
+
+// Pace is how fast transactions were as their client saw it.
+type Pace struct {
+	// Rate is in transactions per second, Median the median round-trip time in ns.
+	Rate   float64 `json:"rate"`
+	Median float64 `json:"median"`
+}
+
+// Host returns the host called name, false if there is none.
+func (t Trace) Host(name string) (Host, bool) {
+	i := slices.IndexFunc(t.Hosts, func(h Host) bool { return h.Name == name })
+	if i < 0 {
+		return Host{}, false
+	}
+	return t.Hosts[i], true
+}
+
+// Options say how transactions are followed.
+type Options struct {
+	Workload plan.Workload
+	// Transactions is how many are sampled at most, spread over Window.
+	Transactions   int
+	Warmup, Window time.Duration
+}
+
+// Largest is the largest request or response in bytes that is one packet on every path.
+const Largest = 1024
+
+// Unfit says why the transactions of a workload cannot be followed, "" if they can: there must be one at a time, whose
+// request and response are a packet each that can be told from others.
+func Unfit(w plan.Workload) string {
+	switch t := w.Traits(); {
+	case t.Work != plan.Transaction:
+		return "it has no transactions: want rr, crr or ping"
+	case w.Tool != "":
+		return "another program sends it: leave the tool out"
+	case t.Protocol == plan.UDP:
+		return "datagrams carry no sequence number of the kernel's: want TCP"
+	case t.Flows > 1:
+		return fmt.Sprintf("%d flows have transactions at the same time: want flows=1", t.Flows)
+	case t.Burst > 1 || t.Arrival == plan.Saturate || t.Arrival == plan.Poisson || t.Beside:
+		return "transactions overlap or other traffic flows beside them: want a closed loop or a constant rate"
+	case max(t.Request, t.Response, t.Message) > Largest:
+		return fmt.Sprintf("%d bytes may be several packets: want at most %d", max(t.Request, t.Response, t.Message), Largest)
+	}
+	return ""
+}

@@ -1,0 +1,205 @@
+package chart
+
+// Trips is a train diagram: for each lane a line that goes from row to row as time passes, coloured by what the time is
+// for. All lanes share one time axis.
+type Trips struct {
+	Title, Desc string
+	// Unit is of the time axis.
+	Unit string
+	// Kinds are what time is for.
+	Kinds []TripKind
+	Lanes []Trip
+	// Finish draws a line across all lanes, named FinishName; an empty name for none. (optional)
+	Finish     float64
+	FinishName string
+}
+
+// TripKind is a use of time.
+type TripKind struct {
+	Name  string
+	Color Color
+}
+
+// Trip is one lane.
+type Trip struct {
+	Name string
+	// Note is written beside the name.
+	Note string
+	// Rows are the names of places, from top to bottom.
+	Rows  []string
+	Spans []TripSpan
+	// Labels name visits of a row. Each is written at the end of the visit, or left out where there is no room.
+	Labels []TripLabel
+}
+
+// TripSpan is a part of a trip: at Row from From to To.
+type TripSpan struct {
+	Row      int
+	From, To float64
+	// Kind is an index of Kinds.
+	Kind int
+	// Tip is shown when the pointer rests on it.
+	Tip string
+}
+
+// TripLabel is about the visit of Row that ends at To. Texts are of falling length: the first that fits is written.
+type TripLabel struct {
+	Row   int
+	To    float64
+	Texts []string
+}
+
+// Sizes of a train diagram.
+const (
+	tripWidth  = 872.0
+	tripLeft   = 84.0
+	tripRight  = 18.0
+	tripRow    = 18.0
+	tripBar    = 11.0
+	tripHead   = 23.0
+	tripGap    = 9.0
+	legendLine = 18.0
+)
+
+// Draw lays the diagram out: the legend, the axis, the lanes.
+func (p Trips) Draw() Drawing {
+	times := []float64{p.Finish, 0}
+	for _, l := range p.Lanes {
+		for _, s := range l.Spans {
+			times = append(times, s.To)
+		}
+	}
+	_, most, _ := span(times...)
+	x, ticks := linear(0, most, 9)
+	x.from, x.to = tripLeft, tripWidth-tripRight
+	legend, top := p.legend()
+	top += 30
+	height := top
+	for _, l := range p.Lanes {
+		height += l.height()
+	}
+	d := Drawing{Width: tripWidth, Height: height, Title: p.Title, Desc: p.Desc}
+	frame := Group{}
+	for _, t := range ticks {
+		frame.Shapes = append(frame.Shapes, line(Grid, 1, Point{x.at(t), top - 8}, Point{x.at(t), height}),
+			small(text(Muted, Point{x.at(t), top - 13}, tickText(t), Middle)))
+	}
+	frame.Shapes = append(frame.Shapes, small(text(Muted, Point{0, top - 13}, p.Unit, Start)))
+	d.Groups = append(d.Groups, legend, frame)
+	if p.FinishName != "" {
+		at := x.at(p.Finish)
+		anchor := Start
+		if at+textWidth(p.FinishName, smallSize) > tripWidth {
+			anchor = End
+		}
+		d.Groups = append(d.Groups, Group{Tip: p.FinishName, Shapes: []Shape{
+			dashed(line(Accent, 1.5, Point{at, top - 8}, Point{at, height}), 1),
+			small(text(Accent, Point{at, top - 27}, p.FinishName, anchor)),
+		}})
+	}
+	y := top
+	for _, l := range p.Lanes {
+		d.Groups = append(d.Groups, p.draw(l, x, y)...)
+		y += l.height()
+	}
+	return d
+}
+
+// legend names the kinds that occur, and says how high it is.
+func (p Trips) legend() (Group, float64) {
+	used := map[int]bool{}
+	for _, l := range p.Lanes {
+		for _, s := range l.Spans {
+			used[s.Kind] = true
+		}
+	}
+	const swatch, between = 11.0, 16.0
+	g, at := Group{}, Point{0, 11}
+	for i, k := range p.Kinds {
+		if !used[i] {
+			continue
+		}
+		width := swatch + 5 + textWidth(k.Name, textSize)
+		if at.X+width > tripWidth {
+			at = Point{0, at.Y + legendLine}
+		}
+		g.Shapes = append(g.Shapes, rect(k.Color, Point{at.X, at.Y - swatch + 2}, Point{at.X + swatch, at.Y + 2}),
+			text(Ink, Point{at.X + swatch + 5, at.Y + 1}, k.Name, Start))
+		at.X += width + between
+	}
+	return g, at.Y + 14
+}
+
+func (l Trip) height() float64 { return tripHead + tripRow*float64(len(l.Rows)) + tripGap }
+
+// draw lays one lane out from the height y on.
+func (p Trips) draw(l Trip, x axis, y float64) []Group {
+	head := Group{}
+	head.Shapes = append(head.Shapes, line(Grid, 1, Point{0, y + 1}, Point{tripWidth, y + 1}),
+		bold(text(Ink, Point{0, y + 16}, l.Name, Start)),
+		small(text(Muted, Point{tripWidth - tripRight, y + 16}, l.Note, End)))
+	middle := func(row int) float64 { return y + tripHead + tripRow*(float64(row)+0.5) }
+	for i, name := range l.Rows {
+		head.Shapes = append(head.Shapes, small(text(Muted, Point{tripLeft - 8, middle(i) + 4}, fit(name, smallSize, tripLeft-8), End)),
+			faint(line(Grid, 1, Point{x.from, middle(i)}, Point{x.to, middle(i)}), 0.8))
+	}
+	groups := []Group{head}
+	ways := Group{}
+	for i, s := range l.Spans[min(1, len(l.Spans)):] {
+		if i++; s.Row != l.Spans[i-1].Row {
+			ways.Shapes = append(ways.Shapes, line(Muted, 1, Point{x.at(s.From), middle(l.Spans[i-1].Row)}, Point{x.at(s.From), middle(s.Row)}))
+		}
+	}
+	groups = append(groups, ways)
+	for _, s := range merged(l.Spans) {
+		groups = append(groups, Group{Tip: s.Tip, Shapes: []Shape{
+			rect(p.Kinds[s.Kind].Color, Point{x.at(s.From), middle(s.Row) - tripBar/2}, Point{max(x.at(s.To), x.at(s.From)+0.6), middle(s.Row) + tripBar/2}),
+		}})
+	}
+	return append(groups, l.labels(x, middle))
+}
+
+// merged joins spans that follow each other in a row and are of one kind: between two rectangles there would be a seam.
+func merged(spans []TripSpan) []TripSpan {
+	var out []TripSpan
+	for _, s := range spans {
+		if last := len(out) - 1; last >= 0 && out[last].Row == s.Row && out[last].Kind == s.Kind && out[last].To == s.From {
+			out[last].To = s.To
+			out[last].Tip += "\n" + s.Tip
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// labels writes texts at the end of visits, where nothing else is in the row.
+func (l Trip) labels(x axis, middle func(int) float64) Group {
+	const margin = 5.0
+	taken := map[int][]float64{} // where something begins in a row
+	for i, s := range l.Spans {
+		taken[s.Row] = append(taken[s.Row], x.at(s.From))
+		if i > 0 { // the line from the row before crosses those in between
+			before := l.Spans[i-1].Row
+			for row := min(before, s.Row) + 1; row < max(before, s.Row); row++ {
+				taken[row] = append(taken[row], x.at(s.From))
+			}
+		}
+	}
+	g := Group{}
+	for _, b := range l.Labels {
+		from, room := x.at(b.To)+margin, tripWidth
+		for _, begin := range taken[b.Row] {
+			if begin >= x.at(b.To) {
+				room = min(room, begin-margin)
+			}
+		}
+		for _, s := range b.Texts {
+			if from+textWidth(s, smallSize) <= room {
+				g.Shapes = append(g.Shapes, small(text(Muted, Point{from, middle(b.Row) + 4}, s, Start)))
+				break
+			}
+		}
+	}
+	return g
+}

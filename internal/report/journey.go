@@ -1,0 +1,247 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/itinerary"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/journey"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// JourneySchema names the JSON format of BuildJourney.
+const JourneySchema = "cnibench.journey/v1"
+
+// JourneyPage is what was followed: journeys in the order of paths, workloads and profiles.
+type JourneyPage struct {
+	Plan         plan.Plan
+	Facts        facts.Facts
+	Transactions int
+	Journeys     []itinerary.Itinerary
+	Left         []Left
+}
+
+// Left is a profile that was not followed, and why.
+type Left struct {
+	Profile  plan.Variant  `json:"profile"`
+	Path     plan.Path     `json:"path"`
+	Workload plan.Workload `json:"workload"`
+	Reason   string        `json:"reason"`
+}
+
+func (l Left) String() string {
+	return fmt.Sprintf("%s, %s, %s: %s", l.Profile, l.Path, l.Workload, l.Reason)
+}
+
+// Leave notes a profile that was not followed.
+func (p *JourneyPage) Leave(v plan.Variant, path plan.Path, w plan.Workload, reason string) {
+	p.Left = append(p.Left, Left{v, path, w, reason})
+}
+
+// Sets cuts journeys into those that share a path and a workload, which can be compared.
+func (p JourneyPage) Sets() [][]itinerary.Itinerary {
+	return Grouped(p.Journeys, func(i itinerary.Itinerary) [2]string { return [2]string{i.Path, i.Workload} })
+}
+
+// Quickest returns the journey that ends first.
+func Quickest(set []itinerary.Itinerary) itinerary.Itinerary {
+	return slices.MinFunc(set, func(a, b itinerary.Itinerary) int { return cmp.Compare(a.Total.Median, b.Total.Median) })
+}
+
+// BuildJourney makes the report of journeys.
+func BuildJourney(p JourneyPage) Document {
+	d := Document{Title: "Where a packet is, when", Facts: p.Facts, Journeys: &p}
+	for _, set := range p.Sets() {
+		d.Answer = append(d.Answer, whereabouts(set)...)
+		d.Sections = append(d.Sections, journeySection(set))
+		for _, i := range set {
+			d.Sections = append(d.Sections, Section{Heading: fmt.Sprintf("%s: %s, %s", i.Profile, i.Path, i.Workload), Grids: []Grid{stepGrid(i)}})
+		}
+	}
+	if len(p.Left) > 0 {
+		left := Section{Heading: "Not followed"}
+		for _, l := range p.Left {
+			left.Items = append(left.Items, Item{Name: string(l.Profile), Text: fmt.Sprintf("%s, %s: %s", l.Path, l.Workload, l.Reason)})
+		}
+		d.Appendix = append(d.Appendix, left)
+	}
+	d.Data = struct {
+		Schema       string                `json:"schema"`
+		Facts        facts.Facts           `json:"facts"`
+		Transactions int                   `json:"transactions"`
+		Journeys     []itinerary.Itinerary `json:"journeys"`
+		Left         []Left                `json:"left,omitempty"`
+	}{JourneySchema, p.Facts, p.Transactions, p.Journeys, p.Left}
+	return d
+}
+
+// whereabouts says where the packets of the other profiles are when the quickest has its response.
+func whereabouts(set []itinerary.Itinerary) []string {
+	first := Quickest(set)
+	lines := []string{fmt.Sprintf("%s has its response after %s (%s, %s).", first.Profile, micros(first.Total.Median), first.Path, first.Workload)}
+	for _, i := range set {
+		if i.Profile == first.Profile {
+			continue
+		}
+		at := i.Steps[max(0, i.Where(first.Total.Median))]
+		lines = append(lines, fmt.Sprintf("%s then has its %s in %s, and needs %s more.", i.Profile, at.Direction, Place(at), micros(i.Total.Median-first.Total.Median)))
+	}
+	return lines
+}
+
+// Place names the host and the device or hook of a step.
+func Place(s itinerary.Step) string {
+	switch {
+	case s.Hook != "":
+		return s.Host + ", netfilter " + s.Hook
+	case s.Device != "":
+		return s.Host + ", " + s.Device
+	}
+	return s.Host + ", socket"
+}
+
+func micros(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
+
+// journeySection compares journeys of one path and workload.
+func journeySection(set []itinerary.Itinerary) Section {
+	s := Section{Heading: set[0].Path + ", " + set[0].Workload, Drawn: true}
+	s.Notes = []string{
+		"Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time, which is in every time here; the cost is the difference to transactions without probes, and is about the same for each event.",
+	}
+	for _, m := range set[0].Missing {
+		s.Notes = append(s.Notes, "Not seen here: "+m+".")
+	}
+	g := Grid{Label: "profile", Columns: []string{"to the server", "and back", "events", "undisturbed", "same way", "followed", "typical", "without probes", "cost of probes", "rate", "without probes"}}
+	for _, i := range set {
+		there := number.Absent
+		if n := i.Delivered(); n >= 0 {
+			there = micros(i.Steps[n].At)
+		}
+		g.Add(i.Profile, there, micros(i.Total.Median), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike), fmt.Sprint(i.Sampled),
+			micros(i.Typical), micros(i.Plain.Median),
+			fmt.Sprintf("%s, %.2f µs an event", micros(i.Cost()), i.Cost()/1e3/float64(i.Events)),
+			number.Number(i.Followed.Rate)+"/s", number.Number(i.Plain.Rate)+"/s")
+	}
+	g.Notes = []string{
+		"Typical is the median of all that took the same way. Without probes is the median round-trip time of a trial without them; their difference is the cost of the probes.",
+		"The rate is of all transactions, of which probes note the followed ones only.",
+	}
+	s.Grids = []Grid{lineGrid(set), g}
+	return s
+}
+
+// lineColumns is how many columns the longest journey has as a line of text.
+const lineColumns = 60
+
+// lineGrid draws each journey as a line of letters over a common time axis: the place at each moment.
+func lineGrid(set []itinerary.Itinerary) Grid {
+	longest := slices.MaxFunc(set, func(a, b itinerary.Itinerary) int { return cmp.Compare(a.Total.Median, b.Total.Median) })
+	last := longest.Steps[len(longest.Steps)-1].At
+	g := Grid{Label: "profile", Columns: []string{fmt.Sprintf("place, one letter for %.2f µs", last/1e3/lineColumns)}}
+	for _, i := range set {
+		var b strings.Builder
+		for column := range lineColumns {
+			n := i.Where(last * (float64(column) + 0.5) / lineColumns)
+			if n >= len(i.Steps)-1 {
+				break
+			}
+			b.WriteString(letter(i, i.Steps[n]))
+		}
+		g.Add(i.Profile, b.String())
+	}
+	g.Notes = []string{"C client, 1 2 nodes, - switch, S server; # netfilter, * BPF program, = tunnel."}
+	return g
+}
+
+// letter is the place of a step in one letter, or what happens until the next step where that tells dataplanes apart.
+func letter(i itinerary.Itinerary, s itinerary.Step) string {
+	n := slices.IndexFunc(i.Steps, func(o itinerary.Step) bool { return o.At == s.At && o.Point == s.Point && o.Host == s.Host })
+	if n >= 0 && n+1 < len(i.Steps) {
+		if mark, ok := map[itinerary.Activity]string{itinerary.Netfilter: "#", itinerary.BPF: "*", itinerary.Tunnel: "="}[i.Steps[n+1].Activity]; ok {
+			return mark
+		}
+	}
+	switch {
+	case s.Host == i.Client:
+		return "C"
+	case s.Host == i.Server:
+		return "S"
+	case s.Kind == journey.Switch:
+		return "-"
+	case s.Kind == journey.Node:
+		return s.Host[len(s.Host)-1:]
+	}
+	return "?"
+}
+
+// stepGrid lists the steps of a journey.
+func stepGrid(i itinerary.Itinerary) Grid {
+	g := Grid{Label: "µs", Columns: []string{"+", "host", "for", "step"}, Prose: true}
+	for _, s := range i.Steps {
+		g.Add(fmt.Sprintf("%6.2f", s.At/1e3), fmt.Sprintf("%5.2f", s.After.Median/1e3), s.Host, string(s.Activity), Describe(s))
+	}
+	return g
+}
+
+// Describe says in words what a step is.
+func Describe(s itinerary.Step) string {
+	text := map[journey.Point]string{
+		journey.Send: "the application sends", journey.Queue: s.Device + " queues", journey.Transmit: s.Device + " transmits",
+		journey.Arrive: s.Device + " takes in", journey.Receive: s.Device + " receives", journey.HookBegin: "netfilter " + s.Hook + " begins",
+		journey.HookEnd: "netfilter " + s.Hook + " ends", journey.Socket: "TCP gets the packet", journey.Wake: "the socket's owner is woken",
+		journey.Deliver: "the application has the bytes",
+	}[s.Point]
+	var more []string
+	if s.Driver != "" && s.Driver != "veth" && s.Driver != "device" {
+		more = append(more, s.Driver)
+	}
+	if s.Packet != "" && s.Packet != "data" {
+		more = append(more, s.Packet)
+	}
+	if s.Depth > 0 {
+		more = append(more, "in a tunnel's headers")
+	}
+	if len(s.Programs) > 0 {
+		more = append(more, "after "+strings.Join(s.Programs, ", "))
+	}
+	if len(s.Functions) > 0 {
+		more = append(more, "after "+strings.Join(s.Functions, ", "))
+	}
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, "; ") + ")"
+	}
+	return text
+}
+
+// JourneyRows returns the names of the hosts of a journey in the order in which the request passes them, and the row of
+// each host.
+func JourneyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
+	row = map[string]int{}
+	var hosts []string
+	for _, s := range i.Steps {
+		if !slices.Contains(hosts, s.Host) {
+			hosts = append(hosts, s.Host)
+		}
+	}
+	// The way back may lead past hosts that the request did not pass.
+	if at := slices.Index(hosts, i.Server); at >= 0 {
+		hosts = append(slices.Delete(hosts, at, at+1), i.Server)
+	}
+	for n, h := range hosts {
+		row[h] = n
+	}
+	return each.Of(hosts, func(h string) string {
+		switch h {
+		case i.Client:
+			return "client"
+		case i.Server:
+			return "server"
+		}
+		return h
+	}), row
+}
