@@ -116,7 +116,7 @@ var rules = []rule{
 		why:  "renderers write a document and compute nothing; judgement does not know how it is shown",
 		in: under("internal/judge/stat", "internal/judge/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/csv",
 			"internal/report/openmetrics", "internal/report/benchfmt", "internal/report/chart", "internal/report/figure",
-			"internal/judge/findings"),
+			"internal/judge/findings", "internal/judge/itinerary"),
 		imports: []string{
 			module + "/internal/conduct/run/", module + "/internal/conduct/control/", "os",
 		},

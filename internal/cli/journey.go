@@ -42,7 +42,6 @@ bridges, tunnels and devices of pods, nodes and switch, from the client's send t
 one line over a common time axis. Probes cost time; the report says how much. Timed trials are another pass.`
 
 const journeyExample = `  sudo cnibench journey flannel-vxlan canal cilium-native macvlan
-  sudo cnibench journey canal cilium-native --format svg > journey.svg
   sudo cnibench journey calico-vxlan --paths pod-to-service/remote --workloads crr`
 
 func (p *program) journeyCommand() *cobra.Command {
@@ -109,7 +108,7 @@ func (a *journeyArgs) want(cmd *cobra.Command, names []string) (plan.Plan, error
 		want.Workloads = []plan.Workload{plan.Workload{Spec: plan.RR{}}.Normalize()}
 	}
 	if !cmd.Flags().Changed("duration") {
-		want.Duration = 500 * time.Millisecond
+		want.Duration = time.Second
 	}
 	for _, w := range want.Workloads {
 		if why := journey.Unfit(w); why != "" {

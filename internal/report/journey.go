@@ -204,7 +204,7 @@ func Describe(s itinerary.Step) string {
 		more = append(more, s.Packet)
 	}
 	if s.Depth > 0 {
-		more = append(more, "in a tunnel's headers")
+		more = append(more, "encapsulated")
 	}
 	if len(s.Programs) > 0 {
 		more = append(more, "after "+strings.Join(s.Programs, ", "))

@@ -82,15 +82,20 @@ type Step struct {
 // Cost is how much longer a followed transaction takes than one without probes in ns, by their medians.
 func (i Itinerary) Cost() float64 { return i.Typical - i.Plain.Median }
 
-// Delivered is the index of the step by which the server's application has the request, or the server's host if that
-// has no application; -1 if there is none.
+// Delivered is the index of the step by which the server's application has the request, or by which the server's host has
+// it if no application answers; -1 without such a step.
 func (i Itinerary) Delivered() int {
-	for n, s := range slices.Backward(i.Steps) {
-		if s.Host == i.Server && s.Direction == journey.Request {
+	last := -1
+	for n, s := range i.Steps {
+		switch {
+		case s.Host != i.Server || s.Direction != journey.Request:
+		case s.Point == journey.Deliver:
 			return n
+		case s.Packet == "data":
+			last = n
 		}
 	}
-	return -1
+	return last
 }
 
 // Where returns the last step that is passed at a time, -1 before the first.

@@ -50,7 +50,7 @@ func (p Point) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 // UnmarshalText reads a name.
 func (p *Point) UnmarshalText(b []byte) error { return read(points, b, p) }
 
-// Hook is a hook of netfilter: the kernel's number and 1, so that 0 is none.
+// Hook is a hook of netfilter: the kernel's number and 1, so that 0 means no hook.
 type Hook uint8
 
 var hooks = []string{"", "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
@@ -144,7 +144,7 @@ type Host struct {
 	Hooks   []HookList `json:"hooks,omitempty"`
 }
 
-// Device returns the device with an index, the zero Device if there is none.
+// Device returns the device with an index, or the zero Device.
 func (h Host) Device(index uint32) Device {
 	i := slices.IndexFunc(h.Devices, func(d Device) bool { return d.Index == index })
 	if i < 0 {
@@ -221,7 +221,7 @@ type Pace struct {
 	Median float64 `json:"median"`
 }
 
-// Host returns the host called name, false if there is none.
+// Host returns the host called name, or false.
 func (t Trace) Host(name string) (Host, bool) {
 	i := slices.IndexFunc(t.Hosts, func(h Host) bool { return h.Name == name })
 	if i < 0 {
@@ -253,8 +253,10 @@ func Unfit(w plan.Workload) string {
 		return "datagrams carry no sequence number of the kernel's: want TCP"
 	case t.Flows > 1:
 		return fmt.Sprintf("%d flows have transactions at the same time: want flows=1", t.Flows)
-	case t.Burst > 1 || t.Arrival == plan.Saturate || t.Arrival == plan.Poisson || t.Beside:
-		return "transactions overlap or other traffic flows beside them: want a closed loop or a constant rate"
+	case t.Burst > 1 || t.Arrival == plan.Saturate || t.Beside:
+		return "transactions overlap or other traffic flows beside them: want a closed loop or a low rate"
+	case t.Load > 0:
+		return "its capacity is not measured here: want a rate in place of a load"
 	case max(t.Request, t.Response, t.Message) > Largest:
 		return fmt.Sprintf("%d bytes may be several packets: want at most %d", max(t.Request, t.Response, t.Message), Largest)
 	}

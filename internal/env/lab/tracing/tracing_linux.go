@@ -81,7 +81,7 @@ func (p *pass) dial(ctx context.Context) (err error) {
 }
 
 // surveyTime is how long traffic flows until the hooks of netfilter are known.
-const surveyTime = 50 * time.Millisecond
+const surveyTime = 200 * time.Millisecond
 
 // followed runs the workload with probes.
 func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (err error) {

@@ -47,7 +47,7 @@ struct netdev_queue { struct Qdisc *qdisc; } core;
 struct net_device { char name[16]; int ifindex; possible_net_t nd_net; struct netdev_queue *_tx; } core;
 struct sk_buff { struct net_device *dev; unsigned char *head, *data; __u16 network_header; } core;
 struct sock_common { __be16 skc_dport; __u16 skc_num; possible_net_t skc_net; } core;
-struct sock { struct sock_common __sk_common; } core;
+struct sock { struct sock_common __sk_common; __u16 sk_protocol; } core;
 struct nf_hook_state { __u8 hook; struct net *net; } core;
 struct bpf_nf_ctx { const struct nf_hook_state *state; struct sk_buff *skb; } core;
 
@@ -375,11 +375,15 @@ inlined int acts(__u8 point, const struct sock *sk, bool out)
 
 	if (!active && !(beginning && armed))
 		return 0;
-	if (settings.protocol != IPPROTO_TCP)
-		return 0;
 	inum = sk->__sk_common.skc_net.net->ns.inum;
-	client = is_port(bpf_ntohs(sk->__sk_common.skc_dport));
-	server = is_port(sk->__sk_common.skc_num);
+	if (settings.protocol == IPPROTO_TCP) {
+		client = is_port(bpf_ntohs(sk->__sk_common.skc_dport));
+		server = is_port(sk->__sk_common.skc_num);
+	} else {
+		/* The server's kernel answers echoes without a socket. */
+		client = inum == settings.client && (sk->sk_protocol == IPPROTO_ICMP || sk->sk_protocol == IPPROTO_ICMPV6);
+		server = false;
+	}
 	if (client == server || !host_of(inum))
 		return 0;
 	p.direction = client == out ? REQUEST : RESPONSE;

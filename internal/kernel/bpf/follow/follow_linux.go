@@ -55,8 +55,9 @@ type Options struct {
 // InARow is how many transactions are sampled in a row: the first finds the probes' code and data out of the caches.
 const InARow = 8
 
-// perTransaction is how many records a transaction may have on average before the buffer is full.
-const perTransaction = 160
+// perTransaction is how many records a transaction may have on average before the buffer is full, perConnection the same
+// if it opens and closes a connection.
+const perTransaction, perConnection = 160, 500
 
 // Follower is a set of probes.
 type Follower struct {
@@ -115,7 +116,7 @@ func (f *Follower) open() error {
 	if err := spec.Variables["settings"].Set(settings); err != nil {
 		return err
 	}
-	spec.Maps["follow_records"].MaxEntries = room(f.o.Limit)
+	spec.Maps["follow_records"].MaxEntries = room(f.o)
 	if f.coll, err = attach.Load("journey", spec, ebpf.CollectionOptions{}); err != nil {
 		return err
 	}
@@ -181,9 +182,13 @@ func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err 
 }
 
 // room is the size of a buffer for the records of so many transactions, a power of two.
-func room(transactions int) uint32 {
+func room(o Options) uint32 {
 	const header = 8
-	need := uint(transactions * perTransaction * (recordSize + header))
+	each := perTransaction
+	if o.Connects {
+		each = perConnection
+	}
+	need := uint(o.Limit * each * (recordSize + header))
 	return 1 << max(16, bits.Len(need-1))
 }
 
@@ -226,7 +231,7 @@ func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 			l := journey.HookList{Hook: journey.Hook(hook) + 1}
 			for _, e := range h.Entries[hook][:min(int(count), len(h.Entries[hook]))] {
 				fn := journey.Function{Name: wanted[e.Function], Priority: e.Priority}
-				// The private data of other functions are no tables.
+				// Other functions have other private data.
 				if strings.HasPrefix(fn.Name, "nft_do_chain") || fn.Name == "ipt_do_table" || fn.Name == "ip6t_do_table" {
 					fn.Table, fn.Chain = text(e.Table[:]), text(e.Chain[:])
 				}

@@ -55,7 +55,7 @@ func TestKernelsWithoutTracepoints(t *testing.T) {
 // TestRoom: a buffer is a power of two that holds what it must.
 func TestRoom(t *testing.T) {
 	for transactions, want := range map[int]uint32{1: 1 << 16, 400: 1 << 22, 2000: 1 << 25} {
-		if got := room(transactions); got != want {
+		if got := room(Options{Limit: transactions}); got != want {
 			t.Errorf("%d transactions: %d bytes, want %d", transactions, got, want)
 		}
 	}
