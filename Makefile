@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm e2e fidelity bench truth aa duet power lint generate cover size weight clean deps
+.PHONY: build demo test test-vm e2e fidelity bench truth aa duet power lint snapshot generate cover size weight clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -64,6 +64,9 @@ lint: ## go vet, staticcheck and plain English, for Linux and for the portable c
 	go run ./internal/tool/plainwords
 	GOOS=darwin GOARCH=arm64 go vet . ./internal/cli ./internal/conduct/... ./internal/report/... ./internal/judge/... ./internal/plan ./internal/measure/... ./internal/external/... ./internal/env/image/... ./internal/env/kube/...
 	go vet -tags e2e ./e2e
+
+snapshot: ## what a release would be, of this commit: binaries, packages, image, chart, into bin/dist and bin/release
+	scripts/release.sh snapshot
 
 generate: ## generated documents
 	go generate ./...

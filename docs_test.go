@@ -187,3 +187,19 @@ func TestPagesAreShort(t *testing.T) {
 		}
 	}
 }
+
+// README is what a reader sees first: at most 120 lines with one picture, and its two commands.
+func TestReadmeIsShort(t *testing.T) {
+	page := pages(t)["README.md"]
+	if n := strings.Count(page, "\n"); n > 120 {
+		t.Errorf("README.md has %d lines, want at most 120", n)
+	}
+	if n := strings.Count(page, "!["); n != 1 {
+		t.Errorf("README.md has %d pictures, want one", n)
+	}
+	for _, want := range []string{"\nmake demo ", "\nmake test "} {
+		if !strings.Contains(page, want) {
+			t.Errorf("README.md does not have the command %q", strings.TrimSpace(want))
+		}
+	}
+}

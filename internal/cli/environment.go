@@ -12,6 +12,9 @@ import (
 
 // openEnvironment opens the environment of a plan. It returns the plan with the names of what was found there.
 func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+	if want.OnCluster() && want.Cluster.Image == "" && want.Environment != plan.EnvKind && !image.Released(buildVersion()) {
+		say("%s is a development build, whose image is in no registry: bring %s to the nodes by cnibench image --load, or give --image", buildVersion(), image.DefaultName(buildVersion()))
+	}
 	switch o := p.clusterOptions(say); {
 	case want.Environment == plan.EnvKind:
 		binary, err := ownBinary()

@@ -50,7 +50,7 @@ func (p *program) imageCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "archive `file`, - for stdout (default "+DefaultImage+")")
-	f.StringVar(&a.name, "name", "", "`reference` of the image (default "+image.Repository+":VERSION)")
+	f.StringVar(&a.name, "name", "", "`reference` of the image (default "+image.Repository+":VERSION, of a release "+image.ReleaseRepository+":VERSION)")
 	f.StringArrayVar(&a.platforms, "platform", nil, "`platform=file` of a binary, such as linux/arm64=bin/cnibench-arm64; may be repeated")
 	f.StringArrayVar(&a.loads, "load", nil, "load it on this machine into `target`: "+strings.Join(image.Targets(), ", ")+"; may be repeated")
 	f.StringVar(&a.push, "push", "", "push it to a registry as `reference`")

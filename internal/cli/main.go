@@ -48,6 +48,9 @@ func Main(argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return p.main(p.calledAs(argv))
 }
 
+// Tree returns the tree of commands, for programs that describe it: man pages, completions, the reference.
+func Tree() *cobra.Command { return (&program{stdout: io.Discard, stderr: io.Discard}).root(nil) }
+
 func (p *program) main(args []string) int {
 	ctx, stop := p.interruptible(context.Background())
 	defer stop()

@@ -11,9 +11,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Repository is the default repository of the image. The registry does not exist, so that a node without the image reports
-// an error and asks no registry on the internet.
-const Repository = "cnibench.local/cnibench"
+// Repositories of the image by default. A release pushes its image to ReleaseRepository. The registry of Repository does not
+// exist, so that a node without the image of a development build reports an error and asks no registry on the internet.
+const (
+	Repository        = "cnibench.local/cnibench"
+	ReleaseRepository = "ghcr.io/cnibench/cnibench"
+)
+
+// released is the version of a release: v0.1.0, 0.1.0 or 0.1.0-rc.1, and no snapshot or commit after one.
+var released = pattern.New(`^v?[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?$`)
+
+// Released reports whether the version is that of a release, whose image is in a registry.
+func Released(version string) bool { return released.MatchString(version) }
 
 // dockerHub is what the library calls the registry that everybody else calls docker.io.
 const dockerHub = "index.docker.io"
@@ -23,8 +32,14 @@ type Name struct{ repository, tag string }
 
 func (n Name) String() string { return n.repository + ":" + n.tag }
 
-// DefaultName is Repository with the tag of the version.
-func DefaultName(version string) Name { return Name{Repository, Tag(version)} }
+// DefaultName returns the image that a run asks for unless it names one: that of the release, or one in Repository that was
+// loaded on the nodes. The tag is the version.
+func DefaultName(version string) Name {
+	if Released(version) {
+		return Name{ReleaseRepository, Tag(strings.TrimPrefix(version, "v"))}
+	}
+	return Name{Repository, Tag(version)}
+}
 
 // ParseName reads a reference; one without a tag gets that of the version. The tag latest is refused: a node that has
 // some image of that name would either keep it or ask a registry each time.

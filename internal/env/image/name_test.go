@@ -75,3 +75,16 @@ func FuzzName(f *testing.F) {
 		}
 	})
 }
+
+func TestDefaultName(t *testing.T) {
+	for version, want := range map[string]string{
+		"0.1.0": "ghcr.io/cnibench/cnibench:0.1.0", "v0.1.0": "ghcr.io/cnibench/cnibench:0.1.0", "v1.2.3-rc.1": "ghcr.io/cnibench/cnibench:1.2.3-rc.1",
+		"v0.1.0-3-gabcdef0": "cnibench.local/cnibench:v0.1.0-3-gabcdef0", "v0.1.1-0.20261124081200-2af99f6cbbaa": "cnibench.local/cnibench:v0.1.1-0.20261124081200-2af99f6cbbaa",
+		"0.1.1-SNAPSHOT-2af99f6": "cnibench.local/cnibench:0.1.1-SNAPSHOT-2af99f6", "v0.1.0-dirty": "cnibench.local/cnibench:v0.1.0-dirty",
+		"v0.1.0+dirty": "cnibench.local/cnibench:v0.1.0-dirty", "unknown": "cnibench.local/cnibench:unknown",
+	} {
+		if got := DefaultName(version).String(); got != want {
+			t.Errorf("%s: %s, want %s", version, got, want)
+		}
+	}
+}

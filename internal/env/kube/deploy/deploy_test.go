@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"text/template"
 
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	batchv1 "k8s.io/api/batch/v1"
@@ -326,55 +325,6 @@ func TestSchema(t *testing.T) {
 		_, _, err := Render(chartDir, chart.Release{Name: "b", Namespace: "n"}, values)
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%v: %v, want a word about %s", values, err, key)
-		}
-	}
-}
-
-// The manifest for krew is a template that its release bot fills in; it names the plugin as the program knows itself.
-func TestKrew(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join(root, "krew", "cnibench.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Contains(b, []byte("sha256:")) {
-		t.Error("it has a checksum, which only a release has")
-	}
-	release := map[string]any{"TagName": "v1.2.3"}
-	var archives []string
-	funcs := template.FuncMap{"addURIAndSha": func(uri, tag string) (string, error) {
-		var out strings.Builder
-		if err := template.Must(template.New("").Parse(uri)).Execute(&out, release); err != nil {
-			return "", err
-		}
-		archives = append(archives, out.String())
-		return "uri: " + out.String() + "\n    sha256: " + strings.Repeat("0", 64), nil
-	}}
-	var out bytes.Buffer
-	if err := template.Must(template.New("").Funcs(funcs).Parse(string(b))).Execute(&out, release); err != nil {
-		t.Fatal(err)
-	}
-	var plugin struct {
-		APIVersion, Kind string
-		Metadata         struct{ Name string }
-		Spec             struct {
-			Version, Homepage, ShortDescription, Description, Caveats string
-			Platforms                                                 []struct {
-				Selector         metav1.LabelSelector
-				URI, SHA256, Bin string
-			}
-		}
-	}
-	if err := yaml.UnmarshalStrict(out.Bytes(), &plugin); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
-	s := plugin.Spec
-	if plugin.Kind != "Plugin" || plugin.Metadata.Name != "cnibench" || s.Version != "v1.2.3" || len(s.ShortDescription) > 50 || len(s.Platforms) != 4 {
-		t.Errorf("%+v", plugin)
-	}
-	for i, p := range s.Platforms {
-		at := p.Selector.MatchLabels
-		if !strings.HasPrefix(p.Bin, "kubectl-cnibench") || p.URI != archives[i] || !strings.HasSuffix(p.URI, "/v1.2.3/kubectl-cnibench_"+at["os"]+"_"+at["arch"]+".tar.gz") {
-			t.Errorf("%+v", p)
 		}
 	}
 }
