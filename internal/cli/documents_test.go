@@ -8,9 +8,6 @@ import (
 	"testing"
 )
 
-// fence is a code block of a page that has no language: commands, or what they print.
-var fence = regexp.MustCompile("(?ms)^ *```(?:sh)?\n(.*?)^ *```$")
-
 var (
 	remark = regexp.MustCompile(`(^|\s)#( .*|)$`)
 	target = regexp.MustCompile(`(?m)^([a-z-]+):`)
@@ -32,12 +29,24 @@ func documents(t *testing.T) map[string][]string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
-				for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", " ")) {
-					page := strings.TrimPrefix(filepath.ToSlash(name), "../../")
-					lines[page] = append(lines[page], strings.TrimSpace(remark.ReplaceAllString(strings.TrimRight(line, "\n"), "")))
-				}
-			}
+			page := strings.TrimPrefix(filepath.ToSlash(name), "../../")
+			lines[page] = shellOf(strings.ReplaceAll(string(text), "\\\n", " "))
+		}
+	}
+	return lines
+}
+
+// shellOf returns the lines of a page's code blocks that have no language, or sh: commands, or what they print.
+func shellOf(page string) (lines []string) {
+	inside, shell := false, false
+	for line := range strings.Lines(page) {
+		line = strings.TrimSpace(line)
+		language, is := strings.CutPrefix(line, "```")
+		switch {
+		case is:
+			inside, shell = !inside, language == "" || language == "sh"
+		case inside && shell:
+			lines = append(lines, strings.TrimSpace(remark.ReplaceAllString(line, "")))
 		}
 	}
 	return lines
