@@ -52,7 +52,7 @@ func TestExampleFaults(t *testing.T) {
 	for _, line := range []string{
 		"cnibench run --workload rr", "cnibench run --workloads rrr", "cnibench run --profiles calcio", "cnibench run -f examples/none.yaml",
 		"cnibench report none.jsonl", "cnibench report -f pdf", "cnibench import --path pod-to-pod x", "cnibench compare old.jsonl", "cnibench lab up calcio",
-		"cnibench cni show calcio", "cnibench lists", "cnibench list profile", "cnibench schema plans",
+		"cnibench cni show calcio", "cnibench lists", "cnibench list profile", "cnibench explain canal calcio", "cnibench explain none.jsonl canal ptp", "cnibench schema plans",
 	} {
 		if faults := callFaults(callsIn(t, "  "+line)[0]); len(faults) == 0 {
 			t.Errorf("%s: no fault", line)
@@ -150,6 +150,11 @@ func callFaults(args []string) (faults []string) {
 		}
 	}
 	switch {
+	case cmd.Name() == "explain":
+		for _, name := range operands[:len(operands)-2] {
+			faults = append(faults, fileFaults(name)...)
+		}
+		faults = append(faults, profileFaults(strings.Join(operands[len(operands)-2:], ","))...)
 	case strings.Contains(cmd.UseLine(), " PROFILE"):
 		faults = append(faults, profileFaults(operands[0])...)
 	case strings.Contains(cmd.UseLine(), "FILE") || strings.Contains(cmd.UseLine(), "RESULT") || cmd.Name() == "compare":

@@ -4,6 +4,7 @@ package env
 
 import (
 	"context"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/measure/facts"
@@ -58,6 +59,15 @@ type Capabilities struct {
 	Policies func(ctx context.Context, v plan.Variant, p plan.Path) []string
 	// Follow follows transactions on a route past the points of the hosts in between, while nothing is measured.
 	Follow func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error)
+	// Sample prepares to record what the CPUs of a path do during a trial of at most length.
+	Sample func(v plan.Variant, p plan.Path, length time.Duration) (Recording, error)
 	// VerifierLogs returns what the kernel's verifier said about refused BPF programs, by variant.
 	VerifierLogs func() map[string]string
+}
+
+// Recording is what the CPUs of a path do during one trial. Start is called once both sides run, Finish after they have
+// ended; Finish releases everything, also without Start, and returns nothing for a trial that has failed (nil, nil).
+type Recording struct {
+	Start  func() error
+	Finish func(client, server *sample.Observation) (*sample.Stacks, error)
 }

@@ -30,6 +30,10 @@ const (
 	fitSharePrecision = 0.35
 	// betweenTrials is what a trial costs besides its warm-up and window.
 	betweenTrials = 6 * time.Millisecond
+	// samplingTime is what a sampled trial costs besides: its events, its programs and the names of functions.
+	samplingTime = 150 * time.Millisecond
+	// sampledWindows is how many windows a sampled trial lasts. Samples are rare, so that they cost little.
+	sampledWindows = 2
 	// raiseTime is what it costs to remove a profile of the lab, to raise it anew, and to start its agents again.
 	raiseTime = 400 * time.Millisecond
 	// renewTime is what it costs to make all pods of a run on a cluster anew.
@@ -154,7 +158,13 @@ func (p Plan) windowFor(cases int) time.Duration {
 	if p.MaxRepetitions > p.Repetitions {
 		share = fitSharePrecision
 	}
-	return time.Duration(float64(p.Budget-p.raising(cases)) * share / float64(max(1, cases*p.Repetitions)))
+	trials := cases * p.Repetitions
+	budget := p.Budget - p.raising(cases)
+	if p.Explain {
+		budget -= time.Duration(trials) * samplingTime
+		trials *= 1 + sampledWindows
+	}
+	return time.Duration(float64(budget) * share / float64(max(1, trials)))
 }
 
 // Expected is about how long the measurement of this number of cases takes with the least number of repetitions. The
@@ -190,10 +200,17 @@ func (p Plan) raising(cases int) time.Duration {
 // be raised anew.
 func (p Plan) Instances() int { return (p.Repetitions + p.Block() - 1) / p.Block() }
 
-// TrialTime is about how long one trial takes. The plan has its window.
+// TrialTime is about how long one trial takes, with its sampled trial if there is one. The plan has its window.
 func (p Plan) TrialTime() time.Duration {
 	if p.OnCluster() {
 		return p.Warmup + p.Duration + betweenClusterTrials
 	}
-	return p.Warmup + p.Duration + betweenTrials
+	one := p.Warmup + p.Duration + betweenTrials
+	if p.Explain {
+		one += p.Warmup + p.SampledWindow() + betweenTrials + samplingTime
+	}
+	return one
 }
+
+// SampledWindow is the window of a sampled trial.
+func (p Plan) SampledWindow() time.Duration { return sampledWindows * p.Duration }

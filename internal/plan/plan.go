@@ -34,6 +34,8 @@ type Plan struct {
 	// Precision is the half-width that an interval of an undecided headline number should have, relative to its value, for
 	// example 0.05; 0 means that Repetitions alone decides.
 	Precision float64 `json:"precision,omitempty"`
+	// Explain adds a sampled trial after each trial: where its CPU time goes.
+	Explain bool `json:"explain,omitempty"`
 	// Margin is the share up to which a difference does not matter to the reader; 0 means DefaultMargin. It changes no
 	// trial.
 	Margin float64 `json:"margin,omitempty"`

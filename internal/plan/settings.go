@@ -58,6 +58,8 @@ func measureSettings() []Setting {
 		setting(Setting{Key: "baseline", Flag: "baseline", Where: Everywhere, Common: true, Help: "`variant` that the others are compared with"},
 			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return string(v) }, schema: textSchema}, func(p *Plan) *Variant { return &p.Baseline }),
 		setting(Setting{Key: "twin", Where: Everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
+		setting(Setting{Key: "explain", Flag: "explain", Where: InLab, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
+			trueOrFalse, func(p *Plan) *bool { return &p.Explain }),
 		setting(Setting{Key: "seed", Flag: "seed", Where: Everywhere, Always: true, Help: "`number` that decides the order; chosen if not given"},
 			seeds, func(p *Plan) *uint64 { return &p.Seed }),
 	}

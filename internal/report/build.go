@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/judge/impact"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -60,6 +62,12 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 		for _, c := range d.Loads {
 			s.Grids = append(s.Grids, c.Grids...)
 		}
+		d.Sections = append(d.Sections, s)
+	}
+	if d.Sides, err = c.explained.Sides(a, h); err != nil {
+		return Document{}, err
+	}
+	if s, ok := explained(d.Sides); ok {
 		d.Sections = append(d.Sections, s)
 	}
 	d.Sections = append(d.Sections, sections(metrics, cut, func(t compare.Table) string { return t.Metric }, b.table)...)
@@ -240,14 +248,15 @@ func shortPath(p plan.Path) string {
 // Collector takes in the records of a result as they are read and keeps what a report needs, in bounded memory but for
 // two numbers a trial. The zero value is ready for use.
 type Collector struct {
-	judged compare.Collector
-	run    account
+	judged    compare.Collector
+	explained explain.Collector
+	run       account
 }
 
 // Add takes in a record. The error says that the result is larger than any that a plan makes.
 func (c *Collector) Add(rec *result.Record) error {
 	c.run.add(rec)
-	return c.judged.Add(rec)
+	return errors.Join(c.judged.Add(rec), c.explained.Add(rec))
 }
 
 // account sums up how the numbers were made. An end speaks for the trials of its own invocation, which are the last ones

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -39,6 +40,8 @@ type Document struct {
 	Footnotes []string
 	// Analysis has the cells, comparisons and twins that the tables show, and those that they do not.
 	Analysis *compare.Analysis
+	// Sides are where the CPU time of each sampled case goes; nil unless trials were sampled. (optional)
+	Sides []explain.Side
 	// Details is what pictures need of the trials' observations; nil unless they were gathered. (optional)
 	Details *Details
 	// Journeys are what packets passed; nil unless they were followed.

@@ -116,6 +116,8 @@ type Prepare struct {
 	Timeout time.Duration `json:"timeout"`
 	// Setup bounds the set-up of one flow; 0 is 3 s.
 	Setup time.Duration `json:"setup,omitempty"`
+	// Sampled asks for what tells samples of the CPUs apart: Observation.Threads and BeganNs.
+	Sampled bool `json:"sampled,omitempty"`
 }
 
 // Ready answers Prepare.

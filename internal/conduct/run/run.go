@@ -99,6 +99,8 @@ type conductor struct {
 	instances instances
 	// missing are backends that a trial left out of their Service, because they could not be put back.
 	missing []control.Backend
+	// recording is that of the trial under way, nil unless it is sampled.
+	recording *recording
 }
 
 // ConditionsChanged is the id of the warning on every trial that a resumed run measures under other facts than those in
@@ -112,7 +114,7 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err != nil {
 		return p, fmt.Errorf("find the facts of the environment: %w", err)
 	}
-	c.memory = memory{had: map[plan.Trial]bool{}, rates: map[plan.Case][]float64{}}
+	c.memory = memory{had: map[plan.Trial]bool{}, sampled: map[plan.Trial]bool{}, rates: map[plan.Case][]float64{}}
 	c.instances = instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
 	res := c.options.Resumed
 	if res == nil {
@@ -144,7 +146,7 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 		c.changed = append(c.changed, what)
 	}
 	// What follows was measured at another time: that is in the file between the two.
-	if n := len(res.Records); n > 0 && res.Records[n-1].Type == result.TypeTrial {
+	if n := len(res.Records); n > 0 && res.Records[n-1].Type != result.TypeEnd {
 		return p, c.out.Finish(result.End{Reason: result.Killed})
 	}
 	return p, nil

@@ -22,6 +22,8 @@ type progress struct {
 type memory struct {
 	// had are the trials that are in the file, finished or failed.
 	had map[plan.Trial]bool
+	// sampled are the sampled trials that are in the file.
+	sampled map[plan.Trial]bool
 	// rates are what the first trials found a case to reach, for what is loaded to a share of it.
 	rates map[plan.Case][]float64
 	// trials are those that a precision is judged by.
@@ -30,6 +32,9 @@ type memory struct {
 
 // keep takes note of a record that is in the file.
 func (c *conductor) keep(r *result.Record) error {
+	if r.Type == result.TypeSampled {
+		c.memory.sampled[r.Trial] = true
+	}
 	if r.Type == result.TypeTrial {
 		c.memory.had[r.Trial] = true
 		rate := r.Metrics[r.Workload.Traits().RateMetric]
@@ -124,6 +129,9 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 		}
 		if lost != nil {
 			return "", &LostError{Trials: c.progress.measured, Failed: c.progress.failed, Err: lost}
+		}
+		if reason, err := c.explain(ctx, t); reason != "" || err != nil {
+			return reason, err
 		}
 	}
 	return "", nil

@@ -50,7 +50,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	if t.Workload.Traits().Searches {
 		do = c.seek
 	}
-	v, err := do(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.plan.Duration}})
+	v, err := do(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.window()}})
 	rec.WallNs = int64(time.Since(begin))
 	err = overflowed(before, c.full(t.Profile), err)
 	if err != nil {
@@ -76,6 +76,14 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		rec.Warnings = append(rec.Warnings, sample.Warning{ID: ConditionsChanged, Message: strings.Join(c.changed, "; ")})
 	}
 	return rec, true
+}
+
+// window is that of the trial under way.
+func (c *conductor) window() time.Duration {
+	if c.recording != nil {
+		return c.plan.SampledWindow()
+	}
+	return c.plan.Duration
 }
 
 // release lets the servers of a path go.
@@ -149,7 +157,7 @@ func (c *conductor) limit(k plan.Case) time.Duration {
 		longest := c.probeSpan(true)
 		return mostProbes*(longest.warmup+longest.window+delay) + grace
 	}
-	return c.plan.Warmup + c.plan.Duration + delay + grace
+	return c.plan.Warmup + c.window() + delay + grace
 }
 
 // measure runs one workload between two ends. What several servers saw is merged.
@@ -162,7 +170,7 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 		return seen{}, err
 	}
 	drops, rolls := c.watch(j), c.rolling(j, servers)
-	client, server, err := together(ctx, cl, servers, func() { drops.begin(); rolls.begin(ctx) })
+	client, server, err := together(ctx, cl, servers, func() { drops.begin(); rolls.begin(ctx); c.recording.start() })
 	if why := outcome.Stalled(j.workload, client, server); err == nil && why != "" {
 		err = &control.Error{Kind: kindStalled, Message: why}
 	}
@@ -185,6 +193,7 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*contro
 		// Address resolution, handshake and greeting of a flow take a round trip each.
 		Setup:    3*time.Second + 3*roundTrip,
 		Interval: min(max(j.window/sliceCount, shortSlice), longSlice),
+		Sampled:  c.recording != nil,
 	}
 	cl, servers, err := c.started(ctx, e)
 	if err != nil {

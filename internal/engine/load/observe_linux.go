@@ -18,10 +18,16 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 		Side: t.o.Side, ElapsedNs: elapsed(workers, begin, end), Intervals: rows.finish(begin.at),
 		CPU: sample.CPUTime{ProcessNs: end.process - begin.process},
 	}
+	if t.o.Sampled {
+		o.BeganNs = t.clock.offset + begin.at
+	}
 	limit := t.normalEnd(begin, end)
 	var counts [kinds]uint64
 	missing := 0
 	for _, w := range workers {
+		if t.o.Sampled {
+			o.Threads = append(o.Threads, int(w.count.thread.Load()))
+		}
 		a, b := &w.edges[0], &w.edges[1]
 		if w.beside {
 			o.Beside = &sample.Beside{BytesSent: b.sent - a.sent, BytesReceived: b.received - a.received}

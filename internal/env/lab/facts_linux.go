@@ -116,7 +116,7 @@ func (l *Lab) Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error) {
 		return nil, err
 	}
 	var all []sample.Drop
-	for _, h := range inst.crossed(ends) {
+	for _, h := range inst.Crossed(ends) {
 		drops, err := h.drops()
 		if err != nil {
 			return nil, err
@@ -126,8 +126,8 @@ func (l *Lab) Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error) {
 	return all, nil
 }
 
-// crossed returns two ends and the hosts between them, each namespace once.
-func (i *Instance) crossed(e Ends) []*Host {
+// Crossed returns two ends and the hosts between them, each namespace once.
+func (i *Instance) Crossed(e Ends) []*Host {
 	hosts := []*Host{i.Host(e.Client)}
 	for _, n := range i.Nodes {
 		hosts = append(hosts, &n.Host)

@@ -252,6 +252,16 @@ func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
 	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.enough()
 }
 
+// Weight is how much a slice counts whose yardstick on the client's CPU of a machine read ns: 1 among the fastest. It is 1
+// where nothing is known of the machine's speed.
+func (a *Analysis) Weight(machine string, w plan.Workload, ns int64) float64 {
+	fast, known := a.quiet.fastest[place{machine, w, false}]
+	if !known || ns <= 0 {
+		return 1
+	}
+	return slice{yard: float32(math.Log(float64(ns)))}.weight(fast)
+}
+
 func (q quiet) enough() bool { return q.typical <= crowded }
 
 // tempos sums the slices of a side as they would be at full speed, and as they are.

@@ -153,7 +153,7 @@ func (rec *Record) check() error {
 			return errors.New("its end has no contents")
 		}
 		return nil
-	case TypeTrial:
+	case TypeTrial, TypeSampled:
 	case "":
 		return errors.New("it has no type; a header here means that two result files were joined")
 	default:
@@ -170,6 +170,9 @@ func (rec *Record) check() error {
 	}
 	if rec.Status == Failed && rec.Error == nil {
 		return errors.New("it failed and has no error")
+	}
+	if rec.Stacks != nil {
+		return rec.Stacks.Check()
 	}
 	return nil
 }

@@ -49,11 +49,14 @@ const (
 const (
 	TypeTrial = "trial"
 	TypeEnd   = "end"
+	// TypeSampled is a trial whose CPUs were sampled. It explains where the time of the case goes; its rates and times are
+	// those of a disturbed path, and no metric stands on it.
+	TypeSampled = "sampled"
 )
 
 // Record is one line after the header: a trial, finished or failed.
 type Record struct {
-	// Type is "trial" or "end". Each invocation that could finish in order closes with an "end", so a file that was
+	// Type is "trial", "sampled" or "end". Each invocation that could finish in order closes with an "end", so a file that was
 	// resumed may have several: the last one's reason counts, and their times add up.
 	Type string `json:"type"`
 	plan.Trial
@@ -80,6 +83,8 @@ type Record struct {
 	// Probes are the short streams of a throughput search, in order. Client, Server and Drops are those of the last
 	// that confirmed the result, WindowNs is the sum of all.
 	Probes []Probe `json:"probes,omitempty"`
+	// Stacks are what the CPUs of the path executed, if Type is "sampled".
+	Stacks *sample.Stacks `json:"stacks,omitempty"`
 	// End is set if Type is "end".
 	End *End `json:"end,omitempty"`
 }

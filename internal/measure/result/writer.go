@@ -88,9 +88,11 @@ func (w *Writer) Header(h Header) error {
 	return nil
 }
 
-// Append writes a finished or failed trial.
+// Append writes a finished or failed trial, sampled or not.
 func (w *Writer) Append(r Record) error {
-	r.Type = TypeTrial
+	if r.Type != TypeSampled {
+		r.Type = TypeTrial
+	}
 	return w.line(r)
 }
 

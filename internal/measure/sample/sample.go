@@ -13,6 +13,10 @@ type Observation struct {
 	Machine string `json:"machine,omitempty"`
 	// LoadCPUs are the CPUs that load threads were pinned to; absent if they were not.
 	LoadCPUs []int `json:"load_cpus,omitempty"`
+	// Threads are the ids of the load threads, and BeganNs is the reading of the machine's monotonic clock at the window's
+	// start; of a sampled trial only.
+	Threads []int `json:"threads,omitempty"`
+	BeganNs int64 `json:"began_ns,omitempty"`
 	// ElapsedNs is the length of the window as this side's monotonic clock saw it, in ns; always > 0.
 	ElapsedNs int64 `json:"elapsed_ns"`
 	// Operations counts completed units: transactions of rr and crr, echoes of ping, send or receive calls of stream.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -82,6 +83,8 @@ func Render(w io.Writer, d report.Document) error {
 		return write(w, reportOf(d))
 	case report.PairResult:
 		return write(w, pairOf(v))
+	case report.Explained:
+		return write(w, v)
 	case *compare.History:
 		return write(w, history{Schema: HistorySchema, Runs: each.Of(v.Runs, historyRunOf), Cells: each.Of(v.Tracks, trackOf)})
 	default:
@@ -106,6 +109,8 @@ type Report struct {
 	// Needs are the answers, Abilities what the profiles do beside their speed.
 	Needs     []need           `json:"needs,omitempty"`
 	Abilities []report.Ability `json:"abilities,omitempty"`
+	// Explained is where the CPU time of sampled cases goes.
+	Explained []report.ExplainedProfile `json:"explained,omitempty"`
 }
 
 func reportOf(d report.Document) Report {
@@ -123,7 +128,16 @@ func reportOf(d report.Document) Report {
 		},
 		Margin: a.Margin, NoiseFloor: a.Floors, Comparisons: each.Of(a.Comparisons, comparisonOf), LoadCurves: loadCurves(d.Loads),
 		Cells: each.Of(a.Cells, cellOf), Needs: each.Of(d.Needs, needOf), Abilities: d.Abilities,
+		Explained: explained(d.Sides),
 	}
+}
+
+// explained returns nil for a result without sampled trials.
+func explained(sides []explain.Side) []report.ExplainedProfile {
+	if len(sides) == 0 {
+		return nil
+	}
+	return each.Of(sides, report.ExplainedBy)
 }
 
 // recorded returns facts that are never null.

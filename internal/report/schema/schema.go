@@ -62,7 +62,7 @@ func resultSchema() (*jsonschema.Schema, error) {
 	}
 	header.Properties["schema"].Const = jsonschema.Ptr[any](result.Schema)
 	end.Properties["type"].Const = jsonschema.Ptr[any](result.TypeEnd)
-	trial.Properties["type"].Const = jsonschema.Ptr[any](result.TypeTrial)
+	trial.Properties["type"].Enum = []any{result.TypeTrial, result.TypeSampled}
 	trial.Properties["status"].Enum = []any{result.OK, result.Failed}
 	trial.Properties["metrics"].Properties = metrics()
 	delete(trial.Properties, "end")

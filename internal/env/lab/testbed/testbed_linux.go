@@ -48,7 +48,8 @@ type Environment struct {
 	profiles []result.Profile
 	facts    facts.Facts
 	// socket serves lab exec; nil if it could not be opened.
-	socket *attach.Server
+	socket   *attach.Server
+	sampling sampling
 }
 
 // Open raises every variant of a plan at the same time and runs their self-tests. Variants that cannot be raised or
@@ -190,7 +191,7 @@ func (e *Environment) Capabilities() env.Capabilities {
 		Follow: func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
 			return tracing.Follow(ctx, e.lab, r, o)
 		},
-		Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, VerifierLogs: e.lab.VerifierLogs,
+		Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, VerifierLogs: e.lab.VerifierLogs, Sample: e.sample,
 	}
 }
 
@@ -228,5 +229,5 @@ func (e *Environment) Close(ctx context.Context) error {
 	if e.socket != nil {
 		e.socket.Close()
 	}
-	return e.lab.Close(ctx)
+	return errors.Join(e.sampling.close(), e.lab.Close(ctx))
 }

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+)
+
+const explainLong = `Say where the difference between two profiles goes: CPU time per unit of work, in parts that add up.
+
+Without FILE it measures A and B in the lab, in at most a minute. Trials without samples give the service demand;
+sampled trials beside them give its parts. With FILE it explains a result of cnibench run --explain.`
+
+const explainExample = `  sudo cnibench explain flannel-vxlan cilium-native --paths pod-to-pod/cross-node --workloads rr
+  cnibench explain result.jsonl canal cilium-native --format html > explain.html`
+
+type explainArgs struct {
+	plan   planArgs
+	format string
+	output string
+	quiet  bool
+}
+
+func (p *program) explainCommand() *cobra.Command {
+	var a explainArgs
+	cmd := &cobra.Command{
+		Use: "explain [FILE] A B", Short: "Say where the difference between two profiles goes", Long: explainLong, Example: explainExample,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 && len(args) != 3 {
+				return usageOf(cmd, fmt.Errorf("want two profiles, or a result file and two profiles, and there are %d arguments", len(args)))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return p.explain(cmd, &a, args) },
+	}
+	a.plan.declare(cmd)
+	a.format = documentNames[0]
+	choose(cmd, &a.format, "format", "`format` of the explanation", documentNames)
+	f := cmd.Flags()
+	f.StringVarP(&a.output, "output", "o", "", "keep the result in `file`; default none")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
+	group(cmd, groupOutput, true, "output", "format", "quiet")
+	grouped(cmd)
+	return cmd
+}
+
+// explain measures two profiles, or reads a result, and explains their difference.
+func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) error {
+	names := make([]plan.Variant, 2)
+	var errs []error
+	for i, text := range args[len(args)-2:] {
+		var err error
+		if names[i], err = plan.ParseVariant(text); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return usage(err)
+	}
+	if len(args) == 3 {
+		if a.plan.said(cmd) || a.output != "" {
+			return usageOf(cmd, errors.New("a result file is not measured again: leave out the flags of a plan and --output"))
+		}
+		return p.explanation(args[0], a.format, names[0], names[1])
+	}
+	name := a.output
+	if name == "" {
+		dir, err := os.MkdirTemp("", "cnibench-explain-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		name = filepath.Join(dir, DefaultResult)
+	}
+	want, err := a.asked(cmd, names)
+	if err != nil {
+		return err
+	}
+	if err := p.sampleInto(cmd, want, name, a.quiet); err != nil {
+		return err
+	}
+	if names[0] == names[1] {
+		names[1] = names[0].Twin()
+	}
+	return p.explanation(name, a.format, names[0], names[1])
+}
+
+// explainBudget and explainRepetitions are those of an explanation that is measured.
+const (
+	explainBudget      = 50 * time.Second
+	explainRepetitions = 12
+)
+
+// asked is the plan of two profiles.
+func (a *explainArgs) asked(cmd *cobra.Command, names []plan.Variant) (plan.Plan, error) {
+	set := func(flag, value string) error {
+		if cmd.Flags().Changed(flag) {
+			return nil
+		}
+		return cmd.Flags().Set(flag, value)
+	}
+	paths, workloads := cmd.Flags().Changed("paths"), cmd.Flags().Changed("workloads")
+	errs := []error{set("profiles", plan.JoinVariants(slices.Compact(slices.Clone(names)), ",")), set("baseline", string(names[0])), set("explain", "true")}
+	if !paths {
+		errs = append(errs, set("paths", "pod-to-pod/cross-node"))
+	}
+	if !workloads {
+		errs = append(errs, set("workloads", "rr"))
+	}
+	if !cmd.Flags().Changed("budget") && !cmd.Flags().Changed("duration") {
+		errs = append(errs, set("budget", explainBudget.String()), set("repetitions", fmt.Sprint(explainRepetitions)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return plan.Plan{}, usage(err)
+	}
+	if names[0] != names[1] {
+		a.plan.noTwin = true
+	}
+	return a.plan.plan(cmd)
+}
+
+// sampleInto measures a plan with samples into a result file.
+func (p *program) sampleInto(cmd *cobra.Command, want plan.Plan, name string, quiet bool) error {
+	out, err := createResult(name, false)
+	if err != nil {
+		return err
+	}
+	s := p.newStory(false, quiet)
+	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
+		return p.openEnvironment(ctx, want, s.step)
+	}
+	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: time.Now(), Progress: s.event}, s)
+	s.clear()
+	err = errors.Join(err, out.Close())
+	switch {
+	case end.Reason == result.Interrupted:
+		return &exitError{code: exitInterrupted, err: errors.Join(errors.New("interrupted; nothing is explained"), err)}
+	case end.Reason == "":
+		return err
+	}
+	if c, read := result.Load(name); read == nil {
+		if _, failed := verdictOf(c.Records); failed != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	return err
+}
+
+// explanation explains the difference between two profiles of a result file.
+func (p *program) explanation(name, format string, a, b plan.Variant) error {
+	s, err := p.open(name)
+	if err != nil {
+		return usage(err)
+	}
+	var judged compare.Collector
+	in := explain.Collector{Keep: !slices.Contains([]string{"text", "json", "markdown"}, format)}
+	err = p.each(s, false, func(rec *result.Record) error {
+		return errors.Join(judged.Add(rec), in.Add(rec))
+	})
+	if err != nil {
+		return usage(err)
+	}
+	an, err := judged.Analyse(s.Header, compare.Options{})
+	if err != nil {
+		return usage(err)
+	}
+	sides, err := in.Sides(an, s.Header)
+	if err != nil {
+		return usage(err)
+	}
+	x, err := report.Explain(an, sides, a, b)
+	if err != nil {
+		return usage(err)
+	}
+	if len(x.Differences) == 0 {
+		return fmt.Errorf("nothing is explained:\n%s", strings.Join(x.Without, "\n"))
+	}
+	return p.write(format, report.BuildExplanation(x, report.Run{Plan: s.Header.Plan, Created: s.Header.Created}))
+}

@@ -1,0 +1,109 @@
+package explain
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Change is what a part adds to a difference.
+type Change struct {
+	Part
+	// By is how much more B spends on it than A.
+	By Interval `json:"by"`
+	// Noise means that the interval of By contains 0.
+	Noise bool `json:"noise"`
+	// A and B are the part on both sides.
+	A float64 `json:"a"`
+	B float64 `json:"b"`
+}
+
+// Difference is where the difference from A to B goes.
+type Difference struct {
+	A, B Side
+	// Total is the service demand of B less that of A.
+	Total Interval
+	// Changes are the largest first. They add up to Total.
+	Changes []Change
+	// Families are the same by family, the largest first.
+	Families []Change
+	// Nothing means that there is nothing to explain: the two do not differ beyond the margin, or not beyond doubt. Margin is
+	// true for the former.
+	Nothing, Margin bool
+}
+
+// Between explains the difference from A to B, two sides of one result. ok is false if one of them has no parts.
+func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
+	d = Difference{A: a, B: b}
+	if len(a.Parts) == 0 || len(b.Parts) == 0 {
+		return d, false
+	}
+	sd := math.Hypot(a.deviation, b.deviation)
+	d.Total = around(b.Demand.Value-a.Demand.Value, sd, float64(max(2, a.Trials+b.Trials-2)))
+	d.Nothing, d.Margin = nothing(an, a, b)
+	ids := map[string]Part{}
+	for _, s := range []Side{a, b} {
+		for _, p := range s.Parts {
+			ids[p.ID] = p.Part
+		}
+	}
+	for id, p := range ids {
+		d.Changes = append(d.Changes, change(p, a, b, func(q Share) bool { return q.ID == id }))
+	}
+	families := map[string]bool{}
+	for _, p := range ids {
+		if !families[p.Family] {
+			families[p.Family] = true
+			d.Families = append(d.Families, change(Part{p.Family, p.Family, p.Family}, a, b, func(q Share) bool { return q.Family == p.Family }))
+		}
+	}
+	order := func(x, y Change) int {
+		return cmp.Or(cmp.Compare(math.Abs(y.By.Value), math.Abs(x.By.Value)), cmp.Compare(x.ID, y.ID))
+	}
+	slices.SortFunc(d.Changes, order)
+	slices.SortFunc(d.Families, order)
+	return d, true
+}
+
+// change is the difference of the parts that are wanted.
+func change(p Part, a, b Side, wanted func(Share) bool) Change {
+	before, errA, freeA := a.sum(wanted)
+	after, errB, freeB := b.sum(wanted)
+	c := Change{Part: p, A: before, B: after}
+	c.By = around(after-before, math.Sqrt(errA+errB), max(2, freeA+freeB))
+	c.Noise = c.By.Low <= 0 && c.By.High >= 0
+	return c
+}
+
+// sum adds up parts: their time, the variance of its error and its degrees of freedom.
+func (s Side) sum(wanted func(Share) bool) (time, variance, free float64) {
+	var share, shares float64
+	for _, p := range s.Parts {
+		if wanted(p) {
+			share, shares, free = share+p.Share, shares+p.variance, max(free, p.free)
+		}
+	}
+	d := s.Demand.Value
+	return share * d, d*d*shares + share*share*s.deviation*s.deviation, free
+}
+
+func around(value, deviation, free float64) Interval {
+	half := deviation * stat.Reach(confidence, free)
+	return Interval{value, value - half, value + half}
+}
+
+// nothing says whether two sides are equal: the same variant, within the margin, or not different beyond doubt.
+func nothing(an *compare.Analysis, a, b Side) (equal, margin bool) {
+	x, okX := an.Cell(compare.Key{Case: b.Case, Metric: metric.ServiceDemand})
+	y, okY := an.Cell(compare.Key{Case: a.Case, Metric: metric.ServiceDemand})
+	if !okX || !okY || a.Case == b.Case {
+		return true, a.Case == b.Case
+	}
+	e := an.Between(&x, &y)
+	margin = e.Low >= 1/(1+an.Margin) && e.High <= 1+an.Margin
+	return margin || !(e.Low > 1 || e.High < 1), margin
+}

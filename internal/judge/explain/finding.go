@@ -1,0 +1,99 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// minor is the share of the difference below which a part is summed up with others.
+const minor = 0.01
+
+// Minor says whether a part is too small to be named: within the noise, or below a share of the difference.
+func (d Difference) Minor(c Change) bool {
+	return c.ID != Unexplained.ID && math.Abs(c.By.Value) < minor*max(math.Abs(d.Total.Value), d.A.Demand.Value*minor)
+}
+
+// most is the share of the difference that the parts in a finding have together at least.
+const most = 2. / 3
+
+// Findings say in words what the difference is made of.
+func (d Difference) Findings() []string {
+	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
+	a, b := number.Clean(d.A.Profile), number.Clean(d.B.Profile)
+	if d.Nothing {
+		why := "the difference is not beyond doubt"
+		if d.Margin {
+			why = "the difference is within the margin"
+		}
+		return []string{fmt.Sprintf("There is nothing to explain: %s costs %s and %s %s %s; %s.", a, scale.Format(d.A.Demand.Value), b, scale.Format(d.B.Demand.Value), scale.Unit, why)}
+	}
+	more, cheap, dear := "more", d.A, d.B
+	if d.Total.Value < 0 {
+		more, cheap, dear = "less", d.B, d.A
+	}
+	said := []string{fmt.Sprintf("%s costs %s %s %s than %s.", b, scale.Format(math.Abs(d.Total.Value)), scale.Unit, more, a)}
+	if named := d.largest(scale); named != "" {
+		said = append(said, named)
+	}
+	if saved := saving(dear, cheap, scale); saved != "" {
+		said = append(said, saved)
+	}
+	return said
+}
+
+// largest names the families that make most of the difference.
+func (d Difference) largest(scale number.Scale) string {
+	var names []string
+	sum := 0.0
+	for _, c := range d.Families {
+		if c.By.Value*d.Total.Value <= 0 || c.Noise || c.ID == Unexplained.Family {
+			continue
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", c.Title, scale.Format(math.Abs(c.By.Value))))
+		if sum += c.By.Value / d.Total.Value; sum >= most {
+			break
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of the difference: %s.", number.Percent(sum), strings.Join(names, ", "))
+}
+
+// bypass are the parts that a dataplane can do without, and how.
+var bypass = []struct{ id, how string }{
+	{"conntrack", "without connection tracking"}, {"br_netfilter", "without netfilter on bridges"}, {"vxlan", "without the tunnel"},
+}
+
+// saving says what the dearer side would save at most by the largest part that it could do without.
+func saving(dear, cheap Side, scale number.Scale) string {
+	best := slices.MaxFunc(bypass, func(x, y struct{ id, how string }) int {
+		return cmp.Compare(dear.Part(x.id).Share, dear.Part(y.id).Share)
+	})
+	p := dear.Part(best.id)
+	if p.Share < 0.02 || p.Time.Value <= cheap.Part(best.id).Time.Value {
+		return ""
+	}
+	return fmt.Sprintf("%s would save at most %s %s %s.", number.Clean(dear.Profile), scale.Format(p.Time.Value), scale.Unit, best.how)
+}
+
+// Common returns the parts of several sides, the largest of any of them first.
+func Common(sides []Side) []Part {
+	largest := map[Part]float64{}
+	for _, s := range sides {
+		for _, p := range s.Parts {
+			largest[p.Part] = max(largest[p.Part], p.Time.Value)
+		}
+	}
+	var all []Part
+	for p := range largest {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(x, y Part) int { return cmp.Or(cmp.Compare(largest[y], largest[x]), cmp.Compare(x.ID, y.ID)) })
+	return all
+}

@@ -1,0 +1,210 @@
+package explain
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Interval is a number with its interval.
+type Interval struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Share is a part of a side.
+type Share struct {
+	Part
+	// Time is its service demand, Share its share of that of the side.
+	Time  Interval `json:"time"`
+	Share float64  `json:"share"`
+
+	variance, free float64
+}
+
+// Side is where the CPU time of a case goes.
+type Side struct {
+	plan.Case `json:"-"`
+	// Unit is that of Demand, the undisturbed service demand of the trials without samples, and of the parts.
+	Unit   string   `json:"unit"`
+	Demand Interval `json:"demand"`
+	// Parts are the largest first. They add up to Demand.
+	Parts []Share `json:"parts"`
+	// Samples counts those in parts, Trials the sampled trials; Failed of those beside them have no samples, for Failure.
+	Samples int    `json:"samples"`
+	Trials  int    `json:"trials"`
+	Failed  int    `json:"failed"`
+	Failure string `json:"failure,omitempty"`
+	// Lost samples had no room, Throttled are pauses, Foreign samples belong to other tasks on the CPUs.
+	Lost      uint64 `json:"lost"`
+	Throttled uint64 `json:"throttled"`
+	Foreign   uint64 `json:"foreign"`
+	// Event is what samples were taken by, Rate how many a second of a busy CPU.
+	Event string `json:"event"`
+	Rate  int    `json:"rate"`
+	// Cost is the share of the rate that sampling takes; nil if it is not known.
+	Cost *float64 `json:"cost,omitempty"`
+	// Missing says what the machine did not allow.
+	Missing []string `json:"missing,omitempty"`
+
+	deviation float64 // of Demand
+	sampled   *sampled
+}
+
+// confidence of intervals.
+const confidence = 0.95
+
+// Sides returns where the CPU time of every sampled case goes, in the order of the analysis of the trials without samples.
+func (c *Collector) Sides(a *compare.Analysis, h result.Header) ([]Side, error) {
+	if c.Empty() {
+		return nil, nil
+	}
+	rates, err := c.rates.Analyse(h, compare.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var sides []Side
+	for _, k := range c.order {
+		sides = append(sides, c.side(a, rates, k))
+	}
+	place := func(s Side) [3]int {
+		return [3]int{slices.Index(a.Workloads, s.Workload), slices.Index(a.Paths, s.Path), slices.Index(a.Profiles, s.Profile)}
+	}
+	slices.SortStableFunc(sides, func(x, y Side) int {
+		p, q := place(x), place(y)
+		return slices.Compare(p[:], q[:])
+	})
+	return sides, nil
+}
+
+// side is where the time of one case goes. Without a service demand or samples it has no parts.
+func (c *Collector) side(a, rates *compare.Analysis, k plan.Case) Side {
+	s := c.cases[k]
+	out := Side{Case: k, Failed: s.failed, Failure: s.failure, Trials: len(s.trials), sampled: s}
+	for _, t := range s.trials {
+		out.Lost, out.Throttled, out.Foreign = out.Lost+t.stacks.Lost, out.Throttled+t.stacks.Throttled, out.Foreign+t.stacks.Foreign
+		out.Event, out.Rate = t.stacks.Event, t.stacks.Rate
+		for _, m := range t.stacks.Missing {
+			if !slices.Contains(out.Missing, m) {
+				out.Missing = append(out.Missing, m)
+			}
+		}
+	}
+	cell, ok := a.Cell(compare.Key{Case: k, Metric: metric.ServiceDemand})
+	out.Unit = metric.UnitFor(metric.ServiceDemand, k.Workload.Traits().Work)
+	if !ok || cell.N == 0 {
+		return out
+	}
+	out.Demand = Interval{cell.Median, cell.Low, cell.High}
+	out.deviation = (cell.High - cell.Low) / 2 / stat.Reach(confidence, float64(max(1, cell.N-1)))
+	if math.IsNaN(out.deviation) {
+		out.deviation = 0
+	}
+	out.Cost = costOf(a, rates, k)
+	c.share(&out, a)
+	return out
+}
+
+// costOf is how much of the rate sampling takes.
+func costOf(a, rates *compare.Analysis, k plan.Case) *float64 {
+	key := compare.Key{Case: k, Metric: k.Workload.Traits().RateMetric}
+	free, ok := a.Cell(key)
+	sampled, also := rates.Cell(key)
+	if !ok || !also || !(free.Median > 0) || !(sampled.Median > 0) {
+		return nil
+	}
+	cost := 1 - sampled.Median/free.Median
+	return &cost
+}
+
+// share fills in the parts of a side.
+func (c *Collector) share(s *Side, a *compare.Analysis) {
+	units := s.sampled.units(func(t trial, x slice) float64 { return a.Weight(t.machine, s.Workload, x.yard) })
+	weights := make([]float64, len(units))
+	ids := map[string]bool{}
+	var all, squares float64
+	for i, u := range units {
+		weights[i] = u.weight
+		all, squares = all+u.weight, squares+u.square
+		s.Samples += u.samples
+		for id := range u.counts {
+			ids[id] = true
+		}
+	}
+	if !(all > 0) {
+		return
+	}
+	for id := range ids {
+		values := make([]float64, len(units))
+		for i, u := range units {
+			values[i] = u.counts[id] / u.weight
+		}
+		p := Share{Part: c.titles[id]}
+		p.Share, p.variance, p.free = stat.WeightedMean(values, weights)
+		// At least the error of drawing so many samples.
+		if drawn := p.Share * (1 - p.Share) * squares / (all * all); !(p.variance >= drawn) {
+			p.variance, p.free = drawn, max(p.free, 30)
+		}
+		d := s.Demand.Value
+		half := stat.Reach(confidence, p.free) * math.Sqrt(d*d*p.variance+p.Share*p.Share*s.deviation*s.deviation)
+		p.Time = Interval{p.Share * d, max(0, p.Share*d-half), p.Share*d + half}
+		s.Parts = append(s.Parts, p)
+	}
+	slices.SortFunc(s.Parts, func(x, y Share) int {
+		return cmp.Or(cmp.Compare(y.Share, x.Share), cmp.Compare(x.ID, y.ID))
+	})
+}
+
+// unit is what counts as one observation of shares: the sampled trials of an instance. counts are weighed samples, weight is
+// their sum, square that of the weights' squares.
+type unit struct {
+	counts         map[string]float64
+	weight, square float64
+	samples        int
+}
+
+// units sums up trials: those of each instance, or each by itself where all are of one.
+func (s *sampled) units(weigh func(trial, slice) float64) []unit {
+	instances := map[int]bool{}
+	for _, t := range s.trials {
+		instances[t.instance] = true
+	}
+	at := map[int]int{}
+	var units []unit
+	for n, t := range s.trials {
+		key := t.instance
+		if len(instances) < 2 {
+			key = n
+		}
+		i, ok := at[key]
+		if !ok {
+			i = len(units)
+			at[key], units = i, append(units, unit{counts: map[string]float64{}})
+		}
+		u := &units[i]
+		for _, x := range t.slices {
+			w := weigh(t, x)
+			for id, n := range x.counts {
+				u.counts[id] += w * float64(n)
+				u.weight, u.square = u.weight+w*float64(n), u.square+w*w*float64(n)
+				u.samples += n
+			}
+		}
+	}
+	return slices.DeleteFunc(units, func(u unit) bool { return !(u.weight > 0) })
+}
+
+// Part returns the part of an id; one that the side does not have is 0.
+func (s Side) Part(id string) Share {
+	if i := slices.IndexFunc(s.Parts, func(p Share) bool { return p.ID == id }); i >= 0 {
+		return s.Parts[i]
+	}
+	return Share{}
+}

@@ -1,0 +1,194 @@
+package explain
+
+import (
+	_ "embed" // the table
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed parts.txt
+var partsText string
+
+// Part is a piece of a path's CPU time.
+type Part struct {
+	// ID is stable. Family names what it belongs to in words, Title the part itself.
+	ID     string `json:"id"`
+	Family string `json:"family"`
+	Title  string `json:"title"`
+}
+
+// Unexplained is the part of stacks without a function that the table knows. Switch is the lab's own switch, User what a
+// load generator does itself.
+var (
+	Unexplained = Part{"unexplained", "not explained", "not explained"}
+	Switch      = Part{"switch", "switch", "the lab's switch"}
+	User        = Part{"user", "system", "load generator (user space)"}
+)
+
+// switchSpace is the name of the switch among the roots of stacks.
+const switchSpace = "switch"
+
+// rule says which part a function belongs to, as called by caller if that is set.
+type rule struct {
+	function, caller, reason string
+	part                     Part
+}
+
+// table is the parts with their rules.
+type table struct {
+	exact map[string][]rule
+	globs []rule // the longest first
+	hooks map[string]string
+	// border are the functions above which no BPF program is the caller.
+	border map[string]bool
+}
+
+var parts = sync.OnceValues(func() (*table, error) { return parse(partsText) })
+
+// parse reads the text of a table.
+func parse(text string) (*table, error) {
+	t := &table{exact: map[string][]rule{}, hooks: map[string]string{}, border: map[string]bool{}}
+	var now Part
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		words := strings.Fields(line)
+		switch {
+		case line == "" || line[0] == '#':
+		case words[0] == "border":
+			for _, name := range words[1:] {
+				t.border[name] = true
+			}
+		case words[0] == "hook" && len(words) > 2:
+			for _, name := range words[2:] {
+				t.hooks[name] = words[1]
+			}
+		case line[0] == '[':
+			id, rest, ok := strings.Cut(line[1:], "] ")
+			family, title, named := strings.Cut(rest, ": ")
+			if !ok || !named {
+				return nil, fmt.Errorf("table of parts, line %d: want [id] family: title", i+1)
+			}
+			now = Part{id, family, title}
+		default:
+			pattern, reason, ok := strings.Cut(line, "  ")
+			if !ok || now.ID == "" {
+				return nil, fmt.Errorf("table of parts, line %d: want a function and a reason, in a part", i+1)
+			}
+			function, caller, _ := strings.Cut(pattern, " < ")
+			t.add(rule{function, caller, strings.TrimSpace(reason), now})
+		}
+	}
+	slices.SortStableFunc(t.globs, func(x, y rule) int { return len(y.function) - len(x.function) })
+	return t, nil
+}
+
+func (t *table) add(r rule) {
+	if strings.Contains(r.function, "*") {
+		t.globs = append(t.globs, r)
+		return
+	}
+	t.exact[r.function] = append(t.exact[r.function], r)
+}
+
+// find returns the rule for a function. One that names the caller comes before one that does not.
+func (t *table) find(function, caller string) (found rule, ok bool) {
+	for _, r := range t.exact[function] {
+		if r.calledBy(caller) && (!ok || found.caller == "") {
+			found, ok = r, true
+		}
+	}
+	if ok {
+		return found, true
+	}
+	for _, r := range t.globs {
+		if matches(r.function, function) && r.calledBy(caller) {
+			return r, true
+		}
+	}
+	return rule{}, false
+}
+
+func (r rule) calledBy(caller string) bool { return r.caller == "" || matches(r.caller, caller) }
+
+func matches(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok && !strings.Contains(prefix, "*") {
+		return strings.HasPrefix(name, prefix)
+	}
+	ok, _ := path.Match(pattern, name)
+	return ok
+}
+
+// plain is a function without what a compiler appends to the name of a part or a copy of it.
+func plain(name string) string {
+	for _, suffix := range []string{".isra.", ".constprop.", ".part.", ".cold", ".llvm."} {
+		if i := strings.Index(name, suffix); i > 0 {
+			name = name[:i]
+		}
+	}
+	return name
+}
+
+// program returns the name of the BPF program that a function is, "" for other functions: bpf_prog_TAG_NAME.
+func program(function string) string {
+	rest, ok := strings.CutPrefix(function, "bpf_prog_")
+	if !ok || len(rest) < 16 {
+		return ""
+	}
+	if len(rest) < 18 {
+		return rest
+	}
+	return rest[17:]
+}
+
+// attribute returns the part of a stack: the network namespace first, then functions, outermost first.
+func (t *table) attribute(stack []string) Part {
+	if len(stack) == 0 {
+		return Unexplained
+	}
+	if stack[0] == switchSpace {
+		return Switch
+	}
+	if isUser(stack[len(stack)-1]) {
+		return User
+	}
+	own, border := Unexplained, false
+	for i := len(stack) - 1; i > 0 && !isUser(stack[i]); i-- {
+		function, caller := plain(stack[i]), plain(stack[i-1])
+		if name := program(function); name != "" && !border {
+			return Part{"bpf " + name, "BPF", "BPF program " + name}
+		}
+		if own == Unexplained {
+			if r, ok := t.find(function, caller); ok {
+				own = t.at(r.part, stack[:i+1])
+			}
+		}
+		if border = border || t.border[function]; border && own != Unexplained {
+			break
+		}
+	}
+	return own
+}
+
+// isUser says whether a frame is one of a program: names of Go have a dot, those of kernel functions have none.
+func isUser(frame string) bool { return strings.Contains(plain(frame), ".") || frame == userFrame }
+
+// userFrame is a function of a program without a name.
+const userFrame = "[user]"
+
+// at fills in the hook of a part that has one: that of the nearest function which runs a hook.
+func (t *table) at(p Part, stack []string) Part {
+	if !strings.Contains(p.ID, "*") {
+		return p
+	}
+	where := "elsewhere"
+	for _, name := range slices.Backward(stack) {
+		if hook := t.hooks[plain(name)]; hook != "" {
+			where = hook
+			break
+		}
+	}
+	return Part{strings.ReplaceAll(p.ID, "*", where), p.Family, strings.ReplaceAll(p.Title, "*", where)}
+}

@@ -1,0 +1,14 @@
+// Package perf samples what CPUs execute: kernel and user stacks, the task, and the network namespace of the packet that the
+// CPU handled last.
+//
+// Open makes a Sampler for some CPUs. Start, Stop and Read are called in this order, once. Nothing runs between Start and Stop
+// but the kernel, which writes samples to one ring for each CPU; Read takes them out afterwards. ReadKernel reads the names of
+// kernel functions and BPF programs.
+//
+// Samples come from the cycle counter where the machine has one, otherwise from a timer (cpu-clock). A timer interrupt waits
+// where interrupts are off. Such code is charged to the function that switches them on again, so the innermost frame alone
+// is unreliable; the frames above it are correct.
+//
+// Two BPF programs find the namespace. The first stores it for each received packet, the second adds it to each sample. A
+// sample in them is marked as the meter's own.
+package perf

@@ -1,0 +1,205 @@
+package perf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// sampleType are the fields of a sample, in the order in which decode reads them. outputType are those of a namespace.
+const (
+	sampleType = unix.PERF_SAMPLE_IDENTIFIER | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_CPU | unix.PERF_SAMPLE_CALLCHAIN
+	outputType = unix.PERF_SAMPLE_IDENTIFIER | unix.PERF_SAMPLE_RAW
+)
+
+// Records of a ring.
+const (
+	recordLost     = 2
+	recordThrottle = 5
+	recordSample   = 9
+)
+
+// Markers in a callchain: what follows is of the kernel, of the program, or of neither.
+const (
+	contextKernel = ^uint64(128 - 1)
+	contextUser   = ^uint64(512 - 1)
+	contextMax    = ^uint64(4095 - 1)
+)
+
+// ring is the sampling event of a CPU with its buffer, and the event that namespaces are written to, -1 without.
+type ring struct {
+	event, output int
+	outputID      uint64
+	memory        []byte
+}
+
+func openRing(event string, cpu int, o Options, pages int) (*ring, error) {
+	a := attributes(event, o.Rate)
+	fd, err := unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.0
+		a.Read_format = 0
+		fd, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("perf_event_open", err)
+	}
+	r := &ring{event: fd, output: -1}
+	if r.memory, err = unix.Mmap(fd, 0, (1+pages)*unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return nil, errors.Join(os.NewSyscallError("mmap of a perf event", err), r.close())
+	}
+	if o.Space != nil {
+		if err := r.withSpace(cpu, o); err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+	}
+	return r, nil
+}
+
+// withSpace adds the event that namespaces are written to, in the same ring, and the program that writes them.
+func (r *ring) withSpace(cpu int, o Options) error {
+	a := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_BPF_OUTPUT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+		Sample: 1, Sample_type: outputType, Bits: unix.PerfBitUseClockID | unix.PerfBitWatermark, Clockid: unix.CLOCK_MONOTONIC, Wakeup: 1 << 31,
+	}
+	var err error
+	if r.output, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC); err != nil {
+		r.output = -1
+		return os.NewSyscallError("perf_event_open", err)
+	}
+	if err := unix.IoctlSetInt(r.output, unix.PERF_EVENT_IOC_SET_OUTPUT, r.event); err != nil {
+		return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_OUTPUT", err)
+	}
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(r.output), unix.PERF_EVENT_IOC_ID, uintptr(unsafe.Pointer(&r.outputID))); e != 0 {
+		return os.NewSyscallError("ioctl PERF_EVENT_IOC_ID", e)
+	}
+	if err := o.Space.Output(cpu, r.output); err != nil {
+		return err
+	}
+	return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_BPF", unix.IoctlSetInt(r.event, unix.PERF_EVENT_IOC_SET_BPF, o.Space.Sampled()))
+}
+
+// read adds the records of the ring. What did not fit is counted by the kernel.
+func (r *ring) read(all *Samples) error {
+	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.memory[0]))
+	data := r.memory[unix.Getpagesize():]
+	begin, end := page.Data_tail, atomic.LoadUint64(&page.Data_head)
+	if end-begin > uint64(len(data)) {
+		return fmt.Errorf("ring of a perf event: %d bytes in a buffer of %d", end-begin, len(data))
+	}
+	whole := make([]byte, 0, end-begin)
+	for at := begin; at < end; {
+		i := at % uint64(len(data))
+		n := min(end-at, uint64(len(data))-i)
+		whole = append(whole, data[i:i+n]...)
+		at += n
+	}
+	atomic.StoreUint64(&page.Data_tail, end)
+	before := all.Lost
+	if err := decode(whole, r.outputID, all); err != nil {
+		return err
+	}
+	// The kernel writes a record about lost samples only when there is room again. Its counter has all of them.
+	var count [2]uint64
+	b := (*[unsafe.Sizeof(count)]byte)(unsafe.Pointer(&count))
+	if n, err := unix.Read(r.event, b[:]); err == nil && n == len(b) {
+		all.Lost = before + count[1]
+	}
+	return nil
+}
+
+var errRecord = errors.New("ring of a perf event: a record is cut short")
+
+// decode reads the records in b. output is the id of the event that carries namespaces: such a record comes before its sample.
+func decode(b []byte, output uint64, all *Samples) error {
+	var space uint32
+	for len(b) > 0 {
+		if len(b) < 8 {
+			return errRecord
+		}
+		kind, size := binary.NativeEndian.Uint32(b), int(binary.NativeEndian.Uint16(b[6:]))
+		if size < 8 || size > len(b) {
+			return errRecord
+		}
+		body := fields(b[8:size])
+		b = b[size:]
+		switch kind {
+		case recordLost:
+			body.next() // the id of the event
+			all.Lost += body.next()
+		case recordThrottle:
+			all.Throttled++
+		case recordSample:
+			if id := body.next(); output != 0 && id == output {
+				space = body.raw()
+				continue
+			}
+			s, ok := body.sample()
+			if !ok {
+				return errRecord
+			}
+			s.Space, space = space, 0
+			all.List = append(all.List, s)
+		}
+	}
+	return nil
+}
+
+// fields is the rest of a record. A field that is missing reads as 0.
+type fields []byte
+
+func (f *fields) next() uint64 {
+	if len(*f) < 8 {
+		*f = nil
+		return 0
+	}
+	v := binary.NativeEndian.Uint64(*f)
+	*f = (*f)[8:]
+	return v
+}
+
+// raw reads the first word of raw data, which follows its size.
+func (f *fields) raw() uint32 {
+	return uint32(f.next() >> 32)
+}
+
+// sample reads the fields of sampleType after the identifier.
+func (f *fields) sample() (s Sample, ok bool) {
+	ids := f.next()
+	s.PID, s.Task = int(uint32(ids)), int(uint32(ids>>32))
+	s.Time, s.CPU = int64(f.next()), int(uint32(f.next()))
+	n := f.next()
+	if n > uint64(len(*f)/8) {
+		return s, false
+	}
+	into := &s.Kernel
+	for range n {
+		switch address := f.next(); {
+		case address == contextKernel:
+			into = &s.Kernel
+		case address == contextUser:
+			into = &s.User
+		case address >= contextMax:
+			var rest []uint64
+			into = &rest
+		default:
+			*into = append(*into, address)
+		}
+	}
+	return s, true
+}
+
+func (r *ring) close() error {
+	var errs []error
+	if r.memory != nil {
+		errs = append(errs, unix.Munmap(r.memory))
+	}
+	if r.output >= 0 {
+		errs = append(errs, unix.Close(r.output))
+	}
+	return errors.Join(append(errs, unix.Close(r.event))...)
+}

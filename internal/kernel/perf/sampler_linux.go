@@ -1,0 +1,146 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Events that samples are taken by.
+const (
+	Cycles   = "cycles"
+	CPUClock = "cpu-clock"
+)
+
+// Options are what a Sampler is made with.
+type Options struct {
+	CPUs []int
+	// Rate is how many samples are taken in a second of a busy CPU.
+	Rate int
+	// Length is the longest time between Start and Stop: the rings have room for it.
+	Length time.Duration
+	// Space adds the namespace of the packet. nil omits it. (optional)
+	Space *space.Tracker
+}
+
+// Sample is what a CPU did at one moment.
+type Sample struct {
+	// Time is on the monotonic clock in ns.
+	Time           int64
+	CPU, PID, Task int
+	// Kernel and User are the addresses of the stack, innermost first.
+	Kernel, User []uint64
+	// Space is the inode of the network namespace of the packet that the CPU handled last, 0 if unknown.
+	Space uint32
+}
+
+// Samples are all that a Sampler took.
+type Samples struct {
+	List []Sample
+	// Lost counts samples that had no room. Throttled counts the times that the kernel paused the sampling because it took
+	// too much time.
+	Lost, Throttled uint64
+}
+
+// Sampler takes samples of some CPUs.
+type Sampler struct {
+	// Event is Cycles or CPUClock.
+	Event string
+	rings []*ring
+}
+
+// ErrRight is the error of Open without the right to sample a CPU.
+var ErrRight = errors.New("no right to sample the CPU")
+
+// bytesPerSample is the size of an average sample in a ring; a deep stack has 80 frames.
+const bytesPerSample = 700
+
+// Open makes the events, which do not count yet. It fails without the right to sample a CPU.
+func Open(o Options) (*Sampler, error) {
+	s := &Sampler{}
+	need := int(o.Length.Seconds()*float64(o.Rate)*bytesPerSample) / unix.Getpagesize()
+	pages := 1 << bits.Len(uint(max(need, 63)))
+	var err error
+	for _, event := range []string{Cycles, CPUClock} {
+		s.Event = event
+		if err = s.open(o, pages); err == nil {
+			return s, nil
+		}
+		err = errors.Join(err, s.Close())
+		s.rings = nil
+		if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+			return nil, advice.With(fmt.Errorf("%w: %w", ErrRight, err), "run as root of the machine; in a user namespace the kernel refuses it")
+		}
+	}
+	return nil, err
+}
+
+func (s *Sampler) open(o Options, pages int) error {
+	for _, cpu := range o.CPUs {
+		r, err := openRing(s.Event, cpu, o, pages)
+		if err != nil {
+			return fmt.Errorf("sample CPU %d by %s: %w", cpu, s.Event, err)
+		}
+		s.rings = append(s.rings, r)
+	}
+	return nil
+}
+
+// Start begins to take samples.
+func (s *Sampler) Start() error { return s.each(unix.PERF_EVENT_IOC_ENABLE) }
+
+// Stop ends it.
+func (s *Sampler) Stop() error { return s.each(unix.PERF_EVENT_IOC_DISABLE) }
+
+func (s *Sampler) each(request uint) error {
+	var errs []error
+	for _, r := range s.rings {
+		errs = append(errs, unix.IoctlSetInt(r.event, request, 0))
+	}
+	return errors.Join(errs...)
+}
+
+// Read returns the samples of all CPUs. Call it after Stop.
+func (s *Sampler) Read() (Samples, error) {
+	var all Samples
+	for _, r := range s.rings {
+		if err := r.read(&all); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// Close releases the events and their rings.
+func (s *Sampler) Close() error {
+	var errs []error
+	for _, r := range s.rings {
+		errs = append(errs, r.close())
+	}
+	s.rings = nil
+	return errors.Join(errs...)
+}
+
+// attributes describe a sampling event.
+func attributes(event string, rate int) unix.PerfEventAttr {
+	a := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+		Sample:      uint64(rate),
+		Sample_type: sampleType,
+		Read_format: unix.PERF_FORMAT_LOST,
+		Bits:        unix.PerfBitDisabled | unix.PerfBitFreq | unix.PerfBitUseClockID | unix.PerfBitWatermark,
+		Clockid:     unix.CLOCK_MONOTONIC,
+		Wakeup:      1 << 31, // no reader waits for samples
+	}
+	if event == Cycles {
+		a.Type, a.Config = unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES
+	}
+	return a
+}

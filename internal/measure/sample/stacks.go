@@ -1,0 +1,110 @@
+package sample
+
+import (
+	"fmt"
+	"iter"
+)
+
+// Stacks are what the CPUs of a path executed in one trial, as counted stacks by slice.
+type Stacks struct {
+	// Event is what samples were taken by, "cycles" or "cpu-clock"; Rate is how many in a second of a busy CPU.
+	Event string `json:"event"`
+	Rate  int    `json:"rate"`
+	// Lost samples had no room. Throttled counts the times that the kernel paused the sampling. Foreign samples are of other
+	// tasks on these CPUs, Meter samples of the sampling itself; neither is among the counts.
+	Lost      uint64 `json:"lost,omitempty"`
+	Throttled uint64 `json:"throttled,omitempty"`
+	Foreign   uint64 `json:"foreign,omitempty"`
+	Meter     uint64 `json:"meter,omitempty"`
+	// Missing says in words what the machine did not allow, and what is not known because of that.
+	Missing []string `json:"missing,omitempty"`
+	// Names are those of functions, and of the network namespaces that are the roots of the stacks.
+	Names []string `json:"names"`
+	// Frames are a forest: two numbers for each frame, its caller's (-1 for a root) and that of its name.
+	Frames []int32 `json:"frames"`
+	// Counts has for each slice of the client's window, in order, two numbers for each stack: its innermost frame and how
+	// many samples had it.
+	Counts [][]int32 `json:"counts"`
+
+	names  map[string]int32
+	frames map[[2]int32]int32
+	places []map[int32]int
+}
+
+// Add counts a stack, outermost frame first, in a slice.
+func (s *Stacks) Add(slice int, stack ...string) {
+	if s.names == nil {
+		s.names, s.frames = map[string]int32{}, map[[2]int32]int32{}
+	}
+	at := int32(-1)
+	for _, name := range stack {
+		n, ok := s.names[name]
+		if !ok {
+			n = int32(len(s.Names))
+			s.names[name] = n
+			s.Names = append(s.Names, name)
+		}
+		key := [2]int32{at, n}
+		if at, ok = s.frames[key]; !ok {
+			at = int32(len(s.Frames) / 2)
+			s.frames[key] = at
+			s.Frames = append(s.Frames, key[:]...)
+		}
+	}
+	for len(s.places) <= slice {
+		s.places, s.Counts = append(s.places, map[int32]int{}), append(s.Counts, nil)
+	}
+	place, ok := s.places[slice][at]
+	if !ok {
+		place = len(s.Counts[slice]) + 1
+		s.places[slice][at] = place
+		s.Counts[slice] = append(s.Counts[slice], at, 0)
+	}
+	s.Counts[slice][place]++
+}
+
+// Check returns what is wrong with stacks from a file.
+func (s *Stacks) Check() error {
+	if len(s.Frames)%2 != 0 {
+		return fmt.Errorf("stacks: %d numbers of frames", len(s.Frames))
+	}
+	for i := 0; i < len(s.Frames); i += 2 {
+		if caller, name := s.Frames[i], s.Frames[i+1]; caller < -1 || int(caller) >= i/2 || name < 0 || int(name) >= len(s.Names) {
+			return fmt.Errorf("stacks: frame %d is called by %d and has the name %d", i/2, caller, name)
+		}
+	}
+	for i, counts := range s.Counts {
+		if len(counts)%2 != 0 {
+			return fmt.Errorf("stacks: %d numbers in slice %d", len(counts), i)
+		}
+		for j := 0; j < len(counts); j += 2 {
+			if at, n := counts[j], counts[j+1]; at < 0 || int(at) >= len(s.Frames)/2 || n < 0 {
+				return fmt.Errorf("stacks: %d samples of frame %d in slice %d", n, at, i)
+			}
+		}
+	}
+	return nil
+}
+
+// Stack returns the stack of a frame, outermost first.
+func (s *Stacks) Stack(frame int32) []string {
+	var stack []string
+	for at := frame; at >= 0; at = s.Frames[2*at] {
+		stack = append(stack, s.Names[s.Frames[2*at+1]])
+	}
+	for i, j := 0, len(stack)-1; i < j; i, j = i+1, j-1 {
+		stack[i], stack[j] = stack[j], stack[i]
+	}
+	return stack
+}
+
+// Of returns the innermost frames of a slice and how many samples had each.
+func (s *Stacks) Of(slice int) iter.Seq2[int32, int] {
+	return func(yield func(int32, int) bool) {
+		for i := 0; i+1 < len(s.Counts[slice]); i += 2 {
+			if !yield(s.Counts[slice][i], int(s.Counts[slice][i+1])) {
+				return
+			}
+		}
+	}
+}

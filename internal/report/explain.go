@@ -1,0 +1,295 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// ExplainSchema names the version of the JSON of an explanation.
+const ExplainSchema = "cnibench.explain/v1"
+
+// Explanation is where the difference between two profiles goes, by path and workload.
+type Explanation struct {
+	A, B        plan.Variant
+	Differences []explain.Difference
+	// Without are the cases that could not be explained, with the reason.
+	Without []string
+}
+
+// unexplainedMost is the share of a side up to which "not explained" needs no remark.
+const unexplainedMost = 0.05
+
+// Explain finds the differences from a to b among the sides of a result.
+func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Explanation, error) {
+	x := Explanation{A: a, B: b}
+	profiles := each.Of(sides, func(s explain.Side) plan.Variant { return s.Profile })
+	for _, name := range []plan.Variant{a, b} {
+		if !slices.Contains(profiles, name) {
+			slices.Sort(profiles)
+			return x, advice.With(fmt.Errorf("the result has no sampled trial of %q", name),
+				"sampled are: "+orNone(plan.JoinVariants(slices.Compact(profiles), ", "))+"; cnibench run --explain samples")
+		}
+	}
+	for _, s := range sides {
+		if s.Profile != a {
+			continue
+		}
+		i := slices.IndexFunc(sides, func(t explain.Side) bool {
+			return t.Profile == b && t.Path == s.Path && t.Workload == s.Workload
+		})
+		if i < 0 {
+			continue
+		}
+		d, ok := explain.Between(an, s, sides[i])
+		if !ok {
+			x.Without = append(x.Without, without(s), without(sides[i]))
+			continue
+		}
+		x.Differences = append(x.Differences, d)
+	}
+	x.Without = slices.DeleteFunc(x.Without, func(why string) bool { return why == "" })
+	return x, nil
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// without says why a side has no parts.
+func without(s explain.Side) string {
+	switch {
+	case len(s.Parts) > 0:
+		return ""
+	case s.Failure != "":
+		return s.Key() + ": " + s.Failure
+	case s.Demand.Value == 0:
+		return s.Key() + ": no service demand was measured"
+	}
+	return s.Key() + ": no sample lies in a window"
+}
+
+// BuildExplanation makes the report of an explanation.
+func BuildExplanation(x Explanation, run Run) Document {
+	title := fmt.Sprintf("Where the CPU time goes: from %s to %s", number.Clean(x.A), number.Clean(x.B))
+	d := Document{Title: title, Run: run, Data: explanationOf(x)}
+	for _, diff := range x.Differences {
+		d.Sections = append(d.Sections, waterfall(diff))
+	}
+	if len(x.Without) > 0 {
+		s := Section{Heading: "Not explained"}
+		for _, why := range x.Without {
+			s.Items = append(s.Items, Item{Text: number.Clean(why)})
+		}
+		d.Sections = append(d.Sections, s)
+	}
+	return d
+}
+
+// scaleOf is that of both sides of a difference.
+func scaleOf(d explain.Difference) number.Scale {
+	return number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
+}
+
+// withSign writes a change with its sign.
+func withSign(scale number.Scale, v float64) string {
+	s := scale.Format(math.Abs(v))
+	switch {
+	case v < 0:
+		return "-" + s
+	case v > 0:
+		return "+" + s
+	}
+	return s
+}
+
+// barWidth is the length of the longest bar.
+const barWidth = 20
+
+// bar draws a change.
+func bar(v, most float64) string {
+	n := int(math.Round(barWidth * math.Abs(v) / most))
+	if v < 0 {
+		return strings.Repeat("░", n)
+	}
+	return strings.Repeat("█", n)
+}
+
+// waterfall is a difference in parts.
+func waterfall(d explain.Difference) Section {
+	scale := scaleOf(d)
+	a, b := number.Clean(d.A.Profile), number.Clean(d.B.Profile)
+	s := Section{Heading: fmt.Sprintf("%s, %s", d.A.Workload, d.A.Path), Notes: d.Findings(), Drawn: false}
+	g := Grid{Title: "Parts of the service demand (" + scale.Unit + ")", Label: "part", Columns: []string{a, b, "change", "95 % interval", ""}}
+	most := 0.0
+	for _, c := range d.Changes {
+		most = max(most, math.Abs(c.By.Value))
+	}
+	var rest explain.Change
+	small := 0
+	for _, c := range d.Changes {
+		if d.Minor(c) {
+			rest.A, rest.B, rest.By.Value = rest.A+c.A, rest.B+c.B, rest.By.Value+c.By.Value
+			small++
+			continue
+		}
+		mark := bar(c.By.Value, most)
+		if c.Noise {
+			mark = "within the noise"
+		}
+		g.Add(number.Clean(c.Title), scale.Format(c.A), scale.Format(c.B), withSign(scale, c.By.Value), interval(scale, c.By), mark)
+	}
+	if small > 0 {
+		g.Add(number.Counted(small, "smaller part"), scale.Format(rest.A), scale.Format(rest.B), withSign(scale, rest.By.Value), "", "")
+	}
+	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), withSign(scale, d.Total.Value), interval(scale, d.Total), "")
+	g.Notes = append(sampleNotes(d.A), sampleNotes(d.B)...)
+	s.Grids = []Grid{g}
+	return s
+}
+
+func interval(scale number.Scale, i explain.Interval) string {
+	return withSign(scale, i.Low) + " to " + withSign(scale, i.High)
+}
+
+// sampleNotes say what a side stands on and what is missing.
+func sampleNotes(s explain.Side) []string {
+	name := number.Clean(s.Profile)
+	note := fmt.Sprintf("%s: %d samples by %s at %d Hz in %s", name, s.Samples, s.Event, s.Rate, number.Counted(s.Trials, "trial"))
+	if s.Cost != nil {
+		note += fmt.Sprintf("; sampling takes %s of the rate", number.Percent(max(0, *s.Cost)))
+	}
+	notes := []string{note + "."}
+	add := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)+".") }
+	if s.Lost > 0 {
+		add("%d samples were lost", s.Lost)
+	}
+	if s.Throttled > 0 {
+		add("the kernel paused the sampling %d times", s.Throttled)
+	}
+	if s.Failed > 0 {
+		add("%s without samples: %s", number.Counted(s.Failed, "sampled trial"), number.Clean(s.Failure))
+	}
+	for _, m := range s.Missing {
+		add("missing are %s", number.Clean(m))
+	}
+	if share := s.Part(explain.Unexplained.ID).Share; share > unexplainedMost {
+		add("%s is not explained: this kernel has functions that the table of parts does not know", number.Percent(share))
+	}
+	return notes
+}
+
+// Explained is the JSON of an explanation.
+type Explained struct {
+	Schema      string        `json:"schema"`
+	A           plan.Variant  `json:"a"`
+	B           plan.Variant  `json:"b"`
+	Differences []differently `json:"differences"`
+	Without     []string      `json:"without,omitempty"`
+}
+
+type differently struct {
+	Path     plan.Path          `json:"path"`
+	Workload string             `json:"workload"`
+	Unit     string             `json:"unit"`
+	Total    explain.Interval   `json:"total"`
+	Nothing  bool               `json:"nothing_to_explain"`
+	Findings []string           `json:"findings"`
+	Changes  []explain.Change   `json:"changes"`
+	Families []explain.Change   `json:"families"`
+	Sides    []ExplainedProfile `json:"sides"`
+}
+
+// ExplainedProfile is a side as JSON.
+type ExplainedProfile struct {
+	Profile  plan.Variant `json:"profile"`
+	Path     plan.Path    `json:"path"`
+	Workload string       `json:"workload"`
+	explain.Side
+}
+
+// ExplainedBy returns the JSON of a side.
+func ExplainedBy(s explain.Side) ExplainedProfile {
+	return ExplainedProfile{s.Profile, s.Path, s.Workload.String(), s}
+}
+
+func explanationOf(x Explanation) Explained {
+	return Explained{ExplainSchema, x.A, x.B, each.Of(x.Differences, func(d explain.Difference) differently {
+		return differently{
+			d.A.Path, d.A.Workload.String(), d.A.Unit, d.Total, d.Nothing, d.Findings(), d.Changes, d.Families,
+			[]ExplainedProfile{ExplainedBy(d.A), ExplainedBy(d.B)},
+		}
+	}), x.Without}
+}
+
+// partsShown is the number of parts that a table of profiles shows; the others are summed up.
+const partsShown = 18
+
+// explained are the tables of parts for a whole report, one for each path and workload.
+func explained(sides []explain.Side) (Section, bool) {
+	s := Section{Heading: "Where the CPU time goes", Notes: []string{
+		"Service demand of the trials without samples, split by the stacks of sampled trials. A part is the innermost function that the table of parts knows. Columns add up.",
+	}}
+	for len(sides) > 0 {
+		n := 1
+		for n < len(sides) && sides[n].Path == sides[0].Path && sides[n].Workload == sides[0].Workload {
+			n++
+		}
+		s.Grids = append(s.Grids, partsGrid(sides[:n]))
+		sides = sides[n:]
+	}
+	return s, len(s.Grids) > 0
+}
+
+// partsGrid has the parts of the profiles of one path and workload.
+func partsGrid(sides []explain.Side) Grid {
+	demands := each.Of(sides, func(s explain.Side) float64 { return s.Demand.Value })
+	scale := number.Common(sides[0].Unit, demands...)
+	g := Grid{Title: fmt.Sprintf("%s, %s: parts (%s)", sides[0].Workload, sides[0].Path, scale.Unit), Label: "part"}
+	order := explain.Common(sides)
+	shown := order[:min(len(order), partsShown)]
+	for _, s := range sides {
+		g.Columns = append(g.Columns, number.Clean(s.Profile))
+		if why := without(s); why != "" {
+			g.Notes = append(g.Notes, number.Clean(why)+".")
+		}
+	}
+	for _, p := range shown {
+		g.Add(number.Clean(p.Title), each.Of(sides, func(s explain.Side) string {
+			if len(s.Parts) == 0 {
+				return number.Absent
+			}
+			return scale.Format(s.Part(p.ID).Time.Value)
+		})...)
+	}
+	if len(order) > len(shown) {
+		g.Add(number.Counted(len(order)-len(shown), "smaller part"), each.Of(sides, func(s explain.Side) string {
+			rest := 0.0
+			for _, p := range order[len(shown):] {
+				rest += s.Part(p.ID).Time.Value
+			}
+			return scale.Format(rest)
+		})...)
+	}
+	g.Add("sum", each.Of(demands, func(v float64) string {
+		if v == 0 {
+			return number.Absent
+		}
+		return scale.Format(v)
+	})...)
+	for _, s := range sides {
+		g.Notes = append(g.Notes, sampleNotes(s)...)
+	}
+	return g
+}
