@@ -204,13 +204,7 @@ func (p *program) compare(files []string, want asked) error {
 	if err := p.write(want.format, report.BuildPair(report.PairResult{Pair: shown, Held: held, State: state})); err != nil {
 		return err
 	}
-	switch state {
-	case compare.Broken:
-		return failed(exitWorse)
-	case compare.Undecided:
-		return failed(exitInconclusive)
-	}
-	return nil
+	return stateError(state)
 }
 
 // hold applies the budgets to the cells that are chosen. One that reaches no cell is a mistake: it would always be

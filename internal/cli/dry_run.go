@@ -25,6 +25,9 @@ func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
 	if err != nil {
 		return err
 	}
+	if _, err := a.budgets(cmd, want); err != nil {
+		return err
+	}
 	cases := len(want.Cases())
 	want = want.Fit(cases)
 	if err := writeMatrix(p.stdout, want); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/benchfmt"
 	"github.com/cnibench/cnibench/internal/report/csv"
+	"github.com/cnibench/cnibench/internal/report/github"
 	"github.com/cnibench/cnibench/internal/report/html"
 	"github.com/cnibench/cnibench/internal/report/json"
 	"github.com/cnibench/cnibench/internal/report/markdown"
@@ -24,19 +25,24 @@ import (
 
 // formats are the renderers by name.
 var formats = map[string]func(io.Writer, report.Document) error{
-	"text": func(w io.Writer, d report.Document) error { return text.Render(w, d, terminal(w)) },
+	"text":   func(w io.Writer, d report.Document) error { return text.Render(w, d, terminal(w)) },
+	noFormat: func(io.Writer, report.Document) error { return nil },
 	allText: func(w io.Writer, d report.Document) error {
 		o := terminal(w)
 		o.All = true
 		return text.Render(w, d, o)
 	},
 	"markdown":    markdown.Render,
+	"github":      github.Render,
 	"json":        json.Render,
 	"html":        html.Render,
 	"csv":         csv.Render,
 	"openmetrics": openmetrics.Render,
 	"benchfmt":    benchfmt.Render,
 }
+
+// noFormat prints nothing.
+const noFormat = "none"
 
 // allText is the format text with every table, for reports that have a summary; no flag names it.
 const allText = "text, all"
@@ -45,7 +51,7 @@ const allText = "text, all"
 // can show any document; the others show the cells of one result.
 var (
 	pageNames     = []string{"text", "markdown", "html"}
-	documentNames = append(slices.Clone(pageNames), "json")
+	documentNames = append(slices.Clone(pageNames), "github", "json")
 	formatNames   = append(slices.Clone(documentNames), "csv", "openmetrics", "benchfmt")
 )
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/impact"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -37,6 +38,8 @@ type reportArgs struct {
 	margin   float64
 	// samples is for the format csv.
 	samples bool
+	// budgets are those of a run.
+	budgets []compare.Budget
 }
 
 func (p *program) reportCommand() *cobra.Command {
@@ -98,7 +101,11 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	if a.format == "text" && (a.all || a.metrics != nil) {
 		a.format = allText
 	}
-	return p.write(a.format, d)
+	var outcome error
+	if len(a.budgets) > 0 {
+		outcome = gate(&d, name, a.budgets)
+	}
+	return errors.Join(p.write(a.format, d), outcome)
 }
 
 // document reads the result called name once, with the details that pictures need if detailed.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -31,6 +32,9 @@ type runArgs struct {
 	force   bool
 	verbose bool
 	quiet   bool
+	// failOn are the texts of budgets, held what they say.
+	failOn []string
+	held   []compare.Budget
 }
 
 const runLong = `Measure a plan and print its report. Without arguments this is every profile that the lab can raise, on five
@@ -51,7 +55,8 @@ func (p *program) runCommand() *cobra.Command {
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`; "+timeMark+" in its name is when the run began")
 	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
 	a.format = "text"
-	choose(cmd, &a.format, "format", "`format` of the report at the end", append(slices.Clone(formatNames), "none"))
+	choose(cmd, &a.format, "format", "`format` of the report at the end", append(slices.Clone(formatNames), noFormat))
+	f.StringArrayVar(&a.failOn, "fail-on", nil, failOnRun)
 	f.BoolVar(&a.all, "all", false, allUsage)
 	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
 	f.BoolVar(&a.resume, "resume", false, "continue the result file; more --repetitions extend a complete one")
@@ -62,7 +67,7 @@ func (p *program) runCommand() *cobra.Command {
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	cmd.MarkFlagsMutuallyExclusive("resume", "force")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
-	group(cmd, groupOutput, true, "output", "format", "dry-run", "resume", "force", "quiet", "verbose")
+	group(cmd, groupOutput, true, "output", "format", "fail-on", "dry-run", "resume", "force", "quiet", "verbose")
 	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
 	grouped(cmd)
 	return cmd
@@ -143,6 +148,9 @@ func (a *runArgs) open(cmd *cobra.Command) (*result.Writer, *result.Resumed, pla
 		return a.openResume(cmd)
 	}
 	want, err := a.plan.plan(cmd)
+	if err == nil {
+		a.held, err = a.budgets(cmd, want)
+	}
 	if err != nil {
 		return nil, nil, want, err
 	}
@@ -172,6 +180,9 @@ func (a *runArgs) openResume(cmd *cobra.Command) (*result.Writer, *result.Resume
 		return nil, nil, plan.Plan{}, usage(err)
 	}
 	was := res.Start.Plan
+	if a.held, err = a.budgets(cmd, was); err != nil {
+		return nil, nil, was, errors.Join(err, res.Close())
+	}
 	if !a.plan.said(cmd) {
 		return res.Writer, res, was, nil
 	}
@@ -224,20 +235,23 @@ func (p *program) measure(ctx context.Context, open opener, out *result.Writer, 
 // flat makes s fit into a cell of a table.
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// conclude prints the report and returns an error for the cases without a finished trial. It prints no report if no trial
-// finished: the reasons come first.
+// conclude prints the report and returns an error for the cases without a finished trial, or for budgets that are not kept.
+// It prints no report if no trial finished: the reasons come first.
 func (p *program) conclude(cmd *cobra.Command, a *runArgs) error {
 	c, err := result.Load(a.output)
 	if err != nil {
 		return err
 	}
-	finished, err := verdictOf(c.Records)
-	if a.format != "none" && (finished || err == nil) {
-		if err := p.report(cmd, a.output, reportArgs{format: a.format, all: a.all}); err != nil {
-			return err
-		}
+	finished, lost := verdictOf(c.Records)
+	if !finished && lost != nil {
+		return lost
 	}
-	return err
+	err = p.report(cmd, a.output, reportArgs{format: a.format, all: a.all, budgets: a.held})
+	var outcome *exitError
+	if lost != nil && errors.As(err, &outcome) && outcome.quiet {
+		return &exitError{code: outcome.code, err: lost}
+	}
+	return errors.Join(err, lost)
 }
 
 // verdictOf reports whether any trial finished, and returns an error that names the cases without a finished trial.

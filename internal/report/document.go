@@ -27,6 +27,8 @@ type Document struct {
 	Answer []string
 	// Needs are what the answer's lines are made from, in their order.
 	Needs []Need
+	// Gate is the outcome for a pull request, nil where nothing was compared for one. (optional)
+	Gate *Gate
 	// Summary is the report on one screen, nil where there is nothing to sum up. (optional)
 	Summary *Summary
 	// Abilities are what the profiles do beside their speed, and what is proven of them.

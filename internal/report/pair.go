@@ -51,6 +51,7 @@ func BuildPair(r PairResult) Document {
 	d.Legend = b.legend(len(held) > 0)
 	d.Footnotes = b.notes.text()
 	d.Appendix = b.appendix(held)
+	d.Gate = gateOf(r)
 	return d
 }
 

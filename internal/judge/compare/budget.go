@@ -58,7 +58,8 @@ func (p *Pair) Hold(budgets []Budget, keep func(Key) bool) [][]Holding {
 	var all []*Holding
 	for i, b := range budgets {
 		for _, m := range p.Matches {
-			if m.Metric == b.Metric && b.Filter.Match(m.A.Key) && keep(m.A.Key) && (!m.Yardstick || !b.Relative || b.Filter.Profile != "") {
+			tried := m.A.N+m.A.Failed > 0 || !b.Relative
+			if m.Metric == b.Metric && tried && b.Filter.Match(m.A.Key) && keep(m.A.Key) && (!m.Yardstick || !b.Relative || b.Filter.Profile != "") {
 				h := Holding{Match: m, budget: b}
 				h.P = b.test(m)
 				h.Adjusted = h.P

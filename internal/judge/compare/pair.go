@@ -129,27 +129,33 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		if other == nil {
 			continue
 		}
-		m := Match{A: c, B: other, Comparison: Comparison{Key: k, Baseline: c.Profile}}
-		both := alike(other, c)
-		after, before := both[0].units(), both[1].units()
-		m.after, m.before = valuesOf(after), valuesOf(before)
-		m.Plain = stat.Unpaired(m.after, m.before, p.Confidence)
-		if undisturbed(c, other) {
-			m.levels = &[2]stat.Level{p.B.level(other), p.A.level(c)}
-			m.Plain = m.by(stat.StudentT, p.Confidence)(1)
-		}
+		m := p.beside(c, other)
 		if common := p.Common; common != "" && (c.Profile != common || k.Profile != common) {
 			p.quotients(&m, p.A.base(c.Key, common), p.B.base(k, common))
 		}
-		if min(c.Instances, other.Instances) < 2 {
+		if m.Widened > 0 && m.Common != "" {
 			before, after := p.A.Floor(k.Workload, k.Metric).Share, p.B.Floor(k.Workload, k.Metric).Share
-			if m.Widened = max(before, after); m.Common != "" {
-				m.Widened = (1+before)*(1+after) - 1 // each quotient is of two instances
-			}
+			m.Widened = (1+before)*(1+after) - 1 // each quotient is of two instances
 		}
 		p.Matches = append(p.Matches, m)
 	}
 	p.judge()
+}
+
+// beside sets a cell of B beside one of A, by their values alone.
+func (p *Pair) beside(c, other *Cell) Match {
+	m := Match{A: c, B: other, Comparison: Comparison{Key: other.Key, Baseline: c.Profile}}
+	both := alike(other, c)
+	m.after, m.before = valuesOf(both[0].units()), valuesOf(both[1].units())
+	m.Plain = stat.Unpaired(m.after, m.before, p.Confidence)
+	if undisturbed(c, other) {
+		m.levels = &[2]stat.Level{p.B.level(other), p.A.level(c)}
+		m.Plain = m.by(stat.StudentT, p.Confidence)(1)
+	}
+	if min(c.Instances, other.Instances) < 2 {
+		m.Widened = max(p.A.Floor(c.Workload, c.Metric).Share, p.B.Floor(c.Workload, c.Metric).Share)
+	}
+	return m
 }
 
 // common is the baseline that both results measured in turn with all others, or "".

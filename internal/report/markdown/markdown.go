@@ -80,6 +80,15 @@ func (p *page) grid(g report.Grid) {
 	p.bullets(g.Notes)
 }
 
+// Table writes the rows of g, nothing if there are none.
+func Table(w *strings.Builder, g report.Grid) {
+	var p page
+	if len(g.Labels) > 0 {
+		p.grid(g)
+	}
+	w.WriteString(p.String())
+}
+
 func (p *page) section(s report.Section) {
 	if s.Heading != "" {
 		p.line("\n## %s", number.Markdown(s.Heading))

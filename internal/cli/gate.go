@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+const failOnRun = "`budget` that every profile but the baseline must keep, such as 'rr.p99 > +5%', a change from the baseline (may be repeated: all of them); exit code 3 if one is broken, 4 if one is undecided"
+
+// budgets reads --fail-on, and returns all faults at once: of its texts, and of budgets that no case of the plan has.
+func (a *runArgs) budgets(cmd *cobra.Command, want plan.Plan) ([]compare.Budget, error) {
+	var out []compare.Budget
+	var errs []error
+	for _, s := range a.failOn {
+		b, err := compare.ParseBudget(s)
+		if err == nil {
+			err = reaches(b, want)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--fail-on: %w", err))
+		}
+		out = append(out, b)
+	}
+	if len(errs) == 0 {
+		return out, nil
+	}
+	return nil, usageOf(cmd, errors.Join(errs...))
+}
+
+// reaches returns an error if a plan has no case that a budget could judge.
+func reaches(b compare.Budget, want plan.Plan) error {
+	if b.Relative && want.Baseline == profile.Raw {
+		return advice.With(fmt.Errorf("%q is a change from the baseline %s, which has no pods", b.Text, want.Baseline), "name the profile to compare with: --baseline PROFILE")
+	}
+	if !slices.ContainsFunc(want.Cases(), func(c plan.Case) bool {
+		return c.Profile != want.Baseline && !c.Profile.IsTwin() && b.Filter.Match(compare.Key{Case: c})
+	}) {
+		return fmt.Errorf("%q reaches no case of the plan beside the baseline %s", b.Text, want.Baseline)
+	}
+	return nil
+}
+
+// gate holds the profiles of a report to budgets, and returns the error that the exit code stands for.
+func gate(d *report.Document, name string, budgets []compare.Budget) error {
+	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
+	held, err := hold(pair, asked{compareArgs: &compareArgs{}, budgets: budgets})
+	for _, p := range d.Profiles {
+		if err != nil && p.Skipped != "" {
+			return fmt.Errorf("no verdict: %s was not measured: %s", p.Name, p.Skipped)
+		}
+	}
+	if err != nil {
+		return usage(err)
+	}
+	var all []compare.Holding
+	for _, h := range held {
+		all = append(all, h.Holdings...)
+	}
+	shown := pair.Only(func(k compare.Key) bool {
+		return slices.ContainsFunc(budgets, func(b compare.Budget) bool { return b.Metric == k.Metric && b.Filter.Match(k) })
+	})
+	state := compare.Outcome(all)
+	d.Hold(report.PairResult{Pair: shown, Held: held, State: state})
+	return stateError(state)
+}
+
+// stateError is the end of a command whose comparison came out so; nil if it was kept.
+func stateError(s compare.State) error {
+	switch s {
+	case compare.Broken:
+		return failed(exitWorse)
+	case compare.Undecided:
+		return failed(exitInconclusive)
+	}
+	return nil
+}

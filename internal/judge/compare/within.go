@@ -1,0 +1,27 @@
+package compare
+
+// Within sets the profiles of one result beside its baseline, which was measured in turn with them: in the pair that it
+// returns A is the baseline and B another profile. A cell that the baseline lacks has an A without a number.
+func Within(s Side) *Pair {
+	p := &Pair{A: s, B: s, Confidence: s.Confidence, Margin: s.Margin}
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		if c.Profile == s.Baseline {
+			continue
+		}
+		k := c.Key
+		k.Profile = s.Baseline
+		base := s.at[k]
+		if base == nil {
+			base = &Cell{Key: k}
+		}
+		m := p.beside(base, c)
+		// Filters choose by the profile that is judged.
+		named := *base
+		named.Key = c.Key
+		m.A = &named
+		p.Matches = append(p.Matches, m)
+	}
+	p.judge()
+	return p
+}

@@ -1,0 +1,63 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Gate is the outcome of a comparison for a pull request.
+type Gate struct {
+	State compare.State
+	// Headline is the outcome in a line. Budgets are the lines about budgets, those that are not kept first.
+	Headline string
+	Budgets  []string
+	// Changed are the cells that differ, the largest difference first; Cells are all that were judged.
+	Changed, Cells Grid
+}
+
+// gateOf sums up a comparison.
+func gateOf(r PairResult) *Gate {
+	g := &Gate{State: r.State}
+	judged := r.Judged()
+	slices.SortStableFunc(judged, bySize)
+	verdicts := verdictCounts(each.Of(judged, func(m compare.Match) compare.Comparison { return m.Comparison }))
+	words := map[compare.State]string{compare.Kept: "no cost found", compare.Broken: "the change costs more", compare.Undecided: "undecided"}
+	g.Headline = fmt.Sprintf("%s: %s (%s)", words[r.State], number.Counted(len(judged), "cell"), verdicts)
+	if len(r.Held) > 0 {
+		words[compare.Kept], words[compare.Broken] = "within budget", "a budget is broken"
+		g.Headline = fmt.Sprintf("%s: %s over %s (%s)", words[r.State], number.Counted(len(r.Held), "budget"), number.Counted(len(judged), "cell"), verdicts)
+	}
+	held := slices.Clone(r.Held)
+	rank := map[compare.State]int{compare.Broken: 0, compare.Undecided: 1, compare.Kept: 2}
+	slices.SortStableFunc(held, func(x, y Held) int { return rank[x.State()] - rank[y.State()] })
+	g.Budgets = each.Of(held, heldText)
+	columns := []string{"metric", "before", "after", "change", "verdict"}
+	g.Changed, g.Cells = Grid{Label: "case", Columns: columns}, Grid{Label: "case", Columns: columns}
+	for _, m := range judged {
+		scale := number.Common(m.B.Unit, m.A.Median, m.B.Median)
+		change := number.Absent
+		if m.Low == m.Low && m.High == m.High {
+			change = fmt.Sprintf("%s to %s", Change(m.Low), Change(m.High))
+		}
+		label := pairLabel(m, m.Path.String()) + " " + number.Clean(m.Workload.String())
+		cells := []string{m.Metric, scale.Format(m.A.Median), scale.Format(m.B.Median) + " " + scale.Unit, change, string(m.Verdict)}
+		g.Cells.Add(label, cells...)
+		if decided(m) {
+			g.Changed.Add(label, cells...)
+		}
+	}
+	return g
+}
+
+// Hold adds the outcome of budgets on the profiles of one run to its report.
+func (d *Document) Hold(r PairResult) {
+	d.Gate = gateOf(r)
+	d.Answer = append(d.Answer, d.Gate.Budgets...)
+	if d.Summary != nil {
+		d.Summary.Lead = append(slices.Clone(d.Gate.Budgets), d.Summary.Lead...)
+	}
+}
